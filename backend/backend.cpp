@@ -1,0 +1,201 @@
+// lower(): specialised graphs to a plan. Views place their results in their argument's memory;
+// everything else adds records by its row in aten_calls.def.
+#include "backend/backend.h"
+
+#include "backend/bucket_builder.h"
+#include "backend/lowering.h"
+#include "ir/op_def.h"
+#include "ir/uses.h"
+
+namespace cgc::backend {
+namespace {
+
+/// Lowers the graph of one bucket. Everything wrong with it goes to `diagnostics`.
+class BucketLowering {
+public:
+  BucketLowering(const ir::Graph &graph, BucketBuilder &builder, ir::Diagnostics &diagnostics)
+      : graph_(graph), uses_(graph), builder_(builder), diagnostics_(diagnostics) {}
+
+  void run() {
+    for (const ir::Node &node : graph_) {
+      if (!check(node))
+        continue;
+      builder_.beginNode(node);
+      if (Status status = lower(node); !status.isOk())
+        diagnostics_.error(node, status.message());
+    }
+  }
+
+private:
+  /// Whether the node can be lowered at all. After an error only checks go on, so that all
+  /// offenders are named.
+  bool check(const ir::Node &node) {
+    if (node.kind() == ir::NodeKind::CallModule)
+      diagnostics_.error(node,
+                         "a call of a submodule has no lowering: run the pass 'inline' first");
+    else if (node.kind() == ir::NodeKind::CallFunction &&
+             lowering(node.op()).kind == Lowering::Kind::Host)
+      diagnostics_.error(node, "a host op has no lowering: run the pass 'specialize' first");
+    else if (node.isInPlace())
+      diagnostics_.error(node, "an in-place op has no lowering: run the pass 'canonicalize' first");
+    else
+      for (const ir::Value &result : node.results())
+        if (!result.isTensor() && !uses_.users(&result).empty())
+          diagnostics_.error(node, "the type of %" + result.name() +
+                                       " is not known: run the pass 'specialize' first");
+    return !diagnostics_.hasErrors();
+  }
+
+  Status lower(const ir::Node &node) {
+    switch (node.kind()) {
+    case ir::NodeKind::Placeholder:
+      return lowerPlaceholder(node);
+    case ir::NodeKind::GetAttr:
+      return lowerGetAttr(node);
+    case ir::NodeKind::CallFunction:
+      return lowerCall(node);
+    case ir::NodeKind::Output:
+      return lowerOutput(node);
+    case ir::NodeKind::CallModule:
+      break;
+    }
+    llvm_unreachable("check() refuses module calls");
+  }
+
+  Status lowerPlaceholder(const ir::Node &node) {
+    const ir::Value &value = *node.result();
+    if (!value.isTensor())
+      return {Code::Unsupported, "the type of input '" + value.name() +
+                                     "' is not known: run the pass 'specialize' first"};
+    if (!value.tensor().isContiguous())
+      return {Code::Unsupported,
+              "input '" + value.name() + "' is strided: inputs have to be dense"};
+    builder_.addInput(value);
+    return Status::ok();
+  }
+
+  Status lowerGetAttr(const ir::Node &node) {
+    const ir::Module *owner = graph_.owner();
+    const ir::Parameter *parameter = owner ? owner->findParameter(node.target()) : nullptr;
+    if (!parameter)
+      return {Code::Unsupported, "there is no parameter '" + node.target() + "'"};
+    if (!parameter->data)
+      return {Code::Unsupported,
+              "parameter '" + node.target() +
+                  "' has no data: IR text holds none; compile the model's own file"};
+    const ir::Value &value = *node.result();
+    if (!value.isTensor())
+      return Status::ok(); // Unused: check() has seen to that.
+    if (parameter->data->type().sizes != value.tensor().sizes ||
+        parameter->data->type().dtype != value.tensor().dtype || !value.tensor().isContiguous())
+      return {Code::Unsupported, "parameter '" + node.target() + "' is " +
+                                     toString(parameter->data->type()) + ", its value " +
+                                     toString(value.tensor())};
+    std::string path = owner->path();
+    builder_.addWeight(value, path.empty() ? node.target() : path + "." + node.target(),
+                       parameter->data);
+    return Status::ok();
+  }
+
+  Status lowerCall(const ir::Node &node) {
+    if (ir::hasTrait(node.op(), ir::kView)) {
+      CGC_ASSIGN_OR_RETURN(bool placed, placeView(node));
+      if (placed)
+        return Status::ok();
+    }
+    const Lowering &row = lowering(node.op());
+    switch (row.kind) {
+    case Lowering::Kind::Special:
+      return row.special(node, builder_);
+    case Lowering::Kind::Into:
+    case Lowering::Kind::Copied:
+      return lowerRow(node, row);
+    case Lowering::Kind::View:
+      return {Code::Unsupported, "the result cannot be a view of its argument"};
+    case Lowering::Kind::Host:
+      break;
+    }
+    llvm_unreachable("check() refuses host ops");
+  }
+
+  /// Places the results in argument 0's memory; false if a result needs memory of its own.
+  Result<bool> placeView(const ir::Node &node) {
+    CGC_ASSIGN_OR_RETURN(auto inferred,
+                         ir::inferResults(node.op(), node.args(), builder_.target()));
+    assert(inferred.size() == node.numResults());
+    for (const ir::Inferred &result : inferred)
+      if (!result.viewOffset)
+        return false;
+    Place base = builder_.place(node.arg(0).value());
+    for (auto [value, result] : llvm::zip_equal(node.results(), inferred)) {
+      Place place{base.storage,
+                  base.offset + static_cast<uint64_t>(*result.viewOffset) * dtypeSize(base.dtype),
+                  result.type.dtype, result.type.sizes, result.type.strides};
+      builder_.setPlace(&value, std::move(place));
+    }
+    return true;
+  }
+
+  Status lowerRow(const ir::Node &node, const Lowering &row) {
+    std::vector<AtenArg> args = callArgs(node, builder_);
+    for (AtenArg &extra : row.extra())
+      args.push_back(std::move(extra));
+    if (row.kind == Lowering::Kind::Into) {
+      builder_.callInto(row.op, row.overload, std::move(args), builder_.allocate(*node.result()));
+      return Status::ok();
+    }
+    std::vector<std::optional<Place>> outputs;
+    for (const ir::Value &result : node.results())
+      outputs.push_back(result.isTensor() ? std::optional(builder_.allocate(result))
+                                          : std::nullopt);
+    builder_.callThenCopy(row.op, row.overload, std::move(args), outputs);
+    return Status::ok();
+  }
+
+  Status lowerOutput(const ir::Node &node) {
+    const std::vector<std::string> &names = graph_.outputNames();
+    for (auto [i, arg] : llvm::enumerate(node.args())) {
+      if (!arg.isValue())
+        return {Code::Unsupported, "output " + std::to_string(i) + " is not a tensor"};
+      std::string name = node.args().size() == 1 ? "output" : "output" + std::to_string(i);
+      builder_.addOutput(i < names.size() ? names[i] : name, builder_.place(arg.value()));
+    }
+    return Status::ok();
+  }
+
+  const ir::Graph &graph_;
+  ir::UseMap uses_;
+  BucketBuilder &builder_;
+  ir::Diagnostics &diagnostics_;
+};
+
+} // namespace
+
+Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, DeviceKind target,
+                           ir::Diagnostics &diagnostics) {
+  CompiledPlan compiled;
+  PlanData &plan = compiled.plan;
+  plan.target = target;
+  plan.producer = "cgc " CGC_VERSION;
+
+  WeightTable weights;
+  LocationTable locations;
+  for (const EntryBucket &bucket : buckets) {
+    BucketBuilder builder(target, weights, locations);
+    BucketLowering(*bucket.graph, builder, diagnostics).run();
+    if (diagnostics.hasErrors())
+      continue;
+    auto entry =
+        llvm::find_if(plan.entries, [&](const Entry &e) { return e.name == bucket.entry; });
+    if (entry == plan.entries.end())
+      entry = plan.entries.insert(entry, Entry{bucket.entry, {}});
+    entry->buckets.push_back(builder.finish());
+  }
+  CGC_TRY(diagnostics.toStatus(Code::Unsupported));
+  plan.weights = weights.takeWeights();
+  compiled.weights = weights.takeData();
+  plan.locations = locations.take();
+  return compiled;
+}
+
+} // namespace cgc::backend

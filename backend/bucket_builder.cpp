@@ -1,0 +1,241 @@
+// BucketBuilder: places, records, outputs, and the arena of one bucket.
+#include "backend/bucket_builder.h"
+
+#include "backend/memory_plan.h"
+
+namespace cgc::backend {
+namespace {
+
+/// Bytes from the first element to the end of the last one.
+uint64_t extent(const ir::TensorType &type) {
+  if (type.numElements() == 0)
+    return 0;
+  uint64_t last = 0;
+  for (auto [size, stride] : llvm::zip_equal(type.sizes, type.strides))
+    last += static_cast<uint64_t>(size - 1) * static_cast<uint64_t>(stride);
+  return (last + 1) * dtypeSize(type.dtype);
+}
+
+IoTensor ioTensor(std::string name, DType dtype, llvm::ArrayRef<int64_t> sizes) {
+  return {.name = std::move(name), .dtype = dtype, .sizes = {sizes.begin(), sizes.end()}};
+}
+
+} // namespace
+
+std::optional<Place> mergeLeading(const Place &place, size_t rank) {
+  assert(rank > 0 && place.sizes.size() >= rank);
+  size_t merged = place.sizes.size() - rank + 1;
+  // Size and stride of the merged dimension, built from the inside out.
+  int64_t size = 1, stride = 1;
+  for (size_t i = merged; i-- > 0;) {
+    if (place.sizes[i] == 1)
+      continue;
+    if (size == 1)
+      stride = place.strides[i];
+    else if (place.strides[i] != stride * size)
+      return std::nullopt;
+    size *= place.sizes[i];
+  }
+  if (size == 1) {
+    // Any stride will do; this one keeps a matrix row-major where it can be.
+    stride = 1;
+    for (size_t i = merged; i < place.sizes.size(); ++i)
+      stride = std::max(stride, place.sizes[i] * place.strides[i]);
+  }
+  Place result = place;
+  result.sizes = {size};
+  result.strides = {stride};
+  result.sizes.append(place.sizes.begin() + merged, place.sizes.end());
+  result.strides.append(place.strides.begin() + merged, place.strides.end());
+  return result;
+}
+
+Place transposed(Place place) {
+  size_t rank = place.sizes.size();
+  assert(rank >= 2);
+  std::swap(place.sizes[rank - 1], place.sizes[rank - 2]);
+  std::swap(place.strides[rank - 1], place.strides[rank - 2]);
+  return place;
+}
+
+LocationId LocationTable::add(const ir::Loc &loc) {
+  if (!loc.isKnown())
+    return kNoLocation;
+  auto next = static_cast<uint32_t>(locations_.size());
+  auto [it, isNew] = index_.try_emplace({loc.file, loc.line, loc.module}, next);
+  if (isNew)
+    locations_.push_back({loc.file, loc.line, loc.module});
+  return LocationId{it->second};
+}
+
+Place BucketBuilder::newStorage(BufferKind kind, uint32_t index, const ir::TensorType &type) {
+  storages_.push_back({kind, index, extent(type)});
+  return {static_cast<uint32_t>(storages_.size() - 1), 0, type.dtype, type.sizes, type.strides};
+}
+
+Place BucketBuilder::allocate(const ir::Value &result) {
+  Place place = newStorage(BufferKind::Arena, 0, result.tensor());
+  setPlace(&result, place);
+  return place;
+}
+
+Place BucketBuilder::temporary(DType dtype, llvm::ArrayRef<int64_t> sizes) {
+  return newStorage(BufferKind::Arena, 0, ir::TensorType::dense(dtype, sizes));
+}
+
+void BucketBuilder::addInput(const ir::Value &value) {
+  const ir::TensorType &type = value.tensor();
+  auto index = static_cast<uint32_t>(inputs_.size());
+  setPlace(&value, newStorage(BufferKind::Input, index, type));
+  storages_.back().input = index;
+  inputs_.push_back(ioTensor(value.name(), type.dtype, type.sizes));
+}
+
+void BucketBuilder::addWeight(const ir::Value &value, const std::string &name,
+                              const std::shared_ptr<const ir::TensorData> &data) {
+  setPlace(&value, newStorage(BufferKind::Weight, weights_.add(name, data), value.tensor()));
+}
+
+TensorId BucketBuilder::tensor(const Place &place) {
+  auto next = static_cast<uint32_t>(tensors_.size());
+  auto [it, isNew] = tensorIndex_.try_emplace({place.storage,
+                                               place.offset,
+                                               place.dtype,
+                                               {place.sizes.begin(), place.sizes.end()},
+                                               {place.strides.begin(), place.strides.end()}},
+                                              next);
+  if (isNew)
+    tensors_.push_back(place);
+  return TensorId{it->second};
+}
+
+AtenArg BucketBuilder::arg(const ir::Arg &arg) {
+  if (arg.isNone())
+    return NoneArg{};
+  if (arg.isValue())
+    return tensor(place(arg.value()));
+  if (auto *b = arg.getIf<bool>())
+    return *b;
+  if (auto *i = arg.getIf<int64_t>())
+    return *i;
+  if (auto *d = arg.getIf<double>())
+    return *d;
+  if (auto *s = arg.getIf<std::string>())
+    return *s;
+  if (auto *dtype = arg.getIf<DType>())
+    return *dtype;
+  if (arg.is<DeviceKind>())
+    return DeviceArg{};
+  if (auto ints = arg.asInts())
+    return std::vector<int64_t>(ints->begin(), ints->end());
+  if (!arg.isConstant()) {
+    std::vector<TensorId> tensors;
+    for (const ir::Arg &element : arg.list())
+      tensors.push_back(element.isValue() ? tensor(place(element.value())) : kNoTensor);
+    return tensors;
+  }
+  std::vector<double> numbers;
+  for (const ir::Arg &element : arg.list())
+    numbers.push_back(element.asNumber().value_or(0));
+  return numbers;
+}
+
+void BucketBuilder::callInto(std::string op, std::string overload, std::vector<AtenArg> args,
+                             llvm::ArrayRef<Place> outputs) {
+  AtenCall call{std::move(op), std::move(overload), std::move(args), {}, /*writesOut=*/true};
+  for (const Place &output : outputs)
+    call.outputs.push_back(tensor(output));
+  record({std::move(call)});
+}
+
+void BucketBuilder::callThenCopy(std::string op, std::string overload, std::vector<AtenArg> args,
+                                 llvm::ArrayRef<std::optional<Place>> outputs) {
+  AtenCall call{std::move(op), std::move(overload), std::move(args), {}, /*writesOut=*/false};
+  for (const std::optional<Place> &output : outputs)
+    call.outputs.push_back(output ? tensor(*output) : kNoTensor);
+  record({std::move(call)});
+}
+
+void BucketBuilder::copy(const Place &source, const Place &destination) {
+  assert(source.sizes == destination.sizes);
+  storages_[destination.storage].input = storages_[source.storage].input;
+  if (source.dtype == destination.dtype && source.type().isContiguous() &&
+      destination.type().isContiguous())
+    record({Memcpy{tensor(source), tensor(destination)}});
+  else
+    callInto("aten::copy_", "", {tensor(source), false}, destination);
+}
+
+void BucketBuilder::boundInput(const Place &indices, int64_t bound) {
+  std::optional<uint32_t> input = storages_[indices.storage].input;
+  if (!input)
+    return;
+  int64_t &upper = inputs_[*input].upperBound;
+  upper = upper == 0 ? bound : std::min(upper, bound);
+}
+
+void BucketBuilder::fill(const Place &destination, AtenArg value) {
+  callInto("aten::fill_", "Scalar", {std::move(value)}, destination);
+}
+
+void BucketBuilder::addOutput(std::string name, const Place &place) {
+  auto index = static_cast<uint32_t>(outputs_.size());
+  outputs_.push_back(ioTensor(std::move(name), place.dtype, place.sizes));
+  Storage &storage = storages_[place.storage];
+  ir::TensorType type = place.type();
+  if (storage.kind == BufferKind::Arena && place.offset == 0 && type.isContiguous() &&
+      type.numBytes() == storage.bytes) {
+    storage.kind = BufferKind::Output;
+    storage.index = index;
+    return;
+  }
+  copy(place,
+       newStorage(BufferKind::Output, index, ir::TensorType::dense(place.dtype, place.sizes)));
+}
+
+Bucket BucketBuilder::finish() {
+  // Lifetimes of the arena's storages, over record numbers.
+  constexpr uint32_t kNever = UINT32_MAX;
+  std::vector<Lifetime> lives(storages_.size(), {kNever, 0, 0});
+  for (uint32_t i = 0; i < records_.size(); ++i) {
+    auto touch = [&](TensorId id) {
+      if (id == kNoTensor)
+        return;
+      Lifetime &life = lives[tensors_[static_cast<uint32_t>(id)].storage];
+      life.first = std::min(life.first, i);
+      life.last = i;
+    };
+    for (TensorId id : recordReads(records_[i]))
+      touch(id);
+    for (TensorId id : recordWrites(records_[i]))
+      touch(id);
+  }
+  std::vector<Lifetime> arena;
+  std::vector<size_t> arenaIndex(storages_.size());
+  for (size_t s = 0; s < storages_.size(); ++s) {
+    if (storages_[s].kind != BufferKind::Arena || lives[s].first == kNever)
+      continue;
+    arenaIndex[s] = arena.size();
+    arena.push_back({lives[s].first, lives[s].last, storages_[s].bytes});
+  }
+  MemoryPlan plan = planMemory(arena);
+
+  Bucket bucket;
+  bucket.arenaBytes = plan.arenaBytes;
+  for (const Place &place : tensors_) {
+    const Storage &storage = storages_[place.storage];
+    Slot slot{storage.kind, storage.index, place.offset};
+    if (storage.kind == BufferKind::Arena)
+      slot.offset += plan.offsets[arenaIndex[place.storage]];
+    bucket.tensors.push_back({slot,
+                              place.dtype,
+                              {place.sizes.begin(), place.sizes.end()},
+                              {place.strides.begin(), place.strides.end()}});
+  }
+  bucket.inputs = std::move(inputs_);
+  bucket.outputs = std::move(outputs_);
+  bucket.records = std::move(records_);
+  return bucket;
+}
+
+} // namespace cgc::backend

@@ -1,0 +1,120 @@
+// BucketBuilder: what the lowering of an op sees: where values live, and how to add records.
+#pragma once
+
+#include "backend/weights.h"
+#include "ir/graph.h"
+#include "runtime/plan/plan.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace cgc::backend {
+
+/// A strided tensor in a storage of the bucket: becomes a TensorRef once the arena is planned.
+struct Place {
+  uint32_t storage = 0;
+  uint64_t offset = 0; ///< In bytes.
+  DType dtype = DType::F32;
+  ir::Dims sizes, strides; ///< Strides in elements.
+
+  ir::TensorType type() const { return {dtype, sizes, strides, DeviceKind::Cpu}; }
+};
+
+/// The same memory with the leading dimensions merged so that `rank` are left, or nothing if
+/// strides forbid it.
+std::optional<Place> mergeLeading(const Place &place, size_t rank);
+/// The last two dimensions exchanged.
+Place transposed(Place place);
+
+/// The locations of a plan, each once.
+class LocationTable {
+public:
+  LocationId add(const ir::Loc &loc);
+  std::vector<SourceLocation> take() { return std::move(locations_); }
+
+private:
+  std::vector<SourceLocation> locations_;
+  std::map<std::tuple<std::string, unsigned, std::string>, uint32_t> index_;
+};
+
+/// Builds one bucket. Records are added for one node at a time, in graph order.
+class BucketBuilder {
+public:
+  BucketBuilder(DeviceKind target, WeightTable &weights, LocationTable &locations)
+      : target_(target), weights_(weights), locations_(locations) {}
+
+  DeviceKind target() const { return target_; }
+
+  // Where values live.
+  /// The place of a value that was already lowered.
+  Place place(const ir::Value *value) const {
+    auto it = places_.find(value);
+    assert(it != places_.end() && "not lowered yet");
+    return it->second;
+  }
+  void setPlace(const ir::Value *value, Place place) { places_[value] = std::move(place); }
+  /// Gives a result memory of its own, laid out as its type says, and returns its place.
+  Place allocate(const ir::Value &result);
+  /// Scratch memory, dense, alive from the first record that uses it to the last.
+  Place temporary(DType dtype, llvm::ArrayRef<int64_t> sizes);
+  void addInput(const ir::Value &value);
+  void addWeight(const ir::Value &value, const std::string &name,
+                 const std::shared_ptr<const ir::TensorData> &data);
+
+  // Records. Each belongs to the node that was begun last.
+  void beginNode(const ir::Node &node) { location_ = locations_.add(node.loc()); }
+  TensorId tensor(const Place &place);
+  /// If `indices` hold an input, or a copy of one: its values have to be below `bound`.
+  void boundInput(const Place &indices, int64_t bound);
+  /// A constant or a placed value as an argument of an ATen overload.
+  AtenArg arg(const ir::Arg &arg);
+  /// A call that computes into `outputs`: an overload with true `out` arguments, or one that writes
+  /// in place.
+  void callInto(std::string op, std::string overload, std::vector<AtenArg> args,
+                llvm::ArrayRef<Place> outputs);
+  /// A call whose results the provider copies to `outputs`; absent where nobody reads the result.
+  void callThenCopy(std::string op, std::string overload, std::vector<AtenArg> args,
+                    llvm::ArrayRef<std::optional<Place>> outputs);
+  /// Element by element, converting the dtype; sizes must be equal.
+  void copy(const Place &source, const Place &destination);
+  void fill(const Place &destination, AtenArg value);
+  void record(LaunchRecord record) {
+    record.location = location_;
+    records_.push_back(std::move(record));
+  }
+
+  /// Makes `place` output number `index`. The value's own record writes it if it fills a buffer of
+  /// its own and is not an output already; else a copy is added. Call after all nodes.
+  void addOutput(std::string name, const Place &place);
+  /// Plans the arena and resolves every place.
+  Bucket finish();
+
+private:
+  struct Storage {
+    BufferKind kind;
+    uint32_t index;
+    uint64_t bytes;
+    std::optional<uint32_t> input = std::nullopt; ///< The input whose values it holds, if any.
+  };
+  Place newStorage(BufferKind kind, uint32_t index, const ir::TensorType &type);
+
+  DeviceKind target_;
+  WeightTable &weights_;
+  LocationTable &locations_;
+  LocationId location_ = kNoLocation;
+  std::vector<IoTensor> inputs_, outputs_;
+  std::vector<Storage> storages_;
+  llvm::DenseMap<const ir::Value *, Place> places_; ///< Never iterated.
+  std::vector<Place> tensors_;
+  std::map<std::tuple<uint32_t, uint64_t, DType, std::vector<int64_t>, std::vector<int64_t>>,
+           uint32_t>
+      tensorIndex_;
+  std::vector<LaunchRecord> records_;
+};
+
+} // namespace cgc::backend

@@ -1,0 +1,56 @@
+// Lowering: how each op becomes records. Rows are in aten_calls.def; ops that need more have a
+// function here, defined in backend/ops/<op>.cpp.
+#pragma once
+
+#include "backend/bucket_builder.h"
+#include "ir/graph.h"
+#include "runtime/base/status.h"
+
+namespace cgc::backend {
+
+/// Adds the records of `node` and places its results. The results have types; the arguments are
+/// placed. Unsupported if the op has this form but cgc cannot run it; the caller adds the location.
+using LowerFn = Status (*)(const ir::Node &node, BucketBuilder &builder);
+
+struct Lowering {
+  enum class Kind {
+    Host,
+    View,
+    Into,
+    Copied,
+    Special,
+  };
+  Kind kind;
+  const char *op = "", *overload = "";
+  std::vector<AtenArg> (*extra)() = nullptr;
+  LowerFn special = nullptr;
+};
+
+/// The row of an op in aten_calls.def.
+const Lowering &lowering(ir::OpKind op);
+
+/// The arguments of a call, in schema order.
+std::vector<AtenArg> callArgs(const ir::Node &node, BucketBuilder &builder);
+
+Status lowerArange(const ir::Node &node, BucketBuilder &builder);
+/// clamp and clamp_min.
+Status lowerClamp(const ir::Node &node, BucketBuilder &builder);
+/// Any op whose result holds argument 0's elements in order: reshape, flatten, contiguous, clone,
+/// to.
+Status lowerCopy(const ir::Node &node, BucketBuilder &builder);
+Status lowerEmbedding(const ir::Node &node, BucketBuilder &builder);
+Status lowerFallback(const ir::Node &node, BucketBuilder &builder);
+/// full and full_like.
+Status lowerFull(const ir::Node &node, BucketBuilder &builder);
+Status lowerLayerNorm(const ir::Node &node, BucketBuilder &builder);
+Status lowerLinear(const ir::Node &node, BucketBuilder &builder);
+Status lowerMaskedFill(const ir::Node &node, BucketBuilder &builder);
+Status lowerMatmul(const ir::Node &node, BucketBuilder &builder);
+Status lowerMaxPool2d(const ir::Node &node, BucketBuilder &builder);
+Status lowerPow(const ir::Node &node, BucketBuilder &builder);
+Status lowerRsub(const ir::Node &node, BucketBuilder &builder);
+Status lowerSoftmax(const ir::Node &node, BucketBuilder &builder);
+Status lowerStack(const ir::Node &node, BucketBuilder &builder);
+Status lowerWhere(const ir::Node &node, BucketBuilder &builder);
+
+} // namespace cgc::backend

@@ -1,0 +1,78 @@
+// Memory plan: greedy by size, best fit.
+#include "backend/memory_plan.h"
+
+#include "runtime/base/checked.h"
+#include "runtime/plan/plan.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace cgc::backend {
+namespace {
+
+uint64_t paddedBytes(const Lifetime &life) {
+  return alignUp(life.bytes, placementAlignment(life.bytes));
+}
+
+struct Placed {
+  uint64_t begin, end;
+};
+
+/// The start of the smallest gap between `taken` (sorted by begin) that holds `bytes`; the end if
+/// none does.
+uint64_t bestFit(llvm::ArrayRef<Placed> taken, uint64_t bytes) {
+  uint64_t cursor = 0, best = 0, bestGap = UINT64_MAX;
+  for (const Placed &block : taken) {
+    if (block.begin > cursor && block.begin - cursor >= bytes && block.begin - cursor < bestGap) {
+      best = cursor;
+      bestGap = block.begin - cursor;
+    }
+    cursor = std::max(cursor, block.end);
+  }
+  return bestGap == UINT64_MAX ? cursor : best;
+}
+
+} // namespace
+
+// Larger buffers are placed first, so that each begins at a multiple of its own alignment.
+MemoryPlan planMemory(llvm::ArrayRef<Lifetime> lifetimes) {
+  std::vector<size_t> order(lifetimes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  llvm::stable_sort(order,
+                    [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
+
+  MemoryPlan plan;
+  plan.offsets.resize(lifetimes.size());
+  std::vector<size_t> placed;
+  for (size_t i : order) {
+    const Lifetime &life = lifetimes[i];
+    uint64_t bytes = paddedBytes(life);
+    std::vector<Placed> taken;
+    for (size_t j : placed)
+      if (lifetimes[j].first <= life.last && life.first <= lifetimes[j].last)
+        taken.push_back({plan.offsets[j], plan.offsets[j] + paddedBytes(lifetimes[j])});
+    llvm::sort(taken, [](const Placed &a, const Placed &b) { return a.begin < b.begin; });
+    plan.offsets[i] = bestFit(taken, bytes);
+    plan.arenaBytes = std::max(plan.arenaBytes, plan.offsets[i] + bytes);
+    placed.push_back(i);
+  }
+  return plan;
+}
+
+uint64_t peakBytes(llvm::ArrayRef<Lifetime> lifetimes) {
+  std::map<uint32_t, int64_t> changes;
+  for (const Lifetime &life : lifetimes) {
+    auto bytes = static_cast<int64_t>(paddedBytes(life));
+    changes[life.first] += bytes;
+    changes[life.last + 1] -= bytes;
+  }
+  int64_t now = 0, peak = 0;
+  for (auto [time, change] : changes)
+    peak = std::max(peak, now += change);
+  return static_cast<uint64_t>(peak);
+}
+
+} // namespace cgc::backend

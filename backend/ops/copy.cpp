@@ -1,0 +1,19 @@
+// Copies: ops whose result holds the elements of argument 0 in order, where it cannot be a view.
+#include "backend/lowering.h"
+
+namespace cgc::backend {
+
+Status lowerCopy(const ir::Node &node, BucketBuilder &builder) {
+  Place source = builder.place(node.arg(0).value());
+  Place destination = builder.allocate(*node.result());
+  if (destination.sizes != source.sizes) {
+    // A reshape: the result is dense, so it can be written in the shape of the source.
+    assert(destination.type().isContiguous());
+    destination.sizes = source.sizes;
+    destination.strides = ir::contiguousStrides(source.sizes);
+  }
+  builder.copy(source, destination);
+  return Status::ok();
+}
+
+} // namespace cgc::backend

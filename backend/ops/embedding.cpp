@@ -1,0 +1,29 @@
+// embedding: rows of the table, straight into the result. LibTorch's own embedding does the same
+// into fresh memory.
+#include "backend/lowering.h"
+
+namespace cgc::backend {
+
+Status lowerEmbedding(const ir::Node &node, BucketBuilder &builder) {
+  Place weight = builder.place(node.arg("weight").value());
+  Place indices = builder.place(node.arg("indices").value());
+  builder.boundInput(indices, weight.sizes[0]);
+  if (indices.sizes.empty()) {
+    indices.sizes = {1};
+    indices.strides = {1};
+  }
+  auto flat = mergeLeading(indices, 1);
+  if (!flat) {
+    Place dense = builder.temporary(indices.dtype, indices.sizes);
+    builder.copy(indices, dense);
+    flat = mergeLeading(dense, 1);
+  }
+  Place result = builder.allocate(*node.result());
+  result.sizes = {flat->sizes[0], weight.sizes[1]};
+  result.strides = ir::contiguousStrides(result.sizes);
+  builder.callInto("aten::index_select", "out",
+                   {builder.tensor(weight), int64_t{0}, builder.tensor(*flat)}, result);
+  return Status::ok();
+}
+
+} // namespace cgc::backend

@@ -1,0 +1,33 @@
+// WeightTable: finds equal weights by hash, then by their bytes.
+#include "backend/weights.h"
+
+#include "runtime/base/file.h"
+
+namespace cgc::backend {
+
+uint32_t WeightTable::add(const std::string &name,
+                          const std::shared_ptr<const ir::TensorData> &data) {
+  if (auto known = known_.find(data.get()); known != known_.end())
+    return known->second;
+  llvm::ArrayRef<std::byte> bytes = data->bytes();
+  uint64_t hash = hash64({bytes.data(), bytes.size()});
+  auto [begin, end] = byHash_.equal_range(hash);
+  for (auto it = begin; it != end; ++it)
+    if (weights_[it->second].dtype == data->type().dtype && data_[it->second]->bytes() == bytes)
+      return known_[data.get()] = it->second;
+
+  auto index = static_cast<uint32_t>(weights_.size());
+  const ir::TensorType &type = data->type();
+  Weight weight;
+  weight.name = name;
+  for (unsigned suffix = 1; !names_.insert(weight.name).second; ++suffix)
+    weight.name = name + "." + std::to_string(suffix);
+  weight.dtype = type.dtype;
+  weight.sizes.assign(type.sizes.begin(), type.sizes.end());
+  weights_.push_back(std::move(weight));
+  data_.push_back(data);
+  byHash_.emplace(hash, index);
+  return known_[data.get()] = index;
+}
+
+} // namespace cgc::backend

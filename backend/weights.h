@@ -1,0 +1,33 @@
+// WeightTable: the weights of a plan, each content once.
+#pragma once
+
+#include "ir/module.h"
+#include "runtime/plan/plan.h"
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace cgc::backend {
+
+class WeightTable {
+public:
+  /// The index of the weight with the dtype and bytes of `data`; added under `name`, made unique,
+  /// if there is none yet.
+  uint32_t add(const std::string &name, const std::shared_ptr<const ir::TensorData> &data);
+
+  const Weight &weight(uint32_t index) const { return weights_[index]; }
+  std::vector<Weight> takeWeights() { return std::move(weights_); }
+  std::vector<std::shared_ptr<const ir::TensorData>> takeData() { return std::move(data_); }
+
+private:
+  std::vector<Weight> weights_;
+  std::vector<std::shared_ptr<const ir::TensorData>> data_;
+  std::set<std::string> names_;
+  std::multimap<uint64_t, uint32_t> byHash_;
+  std::map<const ir::TensorData *, uint32_t> known_; ///< Never iterated: saves hashing twice.
+};
+
+} // namespace cgc::backend

@@ -1,0 +1,50 @@
+# Everything cgc takes from outside, found once. Which version and why: scripts/dependencies.txt.
+
+# CUDA 13.0: an installed toolkit if there is one, else the compiler from the Python environment.
+file(GLOB CGC_SITE_PACKAGES ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages)
+function(cgc_is_cuda_13_0 result path)
+  execute_process(COMMAND ${path} --version OUTPUT_VARIABLE version ERROR_QUIET)
+  if(NOT version MATCHES "release 13\\.0")
+    set(${result} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+if(NOT CMAKE_CUDA_COMPILER)
+  find_program(CGC_NVCC nvcc
+    PATHS /usr/local/cuda-13.0/bin /usr/local/cuda/bin ${CGC_SITE_PACKAGES}/nvidia/cu13/bin
+    NO_DEFAULT_PATH VALIDATOR cgc_is_cuda_13_0 REQUIRED)
+  set(CMAKE_CUDA_COMPILER ${CGC_NVCC})
+endif()
+set(CMAKE_CUDA_ARCHITECTURES 80-real 90a-real 80-virtual)
+enable_language(CUDA)
+# CMake 3.25 knows no C++20 flag for nvcc 13: tell it.
+set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+set(CMAKE_CUDA_STANDARD 20)
+find_package(CUDAToolkit 13.0 REQUIRED)
+
+find_package(LLVM 19.1 REQUIRED CONFIG)
+find_package(CLI11 REQUIRED CONFIG)
+find_package(fmt REQUIRED CONFIG)
+find_package(spdlog REQUIRED CONFIG)
+find_package(nlohmann_json REQUIRED CONFIG)
+find_package(GTest REQUIRED CONFIG)
+find_package(Threads REQUIRED)
+find_path(CGC_XXHASH_INCLUDE xxhash.h REQUIRED)
+find_program(CGC_FLATC flatc REQUIRED)
+
+# LLVM Support/ADT, linked statically and kept private to whoever links it.
+llvm_map_components_to_libnames(CGC_LLVM_LIBS support)
+add_library(cgc_llvm INTERFACE)
+target_include_directories(cgc_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+target_compile_definitions(cgc_llvm INTERFACE ${LLVM_DEFINITIONS_LIST})
+target_link_libraries(cgc_llvm INTERFACE ${CGC_LLVM_LIBS})
+
+# LibTorch without find_package(Torch): that one probes for a GPU and asks for a CUDA dialect that
+# CMake 3.25 does not know. Two imported libraries are all the CPU side needs.
+set(CGC_TORCH_DIR ${CGC_SITE_PACKAGES}/torch CACHE PATH "LibTorch: the folder with include/ and lib/")
+if(NOT EXISTS ${CGC_TORCH_DIR}/include/torch/csrc/api/include/torch/version.h)
+  message(FATAL_ERROR "LibTorch is not in '${CGC_TORCH_DIR}': run scripts/setup.sh or set CGC_TORCH_DIR")
+endif()
+add_library(cgc_torch INTERFACE)
+target_include_directories(cgc_torch SYSTEM INTERFACE
+  ${CGC_TORCH_DIR}/include ${CGC_TORCH_DIR}/include/torch/csrc/api/include)
+target_link_libraries(cgc_torch INTERFACE ${CGC_TORCH_DIR}/lib/libc10.so ${CGC_TORCH_DIR}/lib/libtorch_cpu.so)

@@ -1,0 +1,236 @@
+// AtenCall: finds the row of an op and matches its arguments by name.
+#include "frontend/aten.h"
+
+#include "ir/op_def.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <ATen/core/function_schema.h>
+#include <ATen/core/jit_type.h>
+
+namespace cgc::frontend {
+namespace {
+
+struct Row {
+  llvm::StringLiteral name;
+  std::optional<ir::OpKind> op;
+  llvm::StringLiteral spec;
+  AtenFunction function;
+};
+
+constexpr Row kRows[] = {
+#define CGC_ATEN(name, op, spec) {name, ir::OpKind::op, spec, nullptr},
+#define CGC_ATEN_FN(name, function) {name, std::nullopt, "", function},
+#include "frontend/aten.def"
+};
+
+const Row *findRow(llvm::StringRef name) {
+  for (const Row &row : kRows)
+    if (row.name == name)
+      return &row;
+  return nullptr;
+}
+
+/// Arguments that say how LibTorch shall do it, not what: dropped from every op that has no use for
+/// them.
+bool isIgnorable(llvm::StringRef name) {
+  return llvm::StringSwitch<bool>(name)
+      .Cases("device", "layout", "pin_memory", "memory_format", "non_blocking", true)
+      .Cases("requires_grad", "cudnn_enable", "cudnn_enabled", "benchmark", "deterministic", true)
+      .Case("allow_tf32", true)
+      .Default(false);
+}
+
+/// What a row's text says about an argument.
+struct Renamed {
+  std::string name;
+  bool dropped = false;
+};
+Renamed applySpec(llvm::StringRef spec, llvm::StringRef name) {
+  llvm::SmallVector<llvm::StringRef, 4> words;
+  spec.split(words, ' ', -1, false);
+  for (llvm::StringRef word : words) {
+    if (word.consume_front("-")) {
+      if (word == name)
+        return {"", true};
+    } else if (auto [from, to] = word.split('='); from == name) {
+      return {to.str(), false};
+    }
+  }
+  return {name.str(), false};
+}
+
+bool isListType(const c10::TypePtr &type) {
+  return type->kind() == c10::TypeKind::ListType || type->kind() == c10::TypeKind::TupleType;
+}
+
+/// Whether `value` is what ATen's schema would have filled in.
+bool isDefault(const ir::Arg &value, const c10::Argument &argument) {
+  if (value.isNone())
+    return true;
+  const auto &defaultValue = argument.default_value();
+  if (!defaultValue)
+    return false;
+  std::optional<ir::Arg> constant = toConstant(*defaultValue);
+  return constant && *constant == value;
+}
+
+} // namespace
+
+ir::Arg AtenCall::argAt(size_t i, bool mayBeNumber) {
+  const torch::jit::Value *value = node_.inputs()[i];
+  ir::Arg arg = mayBeNumber ? importer_.argOrNumber(value, node_) : importer_.arg(value);
+  if (!arg.is<int64_t>() || !isDTypeArgument(schema_.arguments()[i]))
+    return arg;
+  auto type = static_cast<c10::ScalarType>(arg.as<int64_t>());
+  if (std::optional<DType> dtype = toDType(type))
+    return *dtype;
+  bool known = arg.as<int64_t>() >= 0 && type < c10::ScalarType::NumOptions;
+  importer_.report(node_, std::string("cgc has no dtype ") +
+                              (known ? c10::toString(type) : "of this number") +
+                              "; convert this part of the model to a floating or integer dtype");
+  return DType::F32;
+}
+
+ir::Arg AtenCall::arg(llvm::StringRef name) {
+  std::optional<int> index =
+      schema_.argumentIndexWithName(std::string_view(name.data(), name.size()));
+  return index ? argAt(static_cast<size_t>(*index), false) : ir::Arg();
+}
+
+AtenCall::Results AtenCall::import() {
+  std::string name = schema_.name();
+  const Row *row = findRow(name + "." + schema_.overload_name());
+  if (!row)
+    row = findRow(name);
+  bool inPlace = false;
+  llvm::StringRef plain = name;
+  if (!row && !plain.ends_with("__") && plain.consume_back("_")) {
+    row = findRow(plain);
+    // An in-place view changes what its argument is, not what it holds.
+    inPlace = row && row->op && !ir::hasTrait(*row->op, ir::kView);
+    if (!inPlace)
+      row = nullptr;
+  }
+  if (!row) {
+    Results results;
+    ir::Node *node = importer_.emitFallback(node_);
+    for (ir::Value &value : node->results())
+      results.push_back(&value);
+    return results;
+  }
+  if (row->function)
+    return {row->function(*this)};
+  return importByName(*row->op, row->spec, inPlace);
+}
+
+AtenCall::Results AtenCall::importByName(ir::OpKind op, llvm::StringRef spec, bool inPlace) {
+  const ir::Schema &schema = ir::opSchema(op);
+  std::vector<std::optional<ir::Arg>> given(schema.args.size());
+  for (size_t i = 0; i < schema_.arguments().size(); ++i) {
+    const c10::Argument &argument = schema_.arguments()[i];
+    Renamed renamed = applySpec(spec, argument.name());
+    if (renamed.dropped)
+      continue;
+    std::optional<unsigned> index = schema.find(renamed.name);
+    // TorchScript's own scalar ops name their operands a and b.
+    if (!index && (renamed.name == "a" || renamed.name == "b"))
+      index = renamed.name == "a" ? 0 : 1;
+    if (index && *index < given.size()) {
+      const ir::SchemaArg &expected = schema.args[*index];
+      ir::Arg arg = argAt(i, expected.kind != ir::ArgKind::Tensor);
+      if (expected.isList && !arg.isNone() && !arg.isList() &&
+          !isListType(node_.inputs()[i]->type()))
+        arg = ir::Arg::List{std::move(arg)};
+      given[*index] = std::move(arg);
+    } else if (!isIgnorable(renamed.name) && !isDefault(argAt(i, true), argument)) {
+      return {refuse("cgc does not support the argument '" + argument.name() + "' of " +
+                     schema_.name())};
+    }
+  }
+  std::vector<ir::Arg> args;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const ir::SchemaArg &expected = schema.args[i];
+    bool missing = !given[i] || (given[i]->isNone() && !expected.isOptional);
+    args.push_back(!missing                ? std::move(*given[i])
+                   : expected.defaultValue ? *expected.defaultValue
+                                           : ir::Arg());
+  }
+  return emitArgs(op, std::move(args), inPlace);
+}
+
+ir::Arg AtenCall::emit(ir::OpKind op,
+                       std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> named) {
+  const ir::Schema &schema = ir::opSchema(op);
+  std::vector<ir::Arg> args;
+  for (const ir::SchemaArg &arg : schema.args)
+    args.push_back(arg.defaultValue.value_or(ir::Arg()));
+  for (const auto &[name, value] : named) {
+    std::optional<unsigned> index = schema.find(name);
+    assert(index && "the op has no such argument");
+    args[*index] = value;
+  }
+  return emitArgs(op, std::move(args), false).front();
+}
+
+AtenCall::Results AtenCall::emitArgs(ir::OpKind op, std::vector<ir::Arg> args, bool inPlace) {
+  const ir::Schema &schema = ir::opSchema(op);
+  const ir::OpDef &def = ir::opDef(op);
+  if (Status status = ir::checkArgs(schema, args); !status.isOk())
+    return {refuse(schema_.name() + ": " + status.message())};
+  // Conditions of branches and trip counts of loops become constants here.
+  bool tensorOutput = node_.outputs()[0]->type()->kind() == c10::TypeKind::TensorType;
+  if (def.evaluate && !tensorOutput &&
+      llvm::all_of(args, [](const ir::Arg &arg) { return arg.isConstant(); }))
+    if (Result<ir::Arg> constant = def.evaluate(args))
+      return {*constant};
+
+  unsigned numResults = schema.numResults;
+  if (schema.listResult) {
+    std::optional<unsigned> count = numListResults(op, args);
+    if (!count)
+      return {refuse("the number of tensors that " + schema_.name() +
+                     " returns is not known here; unpack its result into variables")};
+    numResults = *count;
+  }
+  ir::Node *node = importer_.graph().call(op, std::move(args), numResults, importer_.locOf(node_));
+  node->setInPlace(inPlace);
+  Results results;
+  for (ir::Value &value : node->results())
+    results.push_back(&value);
+  if (schema.listResult)
+    return {ir::Arg(ir::Arg::List(results.begin(), results.end()))};
+  return results;
+}
+
+std::optional<unsigned> AtenCall::numListResults(ir::OpKind op,
+                                                 llvm::ArrayRef<ir::Arg> args) const {
+  for (const torch::jit::Use &use : node_.outputs()[0]->uses())
+    if (use.user->kind() == c10::prim::ListUnpack)
+      return static_cast<unsigned>(use.user->outputs().size());
+  // The size of the split dimension is unknown, so the count of `split` by a number is, too.
+  if (op == ir::OpKind::Split && args[1].isList())
+    return static_cast<unsigned>(args[1].list().size());
+  return std::nullopt;
+}
+
+ir::Arg AtenCall::refuse(std::string message) {
+  importer_.report(node_, std::move(message));
+  return fallback();
+}
+
+ir::Arg AtenCall::fallback() {
+  return importer_.emitFallback(node_)->result();
+}
+
+bool AtenCall::refuseUnless(llvm::StringRef name, const ir::Arg &value) {
+  ir::Arg given = arg(name);
+  if (given.isNone() || given == value)
+    return false;
+  importer_.report(node_,
+                   "cgc does not support this value of '" + name.str() + "' of " + schema_.name());
+  return true;
+}
+
+} // namespace cgc::frontend

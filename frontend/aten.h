@@ -1,0 +1,53 @@
+// AtenCall: one TorchScript op on its way into the IR, by a row of aten.def.
+#pragma once
+
+#include "frontend/graph_import.h"
+#include "ir/op_kind.h"
+
+#include "llvm/ADT/StringRef.h"
+
+#include <initializer_list>
+#include <utility>
+
+namespace cgc::frontend {
+
+class AtenCall {
+public:
+  using Results = llvm::SmallVector<ir::Arg, 2>;
+
+  AtenCall(GraphImporter &importer, const torch::jit::Node &node, const c10::FunctionSchema &schema)
+      : importer_(importer), node_(node), schema_(schema) {}
+
+  /// Adds nodes to the graph; the results stand for the outputs of the TorchScript node.
+  Results import();
+
+  // For the functions in aten.def's rows.
+
+  const torch::jit::Node &node() const { return node_; }
+  /// The argument with this name in ATen's schema; none if there is none.
+  ir::Arg arg(llvm::StringRef name);
+  /// Adds a call. Arguments that are not named take their default.
+  ir::Arg emit(ir::OpKind op, std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> args);
+  /// Reports that this call cannot be compiled and returns a stand-in.
+  ir::Arg refuse(std::string message);
+  /// Refuses unless `name` is absent, none or `value`. True if it refused.
+  bool refuseUnless(llvm::StringRef name, const ir::Arg &value);
+  ir::Arg fallback();
+
+private:
+  ir::Arg argAt(size_t i, bool mayBeNumber);
+  Results importByName(ir::OpKind op, llvm::StringRef spec, bool inPlace);
+  Results emitArgs(ir::OpKind op, std::vector<ir::Arg> args, bool inPlace);
+  std::optional<unsigned> numListResults(ir::OpKind op, llvm::ArrayRef<ir::Arg> args) const;
+
+  GraphImporter &importer_;
+  const torch::jit::Node &node_;
+  const c10::FunctionSchema &schema_;
+};
+
+using AtenFunction = ir::Arg (*)(AtenCall &);
+#define CGC_ATEN(name, op, spec)
+#define CGC_ATEN_FN(name, function) ir::Arg function(AtenCall &);
+#include "frontend/aten.def"
+
+} // namespace cgc::frontend

@@ -1,0 +1,11 @@
+// The one symbol that libcgc_frontend exports.
+#include "frontend/frontend.h"
+
+extern "C" __attribute__((visibility("default"))) const cgc::frontend::Api *
+cgcFrontend(uint32_t abi) {
+  static constexpr cgc::frontend::Api api = {
+      .import = cgc::frontend::importTorchScript,
+      .loadReference = cgc::frontend::loadReference,
+  };
+  return abi == cgc::frontend::kFrontendAbi ? &api : nullptr;
+}

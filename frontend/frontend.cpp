@@ -1,0 +1,106 @@
+// importTorchScript: the module tree with its parameters and attributes, then every method's graph.
+#include "frontend/frontend.h"
+
+#include "frontend/graph_import.h"
+#include "frontend/guard.h"
+#include "frontend/load.h"
+
+#include <ATen/core/jit_type.h>
+#include <torch/csrc/jit/api/function_impl.h>
+
+namespace cgc::frontend {
+namespace {
+
+/// Bounds on the module tree: a hostile file could nest or share modules without end.
+constexpr unsigned kMaxModuleDepth = 64;
+constexpr size_t kMaxModules = 100000;
+
+class ModuleImporter {
+public:
+  explicit ModuleImporter(ir::Diagnostics &diagnostics) : state_{diagnostics, {}, {}} {}
+
+  Result<std::unique_ptr<ir::Module>> import(const torch::jit::Module &source) {
+    CGC_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> root, importTree(source, "model", 0));
+    for (const auto &[from, to] : pairs_)
+      importGraphs(from, *to);
+    return root;
+  }
+
+private:
+  Result<std::unique_ptr<ir::Module>> importTree(const torch::jit::Module &source, std::string name,
+                                                 unsigned depth);
+  void importAttribute(const c10::ClassType &type, size_t slot, const c10::IValue &value,
+                       ir::Module &module);
+  void importGraphs(const torch::jit::Module &source, ir::Module &module);
+
+  ImportState state_;
+  std::vector<std::pair<torch::jit::Module, ir::Module *>> pairs_;
+};
+
+Result<std::unique_ptr<ir::Module>> ModuleImporter::importTree(const torch::jit::Module &source,
+                                                               std::string name, unsigned depth) {
+  if (depth > kMaxModuleDepth || pairs_.size() >= kMaxModules)
+    return Status(Code::InvalidFile, "the module tree is too deep or too large");
+  const c10::ClassTypePtr type = source.type();
+  auto module = std::make_unique<ir::Module>(std::move(name), type->name().value().name());
+  pairs_.emplace_back(source, module.get());
+  for (size_t slot = 0; slot < type->numAttributes(); ++slot) {
+    const c10::IValue &value = source._ivalue()->getSlot(slot);
+    if (value.isModule()) {
+      CGC_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> child,
+                           importTree(value.toModule(), type->getAttributeName(slot), depth + 1));
+      module->addSubmodule(std::move(child));
+    } else {
+      importAttribute(*type, slot, value, *module);
+    }
+  }
+  for (size_t i = 0; i < type->numConstants(); ++i)
+    if (std::optional<ir::Arg> constant = toConstant(type->getConstant(i)))
+      module->addAttribute({type->getConstantName(i), std::move(*constant)});
+  return module;
+}
+
+/// What cgc cannot hold is left out here and refused where a graph reads it.
+void ModuleImporter::importAttribute(const c10::ClassType &type, size_t slot,
+                                     const c10::IValue &value, ir::Module &module) {
+  const std::string &name = type.getAttributeName(slot);
+  if (value.isTensor()) {
+    if (!whyUnsupported(value.toTensor()).empty())
+      return;
+    auto data = state_.tensors.get(value.toTensor());
+    ir::TensorType tensorType = data->type();
+    module.addParameter(
+        {name,
+         type.is_parameter(slot) ? ir::Parameter::Kind::Parameter : ir::Parameter::Kind::Buffer,
+         std::move(tensorType), std::move(data)});
+  } else if (std::optional<ir::Arg> constant = toConstant(value)) {
+    // The tracer's own bookkeeping says nothing about the model.
+    if (name != "_is_full_backward_hook")
+      module.addAttribute({name, std::move(*constant)});
+  }
+}
+
+void ModuleImporter::importGraphs(const torch::jit::Module &source, ir::Module &module) {
+  for (const torch::jit::Method &method : source.get_methods()) {
+    ir::Graph *graph = module.addGraph(std::make_unique<ir::Graph>(method.name()));
+    GraphImporter(state_, source, module, *graph).import(*method.graph());
+  }
+}
+
+} // namespace
+
+Result<std::unique_ptr<ir::Module>> importTorchScript(const std::string &path,
+                                                      ir::Diagnostics &diagnostics) {
+  CGC_ASSIGN_OR_RETURN(torch::jit::Module source, loadTorchScript(path));
+  std::unique_ptr<ir::Module> module;
+  Status status = guarded(Code::InvalidFile, [&]() -> Status {
+    CGC_ASSIGN_OR_RETURN(module, ModuleImporter(diagnostics).import(source));
+    return Status::ok();
+  });
+  if (!status.isOk())
+    return status.withContext(path);
+  CGC_TRY(diagnostics.toStatus(Code::Unsupported));
+  return module;
+}
+
+} // namespace cgc::frontend

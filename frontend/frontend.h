@@ -1,0 +1,64 @@
+// Frontend: TorchScript files -> ir::Module, and LibTorch as the reference. The one compiler part
+// that links LibTorch; built as the library libcgc_frontend, which the tool opens by dlopen so that
+// verbs that need no LibTorch start fast.
+#pragma once
+
+#include "ir/diagnostics.h"
+#include "ir/module.h"
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace cgc::frontend {
+
+/// Loads `path` on the CPU and lowers every method of every module, hierarchy kept. The tensors of
+/// the module share LibTorch's memory. InvalidFile if it is not a TorchScript file (says what it
+/// is); Unsupported with every offender in `diagnostics`.
+Result<std::unique_ptr<ir::Module>> importTorchScript(const std::string &path,
+                                                      ir::Diagnostics &diagnostics);
+
+/// A dense tensor that owns its bytes.
+struct HostTensor {
+  std::string name; ///< Key of a dict output, else empty.
+  DType dtype = DType::F32;
+  std::vector<int64_t> sizes;
+  std::vector<std::byte> bytes;
+};
+
+/// A TorchScript file loaded to be run by LibTorch itself: what `cgc compare` compares with.
+class Reference {
+public:
+  virtual ~Reference() = default;
+  /// Runs a method without gradients and without the JIT's optimisations. `inputs` lie in host
+  /// memory, in the order of the method's arguments. Tuples, lists and dicts are flattened in
+  /// order. Usage if there is no such method or the number of inputs is wrong.
+  virtual Result<std::vector<HostTensor>> run(const std::string &method,
+                                              std::span<const TensorView> inputs) = 0;
+};
+
+/// Loads `path` for `device`: the CPU or, for cuda, device 0; device constants in the code are
+/// moved too. With `precision` (F32 or F64), everything floating that is narrower becomes that
+/// wide, casts written in the code included, and TF32 is off: the truth that reduced precision is
+/// measured against. Unsupported if `precision` is another type: a traced file cannot be narrowed.
+/// Device if LibTorch sees no GPU.
+Result<std::unique_ptr<Reference>> loadReference(const std::string &path, DeviceKind device,
+                                                 std::optional<DType> precision);
+
+/// What libcgc_frontend exports as `extern "C" const Api *cgcFrontend()`. The library must stay
+/// open as long as anything that it returned lives.
+struct Api {
+  decltype(frontend::importTorchScript) *import;
+  decltype(frontend::loadReference) *loadReference;
+};
+/// Changes whenever this header or one of ir's does in a way the other side can see.
+inline constexpr uint32_t kFrontendAbi = 1;
+/// Null if `abi` is not the library's own.
+using ApiEntry = const Api *(uint32_t abi);
+inline constexpr const char *kApiEntryName = "cgcFrontend";
+
+} // namespace cgc::frontend

@@ -1,0 +1,423 @@
+// GraphImporter: structure: constants, attributes, calls, lists, control flow. Ops are in aten.cpp.
+#include "frontend/graph_import.h"
+
+#include "frontend/aten.h"
+#include "ir/op_def.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <ATen/core/jit_type.h>
+#include <torch/csrc/jit/api/function_impl.h>
+
+#include <sstream>
+
+namespace cgc::frontend {
+
+namespace prim = c10::prim;
+using ir::Arg;
+using ir::OpKind;
+using torch::jit::Block;
+using torch::jit::Node;
+using torch::jit::Value;
+
+namespace {
+
+constexpr unsigned kMaxDepth = 64;
+constexpr int64_t kMaxTrips = 1000;
+constexpr const char *kDataDependent = "data-dependent control flow: %s is not a constant. Export "
+                                       "with torch.jit.trace, or compute both "
+                                       "sides and choose with torch.where";
+
+std::string dataDependent(llvm::StringRef what) {
+  std::string text = kDataDependent;
+  return text.replace(text.find("%s"), 2, what.str());
+}
+
+/// Whether a call of `graph` leaves no trace but its result.
+bool isPure(const Block &block, unsigned depth = 0) {
+  for (const Node *node : block.nodes()) {
+    if (node->kind() == prim::CallMethod || node->kind() == prim::CallFunction ||
+        node->kind() == prim::SetAttr)
+      return false;
+    if (const c10::FunctionSchema *schema = node->maybeSchema(); schema && schema->is_mutable())
+      return false;
+    for (const Block *inner : node->blocks())
+      if (depth >= kMaxDepth || !isPure(*inner, depth + 1))
+        return false;
+  }
+  return true;
+}
+
+/// Whether `value` is a size or was computed from sizes and constants alone.
+bool isHostNumber(const Value *value, unsigned depth = 0) {
+  const Node *node = value->node();
+  if (node->kind() == prim::NumToTensor)
+    return true;
+  bool isArithmetic = node->kind() == c10::aten::mul || node->kind() == c10::aten::add ||
+                      node->kind() == c10::aten::sub || node->kind() == c10::aten::div ||
+                      node->kind() == c10::aten::floor_divide;
+  if (!isArithmetic || depth >= 8)
+    return false;
+  auto isHost = [&](const Value *input) { return isHostNumber(input, depth + 1); };
+  auto isConstant = [](const Value *input) { return input->node()->kind() == prim::Constant; };
+  return llvm::any_of(node->inputs(), isHost) &&
+         llvm::all_of(node->inputs(),
+                      [&](const Value *input) { return isHost(input) || isConstant(input); });
+}
+
+} // namespace
+
+std::string plainName(const Value &value) {
+  std::string name = value.debugName();
+  name = name.substr(0, name.find('.'));
+  for (char &c : name)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  return name.empty() || llvm::isDigit(name[0]) ? "" : name;
+}
+
+void GraphImporter::import(const torch::jit::Graph &source) {
+  // Input 0 is the module itself.
+  submodules_.try_emplace(source.inputs()[0], Submodule{self_, ""});
+  for (const Value *input : source.inputs().slice(1)) {
+    ir::Node *node = graph_.placeholder(plainName(*input), {}, locOf(*source.param_node()));
+    args_[input] = node->result();
+  }
+  importBlock(*source.block());
+  ir::Loc loc = locOf(*source.return_node());
+  std::vector<Arg> results;
+  for (const Value *output : source.outputs())
+    if (Arg result = arg(output); !result.isNone())
+      results.push_back(asValue(std::move(result), loc));
+  graph_.createOutput(std::move(results), loc);
+}
+
+ir::Loc GraphImporter::locOf(const Node &node) const {
+  ir::Loc loc;
+  loc.module = path_;
+  torch::jit::SourceRange range = node.sourceRange();
+  if (auto original = range.findSourceRangeThatGenerated())
+    range = *original;
+  if (auto position = range.file_line_col()) {
+    const auto &[file, line, column] = *position;
+    // Nodes that tracing made up have an empty file name.
+    if (!file.empty() && line > 0) {
+      loc.file = file;
+      loc.line = static_cast<unsigned>(line);
+    }
+  }
+  return loc;
+}
+
+void GraphImporter::report(const Node &node, std::string message) {
+  ir::Loc loc = locOf(node);
+  if (!state_.reported.emplace(message, loc.file, loc.line).second)
+    return;
+  ir::Diagnostic diagnostic;
+  diagnostic.message = std::move(message);
+  diagnostic.loc = std::move(loc);
+  diagnostic.subject = node.kind().toQualString();
+  state_.diagnostics.error(std::move(diagnostic));
+}
+
+// Values
+
+Arg GraphImporter::arg(const Value *value) {
+  if (auto constant = tensorConstants_.find(value); constant != tensorConstants_.end())
+    if (!args_.count(value))
+      args_[value] = materialize(constant->second, locOf(*value->node()));
+  if (auto found = args_.find(value); found != args_.end())
+    return found->second;
+  // A module, or an output of something that was refused.
+  if (submodules_.count(value))
+    report(*value->node(), "a module is used as a value; call its methods directly");
+  bindStandIn(*value->node());
+  return args_.lookup(value);
+}
+
+Arg GraphImporter::argOrNumber(const Value *value, const Node &user) {
+  auto constant = tensorConstants_.find(value);
+  if (constant == tensorConstants_.end() || constant->second.dim() != 0)
+    return arg(value);
+  const at::Tensor &tensor = constant->second;
+  if (c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false))
+    return Arg(tensor.item().toLong());
+  bool besideSize = llvm::any_of(user.inputs(), [](const Value *v) { return isHostNumber(v); });
+  if (besideSize && c10::isFloatingType(tensor.scalar_type()))
+    return Arg(tensor.item().toDouble());
+  return arg(value);
+}
+
+std::vector<Arg> GraphImporter::argsOf(c10::ArrayRef<const Value *> values) {
+  std::vector<Arg> args;
+  for (const Value *value : values)
+    args.push_back(arg(value));
+  return args;
+}
+
+void GraphImporter::bind(const Value *value, Arg arg) {
+  if (std::string name = plainName(*value);
+      !name.empty() && arg.isValue() && llvm::isDigit(arg.value()->name()[0]))
+    graph_.rename(arg.value(), name);
+  args_[value] = std::move(arg);
+}
+
+void GraphImporter::bindStandIn(const Node &node) {
+  ir::Node *standIn = emitFallback(node);
+  for (auto [output, result] : llvm::zip(node.outputs(), standIn->results()))
+    args_[output] = &result;
+}
+
+ir::Node *GraphImporter::emitFallback(const Node &node) {
+  std::string target = node.kind().toQualString();
+  Arg::List args;
+  if (const c10::FunctionSchema *schema = node.maybeSchema()) {
+    std::ostringstream text;
+    text << *schema;
+    target = text.str();
+    for (const Value *input : node.inputs())
+      if (!submodules_.count(input))
+        args.push_back(arg(input));
+  }
+  ir::Node *result = graph_.call(OpKind::Fallback, {Arg(std::move(args))},
+                                 static_cast<unsigned>(node.outputs().size()), locOf(node));
+  result->setTarget(std::move(target));
+  return result;
+}
+
+Arg GraphImporter::materialize(const at::Tensor &tensor, ir::Loc loc) {
+  std::shared_ptr<const ir::TensorData> data = state_.tensors.get(tensor);
+  std::string name;
+  for (const ir::Parameter &parameter : module_.parameters())
+    if (parameter.kind == ir::Parameter::Kind::Constant && parameter.data == data)
+      name = parameter.name;
+  ir::TensorType type = data->type();
+  if (name.empty())
+    name = module_.addConstant("constant", std::move(data));
+  return graph_.getAttr(name, std::move(type), std::move(loc))->result();
+}
+
+Arg GraphImporter::importIValue(const c10::IValue &value, const Node &node) {
+  if (std::optional<Arg> constant = toConstant(value))
+    return *constant;
+  if (value.isTensor()) {
+    if (std::string why = whyUnsupported(value.toTensor()); !why.empty()) {
+      report(node, "cgc does not support " + why);
+      return emitFallback(node)->result();
+    }
+    return materialize(value.toTensor(), locOf(node));
+  }
+  if (value.isTensorList() || value.isTuple()) {
+    Arg::List list;
+    auto append = [&](const c10::IValue &element) { list.push_back(importIValue(element, node)); };
+    if (value.isTuple())
+      llvm::for_each(value.toTupleRef().elements(), append);
+    else
+      llvm::for_each(value.toListRef(), append);
+    return Arg(std::move(list));
+  }
+  report(node, "cgc does not support a constant of type " + value.tagKind());
+  return emitFallback(node)->result();
+}
+
+Arg GraphImporter::asValue(Arg arg, ir::Loc loc) {
+  if (!arg.isList())
+    return arg;
+  return graph_.call(OpKind::PrimList, {std::move(arg)}, 1, std::move(loc))->result();
+}
+
+// Nodes
+
+void GraphImporter::importBlock(const Block &block) {
+  for (const Node *node : block.nodes())
+    importNode(*node);
+}
+
+void GraphImporter::importNode(const Node &node) {
+  c10::Symbol kind = node.kind();
+  if (kind == prim::Constant)
+    return importConstant(node);
+  if (kind == prim::GetAttr)
+    return importGetAttr(node);
+  if (kind == prim::CallMethod)
+    return importCallMethod(node);
+  if (kind == prim::CallFunction)
+    return importCallFunction(node);
+  if (kind == prim::ListConstruct || kind == prim::TupleConstruct)
+    return bind(node.output(), Arg(argsOf(node.inputs())));
+  if (kind == prim::ListUnpack || kind == prim::TupleUnpack)
+    return importUnpack(node);
+  if (kind == prim::DictConstruct)
+    return importDict(node);
+  if (kind == prim::If)
+    return importIf(node);
+  if (kind == prim::Loop)
+    return importLoop(node);
+  // Types only.
+  if (kind == prim::unchecked_cast || kind == c10::aten::_unwrap_optional)
+    return bind(node.output(), arg(node.inputs()[0]));
+  if (kind == prim::Uninitialized)
+    return bind(node.output(), Arg());
+  // Messages to whoever runs the model.
+  if (kind == prim::Print || kind == c10::aten::warn)
+    return;
+  importOp(node);
+}
+
+void GraphImporter::importConstant(const Node &node) {
+  if (node.output()->type()->kind() == c10::TypeKind::FunctionType)
+    return; // CallFunction looks at the type.
+  std::optional<c10::IValue> value = torch::jit::toIValue(node.output());
+  if (value && value->isTensor() && whyUnsupported(value->toTensor()).empty()) {
+    tensorConstants_[node.output()] = value->toTensor();
+    return;
+  }
+  bind(node.output(), importIValue(value.value_or(c10::IValue()), node));
+}
+
+void GraphImporter::importGetAttr(const Node &node) {
+  auto owner = submodules_.find(node.input());
+  if (owner == submodules_.end()) {
+    report(node, "an attribute of an object that is not a module; keep its content in the module");
+    return bindStandIn(node);
+  }
+  const std::string &name = node.s(c10::attr::name);
+  std::string path = owner->second.path.empty() ? name : owner->second.path + "." + name;
+  c10::IValue value = owner->second.module.attr(name);
+  if (value.isModule()) {
+    submodules_.try_emplace(node.output(), Submodule{value.toModule(), path});
+    return;
+  }
+  if (!value.isTensor())
+    return bind(node.output(), importIValue(value, node));
+  const ir::Parameter *parameter = module_.findParameter(path);
+  if (!parameter) {
+    report(node, "'" + path + "' is " + whyUnsupported(value.toTensor()) +
+                     ", which cgc does not support; convert it before the export");
+    return bindStandIn(node);
+  }
+  bind(node.output(), graph_.getAttr(path, parameter->type, locOf(node))->result());
+}
+
+void GraphImporter::importCallMethod(const Node &node) {
+  auto receiver = submodules_.find(node.inputs()[0]);
+  if (receiver == submodules_.end()) {
+    report(node, "a method of an object that is not a module; make it a function or a submodule");
+    return bindStandIn(node);
+  }
+  const std::string &name = node.s(c10::attr::name);
+  const torch::jit::Method method = receiver->second.module.get_method(name);
+  // Identity and dropout, traced, become calls without a result.
+  if (node.output()->type()->kind() == c10::TypeKind::NoneType) {
+    if (!isPure(*method.graph()->block()))
+      report(node, "a call of '" + name +
+                       "' that returns nothing but changes its arguments; return "
+                       "the changed tensor instead");
+    return bind(node.output(), Arg());
+  }
+  std::vector<Arg> args;
+  for (const Value *input : node.inputs().slice(1))
+    args.push_back(asValue(arg(input), locOf(node)));
+  const std::string &path = receiver->second.path;
+  std::string target = path.empty() ? name : path + "." + name;
+  bind(node.output(), graph_.callModule(target, std::move(args), 1, locOf(node))->result());
+}
+
+void GraphImporter::importCallFunction(const Node &node) {
+  auto type = node.inputs()[0]->type()->cast<c10::FunctionType>();
+  if (!type || depth_ >= kMaxDepth) {
+    report(node, "a call of a function that is not known here");
+    return bindStandIn(node);
+  }
+  const torch::jit::Graph &callee = *torch::jit::toGraphFunction(*type->function()).graph();
+  for (auto [parameter, input] : llvm::zip(callee.inputs(), node.inputs().slice(1))) {
+    // The same function may be called again: forget what its values were.
+    args_[parameter] = arg(input);
+  }
+  ++depth_;
+  importBlock(*callee.block());
+  --depth_;
+  bind(node.output(), arg(callee.outputs()[0]));
+}
+
+void GraphImporter::importUnpack(const Node &node) {
+  Arg list = arg(node.input());
+  if (list.isList() && list.list().size() == node.outputs().size()) {
+    for (auto [output, element] : llvm::zip(node.outputs(), list.list()))
+      bind(output, element);
+    return;
+  }
+  if (!list.isValue()) {
+    report(node, "a list of another length is unpacked here");
+    return bindStandIn(node);
+  }
+  ir::Node *unpack = graph_.call(OpKind::PrimUnpack, {std::move(list)},
+                                 static_cast<unsigned>(node.outputs().size()), locOf(node));
+  for (auto [output, result] : llvm::zip(node.outputs(), unpack->results()))
+    bind(output, &result);
+}
+
+void GraphImporter::importDict(const Node &node) {
+  Arg::List keys, values;
+  for (size_t i = 0; i + 1 < node.inputs().size(); i += 2) {
+    keys.push_back(arg(node.inputs()[i]));
+    values.push_back(arg(node.inputs()[i + 1]));
+  }
+  bind(
+      node.output(),
+      graph_.call(OpKind::PrimDict, {Arg(std::move(keys)), Arg(std::move(values))}, 1, locOf(node))
+          ->result());
+}
+
+void GraphImporter::importIf(const Node &node) {
+  Arg condition = arg(node.input());
+  if (!condition.is<bool>()) {
+    report(node, dataDependent("the condition of this branch"));
+    return bindStandIn(node);
+  }
+  const Block &taken = *node.blocks()[condition.as<bool>() ? 0 : 1];
+  importBlock(taken);
+  for (auto [output, result] : llvm::zip(node.outputs(), taken.outputs()))
+    bind(output, arg(result));
+}
+
+void GraphImporter::importLoop(const Node &node) {
+  // Inputs: trip count, initial condition, carried values. Block: trip number, carried ->
+  // condition, carried.
+  Arg trips = arg(node.inputs()[0]);
+  Arg condition = arg(node.inputs()[1]);
+  std::vector<Arg> carried = argsOf(node.inputs().slice(2));
+  const Block &body = *node.blocks()[0];
+  for (int64_t trip = 0;; ++trip) {
+    if (!trips.is<int64_t>() || !condition.is<bool>() || trip > kMaxTrips) {
+      report(node, trip > kMaxTrips ? "a loop of more than " + std::to_string(kMaxTrips) + " trips"
+                                    : dataDependent("the trip count of this loop"));
+      return bindStandIn(node);
+    }
+    if (trip >= trips.as<int64_t>() || !condition.as<bool>())
+      break;
+    args_[body.inputs()[0]] = Arg(trip);
+    for (auto [input, value] : llvm::zip(body.inputs().slice(1), carried))
+      args_[input] = value;
+    importBlock(body);
+    condition = arg(body.outputs()[0]);
+    carried = argsOf(body.outputs().slice(1));
+  }
+  for (auto [output, value] : llvm::zip(node.outputs(), carried))
+    bind(output, value);
+}
+
+void GraphImporter::importOp(const Node &node) {
+  const c10::FunctionSchema *schema = node.maybeSchema();
+  if (!schema || node.kind() == prim::RaiseException || node.outputs().empty()) {
+    report(node, std::string("cgc does not support ") + node.kind().toQualString() +
+                     "; export with torch.jit.trace, or take it out of the model");
+    return bindStandIn(node);
+  }
+  AtenCall::Results results = AtenCall(*this, node, *schema).import();
+  for (auto [output, result] : llvm::zip(node.outputs(), results))
+    bind(output, std::move(result));
+}
+
+} // namespace cgc::frontend

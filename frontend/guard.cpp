@@ -1,0 +1,42 @@
+// Guard: exceptions of LibTorch become Status.
+#include "frontend/guard.h"
+
+#include "llvm/ADT/StringRef.h"
+
+#include <c10/util/Exception.h>
+
+#include <exception>
+#include <new>
+
+namespace cgc::frontend {
+namespace {
+
+/// The cause in one line. LibTorch puts a trace of TorchScript frames before it, if it was running
+/// a method, and C++ frames behind it.
+std::string causeOf(llvm::StringRef text) {
+  constexpr llvm::StringRef marker = "RuntimeError: ";
+  if (size_t at = text.rfind(marker); at != llvm::StringRef::npos)
+    text = text.drop_front(at + marker.size());
+  text = text.ltrim().split('\n').first.trim();
+  return text.empty() ? "LibTorch gave no reason" : text.str();
+}
+
+} // namespace
+
+Status guarded(Code code, llvm::function_ref<Status()> fn) {
+  try {
+    return fn();
+  } catch (const c10::OutOfMemoryError &error) {
+    return Status(Code::OutOfMemory, causeOf(error.what_without_backtrace()));
+  } catch (const c10::AcceleratorError &error) {
+    return Status(Code::Device, causeOf(error.what_without_backtrace()));
+  } catch (const c10::Error &error) {
+    return Status(code, causeOf(error.what_without_backtrace()));
+  } catch (const std::bad_alloc &) {
+    return Status(Code::OutOfMemory, "not enough host memory");
+  } catch (const std::exception &error) {
+    return Status(code, causeOf(error.what()));
+  }
+}
+
+} // namespace cgc::frontend

@@ -1,0 +1,97 @@
+// Retarget: rewrites tensors and constants of a loaded module.
+#include "frontend/retarget.h"
+
+#include "frontend/convert.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/jit/api/compilation_unit.h>
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace cgc::frontend {
+
+using torch::jit::Block;
+using torch::jit::Graph;
+using torch::jit::Node;
+using torch::jit::Value;
+
+c10::ScalarType Target::widened(c10::ScalarType type) const {
+  bool narrower = precision && c10::isFloatingType(type) &&
+                  c10::elementSize(type) < c10::elementSize(*precision);
+  return narrower ? *precision : type;
+}
+
+at::Tensor Target::convert(const at::Tensor &tensor) const {
+  return tensor.to(device, widened(tensor.scalar_type()));
+}
+
+namespace {
+
+/// The constant that takes the place of `node`'s, if any.
+std::optional<c10::IValue> retargetConstant(const Node &node, const Target &target) {
+  std::optional<c10::IValue> value = torch::jit::toIValue(node.output());
+  if (!value)
+    return std::nullopt;
+  if (value->isDevice() && value->toDevice() != target.device && !value->toDevice().is_meta())
+    return c10::IValue(target.device);
+  // Tensors without dimensions stay on the CPU: ops take them as numbers from there.
+  if (value->isTensor() && value->toTensor().defined()) {
+    const at::Tensor &tensor = value->toTensor();
+    Target where{tensor.dim() == 0 ? tensor.device() : target.device, target.precision};
+    return c10::IValue(where.convert(tensor));
+  }
+  return std::nullopt;
+}
+
+void retargetBlock(Block &block, Graph &graph, const Target &target) {
+  for (Node *node : block.nodes()) {
+    for (Block *inner : node->blocks())
+      retargetBlock(*inner, graph, target);
+    torch::jit::WithInsertPoint point(node);
+    if (node->kind() == c10::prim::Constant) {
+      if (std::optional<c10::IValue> constant = retargetConstant(*node, target))
+        node->output()->replaceAllUsesWith(graph.insertConstant(*constant));
+      continue;
+    }
+    const c10::FunctionSchema *schema = node->maybeSchema();
+    if (!schema)
+      continue;
+    // One constant int may be a dtype here and a dimension there: replace it use by use.
+    for (size_t i = 0; i < schema->arguments().size(); ++i) {
+      if (!isDTypeArgument(schema->arguments()[i]))
+        continue;
+      std::optional<c10::IValue> value = torch::jit::toIValue(node->inputs()[i]);
+      if (!value || !value->isInt())
+        continue;
+      c10::ScalarType type = target.widened(static_cast<c10::ScalarType>(value->toInt()));
+      if (static_cast<int64_t>(type) != value->toInt())
+        node->replaceInput(i, graph.insertConstant(static_cast<int64_t>(type)));
+    }
+  }
+}
+
+void retargetTensors(const torch::jit::Module &module, const Target &target) {
+  const torch::jit::ObjectPtr object = module._ivalue();
+  for (size_t slot = 0; slot < object->type()->numAttributes(); ++slot) {
+    const c10::IValue &value = object->getSlot(slot);
+    if (value.isTensor() && value.toTensor().defined())
+      // In place, so that a tensor that two modules share stays shared.
+      value.toTensor().set_data(target.convert(value.toTensor()));
+  }
+}
+
+} // namespace
+
+void retarget(torch::jit::Module &module, const Target &target) {
+  at::NoGradGuard noGrad;
+  for (const torch::jit::Module &submodule : module.modules())
+    retargetTensors(submodule, target);
+  for (torch::jit::Function *function : module._ivalue()->compilation_unit()->get_functions()) {
+    std::shared_ptr<Graph> graph = torch::jit::toGraphFunction(*function).graph();
+    retargetBlock(*graph->block(), *graph, target);
+  }
+}
+
+} // namespace cgc::frontend

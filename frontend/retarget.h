@@ -1,0 +1,27 @@
+// Retarget: moves a loaded TorchScript module to a device and a wider precision, code included.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include <optional>
+
+namespace cgc::frontend {
+
+struct Target {
+  c10::Device device;
+  std::optional<c10::ScalarType> precision; ///< Floating types narrower than this become this one.
+
+  /// The type that `type` becomes.
+  c10::ScalarType widened(c10::ScalarType type) const;
+  /// A tensor of floats widened, on the device.
+  at::Tensor convert(const at::Tensor &tensor) const;
+};
+
+/// Changes parameters, buffers and tensor attributes, and in the code of every method and function:
+/// device constants, dtypes in casts, tensor constants. Tracing bakes all of these in. To be called
+/// before any method has run.
+void retarget(torch::jit::Module &module, const Target &target);
+
+} // namespace cgc::frontend

@@ -1,0 +1,55 @@
+// Diagnostics: collecting errors and rendering them.
+#include "ir/diagnostics.h"
+
+#include "ir/text.h"
+
+namespace cgc::ir {
+namespace {
+
+/// `clip.cgir:3:12: ` in IR text, `transformer.py:918: ` in the model's source, or nothing.
+std::string position(const Diagnostic &error) {
+  if (error.line != 0)
+    return error.fileName + ":" + std::to_string(error.line) + ":" + std::to_string(error.column) +
+           ": ";
+  Loc source = error.loc;
+  source.module.clear();
+  return source.file.empty() ? "" : toString(source) + ": ";
+}
+
+/// The line of IR text and a caret under the column. Tabs stay tabs, so that the caret lands right.
+std::string lineWithCaret(const Diagnostic &error) {
+  std::string blanks;
+  for (char c : llvm::StringRef(error.lineText).take_front(error.column - 1))
+    blanks += c == '\t' ? '\t' : ' ';
+  return "  " + error.lineText + "\n  " + blanks + "^\n";
+}
+
+} // namespace
+
+void Diagnostics::error(const Node &node, std::string message) {
+  Diagnostic diagnostic;
+  diagnostic.message = std::move(message);
+  diagnostic.loc = node.loc();
+  diagnostic.subject = toString(node);
+  error(std::move(diagnostic));
+}
+
+std::string Diagnostics::render() const {
+  std::string text;
+  for (const Diagnostic &error : errors_) {
+    text += position(error) + "error: " + error.message + "\n";
+    if (!error.lineText.empty())
+      text += lineWithCaret(error);
+    if (!error.subject.empty())
+      text += "  " + error.subject + "\n";
+    if (!error.loc.module.empty())
+      text += "  in module '" + error.loc.module + "'\n";
+  }
+  return text;
+}
+
+Status Diagnostics::toStatus(Code code) const {
+  return hasErrors() ? Status(code, render()) : Status::ok();
+}
+
+} // namespace cgc::ir

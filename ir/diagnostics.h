@@ -1,0 +1,41 @@
+// Diagnostics: everything that is wrong with a user's model or IR file, collected, then shown at
+// once.
+#pragma once
+
+#include "ir/graph.h"
+#include "runtime/base/status.h"
+
+#include <string>
+#include <vector>
+
+namespace cgc::ir {
+
+struct Diagnostic {
+  std::string message; ///< What is wrong and what to do, one sentence each.
+  Loc loc;             ///< In the model's source, if known.
+  std::string subject; ///< The IR line or the op it is about; may be empty.
+  /// For errors in IR text: position and the line itself, for a caret.
+  std::string fileName;
+  unsigned line = 0, column = 0;
+  std::string lineText;
+};
+
+class Diagnostics {
+public:
+  void error(Diagnostic diagnostic) { errors_.push_back(std::move(diagnostic)); }
+  /// An error at a node: takes its location and text.
+  void error(const Node &node, std::string message);
+  bool hasErrors() const { return !errors_.empty(); }
+  llvm::ArrayRef<Diagnostic> errors() const { return errors_; }
+
+  /// All errors, one block each: `file:line: error: message`, the subject or the line with a caret,
+  /// and the module path.
+  std::string render() const;
+  /// Ok if there are no errors, else `code` with render() as its message.
+  Status toStatus(Code code) const;
+
+private:
+  std::vector<Diagnostic> errors_;
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,194 @@
+// Graph and Node: creation, naming, mutation, cloning.
+#include "ir/graph.h"
+
+#include "ir/op_def.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/Twine.h"
+
+namespace cgc::ir {
+
+std::string toString(const Loc &loc) {
+  std::string text;
+  if (!loc.file.empty())
+    text = loc.file.substr(loc.file.find_last_of('/') + 1) + ":" + std::to_string(loc.line);
+  if (!loc.module.empty())
+    text += (text.empty() ? "(" : " (") + loc.module + ")";
+  return text;
+}
+
+const Arg &Node::arg(llvm::StringRef name) const {
+  auto index = opSchema(op()).find(name);
+  assert(index && "the op's schema has no such argument");
+  return args_[*index];
+}
+
+void Node::forEachInput(llvm::function_ref<void(Value *)> fn) const {
+  for (const Arg &arg : args_)
+    arg.forEachValue(fn);
+}
+
+Graph::~Graph() = default;
+
+std::vector<Value *> Graph::inputs() const {
+  std::vector<Value *> inputs;
+  for (const Node &node : nodes_) {
+    if (node.kind() != NodeKind::Placeholder)
+      break;
+    inputs.push_back(const_cast<Node &>(node).result());
+  }
+  return inputs;
+}
+
+Node *Graph::output() const {
+  if (nodes_.empty() || nodes_.back().kind() != NodeKind::Output)
+    return nullptr;
+  return const_cast<Node *>(&nodes_.back());
+}
+
+std::string Graph::uniqueName(llvm::StringRef wanted) {
+  if (wanted.empty()) {
+    std::string name;
+    do
+      name = std::to_string(nextNumber_++);
+    while (names_.count(name));
+    return name;
+  }
+  if (!names_.count(wanted))
+    return wanted.str();
+  for (unsigned suffix = 1;; ++suffix) {
+    std::string name = (wanted + "_" + llvm::Twine(suffix)).str();
+    if (!names_.count(name))
+      return name;
+  }
+}
+
+Node *Graph::insert(std::unique_ptr<Node> owned, unsigned numResults, Node *before,
+                    llvm::StringRef name) {
+  Node *node = owned.release();
+  node->graph_ = this;
+  node->results_ = std::vector<Value>(numResults);
+  for (unsigned i = 0; i < numResults; ++i) {
+    Value &value = node->results_[i];
+    value.node_ = node;
+    value.index_ = i;
+    value.name_ = uniqueName(name);
+    names_[value.name_] = &value;
+  }
+  nodes_.insert(before ? before->getIterator() : nodes_.end(), node);
+  return node;
+}
+
+Node *Graph::placeholder(llvm::StringRef name, Type type, Loc loc) {
+  auto node = std::make_unique<Node>();
+  node->kind_ = NodeKind::Placeholder;
+  node->loc_ = std::move(loc);
+  Node *before = nullptr;
+  for (Node &existing : nodes_)
+    if (existing.kind() != NodeKind::Placeholder) {
+      before = &existing;
+      break;
+    }
+  Node *inserted = insert(std::move(node), 1, before, name);
+  inserted->result()->setType(std::move(type));
+  return inserted;
+}
+
+Node *Graph::getAttr(llvm::StringRef path, Type type, Loc loc, Node *before) {
+  auto node = std::make_unique<Node>();
+  node->kind_ = NodeKind::GetAttr;
+  node->target_ = path.str();
+  node->loc_ = std::move(loc);
+  Node *inserted = insert(std::move(node), 1, before, "");
+  inserted->result()->setType(std::move(type));
+  return inserted;
+}
+
+Node *Graph::call(OpKind op, std::vector<Arg> args, unsigned numResults, Loc loc, Node *before,
+                  llvm::StringRef name) {
+  auto node = std::make_unique<Node>();
+  node->kind_ = NodeKind::CallFunction;
+  node->op_ = op;
+  node->args_ = std::move(args);
+  node->loc_ = std::move(loc);
+  return insert(std::move(node), numResults, before, name);
+}
+
+Node *Graph::callModule(llvm::StringRef target, std::vector<Arg> args, unsigned numResults, Loc loc,
+                        Node *before) {
+  auto node = std::make_unique<Node>();
+  node->kind_ = NodeKind::CallModule;
+  node->target_ = target.str();
+  node->args_ = std::move(args);
+  node->loc_ = std::move(loc);
+  return insert(std::move(node), numResults, before, "");
+}
+
+Node *Graph::createOutput(std::vector<Arg> args, Loc loc) {
+  assert(!output() && "a graph has one output node");
+  auto node = std::make_unique<Node>();
+  node->kind_ = NodeKind::Output;
+  node->args_ = std::move(args);
+  node->loc_ = std::move(loc);
+  return insert(std::move(node), 0, nullptr, "");
+}
+
+void Graph::rename(Value *value, llvm::StringRef name) {
+  assert(value->node()->graph() == this && !name.empty());
+  if (value->name_ == name)
+    return;
+  names_.erase(value->name_);
+  value->name_ = uniqueName(name);
+  names_[value->name_] = value;
+}
+
+void Graph::replaceAllUses(Value *from, Value *to) {
+  assert(from != to && "replacing a value by itself");
+  for (Node &node : nodes_)
+    for (Arg &arg : node.args_)
+      arg.mapValues([&](Value *value) { return Arg(value == from ? to : value); });
+}
+
+void Graph::erase(Node *node) {
+#ifndef NDEBUG
+  for (const Node &user : nodes_)
+    user.forEachInput(
+        [&](Value *value) { assert(value->node() != node && "erasing a node that has users"); });
+#endif
+  for (Value &value : node->results_)
+    names_.erase(value.name_);
+  nodes_.erase(node->getIterator());
+}
+
+void Graph::moveBefore(Node *node, Node *before) {
+  nodes_.splice(before->getIterator(), nodes_, node->getIterator());
+}
+
+std::unique_ptr<Graph> Graph::clone(std::string name) const {
+  auto copy = std::make_unique<Graph>(std::move(name));
+  copy->owner_ = owner_;
+  copy->outputNames_ = outputNames_;
+  llvm::DenseMap<const Value *, Value *> map; // Looked up, never iterated.
+  for (const Node &node : nodes_) {
+    auto fresh = std::make_unique<Node>();
+    fresh->kind_ = node.kind_;
+    fresh->op_ = node.op_;
+    fresh->inPlace_ = node.inPlace_;
+    fresh->target_ = node.target_;
+    fresh->args_ = node.args_;
+    fresh->loc_ = node.loc_;
+    for (Arg &arg : fresh->args_)
+      arg.mapValues([&](Value *value) { return Arg(map.lookup(value)); });
+    // Names are unique in the original, so each is free here; the provisional one is none of them.
+    Node *inserted = copy->insert(std::move(fresh), node.numResults(), nullptr, "<clone>");
+    for (unsigned i = 0; i < node.numResults(); ++i) {
+      inserted->result(i)->setType(node.result(i)->type());
+      copy->rename(inserted->result(i), node.result(i)->name());
+      map[node.result(i)] = inserted->result(i);
+    }
+  }
+  copy->nextNumber_ = nextNumber_;
+  return copy;
+}
+
+} // namespace cgc::ir

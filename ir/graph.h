@@ -1,0 +1,191 @@
+// Graph, Node and Value: an ordered list of nodes, as in torch.fx, with typed results.
+//
+// Invariants (the verifier checks them):
+//  - list order is execution order; a node's arguments are results of earlier nodes of the same
+//  graph;
+//  - placeholders come first; exactly one output node, last;
+//  - a Graph owns its nodes, a Node its results; everybody else borrows pointers, which stay valid
+//  until
+//    the node is erased; a node with users cannot be erased.
+#pragma once
+
+#include "ir/arg.h"
+#include "ir/op_kind.h"
+#include "ir/type.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/ilist.h"
+#include "llvm/ADT/ilist_node.h"
+#include "llvm/ADT/iterator_range.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cgc::ir {
+
+class Graph;
+class Module;
+class Node;
+
+/// Where a node came from: the model's source file and line, and the path of the module it ran in.
+/// An unknown location is spelled Loc::unknown(); rewrites pass on the location of what they
+/// replace.
+struct Loc {
+  std::string file;   ///< As TorchScript recorded it; empty if unknown.
+  unsigned line = 0;  ///< 1-based; 0 if unknown.
+  std::string module; ///< Dotted path from the root, for example "visual.transformer.resblocks.0".
+
+  static Loc unknown() { return {}; }
+  bool isKnown() const { return !file.empty() || !module.empty(); }
+  bool operator==(const Loc &) const = default;
+};
+
+/// `transformer.py:918 (visual.transformer)`: for messages. The file is its last path component.
+std::string toString(const Loc &loc);
+
+/// One result of a node.
+class Value {
+public:
+  Node *node() const { return node_; }
+  unsigned index() const { return index_; }
+  const Type &type() const { return type_; }
+  void setType(Type type) { type_ = std::move(type); }
+  bool isTensor() const { return type_.isTensor(); }
+  const TensorType &tensor() const { return type_.tensor(); }
+  /// Without the `%`; unique in its graph; never empty once the node is in a graph.
+  const std::string &name() const { return name_; }
+
+private:
+  friend class Node;
+  friend class Graph;
+  Node *node_ = nullptr;
+  unsigned index_ = 0;
+  Type type_;
+  std::string name_;
+};
+
+enum class NodeKind : uint8_t {
+  Placeholder, ///< A graph input; its name is the result's name. No arguments.
+  GetAttr, ///< Reads a parameter, buffer or constant; target is its path from the owning module.
+  CallFunction, ///< An op; one argument for each argument of the op's schema, in order.
+  CallModule,   ///< A method of a submodule; target is `path.method`; arguments as that graph's
+                ///< inputs.
+  Output,       ///< Ends the graph; its arguments are the results. No results of its own.
+};
+
+class Node : public llvm::ilist_node<Node> {
+public:
+  NodeKind kind() const { return kind_; }
+  bool is(OpKind op) const { return kind_ == NodeKind::CallFunction && op_ == op; }
+  /// The op of a CallFunction.
+  OpKind op() const {
+    assert(kind_ == NodeKind::CallFunction);
+    return op_;
+  }
+  /// GetAttr: the attribute's path. CallModule: `path.method`. `aten.fallback`: the ATen schema.
+  /// Else empty.
+  const std::string &target() const { return target_; }
+  void setTarget(std::string target) { target_ = std::move(target); }
+  /// A TorchScript in-place op (`aten.relu_`): the result is argument 0, overwritten. Printed with
+  /// a trailing underscore; gone after canonicalize.
+  bool isInPlace() const { return inPlace_; }
+  void setInPlace(bool inPlace) { inPlace_ = inPlace; }
+
+  const Loc &loc() const { return loc_; }
+  void setLoc(Loc loc) { loc_ = std::move(loc); }
+  Graph *graph() const { return graph_; }
+
+  llvm::ArrayRef<Arg> args() const { return args_; }
+  const Arg &arg(unsigned i) const { return args_[i]; }
+  /// The argument with this name in the op's schema; CallFunction only; the name must exist.
+  const Arg &arg(llvm::StringRef name) const;
+  void setArg(unsigned i, Arg arg) { args_[i] = std::move(arg); }
+  void setArgs(std::vector<Arg> args) { args_ = std::move(args); }
+  /// Calls `fn` for each Value among the arguments, lists included, in order.
+  void forEachInput(llvm::function_ref<void(Value *)> fn) const;
+
+  unsigned numResults() const { return static_cast<unsigned>(results_.size()); }
+  Value *result(unsigned i = 0) { return &results_[i]; }
+  const Value *result(unsigned i = 0) const { return &results_[i]; }
+  llvm::MutableArrayRef<Value> results() { return results_; }
+  llvm::ArrayRef<Value> results() const { return results_; }
+
+private:
+  friend class Graph;
+  NodeKind kind_ = NodeKind::CallFunction;
+  OpKind op_ = OpKind::Fallback;
+  bool inPlace_ = false;
+  std::string target_;
+  std::vector<Arg> args_;
+  std::vector<Value> results_; ///< Never resized after creation: `Value *` stays valid.
+  Loc loc_;
+  Graph *graph_ = nullptr;
+};
+
+/// One method of a module, or one specialised bucket of an entry.
+class Graph {
+public:
+  using NodeList = llvm::ilist<Node>;
+  using iterator = NodeList::iterator;
+
+  explicit Graph(std::string name) : name_(std::move(name)) {}
+  Graph(const Graph &) = delete;
+  Graph &operator=(const Graph &) = delete;
+  ~Graph();
+
+  const std::string &name() const { return name_; }
+  /// The module whose parameters `get_attr` names; null for a graph on its own. Borrowed.
+  Module *owner() const { return owner_; }
+  void setOwner(Module *owner) { owner_ = owner; }
+
+  iterator begin() { return nodes_.begin(); }
+  iterator end() { return nodes_.end(); }
+  auto begin() const { return nodes_.begin(); }
+  auto end() const { return nodes_.end(); }
+  size_t size() const { return nodes_.size(); }
+  bool empty() const { return nodes_.empty(); }
+
+  std::vector<Value *> inputs() const;
+  /// The output node, or null while the graph is being built.
+  Node *output() const;
+  /// Keys of a dict output, one for each argument of the output node; empty if the outputs are
+  /// unnamed.
+  const std::vector<std::string> &outputNames() const { return outputNames_; }
+  void setOutputNames(std::vector<std::string> names) { outputNames_ = std::move(names); }
+
+  /// Node creation: appends, or inserts before `before` if it is given. A result's name is `name`
+  /// made unique, or the next free number.
+  Node *placeholder(llvm::StringRef name, Type type, Loc loc);
+  Node *getAttr(llvm::StringRef path, Type type, Loc loc, Node *before = nullptr);
+  Node *call(OpKind op, std::vector<Arg> args, unsigned numResults, Loc loc, Node *before = nullptr,
+             llvm::StringRef name = "");
+  Node *callModule(llvm::StringRef target, std::vector<Arg> args, unsigned numResults, Loc loc,
+                   Node *before = nullptr);
+  Node *createOutput(std::vector<Arg> args, Loc loc);
+
+  /// Gives `value` this name, or the name with a suffix if it is taken.
+  void rename(Value *value, llvm::StringRef name);
+  /// Points every use of `from` at `to`. Linear in the graph.
+  void replaceAllUses(Value *from, Value *to);
+  /// Erases a node that has no users (asserted in Debug).
+  void erase(Node *node);
+  /// Moves `node` directly before `before`.
+  void moveBefore(Node *node, Node *before);
+
+  /// A deep copy with the same value names. Its owner is the same module.
+  std::unique_ptr<Graph> clone(std::string name) const;
+
+private:
+  Node *insert(std::unique_ptr<Node> node, unsigned numResults, Node *before, llvm::StringRef name);
+  std::string uniqueName(llvm::StringRef wanted);
+
+  std::string name_;
+  Module *owner_ = nullptr;
+  NodeList nodes_;
+  std::vector<std::string> outputNames_;
+  llvm::StringMap<Value *> names_; ///< Never iterated.
+  unsigned nextNumber_ = 0;
+};
+
+} // namespace cgc::ir

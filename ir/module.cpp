@@ -1,0 +1,97 @@
+// Module: children, paths and look-up.
+#include "ir/module.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+
+namespace cgc::ir {
+
+std::string Module::path() const {
+  if (!parent_)
+    return "";
+  std::string prefix = parent_->path();
+  return prefix.empty() ? name_ : prefix + "." + name_;
+}
+
+Module *Module::addSubmodule(std::unique_ptr<Module> module) {
+  assert(!findSubmodule(module->name()) && "two submodules of one name");
+  module->parent_ = this;
+  submodules_.push_back(std::move(module));
+  return submodules_.back().get();
+}
+
+void Module::addParameter(Parameter parameter) {
+  assert(llvm::none_of(parameters_, [&](auto &p) { return p.name == parameter.name; }));
+  parameters_.push_back(std::move(parameter));
+}
+
+void Module::setParameterData(llvm::StringRef name, std::shared_ptr<const TensorData> data) {
+  auto it = llvm::find_if(parameters_, [&](auto &p) { return p.name == name; });
+  assert(it != parameters_.end() && it->type == data->type());
+  it->data = std::move(data);
+}
+
+void Module::addAttribute(Attribute attribute) {
+  assert(attribute.value.isConstant() && "an attribute is a constant");
+  attributes_.push_back(std::move(attribute));
+}
+
+Graph *Module::addGraph(std::unique_ptr<Graph> graph) {
+  assert(!findGraph(graph->name()) && "two graphs of one name");
+  graph->setOwner(this);
+  graphs_.push_back(std::move(graph));
+  return graphs_.back().get();
+}
+
+std::string Module::addConstant(llvm::StringRef hint, std::shared_ptr<const TensorData> data) {
+  auto taken = [&](llvm::StringRef name) {
+    return llvm::any_of(parameters_, [&](auto &p) { return p.name == name; });
+  };
+  std::string name = hint.str();
+  for (unsigned suffix = 1; taken(name); ++suffix)
+    name = (hint + "_" + llvm::Twine(suffix)).str();
+  TensorType type = data->type();
+  addParameter({name, Parameter::Kind::Constant, std::move(type), std::move(data)});
+  return name;
+}
+
+void Module::removeGraph(llvm::StringRef name) {
+  llvm::erase_if(graphs_, [&](auto &graph) { return graph->name() == name; });
+}
+
+Module *Module::findSubmodule(llvm::StringRef name) const {
+  for (auto &module : submodules_)
+    if (module->name() == name)
+      return module.get();
+  return nullptr;
+}
+
+Graph *Module::findGraph(llvm::StringRef name) const {
+  for (auto &graph : graphs_)
+    if (graph->name() == name)
+      return graph.get();
+  return nullptr;
+}
+
+const Parameter *Module::findParameter(llvm::StringRef path) const {
+  auto [module, name] = resolve(path);
+  if (module)
+    for (const Parameter &parameter : module->parameters_)
+      if (parameter.name == name)
+        return &parameter;
+  return nullptr;
+}
+
+std::pair<Module *, llvm::StringRef> Module::resolve(llvm::StringRef target) const {
+  auto *module = const_cast<Module *>(this);
+  while (module) {
+    auto [head, rest] = target.split('.');
+    if (rest.empty())
+      return {module, head};
+    module = module->findSubmodule(head);
+    target = rest;
+  }
+  return {nullptr, target};
+}
+
+} // namespace cgc::ir

@@ -1,0 +1,82 @@
+// Module: a tree of parameters, buffers, attributes and submodules, with one Graph for each method.
+#pragma once
+
+#include "ir/graph.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cgc::ir {
+
+/// A named tensor of a module. `data` is null in IR that was read from text.
+struct Parameter {
+  enum class Kind : uint8_t {
+    Parameter, ///< nn.Parameter
+    Buffer,    ///< registered buffer, or a tensor attribute
+    Constant,  ///< made by the frontend or a pass: no name in the model
+  };
+  std::string name;
+  Kind kind = Kind::Parameter;
+  TensorType type;
+  std::shared_ptr<const TensorData> data;
+};
+
+/// A plain attribute of the original module (`training`, `num_heads`): for matching module
+/// substitutions.
+struct Attribute {
+  std::string name;
+  Arg value; ///< A constant.
+};
+
+class Module {
+public:
+  Module(std::string name, std::string className)
+      : name_(std::move(name)), className_(std::move(className)) {}
+  Module(const Module &) = delete;
+  Module &operator=(const Module &) = delete;
+
+  /// The attribute name in the parent; the root's is chosen by whoever made it.
+  const std::string &name() const { return name_; }
+  /// The Python class, for example "VisionTransformer" (a traced file keeps no more than that).
+  const std::string &className() const { return className_; }
+  Module *parent() const { return parent_; }
+  /// Dotted path from the root; empty for the root.
+  std::string path() const;
+
+  // Children, in the order in which they were added. Names are unique among each kind.
+  const std::vector<std::unique_ptr<Module>> &submodules() const { return submodules_; }
+  const std::vector<Parameter> &parameters() const { return parameters_; }
+  const std::vector<Attribute> &attributes() const { return attributes_; }
+  const std::vector<std::unique_ptr<Graph>> &graphs() const { return graphs_; }
+
+  Module *addSubmodule(std::unique_ptr<Module> module);
+  void addParameter(Parameter parameter);
+  /// Gives the parameter of this module called `name`, which must exist, its bytes: for IR from
+  /// text.
+  void setParameterData(llvm::StringRef name, std::shared_ptr<const TensorData> data);
+  void addAttribute(Attribute attribute);
+  Graph *addGraph(std::unique_ptr<Graph> graph);
+  /// Adds a Constant named after `hint`, made unique, and returns its name.
+  std::string addConstant(llvm::StringRef hint, std::shared_ptr<const TensorData> data);
+  void removeGraph(llvm::StringRef name);
+
+  /// Null if there is none.
+  Module *findSubmodule(llvm::StringRef name) const;
+  Graph *findGraph(llvm::StringRef name) const;
+  /// `path` is dotted, relative to this module: "conv1.weight". Null if there is none.
+  const Parameter *findParameter(llvm::StringRef path) const;
+  /// Splits `a.b.forward` into the submodule `a.b` and the name `forward`; the module is null if a
+  /// part of the path is missing.
+  std::pair<Module *, llvm::StringRef> resolve(llvm::StringRef target) const;
+
+private:
+  std::string name_, className_;
+  Module *parent_ = nullptr;
+  std::vector<std::unique_ptr<Module>> submodules_;
+  std::vector<Parameter> parameters_;
+  std::vector<Attribute> attributes_;
+  std::vector<std::unique_ptr<Graph>> graphs_;
+};
+
+} // namespace cgc::ir

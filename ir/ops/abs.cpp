@@ -1,0 +1,14 @@
+// aten.abs: absolute value.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Abs = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure,
+    .infer = rules::unaryKeep,
+    .evaluate = nullptr,
+    .doc = "|self|, elementwise; same dtype.",
+};
+
+} // namespace cgc::ir

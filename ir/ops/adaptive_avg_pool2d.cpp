@@ -1,0 +1,32 @@
+// aten.adaptive_avg_pool2d: average pooling to given sizes.
+#include "ir/ops/window_rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_TRY(rules::checkImage(args));
+  if (!isFloating(self.dtype))
+    return rules::mismatch("self", "of a floating dtype", self);
+  Dims output = args.ints("output_size");
+  if (output.size() != 2)
+    return rules::refuse("expected 'output_size' to have two elements, got " +
+                         rules::toString(output));
+  Dims sizes(llvm::ArrayRef(self.sizes).drop_back(2));
+  sizes.append(output);
+  return rules::addDense(results, self.dtype, sizes);
+}
+
+} // namespace
+
+const OpDef defs::AdaptiveAvgPool2d = {
+    .schema = "(Tensor self, int[] output_size) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "Averages of self [N, C, H, W] (or without N) over windows chosen such that the result "
+           "is [N, C, output_size].",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,24 @@
+// aten.add: sum.
+#include "ir/ops/host_math.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  CGC_ASSIGN_OR_RETURN(TensorType type, rules::pointwise(args, {"self", "other"}));
+  CGC_TRY(rules::checkAlpha(args, type.dtype));
+  return rules::addDense(results, type.dtype, type.sizes);
+}
+
+} // namespace
+
+const OpDef defs::Add = {
+    .schema = "(Tensor|number self, Tensor|number other, number alpha=1) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = host::add,
+    .doc = "self + alpha * other, broadcast, dtypes promoted.",
+};
+
+} // namespace cgc::ir

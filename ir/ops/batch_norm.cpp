@@ -1,0 +1,42 @@
+// aten.batch_norm: batch normalisation with running statistics.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &input = args.tensor("input");
+  if (args.boolean("training"))
+    return rules::refuse(
+        "expected 'training' to be false: cgc compiles for inference; call eval() before tracing");
+  if (input.rank() < 2 || !isFloating(input.dtype))
+    return rules::mismatch("input", "[N, C, ...] of a floating dtype", input);
+  int64_t channels = input.sizes[1];
+  for (llvm::StringRef name : {"running_mean", "running_var", "weight", "bias"}) {
+    if (args.isNone(name)) {
+      if (name.starts_with("running"))
+        return rules::refuse("expected '" + name + "', got none: without training it is needed");
+      continue;
+    }
+    const TensorType &parameter = args.tensor(name);
+    if (parameter.rank() != 1 || parameter.sizes[0] != channels)
+      return rules::mismatch(name, "[" + llvm::Twine(channels) + "], as the channels of 'input'",
+                             parameter);
+  }
+  CGC_TRY(rules::sameDType(args, "input", {"weight", "bias", "running_mean", "running_var"}));
+  return rules::addDense(results, input.dtype, input.sizes);
+}
+
+} // namespace
+
+const OpDef defs::BatchNorm = {
+    .schema = "(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+              "running_var, bool training, float momentum, float eps) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "(input - running_mean) / sqrt(running_var + eps) * weight + bias for input [N, C, "
+           "...]; all others [C]. Only training=false.",
+};
+
+} // namespace cgc::ir

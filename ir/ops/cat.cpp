@@ -1,0 +1,54 @@
+// aten.cat: joins along a dimension.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  auto tensors = args.tensors("tensors");
+  if (tensors.empty())
+    return rules::refuse("expected 'tensors' to have an element");
+  rules::Promotion promotion;
+  const TensorType *first = nullptr;
+  Dims sizes;
+  int64_t dim = 0;
+  for (const TensorType *tensor : tensors) {
+    promotion.add(*tensor);
+    if (tensor->rank() == 0)
+      return rules::mismatch("tensors", "of rank 1 or more", *tensor);
+    if (tensor->rank() == 1 && tensor->sizes[0] == 0)
+      continue; // LibTorch skips these whatever the rank of the others.
+    if (!first) {
+      first = tensor;
+      sizes = tensor->sizes;
+      CGC_ASSIGN_OR_RETURN(dim, rules::wrapDim("dim", args.integer("dim"), tensor->rank()));
+      continue;
+    }
+    Dims expected = first->sizes;
+    if (tensor->rank() == first->rank())
+      expected[dim] = tensor->sizes[dim];
+    if (tensor->sizes != expected)
+      return rules::mismatch("tensors",
+                             "of sizes " + rules::toString(first->sizes) + " but for dimension " +
+                                 llvm::Twine(dim),
+                             *tensor);
+    if (__builtin_add_overflow(sizes[dim], tensor->sizes[dim], &sizes[dim]))
+      return rules::refuse("the result would be too large");
+  }
+  if (!first) // Nothing to join: dim does not matter.
+    sizes = {0};
+  return rules::addDense(results, promotion.result(), sizes);
+}
+
+} // namespace
+
+const OpDef defs::Cat = {
+    .schema = "(Tensor[] tensors, int dim=0) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "The tensors one after the other along dimension dim; all other sizes agree. Dtypes are "
+           "promoted. Tensors of sizes [0] are skipped.",
+};
+
+} // namespace cgc::ir

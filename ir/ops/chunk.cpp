@@ -1,0 +1,30 @@
+// aten.chunk: splits into about equal parts.
+#include "ir/ops/view_rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_ASSIGN_OR_RETURN(int64_t dim, rules::dimOfSelf(args));
+  int64_t chunks = args.integer("chunks"), size = self.sizes[dim];
+  if (chunks < 1)
+    return rules::mismatch("chunks", "at least 1", chunks);
+  if (size == 0) // LibTorch gives all of them, each empty.
+    return rules::addEqualParts(results, self, dim, 0, chunks);
+  int64_t part = size / chunks + (size % chunks != 0);
+  return rules::addEqualParts(results, self, dim, part, (size - 1) / part + 1);
+}
+
+} // namespace
+
+const OpDef defs::Chunk = {
+    .schema = "(Tensor self, int chunks, int dim=0) -> Tensor[]",
+    .traits = kPure | kView,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "At most chunks parts of dimension dim, each of ceil(size / chunks) but the last, which "
+           "may be smaller.",
+};
+
+} // namespace cgc::ir

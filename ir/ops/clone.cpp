@@ -1,0 +1,22 @@
+// aten.clone: a copy.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  return rules::addDense(results, self.dtype, self.sizes);
+}
+
+} // namespace
+
+const OpDef defs::Clone = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "A dense row-major copy of self.",
+};
+
+} // namespace cgc::ir

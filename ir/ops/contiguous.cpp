@@ -1,0 +1,24 @@
+// aten.contiguous: a row-major form.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  if (self.isContiguous())
+    return rules::addAlias(results, self);
+  return rules::addDense(results, self.dtype, self.sizes);
+}
+
+} // namespace
+
+const OpDef defs::Contiguous = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure | kView,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "self itself if it is contiguous, else a dense row-major copy.",
+};
+
+} // namespace cgc::ir

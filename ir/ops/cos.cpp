@@ -1,0 +1,14 @@
+// aten.cos: cosine.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Cos = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure,
+    .infer = rules::unaryToFloat,
+    .evaluate = nullptr,
+    .doc = "The cosine of self in radians, elementwise; integers give f32.",
+};
+
+} // namespace cgc::ir

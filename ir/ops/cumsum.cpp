@@ -1,0 +1,29 @@
+// aten.cumsum: running sum.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_TRY(rules::wrapDim("dim", args.integer("dim"), self.rank()).status());
+  DType dtype = !args.isNone("dtype")    ? args.dtype("dtype")
+                : isFloating(self.dtype) ? self.dtype
+                                         : DType::I64;
+  if (dtype == DType::Bool)
+    return rules::refuse("expected 'dtype' to be numeric, got bool");
+  return rules::addDense(results, dtype, self.sizes);
+}
+
+} // namespace
+
+const OpDef defs::Cumsum = {
+    .schema = "(Tensor self, int dim, dtype? dtype=none) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "The sum of all elements up to and including this one along dim. Integers and bools "
+           "give i64 unless dtype is given.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,21 @@
+// aten.detach: the same tensor outside the gradient graph.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  return rules::addAlias(results, args.tensor("self"));
+}
+
+} // namespace
+
+const OpDef defs::Detach = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure | kView,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "self itself: cgc has no gradients.",
+};
+
+} // namespace cgc::ir

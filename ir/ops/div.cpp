@@ -1,0 +1,32 @@
+// aten.div: quotient.
+#include "ir/ops/host_math.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  CGC_ASSIGN_OR_RETURN(TensorType type, rules::pointwise(args, {"self", "other"}));
+  if (args.isNone("rounding_mode")) {
+    bool floating = isFloating(type.dtype);
+    return rules::addDense(results, floating ? type.dtype : DType::F32, type.sizes);
+  }
+  llvm::StringRef mode = args.str("rounding_mode");
+  if (mode != "trunc" && mode != "floor")
+    return rules::refuse("expected 'rounding_mode' to be none, \"trunc\" or \"floor\", got \"" +
+                         mode + "\"");
+  return rules::pointwiseResult(args, {"self", "other"}, results, /*allowBool=*/false);
+}
+
+} // namespace
+
+const OpDef defs::Div = {
+    .schema = "(Tensor|number self, Tensor|number other, str? rounding_mode=none) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = host::div,
+    .doc = "self / other, broadcast. True division (integers give f32) unless rounding_mode is "
+           "\"trunc\" or \"floor\", which keep the promoted dtype.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,27 @@
+// aten.dropout: nothing, in inference.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  double p = args.number("p");
+  if (!(p >= 0 && p <= 1))
+    return rules::refuse("expected 'p' to be in [0, 1]");
+  if (args.boolean("train") && p != 0)
+    return rules::refuse(
+        "expected 'train' to be false: cgc compiles for inference; call eval() before tracing");
+  return rules::addAlias(results, args.tensor("input"));
+}
+
+} // namespace
+
+const OpDef defs::Dropout = {
+    .schema = "(Tensor input, float p, bool train) -> Tensor",
+    .traits = kPure | kView,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "input itself: only train=false (or p=0) is accepted, since cgc compiles for inference.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,31 @@
+// aten.embedding: rows of a table.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &weight = args.tensor("weight"), &indices = args.tensor("indices");
+  if (weight.rank() != 2)
+    return rules::mismatch("weight", "[N, D]", weight);
+  if (indices.dtype != DType::I64 && indices.dtype != DType::I32)
+    return rules::mismatch("indices", "of dtype i64 or i32", indices);
+  if (weight.sizes[0] == 0 && indices.numElements() != 0)
+    return rules::mismatch("weight", "nonempty", weight);
+  Dims sizes = indices.sizes;
+  sizes.push_back(weight.sizes[1]);
+  return rules::addDense(results, weight.dtype, sizes);
+}
+
+} // namespace
+
+const OpDef defs::Embedding = {
+    .schema = "(Tensor weight, Tensor indices) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "Row indices[i...] of weight [N, D]: [sizes of indices..., D]. ATen's other arguments "
+           "matter to gradients only.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,14 @@
+// aten.erf: error function.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Erf = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure,
+    .infer = rules::unaryToFloat,
+    .evaluate = nullptr,
+    .doc = "The Gauss error function, elementwise; integers give f32.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,43 @@
+// aten.expand: broadcasts without a copy.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  Dims sizes = args.ints("size"), strides(sizes.size(), 0);
+  int64_t added = static_cast<int64_t>(sizes.size()) - self.rank();
+  auto fail = [&] {
+    return rules::mismatch("self", "broadcastable to " + rules::toString(args.ints("size")), self);
+  };
+  if (added < 0)
+    return fail();
+  for (int64_t i = static_cast<int64_t>(sizes.size()) - 1; i >= 0; --i) {
+    int64_t d = i - added;
+    if (d < 0) { // A new dimension: where it is not broadcast, LibTorch gives it a dense stride.
+      if (sizes[i] < 0)
+        return fail();
+      strides[i] = sizes[i] == 1 && self.rank() > 0 ? sizes[i + 1] * strides[i + 1] : 0;
+    } else if (sizes[i] == -1 || sizes[i] == self.sizes[d]) {
+      sizes[i] = self.sizes[d];
+      strides[i] = self.strides[d];
+    } else if (self.sizes[d] != 1 || sizes[i] < 0) {
+      return fail();
+    }
+  }
+  return rules::addView(results, self, sizes, strides);
+}
+
+} // namespace
+
+const OpDef defs::Expand = {
+    .schema = "(Tensor self, int[] size) -> Tensor",
+    .traits = kPure | kView,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "self broadcast to size, with new dimensions in front; -1 keeps a size. Broadcast "
+           "dimensions have stride 0.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,22 @@
+// aten.floor_divide: quotient rounded down.
+#include "ir/ops/host_math.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  return rules::pointwiseResult(args, {"self", "other"}, results, /*allowBool=*/false);
+}
+
+} // namespace
+
+const OpDef defs::FloorDivide = {
+    .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = host::floorDivide,
+    .doc = "floor(self / other), broadcast, dtypes promoted.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,23 @@
+// aten.full: a tensor with one value everywhere.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  DType dtype = args.isNone("dtype") ? rules::numberDType(args["fill_value"]) : args.dtype("dtype");
+  return rules::addDense(results, dtype, args.ints("size"));
+}
+
+} // namespace
+
+const OpDef defs::Full = {
+    .schema = "(int[] size, number fill_value, dtype? dtype=none) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "A tensor of these sizes filled with fill_value. Without dtype: bool for a bool, i64 "
+           "for an int, f32 for a float. zeros and ones come here too.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,15 @@
+// aten.ge: greater or equal.
+#include "ir/ops/host_math.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Ge = {
+    .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
+    .traits = kPure,
+    .infer = rules::compare,
+    .evaluate = host::ge,
+    .doc = "self >= other, broadcast; bool.",
+};
+
+} // namespace cgc::ir

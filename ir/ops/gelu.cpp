@@ -1,0 +1,25 @@
+// aten.gelu: Gaussian error linear unit.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  llvm::StringRef approximate = args.str("approximate");
+  if (approximate != "none" && approximate != "tanh")
+    return rules::refuse("expected 'approximate' to be \"none\" or \"tanh\", got \"" + approximate +
+                         "\"");
+  return rules::unaryFloating(args, results);
+}
+
+} // namespace
+
+const OpDef defs::Gelu = {
+    .schema = "(Tensor self, str approximate=\"none\") -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "self * Phi(self), elementwise, exact or with approximate \"tanh\"; floating dtypes.",
+};
+
+} // namespace cgc::ir

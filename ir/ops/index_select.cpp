@@ -1,0 +1,36 @@
+// aten.index_select: picks indices of one dimension.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self"), &index = args.tensor("index");
+  CGC_ASSIGN_OR_RETURN(int64_t dim, rules::wrapDim("dim", args.integer("dim"), self.rank()));
+  if (index.rank() > 1)
+    return rules::mismatch("index", "of rank 0 or 1", index);
+  if (index.dtype != DType::I64 && index.dtype != DType::I32)
+    return rules::mismatch("index", "of dtype i64 or i32", index);
+  Dims sizes = self.sizes;
+  if (self.rank() == 0) {
+    if (index.numElements() != 1)
+      return rules::mismatch("index", "of one element for a 0-d 'self'", index);
+    return rules::addDense(results, self.dtype, sizes);
+  }
+  if (sizes[dim] == 0 && index.numElements() != 0)
+    return rules::mismatch("self", "nonempty in dimension " + llvm::Twine(dim), self);
+  sizes[dim] = index.numElements();
+  return rules::addDense(results, self.dtype, sizes);
+}
+
+} // namespace
+
+const OpDef defs::IndexSelect = {
+    .schema = "(Tensor self, int dim, Tensor index) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "self with dimension dim replaced by its elements at index (0-d or 1-d, i32 or i64).",
+};
+
+} // namespace cgc::ir

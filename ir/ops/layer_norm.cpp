@@ -1,0 +1,35 @@
+// aten.layer_norm: layer normalisation.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &input = args.tensor("input");
+  Dims shape = args.ints("normalized_shape");
+  if (!isFloating(input.dtype))
+    return rules::mismatch("input", "of a floating dtype", input);
+  if (shape.empty() || static_cast<int64_t>(shape.size()) > input.rank() ||
+      llvm::ArrayRef(input.sizes).take_back(shape.size()) != llvm::ArrayRef(shape))
+    return rules::mismatch(
+        "input", "[..., normalized_shape] with normalized_shape " + rules::toString(shape), input);
+  CGC_TRY(rules::sameDType(args, "input", {"weight", "bias"}));
+  for (llvm::StringRef name : {"weight", "bias"})
+    if (!args.isNone(name) && args.tensor(name).sizes != shape)
+      return rules::mismatch(name, rules::toString(shape), args.tensor(name));
+  return rules::addDense(results, input.dtype, input.sizes);
+}
+
+} // namespace
+
+const OpDef defs::LayerNorm = {
+    .schema = "(Tensor input, int[] normalized_shape, Tensor? weight=none, Tensor? bias=none, "
+              "float eps=1e-05) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "input [..., normalized_shape] with zero mean and unit variance over its last "
+           "dimensions, times weight, plus bias; both have sizes normalized_shape.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,15 @@
+// aten.le: less or equal.
+#include "ir/ops/host_math.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Le = {
+    .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
+    .traits = kPure,
+    .infer = rules::compare,
+    .evaluate = host::le,
+    .doc = "self <= other, broadcast; bool.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,42 @@
+// aten.linear: affine map of the last dimension.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &input = args.tensor("input"), &weight = args.tensor("weight");
+  if (input.rank() < 1)
+    return rules::mismatch("input", "of rank 1 or more", input);
+  if (input.dtype == DType::Bool)
+    return rules::mismatch("input", "of a numeric dtype", input);
+  if (weight.rank() != 1 && weight.rank() != 2)
+    return rules::mismatch("weight", "of rank 1 or 2", weight);
+  if (weight.sizes.back() != input.sizes.back())
+    return rules::mismatch(
+        "weight",
+        "[..., " + llvm::Twine(input.sizes.back()) + "], as the last dimension of 'input'", weight);
+  CGC_TRY(rules::sameDType(args, "input", {"weight", "bias"}));
+  Dims sizes(llvm::ArrayRef(input.sizes).drop_back());
+  if (weight.rank() == 2)
+    sizes.push_back(weight.sizes[0]);
+  if (!args.isNone("bias")) {
+    const TensorType &bias = args.tensor("bias");
+    if (weight.rank() != 2 || bias.rank() != 1 || bias.sizes[0] != weight.sizes[0])
+      return rules::mismatch("bias", "[N] for a 'weight' [N, K]", bias);
+  }
+  return rules::addDense(results, input.dtype, sizes);
+}
+
+} // namespace
+
+const OpDef defs::Linear = {
+    .schema = "(Tensor input, Tensor weight, Tensor? bias=none) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "input [..., K] times the transpose of weight [N, K], plus bias [N]: [..., N]. A weight "
+           "[K] gives [...].",
+};
+
+} // namespace cgc::ir

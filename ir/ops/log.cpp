@@ -1,0 +1,14 @@
+// aten.log: natural logarithm.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Log = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure,
+    .infer = rules::unaryToFloat,
+    .evaluate = nullptr,
+    .doc = "The natural logarithm, elementwise; integers give f32.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,28 @@
+// aten.mean: mean over dimensions.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_ASSIGN_OR_RETURN(auto reduced, rules::listedDims(args, "dim", self.rank()));
+  DType dtype = args.isNone("dtype") ? self.dtype : args.dtype("dtype");
+  if (!isFloating(dtype))
+    return rules::mismatch("self", "of a floating dtype, or 'dtype' to be one", self);
+  return rules::addDense(results, dtype,
+                         rules::reducedSizes(self.sizes, reduced, args.boolean("keepdim")));
+}
+
+} // namespace
+
+const OpDef defs::Mean = {
+    .schema = "(Tensor self, int[]? dim=none, bool keepdim=false, dtype? dtype=none) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "The mean over the listed dimensions, or over all if there are none. Floating dtypes "
+           "only, after dtype.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,16 @@
+// aten.minimum: the smaller of two.
+#include "ir/ops/host_math.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Minimum = {
+    .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
+    .traits = kPure,
+    .infer = rules::extremum,
+    .evaluate = host::minimum,
+    .doc = "The smaller of self and other, broadcast, dtypes promoted; both tensors or, as sizes, "
+           "both numbers. NaN wins.",
+};
+
+} // namespace cgc::ir

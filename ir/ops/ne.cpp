@@ -1,0 +1,15 @@
+// aten.ne: not equal.
+#include "ir/ops/host_math.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Ne = {
+    .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
+    .traits = kPure,
+    .infer = rules::compare,
+    .evaluate = host::ne,
+    .doc = "self != other, broadcast; bool.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,35 @@
+// aten.permute: reorders dimensions.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  Dims dims = args.ints("dims"), sizes, strides;
+  if (static_cast<int64_t>(dims.size()) != self.rank())
+    return rules::refuse("expected 'dims' to list " + llvm::Twine(self.rank()) +
+                         " dimensions, got " + rules::toString(dims));
+  llvm::SmallVector<bool, 6> seen(dims.size());
+  for (int64_t dim : dims) {
+    CGC_ASSIGN_OR_RETURN(int64_t d, rules::wrapDim("dims", dim, self.rank()));
+    if (seen[d])
+      return rules::refuse("dimension " + llvm::Twine(dim) + " appears twice in 'dims'");
+    seen[d] = true;
+    sizes.push_back(self.sizes[d]);
+    strides.push_back(self.strides[d]);
+  }
+  return rules::addView(results, self, sizes, strides);
+}
+
+} // namespace
+
+const OpDef defs::Permute = {
+    .schema = "(Tensor self, int[] dims) -> Tensor",
+    .traits = kPure | kView,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "Dimension i of the result is dimension dims[i] of self.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,14 @@
+// aten.relu: rectified linear unit.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Relu = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure,
+    .infer = rules::unaryKeep,
+    .evaluate = nullptr,
+    .doc = "max(self, 0), elementwise; same dtype, which is not bool.",
+};
+
+} // namespace cgc::ir

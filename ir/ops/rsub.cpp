@@ -1,0 +1,15 @@
+// aten.rsub: reversed difference.
+#include "ir/ops/host_math.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Rsub = {
+    .schema = "(Tensor|number self, Tensor|number other, number alpha=1) -> Tensor",
+    .traits = kPure,
+    .infer = rules::difference,
+    .evaluate = host::rsub,
+    .doc = "other - alpha * self, broadcast, dtypes promoted.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,101 @@
+// aten.scaled_dot_product_attention: softmax(query key^T scale + mask) value.
+#include "ir/ops/rules.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace cgc::ir {
+namespace {
+
+/// Strides of a dense tensor whose dimensions, but for the last, lie in memory in the order of the
+/// query's: as LibTorch's kernels write it. Row-major if the query is broadcast.
+Dims stridesLike(const TensorType &query, llvm::ArrayRef<int64_t> sizes) {
+  if (query.sizes.size() != sizes.size() || llvm::is_contained(query.strides, 0))
+    return contiguousStrides(sizes);
+  Dims order(sizes.size() - 1);
+  std::iota(order.begin(), order.end(), 0);
+  if (!query.isContiguous())
+    llvm::stable_sort(order,
+                      [&](int64_t a, int64_t b) { return query.strides[a] > query.strides[b]; });
+  Dims strides(sizes.size(), 1);
+  int64_t stride = sizes.back();
+  for (int64_t dim : llvm::reverse(order)) {
+    strides[dim] = stride;
+    stride *= std::max<int64_t>(sizes[dim], 1);
+  }
+  return strides;
+}
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &query = args.tensor("query"), &key = args.tensor("key"),
+                   &value = args.tensor("value");
+  for (llvm::StringRef name : {"query", "key", "value"})
+    if (args.tensor(name).rank() < 2)
+      return rules::mismatch(name, "of rank 2 or more", args.tensor(name));
+  if (!isFloating(query.dtype))
+    return rules::mismatch("query", "of a floating dtype", query);
+  CGC_TRY(rules::sameDType(args, "query", {"key", "value"}));
+  if (args.number("dropout_p") != 0)
+    return rules::refuse(
+        "expected 'dropout_p' to be 0: cgc compiles for inference; call eval() before tracing");
+  llvm::ArrayRef<int64_t> q = query.sizes, k = key.sizes, v = value.sizes;
+  int64_t queries = q[q.size() - 2], keys = k[k.size() - 2];
+  if (k.back() != q.back())
+    return rules::mismatch("key", "[..., S, " + llvm::Twine(q.back()) + "], as 'query'", key);
+  if (v[v.size() - 2] != keys)
+    return rules::mismatch("value", "[..., " + llvm::Twine(keys) + ", V], as 'key'", value);
+  Dims qBatch(q.drop_back(2)), kBatch(k.drop_back(2)), vBatch(v.drop_back(2));
+  if (args.boolean("enable_gqa")) {
+    for (llvm::StringRef name : {"query", "key", "value"})
+      if (args.tensor(name).rank() < 3)
+        return rules::mismatch(name, "of rank 3 or more with 'enable_gqa'", args.tensor(name));
+    int64_t heads = qBatch.back();
+    for (auto [name, batch] : {std::pair("key", &kBatch), std::pair("value", &vBatch)}) {
+      if (batch->back() == 0 || heads % batch->back() != 0)
+        return rules::mismatch(name, "of a number of heads that divides " + llvm::Twine(heads),
+                               args.tensor(name));
+      batch->back() = heads; // Each head serves several heads of the query.
+    }
+  }
+  CGC_ASSIGN_OR_RETURN(Dims sizes,
+                       rules::broadcast("the batches of 'query' and 'key'", qBatch, kBatch));
+  if (!args.isNone("attn_mask")) {
+    const TensorType &mask = args.tensor("attn_mask");
+    if (args.boolean("is_causal"))
+      return rules::refuse("expected 'attn_mask' to be none with 'is_causal'");
+    if (mask.dtype != DType::Bool && mask.dtype != query.dtype)
+      return rules::mismatch("attn_mask", "of dtype bool or " + std::string(dtypeName(query.dtype)),
+                             mask);
+    Dims scores = sizes;
+    scores.append({queries, keys});
+    if (mask.rank() < 2 || !rules::broadcastsTo(mask.sizes, scores))
+      return rules::mismatch(
+          "attn_mask", "of rank 2 or more and broadcastable to " + rules::toString(scores), mask);
+  }
+  CGC_ASSIGN_OR_RETURN(
+      sizes, rules::broadcast("the batches of 'query', 'key' and 'value'", sizes, vBatch));
+  sizes.append({queries, v.back()});
+  CGC_TRY(rules::addDense(results, query.dtype, sizes));
+  results.back().type.strides = stridesLike(query, sizes);
+  return Status::ok();
+}
+
+} // namespace
+
+const OpDef defs::Attention = {
+    .schema =
+        "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=none, float dropout_p=0.0, "
+        "bool is_causal=false, float? scale=none, bool enable_gqa=false) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "query [..., L, E], key [..., S, E], value [..., S, V]: [..., L, V]; leading dimensions "
+           "broadcast. attn_mask broadcasts to [..., L, S]: bool (true takes part) or added. scale "
+           "is 1 / sqrt(E) by default. With enable_gqa, key and value may have fewer heads "
+           "(dimension -3). Only dropout_p=0. The result lies in memory in the query's order of "
+           "dimensions.",
+};
+
+} // namespace cgc::ir

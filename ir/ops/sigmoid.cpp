@@ -1,0 +1,14 @@
+// aten.sigmoid: logistic function.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Sigmoid = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure,
+    .infer = rules::unaryToFloat,
+    .evaluate = nullptr,
+    .doc = "1 / (1 + exp(-self)), elementwise; integers give f32.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,14 @@
+// aten.silu: sigmoid linear unit.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Silu = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure,
+    .infer = rules::unaryFloating,
+    .evaluate = nullptr,
+    .doc = "self * sigmoid(self), elementwise; floating dtypes.",
+};
+
+} // namespace cgc::ir

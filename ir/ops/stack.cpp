@@ -1,0 +1,34 @@
+// aten.stack: joins along a new dimension.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  auto tensors = args.tensors("tensors");
+  if (tensors.empty())
+    return rules::refuse("expected 'tensors' to have an element");
+  rules::Promotion promotion;
+  Dims sizes = tensors.front()->sizes;
+  for (const TensorType *tensor : tensors) {
+    promotion.add(*tensor);
+    if (tensor->sizes != sizes)
+      return rules::mismatch("tensors", "all of sizes " + rules::toString(sizes), *tensor);
+  }
+  CGC_ASSIGN_OR_RETURN(int64_t dim, rules::wrapDim("dim", args.integer("dim"),
+                                                   static_cast<int64_t>(sizes.size()) + 1));
+  sizes.insert(sizes.begin() + dim, static_cast<int64_t>(tensors.size()));
+  return rules::addDense(results, promotion.result(), sizes);
+}
+
+} // namespace
+
+const OpDef defs::Stack = {
+    .schema = "(Tensor[] tensors, int dim=0) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "Tensors of equal sizes along a new dimension dim. Dtypes are promoted.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,15 @@
+// aten.sub: difference.
+#include "ir/ops/host_math.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Sub = {
+    .schema = "(Tensor|number self, Tensor|number other, number alpha=1) -> Tensor",
+    .traits = kPure,
+    .infer = rules::difference,
+    .evaluate = host::sub,
+    .doc = "self - alpha * other, broadcast, dtypes promoted.",
+};
+
+} // namespace cgc::ir

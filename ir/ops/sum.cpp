@@ -1,0 +1,28 @@
+// aten.sum: sum over dimensions.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_ASSIGN_OR_RETURN(auto reduced, rules::listedDims(args, "dim", self.rank()));
+  DType dtype = !args.isNone("dtype")    ? args.dtype("dtype")
+                : isFloating(self.dtype) ? self.dtype
+                                         : DType::I64;
+  return rules::addDense(results, dtype,
+                         rules::reducedSizes(self.sizes, reduced, args.boolean("keepdim")));
+}
+
+} // namespace
+
+const OpDef defs::Sum = {
+    .schema = "(Tensor self, int[]? dim=none, bool keepdim=false, dtype? dtype=none) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "The sum over the listed dimensions, or over all if there are none. Integers and bools "
+           "give i64 unless dtype is given.",
+};
+
+} // namespace cgc::ir

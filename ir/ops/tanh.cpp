@@ -1,0 +1,14 @@
+// aten.tanh: hyperbolic tangent.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Tanh = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure,
+    .infer = rules::unaryToFloat,
+    .evaluate = nullptr,
+    .doc = "The hyperbolic tangent, elementwise; integers give f32.",
+};
+
+} // namespace cgc::ir

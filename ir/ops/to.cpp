@@ -1,0 +1,27 @@
+// aten.to: converts dtype or device.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  DType dtype = args.isNone("dtype") ? self.dtype : args.dtype("dtype");
+  bool sameDevice = args.isNone("device") || args["device"].as<DeviceKind>() == self.device;
+  if (dtype == self.dtype && sameDevice)
+    return rules::addAlias(results, self);
+  return rules::addDense(results, dtype, self.sizes);
+}
+
+} // namespace
+
+const OpDef defs::To = {
+    .schema = "(Tensor self, dtype? dtype=none, device? device=none) -> Tensor",
+    .traits = kPure | kView,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc =
+        "self with this dtype on this device. self itself if neither changes, else a dense copy.",
+};
+
+} // namespace cgc::ir

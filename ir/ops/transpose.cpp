@@ -1,0 +1,29 @@
+// aten.transpose: swaps two dimensions.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_ASSIGN_OR_RETURN(int64_t a, rules::wrapDim("dim0", args.integer("dim0"), self.rank()));
+  CGC_ASSIGN_OR_RETURN(int64_t b, rules::wrapDim("dim1", args.integer("dim1"), self.rank()));
+  Dims sizes = self.sizes, strides = self.strides;
+  if (a != b) { // Also for rank 0, which has no dimension to swap.
+    std::swap(sizes[a], sizes[b]);
+    std::swap(strides[a], strides[b]);
+  }
+  return rules::addView(results, self, sizes, strides);
+}
+
+} // namespace
+
+const OpDef defs::Transpose = {
+    .schema = "(Tensor self, int dim0, int dim1) -> Tensor",
+    .traits = kPure | kView,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "self with dimensions dim0 and dim1 swapped.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,34 @@
+// aten.where: elementwise choice.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &condition = args.tensor("condition");
+  if (condition.dtype != DType::Bool)
+    return rules::mismatch("condition", "of dtype bool", condition);
+  rules::Promotion promotion;
+  Dims sizes = condition.sizes;
+  for (llvm::StringRef name : {"self", "other"}) {
+    promotion.add(args[name]);
+    if (args.isTensor(name)) {
+      CGC_ASSIGN_OR_RETURN(sizes, rules::broadcast("'condition', 'self' and 'other'", sizes,
+                                                   args.tensor(name).sizes));
+    }
+  }
+  return rules::addDense(results, promotion.result(), sizes);
+}
+
+} // namespace
+
+const OpDef defs::Where = {
+    .schema = "(Tensor condition, Tensor|number self, Tensor|number other) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "self where condition (bool) holds, else other; all broadcast, dtypes of self and other "
+           "promoted.",
+};
+
+} // namespace cgc::ir

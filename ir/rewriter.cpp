@@ -1,0 +1,55 @@
+// GraphRewriter: mutation for passes.
+#include "ir/rewriter.h"
+
+namespace cgc::ir {
+
+Node *GraphRewriter::create(OpKind op, std::vector<Arg> args, const Node &root, Node *before) {
+  auto inferred = inferResults(op, args, root.result()->tensor().device);
+  assert(inferred && "a rewrite made a call that the op's rule refuses");
+  Node *node =
+      graph_.call(op, std::move(args), static_cast<unsigned>(inferred->size()), root.loc(), before);
+  for (unsigned i = 0; i < node->numResults(); ++i)
+    node->result(i)->setType((*inferred)[i].type);
+  changed_ = true;
+  return node;
+}
+
+void GraphRewriter::replaceUses(Value *from, Value *to) {
+  assert((from->type().isDynamic() || to->type().isDynamic() ||
+          (from->tensor().dtype == to->tensor().dtype &&
+           from->tensor().sizes == to->tensor().sizes)) &&
+         "a replacement has another dtype or shape");
+  graph_.replaceAllUses(from, to);
+  changed_ = true;
+}
+
+void GraphRewriter::replace(Node *node, Value *to) {
+  assert(node->numResults() == 1);
+  replaceUses(node->result(), to);
+  graph_.erase(node);
+}
+
+void GraphRewriter::erase(Node *node) {
+  graph_.erase(node);
+  changed_ = true;
+}
+
+void GraphRewriter::setArg(Node *node, unsigned i, Arg arg) {
+  node->setArg(i, std::move(arg));
+  changed_ = true;
+}
+
+Node *reinferTypes(Graph &graph) {
+  for (Node &node : graph) {
+    if (node.kind() != NodeKind::CallFunction || node.isInPlace())
+      continue;
+    auto inferred = inferResults(node.op(), node.args(), node.result()->tensor().device);
+    if (!inferred || inferred->size() != node.numResults())
+      return &node;
+    for (unsigned i = 0; i < node.numResults(); ++i)
+      node.result(i)->setType((*inferred)[i].type);
+  }
+  return nullptr;
+}
+
+} // namespace cgc::ir

@@ -1,0 +1,39 @@
+// GraphRewriter: the only way in which passes change a graph. Keeps locations and remembers whether
+// anything changed.
+#pragma once
+
+#include "ir/graph.h"
+#include "ir/op_def.h"
+
+namespace cgc::ir {
+
+class GraphRewriter {
+public:
+  /// Borrows `graph`.
+  explicit GraphRewriter(Graph &graph) : graph_(graph) {}
+
+  Graph &graph() { return graph_; }
+  bool changed() const { return changed_; }
+
+  /// Inserts a call before `before`, with `root`'s location and result types from the op's rule.
+  /// Results inherit the device of `root`'s first result. Asserts that the rule accepts the
+  /// arguments: a pass checks before it rewrites.
+  Node *create(OpKind op, std::vector<Arg> args, const Node &root, Node *before);
+  /// Points all users of `from` at `to`; `from` keeps its node. The types must be equal but for
+  /// strides.
+  void replaceUses(Value *from, Value *to);
+  /// Points all users of `node`'s only result at `to` and erases `node`.
+  void replace(Node *node, Value *to);
+  void erase(Node *node);
+  void setArg(Node *node, unsigned i, Arg arg);
+
+private:
+  Graph &graph_;
+  bool changed_ = false;
+};
+
+/// Recomputes the result types of every view and compute node from its arguments, in order: after a
+/// rewrite changed strides upstream. Returns the first node whose rule refuses, or null.
+Node *reinferTypes(Graph &graph);
+
+} // namespace cgc::ir

@@ -1,0 +1,95 @@
+// Type: dtype, sizes, strides and device of a value; and TensorData, the bytes of a parameter.
+#pragma once
+
+#include "runtime/base/dtype.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace cgc::ir {
+
+using Dims = llvm::SmallVector<int64_t, 6>;
+
+/// Row-major strides, in elements, of a dense tensor with these sizes.
+Dims contiguousStrides(llvm::ArrayRef<int64_t> sizes);
+
+/// The type of a tensor value whose shape is known. All sizes are concrete: a bucket has no
+/// symbols.
+struct TensorType {
+  DType dtype = DType::F32;
+  Dims sizes;
+  Dims strides; ///< In elements, one for each size; 0 where a dimension is broadcast by a view.
+  DeviceKind device = DeviceKind::Cpu;
+
+  /// A contiguous tensor.
+  static TensorType dense(DType dtype, llvm::ArrayRef<int64_t> sizes,
+                          DeviceKind device = DeviceKind::Cpu);
+
+  int64_t rank() const { return static_cast<int64_t>(sizes.size()); }
+  int64_t numElements() const;
+  uint64_t numBytes() const { return static_cast<uint64_t>(numElements()) * dtypeSize(dtype); }
+  /// Row-major and dense, as LibTorch's is_contiguous(): strides of size-1 dimensions do not
+  /// matter.
+  bool isContiguous() const;
+  bool operator==(const TensorType &other) const = default;
+};
+
+/// `f16[1,50,768]`, with a second bracket for the strides where not contiguous and `@cuda` off the
+/// CPU.
+std::string toString(const TensorType &type);
+/// The inverse of toString; nothing if `text` is not exactly one tensor type.
+std::optional<TensorType> parseTensorType(llvm::StringRef text);
+
+/// The type of an IR value: a tensor type, or dynamic where nothing is known before specialisation
+/// (a dynamic value may also be an int, a list or any other TorchScript value).
+class Type {
+public:
+  Type() = default;
+  Type(TensorType tensor) : tensor_(std::move(tensor)) {}
+
+  bool isDynamic() const { return !tensor_.has_value(); }
+  bool isTensor() const { return tensor_.has_value(); }
+  const TensorType &tensor() const {
+    assert(isTensor() && "tensor() of a dynamic type");
+    return *tensor_;
+  }
+  bool operator==(const Type &other) const = default;
+
+private:
+  std::optional<TensorType> tensor_;
+};
+
+/// `dynamic` or the tensor type.
+std::string toString(const Type &type);
+
+/// Dense row-major bytes of a parameter, buffer or constant, in host memory. Immutable and shared:
+/// modules, clones and constants point at one copy.
+class TensorData {
+public:
+  /// `keepAlive` owns the memory at `bytes` (a LibTorch tensor's storage, a vector, a mapping).
+  TensorData(TensorType type, llvm::ArrayRef<std::byte> bytes,
+             std::shared_ptr<const void> keepAlive)
+      : type_(std::move(type)), bytes_(bytes), keepAlive_(std::move(keepAlive)) {
+    assert(type_.isContiguous() && bytes_.size() == type_.numBytes());
+  }
+  /// Copies `bytes`.
+  static std::shared_ptr<const TensorData> copyOf(TensorType type, llvm::ArrayRef<std::byte> bytes);
+
+  const TensorType &type() const { return type_; }
+  llvm::ArrayRef<std::byte> bytes() const { return bytes_; }
+
+private:
+  TensorType type_;
+  llvm::ArrayRef<std::byte> bytes_;
+  std::shared_ptr<const void> keepAlive_;
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,283 @@
+// Verifier: the invariants of graph.h, schemas and result types. docs/ir.md lists them.
+#include "ir/verifier.h"
+
+#include "ir/op_def.h"
+#include "ir/text.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace cgc::ir {
+namespace {
+
+std::string counted(size_t count, llvm::StringRef noun) {
+  return std::to_string(count) + " " + noun.str() + (count == 1 ? "" : "s");
+}
+
+/// The same tensor, wherever it lives: parameters have their bytes on the host.
+bool sameButForDevice(const TensorType &a, const TensorType &b) {
+  return a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides;
+}
+
+class GraphVerifier {
+public:
+  GraphVerifier(const Graph &graph, Diagnostics &diagnostics)
+      : graph_(graph), diagnostics_(diagnostics) {}
+
+  void run();
+
+private:
+  void error(const Node &node, std::string message) {
+    diagnostics_.error(node, std::move(message));
+  }
+  void errorAtGraph(std::string message);
+  void checkInputs(const Node &node);
+  void checkResultNames(const Node &node);
+  void checkPlace(const Node &node, bool isLast);
+  void checkGetAttr(const Node &node);
+  void checkCallModule(const Node &node);
+  void checkCall(const Node &node);
+  void checkResultTypes(const Node &node);
+  void checkOutput(const Node &node);
+
+  const Graph &graph_;
+  Diagnostics &diagnostics_;
+  llvm::DenseSet<const Value *> defined_; ///< By the nodes before this one; never iterated.
+  llvm::StringSet<> names_;               ///< Of all results so far.
+  bool placeholdersEnded_ = false;
+  unsigned numOutputs_ = 0;
+};
+
+void GraphVerifier::errorAtGraph(std::string message) {
+  Diagnostic diagnostic;
+  diagnostic.message = std::move(message);
+  diagnostic.subject = "graph @" + graph_.name();
+  diagnostics_.error(std::move(diagnostic));
+}
+
+void GraphVerifier::run() {
+  for (const Node &node : graph_) {
+    checkPlace(node, &node == &*std::prev(graph_.end()));
+    checkInputs(node);
+    switch (node.kind()) {
+    case NodeKind::Placeholder:
+      if (!node.args().empty() || node.numResults() != 1)
+        error(node, "a placeholder has no arguments and one result");
+      break;
+    case NodeKind::GetAttr:
+      checkGetAttr(node);
+      break;
+    case NodeKind::CallFunction:
+      checkCall(node);
+      break;
+    case NodeKind::CallModule:
+      checkCallModule(node);
+      break;
+    case NodeKind::Output:
+      checkOutput(node);
+      break;
+    }
+    checkResultNames(node);
+    for (const Value &result : node.results())
+      defined_.insert(&result);
+  }
+  if (numOutputs_ == 0)
+    errorAtGraph("the graph has no output node");
+}
+
+void GraphVerifier::checkPlace(const Node &node, bool isLast) {
+  if (node.graph() != &graph_)
+    error(node, "the node says that it belongs to another graph");
+  if (node.kind() != NodeKind::Placeholder)
+    placeholdersEnded_ = true;
+  else if (placeholdersEnded_)
+    error(node, "placeholders come before all other nodes");
+  if (node.kind() != NodeKind::Output)
+    return;
+  if (++numOutputs_ > 1)
+    error(node, "a graph has one output node, this is another");
+  else if (!isLast)
+    error(node, "the output node comes last");
+}
+
+void GraphVerifier::checkInputs(const Node &node) {
+  // Only values that are known to be alive are looked into.
+  node.forEachInput([&](const Value *value) {
+    if (defined_.contains(value))
+      return;
+    for (const Node &other : graph_)
+      for (const Value &result : other.results())
+        if (&result == value) {
+          error(node, "uses '%" + value->name() + "' before it is defined");
+          return;
+        }
+    error(node, "uses a value that is not in this graph");
+  });
+}
+
+void GraphVerifier::checkResultNames(const Node &node) {
+  for (const Value &result : node.results()) {
+    if (result.name().empty())
+      error(node, "a result has no name");
+    else if (!names_.insert(result.name()).second)
+      error(node, "another value is named '%" + result.name() + "' too");
+  }
+}
+
+void GraphVerifier::checkGetAttr(const Node &node) {
+  if (!node.args().empty() || node.numResults() != 1) {
+    error(node, "get_attr has no arguments and one result");
+    return;
+  }
+  if (!graph_.owner())
+    return;
+  const Parameter *parameter = graph_.owner()->findParameter(node.target());
+  const Type &type = node.result()->type();
+  if (!parameter)
+    error(node, "module '" + graph_.owner()->name() + "' has no parameter '" + node.target() + "'");
+  else if (type.isTensor() && !sameButForDevice(type.tensor(), parameter->type))
+    error(node, "the parameter's type is " + toString(parameter->type));
+}
+
+void GraphVerifier::checkCallModule(const Node &node) {
+  if (!graph_.owner())
+    return;
+  auto [module, name] = graph_.owner()->resolve(node.target());
+  const Graph *callee = module ? module->findGraph(name) : nullptr;
+  if (!callee) {
+    error(node,
+          "module '" + graph_.owner()->name() + "' has no method '" + node.target() + "' below it");
+    return;
+  }
+  size_t numInputs = callee->inputs().size();
+  if (node.args().size() != numInputs)
+    error(node, "the method takes " + counted(numInputs, "input") + ", the call has " +
+                    counted(node.args().size(), "argument"));
+  const Node *output = callee->output(); // If it is missing, that is the callee's error.
+  if (output && node.numResults() != output->args().size())
+    error(node, "the method has " + counted(output->args().size(), "output") + ", the call has " +
+                    counted(node.numResults(), "result"));
+}
+
+void GraphVerifier::checkCall(const Node &node) {
+  if (node.is(OpKind::Fallback) && node.target().empty())
+    error(node, "aten.fallback names no ATen schema");
+  const Schema &schema = opSchema(node.op());
+  Status status = checkArgs(schema, node.args());
+  if (!status.isOk()) {
+    error(node, status.message());
+    return;
+  }
+  if (!schema.listResult && node.numResults() != schema.numResults) {
+    error(node, opName(node.op()).str() + " has " + counted(schema.numResults, "result") +
+                    ", this call " + std::to_string(node.numResults()));
+    return;
+  }
+  checkResultTypes(node);
+}
+
+void GraphVerifier::checkResultTypes(const Node &node) {
+  bool typed = node.numResults() > 0;
+  node.forEachInput(
+      [&](const Value *value) { typed &= defined_.contains(value) && value->isTensor(); });
+  for (const Value &result : node.results())
+    typed &= result.isTensor();
+  if (!typed)
+    return;
+  if (node.isInPlace()) {
+    if (node.arg(0).isValue() && node.result()->type() != node.arg(0).value()->type())
+      error(node, "the result of an in-place op has the type of its first argument, " +
+                      toString(node.arg(0).value()->type()));
+    return;
+  }
+  if (!opDef(node.op()).infer)
+    return;
+  auto inferred = inferResults(node.op(), node.args(), node.result()->tensor().device);
+  if (!inferred) {
+    error(node, inferred.status().message());
+    return;
+  }
+  if (inferred->size() != node.numResults()) {
+    error(node, "the arguments give " + counted(inferred->size(), "result") + ", the call has " +
+                    std::to_string(node.numResults()));
+    return;
+  }
+  for (const Value &result : node.results())
+    if (const TensorType &expected = (*inferred)[result.index()].type; result.tensor() != expected)
+      error(node, "the type of '%" + result.name() + "' should be " + toString(expected));
+}
+
+void GraphVerifier::checkOutput(const Node &node) {
+  if (node.numResults() != 0)
+    error(node, "the output node has no results");
+  const auto &names = graph_.outputNames();
+  if (!names.empty() && names.size() != node.args().size())
+    error(node, "the graph has " + counted(names.size(), "output name") + " for " +
+                    counted(node.args().size(), "output"));
+  llvm::StringSet<> seen;
+  for (const std::string &name : names)
+    if (!seen.insert(name).second)
+      error(node, "two outputs are named '" + name + "'");
+}
+
+/// Reports methods of `module` that call themselves: `inline` would not end. Only calls within one
+/// module can close a circle, all others go down the tree.
+class RecursionCheck {
+public:
+  RecursionCheck(const Module &module, Diagnostics &diagnostics)
+      : module_(module), diagnostics_(diagnostics) {}
+
+  void run() {
+    for (const auto &graph : module_.graphs())
+      visit(*graph);
+  }
+
+private:
+  enum class State { Unseen, Open, Done };
+
+  void visit(const Graph &graph) {
+    states_[graph.name()] = State::Open;
+    for (const Node &node : graph) {
+      if (node.kind() != NodeKind::CallModule)
+        continue;
+      const Graph *callee = module_.findGraph(node.target());
+      if (!callee)
+        continue;
+      State state = states_.lookup(callee->name());
+      if (state == State::Open)
+        diagnostics_.error(node, "the method calls itself; cgc has no recursion");
+      else if (state == State::Unseen)
+        visit(*callee);
+    }
+    states_[graph.name()] = State::Done;
+  }
+
+  const Module &module_;
+  Diagnostics &diagnostics_;
+  llvm::StringMap<State> states_;
+};
+
+void verifyModule(const Module &module, Diagnostics &diagnostics) {
+  for (const auto &graph : module.graphs())
+    GraphVerifier(*graph, diagnostics).run();
+  RecursionCheck(module, diagnostics).run();
+  for (const auto &submodule : module.submodules())
+    verifyModule(*submodule, diagnostics);
+}
+
+} // namespace
+
+bool verify(const Graph &graph, Diagnostics &diagnostics) {
+  size_t before = diagnostics.errors().size();
+  GraphVerifier(graph, diagnostics).run();
+  return diagnostics.errors().size() == before;
+}
+
+bool verify(const Module &module, Diagnostics &diagnostics) {
+  size_t before = diagnostics.errors().size();
+  verifyModule(module, diagnostics);
+  return diagnostics.errors().size() == before;
+}
+
+} // namespace cgc::ir

@@ -1,0 +1,14 @@
+// DcePass: erases unused nodes.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace cgc::passes {
+
+/// Erases pure nodes and get_attr nodes that nobody uses. Placeholders stay.
+struct DcePass {
+  static constexpr const char *name = "dce";
+  Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+};
+
+} // namespace cgc::passes

@@ -1,0 +1,137 @@
+// FoldPass: which nodes are constant, which are worth folding, and their evaluation.
+#include "passes/fold.h"
+
+#include "ir/rewriter.h"
+#include "passes/patterns/match.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <cstring>
+
+namespace cgc::passes {
+namespace {
+
+constexpr uint64_t kSmall = 64 * 1024;
+
+using Data = std::shared_ptr<const ir::TensorData>;
+
+class Folder {
+public:
+  Folder(ir::Graph &graph, ConstantEvaluator &evaluator) : graph_(graph), evaluator_(evaluator) {}
+
+  Result<Changed> run() {
+    ir::GraphRewriter rewriter(graph_);
+    for (ir::Node &node : graph_)
+      classify(node);
+    for (ir::Node &node : llvm::make_early_inc_range(graph_)) {
+      if (!isConstant(node) || !worthFolding(node))
+        continue;
+      CGC_TRY(materialize(node));
+      for (ir::Value &result : node.results()) {
+        ir::Type type = result.type();
+        ir::Node *constant =
+            graph_.getAttr(constantFor(node, data_[&result]), type, node.loc(), &node);
+        data_[constant->result()] = data_[&result];
+        rewriter.replaceUses(&result, constant->result());
+      }
+      rewriter.erase(&node);
+    }
+    return rewriter.changed() ? Changed::Yes : Changed::No;
+  }
+
+private:
+  struct Facts {
+    bool constant = false;
+    bool view = false;      ///< Has no memory of its own.
+    uint64_t readBytes = 0; ///< Of the parameters that it comes from, through views.
+  };
+
+  void classify(ir::Node &node) {
+    Facts facts;
+    if (node.kind() == ir::NodeKind::GetAttr) {
+      const ir::Parameter *parameter = graph_.owner()->findParameter(node.target());
+      facts.constant = parameter && parameter->data;
+      facts.view = true;
+      if (facts.constant) {
+        data_[node.result()] = parameter->data;
+        facts.readBytes = parameter->type.numBytes();
+      }
+    } else if (node.kind() == ir::NodeKind::CallFunction && !node.isInPlace() &&
+               ir::hasTrait(node.op(), ir::kPure) && node.result()->isTensor()) {
+      facts.constant = true;
+      facts.view = isView(node);
+      node.forEachInput([&](ir::Value *input) {
+        Facts from = facts_.lookup(input->node());
+        facts.constant &= from.constant;
+        facts.readBytes += from.readBytes;
+      });
+    }
+    facts_[&node] = facts;
+  }
+
+  bool isConstant(ir::Node &node) const { return facts_.lookup(&node).constant; }
+
+  bool worthFolding(ir::Node &node) const {
+    Facts facts = facts_.lookup(&node);
+    uint64_t bytes = 0;
+    for (const ir::Value &result : node.results()) {
+      bytes += result.tensor().numBytes();
+      if (!result.tensor().isContiguous()) // A constant is dense.
+        return false;
+    }
+    return node.kind() == ir::NodeKind::CallFunction && !facts.view &&
+           (bytes <= facts.readBytes || bytes <= kSmall);
+  }
+
+  /// Computes the dense bytes of a constant node's results, and of what it needs.
+  Status materialize(ir::Node &node) {
+    if (data_.count(node.result()))
+      return Status::ok();
+    Status status;
+    std::vector<Data> inputs;
+    node.forEachInput([&](ir::Value *input) {
+      if (status.isOk())
+        status = materialize(*input->node());
+      inputs.push_back(data_.lookup(input));
+    });
+    CGC_TRY(status);
+    auto results = evaluator_.evaluate(node, inputs);
+    if (!results)
+      return results.status().withContext("while folding %" + node.result()->name());
+    if (results->size() != node.numResults())
+      return Status(Code::Failed, "the evaluator gave " + std::to_string(results->size()) +
+                                      " results for %" + node.result()->name());
+    for (unsigned i = 0; i < node.numResults(); ++i)
+      data_[node.result(i)] = (*results)[i];
+    return Status::ok();
+  }
+
+  /// The root module's constant with these bytes; a new one if there is none.
+  std::string constantFor(const ir::Node &node, const Data &data) {
+    for (const ir::Parameter &parameter : graph_.owner()->parameters())
+      if (parameter.kind == ir::Parameter::Kind::Constant && parameter.data &&
+          parameter.type == data->type() &&
+          std::memcmp(parameter.data->bytes().data(), data->bytes().data(), data->bytes().size()) ==
+              0)
+        return parameter.name;
+    return graph_.owner()->addConstant("folded_" + ir::opName(node.op()).split('.').second.str(),
+                                       data);
+  }
+
+  ir::Graph &graph_;
+  ConstantEvaluator &evaluator_;
+  // Looked up, never iterated.
+  llvm::DenseMap<const ir::Node *, Facts> facts_;
+  llvm::DenseMap<const ir::Value *, Data> data_;
+};
+
+} // namespace
+
+Result<Changed> FoldPass::run(ir::Graph &graph, PassContext &context) const {
+  if (!context.evaluator || !graph.owner())
+    return Changed::No;
+  return Folder(graph, *context.evaluator).run();
+}
+
+} // namespace cgc::passes

@@ -1,0 +1,81 @@
+// In-place ops: functional where nobody can tell the difference, refused where somebody can.
+#include "passes/patterns/patterns.h"
+
+#include "ir/text.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::passes {
+namespace {
+
+using ir::Node;
+using ir::Value;
+
+std::string readBy(const Node &reader) {
+  return reader.kind() == ir::NodeKind::Output
+             ? "the model returns it"
+             : "it is read at " +
+                   (reader.loc().isKnown() ? toString(reader.loc()) : toString(reader));
+}
+
+/// Why the effect of `node` on its first argument can be seen otherwise than by its result; empty
+/// if it cannot.
+std::string whoSees(Node &node) {
+  Value *overwritten = node.arg(0).value();
+  Value *base = layoutOf(overwritten).base;
+  if (base->node()->kind() == ir::NodeKind::Placeholder)
+    return "it overwrites the input '" + base->name() + "'; clone it first";
+  if (base->node()->kind() == ir::NodeKind::GetAttr)
+    return "it overwrites the parameter '" + base->node()->target() + "'; clone it first";
+  // Other names of the same memory from before that are read afterwards.
+  ir::Graph &graph = *node.graph();
+  llvm::DenseSet<const Value *> aliases; // Looked up, never iterated.
+  auto it = graph.begin();
+  for (; &*it != &node; ++it)
+    for (Value &value : it->results())
+      if (&value != overwritten && value.isTensor() && layoutOf(&value).base == base)
+        aliases.insert(&value);
+  std::string reason;
+  for (++it; it != graph.end() && reason.empty(); ++it)
+    it->forEachInput([&](Value *input) {
+      if (reason.empty() && aliases.contains(input))
+        reason = "another view of what it overwrites, %" + input->name() +
+                 ", is still in use: " + readBy(*it) + "; clone before";
+    });
+  return reason;
+}
+
+/// From here on, what was overwritten is the result.
+void makeFunctional(Node &node) {
+  Value *overwritten = node.arg(0).value();
+  node.setInPlace(false);
+  auto end = node.graph()->end();
+  for (auto it = std::next(node.getIterator()); it != end; ++it) {
+    std::vector<ir::Arg> args = it->args().vec();
+    for (ir::Arg &arg : args)
+      arg.mapValues(
+          [&](Value *value) { return ir::Arg(value == overwritten ? node.result() : value); });
+    it->setArgs(std::move(args));
+  }
+}
+
+} // namespace
+
+bool functionalize(ir::Graph &graph, ir::Diagnostics &diagnostics) {
+  bool found = false;
+  for (Node &node : graph) {
+    if (node.kind() != ir::NodeKind::CallFunction || !node.isInPlace())
+      continue;
+    found = true;
+    if (std::string reason = whoSees(node); !reason.empty())
+      diagnostics.error(node, "in-place op: " + reason);
+    makeFunctional(node);
+    [[maybe_unused]] Node *refused = ir::reinferTypes(graph);
+    assert(!refused && "an in-place op gave another type than its functional form");
+  }
+  return found;
+}
+
+} // namespace cgc::passes

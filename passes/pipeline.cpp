@@ -1,0 +1,77 @@
+// Pipeline: the default phases, in order, and how they are run.
+#include "passes/pipeline.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+namespace cgc::passes {
+
+std::string defaultPasses() {
+  // Once, on the imported module:
+  static constexpr llvm::StringRef kPhases[] = {
+      "module-substitution", // extension point: empty unless something is registered
+      "inline",              // every method of the root becomes one flat graph
+      // For each bucket, on a copy with typed inputs:
+      "specialize",      // sizes, dtypes and host arithmetic
+      "canonicalize",    // one form for each idea: attention, views, in-place ops
+      "fold",            // constants are computed now
+      "op-substitution", // extension point: empty unless something is registered
+      "cse",
+      "dce",
+  };
+  return llvm::join(llvm::ArrayRef(kPhases), ",");
+}
+
+Status Pipeline::prepare(ir::Module &root, PassContext context) const {
+  context.substitutions = &substitutions_;
+  return passes_.runModulePasses(root, context, instrumentation_);
+}
+
+Result<std::unique_ptr<ir::Graph>> Pipeline::specialize(const ir::Graph &entry, std::string name,
+                                                        llvm::ArrayRef<ir::TensorType> inputs,
+                                                        PassContext context) const {
+  std::unique_ptr<ir::Graph> graph = entry.clone(std::move(name));
+  std::vector<ir::Value *> placeholders = graph->inputs();
+  if (placeholders.size() != inputs.size())
+    return Status(Code::Usage, "entry '" + entry.name() + "' takes " +
+                                   std::to_string(placeholders.size()) + " inputs, not " +
+                                   std::to_string(inputs.size()));
+  for (unsigned i = 0; i < inputs.size(); ++i) {
+    ir::TensorType type = inputs[i];
+    type.device = context.target;
+    placeholders[i]->setType(std::move(type));
+  }
+  CGC_TRY(run(*graph, context));
+  return graph;
+}
+
+Status Pipeline::run(ir::Graph &graph, PassContext context) const {
+  context.substitutions = &substitutions_;
+  return passes_.runGraphPasses(graph, context, instrumentation_);
+}
+
+PipelineBuilder &PipelineBuilder::registerModuleSubstitution(ModuleSubstitution substitution) {
+  substitutions_.modules.push_back(std::move(substitution));
+  return *this;
+}
+
+PipelineBuilder &PipelineBuilder::registerOpSubstitution(OpSubstitution substitution) {
+  substitutions_.ops.push_back(std::move(substitution));
+  return *this;
+}
+
+PipelineBuilder &PipelineBuilder::setPasses(std::string passes) {
+  passes_ = std::move(passes);
+  return *this;
+}
+
+PipelineBuilder &PipelineBuilder::setInstrumentation(Instrumentation instrumentation) {
+  instrumentation_ = std::move(instrumentation);
+  return *this;
+}
+
+Result<Pipeline> PipelineBuilder::build() {
+  CGC_ASSIGN_OR_RETURN(PassManager passes, PassManager::parse(passes_));
+  return Pipeline(std::move(passes), std::move(instrumentation_), std::move(substitutions_));
+}
+
+} // namespace cgc::passes

@@ -1,0 +1,68 @@
+// Pipeline: from an imported module to one specialised graph for each bucket.
+#pragma once
+
+#include "passes/instrumentation.h"
+#include "passes/pass_manager.h"
+#include "passes/substitutions.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace cgc::passes {
+
+/// The passes that run by default, as text for PassManager::parse.
+std::string defaultPasses();
+
+/// Made by PipelineBuilder. First prepare() once, then specialize() for each entry and bucket.
+class Pipeline final {
+public:
+  /// The module phase: afterwards each method of `root` is one flat graph.
+  Status prepare(ir::Module &root, PassContext context) const;
+
+  /// The graph phase on a copy of `entry`: a graph called `name` in which every value has a type.
+  /// `inputs` are the types of entry's inputs, in order; their device becomes context.target.
+  /// Usage if their number is wrong. `entry` stays as it is; its root module may get constants.
+  Result<std::unique_ptr<ir::Graph>> specialize(const ir::Graph &entry, std::string name,
+                                                llvm::ArrayRef<ir::TensorType> inputs,
+                                                PassContext context) const;
+
+  /// The graph phase on `graph` itself, for IR read from a file.
+  Status run(ir::Graph &graph, PassContext context) const;
+
+  /// Call it once when all is done: prints the table of --time-passes.
+  void finish() const { instrumentation_.finish(); }
+
+  const PassManager &passes() const { return passes_; }
+
+private:
+  friend class PipelineBuilder;
+  Pipeline(PassManager passes, Instrumentation instrumentation, Substitutions substitutions)
+      : passes_(std::move(passes)), instrumentation_(std::move(instrumentation)),
+        substitutions_(std::move(substitutions)) {}
+
+  PassManager passes_;
+  Instrumentation instrumentation_;
+  Substitutions substitutions_;
+};
+
+/// Collects what a pipeline is made of. Nothing is registered by default: what was traced is what
+/// runs.
+class PipelineBuilder final {
+public:
+  PipelineBuilder &registerModuleSubstitution(ModuleSubstitution substitution);
+  PipelineBuilder &registerOpSubstitution(OpSubstitution substitution);
+  /// Replaces defaultPasses().
+  PipelineBuilder &setPasses(std::string passes);
+  PipelineBuilder &setInstrumentation(Instrumentation instrumentation);
+
+  /// Usage if the passes' text is wrong.
+  Result<Pipeline> build();
+
+private:
+  std::string passes_ = defaultPasses();
+  Instrumentation instrumentation_;
+  Substitutions substitutions_;
+};
+
+} // namespace cgc::passes

@@ -1,0 +1,300 @@
+// SpecializePass: one walk in execution order. What is known on the host is kept beside the graph
+// and put into the arguments of later nodes; tensor ops get their types from their rules.
+#include "passes/specialize.h"
+
+#include "ir/op_def.h"
+#include "ir/text.h"
+#include "passes/dce.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::passes {
+namespace {
+
+using ir::Arg;
+using ir::Node;
+using ir::OpKind;
+using ir::Value;
+
+/// A dict on the host is a list of [key, value] pairs.
+bool isDict(const Arg &arg) {
+  return arg.isList() && !arg.list().empty() && llvm::all_of(arg.list(), [](const Arg &pair) {
+           return pair.isList() && pair.list().size() == 2 && pair.list()[0].is<std::string>();
+         });
+}
+
+bool isNumber(const Arg &arg) {
+  return arg.is<int64_t>() || arg.is<double>() || arg.is<bool>();
+}
+
+class Specializer {
+public:
+  Specializer(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics)
+      : graph_(graph), target_(target), diagnostics_(diagnostics) {}
+
+  /// Errors go to the diagnostics. Returns whether anything changed.
+  bool run() {
+    for (Node &node : llvm::make_early_inc_range(graph_))
+      visit(node);
+    if (!diagnostics_.hasErrors())
+      for (Node *node : llvm::reverse(evaluated_))
+        graph_.erase(node);
+    return changed_;
+  }
+
+private:
+  void visit(Node &node) {
+    switch (node.kind()) {
+    case ir::NodeKind::Placeholder:
+      if (node.result()->type().isDynamic())
+        diagnostics_.error(node, "input '" + node.result()->name() +
+                                     "' has no type; give its dtype and sizes");
+      break;
+    case ir::NodeKind::GetAttr:
+      visitGetAttr(node);
+      break;
+    case ir::NodeKind::CallModule:
+      diagnostics_.error(node, "a call of a module is left; run the pass 'inline' first");
+      break;
+    case ir::NodeKind::CallFunction:
+      visitCall(node);
+      break;
+    case ir::NodeKind::Output:
+      visitOutput(node);
+      break;
+    }
+  }
+
+  void visitGetAttr(Node &node) {
+    const ir::Parameter *parameter =
+        graph_.owner() ? graph_.owner()->findParameter(node.target()) : nullptr;
+    if (!parameter) {
+      diagnostics_.error(node, "the module has no parameter '" + node.target() + "'");
+      return;
+    }
+    ir::TensorType type = parameter->type;
+    type.device = target_;
+    setType(node.result(), std::move(type));
+  }
+
+  void visitCall(Node &node) {
+    std::vector<Arg> args = node.args().vec();
+    for (Arg &arg : args)
+      resolve(arg);
+    if (llvm::any_of(args, [](const Arg &arg) { return dependsOnError(arg); }))
+      return; // What it depends on has been reported.
+    if (node.op() == OpKind::Fallback) {
+      diagnostics_.error(node,
+                         "cgc cannot compile " + node.target() + ": it has no rule for this op");
+      return;
+    }
+    bool onHost = ir::hasTrait(node.op(), ir::kHost);
+    bool allConstant = llvm::all_of(args, [](const Arg &arg) { return arg.isConstant(); });
+    if (onHost || (allConstant && ir::opDef(node.op()).evaluate && takesTensor(node.op())))
+      evaluate(node, args);
+    else
+      infer(node, std::move(args));
+  }
+
+  /// Evaluates a host op, or arithmetic on numbers.
+  void evaluate(Node &node, llvm::ArrayRef<Arg> args) {
+    Result<Arg> value = evaluateArgs(node, args);
+    if (!value) {
+      diagnostics_.error(node, value.status().message());
+      return;
+    }
+    if (node.numResults() == 1 && node.op() != OpKind::PrimUnpack) {
+      know(node, 0, *value);
+      return evaluated(node);
+    }
+    size_t count = value->isList() ? value->list().size() : 0;
+    if (count != node.numResults()) {
+      diagnostics_.error(node, "a list of " + std::to_string(count) +
+                                   " elements is unpacked into " +
+                                   std::to_string(node.numResults()));
+      return;
+    }
+    for (unsigned i = 0; i < count; ++i)
+      know(node, i, value->list()[i]);
+    evaluated(node);
+  }
+
+  Result<Arg> evaluateArgs(const Node &node, llvm::ArrayRef<Arg> args) {
+    bool reads = node.op() == OpKind::PrimInt || node.op() == OpKind::PrimFloat ||
+                 node.op() == OpKind::PrimBool;
+    if (reads && args[0].isValue())
+      return Status(Code::Unsupported,
+                    "data-dependent: reads a tensor's value on the host, which a "
+                    "captured graph cannot do; compute with the tensor instead");
+    auto *evaluate = ir::opDef(node.op()).evaluate;
+    if (!evaluate)
+      return Status(Code::Unsupported, "cgc cannot evaluate this op at compile time");
+    return evaluate(args);
+  }
+
+  /// Types a tensor op.
+  void infer(Node &node, std::vector<Arg> args) {
+    tensorsFromNumbers(node, args);
+    auto inferred = ir::inferResults(node.op(), args, target_);
+    if (!inferred) {
+      diagnostics_.error(node, inferred.status().message());
+      return;
+    }
+    // One dynamic result is the list as a whole: it becomes several typed ones.
+    if (ir::opSchema(node.op()).listResult && node.numResults() == 1 &&
+        node.result()->type().isDynamic()) {
+      Node *several = graph_.call(node.op(), std::move(args), inferred->size(), node.loc(), &node);
+      Arg::List values;
+      for (unsigned i = 0; i < several->numResults(); ++i) {
+        several->result(i)->setType((*inferred)[i].type);
+        values.emplace_back(several->result(i));
+      }
+      know(node, 0, Arg(std::move(values)));
+      return evaluated(node);
+    }
+    if (inferred->size() != node.numResults()) {
+      diagnostics_.error(node, "the op yields " + std::to_string(inferred->size()) +
+                                   " results and is used for " + std::to_string(node.numResults()));
+      return;
+    }
+    if (node.isInPlace()) {
+      const ir::TensorType &self = args[0].value()->tensor();
+      const ir::TensorType &result = (*inferred)[0].type;
+      if (self.dtype != result.dtype || self.sizes != result.sizes) {
+        diagnostics_.error(node, "in-place op: the result " + toString(result) +
+                                     " does not fit into the overwritten " + toString(self));
+        return;
+      }
+      (*inferred)[0].type = self;
+    }
+    if (args != node.args().vec()) {
+      node.setArgs(std::move(args));
+      changed_ = true;
+    }
+    for (unsigned i = 0; i < node.numResults(); ++i)
+      setType(node.result(i), (*inferred)[i].type);
+  }
+
+  void visitOutput(Node &node) {
+    std::vector<Arg> flat;
+    std::vector<std::string> names;
+    bool named = false;
+    for (unsigned i = 0; i < node.args().size(); ++i) {
+      Arg arg = node.arg(i);
+      resolve(arg);
+      bool many = node.args().size() > 1;
+      flatten(arg, many ? std::to_string(i) : "", node, flat, names, named);
+    }
+    if (flat != node.args().vec()) {
+      node.setArgs(std::move(flat));
+      changed_ = true;
+    }
+    if (named)
+      graph_.setOutputNames(std::move(names));
+  }
+
+  void flatten(const Arg &arg, const std::string &name, const Node &node, std::vector<Arg> &flat,
+               std::vector<std::string> &names, bool &named) {
+    auto nested = [&](const std::string &key) { return name.empty() ? key : name + "." + key; };
+    if (isDict(arg)) {
+      named = true;
+      for (const Arg &pair : arg.list())
+        flatten(pair.list()[1], nested(pair.list()[0].as<std::string>()), node, flat, names, named);
+    } else if (arg.isList()) {
+      for (unsigned i = 0; i < arg.list().size(); ++i)
+        flatten(arg.list()[i], nested(std::to_string(i)), node, flat, names, named);
+    } else if (arg.isValue()) {
+      flat.push_back(arg);
+      names.push_back(name);
+    } else if (!arg.isNone()) {
+      diagnostics_.error(node, "the model returns " + ir::argText(arg) +
+                                   ", which is not a tensor; return tensors only");
+    }
+  }
+
+  /// Puts what is known on the host into `arg`, and the target for each device.
+  void resolve(Arg &arg) {
+    arg.mapValues([&](Value *value) {
+      auto it = known_.find(value);
+      return it == known_.end() ? Arg(value) : it->second;
+    });
+    if (arg.is<DeviceKind>())
+      arg = Arg(target_);
+    if (arg.isList())
+      for (Arg &element : arg.list())
+        if (element.is<DeviceKind>())
+          element = Arg(target_);
+  }
+
+  static bool dependsOnError(const Arg &arg) {
+    bool depends = false;
+    arg.forEachValue([&](Value *value) { depends |= value->type().isDynamic(); });
+    return depends;
+  }
+
+  static bool takesTensor(OpKind op) {
+    return llvm::any_of(ir::opSchema(op).args, [](const ir::SchemaArg &arg) {
+      return arg.kind == ir::ArgKind::TensorOrNumber;
+    });
+  }
+
+  /// A number (tracing made it from a size) where the op takes tensors only becomes a 0-d tensor.
+  void tensorsFromNumbers(Node &node, std::vector<Arg> &args) {
+    const ir::Schema &schema = ir::opSchema(node.op());
+    auto toTensor = [&](Arg &arg) {
+      if (!isNumber(arg))
+        return;
+      Node *full = graph_.call(OpKind::Full, {Arg(Arg::List{}), arg, Arg()}, 1, node.loc(), &node);
+      DType dtype = arg.is<bool>() ? DType::Bool : arg.is<int64_t>() ? DType::I64 : DType::F32;
+      full->result()->setType(ir::TensorType::dense(dtype, {}, target_));
+      arg = Arg(full->result());
+    };
+    for (unsigned i = 0; i < args.size() && i < schema.args.size(); ++i) {
+      if (schema.args[i].kind != ir::ArgKind::Tensor)
+        continue;
+      if (schema.args[i].isList && args[i].isList())
+        llvm::for_each(args[i].list(), toTensor);
+      else
+        toTensor(args[i]);
+    }
+  }
+
+  void know(Node &node, unsigned result, Arg value) {
+    known_[node.result(result)] = std::move(value);
+  }
+  void evaluated(Node &node) {
+    evaluated_.push_back(&node);
+    changed_ = true;
+  }
+  void setType(Value *value, ir::TensorType type) {
+    if (value->type() != ir::Type(type)) {
+      value->setType(std::move(type));
+      changed_ = true;
+    }
+  }
+
+  ir::Graph &graph_;
+  DeviceKind target_;
+  ir::Diagnostics &diagnostics_;
+  llvm::DenseMap<const Value *, Arg> known_; ///< Host values. Looked up, never iterated.
+  std::vector<Node *> evaluated_;            ///< Nodes that vanish, in order.
+  bool changed_ = false;
+};
+
+} // namespace
+
+Result<Changed> SpecializePass::run(ir::Graph &graph, PassContext &context) const {
+  CGC_ASSIGN_OR_RETURN(Changed changed, DcePass().run(graph, context)); // Dead code is not judged.
+  ir::Diagnostics diagnostics;
+  if (Specializer(graph, context.target, diagnostics).run())
+    changed = Changed::Yes;
+  if (!diagnostics.hasErrors())
+    return changed;
+  if (context.diagnostics)
+    for (const ir::Diagnostic &error : diagnostics.errors())
+      context.diagnostics->error(error);
+  return diagnostics.toStatus(Code::Unsupported);
+}
+
+} // namespace cgc::passes

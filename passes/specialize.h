@@ -1,0 +1,19 @@
+// SpecializePass: computes types and host values for one bucket.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace cgc::passes {
+
+/// From placeholders with types to a graph in which every value has one. Host ops and arithmetic on
+/// constants are evaluated and vanish; lists become several results; tuples, lists and dicts that
+/// are returned are flattened (dict keys become output names, nested ones joined by dots; none is
+/// dropped); baked devices become context.target. Everything that cannot be compiled is collected
+/// in context.diagnostics (an op without a rule, a rule that refuses, a tensor read on the host);
+/// what depends on it is not reported again; then it fails with Unsupported.
+struct SpecializePass {
+  static constexpr const char *name = "specialize";
+  Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+};
+
+} // namespace cgc::passes

@@ -1,0 +1,169 @@
+// bindCall: finds the overload, builds its boxed arguments once, and runs it any number of times.
+#include "runtime/aten/bound_call.h"
+
+#include "runtime/aten/arguments.h"
+#include "runtime/aten/guard.h"
+
+#include <ATen/ScalarOps.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/mul.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/headeronly/version.h>
+
+namespace cgc::aten {
+namespace {
+
+std::string nameOf(const AtenCall &call) {
+  return call.overload.empty() ? call.op : call.op + "." + call.overload;
+}
+
+std::string describe(const at::Tensor &tensor) {
+  std::string text = c10::toString(tensor.scalar_type());
+  text += "[";
+  for (int64_t i = 0; i < tensor.dim(); ++i)
+    text += (i ? "," : "") + std::to_string(tensor.size(i));
+  return text + "]";
+}
+
+/// Copies a result into its slot. For equal layouts LibTorch's copy_ is a memcpy node in a captured
+/// graph; a pointwise kernel there made replays up to 1 % shorter on an H200 (docs/performance.md).
+/// Times one is exact; a bool would become an int.
+void copyInto(at::Tensor &output, const at::Tensor &result) {
+  if (output.is_cuda() && output.strides() == result.strides() && output.scalar_type() != at::kBool)
+    at::mul_out(output, result, at::native::wrapped_scalar_tensor(1));
+  else
+    output.copy_(result);
+}
+
+/// An argument that the op writes: `out`, or the `self` of an in-place op.
+bool isWritten(const c10::Argument &argument) {
+  return argument.alias_info() && argument.alias_info()->isWrite();
+}
+
+class DispatcherCall final : public BoundCall {
+public:
+  DispatcherCall(std::string name, c10::OperatorHandle op, std::vector<c10::IValue> args,
+                 std::vector<at::Tensor> outputs, bool writesOut)
+      : name_(std::move(name)), op_(std::move(op)), args_(std::move(args)),
+        outputs_(std::move(outputs)), writesOut_(writesOut) {
+    for (const at::Tensor &output : outputs_) {
+      data_.push_back(output.defined() ? output.data_ptr() : nullptr);
+      sizes_.push_back(output.defined() ? output.sizes().vec() : std::vector<int64_t>());
+    }
+  }
+
+  Status run() override {
+    return guarded([&] {
+             c10::InferenceMode guard;
+             std::vector<c10::IValue> stack = args_;
+             op_.callBoxed(stack);
+             return writesOut_ ? checkOutputs() : copyResults(stack);
+           })
+        .withContext(name_);
+  }
+
+private:
+  /// An `out` of the wrong size is resized by LibTorch instead of refused.
+  Status checkOutputs() const {
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      if (outputs_[i].data_ptr() != data_[i] || outputs_[i].sizes() != sizes_[i])
+        return {Code::Failed, "result " + std::to_string(i) + " is " + describe(outputs_[i]) +
+                                  ", the plan has another size: compile the model again"};
+    return Status::ok();
+  }
+
+  Status copyResults(const std::vector<c10::IValue> &stack) {
+    std::vector<at::Tensor> results;
+    for (const c10::IValue &value : stack) {
+      if (value.isTensor())
+        results.push_back(value.toTensor());
+      else if (value.isTensorList())
+        for (at::Tensor tensor : value.toTensorVector())
+          results.push_back(std::move(tensor));
+    }
+    if (results.size() != outputs_.size())
+      return {Code::Failed, "it yields " + std::to_string(results.size()) +
+                                " tensors, the plan has " + std::to_string(outputs_.size())};
+    for (size_t i = 0; i < results.size(); ++i) {
+      at::Tensor &output = outputs_[i];
+      if (!output.defined())
+        continue;
+      if (!results[i].defined() || results[i].scalar_type() != output.scalar_type() ||
+          results[i].sizes() != output.sizes())
+        return {Code::Failed, "result " + std::to_string(i) + " is " +
+                                  (results[i].defined() ? describe(results[i]) : "None") +
+                                  ", the plan has " + describe(output) +
+                                  ": compile the model again"};
+      copyInto(output, results[i]);
+    }
+    return Status::ok();
+  }
+
+  std::string name_;
+  c10::OperatorHandle op_;
+  std::vector<c10::IValue> args_;
+  std::vector<at::Tensor> outputs_; ///< Undefined where the plan wants no result.
+  std::vector<void *> data_;
+  std::vector<std::vector<int64_t>> sizes_;
+  bool writesOut_;
+};
+
+} // namespace
+
+Result<std::unique_ptr<BoundCall>> bindCall(const AtenCall &call, const Bucket &bucket,
+                                            const std::function<void *(TensorId)> &address,
+                                            c10::Device device) {
+  c10::InferenceMode guard;
+  auto unsupported = [&](const std::string &what) {
+    return Status(Code::Unsupported, nameOf(call) + ": " + what);
+  };
+  auto op = c10::Dispatcher::singleton().findSchema({call.op, call.overload});
+  if (!op)
+    return unsupported("LibTorch " TORCH_VERSION
+                       " has no such op: run the plan with the version that it was compiled for");
+
+  auto tensor = [&](TensorId id) {
+    const TensorRef &ref = bucket.tensors[static_cast<uint32_t>(id)];
+    auto options = c10::TensorOptions(device).dtype(scalarType(ref.dtype));
+    return at::for_blob(address(id), ref.sizes)
+        .strides(c10::IntArrayRef(ref.strides))
+        .options(options)
+        .target_device(device)
+        .make_tensor();
+  };
+  std::vector<at::Tensor> outputs;
+  for (TensorId id : call.outputs)
+    outputs.push_back(id == kNoTensor ? at::Tensor() : tensor(id));
+
+  std::vector<c10::IValue> args;
+  size_t nextArg = 0, nextOutput = 0;
+  for (const c10::Argument &argument : op->schema().arguments()) {
+    if (isWritten(argument)) {
+      if (!call.writesOut)
+        return unsupported("it writes its argument '" + argument.name() +
+                           "', which the plan does not provide for");
+      if (nextOutput == outputs.size() || !outputs[nextOutput].defined())
+        return unsupported("the plan has no tensor for '" + argument.name() + "'");
+      args.emplace_back(outputs[nextOutput++]);
+      continue;
+    }
+    if (nextArg == call.args.size())
+      return unsupported("the plan has " + std::to_string(call.args.size()) +
+                         " arguments, none for '" + argument.name() + "'");
+    auto value = toIValue(call.args[nextArg++], argument, {tensor, device});
+    if (!value)
+      return value.status().withContext(nameOf(call));
+    args.push_back(*std::move(value));
+  }
+  if (nextArg != call.args.size())
+    return unsupported("it takes " + std::to_string(nextArg) + " arguments, the plan has " +
+                       std::to_string(call.args.size()));
+  if (call.writesOut && nextOutput != outputs.size())
+    return unsupported("it writes " + std::to_string(nextOutput) + " tensors, the plan has " +
+                       std::to_string(outputs.size()));
+  return std::unique_ptr<BoundCall>(std::make_unique<DispatcherCall>(
+      nameOf(call), *op, std::move(args), std::move(outputs), call.writesOut));
+}
+
+} // namespace cgc::aten

@@ -1,0 +1,14 @@
+// guarded(): the one place where LibTorch's exceptions become Status.
+#pragma once
+
+#include "runtime/base/status.h"
+
+#include <functional>
+
+namespace cgc::aten {
+
+/// Calls `body`; an exception becomes a Status: OutOfMemory, Device for a fault of the accelerator,
+/// else Failed. The message is LibTorch's, without its C++ backtrace.
+Status guarded(const std::function<Status()> &body);
+
+} // namespace cgc::aten

@@ -1,0 +1,223 @@
+// Files: mapping, atomic replacement with clean-up on interruption, and hashing.
+#include "runtime/base/file.h"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+// The header holds the whole hash: no library to deploy.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace cgc {
+namespace {
+
+std::string quoted(const std::string &path) {
+  return "'" + path + "'";
+}
+
+std::string errnoText(int error) {
+  return std::strerror(error);
+}
+
+/// The paths that a signal handler has to unlink. It may touch neither the heap nor a lock, hence a
+/// fixed table of the process: a row is free, being written, or valid.
+class TemporaryTable {
+public:
+  /// False if every row is taken or the path is too long.
+  bool add(const char *path) noexcept {
+    const size_t length = std::strlen(path);
+    for (Row &row : rows_) {
+      int expected = kFree;
+      if (length < sizeof(row.path) && row.state.compare_exchange_strong(expected, kWriting)) {
+        std::memcpy(row.path, path, length + 1);
+        row.state.store(kValid, std::memory_order_release);
+        return true;
+      }
+    }
+    return false;
+  }
+  void remove(const char *path) noexcept {
+    for (Row &row : rows_)
+      if (row.state.load(std::memory_order_acquire) == kValid && !std::strcmp(row.path, path))
+        row.state.store(kFree, std::memory_order_release);
+  }
+  void unlinkAll() noexcept {
+    for (Row &row : rows_)
+      if (row.state.load(std::memory_order_acquire) == kValid)
+        ::unlink(row.path);
+  }
+
+private:
+  enum : int { kFree, kWriting, kValid };
+  struct Row {
+    std::atomic<int> state{kFree};
+    char path[PATH_MAX] = {};
+  };
+  static_assert(std::atomic<int>::is_always_lock_free);
+  std::array<Row, 16> rows_{};
+};
+
+/// The one mutable static of cgc: a signal handler has no other way to reach the table.
+constinit TemporaryTable openTemporaries;
+
+Status cannotWrite(const std::string &path, int error) {
+  std::string next;
+  if (error == ENOSPC || error == EDQUOT)
+    next = "; free some space or choose another place";
+  else if (error == EACCES || error == EPERM || error == EROFS)
+    next = "; choose a folder you may write to";
+  return {Code::Failed, "cannot write " + quoted(path) + ": " + errnoText(error) + next};
+}
+
+/// "a/b" -> "a", "b" -> ".", "/b" -> "/".
+std::string parentFolder(const std::string &path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos)
+    return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+/// Opens a file of a fresh name beside `path`; the name goes to `temp`. -1 and errno on failure.
+int openUnique(const std::string &path, std::string &temp) {
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    temp = path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(attempt);
+    const int fd = ::open(temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EEXIST)
+      return fd;
+  }
+  return -1;
+}
+
+} // namespace
+
+Result<MappedFile> MappedFile::open(const std::string &path) {
+  // Not blocking: a FIFO would wait for a writer before it could be refused.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0)
+    return Status(Code::InvalidFile, errno == ENOENT
+                                         ? quoted(path) + " does not exist; check the path"
+                                         : "cannot read " + quoted(path) + ": " + errnoText(errno));
+  struct stat info;
+  Status status;
+  void *data = nullptr;
+  if (::fstat(fd, &info) != 0)
+    status = {Code::InvalidFile, "cannot read " + quoted(path) + ": " + errnoText(errno)};
+  else if (S_ISDIR(info.st_mode))
+    status = {Code::InvalidFile, quoted(path) + " is a directory; give the path of a file"};
+  else if (!S_ISREG(info.st_mode))
+    status = {Code::InvalidFile, quoted(path) + " is not a regular file; copy it to one first"};
+  else if (info.st_size == 0)
+    status = {Code::InvalidFile, quoted(path) + " is empty; write it again"};
+  else {
+    data = ::mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED)
+      status = {Code::InvalidFile, "cannot map " + quoted(path) + ": " + errnoText(errno)};
+  }
+  ::close(fd);
+  if (!status.isOk())
+    return status;
+  return MappedFile(static_cast<const std::byte *>(data), info.st_size);
+}
+
+MappedFile::MappedFile(MappedFile &&other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_)
+    ::munmap(const_cast<std::byte *>(data_), size_);
+}
+
+Result<AtomicFile> AtomicFile::create(const std::string &path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0) {
+    if (S_ISDIR(info.st_mode))
+      return Status(Code::Failed, "cannot write " + quoted(path) +
+                                      ": it is a directory; give a file name inside it");
+    if (!S_ISREG(info.st_mode))
+      return Status(Code::Failed, "cannot write " + quoted(path) +
+                                      ": it is not a regular file; give the name of a file");
+  }
+  const std::string folder = parentFolder(path);
+  if (::stat(folder.c_str(), &info) != 0)
+    return Status(Code::Failed, "cannot write " + quoted(path) + ": folder " + quoted(folder) +
+                                    ": " + errnoText(errno) + "; create it first");
+  std::string temp;
+  const int fd = openUnique(path, temp);
+  if (fd < 0)
+    return cannotWrite(path, errno);
+  if (!openTemporaries.add(temp.c_str())) {
+    ::close(fd);
+    ::unlink(temp.c_str());
+    return Status(Code::Failed, "cannot write " + quoted(path) +
+                                    ": its path is too long or too many files are being written");
+  }
+  return AtomicFile(fd, path, std::move(temp));
+}
+
+AtomicFile::AtomicFile(AtomicFile &&other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), position_(other.position_), path_(std::move(other.path_)),
+      tempPath_(std::move(other.tempPath_)) {}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ < 0)
+    return;
+  ::close(fd_);
+  ::unlink(tempPath_.c_str());
+  openTemporaries.remove(tempPath_.c_str());
+}
+
+Status AtomicFile::write(const void *data, size_t size) {
+  assert(fd_ >= 0 && "write after commit");
+  const char *bytes = static_cast<const char *>(data);
+  while (size > 0) {
+    const ssize_t written = ::write(fd_, bytes, size);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return cannotWrite(path_, errno);
+    bytes += written;
+    size -= written;
+    position_ += written;
+  }
+  return Status::ok();
+}
+
+Status AtomicFile::commit() {
+  assert(fd_ >= 0 && "commit twice");
+  if (::fsync(fd_) != 0 || ::rename(tempPath_.c_str(), path_.c_str()) != 0)
+    return cannotWrite(path_, errno);
+  openTemporaries.remove(tempPath_.c_str());
+  ::close(std::exchange(fd_, -1));
+  // The rename itself has to reach the disk too. Some file systems cannot sync a folder: not an
+  // error.
+  const int folder = ::open(parentFolder(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    ::fsync(folder);
+    ::close(folder);
+  }
+  return Status::ok();
+}
+
+void removeOpenTemporaries() noexcept {
+  openTemporaries.unlinkAll();
+}
+
+uint64_t hash64(std::span<const std::byte> bytes) {
+  return XXH64(bytes.data(), bytes.size(), 0);
+}
+
+} // namespace cgc

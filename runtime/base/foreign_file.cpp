@@ -1,0 +1,225 @@
+// describeForeignFile: tells the kinds of file apart that people hand to cgc by mistake.
+#include "runtime/base/file.h"
+
+#include "runtime/base/checked.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fcntl.h>
+#include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+namespace cgc {
+namespace {
+
+using namespace std::literals;
+
+constexpr size_t kHeadBytes = 4096;
+
+/// A file opened for reading at places; closed with the object.
+class Reader {
+public:
+  explicit Reader(const std::string &path)
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  Reader(const Reader &) = delete;
+  Reader &operator=(const Reader &) = delete;
+  ~Reader() {
+    if (fd_ >= 0)
+      ::close(fd_);
+  }
+  bool isOpen() const { return fd_ >= 0; }
+  bool stat(struct stat &info) const { return ::fstat(fd_, &info) == 0; }
+  /// Up to `size` bytes from `offset`; fewer at the end of the file or on an error.
+  std::string read(uint64_t offset, size_t size) const {
+    std::string bytes(size, '\0');
+    size_t got = 0;
+    while (got < size) {
+      const ssize_t n = ::pread(fd_, bytes.data() + got, size - got, offset + got);
+      if (n <= 0)
+        break;
+      got += n;
+    }
+    bytes.resize(got);
+    return bytes;
+  }
+
+private:
+  int fd_;
+};
+
+template <class T> T little(std::string_view bytes, size_t at) {
+  T value{};
+  if (rangeInside(at, sizeof(T), bytes.size()))
+    std::memcpy(&value, bytes.data() + at, sizeof(T));
+  return value;
+}
+
+/// The entry names in a zip's central directory, found from the end of the file; of a very long
+/// directory, the first ones. Empty if there is none.
+std::vector<std::string> zipNames(const Reader &file, uint64_t fileBytes) {
+  constexpr uint64_t kTail = 22 + 65535, kMaxDirectory = 4 << 20;
+  const uint64_t tailAt = fileBytes - std::min(fileBytes, kTail);
+  const std::string tail = file.read(tailAt, fileBytes - tailAt);
+  const size_t end = tail.rfind("PK\5\6"sv);
+  if (end == std::string::npos)
+    return {};
+  uint64_t size = little<uint32_t>(tail, end + 12), offset = little<uint32_t>(tail, end + 16);
+  if (end >= 20 && tail.compare(end - 20, 4, "PK\6\7"sv) == 0) { // zip64
+    const std::string record = file.read(little<uint64_t>(tail, end - 20 + 8), 56);
+    if (record.starts_with("PK\6\6"sv)) {
+      size = little<uint64_t>(record, 40);
+      offset = little<uint64_t>(record, 48);
+    }
+  }
+  if (!rangeInside(offset, size, fileBytes))
+    return {};
+  const std::string directory = file.read(offset, std::min(size, kMaxDirectory));
+  std::vector<std::string> names;
+  for (size_t at = 0; directory.compare(at, 4, "PK\1\2"sv) == 0;) {
+    const size_t name = little<uint16_t>(directory, at + 28);
+    names.push_back(directory.substr(at + 46, name));
+    at += 46 + name + little<uint16_t>(directory, at + 30) + little<uint16_t>(directory, at + 32);
+    if (at >= directory.size())
+      break;
+  }
+  return names;
+}
+
+std::string describeZip(const std::vector<std::string> &names) {
+  const auto any = [&](auto test) { return std::any_of(names.begin(), names.end(), test); };
+  const auto ends = [&](std::string_view suffix) {
+    return any([=](const std::string &n) { return std::string_view(n).ends_with(suffix); });
+  };
+  const auto holds = [&](std::string_view part) {
+    return any([=](const std::string &n) { return n.find(part) != std::string::npos; });
+  };
+  if (names.empty())
+    return "a damaged or truncated zip archive";
+  if (ends("serialized_exported_program.json") || ends("archive_format") || holds("/models/"))
+    return "a .pt2 archive (torch.export), not TorchScript";
+  if (ends("/constants.pkl") || holds("/code/"))
+    return kTorchScriptFile;
+  if (ends("/data.pkl"))
+    return "a torch.save checkpoint (weights or a pickled object), not TorchScript";
+  if (std::all_of(names.begin(), names.end(),
+                  [](const std::string &n) { return n.ends_with(".npy"); }))
+    return "a NumPy .npz archive";
+  return "a zip archive";
+}
+
+/// ModelProto starts with ir_version (field 1, a small number) and goes on with another of its
+/// fields.
+bool looksLikeOnnx(std::string_view head) {
+  if (head.size() < 4 || head[0] != 0x08 || head[1] < 1 || head[1] > 32)
+    return false;
+  // producer_name, producer_version, domain, model_version, doc_string, graph, opset_import
+  return "\x12\x1a\x22\x28\x32\x3a\x42"sv.find(head[2]) != std::string_view::npos;
+}
+
+bool looksLikeSafetensors(std::string_view head, uint64_t fileBytes) {
+  const uint64_t header = little<uint64_t>(head, 0);
+  return head.size() > 9 && header >= 2 && header <= 100'000'000 &&
+         rangeInside(8, header, fileBytes) && head[8] == '{';
+}
+
+bool isText(std::string_view head) {
+  return std::none_of(head.begin(), head.end(), [](char c) {
+    const auto u = static_cast<unsigned char>(c);
+    return (u < 0x20 && u != '\n' && u != '\r' && u != '\t') || u == 0x7f;
+  });
+}
+
+std::string describeText(std::string_view head) {
+  // IR text: skip comments and blank lines.
+  std::string_view rest = head;
+  while (!rest.empty()) {
+    const size_t start = rest.find_first_not_of(" \t\r\n");
+    if (start == std::string_view::npos)
+      break;
+    rest.remove_prefix(start);
+    if (!rest.starts_with("//") && !rest.starts_with(";") && !rest.starts_with("#"))
+      break;
+    rest.remove_prefix(std::min(rest.size(), rest.find('\n')));
+  }
+  if (rest.starts_with("module @") || rest.starts_with("graph @"))
+    return kIrTextFile;
+  if (head.starts_with("version https://git-lfs"))
+    return "a Git LFS pointer (run `git lfs pull`)";
+  if (rest.starts_with("<!DOCTYPE") || rest.starts_with("<!doctype") || rest.starts_with("<html"))
+    return "an HTML page (a failed download?)";
+  if (rest.starts_with("{") || rest.starts_with("["))
+    return "a JSON file";
+  return "a text file";
+}
+
+struct Magic {
+  size_t offset;
+  std::string_view bytes;
+  const char *kind;
+};
+
+constexpr std::array kMagics = {
+    Magic{0, "CGCPLAN\0"sv, kPlanFile},
+    Magic{0, "\x89PNG\r\n\x1a\n"sv, "a PNG image"},
+    Magic{0, "\xff\xd8\xff"sv, "a JPEG image"},
+    Magic{0, "GIF8"sv, "a GIF image"},
+    Magic{8, "WEBP"sv, "a WebP image"},
+    Magic{0, "%PDF-"sv, "a PDF document"},
+    Magic{0,
+          "\x7f"
+          "ELF"sv,
+          "an ELF program or library"},
+    Magic{0, "\x1f\x8b"sv, "a gzip archive (unpack it first)"},
+    Magic{0, "BZh"sv, "a bzip2 archive (unpack it first)"},
+    Magic{0,
+          "\xfd"
+          "7zXZ\0"sv,
+          "an xz archive (unpack it first)"},
+    Magic{0, "\x28\xb5\x2f\xfd"sv, "a zstd archive (unpack it first)"},
+    Magic{257, "ustar"sv, "a tar archive (unpack it first)"},
+    Magic{0, "\x93NUMPY"sv, "a NumPy .npy array"},
+    Magic{0, "\x89HDF\r\n"sv, "an HDF5 file (Keras?)"},
+    Magic{0, "GGUF"sv, "a GGUF model"},
+    Magic{4, "TFL3"sv, "a TensorFlow Lite model"},
+    Magic{4, "ET12"sv, "an ExecuTorch program"},
+    // torch.save before 1.6: a pickled magic number.
+    Magic{0, "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19"sv,
+          "a torch.save checkpoint in the format before PyTorch 1.6, not TorchScript"},
+};
+
+} // namespace
+
+std::string describeForeignFile(const std::string &path) {
+  const Reader file(path);
+  struct stat info;
+  if (!file.isOpen() || !file.stat(info))
+    return {};
+  if (S_ISDIR(info.st_mode))
+    return "a directory";
+  if (!S_ISREG(info.st_mode))
+    return "not a regular file";
+  if (info.st_size == 0)
+    return "an empty file";
+  const uint64_t fileBytes = info.st_size;
+  const std::string head = file.read(0, kHeadBytes);
+  for (const Magic &magic : kMagics)
+    if (head.size() >= magic.offset &&
+        std::string_view(head).substr(magic.offset).starts_with(magic.bytes))
+      return magic.kind;
+  if (head.starts_with("PK\3\4"sv) || head.starts_with("PK\5\6"sv))
+    return describeZip(zipNames(file, fileBytes));
+  if (head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5)
+    return "a Python pickle (a checkpoint?), not TorchScript";
+  if (looksLikeSafetensors(head, fileBytes))
+    return "a safetensors file (weights only)";
+  if (looksLikeOnnx(head))
+    return "an ONNX model";
+  if (isText(head))
+    return describeText(head);
+  return {};
+}
+
+} // namespace cgc

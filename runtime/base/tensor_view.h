@@ -1,0 +1,23 @@
+// TensorView: a borrowed, strided tensor as it crosses the runtime's API.
+#pragma once
+
+#include "runtime/base/dtype.h"
+
+#include <cstdint>
+#include <span>
+
+namespace cgc {
+
+/// Same content as a DLTensor (data, device, dtype, shape, strides), with cgc's dtype. Owns
+/// nothing: `data`, `sizes` and `strides` belong to the caller and must live as long as the call
+/// that takes it.
+struct TensorView {
+  void *data = nullptr;
+  DType dtype = DType::F32;
+  DeviceKind device = DeviceKind::Cpu;
+  std::span<const int64_t> sizes;
+  /// In elements. Empty means contiguous, row-major.
+  std::span<const int64_t> strides;
+};
+
+} // namespace cgc

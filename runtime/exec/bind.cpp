@@ -1,0 +1,204 @@
+// Binding records to memory and kernels, and enqueue.
+#include "runtime/exec/bind.h"
+
+#include "runtime/kernels/kernel_table.h"
+
+#include <cstring>
+
+namespace cgc {
+namespace {
+
+using BoundOp = decltype(BoundRecord::op);
+
+class Binder {
+public:
+  Binder(const PlanData &plan, const Bucket &bucket, const BucketMemory &memory,
+         OpProvider *provider)
+      : plan_(plan), bucket_(bucket), memory_(memory), provider_(provider) {}
+
+  Result<BoundRecord> bind(const LaunchRecord &record) const {
+    BoundRecord bound{{}, name(record)};
+    Result<BoundOp> op = std::visit([&](const auto &r) { return bindOp(r); }, record.op);
+    if (!op.isOk())
+      return op.status().withContext(bound.name);
+    bound.op = *std::move(op);
+    return bound;
+  }
+
+private:
+  std::string name(const LaunchRecord &record) const {
+    std::string text = recordName(record);
+    if (record.location != kNoLocation) {
+      const SourceLocation &l = plan_.locations[uint32_t(record.location)];
+      text += " (" + l.file + ":" + std::to_string(l.line) +
+              (l.module.empty() ? "" : ", " + l.module) + ")";
+    }
+    return text;
+  }
+
+  const TensorRef &tensor(TensorId id) const { return bucket_.tensors[uint32_t(id)]; }
+
+  std::byte *address(TensorId id) const {
+    const Slot &slot = tensor(id).slot;
+    switch (slot.buffer) {
+    case BufferKind::Weight:
+      return (*memory_.weights)[slot.index] + slot.offset;
+    case BufferKind::Arena:
+      return memory_.arena + slot.offset;
+    case BufferKind::Input:
+      return memory_.inputs[slot.index].data() + slot.offset;
+    case BufferKind::Output:
+      return memory_.outputs[slot.index].data() + slot.offset;
+    }
+    assert(false && "validate() lets no other kind of buffer pass");
+    return nullptr;
+  }
+
+  std::vector<TensorView> views(const std::vector<TensorId> &ids) const {
+    std::vector<TensorView> views;
+    for (TensorId id : ids) {
+      if (id == kNoTensor) {
+        views.emplace_back();
+        continue;
+      }
+      const TensorRef &t = tensor(id);
+      views.push_back({address(id), t.dtype, plan_.target, t.sizes, {}});
+      if (!isDense(t.sizes, t.strides))
+        views.back().strides = t.strides;
+    }
+    return views;
+  }
+
+  Result<BoundOp> bindOp(const KernelLaunch &launch) const {
+    const Kernel *kernel = findKernel(launch.kernel);
+    if (!kernel)
+      return Status(Code::Unsupported,
+                    "the plan needs a kernel that this runtime does not have; use the cgc that "
+                    "compiled it, or compile again");
+    if (kernel->abiHash != launch.abiHash)
+      return Status(Code::Unsupported,
+                    "the plan needs this kernel with abi " + std::to_string(launch.abiHash) +
+                        ", and this runtime has abi " + std::to_string(kernel->abiHash) +
+                        "; use the cgc that compiled it, or compile again");
+    if (launch.reads.size() != kernel->reads || launch.writes.size() != kernel->writes ||
+        launch.ints.size() != kernel->ints || launch.floats.size() != kernel->floats)
+      return Status(Code::InvalidFile, "the number of arguments is not that of the kernel");
+    const std::vector<TensorView> reads = views(launch.reads), writes = views(launch.writes);
+    if (const std::string_view why = kernel->check({launch.grid, launch.block, launch.sharedBytes,
+                                                    reads, writes, launch.ints, launch.floats});
+        !why.empty())
+      return Status(Code::InvalidFile, std::string(why));
+
+    BoundKernel bound{.function = kernel->function(),
+                      .grid = {launch.grid[0], launch.grid[1], launch.grid[2]},
+                      .block = {launch.block[0], launch.block[1], launch.block[2]},
+                      .sharedBytes = launch.sharedBytes,
+                      .pointers = {},
+                      .ints = launch.ints,
+                      .floats = launch.floats,
+                      .arguments = {}};
+    for (const auto *list : {&reads, &writes})
+      for (const TensorView &view : *list)
+        bound.pointers.push_back(view.data);
+    for (const void *&pointer : bound.pointers)
+      bound.arguments.push_back(&pointer);
+    for (int64_t &value : bound.ints)
+      bound.arguments.push_back(&value);
+    for (double &value : bound.floats)
+      bound.arguments.push_back(&value);
+    // Loads the kernel's code now: a capture is no place for it.
+    cudaFuncAttributes attributes;
+    CGC_TRY(
+        cudaStatus(cudaFuncGetAttributes(&attributes, bound.function), "cannot load the kernel"));
+    return BoundOp(std::move(bound));
+  }
+
+  Result<BoundOp> bindOp(const LibraryCall &call) const {
+    return Status(Code::Unsupported, "this runtime does not know library '" + call.library +
+                                         "'; use the cgc that compiled the plan, or compile again");
+  }
+
+  Result<BoundOp> bindOp(const AtenCall &call) const {
+    assert(provider_ && "the engine loads a provider for a plan with ATen records");
+    CGC_ASSIGN_OR_RETURN(auto bound, provider_->bind(call, bucket_, [this](TensorId id) -> void * {
+      return address(id);
+    }));
+    return BoundOp(BoundAtenCall{std::move(bound)});
+  }
+
+  Result<BoundOp> bindOp(const Memcpy &copy) const {
+    return BoundOp(BoundMemcpy{address(copy.source), address(copy.destination),
+                               *tensorExtent(tensor(copy.source))});
+  }
+
+  Result<BoundOp> bindOp(const Memset &set) const {
+    return BoundOp(
+        BoundMemset{address(set.destination), *tensorExtent(tensor(set.destination)), set.value});
+  }
+
+  const PlanData &plan_;
+  const Bucket &bucket_;
+  const BucketMemory &memory_;
+  OpProvider *provider_;
+};
+
+/// What enqueue does for each kind of record.
+struct Enqueuer {
+  DeviceKind target;
+  cudaStream_t stream;
+
+  Status operator()(const BoundKernel &k) const {
+    assert(target == DeviceKind::Cuda && "validate() lets no kernel into a cpu plan");
+    // cudaLaunchKernel does not write through the argument pointers.
+    return cudaStatus(cudaLaunchKernel(k.function, k.grid, k.block,
+                                       const_cast<void **>(k.arguments.data()), k.sharedBytes,
+                                       stream),
+                      "cannot launch");
+  }
+  Status operator()(const BoundAtenCall &a) const { return a.call->run(); }
+  Status operator()(const BoundMemcpy &m) const {
+    if (target == DeviceKind::Cuda)
+      return cudaStatus(
+          cudaMemcpyAsync(m.destination, m.source, m.bytes, cudaMemcpyDeviceToDevice, stream),
+          "cannot copy");
+    std::memcpy(m.destination, m.source, m.bytes);
+    return Status::ok();
+  }
+  Status operator()(const BoundMemset &m) const {
+    if (target == DeviceKind::Cuda)
+      return cudaStatus(cudaMemsetAsync(m.destination, m.value, m.bytes, stream), "cannot set");
+    std::memset(m.destination, m.value, m.bytes);
+    return Status::ok();
+  }
+};
+
+} // namespace
+
+Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket &bucket,
+                                             const BucketMemory &memory, OpProvider *provider) {
+  const Binder binder(plan, bucket, memory, provider);
+  std::vector<BoundRecord> records;
+  records.reserve(bucket.records.size());
+  for (const LaunchRecord &record : bucket.records) {
+    CGC_ASSIGN_OR_RETURN(BoundRecord bound, binder.bind(record));
+    records.push_back(std::move(bound));
+  }
+  return records;
+}
+
+Status enqueue(const BoundRecord &record, DeviceKind target, cudaStream_t stream) {
+  return std::visit(Enqueuer{target, stream}, record.op);
+}
+
+Status enqueueAll(const std::vector<BoundRecord> &records, DeviceKind target, OpProvider *provider,
+                  cudaStream_t stream) {
+  const auto body = [&]() -> Status {
+    for (const BoundRecord &record : records)
+      if (Status status = enqueue(record, target, stream); !status.isOk())
+        return status.withContext(record.name);
+    return Status::ok();
+  };
+  return provider ? provider->onStream(stream, body) : body();
+}
+
+} // namespace cgc

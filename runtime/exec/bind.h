@@ -1,0 +1,69 @@
+// Binding: a bucket's records with every tensor, kernel and op resolved; and enqueue, the one
+// function that launches anything.
+#pragma once
+
+#include "runtime/exec/buffer.h"
+#include "runtime/exec/cuda_support.h"
+#include "runtime/plan/op_provider.h"
+#include "runtime/plan/plan.h"
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace cgc {
+
+/// `arguments` points to the elements of the three vectors before it, which therefore never change.
+struct BoundKernel {
+  const void *function = nullptr;
+  dim3 grid, block;
+  size_t sharedBytes = 0;
+  std::vector<const void *> pointers;
+  std::vector<int64_t> ints;
+  std::vector<double> floats;
+  std::vector<void *> arguments;
+};
+struct BoundAtenCall {
+  std::unique_ptr<BoundCall> call;
+};
+struct BoundMemcpy {
+  const void *source;
+  void *destination;
+  size_t bytes;
+};
+struct BoundMemset {
+  void *destination;
+  size_t bytes;
+  uint8_t value;
+};
+
+/// A record ready to be enqueued any number of times. LibraryCall has no bound form yet: bind
+/// refuses it.
+struct BoundRecord {
+  std::variant<BoundKernel, BoundAtenCall, BoundMemcpy, BoundMemset> op;
+  std::string name; ///< Name, source line and module of the record, for messages.
+};
+
+/// Where a context keeps one bucket's data.
+struct BucketMemory {
+  const std::vector<std::byte *> *weights = nullptr; ///< Of the engine.
+  std::byte *arena = nullptr;
+  std::vector<Buffer> inputs, outputs;
+};
+
+/// Resolves every record of `bucket`. `provider` may be null if there are no ATen records.
+/// Everything passed outlives the result. Unsupported, by name, if this runtime lacks a kernel or
+/// library.
+Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket &bucket,
+                                             const BucketMemory &memory, OpProvider *provider);
+
+/// Launches `record` on `stream` (target cuda), or runs it before returning (target cpu). For an
+/// ATen record the caller has put the provider on the same stream.
+Status enqueue(const BoundRecord &record, DeviceKind target, cudaStream_t stream);
+
+/// Enqueues all records in order, with the provider (null if not needed) on `stream`.
+Status enqueueAll(const std::vector<BoundRecord> &records, DeviceKind target, OpProvider *provider,
+                  cudaStream_t stream);
+
+} // namespace cgc

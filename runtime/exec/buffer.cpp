@@ -1,0 +1,47 @@
+// Buffer: allocation on host and GPU.
+#include "runtime/exec/buffer.h"
+
+#include "runtime/exec/cuda_support.h"
+#include "runtime/plan/plan.h"
+
+#include "runtime/base/checked.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+namespace cgc {
+
+Result<Buffer> Buffer::allocate(DeviceKind device, uint64_t bytes) {
+  const uint64_t rounded = alignUp(std::max<uint64_t>(bytes, 1), kBufferAlignment);
+  if (device == DeviceKind::Cpu) {
+    void *data = std::aligned_alloc(kBufferAlignment, rounded);
+    if (!data)
+      return Status(Code::OutOfMemory, "cannot allocate " + byteText(bytes) + " of host memory");
+    return Buffer(static_cast<std::byte *>(data), bytes, [](void *p) { std::free(p); });
+  }
+  void *data = nullptr;
+  CGC_TRY(cudaStatus(cudaMalloc(&data, rounded),
+                     "cannot allocate " + byteText(bytes) + " of device memory"));
+  return Buffer(static_cast<std::byte *>(data), bytes, [](void *p) { (void)cudaFree(p); });
+}
+
+std::string byteText(uint64_t bytes) {
+  constexpr std::array kUnits = {"bytes", "kB", "MB", "GB", "TB"};
+  double value = bytes;
+  size_t unit = 0;
+  while (value >= 1000 && unit + 1 < kUnits.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  char text[48];
+  std::snprintf(text, sizeof(text), "%.*f %s",
+                unit == 0    ? 0
+                : value < 10 ? 2
+                             : 1,
+                value, kUnits[unit]);
+  return text;
+}
+
+} // namespace cgc

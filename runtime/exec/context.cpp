@@ -1,0 +1,260 @@
+// Context: memory, bound records and executors of all buckets; run.
+#include "runtime/exec/engine_impl.h"
+#include "runtime/exec/executors.h"
+#include "runtime/exec/select.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <variant>
+
+namespace cgc {
+namespace {
+
+/// One bucket, ready to run. Executors point to `records`: never moved once made.
+struct BoundBucket {
+  BucketMemory memory;
+  std::vector<BoundRecord> records;
+  std::variant<std::monostate, StreamExecutor, GraphExecutor> executor;
+};
+
+/// Marks a context as in use; false if it was already.
+class BusyScope final {
+public:
+  explicit BusyScope(std::atomic<bool> &busy) : busy_(busy), entered_(!busy.exchange(true)) {}
+  BusyScope(const BusyScope &) = delete;
+  BusyScope &operator=(const BusyScope &) = delete;
+  ~BusyScope() {
+    if (entered_)
+      busy_ = false;
+  }
+  bool entered() const { return entered_; }
+
+private:
+  std::atomic<bool> &busy_;
+  bool entered_;
+};
+
+} // namespace
+
+struct Context::Impl {
+  Impl(Engine::Impl &engine, ContextOptions options) : engine(engine), options(options) {}
+  ~Impl();
+
+  Status create();
+  Status createBucket(const Bucket &bucket, BoundBucket &bound);
+  Status runBucket(BoundBucket &bound, const Bucket &bucket, std::span<const TensorView> inputs,
+                   std::span<const TensorView> outputs, cudaStream_t callers);
+  Status enqueueBucket(BoundBucket &bound, const Bucket &bucket, std::span<const TensorView> inputs,
+                       std::span<const TensorView> outputs, cudaStream_t on);
+  /// Records `done` behind what was enqueued on `on`.
+  Status markDone(cudaStream_t on);
+  Status launch(BoundBucket &bound, cudaStream_t on);
+  Status copy(void *to, DeviceKind toDevice, const void *from, DeviceKind fromDevice, size_t bytes,
+              cudaStream_t on);
+  Status fill(const Buffer &buffer, int value, cudaStream_t on);
+
+  DeviceKind target() const { return engine.target(); }
+
+  Engine::Impl &engine;
+  const ContextOptions options;
+  Buffer arena;
+  CudaStream stream; ///< Warm-ups, captures, and runs without a caller's stream.
+  CudaEvent done;    ///< After the last run's work.
+  std::vector<std::vector<std::unique_ptr<BoundBucket>>> buckets; ///< [entry][bucket]
+  std::atomic<bool> busy = false;
+};
+
+Context::Impl::~Impl() {
+  const DeviceGuard guard(engine.device);
+  // What is in flight still uses the memory and graphs that are freed next.
+  if (done)
+    (void)cudaEventSynchronize(done.get());
+  if (stream)
+    (void)cudaStreamSynchronize(stream.get());
+  buckets.clear();
+  arena = {};
+  done.reset();
+  stream.reset();
+}
+
+Status Context::Impl::create() {
+  const PlanData &plan = engine.plan.data();
+  CGC_TRY(engine.fault.check());
+  if (target() == DeviceKind::Cuda) {
+    CGC_ASSIGN_OR_RETURN(stream, createStream());
+    CGC_ASSIGN_OR_RETURN(done, createEvent());
+  }
+  uint64_t arenaBytes = 0;
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      arenaBytes = std::max(arenaBytes, bucket.arenaBytes);
+  CGC_ASSIGN_OR_RETURN(arena, Buffer::allocate(target(), arenaBytes));
+  for (const Entry &entry : plan.entries) {
+    auto &list = buckets.emplace_back();
+    for (size_t i = 0; i < entry.buckets.size(); ++i) {
+      list.push_back(std::make_unique<BoundBucket>());
+      Status status = createBucket(entry.buckets[i], *list.back());
+      if (!status.isOk())
+        return status.withContext("entry '" + entry.name + "', bucket " + std::to_string(i));
+    }
+  }
+  // The first run may be on another stream: it waits for what was enqueued here.
+  return target() == DeviceKind::Cuda ? markDone(stream.get()) : Status::ok();
+}
+
+Status Context::Impl::markDone(cudaStream_t on) {
+  return cudaStatus(cudaEventRecord(done.get(), on), "cannot record the end of the run");
+}
+
+Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
+  bound.memory.weights = &engine.weights;
+  bound.memory.arena = arena.data();
+  for (const auto &[tensors, buffers] :
+       {std::pair(&bucket.inputs, &bound.memory.inputs), {&bucket.outputs, &bound.memory.outputs}})
+    for (const IoTensor &io : *tensors) {
+      CGC_ASSIGN_OR_RETURN(Buffer buffer,
+                           Buffer::allocate(target(), *tensorBytes(io.dtype, io.sizes)));
+      // Warm-up runs read the inputs: zero is a valid index and a harmless number.
+      CGC_TRY(fill(buffer, 0, stream.get()));
+      buffers->push_back(std::move(buffer));
+    }
+  CGC_ASSIGN_OR_RETURN(bound.records,
+                       bindRecords(engine.plan.data(), bucket, bound.memory, engine.provider));
+  if (target() == DeviceKind::Cpu || options.executor == ExecutorKind::Stream) {
+    bound.executor.emplace<StreamExecutor>(bound.records, target(), engine.provider);
+    return Status::ok();
+  }
+  CGC_ASSIGN_OR_RETURN(GraphExecutor graph,
+                       GraphExecutor::capture(bound.records, engine.provider, stream.get()));
+  bound.executor.emplace<GraphExecutor>(std::move(graph));
+  return Status::ok();
+}
+
+Status Context::Impl::fill(const Buffer &buffer, int value, cudaStream_t on) {
+  if (target() == DeviceKind::Cuda)
+    return cudaStatus(cudaMemsetAsync(buffer.data(), value, buffer.size(), on),
+                      "cannot fill memory");
+  std::memset(buffer.data(), value, buffer.size());
+  return Status::ok();
+}
+
+Status Context::Impl::copy(void *to, DeviceKind toDevice, const void *from, DeviceKind fromDevice,
+                           size_t bytes, cudaStream_t on) {
+  if (target() == DeviceKind::Cpu) {
+    if (bytes > 0)
+      std::memmove(to, from, bytes);
+    return Status::ok();
+  }
+  const cudaMemcpyKind kind = fromDevice == DeviceKind::Cpu ? cudaMemcpyHostToDevice
+                              : toDevice == DeviceKind::Cpu ? cudaMemcpyDeviceToHost
+                                                            : cudaMemcpyDeviceToDevice;
+  return cudaStatus(cudaMemcpyAsync(to, from, bytes, kind, on), "cannot copy");
+}
+
+Status Context::Impl::launch(BoundBucket &bound, cudaStream_t on) {
+  if (options.poisonArena) {
+    CGC_TRY(fill(arena, 0xff, on));
+    for (const Buffer &output : bound.memory.outputs)
+      CGC_TRY(fill(output, 0xff, on));
+  }
+  if (auto *graph = std::get_if<GraphExecutor>(&bound.executor))
+    return graph->run(on);
+  return std::get<StreamExecutor>(bound.executor).run(on);
+}
+
+Status Context::Impl::runBucket(BoundBucket &bound, const Bucket &bucket,
+                                std::span<const TensorView> inputs,
+                                std::span<const TensorView> outputs, cudaStream_t callers) {
+  const cudaStream_t on = callers ? callers : stream.get();
+  Status status = enqueueBucket(bound, bucket, inputs, outputs, on);
+  if (target() == DeviceKind::Cpu)
+    return status;
+  // A run that failed half-way may have work in flight too.
+  Status marked = markDone(on);
+  CGC_TRY(status);
+  CGC_TRY(marked);
+  return callers ? Status::ok() : cudaStatus(cudaStreamSynchronize(on), "the run failed");
+}
+
+Status Context::Impl::enqueueBucket(BoundBucket &bound, const Bucket &bucket,
+                                    std::span<const TensorView> inputs,
+                                    std::span<const TensorView> outputs, cudaStream_t on) {
+  const bool cuda = target() == DeviceKind::Cuda;
+  // Arena and static buffers are one set: work on another stream has to wait for the last run.
+  if (cuda)
+    CGC_TRY(cudaStatus(cudaStreamWaitEvent(on, done.get()), "cannot wait for the run before"));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Buffer &buffer = bound.memory.inputs[i];
+    CGC_TRY(copy(buffer.data(), target(), inputs[i].data, inputs[i].device, buffer.size(), on)
+                .withContext("input '" + bucket.inputs[i].name + "'"));
+  }
+  CGC_TRY(launch(bound, on));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Buffer &buffer = bound.memory.outputs[i];
+    CGC_TRY(copy(outputs[i].data, outputs[i].device, buffer.data(), target(), buffer.size(), on)
+                .withContext("output '" + bucket.outputs[i].name + "'"));
+  }
+  return Status::ok();
+}
+
+Context::Context(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Context::Context(Context &&) noexcept = default;
+Context &Context::operator=(Context &&) noexcept = default;
+Context::~Context() = default;
+
+Result<Context> Context::create(const Engine &engine, ContextOptions options) {
+  const DeviceGuard guard(engine.impl().device);
+  auto impl = std::make_unique<Impl>(engine.impl(), options);
+  Status status = impl->create();
+  if (!status.isOk()) {
+    if (impl->stream)
+      status = impl->engine.fault.note(status, impl->stream.get());
+    // The bill is about what there is without this context.
+    impl.reset();
+    return withBill(status, engine.plan());
+  }
+  return Context(std::move(impl));
+}
+
+Result<size_t> Context::selectBucket(std::string_view entry,
+                                     std::span<const TensorView> inputs) const {
+  CGC_ASSIGN_OR_RETURN(const Entry *found, findEntry(impl_->engine.plan.data(), entry));
+  return cgc::selectBucket(*found, inputs);
+}
+
+Status Context::run(std::string_view entry, std::span<const TensorView> inputs,
+                    std::span<const TensorView> outputs, void *stream) {
+  const BusyScope scope(impl_->busy);
+  if (!scope.entered())
+    return {Code::Usage,
+            "another thread is running this context; give each thread a context of its own"};
+  Engine::Impl &engine = impl_->engine;
+  CGC_TRY(engine.fault.check());
+  const PlanData &plan = engine.plan.data();
+  CGC_ASSIGN_OR_RETURN(const Entry *found, findEntry(plan, entry));
+  CGC_ASSIGN_OR_RETURN(const size_t bucketIndex, cgc::selectBucket(*found, inputs));
+  const Bucket &bucket = found->buckets[bucketIndex];
+  CGC_TRY(checkViews(bucket.inputs, inputs, impl_->target(), "input"));
+  CGC_TRY(checkViews(bucket.outputs, outputs, impl_->target(), "output"));
+  const DeviceGuard guard(engine.device);
+  BoundBucket &bound = *impl_->buckets[found - plan.entries.data()][bucketIndex];
+  Status status = impl_->runBucket(bound, bucket, inputs, outputs, cudaStream_t(stream));
+  if (impl_->target() == DeviceKind::Cuda)
+    status = engine.fault.note(std::move(status), impl_->stream.get());
+  return status.isOk() ? status : status.withContext("entry '" + found->name + "'");
+}
+
+Result<BucketStats> Context::stats(std::string_view entry, size_t bucket) const {
+  CGC_ASSIGN_OR_RETURN(const Entry *found, findEntry(impl_->engine.plan.data(), entry));
+  if (bucket >= found->buckets.size())
+    return Status(Code::Usage, "entry '" + found->name + "' has " +
+                                   std::to_string(found->buckets.size()) +
+                                   " buckets, none of index " + std::to_string(bucket));
+  const auto &list = impl_->buckets[found - impl_->engine.plan.data().entries.data()];
+  if (const auto *graph = std::get_if<GraphExecutor>(&list[bucket]->executor))
+    return BucketStats{graph->nodes(), graph->captureMillis()};
+  return BucketStats{};
+}
+
+} // namespace cgc

@@ -1,0 +1,65 @@
+// CUDA errors as Status, stream and event creation, and the current device.
+#include "runtime/exec/cuda_support.h"
+
+namespace cgc {
+
+Status cudaStatus(cudaError_t error, std::string_view what) {
+  if (error == cudaSuccess)
+    return Status::ok();
+  (void)cudaGetLastError();
+  return {error == cudaErrorMemoryAllocation ? Code::OutOfMemory : Code::Device,
+          std::string(what) + ": " + cudaGetErrorName(error) + " (" + cudaGetErrorString(error) +
+              ")"};
+}
+
+bool isSticky(cudaError_t error) {
+  switch (error) {
+  case cudaErrorIllegalAddress:
+  case cudaErrorLaunchFailure:
+  case cudaErrorLaunchTimeout:
+  case cudaErrorMisalignedAddress:
+  case cudaErrorIllegalInstruction:
+  case cudaErrorInvalidAddressSpace:
+  case cudaErrorInvalidPc:
+  case cudaErrorHardwareStackError:
+  case cudaErrorAssert:
+  case cudaErrorECCUncorrectable:
+  case cudaErrorNvlinkUncorrectable:
+  case cudaErrorContained:
+  case cudaErrorTensorMemoryLeak:
+  case cudaErrorExternalDevice:
+  case cudaErrorDevicesUnavailable:
+    return true;
+  default:
+    return false;
+  }
+}
+
+Result<CudaStream> createStream() {
+  cudaStream_t stream = nullptr;
+  CGC_TRY(cudaStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                     "cannot create a stream"));
+  return CudaStream(stream);
+}
+
+Result<CudaEvent> createEvent() {
+  cudaEvent_t event = nullptr;
+  CGC_TRY(cudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
+                     "cannot create an event"));
+  return CudaEvent(event);
+}
+
+DeviceGuard::DeviceGuard(int device) {
+  int current = 0;
+  if (device < 0 || cudaGetDevice(&current) != cudaSuccess || current == device)
+    return;
+  if (cudaSetDevice(device) == cudaSuccess)
+    previous_ = current;
+}
+
+DeviceGuard::~DeviceGuard() {
+  if (previous_ >= 0)
+    (void)cudaSetDevice(previous_);
+}
+
+} // namespace cgc

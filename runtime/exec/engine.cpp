@@ -1,0 +1,212 @@
+// Engine: checks the device, uploads the weights, opens the provider.
+#include "runtime/base/checked.h"
+#include "runtime/exec/engine_impl.h"
+#include "runtime/exec/provider.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace cgc {
+namespace {
+
+constexpr int kLeastMajor = 8; ///< sm_80: the oldest GPU that the kernels are compiled for.
+
+std::string versionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+/// Device, with what is missing, unless GPU `device` can run this runtime's kernels.
+Status checkDevice(int device) {
+  const std::string hint = "; run it where there is one, or compile with --target cpu";
+  int driver = 0, count = 0;
+  (void)cudaDriverGetVersion(&driver);
+  if (driver == 0)
+    return {Code::Device, "the plan has target cuda, and there is no NVIDIA driver here" + hint};
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  (void)cudaGetLastError();
+  if (error == cudaErrorInsufficientDriver)
+    return {Code::Device, "the NVIDIA driver knows CUDA " + versionText(driver) +
+                              ", and cgc needs " + versionText(CUDART_VERSION) +
+                              "; update the driver"};
+  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
+    return {Code::Device, "the plan has target cuda, and the driver sees no GPU" + hint};
+  CGC_TRY(cudaStatus(error, "cannot list the GPUs"));
+  if (device < 0 || device >= count)
+    return {Code::Usage, "there is no GPU " + std::to_string(device) + "; this machine has " +
+                             std::to_string(count) + ", counted from 0"};
+  cudaDeviceProp properties;
+  CGC_TRY(cudaStatus(cudaGetDeviceProperties(&properties, device),
+                     "cannot look at GPU " + std::to_string(device)));
+  if (properties.major < kLeastMajor)
+    return {Code::Device, "GPU " + std::to_string(device) + " (" + properties.name + ", sm_" +
+                              std::to_string(properties.major) + std::to_string(properties.minor) +
+                              ") is older than sm_80, which cgc needs" + hint};
+  return Status::ok();
+}
+
+/// Where each weight goes in the device buffer; the last element is the buffer's size.
+std::vector<uint64_t> weightOffsets(const Plan &plan) {
+  std::vector<uint64_t> offsets;
+  uint64_t end = 0;
+  for (size_t i = 0; i < plan.data().weights.size(); ++i) {
+    const uint64_t bytes = plan.weightBytes(i).size();
+    offsets.push_back(alignUp(end, placementAlignment(bytes)));
+    end = offsets.back() + bytes;
+  }
+  offsets.push_back(end);
+  return offsets;
+}
+
+/// Copies host memory to the device through two pinned buffers: one is filled while the other is in
+/// flight.
+class Uploader final {
+public:
+  static Result<Uploader> create() {
+    Uploader uploader;
+    CGC_ASSIGN_OR_RETURN(uploader.stream_, createStream());
+    for (Staging &s : uploader.staging_) {
+      void *memory = nullptr;
+      CGC_TRY(cudaStatus(cudaMallocHost(&memory, kChunk), "cannot allocate pinned host memory"));
+      s.memory.reset(memory);
+      CGC_ASSIGN_OR_RETURN(s.sent, createEvent());
+    }
+    return uploader;
+  }
+  Uploader(Uploader &&) = default;
+  Uploader &operator=(Uploader &&) = delete;
+  ~Uploader() {
+    // After a failure too the staging memory is in use until here.
+    if (stream_)
+      (void)cudaStreamSynchronize(stream_.get());
+  }
+
+  Status copy(std::span<const std::byte> source, std::byte *destination) {
+    for (size_t offset = 0; offset < source.size(); offset += kChunk) {
+      Staging &s = staging_[next_++ % staging_.size()];
+      const size_t size = std::min(kChunk, source.size() - offset);
+      CGC_TRY(cudaStatus(cudaEventSynchronize(s.sent.get()), "copy"));
+      std::memcpy(s.memory.get(), source.data() + offset, size);
+      CGC_TRY(cudaStatus(cudaMemcpyAsync(destination + offset, s.memory.get(), size,
+                                         cudaMemcpyHostToDevice, stream_.get()),
+                         "copy"));
+      CGC_TRY(cudaStatus(cudaEventRecord(s.sent.get(), stream_.get()), "copy"));
+    }
+    return Status::ok();
+  }
+  Status finish() { return cudaStatus(cudaStreamSynchronize(stream_.get()), "copy"); }
+
+private:
+  static constexpr size_t kChunk = 16 << 20;
+  struct Staging {
+    CudaHandle<void *, cudaFreeHost> memory;
+    CudaEvent sent;
+  };
+  Uploader() = default;
+  std::array<Staging, 2> staging_;
+  size_t next_ = 0;
+  CudaStream stream_;
+};
+
+/// Puts the weights into one device buffer.
+Status uploadWeights(const Plan &plan, Buffer &buffer, std::vector<std::byte *> &addresses) {
+  const std::vector<uint64_t> offsets = weightOffsets(plan);
+  CGC_ASSIGN_OR_RETURN(buffer, Buffer::allocate(DeviceKind::Cuda, offsets.back()));
+  CGC_ASSIGN_OR_RETURN(Uploader uploader, Uploader::create());
+  for (size_t i = 0; i < plan.data().weights.size(); ++i) {
+    addresses.push_back(buffer.data() + offsets[i]);
+    CGC_TRY(uploader.copy(plan.weightBytes(i), addresses.back()));
+  }
+  return uploader.finish();
+}
+
+bool hasAtenCalls(const PlanData &plan) {
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      for (const LaunchRecord &record : bucket.records)
+        if (std::holds_alternative<AtenCall>(record.op))
+          return true;
+  return false;
+}
+
+} // namespace
+
+Status FaultLatch::note(Status status, cudaStream_t stream) {
+  if (status.isOk())
+    return status;
+  const cudaError_t error = cudaStreamSynchronize(stream);
+  if (!isSticky(error))
+    return status;
+  std::lock_guard lock(mutex_);
+  if (fault_.isOk())
+    fault_ = {Code::Device, std::string("the GPU failed with ") + cudaGetErrorName(error) +
+                                ", and this process cannot use it any more: end it and start a new "
+                                "one (first seen: " +
+                                status.message() + ")"};
+  return fault_;
+}
+
+Status withBill(Status status, const Plan &plan) {
+  if (status.code() != Code::OutOfMemory)
+    return status;
+  uint64_t arena = 0, io = 0;
+  for (const Entry &entry : plan.data().entries)
+    for (const Bucket &bucket : entry.buckets) {
+      arena = std::max(arena, bucket.arenaBytes);
+      for (const auto *list : {&bucket.inputs, &bucket.outputs})
+        for (const IoTensor &tensor : *list)
+          io += *tensorBytes(tensor.dtype, tensor.sizes);
+    }
+  std::string text = status.message() + "; the plan takes " + byteText(weightOffsets(plan).back()) +
+                     " for weights (once for all contexts) and, for each context, " +
+                     byteText(arena) + " for the arena and " + byteText(io) +
+                     " for inputs and outputs";
+  size_t free = 0, total = 0;
+  if (plan.data().target == DeviceKind::Cuda && cudaMemGetInfo(&free, &total) == cudaSuccess)
+    text += "; the GPU has " + byteText(free) + " of " + byteText(total) + " free";
+  return {Code::OutOfMemory, text};
+}
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::Engine(Engine &&) noexcept = default;
+Engine &Engine::operator=(Engine &&) noexcept = default;
+Engine::~Engine() {
+  if (impl_) {
+    const DeviceGuard guard(impl_->device);
+    impl_.reset();
+  }
+}
+const Plan &Engine::plan() const {
+  return impl_->plan;
+}
+
+Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
+  auto impl = std::make_unique<Impl>(plan);
+  const bool cuda = impl->target() == DeviceKind::Cuda;
+  if (cuda) {
+    CGC_TRY(checkDevice(options.device));
+    impl->device = options.device;
+  }
+  const DeviceGuard guard(impl->device);
+  if (cuda) {
+    Status status = uploadWeights(plan, impl->deviceWeights, impl->weights);
+    if (!status.isOk()) {
+      impl.reset();
+      return withBill(status.withContext("cannot upload the weights"), plan);
+    }
+  } else {
+    // Mapped read-only; validate() lets no record write to a weight.
+    for (size_t i = 0; i < plan.data().weights.size(); ++i)
+      impl->weights.push_back(const_cast<std::byte *>(plan.weightBytes(i).data()));
+  }
+  if (hasAtenCalls(plan.data())) {
+    if (!options.provider) {
+      CGC_ASSIGN_OR_RETURN(impl->ownProvider, loadProvider(options.providerPath));
+    }
+    impl->provider = options.provider ? options.provider : impl->ownProvider.get();
+    CGC_TRY(impl->provider->initialize(impl->target(), cuda ? options.device : 0));
+  }
+  return Engine(std::move(impl));
+}
+
+} // namespace cgc

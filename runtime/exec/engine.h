@@ -1,0 +1,98 @@
+// Engine and Context: run a loaded plan. The public C++ API of libcgc_runtime.
+#pragma once
+
+#include "runtime/base/export.h"
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
+#include "runtime/plan/plan_file.h"
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace cgc {
+
+class Context;
+class OpProvider;
+
+struct EngineOptions {
+  /// The GPU, for a plan with target cuda.
+  int device = 0;
+  /// Where the ATen provider library is; empty: beside libcgc_runtime, then beside the program.
+  std::string providerPath;
+  /// Runs the plan's ATen records instead of that library; borrowed, outlives the engine. For
+  /// tests.
+  OpProvider *provider = nullptr;
+};
+
+/// The weights on one device, uploaded once and shared by all contexts. Thread-safe. For target cpu
+/// the weights are used where the plan file is mapped.
+class CGC_API Engine final {
+public:
+  /// `plan` is borrowed and must outlive the engine. Device if there is no usable GPU or driver,
+  /// OutOfMemory with the bill if the weights do not fit.
+  static Result<Engine> create(const Plan &plan, EngineOptions options = {});
+  Engine(Engine &&) noexcept;
+  Engine &operator=(Engine &&) noexcept;
+  ~Engine();
+
+  const Plan &plan() const;
+
+  struct Impl;
+  Impl &impl() const { return *impl_; } ///< For Context.
+
+private:
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+enum class ExecutorKind {
+  Stream, ///< Enqueues every record on the stream: the debug truth.
+  Graph,  ///< Replays a CUDA graph captured from the same records. Target cuda only.
+};
+
+struct ContextOptions {
+  /// Graph on target cuda; a cpu plan always runs its records one by one.
+  ExecutorKind executor = ExecutorKind::Graph;
+  /// Fills arena and outputs with 0xFF (NaN) before each run, so that a read of memory that nothing
+  /// wrote shows. For tests of the memory plan.
+  bool poisonArena = false;
+};
+
+/// What it took to make one bucket ready.
+struct BucketStats {
+  size_t graphNodes = 0;    ///< 0 with the stream executor.
+  double captureMillis = 0; ///< Capture, instantiate and upload; not the warm-up runs.
+};
+
+/// Arena, static inputs and outputs, and captured graphs. One thread at a time; a second caller
+/// gets an error. Several contexts may run at once.
+class CGC_API Context final {
+public:
+  /// `engine` is borrowed and must outlive the context. All buckets are warmed up and captured
+  /// here.
+  static Result<Context> create(const Engine &engine, ContextOptions options = {});
+  Context(Context &&) noexcept;
+  Context &operator=(Context &&) noexcept;
+  ~Context();
+
+  /// Runs the bucket of `entry` whose input shapes are those of `inputs`, in the plan's order, and
+  /// copies the results to `outputs`. Views may be on the host or, for target cuda, on the device;
+  /// dense. For target cuda work is enqueued on `stream` (a cudaStream_t; null: a stream of the
+  /// context's own, and the call returns when the results are there). Usage if a name, shape, dtype
+  /// or count does not fit.
+  Status run(std::string_view entry, std::span<const TensorView> inputs,
+             std::span<const TensorView> outputs, void *stream = nullptr);
+
+  /// The bucket of `entry` that fits these inputs; Usage with what the plan offers if none does.
+  Result<size_t> selectBucket(std::string_view entry, std::span<const TensorView> inputs) const;
+  /// Usage if there is no such entry or bucket.
+  Result<BucketStats> stats(std::string_view entry, size_t bucket) const;
+
+private:
+  struct Impl;
+  explicit Context(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace cgc

@@ -1,0 +1,47 @@
+// What an engine holds; seen by Context only.
+#pragma once
+
+#include "runtime/exec/buffer.h"
+#include "runtime/exec/cuda_support.h"
+#include "runtime/exec/engine.h"
+#include "runtime/plan/op_provider.h"
+
+#include <mutex>
+
+namespace cgc {
+
+/// Remembers the first fault after which the device's context is lost.
+class FaultLatch final {
+public:
+  /// Ok, or the fault. Touches no CUDA.
+  Status check() const {
+    std::lock_guard lock(mutex_);
+    return fault_;
+  }
+  /// Passes `status` on. If it is an error, looks at the device through `stream` (no capture may be
+  /// under way on it) and remembers a lost context.
+  Status note(Status status, cudaStream_t stream);
+
+private:
+  mutable std::mutex mutex_;
+  Status fault_;
+};
+
+struct Engine::Impl {
+  explicit Impl(const Plan &plan) : plan(plan) {}
+
+  const Plan &plan;
+  int device = -1;                  ///< The GPU; -1 for target cpu.
+  std::vector<std::byte *> weights; ///< Where each weight lies.
+  Buffer deviceWeights;             ///< Holds them for target cuda.
+  std::unique_ptr<OpProvider> ownProvider;
+  OpProvider *provider = nullptr; ///< Null if the plan has no ATen records.
+  FaultLatch fault;
+
+  DeviceKind target() const { return plan.data().target; }
+};
+
+/// Adds to an OutOfMemory status what the plan takes and what the device has free.
+Status withBill(Status status, const Plan &plan);
+
+} // namespace cgc

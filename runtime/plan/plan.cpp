@@ -1,0 +1,115 @@
+// LaunchPlan: what records read and write, names for messages, and tensor arithmetic.
+#include "runtime/plan/plan.h"
+
+#include "runtime/base/checked.h"
+
+#include <algorithm>
+
+namespace cgc {
+namespace {
+
+template <class... Fs> struct Overloaded : Fs... {
+  using Fs::operator()...;
+};
+
+/// Absent optional tensors are neither read nor written.
+std::vector<TensorId> present(std::vector<TensorId> ids) {
+  std::erase(ids, kNoTensor);
+  return ids;
+}
+
+std::vector<TensorId> atenReads(const AtenCall &call) {
+  std::vector<TensorId> ids;
+  for (const AtenArg &arg : call.args) {
+    if (const auto *id = std::get_if<TensorId>(&arg))
+      ids.push_back(*id);
+    else if (const auto *list = std::get_if<std::vector<TensorId>>(&arg))
+      ids.insert(ids.end(), list->begin(), list->end());
+  }
+  return present(std::move(ids));
+}
+
+} // namespace
+
+std::vector<TensorId> recordReads(const LaunchRecord &record) {
+  using Ids = std::vector<TensorId>;
+  return std::visit(Overloaded{[](const KernelLaunch &r) { return present(r.reads); },
+                               [](const LibraryCall &r) { return present(r.reads); },
+                               [](const AtenCall &r) { return atenReads(r); },
+                               [](const Memcpy &r) { return Ids{r.source}; },
+                               [](const Memset &) { return Ids{}; }},
+                    record.op);
+}
+
+std::vector<TensorId> recordWrites(const LaunchRecord &record) {
+  using Ids = std::vector<TensorId>;
+  return std::visit(Overloaded{[](const KernelLaunch &r) { return r.writes; },
+                               [](const LibraryCall &r) { return r.writes; },
+                               [](const AtenCall &r) { return present(r.outputs); },
+                               [](const Memcpy &r) { return Ids{r.destination}; },
+                               [](const Memset &r) { return Ids{r.destination}; }},
+                    record.op);
+}
+
+std::string recordName(const LaunchRecord &record) {
+  return std::visit(Overloaded{[](const KernelLaunch &r) { return "kernel " + r.kernel; },
+                               [](const LibraryCall &r) { return r.library + "." + r.function; },
+                               [](const AtenCall &r) {
+                                 return r.overload.empty() ? r.op : r.op + "." + r.overload;
+                               },
+                               [](const Memcpy &) { return std::string("memcpy"); },
+                               [](const Memset &) { return std::string("memset"); }},
+                    record.op);
+}
+
+const Entry *PlanData::findEntry(std::string_view name) const {
+  const auto it =
+      std::find_if(entries.begin(), entries.end(), [&](const Entry &e) { return e.name == name; });
+  return it == entries.end() ? nullptr : &*it;
+}
+
+std::optional<uint64_t> tensorBytes(DType dtype, std::span<const int64_t> sizes) {
+  std::optional<uint64_t> bytes = dtypeSize(dtype);
+  for (int64_t size : sizes) {
+    if (size < 0 || !bytes)
+      return std::nullopt;
+    bytes = checkedMul(*bytes, size);
+  }
+  return bytes;
+}
+
+std::optional<uint64_t> tensorExtent(const TensorRef &tensor) {
+  if (tensor.sizes.size() != tensor.strides.size())
+    return std::nullopt;
+  bool empty = false;
+  uint64_t elements = 1;
+  for (size_t i = 0; i < tensor.sizes.size(); ++i) {
+    const int64_t size = tensor.sizes[i], stride = tensor.strides[i];
+    if (size < 0 || stride < 0)
+      return std::nullopt;
+    empty |= size == 0;
+    const auto step = checkedMul(size == 0 ? 0 : size - 1, stride);
+    const auto sum = step ? checkedAdd(elements, *step) : std::nullopt;
+    if (!sum)
+      return std::nullopt;
+    elements = *sum;
+  }
+  return empty ? 0 : checkedMul(elements, dtypeSize(tensor.dtype));
+}
+
+bool isDense(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
+  if (sizes.size() != strides.size())
+    return false;
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end())
+    return true;
+  int64_t expected = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] != 1 && strides[i] != expected)
+      return false;
+    if (__builtin_mul_overflow(expected, sizes[i], &expected))
+      return false;
+  }
+  return true;
+}
+
+} // namespace cgc

@@ -1,0 +1,166 @@
+// toText: a stable listing of a plan, for people and for tests.
+#include "runtime/plan/plan_file.h"
+
+#include <charconv>
+
+namespace cgc {
+namespace {
+
+std::string shape(DType dtype, const std::vector<int64_t> &sizes) {
+  std::string s(dtypeName(dtype));
+  s += '[';
+  for (size_t i = 0; i < sizes.size(); ++i)
+    s += (i ? "," : "") + std::to_string(sizes[i]);
+  return s + ']';
+}
+
+/// The shortest text that reads back as the same number, whatever the locale.
+std::string number(double value) {
+  char buffer[32];
+  const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value);
+  return std::string(buffer, end);
+}
+std::string number(int64_t value) {
+  return std::to_string(value);
+}
+
+std::string quoted(const std::string &text) {
+  std::string s = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      s += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      static constexpr char kHex[] = "0123456789abcdef";
+      s += {'\\', 'x', kHex[c >> 4], kHex[c & 15]};
+    } else {
+      s += c;
+    }
+  }
+  return s + '"';
+}
+
+std::string hex(uint64_t value) {
+  char buffer[16];
+  const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value, 16);
+  return "0x" + std::string(buffer, end);
+}
+
+std::string name(TensorId id) {
+  return id == kNoTensor ? "none" : "t" + std::to_string(uint32_t(id));
+}
+
+template <class T, class F> std::string list(const std::vector<T> &items, F &&text) {
+  std::string s;
+  for (const T &item : items)
+    s += (s.empty() ? "" : ", ") + text(item);
+  return s;
+}
+
+std::string names(const std::vector<TensorId> &ids) {
+  return list(ids, name);
+}
+
+template <class T> std::string numbers(const std::vector<T> &values) {
+  return '[' + list(values, [](T v) { return number(v); }) + ']';
+}
+
+struct ArgText {
+  std::string operator()(NoneArg) const { return "none"; }
+  std::string operator()(DeviceArg) const { return "device"; }
+  std::string operator()(TensorId id) const { return name(id); }
+  std::string operator()(const std::vector<TensorId> &ids) const { return '[' + names(ids) + ']'; }
+  std::string operator()(int64_t value) const { return number(value); }
+  std::string operator()(double value) const {
+    const std::string s = number(value);
+    return s.find_first_of(".en") == std::string::npos ? s + ".0" : s;
+  }
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(const std::string &value) const { return quoted(value); }
+  std::string operator()(DType value) const { return std::string(dtypeName(value)); }
+  std::string operator()(const std::vector<int64_t> &values) const { return numbers(values); }
+  std::string operator()(const std::vector<double> &values) const { return numbers(values); }
+};
+
+std::string scalars(const std::vector<int64_t> &ints, const std::vector<double> &floats) {
+  return (ints.empty() ? "" : " ints=" + numbers(ints)) +
+         (floats.empty() ? "" : " floats=" + numbers(floats));
+}
+
+struct RecordText {
+  std::string operator()(const KernelLaunch &r) const {
+    const auto dim3 = [](const uint32_t(&d)[3]) {
+      return std::to_string(d[0]) + "," + std::to_string(d[1]) + "," + std::to_string(d[2]);
+    };
+    return '(' + names(r.reads) + ')' + scalars(r.ints, r.floats) + " grid=" + dim3(r.grid) +
+           " block=" + dim3(r.block) +
+           (r.sharedBytes ? " shared=" + std::to_string(r.sharedBytes) : "") +
+           " abi=" + hex(r.abiHash);
+  }
+  std::string operator()(const LibraryCall &r) const {
+    return '(' + names(r.reads) + ')' + scalars(r.ints, r.floats) +
+           (r.algorithm.empty() ? "" : " algorithm=" + std::to_string(r.algorithm.size()) + "B");
+  }
+  std::string operator()(const AtenCall &r) const {
+    return '(' + list(r.args, [](const AtenArg &a) { return std::visit(ArgText{}, a); }) + ')' +
+           (r.writesOut ? "" : " copy");
+  }
+  std::string operator()(const Memcpy &r) const { return '(' + name(r.source) + ')'; }
+  std::string operator()(const Memset &r) const { return '(' + std::to_string(r.value) + ')'; }
+};
+
+std::string place(const Slot &slot) {
+  const std::string at = "+" + std::to_string(slot.offset);
+  switch (slot.buffer) {
+  case BufferKind::Weight:
+    return "weight " + std::to_string(slot.index) + at;
+  case BufferKind::Arena:
+    return "arena" + at;
+  case BufferKind::Input:
+    return "input " + std::to_string(slot.index) + at;
+  case BufferKind::Output:
+    return "output " + std::to_string(slot.index) + at;
+  }
+  return {};
+}
+
+std::string ioList(const std::vector<IoTensor> &tensors) {
+  return list(tensors, [](const IoTensor &t) { return t.name + ": " + shape(t.dtype, t.sizes); });
+}
+
+} // namespace
+
+std::string toText(const PlanData &plan) {
+  std::string s = "plan target=" + std::string(deviceName(plan.target)) +
+                  " producer=" + quoted(plan.producer) + "\n";
+  for (size_t i = 0; i < plan.weights.size(); ++i) {
+    const Weight &w = plan.weights[i];
+    s +=
+        "weight " + std::to_string(i) + " " + quoted(w.name) + " " + shape(w.dtype, w.sizes) + "\n";
+  }
+  for (const Entry &entry : plan.entries)
+    for (size_t i = 0; i < entry.buckets.size(); ++i) {
+      const Bucket &bucket = entry.buckets[i];
+      s += "\nentry " + quoted(entry.name) + " bucket " + std::to_string(i) + " (" +
+           ioList(bucket.inputs) + ") -> (" + ioList(bucket.outputs) +
+           ") arena=" + std::to_string(bucket.arenaBytes) + "\n";
+      for (size_t t = 0; t < bucket.tensors.size(); ++t) {
+        const TensorRef &tensor = bucket.tensors[t];
+        s += "  t" + std::to_string(t) + ": " + shape(tensor.dtype, tensor.sizes) +
+             (isDense(tensor.sizes, tensor.strides) ? "" : " strides=" + numbers(tensor.strides)) +
+             " @ " + place(tensor.slot) + "\n";
+      }
+      for (const LaunchRecord &record : bucket.records) {
+        s += "  " + names(recordWrites(record)) + " = " + recordName(record) +
+             std::visit(RecordText{}, record.op);
+        if (record.location != kNoLocation) {
+          const SourceLocation &l = plan.locations[uint32_t(record.location)];
+          s += "  loc(" + quoted(l.file) + ":" + std::to_string(l.line) + " " + quoted(l.module) +
+               ")";
+        }
+        s += "\n";
+      }
+    }
+  return s;
+}
+
+} // namespace cgc

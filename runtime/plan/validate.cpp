@@ -1,0 +1,366 @@
+// validate(): the invariants of plan.h. Everything that the runtime later relies on is checked
+// here, so that a plan from a file can neither crash it nor make it touch memory outside its own
+// buffers.
+#include "runtime/base/checked.h"
+#include "runtime/plan/plan_file.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace cgc {
+namespace {
+
+constexpr size_t kMaxEntries = 1 << 10, kMaxBuckets = 1 << 10, kMaxIo = 1 << 10;
+constexpr size_t kMaxItems = 1 << 20; // weights, locations; tensors and records of a bucket
+constexpr size_t kMaxRank = 16;
+constexpr size_t kMaxNameBytes = 4096;
+constexpr uint64_t kMaxArenaBytes = uint64_t(1) << 48;
+// What CUDA allows on every GPU that cgc supports.
+constexpr uint32_t kMaxGrid[3] = {0x7fffffff, 65535, 65535}, kMaxBlock[3] = {1024, 1024, 64};
+constexpr uint32_t kMaxThreads = 1024, kMaxSharedBytes = 227 * 1024;
+
+/// Sequences of UTF-8 without control characters: names end up in terminals and JSON.
+bool isPrintableUtf8(std::string_view s) {
+  for (size_t i = 0; i < s.size();) {
+    const auto byte = [&](size_t k) { return static_cast<unsigned char>(s[k]); };
+    const unsigned char lead = byte(i);
+    const int extra = lead < 0x80 ? 0 : lead < 0xc2 ? -1 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+    if (extra < 0 || lead > 0xf4 || i + extra >= s.size() || (lead < 0x20) || lead == 0x7f)
+      return false;
+    for (int k = 1; k <= extra; ++k)
+      if ((byte(i + k) & 0xc0) != 0x80)
+        return false;
+    // Overlong forms, surrogates, and what lies past U+10FFFF.
+    if (extra >= 2) {
+      const unsigned char second = byte(i + 1);
+      if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
+          (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f))
+        return false;
+    }
+    i += extra + 1;
+  }
+  return true;
+}
+
+/// The bytes of one buffer that were written so far, as disjoint ranges.
+class WrittenBytes {
+public:
+  void add(uint64_t begin, uint64_t end) {
+    if (begin == end)
+      return;
+    auto it = ranges_.upper_bound(begin);
+    if (it != ranges_.begin() && std::prev(it)->second >= begin)
+      --it;
+    while (it != ranges_.end() && it->first <= end) {
+      begin = std::min(begin, it->first);
+      end = std::max(end, it->second);
+      it = ranges_.erase(it);
+    }
+    ranges_.emplace(begin, end);
+  }
+  bool covers(uint64_t begin, uint64_t end) const {
+    if (begin == end)
+      return true;
+    auto it = ranges_.upper_bound(begin);
+    return it != ranges_.begin() && std::prev(it)->second >= end;
+  }
+
+private:
+  std::map<uint64_t, uint64_t> ranges_; // begin -> end
+};
+
+/// Checks one plan. `where_` is the object at hand, for messages.
+class Validator {
+public:
+  explicit Validator(const PlanData &plan) : plan_(plan) {}
+
+  Status run() {
+    if (plan_.target != DeviceKind::Cpu && plan_.target != DeviceKind::Cuda)
+      return fail("unknown target " + std::to_string(int(plan_.target)));
+    if (!isPrintableUtf8(plan_.producer) || plan_.producer.size() > kMaxNameBytes)
+      return fail("the producer is not printable text");
+    CGC_TRY(count(plan_.entries.size(), 1, kMaxEntries, "entries"));
+    CGC_TRY(count(plan_.weights.size(), 0, kMaxItems, "weights"));
+    CGC_TRY(count(plan_.locations.size(), 0, kMaxItems, "locations"));
+    for (const SourceLocation &location : plan_.locations)
+      if (!isPrintableUtf8(location.file) || !isPrintableUtf8(location.module))
+        return fail("a source location is not printable text");
+    CGC_TRY(checkWeights());
+    std::set<std::string_view> names;
+    for (const Entry &entry : plan_.entries) {
+      where_ = "entry '" + entry.name + "'";
+      CGC_TRY(checkName(entry.name, names));
+      CGC_TRY(count(entry.buckets.size(), 1, kMaxBuckets, "buckets"));
+      CGC_TRY(checkBucketShapes(entry));
+      for (size_t i = 0; i < entry.buckets.size(); ++i) {
+        where_ = "entry '" + entry.name + "', bucket " + std::to_string(i);
+        CGC_TRY(checkBucket(entry.buckets[i]));
+      }
+    }
+    return Status::ok();
+  }
+
+private:
+  Status fail(const std::string &what) const {
+    return {Code::InvalidFile, "invalid plan: " + (where_.empty() ? what : where_ + ": " + what)};
+  }
+
+  Status count(size_t n, size_t least, size_t most, const char *what) const {
+    if (n < least || n > most)
+      return fail(std::to_string(n) + " " + what + "; allowed are " + std::to_string(least) +
+                  " to " + std::to_string(most));
+    return Status::ok();
+  }
+
+  Status checkName(const std::string &name, std::set<std::string_view> &seen) const {
+    if (name.empty() || name.size() > kMaxNameBytes || !isPrintableUtf8(name))
+      return fail("a name is empty, too long or not printable text");
+    if (!seen.insert(name).second)
+      return fail("the name '" + name + "' is used twice");
+    return Status::ok();
+  }
+
+  Status checkDense(DType dtype, const std::vector<int64_t> &sizes) const {
+    if (static_cast<int>(dtype) >= kNumDTypes)
+      return fail("unknown element type " + std::to_string(int(dtype)));
+    if (sizes.size() > kMaxRank)
+      return fail("rank " + std::to_string(sizes.size()) + " is above " + std::to_string(kMaxRank));
+    if (!tensorBytes(dtype, sizes))
+      return fail("sizes are negative or too large");
+    return Status::ok();
+  }
+
+  Status checkWeights() {
+    std::set<std::string_view> names;
+    for (const Weight &weight : plan_.weights) {
+      where_ = "weight '" + weight.name + "'";
+      CGC_TRY(checkName(weight.name, names));
+      CGC_TRY(checkDense(weight.dtype, weight.sizes));
+    }
+    where_.clear();
+    return Status::ok();
+  }
+
+  /// The buckets of an entry differ in sizes only, and no two take the same ones.
+  Status checkBucketShapes(const Entry &entry) const {
+    const auto sameSignature = [](const std::vector<IoTensor> &a, const std::vector<IoTensor> &b) {
+      return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                        [](const IoTensor &x, const IoTensor &y) {
+                          return x.name == y.name && x.dtype == y.dtype;
+                        });
+    };
+    std::set<std::vector<std::vector<int64_t>>> shapes;
+    for (const Bucket &bucket : entry.buckets) {
+      if (!sameSignature(bucket.inputs, entry.buckets[0].inputs) ||
+          !sameSignature(bucket.outputs, entry.buckets[0].outputs))
+        return fail("its buckets differ in the names or element types of inputs or outputs");
+      std::vector<std::vector<int64_t>> key;
+      for (const IoTensor &input : bucket.inputs)
+        key.push_back(input.sizes);
+      if (!shapes.insert(std::move(key)).second)
+        return fail("two buckets take the same input shapes");
+    }
+    return Status::ok();
+  }
+
+  Status checkBucket(const Bucket &bucket) {
+    const std::string where = where_;
+    CGC_TRY(count(bucket.inputs.size(), 0, kMaxIo, "inputs"));
+    CGC_TRY(count(bucket.outputs.size(), 1, kMaxIo, "outputs"));
+    CGC_TRY(count(bucket.tensors.size(), 0, kMaxItems, "tensors"));
+    CGC_TRY(count(bucket.records.size(), 1, kMaxItems, "records"));
+    if (bucket.arenaBytes > kMaxArenaBytes)
+      return fail("an arena of " + std::to_string(bucket.arenaBytes) + " bytes");
+    for (const auto *list : {&bucket.inputs, &bucket.outputs}) {
+      std::set<std::string_view> names;
+      for (const IoTensor &io : *list) {
+        CGC_TRY(checkName(io.name, names));
+        CGC_TRY(checkDense(io.dtype, io.sizes));
+        if (io.upperBound < 0)
+          return fail("a negative bound for '" + io.name + "'");
+      }
+    }
+    for (size_t i = 0; i < bucket.tensors.size(); ++i) {
+      where_ = where + ", tensor " + std::to_string(i);
+      CGC_TRY(checkTensor(bucket, bucket.tensors[i]));
+    }
+    std::map<std::pair<BufferKind, uint32_t>, WrittenBytes> written;
+    for (size_t i = 0; i < bucket.records.size(); ++i) {
+      where_ = where + ", record " + std::to_string(i) + " (" + recordName(bucket.records[i]) + ")";
+      CGC_TRY(checkRecord(bucket, bucket.records[i]));
+      CGC_TRY(checkAccess(bucket, bucket.records[i], written));
+    }
+    where_ = where;
+    for (uint32_t i = 0; i < bucket.outputs.size(); ++i) {
+      const IoTensor &output = bucket.outputs[i];
+      if (!written[{BufferKind::Output, i}].covers(0, *tensorBytes(output.dtype, output.sizes)))
+        return fail("no record writes all of output '" + output.name + "'");
+    }
+    return Status::ok();
+  }
+
+  Status checkTensor(const Bucket &bucket, const TensorRef &tensor) const {
+    if (static_cast<int>(tensor.dtype) >= kNumDTypes)
+      return fail("unknown element type " + std::to_string(int(tensor.dtype)));
+    if (tensor.sizes.size() > kMaxRank)
+      return fail("rank " + std::to_string(tensor.sizes.size()) + " is above " +
+                  std::to_string(kMaxRank));
+    const auto extent = tensorExtent(tensor);
+    if (!extent)
+      return fail("sizes or strides are negative, too large, or not of the same number");
+    const uint32_t index = tensor.slot.index;
+    // Weights, inputs and outputs have an element type of their own.
+    const auto inTyped = [&](const auto &buffers, const char *kind) -> Status {
+      if (index >= buffers.size())
+        return fail("there is no " + std::string(kind) + " " + std::to_string(index));
+      if (buffers[index].dtype != tensor.dtype)
+        return fail("is " + std::string(dtypeName(tensor.dtype)) + " in a " + kind + " of " +
+                    std::string(dtypeName(buffers[index].dtype)));
+      return inside(tensor, *extent, *tensorBytes(buffers[index].dtype, buffers[index].sizes));
+    };
+    switch (tensor.slot.buffer) {
+    case BufferKind::Weight:
+      return inTyped(plan_.weights, "weight");
+    case BufferKind::Input:
+      return inTyped(bucket.inputs, "input");
+    case BufferKind::Output:
+      return inTyped(bucket.outputs, "output");
+    case BufferKind::Arena:
+      if (index != 0)
+        return fail("there is only one arena");
+      return inside(tensor, *extent, bucket.arenaBytes);
+    }
+    return fail("unknown kind of buffer " + std::to_string(int(tensor.slot.buffer)));
+  }
+
+  Status inside(const TensorRef &tensor, uint64_t extent, uint64_t total) const {
+    if (tensor.slot.offset % dtypeSize(tensor.dtype) != 0)
+      return fail("its offset is not a multiple of its element size");
+    if (!rangeInside(tensor.slot.offset, extent, total))
+      return fail("it reaches past the " + std::to_string(total) + " bytes of its buffer");
+    return Status::ok();
+  }
+
+  Status checkRecord(const Bucket &bucket, const LaunchRecord &record) const {
+    if (record.location != kNoLocation && uint32_t(record.location) >= plan_.locations.size())
+      return fail("its source location does not exist");
+    CGC_TRY(checkIds(bucket, recordReads(record)));
+    CGC_TRY(checkIds(bucket, recordWrites(record)));
+    return std::visit([&](const auto &op) { return checkOp(bucket, op); }, record.op);
+  }
+
+  Status checkIds(const Bucket &bucket, const std::vector<TensorId> &ids) const {
+    for (TensorId id : ids)
+      if (uint32_t(id) >= bucket.tensors.size())
+        return fail("tensor " + std::to_string(uint32_t(id)) + " does not exist");
+    return Status::ok();
+  }
+
+  Status checkOp(const Bucket &, const KernelLaunch &launch) const {
+    if (plan_.target != DeviceKind::Cuda)
+      return fail("kernels need target cuda");
+    if (!isIdentifier(launch.kernel))
+      return fail("the kernel's name is empty or not an identifier");
+    for (int i = 0; i < 3; ++i)
+      if (launch.grid[i] == 0 || launch.grid[i] > kMaxGrid[i] || launch.block[i] == 0 ||
+          launch.block[i] > kMaxBlock[i])
+        return fail("its grid or block is zero or above what CUDA allows");
+    if (uint64_t(launch.block[0]) * launch.block[1] * launch.block[2] > kMaxThreads)
+      return fail("its block has more than 1024 threads");
+    if (launch.sharedBytes > kMaxSharedBytes)
+      return fail("it asks for more shared memory than any GPU has");
+    if (launch.writes.empty())
+      return fail("it writes nothing");
+    return Status::ok();
+  }
+
+  Status checkOp(const Bucket &, const LibraryCall &call) const {
+    if (plan_.target != DeviceKind::Cuda)
+      return fail("library calls need target cuda");
+    if (!isIdentifier(call.library) || !isIdentifier(call.function))
+      return fail("the library's or function's name is empty or not an identifier");
+    if (call.writes.empty())
+      return fail("it writes nothing");
+    return Status::ok();
+  }
+
+  Status checkOp(const Bucket &, const AtenCall &call) const {
+    if (!call.op.starts_with("aten::") || !isIdentifier(std::string_view(call.op).substr(6)) ||
+        (!call.overload.empty() && !isIdentifier(call.overload)))
+      return fail("not the name of an ATen op");
+    if (call.outputs.empty())
+      return fail("it writes nothing");
+    for (const AtenArg &arg : call.args) {
+      if (const auto *id = std::get_if<TensorId>(&arg); id && *id == kNoTensor)
+        return fail("an absent tensor is not written as None");
+      if (const auto *dtype = std::get_if<DType>(&arg);
+          dtype && static_cast<int>(*dtype) >= kNumDTypes)
+        return fail("unknown element type " + std::to_string(int(*dtype)));
+    }
+    return Status::ok();
+  }
+
+  Status checkOp(const Bucket &bucket, const Memcpy &copy) const {
+    const TensorRef &source = bucket.tensors[uint32_t(copy.source)];
+    const TensorRef &destination = bucket.tensors[uint32_t(copy.destination)];
+    if (source.dtype != destination.dtype || source.sizes != destination.sizes)
+      return fail("source and destination differ in element type or sizes");
+    if (!isDense(source.sizes, source.strides) || !isDense(destination.sizes, destination.strides))
+      return fail("source and destination have to be dense");
+    const uint64_t bytes = *tensorExtent(source), from = source.slot.offset,
+                   to = destination.slot.offset;
+    if (source.slot.buffer == destination.slot.buffer &&
+        source.slot.index == destination.slot.index && from < to + bytes && to < from + bytes)
+      return fail("source and destination overlap");
+    return Status::ok();
+  }
+
+  Status checkOp(const Bucket &bucket, const Memset &set) const {
+    const TensorRef &tensor = bucket.tensors[uint32_t(set.destination)];
+    return isDense(tensor.sizes, tensor.strides) ? Status::ok()
+                                                 : fail("the destination has to be dense");
+  }
+
+  /// Names that a table is searched for.
+  static bool isIdentifier(std::string_view s) {
+    return !s.empty() && s.size() <= 256 && std::all_of(s.begin(), s.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    });
+  }
+
+  /// Reads come after writes; weights and inputs are never written.
+  Status checkAccess(const Bucket &bucket, const LaunchRecord &record,
+                     std::map<std::pair<BufferKind, uint32_t>, WrittenBytes> &written) const {
+    const auto range = [](const TensorRef &t) {
+      return std::pair(t.slot.offset, t.slot.offset + *tensorExtent(t));
+    };
+    for (TensorId id : recordReads(record)) {
+      const TensorRef &tensor = bucket.tensors[uint32_t(id)];
+      const auto [begin, end] = range(tensor);
+      if (tensor.slot.buffer != BufferKind::Weight && tensor.slot.buffer != BufferKind::Input &&
+          !written[{tensor.slot.buffer, tensor.slot.index}].covers(begin, end))
+        return fail("it reads tensor " + std::to_string(uint32_t(id)) +
+                    ", which no earlier record has written");
+    }
+    for (TensorId id : recordWrites(record)) {
+      const TensorRef &tensor = bucket.tensors[uint32_t(id)];
+      if (tensor.slot.buffer == BufferKind::Weight || tensor.slot.buffer == BufferKind::Input)
+        return fail("it writes to a weight or an input");
+      const auto [begin, end] = range(tensor);
+      written[{tensor.slot.buffer, tensor.slot.index}].add(begin, end);
+    }
+    return Status::ok();
+  }
+
+  const PlanData &plan_;
+  std::string where_;
+};
+
+} // namespace
+
+Status validate(const PlanData &plan) {
+  return Validator(plan).run();
+}
+
+} // namespace cgc

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Exports an OpenCLIP model as TorchScript with the methods forward, encode_image, encode_text.
+
+    export_openclip.py --model ViT-B-32 --precision fp16 --out model.pt
+    export_openclip.py --config tests/data/tiny.json --out tiny.pt
+
+The precision is what open_clip itself gives its users: fp16 and bf16 keep LayerNorm, the
+embeddings and logit_scale in fp32 and hold the other weights, and the image, in the low precision.
+
+Without --checkpoint the weights are open_clip's random initialisation, made from --seed, in which
+every tensor that would be constant (LayerNorm, biases, logit_scale) is spread a little: no two
+parameters are equal, so a mixed-up parameter changes the result. The weights do not depend on the
+device, and those of fp16 and bf16 are those of fp32, rounded.
+
+Every method of the saved file is run once against the eager model, at another batch size than the
+traced one. stdout gets one line, errors go to stderr. Exit code: 0 done, 1 failed, 2 usage.
+"""
+import argparse
+import difflib
+import json
+import logging
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import warnings
+
+METHODS = {"forward": ("image", "text"), "encode_image": ("image",), "encode_text": ("text",)}
+# How far the reloaded file may be from the eager model: relative L2 of an output.
+TOLERANCE = {"fp32": 1e-5, "fp16": 1e-2, "bf16": 5e-2}
+
+
+class Failure(Exception):
+    """An error whose message is for the user."""
+
+
+def first_line(error):
+    """The first line of an exception's message, or its type where it has none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(":")
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--model", metavar="NAME", help="a model of open_clip, for example ViT-B-32")
+    what.add_argument("--config", metavar="FILE.json", help="an open_clip model configuration")
+    parser.add_argument("--precision", choices=tuple(TOLERANCE), default="fp32")
+    parser.add_argument("--out", required=True, metavar="FILE.pt")
+    parser.add_argument("--checkpoint", metavar="FILE", help="trained weights; without it, random")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to trace")
+    parser.add_argument("--seed", type=int, default=0, help="of random weights and inputs")
+    parser.add_argument("--batch", type=int, default=2, help="batch size of the traced example")
+    args = parser.parse_args()
+    if args.batch < 1:
+        parser.error("--batch must be at least 1")
+    return args
+
+
+def check_files(args):
+    """Refuses what cannot work before the slow imports."""
+    for path in (args.config, args.checkpoint):
+        if path and not os.path.isfile(path):
+            raise Failure(f"{path}: no such file")
+    if os.path.isdir(args.out):
+        raise Failure(f"{args.out}: is a directory; give a file name")
+    folder = os.path.dirname(args.out) or "."
+    if not os.path.isdir(folder):
+        raise Failure(f"{args.out}: the folder {folder} does not exist")
+    if not os.access(folder, os.W_OK):
+        raise Failure(f"{args.out}: the folder {folder} is not writable")
+
+
+def model_name(args, open_clip):
+    """The name under which open_clip knows the model."""
+    if args.config:
+        name, extension = os.path.splitext(os.path.basename(args.config))
+        try:
+            with open(args.config, encoding="utf-8") as file:
+                keys = set(json.load(file))
+        except (ValueError, TypeError) as error:
+            raise Failure(f"{args.config}: not a JSON object: {error}")
+        missing = sorted({"embed_dim", "vision_cfg", "text_cfg"} - keys)
+        if missing or extension != ".json":
+            raise Failure(f"{args.config}: " + (f"lacks {', '.join(missing)}" if missing
+                                                else "the name must end in .json"))
+        open_clip.add_model_config(args.config)
+        return name
+    known = open_clip.list_models()
+    if args.model not in known:
+        by_lower = {name.lower(): name for name in known}
+        near = difflib.get_close_matches(args.model.lower(), by_lower, n=3, cutoff=0.5)
+        hint = f"; did you mean {', '.join(by_lower[n] for n in near)}?" if near else ""
+        raise Failure(f"open_clip {open_clip.__version__} has no model {args.model}{hint}")
+    return args.model
+
+
+def spread_constants(model, torch, seed):
+    """Replaces every constant tensor by a neighbourhood of its value, the same on every machine."""
+    generator = torch.Generator().manual_seed(seed)
+    for value in model.state_dict().values():
+        if value.is_floating_point() and torch.all(value == value.flatten()[0]):
+            noise = torch.randn(value.shape, generator=generator)
+            old = value.float()
+            value.copy_(torch.where(old == 0, 0.02 * noise, old * (1 + 0.1 * noise)))
+
+
+def create(args, torch, open_clip):
+    name = model_name(args, open_clip)
+    torch.manual_seed(args.seed)
+    try:
+        model = open_clip.create_model(name, pretrained=args.checkpoint, precision=args.precision,
+                                       pretrained_text=False)
+    except Exception as error:
+        if args.checkpoint:
+            raise Failure(f"{args.checkpoint}: no weights for {name}: {first_line(error)}")
+        raise Failure(f"cannot make {name}: {first_line(error)}")
+    if not args.checkpoint:
+        spread_constants(model, torch, args.seed)
+    return model.to(args.device).eval().requires_grad_(False)
+
+
+def example_inputs(args, model, batch, torch, open_clip):
+    generator = torch.Generator().manual_seed(args.seed)
+    size = model.visual.image_size
+    height, width = size if isinstance(size, (tuple, list)) else (size, size)
+    image = torch.randn((batch, 3, height, width), generator=generator)
+    text = torch.randint(model.vocab_size, (batch, model.context_length), generator=generator)
+    dtype = open_clip.get_input_dtype(args.precision) or torch.float32
+    return {"image": image.to(args.device, dtype), "text": text.to(args.device)}
+
+
+def check(args, model, path, torch, open_clip):
+    """Largest relative L2 between the saved file and the eager model, over all outputs."""
+    saved = torch.jit.load(path, map_location=args.device)
+    inputs = example_inputs(args, model, args.batch + 1, torch, open_clip)
+    worst = 0.0
+    for method, names in METHODS.items():
+        arguments = [inputs[name] for name in names]
+        expected, actual = getattr(model, method)(*arguments), getattr(saved, method)(*arguments)
+        if isinstance(expected, torch.Tensor):
+            expected, actual = (expected,), (actual,)
+        for index, (want, got) in enumerate(zip(expected, actual, strict=True)):
+            error = ((got.double() - want.double()).norm() / want.double().norm()).item()
+            if got.shape != want.shape or not error <= TOLERANCE[args.precision]:
+                raise Failure(f"{method}: output {index} of the traced model differs from eager: "
+                              f"{[*got.shape]} for {[*want.shape]}, relative L2 {error:.1e}")
+            worst = max(worst, error)
+    return worst
+
+
+def check_space(folder, model):
+    """LibTorch aborts the process when the disk gets full, so this comes before."""
+    need = sum(t.nbytes for t in model.state_dict().values()) + 8_000_000
+    free = shutil.disk_usage(folder).free
+    if free < need:
+        raise Failure(f"{folder}: {free / 1e6:.0f} MB free, {need / 1e6:.0f} MB needed")
+
+
+def export(args):
+    check_files(args)
+    logging.disable(logging.WARNING)  # open_clip keeps saying that there are no trained weights
+    try:
+        import torch
+        import open_clip
+    except ImportError as error:
+        raise Failure(f"{error}; run it with .venv/bin/python, which scripts/setup.sh makes")
+    if args.device == "cuda" and not torch.cuda.is_available():
+        raise Failure("--device cuda: PyTorch sees no CUDA device here")
+
+    with torch.no_grad():
+        model = create(args, torch, open_clip)
+        inputs = example_inputs(args, model, args.batch, torch, open_clip)
+        examples = {m: tuple(inputs[name] for name in names) for m, names in METHODS.items()}
+        traced = torch.jit.trace_module(model, examples, check_trace=False)
+        # A folder, because the file keeps the name under which it was written; beside the result,
+        # so that the rename is atomic.
+        folder = os.path.dirname(args.out) or "."
+        check_space(folder, model)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as scratch:
+            partial = os.path.join(scratch, os.path.basename(args.out))
+            traced.save(partial)
+            error = check(args, model, partial, torch, open_clip)
+            size = os.path.getsize(partial)
+            os.replace(partial, args.out)
+
+    shapes = " ".join(f"{name}={str(t.dtype).split('.')[1]}{[*t.shape]}".replace(" ", "")
+                      for name, t in inputs.items())
+    print(f"{args.out}: {args.model or args.config} {args.precision}, {size / 1e6:.0f} MB, "
+          f"traced with {shapes}, relative L2 to eager {error:.1e}")
+
+
+def main():
+    args = parse_args()
+    warnings.simplefilter("ignore")  # TorchScript is deprecated, and tracing says so at every call
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # lets the scratch folder be removed
+    try:
+        export(args)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:  # one line for whatever LibTorch or open_clip refuse
+        print(f"export_openclip: {first_line(error)}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

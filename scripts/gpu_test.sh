@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Runs everything that needs a GPU, from a build carried in build/gpu/ (scripts/pack_for_gpu.sh): conformance tests,
+# whole models compared with LibTorch on both executors, and the timing table. Prints as it goes; JSON lines go to
+# the folder given as first argument (default build/gpu/out). Needs python3 with torch, and about 12 GB in /tmp.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+out=${1:-build/gpu/out}
+mkdir -p "$out"
+models=$(mktemp -d /tmp/cgc-models.XXXXXX)
+trap 'rm -rf "$models"' EXIT
+
+torch=$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))')
+export LD_LIBRARY_PATH=$torch/lib:$(dirname "$torch")/nvidia/cu13/lib:/usr/local/cuda/lib64
+export PYTHONPATH=$PWD/build/gpu/py PYTHONUNBUFFERED=1
+cgc=build/gpu/bin/cgc
+failures=0
+
+step() { printf '\n== %s [%ds]\n' "$*" "$SECONDS"; }
+check() {
+  "$@" && return
+  echo "FAILED ($?): $*"
+  failures=$((failures + 1))
+  return 1
+}
+
+step "machine"
+nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+python3 -c 'import torch; print("torch", torch.__version__)'
+
+step "export"
+names=(ViT-B-32-fp16 ViT-B-32-fp32 ViT-L-14-fp16 ViT-L-14-fp32)
+exports=()
+for name in "${names[@]}"; do
+  python3 scripts/export_openclip.py --model "${name%-fp*}" --precision "fp${name##*-fp}" --device cuda \
+    --out "$models/$name.pt" &
+  exports+=($!)
+done
+for export in "${exports[@]}"; do check wait "$export"; done
+
+step "conformance tests, and each lowered op on the GPU"
+check build/gpu/bin/cgc_conformance_tests --gtest_brief=1
+check build/gpu/bin/cgc_numerics_tests --gtest_brief=1 --gtest_filter='*CudaFirst*:*EqualsTheCpuOnCuda*'
+
+for name in "${names[@]}"; do
+  path=$models/$name.pt
+  dtype=f${name##*-fp}
+  plan=$models/$name.cgplan
+  step "$name: compile"
+  check $cgc compile "$path" -o "$plan" --target cuda --batch 1,3,4 \
+    --input "image=$dtype[1,3,224,224]" --input 'text=i64[1,77]'
+  step "$name: compare with LibTorch"
+  check $cgc compare "$plan" "$path"
+  step "$name: stream and graph executor, bit for bit"
+  for entry in encode_image encode_text forward; do
+    inputs=(--input image=random:1 --input text=random:2)
+    [ $entry = encode_image ] && inputs=(--input image=random:1)
+    [ $entry = encode_text ] && inputs=(--input text=random:2)
+    for executor in stream graph; do
+      check $cgc run "$plan" --entry $entry "${inputs[@]}" --executor $executor --output "$models/$executor.npy" >/dev/null
+    done
+    for stream in "$models"/stream*.npy; do
+      check cmp "$stream" "${stream/stream/graph}" && echo "$entry $(basename "$stream"): equal"
+    done
+    rm -f "$models"/*.npy
+  done
+done
+
+step "timing: cgc, LibTorch, cgc again"
+for name in "${names[@]}"; do
+  plan=$models/$name.cgplan
+  for entry in encode_text encode_image; do
+    time_one() { # Its JSON line goes to the log and, with the model's name, to timing.jsonl.
+      check "$@" >"$models/line" || return
+      sed "s/^{/{\"model\":\"$name\",/" "$models/line" | tee -a "$out/timing.jsonl"
+    }
+    time_one build/gpu/bin/cgc_bench_replay "$plan" --entry $entry
+    time_one python3 bench/peers.py --model "${name%-fp*}" --precision "fp${name##*-fp}" --entry $entry
+    time_one build/gpu/bin/cgc_bench_replay "$plan" --entry $entry
+    time_one build/gpu/bin/cgc_bench_replay "$plan" --entry $entry --executor stream
+  done
+done
+
+step "done: $failures failures"
+exit $((failures > 0))

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# Sets up a Debian 12 machine for cgc: the packages of scripts/dependencies.txt and .venv. Run again, it does
+# only what is missing. demo.sh and test.sh source it for setup, build and say.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+mkdir -p build
+trap 'echo "interrupted: run it again to go on" >&2; exit 130' INT
+
+say() { echo "== $*"; }
+fail() { echo "$(basename "$0"): $*" >&2; exit 1; }
+
+# quietly LOG COMMAND...: output goes to the log, whose end is shown if the command fails.
+quietly() {
+  local log=$1 status=0
+  shift
+  "$@" >>"$log" 2>&1 </dev/null || status=$?
+  [[ $status == 0 ]] && return
+  tail -n 30 "$log" >&2
+  fail "failed with status $status: $1 ${2-} ${3-}... (all of its output: $log)"
+}
+
+# The lines of one kind in the dependency list, as NAME SEPARATOR VERSION.
+dependencies() { awk -v kind="$1" -v separator="$2" '$1 == kind { print $2 separator $3 }' scripts/dependencies.txt; }
+
+install_debian_packages() {
+  local name version status missing=()
+  local -A installed=()
+  command -v apt-get >/dev/null || fail "needs Debian 12 (no apt-get here)"
+  while read -r status name version; do
+    if [[ $status == ?i* ]]; then installed[$name]=$version; fi
+  done < <(dpkg-query --show --showformat '${db:Status-Abbrev} ${Package} ${Version}\n')
+  while read -r name version; do
+    # shellcheck disable=SC2053  # the version is a pattern
+    if [[ ! -v installed[$name] ]]; then
+      missing+=("$name=$version")
+    elif [[ ${installed[$name]} != $version ]]; then
+      say "$name ${installed[$name]} is installed and stays; cgc is tested with $version"
+    fi
+  done < <(dependencies apt ' ')
+  [[ ${#missing[@]} == 0 ]] && return
+
+  local root=()
+  if [[ $EUID != 0 ]]; then
+    command -v sudo >/dev/null || fail "needs root or sudo for: apt-get install ${missing[*]}"
+    root=(sudo)
+    sudo -v || fail "sudo refused; as root: apt-get install ${missing[*]}"
+  fi
+  local apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=600)
+  local log=build/setup-debian.log
+  say "Debian packages: installing ${#missing[@]} (log: $log)"
+  : >$log
+  quietly $log "${apt[@]}" update
+  # An interrupted dpkg refuses everything until it has been told to finish.
+  if ! "${apt[@]}" install --no-install-recommends "${missing[@]}" >>$log 2>&1 </dev/null; then
+    say "Debian packages: a second try, after finishing what an interrupted one has left"
+    quietly $log "${root[@]}" dpkg --configure -a
+    quietly $log "${apt[@]}" install --fix-broken
+    quietly $log "${apt[@]}" install --no-install-recommends "${missing[@]}"
+  fi
+}
+
+# Debian's own Python: another one that comes first in PATH may be older or come without venv.
+find_python() {
+  local candidate enough='import sys; sys.exit(sys.version_info < (3, 11))'
+  for candidate in /usr/bin/python3 "$(command -v python3)"; do
+    if "$candidate" -c "$enough" 2>/dev/null; then
+      [[ $candidate == /usr/bin/python3 ]] || say "using $candidate: /usr/bin/python3 is older than 3.11" >&2
+      echo "$candidate"
+      return
+    fi
+  done
+  fail "needs Python 3.11 or newer; /usr/bin/python3 and the python3 in PATH are older"
+}
+
+# The same places in which cmake/dependencies.cmake looks.
+has_cuda_toolkit() {
+  local nvcc
+  for nvcc in /usr/local/cuda-13.0/bin/nvcc /usr/local/cuda/bin/nvcc; do
+    if [[ -x $nvcc ]] && "$nvcc" --version | grep -q 'release 13\.0'; then return 0; fi
+  done
+  return 1
+}
+
+# The wheels lack what nvcc and CMake look for in a toolkit: lib64, and library names without a version.
+complete_cuda_wheels() {
+  local library toolkit
+  toolkit=$(echo .venv/lib/python3*/site-packages/nvidia/cu13)
+  ln -sfn lib "$toolkit/lib64"
+  for library in "$toolkit"/lib/lib*.so.*; do
+    ln -sfn "${library##*/}" "${library%%.so.*}.so"
+  done
+}
+
+# .venv carries a stamp, written last, of what it was made from. One without it, or with another, is made anew.
+make_python_environment() {
+  local python requirements wanted cuda_wheels="" stamp=.venv/cgc-stamp log=build/setup-python.log
+  python=$(find_python)
+  has_cuda_toolkit || cuda_wheels=cuda
+  requirements=$(dependencies pip ==; if [[ $cuda_wheels ]]; then dependencies cuda ==; fi)
+  wanted=$({ "$python" --version; echo "$requirements"; } | sha256sum)
+  if [[ -x .venv/bin/python && -f $stamp && $(<$stamp) == "$wanted" ]]; then return; fi
+
+  say "Python packages: installing $(wc -l <<<"$requirements") into .venv, 5 GB (log: $log)"
+  : >$log
+  rm -rf .venv
+  quietly $log "$python" -m venv .venv
+  echo "$requirements" >build/requirements.txt
+  quietly $log .venv/bin/python -m pip install --no-input --disable-pip-version-check --progress-bar off \
+    --only-binary :all: --no-deps -r build/requirements.txt
+  quietly $log .venv/bin/python -m pip check --disable-pip-version-check
+  if [[ $cuda_wheels ]]; then complete_cuda_wheels; fi
+  echo "$wanted" >$stamp.new
+  mv $stamp.new $stamp
+}
+
+# One set-up or build at a time in this folder; the lock is gone with the process.
+lock() {
+  exec 9>build/.lock
+  flock --nonblock 9 || { say "waiting for another set-up or build in this folder"; flock 9; }
+}
+
+setup() {
+  lock
+  install_debian_packages
+  make_python_environment
+  say "set-up is complete"
+}
+
+# build [TARGET...]: everything, or these targets.
+build() {
+  local targets=()
+  if (($#)); then targets=(--target "$@"); fi
+  local log=build/build-release.log
+  say "building (log: $log)"
+  : >$log
+  quietly $log cmake --preset release
+  if [[ -t 1 ]]; then
+    cmake --build --preset release "${targets[@]}"  # one line, rewritten
+  else
+    quietly $log cmake --build --preset release "${targets[@]}"
+  fi
+  exec 9>&-
+}
+
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then setup; fi

@@ -1,0 +1,86 @@
+// cgc compare: passes on its own model in each precision, fails on another one.
+#include "tool.h"
+
+namespace cgc::e2e {
+namespace {
+
+struct Precision {
+  const char *model;
+  const char *image;
+};
+
+class Compare : public ToolTest {};
+class ComparePrecision : public ToolTest, public testing::WithParamInterface<Precision> {};
+
+TEST_P(ComparePrecision, PassesForEveryEntryAndBucket) {
+  const fs::path model = models() / GetParam().model;
+  const Outcome compiled = cgc({"compile", model, "-o", "plan.cgplan", "--input", GetParam().image,
+                                "--input", "text=i64[1,16]", "--batch", "1,3", "--target", "cpu"});
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  const Outcome outcome = cgc({"compare", "plan.cgplan", model, "--json"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err << outcome.out;
+  const auto json = parseJson(outcome, "compare");
+  EXPECT_EQ(json["passed"], true);
+  // forward has three outputs, the others one; two buckets.
+  ASSERT_EQ(json["outputs"].size(), 10u);
+  for (const auto &output : json["outputs"]) {
+    EXPECT_GT(output["cosine"], 0.99);
+    EXPECT_LE(output["relative_l2"], output["limit"]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, ComparePrecision,
+                         testing::Values(Precision{"tiny_fp32.pt", "image=f32[1,3,32,32]"},
+                                         Precision{"tiny_fp16.pt", "image=f16[1,3,32,32]"},
+                                         Precision{"tiny_bf16.pt", "image=bf16[1,3,32,32]"}),
+                         [](const auto &info) {
+                           return fs::path(info.param.model).stem().string();
+                         });
+
+TEST_F(Compare, PassesOnTheMainBranchForm) {
+  const fs::path model = fs::path(CGC_SOURCE_DIR) / "tests/data/openclip_main_tiny.pt";
+  const Outcome compiled =
+      cgc({"compile", model, "-o", "plan.cgplan", "--input", "image=f32[2,3,48,48]", "--input",
+           "text=i64[2,16]", "--target", "cpu"});
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  const Outcome outcome = cgc({"compare", "plan.cgplan", model});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("ok"), std::string::npos);
+  EXPECT_EQ(outcome.out.find("FAILED"), std::string::npos);
+}
+
+TEST_F(Compare, FailsAgainstOtherWeights) {
+  makePlan();
+  // The same shapes with other weights: fp16's are rounded, so fp32's plan is far from it.
+  const fs::path script = fs::path(CGC_SOURCE_DIR) / "scripts/export_openclip.py";
+  const Outcome other = runProgram({fs::path(CGC_SOURCE_DIR) / ".venv/bin/python", script,
+                                    "--config", fs::path(CGC_SOURCE_DIR) / "tests/data/tiny.json",
+                                    "--seed", "1", "--out", "other.pt"},
+                                   folder);
+  ASSERT_EQ(other.status, 0) << other.err;
+  const Outcome outcome =
+      cgc({"compare", "plan.cgplan", "other.pt", "--entry", "encode_text", "--json"});
+  EXPECT_EQ(outcome.status, 5) << outcome.err;
+  const auto json = parseJson(outcome, "compare");
+  EXPECT_EQ(json["passed"], false);
+  ASSERT_EQ(json["outputs"].size(), 1u);
+  EXPECT_EQ(json["outputs"][0]["passed"], false);
+  EXPECT_NE(outcome.err.find("past the tolerance"), std::string::npos);
+}
+
+TEST_F(Compare, FailsAgainstAnotherModel) {
+  makePlan();
+  const Outcome outcome = cgc({"compare", "plan.cgplan", models() / "two_outputs.pt"});
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("forward: the method takes 3 inputs"), std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(Compare, RefusesUnknownEntries) {
+  makePlan();
+  expectError(cgc({"compare", "plan.cgplan", models() / "tiny_fp32.pt", "--entry", "encode_audio"}),
+              2, {"encode_audio", "encode_text"});
+}
+
+} // namespace
+} // namespace cgc::e2e

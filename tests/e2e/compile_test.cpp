@@ -1,0 +1,196 @@
+// cgc compile: results, buckets and entries, determinism, interruption, and what it refuses.
+#include "tool.h"
+
+#include <algorithm>
+#include <future>
+
+namespace cgc::e2e {
+namespace {
+
+class Compile : public ToolTest {
+protected:
+  fs::path tiny() const { return models() / "tiny_fp32.pt"; }
+  /// compile with these arguments after the output fails like this and leaves nothing.
+  void refuses(const fs::path &model, std::vector<std::string> arguments, int status,
+               const std::vector<std::string> &texts) {
+    std::vector<std::string> all = {"compile", model, "-o", "out.cgplan", "--target", "cpu"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    expectError(cgc(all), status, texts);
+    EXPECT_TRUE(files().empty());
+  }
+};
+
+TEST_F(Compile, TakesAllMethodsWhoseInputsAreGiven) {
+  const Outcome outcome = cgc(compileTiny(tiny(), "out.cgplan", {"--json"}));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = parseJson(outcome, "compile");
+  std::vector<std::string> entries;
+  for (const auto &entry : json["entries"])
+    entries.push_back(entry["name"]);
+  std::ranges::sort(entries);
+  EXPECT_EQ(entries, (std::vector<std::string>{"encode_image", "encode_text", "forward"}));
+  EXPECT_EQ(json["target"], "cpu");
+  EXPECT_EQ(json["bytes"], fs::file_size(folder / "out.cgplan"));
+  EXPECT_EQ(files(), std::vector<std::string>{"out.cgplan"});
+}
+
+TEST_F(Compile, TakesOnlyTheMethodsThatItsInputsSuffice) {
+  const Outcome outcome = cgc({"compile", tiny(), "-o", "out.cgplan", "--input", "text=i64[1,16]",
+                               "--target", "cpu", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = parseJson(outcome, "compile");
+  ASSERT_EQ(json["entries"].size(), 1u);
+  EXPECT_EQ(json["entries"][0]["name"], "encode_text");
+}
+
+TEST_F(Compile, MakesABucketForEachBatch) {
+  const Outcome outcome = cgc(compileTiny(
+      tiny(), "out.cgplan", {"--batch", "1,4", "--entry", "encode_text,forward", "--json"}));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = parseJson(outcome, "compile");
+  ASSERT_EQ(json["entries"].size(), 2u);
+  for (const auto &entry : json["entries"]) {
+    ASSERT_EQ(entry["buckets"].size(), 2u);
+    for (const auto &input : entry["buckets"][1]["inputs"])
+      EXPECT_EQ(input["shape"][0], 4);
+  }
+}
+
+TEST_F(Compile, KnowsHowManyTokensTheEmbeddingHas) {
+  const Outcome outcome =
+      cgc(compileTiny(tiny(), "out.cgplan", {"--entry", "encode_text", "--json"}));
+  EXPECT_EQ(parseJson(outcome, "compile")["entries"][0]["buckets"][0]["inputs"][0]["upper_bound"],
+            512);
+}
+
+TEST_F(Compile, SameInputSameBytes) {
+  ASSERT_EQ(cgc(compileTiny(tiny(), "a.cgplan")).status, 0);
+  ASSERT_EQ(cgc(compileTiny(tiny(), "b.cgplan")).status, 0);
+  EXPECT_TRUE(readFile(folder / "a.cgplan") == readFile(folder / "b.cgplan"));
+}
+
+TEST_F(Compile, TwoAtOnceToOneFileLeaveOneWholePlan) {
+  const auto compile = [&] { return cgc(compileTiny(tiny(), "out.cgplan")).status; };
+  auto other = std::async(std::launch::async, compile);
+  EXPECT_EQ(compile(), 0);
+  EXPECT_EQ(other.get(), 0);
+  EXPECT_EQ(files(), std::vector<std::string>{"out.cgplan"});
+  EXPECT_EQ(cgc({"run", "out.cgplan", "--entry", "encode_text", "--input", "text=random:0"}).status,
+            0);
+}
+
+TEST_F(Compile, InterruptedLeavesNothing) {
+  const Outcome outcome = cgc(compileTiny(tiny(), "out.cgplan"), {.killOnPhase = "specialize"});
+  EXPECT_EQ(outcome.status, 128 + 2) << outcome.err;
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(Compile, InterruptedKeepsTheOldPlan) {
+  writeFile(folder / "out.cgplan", "precious");
+  const Outcome outcome = cgc(compileTiny(tiny(), "out.cgplan"), {.killOnPhase = "load"});
+  EXPECT_EQ(outcome.status, 128 + 2) << outcome.err;
+  EXPECT_EQ(readFile(folder / "out.cgplan"), "precious");
+  EXPECT_EQ(files().size(), 1u);
+}
+
+TEST_F(Compile, TargetCudaNeedsNoGpu) {
+  const Outcome outcome =
+      cgc({"compile", tiny(), "-o", "out.cgplan", "--input", "text=i64[1,16]", "--target", "cuda"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  if (hasGpu())
+    GTEST_SKIP() << "there is a GPU: running is covered by the conformance tests";
+  expectError(cgc({"run", "out.cgplan", "--input", "text=random:0", "--output", "y.npy"}), 6,
+              {"NVIDIA driver"});
+  EXPECT_FALSE(fs::exists(folder / "y.npy"));
+}
+
+TEST_F(Compile, DumpsTheIrAfterEachPass) {
+  const Outcome outcome = cgc(compileTiny(
+      tiny(), "out.cgplan",
+      {"--entry", "encode_text", "--dump-dir", "dump", "--time-passes", "--print-after", "dce"}));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("aten.embedding"), std::string::npos);
+  size_t texts = 0;
+  for (const auto &entry : fs::directory_iterator(folder / "dump"))
+    texts += entry.path().extension() == ".cgir";
+  EXPECT_GE(texts, 6u);
+}
+
+TEST_F(Compile, RefusesInputsThatTheModelHasNot) {
+  refuses(tiny(), {"--input", "picture=f32[1,3,32,32]"}, 2, {"'picture'", "encode_image(image)"});
+  refuses(tiny(), {"--input", "image=f32[1,3,32,32]", "--entry", "encode_audio"}, 2,
+          {"'encode_audio'", "encode_image(image)"});
+  refuses(tiny(), {"--input", "image=f32[1,3,32,32]", "--entry", "forward"}, 2,
+          {"forward(image, text)", "text"});
+  refuses(tiny(), {"--input", "image=f32[1,3,32,32]", "--input", "image=f32[1,3,32,32]"}, 2,
+          {"twice"});
+}
+
+TEST_F(Compile, RefusesMalformedInputs) {
+  for (const char *text : {"image", "image=", "image=f32", "image=f33[1]", "image=f32[1,",
+                           "image=f32[1,-3]", "=f32[1]", "image=f32[1][1]"})
+    refuses(tiny(), {"--input", text}, 2, {"--input", "image=f32[1,3,224,224]"});
+  refuses(tiny(), {"--input", "image=f32[4000000000,4000000000,4000000000]"}, 2, {"--input"});
+  refuses(tiny(), {"--input", "image=f32[0,3,32,32]"}, 2, {"at least 1"});
+}
+
+TEST_F(Compile, RefusesShapesAndTypesThatTheModelCannotTake) {
+  // Rank, size and dtype: each with the model's line.
+  refuses(tiny(), {"--input", "image=f32[3,32]"}, 4,
+          {"conv.py:", "visual.conv1", "cannot compile encode_image image=f32[3,32]"});
+  refuses(tiny(), {"--input", "image=f32[1,4,32,32]"}, 4, {".py"});
+  refuses(tiny(), {"--input", "image=i64[1,3,32,32]"}, 4, {".py"});
+  refuses(tiny(), {"--input", "text=i64[1,17]"}, 4, {".py"});
+  refuses(tiny(), {"--input", "text=f32[1,16]"}, 4, {".py"});
+}
+
+TEST_F(Compile, NamesEveryOpWithoutARule) {
+  refuses(models() / "no_rule.pt", {"--input", "x=f32[4,3]"}, 4,
+          {"svd", "bessel_j0", "make_models.py"});
+}
+
+TEST_F(Compile, RefusesDataDependentControlFlow) {
+  refuses(models() / "data_dependent.pt", {"--input", "x=f32[4]"}, 4,
+          {"make_models.py", "control flow"});
+}
+
+TEST_F(Compile, RefusesAnOutputThatItCannotWrite) {
+  const std::vector<std::string> inputs = {"--input", "text=i64[1,16]", "--target", "cpu"};
+  const auto compile = [&](const std::string &output, const How &how = {}) {
+    std::vector<std::string> all = {"compile", tiny(), "-o", output};
+    all.insert(all.end(), inputs.begin(), inputs.end());
+    return cgc(all, how);
+  };
+  expectError(compile("no/such/folder/out.cgplan"), 1, {"no/such/folder", "create"});
+  expectError(compile("/proc/out.cgplan"), 1, {"/proc/out.cgplan"});
+  expectError(compile("."), 1, {"directory"});
+  expectError(compile("/dev/full"), 1, {"/dev/full"});
+  // A full disk: no file may grow past 100 kB.
+  expectError(compile("out.cgplan", {.fileSizeLimit = 100'000}), 1,
+              {"out.cgplan", "File too large"});
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(Compile, RefusesToOverwriteItsInput) {
+  fs::copy(tiny(), folder / "model.pt");
+  const std::string before = readFile(folder / "model.pt");
+  expectError(cgc(compileTiny("model.pt", "./model.pt")), 2, {"model.pt", "both"});
+  EXPECT_TRUE(readFile(folder / "model.pt") == before);
+}
+
+TEST_F(Compile, RefusesUnknownPasses) {
+  refuses(tiny(), {"--input", "text=i64[1,16]", "--passes", "inline,specialise"}, 2,
+          {"specialise", "specialize"});
+}
+
+TEST_F(Compile, ReportsErrorsAsJsonToo) {
+  const Outcome outcome =
+      cgc({"compile", "missing.pt", "-o", "out.cgplan", "--input", "x=f32[1]", "--json"});
+  EXPECT_EQ(outcome.status, 3);
+  const auto json = parseJson(outcome, "error");
+  EXPECT_EQ(json["code"], "invalid_file");
+  EXPECT_NE(json["message"].get<std::string>().find("missing.pt"), std::string::npos);
+}
+
+} // namespace
+} // namespace cgc::e2e

@@ -1,0 +1,122 @@
+// cgc's face: help, version, usage errors, exit statuses, and examples that work.
+#include "tool.h"
+
+#include <regex>
+#include <sstream>
+
+namespace cgc::e2e {
+namespace {
+
+class Help : public ToolTest {};
+class HelpOfVerb : public ToolTest, public testing::WithParamInterface<const char *> {};
+
+TEST_F(Help, WithoutArgumentsGoesToStderr) {
+  expectError(cgc({}), 2, {"compile", "inspect", "Examples:", "Exit status:"});
+}
+
+TEST_F(Help, NamesEveryVerb) {
+  const Outcome outcome = cgc({"--help"});
+  EXPECT_EQ(outcome.status, 0);
+  for (const char *verb : {"compile", "run", "inspect", "compare", "opt"})
+    EXPECT_NE(outcome.out.find(verb), std::string::npos) << verb;
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Help, VersionNamesWhatItWasBuiltWith) {
+  const Outcome outcome = cgc({"--version"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_TRUE(std::regex_search(outcome.out,
+                                std::regex(R"(^cgc \d+\.\d+\.\d+.*LLVM 19\..*CUDA runtime 13\.)")))
+      << outcome.out;
+}
+
+TEST_F(Help, WrongUsageExitsWith2) {
+  expectError(cgc({"frobnicate"}), 2, {"error", "--help"});
+  expectError(cgc({"inspect", "--frobnicate", "x"}), 2, {"--frobnicate", "cgc inspect --help"});
+  expectError(cgc({"compile", "model.pt", "-o", "x"}), 2, {"--input"});
+  expectError(cgc({"run", "p.cgplan", "--executor", "magic"}), 2, {"--executor", "graph"});
+  expectError(cgc({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]", "--target", "tpu"}), 2,
+              {"--target", "cuda"});
+  expectError(cgc({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]", "--batch", "0"}), 2,
+              {"--batch"});
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_P(HelpOfVerb, EndsInExamples) {
+  const Outcome outcome = cgc({GetParam(), "--help"});
+  EXPECT_EQ(outcome.status, 0);
+  const size_t examples = outcome.out.find("Examples:\n");
+  ASSERT_NE(examples, std::string::npos) << outcome.out;
+  // Nothing but commands after it.
+  std::istringstream lines(outcome.out.substr(examples + 10));
+  size_t commands = 0;
+  for (std::string line; std::getline(lines, line);)
+    if (!line.empty()) {
+      EXPECT_TRUE(line.starts_with("  cgc ")) << line;
+      ++commands;
+    }
+  EXPECT_GE(commands, 2u);
+}
+
+/// The examples of a verb, with the tiny model's sizes in place of ViT-B-32's.
+std::vector<std::string> exampleCommands(std::string help) {
+  help = std::regex_replace(help, std::regex(R"(1,3,224,224)"), "1,3,32,32");
+  help = std::regex_replace(help, std::regex(R"(\[1,77\])"), "[1,16]");
+  std::vector<std::string> commands;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("  cgc ") && line.find("Usage") == std::string::npos)
+      commands.push_back(line.substr(6));
+  return commands;
+}
+
+TEST_P(HelpOfVerb, ExamplesWork) {
+  // The files that examples name.
+  makePlan();
+  fs::rename(folder / "plan.cgplan", folder / "model.cgplan");
+  fs::copy(models() / "tiny_fp32.pt", folder / "model.pt");
+  writeNpy(folder / "image.npy", "<f4", {1, 3, 32, 32}, std::vector<float>(3 * 32 * 32, 0.5f));
+  ASSERT_EQ(cgc(compileTiny("model.pt", "dumped.cgplan",
+                            {"--dump-dir", "dump", "--entry", "encode_text"}))
+                .status,
+            0);
+  for (const auto &entry : fs::directory_iterator(folder / "dump"))
+    if (entry.path().filename().string().find("specialize") != std::string::npos &&
+        entry.path().extension() == ".cgir")
+      fs::copy_file(entry.path(), folder / "model.cgir", fs::copy_options::overwrite_existing);
+  ASSERT_TRUE(fs::exists(folder / "model.cgir"));
+
+  const auto commands = exampleCommands(cgc({GetParam(), "--help"}).out);
+  ASSERT_GE(commands.size(), 2u);
+  for (const std::string &command : commands) {
+    const std::string line = std::string(CGC_BINARY_DIR) + "/bin/cgc " + command;
+    // Through a shell, as a user would paste it.
+    // matches.
+    const Outcome outcome = runProgram({"bash", "-c", line}, folder);
+    EXPECT_EQ(outcome.status, 0) << command << "\n" << outcome.err;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Verbs, HelpOfVerb,
+                         testing::Values("compile", "run", "inspect", "compare", "opt"),
+                         [](const auto &info) { return std::string(info.param); });
+
+TEST_F(Help, AFullStandardOutputIsAnError) {
+  makePlan();
+  const Outcome outcome = cgc({"inspect", "plan.cgplan"}, {.standardOutput = "/dev/full"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("standard output"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Help, ABrokenPipeEndsQuietly) {
+  makePlan();
+  const std::string tool = std::string(CGC_BINARY_DIR) + "/bin/cgc";
+  const Outcome outcome = runProgram(
+      {"bash", "-c", tool + " inspect plan.cgplan --json | true; echo ${PIPESTATUS[0]}"}, folder);
+  // Killed by SIGPIPE, or done before `true` closed the pipe.
+  EXPECT_TRUE(outcome.out == "141\n" || outcome.out == "0\n") << outcome.out;
+  EXPECT_EQ(outcome.err, "");
+}
+
+} // namespace
+} // namespace cgc::e2e

@@ -1,0 +1,102 @@
+// cgc inspect: every kind of file, by content; pictures; JSON.
+#include "tool.h"
+
+namespace cgc::e2e {
+namespace {
+
+class Inspect : public ToolTest {};
+
+TEST_F(Inspect, ShowsAPlan) {
+  makePlan({"--batch", "1,2"});
+  const Outcome outcome = cgc({"inspect", "plan.cgplan"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  for (const char *text :
+       {"plan for cpu", "encode_image", "image=f32[2,3,32,32]", "text=i64[1,16]", "aten::"})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << "\n" << outcome.out;
+  const auto json = parseJson(cgc({"inspect", "plan.cgplan", "--json"}), "plan");
+  EXPECT_EQ(json["bytes"], fs::file_size(folder / "plan.cgplan"));
+  EXPECT_LE(json["weight_bytes"], json["bytes"]);
+  size_t records = 0;
+  const auto &bucket = json["entries"][0]["buckets"][0];
+  for (const auto &[name, count] : bucket["records_by_kind"].items())
+    records += count.get<size_t>();
+  EXPECT_EQ(records, bucket["records"]);
+}
+
+TEST_F(Inspect, ShowsATorchScriptFile) {
+  const Outcome outcome = cgc({"inspect", models() / "tiny_fp32.pt"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  for (const char *text : {"CLIP", "encode_text", "image, text", "aten."})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << "\n" << outcome.out;
+  const auto json = parseJson(cgc({"inspect", models() / "tiny_fp32.pt", "--json"}), "torchscript");
+  EXPECT_EQ(json["methods"].size(), 3u);
+}
+
+TEST_F(Inspect, ShowsIrText) {
+  writeFile(
+      folder / "g.cgir",
+      "graph @f(%x: f32[2,3]) -> f32[2,3] {\n  %0 = aten.relu(%x) : f32[2,3]\n  output %0\n}\n");
+  const Outcome outcome = cgc({"inspect", "g.cgir", "--json", "--dot", "g.dot"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = parseJson(outcome, "ir");
+  EXPECT_EQ(json["ops"]["aten.relu"], 1);
+  EXPECT_NE(readFile(folder / "g.dot").find("digraph"), std::string::npos);
+}
+
+TEST_F(Inspect, GoesByContentNotByName) {
+  makePlan();
+  fs::rename(folder / "plan.cgplan", folder / "plan.pt");
+  parseJson(cgc({"inspect", "plan.pt", "--json"}), "plan");
+}
+
+TEST_F(Inspect, DrawsAPlan) {
+  makePlan();
+  const Outcome outcome = cgc({"inspect", "plan.cgplan", "--dot", "p.dot", "--svg", "p.svg"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(readFile(folder / "p.svg").find("<svg"), std::string::npos);
+  const std::string dot = readFile(folder / "p.dot");
+  EXPECT_NE(dot.find("cluster_encode_text"), std::string::npos);
+  // Every input feeds something and something feeds every output.
+  for (const char *edge : {"\"encode_text.in0\" ->", "-> \"encode_text.out0\"",
+                           "\"forward.in1\" ->", "-> \"forward.out2\""})
+    EXPECT_NE(dot.find(edge), std::string::npos) << edge;
+  // The same file, the same picture.
+  ASSERT_EQ(cgc({"inspect", "plan.cgplan", "--dot", "again.dot"}).status, 0);
+  EXPECT_EQ(readFile(folder / "again.dot"), dot);
+}
+
+TEST_F(Inspect, DrawsAModel) {
+  const Outcome outcome =
+      cgc({"inspect", models() / "tiny_fp32.pt", "--entry", "encode_text", "--svg", "m.svg"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(readFile(folder / "m.svg").find("embedding"), std::string::npos);
+}
+
+TEST_F(Inspect, SaysWhereIrTextIsWrong) {
+  writeFile(
+      folder / "g.cgir",
+      "graph @f(%x: f32[2,3]) -> f32[2,3] {\n  %0 = aten.frob(%x) : f32[2,3]\n  output %0\n}\n");
+  expectError(cgc({"inspect", "g.cgir"}), 3, {"g.cgir:2", "aten.frob"});
+}
+
+TEST_F(Inspect, SaysThatGraphvizIsMissing) {
+  makePlan();
+  const std::string tool = std::string(CGC_BINARY_DIR) + "/bin/cgc";
+  expectError(runProgram({"env", "PATH=/nowhere", tool, "inspect", "plan.cgplan", "--svg", "p.svg"},
+                         folder),
+              1, {"Graphviz"});
+  EXPECT_EQ(files(), std::vector<std::string>{"plan.cgplan"});
+}
+
+TEST_F(Inspect, OpensNoLibTorchForAPlan) {
+  makePlan();
+  const std::string tool = std::string(CGC_BINARY_DIR) + "/bin/cgc";
+  const Outcome outcome =
+      runProgram({"env", "LD_DEBUG=libs", tool, "inspect", "plan.cgplan"}, folder);
+  ASSERT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("libc.so"), std::string::npos);
+  EXPECT_EQ(outcome.err.find("torch"), std::string::npos);
+}
+
+} // namespace
+} // namespace cgc::e2e

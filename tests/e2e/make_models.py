@@ -1,0 +1,71 @@
+# Writes the models and wrong files that tests/e2e needs: make_models.py FOLDER
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+from torch import nn
+
+warnings.simplefilter("ignore")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class DataDependent(nn.Module):
+    """Its control flow depends on the values of its input."""
+
+    def forward(self, x):
+        if bool(x.sum() > 0):
+            x = x + 1
+        return x * 2
+
+
+class NoRule(nn.Module):
+    """Two ops that cgc has no rule for."""
+
+    def forward(self, x):
+        return torch.linalg.svdvals(x).sum() + torch.special.bessel_j0(x).sum()
+
+
+class TwoOutputs(nn.Module):
+    """A dict of outputs; an input of each kind."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(7, 4)
+
+    def forward(self, ids, mask, scale):
+        rows = self.table(ids) * scale
+        return {"rows": rows.masked_fill(mask.unsqueeze(-1), 0.0), "total": rows.sum(-1)}
+
+
+def export_openclip(folder, name, config, precision):
+    subprocess.run([sys.executable, ROOT / "scripts/export_openclip.py", "--config",
+                    ROOT / "tests/data" / config, "--precision", precision, "--out", folder / name],
+                   check=True, stdout=sys.stderr)
+
+
+def main():
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for precision in ("fp32", "fp16", "bf16"):
+        export_openclip(folder, f"tiny_{precision}.pt", "tiny.json", precision)
+
+    torch.manual_seed(0)
+    torch.jit.script(DataDependent()).save(folder / "data_dependent.pt")
+    torch.jit.trace(NoRule(), torch.randn(4, 3)).save(folder / "no_rule.pt")
+    example = (torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.bool), torch.ones(1))
+    torch.jit.trace(TwoOutputs().eval(), example, strict=False).save(folder / "two_outputs.pt")
+
+    torch.save({"weight": torch.ones(3)}, folder / "pickle.pt")
+    torch.save({"weight": torch.ones(3)}, folder / "old_pickle.pt", _use_new_zipfile_serialization=False)
+    program = torch.export.export(nn.Linear(2, 2), (torch.ones(1, 2),))
+    torch.export.save(program, folder / "exported.pt2")
+    (folder / "model.safetensors").write_bytes(
+        (60).to_bytes(8, "little") + b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}      ' + bytes(4))
+    # The start of an ONNX file: ir_version 8, producer_name "pytorch".
+    (folder / "model.onnx").write_bytes(b"\x08\x08\x12\x07pytorch\x1a\x052.0.0:\x04\n\x02\x12\x00B\x02\x10\x11")
+    (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(32))
+
+
+main()

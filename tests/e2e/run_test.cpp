@@ -1,0 +1,212 @@
+// cgc run: inputs from files and random ones, outputs, buckets, and what it refuses.
+#include "tool.h"
+
+#include <cmath>
+
+namespace cgc::e2e {
+namespace {
+
+class Run : public ToolTest {
+protected:
+  void refuses(std::vector<std::string> arguments, int status,
+               const std::vector<std::string> &texts) {
+    arguments.insert(arguments.begin(), {"run", "plan.cgplan", "--output", "y.npy"});
+    expectError(cgc(arguments), status, texts);
+    EXPECT_FALSE(fs::exists(folder / "y.npy"));
+  }
+};
+
+TEST_F(Run, WritesOneOutputAsNamed) {
+  makePlan();
+  const Outcome outcome = cgc({"run", "plan.cgplan", "--entry", "encode_image", "--input",
+                               "image=random:7", "--output", "y.npy"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(npyHeader(folder / "y.npy").find("(1, 32)"), std::string::npos)
+      << npyHeader(folder / "y.npy");
+  const auto values = npyFloats(folder / "y.npy");
+  ASSERT_EQ(values.size(), 32u);
+  for (float value : values)
+    EXPECT_TRUE(std::isfinite(value));
+}
+
+TEST_F(Run, WritesSeveralOutputsWithNumbers) {
+  makePlan();
+  const Outcome outcome =
+      cgc({"run", "plan.cgplan", "--entry", "forward", "--input", "image=random:0", "--input",
+           "text=random:1", "--output", "y.npy", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(files(), (std::vector<std::string>{"plan.cgplan", "y.0.npy", "y.1.npy", "y.2.npy"}));
+  const auto json = parseJson(outcome, "run");
+  ASSERT_EQ(json["outputs"].size(), 3u);
+  EXPECT_EQ(json["outputs"][1]["path"], "y.1.npy");
+  EXPECT_EQ(json["outputs"][2]["shape"], nlohmann::json::array());
+}
+
+TEST_F(Run, NumPyReadsWhatItWrites) {
+  makePlan();
+  ASSERT_EQ(cgc({"run", "plan.cgplan", "--entry", "encode_text", "--input", "text=random:3",
+                 "--output", "y.npy"})
+                .status,
+            0);
+  const Outcome numpy =
+      runProgram({fs::path(CGC_SOURCE_DIR) / ".venv/bin/python", "-c",
+                  "import numpy; a = numpy.load('y.npy'); print(a.dtype, a.shape)"},
+                 folder);
+  EXPECT_EQ(numpy.out, "float32 (1, 32)\n") << numpy.err;
+}
+
+TEST_F(Run, SameSeedSameOutputOtherSeedAnother) {
+  makePlan();
+  const auto run = [&](const std::string &input) {
+    EXPECT_EQ(cgc({"run", "plan.cgplan", "--entry", "encode_image", "--input", input, "--output",
+                   "y.npy"})
+                  .status,
+              0);
+    return readFile(folder / "y.npy");
+  };
+  const std::string first = run("image=random:1");
+  EXPECT_TRUE(run("image=random:1") == first);
+  EXPECT_FALSE(run("image=random:2") == first);
+}
+
+TEST_F(Run, ReadsFilesOfAnyOrder) {
+  makePlan();
+  const Outcome numpy = runProgram(
+      {fs::path(CGC_SOURCE_DIR) / ".venv/bin/python", "-c",
+       "import numpy as n; a = n.random.RandomState(0).randn(1, 3, 32, 32).astype('f4')\n"
+       "n.save('c.npy', a); n.save('f.npy', n.asfortranarray(a))"},
+      folder);
+  ASSERT_EQ(numpy.status, 0) << numpy.err;
+  for (const char *file : {"c", "f"})
+    ASSERT_EQ(
+        cgc({"run", "plan.cgplan", "--entry", "encode_image", "--input",
+             std::string("image=@") + file + ".npy", "--output", std::string(file) + ".out.npy"})
+            .status,
+        0);
+  EXPECT_TRUE(readFile(folder / "c.out.npy") == readFile(folder / "f.out.npy"));
+}
+
+TEST_F(Run, TakesTheBucketThatFits) {
+  makePlan({"--batch", "1,4"});
+  writeNpy(folder / "image.npy", "<f4", {4, 3, 32, 32}, std::vector<float>(4 * 3 * 32 * 32, 0.25f));
+  ASSERT_EQ(cgc({"run", "plan.cgplan", "--entry", "encode_image", "--input", "image=@image.npy",
+                 "--output", "y.npy"})
+                .status,
+            0);
+  EXPECT_EQ(npyFloats(folder / "y.npy").size(), 4u * 32);
+  const Outcome outcome = cgc({"run", "plan.cgplan", "--entry", "encode_image", "--input",
+                               "image=random:0", "--batch", "4", "--json"});
+  EXPECT_EQ(parseJson(outcome, "run")["outputs"][0]["shape"][0], 4);
+  fs::remove(folder / "y.npy");
+  refuses({"--entry", "encode_image", "--input", "image=random:0", "--batch", "3"}, 2,
+          {"batch 3", "[1,3,32,32]", "[4,3,32,32]"});
+}
+
+TEST_F(Run, EntryMayBeLeftOutWhereThereIsOne) {
+  makePlan({"--entry", "encode_text"});
+  EXPECT_EQ(cgc({"run", "plan.cgplan", "--input", "text=random:0"}).status, 0);
+}
+
+TEST_F(Run, BothExecutorsAreKnown) {
+  makePlan();
+  for (const char *executor : {"graph", "stream"})
+    ASSERT_EQ(cgc({"run", "plan.cgplan", "--entry", "encode_text", "--input", "text=random:0",
+                   "--executor", executor, "--output", std::string(executor) + ".npy"})
+                  .status,
+              0);
+  EXPECT_TRUE(readFile(folder / "graph.npy") == readFile(folder / "stream.npy"));
+}
+
+TEST_F(Run, WritesBf16AsFloat32) {
+  ASSERT_EQ(cgc({"compile", models() / "tiny_bf16.pt", "-o", "plan.cgplan", "--input",
+                 "image=bf16[1,3,32,32]", "--target", "cpu"})
+                .status,
+            0);
+  writeNpy(folder / "image.npy", "<f4", {1, 3, 32, 32}, std::vector<float>(3 * 32 * 32, 0.5f));
+  const Outcome outcome =
+      cgc({"run", "plan.cgplan", "--input", "image=@image.npy", "--output", "y.npy"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(npyFloats(folder / "y.npy").size(), 32u);
+}
+
+TEST_F(Run, NamesDictOutputs) {
+  ASSERT_EQ(
+      cgc({"compile", models() / "two_outputs.pt", "-o", "plan.cgplan", "--input", "ids=i64[2,3]",
+           "--input", "mask=bool[2,3]", "--input", "scale=f32[1]", "--target", "cpu"})
+          .status,
+      0);
+  const Outcome outcome = cgc({"run", "plan.cgplan", "--input", "ids=random:0", "--input",
+                               "mask=random:1", "--input", "scale=random:2", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = parseJson(outcome, "run");
+  EXPECT_EQ(json["outputs"][0]["name"], "rows");
+  EXPECT_EQ(json["outputs"][1]["name"], "total");
+}
+
+TEST_F(Run, RefusesWrongNames) {
+  makePlan();
+  refuses({"--input", "text=random:0"}, 2, {"--entry", "encode_text"});
+  refuses({"--entry", "encode_audio", "--input", "text=random:0"}, 2,
+          {"'encode_audio'", "encode_text"});
+  refuses({"--entry", "encode_text", "--input", "image=random:0"}, 2,
+          {"'image'", "text=i64[1,16]"});
+  refuses({"--entry", "forward", "--input", "image=random:0"}, 2, {"'text'", "--input text="});
+  refuses({"--entry", "encode_text", "--input", "text=random:0", "--input", "text=random:0"}, 2,
+          {"twice"});
+  refuses({"--entry", "encode_text", "--input", "text=random"}, 2, {"random:SEED"});
+  refuses({"--entry", "encode_text", "--input", "text=x.npy"}, 2, {"@FILE.npy"});
+}
+
+TEST_F(Run, RefusesWrongArrays) {
+  makePlan();
+  const std::vector<float> floats(3 * 32 * 32, 0.0f);
+  const auto refusesFile = [&](const char *file, int status,
+                               const std::vector<std::string> &texts) {
+    refuses({"--entry", "encode_image", "--input", std::string("image=@") + file}, status, texts);
+  };
+  writeNpy(folder / "rank.npy", "<f4", {3, 32, 32}, floats);
+  refusesFile("rank.npy", 2, {"f32[3,32,32]", "f32[1,3,32,32]"});
+  writeNpy(folder / "size.npy", "<f4", {1, 3, 16, 64}, floats);
+  refusesFile("size.npy", 2, {"f32[1,3,16,64]", "f32[1,3,32,32]"});
+  writeNpy(folder / "dtype.npy", "<f8", {1, 3, 16, 32}, floats);
+  refusesFile("dtype.npy", 2, {"dtype.npy", "f64", "f32"});
+  writeNpy(folder / "endian.npy", ">f4", {1, 3, 32, 32}, floats);
+  refusesFile("endian.npy", 3, {"endian.npy", ">f4"});
+  writeNpy(folder / "short.npy", "<f4", {2, 3, 32, 32}, floats);
+  refusesFile("short.npy", 3, {"short.npy", "truncated"});
+  writeFile(folder / "other.npy", "not an array");
+  refusesFile("other.npy", 3, {"other.npy", "numpy.save"});
+  writeFile(folder / "empty.npy", "");
+  refusesFile("empty.npy", 3, {"empty.npy", "empty"});
+  refusesFile("missing.npy", 3, {"missing.npy", "does not exist"});
+}
+
+TEST_F(Run, RefusesTokensThatTheEmbeddingHasNot) {
+  makePlan();
+  std::vector<int64_t> tokens(16, 0);
+  tokens[5] = 512;
+  writeNpy(folder / "text.npy", "<i8", {1, 16}, tokens);
+  refuses({"--entry", "encode_text", "--input", "text=@text.npy"}, 2,
+          {"'text'", "element 5", "512", "0 to 511"});
+  tokens[5] = -1;
+  writeNpy(folder / "text.npy", "<i8", {1, 16}, tokens);
+  refuses({"--entry", "encode_text", "--input", "text=@text.npy"}, 2, {"element 5", "-1"});
+}
+
+TEST_F(Run, RefusesOutputsThatItCannotWrite) {
+  makePlan({"--batch", "64"});
+  const std::vector<std::string> run = {"run",     "plan.cgplan",   "--entry", "encode_text",
+                                        "--input", "text=random:0", "--output"};
+  const auto to = [&](const std::string &output, const How &how = {}) {
+    auto all = run;
+    all.push_back(output);
+    return cgc(all, how);
+  };
+  expectError(to("no/y.npy"), 1, {"no/y.npy"});
+  expectError(to("plan.cgplan"), 2, {"plan.cgplan", "both"});
+  expectError(to("y.npy", {.fileSizeLimit = 4000}), 1, {"y.npy"});
+  EXPECT_EQ(files(), std::vector<std::string>{"plan.cgplan"});
+}
+
+} // namespace
+} // namespace cgc::e2e

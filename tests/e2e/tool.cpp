@@ -1,0 +1,243 @@
+// Tool: child processes, models made once, scratch folders.
+#include "tool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <fstream>
+#include <stdexcept>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace cgc::e2e {
+
+namespace {
+
+const fs::path kSource = CGC_SOURCE_DIR, kBuild = CGC_BINARY_DIR;
+const fs::path kTool = kBuild / "bin" / "cgc";
+const fs::path kPython = kSource / ".venv" / "bin" / "python";
+
+/// In the child: the files, the folder and the limits that `how` asks for.
+void prepareChild(const fs::path &in, const std::string &inputFile, const std::string &outFile,
+                  const std::string &errFile, const How &how) {
+  const auto redirect = [](const std::string &path, int flags, int to) {
+    const int fd = open(path.c_str(), flags, 0644);
+    if (fd < 0 || dup2(fd, to) < 0)
+      _exit(126);
+    close(fd);
+  };
+  redirect(inputFile, O_RDONLY, STDIN_FILENO);
+  redirect(outFile, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
+  redirect(errFile, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+  if (chdir(in.c_str()) != 0)
+    _exit(126);
+  if (how.fileSizeLimit >= 0) {
+    const rlimit limit{static_cast<rlim_t>(how.fileSizeLimit),
+                       static_cast<rlim_t>(how.fileSizeLimit)};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+}
+
+bool holdsTemporary(const fs::path &folder) {
+  return std::ranges::any_of(fs::directory_iterator(folder), [](const fs::directory_entry &entry) {
+    return entry.path().filename().string().find(".tmp.") != std::string::npos;
+  });
+}
+
+/// Sends SIGINT to `child` when `how` says so; returns when it has ended.
+int waitFor(pid_t child, const fs::path &in, const std::string &errFile, const How &how,
+            rusage &usage) {
+  bool sent = how.killOnPhase.empty();
+  int status = 0;
+  while (wait4(child, &status, sent ? 0 : WNOHANG, &usage) == 0) {
+    if (readFile(errFile).find(how.killOnPhase) != std::string::npos &&
+        (!how.killOnTemporary || holdsTemporary(in))) {
+      kill(child, SIGINT);
+      sent = true;
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  return status;
+}
+
+/// Calls `make` unless `done` is newer than all of `sources`; one process at a time.
+template <class Make>
+void makeOnce(const fs::path &done, const std::vector<fs::path> &sources, Make make) {
+  fs::create_directories(done.parent_path());
+  const int lock = open((done.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+  flock(lock, LOCK_EX);
+  const bool fresh = fs::exists(done) && std::ranges::all_of(sources, [&](const fs::path &source) {
+                       return fs::last_write_time(source) <= fs::last_write_time(done);
+                     });
+  if (!fresh) {
+    const Outcome outcome = make();
+    if (outcome.status == 0)
+      writeFile(done, "made\n");
+    else
+      ADD_FAILURE() << "cannot make " << done << ": " << outcome.err;
+  }
+  close(lock);
+}
+
+} // namespace
+
+Outcome runProgram(const std::vector<std::string> &command, const fs::path &in, const How &how) {
+  // Outside `in`, so that tests can list what the program left there.
+  char pattern[] = "/tmp/cgc-e2e-XXXXXX";
+  const fs::path scratch = mkdtemp(pattern);
+  const std::string inputFile = scratch / "in", errFile = scratch / "err";
+  const std::string outFile =
+      how.standardOutput.empty() ? (scratch / "out").string() : how.standardOutput;
+  writeFile(inputFile, how.input);
+  std::vector<char *> argv;
+  for (const std::string &argument : command)
+    argv.push_back(const_cast<char *>(argument.c_str()));
+  argv.push_back(nullptr);
+
+  const pid_t child = fork();
+  if (child == 0) {
+    prepareChild(in, inputFile, outFile, errFile, how);
+    execvp(argv[0], argv.data());
+    _exit(127);
+  }
+  Outcome outcome;
+  rusage usage{};
+  const int status = waitFor(child, in, errFile, how, usage);
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  outcome.peakKilobytes = usage.ru_maxrss;
+  if (how.standardOutput.empty())
+    outcome.out = readFile(outFile);
+  outcome.err = readFile(errFile);
+  fs::remove_all(scratch);
+  return outcome;
+}
+
+const fs::path &models() {
+  static const fs::path folder = [] {
+    const fs::path path = kBuild / "e2e" / "models";
+    const fs::path script = kSource / "tests/e2e/make_models.py";
+    makeOnce(path / "done",
+             {script, kSource / "scripts/export_openclip.py", kSource / "tests/data/tiny.json"},
+             [&] { return runProgram({kPython, script, path}, path); });
+    return path;
+  }();
+  return folder;
+}
+
+const fs::path &realModel() {
+  static const fs::path model = [] {
+    const fs::path path = kBuild / "e2e" / "real" / "vitb32.pt";
+    const fs::path script = kSource / "scripts/export_openclip.py";
+    makeOnce(path.parent_path() / "done", {script}, [&] {
+      return runProgram({kPython, script, "--model", "ViT-B-32", "--out", path},
+                        path.parent_path());
+    });
+    return path;
+  }();
+  return model;
+}
+
+bool hasGpu() {
+  return fs::exists("/dev/nvidiactl");
+}
+
+std::string readFile(const fs::path &path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+void writeFile(const fs::path &path, std::string_view bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+void writeNpy(const fs::path &path, std::string_view dtype, const std::vector<int64_t> &shape,
+              std::string_view bytes) {
+  std::string header = "{'descr': '" + std::string(dtype) + "', 'fortran_order': False, 'shape': (";
+  for (int64_t size : shape)
+    header += std::to_string(size) + ", ";
+  header += "), }\n";
+  std::string text("\x93NUMPY\x01\x00", 8);
+  text += static_cast<char>(header.size() & 0xff);
+  text += static_cast<char>(header.size() >> 8);
+  writeFile(path, text + header + std::string(bytes));
+}
+
+std::string npyHeader(const fs::path &path) {
+  const std::string bytes = readFile(path);
+  if (bytes.size() < 10 || !bytes.starts_with("\x93NUMPY\x01"))
+    return "";
+  return bytes.substr(10, static_cast<uint8_t>(bytes[8]) + 256 * static_cast<uint8_t>(bytes[9]));
+}
+
+std::vector<float> npyFloats(const fs::path &path) {
+  const std::string header = npyHeader(path), bytes = readFile(path);
+  EXPECT_NE(header.find("'<f4'"), std::string::npos) << header;
+  const std::string data = bytes.substr(std::min(bytes.size(), 10 + header.size()));
+  std::vector<float> values(data.size() / sizeof(float));
+  std::memcpy(values.data(), data.data(), values.size() * sizeof(float));
+  return values;
+}
+
+void ToolTest::SetUp() {
+  const auto *info = testing::UnitTest::GetInstance()->current_test_info();
+  std::string name = std::string(info->test_suite_name()) + "." + info->name();
+  std::ranges::replace(name, '/', '_');
+  folder = kBuild / "e2e" / "scratch" / name;
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+}
+
+Outcome ToolTest::cgc(std::vector<std::string> arguments, const How &how) {
+  arguments.insert(arguments.begin(), kTool);
+  return runProgram(arguments, folder, how);
+}
+
+std::vector<std::string> ToolTest::files() const {
+  std::vector<std::string> names;
+  for (const auto &entry : fs::directory_iterator(folder))
+    names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
+std::vector<std::string> ToolTest::compileTiny(const fs::path &model, const std::string &output,
+                                               std::vector<std::string> more) {
+  std::vector<std::string> arguments = {
+      "compile",        model,      "-o", output, "--input", "image=f32[1,3,32,32]", "--input",
+      "text=i64[1,16]", "--target", "cpu"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+void ToolTest::makePlan(std::vector<std::string> more) {
+  const Outcome outcome =
+      cgc(compileTiny(models() / "tiny_fp32.pt", "plan.cgplan", std::move(more)));
+  // Thrown, so that the test ends here: there is nothing to go on with.
+  if (outcome.status != 0)
+    throw std::runtime_error("no plan: " + outcome.err);
+}
+
+void expectError(const Outcome &outcome, int status, const std::vector<std::string> &texts) {
+  EXPECT_EQ(outcome.status, status) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  for (const std::string &text : texts)
+    EXPECT_NE(outcome.err.find(text), std::string::npos) << "no '" << text << "' in:\n"
+                                                         << outcome.err;
+}
+
+nlohmann::json parseJson(const Outcome &outcome, const std::string &kind) {
+  // Thrown, so that the test ends here: there is nothing to look at.
+  auto json = nlohmann::json::parse(outcome.out, nullptr, false);
+  if (!json.is_object() || json.value("version", 0) != 1 || json.value("kind", "") != kind)
+    throw std::runtime_error("no JSON of kind " + kind + ": " + outcome.out + outcome.err);
+  return json;
+}
+
+} // namespace cgc::e2e

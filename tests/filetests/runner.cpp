@@ -1,0 +1,323 @@
+// Runner of the file tests: one gtest for each tests/filetests/**/*.cgir. docs/ir.md says what the
+// files hold.
+#include "backend/backend.h"
+#include "ir/text.h"
+#include "ir/verifier.h"
+#include "passes/pass_manager.h"
+#include "runtime/plan/plan_file.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/FileCheck/FileCheck.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace cgc {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr llvm::StringLiteral kTestMark = "; test: ";
+constexpr llvm::StringLiteral kErrorMark = "; error: ";
+constexpr llvm::StringLiteral kExpectMark = "\n; EXPECT:\n";
+
+std::string readFile(const fs::path &path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// ---- Comparing output
+
+/// The `; CHECK` lines of `text` against `output`. What FileCheck says if they do not match, else
+/// nothing.
+std::string runFileCheck(llvm::StringRef text, llvm::StringRef output, const std::string &name) {
+  llvm::FileCheckRequest request;
+  request.CheckPrefixes = {"CHECK"};
+  llvm::FileCheck check(request);
+  std::string errors;
+  llvm::SourceMgr sources;
+  sources.setDiagHandler(
+      [](const llvm::SMDiagnostic &diagnostic, void *context) {
+        llvm::raw_string_ostream os(*static_cast<std::string *>(context));
+        diagnostic.print("", os, /*ShowColors=*/false);
+      },
+      &errors);
+  if (!check.ValidateCheckPrefixes())
+    return "FileCheck refuses the prefix CHECK";
+  auto addBuffer = [&](llvm::StringRef content, const std::string &bufferName,
+                       llvm::SmallString<0> &storage) {
+    auto raw = llvm::MemoryBuffer::getMemBufferCopy(content, bufferName);
+    llvm::StringRef canonical = check.CanonicalizeFile(*raw, storage);
+    sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(canonical, bufferName),
+                               llvm::SMLoc());
+    return canonical;
+  };
+  llvm::SmallString<0> checkStorage, inputStorage;
+  if (check.readCheckFile(sources, addBuffer(text, name, checkStorage)))
+    return errors.empty() ? "the CHECK lines cannot be read" : errors;
+  if (!check.checkInput(sources, addBuffer(output, "output", inputStorage)))
+    return errors.empty() ? "the CHECK lines do not match" : errors;
+  return "";
+}
+
+/// `output` as a block of comments.
+std::string commented(llvm::StringRef output) {
+  std::string text;
+  llvm::SmallVector<llvm::StringRef> lines;
+  output.rtrim('\n').split(lines, '\n');
+  for (llvm::StringRef line : lines)
+    text += line.empty() ? ";\n" : "; " + line.str() + "\n";
+  return text;
+}
+
+/// Compares with the CHECK lines and the EXPECT block; with CGC_BLESS=1 rewrites the block instead.
+void compareOutput(const fs::path &path, llvm::StringRef text, llvm::StringRef output,
+                   bool mayCheckNothing) {
+  bool hasChecks = text.contains("; CHECK");
+  auto [before, expected] = text.split(kExpectMark);
+  bool hasBlock = text.contains(kExpectMark);
+  if (hasChecks) {
+    std::string errors = runFileCheck(before, output, path.filename().string());
+    EXPECT_TRUE(errors.empty()) << errors << "The output is:\n" << output.str();
+  }
+  if (hasBlock && std::getenv("CGC_BLESS")) {
+    std::ofstream(path, std::ios::binary) << before.str() << kExpectMark.str() << commented(output);
+  } else if (hasBlock) {
+    EXPECT_EQ(commented(output), expected.str())
+        << "Run with CGC_BLESS=1 to accept what it is now.";
+  }
+  EXPECT_TRUE(hasChecks || hasBlock || mayCheckNothing)
+      << "The file has no '; CHECK:' lines and no '; EXPECT:' block. The output is:\n"
+      << output.str();
+}
+
+// ---- Kinds of test
+
+std::unique_ptr<ir::Module> parsedAndVerified(llvm::StringRef text, const std::string &name) {
+  ir::Diagnostics diagnostics;
+  auto module = ir::parseModule(text, name, diagnostics);
+  if (module)
+    ir::verify(*module, diagnostics);
+  EXPECT_FALSE(diagnostics.hasErrors()) << diagnostics.render();
+  return diagnostics.hasErrors() ? nullptr : std::move(module);
+}
+
+void runRoundTrip(const fs::path &path, llvm::StringRef text) {
+  ir::Diagnostics diagnostics;
+  auto module = ir::parseModule(text, path.filename().string(), diagnostics);
+  ASSERT_TRUE(module) << diagnostics.render();
+  std::string once = ir::toString(*module);
+  auto again = ir::parseModule(once, "printed", diagnostics);
+  ASSERT_TRUE(again) << diagnostics.render() << once;
+  EXPECT_EQ(ir::toString(*again), once);
+  compareOutput(path, text, once, /*mayCheckNothing=*/true);
+}
+
+struct ExpectedError {
+  size_t line;
+  std::string text;
+};
+
+/// A line without its comment and blanks.
+llvm::StringRef code(llvm::StringRef line) {
+  return line.split(';').first.trim();
+}
+
+/// The error marks of a file; a mark on a line of its own is about the next line that has code.
+std::vector<ExpectedError> expectedErrors(llvm::ArrayRef<llvm::StringRef> lines) {
+  std::vector<ExpectedError> expected;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    size_t mark = lines[i].find(kErrorMark);
+    if (mark == llvm::StringRef::npos)
+      continue;
+    size_t about = i;
+    while (about + 1 < lines.size() && code(lines[about]).empty())
+      ++about;
+    expected.push_back({about + 1, lines[i].drop_front(mark + kErrorMark.size()).trim().str()});
+  }
+  return expected;
+}
+
+/// What a statement begins with: its results, `output %x` or `graph @f`. Finds the line of a node
+/// again.
+llvm::StringRef statementKey(llvm::StringRef statement) {
+  return code(statement).take_until([](char c) { return c == '=' || c == '(' || c == '{'; }).trim();
+}
+
+size_t lineOf(const ir::Diagnostic &error, llvm::ArrayRef<llvm::StringRef> lines) {
+  if (error.line != 0)
+    return error.line;
+  for (size_t i = 0; i < lines.size(); ++i)
+    if (!code(lines[i]).empty() && statementKey(lines[i]) == statementKey(error.subject))
+      return i + 1;
+  return 0;
+}
+
+void runVerify(const fs::path &path, llvm::StringRef text) {
+  ir::Diagnostics diagnostics;
+  if (auto module = ir::parseModule(text, path.filename().string(), diagnostics))
+    ir::verify(*module, diagnostics);
+  llvm::SmallVector<llvm::StringRef> lines;
+  text.split(lines, '\n');
+  std::vector<ExpectedError> expected = expectedErrors(lines);
+  for (const ir::Diagnostic &error : diagnostics.errors()) {
+    size_t line = lineOf(error, lines);
+    auto found = llvm::find_if(expected, [&](const ExpectedError &e) {
+      return e.line == line && llvm::StringRef(error.message).contains(e.text);
+    });
+    if (found != expected.end())
+      expected.erase(found);
+    else
+      ADD_FAILURE() << "line " << line << " has an error that is not expected: " << error.message;
+  }
+  for (const ExpectedError &missing : expected)
+    ADD_FAILURE() << "line " << missing.line << " should have an error: " << missing.text;
+}
+
+void runPasses(const fs::path &path, llvm::StringRef text, llvm::StringRef pipeline) {
+  auto passes = passes::PassManager::parse(pipeline);
+  ASSERT_TRUE(passes) << passes.status().message();
+  auto module = parsedAndVerified(text, path.filename().string());
+  if (!module)
+    return;
+  ir::Diagnostics diagnostics;
+  passes::Substitutions none;
+  passes::PassContext context{.substitutions = &none, .diagnostics = &diagnostics};
+  passes::Instrumentation instrumentation;
+  Status status = passes->runModulePasses(*module, context, instrumentation);
+  for (const auto &graph : module->graphs())
+    if (status.isOk())
+      status = passes->runGraphPasses(*graph, context, instrumentation);
+  // A refusal is output too: tests of refusals check its text.
+  std::string output = status.isOk() ? ir::toString(*module) : "failed: " + status.message();
+  if (status.isOk()) {
+    ir::verify(*module, diagnostics);
+    EXPECT_FALSE(diagnostics.hasErrors()) << "after the passes:\n"
+                                          << diagnostics.render() << output;
+  }
+  compareOutput(path, text, output, /*mayCheckNothing=*/false);
+}
+
+/// Gives each parameter bytes of its own: text holds none, and equal weights would be merged.
+void fillParameters(ir::Module &module, uint8_t &next) {
+  for (const ir::Parameter &parameter : module.parameters()) {
+    std::vector<std::byte> bytes(parameter.type.numBytes(), std::byte{next++});
+    module.setParameterData(parameter.name, ir::TensorData::copyOf(parameter.type, bytes));
+  }
+  for (const auto &submodule : module.submodules())
+    fillParameters(*submodule, next);
+}
+
+void runLower(const fs::path &path, llvm::StringRef text) {
+  auto module = parsedAndVerified(text, path.filename().string());
+  if (!module)
+    return;
+  uint8_t next = 1;
+  fillParameters(*module, next);
+  std::vector<backend::EntryBucket> buckets;
+  for (const auto &graph : module->graphs())
+    buckets.push_back({graph->name(), graph.get()});
+  ir::Diagnostics diagnostics;
+  auto compiled = backend::lower(buckets, DeviceKind::Cpu, diagnostics);
+  std::string output = compiled ? toText(compiled->plan) : "failed: " + compiled.status().message();
+  compareOutput(path, text, output, /*mayCheckNothing=*/false);
+}
+
+class FileTest : public testing::Test {
+public:
+  explicit FileTest(fs::path path) : path_(std::move(path)) {}
+
+  void TestBody() override {
+    std::string text = readFile(path_);
+    llvm::StringRef what = llvm::StringRef(text).split('\n').first.trim();
+    ASSERT_TRUE(what.consume_front(kTestMark))
+        << path_ << ": the first line has to say what runs, as in '; test: roundtrip'";
+    if (what == "roundtrip")
+      runRoundTrip(path_, text);
+    else if (what == "verify")
+      runVerify(path_, text);
+    else if (what.consume_front("passes="))
+      runPasses(path_, text, what);
+    else if (what == "lower")
+      runLower(path_, text);
+    else
+      FAIL() << path_ << ": no kind of test '" << what.str()
+             << "'; there are roundtrip, verify, passes=... and lower";
+  }
+
+private:
+  fs::path path_;
+};
+
+// ---- Coverage: every op and every pass has its file
+
+const fs::path kRoot = fs::path(CGC_SOURCE_DIR) / "tests" / "filetests";
+
+/// The names without a test `<folder>/<name>.cgir` or `<folder>/<name>_<case>.cgir`.
+std::vector<std::string> untested(llvm::ArrayRef<std::string> names, const char *folder) {
+  std::vector<std::string> files;
+  if (fs::exists(kRoot / folder))
+    for (const auto &entry : fs::directory_iterator(kRoot / folder))
+      files.push_back(entry.path().filename().string());
+  std::vector<std::string> missing;
+  for (const std::string &name : names)
+    if (llvm::none_of(files, [&](llvm::StringRef file) {
+          return file.consume_front(name) && file.ends_with(".cgir") &&
+                 (file == ".cgir" || file.starts_with("_"));
+        }))
+      missing.push_back(std::string("tests/filetests/") + folder + "/" + name + ".cgir is missing");
+  return missing;
+}
+
+TEST(FileTestCoverage, EveryOp) {
+  std::vector<std::string> names;
+  for (unsigned i = 0; i < ir::kNumOps; ++i)
+    names.push_back(ir::opName(static_cast<ir::OpKind>(i)).split('.').second.str());
+  auto missing = untested(names, "ops");
+  EXPECT_TRUE(missing.empty()) << llvm::join(missing, "\n");
+}
+
+TEST(FileTestCoverage, EveryPass) {
+  std::vector<std::string> names = {
+#define CGC_MODULE_PASS(name, Type) name,
+#define CGC_GRAPH_PASS(name, Type) name,
+#include "passes/passes.def"
+  };
+  for (std::string &name : names)
+    std::replace(name.begin(), name.end(), '-', '_');
+  auto missing = untested(names, "passes");
+  EXPECT_TRUE(missing.empty()) << llvm::join(missing, "\n");
+}
+
+} // namespace
+
+/// Registers the tests in the order of their paths.
+void registerFileTests() {
+  std::vector<fs::path> paths;
+  for (const auto &entry : fs::recursive_directory_iterator(kRoot))
+    if (entry.path().extension() == ".cgir")
+      paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  for (const fs::path &path : paths) {
+    std::string name = fs::relative(path, kRoot).replace_extension("").string();
+    testing::RegisterTest("FileTest", name.c_str(), nullptr, nullptr, path.c_str(), 1,
+                          [path]() -> FileTest * { return new FileTest(path); });
+  }
+}
+
+} // namespace cgc
+
+int main(int argc, char **argv) {
+  testing::InitGoogleTest(&argc, argv);
+  cgc::registerFileTests();
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,232 @@
+// The ATen provider: every row of the lowering table exists in this LibTorch; calls, copies and
+// errors.
+#include "backend/lowering.h"
+#include "ir/op_def.h"
+#include "runtime/plan/op_provider.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <dlfcn.h>
+
+namespace cgc::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+bool isWritten(const c10::Argument &argument) {
+  return argument.alias_info() && argument.alias_info()->isWrite();
+}
+
+class TableRow : public testing::TestWithParam<unsigned> {};
+
+TEST_P(TableRow, ExistsInLibTorch) {
+  auto op = static_cast<ir::OpKind>(GetParam());
+  const backend::Lowering &row = backend::lowering(op);
+  auto handle = c10::Dispatcher::singleton().findSchema({row.op, row.overload});
+  ASSERT_TRUE(handle) << row.op << "." << row.overload;
+
+  // The plan's arguments are the op's, then the row's extra ones: they have to be LibTorch's, by
+  // name.
+  std::vector<std::string> expected, actual;
+  size_t written = 0;
+  for (const c10::Argument &argument : handle->schema().arguments()) {
+    if (isWritten(argument))
+      ++written;
+    else
+      expected.push_back(argument.name());
+  }
+  for (const ir::SchemaArg &argument : ir::opSchema(op).args)
+    actual.push_back(argument.name);
+  size_t own = actual.size();
+  actual.resize(own + row.extra().size());
+  ASSERT_EQ(actual.size(), expected.size()) << handle->schema();
+  for (size_t i = 0; i < own; ++i)
+    EXPECT_EQ(actual[i], expected[i]) << handle->schema();
+
+  if (row.kind == backend::Lowering::Kind::Into) {
+    EXPECT_EQ(written, ir::opSchema(op).numResults);
+    // A generated `.out` wrapper has no kernel of its own: it would compute elsewhere and copy.
+    EXPECT_TRUE(handle->hasKernelForDispatchKey(c10::DispatchKey::CPU)) << handle->schema();
+  } else {
+    EXPECT_EQ(written, 0u);
+  }
+}
+
+std::vector<unsigned> tableRows() {
+  std::vector<unsigned> rows;
+  for (unsigned i = 0; i < ir::kNumOps; ++i) {
+    auto kind = backend::lowering(static_cast<ir::OpKind>(i)).kind;
+    if (kind == backend::Lowering::Kind::Into || kind == backend::Lowering::Kind::Copied)
+      rows.push_back(i);
+  }
+  return rows;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, TableRow, testing::ValuesIn(tableRows()), [](const auto &info) {
+  std::string name = ir::opName(static_cast<ir::OpKind>(info.param)).split('.').second.str();
+  return name;
+});
+
+class AtenProvider : public testing::Test {
+protected:
+  void SetUp() override {
+    void *library = dlopen(CGC_BINARY_DIR "/lib/libcgc_aten.so", RTLD_NOW);
+    ASSERT_TRUE(library) << dlerror();
+    auto factory = reinterpret_cast<OpProviderFactory>(dlsym(library, kOpProviderSymbol));
+    ASSERT_TRUE(factory) << dlerror();
+    EXPECT_EQ(factory(kOpProviderAbi + 1), nullptr);
+    provider_.reset(factory(kOpProviderAbi));
+    ASSERT_TRUE(provider_);
+    ASSERT_TRUE(provider_->initialize(DeviceKind::Cpu, 0).isOk());
+  }
+
+  /// A tensor of the bucket over the memory of `tensor`, which the caller keeps.
+  TensorId add(const at::Tensor &tensor, DType dtype) {
+    bucket_.tensors.push_back({{}, dtype, tensor.sizes().vec(), tensor.strides().vec()});
+    memory_.push_back(tensor.data_ptr());
+    return TensorId{static_cast<uint32_t>(memory_.size() - 1)};
+  }
+
+  Result<std::unique_ptr<BoundCall>> bind(const AtenCall &call) {
+    return provider_->bind(call, bucket_,
+                           [this](TensorId id) { return memory_[static_cast<uint32_t>(id)]; });
+  }
+
+  Status run(const AtenCall &call) {
+    auto bound = bind(call);
+    CGC_TRY(bound.status());
+    return provider_->onStream(nullptr, [&] { return (*bound)->run(); });
+  }
+
+  std::unique_ptr<OpProvider> provider_;
+  Bucket bucket_;
+  std::vector<void *> memory_;
+};
+
+TEST_F(AtenProvider, WritesIntoStridedMemory) {
+  at::Tensor x = at::arange(6, at::kFloat).view({2, 3}), y = at::full({3, 2}, -1.0f);
+  at::Tensor yt = y.t();
+  TensorId in = add(x, DType::F32), out = add(yt, DType::F32);
+  Status status = run({"aten::add", "out", {in, 2.0, int64_t{1}}, {out}, true});
+  ASSERT_TRUE(status.isOk()) << status.message();
+  EXPECT_TRUE(y.t().equal(x.add(2)));
+}
+
+TEST_F(AtenProvider, InPlaceOverloadsWriteTheOutput) {
+  at::Tensor x = at::arange(4, at::kLong), y = at::full({4}, -1.0f);
+  TensorId in = add(x, DType::I64), out = add(y, DType::F32);
+  ASSERT_TRUE(run({"aten::copy_", "", {in, false}, {out}, true}).isOk());
+  EXPECT_TRUE(y.equal(x.to(at::kFloat)));
+  ASSERT_TRUE(run({"aten::fill_", "Scalar", {0.5}, {out}, true}).isOk());
+  EXPECT_TRUE(y.equal(at::full({4}, 0.5f)));
+}
+
+TEST_F(AtenProvider, ABoundCallRunsOnWhatTheMemoryHoldsThen) {
+  at::Tensor x = at::full({2}, 1.0f), y = at::empty({2});
+  TensorId in = add(x, DType::F32), out = add(y, DType::F32);
+  auto bound = bind({"aten::neg", "out", {in}, {out}, true});
+  ASSERT_TRUE(bound);
+  for (float value : {3.0f, 4.0f}) {
+    x.fill_(value);
+    ASSERT_TRUE((*bound)->run().isOk());
+    EXPECT_TRUE(y.equal(x.neg()));
+  }
+}
+
+TEST_F(AtenProvider, NumbersDoNotPromote) {
+  at::Tensor x = at::full({2}, 1.0f).to(at::kHalf), y = at::empty({2}, at::kHalf);
+  TensorId in = add(x, DType::F16), out = add(y, DType::F16);
+  // A functional call refuses results of another dtype, so this shows what the sum's dtype was.
+  ASSERT_TRUE(run({"aten::add", "Tensor", {in, 2.5, int64_t{1}}, {out}, false}).isOk());
+  EXPECT_TRUE(y.equal(at::full({2}, 3.5f).to(at::kHalf)));
+}
+
+TEST_F(AtenProvider, SkipsResultsThatNobodyReads) {
+  at::Tensor x = at::arange(5, at::kFloat), indices = at::empty({2}, at::kLong);
+  TensorId in = add(x, DType::F32), out = add(indices, DType::I64);
+  Status status =
+      run({"aten::topk", "", {in, int64_t{2}, int64_t{-1}, true, true}, {kNoTensor, out}, false});
+  ASSERT_TRUE(status.isOk()) << status.message();
+  EXPECT_TRUE(indices.equal(at::arange(4, 2, -1, at::kLong)));
+}
+
+TEST_F(AtenProvider, RefusesWhatLibTorchDoesNotHave) {
+  at::Tensor x = at::empty({2});
+  TensorId id = add(x, DType::F32);
+  auto unknownOp = bind({"aten::no_such_op", "", {id}, {id}, false});
+  EXPECT_EQ(unknownOp.status().code(), Code::Unsupported);
+  EXPECT_THAT(unknownOp.status().message(),
+              AllOf(HasSubstr("aten::no_such_op"), HasSubstr("no such op")));
+  auto unknownOverload = bind({"aten::add", "nowhere", {id, id, int64_t{1}}, {id}, false});
+  EXPECT_THAT(unknownOverload.status().message(), HasSubstr("aten::add.nowhere"));
+}
+
+TEST_F(AtenProvider, RefusesArgumentsThatDoNotFit) {
+  at::Tensor x = at::empty({2}), y = at::empty({2});
+  TensorId in = add(x, DType::F32), out = add(y, DType::F32);
+  auto message = [&](const AtenCall &call) {
+    auto bound = bind(call);
+    EXPECT_EQ(bound.status().code(), Code::Unsupported);
+    return bound.status().message();
+  };
+  EXPECT_THAT(message({"aten::gelu", "out", {in, int64_t{3}}, {out}, true}),
+              AllOf(HasSubstr("aten::gelu.out"), HasSubstr("'approximate'"), HasSubstr("an int")));
+  EXPECT_THAT(message({"aten::gelu", "out", {in}, {out}, true}),
+              HasSubstr("none for 'approximate'"));
+  EXPECT_THAT(message({"aten::neg", "out", {in, in}, {out}, true}),
+              HasSubstr("takes 1 arguments, the plan has 2"));
+  EXPECT_THAT(message({"aten::neg", "out", {NoneArg{}}, {out}, true}), HasSubstr("'self'"));
+  EXPECT_THAT(message({"aten::neg", "out", {in}, {out, out}, true}),
+              HasSubstr("writes 1 tensors, the plan has 2"));
+  EXPECT_THAT(message({"aten::neg", "out", {in}, {}, true}), HasSubstr("no tensor for 'out'"));
+  EXPECT_THAT(message({"aten::neg_", "", {in}, {out}, false}),
+              HasSubstr("writes its argument 'self'"));
+  EXPECT_THAT(
+      message(
+          {"aten::cat", "out", {std::vector<TensorId>{in, kNoTensor}, int64_t{0}}, {out}, true}),
+      HasSubstr("'tensors'"));
+}
+
+TEST_F(AtenProvider, NoticesAResultOfAnotherSize) {
+  at::Tensor x = at::arange(6, at::kFloat), small = at::empty({5}), large = at::empty({7});
+  TensorId in = add(x, DType::F32);
+  for (const at::Tensor &y : {small, large}) {
+    Status status = run({"aten::neg", "out", {in}, {add(y, DType::F32)}, true});
+    EXPECT_EQ(status.code(), Code::Failed);
+    EXPECT_THAT(status.message(), HasSubstr("aten::neg.out"));
+  }
+  Status functional = run({"aten::neg", "", {in}, {add(small, DType::F32)}, false});
+  EXPECT_THAT(functional.message(), AllOf(HasSubstr("Float[6]"), HasSubstr("Float[5]")));
+}
+
+TEST_F(AtenProvider, NoticesAResultOfAnotherDtypeOrNumber) {
+  at::Tensor x = at::arange(6, at::kFloat), y = at::empty({6}, at::kDouble);
+  TensorId in = add(x, DType::F32), out = add(y, DType::F64);
+  EXPECT_THAT(run({"aten::neg", "", {in}, {out}, false}).message(),
+              AllOf(HasSubstr("Float[6]"), HasSubstr("Double[6]")));
+  EXPECT_THAT(run({"aten::neg", "", {in}, {out, out}, false}).message(),
+              HasSubstr("yields 1 tensors"));
+}
+
+TEST_F(AtenProvider, LibTorchsExceptionsBecomeStatus) {
+  at::Tensor x = at::empty({2, 3}), y = at::empty({4, 5}), z = at::empty({2, 5});
+  Status status = run(
+      {"aten::mm", "out", {add(x, DType::F32), add(y, DType::F32)}, {add(z, DType::F32)}, true});
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("aten::mm.out"), HasSubstr("cannot be multiplied")));
+  Status thrown =
+      provider_->onStream(nullptr, []() -> Status { throw std::runtime_error("boom"); });
+  EXPECT_EQ(thrown.message(), "boom");
+}
+
+} // namespace
+} // namespace cgc::test

@@ -1,0 +1,135 @@
+// Lowering: each op, and each form of view and output, lowered and run against LibTorch called
+// directly.
+#include "backend/lowering.h"
+#include "ir/op_def.h"
+#include "tests/numerics/lowered_graph.h"
+
+#include <ATen/ATen.h>
+
+#include <gtest/gtest.h>
+
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+
+namespace cgc::test {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// One graph called "g" and what LibTorch says of it. `t` are the inputs.
+struct Case {
+  std::string name;
+  std::string inputs; ///< "%x: f32[2,3]"
+  std::string body;   ///< Nodes and output.
+  Tensors (*reference)(const Tensors &t);
+  int64_t bound = 3; ///< Of integer inputs.
+
+  /// The graph, with `dynamic` for the types that `body` leaves out.
+  std::string text() const {
+    std::string text = "graph @g(" + inputs + ") {\n";
+    std::stringstream lines(body);
+    for (std::string line; std::getline(lines, line); text += line + "\n") {
+      size_t equals = line.find(" = ");
+      if (equals == std::string::npos || line.find(" : ") != std::string::npos)
+        continue;
+      line += " : dynamic";
+      for (auto i = std::count(line.begin(), line.begin() + equals, ','); i > 0; --i)
+        line += ", dynamic";
+    }
+    return text + "}\n";
+  }
+};
+
+void PrintTo(const Case &c, std::ostream *os) {
+  *os << c.name;
+}
+
+const Case kCases[] = {
+#include "tests/numerics/lowering_cases.inc"
+};
+
+void expectNear(const Tensors &actual, const Tensors &expected, double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    SCOPED_TRACE("output " + std::to_string(i));
+    ASSERT_EQ(actual[i].sizes(), expected[i].sizes());
+    ASSERT_EQ(actual[i].scalar_type(), expected[i].scalar_type());
+    EXPECT_TRUE(at::allclose(actual[i].to(at::kDouble), expected[i].to(at::kDouble), tolerance,
+                             tolerance / 10, /*equal_nan=*/true))
+        << actual[i] << "\nexpected\n"
+        << expected[i];
+  }
+}
+
+bool hasGpu() {
+  int devices = 0;
+  return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
+}
+
+/// Opens LibTorch's CUDA library before any test uses LibTorch, which would else decide for good
+/// that there is none.
+class CudaFirst : public testing::Environment {
+  void SetUp() override {
+    if (hasGpu()) {
+      ASSERT_TRUE(dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL)) << dlerror();
+    }
+  }
+};
+const testing::Environment *const kCudaFirst =
+    testing::AddGlobalTestEnvironment(new CudaFirst); // NOLINT: gtest owns it.
+
+class Lowered : public testing::TestWithParam<Case> {};
+
+TEST_P(Lowered, EqualsLibTorch) {
+  LoweredGraph graph(GetParam().text(), GetParam().bound);
+  ASSERT_TRUE(graph.isOk()) << GetParam().text();
+  Tensors inputs = graph.randomInputs("g");
+  auto outputs = graph.run("g", inputs);
+  ASSERT_TRUE(outputs) << outputs.status().message();
+  expectNear(*outputs, GetParam().reference(inputs), 1e-5);
+}
+
+TEST_P(Lowered, EqualsTheCpuOnCuda) {
+  if (!hasGpu())
+    GTEST_SKIP() << "needs a GPU";
+  LoweredGraph graph(GetParam().text(), GetParam().bound, DeviceKind::Cuda);
+  ASSERT_TRUE(graph.isOk()) << GetParam().text();
+  Tensors inputs = graph.randomInputs("g");
+  auto streamed = graph.run("g", inputs, ExecutorKind::Stream);
+  ASSERT_TRUE(streamed) << streamed.status().message();
+  // LibTorch's convolutions compute f32 in TF32 by default.
+  expectNear(*streamed, GetParam().reference(inputs), 2e-2);
+  auto replayed = graph.run("g", inputs, ExecutorKind::Graph);
+  ASSERT_TRUE(replayed) << replayed.status().message();
+  for (size_t i = 0; i < streamed->size(); ++i)
+    EXPECT_EQ(
+        std::memcmp((*streamed)[i].data_ptr(), (*replayed)[i].data_ptr(), (*streamed)[i].nbytes()),
+        0)
+        << "output " << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Lowered, testing::ValuesIn(kCases),
+                         [](const auto &info) { return info.param.name; });
+
+TEST(LoweredCases, CoverEveryOpThatMakesRecords) {
+  std::string missing;
+  for (unsigned i = 0; i < ir::kNumOps; ++i) {
+    auto op = static_cast<ir::OpKind>(i);
+    if (backend::lowering(op).kind == backend::Lowering::Kind::Host)
+      continue;
+    bool covered = false;
+    for (const Case &c : kCases)
+      covered |= c.body.find(" " + ir::opName(op).str() +
+                             (op == ir::OpKind::Fallback ? " " : "(")) != std::string::npos;
+    if (!covered)
+      missing += " " + ir::opName(op).str();
+  }
+  EXPECT_EQ(missing, "");
+}
+
+} // namespace
+} // namespace cgc::test

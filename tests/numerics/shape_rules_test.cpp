@@ -1,0 +1,308 @@
+// shape_rules: compares each op's rule with what LibTorch really returns, over a grid of arguments.
+//
+// Number of results, dtypes and sizes must agree always, and so must who accepts the arguments.
+// Where the rule says "view", LibTorch must return one with the same strides and offset, and the
+// reverse. Strides of fresh results are compared for contiguous arguments only: LibTorch lets some
+// ops keep a permuted memory format, while in cgc compute ops write dense row-major results.
+#include "ir/graph.h"
+#include "ir/op_def.h"
+#include "tests/numerics/lowered_graph.h"
+#include "tests/numerics/shape_rules_grid.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/InferenceMode.h>
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+
+namespace cgc::test {
+namespace {
+
+using ir::Arg;
+using ir::TensorType;
+
+/// Argument lists of one case for both sides. Owns the values that the Args point at.
+class Call {
+public:
+  Call(const Grid &grid, const std::vector<std::string> &texts) : grid_(grid) {
+    for (const std::string &text : texts)
+      args_.push_back(parse(text));
+  }
+
+  const std::vector<Arg> &args() const { return args_; }
+  /// The LibTorch tensor of argument 0, if it is one.
+  std::optional<at::Tensor> self() const {
+    return args_[0].isValue() ? std::optional(tensors_.at(args_[0].value())) : std::nullopt;
+  }
+  bool allContiguous() const {
+    for (const auto &[value, tensor] : tensors_)
+      if (!tensor.is_contiguous())
+        return false;
+    return true;
+  }
+
+  /// The results of LibTorch; nothing if it refuses.
+  std::optional<std::vector<at::Tensor>> runLibTorch(std::string &error) const {
+    size_t dot = grid_.overload.find('.');
+    auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
+        grid_.overload.substr(0, dot).c_str(),
+        dot == std::string::npos ? "" : grid_.overload.substr(dot + 1).c_str());
+    const ir::Schema &schema = ir::opSchema(grid_.op);
+    std::vector<bool> used(args_.size());
+    torch::jit::Stack stack;
+    for (const c10::Argument &argument : op.schema().arguments()) {
+      // ATen calls the sizes of split_with_sizes otherwise.
+      std::string name = argument.name() == "split_sizes" ? "split_size" : argument.name();
+      auto index = schema.find(name);
+      if (index)
+        used[*index] = true;
+      if (index && !args_[*index].isNone())
+        stack.push_back(toIValue(args_[*index], *argument.type()));
+      else if (argument.default_value())
+        stack.push_back(*argument.default_value());
+      else
+        stack.push_back(argument.type()->kind() == c10::TypeKind::BoolType ? c10::IValue(false)
+                                                                           : c10::IValue());
+    }
+    for (size_t i = 0; i < args_.size(); ++i)
+      EXPECT_TRUE(used[i] || args_[i].isNone())
+          << grid_.overload << " has no argument " << schema.args[i].name;
+    try {
+      op.callBoxed(stack);
+    } catch (const c10::Error &e) {
+      error = e.what_without_backtrace(); // Symbols of a backtrace would take most of the time.
+      return std::nullopt;
+    } catch (const std::exception &e) {
+      error = e.what();
+      return std::nullopt;
+    }
+    std::vector<at::Tensor> results;
+    for (const c10::IValue &value : stack) {
+      if (value.isTensorList())
+        for (const at::Tensor &tensor : value.toTensorVector())
+          results.push_back(tensor);
+      else
+        results.push_back(value.isNone() ? at::Tensor() : value.toTensor());
+    }
+    return results;
+  }
+
+private:
+  Arg parse(llvm::StringRef text) {
+    text = text.trim();
+    if (text.consume_front("{")) {
+      text.consume_back("}");
+      llvm::SmallVector<llvm::StringRef, 4> parts;
+      text.split(parts, ';', -1, /*KeepEmpty=*/false);
+      Arg::List list;
+      for (llvm::StringRef part : parts)
+        list.push_back(parse(part));
+      return Arg(std::move(list));
+    }
+    if (text.consume_front("[")) {
+      text.consume_back("]");
+      llvm::SmallVector<llvm::StringRef, 4> parts;
+      text.split(parts, ',', -1, /*KeepEmpty=*/false);
+      Arg::List list;
+      for (llvm::StringRef part : parts)
+        list.push_back(parse(part));
+      return Arg(std::move(list));
+    }
+    if (auto type = ir::parseTensorType(text))
+      return tensor(*type);
+    if (auto dtype = parseDType(text))
+      return Arg(*dtype);
+    if (text == "none")
+      return {};
+    if (text == "true" || text == "false")
+      return Arg(text == "true");
+    if (text == "inf")
+      return Arg(std::numeric_limits<double>::infinity());
+    if (text.consume_front("\""))
+      return Arg(text.drop_back().str());
+    int64_t integer;
+    if (!text.getAsInteger(10, integer))
+      return Arg(integer);
+    double real = 0;
+    EXPECT_FALSE(text.getAsDouble(real)) << "unreadable choice " << text.str();
+    return Arg(real);
+  }
+
+  Arg tensor(const TensorType &type) {
+    ir::Value *value = graph_.placeholder("t", type, ir::Loc::unknown())->result();
+    int64_t extent = 1;
+    for (int64_t i = 0; i < type.rank(); ++i)
+      extent += std::max<int64_t>(type.sizes[i] - 1, 0) * type.strides[i];
+    at::Tensor storage = at::empty({extent}, torchType(type.dtype)).fill_(grid_.fill);
+    tensors_[value] = storage.as_strided(at::IntArrayRef(type.sizes.data(), type.sizes.size()),
+                                         at::IntArrayRef(type.strides.data(), type.strides.size()));
+    return Arg(value);
+  }
+
+  /// `arg` as LibTorch's schema wants it.
+  c10::IValue toIValue(const Arg &arg, const c10::Type &type) const {
+    if (auto *optional = type.castRaw<c10::OptionalType>())
+      return arg.isNone() ? c10::IValue() : toIValue(arg, *optional->getElementType());
+    if (arg.isValue())
+      return tensors_.at(arg.value());
+    if (const DType *dtype = arg.getIf<DType>())
+      return static_cast<int64_t>(torchType(*dtype));
+    if (type.kind() == c10::TypeKind::FloatType)
+      return *arg.asNumber();
+    if (const bool *b = arg.getIf<bool>())
+      return *b;
+    if (const int64_t *i = arg.getIf<int64_t>())
+      return *i;
+    if (const double *d = arg.getIf<double>())
+      return *d;
+    if (const std::string *s = arg.getIf<std::string>())
+      return *s;
+    const c10::Type &element = *type.castRaw<c10::ListType>()->getElementType();
+    if (element.kind() == c10::TypeKind::OptionalType) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const Arg &e : arg.list())
+        list.push_back(e.isNone() ? std::optional<at::Tensor>() : tensors_.at(e.value()));
+      return list;
+    }
+    if (element.kind() == c10::TypeKind::TensorType) {
+      c10::List<at::Tensor> list;
+      for (const Arg &e : arg.list())
+        list.push_back(tensors_.at(e.value()));
+      return list;
+    }
+    c10::List<int64_t> list;
+    for (const Arg &e : arg.list())
+      list.push_back(e.as<int64_t>());
+    return list;
+  }
+
+  const Grid &grid_;
+  ir::Graph graph_{"case"};
+  std::vector<Arg> args_;
+  std::map<const ir::Value *, at::Tensor>
+      tensors_; // Only looked up, or visited where order is no matter.
+};
+
+/// Whether two stride lists address the same elements: those of size-1 dimensions do not matter.
+bool sameLayout(const TensorType &type, at::IntArrayRef strides) {
+  for (int64_t d = 0; d < type.rank(); ++d)
+    if (type.sizes[d] != 1 && type.strides[d] != strides[d])
+      return type.numElements() == 0;
+  return true;
+}
+
+/// Why one result differs; empty if it does not.
+std::string difference(const Grid &grid, const ir::Inferred &expected, const at::Tensor &actual,
+                       const Call &call) {
+  const TensorType &type = expected.type;
+  if (!actual.defined()) // LibTorch has no empty result; cgc has.
+    return type.numElements() == 0 ? "" : "LibTorch gives no tensor";
+  if (actual.scalar_type() != torchType(type.dtype))
+    return std::string("LibTorch's dtype is ") + c10::toString(actual.scalar_type());
+  auto text = [](at::IntArrayRef values) { return ::testing::PrintToString(values.vec()); };
+  if (actual.sizes() != at::IntArrayRef(type.sizes.data(), type.sizes.size()))
+    return "LibTorch's sizes are " + text(actual.sizes());
+  auto self = call.self();
+  bool isView = self && actual.is_alias_of(*self);
+  if (isView != expected.viewOffset.has_value())
+    return isView ? "LibTorch returns a view" : "LibTorch returns a copy";
+  if (isView) {
+    if (actual.strides() != at::IntArrayRef(type.strides.data(), type.strides.size()))
+      return "LibTorch's strides are " + text(actual.strides());
+    if (actual.storage_offset() - self->storage_offset() != *expected.viewOffset)
+      return "LibTorch's offset is " + std::to_string(actual.storage_offset());
+    return "";
+  }
+  // Attention alone keeps the order of the query's dimensions; LibTorch's strides depend on the
+  // kernel.
+  if (grid.op == ir::OpKind::Attention)
+    return "";
+  if (!type.isContiguous())
+    return "a fresh result must be contiguous";
+  if (call.allContiguous() && !sameLayout(type, actual.strides()))
+    return "LibTorch's strides are " + text(actual.strides());
+  return "";
+}
+
+class ShapeRules : public ::testing::TestWithParam<Grid> {};
+
+TEST_P(ShapeRules, AgreeWithLibTorch) {
+  c10::InferenceMode guard;
+  const Grid &grid = GetParam();
+  ASSERT_EQ(grid.args.size(), ir::opSchema(grid.op).args.size());
+  size_t total = 1, compared = 0, failures = 0;
+  for (const auto &choices : grid.args)
+    total *= choices.size();
+  for (size_t number = 0; number < total && failures < 10; ++number) {
+    std::vector<std::string> texts;
+    std::string line = ir::opName(grid.op).str() + "(";
+    size_t rest = number;
+    for (const auto &choices : grid.args) {
+      texts.push_back(choices[rest % choices.size()]);
+      rest /= choices.size();
+      line += (texts.size() > 1 ? ", " : "") + texts.back();
+    }
+    line += ")";
+    Call call(grid, texts);
+    auto inferred = ir::inferResults(grid.op, call.args(), DeviceKind::Cpu);
+    std::string error;
+    auto actual = call.runLibTorch(error);
+    if (!inferred.isOk() || !actual) {
+      bool allowed = inferred.isOk() == actual.has_value() ||
+                     (actual ? grid.strictness == Strictness::MayRefuse
+                             : grid.strictness == Strictness::MayAccept);
+      if (!allowed) {
+        ++failures;
+        ADD_FAILURE() << line << "\n"
+                      << (actual ? "LibTorch accepts, cgc refuses: " + inferred.status().message()
+                                 : "cgc accepts, LibTorch refuses: " + error);
+      }
+      continue;
+    }
+    ++compared;
+    if (inferred->size() != actual->size()) {
+      ++failures;
+      ADD_FAILURE() << line << "\nLibTorch has " << actual->size() << " results, cgc "
+                    << inferred->size();
+      continue;
+    }
+    for (size_t i = 0; i < actual->size(); ++i) {
+      std::string why = difference(grid, (*inferred)[i], (*actual)[i], call);
+      if (!why.empty()) {
+        ++failures;
+        ADD_FAILURE() << line << "\ncgc's result " << i << " is "
+                      << ir::toString((*inferred)[i].type) << ", but " << why;
+      }
+    }
+  }
+  if (grid.strictness != Strictness::MayRefuse) {
+    EXPECT_GT(compared, 0u) << "no combination is accepted by both";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, ShapeRules, ::testing::ValuesIn(shapeRuleGrids()),
+                         [](const auto &info) {
+                           std::string name = info.param.overload.substr(6);
+                           std::replace(name.begin(), name.end(), '.', '_');
+                           return name + "_" + std::to_string(info.index);
+                         });
+
+TEST(ShapeRules, EveryRuleIsCompared) {
+  std::set<ir::OpKind> covered;
+  for (const Grid &grid : shapeRuleGrids())
+    covered.insert(grid.op);
+  for (unsigned i = 0; i < ir::kNumOps; ++i) {
+    auto op = static_cast<ir::OpKind>(i);
+    if (ir::opDef(op).infer) {
+      EXPECT_TRUE(covered.count(op))
+          << ir::opName(op).str() << " has no grid in shape_rules_grid.cpp";
+    }
+  }
+}
+
+} // namespace
+} // namespace cgc::test

@@ -1,0 +1,239 @@
+// Tests of lower(): views without records, where outputs are written, weights, locations, buckets,
+// and errors.
+#include "backend/backend.h"
+
+#include "ir/op_def.h"
+#include "ir/text.h"
+#include "ir/verifier.h"
+#include "runtime/plan/plan_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cgc::backend {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Parses, verifies, and gives the parameters bytes: those whose name begins with "same" are equal.
+std::unique_ptr<ir::Module> parse(const std::string &text, bool withData = true) {
+  ir::Diagnostics diagnostics;
+  auto module = ir::parseModule(text, "test", diagnostics);
+  EXPECT_TRUE(module && ir::verify(*module, diagnostics)) << diagnostics.render();
+  if (module && withData) {
+    uint8_t next = 1;
+    for (const ir::Parameter &parameter : module->parameters()) {
+      std::byte fill{parameter.name.starts_with("same") ? uint8_t{0} : next++};
+      std::vector<std::byte> bytes(parameter.type.numBytes(), fill);
+      module->setParameterData(parameter.name, ir::TensorData::copyOf(parameter.type, bytes));
+    }
+  }
+  return module;
+}
+
+Result<CompiledPlan> lowerAll(const ir::Module &module, DeviceKind target = DeviceKind::Cpu) {
+  std::vector<EntryBucket> buckets;
+  for (const auto &graph : module.graphs())
+    buckets.push_back({graph->name(), graph.get()});
+  ir::Diagnostics diagnostics;
+  auto plan = lower(buckets, target, diagnostics);
+  if (plan) {
+    Status valid = validate(plan->plan);
+    EXPECT_TRUE(valid.isOk()) << valid.message();
+  }
+  return plan;
+}
+
+std::vector<std::string> recordNames(const Bucket &bucket) {
+  std::vector<std::string> names;
+  for (const LaunchRecord &record : bucket.records)
+    names.push_back(recordName(record));
+  return names;
+}
+
+/// The slots that the last record writes.
+Slot lastWrite(const Bucket &bucket) {
+  return bucket.tensors[static_cast<uint32_t>(recordWrites(bucket.records.back())[0])].slot;
+}
+
+TEST(Lower, ViewsMakeNoRecords) {
+  auto module = parse(R"(graph @g(%x: f32[2,3,4]) {
+    %0 = aten.transpose(%x) {dim0=0, dim1=1} : f32[3,2,4][4,12,1]
+    %1 = aten.select(%0) {dim=0, index=2} : f32[2,4][12,1]
+    %2 = aten.neg(%1) : f32[2,4]
+    output %2
+  })");
+  auto plan = lowerAll(*module);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  EXPECT_THAT(recordNames(bucket), ElementsAre("aten::neg.out"));
+  const TensorRef &read = bucket.tensors[static_cast<uint32_t>(recordReads(bucket.records[0])[0])];
+  EXPECT_EQ(read.slot, (Slot{BufferKind::Input, 0, 2 * 4 * sizeof(float)}));
+  EXPECT_THAT(read.strides, ElementsAre(12, 1));
+  EXPECT_EQ(lastWrite(bucket), (Slot{BufferKind::Output, 0, 0}));
+  EXPECT_EQ(bucket.arenaBytes, 0u);
+}
+
+TEST(Lower, OutputsAreCopiedOnlyWhereTheyMustBe) {
+  auto module = parse(R"(graph @g(%x: f32[2,3]) {
+    %0 = aten.neg(%x) : f32[2,3]
+    %1 = aten.view(%0) {size=[3,2]} : f32[3,2]
+    %2 = aten.transpose(%0) {dim0=0, dim1=1} : f32[3,2][1,3]
+    output %1, %0, %2, %x
+  })");
+  auto plan = lowerAll(*module);
+  ASSERT_TRUE(plan) << plan.status().message();
+  // %0 is written as output 0, in the shape of %1; the strided view needs a copy that can stride.
+  EXPECT_THAT(recordNames(plan->plan.entries[0].buckets[0]),
+              ElementsAre("aten::neg.out", "memcpy", "aten::copy_", "memcpy"));
+}
+
+TEST(Lower, WeightsAreStoredOnceInOrderOfUse) {
+  auto module = parse(R"(module @m {
+    param @unused : f32[9]
+    param @same_a : f32[4]
+    param @same_b : f32[4]
+    param @same_as_f16 : f16[8]
+    param @w : f32[8]
+    graph @g(%x: f32[4]) {
+      %w = get_attr @w : f32[8]
+      %0, %1 = aten.chunk(%w) {chunks=2} : f32[4], f32[4]
+      %2 = aten.add(%x, %1) : f32[4]
+      %b = get_attr @same_b : f32[4]
+      %3 = aten.add(%2, %b) : f32[4]
+      %a = get_attr @same_a : f32[4]
+      %4 = aten.add(%3, %a) : f32[4]
+      %h = get_attr @same_as_f16 : f16[8]
+      output %4, %h
+    }
+    graph @again(%x: f32[4]) {
+      %a = get_attr @same_a : f32[4]
+      %0 = aten.add(%x, %a) : f32[4]
+      output %0
+    }
+  })");
+  auto plan = lowerAll(*module);
+  ASSERT_TRUE(plan) << plan.status().message();
+  std::vector<std::string> names;
+  for (const Weight &weight : plan->plan.weights)
+    names.push_back(weight.name);
+  // Equal bytes of another dtype are another weight.
+  EXPECT_THAT(names, ElementsAre("w", "same_b", "same_as_f16"));
+  ASSERT_EQ(plan->weights.size(), 3u);
+  EXPECT_EQ(plan->weights[0]->bytes().size(), 32u);
+}
+
+TEST(Lower, BucketsOfOneEntryAndLocations) {
+  auto module = parse(R"(module @m {
+    graph @a(%x: f32[1]) {
+      %0 = aten.neg(%x) : f32[1] loc("model.py":7 "visual")
+      %1 = aten.exp(%0) : f32[1] loc("model.py":7 "visual")
+      output %1
+    }
+    graph @b(%x: f32[2]) {
+      %0 = aten.neg(%x) : f32[2] loc("model.py":9 "visual")
+      output %0
+    }
+  })");
+  std::vector<EntryBucket> buckets = {{"encode", module->findGraph("a")},
+                                      {"other", module->findGraph("a")},
+                                      {"encode", module->findGraph("b")}};
+  ir::Diagnostics diagnostics;
+  auto plan = lower(buckets, DeviceKind::Cpu, diagnostics);
+  ASSERT_TRUE(plan) << plan.status().message();
+  ASSERT_EQ(plan->plan.entries.size(), 2u);
+  EXPECT_EQ(plan->plan.entries[0].buckets.size(), 2u);
+  EXPECT_THAT(plan->plan.locations, ElementsAre(SourceLocation{"model.py", 7, "visual"},
+                                                SourceLocation{"model.py", 9, "visual"}));
+  EXPECT_EQ(plan->plan.entries[0].buckets[1].records[0].location, LocationId{1});
+}
+
+TEST(Lower, ScratchMemoryIsReused) {
+  std::string text = "graph @g(%x: f32[64]) {\n%0 = aten.neg(%x) : f32[64]\n";
+  for (int i = 1; i < 20; ++i)
+    text += "%" + std::to_string(i) + " = aten.neg(%" + std::to_string(i - 1) + ") : f32[64]\n";
+  auto plan = lowerAll(*parse(text + "output %19\n}"));
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_EQ(plan->plan.entries[0].buckets[0].arenaBytes, 2 * 256u);
+}
+
+TEST(Lower, AnInputThatIndexesAnEmbeddingIsBounded) {
+  auto plan = lowerAll(*parse(R"(graph @g(%w: f32[9,4], %v: f32[7,4], %i: i32[2,5]) {
+    %0 = aten.to(%i) {dtype=i64} : i64[2,5]
+    %1 = aten.embedding(%w, %0) : f32[2,5,4]
+    %2 = aten.embedding(%v, %i) : f32[2,5,4]
+    output %1, %2
+  })"));
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_EQ(plan->plan.entries[0].buckets[0].inputs[2].upperBound, 7);
+  EXPECT_EQ(plan->plan.entries[0].buckets[0].inputs[0].upperBound, 0);
+}
+
+TEST(Lower, LayerNormIsAKernelOnCudaOnly) {
+  auto module = parse(R"(graph @g(%x: f16[2,3,8]@cuda, %w: f16[8]@cuda) {
+    %0 = aten.layer_norm(%x, %w) {normalized_shape=[8]} : f16[2,3,8]@cuda
+    %1 = aten.transpose(%0) {dim0=1, dim1=2} : f16[2,8,3][24,1,8]@cuda
+    %2 = aten.layer_norm(%1) {normalized_shape=[3]} : f16[2,8,3]@cuda
+    output %2
+  })");
+  auto cuda = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(cuda) << cuda.status().message();
+  // The second one's input is strided.
+  const Bucket &bucket = cuda->plan.entries[0].buckets[0];
+  EXPECT_THAT(recordNames(bucket), ElementsAre("kernel layer_norm_f16", "aten::layer_norm"));
+  const auto &launch = std::get<KernelLaunch>(bucket.records[0].op);
+  EXPECT_EQ(launch.grid[0], 6u);
+  EXPECT_THAT(launch.ints, ElementsAre(6, 8));
+  EXPECT_EQ(launch.reads[2], kNoTensor);
+}
+
+TEST(Lower, NamesEveryOffender) {
+  auto module = parse(R"(module @m {
+    param @w : f32[2]
+    graph @g(%x: f32[2]) {
+      %0 = aten.size(%x) : dynamic loc("model.py":3 "visual")
+      %1 = aten.relu(%x) : dynamic loc("model.py":4 "visual")
+      %w = get_attr @w : f32[2]
+      output %1, %w
+    }
+    graph @h(%x: f32[2]) {
+      %0 = aten.relu_(%x) : f32[2]
+      output %0
+    }
+  })");
+  auto plan = lowerAll(*module);
+  EXPECT_EQ(plan.status().code(), Code::Unsupported);
+  EXPECT_THAT(plan.status().message(), AllOf(HasSubstr("host op"), HasSubstr("model.py"),
+                                             HasSubstr("type of %1"), HasSubstr("in-place")));
+}
+
+TEST(Lower, AParameterWithoutDataIsNamed) {
+  auto module = parse(R"(module @m {
+    param @proj : f32[2]
+    graph @g() {
+      %w = get_attr @proj : f32[2]
+      output %w
+    }
+  })",
+                      /*withData=*/false);
+  auto plan = lowerAll(*module);
+  EXPECT_EQ(plan.status().code(), Code::Unsupported);
+  EXPECT_THAT(plan.status().message(), AllOf(HasSubstr("'proj'"), HasSubstr("no data")));
+}
+
+TEST(Lower, IsDeterministic) {
+  auto module = parse(R"(graph @g(%x: f32[8,8], %w: f32[8,8]) {
+    %0 = aten.linear(%x, %w) : f32[8,8]
+    %1 = aten.add(%0, %x) : f32[8,8]
+    %2 = aten.softmax(%1) {dim=-1, dtype=f64} : f64[8,8]
+    output %2
+  })");
+  auto a = lowerAll(*module), b = lowerAll(*module);
+  ASSERT_TRUE(a && b);
+  EXPECT_EQ(a->plan, b->plan);
+}
+
+} // namespace
+} // namespace cgc::backend

@@ -1,0 +1,193 @@
+// Rules: every rule answers or refuses whatever passes checkArgs; and messages name argument and
+// cause.
+//
+// That the answers are right is shown against LibTorch in tests/numerics/shape_rules_test.cpp.
+#include "ir/graph.h"
+#include "ir/op_def.h"
+#include "ir/ops/view_rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+namespace cgc::ir {
+namespace {
+
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+
+/// Draws argument lists that checkArgs accepts: extreme numbers, odd ranks, empty and huge tensors.
+class Fuzzer {
+public:
+  explicit Fuzzer(unsigned seed) : random_(seed) {
+    for (const char *type : {"f32[]",
+                             "f32[0]",
+                             "f32[1]",
+                             "f32[4]",
+                             "f32[2,3]",
+                             "f32[3,2][1,3]",
+                             "f16[2,3,4]",
+                             "i64[4]",
+                             "i64[2,3]",
+                             "i64[]",
+                             "bool[2,3]",
+                             "u8[3]",
+                             "f32[2,4,8,8]",
+                             "f32[4,4,3,3]",
+                             "f32[0,4,8,8]",
+                             "f32[1073741824,1073741824]",
+                             "f32[1,2305843009213693951]",
+                             "i64[1152921504606846975]",
+                             "f32[4][0]",
+                             "f32[1,1][4611686018427387904,2]",
+                             "f32[0,4611686018427387904]",
+                             "f32[8]",
+                             "f32[24,8]"})
+      values_.push_back(graph_.placeholder("t", *parseTensorType(type), Loc::unknown())->result());
+  }
+
+  Arg draw(const SchemaArg &schema) {
+    bool optionalElements = schema.isList && schema.kind == ArgKind::Tensor;
+    if (schema.isOptional && !optionalElements && pick(3) == 0)
+      return {};
+    if (schema.defaultValue && pick(3) == 0)
+      return *schema.defaultValue;
+    if (!schema.isList)
+      return element(schema.kind);
+    Arg::List list;
+    for (size_t i = pick(6); i > 0; --i)
+      list.push_back(schema.isOptional && optionalElements && pick(4) == 0 ? Arg()
+                                                                           : element(schema.kind));
+    return Arg(std::move(list));
+  }
+
+private:
+  size_t pick(size_t n) { return random_() % n; }
+
+  int64_t integer() {
+    constexpr int64_t extremes[] = {kMin,        kMin + 1, -(1ll << 40), (1ll << 31),
+                                    (1ll << 40), kMax - 1, kMax};
+    return pick(4) == 0 ? extremes[pick(7)] : static_cast<int64_t>(pick(12)) - 4;
+  }
+
+  Arg element(ArgKind kind) {
+    constexpr double reals[] = {0.0,
+                                0.5,
+                                -2.5,
+                                1e300,
+                                -1e19,
+                                std::numeric_limits<double>::infinity(),
+                                std::numeric_limits<double>::quiet_NaN()};
+    switch (kind) {
+    case ArgKind::Tensor:
+      return values_[pick(values_.size())];
+    case ArgKind::TensorOrNumber:
+      return pick(2) ? element(ArgKind::Tensor) : element(ArgKind::Number);
+    case ArgKind::Number:
+      return pick(3) == 0 ? Arg(reals[pick(7)]) : element(ArgKind::Int);
+    case ArgKind::Int:
+      return pick(10) == 0 ? Arg(pick(2) == 0) : Arg(integer());
+    case ArgKind::Float:
+      return reals[pick(7)];
+    case ArgKind::Bool:
+      return pick(2) == 0;
+    case ArgKind::Str:
+      return pick(2) ? "floor" : "";
+    case ArgKind::DType:
+      return static_cast<DType>(pick(kNumDTypes));
+    case ArgKind::Device:
+      return pick(2) ? DeviceKind::Cpu : DeviceKind::Cuda;
+    case ArgKind::Any:
+      return pick(2) ? Arg(integer()) : Arg::ints(Dims{integer(), integer()});
+    }
+    return {};
+  }
+
+  std::mt19937 random_;
+  Graph graph_{"g"};
+  std::vector<Value *> values_;
+};
+
+TEST(Rules, AreTotal) {
+  Fuzzer fuzzer(1);
+  for (unsigned i = 0; i < kNumOps; ++i) {
+    auto op = static_cast<OpKind>(i);
+    if (!opDef(op).infer)
+      continue;
+    for (int round = 0; round < 3000; ++round) {
+      std::vector<Arg> args;
+      for (const SchemaArg &schema : opSchema(op).args)
+        args.push_back(fuzzer.draw(schema));
+      auto results = inferResults(op, args, DeviceKind::Cpu);
+      if (!results.isOk()) {
+        EXPECT_FALSE(results.status().message().empty());
+        continue;
+      }
+      if (!opSchema(op).listResult) {
+        ASSERT_EQ(results->size(), opSchema(op).numResults) << opName(op).str();
+      }
+      for (const Inferred &result : *results) {
+        ASSERT_EQ(result.type.sizes.size(), result.type.strides.size()) << opName(op).str();
+        // The text form refuses types whose size overflows.
+        EXPECT_TRUE(parseTensorType(toString(result.type)) == result.type)
+            << opName(op).str() << " gives " << toString(result.type);
+        EXPECT_GE(result.viewOffset.value_or(0), 0) << opName(op).str();
+        EXPECT_TRUE(hasTrait(op, kView) || !result.viewOffset) << opName(op).str();
+      }
+    }
+  }
+}
+
+TEST(Rules, EveryOpIsDocumented) {
+  for (unsigned i = 0; i < kNumOps; ++i) {
+    const OpDef &def = opDef(static_cast<OpKind>(i));
+    std::string name = opName(static_cast<OpKind>(i)).str();
+    EXPECT_GT(llvm::StringRef(def.doc).size(), 15u) << name;
+    EXPECT_TRUE(def.infer || def.evaluate || static_cast<OpKind>(i) == OpKind::Fallback) << name;
+    EXPECT_EQ((def.traits & kHost) != 0, !def.infer && def.evaluate) << name;
+  }
+}
+
+TEST(Rules, AListThatIsAValueIsRefused) {
+  Graph graph("g");
+  Value *x = graph.placeholder("x", *parseTensorType("f32[2]"), Loc::unknown())->result();
+  auto result = inferResults(OpKind::Cat, {Arg(x), Arg(0)}, DeviceKind::Cpu);
+  ASSERT_FALSE(result.isOk());
+  EXPECT_EQ(result.status().message(), "argument 'tensors' is not known at compile time (%x)");
+}
+
+TEST(Rules, ResultsAreOnTheGivenDevice) {
+  Graph graph("g");
+  Value *x = graph.placeholder("x", *parseTensorType("f32[2]@cuda"), Loc::unknown())->result();
+  auto to = inferResults(OpKind::To, {Arg(x), Arg(), Arg(DeviceKind::Cuda)}, DeviceKind::Cuda);
+  ASSERT_TRUE(to.isOk());
+  EXPECT_EQ(toString((*to)[0].type), "f32[2]@cuda");
+  EXPECT_EQ((*to)[0].viewOffset, 0);
+  auto copied = inferResults(OpKind::To, {Arg(x), Arg(), Arg(DeviceKind::Cpu)}, DeviceKind::Cpu);
+  ASSERT_TRUE(copied.isOk());
+  EXPECT_FALSE((*copied)[0].viewOffset);
+}
+
+TEST(Rules, PartsOfADimensionHaveOffsets) {
+  Graph graph("g");
+  Value *x = graph.placeholder("x", *parseTensorType("f32[2,5]"), Loc::unknown())->result();
+  auto parts = inferResults(OpKind::Chunk, {Arg(x), Arg(3), Arg(1)}, DeviceKind::Cpu);
+  ASSERT_TRUE(parts.isOk());
+  std::vector<int64_t> offsets;
+  for (const Inferred &part : *parts)
+    offsets.push_back(*part.viewOffset);
+  EXPECT_THAT(offsets, ::testing::ElementsAre(0, 2, 4));
+}
+
+TEST(Rules, MoreResultsThanAnyModelHasAreRefused) {
+  Graph graph("g");
+  Value *x = graph.placeholder("x", *parseTensorType("u8[1000000]"), Loc::unknown())->result();
+  auto result = inferResults(OpKind::Unbind, {Arg(x), Arg(0)}, DeviceKind::Cpu);
+  ASSERT_FALSE(result.isOk());
+  EXPECT_THAT(result.status().message(), ::testing::HasSubstr("1000000 results"));
+}
+
+} // namespace
+} // namespace cgc::ir

@@ -1,0 +1,135 @@
+// Fold: what is folded, what is not, and where the constants go. The evaluator here fills each
+// result with a number of its own, so that the results can be told apart.
+#include "passes/fold.h"
+
+#include "tests/unit/passes/passes_test_util.h"
+
+#include "gmock/gmock.h"
+
+namespace cgc::passes {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class FakeEvaluator final : public ConstantEvaluator {
+public:
+  Result<std::vector<std::shared_ptr<const ir::TensorData>>>
+  evaluate(const ir::Node &node,
+           llvm::ArrayRef<std::shared_ptr<const ir::TensorData>> inputs) override {
+    for (auto &input : inputs)
+      EXPECT_TRUE(input);
+    ops.push_back(ir::opName(node.op()).str());
+    if (fails)
+      return Status(Code::Failed, "out of patience");
+    std::vector<std::shared_ptr<const ir::TensorData>> results;
+    for (const ir::Value &value : node.results()) {
+      auto type = ir::TensorType::dense(value.tensor().dtype, value.tensor().sizes);
+      std::vector<std::byte> bytes(type.numBytes(), std::byte(same ? 1 : ops.size()));
+      results.push_back(ir::TensorData::copyOf(type, bytes));
+    }
+    return results;
+  }
+
+  std::vector<std::string> ops; ///< Evaluated, in order.
+  bool fails = false, same = false;
+};
+
+/// Gives each parameter of the root bytes.
+void fill(ir::Module &module) {
+  for (const ir::Parameter &parameter : module.parameters()) {
+    std::vector<std::byte> bytes(parameter.type.numBytes(), std::byte{9});
+    module.setParameterData(parameter.name, ir::TensorData::copyOf(parameter.type, bytes));
+  }
+}
+
+std::unique_ptr<ir::Module> model() {
+  auto module = parse(R"(
+module @Root class="Root" {
+  param @w : f32[256,128]
+  param @h : f16[256,128]
+  param @mask : f32[16,16]
+  graph @g(%x: f16[256,128]) {
+    %w = get_attr @w : f32[256,128]
+    %h = get_attr @h : f16[256,128]
+    %mask = get_attr @mask : f32[16,16]
+    %smaller = aten.to(%w) {dtype=f16} : f16[256,128]
+    %larger = aten.to(%h) {dtype=f32} : f32[256,128]
+    %view = aten.view(%w) {size=[128, 256]} : f32[128,256]
+    %row = aten.select(%mask) {dim=0, index=3} : f32[16]
+    %rows = aten.expand(%row) {size=[4, 16]} : f32[4,16][0,1]
+    %neg = aten.neg(%rows) : f32[4,16]
+    %range = aten.arange() {start=0, end=5} : i64[5]
+    %input = aten.neg(%x) : f16[256,128]
+    output %smaller, %larger, %view, %rows, %neg, %range, %input
+  }
+})");
+  fill(*module);
+  return module;
+}
+
+TEST(FoldTest, FoldsWhatShrinksAndKeepsViewsAndEnlargedWeights) {
+  auto module = model();
+  FakeEvaluator evaluator;
+  ASSERT_TRUE(runPasses(*module, "fold,dce", {.evaluator = &evaluator}).isOk());
+  std::vector<std::string> kinds;
+  for (const ir::Arg &arg : module->findGraph("g")->output()->args()) {
+    const ir::Node &node = *arg.value()->node();
+    kinds.push_back(node.kind() == ir::NodeKind::GetAttr ? node.target()
+                                                         : ir::opName(node.op()).str());
+  }
+  EXPECT_THAT(kinds, ElementsAre("folded_to", "aten.to", "aten.view", "aten.expand", "folded_neg",
+                                 "folded_arange", "aten.neg"));
+  EXPECT_THAT(evaluator.ops,
+              ElementsAre("aten.to", "aten.select", "aten.expand", "aten.neg", "aten.arange"));
+  const ir::Parameter *folded = module->findParameter("folded_to");
+  ASSERT_TRUE(folded);
+  EXPECT_EQ(folded->kind, ir::Parameter::Kind::Constant);
+  EXPECT_EQ(folded->type, ir::TensorType::dense(DType::F16, {256, 128}));
+  EXPECT_EQ(folded->data->bytes()[0], std::byte{1});
+}
+
+TEST(FoldTest, EqualResultsAreOneConstant) {
+  auto module = parse(R"(
+graph @g(%x: f32[5]) {
+  %0 = aten.arange() {start=0, end=5} : i64[5]
+  %1 = aten.arange() {start=0, end=5} : i64[5]
+  output %0, %1
+})");
+  FakeEvaluator evaluator;
+  evaluator.same = true;
+  ASSERT_TRUE(runPasses(*module, "fold", {.evaluator = &evaluator}).isOk());
+  EXPECT_EQ(module->parameters().size(), 1u);
+}
+
+TEST(FoldTest, NothingIsFoldedWithoutAnEvaluatorOrWithoutBytes) {
+  auto module = model();
+  std::string before = ir::toString(*module);
+  ASSERT_TRUE(runPasses(*module, "fold").isOk());
+  EXPECT_EQ(ir::toString(*module), before);
+
+  auto textOnly = parse(R"(
+module @Root class="Root" {
+  param @w : f32[4]
+  graph @g(%x: f32[4]) {
+    %w = get_attr @w : f32[4]
+    %0 = aten.neg(%w) : f32[4]
+    output %0
+  }
+})");
+  FakeEvaluator evaluator;
+  ASSERT_TRUE(runPasses(*textOnly, "fold", {.evaluator = &evaluator}).isOk());
+  EXPECT_THAT(evaluator.ops, ElementsAre());
+}
+
+TEST(FoldTest, AFailingEvaluatorIsReported) {
+  auto module = model();
+  FakeEvaluator evaluator;
+  evaluator.fails = true;
+  Status status = runPasses(*module, "fold", {.evaluator = &evaluator});
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(), HasSubstr("pass 'fold': while folding %smaller: out of patience"));
+}
+
+} // namespace
+} // namespace cgc::passes

@@ -1,0 +1,192 @@
+// Instrumentation: callbacks, printing, dumping, timing and checking around passes.
+#include "passes/instrumentation.h"
+
+#include "tests/unit/passes/passes_test_util.h"
+
+#include "gmock/gmock.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace cgc::passes {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char *kText = R"(
+graph @g(%x: f32[2]) {
+  %0 = aten.exp(%x) : f32[2]
+  %1 = aten.exp(%x) : f32[2]
+  %2 = aten.neg(%x) : f32[2]
+  output %0, %1
+})";
+
+struct Log {
+  std::string text;
+  llvm::raw_string_ostream stream{text};
+};
+
+Instrumentation standard(const InstrumentationOptions &options, llvm::raw_ostream &log) {
+  auto made = makeInstrumentation(options, log);
+  EXPECT_TRUE(made) << made.status().message();
+  return *made;
+}
+
+TEST(InstrumentationTest, CallbacksNestAroundEachPass) {
+  std::vector<std::string> calls;
+  Instrumentation instrumentation;
+  for (std::string name : {"outer", "inner"})
+    instrumentation.add({.before =
+                             [&calls, name](const PassRun &run) {
+                               calls.push_back(name + " before " + std::string(run.pass));
+                             },
+                         .after =
+                             [&calls, name](const PassRun &run, Changed changed) {
+                               calls.push_back(
+                                   name + (changed == Changed::Yes ? " changed by " : " kept by ") +
+                                   std::string(run.pass));
+                               return Status::ok();
+                             },
+                         .finish = {}});
+  auto module = parse(kText);
+  ASSERT_TRUE(runPasses(*module, "cse,cse", {}, instrumentation).isOk());
+  EXPECT_THAT(calls, ElementsAre("outer before cse", "inner before cse", "inner changed by cse",
+                                 "outer changed by cse", "outer before cse", "inner before cse",
+                                 "inner kept by cse", "outer kept by cse"));
+}
+
+TEST(InstrumentationTest, ACallbackCanStopThePipeline) {
+  Instrumentation instrumentation;
+  instrumentation.add(
+      {.before = {},
+       .after = [](const PassRun &, Changed) { return Status(Code::Failed, "stop"); },
+       .finish = {}});
+  auto module = parse(kText);
+  Status status = runPasses(*module, "cse,dce", {}, instrumentation);
+  EXPECT_EQ(status.message(), "stop");
+  EXPECT_THAT(ir::toString(*module), HasSubstr("aten.neg")) << "dce has run";
+}
+
+TEST(InstrumentationTest, PrintAfterOnePass) {
+  Log log;
+  auto module = parse(kText);
+  ASSERT_TRUE(
+      runPasses(*module, "cse,dce", {}, standard({.printAfter = {"cse"}}, log.stream)).isOk());
+  EXPECT_THAT(log.text, HasSubstr("; after cse on @g\n"));
+  EXPECT_THAT(log.text, HasSubstr("aten.neg"));
+  EXPECT_THAT(log.text, Not(HasSubstr("after dce")));
+}
+
+TEST(InstrumentationTest, PrintAfterAll) {
+  Log log;
+  auto module = parse(kText);
+  ASSERT_TRUE(
+      runPasses(*module, "inline,cse,dce", {}, standard({.printAfterAll = true}, log.stream))
+          .isOk());
+  for (const char *pass : {"after inline\n", "after cse on @g\n", "after dce on @g\n"})
+    EXPECT_THAT(log.text, HasSubstr(pass));
+}
+
+TEST(InstrumentationTest, PrintAfterUnknownPassIsAUsageError) {
+  auto made = makeInstrumentation({.printAfter = {"inlin"}}, llvm::nulls());
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.status().code(), Code::Usage);
+  EXPECT_THAT(made.status().message(), HasSubstr("did you mean 'inline'?"));
+}
+
+TEST(InstrumentationTest, DumpsAreNumberedByPositionAndParseBack) {
+  std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) /
+      ("cgc_dump_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
+       std::to_string(reinterpret_cast<uintptr_t>(&kText)));
+  std::filesystem::remove_all(folder);
+  auto module = parse(kText);
+  ASSERT_TRUE(runPasses(*module, "inline,cse,dce", {},
+                        standard({.dumpDir = folder.string()}, llvm::nulls()))
+                  .isOk());
+  std::vector<std::string> names;
+  for (auto &entry : std::filesystem::directory_iterator(folder))
+    names.push_back(entry.path().filename().string());
+  EXPECT_THAT(names,
+              ::testing::UnorderedElementsAre("01-inline.cgir", "02-cse.g.cgir", "02-cse.g.dot",
+                                              "03-dce.g.cgir", "03-dce.g.dot"));
+  std::ostringstream text;
+  text << std::ifstream(folder / "03-dce.g.cgir").rdbuf();
+  EXPECT_EQ(ir::toString(*parse(text.str())->findGraph("g")),
+            ir::toString(*module->findGraph("g")));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(InstrumentationTest, DumpFolderThatCannotBeMadeFails) {
+  auto module = parse(kText);
+  Status status =
+      runPasses(*module, "cse", {}, standard({.dumpDir = "/dev/null/dumps"}, llvm::nulls()));
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(), HasSubstr("/dev/null/dumps"));
+}
+
+TEST(InstrumentationTest, TimesAreATableAtTheEnd) {
+  Log log;
+  Instrumentation instrumentation = standard({.timePasses = true}, log.stream);
+  auto module = parse(kText);
+  ASSERT_TRUE(runPasses(*module, "cse,dce,cse", {}, instrumentation).isOk());
+  EXPECT_EQ(log.text, "");
+  instrumentation.finish();
+  EXPECT_THAT(log.text, HasSubstr("runs  pass"));
+  EXPECT_THAT(log.text, HasSubstr("   2  cse\n"));
+  EXPECT_THAT(log.text, HasSubstr("   1  dce\n"));
+}
+
+/// A substitution is the way to break the IR from inside a pass.
+Substitutions
+oneOpSubstitution(std::function<Result<bool>(ir::Node &, ir::GraphRewriter &)> rewrite) {
+  return {.modules = {}, .ops = {{.name = "test", .matchAndRewrite = std::move(rewrite)}}};
+}
+
+TEST(InstrumentationTest, APassThatBreaksTheIrIsNamed) {
+  Substitutions substitutions = oneOpSubstitution([](ir::Node &node, ir::GraphRewriter &rewriter) {
+    if (!node.is(ir::OpKind::Neg))
+      return Result<bool>(false);
+    rewriter.setArg(&node, 0, ir::Arg(7));
+    node.graph()->output()->setArgs({ir::Arg(node.result())});
+    node.graph()->moveBefore(node.graph()->output(), &node); // Output is no longer last.
+    return Result<bool>(true);
+  });
+  auto module = parse(kText);
+  Status status = runPasses(*module, "op-substitution", {.substitutions = &substitutions},
+                            standard({}, llvm::nulls()));
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(), HasSubstr("'op-substitution'"));
+}
+
+TEST(InstrumentationTest, VerifyEachCanBeTurnedOff) {
+  auto renameLast = [](ir::Node &node, ir::GraphRewriter &) {
+    node.result()->setType(ir::TensorType::dense(DType::F32, {3}));
+    return Result<bool>(false);
+  };
+  Substitutions substitutions = oneOpSubstitution(renameLast);
+  PassContext context{.substitutions = &substitutions};
+  auto module = parse(kText);
+  EXPECT_TRUE(
+      runPasses(*module, "op-substitution", context, standard({.verifyEach = false}, llvm::nulls()))
+          .isOk());
+  module = parse(kText);
+  Status status = runPasses(*module, "op-substitution", context, standard({}, llvm::nulls()));
+  EXPECT_THAT(status.message(), HasSubstr("pass 'op-substitution' broke the IR"));
+}
+
+TEST(InstrumentationTest, APassThatThrowsIsNamed) {
+  Substitutions substitutions = oneOpSubstitution(
+      [](ir::Node &, ir::GraphRewriter &) -> Result<bool> { throw std::runtime_error("ouch"); });
+  auto module = parse(kText);
+  Status status = runPasses(*module, "op-substitution", {.substitutions = &substitutions});
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(), HasSubstr("pass 'op-substitution'"));
+  EXPECT_THAT(status.message(), HasSubstr("ouch"));
+}
+
+} // namespace
+} // namespace cgc::passes

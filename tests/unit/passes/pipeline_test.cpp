@@ -1,0 +1,154 @@
+// Pipelines: their text form, their two phases, and how failures of passes are reported.
+#include "passes/pipeline.h"
+
+#include "passes/specialize.h"
+#include "tests/unit/passes/passes_test_util.h"
+
+#include "gmock/gmock.h"
+
+namespace cgc::passes {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(PassManagerTest, TextRoundTrips) {
+  auto passes = PassManager::parse(" inline, specialize,fold ,dce");
+  ASSERT_TRUE(passes);
+  EXPECT_EQ(passes->toString(), "inline,specialize,fold,dce");
+  auto none = PassManager::parse("");
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->toString(), "");
+}
+
+TEST(PassManagerTest, DefaultPassesAreAPipeline) {
+  auto passes = PassManager::parse(defaultPasses());
+  ASSERT_TRUE(passes);
+  EXPECT_EQ(passes->toString(), defaultPasses());
+}
+
+TEST(PassManagerTest, UnknownNameSuggestsTheNearest) {
+  auto passes = PassManager::parse("inline,canonicalise");
+  ASSERT_FALSE(passes);
+  EXPECT_EQ(passes.status().code(), Code::Usage);
+  EXPECT_THAT(passes.status().message(), HasSubstr("'canonicalise'; did you mean 'canonicalize'?"));
+}
+
+TEST(PassManagerTest, NameThatIsNearNothingListsAll) {
+  auto passes = PassManager::parse("vectorize_loops");
+  ASSERT_FALSE(passes);
+  EXPECT_THAT(passes.status().message(), HasSubstr("the passes are module-substitution, inline"));
+}
+
+TEST(PassManagerTest, EmptyNameIsRefused) {
+  EXPECT_FALSE(PassManager::parse("inline,,dce"));
+}
+
+TEST(PassManagerTest, ModulePassAfterGraphPassIsRefused) {
+  auto passes = PassManager::parse("specialize,inline");
+  ASSERT_FALSE(passes);
+  EXPECT_EQ(passes.status().code(), Code::Usage);
+  EXPECT_THAT(passes.status().message(), HasSubstr("put it before 'specialize'"));
+}
+
+constexpr const char *kTwoMethods = R"(
+module @Root class="Root" {
+  module @act class="Act" {
+    graph @forward(%x: dynamic) -> dynamic {
+      %0 = aten.relu(%x) : dynamic
+      output %0
+    }
+  }
+  graph @encode(%x: dynamic) -> dynamic {
+    %0 = call_module @act.forward(%x) : dynamic
+    output %0
+  }
+})";
+
+TEST(PipelineTest, OneSpecialisedGraphForEachBucketAndTheEntryStays) {
+  auto module = parse(kTwoMethods);
+  auto pipeline = PipelineBuilder().build();
+  ASSERT_TRUE(pipeline);
+  PassContext context{.target = DeviceKind::Cuda};
+  ASSERT_TRUE(pipeline->prepare(*module, context).isOk());
+  const ir::Graph &entry = *module->findGraph("encode");
+  std::string before = ir::toString(entry);
+  for (int64_t batch : {1, 4}) {
+    auto graph = pipeline->specialize(entry, "encode.b" + std::to_string(batch),
+                                      {ir::TensorType::dense(DType::F16, {batch, 8})}, context);
+    ASSERT_TRUE(graph) << graph.status().message();
+    EXPECT_EQ((*graph)->name(), "encode.b" + std::to_string(batch));
+    EXPECT_EQ((*graph)->output()->arg(0).value()->tensor(),
+              ir::TensorType::dense(DType::F16, {batch, 8}, DeviceKind::Cuda));
+  }
+  EXPECT_EQ(ir::toString(entry), before);
+}
+
+TEST(PipelineTest, WrongNumberOfInputsIsAUsageError) {
+  auto module = parse(kTwoMethods);
+  auto pipeline = PipelineBuilder().build();
+  ASSERT_TRUE(pipeline && pipeline->prepare(*module, {}).isOk());
+  auto graph = pipeline->specialize(*module->findGraph("encode"), "g", {}, {});
+  ASSERT_FALSE(graph);
+  EXPECT_EQ(graph.status().code(), Code::Usage);
+  EXPECT_THAT(graph.status().message(), HasSubstr("'encode' takes 1 inputs, not 0"));
+}
+
+TEST(PipelineTest, MissingInputTypeIsReported) {
+  auto module = parse(kTwoMethods);
+  Status status = runPasses(*module, "inline,specialize");
+  EXPECT_EQ(status.code(), Code::Unsupported);
+  EXPECT_THAT(status.message(), HasSubstr("input 'x' has no type"));
+}
+
+TEST(PipelineTest, SpecializeWithoutInlineSaysWhatToRun) {
+  auto module = parse(kTwoMethods);
+  module->findGraph("encode")->inputs()[0]->setType(ir::TensorType::dense(DType::F32, {2}));
+  Status status = runPasses(*module, "specialize");
+  EXPECT_THAT(status.message(), HasSubstr("run the pass 'inline' first"));
+}
+
+TEST(PipelineTest, CanonicalizeWithoutSpecializeSaysWhatToRun) {
+  auto module = parse(kTwoMethods);
+  Status status = runPasses(*module, "inline,canonicalize");
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(), HasSubstr("pass 'canonicalize'"));
+  EXPECT_THAT(status.message(), HasSubstr("run the pass 'specialize' first"));
+}
+
+TEST(PipelineTest, OffendersReachTheCallersDiagnostics) {
+  auto module = parse(R"(
+graph @g(%x: f32[2,3]) {
+  %0 = aten.matmul(%x, %x) : dynamic loc("a.py":1)
+  %1 = aten.add(%x, %x) {alpha=1.5} : dynamic loc("a.py":2)
+  %2 = aten.fallback "aten::foo(Tensor a) -> Tensor"(%x) : dynamic loc("a.py":3)
+  output %0, %1, %2
+})");
+  ir::Diagnostics diagnostics;
+  Status status = runPasses(*module, "specialize", {.diagnostics = &diagnostics});
+  EXPECT_EQ(status.code(), Code::Unsupported);
+  ASSERT_EQ(diagnostics.errors().size(), 2u);
+  EXPECT_EQ(diagnostics.errors()[0].loc.line, 1u);
+  EXPECT_EQ(diagnostics.errors()[1].loc.line, 3u);
+}
+
+TEST(SpecializeTest, DevicesBecomeTheTarget) {
+  auto module = parse(R"(
+module @Root class="Root" {
+  param @w : f32[2]
+  graph @g(%x: f32[2]@cuda) {
+    %w = get_attr @w : f32[2]
+    %0 = aten.to(%x) {device=cpu} : dynamic
+    %1 = aten.mul(%0, %w) : dynamic
+    output %1
+  }
+})");
+  ASSERT_TRUE(runPasses(*module, "specialize,canonicalize", {.target = DeviceKind::Cuda}).isOk());
+  for (const ir::Node &node : *module->findGraph("g")) {
+    EXPECT_FALSE(node.is(ir::OpKind::To)) << "a move to the target is nothing";
+    for (const ir::Value &value : node.results())
+      EXPECT_EQ(value.tensor().device, DeviceKind::Cuda);
+  }
+}
+
+} // namespace
+} // namespace cgc::passes

@@ -1,0 +1,176 @@
+// Files: what cannot be mapped, and that an output is either the old file or the whole new one.
+#include "runtime/base/file.h"
+#include "tests/unit/runtime/temp_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace cgc::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::span<const std::byte> bytesOf(std::string_view s) {
+  return std::as_bytes(std::span(s.data(), s.size()));
+}
+
+TEST(Hash64, MatchesTheReferenceValues) {
+  EXPECT_EQ(hash64({}), 0xef46db3751d8e999u);
+  EXPECT_EQ(hash64(bytesOf("abc")), 0x44bc2cf5ad770999u);
+}
+
+TEST(MappedFile, GivesTheBytes) {
+  const TempFolder folder;
+  writeFile(folder / "a", "hello");
+  Result<MappedFile> file = MappedFile::open(folder / "a");
+  ASSERT_TRUE(file.isOk()) << file.status().message();
+  const MappedFile moved = *std::move(file);
+  ASSERT_EQ(moved.bytes().size(), 5u);
+  EXPECT_EQ(static_cast<char>(moved.bytes()[4]), 'o');
+}
+
+TEST(MappedFile, SaysWhyItCannotMap) {
+  const TempFolder folder;
+  writeFile(folder / "empty", "");
+  ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
+  const std::pair<std::string, const char *> cases[] = {{folder / "missing", "does not exist"},
+                                                        {folder / "empty", "is empty"},
+                                                        {folder.path().string(), "is a directory"},
+                                                        {folder / "fifo", "not a regular file"},
+                                                        {"/dev/zero", "not a regular file"}};
+  for (const auto &[path, message] : cases) {
+    const Status status = MappedFile::open(path).status();
+    EXPECT_EQ(status.code(), Code::InvalidFile) << path;
+    EXPECT_THAT(status.message(), HasSubstr(message));
+    EXPECT_THAT(status.message(), HasSubstr(path));
+  }
+}
+
+TEST(AtomicFile, ReplacesTheFileOnCommitOnly) {
+  const TempFolder folder;
+  writeFile(folder / "out", "old");
+  Result<AtomicFile> file = AtomicFile::create(folder / "out");
+  ASSERT_TRUE(file.isOk()) << file.status().message();
+  ASSERT_TRUE(file->write("new ", 4).isOk());
+  ASSERT_TRUE(file->write("text", 4).isOk());
+  EXPECT_EQ(file->position(), 8u);
+  EXPECT_EQ(readFile(folder / "out"), "old");
+  ASSERT_TRUE(file->commit().isOk());
+  EXPECT_EQ(readFile(folder / "out"), "new text");
+  EXPECT_THAT(folder.list(), ElementsAre("out"));
+}
+
+TEST(AtomicFile, LeavesNothingWithoutCommit) {
+  const TempFolder folder;
+  {
+    Result<AtomicFile> file = AtomicFile::create(folder / "out");
+    ASSERT_TRUE(file.isOk());
+    ASSERT_TRUE(file->write("half", 4).isOk());
+    EXPECT_EQ(folder.list().size(), 1u);
+    const AtomicFile moved = *std::move(file); // Moving must not remove it early or twice.
+    EXPECT_EQ(folder.list().size(), 1u);
+  }
+  EXPECT_THAT(folder.list(), IsEmpty());
+}
+
+TEST(AtomicFile, TwoWritersOfOnePathDoNotMix) {
+  const TempFolder folder;
+  Result<AtomicFile> a = AtomicFile::create(folder / "out"), b = AtomicFile::create(folder / "out");
+  ASSERT_TRUE(a.isOk() && b.isOk());
+  ASSERT_TRUE(a->write("aaaa", 4).isOk() && b->write("bb", 2).isOk());
+  ASSERT_TRUE(a->commit().isOk() && b->commit().isOk());
+  EXPECT_EQ(readFile(folder / "out"), "bb");
+  EXPECT_THAT(folder.list(), ElementsAre("out"));
+}
+
+TEST(AtomicFile, RefusesPlacesThatAreNoFile) {
+  const TempFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
+  const std::pair<std::string, const char *> cases[] = {
+      {folder.path().string(), "it is a directory"},
+      {folder / "fifo", "not a regular file"},
+      {"/dev/full", "not a regular file"},
+      {"/dev/stdout", "not a regular file"},
+      {folder / "no/such/out", "create it first"}};
+  for (const auto &[path, message] : cases) {
+    if (path == "/dev/stdout" && std::filesystem::is_regular_file(path))
+      continue; // Standard output goes to a file here.
+    const Status status = AtomicFile::create(path).status();
+    EXPECT_EQ(status.code(), Code::Failed) << path;
+    EXPECT_THAT(status.message(), HasSubstr(message));
+    EXPECT_THAT(status.message(), HasSubstr(path));
+  }
+  EXPECT_THAT(folder.list(), ElementsAre("fifo"));
+}
+
+TEST(AtomicFile, RefusesAReadOnlyFolder) {
+  if (::geteuid() == 0)
+    GTEST_SKIP() << "root may write to any folder";
+  const TempFolder folder;
+  ASSERT_EQ(::chmod(folder.path().c_str(), 0500), 0);
+  const Status status = AtomicFile::create(folder / "out").status();
+  EXPECT_THAT(status.message(), HasSubstr("Permission denied"));
+  ::chmod(folder.path().c_str(), 0700);
+}
+
+/// Restores the limit on file sizes, which stands in for a full disk: it needs no privileges.
+class FileSizeLimit {
+public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+private:
+  rlimit before_;
+  void (*handler_)(int);
+};
+
+TEST(AtomicFile, ReportsAWriteThatDoesNotFitAndLeavesNothing) {
+  const TempFolder folder;
+  {
+    Result<AtomicFile> file = AtomicFile::create(folder / "out");
+    ASSERT_TRUE(file.isOk());
+    const FileSizeLimit limit(1000);
+    const std::string block(600, 'x');
+    EXPECT_TRUE(file->write(block.data(), block.size()).isOk());
+    const Status status = file->write(block.data(), block.size());
+    EXPECT_EQ(status.code(), Code::Failed);
+    EXPECT_THAT(status.message(), HasSubstr("cannot write '" + (folder / "out") + "'"));
+  }
+  EXPECT_THAT(folder.list(), IsEmpty());
+}
+
+TEST(AtomicFile, ASignalHandlerCanRemoveWhatIsOpen) {
+  const TempFolder folder;
+  const auto interrupted = [&] {
+    std::signal(SIGTERM, [](int) {
+      removeOpenTemporaries();
+      ::_exit(7);
+    });
+    Result<AtomicFile> done = AtomicFile::create(folder / "done");
+    Result<AtomicFile> open = AtomicFile::create(folder / "open");
+    if (!done.isOk() || !open.isOk() || !done->write("x", 1).isOk() || !done->commit().isOk())
+      ::_exit(1);
+    ::raise(SIGTERM);
+  };
+  EXPECT_EXIT(interrupted(), testing::ExitedWithCode(7), "");
+  EXPECT_THAT(folder.list(), ElementsAre("done"));
+}
+
+} // namespace
+} // namespace cgc::test

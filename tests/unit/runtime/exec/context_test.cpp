@@ -1,0 +1,334 @@
+// Engine and Context on target cpu, with a provider that needs no LibTorch: results, bucket
+// selection, messages, misuse.
+#include "runtime/exec/engine.h"
+#include "tests/unit/runtime/fake_provider.h"
+#include "tests/unit/runtime/sample_plan.h"
+#include "tests/unit/runtime/temp_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+namespace cgc::test {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Status negate(const FakeCall &f, void *) {
+  const int64_t n = f.elements(f.call.outputs[0]);
+  for (int64_t i = 0; i < n; ++i)
+    static_cast<float *>(f.outputs[0])[i] = -static_cast<const float *>(f.arguments[0])[i];
+  return Status::ok();
+}
+
+/// x + w, with w repeated.
+Status addRows(const FakeCall &f, void *) {
+  const int64_t n = f.elements(f.call.outputs[0]);
+  const auto *x = static_cast<const float *>(f.arguments[0]);
+  const auto *w = static_cast<const float *>(f.arguments[1]);
+  for (int64_t i = 0; i < n; ++i)
+    static_cast<float *>(f.outputs[0])[i] = x[i] + w[i % 4];
+  return Status::ok();
+}
+
+class CpuContext : public testing::Test {
+protected:
+  CpuContext() { provider_.ops = {{"aten::neg", negate}, {"aten::add", addRows}}; }
+
+  /// Loads `sample` from a file, as a deployment would.
+  void load(const SamplePlan &sample, ContextOptions options = {}) {
+    const Status written = writePlan(sample.plan, sample.weightSpans(), folder_ / "plan");
+    ASSERT_TRUE(written.isOk()) << written.message();
+    Result<Plan> plan = Plan::load(folder_ / "plan");
+    ASSERT_TRUE(plan.isOk()) << plan.status().message();
+    plan_ = std::make_unique<Plan>(*std::move(plan));
+    Result<Engine> engine =
+        Engine::create(*plan_, {.device = 0, .providerPath = "", .provider = &provider_});
+    ASSERT_TRUE(engine.isOk()) << engine.status().message();
+    engine_ = std::make_unique<Engine>(*std::move(engine));
+    Result<Context> context = Context::create(*engine_, options);
+    contextStatus_ = context.status();
+    if (context.isOk())
+      context_ = std::make_unique<Context>(*std::move(context));
+  }
+
+  /// Runs "main" on x of `rows` rows.
+  Result<std::vector<float>> runMain(std::vector<float> x, int64_t rows) {
+    const std::vector<int64_t> sizes = {rows, 4};
+    std::vector<float> y(x.size());
+    const TensorView in{x.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+    const TensorView out{y.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+    CGC_TRY(context_->run("main", {&in, 1}, {&out, 1}));
+    return y;
+  }
+
+  const TempFolder folder_;
+  FakeProvider provider_;
+  std::unique_ptr<Plan> plan_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Context> context_;
+  Status contextStatus_;
+};
+
+TEST_F(CpuContext, RunsEachBucket) {
+  load(samplePlan());
+  ASSERT_TRUE(context_) << contextStatus_.message();
+  Result<std::vector<float>> one = runMain({10, 20, 30, 40}, 1);
+  ASSERT_TRUE(one.isOk()) << one.status().message();
+  EXPECT_THAT(*one, ElementsAre(-9, -18, -27, -36));
+  Result<std::vector<float>> two = runMain({0, 0, 0, 0, 1, 1, 1, 1}, 2);
+  ASSERT_TRUE(two.isOk()) << two.status().message();
+  EXPECT_THAT(*two, ElementsAre(1, 2, 3, 4, 0, 1, 2, 3));
+  EXPECT_EQ(provider_.initialized, 1);
+  EXPECT_EQ(context_->stats("main", 0)->graphNodes, 0u);
+}
+
+TEST_F(CpuContext, RunsAnEntryWithoutInputs) {
+  load(samplePlan());
+  std::vector<uint8_t> bytes(4);
+  const std::vector<int64_t> sizes = {4};
+  const TensorView out{bytes.data(), DType::U8, DeviceKind::Cpu, sizes, {}};
+  ASSERT_TRUE(context_->run("fill", {}, {&out, 1}).isOk());
+  EXPECT_THAT(bytes, Each(7));
+}
+
+TEST_F(CpuContext, APlanWithoutAtenRecordsNeedsNoProvider) {
+  SamplePlan sample = samplePlan();
+  sample.plan.entries.erase(sample.plan.entries.begin());
+  load(sample);
+  EXPECT_EQ(provider_.initialized, 0);
+}
+
+TEST_F(CpuContext, PoisonShowsWhatNobodyWrote) {
+  // The record claims to write and does not: without poison an older result would come out.
+  bool write = true;
+  provider_.ops["aten::add"] = [&](const FakeCall &f, void *stream) {
+    return write ? addRows(f, stream) : Status::ok();
+  };
+  load(samplePlan(), {.executor = ExecutorKind::Stream, .poisonArena = true});
+  EXPECT_THAT(*runMain({0, 0, 0, 0}, 1), ElementsAre(1, 2, 3, 4));
+  write = false;
+  const Result<std::vector<float>> y = runMain({0, 0, 0, 0}, 1);
+  ASSERT_TRUE(y.isOk());
+  EXPECT_THAT(*y, Each(testing::IsNan()));
+}
+
+TEST_F(CpuContext, PoisonCoversOutputsToo) {
+  provider_.ops["aten::add"] = [](const FakeCall &, void *) { return Status::ok(); };
+  SamplePlan sample = samplePlan();
+  for (Bucket &bucket : sample.plan.entries[0].buckets) {
+    bucket.records.pop_back();
+    std::get<AtenCall>(bucket.records[1].op).outputs = {id(4)};
+  }
+  load(sample, {.executor = ExecutorKind::Stream, .poisonArena = true});
+  const Result<std::vector<float>> y = runMain({0, 0, 0, 0}, 1);
+  ASSERT_TRUE(y.isOk());
+  EXPECT_THAT(*y, Each(testing::IsNan()));
+}
+
+TEST_F(CpuContext, TheContextMayMove) {
+  load(samplePlan());
+  Context moved = std::move(*context_);
+  *context_ = std::move(moved);
+  EXPECT_THAT(*runMain({0, 0, 0, 0}, 1), ElementsAre(1, 2, 3, 4));
+}
+
+struct Misuse {
+  const char *name;
+  std::string entry;
+  std::vector<int64_t> inSizes, outSizes;
+  std::vector<const char *> messages;
+  DType dtype = DType::F32;
+  size_t inputs = 1, outputs = 1;
+  std::vector<int64_t> inStrides = {};
+  bool data = true;
+  DeviceKind device = DeviceKind::Cpu;
+};
+
+class CpuContextMisuse : public CpuContext, public testing::WithParamInterface<Misuse> {};
+
+TEST_P(CpuContextMisuse, SaysWhatDoesNotFit) {
+  load(samplePlan());
+  const Misuse &m = GetParam();
+  std::vector<float> memory(64);
+  const std::vector<TensorView> in(
+      m.inputs, {m.data ? memory.data() : nullptr, m.dtype, m.device, m.inSizes, m.inStrides});
+  const std::vector<TensorView> out(m.outputs,
+                                    {memory.data(), DType::F32, DeviceKind::Cpu, m.outSizes, {}});
+  const Status status = context_->run(m.entry, in, out);
+  EXPECT_EQ(status.code(), Code::Usage);
+  for (const char *message : m.messages)
+    EXPECT_THAT(status.message(), HasSubstr(message));
+  EXPECT_EQ(provider_.runs, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Calls, CpuContextMisuse,
+    testing::Values(
+        Misuse{"UnknownEntry", "nosuch", {1, 4}, {1, 4}, {"no entry 'nosuch'", "main, fill"}},
+        Misuse{"BatchThatWasNotCompiled",
+               "main",
+               {3, 4},
+               {3, 4},
+               {"was not compiled for x=f32[3,4]", "x=f32[1,4]", "x=f32[2,4]"}},
+        Misuse{"Rank", "main", {4}, {4}, {"was not compiled for x=f32[4]"}},
+        Misuse{"Dtype",
+               "main",
+               {1, 4},
+               {1, 4},
+               {"input 'x' of entry 'main' is f32, and f16"},
+               DType::F16},
+        Misuse{"InputCount", "main", {1, 4}, {1, 4}, {"takes 1 inputs (x), and 2"}, DType::F32, 2},
+        Misuse{"OutputCount", "main", {1, 4}, {1, 4}, {"1 outputs, and 0"}, DType::F32, 1, 0},
+        Misuse{"OutputShape", "main", {1, 4}, {2, 4}, {"output 'y' is f32[1,4], and f32[2,4]"}},
+        Misuse{
+            "Strided", "main", {2, 4}, {2, 4}, {"input 'x' is strided"}, DType::F32, 1, 1, {1, 2}},
+        Misuse{"NoData",
+               "main",
+               {1, 4},
+               {1, 4},
+               {"input 'x' has no data"},
+               DType::F32,
+               1,
+               1,
+               {},
+               false},
+        Misuse{"OnGpu",
+               "main",
+               {1, 4},
+               {1, 4},
+               {"input 'x' lies on a GPU"},
+               DType::F32,
+               1,
+               1,
+               {},
+               true,
+               DeviceKind::Cuda}),
+    [](const auto &info) { return info.param.name; });
+
+TEST_F(CpuContext, SelectBucketIsAboutInputsOnly) {
+  load(samplePlan());
+  const std::vector<int64_t> sizes = {2, 4};
+  const TensorView in{nullptr, DType::F32, DeviceKind::Cpu, sizes, {}};
+  const Result<size_t> bucket = context_->selectBucket("main", {&in, 1});
+  ASSERT_TRUE(bucket.isOk());
+  EXPECT_EQ(*bucket, 1u);
+}
+
+TEST_F(CpuContext, AFailingRecordNamesItsModelLine) {
+  provider_.ops["aten::add"] = [](const FakeCall &, void *) {
+    return Status(Code::Failed, "boom");
+  };
+  load(samplePlan());
+  const Status status = runMain({0, 0, 0, 0}, 1).status();
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("entry 'main'"), HasSubstr("aten::add.Tensor (model.py:13)"),
+                    HasSubstr("boom")));
+}
+
+TEST_F(CpuContext, AnOpThatCannotBeBoundIsNamedAtCreation) {
+  SamplePlan sample = samplePlan();
+  std::get<AtenCall>(sample.plan.entries[0].buckets[1].records[0].op).op = "aten::exotic";
+  load(sample);
+  EXPECT_FALSE(context_);
+  EXPECT_EQ(contextStatus_.code(), Code::Unsupported);
+  EXPECT_THAT(contextStatus_.message(),
+              AllOf(HasSubstr("entry 'main', bucket 1"),
+                    HasSubstr("aten::exotic.out (model.py:12, visual.ln)")));
+}
+
+TEST_F(CpuContext, ASecondThreadGetsAnError) {
+  std::promise<void> entered, release;
+  provider_.ops["aten::neg"] = [&](const FakeCall &f, void *stream) {
+    entered.set_value();
+    release.get_future().wait();
+    return negate(f, stream);
+  };
+  load(samplePlan());
+  std::future<Result<std::vector<float>>> first =
+      std::async(std::launch::async, [&] { return runMain({0, 0, 0, 0}, 1); });
+  entered.get_future().wait();
+  const Status status = runMain({0, 0, 0, 0}, 1).status();
+  release.set_value();
+  EXPECT_EQ(status.code(), Code::Usage);
+  EXPECT_THAT(status.message(), HasSubstr("another thread is running this context"));
+  EXPECT_TRUE(first.get().isOk());
+}
+
+TEST_F(CpuContext, ContextsRunSideBySide) {
+  load(samplePlan());
+  std::vector<std::future<bool>> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.push_back(std::async(std::launch::async, [&, t] {
+      Result<Context> context = Context::create(*engine_);
+      const std::vector<int64_t> sizes = {1, 4};
+      for (int i = 0; i < 200 && context.isOk(); ++i) {
+        std::vector<float> x(4, t + i), y(4);
+        const TensorView in{x.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+        const TensorView out{y.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+        if (!context->run("main", {&in, 1}, {&out, 1}).isOk() || y[0] != 1 - x[0])
+          return false;
+      }
+      return context.isOk();
+    }));
+  for (auto &thread : threads)
+    EXPECT_TRUE(thread.get());
+}
+
+TEST_F(CpuContext, AMissingProviderLibrarySaysWhereItWasLookedFor) {
+  const SamplePlan sample = samplePlan();
+  const Result<Plan> plan = Plan::fromMemory(sample.plan, sample.weights);
+  ASSERT_TRUE(plan.isOk());
+  EngineOptions options;
+  options.providerPath = folder_.path();
+  Status status = Engine::create(*plan, options).status();
+  EXPECT_EQ(status.code(), Code::InvalidFile);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr(folder_ / "libcgc_aten.so"), HasSubstr("install it there")));
+  writeFile(folder_ / "libcgc_aten.so", "not a library");
+  status = Engine::create(*plan, options).status();
+  EXPECT_THAT(status.message(), HasSubstr("cannot load"));
+}
+
+TEST_F(CpuContext, AFailingProviderFailsTheEngine) {
+  const SamplePlan sample = samplePlan();
+  const Result<Plan> plan = Plan::fromMemory(sample.plan, sample.weights);
+  ASSERT_TRUE(plan.isOk());
+  provider_.initializeStatus = {Code::Device, "no luck"};
+  EngineOptions options;
+  options.provider = &provider_;
+  EXPECT_THAT(Engine::create(*plan, options).status().message(), HasSubstr("no luck"));
+}
+
+TEST_F(CpuContext, AnArenaThatDoesNotFitComesWithTheBill) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer ends the process at such an allocation";
+#endif
+  SamplePlan sample = samplePlan();
+  sample.plan.entries[0].buckets[0].arenaBytes = uint64_t(1) << 48;
+  load(sample);
+  EXPECT_EQ(contextStatus_.code(), Code::OutOfMemory);
+  EXPECT_THAT(contextStatus_.message(),
+              AllOf(HasSubstr("281.5 TB"), HasSubstr("for the arena"), HasSubstr("for weights")));
+}
+
+TEST(CudaEngine, SaysWhatIsMissing) {
+  const SamplePlan sample = cudaSamplePlan();
+  const Result<Plan> plan = Plan::fromMemory(sample.plan, sample.weights);
+  ASSERT_TRUE(plan.isOk());
+  EngineOptions options;
+  options.device = 1000;
+  const Status status = Engine::create(*plan, options).status();
+  if (status.code() == Code::Usage)
+    EXPECT_THAT(status.message(), HasSubstr("there is no GPU 1000"));
+  else
+    EXPECT_THAT(status.message(), AllOf(HasSubstr("target cuda"), HasSubstr("--target cpu")));
+}
+
+} // namespace
+} // namespace cgc::test

@@ -1,0 +1,94 @@
+// FakeProvider: runs a few ATen records without LibTorch, on the host or with plain CUDA copies,
+// and counts what the executors ask of it.
+#pragma once
+
+#include "runtime/plan/op_provider.h"
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace cgc::test {
+
+/// What one record does: gets the addresses of its tensor arguments and outputs, and the stream
+/// (null on cpu).
+struct FakeCall {
+  const AtenCall &call;
+  const Bucket &bucket;
+  std::vector<void *> arguments, outputs;
+  /// Elements of tensor argument or output `id`.
+  int64_t elements(TensorId id) const {
+    int64_t n = 1;
+    for (int64_t size : bucket.tensors[uint32_t(id)].sizes)
+      n *= size;
+    return n;
+  }
+};
+using FakeOp = std::function<Status(const FakeCall &, void *stream)>;
+
+class FakeProvider final : public OpProvider {
+public:
+  /// The ops by name. An op that is not there cannot be bound.
+  std::map<std::string, FakeOp> ops;
+
+  Status initialize(DeviceKind, int) override {
+    ++initialized;
+    return initializeStatus;
+  }
+  Result<std::unique_ptr<BoundCall>> bind(const AtenCall &call, const Bucket &bucket,
+                                          const std::function<void *(TensorId)> &address) override {
+    const auto op = ops.find(call.op);
+    if (op == ops.end())
+      return Status(Code::Unsupported, "this LibTorch has no " + call.op);
+    FakeCall bound{call, bucket, {}, {}};
+    for (const AtenArg &arg : call.args)
+      if (const auto *id = std::get_if<TensorId>(&arg))
+        bound.arguments.push_back(address(*id));
+    for (TensorId id : call.outputs)
+      bound.outputs.push_back(address(id));
+    return std::unique_ptr<BoundCall>(new Bound(*this, op->second, std::move(bound)));
+  }
+  Status onStream(void *stream, const std::function<Status()> &body) override {
+    void *const before = std::exchange(current(), stream);
+    Status status = body();
+    current() = before;
+    return status;
+  }
+  Result<uint64_t> beginCapture(void *) override {
+    ++pools;
+    ++captures;
+    return uint64_t(++token_);
+  }
+  Status endCapture(uint64_t) override {
+    --captures;
+    return Status::ok();
+  }
+  void releasePool(uint64_t) override { --pools; }
+
+  Status initializeStatus;
+  std::atomic<int> initialized = 0, pools = 0, captures = 0, runs = 0;
+
+private:
+  /// LibTorch's current stream is one of the thread, too.
+  static void *&current() {
+    thread_local void *stream = nullptr;
+    return stream;
+  }
+  struct Bound final : BoundCall {
+    Bound(FakeProvider &provider, const FakeOp &op, FakeCall call)
+        : provider(provider), op(op), call(std::move(call)) {}
+    Status run() override {
+      ++provider.runs;
+      return op(call, current());
+    }
+    FakeProvider &provider;
+    const FakeOp &op;
+    FakeCall call;
+  };
+
+  std::atomic<uint64_t> token_ = 0;
+};
+
+} // namespace cgc::test

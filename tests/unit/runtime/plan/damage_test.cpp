@@ -1,0 +1,197 @@
+// No damaged plan is accepted: any changed byte, any length, other versions, and files whose
+// checksums were made to match again.
+#include "runtime/plan/layout.h"
+#include "runtime/plan/plan_file.h"
+#include "tests/unit/runtime/sample_plan.h"
+#include "tests/unit/runtime/temp_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace cgc::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// A plan file that tests change in place: much faster than writing it anew for each case.
+class DamagedPlan : public testing::Test {
+protected:
+  void SetUp() override {
+    const SamplePlan sample = samplePlan();
+    ASSERT_TRUE(writePlan(sample.plan, sample.weightSpans(), path_).isOk());
+    good_ = readFile(path_);
+    fd_ = ::open(path_.c_str(), O_RDWR);
+    ASSERT_GE(fd_, 0);
+  }
+  ~DamagedPlan() override { ::close(fd_); }
+
+  void poke(size_t offset, std::string_view bytes) {
+    ASSERT_EQ(::pwrite(fd_, bytes.data(), bytes.size(), offset), ssize_t(bytes.size()));
+  }
+  void poke(size_t offset, unsigned char byte) {
+    poke(offset, std::string_view(reinterpret_cast<const char *>(&byte), 1));
+  }
+  PlanHeader header() const {
+    PlanHeader header;
+    std::memcpy(&header, good_.data(), sizeof(header));
+    return header;
+  }
+  static uint64_t hash(std::string_view bytes) {
+    return hash64(std::as_bytes(std::span(bytes.data(), bytes.size())));
+  }
+  /// Writes `header` with a checksum that matches.
+  void pokeSealed(PlanHeader header) {
+    const std::string_view bytes(reinterpret_cast<const char *>(&header), sizeof(header));
+    header.headerHash = hash(bytes.substr(0, offsetof(PlanHeader, headerHash)));
+    poke(0, bytes);
+  }
+  Status load(Plan::Verify verify = Plan::Verify::Full) const {
+    return Plan::load(path_, verify).status();
+  }
+
+  const TempFolder folder_;
+  const std::string path_ = folder_ / "plan.cgplan";
+  std::string good_;
+  int fd_ = -1;
+};
+
+TEST_F(DamagedPlan, AnyChangedByteIsDetected) {
+  ASSERT_TRUE(load().isOk());
+  for (size_t i = 0; i < good_.size(); ++i) {
+    const unsigned char byte = good_[i];
+    for (const int changed : {byte ^ 0x01, byte ^ 0x80, 0x00, 0xff, ~byte & 0xff}) {
+      if (changed == byte)
+        continue;
+      poke(i, changed);
+      const Status status = load();
+      ASSERT_EQ(status.code(), Code::InvalidFile) << "byte " << i << " set to " << changed;
+      ASSERT_THAT(status.message(), HasSubstr(path_));
+    }
+    poke(i, byte);
+  }
+  EXPECT_TRUE(load().isOk());
+}
+
+TEST_F(DamagedPlan, MetadataVerificationDetectsAnyByteBeforeTheWeights) {
+  for (size_t i = 0; i < header().weightsOffset; ++i) {
+    poke(i, static_cast<unsigned char>(good_[i]) ^ 0x10);
+    ASSERT_EQ(load(Plan::Verify::Metadata).code(), Code::InvalidFile) << "byte " << i;
+    poke(i, good_[i]);
+  }
+}
+
+TEST_F(DamagedPlan, MetadataVerificationDoesNotReadWeights) {
+  poke(good_.size() - 1, ~good_.back() & 0xff);
+  EXPECT_FALSE(load().isOk());
+  EXPECT_TRUE(load(Plan::Verify::Metadata).isOk());
+}
+
+TEST_F(DamagedPlan, AnyOtherLengthIsDetected) {
+  for (size_t length = good_.size(); length-- > 0;) {
+    ASSERT_EQ(::ftruncate(fd_, length), 0);
+    for (const auto verify : {Plan::Verify::Full, Plan::Verify::Metadata})
+      ASSERT_EQ(load(verify).code(), Code::InvalidFile) << "length " << length;
+  }
+  poke(0, good_);
+  ASSERT_TRUE(load().isOk());
+  poke(good_.size(), '\0');
+  EXPECT_THAT(load().message(), HasSubstr("its header says " + std::to_string(good_.size())));
+}
+
+TEST_F(DamagedPlan, AnotherVersionIsRefusedByBothNumbers) {
+  for (uint32_t version : {kPlanFormatVersion + 1, 0u, 77u}) {
+    PlanHeader changed = header();
+    changed.formatVersion = version;
+    pokeSealed(changed);
+    EXPECT_THAT(load().message(), AllOf(HasSubstr("version " + std::to_string(version)),
+                                        HasSubstr("version " + std::to_string(kPlanFormatVersion)),
+                                        HasSubstr("compile the model again")));
+  }
+}
+
+TEST_F(DamagedPlan, UnknownFeaturesAndKernelConventionsAreRefused) {
+  PlanHeader changed = header();
+  changed.features |= 1u << 30;
+  pokeSealed(changed);
+  EXPECT_THAT(load().message(), HasSubstr("needs features that this cgc does not have"));
+  changed = header();
+  changed.kernelAbi = kKernelAbi + 1;
+  pokeSealed(changed);
+  EXPECT_THAT(load().message(), HasSubstr("kernel convention " + std::to_string(kKernelAbi + 1)));
+  changed = header();
+  changed.features ^= 1;
+  pokeSealed(changed);
+  EXPECT_THAT(load().message(), HasSubstr("not of the kinds that the header names"));
+}
+
+TEST_F(DamagedPlan, ASealedHeaderCannotPointElsewhere) {
+  constexpr uint64_t kEdges[] = {0,
+                                 1,
+                                 79,
+                                 81,
+                                 0x7fffffff,
+                                 0x80000000,
+                                 0xffffffff,
+                                 uint64_t(1) << 63,
+                                 ~uint64_t(0),
+                                 ~uint64_t(0) - 255};
+  for (uint64_t PlanHeader::*field :
+       {&PlanHeader::fileBytes, &PlanHeader::metadataOffset, &PlanHeader::metadataBytes,
+        &PlanHeader::metadataHash, &PlanHeader::weightsOffset, &PlanHeader::weightsBytes})
+    for (const uint64_t edge : kEdges) {
+      PlanHeader changed = header();
+      changed.*field = edge;
+      if (edge == header().*field)
+        continue;
+      pokeSealed(changed);
+      ASSERT_EQ(load().code(), Code::InvalidFile) << "value " << edge;
+    }
+}
+
+/// With checksums made to match, only structure and meaning protect: a file is refused or is a
+/// valid plan.
+TEST_F(DamagedPlan, SealedMetadataIsRefusedOrValid) {
+  const PlanHeader original = header();
+  const std::string metadata = good_.substr(original.metadataOffset, original.metadataBytes);
+  size_t refused = 0, accepted = 0;
+  for (size_t i = 0; i < metadata.size(); ++i)
+    for (const unsigned flip : {0x01, 0x04, 0x80, 0xff}) {
+      std::string changed = metadata;
+      changed[i] ^= static_cast<char>(flip);
+      PlanHeader sealed = original;
+      sealed.metadataHash = hash(changed);
+      pokeSealed(sealed);
+      poke(original.metadataOffset, changed);
+      const Result<Plan> plan = Plan::load(path_);
+      if (!plan.isOk()) {
+        ASSERT_EQ(plan.status().code(), Code::InvalidFile);
+        ++refused;
+        continue;
+      }
+      ++accepted;
+      ASSERT_TRUE(validate(plan->data()).isOk()) << "byte " << i;
+      ASSERT_FALSE(toText(plan->data()).empty());
+    }
+  EXPECT_GT(refused, metadata.size());
+  EXPECT_GT(accepted, 0u); // Names and numbers without meaning may change.
+}
+
+TEST_F(DamagedPlan, OtherKindsOfFileAreCalledByTheirName) {
+  const std::pair<const char *, const char *> cases[] = {
+      {"\x89PNG\r\n\x1a\n", "it is a PNG image, not a cgc plan"},
+      {"hello", "it is a text file, not a cgc plan"},
+      {"\1\2\3\4\5\6\7\xff", "it is not a cgc plan"}};
+  for (const auto &[content, message] : cases) {
+    writeFile(folder_ / "other", content);
+    const Status status = Plan::load(folder_ / "other").status();
+    EXPECT_EQ(status.code(), Code::InvalidFile);
+    EXPECT_THAT(status.message(), AllOf(HasSubstr(message), HasSubstr("cgc compile")));
+  }
+}
+
+} // namespace
+} // namespace cgc::test

@@ -1,0 +1,248 @@
+// validate(): each invariant of plan.h is broken once and has to be named.
+#include "runtime/plan/plan_file.h"
+#include "tests/unit/runtime/sample_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+namespace cgc::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+
+struct Violation {
+  const char *name;
+  std::function<void(PlanData &, Bucket &)> breakIt; ///< The plan, and the first bucket of "main".
+  const char *message;
+  bool cuda = false;
+};
+
+AtenCall &aten(Bucket &b) {
+  return std::get<AtenCall>(b.records[0].op);
+}
+KernelLaunch &kernel(Bucket &b) {
+  return std::get<KernelLaunch>(b.records[2].op);
+}
+LibraryCall &library(Bucket &b) {
+  return std::get<LibraryCall>(b.records[3].op);
+}
+Memcpy &copy(Bucket &b) {
+  return std::get<Memcpy>(b.records.back().op);
+}
+
+class Invalid : public testing::TestWithParam<Violation> {};
+
+TEST_P(Invalid, IsNamed) {
+  PlanData plan = GetParam().cuda ? cudaSamplePlan().plan : samplePlan().plan;
+  ASSERT_TRUE(validate(plan).isOk()) << validate(plan).message();
+  GetParam().breakIt(plan, plan.entries[0].buckets[0]);
+  const Status status = validate(plan);
+  EXPECT_EQ(status.code(), Code::InvalidFile);
+  EXPECT_THAT(status.message(), HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Plans, Invalid,
+    testing::Values(
+        Violation{"UnknownTarget", [](auto &p, auto &) { p.target = DeviceKind(9); },
+                  "unknown target 9"},
+        Violation{"ProducerWithControlCharacters", [](auto &p, auto &) { p.producer = "\x1b[2J"; },
+                  "producer is not printable"},
+        Violation{"NoEntries", [](auto &p, auto &) { p.entries.clear(); }, "0 entries"},
+        Violation{"NoBuckets", [](auto &p, auto &) { p.entries[0].buckets.clear(); },
+                  "entry 'main': 0 buckets"},
+        Violation{"EmptyEntryName", [](auto &p, auto &) { p.entries[0].name = ""; },
+                  "a name is empty"},
+        Violation{"EntryNameTwice", [](auto &p, auto &) { p.entries[1].name = "main"; },
+                  "the name 'main' is used twice"},
+        Violation{"EntryNameNotUtf8", [](auto &p, auto &) { p.entries[0].name = "a\xc0\x80"; },
+                  "not printable text"},
+        Violation{"WeightNameTwice", [](auto &p, auto &) { p.weights[1].name = "w"; },
+                  "the name 'w' is used twice"},
+        Violation{"WeightWithNegativeSize", [](auto &p, auto &) { p.weights[1].sizes = {-1}; },
+                  "weight 'unused': sizes are negative or too large"},
+        Violation{"WeightThatOverflows",
+                  [](auto &p, auto &) { p.weights[1].sizes = {kHuge, kHuge}; },
+                  "weight 'unused': sizes are negative or too large"},
+        Violation{"WeightOfUnknownType", [](auto &p, auto &) { p.weights[1].dtype = DType(10); },
+                  "unknown element type 10"},
+        Violation{"LocationWithNul",
+                  [](auto &p, auto &) { p.locations[0].file = std::string(1, '\0'); },
+                  "source location is not printable"},
+        Violation{"SameShapesTwice",
+                  [](auto &p, auto &b) { p.entries[0].buckets[1] = b; },
+                  "two buckets take the same input shapes"},
+        Violation{"BucketsOfOtherTypes",
+                  [](auto &, auto &b) { b.inputs[0].dtype = DType::I32; },
+                  "buckets differ in the names or element types"},
+        Violation{"NoOutputs", [](auto &p, auto &) { p.entries[1].buckets[0].outputs.clear(); },
+                  "entry 'fill', bucket 0: 0 outputs"},
+        Violation{"NoRecords", [](auto &, auto &b) { b.records.clear(); }, "0 records"},
+        Violation{"AbsurdArena", [](auto &, auto &b) { b.arenaBytes = uint64_t(1) << 60; },
+                  "an arena of"},
+        Violation{"InputNameTwice",
+                  [](auto &p, auto &) {
+                    for (Bucket &b : p.entries[0].buckets)
+                      b.inputs.push_back(b.inputs[0]);
+                  },
+                  "the name 'x' is used twice"},
+        Violation{"NegativeBound", [](auto &, auto &b) { b.inputs[0].upperBound = -1; },
+                  "negative bound"},
+        Violation{"TensorOfUnknownType", [](auto &, auto &b) { b.tensors[1].dtype = DType(200); },
+                  "tensor 1: unknown element type 200"},
+        Violation{"RankTooHigh",
+                  [](auto &, auto &b) {
+                    b.tensors[1].sizes.assign(17, 1);
+                    b.tensors[1].strides.assign(17, 1);
+                  },
+                  "rank 17 is above 16"},
+        Violation{"StridesOfAnotherRank", [](auto &, auto &b) { b.tensors[1].strides = {1}; },
+                  "not of the same number"},
+        Violation{"NegativeSize", [](auto &, auto &b) { b.tensors[1].sizes = {1, -4}; },
+                  "sizes or strides are negative"},
+        Violation{"NegativeStride", [](auto &, auto &b) { b.tensors[1].strides = {4, -1}; },
+                  "sizes or strides are negative"},
+        Violation{"ExtentThatWraps",
+                  [](auto &, auto &b) {
+                    b.tensors[1].sizes = {kHuge, 3};
+                    b.tensors[1].strides = {kHuge, 1};
+                  },
+                  "too large"},
+        Violation{"ExtentInBytesThatWraps",
+                  [](auto &, auto &b) { b.tensors[1].strides = {1, kHuge / 4}; },
+                  "tensor 1: "},
+        Violation{"PastTheArena", [](auto &, auto &b) { b.tensors[3].slot.offset = 500; },
+                  "tensor 3: it reaches past the 512 bytes"},
+        Violation{"OffsetThatWraps",
+                  [](auto &, auto &b) { b.tensors[3].slot.offset = ~uint64_t(0) - 3; },
+                  "it reaches past"},
+        Violation{"PastTheWeight", [](auto &, auto &b) { b.tensors[2].sizes = {5}; },
+                  "it reaches past the 16 bytes"},
+        Violation{"StridesPastTheInput", [](auto &, auto &b) { b.tensors[0].strides = {4, 2}; },
+                  "it reaches past the 16 bytes"},
+        Violation{"MisalignedOffset", [](auto &, auto &b) { b.tensors[1].slot.offset = 2; },
+                  "not a multiple of its element size"},
+        Violation{"NoSuchWeight", [](auto &, auto &b) { b.tensors[2].slot.index = 2; },
+                  "there is no weight 2"},
+        Violation{"NoSuchInput", [](auto &, auto &b) { b.tensors[0].slot.index = 1; },
+                  "there is no input 1"},
+        Violation{"NoSuchOutput", [](auto &, auto &b) { b.tensors[4].slot.index = 1; },
+                  "there is no output 1"},
+        Violation{"SecondArena", [](auto &, auto &b) { b.tensors[1].slot.index = 1; },
+                  "there is only one arena"},
+        Violation{"UnknownBuffer", [](auto &, auto &b) { b.tensors[1].slot.buffer = BufferKind(4); },
+                  "unknown kind of buffer 4"},
+        Violation{"WeightReadAsAnotherType", [](auto &, auto &b) { b.tensors[2].dtype = DType::I32; },
+                  "is i32 in a weight of f32"},
+        Violation{"NoSuchLocation", [](auto &, auto &b) { b.records[0].location = LocationId(2); },
+                  "record 0 (aten::neg.out): its source location does not exist"},
+        Violation{"NoSuchTensor", [](auto &, auto &b) { aten(b).args[0] = id(5); },
+                  "tensor 5 does not exist"},
+        Violation{"NoSuchDestination", [](auto &, auto &b) { copy(b).destination = kNoTensor; },
+                  "tensor 4294967295 does not exist"},
+        Violation{"AbsentTensorOutsideAList", [](auto &, auto &b) { aten(b).args[0] = kNoTensor; },
+                  "not written as None"},
+        Violation{"OpOfAnotherNamespace", [](auto &, auto &b) { aten(b).op = "evil::op"; },
+                  "not the name of an ATen op"},
+        Violation{"ArgumentOfUnknownType", [](auto &, auto &b) { aten(b).args.push_back(DType(99)); },
+                  "unknown element type 99"},
+        Violation{"WritesNothing", [](auto &, auto &b) { aten(b).outputs.clear(); },
+                  "it writes nothing"},
+        Violation{"ReadBeforeWritten", [](auto &, auto &b) { std::swap(b.records[0], b.records[1]); },
+                  "record 0 (aten::add.Tensor): it reads tensor 1, which no earlier record has "
+                  "written"},
+        Violation{"ReadMoreThanWritten",
+                  [](auto &, auto &b) {
+                    b.tensors[1].sizes = {1, 3};
+                    b.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::F32, {1, 4}));
+                    std::get<AtenCall>(b.records[1].op).args[0] = id(5);
+                  },
+                  "it reads tensor 5"},
+        Violation{"OutputNotWritten", [](auto &, auto &b) { b.records.pop_back(); },
+                  "no record writes all of output 'y'"},
+        Violation{"OutputHalfWritten",
+                  [](auto &, auto &b) { b.tensors[3].sizes = b.tensors[4].sizes = {1, 3}; },
+                  "no record writes all of output 'y'"},
+        Violation{"WritesAnInput", [](auto &, auto &b) { aten(b).outputs[0] = id(0); },
+                  "it writes to a weight or an input"},
+        Violation{"WritesAWeight", [](auto &, auto &b) { aten(b).outputs[0] = id(2); },
+                  "it writes to a weight or an input"},
+        Violation{"CopyOfOtherSizes", [](auto &, auto &b) { b.tensors[3].sizes = {4, 1}; },
+                  "differ in element type or sizes"},
+        Violation{"CopyOfStrided",
+                  [](auto &, auto &b) {
+                    b.tensors[3].sizes = b.tensors[4].sizes = {2, 2};
+                    b.tensors[3].strides = {1, 2};
+                    b.tensors[4].strides = {2, 1};
+                  },
+                  "have to be dense"},
+        Violation{"CopyOntoItself",
+                  [](auto &, auto &b) {
+                    b.tensors.push_back(b.tensors[3]);
+                    b.tensors[5].slot.offset += 4;
+                    copy(b).destination = id(5);
+                  },
+                  "overlap"},
+        Violation{"SetStrided",
+                  [](auto &p, auto &) {
+                    p.entries[1].buckets[0].tensors[0].sizes = {2};
+                    p.entries[1].buckets[0].tensors[0].strides = {2};
+                  },
+                  "destination has to be dense"},
+        Violation{"KernelOnCpu", [](auto &p, auto &) { p.target = DeviceKind::Cpu; },
+                  "kernels need target cuda", true},
+        Violation{"LibraryOnCpu",
+                  [](auto &p, auto &) {
+                    p.target = DeviceKind::Cpu;
+                    for (Bucket &b : p.entries[0].buckets)
+                      b.records.erase(b.records.begin() + 2);
+                  },
+                  "library calls need target cuda", true},
+        Violation{"KernelWithoutName", [](auto &, auto &b) { kernel(b).kernel = ""; },
+                  "the kernel's name is empty", true},
+        Violation{"GridOfZero", [](auto &, auto &b) { kernel(b).grid[0] = 0; }, "grid or block",
+                  true},
+        Violation{"GridTooHigh", [](auto &, auto &b) { kernel(b).grid[1] = 65536; },
+                  "grid or block", true},
+        Violation{"TooManyThreads", [](auto &, auto &b) { kernel(b).block[0] = 1024; },
+                  "more than 1024 threads", true},
+        Violation{"TooMuchSharedMemory", [](auto &, auto &b) { kernel(b).sharedBytes = 1 << 20; },
+                  "more shared memory", true},
+        Violation{"KernelWritesNothing", [](auto &, auto &b) { kernel(b).writes.clear(); },
+                  "it writes nothing", true},
+        Violation{"KernelWritesNoTensor", [](auto &, auto &b) { kernel(b).writes[0] = kNoTensor; },
+                  "does not exist", true},
+        Violation{"LibraryWithAPath",
+                  [](auto &, auto &b) { library(b).library = "/tmp/evil.so"; },
+                  "not an identifier", true}),
+    [](const auto &info) { return info.param.name; });
+
+TEST(Validate, EmptyTensorsAndScalarsAreFine) {
+  PlanData plan = samplePlan().plan;
+  Bucket &b = plan.entries[1].buckets[0];
+  b.outputs.push_back({"none", DType::F32, {0, 5}, 0});
+  b.outputs.push_back({"scalar", DType::F64, {}, 0});
+  b.tensors.push_back(dense(BufferKind::Output, 2, 0, DType::F64, {}));
+  b.records.push_back({Memset{id(1), 0}});
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+}
+
+TEST(Validate, InterleavedWritesCoverARead) {
+  PlanData plan = samplePlan().plan;
+  Bucket &b = plan.entries[0].buckets[0];
+  // Two halves of the row are written one after the other, as by the parts of a cat.
+  b.tensors[1].sizes = {1, 2};
+  b.tensors.push_back(dense(BufferKind::Arena, 0, 8, DType::F32, {1, 2}));
+  b.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::F32, {1, 4}));
+  aten(b).outputs = {id(1), id(5)};
+  std::get<AtenCall>(b.records[1].op).args[0] = id(6);
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+}
+
+} // namespace
+} // namespace cgc::test

@@ -1,0 +1,93 @@
+// Random inputs, conversions and closeness.
+#include "tools/cgc/tensors.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+namespace cgc::tool {
+namespace {
+
+TEST(Tensors, RandomFloatsAreNormal) {
+  const auto values = toDoubles(randomInput({"x", DType::F32, {20000}}, 3));
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / 20000;
+  double variance = 0;
+  for (double value : values)
+    variance += (value - mean) * (value - mean) / 20000;
+  EXPECT_NEAR(mean, 0, 0.03);
+  EXPECT_NEAR(variance, 1, 0.04);
+}
+
+TEST(Tensors, RandomIntegersFillTheirRange) {
+  const auto values = toDoubles(randomInput({"x", DType::I64, {1000}, 7}, 3));
+  std::vector<int> seen(7, 0);
+  for (double value : values) {
+    ASSERT_TRUE(value >= 0 && value < 7 && value == std::floor(value)) << value;
+    ++seen[static_cast<size_t>(value)];
+  }
+  for (int count : seen)
+    EXPECT_GT(count, 0);
+  for (double value : toDoubles(randomInput({"x", DType::I32, {100}}, 3)))
+    EXPECT_TRUE(value == 0 || value == 1) << value;
+}
+
+TEST(Tensors, SeedDecides) {
+  const IoTensor input{"x", DType::F32, {8}};
+  EXPECT_EQ(randomInput(input, 1).bytes, randomInput(input, 1).bytes);
+  EXPECT_NE(randomInput(input, 1).bytes, randomInput(input, 2).bytes);
+}
+
+TEST(Tensors, RangeNamesTheFirstOffender) {
+  const IoTensor input{"ids", DType::I64, {3}, 10};
+  HostTensor tensor = makeTensor("ids", DType::I64, {3});
+  EXPECT_TRUE(checkRange(input, tensor).isOk());
+  const int64_t values[] = {9, 10, -1};
+  std::memcpy(tensor.bytes.data(), values, sizeof values);
+  const Status status = checkRange(input, tensor);
+  EXPECT_EQ(status.code(), Code::Usage);
+  EXPECT_NE(status.message().find("element 1 is 10"), std::string::npos) << status.message();
+}
+
+TEST(Tensors, ConversionRoundsToNearestEven) {
+  HostTensor tensor = makeTensor("", DType::F32, {5});
+  const float values[] = {1.0f, 1.00390625f, 1.01171875f, -3.0e38f, 65520.0f};
+  std::memcpy(tensor.bytes.data(), values, sizeof values);
+  // bf16 has 8 bits: 1 + 2^-8 is halfway to 1 + 2^-7 and goes to the even 1; 1 + 3 * 2^-8 goes up.
+  const auto bf16 = toDoubles(convertFloats(tensor, DType::BF16));
+  EXPECT_EQ(bf16[0], 1.0);
+  EXPECT_EQ(bf16[1], 1.0);
+  EXPECT_EQ(bf16[2], 1.015625);
+  const auto f16 = toDoubles(convertFloats(tensor, DType::F16));
+  EXPECT_EQ(f16[1], 1.00390625);
+  EXPECT_TRUE(std::isinf(f16[3]) && std::isinf(f16[4]));
+}
+
+TEST(Tensors, Closeness) {
+  const Closeness same = compareValues({3, 4}, {3, 4});
+  EXPECT_EQ(same.maxAbs, 0);
+  EXPECT_EQ(same.relativeL2, 0);
+  EXPECT_DOUBLE_EQ(same.cosine, 1);
+  const Closeness other = compareValues({3, 4.5}, {3, 4});
+  EXPECT_DOUBLE_EQ(other.maxAbs, 0.5);
+  EXPECT_DOUBLE_EQ(other.relativeL2, 0.1);
+  EXPECT_LT(other.cosine, 1);
+  EXPECT_DOUBLE_EQ(compareValues({-3, -4}, {3, 4}).cosine, -1);
+  EXPECT_EQ(compareValues({0, 0}, {0, 0}).cosine, 1);
+  EXPECT_EQ(compareValues({1}, {0}).relativeL2, 1);
+}
+
+TEST(Tensors, ClosenessIsNanWhereAValueIs) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = HUGE_VAL;
+  for (double bad : {kNan, kInf}) {
+    EXPECT_TRUE(std::isnan(compareValues({1, bad}, {1, 2}).relativeL2));
+    EXPECT_TRUE(std::isnan(compareValues({1, 2}, {1, bad}).relativeL2));
+    // The same infinity on both sides is no agreement either.
+    EXPECT_TRUE(std::isnan(compareValues({bad}, {bad}).maxAbs));
+  }
+}
+
+} // namespace
+} // namespace cgc::tool

@@ -1,0 +1,128 @@
+// Buckets: methods and input shapes to compile.
+#include "tools/cgc/buckets.h"
+
+#include "runtime/plan/plan.h"
+#include "tools/cgc/console.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cgc::tool {
+
+namespace {
+
+std::vector<std::string> inputNames(const ir::Graph &method) {
+  std::vector<std::string> names;
+  for (const ir::Value *input : method.inputs())
+    names.push_back(input->name());
+  return names;
+}
+
+/// The specs of the method's inputs in its order; Usage names those that are missing.
+Result<std::vector<InputSpec>> specsOf(const ir::Graph &method,
+                                       const std::vector<InputSpec> &inputs) {
+  std::vector<InputSpec> chosen;
+  std::vector<std::string> missing;
+  for (const std::string &name : inputNames(method)) {
+    if (const InputSpec *spec = findByName(inputs, name))
+      chosen.push_back(*spec);
+    else
+      missing.push_back(name);
+  }
+  if (missing.empty())
+    return chosen;
+  return Status(Code::Usage,
+                fmt::format("method {} has no shape for {}; add --input {}=DTYPE[SIZES]",
+                            describeMethod(method), joinNames(missing), missing[0]));
+}
+
+/// Every name in `inputs` is an input of some method.
+Status checkNames(const ir::Module &root, const std::vector<InputSpec> &inputs) {
+  for (const InputSpec &spec : inputs) {
+    const bool known = std::ranges::any_of(root.graphs(), [&](const auto &method) {
+      return std::ranges::count(inputNames(*method), spec.name) > 0;
+    });
+    if (!known)
+      return Status(Code::Usage, fmt::format("no method of the model has an input '{}'; it has {}",
+                                             spec.name, describeMethods(root)));
+  }
+  return Status::ok();
+}
+
+Result<std::vector<const ir::Graph *>> chooseMethods(const ir::Module &root,
+                                                     const std::vector<InputSpec> &inputs,
+                                                     const std::vector<std::string> &entries) {
+  for (const std::string &entry : entries)
+    if (!root.findGraph(entry))
+      return Status(Code::Usage, fmt::format("the model has no method '{}'; it has {}", entry,
+                                             describeMethods(root)));
+  std::vector<const ir::Graph *> methods;
+  for (const auto &method : root.graphs()) {
+    const bool wanted = entries.empty() ? specsOf(*method, inputs).isOk()
+                                        : std::ranges::count(entries, method->name()) > 0;
+    if (wanted)
+      methods.push_back(method.get());
+  }
+  if (methods.empty())
+    return Status(Code::Usage, fmt::format("give --input NAME=DTYPE[SIZES] for every input of at "
+                                           "least one method; the model has {}",
+                                           describeMethods(root)));
+  return methods;
+}
+
+Result<BucketSpec> makeBucket(const ir::Graph &method, std::vector<InputSpec> inputs,
+                              std::optional<int64_t> batch) {
+  for (InputSpec &input : inputs) {
+    if (!batch)
+      break;
+    if (input.sizes.empty())
+      return Status(
+          Code::Usage,
+          fmt::format("--batch replaces dimension 0, but input '{}' has none", input.name));
+    input.sizes[0] = *batch;
+    if (!tensorBytes(input.dtype, input.sizes))
+      return Status(Code::Usage,
+                    fmt::format("--batch {}: input '{}' gets too large", *batch, input.name));
+  }
+  return BucketSpec{method.name(), std::move(inputs)};
+}
+
+} // namespace
+
+std::string describeMethod(const ir::Graph &method) {
+  const auto names = inputNames(method);
+  return fmt::format("{}({})", method.name(), names.empty() ? "" : joinNames(names));
+}
+
+std::string describeMethods(const ir::Module &root) {
+  std::vector<std::string> methods;
+  for (const auto &method : root.graphs())
+    methods.push_back(describeMethod(*method));
+  return methods.empty() ? "no methods" : joinNames(methods);
+}
+
+Result<std::vector<BucketSpec>> chooseBuckets(const ir::Module &root,
+                                              const std::vector<InputSpec> &inputs,
+                                              const std::vector<int64_t> &batches,
+                                              const std::vector<std::string> &entries) {
+  CGC_TRY(checkNames(root, inputs));
+  for (size_t i = 0; i < batches.size(); ++i)
+    if (std::count(batches.begin(), batches.begin() + static_cast<ptrdiff_t>(i), batches[i]) > 0)
+      return Status(Code::Usage, fmt::format("--batch names {} twice; give it once", batches[i]));
+  CGC_ASSIGN_OR_RETURN(const auto methods, chooseMethods(root, inputs, entries));
+  std::vector<std::optional<int64_t>> wanted(batches.begin(), batches.end());
+  if (wanted.empty())
+    wanted.push_back(std::nullopt);
+  std::vector<BucketSpec> buckets;
+  for (const ir::Graph *method : methods) {
+    CGC_ASSIGN_OR_RETURN(const auto specs, specsOf(*method, inputs));
+    for (const auto &batch : wanted) {
+      CGC_ASSIGN_OR_RETURN(BucketSpec bucket, makeBucket(*method, specs, batch));
+      buckets.push_back(std::move(bucket));
+    }
+  }
+  return buckets;
+}
+
+} // namespace cgc::tool

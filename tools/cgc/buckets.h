@@ -1,0 +1,29 @@
+// Buckets: which methods of the model are compiled, and for which input shapes.
+#pragma once
+
+#include "ir/module.h"
+#include "tools/cgc/specs.h"
+
+namespace cgc::tool {
+
+/// One method with concrete inputs, in the method's order.
+struct BucketSpec {
+  std::string entry;
+  std::vector<InputSpec> inputs;
+};
+
+/// Every chosen entry at every batch size, entries in the model's order. Without `entries`, all
+/// methods of the root whose inputs are all given. A batch size replaces dimension 0 of every
+/// input; without any, the shapes are taken as they are. Usage, with what the model offers, if
+/// something does not fit.
+Result<std::vector<BucketSpec>> chooseBuckets(const ir::Module &root,
+                                              const std::vector<InputSpec> &inputs,
+                                              const std::vector<int64_t> &batches,
+                                              const std::vector<std::string> &entries);
+
+/// "forward(image, text), encode_image(image)"
+std::string describeMethods(const ir::Module &root);
+/// "forward(image, text)"
+std::string describeMethod(const ir::Graph &method);
+
+} // namespace cgc::tool

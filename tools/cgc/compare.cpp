@@ -1,0 +1,243 @@
+// cgc compare: a plan against LibTorch on the same random inputs.
+#include "tools/cgc/console.h"
+#include "tools/cgc/libraries.h"
+#include "tools/cgc/plan_summary.h"
+#include "tools/cgc/progress.h"
+#include "tools/cgc/runner.h"
+#include "tools/cgc/verbs.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace cgc::tool {
+
+namespace {
+
+/// Full precision: relative L2 against LibTorch.
+constexpr double kTolerance = 1e-5;
+/// Reduced precision: how much further than LibTorch's own run from the fp32 truth.
+constexpr double kReducedFactor = 1.2;
+/// Small outputs are compared over several inputs: in few elements chance would decide the ratio.
+constexpr uint64_t kElements = 512;
+
+struct Options {
+  std::string plan, model, entry;
+  bool json = false;
+};
+
+/// One output of one bucket.
+struct Row {
+  std::string entry, inputs, output;
+  std::vector<int64_t> shape;
+  Closeness closeness; ///< To the reference: fp32 where the precision is reduced.
+  double limit = 0;    ///< Of the relative L2.
+  bool passed = false;
+};
+
+/// Whether anything that the plan computes with is narrower than fp32.
+bool isReduced(const PlanData &plan) {
+  const auto narrow = [](DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; };
+  for (const Weight &weight : plan.weights)
+    if (narrow(weight.dtype))
+      return true;
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      for (const TensorRef &tensor : bucket.tensors)
+        if (narrow(tensor.dtype))
+          return true;
+  return false;
+}
+
+/// Compares one bucket after the other. Borrows all that it is given.
+class Comparison {
+public:
+  /// `truth` is null where the precision is not reduced.
+  Comparison(Runner &runner, frontend::Reference &reference, frontend::Reference *truth)
+      : runner_(runner), reference_(reference), truth_(truth) {}
+
+  Status compare(const Entry &entry, size_t index, std::vector<Row> &rows) {
+    const Bucket &bucket = entry.buckets[index];
+    // Of each output, the elements of all runs.
+    std::vector<std::vector<double>> actual(bucket.outputs.size()), own = actual, truth = actual;
+    for (size_t run = 0; run < runsOf(bucket); ++run) {
+      std::vector<HostTensor> inputs;
+      for (const IoTensor &input : bucket.inputs)
+        inputs.push_back(randomInput(input, run * bucket.inputs.size() + inputs.size()));
+      CGC_ASSIGN_OR_RETURN(const auto outputs, runner_.run(entry, index, inputs));
+      append(actual, outputs);
+      CGC_TRY(runReference(reference_, entry, bucket, inputs, own));
+      if (truth_)
+        CGC_TRY(runReference(*truth_, entry, bucket, inputs, truth));
+    }
+    for (size_t i = 0; i < actual.size(); ++i) {
+      const std::vector<double> &expected = truth_ ? truth[i] : own[i];
+      Row row{entry.name,
+              describeIo(bucket.inputs),
+              bucket.outputs[i].name,
+              bucket.outputs[i].sizes,
+              compareValues(actual[i], expected),
+              kTolerance,
+              false};
+      if (truth_)
+        row.limit =
+            std::max(kTolerance, kReducedFactor * compareValues(own[i], expected).relativeL2);
+      // False for NaN on either side.
+      row.passed = row.closeness.relativeL2 <= row.limit;
+      rows.push_back(std::move(row));
+    }
+    return Status::ok();
+  }
+
+private:
+  /// Enough runs that the largest output has kElements elements.
+  static size_t runsOf(const Bucket &bucket) {
+    uint64_t largest = 1;
+    for (const IoTensor &output : bucket.outputs)
+      largest = std::max(largest, tensorBytes(output.dtype, output.sizes).value_or(0) /
+                                      dtypeSize(output.dtype));
+    return (kElements + largest - 1) / largest;
+  }
+
+  static void append(std::vector<std::vector<double>> &all,
+                     const std::vector<HostTensor> &tensors) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const auto values = toDoubles(tensors[i]);
+      all[i].insert(all[i].end(), values.begin(), values.end());
+    }
+  }
+
+  /// Appends the outputs to `all`, after checking that they are those of the plan; the truth's are
+  /// wider.
+  Status runReference(frontend::Reference &reference, const Entry &entry, const Bucket &bucket,
+                      std::vector<HostTensor> &inputs, std::vector<std::vector<double>> &all) {
+    CGC_ASSIGN_OR_RETURN(auto outputs, reference.run(entry.name, viewsOf(inputs)));
+    bool same = outputs.size() == bucket.outputs.size();
+    for (size_t i = 0; same && i < outputs.size(); ++i)
+      same = outputs[i].sizes == bucket.outputs[i].sizes &&
+             (&reference == truth_ || outputs[i].dtype == bucket.outputs[i].dtype);
+    if (!same)
+      return Status(Code::Mismatch,
+                    fmt::format("entry '{}': the model's outputs differ in number, "
+                                "shape or dtype from the plan's ({}); was the plan compiled "
+                                "from this model?",
+                                entry.name, describeIo(bucket.outputs)));
+    append(all, outputs);
+    return Status::ok();
+  }
+
+  Runner &runner_;
+  frontend::Reference &reference_;
+  frontend::Reference *truth_;
+};
+
+Result<std::vector<Row>> compareAll(const Options &options) {
+  CGC_TRY(MappedFile::open(options.model).status());
+  // What is wrong with the plan is found before LibTorch is opened.
+  CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
+  if (!options.entry.empty() && !plan.data().findEntry(options.entry)) {
+    std::vector<std::string> names;
+    for (const Entry &entry : plan.data().entries)
+      names.push_back(entry.name);
+    return Status(Code::Usage, fmt::format("the plan has no entry '{}'; it has {}", options.entry,
+                                           joinNames(names)));
+  }
+  const bool reduced = isReduced(plan.data());
+  const DeviceKind device = plan.data().target;
+
+  size_t phases = reduced ? 3 : 2;
+  for (const Entry &entry : plan.data().entries)
+    if (options.entry.empty() || entry.name == options.entry)
+      phases += entry.buckets.size();
+  Progress progress(phases);
+  progress.begin("load " + options.plan);
+  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, ExecutorKind::Graph));
+  progress.begin("load " + options.model);
+  CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
+  CGC_ASSIGN_OR_RETURN(const auto reference,
+                       frontend->loadReference(options.model, device, std::nullopt));
+  std::unique_ptr<frontend::Reference> truth;
+  if (reduced) {
+    progress.begin("load " + options.model + " in fp32");
+    CGC_ASSIGN_OR_RETURN(truth, frontend->loadReference(options.model, device, DType::F32));
+  }
+  Comparison comparison(*runner, *reference, truth.get());
+  std::vector<Row> rows;
+  for (const Entry &entry : runner->plan().entries) {
+    if (!options.entry.empty() && entry.name != options.entry)
+      continue;
+    for (size_t i = 0; i < entry.buckets.size(); ++i) {
+      progress.begin(fmt::format("compare {} {}", entry.name, describeIo(entry.buckets[i].inputs)));
+      CGC_TRY(comparison.compare(entry, i, rows));
+    }
+  }
+  return rows;
+}
+
+Status printRows(const Options &options, const std::vector<Row> &rows) {
+  if (options.json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    bool passed = true;
+    for (const Row &row : rows) {
+      passed = passed && row.passed;
+      list.push_back({{"entry", row.entry},
+                      {"inputs", row.inputs},
+                      {"output", row.output},
+                      {"shape", row.shape},
+                      {"max_abs", row.closeness.maxAbs},
+                      {"relative_l2", row.closeness.relativeL2},
+                      {"cosine", row.closeness.cosine},
+                      {"limit", row.limit},
+                      {"passed", row.passed}});
+    }
+    return printJson("compare", {{"plan", options.plan},
+                                 {"model", options.model},
+                                 {"passed", passed},
+                                 {"outputs", std::move(list)}});
+  }
+  std::vector<std::vector<std::string>> table = {
+      {"entry", "output", "max abs", "rel L2", "limit", "cosine", "result", "inputs"}};
+  for (const Row &row : rows)
+    table.push_back({row.entry, row.output, fmt::format("{:.2e}", row.closeness.maxAbs),
+                     fmt::format("{:.2e}", row.closeness.relativeL2),
+                     fmt::format("{:.2e}", row.limit), fmt::format("{:.7f}", row.closeness.cosine),
+                     row.passed ? "ok" : "FAILED", row.inputs});
+  return printOut(formatTable(table));
+}
+
+Status compare(const Options &options) {
+  CGC_ASSIGN_OR_RETURN(const auto rows, compareAll(options));
+  CGC_TRY(printRows(options, rows));
+  const auto failed = std::ranges::count(rows, false, &Row::passed);
+  if (failed == 0)
+    return Status::ok();
+  return Status(Code::Mismatch,
+                fmt::format("{} of {} outputs are past the tolerance", failed, rows.size()));
+}
+
+} // namespace
+
+Verb addCompare(CLI::App &app) {
+  auto options = std::make_shared<Options>();
+  CLI::App *command =
+      app.add_subcommand("compare", "Compare a plan with LibTorch on random inputs");
+  command->add_option("plan", options->plan, "The plan")->type_name("PLAN")->required();
+  command->add_option("model", options->model, "The TorchScript file that it was compiled from")
+      ->type_name("MODEL.pt")
+      ->required();
+  command->add_option("--entry", options->entry, "Compare just this entry [all]")
+      ->type_name("NAME");
+  command->add_flag("--json", options->json, "Print the result as JSON");
+  command->footer("Both run on the plan's target. In fp32 the relative L2 distance may be 1e-5. In "
+                  "fp16 and bf16\n"
+                  "the distance to an fp32 run may be 1.2 times that of LibTorch's own run. NaN "
+                  "never passes.\n\n"
+                  "Examples:\n"
+                  "  cgc compare model.cgplan model.pt\n"
+                  "  cgc compare model.cgplan model.pt --entry encode_text --json");
+  return {command, [options] { return compare(*options); }, [options] { return options->json; }};
+}
+
+} // namespace cgc::tool

@@ -1,0 +1,213 @@
+// cgc compile: TorchScript -> plan file.
+#include "backend/backend.h"
+#include "passes/pipeline.h"
+#include "runtime/base/file.h"
+#include "runtime/plan/plan_file.h"
+#include "tools/cgc/buckets.h"
+#include "tools/cgc/console.h"
+#include "tools/cgc/evaluator.h"
+#include "tools/cgc/libraries.h"
+#include "tools/cgc/pass_options.h"
+#include "tools/cgc/plan_summary.h"
+#include "tools/cgc/progress.h"
+#include "tools/cgc/verbs.h"
+#include "tools/cgc/vocabulary.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace cgc::tool {
+
+namespace {
+
+struct Options {
+  std::string model, output, target = "cuda", passes = passes::defaultPasses();
+  std::vector<std::string> inputs, entries;
+  std::vector<int64_t> batches;
+  bool json = false;
+  passes::InstrumentationOptions instrumentation;
+};
+
+/// Says before the long work what would stop the writing after it.
+Status checkOutput(const Options &options) {
+  std::error_code ignored;
+  if (std::filesystem::equivalent(options.model, options.output, ignored))
+    return Status(
+        Code::Usage,
+        fmt::format("'{}' is both the model and the output; choose another -o", options.output));
+  // Created and at once removed again: commit() is never called.
+  return AtomicFile::create(options.output).status();
+}
+
+Result<passes::Pipeline> makePipeline(const Options &options) {
+  CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
+                       passes::makeInstrumentation(options.instrumentation, llvm::errs()));
+  passes::PipelineBuilder builder;
+  builder.setPasses(options.passes).setInstrumentation(std::move(instrumentation));
+  return builder.build();
+}
+
+/// One specialised graph for each bucket. An entry that cannot be compiled does not hide what is
+/// wrong with the next one.
+Result<std::vector<std::unique_ptr<ir::Graph>>>
+specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets,
+              const passes::Pipeline &pipeline, const passes::PassContext &context,
+              Progress &progress) {
+  std::vector<std::unique_ptr<ir::Graph>> graphs;
+  Status failure;
+  std::string failedEntry, what;
+  for (const BucketSpec &bucket : buckets) {
+    std::vector<ir::TensorType> types;
+    std::string shapes;
+    for (const InputSpec &input : bucket.inputs) {
+      types.push_back(ir::TensorType::dense(input.dtype, input.sizes));
+      shapes += fmt::format(" {}={}", input.name, formatShape(dtypeName(input.dtype), input.sizes));
+    }
+    progress.begin(fmt::format("specialize {}{}", bucket.entry, shapes));
+    const size_t index = std::count_if(buckets.data(), &bucket, [&](const BucketSpec &earlier) {
+      return earlier.entry == bucket.entry;
+    });
+    if (bucket.entry == failedEntry)
+      continue;
+    auto graph = pipeline.specialize(*root.findGraph(bucket.entry),
+                                     fmt::format("{}_{}", bucket.entry, index), types, context);
+    if (graph.isOk()) {
+      graphs.push_back(*std::move(graph));
+      continue;
+    }
+    failedEntry = bucket.entry;
+    if (failure.isOk()) {
+      failure = graph.status();
+      what = fmt::format("cannot compile {}{}:\n", bucket.entry, shapes);
+    }
+    if (graph.status().code() != Code::Unsupported)
+      break;
+  }
+  if (!failure.isOk())
+    return Status(failure.code(), what + withDiagnostics(failure, *context.diagnostics).message());
+  return graphs;
+}
+
+/// `graphs` and `buckets` are in the same order, which is also the plan's: one entry after the
+/// other.
+void recordBounds(PlanData &plan, const std::vector<std::unique_ptr<ir::Graph>> &graphs) {
+  size_t next = 0;
+  for (Entry &entry : plan.entries)
+    for (Bucket &bucket : entry.buckets) {
+      const ir::Graph &graph = *graphs[next++];
+      const auto inputs = graph.inputs();
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (isInteger(bucket.inputs[i].dtype))
+          bucket.inputs[i].upperBound = embeddingBound(graph, *inputs[i]);
+    }
+}
+
+/// From the model to a plan in memory. `root` must outlive the plan's weights.
+Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
+                                    const passes::Pipeline &pipeline, ir::Diagnostics &diagnostics,
+                                    Progress &progress) {
+  CGC_ASSIGN_OR_RETURN(const auto specs, parseInputSpecs(options.inputs));
+  CGC_ASSIGN_OR_RETURN(const auto buckets,
+                       chooseBuckets(root, specs, options.batches, options.entries));
+  progress.expect(buckets.size());
+  RuntimeEvaluator evaluator;
+  const passes::PassContext context{
+      .target = *parseDevice(options.target), .evaluator = &evaluator, .diagnostics = &diagnostics};
+  progress.begin("prepare");
+  CGC_TRY(withDiagnostics(pipeline.prepare(root, context), diagnostics));
+  CGC_ASSIGN_OR_RETURN(const auto graphs,
+                       specializeAll(root, buckets, pipeline, context, progress));
+  pipeline.finish();
+
+  progress.begin("lower");
+  std::vector<backend::EntryBucket> entryBuckets;
+  for (size_t i = 0; i < graphs.size(); ++i)
+    entryBuckets.push_back({buckets[i].entry, graphs[i].get()});
+  auto compiled = backend::lower(entryBuckets, context.target, diagnostics);
+  if (!compiled.isOk())
+    return withDiagnostics(compiled.status(), diagnostics);
+  recordBounds(compiled->plan, graphs);
+  compiled->plan.producer = "cgc " CGC_VERSION;
+  return compiled;
+}
+
+Status compile(const Options &options) {
+  CGC_TRY(MappedFile::open(options.model).status());
+  CGC_TRY(checkOutput(options));
+  CGC_TRY(parseInputSpecs(options.inputs).status());
+  CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, makePipeline(options));
+  CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
+
+  PlanData plan;
+  {
+    Progress progress(4);
+    progress.begin("load " + options.model);
+    ir::Diagnostics diagnostics;
+    auto root = frontend->import(options.model, diagnostics);
+    if (!root.isOk())
+      return withDiagnostics(root.status(), diagnostics);
+    CGC_ASSIGN_OR_RETURN(auto compiled, build(**root, options, pipeline, diagnostics, progress));
+    progress.begin("write " + options.output);
+    std::vector<std::span<const std::byte>> weights;
+    for (const auto &weight : compiled.weights)
+      weights.emplace_back(weight->bytes().data(), weight->bytes().size());
+    CGC_TRY(writePlan(compiled.plan, weights, options.output));
+    plan = std::move(compiled.plan);
+  }
+  std::error_code ignored;
+  const uint64_t fileBytes = std::filesystem::file_size(options.output, ignored);
+  if (options.json)
+    return printJson("compile", planJson(plan, options.output, fileBytes));
+  return printOut(planText(plan, options.output, fileBytes));
+}
+
+} // namespace
+
+Verb addCompile(CLI::App &app) {
+  auto options = std::make_shared<Options>();
+  CLI::App *command = app.add_subcommand("compile", "Compile a TorchScript model into a plan");
+  command->add_option("model", options->model, "A TorchScript file")
+      ->type_name("MODEL.pt")
+      ->required();
+  command->add_option("-o,--output", options->output, "The plan to write")
+      ->type_name("OUT.cgplan")
+      ->required();
+  command->add_option("--input", options->inputs, "Type of an input; once for each input")
+      ->type_name("NAME=DTYPE[SIZES]")
+      ->allow_extra_args(false)
+      ->required();
+  command
+      ->add_option("--batch", options->batches,
+                   "Compile every entry for each of these values of dimension 0")
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 30));
+  command
+      ->add_option("--entry", options->entries, "Methods to compile [all whose inputs are given]")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      ->add_option("--target", options->target, "Where the plan will run; compiling needs no GPU")
+      ->check(CLI::IsMember({"cuda", "cpu"}))
+      ->capture_default_str();
+  command->add_option("--passes", options->passes, "Passes to run instead of the default ones")
+      ->type_name("P,...");
+  command->add_flag("--json", options->json, "Print the result as JSON");
+  addPassOptions(*command, options->instrumentation);
+  command->footer(
+      "Examples:\n"
+      "  cgc compile model.pt -o model.cgplan --input 'image=f32[1,3,224,224]' --input "
+      "'text=i64[1,77]'\n"
+      "  cgc compile model.pt -o image.cgplan --input 'image=f32[1,3,224,224]' --batch 1,4\n"
+      "  cgc compile model.pt -o text.cgplan --input 'text=i64[1,77]' --entry encode_text --target "
+      "cpu");
+  return {command, [options] { return compile(*options); }, [options] { return options->json; }};
+}
+
+} // namespace cgc::tool

@@ -1,0 +1,123 @@
+// Inputs: bucket choice and input tensors for run.
+#include "tools/cgc/inputs.h"
+
+#include "tools/cgc/console.h"
+#include "tools/cgc/npy.h"
+#include "tools/cgc/plan_summary.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace cgc::tool {
+
+namespace {
+
+std::string describe(DType dtype, const std::vector<int64_t> &sizes) {
+  return formatShape(dtypeName(dtype), sizes);
+}
+
+std::string describeBuckets(const Entry &entry) {
+  std::vector<std::string> texts;
+  for (const Bucket &bucket : entry.buckets)
+    texts.push_back(describeIo(bucket.inputs));
+  return fmt::format("{}", fmt::join(texts, " | "));
+}
+
+/// Each input has a source and each source is an input.
+Status checkNames(const Entry &entry, const std::vector<InputSource> &sources) {
+  const std::vector<IoTensor> &inputs = entry.buckets[0].inputs;
+  for (const InputSource &source : sources)
+    if (!findByName(inputs, source.name))
+      return Status(Code::Usage, fmt::format("entry '{}' has no input '{}'; it takes {}",
+                                             entry.name, source.name, describeBuckets(entry)));
+  for (const IoTensor &input : inputs)
+    if (!findByName(sources, input.name))
+      return Status(Code::Usage,
+                    fmt::format("entry '{0}' needs input '{1}'; add --input {1}=@FILE.npy "
+                                "or --input {1}=random:0",
+                                entry.name, input.name));
+  return Status::ok();
+}
+
+Result<HostTensor> readInput(const IoTensor &input, const InputSource &source) {
+  CGC_ASSIGN_OR_RETURN(HostTensor tensor, readNpy(source.file));
+  tensor.name = input.name;
+  if (input.dtype == DType::BF16 && tensor.dtype == DType::F32) // NumPy has no bf16.
+    return convertFloats(tensor, DType::BF16);
+  if (tensor.dtype != input.dtype)
+    return Status(Code::Usage,
+                  fmt::format("input '{}': '{}' holds {}, the plan takes {}{}", input.name,
+                              source.file, describe(tensor.dtype, tensor.sizes),
+                              dtypeName(input.dtype),
+                              input.dtype == DType::BF16 ? " (given as float32)" : ""));
+  return tensor;
+}
+
+bool fits(const Bucket &bucket, const std::vector<HostTensor> &given,
+          std::optional<int64_t> batch) {
+  return std::ranges::all_of(bucket.inputs, [&](const IoTensor &input) {
+    const HostTensor *tensor = findByName(given, input.name);
+    return (!tensor || tensor->sizes == input.sizes) &&
+           (!batch || (!input.sizes.empty() && input.sizes[0] == *batch));
+  });
+}
+
+Result<size_t> chooseBucket(const Entry &entry, const std::vector<HostTensor> &given,
+                            std::optional<int64_t> batch) {
+  for (size_t i = 0; i < entry.buckets.size(); ++i)
+    if (fits(entry.buckets[i], given, batch))
+      return i;
+  std::string asked = batch ? fmt::format("batch {}", *batch) : "";
+  for (const HostTensor &tensor : given)
+    asked += fmt::format("{}{}={}", asked.empty() ? "" : " ", tensor.name,
+                         describe(tensor.dtype, tensor.sizes));
+  return Status(Code::Usage,
+                fmt::format("entry '{}' has no bucket for {}; it takes {}; compile the "
+                            "model for other shapes with --input and --batch",
+                            entry.name, asked, describeBuckets(entry)));
+}
+
+} // namespace
+
+Result<BoundInputs> bindInputs(const Entry &entry, const std::vector<InputSource> &sources,
+                               std::optional<int64_t> batch) {
+  CGC_TRY(checkNames(entry, sources));
+  std::vector<HostTensor> given;
+  for (const InputSource &source : sources) {
+    if (source.file.empty())
+      continue;
+    CGC_ASSIGN_OR_RETURN(HostTensor tensor,
+                         readInput(*findByName(entry.buckets[0].inputs, source.name), source));
+    given.push_back(std::move(tensor));
+  }
+  BoundInputs bound;
+  CGC_ASSIGN_OR_RETURN(bound.bucket, chooseBucket(entry, given, batch));
+  for (const IoTensor &input : entry.buckets[bound.bucket].inputs) {
+    if (const HostTensor *tensor = findByName(given, input.name)) {
+      CGC_TRY(checkRange(input, *tensor));
+      bound.tensors.push_back(*tensor);
+    } else {
+      bound.tensors.push_back(randomInput(input, findByName(sources, input.name)->seed));
+    }
+  }
+  return bound;
+}
+
+Result<const Entry *> chooseEntry(const PlanData &plan, const std::string &name) {
+  std::vector<std::string> names;
+  for (const Entry &entry : plan.entries) {
+    if (entry.name == name || (name.empty() && plan.entries.size() == 1))
+      return &entry;
+    names.push_back(entry.name);
+  }
+  if (name.empty())
+    return Status(
+        Code::Usage,
+        fmt::format("the plan has several entries; choose one with --entry: {}", joinNames(names)));
+  return Status(Code::Usage,
+                fmt::format("the plan has no entry '{}'; it has {}", name, joinNames(names)));
+}
+
+} // namespace cgc::tool

@@ -1,0 +1,159 @@
+// cgc inspect: what is in a file. Needs no GPU; LibTorch only for TorchScript files.
+#include "ir/dot.h"
+#include "ir/text.h"
+#include "ir/verifier.h"
+#include "passes/pipeline.h"
+#include "runtime/base/file.h"
+#include "runtime/plan/plan_file.h"
+#include "tools/cgc/console.h"
+#include "tools/cgc/graphviz.h"
+#include "tools/cgc/libraries.h"
+#include "tools/cgc/module_summary.h"
+#include "tools/cgc/pass_options.h"
+#include "tools/cgc/plan_dot.h"
+#include "tools/cgc/plan_summary.h"
+#include "tools/cgc/verbs.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace cgc::tool {
+
+namespace {
+
+struct Options {
+  std::string file, entry, dot, svg;
+  bool json = false;
+};
+
+enum class FileKind { Plan, TorchScript, Ir };
+
+/// By content, never by name.
+Result<FileKind> kindOf(const std::string &path) {
+  CGC_TRY(MappedFile::open(path).status());
+  const std::string kind = describeForeignFile(path);
+  if (kind == kPlanFile)
+    return FileKind::Plan;
+  if (kind == kTorchScriptFile)
+    return FileKind::TorchScript;
+  if (kind == kIrTextFile)
+    return FileKind::Ir;
+  return Status(Code::InvalidFile,
+                fmt::format("'{}' is {}; cgc inspects TorchScript files, IR text and plans", path,
+                            kind.empty() ? "of no kind that cgc knows" : kind));
+}
+
+Status draw(const Options &options, const std::string &dotText) {
+  if (!options.dot.empty())
+    CGC_TRY(writeFile(options.dot, dotText));
+  if (!options.svg.empty())
+    CGC_TRY(writeSvg(options.svg, dotText));
+  return Status::ok();
+}
+
+Status inspectPlan(const Options &options) {
+  CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.file, Plan::Verify::Metadata));
+  if (!options.entry.empty() && !plan.data().findEntry(options.entry))
+    return Status(Code::Usage, fmt::format("the plan has no entry '{}'", options.entry));
+  CGC_TRY(draw(options, planDot(plan.data(), options.entry)));
+  if (options.json)
+    return printJson("plan", planJson(plan.data(), options.file, plan.fileBytes()));
+  return printOut(planText(plan.data(), options.file, plan.fileBytes()) + recordsText(plan.data()));
+}
+
+/// The method to draw: the one asked for, else forward, else the first. Null if there is none.
+Result<const ir::Graph *> chooseGraph(const ir::Module &root, const std::string &entry) {
+  if (!entry.empty()) {
+    if (const ir::Graph *graph = root.findGraph(entry))
+      return graph;
+    return Status(Code::Usage, fmt::format("there is no method '{}'", entry));
+  }
+  if (const ir::Graph *graph = root.findGraph("forward"))
+    return graph;
+  return root.graphs().empty() ? nullptr : root.graphs().front().get();
+}
+
+/// Taken before passes change the module, printed after the drawing that may fail.
+std::string summarize(const Options &options, const ir::Module &root, std::string_view kind) {
+  return options.json ? jsonText(kind, moduleJson(root, options.file))
+                      : moduleText(root, options.file);
+}
+
+Status drawGraph(const Options &options, const ir::Module &root) {
+  if (options.dot.empty() && options.svg.empty())
+    return Status::ok();
+  CGC_ASSIGN_OR_RETURN(const ir::Graph *graph, chooseGraph(root, options.entry));
+  if (!graph)
+    return Status(Code::Usage, "there is no method to draw");
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  ir::writeDot(stream, *graph);
+  return draw(options, stream.str());
+}
+
+Status inspectIr(const Options &options) {
+  CGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(options.file));
+  const llvm::StringRef text(reinterpret_cast<const char *>(file.bytes().data()),
+                             file.bytes().size());
+  ir::Diagnostics diagnostics;
+  const auto root = ir::parseModule(text, options.file, diagnostics);
+  if (!root || !ir::verify(*root, diagnostics))
+    return diagnostics.toStatus(Code::InvalidFile);
+  CGC_TRY(drawGraph(options, *root));
+  return printOut(summarize(options, *root, "ir"));
+}
+
+Status inspectTorchScript(const Options &options) {
+  CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
+  ir::Diagnostics diagnostics;
+  const auto root = frontend->import(options.file, diagnostics);
+  if (!root.isOk())
+    return withDiagnostics(root.status(), diagnostics);
+  const std::string summary = summarize(options, **root, "torchscript");
+  if (!options.dot.empty() || !options.svg.empty()) {
+    // Whole methods are drawn, not the calls of submodules.
+    passes::PipelineBuilder builder;
+    CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, builder.setPasses("inline").build());
+    CGC_TRY(withDiagnostics(pipeline.prepare(**root, {.diagnostics = &diagnostics}), diagnostics));
+    CGC_TRY(drawGraph(options, **root));
+  }
+  return printOut(summary);
+}
+
+Status inspect(const Options &options) {
+  CGC_ASSIGN_OR_RETURN(const FileKind kind, kindOf(options.file));
+  switch (kind) {
+  case FileKind::Plan:
+    return inspectPlan(options);
+  case FileKind::Ir:
+    return inspectIr(options);
+  case FileKind::TorchScript:
+    return inspectTorchScript(options);
+  }
+  return Status::ok();
+}
+
+} // namespace
+
+Verb addInspect(CLI::App &app) {
+  auto options = std::make_shared<Options>();
+  CLI::App *command = app.add_subcommand("inspect", "Show what is in a model, IR text or a plan");
+  command->add_option("file", options->file, "A .pt, .cgir or .cgplan file")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option("--entry", options->entry,
+                   "The method to draw [a plan: all; else forward or the first]")
+      ->type_name("NAME");
+  command->add_option("--dot", options->dot, "Write the graph as DOT")->type_name("F");
+  command->add_option("--svg", options->svg, "Draw the graph with Graphviz")->type_name("F");
+  command->add_flag("--json", options->json, "Print the summary as JSON");
+  command->footer("Examples:\n"
+                  "  cgc inspect model.cgplan\n"
+                  "  cgc inspect model.pt --svg model.svg --entry encode_text\n"
+                  "  cgc inspect model.cgplan --dot plan.dot --json");
+  return {command, [options] { return inspect(*options); }, [options] { return options->json; }};
+}
+
+} // namespace cgc::tool

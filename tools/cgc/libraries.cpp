@@ -1,0 +1,43 @@
+// Libraries: dlopen of the LibTorch parts.
+#include "tools/cgc/libraries.h"
+
+#include <fmt/format.h>
+
+#include <dlfcn.h>
+#include <filesystem>
+
+namespace cgc::tool {
+
+namespace fs = std::filesystem;
+
+std::string libraryPath(const std::string &name) {
+  std::error_code ignored;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  const fs::path installed = folder.parent_path() / "lib" / name;
+  return (fs::exists(installed, ignored) ? installed : folder / name).string();
+}
+
+std::string providerPath() {
+  return libraryPath("libcgc_aten.so");
+}
+
+Result<const frontend::Api *> openFrontend() {
+  const std::string path = libraryPath("libcgc_frontend.so");
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return Status(Code::Failed,
+                  fmt::format("cannot open the TorchScript frontend: {}; if LibTorch is "
+                              "elsewhere, put its lib folder into LD_LIBRARY_PATH",
+                              dlerror()));
+  auto *entry = reinterpret_cast<frontend::ApiEntry *>(dlsym(library, frontend::kApiEntryName));
+  if (!entry)
+    return Status(Code::Failed, fmt::format("'{}' is not the frontend of this cgc", path));
+  const frontend::Api *api = entry(frontend::kFrontendAbi);
+  if (!api)
+    return Status(
+        Code::Failed,
+        fmt::format("'{}' is of another version of cgc; build or install both together", path));
+  return api;
+}
+
+} // namespace cgc::tool

@@ -1,0 +1,97 @@
+// cgc: the command-line tool. Parses arguments, runs one verb, and turns its Status into an exit
+// status.
+#include "tools/cgc/console.h"
+#include "tools/cgc/signals.h"
+#include "tools/cgc/verbs.h"
+
+#include "llvm/Config/llvm-config.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <new>
+
+namespace {
+
+using namespace cgc;
+
+std::string versionText() {
+  const std::string revision = CGC_GIT;
+  return fmt::format("cgc {}{}, LLVM {}, CUDA runtime {}", CGC_VERSION,
+                     revision.empty() ? "" : " (" + revision + ")", LLVM_VERSION_STRING,
+                     CGC_CUDA_VERSION);
+}
+
+/// A usage error as CLI11 found it; help and version, which it reports the same way, are results.
+int reportParse(const CLI::App &app, const CLI::ParseError &error) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+    std::ostringstream text;
+    app.exit(error, text, text);
+    const Status status = tool::printOut(text.str());
+    return tool::exitStatus(status.code());
+  }
+  const auto chosen = app.get_subcommands();
+  tool::logError(fmt::format("{}; see cgc {}--help", error.what(),
+                             chosen.empty() ? "" : chosen.front()->get_name() + " "));
+  return tool::exitStatus(Code::Usage);
+}
+
+Status runVerb(const tool::Verb &verb) {
+  try {
+    return verb.run();
+  } catch (const std::bad_alloc &) {
+    return Status(Code::OutOfMemory, "out of host memory; compile fewer or smaller buckets, or "
+                                     "free memory and try again");
+  } catch (const std::exception &error) {
+    return Status(Code::Failed, fmt::format("unexpected error: {}", error.what()));
+  }
+}
+
+int report(const tool::Verb &verb, const Status &status) {
+  // A failed comparison is a result, which the verb has printed.
+  if (!status.isOk()) {
+    // Rendered diagnostics end in a line break, as the log does.
+    const size_t end = status.message().find_last_not_of('\n');
+    tool::logError(status.message().substr(0, end + 1));
+    if (verb.wantsJson() && status.code() != Code::Mismatch)
+      (void)tool::printJson("error",
+                            {{"code", codeName(status.code())}, {"message", status.message()}});
+  }
+  return tool::exitStatus(status.code());
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  tool::setUpLog();
+  tool::handleSignals();
+  CLI::App app(
+      "Compiles TorchScript OpenCLIP modules into launch plans and replays them as CUDA graphs.",
+      "cgc");
+  app.set_version_flag("--version", versionText());
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(36);
+  app.footer("Examples:\n"
+             "  cgc compile model.pt -o model.cgplan --input 'image=f32[1,3,224,224]' --input "
+             "'text=i64[1,77]'\n"
+             "  cgc run model.cgplan --entry encode_text --input text=random:0 --output text.npy\n"
+             "  cgc compare model.cgplan model.pt\n\n"
+             "Exit status: 0 ok, 1 failed, 2 usage, 3 bad input file, 4 unsupported model,\n"
+             "5 comparison failed, 6 device, 7 out of memory.");
+  const tool::Verb verbs[] = {tool::addCompile(app), tool::addRun(app), tool::addInspect(app),
+                              tool::addCompare(app), tool::addOpt(app)};
+  if (argc < 2) {
+    fmt::print(stderr, "{}", app.help());
+    return tool::exitStatus(Code::Usage);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return reportParse(app, error);
+  }
+  for (const tool::Verb &verb : verbs)
+    if (verb.command->parsed())
+      return report(verb, runVerb(verb));
+  return tool::exitStatus(Code::Usage);
+}

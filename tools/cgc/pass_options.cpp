@@ -1,0 +1,44 @@
+// Options about passes.
+#include "tools/cgc/pass_options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+namespace cgc::tool {
+
+void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options) {
+  const std::string group = "Looking at passes (on stderr)";
+  command.add_flag("--print-after-all", options.printAfterAll, "Print the IR after each pass")
+      ->group(group);
+  command.add_option("--print-after", options.printAfter, "Print the IR after these passes")
+      ->type_name("PASS,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->group(group);
+  command
+      .add_option("--dump-dir", options.dumpDir,
+                  "Write numbered .cgir and .dot files after each pass")
+      ->type_name("DIR")
+      ->group(group);
+  command.add_flag("--time-passes", options.timePasses, "Print how long each pass took")
+      ->group(group);
+}
+
+Status withDiagnostics(Status status, const ir::Diagnostics &diagnostics) {
+  if (status.isOk() || !diagnostics.hasErrors())
+    return status;
+  // One line of the model can be reached from several entries.
+  ir::Diagnostics unique;
+  for (const ir::Diagnostic &error : diagnostics.errors()) {
+    const bool known = std::ranges::any_of(unique.errors(), [&](const ir::Diagnostic &other) {
+      return other.message == error.message && other.loc == error.loc && other.line == error.line &&
+             other.column == error.column;
+    });
+    if (!known)
+      unique.error(error);
+  }
+  return unique.toStatus(status.code());
+}
+
+} // namespace cgc::tool

@@ -1,0 +1,119 @@
+// Plan summary: text and JSON about a plan.
+#include "tools/cgc/plan_summary.h"
+
+#include "tools/cgc/console.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <map>
+
+namespace cgc::tool {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ioJson(const std::vector<IoTensor> &tensors) {
+  Json list = Json::array();
+  for (const IoTensor &tensor : tensors) {
+    Json io = {{"name", tensor.name}, {"dtype", dtypeName(tensor.dtype)}, {"shape", tensor.sizes}};
+    if (tensor.upperBound > 0)
+      io["upper_bound"] = tensor.upperBound;
+    list.push_back(std::move(io));
+  }
+  return list;
+}
+
+/// How many records of each name: "aten::linear" -> 24.
+std::map<std::string, size_t> countRecords(const Bucket &bucket) {
+  std::map<std::string, size_t> counts;
+  for (const LaunchRecord &record : bucket.records)
+    ++counts[recordName(record)];
+  return counts;
+}
+
+uint64_t weightBytes(const PlanData &plan) {
+  uint64_t total = 0;
+  for (const Weight &weight : plan.weights)
+    total += tensorBytes(weight.dtype, weight.sizes).value_or(0);
+  return total;
+}
+
+uint64_t arenaBytes(const PlanData &plan) {
+  uint64_t largest = 0;
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      largest = std::max(largest, bucket.arenaBytes);
+  return largest;
+}
+
+} // namespace
+
+std::string describeIo(const std::vector<IoTensor> &tensors) {
+  std::string text;
+  for (const IoTensor &tensor : tensors)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", tensor.name,
+                        formatShape(dtypeName(tensor.dtype), tensor.sizes));
+  return text;
+}
+
+Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes) {
+  Json entries = Json::array();
+  for (const Entry &entry : plan.entries) {
+    Json buckets = Json::array();
+    for (const Bucket &bucket : entry.buckets) {
+      Json kinds = Json::object();
+      for (const auto &[name, count] : countRecords(bucket))
+        kinds[name] = count;
+      buckets.push_back({{"inputs", ioJson(bucket.inputs)},
+                         {"outputs", ioJson(bucket.outputs)},
+                         {"records", bucket.records.size()},
+                         {"records_by_kind", std::move(kinds)},
+                         {"arena_bytes", bucket.arenaBytes}});
+    }
+    entries.push_back({{"name", entry.name}, {"buckets", std::move(buckets)}});
+  }
+  return {{"path", path},
+          {"bytes", fileBytes},
+          {"target", deviceName(plan.target)},
+          {"producer", plan.producer},
+          {"weights", plan.weights.size()},
+          {"weight_bytes", weightBytes(plan)},
+          {"arena_bytes", arenaBytes(plan)},
+          {"entries", std::move(entries)}};
+}
+
+std::string planText(const PlanData &plan, const std::string &path, uint64_t fileBytes) {
+  std::string text = fmt::format("{}: plan for {}, {}, by {}\n  {} weights, {}; arena {}\n\n", path,
+                                 deviceName(plan.target), formatBytes(fileBytes), plan.producer,
+                                 plan.weights.size(), formatBytes(weightBytes(plan)),
+                                 formatBytes(arenaBytes(plan)));
+  std::vector<std::vector<std::string>> rows = {{"entry", "records", "arena", "inputs", "outputs"}};
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      rows.push_back({entry.name, std::to_string(bucket.records.size()),
+                      formatBytes(bucket.arenaBytes), describeIo(bucket.inputs),
+                      describeIo(bucket.outputs)});
+  return text + formatTable(rows);
+}
+
+std::string recordsText(const PlanData &plan) {
+  std::map<std::string, std::vector<size_t>> counts;
+  std::vector<std::vector<std::string>> rows = {{"records"}};
+  for (size_t i = 0; i < plan.entries.size(); ++i) {
+    rows[0].push_back(plan.entries[i].name);
+    for (const auto &[name, count] : countRecords(plan.entries[i].buckets.at(0))) {
+      counts[name].resize(plan.entries.size());
+      counts[name][i] = count;
+    }
+  }
+  for (const auto &[name, perEntry] : counts) {
+    rows.push_back({name});
+    for (size_t count : perEntry)
+      rows.back().push_back(count == 0 ? "-" : std::to_string(count));
+  }
+  return "\n" + formatTable(rows);
+}
+
+} // namespace cgc::tool

@@ -1,0 +1,41 @@
+// Progress: which phase a long command is in, on stderr. A line per phase in a log; on a terminal a
+// bar that appears once the command has taken two seconds.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace cgc::tool {
+
+class Progress final {
+public:
+  /// `phases` is how many times begin() will be called; an estimate is good enough.
+  explicit Progress(size_t phases);
+  Progress(const Progress &) = delete;
+  Progress &operator=(const Progress &) = delete;
+  /// Removes the bar.
+  ~Progress();
+
+  /// More phases became known.
+  void expect(size_t phases);
+  /// Ends the phase before and begins this one.
+  void begin(std::string phase);
+
+private:
+  void drawUntilStopped(std::stop_token stop);
+  void draw();
+
+  const bool terminal_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  size_t phases_, begun_ = 0;
+  std::string phase_;
+  bool visible_ = false;
+  std::jthread drawer_; ///< Last: joins before the rest goes.
+};
+
+} // namespace cgc::tool

@@ -1,0 +1,35 @@
+// Runner: plan, engine and context.
+#include "tools/cgc/runner.h"
+
+#include "tools/cgc/libraries.h"
+
+namespace cgc::tool {
+
+std::vector<TensorView> viewsOf(std::vector<HostTensor> &tensors) {
+  std::vector<TensorView> views;
+  for (HostTensor &tensor : tensors)
+    views.push_back(viewOf(tensor));
+  return views;
+}
+
+Result<std::unique_ptr<Runner>> Runner::create(const std::string &path, ExecutorKind executor) {
+  CGC_ASSIGN_OR_RETURN(Plan plan, Plan::load(path));
+  std::unique_ptr<Runner> runner(new Runner(std::move(plan)));
+  CGC_ASSIGN_OR_RETURN(Engine engine,
+                       Engine::create(runner->plan_, {.providerPath = providerPath()}));
+  runner->engine_.emplace(std::move(engine));
+  CGC_ASSIGN_OR_RETURN(Context context, Context::create(*runner->engine_, {.executor = executor}));
+  runner->context_.emplace(std::move(context));
+  return runner;
+}
+
+Result<std::vector<HostTensor>> Runner::run(const Entry &entry, size_t bucket,
+                                            std::vector<HostTensor> &inputs) {
+  std::vector<HostTensor> outputs;
+  for (const IoTensor &output : entry.buckets[bucket].outputs)
+    outputs.push_back(makeTensor(output.name, output.dtype, output.sizes));
+  CGC_TRY(context_->run(entry.name, viewsOf(inputs), viewsOf(outputs)));
+  return outputs;
+}
+
+} // namespace cgc::tool

@@ -1,0 +1,35 @@
+// Runner: a loaded plan ready to run from host tensors.
+#pragma once
+
+#include "runtime/exec/engine.h"
+#include "tools/cgc/tensors.h"
+
+#include <memory>
+
+namespace cgc::tool {
+
+/// Plan, engine and context together, at fixed addresses because each borrows from the one before.
+class Runner final {
+public:
+  /// Loads and verifies the file and makes all buckets ready.
+  static Result<std::unique_ptr<Runner>> create(const std::string &path, ExecutorKind executor);
+
+  const PlanData &plan() const { return plan_.data(); }
+  /// Runs one bucket; returns its outputs.
+  Result<std::vector<HostTensor>> run(const Entry &entry, size_t bucket,
+                                      std::vector<HostTensor> &inputs);
+  BucketStats stats(const Entry &entry, size_t bucket) const {
+    return *context_->stats(entry.name, bucket);
+  }
+
+private:
+  explicit Runner(Plan plan) : plan_(std::move(plan)) {}
+  Plan plan_;
+  std::optional<Engine> engine_;
+  std::optional<Context> context_;
+};
+
+/// A dense view of each tensor, in order. Borrows.
+std::vector<TensorView> viewsOf(std::vector<HostTensor> &tensors);
+
+} // namespace cgc::tool

@@ -1,0 +1,34 @@
+// Signals: clean up, then die of the same signal.
+#include "tools/cgc/signals.h"
+
+#include "runtime/base/file.h"
+
+#include <csignal>
+
+namespace cgc::tool {
+
+namespace {
+
+// SA_RESETHAND has put the default action back, so raising the signal again ends the process.
+void cleanUpAndDie(int signal) {
+  removeOpenTemporaries();
+  raise(signal);
+}
+
+} // namespace
+
+void handleSignals() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+    struct sigaction previous{};
+    sigaction(signal, nullptr, &previous);
+    if (previous.sa_handler == SIG_IGN)
+      continue;
+    struct sigaction action{};
+    action.sa_handler = cleanUpAndDie;
+    action.sa_flags = SA_RESETHAND;
+    sigaction(signal, &action, nullptr);
+  }
+}
+
+} // namespace cgc::tool

@@ -1,0 +1,86 @@
+// Specs: parsing of --input.
+#include "tools/cgc/specs.h"
+
+#include "ir/type.h"
+#include "runtime/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace cgc::tool {
+
+namespace {
+
+/// `NAME=REST`, or nothing.
+std::optional<std::pair<std::string, std::string_view>> splitName(std::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0)
+    return std::nullopt;
+  return std::pair(std::string(text.substr(0, equals)), text.substr(equals + 1));
+}
+
+template <class T, class Parse>
+Result<std::vector<T>> parseEach(const std::vector<std::string> &texts, Parse parse) {
+  std::vector<T> items;
+  for (const std::string &text : texts) {
+    CGC_ASSIGN_OR_RETURN(T item, parse(text));
+    if (findByName(items, item.name))
+      return Status(Code::Usage, fmt::format("--input names '{}' twice; give it once", item.name));
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+} // namespace
+
+Result<InputSpec> parseInputSpec(std::string_view text) {
+  const auto parts = splitName(text);
+  const std::string shape(parts ? parts->second : "");
+  // The IR's type syntax without strides and device: one bracket, and nothing after it.
+  const size_t close = shape.find(']');
+  std::optional<ir::TensorType> type;
+  if (close != std::string::npos && close + 1 == shape.size())
+    type = ir::parseTensorType(shape);
+  if (!type)
+    return Status(Code::Usage,
+                  fmt::format("--input {}: expected NAME=DTYPE[SIZES], for example "
+                              "image=f32[1,3,224,224]; the dtypes are f32 f16 bf16 f64 i64 i32 i16 "
+                              "i8 u8 bool",
+                              text));
+  for (int64_t size : type->sizes)
+    if (size < 1)
+      return Status(Code::Usage, fmt::format("--input {}: sizes must be at least 1", text));
+  InputSpec spec{parts->first, type->dtype, {type->sizes.begin(), type->sizes.end()}};
+  const auto bytes = tensorBytes(spec.dtype, spec.sizes);
+  if (!bytes || *bytes > uint64_t(INT64_MAX))
+    return Status(Code::Usage, fmt::format("--input {}: the tensor is too large", text));
+  return spec;
+}
+
+Result<InputSource> parseInputSource(std::string_view text) {
+  const auto parts = splitName(text);
+  if (parts && parts->second.size() > 1 && parts->second.front() == '@')
+    return InputSource{parts->first, std::string(parts->second.substr(1)), 0};
+  constexpr std::string_view kRandom = "random:";
+  if (parts && parts->second.starts_with(kRandom)) {
+    const std::string_view digits = parts->second.substr(kRandom.size());
+    uint64_t seed = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
+    if (error == std::errc() && end == digits.data() + digits.size())
+      return InputSource{parts->first, "", seed};
+  }
+  return Status(Code::Usage, fmt::format("--input {}: expected NAME=@FILE.npy or NAME=random:SEED, "
+                                         "for example image=random:0",
+                                         text));
+}
+
+Result<std::vector<InputSpec>> parseInputSpecs(const std::vector<std::string> &texts) {
+  return parseEach<InputSpec>(texts, parseInputSpec);
+}
+
+Result<std::vector<InputSource>> parseInputSources(const std::vector<std::string> &texts) {
+  return parseEach<InputSource>(texts, parseInputSource);
+}
+
+} // namespace cgc::tool

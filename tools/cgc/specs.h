@@ -1,0 +1,46 @@
+// Specs: the small languages of --input, for compile (`image=f32[1,3,224,224]`) and for run
+// (`image=@x.npy`).
+#pragma once
+
+#include "runtime/base/dtype.h"
+#include "runtime/base/status.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cgc::tool {
+
+/// What the model gets at run time under this name.
+struct InputSpec {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<int64_t> sizes;
+};
+
+/// Where the values of an input come from.
+struct InputSource {
+  std::string name;
+  std::string file;  ///< A .npy file; empty: random values.
+  uint64_t seed = 0; ///< Of the random values.
+};
+
+/// `NAME=DTYPE[D0,D1,...]`. Usage says what was expected.
+Result<InputSpec> parseInputSpec(std::string_view text);
+/// `NAME=@FILE.npy` or `NAME=random:SEED`.
+Result<InputSource> parseInputSource(std::string_view text);
+
+/// Parses each of `texts`; Usage if a name occurs twice.
+Result<std::vector<InputSpec>> parseInputSpecs(const std::vector<std::string> &texts);
+Result<std::vector<InputSource>> parseInputSources(const std::vector<std::string> &texts);
+
+/// The entry of a name in `specs` or `sources`; null if there is none.
+template <class T> const T *findByName(const std::vector<T> &items, std::string_view name) {
+  for (const T &item : items)
+    if (item.name == name)
+      return &item;
+  return nullptr;
+}
+
+} // namespace cgc::tool

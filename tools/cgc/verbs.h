@@ -1,0 +1,28 @@
+// The verbs of cgc: each adds its subcommand and hands back what to do when it is chosen.
+#pragma once
+
+#include "runtime/base/status.h"
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace cgc::tool {
+
+struct Verb {
+  CLI::App *command = nullptr;
+  /// Results go to stdout, log and progress to stderr.
+  std::function<Status()> run;
+  /// Whether the user asked for JSON: then a failure is reported on stdout too.
+  std::function<bool()> wantsJson = [] { return false; };
+};
+
+Verb addCompile(CLI::App &app);
+Verb addRun(CLI::App &app);
+Verb addInspect(CLI::App &app);
+Verb addCompare(CLI::App &app);
+Verb addOpt(CLI::App &app);
+
+} // namespace cgc::tool
