@@ -2,7 +2,7 @@
 // plan, and the library needs no LibTorch, LLVM or Python.
 #include "runtime/exec/engine.h"
 #include "tests/unit/runtime/sample_plan.h"
-#include "tests/unit/runtime/temp_folder.h"
+#include "tests/temp_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

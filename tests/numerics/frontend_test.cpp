@@ -5,6 +5,7 @@
 #include "ir/verifier.h"
 #include "runtime/base/file.h"
 #include "tests/numerics/test_models.h"
+#include "tests/temp_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -321,7 +322,8 @@ TEST(Frontend, RefusesTransposedConvolutionAndComplexDtype) {
 // Wrong files
 
 TEST(Frontend, SaysWhatAForeignFileIs) {
-  std::string folder = ::testing::TempDir() + "/cgc_foreign";
+  test::TempFolder temporary;
+  const std::string folder = temporary / "cgc_foreign";
   std::filesystem::create_directories(folder);
   auto write = [&](const char *name, const std::string &bytes) {
     std::string path = folder + "/" + name;

@@ -1,6 +1,7 @@
 // Instrumentation: callbacks, printing, dumping, timing and checking around passes.
 #include "passes/instrumentation.h"
 
+#include "tests/temp_folder.h"
 #include "tests/unit/passes/passes_test_util.h"
 
 #include "gmock/gmock.h"
@@ -98,11 +99,8 @@ TEST(InstrumentationTest, PrintAfterUnknownPassIsAUsageError) {
 }
 
 TEST(InstrumentationTest, DumpsAreNumberedByPositionAndParseBack) {
-  std::filesystem::path folder =
-      std::filesystem::path(::testing::TempDir()) /
-      ("cgc_dump_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
-       std::to_string(reinterpret_cast<uintptr_t>(&kText)));
-  std::filesystem::remove_all(folder);
+  test::TempFolder temporary;
+  const std::filesystem::path folder = temporary / "dump";
   auto module = parse(kText);
   ASSERT_TRUE(runPasses(*module, "inline,cse,dce", {},
                         standard({.dumpDir = folder.string()}, llvm::nulls()))
@@ -117,7 +115,6 @@ TEST(InstrumentationTest, DumpsAreNumberedByPositionAndParseBack) {
   text << std::ifstream(folder / "03-dce.g.cgir").rdbuf();
   EXPECT_EQ(ir::toString(*parse(text.str())->findGraph("g")),
             ir::toString(*module->findGraph("g")));
-  std::filesystem::remove_all(folder);
 }
 
 TEST(InstrumentationTest, DumpFolderThatCannotBeMadeFails) {

@@ -1,6 +1,6 @@
 // Files: what cannot be mapped, and that an output is either the old file or the whole new one.
 #include "runtime/base/file.h"
-#include "tests/unit/runtime/temp_folder.h"
+#include "tests/temp_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

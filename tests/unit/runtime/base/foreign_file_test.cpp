@@ -1,7 +1,7 @@
 // describeForeignFile: every kind of file that somebody hands to cgc by mistake is called by its
 // name.
 #include "runtime/base/file.h"
-#include "tests/unit/runtime/temp_folder.h"
+#include "tests/temp_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

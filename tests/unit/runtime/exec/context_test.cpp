@@ -3,7 +3,7 @@
 #include "runtime/exec/engine.h"
 #include "tests/unit/runtime/fake_provider.h"
 #include "tests/unit/runtime/sample_plan.h"
-#include "tests/unit/runtime/temp_folder.h"
+#include "tests/temp_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

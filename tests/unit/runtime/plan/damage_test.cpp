@@ -3,7 +3,7 @@
 #include "runtime/plan/layout.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/unit/runtime/sample_plan.h"
-#include "tests/unit/runtime/temp_folder.h"
+#include "tests/temp_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

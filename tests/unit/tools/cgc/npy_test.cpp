@@ -1,6 +1,8 @@
 // .npy files: what is written is read back, and what is wrong is refused.
 #include "tools/cgc/npy.h"
 
+#include "tests/temp_folder.h"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -27,7 +29,8 @@ protected:
     EXPECT_NE(tensor.status().message().find(text), std::string::npos) << tensor.status().message();
   }
 
-  std::string path = testing::TempDir() + "cgc_npy_test.npy";
+  test::TempFolder folder;
+  std::string path = folder / "x.npy";
 };
 
 TEST_F(Npy, RoundTripsEveryType) {
