@@ -1,6 +1,8 @@
 // Lowering: the table of rows, complete by construction.
 #include "backend/lowering.h"
 
+#include "runtime/plan/aten_ops.h"
+
 #include <array>
 
 namespace cgc::backend {
@@ -19,10 +21,9 @@ template <ir::OpKind> struct RowOf;
     static constexpr Lowering row{Lowering::Kind::View};                                           \
   };
 #define CGC_CALL(Kind_, Enum, op, overload, ...)                                                   \
+  static_assert(mayPlanCall(op), op " is not in runtime/plan/aten_ops.h");                         \
   template <> struct RowOf<ir::OpKind::Enum> {                                                     \
-    static std::vector<AtenArg> extra() {                                                          \
-      return {__VA_ARGS__};                                                                        \
-    }                                                                                              \
+    static std::vector<AtenArg> extra() { return {__VA_ARGS__}; }                                  \
     static constexpr Lowering row{Lowering::Kind::Kind_, op, overload, &extra};                    \
   };
 #define CGC_INTO(Enum, op, ...) CGC_CALL(Into, Enum, op, __VA_ARGS__)

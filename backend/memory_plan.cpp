@@ -7,7 +7,6 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 namespace cgc::backend {
@@ -60,19 +59,6 @@ MemoryPlan planMemory(llvm::ArrayRef<Lifetime> lifetimes) {
     placed.push_back(i);
   }
   return plan;
-}
-
-uint64_t peakBytes(llvm::ArrayRef<Lifetime> lifetimes) {
-  std::map<uint32_t, int64_t> changes;
-  for (const Lifetime &life : lifetimes) {
-    auto bytes = static_cast<int64_t>(paddedBytes(life));
-    changes[life.first] += bytes;
-    changes[life.last + 1] -= bytes;
-  }
-  int64_t now = 0, peak = 0;
-  for (auto [time, change] : changes)
-    peak = std::max(peak, now += change);
-  return static_cast<uint64_t>(peak);
 }
 
 } // namespace cgc::backend

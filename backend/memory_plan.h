@@ -26,7 +26,4 @@ struct MemoryPlan {
 /// is at most as large as the sum of the (aligned) buffers.
 MemoryPlan planMemory(llvm::ArrayRef<Lifetime> lifetimes);
 
-/// The most bytes alive at one time: no plan can be smaller.
-uint64_t peakBytes(llvm::ArrayRef<Lifetime> lifetimes);
-
 } // namespace cgc::backend

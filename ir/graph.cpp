@@ -160,10 +160,6 @@ void Graph::erase(Node *node) {
   nodes_.erase(node->getIterator());
 }
 
-void Graph::moveBefore(Node *node, Node *before) {
-  nodes_.splice(before->getIterator(), nodes_, node->getIterator());
-}
-
 std::unique_ptr<Graph> Graph::clone(std::string name) const {
   auto copy = std::make_unique<Graph>(std::move(name));
   copy->owner_ = owner_;

@@ -2,11 +2,13 @@
 //
 // Invariants (the verifier checks them):
 //  - list order is execution order; a node's arguments are results of earlier nodes of the same
-//  graph;
+//    graph;
 //  - placeholders come first; exactly one output node, last;
 //  - a Graph owns its nodes, a Node its results; everybody else borrows pointers, which stay valid
-//  until
-//    the node is erased; a node with users cannot be erased.
+//    until the node is erased; a node with users cannot be erased.
+//
+// Graph and Node are what builds a graph: the frontend, the parser, `inline`, `specialize`, and the
+// rewrite of a module substitution. Every later pass changes a graph by GraphRewriter alone.
 #pragma once
 
 #include "ir/arg.h"
@@ -93,7 +95,6 @@ public:
   void setInPlace(bool inPlace) { inPlace_ = inPlace; }
 
   const Loc &loc() const { return loc_; }
-  void setLoc(Loc loc) { loc_ = std::move(loc); }
   Graph *graph() const { return graph_; }
 
   llvm::ArrayRef<Arg> args() const { return args_; }
@@ -170,8 +171,6 @@ public:
   void replaceAllUses(Value *from, Value *to);
   /// Erases a node that has no users (asserted in Debug).
   void erase(Node *node);
-  /// Moves `node` directly before `before`.
-  void moveBefore(Node *node, Node *before);
 
   /// A deep copy with the same value names. Its owner is the same module.
   std::unique_ptr<Graph> clone(std::string name) const;

@@ -263,8 +263,4 @@ std::string toString(const Node &node) {
   return text;
 }
 
-bool structurallyEqual(const Module &a, const Module &b) {
-  return toString(a) == toString(b);
-}
-
 } // namespace cgc::ir

@@ -14,6 +14,11 @@ Node *GraphRewriter::create(OpKind op, std::vector<Arg> args, const Node &root, 
   return node;
 }
 
+Node *GraphRewriter::getAttr(llvm::StringRef path, Type type, const Node &root, Node *before) {
+  changed_ = true;
+  return graph_.getAttr(path, std::move(type), root.loc(), before);
+}
+
 void GraphRewriter::replaceUses(Value *from, Value *to) {
   assert((from->type().isDynamic() || to->type().isDynamic() ||
           (from->tensor().dtype == to->tensor().dtype &&
@@ -36,6 +41,20 @@ void GraphRewriter::erase(Node *node) {
 
 void GraphRewriter::setArg(Node *node, unsigned i, Arg arg) {
   node->setArg(i, std::move(arg));
+  changed_ = true;
+}
+
+void GraphRewriter::makeFunctional(Node *node) {
+  assert(node->isInPlace());
+  Value *overwritten = node->arg(0).value();
+  node->setInPlace(false);
+  for (auto it = std::next(node->getIterator()); it != graph_.end(); ++it)
+    for (unsigned i = 0; i < it->args().size(); ++i) {
+      Arg arg = it->arg(i);
+      arg.mapValues(
+          [&](Value *value) { return Arg(value == overwritten ? node->result() : value); });
+      it->setArg(i, std::move(arg));
+    }
   changed_ = true;
 }
 

@@ -1,5 +1,5 @@
-// GraphRewriter: the only way in which passes change a graph. Keeps locations and remembers whether
-// anything changed.
+// GraphRewriter: the only way in which passes change a graph once `specialize` has typed it. Keeps
+// locations and remembers whether anything changed.
 #pragma once
 
 #include "ir/graph.h"
@@ -19,6 +19,9 @@ public:
   /// Results inherit the device of `root`'s first result. Asserts that the rule accepts the
   /// arguments: a pass checks before it rewrites.
   Node *create(OpKind op, std::vector<Arg> args, const Node &root, Node *before);
+  /// Inserts a read of the owning module's parameter `path` before `before`, with this type and
+  /// `root`'s location.
+  Node *getAttr(llvm::StringRef path, Type type, const Node &root, Node *before);
   /// Points all users of `from` at `to`; `from` keeps its node. The types must be equal but for
   /// strides.
   void replaceUses(Value *from, Value *to);
@@ -26,6 +29,8 @@ public:
   void replace(Node *node, Value *to);
   void erase(Node *node);
   void setArg(Node *node, unsigned i, Arg arg);
+  /// Makes an in-place call functional: what reads the overwritten value after it reads its result.
+  void makeFunctional(Node *node);
 
 private:
   Graph &graph_;

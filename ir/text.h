@@ -36,7 +36,4 @@ bool standsInParentheses(const SchemaArg &arg);
 std::unique_ptr<Module> parseModule(llvm::StringRef text, llvm::StringRef fileName,
                                     Diagnostics &diagnostics);
 
-/// Whether both have the same text; the Debug round-trip check after every pass uses it.
-bool structurallyEqual(const Module &a, const Module &b);
-
 } // namespace cgc::ir

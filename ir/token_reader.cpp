@@ -55,6 +55,17 @@ bool TokenReader::fail(const Token &at, std::string message) {
   return false;
 }
 
+std::string TokenReader::didYouMean(llvm::StringRef text,
+                                    llvm::ArrayRef<llvm::StringRef> candidates,
+                                    llvm::StringRef sigil) {
+  const unsigned limit = 2;
+  std::pair<unsigned, llvm::StringRef> best{limit + 1, ""};
+  if (text.size() < 64)
+    for (llvm::StringRef candidate : candidates)
+      best = std::min(best, {text.edit_distance(candidate, true, limit), candidate});
+  return best.first > limit ? "" : "; did you mean '" + sigil.str() + best.second.str() + "'?";
+}
+
 void TokenReader::reportAt(const char *position, std::string message) {
   if (gaveUp_)
     return;

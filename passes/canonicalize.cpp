@@ -2,6 +2,7 @@
 #include "passes/canonicalize.h"
 
 #include "passes/dce.h"
+#include "passes/in_place.h"
 #include "passes/patterns/patterns.h"
 
 #include "llvm/ADT/STLExtras.h"

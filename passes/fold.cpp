@@ -30,8 +30,7 @@ public:
       CGC_TRY(materialize(node));
       for (ir::Value &result : node.results()) {
         ir::Type type = result.type();
-        ir::Node *constant =
-            graph_.getAttr(constantFor(node, data_[&result]), type, node.loc(), &node);
+        ir::Node *constant = rewriter.getAttr(constantFor(node, data_[&result]), type, node, &node);
         data_[constant->result()] = data_[&result];
         rewriter.replaceUses(&result, constant->result());
       }

@@ -1,5 +1,7 @@
-// fallback: any ATen op, named by its schema.
+// fallback: an ATen op without a row of its own, named by its schema.
 #include "backend/lowering.h"
+
+#include "runtime/plan/aten_ops.h"
 
 namespace cgc::backend {
 
@@ -7,6 +9,9 @@ Status lowerFallback(const ir::Node &node, BucketBuilder &builder) {
   // "aten::op.overload(Tensor self, ...) -> Tensor"
   llvm::StringRef name = llvm::StringRef(node.target()).take_until([](char c) { return c == '('; });
   auto [op, overload] = name.split('.');
+  if (!mayPlanCall({op.data(), op.size()}))
+    return {Code::Unsupported, "a plan may not call '" + op.str() +
+                                   "': add it to runtime/plan/aten_ops.h if it only computes"};
   std::vector<AtenArg> args;
   for (const ir::Arg &arg : node.arg("args").list())
     args.push_back(builder.arg(arg));

@@ -44,7 +44,7 @@ bool hasBiasFrom(const Part &part, Value *bias) {
 Value *takeRows(Value *source, int64_t begin, int64_t end, Node &root,
                 ir::GraphRewriter &rewriter) {
   Node &attr = *source->node();
-  Value *all = rewriter.graph().getAttr(attr.target(), source->type(), attr.loc(), &root)->result();
+  Value *all = rewriter.getAttr(attr.target(), source->type(), attr, &root)->result();
   if (begin == 0 && end == source->tensor().sizes[0])
     return all;
   return rewriter.create(OpKind::Slice, {all, 0, begin, end, 1}, root, &root)->result();

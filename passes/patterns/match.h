@@ -1,4 +1,4 @@
-// Helpers with which patterns look at a graph.
+// Helpers with which patterns look at a graph and redirect uses.
 #pragma once
 
 #include "ir/op_def.h"
@@ -30,6 +30,11 @@ ir::Dims inverse(llvm::ArrayRef<int64_t> dims);
 
 /// The call of `op` that yields `value`, or null.
 ir::Node *definedBy(const ir::Value *value, ir::OpKind op);
+
+/// strides.cpp: whether all users of `value`, followed through views, could do with strides of
+/// `type` at no extra cost: views stay views, ops read such strides directly, and the strides of
+/// the graph's outputs stay as they are.
+bool acceptsStrides(ir::Value *value, const ir::TensorType &type);
 
 /// Points the users of `from` at `to` and recomputes types if the strides differ.
 void replaceUses(ir::GraphRewriter &rewriter, ir::Value *from, ir::Value *to);

@@ -4,7 +4,6 @@
 // pattern is called.
 #pragma once
 
-#include "ir/diagnostics.h"
 #include "passes/patterns/match.h"
 
 namespace cgc::passes {
@@ -43,15 +42,5 @@ bool sinkPermute(ir::Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
 bool expandNativeMha(ir::Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter);
 /// attention.cpp: a query that was multiplied by a power of two: the factor moves into `scale`.
 bool foldQueryScale(ir::Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter);
-
-/// in_place.cpp: makes every in-place op functional. An op whose effect could be seen otherwise
-/// than by its result (on an input, a parameter, or through another live view) is an error at that
-/// op. Returns whether there was any in-place op.
-bool functionalize(ir::Graph &graph, ir::Diagnostics &diagnostics);
-
-/// strides.cpp: whether all users of `value`, followed through views, could do with strides of
-/// `type` at no extra cost: views stay views, ops read such strides directly, and the strides of
-/// the graph's outputs stay as they are.
-bool acceptsStrides(ir::Value *value, const ir::TensorType &type);
 
 } // namespace cgc::passes

@@ -1,5 +1,5 @@
 // acceptsStrides: a trial run of the type rules with other strides for one value.
-#include "passes/patterns/patterns.h"
+#include "passes/patterns/match.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"

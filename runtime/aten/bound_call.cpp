@@ -3,6 +3,7 @@
 
 #include "runtime/aten/arguments.h"
 #include "runtime/aten/guard.h"
+#include "runtime/plan/aten_ops.h"
 
 #include <ATen/ScalarOps.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -118,6 +119,9 @@ Result<std::unique_ptr<BoundCall>> bindCall(const AtenCall &call, const Bucket &
   auto unsupported = [&](const std::string &what) {
     return Status(Code::Unsupported, nameOf(call) + ": " + what);
   };
+  if (!mayPlanCall(call.op))
+    return unsupported("it is not among the ops that a plan may call: this cgc did not write the "
+                       "plan; compile the model again");
   auto op = c10::Dispatcher::singleton().findSchema({call.op, call.overload});
   if (!op)
     return unsupported("LibTorch " TORCH_VERSION

@@ -8,7 +8,8 @@
 namespace cgc::aten {
 
 /// Tensors of the bucket become LibTorch tensors over `address(id)` on `device`; they own nothing.
-/// May throw what LibTorch throws.
+/// Unsupported for an op that no plan may call (runtime/plan/aten_ops.h). May throw what LibTorch
+/// throws.
 Result<std::unique_ptr<BoundCall>> bindCall(const AtenCall &call, const Bucket &bucket,
                                             const std::function<void *(TensorId)> &address,
                                             c10::Device device);

@@ -1,4 +1,4 @@
-// guarded(): the one place where LibTorch's exceptions become Status.
+// guarded(): turns LibTorch's exceptions into Status, wherever the runtime calls LibTorch.
 #pragma once
 
 #include "runtime/base/status.h"

@@ -89,14 +89,13 @@ private:
         !why.empty())
       return Status(Code::InvalidFile, std::string(why));
 
-    BoundKernel bound{.function = kernel->function(),
-                      .grid = {launch.grid[0], launch.grid[1], launch.grid[2]},
-                      .block = {launch.block[0], launch.block[1], launch.block[2]},
-                      .sharedBytes = launch.sharedBytes,
-                      .pointers = {},
-                      .ints = launch.ints,
-                      .floats = launch.floats,
-                      .arguments = {}};
+    BoundKernel bound;
+    bound.function = kernel->function();
+    bound.grid = {launch.grid[0], launch.grid[1], launch.grid[2]};
+    bound.block = {launch.block[0], launch.block[1], launch.block[2]};
+    bound.sharedBytes = launch.sharedBytes;
+    bound.ints = launch.ints;
+    bound.floats = launch.floats;
     for (const auto *list : {&reads, &writes})
       for (const TensorView &view : *list)
         bound.pointers.push_back(view.data);

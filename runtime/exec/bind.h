@@ -14,8 +14,13 @@
 
 namespace cgc {
 
-/// `arguments` points to the elements of the three vectors before it, which therefore never change.
+/// `arguments` points to the elements of the three vectors before it, which therefore never change:
+/// a move takes them along, a copy would point into the original.
 struct BoundKernel {
+  BoundKernel() = default;
+  BoundKernel(BoundKernel &&) = default;
+  BoundKernel &operator=(BoundKernel &&) = default;
+
   const void *function = nullptr;
   dim3 grid, block;
   size_t sharedBytes = 0;

@@ -32,6 +32,7 @@ public:
   /// `plan` is borrowed and must outlive the engine. Device if there is no usable GPU or driver,
   /// OutOfMemory with the bill if the weights do not fit.
   static Result<Engine> create(const Plan &plan, EngineOptions options = {});
+  static Result<Engine> create(const Plan &&, EngineOptions = {}) = delete; // Would dangle.
   Engine(Engine &&) noexcept;
   Engine &operator=(Engine &&) noexcept;
   ~Engine();
@@ -69,9 +70,10 @@ struct BucketStats {
 /// gets an error. Several contexts may run at once.
 class CGC_API Context final {
 public:
-  /// `engine` is borrowed and must outlive the context. All buckets are warmed up and captured
-  /// here.
+  /// `engine` is borrowed and must outlive the context. All buckets are bound to memory here and,
+  /// with the graph executor, warmed up and captured.
   static Result<Context> create(const Engine &engine, ContextOptions options = {});
+  static Result<Context> create(const Engine &&, ContextOptions = {}) = delete; // Would dangle.
   Context(Context &&) noexcept;
   Context &operator=(Context &&) noexcept;
   ~Context();

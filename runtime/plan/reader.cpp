@@ -27,9 +27,12 @@ bool allZero(std::span<const std::byte> bytes) {
 
 /// Copies FlatBuffers values into the plan's structs. FlatBuffers lets many tables share one long
 /// vector, so what is copied is counted: a small file must not unpack into more memory than a plan
-/// may need.
+/// may need. What a plan shares is names, so it stays far below 64 times its size.
 class Unpacker {
 public:
+  explicit Unpacker(uint64_t metadataBytes)
+      : budget_(std::min<uint64_t>(1u << 30, (1u << 20) + 64 * metadataBytes)) {}
+
   bool overBudget() const { return budget_ == 0; }
   /// A field without which its table means nothing was absent, or a number did not fit its type.
   bool malformed() const { return malformed_; }
@@ -183,7 +186,7 @@ private:
     return budget_ > 0;
   }
 
-  uint64_t budget_ = 1u << 30;
+  uint64_t budget_;
   bool malformed_ = false;
 };
 
@@ -234,7 +237,7 @@ Result<PlanData> readMetadata(const PlanHeader &header, std::span<const std::byt
   fbs::Verifier verifier(data, metadata.size(), /*max_depth=*/16, /*max_tables=*/1u << 22);
   if (!verifier.VerifyBuffer<fb::Plan>(nullptr))
     return damaged("the metadata is not well-formed");
-  Unpacker unpacker;
+  Unpacker unpacker(metadata.size());
   PlanData plan = unpacker.unpack(*fbs::GetRoot<fb::Plan>(data));
   if (unpacker.overBudget())
     return damaged("the metadata unpacks into too much memory");

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 namespace cgc::test {
 namespace {
@@ -161,12 +162,32 @@ TEST_F(AtenProvider, SkipsResultsThatNobodyReads) {
 TEST_F(AtenProvider, RefusesWhatLibTorchDoesNotHave) {
   at::Tensor x = at::empty({2});
   TensorId id = add(x, DType::F32);
-  auto unknownOp = bind({"aten::no_such_op", "", {id}, {id}, false});
-  EXPECT_EQ(unknownOp.status().code(), Code::Unsupported);
-  EXPECT_THAT(unknownOp.status().message(),
-              AllOf(HasSubstr("aten::no_such_op"), HasSubstr("no such op")));
-  auto unknownOverload = bind({"aten::add", "nowhere", {id, id, int64_t{1}}, {id}, false});
-  EXPECT_THAT(unknownOverload.status().message(), HasSubstr("aten::add.nowhere"));
+  auto unknown = bind({"aten::add", "nowhere", {id, id, int64_t{1}}, {id}, false});
+  EXPECT_EQ(unknown.status().code(), Code::Unsupported);
+  EXPECT_THAT(unknown.status().message(),
+              AllOf(HasSubstr("aten::add.nowhere"), HasSubstr("no such op")));
+}
+
+/// A crafted plan must not reach what LibTorch's dispatcher offers beside computing.
+TEST_F(AtenProvider, RefusesOpsThatNoPlanMayCall) {
+  at::Tensor x = at::empty({2});
+  TensorId id = add(x, DType::F32);
+  // Reads, and with `shared` creates, the file that it names.
+  const std::string path = testing::TempDir() + "cgc-from-file-" + std::to_string(getpid());
+  AtenCall fromFile{"aten::from_file",
+                    "",
+                    {path, true, int64_t{2}, DType::F32, NoneArg{}, DeviceArg{}, NoneArg{}},
+                    {id},
+                    false};
+  for (const AtenCall &call : {fromFile, AtenCall{"aten::resize_", "", {}, {id}, true},
+                               AtenCall{"aten::no_such_op", "", {}, {id}, false},
+                               AtenCall{"prim::Print", "", {}, {id}, false}}) {
+    auto bound = bind(call);
+    EXPECT_EQ(bound.status().code(), Code::Unsupported);
+    EXPECT_THAT(bound.status().message(),
+                AllOf(HasSubstr(call.op), HasSubstr("not among the ops that a plan may call")));
+  }
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
 }
 
 TEST_F(AtenProvider, RefusesArgumentsThatDoNotFit) {
@@ -187,7 +208,7 @@ TEST_F(AtenProvider, RefusesArgumentsThatDoNotFit) {
   EXPECT_THAT(message({"aten::neg", "out", {in}, {out, out}, true}),
               HasSubstr("writes 1 tensors, the plan has 2"));
   EXPECT_THAT(message({"aten::neg", "out", {in}, {}, true}), HasSubstr("no tensor for 'out'"));
-  EXPECT_THAT(message({"aten::neg_", "", {in}, {out}, false}),
+  EXPECT_THAT(message({"aten::fill_", "Scalar", {0.5}, {out}, false}),
               HasSubstr("writes its argument 'self'"));
   EXPECT_THAT(
       message(

@@ -131,7 +131,6 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
   if (!compiled.isOk())
     return withDiagnostics(compiled.status(), diagnostics);
   recordBounds(compiled->plan, graphs);
-  compiled->plan.producer = "cgc " CGC_VERSION;
   return compiled;
 }
 

@@ -2,6 +2,7 @@
 // and errors.
 #include "backend/backend.h"
 
+#include "backend/bucket_builder.h"
 #include "ir/op_def.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
@@ -53,9 +54,13 @@ std::vector<std::string> recordNames(const Bucket &bucket) {
   return names;
 }
 
-/// The slots that the last record writes.
-Slot lastWrite(const Bucket &bucket) {
-  return bucket.tensors[static_cast<uint32_t>(recordWrites(bucket.records.back())[0])].slot;
+/// Where record `i` writes its first result.
+Slot written(const Bucket &bucket, size_t i) {
+  return bucket.tensors[static_cast<uint32_t>(recordWrites(bucket.records[i])[0])].slot;
+}
+/// Where record `i` reads its first argument.
+Slot read(const Bucket &bucket, size_t i) {
+  return bucket.tensors[static_cast<uint32_t>(recordReads(bucket.records[i])[0])].slot;
 }
 
 TEST(Lower, ViewsMakeNoRecords) {
@@ -72,7 +77,7 @@ TEST(Lower, ViewsMakeNoRecords) {
   const TensorRef &read = bucket.tensors[static_cast<uint32_t>(recordReads(bucket.records[0])[0])];
   EXPECT_EQ(read.slot, (Slot{BufferKind::Input, 0, 2 * 4 * sizeof(float)}));
   EXPECT_THAT(read.strides, ElementsAre(12, 1));
-  EXPECT_EQ(lastWrite(bucket), (Slot{BufferKind::Output, 0, 0}));
+  EXPECT_EQ(written(bucket, 0), (Slot{BufferKind::Output, 0, 0}));
   EXPECT_EQ(bucket.arenaBytes, 0u);
 }
 
@@ -88,6 +93,64 @@ TEST(Lower, OutputsAreCopiedOnlyWhereTheyMustBe) {
   // %0 is written as output 0, in the shape of %1; the strided view needs a copy that can stride.
   EXPECT_THAT(recordNames(plan->plan.entries[0].buckets[0]),
               ElementsAre("aten::neg.out", "memcpy", "aten::copy_", "memcpy"));
+}
+
+TEST(Lower, AViewOfTheArenaBeginsInsideItsOwnersBuffer) {
+  auto module = parse(R"(graph @g(%x: f32[2,4]) {
+    %0 = aten.neg(%x) : f32[2,4]
+    %1 = aten.exp(%x) : f32[2,4]
+    %2 = aten.select(%0) {dim=0, index=1} : f32[4]
+    %3 = aten.select(%1) {dim=0, index=1} : f32[4]
+    %4 = aten.sin(%2) : f32[4]
+    %5 = aten.cos(%3) : f32[4]
+    output %4, %5
+  })");
+  auto plan = lowerAll(*module);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  ASSERT_THAT(recordNames(bucket),
+              ElementsAre("aten::neg.out", "aten::exp.out", "aten::sin.out", "aten::cos.out"));
+  const Slot first = written(bucket, 0), second = written(bucket, 1);
+  ASSERT_EQ(first.buffer, BufferKind::Arena);
+  ASSERT_NE(first.offset, second.offset);
+  EXPECT_EQ(read(bucket, 2), (Slot{BufferKind::Arena, 0, first.offset + 4 * sizeof(float)}));
+  EXPECT_EQ(read(bucket, 3), (Slot{BufferKind::Arena, 0, second.offset + 4 * sizeof(float)}));
+}
+
+/// The record computes more than the output takes.
+TEST(Lower, APartOfAResultIsCopiedToTheOutput) {
+  for (const char *slice : {"start=0, end=1", "start=1, end=2"}) {
+    auto plan = lowerAll(*parse(std::string(R"(graph @g(%x: f32[2,4]) {
+      %0 = aten.neg(%x) : f32[2,4]
+      %1 = aten.slice(%0) {)") + slice +
+                                R"(} : f32[1,4]
+      output %1
+    })"));
+    ASSERT_TRUE(plan) << plan.status().message();
+    const Bucket &bucket = plan->plan.entries[0].buckets[0];
+    EXPECT_THAT(recordNames(bucket), ElementsAre("aten::neg.out", "memcpy")) << slice;
+    EXPECT_EQ(written(bucket, 0).buffer, BufferKind::Arena) << slice;
+  }
+}
+
+TEST(MergeLeading, OnlyWhereOneStrideReachesAllRows) {
+  const auto merged = [](ir::Dims sizes, ir::Dims strides) {
+    return mergeLeading({.sizes = std::move(sizes), .strides = std::move(strides)}, 2);
+  };
+  auto dense = merged({2, 3, 4}, {12, 4, 1});
+  ASSERT_TRUE(dense);
+  EXPECT_THAT(dense->sizes, ElementsAre(6, 4));
+  EXPECT_THAT(dense->strides, ElementsAre(4, 1));
+  auto wideRows = merged({2, 3, 4}, {30, 10, 1});
+  ASSERT_TRUE(wideRows);
+  EXPECT_THAT(wideRows->strides, ElementsAre(10, 1));
+  EXPECT_FALSE(merged({2, 3, 4}, {24, 4, 1})) << "every other batch";
+  EXPECT_FALSE(merged({3, 2, 4}, {4, 12, 1})) << "batches and rows exchanged";
+  EXPECT_FALSE(merged({2, 3, 4}, {0, 4, 1})) << "one batch, seen twice";
+  auto single = merged({1, 3, 1, 4}, {99, 4, 77, 1});
+  ASSERT_TRUE(single) << "the stride of a dimension of one does not matter";
+  EXPECT_THAT(single->sizes, ElementsAre(3, 4));
+  EXPECT_THAT(single->strides, ElementsAre(4, 1));
 }
 
 TEST(Lower, WeightsAreStoredOnceInOrderOfUse) {

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 namespace cgc::backend {
@@ -13,6 +14,20 @@ namespace {
 
 uint64_t aligned(uint64_t bytes) {
   return alignUp(bytes, kBufferAlignment);
+}
+
+/// The most bytes alive at one time: no plan can be smaller.
+uint64_t peakBytes(const std::vector<Lifetime> &lives) {
+  std::map<uint32_t, int64_t> changes;
+  for (const Lifetime &life : lives) {
+    auto bytes = static_cast<int64_t>(alignUp(life.bytes, placementAlignment(life.bytes)));
+    changes[life.first] += bytes;
+    changes[life.last + 1] -= bytes;
+  }
+  int64_t now = 0, peak = 0;
+  for (auto [time, change] : changes)
+    peak = std::max(peak, now += change);
+  return static_cast<uint64_t>(peak);
 }
 
 TEST(MemoryPlan, EmptyNeedsNothing) {

@@ -3,7 +3,7 @@
 #include "passes/canonicalize.h"
 
 #include "ir/verifier.h"
-#include "passes/patterns/patterns.h"
+#include "passes/patterns/match.h"
 #include "tests/unit/passes/passes_test_util.h"
 
 #include "gmock/gmock.h"

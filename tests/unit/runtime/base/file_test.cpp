@@ -7,9 +7,20 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+namespace {
+/// What fsync does while it is set.
+std::function<int(int)> onFsync;
+} // namespace
+
+/// Stands in for the C library's in this program, so that tests see who calls it when.
+extern "C" int fsync(int fd) {
+  return onFsync ? onFsync(fd) : fdatasync(fd);
+}
 
 namespace cgc::test {
 namespace {
@@ -89,6 +100,39 @@ TEST(AtomicFile, TwoWritersOfOnePathDoNotMix) {
   ASSERT_TRUE(a->commit().isOk() && b->commit().isOk());
   EXPECT_EQ(readFile(folder / "out"), "bb");
   EXPECT_THAT(folder.list(), ElementsAre("out"));
+}
+
+TEST(AtomicFile, TheBytesReachTheDiskBeforeTheName) {
+  const TempFolder folder;
+  std::vector<std::string> synced;
+  onFsync = [&](int fd) {
+    struct stat info;
+    EXPECT_EQ(::fstat(fd, &info), 0);
+    synced.push_back(S_ISDIR(info.st_mode) ? "folder" : std::to_string(info.st_size) + " bytes");
+    synced.back() += std::filesystem::exists(folder / "out") ? " after" : " before";
+    return 0;
+  };
+  Result<AtomicFile> file = AtomicFile::create(folder / "out");
+  ASSERT_TRUE(file.isOk() && file->write("abc", 3).isOk() && file->commit().isOk());
+  onFsync = nullptr;
+  EXPECT_THAT(synced, ElementsAre("3 bytes before", "folder after"));
+}
+
+TEST(AtomicFile, AFailedSyncLeavesNothing) {
+  const TempFolder folder;
+  onFsync = [](int) {
+    errno = EIO;
+    return -1;
+  };
+  {
+    Result<AtomicFile> file = AtomicFile::create(folder / "out");
+    ASSERT_TRUE(file.isOk());
+    const Status status = file->commit();
+    EXPECT_EQ(status.code(), Code::Failed);
+    EXPECT_THAT(status.message(), HasSubstr("cannot write '" + (folder / "out") + "'"));
+  }
+  onFsync = nullptr;
+  EXPECT_THAT(folder.list(), IsEmpty());
 }
 
 TEST(AtomicFile, RefusesPlacesThatAreNoFile) {

@@ -18,6 +18,18 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+// What is borrowed for a lifetime cannot be a temporary.
+template <class T>
+concept MakesEngine = requires {
+  Engine::create(std::declval<T>());
+};
+template <class T>
+concept MakesContext = requires {
+  Context::create(std::declval<T>());
+};
+static_assert(MakesEngine<const Plan &> && !MakesEngine<Plan> && !MakesEngine<const Plan>);
+static_assert(MakesContext<const Engine &> && !MakesContext<Engine>);
+
 Status negate(const FakeCall &f, void *) {
   const int64_t n = f.elements(f.call.outputs[0]);
   for (int64_t i = 0; i < n; ++i)
@@ -250,8 +262,9 @@ TEST_F(CpuContext, ASecondThreadGetsAnError) {
     return negate(f, stream);
   };
   load(samplePlan());
-  std::future<Result<std::vector<float>>> first =
-      std::async(std::launch::async, [&] { return runMain({0, 0, 0, 0}, 1); });
+  std::future<Result<std::vector<float>>> first = std::async(std::launch::async, [&] {
+    return runMain({0, 0, 0, 0}, 1);
+  });
   entered.get_future().wait();
   const Status status = runMain({0, 0, 0, 0}, 1).status();
   release.set_value();

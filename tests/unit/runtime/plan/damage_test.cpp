@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace cgc::test {
@@ -178,6 +179,60 @@ TEST_F(DamagedPlan, SealedMetadataIsRefusedOrValid) {
     }
   EXPECT_GT(refused, metadata.size());
   EXPECT_GT(accepted, 0u); // Names and numbers without meaning may change.
+}
+
+/// The most memory that this process had so far.
+long peakKilobytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+/// FlatBuffers lets any number of tables share one vector. Here 2000 arguments are made to share
+/// one of 80 KB: a file of 200 KB would unpack into 160 MB.
+TEST_F(DamagedPlan, ASmallFileCannotUnpackIntoMuchMemory) {
+  constexpr int64_t kMark = 0x1234567812345678;
+  SamplePlan sample = samplePlan();
+  auto &args = std::get<AtenCall>(sample.plan.entries[0].buckets[0].records[0].op).args;
+  args.assign(2000, std::vector<int64_t>{kMark});
+  args[0] = std::vector<int64_t>(10'000, 7);
+  ASSERT_TRUE(writePlan(sample.plan, sample.weightSpans(), path_).isOk());
+  ASSERT_TRUE(load().isOk()) << load().message();
+
+  std::string file = readFile(path_);
+  PlanHeader changed;
+  std::memcpy(&changed, file.data(), sizeof(changed));
+  std::string metadata = file.substr(changed.metadataOffset, changed.metadataBytes);
+  const auto word = [&](size_t at) {
+    uint32_t value;
+    std::memcpy(&value, metadata.data() + at, sizeof(value));
+    return value;
+  };
+  // Vectors are a length and elements; a field that holds one is the distance to its length.
+  size_t longVector = 0, redirected = 0;
+  while (word(longVector) != 10'000 || word(longVector + 4) != 7)
+    longVector += 4;
+  for (size_t field = 0; field < longVector; field += 4) {
+    const size_t target = field + word(field);
+    if (target + 12 > metadata.size() || word(target) != 1 ||
+        std::memcmp(metadata.data() + target + 4, &kMark, sizeof(kMark)) != 0)
+      continue;
+    const auto distance = static_cast<uint32_t>(longVector - field);
+    std::memcpy(metadata.data() + field, &distance, sizeof(distance));
+    ++redirected;
+  }
+  ASSERT_EQ(redirected, 1999u);
+  changed.metadataHash = hash(metadata);
+  file.replace(changed.metadataOffset, metadata.size(), metadata);
+  writeFile(path_, file);
+  ::close(fd_);
+  fd_ = ::open(path_.c_str(), O_RDWR);
+  pokeSealed(changed);
+  const long before = peakKilobytes();
+  const Status status = load();
+  EXPECT_EQ(status.code(), Code::InvalidFile);
+  EXPECT_THAT(status.message(), HasSubstr("unpacks into too much memory"));
+  EXPECT_LT(peakKilobytes() - before, 80'000);
 }
 
 TEST_F(DamagedPlan, OtherKindsOfFileAreCalledByTheirName) {

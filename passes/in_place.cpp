@@ -1,7 +1,8 @@
 // In-place ops: functional where nobody can tell the difference, refused where somebody can.
-#include "passes/patterns/patterns.h"
+#include "passes/in_place.h"
 
 #include "ir/text.h"
+#include "passes/patterns/match.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -47,35 +48,20 @@ std::string whoSees(Node &node) {
   return reason;
 }
 
-/// From here on, what was overwritten is the result.
-void makeFunctional(Node &node) {
-  Value *overwritten = node.arg(0).value();
-  node.setInPlace(false);
-  auto end = node.graph()->end();
-  for (auto it = std::next(node.getIterator()); it != end; ++it) {
-    std::vector<ir::Arg> args = it->args().vec();
-    for (ir::Arg &arg : args)
-      arg.mapValues(
-          [&](Value *value) { return ir::Arg(value == overwritten ? node.result() : value); });
-    it->setArgs(std::move(args));
-  }
-}
-
 } // namespace
 
 bool functionalize(ir::Graph &graph, ir::Diagnostics &diagnostics) {
-  bool found = false;
+  ir::GraphRewriter rewriter(graph);
   for (Node &node : graph) {
     if (node.kind() != ir::NodeKind::CallFunction || !node.isInPlace())
       continue;
-    found = true;
     if (std::string reason = whoSees(node); !reason.empty())
       diagnostics.error(node, "in-place op: " + reason);
-    makeFunctional(node);
+    rewriter.makeFunctional(&node);
     [[maybe_unused]] Node *refused = ir::reinferTypes(graph);
     assert(!refused && "an in-place op gave another type than its functional form");
   }
-  return found;
+  return rewriter.changed();
 }
 
 } // namespace cgc::passes
