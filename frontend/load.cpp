@@ -2,6 +2,7 @@
 #include "frontend/load.h"
 
 #include "frontend/guard.h"
+#include "frontend/numbers.h"
 #include "runtime/base/file.h"
 
 #include <torch/csrc/jit/serialization/import.h>
@@ -20,6 +21,7 @@ Result<torch::jit::Module> loadTorchScript(const std::string &path) {
   torch::jit::Module module;
   Status status = guarded(Code::InvalidFile, [&] {
     module = torch::jit::load(path, c10::Device(c10::kCPU));
+    restoreNumbers(module);
     return Status::ok();
   });
   if (status.code() == Code::InvalidFile)
