@@ -1,6 +1,7 @@
 // Load: torch::jit::load behind checks that give better messages than its own.
 #include "frontend/load.h"
 
+#include "frontend/archive.h"
 #include "frontend/guard.h"
 #include "frontend/numbers.h"
 #include "runtime/base/file.h"
@@ -18,6 +19,11 @@ Result<torch::jit::Module> loadTorchScript(const std::string &path) {
                   path + ": this is " + kind +
                       "; cgc reads a TorchScript module: export one with " +
                       "scripts/export_openclip.py or torch.jit.trace(...).save(...)");
+  if (!kind.empty()) {
+    Status sound = guarded(Code::InvalidFile, [&] { return checkArchive(path); });
+    if (!sound.isOk())
+      return sound.withContext(path);
+  }
   torch::jit::Module module;
   Status status = guarded(Code::InvalidFile, [&] {
     module = torch::jit::load(path, c10::Device(c10::kCPU));
