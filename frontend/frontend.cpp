@@ -8,6 +8,8 @@
 #include <ATen/core/jit_type.h>
 #include <torch/csrc/jit/api/function_impl.h>
 
+#include <set>
+
 namespace cgc::frontend {
 namespace {
 
@@ -17,8 +19,6 @@ constexpr size_t kMaxModules = 100000;
 
 class ModuleImporter {
 public:
-  explicit ModuleImporter(ir::Diagnostics &diagnostics) : state_{diagnostics, {}, {}} {}
-
   Result<std::unique_ptr<ir::Module>> import(const torch::jit::Module &source) {
     CGC_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> root, importTree(source, "model", 0));
     for (const auto &[from, to] : pairs_)
@@ -80,26 +80,39 @@ void ModuleImporter::importAttribute(const c10::ClassType &type, size_t slot,
   }
 }
 
+/// The methods of `source` that its own methods call.
+std::set<std::string> ownCallees(const torch::jit::Module &source) {
+  std::set<std::string> callees;
+  for (const torch::jit::Method &method : source.get_methods()) {
+    const std::shared_ptr<torch::jit::Graph> graph = method.graph();
+    for (const torch::jit::Use &use : graph->inputs()[0]->uses())
+      if (use.user->kind() == c10::prim::CallMethod && use.offset == 0)
+        callees.insert(use.user->s(c10::attr::name));
+  }
+  return callees;
+}
+
 void ModuleImporter::importGraphs(const torch::jit::Module &source, ir::Module &module) {
+  const std::set<std::string> callees = ownCallees(source);
   for (const torch::jit::Method &method : source.get_methods()) {
     ir::Graph *graph = module.addGraph(std::make_unique<ir::Graph>(method.name()));
-    GraphImporter(state_, source, module, *graph).import(*method.graph());
+    bool isEntry = module.path().empty() && callees.count(method.name()) == 0;
+    GraphImporter(state_, source, module, *graph)
+        .import(*method.graph(), isEntry ? Role::Entry : Role::Callee);
   }
 }
 
 } // namespace
 
-Result<std::unique_ptr<ir::Module>> importTorchScript(const std::string &path,
-                                                      ir::Diagnostics &diagnostics) {
+Result<std::unique_ptr<ir::Module>> importTorchScript(const std::string &path) {
   CGC_ASSIGN_OR_RETURN(torch::jit::Module source, loadTorchScript(path));
   std::unique_ptr<ir::Module> module;
   Status status = guarded(Code::InvalidFile, [&]() -> Status {
-    CGC_ASSIGN_OR_RETURN(module, ModuleImporter(diagnostics).import(source));
+    CGC_ASSIGN_OR_RETURN(module, ModuleImporter().import(source));
     return Status::ok();
   });
   if (!status.isOk())
     return status.withContext(path);
-  CGC_TRY(diagnostics.toStatus(Code::Unsupported));
   return module;
 }
 

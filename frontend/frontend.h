@@ -3,7 +3,6 @@
 // verbs that need no LibTorch start fast.
 #pragma once
 
-#include "ir/diagnostics.h"
 #include "ir/module.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
@@ -18,9 +17,9 @@ namespace cgc::frontend {
 
 /// Loads `path` on the CPU and lowers every method of every module, hierarchy kept. The tensors of
 /// the module share LibTorch's memory. InvalidFile if it is not a TorchScript file (says what it
-/// is); Unsupported with every offender in `diagnostics`.
-Result<std::unique_ptr<ir::Module>> importTorchScript(const std::string &path,
-                                                      ir::Diagnostics &diagnostics);
+/// is). What cgc cannot express becomes prim.refused nodes, so that compiling a method names
+/// everything that is in its way at once, and nothing that is not.
+Result<std::unique_ptr<ir::Module>> importTorchScript(const std::string &path);
 
 /// A dense tensor that owns its bytes.
 struct HostTensor {
@@ -56,7 +55,7 @@ struct Api {
   decltype(frontend::loadReference) *loadReference;
 };
 /// Changes whenever this header or one of ir's does in a way the other side can see.
-inline constexpr uint32_t kFrontendAbi = 1;
+inline constexpr uint32_t kFrontendAbi = 2;
 /// Null if `abi` is not the library's own.
 using ApiEntry = const Api *(uint32_t abi);
 inline constexpr const char *kApiEntryName = "cgcFrontend";

@@ -1,7 +1,8 @@
-// GraphImporter: structure: constants, attributes, calls, lists, control flow. Ops are in aten.cpp.
+// GraphImporter: structure: constants, attributes, calls, lists. Ops are in op_import.cpp, branches
+// and loops in control_flow.cpp.
 #include "frontend/graph_import.h"
 
-#include "frontend/aten.h"
+#include "frontend/op_import.h"
 #include "ir/op_def.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -23,16 +24,7 @@ using torch::jit::Value;
 
 namespace {
 
-constexpr unsigned kMaxDepth = 64;
-constexpr int64_t kMaxTrips = 1000;
-constexpr const char *kDataDependent = "data-dependent control flow: %s is not a constant. Export "
-                                       "with torch.jit.trace, or compute both "
-                                       "sides and choose with torch.where";
-
-std::string dataDependent(llvm::StringRef what) {
-  std::string text = kDataDependent;
-  return text.replace(text.find("%s"), 2, what.str());
-}
+constexpr unsigned kMaxDepth = 64; ///< Of blocks and inlined functions.
 
 /// Whether a call of `graph` leaves no trace but its result.
 bool isPure(const Block &block, unsigned depth = 0) {
@@ -66,6 +58,61 @@ bool isHostNumber(const Value *value, unsigned depth = 0) {
                       [&](const Value *input) { return isHost(input) || isConstant(input); });
 }
 
+/// Whether `file` is no file of the user's: torch's own, the source of its builtins ("<string>"),
+/// or what saving generated.
+bool isTorchs(llvm::StringRef file) {
+  return file.empty() || file.starts_with("<") || file.starts_with("code/__torch__") ||
+         file.contains("-packages/torch/");
+}
+
+/// "model.py(12): forward", a line of the Python stack that tracing records.
+std::optional<ir::Loc> parseFrame(llvm::StringRef text) {
+  auto [place, function] = text.rsplit("): ");
+  auto [file, number] = place.rsplit('(');
+  unsigned line = 0;
+  if (function.empty() || file.empty() || number.getAsInteger(10, line))
+    return std::nullopt;
+  return ir::Loc{file.str(), line, ""};
+}
+
+/// Where `node` comes from, innermost first: one line for scripted code, the Python stack up to the
+/// tracer for traced code.
+std::vector<ir::Loc> framesOf(const Node &node) {
+  torch::jit::SourceRange range = node.sourceRange();
+  if (auto original = range.findSourceRangeThatGenerated())
+    range = *original;
+  auto position = range.file_line_col();
+  // Nodes that tracing made up have an empty file name.
+  if (!position || std::get<0>(*position).empty() || std::get<1>(*position) == 0)
+    return {};
+  std::vector<ir::Loc> frames = {
+      {std::get<0>(*position), static_cast<unsigned>(std::get<1>(*position)), ""}};
+  std::string text = range.source()->text_str().str();
+  llvm::SmallVector<llvm::StringRef> lines;
+  llvm::StringRef(text).split(lines, '\n');
+  if (parseFrame(lines.front()) != frames.front())
+    return frames; // The text is source code.
+  for (llvm::StringRef line : llvm::drop_begin(lines)) {
+    std::optional<ir::Loc> frame = parseFrame(line);
+    if (!frame || llvm::StringRef(frame->file).ends_with("/torch/jit/_trace.py"))
+      break;
+    frames.push_back(std::move(*frame));
+  }
+  return frames;
+}
+
+/// "visual.conv1.forward": a name in a module.
+std::string join(const std::string &module, const std::string &name) {
+  return module.empty() ? name : module + "." + name;
+}
+
+/// Whether a method can take what `type` is from outside.
+bool isTensorInput(const c10::TypePtr &type) {
+  if (auto optional = type->cast<c10::OptionalType>())
+    return isTensorInput(optional->getElementType());
+  return type->kind() == c10::TypeKind::TensorType || type->kind() == c10::TypeKind::NoneType;
+}
+
 } // namespace
 
 std::string plainName(const Value &value) {
@@ -77,13 +124,18 @@ std::string plainName(const Value &value) {
   return name.empty() || llvm::isDigit(name[0]) ? "" : name;
 }
 
-void GraphImporter::import(const torch::jit::Graph &source) {
+void GraphImporter::import(const torch::jit::Graph &source, Role role) {
+  if (auto caller = state_.callers.find(join(path_, graph_.name())); caller != state_.callers.end())
+    lastLine_ = caller->second;
   // Input 0 is the module itself.
   submodules_.try_emplace(source.inputs()[0], Submodule{self_, ""});
   for (const Value *input : source.inputs().slice(1)) {
     ir::Node *node = graph_.placeholder(plainName(*input), {}, locOf(*source.param_node()));
     args_[input] = node->result();
   }
+  for (const Value *input : source.inputs().slice(1))
+    if (role == Role::Entry && !isTensorInput(input->type()))
+      refuseInput(*input);
   importBlock(*source.block());
   ir::Loc loc = locOf(*source.return_node());
   std::vector<Arg> results;
@@ -93,32 +145,38 @@ void GraphImporter::import(const torch::jit::Graph &source) {
   graph_.createOutput(std::move(results), loc);
 }
 
-ir::Loc GraphImporter::locOf(const Node &node) const {
+void GraphImporter::refuseInput(const Value &input) {
+  ir::Loc loc = locOf(*input.node());
+  graph_.call(OpKind::PrimRefused,
+              {Arg("input '" + args_.lookup(&input).value()->name() + "' of " + graph_.name() +
+                   " is of type " + input.type()->annotation_str() +
+                   "; cgc takes tensors only: give each tensor an argument of its own and make "
+                   "numbers part of the model")},
+              0, std::move(loc));
+}
+
+ir::Loc GraphImporter::locOf(const Node &node) {
+  std::vector<ir::Loc> frames = framesOf(node);
+  auto users = llvm::find_if(frames, [](const ir::Loc &frame) { return !isTorchs(frame.file); });
   ir::Loc loc;
+  if (users != frames.end())
+    loc = lastLine_ = *users;
+  else if (!callSites_.empty())
+    loc = callSites_.back();
+  else if (lastLine_.isKnown())
+    loc = lastLine_;
+  else if (!frames.empty())
+    loc = frames.front();
   loc.module = path_;
-  torch::jit::SourceRange range = node.sourceRange();
-  if (auto original = range.findSourceRangeThatGenerated())
-    range = *original;
-  if (auto position = range.file_line_col()) {
-    const auto &[file, line, column] = *position;
-    // Nodes that tracing made up have an empty file name.
-    if (!file.empty() && line > 0) {
-      loc.file = file;
-      loc.line = static_cast<unsigned>(line);
-    }
-  }
   return loc;
 }
 
-void GraphImporter::report(const Node &node, std::string message) {
-  ir::Loc loc = locOf(node);
-  if (!state_.reported.emplace(message, loc.file, loc.line).second)
-    return;
-  ir::Diagnostic diagnostic;
-  diagnostic.message = std::move(message);
-  diagnostic.loc = std::move(loc);
-  diagnostic.subject = node.kind().toQualString();
-  state_.diagnostics.error(std::move(diagnostic));
+Arg GraphImporter::refuse(const Node &node, std::string reason) {
+  ir::Node *refused = graph_.call(OpKind::PrimRefused, {Arg(std::move(reason))},
+                                  static_cast<unsigned>(node.outputs().size()), locOf(node));
+  for (auto [output, result] : llvm::zip(node.outputs(), refused->results()))
+    args_[output] = &result;
+  return refused->numResults() == 0 ? Arg() : Arg(refused->result(0));
 }
 
 // Values
@@ -129,10 +187,7 @@ Arg GraphImporter::arg(const Value *value) {
       args_[value] = materialize(constant->second, locOf(*value->node()));
   if (auto found = args_.find(value); found != args_.end())
     return found->second;
-  // A module, or an output of something that was refused.
-  if (submodules_.count(value))
-    report(*value->node(), "a module is used as a value; call its methods directly");
-  bindStandIn(*value->node());
+  refuse(*value->node(), "a module is used as a value; call its methods directly");
   return args_.lookup(value);
 }
 
@@ -161,12 +216,6 @@ void GraphImporter::bind(const Value *value, Arg arg) {
       !name.empty() && arg.isValue() && llvm::isDigit(arg.value()->name()[0]))
     graph_.rename(arg.value(), name);
   args_[value] = std::move(arg);
-}
-
-void GraphImporter::bindStandIn(const Node &node) {
-  ir::Node *standIn = emitFallback(node);
-  for (auto [output, result] : llvm::zip(node.outputs(), standIn->results()))
-    args_[output] = &result;
 }
 
 ir::Node *GraphImporter::emitFallback(const Node &node) {
@@ -202,10 +251,8 @@ Arg GraphImporter::importIValue(const c10::IValue &value, const Node &node) {
   if (std::optional<Arg> constant = toConstant(value))
     return *constant;
   if (value.isTensor()) {
-    if (std::string why = whyUnsupported(value.toTensor()); !why.empty()) {
-      report(node, "cgc does not support " + why);
-      return emitFallback(node)->result();
-    }
+    if (std::string why = whyUnsupported(value.toTensor()); !why.empty())
+      return refuse(node, "cgc does not support " + why);
     return materialize(value.toTensor(), locOf(node));
   }
   if (value.isTensorList() || value.isTuple()) {
@@ -217,8 +264,7 @@ Arg GraphImporter::importIValue(const c10::IValue &value, const Node &node) {
       llvm::for_each(value.toListRef(), append);
     return Arg(std::move(list));
   }
-  report(node, "cgc does not support a constant of type " + value.tagKind());
-  return emitFallback(node)->result();
+  return refuse(node, "cgc does not support a constant of type " + value.tagKind());
 }
 
 Arg GraphImporter::asValue(Arg arg, ir::Loc loc) {
@@ -279,11 +325,11 @@ void GraphImporter::importConstant(const Node &node) {
 void GraphImporter::importGetAttr(const Node &node) {
   auto owner = submodules_.find(node.input());
   if (owner == submodules_.end()) {
-    report(node, "an attribute of an object that is not a module; keep its content in the module");
-    return bindStandIn(node);
+    refuse(node, "an attribute of an object that is not a module; keep its content in the module");
+    return;
   }
   const std::string &name = node.s(c10::attr::name);
-  std::string path = owner->second.path.empty() ? name : owner->second.path + "." + name;
+  std::string path = join(owner->second.path, name);
   c10::IValue value = owner->second.module.attr(name);
   if (value.isModule()) {
     submodules_.try_emplace(node.output(), Submodule{value.toModule(), path});
@@ -293,9 +339,9 @@ void GraphImporter::importGetAttr(const Node &node) {
     return bind(node.output(), importIValue(value, node));
   const ir::Parameter *parameter = module_.findParameter(path);
   if (!parameter) {
-    report(node, "'" + path + "' is " + whyUnsupported(value.toTensor()) +
+    refuse(node, "'" + path + "' is " + whyUnsupported(value.toTensor()) +
                      ", which cgc does not support; convert it before the export");
-    return bindStandIn(node);
+    return;
   }
   bind(node.output(), graph_.getAttr(path, parameter->type, locOf(node))->result());
 }
@@ -303,15 +349,15 @@ void GraphImporter::importGetAttr(const Node &node) {
 void GraphImporter::importCallMethod(const Node &node) {
   auto receiver = submodules_.find(node.inputs()[0]);
   if (receiver == submodules_.end()) {
-    report(node, "a method of an object that is not a module; make it a function or a submodule");
-    return bindStandIn(node);
+    refuse(node, "a method of an object that is not a module; make it a function or a submodule");
+    return;
   }
   const std::string &name = node.s(c10::attr::name);
   const torch::jit::Method method = receiver->second.module.get_method(name);
   // Identity and dropout, traced, become calls without a result.
   if (node.output()->type()->kind() == c10::TypeKind::NoneType) {
     if (!isPure(*method.graph()->block()))
-      report(node, "a call of '" + name +
+      refuse(node, "a call of '" + name +
                        "' that returns nothing but changes its arguments; return "
                        "the changed tensor instead");
     return bind(node.output(), Arg());
@@ -320,24 +366,26 @@ void GraphImporter::importCallMethod(const Node &node) {
   for (const Value *input : node.inputs().slice(1))
     args.push_back(asValue(arg(input), locOf(node)));
   const std::string &path = receiver->second.path;
-  std::string target = path.empty() ? name : path + "." + name;
+  std::string target = join(path, name);
+  if (ir::Loc loc = locOf(node); !isTorchs(loc.file))
+    state_.callers.try_emplace(join(path_, target), std::move(loc));
   bind(node.output(), graph_.callModule(target, std::move(args), 1, locOf(node))->result());
 }
 
 void GraphImporter::importCallFunction(const Node &node) {
   auto type = node.inputs()[0]->type()->cast<c10::FunctionType>();
-  if (!type || depth_ >= kMaxDepth) {
-    report(node, "a call of a function that is not known here");
-    return bindStandIn(node);
+  if (!type || callSites_.size() >= kMaxDepth) {
+    refuse(node, "a call of a function that is not known here");
+    return;
   }
   const torch::jit::Graph &callee = *torch::jit::toGraphFunction(*type->function()).graph();
   for (auto [parameter, input] : llvm::zip(callee.inputs(), node.inputs().slice(1))) {
     // The same function may be called again: forget what its values were.
     args_[parameter] = arg(input);
   }
-  ++depth_;
+  callSites_.push_back(locOf(node));
   importBlock(*callee.block());
-  --depth_;
+  callSites_.pop_back();
   bind(node.output(), arg(callee.outputs()[0]));
 }
 
@@ -349,8 +397,8 @@ void GraphImporter::importUnpack(const Node &node) {
     return;
   }
   if (!list.isValue()) {
-    report(node, "a list of another length is unpacked here");
-    return bindStandIn(node);
+    refuse(node, "a list of another length is unpacked here");
+    return;
   }
   ir::Node *unpack = graph_.call(OpKind::PrimUnpack, {std::move(list)},
                                  static_cast<unsigned>(node.outputs().size()), locOf(node));
@@ -370,52 +418,14 @@ void GraphImporter::importDict(const Node &node) {
           ->result());
 }
 
-void GraphImporter::importIf(const Node &node) {
-  Arg condition = arg(node.input());
-  if (!condition.is<bool>()) {
-    report(node, dataDependent("the condition of this branch"));
-    return bindStandIn(node);
-  }
-  const Block &taken = *node.blocks()[condition.as<bool>() ? 0 : 1];
-  importBlock(taken);
-  for (auto [output, result] : llvm::zip(node.outputs(), taken.outputs()))
-    bind(output, arg(result));
-}
-
-void GraphImporter::importLoop(const Node &node) {
-  // Inputs: trip count, initial condition, carried values. Block: trip number, carried ->
-  // condition, carried.
-  Arg trips = arg(node.inputs()[0]);
-  Arg condition = arg(node.inputs()[1]);
-  std::vector<Arg> carried = argsOf(node.inputs().slice(2));
-  const Block &body = *node.blocks()[0];
-  for (int64_t trip = 0;; ++trip) {
-    if (!trips.is<int64_t>() || !condition.is<bool>() || trip > kMaxTrips) {
-      report(node, trip > kMaxTrips ? "a loop of more than " + std::to_string(kMaxTrips) + " trips"
-                                    : dataDependent("the trip count of this loop"));
-      return bindStandIn(node);
-    }
-    if (trip >= trips.as<int64_t>() || !condition.as<bool>())
-      break;
-    args_[body.inputs()[0]] = Arg(trip);
-    for (auto [input, value] : llvm::zip(body.inputs().slice(1), carried))
-      args_[input] = value;
-    importBlock(body);
-    condition = arg(body.outputs()[0]);
-    carried = argsOf(body.outputs().slice(1));
-  }
-  for (auto [output, value] : llvm::zip(node.outputs(), carried))
-    bind(output, value);
-}
-
 void GraphImporter::importOp(const Node &node) {
   const c10::FunctionSchema *schema = node.maybeSchema();
   if (!schema || node.kind() == prim::RaiseException || node.outputs().empty()) {
-    report(node, std::string("cgc does not support ") + node.kind().toQualString() +
+    refuse(node, std::string("cgc does not support ") + node.kind().toQualString() +
                      "; export with torch.jit.trace, or take it out of the model");
-    return bindStandIn(node);
+    return;
   }
-  AtenCall::Results results = AtenCall(*this, node, *schema).import();
+  OpImporter::Results results = OpImporter(*this, node, *schema).import();
   for (auto [output, result] : llvm::zip(node.outputs(), results))
     bind(output, std::move(result));
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "frontend/convert.h"
-#include "ir/diagnostics.h"
 #include "ir/module.h"
 
 #include <torch/csrc/jit/api/module.h>
@@ -11,18 +10,23 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
 
-#include <set>
+#include <map>
 #include <string>
-#include <tuple>
 
 namespace cgc::frontend {
 
 /// What the imports of all graphs of one file share.
 struct ImportState {
-  ir::Diagnostics &diagnostics;
   TensorPool tensors;
-  /// Message, file and line of what was reported: a line that runs in every block is reported once.
-  std::set<std::tuple<std::string, std::string, unsigned>> reported;
+  /// Where the user's source first calls a method ("visual.ln_pre.forward"), for the lines of
+  /// methods that are torch's own. Never iterated.
+  std::map<std::string, ir::Loc> callers;
+};
+
+/// What is expected of a graph.
+enum class Role {
+  Entry,  ///< Whoever compiles it gives its inputs: they must be tensors.
+  Callee, ///< Called by other graphs of the file.
 };
 
 class GraphImporter {
@@ -33,20 +37,23 @@ public:
                 ir::Graph &graph)
       : state_(state), self_(self), module_(module), graph_(graph), path_(module.path()) {}
 
-  void import(const torch::jit::Graph &source);
+  void import(const torch::jit::Graph &source, Role role);
 
   // For the functions that import one op.
 
   ir::Graph &graph() { return graph_; }
-  ir::Loc locOf(const torch::jit::Node &node) const;
+  /// The user's line: the innermost one that is not in torch's own files; where none is recorded,
+  /// that of the call or of the node before.
+  ir::Loc locOf(const torch::jit::Node &node);
   /// The IR form of `value`. Tensor constants become get_attr nodes here, on first use.
   ir::Arg arg(const torch::jit::Value *value);
   /// For an argument that may be a number: a tensor constant without dimensions as a number, else
   /// arg(). (Traced size arithmetic spells its numbers as such tensors. Fractions count only beside
   /// a size: with another tensor they take part in type promotion.)
   ir::Arg argOrNumber(const torch::jit::Value *value, const torch::jit::Node &user);
-  /// Reports what is wrong at `node`, once for each message and source line.
-  void report(const torch::jit::Node &node, std::string message);
+  /// A prim.refused in the place of `node`, bound to its outputs: the import goes on, and whoever
+  /// compiles the graph gets `reason` with the line. Returns what stands for the first output.
+  ir::Arg refuse(const torch::jit::Node &node, std::string reason);
   /// An aten.fallback that stands for `node`: its target is the ATen schema.
   ir::Node *emitFallback(const torch::jit::Node &node);
 
@@ -56,6 +63,7 @@ private:
     std::string path; ///< Relative to the graph's module; empty for itself.
   };
 
+  void refuseInput(const torch::jit::Value &input);
   void importBlock(const torch::jit::Block &block);
   void importNode(const torch::jit::Node &node);
   void importConstant(const torch::jit::Node &node);
@@ -64,13 +72,16 @@ private:
   void importCallFunction(const torch::jit::Node &node);
   void importUnpack(const torch::jit::Node &node);
   void importDict(const torch::jit::Node &node);
-  void importIf(const torch::jit::Node &node);
-  void importLoop(const torch::jit::Node &node);
   void importOp(const torch::jit::Node &node);
 
+  // control_flow.cpp
+  void importIf(const torch::jit::Node &node);
+  void importLoop(const torch::jit::Node &node);
+  /// Refuses `node`, since `decider` decides `what` ("the condition of this branch") and is no
+  /// constant.
+  void refuseFlow(const torch::jit::Node &node, const ir::Arg &decider, const char *what);
+
   void bind(const torch::jit::Value *value, ir::Arg arg);
-  /// Binds the outputs to a stand-in, so that the import can go on after an error.
-  void bindStandIn(const torch::jit::Node &node);
   ir::Arg importIValue(const c10::IValue &value, const torch::jit::Node &node);
   ir::Arg materialize(const at::Tensor &tensor, ir::Loc loc);
   /// A list as a value, for places that take no lists.
@@ -82,7 +93,8 @@ private:
   ir::Module &module_;
   ir::Graph &graph_;
   std::string path_;
-  unsigned depth_ = 0; ///< Of blocks and inlined functions.
+  ir::Loc lastLine_;               ///< The user's line seen last; at first that of the caller.
+  std::vector<ir::Loc> callSites_; ///< Of the functions that are being inlined, outermost first.
   // Looked up, never iterated.
   llvm::DenseMap<const torch::jit::Value *, ir::Arg> args_;
   llvm::DenseMap<const torch::jit::Value *, Submodule> submodules_;

@@ -1,7 +1,9 @@
 // Load: torch::jit::load behind checks that give better messages than its own.
 #include "frontend/load.h"
 
+#include "frontend/archive.h"
 #include "frontend/guard.h"
+#include "frontend/numbers.h"
 #include "runtime/base/file.h"
 
 #include <torch/csrc/jit/serialization/import.h>
@@ -17,9 +19,15 @@ Result<torch::jit::Module> loadTorchScript(const std::string &path) {
                   path + ": this is " + kind +
                       "; cgc reads a TorchScript module: export one with " +
                       "scripts/export_openclip.py or torch.jit.trace(...).save(...)");
+  if (!kind.empty()) {
+    Status sound = guarded(Code::InvalidFile, [&] { return checkArchive(path); });
+    if (!sound.isOk())
+      return sound.withContext(path);
+  }
   torch::jit::Module module;
   Status status = guarded(Code::InvalidFile, [&] {
     module = torch::jit::load(path, c10::Device(c10::kCPU));
+    restoreNumbers(module);
     return Status::ok();
   });
   if (status.code() == Code::InvalidFile)

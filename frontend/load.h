@@ -9,7 +9,8 @@
 
 namespace cgc::frontend {
 
-/// Loads on the CPU. InvalidFile names the path, what is wrong and what to do.
+/// Loads on the CPU, with Python's numbers restored (numbers.h). InvalidFile names the path, what
+/// is wrong and what to do.
 Result<torch::jit::Module> loadTorchScript(const std::string &path);
 
 } // namespace cgc::frontend

@@ -3,6 +3,8 @@
 
 #include "ir/text.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 namespace cgc::ir {
 namespace {
 
@@ -26,6 +28,15 @@ std::string lineWithCaret(const Diagnostic &error) {
 
 } // namespace
 
+void Diagnostics::error(Diagnostic diagnostic) {
+  bool known = !diagnostic.loc.file.empty() && llvm::any_of(errors_, [&](const Diagnostic &other) {
+    return other.message == diagnostic.message && other.loc.file == diagnostic.loc.file &&
+           other.loc.line == diagnostic.loc.line && other.line == diagnostic.line;
+  });
+  if (!known)
+    errors_.push_back(std::move(diagnostic));
+}
+
 void Diagnostics::error(const Node &node, std::string message) {
   Diagnostic diagnostic;
   diagnostic.message = std::move(message);
@@ -34,9 +45,9 @@ void Diagnostics::error(const Node &node, std::string message) {
   error(std::move(diagnostic));
 }
 
-std::string Diagnostics::render() const {
+std::string Diagnostics::render(size_t first) const {
   std::string text;
-  for (const Diagnostic &error : errors_) {
+  for (const Diagnostic &error : llvm::ArrayRef(errors_).drop_front(first)) {
     text += position(error) + "error: " + error.message + "\n";
     if (!error.lineText.empty())
       text += lineWithCaret(error);

@@ -22,15 +22,17 @@ struct Diagnostic {
 
 class Diagnostics {
 public:
-  void error(Diagnostic diagnostic) { errors_.push_back(std::move(diagnostic)); }
+  /// The same message at the same line of the model's source is kept once: many modules share a
+  /// line, and several methods a module.
+  void error(Diagnostic diagnostic);
   /// An error at a node: takes its location and text.
   void error(const Node &node, std::string message);
   bool hasErrors() const { return !errors_.empty(); }
   llvm::ArrayRef<Diagnostic> errors() const { return errors_; }
 
   /// All errors, one block each: `file:line: error: message`, the subject or the line with a caret,
-  /// and the module path.
-  std::string render() const;
+  /// and the module path. Errors before `first` are left out.
+  std::string render(size_t first = 0) const;
   /// Ok if there are no errors, else `code` with render() as its message.
   Status toStatus(Code code) const;
 

@@ -82,13 +82,17 @@ private:
     std::vector<Arg> args = node.args().vec();
     for (Arg &arg : args)
       resolve(arg);
-    if (llvm::any_of(args, [](const Arg &arg) { return dependsOnError(arg); }))
-      return; // What it depends on has been reported.
     if (node.op() == OpKind::Fallback) {
       diagnostics_.error(node,
                          "cgc cannot compile " + node.target() + ": it has no rule for this op");
       return;
     }
+    if (node.op() == OpKind::PrimRefused) {
+      report(node.loc(), node.arg("reason").as<std::string>());
+      return;
+    }
+    if (llvm::any_of(args, [](const Arg &arg) { return dependsOnError(arg); }))
+      return; // What it depends on has been reported.
     bool onHost = ir::hasTrait(node.op(), ir::kHost);
     bool allConstant = llvm::all_of(args, [](const Arg &arg) { return arg.isConstant(); });
     if (onHost || (allConstant && ir::opDef(node.op()).evaluate && takesTensor(node.op())))
@@ -186,6 +190,10 @@ private:
       bool many = node.args().size() > 1;
       flatten(arg, many ? std::to_string(i) : "", node, flat, names, named);
     }
+    if (flat.empty() && !diagnostics_.hasErrors())
+      report(node.loc(),
+             "the method returns no tensor, so there is nothing to compile; return what "
+             "it computes");
     if (flat != node.args().vec()) {
       node.setArgs(std::move(flat));
       changed_ = true;
@@ -211,6 +219,14 @@ private:
       diagnostics_.error(node, "the model returns " + ir::argText(arg) +
                                    ", which is not a tensor; return tensors only");
     }
+  }
+
+  /// An error whose message says all that the node's text would.
+  void report(ir::Loc loc, std::string message) {
+    ir::Diagnostic diagnostic;
+    diagnostic.message = std::move(message);
+    diagnostic.loc = std::move(loc);
+    diagnostics_.error(std::move(diagnostic));
   }
 
   /// Puts what is known on the host into `arg`, and the target for each device.

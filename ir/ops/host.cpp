@@ -21,6 +21,10 @@ Result<const Arg::List *> listOf(const Arg &arg) {
   return &arg.list();
 }
 
+Result<Arg> refused(llvm::ArrayRef<Arg> args) {
+  return rules::refuse(args[0].as<std::string>());
+}
+
 Result<Arg> identity(llvm::ArrayRef<Arg> args) {
   return args[0];
 }
@@ -119,6 +123,14 @@ constexpr OpDef hostOp(const char *schema, EvaluateFn evaluate, const char *doc)
 
 } // namespace
 
+const OpDef defs::PrimRefused = {
+    .schema = "(str reason) -> Tensor[]",
+    .traits = kHost, // Not pure: it is reported even if nobody uses what stands for its results.
+    .infer = nullptr,
+    .evaluate = refused,
+    .doc = "Stands for what a frontend cannot express, with any number of results: compiling it "
+           "fails with the reason.",
+};
 const OpDef defs::PrimList = hostOp("(any[] items) -> any", list, "A list or tuple of the items.");
 const OpDef defs::PrimDict = hostOp("(any[] keys, any[] values) -> any", dict,
                                     "A dict, as a list of [key, value] lists in order.");

@@ -135,9 +135,12 @@ TEST_F(Compile, RefusesMalformedInputs) {
 }
 
 TEST_F(Compile, RefusesShapesAndTypesThatTheModelCannotTake) {
-  // Rank, size and dtype: each with the model's line.
+  // Rank, size and dtype: each with the model's line, and where the shape came from.
   refuses(tiny(), {"--input", "image=f32[3,32]"}, 4,
-          {"conv.py:", "visual.conv1", "cannot compile encode_image image=f32[3,32]"});
+          {"transformer.py:", "visual.conv1",
+           "cannot compile encode_image for --input image=f32[3,32]:"});
+  refuses(tiny(), {"--input", "text=i64[1,17]", "--batch", "2"}, 4,
+          {".py", "for --input text=i64[2,17] (--batch sets dimension 0)"});
   refuses(tiny(), {"--input", "image=f32[1,4,32,32]"}, 4, {".py"});
   refuses(tiny(), {"--input", "image=i64[1,3,32,32]"}, 4, {".py"});
   refuses(tiny(), {"--input", "text=i64[1,17]"}, 4, {".py"});
@@ -147,6 +150,25 @@ TEST_F(Compile, RefusesShapesAndTypesThatTheModelCannotTake) {
 TEST_F(Compile, NamesEveryOpWithoutARule) {
   refuses(models() / "no_rule.pt", {"--input", "x=f32[4,3]"}, 4,
           {"svd", "bessel_j0", "make_models.py"});
+}
+
+TEST_F(Compile, NamesEveryOffenderOfEveryEntry) {
+  const fs::path model = models() / "offenders.pt";
+  refuses(model, {"--input", "x=f32[4]", "--entry", "first,second"}, 4,
+          {"cannot compile first", "control flow", "aten::erfinv", "cannot compile second",
+           "aten::special_bessel_j0"});
+  // Only what is compiled is judged.
+  const Outcome second = cgc({"compile", model, "-o", "out.cgplan", "--target", "cpu", "--input",
+                              "x=f32[4]", "--entry", "second"});
+  expectError(second, 4, {"aten::special_bessel_j0"});
+  EXPECT_EQ(second.err.find("first"), std::string::npos);
+}
+
+TEST_F(Compile, RefusesMethodsWithoutTensors) {
+  const fs::path model = models() / "offenders.pt";
+  refuses(model, {"--input", "x=f32[4]", "--entry", "nothing"}, 4, {"nothing", "no tensor"});
+  refuses(model, {"--input", "x=f32[4]", "--input", "factor=i64[1]", "--entry", "scaled"}, 4,
+          {"'factor' of scaled", "of type int"});
 }
 
 TEST_F(Compile, RefusesDataDependentControlFlow) {

@@ -27,6 +27,28 @@ class NoRule(nn.Module):
         return torch.linalg.svdvals(x).sum() + torch.special.bessel_j0(x).sum()
 
 
+class Offenders(nn.Module):
+    """Methods that cannot be compiled, for different reasons."""
+
+    @torch.jit.export
+    def first(self, x):
+        if bool(x.sum() > 0):
+            x = x + 1
+        return torch.erfinv(x)
+
+    @torch.jit.export
+    def second(self, x):
+        return torch.special.bessel_j0(x)
+
+    @torch.jit.export
+    def nothing(self, x) -> None:
+        pass
+
+    @torch.jit.export
+    def scaled(self, x, factor: int):
+        return x * factor
+
+
 class TwoOutputs(nn.Module):
     """A dict of outputs; an input of each kind."""
 
@@ -53,6 +75,7 @@ def main():
 
     torch.manual_seed(0)
     torch.jit.script(DataDependent()).save(folder / "data_dependent.pt")
+    torch.jit.script(Offenders()).save(folder / "offenders.pt")
     torch.jit.trace(NoRule(), torch.randn(4, 3)).save(folder / "no_rule.pt")
     example = (torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.bool), torch.ones(1))
     torch.jit.trace(TwoOutputs().eval(), example, strict=False).save(folder / "two_outputs.pt")

@@ -121,6 +121,70 @@ class ConstantFlow(nn.Module):
         return self.helper(x)
 
 
+class Numbers(nn.Module):
+    """Python numbers and 0-d tensors beside integers: who takes part in type promotion."""
+
+    def forward(self, u, i, f):
+        size = u.size(0)
+        half = torch.tensor(0.5, dtype=torch.float64)
+        return (u / 255.0, i * 2.5, i + 0.5, u - 0.5, i * 2, u * 300, 2.5 - i, i.half() * 2.5, i // 2.0,
+                torch.mul(2.5, i), torch.div(i, 2.5, rounding_mode="floor"), f * 0.5, f.double() / 3.0,
+                i + half, f + half, (f * size) + half, (i * size) + half, i * size / 2.0, f * size * 0.5,
+                i * size * 0.5 + i, u * torch.tensor(2), u * torch.tensor(True), torch.maximum(i, half))
+
+
+class OtherLines(nn.Module):
+    """Ops without a rule that torch's own code calls for the model."""
+
+    def __init__(self):
+        super().__init__()
+        self.softplus = nn.Softplus()
+
+    def forward(self, x):
+        x = self.softplus(x)  # LINE: module
+        x = nn.functional.hardswish(x)  # LINE: function
+        return torch.reciprocal(x) if torch.jit.is_scripting() else 2.5 / x  # LINE: operator
+
+
+class ShapeCondition(nn.Module):
+    def forward(self, x):
+        assert x.dim() == 2
+        if x.size(0) > 1:  # LINE: shape
+            x = torch.erfinv(x)  # LINE: taken
+        else:
+            x = torch.special.bessel_j0(x)  # LINE: other
+        if x.sum() > 0:  # LINE: sum
+            x = x + 1
+        return torch.special.bessel_j1(x)  # LINE: after
+
+
+class OtherInputs(nn.Module):
+    """Entry methods whose inputs are not all tensors, and one that returns nothing."""
+
+    def forward(self, x, count: int, more: list[torch.Tensor]):
+        return self.helper(x, 2) * count + more[0]
+
+    @torch.jit.export
+    def helper(self, x, count: int):
+        return x * count
+
+    @torch.jit.export
+    def nothing(self, x) -> None:
+        pass
+
+
+class SmallForms(nn.Module):
+    """In-place dropout in eval, x.mT."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.dropout = nn.Dropout(0.5, inplace=True)
+
+    def forward(self, x):
+        return self.dropout(self.linear(x)).mT
+
+
 class Optional(nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor | None = None):
         if y is not None:
@@ -147,12 +211,27 @@ def main(folder):
         "data_dependent": torch.jit.script(DataDependent().eval()),
         "constant_flow": torch.jit.script(ConstantFlow().eval()),
         "optional": torch.jit.script(Optional().eval()),
+        "other_lines": trace(OtherLines(), x),
+        "other_lines_scripted": torch.jit.script(OtherLines().eval()),
+        "shape_condition": torch.jit.script(ShapeCondition().eval()),
+        "other_inputs": torch.jit.script(OtherInputs().eval()),
+        "small_forms": trace(SmallForms(), x),
     }
     for name, model in models.items():
         model.save(str(folder / f"{name}.pt"))
+    # What LibTorch itself makes of the numbers, with its default executor.
+    numbers = torch.ones(4, dtype=torch.uint8), torch.ones(4, dtype=torch.long), torch.ones(4)
+    trace(Numbers(), *numbers).save(str(folder / "numbers.pt"))
+    outputs = torch.jit.load(folder / "numbers.pt")(*numbers)
+    names = {torch.float16: "f16", torch.float32: "f32", torch.float64: "f64", torch.int64: "i64", torch.uint8: "u8"}
+    (folder / "numbers.txt").write_text(" ".join(names[output.dtype] for output in outputs))
+
     torch.save(CalledTwice().state_dict(), folder / "state_dict.pt")
     whole = (folder / "casts.pt").read_bytes()
     (folder / "truncated.pt").write_bytes(whole[: len(whole) // 2])
+    # One bit of the first weight is not what it was.
+    start = whole.index(torch.jit.load(folder / "casts.pt").linear.weight.detach().numpy().tobytes())
+    (folder / "flipped.pt").write_bytes(whole[:start] + bytes([whole[start] ^ 1]) + whole[start + 1 :])
     # Sound as a zip, but its code is not TorchScript.
     with ZipFile(folder / "casts.pt") as good, ZipFile(folder / "bad_code.pt", "w") as bad:
         for entry in good.namelist():

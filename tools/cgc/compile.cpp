@@ -51,44 +51,50 @@ Result<passes::Pipeline> makePipeline(const Options &options) {
   return builder.build();
 }
 
-/// One specialised graph for each bucket. An entry that cannot be compiled does not hide what is
-/// wrong with the next one.
+/// "encode_image for --input image=f32[4,3,224,224] (--batch sets dimension 0)"
+std::string describeBucket(const BucketSpec &bucket, bool batched) {
+  std::string text = bucket.entry + " for";
+  for (const InputSpec &input : bucket.inputs)
+    text +=
+        fmt::format(" --input {}={}", input.name, formatShape(dtypeName(input.dtype), input.sizes));
+  return text + (batched ? " (--batch sets dimension 0)" : "");
+}
+
+/// One specialised graph for each bucket. Every entry is tried: the failure names each that cannot
+/// be compiled, and every offender once.
 Result<std::vector<std::unique_ptr<ir::Graph>>>
-specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets,
+specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bool batched,
               const passes::Pipeline &pipeline, const passes::PassContext &context,
               Progress &progress) {
   std::vector<std::unique_ptr<ir::Graph>> graphs;
-  Status failure;
-  std::string failedEntry, what;
+  std::string failedEntry, failures;
   for (const BucketSpec &bucket : buckets) {
     std::vector<ir::TensorType> types;
-    std::string shapes;
-    for (const InputSpec &input : bucket.inputs) {
+    for (const InputSpec &input : bucket.inputs)
       types.push_back(ir::TensorType::dense(input.dtype, input.sizes));
-      shapes += fmt::format(" {}={}", input.name, formatShape(dtypeName(input.dtype), input.sizes));
-    }
-    progress.begin(fmt::format("specialize {}{}", bucket.entry, shapes));
+    const std::string description = describeBucket(bucket, batched);
+    progress.begin("specialize " + description);
+    if (bucket.entry == failedEntry)
+      continue;
     const size_t index = std::count_if(buckets.data(), &bucket, [&](const BucketSpec &earlier) {
       return earlier.entry == bucket.entry;
     });
-    if (bucket.entry == failedEntry)
-      continue;
+    const size_t known = context.diagnostics->errors().size();
     auto graph = pipeline.specialize(*root.findGraph(bucket.entry),
                                      fmt::format("{}_{}", bucket.entry, index), types, context);
     if (graph.isOk()) {
       graphs.push_back(*std::move(graph));
       continue;
     }
-    failedEntry = bucket.entry;
-    if (failure.isOk()) {
-      failure = graph.status();
-      what = fmt::format("cannot compile {}{}:\n", bucket.entry, shapes);
-    }
     if (graph.status().code() != Code::Unsupported)
-      break;
+      return graph.status().withContext("cannot compile " + description);
+    failedEntry = bucket.entry;
+    const std::string errors = context.diagnostics->render(known);
+    failures += fmt::format("cannot compile {}{}", description,
+                            errors.empty() ? ", either: for what is said above\n" : ":\n" + errors);
   }
-  if (!failure.isOk())
-    return Status(failure.code(), what + withDiagnostics(failure, *context.diagnostics).message());
+  if (!failures.empty())
+    return Status(Code::Unsupported, failures);
   return graphs;
 }
 
@@ -119,8 +125,8 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
       .target = *parseDevice(options.target), .evaluator = &evaluator, .diagnostics = &diagnostics};
   progress.begin("prepare");
   CGC_TRY(withDiagnostics(pipeline.prepare(root, context), diagnostics));
-  CGC_ASSIGN_OR_RETURN(const auto graphs,
-                       specializeAll(root, buckets, pipeline, context, progress));
+  CGC_ASSIGN_OR_RETURN(const auto graphs, specializeAll(root, buckets, !options.batches.empty(),
+                                                        pipeline, context, progress));
   pipeline.finish();
 
   progress.begin("lower");
@@ -145,11 +151,9 @@ Status compile(const Options &options) {
   {
     Progress progress(4);
     progress.begin("load " + options.model);
+    CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.model));
     ir::Diagnostics diagnostics;
-    auto root = frontend->import(options.model, diagnostics);
-    if (!root.isOk())
-      return withDiagnostics(root.status(), diagnostics);
-    CGC_ASSIGN_OR_RETURN(auto compiled, build(**root, options, pipeline, diagnostics, progress));
+    CGC_ASSIGN_OR_RETURN(auto compiled, build(*root, options, pipeline, diagnostics, progress));
     progress.begin("write " + options.output);
     std::vector<std::span<const std::byte>> weights;
     for (const auto &weight : compiled.weights)

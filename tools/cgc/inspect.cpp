@@ -106,17 +106,14 @@ Status inspectIr(const Options &options) {
 
 Status inspectTorchScript(const Options &options) {
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
-  ir::Diagnostics diagnostics;
-  const auto root = frontend->import(options.file, diagnostics);
-  if (!root.isOk())
-    return withDiagnostics(root.status(), diagnostics);
-  const std::string summary = summarize(options, **root, "torchscript");
+  CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.file));
+  const std::string summary = summarize(options, *root, "torchscript");
   if (!options.dot.empty() || !options.svg.empty()) {
     // Whole methods are drawn, not the calls of submodules.
     passes::PipelineBuilder builder;
     CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, builder.setPasses("inline").build());
-    CGC_TRY(withDiagnostics(pipeline.prepare(**root, {.diagnostics = &diagnostics}), diagnostics));
-    CGC_TRY(drawGraph(options, **root));
+    CGC_TRY(pipeline.prepare(*root, {}));
+    CGC_TRY(drawGraph(options, *root));
   }
   return printOut(summary);
 }

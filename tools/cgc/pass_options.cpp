@@ -3,8 +3,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
-
 namespace cgc::tool {
 
 void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options) {
@@ -28,17 +26,7 @@ void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options) 
 Status withDiagnostics(Status status, const ir::Diagnostics &diagnostics) {
   if (status.isOk() || !diagnostics.hasErrors())
     return status;
-  // One line of the model can be reached from several entries.
-  ir::Diagnostics unique;
-  for (const ir::Diagnostic &error : diagnostics.errors()) {
-    const bool known = std::ranges::any_of(unique.errors(), [&](const ir::Diagnostic &other) {
-      return other.message == error.message && other.loc == error.loc && other.line == error.line &&
-             other.column == error.column;
-    });
-    if (!known)
-      unique.error(error);
-  }
-  return unique.toStatus(status.code());
+  return diagnostics.toStatus(status.code());
 }
 
 } // namespace cgc::tool

@@ -1,5 +1,5 @@
-// AtenCall: finds the row of an op and matches its arguments by name.
-#include "frontend/aten.h"
+// OpImporter: finds the row of an op and matches its arguments by name.
+#include "frontend/op_import.h"
 
 #include "ir/op_def.h"
 
@@ -16,7 +16,7 @@ struct Row {
   llvm::StringLiteral name;
   std::optional<ir::OpKind> op;
   llvm::StringLiteral spec;
-  AtenFunction function;
+  OpFunction function;
 };
 
 constexpr Row kRows[] = {
@@ -78,7 +78,7 @@ bool isDefault(const ir::Arg &value, const c10::Argument &argument) {
 
 } // namespace
 
-ir::Arg AtenCall::argAt(size_t i, bool mayBeNumber) {
+ir::Arg OpImporter::argAt(size_t i, bool mayBeNumber) {
   const torch::jit::Value *value = node_.inputs()[i];
   ir::Arg arg = mayBeNumber ? importer_.argOrNumber(value, node_) : importer_.arg(value);
   if (!arg.is<int64_t>() || !isDTypeArgument(schema_.arguments()[i]))
@@ -87,19 +87,18 @@ ir::Arg AtenCall::argAt(size_t i, bool mayBeNumber) {
   if (std::optional<DType> dtype = toDType(type))
     return *dtype;
   bool known = arg.as<int64_t>() >= 0 && type < c10::ScalarType::NumOptions;
-  importer_.report(node_, std::string("cgc has no dtype ") +
-                              (known ? c10::toString(type) : "of this number") +
-                              "; convert this part of the model to a floating or integer dtype");
-  return DType::F32;
+  return refuse(std::string("cgc has no dtype ") +
+                (known ? c10::toString(type) : "of this number") +
+                "; convert this part of the model to a floating or integer dtype");
 }
 
-ir::Arg AtenCall::arg(llvm::StringRef name) {
+ir::Arg OpImporter::arg(llvm::StringRef name) {
   std::optional<int> index =
       schema_.argumentIndexWithName(std::string_view(name.data(), name.size()));
   return index ? argAt(static_cast<size_t>(*index), false) : ir::Arg();
 }
 
-AtenCall::Results AtenCall::import() {
+OpImporter::Results OpImporter::import() {
   std::string name = schema_.name();
   const Row *row = findRow(name + "." + schema_.overload_name());
   if (!row)
@@ -125,7 +124,7 @@ AtenCall::Results AtenCall::import() {
   return importByName(*row->op, row->spec, inPlace);
 }
 
-AtenCall::Results AtenCall::importByName(ir::OpKind op, llvm::StringRef spec, bool inPlace) {
+OpImporter::Results OpImporter::importByName(ir::OpKind op, llvm::StringRef spec, bool inPlace) {
   const ir::Schema &schema = ir::opSchema(op);
   std::vector<std::optional<ir::Arg>> given(schema.args.size());
   for (size_t i = 0; i < schema_.arguments().size(); ++i) {
@@ -160,8 +159,8 @@ AtenCall::Results AtenCall::importByName(ir::OpKind op, llvm::StringRef spec, bo
   return emitArgs(op, std::move(args), inPlace);
 }
 
-ir::Arg AtenCall::emit(ir::OpKind op,
-                       std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> named) {
+ir::Arg OpImporter::emit(ir::OpKind op,
+                         std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> named) {
   const ir::Schema &schema = ir::opSchema(op);
   std::vector<ir::Arg> args;
   for (const ir::SchemaArg &arg : schema.args)
@@ -174,7 +173,7 @@ ir::Arg AtenCall::emit(ir::OpKind op,
   return emitArgs(op, std::move(args), false).front();
 }
 
-AtenCall::Results AtenCall::emitArgs(ir::OpKind op, std::vector<ir::Arg> args, bool inPlace) {
+OpImporter::Results OpImporter::emitArgs(ir::OpKind op, std::vector<ir::Arg> args, bool inPlace) {
   const ir::Schema &schema = ir::opSchema(op);
   const ir::OpDef &def = ir::opDef(op);
   if (Status status = ir::checkArgs(schema, args); !status.isOk())
@@ -204,8 +203,8 @@ AtenCall::Results AtenCall::emitArgs(ir::OpKind op, std::vector<ir::Arg> args, b
   return results;
 }
 
-std::optional<unsigned> AtenCall::numListResults(ir::OpKind op,
-                                                 llvm::ArrayRef<ir::Arg> args) const {
+std::optional<unsigned> OpImporter::numListResults(ir::OpKind op,
+                                                   llvm::ArrayRef<ir::Arg> args) const {
   for (const torch::jit::Use &use : node_.outputs()[0]->uses())
     if (use.user->kind() == c10::prim::ListUnpack)
       return static_cast<unsigned>(use.user->outputs().size());
@@ -213,24 +212,6 @@ std::optional<unsigned> AtenCall::numListResults(ir::OpKind op,
   if (op == ir::OpKind::Split && args[1].isList())
     return static_cast<unsigned>(args[1].list().size());
   return std::nullopt;
-}
-
-ir::Arg AtenCall::refuse(std::string message) {
-  importer_.report(node_, std::move(message));
-  return fallback();
-}
-
-ir::Arg AtenCall::fallback() {
-  return importer_.emitFallback(node_)->result();
-}
-
-bool AtenCall::refuseUnless(llvm::StringRef name, const ir::Arg &value) {
-  ir::Arg given = arg(name);
-  if (given.isNone() || given == value)
-    return false;
-  importer_.report(node_,
-                   "cgc does not support this value of '" + name.str() + "' of " + schema_.name());
-  return true;
 }
 
 } // namespace cgc::frontend

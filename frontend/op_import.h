@@ -1,4 +1,4 @@
-// AtenCall: one TorchScript op on its way into the IR, by a row of aten.def.
+// OpImporter: one TorchScript op on its way into the IR, by a row of aten.def.
 #pragma once
 
 #include "frontend/graph_import.h"
@@ -11,11 +11,12 @@
 
 namespace cgc::frontend {
 
-class AtenCall {
+class OpImporter {
 public:
   using Results = llvm::SmallVector<ir::Arg, 2>;
 
-  AtenCall(GraphImporter &importer, const torch::jit::Node &node, const c10::FunctionSchema &schema)
+  OpImporter(GraphImporter &importer, const torch::jit::Node &node,
+             const c10::FunctionSchema &schema)
       : importer_(importer), node_(node), schema_(schema) {}
 
   /// Adds nodes to the graph; the results stand for the outputs of the TorchScript node.
@@ -28,11 +29,8 @@ public:
   ir::Arg arg(llvm::StringRef name);
   /// Adds a call. Arguments that are not named take their default.
   ir::Arg emit(ir::OpKind op, std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> args);
-  /// Reports that this call cannot be compiled and returns a stand-in.
-  ir::Arg refuse(std::string message);
-  /// Refuses unless `name` is absent, none or `value`. True if it refused.
-  bool refuseUnless(llvm::StringRef name, const ir::Arg &value);
-  ir::Arg fallback();
+  /// Says that this call cannot be compiled, and why. The result stands for its first output.
+  ir::Arg refuse(std::string reason) { return importer_.refuse(node_, std::move(reason)); }
 
 private:
   ir::Arg argAt(size_t i, bool mayBeNumber);
@@ -45,9 +43,9 @@ private:
   const c10::FunctionSchema &schema_;
 };
 
-using AtenFunction = ir::Arg (*)(AtenCall &);
+using OpFunction = ir::Arg (*)(OpImporter &);
 #define CGC_ATEN(name, op, spec)
-#define CGC_ATEN_FN(name, function) ir::Arg function(AtenCall &);
+#define CGC_ATEN_FN(name, function) ir::Arg function(OpImporter &);
 #include "frontend/aten.def"
 
 } // namespace cgc::frontend

@@ -1,0 +1,181 @@
+// ATen ops that are not one op of cgc with the same arguments: one function for each.
+#include "frontend/op_import.h"
+
+#include <c10/core/ScalarType.h>
+
+namespace cgc::frontend {
+
+using ir::Arg;
+using ir::OpKind;
+
+// Host values. A tensor made of a number is the number, so what reads a number out of a tensor is
+// nothing.
+
+Arg importIdentity(OpImporter &op) {
+  return op.arg(op.arg("self").isNone() ? "a" : "self");
+}
+
+Arg importGetItem(OpImporter &op) {
+  Arg list = op.arg(op.arg("list").isNone() ? "self" : "list");
+  Arg index = op.arg(op.arg("idx").isNone() ? "key" : "idx");
+  if (list.isList() && index.is<int64_t>()) {
+    auto size = static_cast<int64_t>(list.list().size());
+    int64_t i = index.as<int64_t>() + (index.as<int64_t>() < 0 ? size : 0);
+    if (i < 0 || i >= size)
+      return op.refuse("the index is outside the list");
+    return list.list()[static_cast<size_t>(i)];
+  }
+  return op.emit(OpKind::PrimGetItem, {{"list", list}, {"index", index}});
+}
+
+namespace {
+/// Whether the operands are the same none, as far as the types say; nothing if that depends on the
+/// caller.
+std::optional<bool> bothNone(OpImporter &op) {
+  bool operandIsNone[2];
+  for (int i = 0; i < 2; ++i) {
+    Arg arg = op.arg(i == 0 ? "self" : "obj");
+    c10::TypeKind kind = op.node().inputs()[i]->type()->kind();
+    if (arg.isValue() && (kind == c10::TypeKind::OptionalType || kind == c10::TypeKind::AnyType))
+      return std::nullopt;
+    operandIsNone[i] = arg.isNone();
+  }
+  return operandIsNone[0] && operandIsNone[1];
+}
+constexpr const char *kUnknownNone = "whether this value is None depends on the caller; export a "
+                                     "method whose inputs are not optional";
+} // namespace
+
+Arg importIs(OpImporter &op) {
+  std::optional<bool> same = bothNone(op);
+  return same ? Arg(*same) : op.refuse(kUnknownNone);
+}
+
+Arg importIsNot(OpImporter &op) {
+  std::optional<bool> same = bothNone(op);
+  return same ? Arg(!*same) : op.refuse(kUnknownNone);
+}
+
+// Creation. LibTorch's zeros() are floats unless a dtype is given, full() has the type of its
+// value.
+
+Arg importArange(OpImporter &op) {
+  Arg start = op.arg("start"), step = op.arg("step");
+  return op.emit(OpKind::Arange, {{"start", start.isNone() ? Arg(0) : start},
+                                  {"end", op.arg("end")},
+                                  {"step", step.isNone() ? Arg(1) : step},
+                                  {"dtype", op.arg("dtype")}});
+}
+
+namespace {
+Arg fill(OpImporter &op, int value) {
+  Arg dtype = op.arg("dtype");
+  return op.emit(OpKind::Full, {{"size", op.arg("size")},
+                                {"fill_value", value},
+                                {"dtype", dtype.isNone() ? Arg(DType::F32) : dtype}});
+}
+
+Arg fillNew(OpImporter &op, Arg value) {
+  Arg dtype = op.arg("dtype");
+  if (dtype.isNone())
+    dtype = op.emit(OpKind::PrimDType, {{"self", op.arg("self")}});
+  return op.emit(OpKind::Full,
+                 {{"size", op.arg("size")}, {"fill_value", std::move(value)}, {"dtype", dtype}});
+}
+
+Arg fillLike(OpImporter &op, int value) {
+  return op.emit(OpKind::FullLike,
+                 {{"self", op.arg("self")}, {"fill_value", value}, {"dtype", op.arg("dtype")}});
+}
+} // namespace
+
+Arg importZeros(OpImporter &op) {
+  return fill(op, 0);
+}
+Arg importOnes(OpImporter &op) {
+  return fill(op, 1);
+}
+Arg importNewZeros(OpImporter &op) {
+  return fillNew(op, 0);
+}
+Arg importNewOnes(OpImporter &op) {
+  return fillNew(op, 1);
+}
+Arg importNewFull(OpImporter &op) {
+  return fillNew(op, op.arg("fill_value"));
+}
+Arg importZerosLike(OpImporter &op) {
+  return fillLike(op, 0);
+}
+Arg importOnesLike(OpImporter &op) {
+  return fillLike(op, 1);
+}
+
+// Views
+
+Arg importReshapeAs(OpImporter &op) {
+  return op.emit(OpKind::Reshape, {{"self", op.arg("self")},
+                                   {"shape", op.emit(OpKind::Size, {{"self", op.arg("other")}})}});
+}
+
+Arg importExpandAs(OpImporter &op) {
+  return op.emit(OpKind::Expand, {{"self", op.arg("self")},
+                                  {"size", op.emit(OpKind::Size, {{"self", op.arg("other")}})}});
+}
+
+Arg importT(OpImporter &op) {
+  return op.emit(OpKind::Transpose, {{"self", op.arg("self")}, {"dim0", 0}, {"dim1", 1}});
+}
+
+Arg importNumpyT(OpImporter &op) {
+  // Reverses all dimensions; their number is known here for parameters only.
+  Arg self = op.arg("self");
+  if (!self.isValue() || !self.value()->isTensor() || self.value()->tensor().rank() != 2)
+    return op.refuse("x.T of a tensor whose rank is not known here; write x.transpose(0, 1)");
+  return importT(op);
+}
+
+Arg importMT(OpImporter &op) {
+  return op.emit(OpKind::Transpose, {{"self", op.arg("self")}, {"dim0", -2}, {"dim1", -1}});
+}
+
+// Casts
+
+Arg importTo(OpImporter &op) {
+  Arg dtype = op.arg("dtype"), device = op.arg("device"), other = op.arg("other");
+  if (other.isValue())
+    dtype = op.emit(OpKind::PrimDType, {{"self", other}});
+  Arg result =
+      op.emit(OpKind::To, {{"self", op.arg("self")}, {"dtype", dtype}, {"device", device}});
+  if (op.arg("copy") == Arg(true))
+    result = op.emit(OpKind::Clone, {{"self", result}});
+  return result;
+}
+
+Arg importTypeAs(OpImporter &op) {
+  return op.emit(OpKind::To, {{"self", op.arg("self")},
+                              {"dtype", op.emit(OpKind::PrimDType, {{"self", op.arg("other")}})}});
+}
+
+// Arithmetic and layers
+
+Arg importSquare(OpImporter &op) {
+  return op.emit(OpKind::Pow, {{"self", op.arg("self")}, {"exponent", 2}});
+}
+
+Arg importConvolution(OpImporter &op) {
+  if (op.arg("transposed") == Arg(true))
+    return op.refuse("cgc does not support this value of 'transposed' of aten::_convolution");
+  Arg weight = op.arg("weight");
+  if (weight.isValue() && weight.value()->isTensor() && weight.value()->tensor().rank() != 4)
+    return op.refuse("only convolutions over two dimensions are supported");
+  return op.emit(OpKind::Conv2d, {{"input", op.arg("input")},
+                                  {"weight", weight},
+                                  {"bias", op.arg("bias")},
+                                  {"stride", op.arg("stride")},
+                                  {"padding", op.arg("padding")},
+                                  {"dilation", op.arg("dilation")},
+                                  {"groups", op.arg("groups")}});
+}
+
+} // namespace cgc::frontend
