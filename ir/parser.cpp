@@ -1,5 +1,6 @@
 // Parser: IR text to modules (docs/ir.md has the grammar). Reports every error of a file: after one
 // it goes on at the next line, and what depends on a line that failed is not reported again.
+#include "ir/did_you_mean.h"
 #include "ir/op_def.h"
 #include "ir/text.h"
 #include "ir/token_reader.h"
@@ -15,17 +16,6 @@ namespace cgc::ir {
 namespace {
 
 constexpr unsigned kMaxDepth = 64;
-
-/// "; did you mean '%x'?" with the nearest of `candidates`, or nothing if none is near.
-std::string didYouMean(llvm::StringRef text, llvm::ArrayRef<llvm::StringRef> candidates,
-                       llvm::StringRef sigil = "") {
-  const unsigned limit = 2;
-  std::pair<unsigned, llvm::StringRef> best{limit + 1, ""};
-  if (text.size() < 64)
-    for (llvm::StringRef candidate : candidates)
-      best = std::min(best, {text.edit_distance(candidate, true, limit), candidate});
-  return best.first > limit ? "" : "; did you mean '" + sigil.str() + best.second.str() + "'?";
-}
 
 class Parser : private TokenReader {
 public:

@@ -85,8 +85,9 @@ private:
     if (llvm::any_of(args, [](const Arg &arg) { return dependsOnError(arg); }))
       return; // What it depends on has been reported.
     if (node.op() == OpKind::Fallback) {
-      diagnostics_.error(node,
-                         "cgc cannot compile " + node.target() + ": it has no rule for this op");
+      // The node, printed below, has the whole schema.
+      const llvm::StringRef op = llvm::StringRef(node.target()).split('(').first;
+      diagnostics_.error(node, "cgc cannot compile " + op.str() + ": it has no rule for this op");
       return;
     }
     bool onHost = ir::hasTrait(node.op(), ir::kHost);
