@@ -1,4 +1,5 @@
 // Parser: graphs, their nodes, and calls against the schemas of ops.
+#include "ir/did_you_mean.h"
 #include "ir/parser.h"
 
 #include "ir/op_def.h"

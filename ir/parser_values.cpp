@@ -1,4 +1,5 @@
 // Parser: names, arguments, constants, types and locations.
+#include "ir/did_you_mean.h"
 #include "ir/parser.h"
 
 #include "llvm/ADT/STLExtras.h"

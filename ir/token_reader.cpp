@@ -1,12 +1,27 @@
 // TokenReader: look-ahead, expectations, errors and recovery.
 #include "ir/token_reader.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+
 namespace cgc::ir {
 namespace {
 
 constexpr unsigned kMaxErrors = 100;
 /// A longer line is not shown with its error: it is hardly IR text.
 constexpr size_t kMaxShownLine = 1000;
+constexpr size_t kMaxMessage = 500;
+
+/// Text of the file as a terminal may show it, byte for byte: '?' for each control character but
+/// the tab, and for what is not ASCII unless the whole is UTF-8.
+std::string printable(llvm::StringRef text) {
+  const bool isUtf8 = llvm::json::isUTF8(text);
+  std::string shown = text.str();
+  for (char &c : shown)
+    if (!llvm::isPrint(c) && c != '\t' && !(isUtf8 && static_cast<unsigned char>(c) >= 0x80))
+      c = '?';
+  return shown;
+}
 
 } // namespace
 
@@ -55,29 +70,20 @@ bool TokenReader::fail(const Token &at, std::string message) {
   return false;
 }
 
-std::string TokenReader::didYouMean(llvm::StringRef text,
-                                    llvm::ArrayRef<llvm::StringRef> candidates,
-                                    llvm::StringRef sigil) {
-  const unsigned limit = 2;
-  std::pair<unsigned, llvm::StringRef> best{limit + 1, ""};
-  if (text.size() < 64)
-    for (llvm::StringRef candidate : candidates)
-      best = std::min(best, {text.edit_distance(candidate, true, limit), candidate});
-  return best.first > limit ? "" : "; did you mean '" + sigil.str() + best.second.str() + "'?";
-}
-
 void TokenReader::reportAt(const char *position, std::string message) {
   if (gaveUp_)
     return;
   llvm::StringRef before(text_.begin(), position - text_.begin());
   llvm::StringRef line = text_.drop_front(before.rfind('\n') + 1).split('\n').first.rtrim('\r');
   Diagnostic error;
-  error.message = std::move(message);
+  // It may quote a name of the file, of any length.
+  error.message =
+      printable(message.size() <= kMaxMessage ? message : message.substr(0, kMaxMessage) + "...");
   error.fileName = fileName_.str();
   error.line = static_cast<unsigned>(before.count('\n')) + 1;
   error.column = static_cast<unsigned>(position - line.begin()) + 1;
   if (line.size() <= kMaxShownLine)
-    error.lineText = line.str();
+    error.lineText = printable(line);
   diagnostics_.error(std::move(error));
   if (++numErrors_ == kMaxErrors)
     giveUp();

@@ -25,9 +25,6 @@ protected:
   /// Always false, as fail().
   bool failExpected(llvm::StringRef what);
   bool fail(const Token &at, std::string message);
-  /// "; did you mean '%x'?" with the nearest of `candidates`, or nothing if none is near.
-  static std::string didYouMean(llvm::StringRef text, llvm::ArrayRef<llvm::StringRef> candidates,
-                                llvm::StringRef sigil = "");
   /// No more tokens and no more errors.
   void giveUp();
 

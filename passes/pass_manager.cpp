@@ -1,6 +1,7 @@
 // PassManager: the table of passes, parsing and running.
 #include "passes/pass_manager.h"
 
+#include "ir/did_you_mean.h"
 #include "passes/canonicalize.h"
 #include "passes/cse.h"
 #include "passes/dce.h"
@@ -61,24 +62,15 @@ llvm::ArrayRef<PassManager::Entry> PassManager::allPasses() {
 }
 
 Status checkPassName(llvm::StringRef name) {
-  llvm::StringRef nearest;
-  unsigned nearestDistance = ~0u;
-  for (const auto &entry : PassManager::allPasses()) {
-    unsigned distance = name.edit_distance(entry.name);
-    if (distance == 0)
-      return Status::ok();
-    if (distance < nearestDistance) {
-      nearest = entry.name;
-      nearestDistance = distance;
-    }
-  }
-  std::string message = "there is no pass '" + name.str() + "'";
-  if (nearestDistance <= std::max<size_t>(2, name.size() / 3))
-    return Status(Code::Usage, message + "; did you mean '" + nearest.str() + "'?");
-  std::vector<std::string> names;
+  llvm::SmallVector<llvm::StringRef> names;
   for (const auto &entry : PassManager::allPasses())
-    names.emplace_back(entry.name);
-  return Status(Code::Usage, message + "; the passes are " + llvm::join(names, ", "));
+    names.push_back(entry.name);
+  if (llvm::is_contained(names, name))
+    return Status::ok();
+  const std::string nearest = ir::didYouMean(name, names);
+  return Status(Code::Usage,
+                "there is no pass '" + name.str() + "'" +
+                    (nearest.empty() ? "; the passes are " + llvm::join(names, ", ") : nearest));
 }
 
 Result<PassManager> PassManager::parse(llvm::StringRef pipeline) {

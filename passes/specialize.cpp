@@ -83,8 +83,9 @@ private:
     for (Arg &arg : args)
       resolve(arg);
     if (node.op() == OpKind::Fallback) {
-      diagnostics_.error(node,
-                         "cgc cannot compile " + node.target() + ": it has no rule for this op");
+      // The node, printed below, has the whole schema.
+      const llvm::StringRef op = llvm::StringRef(node.target()).split('(').first;
+      diagnostics_.error(node, "cgc cannot compile " + op.str() + ": it has no rule for this op");
       return;
     }
     if (node.op() == OpKind::PrimRefused) {

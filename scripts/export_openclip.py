@@ -24,6 +24,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import textwrap
 import warnings
 
 METHODS = {"forward": ("image", "text"), "encode_image": ("image",), "encode_text": ("text",)}
@@ -36,8 +37,12 @@ class Failure(Exception):
 
 
 def first_line(error):
-    """The first line of an exception's message, or its type where it has none."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(":")
+    """The first line of an exception's message, with the next one where it only announces that, or
+    its type where it has none."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    if lines[0].rstrip().endswith(":") and len(lines) > 1:
+        return f"{lines[0].rstrip()} {textwrap.shorten(lines[1], 200)}"
+    return lines[0].rstrip(":")
 
 
 def parse_args():

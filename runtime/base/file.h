@@ -62,6 +62,8 @@ std::string describeForeignFile(const std::string &path);
 inline constexpr const char *kTorchScriptFile = "a TorchScript module";
 inline constexpr const char *kIrTextFile = "cgc IR text";
 inline constexpr const char *kPlanFile = "a cgc plan";
+/// And text that is no kind it knows.
+inline constexpr const char *kTextFile = "a text file";
 
 /// xxhash64 with seed 0.
 uint64_t hash64(std::span<const std::byte> bytes);

@@ -152,7 +152,7 @@ std::string describeText(std::string_view head) {
     return "an HTML page (a failed download?)";
   if (rest.starts_with("{") || rest.starts_with("["))
     return "a JSON file";
-  return "a text file";
+  return kTextFile;
 }
 
 struct Magic {

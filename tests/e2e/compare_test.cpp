@@ -68,12 +68,64 @@ TEST_F(Compare, FailsAgainstOtherWeights) {
   EXPECT_NE(outcome.err.find("past the tolerance"), std::string::npos);
 }
 
+TEST_F(Compare, FailsAgainstOneWeightThatIsALittleOff) {
+  makePlan({"--entry", "encode_text"});
+  const Outcome changed = runProgram(
+      {fs::path(CGC_SOURCE_DIR) / ".venv/bin/python", "-c",
+       "import sys, torch\nm = torch.jit.load(sys.argv[1])\n"
+       "dict(m.named_parameters())['transformer.resblocks.0.mlp.c_fc.weight'].data.mul_(1.02)\n"
+       "m.save('changed.pt')",
+       models() / "tiny_fp32.pt"},
+      folder);
+  ASSERT_EQ(changed.status, 0) << changed.err;
+  const Outcome outcome = cgc({"compare", "plan.cgplan", "changed.pt", "--json"});
+  EXPECT_EQ(outcome.status, 5) << outcome.err;
+  const auto json = parseJson(outcome, "compare");
+  EXPECT_EQ(json["outputs"][0]["passed"], false);
+  EXPECT_GT(json["outputs"][0]["cosine"], 0.99);
+  EXPECT_NE(outcome.err.find("was the plan compiled from this model?"), std::string::npos);
+}
+
 TEST_F(Compare, FailsAgainstAnotherModel) {
   makePlan();
-  const Outcome outcome = cgc({"compare", "plan.cgplan", models() / "two_outputs.pt"});
+  const Outcome outcome = cgc({"compare", "plan.cgplan", models() / "two_outputs.pt", "--json"});
+  EXPECT_EQ(outcome.status, 2);
+  for (const char *text :
+       {"forward: the method takes 3 inputs", "was the plan compiled from this model?"})
+    EXPECT_NE(outcome.err.find(text), std::string::npos) << outcome.err;
+  EXPECT_EQ(parseJson(outcome, "error")["code"], "usage");
+}
+
+TEST_F(Compare, IntegersAndBoolsMustBeEqual) {
+  ASSERT_EQ(cgc({"compile", models() / "count_1000000.pt", "-o", "plan.cgplan", "--input",
+                 "x=i64[4]", "--target", "cpu"})
+                .status,
+            0);
+  Outcome outcome = cgc({"compare", "plan.cgplan", models() / "count_1000000.pt", "--json"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  auto json = parseJson(outcome, "compare");
+  ASSERT_EQ(json["outputs"].size(), 2u);
+  EXPECT_EQ(json["outputs"][0]["limit"], 0);
+  // One in a million: less than what floats may be off by.
+  outcome = cgc({"compare", "plan.cgplan", models() / "count_1000001.pt", "--json"});
+  EXPECT_EQ(outcome.status, 5) << outcome.err;
+  json = parseJson(outcome, "compare");
+  EXPECT_LT(json["outputs"][0]["relative_l2"], 1e-5);
+  EXPECT_EQ(json["outputs"][0]["passed"], false);
+  EXPECT_EQ(json["outputs"][1]["passed"], true);
+}
+
+TEST_F(Compare, OutputsOfAnotherShapeAreAnErrorInJson) {
+  ASSERT_EQ(cgc({"compile", models() / "count_1000000.pt", "-o", "plan.cgplan", "--input",
+                 "x=i64[4]", "--target", "cpu"})
+                .status,
+            0);
+  const Outcome outcome = cgc({"compare", "plan.cgplan", models() / "no_rule.pt", "--json"});
   EXPECT_NE(outcome.status, 0);
-  EXPECT_NE(outcome.err.find("forward: the method takes 3 inputs"), std::string::npos)
-      << outcome.err;
+  const auto json = parseJson(outcome, "error");
+  EXPECT_NE(json["message"].get<std::string>().find("was the plan compiled from this model?"),
+            std::string::npos)
+      << outcome.out;
 }
 
 TEST_F(Compare, RefusesUnknownEntries) {

@@ -42,6 +42,36 @@ TEST_F(Help, WrongUsageExitsWith2) {
   EXPECT_TRUE(files().empty());
 }
 
+TEST_F(Help, UnknownVerbsAreNamedWithTheNearMiss) {
+  expectError(cgc({"frobnicate"}), 2, {"no verb 'frobnicate'", "compile, run, inspect"});
+  expectError(cgc({"compil", "model.pt"}), 2, {"no verb 'compil'; did you mean 'compile'?"});
+}
+
+TEST_F(Help, UsageErrorsAreJsonToo) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"frobnicate", "--json"},
+      {"compile", "--json"},
+      {"run", "p.cgplan", "--executor", "magic", "--json"},
+      {"inspect", "--json", "--frobnicate", "x"},
+      {"compare", "--json", "p.cgplan"},
+      {"inspect", "x", "--json", "--dot", "-"}};
+  for (const auto &command : commands) {
+    const Outcome outcome = cgc(command);
+    EXPECT_EQ(outcome.status, 2) << outcome.err;
+    const auto json = parseJson(outcome, "error");
+    EXPECT_EQ(json["code"], "usage");
+    EXPECT_NE(outcome.err.find(json["message"].get<std::string>()), std::string::npos);
+  }
+}
+
+TEST_F(Help, AnOutputNeedsAName) {
+  expectError(cgc({"compile", "m.pt", "-o", "", "--input", "x=f32[1]"}), 2, {"--output", "empty"});
+  expectError(cgc({"run", "p.cgplan", "--output", ""}), 2, {"--output", "empty"});
+  expectError(cgc({"inspect", "p.cgplan", "--dot", ""}), 2, {"--dot", "empty"});
+  expectError(cgc({"inspect", "p.cgplan", "--svg", ""}), 2, {"--svg", "empty"});
+  expectError(cgc({"opt", "-", "--passes", "cse", "-o", ""}), 2, {"--output", "empty"});
+}
+
 TEST_P(HelpOfVerb, EndsInExamples) {
   const Outcome outcome = cgc({GetParam(), "--help"});
   EXPECT_EQ(outcome.status, 0);

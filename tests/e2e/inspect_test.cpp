@@ -65,6 +65,34 @@ TEST_F(Inspect, DrawsAPlan) {
   EXPECT_EQ(readFile(folder / "again.dot"), dot);
 }
 
+TEST_F(Inspect, SaysThatTheWeightsAreNotVerified) {
+  makePlan();
+  std::string plan = readFile(folder / "plan.cgplan");
+  plan.back() = static_cast<char>(plan.back() ^ 1);
+  writeFile(folder / "plan.cgplan", plan);
+  const Outcome outcome = cgc({"inspect", "plan.cgplan"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("The weights are not"), std::string::npos) << outcome.out;
+  EXPECT_EQ(parseJson(cgc({"inspect", "plan.cgplan", "--json"}), "plan")["verified"], "metadata");
+  expectError(cgc({"run", "plan.cgplan", "--entry", "encode_text", "--input", "text=random:0"}), 3,
+              {"plan.cgplan"});
+}
+
+TEST_F(Inspect, DrawsToStandardOutput) {
+  makePlan();
+  const Outcome outcome = cgc({"inspect", "plan.cgplan", "--dot", "-"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("digraph")) << outcome.out;
+  EXPECT_TRUE(outcome.out.ends_with("}\n")) << outcome.out;
+  EXPECT_EQ(files(), std::vector<std::string>{"plan.cgplan"});
+}
+
+TEST_F(Inspect, RefusesUnknownEntries) {
+  makePlan();
+  expectError(cgc({"inspect", "plan.cgplan", "--entry", "encode_audio"}), 2,
+              {"no entry 'encode_audio'", "encode_text"});
+}
+
 TEST_F(Inspect, DrawsAModel) {
   const Outcome outcome =
       cgc({"inspect", models() / "tiny_fp32.pt", "--entry", "encode_text", "--svg", "m.svg"});

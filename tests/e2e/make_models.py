@@ -61,6 +61,17 @@ class TwoOutputs(nn.Module):
         return {"rows": rows.masked_fill(mask.unsqueeze(-1), 0.0), "total": rows.sum(-1)}
 
 
+class Count(nn.Module):
+    """Outputs that are integers and bools."""
+
+    def __init__(self, start):
+        super().__init__()
+        self.start = start
+
+    def forward(self, x):
+        return x + self.start, x > 0
+
+
 def export_openclip(folder, name, config, precision):
     subprocess.run([sys.executable, ROOT / "scripts/export_openclip.py", "--config",
                     ROOT / "tests/data" / config, "--precision", precision, "--out", folder / name],
@@ -79,6 +90,9 @@ def main():
     torch.jit.trace(NoRule(), torch.randn(4, 3)).save(folder / "no_rule.pt")
     example = (torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.bool), torch.ones(1))
     torch.jit.trace(TwoOutputs().eval(), example, strict=False).save(folder / "two_outputs.pt")
+
+    for start in (1_000_000, 1_000_001):
+        torch.jit.trace(Count(start), torch.zeros(4, dtype=torch.long)).save(folder / f"count_{start}.pt")
 
     torch.save({"weight": torch.ones(3)}, folder / "pickle.pt")
     torch.save({"weight": torch.ones(3)}, folder / "old_pickle.pt", _use_new_zipfile_serialization=False)

@@ -52,6 +52,26 @@ TEST_F(Opt, PrintsAfterPassesOnStderr) {
   EXPECT_EQ(count(outcome.out, "aten.gelu("), 0u);
 }
 
+TEST_F(Opt, SaysWhatABinaryFileIs) {
+  expectError(cgc({"opt", models() / "picture.png", "--passes", "cse"}), 3, {"a PNG image"});
+  expectError(cgc({"opt", models() / "tiny_fp32.pt", "--passes", "cse"}), 3,
+              {"a TorchScript module", "IR text"});
+  writeFile(folder / "noise", std::string("\1\2\xff", 3));
+  expectError(cgc({"opt", "noise", "--passes", "cse"}), 3, {"'noise'", "no kind"});
+}
+
+TEST_F(Opt, ShowsOnlyWhatATerminalCan) {
+  const std::string name = "\x1b[31m\xff" + std::string(5000, 'x');
+  const Outcome outcome =
+      cgc({"opt", "-", "--passes", "cse"},
+          {.input = "graph @f(%\"" + name + "\": f32[2]) -> f32[2] {\n  output %\"y" + name +
+                    "\"\n}\n"});
+  expectError(outcome, 3, {"<stdin>:2", "?[31m?xxx"});
+  EXPECT_LT(outcome.err.size(), 2000u);
+  for (const char c : outcome.err)
+    EXPECT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f)) << int(c);
+}
+
 TEST_F(Opt, RefusesWhatIsWrong) {
   expectError(cgc({"opt", "-", "--passes", "sce"}, {.input = kGraph}), 2,
               {"'sce'", "did you mean"});

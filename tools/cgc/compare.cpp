@@ -1,4 +1,5 @@
 // cgc compare: a plan against LibTorch on the same random inputs.
+#include "runtime/exec/select.h"
 #include "tools/cgc/console.h"
 #include "tools/cgc/libraries.h"
 #include "tools/cgc/plan_summary.h"
@@ -28,12 +29,15 @@ struct Options {
   bool json = false;
 };
 
+/// How a failure ends that another model would explain.
+constexpr const char *kThisModel = "was the plan compiled from this model?";
+
 /// One output of one bucket.
 struct Row {
   std::string entry, inputs, output;
   std::vector<int64_t> shape;
   Closeness closeness; ///< To the reference: fp32 where the precision is reduced.
-  double limit = 0;    ///< Of the relative L2.
+  double limit = 0; ///< Of the relative L2; of integers and bools: 0, and every element is equal.
   bool passed = false;
 };
 
@@ -62,30 +66,37 @@ public:
     const Bucket &bucket = entry.buckets[index];
     // Of each output, the elements of all runs.
     std::vector<std::vector<double>> actual(bucket.outputs.size()), own = actual, truth = actual;
+    std::vector<bool> equal(bucket.outputs.size(), true);
     for (size_t run = 0; run < runsOf(bucket); ++run) {
       std::vector<HostTensor> inputs;
       for (const IoTensor &input : bucket.inputs)
         inputs.push_back(randomInput(input, run * bucket.inputs.size() + inputs.size()));
       CGC_ASSIGN_OR_RETURN(const auto outputs, runner_.run(entry, index, inputs));
       append(actual, outputs);
-      CGC_TRY(runReference(reference_, entry, bucket, inputs, own));
-      if (truth_)
-        CGC_TRY(runReference(*truth_, entry, bucket, inputs, truth));
+      CGC_ASSIGN_OR_RETURN(const auto expected, runReference(reference_, entry, bucket, inputs));
+      append(own, expected);
+      for (size_t i = 0; i < outputs.size(); ++i)
+        equal[i] = equal[i] && outputs[i].bytes == expected[i].bytes;
+      if (truth_) {
+        CGC_ASSIGN_OR_RETURN(const auto wide, runReference(*truth_, entry, bucket, inputs));
+        append(truth, wide);
+      }
     }
     for (size_t i = 0; i < actual.size(); ++i) {
-      const std::vector<double> &expected = truth_ ? truth[i] : own[i];
+      const bool exact = !isFloating(bucket.outputs[i].dtype);
+      const std::vector<double> &expected = truth_ && !exact ? truth[i] : own[i];
       Row row{entry.name,
               describeIo(bucket.inputs),
               bucket.outputs[i].name,
               bucket.outputs[i].sizes,
               compareValues(actual[i], expected),
-              kTolerance,
+              exact ? 0 : kTolerance,
               false};
-      if (truth_)
+      if (truth_ && !exact)
         row.limit =
             std::max(kTolerance, kReducedFactor * compareValues(own[i], expected).relativeL2);
       // False for NaN on either side.
-      row.passed = row.closeness.relativeL2 <= row.limit;
+      row.passed = exact ? equal[i] : row.closeness.relativeL2 <= row.limit;
       rows.push_back(std::move(row));
     }
     return Status::ok();
@@ -109,23 +120,29 @@ private:
     }
   }
 
-  /// Appends the outputs to `all`, after checking that they are those of the plan; the truth's are
-  /// wider.
-  Status runReference(frontend::Reference &reference, const Entry &entry, const Bucket &bucket,
-                      std::vector<HostTensor> &inputs, std::vector<std::vector<double>> &all) {
-    CGC_ASSIGN_OR_RETURN(auto outputs, reference.run(entry.name, viewsOf(inputs)));
-    bool same = outputs.size() == bucket.outputs.size();
-    for (size_t i = 0; same && i < outputs.size(); ++i)
-      same = outputs[i].sizes == bucket.outputs[i].sizes &&
-             (&reference == truth_ || outputs[i].dtype == bucket.outputs[i].dtype);
+  /// The outputs, which are those of the plan; the truth's are wider.
+  Result<std::vector<HostTensor>> runReference(frontend::Reference &reference, const Entry &entry,
+                                               const Bucket &bucket,
+                                               std::vector<HostTensor> &inputs) {
+    auto outputs = reference.run(entry.name, viewsOf(inputs));
+    if (!outputs) {
+      // It may be a model that takes other inputs, or too little memory.
+      const Status status = outputs.status();
+      const bool mayBeAnother = status.code() == Code::Usage || status.code() == Code::Failed;
+      return mayBeAnother
+                 ? Status(status.code(), fmt::format("{}; {}", status.message(), kThisModel))
+                 : status;
+    }
+    bool same = outputs->size() == bucket.outputs.size();
+    for (size_t i = 0; same && i < outputs->size(); ++i)
+      same = (*outputs)[i].sizes == bucket.outputs[i].sizes &&
+             (&reference == truth_ || (*outputs)[i].dtype == bucket.outputs[i].dtype);
     if (!same)
       return Status(Code::Mismatch,
                     fmt::format("entry '{}': the model's outputs differ in number, "
-                                "shape or dtype from the plan's ({}); was the plan compiled "
-                                "from this model?",
-                                entry.name, describeIo(bucket.outputs)));
-    append(all, outputs);
-    return Status::ok();
+                                "shape or dtype from the plan's ({}); {}",
+                                entry.name, describeIo(bucket.outputs), kThisModel));
+    return outputs;
   }
 
   Runner &runner_;
@@ -137,13 +154,8 @@ Result<std::vector<Row>> compareAll(const Options &options) {
   CGC_TRY(MappedFile::open(options.model).status());
   // What is wrong with the plan is found before LibTorch is opened.
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
-  if (!options.entry.empty() && !plan.data().findEntry(options.entry)) {
-    std::vector<std::string> names;
-    for (const Entry &entry : plan.data().entries)
-      names.push_back(entry.name);
-    return Status(Code::Usage, fmt::format("the plan has no entry '{}'; it has {}", options.entry,
-                                           joinNames(names)));
-  }
+  if (!options.entry.empty())
+    CGC_TRY(findEntry(plan.data(), options.entry).status());
   const bool reduced = isReduced(plan.data());
   const DeviceKind device = plan.data().target;
 
@@ -207,14 +219,16 @@ Status printRows(const Options &options, const std::vector<Row> &rows) {
   return printOut(formatTable(table));
 }
 
-Status compare(const Options &options) {
+/// `printed`: whether the rows are on stdout.
+Status compare(const Options &options, bool &printed) {
   CGC_ASSIGN_OR_RETURN(const auto rows, compareAll(options));
   CGC_TRY(printRows(options, rows));
+  printed = true;
   const auto failed = std::ranges::count(rows, false, &Row::passed);
   if (failed == 0)
     return Status::ok();
-  return Status(Code::Mismatch,
-                fmt::format("{} of {} outputs are past the tolerance", failed, rows.size()));
+  return Status(Code::Mismatch, fmt::format("{} of {} outputs are past the tolerance; {}", failed,
+                                            rows.size(), kThisModel));
 }
 
 } // namespace
@@ -233,11 +247,14 @@ Verb addCompare(CLI::App &app) {
   command->footer("Both run on the plan's target. In fp32 the relative L2 distance may be 1e-5. In "
                   "fp16 and bf16\n"
                   "the distance to an fp32 run may be 1.2 times that of LibTorch's own run. NaN "
-                  "never passes.\n\n"
+                  "never passes.\nIntegers and bools must be equal.\n\n"
                   "Examples:\n"
                   "  cgc compare model.cgplan model.pt\n"
                   "  cgc compare model.cgplan model.pt --entry encode_text --json");
-  return {command, [options] { return compare(*options); }, [options] { return options->json; }};
+  // Rows that fail are a result: no JSON of an error comes after them.
+  auto printed = std::make_shared<bool>(false);
+  return {command, [=] { return compare(*options, *printed); },
+          [=] { return options->json && !*printed; }};
 }
 
 } // namespace cgc::tool

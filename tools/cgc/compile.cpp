@@ -119,7 +119,7 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
   CGC_ASSIGN_OR_RETURN(const auto specs, parseInputSpecs(options.inputs));
   CGC_ASSIGN_OR_RETURN(const auto buckets,
                        chooseBuckets(root, specs, options.batches, options.entries));
-  progress.expect(buckets.size());
+  progress.expect(4 + buckets.size());
   RuntimeEvaluator evaluator;
   const passes::PassContext context{
       .target = *parseDevice(options.target), .evaluator = &evaluator, .diagnostics = &diagnostics};
@@ -149,7 +149,7 @@ Status compile(const Options &options) {
 
   PlanData plan;
   {
-    Progress progress(4);
+    Progress progress; // How much there is to do, the model says.
     progress.begin("load " + options.model);
     CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.model));
     ir::Diagnostics diagnostics;
@@ -178,6 +178,7 @@ Verb addCompile(CLI::App &app) {
       ->required();
   command->add_option("-o,--output", options->output, "The plan to write")
       ->type_name("OUT.cgplan")
+      ->check(requireName)
       ->required();
   command->add_option("--input", options->inputs, "Type of an input; once for each input")
       ->type_name("NAME=DTYPE[SIZES]")

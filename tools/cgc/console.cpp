@@ -67,6 +67,21 @@ Status printJson(std::string_view kind, const nlohmann::ordered_json &fields) {
   return printOut(jsonText(kind, fields));
 }
 
+void reportError(const Status &status, bool json) {
+  // Rendered diagnostics begin and end as a line of the log does.
+  std::string_view text = status.message();
+  if (text.starts_with("error: "))
+    text.remove_prefix(std::string_view("error: ").size());
+  text = text.substr(0, text.find_last_not_of('\n') + 1);
+  logError(std::string(text));
+  if (json)
+    (void)printJson("error", {{"code", codeName(status.code())}, {"message", text}});
+}
+
+std::string requireName(const std::string &name) {
+  return name.empty() ? "the name of the file is empty" : "";
+}
+
 std::string formatTable(const std::vector<std::vector<std::string>> &rows) {
   std::vector<size_t> widths;
   for (const auto &row : rows) {

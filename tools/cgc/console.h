@@ -29,6 +29,11 @@ Status printOut(std::string_view text);
 std::string jsonText(std::string_view kind, const nlohmann::ordered_json &fields);
 /// Prints jsonText.
 Status printJson(std::string_view kind, const nlohmann::ordered_json &fields);
+/// Logs a failure; with `json` it is also printed, as an object of the kind "error".
+void reportError(const Status &status, bool json);
+
+/// A check for options that name a file to write: why `name` is none, or nothing.
+std::string requireName(const std::string &name);
 
 /// Rows of cells as aligned columns with two spaces between; the first row is the heading.
 std::string formatTable(const std::vector<std::vector<std::string>> &rows);

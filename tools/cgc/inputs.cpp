@@ -1,6 +1,7 @@
 // Inputs: bucket choice and input tensors for run.
 #include "tools/cgc/inputs.h"
 
+#include "runtime/exec/select.h"
 #include "tools/cgc/console.h"
 #include "tools/cgc/npy.h"
 #include "tools/cgc/plan_summary.h"
@@ -106,18 +107,16 @@ Result<BoundInputs> bindInputs(const Entry &entry, const std::vector<InputSource
 }
 
 Result<const Entry *> chooseEntry(const PlanData &plan, const std::string &name) {
+  if (!name.empty())
+    return findEntry(plan, name);
+  if (plan.entries.size() == 1)
+    return &plan.entries[0];
   std::vector<std::string> names;
-  for (const Entry &entry : plan.entries) {
-    if (entry.name == name || (name.empty() && plan.entries.size() == 1))
-      return &entry;
+  for (const Entry &entry : plan.entries)
     names.push_back(entry.name);
-  }
-  if (name.empty())
-    return Status(
-        Code::Usage,
-        fmt::format("the plan has several entries; choose one with --entry: {}", joinNames(names)));
-  return Status(Code::Usage,
-                fmt::format("the plan has no entry '{}'; it has {}", name, joinNames(names)));
+  return Status(
+      Code::Usage,
+      fmt::format("the plan has several entries; choose one with --entry: {}", joinNames(names)));
 }
 
 } // namespace cgc::tool

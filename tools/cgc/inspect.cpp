@@ -4,6 +4,7 @@
 #include "ir/verifier.h"
 #include "passes/pipeline.h"
 #include "runtime/base/file.h"
+#include "runtime/exec/select.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/cgc/console.h"
 #include "tools/cgc/graphviz.h"
@@ -45,21 +46,34 @@ Result<FileKind> kindOf(const std::string &path) {
 }
 
 Status draw(const Options &options, const std::string &dotText) {
-  if (!options.dot.empty())
+  if (options.dot == "-")
+    CGC_TRY(printOut(dotText));
+  else if (!options.dot.empty())
     CGC_TRY(writeFile(options.dot, dotText));
   if (!options.svg.empty())
     CGC_TRY(writeSvg(options.svg, dotText));
   return Status::ok();
 }
 
+/// Unless the drawing has taken stdout.
+Status printResult(const Options &options, std::string_view text) {
+  return options.dot == "-" ? Status::ok() : printOut(text);
+}
+
 Status inspectPlan(const Options &options) {
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.file, Plan::Verify::Metadata));
-  if (!options.entry.empty() && !plan.data().findEntry(options.entry))
-    return Status(Code::Usage, fmt::format("the plan has no entry '{}'", options.entry));
+  if (!options.entry.empty())
+    CGC_TRY(findEntry(plan.data(), options.entry).status());
   CGC_TRY(draw(options, planDot(plan.data(), options.entry)));
-  if (options.json)
-    return printJson("plan", planJson(plan.data(), options.file, plan.fileBytes()));
-  return printOut(planText(plan.data(), options.file, plan.fileBytes()) + recordsText(plan.data()));
+  if (options.json) {
+    auto fields = planJson(plan.data(), options.file, plan.fileBytes());
+    fields["verified"] = "metadata";
+    return printResult(options, jsonText("plan", fields));
+  }
+  return printResult(
+      options, planText(plan.data(), options.file, plan.fileBytes()) + recordsText(plan.data()) +
+                   "\nThe metadata is verified. The weights are not: run and compare "
+                   "verify them.\n");
 }
 
 /// The method to draw: the one asked for, else forward, else the first. Null if there is none.
@@ -101,7 +115,7 @@ Status inspectIr(const Options &options) {
   if (!root || !ir::verify(*root, diagnostics))
     return diagnostics.toStatus(Code::InvalidFile);
   CGC_TRY(drawGraph(options, *root));
-  return printOut(summarize(options, *root, "ir"));
+  return printResult(options, summarize(options, *root, "ir"));
 }
 
 Status inspectTorchScript(const Options &options) {
@@ -115,10 +129,12 @@ Status inspectTorchScript(const Options &options) {
     CGC_TRY(pipeline.prepare(*root, {}));
     CGC_TRY(drawGraph(options, *root));
   }
-  return printOut(summary);
+  return printResult(options, summary);
 }
 
 Status inspect(const Options &options) {
+  if (options.dot == "-" && options.json)
+    return Status(Code::Usage, "--dot - and --json both go to standard output; choose one");
   CGC_ASSIGN_OR_RETURN(const FileKind kind, kindOf(options.file));
   switch (kind) {
   case FileKind::Plan:
@@ -143,10 +159,18 @@ Verb addInspect(CLI::App &app) {
       ->add_option("--entry", options->entry,
                    "The method to draw [a plan: all; else forward or the first]")
       ->type_name("NAME");
-  command->add_option("--dot", options->dot, "Write the graph as DOT")->type_name("F");
-  command->add_option("--svg", options->svg, "Draw the graph with Graphviz")->type_name("F");
+  command
+      ->add_option("--dot", options->dot,
+                   "Write the graph as DOT; - is standard output, in place of the summary")
+      ->type_name("F")
+      ->check(requireName);
+  command->add_option("--svg", options->svg, "Draw the graph with Graphviz")
+      ->type_name("F")
+      ->check(requireName);
   command->add_flag("--json", options->json, "Print the summary as JSON");
-  command->footer("Examples:\n"
+  command->footer("Of a plan the metadata is verified, so that it takes no time; run and compare "
+                  "verify the weights too.\n\n"
+                  "Examples:\n"
                   "  cgc inspect model.cgplan\n"
                   "  cgc inspect model.pt --svg model.svg --entry encode_text\n"
                   "  cgc inspect model.cgplan --dot plan.dot --json");

@@ -1,15 +1,19 @@
 // cgc: the command-line tool. Parses arguments, runs one verb, and turns its Status into an exit
 // status.
+#include "ir/did_you_mean.h"
 #include "tools/cgc/console.h"
+#include "tools/cgc/revision.h"
 #include "tools/cgc/signals.h"
 #include "tools/cgc/verbs.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Config/llvm-config.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <new>
 
 namespace {
@@ -17,14 +21,15 @@ namespace {
 using namespace cgc;
 
 std::string versionText() {
-  const std::string revision = CGC_GIT;
+  const std::string revision = tool::gitRevision();
   return fmt::format("cgc {}{}, LLVM {}, CUDA runtime {}", CGC_VERSION,
                      revision.empty() ? "" : " (" + revision + ")", LLVM_VERSION_STRING,
                      CGC_CUDA_VERSION);
 }
 
 /// A usage error as CLI11 found it; help and version, which it reports the same way, are results.
-int reportParse(const CLI::App &app, const CLI::ParseError &error) {
+int reportParse(const CLI::App &app, const CLI::ParseError &error, const std::string &unknownVerb,
+                bool json) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
     std::ostringstream text;
     app.exit(error, text, text);
@@ -32,9 +37,26 @@ int reportParse(const CLI::App &app, const CLI::ParseError &error) {
     return tool::exitStatus(status.code());
   }
   const auto chosen = app.get_subcommands();
-  tool::logError(fmt::format("{}; see cgc {}--help", error.what(),
-                             chosen.empty() ? "" : chosen.front()->get_name() + " "));
+  tool::reportError(
+      Status(Code::Usage,
+             fmt::format("{}; see cgc {}--help", unknownVerb.empty() ? error.what() : unknownVerb,
+                         chosen.empty() ? "" : chosen.front()->get_name() + " ")),
+      json);
   return tool::exitStatus(Code::Usage);
+}
+
+/// "there is no verb 'compil'; did you mean 'compile'?" if the first argument is no verb, else
+/// nothing. CLI11 would only say that a subcommand is missing.
+std::string describeUnknownVerb(const std::string &first, llvm::ArrayRef<tool::Verb> verbs) {
+  std::vector<std::string> names;
+  for (const tool::Verb &verb : verbs)
+    names.push_back(verb.command->get_name());
+  if (first.starts_with('-') || llvm::is_contained(names, first))
+    return "";
+  const std::string nearest =
+      ir::didYouMean(first, std::vector<llvm::StringRef>(names.begin(), names.end()));
+  return fmt::format("there is no verb '{}'{}", first,
+                     nearest.empty() ? "; the verbs are " + tool::joinNames(names) : nearest);
 }
 
 Status runVerb(const tool::Verb &verb) {
@@ -49,15 +71,8 @@ Status runVerb(const tool::Verb &verb) {
 }
 
 int report(const tool::Verb &verb, const Status &status) {
-  // A failed comparison is a result, which the verb has printed.
-  if (!status.isOk()) {
-    // Rendered diagnostics end in a line break, as the log does.
-    const size_t end = status.message().find_last_not_of('\n');
-    tool::logError(status.message().substr(0, end + 1));
-    if (verb.wantsJson() && status.code() != Code::Mismatch)
-      (void)tool::printJson("error",
-                            {{"code", codeName(status.code())}, {"message", status.message()}});
-  }
+  if (!status.isOk())
+    tool::reportError(status, verb.wantsJson());
   return tool::exitStatus(status.code());
 }
 
@@ -88,7 +103,9 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    return reportParse(app, error);
+    // Options after the error have not been read.
+    const bool json = std::count(argv + 1, argv + argc, std::string_view("--json")) > 0;
+    return reportParse(app, error, describeUnknownVerb(argv[1], verbs), json);
   }
   for (const tool::Verb &verb : verbs)
     if (verb.command->parsed())

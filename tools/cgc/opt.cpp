@@ -29,6 +29,13 @@ Result<std::string> readText(const std::string &path) {
   if (path == "-")
     return std::string(std::istreambuf_iterator<char>(std::cin), {});
   CGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
+  // Of text the parser says what is wrong with it.
+  const std::string kind = describeForeignFile(path);
+  if (kind != kIrTextFile && kind != kTextFile)
+    return Status(Code::InvalidFile,
+                  fmt::format("'{}' is {}; cgc opt reads IR text, for example what cgc compile "
+                              "--dump-dir writes",
+                              path, kind.empty() ? "of no kind that cgc knows" : kind));
   return std::string(reinterpret_cast<const char *>(file.bytes().data()), file.bytes().size());
 }
 
@@ -76,6 +83,7 @@ Verb addOpt(CLI::App &app) {
       ->required();
   command->add_option("-o,--output", options->output, "Where to write; - is standard output")
       ->type_name("OUT.cgir")
+      ->check(requireName)
       ->capture_default_str();
   command->add_option("--target", options->target, "The device that specialize compiles for")
       ->check(CLI::IsMember({"cuda", "cpu"}))

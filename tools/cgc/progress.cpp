@@ -40,15 +40,17 @@ Progress::~Progress() {
 
 void Progress::expect(size_t phases) {
   std::lock_guard lock(mutex_);
-  phases_ += phases;
+  phases_ = phases;
 }
 
 void Progress::begin(std::string phase) {
   std::lock_guard lock(mutex_);
   ++begun_;
-  phases_ = std::max(phases_, begun_);
+  if (phases_ != 0)
+    phases_ = std::max(phases_, begun_);
   if (!terminal_)
-    logInfo(fmt::format("[{}/{}] {}", begun_, phases_, phase));
+    logInfo(phases_ == 0 ? fmt::format("[{}] {}", begun_, phase)
+                         : fmt::format("[{}/{}] {}", begun_, phases_, phase));
   phase_ = std::move(phase);
 }
 
@@ -63,8 +65,9 @@ void Progress::draw() {
   const size_t done = begun_ == 0 ? 0 : begun_ - 1;
   const size_t filled = phases_ == 0 ? 0 : kBarWidth * done / phases_;
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-  fmt::print(stderr, "\r\x1b[K[{:#<{}}{:.<{}}] {}/{} {:.0f} s  {}", "", filled, "",
-             kBarWidth - filled, done, phases_, elapsed.count(), phase_);
+  const std::string count = phases_ == 0 ? "" : fmt::format(" {}/{}", done, phases_);
+  fmt::print(stderr, "\r\x1b[K[{:#<{}}{:.<{}}]{} {:.0f} s  {}", "", filled, "", kBarWidth - filled,
+             count, elapsed.count(), phase_);
   std::fflush(stderr);
   visible_ = true;
 }

@@ -12,14 +12,14 @@ namespace cgc::tool {
 
 class Progress final {
 public:
-  /// `phases` is how many times begin() will be called; an estimate is good enough.
-  explicit Progress(size_t phases);
+  /// `phases` is how many times begin() will be called; 0: expect() will say.
+  explicit Progress(size_t phases = 0);
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;
   /// Removes the bar.
   ~Progress();
 
-  /// More phases became known.
+  /// How many phases there are, those that have begun included.
   void expect(size_t phases);
   /// Ends the phase before and begins this one.
   void begin(std::string phase);

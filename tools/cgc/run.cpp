@@ -144,7 +144,8 @@ Verb addRun(CLI::App &app) {
   command
       ->add_option("--output", options->output,
                    "Where to write the output; several become Y.0.npy, Y.1.npy, ...")
-      ->type_name("Y.npy");
+      ->type_name("Y.npy")
+      ->check(requireName);
   command
       ->add_option("--executor", options->executor,
                    "graph replays a captured CUDA graph, stream launches one by one; cpu plans "

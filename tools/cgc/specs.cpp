@@ -2,11 +2,11 @@
 #include "tools/cgc/specs.h"
 
 #include "ir/type.h"
-#include "runtime/plan/plan.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
+#include <regex>
 
 namespace cgc::tool {
 
@@ -42,6 +42,11 @@ Result<InputSpec> parseInputSpec(std::string_view text) {
   std::optional<ir::TensorType> type;
   if (close != std::string::npos && close + 1 == shape.size())
     type = ir::parseTensorType(shape);
+  static const std::regex kWellFormed(R"(\[ *\d+( *, *\d+)* *\])");
+  const size_t open = std::min(shape.find('['), shape.size());
+  if (!type && parseDType(shape.substr(0, open)) &&
+      std::regex_match(shape.begin() + static_cast<ptrdiff_t>(open), shape.end(), kWellFormed))
+    return Status(Code::Usage, fmt::format("--input {}: the tensor is too large", text));
   if (!type)
     return Status(Code::Usage,
                   fmt::format("--input {}: expected NAME=DTYPE[SIZES], for example "
@@ -51,11 +56,7 @@ Result<InputSpec> parseInputSpec(std::string_view text) {
   for (int64_t size : type->sizes)
     if (size < 1)
       return Status(Code::Usage, fmt::format("--input {}: sizes must be at least 1", text));
-  InputSpec spec{parts->first, type->dtype, {type->sizes.begin(), type->sizes.end()}};
-  const auto bytes = tensorBytes(spec.dtype, spec.sizes);
-  if (!bytes || *bytes > uint64_t(INT64_MAX))
-    return Status(Code::Usage, fmt::format("--input {}: the tensor is too large", text));
-  return spec;
+  return InputSpec{parts->first, type->dtype, {type->sizes.begin(), type->sizes.end()}};
 }
 
 Result<InputSource> parseInputSource(std::string_view text) {

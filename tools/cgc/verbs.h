@@ -15,7 +15,8 @@ struct Verb {
   CLI::App *command = nullptr;
   /// Results go to stdout, log and progress to stderr.
   std::function<Status()> run;
-  /// Whether the user asked for JSON: then a failure is reported on stdout too.
+  /// Whether a failure is reported on stdout too, because the user asked for JSON. Called after
+  /// run.
   std::function<bool()> wantsJson = [] { return false; };
 };
 
