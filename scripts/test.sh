@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
 # Sets up, builds everything and runs every test. Continuous integration calls this and nothing else.
+# With sanitizers, what needs no LibTorch: cmake --preset asan && cmake --build --preset asan && ctest --preset asan
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/setup.sh"
 setup
+say "checking the format of the sources"
+sources() { find backend bench frontend ir passes runtime tests tools -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.inc'; }
+sources | xargs clang-format-19 --dry-run --Werror || fail "not formatted, as above; clang-format-19 -i mends it"
 build
 say "testing"
 # What passes is one line each in the log; here come the skipped, the failed with their output, and the summary.
