@@ -1,9 +1,15 @@
 #!/usr/bin/env bash
 # Sets up, builds everything and runs every test. Continuous integration calls this and nothing else.
+# With sanitizers, what needs no LibTorch: cmake --preset asan && cmake --build --preset asan && ctest --preset asan
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/setup.sh"
 setup
-build
+say "checking the format of the sources"
+sources() { find backend bench frontend ir passes runtime tests tools -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.inc'; }
+sources | xargs clang-format-19 --dry-run --Werror || fail "not formatted, as above; clang-format-19 -i mends it"
+# Every header that needs no LibTorch compiles alone.
+layers=(cgc_{base,plan,kernels,exec,ir,passes,backend})
+build all "${layers[@]/%/_verify_interface_header_sets}"
 say "testing"
 # What passes is one line each in the log; here come the skipped, the failed with their output, and the summary.
 log=build/test-release.log
