@@ -1,7 +1,7 @@
 // Parser: graphs, their nodes, and calls against the schemas of ops.
-#include "ir/did_you_mean.h"
 #include "ir/parser.h"
 
+#include "ir/did_you_mean.h"
 #include "ir/op_def.h"
 #include "ir/text.h"
 

@@ -1,6 +1,7 @@
 // Parser: names, arguments, constants, types and locations.
-#include "ir/did_you_mean.h"
 #include "ir/parser.h"
+
+#include "ir/did_you_mean.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
