@@ -23,7 +23,9 @@ template <ir::OpKind> struct RowOf;
 #define CGC_CALL(Kind_, Enum, op, overload, ...)                                                   \
   static_assert(mayPlanCall(op), op " is not in runtime/plan/aten_ops.h");                         \
   template <> struct RowOf<ir::OpKind::Enum> {                                                     \
-    static std::vector<AtenArg> extra() { return {__VA_ARGS__}; }                                  \
+    static std::vector<AtenArg> extra() {                                                          \
+      return {__VA_ARGS__};                                                                        \
+    }                                                                                              \
     static constexpr Lowering row{Lowering::Kind::Kind_, op, overload, &extra};                    \
   };
 #define CGC_INTO(Enum, op, ...) CGC_CALL(Into, Enum, op, __VA_ARGS__)

@@ -1,8 +1,8 @@
 // libcgc_runtime alone, as a deployment links it: the public API is exported, loads and runs a
 // plan, and the library needs no LibTorch, LLVM or Python.
 #include "runtime/exec/engine.h"
-#include "tests/unit/runtime/sample_plan.h"
 #include "tests/temp_folder.h"
+#include "tests/unit/runtime/sample_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 // Engine and Context on target cpu, with a provider that needs no LibTorch: results, bucket
 // selection, messages, misuse.
 #include "runtime/exec/engine.h"
+#include "tests/temp_folder.h"
 #include "tests/unit/runtime/fake_provider.h"
 #include "tests/unit/runtime/sample_plan.h"
-#include "tests/temp_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,13 +20,9 @@ using testing::HasSubstr;
 
 // What is borrowed for a lifetime cannot be a temporary.
 template <class T>
-concept MakesEngine = requires {
-  Engine::create(std::declval<T>());
-};
+concept MakesEngine = requires { Engine::create(std::declval<T>()); };
 template <class T>
-concept MakesContext = requires {
-  Context::create(std::declval<T>());
-};
+concept MakesContext = requires { Context::create(std::declval<T>()); };
 static_assert(MakesEngine<const Plan &> && !MakesEngine<Plan> && !MakesEngine<const Plan>);
 static_assert(MakesContext<const Engine &> && !MakesContext<Engine>);
 
@@ -262,9 +258,8 @@ TEST_F(CpuContext, ASecondThreadGetsAnError) {
     return negate(f, stream);
   };
   load(samplePlan());
-  std::future<Result<std::vector<float>>> first = std::async(std::launch::async, [&] {
-    return runMain({0, 0, 0, 0}, 1);
-  });
+  std::future<Result<std::vector<float>>> first =
+      std::async(std::launch::async, [&] { return runMain({0, 0, 0, 0}, 1); });
   entered.get_future().wait();
   const Status status = runMain({0, 0, 0, 0}, 1).status();
   release.set_value();

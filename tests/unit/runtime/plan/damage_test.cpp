@@ -2,8 +2,8 @@
 // checksums were made to match again.
 #include "runtime/plan/layout.h"
 #include "runtime/plan/plan_file.h"
-#include "tests/unit/runtime/sample_plan.h"
 #include "tests/temp_folder.h"
+#include "tests/unit/runtime/sample_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

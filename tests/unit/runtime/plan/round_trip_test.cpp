@@ -1,7 +1,7 @@
 // A plan that is written and read again is the same plan; the same plan gives the same bytes.
 #include "runtime/plan/plan_file.h"
-#include "tests/unit/runtime/sample_plan.h"
 #include "tests/temp_folder.h"
+#include "tests/unit/runtime/sample_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
