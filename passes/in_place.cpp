@@ -4,9 +4,7 @@
 #include "ir/text.h"
 #include "passes/patterns/match.h"
 
-#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/STLExtras.h"
 
 namespace cgc::passes {
 namespace {
