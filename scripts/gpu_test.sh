@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs everything that needs a GPU, from a build carried in build/gpu/ (scripts/pack_for_gpu.sh): conformance tests,
 # whole models compared with LibTorch on both executors, and the timing table. Prints as it goes; JSON lines go to
-# the folder given as first argument (default build/gpu/out). Needs python3 with torch, and about 12 GB in /tmp.
+# the folder given as first argument (default build/gpu/out). The others are models (default: the four of
+# docs/performance.md), for example ViT-B-32-fp16. Needs python3 with torch, and about 12 GB in /tmp.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,7 +30,8 @@ nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 python3 -c 'import torch; print("torch", torch.__version__)'
 
 step "export"
-names=(ViT-B-32-fp16 ViT-B-32-fp32 ViT-L-14-fp16 ViT-L-14-fp32)
+names=("${@:2}")
+[[ ${names[*]} ]] || names=(ViT-B-32-fp16 ViT-B-32-fp32 ViT-L-14-fp16 ViT-L-14-fp32)
 exports=()
 for name in "${names[@]}"; do
   python3 scripts/export_openclip.py --model "${name%-fp*}" --precision "fp${name##*-fp}" --device cuda \
