@@ -3,15 +3,23 @@
 
 namespace cgc::ir {
 
-Node *GraphRewriter::create(OpKind op, std::vector<Arg> args, const Node &root, Node *before) {
+Result<Node *> GraphRewriter::tryCreate(OpKind op, std::vector<Arg> args, const Node &root,
+                                        Node *before) {
   auto inferred = inferResults(op, args, root.result()->tensor().device);
-  assert(inferred && "a rewrite made a call that the op's rule refuses");
+  if (!inferred)
+    return inferred.status();
   Node *node =
       graph_.call(op, std::move(args), static_cast<unsigned>(inferred->size()), root.loc(), before);
   for (unsigned i = 0; i < node->numResults(); ++i)
     node->result(i)->setType((*inferred)[i].type);
   changed_ = true;
   return node;
+}
+
+Node *GraphRewriter::create(OpKind op, std::vector<Arg> args, const Node &root, Node *before) {
+  Result<Node *> node = tryCreate(op, std::move(args), root, before);
+  assert(node.isOk() && "a rewrite made a call that the op's rule refuses");
+  return *node;
 }
 
 Node *GraphRewriter::getAttr(llvm::StringRef path, Type type, const Node &root, Node *before) {

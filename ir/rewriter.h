@@ -16,8 +16,11 @@ public:
   bool changed() const { return changed_; }
 
   /// Inserts a call before `before`, with `root`'s location and result types from the op's rule.
-  /// Results inherit the device of `root`'s first result. Asserts that the rule accepts the
-  /// arguments: a pass checks before it rewrites.
+  /// Results inherit the device of `root`'s first result. Fails with the rule's reason if it
+  /// refuses the arguments; nothing is changed then.
+  Result<Node *> tryCreate(OpKind op, std::vector<Arg> args, const Node &root, Node *before);
+  /// The same for arguments that the rule is known to accept, which is asserted: a pass of cgc
+  /// checks before it rewrites.
   Node *create(OpKind op, std::vector<Arg> args, const Node &root, Node *before);
   /// Inserts a read of the owning module's parameter `path` before `before`, with this type and
   /// `root`'s location.

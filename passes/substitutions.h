@@ -26,7 +26,9 @@ struct ModuleSubstitution {
 };
 
 /// Replaces nodes. `matchAndRewrite` is called for each node in order; it returns true if it
-/// rewrote (the node may be gone then) and must not change anything when it returns false.
+/// rewrote (the node may be gone then) and must not change anything when it returns false. It makes
+/// nodes by GraphRewriter::tryCreate, whose refusal, returned, fails the compilation with the
+/// reason.
 struct OpSubstitution {
   std::string name;
   std::function<Result<bool>(ir::Node &, ir::GraphRewriter &)> matchAndRewrite;

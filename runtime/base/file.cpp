@@ -155,7 +155,8 @@ Result<AtomicFile> AtomicFile::create(const std::string &path) {
   if (::stat(folder.c_str(), &info) != 0)
     return Status(Code::Failed, "cannot write " + quoted(path) + ": folder " + quoted(folder) +
                                     ": " + errnoText(errno) + "; create it first");
-  std::string temp;
+  // From the open on nothing allocates: what throws there would leave the file behind.
+  std::string kept = path, temp;
   const int fd = openUnique(path, temp);
   if (fd < 0)
     return cannotWrite(path, errno);
@@ -165,7 +166,7 @@ Result<AtomicFile> AtomicFile::create(const std::string &path) {
     return Status(Code::Failed, "cannot write " + quoted(path) +
                                     ": its path is too long or too many files are being written");
   }
-  return AtomicFile(fd, path, std::move(temp));
+  return AtomicFile(fd, std::move(kept), std::move(temp));
 }
 
 AtomicFile::AtomicFile(AtomicFile &&other) noexcept
@@ -198,13 +199,14 @@ Status AtomicFile::write(const void *data, size_t size) {
 
 Status AtomicFile::commit() {
   assert(fd_ >= 0 && "commit twice");
+  const std::string parent = parentFolder(path_); // Now: nothing may throw after the rename.
   if (::fsync(fd_) != 0 || ::rename(tempPath_.c_str(), path_.c_str()) != 0)
     return cannotWrite(path_, errno);
   openTemporaries.remove(tempPath_.c_str());
   ::close(std::exchange(fd_, -1));
   // The rename itself has to reach the disk too. Some file systems cannot sync a folder: not an
   // error.
-  const int folder = ::open(parentFolder(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int folder = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     ::fsync(folder);
     ::close(folder);

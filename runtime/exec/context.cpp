@@ -1,4 +1,5 @@
 // Context: memory, bound records and executors of all buckets; run.
+#include "runtime/base/no_throw.h"
 #include "runtime/exec/engine_impl.h"
 #include "runtime/exec/executors.h"
 #include "runtime/exec/select.h"
@@ -204,57 +205,65 @@ Context &Context::operator=(Context &&) noexcept = default;
 Context::~Context() = default;
 
 Result<Context> Context::create(const Engine &engine, ContextOptions options) {
-  const DeviceGuard guard(engine.impl().device);
-  auto impl = std::make_unique<Impl>(engine.impl(), options);
-  Status status = impl->create();
-  if (!status.isOk()) {
-    if (impl->stream)
-      status = impl->engine.fault.note(status, impl->stream.get());
-    // The bill is about what there is without this context.
-    impl.reset();
-    return withBill(status, engine.plan());
-  }
-  return Context(std::move(impl));
+  return noThrow([&]() -> Result<Context> {
+    const DeviceGuard guard(engine.impl().device);
+    auto impl = std::make_unique<Impl>(engine.impl(), options);
+    Status status = impl->create();
+    if (!status.isOk()) {
+      if (impl->stream)
+        status = impl->engine.fault.note(status, impl->stream.get());
+      // The bill is about what there is without this context.
+      impl.reset();
+      return withBill(status, engine.plan());
+    }
+    return Context(std::move(impl));
+  });
 }
 
 Result<size_t> Context::selectBucket(std::string_view entry,
                                      std::span<const TensorView> inputs) const {
-  CGC_ASSIGN_OR_RETURN(const Entry *found, findEntry(impl_->engine.plan.data(), entry));
-  return cgc::selectBucket(*found, inputs);
+  return noThrow([&]() -> Result<size_t> {
+    CGC_ASSIGN_OR_RETURN(const Entry *found, findEntry(impl_->engine.plan.data(), entry));
+    return cgc::selectBucket(*found, inputs);
+  });
 }
 
 Status Context::run(std::string_view entry, std::span<const TensorView> inputs,
                     std::span<const TensorView> outputs, void *stream) {
-  const BusyScope scope(impl_->busy);
-  if (!scope.entered())
-    return {Code::Usage,
-            "another thread is running this context; give each thread a context of its own"};
-  Engine::Impl &engine = impl_->engine;
-  CGC_TRY(engine.fault.check());
-  const PlanData &plan = engine.plan.data();
-  CGC_ASSIGN_OR_RETURN(const Entry *found, findEntry(plan, entry));
-  CGC_ASSIGN_OR_RETURN(const size_t bucketIndex, cgc::selectBucket(*found, inputs));
-  const Bucket &bucket = found->buckets[bucketIndex];
-  CGC_TRY(checkViews(bucket.inputs, inputs, impl_->target(), "input"));
-  CGC_TRY(checkViews(bucket.outputs, outputs, impl_->target(), "output"));
-  const DeviceGuard guard(engine.device);
-  BoundBucket &bound = *impl_->buckets[found - plan.entries.data()][bucketIndex];
-  Status status = impl_->runBucket(bound, bucket, inputs, outputs, cudaStream_t(stream));
-  if (impl_->target() == DeviceKind::Cuda)
-    status = engine.fault.note(std::move(status), impl_->stream.get());
-  return status.isOk() ? status : status.withContext("entry '" + found->name + "'");
+  return noThrow([&]() -> Status {
+    const BusyScope scope(impl_->busy);
+    if (!scope.entered())
+      return {Code::Usage,
+              "another thread is running this context; give each thread a context of its own"};
+    Engine::Impl &engine = impl_->engine;
+    CGC_TRY(engine.fault.check());
+    const PlanData &plan = engine.plan.data();
+    CGC_ASSIGN_OR_RETURN(const Entry *found, findEntry(plan, entry));
+    CGC_ASSIGN_OR_RETURN(const size_t bucketIndex, cgc::selectBucket(*found, inputs));
+    const Bucket &bucket = found->buckets[bucketIndex];
+    CGC_TRY(checkViews(bucket.inputs, inputs, impl_->target(), "input"));
+    CGC_TRY(checkViews(bucket.outputs, outputs, impl_->target(), "output"));
+    const DeviceGuard guard(engine.device);
+    BoundBucket &bound = *impl_->buckets[found - plan.entries.data()][bucketIndex];
+    Status status = impl_->runBucket(bound, bucket, inputs, outputs, cudaStream_t(stream));
+    if (impl_->target() == DeviceKind::Cuda)
+      status = engine.fault.note(std::move(status), impl_->stream.get());
+    return status.isOk() ? status : status.withContext("entry '" + found->name + "'");
+  });
 }
 
 Result<BucketStats> Context::stats(std::string_view entry, size_t bucket) const {
-  CGC_ASSIGN_OR_RETURN(const Entry *found, findEntry(impl_->engine.plan.data(), entry));
-  if (bucket >= found->buckets.size())
-    return Status(Code::Usage, "entry '" + found->name + "' has " +
-                                   std::to_string(found->buckets.size()) +
-                                   " buckets, none of index " + std::to_string(bucket));
-  const auto &list = impl_->buckets[found - impl_->engine.plan.data().entries.data()];
-  if (const auto *graph = std::get_if<GraphExecutor>(&list[bucket]->executor))
-    return BucketStats{graph->nodes(), graph->captureMillis()};
-  return BucketStats{};
+  return noThrow([&]() -> Result<BucketStats> {
+    CGC_ASSIGN_OR_RETURN(const Entry *found, findEntry(impl_->engine.plan.data(), entry));
+    if (bucket >= found->buckets.size())
+      return Status(Code::Usage, "entry '" + found->name + "' has " +
+                                     std::to_string(found->buckets.size()) +
+                                     " buckets, none of index " + std::to_string(bucket));
+    const auto &list = impl_->buckets[found - impl_->engine.plan.data().entries.data()];
+    if (const auto *graph = std::get_if<GraphExecutor>(&list[bucket]->executor))
+      return BucketStats{graph->nodes(), graph->captureMillis()};
+    return BucketStats{};
+  });
 }
 
 } // namespace cgc

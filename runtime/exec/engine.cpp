@@ -1,5 +1,6 @@
 // Engine: checks the device, uploads the weights, opens the provider.
 #include "runtime/base/checked.h"
+#include "runtime/base/no_throw.h"
 #include "runtime/exec/engine_impl.h"
 #include "runtime/exec/provider.h"
 
@@ -181,32 +182,34 @@ const Plan &Engine::plan() const {
 }
 
 Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
-  auto impl = std::make_unique<Impl>(plan);
-  const bool cuda = impl->target() == DeviceKind::Cuda;
-  if (cuda) {
-    CGC_TRY(checkDevice(options.device));
-    impl->device = options.device;
-  }
-  const DeviceGuard guard(impl->device);
-  if (cuda) {
-    Status status = uploadWeights(plan, impl->deviceWeights, impl->weights);
-    if (!status.isOk()) {
-      impl.reset();
-      return withBill(status.withContext("cannot upload the weights"), plan);
+  return noThrow([&]() -> Result<Engine> {
+    auto impl = std::make_unique<Impl>(plan);
+    const bool cuda = impl->target() == DeviceKind::Cuda;
+    if (cuda) {
+      CGC_TRY(checkDevice(options.device));
+      impl->device = options.device;
     }
-  } else {
-    // Mapped read-only; validate() lets no record write to a weight.
-    for (size_t i = 0; i < plan.data().weights.size(); ++i)
-      impl->weights.push_back(const_cast<std::byte *>(plan.weightBytes(i).data()));
-  }
-  if (hasAtenCalls(plan.data())) {
-    if (!options.provider) {
-      CGC_ASSIGN_OR_RETURN(impl->ownProvider, loadProvider(options.providerPath));
+    const DeviceGuard guard(impl->device);
+    if (cuda) {
+      Status status = uploadWeights(plan, impl->deviceWeights, impl->weights);
+      if (!status.isOk()) {
+        impl.reset();
+        return withBill(status.withContext("cannot upload the weights"), plan);
+      }
+    } else {
+      // Mapped read-only; validate() lets no record write to a weight.
+      for (size_t i = 0; i < plan.data().weights.size(); ++i)
+        impl->weights.push_back(const_cast<std::byte *>(plan.weightBytes(i).data()));
     }
-    impl->provider = options.provider ? options.provider : impl->ownProvider.get();
-    CGC_TRY(impl->provider->initialize(impl->target(), cuda ? options.device : 0));
-  }
-  return Engine(std::move(impl));
+    if (hasAtenCalls(plan.data())) {
+      if (!options.provider) {
+        CGC_ASSIGN_OR_RETURN(impl->ownProvider, loadProvider(options.providerPath));
+      }
+      impl->provider = options.provider ? options.provider : impl->ownProvider.get();
+      CGC_TRY(impl->provider->initialize(impl->target(), cuda ? options.device : 0));
+    }
+    return Engine(std::move(impl));
+  });
 }
 
 } // namespace cgc

@@ -1,5 +1,6 @@
 // Plan::load: checks header, metadata and weights of a file, and unpacks the metadata into plain
 // structs.
+#include "runtime/base/no_throw.h"
 #include "runtime/plan/layout.h"
 #include "runtime/plan/plan_file.h"
 
@@ -283,29 +284,33 @@ Status checkWeights(const PlanHeader &header, const PlanData &plan,
 } // namespace
 
 Result<Plan> Plan::load(const std::string &path, Verify verify) {
-  CGC_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
-  const auto bytes = file.bytes();
-  const auto load = [&]() -> Result<PlanData> {
-    CGC_ASSIGN_OR_RETURN(const PlanHeader header, readHeader(bytes, path));
-    CGC_ASSIGN_OR_RETURN(PlanData plan, readMetadata(header, bytes));
-    const uint64_t metadataEnd = header.metadataOffset + header.metadataBytes;
-    if (!allZero(bytes.subspan(metadataEnd, header.weightsOffset - metadataEnd)))
-      return damaged("the padding after the metadata is not zero");
-    CGC_TRY(placeWeights(header, plan));
-    if (verify == Verify::Full)
-      CGC_TRY(checkWeights(header, plan, bytes));
-    return plan;
-  };
-  Result<PlanData> plan = load();
-  if (!plan.isOk())
-    return plan.status().withContext("'" + path + "'");
-  return Plan(std::move(file), *std::move(plan));
+  return noThrow([&]() -> Result<Plan> {
+    CGC_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
+    const auto bytes = file.bytes();
+    const auto load = [&]() -> Result<PlanData> {
+      CGC_ASSIGN_OR_RETURN(const PlanHeader header, readHeader(bytes, path));
+      CGC_ASSIGN_OR_RETURN(PlanData plan, readMetadata(header, bytes));
+      const uint64_t metadataEnd = header.metadataOffset + header.metadataBytes;
+      if (!allZero(bytes.subspan(metadataEnd, header.weightsOffset - metadataEnd)))
+        return damaged("the padding after the metadata is not zero");
+      CGC_TRY(placeWeights(header, plan));
+      if (verify == Verify::Full)
+        CGC_TRY(checkWeights(header, plan, bytes));
+      return plan;
+    };
+    Result<PlanData> plan = load();
+    if (!plan.isOk())
+      return plan.status().withContext("'" + path + "'");
+    return Plan(std::move(file), *std::move(plan));
+  });
 }
 
 Result<Plan> Plan::fromMemory(PlanData plan, std::vector<std::vector<std::byte>> weights) {
-  assert(weights.size() == plan.weights.size() && "bytes for each weight");
-  CGC_TRY(validate(plan));
-  return Plan(std::nullopt, std::move(plan), std::move(weights));
+  return noThrow([&]() -> Result<Plan> {
+    assert(weights.size() == plan.weights.size() && "bytes for each weight");
+    CGC_TRY(validate(plan));
+    return Plan(std::nullopt, std::move(plan), std::move(weights));
+  });
 }
 
 std::span<const std::byte> Plan::weightBytes(size_t weight) const {

@@ -1,4 +1,5 @@
 // writePlan: packs the metadata with FlatBuffers and lays out header, metadata and weights.
+#include "runtime/base/no_throw.h"
 #include "runtime/plan/layout.h"
 #include "runtime/plan/plan_file.h"
 
@@ -178,50 +179,52 @@ Status padTo(AtomicFile &file, uint64_t offset) {
 
 Status writePlan(const PlanData &plan, std::span<const std::span<const std::byte>> weights,
                  const std::string &path) {
-  CGC_TRY(validate(plan));
-  assert(weights.size() == plan.weights.size() && "one span of bytes for each weight");
-  // Offsets in the metadata are relative to the weights region, whose start depends on the
-  // metadata's size.
-  PlanData placed = plan;
-  uint64_t end = 0;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    Weight &weight = placed.weights[i];
-    assert(tensorBytes(weight.dtype, weight.sizes) == weights[i].size());
-    weight.fileOffset = alignUp(end, kBufferAlignment);
-    weight.hash = hash64(weights[i]);
-    end = weight.fileOffset + weights[i].size();
-  }
-  fbs::FlatBufferBuilder builder;
-  packPlan(builder, placed);
-  if (builder.GetSize() > kMaxMetadataBytes)
-    return {Code::Unsupported, "the plan's metadata takes " + std::to_string(builder.GetSize()) +
-                                   " bytes, more than 64 MiB; compile fewer buckets"};
+  return noThrow([&]() -> Status {
+    CGC_TRY(validate(plan));
+    assert(weights.size() == plan.weights.size() && "one span of bytes for each weight");
+    // Offsets in the metadata are relative to the weights region, whose start depends on the
+    // metadata's size.
+    PlanData placed = plan;
+    uint64_t end = 0;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      Weight &weight = placed.weights[i];
+      assert(tensorBytes(weight.dtype, weight.sizes) == weights[i].size());
+      weight.fileOffset = alignUp(end, kBufferAlignment);
+      weight.hash = hash64(weights[i]);
+      end = weight.fileOffset + weights[i].size();
+    }
+    fbs::FlatBufferBuilder builder;
+    packPlan(builder, placed);
+    if (builder.GetSize() > kMaxMetadataBytes)
+      return {Code::Unsupported, "the plan's metadata takes " + std::to_string(builder.GetSize()) +
+                                     " bytes, more than 64 MiB; compile fewer buckets"};
 
-  PlanHeader header{};
-  std::memcpy(header.magic, kPlanMagic, sizeof(kPlanMagic));
-  header.formatVersion = kPlanFormatVersion;
-  header.headerBytes = sizeof(PlanHeader);
-  header.features = planFeatures(plan);
-  header.kernelAbi = kKernelAbi;
-  header.metadataOffset = sizeof(PlanHeader);
-  header.metadataBytes = builder.GetSize();
-  header.metadataHash =
-      hash64(std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize())));
-  header.weightsOffset = alignUp(header.metadataOffset + header.metadataBytes, kBufferAlignment);
-  header.weightsBytes = end;
-  header.fileBytes = header.weightsOffset + end;
-  header.headerHash =
-      hash64(std::as_bytes(std::span(&header, 1)).first(offsetof(PlanHeader, headerHash)));
+    PlanHeader header{};
+    std::memcpy(header.magic, kPlanMagic, sizeof(kPlanMagic));
+    header.formatVersion = kPlanFormatVersion;
+    header.headerBytes = sizeof(PlanHeader);
+    header.features = planFeatures(plan);
+    header.kernelAbi = kKernelAbi;
+    header.metadataOffset = sizeof(PlanHeader);
+    header.metadataBytes = builder.GetSize();
+    header.metadataHash =
+        hash64(std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize())));
+    header.weightsOffset = alignUp(header.metadataOffset + header.metadataBytes, kBufferAlignment);
+    header.weightsBytes = end;
+    header.fileBytes = header.weightsOffset + end;
+    header.headerHash =
+        hash64(std::as_bytes(std::span(&header, 1)).first(offsetof(PlanHeader, headerHash)));
 
-  CGC_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
-  CGC_TRY(file.write(&header, sizeof(header)));
-  CGC_TRY(file.write(builder.GetBufferPointer(), builder.GetSize()));
-  CGC_TRY(padTo(file, header.weightsOffset));
-  for (size_t i = 0; i < weights.size(); ++i) {
-    CGC_TRY(padTo(file, header.weightsOffset + placed.weights[i].fileOffset));
-    CGC_TRY(file.write(weights[i].data(), weights[i].size()));
-  }
-  return file.commit();
+    CGC_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
+    CGC_TRY(file.write(&header, sizeof(header)));
+    CGC_TRY(file.write(builder.GetBufferPointer(), builder.GetSize()));
+    CGC_TRY(padTo(file, header.weightsOffset));
+    for (size_t i = 0; i < weights.size(); ++i) {
+      CGC_TRY(padTo(file, header.weightsOffset + placed.weights[i].fileOffset));
+      CGC_TRY(file.write(weights[i].data(), weights[i].size()));
+    }
+    return file.commit();
+  });
 }
 
 } // namespace cgc

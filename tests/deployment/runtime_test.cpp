@@ -9,8 +9,53 @@
 
 #include <link.h>
 
+#include <cstdlib>
+#include <new>
+
+/// Allocations that still succeed; negative: all do. The library takes this program's operator new.
+static long allocationsLeft = -1;
+
+[[gnu::noinline]] void *operator new(size_t bytes) {
+  if (allocationsLeft == 0)
+    throw std::bad_alloc();
+  if (allocationsLeft > 0)
+    --allocationsLeft;
+  if (void *memory = std::malloc(bytes ? bytes : 1))
+    return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void *memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void *memory, size_t) noexcept {
+  std::free(memory);
+}
+
 namespace cgc::test {
 namespace {
+
+/// Fails the n-th allocation in `call` for n = 0, 1, ... until it succeeds; each failure must come
+/// back as OutOfMemory. Returns how many there were.
+Status statusOf(const Status &status) {
+  return status;
+}
+template <class T> Status statusOf(const Result<T> &result) {
+  return result.status();
+}
+template <class Call> long failEachAllocation(const Call &call) {
+  for (long n = 0;; ++n) {
+    allocationsLeft = n;
+    const auto result = call();
+    allocationsLeft = -1;
+    if (result.isOk())
+      return n;
+    const Status status = statusOf(result);
+    if (status.code() != Code::OutOfMemory) {
+      ADD_FAILURE() << "allocation " << n << ": " << status.message();
+      return n;
+    }
+  }
+}
 
 using testing::Each;
 using testing::HasSubstr;
@@ -31,6 +76,21 @@ TEST(Deployment, LoadsAndRunsAPlan) {
   const TensorView out{bytes.data(), DType::U8, DeviceKind::Cpu, sizes, {}};
   ASSERT_TRUE(context->run("fill", {}, {&out, 1}).isOk());
   EXPECT_THAT(bytes, Each(7));
+}
+
+TEST(Deployment, NoExceptionLeavesItWhenMemoryRunsOut) {
+  const TempFolder folder;
+  SamplePlan sample = samplePlan();
+  sample.plan.entries.erase(sample.plan.entries.begin());
+  const std::string path = folder / "p.cgplan";
+  const auto weights = sample.weightSpans();
+  EXPECT_GT(failEachAllocation([&] { return writePlan(sample.plan, weights, path); }), 10);
+  EXPECT_EQ(folder.list(), std::vector<std::string>{"p.cgplan"});
+  EXPECT_GT(failEachAllocation([&] { return Plan::load(path); }), 10);
+  const Result<Plan> plan = Plan::load(path);
+  EXPECT_GT(failEachAllocation([&] { return Engine::create(*plan); }), 0);
+  const Result<Engine> engine = Engine::create(*plan);
+  EXPECT_GT(failEachAllocation([&] { return Context::create(*engine); }), 3);
 }
 
 TEST(Deployment, ErrorsCrossTheLibrary) {

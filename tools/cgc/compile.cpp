@@ -11,7 +11,8 @@
 #include "tools/cgc/plan_summary.h"
 #include "tools/cgc/progress.h"
 #include "tools/cgc/verbs.h"
-#include "tools/cgc/vocabulary.h"
+
+#include "llvm/ADT/ScopeExit.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -98,20 +99,6 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
   return graphs;
 }
 
-/// `graphs` and `buckets` are in the same order, which is also the plan's: one entry after the
-/// other.
-void recordBounds(PlanData &plan, const std::vector<std::unique_ptr<ir::Graph>> &graphs) {
-  size_t next = 0;
-  for (Entry &entry : plan.entries)
-    for (Bucket &bucket : entry.buckets) {
-      const ir::Graph &graph = *graphs[next++];
-      const auto inputs = graph.inputs();
-      for (size_t i = 0; i < inputs.size(); ++i)
-        if (isInteger(bucket.inputs[i].dtype))
-          bucket.inputs[i].upperBound = embeddingBound(graph, *inputs[i]);
-    }
-}
-
 /// From the model to a plan in memory. `root` must outlive the plan's weights.
 Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
                                     const passes::Pipeline &pipeline, ir::Diagnostics &diagnostics,
@@ -123,11 +110,11 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
   RuntimeEvaluator evaluator;
   const passes::PassContext context{
       .target = *parseDevice(options.target), .evaluator = &evaluator, .diagnostics = &diagnostics};
+  const auto finish = llvm::make_scope_exit([&] { pipeline.finish(); }); // Also after a failure.
   progress.begin("prepare");
   CGC_TRY(withDiagnostics(pipeline.prepare(root, context), diagnostics));
   CGC_ASSIGN_OR_RETURN(const auto graphs, specializeAll(root, buckets, !options.batches.empty(),
                                                         pipeline, context, progress));
-  pipeline.finish();
 
   progress.begin("lower");
   std::vector<backend::EntryBucket> entryBuckets;
@@ -136,7 +123,6 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
   auto compiled = backend::lower(entryBuckets, context.target, diagnostics);
   if (!compiled.isOk())
     return withDiagnostics(compiled.status(), diagnostics);
-  recordBounds(compiled->plan, graphs);
   return compiled;
 }
 

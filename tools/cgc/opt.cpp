@@ -10,6 +10,8 @@
 #include "ir/text.h"
 #include "ir/verifier.h"
 
+#include "llvm/ADT/ScopeExit.h"
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -41,10 +43,10 @@ Result<std::string> readText(const std::string &path) {
 
 Status runPasses(ir::Module &module, const passes::Pipeline &pipeline,
                  passes::PassContext context) {
+  const auto finish = llvm::make_scope_exit([&] { pipeline.finish(); }); // Also after a failure.
   CGC_TRY(pipeline.prepare(module, context));
   for (const auto &graph : module.graphs())
     CGC_TRY(pipeline.run(*graph, context));
-  pipeline.finish();
   return Status::ok();
 }
 
