@@ -6,6 +6,9 @@
 #include "backend/lowering.h"
 #include "ir/op_def.h"
 #include "ir/uses.h"
+#include "runtime/plan/plan_file.h"
+
+#include "llvm/Support/raw_ostream.h"
 
 namespace cgc::backend {
 namespace {
@@ -158,7 +161,16 @@ private:
       if (!arg.isValue())
         return {Code::Unsupported, "output " + std::to_string(i) + " is not a tensor"};
       std::string name = node.args().size() == 1 ? "output" : "output" + std::to_string(i);
-      builder_.addOutput(i < names.size() ? names[i] : name, builder_.place(arg.value()));
+      if (i < names.size())
+        name = names[i];
+      if (!isPlanName(name)) {
+        std::string shown;
+        llvm::raw_string_ostream(shown).write_escaped(name);
+        return {Code::Unsupported, "the output's key \"" + shown +
+                                       "\" cannot be a name: it is empty, over 4096 bytes, or has "
+                                       "control characters; rename it in the model"};
+      }
+      builder_.addOutput(std::move(name), builder_.place(arg.value()));
     }
     return Status::ok();
   }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cgc::frontend {
@@ -54,8 +55,18 @@ struct Api {
   decltype(frontend::importTorchScript) *import;
   decltype(frontend::loadReference) *loadReference;
 };
-/// Changes whenever this header or one of ir's does in a way the other side can see.
-inline constexpr uint32_t kFrontendAbi = 2;
+/// Says whether both sides were built from the same headers. The list of ops is in it: nodes cross
+/// with their op's ordinal. The number at its start changes by hand whenever a struct of this
+/// header or of ir's does.
+inline constexpr uint32_t kFrontendAbi = [] {
+  uint32_t hash = 3;
+  for (char c : std::string_view(
+#define CGC_OP(ENUM, NAME) NAME "\n"
+#include "ir/ops.def"
+           ))
+    hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u; // FNV-1a
+  return hash;
+}();
 /// Null if `abi` is not the library's own.
 using ApiEntry = const Api *(uint32_t abi);
 inline constexpr const char *kApiEntryName = "cgcFrontend";

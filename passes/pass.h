@@ -27,6 +27,8 @@ struct PassContext {
   ir::Diagnostics *diagnostics = nullptr;
 };
 
+/// A graph pass changes its graph through ir::GraphRewriter, and of the owning module only by
+/// adding constants: buckets run one after the other on copies of one graph that share that module.
 template <class P>
 concept GraphPass = requires(P p, ir::Graph &graph, PassContext &context) {
   { P::name } -> std::convertible_to<std::string_view>;

@@ -7,6 +7,8 @@ setup
 say "checking the format of the sources"
 sources() { find backend bench frontend ir passes runtime tests tools -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.inc'; }
 sources | xargs clang-format-19 --dry-run --Werror || fail "not formatted, as above; clang-format-19 -i mends it"
+say "checking the layers"
+scripts/check_layers.sh
 # Every header that needs no LibTorch compiles alone.
 layers=(cgc_{base,plan,kernels,exec,ir,passes,backend})
 build all "${layers[@]/%/_verify_interface_header_sets}"

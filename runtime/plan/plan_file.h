@@ -50,6 +50,10 @@ private:
 /// Checks the invariants of plan.h. Errors name entry, bucket and record.
 CGC_API Status validate(const PlanData &plan);
 
+/// Whether a plan may call an entry, input or output so: 1 to 4096 bytes of UTF-8 without control
+/// characters.
+CGC_API bool isPlanName(std::string_view name);
+
 /// A stable listing of a plan for people: entries, buckets, tensors, records.
 CGC_API std::string toText(const PlanData &plan);
 

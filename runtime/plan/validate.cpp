@@ -114,7 +114,7 @@ private:
   }
 
   Status checkName(const std::string &name, std::set<std::string_view> &seen) const {
-    if (name.empty() || name.size() > kMaxNameBytes || !isPrintableUtf8(name))
+    if (!isPlanName(name))
       return fail("a name is empty, too long or not printable text");
     if (!seen.insert(name).second)
       return fail("the name '" + name + "' is used twice");
@@ -358,6 +358,10 @@ private:
 };
 
 } // namespace
+
+bool isPlanName(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxNameBytes && isPrintableUtf8(name);
+}
 
 Status validate(const PlanData &plan) {
   return Validator(plan).run();

@@ -198,8 +198,13 @@ TEST_F(Compile, RefusesAnOutputThatItCannotWrite) {
 TEST_F(Compile, RefusesToOverwriteItsInput) {
   fs::copy(tiny(), folder / "model.pt");
   const std::string before = readFile(folder / "model.pt");
-  expectError(cgc(compileTiny("model.pt", "./model.pt")), 2, {"model.pt", "both"});
+  expectError(cgc(compileTiny("model.pt", "./model.pt")), 2, {"model.pt", "overwritten"});
   EXPECT_TRUE(readFile(folder / "model.pt") == before);
+}
+
+TEST_F(Compile, WritesNoPlanToStandardOutput) {
+  expectError(cgc(compileTiny(tiny(), "-")), 2, {"-o", "a file"});
+  EXPECT_FALSE(fs::exists(folder / "-"));
 }
 
 TEST_F(Compile, RefusesUnknownPasses) {

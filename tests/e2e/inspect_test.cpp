@@ -87,9 +87,25 @@ TEST_F(Inspect, DrawsToStandardOutput) {
   EXPECT_EQ(files(), std::vector<std::string>{"plan.cgplan"});
 }
 
+TEST_F(Inspect, NeverOverwritesWhatItReadsOrDraws) {
+  makePlan();
+  const std::string before = readFile(folder / "plan.cgplan");
+  for (const char *option : {"--dot", "--svg"})
+    expectError(cgc({"inspect", "plan.cgplan", option, "./plan.cgplan"}), 2,
+                {"plan.cgplan", "overwritten", option});
+  EXPECT_TRUE(readFile(folder / "plan.cgplan") == before);
+  expectError(cgc({"inspect", "plan.cgplan", "--dot", "same", "--svg", "./same"}), 2, {"same"});
+  EXPECT_FALSE(fs::exists(folder / "same"));
+}
+
+TEST_F(Inspect, AnEntryIsForADrawing) {
+  makePlan();
+  expectError(cgc({"inspect", "plan.cgplan", "--entry", "encode_text"}), 2, {"--dot", "--svg"});
+}
+
 TEST_F(Inspect, RefusesUnknownEntries) {
   makePlan();
-  expectError(cgc({"inspect", "plan.cgplan", "--entry", "encode_audio"}), 2,
+  expectError(cgc({"inspect", "plan.cgplan", "--entry", "encode_audio", "--dot", "-"}), 2,
               {"no entry 'encode_audio'", "encode_text"});
 }
 

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 namespace cgc::tool {
 
@@ -227,8 +228,14 @@ Status compare(const Options &options, bool &printed) {
   const auto failed = std::ranges::count(rows, false, &Row::passed);
   if (failed == 0)
     return Status::ok();
-  return Status(Code::Mismatch, fmt::format("{} of {} outputs are past the tolerance; {}", failed,
-                                            rows.size(), kThisModel));
+  // A difference that is no number comes from values that are none.
+  const bool areNumbers = std::ranges::none_of(
+      rows, [](const Row &row) { return std::isnan(row.closeness.relativeL2); });
+  return Status(Code::Mismatch,
+                fmt::format("{} of {} outputs are past the tolerance; {}", failed, rows.size(),
+                            areNumbers ? kThisModel
+                                       : "an output of the plan or of LibTorch holds NaN or "
+                                         "infinities, which nothing can be compared with"));
 }
 
 } // namespace

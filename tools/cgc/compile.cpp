@@ -7,6 +7,7 @@
 #include "tools/cgc/console.h"
 #include "tools/cgc/evaluator.h"
 #include "tools/cgc/libraries.h"
+#include "tools/cgc/output_path.h"
 #include "tools/cgc/pass_options.h"
 #include "tools/cgc/plan_summary.h"
 #include "tools/cgc/progress.h"
@@ -32,17 +33,6 @@ struct Options {
   bool json = false;
   passes::InstrumentationOptions instrumentation;
 };
-
-/// Says before the long work what would stop the writing after it.
-Status checkOutput(const Options &options) {
-  std::error_code ignored;
-  if (std::filesystem::equivalent(options.model, options.output, ignored))
-    return Status(
-        Code::Usage,
-        fmt::format("'{}' is both the model and the output; choose another -o", options.output));
-  // Created and at once removed again: commit() is never called.
-  return AtomicFile::create(options.output).status();
-}
 
 Result<passes::Pipeline> makePipeline(const Options &options) {
   CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
@@ -128,7 +118,7 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
 
 Status compile(const Options &options) {
   CGC_TRY(MappedFile::open(options.model).status());
-  CGC_TRY(checkOutput(options));
+  CGC_TRY(checkOutputPath("-o", options.output, {&options.model, 1}));
   CGC_TRY(parseInputSpecs(options.inputs).status());
   CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, makePipeline(options));
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());

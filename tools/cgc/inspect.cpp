@@ -10,6 +10,7 @@
 #include "tools/cgc/graphviz.h"
 #include "tools/cgc/libraries.h"
 #include "tools/cgc/module_summary.h"
+#include "tools/cgc/output_path.h"
 #include "tools/cgc/pass_options.h"
 #include "tools/cgc/plan_dot.h"
 #include "tools/cgc/plan_summary.h"
@@ -135,7 +136,14 @@ Status inspectTorchScript(const Options &options) {
 Status inspect(const Options &options) {
   if (options.dot == "-" && options.json)
     return Status(Code::Usage, "--dot - and --json both go to standard output; choose one");
+  if (!options.entry.empty() && options.dot.empty() && options.svg.empty())
+    return Status(Code::Usage, "--entry is the method to draw; add --dot or --svg");
   CGC_ASSIGN_OR_RETURN(const FileKind kind, kindOf(options.file));
+  const std::string others[] = {options.file, options.dot};
+  if (!options.dot.empty() && options.dot != "-")
+    CGC_TRY(checkOutputPath("--dot", options.dot, {others, 1}));
+  if (!options.svg.empty())
+    CGC_TRY(checkOutputPath("--svg", options.svg, others));
   switch (kind) {
   case FileKind::Plan:
     return inspectPlan(options);

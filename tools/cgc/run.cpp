@@ -3,6 +3,7 @@
 #include "tools/cgc/console.h"
 #include "tools/cgc/inputs.h"
 #include "tools/cgc/npy.h"
+#include "tools/cgc/output_path.h"
 #include "tools/cgc/progress.h"
 #include "tools/cgc/runner.h"
 #include "tools/cgc/verbs.h"
@@ -44,17 +45,11 @@ std::vector<std::string> outputPaths(const std::string &path, size_t count) {
 
 Status checkPaths(const Options &options, const std::vector<InputSource> &sources,
                   const std::vector<std::string> &outputs) {
-  for (const std::string &output : outputs) {
-    std::error_code ignored;
-    bool same = std::filesystem::equivalent(options.plan, output, ignored);
-    for (const InputSource &source : sources)
-      same = same ||
-             (!source.file.empty() && std::filesystem::equivalent(source.file, output, ignored));
-    if (same)
-      return Status(Code::Usage,
-                    fmt::format("'{}' is both read and written; choose another --output", output));
-    CGC_TRY(AtomicFile::create(output).status());
-  }
+  std::vector<std::string> inputs = {options.plan};
+  for (const InputSource &source : sources)
+    inputs.push_back(source.file);
+  for (const std::string &output : outputs)
+    CGC_TRY(checkOutputPath("--output", output, inputs));
   return Status::ok();
 }
 

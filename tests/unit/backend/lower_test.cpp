@@ -298,5 +298,15 @@ TEST(Lower, IsDeterministic) {
   EXPECT_EQ(a->plan, b->plan);
 }
 
+TEST(Lower, AnOutputNeedsANameThatAPlanCanHold) {
+  auto module = parse("graph @g(%x: f32[2]) {\n %0 = aten.relu(%x) : f32[2]\n output %0\n}");
+  for (const std::string &name : {std::string("a\nb"), std::string(), std::string(5000, 'x')}) {
+    module->findGraph("g")->setOutputNames({name});
+    const auto plan = lowerAll(*module);
+    EXPECT_EQ(plan.status().code(), Code::Unsupported);
+    EXPECT_THAT(plan.status().message(), HasSubstr("cannot be a name"));
+  }
+}
+
 } // namespace
 } // namespace cgc::backend
