@@ -203,7 +203,7 @@ TEST_F(Run, RefusesOutputsThatItCannotWrite) {
     return cgc(all, how);
   };
   expectError(to("no/y.npy"), 1, {"no/y.npy"});
-  expectError(to("plan.cgplan"), 2, {"plan.cgplan", "both"});
+  expectError(to("plan.cgplan"), 2, {"plan.cgplan", "overwritten"});
   expectError(to("y.npy", {.fileSizeLimit = 4000}), 1, {"y.npy"});
   EXPECT_EQ(files(), std::vector<std::string>{"plan.cgplan"});
 }

@@ -16,9 +16,12 @@ bool isSameFile(const std::string &a, const std::string &b) {
   std::error_code ignored;
   if (fs::equivalent(a, b, ignored))
     return true;
-  const fs::path first = fs::weakly_canonical(a, ignored),
-                 second = fs::weakly_canonical(b, ignored);
-  return !first.empty() && first == second;
+  // Of what does not exist, weakly_canonical keeps a relative path relative.
+  const auto normal = [&](const std::string &path) {
+    return fs::weakly_canonical(fs::absolute(path, ignored), ignored);
+  };
+  const fs::path first = normal(a);
+  return !first.empty() && first == normal(b);
 }
 
 } // namespace
