@@ -103,7 +103,8 @@ TEST(Deployment, NeedsNoLibTorchLlvmOrPython) {
   std::string loaded;
   dl_iterate_phdr(
       [](dl_phdr_info *info, size_t, void *names) {
-        *static_cast<std::string *>(names) += std::string(info->dlpi_name) + "\n";
+        const std::filesystem::path path = info->dlpi_name;
+        *static_cast<std::string *>(names) += path.filename().string() + "\n";
         return 0;
       },
       &loaded);

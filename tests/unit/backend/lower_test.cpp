@@ -197,7 +197,8 @@ TEST(Lower, BucketsOfOneEntryAndLocations) {
     }
     graph @b(%x: f32[2]) {
       %0 = aten.neg(%x) : f32[2] loc("model.py":9 "visual")
-      output %0
+      %1 = aten.exp(%0) : f32[2] loc("model.py":9 "text")
+      output %1
     }
   })");
   std::vector<EntryBucket> buckets = {{"encode", module->findGraph("a")},
@@ -209,7 +210,8 @@ TEST(Lower, BucketsOfOneEntryAndLocations) {
   ASSERT_EQ(plan->plan.entries.size(), 2u);
   EXPECT_EQ(plan->plan.entries[0].buckets.size(), 2u);
   EXPECT_THAT(plan->plan.locations, ElementsAre(SourceLocation{"model.py", 7, "visual"},
-                                                SourceLocation{"model.py", 9, "visual"}));
+                                                SourceLocation{"model.py", 9, "visual"},
+                                                SourceLocation{"model.py", 9, "text"}));
   EXPECT_EQ(plan->plan.entries[0].buckets[1].records[0].location, LocationId{1});
 }
 
@@ -223,14 +225,18 @@ TEST(Lower, ScratchMemoryIsReused) {
 }
 
 TEST(Lower, AnInputThatIndexesAnEmbeddingIsBounded) {
-  auto plan = lowerAll(*parse(R"(graph @g(%w: f32[9,4], %v: f32[7,4], %i: i32[2,5]) {
+  auto plan = lowerAll(*parse(R"(graph @g(%w: f32[9,4], %v: f32[7,4], %i: i32[2,5], %j: i32[2,5]) {
     %0 = aten.to(%i) {dtype=i64} : i64[2,5]
     %1 = aten.embedding(%w, %0) : f32[2,5,4]
     %2 = aten.embedding(%v, %i) : f32[2,5,4]
-    output %1, %2
+    %3 = aten.to(%j) {dtype=i64} : i64[2,5]
+    %4 = aten.transpose(%3) {dim0=0, dim1=1} : i64[5,2][1,5]
+    %5 = aten.embedding(%w, %4) : f32[5,2,4]
+    output %1, %2, %5
   })"));
   ASSERT_TRUE(plan) << plan.status().message();
   EXPECT_EQ(plan->plan.entries[0].buckets[0].inputs[2].upperBound, 7);
+  EXPECT_EQ(plan->plan.entries[0].buckets[0].inputs[3].upperBound, 9);
   EXPECT_EQ(plan->plan.entries[0].buckets[0].inputs[0].upperBound, 0);
 }
 

@@ -93,6 +93,7 @@ TEST_F(CpuContext, RunsEachBucket) {
   EXPECT_THAT(*two, ElementsAre(1, 2, 3, 4, 0, 1, 2, 3));
   EXPECT_EQ(provider_.initialized, 1);
   EXPECT_EQ(context_->stats("main", 0)->graphNodes, 0u);
+  EXPECT_EQ(context_->stats("main", 2).status().code(), Code::Usage);
 }
 
 TEST_F(CpuContext, RunsAnEntryWithoutInputs) {
@@ -248,6 +249,14 @@ TEST_F(CpuContext, AnOpThatCannotBeBoundIsNamedAtCreation) {
   EXPECT_THAT(contextStatus_.message(),
               AllOf(HasSubstr("entry 'main', bucket 1"),
                     HasSubstr("aten::exotic.out (model.py:12, visual.ln)")));
+}
+
+TEST_F(CpuContext, TheProviderIsFoundForWhicheverRecordNeedsIt) {
+  SamplePlan sample = samplePlan();
+  std::swap(sample.plan.entries[0], sample.plan.entries[1]); // "fill", first now, has no ATen call.
+  load(sample);
+  ASSERT_TRUE(context_) << contextStatus_.message();
+  EXPECT_TRUE(runMain({1, 2, 3, 4}, 1));
 }
 
 TEST_F(CpuContext, ASecondThreadGetsAnError) {
