@@ -145,10 +145,14 @@ PassCallbacks verifyEach() {
 }
 
 #ifndef NDEBUG
-PassCallbacks roundTrip() {
-  return {.before = {},
-          .after = [](const PassRun &run, Changed) -> Status {
+/// The text before and after: it says whether the pass told the truth, and parses back to itself.
+PassCallbacks checkText() {
+  auto before = std::make_shared<std::string>();
+  return {.before = [before](const PassRun &run) { *before = toString(run); },
+          .after = [before](const PassRun &run, Changed changed) -> Status {
             std::string text = toString(run);
+            if (changed == Changed::No && text != *before)
+              return broken(run, "it changed the IR and says that it did not");
             ir::Diagnostics errors;
             auto parsed = ir::parseModule(text, run.pass, errors);
             if (!parsed)
@@ -196,7 +200,7 @@ Result<Instrumentation> makeInstrumentation(const InstrumentationOptions &option
   Instrumentation instrumentation;
 #ifndef NDEBUG
   if (options.verifyEach)
-    instrumentation.add(roundTrip());
+    instrumentation.add(checkText());
 #endif
   if (options.verifyEach)
     instrumentation.add(verifyEach());

@@ -49,7 +49,9 @@ private:
     case ir::NodeKind::Placeholder:
       if (node.result()->type().isDynamic())
         diagnostics_.error(node, "input '" + node.result()->name() +
-                                     "' has no type; give its dtype and sizes");
+                                     "' has no type; in IR text the graph's header gives it, as in "
+                                     "%" +
+                                     node.result()->name() + ": f32[1,3]");
       break;
     case ir::NodeKind::GetAttr:
       visitGetAttr(node);
