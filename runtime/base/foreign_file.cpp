@@ -98,7 +98,7 @@ std::string describeZip(const std::vector<std::string> &names) {
   };
   if (names.empty())
     return "a damaged or truncated zip archive";
-  if (ends("serialized_exported_program.json") || ends("archive_format") || holds("/models/"))
+  if (ends("serialized_exported_program.json") || ends("/archive_format"))
     return "a .pt2 archive (torch.export), not TorchScript";
   if (ends("/constants.pkl") || holds("/code/"))
     return kTorchScriptFile;
