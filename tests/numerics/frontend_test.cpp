@@ -192,6 +192,18 @@ TEST(Frontend, ParametersHoldTheFilesBytes) {
   EXPECT_THAT(floats, ElementsAre(0, 3, 1, 4, 2, 5));
 }
 
+TEST(Frontend, ParametersOnOneStorageKeepTheirStrides) {
+  auto root = import(smallModel("shared_storage"));
+  ASSERT_TRUE(root);
+  auto values = [&](const char *name) {
+    std::vector<float> floats(4);
+    std::memcpy(floats.data(), root->findParameter(name)->data->bytes().data(), sizeof(float) * 4);
+    return floats;
+  };
+  EXPECT_THAT(values("weight"), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(values("transposed"), ElementsAre(0, 2, 1, 3));
+}
+
 TEST(Frontend, SharedParametersShareTheirData) {
   auto root = import(smallModel("called_twice"));
   ASSERT_TRUE(root);
@@ -323,6 +335,16 @@ TEST(Frontend, ImportsInPlaceDropoutAndMatrixTranspose) {
   EXPECT_THAT(graph->output()->arg(0).value()->tensor().sizes, ElementsAre(4, 3));
 }
 
+TEST(Frontend, TakesFromTheEndOfListsAndCopiesWhereAsked) {
+  ir::Diagnostics diagnostics;
+  auto graph = specialize(smallModel("lists_and_copies"), "forward", {floats({3, 4})}, diagnostics);
+  ASSERT_TRUE(graph) << diagnostics.render();
+  const ir::Node &add = *graph->output()->arg(0).value()->node();
+  ASSERT_TRUE(add.is(ir::OpKind::Add));
+  EXPECT_TRUE(add.arg(0).value()->node()->is(ir::OpKind::Cos));
+  EXPECT_TRUE(add.arg(1).value()->node()->is(ir::OpKind::Clone)) << "relu_ would change the input";
+}
+
 TEST(Frontend, UnknownOpsBecomeFallbacksWithTheirSchema) {
   auto root = import(smallModel("unknown_op"));
   ASSERT_TRUE(root);
@@ -349,6 +371,14 @@ TEST(Frontend, ResolvesConstantBranchesLoopsAndFunctions) {
   EXPECT_THAT(text, HasSubstr("aten.mul(%x1, 1)"));
   EXPECT_THAT(text, HasSubstr(", 3) : dynamic"));
   EXPECT_THAT(text, HasSubstr("call_module @helper("));
+  const ir::Node *previous = nullptr;
+  for (const ir::Node &node : *root->findGraph("forward"))
+    if (node.is(ir::OpKind::Add) || node.is(ir::OpKind::Mul)) {
+      if (previous) {
+        EXPECT_EQ(node.arg(0).value()->node(), previous) << "a trip starts where the last ended";
+      }
+      previous = &node;
+    }
 }
 
 // Refusals
@@ -413,6 +443,20 @@ TEST(Frontend, RefusesOptionalInputsThatDecide) {
   auto found = offenders(smallModel("optional"), {floats({3, 4}), floats({3, 4})});
   ASSERT_FALSE(found.empty());
   EXPECT_THAT(found[0].message, HasSubstr("depends on the caller"));
+}
+
+TEST(Frontend, RefusesArgumentsThatTheOpDoesNotHave) {
+  auto found = offenders(smallModel("other_argument"), {floats({3, 4})});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_THAT(found[0].message, HasSubstr("support the argument 'out_dtype' of aten::mm"));
+  EXPECT_EQ(found[0].loc.line, lineOf("argument"));
+}
+
+TEST(Frontend, RefusesCallsThatOnlyChangeTheirArguments) {
+  auto found = offenders(smallModel("changes_argument"), {floats({3, 4})});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_THAT(found[0].message, HasSubstr("returns nothing but changes its arguments"));
+  EXPECT_EQ(found[0].loc.line, lineOf("changed"));
 }
 
 TEST(Frontend, RefusesTransposedConvolutionAndComplexDtype) {

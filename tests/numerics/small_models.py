@@ -185,6 +185,49 @@ class SmallForms(nn.Module):
         return self.dropout(self.linear(x)).mT
 
 
+class SharedStorage(nn.Module):
+    """Square parameters that begin at the same byte and differ in their strides alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.arange(4.0).view(2, 2))
+        self.transposed = nn.Parameter(self.weight.detach().t())
+
+    def forward(self, x):
+        return x @ self.weight @ self.transposed
+
+
+class ListsAndCopies(nn.Module):
+    """A list indexed from its end, and a cast that copies even where nothing is cast."""
+
+    def forward(self, x):
+        parts = [x.sin(), x.cos(), x.tanh()]
+        copy = x.to(torch.float32, copy=True)
+        copy.relu_()
+        return parts[-2] + copy, x
+
+
+class OtherArgument(nn.Module):
+    def forward(self, x):
+        return torch.mm(x, x.t(), out_dtype=torch.float64)  # LINE: argument
+
+
+class Doubles(nn.Module):
+    def forward(self, x) -> None:
+        x.mul_(2)
+
+
+class ChangesArgument(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.doubles = Doubles()
+
+    def forward(self, x):
+        y = x + 1
+        self.doubles(y)  # LINE: changed
+        return y
+
+
 class Optional(nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor | None = None):
         if y is not None:
@@ -216,6 +259,10 @@ def main(folder):
         "shape_condition": torch.jit.script(ShapeCondition().eval()),
         "other_inputs": torch.jit.script(OtherInputs().eval()),
         "small_forms": trace(SmallForms(), x),
+        "shared_storage": trace(SharedStorage(), torch.randn(3, 2)),
+        "lists_and_copies": torch.jit.script(ListsAndCopies().eval()),
+        "other_argument": torch.jit.script(OtherArgument().eval()),
+        "changes_argument": torch.jit.script(ChangesArgument().eval()),
     }
     for name, model in models.items():
         model.save(str(folder / f"{name}.pt"))
