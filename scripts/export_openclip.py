@@ -101,9 +101,12 @@ def model_name(args, open_clip):
 
 
 def spread_constants(model, torch, seed):
-    """Replaces every constant tensor by a neighbourhood of its value, the same on every machine."""
+    """Replaces every constant tensor by a neighbourhood of its value, and NaN, which is what
+    open_clip left uninitialised, by that of 0: the same on every machine."""
     generator = torch.Generator().manual_seed(seed)
     for value in model.state_dict().values():
+        if value.is_floating_point() and value.isnan().any():
+            value.zero_()
         if value.is_floating_point() and torch.all(value == value.flatten()[0]):
             noise = torch.randn(value.shape, generator=generator)
             old = value.float()
@@ -113,6 +116,7 @@ def spread_constants(model, torch, seed):
 def create(args, torch, open_clip):
     name = model_name(args, open_clip)
     torch.manual_seed(args.seed)
+    torch.use_deterministic_algorithms(True)  # fills memory that open_clip forgets to, with NaN
     try:
         model = open_clip.create_model(name, pretrained=args.checkpoint, precision=args.precision,
                                        pretrained_text=False)
@@ -120,6 +124,8 @@ def create(args, torch, open_clip):
         if args.checkpoint:
             raise Failure(f"{args.checkpoint}: no weights for {name}: {first_line(error)}")
         raise Failure(f"cannot make {name}: {first_line(error)}")
+    finally:
+        torch.use_deterministic_algorithms(False)
     if not args.checkpoint:
         spread_constants(model, torch, args.seed)
     return model.to(args.device).eval().requires_grad_(False)
@@ -130,9 +136,17 @@ def example_inputs(args, model, batch, torch, open_clip):
     size = model.visual.image_size
     height, width = size if isinstance(size, (tuple, list)) else (size, size)
     image = torch.randn((batch, 3, height, width), generator=generator)
-    text = torch.randint(model.vocab_size, (batch, model.context_length), generator=generator)
+    tower = getattr(model, "text", model)
+    text = torch.randint(tower.vocab_size, (batch, tower.context_length), generator=generator)
     dtype = open_clip.get_input_dtype(args.precision) or torch.float32
     return {"image": image.to(args.device, dtype), "text": text.to(args.device)}
+
+
+def outputs(result, torch):
+    """What a method returned, a tensor, a tuple or a dict, by name or index."""
+    if isinstance(result, torch.Tensor):
+        result = (result,)
+    return result if isinstance(result, dict) else dict(enumerate(result))
 
 
 def check(args, model, path, torch, open_clip):
@@ -143,12 +157,14 @@ def check(args, model, path, torch, open_clip):
     for method, names in METHODS.items():
         arguments = [inputs[name] for name in names]
         expected, actual = getattr(model, method)(*arguments), getattr(saved, method)(*arguments)
-        if isinstance(expected, torch.Tensor):
-            expected, actual = (expected,), (actual,)
-        for index, (want, got) in enumerate(zip(expected, actual, strict=True)):
+        expected, actual = outputs(expected, torch), outputs(actual, torch)
+        if expected.keys() != actual.keys():
+            raise Failure(f"{method}: the traced model has the outputs {[*actual]} for {[*expected]}")
+        for name, want in expected.items():
+            got = actual[name]
             error = ((got.double() - want.double()).norm() / want.double().norm()).item()
             if got.shape != want.shape or not error <= TOLERANCE[args.precision]:
-                raise Failure(f"{method}: output {index} of the traced model differs from eager: "
+                raise Failure(f"{method}: output {name} of the traced model differs from eager: "
                               f"{[*got.shape]} for {[*want.shape]}, relative L2 {error:.1e}")
             worst = max(worst, error)
     return worst
@@ -177,7 +193,11 @@ def export(args):
         model = create(args, torch, open_clip)
         inputs = example_inputs(args, model, args.batch, torch, open_clip)
         examples = {m: tuple(inputs[name] for name in names) for m, names in METHODS.items()}
-        traced = torch.jit.trace_module(model, examples, check_trace=False)
+        encode_image = model.encode_image
+        # CoCa calls its argument images.
+        model.encode_image = lambda image, **options: encode_image(image, **options)
+        # Not strict: some families return a dict.
+        traced = torch.jit.trace_module(model, examples, check_trace=False, strict=False)
         # A folder, because the file keeps the name under which it was written; beside the result,
         # so that the rename is atomic.
         folder = os.path.dirname(args.out) or "."
