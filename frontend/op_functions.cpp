@@ -139,7 +139,21 @@ Arg importMT(OpImporter &op) {
   return op.emit(OpKind::Transpose, {{"self", op.arg("self")}, {"dim0", -2}, {"dim1", -1}});
 }
 
-// Casts
+// Copies and casts
+
+Arg importRepeatInterleave(OpImporter &op) {
+  // The repeats as a dimension of their own, merged with the one before it.
+  constexpr int64_t kMost = 1024; // Each is an argument of a node.
+  Arg self = op.arg("self"), repeats = op.arg("repeats"), dim = op.arg("dim");
+  if (!repeats.is<int64_t>() || repeats.as<int64_t>() < 1 || repeats.as<int64_t>() > kMost)
+    return op.refuse("cgc repeats a constant number of times, from 1 to " + std::to_string(kMost));
+  auto count = static_cast<size_t>(repeats.as<int64_t>());
+  int64_t last = dim.isNone() ? -1 : dim.as<int64_t>() + (dim.as<int64_t>() < 0 ? 0 : 1);
+  Arg stacked = op.emit(OpKind::Stack, {{"tensors", Arg::List(count, self)}, {"dim", last}});
+  return op.emit(
+      OpKind::Flatten,
+      {{"self", stacked}, {"start_dim", dim.isNone() ? 0 : last - 1}, {"end_dim", last}});
+}
 
 Arg importTo(OpImporter &op) {
   Arg dtype = op.arg("dtype"), device = op.arg("device"), other = op.arg("other");

@@ -115,6 +115,19 @@ TEST_F(Compare, IntegersAndBoolsMustBeEqual) {
   EXPECT_EQ(json["outputs"][1]["passed"], true);
 }
 
+TEST_F(Compare, RepeatsAlongEveryDimension) {
+  const auto compile = [&](const char *model) {
+    return cgc({"compile", models() / model, "-o", "plan.cgplan", "--input", "x=i64[2,3,4]",
+                "--target", "cpu"});
+  };
+  const Outcome compiled = compile("repeats.pt");
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  const Outcome outcome = cgc({"compare", "plan.cgplan", models() / "repeats.pt", "--json"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err << outcome.out;
+  EXPECT_EQ(parseJson(outcome, "compare")["outputs"].size(), 12u);
+  expectError(compile("no_repeats.pt"), 4, {"make_models.py", "from 1 to 1024"});
+}
+
 TEST_F(Compare, OutputsOfAnotherShapeAreAnErrorInJson) {
   ASSERT_EQ(cgc({"compile", models() / "count_1000000.pt", "-o", "plan.cgplan", "--input",
                  "x=i64[4]", "--target", "cpu"})

@@ -72,6 +72,19 @@ class Count(nn.Module):
         return x + self.start, x > 0
 
 
+class Repeats(nn.Module):
+    """repeat_interleave of dense and strided tensors along each dimension, and along none."""
+
+    def forward(self, x):
+        y = x.transpose(0, 2)
+        return [part.repeat_interleave(3, dim) for part in (x, y) for dim in (None, 0, 1, 2, -1, -3)]
+
+
+class NoRepeats(nn.Module):
+    def forward(self, x):
+        return x.repeat_interleave(0, 0)
+
+
 def export_openclip(folder, name, config, precision):
     subprocess.run([sys.executable, ROOT / "scripts/export_openclip.py", "--config",
                     ROOT / "tests/data" / config, "--precision", precision, "--out", folder / name],
@@ -93,6 +106,9 @@ def main():
 
     for start in (1_000_000, 1_000_001):
         torch.jit.trace(Count(start), torch.zeros(4, dtype=torch.long)).save(folder / f"count_{start}.pt")
+
+    for name, model in {"repeats": Repeats(), "no_repeats": NoRepeats()}.items():
+        torch.jit.trace(model, torch.ones(2, 3, 4, dtype=torch.long), strict=False).save(folder / f"{name}.pt")
 
     torch.save({"weight": torch.ones(3)}, folder / "pickle.pt")
     torch.save({"weight": torch.ones(3)}, folder / "old_pickle.pt", _use_new_zipfile_serialization=False)
