@@ -194,7 +194,8 @@ def export(args):
         inputs = example_inputs(args, model, args.batch, torch, open_clip)
         examples = {m: tuple(inputs[name] for name in names) for m, names in METHODS.items()}
         encode_image = model.encode_image
-        model.encode_image = lambda image: encode_image(image)  # CoCa calls its argument images
+        # CoCa calls its argument images.
+        model.encode_image = lambda image, **options: encode_image(image, **options)
         # Not strict: some families return a dict.
         traced = torch.jit.trace_module(model, examples, check_trace=False, strict=False)
         # A folder, because the file keeps the name under which it was written; beside the result,

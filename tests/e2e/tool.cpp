@@ -130,6 +130,17 @@ const fs::path &models() {
   return folder;
 }
 
+const fs::path &familyModels() {
+  static const fs::path folder = [] {
+    const fs::path path = kBuild / "e2e" / "families";
+    const fs::path script = kSource / "tests/e2e/make_families.py";
+    makeOnce(path / "done", {script, kSource / "scripts/export_openclip.py"},
+             [&] { return runProgram({kPython, script, path}, path); });
+    return path;
+  }();
+  return folder;
+}
+
 const fs::path &realModel() {
   static const fs::path model = [] {
     const fs::path path = kBuild / "e2e" / "real" / "vitb32.pt";

@@ -34,6 +34,8 @@ Outcome runProgram(const std::vector<std::string> &command, const fs::path &in,
 
 /// Where the models of make_models.py are; made on first use by any test process.
 const fs::path &models();
+/// Where the models of make_families.py are.
+const fs::path &familyModels();
 /// ViT-B-32 in fp32 with random weights, exported on first use.
 const fs::path &realModel();
 /// Whether cgc can use a GPU here.
