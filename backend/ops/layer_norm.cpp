@@ -47,7 +47,7 @@ Status lowerLayerNorm(const ir::Node &node, BucketBuilder &builder) {
   KernelLaunch launch;
   launch.kernel = kernel->name;
   launch.abiHash = kernel->abiHash;
-  launch.grid[0] = static_cast<uint32_t>(rows);
+  launch.grid[0] = static_cast<uint32_t>((rows + kLayerNormRows - 1) / kLayerNormRows);
   launch.block[0] = kLayerNormThreads;
   launch.reads.push_back(builder.tensor(input));
   for (const std::optional<Place> &parameter : parameters)

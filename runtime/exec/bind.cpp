@@ -10,6 +10,9 @@ namespace {
 
 using BoundOp = decltype(BoundRecord::op);
 
+/// Dynamic shared memory that any launch may use; more has to be asked for.
+constexpr size_t kSharedWithoutAsking = 48 << 10;
+
 class Binder {
 public:
   Binder(const PlanData &plan, const Bucket &bucket, const BucketMemory &memory,
@@ -84,31 +87,28 @@ private:
         launch.ints.size() != kernel->ints || launch.floats.size() != kernel->floats)
       return Status(Code::InvalidFile, "the number of arguments is not that of the kernel");
     const std::vector<TensorView> reads = views(launch.reads), writes = views(launch.writes);
-    if (const std::string_view why = kernel->check({launch.grid, launch.block, launch.sharedBytes,
-                                                    reads, writes, launch.ints, launch.floats});
-        !why.empty())
-      return Status(Code::InvalidFile, std::string(why));
-
+    uint64_t constantReads = 0;
+    for (size_t i = 0; i < launch.reads.size(); ++i)
+      if (launch.reads[i] != kNoTensor && tensor(launch.reads[i]).slot.buffer == BufferKind::Weight)
+        constantReads |= uint64_t(1) << i;
     BoundKernel bound;
+    CGC_ASSIGN_OR_RETURN(bound.parameters,
+                         kernel->bind({launch.grid, launch.block, launch.sharedBytes, reads, writes,
+                                       launch.ints, launch.floats, constantReads}));
     bound.function = kernel->function();
     bound.grid = {launch.grid[0], launch.grid[1], launch.grid[2]};
     bound.block = {launch.block[0], launch.block[1], launch.block[2]};
     bound.sharedBytes = launch.sharedBytes;
-    bound.ints = launch.ints;
-    bound.floats = launch.floats;
-    for (const auto *list : {&reads, &writes})
-      for (const TensorView &view : *list)
-        bound.pointers.push_back(view.data);
-    for (const void *&pointer : bound.pointers)
-      bound.arguments.push_back(&pointer);
-    for (int64_t &value : bound.ints)
-      bound.arguments.push_back(&value);
-    for (double &value : bound.floats)
-      bound.arguments.push_back(&value);
+    bound.waits = kernel->traits & kWaits;
     // Loads the kernel's code now: a capture is no place for it.
     cudaFuncAttributes attributes;
     CGC_TRY(
         cudaStatus(cudaFuncGetAttributes(&attributes, bound.function), "cannot load the kernel"));
+    if (bound.sharedBytes > kSharedWithoutAsking)
+      CGC_TRY(cudaStatus(cudaFuncSetAttribute(bound.function,
+                                              cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                              int(bound.sharedBytes)),
+                         "the kernel needs more shared memory than this GPU has"));
     return BoundOp(std::move(bound));
   }
 
@@ -148,11 +148,19 @@ struct Enqueuer {
 
   Status operator()(const BoundKernel &k) const {
     assert(target == DeviceKind::Cuda && "validate() lets no kernel into a cpu plan");
-    // cudaLaunchKernel does not write through the argument pointers.
-    return cudaStatus(cudaLaunchKernel(k.function, k.grid, k.block,
-                                       const_cast<void **>(k.arguments.data()), k.sharedBytes,
-                                       stream),
-                      "cannot launch");
+    cudaLaunchAttribute programmatic;
+    programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    programmatic.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = k.grid;
+    config.blockDim = k.block;
+    config.dynamicSmemBytes = k.sharedBytes;
+    config.stream = stream;
+    config.attrs = &programmatic;
+    config.numAttrs = k.programmatic ? 1 : 0;
+    // The launch does not write through the parameter's pointer.
+    void *parameters = const_cast<KernelParameters &>(k.parameters).data();
+    return cudaStatus(cudaLaunchKernelExC(&config, k.function, &parameters), "cannot launch");
   }
   Status operator()(const BoundAtenCall &a) const { return a.call->run(); }
   Status operator()(const BoundMemcpy &m) const {
@@ -174,12 +182,16 @@ struct Enqueuer {
 } // namespace
 
 Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket &bucket,
-                                             const BucketMemory &memory, OpProvider *provider) {
+                                             const BucketMemory &memory, OpProvider *provider,
+                                             bool programmaticEdges) {
   const Binder binder(plan, bucket, memory, provider);
   std::vector<BoundRecord> records;
   records.reserve(bucket.records.size());
   for (const LaunchRecord &record : bucket.records) {
     CGC_ASSIGN_OR_RETURN(BoundRecord bound, binder.bind(record));
+    if (auto *kernel = std::get_if<BoundKernel>(&bound.op))
+      kernel->programmatic = programmaticEdges && kernel->waits && !records.empty() &&
+                             std::holds_alternative<BoundKernel>(records.back().op);
     records.push_back(std::move(bound));
   }
   return records;

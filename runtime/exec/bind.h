@@ -4,6 +4,7 @@
 
 #include "runtime/exec/buffer.h"
 #include "runtime/exec/cuda_support.h"
+#include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/op_provider.h"
 #include "runtime/plan/plan.h"
 
@@ -14,20 +15,14 @@
 
 namespace cgc {
 
-/// `arguments` points to the elements of the three vectors before it, which therefore never change:
-/// a move takes them along, a copy would point into the original.
 struct BoundKernel {
-  BoundKernel() = default;
-  BoundKernel(BoundKernel &&) = default;
-  BoundKernel &operator=(BoundKernel &&) = default;
-
   const void *function = nullptr;
   dim3 grid, block;
   size_t sharedBytes = 0;
-  std::vector<const void *> pointers;
-  std::vector<int64_t> ints;
-  std::vector<double> floats;
-  std::vector<void *> arguments;
+  KernelParameters parameters;
+  bool waits = false; ///< The kernel's trait kWaits.
+  /// Its edge is programmatic: it may be scheduled while the kernel before it still runs.
+  bool programmatic = false;
 };
 struct BoundAtenCall {
   std::unique_ptr<BoundCall> call;
@@ -58,10 +53,12 @@ struct BucketMemory {
 };
 
 /// Resolves every record of `bucket`. `provider` may be null if there are no ATen records.
-/// Everything passed outlives the result. Unsupported, by name, if this runtime lacks a kernel or
-/// library.
+/// Everything passed outlives the result. An edge becomes programmatic if `programmaticEdges`, both
+/// its ends are kernels of the library, and the consumer waits. Unsupported, by name, if this
+/// runtime lacks a kernel or library.
 Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket &bucket,
-                                             const BucketMemory &memory, OpProvider *provider);
+                                             const BucketMemory &memory, OpProvider *provider,
+                                             bool programmaticEdges);
 
 /// Launches `record` on `stream` (target cuda), or runs it before returning (target cpu). For an
 /// ATen record the caller has put the provider on the same stream.

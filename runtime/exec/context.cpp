@@ -121,7 +121,8 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
       buffers->push_back(std::move(buffer));
     }
   CGC_ASSIGN_OR_RETURN(bound.records,
-                       bindRecords(engine.plan.data(), bucket, bound.memory, engine.provider));
+                       bindRecords(engine.plan.data(), bucket, bound.memory, engine.provider,
+                                   options.programmaticEdges));
   if (target() == DeviceKind::Cpu || options.executor == ExecutorKind::Stream) {
     bound.executor.emplace<StreamExecutor>(bound.records, target(), engine.provider);
     return Status::ok();

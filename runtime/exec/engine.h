@@ -55,6 +55,9 @@ enum class ExecutorKind {
 struct ContextOptions {
   /// Graph on target cuda; a cpu plan always runs its records one by one.
   ExecutorKind executor = ExecutorKind::Graph;
+  /// Lets a kernel be scheduled before the one ahead of it ends, where it waits for it itself
+  /// (programmatic dependent launch). The results are the same either way.
+  bool programmaticEdges = true;
   /// Fills arena and outputs with 0xFF (NaN) before each run, so that a read of memory that nothing
   /// wrote shows. For tests of the memory plan.
   bool poisonArena = false;
