@@ -49,25 +49,15 @@ __device__ Offsets offsets(const Layout &layout, uint32_t unit) {
   return result;
 }
 
-/// `Width` elements that lie together.
-template <class T, int Width> struct alignas(sizeof(T) * Width) Pack {
-  T v[Width];
-};
-
 /// Loads a unit of x or y; `step` is the operand's stride along the innermost dimension.
 template <int Width, class T>
 __device__ void load(const T *from, int64_t step, float (&values)[Width]) {
-  if (Width > 1 && step != 0) {
-    const auto pack = *reinterpret_cast<const Pack<T, Width> *>(from);
+  if (step != 0)
+    return loadFloats(from, values);
+  const float value = toFloat(*from);
 #pragma unroll
-    for (int i = 0; i < Width; ++i)
-      values[i] = toFloat(pack.v[i]);
-  } else {
-    const float value = toFloat(*from);
-#pragma unroll
-    for (int i = 0; i < Width; ++i)
-      values[i] = value;
-  }
+  for (int i = 0; i < Width; ++i)
+    values[i] = value;
 }
 
 /// x = op(x, y), with the accuracy that T needs.
@@ -152,11 +142,7 @@ template <class T, int Width> __device__ void computeUnits(const ElementwisePara
       for (int i = 0; i < Width; ++i)
         y[i] = p.number;
     apply<T>(p.op, x, y);
-    Pack<T, Width> pack;
-#pragma unroll
-    for (int i = 0; i < Width; ++i)
-      pack.v[i] = fromFloat<T>(x[i]);
-    *reinterpret_cast<Pack<T, Width> *>(p.out + offset.of[0]) = pack;
+    storeFloats(p.out + offset.of[0], x);
   }
 }
 
@@ -434,24 +420,7 @@ template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
       static_cast<float>(a.floats[0]), op, layout});
 }
 
-} // namespace
-
-#define CGC_ELEMENTWISE(NAME, TYPE)                                                                \
-  const void *NAME##Function() {                                                                   \
-    return reinterpret_cast<const void *>(&elementwise<TYPE>);                                     \
-  }                                                                                                \
-  Result<KernelParameters> NAME##Bind(const KernelArguments &arguments) {                          \
-    return bind<TYPE>(arguments);                                                                  \
-  }
-CGC_ELEMENTWISE(elementwise_f32, float)
-CGC_ELEMENTWISE(elementwise_f16, __half)
-CGC_ELEMENTWISE(elementwise_bf16, __nv_bfloat16)
-#undef CGC_ELEMENTWISE
-
-const void *copyFunction() {
-  return reinterpret_cast<const void *>(&copyElements);
-}
-Result<KernelParameters> copyBind(const KernelArguments &a) {
+Result<KernelParameters> bindCopy(const KernelArguments &a) {
   const TensorView &out = a.writes[0], &x = a.reads[0];
   CGC_TRY(checkLaunch(a));
   if (x.dtype != out.dtype && (!isConverted(x.dtype) || !isConverted(out.dtype)))
@@ -461,5 +430,10 @@ Result<KernelParameters> copyBind(const KernelArguments &a) {
   CGC_ASSIGN_OR_RETURN(const Layout layout, layoutOf(operands, 16 / bytes));
   return KernelParameters(CopyParameters{out.data, x.data, out.dtype, x.dtype, layout});
 }
+
+} // namespace
+
+CGC_FLOAT_KERNELS(elementwise, elementwise, bind)
+CGC_KERNEL_OF(copy, copyElements, bindCopy)
 
 } // namespace cgc
