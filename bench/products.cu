@@ -111,7 +111,13 @@ int main(int argc, char **argv) {
       std::string text;
     };
     std::vector<Line> lines;
-    for (const cgc::ProductTile &tile : cgc::productTiles()) {
+    for (const cgc::ProductTile &tile : cgc::productTiles())
+     for (const uint32_t memory : {113u << 10, 227u << 10}) {
+      const uint32_t most = (memory - 1024) / ((tile.features + tile.tokens) * 128);
+      const uint32_t steps = uint32_t(((k + 63) / 64 + tile.split - 1) / tile.split);
+      const uint32_t stages = std::min({most, std::max(steps, 2u), cgc::kProductMaxStages});
+      if (most < 2 || (memory > 113u << 10 && tile.sharedBytes(stages) <= 113u << 10))
+        continue;
       const cgc::Kernel *kernel = cgc::findKernel("product_f16_" + std::string(tile.name));
       // Tiles that fit badly only cost time.
       const double blocks =
@@ -130,7 +136,7 @@ int main(int argc, char **argv) {
         const cgc::TensorView reads[] = {view(x, xs), view(w + n * k * l, ws), view(bias, bs),
                                          residual ? view(more, ys) : cgc::TensorView{}};
         const cgc::TensorView writes[] = {view(y, ys)};
-        auto bound = kernel->bind({grid, block, tile.sharedBytes(), reads, writes, ints, {}, 0b0110});
+        auto bound = kernel->bind({grid, block, tile.sharedBytes(stages), reads, writes, ints, {}, 0b0110});
         if (!bound.isOk()) {
           std::fprintf(stderr, "%s\n", bound.status().message().c_str());
           return 1;
@@ -138,7 +144,7 @@ int main(int argc, char **argv) {
         parameters.push_back(*std::move(bound));
       }
       CHECK(cudaFuncSetAttribute(kernel->function(), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 int(tile.sharedBytes())));
+                                 int(tile.sharedBytes(stages))));
       const auto launch = [&](int layer, bool programmatic) {
         cudaLaunchAttribute attribute;
         attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -146,7 +152,7 @@ int main(int argc, char **argv) {
         cudaLaunchConfig_t config = {};
         config.gridDim = dim3(grid[0], grid[1]);
         config.blockDim = dim3(block[0]);
-        config.dynamicSmemBytes = tile.sharedBytes();
+        config.dynamicSmemBytes = tile.sharedBytes(stages);
         config.stream = stream;
         config.attrs = &attribute;
         config.numAttrs = programmatic;
@@ -191,8 +197,8 @@ int main(int argc, char **argv) {
       char text[200];
       const double best = std::min(micros[0], micros[1]);
       std::snprintf(text, sizeof(text),
-                    "%-14s %-10s %4.0f blocks  plain %7.2f us  programmatic %7.2f us  %4.0f TFLOP/s  error %.1e%s",
-                    name, std::string(tile.name).c_str(), blocks, micros[0], micros[1],
+                    "%-14s %-9s %2u stages %4.0f blocks  plain %7.2f us  programmatic %7.2f us  %4.0f TFLOP/s  error %.1e%s",
+                    name, std::string(tile.name).c_str(), stages, blocks, micros[0], micros[1],
                     2e-6 * m * n * k / best, error, error < 1e-3 ? "" : "  WRONG");
       lines.push_back({best, text});
     }

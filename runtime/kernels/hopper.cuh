@@ -31,16 +31,6 @@ __device__ inline void arriveExpecting(uint64_t *barrier, uint32_t bytes) {
 __device__ inline void arrive(uint64_t *barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(sharedAddress(barrier)) : "memory");
 }
-/// Arrives at the barrier of the same place in block `rank` of the cluster.
-__device__ inline void arriveAt(uint64_t *barrier, uint32_t rank) {
-  asm volatile("{\n"
-               ".reg .b32 remote;\n"
-               "mapa.shared::cluster.u32 remote, %0, %1;\n"
-               "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
-               "}" ::"r"(sharedAddress(barrier)),
-               "r"(rank)
-               : "memory");
-}
 /// Waits until the phase of this parity has ended.
 __device__ inline void waitBarrier(uint64_t *barrier, uint32_t parity) {
   asm volatile("{\n"
@@ -62,16 +52,6 @@ __device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, 
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
                "[%0], [%1, {%3, %4}], [%2];" ::"r"(sharedAddress(to)),
                "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y)
-               : "memory");
-}
-/// The same, to the same place in every block of the cluster whose bit is in `blocks`; each one's
-/// barrier counts the bytes.
-__device__ inline void copyTileToAll(void *to, const CUtensorMap *map, int x, int y,
-                                     uint64_t *barrier, uint16_t blocks) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-               ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(sharedAddress(to)),
-               "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y),
-               "h"(blocks)
                : "memory");
 }
 __device__ inline void prefetchMap(const CUtensorMap *map) {

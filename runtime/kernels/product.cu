@@ -5,8 +5,7 @@ namespace cgc {
 namespace {
 
 constexpr ProductTile kTiles[] = {
-#define CGC_PRODUCT_TILE(F, N, STAGES, SPLIT, X, W, BLOCKS)                                         \
-  {#F "x" #N "_" #SPLIT #X #W, F, N, STAGES, SPLIT, X, W},
+#define CGC_PRODUCT_TILE(F, N, SPLIT, BLOCKS) {#F "x" #N "_" #SPLIT, F, N, SPLIT},
 #include "runtime/kernels/product_tiles.def"
 };
 
@@ -16,13 +15,12 @@ std::span<const ProductTile> productTiles() {
   return kTiles;
 }
 
-#define CGC_PRODUCT_KERNEL(DTYPE, TYPE, F, N, STAGES, SPLIT, X, W, BLOCKS)                               \
-  const void *product_##DTYPE##_##F##x##N##_##SPLIT##X##W##Function() {                                  \
-    return reinterpret_cast<const void *>(&product<TYPE, F, N, STAGES, SPLIT, X, W, BLOCKS>);            \
+#define CGC_PRODUCT_KERNEL(DTYPE, TYPE, F, N, SPLIT, BLOCKS)                                       \
+  const void *product_##DTYPE##_##F##x##N##_##SPLIT##Function() {                                  \
+    return reinterpret_cast<const void *>(&product<TYPE, F, N, SPLIT, BLOCKS>);                    \
   }                                                                                                \
-  Result<KernelParameters> product_##DTYPE##_##F##x##N##_##SPLIT##X##W##Bind(                            \
-      const KernelArguments &a) {                                                                  \
-    return bindProduct<TYPE, F, N, STAGES, SPLIT, X, W>(a);                                              \
+  Result<KernelParameters> product_##DTYPE##_##F##x##N##_##SPLIT##Bind(const KernelArguments &a) { \
+    return bindProduct<TYPE, F, N, SPLIT>(a);                                                      \
   }
 #define CGC_PRODUCT_TILE(...) CGC_PRODUCT_KERNEL(f16, __half, __VA_ARGS__)
 #include "runtime/kernels/product_tiles.def"

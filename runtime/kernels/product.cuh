@@ -21,7 +21,7 @@ template <class T> struct ProductParameters {
   const T *bias, *residual; ///< Null where there is none.
   T *y;
   int64_t residualStride, yStride; ///< Between rows, in elements.
-  int tokens, features, depth;
+  int tokens, features, depth, stages;
   Activation activation;
   bool wIsConstant; ///< Nothing writes w while the plan runs.
 };
@@ -29,19 +29,25 @@ template <class T> struct ProductParameters {
 /// Columns of a stage: rows of 128 bytes.
 constexpr int kDepthTile = 64;
 
-template <int kFeatures, int kTokens, int kStages, int kSplit, int kShareX, int kShareW>
-struct ProductShape {
-  static constexpr ProductTile kTile{"",     kFeatures, kTokens, kStages,
-                                    kSplit, kShareX,   kShareW};
+template <int kFeatures, int kTokens> struct ProductShape {
   static constexpr int kWeightBytes = kFeatures * kDepthTile * 2;
   static constexpr int kStageBytes = kWeightBytes + kTokens * kDepthTile * 2;
   static constexpr int kGroups = kFeatures / 64;
   static constexpr int kConsumers = kGroups * 128;
-  static constexpr int kThreads = kConsumers + 32;
   /// Rows in which results are staged; the padding spreads them over the banks.
   static constexpr int kHalfPitch = 64 + 8, kFloatPitch = kFeatures + 4;
-  static constexpr int kSharedBytes =
-      kTile.sharedBytes();
+};
+
+/// Where in the ring of stages a thread is.
+struct Ring {
+  int stages, stage = 0;
+  uint32_t phase = 0;
+  __device__ void next() {
+    if (++stage == stages) {
+      stage = 0;
+      phase ^= 1;
+    }
+  }
 };
 
 /// Registers of a thread with which `blocks` blocks fit on an SM: each of its four parts has 16384
@@ -68,20 +74,17 @@ __device__ void finish(const ProductParameters<T> &p, int64_t token, int feature
   storeVector(p.y + token * p.yStride + feature, out);
 }
 
-template <class T, int kFeatures, int kTokens, int kStages, int kSplit, int kShareX, int kShareW,
-          int kBlocks>
+template <class T, int kFeatures, int kTokens, int kSplit, int kBlocks>
 __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
-    __cluster_dims__(kSplit *kShareX, kShareW, 1) product(const __grid_constant__ ProductParameters<T> p) {
+    __cluster_dims__(kSplit, 1, 1) product(const __grid_constant__ ProductParameters<T> p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  using Shape = ProductShape<kFeatures, kTokens, kStages, kSplit, kShareX, kShareW>;
+  using Shape = ProductShape<kFeatures, kTokens>;
   extern __shared__ uint8_t dynamic[];
   uint8_t *const memory =
       dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024; // NOLINT: swizzled tiles
-  __shared__ uint64_t full[kStages], empty[kStages];
+  __shared__ uint64_t full[kProductMaxStages], empty[kProductMaxStages];
 
-  constexpr int kCluster = kSplit * kShareX * kShareW, kSharers = kShareX * kShareW;
-  static_assert(kSplit == 1 || kSharers == 1);
-  const int member = kCluster > 1 ? int(clusterRank()) : 0, rank = kSplit > 1 ? member : 0;
+  const int rank = kSplit > 1 ? int(clusterRank()) : 0;
   const int feature0 = int(blockIdx.x) / kSplit * kFeatures, token0 = int(blockIdx.y) * kTokens;
   const int blocks = (p.depth + kDepthTile - 1) / kDepthTile;
   const int first = blocks * rank / kSplit, count = blocks * (rank + 1) / kSplit - first;
@@ -90,54 +93,39 @@ __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
   if (threadIdx.x == Shape::kConsumers) {
     prefetchMap(&p.w);
     prefetchMap(&p.x);
-    for (int s = 0; s < kStages; ++s) {
+    for (int s = 0; s < p.stages; ++s) {
       initBarrier(&full[s], 1);
-      initBarrier(&empty[s], Shape::kConsumers / 32 * kSharers);
+      initBarrier(&empty[s], Shape::kConsumers / 32);
     }
     fenceBarrierInit();
   }
   releaseSuccessor();
-  if constexpr (kSharers > 1)
-    syncCluster(); // Others copy to this block and arrive here.
-  else
-    __syncthreads();
+  __syncthreads();
 
   if (warp == Shape::kConsumers / 32) { // The producer.
     if (threadIdx.x == Shape::kConsumers) {
-      // A shared tile comes in as many parts as there are sharers, one from each.
-      constexpr uint16_t kAll = (1 << kSharers) - 1;
-      const auto copyPart = [&](uint8_t *tile, const CUtensorMap *map, int rows, int row, int i,
-                                bool isShared) {
-        const int column = (first + i) * kDepthTile;
-        uint64_t *barrier = &full[i % kStages];
-        const int part = isShared ? rows / kSharers : 0;
-        tile += member * part * kDepthTile * 2;
-        if (isShared)
-          copyTileToAll(tile, map, column, row + member * part, barrier, kAll);
-        else
-          copyTile(tile, map, column, row, barrier);
+      const auto copyWeights = [&](int i, int stage) {
+        arriveExpecting(&full[stage], Shape::kStageBytes);
+        copyTile(memory + stage * Shape::kStageBytes, &p.w, (first + i) * kDepthTile, feature0,
+                 &full[stage]);
       };
-      const auto copyWeights = [&](int i) {
-        arriveExpecting(&full[i % kStages], Shape::kStageBytes);
-        copyPart(memory + i % kStages * Shape::kStageBytes, &p.w, kFeatures, feature0, i,
-                 kShareW > 1);
+      const auto copyTokens = [&](int i, int stage) {
+        copyTile(memory + stage * Shape::kStageBytes + Shape::kWeightBytes, &p.x,
+                 (first + i) * kDepthTile, token0, &full[stage]);
       };
-      const auto copyTokens = [&](int i) {
-        copyPart(memory + i % kStages * Shape::kStageBytes + Shape::kWeightBytes, &p.x, kTokens,
-                 token0, i, kShareX > 1);
-      };
-      const int early = count < kStages ? count : kStages;
+      const int early = count < p.stages ? count : p.stages;
       if (!p.wIsConstant)
         waitForPredecessor();
       for (int i = 0; i < early; ++i)
-        copyWeights(i);
+        copyWeights(i, i);
       waitForPredecessor();
       for (int i = 0; i < early; ++i)
-        copyTokens(i);
-      for (int i = early; i < count; ++i) {
-        waitBarrier(&empty[i % kStages], (i / kStages - 1) & 1);
-        copyWeights(i);
-        copyTokens(i);
+        copyTokens(i, i);
+      Ring ring{p.stages};
+      for (int i = early; i < count; ++i, ring.next()) {
+        waitBarrier(&empty[ring.stage], ring.phase);
+        copyWeights(i, ring.stage);
+        copyTokens(i, ring.stage);
       }
     }
     if constexpr (kSplit > 1) {
@@ -150,10 +138,11 @@ __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
 
   const int group = warp / 4, lane = threadIdx.x % 32;
   float sums[kTokens / 2];
-  for (int i = 0; i < count; ++i) {
-    const int s = i % kStages;
-    const uint8_t *stage = memory + s * Shape::kStageBytes;
-    waitBarrier(&full[s], (i / kStages) & 1);
+  Ring ring{p.stages};
+  int last = 0; // The stage of the iteration before.
+  for (int i = 0; i < count; ++i, ring.next()) {
+    const uint8_t *stage = memory + ring.stage * Shape::kStageBytes;
+    waitBarrier(&full[ring.stage], ring.phase);
     const uint64_t w = tileDescriptor(stage + group * 64 * kDepthTile * 2);
     const uint64_t x = tileDescriptor(stage + Shape::kWeightBytes);
     wgmmaFence();
@@ -162,15 +151,9 @@ __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
       Wgmma<T, kTokens>::run(sums, w + 2 * k, x + 2 * k, i + k > 0);
     wgmmaCommit();
     wgmmaWait<1>();
-    // Only for stages that are filled again: after the last one a sharer may be gone.
-    if (i > 0 && i - 1 + kStages < count) {
-      if constexpr (kSharers > 1) {
-        if (lane < kSharers)
-          arriveAt(&empty[(i - 1) % kStages], lane);
-      } else if (lane == 0) {
-        arrive(&empty[(i - 1) % kStages]);
-      }
-    }
+    if (i > 0 && lane == 0)
+      arrive(&empty[last]);
+    last = ring.stage;
   }
   wgmmaWait<0>();
   // The epilogue reads what other kernels wrote, too, and overwrites what they may have read.
@@ -299,9 +282,9 @@ inline std::optional<int64_t> rowStrideOf(const TensorView &matrix, DType dtype,
   return matrix.strides[0];
 }
 
-template <class T, int kFeatures, int kTokens, int kStages, int kSplit, int kShareX, int kShareW>
+template <class T, int kFeatures, int kTokens, int kSplit>
 Result<KernelParameters> bindProduct(const KernelArguments &a) {
-  using Shape = ProductShape<kFeatures, kTokens, kStages, kSplit, kShareX, kShareW>;
+  constexpr ProductTile tile{"", kFeatures, kTokens, kSplit};
   constexpr DType dtype = kDTypeOf<T>;
   const int64_t tokens = a.ints[0], features = a.ints[1], depth = a.ints[2], kind = a.ints[3];
   const int64_t most = int64_t(1) << 30;
@@ -310,9 +293,11 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
     return refuseArguments("features and depth have to be positive multiples of 8");
   if (kind < 0 || kind > int64_t(Activation::Tanh))
     return refuseArguments("there is no such activation");
-  if (a.grid[0] != Shape::kTile.blocksX(features) || a.grid[1] != Shape::kTile.blocksY(tokens) ||
-      a.grid[2] != 1 || a.block[0] != Shape::kThreads || a.block[1] != 1 || a.block[2] != 1 ||
-      a.sharedBytes != Shape::kSharedBytes)
+  constexpr uint32_t stageBytes = ProductShape<kFeatures, kTokens>::kStageBytes;
+  const uint32_t stages = std::min(a.sharedBytes / stageBytes, kProductMaxStages);
+  if (a.grid[0] != tile.blocksX(features) || a.grid[1] != tile.blocksY(tokens) || a.grid[2] != 1 ||
+      a.block[0] != tile.threads() || a.block[1] != 1 || a.block[2] != 1 || stages < 2 ||
+      a.sharedBytes < tile.sharedBytes(stages))
     return refuseArguments("the launch is not that of the tile");
   const TensorView &x = a.reads[0], &w = a.reads[1], &bias = a.reads[2], &residual = a.reads[3];
   const auto xStride = rowStrideOf(x, dtype, tokens, depth);
@@ -327,9 +312,8 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
       reinterpret_cast<uintptr_t>(bias.data) % 16 != 0)
     return refuseArguments("bias has to be dense, with one element for each feature");
   ProductParameters<T> p;
-  CGC_ASSIGN_OR_RETURN(p.w, tileMap(w.data, dtype, features, depth, *wStride,
-                                       kFeatures / kShareW));
-  CGC_ASSIGN_OR_RETURN(p.x, tileMap(x.data, dtype, tokens, depth, *xStride, kTokens / kShareX));
+  CGC_ASSIGN_OR_RETURN(p.w, tileMap(w.data, dtype, features, depth, *wStride, kFeatures));
+  CGC_ASSIGN_OR_RETURN(p.x, tileMap(x.data, dtype, tokens, depth, *xStride, kTokens));
   p.bias = static_cast<const T *>(bias.data);
   p.residual = static_cast<const T *>(residual.data);
   p.y = static_cast<T *>(a.writes[0].data);
@@ -338,6 +322,7 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
   p.tokens = int(tokens);
   p.features = int(features);
   p.depth = int(depth);
+  p.stages = int(stages);
   p.activation = Activation(kind);
   p.wIsConstant = a.constantReads >> 1 & 1;
   return KernelParameters(p);

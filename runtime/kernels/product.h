@@ -9,31 +9,28 @@
 
 namespace cgc {
 
+/// Most stages of a ring.
+inline constexpr uint32_t kProductMaxStages = 16;
+
 /// One way to cut the product of x [tokens, depth] and w [features, depth] into blocks. Weights are
 /// the left operand of the tensor cores, so that a tile may have as few tokens as 8.
 struct ProductTile {
   std::string_view name; ///< Kernel row: "product_f16_" + name.
   uint32_t features, tokens;
-  uint32_t stages; ///< Tiles of 64 columns that are on their way at a time.
-  /// The blocks of a cluster: `split` share a tile, each with a part of the depth; or `shareX`
-  /// neighbours among the features have the same tokens, each fetches a part of them for all; or
-  /// `shareW` neighbours among the tokens have the same features. Two of the three are 1.
-  uint32_t split, shareX, shareW;
+  uint32_t split; ///< Blocks (one cluster) that share a tile, each with a part of the depth.
 
-  /// Grid for this many features and tokens.
   constexpr uint32_t blocksX(int64_t count) const {
-    const int64_t tiles = (count + features - 1) / features;
-    return uint32_t((tiles + shareX - 1) / shareX * shareX * split);
+    return uint32_t((count + features - 1) / features) * split;
   }
   constexpr uint32_t blocksY(int64_t count) const {
-    const int64_t tiles = (count + tokens - 1) / tokens;
-    return uint32_t((tiles + shareW - 1) / shareW * shareW);
+    return uint32_t((count + tokens - 1) / tokens);
   }
   /// A warpgroup for each 64 features and a warp that copies.
   constexpr uint32_t threads() const { return features * 2 + 32; }
-  /// A stage holds 64 columns of both operands; the results are staged in the same memory, padded
-  /// against bank conflicts. 1024 more, to begin at a multiple of it.
-  constexpr uint32_t sharedBytes() const {
+  /// With so many stages: 64 columns of both operands each, on their way at the same time. The
+  /// results are staged in the same memory, padded against bank conflicts. 1024 more, to begin at a
+  /// multiple of it.
+  constexpr uint32_t sharedBytes(uint32_t stages) const {
     const uint32_t operands = stages * (features + tokens) * 128;
     const uint32_t results =
         split == 1 ? features / 64 * tokens * (64 + 8) * 2 : tokens * (features + 4) * 4;
