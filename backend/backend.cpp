@@ -183,17 +183,17 @@ private:
 
 } // namespace
 
-Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, DeviceKind target,
+Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions options,
                            ir::Diagnostics &diagnostics) {
   CompiledPlan compiled;
   PlanData &plan = compiled.plan;
-  plan.target = target;
+  plan.target = options.target;
   plan.producer = "cgc " CGC_VERSION;
 
   WeightTable weights;
   LocationTable locations;
   for (const EntryBucket &bucket : buckets) {
-    BucketBuilder builder(target, weights, locations);
+    BucketBuilder builder(options, weights, locations);
     BucketLowering(*bucket.graph, builder, diagnostics).run();
     if (diagnostics.hasErrors())
       continue;

@@ -3,6 +3,7 @@
 
 #include "runtime/kernels/kernel_table.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace cgc {
@@ -16,8 +17,8 @@ constexpr size_t kSharedWithoutAsking = 48 << 10;
 class Binder {
 public:
   Binder(const PlanData &plan, const Bucket &bucket, const BucketMemory &memory,
-         OpProvider *provider)
-      : plan_(plan), bucket_(bucket), memory_(memory), provider_(provider) {}
+         const Libraries &libraries, std::vector<std::string> &notes)
+      : plan_(plan), bucket_(bucket), memory_(memory), libraries_(libraries), notes_(notes) {}
 
   Result<BoundRecord> bind(const LaunchRecord &record) const {
     BoundRecord bound{{}, name(record)};
@@ -113,15 +114,27 @@ private:
   }
 
   Result<BoundOp> bindOp(const LibraryCall &call) const {
-    return Status(Code::Unsupported, "this runtime does not know library '" + call.library +
-                                         "'; use the cgc that compiled the plan, or compile again");
+    if (!isProduct(call))
+      return Status(Code::Unsupported, "this runtime knows no such library call; use the cgc that "
+                                       "compiled the plan, or compile again");
+    assert(libraries_.cublasLt && "the engine opens cuBLASLt for a plan that calls it");
+    CGC_ASSIGN_OR_RETURN(const ProductCall product, productCall(call, bucket_.tensors));
+    std::string note;
+    CGC_ASSIGN_OR_RETURN(
+        BoundProduct bound,
+        libraries_.cublasLt->bind(
+            {product, bucket_.tensors, [this](TensorId id) -> void * { return address(id); }},
+            call.algorithm, note));
+    if (!note.empty() && std::find(notes_.begin(), notes_.end(), note) == notes_.end())
+      notes_.push_back(std::move(note));
+    return BoundOp(BoundLibraryCall{std::move(bound)});
   }
 
   Result<BoundOp> bindOp(const AtenCall &call) const {
-    assert(provider_ && "the engine loads a provider for a plan with ATen records");
-    CGC_ASSIGN_OR_RETURN(auto bound, provider_->bind(call, bucket_, [this](TensorId id) -> void * {
-      return address(id);
-    }));
+    assert(libraries_.provider && "the engine loads a provider for a plan with ATen records");
+    CGC_ASSIGN_OR_RETURN(auto bound,
+                         libraries_.provider->bind(
+                             call, bucket_, [this](TensorId id) -> void * { return address(id); }));
     return BoundOp(BoundAtenCall{std::move(bound)});
   }
 
@@ -138,7 +151,8 @@ private:
   const PlanData &plan_;
   const Bucket &bucket_;
   const BucketMemory &memory_;
-  OpProvider *provider_;
+  const Libraries &libraries_;
+  std::vector<std::string> &notes_;
 };
 
 /// What enqueue does for each kind of record.
@@ -162,6 +176,7 @@ struct Enqueuer {
     void *parameters = const_cast<KernelParameters &>(k.parameters).data();
     return cudaStatus(cudaLaunchKernelExC(&config, k.function, &parameters), "cannot launch");
   }
+  Status operator()(const BoundLibraryCall &l) const { return l.product.launch(stream); }
   Status operator()(const BoundAtenCall &a) const { return a.call->run(); }
   Status operator()(const BoundMemcpy &m) const {
     if (target == DeviceKind::Cuda)
@@ -182,19 +197,23 @@ struct Enqueuer {
 } // namespace
 
 Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket &bucket,
-                                             const BucketMemory &memory, OpProvider *provider,
-                                             bool programmaticEdges) {
-  const Binder binder(plan, bucket, memory, provider);
+                                             const BucketMemory &memory, const Libraries &libraries,
+                                             std::vector<std::string> &notes) {
+  const Binder binder(plan, bucket, memory, libraries, notes);
   std::vector<BoundRecord> records;
   records.reserve(bucket.records.size());
   for (const LaunchRecord &record : bucket.records) {
     CGC_ASSIGN_OR_RETURN(BoundRecord bound, binder.bind(record));
-    if (auto *kernel = std::get_if<BoundKernel>(&bound.op))
-      kernel->programmatic = programmaticEdges && kernel->waits && !records.empty() &&
-                             std::holds_alternative<BoundKernel>(records.back().op);
     records.push_back(std::move(bound));
   }
   return records;
+}
+
+void makeProgrammaticEdges(std::vector<BoundRecord> &records) {
+  for (size_t i = 1; i < records.size(); ++i)
+    if (auto *consumer = std::get_if<BoundKernel>(&records[i].op))
+      consumer->programmatic =
+          consumer->waits && std::holds_alternative<BoundKernel>(records[i - 1].op);
 }
 
 Status enqueue(const BoundRecord &record, DeviceKind target, cudaStream_t stream) {

@@ -1,7 +1,8 @@
-// Engine: checks the device, uploads the weights, opens the provider.
+// Engine: checks the device, opens the libraries, uploads the weights.
 #include "runtime/base/checked.h"
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/engine_impl.h"
+#include "runtime/exec/gpu.h"
 #include "runtime/exec/provider.h"
 
 #include <algorithm>
@@ -10,41 +11,6 @@
 
 namespace cgc {
 namespace {
-
-constexpr int kLeastMajor = 8; ///< sm_80: the oldest GPU that the kernels are compiled for.
-
-std::string versionText(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
-
-/// Device, with what is missing, unless GPU `device` can run this runtime's kernels.
-Status checkDevice(int device) {
-  const std::string hint = "; run it where there is one, or compile with --target cpu";
-  int driver = 0, count = 0;
-  (void)cudaDriverGetVersion(&driver);
-  if (driver == 0)
-    return {Code::Device, "the plan has target cuda, and there is no NVIDIA driver here" + hint};
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  (void)cudaGetLastError();
-  if (error == cudaErrorInsufficientDriver)
-    return {Code::Device, "the NVIDIA driver knows CUDA " + versionText(driver) +
-                              ", and cgc needs " + versionText(CUDART_VERSION) +
-                              "; update the driver"};
-  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
-    return {Code::Device, "the plan has target cuda, and the driver sees no GPU" + hint};
-  CGC_TRY(cudaStatus(error, "cannot list the GPUs"));
-  if (device < 0 || device >= count)
-    return {Code::Usage, "there is no GPU " + std::to_string(device) + "; this machine has " +
-                             std::to_string(count) + ", counted from 0"};
-  cudaDeviceProp properties;
-  CGC_TRY(cudaStatus(cudaGetDeviceProperties(&properties, device),
-                     "cannot look at GPU " + std::to_string(device)));
-  if (properties.major < kLeastMajor)
-    return {Code::Device, "GPU " + std::to_string(device) + " (" + properties.name + ", sm_" +
-                              std::to_string(properties.major) + std::to_string(properties.minor) +
-                              ") is older than sm_80, which cgc needs" + hint};
-  return Status::ok();
-}
 
 /// Where each weight goes in the device buffer; the last element is the buffer's size.
 std::vector<uint64_t> weightOffsets(const Plan &plan) {
@@ -121,13 +87,22 @@ Status uploadWeights(const Plan &plan, Buffer &buffer, std::vector<std::byte *> 
   return uploader.finish();
 }
 
-bool hasAtenCalls(const PlanData &plan) {
+/// Whether `test` holds for a record of the plan.
+template <class Test> bool anyRecord(const PlanData &plan, const Test &test) {
   for (const Entry &entry : plan.entries)
     for (const Bucket &bucket : entry.buckets)
-      for (const LaunchRecord &record : bucket.records)
-        if (std::holds_alternative<AtenCall>(record.op))
-          return true;
+      if (std::any_of(bucket.records.begin(), bucket.records.end(), test))
+        return true;
   return false;
+}
+
+bool isAtenCall(const LaunchRecord &record) {
+  return std::holds_alternative<AtenCall>(record.op);
+}
+
+bool callsCublasLt(const LaunchRecord &record) {
+  const auto *call = std::get_if<LibraryCall>(&record.op);
+  return call && isProduct(*call);
 }
 
 } // namespace
@@ -185,11 +160,17 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
   return noThrow([&]() -> Result<Engine> {
     auto impl = std::make_unique<Impl>(plan);
     const bool cuda = impl->target() == DeviceKind::Cuda;
+    Gpu gpu;
     if (cuda) {
-      CGC_TRY(checkDevice(options.device));
-      impl->device = options.device;
+      CGC_ASSIGN_OR_RETURN(gpu, findGpu(options.device));
+      CGC_TRY(checkGpu(gpu, kernelTraits(plan.data())));
+      impl->device = gpu.index;
     }
     const DeviceGuard guard(impl->device);
+    if (anyRecord(plan.data(), callsCublasLt)) {
+      CGC_ASSIGN_OR_RETURN(impl->cublasLt, CublasLt::open(options.cublasLtPath));
+      CGC_TRY(impl->cublasLt->initialize(gpu));
+    }
     if (cuda) {
       Status status = uploadWeights(plan, impl->deviceWeights, impl->weights);
       if (!status.isOk()) {
@@ -201,7 +182,7 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
       for (size_t i = 0; i < plan.data().weights.size(); ++i)
         impl->weights.push_back(const_cast<std::byte *>(plan.weightBytes(i).data()));
     }
-    if (hasAtenCalls(plan.data())) {
+    if (anyRecord(plan.data(), isAtenCall)) {
       if (!options.provider) {
         CGC_ASSIGN_OR_RETURN(impl->ownProvider, loadProvider(options.providerPath));
       }

@@ -1,9 +1,7 @@
 // The layer_norm kernels against double precision at odd shapes, with guard bands around the
 // result.
 #include "tests/conformance/cuda_fixture.h"
-
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#include "tests/conformance/element_bytes.h"
 
 #include <cmath>
 
@@ -12,37 +10,6 @@ namespace {
 
 constexpr uint64_t kGuard = 512;
 constexpr uint8_t kGuardByte = 0xab;
-
-float decode(DType dtype, const std::byte *p) {
-  if (dtype == DType::F32) {
-    float v;
-    std::memcpy(&v, p, sizeof(v));
-    return v;
-  }
-  uint16_t bits;
-  std::memcpy(&bits, p, sizeof(bits));
-  return dtype == DType::F16 ? __half2float(__ushort_as_half(bits))
-                             : __bfloat162float(__ushort_as_bfloat16(bits));
-}
-
-std::vector<std::byte> encode(DType dtype, const std::vector<float> &values) {
-  if (dtype == DType::F32)
-    return floatBytes(values);
-  std::vector<std::byte> bytes(values.size() * 2);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const uint16_t bits = dtype == DType::F16 ? __half_as_ushort(__float2half(values[i]))
-                                              : __bfloat16_as_ushort(__float2bfloat16(values[i]));
-    std::memcpy(bytes.data() + 2 * i, &bits, 2);
-  }
-  return bytes;
-}
-
-std::vector<double> decodeAll(DType dtype, const std::vector<std::byte> &bytes) {
-  std::vector<double> values(bytes.size() / dtypeSize(dtype));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = decode(dtype, bytes.data() + i * dtypeSize(dtype));
-  return values;
-}
 
 struct Case {
   DType dtype;

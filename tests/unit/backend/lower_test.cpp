@@ -7,6 +7,7 @@
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "runtime/plan/plan_file.h"
+#include "runtime/plan/product.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,12 +35,12 @@ std::unique_ptr<ir::Module> parse(const std::string &text, bool withData = true)
   return module;
 }
 
-Result<CompiledPlan> lowerAll(const ir::Module &module, DeviceKind target = DeviceKind::Cpu) {
+Result<CompiledPlan> lowerAll(const ir::Module &module, LowerOptions options = DeviceKind::Cpu) {
   std::vector<EntryBucket> buckets;
   for (const auto &graph : module.graphs())
     buckets.push_back({graph->name(), graph.get()});
   ir::Diagnostics diagnostics;
-  auto plan = lower(buckets, target, diagnostics);
+  auto plan = lower(buckets, options, diagnostics);
   if (plan) {
     Status valid = validate(plan->plan);
     EXPECT_TRUE(valid.isOk()) << valid.message();
@@ -253,9 +254,70 @@ TEST(Lower, LayerNormIsAKernelOnCudaOnly) {
   const Bucket &bucket = cuda->plan.entries[0].buckets[0];
   EXPECT_THAT(recordNames(bucket), ElementsAre("kernel layer_norm_f16", "aten::layer_norm"));
   const auto &launch = std::get<KernelLaunch>(bucket.records[0].op);
-  EXPECT_EQ(launch.grid[0], 6u);
+  EXPECT_EQ(launch.grid[0], 2u); // Four rows a block.
   EXPECT_THAT(launch.ints, ElementsAre(6, 8));
   EXPECT_EQ(launch.reads[2], kNoTensor);
+}
+
+TEST(Lower, LinearIsALibraryCallOnCudaWhereItsRowsAreDense) {
+  auto module = parse(R"(graph @g(%x: f16[2,3,8]@cuda, %w: f16[5,8]@cuda, %b: f16[20]@cuda) {
+    %0 = aten.slice(%b) {dim=0, start=8, end=13} : f16[5]@cuda
+    %1 = aten.linear(%x, %w, %0) : f16[2,3,5]@cuda
+    %2 = aten.slice(%b) {dim=0, start=3, end=8} : f16[5]@cuda
+    %3 = aten.linear(%x, %w, %2) : f16[2,3,5]@cuda
+    %4 = aten.slice(%x) {dim=2, start=2, end=5} : f16[2,3,3][24,8,1]@cuda
+    %5 = aten.slice(%w) {dim=1, start=0, end=3} : f16[5,3][8,1]@cuda
+    %6 = aten.linear(%4, %5) : f16[2,3,5]@cuda
+    %7 = aten.transpose(%x) {dim0=0, dim1=1} : f16[3,2,8][8,24,1]@cuda
+    %8 = aten.linear(%7, %w) : f16[3,2,5]@cuda
+    %9 = aten.select(%x) {dim=0, index=0} : f16[3,8]@cuda
+    %10 = aten.select(%9) {dim=0, index=2} : f16[8]@cuda
+    %11 = aten.linear(%10, %w) : f16[5]@cuda
+    output %1, %3, %6, %8, %11
+  })");
+  auto cuda = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(cuda) << cuda.status().message();
+  const Bucket &bucket = cuda->plan.entries[0].buckets[0];
+  // The second one's bias lies at 6 bytes; the fourth one's input has no rows at one distance.
+  ASSERT_THAT(recordNames(bucket),
+              ElementsAre("cublaslt.matmul", "aten::addmm.out", "cublaslt.matmul", "aten::linear",
+                          "cublaslt.matmul"));
+  auto product = [&](size_t record) {
+    return *productCall(std::get<LibraryCall>(bucket.records[record].op), bucket.tensors);
+  };
+  auto tensor = [&](TensorId id) { return bucket.tensors[static_cast<uint32_t>(id)]; };
+  EXPECT_THAT(tensor(product(0).x).sizes, ElementsAre(6, 8));
+  EXPECT_EQ(tensor(product(0).bias).slot.offset, 16u);
+  EXPECT_EQ(product(0).residual, kNoTensor);
+  EXPECT_EQ(tensor(product(0).workspace).sizes[0], 32 << 20);
+  EXPECT_FALSE(product(0).relu || product(0).tf32);
+  EXPECT_THAT(tensor(product(2).x).strides, ElementsAre(8, 1));
+  EXPECT_THAT(tensor(product(2).weight).strides, ElementsAre(8, 1));
+  EXPECT_EQ(product(2).bias, kNoTensor);
+  EXPECT_THAT(tensor(product(4).x).sizes, ElementsAre(1, 8));
+  EXPECT_THAT(tensor(product(4).d).sizes, ElementsAre(1, 5));
+  // All calls share one workspace.
+  EXPECT_LT(bucket.arenaBytes, (32 << 20) + 4096u);
+  EXPECT_TRUE(validate(cuda->plan).isOk()) << validate(cuda->plan).message();
+
+  auto portable = lowerAll(*module, {DeviceKind::Cuda, Arch::Sm80});
+  ASSERT_TRUE(portable);
+  EXPECT_LT(portable->plan.entries[0].buckets[0].arenaBytes, (4 << 20) + 4096u);
+}
+
+TEST(Lower, ProductsOfOtherTypesOrWithoutElementsStayWithLibTorch) {
+  for (std::string types :
+       {"f64[2,8] f64[5,8] f64[2,5]", "f32[0,8] f32[5,8] f32[0,5]", "f32[2,0] f32[5,0] f32[2,5]"}) {
+    auto [x, rest] = llvm::StringRef(types).split(' ');
+    auto [w, y] = rest.split(' ');
+    auto module =
+        parse("graph @g(%x: " + x.str() + "@cuda, %w: " + w.str() +
+              "@cuda) {\n  %0 = aten.linear(%x, %w) : " + y.str() + "@cuda\n  output %0\n}");
+    auto plan = lowerAll(*module, DeviceKind::Cuda);
+    ASSERT_TRUE(plan) << plan.status().message();
+    EXPECT_THAT(recordNames(plan->plan.entries[0].buckets[0]), ElementsAre("aten::mm.out"))
+        << types;
+  }
 }
 
 TEST(Lower, NamesEveryOffender) {
