@@ -341,7 +341,9 @@ Result<Layout> layoutOf(std::span<const TensorView *const> operands, int64_t wid
   std::vector<Dimension> dimensions; // The innermost first; merged where all operands allow it.
   for (size_t d = rank; d-- > 0;) {
     Dimension dimension{out.sizes[d], {}};
-    elements *= static_cast<uint64_t>(dimension.size);
+    elements = checkedMul(elements, static_cast<uint64_t>(dimension.size)).value_or(0);
+    if (elements == 0 || elements > INT32_MAX)
+      return refuseArguments("the result has to have between 1 and 2^31 - 1 elements");
     for (size_t k = 0; k < operands.size(); ++k) {
       const TensorView &tensor = *operands[k];
       if (d + tensor.sizes.size() < rank)
@@ -366,8 +368,6 @@ Result<Layout> layoutOf(std::span<const TensorView *const> operands, int64_t wid
   for (const TensorView *operand : operands)
     if (operand->sizes.size() > rank)
       return refuseArguments("an operand has more dimensions than the result");
-  if (elements == 0 || elements > INT32_MAX)
-    return refuseArguments("the result has to have between 1 and 2^31 - 1 elements");
   if (dimensions.empty())
     dimensions.push_back({1, {}});
   if (dimensions.size() > kElementwiseRank)

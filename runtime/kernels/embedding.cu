@@ -39,7 +39,8 @@ template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
   const uint64_t rows = elementsOf(ids);
   if (!isIndicesOf(ids, rows) || rows == 0 || rows > INT32_MAX)
     return refuseArguments("ids have to be dense i64 or i32");
-  if (!isDenseOf(y, dtype, rows * columns))
+  const auto elements = checkedMul(rows, columns);
+  if (!elements || !isDenseOf(y, dtype, *elements))
     return refuseArguments("y has to be dense, a row for each id");
   const int64_t positionRows =
       positions.data ? static_cast<int64_t>(elementsOf(positions)) / columns : 1;

@@ -2,6 +2,8 @@
 #include "runtime/kernels/arguments.h"
 #include "runtime/kernels/warp_rows.cuh"
 
+#include <algorithm>
+
 namespace cgc {
 namespace {
 
@@ -31,15 +33,17 @@ __global__ void __launch_bounds__(kWarpRowThreads)
 template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
   constexpr DType dtype = kDTypeOf<T>;
   const TensorView &x = a.reads[0], &indices = a.reads[1], &y = a.writes[0];
-  if (!x.data || x.dtype != dtype || x.sizes.size() != 3 || elementsOf(x) == 0 ||
-      (!x.strides.empty() && x.strides[2] != 1 && x.sizes[2] != 1))
+  if (!x.data || x.dtype != dtype || x.sizes.size() != 3 ||
+      std::ranges::find(x.sizes, 0) != x.sizes.end() || x.sizes[0] > INT32_MAX ||
+      (!x.strides.empty() && x.strides[2] != 1))
     return refuseArguments("x has to be [batches, rows, columns] with dense columns");
   const int64_t batches = x.sizes[0], rows = x.sizes[1], columns = x.sizes[2];
   const int64_t batchStride = x.strides.empty() ? rows * columns : x.strides[0],
                 rowStride = x.strides.empty() ? columns : x.strides[1];
   if (indices.data && !isIndicesOf(indices, batches))
     return refuseArguments("indices have to be dense i64 or i32, one for each batch");
-  if (!isDenseOf(y, dtype, batches * columns) || batches > INT32_MAX)
+  const auto elements = checkedMul(batches, columns);
+  if (!elements || !isDenseOf(y, dtype, *elements))
     return refuseArguments("y has to be dense, [batches, columns]");
   if (!hasLaunch(a, warpRowBlocks(batches), kWarpRowThreads))
     return refuseWarpRows();
