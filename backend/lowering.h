@@ -32,6 +32,7 @@ const Lowering &lowering(ir::OpKind op);
 /// The arguments of a call, in schema order.
 std::vector<AtenArg> callArgs(const ir::Node &node, BucketBuilder &builder);
 
+Status lowerAddLayerNorm(const ir::Node &node, BucketBuilder &builder);
 Status lowerArange(const ir::Node &node, BucketBuilder &builder);
 /// clamp and clamp_min.
 Status lowerClamp(const ir::Node &node, BucketBuilder &builder);
@@ -42,15 +43,23 @@ Status lowerEmbedding(const ir::Node &node, BucketBuilder &builder);
 Status lowerFallback(const ir::Node &node, BucketBuilder &builder);
 /// full and full_like.
 Status lowerFull(const ir::Node &node, BucketBuilder &builder);
+Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder);
+Status lowerFusedEmbedding(const ir::Node &node, BucketBuilder &builder);
+Status lowerFusedLinear(const ir::Node &node, BucketBuilder &builder);
 Status lowerLayerNorm(const ir::Node &node, BucketBuilder &builder);
 Status lowerLinear(const ir::Node &node, BucketBuilder &builder);
 Status lowerMaskedFill(const ir::Node &node, BucketBuilder &builder);
 Status lowerMatmul(const ir::Node &node, BucketBuilder &builder);
 Status lowerMaxPool2d(const ir::Node &node, BucketBuilder &builder);
+Status lowerNormalize(const ir::Node &node, BucketBuilder &builder);
+Status lowerPatches(const ir::Node &node, BucketBuilder &builder);
 Status lowerPow(const ir::Node &node, BucketBuilder &builder);
+Status lowerQuickGelu(const ir::Node &node, BucketBuilder &builder);
+Status lowerRows(const ir::Node &node, BucketBuilder &builder);
 Status lowerRsub(const ir::Node &node, BucketBuilder &builder);
 Status lowerSoftmax(const ir::Node &node, BucketBuilder &builder);
 Status lowerStack(const ir::Node &node, BucketBuilder &builder);
+Status lowerTokens(const ir::Node &node, BucketBuilder &builder);
 Status lowerWhere(const ir::Node &node, BucketBuilder &builder);
 
 } // namespace cgc::backend

@@ -2,17 +2,17 @@
 #include "passes/fold.h"
 
 #include "ir/rewriter.h"
+#include "passes/constants.h"
 #include "passes/patterns/match.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
-#include <cstring>
-
 namespace cgc::passes {
 namespace {
 
 constexpr uint64_t kSmall = 64 * 1024;
+constexpr uint64_t kGrowth = 8; ///< The results may be larger than what is read by one part of it.
 
 using Data = std::shared_ptr<const ir::TensorData>;
 
@@ -30,7 +30,9 @@ public:
       CGC_TRY(materialize(node));
       for (ir::Value &result : node.results()) {
         ir::Type type = result.type();
-        ir::Node *constant = rewriter.getAttr(constantFor(node, data_[&result]), type, node, &node);
+        std::string hint = "folded_" + ir::opName(node.op()).split('.').second.str();
+        ir::Node *constant = rewriter.getAttr(
+            findOrAddConstant(*graph_.owner(), hint, data_[&result]), type, node, &node);
         data_[constant->result()] = data_[&result];
         rewriter.replaceUses(&result, constant->result());
       }
@@ -80,7 +82,7 @@ private:
         return false;
     }
     return node.kind() == ir::NodeKind::CallFunction && !facts.view &&
-           (bytes <= facts.readBytes || bytes <= kSmall);
+           (bytes <= facts.readBytes + facts.readBytes / kGrowth || bytes <= kSmall);
   }
 
   /// Computes the dense bytes of a constant node's results, and of what it needs.
@@ -104,18 +106,6 @@ private:
     for (unsigned i = 0; i < node.numResults(); ++i)
       data_[node.result(i)] = (*results)[i];
     return Status::ok();
-  }
-
-  /// The root module's constant with these bytes; a new one if there is none.
-  std::string constantFor(const ir::Node &node, const Data &data) {
-    for (const ir::Parameter &parameter : graph_.owner()->parameters())
-      if (parameter.kind == ir::Parameter::Kind::Constant && parameter.data &&
-          parameter.type == data->type() &&
-          std::memcmp(parameter.data->bytes().data(), data->bytes().data(), data->bytes().size()) ==
-              0)
-        return parameter.name;
-    return graph_.owner()->addConstant("folded_" + ir::opName(node.op()).split('.').second.str(),
-                                       data);
   }
 
   ir::Graph &graph_;

@@ -5,7 +5,7 @@
 
 namespace cgc::passes {
 
-std::string defaultPasses() {
+std::string defaultPasses(DeviceKind target, OptLevel level) {
   // Once, on the imported module:
   static constexpr llvm::StringRef kPhases[] = {
       "module-substitution", // extension point: empty unless something is registered
@@ -15,6 +15,26 @@ std::string defaultPasses() {
       "canonicalize",    // one form for each idea: attention, views, in-place ops
       "fold",            // constants are computed now
       "op-substitution", // extension point: empty unless something is registered
+      "cse",
+      "dce",
+  };
+  std::string passes = llvm::join(llvm::ArrayRef(kPhases), ",");
+  bool selects = target == DeviceKind::Cuda && level != OptLevel::O0;
+  return selects ? passes + "," + selectionPasses() : passes;
+}
+
+std::string selectionPasses() {
+  static constexpr llvm::StringRef kPhases[] = {
+      "pack-linears",     // query, key and value from one product
+      "select-attention", // token-major results, flags for masks
+      "select-patches",   // convolutions as products
+      "select-tokens",
+      "select-embedding",
+      "select-linear", // activations and residuals
+      "select-norm",   // what is left of residuals; normalised vectors
+      "select-rows",   // pooling by one row
+      "prune-rows",    // what is not pooled is not computed
+      "fold",          // weights in their new form
       "cse",
       "dce",
   };

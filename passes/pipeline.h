@@ -11,8 +11,17 @@
 
 namespace cgc::passes {
 
+/// How much of what runs by default is optional.
+enum class OptLevel : uint8_t {
+  O0, ///< No selection: every op of the model is an op of the plan.
+  O1,
+};
+
 /// The passes that run by default, as text for PassManager::parse.
-std::string defaultPasses();
+std::string defaultPasses(DeviceKind target = DeviceKind::Cpu, OptLevel level = OptLevel::O1);
+
+/// Those of the selection, in order: the default for cuda has them from O1 on.
+std::string selectionPasses();
 
 /// Made by PipelineBuilder. First prepare() once, then specialize() for each entry and bucket.
 class Pipeline final {

@@ -1,12 +1,10 @@
 // embedding: rows of the table, straight into the result. LibTorch's own embedding does the same
 // into fresh memory.
-#include "backend/lowering.h"
+#include "backend/ops/embedding.h"
 
 namespace cgc::backend {
 
-Status lowerEmbedding(const ir::Node &node, BucketBuilder &builder) {
-  Place weight = builder.place(node.arg("weight").value());
-  Place indices = builder.place(node.arg("indices").value());
+void embedInto(const Place &weight, Place indices, Place result, BucketBuilder &builder) {
   builder.boundInput(indices, weight.sizes[0]);
   if (indices.sizes.empty()) {
     indices.sizes = {1};
@@ -18,11 +16,16 @@ Status lowerEmbedding(const ir::Node &node, BucketBuilder &builder) {
     builder.copy(indices, dense);
     flat = mergeLeading(dense, 1);
   }
-  Place result = builder.allocate(*node.result());
   result.sizes = {flat->sizes[0], weight.sizes[1]};
   result.strides = ir::contiguousStrides(result.sizes);
   builder.callInto("aten::index_select", "out",
                    {builder.tensor(weight), int64_t{0}, builder.tensor(*flat)}, result);
+}
+
+Status lowerEmbedding(const ir::Node &node, BucketBuilder &builder) {
+  Place weight = builder.place(node.arg("weight").value());
+  Place indices = builder.place(node.arg("indices").value());
+  embedInto(weight, std::move(indices), builder.allocate(*node.result()), builder);
   return Status::ok();
 }
 

@@ -36,6 +36,31 @@ bool isPowerOfTwo(double number) {
   return number > 0 && std::frexp(number, &exponent) == 0.5;
 }
 
+/// Moves the factor of `node`, mul or div by a number, into the scale of the attentions whose query
+/// it is.
+bool foldScale(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter, bool exactly) {
+  bool divides = node.is(OpKind::Div) && node.arg("rounding_mode").isNone();
+  if ((!node.is(OpKind::Mul) && !divides) || !node.arg(0).isValue())
+    return false;
+  auto number = node.arg(1).asNumber();
+  Value *query = node.arg(0).value();
+  if (!number || *number == 0 || (exactly && !isPowerOfTwo(*number)) ||
+      query->tensor().dtype != node.result()->tensor().dtype ||
+      !acceptsStrides(node.result(), query->tensor()))
+    return false;
+  std::vector<Node *> attentions;
+  if (!onlyQueries(node.result(), uses, attentions) || attentions.empty())
+    return false;
+  double factor = divides ? 1 / *number : *number;
+  for (Node *attention : attentions) {
+    double width = static_cast<double>(attention->arg(0).value()->tensor().sizes.back());
+    double scale = attention->arg("scale").asNumber().value_or(1 / std::sqrt(width));
+    rewriter.setArg(attention, *ir::opSchema(OpKind::Attention).find("scale"), scale * factor);
+  }
+  replaceUses(rewriter, node.result(), query);
+  return true;
+}
+
 } // namespace
 
 bool expandNativeMha(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
@@ -72,23 +97,12 @@ bool expandNativeMha(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
 }
 
 bool foldQueryScale(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::Mul) || !node.arg(0).isValue())
-    return false;
-  auto factor = node.arg(1).asNumber();
-  Value *query = node.arg(0).value();
   // A power of two changes exponents only, so it may be applied later without another rounding.
-  if (!factor || !isPowerOfTwo(*factor) || !(query->type() == node.result()->type()))
-    return false;
-  std::vector<Node *> attentions;
-  if (!onlyQueries(node.result(), uses, attentions) || attentions.empty())
-    return false;
-  for (Node *attention : attentions) {
-    double width = static_cast<double>(attention->arg(0).value()->tensor().sizes.back());
-    double scale = attention->arg("scale").asNumber().value_or(1 / std::sqrt(width));
-    rewriter.setArg(attention, *ir::opSchema(OpKind::Attention).find("scale"), scale * *factor);
-  }
-  replaceUses(rewriter, node.result(), query);
-  return true;
+  return foldScale(node, uses, rewriter, /*exactly=*/true);
+}
+
+bool foldAnyQueryScale(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
+  return foldScale(node, uses, rewriter, /*exactly=*/false);
 }
 
 } // namespace cgc::passes

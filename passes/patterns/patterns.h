@@ -42,5 +42,7 @@ bool sinkPermute(ir::Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
 bool expandNativeMha(ir::Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter);
 /// attention.cpp: a query that was multiplied by a power of two: the factor moves into `scale`.
 bool foldQueryScale(ir::Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter);
+/// attention.cpp: the same for any factor: for selection, where another rounding does not matter.
+bool foldAnyQueryScale(ir::Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter);
 
 } // namespace cgc::passes

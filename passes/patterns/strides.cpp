@@ -24,9 +24,13 @@ bool hasDenseRows(const ir::TensorType &type, int64_t inner) {
 bool readsStrides(const ir::Node &node, unsigned index, const ir::TensorType &type) {
   switch (node.op()) {
   case OpKind::Attention:
+  case OpKind::FusedAttention:
     return index < 3 && (type.strides.back() == 1 || type.sizes.back() == 1);
   case OpKind::Linear:
+  case OpKind::FusedLinear:
     return index == 0 && type.rank() > 0 && hasDenseRows(type, 1);
+  case OpKind::Rows:
+    return index == 0 && type.strides.back() == 1;
   case OpKind::LayerNorm:
     return index == 0 && hasDenseRows(type, node.arg("normalized_shape").list().size());
   case OpKind::To:

@@ -60,6 +60,24 @@ template <class T> __device__ void storeVector(T *p, const Vector<T> &v) {
   *reinterpret_cast<Vector<T> *>(p) = v;
 }
 
+/// `Width` elements that lie together, at a multiple of their size.
+template <class T, int Width> struct alignas(sizeof(T) * Width) Pack {
+  T v[Width];
+};
+template <int Width, class T> __device__ void loadFloats(const T *from, float (&values)[Width]) {
+  const auto pack = *reinterpret_cast<const Pack<T, Width> *>(from);
+#pragma unroll
+  for (int i = 0; i < Width; ++i)
+    values[i] = toFloat(pack.v[i]);
+}
+template <int Width, class T> __device__ void storeFloats(T *to, const float (&values)[Width]) {
+  Pack<T, Width> pack;
+#pragma unroll
+  for (int i = 0; i < Width; ++i)
+    pack.v[i] = fromFloat<T>(values[i]);
+  *reinterpret_cast<Pack<T, Width> *>(to) = pack;
+}
+
 /// The sum of `value` over the warp, in every lane.
 __device__ inline float warpSum(float value) {
   for (int offset = 16; offset > 0; offset /= 2)
@@ -75,5 +93,7 @@ namespace cgc {
 template <class T> constexpr DType kDTypeOf = DType::F32;
 template <> inline constexpr DType kDTypeOf<__half> = DType::F16;
 template <> inline constexpr DType kDTypeOf<__nv_bfloat16> = DType::BF16;
+template <> inline constexpr DType kDTypeOf<int64_t> = DType::I64;
+template <> inline constexpr DType kDTypeOf<int32_t> = DType::I32;
 
 } // namespace cgc

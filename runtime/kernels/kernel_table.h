@@ -29,18 +29,19 @@ struct KernelArguments {
 
 /// The bytes of the struct that a kernel takes as its only parameter.
 class KernelParameters final {
+  struct alignas(128) Unit { // A tensor map has to lie at a multiple of 128 bytes.
+    unsigned char bytes[128];
+  };
+
 public:
   KernelParameters() = default;
-  template <class T> explicit KernelParameters(const T &parameters) : units_(sizeof(T) / 64 + 1) {
-    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 64 && sizeof(T) <= 4096);
+  template <class T> explicit KernelParameters(const T &parameters) : units_(sizeof(T) / sizeof(Unit) + 1) {
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(Unit) && sizeof(T) <= 4096);
     std::memcpy(units_.data(), &parameters, sizeof(T));
   }
   void *data() { return units_.data(); }
 
 private:
-  struct alignas(64) Unit { // A tensor map has to lie at a multiple of 64 bytes.
-    unsigned char bytes[64];
-  };
   std::vector<Unit> units_;
 };
 

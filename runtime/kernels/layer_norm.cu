@@ -180,19 +180,7 @@ template <class T> Result<KernelParameters> bindSum(const KernelArguments &a) {
 
 } // namespace
 
-#define CGC_LAYER_NORM(NAME, TYPE, BIND)                                                           \
-  const void *NAME##Function() {                                                                   \
-    return reinterpret_cast<const void *>(&layerNorm<TYPE>);                                       \
-  }                                                                                                \
-  Result<KernelParameters> NAME##Bind(const KernelArguments &arguments) {                          \
-    return BIND<TYPE>(arguments);                                                                  \
-  }
-CGC_LAYER_NORM(layer_norm_f32, float, bindPlain)
-CGC_LAYER_NORM(layer_norm_f16, __half, bindPlain)
-CGC_LAYER_NORM(layer_norm_bf16, __nv_bfloat16, bindPlain)
-CGC_LAYER_NORM(add_layer_norm_f32, float, bindSum)
-CGC_LAYER_NORM(add_layer_norm_f16, __half, bindSum)
-CGC_LAYER_NORM(add_layer_norm_bf16, __nv_bfloat16, bindSum)
-#undef CGC_LAYER_NORM
+CGC_FLOAT_KERNELS(layer_norm, layerNorm, bindPlain)
+CGC_FLOAT_KERNELS(add_layer_norm, layerNorm, bindSum)
 
 } // namespace cgc

@@ -297,7 +297,8 @@ TEST(ShapeRules, EveryRuleIsCompared) {
     covered.insert(grid.op);
   for (unsigned i = 0; i < ir::kNumOps; ++i) {
     auto op = static_cast<ir::OpKind>(i);
-    if (ir::opDef(op).infer) {
+    // LibTorch has no op called cgc.*: lowering_test compares these with their parts.
+    if (ir::opDef(op).infer && !ir::opName(op).starts_with("cgc.")) {
       EXPECT_TRUE(covered.count(op))
           << ir::opName(op).str() << " has no grid in shape_rules_grid.cpp";
     }

@@ -27,7 +27,8 @@ namespace cgc::tool {
 namespace {
 
 struct Options {
-  std::string model, output, target = "cuda", arch = "sm_90a", passes = passes::defaultPasses();
+  std::string model, output, target = "cuda", arch = "sm_90a", passes;
+  int level = 1; ///< Of -O.
   std::vector<std::string> inputs, entries;
   std::vector<int64_t> batches;
   bool json = false;
@@ -38,7 +39,12 @@ Result<passes::Pipeline> makePipeline(const Options &options) {
   CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
                        passes::makeInstrumentation(options.instrumentation, llvm::errs()));
   passes::PipelineBuilder builder;
-  builder.setPasses(options.passes).setInstrumentation(std::move(instrumentation));
+  builder
+      .setPasses(!options.passes.empty()
+                     ? options.passes
+                     : passes::defaultPasses(*parseDevice(options.target),
+                                             static_cast<passes::OptLevel>(options.level)))
+      .setInstrumentation(std::move(instrumentation));
   return builder.build();
 }
 
@@ -182,6 +188,12 @@ Verb addCompile(CLI::App &app) {
                    "GPUs that a cuda plan runs on: sm_90a for H100 and H200, sm_80 for all from "
                    "sm_80 on")
       ->check(CLI::IsMember({"sm_90a", "sm_80"}))
+      ->capture_default_str();
+  command
+      ->add_option("-O", options->level,
+                   "0 keeps the model's own ops; 1 puts those together that have one kernel (cuda)")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember({0, 1}))
       ->capture_default_str();
   command->add_option("--passes", options->passes, "Passes to run instead of the default ones")
       ->type_name("P,...");

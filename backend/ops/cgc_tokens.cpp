@@ -1,0 +1,38 @@
+// cgc.tokens: the class token and the patches, each into its part of the result.
+#include "backend/lowering.h"
+
+namespace cgc::backend {
+namespace {
+
+/// `place` from index `begin` of dimension `dim` on, `size` of it.
+Place part(Place place, size_t dim, int64_t begin, int64_t size) {
+  place.offset += static_cast<uint64_t>(begin * place.strides[dim]) * dtypeSize(place.dtype);
+  place.sizes[dim] = size;
+  return place;
+}
+
+} // namespace
+
+Status lowerTokens(const ir::Node &node, BucketBuilder &builder) {
+  Place patches = builder.place(node.arg("patches").value());
+  Place token = builder.place(node.arg("class_token").value());
+  Place result = builder.allocate(*node.result());
+  int64_t count = patches.sizes[1];
+  token.sizes = {patches.sizes[0], 1, token.sizes[0]};
+  token.strides = {0, 0, token.strides[0]};
+
+  const ir::Arg &positions = node.arg("positions");
+  auto put = [&](const Place &source, int64_t begin, int64_t size) {
+    Place destination = part(result, 1, begin, size);
+    if (positions.isNone())
+      return builder.copy(source, destination);
+    Place position = part(builder.place(positions.value()), 0, begin, size);
+    builder.callInto("aten::add", "out",
+                     {builder.tensor(source), builder.tensor(position), int64_t{1}}, destination);
+  };
+  put(token, 0, 1);
+  put(patches, 1, count);
+  return Status::ok();
+}
+
+} // namespace cgc::backend

@@ -1,0 +1,52 @@
+// cgc.attention: softmax(query key^T scale + mask) value, token by token.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &query = args.tensor("query"), &key = args.tensor("key");
+  if (query.rank() != 4 || !isFloating(query.dtype))
+    return rules::mismatch("query", "[B, H, L, D] of a floating dtype", query);
+  CGC_TRY(rules::sameDType(args, "query", {"key", "value"}));
+  Dims expected = query.sizes;
+  if (key.rank() == 4)
+    expected[2] = key.sizes[2];
+  if (key.sizes != expected)
+    return rules::mismatch("key", "[B, H, S, D] with 'query' " + rules::toString(query.sizes), key);
+  if (args.tensor("value").sizes != expected)
+    return rules::mismatch("value", rules::toString(expected) + ", as 'key'", args.tensor("value"));
+  int64_t batch = query.sizes[0], heads = query.sizes[1], length = query.sizes[2],
+          width = query.sizes[3];
+  if (!args.isNone("attn_mask")) {
+    const TensorType &mask = args.tensor("attn_mask");
+    if (args.boolean("is_causal"))
+      return rules::refuse("expected 'attn_mask' to be none with 'is_causal'");
+    if (mask.dtype != DType::Bool && mask.dtype != query.dtype)
+      return rules::mismatch("attn_mask", "of dtype bool or " + std::string(dtypeName(query.dtype)),
+                             mask);
+    Dims scores = {batch, heads, length, key.sizes[2]};
+    if (mask.rank() < 2 || !rules::broadcastsTo(mask.sizes, scores))
+      return rules::mismatch(
+          "attn_mask", "of rank 2 or more and broadcastable to " + rules::toString(scores), mask);
+  }
+  // The query's own size was checked, in whatever order the two dimensions lie.
+  CGC_TRY(rules::checkSizes(query.dtype, {batch, length, heads, width}));
+  return rules::addDense(results, query.dtype, {batch, length, heads * width});
+}
+
+} // namespace
+
+const OpDef defs::FusedAttention = {
+    .schema = "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=none, bool "
+              "is_causal=false, float scale) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "Scaled dot-product attention of query [B, H, L, D] with key and value [B, H, S, D], "
+           "which may have any strides: views of one packed product, usually. The result has the "
+           "heads of a token side by side: [B, L, H * D]. attn_mask broadcasts to [B, H, L, S]: "
+           "bool (true takes part) or added. With is_causal, query l sees the keys up to l.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,25 @@
+// cgc.normalize: vectors of length one.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &input = args.tensor("input");
+  if (input.rank() < 1 || !isFloating(input.dtype))
+    return rules::mismatch("input", "[..., E] of a floating dtype", input);
+  return rules::addDense(results, input.dtype, input.sizes);
+}
+
+} // namespace
+
+const OpDef defs::Normalize = {
+    .schema = "(Tensor input, float eps) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "input [..., E] divided by its Euclidean norm over the last dimension, or by eps where "
+           "that is larger. Floating dtypes.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,36 @@
+// cgc.patches: an image cut into patches, one in each row.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &image = args.tensor("image");
+  Dims patch = args.ints("patch");
+  int64_t columns = args.integer("columns");
+  if (image.rank() != 4)
+    return rules::mismatch("image", "[B, C, H, W]", image);
+  if (patch.size() != 2 || patch[0] < 1 || patch[1] < 1 || patch[0] > image.sizes[2] ||
+      patch[1] > image.sizes[3])
+    return rules::refuse("expected 'patch' to be two sizes that fit in 'image' " +
+                         rules::toString(image.sizes) + ", got " + rules::toString(patch));
+  int64_t pixels = image.sizes[1] * patch[0] * patch[1];
+  if (columns < pixels)
+    return rules::mismatch("columns", "at least " + llvm::Twine(pixels), columns);
+  int64_t rows = (image.sizes[2] / patch[0]) * (image.sizes[3] / patch[1]);
+  return rules::addDense(results, image.dtype, {image.sizes[0], rows, columns});
+}
+
+} // namespace
+
+const OpDef defs::Patches = {
+    .schema = "(Tensor image, int[] patch, int columns) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "image [B, C, H, W] in patches [PH, PW] without overlap, row by row: [B, (H / PH) * (W "
+           "/ PW), columns]. A row holds the C * PH * PW pixels in the order of a convolution's "
+           "weight [O, C, PH, PW], then zeros. Pixels beyond the last whole patch are left out.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,32 @@
+// cgc.rows: one row of each sequence.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &input = args.tensor("input");
+  if (input.rank() != 3 || input.sizes[1] == 0)
+    return rules::mismatch("input", "[B, T, E] with at least one row", input);
+  if (!args.isNone("index")) {
+    const TensorType &index = args.tensor("index");
+    if ((index.dtype != DType::I64 && index.dtype != DType::I32) ||
+        llvm::ArrayRef(index.sizes) != llvm::ArrayRef({input.sizes[0]}))
+      return rules::mismatch("index", "[" + llvm::Twine(input.sizes[0]) + "] of dtype i64 or i32",
+                             index);
+  }
+  return rules::addDense(results, input.dtype, {input.sizes[0], input.sizes[2]});
+}
+
+} // namespace
+
+const OpDef defs::Rows = {
+    .schema = "(Tensor input, Tensor? index=none) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "Row index[b], in [0, T), of each input[b] of input [B, T, E]: [B, E]; row 0 without an "
+           "index. The input may have any strides.",
+};
+
+} // namespace cgc::ir

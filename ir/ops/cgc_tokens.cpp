@@ -1,0 +1,33 @@
+// cgc.tokens: a class token before patches, and positions.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &patches = args.tensor("patches");
+  if (patches.rank() != 3 || !isFloating(patches.dtype))
+    return rules::mismatch("patches", "[B, N, E] of a floating dtype", patches);
+  CGC_TRY(rules::sameDType(args, "patches", {"class_token", "positions"}));
+  int64_t batch = patches.sizes[0], count = patches.sizes[1] + 1, width = patches.sizes[2];
+  const TensorType &token = args.tensor("class_token");
+  if (llvm::ArrayRef(token.sizes) != llvm::ArrayRef({width}))
+    return rules::mismatch("class_token", rules::toString({width}), token);
+  if (!args.isNone("positions") &&
+      llvm::ArrayRef(args.tensor("positions").sizes) != llvm::ArrayRef({count, width}))
+    return rules::mismatch("positions", rules::toString({count, width}), args.tensor("positions"));
+  return rules::addDense(results, patches.dtype, {batch, count, width});
+}
+
+} // namespace
+
+const OpDef defs::Tokens = {
+    .schema = "(Tensor patches, Tensor class_token, Tensor? positions=none) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "class_token [E] before each row of patches [B, N, E], plus positions [1 + N, E]: [B, 1 "
+           "+ N, E]. Floating dtypes.",
+};
+
+} // namespace cgc::ir

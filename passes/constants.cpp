@@ -1,0 +1,91 @@
+// Constants: reading and adding them.
+#include "passes/constants.h"
+
+#include "passes/patterns/match.h"
+
+#include "llvm/ADT/APFloat.h"
+
+#include <cstring>
+
+namespace cgc::passes {
+namespace {
+
+constexpr int64_t kMaxElements = 1 << 22;
+
+template <class T> T read(const std::byte *at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+double half(const llvm::fltSemantics &semantics, const std::byte *at) {
+  return llvm::APFloat(semantics, llvm::APInt(16, read<uint16_t>(at))).convertToDouble();
+}
+
+double element(DType dtype, const std::byte *at) {
+  switch (dtype) {
+  case DType::F32:
+    return read<float>(at);
+  case DType::F16:
+    return half(llvm::APFloat::IEEEhalf(), at);
+  case DType::BF16:
+    return half(llvm::APFloat::BFloat(), at);
+  case DType::F64:
+    return read<double>(at);
+  case DType::I64:
+    return static_cast<double>(read<int64_t>(at));
+  case DType::I32:
+    return read<int32_t>(at);
+  case DType::I16:
+    return read<int16_t>(at);
+  case DType::I8:
+    return read<int8_t>(at);
+  case DType::U8:
+  case DType::Bool:
+    return read<uint8_t>(at);
+  }
+  llvm_unreachable("no such dtype");
+}
+
+} // namespace
+
+bool isConstant(ir::Value *value) {
+  return layoutOf(value).base->node()->kind() == ir::NodeKind::GetAttr;
+}
+
+std::optional<std::vector<double>> elementsOf(ir::Value *value) {
+  const ir::TensorType &type = value->tensor();
+  Layout layout = layoutOf(value);
+  const ir::Node &source = *layout.base->node();
+  const ir::Module *owner = source.graph()->owner();
+  if (source.kind() != ir::NodeKind::GetAttr || !owner || type.numElements() > kMaxElements)
+    return std::nullopt;
+  const ir::Parameter *parameter = owner->findParameter(source.target());
+  if (!parameter || !parameter->data || !layout.base->tensor().isContiguous())
+    return std::nullopt;
+  const std::byte *bytes = parameter->data->bytes().data();
+  std::vector<double> elements;
+  for (int64_t i = 0; i < type.numElements(); ++i) {
+    int64_t rest = i, position = layout.offset;
+    for (int64_t dim = type.rank() - 1; dim >= 0; --dim) {
+      position += rest % type.sizes[dim] * type.strides[dim];
+      rest /= type.sizes[dim];
+    }
+    elements.push_back(
+        element(type.dtype, bytes + position * static_cast<int64_t>(dtypeSize(type.dtype))));
+  }
+  return elements;
+}
+
+std::string findOrAddConstant(ir::Module &module, llvm::StringRef hint,
+                              const std::shared_ptr<const ir::TensorData> &data) {
+  for (const ir::Parameter &parameter : module.parameters())
+    if (parameter.kind == ir::Parameter::Kind::Constant && parameter.data &&
+        parameter.type == data->type() &&
+        std::memcmp(parameter.data->bytes().data(), data->bytes().data(), data->bytes().size()) ==
+            0)
+      return parameter.name;
+  return module.addConstant(hint, data);
+}
+
+} // namespace cgc::passes

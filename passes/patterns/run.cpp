@@ -1,0 +1,65 @@
+// runPatterns: rounds over the nodes, with a sweep before each.
+#include "passes/patterns/run.h"
+
+#include "passes/dce.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::passes {
+namespace {
+
+/// Each pattern makes something fewer or simpler, so this ends soon; the bound is against our own
+/// bugs.
+constexpr unsigned kMaxRounds = 64;
+
+/// Offers each node in use to each pattern, once. Returns whether one rewrote something.
+bool runRound(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns) {
+  std::vector<ir::Node *> nodes;
+  for (ir::Node &node : graph)
+    if (node.kind() == ir::NodeKind::CallFunction)
+      nodes.push_back(&node);
+  bool changed = false;
+  std::optional<ir::UseMap> uses(graph);
+  for (ir::Node *node : nodes)
+    for (Pattern pattern : patterns) {
+      if (llvm::all_of(node->results(), [&](auto &r) { return uses->users(&r).empty(); }))
+        break; // Replaced in this round.
+      ir::GraphRewriter rewriter(graph);
+      if (pattern(*node, *uses, rewriter)) {
+        changed = true;
+        uses.emplace(graph);
+      }
+    }
+  return changed;
+}
+
+} // namespace
+
+Status requireTypes(const ir::Graph &graph) {
+  for (const ir::Node &node : graph)
+    for (const ir::Value &value : node.results())
+      if (!value.isTensor())
+        return Status(Code::Failed,
+                      "%" + value.name() + " has no tensor type; run the pass 'specialize' first");
+  return Status::ok();
+}
+
+Result<Changed> runPatterns(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns,
+                            PassContext &context) {
+  CGC_TRY(requireTypes(graph));
+  for (const ir::Node &node : graph)
+    if (node.isInPlace())
+      return Status(Code::Failed, "%" + node.result()->name() +
+                                      " is computed in place; run the pass 'canonicalize' first");
+  bool changed = false;
+  for (unsigned round = 0; round < kMaxRounds; ++round) {
+    CGC_ASSIGN_OR_RETURN(Changed swept, DcePass().run(graph, context));
+    bool rewrote = runRound(graph, patterns);
+    changed |= rewrote || swept == Changed::Yes;
+    if (!rewrote)
+      return changed ? Changed::Yes : Changed::No;
+  }
+  return Status(Code::Failed, "the patterns do not settle on @" + graph.name() + ": a bug of cgc");
+}
+
+} // namespace cgc::passes

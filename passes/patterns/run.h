@@ -1,0 +1,18 @@
+// runPatterns: a list of patterns on one graph until nothing changes.
+#pragma once
+
+#include "passes/pass.h"
+#include "passes/patterns/patterns.h"
+
+namespace cgc::passes {
+
+/// Failed, naming the pass to run first, if a value of `graph` has no tensor type.
+Status requireTypes(const ir::Graph &graph);
+
+/// Offers each node in use to each pattern, in order, until none rewrites anything; what becomes
+/// unused is swept. Failed if `graph` has values without type or in-place ops, or if the patterns
+/// do not settle.
+Result<Changed> runPatterns(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns,
+                            PassContext &context);
+
+} // namespace cgc::passes

@@ -1,0 +1,232 @@
+// prune-rows: cgc.rows moves up through what works row by row.
+#include "passes/constants.h"
+#include "passes/patterns/run.h"
+#include "passes/select/select.h"
+
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <cstring>
+
+namespace cgc::passes {
+namespace {
+
+using ir::Arg;
+using ir::Dims;
+using ir::Node;
+using ir::OpKind;
+using ir::TensorType;
+using ir::Value;
+
+/// All that reads results of `source`, in graph order, if it is cgc.rows with the index of `first`,
+/// which is the first of it; else nothing.
+std::vector<Node *> rowsReaders(Node &source, Node &first, const ir::UseMap &uses) {
+  std::vector<Node *> readers;
+  for (const Value &result : source.results())
+    for (Node *user : uses.users(&result)) {
+      if (!user->is(OpKind::Rows) || user->arg("index") != first.arg("index") ||
+          user->arg("input").value()->node() != &source)
+        return {};
+      readers.push_back(user);
+    }
+  size_t after = 0;
+  for (Node &node : llvm::make_range(first.getIterator(), source.graph()->end()))
+    after += llvm::is_contained(readers, &node);
+  return after == readers.size() ? readers : std::vector<Node *>();
+}
+
+/// The bits, in the lowest bytes.
+uint64_t negativeInfinity(DType dtype) {
+  const llvm::fltSemantics &semantics = dtype == DType::F16    ? llvm::APFloat::IEEEhalf()
+                                        : dtype == DType::BF16 ? llvm::APFloat::BFloat()
+                                        : dtype == DType::F32  ? llvm::APFloat::IEEEsingle()
+                                                               : llvm::APFloat::IEEEdouble();
+  return llvm::APFloat::getInf(semantics, /*Negative=*/true).bitcastToAPInt().getZExtValue();
+}
+
+/// Makes the ops of one pruned call right before the cgc.rows `rows`.
+class Pruner {
+public:
+  Pruner(Node &source, Node &rows, ir::GraphRewriter &rewriter)
+      : source_(source), rows_(rows), rewriter_(rewriter),
+        type_(rows.arg("input").value()->tensor()) {}
+
+  /// The results of `source` with only the rows that are read; nothing if it does not work row by
+  /// row: then the graph is as it was.
+  std::vector<Value *> prune() {
+    switch (source_.op()) {
+    case OpKind::LayerNorm:
+      return source_.arg("normalized_shape").list().size() == 1 ? call({0})
+                                                                : std::vector<Value *>();
+    case OpKind::Linear:
+      return source_.arg("weight").value()->tensor().rank() == 2 ? call({0})
+                                                                 : std::vector<Value *>();
+    case OpKind::FusedLinear:
+      return call({0, 3});
+    case OpKind::AddLayerNorm:
+      return call({0, 1});
+    case OpKind::Add:
+    case OpKind::Sub:
+    case OpKind::Mul:
+    case OpKind::Div:
+      return pointwise() ? call({0, 1}) : std::vector<Value *>();
+    case OpKind::Gelu:
+    case OpKind::QuickGelu:
+    case OpKind::Silu:
+    case OpKind::Relu:
+    case OpKind::Tanh:
+    case OpKind::Sigmoid:
+    case OpKind::To:
+    case OpKind::Normalize:
+      return call({0});
+    case OpKind::FusedAttention:
+      return attention();
+    default:
+      return {};
+    }
+  }
+
+private:
+  Value *create(OpKind op, std::vector<Arg> args) {
+    return rewriter_.create(op, std::move(args), source_, &rows_)->result();
+  }
+  /// The row of each sequence of `sequences` [B, T, ...].
+  Value *rowsOf(Value *sequences) { return create(OpKind::Rows, {sequences, rows_.arg("index")}); }
+  /// `value`, of the sizes of the result or of its last ones, with the rows that are read.
+  Value *pruned(Value *value) {
+    const Dims &sizes = value->tensor().sizes;
+    if (sizes.size() < 2)
+      return value;
+    if (sizes.size() == 2)
+      value = create(OpKind::Expand, {value, Arg::ints(Dims{type_.sizes[0], sizes[0], sizes[1]})});
+    return rowsOf(value);
+  }
+
+  /// The same call on the rows of the arguments at `positions`.
+  std::vector<Value *> call(std::initializer_list<unsigned> positions) {
+    std::vector<Arg> args = source_.args().vec();
+    for (unsigned i : positions)
+      if (args[i].isValue())
+        args[i] = pruned(args[i].value());
+    Node *node = rewriter_.create(source_.op(), std::move(args), source_, &rows_);
+    std::vector<Value *> results;
+    for (Value &result : node->results())
+      results.push_back(&result);
+    return results;
+  }
+
+  /// Whether each operand has the result's sizes, is a vector for each row, or a number.
+  bool pointwise() const {
+    return llvm::all_of(source_.args().take_front(2), [&](const Arg &arg) {
+      if (!arg.isValue())
+        return true;
+      const Dims &sizes = arg.value()->tensor().sizes;
+      return sizes == type_.sizes || sizes.size() < 2;
+    });
+  }
+
+  std::vector<Value *> attention() {
+    Value *query = source_.arg("query").value();
+    const TensorType &type = query->tensor();
+    int64_t batch = type.sizes[0], heads = type.sizes[1], width = type.sizes[3];
+    bool first = rows_.arg("index").isNone();
+    // The heads of a token have to lie side by side, as in a packed product.
+    bool sideBySide = (width == 1 || type.strides[3] == 1) &&
+                      (heads == 1 || type.strides[1] == width * type.strides[3]);
+    if (!(first || sideBySide) || !canPruneMask())
+      return {};
+    std::vector<Arg> args = source_.args().vec();
+    if (first) {
+      args[0] = create(OpKind::Slice, {query, 2, 0, 1, 1});
+    } else {
+      Value *tokens = create(OpKind::Permute, {query, Arg::ints(Dims{0, 2, 1, 3})});
+      Value *flat =
+          create(OpKind::View, {tokens, Arg::ints(Dims{batch, type.sizes[2], heads * width})});
+      Value *split = create(OpKind::View, {rowsOf(flat), Arg::ints(Dims{batch, 1, heads, width})});
+      args[0] = create(OpKind::Permute, {split, Arg::ints(Dims{0, 2, 1, 3})});
+    }
+    if (Value *mask = prunedMask()) {
+      args[3] = mask;
+      args[4] = false;
+    }
+    Value *attended = create(OpKind::FusedAttention, std::move(args));
+    return {create(OpKind::View, {attended, Arg::ints(Dims{batch, heads * width})})};
+  }
+
+  /// Whether the mask is the same for all heads, or for all queries.
+  bool canPruneMask() const {
+    if (source_.arg("is_causal") == Arg(true))
+      return source_.graph()->owner();
+    const Arg &mask = source_.arg("attn_mask");
+    if (mask.isNone())
+      return true;
+    const Dims &sizes = mask.value()->tensor().sizes;
+    size_t rank = sizes.size();
+    return rank <= 4 && (sizes[rank - 2] == 1 || rank == 2 || sizes[rank - 3] == 1);
+  }
+
+  /// The mask [B, 1, 1, S] for the queries that are left; null if it stays as it is.
+  Value *prunedMask() {
+    Value *mask = nullptr;
+    if (source_.arg("is_causal") == Arg(true))
+      mask = causalMask();
+    else if (source_.arg("attn_mask").isValue())
+      mask = source_.arg("attn_mask").value();
+    if (!mask || mask->tensor().sizes[mask->tensor().rank() - 2] == 1)
+      return nullptr;
+    if (mask->tensor().rank() == 4)
+      mask = create(OpKind::Select, {mask, 1, 0});
+    Dims sizes = mask->tensor().sizes;
+    int64_t batch = type_.sizes[0], length = sizes[sizes.size() - 2], keys = sizes.back();
+    Value *expanded = create(OpKind::Expand, {mask, Arg::ints(Dims{batch, length, keys})});
+    return create(OpKind::View, {rowsOf(expanded), Arg::ints(Dims{batch, 1, 1, keys})});
+  }
+
+  /// A constant [L, S]: -inf where a query does not see a key, else 0.
+  Value *causalMask() {
+    const TensorType &query = source_.arg("query").value()->tensor();
+    int64_t queries = query.sizes[2], keys = source_.arg("key").value()->tensor().sizes[2];
+    TensorType type = TensorType::dense(query.dtype, {queries, keys});
+    size_t width = dtypeSize(type.dtype);
+    uint64_t hidden = negativeInfinity(type.dtype);
+    std::vector<std::byte> bytes(type.numBytes());
+    for (int64_t l = 0; l < queries; ++l)
+      for (int64_t s = l + 1; s < keys; ++s)
+        std::memcpy(&bytes[static_cast<size_t>(l * keys + s) * width], &hidden, width);
+    std::string name = findOrAddConstant(*source_.graph()->owner(), "causal_mask",
+                                         ir::TensorData::copyOf(type, bytes));
+    type.device = query.device;
+    return rewriter_.getAttr(name, type, source_, &rows_)->result();
+  }
+
+  Node &source_, &rows_;
+  ir::GraphRewriter &rewriter_;
+  const TensorType type_; ///< Of what the rows are taken from: [B, T, E].
+};
+
+bool pruneRows(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
+  if (!node.is(OpKind::Rows))
+    return false;
+  Node &source = *node.arg("input").value()->node();
+  if (source.kind() != ir::NodeKind::CallFunction)
+    return false;
+  std::vector<Node *> readers = rowsReaders(source, node, uses);
+  if (readers.empty())
+    return false;
+  std::vector<Value *> results = Pruner(source, node, rewriter).prune();
+  if (results.empty())
+    return false;
+  for (Node *reader : readers)
+    replaceUses(rewriter, reader->result(), results[reader->arg("input").value()->index()]);
+  return true;
+}
+
+constexpr Pattern kPatterns[] = {pruneRows, normalizeViews, dropIdentity};
+
+} // namespace
+
+Result<Changed> PruneRowsPass::run(ir::Graph &graph, PassContext &context) const {
+  return runPatterns(graph, kPatterns, context);
+}
+
+} // namespace cgc::passes

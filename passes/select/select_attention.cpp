@@ -1,0 +1,85 @@
+// select-attention: scaled_dot_product_attention -> cgc.attention.
+#include "passes/constants.h"
+#include "passes/patterns/run.h"
+#include "passes/select/select.h"
+
+#include <cmath>
+#include <limits>
+
+namespace cgc::passes {
+namespace {
+
+using ir::Arg;
+using ir::Node;
+using ir::OpKind;
+using ir::Value;
+
+/// Whether `mask` [..., L, S] lets query l see the keys up to l and no others.
+bool isCausal(Value *mask) {
+  auto elements = elementsOf(mask);
+  const ir::TensorType &type = mask->tensor();
+  if (!elements || type.rank() < 2 || type.numElements() == 0)
+    return false;
+  bool isBool = type.dtype == DType::Bool;
+  double seen = isBool ? 1 : 0, hidden = isBool ? 0 : -std::numeric_limits<double>::infinity();
+  int64_t queries = type.sizes[type.rank() - 2], keys = type.sizes.back();
+  for (size_t i = 0; i < elements->size(); ++i) {
+    auto position = static_cast<int64_t>(i);
+    bool sees = position % keys <= position / keys % queries;
+    if ((*elements)[i] != (sees ? seen : hidden))
+      return false;
+  }
+  return true;
+}
+
+/// The type of a result of attention [B, H, L, D] whose memory is [B, L, H, D].
+ir::TensorType tokenMajor(ir::TensorType type) {
+  int64_t heads = type.sizes[1], length = type.sizes[2], width = type.sizes[3];
+  type.strides = {length * heads * width, width, heads * width, 1};
+  return type;
+}
+
+bool selectAttention(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
+  if (!node.is(OpKind::Attention) || node.result()->tensor().rank() != 4)
+    return false;
+  const ir::TensorType &query = node.arg("query").value()->tensor();
+  if (!acceptsStrides(node.result(), tokenMajor(node.result()->tensor())))
+    return false;
+  Arg mask = node.arg("attn_mask");
+  bool causal = node.arg("is_causal") == Arg(true);
+  // A mask of one row or column for all is none for each pair of query and key.
+  if (mask.isValue() &&
+      llvm::ArrayRef(mask.value()->tensor().sizes).take_back(2) ==
+          llvm::ArrayRef({query.sizes[2], node.arg("key").value()->tensor().sizes[2]}) &&
+      isCausal(mask.value())) {
+    mask = Arg();
+    causal = true;
+  }
+  double scale =
+      node.arg("scale").asNumber().value_or(1 / std::sqrt(static_cast<double>(query.sizes.back())));
+  std::vector<Arg> args = {
+      node.arg("query"), node.arg("key"), node.arg("value"), mask, causal, scale};
+  // Broadcast batches and shared heads stay as they are.
+  if (!ir::inferResults(OpKind::FusedAttention, args, query.device))
+    return false;
+  Node *fused = rewriter.create(OpKind::FusedAttention, std::move(args), node, &node);
+  const ir::Dims &sizes = query.sizes;
+  Node *split = rewriter.create(
+      OpKind::View, {fused->result(), Arg::ints(ir::Dims{sizes[0], sizes[2], sizes[1], sizes[3]})},
+      node, &node);
+  Node *heads = rewriter.create(OpKind::Permute, {split->result(), Arg::ints(ir::Dims{0, 2, 1, 3})},
+                                node, &node);
+  replaceUses(rewriter, node.result(), heads->result());
+  return true;
+}
+
+constexpr Pattern kPatterns[] = {foldAnyQueryScale, selectAttention, normalizeViews, dropIdentity,
+                                 dropCopy};
+
+} // namespace
+
+Result<Changed> SelectAttentionPass::run(ir::Graph &graph, PassContext &context) const {
+  return runPatterns(graph, kPatterns, context);
+}
+
+} // namespace cgc::passes

@@ -1,0 +1,102 @@
+// select-norm: a sum and its layer_norm -> cgc.add_layer_norm; division by the norm ->
+// cgc.normalize.
+#include "passes/patterns/run.h"
+#include "passes/select/select.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::passes {
+namespace {
+
+using ir::Arg;
+using ir::Node;
+using ir::OpKind;
+using ir::Value;
+
+/// The argument of `norm` before `root`, at which it may not be there yet; nothing if it is no
+/// parameter.
+std::optional<Arg> parameterBefore(const Node &norm, const char *name, Node &root,
+                                   ir::GraphRewriter *rewriter) {
+  const Arg &arg = norm.arg(name);
+  if (arg.isNone())
+    return arg;
+  Node &attr = *arg.value()->node();
+  if (attr.kind() != ir::NodeKind::GetAttr)
+    return std::nullopt;
+  if (!rewriter)
+    return arg;
+  return Arg(rewriter->getAttr(attr.target(), arg.value()->type(), attr, &root)->result());
+}
+
+bool selectAddLayerNorm(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
+  if (!node.is(OpKind::Add) || node.arg("alpha").asNumber() != 1.0 ||
+      !isFloating(node.result()->tensor().dtype))
+    return false;
+  Value *sum = node.result();
+  auto norm = llvm::find_if(uses.users(sum), [&](Node *user) {
+    return user->is(OpKind::LayerNorm) && user->arg("input") == Arg(sum) &&
+           user->arg("normalized_shape").list().size() == 1 &&
+           parameterBefore(*user, "weight", node, nullptr) &&
+           parameterBefore(*user, "bias", node, nullptr);
+  });
+  if (norm == uses.users(sum).end())
+    return false;
+  for (unsigned i : {0u, 1u}) {
+    const Arg &input = node.arg(i), &addend = node.arg(1 - i);
+    if (!input.isValue() || !addend.isValue() ||
+        input.value()->tensor().sizes != sum->tensor().sizes)
+      continue;
+    std::vector<Arg> args = {input, addend, (*norm)->arg("weight"), (*norm)->arg("bias"),
+                             (*norm)->arg("eps")};
+    if (!ir::inferResults(OpKind::AddLayerNorm, args, sum->tensor().device))
+      continue;
+    args[2] = *parameterBefore(**norm, "weight", node, &rewriter);
+    args[3] = *parameterBefore(**norm, "bias", node, &rewriter);
+    Node *fused = rewriter.create(OpKind::AddLayerNorm, std::move(args), node, &node);
+    replaceUses(rewriter, sum, fused->result(0));
+    replaceUses(rewriter, (*norm)->result(), fused->result(1));
+    return true;
+  }
+  return false;
+}
+
+/// The norm of `vectors` over the last dimension, kept, that `value` is, if `user` alone reads it.
+bool isNormOf(const Value *value, const Arg &vectors, const ir::UseMap &uses) {
+  Node *norm = definedBy(value, OpKind::VectorNorm);
+  if (!norm || norm->arg("self") != vectors || !uses.hasOneUser(value))
+    return false;
+  auto dims = norm->arg("dim").isNone() ? std::nullopt : norm->arg("dim").asInts();
+  int64_t last = vectors.value()->tensor().rank() - 1;
+  return norm->arg("ord").asNumber() == 2.0 && dims && dims->size() == 1 &&
+         (dims->front() == -1 || dims->front() == last) && norm->arg("keepdim") == Arg(true) &&
+         value->tensor().dtype == vectors.value()->tensor().dtype;
+}
+
+bool selectNormalize(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
+  if (!node.is(OpKind::Div) || !node.arg("rounding_mode").isNone() || !node.arg(0).isValue() ||
+      !node.arg(1).isValue() ||
+      !(node.result()->tensor().sizes == node.arg(0).value()->tensor().sizes))
+    return false;
+  const Arg &vectors = node.arg(0);
+  Value *divisor = node.arg(1).value();
+  if (Node *expand = definedBy(divisor, OpKind::Expand); expand && uses.hasOneUser(divisor))
+    divisor = expand->arg(0).value();
+  Node *bounded = definedBy(divisor, OpKind::ClampMin);
+  if (!bounded || !uses.hasOneUser(divisor) || !bounded->arg("min").asNumber() ||
+      !isNormOf(bounded->arg("self").value(), vectors, uses))
+    return false;
+  Node *fused =
+      rewriter.create(OpKind::Normalize, {vectors, *bounded->arg("min").asNumber()}, node, &node);
+  replaceUses(rewriter, node.result(), fused->result());
+  return true;
+}
+
+constexpr Pattern kPatterns[] = {selectAddLayerNorm, selectNormalize};
+
+} // namespace
+
+Result<Changed> SelectNormPass::run(ir::Graph &graph, PassContext &context) const {
+  return runPatterns(graph, kPatterns, context);
+}
+
+} // namespace cgc::passes

@@ -1,0 +1,73 @@
+// select-patches: a convolution of windows that do not overlap -> cgc.patches and a linear.
+#include "passes/constants.h"
+#include "passes/patterns/run.h"
+#include "passes/select/select.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::passes {
+namespace {
+
+using ir::Arg;
+using ir::Node;
+using ir::OpKind;
+using ir::Value;
+
+constexpr int64_t kMultiple = 8;  ///< Of columns: what matrix products like.
+constexpr int64_t kMaxGrowth = 8; ///< Padding may be one part of this many of the columns.
+
+/// The two extents of an `int[]` argument of one or two elements.
+std::pair<int64_t, int64_t> extents(const Node &node, llvm::StringRef name) {
+  auto values = *node.arg(name).asInts();
+  return {values.front(), values.back()};
+}
+
+bool selectPatches(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
+  if (!node.is(OpKind::Conv2d))
+    return false;
+  Value *image = node.arg("input").value(), *weight = node.arg("weight").value();
+  const ir::Dims &kernel = weight->tensor().sizes;
+  using Pair = std::pair<int64_t, int64_t>;
+  if (image->tensor().rank() != 4 || extents(node, "stride") != Pair(kernel[2], kernel[3]) ||
+      extents(node, "padding") != Pair(0, 0) || extents(node, "dilation") != Pair(1, 1) ||
+      node.arg("groups") != Arg(1) || !isConstant(weight) || !weight->tensor().isContiguous())
+    return false;
+  // The result with the channels of a patch side by side.
+  ir::TensorType result = node.result()->tensor();
+  int64_t batch = result.sizes[0], outputs = result.sizes[1], height = result.sizes[2],
+          width = result.sizes[3];
+  result.strides = {height * width * outputs, 1, width * outputs, outputs};
+  if (!acceptsStrides(node.result(), result))
+    return false;
+
+  auto create = [&](OpKind op, std::vector<Arg> args) {
+    return rewriter.create(op, std::move(args), node, &node)->result();
+  };
+  int64_t pixels = kernel[1] * kernel[2] * kernel[3];
+  int64_t padding = (kMultiple - pixels % kMultiple) % kMultiple;
+  if (padding * kMaxGrowth > pixels)
+    padding = 0;
+  Value *patches =
+      create(OpKind::Patches, {image, Arg::ints(ir::Dims{kernel[2], kernel[3]}), pixels + padding});
+  Value *matrix = create(OpKind::View, {weight, Arg::ints(ir::Dims{outputs, pixels})});
+  if (padding > 0) {
+    Value *zeros =
+        create(OpKind::Full, {Arg::ints(ir::Dims{outputs, padding}), 0.0, weight->tensor().dtype});
+    matrix = create(OpKind::Cat, {Arg(Arg::List{matrix, zeros}), 1});
+  }
+  Value *product = create(OpKind::Linear, {patches, matrix, node.arg("bias")});
+  Value *grid = create(OpKind::View, {product, Arg::ints(ir::Dims{batch, height, width, outputs})});
+  Value *channels = create(OpKind::Permute, {grid, Arg::ints(ir::Dims{0, 3, 1, 2})});
+  replaceUses(rewriter, node.result(), channels);
+  return true;
+}
+
+constexpr Pattern kPatterns[] = {selectPatches, normalizeViews, dropIdentity, dropCopy};
+
+} // namespace
+
+Result<Changed> SelectPatchesPass::run(ir::Graph &graph, PassContext &context) const {
+  return runPatterns(graph, kPatterns, context);
+}
+
+} // namespace cgc::passes
