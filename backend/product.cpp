@@ -1,12 +1,18 @@
-// Products: by cuBLASLt on cuda where it takes the operands, else by LibTorch.
+// Products: on cuda by a kernel of our own or by cuBLASLt, else by LibTorch.
 #include "backend/product.h"
 
+#include "backend/product_tile.h"
+#include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/product.h"
 
 #include <climits>
 
 namespace cgc::backend {
 namespace {
+
+/// From this many multiplications on cuBLASLt is faster than our kernels on an H200, if it can fuse
+/// all there is (docs/performance.md).
+constexpr double kMultiplicationsForLibrary = 2.5e9;
 
 /// What cuBLASLt may use besides its operands: what NVIDIA recommends for these GPUs.
 int64_t workspaceBytes(Arch arch) {
@@ -40,6 +46,44 @@ std::optional<Matrices> matricesOf(const Product &p) {
   if (!x || !result || p.weight.sizes.size() != 2)
     return std::nullopt;
   return Matrices{std::move(*x), p.weight, std::move(*result)};
+}
+
+/// Whether the kernel `product` takes these operands: rows and columns in 16-byte vectors.
+bool isForKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual) {
+  const DType dtype = m.x.dtype;
+  if ((dtype != DType::F16 && dtype != DType::BF16) || m.weight.sizes[0] % 8 != 0 ||
+      m.weight.sizes[1] % 8 != 0)
+    return false;
+  auto fits = [&](const Place &place) {
+    return place.dtype == dtype && hasDenseRows(place) && place.offset % 16 == 0 &&
+           (place.sizes[0] == 1 || place.strides[0] % 8 == 0);
+  };
+  if (!fits(m.x) || !fits(m.weight) || !fits(m.result) || (p.residual && !residual) ||
+      (residual && !fits(*residual)))
+    return false;
+  return !p.bias ||
+         (p.bias->dtype == dtype && p.bias->type().isContiguous() && p.bias->offset % 16 == 0);
+}
+
+void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual,
+                   BucketBuilder &builder) {
+  const int64_t tokens = m.x.sizes[0], features = m.weight.sizes[0], depth = m.weight.sizes[1];
+  const TileChoice choice = chooseTile(tokens, features, depth);
+  const Kernel *kernel = findKernel("product_" + std::string(dtypeName(m.x.dtype)) + "_" +
+                                    std::string(choice.tile->name));
+  KernelLaunch launch;
+  launch.kernel = kernel->name;
+  launch.abiHash = kernel->abiHash;
+  launch.grid[0] = choice.tile->blocksX(features);
+  launch.grid[1] = choice.tile->blocksY(tokens);
+  launch.block[0] = choice.tile->threads();
+  launch.sharedBytes = choice.tile->sharedBytes(choice.stages);
+  launch.reads = {builder.tensor(m.x), builder.tensor(m.weight),
+                  p.bias ? builder.tensor(*p.bias) : kNoTensor,
+                  residual ? builder.tensor(*residual) : kNoTensor};
+  launch.writes = {builder.tensor(m.result)};
+  launch.ints = {tokens, features, depth, int64_t(p.activation)};
+  builder.record({std::move(launch)});
 }
 
 bool isForCublasLt(const Product &p, const Matrices &m) {
@@ -99,9 +143,24 @@ Remainder lowerToAten(const Product &p, const std::optional<Matrices> &m, Bucket
 
 Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
   std::optional<Matrices> matrices = matricesOf(product);
-  if (builder.target() == DeviceKind::Cuda && matrices && isForCublasLt(product, *matrices))
-    return lowerToCublasLt(product, *matrices, builder);
-  return lowerToAten(product, matrices, builder);
+  if (builder.target() != DeviceKind::Cuda || !matrices)
+    return lowerToAten(product, matrices, builder);
+  const bool forLibrary = isForCublasLt(product, *matrices);
+  std::optional<Place> residual =
+      product.residual ? asMatrix(*product.residual) : std::optional<Place>();
+  if (builder.arch() == Arch::Sm90a && isForKernel(product, *matrices, residual)) {
+    const double multiplications = double(matrices->x.sizes[0]) *
+                                   double(matrices->weight.sizes[0]) *
+                                   double(matrices->weight.sizes[1]);
+    const bool fuses = product.activation == Activation::None ||
+                       (product.activation == Activation::Relu && !product.residual);
+    if (!forLibrary || !fuses || multiplications < kMultiplicationsForLibrary) {
+      lowerToKernel(product, *matrices, residual, builder);
+      return Remainder{};
+    }
+  }
+  return forLibrary ? lowerToCublasLt(product, *matrices, builder)
+                    : lowerToAten(product, matrices, builder);
 }
 
 } // namespace cgc::backend

@@ -8,8 +8,8 @@ namespace cgc::passes {
 namespace {
 
 constexpr Pattern kPatterns[] = {
-    dropIdentity, castBeforeExpand, normalizeCopy,   expandNativeMha, normalizeViews,
-    dropCopy,     mergeLinears,     unflattenLinear, sinkPermute,     foldQueryScale,
+    dropIdentity, castBeforeExpand, normalizeCopy, expandNativeMha, normalizeViews, dropCopy,
+    mergeLinears, unflattenLinear,  sinkView,      sinkPermute,     foldQueryScale,
 };
 
 } // namespace

@@ -107,6 +107,11 @@ bool unflattenLinear(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
   Node *linear = definedBy(node.arg(0).value(), OpKind::Linear);
   if (!linear || !uses.hasOneUser(linear->result()))
     return false;
+  // Two views in a row first become one: the second says which rows are wanted.
+  if (uses.hasOneUser(node.result()))
+    if (Node &user = *uses.users(node.result()).front();
+        isView(user) && user.numResults() == 1 && user.result()->tensor().isContiguous())
+      return false;
   Value *input = linear->arg(0).value();
   const ir::TensorType &output = linear->result()->tensor();
   ir::Dims sizes = node.result()->tensor().sizes;
@@ -122,6 +127,31 @@ bool unflattenLinear(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
   Node *direct = rewriter.create(OpKind::Linear, {rows->result(), linear->arg(1), linear->arg(2)},
                                  *linear, &node);
   replaceUses(rewriter, node.result(), direct->result());
+  return true;
+}
+
+bool sinkView(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
+  if (!node.is(OpKind::Linear) && !node.is(OpKind::LayerNorm))
+    return false;
+  Node *view = definedBy(node.arg(0).value(), OpKind::View);
+  if (!view || node.result()->tensor().rank() != view->result()->tensor().rank() ||
+      (node.is(OpKind::LayerNorm) && node.arg("normalized_shape").list().size() != 1))
+    return false;
+  Value *rows = view->arg(0).value();
+  const ir::TensorType &from = rows->tensor(), &to = view->result()->tensor();
+  auto withoutOnes = [](ir::Dims sizes) {
+    llvm::erase(sizes, 1);
+    return sizes;
+  };
+  if (from.rank() != to.rank() || from.rank() < 3 || !from.isContiguous() ||
+      from.sizes.back() != to.sizes.back() || withoutOnes(from.sizes) != withoutOnes(to.sizes))
+    return false;
+  std::vector<Arg> args = node.args().vec();
+  args[0] = Arg(rows);
+  Node *direct = rewriter.create(node.op(), std::move(args), node, &node);
+  Node *restored = rewriter.create(
+      OpKind::View, {direct->result(), Arg::ints(node.result()->tensor().sizes)}, node, &node);
+  replaceUses(rewriter, node.result(), restored->result());
   return true;
 }
 

@@ -33,6 +33,9 @@ bool normalizeViews(ir::Node &node, const ir::UseMap &uses, ir::GraphRewriter &r
 bool mergeLinears(ir::Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter);
 /// linear.cpp: view(linear(x)) that only splits the rows becomes linear(view(x)).
 bool unflattenLinear(ir::Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter);
+/// linear.cpp: a view that only moves dimensions of size 1, as the permutation of a batch of one,
+/// moves behind linear and layer_norm.
+bool sinkView(ir::Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter);
 /// linear.cpp: linear and layer_norm of permuted rows work on the rows in memory order; the
 /// permutation moves behind them.
 bool sinkPermute(ir::Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter);

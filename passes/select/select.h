@@ -35,7 +35,8 @@ struct SelectTokensPass {
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 
-/// embedding plus positions becomes cgc.embedding.
+/// embedding plus positions becomes cgc.embedding. A narrowing cast of what was looked up becomes a
+/// cast of the table.
 struct SelectEmbeddingPass {
   static constexpr const char *name = "select-embedding";
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;

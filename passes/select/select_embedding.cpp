@@ -1,4 +1,5 @@
 // select-embedding: embedding plus positions -> cgc.embedding.
+#include "passes/constants.h"
 #include "passes/patterns/run.h"
 #include "passes/select/positions.h"
 #include "passes/select/select.h"
@@ -8,6 +9,24 @@ namespace {
 
 using ir::Node;
 using ir::OpKind;
+
+/// A narrowing cast of what was looked up becomes a cast of the table, which folds.
+bool castBeforeEmbedding(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
+  if (!node.is(OpKind::To))
+    return false;
+  Node *embedding = definedBy(node.arg("self").value(), OpKind::Embedding);
+  DType dtype = node.result()->tensor().dtype;
+  if (!embedding || !uses.hasOneUser(embedding->result()) ||
+      !isConstant(embedding->arg("weight").value()) || !isFloating(dtype) ||
+      dtypeSize(dtype) >= dtypeSize(embedding->result()->tensor().dtype))
+    return false;
+  Node *weight =
+      rewriter.create(OpKind::To, {embedding->arg("weight"), dtype, ir::Arg()}, node, &node);
+  Node *direct = rewriter.create(OpKind::Embedding, {weight->result(), embedding->arg("indices")},
+                                 *embedding, &node);
+  replaceUses(rewriter, node.result(), direct->result());
+  return true;
+}
 
 bool selectEmbedding(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
   auto sum = addedPositions(node, OpKind::Embedding, uses);
@@ -21,7 +40,7 @@ bool selectEmbedding(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
   return true;
 }
 
-constexpr Pattern kPatterns[] = {selectEmbedding};
+constexpr Pattern kPatterns[] = {castBeforeEmbedding, selectEmbedding};
 
 } // namespace
 

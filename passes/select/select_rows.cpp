@@ -26,6 +26,7 @@ bool selectFirstRow(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewri
   case OpKind::Linear:
   case OpKind::FusedLinear:
   case OpKind::FusedAttention:
+  case OpKind::To:
     break;
   default:
     return false;

@@ -4,10 +4,9 @@
 #include "runtime/exec/engine_impl.h"
 #include "runtime/exec/gpu.h"
 #include "runtime/exec/provider.h"
+#include "runtime/exec/upload.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 namespace cgc {
 namespace {
@@ -25,66 +24,17 @@ std::vector<uint64_t> weightOffsets(const Plan &plan) {
   return offsets;
 }
 
-/// Copies host memory to the device through two pinned buffers: one is filled while the other is in
-/// flight.
-class Uploader final {
-public:
-  static Result<Uploader> create() {
-    Uploader uploader;
-    CGC_ASSIGN_OR_RETURN(uploader.stream_, createStream());
-    for (Staging &s : uploader.staging_) {
-      void *memory = nullptr;
-      CGC_TRY(cudaStatus(cudaMallocHost(&memory, kChunk), "cannot allocate pinned host memory"));
-      s.memory.reset(memory);
-      CGC_ASSIGN_OR_RETURN(s.sent, createEvent());
-    }
-    return uploader;
-  }
-  Uploader(Uploader &&) = default;
-  Uploader &operator=(Uploader &&) = delete;
-  ~Uploader() {
-    // After a failure too the staging memory is in use until here.
-    if (stream_)
-      (void)cudaStreamSynchronize(stream_.get());
-  }
-
-  Status copy(std::span<const std::byte> source, std::byte *destination) {
-    for (size_t offset = 0; offset < source.size(); offset += kChunk) {
-      Staging &s = staging_[next_++ % staging_.size()];
-      const size_t size = std::min(kChunk, source.size() - offset);
-      CGC_TRY(cudaStatus(cudaEventSynchronize(s.sent.get()), "copy"));
-      std::memcpy(s.memory.get(), source.data() + offset, size);
-      CGC_TRY(cudaStatus(cudaMemcpyAsync(destination + offset, s.memory.get(), size,
-                                         cudaMemcpyHostToDevice, stream_.get()),
-                         "copy"));
-      CGC_TRY(cudaStatus(cudaEventRecord(s.sent.get(), stream_.get()), "copy"));
-    }
-    return Status::ok();
-  }
-  Status finish() { return cudaStatus(cudaStreamSynchronize(stream_.get()), "copy"); }
-
-private:
-  static constexpr size_t kChunk = 16 << 20;
-  struct Staging {
-    CudaHandle<void *, cudaFreeHost> memory;
-    CudaEvent sent;
-  };
-  Uploader() = default;
-  std::array<Staging, 2> staging_;
-  size_t next_ = 0;
-  CudaStream stream_;
-};
-
 /// Puts the weights into one device buffer.
-Status uploadWeights(const Plan &plan, Buffer &buffer, std::vector<std::byte *> &addresses) {
+Status uploadWeights(const Plan &plan, int device, Buffer &buffer,
+                     std::vector<std::byte *> &addresses) {
   const std::vector<uint64_t> offsets = weightOffsets(plan);
   CGC_ASSIGN_OR_RETURN(buffer, Buffer::allocate(DeviceKind::Cuda, offsets.back()));
-  CGC_ASSIGN_OR_RETURN(Uploader uploader, Uploader::create());
+  std::vector<UploadPiece> pieces;
   for (size_t i = 0; i < plan.data().weights.size(); ++i) {
     addresses.push_back(buffer.data() + offsets[i]);
-    CGC_TRY(uploader.copy(plan.weightBytes(i), addresses.back()));
+    pieces.push_back({plan.weightBytes(i), offsets[i]});
   }
-  return uploader.finish();
+  return upload(pieces, buffer.data(), buffer.size(), device);
 }
 
 /// Whether `test` holds for a record of the plan.
@@ -172,7 +122,7 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
       CGC_TRY(impl->cublasLt->initialize(gpu));
     }
     if (cuda) {
-      Status status = uploadWeights(plan, impl->deviceWeights, impl->weights);
+      Status status = uploadWeights(plan, impl->device, impl->deviceWeights, impl->weights);
       if (!status.isOk()) {
         impl.reset();
         return withBill(status.withContext("cannot upload the weights"), plan);

@@ -23,7 +23,7 @@ struct EngineOptions {
   std::string providerPath;
   /// Where cuBLASLt is, the library or its folder; empty: where the loader finds it, then beside
   /// libcgc_runtime, then beside the program. Opened only for a plan that calls it.
-  std::string cublasLtPath;
+  std::string cublasLtPath = {};
   /// Runs the plan's ATen records instead of that library; borrowed, outlives the engine. For
   /// tests.
   OpProvider *provider = nullptr;

@@ -1,7 +1,7 @@
 // attention: softmax(scale q k^T + mask) v for one head and a slice of queries in each block, with
-// the tensor cores of sm_80 and later. Reads strided heads, so packed projections need no copies, and
-// writes token by token. Softmax runs over chunks of keys (Milakov and Gimelshein, 2018), in powers
-// of two.
+// the tensor cores of sm_80 and later. Reads strided heads, so packed projections need no copies,
+// and writes token by token. Softmax runs over chunks of keys (Milakov and Gimelshein, 2018), in
+// powers of two.
 #include "runtime/kernels/attention.h"
 
 #include "runtime/kernels/activations.cuh"
@@ -41,7 +41,8 @@ __device__ void initBarrier(uint64_t *barrier, uint32_t arrivals) {
 }
 /// Arrives when this thread's copies so far have landed.
 __device__ void arriveWithCopies(uint64_t *barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(address(barrier)) : "memory");
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(address(barrier))
+               : "memory");
 }
 __device__ void waitBarrier(uint64_t *barrier, uint32_t parity) {
   asm volatile("{\n"
@@ -98,7 +99,8 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
   const int firstQuery = (blockIdx.x * (threads / 32) + warp) * kAttentionQueries;
   const int64_t head = blockIdx.y, batch = blockIdx.z;
   // The keys that any query of this block sees.
-  const int lastQuery = min(int(blockIdx.x + 1) * (threads / 32) * int(kAttentionQueries), p.queries);
+  const int lastQuery =
+      min(int(blockIdx.x + 1) * (threads / 32) * int(kAttentionQueries), p.queries);
   const int keys = p.causal ? min(p.keys, lastQuery) : p.keys;
   const int chunks = (keys + kChunk - 1) / kChunk;
   const int stages = min((p.keys + kChunk - 1) / kChunk, int(kAttentionStages));
@@ -173,8 +175,8 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
           multiply<T>(scores[2 * g + 1], q[d], b[2], b[3]);
         }
       }
-      const bool edge = left < kChunk || p.mask ||
-                        (p.causal && chunk * kChunk + kChunk > firstQuery);
+      const bool edge =
+          left < kChunk || p.mask || (p.causal && chunk * kChunk + kChunk > firstQuery);
 #pragma unroll
       for (int n = 0; n < 8; ++n)
 #pragma unroll
@@ -259,8 +261,8 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
   }
 }
 
-/// Strides of a tensor [batch, heads, rows, columns] with dense columns, broadcast where a stride is
-/// 0; nothing if it is none of these sizes or not made of 16-byte vectors.
+/// Strides of a tensor [batch, heads, rows, columns] with dense columns, broadcast where a stride
+/// is 0; nothing if it is none of these sizes or not made of 16-byte vectors.
 std::optional<HeadStrides> stridesOf(const TensorView &t, DType dtype, int64_t batch, int64_t heads,
                                      int64_t rows, int64_t columns, int64_t vector = 8) {
   const int64_t sizes[] = {batch, heads, rows, columns};

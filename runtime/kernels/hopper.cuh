@@ -1,5 +1,5 @@
-// Hopper's own instructions: barriers in shared memory, tensor copies, warpgroup products, clusters.
-// Only for code compiled for sm_90a.
+// Hopper's own instructions: barriers in shared memory, tensor copies, warpgroup products,
+// clusters. Only for code compiled for sm_90a.
 #pragma once
 
 #include <cuda.h>
@@ -23,10 +23,10 @@ __device__ inline void fenceBarrierInit() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 __device__ inline void arriveExpecting(uint64_t *barrier, uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                   sharedAddress(barrier)),
-               "r"(bytes)
-               : "memory");
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(sharedAddress(barrier)),
+      "r"(bytes)
+      : "memory");
 }
 __device__ inline void arrive(uint64_t *barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(sharedAddress(barrier)) : "memory");

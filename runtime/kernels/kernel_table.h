@@ -35,8 +35,10 @@ class KernelParameters final {
 
 public:
   KernelParameters() = default;
-  template <class T> explicit KernelParameters(const T &parameters) : units_(sizeof(T) / sizeof(Unit) + 1) {
-    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(Unit) && sizeof(T) <= 4096);
+  template <class T>
+  explicit KernelParameters(const T &parameters) : units_(sizeof(T) / sizeof(Unit) + 1) {
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(Unit) &&
+                  sizeof(T) <= 4096);
     std::memcpy(units_.data(), &parameters, sizeof(T));
   }
   void *data() { return units_.data(); }

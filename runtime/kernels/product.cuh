@@ -177,8 +177,8 @@ __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
     };
     // Matrices 0 and 1 are features 0-7 and 8-15 of one group of eight tokens, 2 and 3 of the next.
     const int matrix = lane / 8;
-    T *const line = staged + (matrix / 2 * 8 + lane % 8) * Shape::kHalfPitch + warp % 4 * 16 +
-                    matrix % 2 * 8;
+    T *const line =
+        staged + (matrix / 2 * 8 + lane % 8) * Shape::kHalfPitch + warp % 4 * 16 + matrix % 2 * 8;
 #pragma unroll
     for (int j = 0; j < kTokens / 8; j += 2) {
       const float *a = &sums[4 * j];
@@ -267,8 +267,8 @@ __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
 #endif
 }
 
-/// Where the rows of a matrix of 16-bit floats begin, if tensor copies and 16-byte accesses can have
-/// it: dense rows, 16-byte aligned.
+/// Where the rows of a matrix of 16-bit floats begin, if tensor copies and 16-byte accesses can
+/// have it: dense rows, 16-byte aligned.
 inline std::optional<int64_t> rowStrideOf(const TensorView &matrix, DType dtype, int64_t rows,
                                           int64_t columns) {
   if (!matrix.data || matrix.dtype != dtype || matrix.sizes.size() != 2 ||
@@ -308,8 +308,7 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
   if (!xStride || !wStride || !yStride || !residualStride)
     return refuseArguments("x [tokens, depth], w [features, depth], residual and y [tokens, "
                            "features] need dense rows at multiples of 16 bytes");
-  if (!isAbsentOrDenseOf(bias, dtype, features) ||
-      reinterpret_cast<uintptr_t>(bias.data) % 16 != 0)
+  if (!isAbsentOrDenseOf(bias, dtype, features) || reinterpret_cast<uintptr_t>(bias.data) % 16 != 0)
     return refuseArguments("bias has to be dense, with one element for each feature");
   ProductParameters<T> p;
   CGC_ASSIGN_OR_RETURN(p.w, tileMap(w.data, dtype, features, depth, *wStride, kFeatures));

@@ -1,5 +1,5 @@
-// product: y = activation(x w^T + bias) + residual on Hopper's tensor cores: the tiles there are, and
-// the launch shape that the kernels expect.
+// product: y = activation(x w^T + bias) + residual on Hopper's tensor cores: the tiles there are,
+// and the launch shape that the kernels expect.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// wgmma: products of 64 x kWidth tiles of 16-bit floats from shared memory, by one warpgroup. Written by
-// scripts/generate_wgmma.py.
+// wgmma: products of 64 x kWidth tiles of 16-bit floats from shared memory, by one warpgroup.
+// Written by scripts/generate_wgmma.py.
 // clang-format off
 #pragma once
 

@@ -137,8 +137,7 @@ protected:
         double expected = sum + more;
         if (c.relu)
           expected = std::max(expected, 0.0);
-        const double got =
-            decode(c.dtype, arena.data() + kGuard + (r * c.columns + n) * dtypeSize(c.dtype));
+        const double got = decode(c.dtype, arena.data() + kGuard, r * c.columns + n);
         ASSERT_NEAR(got, expected,
                     2 * rounding * std::abs(expected) + summing * (magnitude + std::abs(more)))
             << "row " << r << " column " << n;
@@ -215,8 +214,8 @@ TEST_P(Product, FrozenAlgorithmsRunAndOthersAreNotedAndReplaced) {
     const std::vector<std::byte> result = compute(c, numbers, candidate);
     EXPECT_THAT(notes_, IsEmpty());
     for (int64_t i = 0; i < c.rows * c.columns; ++i) {
-      const double a = decode(c.dtype, best.data() + kGuard + 2 * i),
-                   b = decode(c.dtype, result.data() + kGuard + 2 * i);
+      const double a = decode(c.dtype, best.data() + kGuard, i),
+                   b = decode(c.dtype, result.data() + kGuard, i);
       ASSERT_NEAR(a, b, 0x1p-9 * std::abs(a) + 0.1) << "element " << i;
     }
   }
