@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 
 #include "backend/bucket_builder.h"
+#include "backend/kernels.h"
 #include "backend/lowering.h"
 #include "ir/op_def.h"
 #include "ir/uses.h"
@@ -106,6 +107,8 @@ private:
       if (placed)
         return Status::ok();
     }
+    if (launchPointwise(node, builder_))
+      return Status::ok();
     const Lowering &row = lowering(node.op());
     switch (row.kind) {
     case Lowering::Kind::Special:

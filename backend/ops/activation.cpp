@@ -1,9 +1,34 @@
 // cgc.quick_gelu, and the other activations of cgc.linear.
 #include "backend/ops/activation.h"
 
+#include "backend/kernels.h"
+
 #include "llvm/ADT/StringSwitch.h"
 
 namespace cgc::backend {
+namespace {
+
+ElementwiseOp elementwiseOp(Activation activation) {
+  switch (activation) {
+  case Activation::Gelu:
+    return ElementwiseOp::Gelu;
+  case Activation::GeluTanh:
+    return ElementwiseOp::GeluTanh;
+  case Activation::QuickGelu:
+    return ElementwiseOp::QuickGelu;
+  case Activation::Silu:
+    return ElementwiseOp::Silu;
+  case Activation::Relu:
+    return ElementwiseOp::Relu;
+  case Activation::Tanh:
+    return ElementwiseOp::Tanh;
+  case Activation::None:
+    break;
+  }
+  llvm_unreachable("None is no op");
+}
+
+} // namespace
 
 Activation activationNamed(llvm::StringRef name) {
   return llvm::StringSwitch<Activation>(name)
@@ -18,6 +43,8 @@ Activation activationNamed(llvm::StringRef name) {
 
 void activate(Activation activation, const Place &input, const Place &result,
               BucketBuilder &builder) {
+  if (launchElementwise(elementwiseOp(activation), input, std::nullopt, 0, result, builder))
+    return;
   AtenArg x = builder.tensor(input);
   switch (activation) {
   case Activation::QuickGelu: {

@@ -1,4 +1,5 @@
 // cgc.linear: one product with what fits into it, then the rest in place.
+#include "backend/kernels.h"
 #include "backend/ops/activation.h"
 #include "backend/product.h"
 
@@ -20,7 +21,8 @@ Status lowerFusedLinear(const ir::Node &node, BucketBuilder &builder) {
   const Place &result = product.result;
   if (rest.activation)
     activate(product.activation, result, result, builder);
-  if (rest.residual)
+  if (rest.residual &&
+      !launchElementwise(ElementwiseOp::Add, result, product.residual, 0, result, builder))
     builder.callInto("aten::add", "out",
                      {builder.tensor(*product.residual), builder.tensor(result), int64_t{1}},
                      result);
