@@ -18,6 +18,7 @@ template <class T> struct LayerNormParameters {
   T *sum, *y;                          ///< sum is null without addend.
   int64_t rows, columns, addendRows;   ///< Row r gets row r % addendRows of the addend.
   float eps;
+  bool vectors; ///< Rows of 16-byte vectors.
 };
 
 /// One row, `Size` elements at a time.
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(kLayerNormThreads)
   const T *addend = p.addend ? p.addend + row % p.addendRows * p.columns : nullptr;
   T *sum = p.addend ? p.sum + start : nullptr;
   constexpr int kSize = Vector<T>::kSize;
-  if (p.columns % kSize == 0 && p.columns <= 32 * kSize * kCached)
+  if (p.vectors && p.columns <= 32 * kSize * kCached)
     Row<T, kSize>{p, p.x + start, addend, sum, p.y + start}.normalize();
   else
     Row<T, 1>{p, p.x + start, addend, sum, p.y + start}.normalize();
@@ -157,11 +158,15 @@ Result<KernelParameters> bind(const KernelArguments &a, const TensorView &addend
     if (!isAbsentOrDenseOf(parameter, dtype, columns))
       return refuseArguments(
           "weight and bias have to be dense, of as many elements as there are columns");
+  bool vectors = hasVectorRows(a.reads[0], columns) && hasVectorRows(addend, columns);
+  for (const auto &tensors : {std::span<const TensorView>(parameters), a.writes})
+    for (const TensorView &tensor : tensors)
+      vectors = vectors && hasVectorRows(tensor, columns);
   return KernelParameters(LayerNormParameters<T>{
       static_cast<const T *>(a.reads[0].data), static_cast<const T *>(addend.data),
       static_cast<const T *>(parameters[0].data), static_cast<const T *>(parameters[1].data),
       static_cast<T *>(sum), static_cast<T *>(y), rows, columns, addendRows,
-      static_cast<float>(a.floats[0])});
+      static_cast<float>(a.floats[0]), vectors});
 }
 
 template <class T> Result<KernelParameters> bindPlain(const KernelArguments &a) {
