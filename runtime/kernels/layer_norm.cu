@@ -10,8 +10,8 @@ namespace {
 
 using namespace device;
 
-/// A row of up to 32 * kCached vectors is read once and kept in registers.
-constexpr int kCached = 8;
+/// Elements of a row that a lane keeps in registers: rows of up to 32 times this are read once.
+constexpr int kCached = 32;
 
 /// W is the type of weight and bias.
 template <class T, class W> struct LayerNormParameters {
@@ -20,158 +20,201 @@ template <class T, class W> struct LayerNormParameters {
   T *sum, *y;                        ///< sum is null without addend.
   int64_t rows, columns, addendRows; ///< Row r gets row r % addendRows of the addend.
   float eps;
+  bool vectors;               ///< All rows begin at multiples of 16 bytes and end there.
+  bool parametersAreConstant; ///< Nothing writes weight and bias while the plan runs.
 };
 
-/// One row, `Size` elements at a time.
-template <class T, class W, int Size> struct Row {
-  const LayerNormParameters<T, W> &p;
+/// `Size` elements from memory, as floats, in 16-byte loads where it can be.
+template <int Size, class T> __device__ void loadChunk(const T *from, float (&values)[Size]) {
+  constexpr int kWidth = Size < Vector<T>::kSize ? Size : Vector<T>::kSize;
+#pragma unroll
+  for (int k = 0; k < Size; k += kWidth) {
+    float part[kWidth];
+    loadFloats<kWidth>(from + k, part);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i)
+      values[k + i] = part[i];
+  }
+}
+
+/// Where one row lies.
+template <class T> struct RowOf {
   const T *x, *addend;
   T *sum, *y;
 
-  /// Calls `f(chunk number of this lane, first column)`.
-  template <class F> __device__ void forChunks(F f) const {
-    if constexpr (Size > 1) {
-#pragma unroll
-      for (int k = 0; k < kCached; ++k)
-        if (const int column = (threadIdx.x % 32 + k * 32) * Size; column < p.columns)
-          f(k, column);
-    } else {
-      for (int64_t column = threadIdx.x % 32; column < p.columns; column += 32)
-        f(0, column);
-    }
-  }
-  __device__ void store(T *to, const float (&values)[Size]) const {
-    if constexpr (Size > 1) {
-      Vector<T> out;
-#pragma unroll
-      for (int i = 0; i < Size; ++i)
-        out.v[i] = fromFloat<T>(values[i]);
-      storeVector(to, out);
-    } else {
-      *to = fromFloat<T>(values[0]);
-    }
-  }
-  template <class E> __device__ void load(const E *from, float (&values)[Size]) const {
-    if constexpr (Size > 1) {
-      constexpr int kSize = Vector<E>::kSize;
-#pragma unroll
-      for (int k = 0; k < Size; k += kSize) {
-        const Vector<E> in = loadVector(from + k);
-#pragma unroll
-        for (int i = 0; i < kSize; ++i)
-          values[k + i] = toFloat(in.v[i]);
-      }
-    } else {
-      values[0] = toFloat(*from);
-    }
-  }
+  template <class W>
+  __device__ RowOf(const LayerNormParameters<T, W> &p, int64_t row)
+      : x(p.x + row * p.columns),
+        addend(p.addend ? p.addend + row % p.addendRows * p.columns : nullptr),
+        sum(p.addend ? p.sum + row * p.columns : nullptr), y(p.y + row * p.columns) {}
+
   /// x, or the sum as it is stored, rounded.
-  __device__ void element(int64_t column, float (&values)[Size]) const {
-    load(x + column, values);
+  template <int Size> __device__ void load(int64_t column, float (&values)[Size]) const {
+    loadChunk(x + column, values);
     if (!addend)
       return;
     float more[Size];
-    load(addend + column, more);
+    loadChunk(addend + column, more);
 #pragma unroll
     for (int i = 0; i < Size; ++i)
       values[i] = toFloat(fromFloat<T>(values[i] + more[i]));
   }
+};
 
-  __device__ void normalize() const {
-    constexpr int kSlots = Size > 1 ? kCached : 1;
-    float cache[kSlots][Size];
-    float total = 0;
-    forChunks([&](int k, int64_t column) {
-      element(column, cache[k]);
+/// Rows of whole vectors that fit into registers, with weight and bias kept there too.
+template <class T, class W> __device__ void normalizeCached(const LayerNormParameters<T, W> &p) {
+  constexpr int kSize = Vector<T>::kSize, kChunks = kCached / kSize;
+  const auto forChunks = [&](auto f) {
 #pragma unroll
-      for (int i = 0; i < Size; ++i)
-        total += cache[k][i];
-      if (addend)
-        store(sum + column, cache[k]);
+    for (int k = 0; k < kChunks; ++k)
+      if (const int column = (threadIdx.x % 32 + k * 32) * kSize; column < p.columns)
+        f(k, column);
+  };
+  if (!p.parametersAreConstant)
+    waitForPredecessor();
+  float weight[kChunks][kSize], bias[kChunks][kSize];
+  forChunks([&](int k, int column) {
+#pragma unroll
+    for (int i = 0; i < kSize; ++i) {
+      weight[k][i] = 1;
+      bias[k][i] = 0;
+    }
+    if (p.weight)
+      loadChunk(p.weight + column, weight[k]);
+    if (p.bias)
+      loadChunk(p.bias + column, bias[k]);
+  });
+  waitForPredecessor();
+  for (int64_t row = int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32; row < p.rows;
+       row += int64_t(gridDim.x) * kLayerNormRows) {
+    const RowOf<T> at(p, row);
+    float values[kChunks][kSize], total = 0, squares = 0;
+    forChunks([&](int k, int column) { at.load(column, values[k]); });
+    forChunks([&](int k, int column) {
+#pragma unroll
+      for (int i = 0; i < kSize; ++i)
+        total += values[k][i];
+      if (at.sum)
+        storeFloats<kSize>(at.sum + column, values[k]);
     });
     const float mean = warpSum(total) / static_cast<float>(p.columns);
-    float squares = 0;
-    forChunks([&](int k, int64_t column) {
-      if constexpr (Size == 1)
-        element(column, cache[k]);
+    forChunks([&](int k, int) {
 #pragma unroll
-      for (int i = 0; i < Size; ++i)
-        squares += (cache[k][i] - mean) * (cache[k][i] - mean);
+      for (int i = 0; i < kSize; ++i)
+        squares += (values[k][i] - mean) * (values[k][i] - mean);
     });
     const float scale = rsqrtf(warpSum(squares) / static_cast<float>(p.columns) + p.eps);
-    forChunks([&](int k, int64_t column) {
-      if constexpr (Size == 1)
-        element(column, cache[k]);
-      float values[Size], factor[Size];
+    forChunks([&](int k, int column) {
+#pragma unroll
+      for (int i = 0; i < kSize; ++i)
+        values[k][i] = (values[k][i] - mean) * scale * weight[k][i] + bias[k][i];
+      storeFloats<kSize>(at.y + column, values[k]);
+    });
+  }
+}
+
+/// Any rows, in chunks of Size elements, each read three times.
+template <int Size, class T, class W>
+__device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
+  waitForPredecessor();
+  const auto forChunks = [&](auto f) {
+    for (int64_t column = threadIdx.x % 32 * Size; column < p.columns; column += 32 * Size)
+      f(column);
+  };
+  for (int64_t row = int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32; row < p.rows;
+       row += int64_t(gridDim.x) * kLayerNormRows) {
+    const RowOf<T> at(p, row);
+    float values[Size], total = 0, squares = 0;
+    forChunks([&](int64_t column) {
+      at.load(column, values);
 #pragma unroll
       for (int i = 0; i < Size; ++i)
-        values[i] = (cache[k][i] - mean) * scale;
+        total += values[i];
+    });
+    const float mean = warpSum(total) / static_cast<float>(p.columns);
+    forChunks([&](int64_t column) {
+      at.load(column, values);
+#pragma unroll
+      for (int i = 0; i < Size; ++i)
+        squares += (values[i] - mean) * (values[i] - mean);
+    });
+    const float scale = rsqrtf(warpSum(squares) / static_cast<float>(p.columns) + p.eps);
+    forChunks([&](int64_t column) {
+      at.load(column, values);
+      float factor[Size];
+      if (at.sum) // It may be x: written last.
+        storeFloats<Size>(at.sum + column, values);
+#pragma unroll
+      for (int i = 0; i < Size; ++i)
+        values[i] = (values[i] - mean) * scale;
       if (p.weight) {
-        load(p.weight + column, factor);
+        loadChunk(p.weight + column, factor);
 #pragma unroll
         for (int i = 0; i < Size; ++i)
           values[i] *= factor[i];
       }
       if (p.bias) {
-        load(p.bias + column, factor);
+        loadChunk(p.bias + column, factor);
 #pragma unroll
         for (int i = 0; i < Size; ++i)
           values[i] += factor[i];
       }
-      store(y + column, values);
+      storeFloats<Size>(at.y + column, values);
     });
   }
-};
-
-template <class T, class W = T>
-__global__ void __launch_bounds__(kLayerNormThreads)
-    layerNorm(const __grid_constant__ LayerNormParameters<T, W> p) {
-  releaseSuccessor();
-  waitForPredecessor();
-  const int64_t row = int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32;
-  if (row >= p.rows)
-    return;
-  const int64_t start = row * p.columns;
-  const T *addend = p.addend ? p.addend + row % p.addendRows * p.columns : nullptr;
-  T *sum = p.addend ? p.sum + start : nullptr;
-  constexpr int kSize = Vector<T>::kSize;
-  if (p.columns % kSize == 0 && p.columns <= 32 * kSize * kCached)
-    Row<T, W, kSize>{p, p.x + start, addend, sum, p.y + start}.normalize();
-  else
-    Row<T, W, 1>{p, p.x + start, addend, sum, p.y + start}.normalize();
 }
 
+template <class T, class W = T>
+__global__ void __launch_bounds__(kLayerNormThreads, 4)
+    layerNorm(const __grid_constant__ LayerNormParameters<T, W> p) {
+  releaseSuccessor();
+  if (p.vectors && p.columns <= 32 * kCached)
+    normalizeCached(p);
+  else if (p.vectors)
+    normalizeStreamed<Vector<T>::kSize>(p);
+  else
+    normalizeStreamed<1>(p);
+}
+
+/// `parameters` are weight and bias; a.reads[firstParameter] is the first of them.
 template <class T, class W>
 Result<KernelParameters> bind(const KernelArguments &a, const TensorView &addend,
-                              std::span<const TensorView, 2> parameters, void *sum, void *y,
-                              int64_t addendRows) {
+                              size_t firstParameter, void *sum, void *y, int64_t addendRows) {
   constexpr DType dtype = kDTypeOf<T>;
   const int64_t rows = a.ints[0], columns = a.ints[1];
   const auto elements =
       rows > 0 && columns > 0 ? checkedMul(rows, columns) : std::optional<uint64_t>();
   if (!elements || rows > INT32_MAX)
     return refuseArguments("rows and columns have to be positive");
-  if (!hasLaunch(a, (uint64_t(rows) + kLayerNormRows - 1) / kLayerNormRows, kLayerNormThreads))
-    return refuseArguments("the grid has to be {ceil(rows / 4), 1, 1}, the block {128, 1, 1}, "
-                           "without shared memory");
+  if (!hasLaunch(a, layerNormBlocks(rows), kLayerNormThreads))
+    return refuseArguments("the grid has to be {layerNormBlocks(rows), 1, 1}, the block {128, 1, "
+                           "1}, without shared memory");
   if (!isDenseOf(a.reads[0], dtype, *elements))
     return refuseArguments("x has to be dense, of rows * columns elements");
-  for (const TensorView &result : a.writes)
-    if (!isDenseOf(result, dtype, *elements))
-      return refuseArguments("the results have to be dense, of rows * columns elements");
+  const std::span<const TensorView> parameters = a.reads.subspan(firstParameter, 2);
   for (const TensorView &parameter : parameters)
     if (!isAbsentOrDenseOf(parameter, kDTypeOf<W>, columns))
       return refuseArguments(
           "weight and bias have to be dense, of as many elements as there are columns");
+  bool vectors = columns % Vector<T>::kSize == 0;
+  for (const auto &views : {a.reads, a.writes})
+    for (const TensorView &view : views)
+      vectors &= reinterpret_cast<uintptr_t>(view.data) % 16 == 0;
+  for (const TensorView &result : a.writes)
+    if (!isDenseOf(result, dtype, *elements))
+      return refuseArguments("the results have to be dense, of rows * columns elements");
+  bool constant = true;
+  for (size_t i = 0; i < 2; ++i)
+    constant &= !parameters[i].data || (a.constantReads >> (firstParameter + i) & 1);
   return KernelParameters(LayerNormParameters<T, W>{
       static_cast<const T *>(a.reads[0].data), static_cast<const T *>(addend.data),
       static_cast<const W *>(parameters[0].data), static_cast<const W *>(parameters[1].data),
       static_cast<T *>(sum), static_cast<T *>(y), rows, columns, addendRows,
-      static_cast<float>(a.floats[0])});
+      static_cast<float>(a.floats[0]), vectors, constant});
 }
 
 template <class T, class W = T> Result<KernelParameters> bindPlain(const KernelArguments &a) {
-  return bind<T, W>(a, {}, a.reads.subspan<1, 2>(), nullptr, a.writes[0].data, 1);
+  return bind<T, W>(a, {}, 1, nullptr, a.writes[0].data, 1);
 }
 
 template <class T, class W = T> Result<KernelParameters> bindSum(const KernelArguments &a) {
@@ -180,8 +223,7 @@ template <class T, class W = T> Result<KernelParameters> bindSum(const KernelArg
       columns > 0 && addendRows > 0 ? checkedMul(addendRows, columns) : std::optional<uint64_t>();
   if (!elements || !isDenseOf(a.reads[1], kDTypeOf<T>, *elements))
     return refuseArguments("addend has to be dense, of addend_rows * columns elements");
-  return bind<T, W>(a, a.reads[1], a.reads.subspan<2, 2>(), a.writes[0].data, a.writes[1].data,
-                    addendRows);
+  return bind<T, W>(a, a.reads[1], 2, a.writes[0].data, a.writes[1].data, addendRows);
 }
 
 } // namespace

@@ -9,6 +9,7 @@ struct Case {
   int64_t rows, columns;
   bool weight, bias;
   int64_t addendRows = 0; ///< Above 0: of add_layer_norm.
+  uint64_t offset = 0;    ///< Of every tensor in its memory, in elements.
 };
 
 class LayerNorm : public KernelTest {
@@ -16,8 +17,8 @@ protected:
   void check(const Case &c) {
     SCOPED_TRACE(std::to_string(c.rows) + "x" + std::to_string(c.columns) +
                  (c.weight ? " weight" : "") + (c.bias ? " bias" : ""));
-    const HostTensor matrix = emptyTensor(c.dtype, {c.rows, c.columns}),
-                     row = emptyTensor(c.dtype, {c.columns});
+    const HostTensor matrix = emptyTensor(c.dtype, {c.rows, c.columns}, {}, c.offset),
+                     row = emptyTensor(c.dtype, {c.columns}, {}, c.offset);
     const HostTensor x = withRandom(matrix, 1), weight = withRandom(row, 2),
                      bias = withRandom(row, 3);
     const auto optional = [](bool is, const HostTensor &tensor) {
@@ -25,7 +26,7 @@ protected:
     };
     const bool adds = c.addendRows > 0;
     Launch layerNorm{.kernel = named(adds ? "add_layer_norm" : "layer_norm", c.dtype),
-                     .blocks = uint64_t(c.rows + kLayerNormRows - 1) / kLayerNormRows,
+                     .blocks = layerNormBlocks(c.rows),
                      .threads = kLayerNormThreads,
                      .reads = {x, optional(c.weight, weight), optional(c.bias, bias)},
                      .writes = {matrix},
@@ -37,9 +38,9 @@ protected:
       layerNorm.reads.insert(layerNorm.reads.begin() + 1, addend);
       layerNorm.writes.push_back(matrix);
       layerNorm.ints.push_back(c.addendRows);
-      std::vector<double> sums(x.elements());
-      for (uint64_t i = 0; i < sums.size(); ++i)
-        sums[i] = x.at(i) + addend.at(i % addend.elements());
+      std::vector<double> sums(c.offset + x.elements());
+      for (uint64_t i = 0; i < x.elements(); ++i)
+        sums[c.offset + i] = x.at(i) + addend.at(i % addend.elements());
       input = withValues(x, sums);
     }
     const std::vector<HostTensor> results = launch(layerNorm);
@@ -96,6 +97,12 @@ TEST_P(LayerNorm, OfASum) {
     for (const int64_t addendRows : {1, 3, 9})
       for (const int64_t columns : {2, 257, 768, 2049})
         check({dtype, 9, columns, true, true, addendRows});
+}
+
+TEST_P(LayerNorm, TensorsThatBeginBetweenVectors) {
+  for (const DType dtype : kFloats)
+    for (const int64_t addendRows : {0, 4})
+      check({dtype, 4, 768, true, true, addendRows, 1});
 }
 
 } // namespace
