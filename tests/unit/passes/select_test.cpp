@@ -116,7 +116,7 @@ std::string selectIndex(llvm::ArrayRef<double> batch, const std::string &argmax)
   auto module = parse(R"(
 module @Root class="Root" {
   const @batch : i64[3]
-  graph @g(%x: f32[3,5,4], %t: i64[3,5], %u: i64[5,3]) {
+  graph @g(%x: f32[3,5,4], %t: i64[3,5], %u: i64[5,3], %w: i64[3,6]) {
     %batch = get_attr @batch : i64[3]
     %i = )" + argmax + R"( : i64[3]
     %0 = aten.index(%x, [%batch, %i]) : f32[3,4]
@@ -132,7 +132,8 @@ TEST(SelectTest, AnArgmaxOfEachTextNamesARow) {
   EXPECT_THAT(selectIndex({0, 1, 2}, "aten.argmax(%t) {dim=-1}"),
               HasSubstr("cgc.rows(%x, %i) : f32[3,4]"));
   EXPECT_THAT(selectIndex({0, 1, 2}, "aten.argmax(%u) {dim=0}"), HasSubstr("cgc.rows(%x, %i)"));
-  // Not a row of each; or more columns than rows, so that the index might be outside.
+  // More columns than rows, so that the index might be outside; not a row of each.
+  EXPECT_THAT(selectIndex({0, 1, 2}, "aten.argmax(%w) {dim=-1}"), HasSubstr("aten.index"));
   EXPECT_THAT(selectIndex({0, 2, 1}, "aten.argmax(%t) {dim=-1}"), HasSubstr("aten.index"));
   EXPECT_THAT(selectIndex({0, 1, 1}, "aten.argmax(%t) {dim=-1}"), HasSubstr("aten.index"));
 }
