@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 
 #include "backend/bucket_builder.h"
+#include "backend/kernels.h"
 #include "backend/lowering.h"
 #include "ir/op_def.h"
 #include "ir/uses.h"
@@ -106,6 +107,8 @@ private:
       if (placed)
         return Status::ok();
     }
+    if (launchPointwise(node, builder_))
+      return Status::ok();
     const Lowering &row = lowering(node.op());
     switch (row.kind) {
     case Lowering::Kind::Special:
@@ -183,17 +186,17 @@ private:
 
 } // namespace
 
-Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, DeviceKind target,
+Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions options,
                            ir::Diagnostics &diagnostics) {
   CompiledPlan compiled;
   PlanData &plan = compiled.plan;
-  plan.target = target;
+  plan.target = options.target;
   plan.producer = "cgc " CGC_VERSION;
 
   WeightTable weights;
   LocationTable locations;
   for (const EntryBucket &bucket : buckets) {
-    BucketBuilder builder(target, weights, locations);
+    BucketBuilder builder(options, weights, locations);
     BucketLowering(*bucket.graph, builder, diagnostics).run();
     if (diagnostics.hasErrors())
       continue;

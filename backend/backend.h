@@ -2,6 +2,7 @@
 // content.
 #pragma once
 
+#include "backend/lower_options.h"
 #include "ir/diagnostics.h"
 #include "ir/module.h"
 #include "runtime/plan/plan.h"
@@ -28,7 +29,7 @@ struct CompiledPlan {
 
 /// Lowers the buckets, in order. Unsupported with every offender in `diagnostics` if a node has no
 /// lowering.
-Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, DeviceKind target,
+Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions options,
                            ir::Diagnostics &diagnostics);
 
 } // namespace cgc::backend

@@ -1,6 +1,7 @@
 // BucketBuilder: places, records, outputs, and the arena of one bucket.
 #include "backend/bucket_builder.h"
 
+#include "backend/kernels.h"
 #include "backend/memory_plan.h"
 #include "runtime/plan/aten_ops.h"
 
@@ -165,7 +166,7 @@ void BucketBuilder::copy(const Place &source, const Place &destination) {
   if (source.dtype == destination.dtype && source.type().isContiguous() &&
       destination.type().isContiguous())
     record({Memcpy{tensor(source), tensor(destination)}});
-  else
+  else if (!launchCopy(source, destination, *this))
     callInto("aten::copy_", "", {tensor(source), false}, destination);
 }
 

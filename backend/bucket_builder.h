@@ -1,6 +1,7 @@
 // BucketBuilder: what the lowering of an op sees: where values live, and how to add records.
 #pragma once
 
+#include "backend/lower_options.h"
 #include "backend/weights.h"
 #include "ir/graph.h"
 #include "runtime/plan/plan.h"
@@ -45,10 +46,12 @@ private:
 /// Builds one bucket. Records are added for one node at a time, in graph order.
 class BucketBuilder {
 public:
-  BucketBuilder(DeviceKind target, WeightTable &weights, LocationTable &locations)
-      : target_(target), weights_(weights), locations_(locations) {}
+  BucketBuilder(LowerOptions options, WeightTable &weights, LocationTable &locations)
+      : options_(options), weights_(weights), locations_(locations) {}
 
-  DeviceKind target() const { return target_; }
+  DeviceKind target() const { return options_.target; }
+  /// Which kernels may be chosen for target cuda.
+  Arch arch() const { return options_.arch; }
 
   // Where values live.
   /// The place of a value that was already lowered.
@@ -103,7 +106,7 @@ private:
   };
   Place newStorage(BufferKind kind, uint32_t index, const ir::TensorType &type);
 
-  DeviceKind target_;
+  LowerOptions options_;
   WeightTable &weights_;
   LocationTable &locations_;
   LocationId location_ = kNoLocation;

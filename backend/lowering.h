@@ -33,7 +33,9 @@ const Lowering &lowering(ir::OpKind op);
 std::vector<AtenArg> callArgs(const ir::Node &node, BucketBuilder &builder);
 
 Status lowerAddLayerNorm(const ir::Node &node, BucketBuilder &builder);
+Status lowerArgmax(const ir::Node &node, BucketBuilder &builder);
 Status lowerArange(const ir::Node &node, BucketBuilder &builder);
+Status lowerCat(const ir::Node &node, BucketBuilder &builder);
 /// clamp and clamp_min.
 Status lowerClamp(const ir::Node &node, BucketBuilder &builder);
 /// Any op whose result holds argument 0's elements in order: reshape, flatten, contiguous, clone,

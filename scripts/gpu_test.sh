@@ -53,16 +53,21 @@ for name in "${names[@]}"; do
     --input "image=$dtype[1,3,224,224]" --input 'text=i64[1,77]'
   step "$name: compare with LibTorch"
   check $cgc compare "$plan" "$path"
-  step "$name: stream and graph executor, bit for bit"
+  step "$name: stream and graph executor, programmatic and plain edges, bit for bit"
   for entry in encode_image encode_text forward; do
     inputs=(--input image=random:1 --input text=random:2)
     [ $entry = encode_image ] && inputs=(--input image=random:1)
     [ $entry = encode_text ] && inputs=(--input text=random:2)
-    for executor in stream graph; do
-      check $cgc run "$plan" --entry $entry "${inputs[@]}" --executor $executor --output "$models/$executor.npy" >/dev/null
-    done
+    run_to() { # NAME OPTION...
+      check $cgc run "$plan" --entry $entry "${inputs[@]}" --output "$models/$1.npy" "${@:2}" >/dev/null
+    }
+    run_to stream --executor stream
+    run_to graph --executor graph
+    run_to plain --executor graph --no-pdl
     for stream in "$models"/stream*.npy; do
-      check cmp "$stream" "${stream/stream/graph}" && echo "$entry $(basename "$stream"): equal"
+      for other in graph plain; do
+        check cmp "$stream" "${stream/stream/$other}" && echo "$entry $(basename "$stream"): equal to $other"
+      done
     done
     rm -f "$models"/*.npy
   done

@@ -1,19 +1,123 @@
-// cgc.attention: LibTorch's attention, its result seen head by head.
+// cgc.attention: a kernel of our own on cuda, else LibTorch's attention, its result seen head by
+// head.
 #include "backend/lowering.h"
 
+#include "runtime/kernels/attention.h"
+#include "runtime/kernels/kernel_table.h"
+
 namespace cgc::backend {
+namespace {
+
+constexpr int64_t kSms = 132; // Of an H200: only a matter of speed.
+
+/// Whether rows can be read in 16-byte vectors.
+bool hasVectorRows(const Place &place) {
+  if (place.offset % 16 != 0 || place.strides[3] != 1)
+    return false;
+  for (int dim = 0; dim < 3; ++dim)
+    if (place.sizes[dim] > 1 && place.strides[dim] % 8 != 0)
+      return false;
+  return true;
+}
+
+struct Attention {
+  Place query, key, value, result; ///< [batch, heads, rows, width].
+  std::optional<Place> mask;       ///< Broadcast to [batch, heads, queries, keys].
+};
+
+/// The kernel that takes these tensors; null if none does.
+const Kernel *kernelFor(const Attention &a) {
+  const DType dtype = a.query.dtype;
+  if ((dtype != DType::F16 && dtype != DType::BF16) || !hasAttention(a.query.sizes[3]) ||
+      a.value.sizes[3] != a.query.sizes[3] || a.query.type().numElements() == 0 ||
+      a.key.type().numElements() == 0)
+    return nullptr;
+  for (const Place *place : {&a.query, &a.key, &a.value, &a.result})
+    if (place->sizes[0] != a.query.sizes[0] || place->sizes[1] != a.query.sizes[1] ||
+        !hasVectorRows(*place))
+      return nullptr;
+  if (a.mask && (a.mask->dtype != dtype || (a.mask->strides[3] != 1 && a.mask->sizes[3] > 1)))
+    return nullptr;
+  return findKernel("attention_" + std::string(dtypeName(dtype)) + "_" +
+                    std::to_string(a.query.sizes[3]));
+}
+
+/// The mask as the kernel takes it: all four dimensions, broadcast by strides of 0.
+std::optional<Place> broadcastMask(Place mask, const Place &query, int64_t keys) {
+  const int64_t sizes[] = {query.sizes[0], query.sizes[1], query.sizes[2], keys};
+  while (mask.sizes.size() < 4) {
+    mask.sizes.insert(mask.sizes.begin(), 1);
+    mask.strides.insert(mask.strides.begin(), 0);
+  }
+  for (int dim = 0; dim < 4; ++dim)
+    if (mask.sizes[dim] != sizes[dim]) {
+      if (dim == 3)
+        return std::nullopt;
+      mask.sizes[dim] = sizes[dim];
+      mask.strides[dim] = 0;
+    }
+  return mask;
+}
+
+/// Warps of a block: few enough that every SM has a block, and not many in vain.
+int64_t warpsFor(int64_t heads, int64_t queries) {
+  const int64_t rows = (queries + kAttentionQueries - 1) / kAttentionQueries;
+  int64_t best = 1;
+  double least = 0;
+  for (int64_t warps = 1; warps <= std::min(rows, kAttentionMaxWarps); ++warps) {
+    const int64_t slices = (rows + warps - 1) / warps, blocks = heads * slices;
+    // Each block fetches all keys, about as long as six warps' work; two blocks share an SM.
+    const double rounds = double((blocks + 2 * kSms - 1) / (2 * kSms));
+    const double crowd = std::min(2.0, double(blocks) / kSms);
+    const double cost = rounds * (6 + double(warps) * std::max(1.0, crowd));
+    if (warps == 1 || cost < least) {
+      least = cost;
+      best = warps;
+    }
+  }
+  return best;
+}
+
+} // namespace
 
 Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder) {
-  const ir::TensorType &query = node.arg("query").value()->tensor();
   Place result = builder.allocate(*node.result());
   assert(result.type().isContiguous());
-  result.sizes = query.sizes;
-  result.strides = {result.strides[0], query.sizes[3], result.strides[1], 1};
-  builder.callThenCopy("aten::scaled_dot_product_attention", "",
-                       {builder.arg(node.arg("query")), builder.arg(node.arg("key")),
-                        builder.arg(node.arg("value")), builder.arg(node.arg("attn_mask")), 0.0,
-                        builder.arg(node.arg("is_causal")), builder.arg(node.arg("scale")), false},
-                       {result});
+  Attention a{builder.place(node.arg("query").value()), builder.place(node.arg("key").value()),
+              builder.place(node.arg("value").value()), result, std::nullopt};
+  a.result.sizes = a.query.sizes;
+  a.result.strides = {result.strides[0], a.query.sizes[3], result.strides[1], 1};
+  const int64_t batch = a.query.sizes[0], heads = a.query.sizes[1], queries = a.query.sizes[2],
+                keys = a.key.sizes[2];
+  bool masked = !node.arg("attn_mask").isNone();
+  if (masked)
+    a.mask = broadcastMask(builder.place(node.arg("attn_mask").value()), a.query, keys);
+  const Kernel *kernel =
+      builder.target() == DeviceKind::Cuda && masked == a.mask.has_value() ? kernelFor(a) : nullptr;
+  if (!kernel) {
+    builder.callThenCopy("aten::scaled_dot_product_attention", "",
+                         {builder.arg(node.arg("query")), builder.arg(node.arg("key")),
+                          builder.arg(node.arg("value")), builder.arg(node.arg("attn_mask")), 0.0,
+                          builder.arg(node.arg("is_causal")), builder.arg(node.arg("scale")),
+                          false},
+                         {a.result});
+    return Status::ok();
+  }
+  const int64_t warps = warpsFor(batch * heads, queries), rows = warps * kAttentionQueries;
+  KernelLaunch launch;
+  launch.kernel = kernel->name;
+  launch.abiHash = kernel->abiHash;
+  launch.grid[0] = uint32_t((queries + rows - 1) / rows);
+  launch.grid[1] = uint32_t(heads);
+  launch.grid[2] = uint32_t(batch);
+  launch.block[0] = uint32_t(warps * 32);
+  launch.sharedBytes = attentionSharedBytes(keys, a.query.sizes[3]);
+  launch.reads = {builder.tensor(a.query), builder.tensor(a.key), builder.tensor(a.value),
+                  a.mask ? builder.tensor(*a.mask) : kNoTensor};
+  launch.writes = {builder.tensor(a.result)};
+  launch.ints = {batch, heads, queries, keys, node.arg("is_causal").as<bool>()};
+  launch.floats = {*node.arg("scale").asNumber()};
+  builder.record({std::move(launch)});
   return Status::ok();
 }
 

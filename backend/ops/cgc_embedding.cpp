@@ -1,4 +1,4 @@
-// cgc.embedding: rows of the table, then the positions.
+// cgc.embedding: rows of the table and the positions.
 #include "backend/ops/embedding.h"
 
 namespace cgc::backend {
@@ -6,11 +6,8 @@ namespace cgc::backend {
 Status lowerFusedEmbedding(const ir::Node &node, BucketBuilder &builder) {
   Place weight = builder.place(node.arg("weight").value());
   Place indices = builder.place(node.arg("indices").value());
-  Place result = builder.allocate(*node.result());
-  Place rows = builder.temporary(result.dtype, result.sizes);
-  embedInto(weight, std::move(indices), rows, builder);
-  builder.callInto("aten::add", "out",
-                   {builder.tensor(rows), builder.arg(node.arg("positions")), int64_t{1}}, result);
+  Place positions = builder.place(node.arg("positions").value());
+  embedInto(weight, std::move(indices), positions, builder.allocate(*node.result()), builder);
   return Status::ok();
 }
 

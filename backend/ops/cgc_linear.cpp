@@ -1,26 +1,31 @@
-// cgc.linear: the product, the activation and the residual, one after the other.
-#include "backend/ops/linear.h"
+// cgc.linear: one product with what fits into it, then the rest in place.
+#include "backend/kernels.h"
+#include "backend/ops/activation.h"
+#include "backend/product.h"
 
 namespace cgc::backend {
 
 Status lowerFusedLinear(const ir::Node &node, BucketBuilder &builder) {
-  Place input = builder.place(node.arg("input").value());
-  Place weight = builder.place(node.arg("weight").value());
-  const std::string &activation = node.arg("activation").as<std::string>();
-  const ir::Arg &residual = node.arg("residual");
-  Place result = builder.allocate(*node.result());
-  bool activates = activation != "none", adds = !residual.isNone();
-
-  // The last step writes the result.
-  auto scratch = [&] { return builder.temporary(result.dtype, result.sizes); };
-  Place product = activates || adds ? scratch() : result;
-  multiplyInto(input, weight, node.arg("bias"), product, builder);
-  Place activated = activates ? (adds ? scratch() : result) : product;
-  if (activates)
-    activateInto(activation, product, activated, builder);
-  if (adds)
+  auto optional = [&](const char *name) {
+    const ir::Arg &arg = node.arg(name);
+    return arg.isNone() ? std::nullopt : std::optional(builder.place(arg.value()));
+  };
+  Product product;
+  product.x = builder.place(node.arg("input").value());
+  product.weight = builder.place(node.arg("weight").value());
+  product.bias = optional("bias");
+  product.residual = optional("residual");
+  product.activation = activationNamed(node.arg("activation").as<std::string>());
+  product.result = builder.allocate(*node.result());
+  CGC_ASSIGN_OR_RETURN(Remainder rest, lowerProduct(product, builder));
+  const Place &result = product.result;
+  if (rest.activation)
+    activate(product.activation, result, result, builder);
+  if (rest.residual &&
+      !launchElementwise(ElementwiseOp::Add, result, product.residual, 0, result, builder))
     builder.callInto("aten::add", "out",
-                     {builder.arg(residual), builder.tensor(activated), int64_t{1}}, result);
+                     {builder.tensor(*product.residual), builder.tensor(result), int64_t{1}},
+                     result);
   return Status::ok();
 }
 

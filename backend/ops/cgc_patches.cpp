@@ -1,5 +1,7 @@
-// cgc.patches: one copy from the image seen patch by patch.
+// cgc.patches: one kernel on cuda; else one copy from the image seen patch by patch.
+#include "backend/kernels.h"
 #include "backend/lowering.h"
+#include "runtime/kernels/patches.h"
 
 namespace cgc::backend {
 
@@ -7,6 +9,14 @@ Status lowerPatches(const ir::Node &node, BucketBuilder &builder) {
   Place image = builder.place(node.arg("image").value());
   auto patch = *node.arg("patch").asInts();
   Place result = builder.allocate(*node.result());
+  if (launch({.kernel = kernelNamed("patches", image.dtype),
+              .blocks = patchesBlocks(result.type().numBytes()),
+              .threads = kPatchesThreads,
+              .reads = {image},
+              .writes = {*mergeLeading(result, 2)},
+              .ints = {patch[0], patch[1]}},
+             builder))
+    return Status::ok();
   const ir::Dims &sizes = image.sizes, &strides = image.strides;
   int64_t channels = sizes[1], columns = result.sizes[2], pixels = channels * patch[0] * patch[1];
   int64_t height = sizes[2] / patch[0], width = sizes[3] / patch[1];

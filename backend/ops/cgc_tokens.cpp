@@ -1,4 +1,6 @@
-// cgc.tokens: the class token and the patches, each into its part of the result.
+// cgc.tokens: one kernel on cuda; else the class token and the patches, each into its part of the
+// result.
+#include "backend/kernels.h"
 #include "backend/lowering.h"
 
 namespace cgc::backend {
@@ -17,11 +19,17 @@ Status lowerTokens(const ir::Node &node, BucketBuilder &builder) {
   Place patches = builder.place(node.arg("patches").value());
   Place token = builder.place(node.arg("class_token").value());
   Place result = builder.allocate(*node.result());
+  const ir::Arg &positions = node.arg("positions");
   int64_t count = patches.sizes[1];
+  if (launchWarpRows(
+          kernelNamed("tokens", result.dtype), result.sizes[0] * result.sizes[1],
+          {patches, token,
+           positions.isNone() ? std::nullopt : std::optional(builder.place(positions.value()))},
+          result, builder))
+    return Status::ok();
   token.sizes = {patches.sizes[0], 1, token.sizes[0]};
   token.strides = {0, 0, token.strides[0]};
 
-  const ir::Arg &positions = node.arg("positions");
   auto put = [&](const Place &source, int64_t begin, int64_t size) {
     Place destination = part(result, 1, begin, size);
     if (positions.isNone())

@@ -1,22 +1,30 @@
-// cgc.add_layer_norm: a sum and its layer normalisation.
+// cgc.add_layer_norm: a sum and its layer normalisation, in f32 inside.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
 namespace {
 
 Status infer(const InferArgs &args, rules::Results &results) {
-  const TensorType &input = args.tensor("input"), &addend = args.tensor("addend");
+  const TensorType &input = args.tensor("input");
   if (input.rank() < 1 || !isFloating(input.dtype))
     return rules::mismatch("input", "[..., E] of a floating dtype", input);
-  CGC_TRY(rules::sameDType(args, "input", {"addend", "weight", "bias"}));
-  if (addend.rank() < 1 || addend.rank() > input.rank() ||
-      llvm::ArrayRef(input.sizes).take_back(addend.rank()) != llvm::ArrayRef(addend.sizes))
-    return rules::mismatch("addend", "the last dimensions of " + rules::toString(input.sizes),
-                           addend);
-  for (llvm::StringRef name : {"weight", "bias"})
-    if (!args.isNone(name) &&
-        llvm::ArrayRef(args.tensor(name).sizes) != llvm::ArrayRef({input.sizes.back()}))
-      return rules::mismatch(name, "[" + llvm::Twine(input.sizes.back()) + "]", args.tensor(name));
+  CGC_TRY(rules::sameDType(args, "input", {"addend"}));
+  if (!args.isNone("addend")) {
+    const TensorType &addend = args.tensor("addend");
+    if (addend.rank() < 1 || addend.rank() > input.rank() ||
+        llvm::ArrayRef(input.sizes).take_back(addend.rank()) != llvm::ArrayRef(addend.sizes))
+      return rules::mismatch("addend", "the last dimensions of " + rules::toString(input.sizes),
+                             addend);
+  }
+  for (llvm::StringRef name : {"weight", "bias"}) {
+    if (args.isNone(name))
+      continue;
+    const TensorType &parameter = args.tensor(name);
+    if (llvm::ArrayRef(parameter.sizes) != llvm::ArrayRef({input.sizes.back()}))
+      return rules::mismatch(name, "[" + llvm::Twine(input.sizes.back()) + "]", parameter);
+    if (parameter.dtype != DType::F32)
+      CGC_TRY(rules::sameDType(args, "input", {name}));
+  }
   CGC_TRY(rules::addDense(results, input.dtype, input.sizes));
   return rules::addDense(results, input.dtype, input.sizes);
 }
@@ -24,14 +32,15 @@ Status infer(const InferArgs &args, rules::Results &results) {
 } // namespace
 
 const OpDef defs::AddLayerNorm = {
-    .schema = "(Tensor input, Tensor addend, Tensor? weight=none, Tensor? bias=none, float "
+    .schema = "(Tensor input, Tensor? addend=none, Tensor? weight=none, Tensor? bias=none, float "
               "eps=1e-05) -> (Tensor, Tensor)",
     .traits = kPure,
     .infer = infer,
     .evaluate = nullptr,
-    .doc = "input [..., E] plus addend, whose sizes are the last ones of input's; and that sum, "
-           "rounded to its dtype, with zero mean and unit variance over the last dimension, times "
-           "weight [E], plus bias [E].",
+    .doc = "input [..., E] plus addend, whose sizes are the last ones of input's, or input itself; "
+           "and that sum, rounded to its dtype, with zero mean and unit variance over the last "
+           "dimension, times weight [E], plus bias [E], rounded once. weight and bias are of "
+           "input's dtype or f32.",
 };
 
 } // namespace cgc::ir

@@ -1,5 +1,5 @@
-// select-norm: a sum and its layer_norm -> cgc.add_layer_norm; division by the norm ->
-// cgc.normalize.
+// select-norm: a sum and its layer_norm, or a layer_norm between casts -> cgc.add_layer_norm;
+// division by the norm -> cgc.normalize.
 #include "passes/patterns/run.h"
 #include "passes/select/select.h"
 
@@ -28,15 +28,44 @@ std::optional<Arg> parameterBefore(const Node &norm, const char *name, Node &roo
   return Arg(rewriter->getAttr(attr.target(), arg.value()->type(), attr, &root)->result());
 }
 
+/// Whether `norm` normalises `sum` over its last dimension, and nothing else.
+bool normalizes(const Node &norm, const Value *sum) {
+  if (norm.is(OpKind::AddLayerNorm))
+    return norm.arg("input").value() == sum && norm.arg("addend").isNone();
+  return norm.is(OpKind::LayerNorm) && norm.arg("input").value() == sum &&
+         norm.arg("normalized_shape").list().size() == 1;
+}
+
+/// layer_norm in f32 of 16-bit values, rounded back: as the models keep their statistics exact.
+bool selectMixedLayerNorm(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
+  if (!node.is(OpKind::To))
+    return false;
+  Node *norm = definedBy(node.arg("self").value(), OpKind::LayerNorm);
+  if (!norm || !uses.hasOneUser(norm->result()) ||
+      norm->arg("normalized_shape").list().size() != 1 ||
+      norm->result()->tensor().dtype != DType::F32)
+    return false;
+  Node *widened = definedBy(norm->arg("input").value(), OpKind::To);
+  if (!widened)
+    return false;
+  Value *input = widened->arg("self").value();
+  if (dtypeSize(input->tensor().dtype) != 2 ||
+      input->tensor().dtype != node.result()->tensor().dtype)
+    return false;
+  Node *fused = rewriter.create(
+      OpKind::AddLayerNorm,
+      {input, Arg(), norm->arg("weight"), norm->arg("bias"), norm->arg("eps")}, *norm, &node);
+  replaceUses(rewriter, node.result(), fused->result(1));
+  return true;
+}
+
 bool selectAddLayerNorm(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
   if (!node.is(OpKind::Add) || node.arg("alpha").asNumber() != 1.0 ||
       !isFloating(node.result()->tensor().dtype))
     return false;
   Value *sum = node.result();
   auto norm = llvm::find_if(uses.users(sum), [&](Node *user) {
-    return user->is(OpKind::LayerNorm) && user->arg("input") == Arg(sum) &&
-           user->arg("normalized_shape").list().size() == 1 &&
-           parameterBefore(*user, "weight", node, nullptr) &&
+    return normalizes(*user, sum) && parameterBefore(*user, "weight", node, nullptr) &&
            parameterBefore(*user, "bias", node, nullptr);
   });
   if (norm == uses.users(sum).end())
@@ -54,7 +83,7 @@ bool selectAddLayerNorm(Node &node, const ir::UseMap &uses, ir::GraphRewriter &r
     args[3] = *parameterBefore(**norm, "bias", node, &rewriter);
     Node *fused = rewriter.create(OpKind::AddLayerNorm, std::move(args), node, &node);
     replaceUses(rewriter, sum, fused->result(0));
-    replaceUses(rewriter, (*norm)->result(), fused->result(1));
+    replaceUses(rewriter, &(*norm)->results().back(), fused->result(1));
     return true;
   }
   return false;
@@ -91,7 +120,7 @@ bool selectNormalize(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
   return true;
 }
 
-constexpr Pattern kPatterns[] = {selectAddLayerNorm, selectNormalize};
+constexpr Pattern kPatterns[] = {selectMixedLayerNorm, selectAddLayerNorm, selectNormalize};
 
 } // namespace
 

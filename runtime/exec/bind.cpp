@@ -3,6 +3,7 @@
 
 #include "runtime/kernels/kernel_table.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace cgc {
@@ -10,11 +11,14 @@ namespace {
 
 using BoundOp = decltype(BoundRecord::op);
 
+/// Dynamic shared memory that any launch may use; more has to be asked for.
+constexpr size_t kSharedWithoutAsking = 48 << 10;
+
 class Binder {
 public:
   Binder(const PlanData &plan, const Bucket &bucket, const BucketMemory &memory,
-         OpProvider *provider)
-      : plan_(plan), bucket_(bucket), memory_(memory), provider_(provider) {}
+         const Libraries &libraries, std::vector<std::string> &notes)
+      : plan_(plan), bucket_(bucket), memory_(memory), libraries_(libraries), notes_(notes) {}
 
   Result<BoundRecord> bind(const LaunchRecord &record) const {
     BoundRecord bound{{}, name(record)};
@@ -84,44 +88,53 @@ private:
         launch.ints.size() != kernel->ints || launch.floats.size() != kernel->floats)
       return Status(Code::InvalidFile, "the number of arguments is not that of the kernel");
     const std::vector<TensorView> reads = views(launch.reads), writes = views(launch.writes);
-    if (const std::string_view why = kernel->check({launch.grid, launch.block, launch.sharedBytes,
-                                                    reads, writes, launch.ints, launch.floats});
-        !why.empty())
-      return Status(Code::InvalidFile, std::string(why));
-
+    uint64_t constantReads = 0;
+    for (size_t i = 0; i < launch.reads.size(); ++i)
+      if (launch.reads[i] != kNoTensor && tensor(launch.reads[i]).slot.buffer == BufferKind::Weight)
+        constantReads |= uint64_t(1) << i;
     BoundKernel bound;
+    CGC_ASSIGN_OR_RETURN(bound.parameters,
+                         kernel->bind({launch.grid, launch.block, launch.sharedBytes, reads, writes,
+                                       launch.ints, launch.floats, constantReads}));
     bound.function = kernel->function();
     bound.grid = {launch.grid[0], launch.grid[1], launch.grid[2]};
     bound.block = {launch.block[0], launch.block[1], launch.block[2]};
     bound.sharedBytes = launch.sharedBytes;
-    bound.ints = launch.ints;
-    bound.floats = launch.floats;
-    for (const auto *list : {&reads, &writes})
-      for (const TensorView &view : *list)
-        bound.pointers.push_back(view.data);
-    for (const void *&pointer : bound.pointers)
-      bound.arguments.push_back(&pointer);
-    for (int64_t &value : bound.ints)
-      bound.arguments.push_back(&value);
-    for (double &value : bound.floats)
-      bound.arguments.push_back(&value);
+    bound.waits = kernel->traits & kWaits;
     // Loads the kernel's code now: a capture is no place for it.
     cudaFuncAttributes attributes;
     CGC_TRY(
         cudaStatus(cudaFuncGetAttributes(&attributes, bound.function), "cannot load the kernel"));
+    if (bound.sharedBytes > kSharedWithoutAsking)
+      CGC_TRY(cudaStatus(cudaFuncSetAttribute(bound.function,
+                                              cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                              int(bound.sharedBytes)),
+                         "the kernel needs more shared memory than this GPU has"));
     return BoundOp(std::move(bound));
   }
 
   Result<BoundOp> bindOp(const LibraryCall &call) const {
-    return Status(Code::Unsupported, "this runtime does not know library '" + call.library +
-                                         "'; use the cgc that compiled the plan, or compile again");
+    if (!isProduct(call))
+      return Status(Code::Unsupported, "this runtime knows no such library call; use the cgc that "
+                                       "compiled the plan, or compile again");
+    assert(libraries_.cublasLt && "the engine opens cuBLASLt for a plan that calls it");
+    CGC_ASSIGN_OR_RETURN(const ProductCall product, productCall(call, bucket_.tensors));
+    std::string note;
+    CGC_ASSIGN_OR_RETURN(
+        BoundProduct bound,
+        libraries_.cublasLt->bind(
+            {product, bucket_.tensors, [this](TensorId id) -> void * { return address(id); }},
+            call.algorithm, note));
+    if (!note.empty() && std::find(notes_.begin(), notes_.end(), note) == notes_.end())
+      notes_.push_back(std::move(note));
+    return BoundOp(BoundLibraryCall{std::move(bound)});
   }
 
   Result<BoundOp> bindOp(const AtenCall &call) const {
-    assert(provider_ && "the engine loads a provider for a plan with ATen records");
-    CGC_ASSIGN_OR_RETURN(auto bound, provider_->bind(call, bucket_, [this](TensorId id) -> void * {
-      return address(id);
-    }));
+    assert(libraries_.provider && "the engine loads a provider for a plan with ATen records");
+    CGC_ASSIGN_OR_RETURN(auto bound,
+                         libraries_.provider->bind(
+                             call, bucket_, [this](TensorId id) -> void * { return address(id); }));
     return BoundOp(BoundAtenCall{std::move(bound)});
   }
 
@@ -138,7 +151,8 @@ private:
   const PlanData &plan_;
   const Bucket &bucket_;
   const BucketMemory &memory_;
-  OpProvider *provider_;
+  const Libraries &libraries_;
+  std::vector<std::string> &notes_;
 };
 
 /// What enqueue does for each kind of record.
@@ -148,12 +162,21 @@ struct Enqueuer {
 
   Status operator()(const BoundKernel &k) const {
     assert(target == DeviceKind::Cuda && "validate() lets no kernel into a cpu plan");
-    // cudaLaunchKernel does not write through the argument pointers.
-    return cudaStatus(cudaLaunchKernel(k.function, k.grid, k.block,
-                                       const_cast<void **>(k.arguments.data()), k.sharedBytes,
-                                       stream),
-                      "cannot launch");
+    cudaLaunchAttribute programmatic;
+    programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    programmatic.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = k.grid;
+    config.blockDim = k.block;
+    config.dynamicSmemBytes = k.sharedBytes;
+    config.stream = stream;
+    config.attrs = &programmatic;
+    config.numAttrs = k.programmatic ? 1 : 0;
+    // The launch does not write through the parameter's pointer.
+    void *parameters = const_cast<KernelParameters &>(k.parameters).data();
+    return cudaStatus(cudaLaunchKernelExC(&config, k.function, &parameters), "cannot launch");
   }
+  Status operator()(const BoundLibraryCall &l) const { return l.product.launch(stream); }
   Status operator()(const BoundAtenCall &a) const { return a.call->run(); }
   Status operator()(const BoundMemcpy &m) const {
     if (target == DeviceKind::Cuda)
@@ -174,8 +197,9 @@ struct Enqueuer {
 } // namespace
 
 Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket &bucket,
-                                             const BucketMemory &memory, OpProvider *provider) {
-  const Binder binder(plan, bucket, memory, provider);
+                                             const BucketMemory &memory, const Libraries &libraries,
+                                             std::vector<std::string> &notes) {
+  const Binder binder(plan, bucket, memory, libraries, notes);
   std::vector<BoundRecord> records;
   records.reserve(bucket.records.size());
   for (const LaunchRecord &record : bucket.records) {
@@ -183,6 +207,13 @@ Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket 
     records.push_back(std::move(bound));
   }
   return records;
+}
+
+void makeProgrammaticEdges(std::vector<BoundRecord> &records) {
+  for (size_t i = 1; i < records.size(); ++i)
+    if (auto *consumer = std::get_if<BoundKernel>(&records[i].op))
+      consumer->programmatic =
+          consumer->waits && std::holds_alternative<BoundKernel>(records[i - 1].op);
 }
 
 Status enqueue(const BoundRecord &record, DeviceKind target, cudaStream_t stream) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include "runtime/exec/buffer.h"
+#include "runtime/exec/cublaslt.h"
 #include "runtime/exec/cuda_support.h"
+#include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/op_provider.h"
 #include "runtime/plan/plan.h"
 
@@ -14,20 +16,17 @@
 
 namespace cgc {
 
-/// `arguments` points to the elements of the three vectors before it, which therefore never change:
-/// a move takes them along, a copy would point into the original.
 struct BoundKernel {
-  BoundKernel() = default;
-  BoundKernel(BoundKernel &&) = default;
-  BoundKernel &operator=(BoundKernel &&) = default;
-
   const void *function = nullptr;
   dim3 grid, block;
   size_t sharedBytes = 0;
-  std::vector<const void *> pointers;
-  std::vector<int64_t> ints;
-  std::vector<double> floats;
-  std::vector<void *> arguments;
+  KernelParameters parameters;
+  bool waits = false; ///< The kernel's trait kWaits.
+  /// Its edge is programmatic: it may be scheduled while the kernel before it still runs.
+  bool programmatic = false;
+};
+struct BoundLibraryCall {
+  BoundProduct product;
 };
 struct BoundAtenCall {
   std::unique_ptr<BoundCall> call;
@@ -43,10 +42,9 @@ struct BoundMemset {
   uint8_t value;
 };
 
-/// A record ready to be enqueued any number of times. LibraryCall has no bound form yet: bind
-/// refuses it.
+/// A record ready to be enqueued any number of times.
 struct BoundRecord {
-  std::variant<BoundKernel, BoundAtenCall, BoundMemcpy, BoundMemset> op;
+  std::variant<BoundKernel, BoundLibraryCall, BoundAtenCall, BoundMemcpy, BoundMemset> op;
   std::string name; ///< Name, source line and module of the record, for messages.
 };
 
@@ -57,11 +55,21 @@ struct BucketMemory {
   std::vector<Buffer> inputs, outputs;
 };
 
-/// Resolves every record of `bucket`. `provider` may be null if there are no ATen records.
-/// Everything passed outlives the result. Unsupported, by name, if this runtime lacks a kernel or
-/// library.
+/// What the engine has opened for its records.
+struct Libraries {
+  OpProvider *provider = nullptr;     ///< Null if there are no ATen records.
+  const CublasLt *cublasLt = nullptr; ///< Null if no record calls it.
+};
+
+/// Resolves every record of `bucket`. Everything passed outlives the result. All edges are plain.
+/// What the user may want to know is added to `notes`, once. Unsupported, by name, if this runtime
+/// lacks a kernel or library.
 Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket &bucket,
-                                             const BucketMemory &memory, OpProvider *provider);
+                                             const BucketMemory &memory, const Libraries &libraries,
+                                             std::vector<std::string> &notes);
+
+/// Makes an edge programmatic if both its ends are kernels of the library and the consumer waits.
+void makeProgrammaticEdges(std::vector<BoundRecord> &records);
 
 /// Launches `record` on `stream` (target cuda), or runs it before returning (target cpu). For an
 /// ATen record the caller has put the provider on the same stream.

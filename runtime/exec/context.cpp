@@ -63,6 +63,7 @@ struct Context::Impl {
   CudaStream stream; ///< Warm-ups, captures, and runs without a caller's stream.
   CudaEvent done;    ///< After the last run's work.
   std::vector<std::vector<std::unique_ptr<BoundBucket>>> buckets; ///< [entry][bucket]
+  std::vector<std::string> notes;
   std::atomic<bool> busy = false;
 };
 
@@ -120,8 +121,10 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
       CGC_TRY(fill(buffer, 0, stream.get()));
       buffers->push_back(std::move(buffer));
     }
-  CGC_ASSIGN_OR_RETURN(bound.records,
-                       bindRecords(engine.plan.data(), bucket, bound.memory, engine.provider));
+  CGC_ASSIGN_OR_RETURN(bound.records, bindRecords(engine.plan.data(), bucket, bound.memory,
+                                                  {engine.provider, engine.cublasLt.get()}, notes));
+  if (options.programmaticEdges)
+    makeProgrammaticEdges(bound.records);
   if (target() == DeviceKind::Cpu || options.executor == ExecutorKind::Stream) {
     bound.executor.emplace<StreamExecutor>(bound.records, target(), engine.provider);
     return Status::ok();
@@ -264,6 +267,10 @@ Result<BucketStats> Context::stats(std::string_view entry, size_t bucket) const 
       return BucketStats{graph->nodes(), graph->captureMillis()};
     return BucketStats{};
   });
+}
+
+const std::vector<std::string> &Context::notes() const {
+  return impl_->notes;
 }
 
 } // namespace cgc

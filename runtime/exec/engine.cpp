@@ -1,50 +1,15 @@
-// Engine: checks the device, uploads the weights, opens the provider.
+// Engine: checks the device, opens the libraries, uploads the weights.
 #include "runtime/base/checked.h"
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/engine_impl.h"
+#include "runtime/exec/gpu.h"
 #include "runtime/exec/provider.h"
+#include "runtime/exec/upload.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 namespace cgc {
 namespace {
-
-constexpr int kLeastMajor = 8; ///< sm_80: the oldest GPU that the kernels are compiled for.
-
-std::string versionText(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
-
-/// Device, with what is missing, unless GPU `device` can run this runtime's kernels.
-Status checkDevice(int device) {
-  const std::string hint = "; run it where there is one, or compile with --target cpu";
-  int driver = 0, count = 0;
-  (void)cudaDriverGetVersion(&driver);
-  if (driver == 0)
-    return {Code::Device, "the plan has target cuda, and there is no NVIDIA driver here" + hint};
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  (void)cudaGetLastError();
-  if (error == cudaErrorInsufficientDriver)
-    return {Code::Device, "the NVIDIA driver knows CUDA " + versionText(driver) +
-                              ", and cgc needs " + versionText(CUDART_VERSION) +
-                              "; update the driver"};
-  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
-    return {Code::Device, "the plan has target cuda, and the driver sees no GPU" + hint};
-  CGC_TRY(cudaStatus(error, "cannot list the GPUs"));
-  if (device < 0 || device >= count)
-    return {Code::Usage, "there is no GPU " + std::to_string(device) + "; this machine has " +
-                             std::to_string(count) + ", counted from 0"};
-  cudaDeviceProp properties;
-  CGC_TRY(cudaStatus(cudaGetDeviceProperties(&properties, device),
-                     "cannot look at GPU " + std::to_string(device)));
-  if (properties.major < kLeastMajor)
-    return {Code::Device, "GPU " + std::to_string(device) + " (" + properties.name + ", sm_" +
-                              std::to_string(properties.major) + std::to_string(properties.minor) +
-                              ") is older than sm_80, which cgc needs" + hint};
-  return Status::ok();
-}
 
 /// Where each weight goes in the device buffer; the last element is the buffer's size.
 std::vector<uint64_t> weightOffsets(const Plan &plan) {
@@ -59,75 +24,35 @@ std::vector<uint64_t> weightOffsets(const Plan &plan) {
   return offsets;
 }
 
-/// Copies host memory to the device through two pinned buffers: one is filled while the other is in
-/// flight.
-class Uploader final {
-public:
-  static Result<Uploader> create() {
-    Uploader uploader;
-    CGC_ASSIGN_OR_RETURN(uploader.stream_, createStream());
-    for (Staging &s : uploader.staging_) {
-      void *memory = nullptr;
-      CGC_TRY(cudaStatus(cudaMallocHost(&memory, kChunk), "cannot allocate pinned host memory"));
-      s.memory.reset(memory);
-      CGC_ASSIGN_OR_RETURN(s.sent, createEvent());
-    }
-    return uploader;
-  }
-  Uploader(Uploader &&) = default;
-  Uploader &operator=(Uploader &&) = delete;
-  ~Uploader() {
-    // After a failure too the staging memory is in use until here.
-    if (stream_)
-      (void)cudaStreamSynchronize(stream_.get());
-  }
-
-  Status copy(std::span<const std::byte> source, std::byte *destination) {
-    for (size_t offset = 0; offset < source.size(); offset += kChunk) {
-      Staging &s = staging_[next_++ % staging_.size()];
-      const size_t size = std::min(kChunk, source.size() - offset);
-      CGC_TRY(cudaStatus(cudaEventSynchronize(s.sent.get()), "copy"));
-      std::memcpy(s.memory.get(), source.data() + offset, size);
-      CGC_TRY(cudaStatus(cudaMemcpyAsync(destination + offset, s.memory.get(), size,
-                                         cudaMemcpyHostToDevice, stream_.get()),
-                         "copy"));
-      CGC_TRY(cudaStatus(cudaEventRecord(s.sent.get(), stream_.get()), "copy"));
-    }
-    return Status::ok();
-  }
-  Status finish() { return cudaStatus(cudaStreamSynchronize(stream_.get()), "copy"); }
-
-private:
-  static constexpr size_t kChunk = 16 << 20;
-  struct Staging {
-    CudaHandle<void *, cudaFreeHost> memory;
-    CudaEvent sent;
-  };
-  Uploader() = default;
-  std::array<Staging, 2> staging_;
-  size_t next_ = 0;
-  CudaStream stream_;
-};
-
 /// Puts the weights into one device buffer.
-Status uploadWeights(const Plan &plan, Buffer &buffer, std::vector<std::byte *> &addresses) {
+Status uploadWeights(const Plan &plan, int device, Buffer &buffer,
+                     std::vector<std::byte *> &addresses) {
   const std::vector<uint64_t> offsets = weightOffsets(plan);
   CGC_ASSIGN_OR_RETURN(buffer, Buffer::allocate(DeviceKind::Cuda, offsets.back()));
-  CGC_ASSIGN_OR_RETURN(Uploader uploader, Uploader::create());
+  std::vector<UploadPiece> pieces;
   for (size_t i = 0; i < plan.data().weights.size(); ++i) {
     addresses.push_back(buffer.data() + offsets[i]);
-    CGC_TRY(uploader.copy(plan.weightBytes(i), addresses.back()));
+    pieces.push_back({plan.weightBytes(i), offsets[i]});
   }
-  return uploader.finish();
+  return upload(pieces, buffer.data(), buffer.size(), device);
 }
 
-bool hasAtenCalls(const PlanData &plan) {
+/// Whether `test` holds for a record of the plan.
+template <class Test> bool anyRecord(const PlanData &plan, const Test &test) {
   for (const Entry &entry : plan.entries)
     for (const Bucket &bucket : entry.buckets)
-      for (const LaunchRecord &record : bucket.records)
-        if (std::holds_alternative<AtenCall>(record.op))
-          return true;
+      if (std::any_of(bucket.records.begin(), bucket.records.end(), test))
+        return true;
   return false;
+}
+
+bool isAtenCall(const LaunchRecord &record) {
+  return std::holds_alternative<AtenCall>(record.op);
+}
+
+bool callsCublasLt(const LaunchRecord &record) {
+  const auto *call = std::get_if<LibraryCall>(&record.op);
+  return call && isProduct(*call);
 }
 
 } // namespace
@@ -185,13 +110,19 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
   return noThrow([&]() -> Result<Engine> {
     auto impl = std::make_unique<Impl>(plan);
     const bool cuda = impl->target() == DeviceKind::Cuda;
+    Gpu gpu;
     if (cuda) {
-      CGC_TRY(checkDevice(options.device));
-      impl->device = options.device;
+      CGC_ASSIGN_OR_RETURN(gpu, findGpu(options.device));
+      CGC_TRY(checkGpu(gpu, kernelTraits(plan.data())));
+      impl->device = gpu.index;
     }
     const DeviceGuard guard(impl->device);
+    if (anyRecord(plan.data(), callsCublasLt)) {
+      CGC_ASSIGN_OR_RETURN(impl->cublasLt, CublasLt::open(options.cublasLtPath));
+      CGC_TRY(impl->cublasLt->initialize(gpu));
+    }
     if (cuda) {
-      Status status = uploadWeights(plan, impl->deviceWeights, impl->weights);
+      Status status = uploadWeights(plan, impl->device, impl->deviceWeights, impl->weights);
       if (!status.isOk()) {
         impl.reset();
         return withBill(status.withContext("cannot upload the weights"), plan);
@@ -201,7 +132,7 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
       for (size_t i = 0; i < plan.data().weights.size(); ++i)
         impl->weights.push_back(const_cast<std::byte *>(plan.weightBytes(i).data()));
     }
-    if (hasAtenCalls(plan.data())) {
+    if (anyRecord(plan.data(), isAtenCall)) {
       if (!options.provider) {
         CGC_ASSIGN_OR_RETURN(impl->ownProvider, loadProvider(options.providerPath));
       }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace cgc {
 
@@ -20,6 +21,9 @@ struct EngineOptions {
   int device = 0;
   /// Where the ATen provider library is; empty: beside libcgc_runtime, then beside the program.
   std::string providerPath;
+  /// Where cuBLASLt is, the library or its folder; empty: where the loader finds it, then beside
+  /// libcgc_runtime, then beside the program. Opened only for a plan that calls it.
+  std::string cublasLtPath = {};
   /// Runs the plan's ATen records instead of that library; borrowed, outlives the engine. For
   /// tests.
   OpProvider *provider = nullptr;
@@ -30,6 +34,7 @@ struct EngineOptions {
 class CGC_API Engine final {
 public:
   /// `plan` is borrowed and must outlive the engine. Device if there is no usable GPU or driver,
+  /// the GPU is none that the plan's kernels run on, or a library that the plan calls is missing;
   /// OutOfMemory with the bill if the weights do not fit.
   static Result<Engine> create(const Plan &plan, EngineOptions options = {});
   static Result<Engine> create(const Plan &&, EngineOptions = {}) = delete; // Would dangle.
@@ -55,6 +60,9 @@ enum class ExecutorKind {
 struct ContextOptions {
   /// Graph on target cuda; a cpu plan always runs its records one by one.
   ExecutorKind executor = ExecutorKind::Graph;
+  /// Lets a kernel be scheduled before the one ahead of it ends, where it waits for it itself
+  /// (programmatic dependent launch). The results are the same either way.
+  bool programmaticEdges = true;
   /// Fills arena and outputs with 0xFF (NaN) before each run, so that a read of memory that nothing
   /// wrote shows. For tests of the memory plan.
   bool poisonArena = false;
@@ -90,6 +98,9 @@ public:
   Result<size_t> selectBucket(std::string_view entry, std::span<const TensorView> inputs) const;
   /// Usage if there is no such entry or bucket.
   Result<BucketStats> stats(std::string_view entry, size_t bucket) const;
+  /// What a user may want to know and is no error, a line each: that the plan was tuned for another
+  /// GPU, for example.
+  const std::vector<std::string> &notes() const;
 
 private:
   struct Impl;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/exec/buffer.h"
+#include "runtime/exec/cublaslt.h"
 #include "runtime/exec/cuda_support.h"
 #include "runtime/exec/engine.h"
 #include "runtime/plan/op_provider.h"
@@ -35,7 +36,8 @@ struct Engine::Impl {
   std::vector<std::byte *> weights; ///< Where each weight lies.
   Buffer deviceWeights;             ///< Holds them for target cuda.
   std::unique_ptr<OpProvider> ownProvider;
-  OpProvider *provider = nullptr; ///< Null if the plan has no ATen records.
+  OpProvider *provider = nullptr;     ///< Null if the plan has no ATen records.
+  std::unique_ptr<CublasLt> cublasLt; ///< Null if the plan does not call it.
   FaultLatch fault;
 
   DeviceKind target() const { return plan.data().target; }

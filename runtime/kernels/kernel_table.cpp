@@ -6,16 +6,16 @@
 
 namespace cgc {
 
-#define CGC_KERNEL(NAME, READS, WRITES, INTS, FLOATS, PARAMETERS)                                  \
+#define CGC_KERNEL(NAME, TRAITS, READS, WRITES, INTS, FLOATS, PARAMETERS)                          \
   const void *NAME##Function();                                                                    \
-  std::string_view NAME##Check(const KernelArguments &arguments);
+  Result<KernelParameters> NAME##Bind(const KernelArguments &arguments);
 #include "runtime/kernels/kernels.def"
 
 namespace {
 constexpr Kernel kKernels[] = {
-#define CGC_KERNEL(NAME, READS, WRITES, INTS, FLOATS, PARAMETERS)                                  \
-  {#NAME,          PARAMETERS, kernelAbiHash(PARAMETERS), READS, WRITES, INTS, FLOATS,             \
-   NAME##Function, NAME##Check},
+#define CGC_KERNEL(NAME, TRAITS, READS, WRITES, INTS, FLOATS, PARAMETERS)                          \
+  {#NAME,  TRAITS,         PARAMETERS, kernelAbiHash(PARAMETERS), READS, WRITES, INTS,             \
+   FLOATS, NAME##Function, NAME##Bind},
 #include "runtime/kernels/kernels.def"
 };
 } // namespace

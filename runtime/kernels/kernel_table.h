@@ -2,11 +2,15 @@
 // accepts them.
 #pragma once
 
+#include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 namespace cgc {
 
@@ -18,22 +22,55 @@ struct KernelArguments {
   std::span<const TensorView> reads, writes;
   std::span<const int64_t> ints;
   std::span<const double> floats;
+  /// Bit i: reads[i] is a weight, which nothing writes while the plan runs. A kernel may load it
+  /// before it waits.
+  uint64_t constantReads = 0;
+};
+
+/// The bytes of the struct that a kernel takes as its only parameter.
+class KernelParameters final {
+  struct alignas(128) Unit { // A tensor map has to lie at a multiple of 128 bytes.
+    unsigned char bytes[128];
+  };
+
+public:
+  KernelParameters() = default;
+  template <class T>
+  explicit KernelParameters(const T &parameters) : units_(sizeof(T) / sizeof(Unit) + 1) {
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(Unit) &&
+                  sizeof(T) <= 4096);
+    std::memcpy(units_.data(), &parameters, sizeof(T));
+  }
+  void *data() { return units_.data(); }
+
+private:
+  std::vector<Unit> units_;
+};
+
+/// Traits of a kernel are bits.
+enum KernelTrait : unsigned {
+  kPlainKernel = 0,
+  /// Touches nothing that another kernel writes or reads before `griddepcontrol.wait`, in every
+  /// block: an edge to it may be programmatic.
+  kWaits = 1u << 0,
+  /// Has code for sm_90a only.
+  kHopper = 1u << 1,
 };
 
 /// A row of kernels.def.
 struct Kernel {
   std::string_view name;
+  unsigned traits;
   /// The parameter list as text. Its hash is the row's ABI: change the text when the meaning
   /// changes.
   std::string_view parameters;
   uint64_t abiHash;
   size_t reads, writes, ints, floats; ///< How many of each.
-  /// The `__global__` function, for cudaLaunchKernel: pointers (reads first), then int64_t, then
-  /// double.
+  /// The `__global__` function.
   const void *(*function)();
-  /// Why the kernel cannot take these arguments without leaving its tensors; empty if it can.
+  /// The kernel's parameter, or why it cannot take these arguments without leaving its tensors.
   /// Called with counts that are right.
-  std::string_view (*check)(const KernelArguments &arguments);
+  Result<KernelParameters> (*bind)(const KernelArguments &arguments);
 };
 
 /// All kernels, in the order of kernels.def.

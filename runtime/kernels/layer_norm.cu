@@ -1,143 +1,186 @@
-// layer_norm over the rows of a matrix: one block per row, statistics in f32 in two passes.
+// layer_norm over the rows of a matrix, also of a sum: one warp per row, statistics in f32 in two
+// passes.
 #include "runtime/kernels/layer_norm.h"
 
-#include "runtime/base/checked.h"
-#include "runtime/kernels/kernel_table.h"
-
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#include "runtime/kernels/arguments.h"
+#include "runtime/kernels/device.cuh"
 
 namespace cgc {
 namespace {
 
-constexpr int kThreads = kLayerNormThreads;
-constexpr int kWarps = kThreads / 32;
-/// A row of up to kThreads * kCached elements is read once and kept in registers.
+using namespace device;
+
+/// A row of up to 32 * kCached vectors is read once and kept in registers.
 constexpr int kCached = 8;
 
-__device__ float toFloat(float v) {
-  return v;
-}
-__device__ float toFloat(__half v) {
-  return __half2float(v);
-}
-__device__ float toFloat(__nv_bfloat16 v) {
-  return __bfloat162float(v);
-}
-template <class T> __device__ T fromFloat(float v);
-template <> __device__ float fromFloat<float>(float v) {
-  return v;
-}
-template <> __device__ __half fromFloat<__half>(float v) {
-  return __float2half_rn(v);
-}
-template <> __device__ __nv_bfloat16 fromFloat<__nv_bfloat16>(float v) {
-  return __float2bfloat16_rn(v);
-}
+template <class T> struct LayerNormParameters {
+  const T *x, *addend, *weight, *bias; ///< addend, weight and bias may be null.
+  T *sum, *y;                          ///< sum is null without addend.
+  int64_t rows, columns, addendRows;   ///< Row r gets row r % addendRows of the addend.
+  float eps;
+};
 
-/// The sum of `value` over the block, in every thread. `partial` may be used again after the next
-/// __syncthreads().
-__device__ float blockSum(float value, float (&partial)[kWarps]) {
-  for (int offset = 16; offset > 0; offset /= 2)
-    value += __shfl_xor_sync(0xffffffffu, value, offset);
-  if (threadIdx.x % 32 == 0)
-    partial[threadIdx.x / 32] = value;
-  __syncthreads();
-  float sum = 0;
-  for (int warp = 0; warp < kWarps; ++warp)
-    sum += partial[warp];
-  return sum;
-}
+/// One row, `Size` elements at a time.
+template <class T, int Size> struct Row {
+  const LayerNormParameters<T> &p;
+  const T *x, *addend;
+  T *sum, *y;
 
-/// Calls `f(k, column)` for this thread's columns; `k` is a constant after unrolling if Cached.
-template <bool Cached, class F> __device__ void forColumns(int64_t columns, F f) {
-  if constexpr (Cached) {
+  /// Calls `f(chunk number of this lane, first column)`.
+  template <class F> __device__ void forChunks(F f) const {
+    if constexpr (Size > 1) {
 #pragma unroll
-    for (int k = 0; k < kCached; ++k)
-      if (const int column = threadIdx.x + k * kThreads; column < columns)
-        f(k, column);
-  } else {
-    for (int64_t column = threadIdx.x; column < columns; column += kThreads)
-      f(0, column);
+      for (int k = 0; k < kCached; ++k)
+        if (const int column = (threadIdx.x % 32 + k * 32) * Size; column < p.columns)
+          f(k, column);
+    } else {
+      for (int64_t column = threadIdx.x % 32; column < p.columns; column += 32)
+        f(0, column);
+    }
   }
-}
+  __device__ void store(T *to, const float (&values)[Size]) const {
+    if constexpr (Size > 1) {
+      Vector<T> out;
+#pragma unroll
+      for (int i = 0; i < Size; ++i)
+        out.v[i] = fromFloat<T>(values[i]);
+      storeVector(to, out);
+    } else {
+      *to = fromFloat<T>(values[0]);
+    }
+  }
+  __device__ void load(const T *from, float (&values)[Size]) const {
+    if constexpr (Size > 1) {
+      const Vector<T> in = loadVector(from);
+#pragma unroll
+      for (int i = 0; i < Size; ++i)
+        values[i] = toFloat(in.v[i]);
+    } else {
+      values[0] = toFloat(*from);
+    }
+  }
+  /// x, or the sum as it is stored, rounded.
+  __device__ void element(int64_t column, float (&values)[Size]) const {
+    load(x + column, values);
+    if (!addend)
+      return;
+    float more[Size];
+    load(addend + column, more);
+#pragma unroll
+    for (int i = 0; i < Size; ++i)
+      values[i] = toFloat(fromFloat<T>(values[i] + more[i]));
+  }
 
-template <bool Cached, class T>
-__device__ void normalizeRow(const T *x, const T *weight, const T *bias, T *y, int64_t columns,
-                             float eps) {
-  __shared__ float partial[2][kWarps];
-  float values[kCached] = {};
-  const auto value = [&](int k, int64_t column) { return Cached ? values[k] : toFloat(x[column]); };
-  float sum = 0;
-  forColumns<Cached>(columns, [&](int k, int64_t column) {
-    const float v = toFloat(x[column]);
-    if (Cached)
-      values[k] = v;
-    sum += v;
-  });
-  const float mean = blockSum(sum, partial[0]) / static_cast<float>(columns);
-  float squares = 0;
-  forColumns<Cached>(columns, [&](int k, int64_t column) {
-    const float d = value(k, column) - mean;
-    squares += d * d;
-  });
-  const float variance = blockSum(squares, partial[1]) / static_cast<float>(columns);
-  const float scale = rsqrtf(variance + eps);
-  forColumns<Cached>(columns, [&](int k, int64_t column) {
-    const float v = (value(k, column) - mean) * scale;
-    const float w = weight ? toFloat(weight[column]) : 1.0f;
-    const float b = bias ? toFloat(bias[column]) : 0.0f;
-    y[column] = fromFloat<T>(v * w + b);
-  });
+  __device__ void normalize() const {
+    constexpr int kSlots = Size > 1 ? kCached : 1;
+    float cache[kSlots][Size];
+    float total = 0;
+    forChunks([&](int k, int64_t column) {
+      element(column, cache[k]);
+#pragma unroll
+      for (int i = 0; i < Size; ++i)
+        total += cache[k][i];
+      if (addend)
+        store(sum + column, cache[k]);
+    });
+    const float mean = warpSum(total) / static_cast<float>(p.columns);
+    float squares = 0;
+    forChunks([&](int k, int64_t column) {
+      if constexpr (Size == 1)
+        element(column, cache[k]);
+#pragma unroll
+      for (int i = 0; i < Size; ++i)
+        squares += (cache[k][i] - mean) * (cache[k][i] - mean);
+    });
+    const float scale = rsqrtf(warpSum(squares) / static_cast<float>(p.columns) + p.eps);
+    forChunks([&](int k, int64_t column) {
+      if constexpr (Size == 1)
+        element(column, cache[k]);
+      float values[Size], factor[Size];
+#pragma unroll
+      for (int i = 0; i < Size; ++i)
+        values[i] = (cache[k][i] - mean) * scale;
+      if (p.weight) {
+        load(p.weight + column, factor);
+#pragma unroll
+        for (int i = 0; i < Size; ++i)
+          values[i] *= factor[i];
+      }
+      if (p.bias) {
+        load(p.bias + column, factor);
+#pragma unroll
+        for (int i = 0; i < Size; ++i)
+          values[i] += factor[i];
+      }
+      store(y + column, values);
+    });
+  }
+};
+
+template <class T>
+__global__ void __launch_bounds__(kLayerNormThreads)
+    layerNorm(const __grid_constant__ LayerNormParameters<T> p) {
+  releaseSuccessor();
+  waitForPredecessor();
+  const int64_t row = int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32;
+  if (row >= p.rows)
+    return;
+  const int64_t start = row * p.columns;
+  const T *addend = p.addend ? p.addend + row % p.addendRows * p.columns : nullptr;
+  T *sum = p.addend ? p.sum + start : nullptr;
+  constexpr int kSize = Vector<T>::kSize;
+  if (p.columns % kSize == 0 && p.columns <= 32 * kSize * kCached)
+    Row<T, kSize>{p, p.x + start, addend, sum, p.y + start}.normalize();
+  else
+    Row<T, 1>{p, p.x + start, addend, sum, p.y + start}.normalize();
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    layerNorm(const T *x, const T *weight, const T *bias, T *y, int64_t /*rows*/, int64_t columns,
-              double eps) {
-  const int64_t start = int64_t(blockIdx.x) * columns;
-  if (columns <= kThreads * kCached)
-    normalizeRow<true>(x + start, weight, bias, y + start, columns, static_cast<float>(eps));
-  else
-    normalizeRow<false>(x + start, weight, bias, y + start, columns, static_cast<float>(eps));
-}
-
-bool fits(const TensorView &tensor, DType dtype, uint64_t elements) {
-  uint64_t count = 1;
-  for (int64_t size : tensor.sizes)
-    count *= static_cast<uint64_t>(size); // A plan's tensors were checked against overflow.
-  return tensor.data && tensor.dtype == dtype && tensor.strides.empty() && count == elements;
-}
-
-std::string_view check(const KernelArguments &a, DType dtype) {
+Result<KernelParameters> bind(const KernelArguments &a, const TensorView &addend,
+                              std::span<const TensorView, 2> parameters, void *sum, void *y,
+                              int64_t addendRows) {
+  constexpr DType dtype = kDTypeOf<T>;
   const int64_t rows = a.ints[0], columns = a.ints[1];
   const auto elements =
       rows > 0 && columns > 0 ? checkedMul(rows, columns) : std::optional<uint64_t>();
-  if (!elements)
-    return "rows and columns have to be positive";
-  if (a.grid[0] != uint64_t(rows) || a.grid[1] != 1 || a.grid[2] != 1 ||
-      a.block[0] != kLayerNormThreads || a.block[1] != 1 || a.block[2] != 1 || a.sharedBytes != 0)
-    return "the grid has to be {rows, 1, 1}, the block {256, 1, 1}, without shared memory";
-  if (!fits(a.reads[0], dtype, *elements) || !fits(a.writes[0], dtype, *elements))
-    return "x and y have to be dense, of rows * columns elements";
-  for (const TensorView &parameter : a.reads.subspan(1))
-    if (parameter.data && !fits(parameter, dtype, columns))
-      return "weight and bias have to be dense, of as many elements as there are columns";
-  return {};
+  if (!elements || rows > INT32_MAX)
+    return refuseArguments("rows and columns have to be positive");
+  if (!hasLaunch(a, (uint64_t(rows) + kLayerNormRows - 1) / kLayerNormRows, kLayerNormThreads))
+    return refuseArguments("the grid has to be {ceil(rows / 4), 1, 1}, the block {128, 1, 1}, "
+                           "without shared memory");
+  if (!isDenseOf(a.reads[0], dtype, *elements))
+    return refuseArguments("x has to be dense, of rows * columns elements");
+  for (const TensorView &result : a.writes)
+    if (!isDenseOf(result, dtype, *elements))
+      return refuseArguments("the results have to be dense, of rows * columns elements");
+  for (const TensorView &parameter : parameters)
+    if (!isAbsentOrDenseOf(parameter, dtype, columns))
+      return refuseArguments(
+          "weight and bias have to be dense, of as many elements as there are columns");
+  return KernelParameters(LayerNormParameters<T>{
+      static_cast<const T *>(a.reads[0].data), static_cast<const T *>(addend.data),
+      static_cast<const T *>(parameters[0].data), static_cast<const T *>(parameters[1].data),
+      static_cast<T *>(sum), static_cast<T *>(y), rows, columns, addendRows,
+      static_cast<float>(a.floats[0])});
+}
+
+template <class T> Result<KernelParameters> bindPlain(const KernelArguments &a) {
+  return bind<T>(a, {}, a.reads.subspan<1, 2>(), nullptr, a.writes[0].data, 1);
+}
+
+template <class T> Result<KernelParameters> bindSum(const KernelArguments &a) {
+  const int64_t columns = a.ints[1], addendRows = a.ints[2];
+  const auto elements =
+      columns > 0 && addendRows > 0 ? checkedMul(addendRows, columns) : std::optional<uint64_t>();
+  if (!elements || !isDenseOf(a.reads[1], kDTypeOf<T>, *elements))
+    return refuseArguments("addend has to be dense, of addend_rows * columns elements");
+  return bind<T>(a, a.reads[1], a.reads.subspan<2, 2>(), a.writes[0].data, a.writes[1].data,
+                 addendRows);
 }
 
 } // namespace
 
-#define CGC_LAYER_NORM(NAME, TYPE, DTYPE)                                                          \
-  const void *NAME##Function() {                                                                   \
-    return reinterpret_cast<const void *>(&layerNorm<TYPE>);                                       \
-  }                                                                                                \
-  std::string_view NAME##Check(const KernelArguments &arguments) {                                 \
-    return check(arguments, DTYPE);                                                                \
-  }
-CGC_LAYER_NORM(layer_norm_f32, float, DType::F32)
-CGC_LAYER_NORM(layer_norm_f16, __half, DType::F16)
-CGC_LAYER_NORM(layer_norm_bf16, __nv_bfloat16, DType::BF16)
-#undef CGC_LAYER_NORM
+CGC_FLOAT_KERNELS(layer_norm, layerNorm, bindPlain)
+CGC_FLOAT_KERNELS(add_layer_norm, layerNorm, bindSum)
 
 } // namespace cgc

@@ -115,14 +115,16 @@ struct KernelLaunch {
   bool operator==(const KernelLaunch &) const = default;
 };
 
-/// Calls a function of a vendor library that the runtime opens when a plan names it.
+/// Calls a function of a vendor library that the runtime opens when a plan names it. The one that
+/// there is: product.h.
 struct LibraryCall {
-  std::string library;  ///< "cublaslt"
-  std::string function; ///< "matmul"
-  std::vector<TensorId> reads, writes;
+  std::string library;                 ///< "cublaslt"
+  std::string function;                ///< "matmul"
+  std::vector<TensorId> reads, writes; ///< An absent read is kNoTensor.
   std::vector<int64_t> ints;
   std::vector<double> floats;
-  std::vector<std::byte> algorithm; ///< Frozen by the tuner; empty: the library's heuristic.
+  /// Frozen by a tuner, with the machine it holds for; empty: the library's heuristic.
+  std::vector<std::byte> algorithm;
   bool operator==(const LibraryCall &) const = default;
 };
 

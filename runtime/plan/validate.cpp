@@ -3,6 +3,7 @@
 // buffers.
 #include "runtime/base/checked.h"
 #include "runtime/plan/plan_file.h"
+#include "runtime/plan/product.h"
 
 #include <algorithm>
 #include <map>
@@ -275,13 +276,16 @@ private:
     return Status::ok();
   }
 
-  Status checkOp(const Bucket &, const LibraryCall &call) const {
+  Status checkOp(const Bucket &bucket, const LibraryCall &call) const {
     if (plan_.target != DeviceKind::Cuda)
       return fail("library calls need target cuda");
     if (!isIdentifier(call.library) || !isIdentifier(call.function))
       return fail("the library's or function's name is empty or not an identifier");
     if (call.writes.empty())
       return fail("it writes nothing");
+    if (isProduct(call))
+      if (const Status status = productCall(call, bucket.tensors).status(); !status.isOk())
+        return fail(status.message());
     return Status::ok();
   }
 

@@ -1,165 +1,101 @@
-// The layer_norm kernels against double precision at odd shapes, with guard bands around the
-// result.
-#include "tests/conformance/cuda_fixture.h"
-
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
-#include <cmath>
+// The layer_norm kernels against double precision at odd shapes.
+#include "tests/conformance/kernel_fixture.h"
 
 namespace cgc::test {
 namespace {
-
-constexpr uint64_t kGuard = 512;
-constexpr uint8_t kGuardByte = 0xab;
-
-float decode(DType dtype, const std::byte *p) {
-  if (dtype == DType::F32) {
-    float v;
-    std::memcpy(&v, p, sizeof(v));
-    return v;
-  }
-  uint16_t bits;
-  std::memcpy(&bits, p, sizeof(bits));
-  return dtype == DType::F16 ? __half2float(__ushort_as_half(bits))
-                             : __bfloat162float(__ushort_as_bfloat16(bits));
-}
-
-std::vector<std::byte> encode(DType dtype, const std::vector<float> &values) {
-  if (dtype == DType::F32)
-    return floatBytes(values);
-  std::vector<std::byte> bytes(values.size() * 2);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const uint16_t bits = dtype == DType::F16 ? __half_as_ushort(__float2half(values[i]))
-                                              : __bfloat16_as_ushort(__float2bfloat16(values[i]));
-    std::memcpy(bytes.data() + 2 * i, &bits, 2);
-  }
-  return bytes;
-}
-
-std::vector<double> decodeAll(DType dtype, const std::vector<std::byte> &bytes) {
-  std::vector<double> values(bytes.size() / dtypeSize(dtype));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = decode(dtype, bytes.data() + i * dtypeSize(dtype));
-  return values;
-}
 
 struct Case {
   DType dtype;
   int64_t rows, columns;
   bool weight, bias;
+  int64_t addendRows = 0; ///< Above 0: of add_layer_norm.
 };
 
-/// Fills the arena with guard bytes, writes y into its middle, and gives all of it as the output.
-SamplePlan guardedPlan(const Case &c, const std::vector<std::byte> &weight,
-                       const std::vector<std::byte> &bias) {
-  SamplePlan sample;
-  PlanData &plan = sample.plan;
-  plan.target = DeviceKind::Cuda;
-  plan.weights = {{.name = "weight", .dtype = c.dtype, .sizes = {c.columns}},
-                  {.name = "bias", .dtype = c.dtype, .sizes = {c.columns}}};
-  sample.weights = {weight, bias};
-  const uint64_t bytes = c.rows * c.columns * dtypeSize(c.dtype), total = bytes + 2 * kGuard;
-  Bucket bucket;
-  bucket.inputs = {{"x", c.dtype, {c.rows, c.columns}, 0}};
-  bucket.outputs = {{"arena", DType::U8, {int64_t(total)}, 0}};
-  bucket.arenaBytes = total;
-  bucket.tensors = {dense(BufferKind::Input, 0, 0, c.dtype, {c.rows, c.columns}),
-                    dense(BufferKind::Arena, 0, kGuard, c.dtype, {c.rows, c.columns}),
-                    dense(BufferKind::Arena, 0, 0, DType::U8, {int64_t(total)}),
-                    dense(BufferKind::Output, 0, 0, DType::U8, {int64_t(total)}),
-                    dense(BufferKind::Weight, 0, 0, c.dtype, {c.columns}),
-                    dense(BufferKind::Weight, 1, 0, c.dtype, {c.columns})};
-  bucket.records = {{Memset{id(2), kGuardByte}},
-                    {layerNorm(c.dtype, c.rows, c.columns, id(0), c.weight ? id(4) : kNoTensor,
-                               c.bias ? id(5) : kNoTensor, id(1))},
-                    {Memcpy{id(2), id(3)}}};
-  plan.entries = {{"main", {bucket}}};
-  return sample;
-}
-
-class LayerNorm : public CudaTest, public testing::WithParamInterface<ExecutorKind> {
+class LayerNorm : public KernelTest {
 protected:
   void check(const Case &c) {
-    SCOPED_TRACE(std::string(dtypeName(c.dtype)) + " " + std::to_string(c.rows) + "x" +
-                 std::to_string(c.columns) + (c.weight ? " weight" : "") + (c.bias ? " bias" : ""));
-    const auto x = encode(c.dtype, randomFloats(c.rows * c.columns, 1));
-    const auto weight = encode(c.dtype, randomFloats(c.columns, 2));
-    const auto bias = encode(c.dtype, randomFloats(c.columns, 3));
-    load(guardedPlan(c, weight, bias));
-    Context context = this->context(GetParam());
-    std::vector<std::byte> input = x, arena(x.size() + 2 * kGuard);
-    const std::vector<int64_t> sizes = {c.rows, c.columns}, arenaSizes = {int64_t(arena.size())};
-    const TensorView in{input.data(), c.dtype, DeviceKind::Cpu, sizes, {}};
-    const TensorView out{arena.data(), DType::U8, DeviceKind::Cpu, arenaSizes, {}};
-    const Status status = context.run("main", {&in, 1}, {&out, 1});
-    ASSERT_TRUE(status.isOk()) << status.message();
-
-    for (uint64_t i = 0; i < kGuard; ++i) {
-      ASSERT_EQ(arena[i], std::byte{kGuardByte}) << "before y, byte " << i;
-      ASSERT_EQ(arena[arena.size() - 1 - i], std::byte{kGuardByte}) << "after y, byte -" << i;
+    SCOPED_TRACE(std::to_string(c.rows) + "x" + std::to_string(c.columns) +
+                 (c.weight ? " weight" : "") + (c.bias ? " bias" : ""));
+    const HostTensor matrix = emptyTensor(c.dtype, {c.rows, c.columns}),
+                     row = emptyTensor(c.dtype, {c.columns});
+    const HostTensor x = withRandom(matrix, 1), weight = withRandom(row, 2),
+                     bias = withRandom(row, 3);
+    const auto optional = [](bool is, const HostTensor &tensor) {
+      return is ? std::optional(tensor) : std::nullopt;
+    };
+    const bool adds = c.addendRows > 0;
+    Launch layerNorm{.kernel = named(adds ? "add_layer_norm" : "layer_norm", c.dtype),
+                     .blocks = uint64_t(c.rows + kLayerNormRows - 1) / kLayerNormRows,
+                     .threads = kLayerNormThreads,
+                     .reads = {x, optional(c.weight, weight), optional(c.bias, bias)},
+                     .writes = {matrix},
+                     .ints = {c.rows, c.columns},
+                     .floats = {1e-5}};
+    HostTensor input = x;
+    if (adds) {
+      const HostTensor addend = withRandom(emptyTensor(c.dtype, {c.addendRows, c.columns}), 4);
+      layerNorm.reads.insert(layerNorm.reads.begin() + 1, addend);
+      layerNorm.writes.push_back(matrix);
+      layerNorm.ints.push_back(c.addendRows);
+      std::vector<double> sums(x.elements());
+      for (uint64_t i = 0; i < sums.size(); ++i)
+        sums[i] = x.at(i) + addend.at(i % addend.elements());
+      input = withValues(x, sums);
     }
-    const std::vector<double> xs = decodeAll(c.dtype, x), ws = decodeAll(c.dtype, weight),
-                              bs = decodeAll(c.dtype, bias);
-    // f32 arithmetic over a row, then one rounding to the result's type.
-    const double rounding = c.dtype == DType::F32   ? 0x1p-23
-                            : c.dtype == DType::F16 ? 0x1p-11
-                                                    : 0x1p-8;
+    const std::vector<HostTensor> results = launch(layerNorm);
+    if (adds)
+      expectEqual(results[0], [&](uint64_t i) { return input.at(i); });
+
+    std::vector<double> expected(x.elements());
+    double worstCancelled = 0;
     for (int64_t r = 0; r < c.rows; ++r) {
-      double mean = 0, variance = 0;
+      const auto at = [&](int64_t k) { return input.at(r * c.columns + k); };
+      double mean = 0, variance = 0, largest = 0;
       for (int64_t k = 0; k < c.columns; ++k)
-        mean += xs[r * c.columns + k] / c.columns;
+        mean += at(k) / c.columns;
       for (int64_t k = 0; k < c.columns; ++k)
-        variance += std::pow(xs[r * c.columns + k] - mean, 2) / c.columns;
+        variance += std::pow(at(k) - mean, 2) / c.columns;
       // What f32 loses where a row's elements are nearly equal: the subtraction of the mean
       // cancels.
-      double largest = 0;
       for (int64_t k = 0; k < c.columns; ++k)
-        largest = std::max(largest, std::abs(xs[r * c.columns + k]));
+        largest = std::max(largest, std::abs(at(k)));
       const double cancelled = 0x1p-22 * largest / std::sqrt(variance + 1e-5);
       for (int64_t k = 0; k < c.columns; ++k) {
-        const double expected =
-            (xs[r * c.columns + k] - mean) / std::sqrt(variance + 1e-5) * (c.weight ? ws[k] : 1) +
-            (c.bias ? bs[k] : 0);
-        const double got =
-            decode(c.dtype, arena.data() + kGuard + (r * c.columns + k) * dtypeSize(c.dtype));
-        ASSERT_NEAR(got, expected,
-                    rounding * std::abs(expected) + 2e-5 +
-                        cancelled * (1 + std::abs(expected)) * (c.weight ? 1 + std::abs(ws[k]) : 1))
-            << "row " << r << " column " << k;
+        double &y = expected[r * c.columns + k];
+        y = (at(k) - mean) / std::sqrt(variance + 1e-5) * (c.weight ? weight.at(k) : 1) +
+            (c.bias ? bias.at(k) : 0);
+        worstCancelled =
+            std::max(worstCancelled, cancelled * (c.weight ? 1 + std::abs(weight.at(k)) : 1));
       }
     }
+    expectNear(
+        results.back(), [&](uint64_t i) { return expected[i]; }, rounding(c.dtype) + worstCancelled,
+        2e-5 + worstCancelled);
   }
 };
+CGC_ON_BOTH_EXECUTORS(LayerNorm);
 
-INSTANTIATE_TEST_SUITE_P(Both, LayerNorm,
-                         testing::Values(ExecutorKind::Stream, ExecutorKind::Graph),
-                         [](const auto &info) {
-                           return info.param == ExecutorKind::Stream ? "Stream" : "Graph";
-                         });
+constexpr std::pair<int64_t, int64_t> kShapes[] = {
+    {1, 1},      {3, 2},    {1, 31},   {2, 33},   {5, 255},  {7, 257},  {50, 768},
+    {257, 1024}, {3, 2047}, {3, 2048}, {3, 2049}, {2, 5003}, {70000, 3}};
 
 TEST_P(LayerNorm, OddShapes) {
-  for (const DType dtype : {DType::F32, DType::F16, DType::BF16})
-    for (const auto &[rows, columns] : {std::pair<int64_t, int64_t>{1, 1},
-                                        {3, 2},
-                                        {1, 31},
-                                        {2, 33},
-                                        {5, 255},
-                                        {7, 257},
-                                        {50, 768},
-                                        {257, 1024},
-                                        {3, 2047},
-                                        {3, 2048},
-                                        {3, 2049},
-                                        {2, 5003},
-                                        {70000, 3}})
+  for (const DType dtype : kFloats)
+    for (const auto &[rows, columns] : kShapes)
       check({dtype, rows, columns, true, true});
 }
 
 TEST_P(LayerNorm, WeightAndBiasAreOptional) {
-  for (const DType dtype : {DType::F32, DType::F16, DType::BF16})
+  for (const DType dtype : kFloats)
     for (const bool weight : {false, true})
       check({dtype, 4, 771, weight, !weight}), check({dtype, 4, 2500, false, false});
+}
+
+TEST_P(LayerNorm, OfASum) {
+  for (const DType dtype : kFloats)
+    for (const int64_t addendRows : {1, 3, 9})
+      for (const int64_t columns : {2, 257, 768, 2049})
+        check({dtype, 9, columns, true, true, addendRows});
 }
 
 } // namespace

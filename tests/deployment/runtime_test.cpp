@@ -99,7 +99,7 @@ TEST(Deployment, ErrorsCrossTheLibrary) {
   EXPECT_THAT(status.message(), HasSubstr("does not exist"));
 }
 
-TEST(Deployment, NeedsNoLibTorchLlvmOrPython) {
+TEST(Deployment, NeedsNoLibTorchLlvmPythonOrCublas) {
   std::string loaded;
   dl_iterate_phdr(
       [](dl_phdr_info *info, size_t, void *names) {
@@ -109,7 +109,7 @@ TEST(Deployment, NeedsNoLibTorchLlvmOrPython) {
       },
       &loaded);
   EXPECT_THAT(loaded, HasSubstr("libcgc_runtime.so"));
-  for (const char *name : {"torch", "c10", "LLVM", "python"})
+  for (const char *name : {"torch", "c10", "LLVM", "python", "cublas"})
     EXPECT_THAT(loaded, testing::Not(HasSubstr(name)));
 }
 

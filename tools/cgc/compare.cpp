@@ -166,7 +166,7 @@ Result<std::vector<Row>> compareAll(const Options &options) {
       phases += entry.buckets.size();
   Progress progress(phases);
   progress.begin("load " + options.plan);
-  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, ExecutorKind::Graph));
+  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, {}));
   progress.begin("load " + options.model);
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
   CGC_ASSIGN_OR_RETURN(const auto reference,

@@ -27,7 +27,7 @@ namespace cgc::tool {
 namespace {
 
 struct Options {
-  std::string model, output, target = "cuda", passes;
+  std::string model, output, target = "cuda", arch = "sm_90a", passes;
   int level = 1; ///< Of -O.
   std::vector<std::string> inputs, entries;
   std::vector<int64_t> batches;
@@ -116,7 +116,8 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
   std::vector<backend::EntryBucket> entryBuckets;
   for (size_t i = 0; i < graphs.size(); ++i)
     entryBuckets.push_back({buckets[i].entry, graphs[i].get()});
-  auto compiled = backend::lower(entryBuckets, context.target, diagnostics);
+  const auto arch = options.arch == "sm_80" ? backend::Arch::Sm80 : backend::Arch::Sm90a;
+  auto compiled = backend::lower(entryBuckets, {context.target, arch}, diagnostics);
   if (!compiled.isOk())
     return withDiagnostics(compiled.status(), diagnostics);
   return compiled;
@@ -181,6 +182,12 @@ Verb addCompile(CLI::App &app) {
   command
       ->add_option("--target", options->target, "Where the plan will run; compiling needs no GPU")
       ->check(CLI::IsMember({"cuda", "cpu"}))
+      ->capture_default_str();
+  command
+      ->add_option("--arch", options->arch,
+                   "GPUs that a cuda plan runs on: sm_90a for H100 and H200, sm_80 for all from "
+                   "sm_80 on")
+      ->check(CLI::IsMember({"sm_90a", "sm_80"}))
       ->capture_default_str();
   command
       ->add_option("-O", options->level,

@@ -23,7 +23,7 @@ struct Options {
   std::string plan, entry, output, executor = "graph";
   std::vector<std::string> inputs;
   std::optional<int64_t> batch;
-  bool json = false;
+  bool noPdl = false, json = false;
 };
 
 /// One output: as named. Several: y.0.npy, y.1.npy, ...
@@ -110,7 +110,9 @@ Status run(const Options &options) {
   Progress progress(2);
   progress.begin("load " + options.plan);
   const auto kind = options.executor == "stream" ? ExecutorKind::Stream : ExecutorKind::Graph;
-  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, kind));
+  CGC_ASSIGN_OR_RETURN(
+      const auto runner,
+      Runner::create(options.plan, {.executor = kind, .programmaticEdges = !options.noPdl}));
   progress.begin("run " + entry->name);
   const auto start = std::chrono::steady_clock::now();
   CGC_ASSIGN_OR_RETURN(const auto outputs, runner->run(*entry, inputs.bucket, inputs.tensors));
@@ -147,6 +149,9 @@ Verb addRun(CLI::App &app) {
                    "always run one by one")
       ->check(CLI::IsMember({"graph", "stream"}))
       ->capture_default_str();
+  command->add_flag("--no-pdl", options->noPdl,
+                    "Start each kernel only when the one ahead of it has ended: no programmatic "
+                    "dependent launch");
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer(
       "Examples:\n"

@@ -1,6 +1,7 @@
 // Runner: plan, engine and context.
 #include "tools/cgc/runner.h"
 
+#include "tools/cgc/console.h"
 #include "tools/cgc/libraries.h"
 
 namespace cgc::tool {
@@ -12,14 +13,16 @@ std::vector<TensorView> viewsOf(std::vector<HostTensor> &tensors) {
   return views;
 }
 
-Result<std::unique_ptr<Runner>> Runner::create(const std::string &path, ExecutorKind executor) {
+Result<std::unique_ptr<Runner>> Runner::create(const std::string &path, ContextOptions options) {
   CGC_ASSIGN_OR_RETURN(Plan plan, Plan::load(path));
   std::unique_ptr<Runner> runner(new Runner(std::move(plan)));
   CGC_ASSIGN_OR_RETURN(Engine engine,
                        Engine::create(runner->plan_, {.providerPath = providerPath()}));
   runner->engine_.emplace(std::move(engine));
-  CGC_ASSIGN_OR_RETURN(Context context, Context::create(*runner->engine_, {.executor = executor}));
+  CGC_ASSIGN_OR_RETURN(Context context, Context::create(*runner->engine_, options));
   runner->context_.emplace(std::move(context));
+  for (const std::string &note : runner->context_->notes())
+    logInfo(note);
   return runner;
 }
 

@@ -94,8 +94,8 @@ inline SamplePlan cudaSamplePlan() {
                         .writes = {id(3)},
                         .ints = {-1, 7},
                         .floats = {-0.0, 1e-5}};
-    LibraryCall library{.library = "cublaslt",
-                        .function = "matmul",
+    LibraryCall library{.library = "some_library",
+                        .function = "some_function",
                         .reads = {id(1), id(2)},
                         .writes = {id(3)},
                         .ints = {1},

@@ -104,7 +104,7 @@ TEST(PlanText, ListsWeightsTensorsAndRecords) {
                            "  t3 = kernel some_kernel(t1, none) ints=[-1, 7] floats=[-0, 1e-05] "
                            "grid=1,2,3 block=32,4,2 "
                            "shared=1024 abi=0xfedcba9876543210",
-                           "cublaslt.matmul(t1, t2) ints=[1] floats=[0.5] algorithm=2B",
+                           "some_library.some_function(t1, t2) ints=[1] floats=[0.5] algorithm=2B",
                            "aten::some_op(none, t1, [t2, none], -3, -0.0, true, \"tanh "
                            "\\\"x\\\"\\x0a\", bf16, device, "
                            "[1, -2], [0.25, -0], [], [], \"\") copy",

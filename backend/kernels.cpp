@@ -1,0 +1,221 @@
+// Launches of cgc's own kernels.
+#include "backend/kernels.h"
+
+#include "ir/op_def.h"
+#include "runtime/kernels/kernel_table.h"
+#include "runtime/kernels/warp_rows.h"
+
+namespace cgc::backend {
+namespace {
+
+/// `place` as the runtime will bind it. Every buffer begins at a multiple of this address.
+TensorView standIn(const Place &place) {
+  TensorView view{reinterpret_cast<void *>(kBufferAlignment + place.offset),
+                  place.dtype,
+                  DeviceKind::Cuda,
+                  place.sizes,
+                  {}};
+  if (!place.type().isContiguous())
+    view.strides = place.strides;
+  return view;
+}
+
+/// Blocks of elementwise and copy for this result: threads take 16 bytes where elements lie
+/// together.
+uint64_t elementwiseBlocksFor(const Place &result) {
+  uint64_t width = 16 / dtypeSize(result.dtype);
+  bool together = !result.strides.empty() && result.strides.back() == 1;
+  return elementwiseBlocks(result.type().numElements(), together ? width : 1);
+}
+
+/// What elementwise computes of one argument.
+std::optional<ElementwiseOp> unaryOp(const ir::Node &node) {
+  switch (node.op()) {
+  case ir::OpKind::Abs:
+    return ElementwiseOp::Abs;
+  case ir::OpKind::Neg:
+    return ElementwiseOp::Neg;
+  case ir::OpKind::Exp:
+    return ElementwiseOp::Exp;
+  case ir::OpKind::Sqrt:
+    return ElementwiseOp::Sqrt;
+  case ir::OpKind::Rsqrt:
+    return ElementwiseOp::Rsqrt;
+  case ir::OpKind::Sin:
+    return ElementwiseOp::Sin;
+  case ir::OpKind::Cos:
+    return ElementwiseOp::Cos;
+  case ir::OpKind::Erf:
+    return ElementwiseOp::Erf;
+  case ir::OpKind::Sigmoid:
+    return ElementwiseOp::Sigmoid;
+  case ir::OpKind::Tanh:
+    return ElementwiseOp::Tanh;
+  case ir::OpKind::Relu:
+    return ElementwiseOp::Relu;
+  case ir::OpKind::Gelu:
+    return node.arg("approximate").as<std::string>() == "tanh" ? ElementwiseOp::GeluTanh
+                                                               : ElementwiseOp::Gelu;
+  case ir::OpKind::Silu:
+    return ElementwiseOp::Silu;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// What elementwise computes of arguments 0 and 1, in this order.
+std::optional<ElementwiseOp> binaryOp(const ir::Node &node) {
+  switch (node.op()) {
+  case ir::OpKind::Add:
+    return ElementwiseOp::Add;
+  case ir::OpKind::Sub:
+    return ElementwiseOp::Sub;
+  case ir::OpKind::Rsub:
+    return ElementwiseOp::ReverseSub;
+  case ir::OpKind::Mul:
+    return ElementwiseOp::Mul;
+  case ir::OpKind::Div:
+    if (!node.arg("rounding_mode").isNone())
+      return std::nullopt;
+    return ElementwiseOp::Div;
+  case ir::OpKind::Pow:
+    return ElementwiseOp::Pow;
+  case ir::OpKind::Maximum:
+  case ir::OpKind::ClampMin:
+    return ElementwiseOp::Maximum;
+  case ir::OpKind::Minimum:
+    return ElementwiseOp::Minimum;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// The op of the same result with its operands exchanged.
+std::optional<ElementwiseOp> exchanged(ElementwiseOp op) {
+  switch (op) {
+  case ElementwiseOp::Sub:
+    return ElementwiseOp::ReverseSub;
+  case ElementwiseOp::ReverseSub:
+    return ElementwiseOp::Sub;
+  case ElementwiseOp::Div:
+    return ElementwiseOp::ReverseDiv;
+  case ElementwiseOp::ReverseDiv:
+    return ElementwiseOp::Div;
+  case ElementwiseOp::Pow:
+    return std::nullopt;
+  default:
+    return op;
+  }
+}
+
+bool launchBinary(const ir::Node &node, ElementwiseOp op, BucketBuilder &builder) {
+  const ir::Arg *x = &node.arg(0), *z = &node.arg(1);
+  // add, sub and rsub scale one operand.
+  const ir::Arg *scaled = nullptr;
+  double alpha = 1;
+  if (node.is(ir::OpKind::Add) || node.is(ir::OpKind::Sub) || node.is(ir::OpKind::Rsub)) {
+    scaled = node.is(ir::OpKind::Rsub) ? x : z;
+    alpha = *node.arg("alpha").asNumber();
+  }
+  if (!x->isValue()) {
+    std::optional<ElementwiseOp> other = exchanged(op);
+    if (!other)
+      return false;
+    op = *other;
+    std::swap(x, z);
+  }
+  if (!x->isValue() || (alpha != 1 && (scaled != z || z->isValue())))
+    return false;
+  std::optional<Place> tensor;
+  double number = 0;
+  if (z->isValue())
+    tensor = builder.place(z->value());
+  else
+    number = *z->asNumber() * alpha;
+  return launchElementwise(op, builder.place(x->value()), tensor, number,
+                           builder.allocate(*node.result()), builder);
+}
+
+} // namespace
+
+std::string kernelNamed(llvm::StringRef name, DType dtype) {
+  return name.str() + "_" + std::string(dtypeName(dtype));
+}
+
+bool launch(const Launch &launch, BucketBuilder &builder) {
+  const Kernel *kernel = builder.target() == DeviceKind::Cuda ? findKernel(launch.kernel) : nullptr;
+  if (!kernel)
+    return false;
+  assert(launch.reads.size() == kernel->reads && launch.writes.size() == kernel->writes &&
+         launch.ints.size() == kernel->ints && launch.floats.size() == kernel->floats);
+  KernelLaunch record;
+  record.kernel = kernel->name;
+  record.abiHash = kernel->abiHash;
+  record.grid[0] = static_cast<uint32_t>(launch.blocks);
+  record.block[0] = launch.threads;
+  record.ints = launch.ints;
+  record.floats = launch.floats;
+
+  std::vector<TensorView> reads, writes;
+  for (const std::optional<Place> &place : launch.reads)
+    reads.push_back(place ? standIn(*place) : TensorView());
+  for (const Place &place : launch.writes)
+    writes.push_back(standIn(place));
+  if (!kernel
+           ->bind({record.grid, record.block, record.sharedBytes, reads, writes, record.ints,
+                   record.floats})
+           .isOk())
+    return false;
+
+  for (const std::optional<Place> &place : launch.reads)
+    record.reads.push_back(place ? builder.tensor(*place) : kNoTensor);
+  for (const Place &place : launch.writes)
+    record.writes.push_back(builder.tensor(place));
+  builder.record({std::move(record)});
+  return true;
+}
+
+bool launchWarpRows(std::string kernel, int64_t rows, std::vector<std::optional<Place>> reads,
+                    const Place &result, BucketBuilder &builder, std::vector<double> floats) {
+  return launch({.kernel = std::move(kernel),
+                 .blocks = warpRowBlocks(rows),
+                 .threads = kWarpRowThreads,
+                 .reads = std::move(reads),
+                 .writes = {result},
+                 .floats = std::move(floats)},
+                builder);
+}
+
+bool launchElementwise(ElementwiseOp op, const Place &x, const std::optional<Place> &z,
+                       double number, const Place &result, BucketBuilder &builder) {
+  return launch({.kernel = kernelNamed("elementwise", result.dtype),
+                 .blocks = elementwiseBlocksFor(result),
+                 .threads = kElementwiseThreads,
+                 .reads = {x, z},
+                 .writes = {result},
+                 .ints = {static_cast<int64_t>(op)},
+                 .floats = {number}},
+                builder);
+}
+
+bool launchCopy(const Place &source, const Place &destination, BucketBuilder &builder) {
+  return launch({.kernel = "copy",
+                 .blocks = elementwiseBlocksFor(destination),
+                 .threads = kElementwiseThreads,
+                 .reads = {source},
+                 .writes = {destination}},
+                builder);
+}
+
+bool launchPointwise(const ir::Node &node, BucketBuilder &builder) {
+  if (builder.target() != DeviceKind::Cuda)
+    return false;
+  if (std::optional<ElementwiseOp> op = unaryOp(node))
+    return launchElementwise(*op, builder.place(node.arg(0).value()), std::nullopt, 0,
+                             builder.allocate(*node.result()), builder);
+  if (std::optional<ElementwiseOp> op = binaryOp(node))
+    return launchBinary(node, *op, builder);
+  return false;
+}
+
+} // namespace cgc::backend

@@ -1,0 +1,23 @@
+// LowerOptions: what a plan is lowered for.
+#pragma once
+
+#include "runtime/base/dtype.h"
+
+#include <cstdint>
+
+namespace cgc::backend {
+
+/// The GPUs whose kernels a plan may use.
+enum class Arch : uint8_t {
+  Sm80,  ///< Kernels that every GPU from sm_80 on runs.
+  Sm90a, ///< Also those for H100 and H200 alone.
+};
+
+struct LowerOptions {
+  LowerOptions(DeviceKind target, Arch arch = Arch::Sm90a) : target(target), arch(arch) {}
+
+  DeviceKind target;
+  Arch arch; ///< Of target cuda.
+};
+
+} // namespace cgc::backend

@@ -1,0 +1,166 @@
+// Products: on cuda by a kernel of our own or by cuBLASLt, else by LibTorch.
+#include "backend/product.h"
+
+#include "backend/product_tile.h"
+#include "runtime/kernels/kernel_table.h"
+#include "runtime/plan/product.h"
+
+#include <climits>
+
+namespace cgc::backend {
+namespace {
+
+/// From this many multiplications on cuBLASLt is faster than our kernels on an H200, if it can fuse
+/// all there is (docs/performance.md).
+constexpr double kMultiplicationsForLibrary = 2.5e9;
+
+/// What cuBLASLt may use besides its operands: what NVIDIA recommends for these GPUs.
+int64_t workspaceBytes(Arch arch) {
+  return arch == Arch::Sm90a ? 32 << 20 : 4 << 20;
+}
+
+/// `place` seen as a matrix; nothing if its strides forbid it.
+std::optional<Place> asMatrix(Place place) {
+  if (place.sizes.size() == 1) {
+    place.strides.insert(place.strides.begin(), place.sizes[0] * place.strides[0]);
+    place.sizes.insert(place.sizes.begin(), 1);
+  }
+  return place.sizes.size() < 2 ? std::nullopt : mergeLeading(place, 2);
+}
+
+/// Not empty, with rows that have no gaps and do not overlap.
+bool hasDenseRows(const Place &matrix) {
+  auto fits = [](int64_t size) { return size > 0 && size <= INT_MAX; };
+  return fits(matrix.sizes[0]) && fits(matrix.sizes[1]) &&
+         (matrix.strides[1] == 1 || matrix.sizes[1] == 1) &&
+         (matrix.strides[0] >= matrix.sizes[1] || matrix.sizes[0] == 1);
+}
+
+/// The factors and the result of a product as matrices.
+struct Matrices {
+  Place x, weight, result;
+};
+
+std::optional<Matrices> matricesOf(const Product &p) {
+  std::optional<Place> x = asMatrix(p.x), result = asMatrix(p.result);
+  if (!x || !result || p.weight.sizes.size() != 2)
+    return std::nullopt;
+  return Matrices{std::move(*x), p.weight, std::move(*result)};
+}
+
+/// Whether the kernel `product` takes these operands: rows and columns in 16-byte vectors.
+bool isForKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual) {
+  const DType dtype = m.x.dtype;
+  if ((dtype != DType::F16 && dtype != DType::BF16) || m.weight.sizes[0] % 8 != 0 ||
+      m.weight.sizes[1] % 8 != 0)
+    return false;
+  auto fits = [&](const Place &place) {
+    return place.dtype == dtype && hasDenseRows(place) && place.offset % 16 == 0 &&
+           (place.sizes[0] == 1 || place.strides[0] % 8 == 0);
+  };
+  if (!fits(m.x) || !fits(m.weight) || !fits(m.result) || (p.residual && !residual) ||
+      (residual && !fits(*residual)))
+    return false;
+  return !p.bias ||
+         (p.bias->dtype == dtype && p.bias->type().isContiguous() && p.bias->offset % 16 == 0);
+}
+
+void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual,
+                   BucketBuilder &builder) {
+  const int64_t tokens = m.x.sizes[0], features = m.weight.sizes[0], depth = m.weight.sizes[1];
+  const TileChoice choice = chooseTile(tokens, features, depth);
+  const Kernel *kernel = findKernel("product_" + std::string(dtypeName(m.x.dtype)) + "_" +
+                                    std::string(choice.tile->name));
+  KernelLaunch launch;
+  launch.kernel = kernel->name;
+  launch.abiHash = kernel->abiHash;
+  launch.grid[0] = choice.tile->blocksX(features);
+  launch.grid[1] = choice.tile->blocksY(tokens);
+  launch.block[0] = choice.tile->threads();
+  launch.sharedBytes = choice.tile->sharedBytes(choice.stages);
+  launch.reads = {builder.tensor(m.x), builder.tensor(m.weight),
+                  p.bias ? builder.tensor(*p.bias) : kNoTensor,
+                  residual ? builder.tensor(*residual) : kNoTensor};
+  launch.writes = {builder.tensor(m.result)};
+  launch.ints = {tokens, features, depth, int64_t(p.activation)};
+  builder.record({std::move(launch)});
+}
+
+bool isForCublasLt(const Product &p, const Matrices &m) {
+  DType dtype = m.x.dtype;
+  if (dtype != DType::F16 && dtype != DType::BF16 && dtype != DType::F32)
+    return false;
+  for (const Place *matrix : {&m.x, &m.weight, &m.result})
+    if (matrix->dtype != dtype || !hasDenseRows(*matrix))
+      return false;
+  return !p.bias || (p.bias->dtype == dtype && p.bias->type().isContiguous() &&
+                     p.bias->offset % kBiasAlignment == 0);
+}
+
+Remainder lowerToCublasLt(const Product &p, const Matrices &m, BucketBuilder &builder) {
+  // The library's GELU is the one by tanh, and its activation comes after the residual.
+  bool relu = p.activation == Activation::Relu;
+  bool leavesActivation = !relu && p.activation != Activation::None;
+  std::optional<Place> residual;
+  if (p.residual && p.activation == Activation::None)
+    residual = asMatrix(*p.residual);
+  if (residual && (residual->dtype != m.x.dtype || !hasDenseRows(*residual)))
+    residual.reset();
+
+  ProductCall call;
+  call.x = builder.tensor(m.x);
+  call.weight = builder.tensor(m.weight);
+  if (p.bias)
+    call.bias = builder.tensor(*p.bias);
+  if (residual)
+    call.residual = builder.tensor(*residual);
+  call.d = builder.tensor(m.result);
+  call.workspace = builder.tensor(builder.temporary(DType::U8, {workspaceBytes(builder.arch())}));
+  call.relu = relu;
+  builder.record({libraryCall(call)});
+  return {leavesActivation, p.residual && !residual};
+}
+
+Remainder lowerToAten(const Product &p, const std::optional<Matrices> &m, BucketBuilder &builder) {
+  Remainder remainder{p.activation != Activation::None, p.residual.has_value()};
+  auto bias = [&]() -> AtenArg {
+    return p.bias ? AtenArg(builder.tensor(*p.bias)) : AtenArg(NoneArg{});
+  };
+  if (!m || p.x.sizes.size() < 2) {
+    builder.callThenCopy("aten::linear", "",
+                         {builder.tensor(p.x), builder.tensor(p.weight), bias()}, {p.result});
+    return remainder;
+  }
+  AtenArg a = builder.tensor(m->x), b = builder.tensor(transposed(m->weight));
+  if (p.bias)
+    builder.callInto("aten::addmm", "out", {bias(), a, b, int64_t{1}, int64_t{1}}, m->result);
+  else
+    builder.callInto("aten::mm", "out", {a, b}, m->result);
+  return remainder;
+}
+
+} // namespace
+
+Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
+  std::optional<Matrices> matrices = matricesOf(product);
+  if (builder.target() != DeviceKind::Cuda || !matrices)
+    return lowerToAten(product, matrices, builder);
+  const bool forLibrary = isForCublasLt(product, *matrices);
+  std::optional<Place> residual =
+      product.residual ? asMatrix(*product.residual) : std::optional<Place>();
+  if (builder.arch() == Arch::Sm90a && isForKernel(product, *matrices, residual)) {
+    const double multiplications = double(matrices->x.sizes[0]) *
+                                   double(matrices->weight.sizes[0]) *
+                                   double(matrices->weight.sizes[1]);
+    const bool fuses = product.activation == Activation::None ||
+                       (product.activation == Activation::Relu && !product.residual);
+    if (!forLibrary || !fuses || multiplications < kMultiplicationsForLibrary) {
+      lowerToKernel(product, *matrices, residual, builder);
+      return Remainder{};
+    }
+  }
+  return forLibrary ? lowerToCublasLt(product, *matrices, builder)
+                    : lowerToAten(product, matrices, builder);
+}
+
+} // namespace cgc::backend

@@ -1,0 +1,28 @@
+// Products: where it is decided what runs a matrix product and what of its surroundings is fused.
+#pragma once
+
+#include "backend/bucket_builder.h"
+#include "runtime/base/status.h"
+#include "runtime/kernels/activation.h"
+
+namespace cgc::backend {
+
+/// result = activation(x [..., K] weight [N, K]^T + bias [N]) + residual [..., N]. All of one
+/// floating dtype.
+struct Product {
+  Place x, weight;
+  std::optional<Place> bias, residual;
+  Activation activation = Activation::None;
+  Place result; ///< Dense.
+};
+
+/// What was not fused. The caller applies it to `result`, in place: first the activation.
+struct Remainder {
+  bool activation = false, residual = false;
+};
+
+/// Adds the records of as much of the product as one call computes. Unsupported if nothing can
+/// compute it.
+Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder);
+
+} // namespace cgc::backend

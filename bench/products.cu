@@ -1,0 +1,226 @@
+// Times every tile of product at the shapes of the ViT-L-14 towers: a chain of products with
+// weights of their own in one captured graph, with plain and with programmatic edges. Checks each
+// result against a plain kernel. Prints one line for each tile and shape.
+#include "runtime/kernels/activation.h"
+#include "runtime/kernels/kernel_table.h"
+#include "runtime/kernels/product.h"
+
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+void check(cudaError_t error, const char *what) {
+  if (error == cudaSuccess)
+    return;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+  std::exit(1);
+}
+#define CHECK(call) check(call, #call)
+
+__global__ void fillRandom(__half *p, size_t n, float scale, unsigned seed) {
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
+       i += size_t(gridDim.x) * blockDim.x) {
+    unsigned h = unsigned(i) * 2654435761u + seed;
+    h ^= h >> 16, h *= 0x85ebca6bu, h ^= h >> 13, h *= 0xc2b2ae35u, h ^= h >> 16;
+    p[i] = __float2half((float(h & 0xffffff) / 0x800000 - 1) * scale);
+  }
+}
+
+__device__ float activated(float v, int kind) {
+  return kind == int(cgc::Activation::Gelu) ? 0.5f * v * (1 + erff(v * 0.70710678f)) : v;
+}
+
+/// sum of |difference|^2 and of |reference|^2 over all results.
+__global__ void compare(const __half *x, const __half *w, const __half *bias,
+                        const __half *residual, const __half *y, int m, int n, int k, int kind,
+                        double *errors) {
+  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < (long long)m * n;
+       i += (long long)gridDim.x * blockDim.x) {
+    const int row = i / n, column = i % n;
+    float sum = 0;
+    for (int j = 0; j < k; ++j)
+      sum += __half2float(x[(long long)row * k + j]) * __half2float(w[(long long)column * k + j]);
+    sum += __half2float(bias[column]);
+    float want = activated(sum, kind);
+    if (residual)
+      want += __half2float(residual[i]);
+    const double d = double(__half2float(y[i])) - want;
+    atomicAdd(errors, isfinite(d) ? d * d : 1e30);
+    atomicAdd(errors + 1, double(want) * want);
+  }
+}
+
+struct Shape {
+  const char *name;
+  int64_t m, n, k;
+  bool gelu, residual;
+};
+
+constexpr Shape kShapes[] = {
+    {"text:1 qkv", 77, 2304, 768, false, false},
+    {"text:1 proj", 77, 768, 768, false, true},
+    {"text:1 fc1", 77, 3072, 768, true, false},
+    {"text:1 fc2", 77, 768, 3072, false, true},
+    {"image:1 qkv", 257, 3072, 1024, false, false},
+    {"image:1 proj", 257, 1024, 1024, false, true},
+    {"image:1 fc1", 257, 4096, 1024, true, false},
+    {"image:1 fc2", 257, 1024, 4096, false, true},
+    {"text:16 qkv", 1232, 2304, 768, false, false},
+    {"text:16 proj", 1232, 768, 768, false, true},
+    {"text:16 fc1", 1232, 3072, 768, true, false},
+    {"text:16 fc2", 1232, 768, 3072, false, true},
+    {"image:8 qkv", 2056, 3072, 1024, false, false},
+    {"image:8 proj", 2056, 1024, 1024, false, true},
+    {"image:8 fc1", 2056, 4096, 1024, true, false},
+    {"image:8 fc2", 2056, 1024, 4096, false, true},
+    {"image:64 qkv", 16448, 3072, 1024, false, false},
+    {"image:64 proj", 16448, 1024, 1024, false, true},
+    {"image:64 fc1", 16448, 4096, 1024, true, false},
+    {"image:64 fc2", 16448, 1024, 4096, false, true},
+    {"pooled:1 fc1", 1, 4096, 1024, true, false},
+    {"pooled:16 fc2", 16, 768, 3072, false, true},
+};
+
+cgc::TensorView view(void *data, const std::vector<int64_t> &sizes) {
+  return {data, cgc::DType::F16, cgc::DeviceKind::Cuda, sizes, {}};
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  const std::string filter = argc > 1 ? argv[1] : "";
+  cudaStream_t stream;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  double *errors;
+  CHECK(cudaMallocManaged(&errors, 16));
+  for (const Shape &shape : kShapes) {
+    if (std::string(shape.name).find(filter) == std::string::npos)
+      continue;
+    const auto [name, m, n, k, gelu, residual] = shape;
+    const int layers = m > 4096 ? 6 : 24;
+    const auto make = [&](int64_t elements, float scale) {
+      __half *p;
+      CHECK(cudaMalloc(&p, elements * 2));
+      fillRandom<<<1024, 256, 0, stream>>>(p, elements, scale, unsigned(elements));
+      return p;
+    };
+    __half *x = make(m * k, 1), *w = make(n * k * layers, 1 / std::sqrt(float(k))),
+           *bias = make(n, 1), *more = make(m * n, 1), *y = make(m * n, 1);
+    struct Line {
+      double best;
+      std::string text;
+    };
+    std::vector<Line> lines;
+    for (const cgc::ProductTile &tile : cgc::productTiles())
+      for (const uint32_t memory : {113u << 10, 227u << 10}) {
+        const uint32_t most = (memory - 1024) / ((tile.features + tile.tokens) * 128);
+        const uint32_t steps = uint32_t(((k + 63) / 64 + tile.split - 1) / tile.split);
+        const uint32_t stages = std::min({most, std::max(steps, 2u), cgc::kProductMaxStages});
+        if (most < 2 || (memory > 113u << 10 && tile.sharedBytes(stages) <= 113u << 10))
+          continue;
+        const cgc::Kernel *kernel = cgc::findKernel("product_f16_" + std::string(tile.name));
+        // Tiles that fit badly only cost time.
+        const double blocks = double(tile.blocksX(n)) * tile.blocksY(m);
+        const double waste = double((m + tile.tokens - 1) / tile.tokens * tile.tokens) / m;
+        if ((m > 16 && waste > 1.5) || (m <= 16 && tile.tokens > 32) || blocks < 8 ||
+            (m > 300 && tile.tokens < 88) || (m > 3000 && tile.tokens < 112) ||
+            (m > 600 && tile.split > 2))
+          continue;
+        const uint32_t grid[3] = {tile.blocksX(n), tile.blocksY(m), 1};
+        const uint32_t block[3] = {tile.threads(), 1, 1};
+        const std::vector<int64_t> xs = {m, k}, ws = {n, k}, bs = {n}, ys = {m, n};
+        const std::vector<int64_t> ints = {
+            m, n, k, int64_t(gelu ? cgc::Activation::Gelu : cgc::Activation::None)};
+        std::vector<cgc::KernelParameters> parameters;
+        for (int l = 0; l < layers; ++l) {
+          const cgc::TensorView reads[] = {view(x, xs), view(w + n * k * l, ws), view(bias, bs),
+                                           residual ? view(more, ys) : cgc::TensorView{}};
+          const cgc::TensorView writes[] = {view(y, ys)};
+          auto bound = kernel->bind(
+              {grid, block, tile.sharedBytes(stages), reads, writes, ints, {}, 0b0110});
+          if (!bound.isOk()) {
+            std::fprintf(stderr, "%s\n", bound.status().message().c_str());
+            return 1;
+          }
+          parameters.push_back(*std::move(bound));
+        }
+        CHECK(cudaFuncSetAttribute(kernel->function(), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   int(tile.sharedBytes(stages))));
+        const auto launch = [&](int layer, bool programmatic) {
+          cudaLaunchAttribute attribute;
+          attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+          attribute.val.programmaticStreamSerializationAllowed = 1;
+          cudaLaunchConfig_t config = {};
+          config.gridDim = dim3(grid[0], grid[1]);
+          config.blockDim = dim3(block[0]);
+          config.dynamicSmemBytes = tile.sharedBytes(stages);
+          config.stream = stream;
+          config.attrs = &attribute;
+          config.numAttrs = programmatic;
+          void *argument = parameters[layer].data();
+          CHECK(cudaLaunchKernelExC(&config, kernel->function(), &argument));
+        };
+        CHECK(cudaMemsetAsync(y, 0xff, m * n * 2, stream));
+        launch(0, false);
+        CHECK(cudaStreamSynchronize(stream));
+        errors[0] = errors[1] = 0;
+        compare<<<1024, 256, 0, stream>>>(x, w, bias, residual ? more : nullptr, y, m, n, k,
+                                          ints[3], errors);
+        CHECK(cudaStreamSynchronize(stream));
+        const double error = std::sqrt(errors[0] / errors[1]);
+        double micros[2];
+        for (int programmatic = 0; programmatic < 2; ++programmatic) {
+          cudaGraph_t graph;
+          cudaGraphExec_t exec;
+          CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+          for (int l = 0; l < layers; ++l)
+            launch(l, programmatic && l > 0);
+          CHECK(cudaStreamEndCapture(stream, &graph));
+          CHECK(cudaGraphInstantiate(&exec, graph, 0));
+          std::vector<double> samples;
+          for (int i = 0; i < 8; ++i) {
+            const auto start = std::chrono::steady_clock::now();
+            const int runs = m > 4096 ? 2 : 8;
+            for (int r = 0; r < runs; ++r)
+              CHECK(cudaGraphLaunch(exec, stream));
+            CHECK(cudaStreamSynchronize(stream));
+            if (i > 0)
+              samples.push_back(std::chrono::duration<double, std::micro>(
+                                    std::chrono::steady_clock::now() - start)
+                                    .count() /
+                                runs / layers);
+          }
+          std::nth_element(samples.begin(), samples.begin() + 3, samples.end());
+          micros[programmatic] = samples[3];
+          CHECK(cudaGraphExecDestroy(exec));
+          CHECK(cudaGraphDestroy(graph));
+        }
+        char text[200];
+        const double best = std::min(micros[0], micros[1]);
+        std::snprintf(text, sizeof(text),
+                      "%-14s %-9s %2u stages %4.0f blocks  plain %7.2f us  programmatic %7.2f us  "
+                      "%4.0f TFLOP/s  error %.1e%s",
+                      name, std::string(tile.name).c_str(), stages, blocks, micros[0], micros[1],
+                      2e-6 * m * n * k / best, error, error < 1e-3 ? "" : "  WRONG");
+        lines.push_back({best, text});
+      }
+    std::sort(lines.begin(), lines.end(),
+              [](const Line &a, const Line &b) { return a.best < b.best; });
+    for (const Line &line : lines)
+      std::puts(line.text.c_str());
+    std::fflush(stdout);
+    for (__half *p : {x, w, bias, more, y})
+      CHECK(cudaFree(p));
+  }
+  return 0;
+}

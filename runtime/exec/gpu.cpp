@@ -1,0 +1,69 @@
+// The GPU that an engine runs on, and what it has to be able to do.
+#include "runtime/exec/gpu.h"
+
+#include "runtime/exec/cuda_support.h"
+#include "runtime/kernels/kernel_table.h"
+
+namespace cgc {
+namespace {
+
+constexpr int kLeastMajor = 8; ///< sm_80: the oldest GPU that the kernels are compiled for.
+constexpr const char *kHint = "; run it where there is one, or compile with --target cpu";
+
+std::string versionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+} // namespace
+
+Result<Gpu> findGpu(int index) {
+  int driver = 0, count = 0;
+  (void)cudaDriverGetVersion(&driver);
+  if (driver == 0)
+    return Status(Code::Device,
+                  std::string("the plan has target cuda, and there is no NVIDIA driver here") +
+                      kHint);
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  (void)cudaGetLastError();
+  if (error == cudaErrorInsufficientDriver)
+    return Status(Code::Device, "the NVIDIA driver knows CUDA " + versionText(driver) +
+                                    ", and cgc needs " + versionText(CUDART_VERSION) +
+                                    "; update the driver");
+  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
+    return Status(Code::Device,
+                  std::string("the plan has target cuda, and the driver sees no GPU") + kHint);
+  CGC_TRY(cudaStatus(error, "cannot list the GPUs"));
+  if (index < 0 || index >= count)
+    return Status(Code::Usage, "there is no GPU " + std::to_string(index) + "; this machine has " +
+                                   std::to_string(count) + ", counted from 0");
+  cudaDeviceProp properties;
+  CGC_TRY(cudaStatus(cudaGetDeviceProperties(&properties, index),
+                     "cannot look at GPU " + std::to_string(index)));
+  return Gpu{index, properties.name, properties.major, properties.minor,
+             properties.multiProcessorCount};
+}
+
+unsigned kernelTraits(const PlanData &plan) {
+  unsigned traits = 0;
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      for (const LaunchRecord &record : bucket.records)
+        if (const auto *launch = std::get_if<KernelLaunch>(&record.op))
+          if (const Kernel *kernel = findKernel(launch->kernel))
+            traits |= kernel->traits;
+  return traits;
+}
+
+Status checkGpu(const Gpu &gpu, unsigned traits) {
+  const std::string card = "GPU " + std::to_string(gpu.index) + " (" + gpu.name + ", sm_" +
+                           std::to_string(gpu.major) + std::to_string(gpu.minor) + ")";
+  if (gpu.major < kLeastMajor)
+    return {Code::Device, card + " is older than sm_80, which cgc needs" + kHint};
+  // Code for sm_90a runs on no other GPU, newer ones included.
+  if ((traits & kHopper) && !(gpu.major == 9 && gpu.minor == 0))
+    return {Code::Device, card + " cannot run the plan, which has kernels for sm_90a (H100, H200) "
+                                 "only; compile it with --arch sm_80"};
+  return Status::ok();
+}
+
+} // namespace cgc

@@ -1,0 +1,28 @@
+// The GPU that an engine runs on, and what it has to be able to do.
+#pragma once
+
+#include "runtime/base/status.h"
+#include "runtime/plan/plan.h"
+
+#include <string>
+
+namespace cgc {
+
+struct Gpu {
+  int index = -1;
+  std::string name; ///< "NVIDIA H200"
+  int major = 0, minor = 0, multiprocessors = 0;
+};
+
+/// GPU `index`. Device, with what is missing, if there is no driver, no GPU, or the driver is too
+/// old; Usage if there is no GPU of this number.
+Result<Gpu> findGpu(int index);
+
+/// The traits (KernelTrait) of all kernels that the plan launches, together. Kernels that this
+/// runtime lacks count for nothing: bindRecords refuses them.
+unsigned kernelTraits(const PlanData &plan);
+
+/// Device, with the card's name and the next step, unless `gpu` runs kernels of these traits.
+Status checkGpu(const Gpu &gpu, unsigned traits);
+
+} // namespace cgc

@@ -1,0 +1,36 @@
+// Where a library that the runtime opens may lie.
+#include "runtime/exec/library_path.h"
+
+#include <algorithm>
+#include <dlfcn.h>
+
+namespace cgc {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> libraryPlaces(const std::string &library, const std::string &path) {
+  std::error_code error;
+  if (!path.empty())
+    return {fs::is_directory(path, error) ? fs::path(path) / library : fs::path(path)};
+  std::vector<fs::path> folders;
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void *>(&libraryPlaces), &info) && info.dli_fname)
+    folders.push_back(fs::weakly_canonical(info.dli_fname, error).parent_path());
+  folders.push_back(fs::read_symlink("/proc/self/exe", error).parent_path());
+  std::vector<fs::path> files;
+  for (const fs::path &folder : folders)
+    for (const fs::path &place : {folder, folder.parent_path() / "lib"})
+      if (const fs::path file = place / library;
+          std::find(files.begin(), files.end(), file) == files.end())
+        files.push_back(file);
+  return files;
+}
+
+std::string joinPaths(const std::vector<fs::path> &paths) {
+  std::string text;
+  for (const fs::path &path : paths)
+    text += (text.empty() ? "" : ", ") + path.string();
+  return text;
+}
+
+} // namespace cgc

@@ -1,0 +1,116 @@
+// Upload: threads take chunks of the buffer in turn; each fills one of its two pinned buffers while
+// the other is in flight.
+#include "runtime/exec/upload.h"
+
+#include "runtime/base/no_throw.h"
+#include "runtime/exec/cuda_support.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <future>
+#include <thread>
+#include <vector>
+
+namespace cgc {
+namespace {
+
+/// Copies as large as this reach the bandwidth of PCIe; larger ones only pin more memory.
+constexpr uint64_t kChunk = 4 << 20;
+/// One thread's memcpy is slower than PCIe.
+constexpr unsigned kThreads = 4;
+
+struct Job {
+  std::span<const UploadPiece> pieces;
+  std::byte *buffer;
+  uint64_t bytes;
+  int device;
+  std::atomic<uint64_t> next = 0; ///< Where the next chunk begins.
+};
+
+/// What one thread needs.
+class Worker final {
+public:
+  Worker() = default;
+  Worker(const Worker &) = delete;
+  Worker &operator=(const Worker &) = delete;
+  ~Worker() {
+    // After a failure too the staging memory is in use until here.
+    if (stream_)
+      (void)cudaStreamSynchronize(stream_.get());
+  }
+
+  Status run(Job &job) {
+    CGC_ASSIGN_OR_RETURN(stream_, createStream());
+    for (Staging &s : staging_) {
+      void *memory = nullptr;
+      CGC_TRY(cudaStatus(cudaMallocHost(&memory, kChunk), "cannot allocate pinned host memory"));
+      s.memory.reset(memory);
+      CGC_ASSIGN_OR_RETURN(s.sent, createEvent());
+    }
+    for (size_t i = 0;; ++i) {
+      const uint64_t begin = job.next.fetch_add(kChunk);
+      if (begin >= job.bytes)
+        break;
+      const Staging &s = staging_[i % staging_.size()];
+      const uint64_t size = std::min(kChunk, job.bytes - begin);
+      CGC_TRY(cudaStatus(cudaEventSynchronize(s.sent.get()), "copy"));
+      gather(job.pieces, begin, {static_cast<std::byte *>(s.memory.get()), size});
+      CGC_TRY(cudaStatus(cudaMemcpyAsync(job.buffer + begin, s.memory.get(), size,
+                                         cudaMemcpyHostToDevice, stream_.get()),
+                         "copy"));
+      CGC_TRY(cudaStatus(cudaEventRecord(s.sent.get(), stream_.get()), "copy"));
+    }
+    return cudaStatus(cudaStreamSynchronize(stream_.get()), "copy");
+  }
+
+private:
+  struct Staging {
+    CudaHandle<void *, cudaFreeHost> memory;
+    CudaEvent sent;
+  };
+  std::array<Staging, 2> staging_;
+  CudaStream stream_;
+};
+
+Status work(Job &job) {
+  const DeviceGuard guard(job.device);
+  return noThrow([&] { return Worker().run(job); });
+}
+
+} // namespace
+
+void gather(std::span<const UploadPiece> pieces, uint64_t begin, std::span<std::byte> to) {
+  auto piece = std::partition_point(pieces.begin(), pieces.end(), [&](const UploadPiece &p) {
+    return p.offset + p.bytes.size() <= begin;
+  });
+  uint64_t at = begin;
+  const uint64_t end = begin + to.size();
+  for (; piece != pieces.end() && piece->offset < end; ++piece) {
+    const uint64_t from = std::max(at, piece->offset),
+                   until = std::min(end, piece->offset + piece->bytes.size());
+    std::memset(to.data() + (at - begin), 0, from - at);
+    std::memcpy(to.data() + (from - begin), piece->bytes.data() + (from - piece->offset),
+                until - from);
+    at = until;
+  }
+  std::memset(to.data() + (at - begin), 0, end - at);
+}
+
+Status upload(std::span<const UploadPiece> pieces, std::byte *buffer, uint64_t bytes, int device) {
+  Job job{pieces, buffer, bytes, device};
+  const uint64_t chunks = (bytes + kChunk - 1) / kChunk;
+  const auto threads =
+      std::min<uint64_t>(chunks, std::clamp(std::thread::hardware_concurrency(), 1u, kThreads));
+  std::vector<std::future<Status>> others; // Destroyed, they wait.
+  for (uint64_t i = 1; i < threads; ++i)
+    others.push_back(std::async(std::launch::async, [&job] { return work(job); }));
+  Status status = chunks > 0 ? work(job) : Status::ok();
+  for (auto &other : others)
+    if (Status theirs = other.get(); status.isOk())
+      status = std::move(theirs);
+  return status;
+}
+
+} // namespace cgc

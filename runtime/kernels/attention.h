@@ -1,0 +1,29 @@
+// attention: the launch shape that the kernels expect.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace cgc {
+
+/// Each warp of a block takes 16 queries.
+inline constexpr int64_t kAttentionQueries = 16;
+/// Keys and values come in chunks of so many, of which shared memory holds up to kAttentionStages.
+inline constexpr int64_t kAttentionChunk = 64, kAttentionStages = 5;
+inline constexpr int64_t kAttentionMaxWarps = 8;
+
+/// Whether there are kernels for heads of this width, "attention_f16_64" for example.
+constexpr bool hasAttention(int64_t width) {
+  return width == 32 || width == 64 || width == 80 || width == 96 || width == 128;
+}
+
+/// Stages of a ring that holds this many keys, or as many as fit.
+constexpr int64_t attentionStages(int64_t keys) {
+  return std::clamp<int64_t>((keys + kAttentionChunk - 1) / kAttentionChunk, 1, kAttentionStages);
+}
+/// Rows of keys and values are padded by 16 bytes against bank conflicts.
+constexpr uint32_t attentionSharedBytes(int64_t keys, int64_t width) {
+  return uint32_t(attentionStages(keys) * kAttentionChunk * 2 * (width + 8) * 2);
+}
+
+} // namespace cgc

@@ -1,0 +1,99 @@
+// What all kernels share: programmatic dependent launch, conversions, 16-byte vectors, warp sums.
+#pragma once
+
+#include "runtime/base/dtype.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+namespace cgc::device {
+
+/// Waits until the kernels ahead have ended and their writes are visible. Nothing that another
+/// kernel writes may be read, and nothing that another reads may be written, before it. Returns at
+/// once if the edge is not programmatic, and on GPUs before sm_90.
+__device__ inline void waitForPredecessor() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// Lets the next kernel be scheduled as soon as every block of this one has said so. It publishes
+/// nothing: the next kernel waits for our end.
+__device__ inline void releaseSuccessor() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+__device__ inline float toFloat(float v) {
+  return v;
+}
+__device__ inline float toFloat(__half v) {
+  return __half2float(v);
+}
+__device__ inline float toFloat(__nv_bfloat16 v) {
+  return __bfloat162float(v);
+}
+template <class T> __device__ T fromFloat(float v);
+template <> __device__ inline float fromFloat<float>(float v) {
+  return v;
+}
+template <> __device__ inline __half fromFloat<__half>(float v) {
+  return __float2half_rn(v);
+}
+template <> __device__ inline __nv_bfloat16 fromFloat<__nv_bfloat16>(float v) {
+  return __float2bfloat16_rn(v);
+}
+
+/// 16 bytes of T: what one thread loads or stores at a time.
+template <class T> struct alignas(16) Vector {
+  static constexpr int kSize = 16 / sizeof(T);
+  T v[kSize];
+};
+
+template <class T> __device__ Vector<T> loadVector(const T *p) {
+  return *reinterpret_cast<const Vector<T> *>(p);
+}
+template <class T> __device__ void storeVector(T *p, const Vector<T> &v) {
+  *reinterpret_cast<Vector<T> *>(p) = v;
+}
+
+/// `Width` elements that lie together, at a multiple of their size.
+template <class T, int Width> struct alignas(sizeof(T) * Width) Pack {
+  T v[Width];
+};
+template <int Width, class T> __device__ void loadFloats(const T *from, float (&values)[Width]) {
+  const auto pack = *reinterpret_cast<const Pack<T, Width> *>(from);
+#pragma unroll
+  for (int i = 0; i < Width; ++i)
+    values[i] = toFloat(pack.v[i]);
+}
+template <int Width, class T> __device__ void storeFloats(T *to, const float (&values)[Width]) {
+  Pack<T, Width> pack;
+#pragma unroll
+  for (int i = 0; i < Width; ++i)
+    pack.v[i] = fromFloat<T>(values[i]);
+  *reinterpret_cast<Pack<T, Width> *>(to) = pack;
+}
+
+/// The sum of `value` over the warp, in every lane.
+__device__ inline float warpSum(float value) {
+  for (int offset = 16; offset > 0; offset /= 2)
+    value += __shfl_xor_sync(0xffffffffu, value, offset);
+  return value;
+}
+
+} // namespace cgc::device
+
+namespace cgc {
+
+/// The DType of a device element type.
+template <class T> constexpr DType kDTypeOf = DType::F32;
+template <> inline constexpr DType kDTypeOf<__half> = DType::F16;
+template <> inline constexpr DType kDTypeOf<__nv_bfloat16> = DType::BF16;
+template <> inline constexpr DType kDTypeOf<int64_t> = DType::I64;
+template <> inline constexpr DType kDTypeOf<int32_t> = DType::I32;
+
+} // namespace cgc

@@ -1,0 +1,123 @@
+// Hopper's own instructions: barriers in shared memory, tensor copies, warpgroup products,
+// clusters. Only for code compiled for sm_90a.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace cgc::device {
+
+__device__ inline uint32_t sharedAddress(const void *p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+
+// Barriers in shared memory (mbarrier).
+
+__device__ inline void initBarrier(uint64_t *barrier, uint32_t arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(sharedAddress(barrier)),
+               "r"(arrivals));
+}
+/// Makes initialised barriers visible to tensor copies.
+__device__ inline void fenceBarrierInit() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ inline void arriveExpecting(uint64_t *barrier, uint32_t bytes) {
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(sharedAddress(barrier)),
+      "r"(bytes)
+      : "memory");
+}
+__device__ inline void arrive(uint64_t *barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(sharedAddress(barrier)) : "memory");
+}
+/// Waits until the phase of this parity has ended.
+__device__ inline void waitBarrier(uint64_t *barrier, uint32_t parity) {
+  asm volatile("{\n"
+               ".reg .pred done;\n"
+               "again:\n"
+               "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+               "@done bra end;\n"
+               "bra again;\n"
+               "end:\n"
+               "}" ::"r"(sharedAddress(barrier)),
+               "r"(parity)
+               : "memory");
+}
+
+// Tensor copies (TMA).
+
+/// Copies the box at (x, y) of a 2-d tensor to shared memory; `barrier` counts its bytes.
+__device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%3, %4}], [%2];" ::"r"(sharedAddress(to)),
+               "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y)
+               : "memory");
+}
+__device__ inline void prefetchMap(const CUtensorMap *map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(reinterpret_cast<uint64_t>(map)) : "memory");
+}
+
+// Warpgroup products (wgmma.cuh).
+
+/// Describes a tile of rows of 128 bytes, swizzled by 128 bytes as a tensor copy writes it, that
+/// begins at a multiple of 1024 bytes (PTX ISA, "matrix descriptor": address / 16; stride between
+/// groups of 8 rows / 16 at bit 32; swizzle mode 1 at bit 62). Adding 2 moves 16 elements along.
+__device__ inline uint64_t tileDescriptor(const void *tile) {
+  return uint64_t((sharedAddress(tile) & 0x3ffff) >> 4) | uint64_t(1) << 16 |
+         uint64_t(1024 >> 4) << 32 | uint64_t(1) << 62;
+}
+__device__ inline void wgmmaFence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ inline void wgmmaCommit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+/// Waits until at most kPending committed groups are under way.
+template <int kPending> __device__ void wgmmaWait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+
+/// Stores four 8x8 matrices of 16-bit elements, each transposed; lane l gives the address of row
+/// l % 8 of matrix l / 8.
+__device__ inline void storeTransposed(void *row, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                   sharedAddress(row)),
+               "r"(a), "r"(b), "r"(c), "r"(d)
+               : "memory");
+}
+
+/// A barrier of `threads` threads of the block, by number (0 is __syncthreads').
+__device__ inline void syncThreads(int number, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+// Clusters.
+
+__device__ inline uint32_t clusterRank() {
+  uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+/// All threads of all blocks of the cluster; what was written to shared memory before is visible
+/// after.
+__device__ inline void syncCluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\n"
+               "barrier.cluster.wait.acquire.aligned;" ::
+                   : "memory");
+}
+/// Four floats of the same place in the shared memory of block `rank` of the cluster.
+__device__ inline float4 loadFromBlock(const float *local, uint32_t rank) {
+  uint32_t address;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+               : "=r"(address)
+               : "r"(sharedAddress(local)), "r"(rank));
+  float4 v;
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(address)
+               : "memory");
+  return v;
+}
+
+} // namespace cgc::device

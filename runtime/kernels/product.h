@@ -1,0 +1,44 @@
+// product: y = activation(x w^T + bias) + residual on Hopper's tensor cores: the tiles there are,
+// and the launch shape that the kernels expect.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace cgc {
+
+/// Most stages of a ring.
+inline constexpr uint32_t kProductMaxStages = 16;
+
+/// One way to cut the product of x [tokens, depth] and w [features, depth] into blocks. Weights are
+/// the left operand of the tensor cores, so that a tile may have as few tokens as 8.
+struct ProductTile {
+  std::string_view name; ///< Kernel row: "product_f16_" + name.
+  uint32_t features, tokens;
+  uint32_t split; ///< Blocks (one cluster) that share a tile, each with a part of the depth.
+
+  constexpr uint32_t blocksX(int64_t count) const {
+    return uint32_t((count + features - 1) / features) * split;
+  }
+  constexpr uint32_t blocksY(int64_t count) const {
+    return uint32_t((count + tokens - 1) / tokens);
+  }
+  /// A warpgroup for each 64 features and a warp that copies.
+  constexpr uint32_t threads() const { return features * 2 + 32; }
+  /// With so many stages: 64 columns of both operands each, on their way at the same time. The
+  /// results are staged in the same memory, padded against bank conflicts. 1024 more, to begin at a
+  /// multiple of it.
+  constexpr uint32_t sharedBytes(uint32_t stages) const {
+    const uint32_t operands = stages * (features + tokens) * 128;
+    const uint32_t results =
+        split == 1 ? features / 64 * tokens * (64 + 8) * 2 : tokens * (features + 4) * 4;
+    return std::max(operands, results) + 1024;
+  }
+};
+
+/// All tiles, in the order of product_tiles.def.
+std::span<const ProductTile> productTiles();
+
+} // namespace cgc

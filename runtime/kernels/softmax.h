@@ -1,0 +1,16 @@
+// softmax: the launch shape that the kernels expect.
+#pragma once
+
+#include <cstdint>
+
+namespace cgc {
+
+inline constexpr uint32_t kSoftmaxThreads = 128;
+/// Rows up to this long are a warp's; longer ones a block's.
+inline constexpr int64_t kSoftmaxWarpColumns = 1024;
+constexpr uint64_t softmaxBlocks(uint64_t rows, int64_t columns) {
+  constexpr uint64_t kWarps = kSoftmaxThreads / 32;
+  return columns > kSoftmaxWarpColumns ? rows : (rows + kWarps - 1) / kWarps;
+}
+
+} // namespace cgc

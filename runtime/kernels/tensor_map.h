@@ -1,0 +1,17 @@
+// Tensor maps: how a Hopper tensor copy finds a tile of a matrix.
+#pragma once
+
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
+
+#include <cuda.h>
+
+namespace cgc {
+
+/// A map of a matrix of 16-bit floats by which tiles of `boxRows` rows and 64 columns are copied to
+/// shared memory, swizzled by 128 bytes; what lies outside is zero. `rowStride` in elements, a
+/// multiple of 8; `data` at a multiple of 16 bytes. Device if the driver has no tensor maps.
+Result<CUtensorMap> tileMap(const void *data, DType dtype, int64_t rows, int64_t columns,
+                            int64_t rowStride, uint32_t boxRows);
+
+} // namespace cgc

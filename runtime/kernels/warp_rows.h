@@ -1,0 +1,14 @@
+// The launch shape of the kernels that give each row to a warp.
+#pragma once
+
+#include <cstdint>
+
+namespace cgc {
+
+inline constexpr uint32_t kWarpRowThreads = 128;
+inline constexpr uint32_t kWarpRows = kWarpRowThreads / 32;
+constexpr uint64_t warpRowBlocks(uint64_t rows) {
+  return (rows + kWarpRows - 1) / kWarpRows;
+}
+
+} // namespace cgc

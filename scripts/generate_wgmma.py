@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Prints runtime/kernels/wgmma.cuh: one wrapper of `wgmma.mma_async` for each width that the kernels use.
+
+An asm statement names each accumulator register by itself, which no template can write.
+Usage: scripts/generate_wgmma.py > runtime/kernels/wgmma.cuh
+"""
+
+WIDTHS = [8, 16, 24, 32, 40, 48, 64, 80, 88, 96, 112, 128, 136, 160, 176, 192, 208, 232, 256]
+
+HEADER = """\
+// wgmma: products of 64 x kWidth tiles of 16-bit floats from shared memory, by one warpgroup. Written by
+// scripts/generate_wgmma.py.
+// clang-format off
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+namespace cgc::device {
+
+/// d += a b^T for a 64 x 16 tile a and a kWidth x 16 tile b, described by shared-memory descriptors; d = a b^T
+/// unless `accumulate`. Asynchronous: see wgmmaCommit. All four warps of a warpgroup call it together.
+template <class T, int kWidth> struct Wgmma;
+"""
+
+FOOTER = """
+} // namespace cgc::device
+// clang-format on"""
+
+
+def wrapper(cpp, ptx, width):
+    count = width // 2
+    registers = ", ".join(f"%{i}" for i in range(count))
+    operands = ", ".join(f'"+f"(d[{i}])' for i in range(count))
+    return f"""
+template <> struct Wgmma<{cpp}, {width}> {{
+  __device__ static void run(float (&d)[{count}], uint64_t a, uint64_t b, bool accumulate) {{
+    asm volatile("{{ .reg .pred p; setp.ne.b32 p, %{count + 2}, 0; "
+                 "wgmma.mma_async.sync.aligned.m64n{width}k16.f32.{ptx}.{ptx} {{{registers}}}, %{count}, %{count + 1}, p, 1, 1, 0, 0; }}"
+                 : {operands}
+                 : "l"(a), "l"(b), "r"(int(accumulate)));
+  }}
+}};"""
+
+
+print(HEADER, end="")
+for cpp, ptx in (("__half", "f16"), ("__nv_bfloat16", "bf16")):
+    for width in WIDTHS:
+        print(wrapper(cpp, ptx, width))
+print(FOOTER)

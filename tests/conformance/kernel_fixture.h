@@ -1,0 +1,207 @@
+// What the tests of single kernels share: tensors of any dtype and strides, and launches whose
+// results lie between guard bands.
+#pragma once
+
+#include "runtime/base/checked.h"
+#include "tests/conformance/cuda_fixture.h"
+#include "tests/conformance/element_bytes.h"
+
+#include <cmath>
+#include <numeric>
+
+namespace cgc::test {
+
+inline constexpr DType kFloats[] = {DType::F32, DType::F16, DType::BF16};
+
+/// Half a unit in the last place, relative to the value.
+inline double rounding(DType dtype) {
+  return dtype == DType::F32 ? 0x1p-24 : dtype == DType::F16 ? 0x1p-11 : 0x1p-8;
+}
+/// The distance of the smallest numbers.
+inline double smallest(DType dtype) {
+  return dtype == DType::F16 ? 0x1p-24 : 0;
+}
+
+/// A tensor on the host: its memory, and how it lies in it.
+struct HostTensor {
+  DType dtype = DType::F32;
+  std::vector<int64_t> sizes, strides;
+  uint64_t offset = 0;          ///< Of the first element, in elements.
+  std::vector<std::byte> bytes; ///< Of the memory.
+
+  /// The distance of element number `i`, in row-major order of `shape`, to which the tensor
+  /// broadcasts.
+  uint64_t place(uint64_t i, const std::vector<int64_t> &shape) const {
+    uint64_t at = offset;
+    for (size_t d = shape.size(); d-- > 0; i /= shape[d]) {
+      if (d + sizes.size() < shape.size())
+        continue;
+      if (const size_t own = d + sizes.size() - shape.size(); sizes[own] != 1)
+        at += i % shape[d] * strides[own];
+    }
+    return at;
+  }
+  double at(uint64_t i, const std::vector<int64_t> &shape) const {
+    return decode(dtype, bytes.data(), place(i, shape));
+  }
+  double at(uint64_t i) const { return at(i, sizes); }
+  uint64_t elements() const {
+    return std::accumulate(sizes.begin(), sizes.end(), uint64_t(1), std::multiplies());
+  }
+};
+
+/// A tensor without values: `offset` elements into its memory; dense without `strides`.
+inline HostTensor emptyTensor(DType dtype, std::vector<int64_t> sizes,
+                              std::vector<int64_t> strides = {}, uint64_t offset = 0) {
+  if (strides.empty())
+    strides = dense(BufferKind::Arena, 0, 0, dtype, sizes).strides;
+  HostTensor tensor{dtype, std::move(sizes), std::move(strides), offset, {}};
+  uint64_t extent = offset + 1;
+  for (size_t d = 0; d < tensor.sizes.size(); ++d)
+    extent += (tensor.sizes[d] - 1) * tensor.strides[d];
+  tensor.bytes.resize(extent * dtypeSize(dtype));
+  return tensor;
+}
+/// The same with these values in its memory.
+inline HostTensor withValues(HostTensor tensor, const std::vector<double> &values) {
+  tensor.bytes = encode(tensor.dtype, values);
+  return tensor;
+}
+/// The same with random values in its memory, of every element and between them.
+inline HostTensor withRandom(HostTensor tensor, unsigned seed) {
+  const auto floats = randomFloats(tensor.bytes.size() / dtypeSize(tensor.dtype), seed);
+  return withValues(std::move(tensor), {floats.begin(), floats.end()});
+}
+
+class KernelTest : public CudaTest, public testing::WithParamInterface<ExecutorKind> {
+protected:
+  struct Launch {
+    std::string kernel;
+    uint64_t blocks;
+    uint32_t threads;
+    std::vector<std::optional<HostTensor>> reads;
+    std::vector<HostTensor> writes; ///< Gives their layout.
+    std::vector<int64_t> ints = {};
+    std::vector<double> floats = {};
+  };
+
+  /// Runs the kernel. Every byte of the memory of the results begins as kGuardByte, and so do bands
+  /// before and after; whatever is not an element of a result has to stay so.
+  std::vector<HostTensor> launch(const Launch &launch) {
+    SCOPED_TRACE(launch.kernel);
+    SamplePlan sample;
+    sample.plan.target = DeviceKind::Cuda;
+    Bucket bucket;
+    const Kernel *kernel = findKernel(launch.kernel);
+    if (!kernel)
+      throw std::runtime_error("there is no kernel " + launch.kernel);
+    KernelLaunch record;
+    record.kernel = launch.kernel;
+    record.abiHash = kernel->abiHash;
+    record.grid[0] = static_cast<uint32_t>(launch.blocks);
+    record.block[0] = launch.threads;
+    record.ints = launch.ints;
+    record.floats = launch.floats;
+    const auto add = [&](const HostTensor &tensor, BufferKind kind, uint32_t index,
+                         uint64_t begin) {
+      bucket.tensors.push_back({{kind, index, begin + tensor.offset * dtypeSize(tensor.dtype)},
+                                tensor.dtype,
+                                tensor.sizes,
+                                tensor.strides});
+      return TensorId(bucket.tensors.size() - 1);
+    };
+    std::vector<std::vector<std::byte>> inputs;
+    std::vector<TensorView> inputViews;
+    std::vector<std::vector<int64_t>> inputSizes;
+    for (const std::optional<HostTensor> &read : launch.reads) {
+      if (!read) {
+        record.reads.push_back(kNoTensor);
+        continue;
+      }
+      const auto index = static_cast<uint32_t>(inputs.size());
+      inputSizes.push_back({int64_t(read->bytes.size() / dtypeSize(read->dtype))});
+      bucket.inputs.push_back({"x" + std::to_string(index), read->dtype, inputSizes.back(), 0});
+      record.reads.push_back(add(*read, BufferKind::Input, index, 0));
+      inputs.push_back(read->bytes);
+    }
+    std::vector<uint64_t> begins;
+    uint64_t total = kGuard;
+    for (const HostTensor &write : launch.writes) {
+      begins.push_back(total);
+      record.writes.push_back(add(write, BufferKind::Arena, 0, total));
+      total = alignUp(total + write.bytes.size(), kBufferAlignment) + kGuard;
+    }
+    const std::vector<int64_t> arenaSizes = {int64_t(total)};
+    bucket.arenaBytes = total;
+    bucket.outputs = {{"arena", DType::U8, arenaSizes, 0}};
+    const HostTensor whole = emptyTensor(DType::U8, arenaSizes);
+    const TensorId arenaId = add(whole, BufferKind::Arena, 0, 0),
+                   outputId = add(whole, BufferKind::Output, 0, 0);
+    bucket.records = {{Memset{arenaId, kGuardByte}}, {record}, {Memcpy{arenaId, outputId}}};
+    sample.plan.entries = {{"main", {bucket}}};
+
+    load(sample);
+    Context context = this->context(GetParam());
+    for (size_t i = 0; i < inputs.size(); ++i)
+      inputViews.push_back(
+          {inputs[i].data(), bucket.inputs[i].dtype, DeviceKind::Cpu, inputSizes[i], {}});
+    std::vector<std::byte> arena(total);
+    const TensorView out{arena.data(), DType::U8, DeviceKind::Cpu, arenaSizes, {}};
+    const Status status = context.run("main", inputViews, {&out, 1});
+    if (!status.isOk())
+      throw std::runtime_error(status.message());
+
+    std::vector<bool> isElement(total);
+    std::vector<HostTensor> results = launch.writes;
+    for (size_t w = 0; w < results.size(); ++w) {
+      HostTensor &result = results[w];
+      std::copy_n(arena.begin() + begins[w], result.bytes.size(), result.bytes.begin());
+      const size_t size = dtypeSize(result.dtype);
+      for (uint64_t i = 0; i < result.elements(); ++i)
+        std::fill_n(isElement.begin() + begins[w] + result.place(i, result.sizes) * size, size,
+                    true);
+    }
+    for (uint64_t i = 0; i < total; ++i)
+      if (!isElement[i] && arena[i] != std::byte{kGuardByte}) {
+        ADD_FAILURE() << "byte " << i << " of " << total
+                      << " was written, which is no element of a result";
+        break;
+      }
+    return results;
+  }
+
+  /// Checks `result` against `expected(i)` for each element in row-major order: to one rounding,
+  /// `ofValue` of it, and `absolute`.
+  template <class F>
+  static void expectNear(const HostTensor &result, F expected, double ofValue = 0,
+                         double absolute = 0) {
+    for (uint64_t i = 0; i < result.elements(); ++i) {
+      const double want = expected(i), got = result.at(i);
+      if (std::isnan(want) ? std::isnan(got) : got == want)
+        continue;
+      const double tolerance =
+          (rounding(result.dtype) + ofValue) * std::abs(want) + absolute + smallest(result.dtype);
+      ASSERT_NEAR(got, want, tolerance) << "element " << i << " of " << dtypeName(result.dtype);
+    }
+  }
+  template <class F> static void expectEqual(const HostTensor &result, F expected) {
+    for (uint64_t i = 0; i < result.elements(); ++i)
+      ASSERT_EQ(result.at(i), expected(i)) << "element " << i << " of " << dtypeName(result.dtype);
+  }
+
+private:
+  static constexpr uint64_t kGuard = 512;
+  static constexpr uint8_t kGuardByte = 0xab;
+};
+
+inline std::string named(const char *kernel, DType dtype) {
+  return std::string(kernel) + "_" + std::string(dtypeName(dtype));
+}
+
+/// Runs the suite on both executors.
+#define CGC_ON_BOTH_EXECUTORS(SUITE)                                                               \
+  INSTANTIATE_TEST_SUITE_P(                                                                        \
+      Both, SUITE, testing::Values(ExecutorKind::Stream, ExecutorKind::Graph),                     \
+      [](const auto &info) { return info.param == ExecutorKind::Stream ? "Stream" : "Graph"; })
+
+} // namespace cgc::test

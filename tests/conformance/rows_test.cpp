@@ -1,0 +1,227 @@
+// The kernels that move and reduce rows, against double precision at odd shapes: embedding, tokens,
+// rows, patches, normalize, argmax, softmax.
+#include "runtime/kernels/patches.h"
+#include "runtime/kernels/softmax.h"
+#include "runtime/kernels/warp_rows.h"
+#include "tests/conformance/kernel_fixture.h"
+
+namespace cgc::test {
+namespace {
+
+class RowKernels : public KernelTest {
+protected:
+  /// Launches a kernel that gives each of `rows` rows to a warp.
+  HostTensor warpRows(std::string kernel, int64_t rows,
+                      std::vector<std::optional<HostTensor>> reads, const HostTensor &y,
+                      std::vector<double> floats = {}) {
+    return launch({.kernel = std::move(kernel),
+                   .blocks = warpRowBlocks(rows),
+                   .threads = kWarpRowThreads,
+                   .reads = std::move(reads),
+                   .writes = {y},
+                   .floats = std::move(floats)})[0];
+  }
+};
+CGC_ON_BOTH_EXECUTORS(RowKernels);
+
+constexpr int64_t kRows[] = {1, 3, 77, 257}, kColumns[] = {1, 7, 64, 100, 771, 1024};
+
+TEST_P(RowKernels, Embedding) {
+  constexpr int64_t kTableRows = 11;
+  for (const DType dtype : kFloats)
+    for (const DType idType : {DType::I64, DType::I32})
+      for (const int64_t rows : kRows)
+        for (const int64_t columns : kColumns)
+          for (const int64_t positionRows : {int64_t(0), int64_t(1), rows}) {
+            // Ids outside get the first and the last row.
+            std::vector<double> ids(2 * rows);
+            for (size_t i = 0; i < ids.size(); ++i)
+              ids[i] = int64_t(i * 7 % (kTableRows + 4)) - 2;
+            const auto clamped = [&](size_t i) {
+              return std::clamp(ids[i], 0.0, kTableRows - 1.0);
+            };
+            const HostTensor table = withRandom(emptyTensor(dtype, {kTableRows, columns}), 1);
+            std::optional<HostTensor> positions;
+            if (positionRows > 0)
+              positions = withRandom(emptyTensor(dtype, {positionRows, columns}), 2);
+            const HostTensor y =
+                warpRows(named("embedding", dtype), 2 * rows,
+                         {table, withValues(emptyTensor(idType, {2, rows}), ids), positions},
+                         emptyTensor(dtype, {2, rows, columns}));
+            expectNear(y, [&](uint64_t i) {
+              const uint64_t row = i / columns, column = i % columns;
+              return table.at(clamped(row) * columns + column) +
+                     (positions ? positions->at(row % positionRows * columns + column) : 0);
+            });
+          }
+}
+
+TEST_P(RowKernels, Tokens) {
+  for (const DType dtype : kFloats)
+    for (const int64_t batch : {1, 3})
+      for (const int64_t patches : {1, 49, 257})
+        for (const int64_t columns : kColumns)
+          for (const bool hasPositions : {false, true}) {
+            const HostTensor x = withRandom(emptyTensor(dtype, {batch, patches, columns}), 1),
+                             token = withRandom(emptyTensor(dtype, {columns}), 2),
+                             positions = withRandom(emptyTensor(dtype, {1 + patches, columns}), 3);
+            const HostTensor y =
+                warpRows(named("tokens", dtype), batch * (1 + patches),
+                         {x, token, hasPositions ? std::optional(positions) : std::nullopt},
+                         emptyTensor(dtype, {batch, 1 + patches, columns}));
+            expectNear(y, [&](uint64_t i) {
+              const int64_t column = i % columns, t = i / columns % (1 + patches),
+                            image = i / columns / (1 + patches);
+              return (t == 0 ? token.at(column)
+                             : x.at((image * patches + t - 1) * columns + column)) +
+                     (hasPositions ? positions.at(t * columns + column) : 0);
+            });
+          }
+}
+
+TEST_P(RowKernels, Rows) {
+  for (const DType dtype : kFloats)
+    for (const int64_t batch : kRows)
+      for (const int64_t columns : kColumns) {
+        constexpr int64_t kCount = 5;
+        std::vector<double> indices(batch);
+        for (int64_t i = 0; i < batch; ++i)
+          indices[i] = i * 3 % (kCount + 2) - 1; // Some are outside.
+        const auto index = [&](int64_t b) {
+          return std::clamp<int64_t>(int64_t(indices[b]), 0, kCount - 1);
+        };
+        const std::vector<int64_t> sizes = {batch, kCount, columns};
+        for (const HostTensor &layout :
+             {emptyTensor(dtype, sizes), emptyTensor(dtype, sizes, {columns, batch * columns, 1}),
+              emptyTensor(dtype, sizes, {kCount * (columns + 8), columns + 8, 1}, 8),
+              emptyTensor(dtype, sizes, {kCount * columns + 1, columns, 1}, 1)}) {
+          const HostTensor x = withRandom(layout, 1), y = emptyTensor(dtype, {batch, columns});
+          expectEqual(warpRows(named("rows", dtype), batch, {x, std::nullopt}, y), [&](uint64_t i) {
+            return x.at(i / columns * kCount * columns + i % columns);
+          });
+          for (const DType idType : {DType::I64, DType::I32})
+            expectEqual(warpRows(named("rows", dtype), batch,
+                                 {x, withValues(emptyTensor(idType, {batch}), indices)}, y),
+                        [&](uint64_t i) {
+                          const int64_t b = i / columns;
+                          return x.at((b * kCount + index(b)) * columns + i % columns);
+                        });
+        }
+      }
+}
+
+TEST_P(RowKernels, Patches) {
+  struct Case {
+    int64_t batch, channels, height, width, patchHeight, patchWidth, columns;
+  };
+  for (const DType dtype : kFloats)
+    for (const Case &c : std::vector<Case>{{1, 3, 32, 32, 16, 16, 768},
+                                           {2, 3, 28, 42, 14, 14, 592},
+                                           {2, 3, 29, 44, 14, 14, 588}, // Pixels are left over.
+                                           {3, 1, 5, 7, 2, 3, 7},
+                                           {1, 2, 6, 4, 1, 4, 8},
+                                           {1, 3, 224, 224, 32, 32, 3072}}) {
+      const int64_t down = c.height / c.patchHeight, across = c.width / c.patchWidth;
+      const HostTensor image =
+          withRandom(emptyTensor(dtype, {c.batch, c.channels, c.height, c.width}), 1);
+      const HostTensor y = emptyTensor(dtype, {c.batch * down * across, c.columns});
+      const HostTensor result = launch({.kernel = named("patches", dtype),
+                                        .blocks = patchesBlocks(y.bytes.size()),
+                                        .threads = kPatchesThreads,
+                                        .reads = {image},
+                                        .writes = {y},
+                                        .ints = {c.patchHeight, c.patchWidth}})[0];
+      expectEqual(result, [&](uint64_t i) {
+        const int64_t column = i % c.columns, row = i / c.columns;
+        if (column >= c.channels * c.patchHeight * c.patchWidth)
+          return 0.0;
+        const int64_t dx = column % c.patchWidth, dy = column / c.patchWidth % c.patchHeight,
+                      channel = column / c.patchWidth / c.patchHeight;
+        const int64_t left = row % across * c.patchWidth, top = row / across % down * c.patchHeight,
+                      b = row / across / down;
+        return image.at(((b * c.channels + channel) * c.height + top + dy) * c.width + left + dx);
+      });
+    }
+}
+
+TEST_P(RowKernels, Normalize) {
+  for (const DType dtype : kFloats)
+    for (const int64_t rows : kRows)
+      for (const int64_t columns : kColumns) {
+        HostTensor x = withRandom(emptyTensor(dtype, {rows, columns}), 1);
+        std::fill_n(x.bytes.begin(), columns * dtypeSize(dtype), std::byte{0}); // A row of zeros.
+        const HostTensor y = warpRows(named("normalize", dtype), rows, {x},
+                                      emptyTensor(dtype, {rows, columns}), {1e-6});
+        std::vector<double> lengths(rows);
+        for (uint64_t i = 0; i < x.elements(); ++i)
+          lengths[i / columns] += x.at(i) * x.at(i);
+        expectNear(
+            y,
+            [&](uint64_t i) { return x.at(i) / std::max(std::sqrt(lengths[i / columns]), 1e-6); },
+            2e-6);
+      }
+}
+
+TEST_P(RowKernels, Argmax) {
+  for (const DType dtype : {DType::F32, DType::F16, DType::BF16, DType::I64, DType::I32})
+    for (const int64_t rows : kRows)
+      for (const int64_t columns : {1, 2, 31, 32, 77, 1000}) {
+        std::vector<double> values(rows * columns);
+        for (size_t i = 0; i < values.size(); ++i)
+          values[i] = int64_t(i * 2654435761u % 23) - 30; // All below 0; maxima appear often.
+        if (isFloating(dtype))
+          values[values.size() / 2] = values.back() = NAN;
+        const HostTensor x = withValues(emptyTensor(dtype, {rows, columns}), values);
+        const HostTensor y =
+            warpRows(named("argmax", dtype), rows, {x}, emptyTensor(DType::I64, {rows}));
+        expectEqual(y, [&](uint64_t row) {
+          int64_t best = 0;
+          for (int64_t k = 1; k < columns; ++k) {
+            const double value = x.at(row * columns + k), most = x.at(row * columns + best);
+            if (!std::isnan(most) && (std::isnan(value) || value > most))
+              best = k;
+          }
+          return double(best);
+        });
+      }
+  // Integers that no float tells apart.
+  HostTensor x = emptyTensor(DType::I64, {1, 3});
+  const int64_t values[] = {INT64_MAX - 2, INT64_MAX, INT64_MAX - 1};
+  std::memcpy(x.bytes.data(), values, sizeof(values));
+  EXPECT_EQ(warpRows("argmax_i64", 1, {x}, emptyTensor(DType::I64, {1})).at(0), 1);
+}
+
+TEST_P(RowKernels, Softmax) {
+  for (const DType dtype : kFloats)
+    for (const int64_t rows : kRows)
+      for (const int64_t columns : {1, 31, 77, 257, 1024, 1025, 5003}) {
+        const HostTensor shape = emptyTensor(dtype, {rows, columns});
+        HostTensor x = withRandom(shape, 1);
+        // One element masked; and a row without any, of which LibTorch too makes NaN.
+        std::vector<double> values(x.elements());
+        for (uint64_t i = 0; i < values.size(); ++i)
+          values[i] = (columns > 1 && i % columns == 1) || (rows > 1 && i / columns == 1)
+                          ? -INFINITY
+                          : x.at(i) * 4;
+        x = withValues(shape, values);
+        const HostTensor y = launch({.kernel = named("softmax", dtype),
+                                     .blocks = softmaxBlocks(rows, columns),
+                                     .threads = kSoftmaxThreads,
+                                     .reads = {x},
+                                     .writes = {shape}})[0];
+        std::vector<double> largest(rows, -INFINITY), sums(rows);
+        for (uint64_t i = 0; i < x.elements(); ++i)
+          largest[i / columns] = std::max(largest[i / columns], x.at(i));
+        for (uint64_t i = 0; i < x.elements(); ++i)
+          sums[i / columns] += std::exp(x.at(i) - largest[i / columns]);
+        expectNear(
+            y,
+            [&](uint64_t i) {
+              return std::exp(x.at(i) - largest[i / columns]) / sums[i / columns];
+            },
+            8e-6, 1e-9);
+      }
+}
+
+} // namespace
+} // namespace cgc::test

@@ -1,0 +1,64 @@
+// What of cuBLASLt needs no GPU: frozen algorithms as bytes, and what is said when the library
+// cannot be opened.
+#include "runtime/exec/cublaslt.h"
+#include "tests/temp_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cgc::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+FrozenAlgorithm sample() {
+  FrozenAlgorithm f{130100, 132, "NVIDIA H200", {}};
+  for (size_t i = 0; i < f.algorithm.size(); ++i)
+    f.algorithm[i] = std::byte(255 - i);
+  return f;
+}
+
+TEST(FrozenAlgorithm, ComesBackFromItsBytes) {
+  const std::vector<std::byte> bytes = encode(sample());
+  EXPECT_EQ(bytes.size(), 8 + 4 + 64 + 11);
+  EXPECT_EQ(decodeAlgorithm(bytes), sample());
+}
+
+TEST(FrozenAlgorithm, OtherBytesAreNone) {
+  std::vector<std::byte> bytes = encode(sample());
+  EXPECT_FALSE(decodeAlgorithm({}));
+  EXPECT_FALSE(decodeAlgorithm(std::span(bytes).first(75)));
+  EXPECT_TRUE(decodeAlgorithm(std::span(bytes).first(76))); // Without a name.
+  bytes.back() = std::byte{0x1b};
+  EXPECT_FALSE(decodeAlgorithm(bytes));
+  bytes.assign(76 + 257, std::byte{'x'});
+  EXPECT_FALSE(decodeAlgorithm(bytes));
+}
+
+TEST(CublasLt, ThatIsMissingIsNamedWithThePlace) {
+  const TempFolder folder;
+  const Status status = CublasLt::open(folder.path()).status();
+  EXPECT_EQ(status.code(), Code::Device);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("the plan calls cuBLASLt"), HasSubstr(folder / "libcublasLt.so.13"),
+                    HasSubstr("LD_LIBRARY_PATH")));
+}
+
+TEST(CublasLt, AnotherLibraryIsRefused) {
+  const Status status = CublasLt::open("libm.so.6").status();
+  EXPECT_EQ(status.code(), Code::Device);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("has no function cublasLt"), HasSubstr("needs cuBLASLt 13")));
+}
+
+/// No such library is part of the build; where one can be found, it is the right one.
+TEST(CublasLt, IsFoundByTheLoader) {
+  const Result<std::unique_ptr<CublasLt>> library = CublasLt::open("");
+  if (!library.isOk())
+    GTEST_SKIP() << library.status().message();
+  EXPECT_TRUE(*library);
+}
+
+} // namespace
+} // namespace cgc::test

@@ -1,0 +1,178 @@
+// ProductCall: record and back, and every way in which a record is no product.
+#include "runtime/plan/plan_file.h"
+#include "runtime/plan/product.h"
+#include "tests/unit/runtime/sample_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace cgc::test {
+namespace {
+
+using testing::HasSubstr;
+
+/// y[3,5] = x[3,8] w[5,8]^T + b + r, with x in rows of 10.
+PlanData productPlan() {
+  PlanData plan;
+  plan.target = DeviceKind::Cuda;
+  plan.weights = {{.name = "w", .dtype = DType::F16, .sizes = {5, 8}},
+                  {.name = "b", .dtype = DType::F16, .sizes = {5}}};
+  Bucket bucket;
+  bucket.inputs = {{.name = "x", .dtype = DType::F16, .sizes = {3, 10}},
+                   {.name = "r", .dtype = DType::F16, .sizes = {3, 5}}};
+  bucket.outputs = {{.name = "y", .dtype = DType::F16, .sizes = {3, 5}}};
+  bucket.arenaBytes = 1024;
+  bucket.tensors = {{{BufferKind::Input, 0, 0}, DType::F16, {3, 8}, {10, 1}},
+                    dense(BufferKind::Weight, 0, 0, DType::F16, {5, 8}),
+                    dense(BufferKind::Weight, 1, 0, DType::F16, {5}),
+                    dense(BufferKind::Input, 1, 0, DType::F16, {3, 5}),
+                    dense(BufferKind::Output, 0, 0, DType::F16, {3, 5}),
+                    dense(BufferKind::Arena, 0, 256, DType::U8, {768})};
+  ProductCall product;
+  product.x = id(0);
+  product.weight = id(1);
+  product.bias = id(2);
+  product.residual = id(3);
+  product.d = id(4);
+  product.workspace = id(5);
+  bucket.records = {{libraryCall(product)}};
+  plan.entries = {{"main", {bucket}}};
+  return plan;
+}
+
+TEST(Product, ComesBackFromItsRecord) {
+  const PlanData plan = productPlan();
+  ASSERT_TRUE(validate(plan).isOk()) << validate(plan).message();
+  const Bucket &bucket = plan.entries[0].buckets[0];
+  LibraryCall call = std::get<LibraryCall>(bucket.records[0].op);
+  EXPECT_TRUE(isProduct(call));
+  EXPECT_EQ(libraryCall(*productCall(call, bucket.tensors)), call);
+  call.reads[2] = call.reads[3] = kNoTensor;
+  call.ints = {1, 0};
+  const Result<ProductCall> plain = productCall(call, bucket.tensors);
+  ASSERT_TRUE(plain.isOk()) << plain.status().message();
+  EXPECT_TRUE(plain->relu);
+  EXPECT_EQ(plain->bias, kNoTensor);
+  EXPECT_EQ(libraryCall(*plain), call);
+}
+
+TEST(Product, ARowCountOfOneNeedsNoStride) {
+  PlanData plan = productPlan();
+  Bucket &bucket = plan.entries[0].buckets[0];
+  bucket.tensors[0].sizes = {1, 8};
+  bucket.tensors[0].strides = {0, 1};
+  bucket.tensors[3].sizes = bucket.tensors[4].sizes = {1, 5};
+  bucket.outputs[0].sizes = {1, 5};
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+  EXPECT_EQ(rowStride(bucket.tensors[0]), 8);
+}
+
+TEST(Product, ItsAlgorithmSurvivesTheFile) {
+  PlanData plan = productPlan();
+  std::get<LibraryCall>(plan.entries[0].buckets[0].records[0].op).algorithm = {
+      std::byte{0}, std::byte{0xff}, std::byte{0}};
+  const Result<Plan> loaded =
+      Plan::fromMemory(plan, {std::vector<std::byte>(80), std::vector<std::byte>(10)});
+  ASSERT_TRUE(loaded.isOk()) << loaded.status().message();
+  EXPECT_EQ(loaded->data().entries, plan.entries);
+}
+
+struct Violation {
+  const char *name;
+  std::function<void(Bucket &, LibraryCall &)> breakIt;
+  const char *message;
+};
+
+class NoProduct : public testing::TestWithParam<Violation> {};
+
+TEST_P(NoProduct, IsNamed) {
+  PlanData plan = productPlan();
+  Bucket &bucket = plan.entries[0].buckets[0];
+  GetParam().breakIt(bucket, std::get<LibraryCall>(bucket.records[0].op));
+  const Status status = validate(plan);
+  EXPECT_EQ(status.code(), Code::InvalidFile);
+  EXPECT_THAT(status.message(), HasSubstr(GetParam().message));
+  EXPECT_THAT(status.message(), HasSubstr("record 0 (cublaslt.matmul)"));
+}
+
+// A tensor of the bucket with other sizes or strides is still inside its buffer: what refuses it is
+// the product.
+INSTANTIATE_TEST_SUITE_P(
+    Records, NoProduct,
+    testing::Values(
+        Violation{"Reads", [](auto &, auto &c) { c.reads.pop_back(); }, "number of arguments"},
+        Violation{"Writes", [](auto &, auto &c) { c.writes.pop_back(); }, "number of arguments"},
+        Violation{"Ints", [](auto &, auto &c) { c.ints.pop_back(); }, "number of arguments"},
+        Violation{"Floats", [](auto &, auto &c) { c.floats = {1}; }, "number of arguments"},
+        Violation{"NoX", [](auto &, auto &c) { c.reads[0] = kNoTensor; }, "both factors"},
+        Violation{"NoWeight", [](auto &, auto &c) { c.reads[1] = kNoTensor; }, "both factors"},
+        Violation{"Relu", [](auto &, auto &c) { c.ints[0] = 2; }, "0 or 1"},
+        Violation{"Tf32", [](auto &, auto &c) { c.ints[1] = -1; }, "0 or 1"},
+        Violation{"Tf32OfF16", [](auto &, auto &c) { c.ints[1] = 1; }, "tf32 is for f32"},
+        Violation{"ReluAndResidual", [](auto &, auto &c) { c.ints[0] = 1; }, "residual too"},
+        Violation{"Integers",
+                  [](auto &b, auto &c) {
+                    b.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::I16, {3, 8}));
+                    c.reads[0] = id(6);
+                  },
+                  "f16, bf16 or f32"},
+        Violation{"MixedTypes",
+                  [](auto &b, auto &c) {
+                    b.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::F32, {3, 5}));
+                    c.writes[0] = id(6);
+                  },
+                  "differ in element type"},
+        Violation{"Rank",
+                  [](auto &b, auto &) {
+                    b.tensors[1] = dense(BufferKind::Weight, 0, 0, DType::F16, {1, 5, 8});
+                  },
+                  "have to be matrices"},
+        Violation{"Empty", [](auto &b, auto &) { b.tensors[0].sizes = {0, 8}; },
+                  "have to be matrices"},
+        Violation{"RowsOverlap", [](auto &b, auto &) { b.tensors[0].strides = {7, 1}; },
+                  "have to be matrices"},
+        Violation{
+            "RowsWithGaps",
+            [](auto &b, auto &) { b.tensors[1].sizes = {5, 4}, b.tensors[1].strides = {8, 2}; },
+            "have to be matrices"},
+        Violation{"InnerSizes", [](auto &b, auto &) { b.tensors[0].sizes = {3, 7}; },
+                  "not those of a product"},
+        Violation{"ResultRows", [](auto &b, auto &) { b.tensors[4].sizes = {2, 5}; },
+                  "not those of a product"},
+        Violation{"ResultColumns", [](auto &b, auto &) { b.tensors[4].sizes = {3, 4}; },
+                  "not those of a product"},
+        Violation{"BiasSize", [](auto &b, auto &) { b.tensors[2].sizes = {4}; },
+                  "the bias has to be"},
+        Violation{"BiasStride",
+                  [](auto &b, auto &) { b.tensors[2].sizes = {5}, b.tensors[2].strides = {0}; },
+                  "the bias has to be"},
+        Violation{"BiasAlignment",
+                  [](auto &b, auto &c) {
+                    b.tensors.push_back(dense(BufferKind::Weight, 0, 2, DType::F16, {5}));
+                    c.reads[2] = id(6);
+                  },
+                  "multiple of 16"},
+        Violation{"ResidualSize", [](auto &b, auto &) { b.tensors[3].sizes = {1, 5}; },
+                  "the residual has to be"},
+        Violation{"ResidualStride", [](auto &b, auto &) { b.tensors[3].strides = {0, 1}; },
+                  "the residual has to be"},
+        Violation{"WorkspaceType",
+                  [](auto &b, auto &) {
+                    b.tensors[5] = dense(BufferKind::Arena, 0, 256, DType::I8, {768});
+                  },
+                  "the workspace has to be"},
+        Violation{"WorkspaceAlignment", [](auto &b, auto &) { b.tensors[5].slot.offset = 128; },
+                  "the workspace has to be"},
+        Violation{"WorkspaceInTheResult",
+                  [](auto &b, auto &c) {
+                    b.tensors.push_back(dense(BufferKind::Arena, 0, 1000, DType::F16, {3, 4}));
+                    b.tensors[1].sizes[0] = b.tensors[2].sizes[0] = b.tensors[3].sizes[1] = 4;
+                    c.writes[0] = id(6);
+                  },
+                  "the workspace has to be"}),
+    [](const auto &info) { return info.param.name; });
+
+} // namespace
+} // namespace cgc::test
