@@ -16,12 +16,9 @@ Value *repeatedVector(Value *value) {
   const ir::TensorType &type = value->tensor();
   Layout layout = layoutOf(value);
   const ir::TensorType &base = layout.base->tensor();
-  bool repeats =
-      (type.sizes[0] == 1 || type.strides[0] == 0) && (type.sizes[2] == 1 || type.strides[2] == 1);
-  if (type.sizes[1] != 1 || !repeats || layout.offset != 0 || base.numElements() != type.sizes[2] ||
-      !base.isContiguous())
-    return nullptr;
-  return layout.base;
+  bool isWhole = base.numElements() == type.sizes[2] && base.isContiguous() && layout.offset == 0 &&
+                 (type.sizes[2] == 1 || type.strides[2] == 1);
+  return type.sizes[1] == 1 && isWhole ? layout.base : nullptr;
 }
 
 bool selectTokens(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {

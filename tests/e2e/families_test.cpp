@@ -1,8 +1,12 @@
 // Every OpenCLIP family of docs/supported-models.md: both towers and forward, batch 1 and 3, agree
-// with LibTorch. Small models of each architecture; the real ones have the ctest label `families`.
+// with LibTorch, as they are and with what passes select for a GPU. Small models of each
+// architecture; the real ones have the ctest label `families`.
+#include "passes/pipeline.h"
 #include "tool.h"
 
 #include <algorithm>
+#include <regex>
+#include <set>
 
 namespace cgc::e2e {
 namespace {
@@ -37,13 +41,22 @@ std::string testName(const testing::TestParamInfo<Family> &info) {
 
 class Families : public ToolTest, public testing::WithParamInterface<Family> {
 protected:
-  void expectAgreement(const fs::path &model, Inputs inputs) {
+  /// Compiles for batches 1 and 3, with these further arguments.
+  void compile(const fs::path &model, Inputs inputs, std::vector<std::string> more) {
     const std::string side = std::to_string(inputs.image);
-    const Outcome compiled = cgc({"compile", model, "-o", "plan.cgplan", "--input",
-                                  "image=f32[1,3," + side + "," + side + "]", "--input",
-                                  "text=i64[1," + std::to_string(inputs.text) + "]", "--batch",
-                                  "1,3", "--target", "cpu"});
+    std::vector<std::string> arguments = {
+        "compile", model,
+        "-o",      "plan.cgplan",
+        "--input", "image=f32[1,3," + side + "," + side + "]",
+        "--input", "text=i64[1," + std::to_string(inputs.text) + "]",
+        "--batch", "1,3"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome compiled = cgc(arguments);
     ASSERT_EQ(compiled.status, 0) << compiled.err;
+  }
+
+  void expectAgreement(const fs::path &model, Inputs inputs, const std::string &passes) {
+    ASSERT_NO_FATAL_FAILURE(compile(model, inputs, {"--target", "cpu", "--passes", passes}));
     const Outcome compared = cgc({"compare", "plan.cgplan", model, "--json"});
     fs::remove(folder / "plan.cgplan");
     EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
@@ -54,12 +67,62 @@ protected:
   }
 };
 
+const std::string kPlain = passes::defaultPasses(DeviceKind::Cuda, passes::OptLevel::O0);
+const std::string kSelected = passes::defaultPasses(DeviceKind::Cuda);
+
 TEST_P(Families, SmallModelAgreesWithLibTorch) {
   expectAgreement(familyModels() / (std::string(GetParam().name) + ".pt"),
-                  {GetParam().smallImage, 16});
+                  {GetParam().smallImage, 16}, kPlain);
+}
+
+TEST_P(Families, SmallModelWithFusedOpsAgreesWithLibTorch) {
+  expectAgreement(familyModels() / (std::string(GetParam().name) + ".pt"),
+                  {GetParam().smallImage, 16}, kSelected);
 }
 
 INSTANTIATE_TEST_SUITE_P(OpenClip, Families, testing::ValuesIn(kFamilies), testName);
+
+/// The towers of ViTs.
+class Towers : public Families {
+protected:
+  /// The ops of both towers and batches after the last pass.
+  std::set<std::string> ops(const std::string &level) {
+    compile(familyModels() / (std::string(GetParam().name) + ".pt"), {GetParam().smallImage, 16},
+            {"--target", "cuda", level, "--dump-dir", "dump"});
+    std::set<std::string> result;
+    for (const char *entry :
+         {"encode_image_0", "encode_image_1", "encode_text_0", "encode_text_1"}) {
+      fs::path last;
+      for (const auto &file : fs::directory_iterator(folder / "dump"))
+        if (file.path().extension() == ".cgir" &&
+            file.path().string().find(entry) != std::string::npos)
+          last = std::max(last, file.path());
+      const std::string text = readFile(last);
+      EXPECT_NE(text, "") << entry;
+      const std::regex call(" = ([a-z]+\\.[a-z0-9_]+)\\(");
+      for (std::sregex_iterator it(text.begin(), text.end(), call), end; it != end; ++it)
+        result.insert((*it)[1]);
+    }
+    fs::remove_all(folder / "dump");
+    return result;
+  }
+};
+
+TEST_P(Towers, OnCudaAreOpsThatHaveKernels) {
+  const std::set<std::string> allowed = {
+      "aten.linear", "aten.layer_norm", "aten.argmax",   "aten.view",  "aten.permute",
+      "aten.select", "aten.slice",      "aten.expand",   "cgc.linear", "cgc.attention",
+      "cgc.patches", "cgc.tokens",      "cgc.embedding", "cgc.rows"};
+  for (const std::string &op : ops("-O1"))
+    EXPECT_TRUE(allowed.contains(op)) << op;
+}
+
+TEST_P(Towers, WithoutOptimisationKeepTheModelsOps) {
+  for (const std::string &op : ops("-O0"))
+    EXPECT_FALSE(op.starts_with("cgc.")) << op;
+}
+
+INSTANTIATE_TEST_SUITE_P(OpenClip, Towers, testing::Values(kFamilies[0], kFamilies[1]), testName);
 
 class RealFamilies : public Families {};
 
@@ -70,7 +133,7 @@ TEST_P(RealFamilies, AgreesWithLibTorch) {
                   GetParam().name, "--out", "model.pt"},
                  folder);
   ASSERT_EQ(made.status, 0) << made.err;
-  expectAgreement(folder / "model.pt", GetParam().real);
+  expectAgreement(folder / "model.pt", GetParam().real, kPlain);
   fs::remove(folder / "model.pt");
 }
 

@@ -37,6 +37,7 @@ TEST_F(Help, WrongUsageExitsWith2) {
   expectError(cgc({"run", "p.cgplan", "--executor", "magic"}), 2, {"--executor", "graph"});
   expectError(cgc({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]", "--target", "tpu"}), 2,
               {"--target", "cuda"});
+  expectError(cgc({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]", "-O2"}), 2, {"-O"});
   expectError(cgc({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]", "--arch", "sm_70"}), 2,
               {"--arch", "sm_80"});
   expectError(cgc({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]", "--batch", "0"}), 2,

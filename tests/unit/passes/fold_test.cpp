@@ -89,6 +89,27 @@ TEST(FoldTest, FoldsWhatShrinksAndKeepsViewsAndEnlargedWeights) {
   EXPECT_EQ(folded->data->bytes()[0], std::byte{1});
 }
 
+TEST(FoldTest, AWeightMayGrowByAnEighth) {
+  auto module = parse(R"(
+module @Root class="Root" {
+  param @w : f32[256,80]
+  graph @g() {
+    %w = get_attr @w : f32[256,80]
+    %little = aten.full() {size=[256, 10], fill_value=0.0, dtype=f32} : f32[256,10]
+    %much = aten.full() {size=[256, 11], fill_value=0.0, dtype=f32} : f32[256,11]
+    %0 = aten.cat([%w, %little]) {dim=1} : f32[256,90]
+    %1 = aten.cat([%w, %much]) {dim=1} : f32[256,91]
+    output %0, %1
+  }
+})");
+  fill(*module);
+  FakeEvaluator evaluator;
+  ASSERT_TRUE(runPasses(*module, "fold,dce", {.evaluator = &evaluator}).isOk());
+  const ir::Node &output = *module->findGraph("g")->output();
+  EXPECT_EQ(output.arg(0).value()->node()->kind(), ir::NodeKind::GetAttr);
+  EXPECT_TRUE(output.arg(1).value()->node()->is(ir::OpKind::Cat));
+}
+
 TEST(FoldTest, EqualResultsAreOneConstantAndOthersAreNot) {
   for (bool same : {true, false}) {
     auto module = parse(R"(

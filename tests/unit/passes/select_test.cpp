@@ -1,0 +1,182 @@
+// Selection: what the bytes of parameters decide: causal masks, and rows named by an index. The
+// rest is in tests/filetests/passes.
+#include "passes/pipeline.h"
+#include "tests/unit/passes/passes_test_util.h"
+
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include "gmock/gmock.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace cgc::passes {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// Appends `number` as a `dtype`.
+void append(std::vector<std::byte> &bytes, DType dtype, double number) {
+  uint64_t bits = 0;
+  if (isFloating(dtype)) {
+    llvm::APFloat value(number);
+    bool inexact;
+    value.convert(dtype == DType::F16    ? llvm::APFloat::IEEEhalf()
+                  : dtype == DType::BF16 ? llvm::APFloat::BFloat()
+                  : dtype == DType::F32  ? llvm::APFloat::IEEEsingle()
+                                         : llvm::APFloat::IEEEdouble(),
+                  llvm::APFloat::rmNearestTiesToEven, &inexact);
+    bits = value.bitcastToAPInt().getZExtValue();
+  } else {
+    bits = static_cast<uint64_t>(static_cast<int64_t>(number));
+  }
+  const auto *first = reinterpret_cast<const std::byte *>(&bits);
+  bytes.insert(bytes.end(), first, first + dtypeSize(dtype));
+}
+
+void setNumbers(ir::Module &module, llvm::StringRef parameter, llvm::ArrayRef<double> numbers) {
+  ir::TensorType type = module.findParameter(parameter)->type;
+  std::vector<std::byte> bytes;
+  for (double number : numbers)
+    append(bytes, type.dtype, number);
+  module.setParameterData(parameter, ir::TensorData::copyOf(type, bytes));
+}
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+/// The graph after select-attention with a mask [3, 4] of these numbers.
+std::string selectMask(const std::string &dtype, llvm::ArrayRef<double> mask,
+                       const std::string &queries = "") {
+  std::string q = queries.empty() ? dtype : queries;
+  auto module = parse(R"(
+module @Root class="Root" {
+  param @mask : )" + dtype +
+                      R"([3,4]
+  graph @g(%q: )" + q +
+                      "[2,2,3,8], %k: " + q + R"([2,2,4,8]) {
+    %mask = get_attr @mask : )" +
+                      dtype + R"([3,4]
+    %0 = aten.view(%mask) {size=[1, 1, 3, 4]} : )" +
+                      dtype + R"([1,1,3,4]
+    %1 = aten.scaled_dot_product_attention(%q, %k, %k, %0) : )" +
+                      q + R"([2,2,3,8]
+    %2 = aten.neg(%1) : )" +
+                      q + R"([2,2,3,8]
+    output %2
+  }
+})");
+  setNumbers(*module, "mask", mask);
+  EXPECT_TRUE(runPasses(*module, "select-attention").isOk());
+  return ir::toString(*module->findGraph("g"));
+}
+
+TEST(SelectTest, ACausalMaskIsAFlag) {
+  const double additive[] = {0, -kInf, -kInf, -kInf, 0, 0, -kInf, -kInf, 0, 0, 0, -kInf};
+  for (const char *dtype : {"f32", "f16", "bf16", "f64"}) {
+    std::string graph = selectMask(dtype, additive);
+    EXPECT_THAT(graph, HasSubstr("cgc.attention(%q, %k, %k) {is_causal=true")) << dtype;
+    EXPECT_THAT(graph, Not(HasSubstr("get_attr"))) << dtype;
+  }
+  const double boolean[] = {1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0};
+  EXPECT_THAT(selectMask("bool", boolean, "f16"), HasSubstr("is_causal=true"));
+}
+
+TEST(SelectTest, AnyOtherMaskStays) {
+  std::vector<double> mask = {0, -kInf, -kInf, -kInf, 0, 0, -kInf, -kInf, 0, 0, 0, -kInf};
+  for (auto [index, number] : {std::pair(1, 0.0), {0, -kInf}, {3, -1e30}, {4, 1e-30}}) {
+    std::vector<double> other = mask;
+    other[index] = number;
+    EXPECT_THAT(selectMask("f32", other), HasSubstr("cgc.attention(%q, %k, %k, %0) {scale"))
+        << index;
+  }
+  const double boolean[] = {1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 1};
+  EXPECT_THAT(selectMask("bool", boolean, "f16"), HasSubstr("cgc.attention(%q, %k, %k, %0)"));
+  const double upsideDown[] = {0, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 1};
+  EXPECT_THAT(selectMask("bool", upsideDown, "f16"), HasSubstr("cgc.attention(%q, %k, %k, %0)"));
+}
+
+TEST(SelectTest, AMaskWithoutBytesStays) {
+  auto module = parse(R"(
+module @Root class="Root" {
+  param @mask : f32[3,3]
+  graph @g(%q: f32[2,2,3,8]) {
+    %mask = get_attr @mask : f32[3,3]
+    %1 = aten.scaled_dot_product_attention(%q, %q, %q, %mask) : f32[2,2,3,8]
+    %2 = aten.neg(%1) : f32[2,2,3,8]
+    output %2
+  }
+})");
+  ASSERT_TRUE(runPasses(*module, "select-attention").isOk());
+  EXPECT_THAT(ir::toString(*module->findGraph("g")), HasSubstr("cgc.attention(%q, %q, %q, %mask)"));
+}
+
+std::string selectIndex(llvm::ArrayRef<double> batch, const std::string &argmax) {
+  auto module = parse(R"(
+module @Root class="Root" {
+  const @batch : i64[3]
+  graph @g(%x: f32[3,5,4], %t: i64[3,5], %u: i64[5,3], %w: i64[3,6]) {
+    %batch = get_attr @batch : i64[3]
+    %i = )" + argmax + R"( : i64[3]
+    %0 = aten.index(%x, [%batch, %i]) : f32[3,4]
+    output %0
+  }
+})");
+  setNumbers(*module, "batch", batch);
+  EXPECT_TRUE(runPasses(*module, "select-rows").isOk());
+  return ir::toString(*module->findGraph("g"));
+}
+
+TEST(SelectTest, AnArgmaxOfEachTextNamesARow) {
+  EXPECT_THAT(selectIndex({0, 1, 2}, "aten.argmax(%t) {dim=-1}"),
+              HasSubstr("cgc.rows(%x, %i) : f32[3,4]"));
+  EXPECT_THAT(selectIndex({0, 1, 2}, "aten.argmax(%u) {dim=0}"), HasSubstr("cgc.rows(%x, %i)"));
+  // More columns than rows, so that the index might be outside; not a row of each.
+  EXPECT_THAT(selectIndex({0, 1, 2}, "aten.argmax(%w) {dim=-1}"), HasSubstr("aten.index"));
+  EXPECT_THAT(selectIndex({0, 2, 1}, "aten.argmax(%t) {dim=-1}"), HasSubstr("aten.index"));
+  EXPECT_THAT(selectIndex({0, 1, 1}, "aten.argmax(%t) {dim=-1}"), HasSubstr("aten.index"));
+}
+
+TEST(SelectTest, ThePrunedCausalMaskHasTheQuerysDType) {
+  const std::pair<std::string, std::string> cases[] = {{"f32", "00000000000080ff0000000000000000"},
+                                                       {"f16", "000000fc00000000"},
+                                                       {"bf16", "000080ff00000000"}};
+  for (const auto &[dtype, expected] : cases) {
+    auto module =
+        parse("module @Root class=\"Root\" {\n  graph @g(%q: " + dtype +
+              "[2,2,2,8]) {\n    %0 = cgc.attention(%q, %q, %q) "
+              "{is_causal=true, scale=1.0} : " +
+              dtype + "[2,2,16]\n    %1 = cgc.rows(%0) : " + dtype +
+              "[2,16]\n    %2 = cgc.attention(%q, %q, %q) {is_causal=true, scale=1.0} : " + dtype +
+              "[2,2,16]\n    %3 = cgc.rows(%2) : " + dtype + "[2,16]\n    output %1, %3\n  }\n}");
+    ASSERT_TRUE(runPasses(*module, "prune-rows").isOk());
+    EXPECT_THAT(ir::toString(*module), Not(HasSubstr("is_causal")));
+    ASSERT_EQ(module->parameters().size(), 1u); // Both read one.
+    const ir::Parameter &mask = module->parameters()[0];
+    EXPECT_EQ(dtypeName(mask.type.dtype), dtype);
+    llvm::ArrayRef<std::byte> bytes = mask.data->bytes();
+    EXPECT_EQ(llvm::toHex({reinterpret_cast<const char *>(bytes.data()), bytes.size()}, true),
+              expected);
+  }
+}
+
+TEST(SelectTest, TheDefaultForCudaSelectsAndO0DoesNot) {
+  EXPECT_THAT(defaultPasses(DeviceKind::Cuda), HasSubstr("," + selectionPasses()));
+  EXPECT_EQ(defaultPasses(DeviceKind::Cuda, OptLevel::O0), defaultPasses(DeviceKind::Cpu));
+  EXPECT_THAT(defaultPasses(DeviceKind::Cpu), Not(HasSubstr("select-")));
+  EXPECT_TRUE(PassManager::parse(defaultPasses(DeviceKind::Cuda)));
+}
+
+TEST(SelectTest, WantsTheFormsOfCanonicalize) {
+  auto module = parse("graph @g(%x: f32[2,3]) {\n  %0 = aten.relu_(%x) : f32[2,3]\n  output %0\n}");
+  Status status = runPasses(*module, "select-linear");
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(), HasSubstr("run the pass 'canonicalize' first"));
+  auto dynamic = parse("graph @g(%x: dynamic) {\n  output %x\n}");
+  EXPECT_THAT(runPasses(*dynamic, "select-linear").message(),
+              HasSubstr("run the pass 'specialize' first"));
+}
+
+} // namespace
+} // namespace cgc::passes
