@@ -25,8 +25,18 @@ struct Attention {
   std::optional<Place> mask;       ///< Broadcast to [batch, heads, queries, keys].
 };
 
+/// Whether tensor copies can fetch these heads: no dimension is broadcast.
+bool hasTensorMap(const Place &place) {
+  if (place.sizes[3] != 64)
+    return false;
+  for (int dim = 0; dim < 3; ++dim)
+    if (place.sizes[dim] > 1 && place.strides[dim] <= 0)
+      return false;
+  return true;
+}
+
 /// The kernel that takes these tensors; null if none does.
-const Kernel *kernelFor(const Attention &a) {
+const Kernel *kernelFor(const Attention &a, Arch arch) {
   const DType dtype = a.query.dtype;
   if ((dtype != DType::F16 && dtype != DType::BF16) || !hasAttention(a.query.sizes[3]) ||
       a.value.sizes[3] != a.query.sizes[3] || a.query.type().numElements() == 0 ||
@@ -38,8 +48,9 @@ const Kernel *kernelFor(const Attention &a) {
       return nullptr;
   if (a.mask && (a.mask->dtype != dtype || (a.mask->strides[3] != 1 && a.mask->sizes[3] > 1)))
     return nullptr;
+  const bool copies = arch == Arch::Sm90a && hasTensorMap(a.key) && hasTensorMap(a.value);
   return findKernel("attention_" + std::string(dtypeName(dtype)) + "_" +
-                    std::to_string(a.query.sizes[3]));
+                    std::to_string(a.query.sizes[3]) + (copies ? "_hopper" : ""));
 }
 
 /// The mask as the kernel takes it: all four dimensions, broadcast by strides of 0.
@@ -59,23 +70,23 @@ std::optional<Place> broadcastMask(Place mask, const Place &query, int64_t keys)
   return mask;
 }
 
-/// Warps of a block: few enough that every SM has a block, and not many in vain.
-int64_t warpsFor(int64_t heads, int64_t queries) {
+/// How a block is made up: `warps` in all, of which each `splits` share 16 queries.
+struct Shape {
+  int64_t warps, splits;
+};
+
+/// While SMs are idle, warps that split keys shorten the work, and small blocks spread it; else a
+/// block takes as many queries as there are, so that keys are fetched once. As measured on an H200
+/// (docs/performance.md).
+Shape shapeFor(int64_t heads, int64_t queries, int64_t keys) {
   const int64_t rows = (queries + kAttentionQueries - 1) / kAttentionQueries;
-  int64_t best = 1;
-  double least = 0;
-  for (int64_t warps = 1; warps <= std::min(rows, kAttentionMaxWarps); ++warps) {
-    const int64_t slices = (rows + warps - 1) / warps, blocks = heads * slices;
-    // Each block fetches all keys, about as long as six warps' work; two blocks share an SM.
-    const double rounds = double((blocks + 2 * kSms - 1) / (2 * kSms));
-    const double crowd = std::min(2.0, double(blocks) / kSms);
-    const double cost = rounds * (6 + double(warps) * std::max(1.0, crowd));
-    if (warps == 1 || cost < least) {
-      least = cost;
-      best = warps;
-    }
+  if (heads * rows <= 3 * kSms) {
+    const int64_t splits = keys > kAttentionChunk ? 2 : 1;
+    return {std::min<int64_t>(2, rows) * splits, splits};
   }
-  return best;
+  // The fewest slices of the queries; then warps evenly over them.
+  const int64_t slices = (rows + kAttentionMaxWarps - 1) / kAttentionMaxWarps;
+  return {(rows + slices - 1) / slices, 1};
 }
 
 } // namespace
@@ -103,20 +114,21 @@ Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder) {
                          {a.result});
     return Status::ok();
   }
-  const int64_t warps = warpsFor(batch * heads, queries), rows = warps * kAttentionQueries;
+  const Shape shape = shapeFor(batch * heads, queries, keys);
+  const int64_t rows = shape.warps / shape.splits * kAttentionQueries;
   KernelLaunch launch;
   launch.kernel = kernel->name;
   launch.abiHash = kernel->abiHash;
   launch.grid[0] = uint32_t((queries + rows - 1) / rows);
   launch.grid[1] = uint32_t(heads);
   launch.grid[2] = uint32_t(batch);
-  launch.block[0] = uint32_t(warps * 32);
-  launch.sharedBytes = attentionSharedBytes(keys, a.query.sizes[3]);
+  launch.block[0] = uint32_t(shape.warps * 32);
+  launch.sharedBytes = attentionSharedBytes(keys, a.query.sizes[3], shape.warps, shape.splits);
   launch.reads = {builder.tensor(a.query), builder.tensor(a.key), builder.tensor(a.value),
                   a.mask ? builder.tensor(*a.mask) : kNoTensor};
   launch.writes = {builder.tensor(a.result)};
-  launch.ints = {batch, heads, queries, keys, node.arg("is_causal").as<bool>()};
-  launch.floats = {*node.arg("scale").asNumber()};
+  launch.ints = {batch, heads, queries, keys, node.arg("is_causal").as<bool>(), shape.splits};
+  launch.floats = {scale};
   builder.record({std::move(launch)});
   return Status::ok();
 }

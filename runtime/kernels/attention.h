@@ -21,9 +21,13 @@ constexpr bool hasAttention(int64_t width) {
 constexpr int64_t attentionStages(int64_t keys) {
   return std::clamp<int64_t>((keys + kAttentionChunk - 1) / kAttentionChunk, 1, kAttentionStages);
 }
-/// Rows of keys and values are padded by 16 bytes against bank conflicts.
-constexpr uint32_t attentionSharedBytes(int64_t keys, int64_t width) {
-  return uint32_t(attentionStages(keys) * kAttentionChunk * 2 * (width + 8) * 2);
+/// Rows of keys and values are padded by 16 bytes against bank conflicts. Warps that split keys
+/// exchange their sums in the same memory. 1024 more, to begin at a multiple of it.
+constexpr uint32_t attentionSharedBytes(int64_t keys, int64_t width, int64_t warps,
+                                        int64_t splits) {
+  const int64_t ring = attentionStages(keys) * kAttentionChunk * 2 * (width + 8) * 2;
+  const int64_t sums = (warps - warps / splits) * 32 * (width / 2 + 4) * 4;
+  return uint32_t(std::max(ring, sums)) + 1024;
 }
 
 } // namespace cgc

@@ -54,6 +54,15 @@ __device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, 
                "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y)
                : "memory");
 }
+/// The same for the rows from `row` of one head: a map of headsMap.
+__device__ inline void copyHeadTile(void *to, const CUtensorMap *map, int row, int head, int batch,
+                                    uint64_t *barrier) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(sharedAddress(to)),
+               "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(0), "r"(row),
+               "r"(head), "r"(batch)
+               : "memory");
+}
 __device__ inline void prefetchMap(const CUtensorMap *map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(reinterpret_cast<uint64_t>(map)) : "memory");
 }
