@@ -103,8 +103,10 @@ Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder) {
   bool masked = !node.arg("attn_mask").isNone();
   if (masked)
     a.mask = broadcastMask(builder.place(node.arg("attn_mask").value()), a.query, keys);
-  const Kernel *kernel =
-      builder.target() == DeviceKind::Cuda && masked == a.mask.has_value() ? kernelFor(a) : nullptr;
+  const double scale = *node.arg("scale").asNumber();
+  const bool fits =
+      builder.target() == DeviceKind::Cuda && masked == a.mask.has_value() && scale > 0;
+  const Kernel *kernel = fits ? kernelFor(a, builder.arch()) : nullptr;
   if (!kernel) {
     builder.callThenCopy("aten::scaled_dot_product_attention", "",
                          {builder.arg(node.arg("query")), builder.arg(node.arg("key")),
