@@ -9,24 +9,45 @@ Status lowerAddLayerNorm(const ir::Node &node, BucketBuilder &builder) {
     return arg.isNone() ? std::nullopt : std::optional(builder.place(arg.value()));
   };
   LayerNorm norm{.input = builder.place(node.arg("input").value()),
-                 .addend = builder.place(node.arg("addend").value()),
+                 .addend = optional(node.arg("addend")),
                  .weight = optional(node.arg("weight")),
                  .bias = optional(node.arg("bias")),
-                 .sum = builder.allocate(*node.result(0)),
                  .result = builder.allocate(*node.result(1)),
-                 .columns = node.result(0)->tensor().sizes.back(),
+                 .columns = node.result(1)->tensor().sizes.back(),
                  .eps = *node.arg("eps").asNumber()};
+  if (norm.addend) {
+    norm.sum = builder.allocate(*node.result(0));
+  } else if (norm.input.type().isContiguous()) {
+    builder.setPlace(node.result(0), norm.input);
+  } else {
+    builder.copy(norm.input, builder.allocate(*node.result(0)));
+    norm.input = builder.place(node.result(0));
+  }
   if (launchLayerNorm(norm, builder))
     return Status::ok();
-  if (!launchElementwise(ElementwiseOp::Add, norm.input, norm.addend, 0, *norm.sum, builder))
+  if (norm.addend &&
+      !launchElementwise(ElementwiseOp::Add, norm.input, norm.addend, 0, *norm.sum, builder))
     builder.callInto("aten::add", "out",
                      {builder.tensor(norm.input), builder.tensor(*norm.addend), int64_t{1}},
                      *norm.sum);
+
+  // LibTorch has no layer_norm of two dtypes: it goes through that of the parameters.
+  Place sum = norm.addend ? *norm.sum : norm.input;
+  const std::optional<Place> &parameter = norm.weight ? norm.weight : norm.bias;
+  Place normalized = norm.result;
+  if (parameter && parameter->dtype != sum.dtype) {
+    Place wide = builder.temporary(parameter->dtype, sum.sizes);
+    builder.copy(sum, wide);
+    sum = wide;
+    normalized = builder.temporary(parameter->dtype, sum.sizes);
+  }
   builder.callThenCopy("aten::layer_norm", "",
-                       {builder.tensor(*norm.sum), std::vector<int64_t>{norm.columns},
+                       {builder.tensor(sum), std::vector<int64_t>{norm.columns},
                         builder.arg(node.arg("weight")), builder.arg(node.arg("bias")), norm.eps,
                         true},
-                       {norm.result});
+                       {normalized});
+  if (normalized.dtype != norm.result.dtype)
+    builder.copy(normalized, norm.result);
   return Status::ok();
 }
 

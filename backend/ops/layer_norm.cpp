@@ -11,7 +11,9 @@ bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder) {
   if (elements == 0)
     return false;
   int64_t rows = elements / norm.columns;
-  Launch kernel{.kernel = kernelNamed("layer_norm", norm.input.dtype),
+  const std::optional<Place> &parameter = norm.weight ? norm.weight : norm.bias;
+  std::string mixed = parameter && parameter->dtype != norm.input.dtype ? "_by_f32" : "";
+  Launch kernel{.kernel = kernelNamed("layer_norm" + mixed, norm.input.dtype),
                 .blocks = uint64_t(rows + kLayerNormRows - 1) / kLayerNormRows,
                 .threads = kLayerNormThreads,
                 .reads = {norm.input, norm.weight, norm.bias},
@@ -19,7 +21,7 @@ bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder) {
                 .ints = {rows, norm.columns},
                 .floats = {norm.eps}};
   if (norm.addend) {
-    kernel.kernel = kernelNamed("add_layer_norm", norm.input.dtype);
+    kernel.kernel = kernelNamed("add_layer_norm" + mixed, norm.input.dtype);
     kernel.reads.insert(kernel.reads.begin() + 1, norm.addend);
     kernel.writes.insert(kernel.writes.begin(), *norm.sum);
     kernel.ints.push_back(norm.addend->type().numElements() / norm.columns);

@@ -13,17 +13,19 @@ using namespace device;
 /// A row of up to 32 * kCached vectors is read once and kept in registers.
 constexpr int kCached = 8;
 
-template <class T> struct LayerNormParameters {
-  const T *x, *addend, *weight, *bias; ///< addend, weight and bias may be null.
-  T *sum, *y;                          ///< sum is null without addend.
-  int64_t rows, columns, addendRows;   ///< Row r gets row r % addendRows of the addend.
+/// W is the type of weight and bias.
+template <class T, class W> struct LayerNormParameters {
+  const T *x, *addend;               ///< addend may be null.
+  const W *weight, *bias;            ///< May be null.
+  T *sum, *y;                        ///< sum is null without addend.
+  int64_t rows, columns, addendRows; ///< Row r gets row r % addendRows of the addend.
   float eps;
   bool vectors; ///< Rows of 16-byte vectors.
 };
 
 /// One row, `Size` elements at a time.
-template <class T, int Size> struct Row {
-  const LayerNormParameters<T> &p;
+template <class T, class W, int Size> struct Row {
+  const LayerNormParameters<T, W> &p;
   const T *x, *addend;
   T *sum, *y;
 
@@ -50,12 +52,16 @@ template <class T, int Size> struct Row {
       *to = fromFloat<T>(values[0]);
     }
   }
-  __device__ void load(const T *from, float (&values)[Size]) const {
+  template <class E> __device__ void load(const E *from, float (&values)[Size]) const {
     if constexpr (Size > 1) {
-      const Vector<T> in = loadVector(from);
+      constexpr int kSize = Vector<E>::kSize;
 #pragma unroll
-      for (int i = 0; i < Size; ++i)
-        values[i] = toFloat(in.v[i]);
+      for (int k = 0; k < Size; k += kSize) {
+        const Vector<E> in = loadVector(from + k);
+#pragma unroll
+        for (int i = 0; i < kSize; ++i)
+          values[k + i] = toFloat(in.v[i]);
+      }
     } else {
       values[0] = toFloat(*from);
     }
@@ -118,9 +124,9 @@ template <class T, int Size> struct Row {
   }
 };
 
-template <class T>
+template <class T, class W = T>
 __global__ void __launch_bounds__(kLayerNormThreads)
-    layerNorm(const __grid_constant__ LayerNormParameters<T> p) {
+    layerNorm(const __grid_constant__ LayerNormParameters<T, W> p) {
   releaseSuccessor();
   waitForPredecessor();
   const int64_t row = int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32;
@@ -131,12 +137,12 @@ __global__ void __launch_bounds__(kLayerNormThreads)
   T *sum = p.addend ? p.sum + start : nullptr;
   constexpr int kSize = Vector<T>::kSize;
   if (p.vectors && p.columns <= 32 * kSize * kCached)
-    Row<T, kSize>{p, p.x + start, addend, sum, p.y + start}.normalize();
+    Row<T, W, kSize>{p, p.x + start, addend, sum, p.y + start}.normalize();
   else
-    Row<T, 1>{p, p.x + start, addend, sum, p.y + start}.normalize();
+    Row<T, W, 1>{p, p.x + start, addend, sum, p.y + start}.normalize();
 }
 
-template <class T>
+template <class T, class W>
 Result<KernelParameters> bind(const KernelArguments &a, const TensorView &addend,
                               std::span<const TensorView, 2> parameters, void *sum, void *y,
                               int64_t addendRows) {
@@ -155,37 +161,43 @@ Result<KernelParameters> bind(const KernelArguments &a, const TensorView &addend
     if (!isDenseOf(result, dtype, *elements))
       return refuseArguments("the results have to be dense, of rows * columns elements");
   for (const TensorView &parameter : parameters)
-    if (!isAbsentOrDenseOf(parameter, dtype, columns))
+    if (!isAbsentOrDenseOf(parameter, kDTypeOf<W>, columns))
       return refuseArguments(
           "weight and bias have to be dense, of as many elements as there are columns");
   bool vectors = hasVectorRows(a.reads[0], columns) && hasVectorRows(addend, columns);
   for (const auto &tensors : {std::span<const TensorView>(parameters), a.writes})
     for (const TensorView &tensor : tensors)
       vectors = vectors && hasVectorRows(tensor, columns);
-  return KernelParameters(LayerNormParameters<T>{
+  return KernelParameters(LayerNormParameters<T, W>{
       static_cast<const T *>(a.reads[0].data), static_cast<const T *>(addend.data),
-      static_cast<const T *>(parameters[0].data), static_cast<const T *>(parameters[1].data),
+      static_cast<const W *>(parameters[0].data), static_cast<const W *>(parameters[1].data),
       static_cast<T *>(sum), static_cast<T *>(y), rows, columns, addendRows,
       static_cast<float>(a.floats[0]), vectors});
 }
 
-template <class T> Result<KernelParameters> bindPlain(const KernelArguments &a) {
-  return bind<T>(a, {}, a.reads.subspan<1, 2>(), nullptr, a.writes[0].data, 1);
+template <class T, class W = T> Result<KernelParameters> bindPlain(const KernelArguments &a) {
+  return bind<T, W>(a, {}, a.reads.subspan<1, 2>(), nullptr, a.writes[0].data, 1);
 }
 
-template <class T> Result<KernelParameters> bindSum(const KernelArguments &a) {
+template <class T, class W = T> Result<KernelParameters> bindSum(const KernelArguments &a) {
   const int64_t columns = a.ints[1], addendRows = a.ints[2];
   const auto elements =
       columns > 0 && addendRows > 0 ? checkedMul(addendRows, columns) : std::optional<uint64_t>();
   if (!elements || !isDenseOf(a.reads[1], kDTypeOf<T>, *elements))
     return refuseArguments("addend has to be dense, of addend_rows * columns elements");
-  return bind<T>(a, a.reads[1], a.reads.subspan<2, 2>(), a.writes[0].data, a.writes[1].data,
-                 addendRows);
+  return bind<T, W>(a, a.reads[1], a.reads.subspan<2, 2>(), a.writes[0].data, a.writes[1].data,
+                    addendRows);
 }
 
 } // namespace
 
 CGC_FLOAT_KERNELS(layer_norm, layerNorm, bindPlain)
 CGC_FLOAT_KERNELS(add_layer_norm, layerNorm, bindSum)
+CGC_KERNEL_OF(layer_norm_by_f32_f16, (layerNorm<__half, float>), (bindPlain<__half, float>))
+CGC_KERNEL_OF(layer_norm_by_f32_bf16, (layerNorm<__nv_bfloat16, float>),
+              (bindPlain<__nv_bfloat16, float>))
+CGC_KERNEL_OF(add_layer_norm_by_f32_f16, (layerNorm<__half, float>), (bindSum<__half, float>))
+CGC_KERNEL_OF(add_layer_norm_by_f32_bf16, (layerNorm<__nv_bfloat16, float>),
+              (bindSum<__nv_bfloat16, float>))
 
 } // namespace cgc
