@@ -194,8 +194,8 @@ private:
   static constexpr uint8_t kGuardByte = 0xab;
 };
 
-inline std::string named(const char *kernel, DType dtype) {
-  return std::string(kernel) + "_" + std::string(dtypeName(dtype));
+inline std::string named(const std::string &kernel, DType dtype) {
+  return kernel + "_" + std::string(dtypeName(dtype));
 }
 
 /// Runs the suite on both executors.

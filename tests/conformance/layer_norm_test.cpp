@@ -10,6 +10,7 @@ struct Case {
   bool weight, bias;
   int64_t addendRows = 0; ///< Above 0: of add_layer_norm.
   uint64_t offset = 0;    ///< Of every tensor in its memory, in elements.
+  bool byF32 = false;     ///< Weight and bias are f32.
 };
 
 class LayerNorm : public KernelTest {
@@ -18,20 +19,22 @@ protected:
     SCOPED_TRACE(std::to_string(c.rows) + "x" + std::to_string(c.columns) +
                  (c.weight ? " weight" : "") + (c.bias ? " bias" : ""));
     const HostTensor matrix = emptyTensor(c.dtype, {c.rows, c.columns}, {}, c.offset),
-                     row = emptyTensor(c.dtype, {c.columns}, {}, c.offset);
+                     row = emptyTensor(c.byF32 ? DType::F32 : c.dtype, {c.columns}, {}, c.offset);
     const HostTensor x = withRandom(matrix, 1), weight = withRandom(row, 2),
                      bias = withRandom(row, 3);
     const auto optional = [](bool is, const HostTensor &tensor) {
       return is ? std::optional(tensor) : std::nullopt;
     };
     const bool adds = c.addendRows > 0;
-    Launch layerNorm{.kernel = named(adds ? "add_layer_norm" : "layer_norm", c.dtype),
-                     .blocks = layerNormBlocks(c.rows),
-                     .threads = kLayerNormThreads,
-                     .reads = {x, optional(c.weight, weight), optional(c.bias, bias)},
-                     .writes = {matrix},
-                     .ints = {c.rows, c.columns},
-                     .floats = {1e-5}};
+    Launch layerNorm{
+        .kernel = named(std::string(adds ? "add_" : "") + "layer_norm" + (c.byF32 ? "_by_f32" : ""),
+                        c.dtype),
+        .blocks = layerNormBlocks(c.rows),
+        .threads = kLayerNormThreads,
+        .reads = {x, optional(c.weight, weight), optional(c.bias, bias)},
+        .writes = {matrix},
+        .ints = {c.rows, c.columns},
+        .floats = {1e-5}};
     HostTensor input = x;
     if (adds) {
       const HostTensor addend = withRandom(emptyTensor(c.dtype, {c.addendRows, c.columns}), 4);
@@ -103,6 +106,15 @@ TEST_P(LayerNorm, TensorsThatBeginBetweenVectors) {
   for (const DType dtype : kFloats)
     for (const int64_t addendRows : {0, 4})
       check({dtype, 4, 768, true, true, addendRows, 1});
+}
+
+TEST_P(LayerNorm, ByWeightAndBiasInF32) {
+  for (const DType dtype : {DType::F16, DType::BF16})
+    for (const int64_t addendRows : {0, 5})
+      for (const int64_t columns : {3, 257, 768, 771, 2056}) {
+        check({dtype, 5, columns, true, true, addendRows, 0, true});
+        check({dtype, 5, columns, false, true, addendRows, 1, true});
+      }
 }
 
 } // namespace

@@ -389,6 +389,21 @@ TEST(Lower, FusedOpsAreOneKernelOnCuda) {
   EXPECT_THAT(std::get<KernelLaunch>(bucket.records[4].op).ints, ElementsAre(10, 16, 10));
 }
 
+TEST(Lower, LayerNormByF32ParametersIsOneKernelOnCuda) {
+  auto module = parse(R"(graph @g(%x: f16[2,3,8]@cuda, %a: f16[3,8]@cuda, %w: f32[8]@cuda) {
+    %0, %1 = cgc.add_layer_norm(%x, none, %w) : f16[2,3,8]@cuda, f16[2,3,8]@cuda
+    %2, %3 = cgc.add_layer_norm(%0, %a, none, %w) : f16[2,3,8]@cuda, f16[2,3,8]@cuda
+    output %1, %3
+  })");
+  auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  EXPECT_THAT(recordNames(bucket),
+              ElementsAre("kernel layer_norm_by_f32_f16", "kernel add_layer_norm_by_f32_f16"));
+  // Without an addend the sum is the input itself.
+  EXPECT_EQ(read(bucket, 1), (Slot{BufferKind::Input, 0, 0}));
+}
+
 TEST(Lower, LinearIsALibraryCallOnCudaWhereItsRowsAreDense) {
   auto module = parse(R"(graph @g(%x: f16[2,3,8]@cuda, %w: f16[5,8]@cuda, %b: f16[20]@cuda) {
     %0 = aten.slice(%b) {dim=0, start=8, end=13} : f16[5]@cuda
