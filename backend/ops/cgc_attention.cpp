@@ -1,8 +1,9 @@
-// cgc.attention: a kernel of our own on cuda, else LibTorch's attention, its result seen head by
-// head.
+// cgc.attention: one of two kernels of our own on cuda, else LibTorch's attention, its result seen
+// head by head.
 #include "backend/lowering.h"
 
 #include "runtime/kernels/attention.h"
+#include "runtime/kernels/attention_whole.h"
 #include "runtime/kernels/kernel_table.h"
 
 namespace cgc::backend {
@@ -89,6 +90,41 @@ Shape shapeFor(int64_t heads, int64_t queries, int64_t keys) {
   return {(rows + slices - 1) / slices, 1};
 }
 
+/// Adds the record of attention_whole; false, without one, if it does not take these tensors or is
+/// not the faster one.
+bool lowerToWhole(const Attention &a, bool causal, double scale, BucketBuilder &builder) {
+  const DType dtype = a.query.dtype;
+  const int64_t batch = a.query.sizes[0], heads = a.query.sizes[1], queries = a.query.sizes[2],
+                keys = a.key.sizes[2], all = (queries + kWholeQueries - 1) / kWholeQueries;
+  if (builder.arch() != Arch::Sm90a || a.mask || wholeKeys(keys) == 0)
+    return false;
+  for (const Place *place : {&a.query, &a.key, &a.value})
+    if (!hasTensorMap(*place))
+      return false;
+  // As measured on an H200 (docs/performance.md): a tile for each block while SMs are idle; else
+  // whole heads, so that keys are fetched once. Many small heads are better off in chunks.
+  const bool idle = batch * heads * all <= kSms;
+  if (!idle && keys <= 128)
+    return false;
+  const WholeShape shape =
+      idle ? WholeShape{1, 1, 2}
+           : WholeShape{std::min(all, kWholeMaxTiles), std::min<int64_t>(all, 2), 2};
+  const Kernel *kernel = findKernel("attention_whole_" + std::string(dtypeName(dtype)) + "_" +
+                                    std::to_string(wholeKeys(keys)));
+  KernelLaunch launch;
+  launch.kernel = kernel->name;
+  launch.abiHash = kernel->abiHash;
+  launch.grid[0] = uint32_t(std::min(shape.items(batch * heads, queries), kSms));
+  launch.block[0] = uint32_t(shape.groups * 128);
+  launch.sharedBytes = shape.sharedBytes(keys);
+  launch.reads = {builder.tensor(a.query), builder.tensor(a.key), builder.tensor(a.value)};
+  launch.writes = {builder.tensor(a.result)};
+  launch.ints = {batch, heads, queries, keys, causal, shape.tiles, shape.stages};
+  launch.floats = {scale};
+  builder.record({std::move(launch)});
+  return true;
+}
+
 } // namespace
 
 Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder) {
@@ -116,6 +152,9 @@ Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder) {
                          {a.result});
     return Status::ok();
   }
+  const bool causal = node.arg("is_causal").as<bool>();
+  if (lowerToWhole(a, causal, scale, builder))
+    return Status::ok();
   const Shape shape = shapeFor(batch * heads, queries, keys);
   const int64_t rows = shape.warps / shape.splits * kAttentionQueries;
   KernelLaunch launch;
@@ -129,7 +168,7 @@ Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder) {
   launch.reads = {builder.tensor(a.query), builder.tensor(a.key), builder.tensor(a.value),
                   a.mask ? builder.tensor(*a.mask) : kNoTensor};
   launch.writes = {builder.tensor(a.result)};
-  launch.ints = {batch, heads, queries, keys, node.arg("is_causal").as<bool>(), shape.splits};
+  launch.ints = {batch, heads, queries, keys, causal, shape.splits};
   launch.floats = {scale};
   builder.record({std::move(launch)});
   return Status::ok();

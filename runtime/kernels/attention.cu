@@ -7,6 +7,7 @@
 #include "runtime/kernels/activations.cuh"
 #include "runtime/kernels/arguments.h"
 #include "runtime/kernels/device.cuh"
+#include "runtime/kernels/heads.h"
 #include "runtime/kernels/hopper.cuh"
 #include "runtime/kernels/tensor_map.h"
 
@@ -14,13 +15,6 @@ namespace cgc {
 namespace {
 
 using namespace device;
-
-constexpr float kLog2e = 1.4426950408889634f;
-
-/// Strides of a tensor [batch, heads, rows, ...] in elements; columns are dense.
-struct HeadStrides {
-  int64_t batch, head, row;
-};
 
 /// Where tensor copies find keys and values.
 struct HeadMaps {
@@ -86,12 +80,6 @@ __device__ void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uin
         "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-template <class T> __device__ uint32_t pack(float a, float b) {
-  const T pair[2] = {fromFloat<T>(a), fromFloat<T>(b)};
-  uint32_t bits;
-  memcpy(&bits, pair, 4);
-  return bits;
 }
 /// A chunk of keys or values in shared memory: rows of kWidth elements, either padded against bank
 /// conflicts or, as a tensor copy writes them, with the 16-byte vectors of each group of 8 rows of
@@ -266,10 +254,10 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
       for (int g = 0; g < 4; ++g) {
         if (!kAll && g * 16 >= left)
           continue;
-        const uint32_t weights[4] = {pack<T>(scores[2 * g][0], scores[2 * g][1]),
-                                     pack<T>(scores[2 * g][2], scores[2 * g][3]),
-                                     pack<T>(scores[2 * g + 1][0], scores[2 * g + 1][1]),
-                                     pack<T>(scores[2 * g + 1][2], scores[2 * g + 1][3])};
+        const uint32_t weights[4] = {packPair<T>(scores[2 * g][0], scores[2 * g][1]),
+                                     packPair<T>(scores[2 * g][2], scores[2 * g][3]),
+                                     packPair<T>(scores[2 * g + 1][0], scores[2 * g + 1][1]),
+                                     packPair<T>(scores[2 * g + 1][2], scores[2 * g + 1][3])};
 #pragma unroll
         for (int n = 0; n < kWidth / 16; ++n) {
           uint32_t b[4];
@@ -347,27 +335,9 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
 #pragma unroll
       for (int n = 0; n < kWidth / 8; ++n)
         *reinterpret_cast<uint32_t *>(to + query * p.outStrides.row + n * 8 + column) =
-            pack<T>(out[n][2 * h] * scale, out[n][2 * h + 1] * scale);
+            packPair<T>(out[n][2 * h] * scale, out[n][2 * h + 1] * scale);
     }
   }
-}
-
-/// Strides of a tensor [batch, heads, rows, columns] with dense columns, broadcast where a stride
-/// is 0; nothing if it is none of these sizes or not made of 16-byte vectors.
-std::optional<HeadStrides> stridesOf(const TensorView &t, DType dtype, int64_t batch, int64_t heads,
-                                     int64_t rows, int64_t columns, int64_t vector = 8) {
-  const int64_t sizes[] = {batch, heads, rows, columns};
-  if (!t.data || t.dtype != dtype || !std::ranges::equal(t.sizes, sizes) ||
-      reinterpret_cast<uintptr_t>(t.data) % (vector * 2) != 0)
-    return std::nullopt;
-  if (t.strides.empty())
-    return HeadStrides{heads * rows * columns, rows * columns, columns};
-  for (int i = 0; i < 3; ++i)
-    if (sizes[i] > 1 && t.strides[i] % vector != 0)
-      return std::nullopt;
-  if (columns > 1 && t.strides[3] != 1)
-    return std::nullopt;
-  return HeadStrides{t.strides[0], t.strides[1], t.strides[2]};
 }
 
 template <class T, int kWidth, bool kTensorCopies>
@@ -389,13 +359,13 @@ Result<KernelParameters> bindAttention(const KernelArguments &a) {
     return refuseArguments("the launch is not that of the sizes");
   if (!(a.floats[0] > 0))
     return refuseArguments("scale has to be positive");
-  const auto q = stridesOf(a.reads[0], dtype, batch, heads, queries, kWidth);
-  const auto k = stridesOf(a.reads[1], dtype, batch, heads, keys, kWidth);
-  const auto v = stridesOf(a.reads[2], dtype, batch, heads, keys, kWidth);
-  const auto out = stridesOf(a.writes[0], dtype, batch, heads, queries, kWidth);
-  const auto mask = a.reads[3].data
-                        ? stridesOf(a.reads[3], dtype, batch, heads, queries, keys, /*vector=*/1)
-                        : std::optional(HeadStrides{});
+  const auto q = headStridesOf(a.reads[0], dtype, batch, heads, queries, kWidth);
+  const auto k = headStridesOf(a.reads[1], dtype, batch, heads, keys, kWidth);
+  const auto v = headStridesOf(a.reads[2], dtype, batch, heads, keys, kWidth);
+  const auto out = headStridesOf(a.writes[0], dtype, batch, heads, queries, kWidth);
+  const auto mask =
+      a.reads[3].data ? headStridesOf(a.reads[3], dtype, batch, heads, queries, keys, /*vector=*/1)
+                      : std::optional(HeadStrides{});
   if (!q || !k || !v || !out || !mask)
     return refuseArguments("q, k, v and out [batch, heads, rows, width] and mask [batch, heads, "
                            "queries, keys] need dense columns and rows at multiples of 16 bytes");

@@ -78,6 +78,19 @@ template <int Width, class T> __device__ void storeFloats(T *to, const float (&v
   *reinterpret_cast<Pack<T, Width> *>(to) = pack;
 }
 
+/// Two floats, rounded, in one register; `a` in the lower half.
+template <class T> __device__ uint32_t packPair(float a, float b);
+template <> __device__ inline uint32_t packPair<__half>(float a, float b) {
+  uint32_t bits;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(b), "f"(a));
+  return bits;
+}
+template <> __device__ inline uint32_t packPair<__nv_bfloat16>(float a, float b) {
+  uint32_t bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(b), "f"(a));
+  return bits;
+}
+
 /// The sum of `value` over the warp, in every lane.
 __device__ inline float warpSum(float value) {
   for (int offset = 16; offset > 0; offset /= 2)

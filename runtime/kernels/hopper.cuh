@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cuda.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace cgc::device {
 
@@ -86,6 +89,24 @@ __device__ inline void wgmmaCommit() {
 template <int kPending> __device__ void wgmmaWait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
+
+// clang-format off
+/// d += a b for a 64 x 16 tile a in the registers of a warpgroup (each warp 16 rows, as mma.m16n8k16
+/// has it) and a 16 x 64 tile b in shared memory, its 16 rows of 64 columns as tileDescriptor says.
+template <class T>
+__device__ void multiplyByRows(float (&d)[32], const uint32_t (&a)[4], uint64_t b, bool accumulate) {
+#define CGC_MULTIPLY_BY_ROWS(TYPE)                                                                 \
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %37, 0; "                                           \
+               "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, {%32, %33, %34, %35}, %36, p, 1, 1, 1; }" \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]) \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(int(accumulate)))
+  if constexpr (std::is_same_v<T, __half>)
+    CGC_MULTIPLY_BY_ROWS("f16");
+  else
+    CGC_MULTIPLY_BY_ROWS("bf16");
+#undef CGC_MULTIPLY_BY_ROWS
+}
+// clang-format on
 
 /// Stores four 8x8 matrices of 16-bit elements, each transposed; lane l gives the address of row
 /// l % 8 of matrix l / 8.

@@ -51,6 +51,10 @@ template <class T> struct RowOf {
   /// x, or the sum as it is stored, rounded.
   template <int Size> __device__ void load(int64_t column, float (&values)[Size]) const {
     loadChunk(x + column, values);
+    add(column, values);
+  }
+  /// Makes x the sum.
+  template <int Size> __device__ void add(int64_t column, float (&values)[Size]) const {
     if (!addend)
       return;
     float more[Size];
@@ -85,11 +89,25 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
       loadChunk(p.bias + column, bias[k]);
   });
   waitForPredecessor();
-  for (int64_t row = int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32; row < p.rows;
-       row += int64_t(gridDim.x) * kLayerNormRows) {
+  const int64_t step = int64_t(gridDim.x) * kLayerNormRows;
+  int64_t row = int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32;
+  // The next row is on its way while this one is normalised.
+  Vector<T> next[kChunks];
+  const auto fetch = [&](int64_t from) {
+    if (from < p.rows)
+      forChunks([&](int k, int column) { next[k] = loadVector(p.x + from * p.columns + column); });
+  };
+  fetch(row);
+  for (; row < p.rows; row += step) {
     const RowOf<T> at(p, row);
     float values[kChunks][kSize], total = 0, squares = 0;
-    forChunks([&](int k, int column) { at.load(column, values[k]); });
+    forChunks([&](int k, int column) {
+#pragma unroll
+      for (int i = 0; i < kSize; ++i)
+        values[k][i] = toFloat(next[k].v[i]);
+      at.add(column, values[k]);
+    });
+    fetch(row + step);
     forChunks([&](int k, int column) {
 #pragma unroll
       for (int i = 0; i < kSize; ++i)

@@ -1,0 +1,246 @@
+// attention_whole: softmax(scale q k^T) v with all keys of a head at once: the scores of 64 queries
+// stay in the registers of a warpgroup, so that softmax needs one pass. For Hopper, heads of 64
+// columns, and few keys. Reads strided heads, writes token by token.
+#include "runtime/kernels/attention_whole.h"
+
+#include "runtime/kernels/activations.cuh"
+#include "runtime/kernels/arguments.h"
+#include "runtime/kernels/device.cuh"
+#include "runtime/kernels/heads.h"
+#include "runtime/kernels/hopper.cuh"
+#include "runtime/kernels/tensor_map.h"
+#include "runtime/kernels/wgmma.cuh"
+
+namespace cgc {
+namespace {
+
+using namespace device;
+
+template <class T> struct WholeParameters {
+  CUtensorMap q, k, v;
+  T *out;
+  HeadStrides outStrides;
+  int batch, heads, queries, keys;
+  int tiles, stages;
+  float scale; ///< Times log2(e).
+  bool causal; ///< Query i sees keys 0 to i.
+};
+
+constexpr int kRowBytes = 128, kTileBytes = int(kWholeQueries) * kRowBytes;
+
+/// Keys are multiplied in kParts of kWidth.
+template <class T, int kParts, int kWidth>
+__global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
+    attentionWhole(const __grid_constant__ WholeParameters<T> p) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  constexpr int kKeys = kParts * kWidth, kBlocks = kKeys / 8;
+  extern __shared__ uint8_t dynamic[];
+  uint8_t *const memory = dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024;
+  __shared__ uint64_t full[2], empty[2];
+  releaseSuccessor();
+
+  const int groups = blockDim.x / 128, group = threadIdx.x / 128;
+  const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+  const int tilesOfHead = (p.queries + int(kWholeQueries) - 1) / int(kWholeQueries);
+  const int slices = (tilesOfHead + p.tiles - 1) / p.tiles;
+  const int items = p.batch * p.heads * slices;
+  const int stageBytes = 2 * kKeys * kRowBytes + p.tiles * kTileBytes;
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < 2; ++s) {
+      initBarrier(&full[s], 1);
+      initBarrier(&empty[s], blockDim.x / 32);
+    }
+    fenceBarrierInit();
+  }
+  __syncthreads();
+  waitForPredecessor();
+
+  const auto fetch = [&](int item, int stage) {
+    const int slice = item % slices, head = item / slices % p.heads;
+    const int batch = item / slices / p.heads;
+    uint8_t *const to = memory + stage * stageBytes;
+    uint64_t *const barrier = &full[stage];
+    arriveExpecting(barrier, stageBytes);
+    for (int t = 0; t < p.tiles; ++t)
+      copyHeadTile(to + 2 * kKeys * kRowBytes + t * kTileBytes, &p.q,
+                   (slice * p.tiles + t) * int(kWholeQueries), head, batch, barrier);
+    for (int part = 0; part < kParts; ++part)
+      copyHeadTile(to + part * kWidth * kRowBytes, &p.k, part * kWidth, head, batch, barrier);
+    for (int part = 0; part < kParts; ++part)
+      copyHeadTile(to + (kKeys + part * kWidth) * kRowBytes, &p.v, part * kWidth, head, batch,
+                   barrier);
+  };
+  if (threadIdx.x == 0 && int(blockIdx.x) < items)
+    fetch(blockIdx.x, 0);
+
+  for (int item = blockIdx.x, i = 0; item < items; item += gridDim.x, ++i) {
+    const int stage = i % p.stages;
+    if (const int next = item + gridDim.x; threadIdx.x == 0 && next < items) {
+      if (i + 1 >= p.stages)
+        waitBarrier(&empty[(i + 1) % p.stages], ((i + 1) / p.stages - 1) & 1);
+      fetch(next, (i + 1) % p.stages);
+    }
+    __syncwarp();
+    waitBarrier(&full[stage], i / p.stages & 1);
+    const uint8_t *const from = memory + stage * stageBytes;
+    const int slice = item % slices, head = item / slices % p.heads;
+    const int batch = item / slices / p.heads;
+    T *const out = p.out + batch * p.outStrides.batch + head * p.outStrides.head;
+    // Which warpgroup has a tile more changes from item to item.
+    for (int t = (group + i) % groups; t < p.tiles; t += groups) {
+      const int firstQuery = (slice * p.tiles + t) * int(kWholeQueries);
+      if (firstQuery >= p.queries)
+        break;
+      float scores[kParts][kWidth / 2];
+      const uint64_t q = tileDescriptor(from + 2 * kKeys * kRowBytes + t * kTileBytes);
+      wgmmaFence();
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+        const uint64_t k = tileDescriptor(from + part * kWidth * kRowBytes);
+#pragma unroll
+        for (int d = 0; d < 4; ++d)
+          Wgmma<T, kWidth>::run(scores[part], q + 2 * d, k + 2 * d, d > 0);
+      }
+      wgmmaCommit();
+      wgmmaWait<0>();
+
+      // Element (b, e): key 8 b + lane % 4 * 2 + e % 2 of query row + e / 2 * 8.
+      const auto score = [&](int b, int e) -> float & {
+        return scores[b / (kWidth / 8)][b % (kWidth / 8) * 4 + e];
+      };
+      const int row = firstQuery + warp * 16 + lane / 4, column = lane % 4 * 2;
+#pragma unroll
+      for (int b = kBlocks > 9 ? kBlocks - 9 : 0; b < kBlocks; ++b)
+        if (b * 8 + 8 > p.keys) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e)
+            if (b * 8 + column + e % 2 >= p.keys)
+              score(b, e) = -INFINITY;
+        }
+      if (p.causal) {
+#pragma unroll
+        for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+          for (int e = 0; e < 4; ++e)
+            if (b * 8 + column + e % 2 > row + e / 2 * 8)
+              score(b, e) = -INFINITY;
+      }
+      float scale[2];
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        float highest[4], sum[4] = {};
+#pragma unroll
+        for (int c = 0; c < 4; ++c)
+          highest[c] = -INFINITY;
+#pragma unroll
+        for (int b = 0; b < kBlocks; ++b)
+          highest[b % 4] = fmaxf(highest[b % 4], fmaxf(score(b, 2 * h), score(b, 2 * h + 1)));
+        float most = fmaxf(fmaxf(highest[0], highest[1]), fmaxf(highest[2], highest[3]));
+        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+        const float base = most * p.scale; // Every query sees a key.
+#pragma unroll
+        for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+          for (int e = 2 * h; e < 2 * h + 2; ++e) {
+            score(b, e) = fastExp2(fmaf(score(b, e), p.scale, -base));
+            sum[b % 2 * 2 + e % 2] += score(b, e);
+          }
+        float total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        total += __shfl_xor_sync(0xffffffffu, total, 1);
+        total += __shfl_xor_sync(0xffffffffu, total, 2);
+        scale[h] = 1 / total;
+      }
+      uint32_t weights[kKeys / 16][4];
+#pragma unroll
+      for (int k = 0; k < kKeys / 16; ++k)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          weights[k][j] =
+              packPair<T>(score(2 * k + j / 2, j % 2 * 2), score(2 * k + j / 2, j % 2 * 2 + 1));
+      float sums[32];
+      const uint64_t v = tileDescriptor(from + kKeys * kRowBytes);
+      wgmmaFence();
+#pragma unroll
+      for (int k = 0; k < kKeys / 16; ++k)
+        multiplyByRows<T>(sums, weights[k], v + k * (16 * kRowBytes / 16), k > 0);
+      wgmmaCommit();
+      wgmmaWait<0>();
+#pragma unroll
+      for (int h = 0; h < 2; ++h)
+        if (const int query = row + h * 8; query < p.queries) {
+#pragma unroll
+          for (int b = 0; b < 8; ++b)
+            *reinterpret_cast<uint32_t *>(out + query * p.outStrides.row + b * 8 + column) =
+                packPair<T>(sums[4 * b + 2 * h] * scale[h], sums[4 * b + 2 * h + 1] * scale[h]);
+        }
+    }
+    __syncwarp();
+    if (lane == 0)
+      arrive(&empty[stage]);
+  }
+#endif
+}
+
+template <class T, int kParts, int kWidth>
+Result<KernelParameters> bindWhole(const KernelArguments &a) {
+  constexpr DType dtype = kDTypeOf<T>;
+  const int64_t batch = a.ints[0], heads = a.ints[1], queries = a.ints[2], keys = a.ints[3],
+                causal = a.ints[4];
+  const WholeShape shape{a.ints[5], a.block[0] / 128, a.ints[6]};
+  if (batch < 1 || heads < 1 || queries < 1 || keys < 1 || batch > 65535 || heads > 65535 ||
+      queries > 1 << 20 || causal < 0 || causal > 1 || wholeKeys(keys) != kParts * kWidth)
+    return refuseArguments("batch, heads, queries and keys have to be positive, and the keys those "
+                           "of the kernel");
+  if (shape.tiles < 1 || shape.tiles > kWholeMaxTiles || shape.groups < 1 ||
+      shape.groups > kWholeMaxGroups || shape.stages < 1 || shape.stages > 2)
+    return refuseArguments("tiles, warpgroups or stages are out of range");
+  const int64_t items = shape.items(batch * heads, queries);
+  if (a.grid[0] < 1 || a.grid[0] > items || (shape.stages == 1 && a.grid[0] != items) ||
+      a.grid[1] != 1 || a.grid[2] != 1 || a.block[0] != shape.groups * 128 || a.block[1] != 1 ||
+      a.block[2] != 1 || a.sharedBytes != shape.sharedBytes(keys))
+    return refuseArguments("the launch is not that of the sizes");
+  if (!(a.floats[0] > 0))
+    return refuseArguments("scale has to be positive");
+  const auto q = headStridesOf(a.reads[0], dtype, batch, heads, queries, 64);
+  const auto k = headStridesOf(a.reads[1], dtype, batch, heads, keys, 64);
+  const auto v = headStridesOf(a.reads[2], dtype, batch, heads, keys, 64);
+  const auto out = headStridesOf(a.writes[0], dtype, batch, heads, queries, 64);
+  if (!q || !k || !v || !out)
+    return refuseArguments("q, k, v and out [batch, heads, rows, 64] need dense columns and rows "
+                           "at multiples of 16 bytes");
+  const auto map = [&](const TensorView &t, const HeadStrides &s, int64_t rows, int64_t box) {
+    return headsMap(t.data, dtype, {batch, heads, rows}, {s.batch, s.head, s.row}, uint32_t(box));
+  };
+  WholeParameters<T> p{};
+  CGC_ASSIGN_OR_RETURN(p.q, map(a.reads[0], *q, queries, kWholeQueries));
+  CGC_ASSIGN_OR_RETURN(p.k, map(a.reads[1], *k, keys, kWidth));
+  CGC_ASSIGN_OR_RETURN(p.v, map(a.reads[2], *v, keys, kWidth));
+  p.out = static_cast<T *>(a.writes[0].data);
+  p.outStrides = *out;
+  p.batch = int(batch);
+  p.heads = int(heads);
+  p.queries = int(queries);
+  p.keys = int(keys);
+  p.tiles = int(shape.tiles);
+  p.stages = int(shape.stages);
+  p.scale = static_cast<float>(a.floats[0] * kLog2e);
+  p.causal = causal == 1;
+  return KernelParameters(p);
+}
+
+} // namespace
+
+#define CGC_WHOLE(KEYS, ...)                                                                       \
+  CGC_KERNEL_OF(attention_whole_f16_##KEYS, (attentionWhole<__half, __VA_ARGS__>),                 \
+                (bindWhole<__half, __VA_ARGS__>))                                                  \
+  CGC_KERNEL_OF(attention_whole_bf16_##KEYS, (attentionWhole<__nv_bfloat16, __VA_ARGS__>),         \
+                (bindWhole<__nv_bfloat16, __VA_ARGS__>))
+CGC_WHOLE(64, 1, 64)
+CGC_WHOLE(80, 1, 80)
+CGC_WHOLE(136, 1, 136)
+CGC_WHOLE(208, 2, 104)
+CGC_WHOLE(272, 2, 136)
+#undef CGC_WHOLE
+
+} // namespace cgc

@@ -1,0 +1,42 @@
+// attention_whole: the variants there are, and the launch shape that the kernels expect.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace cgc {
+
+/// Queries of a tile: what one warpgroup works on at a time.
+inline constexpr int64_t kWholeQueries = 64;
+inline constexpr int64_t kWholeMaxTiles = 5, kWholeMaxGroups = 2;
+/// The kernels look for missing keys among the last ones only.
+inline constexpr int64_t kWholeMostMissing = 72;
+
+/// Numbers of keys that the kernels hold: "attention_whole_f16_80".
+inline constexpr std::array<int64_t, 5> kWholeKeys = {64, 80, 136, 208, 272};
+
+/// The least of them that is enough; 0 if none is.
+constexpr int64_t wholeKeys(int64_t keys) {
+  for (int64_t held : kWholeKeys)
+    if (keys <= held && held - keys <= kWholeMostMissing)
+      return held;
+  return 0;
+}
+
+/// How the work is cut: an item is some tiles of queries of one head. A block takes items in turn;
+/// its warpgroups share the tiles, and with two stages the next item is fetched meanwhile.
+struct WholeShape {
+  int64_t tiles, groups, stages;
+
+  constexpr int64_t items(int64_t heads, int64_t queries) const {
+    const int64_t all = (queries + kWholeQueries - 1) / kWholeQueries;
+    return heads * ((all + tiles - 1) / tiles);
+  }
+  /// Keys, values and queries in rows of 128 bytes; 1024 more, to begin at a multiple of it.
+  constexpr uint32_t sharedBytes(int64_t keys) const {
+    return uint32_t(stages * (2 * wholeKeys(keys) + tiles * kWholeQueries) * 128 + 1024);
+  }
+};
+
+} // namespace cgc
