@@ -183,7 +183,7 @@ __device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
 }
 
 template <class T, class W = T>
-__global__ void __launch_bounds__(kLayerNormThreads, 4)
+__global__ void __launch_bounds__(kLayerNormThreads, 3)
     layerNorm(const __grid_constant__ LayerNormParameters<T, W> p) {
   releaseSuccessor();
   if (p.vectors && p.columns <= 32 * kCached)
