@@ -91,6 +91,8 @@ int main(int argc, char **argv) {
   app.add_option("plan", planPath)->required();
   app.add_option("--entry", entryName)->required();
   app.add_option("--bucket", bucketIndex, "index of the bucket");
+  bool plainEdges = false;
+  app.add_flag("--no-pdl", plainEdges);
   app.add_option("--executor", executor)->check(CLI::IsMember({"graph", "stream"}));
   CLI11_PARSE(app, argc, argv);
 
@@ -108,6 +110,7 @@ int main(int argc, char **argv) {
     fail(engine.status());
   cgc::ContextOptions options;
   options.executor = executor == "graph" ? cgc::ExecutorKind::Graph : cgc::ExecutorKind::Stream;
+  options.programmaticEdges = !plainEdges;
   auto context = cgc::Context::create(*engine, options);
   if (!context)
     fail(context.status());

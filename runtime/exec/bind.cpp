@@ -11,8 +11,15 @@ namespace {
 
 using BoundOp = decltype(BoundRecord::op);
 
-/// Dynamic shared memory that any launch may use; more has to be asked for.
-constexpr size_t kSharedWithoutAsking = 48 << 10;
+/// The most shared memory that a block of the current device may have, in bytes.
+Result<int> sharedPerBlock() {
+  int device = 0, bytes = 0;
+  CGC_TRY(cudaStatus(cudaGetDevice(&device), "cannot ask for the GPU"));
+  CGC_TRY(
+      cudaStatus(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+                 "cannot ask for the GPU's shared memory"));
+  return bytes;
+}
 
 class Binder {
 public:
@@ -105,11 +112,20 @@ private:
     cudaFuncAttributes attributes;
     CGC_TRY(
         cudaStatus(cudaFuncGetAttributes(&attributes, bound.function), "cannot load the kernel"));
-    if (bound.sharedBytes > kSharedWithoutAsking)
+    // An SM divides its memory between cache and shared memory for all blocks on it alike: kernels
+    // that ask for other divisions cannot meet there, and a change has to wait until it is empty.
+    CGC_TRY(cudaStatus(cudaFuncSetAttribute(bound.function,
+                                            cudaFuncAttributePreferredSharedMemoryCarveout,
+                                            cudaSharedmemCarveoutMaxShared),
+                       "cannot set up the kernel"));
+    // The limit belongs to the function, not to the launch: as high as can be, once and for all.
+    if (int(bound.sharedBytes) > attributes.maxDynamicSharedSizeBytes) {
+      CGC_ASSIGN_OR_RETURN(const int most, sharedPerBlock());
       CGC_TRY(cudaStatus(cudaFuncSetAttribute(bound.function,
                                               cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                              int(bound.sharedBytes)),
-                         "the kernel needs more shared memory than this GPU has"));
+                                              most - int(attributes.sharedSizeBytes)),
+                         "the kernel cannot have its shared memory"));
+    }
     return BoundOp(std::move(bound));
   }
 
