@@ -31,7 +31,7 @@ double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_
   const bool shares = tile.features <= 128 && tile.tokens <= 136 && perSm > 1 &&
                       tile.sharedBytes(stages) <= kSharedOfHalf;
   if (shares) // Two blocks on an SM hide each other's latency and part of the epilogue.
-    return perSm * (steps * std::max({multiply, fetch, wait / 2}) + epilogue * 0.65) + latency;
+    return perSm * (steps * std::max({multiply, fetch, wait / 2}) + epilogue * 0.8) + latency;
   return perSm *
          (steps * std::max({multiply, fetch, wait}) + epilogue + latency * (perSm > 1 ? 0.6 : 1));
 }

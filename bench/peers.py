@@ -1,4 +1,4 @@
-"""Times LibTorch on an OpenCLIP module the way bench/replay.cpp times cgc: eager, and captured in a CUDA graph.
+"""Times LibTorch on an OpenCLIP module the way `cgc bench` times a plan: eager, captured in a CUDA graph, and compiled.
 
 It runs the Python module, not the traced file: a text tower traced on a GPU reads sizes back from the device and cannot be captured.
 
@@ -16,7 +16,7 @@ warnings.filterwarnings("ignore")
 import open_clip
 import torch
 
-WARM_UPS, SAMPLES, RUNS_PER_SAMPLE = 20, 50, 40
+WARM_UPS, SAMPLES, MOST_RUNS_PER_SAMPLE, SAMPLE_MS = 20, 50, 40, 40
 
 
 def measure(system, entry, shape, dtype, run, extra=None):
@@ -29,12 +29,13 @@ def measure(system, entry, shape, dtype, run, extra=None):
         run()
         torch.cuda.synchronize()
         latency.append((time.perf_counter() - start) * 1e3)
+    runs = max(2, min(MOST_RUNS_PER_SAMPLE, round(SAMPLE_MS / statistics.median(latency))))
     for _ in range(SAMPLES):
         start = time.perf_counter()
-        for _ in range(RUNS_PER_SAMPLE):
+        for _ in range(runs):
             run()
         torch.cuda.synchronize()
-        back_to_back.append((time.perf_counter() - start) * 1e3 / RUNS_PER_SAMPLE)
+        back_to_back.append((time.perf_counter() - start) * 1e3 / runs)
     print(json.dumps({"system": system, "entry": entry, "input": list(shape), "dtype": dtype, "samples": SAMPLES,
                       "latency_ms": statistics.median(latency), "back_to_back_ms": statistics.median(back_to_back),
                       **(extra or {})}), flush=True)
@@ -57,6 +58,7 @@ def main():
     parser.add_argument("--precision", default="fp32", choices=["fp32", "fp16", "bf16"])
     parser.add_argument("--entry", required=True, choices=["encode_image", "encode_text"])
     parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--compile", action="store_true", help="also torch.compile(mode='reduce-overhead')")
     parser.add_argument("--profile", action="store_true", help="list the kernels of one eager run on stderr instead of timing")
     args = parser.parse_args()
 
@@ -97,6 +99,16 @@ def main():
             result.copy_(static_output)
 
         measure("LibTorch captured eager", args.entry, source.shape, name, replay, {"capture_ms": capture_ms})
+
+        if args.compile:
+            start = time.perf_counter()
+            compiled = torch.compile(method, mode="reduce-overhead")
+            for _ in range(3):
+                compiled(source)
+            torch.cuda.synchronize()
+            prepare_s = time.perf_counter() - start
+            measure("torch.compile reduce-overhead", args.entry, source.shape, name, lambda: compiled(source),
+                    {"prepare_s": prepare_s})
 
 
 if __name__ == "__main__":

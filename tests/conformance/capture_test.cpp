@@ -139,7 +139,8 @@ TEST_F(Capture, KernelsThatThisRuntimeLacksAreRefusedByName) {
   EXPECT_THAT(message([&](auto &r) { kernel(r).ints = {int64_t(1) << 62, 8}; }),
               HasSubstr("rows and columns"));
   EXPECT_THAT(message([&](auto &r) { kernel(r).grid[0] += 1; }), HasSubstr("grid"));
-  EXPECT_THAT(message([&](auto &r) { kernel(r).reads[0] = kNoTensor; }), HasSubstr("x has to be dense"));
+  EXPECT_THAT(message([&](auto &r) { kernel(r).reads[0] = kNoTensor; }),
+              HasSubstr("x has to be dense"));
   EXPECT_THAT(message([&](auto &r) {
                 LibraryCall call;
                 call.library = "cublaslt";
