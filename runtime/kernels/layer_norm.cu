@@ -65,7 +65,7 @@ template <class T> struct RowOf {
   }
 };
 
-/// Rows of whole vectors that fit into registers, with weight and bias kept there too.
+/// Rows of whole vectors that fit into registers, with weight and bias in shared memory.
 template <class T, class W> __device__ void normalizeCached(const LayerNormParameters<T, W> &p) {
   constexpr int kSize = Vector<T>::kSize, kChunks = kCached / kSize;
   const auto forChunks = [&](auto f) {
@@ -76,18 +76,12 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
   };
   if (!p.parametersAreConstant)
     waitForPredecessor();
-  float weight[kChunks][kSize], bias[kChunks][kSize];
-  forChunks([&](int k, int column) {
-#pragma unroll
-    for (int i = 0; i < kSize; ++i) {
-      weight[k][i] = 1;
-      bias[k][i] = 0;
-    }
-    if (p.weight)
-      loadChunk(p.weight + column, weight[k]);
-    if (p.bias)
-      loadChunk(p.bias + column, bias[k]);
-  });
+  __shared__ alignas(16) float weight[32 * kCached], bias[32 * kCached];
+  for (int column = threadIdx.x; column < p.columns; column += kLayerNormThreads) {
+    weight[column] = p.weight ? toFloat(p.weight[column]) : 1.0f;
+    bias[column] = p.bias ? toFloat(p.bias[column]) : 0.0f;
+  }
+  __syncthreads();
   waitForPredecessor();
   const int64_t step = int64_t(gridDim.x) * kLayerNormRows;
   int64_t row = int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32;
@@ -123,9 +117,12 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
     });
     const float scale = rsqrtf(warpSum(squares) / static_cast<float>(p.columns) + p.eps);
     forChunks([&](int k, int column) {
+      float factor[kSize], summand[kSize];
+      loadChunk(weight + column, factor);
+      loadChunk(bias + column, summand);
 #pragma unroll
       for (int i = 0; i < kSize; ++i)
-        values[k][i] = (values[k][i] - mean) * scale * weight[k][i] + bias[k][i];
+        values[k][i] = (values[k][i] - mean) * scale * factor[i] + summand[i];
       storeFloats<kSize>(at.y + column, values[k]);
     });
   }
@@ -183,7 +180,7 @@ __device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
 }
 
 template <class T, class W = T>
-__global__ void __launch_bounds__(kLayerNormThreads, 3)
+__global__ void __launch_bounds__(kLayerNormThreads, 5)
     layerNorm(const __grid_constant__ LayerNormParameters<T, W> p) {
   releaseSuccessor();
   if (p.vectors && p.columns <= 32 * kCached)

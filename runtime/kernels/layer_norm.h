@@ -13,7 +13,7 @@ inline constexpr uint32_t kLayerNormRows = kLayerNormThreads / 32;
 /// Blocks for so many rows: as many as there is work for, and no more than fit on a large GPU at a
 /// time, so that weight and bias are read once for several rows.
 constexpr uint64_t layerNormBlocks(int64_t rows) {
-  return std::min<uint64_t>((uint64_t(rows) + kLayerNormRows - 1) / kLayerNormRows, 3 * 132);
+  return std::min<uint64_t>((uint64_t(rows) + kLayerNormRows - 1) / kLayerNormRows, 5 * 132);
 }
 
 } // namespace cgc
