@@ -209,6 +209,9 @@ Result<std::vector<cublasLtMatmulAlgo_t>> CublasLt::Impl::heuristic(Operation &o
                      "cannot make preferences"));
   CGC_TRY(set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
               uint64_t(operation.workspaceBytes)));
+  // Partial sums of a split depth stay in f32 until they are added up.
+  CGC_TRY(set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+              uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
   CGC_TRY(set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignmentOf(operation.a)));
   CGC_TRY(set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignmentOf(operation.b)));
   CGC_TRY(set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignmentOf(operation.c)));

@@ -34,6 +34,7 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
     attentionWhole(const __grid_constant__ WholeParameters<T> p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr int kKeys = kParts * kWidth, kBlocks = kKeys / 8;
+  static_assert(kKeys % 16 == 0, "values are multiplied 16 at a time");
   extern __shared__ uint8_t dynamic[];
   uint8_t *const memory = dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024;
   __shared__ uint64_t full[2], empty[2];
@@ -238,7 +239,7 @@ Result<KernelParameters> bindWhole(const KernelArguments &a) {
                 (bindWhole<__nv_bfloat16, __VA_ARGS__>))
 CGC_WHOLE(64, 1, 64)
 CGC_WHOLE(80, 1, 80)
-CGC_WHOLE(136, 1, 136)
+CGC_WHOLE(128, 1, 128)
 CGC_WHOLE(208, 2, 104)
 CGC_WHOLE(272, 2, 136)
 #undef CGC_WHOLE

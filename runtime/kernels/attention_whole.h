@@ -13,8 +13,8 @@ inline constexpr int64_t kWholeMaxTiles = 5, kWholeMaxGroups = 2;
 /// The kernels look for missing keys among the last ones only.
 inline constexpr int64_t kWholeMostMissing = 72;
 
-/// Numbers of keys that the kernels hold: "attention_whole_f16_80".
-inline constexpr std::array<int64_t, 5> kWholeKeys = {64, 80, 136, 208, 272};
+/// Numbers of keys that the kernels hold, multiples of 16: "attention_whole_f16_80".
+inline constexpr std::array<int64_t, 5> kWholeKeys = {64, 80, 128, 208, 272};
 
 /// The least of them that is enough; 0 if none is.
 constexpr int64_t wholeKeys(int64_t keys) {

@@ -137,7 +137,7 @@ __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
   }
 
   const int group = warp / 4, lane = threadIdx.x % 32;
-  float sums[kTokens / 2];
+  float sums[kTokens / 2] = {}; // Few columns leave some blocks of a split without any.
   Ring ring{p.stages};
   int last = 0; // The stage of the iteration before.
   for (int i = 0; i < count; ++i, ring.next()) {

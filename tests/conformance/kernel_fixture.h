@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/base/checked.h"
+#include "runtime/exec/gpu.h"
 #include "tests/conformance/cuda_fixture.h"
 #include "tests/conformance/element_bytes.h"
 
@@ -67,6 +68,14 @@ inline HostTensor withValues(HostTensor tensor, const std::vector<double> &value
   tensor.bytes = encode(tensor.dtype, values);
   return tensor;
 }
+/// The same with the elements of `values`, in row-major order, and NaN wherever it has none.
+inline HostTensor withElements(HostTensor tensor, const std::vector<double> &values) {
+  std::vector<double> memory(tensor.bytes.size() / dtypeSize(tensor.dtype), NAN);
+  for (uint64_t i = 0; i < values.size(); ++i)
+    memory[tensor.place(i, tensor.sizes)] = values[i];
+  tensor.bytes = encode(tensor.dtype, memory);
+  return tensor;
+}
 /// The same with random values in its memory, of every element and between them.
 inline HostTensor withRandom(HostTensor tensor, unsigned seed) {
   const auto floats = randomFloats(tensor.bytes.size() / dtypeSize(tensor.dtype), seed);
@@ -83,6 +92,8 @@ protected:
     std::vector<HostTensor> writes; ///< Gives their layout.
     std::vector<int64_t> ints = {};
     std::vector<double> floats = {};
+    uint32_t blocksY = 1, blocksZ = 1, sharedBytes = 0;
+    uint64_t constantReads = 0; ///< Bit i: reads[i] is a weight.
   };
 
   /// Runs the kernel. Every byte of the memory of the results begins as kGuardByte, and so do bands
@@ -99,6 +110,9 @@ protected:
     record.kernel = launch.kernel;
     record.abiHash = kernel->abiHash;
     record.grid[0] = static_cast<uint32_t>(launch.blocks);
+    record.grid[1] = launch.blocksY;
+    record.grid[2] = launch.blocksZ;
+    record.sharedBytes = launch.sharedBytes;
     record.block[0] = launch.threads;
     record.ints = launch.ints;
     record.floats = launch.floats;
@@ -113,9 +127,20 @@ protected:
     std::vector<std::vector<std::byte>> inputs;
     std::vector<TensorView> inputViews;
     std::vector<std::vector<int64_t>> inputSizes;
-    for (const std::optional<HostTensor> &read : launch.reads) {
+    for (size_t i = 0; i < launch.reads.size(); ++i) {
+      const std::optional<HostTensor> &read = launch.reads[i];
       if (!read) {
         record.reads.push_back(kNoTensor);
+        continue;
+      }
+      if (launch.constantReads >> i & 1) {
+        const auto index = static_cast<uint32_t>(sample.weights.size());
+        sample.plan.weights.push_back(
+            {.name = "w" + std::to_string(index),
+             .dtype = read->dtype,
+             .sizes = {int64_t(read->bytes.size() / dtypeSize(read->dtype))}});
+        sample.weights.push_back(read->bytes);
+        record.reads.push_back(add(*read, BufferKind::Weight, index, 0));
         continue;
       }
       const auto index = static_cast<uint32_t>(inputs.size());
@@ -141,6 +166,8 @@ protected:
     sample.plan.entries = {{"main", {bucket}}};
 
     load(sample);
+    if (HasFatalFailure())
+      throw std::runtime_error("the plan cannot be loaded");
     Context context = this->context(GetParam());
     for (size_t i = 0; i < inputs.size(); ++i)
       inputViews.push_back(
@@ -187,6 +214,16 @@ protected:
   template <class F> static void expectEqual(const HostTensor &result, F expected) {
     for (uint64_t i = 0; i < result.elements(); ++i)
       ASSERT_EQ(result.at(i), expected(i)) << "element " << i << " of " << dtypeName(result.dtype);
+  }
+
+  /// Skips where there is no GPU for kernels of these traits.
+  void skipUnlessGpuRuns(unsigned traits) {
+    if (IsSkipped())
+      return;
+    const Result<Gpu> gpu = findGpu(0);
+    ASSERT_TRUE(gpu.isOk()) << gpu.status().message();
+    if (const Status status = checkGpu(*gpu, traits); !status.isOk())
+      GTEST_SKIP() << status.message();
   }
 
 private:

@@ -1,0 +1,285 @@
+// The attention kernels against double precision: odd numbers of queries and keys, causal, masks,
+// heads in packed projections, and every way to cut the work.
+#include "runtime/kernels/attention.h"
+#include "runtime/kernels/attention_whole.h"
+#include "tests/conformance/kernel_fixture.h"
+
+namespace cgc::test {
+namespace {
+
+constexpr DType kHalves[] = {DType::F16, DType::BF16};
+
+struct Case {
+  DType dtype;
+  int64_t batch, heads, queries, keys, width;
+  bool causal = false;
+  enum Mask { None, Full, OfKeys } mask = None; ///< OfKeys: the same for all queries and heads.
+  bool packed = true;     ///< Heads lie in packed projections, and the results token by token.
+  bool nanInLast = false; ///< All values of the last batch are NaN.
+};
+
+std::string describe(const Case &c) {
+  return "batch=" + std::to_string(c.batch) + " heads=" + std::to_string(c.heads) +
+         " queries=" + std::to_string(c.queries) + " keys=" + std::to_string(c.keys) +
+         (c.causal ? " causal" : "") + " mask=" + std::to_string(int(c.mask)) +
+         (c.packed ? " packed" : "") + (c.nanInLast ? " NaN" : "");
+}
+
+/// The operands of a case, and what attention makes of them.
+struct Problem {
+  Case c;
+  double scale;
+  HostTensor q, k, v, out;
+  std::optional<HostTensor> mask;
+  std::vector<double> expected, tolerance;
+
+  explicit Problem(const Case &c) : c(c), scale(0.3 / std::sqrt(double(c.width))) {
+    const auto values = [&](int64_t count, unsigned seed) {
+      const auto floats = randomFloats(count, seed);
+      return decodeAll(c.dtype, encode(c.dtype, floats));
+    };
+    // Columns of part `part` of three of each token; NaN lies between the rows.
+    const auto heads = [&](int64_t rows, int64_t part) {
+      const int64_t token = 3 * c.heads * c.width;
+      const std::vector<int64_t> sizes = {c.batch, c.heads, rows, c.width};
+      return c.packed ? emptyTensor(c.dtype, sizes, {rows * token, c.width, token, 1},
+                                    part * c.heads * c.width)
+                      : emptyTensor(c.dtype, sizes);
+    };
+    const int64_t all = c.batch * c.heads, qSize = all * c.queries * c.width,
+                  kSize = all * c.keys * c.width;
+    const std::vector<double> qs = values(qSize, 1), ks = values(kSize, 2);
+    std::vector<double> vs = values(kSize, 3);
+    if (c.nanInLast)
+      std::fill(vs.end() - kSize / c.batch, vs.end(), NAN);
+    q = withElements(heads(c.queries, 0), qs);
+    k = withElements(heads(c.keys, 1), ks);
+    v = withElements(heads(c.keys, 2), vs);
+    const std::vector<int64_t> sizes = {c.batch, c.heads, c.queries, c.width};
+    out = c.packed ? emptyTensor(c.dtype, sizes,
+                                 {c.queries * c.heads * c.width, c.width, c.heads * c.width, 1})
+                   : emptyTensor(c.dtype, sizes);
+    const std::vector<int64_t> maskSizes = {c.batch, c.heads, c.queries, c.keys};
+    if (c.mask == Case::Full)
+      mask = emptyTensor(c.dtype, maskSizes);
+    else if (c.mask == Case::OfKeys)
+      mask = emptyTensor(c.dtype, maskSizes, {c.keys, 0, 0, 1});
+    if (mask) {
+      // Some keys are hidden, of long rows all of the first chunk; never the last one.
+      std::vector<double> entries = values(mask->bytes.size() / dtypeSize(c.dtype), 4);
+      for (size_t i = 0; i < entries.size(); ++i)
+        if (const int64_t key = i % c.keys;
+            !c.causal && key + 1 < c.keys && (key % 5 == 1 || (c.keys > 70 && key < 70)))
+          entries[i] = -INFINITY;
+      mask = withValues(*mask, entries);
+    }
+    compute(qs, ks, vs);
+  }
+
+private:
+  void compute(const std::vector<double> &qs, const std::vector<double> &ks,
+               const std::vector<double> &vs) {
+    const double unit = rounding(c.dtype);
+    const std::vector<int64_t> maskSizes = {c.batch, c.heads, c.queries, c.keys};
+    std::vector<double> weights(c.keys), sums(c.width), magnitudes(c.width);
+    for (int64_t row = 0; row < c.batch * c.heads * c.queries; ++row) {
+      const int64_t head = row / c.queries, query = row % c.queries,
+                    keys = c.causal ? std::min(c.keys, query + 1) : c.keys;
+      double most = -INFINITY, total = 0;
+      for (int64_t key = 0; key < keys; ++key) {
+        double score = 0;
+        for (int64_t d = 0; d < c.width; ++d)
+          score += qs[row * c.width + d] * ks[(head * c.keys + key) * c.width + d];
+        weights[key] = score * scale + (mask ? mask->at(row * c.keys + key, maskSizes) : 0);
+        most = std::max(most, weights[key]);
+      }
+      std::fill(sums.begin(), sums.end(), 0);
+      std::fill(magnitudes.begin(), magnitudes.end(), 0);
+      for (int64_t key = 0; key < keys; ++key) {
+        const double weight = std::exp(weights[key] - most);
+        const double *const value = &vs[(head * c.keys + key) * c.width];
+        total += weight;
+        for (int64_t d = 0; d < c.width; ++d) {
+          sums[d] += weight * value[d];
+          // A weight is rounded to the element type, near 0 to its smallest numbers; that its
+          // exponent is in f32 costs less than 1e-4 of it.
+          magnitudes[d] += (weight * (unit + 1e-4) + smallest(c.dtype)) * std::abs(value[d]);
+        }
+      }
+      for (int64_t d = 0; d < c.width; ++d) {
+        const double value = sums[d] / total, error = magnitudes[d] / total;
+        expected.push_back(value);
+        tolerance.push_back(error + unit * (std::abs(value) + error) + smallest(c.dtype));
+      }
+    }
+  }
+};
+
+class AttentionKernels : public KernelTest {
+protected:
+  static void expectAttention(const Problem &problem, const HostTensor &got) {
+    for (uint64_t i = 0; i < got.elements(); ++i) {
+      const double want = problem.expected[i];
+      const int64_t row = i / problem.c.width;
+      if (std::isnan(want))
+        ASSERT_TRUE(std::isnan(got.at(i))) << "row " << row << " column " << i % problem.c.width;
+      else
+        ASSERT_NEAR(got.at(i), want, problem.tolerance[i])
+            << "query " << row % problem.c.queries << " of head " << row / problem.c.queries
+            << " column " << i % problem.c.width;
+    }
+  }
+
+  /// attention_DTYPE_WIDTHsuffix.
+  void check(const Problem &p, const std::string &suffix, int64_t warps, int64_t splits) {
+    const Case &c = p.c;
+    SCOPED_TRACE(describe(c) + " warps=" + std::to_string(warps) +
+                 " splits=" + std::to_string(splits));
+    const int64_t rows = warps / splits * kAttentionQueries;
+    expectAttention(
+        p, launch({.kernel = named("attention", c.dtype) + "_" + std::to_string(c.width) + suffix,
+                   .blocks = uint64_t((c.queries + rows - 1) / rows),
+                   .threads = uint32_t(warps * 32),
+                   .reads = {p.q, p.k, p.v, p.mask},
+                   .writes = {p.out},
+                   .ints = {c.batch, c.heads, c.queries, c.keys, c.causal, splits},
+                   .floats = {p.scale},
+                   .blocksY = uint32_t(c.heads),
+                   .blocksZ = uint32_t(c.batch),
+                   .sharedBytes = attentionSharedBytes(c.keys, c.width, warps, splits)})[0]);
+  }
+
+  /// attention_whole_DTYPE_KEYS; blocks 0: one for each item.
+  void checkWhole(const Problem &p, const WholeShape &shape, uint64_t blocks = 0) {
+    const Case &c = p.c;
+    SCOPED_TRACE(describe(c) + " tiles=" + std::to_string(shape.tiles) +
+                 " groups=" + std::to_string(shape.groups) +
+                 " stages=" + std::to_string(shape.stages) + " blocks=" + std::to_string(blocks));
+    const uint64_t items = shape.items(c.batch * c.heads, c.queries);
+    expectAttention(p, launch({.kernel = named("attention_whole", c.dtype) + "_" +
+                                         std::to_string(wholeKeys(c.keys)),
+                               .blocks = blocks == 0 ? items : std::min(blocks, items),
+                               .threads = uint32_t(shape.groups * 128),
+                               .reads = {p.q, p.k, p.v},
+                               .writes = {p.out},
+                               .ints = {c.batch, c.heads, c.queries, c.keys, c.causal, shape.tiles,
+                                        shape.stages},
+                               .floats = {p.scale},
+                               .sharedBytes = shape.sharedBytes(c.keys)})[0]);
+  }
+};
+
+class Attention : public AttentionKernels {
+protected:
+  /// Two ways to cut the work, each time others.
+  void checkSome(const Case &c, const std::string &suffix) {
+    constexpr std::pair<int64_t, int64_t> kCuts[] = {{1, 1}, {3, 1}, {8, 1}, {2, 2},
+                                                     {8, 2}, {4, 4}, {8, 4}};
+    const Problem problem(c);
+    for (int i = 0; i < 2; ++i, step_ += 3) {
+      const auto &[warps, splits] = kCuts[step_ % std::size(kCuts)];
+      check(problem, suffix, warps, splits);
+    }
+  }
+  void checkShapes(int64_t width, const std::string &suffix = "") {
+    for (const DType dtype : kHalves) {
+      // (queries, keys), of which 400 do not fit into the ring.
+      for (const auto &[queries, keys] : {std::pair<int64_t, int64_t>{1, 1},
+                                          {1, 257},
+                                          {3, 16},
+                                          {16, 3},
+                                          {77, 77},
+                                          {257, 257},
+                                          {50, 400}})
+        for (const bool causal : {false, true})
+          checkSome({dtype, 1, 2, queries, keys, width, causal}, suffix);
+      for (const int64_t keys : {1, 77, 400})
+        for (const Case::Mask mask : {Case::Full, Case::OfKeys})
+          for (const bool causal : {false, true})
+            checkSome({dtype, 2, 2, 33, keys, width, causal, mask}, suffix);
+      for (const int64_t keys : {3, 77, 130}) {
+        checkSome({dtype, 2, 3, 33, keys, width, false, Case::None, /*packed=*/false}, suffix);
+        checkSome({dtype, 2, 2, 33, keys, width, false, Case::None, true, /*nanInLast=*/true},
+                  suffix);
+        checkSome({dtype, 2, 2, 33, keys, width, false, Case::None, false, true}, suffix);
+      }
+    }
+  }
+
+private:
+  unsigned step_ = 0;
+};
+CGC_ON_BOTH_EXECUTORS(Attention);
+
+TEST_P(Attention, HeadsOf32) {
+  checkShapes(32);
+}
+TEST_P(Attention, HeadsOf64) {
+  checkShapes(64);
+}
+TEST_P(Attention, HeadsOf80) {
+  checkShapes(80);
+}
+TEST_P(Attention, HeadsOf96) {
+  checkShapes(96);
+}
+TEST_P(Attention, HeadsOf128) {
+  checkShapes(128);
+}
+TEST_P(Attention, HeadsOf64ByTensorCopies) {
+  skipUnlessGpuRuns(kHopper);
+  if (!IsSkipped())
+    checkShapes(64, "_hopper");
+}
+
+class AttentionWhole : public AttentionKernels {
+protected:
+  void SetUp() override {
+    AttentionKernels::SetUp();
+    skipUnlessGpuRuns(kHopper);
+  }
+  /// Three of 24 ways to cut the work, each time others.
+  void checkSome(const Case &c) {
+    constexpr int64_t kTiles[] = {1, 2, 5};
+    const Problem problem(c);
+    for (int i = 0; i < 3; ++i, step_ += 7) {
+      const int64_t tiles = kTiles[step_ % 3], groups = 1 + step_ / 3 % 2;
+      if (const unsigned rest = step_ / 6 % 4; rest == 0)
+        checkWhole(problem, {tiles, groups, 1});
+      else // A block for each item; some, or all, for a block.
+        checkWhole(problem, {tiles, groups, 2}, rest == 1 ? 0 : rest == 2 ? 3 : 1);
+    }
+  }
+
+private:
+  unsigned step_ = 0;
+};
+CGC_ON_BOTH_EXECUTORS(AttentionWhole);
+
+/// Around the numbers of keys that kernels hold.
+constexpr int64_t kSomeKeys[] = {1,   5,   50,  64,  65,  77,  81,  100,
+                                 127, 128, 136, 197, 208, 209, 257, 272};
+
+TEST_P(AttentionWhole, OddNumbersOfKeys) {
+  for (const DType dtype : kHalves)
+    for (const int64_t keys : kSomeKeys)
+      for (const bool causal : {false, true})
+        checkSome({dtype, 2, 2, keys, keys, 64, causal});
+}
+
+TEST_P(AttentionWhole, QueriesOtherThanKeys) {
+  for (const DType dtype : kHalves)
+    for (const int64_t keys : {5, 77, 100, 257})
+      for (const int64_t queries : {1, 63, 130, 330})
+        checkSome({dtype, 1, 2, queries, keys, 64, queries == 130, Case::None, queries != 63});
+}
+
+TEST_P(AttentionWhole, NanStaysInItsBatch) {
+  for (const DType dtype : kHalves)
+    for (const int64_t keys : kSomeKeys)
+      for (const bool packed : {false, true})
+        checkSome({dtype, 2, 2, 70, keys, 64, false, Case::None, packed, /*nanInLast=*/true});
+}
+
+} // namespace
+} // namespace cgc::test

@@ -1,0 +1,291 @@
+// What product and attention refuse before they touch the driver: every launch that would leave its
+// tensors. Needs no GPU. Launches that they accept ask the driver for tensor maps: the conformance
+// tests have those.
+#include "runtime/kernels/activation.h"
+#include "runtime/kernels/attention.h"
+#include "runtime/kernels/attention_whole.h"
+#include "runtime/kernels/kernel_table.h"
+#include "runtime/kernels/product.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace cgc::test {
+namespace {
+
+using testing::HasSubstr;
+
+/// A tensor that nothing reads: `address` stands for its memory.
+struct Tensor {
+  uintptr_t address = 0; ///< 0: absent.
+  std::vector<int64_t> sizes, strides = {};
+  DType dtype = DType::F16;
+
+  TensorView view() const {
+    return {reinterpret_cast<void *>(address), dtype, DeviceKind::Cuda, sizes, strides};
+  }
+};
+
+struct Launch {
+  std::string kernel;
+  uint32_t grid[3], block[3];
+  uint32_t sharedBytes;
+  std::vector<Tensor> reads, writes;
+  std::vector<int64_t> ints;
+  std::vector<double> floats = {};
+
+  Result<KernelParameters> bind() const {
+    const Kernel *row = findKernel(kernel);
+    if (!row)
+      return Status(Code::Unsupported, "there is no kernel " + kernel);
+    std::vector<TensorView> readViews, writeViews;
+    for (const Tensor &tensor : reads)
+      readViews.push_back(tensor.view());
+    for (const Tensor &tensor : writes)
+      writeViews.push_back(tensor.view());
+    EXPECT_EQ(reads.size(), row->reads);
+    EXPECT_EQ(writes.size(), row->writes);
+    EXPECT_EQ(ints.size(), row->ints);
+    EXPECT_EQ(floats.size(), row->floats);
+    return row->bind({grid, block, sharedBytes, readViews, writeViews, ints, floats});
+  }
+};
+
+/// Whether `good` with this change is refused, with a message that has `why`.
+void expectRefused(const Launch &good, const std::function<void(Launch &)> &change,
+                   const std::string &why) {
+  Launch launch = good;
+  change(launch);
+  const Status status = launch.bind().status();
+  EXPECT_EQ(status.code(), Code::InvalidFile) << launch.kernel;
+  EXPECT_THAT(status.message(), HasSubstr(why)) << launch.kernel;
+}
+/// Whether it is not: what is left to fail are tensor maps, where there is no driver.
+void expectNotRefused(const Launch &good) {
+  EXPECT_NE(good.bind().status().code(), Code::InvalidFile) << good.bind().status().message();
+}
+
+constexpr uintptr_t kAddress = 1 << 20;
+
+Launch product(const ProductTile &tile) {
+  constexpr int64_t kTokens = 300, kFeatures = 520, kDepth = 72;
+  return {.kernel = "product_f16_" + std::string(tile.name),
+          .grid = {tile.blocksX(kFeatures), tile.blocksY(kTokens), 1},
+          .block = {tile.threads(), 1, 1},
+          .sharedBytes = tile.sharedBytes(3),
+          .reads = {{kAddress, {kTokens, kDepth}},
+                    {kAddress, {kFeatures, kDepth}, {80, 1}},
+                    {kAddress, {kFeatures}},
+                    {kAddress, {kTokens, kFeatures}, {528, 1}}},
+          .writes = {{kAddress, {kTokens, kFeatures}}},
+          .ints = {kTokens, kFeatures, kDepth, int64_t(Activation::Gelu)}};
+}
+
+TEST(BindProduct, RefusesSizes) {
+  for (const ProductTile &tile : productTiles()) {
+    const Launch good = product(tile);
+    expectNotRefused(good);
+    const std::string why = "features and depth have to be positive multiples of 8";
+    for (const int64_t bad : {int64_t(0), int64_t(-8), int64_t(1) << 31, INT64_MIN})
+      for (int i = 0; i < 3; ++i)
+        expectRefused(good, [&](Launch &l) { l.ints[i] = bad; }, why);
+    expectRefused(good, [](Launch &l) { l.ints[1] = 516; }, why);
+    expectRefused(good, [](Launch &l) { l.ints[2] = 71; }, why);
+    for (const int64_t bad : {-1, kNumActivations})
+      expectRefused(good, [&](Launch &l) { l.ints[3] = bad; }, "there is no such activation");
+  }
+}
+
+TEST(BindProduct, RefusesLaunchesOfOtherTiles) {
+  for (const ProductTile &tile : productTiles()) {
+    const Launch good = product(tile);
+    const auto refused = [&](const std::function<void(Launch &)> &change) {
+      expectRefused(good, change, "the launch is not that of the tile");
+    };
+    for (int i = 0; i < 3; ++i) {
+      refused([&](Launch &l) { ++l.grid[i]; });
+      refused([&](Launch &l) { --l.grid[i]; });
+      refused([&](Launch &l) { ++l.block[i]; });
+    }
+    refused([](Launch &l) { l.block[0] -= 32; });
+    refused([](Launch &l) { l.sharedBytes = 0; });
+    refused([&](Launch &l) { l.sharedBytes = tile.sharedBytes(2) - 1; });
+  }
+}
+
+TEST(BindProduct, RefusesTensors) {
+  for (const ProductTile &tile : productTiles()) {
+    const Launch good = product(tile);
+    const auto refused = [&](const std::function<void(Launch &)> &change) {
+      expectRefused(good, change, "need dense rows at multiples of 16 bytes");
+    };
+    const auto tensor = [](Launch &l, int i) -> Tensor & {
+      constexpr int kRead[] = {0, 1, 3};
+      return i < 3 ? l.reads[kRead[i]] : l.writes[0];
+    };
+    for (int i = 0; i < 4; ++i) {
+      const int64_t columns = i < 2 ? 72 : 520;
+      refused([&](Launch &l) { tensor(l, i).address += 2; });
+      refused([&](Launch &l) { tensor(l, i).dtype = DType::BF16; });
+      refused([&](Launch &l) { ++tensor(l, i).sizes[0]; });
+      refused([&](Launch &l) { ++tensor(l, i).sizes[1]; });
+      refused([&](Launch &l) { tensor(l, i).sizes.push_back(1); });
+      refused([&](Launch &l) { tensor(l, i).strides = {columns + 1, 1}; });
+      refused([&](Launch &l) { tensor(l, i).strides = {columns * 2, 2}; });
+      refused([&](Launch &l) { tensor(l, i).strides = {columns - 8, 1}; }); // Rows would overlap.
+      if (i != 2)
+        refused([&](Launch &l) { tensor(l, i).address = 0; });
+    }
+    const std::string bias = "bias has to be dense, with one element for each feature";
+    expectRefused(good, [](Launch &l) { l.reads[2].address += 2; }, bias);
+    expectRefused(good, [](Launch &l) { l.reads[2].sizes[0] -= 8; }, bias);
+    expectRefused(good, [](Launch &l) { l.reads[2].strides = {2}; }, bias);
+    expectRefused(good, [](Launch &l) { l.reads[2].dtype = DType::F32; }, bias);
+    Launch least = good;
+    least.reads[2] = least.reads[3] = {};
+    expectNotRefused(least);
+  }
+}
+
+constexpr int64_t kBatch = 2, kHeads = 3, kQueries = 77, kKeys = 130;
+
+Launch attention(const std::string &name, int64_t width) {
+  return {.kernel = "attention_f16_" + name,
+          .grid = {2, kHeads, kBatch}, // 4 groups of 16 queries.
+          .block = {256, 1, 1},
+          .sharedBytes = attentionSharedBytes(kKeys, width, /*warps=*/8, /*splits=*/2),
+          .reads = {{kAddress, {kBatch, kHeads, kQueries, width}},
+                    {kAddress, {kBatch, kHeads, kKeys, width}},
+                    {kAddress,
+                     {kBatch, kHeads, kKeys, width},
+                     {3 * kHeads * width * kKeys, width, 3 * kHeads * width, 1}},
+                    {kAddress + 2, {kBatch, kHeads, kQueries, kKeys}, {0, 0, kKeys, 1}}},
+          .writes = {{kAddress, {kBatch, kHeads, kQueries, width}}},
+          .ints = {kBatch, kHeads, kQueries, kKeys, /*causal=*/0, /*splits=*/2},
+          .floats = {0.125}};
+}
+
+/// Of 64 and more columns: "attention_whole_f16_208".
+Launch attentionWhole() {
+  constexpr WholeShape shape{2, 2, 2};
+  constexpr int64_t kWholeKeys = 197;
+  return {.kernel = "attention_whole_f16_208",
+          .grid = {4, 1, 1},
+          .block = {256, 1, 1},
+          .sharedBytes = shape.sharedBytes(kWholeKeys),
+          .reads = {{kAddress, {kBatch, kHeads, kQueries, 64}},
+                    {kAddress, {kBatch, kHeads, kWholeKeys, 64}},
+                    {kAddress, {kBatch, kHeads, kWholeKeys, 64}}},
+          .writes = {{kAddress, {kBatch, kHeads, kQueries, 64}}},
+          .ints = {kBatch, kHeads, kQueries, kWholeKeys, /*causal=*/0, shape.tiles, shape.stages},
+          .floats = {0.125}};
+}
+
+const std::vector<std::pair<std::string, int64_t>> kAttention = {
+    {"32", 32}, {"64", 64}, {"80", 80}, {"96", 96}, {"128", 128}, {"64_hopper", 64}};
+
+/// What all attention kernels refuse.
+void expectCommonRefusals(const Launch &good) {
+  SCOPED_TRACE(good.kernel);
+  expectNotRefused(good);
+  for (const int64_t bad : {int64_t(0), int64_t(-1), int64_t(1) << 40, INT64_MIN})
+    for (int i = 0; i < 4; ++i)
+      expectRefused(good, [&](Launch &l) { l.ints[i] = bad; }, "have to be positive");
+  for (const int64_t bad : {-1, 2})
+    expectRefused(good, [&](Launch &l) { l.ints[4] = bad; }, "have to be positive");
+  for (const double bad : {0.0, -1.0, double(NAN)})
+    expectRefused(good, [&](Launch &l) { l.floats[0] = bad; }, "scale has to be positive");
+  const auto refusedLaunch = [&](const std::function<void(Launch &)> &change) {
+    expectRefused(good, change, "the launch is not that of the sizes");
+  };
+  refusedLaunch([](Launch &l) { l.grid[0] = 100; });
+  refusedLaunch([](Launch &l) { l.grid[0] = 0; });
+  for (int i = 1; i < 3; ++i) {
+    refusedLaunch([&](Launch &l) { ++l.grid[i]; });
+    refusedLaunch([&](Launch &l) { ++l.block[i]; });
+  }
+  refusedLaunch([](Launch &l) { l.block[0] += 1; });
+  refusedLaunch([](Launch &l) { --l.sharedBytes; });
+  refusedLaunch([](Launch &l) { ++l.sharedBytes; });
+  refusedLaunch([](Launch &l) { l.sharedBytes = 0; });
+  const auto refusedTensor = [&](const std::function<void(Launch &)> &change) {
+    expectRefused(good, change, "at multiples of 16 bytes");
+  };
+  const auto tensor = [](Launch &l, int i) -> Tensor & { return i < 3 ? l.reads[i] : l.writes[0]; };
+  for (int i = 0; i < 4; ++i) {
+    refusedTensor([&](Launch &l) { tensor(l, i).address = 0; });
+    refusedTensor([&](Launch &l) { tensor(l, i).address += 2; });
+    refusedTensor([&](Launch &l) { tensor(l, i).dtype = DType::BF16; });
+    for (int d = 0; d < 4; ++d)
+      refusedTensor([&](Launch &l) { ++tensor(l, i).sizes[d]; });
+    for (int d = 0; d < 4; ++d)
+      refusedTensor([&](Launch &l) {
+        tensor(l, i).strides = {1 << 20, 1 << 18, 1 << 8, 1};
+        tensor(l, i).strides[d] += 1;
+      });
+  }
+}
+
+TEST(BindAttention, Refuses) {
+  for (const auto &[name, width] : kAttention)
+    expectCommonRefusals(attention(name, width));
+}
+
+TEST(BindAttention, RefusesWarpsSplitsAndMasks) {
+  for (const auto &[name, width] : kAttention) {
+    const Launch good = attention(name, width);
+    const std::string warps = "the warps of a block have to be a multiple of the splits";
+    for (const int64_t bad : {0, -2, 3, 16})
+      expectRefused(good, [&](Launch &l) { l.ints[5] = bad; }, warps);
+    for (const uint32_t bad : {16, 96, 288, 320})
+      expectRefused(good, [&](Launch &l) { l.block[0] = bad; }, warps);
+    for (const int64_t other : {1, 4}) // Of which the grid and the shared memory are others.
+      expectRefused(good, [&](Launch &l) { l.ints[5] = other; }, "not that of the sizes");
+    const std::string mask = "at multiples of 16 bytes";
+    expectRefused(good, [](Launch &l) { --l.reads[3].sizes[3]; }, mask);
+    expectRefused(good, [](Launch &l) { l.reads[3].strides[3] = 0; }, mask);
+    expectRefused(good, [](Launch &l) { l.reads[3].dtype = DType::F32; }, mask);
+    expectRefused(good, [](Launch &l) { l.reads[3].address += 1; }, mask);
+  }
+}
+
+TEST(BindAttentionWhole, Refuses) {
+  expectCommonRefusals(attentionWhole());
+}
+
+TEST(BindAttentionWhole, RefusesShapes) {
+  const Launch good = attentionWhole();
+  for (const int64_t keys : {128, 135, 209}) // Of other kernels, or of none.
+    expectRefused(good, [&](Launch &l) { l.ints[3] = keys; }, "the keys those of the kernel");
+  const std::string range = "tiles, warpgroups or stages are out of range";
+  for (const int64_t bad : {int64_t(0), int64_t(-1), kWholeMaxTiles + 1, INT64_MAX})
+    expectRefused(good, [&](Launch &l) { l.ints[5] = bad; }, range);
+  for (const int64_t bad : {0, -1, 3})
+    expectRefused(good, [&](Launch &l) { l.ints[6] = bad; }, range);
+  for (const uint32_t bad : {64, 384})
+    expectRefused(good, [&](Launch &l) { l.block[0] = bad; }, range);
+  // One stage has to have a block for each item.
+  expectRefused(
+      good,
+      [](Launch &l) {
+        l.ints[6] = 1;
+        l.sharedBytes = WholeShape{2, 2, 1}.sharedBytes(197);
+      },
+      "the launch is not that of the sizes");
+}
+
+TEST(WholeKeys, AreTheLeastThatAKernelHolds) {
+  EXPECT_EQ(wholeKeys(1), 64);
+  EXPECT_EQ(wholeKeys(64), 64);
+  EXPECT_EQ(wholeKeys(65), 80);
+  EXPECT_EQ(wholeKeys(128), 128);
+  EXPECT_EQ(wholeKeys(129), 0); // 208 would miss too many.
+  EXPECT_EQ(wholeKeys(136), 208);
+  EXPECT_EQ(wholeKeys(272), 272);
+  EXPECT_EQ(wholeKeys(273), 0);
+}
+
+} // namespace
+} // namespace cgc::test
