@@ -14,6 +14,7 @@ std::string defaultPasses(DeviceKind target, OptLevel level) {
       "specialize",      // sizes, dtypes and host arithmetic
       "canonicalize",    // one form for each idea: attention, views, in-place ops
       "fold",            // constants are computed now
+      "precision",       // floats become what the user asked for; nothing if that is nothing
       "op-substitution", // extension point: empty unless something is registered
       "cse",
       "dce",
