@@ -336,6 +336,12 @@ Result<Changed> PrecisionPass::run(ir::Graph &graph, PassContext &context) const
   if (!context.precision)
     return Changed::No;
   CGC_TRY(requireTypes(graph));
+  // To 16 bits: constants are computed as exactly as the model does, then rounded. To f32: computed
+  // in f32, so that no rounding of the model's is left.
+  Changed folded = Changed::No;
+  if (dtypeSize(*context.precision) == 2) {
+    CGC_ASSIGN_OR_RETURN(folded, FoldPass().run(graph, context));
+  }
   ir::Diagnostics diagnostics;
   const bool changed = Converter(graph, *context.precision, diagnostics).run();
   if (diagnostics.hasErrors()) {
@@ -344,11 +350,9 @@ Result<Changed> PrecisionPass::run(ir::Graph &graph, PassContext &context) const
         context.diagnostics->error(error);
     return diagnostics.toStatus(Code::Unsupported);
   }
-  if (!changed)
-    return Changed::No;
-  CGC_TRY(CanonicalizePass().run(graph, context).status());
-  CGC_TRY(FoldPass().run(graph, context).status());
-  return Changed::Yes;
+  if (changed)
+    CGC_TRY(CanonicalizePass().run(graph, context).status());
+  return changed || folded == Changed::Yes ? Changed::Yes : Changed::No;
 }
 
 } // namespace cgc::passes
