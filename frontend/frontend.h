@@ -42,10 +42,10 @@ public:
 };
 
 /// Loads `path` for `device`: the CPU or, for cuda, device 0; device constants in the code are
-/// moved too. With `precision` (F32 or F64), everything floating that is narrower becomes that
-/// wide, casts written in the code included, and TF32 is off: the truth that reduced precision is
-/// measured against. Unsupported if `precision` is another type: a traced file cannot be narrowed.
-/// Device if LibTorch sees no GPU.
+/// moved too. With `precision` F32 or F64, everything floating that is narrower becomes that
+/// wide, casts written in the code included: the truth that reduced precision is measured against.
+/// With F16 or BF16 everything floating becomes that, as by `half()` of the module before tracing.
+/// TF32 is off with either. Device if LibTorch sees no GPU.
 Result<std::unique_ptr<Reference>> loadReference(const std::string &path, DeviceKind device,
                                                  std::optional<DType> precision);
 
@@ -59,7 +59,7 @@ struct Api {
 /// with their op's ordinal. The number at its start changes by hand whenever a struct of this
 /// header or of ir's does.
 inline constexpr uint32_t kFrontendAbi = [] {
-  uint32_t hash = 3;
+  uint32_t hash = 4;
   for (char c : std::string_view(
 #define CGC_OP(ENUM, NAME) NAME "\n"
 #include "ir/ops.def"

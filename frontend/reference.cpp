@@ -130,11 +130,7 @@ private:
 
 Result<std::unique_ptr<Reference>> loadReference(const std::string &path, DeviceKind device,
                                                  std::optional<DType> precision) {
-  if (precision && *precision != DType::F32 && *precision != DType::F64)
-    return Status(Code::Unsupported,
-                  path + ": a TorchScript file cannot be narrowed to " +
-                      std::string(dtypeName(*precision)) +
-                      ", its casts are part of the code; export the model at that precision");
+  assert((!precision || isFloating(*precision)) && "a precision is a floating dtype");
   if (device == DeviceKind::Cuda)
     CGC_TRY(openCuda());
   CGC_ASSIGN_OR_RETURN(torch::jit::Module module, loadTorchScript(path));

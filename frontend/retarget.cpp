@@ -17,14 +17,15 @@ using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
 
-c10::ScalarType Target::widened(c10::ScalarType type) const {
-  bool narrower = precision && c10::isFloatingType(type) &&
-                  c10::elementSize(type) < c10::elementSize(*precision);
-  return narrower ? *precision : type;
+c10::ScalarType Target::converted(c10::ScalarType type) const {
+  bool changes = precision && c10::isFloatingType(type) &&
+                 (c10::isReducedFloatingType(*precision) ||
+                  c10::elementSize(type) < c10::elementSize(*precision));
+  return changes ? *precision : type;
 }
 
 at::Tensor Target::convert(const at::Tensor &tensor) const {
-  return tensor.to(device, widened(tensor.scalar_type()));
+  return tensor.to(device, converted(tensor.scalar_type()));
 }
 
 namespace {
@@ -65,7 +66,7 @@ void retargetBlock(Block &block, Graph &graph, const Target &target) {
       std::optional<c10::IValue> value = torch::jit::toIValue(node->inputs()[i]);
       if (!value || !value->isInt())
         continue;
-      c10::ScalarType type = target.widened(static_cast<c10::ScalarType>(value->toInt()));
+      c10::ScalarType type = target.converted(static_cast<c10::ScalarType>(value->toInt()));
       if (static_cast<int64_t>(type) != value->toInt())
         node->replaceInput(i, graph.insertConstant(static_cast<int64_t>(type)));
     }

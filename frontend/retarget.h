@@ -1,4 +1,4 @@
-// Retarget: moves a loaded TorchScript module to a device and a wider precision, code included.
+// Retarget: moves a loaded TorchScript module to a device and a precision, code included.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -11,11 +11,12 @@ namespace cgc::frontend {
 
 struct Target {
   c10::Device device;
-  std::optional<c10::ScalarType> precision; ///< Floating types narrower than this become this one.
+  /// f32, f64: floating types narrower than this become this one. f16, bf16: all do.
+  std::optional<c10::ScalarType> precision;
 
   /// The type that `type` becomes.
-  c10::ScalarType widened(c10::ScalarType type) const;
-  /// A tensor of floats widened, on the device.
+  c10::ScalarType converted(c10::ScalarType type) const;
+  /// A tensor, if of floats converted, on the device.
   at::Tensor convert(const at::Tensor &tensor) const;
 };
 

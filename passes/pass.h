@@ -9,6 +9,7 @@
 #include "runtime/base/status.h"
 
 #include <concepts>
+#include <optional>
 #include <string_view>
 
 namespace cgc::passes {
@@ -19,6 +20,8 @@ enum class Changed : bool { No, Yes };
 struct PassContext {
   /// The device that the compiled plan is for; baked devices become this one.
   DeviceKind target = DeviceKind::Cpu;
+  /// What floating tensors become; none leaves the model as it is.
+  std::optional<DType> precision;
   /// Runs ops at compile time; null where there is none (then nothing is folded).
   ConstantEvaluator *evaluator = nullptr;
   /// What the user registered; empty by default.

@@ -9,6 +9,7 @@
 #include "passes/inline.h"
 #include "passes/module_substitution.h"
 #include "passes/op_substitution.h"
+#include "passes/precision.h"
 #include "passes/select/select.h"
 #include "passes/specialize.h"
 

@@ -13,6 +13,7 @@ std::string defaultPasses(DeviceKind target, OptLevel level) {
       // For each bucket, on a copy with typed inputs:
       "specialize",      // sizes, dtypes and host arithmetic
       "canonicalize",    // one form for each idea: attention, views, in-place ops
+      "precision",       // floats become what the user asked for; nothing if that is nothing
       "fold",            // constants are computed now
       "op-substitution", // extension point: empty unless something is registered
       "cse",

@@ -14,6 +14,8 @@ static_assert(std::endian::native == std::endian::little,
               "the header is read and written as it lies");
 
 inline constexpr char kPlanMagic[8] = {'C', 'G', 'C', 'P', 'L', 'A', 'N', '\0'};
+/// In the file: PlanData::precision is none.
+inline constexpr uint8_t kNoPrecision = 255;
 inline constexpr uint64_t kMaxMetadataBytes = 64u << 20;
 
 /// What the plan's records need from a runtime: bit i is alternative i of LaunchRecord::op. A

@@ -23,7 +23,7 @@
 namespace cgc {
 
 /// The version of the file format. A reader accepts exactly this one.
-inline constexpr uint32_t kPlanFormatVersion = 1;
+inline constexpr uint32_t kPlanFormatVersion = 2;
 /// The convention by which kernels take their arguments: pointers, then ints, then floats.
 inline constexpr uint32_t kKernelAbi = 1;
 /// Alignment of weights in the file and of buffers in the arena, in bytes.
@@ -198,6 +198,7 @@ struct PlanData {
   std::vector<Entry> entries;
   std::vector<Weight> weights;
   std::vector<SourceLocation> locations;
+  std::optional<DType> precision; ///< What the model's floats were converted to; none: nothing was.
   bool operator==(const PlanData &) const = default;
 
   CGC_API const Entry *findEntry(std::string_view name) const;

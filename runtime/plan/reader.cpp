@@ -121,8 +121,12 @@ public:
   LaunchRecord unpack(const fb::Record &r) { return {unpackOp(r), LocationId(r.location())}; }
 
   PlanData unpack(const fb::Plan &p) {
-    return {DeviceKind(p.target()), text(p.producer()), tables(p.entries()), tables(p.weights()),
-            tables(p.locations())};
+    return {DeviceKind(p.target()),
+            text(p.producer()),
+            tables(p.entries()),
+            tables(p.weights()),
+            tables(p.locations()),
+            p.precision() == kNoPrecision ? std::nullopt : std::optional(DType(p.precision()))};
   }
 
 private:

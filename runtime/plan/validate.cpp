@@ -81,6 +81,8 @@ public:
       return fail("unknown target " + std::to_string(int(plan_.target)));
     if (!isPrintableUtf8(plan_.producer) || plan_.producer.size() > kMaxNameBytes)
       return fail("the producer is not printable text");
+    if (plan_.precision && !isFloating(*plan_.precision))
+      return fail("the precision is no floating dtype");
     CGC_TRY(count(plan_.entries.size(), 1, kMaxEntries, "entries"));
     CGC_TRY(count(plan_.weights.size(), 0, kMaxItems, "weights"));
     CGC_TRY(count(plan_.locations.size(), 0, kMaxItems, "locations"));

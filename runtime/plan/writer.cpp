@@ -166,7 +166,8 @@ void packPlan(fbs::FlatBufferBuilder &b, const PlanData &plan) {
   const auto entries = packAll(b, plan.entries);
   const auto weights = packAll(b, plan.weights);
   const auto locations = packAll(b, plan.locations);
-  b.Finish(fb::CreatePlan(b, uint8_t(plan.target), producer, entries, weights, locations));
+  b.Finish(fb::CreatePlan(b, uint8_t(plan.target), producer, entries, weights, locations,
+                          plan.precision ? uint8_t(*plan.precision) : kNoPrecision));
 }
 
 Status padTo(AtomicFile &file, uint64_t offset) {

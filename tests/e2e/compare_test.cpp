@@ -37,6 +37,70 @@ INSTANTIATE_TEST_SUITE_P(Tiny, ComparePrecision,
                            return fs::path(info.param.model).stem().string();
                          });
 
+struct Conversion {
+  const char *model, *image, *precision, *dtype;
+};
+
+class CompareConverted : public ToolTest, public testing::WithParamInterface<Conversion> {
+protected:
+  nlohmann::json compare(const std::string &plan, const fs::path &model) {
+    const Outcome outcome = cgc({"compare", plan, model, "--json"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err << outcome.out;
+    return parseJson(outcome, "compare")["outputs"];
+  }
+};
+
+TEST_P(CompareConverted, PassesForEveryEntry) {
+  const Conversion &conversion = GetParam();
+  const fs::path model = models() / conversion.model;
+  const Outcome compiled =
+      cgc({"compile", model, "-o", "plan.cgplan", "--input", conversion.image, "--input",
+           "text=i64[2,16]", "--target", "cpu", "--precision", conversion.precision, "--json"});
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  for (const auto &entry : parseJson(compiled, "compile")["entries"]) {
+    const auto &bucket = entry["buckets"][0];
+    for (const char *side : {"inputs", "outputs"})
+      for (const auto &tensor : bucket[side])
+        EXPECT_EQ(tensor["dtype"], tensor["name"] == "text" ? "i64" : conversion.dtype);
+  }
+  const auto outputs = compare("plan.cgplan", model);
+  ASSERT_EQ(outputs.size(), 5u);
+  for (const auto &output : outputs)
+    EXPECT_GT(output["cosine"], 0.99);
+}
+
+TEST_P(CompareConverted, IsAsExactAsTheModelExportedAtThatPrecision) {
+  // The weights are those of tiny_fp32.pt, rounded: the exported model is LibTorch's own run.
+  const Conversion &conversion = GetParam();
+  if (std::string(conversion.precision) == "fp32")
+    GTEST_SKIP() << "the exported fp32 model has other weights";
+  ASSERT_EQ(cgc({"compile", models() / conversion.model, "-o", "plan.cgplan", "--input",
+                 "text=i64[4,16]", "--target", "cpu", "--precision", conversion.precision})
+                .status,
+            0);
+  const auto converted = compare("plan.cgplan", models() / conversion.model);
+  const fs::path exported = models() / ("tiny_" + std::string(conversion.precision) + ".pt");
+  ASSERT_EQ(cgc({"compile", exported, "-o", "exported.cgplan", "--input", "text=i64[4,16]",
+                 "--target", "cpu"})
+                .status,
+            0);
+  // Its limit is 1.2 times what LibTorch's run of it loses.
+  const auto own = compare("exported.cgplan", exported);
+  ASSERT_EQ(converted.size(), own.size());
+  for (size_t i = 0; i < own.size(); ++i)
+    EXPECT_LE(converted[i]["relative_l2"], own[i]["limit"]);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, CompareConverted,
+    testing::Values(Conversion{"tiny_fp32.pt", "image=f32[2,3,32,32]", "fp16", "f16"},
+                    Conversion{"tiny_fp32.pt", "image=f32[2,3,32,32]", "bf16", "bf16"},
+                    Conversion{"tiny_fp16.pt", "image=f16[2,3,32,32]", "bf16", "bf16"},
+                    Conversion{"tiny_fp16.pt", "image=f16[2,3,32,32]", "fp32", "f32"}),
+    [](const auto &info) {
+      return fs::path(info.param.model).stem().string() + "_to_" + info.param.precision;
+    });
+
 TEST_F(Compare, PassesOnTheMainBranchForm) {
   const fs::path model = fs::path(CGC_SOURCE_DIR) / "tests/data/openclip_main_tiny.pt";
   const Outcome compiled =

@@ -203,7 +203,8 @@ std::unique_ptr<ir::Module> compilable(llvm::StringRef text, const fs::path &pat
   return module;
 }
 
-void runPasses(const fs::path &path, llvm::StringRef text, llvm::StringRef pipeline) {
+void runPasses(const fs::path &path, llvm::StringRef text, llvm::StringRef pipeline,
+               std::optional<DType> precision) {
   auto passes = passes::PassManager::parse(pipeline);
   ASSERT_TRUE(passes) << passes.status().message();
   auto module = compilable(text, path);
@@ -212,8 +213,10 @@ void runPasses(const fs::path &path, llvm::StringRef text, llvm::StringRef pipel
   ir::Diagnostics diagnostics;
   passes::Substitutions none;
   FileTestEvaluator evaluator;
-  passes::PassContext context{
-      .evaluator = &evaluator, .substitutions = &none, .diagnostics = &diagnostics};
+  passes::PassContext context{.precision = precision,
+                              .evaluator = &evaluator,
+                              .substitutions = &none,
+                              .diagnostics = &diagnostics};
   auto verifyEach = passes::makeInstrumentation({}, llvm::nulls());
   ASSERT_TRUE(verifyEach) << verifyEach.status().message();
   Status status = passes->runModulePasses(*module, context, *verifyEach);
@@ -252,9 +255,10 @@ public:
       runRoundTrip(path_, text);
     else if (what == "verify")
       runVerify(path_, text);
-    else if (what.consume_front("passes="))
-      runPasses(path_, text, what);
-    else if (what == "lower")
+    else if (what.consume_front("passes=")) {
+      auto [pipeline, precision] = what.split(" precision=");
+      runPasses(path_, text, pipeline, parseDType(precision.str()));
+    } else if (what == "lower")
       runLower(path_, text);
     else
       FAIL() << path_ << ": no kind of test '" << what.str()

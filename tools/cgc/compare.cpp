@@ -160,6 +160,8 @@ Result<std::vector<Row>> compareAll(const Options &options) {
   const bool reduced = isReduced(plan.data());
   const DeviceKind device = plan.data().target;
 
+  // What --precision made of the model: LibTorch runs it converted likewise.
+  const std::optional<DType> precision = plan.data().precision;
   size_t phases = reduced ? 3 : 2;
   for (const Entry &entry : plan.data().entries)
     if (options.entry.empty() || entry.name == options.entry)
@@ -170,7 +172,7 @@ Result<std::vector<Row>> compareAll(const Options &options) {
   progress.begin("load " + options.model);
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
   CGC_ASSIGN_OR_RETURN(const auto reference,
-                       frontend->loadReference(options.model, device, std::nullopt));
+                       frontend->loadReference(options.model, device, precision));
   std::unique_ptr<frontend::Reference> truth;
   if (reduced) {
     progress.begin("load " + options.model + " in fp32");
@@ -254,7 +256,8 @@ Verb addCompare(CLI::App &app) {
   command->footer("Both run on the plan's target. In fp32 the relative L2 distance may be 1e-5. In "
                   "fp16 and bf16\n"
                   "the distance to an fp32 run may be 1.2 times that of LibTorch's own run. NaN "
-                  "never passes.\nIntegers and bools must be equal.\n\n"
+                  "never passes.\nIntegers and bools must be equal. Of a plan compiled with "
+                  "--precision, LibTorch's own run is of\nthe model converted likewise.\n\n"
                   "Examples:\n"
                   "  cgc compare model.cgplan model.pt\n"
                   "  cgc compare model.cgplan model.pt --entry encode_text --json");

@@ -27,7 +27,7 @@ namespace cgc::tool {
 namespace {
 
 struct Options {
-  std::string model, output, target = "cuda", arch = "sm_90a", passes;
+  std::string model, output, target = "cuda", arch = "sm_90a", precision = "keep", passes;
   int level = 1; ///< Of -O.
   std::vector<std::string> inputs, entries;
   std::vector<int64_t> batches;
@@ -104,8 +104,10 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
                        chooseBuckets(root, specs, options.batches, options.entries));
   progress.expect(4 + buckets.size());
   RuntimeEvaluator evaluator;
-  const passes::PassContext context{
-      .target = *parseDevice(options.target), .evaluator = &evaluator, .diagnostics = &diagnostics};
+  const passes::PassContext context{.target = *parseDevice(options.target),
+                                    .precision = precisionOf(options.precision),
+                                    .evaluator = &evaluator,
+                                    .diagnostics = &diagnostics};
   const auto finish = llvm::make_scope_exit([&] { pipeline.finish(); }); // Also after a failure.
   progress.begin("prepare");
   CGC_TRY(withDiagnostics(pipeline.prepare(root, context), diagnostics));
@@ -120,6 +122,7 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
   auto compiled = backend::lower(entryBuckets, {context.target, arch}, diagnostics);
   if (!compiled.isOk())
     return withDiagnostics(compiled.status(), diagnostics);
+  compiled->plan.precision = context.precision;
   return compiled;
 }
 
@@ -195,15 +198,19 @@ Verb addCompile(CLI::App &app) {
       ->type_name("LEVEL")
       ->check(CLI::IsMember({0, 1}))
       ->capture_default_str();
+  addPrecisionOption(*command, options->precision);
   command->add_option("--passes", options->passes, "Passes to run instead of the default ones")
       ->type_name("P,...");
   command->add_flag("--json", options->json, "Print the result as JSON");
   addPassOptions(*command, options->instrumentation);
   command->footer(
+      "--input has the model's own dtypes; with --precision the plan's floating inputs have the "
+      "new one.\n\n"
       "Examples:\n"
       "  cgc compile model.pt -o model.cgplan --input 'image=f32[1,3,224,224]' --input "
       "'text=i64[1,77]'\n"
       "  cgc compile model.pt -o image.cgplan --input 'image=f32[1,3,224,224]' --batch 1,4\n"
+      "  cgc compile model.pt -o half.cgplan --input 'image=f32[1,3,224,224]' --precision fp16\n"
       "  cgc compile model.pt -o text.cgplan --input 'text=i64[1,77]' --entry encode_text --target "
       "cpu");
   return {command, [options] { return compile(*options); }, [options] { return options->json; }};

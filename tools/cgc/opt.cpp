@@ -23,7 +23,7 @@ namespace cgc::tool {
 namespace {
 
 struct Options {
-  std::string input, output = "-", passes, target = "cpu";
+  std::string input, output = "-", passes, target = "cpu", precision = "keep";
   passes::InstrumentationOptions instrumentation;
 };
 
@@ -65,8 +65,10 @@ Status opt(const Options &options) {
     return diagnostics.toStatus(Code::InvalidFile);
 
   RuntimeEvaluator evaluator;
-  const passes::PassContext context{
-      .target = *parseDevice(options.target), .evaluator = &evaluator, .diagnostics = &diagnostics};
+  const passes::PassContext context{.target = *parseDevice(options.target),
+                                    .precision = precisionOf(options.precision),
+                                    .evaluator = &evaluator,
+                                    .diagnostics = &diagnostics};
   CGC_TRY(withDiagnostics(runPasses(*module, pipeline, context), diagnostics));
   const std::string result = ir::toString(*module);
   return options.output == "-" ? printOut(result) : writeFile(options.output, result);
@@ -90,6 +92,7 @@ Verb addOpt(CLI::App &app) {
   command->add_option("--target", options->target, "The device that specialize compiles for")
       ->check(CLI::IsMember({"cuda", "cpu"}))
       ->capture_default_str();
+  addPrecisionOption(*command, options->precision);
   addPassOptions(*command, options->instrumentation);
   command->footer("Examples:\n"
                   "  cgc opt model.cgir --passes cse,dce -o smaller.cgir\n"

@@ -23,6 +23,23 @@ void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options) 
       ->group(group);
 }
 
+void addPrecisionOption(CLI::App &command, std::string &name) {
+  command
+      .add_option("--precision", name,
+                  "What floats become: parameters, casts, inputs and outputs; keep leaves the "
+                  "model's own")
+      ->check(CLI::IsMember({"keep", "fp16", "bf16", "fp32"}))
+      ->capture_default_str();
+}
+
+std::optional<DType> precisionOf(const std::string &name) {
+  if (name == "fp16")
+    return DType::F16;
+  if (name == "bf16")
+    return DType::BF16;
+  return name == "fp32" ? std::optional(DType::F32) : std::nullopt;
+}
+
 Status withDiagnostics(Status status, const ir::Diagnostics &diagnostics) {
   if (status.isOk() || !diagnostics.hasErrors())
     return status;

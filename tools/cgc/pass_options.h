@@ -4,6 +4,10 @@
 
 #include "ir/diagnostics.h"
 #include "passes/instrumentation.h"
+#include "runtime/base/dtype.h"
+
+#include <optional>
+#include <string>
 
 namespace CLI {
 class App;
@@ -14,6 +18,11 @@ namespace cgc::tool {
 /// Adds --print-after-all, --print-after, --dump-dir and --time-passes. `options` must outlive
 /// `command`.
 void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options);
+
+/// Adds --precision; `name` must outlive `command`.
+void addPrecisionOption(CLI::App &command, std::string &name);
+/// What a value of --precision stands for: nothing for "keep".
+std::optional<DType> precisionOf(const std::string &name);
 
 /// `status`, or if passes collected diagnostics, all of them, each once, with the same code.
 Status withDiagnostics(Status status, const ir::Diagnostics &diagnostics);

@@ -46,6 +46,7 @@ inline SamplePlan samplePlan() {
   PlanData &plan = sample.plan;
   plan.target = DeviceKind::Cpu;
   plan.producer = "test";
+  plan.precision = DType::F32;
   plan.locations = {{"model.py", 12, "visual.ln"}, {"model.py", 13, ""}};
   plan.weights = {{.name = "w", .dtype = DType::F32, .sizes = {4}},
                   {.name = "unused", .dtype = DType::U8, .sizes = {3}}};
@@ -131,6 +132,8 @@ inline SamplePlan randomPlan(unsigned seed) {
   SamplePlan sample;
   PlanData &plan = sample.plan;
   plan.producer = std::string(upTo(5), 'p');
+  if (int precision = upTo(4); precision < 4)
+    plan.precision = DType(precision);
   for (uint32_t i = 0, n = upTo(5); i < n; ++i) {
     plan.weights.push_back({.name = "w" + std::to_string(i), .dtype = dtype(), .sizes = sizes()});
     auto &bytes =

@@ -96,19 +96,20 @@ TEST(PlanRoundTrip, APlanInMemoryNeedsNoFile) {
 
 TEST(PlanText, ListsWeightsTensorsAndRecords) {
   const std::string text = toText(cudaSamplePlan().plan);
-  for (const char *part : {"plan target=cuda producer=\"test\"", "weight 0 \"w\" f32[4]",
-                           "entry \"main\" bucket 1 (x: f32[2,4]) -> (y: f32[2,4]) arena=512",
-                           "  t3: f32[2,4] @ arena+256\n",
-                           "  t1 = aten::neg.out(t0)  loc(\"model.py\":12 \"visual.ln\")",
-                           "  t3 = aten::add.Tensor(t1, t2, 1) copy",
-                           "  t3 = kernel some_kernel(t1, none) ints=[-1, 7] floats=[-0, 1e-05] "
-                           "grid=1,2,3 block=32,4,2 "
-                           "shared=1024 abi=0xfedcba9876543210",
-                           "some_library.some_function(t1, t2) ints=[1] floats=[0.5] algorithm=2B",
-                           "aten::some_op(none, t1, [t2, none], -3, -0.0, true, \"tanh "
-                           "\\\"x\\\"\\x0a\", bf16, device, "
-                           "[1, -2], [0.25, -0], [], [], \"\") copy",
-                           "  t4 = memcpy(t3)\n", "  t0 = memset(7)\n"})
+  for (const char *part :
+       {"plan target=cuda producer=\"test\" precision=f32", "weight 0 \"w\" f32[4]",
+        "entry \"main\" bucket 1 (x: f32[2,4]) -> (y: f32[2,4]) arena=512",
+        "  t3: f32[2,4] @ arena+256\n",
+        "  t1 = aten::neg.out(t0)  loc(\"model.py\":12 \"visual.ln\")",
+        "  t3 = aten::add.Tensor(t1, t2, 1) copy",
+        "  t3 = kernel some_kernel(t1, none) ints=[-1, 7] floats=[-0, 1e-05] "
+        "grid=1,2,3 block=32,4,2 "
+        "shared=1024 abi=0xfedcba9876543210",
+        "some_library.some_function(t1, t2) ints=[1] floats=[0.5] algorithm=2B",
+        "aten::some_op(none, t1, [t2, none], -3, -0.0, true, \"tanh "
+        "\\\"x\\\"\\x0a\", bf16, device, "
+        "[1, -2], [0.25, -0], [], [], \"\") copy",
+        "  t4 = memcpy(t3)\n", "  t0 = memset(7)\n"})
     EXPECT_THAT(text, HasSubstr(part));
 }
 

@@ -53,6 +53,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "unknown target 9"},
         Violation{"ProducerWithControlCharacters", [](auto &p, auto &) { p.producer = "\x1b[2J"; },
                   "producer is not printable"},
+        Violation{"PrecisionOfIntegers", [](auto &p, auto &) { p.precision = DType::I64; },
+                  "precision is no floating dtype"},
         Violation{"NoEntries", [](auto &p, auto &) { p.entries.clear(); }, "0 entries"},
         Violation{"NoBuckets", [](auto &p, auto &) { p.entries[0].buckets.clear(); },
                   "entry 'main': 0 buckets"},
