@@ -1,4 +1,4 @@
-"""Times LibTorch on an OpenCLIP module the way bench/replay.cpp times cgc: eager, and captured in a CUDA graph.
+"""Times LibTorch on an OpenCLIP module the way `cgc bench` times a plan: eager, and captured in a CUDA graph.
 
 It runs the Python module, not the traced file: a text tower traced on a GPU reads sizes back from the device and cannot be captured.
 
@@ -7,7 +7,7 @@ copies into and out of the captured graph's static buffers included.
 """
 import argparse
 import json
-import statistics
+import math
 import sys
 import time
 import warnings
@@ -17,6 +17,13 @@ import open_clip
 import torch
 
 WARM_UPS, SAMPLES, RUNS_PER_SAMPLE = 20, 50, 40
+
+
+def summary(samples):
+    """As `cgc bench` prints a figure: each value is the smallest that this share of the samples does not exceed."""
+    values = sorted(samples)
+    return {name: values[max(math.ceil(share * len(values)), 1) - 1]
+            for name, share in {"min": 0, "median": 0.5, "p90": 0.9, "p99": 0.99}.items()}
 
 
 def measure(system, entry, shape, dtype, run, extra=None):
@@ -36,7 +43,7 @@ def measure(system, entry, shape, dtype, run, extra=None):
         torch.cuda.synchronize()
         back_to_back.append((time.perf_counter() - start) * 1e3 / RUNS_PER_SAMPLE)
     print(json.dumps({"system": system, "entry": entry, "input": list(shape), "dtype": dtype, "samples": SAMPLES,
-                      "latency_ms": statistics.median(latency), "back_to_back_ms": statistics.median(back_to_back),
+                      "latency_ms": summary(latency), "back_to_back_ms": summary(back_to_back),
                       **(extra or {})}), flush=True)
 
 
