@@ -29,7 +29,7 @@ constexpr int kWarmUps = 20, kFewestWarmUps = 3;
 constexpr double kWarmUpMillis = 2000;
 /// Back-to-back runs of a sample; fewer if they would take longer than kSampleMillis.
 constexpr int kRunsPerSample = 40;
-constexpr double kSampleMillis = 1000;
+constexpr double kSampleMillis = 250;
 
 constexpr const char *kCommonDefinitions =
     "latency       one run alone: from the call to its results\n"

@@ -95,7 +95,8 @@ int main(int argc, char **argv) {
              "Exit status: 0 ok, 1 failed, 2 usage, 3 bad input file, 4 unsupported model,\n"
              "5 comparison failed, 6 device, 7 out of memory.");
   const tool::Verb verbs[] = {tool::addCompile(app), tool::addRun(app),   tool::addInspect(app),
-                              tool::addCompare(app), tool::addBench(app), tool::addOpt(app)};
+                              tool::addCompare(app), tool::addBench(app), tool::addProfile(app),
+                              tool::addOpt(app)};
   if (argc < 2) {
     fmt::print(stderr, "{}", app.help());
     return tool::exitStatus(Code::Usage);

@@ -25,6 +25,7 @@ Verb addRun(CLI::App &app);
 Verb addInspect(CLI::App &app);
 Verb addCompare(CLI::App &app);
 Verb addBench(CLI::App &app);
+Verb addProfile(CLI::App &app);
 Verb addOpt(CLI::App &app);
 
 } // namespace cgc::tool
