@@ -77,14 +77,16 @@ step "timing: cgc, LibTorch, cgc again"
 for name in "${names[@]}"; do
   plan=$models/$name.cgplan
   for entry in encode_text encode_image; do
-    time_one() { # Its JSON line goes to the log and, with the model's name, to timing.jsonl.
-      check "$@" >"$models/line" || return
-      sed "s/^{/{\"model\":\"$name\",/" "$models/line" | tee -a "$out/timing.jsonl"
+    time_one() { # Its JSON goes, as one line with the model's name, to the log and to timing.jsonl.
+      check "$@" >"$models/json" || return
+      python3 -c 'import json, sys; print(json.dumps({"model": sys.argv[1], **json.load(sys.stdin)}))' "$name" \
+        <"$models/json" | tee -a "$out/timing.jsonl"
     }
-    time_one build/gpu/bin/cgc_bench_replay "$plan" --entry $entry
+    bench() { time_one $cgc bench "$plan" --entry $entry --batch 1 --json "$@"; }
+    bench
     time_one python3 bench/peers.py --model "${name%-fp*}" --precision "fp${name##*-fp}" --entry $entry
-    time_one build/gpu/bin/cgc_bench_replay "$plan" --entry $entry
-    time_one build/gpu/bin/cgc_bench_replay "$plan" --entry $entry --executor stream
+    bench
+    bench --executor stream
   done
 done
 

@@ -9,7 +9,7 @@ target=build/gpu
 rm -rf "$target"
 mkdir -p "$target/bin" "$target/lib" "$target/py"
 
-for program in cgc cgc_bench_replay cgc_conformance_tests cgc_numerics_tests; do
+for program in cgc cgc_conformance_tests cgc_numerics_tests; do
   strip -o "$target/bin/$program" "$release/bin/$program"
 done
 for library in libcgc_frontend.so libcgc_aten.so; do

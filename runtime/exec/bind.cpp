@@ -232,16 +232,25 @@ void makeProgrammaticEdges(std::vector<BoundRecord> &records) {
           consumer->waits && std::holds_alternative<BoundKernel>(records[i - 1].op);
 }
 
+void makePlainEdges(std::vector<BoundRecord> &records) {
+  for (BoundRecord &record : records)
+    if (auto *kernel = std::get_if<BoundKernel>(&record.op))
+      kernel->programmatic = false;
+}
+
 Status enqueue(const BoundRecord &record, DeviceKind target, cudaStream_t stream) {
   return std::visit(Enqueuer{target, stream}, record.op);
 }
 
 Status enqueueAll(const std::vector<BoundRecord> &records, DeviceKind target, OpProvider *provider,
-                  cudaStream_t stream) {
+                  cudaStream_t stream, const std::function<Status(size_t)> &after) {
   const auto body = [&]() -> Status {
-    for (const BoundRecord &record : records)
-      if (Status status = enqueue(record, target, stream); !status.isOk())
-        return status.withContext(record.name);
+    for (size_t i = 0; i < records.size(); ++i) {
+      if (Status status = enqueue(records[i], target, stream); !status.isOk())
+        return status.withContext(records[i].name);
+      if (after)
+        CGC_TRY(after(i));
+    }
     return Status::ok();
   };
   return provider ? provider->onStream(stream, body) : body();

@@ -9,6 +9,7 @@
 #include "runtime/plan/op_provider.h"
 #include "runtime/plan/plan.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <variant>
@@ -70,13 +71,16 @@ Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket 
 
 /// Makes an edge programmatic if both its ends are kernels of the library and the consumer waits.
 void makeProgrammaticEdges(std::vector<BoundRecord> &records);
+/// Undoes it.
+void makePlainEdges(std::vector<BoundRecord> &records);
 
 /// Launches `record` on `stream` (target cuda), or runs it before returning (target cpu). For an
 /// ATen record the caller has put the provider on the same stream.
 Status enqueue(const BoundRecord &record, DeviceKind target, cudaStream_t stream);
 
-/// Enqueues all records in order, with the provider (null if not needed) on `stream`.
+/// Enqueues all records in order, with the provider (null if not needed) on `stream`. `after`, if
+/// given, is called with the number of each record that has been enqueued.
 Status enqueueAll(const std::vector<BoundRecord> &records, DeviceKind target, OpProvider *provider,
-                  cudaStream_t stream);
+                  cudaStream_t stream, const std::function<Status(size_t)> &after = nullptr);
 
 } // namespace cgc

@@ -36,6 +36,11 @@ private:
   bool entered_;
 };
 
+Status busyStatus() {
+  return {Code::Usage,
+          "another thread is running this context; give each thread a context of its own"};
+}
+
 } // namespace
 
 struct Context::Impl {
@@ -43,11 +48,14 @@ struct Context::Impl {
   ~Impl();
 
   Status create();
+  /// Usage if there is no such entry or bucket.
+  Result<BoundBucket *> findBucket(std::string_view entry, size_t bucket);
   Status createBucket(const Bucket &bucket, BoundBucket &bound);
   Status runBucket(BoundBucket &bound, const Bucket &bucket, std::span<const TensorView> inputs,
                    std::span<const TensorView> outputs, cudaStream_t callers);
   Status enqueueBucket(BoundBucket &bound, const Bucket &bucket, std::span<const TensorView> inputs,
                        std::span<const TensorView> outputs, cudaStream_t on);
+  Result<std::vector<std::vector<double>>> profileBucket(BoundBucket &bound, size_t runs);
   /// Records `done` behind what was enqueued on `on`.
   Status markDone(cudaStream_t on);
   Status launch(BoundBucket &bound, cudaStream_t on);
@@ -105,6 +113,16 @@ Status Context::Impl::create() {
   return target() == DeviceKind::Cuda ? markDone(stream.get()) : Status::ok();
 }
 
+Result<BoundBucket *> Context::Impl::findBucket(std::string_view entry, size_t bucket) {
+  const PlanData &plan = engine.plan.data();
+  CGC_ASSIGN_OR_RETURN(const Entry *found, findEntry(plan, entry));
+  if (bucket >= found->buckets.size())
+    return Status(Code::Usage, "entry '" + found->name + "' has " +
+                                   std::to_string(found->buckets.size()) +
+                                   " buckets, none of index " + std::to_string(bucket));
+  return buckets[found - plan.entries.data()][bucket].get();
+}
+
 Status Context::Impl::markDone(cudaStream_t on) {
   return cudaStatus(cudaEventRecord(done.get(), on), "cannot record the end of the run");
 }
@@ -129,8 +147,11 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
     bound.executor.emplace<StreamExecutor>(bound.records, target(), engine.provider);
     return Status::ok();
   }
+  const auto enqueueRun = [&] {
+    return enqueueAll(bound.records, target(), engine.provider, stream.get());
+  };
   CGC_ASSIGN_OR_RETURN(GraphExecutor graph,
-                       GraphExecutor::capture(bound.records, engine.provider, stream.get()));
+                       GraphExecutor::capture(enqueueRun, engine.provider, stream.get()));
   bound.executor.emplace<GraphExecutor>(std::move(graph));
   return Status::ok();
 }
@@ -179,6 +200,20 @@ Status Context::Impl::runBucket(BoundBucket &bound, const Bucket &bucket,
   CGC_TRY(status);
   CGC_TRY(marked);
   return callers ? Status::ok() : cudaStatus(cudaStreamSynchronize(on), "the run failed");
+}
+
+Result<std::vector<std::vector<double>>> Context::Impl::profileBucket(BoundBucket &bound,
+                                                                      size_t runs) {
+  if (target() == DeviceKind::Cuda)
+    CGC_TRY(cudaStatus(cudaStreamWaitEvent(stream.get(), done.get()),
+                       "cannot wait for the run before"));
+  makePlainEdges(bound.records);
+  auto times = profileRecords(bound.records, target(), engine.provider, stream.get(), runs);
+  if (options.programmaticEdges)
+    makeProgrammaticEdges(bound.records);
+  if (target() == DeviceKind::Cuda)
+    CGC_TRY(markDone(stream.get()));
+  return times;
 }
 
 Status Context::Impl::enqueueBucket(BoundBucket &bound, const Bucket &bucket,
@@ -236,8 +271,7 @@ Status Context::run(std::string_view entry, std::span<const TensorView> inputs,
   return noThrow([&]() -> Status {
     const BusyScope scope(impl_->busy);
     if (!scope.entered())
-      return {Code::Usage,
-              "another thread is running this context; give each thread a context of its own"};
+      return busyStatus();
     Engine::Impl &engine = impl_->engine;
     CGC_TRY(engine.fault.check());
     const PlanData &plan = engine.plan.data();
@@ -255,15 +289,30 @@ Status Context::run(std::string_view entry, std::span<const TensorView> inputs,
   });
 }
 
+Result<std::vector<std::vector<double>>> Context::profile(std::string_view entry, size_t bucket,
+                                                          size_t runs) {
+  return noThrow([&]() -> Result<std::vector<std::vector<double>>> {
+    const BusyScope scope(impl_->busy);
+    if (!scope.entered())
+      return busyStatus();
+    Engine::Impl &engine = impl_->engine;
+    CGC_TRY(engine.fault.check());
+    CGC_ASSIGN_OR_RETURN(BoundBucket * bound, impl_->findBucket(entry, bucket));
+    const DeviceGuard guard(engine.device);
+    auto times = impl_->profileBucket(*bound, runs);
+    if (times.isOk())
+      return times;
+    Status status = times.status();
+    if (impl_->target() == DeviceKind::Cuda)
+      status = engine.fault.note(std::move(status), impl_->stream.get());
+    return status.withContext("profile of entry '" + std::string(entry) + "'");
+  });
+}
+
 Result<BucketStats> Context::stats(std::string_view entry, size_t bucket) const {
   return noThrow([&]() -> Result<BucketStats> {
-    CGC_ASSIGN_OR_RETURN(const Entry *found, findEntry(impl_->engine.plan.data(), entry));
-    if (bucket >= found->buckets.size())
-      return Status(Code::Usage, "entry '" + found->name + "' has " +
-                                     std::to_string(found->buckets.size()) +
-                                     " buckets, none of index " + std::to_string(bucket));
-    const auto &list = impl_->buckets[found - impl_->engine.plan.data().entries.data()];
-    if (const auto *graph = std::get_if<GraphExecutor>(&list[bucket]->executor))
+    CGC_ASSIGN_OR_RETURN(const BoundBucket *bound, impl_->findBucket(entry, bucket));
+    if (const auto *graph = std::get_if<GraphExecutor>(&bound->executor))
       return BucketStats{graph->nodes(), graph->captureMillis()};
     return BucketStats{};
   });

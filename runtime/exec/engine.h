@@ -94,6 +94,13 @@ public:
   Status run(std::string_view entry, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs, void *stream = nullptr);
 
+  /// Microseconds that each record of a bucket takes, [record][run], in the plan's order, in `runs`
+  /// runs on the inputs of the bucket's last run. Target cuda: between events inside a replayed
+  /// graph, whose edges are all plain; event resolution is half a microsecond. Target cpu: on the
+  /// host. Usage if there is no such entry or bucket.
+  Result<std::vector<std::vector<double>>> profile(std::string_view entry, size_t bucket,
+                                                   size_t runs);
+
   /// The bucket of `entry` that fits these inputs; Usage with what the plan offers if none does.
   Result<size_t> selectBucket(std::string_view entry, std::span<const TensorView> inputs) const;
   /// Usage if there is no such entry or bucket.

@@ -27,10 +27,10 @@ private:
 /// Replays a captured graph. Target cuda only.
 class GraphExecutor final {
 public:
-  /// Runs the records three times on `stream` (own, non-blocking), then captures, instantiates and
-  /// uploads them. The provider's allocations during the capture stay in a pool of this executor.
-  /// Borrows all.
-  static Result<GraphExecutor> capture(const std::vector<BoundRecord> &records,
+  /// Calls `enqueueRun`, which enqueues the records on `stream` (own, non-blocking), three times to
+  /// warm up and once to capture, then instantiates and uploads the graph. The provider's
+  /// allocations during the capture stay in a pool of this executor. Borrows all but `enqueueRun`.
+  static Result<GraphExecutor> capture(const std::function<Status()> &enqueueRun,
                                        OpProvider *provider, cudaStream_t stream);
 
   Status run(cudaStream_t stream) {
@@ -53,9 +53,8 @@ private:
   };
   using PoolHandle = std::unique_ptr<Pool, ReleasePool>;
 
-  static Result<CudaGraph> captureRecords(const std::vector<BoundRecord> &records,
-                                          OpProvider *provider, cudaStream_t stream,
-                                          PoolHandle &pool);
+  static Result<CudaGraph> captureRun(const std::function<Status()> &enqueueRun,
+                                      OpProvider *provider, cudaStream_t stream, PoolHandle &pool);
 
   GraphExecutor() = default;
   PoolHandle pool_; // Outlives the graph that uses it.
@@ -63,5 +62,12 @@ private:
   size_t nodes_ = 0;
   double captureMillis_ = 0;
 };
+
+/// Microseconds that each record takes, [record][run], in `runs` runs one after the other. Target
+/// cuda: on `stream` (own, non-blocking), between events inside a replayed graph; the records must
+/// have plain edges, because an event between two kernels is one. Target cpu: on the host.
+Result<std::vector<std::vector<double>>> profileRecords(const std::vector<BoundRecord> &records,
+                                                        DeviceKind target, OpProvider *provider,
+                                                        cudaStream_t stream, size_t runs);
 
 } // namespace cgc

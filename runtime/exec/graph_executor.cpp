@@ -43,9 +43,9 @@ private:
 
 } // namespace
 
-Result<CudaGraph> GraphExecutor::captureRecords(const std::vector<BoundRecord> &records,
-                                                OpProvider *provider, cudaStream_t stream,
-                                                PoolHandle &pool) {
+Result<CudaGraph> GraphExecutor::captureRun(const std::function<Status()> &enqueueRun,
+                                            OpProvider *provider, cudaStream_t stream,
+                                            PoolHandle &pool) {
   if (provider) {
     CGC_ASSIGN_OR_RETURN(const uint64_t token, provider->beginCapture(stream));
     pool.reset(new Pool{provider, token});
@@ -53,7 +53,7 @@ Result<CudaGraph> GraphExecutor::captureRecords(const std::vector<BoundRecord> &
   CaptureScope scope(stream);
   const auto record = [&]() -> Result<CudaGraph> {
     CGC_TRY(scope.begin());
-    const Status enqueued = enqueueAll(records, DeviceKind::Cuda, provider, stream);
+    const Status enqueued = enqueueRun();
     Result<CudaGraph> graph = scope.end();
     // CUDA may hand out a graph although one of our own records failed: it would lack that record.
     if (!enqueued.isOk())
@@ -67,15 +67,15 @@ Result<CudaGraph> GraphExecutor::captureRecords(const std::vector<BoundRecord> &
   return graph;
 }
 
-Result<GraphExecutor> GraphExecutor::capture(const std::vector<BoundRecord> &records,
+Result<GraphExecutor> GraphExecutor::capture(const std::function<Status()> &enqueueRun,
                                              OpProvider *provider, cudaStream_t stream) {
   for (int i = 0; i < kWarmUps; ++i)
-    CGC_TRY(enqueueAll(records, DeviceKind::Cuda, provider, stream).withContext("warm-up"));
+    CGC_TRY(enqueueRun().withContext("warm-up"));
   CGC_TRY(cudaStatus(cudaStreamSynchronize(stream), "the warm-up failed"));
 
   const auto start = std::chrono::steady_clock::now();
   GraphExecutor executor;
-  Result<CudaGraph> captured = captureRecords(records, provider, stream, executor.pool_);
+  Result<CudaGraph> captured = captureRun(enqueueRun, provider, stream, executor.pool_);
   if (!captured.isOk())
     return captured.status().withContext("capture");
   const CudaGraph graph = *std::move(captured);

@@ -137,7 +137,7 @@ __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
   }
 
   const int group = warp / 4, lane = threadIdx.x % 32;
-  float sums[kTokens / 2] = {}; // Few columns leave some blocks of a split without any.
+  float sums[kTokens / 2];
   Ring ring{p.stages};
   int last = 0; // The stage of the iteration before.
   for (int i = 0; i < count; ++i, ring.next()) {
@@ -293,6 +293,8 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
     return refuseArguments("features and depth have to be positive multiples of 8");
   if (kind < 0 || kind > int64_t(Activation::Tanh))
     return refuseArguments("there is no such activation");
+  if (depth <= (kSplit - 1) * kDepthTile)
+    return refuseArguments("depth has to give each block of the split 64 columns or the rest");
   constexpr uint32_t stageBytes = ProductShape<kFeatures, kTokens>::kStageBytes;
   const uint32_t stages = std::min(a.sharedBytes / stageBytes, kProductMaxStages);
   if (a.grid[0] != tile.blocksX(features) || a.grid[1] != tile.blocksY(tokens) || a.grid[2] != 1 ||

@@ -17,7 +17,7 @@ TEST_F(Help, WithoutArgumentsGoesToStderr) {
 TEST_F(Help, NamesEveryVerb) {
   const Outcome outcome = cgc({"--help"});
   EXPECT_EQ(outcome.status, 0);
-  for (const char *verb : {"compile", "run", "inspect", "compare", "opt"})
+  for (const char *verb : {"compile", "run", "inspect", "compare", "bench", "profile", "opt"})
     EXPECT_NE(outcome.out.find(verb), std::string::npos) << verb;
   EXPECT_EQ(outcome.err, "");
 }
@@ -131,7 +131,8 @@ TEST_P(HelpOfVerb, ExamplesWork) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Verbs, HelpOfVerb,
-                         testing::Values("compile", "run", "inspect", "compare", "opt"),
+                         testing::Values("compile", "run", "inspect", "compare", "bench", "profile",
+                                         "opt"),
                          [](const auto &info) { return std::string(info.param); });
 
 TEST_F(Help, AFullStandardOutputIsAnError) {

@@ -106,6 +106,25 @@ Result<BoundInputs> bindInputs(const Entry &entry, const std::vector<InputSource
   return bound;
 }
 
+Result<std::vector<PlanBucket>> planBuckets(const PlanData &plan, const std::string &entry,
+                                            const std::vector<int64_t> &batches) {
+  if (!entry.empty())
+    CGC_TRY(findEntry(plan, entry).status());
+  std::vector<PlanBucket> chosen;
+  for (const Entry &candidate : plan.entries) {
+    if (!entry.empty() && candidate.name != entry)
+      continue;
+    for (int64_t batch : batches)
+      CGC_TRY(chooseBucket(candidate, {}, batch).status());
+    for (size_t i = 0; i < candidate.buckets.size(); ++i)
+      if (batches.empty() || std::ranges::any_of(batches, [&](int64_t batch) {
+            return fits(candidate.buckets[i], {}, batch);
+          }))
+        chosen.push_back({&candidate, i});
+  }
+  return chosen;
+}
+
 Result<const Entry *> chooseEntry(const PlanData &plan, const std::string &name) {
   if (!name.empty())
     return findEntry(plan, name);

@@ -21,6 +21,18 @@ struct BoundInputs {
 Result<BoundInputs> bindInputs(const Entry &entry, const std::vector<InputSource> &sources,
                                std::optional<int64_t> batch);
 
+/// One bucket of a plan.
+struct PlanBucket {
+  const Entry *entry;
+  size_t index;
+  const Bucket &bucket() const { return entry->buckets[index]; }
+};
+
+/// The buckets of `entry`, or of all entries if it is empty, whose inputs all have one of `batches`
+/// as dimension 0; without any, all. Usage if there is no such entry or no bucket for a batch.
+Result<std::vector<PlanBucket>> planBuckets(const PlanData &plan, const std::string &entry,
+                                            const std::vector<int64_t> &batches);
+
 /// The only entry if `name` is empty. Usage with the plan's entries otherwise.
 Result<const Entry *> chooseEntry(const PlanData &plan, const std::string &name);
 

@@ -94,8 +94,9 @@ int main(int argc, char **argv) {
              "  cgc compare model.cgplan model.pt\n\n"
              "Exit status: 0 ok, 1 failed, 2 usage, 3 bad input file, 4 unsupported model,\n"
              "5 comparison failed, 6 device, 7 out of memory.");
-  const tool::Verb verbs[] = {tool::addCompile(app), tool::addRun(app), tool::addInspect(app),
-                              tool::addCompare(app), tool::addOpt(app)};
+  const tool::Verb verbs[] = {tool::addCompile(app), tool::addRun(app),   tool::addInspect(app),
+                              tool::addCompare(app), tool::addBench(app), tool::addProfile(app),
+                              tool::addOpt(app)};
   if (argc < 2) {
     fmt::print(stderr, "{}", app.help());
     return tool::exitStatus(Code::Usage);

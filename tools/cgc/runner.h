@@ -18,6 +18,7 @@ public:
   /// Runs one bucket; returns its outputs.
   Result<std::vector<HostTensor>> run(const Entry &entry, size_t bucket,
                                       std::vector<HostTensor> &inputs);
+  Context &context() { return *context_; }
   BucketStats stats(const Entry &entry, size_t bucket) const {
     return *context_->stats(entry.name, bucket);
   }

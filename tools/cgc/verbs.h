@@ -24,6 +24,8 @@ Verb addCompile(CLI::App &app);
 Verb addRun(CLI::App &app);
 Verb addInspect(CLI::App &app);
 Verb addCompare(CLI::App &app);
+Verb addBench(CLI::App &app);
+Verb addProfile(CLI::App &app);
 Verb addOpt(CLI::App &app);
 
 } // namespace cgc::tool

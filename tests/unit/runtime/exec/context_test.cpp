@@ -96,6 +96,18 @@ TEST_F(CpuContext, RunsEachBucket) {
   EXPECT_EQ(context_->stats("main", 2).status().code(), Code::Usage);
 }
 
+TEST_F(CpuContext, ProfilesEachRecord) {
+  load(samplePlan());
+  const size_t records = plan_->data().entries[0].buckets[1].records.size();
+  const auto times = context_->profile("main", 1, 3);
+  ASSERT_TRUE(times.isOk()) << times.status().message();
+  ASSERT_EQ(times->size(), records);
+  for (const auto &runs : *times)
+    EXPECT_EQ(runs.size(), 3u);
+  EXPECT_EQ(context_->profile("main", 2, 3).status().code(), Code::Usage);
+  EXPECT_EQ(context_->profile("nothing", 0, 3).status().code(), Code::Usage);
+}
+
 TEST_F(CpuContext, RunsAnEntryWithoutInputs) {
   load(samplePlan());
   std::vector<uint8_t> bytes(4);

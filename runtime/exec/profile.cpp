@@ -1,0 +1,72 @@
+// profileRecords: the time of each record, by the host's clock or by events inside a graph.
+#include "runtime/exec/executors.h"
+
+#include <chrono>
+
+namespace cgc {
+namespace {
+
+using Times = std::vector<std::vector<double>>;
+
+Result<Times> profileOnHost(const std::vector<BoundRecord> &records, OpProvider *provider,
+                            size_t runs) {
+  using Clock = std::chrono::steady_clock;
+  Times times(records.size());
+  for (size_t run = 0; run < runs; ++run) {
+    auto last = Clock::now();
+    CGC_TRY(enqueueAll(records, DeviceKind::Cpu, provider, nullptr, [&](size_t i) {
+      const auto now = Clock::now();
+      times[i].push_back(std::chrono::duration<double, std::micro>(now - last).count());
+      last = Clock::now();
+      return Status::ok();
+    }));
+  }
+  return times;
+}
+
+/// Records `event`; while `stream` is captured, as a node of the graph.
+Status mark(cudaEvent_t event, cudaStream_t stream) {
+  cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+  CGC_TRY(cudaStatus(cudaStreamIsCapturing(stream, &capturing), "cannot look at the stream"));
+  const unsigned flags =
+      capturing == cudaStreamCaptureStatusActive ? cudaEventRecordExternal : cudaEventRecordDefault;
+  return cudaStatus(cudaEventRecordWithFlags(event, stream, flags), "cannot record an event");
+}
+
+Result<Times> profileInGraph(const std::vector<BoundRecord> &records, OpProvider *provider,
+                             cudaStream_t stream, size_t runs) {
+  std::vector<CudaEvent> events; // One ahead of the records and one behind each.
+  for (size_t i = 0; i <= records.size(); ++i) {
+    cudaEvent_t event = nullptr;
+    CGC_TRY(cudaStatus(cudaEventCreate(&event), "cannot create an event"));
+    events.emplace_back(event);
+  }
+  const auto enqueueRun = [&]() -> Status {
+    CGC_TRY(mark(events[0].get(), stream));
+    return enqueueAll(records, DeviceKind::Cuda, provider, stream,
+                      [&](size_t i) { return mark(events[i + 1].get(), stream); });
+  };
+  CGC_ASSIGN_OR_RETURN(GraphExecutor graph, GraphExecutor::capture(enqueueRun, provider, stream));
+  Times times(records.size());
+  for (size_t run = 0; run < runs; ++run) {
+    CGC_TRY(graph.run(stream));
+    CGC_TRY(cudaStatus(cudaStreamSynchronize(stream), "the profiled run failed"));
+    for (size_t i = 0; i < records.size(); ++i) {
+      float millis = 0;
+      CGC_TRY(cudaStatus(cudaEventElapsedTime(&millis, events[i].get(), events[i + 1].get()),
+                         "cannot read the time between two events"));
+      times[i].push_back(millis * 1e3);
+    }
+  }
+  return times;
+}
+
+} // namespace
+
+Result<Times> profileRecords(const std::vector<BoundRecord> &records, DeviceKind target,
+                             OpProvider *provider, cudaStream_t stream, size_t runs) {
+  return target == DeviceKind::Cuda ? profileInGraph(records, provider, stream, runs)
+                                    : profileOnHost(records, provider, runs);
+}
+
+} // namespace cgc

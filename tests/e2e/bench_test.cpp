@@ -1,0 +1,68 @@
+// cgc bench: its fields, the order of its figures, and what it refuses. Never how fast something
+// is.
+#include "tool.h"
+
+namespace cgc::e2e {
+namespace {
+
+class Bench : public ToolTest {};
+
+void expectOrdered(const nlohmann::json &figure) {
+  EXPECT_GT(figure["min"], 0.0);
+  EXPECT_GE(figure["median"], figure["min"]);
+  EXPECT_GE(figure["p90"], figure["median"]);
+  EXPECT_GE(figure["p99"], figure["p90"]);
+}
+
+TEST_F(Bench, MeasuresEveryBucketOfACpuPlan) {
+  makePlan({"--batch", "1,2"});
+  const Outcome outcome = cgc({"bench", "plan.cgplan", "--samples", "30", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = parseJson(outcome, "bench");
+  EXPECT_EQ(json["target"], "cpu");
+  EXPECT_EQ(json["samples"], 30);
+  EXPECT_GT(json["load_ms"], 0.0);
+  ASSERT_EQ(json["buckets"].size(), 6u); // Three entries.
+  for (const auto &bucket : json["buckets"]) {
+    expectOrdered(bucket["latency_ms"]);
+    expectOrdered(bucket["back_to_back_ms"]);
+    EXPECT_GE(bucket["runs_per_sample"], 1);
+    EXPECT_GT(bucket["records"], 0);
+    for (const char *field : {"gpu_ms", "submit_ms", "capture_ms"}) // There is no GPU in it.
+      EXPECT_FALSE(bucket.contains(field)) << field;
+  }
+}
+
+TEST_F(Bench, MeasuresWhatIsAskedFor) {
+  makePlan({"--batch", "1,2,3"});
+  const auto json = parseJson(cgc({"bench", "plan.cgplan", "--entry", "encode_text", "--batch",
+                                   "1,3", "--samples", "30", "--json"}),
+                              "bench");
+  ASSERT_EQ(json["buckets"].size(), 2u);
+  EXPECT_EQ(json["buckets"][0]["inputs"], "text=i64[1,16]");
+  EXPECT_EQ(json["buckets"][1]["inputs"], "text=i64[3,16]");
+  for (const auto &bucket : json["buckets"])
+    EXPECT_EQ(bucket["entry"], "encode_text");
+}
+
+TEST_F(Bench, PrintsTheDefinitionsBesideTheFigures) {
+  makePlan({"--entry", "encode_text"});
+  const Outcome outcome = cgc({"bench", "plan.cgplan", "--samples", "30"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  for (const char *text : {"encode_text", "p99", "30 samples", "latency       one run alone",
+                           "back-to-back  time per run", "load: "})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " in:\n" << outcome.out;
+  EXPECT_EQ(outcome.out.find("GPU"), std::string::npos) << outcome.out;
+}
+
+TEST_F(Bench, RefusesFewSamplesAndWhatThePlanHasNot) {
+  makePlan();
+  expectError(cgc({"bench", "plan.cgplan", "--samples", "29"}), 2, {"29", "30 or more"});
+  expectError(cgc({"bench", "plan.cgplan", "--entry", "encode_sound"}), 2,
+              {"encode_sound", "encode_text"});
+  expectError(cgc({"bench", "plan.cgplan", "--batch", "7"}), 2, {"batch 7", "[1,3,32,32]"});
+  expectError(cgc({"bench", "missing.cgplan"}), 3, {"missing.cgplan"});
+}
+
+} // namespace
+} // namespace cgc::e2e
