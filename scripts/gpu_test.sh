@@ -75,18 +75,23 @@ done
 
 step "timing: cgc, LibTorch, cgc again"
 for name in "${names[@]}"; do
-  plan=$models/$name.cgplan
-  for entry in encode_text encode_image; do
-    time_one() { # Its JSON goes, as one line with the model's name, to the log and to timing.jsonl.
-      check "$@" >"$models/json" || return
-      python3 -c 'import json, sys; print(json.dumps({"model": sys.argv[1], **json.load(sys.stdin)}))' "$name" \
-        <"$models/json" | tee -a "$out/timing.jsonl"
-    }
-    bench() { time_one $cgc bench "$plan" --entry $entry --batch 1 --json "$@"; }
-    bench
-    time_one python3 bench/peers.py --model "${name%-fp*}" --precision "fp${name##*-fp}" --entry $entry
-    bench
-    bench --executor stream
+  plan=$models/$name.timing.cgplan
+  dtype=f${name##*-fp}
+  check $cgc compile "$models/$name.pt" -o "$plan" --target cuda --entry encode_text --entry encode_image \
+    --batch 1,8,16,64 --input "image=$dtype[1,3,224,224]" --input 'text=i64[1,77]' >/dev/null
+  time_one() { # Its JSON goes, as one line with the model's name, to the log and to timing.jsonl.
+    check "$@" >"$models/json" || return
+    python3 -c 'import json, sys; [print(json.dumps({"model": sys.argv[1], **json.loads(l)})) for l in (
+        [json.dumps(json.load(open(sys.argv[2])))] if sys.argv[3] == "cgc" else open(sys.argv[2]))]' \
+      "$name" "$models/json" "$(basename "$1")" | tee -a "$out/timing.jsonl"
+  }
+  for case in encode_text:1,16 encode_image:1,8,64; do
+    entry=${case%:*} batches=${case#*:}
+    time_one $cgc bench "$plan" --entry $entry --batch "$batches" --json
+    for batch in ${batches//,/ }; do
+      time_one python3 bench/peers.py --model "${name%-fp*}" --precision "fp${name##*-fp}" --entry $entry --batch "$batch"
+    done
+    time_one $cgc bench "$plan" --entry $entry --batch "$batches" --json
   done
 done
 
