@@ -70,13 +70,13 @@ void expectNotRefused(const Launch &good) {
 constexpr uintptr_t kAddress = 1 << 20;
 
 Launch product(const ProductTile &tile) {
-  constexpr int64_t kTokens = 300, kFeatures = 520, kDepth = 72;
+  constexpr int64_t kTokens = 300, kFeatures = 520, kDepth = 520;
   return {.kernel = "product_f16_" + std::string(tile.name),
           .grid = {tile.blocksX(kFeatures), tile.blocksY(kTokens), 1},
           .block = {tile.threads(), 1, 1},
           .sharedBytes = tile.sharedBytes(3),
           .reads = {{kAddress, {kTokens, kDepth}},
-                    {kAddress, {kFeatures, kDepth}, {80, 1}},
+                    {kAddress, {kFeatures, kDepth}, {528, 1}},
                     {kAddress, {kFeatures}},
                     {kAddress, {kTokens, kFeatures}, {528, 1}}},
           .writes = {{kAddress, {kTokens, kFeatures}}},
@@ -93,6 +93,10 @@ TEST(BindProduct, RefusesSizes) {
         expectRefused(good, [&](Launch &l) { l.ints[i] = bad; }, why);
     expectRefused(good, [](Launch &l) { l.ints[1] = 516; }, why);
     expectRefused(good, [](Launch &l) { l.ints[2] = 71; }, why);
+    if (tile.split > 1)
+      expectRefused(
+          good, [&](Launch &l) { l.ints[2] = int64_t(tile.split - 1) * 64; },
+          "depth has to give each block of the split");
     for (const int64_t bad : {-1, kNumActivations})
       expectRefused(good, [&](Launch &l) { l.ints[3] = bad; }, "there is no such activation");
   }
@@ -126,7 +130,7 @@ TEST(BindProduct, RefusesTensors) {
       return i < 3 ? l.reads[kRead[i]] : l.writes[0];
     };
     for (int i = 0; i < 4; ++i) {
-      const int64_t columns = i < 2 ? 72 : 520;
+      const int64_t columns = 520;
       refused([&](Launch &l) { tensor(l, i).address += 2; });
       refused([&](Launch &l) { tensor(l, i).dtype = DType::BF16; });
       refused([&](Launch &l) { ++tensor(l, i).sizes[0]; });
