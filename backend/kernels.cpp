@@ -142,15 +142,22 @@ std::string kernelNamed(llvm::StringRef name, DType dtype) {
   return name.str() + "_" + std::string(dtypeName(dtype));
 }
 
+KernelLaunch launchOf(llvm::StringRef kernel) {
+  const Kernel *row = findKernel({kernel.data(), kernel.size()});
+  assert(row && "not a row of kernels.def");
+  KernelLaunch launch;
+  launch.kernel = row->name;
+  launch.abiHash = row->abiHash;
+  return launch;
+}
+
 bool launch(const Launch &launch, BucketBuilder &builder) {
   const Kernel *kernel = builder.target() == DeviceKind::Cuda ? findKernel(launch.kernel) : nullptr;
   if (!kernel)
     return false;
   assert(launch.reads.size() == kernel->reads && launch.writes.size() == kernel->writes &&
          launch.ints.size() == kernel->ints && launch.floats.size() == kernel->floats);
-  KernelLaunch record;
-  record.kernel = kernel->name;
-  record.abiHash = kernel->abiHash;
+  KernelLaunch record = launchOf(launch.kernel);
   record.grid[0] = static_cast<uint32_t>(launch.blocks);
   record.block[0] = launch.threads;
   record.ints = launch.ints;

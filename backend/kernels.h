@@ -6,6 +6,9 @@
 
 namespace cgc::backend {
 
+/// The record of a row of kernels.def, which there is, without its arguments and launch shape.
+KernelLaunch launchOf(llvm::StringRef kernel);
+
 /// A launch of a row of kernels.def on a one-dimensional grid.
 struct Launch {
   std::string kernel;

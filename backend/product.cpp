@@ -1,8 +1,8 @@
 // Products: on cuda by a kernel of our own or by cuBLASLt, else by LibTorch.
 #include "backend/product.h"
 
+#include "backend/kernels.h"
 #include "backend/product_tile.h"
-#include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/product.h"
 
 #include <climits>
@@ -69,11 +69,8 @@ void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Plac
                    BucketBuilder &builder) {
   const int64_t tokens = m.x.sizes[0], features = m.weight.sizes[0], depth = m.weight.sizes[1];
   const TileChoice choice = chooseTile(tokens, features, depth);
-  const Kernel *kernel = findKernel("product_" + std::string(dtypeName(m.x.dtype)) + "_" +
-                                    std::string(choice.tile->name));
-  KernelLaunch launch;
-  launch.kernel = kernel->name;
-  launch.abiHash = kernel->abiHash;
+  KernelLaunch launch =
+      launchOf(kernelNamed("product", m.x.dtype) + "_" + std::string(choice.tile->name));
   launch.grid[0] = choice.tile->blocksX(features);
   launch.grid[1] = choice.tile->blocksY(tokens);
   launch.block[0] = choice.tile->threads();

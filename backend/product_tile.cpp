@@ -46,8 +46,8 @@ TileChoice chooseTile(int64_t tokens, int64_t features, int64_t depth) {
       const uint32_t fit = (memory - 1024) / ((tile.features + tile.tokens) * 128);
       const auto steps = uint32_t(((depth + 63) / 64 + tile.split - 1) / tile.split);
       const uint32_t stages = std::min({fit, std::max(steps, 2u), kProductMaxStages});
-      if (stages < 2 || tile.sharedBytes(stages) > memory || depth <= int64_t(tile.split - 1) * 64)
-        continue; // Each block of a split needs something to do.
+      if (stages < 2 || tile.sharedBytes(stages) > memory || !tile.takes(depth))
+        continue;
       if (const double clocks = estimate(tile, stages, tokens, features, depth); clocks < least) {
         least = clocks;
         best = {&tile, stages};

@@ -1,5 +1,6 @@
 // cgc.attention: one of two kernels of our own on cuda, else LibTorch's attention, its result seen
 // head by head.
+#include "backend/kernels.h"
 #include "backend/lowering.h"
 
 #include "runtime/kernels/attention.h"
@@ -93,7 +94,6 @@ Shape shapeFor(int64_t heads, int64_t queries, int64_t keys) {
 /// Adds the record of attention_whole; false, without one, if it does not take these tensors or is
 /// not the faster one.
 bool lowerToWhole(const Attention &a, bool causal, double scale, BucketBuilder &builder) {
-  const DType dtype = a.query.dtype;
   const int64_t batch = a.query.sizes[0], heads = a.query.sizes[1], queries = a.query.sizes[2],
                 keys = a.key.sizes[2], all = (queries + kWholeQueries - 1) / kWholeQueries;
   if (builder.arch() != Arch::Sm90a || a.mask || wholeKeys(keys) == 0)
@@ -109,11 +109,8 @@ bool lowerToWhole(const Attention &a, bool causal, double scale, BucketBuilder &
   const WholeShape shape =
       idle ? WholeShape{1, 1, 2}
            : WholeShape{std::min(all, kWholeMaxTiles), std::min<int64_t>(all, 2), 2};
-  const Kernel *kernel = findKernel("attention_whole_" + std::string(dtypeName(dtype)) + "_" +
-                                    std::to_string(wholeKeys(keys)));
-  KernelLaunch launch;
-  launch.kernel = kernel->name;
-  launch.abiHash = kernel->abiHash;
+  KernelLaunch launch = launchOf(kernelNamed("attention_whole", a.query.dtype) + "_" +
+                                 std::to_string(wholeKeys(keys)));
   launch.grid[0] = uint32_t(std::min(shape.items(batch * heads, queries), kSms));
   launch.block[0] = uint32_t(shape.groups * 128);
   launch.sharedBytes = shape.sharedBytes(keys);
@@ -157,9 +154,7 @@ Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder) {
     return Status::ok();
   const Shape shape = shapeFor(batch * heads, queries, keys);
   const int64_t rows = shape.warps / shape.splits * kAttentionQueries;
-  KernelLaunch launch;
-  launch.kernel = kernel->name;
-  launch.abiHash = kernel->abiHash;
+  KernelLaunch launch = launchOf(kernel->name);
   launch.grid[0] = uint32_t((queries + rows - 1) / rows);
   launch.grid[1] = uint32_t(heads);
   launch.grid[2] = uint32_t(batch);

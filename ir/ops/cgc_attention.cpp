@@ -1,5 +1,5 @@
 // cgc.attention: softmax(query key^T scale + mask) value, token by token.
-#include "ir/ops/rules.h"
+#include "ir/ops/attention_rules.h"
 
 namespace cgc::ir {
 namespace {
@@ -18,18 +18,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
     return rules::mismatch("value", rules::toString(expected) + ", as 'key'", args.tensor("value"));
   int64_t batch = query.sizes[0], heads = query.sizes[1], length = query.sizes[2],
           width = query.sizes[3];
-  if (!args.isNone("attn_mask")) {
-    const TensorType &mask = args.tensor("attn_mask");
-    if (args.boolean("is_causal"))
-      return rules::refuse("expected 'attn_mask' to be none with 'is_causal'");
-    if (mask.dtype != DType::Bool && mask.dtype != query.dtype)
-      return rules::mismatch("attn_mask", "of dtype bool or " + std::string(dtypeName(query.dtype)),
-                             mask);
-    Dims scores = {batch, heads, length, key.sizes[2]};
-    if (mask.rank() < 2 || !rules::broadcastsTo(mask.sizes, scores))
-      return rules::mismatch(
-          "attn_mask", "of rank 2 or more and broadcastable to " + rules::toString(scores), mask);
-  }
+  CGC_TRY(rules::checkAttentionMask(args, query.dtype, {batch, heads, length, key.sizes[2]}));
   // The query's own size was checked, in whatever order the two dimensions lie.
   CGC_TRY(rules::checkSizes(query.dtype, {batch, length, heads, width}));
   return rules::addDense(results, query.dtype, {batch, length, heads * width});

@@ -1,5 +1,5 @@
 // aten.scaled_dot_product_attention: softmax(query key^T scale + mask) value.
-#include "ir/ops/rules.h"
+#include "ir/ops/attention_rules.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -61,19 +61,9 @@ Status infer(const InferArgs &args, rules::Results &results) {
   }
   CGC_ASSIGN_OR_RETURN(Dims sizes,
                        rules::broadcast("the batches of 'query' and 'key'", qBatch, kBatch));
-  if (!args.isNone("attn_mask")) {
-    const TensorType &mask = args.tensor("attn_mask");
-    if (args.boolean("is_causal"))
-      return rules::refuse("expected 'attn_mask' to be none with 'is_causal'");
-    if (mask.dtype != DType::Bool && mask.dtype != query.dtype)
-      return rules::mismatch("attn_mask", "of dtype bool or " + std::string(dtypeName(query.dtype)),
-                             mask);
-    Dims scores = sizes;
-    scores.append({queries, keys});
-    if (mask.rank() < 2 || !rules::broadcastsTo(mask.sizes, scores))
-      return rules::mismatch(
-          "attn_mask", "of rank 2 or more and broadcastable to " + rules::toString(scores), mask);
-  }
+  Dims scores = sizes;
+  scores.append({queries, keys});
+  CGC_TRY(rules::checkAttentionMask(args, query.dtype, scores));
   CGC_ASSIGN_OR_RETURN(
       sizes, rules::broadcast("the batches of 'query', 'key' and 'value'", sizes, vBatch));
   sizes.append({queries, v.back()});

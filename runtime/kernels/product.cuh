@@ -1,6 +1,6 @@
 // product: the kernel. A producer warp copies tiles of weights and tokens to shared memory, a
 // warpgroup for each 64 features multiplies them; the result is turned in shared memory and leaves
-// token by token. Include from one .cu for each element type.
+// token by token. For product.cu alone.
 #pragma once
 
 #include "runtime/kernels/activations.cuh"
@@ -27,7 +27,7 @@ template <class T> struct ProductParameters {
 };
 
 /// Columns of a stage: rows of 128 bytes.
-constexpr int kDepthTile = 64;
+constexpr int kDepthTile = kProductDepth;
 
 template <int kFeatures, int kTokens> struct ProductShape {
   static constexpr int kWeightBytes = kFeatures * kDepthTile * 2;
@@ -169,12 +169,6 @@ __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
       for (int h = 0; h < 2; ++h)
         if (const int feature = feature0 + row + h * 8; feature < p.features)
           bias[h] = toFloat(p.bias[feature]);
-    const auto pack = [](float a, float b) {
-      const T pair[2] = {fromFloat<T>(a), fromFloat<T>(b)};
-      uint32_t bits;
-      memcpy(&bits, pair, 4);
-      return bits;
-    };
     // Matrices 0 and 1 are features 0-7 and 8-15 of one group of eight tokens, 2 and 3 of the next.
     const int matrix = lane / 8;
     T *const line =
@@ -182,19 +176,16 @@ __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
 #pragma unroll
     for (int j = 0; j < kTokens / 8; j += 2) {
       const float *a = &sums[4 * j];
-      uint32_t bits[4] = {pack(a[0] + bias[0], a[1] + bias[0]),
-                          pack(a[2] + bias[1], a[3] + bias[1]), 0, 0};
-      if (j + 1 < kTokens / 8) {
-        bits[2] = pack(a[4] + bias[0], a[5] + bias[0]);
-        bits[3] = pack(a[6] + bias[1], a[7] + bias[1]);
-      }
-      // An odd last group has nowhere to put its second half: it stores the first one twice.
+      const uint32_t low = packPair<T>(a[0] + bias[0], a[1] + bias[0]),
+                     high = packPair<T>(a[2] + bias[1], a[3] + bias[1]);
       if (j + 1 < kTokens / 8)
-        storeTransposed(line + j * 8 * Shape::kHalfPitch, bits[0], bits[1], bits[2], bits[3]);
-      else
+        storeTransposed(line + j * 8 * Shape::kHalfPitch, low, high,
+                        packPair<T>(a[4] + bias[0], a[5] + bias[0]),
+                        packPair<T>(a[6] + bias[1], a[7] + bias[1]));
+      else // An odd last group has nowhere to put a second half: it stores the first one twice.
         storeTransposed(staged + (j * 8 + lane % 8) * Shape::kHalfPitch + warp % 4 * 16 +
                             matrix % 2 * 8,
-                        bits[0], bits[1], bits[0], bits[1]);
+                        low, high, low, high);
     }
     syncThreads(2 + group, 128);
 
@@ -293,7 +284,7 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
     return refuseArguments("features and depth have to be positive multiples of 8");
   if (kind < 0 || kind > int64_t(Activation::Tanh))
     return refuseArguments("there is no such activation");
-  if (depth <= (kSplit - 1) * kDepthTile)
+  if (!tile.takes(depth))
     return refuseArguments("depth has to give each block of the split 64 columns or the rest");
   constexpr uint32_t stageBytes = ProductShape<kFeatures, kTokens>::kStageBytes;
   const uint32_t stages = std::min(a.sharedBytes / stageBytes, kProductMaxStages);

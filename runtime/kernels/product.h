@@ -9,6 +9,8 @@
 
 namespace cgc {
 
+/// Columns that a stage holds.
+inline constexpr uint32_t kProductDepth = 64;
 /// Most stages of a ring.
 inline constexpr uint32_t kProductMaxStages = 16;
 
@@ -19,6 +21,8 @@ struct ProductTile {
   uint32_t features, tokens;
   uint32_t split; ///< Blocks (one cluster) that share a tile, each with a part of the depth.
 
+  /// Whether this depth gives every block of the split something to add up.
+  constexpr bool takes(int64_t depth) const { return depth > int64_t(split - 1) * kProductDepth; }
   constexpr uint32_t blocksX(int64_t count) const {
     return uint32_t((count + features - 1) / features) * split;
   }

@@ -159,11 +159,6 @@ Variant variant(const ProductTile &tile, unsigned step) {
           .stages = step / 4 % 2 == 0 ? 2 : mostStages(tile)};
 }
 
-/// Whether each block of a split gets something of the depth; bind refuses what does not.
-bool splits(const ProductTile &tile, int64_t depth) {
-  return depth > int64_t(tile.split - 1) * 64;
-}
-
 TEST_P(ProductTiles, OddShapes) {
   constexpr int64_t kShapes[][3] = {{1, 8, 8},      {1, 768, 592},  {3, 72, 24},
                                     {3, 264, 1024}, {77, 72, 592},  {77, 264, 72},
@@ -175,9 +170,9 @@ TEST_P(ProductTiles, OddShapes) {
       const Numbers numbers(dtype, tokens, features, depth);
       unsigned step = 5 * shape++;
       for (const ProductTile &tile : productTiles()) {
-        if (!splits(tile, 80))
+        if (!tile.takes(80))
           continue;
-        if (!splits(tile, depth))
+        if (!tile.takes(depth)) // Bind refuses it.
           continue;
         check(tile, numbers, variant(tile, step++));
         if (HasFatalFailure())
@@ -192,7 +187,7 @@ TEST_P(ProductTiles, EveryActivationWithAndWithoutBiasAndResidual) {
     const Numbers numbers(dtype, 90, 136, 200);
     for (const ProductTile &tile : productTiles())
       for (int i = 0; i < kNumActivations; ++i) {
-        if (!splits(tile, 200))
+        if (!tile.takes(200))
           continue;
         const bool odd = i % 2 == 1;
         check(tile, numbers, {odd, !odd, false, true, Activation(i), mostStages(tile)});
@@ -259,7 +254,7 @@ SamplePlan chainOf(const ProductTile &tile, DType dtype) {
 TEST_P(ProductTiles, ChainsAreBitEqualWithAndWithoutProgrammaticEdges) {
   for (const DType dtype : kHalves)
     for (const ProductTile &tile : productTiles()) {
-      if (!splits(tile, 80))
+      if (!tile.takes(80))
         continue;
       SCOPED_TRACE(kernelOf(tile, dtype));
       load(chainOf(tile, dtype));
