@@ -3,6 +3,7 @@
 
 #include "backend/kernels.h"
 #include "backend/product_tile.h"
+#include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/product.h"
 
 #include <climits>
@@ -13,6 +14,10 @@ namespace {
 /// From this many multiplications on cuBLASLt is faster than our kernels on an H200, if it can fuse
 /// all there is (docs/performance.md).
 constexpr double kMultiplicationsForLibrary = 2.5e9;
+
+/// Up to this many tokens a product normalises its x itself: that repeats the normalisation in
+/// every block, where layer_norm by itself costs mostly its launch.
+constexpr int64_t kNormTokens = 1536;
 
 /// What cuBLASLt may use besides its operands: what NVIDIA recommends for these GPUs.
 int64_t workspaceBytes(Arch arch) {
@@ -65,12 +70,12 @@ bool isForKernel(const Product &p, const Matrices &m, const std::optional<Place>
          (p.bias->dtype == dtype && p.bias->type().isContiguous() && p.bias->offset % 16 == 0);
 }
 
-void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual,
-                   BucketBuilder &builder) {
+/// A launch of the kernel `name` of the chosen tile.
+KernelLaunch launchOf(llvm::StringRef name, const TileChoice &choice, const Product &p,
+                      const Matrices &m, const std::optional<Place> &residual,
+                      BucketBuilder &builder) {
   const int64_t tokens = m.x.sizes[0], features = m.weight.sizes[0], depth = m.weight.sizes[1];
-  const TileChoice choice = chooseTile(tokens, features, depth);
-  KernelLaunch launch =
-      launchOf(kernelNamed("product", m.x.dtype) + "_" + std::string(choice.tile->name));
+  KernelLaunch launch = launchOf(name);
   launch.grid[0] = choice.tile->blocksX(features);
   launch.grid[1] = choice.tile->blocksY(tokens);
   launch.block[0] = choice.tile->threads();
@@ -80,7 +85,20 @@ void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Plac
                   residual ? builder.tensor(*residual) : kNoTensor};
   launch.writes = {builder.tensor(m.result)};
   launch.ints = {tokens, features, depth, int64_t(p.activation)};
-  builder.record({std::move(launch)});
+  return launch;
+}
+
+/// The tile that the model holds to be fastest, with the name of its kernel.
+std::pair<TileChoice, std::string>
+chooseKernel(llvm::StringRef name, std::span<const ProductTile> tiles, const Matrices &m) {
+  const TileChoice choice = chooseTile(tiles, m.x.sizes[0], m.weight.sizes[0], m.weight.sizes[1]);
+  return {choice, kernelNamed(name, m.x.dtype) + "_" + std::string(choice.tile->name)};
+}
+
+void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual,
+                   BucketBuilder &builder) {
+  const auto [choice, kernel] = chooseKernel("product", productTiles(), m);
+  builder.record({launchOf(kernel, choice, p, m, residual, builder)});
 }
 
 bool isForCublasLt(const Product &p, const Matrices &m) {
@@ -158,6 +176,26 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
   }
   return forLibrary ? lowerToCublasLt(product, *matrices, builder)
                     : lowerToAten(product, matrices, builder);
+}
+
+bool lowerNormProduct(const Product &product, const Place &columnSums, double eps,
+                      BucketBuilder &builder) {
+  const std::optional<Matrices> matrices = matricesOf(product);
+  const std::optional<Place> residual =
+      product.residual ? asMatrix(*product.residual) : std::optional<Place>();
+  if (builder.target() != DeviceKind::Cuda || builder.arch() != Arch::Sm90a || !matrices ||
+      matrices->x.sizes[0] > kNormTokens || !isForKernel(product, *matrices, residual) ||
+      !columnSums.type().isContiguous() || columnSums.offset % 16 != 0)
+    return false;
+  const auto [choice, kernel] = chooseKernel("product_norm", productNormTiles(), *matrices);
+  if (!findKernel(kernel))
+    return false;
+  KernelLaunch launch = launchOf(kernel, choice, product, *matrices, residual, builder);
+  launch.block[0] = choice.tile->normThreads();
+  launch.reads.push_back(builder.tensor(columnSums));
+  launch.floats = {eps};
+  builder.record({std::move(launch)});
+  return true;
 }
 
 } // namespace cgc::backend

@@ -38,10 +38,11 @@ double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_
 
 } // namespace
 
-TileChoice chooseTile(int64_t tokens, int64_t features, int64_t depth) {
+TileChoice chooseTile(std::span<const ProductTile> tiles, int64_t tokens, int64_t features,
+                      int64_t depth) {
   TileChoice best{};
   double least = std::numeric_limits<double>::infinity();
-  for (const ProductTile &tile : productTiles())
+  for (const ProductTile &tile : tiles)
     for (const uint32_t memory : {kSharedOfHalf, kSharedOfSm}) {
       const uint32_t fit = (memory - 1024) / ((tile.features + tile.tokens) * 128);
       const auto steps = uint32_t(((depth + 63) / 64 + tile.split - 1) / tile.split);

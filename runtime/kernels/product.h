@@ -31,6 +31,8 @@ struct ProductTile {
   }
   /// A warpgroup for each 64 features and a warp that copies.
   constexpr uint32_t threads() const { return features * 2 + 32; }
+  /// Of product_norm: a warpgroup more, which adds up the rows of x.
+  constexpr uint32_t normThreads() const { return threads() + 128; }
   /// With so many stages: 64 columns of both operands each, on their way at the same time. The
   /// results are staged in the same memory, padded against bank conflicts. 1024 more, to begin at a
   /// multiple of it.
@@ -44,5 +46,7 @@ struct ProductTile {
 
 /// All tiles, in the order of product_tiles.def.
 std::span<const ProductTile> productTiles();
+/// Those of product_norm, in the order of product_norm_tiles.def: "product_norm_f16_" + name.
+std::span<const ProductTile> productNormTiles();
 
 } // namespace cgc
