@@ -71,9 +71,9 @@ bool isForKernel(const Product &p, const Matrices &m, const std::optional<Place>
 }
 
 /// A launch of the kernel `name` of the chosen tile.
-KernelLaunch launchOf(llvm::StringRef name, const TileChoice &choice, const Product &p,
-                      const Matrices &m, const std::optional<Place> &residual,
-                      BucketBuilder &builder) {
+KernelLaunch launchOfTile(llvm::StringRef name, const TileChoice &choice, const Product &p,
+                          const Matrices &m, const std::optional<Place> &residual,
+                          BucketBuilder &builder) {
   const int64_t tokens = m.x.sizes[0], features = m.weight.sizes[0], depth = m.weight.sizes[1];
   KernelLaunch launch = launchOf(name);
   launch.grid[0] = choice.tile->blocksX(features);
@@ -98,7 +98,7 @@ chooseKernel(llvm::StringRef name, std::span<const ProductTile> tiles, const Mat
 void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual,
                    BucketBuilder &builder) {
   const auto [choice, kernel] = chooseKernel("product", productTiles(), m);
-  builder.record({launchOf(kernel, choice, p, m, residual, builder)});
+  builder.record({launchOfTile(kernel, choice, p, m, residual, builder)});
 }
 
 bool isForCublasLt(const Product &p, const Matrices &m) {
@@ -190,7 +190,7 @@ bool lowerNormProduct(const Product &product, const Place &columnSums, double ep
   const auto [choice, kernel] = chooseKernel("product_norm", productNormTiles(), *matrices);
   if (!findKernel(kernel))
     return false;
-  KernelLaunch launch = launchOf(kernel, choice, product, *matrices, residual, builder);
+  KernelLaunch launch = launchOfTile(kernel, choice, product, *matrices, residual, builder);
   launch.block[0] = choice.tile->normThreads();
   launch.reads.push_back(builder.tensor(columnSums));
   launch.floats = {eps};

@@ -10,6 +10,7 @@ Status lowerNormLinear(const ir::Node &node, BucketBuilder &builder) {
   Product product{.x = builder.place(node.arg("input").value()),
                   .weight = builder.place(node.arg("weight").value()),
                   .bias = bias.isNone() ? std::nullopt : std::optional(builder.place(bias.value())),
+                  .residual = {},
                   .activation = activationNamed(node.arg("activation").as<std::string>()),
                   .result = builder.allocate(*node.result())};
   const double eps = *node.arg("eps").asNumber();
