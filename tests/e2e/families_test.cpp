@@ -125,14 +125,12 @@ TEST_P(Towers, WithoutOptimisationKeepTheModelsOps) {
 
 /// With their constants folded; `compare` has the bound.
 TEST_P(Towers, In16BitsNormaliseInTheirProducts) {
-  for (const std::string precision : {"fp16", "bf16"}) {
-    EXPECT_TRUE(ops({"--precision", precision}).contains("cgc.norm_linear")) << precision;
-    compile(familyModels() / (std::string(GetParam().name) + ".pt"), {GetParam().smallImage, 16},
-            {"--target", "cpu", "--precision", precision, "--passes", kSelected});
-    const Outcome compared =
-        cgc({"compare", "plan.cgplan", familyModels() / (std::string(GetParam().name) + ".pt")});
-    EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
-  }
+  const fs::path model = familyModels() / (std::string(GetParam().name) + ".pt");
+  EXPECT_TRUE(ops({"--precision", "fp16"}).contains("cgc.norm_linear"));
+  compile(model, {GetParam().smallImage, 16},
+          {"--target", "cpu", "--precision", "fp16", "--passes", kSelected});
+  const Outcome compared = cgc({"compare", "plan.cgplan", model});
+  EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
 }
 
 INSTANTIATE_TEST_SUITE_P(OpenClip, Towers, testing::Values(kFamilies[0], kFamilies[1]), testName);
