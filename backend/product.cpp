@@ -3,7 +3,6 @@
 
 #include "backend/kernels.h"
 #include "backend/product_tile.h"
-#include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/product.h"
 
 #include <climits>
@@ -15,8 +14,8 @@ namespace {
 /// all there is (docs/performance.md).
 constexpr double kMultiplicationsForLibrary = 2.5e9;
 
-/// Up to this many tokens a product normalises its x itself: that repeats the normalisation in
-/// every block, where layer_norm by itself costs mostly its launch.
+/// Up to this many tokens a product normalises its x itself: layer_norm costs mostly its launch
+/// then. Beyond, cuBLASLt's products are faster than ours by more than that.
 constexpr int64_t kNormTokens = 1536;
 
 /// What cuBLASLt may use besides its operands: what NVIDIA recommends for these GPUs.
@@ -83,7 +82,7 @@ KernelLaunch launchOfTile(llvm::StringRef name, const TileChoice &choice, const 
   launch.reads = {builder.tensor(m.x), builder.tensor(m.weight),
                   p.bias ? builder.tensor(*p.bias) : kNoTensor,
                   residual ? builder.tensor(*residual) : kNoTensor};
-  launch.writes = {builder.tensor(m.result)};
+  launch.writes = {builder.tensor(m.result), kNoTensor}; // Nobody has asked for moments yet.
   launch.ints = {tokens, features, depth, int64_t(p.activation)};
   return launch;
 }
@@ -178,6 +177,24 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
                     : lowerToAten(product, matrices, builder);
 }
 
+namespace {
+
+/// The moments of the rows of `x`, written by the product that computed it; nothing if no kernel of
+/// ours did.
+std::optional<TensorId> momentsOf(const Place &x, BucketBuilder &builder) {
+  LaunchRecord *writer = builder.writerOf(x);
+  auto *launch = writer ? std::get_if<KernelLaunch>(&writer->op) : nullptr;
+  if (!launch || !llvm::StringRef(launch->kernel).starts_with("product_"))
+    return std::nullopt;
+  TensorId &moments = launch->writes[1];
+  if (moments == kNoTensor)
+    moments =
+        builder.tensor(builder.temporary(DType::F32, {x.sizes[0], momentGroups(x.sizes[1]), 2}));
+  return moments;
+}
+
+} // namespace
+
 bool lowerNormProduct(const Product &product, const Place &columnSums, double eps,
                       BucketBuilder &builder) {
   const std::optional<Matrices> matrices = matricesOf(product);
@@ -187,12 +204,14 @@ bool lowerNormProduct(const Product &product, const Place &columnSums, double ep
       matrices->x.sizes[0] > kNormTokens || !isForKernel(product, *matrices, residual) ||
       !columnSums.type().isContiguous() || columnSums.offset % 16 != 0)
     return false;
-  const auto [choice, kernel] = chooseKernel("product_norm", productNormTiles(), *matrices);
-  if (!findKernel(kernel))
+  const std::optional<TensorId> moments = momentsOf(matrices->x, builder);
+  if (!moments)
     return false;
+  const auto [choice, kernel] = chooseKernel("product_norm", productNormTiles(), *matrices);
   KernelLaunch launch = launchOfTile(kernel, choice, product, *matrices, residual, builder);
   launch.block[0] = choice.tile->normThreads();
   launch.reads.push_back(builder.tensor(columnSums));
+  launch.reads.push_back(*moments);
   launch.floats = {eps};
   builder.record({std::move(launch)});
   return true;

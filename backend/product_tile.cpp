@@ -12,7 +12,8 @@ namespace {
 constexpr double kSms = 132;
 /// Clusters of 3 and more do not fill every group of SMs.
 constexpr double kSmsInLargeClusters = 120;
-constexpr uint32_t kSharedOfSm = 227 << 10, kSharedOfHalf = 113 << 10;
+/// Less what the kernels declare themselves.
+constexpr uint32_t kSharedOfSm = 225 << 10, kSharedOfHalf = 112 << 10;
 
 /// Clock cycles of the product.
 double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_t features,

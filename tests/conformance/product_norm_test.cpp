@@ -1,5 +1,5 @@
 // The product kernels that normalise the rows of x themselves, every tile against double precision,
-// at odd shapes and with rows whose mean is far from zero.
+// at odd shapes and with rows whose mean is far from zero; and the moments that all products write.
 #include "tests/conformance/product_numbers.h"
 
 namespace cgc::test {
@@ -47,6 +47,18 @@ std::vector<double> unevenRows(DType dtype, int64_t tokens, int64_t depth) {
   return decodeAll(dtype, encode(dtype, x));
 }
 
+/// Of each row, for each kMomentGroup columns: their sum, and the sum of their squares.
+std::vector<double> momentsOf(const std::vector<double> &x, int64_t rows) {
+  const int64_t columns = std::ssize(x) / rows, groups = momentGroups(columns);
+  std::vector<double> moments(rows * groups * 2);
+  for (int64_t i = 0; i < std::ssize(x); ++i) {
+    double *const of = &moments[(i / columns * groups + i % columns / kMomentGroup) * 2];
+    of[0] += x[i];
+    of[1] += x[i] * x[i];
+  }
+  return moments;
+}
+
 struct Variant {
   bool bias, residual, strided, isWeight;
   Activation activation;
@@ -78,18 +90,23 @@ protected:
                      w = withElements(matrix(n.features, n.depth, 16), n.w),
                      bias = withElements(emptyTensor(n.dtype, {n.features}), n.bias),
                      residual = withElements(matrix(n.tokens, n.features, 24), n.residual),
-                     sums = withElements(emptyTensor(DType::F32, {n.features}), rows.columnSums);
-    const HostTensor y =
-        launch({.kernel = named("product_norm", n.dtype) + "_" + std::string(tile.name),
-                .blocks = tile.blocksX(n.features),
-                .threads = tile.normThreads(),
-                .reads = {x, w, optional(v.bias, bias), optional(v.residual, residual), sums},
-                .writes = {matrix(n.tokens, n.features, 32)},
-                .ints = {n.tokens, n.features, n.depth, int64_t(v.activation)},
-                .floats = {kEps},
-                .blocksY = tile.blocksY(n.tokens),
-                .sharedBytes = tile.sharedBytes(v.stages),
-                .constantReads = v.isWeight ? 0b10110u : 0})[0];
+                     sums = withElements(emptyTensor(DType::F32, {n.features}), rows.columnSums),
+                     moments =
+                         withElements(emptyTensor(DType::F32, {n.tokens, momentGroups(n.depth), 2}),
+                                      momentsOf(n.x, n.tokens)),
+                     yMoments = emptyTensor(DType::F32, {n.tokens, momentGroups(n.features), 2});
+    const std::vector<HostTensor> results = launch(
+        {.kernel = named("product_norm", n.dtype) + "_" + std::string(tile.name),
+         .blocks = tile.blocksX(n.features),
+         .threads = tile.normThreads(),
+         .reads = {x, w, optional(v.bias, bias), optional(v.residual, residual), sums, moments},
+         .writes = {matrix(n.tokens, n.features, 32), yMoments},
+         .ints = {n.tokens, n.features, n.depth, int64_t(v.activation)},
+         .floats = {kEps},
+         .blocksY = tile.blocksY(n.tokens),
+         .sharedBytes = tile.sharedBytes(v.stages),
+         .constantReads = v.isWeight ? 0b10110u : 0});
+    const HostTensor &y = results[0];
     const double unit = rounding(n.dtype), summing = n.depth * 0x1p-24 + 0x1p-20;
     for (uint64_t i = 0; i < y.elements(); ++i) {
       const uint64_t t = i / n.features, f = i % n.features;
@@ -115,6 +132,13 @@ protected:
       }
       ASSERT_NEAR(y.at(i), value, error) << "token " << t << " feature " << f;
     }
+    // The moments are those of what was stored.
+    std::vector<double> stored;
+    for (uint64_t i = 0; i < y.elements(); ++i)
+      stored.push_back(y.at(i));
+    const std::vector<double> want = momentsOf(stored, n.tokens);
+    for (uint64_t i = 0; i < want.size(); ++i)
+      ASSERT_NEAR(results[1].at(i), want[i], 1e-5 * (1 + want[i / 2 * 2 + 1])) << "moment " << i;
   }
 
   static Numbers uneven(DType dtype, int64_t tokens, int64_t features, int64_t depth) {

@@ -163,7 +163,7 @@ SamplePlan chainOf(const ProductTile &tile, DType dtype) {
     launch.block[0] = tile.threads();
     launch.sharedBytes = tile.sharedBytes(mostStages(tile));
     launch.reads = {x, w, bias, residual};
-    launch.writes = {y};
+    launch.writes = {y, kNoTensor};
     launch.ints = {kRows, features, depth, int64_t(activation)};
     bucket.records.push_back({launch});
   };
