@@ -55,7 +55,9 @@ Node *normOf(Value *value, const ir::UseMap &uses) {
                                                                                      : nullptr;
 }
 
-/// Makes the constants of one cgc.norm_linear right before its linear.
+/// Makes the constants of one cgc.norm_linear right before its linear. What is of the linear's
+/// dtype is multiplied by, and added to, f32: LibTorch then computes in f32, without a copy of a
+/// weight.
 class Folding {
 public:
   Folding(Node &linear, ir::GraphRewriter &rewriter)
@@ -75,15 +77,14 @@ public:
 
   /// `weight` with its columns scaled.
   Value *scaled(const Arg &weight, const Arg &scale) {
-    return scale.isNone() ? weight.value()
-                          : rounded(create(OpKind::Mul, {inF32(weight), inF32(scale)}));
+    return scale.isNone() ? weight.value() : rounded(create(OpKind::Mul, {weight, inF32(scale)}));
   }
   /// `bias` plus the product of `weight` and `shift`.
   Arg shifted(const Arg &bias, const Arg &weight, const Arg &shift) {
     if (shift.isNone())
       return bias;
-    Value *sums = rowSums(create(OpKind::Mul, {inF32(weight), inF32(shift)}));
-    return rounded(bias.isNone() ? sums : create(OpKind::Add, {inF32(bias), sums, 1}));
+    Value *sums = rowSums(create(OpKind::Mul, {weight, inF32(shift)}));
+    return rounded(bias.isNone() ? sums : create(OpKind::Add, {bias, sums, 1}));
   }
 
 private:
