@@ -28,13 +28,15 @@ double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_
   const double multiply = area * 64 * 2 / 4096 * 1.16;
   const double fetch = (tile.features + tile.tokens) * 64 * 2 / 46.0;
   const double wait = latency / (stages - 1);
-  const double epilogue = area / 128 * 27 + (tile.split > 1 ? 1500 + 650 * double(tile.split) : 0);
-  const bool shares = tile.features <= 128 && tile.tokens <= 136 && perSm > 1 &&
-                      tile.sharedBytes(stages) <= kSharedOfHalf;
+  const double epilogue = area / 128 * 27 + (tile.split > 1 ? 1000 + 550 * double(tile.split) : 0);
+  const bool fitsHalf = tile.sharedBytes(stages) <= kSharedOfHalf;
+  // Blocks of a cluster that fit together land on one SM, while others are idle.
+  const double together = perSm == 1 && tile.split > 1 && fitsHalf && blocks > kSms / 4 ? 2 : 1;
+  const bool shares = tile.features <= 128 && tile.tokens <= 136 && perSm > 1 && fitsHalf;
   if (shares) // Two blocks on an SM hide each other's latency and part of the epilogue.
     return perSm * (steps * std::max({multiply, fetch, wait / 2}) + epilogue * 0.8) + latency;
-  return perSm *
-         (steps * std::max({multiply, fetch, wait}) + epilogue + latency * (perSm > 1 ? 0.6 : 1));
+  return perSm * (steps * std::max({multiply * together, fetch * together, wait}) + epilogue +
+                  latency * (perSm > 1 ? 0.6 : 1));
 }
 
 } // namespace
