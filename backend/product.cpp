@@ -12,7 +12,7 @@ namespace {
 
 /// From this many multiplications on cuBLASLt is faster than our kernels on an H200, if it can fuse
 /// all there is (docs/performance.md).
-constexpr double kMultiplicationsForLibrary = 2.5e9;
+constexpr double kMultiplicationsForLibrary = 4e9;
 
 /// Up to this many tokens a product normalises its x itself: layer_norm costs mostly its launch
 /// then. Beyond, cuBLASLt's products are faster than ours by more than that.
