@@ -14,11 +14,6 @@ namespace {
 /// all there is (docs/performance.md).
 constexpr double kMultiplicationsForLibrary = 2.5e9;
 
-/// What cuBLASLt may use besides its operands: what NVIDIA recommends for these GPUs.
-int64_t workspaceBytes(Arch arch) {
-  return arch == Arch::Sm90a ? 32 << 20 : 4 << 20;
-}
-
 /// `place` seen as a matrix; nothing if its strides forbid it.
 std::optional<Place> asMatrix(Place place) {
   if (place.sizes.size() == 1) {
@@ -68,18 +63,12 @@ bool isForKernel(const Product &p, const Matrices &m, const std::optional<Place>
 void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual,
                    BucketBuilder &builder) {
   const int64_t tokens = m.x.sizes[0], features = m.weight.sizes[0], depth = m.weight.sizes[1];
-  const TileChoice choice = chooseTile(tokens, features, depth);
-  KernelLaunch launch =
-      launchOf(kernelNamed("product", m.x.dtype) + "_" + std::string(choice.tile->name));
-  launch.grid[0] = choice.tile->blocksX(features);
-  launch.grid[1] = choice.tile->blocksY(tokens);
-  launch.block[0] = choice.tile->threads();
-  launch.sharedBytes = choice.tile->sharedBytes(choice.stages);
+  const TileChoice choice = tileChoices(tokens, features, depth, builder.multiprocessors()).front();
+  KernelLaunch launch = productLaunch(choice, m.x.dtype, tokens, features, depth, p.activation);
   launch.reads = {builder.tensor(m.x), builder.tensor(m.weight),
                   p.bias ? builder.tensor(*p.bias) : kNoTensor,
                   residual ? builder.tensor(*residual) : kNoTensor};
   launch.writes = {builder.tensor(m.result)};
-  launch.ints = {tokens, features, depth, int64_t(p.activation)};
   builder.record({std::move(launch)});
 }
 
@@ -112,7 +101,8 @@ Remainder lowerToCublasLt(const Product &p, const Matrices &m, BucketBuilder &bu
   if (residual)
     call.residual = builder.tensor(*residual);
   call.d = builder.tensor(m.result);
-  call.workspace = builder.tensor(builder.temporary(DType::U8, {workspaceBytes(builder.arch())}));
+  call.workspace =
+      builder.tensor(builder.temporary(DType::U8, {libraryWorkspaceBytes(builder.arch())}));
   call.relu = relu;
   builder.record({libraryCall(call)});
   return {leavesActivation, p.residual && !residual};
@@ -137,6 +127,10 @@ Remainder lowerToAten(const Product &p, const std::optional<Matrices> &m, Bucket
 }
 
 } // namespace
+
+int64_t libraryWorkspaceBytes(Arch arch) {
+  return arch == Arch::Sm90a ? 32 << 20 : 4 << 20;
+}
 
 Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
   std::optional<Matrices> matrices = matricesOf(product);

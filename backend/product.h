@@ -25,4 +25,7 @@ struct Remainder {
 /// compute it.
 Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder);
 
+/// What cuBLASLt may use besides its operands: what NVIDIA recommends for these GPUs.
+int64_t libraryWorkspaceBytes(Arch arch);
+
 } // namespace cgc::backend

@@ -2,24 +2,27 @@
 // (docs/performance.md): its choice is within 10 % of the best tile at each, 2 % on average.
 #include "backend/product_tile.h"
 
+#include "backend/kernels.h"
+
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 namespace cgc::backend {
 namespace {
 
-constexpr double kSms = 132;
 /// Clusters of 3 and more do not fill every group of SMs.
-constexpr double kSmsInLargeClusters = 120;
+constexpr double kShareInLargeClusters = 120.0 / 132;
 constexpr uint32_t kSharedOfSm = 227 << 10, kSharedOfHalf = 113 << 10;
 
 /// Clock cycles of the product.
 double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_t features,
-                int64_t depth) {
+                int64_t depth, int64_t multiprocessors) {
   const double area = double(tile.features) * tile.tokens;
   const double blocks = double(tile.blocksX(features)) * tile.blocksY(tokens);
-  const double perSm = std::ceil(blocks / (tile.split < 3 ? kSms : kSmsInLargeClusters));
+  const double sms =
+      std::round(double(multiprocessors) * (tile.split < 3 ? 1 : kShareInLargeClusters));
+  const double perSm = std::ceil(blocks / sms);
   const double steps = double((depth + 63) / 64) / tile.split;
   // One step of 64 columns: multiplied at 4096 operations a clock, fetched at 46 bytes a clock, and
   // never faster than the ring covers the latency of memory.
@@ -38,22 +41,38 @@ double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_
 
 } // namespace
 
-TileChoice chooseTile(int64_t tokens, int64_t features, int64_t depth) {
-  TileChoice best{};
-  double least = std::numeric_limits<double>::infinity();
+std::vector<TileChoice> tileChoices(int64_t tokens, int64_t features, int64_t depth,
+                                    int64_t multiprocessors) {
+  std::vector<std::pair<double, TileChoice>> choices;
   for (const ProductTile &tile : productTiles())
     for (const uint32_t memory : {kSharedOfHalf, kSharedOfSm}) {
       const uint32_t fit = (memory - 1024) / ((tile.features + tile.tokens) * 128);
       const auto steps = uint32_t(((depth + 63) / 64 + tile.split - 1) / tile.split);
       const uint32_t stages = std::min({fit, std::max(steps, 2u), kProductMaxStages});
-      if (stages < 2 || tile.sharedBytes(stages) > memory || !tile.takes(depth))
+      const bool isLikeTheLast = !choices.empty() && choices.back().second.tile == &tile &&
+                                 choices.back().second.stages == stages;
+      if (stages < 2 || tile.sharedBytes(stages) > memory || !tile.takes(depth) || isLikeTheLast)
         continue;
-      if (const double clocks = estimate(tile, stages, tokens, features, depth); clocks < least) {
-        least = clocks;
-        best = {&tile, stages};
-      }
+      choices.push_back(
+          {estimate(tile, stages, tokens, features, depth, multiprocessors), {&tile, stages}});
     }
-  return best;
+  std::ranges::stable_sort(choices, {}, &std::pair<double, TileChoice>::first);
+  std::vector<TileChoice> sorted;
+  for (const auto &[clocks, choice] : choices)
+    sorted.push_back(choice);
+  return sorted;
+}
+
+KernelLaunch productLaunch(const TileChoice &choice, DType dtype, int64_t tokens, int64_t features,
+                           int64_t depth, Activation activation) {
+  const ProductTile &tile = *choice.tile;
+  KernelLaunch launch = launchOf(kernelNamed("product", dtype) + "_" + std::string(tile.name));
+  launch.grid[0] = tile.blocksX(features);
+  launch.grid[1] = tile.blocksY(tokens);
+  launch.block[0] = tile.threads();
+  launch.sharedBytes = tile.sharedBytes(choice.stages);
+  launch.ints = {tokens, features, depth, int64_t(activation)};
+  return launch;
 }
 
 } // namespace cgc::backend

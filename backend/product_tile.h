@@ -1,7 +1,11 @@
-// Which tile a product gets when nothing has been measured: by a model of the H200.
+// The tiles that a product may have, in the order of a model of the H200, and their launches.
 #pragma once
 
+#include "runtime/kernels/activation.h"
 #include "runtime/kernels/product.h"
+#include "runtime/plan/plan.h"
+
+#include <vector>
 
 namespace cgc::backend {
 
@@ -11,7 +15,14 @@ struct TileChoice {
   uint32_t stages;
 };
 
-/// The choice that the model holds to be fastest for x [tokens, depth] times w [features, depth].
-TileChoice chooseTile(int64_t tokens, int64_t features, int64_t depth);
+/// All choices for x [tokens, depth] times w [features, depth] on a GPU with so many SMs, the one
+/// that the model holds to be fastest first.
+std::vector<TileChoice> tileChoices(int64_t tokens, int64_t features, int64_t depth,
+                                    int64_t multiprocessors);
+
+/// The launch of the kernel `product` with this tile, without its operands: reads x, w, bias or
+/// none, residual or none; writes y.
+KernelLaunch productLaunch(const TileChoice &choice, DType dtype, int64_t tokens, int64_t features,
+                           int64_t depth, Activation activation);
 
 } // namespace cgc::backend
