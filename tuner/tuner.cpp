@@ -202,7 +202,7 @@ private:
 
 Status checkMachine() {
   return findGpu(0, {"tuning times each product on a GPU",
-                     "compile without --tune, and run `cgc tune PLAN` where there is one"})
+                     "run `cgc tune PLAN` where there is one; compiling without --tune needs none"})
       .status();
 }
 
