@@ -63,8 +63,12 @@ bool isForKernel(const Product &p, const Matrices &m, const std::optional<Place>
 void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual,
                    BucketBuilder &builder) {
   const int64_t tokens = m.x.sizes[0], features = m.weight.sizes[0], depth = m.weight.sizes[1];
-  const TileChoice choice = tileChoices(tokens, features, depth, builder.multiprocessors()).front();
-  KernelLaunch launch = productLaunch(choice, m.x.dtype, tokens, features, depth, p.activation);
+  const TiledKernels family = productKernels();
+  const TileChoice choice =
+      tileChoices(family.tiles, tokens, features, depth, builder.multiprocessors()).front();
+  KernelLaunch launch;
+  launch.ints = {tokens, features, depth, int64_t(p.activation)};
+  setTile(launch, family, m.x.dtype, choice);
   launch.reads = {builder.tensor(m.x), builder.tensor(m.weight),
                   p.bias ? builder.tensor(*p.bias) : kNoTensor,
                   residual ? builder.tensor(*residual) : kNoTensor};

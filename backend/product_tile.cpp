@@ -41,10 +41,10 @@ double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_
 
 } // namespace
 
-std::vector<TileChoice> tileChoices(int64_t tokens, int64_t features, int64_t depth,
-                                    int64_t multiprocessors) {
+std::vector<TileChoice> tileChoices(std::span<const ProductTile> tiles, int64_t tokens,
+                                    int64_t features, int64_t depth, int64_t multiprocessors) {
   std::vector<std::pair<double, TileChoice>> choices;
-  for (const ProductTile &tile : productTiles())
+  for (const ProductTile &tile : tiles)
     for (const uint32_t memory : {kSharedOfHalf, kSharedOfSm}) {
       const uint32_t fit = (memory - 1024) / ((tile.features + tile.tokens) * 128);
       const auto steps = uint32_t(((depth + 63) / 64 + tile.split - 1) / tile.split);
@@ -63,16 +63,29 @@ std::vector<TileChoice> tileChoices(int64_t tokens, int64_t features, int64_t de
   return sorted;
 }
 
-KernelLaunch productLaunch(const TileChoice &choice, DType dtype, int64_t tokens, int64_t features,
-                           int64_t depth, Activation activation) {
+TiledKernels productKernels() {
+  return {"product", productTiles()};
+}
+
+std::optional<TiledKernels> tiledKernelsOf(const KernelLaunch &launch) {
+  const TiledKernels family = productKernels();
+  for (const DType dtype : {DType::F16, DType::BF16})
+    for (const ProductTile &tile : family.tiles)
+      if (launch.kernel == kernelNamed(family.name, dtype) + "_" + std::string(tile.name))
+        return family;
+  return std::nullopt;
+}
+
+void setTile(KernelLaunch &launch, const TiledKernels &family, DType dtype,
+             const TileChoice &choice) {
   const ProductTile &tile = *choice.tile;
-  KernelLaunch launch = launchOf(kernelNamed("product", dtype) + "_" + std::string(tile.name));
-  launch.grid[0] = tile.blocksX(features);
-  launch.grid[1] = tile.blocksY(tokens);
+  const KernelLaunch row = launchOf(kernelNamed(family.name, dtype) + "_" + std::string(tile.name));
+  launch.kernel = row.kernel;
+  launch.abiHash = row.abiHash;
+  launch.grid[0] = tile.blocksX(launch.ints[1]);
+  launch.grid[1] = tile.blocksY(launch.ints[0]);
   launch.block[0] = tile.threads();
   launch.sharedBytes = tile.sharedBytes(choice.stages);
-  launch.ints = {tokens, features, depth, int64_t(activation)};
-  return launch;
 }
 
 } // namespace cgc::backend

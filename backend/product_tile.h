@@ -1,10 +1,12 @@
 // The tiles that a product may have, in the order of a model of the H200, and their launches.
 #pragma once
 
-#include "runtime/kernels/activation.h"
 #include "runtime/kernels/product.h"
 #include "runtime/plan/plan.h"
 
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace cgc::backend {
@@ -15,14 +17,24 @@ struct TileChoice {
   uint32_t stages;
 };
 
-/// All choices for x [tokens, depth] times w [features, depth] on a GPU with so many SMs, the one
-/// that the model holds to be fastest first.
-std::vector<TileChoice> tileChoices(int64_t tokens, int64_t features, int64_t depth,
-                                    int64_t multiprocessors);
+/// All choices among `tiles` for x [tokens, depth] times w [features, depth] on a GPU with so many
+/// SMs, the one that the model holds to be fastest first.
+std::vector<TileChoice> tileChoices(std::span<const ProductTile> tiles, int64_t tokens,
+                                    int64_t features, int64_t depth, int64_t multiprocessors);
 
-/// The launch of the kernel `product` with this tile, without its operands: reads x, w, bias or
-/// none, residual or none; writes y.
-KernelLaunch productLaunch(const TileChoice &choice, DType dtype, int64_t tokens, int64_t features,
-                           int64_t depth, Activation activation);
+/// A family of kernels that differ in their tile: rows "NAME_DTYPE_TILE" of kernels.def.
+struct TiledKernels {
+  std::string name;
+  std::span<const ProductTile> tiles;
+};
+/// `product`: y = activation(x w^T + bias) + residual.
+TiledKernels productKernels();
+/// The family that a launch is of, if it is of one.
+std::optional<TiledKernels> tiledKernelsOf(const KernelLaunch &launch);
+
+/// Makes `launch` one of the family's kernel for this dtype and tile. Its operands and ints
+/// (tokens, features, depth, ...) stay.
+void setTile(KernelLaunch &launch, const TiledKernels &family, DType dtype,
+             const TileChoice &choice);
 
 } // namespace cgc::backend

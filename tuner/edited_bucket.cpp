@@ -33,7 +33,7 @@ std::vector<LaunchRecord> EditedBucket::recordsWith(const std::string &descripti
   for (LaunchRecord &record : records)
     if (const auto site = productSite(record, bucket_);
         site && describe(*site, bucket_) == description)
-      record.op = opOf(choice, *site, workspaceOf(record));
+      record.op = opOf(choice, *site, record, workspaceOf(record));
   return records;
 }
 

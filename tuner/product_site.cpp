@@ -1,6 +1,7 @@
 // ProductSite: recognising the two kinds of records, and making them.
 #include "tuner/product_site.h"
 
+#include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/product.h"
 
 #include <algorithm>
@@ -16,9 +17,8 @@ bool areMatrices(const Bucket &bucket, std::initializer_list<TensorId> ids) {
 }
 
 std::optional<ProductSite> siteOf(const KernelLaunch &launch, const Bucket &bucket) {
-  // A row of product_tiles.def: see backend::productLaunch.
-  if (!launch.kernel.starts_with("product_") || launch.reads.size() != 4 ||
-      launch.writes.size() != 1 || launch.ints.size() != 4 ||
+  const auto family = backend::tiledKernelsOf(launch);
+  if (!family || launch.reads.size() < 4 || launch.writes.empty() || launch.ints.size() < 4 ||
       !areMatrices(bucket, {launch.reads[0], launch.reads[1], launch.writes[0]}) ||
       (launch.reads[3] != kNoTensor && !areMatrices(bucket, {launch.reads[3]})))
     return std::nullopt;
@@ -33,6 +33,10 @@ std::optional<ProductSite> siteOf(const KernelLaunch &launch, const Bucket &buck
   site.bias = launch.reads[2];
   site.residual = launch.reads[3];
   site.result = launch.writes[0];
+  site.family = *family;
+  const auto isThere = [](TensorId id) { return id != kNoTensor; };
+  site.more = size_t(std::count_if(launch.reads.begin() + 4, launch.reads.end(), isThere) +
+                     std::count_if(launch.writes.begin() + 1, launch.writes.end(), isThere));
   return site;
 }
 
@@ -55,6 +59,7 @@ std::optional<ProductSite> siteOf(const LibraryCall &call, const Bucket &bucket)
   site.bias = product->bias;
   site.residual = product->residual;
   site.result = product->d;
+  site.family = backend::productKernels();
   return site;
 }
 
@@ -77,8 +82,8 @@ std::string describe(const ProductSite &site, const Bucket &bucket) {
   const auto tensor = [&](TensorId id) -> const TensorRef & {
     return bucket.tensors[uint32_t(id)];
   };
-  std::string text = std::string(dtypeName(site.dtype)) + " " + matrixText(tensor(site.x)) + " x " +
-                     matrixText(tensor(site.weight));
+  std::string text = site.family.name + " " + std::string(dtypeName(site.dtype)) + " " +
+                     matrixText(tensor(site.x)) + " x " + matrixText(tensor(site.weight));
   if (const TensorRef &result = tensor(site.result); !isDense(result.sizes, result.strides))
     text += " to " + matrixText(result);
   if (site.bias != kNoTensor)
@@ -91,15 +96,28 @@ std::string describe(const ProductSite &site, const Bucket &bucket) {
     if (!isDense(residual.sizes, residual.strides))
       text += " " + matrixText(residual);
   }
+  if (site.more > 0)
+    text += ", " + std::to_string(site.more) + " more";
   return site.tf32 ? text + ", tf32" : text;
 }
 
-decltype(LaunchRecord::op) opOf(const Choice &choice, const ProductSite &site, TensorId workspace) {
+decltype(LaunchRecord::op) opOf(const Choice &choice, const ProductSite &site,
+                                const LaunchRecord &record, TensorId workspace) {
   if (const auto *tile = std::get_if<backend::TileChoice>(&choice.how)) {
-    KernelLaunch launch = backend::productLaunch(*tile, site.dtype, site.tokens, site.features,
-                                                 site.depth, site.activation);
-    launch.reads = {site.x, site.weight, site.bias, site.residual};
-    launch.writes = {site.result};
+    KernelLaunch launch;
+    const auto *now = std::get_if<KernelLaunch>(&record.op);
+    if (now)
+      launch = *now;
+    else
+      launch.ints = {site.tokens, site.features, site.depth, int64_t(site.activation)};
+    backend::setTile(launch, site.family, site.dtype, *tile);
+    if (!now) {
+      const Kernel *kernel = findKernel(launch.kernel);
+      launch.reads = {site.x, site.weight, site.bias, site.residual};
+      launch.reads.resize(kernel->reads, kNoTensor);
+      launch.writes = {site.result};
+      launch.writes.resize(kernel->writes, kNoTensor);
+    }
     return launch;
   }
   LibraryCall call = libraryCall({.x = site.x,

@@ -123,7 +123,7 @@ private:
     std::vector<Choice> choices;
     if (cublasLt_ && site.isForLibrary()) {
       const auto call = std::get<LibraryCall>(
-          opOf({std::vector<std::byte>(), ""}, site, edited.workspaceOf(record)));
+          opOf({std::vector<std::byte>(), ""}, site, record, edited.workspaceOf(record)));
       const Result<ProductCall> product = productCall(call, edited.bucket().tensors);
       if (product.isOk()) {
         auto found = cublasLt_->candidates(
@@ -136,8 +136,8 @@ private:
       }
     }
     if (mayUseTiles_ && site.isForTile()) {
-      auto tiles =
-          backend::tileChoices(site.tokens, site.features, site.depth, gpu_.multiprocessors);
+      auto tiles = backend::tileChoices(site.family.tiles, site.tokens, site.features, site.depth,
+                                        gpu_.multiprocessors);
       tiles.resize(std::min(tiles.size(), kMostTiles));
       for (const backend::TileChoice &tile : tiles)
         choices.push_back({tile, "tile " + std::string(tile.tile->name) + " with " +

@@ -14,8 +14,8 @@ using testing::HasSubstr;
 using namespace cgc::tuner;
 
 constexpr int64_t kWorkspaceBytes = 1 << 20;
-constexpr const char *kFc1 = "f16 [77,256] x [1024,256], bias, activation 1",
-                     *kFc2 = "f16 [77,1024] x [256,1024], bias, residual";
+constexpr const char *kFc1 = "product f16 [77,256] x [1024,256], bias, activation 1",
+                     *kFc2 = "product f16 [77,1024] x [256,1024], bias, residual";
 
 PlanData chain(MadeOf made, DType dtype = DType::F16) {
   return productChain(dtype, made, [](int, int64_t) { return std::vector<std::byte>(); }).plan;
@@ -25,7 +25,7 @@ Choice algorithm() {
   return {std::vector<std::byte>(80, std::byte{7}), "some algorithm"};
 }
 Choice tile(int64_t features, int64_t depth) {
-  return {backend::tileChoices(kTokens, features, depth, 132).front(), "some tile"};
+  return {backend::tileChoices(productTiles(), kTokens, features, depth, 132).front(), "some tile"};
 }
 
 TEST(EditedBucket, CountsProductsByWhatTheyAre) {
@@ -34,7 +34,7 @@ TEST(EditedBucket, CountsProductsByWhatTheyAre) {
   EXPECT_EQ(tiles.count(kFc2), 3u);
   EXPECT_EQ(tiles.count("f16"), 0u);
   const EditedBucket calls(chain(MadeOf::Calls).entries[0].buckets[0], kWorkspaceBytes);
-  EXPECT_EQ(calls.count("f16 [77,256] x [1024,256], bias, activation 5"), 3u);
+  EXPECT_EQ(calls.count("product f16 [77,256] x [1024,256], bias, activation 5"), 3u);
   EXPECT_EQ(calls.count(kFc2), 3u);
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "backend/product_tile.h"
+#include "runtime/kernels/activation.h"
+#include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/product.h"
 #include "tests/unit/runtime/sample_plan.h"
 
@@ -55,11 +57,15 @@ inline SamplePlan productChain(DType dtype, MadeOf made, const auto &weight) {
                            int64_t depth, bool activates) {
     const TensorId w = addWeight({features, depth}), bias = addWeight({features});
     if (made == MadeOf::Tiles) {
-      KernelLaunch launch = backend::productLaunch(
-          backend::tileChoices(kTokens, features, depth, 132).back(), dtype, kTokens, features,
-          depth, activates ? Activation::Gelu : Activation::None);
+      const backend::TiledKernels family = backend::productKernels();
+      KernelLaunch launch;
+      launch.ints = {kTokens, features, depth,
+                     int64_t(activates ? Activation::Gelu : Activation::None)};
+      backend::setTile(launch, family, dtype,
+                       backend::tileChoices(family.tiles, kTokens, features, depth, 132).back());
       launch.reads = {x, w, bias, residual};
       launch.writes = {y};
+      launch.writes.resize(findKernel(launch.kernel)->writes, kNoTensor);
       bucket.records.push_back({launch});
       return;
     }
