@@ -1,4 +1,5 @@
 // Products of a plan: recognised, described, and replaced by either kind of record and back.
+#include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/unit/tuner/product_chain.h"
 #include "tuner/edited_bucket.h"
@@ -92,6 +93,32 @@ TEST(EditedBucket, ACallKeepsItsOwnWorkspace) {
              &is = std::get<LibraryCall>(after.records[1].op);
   EXPECT_EQ(is.writes, was.writes);
   EXPECT_EQ(is.algorithm.size(), 80u);
+}
+
+TEST(SetTile, GivesTheLaunchThatTheKernelExpects) {
+  const std::vector<int64_t> x = {kTokens, kWide}, w = {kNarrow, kWide}, y = {kTokens, kNarrow};
+  const auto view = [](const std::vector<int64_t> &sizes) {
+    return TensorView{reinterpret_cast<void *>(4096), DType::F16, DeviceKind::Cuda, sizes, {}};
+  };
+  for (const backend::TileChoice &choice :
+       backend::tileChoices(productTiles(), kTokens, kNarrow, kWide, 132)) {
+    KernelLaunch launch;
+    launch.ints = {kTokens, kNarrow, kWide, 0};
+    backend::setTile(launch, backend::productKernels(), DType::F16, choice);
+    const Kernel *kernel = findKernel(launch.kernel);
+    ASSERT_TRUE(kernel) << launch.kernel;
+    EXPECT_EQ(launch.abiHash, kernel->abiHash);
+    EXPECT_EQ(backend::tiledKernelsOf(launch)->name, "product");
+    std::vector<TensorView> reads = {view(x), view(w)}, writes = {view(y)};
+    reads.resize(kernel->reads);
+    writes.resize(kernel->writes);
+    // Without a driver, describing the tensors to it fails: that comes after everything else.
+    const Status status = kernel
+                              ->bind({launch.grid, launch.block, launch.sharedBytes, reads, writes,
+                                      launch.ints, launch.floats})
+                              .status();
+    EXPECT_NE(status.code(), Code::InvalidFile) << launch.kernel << ": " << status.message();
+  }
 }
 
 TEST(ProductSite, GeluAndF32HaveOneWay) {
