@@ -14,6 +14,10 @@ namespace {
 /// all there is (docs/performance.md).
 constexpr double kMultiplicationsForLibrary = 2.5e9;
 
+/// Up to this many tokens a product normalises its x itself: layer_norm costs mostly its launch
+/// then. Beyond, cuBLASLt's products are faster than ours by more than that.
+constexpr int64_t kNormTokens = 1536;
+
 /// `place` seen as a matrix; nothing if its strides forbid it.
 std::optional<Place> asMatrix(Place place) {
   if (place.sizes.size() == 1) {
@@ -60,20 +64,24 @@ bool isForKernel(const Product &p, const Matrices &m, const std::optional<Place>
          (p.bias->dtype == dtype && p.bias->type().isContiguous() && p.bias->offset % 16 == 0);
 }
 
-void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual,
-                   BucketBuilder &builder) {
+/// A launch of the family's kernel with the tile that the model holds to be fastest.
+KernelLaunch launchOfTile(const TiledKernels &family, const Product &p, const Matrices &m,
+                          const std::optional<Place> &residual, BucketBuilder &builder) {
   const int64_t tokens = m.x.sizes[0], features = m.weight.sizes[0], depth = m.weight.sizes[1];
-  const TiledKernels family = productKernels();
-  const TileChoice choice =
-      tileChoices(family.tiles, tokens, features, depth, builder.multiprocessors()).front();
   KernelLaunch launch;
   launch.ints = {tokens, features, depth, int64_t(p.activation)};
-  setTile(launch, family, m.x.dtype, choice);
+  setTile(launch, family, m.x.dtype,
+          tileChoices(family.tiles, tokens, features, depth, builder.multiprocessors()).front());
   launch.reads = {builder.tensor(m.x), builder.tensor(m.weight),
                   p.bias ? builder.tensor(*p.bias) : kNoTensor,
                   residual ? builder.tensor(*residual) : kNoTensor};
-  launch.writes = {builder.tensor(m.result)};
-  builder.record({std::move(launch)});
+  launch.writes = {builder.tensor(m.result), kNoTensor}; // Nobody has asked for moments yet.
+  return launch;
+}
+
+void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual,
+                   BucketBuilder &builder) {
+  builder.record({launchOfTile(productKernels(), p, m, residual, builder)});
 }
 
 bool isForCublasLt(const Product &p, const Matrices &m) {
@@ -156,6 +164,44 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
   }
   return forLibrary ? lowerToCublasLt(product, *matrices, builder)
                     : lowerToAten(product, matrices, builder);
+}
+
+namespace {
+
+/// The moments of the rows of `x`, written by the product that computed it; nothing if no kernel of
+/// ours did.
+std::optional<TensorId> momentsOf(const Place &x, BucketBuilder &builder) {
+  LaunchRecord *writer = builder.writerOf(x);
+  auto *launch = writer ? std::get_if<KernelLaunch>(&writer->op) : nullptr;
+  if (!launch || !llvm::StringRef(launch->kernel).starts_with("product_"))
+    return std::nullopt;
+  TensorId &moments = launch->writes[1];
+  if (moments == kNoTensor)
+    moments =
+        builder.tensor(builder.temporary(DType::F32, {x.sizes[0], momentGroups(x.sizes[1]), 2}));
+  return moments;
+}
+
+} // namespace
+
+bool lowerNormProduct(const Product &product, const Place &columnSums, double eps,
+                      BucketBuilder &builder) {
+  const std::optional<Matrices> matrices = matricesOf(product);
+  const std::optional<Place> residual =
+      product.residual ? asMatrix(*product.residual) : std::optional<Place>();
+  if (builder.target() != DeviceKind::Cuda || builder.arch() != Arch::Sm90a || !matrices ||
+      matrices->x.sizes[0] > kNormTokens || !isForKernel(product, *matrices, residual) ||
+      !columnSums.type().isContiguous() || columnSums.offset % 16 != 0)
+    return false;
+  const std::optional<TensorId> moments = momentsOf(matrices->x, builder);
+  if (!moments)
+    return false;
+  KernelLaunch launch = launchOfTile(normProductKernels(), product, *matrices, residual, builder);
+  launch.reads.push_back(builder.tensor(columnSums));
+  launch.reads.push_back(*moments);
+  launch.floats = {eps};
+  builder.record({std::move(launch)});
+  return true;
 }
 
 } // namespace cgc::backend

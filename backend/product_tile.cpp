@@ -13,7 +13,8 @@ namespace {
 
 /// Clusters of 3 and more do not fill every group of SMs.
 constexpr double kShareInLargeClusters = 120.0 / 132;
-constexpr uint32_t kSharedOfSm = 227 << 10, kSharedOfHalf = 113 << 10;
+/// Less what the kernels declare themselves.
+constexpr uint32_t kSharedOfSm = 225 << 10, kSharedOfHalf = 112 << 10;
 
 /// Clock cycles of the product.
 double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_t features,
@@ -30,13 +31,15 @@ double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_
   const double multiply = area * 64 * 2 / 4096 * 1.16;
   const double fetch = (tile.features + tile.tokens) * 64 * 2 / 46.0;
   const double wait = latency / (stages - 1);
-  const double epilogue = area / 128 * 27 + (tile.split > 1 ? 1500 + 650 * double(tile.split) : 0);
-  const bool shares = tile.features <= 128 && tile.tokens <= 136 && perSm > 1 &&
-                      tile.sharedBytes(stages) <= kSharedOfHalf;
+  const double epilogue = area / 128 * 27 + (tile.split > 1 ? 1000 + 550 * double(tile.split) : 0);
+  const bool fitsHalf = tile.sharedBytes(stages) <= kSharedOfHalf;
+  // Blocks of a cluster that fit together land on one SM, while others are idle.
+  const double together = perSm == 1 && tile.split > 1 && fitsHalf && blocks > sms / 4 ? 2 : 1;
+  const bool shares = tile.features <= 128 && tile.tokens <= 136 && perSm > 1 && fitsHalf;
   if (shares) // Two blocks on an SM hide each other's latency and part of the epilogue.
     return perSm * (steps * std::max({multiply, fetch, wait / 2}) + epilogue * 0.8) + latency;
-  return perSm *
-         (steps * std::max({multiply, fetch, wait}) + epilogue + latency * (perSm > 1 ? 0.6 : 1));
+  return perSm * (steps * std::max({multiply * together, fetch * together, wait}) + epilogue +
+                  latency * (perSm > 1 ? 0.6 : 1));
 }
 
 } // namespace
@@ -67,12 +70,16 @@ TiledKernels productKernels() {
   return {"product", productTiles()};
 }
 
+TiledKernels normProductKernels() {
+  return {"product_norm", productNormTiles(), true};
+}
+
 std::optional<TiledKernels> tiledKernelsOf(const KernelLaunch &launch) {
-  const TiledKernels family = productKernels();
-  for (const DType dtype : {DType::F16, DType::BF16})
-    for (const ProductTile &tile : family.tiles)
-      if (launch.kernel == kernelNamed(family.name, dtype) + "_" + std::string(tile.name))
-        return family;
+  for (const TiledKernels &family : {productKernels(), normProductKernels()})
+    for (const DType dtype : {DType::F16, DType::BF16})
+      for (const ProductTile &tile : family.tiles)
+        if (launch.kernel == kernelNamed(family.name, dtype) + "_" + std::string(tile.name))
+          return family;
   return std::nullopt;
 }
 
@@ -84,7 +91,7 @@ void setTile(KernelLaunch &launch, const TiledKernels &family, DType dtype,
   launch.abiHash = row.abiHash;
   launch.grid[0] = tile.blocksX(launch.ints[1]);
   launch.grid[1] = tile.blocksY(launch.ints[0]);
-  launch.block[0] = tile.threads();
+  launch.block[0] = family.normalises ? tile.normThreads() : tile.threads();
   launch.sharedBytes = tile.sharedBytes(choice.stages);
 }
 

@@ -26,9 +26,12 @@ std::vector<TileChoice> tileChoices(std::span<const ProductTile> tiles, int64_t 
 struct TiledKernels {
   std::string name;
   std::span<const ProductTile> tiles;
+  bool normalises = false; ///< x first.
 };
 /// `product`: y = activation(x w^T + bias) + residual.
 TiledKernels productKernels();
+/// `product_norm`: the same with the rows of x normalised.
+TiledKernels normProductKernels();
 /// The family that a launch is of, if it is of one.
 std::optional<TiledKernels> tiledKernelsOf(const KernelLaunch &launch);
 

@@ -80,7 +80,7 @@ Launch product(const ProductTile &tile) {
                     {kAddress, {kFeatures, kDepth}, {528, 1}},
                     {kAddress, {kFeatures}},
                     {kAddress, {kTokens, kFeatures}, {528, 1}}},
-          .writes = {{kAddress, {kTokens, kFeatures}}},
+          .writes = {{kAddress, {kTokens, kFeatures}}, {kAddress, {kTokens, 9, 2}, {}, DType::F32}},
           .ints = {kTokens, kFeatures, kDepth, int64_t(Activation::Gelu)}};
 }
 
