@@ -69,7 +69,12 @@ template <class T> std::optional<ProductSite> siteOf(const T &, const Bucket &) 
 
 std::string matrixText(const TensorRef &t) {
   std::string text = "[" + std::to_string(t.sizes[0]) + "," + std::to_string(t.sizes[1]) + "]";
-  return isDense(t.sizes, t.strides) ? text : text + " by " + std::to_string(rowStride(t));
+  if (!isDense(t.sizes, t.strides))
+    text += " by " + std::to_string(rowStride(t));
+  // An algorithm of cuBLASLt is for operands that are aligned so much, at least.
+  if (const uint64_t at = t.slot.offset % kBufferAlignment; at != 0)
+    text += " at " + std::to_string(at & (~at + 1));
+  return text;
 }
 
 } // namespace
@@ -84,18 +89,14 @@ std::string describe(const ProductSite &site, const Bucket &bucket) {
   };
   std::string text = site.family.name + " " + std::string(dtypeName(site.dtype)) + " " +
                      matrixText(tensor(site.x)) + " x " + matrixText(tensor(site.weight));
-  if (const TensorRef &result = tensor(site.result); !isDense(result.sizes, result.strides))
-    text += " to " + matrixText(result);
+  if (const std::string result = matrixText(tensor(site.result)); result.find(' ') != result.npos)
+    text += ", to " + result;
   if (site.bias != kNoTensor)
     text += ", bias";
   if (site.activation != Activation::None)
     text += ", activation " + std::to_string(int(site.activation));
-  if (site.residual != kNoTensor) {
-    const TensorRef &residual = tensor(site.residual);
-    text += ", residual";
-    if (!isDense(residual.sizes, residual.strides))
-      text += " " + matrixText(residual);
-  }
+  if (site.residual != kNoTensor)
+    text += ", residual " + matrixText(tensor(site.residual));
   if (site.more > 0)
     text += ", " + std::to_string(site.more) + " more";
   return site.tf32 ? text + ", tf32" : text;

@@ -16,7 +16,7 @@ using namespace cgc::tuner;
 
 constexpr int64_t kWorkspaceBytes = 1 << 20;
 constexpr const char *kFc1 = "product f16 [77,256] x [1024,256], bias, activation 1",
-                     *kFc2 = "product f16 [77,1024] x [256,1024], bias, residual";
+                     *kFc2 = "product f16 [77,1024] x [256,1024], bias, residual [77,256]";
 
 PlanData chain(MadeOf made, DType dtype = DType::F16) {
   return productChain(dtype, made, [](int, int64_t) { return std::vector<std::byte>(); }).plan;
@@ -34,6 +34,12 @@ TEST(EditedBucket, CountsProductsByWhatTheyAre) {
   EXPECT_EQ(tiles.count(kFc1), 3u);
   EXPECT_EQ(tiles.count(kFc2), 3u);
   EXPECT_EQ(tiles.count("f16"), 0u);
+  // Less aligned, it is another product: an algorithm of cuBLASLt may be wrong for it.
+  Bucket shifted = chain(MadeOf::Tiles).entries[0].buckets[0];
+  shifted.tensors[uint32_t(recordReads(shifted.records[0])[0])].slot.offset += 48;
+  const EditedBucket other(shifted, kWorkspaceBytes);
+  EXPECT_EQ(other.count(kFc1), 2u);
+  EXPECT_EQ(other.count("product f16 [77,256] at 16 x [1024,256], bias, activation 1"), 1u);
   const EditedBucket calls(chain(MadeOf::Calls).entries[0].buckets[0], kWorkspaceBytes);
   EXPECT_EQ(calls.count("product f16 [77,256] x [1024,256], bias, activation 5"), 3u);
   EXPECT_EQ(calls.count(kFc2), 3u);
