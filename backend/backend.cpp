@@ -192,6 +192,8 @@ Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions op
   PlanData &plan = compiled.plan;
   plan.target = options.target;
   plan.producer = "cgc " CGC_VERSION;
+  if (options.target == DeviceKind::Cuda)
+    plan.gpu = options.gpu();
 
   WeightTable weights;
   LocationTable locations;

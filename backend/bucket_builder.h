@@ -52,6 +52,8 @@ public:
   DeviceKind target() const { return options_.target; }
   /// Which kernels may be chosen for target cuda.
   Arch arch() const { return options_.arch; }
+  /// How many SMs the GPU has that launch shapes are chosen for.
+  int64_t multiprocessors() const { return options_.gpu().multiprocessors; }
 
   // Where values live.
   /// The place of a value that was already lowered.

@@ -1,7 +1,7 @@
 // LowerOptions: what a plan is lowered for.
 #pragma once
 
-#include "runtime/base/dtype.h"
+#include "runtime/plan/plan.h"
 
 #include <cstdint>
 
@@ -18,6 +18,11 @@ struct LowerOptions {
 
   DeviceKind target;
   Arch arch; ///< Of target cuda.
+
+  /// The GPU that launch shapes are chosen for: nothing but speed depends on it.
+  TargetGpu gpu() const {
+    return arch == Arch::Sm90a ? TargetGpu{"NVIDIA H200", 132} : TargetGpu{"NVIDIA A100", 108};
+  }
 };
 
 } // namespace cgc::backend

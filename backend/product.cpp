@@ -18,11 +18,6 @@ constexpr double kMultiplicationsForLibrary = 4e9;
 /// then. Beyond, cuBLASLt's products are faster than ours by more than that.
 constexpr int64_t kNormTokens = 1536;
 
-/// What cuBLASLt may use besides its operands: what NVIDIA recommends for these GPUs.
-int64_t workspaceBytes(Arch arch) {
-  return arch == Arch::Sm90a ? 32 << 20 : 4 << 20;
-}
-
 /// `place` seen as a matrix; nothing if its strides forbid it.
 std::optional<Place> asMatrix(Place place) {
   if (place.sizes.size() == 1) {
@@ -69,35 +64,24 @@ bool isForKernel(const Product &p, const Matrices &m, const std::optional<Place>
          (p.bias->dtype == dtype && p.bias->type().isContiguous() && p.bias->offset % 16 == 0);
 }
 
-/// A launch of the kernel `name` of the chosen tile.
-KernelLaunch launchOfTile(llvm::StringRef name, const TileChoice &choice, const Product &p,
-                          const Matrices &m, const std::optional<Place> &residual,
-                          BucketBuilder &builder) {
+/// A launch of the family's kernel with the tile that the model holds to be fastest.
+KernelLaunch launchOfTile(const TiledKernels &family, const Product &p, const Matrices &m,
+                          const std::optional<Place> &residual, BucketBuilder &builder) {
   const int64_t tokens = m.x.sizes[0], features = m.weight.sizes[0], depth = m.weight.sizes[1];
-  KernelLaunch launch = launchOf(name);
-  launch.grid[0] = choice.tile->blocksX(features);
-  launch.grid[1] = choice.tile->blocksY(tokens);
-  launch.block[0] = choice.tile->threads();
-  launch.sharedBytes = choice.tile->sharedBytes(choice.stages);
+  KernelLaunch launch;
+  launch.ints = {tokens, features, depth, int64_t(p.activation)};
+  setTile(launch, family, m.x.dtype,
+          tileChoices(family.tiles, tokens, features, depth, builder.multiprocessors()).front());
   launch.reads = {builder.tensor(m.x), builder.tensor(m.weight),
                   p.bias ? builder.tensor(*p.bias) : kNoTensor,
                   residual ? builder.tensor(*residual) : kNoTensor};
   launch.writes = {builder.tensor(m.result), kNoTensor}; // Nobody has asked for moments yet.
-  launch.ints = {tokens, features, depth, int64_t(p.activation)};
   return launch;
-}
-
-/// The tile that the model holds to be fastest, with the name of its kernel.
-std::pair<TileChoice, std::string>
-chooseKernel(llvm::StringRef name, std::span<const ProductTile> tiles, const Matrices &m) {
-  const TileChoice choice = chooseTile(tiles, m.x.sizes[0], m.weight.sizes[0], m.weight.sizes[1]);
-  return {choice, kernelNamed(name, m.x.dtype) + "_" + std::string(choice.tile->name)};
 }
 
 void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual,
                    BucketBuilder &builder) {
-  const auto [choice, kernel] = chooseKernel("product", productTiles(), m);
-  builder.record({launchOfTile(kernel, choice, p, m, residual, builder)});
+  builder.record({launchOfTile(productKernels(), p, m, residual, builder)});
 }
 
 bool isForCublasLt(const Product &p, const Matrices &m) {
@@ -129,7 +113,8 @@ Remainder lowerToCublasLt(const Product &p, const Matrices &m, BucketBuilder &bu
   if (residual)
     call.residual = builder.tensor(*residual);
   call.d = builder.tensor(m.result);
-  call.workspace = builder.tensor(builder.temporary(DType::U8, {workspaceBytes(builder.arch())}));
+  call.workspace =
+      builder.tensor(builder.temporary(DType::U8, {libraryWorkspaceBytes(builder.arch())}));
   call.relu = relu;
   builder.record({libraryCall(call)});
   return {leavesActivation, p.residual && !residual};
@@ -154,6 +139,10 @@ Remainder lowerToAten(const Product &p, const std::optional<Matrices> &m, Bucket
 }
 
 } // namespace
+
+int64_t libraryWorkspaceBytes(Arch arch) {
+  return arch == Arch::Sm90a ? 32 << 20 : 4 << 20;
+}
 
 Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
   std::optional<Matrices> matrices = matricesOf(product);
@@ -207,9 +196,7 @@ bool lowerNormProduct(const Product &product, const Place &columnSums, double ep
   const std::optional<TensorId> moments = momentsOf(matrices->x, builder);
   if (!moments)
     return false;
-  const auto [choice, kernel] = chooseKernel("product_norm", productNormTiles(), *matrices);
-  KernelLaunch launch = launchOfTile(kernel, choice, product, *matrices, residual, builder);
-  launch.block[0] = choice.tile->normThreads();
+  KernelLaunch launch = launchOfTile(normProductKernels(), product, *matrices, residual, builder);
   launch.reads.push_back(builder.tensor(columnSums));
   launch.reads.push_back(*moments);
   launch.floats = {eps};

@@ -32,4 +32,7 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder);
 bool lowerNormProduct(const Product &product, const Place &columnSums, double eps,
                       BucketBuilder &builder);
 
+/// What cuBLASLt may use besides its operands: what NVIDIA recommends for these GPUs.
+int64_t libraryWorkspaceBytes(Arch arch);
+
 } // namespace cgc::backend

@@ -2,25 +2,28 @@
 // (docs/performance.md): its choice is within 10 % of the best tile at each, 2 % on average.
 #include "backend/product_tile.h"
 
+#include "backend/kernels.h"
+
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 namespace cgc::backend {
 namespace {
 
-constexpr double kSms = 132;
 /// Clusters of 3 and more do not fill every group of SMs.
-constexpr double kSmsInLargeClusters = 120;
+constexpr double kShareInLargeClusters = 120.0 / 132;
 /// Less what the kernels declare themselves.
 constexpr uint32_t kSharedOfSm = 225 << 10, kSharedOfHalf = 112 << 10;
 
 /// Clock cycles of the product.
 double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_t features,
-                int64_t depth) {
+                int64_t depth, int64_t multiprocessors) {
   const double area = double(tile.features) * tile.tokens;
   const double blocks = double(tile.blocksX(features)) * tile.blocksY(tokens);
-  const double perSm = std::ceil(blocks / (tile.split < 3 ? kSms : kSmsInLargeClusters));
+  const double sms =
+      std::round(double(multiprocessors) * (tile.split < 3 ? 1 : kShareInLargeClusters));
+  const double perSm = std::ceil(blocks / sms);
   const double steps = double((depth + 63) / 64) / tile.split;
   // One step of 64 columns: multiplied at 4096 operations a clock, fetched at 46 bytes a clock, and
   // never faster than the ring covers the latency of memory.
@@ -31,7 +34,7 @@ double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_
   const double epilogue = area / 128 * 27 + (tile.split > 1 ? 1000 + 550 * double(tile.split) : 0);
   const bool fitsHalf = tile.sharedBytes(stages) <= kSharedOfHalf;
   // Blocks of a cluster that fit together land on one SM, while others are idle.
-  const double together = perSm == 1 && tile.split > 1 && fitsHalf && blocks > kSms / 4 ? 2 : 1;
+  const double together = perSm == 1 && tile.split > 1 && fitsHalf && blocks > sms / 4 ? 2 : 1;
   const bool shares = tile.features <= 128 && tile.tokens <= 136 && perSm > 1 && fitsHalf;
   if (shares) // Two blocks on an SM hide each other's latency and part of the epilogue.
     return perSm * (steps * std::max({multiply, fetch, wait / 2}) + epilogue * 0.8) + latency;
@@ -41,23 +44,55 @@ double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_
 
 } // namespace
 
-TileChoice chooseTile(std::span<const ProductTile> tiles, int64_t tokens, int64_t features,
-                      int64_t depth) {
-  TileChoice best{};
-  double least = std::numeric_limits<double>::infinity();
+std::vector<TileChoice> tileChoices(std::span<const ProductTile> tiles, int64_t tokens,
+                                    int64_t features, int64_t depth, int64_t multiprocessors) {
+  std::vector<std::pair<double, TileChoice>> choices;
   for (const ProductTile &tile : tiles)
     for (const uint32_t memory : {kSharedOfHalf, kSharedOfSm}) {
       const uint32_t fit = (memory - 1024) / ((tile.features + tile.tokens) * 128);
       const auto steps = uint32_t(((depth + 63) / 64 + tile.split - 1) / tile.split);
       const uint32_t stages = std::min({fit, std::max(steps, 2u), kProductMaxStages});
-      if (stages < 2 || tile.sharedBytes(stages) > memory || !tile.takes(depth))
+      const bool isLikeTheLast = !choices.empty() && choices.back().second.tile == &tile &&
+                                 choices.back().second.stages == stages;
+      if (stages < 2 || tile.sharedBytes(stages) > memory || !tile.takes(depth) || isLikeTheLast)
         continue;
-      if (const double clocks = estimate(tile, stages, tokens, features, depth); clocks < least) {
-        least = clocks;
-        best = {&tile, stages};
-      }
+      choices.push_back(
+          {estimate(tile, stages, tokens, features, depth, multiprocessors), {&tile, stages}});
     }
-  return best;
+  std::ranges::stable_sort(choices, {}, &std::pair<double, TileChoice>::first);
+  std::vector<TileChoice> sorted;
+  for (const auto &[clocks, choice] : choices)
+    sorted.push_back(choice);
+  return sorted;
+}
+
+TiledKernels productKernels() {
+  return {"product", productTiles()};
+}
+
+TiledKernels normProductKernels() {
+  return {"product_norm", productNormTiles(), true};
+}
+
+std::optional<TiledKernels> tiledKernelsOf(const KernelLaunch &launch) {
+  for (const TiledKernels &family : {productKernels(), normProductKernels()})
+    for (const DType dtype : {DType::F16, DType::BF16})
+      for (const ProductTile &tile : family.tiles)
+        if (launch.kernel == kernelNamed(family.name, dtype) + "_" + std::string(tile.name))
+          return family;
+  return std::nullopt;
+}
+
+void setTile(KernelLaunch &launch, const TiledKernels &family, DType dtype,
+             const TileChoice &choice) {
+  const ProductTile &tile = *choice.tile;
+  const KernelLaunch row = launchOf(kernelNamed(family.name, dtype) + "_" + std::string(tile.name));
+  launch.kernel = row.kernel;
+  launch.abiHash = row.abiHash;
+  launch.grid[0] = tile.blocksX(launch.ints[1]);
+  launch.grid[1] = tile.blocksY(launch.ints[0]);
+  launch.block[0] = family.normalises ? tile.normThreads() : tile.threads();
+  launch.sharedBytes = tile.sharedBytes(choice.stages);
 }
 
 } // namespace cgc::backend

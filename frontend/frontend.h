@@ -49,17 +49,47 @@ public:
 Result<std::unique_ptr<Reference>> loadReference(const std::string &path, DeviceKind device,
                                                  std::optional<DType> precision);
 
+/// How LibTorch runs a method that is timed.
+enum class PeerKind : uint8_t {
+  Eager,  ///< The file's own ops, one by one, without the JIT's optimisations.
+  Frozen, ///< Frozen, and optimised by the JIT once it has run a few times.
+};
+
+/// A method with inputs on its device.
+class Peer {
+public:
+  virtual ~Peer() = default;
+  /// Runs once; for cuda on LibTorch's current stream, without waiting for it. With `copies` the
+  /// inputs are copied first and the outputs last, always to the same memory: for a capture.
+  virtual Status run(bool copies) = 0;
+};
+
+/// A TorchScript file for LibTorch to run as `cgc bench` times it. TF32 is off.
+class Peers {
+public:
+  virtual ~Peers() = default;
+  /// `inputs` as for Reference::run. Usage if there is no such method or the number of inputs is
+  /// wrong.
+  virtual Result<std::unique_ptr<Peer>> prepare(PeerKind kind, const std::string &method,
+                                                std::span<const TensorView> inputs) = 0;
+};
+
+/// As loadReference().
+Result<std::unique_ptr<Peers>> loadPeers(const std::string &path, DeviceKind device,
+                                         std::optional<DType> precision);
+
 /// What libcgc_frontend exports as `extern "C" const Api *cgcFrontend()`. The library must stay
 /// open as long as anything that it returned lives.
 struct Api {
   decltype(frontend::importTorchScript) *import;
   decltype(frontend::loadReference) *loadReference;
+  decltype(frontend::loadPeers) *loadPeers;
 };
 /// Says whether both sides were built from the same headers. The list of ops is in it: nodes cross
 /// with their op's ordinal. The number at its start changes by hand whenever a struct of this
 /// header or of ir's does.
 inline constexpr uint32_t kFrontendAbi = [] {
-  uint32_t hash = 4;
+  uint32_t hash = 5;
   for (char c : std::string_view(
 #define CGC_OP(ENUM, NAME) NAME "\n"
 #include "ir/ops.def"

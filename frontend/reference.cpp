@@ -2,51 +2,15 @@
 #include "frontend/convert.h"
 #include "frontend/frontend.h"
 #include "frontend/guard.h"
-#include "frontend/load.h"
-#include "frontend/retarget.h"
+#include "frontend/model.h"
 
-#include <ATen/Context.h>
-#include <ATen/Functions.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
-
-#include <dlfcn.h>
 
 #include <cstring>
 
 namespace cgc::frontend {
 namespace {
-
-/// While it lives, float32 on the GPU means float32.
-class FullPrecision {
-public:
-  FullPrecision()
-      : matmul_(at::globalContext().allowTF32CuBLAS()),
-        convolution_(at::globalContext().allowTF32CuDNN()) {
-    at::globalContext().setAllowTF32CuBLAS(false);
-    at::globalContext().setAllowTF32CuDNN(false);
-  }
-  FullPrecision(const FullPrecision &) = delete;
-  FullPrecision &operator=(const FullPrecision &) = delete;
-  ~FullPrecision() {
-    at::globalContext().setAllowTF32CuBLAS(matmul_);
-    at::globalContext().setAllowTF32CuDNN(convolution_);
-  }
-
-private:
-  bool matmul_, convolution_;
-};
-
-Status openCuda() {
-  // Loading it registers the CUDA kernels; it is huge, so that only those who need it link it.
-  if (!dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL))
-    return Status(Code::Device,
-                  std::string("LibTorch's CUDA library cannot be loaded: ") + dlerror());
-  if (!at::globalContext().hasCUDA())
-    return Status(Code::Device,
-                  "LibTorch sees no CUDA device; run on a machine with a GPU, or for the CPU");
-  return Status::ok();
-}
 
 void flatten(const c10::IValue &value, std::string name, std::vector<HostTensor> &outputs) {
   if (value.isTensor()) {
@@ -105,21 +69,9 @@ private:
                                      std::to_string(inputs.size()));
     std::vector<c10::IValue> stack;
     for (const TensorView &input : inputs)
-      stack.emplace_back(toTensor(input));
+      stack.emplace_back(toTensor(input, target_));
     flatten((*method)(std::move(stack)), "", outputs);
     return Status::ok();
-  }
-
-  at::Tensor toTensor(const TensorView &view) const {
-    assert(view.device == DeviceKind::Cpu && "inputs lie in host memory");
-    at::IntArrayRef sizes(view.sizes.data(), view.sizes.size());
-    at::IntArrayRef strides(view.strides.data(), view.strides.size());
-    auto options = at::TensorOptions().dtype(toScalarType(view.dtype));
-    at::Tensor borrowed = strides.empty() && !sizes.empty()
-                              ? at::from_blob(view.data, sizes, options)
-                              : at::from_blob(view.data, sizes, strides, options);
-    // A copy: the method may write to its inputs.
-    return target_.convert(borrowed.clone());
   }
 
   torch::jit::Module module_;
@@ -130,21 +82,9 @@ private:
 
 Result<std::unique_ptr<Reference>> loadReference(const std::string &path, DeviceKind device,
                                                  std::optional<DType> precision) {
-  assert((!precision || isFloating(*precision)) && "a precision is a floating dtype");
-  if (device == DeviceKind::Cuda)
-    CGC_TRY(openCuda());
-  CGC_ASSIGN_OR_RETURN(torch::jit::Module module, loadTorchScript(path));
-  Target target{device == DeviceKind::Cuda ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU),
-                {}};
-  if (precision)
-    target.precision = toScalarType(*precision);
-  Status status = guarded(Code::Failed, [&] {
-    retarget(module, target);
-    return Status::ok();
-  });
-  if (!status.isOk())
-    return status.withContext(path);
-  return std::unique_ptr<Reference>(std::make_unique<TorchReference>(std::move(module), target));
+  CGC_ASSIGN_OR_RETURN(LoadedModel model, loadModel(path, device, precision));
+  return std::unique_ptr<Reference>(
+      std::make_unique<TorchReference>(std::move(model.module), model.target));
 }
 
 } // namespace cgc::frontend

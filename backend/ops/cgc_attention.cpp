@@ -1,16 +1,15 @@
-// cgc.attention: one of two kernels of our own on cuda, else LibTorch's attention, its result seen
-// head by head.
+// cgc.attention: one of three kernels of our own on cuda, else LibTorch's attention, its result
+// seen head by head.
 #include "backend/kernels.h"
 #include "backend/lowering.h"
 
 #include "runtime/kernels/attention.h"
+#include "runtime/kernels/attention_f32.h"
 #include "runtime/kernels/attention_whole.h"
 #include "runtime/kernels/kernel_table.h"
 
 namespace cgc::backend {
 namespace {
-
-constexpr int64_t kSms = 132; // Of an H200: only a matter of speed.
 
 /// Whether rows can be read in 16-byte vectors.
 bool hasVectorRows(const Place &place) {
@@ -40,9 +39,9 @@ bool hasTensorMap(const Place &place) {
 /// The kernel that takes these tensors; null if none does.
 const Kernel *kernelFor(const Attention &a, Arch arch) {
   const DType dtype = a.query.dtype;
-  if ((dtype != DType::F16 && dtype != DType::BF16) || !hasAttention(a.query.sizes[3]) ||
-      a.value.sizes[3] != a.query.sizes[3] || a.query.type().numElements() == 0 ||
-      a.key.type().numElements() == 0)
+  if ((dtype != DType::F16 && dtype != DType::BF16 && dtype != DType::F32) ||
+      !hasAttention(a.query.sizes[3]) || a.value.sizes[3] != a.query.sizes[3] ||
+      a.query.type().numElements() == 0 || a.key.type().numElements() == 0)
     return nullptr;
   for (const Place *place : {&a.query, &a.key, &a.value, &a.result})
     if (place->sizes[0] != a.query.sizes[0] || place->sizes[1] != a.query.sizes[1] ||
@@ -50,7 +49,8 @@ const Kernel *kernelFor(const Attention &a, Arch arch) {
       return nullptr;
   if (a.mask && (a.mask->dtype != dtype || (a.mask->strides[3] != 1 && a.mask->sizes[3] > 1)))
     return nullptr;
-  const bool copies = arch == Arch::Sm90a && hasTensorMap(a.key) && hasTensorMap(a.value);
+  const bool copies =
+      dtype != DType::F32 && arch == Arch::Sm90a && hasTensorMap(a.key) && hasTensorMap(a.value);
   return findKernel("attention_" + std::string(dtypeName(dtype)) + "_" +
                     std::to_string(a.query.sizes[3]) + (copies ? "_hopper" : ""));
 }
@@ -80,9 +80,9 @@ struct Shape {
 /// While SMs are idle, warps that split keys shorten the work, and small blocks spread it; else a
 /// block takes as many queries as there are, so that keys are fetched once. As measured on an H200
 /// (docs/performance.md).
-Shape shapeFor(int64_t heads, int64_t queries, int64_t keys) {
+Shape shapeFor(int64_t heads, int64_t queries, int64_t keys, int64_t sms) {
   const int64_t rows = (queries + kAttentionQueries - 1) / kAttentionQueries;
-  if (heads * rows <= 3 * kSms) {
+  if (heads * rows <= 3 * sms) {
     const int64_t splits = keys > kAttentionChunk ? 2 : 1;
     return {std::min<int64_t>(2, rows) * splits, splits};
   }
@@ -103,7 +103,8 @@ bool lowerToWhole(const Attention &a, bool causal, double scale, BucketBuilder &
       return false;
   // As measured on an H200 (docs/performance.md): a tile for each block while SMs are idle; else
   // whole heads, so that keys are fetched once. Many small heads are better off in chunks.
-  const bool idle = batch * heads * all <= kSms;
+  const int64_t sms = builder.multiprocessors();
+  const bool idle = batch * heads * all <= sms;
   if (idle && !causal && fitsHalves(keys)) {
     KernelLaunch launch = launchOf(kernelNamed("attention_halves", a.query.dtype));
     launch.grid[0] = uint32_t(batch * heads * all);
@@ -123,7 +124,7 @@ bool lowerToWhole(const Attention &a, bool causal, double scale, BucketBuilder &
            : WholeShape{std::min(all, kWholeMaxTiles), std::min<int64_t>(all, 2), 2};
   KernelLaunch launch = launchOf(kernelNamed("attention_whole", a.query.dtype) + "_" +
                                  std::to_string(wholeKeys(keys)));
-  launch.grid[0] = uint32_t(std::min(shape.items(batch * heads, queries), kSms));
+  launch.grid[0] = uint32_t(std::min(shape.items(batch * heads, queries), sms));
   launch.block[0] = uint32_t(shape.groups * 128);
   launch.sharedBytes = shape.sharedBytes(keys);
   launch.reads = {builder.tensor(a.query), builder.tensor(a.key), builder.tensor(a.value)};
@@ -132,6 +133,25 @@ bool lowerToWhole(const Attention &a, bool causal, double scale, BucketBuilder &
   launch.floats = {scale};
   builder.record({std::move(launch)});
   return true;
+}
+
+/// Adds the record of attention_f32, which takes what kernelFor has found fit.
+void lowerToF32(const Attention &a, const Kernel &kernel, bool causal, double scale,
+                BucketBuilder &builder) {
+  const int64_t batch = a.query.sizes[0], heads = a.query.sizes[1], queries = a.query.sizes[2],
+                keys = a.key.sizes[2];
+  KernelLaunch launch = launchOf(kernel.name);
+  launch.grid[0] = uint32_t((queries + kAttentionF32Queries - 1) / kAttentionF32Queries);
+  launch.grid[1] = uint32_t(heads);
+  launch.grid[2] = uint32_t(batch);
+  launch.block[0] = kAttentionF32Threads;
+  launch.sharedBytes = attentionF32SharedBytes(a.query.sizes[3]);
+  launch.reads = {builder.tensor(a.query), builder.tensor(a.key), builder.tensor(a.value),
+                  a.mask ? builder.tensor(*a.mask) : kNoTensor};
+  launch.writes = {builder.tensor(a.result)};
+  launch.ints = {batch, heads, queries, keys, causal};
+  launch.floats = {scale};
+  builder.record({std::move(launch)});
 }
 
 } // namespace
@@ -162,9 +182,13 @@ Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder) {
     return Status::ok();
   }
   const bool causal = node.arg("is_causal").as<bool>();
+  if (a.query.dtype == DType::F32) {
+    lowerToF32(a, *kernel, causal, scale, builder);
+    return Status::ok();
+  }
   if (lowerToWhole(a, causal, scale, builder))
     return Status::ok();
-  const Shape shape = shapeFor(batch * heads, queries, keys);
+  const Shape shape = shapeFor(batch * heads, queries, keys, builder.multiprocessors());
   const int64_t rows = shape.warps / shape.splits * kAttentionQueries;
   KernelLaunch launch = launchOf(kernel->name);
   launch.grid[0] = uint32_t((queries + rows - 1) / rows);

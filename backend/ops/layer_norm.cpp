@@ -14,7 +14,7 @@ bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder) {
   const std::optional<Place> &parameter = norm.weight ? norm.weight : norm.bias;
   std::string mixed = parameter && parameter->dtype != norm.input.dtype ? "_by_f32" : "";
   Launch kernel{.kernel = kernelNamed("layer_norm" + mixed, norm.input.dtype),
-                .blocks = layerNormBlocks(rows),
+                .blocks = layerNormBlocks(rows, builder.multiprocessors()),
                 .threads = kLayerNormThreads,
                 .reads = {norm.input, norm.weight, norm.bias},
                 .writes = {norm.result},

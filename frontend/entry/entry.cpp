@@ -6,6 +6,7 @@ cgcFrontend(uint32_t abi) {
   static constexpr cgc::frontend::Api api = {
       .import = cgc::frontend::importTorchScript,
       .loadReference = cgc::frontend::loadReference,
+      .loadPeers = cgc::frontend::loadPeers,
   };
   return abi == cgc::frontend::kFrontendAbi ? &api : nullptr;
 }

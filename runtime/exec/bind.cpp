@@ -49,21 +49,7 @@ private:
 
   const TensorRef &tensor(TensorId id) const { return bucket_.tensors[uint32_t(id)]; }
 
-  std::byte *address(TensorId id) const {
-    const Slot &slot = tensor(id).slot;
-    switch (slot.buffer) {
-    case BufferKind::Weight:
-      return (*memory_.weights)[slot.index] + slot.offset;
-    case BufferKind::Arena:
-      return memory_.arena + slot.offset;
-    case BufferKind::Input:
-      return memory_.inputs[slot.index].data() + slot.offset;
-    case BufferKind::Output:
-      return memory_.outputs[slot.index].data() + slot.offset;
-    }
-    assert(false && "validate() lets no other kind of buffer pass");
-    return nullptr;
-  }
+  std::byte *address(TensorId id) const { return addressOf(tensor(id).slot, memory_); }
 
   std::vector<TensorView> views(const std::vector<TensorId> &ids) const {
     std::vector<TensorView> views;
@@ -211,6 +197,21 @@ struct Enqueuer {
 };
 
 } // namespace
+
+std::byte *addressOf(const Slot &slot, const BucketMemory &memory) {
+  switch (slot.buffer) {
+  case BufferKind::Weight:
+    return (*memory.weights)[slot.index] + slot.offset;
+  case BufferKind::Arena:
+    return memory.arena + slot.offset;
+  case BufferKind::Input:
+    return memory.inputs[slot.index].data() + slot.offset;
+  case BufferKind::Output:
+    return memory.outputs[slot.index].data() + slot.offset;
+  }
+  assert(false && "validate() lets no other kind of buffer pass");
+  return nullptr;
+}
 
 Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket &bucket,
                                              const BucketMemory &memory, const Libraries &libraries,

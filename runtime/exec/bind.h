@@ -56,6 +56,9 @@ struct BucketMemory {
   std::vector<Buffer> inputs, outputs;
 };
 
+/// Where a slot of the bucket lies.
+std::byte *addressOf(const Slot &slot, const BucketMemory &memory);
+
 /// What the engine has opened for its records.
 struct Libraries {
   OpProvider *provider = nullptr;     ///< Null if there are no ATen records.

@@ -48,6 +48,8 @@ struct Context::Impl {
   ~Impl();
 
   Status create();
+  /// Notes that the plan was tuned on another GPU, if it was.
+  void noteOtherGpu();
   /// Usage if there is no such entry or bucket.
   Result<BoundBucket *> findBucket(std::string_view entry, size_t bucket);
   Status createBucket(const Bucket &bucket, BoundBucket &bound);
@@ -109,8 +111,23 @@ Status Context::Impl::create() {
         return status.withContext("entry '" + entry.name + "', bucket " + std::to_string(i));
     }
   }
+  // cuBLASLt's calls have said it already if there are any.
+  if (notes.empty())
+    noteOtherGpu();
   // The first run may be on another stream: it waits for what was enqueued here.
   return target() == DeviceKind::Cuda ? markDone(stream.get()) : Status::ok();
+}
+
+void Context::Impl::noteOtherGpu() {
+  const std::optional<TargetGpu> &tuned = engine.plan.data().gpu;
+  const Gpu &gpu = engine.gpu;
+  if (target() == DeviceKind::Cpu || !tuned || !tuned->tuned ||
+      (tuned->name == gpu.name && int(tuned->multiprocessors) == gpu.multiprocessors))
+    return;
+  notes.push_back("the plan's products were tuned on " + tuned->name + " (" +
+                  std::to_string(tuned->multiprocessors) + " SMs), and this is " + gpu.name + " (" +
+                  std::to_string(gpu.multiprocessors) +
+                  " SMs): they may be slower here than after `cgc tune`");
 }
 
 Result<BoundBucket *> Context::Impl::findBucket(std::string_view entry, size_t bucket) {

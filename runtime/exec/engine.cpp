@@ -2,7 +2,6 @@
 #include "runtime/base/checked.h"
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/engine_impl.h"
-#include "runtime/exec/gpu.h"
 #include "runtime/exec/provider.h"
 #include "runtime/exec/upload.h"
 
@@ -110,16 +109,15 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
   return noThrow([&]() -> Result<Engine> {
     auto impl = std::make_unique<Impl>(plan);
     const bool cuda = impl->target() == DeviceKind::Cuda;
-    Gpu gpu;
     if (cuda) {
-      CGC_ASSIGN_OR_RETURN(gpu, findGpu(options.device));
-      CGC_TRY(checkGpu(gpu, kernelTraits(plan.data())));
-      impl->device = gpu.index;
+      CGC_ASSIGN_OR_RETURN(impl->gpu, findGpu(options.device));
+      CGC_TRY(checkGpu(impl->gpu, kernelTraits(plan.data())));
+      impl->device = impl->gpu.index;
     }
     const DeviceGuard guard(impl->device);
     if (anyRecord(plan.data(), callsCublasLt)) {
       CGC_ASSIGN_OR_RETURN(impl->cublasLt, CublasLt::open(options.cublasLtPath));
-      CGC_TRY(impl->cublasLt->initialize(gpu));
+      CGC_TRY(impl->cublasLt->initialize(impl->gpu));
     }
     if (cuda) {
       Status status = uploadWeights(plan, impl->device, impl->deviceWeights, impl->weights);

@@ -5,6 +5,7 @@
 #include "runtime/exec/cublaslt.h"
 #include "runtime/exec/cuda_support.h"
 #include "runtime/exec/engine.h"
+#include "runtime/exec/gpu.h"
 #include "runtime/plan/op_provider.h"
 
 #include <mutex>
@@ -33,6 +34,7 @@ struct Engine::Impl {
 
   const Plan &plan;
   int device = -1;                  ///< The GPU; -1 for target cpu.
+  Gpu gpu;                          ///< Target cuda only.
   std::vector<std::byte *> weights; ///< Where each weight lies.
   Buffer deviceWeights;             ///< Holds them for target cuda.
   std::unique_ptr<OpProvider> ownProvider;

@@ -8,7 +8,6 @@ namespace cgc {
 namespace {
 
 constexpr int kLeastMajor = 8; ///< sm_80: the oldest GPU that the kernels are compiled for.
-constexpr const char *kHint = "; run it where there is one, or compile with --target cpu";
 
 std::string versionText(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -16,13 +15,14 @@ std::string versionText(int version) {
 
 } // namespace
 
-Result<Gpu> findGpu(int index) {
+Result<Gpu> findGpu(int index, GpuNeed need) {
+  const auto none = [&](const char *cause) {
+    return Status(Code::Device, std::string(need.who) + ", and " + cause + "; " + need.otherwise);
+  };
   int driver = 0, count = 0;
   (void)cudaDriverGetVersion(&driver);
   if (driver == 0)
-    return Status(Code::Device,
-                  std::string("the plan has target cuda, and there is no NVIDIA driver here") +
-                      kHint);
+    return none("there is no NVIDIA driver here");
   const cudaError_t error = cudaGetDeviceCount(&count);
   (void)cudaGetLastError();
   if (error == cudaErrorInsufficientDriver)
@@ -30,8 +30,7 @@ Result<Gpu> findGpu(int index) {
                                     ", and cgc needs " + versionText(CUDART_VERSION) +
                                     "; update the driver");
   if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
-    return Status(Code::Device,
-                  std::string("the plan has target cuda, and the driver sees no GPU") + kHint);
+    return none("the driver sees no GPU");
   CGC_TRY(cudaStatus(error, "cannot list the GPUs"));
   if (index < 0 || index >= count)
     return Status(Code::Usage, "there is no GPU " + std::to_string(index) + "; this machine has " +
@@ -58,7 +57,7 @@ Status checkGpu(const Gpu &gpu, unsigned traits) {
   const std::string card = "GPU " + std::to_string(gpu.index) + " (" + gpu.name + ", sm_" +
                            std::to_string(gpu.major) + std::to_string(gpu.minor) + ")";
   if (gpu.major < kLeastMajor)
-    return {Code::Device, card + " is older than sm_80, which cgc needs" + kHint};
+    return {Code::Device, card + " is older than sm_80, which cgc needs; " + GpuNeed().otherwise};
   // Code for sm_90a runs on no other GPU, newer ones included.
   if ((traits & kHopper) && !(gpu.major == 9 && gpu.minor == 0))
     return {Code::Device, card + " cannot run the plan, which has kernels for sm_90a (H100, H200) "

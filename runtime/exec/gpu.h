@@ -14,9 +14,14 @@ struct Gpu {
   int major = 0, minor = 0, multiprocessors = 0;
 };
 
+/// Who needs a GPU, and what to do without one: the ends of a message.
+struct GpuNeed {
+  const char *who = "the plan has target cuda";
+  const char *otherwise = "run it where there is one, or compile with --target cpu";
+};
 /// GPU `index`. Device, with what is missing, if there is no driver, no GPU, or the driver is too
 /// old; Usage if there is no GPU of this number.
-Result<Gpu> findGpu(int index);
+Result<Gpu> findGpu(int index, GpuNeed need = {});
 
 /// The traits (KernelTrait) of all kernels that the plan launches, together. Kernels that this
 /// runtime lacks count for nothing: bindRecords refuses them.

@@ -16,13 +16,13 @@ struct HeadStrides {
 };
 
 /// Strides of a tensor [batch, heads, rows, columns] with dense columns, broadcast where a stride
-/// is 0; nothing if it is none of these sizes or not made of 16-byte vectors.
+/// is 0; nothing if it is none of these sizes or not made of vectors of so many elements.
 inline std::optional<HeadStrides> headStridesOf(const TensorView &t, DType dtype, int64_t batch,
                                                 int64_t heads, int64_t rows, int64_t columns,
                                                 int64_t vector = 8) {
   const int64_t sizes[] = {batch, heads, rows, columns};
   if (!t.data || t.dtype != dtype || !std::ranges::equal(t.sizes, sizes) ||
-      reinterpret_cast<uintptr_t>(t.data) % (vector * 2) != 0)
+      reinterpret_cast<uintptr_t>(t.data) % (vector * dtypeSize(dtype)) != 0)
     return std::nullopt;
   if (t.strides.empty())
     return HeadStrides{heads * rows * columns, rows * columns, columns};

@@ -201,9 +201,10 @@ Result<KernelParameters> bind(const KernelArguments &a, const TensorView &addend
       rows > 0 && columns > 0 ? checkedMul(rows, columns) : std::optional<uint64_t>();
   if (!elements || rows > INT32_MAX)
     return refuseArguments("rows and columns have to be positive");
-  if (!hasLaunch(a, layerNormBlocks(rows), kLayerNormThreads))
-    return refuseArguments("the grid has to be {layerNormBlocks(rows), 1, 1}, the block {128, 1, "
-                           "1}, without shared memory");
+  if (a.grid[0] == 0 || a.grid[0] > layerNormMostBlocks(rows) ||
+      !hasLaunch(a, a.grid[0], kLayerNormThreads))
+    return refuseArguments("the grid has to be {1 to layerNormMostBlocks(rows), 1, 1}, the block "
+                           "{128, 1, 1}, without shared memory");
   if (!isDenseOf(a.reads[0], dtype, *elements))
     return refuseArguments("x has to be dense, of rows * columns elements");
   const std::span<const TensorView> parameters = a.reads.subspan(firstParameter, 2);

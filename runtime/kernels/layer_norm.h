@@ -10,10 +10,14 @@ namespace cgc {
 inline constexpr uint32_t kLayerNormThreads = 128;
 inline constexpr uint32_t kLayerNormRows = kLayerNormThreads / 32;
 
-/// Blocks for so many rows: as many as there is work for, and no more than fit on a large GPU at a
-/// time, so that weight and bias are read once for several rows.
-constexpr uint64_t layerNormBlocks(int64_t rows) {
-  return std::min<uint64_t>((uint64_t(rows) + kLayerNormRows - 1) / kLayerNormRows, 5 * 132);
+/// Most blocks for so many rows: one row for each warp.
+constexpr uint64_t layerNormMostBlocks(int64_t rows) {
+  return (uint64_t(rows) + kLayerNormRows - 1) / kLayerNormRows;
+}
+/// Blocks for so many rows: as many as there is work for, and no more than are on a GPU with so
+/// many SMs at a time, so that weight and bias are read once for several rows.
+constexpr uint64_t layerNormBlocks(int64_t rows, int64_t multiprocessors) {
+  return std::min<uint64_t>(layerNormMostBlocks(rows), 5 * uint64_t(multiprocessors));
 }
 
 } // namespace cgc

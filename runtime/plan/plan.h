@@ -23,7 +23,7 @@
 namespace cgc {
 
 /// The version of the file format. A reader accepts exactly this one.
-inline constexpr uint32_t kPlanFormatVersion = 2;
+inline constexpr uint32_t kPlanFormatVersion = 3;
 /// The convention by which kernels take their arguments: pointers, then ints, then floats.
 inline constexpr uint32_t kKernelAbi = 1;
 /// Alignment of weights in the file and of buffers in the arena, in bytes.
@@ -191,6 +191,15 @@ struct Weight {
   bool operator==(const Weight &) const = default;
 };
 
+/// The GPU that launch shapes were chosen for. The plan runs on others too, and may be slower
+/// there.
+struct TargetGpu {
+  std::string name; ///< "NVIDIA H200"
+  uint32_t multiprocessors = 0;
+  bool tuned = false; ///< What computes each product was measured on it, not modelled.
+  bool operator==(const TargetGpu &) const = default;
+};
+
 /// Everything in a plan but the weights' bytes.
 struct PlanData {
   DeviceKind target = DeviceKind::Cpu;
@@ -199,6 +208,7 @@ struct PlanData {
   std::vector<Weight> weights;
   std::vector<SourceLocation> locations;
   std::optional<DType> precision; ///< What the model's floats were converted to; none: nothing was.
+  std::optional<TargetGpu> gpu;   ///< Of target cuda.
   bool operator==(const PlanData &) const = default;
 
   CGC_API const Entry *findEntry(std::string_view name) const;

@@ -126,7 +126,9 @@ public:
             tables(p.entries()),
             tables(p.weights()),
             tables(p.locations()),
-            p.precision() == kNoPrecision ? std::nullopt : std::optional(DType(p.precision()))};
+            p.precision() == kNoPrecision ? std::nullopt : std::optional(DType(p.precision())),
+            p.gpu() ? std::optional(TargetGpu{text(p.gpu()), p.multiprocessors(), p.tuned()})
+                    : std::nullopt};
   }
 
 private:

@@ -130,9 +130,13 @@ std::string ioList(const std::vector<IoTensor> &tensors) {
 } // namespace
 
 std::string toText(const PlanData &plan) {
-  std::string s =
-      "plan target=" + std::string(deviceName(plan.target)) + " producer=" + quoted(plan.producer) +
-      (plan.precision ? " precision=" + std::string(dtypeName(*plan.precision)) : "") + "\n";
+  std::string s = "plan target=" + std::string(deviceName(plan.target)) +
+                  " producer=" + quoted(plan.producer) +
+                  (plan.precision ? " precision=" + std::string(dtypeName(*plan.precision)) : "");
+  if (plan.gpu)
+    s += " gpu=" + quoted(plan.gpu->name) + " sms=" + std::to_string(plan.gpu->multiprocessors) +
+         (plan.gpu->tuned ? " tuned" : "");
+  s += "\n";
   for (size_t i = 0; i < plan.weights.size(); ++i) {
     const Weight &w = plan.weights[i];
     s +=

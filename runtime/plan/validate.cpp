@@ -83,6 +83,8 @@ public:
       return fail("the producer is not printable text");
     if (plan_.precision && !isFloating(*plan_.precision))
       return fail("the precision is no floating dtype");
+    if (plan_.gpu && (!isPlanName(plan_.gpu->name) || plan_.gpu->multiprocessors == 0))
+      return fail("the GPU has no name, or no multiprocessors");
     CGC_TRY(count(plan_.entries.size(), 1, kMaxEntries, "entries"));
     CGC_TRY(count(plan_.weights.size(), 0, kMaxItems, "weights"));
     CGC_TRY(count(plan_.locations.size(), 0, kMaxItems, "locations"));
@@ -101,6 +103,9 @@ public:
         CGC_TRY(checkBucket(entry.buckets[i]));
       }
     }
+    where_.clear();
+    if (plan_.gpu && plan_.target != DeviceKind::Cuda)
+      return fail("a GPU is named, and the target is cpu");
     return Status::ok();
   }
 

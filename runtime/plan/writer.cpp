@@ -166,8 +166,10 @@ void packPlan(fbs::FlatBufferBuilder &b, const PlanData &plan) {
   const auto entries = packAll(b, plan.entries);
   const auto weights = packAll(b, plan.weights);
   const auto locations = packAll(b, plan.locations);
+  const auto gpu = plan.gpu ? b.CreateString(plan.gpu->name) : 0;
   b.Finish(fb::CreatePlan(b, uint8_t(plan.target), producer, entries, weights, locations,
-                          plan.precision ? uint8_t(*plan.precision) : kNoPrecision));
+                          plan.precision ? uint8_t(*plan.precision) : kNoPrecision, gpu,
+                          plan.gpu ? plan.gpu->multiprocessors : 0, plan.gpu && plan.gpu->tuned));
 }
 
 Status padTo(AtomicFile &file, uint64_t offset) {

@@ -1,6 +1,7 @@
 // The attention kernels against double precision: odd numbers of queries and keys, causal, masks,
 // heads in packed projections, and every way to cut the work.
 #include "runtime/kernels/attention.h"
+#include "runtime/kernels/attention_f32.h"
 #include "runtime/kernels/attention_whole.h"
 #include "tests/conformance/kernel_fixture.h"
 
@@ -102,8 +103,9 @@ private:
         for (int64_t d = 0; d < c.width; ++d) {
           sums[d] += weight * value[d];
           // A weight is rounded to the element type, near 0 to its smallest numbers; that its
-          // exponent is in f32 costs less than 1e-4 of it.
-          magnitudes[d] += (weight * (unit + 1e-4) + smallest(c.dtype)) * std::abs(value[d]);
+          // exponent is in f32 costs less than 1e-4 of it, and 2e-5 where no fast function is used.
+          const double ofWeight = unit + (c.dtype == DType::F32 ? 2e-5 : 1e-4);
+          magnitudes[d] += (weight * ofWeight + smallest(c.dtype)) * std::abs(value[d]);
         }
       }
       for (int64_t d = 0; d < c.width; ++d) {
@@ -244,6 +246,59 @@ TEST_P(Attention, HeadsOf64ByTensorCopies) {
   skipUnlessGpuRuns(kHopper);
   if (!IsSkipped())
     checkShapes(64, "_hopper");
+}
+
+class AttentionF32 : public AttentionKernels {
+protected:
+  void check(const Case &c) {
+    SCOPED_TRACE(describe(c) + " width=" + std::to_string(c.width));
+    const Problem p(c);
+    const int64_t blocks = (c.queries + kAttentionF32Queries - 1) / kAttentionF32Queries;
+    expectAttention(p, launch({.kernel = "attention_f32_" + std::to_string(c.width),
+                               .blocks = uint64_t(blocks),
+                               .threads = kAttentionF32Threads,
+                               .reads = {p.q, p.k, p.v, p.mask},
+                               .writes = {p.out},
+                               .ints = {c.batch, c.heads, c.queries, c.keys, c.causal},
+                               .floats = {p.scale},
+                               .blocksY = uint32_t(c.heads),
+                               .blocksZ = uint32_t(c.batch),
+                               .sharedBytes = attentionF32SharedBytes(c.width)})[0]);
+  }
+};
+CGC_ON_BOTH_EXECUTORS(AttentionF32);
+
+constexpr int64_t kWidths[] = {32, 64, 80, 96, 128};
+
+TEST_P(AttentionF32, OddShapes) {
+  for (const int64_t width : kWidths)
+    for (const auto &[queries, keys] : {std::pair<int64_t, int64_t>{1, 1},
+                                        {1, 257},
+                                        {3, 16},
+                                        {31, 63},
+                                        {32, 64},
+                                        {33, 65},
+                                        {77, 77},
+                                        {257, 257},
+                                        {50, 400}})
+      for (const bool causal : {false, true})
+        check({DType::F32, 2, 3, queries, keys, width, causal});
+}
+
+TEST_P(AttentionF32, MasksAndLayouts) {
+  for (const int64_t width : kWidths)
+    for (const int64_t keys : {1, 77, 130}) {
+      for (const Case::Mask mask : {Case::Full, Case::OfKeys})
+        for (const bool causal : {false, true})
+          check({DType::F32, 2, 2, 33, keys, width, causal, mask});
+      check({DType::F32, 2, 3, 33, keys, width, false, Case::None, /*packed=*/false});
+    }
+}
+
+TEST_P(AttentionF32, NanStaysInItsBatch) {
+  for (const int64_t keys : {3, 64, 77})
+    for (const bool packed : {false, true})
+      check({DType::F32, 2, 2, 33, keys, 64, false, Case::None, packed, /*nanInLast=*/true});
 }
 
 class AttentionWhole : public AttentionKernels {

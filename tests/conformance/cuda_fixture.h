@@ -34,7 +34,7 @@ inline KernelLaunch layerNorm(DType dtype, int64_t rows, int64_t columns, Tensor
   KernelLaunch launch;
   launch.kernel = kernel->name;
   launch.abiHash = kernel->abiHash;
-  launch.grid[0] = layerNormBlocks(rows);
+  launch.grid[0] = layerNormBlocks(rows, 132);
   launch.block[0] = kLayerNormThreads;
   launch.reads = {x, weight, bias};
   launch.writes = {y};

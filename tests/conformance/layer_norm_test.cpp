@@ -29,7 +29,7 @@ protected:
     Launch layerNorm{
         .kernel = named(std::string(adds ? "add_" : "") + "layer_norm" + (c.byF32 ? "_by_f32" : ""),
                         c.dtype),
-        .blocks = layerNormBlocks(c.rows),
+        .blocks = layerNormBlocks(c.rows, c.columns % 2 == 0 ? 132 : 1),
         .threads = kLayerNormThreads,
         .reads = {x, optional(c.weight, weight), optional(c.bias, bias)},
         .writes = {matrix},

@@ -55,6 +55,48 @@ TEST_F(Bench, PrintsTheDefinitionsBesideTheFigures) {
   EXPECT_EQ(outcome.out.find("GPU"), std::string::npos) << outcome.out;
 }
 
+TEST_F(Bench, MeasuresLibTorchBesideAndMakesTheTable) {
+  makePlan({"--entry", "encode_text,encode_image"});
+  const std::string model = (models() / "tiny_fp32.pt").string();
+  const Outcome outcome =
+      cgc({"bench", "plan.cgplan", "--against", model, "--table", "--samples", "30", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = parseJson(outcome, "bench");
+  EXPECT_EQ(json["against"], model);
+  ASSERT_EQ(json["buckets"].size(), 2u);
+  for (const auto &bucket : json["buckets"]) {
+    ASSERT_EQ(bucket["peers"].size(), 2u) << "a cpu plan has no captured column";
+    EXPECT_EQ(bucket["peers"][0]["system"], "eager");
+    EXPECT_EQ(bucket["peers"][1]["system"], "frozen");
+    for (const auto &peer : bucket["peers"]) {
+      ASSERT_TRUE(peer.contains("latency_ms")) << peer;
+      expectOrdered(peer["latency_ms"]);
+      expectOrdered(peer["back_to_back_ms"]);
+      EXPECT_GE(peer["runs_per_sample"], 1);
+    }
+    ASSERT_EQ(bucket["table"].size(), 4u);
+    const double eager = bucket["peers"][0]["back_to_back_ms"]["median"];
+    EXPECT_DOUBLE_EQ(bucket["table"][2]["eager_s"], eager);
+    EXPECT_GT(bucket["table"][0]["plan_s"], double(json["load_ms"]) / 1e3);
+    EXPECT_TRUE(bucket.contains("break_even_calls"));
+  }
+  const Outcome text = cgc({"bench", "plan.cgplan", "--against", model, "--entry", "encode_text",
+                            "--table", "--samples", "30"});
+  ASSERT_EQ(text.status, 0) << text.err;
+  for (const char *part : {"eager latency", "frozen back-to-back", "break-even, calls", "10000",
+                           "eager         the model", "Table: eager"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << " in:\n" << text.out;
+  EXPECT_EQ(text.out.find("captured      "), std::string::npos) << text.out;
+}
+
+TEST_F(Bench, RefusesAModelThatIsNotThePlans) {
+  makePlan({"--entry", "encode_text"});
+  expectError(cgc({"bench", "plan.cgplan", "--table"}), 2, {"--against"});
+  expectError(cgc({"bench", "plan.cgplan", "--against", "missing.pt"}), 3, {"missing.pt"});
+  writeFile(folder / "text.pt", "no model");
+  expectError(cgc({"bench", "plan.cgplan", "--against", "text.pt"}), 3, {"text.pt"});
+}
+
 TEST_F(Bench, RefusesFewSamplesAndWhatThePlanHasNot) {
   makePlan();
   expectError(cgc({"bench", "plan.cgplan", "--samples", "29"}), 2, {"29", "30 or more"});

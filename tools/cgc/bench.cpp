@@ -1,11 +1,14 @@
 // cgc bench: how fast a plan runs. What each figure is: kDefinitions, and docs/benchmarking.md.
 #include "runtime/exec/cuda_support.h"
+#include "tools/cgc/bench_table.h"
 #include "tools/cgc/console.h"
 #include "tools/cgc/inputs.h"
+#include "tools/cgc/peers.h"
 #include "tools/cgc/plan_summary.h"
 #include "tools/cgc/progress.h"
 #include "tools/cgc/runner.h"
 #include "tools/cgc/target_tensors.h"
+#include "tools/cgc/timing.h"
 #include "tools/cgc/verbs.h"
 
 #include <CLI/CLI.hpp>
@@ -13,23 +16,13 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 namespace cgc::tool {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
-
-/// From fewer, a p90 or p99 says nothing.
-constexpr int kFewestSamples = 30;
-constexpr int kWarmUps = 20, kFewestWarmUps = 3;
-constexpr double kWarmUpMillis = 2000;
-/// Back-to-back runs of a sample; fewer if they would take longer than kSampleMillis.
-constexpr int kRunsPerSample = 40;
-constexpr double kSampleMillis = 250;
 
 constexpr const char *kCommonDefinitions =
     "latency       one run alone: from the call to its results\n"
@@ -42,43 +35,31 @@ constexpr const char *kCudaDefinitions =
     "GPU memory    what loading took from the GPU's free memory, without CUDA's own context\n"
     "Inputs and outputs are on the GPU; the copies to and from the plan's buffers count.";
 
+constexpr const char *kPeerDefinitions =
+    "LibTorch in this process, TF32 off, inputs on its device, results left where it puts them:\n"
+    "eager         the model file's ops one by one, without the JIT's optimisations\n"
+    "frozen        the method frozen and optimised by the JIT";
+constexpr const char *kCapturedDefinition =
+    "\ncaptured      frozen, in a CUDA graph with the copies of its inputs and outputs";
+constexpr const char *kTableDefinitions =
+    "Table: eager is times x its median back-to-back time. graph (plan, for cpu) is load, with "
+    "all\n"
+    "captures, once and times x the plan's. From break-even calls on the plan takes less in all.";
+
 struct Options {
   std::string plan, entry, executor = "graph";
   std::vector<int64_t> batches;
+  std::string against;
   int samples = 50;
-  bool json = false;
-};
-
-double millisSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-/// Several measurements of one figure, in milliseconds.
-class Samples {
-public:
-  void add(double millis) { values_.insert(std::ranges::upper_bound(values_, millis), millis); }
-  /// The smallest value that at least this share of the values does not exceed.
-  double quantile(double share) const {
-    const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(values_.size())));
-    return values_[std::max<size_t>(rank, 1) - 1];
-  }
-  Json json() const {
-    return {{"min", values_.front()},
-            {"median", quantile(0.5)},
-            {"p90", quantile(0.9)},
-            {"p99", quantile(0.99)}};
-  }
-
-private:
-  std::vector<double> values_; ///< Sorted.
+  bool table = false, json = false;
 };
 
 struct Figures {
   PlanBucket bucket;
-  int runsPerSample = 0;
-  Samples latency, backToBack;
-  Samples gpu, submit; ///< Target cuda only.
+  Timing timing; ///< Its submit: target cuda only.
+  Samples gpu;   ///< Target cuda only.
   BucketStats stats;
+  std::vector<PeerFigures> peers; ///< With --against.
 };
 
 /// What is measured once for the plan.
@@ -109,28 +90,9 @@ public:
   }
 
   Result<Figures> measure(int samples) {
-    Figures figures{bucket_, 0, {}, {}, {}, {}, runner_.stats(*bucket_.entry, bucket_.index)};
-    const auto begin = Clock::now();
-    for (int i = 0; i < kFewestWarmUps || (i < kWarmUps && millisSince(begin) < kWarmUpMillis); ++i)
-      CGC_TRY(run());
-    CGC_TRY(wait());
-
-    for (int i = 0; i < samples; ++i) {
-      const auto start = Clock::now();
-      CGC_TRY(run());
-      figures.submit.add(millisSince(start));
-      CGC_TRY(wait());
-      figures.latency.add(millisSince(start));
-    }
-    const double runs = kSampleMillis / figures.latency.quantile(0.5);
-    figures.runsPerSample = static_cast<int>(std::clamp<double>(runs, 1, kRunsPerSample));
-    for (int i = 0; i < samples; ++i) {
-      const auto start = Clock::now();
-      for (int j = 0; j < figures.runsPerSample; ++j)
-        CGC_TRY(run());
-      CGC_TRY(wait());
-      figures.backToBack.add(millisSince(start) / figures.runsPerSample);
-    }
+    Figures figures{bucket_, {}, {}, runner_.stats(*bucket_.entry, bucket_.index), {}};
+    CGC_ASSIGN_OR_RETURN(figures.timing,
+                         timeRuns([&] { return run(); }, [&] { return wait(); }, samples));
     for (int i = 0; stream_ && i < samples; ++i)
       CGC_TRY(measureGpu(figures.gpu));
     return figures;
@@ -178,38 +140,105 @@ uint64_t freeGpuBytes() {
   return cudaStatus(cudaMemGetInfo(&free, &total), "no GPU").isOk() ? free : 0;
 }
 
+CallCosts costsOf(const Figures &figures, const LoadFigures &load) {
+  return {.eager = figures.peers.at(0).timing->backToBack.median(),
+          .plan = figures.timing.backToBack.median(),
+          .once = load.millis};
+}
+
+std::string tableText(bool cuda, const LoadFigures &load, const std::vector<Figures> &all) {
+  std::vector<std::vector<std::string>> rows = {{"times", "eager, s", cuda ? "graph, s" : "plan, s",
+                                                 "saved, %", "break-even, calls", "entry",
+                                                 "inputs"}};
+  for (const Figures &figures : all) {
+    const CallCosts costs = costsOf(figures, load);
+    const auto calls = breakEvenCalls(costs);
+    for (const TableRow &row : tableRows(costs))
+      rows.push_back({std::to_string(row.times), fmt::format("{:.4f}", row.eagerSeconds),
+                      fmt::format("{:.4f}", row.planSeconds),
+                      fmt::format("{:.1f}", row.savedPercent),
+                      calls ? std::to_string(*calls) : "never", figures.bucket.entry->name,
+                      describeIo(figures.bucket.bucket().inputs)});
+  }
+  return formatTable(rows);
+}
+
 Status printText(const Options &options, bool cuda, const LoadFigures &load,
                  const std::vector<Figures> &all) {
   std::vector<std::vector<std::string>> rows = {
       {"entry", "figure, ms", "min", "median", "p90", "p99", "inputs"}};
   std::vector<std::vector<std::string>> captures = {{"entry", "capture, ms", "nodes", "inputs"}};
+  std::string notMeasured;
   for (const Figures &figures : all) {
     const std::string &entry = figures.bucket.entry->name;
     const std::string inputs = describeIo(figures.bucket.bucket().inputs);
-    const auto add = [&](const char *name, const Samples &samples) {
+    const auto add = [&](const std::string &name, const Samples &samples) {
       std::vector<std::string> row = {entry, name};
       for (double share : {0.0, 0.5, 0.9, 0.99})
         row.push_back(fmt::format("{:.4f}", samples.quantile(share)));
       row.push_back(inputs);
       rows.push_back(std::move(row));
     };
-    add("latency", figures.latency);
-    add("back-to-back", figures.backToBack);
+    add("latency", figures.timing.latency);
+    add("back-to-back", figures.timing.backToBack);
     if (cuda) {
       add("GPU", figures.gpu);
-      add("host submit", figures.submit);
+      add("host submit", figures.timing.submit);
       captures.push_back({entry, fmt::format("{:.2f}", figures.stats.captureMillis),
                           std::to_string(figures.stats.graphNodes), inputs});
     }
+    for (const PeerFigures &peer : figures.peers)
+      if (peer.timing) {
+        add(peer.system + " latency", peer.timing->latency);
+        add(peer.system + " back-to-back", peer.timing->backToBack);
+      } else {
+        notMeasured +=
+            fmt::format("{} {}: no figure of {}: {}\n", entry, inputs, peer.system, peer.why);
+      }
   }
-  std::string text = formatTable(rows) + "\n";
+  std::string text = formatTable(rows) + "\n" + notMeasured;
   if (cuda && options.executor == "graph")
     text += formatTable(captures) + "\n";
+  if (options.table)
+    text += tableText(cuda, load, all) + "\n";
   text += fmt::format("load: {:.1f} ms", load.millis);
   if (cuda)
     text += "; GPU memory: " + formatBytes(load.gpuBytes);
-  return printOut(fmt::format("{}\n\n{} samples of each figure, after warm-up.\n{}{}\n", text,
-                              options.samples, kCommonDefinitions, cuda ? kCudaDefinitions : ""));
+  text += fmt::format("\n\n{} samples of each figure, after warm-up.\n{}{}\n", options.samples,
+                      kCommonDefinitions, cuda ? kCudaDefinitions : "");
+  if (!options.against.empty())
+    text += fmt::format("{}{}\n", kPeerDefinitions, cuda ? kCapturedDefinition : "");
+  if (options.table)
+    text += fmt::format("{}\n", kTableDefinitions);
+  return printOut(text);
+}
+
+Json peersJson(const std::vector<PeerFigures> &peers) {
+  Json list = Json::array();
+  for (const PeerFigures &peer : peers) {
+    Json fields = {{"system", peer.system}};
+    if (peer.timing) {
+      fields["runs_per_sample"] = peer.timing->runsPerSample;
+      fields["latency_ms"] = peer.timing->latency.json();
+      fields["back_to_back_ms"] = peer.timing->backToBack.json();
+      if (peer.system == "captured")
+        fields["capture_ms"] = peer.captureMillis;
+    } else {
+      fields["not_measured"] = peer.why;
+    }
+    list.push_back(std::move(fields));
+  }
+  return list;
+}
+
+Json tableJson(const CallCosts &costs) {
+  Json list = Json::array();
+  for (const TableRow &row : tableRows(costs))
+    list.push_back({{"times", row.times},
+                    {"eager_s", row.eagerSeconds},
+                    {"plan_s", row.planSeconds},
+                    {"saved_percent", row.savedPercent}});
+  return list;
 }
 
 Status printJson(const Options &options, bool cuda, const LoadFigures &load,
@@ -217,16 +246,26 @@ Status printJson(const Options &options, bool cuda, const LoadFigures &load,
   Json buckets = Json::array();
   for (const Figures &figures : all) {
     const Bucket &bucket = figures.bucket.bucket();
-    Json fields = {
-        {"entry", figures.bucket.entry->name},         {"bucket", figures.bucket.index},
-        {"inputs", describeIo(bucket.inputs)},         {"records", bucket.records.size()},
-        {"runs_per_sample", figures.runsPerSample},    {"latency_ms", figures.latency.json()},
-        {"back_to_back_ms", figures.backToBack.json()}};
+    Json fields = {{"entry", figures.bucket.entry->name},
+                   {"bucket", figures.bucket.index},
+                   {"inputs", describeIo(bucket.inputs)},
+                   {"records", bucket.records.size()},
+                   {"runs_per_sample", figures.timing.runsPerSample},
+                   {"latency_ms", figures.timing.latency.json()},
+                   {"back_to_back_ms", figures.timing.backToBack.json()}};
     if (cuda) {
       fields["gpu_ms"] = figures.gpu.json();
-      fields["submit_ms"] = figures.submit.json();
+      fields["submit_ms"] = figures.timing.submit.json();
       fields["capture_ms"] = figures.stats.captureMillis;
       fields["graph_nodes"] = figures.stats.graphNodes;
+    }
+    if (!options.against.empty())
+      fields["peers"] = peersJson(figures.peers);
+    if (options.table) {
+      const CallCosts costs = costsOf(figures, load);
+      const auto calls = breakEvenCalls(costs);
+      fields["table"] = tableJson(costs);
+      fields["break_even_calls"] = calls ? Json(*calls) : Json(nullptr);
     }
     buckets.push_back(std::move(fields));
   }
@@ -235,6 +274,8 @@ Status printJson(const Options &options, bool cuda, const LoadFigures &load,
                  {"executor", cuda ? options.executor : "stream"},
                  {"samples", options.samples},
                  {"load_ms", load.millis}};
+  if (!options.against.empty())
+    result["against"] = options.against;
   if (cuda)
     result["gpu_bytes"] = load.gpuBytes;
   result["buckets"] = std::move(buckets);
@@ -247,12 +288,17 @@ Status bench(const Options &options) {
                   fmt::format("--samples {}: a figure from fewer than {} samples says too little; "
                               "ask for {} or more",
                               options.samples, kFewestSamples, kFewestSamples));
+  if (options.table && options.against.empty())
+    return Status(Code::Usage, "--table compares with LibTorch: give the model that the plan was "
+                               "compiled from as --against MODEL.pt");
+  if (!options.against.empty())
+    CGC_TRY(MappedFile::open(options.against).status());
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
   CGC_ASSIGN_OR_RETURN(const auto buckets,
                        planBuckets(plan.data(), options.entry, options.batches));
   const bool cuda = plan.data().target == DeviceKind::Cuda;
 
-  Progress progress(1 + buckets.size());
+  Progress progress(1 + buckets.size() + (options.against.empty() ? 0 : 1 + buckets.size()));
   progress.begin("load " + options.plan);
   LoadFigures load;
   // Makes CUDA's own context too, which no plan is to blame for.
@@ -271,6 +317,15 @@ Status bench(const Options &options) {
     CGC_ASSIGN_OR_RETURN(BucketBench one, BucketBench::create(*runner, bucket));
     CGC_ASSIGN_OR_RETURN(Figures figures, one.measure(options.samples));
     all.push_back(std::move(figures));
+  }
+  if (!options.against.empty()) {
+    progress.begin("load " + options.against);
+    CGC_ASSIGN_OR_RETURN(PeerBench peers, PeerBench::load(options.against, plan.data()));
+    for (Figures &figures : all) {
+      progress.begin(fmt::format("bench LibTorch {} {}", figures.bucket.entry->name,
+                                 describeIo(figures.bucket.bucket().inputs)));
+      CGC_ASSIGN_OR_RETURN(figures.peers, peers.measure(figures.bucket, options.samples));
+    }
   }
   return options.json ? printJson(options, cuda, load, all) : printText(options, cuda, load, all);
 }
@@ -300,10 +355,17 @@ Verb addBench(CLI::App &app) {
                    "always run one by one")
       ->check(CLI::IsMember({"graph", "stream"}))
       ->capture_default_str();
+  command
+      ->add_option("--against", options->against,
+                   "Measure LibTorch too, on the file that the plan was compiled from")
+      ->type_name("MODEL.pt");
+  command->add_flag("--table", options->table,
+                    "With --against: what 1 to 10000 calls take, loading included");
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer("Definitions are printed beside the figures.\n\n"
                   "Examples:\n"
                   "  cgc bench model.cgplan\n"
+                  "  cgc bench model.cgplan --against model.pt --table\n"
                   "  cgc bench model.cgplan --entry encode_text --batch 1 --json");
   return {command, [options] { return bench(*options); }, [options] { return options->json; }};
 }

@@ -11,6 +11,7 @@
 #include "tools/cgc/pass_options.h"
 #include "tools/cgc/plan_summary.h"
 #include "tools/cgc/progress.h"
+#include "tools/cgc/tune.h"
 #include "tools/cgc/verbs.h"
 
 #include "llvm/ADT/ScopeExit.h"
@@ -31,7 +32,7 @@ struct Options {
   int level = 1; ///< Of -O.
   std::vector<std::string> inputs, entries;
   std::vector<int64_t> batches;
-  bool json = false;
+  bool tune = false, json = false;
   passes::InstrumentationOptions instrumentation;
 };
 
@@ -102,7 +103,7 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
   CGC_ASSIGN_OR_RETURN(const auto specs, parseInputSpecs(options.inputs));
   CGC_ASSIGN_OR_RETURN(const auto buckets,
                        chooseBuckets(root, specs, options.batches, options.entries));
-  progress.expect(4 + buckets.size());
+  progress.expect((options.tune ? 5 : 4) + buckets.size());
   RuntimeEvaluator evaluator;
   const passes::PassContext context{.target = *parseDevice(options.target),
                                     .precision = precisionOf(options.precision),
@@ -126,7 +127,22 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
   return compiled;
 }
 
+/// Tunes what was just compiled.
+Status tuneInMemory(backend::CompiledPlan &compiled, Progress &progress) {
+  std::vector<std::vector<std::byte>> weights;
+  for (const auto &weight : compiled.weights)
+    weights.emplace_back(weight->bytes().begin(), weight->bytes().end());
+  CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::fromMemory(compiled.plan, std::move(weights)));
+  CGC_ASSIGN_OR_RETURN(tuner::Tuned tuned, tunePlan(plan, progress));
+  compiled.plan = std::move(tuned.plan);
+  return Status::ok();
+}
+
 Status compile(const Options &options) {
+  if (options.tune && options.target != "cuda")
+    return Status(Code::Usage, "--tune is for --target cuda: there is nothing to tune on a cpu");
+  if (options.tune)
+    CGC_TRY(tuner::checkMachine());
   CGC_TRY(MappedFile::open(options.model).status());
   CGC_TRY(checkOutputPath("-o", options.output, {&options.model, 1}));
   CGC_TRY(parseInputSpecs(options.inputs).status());
@@ -140,6 +156,8 @@ Status compile(const Options &options) {
     CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.model));
     ir::Diagnostics diagnostics;
     CGC_ASSIGN_OR_RETURN(auto compiled, build(*root, options, pipeline, diagnostics, progress));
+    if (options.tune)
+      CGC_TRY(tuneInMemory(compiled, progress));
     progress.begin("write " + options.output);
     std::vector<std::span<const std::byte>> weights;
     for (const auto &weight : compiled.weights)
@@ -201,6 +219,9 @@ Verb addCompile(CLI::App &app) {
   addPrecisionOption(*command, options->precision);
   command->add_option("--passes", options->passes, "Passes to run instead of the default ones")
       ->type_name("P,...");
+  command->add_flag(
+      "--tune", options->tune,
+      "Time each matrix product's kernels on this machine's GPU and keep the fastest");
   command->add_flag("--json", options->json, "Print the result as JSON");
   addPassOptions(*command, options->instrumentation);
   command->footer(

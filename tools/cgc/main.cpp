@@ -96,7 +96,7 @@ int main(int argc, char **argv) {
              "5 comparison failed, 6 device, 7 out of memory.");
   const tool::Verb verbs[] = {tool::addCompile(app), tool::addRun(app),   tool::addInspect(app),
                               tool::addCompare(app), tool::addBench(app), tool::addProfile(app),
-                              tool::addOpt(app)};
+                              tool::addTune(app),    tool::addOpt(app)};
   if (argc < 2) {
     fmt::print(stderr, "{}", app.help());
     return tool::exitStatus(Code::Usage);

@@ -74,21 +74,30 @@ Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes)
     }
     entries.push_back({{"name", entry.name}, {"buckets", std::move(buckets)}});
   }
-  return {{"path", path},
-          {"bytes", fileBytes},
-          {"target", deviceName(plan.target)},
-          {"producer", plan.producer},
-          {"weights", plan.weights.size()},
-          {"weight_bytes", weightBytes(plan)},
-          {"arena_bytes", arenaBytes(plan)},
-          {"entries", std::move(entries)}};
+  Json json = {{"path", path},
+               {"bytes", fileBytes},
+               {"target", deviceName(plan.target)},
+               {"producer", plan.producer},
+               {"weights", plan.weights.size()},
+               {"weight_bytes", weightBytes(plan)},
+               {"arena_bytes", arenaBytes(plan)},
+               {"entries", std::move(entries)}};
+  if (plan.gpu)
+    json["gpu"] = {{"name", plan.gpu->name},
+                   {"multiprocessors", plan.gpu->multiprocessors},
+                   {"tuned", plan.gpu->tuned}};
+  return json;
 }
 
 std::string planText(const PlanData &plan, const std::string &path, uint64_t fileBytes) {
-  std::string text = fmt::format("{}: plan for {}, {}, by {}\n  {} weights, {}; arena {}\n\n", path,
+  std::string text = fmt::format("{}: plan for {}, {}, by {}\n  {} weights, {}; arena {}\n", path,
                                  deviceName(plan.target), formatBytes(fileBytes), plan.producer,
                                  plan.weights.size(), formatBytes(weightBytes(plan)),
                                  formatBytes(arenaBytes(plan)));
+  if (plan.gpu)
+    text += fmt::format("  {} {} ({} SMs)\n", plan.gpu->tuned ? "tuned on" : "launch shapes for",
+                        plan.gpu->name, plan.gpu->multiprocessors);
+  text += "\n";
   std::vector<std::vector<std::string>> rows = {{"entry", "records", "arena", "inputs", "outputs"}};
   for (const Entry &entry : plan.entries)
     for (const Bucket &bucket : entry.buckets)

@@ -26,6 +26,7 @@ Verb addInspect(CLI::App &app);
 Verb addCompare(CLI::App &app);
 Verb addBench(CLI::App &app);
 Verb addProfile(CLI::App &app);
+Verb addTune(CLI::App &app);
 Verb addOpt(CLI::App &app);
 
 } // namespace cgc::tool

@@ -85,6 +85,7 @@ inline SamplePlan cudaSamplePlan() {
   SamplePlan sample = samplePlan();
   PlanData &plan = sample.plan;
   plan.target = DeviceKind::Cuda;
+  plan.gpu = {"Some GPU", 7, true};
   for (Bucket &bucket : plan.entries[0].buckets) {
     KernelLaunch kernel{.kernel = "some_kernel",
                         .abiHash = 0xfedcba9876543210u,

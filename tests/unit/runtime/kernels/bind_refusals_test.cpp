@@ -3,6 +3,7 @@
 // tests have those.
 #include "runtime/kernels/activation.h"
 #include "runtime/kernels/attention.h"
+#include "runtime/kernels/attention_f32.h"
 #include "runtime/kernels/attention_whole.h"
 #include "runtime/kernels/kernel_table.h"
 #include "runtime/kernels/product.h"
@@ -196,6 +197,22 @@ Launch attentionHalves() {
   return launch;
 }
 
+Launch attentionF32(int64_t width) {
+  return {.kernel = "attention_f32_" + std::to_string(width),
+          .grid = {3, kHeads, kBatch},
+          .block = {128, 1, 1},
+          .sharedBytes = attentionF32SharedBytes(width),
+          .reads = {{kAddress, {kBatch, kHeads, kQueries, width}},
+                    {kAddress, {kBatch, kHeads, kKeys, width}},
+                    {kAddress,
+                     {kBatch, kHeads, kKeys, width},
+                     {3 * kHeads * width * kKeys, width, 3 * kHeads * width, 1}},
+                    {kAddress + 4, {kBatch, kHeads, kQueries, kKeys}, {0, 0, kKeys, 1}}},
+          .writes = {{kAddress, {kBatch, kHeads, kQueries, width}}},
+          .ints = {kBatch, kHeads, kQueries, kKeys, /*causal=*/0},
+          .floats = {0.125}};
+}
+
 const std::vector<std::pair<std::string, int64_t>> kAttention = {
     {"32", 32}, {"64", 64}, {"80", 80}, {"96", 96}, {"128", 128}, {"64_hopper", 64}};
 
@@ -245,6 +262,21 @@ void expectCommonRefusals(const Launch &good) {
 TEST(BindAttention, Refuses) {
   for (const auto &[name, width] : kAttention)
     expectCommonRefusals(attention(name, width));
+}
+
+TEST(BindAttentionF32, Refuses) {
+  for (const int64_t width : {32, 64, 80, 96, 128}) {
+    Launch good = attentionF32(width);
+    for (Tensor &read : good.reads)
+      read.dtype = DType::F32;
+    good.writes[0].dtype = DType::F32;
+    expectCommonRefusals(good);
+    const std::string mask = "at multiples of 16 bytes";
+    expectRefused(good, [](Launch &l) { --l.reads[3].sizes[3]; }, mask);
+    expectRefused(good, [](Launch &l) { l.reads[3].strides[3] = 0; }, mask);
+    expectRefused(good, [](Launch &l) { l.reads[3].dtype = DType::F16; }, mask);
+    expectRefused(good, [](Launch &l) { l.reads[3].address += 2; }, mask);
+  }
 }
 
 TEST(BindAttention, RefusesWarpsSplitsAndMasks) {

@@ -1,0 +1,72 @@
+// LoadedModel: load, open CUDA, retarget.
+#include "frontend/model.h"
+
+#include "frontend/convert.h"
+#include "frontend/guard.h"
+#include "frontend/load.h"
+
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
+
+#include <dlfcn.h>
+
+namespace cgc::frontend {
+namespace {
+
+Status openCuda() {
+  // Loading it registers the CUDA kernels; it is huge, so that only those who need it link it.
+  if (!dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL))
+    return Status(Code::Device,
+                  std::string("LibTorch's CUDA library cannot be loaded: ") + dlerror());
+  if (!at::globalContext().hasCUDA())
+    return Status(Code::Device,
+                  "LibTorch sees no CUDA device; run on a machine with a GPU, or for the CPU");
+  return Status::ok();
+}
+
+} // namespace
+
+FullPrecision::FullPrecision()
+    : matmul_(at::globalContext().allowTF32CuBLAS()),
+      convolution_(at::globalContext().allowTF32CuDNN()) {
+  at::globalContext().setAllowTF32CuBLAS(false);
+  at::globalContext().setAllowTF32CuDNN(false);
+}
+
+FullPrecision::~FullPrecision() {
+  at::globalContext().setAllowTF32CuBLAS(matmul_);
+  at::globalContext().setAllowTF32CuDNN(convolution_);
+}
+
+at::Tensor toTensor(const TensorView &view, const Target &target) {
+  assert(view.device == DeviceKind::Cpu && "inputs lie in host memory");
+  at::IntArrayRef sizes(view.sizes.data(), view.sizes.size());
+  at::IntArrayRef strides(view.strides.data(), view.strides.size());
+  auto options = at::TensorOptions().dtype(toScalarType(view.dtype));
+  at::Tensor borrowed = strides.empty() && !sizes.empty()
+                            ? at::from_blob(view.data, sizes, options)
+                            : at::from_blob(view.data, sizes, strides, options);
+  // A copy: the method may write to its inputs.
+  return target.convert(borrowed.clone());
+}
+
+Result<LoadedModel> loadModel(const std::string &path, DeviceKind device,
+                              std::optional<DType> precision) {
+  assert((!precision || isFloating(*precision)) && "a precision is a floating dtype");
+  if (device == DeviceKind::Cuda)
+    CGC_TRY(openCuda());
+  CGC_ASSIGN_OR_RETURN(torch::jit::Module module, loadTorchScript(path));
+  Target target{device == DeviceKind::Cuda ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU),
+                {}};
+  if (precision)
+    target.precision = toScalarType(*precision);
+  Status status = guarded(Code::Failed, [&] {
+    retarget(module, target);
+    return Status::ok();
+  });
+  if (!status.isOk())
+    return status.withContext(path);
+  return LoadedModel{std::move(module), target};
+}
+
+} // namespace cgc::frontend

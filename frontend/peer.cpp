@@ -1,0 +1,116 @@
+// Peers: LibTorch's own ways to run a method, to be timed beside a plan.
+#include "frontend/frontend.h"
+#include "frontend/guard.h"
+#include "frontend/model.h"
+
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/jit/passes/freeze_module.h>
+#include <torch/csrc/jit/passes/frozen_graph_optimizations.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+
+namespace cgc::frontend {
+namespace {
+
+/// The tensors of a result, tuples, lists and dicts flattened.
+void collect(const c10::IValue &value, std::vector<at::Tensor> &tensors) {
+  if (value.isTensor())
+    tensors.push_back(value.toTensor());
+  else if (value.isTuple())
+    for (const c10::IValue &element : value.toTupleRef().elements())
+      collect(element, tensors);
+  else if (value.isList())
+    for (const c10::IValue &element : value.toListRef())
+      collect(element, tensors);
+  else if (value.isGenericDict())
+    for (const auto &entry : value.toGenericDict())
+      collect(entry.value(), tensors);
+}
+
+class TorchPeer final : public Peer {
+public:
+  TorchPeer(torch::jit::Method method, bool optimizes, std::vector<at::Tensor> inputs)
+      : method_(std::move(method)), optimizes_(optimizes), sources_(std::move(inputs)) {}
+
+  Status run(bool copies) override {
+    return guarded(Code::Failed, [&] {
+      c10::InferenceMode inference;
+      torch::jit::GraphOptimizerEnabledGuard optimizer(optimizes_);
+      const FullPrecision fullPrecision;
+      std::vector<at::Tensor> &inputs = copies ? inputs_ : sources_;
+      if (copies && inputs.empty())
+        for (const at::Tensor &source : sources_)
+          inputs.push_back(source.clone());
+      for (size_t i = 0; copies && i < inputs.size(); ++i)
+        inputs[i].copy_(sources_[i], /*non_blocking=*/true);
+      std::vector<at::Tensor> outputs;
+      collect(method_(std::vector<c10::IValue>(inputs.begin(), inputs.end())), outputs);
+      for (size_t i = 0; copies && i < outputs.size(); ++i) {
+        if (results_.size() == i)
+          results_.push_back(outputs[i].clone());
+        results_[i].copy_(outputs[i], /*non_blocking=*/true);
+      }
+      return Status::ok();
+    });
+  }
+
+private:
+  torch::jit::Method method_;
+  bool optimizes_;
+  std::vector<at::Tensor> sources_, inputs_, results_;
+};
+
+class TorchPeers final : public Peers {
+public:
+  explicit TorchPeers(LoadedModel model) : model_(std::move(model)) {}
+
+  Result<std::unique_ptr<Peer>> prepare(PeerKind kind, const std::string &name,
+                                        std::span<const TensorView> inputs) override {
+    std::unique_ptr<Peer> peer;
+    Status status = guarded(Code::Failed, [&]() -> Status {
+      torch::jit::Module module = kind == PeerKind::Frozen ? frozen() : model_.module;
+      auto method = module.find_method(name);
+      if (!method)
+        return Status(Code::Usage, "the model has no such method");
+      const size_t expected = method->function().getSchema().arguments().size() - 1;
+      if (inputs.size() != expected)
+        return Status(Code::Usage, "the method takes " + std::to_string(expected) +
+                                       " inputs, not " + std::to_string(inputs.size()));
+      c10::InferenceMode inference;
+      std::vector<at::Tensor> tensors;
+      for (const TensorView &input : inputs)
+        tensors.push_back(toTensor(input, model_.target));
+      peer = std::make_unique<TorchPeer>(*method, kind == PeerKind::Frozen, std::move(tensors));
+      return Status::ok();
+    });
+    if (!status.isOk())
+      return status.withContext("LibTorch, " + name);
+    return peer;
+  }
+
+private:
+  /// Anew for each caller: the JIT optimises a method for the shapes that it sees first.
+  torch::jit::Module frozen() {
+    std::vector<std::string> methods;
+    for (const torch::jit::Method &method : model_.module.get_methods())
+      methods.push_back(method.name());
+    model_.module.eval();
+    torch::jit::Module module = torch::jit::freeze_module(model_.module, methods);
+    for (const torch::jit::Method &method : module.get_methods()) {
+      std::shared_ptr<torch::jit::Graph> graph = method.graph();
+      torch::jit::OptimizeFrozenGraph(graph, /*optimize_numerics=*/true);
+    }
+    return module;
+  }
+
+  LoadedModel model_;
+};
+
+} // namespace
+
+Result<std::unique_ptr<Peers>> loadPeers(const std::string &path, DeviceKind device,
+                                         std::optional<DType> precision) {
+  CGC_ASSIGN_OR_RETURN(LoadedModel model, loadModel(path, device, precision));
+  return std::unique_ptr<Peers>(std::make_unique<TorchPeers>(std::move(model)));
+}
+
+} // namespace cgc::frontend

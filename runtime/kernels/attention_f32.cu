@@ -1,0 +1,270 @@
+// attention_f32: softmax(scale q k^T + mask) v in f32 for one head and 32 queries in each block,
+// without tensor cores. Reads strided heads and writes token by token, as attention. Softmax runs
+// over chunks of keys; a chunk's values arrive while its scores are computed, the next chunk's keys
+// while its values are added up.
+#include "runtime/kernels/attention_f32.h"
+
+#include "runtime/kernels/attention.h"
+#include "runtime/kernels/device.cuh"
+#include "runtime/kernels/heads.h"
+
+namespace cgc {
+namespace {
+
+using namespace device;
+
+constexpr int kQueries = kAttentionF32Queries, kChunk = kAttentionF32Chunk,
+              kThreads = kAttentionF32Threads;
+/// A thread computes 4 queries by 4 keys of the scores; 16 neighbours share the queries.
+constexpr int kLanes = 16, kRows = 4;
+static_assert(kThreads == kQueries / kRows * kLanes && kChunk == 4 * kLanes);
+
+struct AttentionF32Parameters {
+  const float *q, *k, *v, *mask; ///< mask may be null; it is added to the scaled scores.
+  float *out;
+  HeadStrides qStrides, kStrides, vStrides, maskStrides, outStrides;
+  int queries, keys;
+  float scale;
+  bool causal; ///< Query i sees keys 0 to i.
+};
+
+/// Copies 16 bytes to shared memory, zeros if not `valid`.
+__device__ void copyFloats(float *to, const float *from, bool valid) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                   static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+               "l"(from), "r"(valid ? 16 : 0)
+               : "memory");
+}
+/// Ends a group of copies.
+__device__ void commitCopies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/// Waits for this thread's copies but those of the last `kPending` groups.
+template <int kPending> __device__ void waitForCopies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+/// Begins to copy `count` rows from row `first` on, zeros from row `rows` on, as one group.
+template <int kWidth>
+__device__ void copyRows(float *to, int pitch, const float *from, int64_t stride, int first,
+                         int count, int rows) {
+  constexpr int kVectors = kWidth / 4;
+  for (int i = threadIdx.x; i < count * kVectors; i += kThreads) {
+    const int row = i / kVectors, column = i % kVectors * 4;
+    const bool valid = first + row < rows;
+    copyFloats(to + row * pitch + column, from + (valid ? first + row : 0) * stride + column,
+               valid);
+  }
+  commitCopies();
+}
+
+__device__ float4 loadFour(const float *from) {
+  return *reinterpret_cast<const float4 *>(from);
+}
+
+/// The greatest or the sum of the values of the 16 neighbours, in each of them.
+__device__ float greatestOfLanes(float value) {
+#pragma unroll
+  for (int offset = kLanes / 2; offset > 0; offset /= 2)
+    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  return value;
+}
+__device__ float sumOfLanes(float value) {
+#pragma unroll
+  for (int offset = kLanes / 2; offset > 0; offset /= 2)
+    value += __shfl_xor_sync(0xffffffffu, value, offset);
+  return value;
+}
+
+template <int kWidth>
+__global__ void __launch_bounds__(kThreads)
+    attentionF32(const __grid_constant__ AttentionF32Parameters p) {
+  constexpr int kPitch = kWidth + 4, kWeightPitch = kChunk + 4;
+  // Columns of the result that a thread computes: kParts times kPack neighbours.
+  constexpr int kPack = kWidth % 64 == 0   ? 4
+                        : kWidth % 32 == 0 ? 2
+                                           : 1,
+                kParts = kWidth / kLanes / kPack;
+  extern __shared__ float4 attentionF32Memory[];
+  float *const queries = reinterpret_cast<float *>(attentionF32Memory),
+               *const keys = queries + kQueries * kPitch, *const values = keys + kChunk * kPitch,
+               *const weights = values + kChunk * kWidth;
+  const int lane = threadIdx.x % kLanes, row = threadIdx.x / kLanes * kRows,
+            first = blockIdx.x * kQueries;
+  const int64_t head = blockIdx.y, batch = blockIdx.z;
+  const float *const k = p.k + batch * p.kStrides.batch + head * p.kStrides.head,
+                     *const v = p.v + batch * p.vStrides.batch + head * p.vStrides.head;
+  // Keys that a query of the block sees.
+  const int end = p.causal ? min(p.keys, first + kQueries) : p.keys;
+
+  releaseSuccessor();
+  waitForPredecessor();
+  copyRows<kWidth>(queries, kPitch, p.q + batch * p.qStrides.batch + head * p.qStrides.head,
+                   p.qStrides.row, first, kQueries, p.queries);
+  copyRows<kWidth>(keys, kPitch, k, p.kStrides.row, 0, kChunk, end);
+  copyRows<kWidth>(values, kWidth, v, p.vStrides.row, 0, kChunk, end);
+
+  float out[kRows][kParts][kPack] = {}, most[kRows], sum[kRows] = {};
+#pragma unroll
+  for (int i = 0; i < kRows; ++i)
+    most[i] = -INFINITY;
+  for (int chunk = 0; chunk < end; chunk += kChunk) {
+    waitForCopies<1>(); // All but the values.
+    __syncthreads();
+    // Of queries row to row + 3 and keys lane, lane + 16, lane + 32, lane + 48.
+    float scores[kRows][4] = {};
+#pragma unroll 4
+    for (int d = 0; d < kWidth; d += 4) {
+      float4 a[kRows], b[4];
+#pragma unroll
+      for (int i = 0; i < kRows; ++i)
+        a[i] = loadFour(queries + (row + i) * kPitch + d);
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        b[j] = loadFour(keys + (lane + j * kLanes) * kPitch + d);
+#pragma unroll
+      for (int i = 0; i < kRows; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          scores[i][j] = fmaf(a[i].x, b[j].x, scores[i][j]);
+          scores[i][j] = fmaf(a[i].y, b[j].y, scores[i][j]);
+          scores[i][j] = fmaf(a[i].z, b[j].z, scores[i][j]);
+          scores[i][j] = fmaf(a[i].w, b[j].w, scores[i][j]);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const int query = first + row + i;
+      float greatest = most[i];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int key = chunk + lane + j * kLanes;
+        float score = scores[i][j] * p.scale;
+        if (query >= p.queries || key >= end || (p.causal && key > query))
+          score = -INFINITY;
+        else if (p.mask)
+          score += p.mask[batch * p.maskStrides.batch + head * p.maskStrides.head +
+                          query * p.maskStrides.row + key];
+        scores[i][j] = score;
+        greatest = fmaxf(greatest, score);
+      }
+      greatest = greatestOfLanes(greatest);
+      // As long as all keys are hidden there is nothing to take away.
+      const float base = greatest == -INFINITY ? 0 : greatest, factor = expf(most[i] - base);
+      float part = 0;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const float weight = expf(scores[i][j] - base);
+        part += weight;
+        weights[(row + i) * kWeightPitch + lane + j * kLanes] = weight;
+      }
+      most[i] = greatest;
+      sum[i] = sum[i] * factor + part;
+#pragma unroll
+      for (int c = 0; c < kParts; ++c)
+#pragma unroll
+        for (int e = 0; e < kPack; ++e)
+          out[i][c][e] *= factor;
+    }
+    waitForCopies<0>();
+    __syncthreads(); // Weights and values are there, and the keys have been read.
+    copyRows<kWidth>(keys, kPitch, k, p.kStrides.row, chunk + kChunk, kChunk, end);
+#pragma unroll 2
+    for (int key = 0; key < kChunk; key += 4) {
+      float4 weight[kRows];
+#pragma unroll
+      for (int i = 0; i < kRows; ++i)
+        weight[i] = loadFour(weights + (row + i) * kWeightPitch + key);
+#pragma unroll
+      for (int c = 0; c < kParts; ++c) {
+        float value[4][kPack];
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          loadFloats(values + (key + j) * kWidth + (lane + c * kLanes) * kPack, value[j]);
+#pragma unroll
+        for (int i = 0; i < kRows; ++i)
+#pragma unroll
+          for (int e = 0; e < kPack; ++e) {
+            out[i][c][e] = fmaf(weight[i].x, value[0][e], out[i][c][e]);
+            out[i][c][e] = fmaf(weight[i].y, value[1][e], out[i][c][e]);
+            out[i][c][e] = fmaf(weight[i].z, value[2][e], out[i][c][e]);
+            out[i][c][e] = fmaf(weight[i].w, value[3][e], out[i][c][e]);
+          }
+      }
+    }
+    __syncthreads(); // Weights and values have been read.
+    copyRows<kWidth>(values, kWidth, v, p.vStrides.row, chunk + kChunk, kChunk, end);
+  }
+  waitForCopies<0>();
+
+  float *const to = p.out + batch * p.outStrides.batch + head * p.outStrides.head;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const float total = sumOfLanes(sum[i]);
+    if (first + row + i >= p.queries)
+      continue;
+#pragma unroll
+    for (int c = 0; c < kParts; ++c) {
+#pragma unroll
+      for (int e = 0; e < kPack; ++e)
+        out[i][c][e] /= total;
+      storeFloats(to + (first + row + i) * p.outStrides.row + (lane + c * kLanes) * kPack,
+                  out[i][c]);
+    }
+  }
+}
+
+template <int kWidth> Result<KernelParameters> bindAttentionF32(const KernelArguments &a) {
+  const int64_t batch = a.ints[0], heads = a.ints[1], queries = a.ints[2], keys = a.ints[3],
+                causal = a.ints[4];
+  const int64_t most = 1 << 24;
+  if (batch < 1 || heads < 1 || queries < 1 || keys < 1 || batch > 65535 || heads > 65535 ||
+      queries > most || keys > most || causal < 0 || causal > 1)
+    return refuseArguments("batch, heads, queries and keys have to be positive and not too many");
+  if (a.block[0] != kAttentionF32Threads || a.block[1] != 1 || a.block[2] != 1 ||
+      a.grid[0] != (queries + kQueries - 1) / kQueries || a.grid[1] != heads ||
+      a.grid[2] != batch || a.sharedBytes != attentionF32SharedBytes(kWidth))
+    return refuseArguments("the launch is not that of the sizes");
+  if (!(a.floats[0] > 0))
+    return refuseArguments("scale has to be positive");
+  const auto strides = [&](const TensorView &t, int64_t rows) {
+    return headStridesOf(t, DType::F32, batch, heads, rows, kWidth, /*vector=*/4);
+  };
+  const auto q = strides(a.reads[0], queries), k = strides(a.reads[1], keys),
+             v = strides(a.reads[2], keys), out = strides(a.writes[0], queries);
+  const auto mask = a.reads[3].data ? headStridesOf(a.reads[3], DType::F32, batch, heads, queries,
+                                                    keys, /*vector=*/1)
+                                    : std::optional(HeadStrides{});
+  if (!q || !k || !v || !out || !mask)
+    return refuseArguments("q, k, v and out [batch, heads, rows, width] and mask [batch, heads, "
+                           "queries, keys] need dense columns and rows at multiples of 16 bytes");
+  AttentionF32Parameters p{};
+  p.q = static_cast<const float *>(a.reads[0].data);
+  p.k = static_cast<const float *>(a.reads[1].data);
+  p.v = static_cast<const float *>(a.reads[2].data);
+  p.mask = static_cast<const float *>(a.reads[3].data);
+  p.out = static_cast<float *>(a.writes[0].data);
+  p.qStrides = *q;
+  p.kStrides = *k;
+  p.vStrides = *v;
+  p.maskStrides = *mask;
+  p.outStrides = *out;
+  p.queries = int(queries);
+  p.keys = int(keys);
+  p.scale = static_cast<float>(a.floats[0]);
+  p.causal = causal == 1;
+  return KernelParameters(p);
+}
+
+} // namespace
+
+#define CGC_ATTENTION_F32(WIDTH)                                                                   \
+  CGC_KERNEL_OF(attention_f32_##WIDTH, attentionF32<WIDTH>, bindAttentionF32<WIDTH>)
+CGC_ATTENTION_F32(32)
+CGC_ATTENTION_F32(64)
+CGC_ATTENTION_F32(80)
+CGC_ATTENTION_F32(96)
+CGC_ATTENTION_F32(128)
+#undef CGC_ATTENTION_F32
+
+} // namespace cgc

@@ -1,0 +1,159 @@
+// Products of a plan: recognised, described, and replaced by either kind of record and back.
+#include "runtime/kernels/kernel_table.h"
+#include "runtime/plan/plan_file.h"
+#include "tests/unit/tuner/product_chain.h"
+#include "tuner/edited_bucket.h"
+#include "tuner/tuner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cgc::test {
+namespace {
+
+using testing::HasSubstr;
+using namespace cgc::tuner;
+
+constexpr int64_t kWorkspaceBytes = 1 << 20;
+constexpr const char *kFc1 = "product f16 [77,256] x [1024,256], bias, activation 1",
+                     *kFc2 = "product f16 [77,1024] x [256,1024], bias, residual [77,256]";
+
+PlanData chain(MadeOf made, DType dtype = DType::F16) {
+  return productChain(dtype, made, [](int, int64_t) { return std::vector<std::byte>(); }).plan;
+}
+
+Choice algorithm() {
+  return {std::vector<std::byte>(80, std::byte{7}), "some algorithm"};
+}
+Choice tile(int64_t features, int64_t depth) {
+  return {backend::tileChoices(productTiles(), kTokens, features, depth, 132).front(), "some tile"};
+}
+
+TEST(EditedBucket, CountsProductsByWhatTheyAre) {
+  const EditedBucket tiles(chain(MadeOf::Tiles).entries[0].buckets[0], kWorkspaceBytes);
+  EXPECT_EQ(tiles.count(kFc1), 3u);
+  EXPECT_EQ(tiles.count(kFc2), 3u);
+  EXPECT_EQ(tiles.count("f16"), 0u);
+  // Less aligned, it is another product: an algorithm of cuBLASLt may be wrong for it.
+  Bucket shifted = chain(MadeOf::Tiles).entries[0].buckets[0];
+  shifted.tensors[uint32_t(recordReads(shifted.records[0])[0])].slot.offset += 48;
+  const EditedBucket other(shifted, kWorkspaceBytes);
+  EXPECT_EQ(other.count(kFc1), 2u);
+  EXPECT_EQ(other.count("product f16 [77,256] at 16 x [1024,256], bias, activation 1"), 1u);
+  const EditedBucket calls(chain(MadeOf::Calls).entries[0].buckets[0], kWorkspaceBytes);
+  EXPECT_EQ(calls.count("product f16 [77,256] x [1024,256], bias, activation 5"), 3u);
+  EXPECT_EQ(calls.count(kFc2), 3u);
+}
+
+TEST(EditedBucket, ATileBecomesACallWithAWorkspaceBehindTheArena) {
+  PlanData plan = chain(MadeOf::Tiles);
+  Bucket &bucket = plan.entries[0].buckets[0];
+  const uint64_t arena = bucket.arenaBytes;
+  EditedBucket edited(bucket, kWorkspaceBytes);
+  edited.setRecords(edited.recordsWith(kFc2, algorithm()));
+  EXPECT_EQ(edited.count(kFc2), 3u) << "it is the same product";
+  const Bucket before = bucket;
+  bucket = std::move(edited).take();
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+  EXPECT_EQ(bucket.arenaBytes, (arena + 255) / 256 * 256 + kWorkspaceBytes);
+  for (size_t i = 0; i < bucket.records.size(); ++i) {
+    const LaunchRecord &record = bucket.records[i];
+    if (i % 2 == 0) {
+      EXPECT_EQ(record, before.records[i]) << "another product";
+      continue;
+    }
+    const auto &call = std::get<LibraryCall>(record.op);
+    EXPECT_EQ(call.reads, std::get<KernelLaunch>(before.records[i].op).reads);
+    EXPECT_EQ(call.algorithm.size(), 80u);
+    const TensorRef &workspace = bucket.tensors[uint32_t(call.writes[1])];
+    EXPECT_GE(workspace.slot.offset, arena);
+    EXPECT_EQ(record.location, before.records[i].location);
+  }
+}
+
+TEST(EditedBucket, WithoutANewCallTheArenaStaysAsItWas) {
+  PlanData plan = chain(MadeOf::Tiles);
+  Bucket &bucket = plan.entries[0].buckets[0];
+  EditedBucket edited(bucket, kWorkspaceBytes);
+  edited.setRecords(edited.recordsWith(kFc2, algorithm()));
+  edited.setRecords(edited.recordsWith(kFc2, tile(kNarrow, kWide)));
+  const Bucket after = std::move(edited).take();
+  EXPECT_EQ(after.arenaBytes, bucket.arenaBytes);
+  EXPECT_EQ(after.tensors, bucket.tensors);
+  const auto &was = std::get<KernelLaunch>(bucket.records[1].op),
+             &is = std::get<KernelLaunch>(after.records[1].op);
+  EXPECT_NE(is.kernel, was.kernel);
+  EXPECT_EQ(is.reads, was.reads);
+  EXPECT_EQ(is.writes, was.writes);
+  EXPECT_EQ(is.ints, was.ints);
+}
+
+TEST(EditedBucket, ACallKeepsItsOwnWorkspace) {
+  PlanData plan = chain(MadeOf::Calls);
+  Bucket &bucket = plan.entries[0].buckets[0];
+  EditedBucket edited(bucket, kWorkspaceBytes);
+  edited.setRecords(edited.recordsWith(kFc2, algorithm()));
+  const Bucket after = std::move(edited).take();
+  EXPECT_EQ(after.arenaBytes, bucket.arenaBytes);
+  const auto &was = std::get<LibraryCall>(bucket.records[1].op),
+             &is = std::get<LibraryCall>(after.records[1].op);
+  EXPECT_EQ(is.writes, was.writes);
+  EXPECT_EQ(is.algorithm.size(), 80u);
+}
+
+TEST(SetTile, GivesTheLaunchThatTheKernelExpects) {
+  const std::vector<int64_t> x = {kTokens, kWide}, w = {kNarrow, kWide}, y = {kTokens, kNarrow},
+                             sums = {kNarrow}, moments = {kTokens, kWide / 64, 2};
+  const auto view = [](const std::vector<int64_t> &sizes, DType dtype = DType::F16) {
+    return TensorView{reinterpret_cast<void *>(4096), dtype, DeviceKind::Cuda, sizes, {}};
+  };
+  for (const backend::TiledKernels &family :
+       {backend::productKernels(), backend::normProductKernels()})
+    for (const backend::TileChoice &choice :
+         backend::tileChoices(family.tiles, kTokens, kNarrow, kWide, 132)) {
+      KernelLaunch launch;
+      launch.ints = {kTokens, kNarrow, kWide, 0};
+      backend::setTile(launch, family, DType::F16, choice);
+      const Kernel *kernel = findKernel(launch.kernel);
+      ASSERT_TRUE(kernel) << launch.kernel;
+      EXPECT_EQ(launch.abiHash, kernel->abiHash);
+      EXPECT_EQ(backend::tiledKernelsOf(launch)->name, family.name);
+      std::vector<TensorView> reads = {view(x), view(w), {}, {}}, writes = {view(y), {}};
+      if (family.normalises) {
+        reads.push_back(view(sums, DType::F32));
+        reads.push_back(view(moments, DType::F32));
+        launch.floats = {1e-5};
+      }
+      ASSERT_EQ(reads.size(), kernel->reads);
+      ASSERT_EQ(writes.size(), kernel->writes);
+      // Without a driver, describing the tensors to it fails: that comes after everything else.
+      const Status status = kernel
+                                ->bind({launch.grid, launch.block, launch.sharedBytes, reads,
+                                        writes, launch.ints, launch.floats})
+                                .status();
+      EXPECT_NE(status.code(), Code::InvalidFile) << launch.kernel << ": " << status.message();
+    }
+}
+
+TEST(ProductSite, GeluAndF32HaveOneWay) {
+  const Bucket tiles = chain(MadeOf::Tiles).entries[0].buckets[0];
+  EXPECT_FALSE(productSite(tiles.records[0], tiles)->isForLibrary()) << "its GELU is another one";
+  EXPECT_TRUE(productSite(tiles.records[1], tiles)->isForLibrary());
+  EXPECT_TRUE(productSite(tiles.records[0], tiles)->isForTile());
+  const Bucket wide = chain(MadeOf::Calls, DType::F32).entries[0].buckets[0];
+  EXPECT_FALSE(productSite(wide.records[0], wide)->isForTile());
+  EXPECT_TRUE(productSite(wide.records[0], wide)->isForLibrary());
+  EXPECT_FALSE(productSite({Memcpy{}}, wide));
+}
+
+TEST(Tune, RefusesACpuPlan) {
+  SamplePlan sample = samplePlan();
+  const Result<Plan> plan = Plan::fromMemory(sample.plan, sample.weights);
+  ASSERT_TRUE(plan.isOk());
+  const Status status = tune(*plan).status();
+  EXPECT_EQ(status.code(), Code::Usage);
+  EXPECT_THAT(status.message(), HasSubstr("target cpu"));
+}
+
+} // namespace
+} // namespace cgc::test

@@ -1,0 +1,12 @@
+// What compile --tune and tune share.
+#pragma once
+
+#include "tools/cgc/progress.h"
+#include "tuner/tuner.h"
+
+namespace cgc::tool {
+
+/// Tunes the plan as one phase of `progress`. What could not be tried goes to the log.
+Result<tuner::Tuned> tunePlan(const Plan &plan, Progress &progress);
+
+} // namespace cgc::tool
