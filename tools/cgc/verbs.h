@@ -27,5 +27,6 @@ Verb addCompare(CLI::App &app);
 Verb addBench(CLI::App &app);
 Verb addProfile(CLI::App &app);
 Verb addOpt(CLI::App &app);
+Verb addDiff(CLI::App &app);
 
 } // namespace cgc::tool
