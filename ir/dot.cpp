@@ -6,6 +6,7 @@
 #include "ir/text.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace cgc::ir {
@@ -27,6 +28,9 @@ OpClass classOf(const Node &node) {
     return OpClass::Unknown;
   if (hasTrait(node.op(), kHost))
     return OpClass::Host;
+  if (node.is(OpKind::To) ||
+      node.is(OpKind::Contiguous)) // Views only where there is nothing to do.
+    return OpClass::Move;
   return hasTrait(node.op(), kView) ? OpClass::View : classOfName(opName(node.op()));
 }
 
@@ -59,6 +63,18 @@ std::string labelOf(const Node &node) {
   return label;
 }
 
+/// "f16[3072,1024]": strides and device would only be noise here.
+std::string shapeText(const Type &type) {
+  return type.isTensor()
+             ? toString(Type(TensorType::dense(type.tensor().dtype, type.tensor().sizes)))
+             : "";
+}
+
+/// Whether `value` is a parameter that is shown in the label of `reader`, not as a node.
+bool isShownInLabel(const Value &value, const Node &reader) {
+  return value.node()->kind() == NodeKind::GetAttr && reader.kind() != NodeKind::Output;
+}
+
 DotGraph::Node drawn(const Node &node, size_t position) {
   DotGraph::Node result;
   // The first result names the node; a node without results is numbered by its position.
@@ -71,6 +87,18 @@ DotGraph::Node drawn(const Node &node, size_t position) {
   result.signature = node.kind() == NodeKind::GetAttr ? "weight" : result.label;
   for (const Value &value : node.results())
     result.signature += " " + toString(value.type());
+  node.forEachInput([&](const Value *value) {
+    if (!isShownInLabel(*value, node))
+      return;
+    // Without the modules that both are in.
+    llvm::StringRef name = value->node()->target(), path = node.loc().module;
+    while (!path.empty() && name.split('.').first == path.split('.').first) {
+      name = name.split('.').second;
+      path = path.split('.').second;
+    }
+    result.label += "\n" + name.str() + " " + shapeText(value->type());
+    result.signature += " weight " + toString(value->type());
+  });
   return result;
 }
 
@@ -78,16 +106,21 @@ DotGraph::Node drawn(const Node &node, size_t position) {
 
 void writeDot(llvm::raw_ostream &os, const Graph &graph) {
   DotGraph drawing(graph.name());
+  llvm::DenseSet<const Node *> read; // Looked up, never iterated.
+  for (const Node &node : graph)
+    node.forEachInput([&](const Value *value) {
+      if (!isShownInLabel(*value, node))
+        read.insert(value->node());
+    });
   llvm::DenseMap<const Node *, unsigned> indices; // Looked up, never iterated.
   for (const auto &[position, node] : llvm::enumerate(graph)) {
+    if (node.kind() == NodeKind::GetAttr && !read.contains(&node))
+      continue;
     const unsigned index = drawing.addNode(drawn(node, position));
     indices[&node] = index;
     node.forEachInput([&](const Value *value) {
-      const Node &from = *value->node();
-      std::string label = from.numResults() > 1 ? "#" + std::to_string(value->index()) + " " : "";
-      if (value->isTensor())
-        label += toString(value->type());
-      drawing.addEdge(indices.lookup(&from), index, std::move(label));
+      if (!isShownInLabel(*value, node))
+        drawing.addEdge(indices.lookup(value->node()), index, shapeText(value->type()));
     });
   }
   drawing.write(os);

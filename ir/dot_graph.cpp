@@ -299,7 +299,8 @@ private:
       os_.indent(indent + 2) << "label=" << dotString(label)
                              << "; fontsize=" << (shown->repeats > 1 ? "16" : "11")
                              << "; style=rounded; color=\""
-                             << (shown->repeats > 1 ? "#333333\"; penwidth=2.5" : "#999999\"")
+                             << (shown->repeats > 1 ? "#333333\"; penwidth=2.5"
+                                                    : "#999999\"; penwidth=1")
                              << ";\n";
       writeCluster(*shown, childPath, indent + 2);
       os_.indent(indent) << "}\n";

@@ -36,16 +36,16 @@ class DotGraph {
 public:
   /// From so many nodes on, numbered sibling modules that follow each other and are equal are drawn
   /// as one.
-  static constexpr size_t kCollapseFrom = 200;
+  static constexpr size_t kCollapseFrom = 100;
 
   struct Node {
-    std::string id; ///< Unique; never an address.
-    std::string label;
-    std::string tooltip; ///< Shown by viewers of SVG; may be empty.
-    std::string path;    ///< Of the module, dotted: becomes nested clusters.
+    std::string id = {}; ///< Unique; never an address.
+    std::string label = {};
+    std::string tooltip = {}; ///< Shown by viewers of SVG; may be empty.
+    std::string path = {};    ///< Of the module, dotted: becomes nested clusters.
     OpClass opClass = OpClass::Pointwise;
     /// Equal for nodes that may stand for each other in repeated blocks.
-    std::string signature;
+    std::string signature = {};
   };
 
   explicit DotGraph(std::string title) : title_(std::move(title)) {}

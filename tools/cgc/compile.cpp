@@ -142,8 +142,9 @@ Status compile(const Options &options) {
     progress.begin("load " + options.model);
     CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.model));
     ir::Diagnostics diagnostics;
-    auto compiled = build(*root, options, pipeline, diagnostics, progress);
-    CGC_TRY(withReproducer(compiled.status(), options.instrumentation));
+    auto built = build(*root, options, pipeline, diagnostics, progress);
+    CGC_TRY(withReproducer(built.status(), options.instrumentation));
+    backend::CompiledPlan compiled = *std::move(built);
     progress.begin("write " + options.output);
     std::vector<std::span<const std::byte>> weights;
     for (const auto &weight : compiled.weights)

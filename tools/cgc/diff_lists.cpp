@@ -6,7 +6,6 @@
 #include "runtime/plan/plan_file.h"
 #include "tools/cgc/console.h"
 #include "tools/cgc/plan_flow.h"
-#include "tools/cgc/plan_summary.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -146,8 +145,8 @@ DiffLists diffListsOf(const PlanData &plan) {
     lists.facts["weight " + weight.name] =
         fmt::format("{} {:016x}", formatShape(dtypeName(weight.dtype), weight.sizes), weight.hash);
   for (const Entry &entry : plan.entries)
-    for (const Bucket &bucket : entry.buckets) {
-      const std::string title = "entry " + entry.name + " for " + describeIo(bucket.inputs);
+    for (const auto &[i, bucket] : llvm::enumerate(entry.buckets)) {
+      const std::string title = fmt::format("entry {}, bucket {}", entry.name, i);
       lists.lists[title] = opsOf(plan, bucket);
       lists.facts["arena of " + title] = std::to_string(bucket.arenaBytes) + " bytes";
     }

@@ -13,7 +13,7 @@
 namespace cgc::tool {
 
 struct DiffLists {
-  /// By title: "graph @visual.forward", "entry encode_image for image=f32[1,3,224,224]".
+  /// By title: "graph @visual.forward", "entry encode_image, bucket 0".
   std::map<std::string, std::vector<DiffOp>> lists;
   /// By name: parameters, weights, the target.
   std::map<std::string, std::string> facts;

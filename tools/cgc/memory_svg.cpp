@@ -147,13 +147,13 @@ private:
       // The end of a path says most.
       const double width = x(end) - x(begin);
       const llvm::StringRef path = block;
-      const size_t room = static_cast<size_t>(width / 4.6);
+      const size_t room = static_cast<size_t>(width / 5.2);
       llvm::StringRef label = path;
       while (label.size() > room && label.contains('.'))
         label = label.split('.').second;
       if (label.size() <= room && x(begin) >= labelled) {
         text(x(begin) + 1, y_ + kPlotHeight + 12, 9, label.str(), " fill=\"#555555\"");
-        labelled = x(begin) + 4.6 * static_cast<double>(label.size());
+        labelled = x(begin) + 5.2 * static_cast<double>(label.size());
       }
       begin = end;
     }
@@ -175,14 +175,25 @@ private:
         xmlText(fmt::format("{} {}\n{} at offset {}\nrecords {} to {}\n{}", recordName(writer),
                             shape, formatBytes(buffer.end - buffer.begin), buffer.begin,
                             buffer.first, buffer.last, moduleOf(buffer.first))));
+    const std::string name = recordName(writer);
+    labelBuffer(left, top, width, height, name.substr(name.rfind(' ') + 1), shape);
+  }
+
+  /// Along the longer side, if there is room.
+  void labelBuffer(double left, double top, double width, double height, const std::string &name,
+                   const std::string &shape) {
+    if (width < 60 && height >= 60 && width >= 11) {
+      const std::string both = fitted(name + " " + shape, height - 6);
+      if (!both.empty())
+        svg_ += fmt::format("<text transform=\"translate({:.1f} {:.1f}) rotate(-90)\" "
+                            "font-size=\"9\">{}</text>\n",
+                            left + width / 2 + 3, top + height - 3, xmlText(both));
+      return;
+    }
     if (height >= 11)
       text(left + 2, top + std::min(height / 2 + 3, 12.0), 9, fitted(shape, width - 4));
     if (height >= 24)
-      text(left + 2, top + std::min(height / 2 + 14, 23.0), 9,
-           fitted(llvm::StringRef(recordName(writer)).split(' ').second.empty()
-                      ? recordName(writer)
-                      : llvm::StringRef(recordName(writer)).split(' ').second.str(),
-                  width - 4));
+      text(left + 2, top + std::min(height / 2 + 14, 23.0), 9, fitted(name, width - 4));
   }
 
   void drawAxes() {

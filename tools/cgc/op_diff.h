@@ -10,12 +10,12 @@ namespace cgc::tool {
 
 /// One op of a graph, or one record of a bucket.
 struct DiffOp {
-  std::string op;   ///< "aten.linear"
-  std::string path; ///< Of the module.
-  std::string what; ///< All that makes it what it is but its operands: constants, types.
+  std::string op = {};   ///< "aten.linear"
+  std::string path = {}; ///< Of the module.
+  std::string what = {}; ///< All that makes it what it is but its operands: constants, types.
   /// Where its operands come from: earlier ops of the list, each with the number of its result.
-  std::vector<std::pair<size_t, uint32_t>> operands;
-  std::string text; ///< For people.
+  std::vector<std::pair<size_t, uint32_t>> operands = {};
+  std::string text = {}; ///< For people.
 };
 
 struct OpDifference {
