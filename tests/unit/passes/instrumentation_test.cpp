@@ -144,6 +144,7 @@ TEST(InstrumentationTest, PrintChangedShowsTheLinesThatChanged) {
   ASSERT_TRUE(
       runPasses(*module, "cse,cse", {}, standard({.printChanged = true}, log.stream)).isOk());
   EXPECT_EQ(log.text, "; cse on @g:\n"
+                      "  ...\n"
                       "   %0 = aten.exp(%x) : f32[2]\n"
                       "-  %1 = aten.exp(%x) : f32[2]\n"
                       "   %2 = aten.neg(%x) : f32[2]\n"

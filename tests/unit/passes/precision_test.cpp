@@ -1,6 +1,7 @@
 // Precision: the bytes of converted parameters, against LLVM's own arithmetic, and what is refused.
 #include "passes/precision.h"
 
+#include "passes/pipeline.h"
 #include "tests/unit/passes/passes_test_util.h"
 
 #include "llvm/ADT/APFloat.h"
@@ -123,11 +124,15 @@ TEST(Precision, RefusesAParameterThatOverflows) {
   EXPECT_TRUE(runPasses(*module, "precision{to=f16}").isOk());
 }
 
-TEST(Precision, DoesNothingUnlessAskedFor) {
+TEST(Precision, IsInTheDefaultPipelineIfAskedFor) {
+  EXPECT_THAT(defaultPasses(), ::testing::Not(HasSubstr("precision")));
+  EXPECT_THAT(defaultPasses(DeviceKind::Cuda, OptLevel::O1, DType::BF16),
+              HasSubstr("canonicalize,precision{to=bf16},fold"));
+}
+
+TEST(Precision, ToTheModelsOwnChangesNothing) {
   auto module = returnsParameter(DType::F32, 1, bytesOf<float>({1e9f}));
   const std::string before = ir::toString(*module);
-  ASSERT_TRUE(runPasses(*module, "precision").isOk());
-  EXPECT_EQ(ir::toString(*module), before);
   ASSERT_TRUE(runPasses(*module, "precision{to=f32}").isOk());
   EXPECT_EQ(ir::toString(*module), before);
 }

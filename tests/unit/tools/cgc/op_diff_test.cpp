@@ -9,16 +9,16 @@
 namespace cgc::tool {
 namespace {
 
-std::vector<DiffOp> ops(llvm::StringRef body) {
+std::vector<DiffOp> ops(const std::string &body) {
   ir::Diagnostics diagnostics;
   auto module =
-      ir::parseModule(("graph @f(%x: f32[2]) {\n" + body + "\n}").str(), "test.cgir", diagnostics);
+      ir::parseModule("graph @f(%x: f32[2]) {\n" + body + "\n}", "test.cgir", diagnostics);
   EXPECT_TRUE(module) << diagnostics.render();
   return diffListsOf(*module).lists.at("graph @f");
 }
 
 /// "-%1 +%2 ~%3>%4": by the names of first results.
-std::string differences(llvm::StringRef before, llvm::StringRef after) {
+std::string differences(const std::string &before, const std::string &after) {
   const auto a = ops(before), b = ops(after);
   auto name = [](const DiffOp &op) { return op.text.substr(0, op.text.find(' ')); };
   std::string text;
