@@ -152,7 +152,7 @@ TEST_F(Opt, SaysAllThatIsWrongWithATextAndWhere) {
                                                       "  output %x %1\n}\n"});
   expectError(outcome, 3,
               {"<stdin>:2:8: error: no op 'aten.rellu'; did you mean 'aten.relu'?\n"
-               "  %0 = aten.rellu(%x) : f32[2]\n"
+               "    %0 = aten.rellu(%x) : f32[2]\n"
                "         ^\n",
                "<stdin>:3:17: error", "<stdin>:4:13: error"});
   expectError(cgc({"opt", "-"}, {.input = "graph @f(%x: f32[2]) {\n"
