@@ -1,5 +1,5 @@
 // PassDocs: docs/passes.md has a section for each pass, and its examples are what the passes do.
-#include "passes/pass_manager.h"
+#include "passes/pipeline.h"
 #include "tests/filetests/run_pipeline.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -75,6 +75,12 @@ INSTANTIATE_TEST_SUITE_P(Rows, PassDocs, testing::ValuesIn(passNames()), [](cons
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
+
+TEST(PassDocsSections, TheDefaultPipelineIsSpelledOut) {
+  const std::string pipeline = passes::defaultPasses(DeviceKind::Cuda);
+  EXPECT_NE(readFile(kDocs).find("\n```\n" + pipeline + "\n```\n"), std::string::npos)
+      << "docs/passes.md should have: " << pipeline;
+}
 
 TEST(PassDocsSections, EveryOneIsAPass) {
   const std::string docs = readFile(kDocs);
