@@ -8,6 +8,35 @@
 #include <algorithm>
 
 namespace cgc::ir {
+namespace {
+
+/// More equal elements than that would take too much memory: the pairs of equals are kept.
+constexpr size_t kOften = 200;
+
+using Pairs = std::vector<std::pair<size_t, size_t>>;
+
+/// Adds the equal elements at both ends of each gap between pairs.
+Pairs extended(llvm::ArrayRef<llvm::StringRef> a, llvm::ArrayRef<llvm::StringRef> b, Pairs pairs) {
+  Pairs all;
+  pairs.emplace_back(a.size(), b.size());
+  size_t i = 0, j = 0;
+  for (auto [nextA, nextB] : pairs) {
+    for (; i < nextA && j < nextB && a[i] == b[j]; ++i, ++j)
+      all.emplace_back(i, j);
+    size_t back = 0;
+    while (i + back < nextA && j + back < nextB && a[nextA - 1 - back] == b[nextB - 1 - back])
+      ++back;
+    for (; back > 0; --back)
+      all.emplace_back(nextA - back, nextB - back);
+    if (nextA < a.size())
+      all.emplace_back(nextA, nextB);
+    i = nextA + 1;
+    j = nextB + 1;
+  }
+  return all;
+}
+
+} // namespace
 
 std::vector<std::pair<size_t, size_t>> alignEqual(llvm::ArrayRef<llvm::StringRef> a,
                                                   llvm::ArrayRef<llvm::StringRef> b) {
@@ -32,7 +61,7 @@ std::vector<std::pair<size_t, size_t>> alignEqual(llvm::ArrayRef<llvm::StringRef
     positions[b[j]].push_back(j);
   for (size_t i = front; i < a.size() - back; ++i) {
     auto found = positions.find(a[i]);
-    if (found == positions.end())
+    if (found == positions.end() || found->second.size() > kOften)
       continue;
     for (size_t j : llvm::reverse(found->second)) {
       auto at = std::lower_bound(ends.begin(), ends.end(), j,
@@ -55,7 +84,7 @@ std::vector<std::pair<size_t, size_t>> alignEqual(llvm::ArrayRef<llvm::StringRef
   for (size_t k = front; k-- > 0;)
     pairs.emplace_back(k, k);
   std::reverse(pairs.begin(), pairs.end());
-  return pairs;
+  return extended(a, b, std::move(pairs));
 }
 
 std::string diffLines(llvm::StringRef before, llvm::StringRef after) {

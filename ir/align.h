@@ -10,7 +10,8 @@
 
 namespace cgc::ir {
 
-/// The positions of a longest common subsequence, in order. Quick where few elements are equal.
+/// The positions of a longest common subsequence, in order. Elements that occur very often count
+/// only where they follow or precede a pair of others.
 std::vector<std::pair<size_t, size_t>> alignEqual(llvm::ArrayRef<llvm::StringRef> a,
                                                   llvm::ArrayRef<llvm::StringRef> b);
 

@@ -3,6 +3,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
 
 #include <map>
 #include <memory>
@@ -25,18 +26,6 @@ std::string dotString(llvm::StringRef text) {
     out += c;
   }
   return out += '"';
-}
-
-/// Text inside an HTML-like label.
-std::string htmlText(llvm::StringRef text) {
-  std::string out;
-  for (char c : text)
-    out += c == '<'   ? "&lt;"
-           : c == '>' ? "&gt;"
-           : c == '&' ? "&amp;"
-           : c == '"' ? "&quot;"
-                      : std::string(1, c);
-  return out;
 }
 
 llvm::StringRef shapeOf(OpClass opClass) {
@@ -82,6 +71,25 @@ struct Cluster {
 };
 
 } // namespace
+
+std::string markupText(llvm::StringRef text) {
+  const bool isUtf8 = llvm::json::isUTF8(text);
+  std::string out;
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += (byte < 0x20 && c != '\n') || byte == 0x7f || (byte >= 0x80 && !isUtf8) ? '?' : c;
+  }
+  return out;
+}
 
 OpClass classOfName(llvm::StringRef name) {
   name = name.substr(name.find_last_of(".: ") + 1);
@@ -269,7 +277,7 @@ private:
     for (const DotGraph::Node &node : graph_.nodes_)
       used.insert(node.opClass);
     os_ << "  label=<<table border=\"0\" cellborder=\"0\" cellspacing=\"4\"><tr>"
-        << "<td><b>" << htmlText(graph_.title_) << "</b></td>";
+        << "<td><b>" << markupText(graph_.title_) << "</b></td>";
     for (OpClass opClass : used)
       os_ << "<td bgcolor=\"" << colourOf(opClass) << "\"><font point-size=\"9\">"
           << describe(opClass) << "</font></td>";

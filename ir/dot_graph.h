@@ -32,6 +32,10 @@ OpClass classOfName(llvm::StringRef name);
 llvm::StringRef colourOf(OpClass opClass);
 llvm::StringRef describe(OpClass opClass);
 
+/// `text` as XML holds it, in an HTML-like label of Graphviz or in SVG: '?' stands for what XML
+/// cannot hold.
+std::string markupText(llvm::StringRef text);
+
 class DotGraph {
 public:
   /// From so many nodes on, numbered sibling modules that follow each other and are equal are drawn

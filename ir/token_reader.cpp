@@ -78,15 +78,18 @@ void TokenReader::place(const char *position, Diagnostic &diagnostic) const {
   diagnostic.column = static_cast<unsigned>(position - line.begin()) + 1;
   if (line.size() <= kMaxShownLine)
     diagnostic.lineText = printable(line);
+  // It may quote a name of the file, of any length.
+  std::string &message = diagnostic.message;
+  if (message.size() > kMaxMessage)
+    message = message.substr(0, kMaxMessage) + "...";
+  message = printable(message);
 }
 
 void TokenReader::reportAt(const char *position, std::string message) {
   if (gaveUp_)
     return;
   Diagnostic error;
-  // It may quote a name of the file, of any length.
-  error.message =
-      printable(message.size() <= kMaxMessage ? message : message.substr(0, kMaxMessage) + "...");
+  error.message = std::move(message);
   place(position, error);
   diagnostics_.error(std::move(error));
   if (++numErrors_ == kMaxErrors)

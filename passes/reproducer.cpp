@@ -39,6 +39,8 @@ struct State {
 
 PassCallbacks writeReproducer(const std::string &path, DeviceKind target,
                               const std::string &producer) {
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored); // Of a run before this one.
   auto state = std::make_shared<State>();
   PassCallbacks callbacks;
   callbacks.before = [=](const PassRun &run) {

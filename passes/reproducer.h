@@ -16,8 +16,9 @@ struct Reproducer {
   std::string producer; ///< Versions of cgc and of what it was built with.
 };
 
-/// Keeps at `path` the IR in front of the pass that is running, so that even a crash of the process
-/// leaves it; after a failure that of the pass that failed first, and without one no file.
+/// Removes what is at `path`, then keeps there the IR in front of the pass that is running, so that
+/// even a crash of the process leaves it; after a failure that of the pass that failed first, and
+/// without one no file.
 PassCallbacks writeReproducer(const std::string &path, DeviceKind target,
                               const std::string &producer);
 

@@ -24,17 +24,6 @@ constexpr double kLeft = 90, kRight = 20, kTop = 46, kBottom = 66;
 constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kChartHeight - kTop - kBottom;
 constexpr double kCharWidth = 5.2; ///< Of a label, about.
 
-std::string xmlText(llvm::StringRef text) {
-  std::string out;
-  for (char c : text)
-    out += c == '<'   ? "&lt;"
-           : c == '>' ? "&gt;"
-           : c == '&' ? "&amp;"
-           : c == '"' ? "&quot;"
-                      : std::string(1, c);
-  return out;
-}
-
 /// As much of `text` as fits into `width`; nothing if that says nothing.
 std::string fitted(std::string text, double width) {
   const auto room = static_cast<size_t>(std::max(0.0, width / kCharWidth));
@@ -113,7 +102,7 @@ private:
             std::string_view more = "") {
     if (!content.empty())
       svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\"{}>{}</text>\n", x, y,
-                          size, more, xmlText(content));
+                          size, more, ir::markupText(content));
   }
 
   void drawLegend() {
@@ -143,7 +132,7 @@ private:
       svg_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
                           "fill=\"{}\"><title>{}</title></rect>\n",
                           x(begin), y_, x(end) - x(begin), kPlotHeight,
-                          band % 2 ? "#f3f3f3" : "#fafafa", xmlText(block));
+                          band % 2 ? "#f3f3f3" : "#fafafa", ir::markupText(block));
       // The end of a path says most.
       const double width = x(end) - x(begin);
       const llvm::StringRef path = block;
@@ -167,14 +156,15 @@ private:
     const double width = x(static_cast<double>(buffer.last + 1)) - left;
     const double top = y(static_cast<double>(buffer.end));
     const double height = y(static_cast<double>(buffer.begin)) - top;
-    svg_ += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" "
-        "fill=\"{}\" stroke=\"#444444\" stroke-width=\"0.5\"><title>{}</title>"
-        "</rect>\n",
-        left, top, width, height, std::string_view(ir::colourOf(classOf(buffer.first))),
-        xmlText(fmt::format("{} {}\n{} at offset {}\nrecords {} to {}\n{}", recordName(writer),
-                            shape, formatBytes(buffer.end - buffer.begin), buffer.begin,
-                            buffer.first, buffer.last, moduleOf(buffer.first))));
+    svg_ +=
+        fmt::format("<rect x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" "
+                    "fill=\"{}\" stroke=\"#444444\" stroke-width=\"0.5\"><title>{}</title>"
+                    "</rect>\n",
+                    left, top, width, height, std::string_view(ir::colourOf(classOf(buffer.first))),
+                    ir::markupText(fmt::format("{} {}\n{} at offset {}\nrecords {} to {}\n{}",
+                                               recordName(writer), shape,
+                                               formatBytes(buffer.end - buffer.begin), buffer.begin,
+                                               buffer.first, buffer.last, moduleOf(buffer.first))));
     const std::string name = recordName(writer);
     labelBuffer(left, top, width, height, name.substr(name.rfind(' ') + 1), shape);
   }
@@ -187,7 +177,7 @@ private:
       if (!both.empty())
         svg_ += fmt::format("<text transform=\"translate({:.1f} {:.1f}) rotate(-90)\" "
                             "font-size=\"9\">{}</text>\n",
-                            left + width / 2 + 3, top + height - 3, xmlText(both));
+                            left + width / 2 + 3, top + height - 3, ir::markupText(both));
       return;
     }
     if (height >= 11)

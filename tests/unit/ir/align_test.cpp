@@ -37,6 +37,15 @@ TEST(Align, FindsALongestCommonSubsequence) {
   }
 }
 
+TEST(Align, ManyEqualElementsTakeLittleMemory) {
+  std::vector<llvm::StringRef> a(30000, "relu"), b(30001, "relu");
+  a.front() = a.back() = "a";
+  b.front() = b.back() = "b";
+  EXPECT_EQ(alignEqual(a, b).size(), 0u) << "nothing to hold on to";
+  a[1] = b[1] = "anchor";
+  EXPECT_EQ(alignEqual(a, b).size(), 29998u);
+}
+
 TEST(Align, OfNothingThereIsNothing) {
   EXPECT_TRUE(alignEqual({}, {}).empty());
   EXPECT_TRUE(alignEqual({"a"}, {}).empty());

@@ -2,6 +2,7 @@
 #include "ir_test_util.h"
 
 #include "ir/dot.h"
+#include "ir/dot_graph.h"
 
 namespace cgc::ir {
 namespace {
@@ -43,6 +44,12 @@ TEST(Dot, StringsAreEscaped) {
   EXPECT_THAT(text, HasSubstr(R"([label="aten::weird")"));
   auto backslash = parsed("graph @f(%\"\\\\\": f32[2]) { output %\"\\\\\" }");
   EXPECT_THAT(dot(*backslash), HasSubstr(R"("%\\" [label="\\")"));
+}
+
+TEST(Dot, WhatXmlCannotHoldIsNotInTheTitle) {
+  EXPECT_EQ(markupText("a<b>&\"\x01\x7f"), "a&lt;b&gt;&amp;&quot;??");
+  EXPECT_EQ(markupText("\u00d7"), "\u00d7");
+  EXPECT_EQ(markupText("\xff<"), "?&lt;");
 }
 
 TEST(Dot, ClustersNestByModulePath) {

@@ -110,6 +110,12 @@ TEST_F(ReproducerTest, APassThatBreaksTheIrLeavesOne) {
       << "it has the IR behind the pass";
 }
 
+TEST_F(ReproducerTest, OneOfARunBeforeGoes) {
+  test::writeFile(path(), "old");
+  writeReproducer(path(), DeviceKind::Cpu, "cgc");
+  EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
 TEST_F(ReproducerTest, OtherTextIsRefused) {
   EXPECT_EQ(parseReproducer("graph @f() {}", "f.cgir").status().code(), Code::InvalidFile);
   auto module = parse(kText);
