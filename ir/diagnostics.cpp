@@ -42,6 +42,21 @@ void Diagnostics::error(const Node &node, std::string message) {
   diagnostic.message = std::move(message);
   diagnostic.loc = node.loc();
   diagnostic.subject = toString(node);
+  errorAt(&node, std::move(diagnostic));
+}
+
+void Diagnostics::error(const Graph &graph, std::string message) {
+  Diagnostic diagnostic;
+  diagnostic.message = std::move(message);
+  diagnostic.subject = "graph @" + graph.name();
+  errorAt(&graph, std::move(diagnostic));
+}
+
+void Diagnostics::errorAt(const void *object, Diagnostic diagnostic) {
+  if (locator_)
+    locator_(object, diagnostic);
+  if (!diagnostic.lineText.empty())
+    diagnostic.subject.clear();
   error(std::move(diagnostic));
 }
 

@@ -5,6 +5,7 @@
 #include "ir/graph.h"
 #include "runtime/base/status.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ public:
   void error(Diagnostic diagnostic);
   /// An error at a node: takes its location and text.
   void error(const Node &node, std::string message);
+  /// An error at a whole graph.
+  void error(const Graph &graph, std::string message);
   bool hasErrors() const { return !errors_.empty(); }
   llvm::ArrayRef<Diagnostic> errors() const { return errors_; }
 
@@ -36,8 +39,17 @@ public:
   /// Ok if there are no errors, else `code` with render() as its message.
   Status toStatus(Code code) const;
 
+  /// Says where in a file of IR text a node or a graph stands: fills in the position and the line.
+  using Locator = std::function<void(const void *nodeOrGraph, Diagnostic &)>;
+  /// Asked for each error at a node or a graph from now on; empty: nobody is.
+  void setLocator(Locator locator) { locator_ = std::move(locator); }
+
 private:
+  /// Adds an error that a locator may place; a line that is shown needs no text of the object.
+  void errorAt(const void *object, Diagnostic diagnostic);
+
   std::vector<Diagnostic> errors_;
+  Locator locator_;
 };
 
 } // namespace cgc::ir

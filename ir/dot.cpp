@@ -1,75 +1,37 @@
-// DOT: a graph as Graphviz text, written directly: LLVM's GraphWriter names nodes by their
-// addresses.
+// DOT: a graph as a DotGraph. Written directly: LLVM's GraphWriter names nodes by their addresses.
 #include "ir/dot.h"
 
+#include "ir/dot_graph.h"
 #include "ir/op_def.h"
 #include "ir/text.h"
 
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
-
-#include <map>
 
 namespace cgc::ir {
 namespace {
 
-/// A DOT string. `\l` and the like are not used by us, so every backslash is a literal one.
-std::string dotString(llvm::StringRef text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '\n') {
-      out += "\\n";
-      continue;
-    }
-    if (c == '"' || c == '\\')
-      out += '\\';
-    out += c;
-  }
-  return out += '"';
-}
-
-/// The first result names the node; a node without results is numbered by its position.
-std::string nodeId(const Node &node, size_t position) {
-  return dotString(node.numResults() ? "%" + node.result()->name()
-                                     : "#" + std::to_string(position));
-}
-
-struct Style {
-  const char *shape, *fill;
-};
-
-/// Colours tell apart what costs time (matrix products), what moves through memory, and what is
-/// free.
-Style styleOf(const Node &node) {
+OpClass classOf(const Node &node) {
   switch (node.kind()) {
   case NodeKind::Placeholder:
   case NodeKind::Output:
-    return {"oval", "#ffffff"};
+    return OpClass::Io;
   case NodeKind::GetAttr:
-    return {"note", "#f2f2f2"};
+    return OpClass::Weight;
   case NodeKind::CallModule:
-    return {"component", "#e6d9f2"};
+    return OpClass::Module;
   case NodeKind::CallFunction:
     break;
   }
-  switch (node.op()) {
-  case OpKind::Linear:
-  case OpKind::Matmul:
-  case OpKind::Addmm:
-  case OpKind::Baddbmm:
-  case OpKind::Conv2d:
-  case OpKind::Attention:
-  case OpKind::NativeMha:
-    return {"box", "#f7c6a3"};
-  case OpKind::Fallback:
-    return {"box", "#f4a6a6"};
-  default:
-    break;
-  }
+  if (node.is(OpKind::Fallback))
+    return OpClass::Unknown;
   if (hasTrait(node.op(), kHost))
-    return {"box", "#fff3b0"};
-  if (hasTrait(node.op(), kView))
-    return {"box", "#dcefdc"};
-  return {"box", "#cfe2f3"};
+    return OpClass::Host;
+  if (node.is(OpKind::To) ||
+      node.is(OpKind::Contiguous)) // Views only where there is nothing to do.
+    return OpClass::Move;
+  return hasTrait(node.op(), kView) ? OpClass::View : classOfName(opName(node.op()));
 }
 
 /// What the node does, without its results, types and the values that the edges show.
@@ -88,7 +50,8 @@ std::string labelOf(const Node &node) {
   }
   if (node.is(OpKind::Fallback))
     return llvm::StringRef(node.target()).split('(').first.str();
-  std::string label = opName(node.op()).split('.').second.str() + (node.isInPlace() ? "_" : "");
+  auto [space, name] = opName(node.op()).split('.');
+  std::string label = (space == "cgc" ? "cgc." : "") + name.str() + (node.isInPlace() ? "_" : "");
   const Schema &schema = opSchema(node.op());
   if (node.args().size() != schema.args.size())
     return label;
@@ -100,79 +63,67 @@ std::string labelOf(const Node &node) {
   return label;
 }
 
-/// The nodes of one module path, by position, and its submodules in order of name.
-struct Cluster {
-  std::vector<std::pair<size_t, const Node *>> nodes;
-  std::map<std::string, Cluster> children;
-};
+/// "f16[3072,1024]": strides and device would only be noise here.
+std::string shapeText(const Type &type) {
+  return type.isTensor()
+             ? toString(Type(TensorType::dense(type.tensor().dtype, type.tensor().sizes)))
+             : "";
+}
 
-class Writer {
-public:
-  explicit Writer(llvm::raw_ostream &os) : os_(os) {}
+/// Whether `value` is a parameter that is shown in the label of `reader`, not as a node.
+bool isShownInLabel(const Value &value, const Node &reader) {
+  return value.node()->kind() == NodeKind::GetAttr && reader.kind() != NodeKind::Output;
+}
 
-  void write(const Graph &graph) {
-    Cluster root;
-    for (const auto &[position, node] : llvm::enumerate(graph))
-      clusterOf(root, node.loc().module).nodes.emplace_back(position, &node);
-    os_ << "digraph " << dotString(graph.name()) << " {\n"
-        << "  label=" << dotString(graph.name()) << ";\n"
-        << "  fontname=\"Helvetica\"; rankdir=TB;\n"
-        << "  node [style=filled, fontname=\"Helvetica\", fontsize=10];\n"
-        << "  edge [fontname=\"Helvetica\", fontsize=8];\n";
-    writeCluster(root, "", 2);
-    for (const auto &[position, node] : llvm::enumerate(graph))
-      writeEdges(node, nodeId(node, position));
-    os_ << "}\n";
-  }
-
-private:
-  static Cluster &clusterOf(Cluster &root, llvm::StringRef path) {
-    Cluster *cluster = &root;
-    // A path from a hostile file must not nest without end; the rest of it shares the last cluster.
-    for (unsigned depth = 0; depth < 64 && !path.empty(); ++depth) {
-      auto [head, rest] = path.split('.');
-      cluster = &cluster->children[head.str()];
-      path = rest;
+DotGraph::Node drawn(const Node &node, size_t position) {
+  DotGraph::Node result;
+  // The first result names the node; a node without results is numbered by its position.
+  result.id = node.numResults() ? "%" + node.result()->name() : "#" + std::to_string(position);
+  result.label = labelOf(node);
+  result.tooltip = node.loc().isKnown() ? toString(node.loc()) : "";
+  result.path = node.loc().module;
+  result.opClass = classOf(node);
+  // Blocks have weights of their own.
+  result.signature = node.kind() == NodeKind::GetAttr ? "weight" : result.label;
+  for (const Value &value : node.results())
+    result.signature += " " + toString(value.type());
+  node.forEachInput([&](const Value *value) {
+    if (!isShownInLabel(*value, node))
+      return;
+    // Without the modules that both are in.
+    llvm::StringRef name = value->node()->target(), path = node.loc().module;
+    while (!path.empty() && name.split('.').first == path.split('.').first) {
+      name = name.split('.').second;
+      path = path.split('.').second;
     }
-    return *cluster;
-  }
-
-  void writeCluster(const Cluster &cluster, const std::string &path, unsigned indent) {
-    for (const auto &[position, node] : cluster.nodes) {
-      Style style = styleOf(*node);
-      os_.indent(indent) << nodeId(*node, position) << " [label=" << dotString(labelOf(*node))
-                         << ", shape=" << style.shape << ", fillcolor=\"" << style.fill << "\"];\n";
-    }
-    for (const auto &[name, child] : cluster.children) {
-      std::string childPath = path.empty() ? name : path + "." + name;
-      os_.indent(indent) << "subgraph " << dotString("cluster_" + childPath) << " {\n";
-      os_.indent(indent + 2) << "label=" << dotString(childPath)
-                             << "; color=\"#999999\"; style=rounded;\n";
-      writeCluster(child, childPath, indent + 2);
-      os_.indent(indent) << "}\n";
-    }
-  }
-
-  void writeEdges(const Node &node, const std::string &id) {
-    node.forEachInput([&](const Value *value) {
-      const Node &from = *value->node();
-      std::string label = from.numResults() > 1 ? "%" + value->name() + " " : "";
-      if (value->isTensor())
-        label += toString(value->type());
-      os_ << "  " << dotString("%" + from.result()->name()) << " -> " << id;
-      if (!label.empty())
-        os_ << " [label=" << dotString(label) << "]";
-      os_ << ";\n";
-    });
-  }
-
-  llvm::raw_ostream &os_;
-};
+    result.label += "\n" + name.str() + " " + shapeText(value->type());
+    result.signature += " weight " + toString(value->type());
+  });
+  return result;
+}
 
 } // namespace
 
 void writeDot(llvm::raw_ostream &os, const Graph &graph) {
-  Writer(os).write(graph);
+  DotGraph drawing(graph.name());
+  llvm::DenseSet<const Node *> read; // Looked up, never iterated.
+  for (const Node &node : graph)
+    node.forEachInput([&](const Value *value) {
+      if (!isShownInLabel(*value, node))
+        read.insert(value->node());
+    });
+  llvm::DenseMap<const Node *, unsigned> indices; // Looked up, never iterated.
+  for (const auto &[position, node] : llvm::enumerate(graph)) {
+    if (node.kind() == NodeKind::GetAttr && !read.contains(&node))
+      continue;
+    const unsigned index = drawing.addNode(drawn(node, position));
+    indices[&node] = index;
+    node.forEachInput([&](const Value *value) {
+      if (!isShownInLabel(*value, node))
+        drawing.addEdge(indices.lookup(value->node()), index, shapeText(value->type()));
+    });
+  }
+  drawing.write(os);
 }
 
 } // namespace cgc::ir

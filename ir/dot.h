@@ -7,7 +7,7 @@
 
 namespace cgc::ir {
 
-/// One DOT graph; nodes in clusters by module path.
+/// One drawing (ir/dot_graph.h), with types on its edges. The graph must be valid.
 void writeDot(llvm::raw_ostream &os, const Graph &graph);
 
 } // namespace cgc::ir

@@ -4,6 +4,7 @@
 #include "ir/parser.h"
 
 #include "ir/text.h"
+#include "ir/verifier.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -129,9 +130,51 @@ bool Parser::parseAttribute(Module &module) {
   return true;
 }
 
+void Parser::locate(const void *nodeOrGraph, Diagnostic &diagnostic) const {
+  if (const char *position = positions_.lookup(nodeOrGraph))
+    place(position, diagnostic);
+}
+
 std::unique_ptr<Module> parseModule(llvm::StringRef text, llvm::StringRef fileName,
                                     Diagnostics &diagnostics) {
   return Parser(text, fileName, diagnostics).parseFile();
+}
+
+std::unique_ptr<Module> parseAndVerify(llvm::StringRef text, llvm::StringRef fileName,
+                                       Diagnostics &diagnostics) {
+  Parser parser(text, fileName, diagnostics);
+  std::unique_ptr<Module> module = parser.parseFile();
+  if (!module)
+    return nullptr;
+  diagnostics.setLocator(
+      [&](const void *object, Diagnostic &diagnostic) { parser.locate(object, diagnostic); });
+  const bool isValid = verify(*module, diagnostics);
+  diagnostics.setLocator({});
+  return isValid ? std::move(module) : nullptr;
+}
+
+Status checkRoundTrip(const Module &module) {
+  const std::string text = toString(module);
+  Diagnostics errors;
+  const auto parsed = parseModule(text, "printed", errors);
+  if (!parsed)
+    return Status(Code::Failed, "the text of module @" + module.name() +
+                                    " cannot be parsed, which is a bug of cgc:\n" +
+                                    errors.render());
+  const std::string again = toString(*parsed);
+  llvm::StringRef before = text, after = again;
+  for (unsigned line = 1; before != after; ++line) {
+    const auto [was, moreBefore] = before.split('\n');
+    const auto [is, moreAfter] = after.split('\n');
+    if (was != is)
+      return Status(Code::Failed, "the text of module @" + module.name() +
+                                      " does not round-trip, which is a bug of cgc: line " +
+                                      std::to_string(line) + "\n  " + was.str() +
+                                      "\ncomes back as\n  " + is.str());
+    before = moreBefore;
+    after = moreAfter;
+  }
+  return Status::ok();
 }
 
 } // namespace cgc::ir

@@ -5,6 +5,7 @@
 #include "ir/module.h"
 #include "ir/token_reader.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <memory>
@@ -21,6 +22,9 @@ public:
       : TokenReader(text, fileName, diagnostics) {}
 
   std::unique_ptr<Module> parseFile();
+
+  /// Where the text defines a node or a graph that parseFile() has made; for Diagnostics.
+  void locate(const void *nodeOrGraph, Diagnostic &diagnostic) const;
 
 private:
   static constexpr unsigned kMaxDepth = 64; ///< Of nested modules, and of nested lists.
@@ -91,6 +95,8 @@ private:
   bool parseLoc(Loc &loc);
 
   Scope *scope_ = nullptr; ///< Null outside graphs.
+  /// Of nodes and graphs; looked up, never iterated.
+  llvm::DenseMap<const void *, const char *> positions_;
 };
 
 } // namespace cgc::ir

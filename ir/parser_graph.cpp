@@ -48,6 +48,7 @@ bool Parser::parseGraphHeader(std::unique_ptr<Graph> &graph, Scope &scope,
     return false;
   graph = std::make_unique<Graph>(name);
   scope.graph = graph.get();
+  positions_[graph.get()] = at.begin;
   if (!expect('('))
     return false;
   if (!consume(')')) {
@@ -74,6 +75,7 @@ bool Parser::parseInput(Scope &scope) {
     return fail(name, "there are two inputs named '%" + name.text + "'");
   Node *node = scope.graph->placeholder(name.text, std::move(type), std::move(loc));
   scope.values[name.text] = node->result();
+  positions_[node] = name.begin;
   return true;
 }
 
@@ -178,6 +180,7 @@ bool Parser::parseNode(Scope &scope, llvm::ArrayRef<Token> names) {
     node->setInPlace(call.inPlace);
     node->setTarget(std::move(call.target));
   }
+  positions_[node] = at.begin;
   // Away from the provisional names first: one of them may be another result's name.
   for (Value &result : node->results())
     graph.rename(&result, "<provisional>");
@@ -191,8 +194,9 @@ bool Parser::parseNode(Scope &scope, llvm::ArrayRef<Token> names) {
 }
 
 bool Parser::parseOutput(Scope &scope) {
+  Token at = token_;
   if (std::exchange(scope.hasOutput, true))
-    return fail(token_, "a graph has one output node");
+    return fail(at, "a graph has one output node");
   advance();
   std::vector<Arg> args;
   bool isEmpty =
@@ -208,7 +212,7 @@ bool Parser::parseOutput(Scope &scope) {
   Loc loc;
   if (!parseLoc(loc))
     return false;
-  scope.graph->createOutput(std::move(args), std::move(loc));
+  positions_[scope.graph->createOutput(std::move(args), std::move(loc))] = at.begin;
   return true;
 }
 

@@ -35,5 +35,12 @@ bool standsInParentheses(const SchemaArg &arg);
 /// module "root".
 std::unique_ptr<Module> parseModule(llvm::StringRef text, llvm::StringRef fileName,
                                     Diagnostics &diagnostics);
+/// The same, then verifies: what the verifier finds has its line, its column and a caret too.
+std::unique_ptr<Module> parseAndVerify(llvm::StringRef text, llvm::StringRef fileName,
+                                       Diagnostics &diagnostics);
+
+/// Whether the text of `module`, parsed, prints as the same text. Failed with the first line that
+/// does not come back, or with what the parser says: a bug of the printer or of the parser.
+Status checkRoundTrip(const Module &module);
 
 } // namespace cgc::ir

@@ -70,20 +70,27 @@ bool TokenReader::fail(const Token &at, std::string message) {
   return false;
 }
 
+void TokenReader::place(const char *position, Diagnostic &diagnostic) const {
+  llvm::StringRef before(text_.begin(), position - text_.begin());
+  llvm::StringRef line = text_.drop_front(before.rfind('\n') + 1).split('\n').first.rtrim('\r');
+  diagnostic.fileName = fileName_.str();
+  diagnostic.line = static_cast<unsigned>(before.count('\n')) + 1;
+  diagnostic.column = static_cast<unsigned>(position - line.begin()) + 1;
+  if (line.size() <= kMaxShownLine)
+    diagnostic.lineText = printable(line);
+  // It may quote a name of the file, of any length.
+  std::string &message = diagnostic.message;
+  if (message.size() > kMaxMessage)
+    message = message.substr(0, kMaxMessage) + "...";
+  message = printable(message);
+}
+
 void TokenReader::reportAt(const char *position, std::string message) {
   if (gaveUp_)
     return;
-  llvm::StringRef before(text_.begin(), position - text_.begin());
-  llvm::StringRef line = text_.drop_front(before.rfind('\n') + 1).split('\n').first.rtrim('\r');
   Diagnostic error;
-  // It may quote a name of the file, of any length.
-  error.message =
-      printable(message.size() <= kMaxMessage ? message : message.substr(0, kMaxMessage) + "...");
-  error.fileName = fileName_.str();
-  error.line = static_cast<unsigned>(before.count('\n')) + 1;
-  error.column = static_cast<unsigned>(position - line.begin()) + 1;
-  if (line.size() <= kMaxShownLine)
-    error.lineText = printable(line);
+  error.message = std::move(message);
+  place(position, error);
   diagnostics_.error(std::move(error));
   if (++numErrors_ == kMaxErrors)
     giveUp();

@@ -27,6 +27,9 @@ protected:
   bool fail(const Token &at, std::string message);
   /// No more tokens and no more errors.
   void giveUp();
+  /// Fills in file, line, column and the line's text of what is wrong at `position`, and makes the
+  /// message one that a terminal can show.
+  void place(const char *position, Diagnostic &diagnostic) const;
 
   /// After a statement: nothing else may stand on its line.
   bool expectLineEnd();

@@ -31,7 +31,7 @@ private:
   void error(const Node &node, std::string message) {
     diagnostics_.error(node, std::move(message));
   }
-  void errorAtGraph(std::string message);
+  void errorAtGraph(std::string message) { diagnostics_.error(graph_, std::move(message)); }
   void checkInputs(const Node &node);
   void checkResultNames(const Node &node);
   void checkPlace(const Node &node, bool isLast);
@@ -48,13 +48,6 @@ private:
   bool placeholdersEnded_ = false;
   unsigned numOutputs_ = 0;
 };
-
-void GraphVerifier::errorAtGraph(std::string message) {
-  Diagnostic diagnostic;
-  diagnostic.message = std::move(message);
-  diagnostic.subject = "graph @" + graph_.name();
-  diagnostics_.error(std::move(diagnostic));
-}
 
 void GraphVerifier::run() {
   for (const Node &node : graph_) {

@@ -2,7 +2,6 @@
 #include "passes/canonicalize.h"
 
 #include "passes/in_place.h"
-#include "passes/patterns/run.h"
 
 namespace cgc::passes {
 namespace {
@@ -14,6 +13,11 @@ constexpr Pattern kPatterns[] = {
 
 } // namespace
 
+Result<CanonicalizePass> CanonicalizePass::create(PassOptions &options) {
+  CGC_ASSIGN_OR_RETURN(const auto limit, options.takeNumber("max-rewrites"));
+  return limit ? CanonicalizePass{.maxRewrites = *limit} : CanonicalizePass();
+}
+
 Result<Changed> CanonicalizePass::run(ir::Graph &graph, PassContext &context) const {
   CGC_TRY(requireTypes(graph));
   ir::Diagnostics diagnostics;
@@ -24,7 +28,7 @@ Result<Changed> CanonicalizePass::run(ir::Graph &graph, PassContext &context) co
         context.diagnostics->error(error);
     return diagnostics.toStatus(Code::Unsupported);
   }
-  CGC_ASSIGN_OR_RETURN(Changed rewrote, runPatterns(graph, kPatterns, context));
+  CGC_ASSIGN_OR_RETURN(Changed rewrote, runPatterns(graph, kPatterns, context, maxRewrites));
   return changed ? Changed::Yes : rewrote;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "passes/pass.h"
+#include "passes/patterns/run.h"
 
 namespace cgc::passes {
 
@@ -10,7 +11,12 @@ namespace cgc::passes {
 /// seen; then the patterns of passes/patterns/ run to a fixed point. Wants a specialised graph.
 struct CanonicalizePass {
   static constexpr const char *name = "canonicalize";
+  static constexpr bool isRequired = true; ///< Nothing after it takes in-place ops.
+  /// `max-rewrites=N`: stops after so many rewrites of each graph, to find the wrong one.
+  static Result<CanonicalizePass> create(PassOptions &options);
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+
+  uint64_t maxRewrites = kNoLimit;
 };
 
 } // namespace cgc::passes

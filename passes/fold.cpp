@@ -11,14 +11,14 @@
 namespace cgc::passes {
 namespace {
 
-constexpr uint64_t kSmall = 64 * 1024;
 constexpr uint64_t kGrowth = 8; ///< The results may be larger than what is read by one part of it.
 
 using Data = std::shared_ptr<const ir::TensorData>;
 
 class Folder {
 public:
-  Folder(ir::Graph &graph, ConstantEvaluator &evaluator) : graph_(graph), evaluator_(evaluator) {}
+  Folder(ir::Graph &graph, ConstantEvaluator &evaluator, uint64_t limit)
+      : graph_(graph), evaluator_(evaluator), limit_(limit) {}
 
   Result<Changed> run() {
     ir::GraphRewriter rewriter(graph_);
@@ -86,7 +86,7 @@ private:
         return false;
     }
     return node.kind() == ir::NodeKind::CallFunction && !facts.view &&
-           (bytes <= facts.readBytes + facts.readBytes / kGrowth || bytes <= kSmall);
+           (bytes <= facts.readBytes + facts.readBytes / kGrowth || bytes <= limit_);
   }
 
   /// Computes the dense bytes of a constant node's results, and of what it needs.
@@ -116,6 +116,7 @@ private:
 
   ir::Graph &graph_;
   ConstantEvaluator &evaluator_;
+  const uint64_t limit_;
   // Looked up, never iterated.
   llvm::DenseMap<const ir::Node *, Facts> facts_;
   llvm::DenseMap<const ir::Value *, Data> data_;
@@ -125,10 +126,15 @@ private:
 
 } // namespace
 
+Result<FoldPass> FoldPass::create(PassOptions &options) {
+  CGC_ASSIGN_OR_RETURN(const auto limit, options.takeNumber("limit"));
+  return limit ? FoldPass{.limit = *limit} : FoldPass();
+}
+
 Result<Changed> FoldPass::run(ir::Graph &graph, PassContext &context) const {
   if (!context.evaluator || !graph.owner())
     return Changed::No;
-  return Folder(graph, *context.evaluator).run();
+  return Folder(graph, *context.evaluator, limit).run();
 }
 
 } // namespace cgc::passes

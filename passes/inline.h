@@ -11,6 +11,7 @@ namespace cgc::passes {
 /// nothing and on recursion.
 struct InlinePass {
   static constexpr const char *name = "inline";
+  static constexpr bool isRequired = true;
   Result<Changed> run(ir::Module &module, PassContext &context) const;
 };
 

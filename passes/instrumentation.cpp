@@ -1,10 +1,12 @@
 // Instrumentation: the standard callbacks.
 #include "passes/instrumentation.h"
 
+#include "ir/align.h"
 #include "ir/dot.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "passes/pass_manager.h"
+#include "passes/reproducer.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -27,14 +29,11 @@ PassCallbacks printAfter(const InstrumentationOptions &options, llvm::raw_ostrea
   auto wanted = [all = options.printAfterAll, names = options.printAfter](std::string_view pass) {
     return all || llvm::is_contained(names, pass);
   };
-  return {.before = {},
-          .after =
-              [wanted, &log](const PassRun &run, Changed) {
-                if (wanted(run.pass))
-                  log << "; after " << title(run) << "\n" << toString(run);
-                return Status::ok();
-              },
-          .finish = {}};
+  return {.after = [wanted, &log](const PassRun &run, Changed) {
+    if (wanted(run.pass))
+      log << "; after " << title(run) << "\n" << toString(run);
+    return Status::ok();
+  }};
 }
 
 Status writeFile(const std::string &path, llvm::function_ref<void(llvm::raw_ostream &)> write) {
@@ -63,8 +62,131 @@ void declareParameter(ir::Module &to, const ir::Module &from, llvm::StringRef pa
   module->addParameter({head.str(), parameter->kind, parameter->type, nullptr});
 }
 
-/// Text that can be parsed and run on its own: a graph that reads parameters comes in a module that
-/// declares them.
+PassCallbacks dumpTo(const std::string &folder) {
+  return {.after = [folder](const PassRun &run, Changed) -> Status {
+    if (auto error = llvm::sys::fs::create_directories(folder))
+      return Status(Code::Failed, folder + ": cannot make the folder: " + error.message());
+    std::string stem;
+    llvm::raw_string_ostream(stem) << folder << '/' << llvm::format("%02u", run.position) << '-'
+                                   << run.pass.data() << (run.graph ? "." + run.graph->name() : "");
+    CGC_TRY(writeFile(stem + ".cgir", [&](auto &os) { os << standaloneText(run); }));
+    if (!run.graph)
+      return Status::ok();
+    return writeFile(stem + ".dot", [&](auto &os) { ir::writeDot(os, *run.graph); });
+  }};
+}
+
+PassCallbacks printChanged(llvm::raw_ostream &log) {
+  auto before = std::make_shared<std::string>();
+  return {.before = [before](const PassRun &run) { *before = toString(run); },
+          .after = [before, &log](const PassRun &run, Changed) -> Status {
+            const std::string lines = ir::diffLines(*before, toString(run));
+            log << "; " << title(run) << (lines.empty() ? ": no change\n" : ":\n") << lines;
+            return Status::ok();
+          }};
+}
+
+PassCallbacks limitPasses(unsigned limit, llvm::raw_ostream &log) {
+  auto runs = std::make_shared<unsigned>(0);
+  return {.shouldRun = [runs, limit, &log](const PassRun &run) {
+    const bool runsNow = ++*runs <= limit || run.isRequired;
+    log << "pass run " << *runs << ": " << title(run)
+        << (!runsNow        ? ", left out\n"
+            : *runs > limit ? ", required\n"
+                            : "\n");
+    return runsNow;
+  }};
+}
+
+PassCallbacks timePasses(llvm::raw_ostream &log) {
+  using Clock = std::chrono::steady_clock;
+  struct Row {
+    std::string pass;
+    unsigned runs = 0, changed = 0;
+    Clock::duration total{};
+  };
+  struct State {
+    std::vector<Row> rows;
+    Clock::time_point start;
+  };
+  auto state = std::make_shared<State>();
+  auto stop = [state](const PassRun &run, bool changed) {
+    auto row = llvm::find_if(state->rows, [&](const Row &row) { return row.pass == run.pass; });
+    if (row == state->rows.end())
+      row = state->rows.insert(row, {.pass = std::string(run.pass)});
+    ++row->runs;
+    row->changed += changed;
+    row->total += Clock::now() - state->start;
+  };
+  return {.before = [state](const PassRun &) { state->start = Clock::now(); },
+          .after =
+              [stop](const PassRun &run, Changed changed) {
+                stop(run, changed == Changed::Yes);
+                return Status::ok();
+              },
+          .finish =
+              [state, &log] {
+                auto ms = [](Clock::duration time) {
+                  return std::chrono::duration<double, std::milli>(time).count();
+                };
+                Row all{.pass = "all"};
+                for (const Row &row : state->rows) {
+                  all.runs += row.runs;
+                  all.changed += row.changed;
+                  all.total += row.total;
+                }
+                // The slowest first; of equal ones the one that ran first.
+                llvm::stable_sort(state->rows,
+                                  [](const Row &a, const Row &b) { return a.total > b.total; });
+                state->rows.push_back(all);
+                log << "        ms      %  runs  changed  pass\n";
+                for (const Row &row : state->rows)
+                  log << llvm::format("%10.1f  %5.1f  %4u  %7u  %s\n", ms(row.total),
+                                      all.total.count() ? 100.0 * row.total / all.total : 0.0,
+                                      row.runs, row.changed, row.pass.c_str());
+              }};
+}
+
+Status broken(const PassRun &run, const std::string &how) {
+  return Status(Code::Failed, "pass '" + std::string(run.pass) +
+                                  "' broke the IR, which is a bug of that pass: " + how);
+}
+
+PassCallbacks verifyEach() {
+  return {.after = [](const PassRun &run, Changed) -> Status {
+    ir::Diagnostics errors;
+    bool valid = run.graph ? ir::verify(*run.graph, errors) : ir::verify(*run.module, errors);
+    return valid ? Status::ok() : broken(run, errors.render());
+  }};
+}
+
+#ifndef NDEBUG
+/// The text before and after: it says whether the pass told the truth, and parses back to itself.
+PassCallbacks checkText() {
+  auto before = std::make_shared<std::string>();
+  return {.before = [before](const PassRun &run) { *before = toString(run); },
+          .after = [before](const PassRun &run, Changed changed) -> Status {
+            std::string text = toString(run);
+            if (changed == Changed::No && text != *before)
+              return broken(run, "it changed the IR and says that it did not");
+            if (run.module) {
+              const Status status = ir::checkRoundTrip(*run.module);
+              return status.isOk() ? status : broken(run, status.message());
+            }
+            ir::Module alone("root", "");
+            alone.addGraph(run.graph->clone(run.graph->name()));
+            const Status status = ir::checkRoundTrip(alone);
+            return status.isOk() ? status : broken(run, status.message());
+          }};
+}
+#endif
+
+} // namespace
+
+std::string toString(const PassRun &run) {
+  return run.graph ? ir::toString(*run.graph) : ir::toString(*run.module);
+}
+
 std::string standaloneText(const PassRun &run) {
   if (!run.graph || !run.graph->owner())
     return toString(run);
@@ -78,100 +200,10 @@ std::string standaloneText(const PassRun &run) {
   return ir::toString(module);
 }
 
-PassCallbacks dumpTo(const std::string &folder) {
-  return {.before = {},
-          .after = [folder](const PassRun &run, Changed) -> Status {
-            if (auto error = llvm::sys::fs::create_directories(folder))
-              return Status(Code::Failed, folder + ": cannot make the folder: " + error.message());
-            std::string stem;
-            llvm::raw_string_ostream(stem)
-                << folder << '/' << llvm::format("%02u", run.position) << '-' << run.pass.data()
-                << (run.graph ? "." + run.graph->name() : "");
-            CGC_TRY(writeFile(stem + ".cgir", [&](auto &os) { os << standaloneText(run); }));
-            if (!run.graph)
-              return Status::ok();
-            return writeFile(stem + ".dot", [&](auto &os) { ir::writeDot(os, *run.graph); });
-          },
-          .finish = {}};
-}
-
-PassCallbacks timePasses(llvm::raw_ostream &log) {
-  using Clock = std::chrono::steady_clock;
-  struct Row {
-    std::string pass;
-    unsigned runs = 0;
-    Clock::duration total{};
-  };
-  struct State {
-    std::vector<Row> rows; // In the order of first runs.
-    Clock::time_point start;
-  };
-  auto state = std::make_shared<State>();
-  return {.before = [state](const PassRun &) { state->start = Clock::now(); },
-          .after =
-              [state](const PassRun &run, Changed) {
-                auto elapsed = Clock::now() - state->start;
-                auto row = llvm::find_if(state->rows, [&](Row &r) { return r.pass == run.pass; });
-                if (row == state->rows.end())
-                  row = state->rows.insert(row, Row{std::string(run.pass)});
-                ++row->runs;
-                row->total += elapsed;
-                return Status::ok();
-              },
-          .finish =
-              [state, &log] {
-                log << "    ms  runs  pass\n";
-                for (const Row &row : state->rows)
-                  log << llvm::format("%6.1f  %4u  %s\n",
-                                      std::chrono::duration<double, std::milli>(row.total).count(),
-                                      row.runs, row.pass.c_str());
-              }};
-}
-
-Status broken(const PassRun &run, const std::string &how) {
-  return Status(Code::Failed, "pass '" + std::string(run.pass) +
-                                  "' broke the IR, which is a bug of that pass: " + how);
-}
-
-PassCallbacks verifyEach() {
-  return {.before = {},
-          .after = [](const PassRun &run, Changed) -> Status {
-            ir::Diagnostics errors;
-            bool valid =
-                run.graph ? ir::verify(*run.graph, errors) : ir::verify(*run.module, errors);
-            return valid ? Status::ok() : broken(run, errors.render());
-          },
-          .finish = {}};
-}
-
-#ifndef NDEBUG
-/// The text before and after: it says whether the pass told the truth, and parses back to itself.
-PassCallbacks checkText() {
-  auto before = std::make_shared<std::string>();
-  return {.before = [before](const PassRun &run) { *before = toString(run); },
-          .after = [before](const PassRun &run, Changed changed) -> Status {
-            std::string text = toString(run);
-            if (changed == Changed::No && text != *before)
-              return broken(run, "it changed the IR and says that it did not");
-            ir::Diagnostics errors;
-            auto parsed = ir::parseModule(text, run.pass, errors);
-            if (!parsed)
-              return broken(run, "its text cannot be parsed: " + errors.render());
-            std::string again;
-            if (run.module)
-              again = ir::toString(*parsed);
-            else if (auto *graph = parsed->findGraph(run.graph->name()))
-              again = ir::toString(*graph);
-            return text == again ? Status::ok() : broken(run, "its text does not round-trip");
-          },
-          .finish = {}};
-}
-#endif
-
-} // namespace
-
-std::string toString(const PassRun &run) {
-  return run.graph ? ir::toString(*run.graph) : ir::toString(*run.module);
+bool Instrumentation::shouldRun(const PassRun &run) const {
+  return llvm::all_of(callbacks_, [&](const PassCallbacks &callbacks) {
+    return !callbacks.shouldRun || callbacks.shouldRun(run);
+  });
 }
 
 void Instrumentation::before(const PassRun &run) const {
@@ -185,6 +217,12 @@ Status Instrumentation::after(const PassRun &run, Changed changed) const {
     if (callbacks.after)
       CGC_TRY(callbacks.after(run, changed));
   return Status::ok();
+}
+
+void Instrumentation::failed(const PassRun &run, const Status &status) const {
+  for (const PassCallbacks &callbacks : callbacks_)
+    if (callbacks.failed)
+      callbacks.failed(run, status);
 }
 
 void Instrumentation::finish() const {
@@ -208,6 +246,12 @@ Result<Instrumentation> makeInstrumentation(const InstrumentationOptions &option
     instrumentation.add(dumpTo(options.dumpDir));
   if (options.printAfterAll || !options.printAfter.empty())
     instrumentation.add(printAfter(options, log));
+  if (options.printChanged)
+    instrumentation.add(printChanged(log));
+  if (options.passLimit)
+    instrumentation.add(limitPasses(*options.passLimit, log));
+  if (!options.crashReproducer.empty())
+    instrumentation.add(writeReproducer(options.crashReproducer, options.target, options.producer));
   if (options.timePasses)
     instrumentation.add(timePasses(log));
   return instrumentation;

@@ -3,43 +3,58 @@
 #pragma once
 
 #include "passes/pass.h"
+#include "runtime/base/dtype.h"
 
 #include "llvm/Support/raw_ostream.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace cgc::passes {
 
+class PassManager;
+
 /// One run of one pass: on a module, or on a graph; the other pointer is null. Borrowed.
 struct PassRun {
   std::string_view pass;
-  unsigned position = 0; ///< In the pipeline, from 1.
+  unsigned position = 0; ///< In the pipeline of `manager`, from 1.
+  bool isRequired = false;
+  const PassManager *manager = nullptr;
   const ir::Module *module = nullptr;
   const ir::Graph *graph = nullptr;
 };
 
 /// The IR that `run` is about, as text.
 std::string toString(const PassRun &run);
+/// The same such that it can be parsed and run on its own: a graph that reads parameters comes in a
+/// module that declares them.
+std::string standaloneText(const PassRun &run);
 
 /// Any of them may be empty.
 struct PassCallbacks {
-  std::function<void(const PassRun &)> before;
+  /// False leaves the pass out, without any other callback for it. The first that says so decides.
+  std::function<bool(const PassRun &)> shouldRun = {};
+  std::function<void(const PassRun &)> before = {};
   /// An error ends the pipeline.
-  std::function<Status(const PassRun &, Changed)> after;
-  /// Once, when the last pass has run.
-  std::function<void()> finish;
+  std::function<Status(const PassRun &, Changed)> after = {};
+  /// The pass, or a callback after it, has failed with this status.
+  std::function<void(const PassRun &, const Status &)> failed = {};
+  /// Once, when the last pass has run, or one has failed.
+  std::function<void()> finish = {};
 };
 
 class Instrumentation final {
 public:
   void add(PassCallbacks callbacks) { callbacks_.push_back(std::move(callbacks)); }
 
+  bool shouldRun(const PassRun &run) const;
   /// In the order of add().
   void before(const PassRun &run) const;
   /// In the opposite order, so that what was added last is nearest to the pass. Stops at an error.
   Status after(const PassRun &run, Changed changed) const;
+  void failed(const PassRun &run, const Status &status) const;
   void finish() const;
 
 private:
@@ -52,8 +67,15 @@ struct InstrumentationOptions {
   /// `NN-pass.graph.cgir` and `.dot` after each pass, NN being its position; the folder is made if
   /// it is missing. Empty: nothing is written.
   std::string dumpDir = {};
+  bool printChanged = false; ///< After each pass the lines that it changed.
+  /// Runs that are numbered higher are left out, but for those of required passes; each is named.
+  std::optional<unsigned> passLimit = {};
   bool timePasses = false; ///< A table at finish().
-  bool verifyEach = true;  ///< In Debug builds text is also parsed back and compared.
+  /// Where to keep what a failing pass ran on (reproducer.h); empty: nowhere.
+  std::string crashReproducer = {};
+  DeviceKind target = DeviceKind::Cpu; ///< For the reproducer, as is `producer`.
+  std::string producer = {};
+  bool verifyEach = true; ///< In Debug builds text is also parsed back and compared.
 };
 
 /// The standard callbacks that `options` ask for; they write to `log`, which must outlive them.

@@ -5,11 +5,11 @@
 #include "ir/diagnostics.h"
 #include "ir/module.h"
 #include "passes/evaluator.h"
+#include "passes/pass_options.h"
 #include "passes/substitutions.h"
 #include "runtime/base/status.h"
 
 #include <concepts>
-#include <optional>
 #include <string_view>
 
 namespace cgc::passes {
@@ -20,8 +20,6 @@ enum class Changed : bool { No, Yes };
 struct PassContext {
   /// The device that the compiled plan is for; baked devices become this one.
   DeviceKind target = DeviceKind::Cpu;
-  /// What floating tensors become; none leaves the model as it is.
-  std::optional<DType> precision;
   /// Runs ops at compile time; null where there is none (then nothing is folded).
   ConstantEvaluator *evaluator = nullptr;
   /// What the user registered; empty by default.
@@ -37,6 +35,18 @@ concept GraphPass = requires(P p, ir::Graph &graph, PassContext &context) {
   { P::name } -> std::convertible_to<std::string_view>;
   { p.run(graph, context) } -> std::same_as<Result<Changed>>;
 };
+
+/// A pass that takes options: `create` takes those it knows out of what stands in the braces behind
+/// its name in a pipeline. A pass without `create` takes none.
+template <class P>
+concept ConfiguredPass = requires(PassOptions &options) {
+  { P::create(options) } -> std::same_as<Result<P>>;
+};
+
+/// A pass whose work later stages rely on: --pass-limit does not leave it out. It says
+/// `static constexpr bool isRequired = true`.
+template <class P>
+concept RequiredPass = requires { requires P::isRequired; };
 
 template <class P>
 concept ModulePass = requires(P p, ir::Module &module, PassContext &context) {

@@ -21,52 +21,28 @@
 namespace cgc::passes {
 namespace {
 
-template <ModulePass P> Result<Changed> runModulePass(ir::Module &module, PassContext &context) {
-  return P().run(module, context);
-}
-template <GraphPass P> Result<Changed> runGraphPass(ir::Graph &graph, PassContext &context) {
-  return P().run(graph, context);
-}
-
-/// Runs one pass between its callbacks; an exception becomes a failure that names the pass.
-Status runOne(const PassRun &run, const Instrumentation &instrumentation,
-              llvm::function_ref<Result<Changed>()> pass) {
-  instrumentation.before(run);
-  auto named = [&](const Status &status) {
-    return status.withContext("pass '" + std::string(run.pass) + "'");
-  };
-  try {
-    Result<Changed> changed = pass();
-    if (!changed) // Unsupported speaks of the model: the pass that found it does not matter.
-      return changed.status().code() == Code::Unsupported ? changed.status()
-                                                          : named(changed.status());
-    return instrumentation.after(run, *changed);
-  } catch (const std::bad_alloc &) {
-    return named(Status(Code::OutOfMemory, "out of memory"));
-  } catch (const std::exception &error) {
-    return named(Status(Code::Failed, std::string("an exception: ") + error.what()));
-  }
-}
-
-} // namespace
-
-llvm::ArrayRef<PassManager::Entry> PassManager::allPasses() {
-  static constexpr Entry kPasses[] = {
-#define CGC_MODULE_PASS(text, Type) {Type::name, &runModulePass<Type>, nullptr},
-#define CGC_GRAPH_PASS(text, Type) {Type::name, nullptr, &runGraphPass<Type>},
-#include "passes/passes.def"
-  };
+/// Those of passes.def, then `more`.
+std::vector<RegisteredPass> allPasses(llvm::ArrayRef<RegisteredPass> more) {
 #define CGC_MODULE_PASS(text, Type)                                                                \
-  static_assert(std::string_view(text) == Type::name, "the row's name is not the pass's");
-#define CGC_GRAPH_PASS(text, Type) CGC_MODULE_PASS(text, Type)
+  static_assert(std::string_view(text) == Type::name, "the row's name is not the pass's");         \
+  static_assert(ModulePass<Type>);
+#define CGC_GRAPH_PASS(text, Type)                                                                 \
+  static_assert(std::string_view(text) == Type::name, "the row's name is not the pass's");         \
+  static_assert(GraphPass<Type>);
 #include "passes/passes.def"
-  return kPasses;
+  std::vector<RegisteredPass> passes = {
+#define CGC_MODULE_PASS(text, Type) registeredPass<Type>(),
+#define CGC_GRAPH_PASS(text, Type) registeredPass<Type>(),
+#include "passes/passes.def"
+  };
+  passes.insert(passes.end(), more.begin(), more.end());
+  return passes;
 }
 
-Status checkPassName(llvm::StringRef name) {
+Status checkName(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> passes) {
   llvm::SmallVector<llvm::StringRef> names;
-  for (const auto &entry : PassManager::allPasses())
-    names.push_back(entry.name);
+  for (const RegisteredPass &pass : passes)
+    names.push_back(pass.name);
   if (llvm::is_contained(names, name))
     return Status::ok();
   const std::string nearest = ir::didYouMean(name, names);
@@ -75,45 +51,145 @@ Status checkPassName(llvm::StringRef name) {
                     (nearest.empty() ? "; the passes are " + llvm::join(names, ", ") : nearest));
 }
 
-Result<PassManager> PassManager::parse(llvm::StringRef pipeline) {
+/// Runs one pass between its callbacks; an exception becomes a failure that names the pass.
+Status runOne(const PassRun &run, const Instrumentation &instrumentation,
+              llvm::function_ref<Result<Changed>()> pass) {
+  if (!instrumentation.shouldRun(run))
+    return Status::ok();
+  instrumentation.before(run);
+  auto failed = [&](Status status) {
+    // Unsupported speaks of the model: the pass that found it does not matter.
+    if (status.code() != Code::Unsupported)
+      status = status.withContext("pass '" + std::string(run.pass) + "'");
+    instrumentation.failed(run, status);
+    return status;
+  };
+  try {
+    const Result<Changed> changed = pass();
+    if (!changed)
+      return failed(changed.status());
+    const Status status = instrumentation.after(run, *changed);
+    if (!status.isOk())
+      instrumentation.failed(run, status);
+    return status;
+  } catch (const std::bad_alloc &) {
+    return failed(Status(Code::OutOfMemory, "out of memory"));
+  } catch (const std::exception &error) {
+    return failed(Status(Code::Failed, std::string("an exception: ") + error.what()));
+  }
+}
+
+/// `fold{limit=1},cse` -> `fold{limit=1}` and `cse`: at the commas that are not in braces.
+std::vector<llvm::StringRef> splitPasses(llvm::StringRef pipeline) {
+  std::vector<llvm::StringRef> passes;
+  size_t begin = 0, depth = 0;
+  for (size_t i = 0; i < pipeline.size(); ++i) {
+    depth += pipeline[i] == '{';
+    depth -= pipeline[i] == '}' && depth > 0;
+    if (pipeline[i] == ',' && depth == 0) {
+      passes.push_back(pipeline.slice(begin, i).trim());
+      begin = i + 1;
+    }
+  }
+  passes.push_back(pipeline.drop_front(begin).trim());
+  return passes;
+}
+
+} // namespace
+
+Status checkPassName(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> more) {
+  return checkName(name, allPasses(more));
+}
+
+Result<PassManager::Entry> PassManager::parsePass(llvm::StringRef text,
+                                                  llvm::ArrayRef<RegisteredPass> passes) {
+  auto [name, options] = text.split('{');
+  name = name.rtrim();
+  CGC_TRY(checkName(name, passes));
+  if (text.contains('{') &&
+      (!options.consume_back("}") || options.find_first_of("{}") != options.npos))
+    return Status(Code::Usage, "'" + text.str() +
+                                   "': expected options in one pair of braces behind the pass's "
+                                   "name, as in fold{limit=1024}");
+  CGC_ASSIGN_OR_RETURN(PassOptions parsed, PassOptions::parse(name, options));
+  Result<ConfiguredRun> run = llvm::find_if(passes, [&](const RegisteredPass &pass) {
+                                return pass.name == name;
+                              })->create(parsed);
+  CGC_TRY(parsed.checkAllTaken()); // The first to be said: a misspelt name is also a missing one.
+  CGC_TRY(run.status());
+  return Entry{name.str(), options.trim().str(), *std::move(run)};
+}
+
+Result<PassManager> PassManager::parse(llvm::StringRef pipeline,
+                                       llvm::ArrayRef<RegisteredPass> more) {
   PassManager manager;
   if (pipeline.trim().empty())
     return manager;
-  llvm::SmallVector<llvm::StringRef> names;
-  pipeline.split(names, ',');
-  for (llvm::StringRef name : names) {
-    name = name.trim();
-    CGC_TRY(checkPassName(name));
-    const Entry &entry =
-        *llvm::find_if(allPasses(), [&](auto &e) { return name == llvm::StringRef(e.name); });
-    if (entry.onModule && !manager.entries_.empty() && manager.entries_.back().onGraph)
-      return Status(Code::Usage,
-                    "pass '" + name.str() + "' works on the whole module: put it before '" +
-                        std::string(manager.entries_.back().name) + "', which works on one graph");
-    manager.entries_.push_back(entry);
+  const std::vector<RegisteredPass> passes = allPasses(more);
+  for (llvm::StringRef text : splitPasses(pipeline)) {
+    CGC_ASSIGN_OR_RETURN(Entry entry, parsePass(text, passes));
+    if (entry.run.onModule && !manager.entries_.empty() && manager.entries_.back().run.onGraph)
+      return Status(Code::Usage, "pass '" + entry.name +
+                                     "' works on the whole module: put it before '" +
+                                     manager.entries_.back().name + "', which works on one graph");
+    manager.entries_.push_back(std::move(entry));
   }
   return manager;
 }
 
-std::string PassManager::toString() const {
-  return llvm::join(llvm::map_range(entries_, [](auto &e) { return std::string(e.name); }), ",");
+std::string PassManager::toString(unsigned position) const {
+  auto text = [](const Entry &entry) {
+    return entry.options.empty() ? entry.name : entry.name + "{" + entry.options + "}";
+  };
+  return llvm::join(llvm::map_range(llvm::ArrayRef(entries_).drop_front(position - 1), text), ",");
+}
+
+std::optional<std::string> PassManager::option(llvm::StringRef pass, llvm::StringRef name) const {
+  auto found = llvm::find_if(entries_, [&](const Entry &entry) { return entry.name == pass; });
+  if (found == entries_.end())
+    return std::nullopt;
+  Result<PassOptions> options = PassOptions::parse(pass, found->options);
+  return options ? options->take(name) : std::nullopt;
+}
+
+Status PassManager::stopAfter(llvm::StringRef passOrPosition) {
+  size_t position = 0;
+  passOrPosition.getAsInteger(10, position);
+  std::vector<llvm::StringRef> names;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (i + 1 == position || entries_[i].name == passOrPosition) {
+      entries_.resize(i + 1);
+      return Status::ok();
+    }
+    names.push_back(entries_[i].name);
+  }
+  return Status(Code::Usage, "'" + passOrPosition.str() + "' is not in the pipeline " + toString() +
+                                 ir::didYouMean(passOrPosition, names));
 }
 
 Status PassManager::runModulePasses(ir::Module &module, PassContext &context,
                                     const Instrumentation &instrumentation) const {
   for (unsigned i = 0; i < entries_.size(); ++i)
-    if (auto *pass = entries_[i].onModule)
-      CGC_TRY(runOne({entries_[i].name, i + 1, &module, nullptr}, instrumentation,
-                     [&] { return pass(module, context); }));
+    if (const Entry &entry = entries_[i]; entry.run.onModule)
+      CGC_TRY(runOne({.pass = entry.name,
+                      .position = i + 1,
+                      .isRequired = entry.run.isRequired,
+                      .manager = this,
+                      .module = &module},
+                     instrumentation, [&] { return entry.run.onModule(module, context); }));
   return Status::ok();
 }
 
 Status PassManager::runGraphPasses(ir::Graph &graph, PassContext &context,
                                    const Instrumentation &instrumentation) const {
   for (unsigned i = 0; i < entries_.size(); ++i)
-    if (auto *pass = entries_[i].onGraph)
-      CGC_TRY(runOne({entries_[i].name, i + 1, nullptr, &graph}, instrumentation,
-                     [&] { return pass(graph, context); }));
+    if (const Entry &entry = entries_[i]; entry.run.onGraph)
+      CGC_TRY(runOne({.pass = entry.name,
+                      .position = i + 1,
+                      .isRequired = entry.run.isRequired,
+                      .manager = this,
+                      .graph = &graph},
+                     instrumentation, [&] { return entry.run.onGraph(graph, context); }));
   return Status::ok();
 }
 

@@ -1,25 +1,30 @@
 // Pipeline: the default phases, in order, and how they are run.
 #include "passes/pipeline.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace cgc::passes {
 
-std::string defaultPasses(DeviceKind target, OptLevel level) {
-  // Once, on the imported module:
-  static constexpr llvm::StringRef kPhases[] = {
+std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType> precision) {
+  const std::string convert =
+      precision ? "precision{to=" + std::string(dtypeName(*precision)) + "}" : "";
+  const llvm::StringRef phases[] = {
+      // Once, on the imported module:
       "module-substitution", // extension point: empty unless something is registered
       "inline",              // every method of the root becomes one flat graph
       // For each bucket, on a copy with typed inputs:
       "specialize",      // sizes, dtypes and host arithmetic
       "canonicalize",    // one form for each idea: attention, views, in-place ops
-      "precision",       // floats become what the user asked for; nothing if that is nothing
+      convert,           // floats become what the user asked for
       "fold",            // constants are computed now
       "op-substitution", // extension point: empty unless something is registered
       "cse",
       "dce",
   };
-  std::string passes = llvm::join(llvm::ArrayRef(kPhases), ",");
+  auto chosen =
+      llvm::make_filter_range(phases, [](llvm::StringRef phase) { return !phase.empty(); });
+  std::string passes = llvm::join(chosen, ",");
   bool selects = target == DeviceKind::Cuda && level != OptLevel::O0;
   return selects ? passes + "," + selectionPasses() : passes;
 }
@@ -86,6 +91,11 @@ PipelineBuilder &PipelineBuilder::setPasses(std::string passes) {
   return *this;
 }
 
+PipelineBuilder &PipelineBuilder::setStopAfter(std::string passOrPosition) {
+  stopAfter_ = std::move(passOrPosition);
+  return *this;
+}
+
 PipelineBuilder &PipelineBuilder::setInstrumentation(Instrumentation instrumentation) {
   instrumentation_ = std::move(instrumentation);
   return *this;
@@ -93,6 +103,8 @@ PipelineBuilder &PipelineBuilder::setInstrumentation(Instrumentation instrumenta
 
 Result<Pipeline> PipelineBuilder::build() {
   CGC_ASSIGN_OR_RETURN(PassManager passes, PassManager::parse(passes_));
+  if (!stopAfter_.empty())
+    CGC_TRY(passes.stopAfter(stopAfter_));
   return Pipeline(std::move(passes), std::move(instrumentation_), std::move(substitutions_));
 }
 

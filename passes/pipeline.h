@@ -17,8 +17,10 @@ enum class OptLevel : uint8_t {
   O1,
 };
 
-/// The passes that run by default, as text for PassManager::parse.
-std::string defaultPasses(DeviceKind target = DeviceKind::Cpu, OptLevel level = OptLevel::O1);
+/// The passes that run by default, as text for PassManager::parse; with `precision` if floats
+/// become another dtype.
+std::string defaultPasses(DeviceKind target = DeviceKind::Cpu, OptLevel level = OptLevel::O1,
+                          std::optional<DType> precision = std::nullopt);
 
 /// Those of the selection, in order: the default for cuda has them from O1 on.
 std::string selectionPasses();
@@ -63,13 +65,15 @@ public:
   PipelineBuilder &registerOpSubstitution(OpSubstitution substitution);
   /// Replaces defaultPasses().
   PipelineBuilder &setPasses(std::string passes);
+  /// A pass or a position (PassManager::stopAfter); empty: all run.
+  PipelineBuilder &setStopAfter(std::string passOrPosition);
   PipelineBuilder &setInstrumentation(Instrumentation instrumentation);
 
   /// Usage if the passes' text is wrong.
   Result<Pipeline> build();
 
 private:
-  std::string passes_ = defaultPasses();
+  std::string passes_ = defaultPasses(), stopAfter_;
   Instrumentation instrumentation_;
   Substitutions substitutions_;
 };

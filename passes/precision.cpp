@@ -332,18 +332,23 @@ private:
 
 } // namespace
 
+Result<PrecisionPass> PrecisionPass::create(PassOptions &options) {
+  CGC_ASSIGN_OR_RETURN(const auto to, options.takeOneOf("to", {"f16", "bf16", "f32"}));
+  if (!to)
+    return Status(Code::Usage, "pass 'precision' needs a dtype, as in precision{to=f16}");
+  return PrecisionPass{.to = *parseDType(*to)};
+}
+
 Result<Changed> PrecisionPass::run(ir::Graph &graph, PassContext &context) const {
-  if (!context.precision)
-    return Changed::No;
   CGC_TRY(requireTypes(graph));
   // To 16 bits: constants are computed as exactly as the model does, then rounded. To f32: computed
   // in f32, so that no rounding of the model's is left.
   Changed folded = Changed::No;
-  if (dtypeSize(*context.precision) == 2) {
+  if (dtypeSize(to) == 2) {
     CGC_ASSIGN_OR_RETURN(folded, FoldPass().run(graph, context));
   }
   ir::Diagnostics diagnostics;
-  const bool changed = Converter(graph, *context.precision, diagnostics).run();
+  const bool changed = Converter(graph, to, diagnostics).run();
   if (diagnostics.hasErrors()) {
     if (context.diagnostics)
       for (const ir::Diagnostic &error : diagnostics.errors())

@@ -13,6 +13,7 @@ namespace cgc::passes {
 /// what depends on it is not reported again; then it fails with Unsupported.
 struct SpecializePass {
   static constexpr const char *name = "specialize";
+  static constexpr bool isRequired = true;
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 

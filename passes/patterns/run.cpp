@@ -12,8 +12,9 @@ namespace {
 /// bugs.
 constexpr unsigned kMaxRounds = 64;
 
-/// Offers each node in use to each pattern, once. Returns whether one rewrote something.
-bool runRound(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns) {
+/// Offers each node in use to each pattern, once. Returns whether one rewrote something, and counts
+/// down `rewritesLeft`.
+bool runRound(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns, uint64_t &rewritesLeft) {
   std::vector<ir::Node *> nodes;
   for (ir::Node &node : graph)
     if (node.kind() == ir::NodeKind::CallFunction)
@@ -24,9 +25,12 @@ bool runRound(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns) {
     for (Pattern pattern : patterns) {
       if (llvm::all_of(node->results(), [&](auto &r) { return uses->users(&r).empty(); }))
         break; // Replaced in this round.
+      if (rewritesLeft == 0)
+        return changed;
       ir::GraphRewriter rewriter(graph);
       if (pattern(*node, *uses, rewriter)) {
         changed = true;
+        --rewritesLeft;
         uses.emplace(graph);
       }
     }
@@ -45,7 +49,7 @@ Status requireTypes(const ir::Graph &graph) {
 }
 
 Result<Changed> runPatterns(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns,
-                            PassContext &context) {
+                            PassContext &context, uint64_t maxRewrites) {
   CGC_TRY(requireTypes(graph));
   for (const ir::Node &node : graph)
     if (node.isInPlace())
@@ -54,7 +58,7 @@ Result<Changed> runPatterns(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns,
   bool changed = false;
   for (unsigned round = 0; round < kMaxRounds; ++round) {
     CGC_ASSIGN_OR_RETURN(Changed swept, DcePass().run(graph, context));
-    bool rewrote = runRound(graph, patterns);
+    bool rewrote = runRound(graph, patterns, maxRewrites);
     changed |= rewrote || swept == Changed::Yes;
     if (!rewrote)
       return changed ? Changed::Yes : Changed::No;

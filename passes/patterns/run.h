@@ -4,15 +4,20 @@
 #include "passes/pass.h"
 #include "passes/patterns/patterns.h"
 
+#include <cstdint>
+
 namespace cgc::passes {
 
 /// Failed, naming the pass to run first, if a value of `graph` has no tensor type.
 Status requireTypes(const ir::Graph &graph);
 
-/// Offers each node in use to each pattern, in order, until none rewrites anything; what becomes
+inline constexpr uint64_t kNoLimit = UINT64_MAX;
+
+/// Offers each node in use to each pattern, in order, until none rewrites anything, or
+/// `maxRewrites` of them have; what becomes
 /// unused is swept. Failed if `graph` has values without type or in-place ops, or if the patterns
 /// do not settle.
 Result<Changed> runPatterns(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns,
-                            PassContext &context);
+                            PassContext &context, uint64_t maxRewrites = kNoLimit);
 
 } // namespace cgc::passes

@@ -7,6 +7,7 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/plan.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -53,6 +54,10 @@ CGC_API Status validate(const PlanData &plan);
 /// Whether a plan may call an entry, input or output so: 1 to 4096 bytes of UTF-8 without control
 /// characters.
 CGC_API bool isPlanName(std::string_view name);
+
+/// One record of such a listing, with its tensors shown as `tensorText` says.
+CGC_API std::string recordText(const LaunchRecord &record,
+                               const std::function<std::string(TensorId)> &tensorText);
 
 /// A stable listing of a plan for people: entries, buckets, tensors, records.
 CGC_API std::string toText(const PlanData &plan);

@@ -2,6 +2,7 @@
 #include "runtime/plan/plan_file.h"
 
 #include <charconv>
+#include <functional>
 
 namespace cgc {
 namespace {
@@ -56,19 +57,22 @@ template <class T, class F> std::string list(const std::vector<T> &items, F &&te
   return s;
 }
 
-std::string names(const std::vector<TensorId> &ids) {
-  return list(ids, name);
-}
+/// How tensors are shown.
+using TensorText = std::function<std::string(TensorId)>;
 
 template <class T> std::string numbers(const std::vector<T> &values) {
   return '[' + list(values, [](T v) { return number(v); }) + ']';
 }
 
 struct ArgText {
+  const TensorText &name;
+
   std::string operator()(NoneArg) const { return "none"; }
   std::string operator()(DeviceArg) const { return "device"; }
   std::string operator()(TensorId id) const { return name(id); }
-  std::string operator()(const std::vector<TensorId> &ids) const { return '[' + names(ids) + ']'; }
+  std::string operator()(const std::vector<TensorId> &ids) const {
+    return '[' + list(ids, name) + ']';
+  }
   std::string operator()(int64_t value) const { return number(value); }
   std::string operator()(double value) const {
     const std::string s = number(value);
@@ -87,22 +91,24 @@ std::string scalars(const std::vector<int64_t> &ints, const std::vector<double> 
 }
 
 struct RecordText {
+  const TensorText &name;
+
   std::string operator()(const KernelLaunch &r) const {
     const auto dim3 = [](const uint32_t(&d)[3]) {
       return std::to_string(d[0]) + "," + std::to_string(d[1]) + "," + std::to_string(d[2]);
     };
-    return '(' + names(r.reads) + ')' + scalars(r.ints, r.floats) + " grid=" + dim3(r.grid) +
+    return '(' + list(r.reads, name) + ')' + scalars(r.ints, r.floats) + " grid=" + dim3(r.grid) +
            " block=" + dim3(r.block) +
            (r.sharedBytes ? " shared=" + std::to_string(r.sharedBytes) : "") +
            " abi=" + hex(r.abiHash);
   }
   std::string operator()(const LibraryCall &r) const {
-    return '(' + names(r.reads) + ')' + scalars(r.ints, r.floats) +
+    return '(' + list(r.reads, name) + ')' + scalars(r.ints, r.floats) +
            (r.algorithm.empty() ? "" : " algorithm=" + std::to_string(r.algorithm.size()) + "B");
   }
   std::string operator()(const AtenCall &r) const {
-    return '(' + list(r.args, [](const AtenArg &a) { return std::visit(ArgText{}, a); }) + ')' +
-           (r.writesOut ? "" : " copy");
+    return '(' + list(r.args, [&](const AtenArg &a) { return std::visit(ArgText{name}, a); }) +
+           ')' + (r.writesOut ? "" : " copy");
   }
   std::string operator()(const Memcpy &r) const { return '(' + name(r.source) + ')'; }
   std::string operator()(const Memset &r) const { return '(' + std::to_string(r.value) + ')'; }
@@ -128,6 +134,11 @@ std::string ioList(const std::vector<IoTensor> &tensors) {
 }
 
 } // namespace
+
+std::string recordText(const LaunchRecord &record, const TensorText &tensorText) {
+  return list(recordWrites(record), tensorText) + " = " + recordName(record) +
+         std::visit(RecordText{tensorText}, record.op);
+}
 
 std::string toText(const PlanData &plan) {
   std::string s = "plan target=" + std::string(deviceName(plan.target)) +
@@ -155,8 +166,7 @@ std::string toText(const PlanData &plan) {
              " @ " + place(tensor.slot) + "\n";
       }
       for (const LaunchRecord &record : bucket.records) {
-        s += "  " + names(recordWrites(record)) + " = " + recordName(record) +
-             std::visit(RecordText{}, record.op);
+        s += "  " + recordText(record, name);
         if (record.location != kNoLocation) {
           const SourceLocation &l = plan.locations[uint32_t(record.location)];
           s += "  loc(" + quoted(l.file) + ":" + std::to_string(l.line) + " " + quoted(l.module) +

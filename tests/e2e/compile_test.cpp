@@ -1,4 +1,5 @@
 // cgc compile: results, buckets and entries, determinism, interruption, and what it refuses.
+#include "passes/pipeline.h"
 #include "tool.h"
 
 #include <algorithm>
@@ -219,6 +220,32 @@ TEST_F(Compile, ReportsErrorsAsJsonToo) {
   const auto json = parseJson(outcome, "error");
   EXPECT_EQ(json["code"], "invalid_file");
   EXPECT_NE(json["message"].get<std::string>().find("missing.pt"), std::string::npos);
+}
+
+TEST_F(Compile, AnyPassLimitGivesAPlanThatComputesTheSame) {
+  const std::string passes =
+      "inline,specialize,canonicalize,fold,cse,dce," + passes::selectionPasses();
+  for (int limit = 0; limit < 18; limit += 3) {
+    const Outcome compiled = cgc(compileTiny(
+        tiny(), "plan.cgplan",
+        {"--entry", "encode_image", "--passes", passes, "--pass-limit", std::to_string(limit)}));
+    ASSERT_EQ(compiled.status, 0) << compiled.err;
+    EXPECT_NE(compiled.err.find("pass run 18: dce on @encode_image_0, left out\n"),
+              std::string::npos)
+        << compiled.err;
+    const Outcome compared = cgc({"compare", "plan.cgplan", tiny()});
+    EXPECT_EQ(compared.status, 0) << limit << "\n" << compared.out << compared.err;
+  }
+}
+
+TEST_F(Compile, AFailingPassLeavesAReproducer) {
+  const Outcome outcome =
+      cgc(compileTiny(tiny(), "plan.cgplan",
+                      {"--entry", "encode_text", "--passes", "inline,canonicalize,dce",
+                       "--crash-reproducer", "crash.cgir"}));
+  expectError(outcome, 1, {"pass 'canonicalize'", "cgc opt --run-reproducer crash.cgir"});
+  EXPECT_EQ(files(), std::vector<std::string>{"crash.cgir"});
+  expectError(cgc({"opt", "--run-reproducer", "crash.cgir"}), 1, {"pass 'canonicalize'"});
 }
 
 } // namespace

@@ -17,7 +17,8 @@ TEST_F(Help, WithoutArgumentsGoesToStderr) {
 TEST_F(Help, NamesEveryVerb) {
   const Outcome outcome = cgc({"--help"});
   EXPECT_EQ(outcome.status, 0);
-  for (const char *verb : {"compile", "run", "inspect", "compare", "bench", "profile", "tune", "opt"})
+  for (const char *verb :
+       {"compile", "run", "inspect", "compare", "bench", "profile", "tune", "opt", "diff"})
     EXPECT_NE(outcome.out.find(verb), std::string::npos) << verb;
   EXPECT_EQ(outcome.err, "");
 }
@@ -35,6 +36,8 @@ TEST_F(Help, WrongUsageExitsWith2) {
   expectError(cgc({"inspect", "--frobnicate", "x"}), 2, {"--frobnicate", "cgc inspect --help"});
   expectError(cgc({"compile", "model.pt", "-o", "x"}), 2, {"--input"});
   expectError(cgc({"run", "p.cgplan", "--executor", "magic"}), 2, {"--executor", "graph"});
+  expectError(cgc({"compile", "m.pt", "-o", "o", "--imput", "x=f32[1]"}), 2,
+              {"no option '--imput'; did you mean '--input'?", "cgc compile --help"});
   expectError(cgc({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]", "--target", "tpu"}), 2,
               {"--target", "cuda"});
   expectError(cgc({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]", "-O2"}), 2, {"-O"});
@@ -133,7 +136,7 @@ TEST_P(HelpOfVerb, ExamplesWork) {
 // tune needs a plan for a GPU: tune_test.cpp runs it.
 INSTANTIATE_TEST_SUITE_P(Verbs, HelpOfVerb,
                          testing::Values("compile", "run", "inspect", "compare", "bench", "profile",
-                                         "opt"),
+                                         "opt", "diff"),
                          [](const auto &info) { return std::string(info.param); });
 
 TEST_F(Help, AFullStandardOutputIsAnError) {

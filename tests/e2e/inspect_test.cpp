@@ -56,6 +56,9 @@ TEST_F(Inspect, DrawsAPlan) {
   EXPECT_NE(readFile(folder / "p.svg").find("<svg"), std::string::npos);
   const std::string dot = readFile(folder / "p.dot");
   EXPECT_NE(dot.find("cluster_encode_text"), std::string::npos);
+  // In their modules, with shapes on the edges.
+  EXPECT_NE(dot.find("cluster_encode_text.ln_final"), std::string::npos) << dot;
+  EXPECT_NE(dot.find("[label=\"i64[1,16]\"];"), std::string::npos) << dot;
   // Every input feeds something and something feeds every output.
   for (const char *edge : {"\"encode_text.in0\" ->", "-> \"encode_text.out0\"",
                            "\"forward.in1\" ->", "-> \"forward.out2\""})
@@ -63,6 +66,18 @@ TEST_F(Inspect, DrawsAPlan) {
   // The same file, the same picture.
   ASSERT_EQ(cgc({"inspect", "plan.cgplan", "--dot", "again.dot"}).status, 0);
   EXPECT_EQ(readFile(folder / "again.dot"), dot);
+}
+
+TEST_F(Inspect, ThePictureOfAPlanHasTheUseOfItsArena) {
+  makePlan();
+  ASSERT_EQ(cgc({"inspect", "plan.cgplan", "--entry", "encode_text", "--svg", "p.svg"}).status, 0);
+  const std::string svg = readFile(folder / "p.svg");
+  for (const char *text : {"encode_text (text=i64[1,16]): arena", "time: record of the bucket",
+                           "offset in the arena", "at offset 0\n", "</svg>\n</svg>\n"})
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
+  EXPECT_EQ(svg.find("encode_image"), std::string::npos);
+  ASSERT_EQ(cgc({"inspect", "plan.cgplan", "--entry", "encode_text", "--svg", "q.svg"}).status, 0);
+  EXPECT_EQ(readFile(folder / "q.svg"), svg);
 }
 
 TEST_F(Inspect, SaysThatTheWeightsAreNotVerified) {

@@ -72,7 +72,100 @@ TEST_F(Opt, ShowsOnlyWhatATerminalCan) {
     EXPECT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f)) << int(c);
 }
 
+TEST_F(Opt, StopsAfterAPassOrAPosition) {
+  for (const char *last : {"cse", "1"}) {
+    const Outcome outcome =
+        cgc({"opt", "-", "--passes", "cse,dce", "--stop-after", last}, {.input = kGraph});
+    EXPECT_EQ(count(outcome.out, "aten.relu("), 1u) << outcome.err;
+    EXPECT_EQ(count(outcome.out, "aten.gelu("), 1u) << "dce has run";
+  }
+  expectError(cgc({"opt", "-", "--passes", "cse", "--stop-after", "dce"}, {.input = kGraph}), 2,
+              {"'dce' is not in the pipeline cse"});
+}
+
+TEST_F(Opt, PassLimitNamesTheRunsAndLeavesOutThoseBehindIt) {
+  const Outcome outcome =
+      cgc({"opt", "-", "--passes", "cse,dce", "--pass-limit", "1"}, {.input = kGraph});
+  ASSERT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.err, "pass run 1: cse on @f\npass run 2: dce on @f, left out\n");
+  EXPECT_EQ(count(outcome.out, "aten.gelu("), 1u);
+}
+
+TEST_F(Opt, PrintsWhatPassesChange) {
+  const Outcome outcome =
+      cgc({"opt", "-", "--passes", "cse,cse", "--print-changed"}, {.input = kGraph});
+  EXPECT_EQ(count(outcome.err, "-  %1 = aten.relu(%x)"), 1u) << outcome.err;
+  EXPECT_EQ(count(outcome.err, "; cse on @f: no change"), 1u) << outcome.err;
+}
+
+TEST_F(Opt, TimesPasses) {
+  const Outcome outcome = cgc({"opt", "-", "--passes", "cse", "--time-passes"}, {.input = kGraph});
+  EXPECT_EQ(count(outcome.err, "runs  changed  pass"), 1u) << outcome.err;
+}
+
+TEST_F(Opt, VerifiesTheRoundTrip) {
+  const Outcome outcome =
+      cgc({"opt", "-", "--verify-roundtrip", "--passes", "cse"}, {.input = kGraph});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(count(outcome.out, "aten.relu("), 1u);
+}
+
+TEST_F(Opt, AFailureLeavesAReproducerThatFailsAgain) {
+  // canonicalize wants types: a bug of whoever wrote this pipeline.
+  const std::string text = "graph @f(%x: f32[2]) -> dynamic {\n  %0 = aten.relu(%x) : dynamic\n"
+                           "  output %0\n}\n";
+  const Outcome failed = cgc({"opt", "-", "--passes", "cse,canonicalize,dce", "--target", "cuda",
+                              "--crash-reproducer", "crash.cgir", "-o", "out.cgir"},
+                             {.input = text});
+  expectError(failed, 1, {"pass 'canonicalize'", "cgc opt --run-reproducer crash.cgir"});
+  EXPECT_EQ(files(), std::vector<std::string>{"crash.cgir"});
+  const std::string reproducer = readFile(folder / "crash.cgir");
+  for (const char *line :
+       {"; pipeline: canonicalize,dce\n", "; target: cuda\n", "; producer: cgc "})
+    EXPECT_EQ(count(reproducer, line), 1u) << reproducer;
+  expectError(cgc({"opt", "--run-reproducer", "crash.cgir"}), 1,
+              {"pass 'canonicalize'", "run the pass 'specialize' first"});
+  // Mended: it says so.
+  writeFile(folder / "mended.cgir", reproducer.substr(0, reproducer.find("graph @f")) + kGraph);
+  const Outcome mended = cgc({"opt", "--run-reproducer", "mended.cgir"});
+  EXPECT_EQ(mended.status, 0) << mended.err;
+  EXPECT_EQ(count(mended.err, "no pass failed"), 1u) << mended.err;
+}
+
+TEST_F(Opt, WithoutAFailureThereIsNoReproducer) {
+  const Outcome outcome =
+      cgc({"opt", "-", "--passes", "cse", "--crash-reproducer", "crash.cgir"}, {.input = kGraph});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(files().empty());
+  expectError(cgc({"opt", "-", "--passes", "cse", "--crash-reproducer", "no/crash.cgir"},
+                  {.input = kGraph}),
+              1, {"no/crash.cgir"});
+  writeFile(folder / "in.cgir", kGraph);
+  expectError(cgc({"opt", "in.cgir", "--crash-reproducer", "in.cgir"}), 2, {"overwritten"});
+  expectError(cgc({"opt", "in.cgir", "--run-reproducer"}), 3, {"'in.cgir' is no reproducer"});
+}
+
+TEST_F(Opt, SaysAllThatIsWrongWithATextAndWhere) {
+  const Outcome outcome = cgc({"opt", "-"}, {.input = "graph @f(%x: f32[2]) {\n"
+                                                      "  %0 = aten.rellu(%x) : f32[2]\n"
+                                                      "  %1 = aten.exp(%y) : f32[2]\n"
+                                                      "  output %x %1\n}\n"});
+  expectError(outcome, 3,
+              {"<stdin>:2:8: error: no op 'aten.rellu'; did you mean 'aten.relu'?\n"
+               "    %0 = aten.rellu(%x) : f32[2]\n"
+               "         ^\n",
+               "<stdin>:3:17: error", "<stdin>:4:13: error"});
+  expectError(cgc({"opt", "-"}, {.input = "graph @f(%x: f32[2]) {\n"
+                                          "  %0 = aten.relu(%x) : f32[3]\n"
+                                          "  output %0\n}\n"}),
+              3, {"<stdin>:2:8: error", "\n         ^\n"});
+}
+
 TEST_F(Opt, RefusesWhatIsWrong) {
+  expectError(cgc({"opt", "-", "--passes", "fold{limt=1}"}, {.input = kGraph}), 2,
+              {"no option 'limt'", "did you mean 'limit'?"});
+  expectError(cgc({"opt", "-", "--pases", "cse"}, {.input = kGraph}), 2,
+              {"no option '--pases'; did you mean '--passes'?"});
   expectError(cgc({"opt", "-", "--passes", "sce"}, {.input = kGraph}), 2,
               {"'sce'", "did you mean"});
   expectError(cgc({"opt", "-", "--passes", "cse"}, {.input = "graph @f( {"}), 3, {"<stdin>:1"});

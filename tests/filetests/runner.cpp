@@ -2,10 +2,9 @@
 // files hold.
 #include "backend/backend.h"
 #include "ir/text.h"
-#include "ir/verifier.h"
 #include "passes/pass_manager.h"
 #include "runtime/plan/plan_file.h"
-#include "tests/filetests/evaluator.h"
+#include "tests/filetests/run_pipeline.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -16,25 +15,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <sstream>
 
 namespace cgc {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr llvm::StringLiteral kTestMark = "; test: ";
 constexpr llvm::StringLiteral kErrorMark = "; error: ";
 constexpr llvm::StringLiteral kExpectMark = "\n; EXPECT:\n";
-
-std::string readFile(const fs::path &path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 // ---- Comparing output
 
@@ -103,15 +91,6 @@ void compareOutput(const fs::path &path, llvm::StringRef text, llvm::StringRef o
 
 // ---- Kinds of test
 
-std::unique_ptr<ir::Module> parsedAndVerified(llvm::StringRef text, const std::string &name) {
-  ir::Diagnostics diagnostics;
-  auto module = ir::parseModule(text, name, diagnostics);
-  if (module)
-    ir::verify(*module, diagnostics);
-  EXPECT_FALSE(diagnostics.hasErrors()) << diagnostics.render();
-  return diagnostics.hasErrors() ? nullptr : std::move(module);
-}
-
 void runRoundTrip(const fs::path &path, llvm::StringRef text) {
   ir::Diagnostics diagnostics;
   auto module = ir::parseModule(text, path.filename().string(), diagnostics);
@@ -148,85 +127,29 @@ std::vector<ExpectedError> expectedErrors(llvm::ArrayRef<llvm::StringRef> lines)
   return expected;
 }
 
-/// What a statement begins with: its results, `output %x` or `graph @f`. Finds the line of a node
-/// again.
-llvm::StringRef statementKey(llvm::StringRef statement) {
-  return code(statement).take_until([](char c) { return c == '=' || c == '(' || c == '{'; }).trim();
-}
-
-size_t lineOf(const ir::Diagnostic &error, llvm::ArrayRef<llvm::StringRef> lines) {
-  if (error.line != 0)
-    return error.line;
-  for (size_t i = 0; i < lines.size(); ++i)
-    if (!code(lines[i]).empty() && statementKey(lines[i]) == statementKey(error.subject))
-      return i + 1;
-  return 0;
-}
-
 void runVerify(const fs::path &path, llvm::StringRef text) {
   ir::Diagnostics diagnostics;
-  if (auto module = ir::parseModule(text, path.filename().string(), diagnostics))
-    ir::verify(*module, diagnostics);
+  ir::parseAndVerify(text, path.filename().string(), diagnostics);
   llvm::SmallVector<llvm::StringRef> lines;
   text.split(lines, '\n');
   std::vector<ExpectedError> expected = expectedErrors(lines);
   for (const ir::Diagnostic &error : diagnostics.errors()) {
-    size_t line = lineOf(error, lines);
     auto found = llvm::find_if(expected, [&](const ExpectedError &e) {
-      return e.line == line && llvm::StringRef(error.message).contains(e.text);
+      return e.line == error.line && llvm::StringRef(error.message).contains(e.text);
     });
     if (found != expected.end())
       expected.erase(found);
     else
-      ADD_FAILURE() << "line " << line << " has an error that is not expected: " << error.message;
+      ADD_FAILURE() << "line " << error.line
+                    << " has an error that is not expected: " << error.message;
   }
   for (const ExpectedError &missing : expected)
     ADD_FAILURE() << "line " << missing.line << " should have an error: " << missing.text;
 }
 
-/// Gives each parameter bytes of its own: text holds none, and equal weights would be merged.
-void fillParameters(ir::Module &module, uint8_t &next) {
-  for (const ir::Parameter &parameter : module.parameters()) {
-    std::vector<std::byte> bytes(parameter.type.numBytes(), std::byte{next++});
-    module.setParameterData(parameter.name, ir::TensorData::copyOf(parameter.type, bytes));
-  }
-  for (const auto &submodule : module.submodules())
-    fillParameters(*submodule, next);
-}
-
-/// A module that can be compiled, with bytes; null if the text is wrong.
-std::unique_ptr<ir::Module> compilable(llvm::StringRef text, const fs::path &path) {
-  auto module = parsedAndVerified(text, path.filename().string());
-  uint8_t next = 1;
-  if (module)
-    fillParameters(*module, next);
-  return module;
-}
-
-void runPasses(const fs::path &path, llvm::StringRef text, llvm::StringRef pipeline,
-               std::optional<DType> precision) {
-  auto passes = passes::PassManager::parse(pipeline);
-  ASSERT_TRUE(passes) << passes.status().message();
-  auto module = compilable(text, path);
-  if (!module)
-    return;
-  ir::Diagnostics diagnostics;
-  passes::Substitutions none;
-  FileTestEvaluator evaluator;
-  passes::PassContext context{.precision = precision,
-                              .evaluator = &evaluator,
-                              .substitutions = &none,
-                              .diagnostics = &diagnostics};
-  auto verifyEach = passes::makeInstrumentation({}, llvm::nulls());
-  ASSERT_TRUE(verifyEach) << verifyEach.status().message();
-  Status status = passes->runModulePasses(*module, context, *verifyEach);
-  for (const auto &graph : module->graphs())
-    if (status.isOk())
-      status = passes->runGraphPasses(*graph, context, *verifyEach);
-  // A pass may refuse the model: tests of refusals check the text. It may not break the IR.
-  EXPECT_TRUE(status.isOk() || status.code() == Code::Unsupported) << status.message();
-  std::string output = status.isOk() ? ir::toString(*module) : "failed: " + status.message();
-  compareOutput(path, text, output, /*mayCheckNothing=*/false);
+void runPasses(const fs::path &path, llvm::StringRef text, llvm::StringRef pipeline) {
+  if (const auto output = runPipeline(path, text, pipeline))
+    compareOutput(path, text, *output, /*mayCheckNothing=*/false);
 }
 
 void runLower(const fs::path &path, llvm::StringRef text) {
@@ -255,10 +178,9 @@ public:
       runRoundTrip(path_, text);
     else if (what == "verify")
       runVerify(path_, text);
-    else if (what.consume_front("passes=")) {
-      auto [pipeline, precision] = what.split(" precision=");
-      runPasses(path_, text, pipeline, parseDType(precision.str()));
-    } else if (what == "lower")
+    else if (what.consume_front("passes="))
+      runPasses(path_, text, what);
+    else if (what == "lower")
       runLower(path_, text);
     else
       FAIL() << path_ << ": no kind of test '" << what.str()
@@ -269,47 +191,7 @@ private:
   fs::path path_;
 };
 
-// ---- Coverage: every op and every pass has its file
-
 const fs::path kRoot = fs::path(CGC_SOURCE_DIR) / "tests" / "filetests";
-
-/// The names without a test `<folder>/<name>.cgir` or `<folder>/<name>_<case>.cgir`.
-std::vector<std::string> untested(llvm::ArrayRef<std::string> names, const char *folder) {
-  std::vector<std::string> files;
-  if (fs::exists(kRoot / folder))
-    for (const auto &entry : fs::directory_iterator(kRoot / folder))
-      files.push_back(entry.path().filename().string());
-  std::vector<std::string> missing;
-  for (const std::string &name : names)
-    if (llvm::none_of(files, [&](llvm::StringRef file) {
-          return file.consume_front(name) && file.ends_with(".cgir") &&
-                 (file == ".cgir" || file.starts_with("_"));
-        }))
-      missing.push_back(std::string("tests/filetests/") + folder + "/" + name + ".cgir is missing");
-  return missing;
-}
-
-TEST(FileTestCoverage, EveryOp) {
-  std::vector<std::string> names;
-  for (unsigned i = 0; i < ir::kNumOps; ++i) {
-    auto [space, name] = ir::opName(static_cast<ir::OpKind>(i)).split('.');
-    names.push_back((space == "cgc" ? "cgc_" : "") + name.str());
-  }
-  auto missing = untested(names, "ops");
-  EXPECT_TRUE(missing.empty()) << llvm::join(missing, "\n");
-}
-
-TEST(FileTestCoverage, EveryPass) {
-  std::vector<std::string> names = {
-#define CGC_MODULE_PASS(name, Type) name,
-#define CGC_GRAPH_PASS(name, Type) name,
-#include "passes/passes.def"
-  };
-  for (std::string &name : names)
-    std::replace(name.begin(), name.end(), '-', '_');
-  auto missing = untested(names, "passes");
-  EXPECT_TRUE(missing.empty()) << llvm::join(missing, "\n");
-}
 
 } // namespace
 

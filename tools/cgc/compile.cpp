@@ -37,14 +37,15 @@ struct Options {
 };
 
 Result<passes::Pipeline> makePipeline(const Options &options) {
+  const DeviceKind target = *parseDevice(options.target);
   CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
-                       passes::makeInstrumentation(options.instrumentation, llvm::errs()));
+                       instrumentationOf(options.instrumentation, target));
   passes::PipelineBuilder builder;
   builder
       .setPasses(!options.passes.empty()
                      ? options.passes
-                     : passes::defaultPasses(*parseDevice(options.target),
-                                             static_cast<passes::OptLevel>(options.level)))
+                     : passes::defaultPasses(target, static_cast<passes::OptLevel>(options.level),
+                                             precisionOf(options.precision)))
       .setInstrumentation(std::move(instrumentation));
   return builder.build();
 }
@@ -105,10 +106,8 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
                        chooseBuckets(root, specs, options.batches, options.entries));
   progress.expect((options.tune ? 5 : 4) + buckets.size());
   RuntimeEvaluator evaluator;
-  const passes::PassContext context{.target = *parseDevice(options.target),
-                                    .precision = precisionOf(options.precision),
-                                    .evaluator = &evaluator,
-                                    .diagnostics = &diagnostics};
+  const passes::PassContext context{
+      .target = *parseDevice(options.target), .evaluator = &evaluator, .diagnostics = &diagnostics};
   const auto finish = llvm::make_scope_exit([&] { pipeline.finish(); }); // Also after a failure.
   progress.begin("prepare");
   CGC_TRY(withDiagnostics(pipeline.prepare(root, context), diagnostics));
@@ -123,7 +122,8 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
   auto compiled = backend::lower(entryBuckets, {context.target, arch}, diagnostics);
   if (!compiled.isOk())
     return withDiagnostics(compiled.status(), diagnostics);
-  compiled->plan.precision = context.precision;
+  if (const auto precision = pipeline.passes().option("precision", "to"))
+    compiled->plan.precision = parseDType(*precision);
   return compiled;
 }
 
@@ -144,7 +144,10 @@ Status compile(const Options &options) {
   if (options.tune)
     CGC_TRY(tuner::checkMachine());
   CGC_TRY(MappedFile::open(options.model).status());
-  CGC_TRY(checkOutputPath("-o", options.output, {&options.model, 1}));
+  const std::string others[] = {options.model, options.output};
+  CGC_TRY(checkOutputPath("-o", options.output, {others, 1}));
+  if (!options.instrumentation.crashReproducer.empty())
+    CGC_TRY(checkOutputPath("--crash-reproducer", options.instrumentation.crashReproducer, others));
   CGC_TRY(parseInputSpecs(options.inputs).status());
   CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, makePipeline(options));
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
@@ -155,7 +158,9 @@ Status compile(const Options &options) {
     progress.begin("load " + options.model);
     CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.model));
     ir::Diagnostics diagnostics;
-    CGC_ASSIGN_OR_RETURN(auto compiled, build(*root, options, pipeline, diagnostics, progress));
+    auto built = build(*root, options, pipeline, diagnostics, progress);
+    CGC_TRY(withReproducer(built.status(), options.instrumentation));
+    backend::CompiledPlan compiled = *std::move(built);
     if (options.tune)
       CGC_TRY(tuneInMemory(compiled, progress));
     progress.begin("write " + options.output);
@@ -217,8 +222,11 @@ Verb addCompile(CLI::App &app) {
       ->check(CLI::IsMember({0, 1}))
       ->capture_default_str();
   addPrecisionOption(*command, options->precision);
-  command->add_option("--passes", options->passes, "Passes to run instead of the default ones")
-      ->type_name("P,...");
+  command
+      ->add_option("--passes", options->passes,
+                   "Passes to run instead of the default ones, as cgc opt takes them")
+      ->type_name("P,...")
+      ->excludes("--precision");
   command->add_flag(
       "--tune", options->tune,
       "Time each matrix product's kernels on this machine's GPU and keep the fastest");

@@ -31,7 +31,7 @@ Status writeFile(const std::string &path, std::string_view text) {
   return file.commit();
 }
 
-Status writeSvg(const std::string &path, const std::string &dotText) {
+Result<std::string> drawSvg(const std::string &dotText) {
   // Unnamed files instead of pipes: nothing to deadlock on and nothing to remove.
   const File input(std::tmpfile()), output(std::tmpfile());
   if (!input || !output)
@@ -64,7 +64,7 @@ Status writeSvg(const std::string &path, const std::string &dotText) {
   char chunk[1 << 16];
   while (const size_t size = std::fread(chunk, 1, sizeof chunk, output.get()))
     svg.append(chunk, size);
-  return writeFile(path, svg);
+  return svg;
 }
 
 } // namespace cgc::tool

@@ -11,8 +11,7 @@ namespace cgc::tool {
 /// Writes `text` to `path`, atomically.
 Status writeFile(const std::string &path, std::string_view text);
 
-/// Draws `dotText` with Graphviz and writes the picture to `path`, atomically. Failed if `dot` is
-/// not installed or refuses.
-Status writeSvg(const std::string &path, const std::string &dotText);
+/// `dotText` as Graphviz draws it: an SVG file. Failed if `dot` is not installed or refuses.
+Result<std::string> drawSvg(const std::string &dotText);
 
 } // namespace cgc::tool

@@ -1,14 +1,13 @@
 // cgc inspect: what is in a file. Needs no GPU; LibTorch only for TorchScript files.
 #include "ir/dot.h"
-#include "ir/text.h"
-#include "ir/verifier.h"
 #include "passes/pipeline.h"
-#include "runtime/base/file.h"
 #include "runtime/exec/select.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/cgc/console.h"
+#include "tools/cgc/file_kind.h"
 #include "tools/cgc/graphviz.h"
 #include "tools/cgc/libraries.h"
+#include "tools/cgc/memory_svg.h"
 #include "tools/cgc/module_summary.h"
 #include "tools/cgc/output_path.h"
 #include "tools/cgc/pass_options.h"
@@ -29,31 +28,20 @@ struct Options {
   bool json = false;
 };
 
-enum class FileKind { Plan, TorchScript, Ir };
-
-/// By content, never by name.
-Result<FileKind> kindOf(const std::string &path) {
-  CGC_TRY(MappedFile::open(path).status());
-  const std::string kind = describeForeignFile(path);
-  if (kind == kPlanFile)
-    return FileKind::Plan;
-  if (kind == kTorchScriptFile)
-    return FileKind::TorchScript;
-  if (kind == kIrTextFile)
-    return FileKind::Ir;
-  return Status(Code::InvalidFile,
-                fmt::format("'{}' is {}; cgc inspects TorchScript files, IR text and plans", path,
-                            kind.empty() ? "of no kind that cgc knows" : kind));
-}
-
-Status draw(const Options &options, const std::string &dotText) {
+/// `finishSvg` makes the picture of what Graphviz drew.
+Status draw(
+    const Options &options, const std::string &dotText,
+    llvm::function_ref<std::string(const std::string &)> finishSvg = [](auto &svg) {
+      return svg;
+    }) {
   if (options.dot == "-")
     CGC_TRY(printOut(dotText));
   else if (!options.dot.empty())
     CGC_TRY(writeFile(options.dot, dotText));
-  if (!options.svg.empty())
-    CGC_TRY(writeSvg(options.svg, dotText));
-  return Status::ok();
+  if (options.svg.empty())
+    return Status::ok();
+  CGC_ASSIGN_OR_RETURN(const std::string svg, drawSvg(dotText));
+  return writeFile(options.svg, finishSvg(svg));
 }
 
 /// Unless the drawing has taken stdout.
@@ -65,7 +53,9 @@ Status inspectPlan(const Options &options) {
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.file, Plan::Verify::Metadata));
   if (!options.entry.empty())
     CGC_TRY(findEntry(plan.data(), options.entry).status());
-  CGC_TRY(draw(options, planDot(plan.data(), options.entry)));
+  CGC_TRY(draw(options, planDot(plan.data(), options.entry), [&](const std::string &drawing) {
+    return planSvg(plan.data(), options.entry, drawing);
+  }));
   if (options.json) {
     auto fields = planJson(plan.data(), options.file, plan.fileBytes());
     fields["verified"] = "metadata";
@@ -108,13 +98,8 @@ Status drawGraph(const Options &options, const ir::Module &root) {
 }
 
 Status inspectIr(const Options &options) {
-  CGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(options.file));
-  const llvm::StringRef text(reinterpret_cast<const char *>(file.bytes().data()),
-                             file.bytes().size());
-  ir::Diagnostics diagnostics;
-  const auto root = ir::parseModule(text, options.file, diagnostics);
-  if (!root || !ir::verify(*root, diagnostics))
-    return diagnostics.toStatus(Code::InvalidFile);
+  CGC_ASSIGN_OR_RETURN(const std::string text, readIrText(options.file));
+  CGC_ASSIGN_OR_RETURN(const auto root, parseIrText(text, options.file));
   CGC_TRY(drawGraph(options, *root));
   return printResult(options, summarize(options, *root, "ir"));
 }
@@ -138,7 +123,8 @@ Status inspect(const Options &options) {
     return Status(Code::Usage, "--dot - and --json both go to standard output; choose one");
   if (!options.entry.empty() && options.dot.empty() && options.svg.empty())
     return Status(Code::Usage, "--entry is the method to draw; add --dot or --svg");
-  CGC_ASSIGN_OR_RETURN(const FileKind kind, kindOf(options.file));
+  CGC_ASSIGN_OR_RETURN(const FileKind kind,
+                       kindOf(options.file, "cgc inspects TorchScript files, IR text and plans"));
   const std::string others[] = {options.file, options.dot};
   if (!options.dot.empty() && options.dot != "-")
     CGC_TRY(checkOutputPath("--dot", options.dot, {others, 1}));
@@ -172,7 +158,9 @@ Verb addInspect(CLI::App &app) {
                    "Write the graph as DOT; - is standard output, in place of the summary")
       ->type_name("F")
       ->check(requireName);
-  command->add_option("--svg", options->svg, "Draw the graph with Graphviz")
+  command
+      ->add_option("--svg", options->svg,
+                   "Draw the graph with Graphviz; a plan: the use of its arena too")
       ->type_name("F")
       ->check(requireName);
   command->add_flag("--json", options->json, "Print the summary as JSON");

@@ -2,12 +2,11 @@
 // status.
 #include "ir/did_you_mean.h"
 #include "tools/cgc/console.h"
-#include "tools/cgc/revision.h"
 #include "tools/cgc/signals.h"
 #include "tools/cgc/verbs.h"
+#include "tools/cgc/version.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Config/llvm-config.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -20,11 +19,22 @@ namespace {
 
 using namespace cgc;
 
-std::string versionText() {
-  const std::string revision = tool::gitRevision();
-  return fmt::format("cgc {}{}, LLVM {}, CUDA runtime {}", CGC_VERSION,
-                     revision.empty() ? "" : " (" + revision + ")", LLVM_VERSION_STRING,
-                     CGC_CUDA_VERSION);
+/// "there is no option '--frobnicate'" with the near miss, if an argument of the chosen verb that
+/// looks like an option is none; else nothing. CLI11 may complain of what is missing instead.
+std::string describeUnknownOption(const CLI::App &app) {
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty())
+    return "";
+  std::vector<std::string> names;
+  for (const CLI::Option *option : chosen.front()->get_options())
+    for (const std::string &name : option->get_lnames())
+      names.push_back("--" + name);
+  for (const std::string &argument : app.remaining(/*recurse=*/true))
+    if (argument.size() > 1 && argument.starts_with('-'))
+      return fmt::format("there is no option '{}'{}", argument,
+                         ir::didYouMean(llvm::StringRef(argument).split('=').first,
+                                        std::vector<llvm::StringRef>(names.begin(), names.end())));
+  return "";
 }
 
 /// A usage error as CLI11 found it; help and version, which it reports the same way, are results.
@@ -37,9 +47,10 @@ int reportParse(const CLI::App &app, const CLI::ParseError &error, const std::st
     return tool::exitStatus(status.code());
   }
   const auto chosen = app.get_subcommands();
+  const std::string unknown = unknownVerb.empty() ? describeUnknownOption(app) : unknownVerb;
   tool::reportError(
       Status(Code::Usage,
-             fmt::format("{}; see cgc {}--help", unknownVerb.empty() ? error.what() : unknownVerb,
+             fmt::format("{}; see cgc {}--help", unknown.empty() ? error.what() : unknown,
                          chosen.empty() ? "" : chosen.front()->get_name() + " ")),
       json);
   return tool::exitStatus(Code::Usage);
@@ -84,7 +95,7 @@ int main(int argc, char **argv) {
   CLI::App app(
       "Compiles TorchScript OpenCLIP modules into launch plans and replays them as CUDA graphs.",
       "cgc");
-  app.set_version_flag("--version", versionText());
+  app.set_version_flag("--version", tool::versionText());
   app.require_subcommand(1);
   app.get_formatter()->column_width(36);
   app.footer("Examples:\n"
@@ -96,7 +107,7 @@ int main(int argc, char **argv) {
              "5 comparison failed, 6 device, 7 out of memory.");
   const tool::Verb verbs[] = {tool::addCompile(app), tool::addRun(app),   tool::addInspect(app),
                               tool::addCompare(app), tool::addBench(app), tool::addProfile(app),
-                              tool::addTune(app),    tool::addOpt(app)};
+                              tool::addTune(app),    tool::addOpt(app),   tool::addDiff(app)};
   if (argc < 2) {
     fmt::print(stderr, "{}", app.help());
     return tool::exitStatus(Code::Usage);

@@ -1,44 +1,52 @@
 // cgc opt: runs passes on IR text.
 #include "passes/pipeline.h"
-#include "runtime/base/file.h"
+#include "passes/reproducer.h"
 #include "tools/cgc/console.h"
 #include "tools/cgc/evaluator.h"
+#include "tools/cgc/file_kind.h"
 #include "tools/cgc/graphviz.h"
+#include "tools/cgc/output_path.h"
 #include "tools/cgc/pass_options.h"
 #include "tools/cgc/verbs.h"
+#include "tools/cgc/version.h"
 
 #include "ir/text.h"
-#include "ir/verifier.h"
 
 #include "llvm/ADT/ScopeExit.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <iostream>
-#include <iterator>
-
 namespace cgc::tool {
 
 namespace {
 
 struct Options {
-  std::string input, output = "-", passes, target = "cpu", precision = "keep";
+  std::string input, output = "-", passes, stopAfter, target = "cpu";
+  bool runReproducer = false, verifyRoundTrip = false;
   passes::InstrumentationOptions instrumentation;
 };
 
-Result<std::string> readText(const std::string &path) {
-  if (path == "-")
-    return std::string(std::istreambuf_iterator<char>(std::cin), {});
-  CGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
-  // Of text the parser says what is wrong with it.
-  const std::string kind = describeForeignFile(path);
-  if (kind != kIrTextFile && kind != kTextFile)
-    return Status(Code::InvalidFile,
-                  fmt::format("'{}' is {}; cgc opt reads IR text, for example what cgc compile "
-                              "--dump-dir writes",
-                              path, kind.empty() ? "of no kind that cgc knows" : kind));
-  return std::string(reinterpret_cast<const char *>(file.bytes().data()), file.bytes().size());
+/// Takes the pipeline and the target from the head of a reproducer.
+Status readReproducer(const std::string &text, Options &options) {
+  CGC_ASSIGN_OR_RETURN(const passes::Reproducer reproducer,
+                       passes::parseReproducer(text, options.input));
+  options.passes = reproducer.pipeline;
+  options.target = deviceName(reproducer.target);
+  if (reproducer.producer != versionText())
+    logInfo(fmt::format("'{}' is by {}; this is {}", options.input, reproducer.producer,
+                        versionText()));
+  return Status::ok();
+}
+
+Result<passes::Pipeline> makePipeline(const Options &options) {
+  CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
+                       instrumentationOf(options.instrumentation, *parseDevice(options.target)));
+  passes::PipelineBuilder builder;
+  builder.setPasses(options.passes)
+      .setStopAfter(options.stopAfter)
+      .setInstrumentation(std::move(instrumentation));
+  return builder.build();
 }
 
 Status runPasses(ir::Module &module, const passes::Pipeline &pipeline,
@@ -50,26 +58,35 @@ Status runPasses(ir::Module &module, const passes::Pipeline &pipeline,
   return Status::ok();
 }
 
-Status opt(const Options &options) {
-  CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
-                       passes::makeInstrumentation(options.instrumentation, llvm::errs()));
-  passes::PipelineBuilder builder;
-  builder.setPasses(options.passes).setInstrumentation(std::move(instrumentation));
-  CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, builder.build());
+Status opt(Options options) {
+  const passes::InstrumentationOptions &instrumentation = options.instrumentation;
+  const std::string others[] = {options.input, options.output};
+  if (!instrumentation.crashReproducer.empty())
+    CGC_TRY(checkOutputPath("--crash-reproducer", instrumentation.crashReproducer, others));
+  std::string text;
+  if (options.runReproducer) {
+    CGC_ASSIGN_OR_RETURN(text, readIrText(options.input));
+    CGC_TRY(readReproducer(text, options));
+  }
+  CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, makePipeline(options));
+  if (!options.runReproducer) {
+    CGC_ASSIGN_OR_RETURN(text, readIrText(options.input));
+  }
+  CGC_ASSIGN_OR_RETURN(const auto module, parseIrText(text, options.input));
+  if (options.verifyRoundTrip)
+    CGC_TRY(ir::checkRoundTrip(*module));
 
-  CGC_ASSIGN_OR_RETURN(const std::string text, readText(options.input));
   ir::Diagnostics diagnostics;
-  const auto module =
-      ir::parseModule(text, options.input == "-" ? "<stdin>" : options.input, diagnostics);
-  if (!module || !ir::verify(*module, diagnostics))
-    return diagnostics.toStatus(Code::InvalidFile);
-
   RuntimeEvaluator evaluator;
-  const passes::PassContext context{.target = *parseDevice(options.target),
-                                    .precision = precisionOf(options.precision),
-                                    .evaluator = &evaluator,
-                                    .diagnostics = &diagnostics};
-  CGC_TRY(withDiagnostics(runPasses(*module, pipeline, context), diagnostics));
+  const passes::PassContext context{
+      .target = *parseDevice(options.target), .evaluator = &evaluator, .diagnostics = &diagnostics};
+  CGC_TRY(withReproducer(withDiagnostics(runPasses(*module, pipeline, context), diagnostics),
+                         instrumentation));
+  if (options.runReproducer)
+    logInfo("no pass failed: it is mended, or it depends on the bytes of parameters, which IR text "
+            "does not hold");
+  if (options.verifyRoundTrip)
+    CGC_TRY(ir::checkRoundTrip(*module));
   const std::string result = ir::toString(*module);
   return options.output == "-" ? printOut(result) : writeFile(options.output, result);
 }
@@ -82,9 +99,11 @@ Verb addOpt(CLI::App &app) {
   command->add_option("input", options->input, "IR text; - reads standard input")
       ->type_name("IN.cgir")
       ->required();
-  command->add_option("--passes", options->passes, "Passes to run, with commas between them")
-      ->type_name("P,...")
-      ->required();
+  command
+      ->add_option("--passes", options->passes,
+                   "Passes to run, with commas between them and options in braces behind them; "
+                   "without it, none")
+      ->type_name("P{O=V},...");
   command->add_option("-o,--output", options->output, "Where to write; - is standard output")
       ->type_name("OUT.cgir")
       ->check(requireName)
@@ -92,11 +111,26 @@ Verb addOpt(CLI::App &app) {
   command->add_option("--target", options->target, "The device that specialize compiles for")
       ->check(CLI::IsMember({"cuda", "cpu"}))
       ->capture_default_str();
-  addPrecisionOption(*command, options->precision);
+  command
+      ->add_option("--stop-after", options->stopAfter,
+                   "Run no pass behind the first of this name, or behind this position")
+      ->type_name("P|N");
+  command
+      ->add_flag("--run-reproducer", options->runReproducer,
+                 "IN.cgir is what --crash-reproducer left: run the pass that failed, and those "
+                 "behind it")
+      ->excludes("--passes")
+      ->excludes("--target");
+  command->add_flag("--verify-roundtrip", options->verifyRoundTrip,
+                    "Fail unless the text of the IR, before and after, parses back to itself");
   addPassOptions(*command, options->instrumentation);
-  command->footer("Examples:\n"
-                  "  cgc opt model.cgir --passes cse,dce -o smaller.cgir\n"
-                  "  cgc opt - --passes canonicalize --print-after-all < model.cgir");
+  command->footer(
+      "Examples:\n"
+      "  cgc opt model.cgir --passes cse,dce -o smaller.cgir\n"
+      "  cgc opt - --passes canonicalize --print-changed < model.cgir\n"
+      "  cgc opt model.cgir --passes 'canonicalize{max-rewrites=3},precision{to=f16},dce' "
+      "--stop-after canonicalize\n"
+      "  cgc opt model.cgir --passes canonicalize,cse,dce --pass-limit 2 --verify-roundtrip");
   return {command, [options] { return opt(*options); }};
 }
 

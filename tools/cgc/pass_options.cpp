@@ -1,7 +1,13 @@
 // Options about passes.
 #include "tools/cgc/pass_options.h"
 
+#include "tools/cgc/console.h"
+#include "tools/cgc/version.h"
+
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <filesystem>
 
 namespace cgc::tool {
 
@@ -19,7 +25,24 @@ void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options) 
                   "Write numbered .cgir and .dot files after each pass")
       ->type_name("DIR")
       ->group(group);
-  command.add_flag("--time-passes", options.timePasses, "Print how long each pass took")
+  command
+      .add_flag("--print-changed", options.printChanged, "Print the lines that each pass changes")
+      ->group(group);
+  command
+      .add_option(
+          "--pass-limit", options.passLimit,
+          "Leave out all runs of passes after the first N but the required ones, and number "
+          "them: to find the pass that does the damage")
+      ->type_name("N")
+      ->group(group);
+  command
+      .add_option("--crash-reproducer", options.crashReproducer,
+                  "Where to leave the IR in front of a pass that fails or crashes, for cgc opt "
+                  "--run-reproducer")
+      ->type_name("F.cgir")
+      ->check(requireName)
+      ->group(group);
+  command.add_flag("--time-passes", options.timePasses, "Print a table of how long each pass took")
       ->group(group);
 }
 
@@ -38,6 +61,22 @@ std::optional<DType> precisionOf(const std::string &name) {
   if (name == "bf16")
     return DType::BF16;
   return name == "fp32" ? std::optional(DType::F32) : std::nullopt;
+}
+
+Result<passes::Instrumentation> instrumentationOf(passes::InstrumentationOptions options,
+                                                  DeviceKind target) {
+  options.target = target;
+  options.producer = versionText();
+  return passes::makeInstrumentation(options, llvm::errs());
+}
+
+Status withReproducer(Status status, const passes::InstrumentationOptions &options) {
+  std::error_code ignored;
+  if (!status.isOk() && std::filesystem::exists(options.crashReproducer, ignored))
+    logInfo(fmt::format("'{0}' holds the IR in front of the pass that failed; run that pass again: "
+                        "cgc opt --run-reproducer {0}",
+                        options.crashReproducer));
+  return status;
 }
 
 Status withDiagnostics(Status status, const ir::Diagnostics &diagnostics) {

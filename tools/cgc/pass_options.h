@@ -15,9 +15,16 @@ class App;
 
 namespace cgc::tool {
 
-/// Adds --print-after-all, --print-after, --dump-dir and --time-passes. `options` must outlive
-/// `command`.
+/// Adds --print-after-all, --print-after, --print-changed, --dump-dir, --pass-limit,
+/// --crash-reproducer and --time-passes. `options` must outlive `command`.
 void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options);
+
+/// What they ask for, on stderr, for a pipeline for `target`.
+Result<passes::Instrumentation> instrumentationOf(passes::InstrumentationOptions options,
+                                                  DeviceKind target);
+
+/// `status`; of a failure that left a reproducer the log says so.
+Status withReproducer(Status status, const passes::InstrumentationOptions &options);
 
 /// Adds --precision; `name` must outlive `command`.
 void addPrecisionOption(CLI::App &command, std::string &name);

@@ -7,9 +7,9 @@
 
 namespace cgc::tool {
 
-/// One cluster for each entry, drawn for its first bucket: records as nodes, an edge from the
-/// record that wrote a byte to each one that reads it. Deterministic. `entry` limits it to one
-/// entry; empty: all.
+/// One cluster for each entry, drawn for its first bucket (ir/dot_graph.h): records as nodes, in
+/// their modules, an edge from the record that wrote a byte to each one that reads it. `entry`
+/// limits it to one entry; empty: all.
 std::string planDot(const PlanData &plan, std::string_view entry);
 
 } // namespace cgc::tool

@@ -28,5 +28,6 @@ Verb addBench(CLI::App &app);
 Verb addProfile(CLI::App &app);
 Verb addTune(CLI::App &app);
 Verb addOpt(CLI::App &app);
+Verb addDiff(CLI::App &app);
 
 } // namespace cgc::tool

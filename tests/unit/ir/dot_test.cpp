@@ -2,6 +2,7 @@
 #include "ir_test_util.h"
 
 #include "ir/dot.h"
+#include "ir/dot_graph.h"
 
 namespace cgc::ir {
 namespace {
@@ -32,7 +33,7 @@ TEST(Dot, IsDeterministic) {
 TEST(Dot, NodesAreNamedByTheirResults) {
   std::string text = dot(*parsed(kText));
   EXPECT_THAT(text, HasSubstr("\"%x\" -> \"%0\" [label=\"f32[2,4]\"]"));
-  EXPECT_THAT(text, HasSubstr("\"%a\" -> \"%1\" [label=\"%b f32[1,4]\"]"));
+  EXPECT_THAT(text, HasSubstr("\"%a\" -> \"%1\" [label=\"f32[1,4]\"]"));
   EXPECT_THAT(text, HasSubstr("\"%1\" -> \"#6\""));
   EXPECT_THAT(text, testing::Not(HasSubstr("0x")));
 }
@@ -45,11 +46,17 @@ TEST(Dot, StringsAreEscaped) {
   EXPECT_THAT(dot(*backslash), HasSubstr(R"("%\\" [label="\\")"));
 }
 
+TEST(Dot, WhatXmlCannotHoldIsNotInTheTitle) {
+  EXPECT_EQ(markupText("a<b>&\"\x01\x7f"), "a&lt;b&gt;&amp;&quot;??");
+  EXPECT_EQ(markupText("\u00d7"), "\u00d7");
+  EXPECT_EQ(markupText("\xff<"), "?&lt;");
+}
+
 TEST(Dot, ClustersNestByModulePath) {
   std::string text = dot(*parsed(kText));
   size_t outer = text.find("subgraph \"cluster_visual\" {");
   size_t inner = text.find("subgraph \"cluster_visual.proj\" {");
-  size_t linear = text.find("\"%0\" [label=\"linear\"");
+  size_t linear = text.find("\"%0\" [label=\"linear\\nproj.w f32[4,4]\"");
   size_t input = text.find("\"%x\" [label=\"x\"");
   ASSERT_NE(linear, std::string::npos);
   EXPECT_LT(input, outer);
@@ -58,8 +65,57 @@ TEST(Dot, ClustersNestByModulePath) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '{'), std::count(text.begin(), text.end(), '}'));
 }
 
+TEST(Dot, ParametersStandInTheLabelsOfTheirReaders) {
+  std::string text = dot(*parsed(kText));
+  EXPECT_THAT(text, HasSubstr("[label=\"linear\\nproj.w f32[4,4]\""));
+  EXPECT_THAT(text, testing::Not(HasSubstr("\"%w\"")));
+  // One that is an output is a node.
+  text = dot(*parsed("graph @f() {\n  %w = get_attr @w : f32[2]\n  output %w\n}"));
+  EXPECT_THAT(text, HasSubstr("\"%w\" -> \"#1\" [label=\"f32[2]\"]"));
+}
+
 TEST(Dot, LabelsShowArgumentsThatAreNotDefaults) {
   EXPECT_THAT(dot(*parsed(kText)), HasSubstr("[label=\"chunk\\nchunks=2\""));
+}
+
+/// A chain of `blocks` equal blocks of 20 ops each, in modules `tower.layers.<i>`, and a head.
+std::string blocks(int blocks, const char *lastOp = "relu") {
+  std::string text = "graph @f(%x: f32[2]) -> f32[2] {\n";
+  std::string previous = "%x";
+  for (int i = 0; i < blocks; ++i)
+    for (int k = 0; k < 20; ++k) {
+      const std::string name = "%b" + std::to_string(i) + "_" + std::to_string(k);
+      const bool last = i + 1 == blocks && k == 19;
+      text += "  " + name + " = aten." + (last ? lastOp : "relu") + "(" + previous +
+              ") : f32[2] loc(\"m.py\":1 \"tower.layers." + std::to_string(i) + ".act\")\n";
+      previous = name;
+    }
+  return text + "  %h = aten.exp(" + previous +
+         ") : f32[2] loc(\"m.py\":2 \"head\")\n  output %h\n}";
+}
+
+TEST(Dot, RepeatedBlocksOfALargeGraphAreDrawnOnce) {
+  const std::string text = dot(*parsed(blocks(12)));
+  EXPECT_THAT(text, HasSubstr("0 \u2026 11   \u00d7 12"));
+  EXPECT_THAT(text, HasSubstr("\"%b0_19\" ["));
+  EXPECT_THAT(text, testing::Not(HasSubstr("\"%b1_0\"")));
+  // Into the first block, from it to the next, and from the last to the head.
+  EXPECT_THAT(text, HasSubstr("\"%x\" -> \"%b0_0\" [label=\"f32[2]\"]"));
+  EXPECT_THAT(text, HasSubstr("\"%b0_19\" -> \"%b0_0\" [label=\"f32[2]\", style=dashed"));
+  EXPECT_THAT(text, HasSubstr("\"%b0_19\" -> \"%h\" [label=\"f32[2]\"]"));
+  EXPECT_EQ(text, dot(*parsed(blocks(12))));
+}
+
+TEST(Dot, ABlockThatDiffersIsDrawnForItself) {
+  const std::string text = dot(*parsed(blocks(12, "gelu")));
+  EXPECT_THAT(text, HasSubstr("0 \u2026 10   \u00d7 11"));
+  EXPECT_THAT(text, HasSubstr("\"%b11_19\" [label=\"gelu\""));
+}
+
+TEST(Dot, SmallGraphsShowEveryNode) {
+  const std::string text = dot(*parsed(blocks(4)));
+  EXPECT_THAT(text, HasSubstr("\"%b3_19\" ["));
+  EXPECT_THAT(text, testing::Not(HasSubstr("\u00d7")));
 }
 
 TEST(Dot, PathsOfHostileDepthDoNotRecurseWithoutEnd) {

@@ -243,5 +243,26 @@ TEST(Verifier, OutputNames) {
   EXPECT_THAT(graphErrors(test.graph), HasSubstr("two outputs are named 'a'"));
 }
 
+TEST(Verifier, WhatItFindsInTextHasACaret) {
+  Diagnostics diagnostics;
+  EXPECT_FALSE(parseAndVerify("graph @f(%x: f32[2], %i: i64[2]) {\n"
+                              "  %0 = aten.relu(%x) : f32[3]\n"
+                              "  %1 = aten.gelu(%i) : i64[2]\n"
+                              "}\n",
+                              "bad.cgir", diagnostics));
+  const std::string text = diagnostics.render();
+  EXPECT_THAT(text, testing::HasSubstr("bad.cgir:2:8: error: "));
+  EXPECT_THAT(text, testing::HasSubstr("  %0 = aten.relu(%x) : f32[3]\n         ^\n"));
+  EXPECT_THAT(text, testing::HasSubstr("bad.cgir:3:8: error: "));
+  EXPECT_THAT(text, testing::HasSubstr("bad.cgir:1:7: error: ")) << "no output: the graph";
+  EXPECT_EQ(diagnostics.errors().size(), 3u) << text;
+}
+
+TEST(Verifier, TextThatIsRightComesBackVerified) {
+  Diagnostics diagnostics;
+  EXPECT_TRUE(parseAndVerify("graph @f(%x: f32[2]) { output %x }", "good.cgir", diagnostics));
+  EXPECT_FALSE(diagnostics.hasErrors());
+}
+
 } // namespace
 } // namespace cgc::ir

@@ -132,9 +132,54 @@ TEST(InstrumentationTest, TimesAreATableAtTheEnd) {
   ASSERT_TRUE(runPasses(*module, "cse,dce,cse", {}, instrumentation).isOk());
   EXPECT_EQ(log.text, "");
   instrumentation.finish();
-  EXPECT_THAT(log.text, HasSubstr("runs  pass"));
-  EXPECT_THAT(log.text, HasSubstr("   2  cse\n"));
-  EXPECT_THAT(log.text, HasSubstr("   1  dce\n"));
+  EXPECT_THAT(log.text, HasSubstr("ms      %  runs  changed  pass\n"));
+  EXPECT_THAT(log.text, HasSubstr("     2        1  cse\n"));
+  EXPECT_THAT(log.text, HasSubstr("     1        1  dce\n"));
+  EXPECT_THAT(log.text, HasSubstr("100.0     3        2  all\n"));
+}
+
+TEST(InstrumentationTest, PrintChangedShowsTheLinesThatChanged) {
+  Log log;
+  auto module = parse(kText);
+  ASSERT_TRUE(
+      runPasses(*module, "cse,cse", {}, standard({.printChanged = true}, log.stream)).isOk());
+  EXPECT_EQ(log.text, "; cse on @g:\n"
+                      "  ...\n"
+                      "   %0 = aten.exp(%x) : f32[2]\n"
+                      "-  %1 = aten.exp(%x) : f32[2]\n"
+                      "   %2 = aten.neg(%x) : f32[2]\n"
+                      "-  output %0, %1\n"
+                      "+  output %0, %0\n"
+                      " }\n"
+                      "; cse on @g: no change\n");
+}
+
+TEST(InstrumentationTest, PassLimitLeavesOutRunsThatAreNotRequired) {
+  Log log;
+  auto module = parse(kText);
+  ASSERT_TRUE(
+      runPasses(*module, "inline,cse,canonicalize,dce", {}, standard({.passLimit = 1}, log.stream))
+          .isOk());
+  EXPECT_EQ(log.text, "pass run 1: inline\n"
+                      "pass run 2: cse on @g, left out\n"
+                      "pass run 3: canonicalize on @g, required\n"
+                      "pass run 4: dce on @g, left out\n");
+  EXPECT_THAT(ir::toString(*module), HasSubstr("%1 = aten.exp")) << "cse has run";
+}
+
+TEST(InstrumentationTest, CallbacksOfAPassThatIsLeftOutAreNotCalled) {
+  Instrumentation instrumentation;
+  unsigned calls = 0;
+  instrumentation.add({.before = [&](const PassRun &) { ++calls; },
+                       .after =
+                           [&](const PassRun &, Changed) {
+                             ++calls;
+                             return Status::ok();
+                           }});
+  instrumentation.add({.shouldRun = [](const PassRun &run) { return run.pass != "cse"; }});
+  auto module = parse(kText);
+  ASSERT_TRUE(runPasses(*module, "cse", {}, instrumentation).isOk());
+  EXPECT_EQ(calls, 0u);
 }
 
 /// A substitution is the way to break the IR from inside a pass.

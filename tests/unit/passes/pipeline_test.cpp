@@ -39,6 +39,65 @@ TEST(PassManagerTest, NameThatIsNearNothingListsAll) {
   EXPECT_THAT(passes.status().message(), HasSubstr("the passes are module-substitution, inline"));
 }
 
+TEST(PassManagerTest, OptionsRoundTrip) {
+  auto passes = PassManager::parse("precision{ to=f16 }, fold{limit=1}, cse {}");
+  ASSERT_TRUE(passes) << passes.status().message();
+  EXPECT_EQ(passes->toString(), "precision{to=f16},fold{limit=1},cse");
+  EXPECT_EQ(passes->toString(2), "fold{limit=1},cse");
+  EXPECT_EQ(passes->option("precision", "to"), "f16");
+  EXPECT_EQ(passes->option("fold", "to"), std::nullopt);
+  EXPECT_EQ(passes->option("dce", "to"), std::nullopt);
+}
+
+TEST(PassManagerTest, WrongOptionsSayWhatIsRight) {
+  struct Case {
+    const char *pipeline, *message;
+  };
+  for (const Case &c :
+       {Case{"fold{limt=1}", "pass 'fold' has no option 'limt'; did you mean 'limit'?"},
+        Case{"precision{too=f16}", "has no option 'too'; did you mean 'to'?"},
+        Case{"fold{colour=red}", "has no option 'colour'; its options are limit"},
+        Case{"cse{limit=1}", "pass 'cse' has no option 'limit'; it takes none"},
+        Case{"precision", "needs a dtype, as in precision{to=f16}"},
+        Case{"precision{to=fp16}", "f16, bf16, f32, not 'fp16'; did you mean 'f16'?"},
+        Case{"fold{limit=-1}", "'limit' of pass 'fold' is a number, not '-1'"},
+        Case{"fold{limit}", "expected name=value"},
+        Case{"fold{limit=1,limit=2}", "'limit' of pass 'fold' is there twice"},
+        Case{"fold{limit=1", "one pair of braces"}, Case{"fold{limit=1}x", "one pair of braces"},
+        Case{"fold}", "there is no pass 'fold}'; did you mean 'fold'?"}}) {
+    auto passes = PassManager::parse(c.pipeline);
+    ASSERT_FALSE(passes) << c.pipeline;
+    EXPECT_EQ(passes.status().code(), Code::Usage);
+    EXPECT_THAT(passes.status().message(), HasSubstr(c.message));
+  }
+}
+
+TEST(PassManagerTest, OptionsReachThePass) {
+  const char *text = R"(
+graph @g(%x: f32[2]) {
+  %0 = aten.mul(%x, 1) : f32[2]
+  %1 = aten.mul(%0, 1) : f32[2]
+  output %1
+})";
+  auto module = parse(text);
+  ASSERT_TRUE(runPasses(*module, "canonicalize{max-rewrites=1}").isOk());
+  EXPECT_EQ(llvm::StringRef(ir::toString(*module)).count("aten.mul"), 1u);
+  ASSERT_TRUE(runPasses(*module, "canonicalize").isOk());
+  EXPECT_EQ(llvm::StringRef(ir::toString(*module)).count("aten.mul"), 0u);
+}
+
+TEST(PassManagerTest, StopAfterAPassOrAPosition) {
+  for (const char *last : {"fold", "2"}) {
+    auto passes = PassManager::parse("cse,fold,dce,fold");
+    ASSERT_TRUE(passes && passes->stopAfter(last).isOk());
+    EXPECT_EQ(passes->toString(), "cse,fold");
+  }
+  auto passes = PassManager::parse("cse,fold");
+  for (const char *last : {"0", "3", "inline"})
+    EXPECT_EQ(passes->stopAfter(last).code(), Code::Usage) << last;
+  EXPECT_THAT(passes->stopAfter("flod").message(), HasSubstr("did you mean 'fold'?"));
+}
+
 TEST(PassManagerTest, EmptyNameIsRefused) {
   EXPECT_FALSE(PassManager::parse("inline,,dce"));
 }

@@ -1,6 +1,7 @@
 // Precision: the bytes of converted parameters, against LLVM's own arithmetic, and what is refused.
 #include "passes/precision.h"
 
+#include "passes/pipeline.h"
 #include "tests/unit/passes/passes_test_util.h"
 
 #include "llvm/ADT/APFloat.h"
@@ -60,7 +61,7 @@ const ir::Parameter &outputParameter(const ir::Module &module) {
 template <class From, class To>
 void expectRounded(const std::vector<From> &values, DType from, DType to) {
   auto module = returnsParameter(from, values.size(), bytesOf(values));
-  Status status = runPasses(*module, "precision", {.precision = to});
+  Status status = runPasses(*module, "precision{to=" + std::string(dtypeName(to)) + "}");
   ASSERT_TRUE(status.isOk()) << status.message();
   const ir::Parameter &parameter = outputParameter(*module);
   ASSERT_EQ(parameter.type.dtype, to);
@@ -105,7 +106,7 @@ TEST(Precision, KeepsNaNsAndInfinitiesAndTheLargestNumber) {
   constexpr float kLargest = std::numeric_limits<float>::max(), kInfinity = INFINITY;
   auto module = returnsParameter(DType::F32, 5,
                                  bytesOf<float>({-kLargest, kLargest, -kInfinity, kInfinity, NAN}));
-  ASSERT_TRUE(runPasses(*module, "precision", {.precision = DType::F16}).isOk());
+  ASSERT_TRUE(runPasses(*module, "precision{to=f16}").isOk());
   std::vector<uint16_t> actual(5);
   std::memcpy(actual.data(), outputParameter(*module).data->bytes().data(), 10);
   EXPECT_EQ(actual, (std::vector<uint16_t>{0xfbff, 0x7bff, 0xfc00, 0x7c00, 0x7e00}));
@@ -114,22 +115,25 @@ TEST(Precision, KeepsNaNsAndInfinitiesAndTheLargestNumber) {
 TEST(Precision, RefusesAParameterThatOverflows) {
   auto module = returnsParameter(DType::F32, 2, bytesOf<float>({1.0f, 65520.0f}));
   ir::Diagnostics diagnostics;
-  Status status =
-      runPasses(*module, "precision", {.precision = DType::F16, .diagnostics = &diagnostics});
+  Status status = runPasses(*module, "precision{to=f16}", {.diagnostics = &diagnostics});
   EXPECT_EQ(status.code(), Code::Unsupported);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("model.py:3"), HasSubstr("'w' holds 6.552"),
                                       HasSubstr("past the largest number of f16")));
   EXPECT_TRUE(diagnostics.hasErrors());
   module = returnsParameter(DType::F32, 2, bytesOf<float>({1.0f, 65519.0f}));
-  EXPECT_TRUE(runPasses(*module, "precision", {.precision = DType::F16}).isOk());
+  EXPECT_TRUE(runPasses(*module, "precision{to=f16}").isOk());
 }
 
-TEST(Precision, DoesNothingUnlessAskedFor) {
+TEST(Precision, IsInTheDefaultPipelineIfAskedFor) {
+  EXPECT_THAT(defaultPasses(), ::testing::Not(HasSubstr("precision")));
+  EXPECT_THAT(defaultPasses(DeviceKind::Cuda, OptLevel::O1, DType::BF16),
+              HasSubstr("canonicalize,precision{to=bf16},fold"));
+}
+
+TEST(Precision, ToTheModelsOwnChangesNothing) {
   auto module = returnsParameter(DType::F32, 1, bytesOf<float>({1e9f}));
   const std::string before = ir::toString(*module);
-  ASSERT_TRUE(runPasses(*module, "precision").isOk());
-  EXPECT_EQ(ir::toString(*module), before);
-  ASSERT_TRUE(runPasses(*module, "precision", {.precision = DType::F32}).isOk());
+  ASSERT_TRUE(runPasses(*module, "precision{to=f32}").isOk());
   EXPECT_EQ(ir::toString(*module), before);
 }
 
@@ -137,7 +141,7 @@ TEST(Precision, BucketsShareTheConstants) {
   auto module = returnsParameter(DType::F32, 1, bytesOf<float>({1.0f}));
   auto again = module->findGraph("g")->clone("again");
   module->addGraph(std::move(again));
-  ASSERT_TRUE(runPasses(*module, "precision", {.precision = DType::BF16}).isOk());
+  ASSERT_TRUE(runPasses(*module, "precision{to=bf16}").isOk());
   EXPECT_EQ(module->parameters().size(), 2u);
 }
 

@@ -1,0 +1,104 @@
+// Reproducer: comments in front of IR text.
+#include "passes/reproducer.h"
+
+#include "passes/pass_manager.h"
+#include "runtime/base/file.h"
+
+#include <filesystem>
+
+namespace cgc::passes {
+namespace {
+
+constexpr llvm::StringLiteral kTitle = "; cgc reproducer; run it: cgc opt --run-reproducer FILE\n";
+constexpr llvm::StringLiteral kPipeline = "; pipeline: ", kTarget = "; target: ",
+                              kProducer = "; producer: ";
+
+Status writeText(const std::string &path, const std::string &text) {
+  CGC_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
+  CGC_TRY(file.write(text.data(), text.size()));
+  return file.commit();
+}
+
+/// A comment ends with its line.
+std::string commented(llvm::StringRef text) {
+  std::string comments;
+  llvm::SmallVector<llvm::StringRef> lines;
+  text.rtrim('\n').split(lines, '\n');
+  for (llvm::StringRef line : lines)
+    comments += ";   " + line.str() + "\n";
+  return comments;
+}
+
+struct State {
+  std::string text; ///< Of the reproducer of the pass that is running.
+  Status written;
+  bool failed = false;
+};
+
+} // namespace
+
+PassCallbacks writeReproducer(const std::string &path, DeviceKind target,
+                              const std::string &producer) {
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored); // Of a run before this one.
+  auto state = std::make_shared<State>();
+  PassCallbacks callbacks;
+  callbacks.before = [=](const PassRun &run) {
+    if (state->failed)
+      return;
+    state->text = kTitle.str() + kPipeline.str() + run.manager->toString(run.position) + "\n" +
+                  kTarget.str() + std::string(deviceName(target)) + "\n" + kProducer.str() +
+                  producer + "\n" + standaloneText(run);
+    state->written = writeText(path, state->text);
+  };
+  callbacks.after = [=](const PassRun &, Changed) { return state->written; };
+  callbacks.failed = [=](const PassRun &run, const Status &status) {
+    if (std::exchange(state->failed, true))
+      return;
+    const size_t ir = kTitle.size();
+    state->text.insert(ir, "; pass '" + std::string(run.pass) + "' failed:\n" +
+                               commented(status.message()));
+    // What was written before the pass ran stays if this cannot be written.
+    state->written = writeText(path, state->text);
+  };
+  callbacks.finish = [=] {
+    std::error_code ignored;
+    if (!state->failed)
+      std::filesystem::remove(path, ignored);
+  };
+  return callbacks;
+}
+
+Result<Reproducer> parseReproducer(llvm::StringRef text, const std::string &fileName) {
+  if (!text.starts_with(kTitle))
+    return Status(Code::InvalidFile, "'" + fileName +
+                                         "' is no reproducer: its first line is not '" +
+                                         kTitle.rtrim('\n').str() +
+                                         "'; cgc compile and cgc opt write one with "
+                                         "--crash-reproducer");
+  Reproducer reproducer;
+  bool hasPipeline = false, hasTarget = false;
+  for (text = text.drop_front(kTitle.size()); text.starts_with(";");) {
+    auto [line, rest] = text.split('\n');
+    text = rest;
+    line = line.rtrim('\r');
+    if (line.consume_front(kPipeline)) {
+      reproducer.pipeline = line.str();
+      hasPipeline = true;
+    } else if (line.consume_front(kTarget)) {
+      const auto target = parseDevice(line.str());
+      if (!target)
+        return Status(Code::InvalidFile, "'" + fileName + "': no target '" + line.str() + "'");
+      reproducer.target = *target;
+      hasTarget = true;
+    } else if (line.consume_front(kProducer)) {
+      reproducer.producer = line.str();
+    }
+  }
+  if (!hasPipeline || !hasTarget)
+    return Status(Code::InvalidFile, "'" + fileName + "' is a reproducer without a line '" +
+                                         (hasPipeline ? kTarget : kPipeline).str() + "...'");
+  return reproducer;
+}
+
+} // namespace cgc::passes

@@ -1,0 +1,29 @@
+// Reproducer: the IR in front of a pass that fails, and how to run that pass on it again, in one
+// file.
+#pragma once
+
+#include "passes/instrumentation.h"
+#include "runtime/base/dtype.h"
+
+#include <string>
+
+namespace cgc::passes {
+
+/// What the head of a reproducer says.
+struct Reproducer {
+  std::string pipeline; ///< The pass that failed and those behind it.
+  DeviceKind target = DeviceKind::Cpu;
+  std::string producer; ///< Versions of cgc and of what it was built with.
+};
+
+/// Removes what is at `path`, then keeps there the IR in front of the pass that is running, so that
+/// even a crash of the process leaves it; after a failure that of the pass that failed first, and
+/// without one no file.
+PassCallbacks writeReproducer(const std::string &path, DeviceKind target,
+                              const std::string &producer);
+
+/// Reads the head of a file that writeReproducer wrote; the rest of it is IR text. InvalidFile,
+/// naming `fileName`, if it is no reproducer.
+Result<Reproducer> parseReproducer(llvm::StringRef text, const std::string &fileName);
+
+} // namespace cgc::passes

@@ -1,0 +1,114 @@
+// Coverage: every row of the tables of ops and of passes has a file test that exercises it.
+#include "ir/op_def.h"
+#include "ir/text.h"
+#include "tests/filetests/run_pipeline.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace cgc {
+namespace {
+
+const fs::path kRoot = fs::path(CGC_SOURCE_DIR) / "tests" / "filetests";
+
+/// The tests `<folder>/<name>.cgir` and `<folder>/<name>_<case>.cgir`, in order.
+std::vector<fs::path> testsOf(const std::string &name, const char *folder) {
+  std::vector<fs::path> tests;
+  for (const auto &entry : fs::directory_iterator(kRoot / folder)) {
+    const std::string path = entry.path().filename().string();
+    llvm::StringRef file = path;
+    if (file.consume_front(name) && file.consume_back(".cgir") &&
+        (file.empty() || file.starts_with("_")))
+      tests.push_back(entry.path());
+  }
+  llvm::sort(tests);
+  return tests;
+}
+
+/// The text without its comments.
+std::string codeOf(llvm::StringRef text) {
+  std::string code;
+  for (llvm::StringRef line : llvm::split(text, '\n'))
+    code += line.split(';').first.str() + "\n";
+  return code;
+}
+
+/// Whether `code` calls the op `name`, in place or not: not one whose name is longer.
+bool calls(llvm::StringRef code, const std::string &name) {
+  return llvm::any_of(std::initializer_list<const char *>{"(", "_(", " \""},
+                      [&](const char *end) { return code.contains(" " + name + end); });
+}
+
+TEST(FileTestCoverage, EveryOp) {
+  for (unsigned i = 0; i < ir::kNumOps; ++i) {
+    const std::string op = ir::opName(static_cast<ir::OpKind>(i)).str();
+    auto [space, name] = llvm::StringRef(op).split('.');
+    const std::string file = (space == "cgc" ? "cgc_" : "") + name.str();
+    const auto tests = testsOf(file, "ops");
+    EXPECT_FALSE(tests.empty()) << "tests/filetests/ops/" << file << ".cgir is missing";
+    EXPECT_TRUE(tests.empty() ||
+                llvm::any_of(
+                    tests, [&](const fs::path &test) { return calls(codeOf(readFile(test)), op); }))
+        << "none of the tests/filetests/ops/" << file << "*.cgir calls " << op;
+  }
+}
+
+/// The pipeline of a file test; empty if it runs none.
+std::string pipelineOf(llvm::StringRef text) {
+  llvm::StringRef line = text.split('\n').first.trim();
+  return line.consume_front("; test: passes=") ? line.str() : "";
+}
+
+TEST(FileTestCoverage, EveryPass) {
+  const std::string passes[] = {
+#define CGC_MODULE_PASS(name, Type) name,
+#define CGC_GRAPH_PASS(name, Type) name,
+#include "passes/passes.def"
+  };
+  // Of itself an extension point does nothing: tests/unit/passes/substitution_test.cpp fills it.
+  const std::string extensionPoints[] = {"module-substitution", "op-substitution"};
+  for (const std::string &pass : passes) {
+    std::string file = pass;
+    std::replace(file.begin(), file.end(), '-', '_');
+    std::set<std::string> changing;
+    const auto tests = testsOf(file, "passes");
+    EXPECT_FALSE(tests.empty()) << "tests/filetests/passes/" << file << ".cgir is missing";
+    for (const fs::path &test : tests) {
+      const std::string text = readFile(test);
+      runPipeline(test, text, pipelineOf(text), &changing);
+    }
+    EXPECT_TRUE(tests.empty() || changing.contains(pass) ||
+                llvm::is_contained(extensionPoints, pass))
+        << "in none of the tests/filetests/passes/" << file
+        << "*.cgir does the pass change or refuse something";
+  }
+}
+
+#if __has_include("ir/offenders.def")
+TEST(FileTestCoverage, EveryCause) {
+  const std::pair<std::string, const char *> causes[] = {
+#define CGC_CAUSE(Enum, id, why, fix) {id, why},
+#define CGC_OFFENDER(op, cause)
+#include "ir/offenders.def"
+  };
+  for (const auto &[id, why] : causes) {
+    std::string file = id;
+    std::replace(file.begin(), file.end(), '-', '_');
+    const auto tests = testsOf(file, "offenders");
+    EXPECT_TRUE(llvm::any_of(tests,
+                             [&, why = why](const fs::path &test) {
+                               const std::string text = readFile(test);
+                               const auto output = runPipeline(test, text, pipelineOf(text));
+                               return output && output->find(why) != std::string::npos;
+                             }))
+        << "none of the tests/filetests/offenders/" << file << "*.cgir is refused with: " << why;
+  }
+}
+#endif
+
+} // namespace
+} // namespace cgc

@@ -1,0 +1,86 @@
+// Running pipelines on IR text in tests.
+#include "tests/filetests/run_pipeline.h"
+
+#include "ir/text.h"
+#include "passes/pass_manager.h"
+#include "tests/filetests/evaluator.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace cgc {
+
+std::string readFile(const fs::path &path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::unique_ptr<ir::Module> parsedAndVerified(llvm::StringRef text, const std::string &name) {
+  ir::Diagnostics diagnostics;
+  auto module = ir::parseAndVerify(text, name, diagnostics);
+  EXPECT_TRUE(module) << diagnostics.render();
+  return module;
+}
+
+namespace {
+
+/// Gives each parameter bytes of its own: text holds none, and equal weights would be merged.
+void fillParameters(ir::Module &module, uint8_t &next) {
+  for (const ir::Parameter &parameter : module.parameters()) {
+    std::vector<std::byte> bytes(parameter.type.numBytes(), std::byte{next++});
+    module.setParameterData(parameter.name, ir::TensorData::copyOf(parameter.type, bytes));
+  }
+  for (const auto &submodule : module.submodules())
+    fillParameters(*submodule, next);
+}
+
+} // namespace
+
+std::unique_ptr<ir::Module> compilable(llvm::StringRef text, const fs::path &path) {
+  auto module = parsedAndVerified(text, path.filename().string());
+  uint8_t next = 1;
+  if (module)
+    fillParameters(*module, next);
+  return module;
+}
+
+std::optional<std::string> runPipeline(const fs::path &path, llvm::StringRef text,
+                                       llvm::StringRef pipeline, std::set<std::string> *changing) {
+  auto passes = passes::PassManager::parse(pipeline);
+  EXPECT_TRUE(passes) << path << ": " << passes.status().message();
+  auto module = compilable(text, path);
+  if (!passes || !module)
+    return std::nullopt;
+  ir::Diagnostics diagnostics;
+  passes::Substitutions none;
+  FileTestEvaluator evaluator;
+  passes::PassContext context{
+      .evaluator = &evaluator, .substitutions = &none, .diagnostics = &diagnostics};
+  auto instrumentation = passes::makeInstrumentation({}, llvm::nulls());
+  EXPECT_TRUE(instrumentation) << instrumentation.status().message();
+  instrumentation->add({.after =
+                            [&](const passes::PassRun &run, passes::Changed changed) {
+                              if (changing && changed == passes::Changed::Yes)
+                                changing->emplace(run.pass);
+                              return Status::ok();
+                            },
+                        .failed =
+                            [&](const passes::PassRun &run, const Status &status) {
+                              // A refusal is what some passes are tested for.
+                              if (changing && status.code() == Code::Unsupported)
+                                changing->emplace(run.pass);
+                            }});
+  Status status = passes->runModulePasses(*module, context, *instrumentation);
+  for (const auto &graph : module->graphs())
+    if (status.isOk())
+      status = passes->runGraphPasses(*graph, context, *instrumentation);
+  // A pass may refuse the model: tests of refusals check the text. It may not break the IR.
+  EXPECT_TRUE(status.isOk() || status.code() == Code::Unsupported) << status.message();
+  return status.isOk() ? ir::toString(*module) : "failed: " + status.message();
+}
+
+} // namespace cgc

@@ -1,0 +1,132 @@
+// Reproducers: what stays behind after a failure, and that it fails again.
+#include "passes/reproducer.h"
+
+#include "tests/temp_folder.h"
+#include "tests/unit/passes/passes_test_util.h"
+
+#include "gmock/gmock.h"
+
+#include <filesystem>
+
+namespace cgc::passes {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ReproducerTest : public ::testing::Test {
+protected:
+  std::string path() const { return std::filesystem::path(folder_ / "crash.cgir").string(); }
+  std::string text() const { return test::readFile(path()); }
+  Status run(ir::Module &module, llvm::StringRef pipeline, PassContext context = {}) {
+    Instrumentation instrumentation;
+    instrumentation.add(writeReproducer(path(), DeviceKind::Cuda, "cgc 1.2.3"));
+    Status status = runPasses(module, pipeline, context, instrumentation);
+    instrumentation.finish();
+    return status;
+  }
+
+private:
+  test::TempFolder folder_;
+};
+
+constexpr const char *kText = R"(
+module @Root class="Root" {
+  param @w : f32[2]
+  graph @f(%x: f32[2]) -> f32[2] {
+    %0 = aten.mul(%x, 1) : f32[2]
+    output %0
+  }
+  graph @g(%x: f32[2]) -> f32[2] {
+    %w = get_attr @w : f32[2]
+    %0 = aten.neg(%x) : f32[2]
+    %1 = aten.mul(%0, %w) : f32[2]
+    %2 = aten.mul(%1, 1) : f32[2]
+    output %2
+  }
+})";
+
+/// Fails at a negation, in two lines.
+Substitutions refuseNeg() {
+  auto refuse = [](ir::Node &node, ir::GraphRewriter &) -> Result<bool> {
+    if (node.is(ir::OpKind::Neg))
+      return Status(Code::Failed, "no negation\ntoday");
+    return false;
+  };
+  return {.modules = {}, .ops = {{.name = "refuse", .matchAndRewrite = refuse}}};
+}
+
+TEST_F(ReproducerTest, HoldsWhatTheFailingPassRanOnAndHowToRunItAgain) {
+  const Substitutions substitutions = refuseNeg();
+  const PassContext context{.substitutions = &substitutions};
+  auto module = parse(kText);
+  const Status status =
+      run(*module, "inline,canonicalize{max-rewrites=9},op-substitution,fold{limit=1}", context);
+  EXPECT_EQ(status.message(),
+            "pass 'op-substitution': substitution 'refuse' at %0: no negation\ntoday");
+  auto reproducer = parseReproducer(text(), path());
+  ASSERT_TRUE(reproducer) << reproducer.status().message();
+  EXPECT_EQ(reproducer->pipeline, "op-substitution,fold{limit=1}");
+  EXPECT_EQ(reproducer->target, DeviceKind::Cuda);
+  EXPECT_EQ(reproducer->producer, "cgc 1.2.3");
+  EXPECT_THAT(text(), HasSubstr("at %0: no negation\n;   today\n"));
+  // The state in front of the pass, of the graph that it failed on: canonicalize has run.
+  auto again = parse(text());
+  EXPECT_FALSE(again->findGraph("f"));
+  ASSERT_TRUE(again->findGraph("g"));
+  EXPECT_THAT(text(), ::testing::Not(HasSubstr("aten.mul(%1, 1)")));
+  EXPECT_EQ(runPasses(*again, reproducer->pipeline, context).message(), status.message());
+}
+
+TEST_F(ReproducerTest, IsThereWhileAPassRunsForItMayCrash) {
+  bool wasThere = false;
+  auto look = [&](ir::Node &, ir::GraphRewriter &) -> Result<bool> {
+    wasThere = std::filesystem::exists(path());
+    return false;
+  };
+  const Substitutions substitutions{.modules = {},
+                                    .ops = {{.name = "look", .matchAndRewrite = look}}};
+  auto module = parse(kText);
+  EXPECT_TRUE(run(*module, "op-substitution", {.substitutions = &substitutions}).isOk());
+  EXPECT_TRUE(wasThere);
+  EXPECT_FALSE(std::filesystem::exists(path())) << "it stays although nothing failed";
+}
+
+TEST_F(ReproducerTest, APassThatBreaksTheIrLeavesOne) {
+  auto breakTypes = [](ir::Node &node, ir::GraphRewriter &) -> Result<bool> {
+    node.result()->setType(ir::TensorType::dense(DType::F32, {3}));
+    return false;
+  };
+  const Substitutions substitutions{.modules = {},
+                                    .ops = {{.name = "break", .matchAndRewrite = breakTypes}}};
+  auto instrumentation = makeInstrumentation({.crashReproducer = path()}, llvm::nulls());
+  ASSERT_TRUE(instrumentation);
+  auto module = parse(kText);
+  EXPECT_FALSE(
+      runPasses(*module, "op-substitution", {.substitutions = &substitutions}, *instrumentation)
+          .isOk());
+  instrumentation->finish();
+  EXPECT_THAT(text(), HasSubstr("broke the IR"));
+  EXPECT_THAT(text(), HasSubstr("\n  %0 = aten.mul(%x, 1) : f32[2]\n"))
+      << "it has the IR behind the pass";
+}
+
+TEST_F(ReproducerTest, OneOfARunBeforeGoes) {
+  test::writeFile(path(), "old");
+  writeReproducer(path(), DeviceKind::Cpu, "cgc");
+  EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+TEST_F(ReproducerTest, OtherTextIsRefused) {
+  EXPECT_EQ(parseReproducer("graph @f() {}", "f.cgir").status().code(), Code::InvalidFile);
+  auto module = parse(kText);
+  const Substitutions substitutions = refuseNeg();
+  EXPECT_FALSE(run(*module, "op-substitution", {.substitutions = &substitutions}).isOk());
+  std::string broken = text();
+  broken.replace(broken.find("target: cuda"), 12, "target: moon");
+  EXPECT_THAT(parseReproducer(broken, "b.cgir").status().message(), HasSubstr("no target 'moon'"));
+  broken.erase(broken.find("; target"), 15);
+  EXPECT_THAT(parseReproducer(broken, "b.cgir").status().message(), HasSubstr("without a line"));
+}
+
+} // namespace
+} // namespace cgc::passes

@@ -1,0 +1,73 @@
+// Op diff: which ops correspond, by what they do and not by what they are called.
+#include "tools/cgc/op_diff.h"
+
+#include "ir/text.h"
+#include "tools/cgc/diff_lists.h"
+
+#include "gmock/gmock.h"
+
+namespace cgc::tool {
+namespace {
+
+std::vector<DiffOp> ops(const std::string &body) {
+  ir::Diagnostics diagnostics;
+  auto module =
+      ir::parseModule("graph @f(%x: f32[2]) {\n" + body + "\n}", "test.cgir", diagnostics);
+  EXPECT_TRUE(module) << diagnostics.render();
+  return diffListsOf(*module).lists.at("graph @f");
+}
+
+/// "-%1 +%2 ~%3>%4": by the names of first results.
+std::string differences(const std::string &before, const std::string &after) {
+  const auto a = ops(before), b = ops(after);
+  auto name = [](const DiffOp &op) { return op.text.substr(0, op.text.find(' ')); };
+  std::string text;
+  for (const OpDifference &d : diffOps(a, b).differences) {
+    text += text.empty() ? "" : " ";
+    if (d.kind == OpDifference::Removed)
+      text += "-" + name(a[d.before]);
+    else if (d.kind == OpDifference::Added)
+      text += "+" + name(b[d.after]);
+    else
+      text += "~" + name(a[d.before]) + ">" + name(b[d.after]);
+  }
+  return text;
+}
+
+TEST(OpDiff, NamesDoNotMatter) {
+  EXPECT_EQ(differences("%0 = aten.exp(%x) : f32[2]\n%1 = aten.neg(%0) : f32[2]\noutput %1",
+                        "%a = aten.exp(%x) : f32[2]\n%b = aten.neg(%a) : f32[2]\noutput %b"),
+            "");
+}
+
+TEST(OpDiff, AnOpThatGoesTakesNothingElseWithIt) {
+  EXPECT_EQ(differences("%0 = aten.exp(%x) : f32[2]\n%1 = aten.abs(%x) : f32[2]\n"
+                        "%2 = aten.neg(%0) : f32[2]\noutput %2",
+                        "%0 = aten.exp(%x) : f32[2]\n%1 = aten.neg(%0) : f32[2]\noutput %1"),
+            "-%1");
+}
+
+TEST(OpDiff, WhoReadsSomethingElseHasChanged) {
+  EXPECT_EQ(differences("%0 = aten.exp(%x) : f32[2]\n%1 = aten.neg(%0) : f32[2]\noutput %1",
+                        "%0 = aten.abs(%x) : f32[2]\n%1 = aten.neg(%0) : f32[2]\noutput %1"),
+            "-%0 +%0 ~%1>%1");
+}
+
+TEST(OpDiff, ConstantsAndTypesAreChanges) {
+  EXPECT_EQ(differences("%0 = aten.mul(%x, 2) : f32[2]\noutput %0",
+                        "%0 = aten.mul(%x, 3) : f32[2]\noutput %0"),
+            "~%0>%0");
+  EXPECT_EQ(differences("%0 = aten.mul(%x, 2) : f32[2]\noutput %0",
+                        "%0 = aten.mul(%x, 2) : f16[2]\noutput %0"),
+            "~%0>%0");
+}
+
+TEST(OpDiff, TheModuleTellsEqualOpsApart) {
+  EXPECT_EQ(differences("%0 = aten.exp(%x) : f32[2] loc(\"m.py\":1 \"a\")\n"
+                        "%1 = aten.exp(%0) : f32[2] loc(\"m.py\":1 \"b\")\noutput %1",
+                        "%0 = aten.exp(%x) : f32[2] loc(\"m.py\":1 \"b\")\noutput %0"),
+            "-%0 ~%1>%0");
+}
+
+} // namespace
+} // namespace cgc::tool

@@ -1,0 +1,127 @@
+// Plan flow: the lifetimes of arena buffers, read off the records, and their picture.
+#include "tools/cgc/plan_flow.h"
+
+#include "tools/cgc/memory_svg.h"
+
+#include "gmock/gmock.h"
+
+namespace cgc::tool {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// A bucket of records over bytes of the arena; input 0 and output 0 are 8 bytes.
+class Builder {
+public:
+  Builder() {
+    bucket.inputs = {{.name = "x", .dtype = DType::U8, .sizes = {8}}};
+    bucket.outputs = {{.name = "y", .dtype = DType::U8, .sizes = {8}}};
+    input = tensor(BufferKind::Input, 0, {8}, {1});
+    output = tensor(BufferKind::Output, 0, {8}, {1});
+  }
+
+  TensorId tensor(BufferKind buffer, uint64_t offset, std::vector<int64_t> sizes,
+                  std::vector<int64_t> strides) {
+    bucket.tensors.push_back({{buffer, 0, offset}, DType::U8, sizes, strides});
+    return TensorId(bucket.tensors.size() - 1);
+  }
+  TensorId arena(uint64_t begin, uint64_t end) {
+    bucket.arenaBytes = std::max(bucket.arenaBytes, end);
+    return tensor(BufferKind::Arena, begin, {static_cast<int64_t>(end - begin)}, {1});
+  }
+  void record(std::vector<TensorId> reads, std::vector<TensorId> writes) {
+    bucket.records.push_back(
+        {.op = KernelLaunch{.kernel = "copy", .reads = reads, .writes = writes}});
+  }
+
+  /// "begin-end@first-last" of each buffer.
+  std::vector<std::string> buffers() const {
+    std::vector<std::string> texts;
+    for (const ArenaBuffer &b : arenaBuffers(bucket))
+      texts.push_back(std::to_string(b.begin) + "-" + std::to_string(b.end) + "@" +
+                      std::to_string(b.first) + "-" + std::to_string(b.last));
+    return texts;
+  }
+
+  Bucket bucket;
+  TensorId input, output;
+};
+
+TEST(ArenaBuffers, LiveFromTheWriterToTheLastReader) {
+  Builder b;
+  const TensorId p = b.arena(0, 8), q = b.arena(8, 16);
+  b.record({b.input}, {p});
+  b.record({p}, {q});
+  b.record({p, q}, {b.output});
+  EXPECT_THAT(b.buffers(), ElementsAre("0-8@0-2", "8-16@1-2"));
+}
+
+TEST(ArenaBuffers, MemoryThatIsUsedAgainIsAnotherBuffer) {
+  Builder b;
+  const TensorId p = b.arena(0, 8), q = b.arena(8, 16);
+  b.record({b.input}, {p});
+  b.record({p}, {q});
+  b.record({q}, {p});
+  b.record({p}, {b.output});
+  EXPECT_THAT(b.buffers(), ElementsAre("0-8@0-1", "8-16@1-2", "0-8@2-3"));
+}
+
+TEST(ArenaBuffers, PartsThatAreReadAsOneAreOne) {
+  Builder b;
+  const TensorId left = b.arena(0, 4), right = b.arena(4, 8), both = b.arena(0, 8);
+  b.record({b.input}, {left});
+  b.record({b.input}, {right});
+  b.record({both}, {b.output});
+  EXPECT_THAT(b.buffers(), ElementsAre("0-8@0-2"));
+}
+
+TEST(ArenaBuffers, InterleavedPartsAreOne) {
+  Builder b;
+  const TensorId even = b.tensor(BufferKind::Arena, 0, {4}, {2});
+  const TensorId odd = b.tensor(BufferKind::Arena, 1, {4}, {2});
+  const TensorId both = b.arena(0, 8);
+  b.record({b.input}, {even});
+  b.record({b.input}, {odd});
+  b.record({both}, {b.output});
+  EXPECT_THAT(b.buffers(), ElementsAre("0-8@0-2"));
+}
+
+TEST(ArenaBuffers, WhatIsUpdatedInPlaceStaysOne) {
+  Builder b;
+  const TensorId p = b.arena(0, 8);
+  b.record({b.input}, {p});
+  b.record({p}, {p});
+  b.record({p}, {b.output});
+  EXPECT_THAT(b.buffers(), ElementsAre("0-8@0-2"));
+}
+
+TEST(ArenaBuffers, AResultThatNobodyReadsIsOne) {
+  Builder b;
+  b.record({b.input}, {b.arena(0, 8)});
+  b.record({b.input}, {b.output});
+  EXPECT_THAT(b.buffers(), ElementsAre("0-8@0-0"));
+}
+
+TEST(PlanSvg, HasARectangleForEachBufferAndIsTheSameEachTime) {
+  Builder b;
+  const TensorId p = b.arena(0, 4000), q = b.arena(4096, 8096);
+  b.record({b.input}, {p});
+  b.record({p}, {q});
+  b.record({q}, {b.output});
+  PlanData plan;
+  plan.entries = {{.name = "a<b", .buckets = {b.bucket}}, {.name = "other", .buckets = {b.bucket}}};
+  const std::string drawing = "<?xml?>\n<svg width=\"62pt\" height=\"116pt\" "
+                              "viewBox=\"0.00 0.00 62.00 116.00\">\n<g/>\n</svg>\n";
+  const std::string svg = planSvg(plan, "a<b", drawing);
+  EXPECT_THAT(svg, HasSubstr("kernel copy u8[4000]\n4.0 kB at offset 0\nrecords 0 to 1\n"));
+  EXPECT_THAT(svg, HasSubstr("at offset 4096\nrecords 1 to 2\n"));
+  EXPECT_THAT(svg, HasSubstr("a&lt;b"));
+  EXPECT_THAT(svg, testing::Not(HasSubstr("other"))) << "one entry was asked for";
+  EXPECT_THAT(svg,
+              HasSubstr("width=\"62.0\" height=\"116.0\" viewBox=\"0.00 0.00 62.00 116.00\">"));
+  EXPECT_EQ(svg, planSvg(plan, "a<b", drawing));
+}
+
+} // namespace
+} // namespace cgc::tool

@@ -1,0 +1,43 @@
+// Plan flow: which bytes the records of a bucket touch, and so what waits for what.
+#pragma once
+
+#include "runtime/plan/plan.h"
+
+#include <vector>
+
+namespace cgc::tool {
+
+/// The bytes of a buffer that a tensor can touch.
+struct Extent {
+  BufferKind buffer;
+  uint32_t index;
+  uint64_t begin, end;
+
+  bool overlaps(const Extent &other) const {
+    return buffer == other.buffer && index == other.index && begin < other.end && other.begin < end;
+  }
+  bool covers(const Extent &other) const { return begin <= other.begin && other.end <= end; }
+};
+
+Extent extentOf(const TensorRef &tensor);
+
+/// The tensor behind an id.
+inline const TensorRef &tensorOf(const Bucket &bucket, TensorId id) {
+  return bucket.tensors[static_cast<uint32_t>(id)];
+}
+
+/// The records before `end` whose writes are visible in `extent`, latest first.
+std::vector<size_t> writersOf(const Bucket &bucket, const Extent &extent, size_t end);
+
+/// A part of the arena from the record that writes it first to the last that touches it.
+struct ArenaBuffer {
+  uint64_t begin = 0, end = 0; ///< Bytes.
+  size_t first = 0, last = 0;  ///< Records.
+  TensorId tensor{};           ///< What the first record wrote.
+};
+
+/// The buffers of a bucket in the arena, as the records use it, in order of `first`. What several
+/// records write in parts and one reads whole is one buffer.
+std::vector<ArenaBuffer> arenaBuffers(const Bucket &bucket);
+
+} // namespace cgc::tool
