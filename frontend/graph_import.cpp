@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 #include <ATen/core/jit_type.h>
 #include <torch/csrc/jit/api/function_impl.h>
@@ -106,6 +107,75 @@ std::string join(const std::string &module, const std::string &name) {
   return module.empty() ? name : module + "." + name;
 }
 
+/// Whether `node` belongs to `with torch.no_grad()` and the like. A plan has no gradients anyway.
+bool usesGradMode(const Node &node) {
+  auto isGradMode = [](const Value *value) {
+    auto type = value->type()->cast<c10::ClassType>();
+    return type && type->name() &&
+           llvm::StringRef(type->name()->qualifiedName())
+               .starts_with("__torch__.torch.autograd.grad_mode.");
+  };
+  switch (node.kind()) {
+  case prim::CreateObject:
+    return isGradMode(node.output());
+  case prim::CallMethod:
+  case prim::Enter:
+  case prim::Exit:
+    return isGradMode(node.inputs()[0]);
+  default:
+    return false;
+  }
+}
+
+/// What the list or dict becomes that a node of this kind changes.
+std::optional<OpKind> mutationOf(c10::Symbol kind) {
+  return llvm::StringSwitch<std::optional<OpKind>>(kind.toQualString())
+      .Case("aten::append", OpKind::PrimAppend)
+      .Case("aten::extend", OpKind::PrimConcat)
+      .Case("aten::_set_item", OpKind::PrimSetItem)
+      .Default(std::nullopt);
+}
+
+/// Whether `use` makes the value part of something that may be read later, or hands it on.
+bool stores(const torch::jit::Use &use) {
+  if (mutationOf(use.user->kind()))
+    return use.offset > 0;
+  switch (use.user->kind()) {
+  case prim::ListConstruct:
+  case prim::TupleConstruct:
+  case prim::DictConstruct:
+  case prim::CallFunction:
+  case prim::CallMethod:
+  case prim::SetAttr:
+  case prim::Loop:
+    return true;
+  case prim::Return: // Of a block: what the node around it yields.
+    return use.user->owningBlock()->owningNode() != nullptr;
+  default:
+    return false;
+  }
+}
+
+/// Whether `list` may have another name when `mutation` changes it: then the change would have to
+/// be seen under that, too.
+bool mayHaveOtherName(const Value &list, const Node &mutation) {
+  const c10::Symbol source = list.node()->kind();
+  if (source != prim::ListConstruct && source != prim::DictConstruct && source != c10::aten::list)
+    return true;
+  const Node *loop = nullptr; // The outermost one around the mutation but not around the list.
+  for (const Block *block = mutation.owningBlock(); block != list.node()->owningBlock();
+       block = block->owningNode()->owningBlock())
+    if (block->owningNode()->kind() == prim::Loop)
+      loop = block->owningNode();
+  return llvm::any_of(list.uses(), [&](const torch::jit::Use &use) {
+    if (!stores(use))
+      return false;
+    const Node *user = use.user->kind() == prim::Return ? use.user->owningBlock()->owningNode()
+                                                         : use.user;
+    return user->isBefore(&mutation) || (loop && !loop->isBefore(user) && !user->isBefore(loop));
+  });
+}
+
 /// Whether a method can take what `type` is from outside.
 bool isTensorInput(const c10::TypePtr &type) {
   if (auto optional = type->cast<c10::OptionalType>())
@@ -124,23 +194,28 @@ std::string plainName(const Value &value) {
   return name.empty() || llvm::isDigit(name[0]) ? "" : name;
 }
 
-void GraphImporter::import(const torch::jit::Graph &source, Role role) {
+void GraphImporter::import(const torch::jit::Graph &source, const c10::FunctionSchema &schema,
+                           Role role) {
   if (auto caller = state_.callers.find(join(path_, graph_.name())); caller != state_.callers.end())
     lastLine_ = caller->second;
   // Input 0 is the module itself.
   submodules_.try_emplace(source.inputs()[0], Submodule{self_, ""});
-  for (const Value *input : source.inputs().slice(1)) {
+  for (auto [input, argument] : llvm::drop_begin(llvm::zip(source.inputs(), schema.arguments()))) {
     ir::Node *node = graph_.placeholder(plainName(*input), {}, locOf(*source.param_node()));
+    if (argument.default_value())
+      if (std::optional<Arg> value = toConstant(*argument.default_value()))
+        node->setArgs({std::move(*value)});
     args_[input] = node->result();
   }
   for (const Value *input : source.inputs().slice(1))
-    if (role == Role::Entry && !isTensorInput(input->type()))
+    if (role == Role::Entry && !isTensorInput(input->type()) &&
+        args_.lookup(input).value()->node()->args().empty())
       refuseInput(*input);
   importBlock(*source.block());
   ir::Loc loc = locOf(*source.return_node());
   std::vector<Arg> results;
   for (const Value *output : source.outputs())
-    if (Arg result = arg(output); !result.isNone())
+    if (Arg result = arg(output); output->type()->kind() != c10::TypeKind::NoneType)
       results.push_back(asValue(std::move(result), loc));
   graph_.createOutput(std::move(results), loc);
 }
@@ -151,7 +226,8 @@ void GraphImporter::refuseInput(const Value &input) {
               {Arg("input '" + args_.lookup(&input).value()->name() + "' of " + graph_.name() +
                    " is of type " + input.type()->annotation_str() +
                    "; cgc takes tensors only: give each tensor an argument of its own and make "
-                   "numbers part of the model")},
+                   "numbers part of the model"),
+               Arg("")},
               0, std::move(loc));
 }
 
@@ -171,8 +247,9 @@ ir::Loc GraphImporter::locOf(const Node &node) {
   return loc;
 }
 
-Arg GraphImporter::refuse(const Node &node, std::string reason) {
-  ir::Node *refused = graph_.call(OpKind::PrimRefused, {Arg(std::move(reason))},
+Arg GraphImporter::refuse(const Node &node, std::string reason, ir::Cause cause) {
+  ir::Node *refused = graph_.call(OpKind::PrimRefused,
+                                  {Arg(std::move(reason)), Arg(ir::textOf(cause).id.str())},
                                   static_cast<unsigned>(node.outputs().size()), locOf(node));
   for (auto [output, result] : llvm::zip(node.outputs(), refused->results()))
     args_[output] = &result;
@@ -286,7 +363,7 @@ void GraphImporter::importNode(const Node &node) {
     return importConstant(node);
   if (kind == prim::GetAttr)
     return importGetAttr(node);
-  if (kind == prim::CallMethod)
+  if (kind == prim::CallMethod && !usesGradMode(node))
     return importCallMethod(node);
   if (kind == prim::CallFunction)
     return importCallFunction(node);
@@ -305,9 +382,15 @@ void GraphImporter::importNode(const Node &node) {
     return bind(node.output(), arg(node.inputs()[0]));
   if (kind == prim::Uninitialized)
     return bind(node.output(), Arg());
-  // Messages to whoever runs the model.
-  if (kind == prim::Print || kind == c10::aten::warn)
+  // Messages to whoever runs the model, and what switches gradients.
+  if (kind == prim::Print || kind == c10::aten::warn || usesGradMode(node))
     return;
+  if (kind == prim::RaiseException) {
+    graph_.call(OpKind::PrimRaise, {arg(node.inputs()[0])}, 0, locOf(node));
+    return;
+  }
+  if (mutationOf(kind))
+    return importMutation(node);
   importOp(node);
 }
 
@@ -418,11 +501,33 @@ void GraphImporter::importDict(const Node &node) {
           ->result());
 }
 
+void GraphImporter::importMutation(const Node &node) {
+  const Value *list = node.inputs()[0];
+  if (mayHaveOtherName(*list, node)) {
+    refuse(node, "a list or dict is changed that may have another name; change it where it is "
+                 "made, or make a new one");
+    return;
+  }
+  std::vector<Arg> args = argsOf(node.inputs());
+  const OpKind op = *mutationOf(node.kind());
+  Arg changed;
+  if (std::optional<Arg> value = ir::evaluateEarly(op, args))
+    changed = std::move(*value);
+  else
+    changed = graph_.call(op, std::move(args), 1, locOf(node))->result();
+  args_[list] = changed;
+  mutated_.push_back(list);
+  for (const Value *output : node.outputs())
+    args_[output] = changed;
+}
+
 void GraphImporter::importOp(const Node &node) {
   const c10::FunctionSchema *schema = node.maybeSchema();
-  if (!schema || node.kind() == prim::RaiseException || node.outputs().empty()) {
-    refuse(node, std::string("cgc does not support ") + node.kind().toQualString() +
-                     "; export with torch.jit.trace, or take it out of the model");
+  if (!schema || node.outputs().empty()) {
+    const std::string name = node.kind().toQualString();
+    const ir::Cause cause =
+        node.kind() == prim::SetAttr ? ir::Cause::MutatesState : ir::causeOf(name);
+    refuse(node, ir::explain("cgc cannot compile " + name, cause), cause);
     return;
   }
   OpImporter::Results results = OpImporter(*this, node, *schema).import();

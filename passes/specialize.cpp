@@ -4,7 +4,9 @@
 
 #include "ir/op_def.h"
 #include "ir/text.h"
+#include "passes/branches.h"
 #include "passes/dce.h"
+#include "passes/in_place.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -28,6 +30,40 @@ bool isNumber(const Arg &arg) {
   return arg.is<int64_t>() || arg.is<double>() || arg.is<bool>();
 }
 
+/// What the model's author calls an op that reads one element of a tensor; empty for other ops.
+llvm::StringRef hostRead(const Node &node) {
+  switch (node.op()) {
+  case OpKind::PrimInt:
+    return "int() of a tensor";
+  case OpKind::PrimFloat:
+    return "float() of a tensor";
+  case OpKind::PrimBool:
+    return "bool() of a tensor";
+  case OpKind::PrimItem:
+    return "item()";
+  default:
+    return "";
+  }
+}
+
+/// Why a rule refused `args`, where that is more than a type that does not fit.
+ir::Cause causeOfRefusal(const Node &node, llvm::ArrayRef<Arg> args) {
+  auto isMask = [](const Arg &arg) {
+    return arg.isValue() && arg.value()->isTensor() &&
+           (arg.value()->tensor().dtype == DType::Bool || arg.value()->tensor().dtype == DType::U8);
+  };
+  auto isTrue = [&](llvm::StringRef name) {
+    return args[*ir::opSchema(node.op()).find(name)] == Arg(true);
+  };
+  if (node.is(OpKind::Index) && args[1].isList() && llvm::any_of(args[1].list(), isMask))
+    return ir::Cause::DataShape;
+  if (node.is(OpKind::Dropout) && isTrue("train"))
+    return ir::Cause::Random;
+  if (node.is(OpKind::BatchNorm) && isTrue("training"))
+    return ir::Cause::MutatesState;
+  return ir::Cause::None;
+}
+
 class Specializer {
 public:
   Specializer(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics)
@@ -45,9 +81,22 @@ public:
 
 private:
   void visit(Node &node) {
+    if (node.is(OpKind::PrimIf))
+      return visitIf(node);
+    if (node.is(OpKind::PrimElse)) {
+      branches_.enterElse();
+      return evaluated(node);
+    }
+    if (node.is(OpKind::PrimEndIf))
+      return visitEndIf(node);
+    if (branches_.isSkipped())
+      return evaluated(node);
     switch (node.kind()) {
     case ir::NodeKind::Placeholder:
-      if (node.result()->type().isDynamic())
+      if (node.result()->type().isDynamic() && !node.args().empty()) {
+        know(node, 0, node.arg(0));
+        evaluated(node);
+      } else if (node.result()->type().isDynamic())
         diagnostics_.error(node, "input '" + node.result()->name() +
                                      "' has no type; in IR text the graph's header gives it, as in "
                                      "%" +
@@ -66,6 +115,52 @@ private:
       visitOutput(node);
       break;
     }
+  }
+
+  /// Of a branch whose condition is known, one side vanishes. Both sides of any other are walked
+  /// through, so that all that is in the way is reported.
+  void visitIf(Node &node) {
+    evaluated(node);
+    if (branches_.isSkipped())
+      return branches_.enter(std::nullopt);
+    Arg condition = node.arg(0);
+    resolve(condition);
+    const bool *taken = condition.getIf<bool>();
+    branches_.enter(taken ? std::optional(*taken) : std::nullopt);
+    if (taken)
+      return;
+    if (!condition.isValue())
+      diagnostics_.error(node, "the condition of this branch is " + ir::argText(condition) +
+                                   ", which is neither true nor false");
+    else if (const Node &source = *condition.value()->node();
+             condition.value()->isTensor() || decidesOnly(source))
+      report(node, "data-dependent control flow", ir::Cause::DataFlow);
+  }
+
+  void visitEndIf(Node &node) {
+    const std::optional<bool> taken = branches_.leave();
+    evaluated(node);
+    if (branches_.isSkipped() || !taken)
+      return;
+    Arg side = node.arg(*taken ? 0 : 1);
+    resolve(side);
+    for (unsigned i = 0; i < node.numResults(); ++i)
+      know(node, i, side.list()[i]);
+  }
+
+  /// Whether `node` turns a tensor into a bool that nothing but branches read: then these are
+  /// reported in its place.
+  bool decidesOnly(const Node &node) {
+    if (!node.is(OpKind::PrimBool))
+      return false;
+    Arg operand = node.arg(0);
+    resolve(operand);
+    return operand.isValue() && operand.value()->isTensor() &&
+           llvm::all_of(graph_, [&](const Node &user) {
+             bool reads = false;
+             user.forEachInput([&](const Value *value) { reads |= value == node.result(); });
+             return !reads || user.is(OpKind::PrimIf);
+           });
   }
 
   void visitGetAttr(Node &node) {
@@ -87,12 +182,22 @@ private:
     if (node.op() == OpKind::Fallback) {
       // The node, printed below, has the whole schema.
       const llvm::StringRef op = llvm::StringRef(node.target()).split('(').first;
-      diagnostics_.error(node, "cgc cannot compile " + op.str() + ": it has no rule for this op");
+      const ir::Cause cause = ir::causeOf(op.split('.').first);
+      diagnostics_.error(node, ir::explain("cgc cannot compile " + op.str(), cause), cause);
       return;
     }
     if (node.op() == OpKind::PrimRefused) {
-      report(node.loc(), node.arg("reason").as<std::string>());
+      report(node.loc(), node.arg("reason").as<std::string>(),
+             ir::parseCause(node.arg("cause").as<std::string>()));
       return;
+    }
+    if (node.op() == OpKind::PrimRaise) {
+      // Of a branch that nothing decides, one side may be an assertion that holds.
+      if (branches_.allDecided())
+        report(node.loc(), "the model raises an exception for these inputs: " +
+                               (args[0].is<std::string>() ? args[0].as<std::string>()
+                                                          : ir::argText(args[0])));
+      return evaluated(node);
     }
     if (llvm::any_of(args, [](const Arg &arg) { return dependsOnError(arg); }))
       return; // What it depends on has been reported.
@@ -106,7 +211,15 @@ private:
 
   /// Evaluates a host op, or arithmetic on numbers.
   void evaluate(Node &node, llvm::ArrayRef<Arg> args) {
-    Result<Arg> value = evaluateArgs(node, args);
+    if (const llvm::StringRef what = hostRead(node); !what.empty() && args[0].isValue()) {
+      if (!decidesOnly(node))
+        report(node, what, ir::Cause::HostRead);
+      return;
+    }
+    auto *evaluate = ir::opDef(node.op()).evaluate;
+    Result<Arg> value = evaluate ? evaluate(args)
+                                 : Status(Code::Unsupported, "cgc cannot evaluate this op at "
+                                                             "compile time");
     if (!value) {
       diagnostics_.error(node, value.status().message());
       return;
@@ -127,25 +240,12 @@ private:
     evaluated(node);
   }
 
-  Result<Arg> evaluateArgs(const Node &node, llvm::ArrayRef<Arg> args) {
-    bool reads = node.op() == OpKind::PrimInt || node.op() == OpKind::PrimFloat ||
-                 node.op() == OpKind::PrimBool;
-    if (reads && args[0].isValue())
-      return Status(Code::Unsupported,
-                    "data-dependent: reads a tensor's value on the host, which a "
-                    "captured graph cannot do; compute with the tensor instead");
-    auto *evaluate = ir::opDef(node.op()).evaluate;
-    if (!evaluate)
-      return Status(Code::Unsupported, "cgc cannot evaluate this op at compile time");
-    return evaluate(args);
-  }
-
   /// Types a tensor op.
   void infer(Node &node, std::vector<Arg> args) {
     tensorsFromNumbers(node, args);
     auto inferred = ir::inferResults(node.op(), args, target_);
     if (!inferred) {
-      diagnostics_.error(node, inferred.status().message());
+      diagnostics_.error(node, inferred.status().message(), causeOfRefusal(node, args));
       return;
     }
     // One dynamic result is the list as a whole: it becomes several typed ones.
@@ -181,6 +281,9 @@ private:
     }
     for (unsigned i = 0; i < node.numResults(); ++i)
       setType(node.result(i), (*inferred)[i].type);
+    if (node.isInPlace())
+      if (Overwritten what = overwritten(node); what.cause != ir::Cause::None)
+        diagnostics_.error(node, "in-place op: " + what.message, what.cause);
   }
 
   void visitOutput(Node &node) {
@@ -225,11 +328,15 @@ private:
   }
 
   /// An error whose message says all that the node's text would.
-  void report(ir::Loc loc, std::string message) {
+  void report(ir::Loc loc, std::string message, ir::Cause cause = ir::Cause::None) {
     ir::Diagnostic diagnostic;
     diagnostic.message = std::move(message);
     diagnostic.loc = std::move(loc);
+    diagnostic.cause = cause;
     diagnostics_.error(std::move(diagnostic));
+  }
+  void report(const Node &node, llvm::StringRef what, ir::Cause cause) {
+    report(node.loc(), ir::explain(what, cause), cause);
   }
 
   /// Puts what is known on the host into `arg`, and the target for each device.
@@ -298,6 +405,7 @@ private:
   ir::Diagnostics &diagnostics_;
   llvm::DenseMap<const Value *, Arg> known_; ///< Host values. Looked up, never iterated.
   std::vector<Node *> evaluated_;            ///< Nodes that vanish, in order.
+  BranchStack branches_;
   bool changed_ = false;
 };
 

@@ -311,6 +311,18 @@ TEST(FileTestCoverage, EveryPass) {
   EXPECT_TRUE(missing.empty()) << llvm::join(missing, "\n");
 }
 
+TEST(FileTestCoverage, EveryCause) {
+  std::vector<std::string> names = {
+#define CGC_CAUSE(Enum, id, why, fix) id,
+#define CGC_OFFENDER(op, cause)
+#include "ir/offenders.def"
+  };
+  for (std::string &name : names)
+    std::replace(name.begin(), name.end(), '-', '_');
+  auto missing = untested(names, "offenders");
+  EXPECT_TRUE(missing.empty()) << llvm::join(missing, "\n");
+}
+
 } // namespace
 
 /// Registers the tests in the order of their paths.

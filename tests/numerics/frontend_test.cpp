@@ -46,7 +46,7 @@ std::unique_ptr<ir::Module> import(const std::string &path) {
 /// Compiles one method down to a graph in which every value has a type. What is wrong with it is in
 /// `diagnostics`.
 std::unique_ptr<ir::Graph> specialize(const std::string &path, const char *method,
-                                      std::vector<ir::TensorType> inputs,
+                                      std::vector<ir::Type> inputs,
                                       ir::Diagnostics &diagnostics) {
   auto module = import(path);
   auto pipeline = passes::PipelineBuilder().setPasses("inline,specialize").build();
@@ -61,14 +61,14 @@ std::unique_ptr<ir::Graph> specialize(const std::string &path, const char *metho
 }
 
 /// What is in the way of compiling a method.
-std::vector<ir::Diagnostic> offenders(const std::string &path, std::vector<ir::TensorType> inputs,
+std::vector<ir::Diagnostic> offenders(const std::string &path, std::vector<ir::Type> inputs,
                                       const char *method = "forward") {
   ir::Diagnostics diagnostics;
   specialize(path, method, std::move(inputs), diagnostics);
   return diagnostics.errors().vec();
 }
 
-ir::TensorType floats(std::vector<int64_t> sizes) {
+ir::Type floats(std::vector<int64_t> sizes) {
   return ir::TensorType::dense(DType::F32, sizes);
 }
 
@@ -300,7 +300,7 @@ TEST(Frontend, PromotesPythonNumbersAsLibTorchDoes) {
   std::ifstream file(std::filesystem::path(smallModel("numbers")).replace_extension("txt"));
   std::vector<std::string> expected{std::istream_iterator<std::string>(file), {}};
   ASSERT_GE(expected.size(), 20u);
-  std::vector<ir::TensorType> types;
+  std::vector<ir::Type> types;
   for (DType dtype : {DType::U8, DType::I64, DType::F32})
     types.push_back(ir::TensorType::dense(dtype, {4}));
 
@@ -318,8 +318,8 @@ TEST(Frontend, PromotesPythonNumbersAsLibTorchDoes) {
   int64_t sizes[] = {4};
   std::vector<std::byte> bytes(4 * sizeof(int64_t), std::byte(1));
   std::vector<TensorView> inputs;
-  for (const ir::TensorType &type : types)
-    inputs.push_back({bytes.data(), type.dtype, DeviceKind::Cpu, sizes, {}});
+  for (const ir::Type &type : types)
+    inputs.push_back({bytes.data(), type.tensor().dtype, DeviceKind::Cpu, sizes, {}});
   auto outputs = (*reference)->run("forward", inputs);
   ASSERT_TRUE(outputs.isOk()) << outputs.status().message();
   dtypes.clear();

@@ -6,14 +6,14 @@
 
 namespace cgc::tool {
 
-/// One method with concrete inputs, in the method's order.
+/// One method with concrete inputs, in the method's order. What is missing stays at its default.
 struct BucketSpec {
   std::string entry;
   std::vector<InputSpec> inputs;
 };
 
 /// Every chosen entry at every batch size, entries in the model's order. Without `entries`, all
-/// methods of the root whose inputs are all given. A batch size replaces dimension 0 of every
+/// methods of the root that have an input and all that have no default. A batch size replaces dimension 0 of every
 /// input; without any, the shapes are taken as they are. Usage, with what the model offers, if
 /// something does not fit.
 Result<std::vector<BucketSpec>> chooseBuckets(const ir::Module &root,

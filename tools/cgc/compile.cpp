@@ -66,9 +66,12 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
   std::vector<std::unique_ptr<ir::Graph>> graphs;
   std::string failedEntry, failures;
   for (const BucketSpec &bucket : buckets) {
-    std::vector<ir::TensorType> types;
-    for (const InputSpec &input : bucket.inputs)
-      types.push_back(ir::TensorType::dense(input.dtype, input.sizes));
+    std::vector<ir::Type> types;
+    for (const ir::Value *value : root.findGraph(bucket.entry)->inputs()) {
+      const InputSpec *input = findByName(bucket.inputs, value->name());
+      types.push_back(input ? ir::Type(ir::TensorType::dense(input->dtype, input->sizes))
+                            : ir::Type());
+    }
     const std::string description = describeBucket(bucket, batched);
     progress.begin("specialize " + description);
     if (bucket.entry == failedEntry)
