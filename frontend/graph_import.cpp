@@ -524,10 +524,9 @@ void GraphImporter::importMutation(const Node &node) {
 void GraphImporter::importOp(const Node &node) {
   const c10::FunctionSchema *schema = node.maybeSchema();
   if (!schema || node.outputs().empty()) {
-    const std::string name = node.kind().toQualString();
-    const ir::Cause cause =
-        node.kind() == prim::SetAttr ? ir::Cause::MutatesState : ir::causeOf(name);
-    refuse(node, ir::explain("cgc cannot compile " + name, cause), cause);
+    ir::Node *fallback = emitFallback(node);
+    for (auto [output, result] : llvm::zip(node.outputs(), fallback->results()))
+      bind(output, &result);
     return;
   }
   OpImporter::Results results = OpImporter(*this, node, *schema).import();

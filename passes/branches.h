@@ -11,9 +11,11 @@ namespace cgc::passes {
 /// The branches around the node that a walk has come to. Tell it of each marker in order.
 class BranchStack {
 public:
-  /// prim.if. `taken`: whether its condition holds; nothing if that is not known. Of no interest
-  /// while isSkipped().
-  void enter(std::optional<bool> taken) { branches_.push_back({isSkipped(), taken, false}); }
+  /// prim.if. `taken`: whether its condition holds; nothing if that is not known. `mayBeSkipped`:
+  /// whether either side may yet turn out not to run. Of no interest while isSkipped().
+  void enter(std::optional<bool> taken, bool mayBeSkipped = false) {
+    branches_.push_back({isSkipped(), taken, false, mayBeSkipped || this->mayBeSkipped()});
+  }
   /// prim.else.
   void enterElse() { branches_.back().inElse = true; }
   /// prim.end_if. Returns which side was taken; nothing if that is not known.
@@ -33,11 +35,14 @@ public:
     return llvm::all_of(branches_, [](const Branch &branch) { return branch.taken.has_value(); });
   }
 
+  bool mayBeSkipped() const { return !branches_.empty() && branches_.back().mayBeSkipped; }
+
 private:
   struct Branch {
     bool skipped; ///< The whole of it.
     std::optional<bool> taken;
     bool inElse;
+    bool mayBeSkipped; ///< Either side, also for the sake of a branch around.
   };
   llvm::SmallVector<Branch> branches_;
 };

@@ -9,6 +9,7 @@
 #include "passes/in_place.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace cgc::passes {
@@ -46,11 +47,21 @@ llvm::StringRef hostRead(const Node &node) {
   }
 }
 
-/// Why a rule refused `args`, where that is more than a type that does not fit.
+/// Whether the result is bool, whatever the operands are.
+bool isComparison(const Node &node) {
+  return node.is(OpKind::Eq) || node.is(OpKind::Ne) || node.is(OpKind::Lt) ||
+         node.is(OpKind::Le) || node.is(OpKind::Gt) || node.is(OpKind::Ge);
+}
+
+/// Why a rule refuses `args`, where that is more than a type that does not fit.
 ir::Cause causeOfRefusal(const Node &node, llvm::ArrayRef<Arg> args) {
   auto isMask = [](const Arg &arg) {
-    return arg.isValue() && arg.value()->isTensor() &&
-           (arg.value()->tensor().dtype == DType::Bool || arg.value()->tensor().dtype == DType::U8);
+    if (!arg.isValue())
+      return false;
+    if (!arg.value()->isTensor())
+      return isComparison(*arg.value()->node());
+    const DType dtype = arg.value()->tensor().dtype;
+    return dtype == DType::Bool || dtype == DType::U8;
   };
   auto isTrue = [&](llvm::StringRef name) {
     return args[*ir::opSchema(node.op()).find(name)] == Arg(true);
@@ -66,14 +77,16 @@ ir::Cause causeOfRefusal(const Node &node, llvm::ArrayRef<Arg> args) {
 
 class Specializer {
 public:
-  Specializer(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics)
-      : graph_(graph), target_(target), diagnostics_(diagnostics) {}
+  /// With `untyped`, inputs may have no types, and what depends on them has none.
+  Specializer(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics,
+              bool untyped = false)
+      : graph_(graph), target_(target), diagnostics_(diagnostics), untyped_(untyped) {}
 
   /// Errors go to the diagnostics. Returns whether anything changed.
   bool run() {
     for (Node &node : llvm::make_early_inc_range(graph_))
       visit(node);
-    if (!diagnostics_.hasErrors())
+    if (!untyped_ && !diagnostics_.hasErrors())
       for (Node *node : llvm::reverse(evaluated_))
         graph_.erase(node);
     return changed_;
@@ -93,20 +106,13 @@ private:
       return evaluated(node);
     switch (node.kind()) {
     case ir::NodeKind::Placeholder:
-      if (node.result()->type().isDynamic() && !node.args().empty()) {
-        know(node, 0, node.arg(0));
-        evaluated(node);
-      } else if (node.result()->type().isDynamic())
-        diagnostics_.error(node, "input '" + node.result()->name() +
-                                     "' has no type; in IR text the graph's header gives it, as in "
-                                     "%" +
-                                     node.result()->name() + ": f32[1,3]");
+      visitPlaceholder(node);
       break;
     case ir::NodeKind::GetAttr:
       visitGetAttr(node);
       break;
     case ir::NodeKind::CallModule:
-      diagnostics_.error(node, "a call of a module is left; run the pass 'inline' first");
+      error(node, "a call of a module is left; run the pass 'inline' first");
       break;
     case ir::NodeKind::CallFunction:
       visitCall(node);
@@ -114,6 +120,22 @@ private:
     case ir::NodeKind::Output:
       visitOutput(node);
       break;
+    }
+  }
+
+  void visitPlaceholder(Node &node) {
+    if (!node.result()->type().isDynamic())
+      return;
+    const bool hasDefault = !node.args().empty();
+    if (hasDefault && !(untyped_ && node.arg(0).isNone())) {
+      know(node, 0, node.arg(0));
+      evaluated(node);
+    } else if (untyped_) {
+      tensors_.insert(node.result());
+    } else {
+      error(node, "input '" + node.result()->name() +
+                      "' has no type; in IR text the graph's header gives it, as in %" +
+                      node.result()->name() + ": f32[1,3]");
     }
   }
 
@@ -125,16 +147,16 @@ private:
       return branches_.enter(std::nullopt);
     Arg condition = node.arg(0);
     resolve(condition);
-    const bool *taken = condition.getIf<bool>();
-    branches_.enter(taken ? std::optional(*taken) : std::nullopt);
-    if (taken)
-      return;
+    if (const bool *taken = condition.getIf<bool>())
+      return branches_.enter(*taken);
+    const bool byData = isTensor(condition) ||
+                        (condition.isValue() && decidesOnly(*condition.value()->node()));
     if (!condition.isValue())
-      diagnostics_.error(node, "the condition of this branch is " + ir::argText(condition) +
-                                   ", which is neither true nor false");
-    else if (const Node &source = *condition.value()->node();
-             condition.value()->isTensor() || decidesOnly(source))
+      error(node, "the condition of this branch is " + ir::argText(condition) +
+                      ", which is neither true nor false");
+    else if (byData)
       report(node, "data-dependent control flow", ir::Cause::DataFlow);
+    branches_.enter(std::nullopt, /*mayBeSkipped=*/untyped_ && !byData);
   }
 
   void visitEndIf(Node &node) {
@@ -155,7 +177,7 @@ private:
       return false;
     Arg operand = node.arg(0);
     resolve(operand);
-    return operand.isValue() && operand.value()->isTensor() &&
+    return isTensor(operand) &&
            llvm::all_of(graph_, [&](const Node &user) {
              bool reads = false;
              user.forEachInput([&](const Value *value) { reads |= value == node.result(); });
@@ -167,7 +189,7 @@ private:
     const ir::Parameter *parameter =
         graph_.owner() ? graph_.owner()->findParameter(node.target()) : nullptr;
     if (!parameter) {
-      diagnostics_.error(node, "the module has no parameter '" + node.target() + "'");
+      error(node, "the module has no parameter '" + node.target() + "'");
       return;
     }
     ir::TensorType type = parameter->type;
@@ -183,7 +205,7 @@ private:
       // The node, printed below, has the whole schema.
       const llvm::StringRef op = llvm::StringRef(node.target()).split('(').first;
       const ir::Cause cause = ir::causeOf(op.split('.').first);
-      diagnostics_.error(node, ir::explain("cgc cannot compile " + op.str(), cause), cause);
+      error(node, ir::explain("cgc cannot compile " + op.str(), cause), cause);
       return;
     }
     if (node.op() == OpKind::PrimRefused) {
@@ -199,8 +221,11 @@ private:
                                                           : ir::argText(args[0])));
       return evaluated(node);
     }
+    if (untyped_)
+      rememberTensors(node, args);
+    // What it depends on has been reported, or cannot be known without types.
     if (llvm::any_of(args, [](const Arg &arg) { return dependsOnError(arg); }))
-      return; // What it depends on has been reported.
+      return untyped_ ? judgeUntyped(node, args) : void();
     bool onHost = ir::hasTrait(node.op(), ir::kHost);
     bool allConstant = llvm::all_of(args, [](const Arg &arg) { return arg.isConstant(); });
     if (onHost || (allConstant && ir::opDef(node.op()).evaluate && takesTensor(node.op())))
@@ -211,17 +236,14 @@ private:
 
   /// Evaluates a host op, or arithmetic on numbers.
   void evaluate(Node &node, llvm::ArrayRef<Arg> args) {
-    if (const llvm::StringRef what = hostRead(node); !what.empty() && args[0].isValue()) {
-      if (!decidesOnly(node))
-        report(node, what, ir::Cause::HostRead);
+    if (!args.empty() && isTensor(args[0]) && reportHostRead(node))
       return;
-    }
     auto *evaluate = ir::opDef(node.op()).evaluate;
     Result<Arg> value = evaluate ? evaluate(args)
                                  : Status(Code::Unsupported, "cgc cannot evaluate this op at "
                                                              "compile time");
     if (!value) {
-      diagnostics_.error(node, value.status().message());
+      error(node, value.status().message());
       return;
     }
     if (node.numResults() == 1 && node.op() != OpKind::PrimUnpack) {
@@ -230,7 +252,7 @@ private:
     }
     size_t count = value->isList() ? value->list().size() : 0;
     if (count != node.numResults()) {
-      diagnostics_.error(node, "a list of " + std::to_string(count) +
+      error(node, "a list of " + std::to_string(count) +
                                    " elements is unpacked into " +
                                    std::to_string(node.numResults()));
       return;
@@ -240,12 +262,53 @@ private:
     evaluated(node);
   }
 
+  /// Whether `node` reads an element of a tensor; then it is reported, here or by the branch that it
+  /// decides.
+  bool reportHostRead(Node &node) {
+    const llvm::StringRef what = hostRead(node);
+    if (!what.empty() && !decidesOnly(node))
+      report(node, what, ir::Cause::HostRead);
+    return !what.empty();
+  }
+
+  /// What is wrong with a call whatever the types of its arguments are.
+  void judgeUntyped(Node &node, llvm::ArrayRef<Arg> args) {
+    if (node.is(OpKind::PrimIs)) // A tensor that is given is not none.
+      for (int side : {0, 1})
+        if (isTensor(args[side]) && args[1 - side].isNone())
+          know(node, 0, Arg(false));
+    if (!args.empty() && isTensor(args[0])) {
+      reportHostRead(node);
+      if (const ir::NodeKind from = args[0].isValue() ? args[0].value()->node()->kind()
+                                                      : ir::NodeKind::CallFunction;
+          node.isInPlace() && from == ir::NodeKind::Placeholder)
+        error(node, "in-place op: it overwrites the input '" + args[0].value()->name() + "'",
+              ir::Cause::MutatesInput);
+    }
+    if (const ir::Cause cause = causeOfRefusal(node, args); cause != ir::Cause::None)
+      report(node, "cgc cannot compile " + ir::opName(node.op()).str(), cause);
+  }
+
+  /// Whether `arg` is surely a tensor. With types, all values are that.
+  bool isTensor(const Arg &arg) const {
+    return arg.isValue() && (arg.value()->isTensor() || tensors_.contains(arg.value()));
+  }
+  void rememberTensors(const Node &node, llvm::ArrayRef<Arg> args) {
+    if (ir::hasTrait(node.op(), ir::kHost) || ir::opSchema(node.op()).listResult)
+      return;
+    // Arithmetic of sizes has the ops of tensors.
+    const bool mayBeNumber = ir::opDef(node.op()).evaluate != nullptr;
+    if (!mayBeNumber || llvm::any_of(args, [&](const Arg &arg) { return isTensor(arg); }))
+      for (const Value &result : node.results())
+        tensors_.insert(&result);
+  }
+
   /// Types a tensor op.
   void infer(Node &node, std::vector<Arg> args) {
     tensorsFromNumbers(node, args);
     auto inferred = ir::inferResults(node.op(), args, target_);
     if (!inferred) {
-      diagnostics_.error(node, inferred.status().message(), causeOfRefusal(node, args));
+      error(node, inferred.status().message(), causeOfRefusal(node, args));
       return;
     }
     // One dynamic result is the list as a whole: it becomes several typed ones.
@@ -261,7 +324,7 @@ private:
       return evaluated(node);
     }
     if (inferred->size() != node.numResults()) {
-      diagnostics_.error(node, "the op yields " + std::to_string(inferred->size()) +
+      error(node, "the op yields " + std::to_string(inferred->size()) +
                                    " results and is used for " + std::to_string(node.numResults()));
       return;
     }
@@ -269,7 +332,7 @@ private:
       const ir::TensorType &self = args[0].value()->tensor();
       const ir::TensorType &result = (*inferred)[0].type;
       if (self.dtype != result.dtype || self.sizes != result.sizes) {
-        diagnostics_.error(node, "in-place op: the result " + toString(result) +
+        error(node, "in-place op: the result " + toString(result) +
                                      " does not fit into the overwritten " + toString(self));
         return;
       }
@@ -283,7 +346,7 @@ private:
       setType(node.result(i), (*inferred)[i].type);
     if (node.isInPlace())
       if (Overwritten what = overwritten(node); what.cause != ir::Cause::None)
-        diagnostics_.error(node, "in-place op: " + what.message, what.cause);
+        error(node, "in-place op: " + what.message, what.cause);
   }
 
   void visitOutput(Node &node) {
@@ -322,14 +385,23 @@ private:
       flat.push_back(arg);
       names.push_back(name);
     } else if (!arg.isNone()) {
-      diagnostics_.error(node, "the model returns " + ir::argText(arg) +
+      error(node, "the model returns " + ir::argText(arg) +
                                    ", which is not a tensor; return tensors only");
     }
   }
 
-  /// An error whose message says all that the node's text would.
+  void error(const Node &node, std::string message, ir::Cause cause = ir::Cause::None) {
+    if (!branches_.mayBeSkipped())
+      diagnostics_.error(node, std::move(message), cause);
+  }
+  /// An error whose message says all that the node's text would. If it has a cause, it begins with
+  /// what the op is called.
   void report(ir::Loc loc, std::string message, ir::Cause cause = ir::Cause::None) {
+    if (branches_.mayBeSkipped())
+      return;
     ir::Diagnostic diagnostic;
+    if (cause != ir::Cause::None)
+      diagnostic.op = llvm::StringRef(message).split(": ").first.str();
     diagnostic.message = std::move(message);
     diagnostic.loc = std::move(loc);
     diagnostic.cause = cause;
@@ -406,6 +478,8 @@ private:
   llvm::DenseMap<const Value *, Arg> known_; ///< Host values. Looked up, never iterated.
   std::vector<Node *> evaluated_;            ///< Nodes that vanish, in order.
   BranchStack branches_;
+  bool untyped_;
+  llvm::DenseSet<const Value *> tensors_; ///< Those without types. Looked up, never iterated.
   bool changed_ = false;
 };
 
@@ -422,6 +496,12 @@ Result<Changed> SpecializePass::run(ir::Graph &graph, PassContext &context) cons
     for (const ir::Diagnostic &error : diagnostics.errors())
       context.diagnostics->error(error);
   return diagnostics.toStatus(Code::Unsupported);
+}
+
+void judge(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics) {
+  PassContext context;
+  if (DcePass().run(graph, context))
+    Specializer(graph, target, diagnostics, /*untyped=*/true).run();
 }
 
 } // namespace cgc::passes

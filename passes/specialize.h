@@ -16,4 +16,9 @@ struct SpecializePass {
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 
+/// Reports of a flat graph what the pass would report for inputs of any type: a method can be judged
+/// without shapes. Inputs without a type are tensors, also those whose default is none. What is in a
+/// side of a branch that shapes decide is not reported. `graph` is of no use afterwards.
+void judge(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics);
+
 } // namespace cgc::passes

@@ -116,6 +116,15 @@ std::string describeMethods(const ir::Module &root) {
   return methods.empty() ? "no methods" : joinNames(methods);
 }
 
+std::vector<ir::Type> typesOf(const ir::Graph &method, const BucketSpec &bucket) {
+  std::vector<ir::Type> types;
+  for (const ir::Value *input : method.inputs()) {
+    const InputSpec *spec = findByName(bucket.inputs, input->name());
+    types.push_back(spec ? ir::Type(ir::TensorType::dense(spec->dtype, spec->sizes)) : ir::Type());
+  }
+  return types;
+}
+
 Result<std::vector<BucketSpec>> chooseBuckets(const ir::Module &root,
                                               const std::vector<InputSpec> &inputs,
                                               const std::vector<int64_t> &batches,

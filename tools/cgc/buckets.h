@@ -21,6 +21,9 @@ Result<std::vector<BucketSpec>> chooseBuckets(const ir::Module &root,
                                               const std::vector<int64_t> &batches,
                                               const std::vector<std::string> &entries);
 
+/// What Pipeline::specialize takes for `bucket`, a bucket of `method`.
+std::vector<ir::Type> typesOf(const ir::Graph &method, const BucketSpec &bucket);
+
 /// "forward(image, text), encode_image(image)"
 std::string describeMethods(const ir::Module &root);
 /// "forward(image, text)"
