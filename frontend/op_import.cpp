@@ -182,7 +182,7 @@ OpImporter::Results OpImporter::emitArgs(ir::OpKind op, std::vector<ir::Arg> arg
   if (Status status = ir::checkArgs(schema, args); !status.isOk())
     return {refuse(schema_.name() + ": " + status.message())};
   // Conditions of branches and trip counts of loops become constants here.
-  if (isOnHost())
+  if (isOnHost() || ir::hasTrait(op, ir::kHost))
     if (std::optional<ir::Arg> value = ir::evaluateEarly(op, args))
       return {*value};
 

@@ -402,15 +402,27 @@ TEST(Frontend, RefusesDataDependentFlowByLineAndCollectsAll) {
   EXPECT_EQ(found[1].loc.line, lineOf("loop"));
 }
 
-TEST(Frontend, ListsWhatIsInsideAndBehindARefusedBranch) {
+/// The messages by line of what is in the way of `shape_condition`.
+std::map<unsigned, std::string> inShapeCondition(std::vector<int64_t> sizes) {
   std::map<unsigned, std::string> found;
-  for (const ir::Diagnostic &error : offenders(smallModel("shape_condition"), {floats({3, 4})}))
+  for (const ir::Diagnostic &error : offenders(smallModel("shape_condition"), {floats(sizes)}))
     found[error.loc.line] += error.message;
-  EXPECT_THAT(found[lineOf("shape")], HasSubstr("depends on a shape"));
-  EXPECT_THAT(found[lineOf("shape")], Not(HasSubstr("data-dependent")));
-  EXPECT_THAT(found[lineOf("taken")], HasSubstr("aten::erfinv"));
-  EXPECT_THAT(found[lineOf("other")], HasSubstr("aten::special_bessel_j0"));
-  EXPECT_THAT(found[lineOf("sum")], HasSubstr("data-dependent"));
+  return found;
+}
+
+TEST(Frontend, ShapesOfTheBucketDecideBranches) {
+  auto many = inShapeCondition({3, 4}), one = inShapeCondition({1, 4});
+  EXPECT_THAT(many[lineOf("taken")], HasSubstr("aten::erfinv"));
+  EXPECT_EQ(many[lineOf("other")], "");
+  EXPECT_EQ(one[lineOf("taken")], "");
+  EXPECT_THAT(one[lineOf("other")], HasSubstr("aten::special_bessel_j0"));
+  EXPECT_THAT(inShapeCondition({3, 4, 5})[lineOf("rank")], HasSubstr("raises an exception"));
+}
+
+TEST(Frontend, ListsWhatIsInsideAndBehindARefusedBranch) {
+  auto found = inShapeCondition({3, 4});
+  EXPECT_THAT(found[lineOf("sum")], HasSubstr("data-dependent control flow"));
+  EXPECT_THAT(found[lineOf("inside")], HasSubstr("aten::digamma"));
   EXPECT_THAT(found[lineOf("after")], HasSubstr("aten::special_bessel_j1"));
 }
 
@@ -439,10 +451,24 @@ TEST(Frontend, RefusesInputsThatAreNoTensorsAndMethodsThatReturnNothing) {
   EXPECT_THAT(found[0].message, HasSubstr("returns no tensor"));
 }
 
-TEST(Frontend, RefusesOptionalInputsThatDecide) {
-  auto found = offenders(smallModel("optional"), {floats({3, 4}), floats({3, 4})});
-  ASSERT_FALSE(found.empty());
-  EXPECT_THAT(found[0].message, HasSubstr("depends on the caller"));
+TEST(Frontend, OptionalInputsAreLeftOutOrGiven) {
+  for (const auto &[inputs, op] :
+       {std::pair(std::vector<ir::Type>{floats({3, 4}), floats({3, 4})}, ir::OpKind::Add),
+        std::pair(std::vector<ir::Type>{floats({3, 4}), ir::Type()}, ir::OpKind::Neg)}) {
+    ir::Diagnostics diagnostics;
+    auto graph = specialize(smallModel("optional"), "forward", inputs, diagnostics);
+    ASSERT_TRUE(graph) << diagnostics.render();
+    EXPECT_TRUE(graph->output()->arg(0).value()->node()->is(op));
+    EXPECT_EQ(graph->inputs().size(), op == ir::OpKind::Add ? 2u : 1u);
+  }
+}
+
+TEST(Frontend, RefusesChangesOfListsThatMayHaveAnotherName) {
+  auto found = offenders(smallModel("other_name"), {floats({3, 4})});
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_THAT(found[0].message, HasSubstr("may have another name"));
+  EXPECT_EQ(found[0].loc.line, lineOf("other name"));
+  EXPECT_EQ(found[1].loc.line, lineOf("in a loop"));
 }
 
 TEST(Frontend, RefusesArgumentsThatTheOpDoesNotHave) {
