@@ -1,8 +1,8 @@
 // GraphImporter: branches and loops. Those that constants decide are resolved. Other branches stay,
 // between prim.if and prim.end_if; other loops are refused.
 #include "frontend/graph_import.h"
-#include "ir/op_def.h"
 #include "ir/offenders.h"
+#include "ir/op_def.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -170,8 +170,8 @@ bool mayHaveOtherName(const Value &list, const Node &mutation) {
   return llvm::any_of(list.uses(), [&](const torch::jit::Use &use) {
     if (!stores(use))
       return false;
-    const Node *user = use.user->kind() == prim::Return ? use.user->owningBlock()->owningNode()
-                                                         : use.user;
+    const Node *user =
+        use.user->kind() == prim::Return ? use.user->owningBlock()->owningNode() : use.user;
     return user->isBefore(&mutation) || (loop && !loop->isBefore(user) && !user->isBefore(loop));
   });
 }
@@ -248,9 +248,9 @@ ir::Loc GraphImporter::locOf(const Node &node) {
 }
 
 Arg GraphImporter::refuse(const Node &node, std::string reason, ir::Cause cause) {
-  ir::Node *refused = graph_.call(OpKind::PrimRefused,
-                                  {Arg(std::move(reason)), Arg(ir::textOf(cause).id.str())},
-                                  static_cast<unsigned>(node.outputs().size()), locOf(node));
+  ir::Node *refused =
+      graph_.call(OpKind::PrimRefused, {Arg(std::move(reason)), Arg(ir::textOf(cause).id.str())},
+                  static_cast<unsigned>(node.outputs().size()), locOf(node));
   for (auto [output, result] : llvm::zip(node.outputs(), refused->results()))
     args_[output] = &result;
   return refused->numResults() == 0 ? Arg() : Arg(refused->result(0));

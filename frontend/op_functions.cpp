@@ -27,6 +27,10 @@ Arg importGetItem(OpImporter &op) {
   return op.emit(OpKind::PrimGetItem, {{"list", op.input(0)}, {"index", op.input(1)}});
 }
 
+Arg importLen(OpImporter &op) {
+  return op.emit(OpKind::PrimLen, {{"list", op.input(0)}});
+}
+
 Arg importContains(OpImporter &op) {
   return op.emit(OpKind::PrimContains, {{"container", op.input(0)}, {"item", op.input(1)}});
 }

@@ -81,8 +81,7 @@ public:
   TorchReference(torch::jit::Module module, Target target)
       : module_(std::move(module)), target_(target) {}
 
-  Result<std::vector<HostTensor>> run(const std::string &method,
-                                      std::span<const TensorView> inputs,
+  Result<std::vector<HostTensor>> run(const std::string &method, std::span<const TensorView> inputs,
                                       std::span<const std::string> names) override {
     std::vector<HostTensor> outputs;
     Status status =

@@ -12,9 +12,9 @@
 namespace cgc::ir {
 
 struct Diagnostic {
-  std::string message; ///< What is wrong and what to do, one sentence each.
-  Loc loc;             ///< In the model's source, if known.
-  std::string subject; ///< The IR line or the op it is about; may be empty.
+  std::string message;       ///< What is wrong and what to do, one sentence each.
+  Loc loc;                   ///< In the model's source, if known.
+  std::string subject;       ///< The IR line or the op it is about; may be empty.
   Cause cause = Cause::None; ///< Why it cannot be captured.
   std::string op;            ///< The op that cannot, as the model's author knows it.
   /// For errors in IR text: position and the line itself, for a caret.

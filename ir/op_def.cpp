@@ -86,8 +86,7 @@ std::optional<Arg> evaluateEarly(OpKind op, llvm::ArrayRef<Arg> args) {
                      op == OpKind::PrimContains || op == OpKind::PrimFormat;
   if (reads && llvm::any_of(args, hasDevice))
     return std::nullopt;
-  if (!hasTrait(op, kHost) &&
-      !llvm::all_of(args, [](const Arg &arg) { return arg.isConstant(); }))
+  if (!hasTrait(op, kHost) && !llvm::all_of(args, [](const Arg &arg) { return arg.isConstant(); }))
     return std::nullopt;
   Result<Arg> value = def.evaluate(args);
   return value ? std::optional(*std::move(value)) : std::nullopt;

@@ -54,8 +54,8 @@ private:
   Diagnostics &diagnostics_;
   /// By the nodes before this one, without the sides of branches that have ended; never iterated.
   llvm::DenseSet<const Value *> defined_;
-  std::vector<Branch> branches_;          ///< Innermost last.
-  llvm::StringSet<> names_;               ///< Of all results so far.
+  std::vector<Branch> branches_; ///< Innermost last.
+  llvm::StringSet<> names_;      ///< Of all results so far.
   bool placeholdersEnded_ = false;
   unsigned numOutputs_ = 0;
 };

@@ -168,8 +168,7 @@ Result<std::unique_ptr<ir::Graph>> flatten(const ir::Module &root, const ir::Gra
   auto flat = std::make_unique<ir::Graph>(source.name());
   flat->setOwner(const_cast<ir::Module *>(&root));
   ValueMap map;
-  for (ir::Value *input : source.inputs())
-  {
+  for (ir::Value *input : source.inputs()) {
     ir::Node *copy = flat->placeholder(input->name(), input->type(), input->node()->loc());
     copy->setArgs(input->node()->args().vec());
     map[input] = copy->result();

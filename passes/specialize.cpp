@@ -49,8 +49,8 @@ llvm::StringRef hostRead(const Node &node) {
 
 /// Whether the result is bool, whatever the operands are.
 bool isComparison(const Node &node) {
-  return node.is(OpKind::Eq) || node.is(OpKind::Ne) || node.is(OpKind::Lt) ||
-         node.is(OpKind::Le) || node.is(OpKind::Gt) || node.is(OpKind::Ge);
+  return node.is(OpKind::Eq) || node.is(OpKind::Ne) || node.is(OpKind::Lt) || node.is(OpKind::Le) ||
+         node.is(OpKind::Gt) || node.is(OpKind::Ge);
 }
 
 /// Why a rule refuses `args`, where that is more than a type that does not fit.
@@ -149,8 +149,8 @@ private:
     resolve(condition);
     if (const bool *taken = condition.getIf<bool>())
       return branches_.enter(*taken);
-    const bool byData = isTensor(condition) ||
-                        (condition.isValue() && decidesOnly(*condition.value()->node()));
+    const bool byData =
+        isTensor(condition) || (condition.isValue() && decidesOnly(*condition.value()->node()));
     if (!condition.isValue())
       error(node, "the condition of this branch is " + ir::argText(condition) +
                       ", which is neither true nor false");
@@ -177,8 +177,7 @@ private:
       return false;
     Arg operand = node.arg(0);
     resolve(operand);
-    return isTensor(operand) &&
-           llvm::all_of(graph_, [&](const Node &user) {
+    return isTensor(operand) && llvm::all_of(graph_, [&](const Node &user) {
              bool reads = false;
              user.forEachInput([&](const Value *value) { reads |= value == node.result(); });
              return !reads || user.is(OpKind::PrimIf);
@@ -216,9 +215,9 @@ private:
     if (node.op() == OpKind::PrimRaise) {
       // Of a branch that nothing decides, one side may be an assertion that holds.
       if (branches_.allDecided())
-        report(node.loc(), "the model raises an exception for these inputs: " +
-                               (args[0].is<std::string>() ? args[0].as<std::string>()
-                                                          : ir::argText(args[0])));
+        report(node.loc(),
+               "the model raises an exception for these inputs: " +
+                   (args[0].is<std::string>() ? args[0].as<std::string>() : ir::argText(args[0])));
       return evaluated(node);
     }
     if (untyped_)
@@ -252,9 +251,8 @@ private:
     }
     size_t count = value->isList() ? value->list().size() : 0;
     if (count != node.numResults()) {
-      error(node, "a list of " + std::to_string(count) +
-                                   " elements is unpacked into " +
-                                   std::to_string(node.numResults()));
+      error(node, "a list of " + std::to_string(count) + " elements is unpacked into " +
+                      std::to_string(node.numResults()));
       return;
     }
     for (unsigned i = 0; i < count; ++i)
@@ -262,8 +260,8 @@ private:
     evaluated(node);
   }
 
-  /// Whether `node` reads an element of a tensor; then it is reported, here or by the branch that it
-  /// decides.
+  /// Whether `node` reads an element of a tensor; then it is reported, here or by the branch that
+  /// it decides.
   bool reportHostRead(Node &node) {
     const llvm::StringRef what = hostRead(node);
     if (!what.empty() && !decidesOnly(node))
@@ -279,8 +277,8 @@ private:
           know(node, 0, Arg(false));
     if (!args.empty() && isTensor(args[0])) {
       reportHostRead(node);
-      if (const ir::NodeKind from = args[0].isValue() ? args[0].value()->node()->kind()
-                                                      : ir::NodeKind::CallFunction;
+      if (const ir::NodeKind from =
+              args[0].isValue() ? args[0].value()->node()->kind() : ir::NodeKind::CallFunction;
           node.isInPlace() && from == ir::NodeKind::Placeholder)
         error(node, "in-place op: it overwrites the input '" + args[0].value()->name() + "'",
               ir::Cause::MutatesInput);
@@ -325,7 +323,7 @@ private:
     }
     if (inferred->size() != node.numResults()) {
       error(node, "the op yields " + std::to_string(inferred->size()) +
-                                   " results and is used for " + std::to_string(node.numResults()));
+                      " results and is used for " + std::to_string(node.numResults()));
       return;
     }
     if (node.isInPlace()) {
@@ -333,7 +331,7 @@ private:
       const ir::TensorType &result = (*inferred)[0].type;
       if (self.dtype != result.dtype || self.sizes != result.sizes) {
         error(node, "in-place op: the result " + toString(result) +
-                                     " does not fit into the overwritten " + toString(self));
+                        " does not fit into the overwritten " + toString(self));
         return;
       }
       (*inferred)[0].type = self;
@@ -386,7 +384,7 @@ private:
       names.push_back(name);
     } else if (!arg.isNone()) {
       error(node, "the model returns " + ir::argText(arg) +
-                                   ", which is not a tensor; return tensors only");
+                      ", which is not a tensor; return tensors only");
     }
   }
 

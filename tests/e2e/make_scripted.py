@@ -104,7 +104,7 @@ class Lists(nn.Module):
             parts = parts[1:]
         else:
             parts.extend([x, x * 5])
-        doubled = [part * 2 for part in parts[:2]] + parts[-1:]
+        doubled = [part * 2 for part in (x, x.cos())] + parts[-1:]
         halves = x.chunk(2, dim=1)
         out: Dict[str, torch.Tensor] = {"cat": torch.cat(doubled, -1)}
         if len(parts) == 3:
@@ -130,14 +130,13 @@ class Attention(nn.Module):
         super().__init__()
         self.own = nn.MultiheadAttention(8, 2, batch_first=True)
         self.rows_first = nn.MultiheadAttention(8, 2)
-        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
         self.register_buffer("mask", torch.full((5, 5), float("-inf")).triu(1))
 
     def forward(self, x, y):
         a, _ = self.own(x, x, x, need_weights=False)
         b, weights = self.own(a, y, y)
         c = self.rows_first(b, b, b, need_weights=False, attn_mask=self.mask[:x.size(0), :x.size(0)])[0]
-        return self.layer(c), weights
+        return c, weights
 
 
 class Offenders(nn.Module):
@@ -229,10 +228,16 @@ class Offenders(nn.Module):
         return torch.erfinv(x)  # LINE: no-rule
 
 
+class Streams(nn.Module):
+    def forward(self, x):
+        torch.cuda.current_stream(0).synchronize()
+        return x * 2
+
+
 def main(folder):
     torch.manual_seed(0)
     folder.mkdir(parents=True, exist_ok=True)
-    for module in (OptionalInput, Shapes, Flags, Loops, Lists, NoGrad, Attention, Offenders):
+    for module in (OptionalInput, Shapes, Flags, Loops, Lists, NoGrad, Attention, Offenders, Streams):
         torch.jit.script(module().eval()).save(str(folder / f"{module.__name__}.pt"))
 
 

@@ -134,6 +134,13 @@ TEST_F(ScriptedModels, CompileListsAllOffendersAtOnce) {
   EXPECT_NE(outcome.err.find("to do: compute with the tensor itself"), std::string::npos);
 }
 
+TEST_F(ScriptedModels, StreamsAreNamedAlthoughLibTorchDoesNotKnowThemHere) {
+  const Outcome outcome = cgc({"inspect", scriptedModels() / "Streams.pt", "--capturable"});
+  EXPECT_EQ(outcome.status, 4) << outcome.err;
+  EXPECT_NE(outcome.err.find("the model has CUDA streams or events"), std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(ScriptedModels, WhatCanBeCapturedIsSaidSo) {
   const Outcome outcome =
       cgc({"inspect", scriptedModels() / "Offenders.pt", "--capturable", "--entry", "forward"});

@@ -46,8 +46,7 @@ std::unique_ptr<ir::Module> import(const std::string &path) {
 /// Compiles one method down to a graph in which every value has a type. What is wrong with it is in
 /// `diagnostics`.
 std::unique_ptr<ir::Graph> specialize(const std::string &path, const char *method,
-                                      std::vector<ir::Type> inputs,
-                                      ir::Diagnostics &diagnostics) {
+                                      std::vector<ir::Type> inputs, ir::Diagnostics &diagnostics) {
   auto module = import(path);
   auto pipeline = passes::PipelineBuilder().setPasses("inline,specialize").build();
   const passes::PassContext context{.target = DeviceKind::Cpu, .diagnostics = &diagnostics};

@@ -46,15 +46,16 @@ Result<Capturability> judgeCapturability(ir::Module &root, const std::vector<Inp
   passes::PipelineBuilder builder;
   CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline,
                        builder.setPasses("inline,specialize,canonicalize").build());
-  CGC_TRY(pipeline.prepare(root, {.target = kTarget}));
+  passes::PassContext context;
+  context.target = kTarget;
+  CGC_TRY(pipeline.prepare(root, context));
   for (const BucketSpec &bucket : buckets) {
     const ir::Graph &method = *root.findGraph(bucket.entry);
     ir::Diagnostics errors;
     if (result.hasShapes) {
-      const Status status = pipeline
-                                .specialize(method, bucket.entry, typesOf(method, bucket),
-                                            {.target = kTarget, .diagnostics = &errors})
-                                .status();
+      context.diagnostics = &errors;
+      const Status status =
+          pipeline.specialize(method, bucket.entry, typesOf(method, bucket), context).status();
       if (!status.isOk() && status.code() != Code::Unsupported)
         return status;
     } else {
@@ -68,8 +69,7 @@ Result<Capturability> judgeCapturability(ir::Module &root, const std::vector<Inp
 std::string capturabilityText(const Capturability &result) {
   std::string text = result.offenders.render();
   for (const auto &[name, capturable] : result.methods)
-    text += fmt::format("{}: {}\n", name,
-                        capturable ? "can be captured" : "cannot be captured");
+    text += fmt::format("{}: {}\n", name, capturable ? "can be captured" : "cannot be captured");
   if (!result.hasShapes)
     text += "What depends on shapes is not judged: give them with --input.\n";
   return text;

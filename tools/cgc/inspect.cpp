@@ -167,7 +167,8 @@ Status inspect(const Options &options, bool &printed) {
                   "--entry is the method to draw or to judge; add --dot, --svg or --capturable");
   CGC_ASSIGN_OR_RETURN(const FileKind kind, kindOf(options.file));
   if (options.capturable && kind != FileKind::TorchScript)
-    return Status(Code::Usage, "--capturable judges TorchScript; what is in a plan can be captured");
+    return Status(Code::Usage,
+                  "--capturable judges TorchScript; what is in a plan can be captured");
   const std::string others[] = {options.file, options.dot};
   if (!options.dot.empty() && options.dot != "-")
     CGC_TRY(checkOutputPath("--dot", options.dot, {others, 1}));
