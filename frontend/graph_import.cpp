@@ -7,7 +7,6 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 
 #include <ATen/core/jit_type.h>
 #include <torch/csrc/jit/api/function_impl.h>
@@ -127,55 +126,6 @@ bool usesGradMode(const Node &node) {
   }
 }
 
-/// What the list or dict becomes that a node of this kind changes.
-std::optional<OpKind> mutationOf(c10::Symbol kind) {
-  return llvm::StringSwitch<std::optional<OpKind>>(kind.toQualString())
-      .Case("aten::append", OpKind::PrimAppend)
-      .Case("aten::extend", OpKind::PrimConcat)
-      .Case("aten::_set_item", OpKind::PrimSetItem)
-      .Default(std::nullopt);
-}
-
-/// Whether `use` makes the value part of something that may be read later, or hands it on.
-bool stores(const torch::jit::Use &use) {
-  if (mutationOf(use.user->kind()))
-    return use.offset > 0;
-  switch (use.user->kind()) {
-  case prim::ListConstruct:
-  case prim::TupleConstruct:
-  case prim::DictConstruct:
-  case prim::CallFunction:
-  case prim::CallMethod:
-  case prim::SetAttr:
-  case prim::Loop:
-    return true;
-  case prim::Return: // Of a block: what the node around it yields.
-    return use.user->owningBlock()->owningNode() != nullptr;
-  default:
-    return false;
-  }
-}
-
-/// Whether `list` may have another name when `mutation` changes it: then the change would have to
-/// be seen under that, too.
-bool mayHaveOtherName(const Value &list, const Node &mutation) {
-  const c10::Symbol source = list.node()->kind();
-  if (source != prim::ListConstruct && source != prim::DictConstruct && source != c10::aten::list)
-    return true;
-  const Node *loop = nullptr; // The outermost one around the mutation but not around the list.
-  for (const Block *block = mutation.owningBlock(); block != list.node()->owningBlock();
-       block = block->owningNode()->owningBlock())
-    if (block->owningNode()->kind() == prim::Loop)
-      loop = block->owningNode();
-  return llvm::any_of(list.uses(), [&](const torch::jit::Use &use) {
-    if (!stores(use))
-      return false;
-    const Node *user =
-        use.user->kind() == prim::Return ? use.user->owningBlock()->owningNode() : use.user;
-    return user->isBefore(&mutation) || (loop && !loop->isBefore(user) && !user->isBefore(loop));
-  });
-}
-
 /// Whether a method can take what `type` is from outside.
 bool isTensorInput(const c10::TypePtr &type) {
   if (auto optional = type->cast<c10::OptionalType>())
@@ -232,7 +182,9 @@ void GraphImporter::refuseInput(const Value &input) {
 }
 
 ir::Loc GraphImporter::locOf(const Node &node) {
-  std::vector<ir::Loc> frames = framesOf(node);
+  // An assignment to an attribute has no line of its own; what is assigned has it.
+  const Node &source = node.kind() == prim::SetAttr ? *node.inputs()[1]->node() : node;
+  std::vector<ir::Loc> frames = framesOf(source);
   auto users = llvm::find_if(frames, [](const ir::Loc &frame) { return !isTorchs(frame.file); });
   ir::Loc loc;
   if (users != frames.end())
@@ -389,8 +341,8 @@ void GraphImporter::importNode(const Node &node) {
     graph_.call(OpKind::PrimRaise, {arg(node.inputs()[0])}, 0, locOf(node));
     return;
   }
-  if (mutationOf(kind))
-    return importMutation(node);
+  if (importMutation(node))
+    return;
   importOp(node);
 }
 
@@ -499,26 +451,6 @@ void GraphImporter::importDict(const Node &node) {
       node.output(),
       graph_.call(OpKind::PrimDict, {Arg(std::move(keys)), Arg(std::move(values))}, 1, locOf(node))
           ->result());
-}
-
-void GraphImporter::importMutation(const Node &node) {
-  const Value *list = node.inputs()[0];
-  if (mayHaveOtherName(*list, node)) {
-    refuse(node, "a list or dict is changed that may have another name; change it where it is "
-                 "made, or make a new one");
-    return;
-  }
-  std::vector<Arg> args = argsOf(node.inputs());
-  const OpKind op = *mutationOf(node.kind());
-  Arg changed;
-  if (std::optional<Arg> value = ir::evaluateEarly(op, args))
-    changed = std::move(*value);
-  else
-    changed = graph_.call(op, std::move(args), 1, locOf(node))->result();
-  args_[list] = changed;
-  mutated_.push_back(list);
-  for (const Value *output : node.outputs())
-    args_[output] = changed;
 }
 
 void GraphImporter::importOp(const Node &node) {

@@ -76,9 +76,11 @@ private:
   void importUnpack(const torch::jit::Node &node);
   void importDict(const torch::jit::Node &node);
   void importOp(const torch::jit::Node &node);
-  /// Append and the like. A list is a constant of the import, so that a change of it binds its name
-  /// to another one.
-  void importMutation(const torch::jit::Node &node);
+
+  // mutation.cpp
+  /// Append and the like; false if `node` is nothing like that. A list is a constant of the import:
+  /// a change binds its name to another one.
+  bool importMutation(const torch::jit::Node &node);
 
   // control_flow.cpp
   void importIf(const torch::jit::Node &node);

@@ -24,8 +24,9 @@ bool exists(const std::string &op) {
 TEST(Offenders, AreOpsOfLibTorch) {
   for (const std::string &op : kOffenders)
     // Nodes without a schema, and what LibTorch's CUDA library registers, are not there.
-    if (!op.starts_with("prim::") && !op.starts_with("cuda::"))
+    if (!op.starts_with("prim::") && !op.starts_with("cuda::")) {
       EXPECT_TRUE(exists(op) || exists(op + "_")) << op;
+    }
 }
 
 TEST(Offenders, HaveNoRowThatImportsThem) {
