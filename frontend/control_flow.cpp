@@ -1,11 +1,13 @@
-// GraphImporter: branches and loops. Those that constants decide are resolved; the others are
-// refused.
+// GraphImporter: branches and loops. Those that constants decide are resolved. Other branches stay,
+// between prim.if and prim.end_if; other loops are refused.
 #include "frontend/graph_import.h"
+#include "ir/offenders.h"
 #include "ir/op_def.h"
 
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace cgc::frontend {
 
@@ -13,6 +15,7 @@ using ir::Arg;
 using ir::OpKind;
 using torch::jit::Block;
 using torch::jit::Node;
+using torch::jit::Value;
 
 namespace {
 
@@ -46,28 +49,44 @@ Origin originOf(const Arg &arg, unsigned depth = 0) {
   return origin;
 }
 
-/// Whether a block is the failing side of an assertion.
-bool raises(const Block &block) {
-  return llvm::any_of(block.nodes(),
-                      [](const Node *node) { return node->kind() == c10::prim::RaiseException; });
-}
-
 } // namespace
 
 void GraphImporter::importIf(const Node &node) {
   Arg condition = arg(node.input());
-  if (!condition.is<bool>()) {
-    refuseFlow(node, condition, "the condition of this branch");
-    // What else cannot be compiled is to be known, too.
-    for (const Block *side : node.blocks())
-      if (!raises(*side))
-        importBlock(*side);
+  if (condition.is<bool>()) {
+    const Block &taken = *node.blocks()[condition.as<bool>() ? 0 : 1];
+    importBlock(taken);
+    for (auto [output, result] : llvm::zip(node.outputs(), taken.outputs()))
+      bind(output, arg(result));
     return;
   }
-  const Block &taken = *node.blocks()[condition.as<bool>() ? 0 : 1];
-  importBlock(taken);
-  for (auto [output, result] : llvm::zip(node.outputs(), taken.outputs()))
-    bind(output, arg(result));
+  // The caller's constants or the shapes of a bucket may decide: both sides stay.
+  const ir::Loc loc = locOf(node);
+  const llvm::DenseMap<const Value *, Arg> before = args_;
+  const size_t mutationsBefore = mutated_.size();
+  Arg::List results[2];
+  llvm::DenseMap<const Value *, Arg> after[2];
+  graph_.call(OpKind::PrimIf, {condition}, 0, loc);
+  for (int side : {0, 1}) {
+    if (side == 1)
+      graph_.call(OpKind::PrimElse, {}, 0, loc);
+    importBlock(*node.blocks()[side]);
+    results[side] = argsOf(node.blocks()[side]->outputs());
+    // What a side computes is not there behind it, and its changes of lists are its own.
+    after[side] = std::exchange(args_, before);
+  }
+  std::vector<const Value *> outputs(node.outputs().begin(), node.outputs().end());
+  for (const Value *list : llvm::drop_begin(mutated_, mutationsBefore)) {
+    if (!before.count(list) || llvm::is_contained(outputs, list))
+      continue;
+    outputs.push_back(list);
+    for (int side : {0, 1})
+      results[side].push_back(after[side].lookup(list));
+  }
+  ir::Node *end = graph_.call(OpKind::PrimEndIf, {Arg(results[0]), Arg(results[1])},
+                              static_cast<unsigned>(outputs.size()), loc);
+  for (auto [output, result] : llvm::zip(outputs, end->results()))
+    bind(output, &result);
 }
 
 void GraphImporter::importLoop(const Node &node) {
@@ -89,9 +108,9 @@ void GraphImporter::importLoop(const Node &node) {
       return;
     }
     if (!trips.is<int64_t>() || !condition.is<bool>()) {
-      refuseFlow(node, Arg(Arg::List{trips, condition}), "the trip count of this loop");
+      refuseLoop(node, Arg(Arg::List{trips, condition}));
       if (trip == 0)
-        importTrip(0); // As for a branch.
+        importTrip(0); // What else cannot be compiled is to be known, too.
       return;
     }
     if (trip >= trips.as<int64_t>() || !condition.as<bool>())
@@ -104,20 +123,17 @@ void GraphImporter::importLoop(const Node &node) {
     bind(output, value);
 }
 
-void GraphImporter::refuseFlow(const Node &node, const Arg &decider, const char *what) {
+void GraphImporter::refuseLoop(const Node &node, const Arg &decider) {
   switch (originOf(decider)) {
   case Origin::Shape:
-    refuse(node, std::string("control flow: ") + what +
-                     " depends on a shape, which cgc does not resolve in scripted code. Export "
-                     "with torch.jit.trace, which keeps what the example's shapes lead to");
+    refuse(node, ir::explain("loop", ir::Cause::TripCount), ir::Cause::TripCount);
     return;
   case Origin::Data:
-    refuse(node, std::string("data-dependent control flow: ") + what +
-                     " is not a constant. Export with torch.jit.trace, or compute both sides and "
-                     "choose with torch.where");
+    refuse(node, ir::explain("data-dependent control flow", ir::Cause::DataFlow),
+           ir::Cause::DataFlow);
     return;
   case Origin::Refused:
-    refuse(node, std::string("control flow: ") + what + " depends on what cgc cannot compile");
+    refuse(node, "loop: how often it runs depends on what cgc cannot compile");
     return;
   }
 }

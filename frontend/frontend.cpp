@@ -98,7 +98,8 @@ void ModuleImporter::importGraphs(const torch::jit::Module &source, ir::Module &
     ir::Graph *graph = module.addGraph(std::make_unique<ir::Graph>(method.name()));
     bool isEntry = module.path().empty() && callees.count(method.name()) == 0;
     GraphImporter(state_, source, module, *graph)
-        .import(*method.graph(), isEntry ? Role::Entry : Role::Callee);
+        .import(*method.graph(), method.function().getSchema(),
+                isEntry ? Role::Entry : Role::Callee);
   }
 }
 

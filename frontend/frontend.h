@@ -35,10 +35,12 @@ class Reference {
 public:
   virtual ~Reference() = default;
   /// Runs a method without gradients and without the JIT's optimisations. `inputs` lie in host
-  /// memory, in the order of the method's arguments. Tuples, lists and dicts are flattened in
-  /// order. Usage if there is no such method or the number of inputs is wrong.
+  /// memory, in the order of the method's arguments; if they are fewer, `names` says which these
+  /// are, and the others are left at their defaults. Tuples, lists and dicts are flattened in
+  /// order. Usage if there is no such method or the inputs are not its.
   virtual Result<std::vector<HostTensor>> run(const std::string &method,
-                                              std::span<const TensorView> inputs) = 0;
+                                              std::span<const TensorView> inputs,
+                                              std::span<const std::string> names = {}) = 0;
 };
 
 /// Loads `path` for `device`: the CPU or, for cuda, device 0; device constants in the code are

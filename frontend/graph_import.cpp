@@ -106,6 +106,26 @@ std::string join(const std::string &module, const std::string &name) {
   return module.empty() ? name : module + "." + name;
 }
 
+/// Whether `node` belongs to `with torch.no_grad()` and the like. A plan has no gradients anyway.
+bool usesGradMode(const Node &node) {
+  auto isGradMode = [](const Value *value) {
+    auto type = value->type()->cast<c10::ClassType>();
+    return type && type->name() &&
+           llvm::StringRef(type->name()->qualifiedName())
+               .starts_with("__torch__.torch.autograd.grad_mode.");
+  };
+  switch (node.kind()) {
+  case prim::CreateObject:
+    return isGradMode(node.output());
+  case prim::CallMethod:
+  case prim::Enter:
+  case prim::Exit:
+    return isGradMode(node.inputs()[0]);
+  default:
+    return false;
+  }
+}
+
 /// Whether a method can take what `type` is from outside.
 bool isTensorInput(const c10::TypePtr &type) {
   if (auto optional = type->cast<c10::OptionalType>())
@@ -124,23 +144,28 @@ std::string plainName(const Value &value) {
   return name.empty() || llvm::isDigit(name[0]) ? "" : name;
 }
 
-void GraphImporter::import(const torch::jit::Graph &source, Role role) {
+void GraphImporter::import(const torch::jit::Graph &source, const c10::FunctionSchema &schema,
+                           Role role) {
   if (auto caller = state_.callers.find(join(path_, graph_.name())); caller != state_.callers.end())
     lastLine_ = caller->second;
   // Input 0 is the module itself.
   submodules_.try_emplace(source.inputs()[0], Submodule{self_, ""});
-  for (const Value *input : source.inputs().slice(1)) {
+  for (auto [input, argument] : llvm::drop_begin(llvm::zip(source.inputs(), schema.arguments()))) {
     ir::Node *node = graph_.placeholder(plainName(*input), {}, locOf(*source.param_node()));
+    if (argument.default_value())
+      if (std::optional<Arg> value = toConstant(*argument.default_value()))
+        node->setArgs({std::move(*value)});
     args_[input] = node->result();
   }
   for (const Value *input : source.inputs().slice(1))
-    if (role == Role::Entry && !isTensorInput(input->type()))
+    if (role == Role::Entry && !isTensorInput(input->type()) &&
+        args_.lookup(input).value()->node()->args().empty())
       refuseInput(*input);
   importBlock(*source.block());
   ir::Loc loc = locOf(*source.return_node());
   std::vector<Arg> results;
   for (const Value *output : source.outputs())
-    if (Arg result = arg(output); !result.isNone())
+    if (Arg result = arg(output); output->type()->kind() != c10::TypeKind::NoneType)
       results.push_back(asValue(std::move(result), loc));
   graph_.createOutput(std::move(results), loc);
 }
@@ -151,12 +176,15 @@ void GraphImporter::refuseInput(const Value &input) {
               {Arg("input '" + args_.lookup(&input).value()->name() + "' of " + graph_.name() +
                    " is of type " + input.type()->annotation_str() +
                    "; cgc takes tensors only: give each tensor an argument of its own and make "
-                   "numbers part of the model")},
+                   "numbers part of the model"),
+               Arg("")},
               0, std::move(loc));
 }
 
 ir::Loc GraphImporter::locOf(const Node &node) {
-  std::vector<ir::Loc> frames = framesOf(node);
+  // An assignment to an attribute has no line of its own; what is assigned has it.
+  const Node &source = node.kind() == prim::SetAttr ? *node.inputs()[1]->node() : node;
+  std::vector<ir::Loc> frames = framesOf(source);
   auto users = llvm::find_if(frames, [](const ir::Loc &frame) { return !isTorchs(frame.file); });
   ir::Loc loc;
   if (users != frames.end())
@@ -171,9 +199,10 @@ ir::Loc GraphImporter::locOf(const Node &node) {
   return loc;
 }
 
-Arg GraphImporter::refuse(const Node &node, std::string reason) {
-  ir::Node *refused = graph_.call(OpKind::PrimRefused, {Arg(std::move(reason))},
-                                  static_cast<unsigned>(node.outputs().size()), locOf(node));
+Arg GraphImporter::refuse(const Node &node, std::string reason, ir::Cause cause) {
+  ir::Node *refused =
+      graph_.call(OpKind::PrimRefused, {Arg(std::move(reason)), Arg(ir::textOf(cause).id.str())},
+                  static_cast<unsigned>(node.outputs().size()), locOf(node));
   for (auto [output, result] : llvm::zip(node.outputs(), refused->results()))
     args_[output] = &result;
   return refused->numResults() == 0 ? Arg() : Arg(refused->result(0));
@@ -286,7 +315,7 @@ void GraphImporter::importNode(const Node &node) {
     return importConstant(node);
   if (kind == prim::GetAttr)
     return importGetAttr(node);
-  if (kind == prim::CallMethod)
+  if (kind == prim::CallMethod && !usesGradMode(node))
     return importCallMethod(node);
   if (kind == prim::CallFunction)
     return importCallFunction(node);
@@ -305,8 +334,14 @@ void GraphImporter::importNode(const Node &node) {
     return bind(node.output(), arg(node.inputs()[0]));
   if (kind == prim::Uninitialized)
     return bind(node.output(), Arg());
-  // Messages to whoever runs the model.
-  if (kind == prim::Print || kind == c10::aten::warn)
+  // Messages to whoever runs the model, and what switches gradients.
+  if (kind == prim::Print || kind == c10::aten::warn || usesGradMode(node))
+    return;
+  if (kind == prim::RaiseException) {
+    graph_.call(OpKind::PrimRaise, {arg(node.inputs()[0])}, 0, locOf(node));
+    return;
+  }
+  if (importMutation(node))
     return;
   importOp(node);
 }
@@ -420,9 +455,10 @@ void GraphImporter::importDict(const Node &node) {
 
 void GraphImporter::importOp(const Node &node) {
   const c10::FunctionSchema *schema = node.maybeSchema();
-  if (!schema || node.kind() == prim::RaiseException || node.outputs().empty()) {
-    refuse(node, std::string("cgc does not support ") + node.kind().toQualString() +
-                     "; export with torch.jit.trace, or take it out of the model");
+  if (!schema || node.outputs().empty()) {
+    ir::Node *fallback = emitFallback(node);
+    for (auto [output, result] : llvm::zip(node.outputs(), fallback->results()))
+      bind(output, &result);
     return;
   }
   OpImporter::Results results = OpImporter(*this, node, *schema).import();

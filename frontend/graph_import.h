@@ -3,6 +3,7 @@
 
 #include "frontend/convert.h"
 #include "ir/module.h"
+#include "ir/offenders.h"
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -37,7 +38,8 @@ public:
                 ir::Graph &graph)
       : state_(state), self_(self), module_(module), graph_(graph), path_(module.path()) {}
 
-  void import(const torch::jit::Graph &source, Role role);
+  /// `schema` is that of the method whose code is `source`.
+  void import(const torch::jit::Graph &source, const c10::FunctionSchema &schema, Role role);
 
   // For the functions that import one op.
 
@@ -53,7 +55,8 @@ public:
   ir::Arg argOrNumber(const torch::jit::Value *value, const torch::jit::Node &user);
   /// A prim.refused in the place of `node`, bound to its outputs: the import goes on, and whoever
   /// compiles the graph gets `reason` with the line. Returns what stands for the first output.
-  ir::Arg refuse(const torch::jit::Node &node, std::string reason);
+  ir::Arg refuse(const torch::jit::Node &node, std::string reason,
+                 ir::Cause cause = ir::Cause::None);
   /// An aten.fallback that stands for `node`: its target is the ATen schema.
   ir::Node *emitFallback(const torch::jit::Node &node);
 
@@ -74,12 +77,16 @@ private:
   void importDict(const torch::jit::Node &node);
   void importOp(const torch::jit::Node &node);
 
+  // mutation.cpp
+  /// Append and the like; false if `node` is nothing like that. A list is a constant of the import:
+  /// a change binds its name to another one.
+  bool importMutation(const torch::jit::Node &node);
+
   // control_flow.cpp
   void importIf(const torch::jit::Node &node);
   void importLoop(const torch::jit::Node &node);
-  /// Refuses `node`, since `decider` decides `what` ("the condition of this branch") and is no
-  /// constant.
-  void refuseFlow(const torch::jit::Node &node, const ir::Arg &decider, const char *what);
+  /// Refuses the loop `node`, since `decider` decides how often it runs and is no constant.
+  void refuseLoop(const torch::jit::Node &node, const ir::Arg &decider);
 
   void bind(const torch::jit::Value *value, ir::Arg arg);
   ir::Arg importIValue(const c10::IValue &value, const torch::jit::Node &node);
@@ -99,6 +106,7 @@ private:
   llvm::DenseMap<const torch::jit::Value *, ir::Arg> args_;
   llvm::DenseMap<const torch::jit::Value *, Submodule> submodules_;
   llvm::DenseMap<const torch::jit::Value *, at::Tensor> tensorConstants_;
+  std::vector<const torch::jit::Value *> mutated_; ///< Lists and dicts, each time they change.
 };
 
 /// The name of a TorchScript value without the suffix that keeps it unique; empty for a number.

@@ -12,48 +12,81 @@ using ir::OpKind;
 // nothing.
 
 Arg importIdentity(OpImporter &op) {
-  return op.arg(op.arg("self").isNone() ? "a" : "self");
+  return op.input(0);
+}
+
+Arg importItem(OpImporter &op) {
+  return op.emit(OpKind::PrimItem, {{"self", op.input(0)}});
+}
+
+Arg importFalse(OpImporter &) {
+  return Arg(false);
 }
 
 Arg importGetItem(OpImporter &op) {
-  Arg list = op.arg(op.arg("list").isNone() ? "self" : "list");
-  Arg index = op.arg(op.arg("idx").isNone() ? "key" : "idx");
-  if (list.isList() && index.is<int64_t>()) {
-    auto size = static_cast<int64_t>(list.list().size());
-    int64_t i = index.as<int64_t>() + (index.as<int64_t>() < 0 ? size : 0);
-    if (i < 0 || i >= size)
-      return op.refuse("the index is outside the list");
-    return list.list()[static_cast<size_t>(i)];
-  }
-  return op.emit(OpKind::PrimGetItem, {{"list", list}, {"index", index}});
+  return op.emit(OpKind::PrimGetItem, {{"list", op.input(0)}, {"index", op.input(1)}});
+}
+
+Arg importLen(OpImporter &op) {
+  return op.emit(OpKind::PrimLen, {{"list", op.input(0)}});
+}
+
+Arg importContains(OpImporter &op) {
+  return op.emit(OpKind::PrimContains, {{"container", op.input(0)}, {"item", op.input(1)}});
+}
+
+Arg importFormat(OpImporter &op) {
+  Arg::List parts;
+  for (size_t i = 0; i < op.node().inputs().size(); ++i)
+    parts.push_back(op.importer().arg(op.node().inputs()[i]));
+  return op.emit(OpKind::PrimFormat, {{"parts", Arg(std::move(parts))}});
 }
 
 namespace {
-/// Whether the operands are the same none, as far as the types say; nothing if that depends on the
-/// caller.
-std::optional<bool> bothNone(OpImporter &op) {
-  bool operandIsNone[2];
-  for (int i = 0; i < 2; ++i) {
-    Arg arg = op.arg(i == 0 ? "self" : "obj");
-    c10::TypeKind kind = op.node().inputs()[i]->type()->kind();
-    if (arg.isValue() && (kind == c10::TypeKind::OptionalType || kind == c10::TypeKind::AnyType))
-      return std::nullopt;
-    operandIsNone[i] = arg.isNone();
-  }
-  return operandIsNone[0] && operandIsNone[1];
+Arg negated(OpImporter &op, const Arg &condition) {
+  return condition.is<bool>() ? Arg(!condition.as<bool>())
+                              : op.emit(OpKind::PrimNot, {{"a", condition}});
 }
-constexpr const char *kUnknownNone = "whether this value is None depends on the caller; export a "
-                                     "method whose inputs are not optional";
 } // namespace
 
 Arg importIs(OpImporter &op) {
-  std::optional<bool> same = bothNone(op);
-  return same ? Arg(*same) : op.refuse(kUnknownNone);
+  Arg sides[] = {op.input(0), op.input(1)};
+  // Against None, a type that is not optional decides.
+  for (int i : {0, 1}) {
+    c10::TypeKind kind = op.node().inputs()[i]->type()->kind();
+    bool mayBeNone = kind == c10::TypeKind::OptionalType || kind == c10::TypeKind::AnyType;
+    if (sides[1 - i].isNone() && sides[i].isValue() && !mayBeNone)
+      return Arg(false);
+  }
+  return op.emit(OpKind::PrimIs, {{"a", sides[0]}, {"b", sides[1]}});
 }
 
 Arg importIsNot(OpImporter &op) {
-  std::optional<bool> same = bothNone(op);
-  return same ? Arg(!*same) : op.refuse(kUnknownNone);
+  return negated(op, importIs(op));
+}
+
+Arg importEq(OpImporter &op) {
+  if (op.isOnHost())
+    return op.emit(OpKind::PrimEqual, {{"a", op.input(0)}, {"b", op.input(1)}});
+  return op.emit(OpKind::Eq, {{"self", op.arg("self")}, {"other", op.arg("other")}});
+}
+
+Arg importNe(OpImporter &op) {
+  if (op.isOnHost())
+    return negated(op, importEq(op));
+  return op.emit(OpKind::Ne, {{"self", op.arg("self")}, {"other", op.arg("other")}});
+}
+
+Arg importSqrt(OpImporter &op) {
+  if (op.isOnHost())
+    return op.emit(OpKind::Pow, {{"self", op.input(0)}, {"exponent", 0.5}});
+  return op.emit(OpKind::Sqrt, {{"self", op.input(0)}});
+}
+
+Arg importIsCuda(OpImporter &op) {
+  Arg device = op.emit(OpKind::PrimDevice, {{"self", op.input(0)}});
+  Arg type = op.emit(OpKind::PrimDeviceType, {{"device", device}});
+  return op.emit(OpKind::PrimEqual, {{"a", type}, {"b", "cuda"}});
 }
 
 // Creation. LibTorch's zeros() are floats unless a dtype is given, full() has the type of its

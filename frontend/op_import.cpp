@@ -98,6 +98,10 @@ ir::Arg OpImporter::arg(llvm::StringRef name) {
   return index ? argAt(static_cast<size_t>(*index), false) : ir::Arg();
 }
 
+bool OpImporter::isOnHost() const {
+  return node_.outputs()[0]->type()->kind() != c10::TypeKind::TensorType;
+}
+
 OpImporter::Results OpImporter::import() {
   std::string name = schema_.name();
   const Row *row = findRow(name + "." + schema_.overload_name());
@@ -175,30 +179,26 @@ ir::Arg OpImporter::emit(ir::OpKind op,
 
 OpImporter::Results OpImporter::emitArgs(ir::OpKind op, std::vector<ir::Arg> args, bool inPlace) {
   const ir::Schema &schema = ir::opSchema(op);
-  const ir::OpDef &def = ir::opDef(op);
   if (Status status = ir::checkArgs(schema, args); !status.isOk())
     return {refuse(schema_.name() + ": " + status.message())};
   // Conditions of branches and trip counts of loops become constants here.
-  bool tensorOutput = node_.outputs()[0]->type()->kind() == c10::TypeKind::TensorType;
-  if (def.evaluate && !tensorOutput &&
-      llvm::all_of(args, [](const ir::Arg &arg) { return arg.isConstant(); }))
-    if (Result<ir::Arg> constant = def.evaluate(args))
-      return {*constant};
+  if (isOnHost() || ir::hasTrait(op, ir::kHost))
+    if (std::optional<ir::Arg> value = ir::evaluateEarly(op, args))
+      return {*value};
 
   unsigned numResults = schema.numResults;
+  std::optional<unsigned> count;
   if (schema.listResult) {
-    std::optional<unsigned> count = numListResults(op, args);
-    if (!count)
-      return {refuse("the number of tensors that " + schema_.name() +
-                     " returns is not known here; unpack its result into variables")};
-    numResults = *count;
+    // Where the number is not known here, one result stands for the list.
+    count = numListResults(op, args);
+    numResults = count.value_or(1);
   }
   ir::Node *node = importer_.graph().call(op, std::move(args), numResults, importer_.locOf(node_));
   node->setInPlace(inPlace);
   Results results;
   for (ir::Value &value : node->results())
     results.push_back(&value);
-  if (schema.listResult)
+  if (count)
     return {ir::Arg(ir::Arg::List(results.begin(), results.end()))};
   return results;
 }

@@ -24,9 +24,14 @@ public:
 
   // For the functions in aten.def's rows.
 
+  GraphImporter &importer() { return importer_; }
   const torch::jit::Node &node() const { return node_; }
   /// The argument with this name in ATen's schema; none if there is none.
   ir::Arg arg(llvm::StringRef name);
+  /// The argument at a position.
+  ir::Arg input(size_t i) { return argAt(i, false); }
+  /// Whether the op computes on host values: its result is no tensor.
+  bool isOnHost() const;
   /// Adds a call. Arguments that are not named take their default.
   ir::Arg emit(ir::OpKind op, std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> args);
   /// Says that this call cannot be compiled, and why. The result stands for its first output.

@@ -7,6 +7,8 @@
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <cstring>
 
 namespace cgc::frontend {
@@ -43,10 +45,11 @@ public:
   TorchReference(torch::jit::Module module, Target target)
       : module_(std::move(module)), target_(target) {}
 
-  Result<std::vector<HostTensor>> run(const std::string &method,
-                                      std::span<const TensorView> inputs) override {
+  Result<std::vector<HostTensor>> run(const std::string &method, std::span<const TensorView> inputs,
+                                      std::span<const std::string> names) override {
     std::vector<HostTensor> outputs;
-    Status status = guarded(Code::Failed, [&] { return runThrowing(method, inputs, outputs); });
+    Status status =
+        guarded(Code::Failed, [&] { return runThrowing(method, inputs, names, outputs); });
     if (!status.isOk())
       return status.withContext("LibTorch, " + method);
     return outputs;
@@ -54,7 +57,7 @@ public:
 
 private:
   Status runThrowing(const std::string &name, std::span<const TensorView> inputs,
-                     std::vector<HostTensor> &outputs) {
+                     std::span<const std::string> names, std::vector<HostTensor> &outputs) {
     c10::InferenceMode inference;
     torch::jit::GraphOptimizerEnabledGuard noOptimizer(false);
     std::optional<FullPrecision> fullPrecision;
@@ -63,13 +66,23 @@ private:
     auto method = module_.find_method(name);
     if (!method)
       return Status(Code::Usage, "the model has no such method");
-    size_t expected = method->function().getSchema().arguments().size() - 1;
-    if (inputs.size() != expected)
+    const c10::FunctionSchema &schema = method->function().getSchema();
+    size_t expected = schema.arguments().size() - 1;
+    if (inputs.size() != expected && inputs.size() != names.size())
       return Status(Code::Usage, "the method takes " + std::to_string(expected) + " inputs, not " +
                                      std::to_string(inputs.size()));
     std::vector<c10::IValue> stack;
-    for (const TensorView &input : inputs)
-      stack.emplace_back(toTensor(input, target_));
+    size_t taken = 0;
+    for (const c10::Argument &argument : llvm::drop_begin(schema.arguments())) {
+      if (inputs.size() == expected || (taken < names.size() && names[taken] == argument.name()))
+        stack.emplace_back(toTensor(inputs[taken++], target_));
+      else if (argument.default_value())
+        stack.push_back(*argument.default_value());
+      else
+        return Status(Code::Usage, "the method's input '" + argument.name() + "' is missing");
+    }
+    if (taken != inputs.size())
+      return Status(Code::Usage, "the method has no input '" + names[taken] + "'");
     flatten((*method)(std::move(stack)), "", outputs);
     return Status::ok();
   }

@@ -37,11 +37,16 @@ void Diagnostics::error(Diagnostic diagnostic) {
     errors_.push_back(std::move(diagnostic));
 }
 
-void Diagnostics::error(const Node &node, std::string message) {
+void Diagnostics::error(const Node &node, std::string message, Cause cause) {
   Diagnostic diagnostic;
   diagnostic.message = std::move(message);
   diagnostic.loc = node.loc();
   diagnostic.subject = toString(node);
+  diagnostic.cause = cause;
+  if (node.kind() == NodeKind::CallFunction)
+    diagnostic.op = node.is(OpKind::Fallback)
+                        ? llvm::StringRef(node.target()).split('(').first.str()
+                        : opName(node.op()).str() + (node.isInPlace() ? "_" : "");
   errorAt(&node, std::move(diagnostic));
 }
 
@@ -64,6 +69,8 @@ std::string Diagnostics::render(size_t first) const {
   std::string text;
   for (const Diagnostic &error : llvm::ArrayRef(errors_).drop_front(first)) {
     text += position(error) + "error: " + error.message + "\n";
+    if (error.cause != Cause::None)
+      text += "  to do: " + textOf(error.cause).fix.str() + "\n";
     if (!error.lineText.empty())
       text += lineWithCaret(error);
     if (!error.subject.empty())

@@ -68,7 +68,8 @@ private:
 };
 
 enum class NodeKind : uint8_t {
-  Placeholder, ///< A graph input; its name is the result's name. No arguments.
+  Placeholder, ///< A graph input; its name is the result's name. One argument, a constant, if it
+               ///< may be left out: its default.
   GetAttr, ///< Reads a parameter, buffer or constant; target is its path from the owning module.
   CallFunction, ///< An op; one argument for each argument of the op's schema, in order.
   CallModule,   ///< A method of a submodule; target is `path.method`; arguments as that graph's

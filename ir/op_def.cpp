@@ -3,6 +3,8 @@
 
 #include "ir/graph.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <array>
 
 namespace cgc::ir {
@@ -67,6 +69,27 @@ Dims InferArgs::ints(llvm::StringRef name) const {
   auto ints = (*this)[name].asInts();
   assert(ints && "not a list of ints");
   return *ints;
+}
+
+namespace {
+bool hasDevice(const Arg &arg) {
+  return arg.is<DeviceKind>() || (arg.isList() && llvm::any_of(arg.list(), hasDevice));
+}
+} // namespace
+
+std::optional<Arg> evaluateEarly(OpKind op, llvm::ArrayRef<Arg> args) {
+  const OpDef &def = opDef(op);
+  if (!def.evaluate || op == OpKind::PrimRefused || op == OpKind::PrimDevice)
+    return std::nullopt;
+  // Devices become the target's later.
+  const bool reads = op == OpKind::PrimDeviceType || op == OpKind::PrimEqual ||
+                     op == OpKind::PrimContains || op == OpKind::PrimFormat;
+  if (reads && llvm::any_of(args, hasDevice))
+    return std::nullopt;
+  if (!hasTrait(op, kHost) && !llvm::all_of(args, [](const Arg &arg) { return arg.isConstant(); }))
+    return std::nullopt;
+  Result<Arg> value = def.evaluate(args);
+  return value ? std::optional(*std::move(value)) : std::nullopt;
 }
 
 Result<llvm::SmallVector<Inferred, 1>> inferResults(OpKind op, llvm::ArrayRef<Arg> args,

@@ -79,6 +79,11 @@ inline bool hasTrait(OpKind op, Trait trait) {
   return opDef(op).traits & trait;
 }
 
+/// What the op yields, if that is certain before types and devices are known: of a host op, what
+/// follows from constants, the elements of lists and the types of parameters; of arithmetic, what
+/// follows from constants alone.
+std::optional<Arg> evaluateEarly(OpKind op, llvm::ArrayRef<Arg> args);
+
 /// Checks `args` against the schema and runs the op's rule. `device` becomes every result's device.
 /// Errors name the argument; the caller adds op and location. Unsupported if the op has no rule.
 Result<llvm::SmallVector<Inferred, 1>> inferResults(OpKind op, llvm::ArrayRef<Arg> args,

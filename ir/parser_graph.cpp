@@ -69,11 +69,21 @@ bool Parser::parseInput(Scope &scope) {
   Type type;
   Loc loc;
   if (!expect(TokenKind::Value, "an input, as in '%x: f32[2,3]'", name) || !expect(':') ||
-      !parseType(type) || !parseLoc(loc))
+      !parseType(type))
+    return false;
+  std::vector<Arg> defaults;
+  if (consume('=')) {
+    std::optional<Arg> value = parseArg();
+    if (!value)
+      return false;
+    defaults.push_back(std::move(*value));
+  }
+  if (!parseLoc(loc))
     return false;
   if (scope.values.count(name.text))
     return fail(name, "there are two inputs named '%" + name.text + "'");
   Node *node = scope.graph->placeholder(name.text, std::move(type), std::move(loc));
+  node->setArgs(std::move(defaults));
   scope.values[name.text] = node->result();
   positions_[node] = name.begin;
   return true;

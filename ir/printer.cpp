@@ -120,6 +120,8 @@ void Printer::printInputs(const Graph &graph) {
   llvm::ListSeparator comma;
   for (const Value *input : graph.inputs()) {
     os_ << comma << "%" << nameText(input->name()) << ": " << toString(input->type());
+    if (!input->node()->args().empty())
+      os_ << " = " << argText(input->node()->arg(0));
     printLoc(input->node()->loc());
   }
 }

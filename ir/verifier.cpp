@@ -33,6 +33,7 @@ private:
   }
   void errorAtGraph(std::string message) { diagnostics_.error(graph_, std::move(message)); }
   void checkInputs(const Node &node);
+  void checkInput(const Node &node, const Arg &arg);
   void checkResultNames(const Node &node);
   void checkPlace(const Node &node, bool isLast);
   void checkGetAttr(const Node &node);
@@ -40,11 +41,21 @@ private:
   void checkCall(const Node &node);
   void checkResultTypes(const Node &node);
   void checkOutput(const Node &node);
+  void checkBranch(const Node &node);
+
+  /// A branch whose prim.end_if has not come yet, and what its sides define.
+  struct Branch {
+    const Node *begin;
+    bool inElse = false;
+    std::vector<const Value *> sides[2];
+  };
 
   const Graph &graph_;
   Diagnostics &diagnostics_;
-  llvm::DenseSet<const Value *> defined_; ///< By the nodes before this one; never iterated.
-  llvm::StringSet<> names_;               ///< Of all results so far.
+  /// By the nodes before this one, without the sides of branches that have ended; never iterated.
+  llvm::DenseSet<const Value *> defined_;
+  std::vector<Branch> branches_; ///< Innermost last.
+  llvm::StringSet<> names_;      ///< Of all results so far.
   bool placeholdersEnded_ = false;
   unsigned numOutputs_ = 0;
 };
@@ -52,11 +63,15 @@ private:
 void GraphVerifier::run() {
   for (const Node &node : graph_) {
     checkPlace(node, &node == &*std::prev(graph_.end()));
-    checkInputs(node);
+    if (node.is(OpKind::PrimIf) || node.is(OpKind::PrimElse) || node.is(OpKind::PrimEndIf))
+      checkBranch(node);
+    else
+      checkInputs(node);
     switch (node.kind()) {
     case NodeKind::Placeholder:
-      if (!node.args().empty() || node.numResults() != 1)
-        error(node, "a placeholder has no arguments and one result");
+      if (node.args().size() > 1 || node.numResults() != 1 ||
+          (!node.args().empty() && !node.arg(0).isConstant()))
+        error(node, "a placeholder has one result, and no argument but a constant default");
       break;
     case NodeKind::GetAttr:
       checkGetAttr(node);
@@ -72,9 +87,14 @@ void GraphVerifier::run() {
       break;
     }
     checkResultNames(node);
-    for (const Value &result : node.results())
+    for (const Value &result : node.results()) {
       defined_.insert(&result);
+      if (!branches_.empty())
+        branches_.back().sides[branches_.back().inElse].push_back(&result);
+    }
   }
+  for (const Branch &branch : branches_)
+    error(*branch.begin, "this branch has no prim.end_if");
   if (numOutputs_ == 0)
     errorAtGraph("the graph has no output node");
 }
@@ -95,18 +115,67 @@ void GraphVerifier::checkPlace(const Node &node, bool isLast) {
 }
 
 void GraphVerifier::checkInputs(const Node &node) {
+  for (const Arg &arg : node.args())
+    checkInput(node, arg);
+}
+
+void GraphVerifier::checkInput(const Node &node, const Arg &arg) {
   // Only values that are known to be alive are looked into.
-  node.forEachInput([&](const Value *value) {
+  arg.forEachValue([&](const Value *value) {
     if (defined_.contains(value))
       return;
-    for (const Node &other : graph_)
+    bool isBefore = true;
+    for (const Node &other : graph_) {
+      isBefore &= &other != &node;
       for (const Value &result : other.results())
         if (&result == value) {
-          error(node, "uses '%" + value->name() + "' before it is defined");
+          error(node, "uses '%" + value->name() + "' " +
+                          (isBefore ? "of a side of a branch outside that side"
+                                    : "before it is defined"));
           return;
         }
+    }
     error(node, "uses a value that is not in this graph");
   });
+}
+
+void GraphVerifier::checkBranch(const Node &node) {
+  if (node.is(OpKind::PrimIf)) {
+    checkInputs(node);
+    branches_.push_back({&node, false, {}});
+    if (node.numResults() != 0)
+      error(node, "prim.if has no results");
+    return;
+  }
+  const bool isElse = node.is(OpKind::PrimElse);
+  if (branches_.empty() || branches_.back().inElse == isElse) {
+    error(node, isElse ? "there is no prim.if that this belongs to"
+                       : "there is no prim.else that this belongs to");
+    return;
+  }
+  Branch &branch = branches_.back();
+  if (isElse) {
+    branch.inElse = true;
+    for (const Value *value : branch.sides[0])
+      defined_.erase(value);
+    if (node.numResults() != 0)
+      error(node, "prim.else has no results");
+    return;
+  }
+  const Branch ended = std::move(branch);
+  branches_.pop_back();
+  for (unsigned side : {1, 0}) {
+    if (side < node.args().size()) {
+      checkInput(node, node.arg(side));
+      if (node.arg(side).isList() && node.arg(side).list().size() != node.numResults())
+        error(node, "each side gives one element for each result");
+    }
+    for (const Value *value : ended.sides[side])
+      defined_.erase(value);
+    if (side == 1)
+      for (const Value *value : ended.sides[0])
+        defined_.insert(value);
+  }
 }
 
 void GraphVerifier::checkResultNames(const Node &node) {

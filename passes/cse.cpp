@@ -59,6 +59,9 @@ std::string keyOf(const ir::Node &node, const Numbers &numbers) {
 } // namespace
 
 Result<Changed> CsePass::run(ir::Graph &graph, PassContext &) const {
+  // What one side of a branch computes is not there on the other.
+  if (llvm::any_of(graph, [](const ir::Node &node) { return node.is(ir::OpKind::PrimIf); }))
+    return Changed::No;
   // Before canonicalize a value may change between two reads of it.
   bool mayMutate = llvm::any_of(graph, [](const ir::Node &node) {
     return node.kind() == ir::NodeKind::CallModule ||

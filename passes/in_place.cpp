@@ -24,10 +24,6 @@ std::string readBy(const Node &reader) {
 std::string whoSees(Node &node) {
   Value *overwritten = node.arg(0).value();
   Value *base = layoutOf(overwritten).base;
-  if (base->node()->kind() == ir::NodeKind::Placeholder)
-    return "it overwrites the input '" + base->name() + "'; clone it first";
-  if (base->node()->kind() == ir::NodeKind::GetAttr)
-    return "it overwrites the parameter '" + base->node()->target() + "'; clone it first";
   // Other names of the same memory from before that are read afterwards.
   ir::Graph &graph = *node.graph();
   llvm::DenseSet<const Value *> aliases; // Looked up, never iterated.
@@ -48,12 +44,24 @@ std::string whoSees(Node &node) {
 
 } // namespace
 
+Overwritten overwritten(Node &node) {
+  const Value *base = layoutOf(node.arg(0).value()).base;
+  if (base->node()->kind() == ir::NodeKind::Placeholder)
+    return {ir::Cause::MutatesInput, "it overwrites the input '" + base->name() + "'"};
+  if (base->node()->kind() == ir::NodeKind::GetAttr)
+    return {ir::Cause::MutatesState,
+            "it overwrites the parameter '" + base->node()->target() + "'"};
+  return {};
+}
+
 bool functionalize(ir::Graph &graph, ir::Diagnostics &diagnostics) {
   ir::GraphRewriter rewriter(graph);
   for (Node &node : graph) {
     if (node.kind() != ir::NodeKind::CallFunction || !node.isInPlace())
       continue;
-    if (std::string reason = whoSees(node); !reason.empty())
+    if (const Overwritten what = overwritten(node); what.cause != ir::Cause::None)
+      diagnostics.error(node, "in-place op: " + what.message, what.cause);
+    else if (std::string reason = whoSees(node); !reason.empty())
       diagnostics.error(node, "in-place op: " + reason);
     rewriter.makeFunctional(&node);
     [[maybe_unused]] Node *refused = ir::reinferTypes(graph);

@@ -6,6 +6,14 @@
 
 namespace cgc::passes {
 
+/// What an in-place op changes that is not the graph's own.
+struct Overwritten {
+  ir::Cause cause = ir::Cause::None;
+  std::string message;
+};
+/// Whether `node`, in place and typed as all above it, overwrites an input or a parameter.
+Overwritten overwritten(ir::Node &node);
+
 /// Makes every in-place op functional. An op whose effect could be seen otherwise than by its
 /// result (on an input, a parameter, or through another live view) is an error at that op. Returns
 /// whether there was any in-place op.

@@ -1,7 +1,9 @@
 // InlinePass: rebuilds each graph of the root with the bodies in place of the calls.
 #include "passes/inline.h"
 
+#include "ir/op_def.h"
 #include "ir/text.h"
+#include "passes/branches.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -10,6 +12,7 @@
 namespace cgc::passes {
 namespace {
 
+using ir::OpKind;
 using ValueMap = llvm::DenseMap<const ir::Value *, ir::Arg>; // Looked up, never iterated.
 
 std::string join(const std::string &prefix, llvm::StringRef path) {
@@ -28,10 +31,31 @@ public:
                                       source.owner()->path() + "' calls itself");
     stack_.push_back(&source);
     std::string prefix = source.owner()->path();
+    BranchStack branches;
     for (const ir::Node &node : source) {
+      if (node.is(OpKind::PrimElse)) {
+        branches.enterElse();
+        if (!branches.isUndecided() || branches.isSkipped())
+          continue;
+      } else if (node.is(OpKind::PrimEndIf)) {
+        const std::optional<bool> taken = branches.leave();
+        if (branches.isSkipped())
+          continue;
+        if (taken) {
+          ir::Arg side = node.arg(*taken ? 0 : 1);
+          mapArg(side, map);
+          for (unsigned i = 0; i < node.numResults(); ++i)
+            map[node.result(i)] = side.list()[i];
+          continue;
+        }
+      } else if (branches.isSkipped()) {
+        if (node.is(OpKind::PrimIf))
+          branches.enter(std::nullopt);
+        continue;
+      }
       std::vector<ir::Arg> args = node.args().vec();
       for (ir::Arg &arg : args)
-        arg.mapValues([&](ir::Value *value) { return map.find(value)->second; });
+        mapArg(arg, map);
       switch (node.kind()) {
       case ir::NodeKind::Placeholder:
         assert(map.count(node.result()) && "inputs are bound before");
@@ -43,6 +67,14 @@ public:
              map);
         break;
       case ir::NodeKind::CallFunction: {
+        if (node.is(OpKind::PrimIf)) {
+          const bool *taken = args[0].getIf<bool>();
+          branches.enter(taken ? std::optional(*taken) : std::nullopt);
+          if (taken)
+            break;
+        }
+        if (evaluate(node, args, map))
+          break;
         ir::Node *copy =
             target_.call(node.op(), std::move(args), node.numResults(), locOf(node, prefix));
         copy->setTarget(node.target());
@@ -65,6 +97,26 @@ public:
   }
 
 private:
+  static void mapArg(ir::Arg &arg, const ValueMap &map) {
+    arg.mapValues([&](ir::Value *value) { return map.find(value)->second; });
+  }
+
+  /// Binds the results of a node that the caller's constants decide.
+  static bool evaluate(const ir::Node &node, llvm::ArrayRef<ir::Arg> args, ValueMap &map) {
+    const std::optional<ir::Arg> value = ir::evaluateEarly(node.op(), args);
+    if (!value)
+      return false;
+    if (!node.is(OpKind::PrimUnpack)) {
+      map[node.result()] = *value;
+      return true;
+    }
+    if (value->list().size() != node.numResults())
+      return false; // Whoever compiles the graph gets the error.
+    for (unsigned i = 0; i < node.numResults(); ++i)
+      map[node.result(i)] = value->list()[i];
+    return true;
+  }
+
   Result<std::vector<ir::Arg>> call(const ir::Node &node, const std::string &path,
                                     llvm::ArrayRef<ir::Arg> args) {
     auto [module, method] = root_.resolve(path);
@@ -116,8 +168,11 @@ Result<std::unique_ptr<ir::Graph>> flatten(const ir::Module &root, const ir::Gra
   auto flat = std::make_unique<ir::Graph>(source.name());
   flat->setOwner(const_cast<ir::Module *>(&root));
   ValueMap map;
-  for (ir::Value *input : source.inputs())
-    map[input] = flat->placeholder(input->name(), input->type(), input->node()->loc())->result();
+  for (ir::Value *input : source.inputs()) {
+    ir::Node *copy = flat->placeholder(input->name(), input->type(), input->node()->loc());
+    copy->setArgs(input->node()->args().vec());
+    map[input] = copy->result();
+  }
   CGC_ASSIGN_OR_RETURN(auto results, Inliner(root, *flat).emit(source, map));
   flat->createOutput(std::move(results), source.output()->loc());
   flat->setOutputNames(source.outputNames());

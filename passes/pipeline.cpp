@@ -54,7 +54,7 @@ Status Pipeline::prepare(ir::Module &root, PassContext context) const {
 }
 
 Result<std::unique_ptr<ir::Graph>> Pipeline::specialize(const ir::Graph &entry, std::string name,
-                                                        llvm::ArrayRef<ir::TensorType> inputs,
+                                                        llvm::ArrayRef<ir::Type> inputs,
                                                         PassContext context) const {
   std::unique_ptr<ir::Graph> graph = entry.clone(std::move(name));
   std::vector<ir::Value *> placeholders = graph->inputs();
@@ -63,9 +63,12 @@ Result<std::unique_ptr<ir::Graph>> Pipeline::specialize(const ir::Graph &entry, 
                                    std::to_string(placeholders.size()) + " inputs, not " +
                                    std::to_string(inputs.size()));
   for (unsigned i = 0; i < inputs.size(); ++i) {
-    ir::TensorType type = inputs[i];
+    if (inputs[i].isDynamic())
+      continue;
+    ir::TensorType type = inputs[i].tensor();
     type.device = context.target;
     placeholders[i]->setType(std::move(type));
+    placeholders[i]->node()->setArgs({});
   }
   CGC_TRY(run(*graph, context));
   return graph;

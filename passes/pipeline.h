@@ -32,10 +32,11 @@ public:
   Status prepare(ir::Module &root, PassContext context) const;
 
   /// The graph phase on a copy of `entry`: a graph called `name` in which every value has a type.
-  /// `inputs` are the types of entry's inputs, in order; their device becomes context.target.
-  /// Usage if their number is wrong. `entry` stays as it is; its root module may get constants.
+  /// `inputs` are the types of entry's inputs, in order; their device becomes context.target. An
+  /// input of dynamic type is left at its default. Usage if their number is wrong. `entry` stays as
+  /// it is; its root module may get constants.
   Result<std::unique_ptr<ir::Graph>> specialize(const ir::Graph &entry, std::string name,
-                                                llvm::ArrayRef<ir::TensorType> inputs,
+                                                llvm::ArrayRef<ir::Type> inputs,
                                                 PassContext context) const;
 
   /// The graph phase on `graph` itself, for IR read from a file.

@@ -4,9 +4,12 @@
 
 #include "ir/op_def.h"
 #include "ir/text.h"
+#include "passes/branches.h"
 #include "passes/dce.h"
+#include "passes/in_place.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace cgc::passes {
@@ -28,16 +31,62 @@ bool isNumber(const Arg &arg) {
   return arg.is<int64_t>() || arg.is<double>() || arg.is<bool>();
 }
 
+/// What the model's author calls an op that reads one element of a tensor; empty for other ops.
+llvm::StringRef hostRead(const Node &node) {
+  switch (node.op()) {
+  case OpKind::PrimInt:
+    return "int() of a tensor";
+  case OpKind::PrimFloat:
+    return "float() of a tensor";
+  case OpKind::PrimBool:
+    return "bool() of a tensor";
+  case OpKind::PrimItem:
+    return "item()";
+  default:
+    return "";
+  }
+}
+
+/// Whether the result is bool, whatever the operands are.
+bool isComparison(const Node &node) {
+  return node.is(OpKind::Eq) || node.is(OpKind::Ne) || node.is(OpKind::Lt) || node.is(OpKind::Le) ||
+         node.is(OpKind::Gt) || node.is(OpKind::Ge);
+}
+
+/// Why a rule refuses `args`, where that is more than a type that does not fit.
+ir::Cause causeOfRefusal(const Node &node, llvm::ArrayRef<Arg> args) {
+  auto isMask = [](const Arg &arg) {
+    if (!arg.isValue())
+      return false;
+    if (!arg.value()->isTensor())
+      return isComparison(*arg.value()->node());
+    const DType dtype = arg.value()->tensor().dtype;
+    return dtype == DType::Bool || dtype == DType::U8;
+  };
+  auto isTrue = [&](llvm::StringRef name) {
+    return args[*ir::opSchema(node.op()).find(name)] == Arg(true);
+  };
+  if (node.is(OpKind::Index) && args[1].isList() && llvm::any_of(args[1].list(), isMask))
+    return ir::Cause::DataShape;
+  if (node.is(OpKind::Dropout) && isTrue("train"))
+    return ir::Cause::Random;
+  if (node.is(OpKind::BatchNorm) && isTrue("training"))
+    return ir::Cause::MutatesState;
+  return ir::Cause::None;
+}
+
 class Specializer {
 public:
-  Specializer(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics)
-      : graph_(graph), target_(target), diagnostics_(diagnostics) {}
+  /// With `untyped`, inputs may have no types, and what depends on them has none.
+  Specializer(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics,
+              bool untyped = false)
+      : graph_(graph), target_(target), diagnostics_(diagnostics), untyped_(untyped) {}
 
   /// Errors go to the diagnostics. Returns whether anything changed.
   bool run() {
     for (Node &node : llvm::make_early_inc_range(graph_))
       visit(node);
-    if (!diagnostics_.hasErrors())
+    if (!untyped_ && !diagnostics_.hasErrors())
       for (Node *node : llvm::reverse(evaluated_))
         graph_.erase(node);
     return changed_;
@@ -45,19 +94,25 @@ public:
 
 private:
   void visit(Node &node) {
+    if (node.is(OpKind::PrimIf))
+      return visitIf(node);
+    if (node.is(OpKind::PrimElse)) {
+      branches_.enterElse();
+      return evaluated(node);
+    }
+    if (node.is(OpKind::PrimEndIf))
+      return visitEndIf(node);
+    if (branches_.isSkipped())
+      return evaluated(node);
     switch (node.kind()) {
     case ir::NodeKind::Placeholder:
-      if (node.result()->type().isDynamic())
-        diagnostics_.error(node, "input '" + node.result()->name() +
-                                     "' has no type; in IR text the graph's header gives it, as in "
-                                     "%" +
-                                     node.result()->name() + ": f32[1,3]");
+      visitPlaceholder(node);
       break;
     case ir::NodeKind::GetAttr:
       visitGetAttr(node);
       break;
     case ir::NodeKind::CallModule:
-      diagnostics_.error(node, "a call of a module is left; run the pass 'inline' first");
+      error(node, "a call of a module is left; run the pass 'inline' first");
       break;
     case ir::NodeKind::CallFunction:
       visitCall(node);
@@ -68,11 +123,72 @@ private:
     }
   }
 
+  void visitPlaceholder(Node &node) {
+    if (!node.result()->type().isDynamic())
+      return;
+    const bool hasDefault = !node.args().empty();
+    if (hasDefault && !(untyped_ && node.arg(0).isNone())) {
+      know(node, 0, node.arg(0));
+      evaluated(node);
+    } else if (untyped_) {
+      tensors_.insert(node.result());
+    } else {
+      error(node, "input '" + node.result()->name() +
+                      "' has no type; in IR text the graph's header gives it, as in %" +
+                      node.result()->name() + ": f32[1,3]");
+    }
+  }
+
+  /// Of a branch whose condition is known, one side vanishes. Both sides of any other are walked
+  /// through, so that all that is in the way is reported.
+  void visitIf(Node &node) {
+    evaluated(node);
+    if (branches_.isSkipped())
+      return branches_.enter(std::nullopt);
+    Arg condition = node.arg(0);
+    resolve(condition);
+    if (const bool *taken = condition.getIf<bool>())
+      return branches_.enter(*taken);
+    const bool byData =
+        isTensor(condition) || (condition.isValue() && decidesOnly(*condition.value()->node()));
+    if (!condition.isValue())
+      error(node, "the condition of this branch is " + ir::argText(condition) +
+                      ", which is neither true nor false");
+    else if (byData)
+      report(node, "data-dependent control flow", ir::Cause::DataFlow);
+    branches_.enter(std::nullopt, /*mayBeSkipped=*/untyped_ && !byData);
+  }
+
+  void visitEndIf(Node &node) {
+    const std::optional<bool> taken = branches_.leave();
+    evaluated(node);
+    if (branches_.isSkipped() || !taken)
+      return;
+    Arg side = node.arg(*taken ? 0 : 1);
+    resolve(side);
+    for (unsigned i = 0; i < node.numResults(); ++i)
+      know(node, i, side.list()[i]);
+  }
+
+  /// Whether `node` turns a tensor into a bool that nothing but branches read: then these are
+  /// reported in its place.
+  bool decidesOnly(const Node &node) {
+    if (!node.is(OpKind::PrimBool))
+      return false;
+    Arg operand = node.arg(0);
+    resolve(operand);
+    return isTensor(operand) && llvm::all_of(graph_, [&](const Node &user) {
+             bool reads = false;
+             user.forEachInput([&](const Value *value) { reads |= value == node.result(); });
+             return !reads || user.is(OpKind::PrimIf);
+           });
+  }
+
   void visitGetAttr(Node &node) {
     const ir::Parameter *parameter =
         graph_.owner() ? graph_.owner()->findParameter(node.target()) : nullptr;
     if (!parameter) {
-      diagnostics_.error(node, "the module has no parameter '" + node.target() + "'");
+      error(node, "the module has no parameter '" + node.target() + "'");
       return;
     }
     ir::TensorType type = parameter->type;
@@ -87,15 +203,28 @@ private:
     if (node.op() == OpKind::Fallback) {
       // The node, printed below, has the whole schema.
       const llvm::StringRef op = llvm::StringRef(node.target()).split('(').first;
-      diagnostics_.error(node, "cgc cannot compile " + op.str() + ": it has no rule for this op");
+      const ir::Cause cause = ir::causeOf(op.split('.').first);
+      error(node, ir::explain("cgc cannot compile " + op.str(), cause), cause);
       return;
     }
     if (node.op() == OpKind::PrimRefused) {
-      report(node.loc(), node.arg("reason").as<std::string>());
+      report(node.loc(), node.arg("reason").as<std::string>(),
+             ir::parseCause(node.arg("cause").as<std::string>()));
       return;
     }
+    if (node.op() == OpKind::PrimRaise) {
+      // Of a branch that nothing decides, one side may be an assertion that holds.
+      if (branches_.allDecided())
+        report(node.loc(),
+               "the model raises an exception for these inputs: " +
+                   (args[0].is<std::string>() ? args[0].as<std::string>() : ir::argText(args[0])));
+      return evaluated(node);
+    }
+    if (untyped_)
+      rememberTensors(node, args);
+    // What it depends on has been reported, or cannot be known without types.
     if (llvm::any_of(args, [](const Arg &arg) { return dependsOnError(arg); }))
-      return; // What it depends on has been reported.
+      return untyped_ ? judgeUntyped(node, args) : void();
     bool onHost = ir::hasTrait(node.op(), ir::kHost);
     bool allConstant = llvm::all_of(args, [](const Arg &arg) { return arg.isConstant(); });
     if (onHost || (allConstant && ir::opDef(node.op()).evaluate && takesTensor(node.op())))
@@ -106,9 +235,14 @@ private:
 
   /// Evaluates a host op, or arithmetic on numbers.
   void evaluate(Node &node, llvm::ArrayRef<Arg> args) {
-    Result<Arg> value = evaluateArgs(node, args);
+    if (!args.empty() && isTensor(args[0]) && reportHostRead(node))
+      return;
+    auto *evaluate = ir::opDef(node.op()).evaluate;
+    Result<Arg> value = evaluate ? evaluate(args)
+                                 : Status(Code::Unsupported, "cgc cannot evaluate this op at "
+                                                             "compile time");
     if (!value) {
-      diagnostics_.error(node, value.status().message());
+      error(node, value.status().message());
       return;
     }
     if (node.numResults() == 1 && node.op() != OpKind::PrimUnpack) {
@@ -117,9 +251,8 @@ private:
     }
     size_t count = value->isList() ? value->list().size() : 0;
     if (count != node.numResults()) {
-      diagnostics_.error(node, "a list of " + std::to_string(count) +
-                                   " elements is unpacked into " +
-                                   std::to_string(node.numResults()));
+      error(node, "a list of " + std::to_string(count) + " elements is unpacked into " +
+                      std::to_string(node.numResults()));
       return;
     }
     for (unsigned i = 0; i < count; ++i)
@@ -127,17 +260,45 @@ private:
     evaluated(node);
   }
 
-  Result<Arg> evaluateArgs(const Node &node, llvm::ArrayRef<Arg> args) {
-    bool reads = node.op() == OpKind::PrimInt || node.op() == OpKind::PrimFloat ||
-                 node.op() == OpKind::PrimBool;
-    if (reads && args[0].isValue())
-      return Status(Code::Unsupported,
-                    "data-dependent: reads a tensor's value on the host, which a "
-                    "captured graph cannot do; compute with the tensor instead");
-    auto *evaluate = ir::opDef(node.op()).evaluate;
-    if (!evaluate)
-      return Status(Code::Unsupported, "cgc cannot evaluate this op at compile time");
-    return evaluate(args);
+  /// Whether `node` reads an element of a tensor; then it is reported, here or by the branch that
+  /// it decides.
+  bool reportHostRead(Node &node) {
+    const llvm::StringRef what = hostRead(node);
+    if (!what.empty() && !decidesOnly(node))
+      report(node, what, ir::Cause::HostRead);
+    return !what.empty();
+  }
+
+  /// What is wrong with a call whatever the types of its arguments are.
+  void judgeUntyped(Node &node, llvm::ArrayRef<Arg> args) {
+    if (node.is(OpKind::PrimIs)) // A tensor that is given is not none.
+      for (int side : {0, 1})
+        if (isTensor(args[side]) && args[1 - side].isNone())
+          know(node, 0, Arg(false));
+    if (!args.empty() && isTensor(args[0])) {
+      reportHostRead(node);
+      if (const ir::NodeKind from =
+              args[0].isValue() ? args[0].value()->node()->kind() : ir::NodeKind::CallFunction;
+          node.isInPlace() && from == ir::NodeKind::Placeholder)
+        error(node, "in-place op: it overwrites the input '" + args[0].value()->name() + "'",
+              ir::Cause::MutatesInput);
+    }
+    if (const ir::Cause cause = causeOfRefusal(node, args); cause != ir::Cause::None)
+      report(node, "cgc cannot compile " + ir::opName(node.op()).str(), cause);
+  }
+
+  /// Whether `arg` is surely a tensor. With types, all values are that.
+  bool isTensor(const Arg &arg) const {
+    return arg.isValue() && (arg.value()->isTensor() || tensors_.contains(arg.value()));
+  }
+  void rememberTensors(const Node &node, llvm::ArrayRef<Arg> args) {
+    if (ir::hasTrait(node.op(), ir::kHost) || ir::opSchema(node.op()).listResult)
+      return;
+    // Arithmetic of sizes has the ops of tensors.
+    const bool mayBeNumber = ir::opDef(node.op()).evaluate != nullptr;
+    if (!mayBeNumber || llvm::any_of(args, [&](const Arg &arg) { return isTensor(arg); }))
+      for (const Value &result : node.results())
+        tensors_.insert(&result);
   }
 
   /// Types a tensor op.
@@ -145,7 +306,7 @@ private:
     tensorsFromNumbers(node, args);
     auto inferred = ir::inferResults(node.op(), args, target_);
     if (!inferred) {
-      diagnostics_.error(node, inferred.status().message());
+      error(node, inferred.status().message(), causeOfRefusal(node, args));
       return;
     }
     // One dynamic result is the list as a whole: it becomes several typed ones.
@@ -161,16 +322,16 @@ private:
       return evaluated(node);
     }
     if (inferred->size() != node.numResults()) {
-      diagnostics_.error(node, "the op yields " + std::to_string(inferred->size()) +
-                                   " results and is used for " + std::to_string(node.numResults()));
+      error(node, "the op yields " + std::to_string(inferred->size()) +
+                      " results and is used for " + std::to_string(node.numResults()));
       return;
     }
     if (node.isInPlace()) {
       const ir::TensorType &self = args[0].value()->tensor();
       const ir::TensorType &result = (*inferred)[0].type;
       if (self.dtype != result.dtype || self.sizes != result.sizes) {
-        diagnostics_.error(node, "in-place op: the result " + toString(result) +
-                                     " does not fit into the overwritten " + toString(self));
+        error(node, "in-place op: the result " + toString(result) +
+                        " does not fit into the overwritten " + toString(self));
         return;
       }
       (*inferred)[0].type = self;
@@ -181,6 +342,9 @@ private:
     }
     for (unsigned i = 0; i < node.numResults(); ++i)
       setType(node.result(i), (*inferred)[i].type);
+    if (node.isInPlace())
+      if (Overwritten what = overwritten(node); what.cause != ir::Cause::None)
+        error(node, "in-place op: " + what.message, what.cause);
   }
 
   void visitOutput(Node &node) {
@@ -219,17 +383,30 @@ private:
       flat.push_back(arg);
       names.push_back(name);
     } else if (!arg.isNone()) {
-      diagnostics_.error(node, "the model returns " + ir::argText(arg) +
-                                   ", which is not a tensor; return tensors only");
+      error(node, "the model returns " + ir::argText(arg) +
+                      ", which is not a tensor; return tensors only");
     }
   }
 
-  /// An error whose message says all that the node's text would.
-  void report(ir::Loc loc, std::string message) {
+  void error(const Node &node, std::string message, ir::Cause cause = ir::Cause::None) {
+    if (!branches_.mayBeSkipped())
+      diagnostics_.error(node, std::move(message), cause);
+  }
+  /// An error whose message says all that the node's text would. If it has a cause, it begins with
+  /// what the op is called.
+  void report(ir::Loc loc, std::string message, ir::Cause cause = ir::Cause::None) {
+    if (branches_.mayBeSkipped())
+      return;
     ir::Diagnostic diagnostic;
+    if (cause != ir::Cause::None)
+      diagnostic.op = llvm::StringRef(message).split(": ").first.str();
     diagnostic.message = std::move(message);
     diagnostic.loc = std::move(loc);
+    diagnostic.cause = cause;
     diagnostics_.error(std::move(diagnostic));
+  }
+  void report(const Node &node, llvm::StringRef what, ir::Cause cause) {
+    report(node.loc(), ir::explain(what, cause), cause);
   }
 
   /// Puts what is known on the host into `arg`, and the target for each device.
@@ -298,6 +475,9 @@ private:
   ir::Diagnostics &diagnostics_;
   llvm::DenseMap<const Value *, Arg> known_; ///< Host values. Looked up, never iterated.
   std::vector<Node *> evaluated_;            ///< Nodes that vanish, in order.
+  BranchStack branches_;
+  bool untyped_;
+  llvm::DenseSet<const Value *> tensors_; ///< Those without types. Looked up, never iterated.
   bool changed_ = false;
 };
 
@@ -314,6 +494,12 @@ Result<Changed> SpecializePass::run(ir::Graph &graph, PassContext &context) cons
     for (const ir::Diagnostic &error : diagnostics.errors())
       context.diagnostics->error(error);
   return diagnostics.toStatus(Code::Unsupported);
+}
+
+void judge(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics) {
+  PassContext context;
+  if (DcePass().run(graph, context))
+    Specializer(graph, target, diagnostics, /*untyped=*/true).run();
 }
 
 } // namespace cgc::passes

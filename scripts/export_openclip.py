@@ -4,6 +4,9 @@
     export_openclip.py --model ViT-B-32 --precision fp16 --out model.pt
     export_openclip.py --config tests/data/tiny.json --out tiny.pt
 
+With --script it scripts the model instead of tracing it. open_clip scripts a few of its families;
+of CoCa the file then has forward alone of these methods.
+
 The precision is what open_clip itself gives its users: fp16 and bf16 keep LayerNorm, the
 embeddings and logit_scale in fp32 and hold the other weights, and the image, in the low precision.
 
@@ -55,6 +58,8 @@ def parse_args():
     parser.add_argument("--checkpoint", metavar="FILE", help="trained weights; without it, random")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to trace")
     parser.add_argument("--seed", type=int, default=0, help="of random weights and inputs")
+    parser.add_argument("--script", action="store_true",
+                        help="script the model (torch.jit.script) instead of tracing it")
     parser.add_argument("--batch", type=int, default=2, help="batch size of the traced example")
     args = parser.parse_args()
     if args.batch < 1:
@@ -155,19 +160,37 @@ def check(args, model, path, torch, open_clip):
     inputs = example_inputs(args, model, args.batch + 1, torch, open_clip)
     worst = 0.0
     for method, names in METHODS.items():
+        if not hasattr(saved, method):
+            continue
         arguments = [inputs[name] for name in names]
         expected, actual = getattr(model, method)(*arguments), getattr(saved, method)(*arguments)
         expected, actual = outputs(expected, torch), outputs(actual, torch)
         if expected.keys() != actual.keys():
-            raise Failure(f"{method}: the traced model has the outputs {[*actual]} for {[*expected]}")
+            raise Failure(f"{method}: the exported model has the outputs {[*actual]} for {[*expected]}")
         for name, want in expected.items():
             got = actual[name]
             error = ((got.double() - want.double()).norm() / want.double().norm()).item()
             if got.shape != want.shape or not error <= TOLERANCE[args.precision]:
-                raise Failure(f"{method}: output {name} of the traced model differs from eager: "
+                raise Failure(f"{method}: output {name} of the exported model differs from eager: "
                               f"{[*got.shape]} for {[*want.shape]}, relative L2 {error:.1e}")
             worst = max(worst, error)
     return worst
+
+
+def trace(model, inputs, torch):
+    examples = {m: tuple(inputs[name] for name in names) for m, names in METHODS.items()}
+    encode_image = model.encode_image
+    # CoCa calls its argument images.
+    model.encode_image = lambda image, **options: encode_image(image, **options)
+    # Not strict: some families return a dict.
+    return torch.jit.trace_module(model, examples, check_trace=False, strict=False)
+
+
+def script(model, torch):
+    try:
+        return torch.jit.script(model)
+    except Exception as error:
+        raise Failure(f"torch.jit.script refuses this model; leave --script out: {first_line(error)}")
 
 
 def check_space(folder, model):
@@ -192,19 +215,14 @@ def export(args):
     with torch.no_grad():
         model = create(args, torch, open_clip)
         inputs = example_inputs(args, model, args.batch, torch, open_clip)
-        examples = {m: tuple(inputs[name] for name in names) for m, names in METHODS.items()}
-        encode_image = model.encode_image
-        # CoCa calls its argument images.
-        model.encode_image = lambda image, **options: encode_image(image, **options)
-        # Not strict: some families return a dict.
-        traced = torch.jit.trace_module(model, examples, check_trace=False, strict=False)
+        exported = script(model, torch) if args.script else trace(model, inputs, torch)
         # A folder, because the file keeps the name under which it was written; beside the result,
         # so that the rename is atomic.
         folder = os.path.dirname(args.out) or "."
         check_space(folder, model)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as scratch:
             partial = os.path.join(scratch, os.path.basename(args.out))
-            traced.save(partial)
+            exported.save(partial)
             error = check(args, model, partial, torch, open_clip)
             size = os.path.getsize(partial)
             os.replace(partial, args.out)
@@ -212,7 +230,7 @@ def export(args):
     shapes = " ".join(f"{name}={str(t.dtype).split('.')[1]}{[*t.shape]}".replace(" ", "")
                       for name, t in inputs.items())
     print(f"{args.out}: {args.model or args.config} {args.precision}, {size / 1e6:.0f} MB, "
-          f"traced with {shapes}, relative L2 to eager {error:.1e}")
+          f"{'scripted, run' if args.script else 'traced'} with {shapes}, relative L2 to eager {error:.1e}")
 
 
 def main():

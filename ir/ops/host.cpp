@@ -69,8 +69,10 @@ Result<Arg> getItem(llvm::ArrayRef<Arg> args) {
   return rules::refuse("the dict has no key \"" + *key + "\"");
 }
 
-/// Of a list or dict, or the first size of a tensor.
+/// Of a list, dict or string, or the first size of a tensor.
 Result<Arg> len(llvm::ArrayRef<Arg> args) {
+  if (args[0].is<std::string>())
+    return Arg(static_cast<int64_t>(args[0].as<std::string>().size()));
   if (args[0].isList())
     return Arg(static_cast<int64_t>(args[0].list().size()));
   CGC_ASSIGN_OR_RETURN(const TensorType *type, tensorOf(args[0]));
@@ -124,12 +126,12 @@ constexpr OpDef hostOp(const char *schema, EvaluateFn evaluate, const char *doc)
 } // namespace
 
 const OpDef defs::PrimRefused = {
-    .schema = "(str reason) -> Tensor[]",
+    .schema = "(str reason, str cause=\"\") -> Tensor[]",
     .traits = kHost, // Not pure: it is reported even if nobody uses what stands for its results.
     .infer = nullptr,
     .evaluate = refused,
     .doc = "Stands for what a frontend cannot express, with any number of results: compiling it "
-           "fails with the reason.",
+           "fails with the reason. `cause` is a row of ir/offenders.def, or empty.",
 };
 const OpDef defs::PrimList = hostOp("(any[] items) -> any", list, "A list or tuple of the items.");
 const OpDef defs::PrimDict = hostOp("(any[] keys, any[] values) -> any", dict,
@@ -140,8 +142,8 @@ const OpDef defs::PrimGetItem =
     hostOp("(any list, any index) -> any", getItem,
            "The element of a list at an int, from the end if negative, or of a dict at a string.");
 const OpDef defs::PrimLen = hostOp("(any list) -> any", len,
-                                   "The number of elements of a list or dict, or the first size "
-                                   "of a tensor.");
+                                   "The number of elements of a list, dict or string, or the first "
+                                   "size of a tensor.");
 const OpDef defs::PrimNumToTensor =
     hostOp("(any a) -> any", identity,
            "The number itself: what TorchScript wraps in a 0-d tensor stays a number in cgc.");

@@ -1,4 +1,5 @@
 # Writes one small model of each OpenCLIP family: make_families.py FOLDER [NAME...]
+# Of those in SCRIPTED, also NAME.scripted.pt with the same weights.
 # A small model is open_clip's own configuration with fewer and narrower layers, on smaller inputs.
 import functools
 import json
@@ -18,6 +19,7 @@ VITAMIN = VitCfg(embed_dim=(16, 32, 64), depths=(1, 2, 1), stem_width=16,
                  conv_cfg=VitConvCfg(norm_layer="layernorm2d", norm_eps=1e-6), head_type="1d")
 # What replaces parts of the configuration, and arguments of the timm model.
 FAMILIES = {
+    "ViT-B-32": ({"vision_cfg": VIT}, {}),
     "ViT-B-32-quickgelu": ({"vision_cfg": VIT}, {}),
     "ViT-H-14": ({"vision_cfg": VIT}, {}),
     "RN50": ({"vision_cfg": {"image_size": 64, "layers": [1, 2, 1, 1], "width": 16}}, {}),
@@ -36,6 +38,9 @@ FAMILIES = {
 }
 
 
+SCRIPTED = ("ViT-B-32", "RN50", "coca_ViT-B-32", "convnext_base")
+
+
 def small(config, changes):
     """The configuration with `changes`, the small text tower and an embedding as narrow as that."""
     config = {**config, "embed_dim": 32, "text_cfg": {**config["text_cfg"], **TEXT}}
@@ -52,9 +57,11 @@ def main():
         config = folder / f"small_{name}.json"
         config.write_text(json.dumps(small(open_clip.get_model_config(name), changes)))
         timm.create_model = functools.partial(create_model, **arguments)
-        export_openclip.export(Namespace(model=None, config=str(config), precision="fp32",
-                                         out=str(folder / f"{name}.pt"), checkpoint=None,
-                                         device="cpu", seed=0, batch=2))
+        for script in (False, True) if name in SCRIPTED else (False,):
+            out = folder / (f"{name}.scripted.pt" if script else f"{name}.pt")
+            export_openclip.export(Namespace(model=None, config=str(config), precision="fp32",
+                                             out=str(out), checkpoint=None, device="cpu", seed=0,
+                                             batch=2, script=script))
 
 
 main()

@@ -141,6 +141,16 @@ const fs::path &familyModels() {
   return folder;
 }
 
+const fs::path &scriptedModels() {
+  static const fs::path folder = [] {
+    const fs::path path = kBuild / "e2e" / "scripted";
+    const fs::path script = kSource / "tests/e2e/make_scripted.py";
+    makeOnce(path / "done", {script}, [&] { return runProgram({kPython, script, path}, path); });
+    return path;
+  }();
+  return folder;
+}
+
 const fs::path &realModel() {
   static const fs::path model = [] {
     const fs::path path = kBuild / "e2e" / "real" / "vitb32.pt";

@@ -36,6 +36,8 @@ Outcome runProgram(const std::vector<std::string> &command, const fs::path &in,
 const fs::path &models();
 /// Where the models of make_families.py are.
 const fs::path &familyModels();
+/// Scripted modules, from make_scripted.py.
+const fs::path &scriptedModels();
 /// ViT-B-32 in fp32 with random weights, exported on first use.
 const fs::path &realModel();
 /// Whether cgc can use a GPU here.

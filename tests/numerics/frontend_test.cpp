@@ -46,8 +46,7 @@ std::unique_ptr<ir::Module> import(const std::string &path) {
 /// Compiles one method down to a graph in which every value has a type. What is wrong with it is in
 /// `diagnostics`.
 std::unique_ptr<ir::Graph> specialize(const std::string &path, const char *method,
-                                      std::vector<ir::TensorType> inputs,
-                                      ir::Diagnostics &diagnostics) {
+                                      std::vector<ir::Type> inputs, ir::Diagnostics &diagnostics) {
   auto module = import(path);
   auto pipeline = passes::PipelineBuilder().setPasses("inline,specialize").build();
   const passes::PassContext context{.target = DeviceKind::Cpu, .diagnostics = &diagnostics};
@@ -61,14 +60,14 @@ std::unique_ptr<ir::Graph> specialize(const std::string &path, const char *metho
 }
 
 /// What is in the way of compiling a method.
-std::vector<ir::Diagnostic> offenders(const std::string &path, std::vector<ir::TensorType> inputs,
+std::vector<ir::Diagnostic> offenders(const std::string &path, std::vector<ir::Type> inputs,
                                       const char *method = "forward") {
   ir::Diagnostics diagnostics;
   specialize(path, method, std::move(inputs), diagnostics);
   return diagnostics.errors().vec();
 }
 
-ir::TensorType floats(std::vector<int64_t> sizes) {
+ir::Type floats(std::vector<int64_t> sizes) {
   return ir::TensorType::dense(DType::F32, sizes);
 }
 
@@ -300,7 +299,7 @@ TEST(Frontend, PromotesPythonNumbersAsLibTorchDoes) {
   std::ifstream file(std::filesystem::path(smallModel("numbers")).replace_extension("txt"));
   std::vector<std::string> expected{std::istream_iterator<std::string>(file), {}};
   ASSERT_GE(expected.size(), 20u);
-  std::vector<ir::TensorType> types;
+  std::vector<ir::Type> types;
   for (DType dtype : {DType::U8, DType::I64, DType::F32})
     types.push_back(ir::TensorType::dense(dtype, {4}));
 
@@ -318,8 +317,8 @@ TEST(Frontend, PromotesPythonNumbersAsLibTorchDoes) {
   int64_t sizes[] = {4};
   std::vector<std::byte> bytes(4 * sizeof(int64_t), std::byte(1));
   std::vector<TensorView> inputs;
-  for (const ir::TensorType &type : types)
-    inputs.push_back({bytes.data(), type.dtype, DeviceKind::Cpu, sizes, {}});
+  for (const ir::Type &type : types)
+    inputs.push_back({bytes.data(), type.tensor().dtype, DeviceKind::Cpu, sizes, {}});
   auto outputs = (*reference)->run("forward", inputs);
   ASSERT_TRUE(outputs.isOk()) << outputs.status().message();
   dtypes.clear();
@@ -402,15 +401,27 @@ TEST(Frontend, RefusesDataDependentFlowByLineAndCollectsAll) {
   EXPECT_EQ(found[1].loc.line, lineOf("loop"));
 }
 
-TEST(Frontend, ListsWhatIsInsideAndBehindARefusedBranch) {
+/// The messages by line of what is in the way of `shape_condition`.
+std::map<unsigned, std::string> inShapeCondition(std::vector<int64_t> sizes) {
   std::map<unsigned, std::string> found;
-  for (const ir::Diagnostic &error : offenders(smallModel("shape_condition"), {floats({3, 4})}))
+  for (const ir::Diagnostic &error : offenders(smallModel("shape_condition"), {floats(sizes)}))
     found[error.loc.line] += error.message;
-  EXPECT_THAT(found[lineOf("shape")], HasSubstr("depends on a shape"));
-  EXPECT_THAT(found[lineOf("shape")], Not(HasSubstr("data-dependent")));
-  EXPECT_THAT(found[lineOf("taken")], HasSubstr("aten::erfinv"));
-  EXPECT_THAT(found[lineOf("other")], HasSubstr("aten::special_bessel_j0"));
-  EXPECT_THAT(found[lineOf("sum")], HasSubstr("data-dependent"));
+  return found;
+}
+
+TEST(Frontend, ShapesOfTheBucketDecideBranches) {
+  auto many = inShapeCondition({3, 4}), one = inShapeCondition({1, 4});
+  EXPECT_THAT(many[lineOf("taken")], HasSubstr("aten::erfinv"));
+  EXPECT_EQ(many[lineOf("other")], "");
+  EXPECT_EQ(one[lineOf("taken")], "");
+  EXPECT_THAT(one[lineOf("other")], HasSubstr("aten::special_bessel_j0"));
+  EXPECT_THAT(inShapeCondition({3, 4, 5})[lineOf("rank")], HasSubstr("raises an exception"));
+}
+
+TEST(Frontend, ListsWhatIsInsideAndBehindARefusedBranch) {
+  auto found = inShapeCondition({3, 4});
+  EXPECT_THAT(found[lineOf("sum")], HasSubstr("data-dependent control flow"));
+  EXPECT_THAT(found[lineOf("inside")], HasSubstr("aten::digamma"));
   EXPECT_THAT(found[lineOf("after")], HasSubstr("aten::special_bessel_j1"));
 }
 
@@ -439,10 +450,24 @@ TEST(Frontend, RefusesInputsThatAreNoTensorsAndMethodsThatReturnNothing) {
   EXPECT_THAT(found[0].message, HasSubstr("returns no tensor"));
 }
 
-TEST(Frontend, RefusesOptionalInputsThatDecide) {
-  auto found = offenders(smallModel("optional"), {floats({3, 4}), floats({3, 4})});
-  ASSERT_FALSE(found.empty());
-  EXPECT_THAT(found[0].message, HasSubstr("depends on the caller"));
+TEST(Frontend, OptionalInputsAreLeftOutOrGiven) {
+  for (const auto &[inputs, op] :
+       {std::pair(std::vector<ir::Type>{floats({3, 4}), floats({3, 4})}, ir::OpKind::Add),
+        std::pair(std::vector<ir::Type>{floats({3, 4}), ir::Type()}, ir::OpKind::Neg)}) {
+    ir::Diagnostics diagnostics;
+    auto graph = specialize(smallModel("optional"), "forward", inputs, diagnostics);
+    ASSERT_TRUE(graph) << diagnostics.render();
+    EXPECT_TRUE(graph->output()->arg(0).value()->node()->is(op));
+    EXPECT_EQ(graph->inputs().size(), op == ir::OpKind::Add ? 2u : 1u);
+  }
+}
+
+TEST(Frontend, RefusesChangesOfListsThatMayHaveAnotherName) {
+  auto found = offenders(smallModel("other_name"), {floats({3, 4})});
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_THAT(found[0].message, HasSubstr("may have another name"));
+  EXPECT_EQ(found[0].loc.line, lineOf("other name"));
+  EXPECT_EQ(found[1].loc.line, lineOf("in a loop"));
 }
 
 TEST(Frontend, RefusesArgumentsThatTheOpDoesNotHave) {

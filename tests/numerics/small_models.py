@@ -148,13 +148,13 @@ class OtherLines(nn.Module):
 
 class ShapeCondition(nn.Module):
     def forward(self, x):
-        assert x.dim() == 2
+        assert x.dim() == 2  # LINE: rank
         if x.size(0) > 1:  # LINE: shape
             x = torch.erfinv(x)  # LINE: taken
         else:
             x = torch.special.bessel_j0(x)  # LINE: other
         if x.sum() > 0:  # LINE: sum
-            x = x + 1
+            x = torch.digamma(x)  # LINE: inside
         return torch.special.bessel_j1(x)  # LINE: after
 
 
@@ -232,7 +232,22 @@ class Optional(nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor | None = None):
         if y is not None:
             return x + y
-        return x
+        return -x
+
+
+class OtherName(nn.Module):
+    """Lists that are reached by two names when they change."""
+
+    def forward(self, x):
+        parts = [x]
+        both = (parts, parts)
+        parts.append(x + 1)  # LINE: other name
+        rows: list[list[torch.Tensor]] = []
+        row = [x]
+        for i in range(2):
+            row.append(x + i)  # LINE: in a loop
+            rows.append(row)
+        return both[0][0] + rows[0][0]
 
 
 def trace(module, *args, **kwargs):
@@ -262,6 +277,7 @@ def main(folder):
         "shared_storage": trace(SharedStorage(), torch.randn(3, 2)),
         "lists_and_copies": torch.jit.script(ListsAndCopies().eval()),
         "other_argument": torch.jit.script(OtherArgument().eval()),
+        "other_name": torch.jit.script(OtherName().eval()),
         "changes_argument": torch.jit.script(ChangesArgument().eval()),
     }
     for name, model in models.items():

@@ -1,6 +1,7 @@
 // Buckets: methods and input shapes to compile.
 #include "tools/cgc/buckets.h"
 
+#include "ir/text.h"
 #include "runtime/plan/plan.h"
 #include "tools/cgc/console.h"
 
@@ -19,19 +20,29 @@ std::vector<std::string> inputNames(const ir::Graph &method) {
   return names;
 }
 
-/// The specs of the method's inputs in its order; Usage names those that are missing.
+/// The specs of the method's inputs in its order, without those that are left at their defaults;
+/// Usage names those that are missing or can be no tensor.
 Result<std::vector<InputSpec>> specsOf(const ir::Graph &method,
                                        const std::vector<InputSpec> &inputs) {
   std::vector<InputSpec> chosen;
   std::vector<std::string> missing;
-  for (const std::string &name : inputNames(method)) {
-    if (const InputSpec *spec = findByName(inputs, name))
+  for (const ir::Value *input : method.inputs()) {
+    const auto defaults = input->node()->args();
+    const InputSpec *spec = findByName(inputs, input->name());
+    if (spec && !defaults.empty() && !defaults[0].isNone())
+      return Status(Code::Usage,
+                    fmt::format("input '{}' of method {} is no tensor: it stays at its default, {}",
+                                spec->name, method.name(), ir::argText(defaults[0])));
+    if (spec)
       chosen.push_back(*spec);
-    else
-      missing.push_back(name);
+    else if (defaults.empty())
+      missing.push_back(input->name());
   }
-  if (missing.empty())
+  if (missing.empty() && !chosen.empty())
     return chosen;
+  if (missing.empty())
+    return Status(Code::Usage,
+                  fmt::format("none of the inputs of method {} is given", describeMethod(method)));
   return Status(Code::Usage,
                 fmt::format("method {} has no shape for {}; add --input {}=DTYPE[SIZES]",
                             describeMethod(method), joinNames(missing), missing[0]));
@@ -91,7 +102,10 @@ Result<BucketSpec> makeBucket(const ir::Graph &method, std::vector<InputSpec> in
 } // namespace
 
 std::string describeMethod(const ir::Graph &method) {
-  const auto names = inputNames(method);
+  auto names = inputNames(method);
+  for (size_t i = 0; i < names.size(); ++i)
+    if (const auto defaults = method.inputs()[i]->node()->args(); !defaults.empty())
+      names[i] += " = " + ir::argText(defaults[0]);
   return fmt::format("{}({})", method.name(), names.empty() ? "" : joinNames(names));
 }
 
@@ -100,6 +114,15 @@ std::string describeMethods(const ir::Module &root) {
   for (const auto &method : root.graphs())
     methods.push_back(describeMethod(*method));
   return methods.empty() ? "no methods" : joinNames(methods);
+}
+
+std::vector<ir::Type> typesOf(const ir::Graph &method, const BucketSpec &bucket) {
+  std::vector<ir::Type> types;
+  for (const ir::Value *input : method.inputs()) {
+    const InputSpec *spec = findByName(bucket.inputs, input->name());
+    types.push_back(spec ? ir::Type(ir::TensorType::dense(spec->dtype, spec->sizes)) : ir::Type());
+  }
+  return types;
 }
 
 Result<std::vector<BucketSpec>> chooseBuckets(const ir::Module &root,

@@ -125,7 +125,10 @@ private:
   Result<std::vector<HostTensor>> runReference(frontend::Reference &reference, const Entry &entry,
                                                const Bucket &bucket,
                                                std::vector<HostTensor> &inputs) {
-    auto outputs = reference.run(entry.name, viewsOf(inputs));
+    std::vector<std::string> names;
+    for (const IoTensor &input : bucket.inputs)
+      names.push_back(input.name);
+    auto outputs = reference.run(entry.name, viewsOf(inputs), names);
     if (!outputs) {
       // It may be a model that takes other inputs, or too little memory.
       const Status status = outputs.status();

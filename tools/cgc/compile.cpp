@@ -68,9 +68,6 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
   std::vector<std::unique_ptr<ir::Graph>> graphs;
   std::string failedEntry, failures;
   for (const BucketSpec &bucket : buckets) {
-    std::vector<ir::TensorType> types;
-    for (const InputSpec &input : bucket.inputs)
-      types.push_back(ir::TensorType::dense(input.dtype, input.sizes));
     const std::string description = describeBucket(bucket, batched);
     progress.begin("specialize " + description);
     if (bucket.entry == failedEntry)
@@ -79,8 +76,9 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
       return earlier.entry == bucket.entry;
     });
     const size_t known = context.diagnostics->errors().size();
-    auto graph = pipeline.specialize(*root.findGraph(bucket.entry),
-                                     fmt::format("{}_{}", bucket.entry, index), types, context);
+    const ir::Graph &method = *root.findGraph(bucket.entry);
+    auto graph = pipeline.specialize(method, fmt::format("{}_{}", bucket.entry, index),
+                                     typesOf(method, bucket), context);
     if (graph.isOk()) {
       graphs.push_back(*std::move(graph));
       continue;

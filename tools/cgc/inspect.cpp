@@ -3,6 +3,7 @@
 #include "passes/pipeline.h"
 #include "runtime/exec/select.h"
 #include "runtime/plan/plan_file.h"
+#include "tools/cgc/capturability.h"
 #include "tools/cgc/console.h"
 #include "tools/cgc/file_kind.h"
 #include "tools/cgc/graphviz.h"
@@ -25,7 +26,8 @@ namespace {
 
 struct Options {
   std::string file, entry, dot, svg;
-  bool json = false;
+  std::vector<std::string> inputs;
+  bool capturable = false, json = false;
 };
 
 /// `finishSvg` makes the picture of what Graphviz drew.
@@ -118,13 +120,40 @@ Status inspectTorchScript(const Options &options) {
   return printResult(options, summary);
 }
 
-Status inspect(const Options &options) {
+/// `printed`: whether the report is on stdout.
+Status inspectCapturability(const Options &options, bool &printed) {
+  CGC_ASSIGN_OR_RETURN(const auto inputs, parseInputSpecs(options.inputs));
+  CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
+  CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.file));
+  std::vector<std::string> entries;
+  if (!options.entry.empty())
+    entries.push_back(options.entry);
+  CGC_ASSIGN_OR_RETURN(const Capturability result, judgeCapturability(*root, inputs, entries));
+  CGC_TRY(options.json ? printJson("capturability", capturabilityJson(result, options.file))
+                       : printOut(capturabilityText(result)));
+  printed = true;
+  const size_t count = result.offenders.errors().size();
+  return count == 0 ? Status::ok()
+                    : Status(Code::Unsupported,
+                             fmt::format("'{}' cannot be captured as it is: {} {}", options.file,
+                                         count, count == 1 ? "offender" : "offenders"));
+}
+
+Status inspect(const Options &options, bool &printed) {
+  const bool draws = !options.dot.empty() || !options.svg.empty();
+  if (options.capturable && draws)
+    return Status(Code::Usage, "--capturable draws nothing; leave --dot and --svg out");
+  if (!options.inputs.empty() && !options.capturable)
+    return Status(Code::Usage, "--input is for --capturable");
   if (options.dot == "-" && options.json)
     return Status(Code::Usage, "--dot - and --json both go to standard output; choose one");
-  if (!options.entry.empty() && options.dot.empty() && options.svg.empty())
-    return Status(Code::Usage, "--entry is the method to draw; add --dot or --svg");
-  CGC_ASSIGN_OR_RETURN(const FileKind kind,
-                       kindOf(options.file, "cgc inspects TorchScript files, IR text and plans"));
+  if (!options.entry.empty() && !draws && !options.capturable)
+    return Status(Code::Usage,
+                  "--entry is the method to draw or to judge; add --dot, --svg or --capturable");
+  CGC_ASSIGN_OR_RETURN(const FileKind kind, kindOf(options.file, "cgc inspects TorchScript files, IR text and plans"));
+  if (options.capturable && kind != FileKind::TorchScript)
+    return Status(Code::Usage,
+                  "--capturable judges TorchScript; what is in a plan can be captured");
   const std::string others[] = {options.file, options.dot};
   if (!options.dot.empty() && options.dot != "-")
     CGC_TRY(checkOutputPath("--dot", options.dot, {others, 1}));
@@ -136,7 +165,8 @@ Status inspect(const Options &options) {
   case FileKind::Ir:
     return inspectIr(options);
   case FileKind::TorchScript:
-    return inspectTorchScript(options);
+    return options.capturable ? inspectCapturability(options, printed)
+                              : inspectTorchScript(options);
   }
   return Status::ok();
 }
@@ -151,7 +181,7 @@ Verb addInspect(CLI::App &app) {
       ->required();
   command
       ->add_option("--entry", options->entry,
-                   "The method to draw [a plan: all; else forward or the first]")
+                   "The method to draw [a plan: all; else forward or the first] or to judge [all]")
       ->type_name("NAME");
   command
       ->add_option("--dot", options->dot,
@@ -163,14 +193,25 @@ Verb addInspect(CLI::App &app) {
                    "Draw the graph with Graphviz; a plan: the use of its arena too")
       ->type_name("F")
       ->check(requireName);
-  command->add_flag("--json", options->json, "Print the summary as JSON");
+  command->add_flag("--capturable", options->capturable,
+                    "List all that cannot be in a CUDA graph, instead of the summary");
+  command
+      ->add_option("--input", options->inputs,
+                   "With --capturable: type of an input, so that what depends on shapes is judged")
+      ->type_name("NAME=DTYPE[SIZES]")
+      ->allow_extra_args(false);
+  command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer("Of a plan the metadata is verified, so that it takes no time; run and compare "
                   "verify the weights too.\n\n"
                   "Examples:\n"
                   "  cgc inspect model.cgplan\n"
                   "  cgc inspect model.pt --svg model.svg --entry encode_text\n"
-                  "  cgc inspect model.cgplan --dot plan.dot --json");
-  return {command, [options] { return inspect(*options); }, [options] { return options->json; }};
+                  "  cgc inspect model.cgplan --dot plan.dot --json\n"
+                  "  cgc inspect model.pt --capturable --input 'image=f32[1,3,224,224]'");
+  // A report is a result: no JSON of an error comes after it.
+  auto printed = std::make_shared<bool>(false);
+  return {command, [=] { return inspect(*options, *printed); },
+          [=] { return options->json && !*printed; }};
 }
 
 } // namespace cgc::tool

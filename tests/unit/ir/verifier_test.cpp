@@ -102,10 +102,12 @@ TEST(Verifier, PlaceholdersComeFirst) {
                                              HasSubstr("%x = placeholder")));
 }
 
-TEST(Verifier, PlaceholdersHaveNoArguments) {
+TEST(Verifier, PlaceholdersHaveNoArgumentButADefault) {
   Relu test;
   test.x->node()->setArgs({Arg(1)});
-  EXPECT_THAT(graphErrors(test.graph), HasSubstr("a placeholder has no arguments"));
+  EXPECT_EQ(graphErrors(test.graph), "");
+  test.x->node()->setArgs({Arg(1), Arg(2)});
+  EXPECT_THAT(graphErrors(test.graph), HasSubstr("no argument but a constant default"));
 }
 
 TEST(Verifier, ArgumentsAreDefinedBefore) {

@@ -133,7 +133,7 @@ TEST(PipelineTest, OneSpecialisedGraphForEachBucketAndTheEntryStays) {
   std::string before = ir::toString(entry);
   for (int64_t batch : {1, 4}) {
     auto graph = pipeline->specialize(entry, "encode.b" + std::to_string(batch),
-                                      {ir::TensorType::dense(DType::F16, {batch, 8})}, context);
+                                      {ir::Type(ir::TensorType::dense(DType::F16, {batch, 8}))}, context);
     ASSERT_TRUE(graph) << graph.status().message();
     EXPECT_EQ((*graph)->name(), "encode.b" + std::to_string(batch));
     EXPECT_EQ((*graph)->output()->arg(0).value()->tensor(),

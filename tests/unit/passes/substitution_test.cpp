@@ -81,7 +81,7 @@ TEST(ModuleSubstitutionTest, ARegisteredClassIsReplacedInTheCompiledGraph) {
   ASSERT_TRUE(pipeline);
   ASSERT_TRUE(pipeline->prepare(*module, {}).isOk());
   auto graph = pipeline->specialize(*module->findGraph("forward"), "g",
-                                    {ir::TensorType::dense(DType::F32, {2, 2})}, {});
+                                    {ir::Type(ir::TensorType::dense(DType::F32, {2, 2}))}, {});
   ASSERT_TRUE(graph) << graph.status().message();
   std::vector<llvm::StringRef> ops;
   for (const ir::Node &node : **graph)
@@ -146,7 +146,7 @@ TEST(OpSubstitutionTest, ARegisteredPatternIsReplaced) {
   ASSERT_TRUE(pipeline);
   ASSERT_TRUE(pipeline->prepare(*module, {}).isOk());
   auto graph = pipeline->specialize(*module->findGraph("forward"), "g",
-                                    {ir::TensorType::dense(DType::F32, {2, 2})}, {});
+                                    {ir::Type(ir::TensorType::dense(DType::F32, {2, 2}))}, {});
   ASSERT_TRUE(graph) << graph.status().message();
   EXPECT_THAT(ir::toString(**graph), HasSubstr(", 6.0)"));
   EXPECT_EQ((*graph)->size(), 5u); // placeholder, relu, relu, mul, output

@@ -1,0 +1,93 @@
+// GraphImporter: lists and dicts that change.
+#include "frontend/graph_import.h"
+#include "ir/op_def.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+namespace cgc::frontend {
+
+namespace prim = c10::prim;
+using ir::Arg;
+using ir::OpKind;
+using torch::jit::Block;
+using torch::jit::Node;
+using torch::jit::Value;
+
+namespace {
+
+/// What the list or dict becomes that a node of this kind changes.
+std::optional<OpKind> mutationOf(c10::Symbol kind) {
+  return llvm::StringSwitch<std::optional<OpKind>>(kind.toQualString())
+      .Case("aten::append", OpKind::PrimAppend)
+      .Case("aten::extend", OpKind::PrimConcat)
+      .Case("aten::_set_item", OpKind::PrimSetItem)
+      .Default(std::nullopt);
+}
+
+/// Whether `use` makes the value part of something that may be read later, or hands it on.
+bool stores(const torch::jit::Use &use) {
+  if (mutationOf(use.user->kind()))
+    return use.offset > 0;
+  switch (use.user->kind()) {
+  case prim::ListConstruct:
+  case prim::TupleConstruct:
+  case prim::DictConstruct:
+  case prim::CallFunction:
+  case prim::CallMethod:
+  case prim::SetAttr:
+  case prim::Loop:
+    return true;
+  case prim::Return: // Of a block: what the node around it yields.
+    return use.user->owningBlock()->owningNode() != nullptr;
+  default:
+    return false;
+  }
+}
+
+/// Whether `list` may have another name when `mutation` changes it: then the change would have to
+/// be seen under that, too.
+bool mayHaveOtherName(const Value &list, const Node &mutation) {
+  const c10::Symbol source = list.node()->kind();
+  if (source != prim::ListConstruct && source != prim::DictConstruct && source != c10::aten::list)
+    return true;
+  const Node *loop = nullptr; // The outermost one around the mutation but not around the list.
+  for (const Block *block = mutation.owningBlock(); block != list.node()->owningBlock();
+       block = block->owningNode()->owningBlock())
+    if (block->owningNode()->kind() == prim::Loop)
+      loop = block->owningNode();
+  return llvm::any_of(list.uses(), [&](const torch::jit::Use &use) {
+    if (!stores(use))
+      return false;
+    const Node *user =
+        use.user->kind() == prim::Return ? use.user->owningBlock()->owningNode() : use.user;
+    return user->isBefore(&mutation) || (loop && !loop->isBefore(user) && !user->isBefore(loop));
+  });
+}
+
+} // namespace
+
+bool GraphImporter::importMutation(const Node &node) {
+  const std::optional<OpKind> op = mutationOf(node.kind());
+  if (!op)
+    return false;
+  const Value *list = node.inputs()[0];
+  if (mayHaveOtherName(*list, node)) {
+    refuse(node, "a list or dict is changed that may have another name; change it where it is "
+                 "made, or make a new one");
+    return true;
+  }
+  std::vector<Arg> args = argsOf(node.inputs());
+  Arg changed;
+  if (std::optional<Arg> value = ir::evaluateEarly(*op, args))
+    changed = std::move(*value);
+  else
+    changed = graph_.call(*op, std::move(args), 1, locOf(node))->result();
+  args_[list] = changed;
+  mutated_.push_back(list);
+  for (const Value *output : node.outputs())
+    args_[output] = changed;
+  return true;
+}
+
+} // namespace cgc::frontend

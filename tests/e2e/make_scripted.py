@@ -1,0 +1,244 @@
+# Writes the scripted modules that tests/e2e/scripted_test.cpp needs: make_scripted.py FOLDER
+import math
+import sys
+import warnings
+from pathlib import Path
+from typing import Dict, List, Optional, Tuple
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+warnings.simplefilter("ignore")
+
+
+class OptionalInput(nn.Module):
+    def forward(self, x, y: Optional[torch.Tensor] = None, negate: bool = False):
+        if y is None:
+            z = x * 2
+        else:
+            z = x + y
+        return -z if negate else z
+
+
+class Shapes(nn.Module):
+    """Branches that the rank, the batch and the dtype of a bucket decide, with assertions."""
+
+    def forward(self, x):
+        assert x.dim() in [2, 3], f"no rank {x.dim()}"
+        if x.dtype == torch.float16:
+            x = x.float()
+        if not x.is_floating_point():
+            return x.to(torch.float32)
+        if x.size(0) > 1:
+            x = x - x.mean(0, keepdim=True)
+        elif x.shape[:1] != x.shape[1:2]:
+            x = x * math.sqrt(x.size(-1))
+        return x.cpu() if x.dim() == 4 else x
+
+
+class Flags(nn.Module):
+    """Attributes and arguments of methods that decide."""
+
+    bias: Optional[torch.Tensor]
+    pool: torch.jit.Final[str]
+
+    def __init__(self):
+        super().__init__()
+        self.bias, self.pool, self.factor = None, "mean", 3
+        self.linear, self.norm, self.drop = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.5)
+
+    def helper(self, x, normalize: bool = False, dim: Optional[int] = None):
+        if dim is None:
+            dim = -1
+        return F.normalize(x, dim=dim) if normalize else x * self.factor
+
+    def forward(self, x):
+        x = self.drop(self.norm(self.linear(x)))
+        bias = self.bias
+        if bias is not None:
+            x = x + bias
+        if self.pool == "cls" or self.training:
+            x = x[:, 0]
+        elif self.pool == "mean":
+            x = self.helper(x, True) + self.helper(x, dim=0)
+        return x
+
+    @torch.jit.export
+    def scaled(self, x, normalize: bool = False):
+        return self.helper(x, normalize)
+
+
+class Loops(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.repeats = 4
+
+    def forward(self, x):
+        total = 0
+        for i, layer in enumerate(self.layers):
+            x = layer(x) + i
+        for i in range(self.repeats):
+            if i == 1:
+                continue
+            for j in range(i):
+                x = x + i * j
+            if i == 2:
+                break
+        while total < 3:
+            total += 1
+            x = x * total
+        return x
+
+
+class Lists(nn.Module):
+    """Lists and dicts that grow, also in branches that shapes decide; nested outputs."""
+
+    def forward(self, x):
+        parts: List[torch.Tensor] = []
+        for i in range(3):
+            parts.append(x + i)
+        if x.size(0) > 1:
+            parts.append(x * 7)
+            parts = parts[1:]
+        else:
+            parts.extend([x, x * 5])
+        doubled = [part * 2 for part in (x, x.cos())] + parts[-1:]
+        halves = x.chunk(2, dim=1)
+        out: Dict[str, torch.Tensor] = {"cat": torch.cat(doubled, -1)}
+        if len(parts) == 3:
+            out["half"] = halves[0]
+        out["rows"] = x.unbind(0)[-1]
+        keys: Tuple[torch.Tensor, List[torch.Tensor]] = (halves[1], doubled)
+        return out, keys
+
+
+class NoGrad(nn.Module):
+    def forward(self, x):
+        with torch.no_grad():
+            y = x.sin()
+        if torch.is_grad_enabled() and x.requires_grad:
+            y = y.detach().requires_grad_()
+        return y
+
+
+class Attention(nn.Module):
+    """The branches of nn.MultiheadAttention: its fast path, masks, weights, cross attention."""
+
+    def __init__(self):
+        super().__init__()
+        self.own = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.rows_first = nn.MultiheadAttention(8, 2)
+        self.register_buffer("mask", torch.full((5, 5), float("-inf")).triu(1))
+
+    def forward(self, x, y):
+        a, _ = self.own(x, x, x, need_weights=False)
+        b, weights = self.own(a, y, y)
+        c = self.rows_first(b, b, b, need_weights=False, attn_mask=self.mask[:x.size(0), :x.size(0)])[0]
+        return c, weights
+
+
+class Offenders(nn.Module):
+    """One method for each kind of thing that cannot be captured."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(4))
+        self.calls = 0
+        self.dropout = nn.Dropout(0.5)
+
+    def forward(self, x):
+        return x * 2
+
+    @torch.jit.export
+    def item(self, x):
+        return x * x.sum().item()  # LINE: host-read
+
+    @torch.jit.export
+    def branch(self, x):
+        if x.sum() > 0:  # LINE: data-flow
+            x = x + 1
+        return x
+
+    @torch.jit.export
+    def endless(self, x):
+        while bool(x.sum() < 10):  # LINE: data-flow-loop
+            x = x + 1
+        return x
+
+    @torch.jit.export
+    def nonzero(self, x):
+        return x.nonzero()  # LINE: data-shape
+
+    @torch.jit.export
+    def masked(self, x):
+        return x[x > 0]  # LINE: data-shape-mask
+
+    @torch.jit.export
+    def host(self, x):
+        return x.cpu() * 2  # LINE: host-copy
+
+    @torch.jit.export
+    def resized(self, x):
+        return (x * 2).resize_(2, 2)  # LINE: allocates
+
+    @torch.jit.export
+    def random(self, x):
+        return x + torch.rand_like(x)  # LINE: random
+
+    @torch.jit.export
+    def dropped(self, x):
+        return F.dropout(x, 0.5, training=True)  # LINE: random-dropout
+
+    @torch.jit.export
+    def gradients(self, x):
+        y = x * 2
+        y.sum().backward()  # LINE: autograd
+        return y
+
+    @torch.jit.export
+    def stream(self, x):
+        torch.cuda.synchronize()  # LINE: default-stream
+        return x * 2
+
+    @torch.jit.export
+    def input(self, x):
+        return x.add_(1)  # LINE: mutates-input
+
+    @torch.jit.export
+    def buffer(self, x):
+        self.count.add_(1)  # LINE: mutates-state
+        return x + self.count
+
+    @torch.jit.export
+    def attribute(self, x):
+        self.calls = 1  # LINE: mutates-state-attribute
+        return x * 2
+
+    @torch.jit.export
+    def rows(self, x):
+        y = x
+        for i in range(x.size(0)):  # LINE: trip-count
+            y = y + i
+        return y
+
+    @torch.jit.export
+    def unknown(self, x):
+        return torch.erfinv(x)  # LINE: no-rule
+
+
+class Streams(nn.Module):
+    def forward(self, x):
+        torch.cuda.current_stream(0).synchronize()
+        return x * 2
+
+
+def main(folder):
+    torch.manual_seed(0)
+    folder.mkdir(parents=True, exist_ok=True)
+    for module in (OptionalInput, Shapes, Flags, Loops, Lists, NoGrad, Attention, Offenders, Streams):
+        torch.jit.script(module().eval()).save(str(folder / f"{module.__name__}.pt"))
+
+
+main(Path(sys.argv[1]))

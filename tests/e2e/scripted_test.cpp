@@ -1,0 +1,210 @@
+// Scripted modules: what torch.jit.script writes gives the results of LibTorch and of the traced
+// module, and what cannot be captured is listed.
+#include "passes/pipeline.h"
+#include "tool.h"
+
+#include <algorithm>
+#include <fstream>
+#include <tuple>
+
+namespace cgc::e2e {
+namespace {
+
+/// The 1-based line of make_scripted.py that ends in `# LINE: tag`.
+int lineOf(const std::string &tag) {
+  std::ifstream file(fs::path(CGC_SOURCE_DIR) / "tests/e2e/make_scripted.py");
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number)
+    if (line.ends_with("# LINE: " + tag))
+      return number;
+  return 0;
+}
+
+class ScriptedModels : public ToolTest {
+protected:
+  /// Compiles for batches 1 and 3 and compares with LibTorch's run of each of `references`.
+  void expectAgreement(const fs::path &model, std::vector<std::string> more,
+                       std::vector<fs::path> references) {
+    std::vector<std::string> arguments = {"compile",  model, "-o",      "plan.cgplan",
+                                          "--target", "cpu", "--batch", "1,3"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome compiled = cgc(arguments);
+    ASSERT_EQ(compiled.status, 0) << compiled.err;
+    for (const fs::path &reference : references) {
+      const Outcome compared = cgc({"compare", "plan.cgplan", reference, "--json"});
+      EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
+      EXPECT_TRUE(parseJson(compared, "compare")["passed"]) << compared.out;
+    }
+    fs::remove(folder / "plan.cgplan");
+  }
+
+  void expectAgreement(const std::string &name, std::vector<std::string> more) {
+    const fs::path model = scriptedModels() / (name + ".pt");
+    expectAgreement(model, std::move(more), {model});
+  }
+};
+
+TEST_F(ScriptedModels, OptionalInputsMayBeLeftOut) {
+  expectAgreement("OptionalInput", {"--input", "x=f32[1,4]"});
+  expectAgreement("OptionalInput", {"--input", "x=f32[1,4]", "--input", "y=f32[1,4]"});
+  const Outcome flag = cgc({"compile", scriptedModels() / "OptionalInput.pt", "-o", "p.cgplan",
+                            "--input", "x=f32[1,4]", "--input", "negate=bool[1]"});
+  EXPECT_EQ(flag.status, 2);
+  EXPECT_NE(flag.err.find("it stays at its default, false"), std::string::npos) << flag.err;
+}
+
+TEST_F(ScriptedModels, ShapesDecideForEachBucket) {
+  expectAgreement("Shapes", {"--input", "x=f32[1,4]"});
+  expectAgreement("Shapes", {"--input", "x=f16[1,1,4]"});
+  expectAgreement("Shapes", {"--input", "x=i32[1,4]"});
+  const Outcome rank = cgc({"compile", scriptedModels() / "Shapes.pt", "-o", "p.cgplan", "--input",
+                            "x=f32[1,1,1,4]", "--target", "cpu"});
+  EXPECT_EQ(rank.status, 4);
+  EXPECT_NE(rank.err.find("AssertionError: no rank 4"), std::string::npos) << rank.err;
+}
+
+TEST_F(ScriptedModels, FlagsLoopsAndLists) {
+  expectAgreement("Flags", {"--input", "x=f32[1,4]"});
+  expectAgreement("Loops", {"--input", "x=f32[1,4]"});
+  expectAgreement("Lists", {"--input", "x=f32[1,4]"});
+  expectAgreement("NoGrad", {"--input", "x=f32[1,4]"});
+}
+
+TEST_F(ScriptedModels, BranchesOfMultiheadAttention) {
+  expectAgreement("Attention", {"--input", "x=f32[1,5,8]", "--input", "y=f32[1,3,8]"});
+}
+
+// What cannot be captured
+
+TEST_F(ScriptedModels, EachKindOfOffenderIsNamedWithItsLine) {
+  const fs::path model = scriptedModels() / "Offenders.pt";
+  for (const std::vector<std::string> &shapes :
+       {std::vector<std::string>{}, std::vector<std::string>{"--input", "x=f32[4]"}}) {
+    std::vector<std::string> arguments = {"inspect", model, "--capturable", "--json"};
+    arguments.insert(arguments.end(), shapes.begin(), shapes.end());
+    const Outcome outcome = cgc(arguments);
+    EXPECT_EQ(outcome.status, 4) << outcome.err;
+    const auto json = parseJson(outcome, "capturability");
+    EXPECT_EQ(json["shapes"], !shapes.empty());
+    for (const auto &method : json["methods"])
+      EXPECT_EQ(method["capturable"], method["name"] == "forward") << method;
+    for (const auto &[tag, cause, op] :
+         std::vector<std::tuple<const char *, const char *, const char *>>{
+             {"host-read", "host-read", "item()"},
+             {"data-flow", "data-flow", "data-dependent control flow"},
+             {"data-flow-loop", "data-flow", "data-dependent control flow"},
+             {"data-shape", "data-shape", "aten::nonzero"},
+             {"data-shape-mask", "data-shape", "aten.index"},
+             {"host-copy", "host-copy", "aten::cpu"},
+             {"allocates", "allocates", "aten::resize_"},
+             {"random", "random", "aten::rand_like"},
+             {"random-dropout", "random", "aten.dropout"},
+             {"autograd", "autograd", "aten::backward"},
+             {"default-stream", "default-stream", "cuda::synchronize"},
+             {"mutates-input", "mutates-input", "aten.add_"},
+             {"mutates-state", "mutates-state", "aten.add_"},
+             {"mutates-state-attribute", "mutates-state", "prim::SetAttr"},
+             {"trip-count", "trip-count", "loop"},
+             {"no-rule", "no-rule", "aten::erfinv"}}) {
+      bool found = false;
+      for (const auto &offender : json["offenders"])
+        if (offender["line"] == lineOf(tag)) {
+          EXPECT_EQ(offender["cause"], cause) << offender;
+          EXPECT_NE(offender["op"].get<std::string>().find(op), std::string::npos) << offender;
+          EXPECT_NE(offender["why"], "");
+          EXPECT_NE(offender["to_do"], "");
+          EXPECT_NE(offender["file"].get<std::string>().find("make_scripted.py"),
+                    std::string::npos);
+          found = true;
+        }
+      EXPECT_TRUE(found) << tag << "\n" << json;
+    }
+  }
+}
+
+TEST_F(ScriptedModels, CompileListsAllOffendersAtOnce) {
+  const Outcome outcome = cgc({"compile", scriptedModels() / "Offenders.pt", "-o", "p.cgplan",
+                               "--input", "x=f32[4]", "--target", "cpu"});
+  EXPECT_EQ(outcome.status, 4);
+  EXPECT_FALSE(fs::exists(folder / "p.cgplan"));
+  for (const char *tag : {"host-read", "data-flow", "data-shape", "trip-count", "no-rule"})
+    EXPECT_NE(outcome.err.find("make_scripted.py:" + std::to_string(lineOf(tag)) + ": error: "),
+              std::string::npos)
+        << outcome.err;
+  EXPECT_NE(outcome.err.find("to do: compute with the tensor itself"), std::string::npos);
+}
+
+TEST_F(ScriptedModels, StreamsAreNamedAlthoughLibTorchDoesNotKnowThemHere) {
+  const Outcome outcome = cgc({"inspect", scriptedModels() / "Streams.pt", "--capturable"});
+  EXPECT_EQ(outcome.status, 4) << outcome.err;
+  EXPECT_NE(outcome.err.find("the model has CUDA streams or events"), std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(ScriptedModels, WhatCanBeCapturedIsSaidSo) {
+  const Outcome outcome =
+      cgc({"inspect", scriptedModels() / "Offenders.pt", "--capturable", "--entry", "forward"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("error"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("forward: can be captured"), std::string::npos) << outcome.out;
+  EXPECT_EQ(cgc({"inspect", models() / "tiny_fp32.pt", "--capturable"}).status, 0);
+  EXPECT_EQ(cgc({"inspect", scriptedModels() / "Loops.pt", "--input", "x=f32[4]"}).status, 2);
+}
+
+// OpenCLIP's families
+
+struct Family {
+  const char *name; ///< open_clip's.
+  int smallImage, image, text;
+};
+
+std::string testName(const testing::TestParamInfo<Family> &info) {
+  std::string name = info.param.name;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+constexpr Family kFamilies[] = {{"ViT-B-32", 32, 224, 77},
+                                {"RN50", 64, 224, 77},
+                                {"coca_ViT-B-32", 32, 224, 76},
+                                {"convnext_base", 64, 224, 77}};
+
+class ScriptedFamilies : public ScriptedModels, public testing::WithParamInterface<Family> {
+protected:
+  static std::vector<std::string> inputs(int image, int text) {
+    const std::string side = std::to_string(image);
+    return {"--input",  "image=f32[1,3," + side + "," + side + "]",
+            "--input",  "text=i64[1," + std::to_string(text) + "]",
+            "--passes", passes::defaultPasses(DeviceKind::Cuda)};
+  }
+};
+
+TEST_P(ScriptedFamilies, SmallModelAgreesWithItselfAndTheTracedOne) {
+  const std::string name = GetParam().name;
+  auto arguments = inputs(GetParam().smallImage, 16);
+  if (name.starts_with("coca")) // Its other methods are not those of the traced module.
+    arguments.insert(arguments.end(), {"--entry", "forward"});
+  expectAgreement(familyModels() / (name + ".scripted.pt"), arguments,
+                  {familyModels() / (name + ".scripted.pt"), familyModels() / (name + ".pt")});
+}
+
+INSTANTIATE_TEST_SUITE_P(OpenClip, ScriptedFamilies, testing::ValuesIn(kFamilies), testName);
+
+class ScriptedRealFamilies : public ScriptedFamilies {};
+
+TEST_P(ScriptedRealFamilies, AgreesWithLibTorch) {
+  const fs::path source = CGC_SOURCE_DIR;
+  const Outcome made =
+      runProgram({source / ".venv/bin/python", source / "scripts/export_openclip.py", "--script",
+                  "--model", GetParam().name, "--out", "model.pt"},
+                 folder);
+  ASSERT_EQ(made.status, 0) << made.err;
+  expectAgreement(folder / "model.pt", inputs(GetParam().image, GetParam().text),
+                  {folder / "model.pt"});
+  fs::remove(folder / "model.pt");
+}
+
+INSTANTIATE_TEST_SUITE_P(OpenClip, ScriptedRealFamilies, testing::ValuesIn(kFamilies), testName);
+
+} // namespace
+} // namespace cgc::e2e
