@@ -8,8 +8,8 @@ namespace cgc::passes {
 /// From placeholders with types to a graph in which every value has one; inputs that have none are
 /// left at their defaults. Host ops and arithmetic on constants are evaluated and vanish, of each
 /// branch one side stays; lists become several results; tuples, lists and dicts that are returned
-/// are flattened (dict keys become output names, nested ones joined by dots; none is dropped); baked
-/// devices become context.target. Everything that cannot be compiled is collected in
+/// are flattened (dict keys become output names, nested ones joined by dots; none is dropped);
+/// baked devices become context.target. Everything that cannot be compiled is collected in
 /// context.diagnostics (an op without a rule, a rule that refuses, a tensor read on the host, a
 /// branch that data decide, an input that is overwritten); what depends on it is not reported
 /// again; then it fails with Unsupported.

@@ -9,7 +9,7 @@ failures=0
 layer() {
   local folder=$1 allowed
   allowed=$(IFS='|'; echo "$*")
-  if grep -rnE '#include "(runtime|ir|passes|backend|frontend|tuner|tools)/' "$folder" --include='*.cpp' --include='*.h' --include='*.cu' |
+  if grep -rnE '#include "(runtime|ir|passes|backend|frontend|tools)/' "$folder" --include='*.cpp' --include='*.h' --include='*.cu' |
     grep -vE "#include \"($allowed)/"; then
     echo "$folder may include only: $*" >&2
     failures=$((failures + 1))
@@ -24,5 +24,5 @@ layer ir runtime/base
 layer passes ir runtime/base
 layer backend ir runtime/base runtime/plan runtime/kernels
 layer frontend ir runtime/base
-layer tuner backend ir runtime/base runtime/plan runtime/kernels runtime/exec
+layer tools/tuner backend ir runtime/base runtime/plan runtime/kernels runtime/exec
 exit $((failures > 0))

@@ -150,7 +150,8 @@ Status inspect(const Options &options, bool &printed) {
   if (!options.entry.empty() && !draws && !options.capturable)
     return Status(Code::Usage,
                   "--entry is the method to draw or to judge; add --dot, --svg or --capturable");
-  CGC_ASSIGN_OR_RETURN(const FileKind kind, kindOf(options.file, "cgc inspects TorchScript files, IR text and plans"));
+  CGC_ASSIGN_OR_RETURN(const FileKind kind,
+                       kindOf(options.file, "cgc inspects TorchScript files, IR text and plans"));
   if (options.capturable && kind != FileKind::TorchScript)
     return Status(Code::Usage,
                   "--capturable judges TorchScript; what is in a plan can be captured");

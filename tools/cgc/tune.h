@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tools/cgc/progress.h"
-#include "tuner/tuner.h"
+#include "tools/tuner/tuner.h"
 
 namespace cgc::tool {
 

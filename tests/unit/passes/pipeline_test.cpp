@@ -132,8 +132,9 @@ TEST(PipelineTest, OneSpecialisedGraphForEachBucketAndTheEntryStays) {
   const ir::Graph &entry = *module->findGraph("encode");
   std::string before = ir::toString(entry);
   for (int64_t batch : {1, 4}) {
-    auto graph = pipeline->specialize(entry, "encode.b" + std::to_string(batch),
-                                      {ir::Type(ir::TensorType::dense(DType::F16, {batch, 8}))}, context);
+    auto graph =
+        pipeline->specialize(entry, "encode.b" + std::to_string(batch),
+                             {ir::Type(ir::TensorType::dense(DType::F16, {batch, 8}))}, context);
     ASSERT_TRUE(graph) << graph.status().message();
     EXPECT_EQ((*graph)->name(), "encode.b" + std::to_string(batch));
     EXPECT_EQ((*graph)->output()->arg(0).value()->tensor(),

@@ -1,7 +1,7 @@
 // EditedBucket: a bucket whose products are replaced.
 #pragma once
 
-#include "tuner/product_site.h"
+#include "tools/tuner/product_site.h"
 
 namespace cgc::tuner {
 

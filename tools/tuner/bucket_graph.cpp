@@ -1,5 +1,5 @@
 // BucketGraphs: memory, capture, and time between two events.
-#include "tuner/bucket_graph.h"
+#include "tools/tuner/bucket_graph.h"
 
 #include <algorithm>
 #include <cstring>

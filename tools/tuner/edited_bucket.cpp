@@ -1,5 +1,5 @@
 // EditedBucket: new records, and a workspace behind the arena.
-#include "tuner/edited_bucket.h"
+#include "tools/tuner/edited_bucket.h"
 
 #include "runtime/base/checked.h"
 

@@ -1,5 +1,5 @@
 // ProductSite: recognising the two kinds of records, and making them.
-#include "tuner/product_site.h"
+#include "tools/tuner/product_site.h"
 
 #include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/product.h"

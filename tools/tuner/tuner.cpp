@@ -1,12 +1,12 @@
 // tune(): one bucket after the other, in each one kind of product after the other.
-#include "tuner/tuner.h"
+#include "tools/tuner/tuner.h"
 
 #include "backend/product.h"
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/gpu.h"
 #include "runtime/kernels/kernel_table.h"
-#include "tuner/bucket_graph.h"
-#include "tuner/edited_bucket.h"
+#include "tools/tuner/bucket_graph.h"
+#include "tools/tuner/edited_bucket.h"
 
 #include <algorithm>
 #include <map>
