@@ -53,6 +53,10 @@ public:
   /// Which kernels may be chosen for target cuda.
   Arch arch() const { return options_.arch; }
 
+  llvm::ArrayRef<std::shared_ptr<const OpLibrary>> opLibraries() const {
+    return options_.opLibraries;
+  }
+
   // Where values live.
   /// The place of a value that was already lowered.
   Place place(const ir::Value *value) const {

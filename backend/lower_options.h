@@ -4,6 +4,12 @@
 #include "runtime/base/dtype.h"
 
 #include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace cgc {
+class OpLibrary;
+}
 
 namespace cgc::backend {
 
@@ -18,6 +24,8 @@ struct LowerOptions {
 
   DeviceKind target;
   Arch arch; ///< Of target cuda.
+  /// Have the ops of cgc.library_op.
+  std::vector<std::shared_ptr<const OpLibrary>> opLibraries = {};
 };
 
 } // namespace cgc::backend

@@ -28,6 +28,21 @@ template <GraphPass P> Result<Changed> runGraphPass(ir::Graph &graph, PassContex
   return P().run(graph, context);
 }
 
+/// Those of passes.def, then `more`.
+std::vector<RegisteredPass> allPasses(llvm::ArrayRef<RegisteredPass> more) {
+#define CGC_MODULE_PASS(text, Type)                                                                \
+  static_assert(std::string_view(text) == Type::name, "the row's name is not the pass's");
+#define CGC_GRAPH_PASS(text, Type) CGC_MODULE_PASS(text, Type)
+#include "passes/passes.def"
+  std::vector<RegisteredPass> passes = {
+#define CGC_MODULE_PASS(text, Type) {Type::name, &runModulePass<Type>, nullptr},
+#define CGC_GRAPH_PASS(text, Type) {Type::name, nullptr, &runGraphPass<Type>},
+#include "passes/passes.def"
+  };
+  passes.insert(passes.end(), more.begin(), more.end());
+  return passes;
+}
+
 /// Runs one pass between its callbacks; an exception becomes a failure that names the pass.
 Status runOne(const PassRun &run, const Instrumentation &instrumentation,
               llvm::function_ref<Result<Changed>()> pass) {
@@ -45,28 +60,18 @@ Status runOne(const PassRun &run, const Instrumentation &instrumentation,
     return named(Status(Code::OutOfMemory, "out of memory"));
   } catch (const std::exception &error) {
     return named(Status(Code::Failed, std::string("an exception: ") + error.what()));
+  } catch (...) { // Of a plug-in's pass.
+    return named(Status(Code::Failed, "an exception that is no std::exception"));
   }
 }
 
 } // namespace
 
-llvm::ArrayRef<PassManager::Entry> PassManager::allPasses() {
-  static constexpr Entry kPasses[] = {
-#define CGC_MODULE_PASS(text, Type) {Type::name, &runModulePass<Type>, nullptr},
-#define CGC_GRAPH_PASS(text, Type) {Type::name, nullptr, &runGraphPass<Type>},
-#include "passes/passes.def"
-  };
-#define CGC_MODULE_PASS(text, Type)                                                                \
-  static_assert(std::string_view(text) == Type::name, "the row's name is not the pass's");
-#define CGC_GRAPH_PASS(text, Type) CGC_MODULE_PASS(text, Type)
-#include "passes/passes.def"
-  return kPasses;
-}
-
-Status checkPassName(llvm::StringRef name) {
+Status checkPassName(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> more) {
+  const std::vector<RegisteredPass> passes = allPasses(more);
   llvm::SmallVector<llvm::StringRef> names;
-  for (const auto &entry : PassManager::allPasses())
-    names.push_back(entry.name);
+  for (const RegisteredPass &pass : passes)
+    names.push_back(pass.name);
   if (llvm::is_contained(names, name))
     return Status::ok();
   const std::string nearest = ir::didYouMean(name, names);
@@ -75,34 +80,36 @@ Status checkPassName(llvm::StringRef name) {
                     (nearest.empty() ? "; the passes are " + llvm::join(names, ", ") : nearest));
 }
 
-Result<PassManager> PassManager::parse(llvm::StringRef pipeline) {
+Result<PassManager> PassManager::parse(llvm::StringRef pipeline,
+                                       llvm::ArrayRef<RegisteredPass> more) {
   PassManager manager;
   if (pipeline.trim().empty())
     return manager;
   llvm::SmallVector<llvm::StringRef> names;
   pipeline.split(names, ',');
+  const std::vector<RegisteredPass> passes = allPasses(more);
   for (llvm::StringRef name : names) {
     name = name.trim();
-    CGC_TRY(checkPassName(name));
-    const Entry &entry =
-        *llvm::find_if(allPasses(), [&](auto &e) { return name == llvm::StringRef(e.name); });
+    CGC_TRY(checkPassName(name, more));
+    const RegisteredPass &entry =
+        *llvm::find_if(passes, [&](auto &pass) { return name == pass.name; });
     if (entry.onModule && !manager.entries_.empty() && manager.entries_.back().onGraph)
-      return Status(Code::Usage,
-                    "pass '" + name.str() + "' works on the whole module: put it before '" +
-                        std::string(manager.entries_.back().name) + "', which works on one graph");
+      return Status(Code::Usage, "pass '" + name.str() +
+                                     "' works on the whole module: put it before '" +
+                                     manager.entries_.back().name + "', which works on one graph");
     manager.entries_.push_back(entry);
   }
   return manager;
 }
 
 std::string PassManager::toString() const {
-  return llvm::join(llvm::map_range(entries_, [](auto &e) { return std::string(e.name); }), ",");
+  return llvm::join(llvm::map_range(entries_, [](auto &e) { return e.name; }), ",");
 }
 
 Status PassManager::runModulePasses(ir::Module &module, PassContext &context,
                                     const Instrumentation &instrumentation) const {
   for (unsigned i = 0; i < entries_.size(); ++i)
-    if (auto *pass = entries_[i].onModule)
+    if (const auto &pass = entries_[i].onModule)
       CGC_TRY(runOne({entries_[i].name, i + 1, &module, nullptr}, instrumentation,
                      [&] { return pass(module, context); }));
   return Status::ok();
@@ -111,7 +118,7 @@ Status PassManager::runModulePasses(ir::Module &module, PassContext &context,
 Status PassManager::runGraphPasses(ir::Graph &graph, PassContext &context,
                                    const Instrumentation &instrumentation) const {
   for (unsigned i = 0; i < entries_.size(); ++i)
-    if (auto *pass = entries_[i].onGraph)
+    if (const auto &pass = entries_[i].onGraph)
       CGC_TRY(runOne({entries_[i].name, i + 1, nullptr, &graph}, instrumentation,
                      [&] { return pass(graph, context); }));
   return Status::ok();

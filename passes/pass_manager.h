@@ -6,20 +6,30 @@
 
 #include "llvm/ADT/StringRef.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace cgc::passes {
 
-/// Usage, with the nearest name, if there is no such pass.
-Status checkPassName(llvm::StringRef name);
+/// A pass as the manager runs it: one of the two functions is empty.
+struct RegisteredPass {
+  std::string name;
+  std::function<Result<Changed>(ir::Module &, PassContext &)> onModule;
+  std::function<Result<Changed>(ir::Graph &, PassContext &)> onGraph;
+};
+
+/// Usage, with the nearest name, if there is no such pass in passes.def or among `more`.
+Status checkPassName(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> more = {});
 
 /// Module passes, then graph passes.
 class PassManager final {
 public:
   /// Parses names with commas between them: `inline,specialize,fold`. An empty text has no passes.
-  /// Usage for an unknown name, or for a module pass after a graph pass.
-  static Result<PassManager> parse(llvm::StringRef pipeline);
+  /// Usage for an unknown name, or for a module pass after a graph pass. `more` are passes beside
+  /// those of passes.def.
+  static Result<PassManager> parse(llvm::StringRef pipeline,
+                                   llvm::ArrayRef<RegisteredPass> more = {});
 
   /// The inverse of parse.
   std::string toString() const;
@@ -32,16 +42,7 @@ public:
                         const Instrumentation &instrumentation) const;
 
 private:
-  /// One of the two functions is null.
-  struct Entry {
-    std::string_view name;
-    Result<Changed> (*onModule)(ir::Module &, PassContext &) = nullptr;
-    Result<Changed> (*onGraph)(ir::Graph &, PassContext &) = nullptr;
-  };
-  static llvm::ArrayRef<Entry> allPasses();
-  friend Status checkPassName(llvm::StringRef name);
-
-  std::vector<Entry> entries_;
+  std::vector<RegisteredPass> entries_;
 };
 
 } // namespace cgc::passes

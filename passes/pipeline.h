@@ -61,17 +61,30 @@ class PipelineBuilder final {
 public:
   PipelineBuilder &registerModuleSubstitution(ModuleSubstitution substitution);
   PipelineBuilder &registerOpSubstitution(OpSubstitution substitution);
+  /// A pass of the caller's own, which runs where setPasses() names it.
+  template <class P> PipelineBuilder &registerPass() {
+    if constexpr (ModulePass<P>)
+      registered_.push_back({std::string(P::name),
+                             [](ir::Module &m, PassContext &c) { return P().run(m, c); }, nullptr});
+    else
+      registered_.push_back({std::string(P::name), nullptr,
+                             [](ir::Graph &g, PassContext &c) { return P().run(g, c); }});
+    return *this;
+  }
+  llvm::ArrayRef<RegisteredPass> registeredPasses() const { return registered_; }
   /// Replaces defaultPasses().
   PipelineBuilder &setPasses(std::string passes);
   PipelineBuilder &setInstrumentation(Instrumentation instrumentation);
 
-  /// Usage if the passes' text is wrong.
+  /// Usage if the passes' text is wrong; Failed, with its name and what is wrong, for a
+  /// substitution that cannot be used or a pass whose name is taken.
   Result<Pipeline> build();
 
 private:
   std::string passes_ = defaultPasses();
   Instrumentation instrumentation_;
   Substitutions substitutions_;
+  std::vector<RegisteredPass> registered_;
 };
 
 } // namespace cgc::passes

@@ -4,9 +4,11 @@
 
 #include "ir/op_def.h"
 #include "ir/text.h"
+#include "ir/uses.h"
 #include "passes/dce.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace cgc::passes {
@@ -35,29 +37,55 @@ public:
 
   /// Errors go to the diagnostics. Returns whether anything changed.
   bool run() {
-    for (Node &node : llvm::make_early_inc_range(graph_))
+    findOriginals();
+    for (Node &node : llvm::make_early_inc_range(graph_)) {
       visit(node);
+      if (originals_.contains(&node))
+        evaluated(node);
+    }
     if (!diagnostics_.hasErrors())
       for (Node *node : llvm::reverse(evaluated_))
         graph_.erase(node);
     return changed_;
   }
 
+  /// The failure is that of a substitution, not of the model.
+  bool isSubstitutionAtFault() const { return substitutionAtFault_; }
+
 private:
+  /// What only stands beside a substitution, to be compared with it.
+  void findOriginals() {
+    const ir::UseMap uses(graph_);
+    for (Node &node : llvm::reverse(graph_)) {
+      auto isOriginal = [&](const Node *user, const Value &result) {
+        return originals_.contains(user) || (user->is(OpKind::PrimSubstituted) &&
+                                             user->arg(0) != Arg(const_cast<Value *>(&result)));
+      };
+      bool used = false, byOthers = node.kind() == ir::NodeKind::Placeholder;
+      for (const Value &result : node.results())
+        for (const Node *user : uses.users(&result)) {
+          used = true;
+          byOthers |= !isOriginal(user, result);
+        }
+      if (used && !byOthers)
+        originals_.insert(&node);
+    }
+  }
+
   void visit(Node &node) {
     switch (node.kind()) {
     case ir::NodeKind::Placeholder:
       if (node.result()->type().isDynamic())
-        diagnostics_.error(node, "input '" + node.result()->name() +
-                                     "' has no type; in IR text the graph's header gives it, as in "
-                                     "%" +
-                                     node.result()->name() + ": f32[1,3]");
+        error(node, "input '" + node.result()->name() +
+                        "' has no type; in IR text the graph's header gives it, as in "
+                        "%" +
+                        node.result()->name() + ": f32[1,3]");
       break;
     case ir::NodeKind::GetAttr:
       visitGetAttr(node);
       break;
     case ir::NodeKind::CallModule:
-      diagnostics_.error(node, "a call of a module is left; run the pass 'inline' first");
+      error(node, "a call of a module is left; run the pass 'inline' first");
       break;
     case ir::NodeKind::CallFunction:
       visitCall(node);
@@ -72,7 +100,7 @@ private:
     const ir::Parameter *parameter =
         graph_.owner() ? graph_.owner()->findParameter(node.target()) : nullptr;
     if (!parameter) {
-      diagnostics_.error(node, "the module has no parameter '" + node.target() + "'");
+      error(node, "the module has no parameter '" + node.target() + "'");
       return;
     }
     ir::TensorType type = parameter->type;
@@ -84,14 +112,22 @@ private:
     std::vector<Arg> args = node.args().vec();
     for (Arg &arg : args)
       resolve(arg);
+    if (node.op() == OpKind::PrimSubstituted) {
+      if (dependsOnError(args[0]))
+        return;
+      if (dependsOnError(args[1])) // Nothing to compare with: cgc cannot compile the original.
+        args[1] = args[0];
+      return evaluate(node, args);
+    }
     if (node.op() == OpKind::Fallback) {
       // The node, printed below, has the whole schema.
       const llvm::StringRef op = llvm::StringRef(node.target()).split('(').first;
-      diagnostics_.error(node, "cgc cannot compile " + op.str() + ": it has no rule for this op");
+      error(node, "cgc cannot compile " + op.str() + ": it has no rule for this op");
       return;
     }
     if (node.op() == OpKind::PrimRefused) {
-      report(node.loc(), node.arg("reason").as<std::string>());
+      if (!originals_.contains(&node))
+        report(node.loc(), node.arg("reason").as<std::string>());
       return;
     }
     if (llvm::any_of(args, [](const Arg &arg) { return dependsOnError(arg); }))
@@ -108,7 +144,7 @@ private:
   void evaluate(Node &node, llvm::ArrayRef<Arg> args) {
     Result<Arg> value = evaluateArgs(node, args);
     if (!value) {
-      diagnostics_.error(node, value.status().message());
+      error(node, value.status().message());
       return;
     }
     if (node.numResults() == 1 && node.op() != OpKind::PrimUnpack) {
@@ -117,9 +153,8 @@ private:
     }
     size_t count = value->isList() ? value->list().size() : 0;
     if (count != node.numResults()) {
-      diagnostics_.error(node, "a list of " + std::to_string(count) +
-                                   " elements is unpacked into " +
-                                   std::to_string(node.numResults()));
+      error(node, "a list of " + std::to_string(count) + " elements is unpacked into " +
+                      std::to_string(node.numResults()));
       return;
     }
     for (unsigned i = 0; i < count; ++i)
@@ -145,7 +180,7 @@ private:
     tensorsFromNumbers(node, args);
     auto inferred = ir::inferResults(node.op(), args, target_);
     if (!inferred) {
-      diagnostics_.error(node, inferred.status().message());
+      error(node, inferred.status().message());
       return;
     }
     // One dynamic result is the list as a whole: it becomes several typed ones.
@@ -158,19 +193,21 @@ private:
         values.emplace_back(several->result(i));
       }
       know(node, 0, Arg(std::move(values)));
+      if (originals_.contains(&node))
+        evaluated(*several);
       return evaluated(node);
     }
     if (inferred->size() != node.numResults()) {
-      diagnostics_.error(node, "the op yields " + std::to_string(inferred->size()) +
-                                   " results and is used for " + std::to_string(node.numResults()));
+      error(node, "the op yields " + std::to_string(inferred->size()) +
+                      " results and is used for " + std::to_string(node.numResults()));
       return;
     }
     if (node.isInPlace()) {
       const ir::TensorType &self = args[0].value()->tensor();
       const ir::TensorType &result = (*inferred)[0].type;
       if (self.dtype != result.dtype || self.sizes != result.sizes) {
-        diagnostics_.error(node, "in-place op: the result " + toString(result) +
-                                     " does not fit into the overwritten " + toString(self));
+        error(node, "in-place op: the result " + toString(result) +
+                        " does not fit into the overwritten " + toString(self));
         return;
       }
       (*inferred)[0].type = self;
@@ -219,12 +256,18 @@ private:
       flat.push_back(arg);
       names.push_back(name);
     } else if (!arg.isNone()) {
-      diagnostics_.error(node, "the model returns " + ir::argText(arg) +
-                                   ", which is not a tensor; return tensors only");
+      error(node, "the model returns " + ir::argText(arg) +
+                      ", which is not a tensor; return tensors only");
     }
   }
 
   /// An error whose message says all that the node's text would.
+  void error(const Node &node, std::string message) {
+    if (originals_.contains(&node))
+      return; // Its result stays dynamic.
+    substitutionAtFault_ |= node.is(OpKind::PrimSubstituted);
+    diagnostics_.error(node, std::move(message));
+  }
   void report(ir::Loc loc, std::string message) {
     ir::Diagnostic diagnostic;
     diagnostic.message = std::move(message);
@@ -267,6 +310,8 @@ private:
       Node *full = graph_.call(OpKind::Full, {Arg(Arg::List{}), arg, Arg()}, 1, node.loc(), &node);
       DType dtype = arg.is<bool>() ? DType::Bool : arg.is<int64_t>() ? DType::I64 : DType::F32;
       full->result()->setType(ir::TensorType::dense(dtype, {}, target_));
+      if (originals_.contains(&node))
+        evaluated(*full);
       arg = Arg(full->result());
     };
     for (unsigned i = 0; i < args.size() && i < schema.args.size(); ++i) {
@@ -283,6 +328,8 @@ private:
     known_[node.result(result)] = std::move(value);
   }
   void evaluated(Node &node) {
+    if (!evaluated_.empty() && evaluated_.back() == &node)
+      return;
     evaluated_.push_back(&node);
     changed_ = true;
   }
@@ -298,6 +345,8 @@ private:
   ir::Diagnostics &diagnostics_;
   llvm::DenseMap<const Value *, Arg> known_; ///< Host values. Looked up, never iterated.
   std::vector<Node *> evaluated_;            ///< Nodes that vanish, in order.
+  llvm::DenseSet<const Node *> originals_;   ///< Never iterated.
+  bool substitutionAtFault_ = false;
   bool changed_ = false;
 };
 
@@ -306,14 +355,16 @@ private:
 Result<Changed> SpecializePass::run(ir::Graph &graph, PassContext &context) const {
   CGC_ASSIGN_OR_RETURN(Changed changed, DcePass().run(graph, context)); // Dead code is not judged.
   ir::Diagnostics diagnostics;
-  if (Specializer(graph, context.target, diagnostics).run())
+  Specializer specializer(graph, context.target, diagnostics);
+  if (specializer.run())
     changed = Changed::Yes;
   if (!diagnostics.hasErrors())
     return changed;
   if (context.diagnostics)
     for (const ir::Diagnostic &error : diagnostics.errors())
       context.diagnostics->error(error);
-  return diagnostics.toStatus(Code::Unsupported);
+  return diagnostics.toStatus(specializer.isSubstitutionAtFault() ? Code::Failed
+                                                                  : Code::Unsupported);
 }
 
 } // namespace cgc::passes

@@ -82,6 +82,7 @@ public:
   SourceLocation unpack(const fb::Location &l) {
     return {text(l.file()), l.line(), text(l.module_path())};
   }
+  OpLibraryId unpack(const fb::OpLibrary &l) { return {text(l.name()), l.hash()}; }
   Bucket unpack(const fb::Bucket &b) {
     return {tables(b.inputs()), tables(b.outputs()), tables(b.tensors()), tables(b.records()),
             b.arena_bytes()};
@@ -126,7 +127,8 @@ public:
             tables(p.entries()),
             tables(p.weights()),
             tables(p.locations()),
-            p.precision() == kNoPrecision ? std::nullopt : std::optional(DType(p.precision()))};
+            p.precision() == kNoPrecision ? std::nullopt : std::optional(DType(p.precision())),
+            tables(p.op_libraries())};
   }
 
 private:

@@ -133,6 +133,8 @@ std::string toText(const PlanData &plan) {
   std::string s =
       "plan target=" + std::string(deviceName(plan.target)) + " producer=" + quoted(plan.producer) +
       (plan.precision ? " precision=" + std::string(dtypeName(*plan.precision)) : "") + "\n";
+  for (const OpLibraryId &library : plan.opLibraries)
+    s += "op library " + quoted(library.name) + " " + hex(library.hash) + "\n";
   for (size_t i = 0; i < plan.weights.size(); ++i) {
     const Weight &w = plan.weights[i];
     s +=

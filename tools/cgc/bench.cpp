@@ -2,6 +2,7 @@
 #include "runtime/exec/cuda_support.h"
 #include "tools/cgc/console.h"
 #include "tools/cgc/inputs.h"
+#include "tools/cgc/libraries.h"
 #include "tools/cgc/plan_summary.h"
 #include "tools/cgc/progress.h"
 #include "tools/cgc/runner.h"
@@ -46,6 +47,7 @@ struct Options {
   std::string plan, entry, executor = "graph";
   std::vector<int64_t> batches;
   int samples = 50;
+  std::vector<std::string> opLibraries;
   bool json = false;
 };
 
@@ -259,7 +261,8 @@ Status bench(const Options &options) {
   const uint64_t freeBefore = cuda ? freeGpuBytes() : 0;
   const auto start = Clock::now();
   const auto kind = options.executor == "stream" ? ExecutorKind::Stream : ExecutorKind::Graph;
-  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, {.executor = kind}));
+  CGC_ASSIGN_OR_RETURN(const auto runner,
+                       Runner::create(options.plan, options.opLibraries, {.executor = kind}));
   load.millis = millisSince(start);
   const uint64_t freeAfter = cuda ? freeGpuBytes() : 0;
   load.gpuBytes = freeBefore - std::min(freeBefore, freeAfter);
@@ -300,6 +303,7 @@ Verb addBench(CLI::App &app) {
                    "always run one by one")
       ->check(CLI::IsMember({"graph", "stream"}))
       ->capture_default_str();
+  addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer("Definitions are printed beside the figures.\n\n"
                   "Examples:\n"

@@ -5,6 +5,7 @@
 #include "tools/cgc/evaluator.h"
 #include "tools/cgc/graphviz.h"
 #include "tools/cgc/pass_options.h"
+#include "tools/cgc/pass_plugins.h"
 #include "tools/cgc/verbs.h"
 
 #include "ir/text.h"
@@ -24,6 +25,7 @@ namespace {
 
 struct Options {
   std::string input, output = "-", passes, target = "cpu", precision = "keep";
+  std::vector<std::string> passPlugins;
   passes::InstrumentationOptions instrumentation;
 };
 
@@ -51,9 +53,11 @@ Status runPasses(ir::Module &module, const passes::Pipeline &pipeline,
 }
 
 Status opt(const Options &options) {
-  CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
-                       passes::makeInstrumentation(options.instrumentation, llvm::errs()));
   passes::PipelineBuilder builder;
+  CGC_TRY(loadPassPlugins(options.passPlugins, builder));
+  CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
+                       passes::makeInstrumentation(options.instrumentation, llvm::errs(),
+                                                   builder.registeredPasses()));
   builder.setPasses(options.passes).setInstrumentation(std::move(instrumentation));
   CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, builder.build());
 
@@ -93,6 +97,7 @@ Verb addOpt(CLI::App &app) {
       ->check(CLI::IsMember({"cuda", "cpu"}))
       ->capture_default_str();
   addPrecisionOption(*command, options->precision);
+  addPassPluginOption(*command, options->passPlugins);
   addPassOptions(*command, options->instrumentation);
   command->footer("Examples:\n"
                   "  cgc opt model.cgir --passes cse,dce -o smaller.cgir\n"

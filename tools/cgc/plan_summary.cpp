@@ -1,6 +1,7 @@
 // Plan summary: text and JSON about a plan.
 #include "tools/cgc/plan_summary.h"
 
+#include "runtime/plan/op_library.h"
 #include "tools/cgc/console.h"
 
 #include <fmt/format.h>
@@ -74,6 +75,9 @@ Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes)
     }
     entries.push_back({{"name", entry.name}, {"buckets", std::move(buckets)}});
   }
+  Json opLibraries = Json::array();
+  for (const OpLibraryId &library : plan.opLibraries)
+    opLibraries.push_back({{"name", library.name}, {"hash", hashText(library.hash)}});
   return {{"path", path},
           {"bytes", fileBytes},
           {"target", deviceName(plan.target)},
@@ -81,14 +85,19 @@ Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes)
           {"weights", plan.weights.size()},
           {"weight_bytes", weightBytes(plan)},
           {"arena_bytes", arenaBytes(plan)},
+          {"op_libraries", std::move(opLibraries)},
           {"entries", std::move(entries)}};
 }
 
 std::string planText(const PlanData &plan, const std::string &path, uint64_t fileBytes) {
-  std::string text = fmt::format("{}: plan for {}, {}, by {}\n  {} weights, {}; arena {}\n\n", path,
+  std::string text = fmt::format("{}: plan for {}, {}, by {}\n  {} weights, {}; arena {}\n", path,
                                  deviceName(plan.target), formatBytes(fileBytes), plan.producer,
                                  plan.weights.size(), formatBytes(weightBytes(plan)),
                                  formatBytes(arenaBytes(plan)));
+  for (const OpLibraryId &library : plan.opLibraries)
+    text +=
+        fmt::format("  calls op library {}, xxhash64 {}\n", library.name, hashText(library.hash));
+  text += "\n";
   std::vector<std::vector<std::string>> rows = {{"entry", "records", "arena", "inputs", "outputs"}};
   for (const Entry &entry : plan.entries)
     for (const Bucket &bucket : entry.buckets)

@@ -137,19 +137,22 @@ TEST(InstrumentationTest, TimesAreATableAtTheEnd) {
   EXPECT_THAT(log.text, HasSubstr("   1  dce\n"));
 }
 
-/// A substitution is the way to break the IR from inside a pass.
-Substitutions
-oneOpSubstitution(std::function<Result<bool>(ir::Node &, ir::GraphRewriter &)> rewrite) {
-  return {.modules = {}, .ops = {{.name = "test", .matchAndRewrite = std::move(rewrite)}}};
+/// A substitution is the way to do wrong from inside a pass: this one is called for each neg.
+Substitutions misbehaving(std::function<Result<ir::Value *>(ir::Node &)> atNeg) {
+  OpSubstitution substitution;
+  substitution.name = "test";
+  substitution.pattern = "graph @p(%x: dynamic) {\n  %0 = aten.neg(%x) : dynamic\n  output %0\n}";
+  substitution.replace = [atNeg](const OpMatch &match, ir::GraphRewriter &) {
+    return atNeg(match.root);
+  };
+  return {.modules = {}, .ops = {std::move(substitution)}};
 }
 
 TEST(InstrumentationTest, APassThatBreaksTheIrIsNamed) {
-  Substitutions substitutions = oneOpSubstitution([](ir::Node &node, ir::GraphRewriter &rewriter) {
-    if (!node.is(ir::OpKind::Neg))
-      return Result<bool>(false);
-    // In front of the placeholder.
-    rewriter.getAttr("nowhere", node.result()->type(), node, &*node.graph()->begin());
-    return Result<bool>(true);
+  Substitutions substitutions = misbehaving([](ir::Node &neg) -> Result<ir::Value *> {
+    ir::Graph &graph = *neg.graph(); // In front of the placeholder.
+    graph.getAttr("nowhere", neg.result()->type(), neg.loc(), &*graph.begin());
+    return nullptr;
   });
   auto module = parse(kText);
   Status status = runPasses(*module, "op-substitution", {.substitutions = &substitutions},
@@ -159,11 +162,10 @@ TEST(InstrumentationTest, APassThatBreaksTheIrIsNamed) {
 }
 
 TEST(InstrumentationTest, VerifyEachCanBeTurnedOff) {
-  auto renameLast = [](ir::Node &node, ir::GraphRewriter &) {
-    node.result()->setType(ir::TensorType::dense(DType::F32, {3}));
-    return Result<bool>(false);
-  };
-  Substitutions substitutions = oneOpSubstitution(renameLast);
+  Substitutions substitutions = misbehaving([](ir::Node &neg) -> Result<ir::Value *> {
+    neg.result()->setType(ir::TensorType::dense(DType::F32, {3}));
+    return nullptr;
+  });
   PassContext context{.substitutions = &substitutions};
   auto module = parse(kText);
   EXPECT_TRUE(
@@ -175,8 +177,8 @@ TEST(InstrumentationTest, VerifyEachCanBeTurnedOff) {
 }
 
 TEST(InstrumentationTest, APassThatThrowsIsNamed) {
-  Substitutions substitutions = oneOpSubstitution(
-      [](ir::Node &, ir::GraphRewriter &) -> Result<bool> { throw std::runtime_error("ouch"); });
+  Substitutions substitutions =
+      misbehaving([](ir::Node &) -> Result<ir::Value *> { throw std::runtime_error("ouch"); });
   auto module = parse(kText);
   Status status = runPasses(*module, "op-substitution", {.substitutions = &substitutions});
   EXPECT_EQ(status.code(), Code::Failed);
