@@ -22,7 +22,9 @@ Result<std::unique_ptr<ir::Module>> parseGraph(llvm::StringRef text, llvm::Strin
   };
   ir::Diagnostics diagnostics;
   auto module = ir::parseModule(text, what, diagnostics);
-  if (!module || !ir::verify(*module, diagnostics))
+  if (!module) // Each error names the text, its line and column.
+    return diagnostics.toStatus(Code::Failed);
+  if (!ir::verify(*module, diagnostics))
     return refuse(diagnostics.render());
   if (module->graphs().size() != 1 || !module->submodules().empty() ||
       !module->parameters().empty())

@@ -27,8 +27,8 @@ graph @quick_gelu(%x: dynamic) {
   output %0
 })";
 
-// (b) A module substitution: another body. {0}: the inputs, {1}: the type of x's projection, {2}:
-// heads, {3}: the scale, {4}: the scores with the mask, if there is one.
+// (b) A module substitution: another body. {0}: the inputs, {1}: heads, {2}: their width, {3}: the
+// scale, {4}: how the mask is added, if there is one, {5}: what the softmax is of.
 constexpr const char *kAttention = R"(
 graph @attention({0}) -> dynamic {{
   %w = get_attr @in_proj_weight : dynamic
@@ -44,7 +44,7 @@ graph @attention({0}) -> dynamic {{
   %scaled = aten.mul(%q, {3}) : dynamic
   %scores = aten.matmul(%scaled, %k) : dynamic
 {4}
-  %weights = aten.softmax(%masked) {{dim=-1} : dynamic
+  %weights = aten.softmax({5}) {{dim=-1} : dynamic
   %values = aten.matmul(%weights, %v) : dynamic
   %tokens = aten.transpose(%values) {{dim0=1, dim1=2} : dynamic
   %flat = aten.flatten(%tokens) {{start_dim=2, end_dim=3} : dynamic
@@ -75,19 +75,18 @@ Result<std::string> bodyOf(const ir::Module &module, const ir::Graph &original) 
   if (!weight)
     return Status(Code::Unsupported, "it has no packed in_proj_weight");
   CGC_ASSIGN_OR_RETURN(const int64_t heads, headsOf(original));
-  const int64_t width = weight->type.sizes[1];
-  std::string inputs, mask;
+  std::string inputs, addMask, scores = "%scores";
   for (const ir::Value *input : original.inputs()) {
     const bool isMask = llvm::StringRef(input->name()).contains("mask");
     inputs += std::string(inputs.empty() ? "" : ", ") + (isMask ? "%mask" : "%x") + ": dynamic";
-    if (isMask)
-      mask = "  %masked = aten.add(%scores, %mask) : dynamic";
+    if (isMask) {
+      addMask = "  %masked = aten.add(%scores, %mask) : dynamic";
+      scores = "%masked";
+    }
   }
-  if (mask.empty())
-    mask = "  %masked = aten.mul(%scores, 1.0) : dynamic";
-  return llvm::formatv(kAttention, inputs, heads, width / heads,
-                       1 / std::sqrt(static_cast<double>(width / heads)), mask)
-      .str();
+  const int64_t width = weight->type.sizes[1] / heads;
+  const std::string scale = ir::argText(1 / std::sqrt(static_cast<double>(width)));
+  return llvm::formatv(kAttention, inputs, heads, width, scale, addMask, scores).str();
 }
 
 Status replaceAttention(ir::Module &module) {

@@ -175,7 +175,7 @@ TEST_F(PluginTest, ASubstitutionOfAnotherTypeIsRefusedWithBoth) {
 
 TEST_F(PluginTest, ATextThatCannotBeParsedIsShown) {
   expectError(compileWith("bad_text"), 1,
-              {"the pattern of substitution 'bad-text'", "aten.exq", "did you mean 'aten.exp'"});
+              {"the pattern of substitution 'bad-text'", "aten.exq", "did you mean 'aten.eq'"});
   EXPECT_THAT(files(), ElementsAre());
 }
 

@@ -164,6 +164,20 @@ TEST(ModuleSubstitutionTest, AnotherTypeIsRefusedWithBoth) {
                         "it give the same"));
 }
 
+TEST(ModuleSubstitutionTest, ListsAndConstantsAreComparedToo) {
+  auto module = parse(R"(
+graph @f(%x: f32[2,3]) {
+  %0 = prim.list([%x, none]) : dynamic
+  %1 = prim.list([%x, 1]) : dynamic
+  %2 = prim.substituted(%1, %0) {name="pair"} : dynamic
+  output %2
+})");
+  Status status = runPasses(*module, "specialize");
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(), HasSubstr("substitution 'pair' gives [f32[2,3], 1], and what it "
+                                          "replaces gives [f32[2,3], none]"));
+}
+
 TEST(ModuleSubstitutionTest, WhatCannotBeCompiledCanBeReplaced) {
   std::string text = kModel;
   const std::string relu = "aten.relu(%x) : dynamic loc(\"block.py\":3 \"blocks.1\")";
@@ -174,7 +188,13 @@ TEST(ModuleSubstitutionTest, WhatCannotBeCompiledCanBeReplaced) {
   EXPECT_FALSE(compileModel(*module, builder));
   module = parse(text);
   builder.registerModuleSubstitution(
-      {.name = "silu", .pathGlob = "blocks.1", .replaceBody = becomeSilu});
+      {.name = "silu", .pathGlob = "blocks.1", .replaceBody = [](ir::Module &block) {
+         ir::Graph &body = *block.findGraph("forward");
+         ir::Node *original = body.output()->arg(0).value()->node();
+         Status status = becomeSilu(block);
+         body.erase(original);
+         return status;
+       }});
   auto graph = compileModel(*module, builder);
   ASSERT_TRUE(graph) << graph.status().message();
   EXPECT_THAT(opsOf(**graph), ElementsAre("aten.relu", "aten.silu", "aten.mul", "aten.mul"));
@@ -396,7 +416,7 @@ TEST(OpSubstitutionTest, TextsThatCannotBeUsedAreRefusedWhenThePipelineIsBuilt) 
   EXPECT_THAT(
       refusal("graph @p(%x: dynamic) {\n  %0 = aten.exq(%x) : dynamic\n  output %0\n}", exp),
       AllOf(HasSubstr("the pattern of substitution 's'"), HasSubstr("aten.exq"),
-            HasSubstr("did you mean 'aten.exp'")));
+            HasSubstr("did you mean 'aten.eq'")));
   EXPECT_THAT(
       refusal(exp, "graph @r(%y: dynamic) {\n  %0 = aten.exp(%y) : dynamic\n  output %0\n}"),
       HasSubstr("the replacement of substitution 's': the pattern has no input '%y'"));
