@@ -20,7 +20,7 @@ set_target_properties(cgc_pass_plugin PROPERTIES EXPORT_NAME pass_plugin)
 set_target_properties(cgc_op_library PROPERTIES EXPORT_NAME op_library)
 set_target_properties(cgc_runtime PROPERTIES EXPORT_NAME runtime)
 set_target_properties(cgc cgc_runtime PROPERTIES INSTALL_RPATH $ORIGIN/../${CMAKE_INSTALL_LIBDIR})
-set_target_properties(cgc_frontend cgc_aten PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON) # LibTorch stays where it is.
+set_target_properties(cgc_frontend cgc_aten PROPERTIES INSTALL_RPATH ${CGC_TORCH_DIR}/lib) # LibTorch stays where it is.
 
 install(TARGETS cgc_runtime cgc_pass_plugin cgc_op_library EXPORT cgcTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS cgc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
