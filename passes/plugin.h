@@ -23,5 +23,6 @@ inline constexpr const char *kPassPluginSymbol = "cgcPassPlugin";
 
 } // namespace cgc::passes
 
-/// The one entry of a plug-in: defined by the plug-in, called by cgc.
-extern "C" [[gnu::visibility("default")]] cgc::passes::PassPlugin cgcPassPlugin();
+/// The one entry of a plug-in: defined by the plug-in, called by cgc. The result lives as long as
+/// the library.
+extern "C" [[gnu::visibility("default")]] const cgc::passes::PassPlugin *cgcPassPlugin();

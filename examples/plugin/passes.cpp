@@ -122,6 +122,7 @@ void registerIn(passes::PipelineBuilder &builder) {
 
 } // namespace
 
-extern "C" passes::PassPlugin cgcPassPlugin() {
-  return {passes::kPassPluginAbi, "example", registerIn};
+extern "C" const passes::PassPlugin *cgcPassPlugin() {
+  static constexpr passes::PassPlugin plugin = {passes::kPassPluginAbi, "example", registerIn};
+  return &plugin;
 }

@@ -44,7 +44,7 @@ Result<std::vector<std::shared_ptr<const OpLibrary>>>
 openOpLibraries(const PlanData &plan, std::span<const std::string> paths);
 
 /// "0123456789abcdef"
-CGC_API std::string hashText(uint64_t hash);
+std::string hashText(uint64_t hash);
 
 /// The arguments of one call: what a CgcOpCall points at. Borrows `sizes` of the tensors.
 class OpArguments final {

@@ -5,9 +5,85 @@
 #include "tests/op_library_files.h"
 
 #include <cmath>
+#include <tuple>
 
 namespace cgc::test {
 namespace {
+
+using testing::HasSubstr;
+
+Result<PlanData> lowered(const std::string &body, DeviceKind target,
+                         const std::vector<std::string> &libraries) {
+  ir::Diagnostics diagnostics;
+  auto module = ir::parseModule("graph @main(%x: f32[2,4], %i: i64[2,4]) {\n" + body + "\n}",
+                                "test", diagnostics);
+  EXPECT_TRUE(module) << diagnostics.render();
+  backend::LowerOptions options(target);
+  for (const std::string &path : libraries)
+    options.opLibraries.push_back(*OpLibrary::open(path));
+  const backend::EntryBucket bucket{"main", module->graphs()[0].get()};
+  CGC_ASSIGN_OR_RETURN(backend::CompiledPlan compiled,
+                       backend::lower({&bucket, 1}, options, diagnostics));
+  EXPECT_TRUE(validate(compiled.plan).isOk());
+  return std::move(compiled.plan);
+}
+
+constexpr const char *kQuickGelu =
+    "%0 = cgc.library_op([%x]) {op=\"example.quick_gelu\"} : f32[2,4]\noutput %0";
+
+TEST(LibraryOpLowering, IsACallAndThePlanNamesTheLibrary) {
+  for (DeviceKind target : {DeviceKind::Cpu, DeviceKind::Cuda}) {
+    const auto plan = lowered(kQuickGelu, target, {exampleOps()});
+    ASSERT_TRUE(plan.isOk()) << plan.status().message();
+    const Bucket &bucket = plan->entries[0].buckets[0];
+    ASSERT_EQ(bucket.records.size(), 1u);
+    EXPECT_EQ(recordName(bucket.records[0]), "libcgc_test_ops.so.example.quick_gelu");
+    ASSERT_EQ(plan->opLibraries.size(), 1u);
+    EXPECT_EQ(plan->opLibraries[0], (*OpLibrary::open(exampleOps()))->id());
+  }
+}
+
+TEST(LibraryOpLowering, StridedInputsAreCopied) {
+  const auto plan = lowered("%0 = aten.transpose(%x) {dim0=0, dim1=1} : f32[4,2][1,4]\n"
+                            "%1 = cgc.library_op([%0]) {op=\"example.quick_gelu\"} : f32[4,2]\n"
+                            "output %1",
+                            DeviceKind::Cpu, {exampleOps()});
+  ASSERT_TRUE(plan.isOk()) << plan.status().message();
+  EXPECT_EQ(plan->entries[0].buckets[0].records.size(), 2u);
+}
+
+TEST(LibraryOpLowering, ALibraryThatNothingCallsIsNotNamed) {
+  const auto plan =
+      lowered("%0 = aten.relu(%x) : f32[2,4]\noutput %0", DeviceKind::Cpu, {exampleOps()});
+  ASSERT_TRUE(plan.isOk()) << plan.status().message();
+  EXPECT_TRUE(plan->opLibraries.empty());
+}
+
+TEST(LibraryOpLowering, RefusalsNameOpLibraryAndOption) {
+  EXPECT_THAT(lowered(kQuickGelu, DeviceKind::Cpu, {}).status().message(),
+              HasSubstr("no op library has op 'example.quick_gelu': name the one that has with "
+                        "--op-library"));
+  EXPECT_THAT(lowered("%0 = cgc.library_op([%i]) {op=\"example.quick_gelu\"} : i64[2,4]\noutput %0",
+                      DeviceKind::Cuda, {exampleOps()})
+                  .status()
+                  .message(),
+              HasSubstr("op 'example.quick_gelu' of 'libcgc_test_ops.so' refuses: it takes f32"));
+  for (auto [op, target, other] : {std::tuple("test.host", DeviceKind::Cuda, "cpu"),
+                                   std::tuple("test.device", DeviceKind::Cpu, "cuda")})
+    EXPECT_THAT(
+        lowered("%0 = cgc.library_op([%x]) {op=\"" + std::string(op) + "\"} : f32[2,4]\noutput %0",
+                target, {builtLibrary("libcgc_test_partial_ops.so")})
+            .status()
+            .message(),
+        HasSubstr("op '" + std::string(op) +
+                  "' of 'libcgc_test_partial_ops.so' has no implementation for target " +
+                  std::string(deviceName(target)) + "; compile for --target " + other));
+  const TempFolder folder;
+  const std::string copy = folder / "copy.so";
+  std::filesystem::copy_file(exampleOps(), copy);
+  EXPECT_THAT(lowered(kQuickGelu, DeviceKind::Cpu, {exampleOps(), copy}).status().message(),
+              HasSubstr("op 'example.quick_gelu' is in two op libraries, '"));
+}
 
 class LibraryOp : public CudaTest {};
 

@@ -68,6 +68,8 @@ struct BreakingPass {
 
 } // namespace
 
-extern "C" passes::PassPlugin cgcPassPlugin() {
-  return {passes::kPassPluginAbi, "misbehaving", CGC_TEST_REGISTER};
+extern "C" const passes::PassPlugin *cgcPassPlugin() {
+  static constexpr passes::PassPlugin plugin = {passes::kPassPluginAbi, "misbehaving",
+                                                CGC_TEST_REGISTER};
+  return &plugin;
 }

@@ -4,13 +4,12 @@
 namespace {
 struct OtherPlugin {
   unsigned abi;
-  const char *name;
-  void (*registerIn)(void *);
 };
 } // namespace
 
-extern "C" [[gnu::visibility("default")]] OtherPlugin cgcPassPlugin() {
-  return {77, nullptr, nullptr};
+extern "C" [[gnu::visibility("default")]] const OtherPlugin *cgcPassPlugin() {
+  static const OtherPlugin plugin = {77};
+  return &plugin;
 }
 
 extern "C" const CgcOpLibrary *cgcOpLibrary(void) {

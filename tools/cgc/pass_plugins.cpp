@@ -35,15 +35,16 @@ Status loadPassPlugin(const std::string &path, passes::PipelineBuilder &builder)
                                   : " (passes/plugin.h)"));
   std::string who = fmt::format("pass plug-in '{}'", path);
   try {
-    const passes::PassPlugin plugin = entry();
-    if (plugin.abi != passes::kPassPluginAbi)
-      return Status(Code::Failed, fmt::format("{} has ABI {}, and this cgc takes ABI {}; build it "
-                                              "against this cgc",
-                                              who, plugin.abi, passes::kPassPluginAbi));
-    if (!plugin.name || !plugin.registerIn)
+    const passes::PassPlugin *plugin = entry();
+    if (!plugin || plugin->abi != passes::kPassPluginAbi)
+      return Status(Code::Failed,
+                    fmt::format("{} has ABI {}, and this cgc takes ABI {}; build it "
+                                "against this cgc",
+                                who, plugin ? plugin->abi : 0, passes::kPassPluginAbi));
+    if (!plugin->name || !plugin->registerIn)
       return Status(Code::Failed, who + " has no name or no function that registers");
-    who = fmt::format("pass plug-in '{}' ('{}')", plugin.name, path);
-    plugin.registerIn(builder);
+    who = fmt::format("pass plug-in '{}' ('{}')", plugin->name, path);
+    plugin->registerIn(builder);
     return Status::ok();
   } catch (const std::exception &error) {
     return Status(Code::Failed, fmt::format("{} threw an exception: {}", who, error.what()));

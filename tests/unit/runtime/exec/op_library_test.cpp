@@ -102,6 +102,23 @@ TEST_F(OpLibraryTest, ACallThatItRefusesIsRefusedWhenThePlanIsLoaded) {
               HasSubstr("op 'example.quick_gelu' of 'libcgc_test_ops.so' refuses: it takes one"));
 }
 
+TEST_F(OpLibraryTest, WhatItFailsOfIsTheStatusOfTheRun) {
+  const std::string path = builtLibrary("libcgc_test_partial_ops.so");
+  const Plan plan = planFor((*OpLibrary::open(path))->id(), "test.host");
+  const auto engine = engineFor(plan, {path});
+  ASSERT_TRUE(engine.isOk());
+  auto context = Context::create(*engine);
+  ASSERT_TRUE(context.isOk()) << context.status().message();
+  std::vector<float> x(8), y(8);
+  const std::vector<int64_t> sizes = {2, 4};
+  const TensorView in{x.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+  const TensorView out{y.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+  const Status status = context->run("main", {&in, 1}, {&out, 1});
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(),
+              HasSubstr("libcgc_test_partial_ops.so.test.host (model.py:12, mlp.act): the host"));
+}
+
 TEST_F(OpLibraryTest, APlanWithoutOpLibrariesOpensNone) {
   const Plan plan = *Plan::fromMemory(samplePlan().plan, samplePlan().weights);
   EXPECT_THAT(engineFor(plan, {folder_ / "missing.so"}).status().message(),
