@@ -1,9 +1,9 @@
 # cmake --install: the program and its libraries, the headers that plug-ins and deployments include, and what
 # find_package(cgc) reads. The targets are cgc::pass_plugin, cgc::op_library and cgc::runtime (docs/plugins.md).
 include(CMakePackageConfigHelpers)
-include(GNUInstallDirs)
-set(CGC_INSTALL_INCLUDE ${CMAKE_INSTALL_INCLUDEDIR}/cgc)
-set(CGC_INSTALL_CMAKE ${CMAKE_INSTALL_LIBDIR}/cmake/cgc)
+# The program looks for its libraries in ../lib.
+set(CGC_INSTALL_INCLUDE include/cgc)
+set(CGC_INSTALL_CMAKE lib/cmake/cgc)
 
 # What a pass plug-in compiles against. It links nothing: it finds ir, passes and LLVM Support in the program.
 add_library(cgc_pass_plugin INTERFACE)
@@ -19,12 +19,12 @@ target_include_directories(cgc_op_library INTERFACE
 set_target_properties(cgc_pass_plugin PROPERTIES EXPORT_NAME pass_plugin)
 set_target_properties(cgc_op_library PROPERTIES EXPORT_NAME op_library)
 set_target_properties(cgc_runtime PROPERTIES EXPORT_NAME runtime)
-set_target_properties(cgc cgc_runtime PROPERTIES INSTALL_RPATH $ORIGIN/../${CMAKE_INSTALL_LIBDIR})
+set_target_properties(cgc cgc_runtime PROPERTIES INSTALL_RPATH $ORIGIN/../lib)
 set_target_properties(cgc_frontend cgc_aten PROPERTIES INSTALL_RPATH ${CGC_TORCH_DIR}/lib) # LibTorch stays where it is.
 
-install(TARGETS cgc_runtime cgc_pass_plugin cgc_op_library EXPORT cgcTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS cgc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS cgc_frontend cgc_aten LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS cgc_runtime cgc_pass_plugin cgc_op_library EXPORT cgcTargets LIBRARY DESTINATION lib)
+install(TARGETS cgc RUNTIME DESTINATION bin)
+install(TARGETS cgc_frontend cgc_aten LIBRARY DESTINATION lib)
 foreach(folder ir passes runtime/base runtime/plan)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder}/ DESTINATION ${CGC_INSTALL_INCLUDE}/${folder}
     FILES_MATCHING PATTERN *.h PATTERN *.def)

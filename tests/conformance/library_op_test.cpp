@@ -1,8 +1,12 @@
-// An op of a library with a CUDA kernel of its own, beside the runtime's kernels, on both
-// executors.
+// An op of a library: how cgc.library_op is lowered, and its CUDA kernel on both executors.
+#include "backend/backend.h"
+#include "ir/text.h"
 #include "runtime/plan/op_library.h"
 #include "tests/conformance/cuda_fixture.h"
 #include "tests/op_library_files.h"
+#include "tests/temp_folder.h"
+
+#include <gmock/gmock.h>
 
 #include <cmath>
 #include <tuple>
