@@ -197,6 +197,10 @@ Result<Arg> format(llvm::ArrayRef<Arg> args) {
   llvm::StringRef rest = parts->front().as<std::string>();
   std::string text;
   for (const Arg &part : llvm::drop_begin(*parts)) {
+    bool known = true;
+    part.forEachValue([&](const Value *value) { known &= value->isTensor(); });
+    if (!known)
+      return notKnown();
     auto [before, after] = rest.split("{}");
     text += before;
     text += part.is<std::string>() ? part.as<std::string>() : argText(part);

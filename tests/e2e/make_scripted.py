@@ -107,7 +107,7 @@ class Lists(nn.Module):
         doubled = [part * 2 for part in (x, x.cos())] + parts[-1:]
         halves = x.chunk(2, dim=1)
         out: Dict[str, torch.Tensor] = {"cat": torch.cat(doubled, -1)}
-        if len(parts) == 3:
+        if len(parts) > 2:
             out["half"] = halves[0]
         out["rows"] = x.unbind(0)[-1]
         keys: Tuple[torch.Tensor, List[torch.Tensor]] = (halves[1], doubled)

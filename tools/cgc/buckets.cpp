@@ -20,22 +20,23 @@ std::vector<std::string> inputNames(const ir::Graph &method) {
   return names;
 }
 
+/// Whether an input is no tensor, as its default tells.
+bool isFlag(const ir::Value &input) {
+  const auto defaults = input.node()->args();
+  return !defaults.empty() && !defaults[0].isNone();
+}
+
 /// The specs of the method's inputs in its order, without those that are left at their defaults;
-/// Usage names those that are missing or can be no tensor.
+/// Usage names those that are missing.
 Result<std::vector<InputSpec>> specsOf(const ir::Graph &method,
                                        const std::vector<InputSpec> &inputs) {
   std::vector<InputSpec> chosen;
   std::vector<std::string> missing;
   for (const ir::Value *input : method.inputs()) {
-    const auto defaults = input->node()->args();
     const InputSpec *spec = findByName(inputs, input->name());
-    if (spec && !defaults.empty() && !defaults[0].isNone())
-      return Status(Code::Usage,
-                    fmt::format("input '{}' of method {} is no tensor: it stays at its default, {}",
-                                spec->name, method.name(), ir::argText(defaults[0])));
-    if (spec)
+    if (spec && !isFlag(*input))
       chosen.push_back(*spec);
-    else if (defaults.empty())
+    else if (input->node()->args().empty())
       missing.push_back(input->name());
   }
   if (missing.empty() && !chosen.empty())
@@ -48,15 +49,23 @@ Result<std::vector<InputSpec>> specsOf(const ir::Graph &method,
                             describeMethod(method), joinNames(missing), missing[0]));
 }
 
-/// Every name in `inputs` is an input of some method.
+/// Every name in `inputs` is an input of some method, and a tensor there.
 Status checkNames(const ir::Module &root, const std::vector<InputSpec> &inputs) {
   for (const InputSpec &spec : inputs) {
-    const bool known = std::ranges::any_of(root.graphs(), [&](const auto &method) {
-      return std::ranges::count(inputNames(*method), spec.name) > 0;
-    });
-    if (!known)
+    const ir::Value *flag = nullptr;
+    bool known = false;
+    for (const auto &method : root.graphs())
+      for (const ir::Value *input : method->inputs())
+        if (input->name() == spec.name) {
+          known = known || !isFlag(*input);
+          flag = input;
+        }
+    if (!flag)
       return Status(Code::Usage, fmt::format("no method of the model has an input '{}'; it has {}",
                                              spec.name, describeMethods(root)));
+    if (!known)
+      return Status(Code::Usage, fmt::format("input '{}' is no tensor: it stays at its default, {}",
+                                             spec.name, ir::argText(flag->node()->arg(0))));
   }
   return Status::ok();
 }
