@@ -26,6 +26,9 @@ struct BreakingPass {
   builder.registerPass<ThrowingPass>().registerPass<BreakingPass>();
 }
 
+/// Never called: the plug-in says that it was built against another cgc.
+[[maybe_unused]] void registerForAnotherBuild(passes::PipelineBuilder &) {}
+
 [[maybe_unused]] void registerNothing(passes::PipelineBuilder &) {
   throw std::runtime_error("nothing to register");
 }
@@ -69,7 +72,8 @@ struct BreakingPass {
 } // namespace
 
 extern "C" const passes::PassPlugin *cgcPassPlugin() {
-  static constexpr passes::PassPlugin plugin = {passes::kPassPluginAbi, "misbehaving",
-                                                CGC_TEST_REGISTER};
+  static constexpr passes::PassPlugin plugin = {
+      passes::kPassPluginAbi, "misbehaving", CGC_TEST_REGISTER,
+      passes::kPassPluginBuild + (CGC_TEST_REGISTER == registerForAnotherBuild)};
   return &plugin;
 }
