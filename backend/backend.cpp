@@ -7,6 +7,7 @@
 #include "backend/lowering.h"
 #include "ir/op_def.h"
 #include "ir/uses.h"
+#include "runtime/plan/op_library.h"
 #include "runtime/plan/plan_file.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -184,6 +185,16 @@ private:
   ir::Diagnostics &diagnostics_;
 };
 
+bool isCalled(const std::string &library, const PlanData &plan) {
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      for (const LaunchRecord &record : bucket.records)
+        if (const auto *call = std::get_if<LibraryCall>(&record.op);
+            call && call->library == library)
+          return true;
+  return false;
+}
+
 } // namespace
 
 Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions options,
@@ -212,6 +223,9 @@ Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions op
   plan.weights = weights.takeWeights();
   compiled.weights = weights.takeData();
   plan.locations = locations.take();
+  for (const auto &library : options.opLibraries)
+    if (isCalled(library->id().name, plan))
+      plan.opLibraries.push_back(library->id());
   return compiled;
 }
 

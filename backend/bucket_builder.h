@@ -55,6 +55,10 @@ public:
   /// How many SMs the GPU has that launch shapes are chosen for.
   int64_t multiprocessors() const { return options_.gpu().multiprocessors; }
 
+  llvm::ArrayRef<std::shared_ptr<const OpLibrary>> opLibraries() const {
+    return options_.opLibraries;
+  }
+
   // Where values live.
   /// The place of a value that was already lowered.
   Place place(const ir::Value *value) const {

@@ -4,6 +4,12 @@
 #include "runtime/plan/plan.h"
 
 #include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace cgc {
+class OpLibrary;
+}
 
 namespace cgc::backend {
 
@@ -23,6 +29,8 @@ struct LowerOptions {
   TargetGpu gpu() const {
     return arch == Arch::Sm90a ? TargetGpu{"NVIDIA H200", 132} : TargetGpu{"NVIDIA A100", 108};
   }
+  /// Have the ops of cgc.library_op.
+  std::vector<std::shared_ptr<const OpLibrary>> opLibraries = {};
 };
 
 } // namespace cgc::backend

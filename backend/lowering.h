@@ -49,6 +49,7 @@ Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder);
 Status lowerFusedEmbedding(const ir::Node &node, BucketBuilder &builder);
 Status lowerFusedLinear(const ir::Node &node, BucketBuilder &builder);
 Status lowerLayerNorm(const ir::Node &node, BucketBuilder &builder);
+Status lowerLibraryOp(const ir::Node &node, BucketBuilder &builder);
 Status lowerLinear(const ir::Node &node, BucketBuilder &builder);
 Status lowerMaskedFill(const ir::Node &node, BucketBuilder &builder);
 Status lowerMatmul(const ir::Node &node, BucketBuilder &builder);

@@ -63,7 +63,8 @@ private:
         facts.readBytes = parameter->type.numBytes();
       }
     } else if (node.kind() == ir::NodeKind::CallFunction && !node.isInPlace() &&
-               ir::hasTrait(node.op(), ir::kPure) && node.result()->isTensor()) {
+               ir::hasTrait(node.op(), ir::kPure) && node.result()->isTensor() &&
+               !node.is(ir::OpKind::LibraryOp)) { // Its library may have it on the GPU alone.
       facts.constant = true;
       facts.view = isView(node);
       node.forEachInput([&](ir::Value *input) {

@@ -232,9 +232,10 @@ void Instrumentation::finish() const {
 }
 
 Result<Instrumentation> makeInstrumentation(const InstrumentationOptions &options,
-                                            llvm::raw_ostream &log) {
+                                            llvm::raw_ostream &log,
+                                            llvm::ArrayRef<RegisteredPass> more) {
   for (const std::string &name : options.printAfter)
-    CGC_TRY(checkPassName(name));
+    CGC_TRY(checkPassName(name, more));
   Instrumentation instrumentation;
 #ifndef NDEBUG
   if (options.verifyEach)

@@ -15,6 +15,7 @@
 namespace cgc::passes {
 
 class PassManager;
+struct RegisteredPass;
 
 /// One run of one pass: on a module, or on a graph; the other pointer is null. Borrowed.
 struct PassRun {
@@ -79,8 +80,9 @@ struct InstrumentationOptions {
 };
 
 /// The standard callbacks that `options` ask for; they write to `log`, which must outlive them.
-/// Usage if `printAfter` names no pass.
+/// Usage if `printAfter` names no pass; `more` are passes beside those of passes.def.
 Result<Instrumentation> makeInstrumentation(const InstrumentationOptions &options,
-                                            llvm::raw_ostream &log);
+                                            llvm::raw_ostream &log,
+                                            llvm::ArrayRef<RegisteredPass> more = {});
 
 } // namespace cgc::passes

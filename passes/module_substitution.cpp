@@ -1,6 +1,10 @@
-// ModuleSubstitutionPass: matching modules, and checking what a rewrite did.
+// ModuleSubstitutionPass: matching modules, replacing, and what it takes to compare with the
+// original.
 #include "passes/module_substitution.h"
 
+#include "ir/text.h"
+
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace cgc::passes {
@@ -37,12 +41,12 @@ bool matches(const ModuleSubstitution &substitution, const ir::Module &module) {
 }
 
 struct Signature {
-  std::string graph;
   size_t inputs = 0, outputs = 0;
+  bool operator==(const Signature &) const = default;
 };
 
 Signature signatureOf(const ir::Graph &graph) {
-  return {graph.name(), graph.inputs().size(), graph.output() ? graph.output()->args().size() : 0};
+  return {graph.inputs().size(), graph.output() ? graph.output()->args().size() : 0};
 }
 
 std::string toString(const Signature &signature) {
@@ -50,32 +54,116 @@ std::string toString(const Signature &signature) {
          " outputs";
 }
 
-Status apply(const ModuleSubstitution &substitution, ir::Module &module) {
-  std::vector<Signature> before;
+/// Appends the nodes of `original` to `graph`, which has the same inputs, and leaves to
+/// `specialize` to compare what both give.
+void addCheck(ir::Graph &graph, const ir::Graph &original, const std::string &name) {
+  llvm::DenseMap<const ir::Value *, ir::Arg> map; // Looked up, never iterated.
+  std::vector<ir::Value *> inputs = graph.inputs();
+  for (auto [i, input] : llvm::enumerate(original.inputs()))
+    map[input] = ir::Arg(inputs[i]);
+  ir::Node *output = graph.output();
+  for (const ir::Node &node : original) {
+    std::vector<ir::Arg> args = node.args().vec();
+    for (ir::Arg &arg : args)
+      arg.mapValues([&](ir::Value *value) { return map.find(value)->second; });
+    ir::Node *copy = nullptr;
+    switch (node.kind()) {
+    case ir::NodeKind::Placeholder:
+      continue;
+    case ir::NodeKind::GetAttr:
+      copy = graph.getAttr(node.target(), node.result()->type(), node.loc(), output);
+      break;
+    case ir::NodeKind::CallFunction:
+      copy = graph.call(node.op(), std::move(args), node.numResults(), node.loc(), output);
+      copy->setTarget(node.target());
+      copy->setInPlace(node.isInPlace());
+      break;
+    case ir::NodeKind::CallModule:
+      copy =
+          graph.callModule(node.target(), std::move(args), node.numResults(), node.loc(), output);
+      break;
+    case ir::NodeKind::Output:
+      for (unsigned i = 0; i < args.size(); ++i)
+        output->setArg(i, ir::Arg(graph
+                                      .call(ir::OpKind::PrimSubstituted,
+                                            {output->arg(i), args[i], name}, 1, node.loc(), output)
+                                      ->result()));
+      return;
+    }
+    for (unsigned i = 0; i < node.numResults(); ++i) {
+      copy->result(i)->setType(node.result(i)->type());
+      map[node.result(i)] = ir::Arg(copy->result(i));
+    }
+  }
+}
+
+Status replaceBody(const ModuleSubstitution &substitution, ir::Module &module) {
+  std::vector<std::unique_ptr<ir::Graph>> originals;
   for (auto &graph : module.graphs())
-    before.push_back(signatureOf(*graph));
-  std::string where = "substitution '" + substitution.name + "' on module '" + module.path() + "'";
-  if (Status status = substitution.rewrite(module); !status.isOk())
-    return status.withContext(where);
-  for (const Signature &old : before) {
-    const ir::Graph *graph = module.findGraph(old.graph);
+    originals.push_back(graph->clone(graph->name()));
+  CGC_TRY(substitution.replaceBody(module));
+  for (auto &original : originals) {
+    ir::Graph *graph = module.findGraph(original->name());
     if (!graph)
-      return Status(Code::Failed,
-                    where + ": graph @" + old.graph + " is gone; its callers need it");
-    Signature now = signatureOf(*graph);
-    if (now.inputs != old.inputs || now.outputs != old.outputs)
-      return Status(Code::Failed, where + ": graph @" + old.graph + " had " + toString(old) +
+      return Status(Code::Failed, "graph @" + original->name() + " is gone; its callers need it");
+    Signature before = signatureOf(*original), now = signatureOf(*graph);
+    if (now != before)
+      return Status(Code::Failed, "graph @" + original->name() + " had " + toString(before) +
                                       " and now has " + toString(now) + "; keep the numbers");
+    if (ir::toString(*graph) != ir::toString(*original))
+      addCheck(*graph, *original, substitution.name);
   }
   return Status::ok();
 }
 
+Status replaceCall(const ModuleSubstitution &substitution, ir::Node &call, ir::Module &module) {
+  ir::Graph &graph = *call.graph();
+  CGC_ASSIGN_OR_RETURN(auto values, substitution.replaceCall(call, module));
+  if (values.size() != call.numResults() || llvm::is_contained(values, nullptr))
+    return Status(Code::Failed,
+                  "the call has " + std::to_string(call.numResults()) +
+                      " results, and the replacement gives " +
+                      std::to_string(llvm::count_if(values, [](auto *v) { return v != nullptr; })));
+  ir::Node *next = &*std::next(call.getIterator());
+  for (unsigned i = 0; i < values.size(); ++i) {
+    ir::Value *result = call.result(i);
+    ir::Node *check = graph.call(ir::OpKind::PrimSubstituted,
+                                 {values[i], ir::Arg(), substitution.name}, 1, call.loc(), next);
+    graph.replaceAllUses(result, check->result());
+    check->setArg(1, ir::Arg(result));
+  }
+  return Status::ok();
+}
+
+/// The calls of `graph` whose callee the substitution matches.
+Result<Changed> replaceCalls(const ModuleSubstitution &substitution, ir::Graph &graph) {
+  std::vector<std::pair<ir::Node *, ir::Module *>> calls;
+  for (ir::Node &node : graph)
+    if (node.kind() == ir::NodeKind::CallModule)
+      if (ir::Module *callee = graph.owner()->resolve(node.target()).first;
+          callee && matches(substitution, *callee))
+        calls.emplace_back(&node, callee);
+  for (auto [call, callee] : calls)
+    if (Status status = replaceCall(substitution, *call, *callee); !status.isOk())
+      return status.withContext("substitution '" + substitution.name + "' at " +
+                                ir::toString(*call));
+  return calls.empty() ? Changed::No : Changed::Yes;
+}
+
 Result<Changed> applyBelow(const ModuleSubstitution &substitution, ir::Module &module) {
   Changed changed = Changed::No;
-  if (matches(substitution, module)) {
-    CGC_TRY(apply(substitution, module));
+  if (substitution.replaceBody && matches(substitution, module)) {
+    if (Status status = replaceBody(substitution, module); !status.isOk())
+      return status.withContext("substitution '" + substitution.name + "' on module '" +
+                                module.path() + "'");
     changed = Changed::Yes;
   }
+  if (substitution.replaceCall)
+    for (auto &graph : module.graphs()) {
+      CGC_ASSIGN_OR_RETURN(Changed calls, replaceCalls(substitution, *graph));
+      if (calls == Changed::Yes)
+        changed = Changed::Yes;
+    }
   for (size_t i = 0; i < module.submodules().size(); ++i) { // A rewrite may add submodules.
     CGC_ASSIGN_OR_RETURN(Changed below, applyBelow(substitution, *module.submodules()[i]));
     if (below == Changed::Yes)

@@ -2,56 +2,73 @@
 #include "passes/op_substitution.h"
 
 #include "ir/text.h"
+#include "passes/dce.h"
+#include "passes/op_pattern.h"
+#include "passes/patterns/run.h"
 
 namespace cgc::passes {
 namespace {
 
-ir::Node *findNode(ir::Graph &graph, llvm::StringRef result) {
-  for (ir::Node &node : graph)
-    if (node.numResults() && node.result()->name() == result)
-      return &node;
-  return nullptr;
+Status checkType(const ir::Value &replacement, const ir::Value &original) {
+  const ir::TensorType &now = replacement.tensor(), &before = original.tensor();
+  if (now.dtype == before.dtype && now.sizes == before.sizes)
+    return Status::ok();
+  return Status(Code::Failed, "gives " + toString(now) + ", and what it replaces gives " +
+                                  toString(before) + "; make it give the same");
+}
+
+/// Replaces the match at `root`, if there is one. Returns whether it did.
+Result<bool> replaceAt(const OpPattern &pattern, ir::Node &root, ir::Graph &graph) {
+  std::optional<OpMatch> match = pattern.match(root);
+  if (!match)
+    return false;
+  ir::GraphRewriter rewriter(graph);
+  CGC_ASSIGN_OR_RETURN(ir::Value * replacement, pattern.build(*match, rewriter));
+  if (!replacement) {
+    if (rewriter.changed())
+      return Status(Code::Failed, "changed the graph and says that it did not");
+    return false;
+  }
+  CGC_TRY(checkType(*replacement, *root.result()));
+  rewriter.replaceUses(root.result(), replacement);
+  return true;
 }
 
 Result<Changed> apply(const OpSubstitution &substitution, ir::Graph &graph) {
-  // A rewrite may erase any node that the walk has not reached, so the walk keeps names, not
-  // pointers.
-  std::vector<std::string> names;
+  CGC_ASSIGN_OR_RETURN(const OpPattern pattern, OpPattern::create(substitution));
+  std::vector<ir::Node *> nodes;
   for (ir::Node &node : graph)
-    if (node.kind() == ir::NodeKind::CallFunction && node.numResults())
-      names.push_back(node.result()->name());
-  Changed changed = Changed::No;
-  for (const std::string &name : names) {
-    ir::Node *node = findNode(graph, name);
-    if (!node)
-      continue;
-    ir::GraphRewriter rewriter(graph);
-    auto where = [&] { return "substitution '" + substitution.name + "' at %" + name; };
-    Result<bool> rewritten = substitution.matchAndRewrite(*node, rewriter);
-    if (!rewritten)
-      return rewritten.status().withContext(where());
-    if (!*rewritten && rewriter.changed())
-      return Status(Code::Failed, where() + " changed the graph and says that it did not");
-    if (*rewritten)
-      changed = Changed::Yes;
+    nodes.push_back(&node);
+  bool changed = false;
+  for (ir::Node *node : nodes) {
+    Result<bool> replaced = replaceAt(pattern, *node, graph);
+    if (!replaced)
+      return replaced.status().withContext("substitution '" + substitution.name + "' at " +
+                                           ir::toString(*node));
+    changed |= *replaced;
   }
-  if (changed == Changed::Yes)
-    if (ir::Node *refused = ir::reinferTypes(graph))
-      return Status(Code::Failed, "after substitution '" + substitution.name +
-                                      "' an op refuses: " + ir::toString(*refused));
-  return changed;
+  if (!changed)
+    return Changed::No;
+  if (ir::Node *refused = ir::reinferTypes(graph))
+    return Status(Code::Failed, "after substitution '" + substitution.name +
+                                    "' an op refuses: " + ir::toString(*refused));
+  return Changed::Yes;
 }
 
 } // namespace
 
 Result<Changed> OpSubstitutionPass::run(ir::Graph &graph, PassContext &context) const {
+  if (!context.substitutions || context.substitutions->ops.empty())
+    return Changed::No;
+  CGC_TRY(requireTypes(graph));
   Changed changed = Changed::No;
-  if (context.substitutions)
-    for (const OpSubstitution &substitution : context.substitutions->ops) {
-      CGC_ASSIGN_OR_RETURN(Changed one, apply(substitution, graph));
-      if (one == Changed::Yes)
-        changed = Changed::Yes;
-    }
+  for (const OpSubstitution &substitution : context.substitutions->ops) {
+    CGC_ASSIGN_OR_RETURN(Changed one, apply(substitution, graph));
+    if (one == Changed::No)
+      continue;
+    changed = Changed::Yes;
+    CGC_TRY(DcePass().run(graph, context).status());
+  }
   return changed;
 }
 

@@ -76,6 +76,8 @@ Status runOne(const PassRun &run, const Instrumentation &instrumentation,
     return failed(Status(Code::OutOfMemory, "out of memory"));
   } catch (const std::exception &error) {
     return failed(Status(Code::Failed, std::string("an exception: ") + error.what()));
+  } catch (...) { // Of a plug-in's pass.
+    return failed(Status(Code::Failed, "an exception that is no std::exception"));
   }
 }
 

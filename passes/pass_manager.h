@@ -28,7 +28,7 @@ struct RegisteredPass {
 };
 
 template <class Pass> RegisteredPass registeredPass() {
-  return {Pass::name, [](PassOptions &options) -> Result<ConfiguredRun> {
+  return {std::string(Pass::name), [](PassOptions &options) -> Result<ConfiguredRun> {
             Pass pass;
             if constexpr (ConfiguredPass<Pass>) {
               CGC_ASSIGN_OR_RETURN(pass, Pass::create(options));

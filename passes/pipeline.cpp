@@ -1,6 +1,8 @@
 // Pipeline: the default phases, in order, and how they are run.
 #include "passes/pipeline.h"
 
+#include "passes/op_pattern.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -105,7 +107,18 @@ PipelineBuilder &PipelineBuilder::setInstrumentation(Instrumentation instrumenta
 }
 
 Result<Pipeline> PipelineBuilder::build() {
-  CGC_ASSIGN_OR_RETURN(PassManager passes, PassManager::parse(passes_));
+  for (size_t i = 0; i < registered_.size(); ++i)
+    if (const std::string &name = registered_[i].name;
+        checkPassName(name, llvm::ArrayRef(registered_).take_front(i)).isOk())
+      return Status(Code::Failed, "two passes are called '" + name + "'");
+  for (const ModuleSubstitution &substitution : substitutions_.modules)
+    if (!substitution.replaceBody == !substitution.replaceCall)
+      return Status(Code::Failed, "substitution '" + substitution.name +
+                                      "' needs a function that replaces the body, or one that "
+                                      "replaces calls");
+  for (const OpSubstitution &substitution : substitutions_.ops)
+    CGC_TRY(OpPattern::create(substitution).status());
+  CGC_ASSIGN_OR_RETURN(PassManager passes, PassManager::parse(passes_, registered_));
   if (!stopAfter_.empty())
     CGC_TRY(passes.stopAfter(stopAfter_));
   return Pipeline(std::move(passes), std::move(instrumentation_), std::move(substitutions_));

@@ -64,19 +64,27 @@ class PipelineBuilder final {
 public:
   PipelineBuilder &registerModuleSubstitution(ModuleSubstitution substitution);
   PipelineBuilder &registerOpSubstitution(OpSubstitution substitution);
+  /// A pass of the caller's own, which runs where setPasses() names it.
+  template <class P> PipelineBuilder &registerPass() {
+    registered_.push_back(registeredPass<P>());
+    return *this;
+  }
+  llvm::ArrayRef<RegisteredPass> registeredPasses() const { return registered_; }
   /// Replaces defaultPasses().
   PipelineBuilder &setPasses(std::string passes);
   /// A pass or a position (PassManager::stopAfter); empty: all run.
   PipelineBuilder &setStopAfter(std::string passOrPosition);
   PipelineBuilder &setInstrumentation(Instrumentation instrumentation);
 
-  /// Usage if the passes' text is wrong.
+  /// Usage if the passes' text is wrong; Failed, with its name and what is wrong, for a
+  /// substitution that cannot be used or a pass whose name is taken.
   Result<Pipeline> build();
 
 private:
   std::string passes_ = defaultPasses(), stopAfter_;
   Instrumentation instrumentation_;
   Substitutions substitutions_;
+  std::vector<RegisteredPass> registered_;
 };
 
 } // namespace cgc::passes

@@ -4,6 +4,7 @@
 
 #include "ir/op_def.h"
 #include "ir/text.h"
+#include "ir/uses.h"
 #include "passes/branches.h"
 #include "passes/dce.h"
 #include "passes/in_place.h"
@@ -84,15 +85,47 @@ public:
 
   /// Errors go to the diagnostics. Returns whether anything changed.
   bool run() {
-    for (Node &node : llvm::make_early_inc_range(graph_))
+    findOriginals();
+    for (Node &node : llvm::make_early_inc_range(graph_)) {
       visit(node);
+      if (originals_.contains(&node))
+        evaluated(node);
+    }
     if (!untyped_ && !diagnostics_.hasErrors())
       for (Node *node : llvm::reverse(evaluated_))
         graph_.erase(node);
     return changed_;
   }
 
+  /// The failure is that of a substitution, not of the model.
+  bool isSubstitutionAtFault() const { return substitutionAtFault_; }
+
 private:
+  /// What only stands beside a substitution, to be compared with it. A branch does, with all that
+  /// is in it, if its results do.
+  void findOriginals() {
+    const ir::UseMap uses(graph_);
+    llvm::SmallVector<bool> branches; ///< Around the node: whether they are originals.
+    for (Node &node : llvm::reverse(graph_)) {
+      auto isOriginal = [&](const Node *user, const Value &result) {
+        return originals_.contains(user) || (user->is(OpKind::PrimSubstituted) &&
+                                             user->arg(0) != Arg(const_cast<Value *>(&result)));
+      };
+      bool used = false, byOthers = node.kind() == ir::NodeKind::Placeholder;
+      for (const Value &result : node.results())
+        for (const Node *user : uses.users(&result)) {
+          used = true;
+          byOthers |= !isOriginal(user, result);
+        }
+      if ((used && !byOthers) || (!branches.empty() && branches.back()))
+        originals_.insert(&node);
+      if (node.is(OpKind::PrimEndIf))
+        branches.push_back(originals_.contains(&node));
+      else if (node.is(OpKind::PrimIf))
+        branches.pop_back();
+    }
+  }
+
   void visit(Node &node) {
     if (node.is(OpKind::PrimIf))
       return visitIf(node);
@@ -155,8 +188,9 @@ private:
       error(node, "the condition of this branch is " + ir::argText(condition) +
                       ", which is neither true nor false");
     else if (byData)
-      report(node, "data-dependent control flow", ir::Cause::DataFlow);
-    branches_.enter(std::nullopt, /*mayBeSkipped=*/untyped_ && !byData);
+      reportCause(node, "data-dependent control flow", ir::Cause::DataFlow);
+    branches_.enter(std::nullopt,
+                    /*mayBeSkipped=*/(untyped_ && !byData) || originals_.contains(&node));
   }
 
   void visitEndIf(Node &node) {
@@ -200,6 +234,13 @@ private:
     std::vector<Arg> args = node.args().vec();
     for (Arg &arg : args)
       resolve(arg);
+    if (node.op() == OpKind::PrimSubstituted) {
+      if (dependsOnError(args[0]))
+        return;
+      if (dependsOnError(args[1])) // Nothing to compare with: cgc cannot compile the original.
+        args[1] = args[0];
+      return evaluate(node, args);
+    }
     if (node.op() == OpKind::Fallback) {
       // The node, printed below, has the whole schema.
       const llvm::StringRef op = llvm::StringRef(node.target()).split('(').first;
@@ -208,14 +249,14 @@ private:
       return;
     }
     if (node.op() == OpKind::PrimRefused) {
-      report(node.loc(), node.arg("reason").as<std::string>(),
+      report(node, node.arg("reason").as<std::string>(),
              ir::parseCause(node.arg("cause").as<std::string>()));
       return;
     }
     if (node.op() == OpKind::PrimRaise) {
       // Of a branch that nothing decides, one side may be an assertion that holds.
       if (branches_.allDecided())
-        report(node.loc(),
+        report(node,
                "the model raises an exception for these inputs: " +
                    (args[0].is<std::string>() ? args[0].as<std::string>() : ir::argText(args[0])));
       return evaluated(node);
@@ -265,7 +306,7 @@ private:
   bool reportHostRead(Node &node) {
     const llvm::StringRef what = hostRead(node);
     if (!what.empty() && !decidesOnly(node))
-      report(node, what, ir::Cause::HostRead);
+      reportCause(node, what, ir::Cause::HostRead);
     return !what.empty();
   }
 
@@ -284,7 +325,7 @@ private:
               ir::Cause::MutatesInput);
     }
     if (const ir::Cause cause = causeOfRefusal(node, args); cause != ir::Cause::None)
-      report(node, "cgc cannot compile " + ir::opName(node.op()).str(), cause);
+      reportCause(node, "cgc cannot compile " + ir::opName(node.op()).str(), cause);
   }
 
   /// Whether `arg` is surely a tensor. With types, all values are that.
@@ -319,6 +360,8 @@ private:
         values.emplace_back(several->result(i));
       }
       know(node, 0, Arg(std::move(values)));
+      if (originals_.contains(&node))
+        evaluated(*several);
       return evaluated(node);
     }
     if (inferred->size() != node.numResults()) {
@@ -358,9 +401,8 @@ private:
       flatten(arg, many ? std::to_string(i) : "", node, flat, names, named);
     }
     if (flat.empty() && !diagnostics_.hasErrors())
-      report(node.loc(),
-             "the method returns no tensor, so there is nothing to compile; return what "
-             "it computes");
+      report(node, "the method returns no tensor, so there is nothing to compile; return what "
+                   "it computes");
     if (flat != node.args().vec()) {
       node.setArgs(std::move(flat));
       changed_ = true;
@@ -388,25 +430,32 @@ private:
     }
   }
 
+  /// Whether nothing is wrong with the compiled model if `node` is: of an original the result stays
+  /// dynamic.
+  bool isSilent(const Node &node) const {
+    return branches_.mayBeSkipped() || originals_.contains(&node);
+  }
   void error(const Node &node, std::string message, ir::Cause cause = ir::Cause::None) {
-    if (!branches_.mayBeSkipped())
-      diagnostics_.error(node, std::move(message), cause);
+    if (isSilent(node))
+      return;
+    substitutionAtFault_ |= node.is(OpKind::PrimSubstituted);
+    diagnostics_.error(node, std::move(message), cause);
   }
   /// An error whose message says all that the node's text would. If it has a cause, it begins with
   /// what the op is called.
-  void report(ir::Loc loc, std::string message, ir::Cause cause = ir::Cause::None) {
-    if (branches_.mayBeSkipped())
+  void report(const Node &node, std::string message, ir::Cause cause = ir::Cause::None) {
+    if (isSilent(node))
       return;
     ir::Diagnostic diagnostic;
     if (cause != ir::Cause::None)
       diagnostic.op = llvm::StringRef(message).split(": ").first.str();
     diagnostic.message = std::move(message);
-    diagnostic.loc = std::move(loc);
+    diagnostic.loc = node.loc();
     diagnostic.cause = cause;
     diagnostics_.error(std::move(diagnostic));
   }
-  void report(const Node &node, llvm::StringRef what, ir::Cause cause) {
-    report(node.loc(), ir::explain(what, cause), cause);
+  void reportCause(const Node &node, llvm::StringRef what, ir::Cause cause) {
+    report(node, ir::explain(what, cause), cause);
   }
 
   /// Puts what is known on the host into `arg`, and the target for each device.
@@ -444,6 +493,8 @@ private:
       Node *full = graph_.call(OpKind::Full, {Arg(Arg::List{}), arg, Arg()}, 1, node.loc(), &node);
       DType dtype = arg.is<bool>() ? DType::Bool : arg.is<int64_t>() ? DType::I64 : DType::F32;
       full->result()->setType(ir::TensorType::dense(dtype, {}, target_));
+      if (originals_.contains(&node))
+        evaluated(*full);
       arg = Arg(full->result());
     };
     for (unsigned i = 0; i < args.size() && i < schema.args.size(); ++i) {
@@ -460,6 +511,8 @@ private:
     known_[node.result(result)] = std::move(value);
   }
   void evaluated(Node &node) {
+    if (!evaluated_.empty() && evaluated_.back() == &node)
+      return;
     evaluated_.push_back(&node);
     changed_ = true;
   }
@@ -475,9 +528,11 @@ private:
   ir::Diagnostics &diagnostics_;
   llvm::DenseMap<const Value *, Arg> known_; ///< Host values. Looked up, never iterated.
   std::vector<Node *> evaluated_;            ///< Nodes that vanish, in order.
+  llvm::DenseSet<const Node *> originals_;   ///< Never iterated.
   BranchStack branches_;
   bool untyped_;
   llvm::DenseSet<const Value *> tensors_; ///< Those without types. Looked up, never iterated.
+  bool substitutionAtFault_ = false;
   bool changed_ = false;
 };
 
@@ -486,14 +541,16 @@ private:
 Result<Changed> SpecializePass::run(ir::Graph &graph, PassContext &context) const {
   CGC_ASSIGN_OR_RETURN(Changed changed, DcePass().run(graph, context)); // Dead code is not judged.
   ir::Diagnostics diagnostics;
-  if (Specializer(graph, context.target, diagnostics).run())
+  Specializer specializer(graph, context.target, diagnostics);
+  if (specializer.run())
     changed = Changed::Yes;
   if (!diagnostics.hasErrors())
     return changed;
   if (context.diagnostics)
     for (const ir::Diagnostic &error : diagnostics.errors())
       context.diagnostics->error(error);
-  return diagnostics.toStatus(Code::Unsupported);
+  return diagnostics.toStatus(specializer.isSubstitutionAtFault() ? Code::Failed
+                                                                  : Code::Unsupported);
 }
 
 void judge(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics) {

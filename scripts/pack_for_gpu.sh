@@ -12,7 +12,7 @@ mkdir -p "$target/bin" "$target/lib" "$target/py"
 for program in cgc cgc_conformance_tests cgc_numerics_tests; do
   strip -o "$target/bin/$program" "$release/bin/$program"
 done
-for library in libcgc_frontend.so libcgc_aten.so; do
+for library in libcgc_frontend.so libcgc_aten.so libcgc_test_ops.so libcgc_test_partial_ops.so; do
   strip -o "$target/lib/$library" "$release/lib/$library"
 done
 # open_clip is pure Python and is all that a GPU machine with torch lacks for exporting models.

@@ -5,7 +5,7 @@
 source "$(dirname "$0")/setup.sh"
 setup
 say "checking the format of the sources"
-sources() { find backend bench frontend ir passes runtime tests tools -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.inc'; }
+sources() { find backend bench examples frontend ir passes runtime tests tools -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.inc'; }
 sources | xargs clang-format-19 --dry-run --Werror || fail "not formatted, as above; clang-format-19 -i mends it"
 say "checking the layers"
 scripts/check_layers.sh

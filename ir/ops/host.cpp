@@ -4,6 +4,9 @@
 #include "ir/op_def.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
+#include "ir/text.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 namespace cgc::ir {
 namespace {
@@ -119,6 +122,39 @@ Result<Arg> numel(llvm::ArrayRef<Arg> args) {
   return Arg(type->numElements());
 }
 
+/// "f32[2,3]" of a tensor, "[f32[2,3], none]" of a list, else the constant.
+std::string typeText(const Arg &arg) {
+  if (arg.isValue())
+    return toString(arg.value()->type());
+  if (!arg.isList())
+    return argText(arg);
+  std::string text;
+  for (const Arg &element : arg.list())
+    text += (text.empty() ? "" : ", ") + typeText(element);
+  return "[" + text + "]";
+}
+
+/// Whether `a` can stand for `b`: tensors of one dtype and equal sizes, equal constants, and lists
+/// of these.
+bool isInterchangeable(const Arg &a, const Arg &b) {
+  if (a.isValue() && b.isValue()) {
+    const Type &x = a.value()->type(), &y = b.value()->type();
+    return x.isTensor() && y.isTensor() && x.tensor().dtype == y.tensor().dtype &&
+           x.tensor().sizes == y.tensor().sizes;
+  }
+  if (a.isList() && b.isList())
+    return llvm::equal(a.list(), b.list(), isInterchangeable);
+  return a == b;
+}
+
+Result<Arg> substituted(llvm::ArrayRef<Arg> args) {
+  if (isInterchangeable(args[0], args[1]))
+    return args[0];
+  return rules::refuse("substitution '" + args[2].as<std::string>() + "' gives " +
+                       typeText(args[0]) + ", and what it replaces gives " + typeText(args[1]) +
+                       "; make it give the same");
+}
+
 constexpr OpDef hostOp(const char *schema, EvaluateFn evaluate, const char *doc) {
   return {schema, kPure | kHost, nullptr, evaluate, doc};
 }
@@ -155,6 +191,10 @@ const OpDef defs::PrimBool =
 const OpDef defs::PrimNot = hostOp("(any a) -> any", logicalNot, "Whether a number is zero.");
 const OpDef defs::PrimDType = hostOp("(Tensor self) -> any", dtype, "The dtype of a tensor.");
 const OpDef defs::PrimDevice = hostOp("(Tensor self) -> any", device, "The device of a tensor.");
+const OpDef defs::PrimSubstituted =
+    hostOp("(any replacement, any original, str name) -> any", substituted,
+           "The replacement, once specialize has seen that its type is that of the original, what "
+           "the substitution called name replaced. What only the original needs vanishes then.");
 const OpDef defs::Size = hostOp("(Tensor self, int? dim=none) -> any", size,
                                 "The size of a dimension, or the list of all sizes without dim.");
 const OpDef defs::Dim = hostOp("(Tensor self) -> any", rank, "The number of dimensions.");

@@ -115,7 +115,28 @@ private:
     return BoundOp(std::move(bound));
   }
 
+  /// What a call of an op library gets: dense tensors, which validate() has seen to.
+  CgcOpTensor opTensor(TensorId id) const {
+    const TensorRef &t = tensor(id);
+    return {address(id), t.sizes.data(), uint32_t(t.sizes.size()), uint32_t(t.dtype)};
+  }
+
+  Result<BoundOp> bindOpCall(const LibraryCall &call, const OpLibrary &library) const {
+    const CgcOp *op = library.find(call.function);
+    if (!op)
+      return Status(Code::Unsupported,
+                    "'" + library.path() + "' has no such op; compile the plan again");
+    std::vector<CgcOpTensor> inputs;
+    for (TensorId id : call.reads)
+      inputs.push_back(opTensor(id));
+    OpArguments arguments(inputs, opTensor(call.writes[0]), call.ints, call.floats);
+    CGC_TRY(checkOpCall(library, *op, arguments, plan_.target));
+    return BoundOp(BoundOpCall{op, std::move(arguments)});
+  }
+
   Result<BoundOp> bindOp(const LibraryCall &call) const {
+    if (const auto library = plan_.opLibraryOf(call))
+      return bindOpCall(call, *libraries_.opLibraries[*library]);
     if (!isProduct(call))
       return Status(Code::Unsupported, "this runtime knows no such library call; use the cgc that "
                                        "compiled the plan, or compile again");
@@ -179,6 +200,11 @@ struct Enqueuer {
     return cudaStatus(cudaLaunchKernelExC(&config, k.function, &parameters), "cannot launch");
   }
   Status operator()(const BoundLibraryCall &l) const { return l.product.launch(stream); }
+  Status operator()(const BoundOpCall &o) const {
+    const CgcOpCall call = o.arguments.call();
+    const char *why = target == DeviceKind::Cuda ? o.op->launch(&call, stream) : o.op->run(&call);
+    return why ? Status(Code::Failed, why) : Status::ok();
+  }
   Status operator()(const BoundAtenCall &a) const { return a.call->run(); }
   Status operator()(const BoundMemcpy &m) const {
     if (target == DeviceKind::Cuda)

@@ -6,6 +6,7 @@
 #include "runtime/exec/cublaslt.h"
 #include "runtime/exec/cuda_support.h"
 #include "runtime/kernels/kernel_table.h"
+#include "runtime/plan/op_library.h"
 #include "runtime/plan/op_provider.h"
 #include "runtime/plan/plan.h"
 
@@ -29,6 +30,10 @@ struct BoundKernel {
 struct BoundLibraryCall {
   BoundProduct product;
 };
+struct BoundOpCall {
+  const CgcOp *op;
+  OpArguments arguments;
+};
 struct BoundAtenCall {
   std::unique_ptr<BoundCall> call;
 };
@@ -45,7 +50,8 @@ struct BoundMemset {
 
 /// A record ready to be enqueued any number of times.
 struct BoundRecord {
-  std::variant<BoundKernel, BoundLibraryCall, BoundAtenCall, BoundMemcpy, BoundMemset> op;
+  std::variant<BoundKernel, BoundLibraryCall, BoundOpCall, BoundAtenCall, BoundMemcpy, BoundMemset>
+      op;
   std::string name; ///< Name, source line and module of the record, for messages.
 };
 
@@ -63,6 +69,7 @@ std::byte *addressOf(const Slot &slot, const BucketMemory &memory);
 struct Libraries {
   OpProvider *provider = nullptr;     ///< Null if there are no ATen records.
   const CublasLt *cublasLt = nullptr; ///< Null if no record calls it.
+  std::span<const std::shared_ptr<const OpLibrary>> opLibraries; ///< Those of the plan, in order.
 };
 
 /// Resolves every record of `bucket`. Everything passed outlives the result. All edges are plain.

@@ -156,8 +156,10 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
       CGC_TRY(fill(buffer, 0, stream.get()));
       buffers->push_back(std::move(buffer));
     }
-  CGC_ASSIGN_OR_RETURN(bound.records, bindRecords(engine.plan.data(), bucket, bound.memory,
-                                                  {engine.provider, engine.cublasLt.get()}, notes));
+  CGC_ASSIGN_OR_RETURN(bound.records,
+                       bindRecords(engine.plan.data(), bucket, bound.memory,
+                                   {engine.provider, engine.cublasLt.get(), engine.opLibraries},
+                                   notes));
   if (options.programmaticEdges)
     makeProgrammaticEdges(bound.records);
   if (target() == DeviceKind::Cpu || options.executor == ExecutorKind::Stream) {

@@ -108,6 +108,7 @@ const Plan &Engine::plan() const {
 Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
   return noThrow([&]() -> Result<Engine> {
     auto impl = std::make_unique<Impl>(plan);
+    CGC_ASSIGN_OR_RETURN(impl->opLibraries, openOpLibraries(plan.data(), options.opLibraries));
     const bool cuda = impl->target() == DeviceKind::Cuda;
     if (cuda) {
       CGC_ASSIGN_OR_RETURN(impl->gpu, findGpu(options.device));

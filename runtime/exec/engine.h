@@ -27,6 +27,9 @@ struct EngineOptions {
   /// Runs the plan's ATen records instead of that library; borrowed, outlives the engine. For
   /// tests.
   OpProvider *provider = nullptr;
+  /// The op libraries that the plan names, in any order; others are ignored. They are code, so
+  /// nothing is opened whose bytes are not those that the plan was compiled with.
+  std::vector<std::string> opLibraries = {};
 };
 
 /// The weights on one device, uploaded once and shared by all contexts. Thread-safe. For target cpu
@@ -35,6 +38,7 @@ class CGC_API Engine final {
 public:
   /// `plan` is borrowed and must outlive the engine. Device if there is no usable GPU or driver,
   /// the GPU is none that the plan's kernels run on, or a library that the plan calls is missing;
+  /// Usage if an op library is missing or another one;
   /// OutOfMemory with the bill if the weights do not fit.
   static Result<Engine> create(const Plan &plan, EngineOptions options = {});
   static Result<Engine> create(const Plan &&, EngineOptions = {}) = delete; // Would dangle.

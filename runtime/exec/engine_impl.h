@@ -6,6 +6,7 @@
 #include "runtime/exec/cuda_support.h"
 #include "runtime/exec/engine.h"
 #include "runtime/exec/gpu.h"
+#include "runtime/plan/op_library.h"
 #include "runtime/plan/op_provider.h"
 
 #include <mutex>
@@ -40,6 +41,8 @@ struct Engine::Impl {
   std::unique_ptr<OpProvider> ownProvider;
   OpProvider *provider = nullptr;     ///< Null if the plan has no ATen records.
   std::unique_ptr<CublasLt> cublasLt; ///< Null if the plan does not call it.
+  /// Those of plan.opLibraries, in that order.
+  std::vector<std::shared_ptr<const OpLibrary>> opLibraries;
   FaultLatch fault;
 
   DeviceKind target() const { return plan.data().target; }

@@ -62,6 +62,13 @@ std::string recordName(const LaunchRecord &record) {
                     record.op);
 }
 
+std::optional<size_t> PlanData::opLibraryOf(const LibraryCall &call) const {
+  for (size_t i = 0; i < opLibraries.size(); ++i)
+    if (opLibraries[i].name == call.library)
+      return i;
+  return std::nullopt;
+}
+
 const Entry *PlanData::findEntry(std::string_view name) const {
   const auto it =
       std::find_if(entries.begin(), entries.end(), [&](const Entry &e) { return e.name == name; });

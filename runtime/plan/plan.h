@@ -115,11 +115,11 @@ struct KernelLaunch {
   bool operator==(const KernelLaunch &) const = default;
 };
 
-/// Calls a function of a vendor library that the runtime opens when a plan names it. The one that
-/// there is: product.h.
+/// Calls a function of a vendor library that the runtime opens when a plan names it (the one that
+/// there is: product.h), or an op of one of PlanData::opLibraries, with dense tensors.
 struct LibraryCall {
-  std::string library;                 ///< "cublaslt"
-  std::string function;                ///< "matmul"
+  std::string library;                 ///< "cublaslt", or the name of an op library
+  std::string function;                ///< "matmul", or the op
   std::vector<TensorId> reads, writes; ///< An absent read is kNoTensor.
   std::vector<int64_t> ints;
   std::vector<double> floats;
@@ -200,6 +200,13 @@ struct TargetGpu {
   bool operator==(const TargetGpu &) const = default;
 };
 
+/// A library of the user's own that the plan calls; whoever runs the plan names its file.
+struct OpLibraryId {
+  std::string name;  ///< The file's.
+  uint64_t hash = 0; ///< xxhash64 of the file's bytes.
+  bool operator==(const OpLibraryId &) const = default;
+};
+
 /// Everything in a plan but the weights' bytes.
 struct PlanData {
   DeviceKind target = DeviceKind::Cpu;
@@ -209,8 +216,11 @@ struct PlanData {
   std::vector<SourceLocation> locations;
   std::optional<DType> precision; ///< What the model's floats were converted to; none: nothing was.
   std::optional<TargetGpu> gpu;   ///< Of target cuda.
+  std::vector<OpLibraryId> opLibraries; ///< Those that records call, each once.
   bool operator==(const PlanData &) const = default;
 
+  /// The position in opLibraries of the one that `call` goes to; nothing for a vendor's library.
+  CGC_API std::optional<size_t> opLibraryOf(const LibraryCall &call) const;
   CGC_API const Entry *findEntry(std::string_view name) const;
 };
 

@@ -30,12 +30,12 @@ Status refuse(const char *why) {
 } // namespace
 
 bool isProduct(const LibraryCall &call) {
-  return call.library == "cublaslt" && call.function == "matmul";
+  return call.library == kProductLibrary && call.function == "matmul";
 }
 
 LibraryCall libraryCall(const ProductCall &p) {
   LibraryCall call;
-  call.library = "cublaslt";
+  call.library = kProductLibrary;
   call.function = "matmul";
   call.reads = {p.x, p.weight, p.bias, p.residual};
   call.writes = {p.d, p.workspace};

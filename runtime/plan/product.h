@@ -22,6 +22,7 @@ struct ProductCall {
 };
 inline constexpr uint64_t kBiasAlignment = 16;
 
+inline constexpr const char *kProductLibrary = "cublaslt";
 /// Whether `call` is a cublaslt.matmul.
 CGC_API bool isProduct(const LibraryCall &call);
 /// The record of `product`: reads {x, weight, bias, residual}, writes {d, workspace}, ints

@@ -82,6 +82,7 @@ public:
   SourceLocation unpack(const fb::Location &l) {
     return {text(l.file()), l.line(), text(l.module_path())};
   }
+  OpLibraryId unpack(const fb::OpLibrary &l) { return {text(l.name()), l.hash()}; }
   Bucket unpack(const fb::Bucket &b) {
     return {tables(b.inputs()), tables(b.outputs()), tables(b.tensors()), tables(b.records()),
             b.arena_bytes()};
@@ -128,7 +129,8 @@ public:
             tables(p.locations()),
             p.precision() == kNoPrecision ? std::nullopt : std::optional(DType(p.precision())),
             p.gpu() ? std::optional(TargetGpu{text(p.gpu()), p.multiprocessors(), p.tuned()})
-                    : std::nullopt};
+                    : std::nullopt,
+            tables(p.op_libraries())};
   }
 
 private:

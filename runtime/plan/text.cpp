@@ -148,6 +148,8 @@ std::string toText(const PlanData &plan) {
     s += " gpu=" + quoted(plan.gpu->name) + " sms=" + std::to_string(plan.gpu->multiprocessors) +
          (plan.gpu->tuned ? " tuned" : "");
   s += "\n";
+  for (const OpLibraryId &library : plan.opLibraries)
+    s += "op library " + quoted(library.name) + " " + hex(library.hash) + "\n";
   for (size_t i = 0; i < plan.weights.size(); ++i) {
     const Weight &w = plan.weights[i];
     s +=

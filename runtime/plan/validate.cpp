@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kMaxEntries = 1 << 10, kMaxBuckets = 1 << 10, kMaxIo = 1 << 10;
 constexpr size_t kMaxItems = 1 << 20; // weights, locations; tensors and records of a bucket
+constexpr size_t kMaxOpLibraries = 64;
 constexpr size_t kMaxRank = 16;
 constexpr size_t kMaxNameBytes = 4096;
 constexpr uint64_t kMaxArenaBytes = uint64_t(1) << 48;
@@ -92,6 +93,7 @@ public:
       if (!isPrintableUtf8(location.file) || !isPrintableUtf8(location.module))
         return fail("a source location is not printable text");
     CGC_TRY(checkWeights());
+    CGC_TRY(checkOpLibraries());
     std::set<std::string_view> names;
     for (const Entry &entry : plan_.entries) {
       where_ = "entry '" + entry.name + "'";
@@ -147,6 +149,17 @@ private:
       CGC_TRY(checkDense(weight.dtype, weight.sizes));
     }
     where_.clear();
+    return Status::ok();
+  }
+
+  Status checkOpLibraries() const {
+    CGC_TRY(count(plan_.opLibraries.size(), 0, kMaxOpLibraries, "op libraries"));
+    std::set<std::string_view> names;
+    for (const OpLibraryId &library : plan_.opLibraries) {
+      CGC_TRY(checkName(library.name, names));
+      if (library.name == kProductLibrary)
+        return fail("an op library has the name of a vendor's library, '" + library.name + "'");
+    }
     return Status::ok();
   }
 
@@ -283,7 +296,25 @@ private:
     return Status::ok();
   }
 
+  /// A call of an op library.
+  Status checkOpCall(const Bucket &bucket, const LibraryCall &call) const {
+    if (!isPlanName(call.function))
+      return fail("the op's name is empty, too long or not printable text");
+    if (call.writes.size() != 1 || !call.algorithm.empty())
+      return fail("an op of a library writes one tensor and has no algorithm");
+    const auto dense = [&](TensorId id) {
+      const TensorRef &tensor = bucket.tensors[uint32_t(id)];
+      return isDense(tensor.sizes, tensor.strides);
+    };
+    for (TensorId id : call.reads)
+      if (id == kNoTensor || !dense(id))
+        return fail("an op of a library reads dense tensors, and none is absent");
+    return dense(call.writes[0]) ? Status::ok() : fail("an op of a library writes a dense tensor");
+  }
+
   Status checkOp(const Bucket &bucket, const LibraryCall &call) const {
+    if (plan_.opLibraryOf(call))
+      return checkOpCall(bucket, call);
     if (plan_.target != DeviceKind::Cuda)
       return fail("library calls need target cuda");
     if (!isIdentifier(call.library) || !isIdentifier(call.function))

@@ -136,6 +136,10 @@ fbs::Offset<fb::Location> pack(fbs::FlatBufferBuilder &b, const SourceLocation &
   return fb::CreateLocation(b, file, l.line, b.CreateSharedString(l.module));
 }
 
+fbs::Offset<fb::OpLibrary> pack(fbs::FlatBufferBuilder &b, const OpLibraryId &l) {
+  return fb::CreateOpLibrary(b, b.CreateSharedString(l.name), l.hash);
+}
+
 // Called by packAll below; found only if declared before it.
 fbs::Offset<fb::Bucket> pack(fbs::FlatBufferBuilder &b, const Bucket &bucket);
 fbs::Offset<fb::Entry> pack(fbs::FlatBufferBuilder &b, const Entry &entry);
@@ -167,9 +171,11 @@ void packPlan(fbs::FlatBufferBuilder &b, const PlanData &plan) {
   const auto weights = packAll(b, plan.weights);
   const auto locations = packAll(b, plan.locations);
   const auto gpu = plan.gpu ? b.CreateString(plan.gpu->name) : 0;
+  const auto opLibraries = packAll(b, plan.opLibraries);
   b.Finish(fb::CreatePlan(b, uint8_t(plan.target), producer, entries, weights, locations,
                           plan.precision ? uint8_t(*plan.precision) : kNoPrecision, gpu,
-                          plan.gpu ? plan.gpu->multiprocessors : 0, plan.gpu && plan.gpu->tuned));
+                          plan.gpu ? plan.gpu->multiprocessors : 0, plan.gpu && plan.gpu->tuned,
+                          opLibraries));
 }
 
 Status padTo(AtomicFile &file, uint64_t offset) {

@@ -97,6 +97,8 @@ def main():
     for precision in ("fp32", "fp16", "bf16"):
         export_openclip(folder, f"tiny_{precision}.pt", "tiny.json", precision)
 
+    export_openclip(folder, "tiny_quickgelu.pt", "tiny_quickgelu.json", "fp32")
+
     torch.manual_seed(0)
     torch.jit.script(DataDependent()).save(folder / "data_dependent.pt")
     torch.jit.script(Offenders()).save(folder / "offenders.pt")

@@ -3,6 +3,7 @@
 #include "tools/cgc/bench_table.h"
 #include "tools/cgc/console.h"
 #include "tools/cgc/inputs.h"
+#include "tools/cgc/libraries.h"
 #include "tools/cgc/peers.h"
 #include "tools/cgc/plan_summary.h"
 #include "tools/cgc/progress.h"
@@ -51,6 +52,7 @@ struct Options {
   std::vector<int64_t> batches;
   std::string against;
   int samples = 50;
+  std::vector<std::string> opLibraries;
   bool table = false, json = false;
 };
 
@@ -305,7 +307,8 @@ Status bench(const Options &options) {
   const uint64_t freeBefore = cuda ? freeGpuBytes() : 0;
   const auto start = Clock::now();
   const auto kind = options.executor == "stream" ? ExecutorKind::Stream : ExecutorKind::Graph;
-  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, {.executor = kind}));
+  CGC_ASSIGN_OR_RETURN(const auto runner,
+                       Runner::create(options.plan, options.opLibraries, {.executor = kind}));
   load.millis = millisSince(start);
   const uint64_t freeAfter = cuda ? freeGpuBytes() : 0;
   load.gpuBytes = freeBefore - std::min(freeBefore, freeAfter);
@@ -361,6 +364,7 @@ Verb addBench(CLI::App &app) {
       ->type_name("MODEL.pt");
   command->add_flag("--table", options->table,
                     "With --against: what 1 to 10000 calls take, loading included");
+  addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer("Definitions are printed beside the figures.\n\n"
                   "Examples:\n"

@@ -27,6 +27,7 @@ constexpr uint64_t kElements = 512;
 
 struct Options {
   std::string plan, model, entry;
+  std::vector<std::string> opLibraries;
   bool json = false;
 };
 
@@ -171,7 +172,7 @@ Result<std::vector<Row>> compareAll(const Options &options) {
       phases += entry.buckets.size();
   Progress progress(phases);
   progress.begin("load " + options.plan);
-  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, {}));
+  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries, {}));
   progress.begin("load " + options.model);
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
   CGC_ASSIGN_OR_RETURN(const auto reference,
@@ -255,6 +256,7 @@ Verb addCompare(CLI::App &app) {
       ->required();
   command->add_option("--entry", options->entry, "Compare just this entry [all]")
       ->type_name("NAME");
+  addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer("Both run on the plan's target. In fp32 the relative L2 distance may be 1e-5. In "
                   "fp16 and bf16\n"

@@ -9,6 +9,7 @@
 #include "tools/cgc/libraries.h"
 #include "tools/cgc/output_path.h"
 #include "tools/cgc/pass_options.h"
+#include "tools/cgc/pass_plugins.h"
 #include "tools/cgc/plan_summary.h"
 #include "tools/cgc/progress.h"
 #include "tools/cgc/tune.h"
@@ -30,7 +31,7 @@ namespace {
 struct Options {
   std::string model, output, target = "cuda", arch = "sm_90a", precision = "keep", passes;
   int level = 1; ///< Of -O.
-  std::vector<std::string> inputs, entries;
+  std::vector<std::string> inputs, entries, passPlugins, opLibraries;
   std::vector<int64_t> batches;
   bool tune = false, json = false;
   passes::InstrumentationOptions instrumentation;
@@ -38,9 +39,11 @@ struct Options {
 
 Result<passes::Pipeline> makePipeline(const Options &options) {
   const DeviceKind target = *parseDevice(options.target);
-  CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
-                       instrumentationOf(options.instrumentation, target));
   passes::PipelineBuilder builder;
+  CGC_TRY(loadPassPlugins(options.passPlugins, builder));
+  CGC_ASSIGN_OR_RETURN(
+      passes::Instrumentation instrumentation,
+      instrumentationOf(options.instrumentation, target, builder.registeredPasses()));
   builder
       .setPasses(!options.passes.empty()
                      ? options.passes
@@ -95,9 +98,12 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
   return graphs;
 }
 
+using OpLibraries = std::vector<std::shared_ptr<const OpLibrary>>;
+
 /// From the model to a plan in memory. `root` must outlive the plan's weights.
 Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
-                                    const passes::Pipeline &pipeline, ir::Diagnostics &diagnostics,
+                                    const passes::Pipeline &pipeline,
+                                    const OpLibraries &opLibraries, ir::Diagnostics &diagnostics,
                                     Progress &progress) {
   CGC_ASSIGN_OR_RETURN(const auto specs, parseInputSpecs(options.inputs));
   CGC_ASSIGN_OR_RETURN(const auto buckets,
@@ -117,7 +123,9 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
   for (size_t i = 0; i < graphs.size(); ++i)
     entryBuckets.push_back({buckets[i].entry, graphs[i].get()});
   const auto arch = options.arch == "sm_80" ? backend::Arch::Sm80 : backend::Arch::Sm90a;
-  auto compiled = backend::lower(entryBuckets, {context.target, arch}, diagnostics);
+  backend::LowerOptions lowerOptions(context.target, arch);
+  lowerOptions.opLibraries = opLibraries;
+  auto compiled = backend::lower(entryBuckets, lowerOptions, diagnostics);
   if (!compiled.isOk())
     return withDiagnostics(compiled.status(), diagnostics);
   if (const auto precision = pipeline.passes().option("precision", "to"))
@@ -126,12 +134,13 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
 }
 
 /// Tunes what was just compiled.
-Status tuneInMemory(backend::CompiledPlan &compiled, Progress &progress) {
+Status tuneInMemory(backend::CompiledPlan &compiled, const std::vector<std::string> &opLibraries,
+                    Progress &progress) {
   std::vector<std::vector<std::byte>> weights;
   for (const auto &weight : compiled.weights)
     weights.emplace_back(weight->bytes().begin(), weight->bytes().end());
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::fromMemory(compiled.plan, std::move(weights)));
-  CGC_ASSIGN_OR_RETURN(tuner::Tuned tuned, tunePlan(plan, progress));
+  CGC_ASSIGN_OR_RETURN(tuner::Tuned tuned, tunePlan(plan, opLibraries, progress));
   compiled.plan = std::move(tuned.plan);
   return Status::ok();
 }
@@ -148,6 +157,7 @@ Status compile(const Options &options) {
     CGC_TRY(checkOutputPath("--crash-reproducer", options.instrumentation.crashReproducer, others));
   CGC_TRY(parseInputSpecs(options.inputs).status());
   CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, makePipeline(options));
+  CGC_ASSIGN_OR_RETURN(const OpLibraries opLibraries, openOpLibraries(options.opLibraries));
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
 
   PlanData plan;
@@ -156,11 +166,11 @@ Status compile(const Options &options) {
     progress.begin("load " + options.model);
     CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.model));
     ir::Diagnostics diagnostics;
-    auto built = build(*root, options, pipeline, diagnostics, progress);
+    auto built = build(*root, options, pipeline, opLibraries, diagnostics, progress);
     CGC_TRY(withReproducer(built.status(), options.instrumentation));
     backend::CompiledPlan compiled = *std::move(built);
     if (options.tune)
-      CGC_TRY(tuneInMemory(compiled, progress));
+      CGC_TRY(tuneInMemory(compiled, options.opLibraries, progress));
     progress.begin("write " + options.output);
     std::vector<std::span<const std::byte>> weights;
     for (const auto &weight : compiled.weights)
@@ -225,6 +235,8 @@ Verb addCompile(CLI::App &app) {
                    "Passes to run instead of the default ones, as cgc opt takes them")
       ->type_name("P,...")
       ->excludes("--precision");
+  addPassPluginOption(*command, options->passPlugins);
+  addOpLibraryOption(*command, options->opLibraries);
   command->add_flag(
       "--tune", options->tune,
       "Time each matrix product's kernels on this machine's GPU and keep the fastest");
@@ -239,7 +251,9 @@ Verb addCompile(CLI::App &app) {
       "  cgc compile model.pt -o image.cgplan --input 'image=f32[1,3,224,224]' --batch 1,4\n"
       "  cgc compile model.pt -o half.cgplan --input 'image=f32[1,3,224,224]' --precision fp16\n"
       "  cgc compile model.pt -o text.cgplan --input 'text=i64[1,77]' --entry encode_text --target "
-      "cpu");
+      "cpu\n"
+      "  cgc compile model.pt -o model.cgplan --input 'text=i64[1,77]' --pass-plugin libacme.so "
+      "--op-library libacme_ops.so");
   return {command, [options] { return compile(*options); }, [options] { return options->json; }};
 }
 

@@ -1,6 +1,7 @@
 // Libraries: dlopen of the LibTorch parts.
 #include "tools/cgc/libraries.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <dlfcn.h>
@@ -19,6 +20,30 @@ std::string libraryPath(const std::string &name) {
 
 std::string providerPath() {
   return libraryPath("libcgc_aten.so");
+}
+
+void addOpLibraryOption(CLI::App &command, std::vector<std::string> &paths) {
+  command
+      .add_option(kOpLibraryOption, paths,
+                  "A library with ops of a plug-in; once for each (it is code: cgc runs it)")
+      ->type_name("LIB.so")
+      ->allow_extra_args(false);
+}
+
+Result<std::vector<std::shared_ptr<const OpLibrary>>>
+openOpLibraries(const std::vector<std::string> &paths) {
+  std::vector<std::shared_ptr<const OpLibrary>> libraries;
+  for (const std::string &path : paths) {
+    CGC_ASSIGN_OR_RETURN(auto library, OpLibrary::open(path));
+    for (const auto &other : libraries)
+      if (other->id().name == library->id().name)
+        return Status(Code::Usage,
+                      fmt::format("{} names two files called '{}', '{}' and '{}': a plan could not "
+                                  "tell them apart",
+                                  kOpLibraryOption, library->id().name, other->path(), path));
+    libraries.push_back(std::move(library));
+  }
+  return libraries;
 }
 
 Result<const frontend::Api *> openFrontend() {

@@ -3,8 +3,15 @@
 
 #include "frontend/frontend.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/op_library.h"
 
+#include <memory>
 #include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace cgc::tool {
 
@@ -18,5 +25,11 @@ Result<const frontend::Api *> openFrontend();
 
 /// Where the runtime finds the provider of ATen records.
 std::string providerPath();
+
+/// Adds --op-library; `paths` must outlive `command`.
+void addOpLibraryOption(CLI::App &command, std::vector<std::string> &paths);
+/// Opens all of them. Usage if two have one name: a plan could not tell them apart.
+Result<std::vector<std::shared_ptr<const OpLibrary>>>
+openOpLibraries(const std::vector<std::string> &paths);
 
 } // namespace cgc::tool

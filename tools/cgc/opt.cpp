@@ -7,6 +7,7 @@
 #include "tools/cgc/graphviz.h"
 #include "tools/cgc/output_path.h"
 #include "tools/cgc/pass_options.h"
+#include "tools/cgc/pass_plugins.h"
 #include "tools/cgc/verbs.h"
 #include "tools/cgc/version.h"
 
@@ -23,6 +24,7 @@ namespace {
 
 struct Options {
   std::string input, output = "-", passes, stopAfter, target = "cpu";
+  std::vector<std::string> passPlugins;
   bool runReproducer = false, verifyRoundTrip = false;
   passes::InstrumentationOptions instrumentation;
 };
@@ -40,9 +42,11 @@ Status readReproducer(const std::string &text, Options &options) {
 }
 
 Result<passes::Pipeline> makePipeline(const Options &options) {
-  CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
-                       instrumentationOf(options.instrumentation, *parseDevice(options.target)));
   passes::PipelineBuilder builder;
+  CGC_TRY(loadPassPlugins(options.passPlugins, builder));
+  CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
+                       instrumentationOf(options.instrumentation, *parseDevice(options.target),
+                                         builder.registeredPasses()));
   builder.setPasses(options.passes)
       .setStopAfter(options.stopAfter)
       .setInstrumentation(std::move(instrumentation));
@@ -111,6 +115,7 @@ Verb addOpt(CLI::App &app) {
   command->add_option("--target", options->target, "The device that specialize compiles for")
       ->check(CLI::IsMember({"cuda", "cpu"}))
       ->capture_default_str();
+  addPassPluginOption(*command, options->passPlugins);
   command
       ->add_option("--stop-after", options->stopAfter,
                    "Run no pass behind the first of this name, or behind this position")

@@ -64,10 +64,11 @@ std::optional<DType> precisionOf(const std::string &name) {
 }
 
 Result<passes::Instrumentation> instrumentationOf(passes::InstrumentationOptions options,
-                                                  DeviceKind target) {
+                                                  DeviceKind target,
+                                                  llvm::ArrayRef<passes::RegisteredPass> more) {
   options.target = target;
   options.producer = versionText();
-  return passes::makeInstrumentation(options, llvm::errs());
+  return passes::makeInstrumentation(options, llvm::errs(), more);
 }
 
 Status withReproducer(Status status, const passes::InstrumentationOptions &options) {

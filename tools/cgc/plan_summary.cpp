@@ -1,6 +1,7 @@
 // Plan summary: text and JSON about a plan.
 #include "tools/cgc/plan_summary.h"
 
+#include "runtime/plan/op_library.h"
 #include "tools/cgc/console.h"
 
 #include <fmt/format.h>
@@ -74,6 +75,9 @@ Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes)
     }
     entries.push_back({{"name", entry.name}, {"buckets", std::move(buckets)}});
   }
+  Json opLibraries = Json::array();
+  for (const OpLibraryId &library : plan.opLibraries)
+    opLibraries.push_back({{"name", library.name}, {"hash", hashText(library.hash)}});
   Json json = {{"path", path},
                {"bytes", fileBytes},
                {"target", deviceName(plan.target)},
@@ -81,6 +85,7 @@ Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes)
                {"weights", plan.weights.size()},
                {"weight_bytes", weightBytes(plan)},
                {"arena_bytes", arenaBytes(plan)},
+               {"op_libraries", std::move(opLibraries)},
                {"entries", std::move(entries)}};
   if (plan.gpu)
     json["gpu"] = {{"name", plan.gpu->name},
@@ -97,6 +102,9 @@ std::string planText(const PlanData &plan, const std::string &path, uint64_t fil
   if (plan.gpu)
     text += fmt::format("  {} {} ({} SMs)\n", plan.gpu->tuned ? "tuned on" : "launch shapes for",
                         plan.gpu->name, plan.gpu->multiprocessors);
+  for (const OpLibraryId &library : plan.opLibraries)
+    text +=
+        fmt::format("  calls op library {}, xxhash64 {}\n", library.name, hashText(library.hash));
   text += "\n";
   std::vector<std::vector<std::string>> rows = {{"entry", "records", "arena", "inputs", "outputs"}};
   for (const Entry &entry : plan.entries)

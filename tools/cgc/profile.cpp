@@ -2,6 +2,7 @@
 #include "tools/cgc/console.h"
 #include "tools/cgc/graphviz.h"
 #include "tools/cgc/inputs.h"
+#include "tools/cgc/libraries.h"
 #include "tools/cgc/output_path.h"
 #include "tools/cgc/plan_summary.h"
 #include "tools/cgc/progress.h"
@@ -27,6 +28,7 @@ constexpr size_t kRuns = 50, kWarmUps = 5;
 struct Options {
   std::string plan, entry, trace;
   std::vector<int64_t> batches;
+  std::vector<std::string> opLibraries;
   bool json = false;
 };
 
@@ -200,8 +202,8 @@ Status profile(const Options &options) {
   Progress progress(1 + buckets.size());
   progress.begin("load " + options.plan);
   // What is profiled is captured with its events then.
-  CGC_ASSIGN_OR_RETURN(const auto runner,
-                       Runner::create(options.plan, {.executor = ExecutorKind::Stream}));
+  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries,
+                                                         {.executor = ExecutorKind::Stream}));
   std::vector<BucketProfile> profiles;
   for (const PlanBucket &bucket : buckets) {
     progress.begin(
@@ -234,6 +236,7 @@ Verb addProfile(CLI::App &app) {
                    "Write a trace that Perfetto and chrome://tracing show")
       ->type_name("F")
       ->check(requireName);
+  addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer("Examples:\n"
                   "  cgc profile model.cgplan --entry encode_text\n"

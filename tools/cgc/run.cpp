@@ -2,6 +2,7 @@
 #include "runtime/base/file.h"
 #include "tools/cgc/console.h"
 #include "tools/cgc/inputs.h"
+#include "tools/cgc/libraries.h"
 #include "tools/cgc/npy.h"
 #include "tools/cgc/output_path.h"
 #include "tools/cgc/progress.h"
@@ -23,6 +24,7 @@ struct Options {
   std::string plan, entry, output, executor = "graph";
   std::vector<std::string> inputs;
   std::optional<int64_t> batch;
+  std::vector<std::string> opLibraries;
   bool noPdl = false, json = false;
 };
 
@@ -110,9 +112,9 @@ Status run(const Options &options) {
   Progress progress(2);
   progress.begin("load " + options.plan);
   const auto kind = options.executor == "stream" ? ExecutorKind::Stream : ExecutorKind::Graph;
-  CGC_ASSIGN_OR_RETURN(
-      const auto runner,
-      Runner::create(options.plan, {.executor = kind, .programmaticEdges = !options.noPdl}));
+  CGC_ASSIGN_OR_RETURN(const auto runner,
+                       Runner::create(options.plan, options.opLibraries,
+                                      {.executor = kind, .programmaticEdges = !options.noPdl}));
   progress.begin("run " + entry->name);
   const auto start = std::chrono::steady_clock::now();
   CGC_ASSIGN_OR_RETURN(const auto outputs, runner->run(*entry, inputs.bucket, inputs.tensors));
@@ -152,6 +154,7 @@ Verb addRun(CLI::App &app) {
   command->add_flag("--no-pdl", options->noPdl,
                     "Start each kernel only when the one ahead of it has ended: no programmatic "
                     "dependent launch");
+  addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer(
       "Examples:\n"

@@ -11,8 +11,11 @@ namespace cgc::tool {
 /// Plan, engine and context together, at fixed addresses because each borrows from the one before.
 class Runner final {
 public:
-  /// Loads and verifies the file and makes all buckets ready. The context's notes go to the log.
-  static Result<std::unique_ptr<Runner>> create(const std::string &path, ContextOptions options);
+  /// Loads and verifies the file, opens the op libraries that it calls and makes all buckets ready.
+  /// The context's notes go to the log.
+  static Result<std::unique_ptr<Runner>> create(const std::string &path,
+                                                const std::vector<std::string> &opLibraries,
+                                                ContextOptions options);
 
   const PlanData &plan() const { return plan_.data(); }
   /// Runs one bucket; returns its outputs.

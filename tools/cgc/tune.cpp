@@ -12,9 +12,10 @@
 
 namespace cgc::tool {
 
-Result<tuner::Tuned> tunePlan(const Plan &plan, Progress &progress) {
+Result<tuner::Tuned> tunePlan(const Plan &plan, const std::vector<std::string> &opLibraries,
+                              Progress &progress) {
   progress.begin("tune");
-  auto tuned = tuner::tune(plan, providerPath());
+  auto tuned = tuner::tune(plan, {.providerPath = providerPath(), .opLibraries = opLibraries});
   if (tuned.isOk())
     for (const std::string &note : tuned->notes)
       logInfo(note);
@@ -25,6 +26,7 @@ namespace {
 
 struct Options {
   std::string plan, output;
+  std::vector<std::string> opLibraries;
   bool json = false;
 };
 
@@ -64,7 +66,7 @@ Status tune(const Options &options) {
   CGC_TRY(checkOutputPath("-o", output, {}));
   Progress progress(3);
   progress.begin("load " + options.plan);
-  CGC_ASSIGN_OR_RETURN(const tuner::Tuned tuned, tunePlan(plan, progress));
+  CGC_ASSIGN_OR_RETURN(const tuner::Tuned tuned, tunePlan(plan, options.opLibraries, progress));
   progress.begin("write " + output);
   std::vector<std::span<const std::byte>> weights;
   for (size_t i = 0; i < plan.data().weights.size(); ++i)
@@ -85,6 +87,7 @@ Verb addTune(CLI::App &app) {
   command->add_option("-o,--output", options->output, "The plan to write [replaces PLAN]")
       ->type_name("OUT.cgplan")
       ->check(requireName);
+  addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer("Every kernel and cuBLASLt algorithm that may compute a product is timed inside "
                   "the captured graph\nof its bucket. Needs the GPU that the plan will run on; "

@@ -6,7 +6,9 @@
 
 namespace cgc::tool {
 
-/// Tunes the plan as one phase of `progress`. What could not be tried goes to the log.
-Result<tuner::Tuned> tunePlan(const Plan &plan, Progress &progress);
+/// Tunes the plan, whose op libraries are among `opLibraries`, as one phase of `progress`. What
+/// could not be tried goes to the log.
+Result<tuner::Tuned> tunePlan(const Plan &plan, const std::vector<std::string> &opLibraries,
+                              Progress &progress);
 
 } // namespace cgc::tool

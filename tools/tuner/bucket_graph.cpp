@@ -68,8 +68,9 @@ Result<std::unique_ptr<CapturedBucket>>
 BucketGraphs::capture(const std::vector<LaunchRecord> &records) {
   bucket_.records = records;
   std::vector<std::string> notes;
-  CGC_ASSIGN_OR_RETURN(auto bound, bindRecords(engine_.plan.data(), bucket_, memory_,
-                                               {engine_.provider, cublasLt_}, notes));
+  CGC_ASSIGN_OR_RETURN(auto bound,
+                       bindRecords(engine_.plan.data(), bucket_, memory_,
+                                   {engine_.provider, cublasLt_, engine_.opLibraries}, notes));
   makeProgrammaticEdges(bound);
   const auto enqueueRun = [&] {
     return enqueueAll(bound, DeviceKind::Cuda, engine_.provider, stream_.get());

@@ -206,20 +206,20 @@ Status checkMachine() {
       .status();
 }
 
-Result<Tuned> tune(const Plan &plan, const std::string &providerPath) {
+Result<Tuned> tune(const Plan &plan, const EngineOptions &options) {
   return noThrow([&]() -> Result<Tuned> {
     if (plan.data().target != DeviceKind::Cuda)
       return Status(Code::Usage, "the plan has target cpu, and there is nothing to tune in it; "
                                  "compile it with --target cuda");
     CGC_TRY(checkMachine());
-    CGC_ASSIGN_OR_RETURN(const Gpu gpu, findGpu(0));
-    CGC_ASSIGN_OR_RETURN(const Engine engine, Engine::create(plan, {.providerPath = providerPath}));
+    CGC_ASSIGN_OR_RETURN(const Gpu gpu, findGpu(options.device));
+    CGC_ASSIGN_OR_RETURN(const Engine engine, Engine::create(plan, options));
     const DeviceGuard guard(gpu.index);
     std::vector<std::string> notes;
     std::unique_ptr<CublasLt> own;
     const CublasLt *cublasLt = engine.impl().cublasLt.get();
     if (!cublasLt) {
-      auto opened = CublasLt::open("");
+      auto opened = CublasLt::open(options.cublasLtPath);
       if (opened.isOk() && (*opened)->initialize(gpu).isOk())
         cublasLt = (own = *std::move(opened)).get();
       else

@@ -2,6 +2,7 @@
 // and puts the fastest into the plan.
 #pragma once
 
+#include "runtime/exec/engine.h"
 #include "runtime/plan/plan_file.h"
 
 #include <string>
@@ -32,7 +33,7 @@ Status checkMachine();
 /// tuned on. Weights do not change. Products of equal dtype, shape, strides and epilogue are timed
 /// once: all of them are replaced in the graph of the first bucket that has any, so that each
 /// reads weights of its own and has its real neighbours. `plan` keeps its choice where no other is
-/// faster by more than the noise. `providerPath`: as EngineOptions::providerPath.
-Result<Tuned> tune(const Plan &plan, const std::string &providerPath = "");
+/// faster by more than the noise. `options` are those of the engine that runs the plan.
+Result<Tuned> tune(const Plan &plan, const EngineOptions &options = {});
 
 } // namespace cgc::tuner

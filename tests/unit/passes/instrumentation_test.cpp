@@ -182,19 +182,11 @@ TEST(InstrumentationTest, CallbacksOfAPassThatIsLeftOutAreNotCalled) {
   EXPECT_EQ(calls, 0u);
 }
 
-/// A substitution is the way to break the IR from inside a pass.
-Substitutions
-oneOpSubstitution(std::function<Result<bool>(ir::Node &, ir::GraphRewriter &)> rewrite) {
-  return {.modules = {}, .ops = {{.name = "test", .matchAndRewrite = std::move(rewrite)}}};
-}
-
 TEST(InstrumentationTest, APassThatBreaksTheIrIsNamed) {
-  Substitutions substitutions = oneOpSubstitution([](ir::Node &node, ir::GraphRewriter &rewriter) {
-    if (!node.is(ir::OpKind::Neg))
-      return Result<bool>(false);
-    // In front of the placeholder.
-    rewriter.getAttr("nowhere", node.result()->type(), node, &*node.graph()->begin());
-    return Result<bool>(true);
+  Substitutions substitutions = misbehaving([](ir::Node &neg) -> Result<ir::Value *> {
+    ir::Graph &graph = *neg.graph(); // In front of the placeholder.
+    graph.getAttr("nowhere", neg.result()->type(), neg.loc(), &*graph.begin());
+    return nullptr;
   });
   auto module = parse(kText);
   Status status = runPasses(*module, "op-substitution", {.substitutions = &substitutions},
@@ -204,11 +196,10 @@ TEST(InstrumentationTest, APassThatBreaksTheIrIsNamed) {
 }
 
 TEST(InstrumentationTest, VerifyEachCanBeTurnedOff) {
-  auto renameLast = [](ir::Node &node, ir::GraphRewriter &) {
-    node.result()->setType(ir::TensorType::dense(DType::F32, {3}));
-    return Result<bool>(false);
-  };
-  Substitutions substitutions = oneOpSubstitution(renameLast);
+  Substitutions substitutions = misbehaving([](ir::Node &neg) -> Result<ir::Value *> {
+    neg.result()->setType(ir::TensorType::dense(DType::F32, {3}));
+    return nullptr;
+  });
   PassContext context{.substitutions = &substitutions};
   auto module = parse(kText);
   EXPECT_TRUE(
@@ -220,8 +211,8 @@ TEST(InstrumentationTest, VerifyEachCanBeTurnedOff) {
 }
 
 TEST(InstrumentationTest, APassThatThrowsIsNamed) {
-  Substitutions substitutions = oneOpSubstitution(
-      [](ir::Node &, ir::GraphRewriter &) -> Result<bool> { throw std::runtime_error("ouch"); });
+  Substitutions substitutions =
+      misbehaving([](ir::Node &) -> Result<ir::Value *> { throw std::runtime_error("ouch"); });
   auto module = parse(kText);
   Status status = runPasses(*module, "op-substitution", {.substitutions = &substitutions});
   EXPECT_EQ(status.code(), Code::Failed);

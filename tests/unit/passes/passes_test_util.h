@@ -1,8 +1,9 @@
-// Helpers for tests of passes: modules from text, and running a pipeline.
+// Helpers for tests of passes: modules from text, running a pipeline, doing wrong in a pass.
 #pragma once
 
 #include "ir/text.h"
 #include "passes/pass_manager.h"
+#include "passes/substitutions.h"
 
 #include "gtest/gtest.h"
 
@@ -23,6 +24,17 @@ inline Status runPasses(ir::Module &module, llvm::StringRef pipeline, PassContex
   for (const auto &graph : module.graphs())
     CGC_TRY(passes.runGraphPasses(*graph, context, instrumentation));
   return Status::ok();
+}
+
+/// A substitution is the way to do wrong from inside a pass: this one is called for each neg.
+inline Substitutions misbehaving(std::function<Result<ir::Value *>(ir::Node &)> atNeg) {
+  OpSubstitution substitution;
+  substitution.name = "test";
+  substitution.pattern = "graph @p(%x: dynamic) {\n  %0 = aten.neg(%x) : dynamic\n  output %0\n}";
+  substitution.replace = [atNeg](const OpMatch &match, ir::GraphRewriter &) {
+    return atNeg(match.root);
+  };
+  return {.modules = {}, .ops = {std::move(substitution)}};
 }
 
 } // namespace cgc::passes

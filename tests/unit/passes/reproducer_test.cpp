@@ -47,12 +47,8 @@ module @Root class="Root" {
 
 /// Fails at a negation, in two lines.
 Substitutions refuseNeg() {
-  auto refuse = [](ir::Node &node, ir::GraphRewriter &) -> Result<bool> {
-    if (node.is(ir::OpKind::Neg))
-      return Status(Code::Failed, "no negation\ntoday");
-    return false;
-  };
-  return {.modules = {}, .ops = {{.name = "refuse", .matchAndRewrite = refuse}}};
+  return misbehaving(
+      [](ir::Node &) -> Result<ir::Value *> { return Status(Code::Failed, "no negation\ntoday"); });
 }
 
 TEST_F(ReproducerTest, HoldsWhatTheFailingPassRanOnAndHowToRunItAgain) {
@@ -62,13 +58,14 @@ TEST_F(ReproducerTest, HoldsWhatTheFailingPassRanOnAndHowToRunItAgain) {
   const Status status =
       run(*module, "inline,canonicalize{max-rewrites=9},op-substitution,fold{limit=1}", context);
   EXPECT_EQ(status.message(),
-            "pass 'op-substitution': substitution 'refuse' at %0: no negation\ntoday");
+            "pass 'op-substitution': substitution 'test' at %0 = aten.neg(%x) : f32[2]: no "
+            "negation\ntoday");
   auto reproducer = parseReproducer(text(), path());
   ASSERT_TRUE(reproducer) << reproducer.status().message();
   EXPECT_EQ(reproducer->pipeline, "op-substitution,fold{limit=1}");
   EXPECT_EQ(reproducer->target, DeviceKind::Cuda);
   EXPECT_EQ(reproducer->producer, "cgc 1.2.3");
-  EXPECT_THAT(text(), HasSubstr("at %0: no negation\n;   today\n"));
+  EXPECT_THAT(text(), HasSubstr(": no negation\n;   today\n"));
   // The state in front of the pass, of the graph that it failed on: canonicalize has run.
   auto again = parse(text());
   EXPECT_FALSE(again->findGraph("f"));
@@ -79,12 +76,10 @@ TEST_F(ReproducerTest, HoldsWhatTheFailingPassRanOnAndHowToRunItAgain) {
 
 TEST_F(ReproducerTest, IsThereWhileAPassRunsForItMayCrash) {
   bool wasThere = false;
-  auto look = [&](ir::Node &, ir::GraphRewriter &) -> Result<bool> {
+  const Substitutions substitutions = misbehaving([&](ir::Node &) -> Result<ir::Value *> {
     wasThere = std::filesystem::exists(path());
-    return false;
-  };
-  const Substitutions substitutions{.modules = {},
-                                    .ops = {{.name = "look", .matchAndRewrite = look}}};
+    return nullptr;
+  });
   auto module = parse(kText);
   EXPECT_TRUE(run(*module, "op-substitution", {.substitutions = &substitutions}).isOk());
   EXPECT_TRUE(wasThere);
@@ -92,12 +87,10 @@ TEST_F(ReproducerTest, IsThereWhileAPassRunsForItMayCrash) {
 }
 
 TEST_F(ReproducerTest, APassThatBreaksTheIrLeavesOne) {
-  auto breakTypes = [](ir::Node &node, ir::GraphRewriter &) -> Result<bool> {
-    node.result()->setType(ir::TensorType::dense(DType::F32, {3}));
-    return false;
-  };
-  const Substitutions substitutions{.modules = {},
-                                    .ops = {{.name = "break", .matchAndRewrite = breakTypes}}};
+  const Substitutions substitutions = misbehaving([](ir::Node &neg) -> Result<ir::Value *> {
+    neg.result()->setType(ir::TensorType::dense(DType::F32, {3}));
+    return nullptr;
+  });
   auto instrumentation = makeInstrumentation({.crashReproducer = path()}, llvm::nulls());
   ASSERT_TRUE(instrumentation);
   auto module = parse(kText);
@@ -106,7 +99,7 @@ TEST_F(ReproducerTest, APassThatBreaksTheIrLeavesOne) {
           .isOk());
   instrumentation->finish();
   EXPECT_THAT(text(), HasSubstr("broke the IR"));
-  EXPECT_THAT(text(), HasSubstr("\n  %0 = aten.mul(%x, 1) : f32[2]\n"))
+  EXPECT_THAT(text(), HasSubstr("\n    %0 = aten.neg(%x) : f32[2]\n"))
       << "it has the IR behind the pass";
 }
 

@@ -10,6 +10,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char *kModel = R"(
 module @Root class="Model" {
@@ -50,7 +51,7 @@ Status becomeSilu(ir::Module &module) {
 /// Paths of the modules that a substitution with this match runs on.
 std::vector<std::string> matched(ModuleSubstitution substitution) {
   std::vector<std::string> paths;
-  substitution.rewrite = [&](ir::Module &module) {
+  substitution.replaceBody = [&](ir::Module &module) {
     paths.push_back(module.path());
     return Status::ok();
   };
@@ -76,7 +77,7 @@ TEST(ModuleSubstitutionTest, ARegisteredClassIsReplacedInTheCompiledGraph) {
   auto module = parse(kModel);
   PipelineBuilder builder;
   builder.registerModuleSubstitution(
-      {.name = "silu", .className = "Block", .pathGlob = "blocks.1", .rewrite = becomeSilu});
+      {.name = "silu", .className = "Block", .pathGlob = "blocks.1", .replaceBody = becomeSilu});
   auto pipeline = builder.build();
   ASSERT_TRUE(pipeline);
   ASSERT_TRUE(pipeline->prepare(*module, {}).isOk());
@@ -93,7 +94,7 @@ TEST(ModuleSubstitutionTest, ARegisteredClassIsReplacedInTheCompiledGraph) {
 TEST(ModuleSubstitutionTest, AnotherNumberOfOutputsIsRefusedWithBoth) {
   Substitutions substitutions{.modules = {{.name = "two",
                                            .className = "Block",
-                                           .rewrite =
+                                           .replaceBody =
                                                [](ir::Module &module) {
                                                  ir::Node *output =
                                                      module.findGraph("forward")->output();
@@ -113,7 +114,7 @@ TEST(ModuleSubstitutionTest, AnotherNumberOfOutputsIsRefusedWithBoth) {
 TEST(ModuleSubstitutionTest, AFailingRewriteIsNamed) {
   Substitutions substitutions{.modules = {{.name = "picky",
                                            .className = "Block",
-                                           .rewrite =
+                                           .replaceBody =
                                                [](ir::Module &) {
                                                  return Status(Code::Unsupported,
                                                                "no such head size");
@@ -126,55 +127,403 @@ TEST(ModuleSubstitutionTest, AFailingRewriteIsNamed) {
               HasSubstr("substitution 'picky' on module 'blocks.0': no such head size"));
 }
 
-/// mul(mul(x, a), b) with constants becomes mul(x, a * b). The inner one may have other users; dce
-/// erases it if it has none.
-Result<bool> mergeFactors(ir::Node &node, ir::GraphRewriter &rewriter) {
-  if (!node.is(ir::OpKind::Mul) || !node.arg(1).is<double>())
-    return false;
-  ir::Node *inner = node.arg(0).value()->node();
-  if (!inner->is(ir::OpKind::Mul) || !inner->arg(1).is<double>())
-    return false;
-  double factor = node.arg(1).as<double>() * inner->arg(1).as<double>();
-  ir::Node *merged = rewriter.create(ir::OpKind::Mul, {inner->arg(0), factor}, node, &node);
-  rewriter.replace(&node, merged->result());
-  return true;
+/// The model's graph, specialised by the default pipeline for f32[2,2], or why not.
+Result<std::unique_ptr<ir::Graph>> compileModel(ir::Module &module, PipelineBuilder &builder) {
+  CGC_ASSIGN_OR_RETURN(const Pipeline pipeline, builder.build());
+  CGC_TRY(pipeline.prepare(module, {}));
+  return pipeline.specialize(*module.findGraph("forward"), "g",
+                             {ir::Type(ir::TensorType::dense(DType::F32, {2, 2}))}, {});
 }
 
-TEST(OpSubstitutionTest, ARegisteredPatternIsReplaced) {
+std::vector<std::string> opsOf(const ir::Graph &graph) {
+  std::vector<std::string> ops;
+  for (const ir::Node &node : graph)
+    if (node.kind() == ir::NodeKind::CallFunction)
+      ops.push_back(ir::opName(node.op()).str());
+  return ops;
+}
+
+/// Makes each graph of the module compute the sum of its first input, of another shape.
+Status becomeSum(ir::Module &module) {
+  ir::Graph &graph = *module.findGraph("forward");
+  ir::Node *sum = graph.call(ir::OpKind::Sum, {graph.inputs()[0], ir::Arg(), false, ir::Arg()}, 1,
+                             ir::Loc::unknown(), graph.output());
+  graph.output()->setArgs({ir::Arg(sum->result())});
+  return Status::ok();
+}
+
+TEST(ModuleSubstitutionTest, AnotherTypeIsRefusedWithBoth) {
   auto module = parse(kModel);
-  auto pipeline = PipelineBuilder().registerOpSubstitution({"merge", mergeFactors}).build();
-  ASSERT_TRUE(pipeline);
-  ASSERT_TRUE(pipeline->prepare(*module, {}).isOk());
-  auto graph = pipeline->specialize(*module->findGraph("forward"), "g",
-                                    {ir::Type(ir::TensorType::dense(DType::F32, {2, 2}))}, {});
+  PipelineBuilder builder;
+  builder.registerModuleSubstitution(
+      {.name = "sum", .className = "Block", .replaceBody = becomeSum});
+  auto graph = compileModel(*module, builder);
+  EXPECT_EQ(graph.status().code(), Code::Failed);
+  EXPECT_THAT(graph.status().message(),
+              HasSubstr("substitution 'sum' gives f32[], and what it replaces gives f32[2,2]; make "
+                        "it give the same"));
+}
+
+TEST(ModuleSubstitutionTest, ListsAndConstantsAreComparedToo) {
+  auto module = parse(R"(
+graph @f(%x: f32[2,3]) {
+  %0 = prim.list([%x, none]) : dynamic
+  %1 = prim.list([%x, 1]) : dynamic
+  %2 = prim.substituted(%1, %0) {name="pair"} : dynamic
+  output %2
+})");
+  Status status = runPasses(*module, "specialize");
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(), HasSubstr("substitution 'pair' gives [f32[2,3], 1], and what it "
+                                          "replaces gives [f32[2,3], none]"));
+}
+
+TEST(ModuleSubstitutionTest, BranchesOfTheOriginalAreNotJudged) {
+  auto module = parse(R"(
+graph @f(%x: f32[2]) {
+  %0 = prim.bool(%x) : dynamic
+  prim.if(%0)
+  prim.raise("no")
+  %1 = aten.fallback "aten::fft_fft(Tensor self) -> Tensor"(%x) : dynamic
+  prim.else()
+  %2 = prim.end_if([%1], [%x]) : dynamic
+  %3 = aten.relu(%x) : dynamic
+  %4 = prim.substituted(%3, %2) {name="relu"} : dynamic
+  output %4
+})");
+  Status status = runPasses(*module, "specialize");
+  EXPECT_TRUE(status.isOk()) << status.message();
+  EXPECT_THAT(opsOf(*module->graphs()[0]), ElementsAre("aten.relu"));
+  module = parse(R"(
+graph @f(%x: f32[2,3]) {
+  %0 = aten.dim(%x) : dynamic
+  %1 = prim.equal(%0, 2) : dynamic
+  prim.if(%1)
+  %2 = aten.exp(%x) : dynamic
+  prim.else()
+  %3 = aten.sum(%x) : dynamic
+  %4 = prim.end_if([%2], [%3]) : dynamic
+  %5 = aten.sum(%x) : dynamic
+  %6 = prim.substituted(%5, %4) {name="sum"} : dynamic
+  output %6
+})");
+  EXPECT_THAT(runPasses(*module, "specialize").message(),
+              HasSubstr("'sum' gives f32[], and what it replaces gives f32[2,3]"));
+}
+
+TEST(ModuleSubstitutionTest, WhatCannotBeCompiledCanBeReplaced) {
+  std::string text = kModel;
+  const std::string relu = "aten.relu(%x) : dynamic loc(\"block.py\":3 \"blocks.1\")";
+  text.replace(text.find(relu), relu.size(),
+               "aten.fallback \"aten::fft_fft(Tensor self) -> Tensor\"(%x) : dynamic");
+  auto module = parse(text);
+  PipelineBuilder builder;
+  EXPECT_FALSE(compileModel(*module, builder));
+  module = parse(text);
+  builder.registerModuleSubstitution(
+      {.name = "silu", .pathGlob = "blocks.1", .replaceBody = [](ir::Module &block) {
+         ir::Graph &body = *block.findGraph("forward");
+         ir::Node *original = body.output()->arg(0).value()->node();
+         Status status = becomeSilu(block);
+         body.erase(original);
+         return status;
+       }});
+  auto graph = compileModel(*module, builder);
   ASSERT_TRUE(graph) << graph.status().message();
-  EXPECT_THAT(ir::toString(**graph), HasSubstr(", 6.0)"));
-  EXPECT_EQ((*graph)->size(), 5u); // placeholder, relu, relu, mul, output
+  EXPECT_THAT(opsOf(**graph), ElementsAre("aten.relu", "aten.silu", "aten.mul", "aten.mul"));
+}
+
+/// tanh of the call's first argument, times the module's attribute `heads`.
+Result<std::vector<ir::Value *>> becomeScaledTanh(ir::Node &call, ir::Module &module) {
+  ir::Graph &graph = *call.graph();
+  ir::Value *tanh = graph.call(ir::OpKind::Tanh, {call.arg(0)}, 1, call.loc(), &call)->result();
+  ir::Arg heads = module.attributes()[0].value;
+  return std::vector<ir::Value *>{
+      graph.call(ir::OpKind::Mul, {tanh, heads}, 1, call.loc(), &call)->result()};
+}
+
+TEST(ModuleSubstitutionTest, CallsAreReplacedWithTheModulesAttributes) {
+  auto module = parse(kModel);
+  PipelineBuilder builder;
+  builder.registerModuleSubstitution({.name = "tanh",
+                                      .className = "Block",
+                                      .pathGlob = "blocks.1",
+                                      .replaceCall = becomeScaledTanh});
+  auto graph = compileModel(*module, builder);
+  ASSERT_TRUE(graph) << graph.status().message();
+  EXPECT_THAT(opsOf(**graph),
+              ElementsAre("aten.relu", "aten.tanh", "aten.mul", "aten.mul", "aten.mul"));
+  EXPECT_THAT(ir::toString(**graph), HasSubstr(", 8)"));
+}
+
+TEST(ModuleSubstitutionTest, CallsOfAnotherTypeOrNumberAreRefused) {
+  auto module = parse(kModel);
+  PipelineBuilder sums;
+  sums.registerModuleSubstitution(
+      {.name = "sum",
+       .className = "Block",
+       .replaceCall = [](ir::Node &call, ir::Module &) -> Result<std::vector<ir::Value *>> {
+         return std::vector<ir::Value *>{call.graph()
+                                             ->call(ir::OpKind::Sum,
+                                                    {call.arg(0), ir::Arg(), false, ir::Arg()}, 1,
+                                                    call.loc(), &call)
+                                             ->result()};
+       }});
+  EXPECT_THAT(compileModel(*module, sums).status().message(),
+              HasSubstr("'sum' gives f32[], and what it replaces gives f32[2,2]"));
+  module = parse(kModel);
+  PipelineBuilder nothing;
+  nothing.registerModuleSubstitution(
+      {.name = "nothing",
+       .className = "Block",
+       .replaceCall = [](ir::Node &, ir::Module &) -> Result<std::vector<ir::Value *>> {
+         return std::vector<ir::Value *>{};
+       }});
+  EXPECT_THAT(compileModel(*module, nothing).status().message(),
+              AllOf(HasSubstr("substitution 'nothing' at %0 = call_module @blocks.0.forward"),
+                    HasSubstr("the call has 1 results, and the replacement gives 0")));
+}
+
+TEST(ModuleSubstitutionTest, ItReplacesTheBodyOrTheCall) {
+  PipelineBuilder builder;
+  builder.registerModuleSubstitution({.name = "neither", .className = "Block"});
+  EXPECT_THAT(builder.build().status().message(),
+              HasSubstr("substitution 'neither' needs a function that replaces the body, or"));
+}
+
+/// A graph of f32[2] values after op-substitution and dce, or why not.
+std::string substituted(const OpSubstitution &substitution, const std::string &body) {
+  Substitutions substitutions{.modules = {}, .ops = {substitution}};
+  auto module = parse("graph @g(%x: f32[2], %y: f32[2]) {\n" + body + "\n}");
+  Status status = runPasses(*module, "op-substitution,dce", {.substitutions = &substitutions});
+  return status.isOk() ? ir::toString(*module->graphs()[0]) : status.message();
+}
+
+const OpSubstitution kQuickGelu = {.name = "quick-gelu",
+                                   .pattern = R"(
+graph @p(%x: dynamic) {
+  %0 = aten.mul(%x, 1.702) : dynamic
+  %1 = aten.sigmoid(%0) : dynamic
+  %2 = aten.mul(%x, %1) : dynamic
+  output %2
+})",
+                                   .replacement = R"(
+graph @r(%x: dynamic) {
+  %0 = cgc.quick_gelu(%x) : dynamic
+  output %0
+})"};
+
+TEST(OpSubstitutionTest, APatternBecomesItsReplacement) {
+  EXPECT_EQ(substituted(kQuickGelu, R"(
+  %0 = aten.mul(%x, 1.702) : f32[2] loc("m.py":7 "act")
+  %1 = aten.sigmoid(%0) : f32[2] loc("m.py":7 "act")
+  %2 = aten.mul(%x, %1) : f32[2] loc("m.py":8 "act")
+  %3 = aten.exp(%2) : f32[2]
+  output %3, %2)"),
+            R"(graph @g(%x: f32[2], %y: f32[2]) -> (f32[2], f32[2]) {
+  %4 = cgc.quick_gelu(%x) : f32[2] loc("m.py":8 "act")
+  %3 = aten.exp(%4) : f32[2]
+  output %3, %4
+}
+)");
+}
+
+TEST(OpSubstitutionTest, WhatDoesNotFitStays) {
+  const std::string slope = R"(
+  %0 = aten.mul(%x, 1.5) : f32[2]
+  %1 = aten.sigmoid(%0) : f32[2]
+  %2 = aten.mul(%x, %1) : f32[2]
+  output %2)";
+  EXPECT_THAT(substituted(kQuickGelu, slope), Not(HasSubstr("quick_gelu")));
+  const std::string otherInput = R"(
+  %0 = aten.mul(%x, 1.702) : f32[2]
+  %1 = aten.sigmoid(%0) : f32[2]
+  %2 = aten.mul(%y, %1) : f32[2]
+  output %2)";
+  EXPECT_THAT(substituted(kQuickGelu, otherInput), Not(HasSubstr("quick_gelu")));
+  OpSubstitution typed = kQuickGelu;
+  typed.pattern.replace(typed.pattern.find("%x: dynamic"), 11, "%x: f16[2]");
+  typed.pattern.replace(typed.pattern.find("dynamic"), 7, "f16[2]");
+  const std::string fits = R"(
+  %0 = aten.mul(%x, 1.702) : f32[2]
+  %1 = aten.sigmoid(%0) : f32[2]
+  %2 = aten.mul(%x, %1) : f32[2]
+  output %2)";
+  EXPECT_THAT(substituted(kQuickGelu, fits), HasSubstr("quick_gelu"));
+  EXPECT_THAT(substituted(typed, fits), Not(HasSubstr("quick_gelu")));
 }
 
 TEST(OpSubstitutionTest, WhatOthersReadStays) {
-  Substitutions substitutions{.modules = {}, .ops = {{"merge", mergeFactors}}};
-  auto module = parse(R"(
-graph @g(%x: f32[2]) {
-  %0 = aten.mul(%x, 2.0) : f32[2]
-  %1 = aten.mul(%0, 3.0) : f32[2]
-  output %0, %1
-})");
-  ASSERT_TRUE(runPasses(*module, "op-substitution,dce", {.substitutions = &substitutions}).isOk());
-  EXPECT_THAT(ir::toString(*module),
-              AllOf(HasSubstr("%0 = aten.mul(%x, 2.0)"), HasSubstr("aten.mul(%x, 6.0)")));
+  EXPECT_THAT(substituted(kQuickGelu, R"(
+  %0 = aten.mul(%x, 1.702) : f32[2]
+  %1 = aten.sigmoid(%0) : f32[2]
+  %2 = aten.mul(%x, %1) : f32[2]
+  output %2, %1)"),
+              AllOf(HasSubstr("cgc.quick_gelu(%x)"), HasSubstr("%1 = aten.sigmoid(%0)")));
+}
+
+/// mul(mul(x, a), b) with constants, which a function puts together.
+OpSubstitution mergeFactors() {
+  return {.name = "merge",
+          .pattern = R"(
+graph @p(%x: dynamic, %a: dynamic, %b: dynamic) {
+  %0 = aten.mul(%x, %a) : dynamic
+  %1 = aten.mul(%0, %b) : dynamic
+  output %1
+})",
+          .replace = [](const OpMatch &match, ir::GraphRewriter &rewriter) -> Result<ir::Value *> {
+            auto a = match["a"].asNumber(), b = match["b"].asNumber();
+            if (!a || !b)
+              return nullptr;
+            CGC_ASSIGN_OR_RETURN(ir::Node * merged,
+                                 rewriter.tryCreate(ir::OpKind::Mul, {match["x"], *a * *b},
+                                                    match.root, &match.root));
+            return merged->result();
+          }};
+}
+
+TEST(OpSubstitutionTest, AFunctionSeesTheConstantsAndMayDecline) {
+  auto module = parse(kModel);
+  PipelineBuilder builder;
+  builder.registerOpSubstitution(mergeFactors());
+  auto graph = compileModel(*module, builder);
+  ASSERT_TRUE(graph) << graph.status().message();
+  EXPECT_THAT(ir::toString(**graph), HasSubstr(", 6.0)"));
+  EXPECT_THAT(opsOf(**graph), ElementsAre("aten.relu", "aten.relu", "aten.mul"));
+  EXPECT_THAT(substituted(mergeFactors(), R"(
+  %0 = aten.mul(%x, %y) : f32[2]
+  %1 = aten.mul(%0, 2.0) : f32[2]
+  output %1)"),
+              HasSubstr("%1 = aten.mul(%0, 2.0)"));
+}
+
+TEST(OpSubstitutionTest, AnotherTypeIsRefusedWithBoth) {
+  OpSubstitution sum = kQuickGelu;
+  sum.replacement = "graph @r(%x: dynamic) {\n  %0 = aten.sum(%x) : dynamic\n  output %0\n}";
+  EXPECT_EQ(substituted(sum, R"(
+  %0 = aten.mul(%x, 1.702) : f32[2]
+  %1 = aten.sigmoid(%0) : f32[2]
+  %2 = aten.mul(%x, %1) : f32[2]
+  output %2)"),
+            "pass 'op-substitution': substitution 'quick-gelu' at %2 = aten.mul(%x, %1) : f32[2]: "
+            "gives f32[], and what it replaces gives f32[2]; make it give the same");
+}
+
+TEST(OpSubstitutionTest, AReplacementWhoseOpRefusesIsNamed) {
+  OpSubstitution wrong = kQuickGelu;
+  wrong.replacement =
+      "graph @r(%x: dynamic) {\n  %0 = aten.bitwise_not(%x) : dynamic\n  output %0\n}";
+  EXPECT_THAT(substituted(wrong, R"(
+  %0 = aten.mul(%x, 1.702) : f32[2]
+  %1 = aten.sigmoid(%0) : f32[2]
+  %2 = aten.mul(%x, %1) : f32[2]
+  output %2)"),
+              AllOf(HasSubstr("substitution 'quick-gelu' at %2"),
+                    HasSubstr("the replacement's aten.bitwise_not refuses: expected 'self'")));
 }
 
 TEST(OpSubstitutionTest, ALiarIsCaught) {
-  Substitutions substitutions{
-      .modules = {},
-      .ops = {{"liar", [](ir::Node &node, ir::GraphRewriter &rewriter) -> Result<bool> {
-                 rewriter.setArg(&node, 0, node.arg(0));
-                 return false;
-               }}}};
-  auto module = parse("graph @g(%x: f32[2]) {\n %0 = aten.exp(%x) : f32[2]\n output %0\n}");
-  Status status = runPasses(*module, "op-substitution", {.substitutions = &substitutions});
-  EXPECT_THAT(status.message(), HasSubstr("substitution 'liar' at %0 changed the graph and says"));
+  OpSubstitution liar = kQuickGelu;
+  liar.replacement.clear();
+  liar.replace = [](const OpMatch &match, ir::GraphRewriter &rewriter) -> Result<ir::Value *> {
+    rewriter.create(ir::OpKind::Exp, {match["x"]}, match.root, &match.root);
+    return nullptr;
+  };
+  EXPECT_THAT(substituted(liar, R"(
+  %0 = aten.mul(%x, 1.702) : f32[2]
+  %1 = aten.sigmoid(%0) : f32[2]
+  %2 = aten.mul(%x, %1) : f32[2]
+  output %2)"),
+              HasSubstr("changed the graph and says that it did not"));
+}
+
+TEST(OpSubstitutionTest, TextsThatCannotBeUsedAreRefusedWhenThePipelineIsBuilt) {
+  auto refusal = [](const std::string &pattern, const std::string &replacement) {
+    PipelineBuilder builder;
+    builder.registerOpSubstitution({.name = "s", .pattern = pattern, .replacement = replacement});
+    auto built = builder.build();
+    EXPECT_FALSE(built) << pattern;
+    return built.status().message();
+  };
+  const std::string exp = "graph @p(%x: dynamic) {\n  %0 = aten.exp(%x) : dynamic\n  output %0\n}";
+  EXPECT_THAT(
+      refusal("graph @p(%x: dynamic) {\n  %0 = aten.exq(%x) : dynamic\n  output %0\n}", exp),
+      AllOf(HasSubstr("the pattern of substitution 's'"), HasSubstr("aten.exq"),
+            HasSubstr("did you mean 'aten.eq'")));
+  EXPECT_THAT(
+      refusal(exp, "graph @r(%y: dynamic) {\n  %0 = aten.exp(%y) : dynamic\n  output %0\n}"),
+      HasSubstr("the replacement of substitution 's': the pattern has no input '%y'"));
+  EXPECT_THAT(refusal("graph @p(%x: dynamic) {\n  output %x\n}", exp),
+              HasSubstr("expected every call to lead to the output"));
+  EXPECT_THAT(refusal("graph @p(%x: dynamic) {\n  %0 = aten.exp(%x) : dynamic\n  %1 = aten.neg(%x) "
+                      ": dynamic\n  output %1\n}",
+                      exp),
+              HasSubstr("expected every call to lead to the output"));
+  EXPECT_THAT(refusal("graph @p(%x: dynamic, %y: dynamic) {\n  %0 = aten.exp(%x) : dynamic\n  "
+                      "output %0\n}",
+                      exp),
+              HasSubstr("nothing reads input '%y'"));
+  EXPECT_THAT(
+      refusal("graph @p(%x: dynamic) {\n  %0 = aten.exp(%x) : dynamic\n  output %0, %0\n}", exp),
+      HasSubstr("expected one output, a value"));
+  EXPECT_THAT(
+      refusal("graph @p(%x: dynamic) {\n  %0 = aten.relu_(%x) : dynamic\n  output %0\n}", exp),
+      HasSubstr("calls of ops that are not in place"));
+  EXPECT_THAT(refusal(exp + "\n" + exp, exp), HasSubstr("'p'"));
+  EXPECT_THAT(refusal(exp, ""), HasSubstr("needs a replacement: a text or a function"));
+}
+
+/// What a plug-in may register.
+struct Throwing {
+  static constexpr const char *name = "throwing";
+  Result<Changed> run(ir::Graph &, PassContext &) const { throw 7; }
+};
+struct Negating {
+  static constexpr const char *name = "negating";
+  Result<Changed> run(ir::Graph &graph, PassContext &) const {
+    ir::GraphRewriter rewriter(graph);
+    ir::Node *output = graph.output();
+    ir::Node *last = output->arg(0).value()->node();
+    rewriter.setArg(output, 0,
+                    rewriter.create(ir::OpKind::Neg, {output->arg(0)}, *last, output)->result());
+    return Changed::Yes;
+  }
+};
+struct Dce {
+  static constexpr const char *name = "dce";
+  Result<Changed> run(ir::Graph &, PassContext &) const { return Changed::No; }
+};
+
+TEST(RegisteredPassTest, RunsWhereThePipelineNamesIt) {
+  auto module = parse(kModel);
+  PipelineBuilder builder;
+  builder.registerPass<Negating>();
+  auto graph = compileModel(*module, builder);
+  ASSERT_TRUE(graph);
+  EXPECT_THAT(opsOf(**graph), ElementsAre("aten.relu", "aten.relu", "aten.mul", "aten.mul"));
+  module = parse(kModel);
+  builder.setPasses("inline,specialize,negating");
+  graph = compileModel(*module, builder);
+  ASSERT_TRUE(graph) << graph.status().message();
+  EXPECT_THAT(opsOf(**graph),
+              ElementsAre("aten.relu", "aten.relu", "aten.mul", "aten.mul", "aten.neg"));
+  builder.setPasses("inline,negatin");
+  EXPECT_THAT(builder.build().status().message(), HasSubstr("did you mean 'negating'?"));
+}
+
+TEST(RegisteredPassTest, WhateverItThrowsIsNamed) {
+  auto module = parse(kModel);
+  PipelineBuilder builder;
+  builder.registerPass<Throwing>().setPasses("inline,specialize,throwing");
+  auto graph = compileModel(*module, builder);
+  EXPECT_EQ(graph.status().code(), Code::Failed);
+  EXPECT_EQ(graph.status().message(), "pass 'throwing': an exception that is no std::exception");
+}
+
+TEST(RegisteredPassTest, ANameThatIsTakenIsRefused) {
+  PipelineBuilder builder;
+  builder.registerPass<Dce>();
+  EXPECT_THAT(builder.build().status().message(), HasSubstr("two passes are called 'dce'"));
 }
 
 TEST(SubstitutionTest, AnEmptyRegistryLeavesTheTextAsItIs) {
@@ -187,6 +536,27 @@ TEST(SubstitutionTest, AnEmptyRegistryLeavesTheTextAsItIs) {
         runPasses(*module, "module-substitution,op-substitution", {.substitutions = substitutions})
             .isOk());
     EXPECT_EQ(ir::toString(*module), before);
+  }
+}
+
+TEST(SubstitutionTest, TheDefaultPipelineSubstitutesNothing) {
+  for (DeviceKind target : {DeviceKind::Cpu, DeviceKind::Cuda}) {
+    std::vector<std::string> substituting;
+    Instrumentation instrumentation;
+    instrumentation.add({.before = {},
+                         .after =
+                             [&](const PassRun &run, Changed changed) {
+                               if (llvm::StringRef(run.pass).ends_with("-substitution"))
+                                 substituting.push_back(std::string(run.pass) +
+                                                        (changed == Changed::Yes ? "!" : ""));
+                               return Status::ok();
+                             },
+                         .finish = {}});
+    auto module = parse(kModel);
+    PipelineBuilder builder;
+    builder.setPasses(defaultPasses(target)).setInstrumentation(std::move(instrumentation));
+    ASSERT_TRUE(compileModel(*module, builder));
+    EXPECT_THAT(substituting, ElementsAre("module-substitution", "op-substitution"));
   }
 }
 

@@ -116,6 +116,26 @@ inline SamplePlan cudaSamplePlan() {
   return sample;
 }
 
+/// A plan whose entry "main" computes y = op(x), both f32[2,4], by the op library `library`.
+inline SamplePlan opLibraryPlan(DeviceKind target, OpLibraryId library, std::string op) {
+  Bucket bucket;
+  bucket.inputs = {{.name = "x", .dtype = DType::F32, .sizes = {2, 4}}};
+  bucket.outputs = {{.name = "y", .dtype = DType::F32, .sizes = {2, 4}}};
+  bucket.tensors = {dense(BufferKind::Input, 0, 0, DType::F32, {2, 4}),
+                    dense(BufferKind::Output, 0, 0, DType::F32, {2, 4})};
+  LibraryCall call{.library = library.name, .function = std::move(op)};
+  call.reads = {id(0)};
+  call.writes = {id(1)};
+  bucket.records = {{call, LocationId(0)}};
+  SamplePlan sample;
+  sample.plan.target = target;
+  sample.plan.producer = "test";
+  sample.plan.locations = {{"model.py", 12, "mlp.act"}};
+  sample.plan.entries = {{.name = "main", .buckets = {bucket}}};
+  sample.plan.opLibraries = {std::move(library)};
+  return sample;
+}
+
 /// A valid plan of target cpu: a chain of records over slots that do not overlap, random in all the
 /// rest.
 inline SamplePlan randomPlan(unsigned seed) {

@@ -41,6 +41,8 @@ TEST(PlanRoundTrip, HandWrittenPlans) {
   const TempFolder folder;
   expectRoundTrip(samplePlan(), folder / "cpu.cgplan");
   expectRoundTrip(cudaSamplePlan(), folder / "cuda.cgplan");
+  expectRoundTrip(opLibraryPlan(DeviceKind::Cpu, {"libops.so", 0xfedcba9876543210u}, "test.op"),
+                  folder / "library.cgplan");
 }
 
 TEST(PlanRoundTrip, TheSignOfZeroSurvives) {

@@ -251,5 +251,40 @@ TEST(Validate, InterleavedWritesCoverARead) {
   EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
 }
 
+/// What validate() says of a plan that calls an op library, once `breakIt` has changed it.
+template <class Break> std::string refusalOfOpCall(const Break &breakIt) {
+  PlanData plan = opLibraryPlan(DeviceKind::Cpu, {"libops.so", 1}, "test.op").plan;
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+  Bucket &bucket = plan.entries[0].buckets[0];
+  breakIt(plan, bucket, std::get<LibraryCall>(bucket.records[0].op));
+  return validate(plan).message();
+}
+
+TEST(ValidateOpLibraries, EachRuleIsNamed) {
+  EXPECT_THAT(refusalOfOpCall([](auto &p, auto &, auto &) { p.opLibraries[0].name = ""; }),
+              HasSubstr("a name is empty"));
+  EXPECT_THAT(
+      refusalOfOpCall([](auto &p, auto &, auto &) { p.opLibraries.push_back(p.opLibraries[0]); }),
+      HasSubstr("the name 'libops.so' is used twice"));
+  EXPECT_THAT(refusalOfOpCall([](auto &p, auto &, auto &) { p.opLibraries[0].name = "cublaslt"; }),
+              HasSubstr("has the name of a vendor's library"));
+  // A library that the plan does not list is a vendor's, for cuda alone.
+  EXPECT_THAT(refusalOfOpCall([](auto &p, auto &, auto &) { p.opLibraries.clear(); }),
+              HasSubstr("library calls need target cuda"));
+  EXPECT_THAT(refusalOfOpCall([](auto &, auto &, auto &call) { call.function = "a\n"; }),
+              HasSubstr("the op's name is empty, too long or not printable"));
+  EXPECT_THAT(refusalOfOpCall([](auto &, auto &, auto &call) { call.algorithm.resize(1); }),
+              HasSubstr("writes one tensor and has no algorithm"));
+  EXPECT_THAT(refusalOfOpCall([](auto &, auto &, auto &call) { call.writes.clear(); }),
+              HasSubstr("writes one tensor"));
+  EXPECT_THAT(refusalOfOpCall([](auto &, auto &, auto &call) { call.reads = {kNoTensor}; }),
+              HasSubstr("none is absent"));
+  EXPECT_THAT(refusalOfOpCall([](auto &, auto &bucket, auto &) {
+                bucket.tensors[0].sizes = {4, 2};
+                bucket.tensors[0].strides = {1, 4};
+              }),
+              HasSubstr("reads dense tensors"));
+}
+
 } // namespace
 } // namespace cgc::test

@@ -1,0 +1,128 @@
+// A pass plug-in: QuickGELU becomes one op of the op library ops.cu, and every
+// nn.MultiheadAttention is computed by another body.
+#include "passes/plugin.h"
+
+#include "ir/text.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+using namespace cgc;
+
+namespace {
+
+// (a) An op substitution: a pattern and what replaces it, both IR text.
+constexpr const char *kQuickGelu = R"(
+graph @quick_gelu(%x: dynamic) {
+  %0 = aten.mul(%x, 1.702) : dynamic
+  %1 = aten.sigmoid(%0) : dynamic
+  %2 = aten.mul(%x, %1) : dynamic
+  output %2
+})";
+constexpr const char *kFusedQuickGelu = R"(
+graph @quick_gelu(%x: dynamic) {
+  %0 = cgc.library_op([%x]) {op="example.quick_gelu"} : dynamic
+  output %0
+})";
+
+// (b) A module substitution: another body. {0}: the inputs, {1}: heads, {2}: their width, {3}: the
+// scale, {4}: how the mask is added, if there is one, {5}: what the softmax is of.
+constexpr const char *kAttention = R"(
+graph @attention({0}) -> dynamic {{
+  %w = get_attr @in_proj_weight : dynamic
+  %b = get_attr @in_proj_bias : dynamic
+  %qkv = aten.linear(%x, %w, %b) : dynamic
+  %heads = aten.unflatten(%qkv) {{dim=-1, sizes=[3, {1}, {2}]} : dynamic
+  %q0 = aten.select(%heads) {{dim=2, index=0} : dynamic
+  %k0 = aten.select(%heads) {{dim=2, index=1} : dynamic
+  %v0 = aten.select(%heads) {{dim=2, index=2} : dynamic
+  %q = aten.transpose(%q0) {{dim0=1, dim1=2} : dynamic
+  %k = aten.permute(%k0) {{dims=[0, 2, 3, 1]} : dynamic
+  %v = aten.transpose(%v0) {{dim0=1, dim1=2} : dynamic
+  %scaled = aten.mul(%q, {3}) : dynamic
+  %scores = aten.matmul(%scaled, %k) : dynamic
+{4}
+  %weights = aten.softmax({5}) {{dim=-1} : dynamic
+  %values = aten.matmul(%weights, %v) : dynamic
+  %tokens = aten.transpose(%values) {{dim0=1, dim1=2} : dynamic
+  %flat = aten.flatten(%tokens) {{start_dim=2, end_dim=3} : dynamic
+  %ow = get_attr @out_proj.weight : dynamic
+  %ob = get_attr @out_proj.bias : dynamic
+  %y = aten.linear(%flat, %ow, %ob) : dynamic
+  output %y
+})";
+
+/// How many heads the traced body has: a traced module keeps no num_heads.
+Result<int64_t> headsOf(const ir::Graph &body) {
+  for (const ir::Node &node : body) {
+    if (node.kind() != ir::NodeKind::CallFunction)
+      continue;
+    if (node.is(ir::OpKind::NativeMha))
+      return node.arg("num_head").as<int64_t>();
+    // head_dim = embed_dim // num_heads
+    if (node.is(ir::OpKind::Div) && !node.arg("rounding_mode").isNone() &&
+        node.arg(1).is<int64_t>())
+      return node.arg(1).as<int64_t>();
+  }
+  return Status(Code::Unsupported, "cannot tell how many heads graph @" + body.name() + " has");
+}
+
+/// The new body of one method, as text.
+Result<std::string> bodyOf(const ir::Module &module, const ir::Graph &original) {
+  const ir::Parameter *weight = module.findParameter("in_proj_weight");
+  if (!weight)
+    return Status(Code::Unsupported, "it has no packed in_proj_weight");
+  CGC_ASSIGN_OR_RETURN(const int64_t heads, headsOf(original));
+  std::string inputs, addMask, scores = "%scores";
+  for (const ir::Value *input : original.inputs()) {
+    const bool isMask = llvm::StringRef(input->name()).contains("mask");
+    inputs += std::string(inputs.empty() ? "" : ", ") + (isMask ? "%mask" : "%x") + ": dynamic";
+    if (isMask) {
+      addMask = "  %masked = aten.add(%scores, %mask) : dynamic";
+      scores = "%masked";
+    }
+  }
+  const int64_t width = weight->type.sizes[1] / heads;
+  const std::string scale = ir::argText(1 / std::sqrt(static_cast<double>(width)));
+  return llvm::formatv(kAttention, inputs, heads, width, scale, addMask, scores).str();
+}
+
+Status replaceAttention(ir::Module &module) {
+  std::vector<std::unique_ptr<ir::Graph>> bodies;
+  for (const auto &graph : module.graphs()) {
+    CGC_ASSIGN_OR_RETURN(const std::string text, bodyOf(module, *graph));
+    ir::Diagnostics diagnostics;
+    const auto parsed = ir::parseModule(text, "attention", diagnostics);
+    if (!parsed)
+      return diagnostics.toStatus(Code::Failed);
+    bodies.push_back(parsed->graphs()[0]->clone(graph->name()));
+  }
+  for (auto &body : bodies) {
+    module.removeGraph(body->name());
+    module.addGraph(std::move(body));
+  }
+  return Status::ok();
+}
+
+void registerIn(passes::PipelineBuilder &builder) {
+  builder
+      .registerOpSubstitution({.name = "quick-gelu",
+                               .pattern = kQuickGelu,
+                               .replacement = kFusedQuickGelu,
+                               .replace = nullptr})
+      .registerModuleSubstitution({.name = "plain-attention",
+                                   .className = "MultiheadAttention",
+                                   .pathGlob = "",
+                                   .attributes = {},
+                                   .replaceBody = replaceAttention,
+                                   .replaceCall = nullptr});
+}
+
+} // namespace
+
+extern "C" const passes::PassPlugin *cgcPassPlugin() {
+  static constexpr passes::PassPlugin plugin = {passes::kPassPluginAbi, "example", registerIn};
+  return &plugin;
+}

@@ -1,0 +1,38 @@
+// cgc.library_op: an op that a library of the user computes.
+#include "ir/graph.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+/// The type that `type` states, else that of the input that `like` names.
+Status inferLibraryOp(const InferArgs &args, rules::Results &results) {
+  if (!args.isNone("type")) {
+    auto type = parseTensorType(args.str("type"));
+    if (!type || !type->isContiguous())
+      return rules::refuse("expected 'type' to be a dense tensor type as in \"f32[2,3]\", got \"" +
+                           args.str("type") + "\"");
+    return rules::addDense(results, type->dtype, type->sizes);
+  }
+  auto inputs = args.tensors("inputs");
+  const int64_t like = args.integer("like");
+  if (like < 0 || like >= static_cast<int64_t>(inputs.size()))
+    return rules::mismatch(
+        "like", "the position of one of " + llvm::Twine(inputs.size()) + " inputs", like);
+  return rules::addDense(results, inputs[like]->dtype, inputs[like]->sizes);
+}
+
+} // namespace
+
+const OpDef defs::LibraryOp = {
+    .schema = "(Tensor[] inputs, str op, int like=0, str? type=none, int[] ints=[], "
+              "float[] floats=[]) -> Tensor",
+    .traits = kPure,
+    .infer = inferLibraryOp,
+    .evaluate = nullptr,
+    .doc = "The op called op of an op library (runtime/plan/op_library_abi.h), which gets the "
+           "inputs, dense, and the numbers. The result is dense, of the type that type states, "
+           "else of the dtype and sizes of the input numbered like.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,74 @@
+/* The C interface of an op library: ops of the user's own, which a plan calls by name.
+   docs/plugins.md has an example. An op library needs this header alone; it links neither cgc nor
+   LLVM. */
+#ifndef CGC_OP_LIBRARY_ABI_H
+#define CGC_OP_LIBRARY_ABI_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Changes whenever this header does. */
+#define CGC_OP_LIBRARY_ABI 1
+
+/* The values of CgcOpTensor.dtype. */
+enum CgcOpDType {
+  CGC_OP_F32 = 0,
+  CGC_OP_F16 = 1,
+  CGC_OP_BF16 = 2,
+  CGC_OP_F64 = 3,
+  CGC_OP_I64 = 4,
+  CGC_OP_I32 = 5,
+  CGC_OP_I16 = 6,
+  CGC_OP_I8 = 7,
+  CGC_OP_U8 = 8,
+  CGC_OP_BOOL = 9
+};
+
+/* Dense and row-major. `data` is on the GPU for `launch`, on the host for `run`, and not to be
+   looked at by `check`. It is aligned to 16 bytes unless the tensor is part of another one. */
+typedef struct {
+  void *data;
+  const int64_t *sizes;
+  uint32_t rank;
+  uint32_t dtype;
+} CgcOpTensor;
+
+/* One call, as the IR's cgc.library_op has it. */
+typedef struct {
+  const CgcOpTensor *inputs;
+  const int64_t *ints;
+  const double *floats;
+  uint32_t numInputs, numInts, numFloats;
+  CgcOpTensor output; /* Shares no memory with the inputs. */
+} CgcOpCall;
+
+/* The functions return null, or what is wrong, in memory that lives as long as the library. They
+   throw nothing, keep no pointer, and may be called from several threads at once. */
+typedef struct {
+  const char *name; /* As in the IR, for example "acme.quick_gelu". */
+  /* Whether the op takes these types and numbers. Called when a plan is compiled and when one is
+   * loaded. */
+  const char *(*check)(const CgcOpCall *call);
+  /* Enqueues the op on `stream`, a cudaStream_t, which may be capturing: it must neither
+     synchronise nor allocate. Null if the op has no CUDA implementation. */
+  const char *(*launch)(const CgcOpCall *call, void *stream);
+  /* Computes the op on the host. Null if it has no such implementation. */
+  const char *(*run)(const CgcOpCall *call);
+} CgcOp;
+
+typedef struct {
+  uint32_t abi; /* CGC_OP_LIBRARY_ABI; the first member stays the first. */
+  uint32_t numOps;
+  const CgcOp *ops;
+} CgcOpLibrary;
+
+/* The one entry, defined by the library. */
+__attribute__((visibility("default"))) const CgcOpLibrary *cgcOpLibrary(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,187 @@
+// Plug-ins: the example of examples/plugin, built against an installed cgc, and what is refused.
+#include "tests/e2e/tool.h"
+
+#include <gmock/gmock.h>
+
+namespace cgc::e2e {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Key;
+using ::testing::Not;
+
+constexpr const char *kRecord = "libexample_ops.so.example.quick_gelu";
+
+/// One of the libraries of tests/plugin_libraries.
+std::string testLibrary(const std::string &name) {
+  return fs::path(CGC_BINARY_DIR) / "lib" / ("libcgc_test_" + name + ".so");
+}
+
+const fs::path kExample = fs::path(CGC_BINARY_DIR) / "example";
+const std::string kPasses = kExample / "build" / "libexample_passes.so";
+const std::string kOps = kExample / "build" / "libexample_ops.so";
+
+/// The installed cgc with the example, both made by the ctest fixture plugin_example.
+class InstalledPlugin : public ToolTest {
+protected:
+  Outcome installed(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), kExample / "prefix" / "bin" / "cgc");
+    return runProgram(arguments, folder);
+  }
+
+  Outcome compile(std::vector<std::string> more) {
+    return installed(compileTiny(models() / "tiny_quickgelu.pt", "plan.cgplan", std::move(more)));
+  }
+};
+
+std::map<std::string, size_t> recordsOf(const Outcome &outcome, const std::string &entry) {
+  const auto json = parseJson(outcome, "compile");
+  for (const auto &e : json["entries"])
+    if (e["name"] == entry)
+      return e["buckets"][0]["records_by_kind"];
+  return {};
+}
+
+TEST_F(InstalledPlugin, ReplacesQuickGeluAndEveryAttention) {
+  const Outcome plain = compile({"--json"});
+  ASSERT_EQ(plain.status, 0) << plain.err;
+  EXPECT_THAT(recordsOf(plain, "encode_image"), Not(Contains(Key(kRecord))));
+  EXPECT_TRUE(parseJson(plain, "compile")["op_libraries"].empty());
+
+  const Outcome with = compile({"--pass-plugin", kPasses, "--op-library", kOps, "--json"});
+  ASSERT_EQ(with.status, 0) << with.err;
+  EXPECT_EQ(parseJson(with, "compile")["op_libraries"][0]["name"], "libexample_ops.so");
+  for (const char *entry : {"encode_image", "encode_text"}) {
+    const auto records = recordsOf(with, entry), before = recordsOf(plain, entry);
+    EXPECT_THAT(before, Contains(Key("aten::scaled_dot_product_attention")));
+    EXPECT_THAT(records, Not(Contains(Key("aten::scaled_dot_product_attention"))));
+    EXPECT_THAT(before, Contains(Key("aten::sigmoid.out")));
+    EXPECT_THAT(records, Not(Contains(Key("aten::sigmoid.out"))));
+    EXPECT_EQ(records.at(kRecord), 2u); // Layers.
+  }
+
+  const Outcome compared =
+      installed({"compare", "plan.cgplan", models() / "tiny_quickgelu.pt", "--op-library", kOps});
+  EXPECT_EQ(compared.status, 0) << compared.out << compared.err;
+  EXPECT_THAT(installed({"inspect", "plan.cgplan"}).out,
+              HasSubstr("calls op library libexample_ops.so, xxhash64 "));
+}
+
+TEST_F(InstalledPlugin, CompilesForCudaWithoutAGpu) {
+  const Outcome outcome =
+      installed({"compile", models() / "tiny_quickgelu.pt", "-o", "plan.cgplan", "--input",
+                 "text=i64[1,16]", "--pass-plugin", kPasses, "--op-library", kOps, "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(recordsOf(outcome, "encode_text").at(kRecord), 2u);
+}
+
+TEST_F(InstalledPlugin, RewritesIrText) {
+  writeFile(folder / "in.cgir", R"(graph @g(%x: f32[2,3]) {
+  %0 = aten.mul(%x, 1.702) : f32[2,3]
+  %1 = aten.sigmoid(%0) : f32[2,3]
+  %2 = aten.mul(%x, %1) : f32[2,3]
+  output %2
+}
+)");
+  const Outcome outcome =
+      installed({"opt", "in.cgir", "--passes", "op-substitution", "--pass-plugin", kPasses});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("cgc.library_op([%x]) {op=\"example.quick_gelu\"}"));
+}
+
+TEST_F(InstalledPlugin, NeedsItsOpLibraryToCompileAndToRun) {
+  expectError(compile({"--pass-plugin", kPasses}), 4,
+              {"no op library has op 'example.quick_gelu'", "--op-library"});
+  EXPECT_THAT(files(), ElementsAre());
+  ASSERT_EQ(compile({"--pass-plugin", kPasses, "--op-library", kOps}).status, 0);
+
+  const std::vector<std::string> run = {"run",         "plan.cgplan", "--entry",
+                                        "encode_text", "--input",     "text=random:0"};
+  expectError(installed(run), 2, {"op library 'libexample_ops.so'", "--op-library"});
+
+  fs::copy_file(kOps, folder / "libexample_ops.so");
+  std::vector<std::string> with = run;
+  with.insert(with.end(), {"--op-library", "libexample_ops.so"});
+  EXPECT_EQ(installed(with).status, 0);
+  writeFile(folder / "libexample_ops.so", readFile(kOps) + "more");
+  expectError(installed(with), 2,
+              {"'libexample_ops.so', given with --op-library, has xxhash64",
+               "the plan was compiled with op library 'libexample_ops.so'"});
+}
+
+TEST_F(InstalledPlugin, TheTwoKindsOfLibraryAreToldApart) {
+  expectError(compile({"--pass-plugin", kOps}), 3,
+              {"is no pass plug-in", "it is an op library: name it with --op-library"});
+  expectError(compile({"--op-library", kPasses}), 3,
+              {"is no op library", "it is a pass plug-in: name it with --pass-plugin"});
+}
+
+class PluginTest : public ToolTest {
+protected:
+  Outcome compileWith(const std::string &library) {
+    return cgc(compileTiny(models() / "tiny_quickgelu.pt", "plan.cgplan",
+                           {"--pass-plugin", testLibrary(library)}));
+  }
+  /// Of a graph that the plug-in's passes are run on.
+  Outcome opt(const std::string &passes) {
+    writeFile(folder / "in.cgir",
+              "graph @g(%x: f32[2]) {\n  %0 = aten.exp(%x) : f32[2]\n  output %0\n}\n");
+    return cgc({"opt", "in.cgir", "--passes", passes, "-o", "out.cgir", "--pass-plugin",
+                testLibrary("misbehaving")});
+  }
+};
+
+TEST_F(PluginTest, AnotherAbiIsNamed) {
+  expectError(compileWith("other_abi"), 1,
+              {"libcgc_test_other_abi.so' has ABI 77, and this cgc takes ABI 1"});
+  expectError(compileWith("other_build"), 1,
+              {"libcgc_test_other_build.so' was built against a cgc with other ops"});
+  expectError(cgc(compileTiny(models() / "tiny_quickgelu.pt", "plan.cgplan",
+                              {"--op-library", testLibrary("other_abi")})),
+              1, {"libcgc_test_other_abi.so' has ABI 77, and this cgc takes ABI 1"});
+  EXPECT_THAT(files(), ElementsAre());
+}
+
+TEST_F(PluginTest, WhatIsNoPluginIsNamed) {
+  expectError(compileWith("no_plugin"), 3,
+              {"libcgc_test_no_plugin.so' is no pass plug-in: it does not define cgcPassPlugin"});
+  expectError(compileWith("missing"), 3, {"libcgc_test_missing.so"});
+  writeFile(folder / "text.so", "text");
+  expectError(
+      cgc(compileTiny(models() / "tiny_quickgelu.pt", "plan.cgplan", {"--pass-plugin", "text.so"})),
+      3, {"cannot load pass plug-in 'text.so'"});
+  EXPECT_THAT(files(), ElementsAre("text.so"));
+}
+
+TEST_F(PluginTest, APassThatThrowsOrBreaksTheIrIsNamedAndNothingIsWritten) {
+  expectError(opt("throwing"), 1, {"pass 'throwing': an exception: the pass gave up"});
+  expectError(opt("breaking"), 1, {"pass 'breaking' broke the IR, which is a bug of that pass"});
+  expectError(opt("throwin"), 2, {"there is no pass 'throwin'; did you mean 'throwing'?"});
+  EXPECT_THAT(files(), ElementsAre("in.cgir"));
+}
+
+TEST_F(PluginTest, OneThatThrowsWhileItRegistersIsNamed) {
+  expectError(compileWith("throws"), 1,
+              {"pass plug-in 'misbehaving' (", "threw an exception: nothing to register"});
+  EXPECT_THAT(files(), ElementsAre());
+}
+
+TEST_F(PluginTest, ASubstitutionOfAnotherTypeIsRefusedWithBoth) {
+  expectError(compileWith("other_op_type"), 1,
+              {"substitution 'sigmoid-to-sum' at %",
+               "gives f32[], and what it replaces gives f32[1,5,256]; make it give the same"});
+  expectError(compileWith("other_module_type"), 1,
+              {"substitution 'gelu-to-sum' gives f32[], and what it replaces gives f32[1,5,256]"});
+  EXPECT_THAT(files(), ElementsAre());
+}
+
+TEST_F(PluginTest, ATextThatCannotBeParsedIsShown) {
+  expectError(compileWith("bad_text"), 1,
+              {"the pattern of substitution 'bad-text'", "aten.exq", "did you mean 'aten.eq'"});
+  EXPECT_THAT(files(), ElementsAre());
+}
+
+} // namespace
+} // namespace cgc::e2e

@@ -1,0 +1,145 @@
+// Op libraries: what a plan's call computes on the host, and what is refused before anything is
+// opened.
+#include "runtime/base/file.h"
+#include "runtime/exec/engine.h"
+#include "runtime/plan/op_library.h"
+#include "tests/op_library_files.h"
+#include "tests/temp_folder.h"
+#include "tests/unit/runtime/sample_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+namespace cgc::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+Result<Engine> engineFor(const Plan &plan, std::vector<std::string> libraries) {
+  EngineOptions options;
+  options.opLibraries = std::move(libraries);
+  return Engine::create(plan, options);
+}
+
+Plan planFor(const OpLibraryId &library, const std::string &op = "example.quick_gelu") {
+  return *Plan::fromMemory(opLibraryPlan(DeviceKind::Cpu, library, op).plan, {});
+}
+
+class OpLibraryTest : public testing::Test {
+protected:
+  void SetUp() override {
+    auto library = OpLibrary::open(exampleOps());
+    ASSERT_TRUE(library.isOk()) << library.status().message();
+    id_ = (*library)->id();
+  }
+
+  OpLibraryId id_;
+  const TempFolder folder_;
+};
+
+TEST_F(OpLibraryTest, APlanCallsIt) {
+  const Plan plan = planFor(id_);
+  const auto engine = engineFor(plan, {exampleOps()});
+  ASSERT_TRUE(engine.isOk()) << engine.status().message();
+  auto context = Context::create(*engine);
+  ASSERT_TRUE(context.isOk()) << context.status().message();
+  std::vector<float> x = {-3, -1, -0.5, 0, 0.25, 1, 2, 40}, y(8);
+  const std::vector<int64_t> sizes = {2, 4};
+  const TensorView in{x.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+  const TensorView out{y.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+  ASSERT_TRUE(context->run("main", {&in, 1}, {&out, 1}).isOk());
+  for (size_t i = 0; i < x.size(); ++i)
+    EXPECT_NEAR(y[i], x[i] / (1 + std::exp(-1.702 * x[i])), 1e-6) << x[i];
+}
+
+TEST_F(OpLibraryTest, WithoutItThePlanIsRefusedWithNameHashAndOption) {
+  const Plan plan = planFor(id_);
+  const Status status = engineFor(plan, {}).status();
+  EXPECT_EQ(status.code(), Code::Usage);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("op library 'libcgc_test_ops.so'"),
+                                      HasSubstr(hashText(id_.hash)), HasSubstr("--op-library")));
+}
+
+TEST_F(OpLibraryTest, AnotherOneOfThatNameIsRefusedWithBothHashesAndNotOpened) {
+  const std::string path = folder_ / "libcgc_test_ops.so";
+  std::ofstream(path) << "no library at all";
+  const Plan plan = planFor(id_);
+  const Status status = engineFor(plan, {path}).status();
+  EXPECT_EQ(status.code(), Code::Usage);
+  const std::string text = "no library at all";
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("'" + path + "', given with --op-library"),
+                                      HasSubstr(hashText(hash64(std::as_bytes(std::span(text))))),
+                                      HasSubstr(hashText(id_.hash))));
+}
+
+TEST_F(OpLibraryTest, TheBytesCountAndNotTheName) {
+  const std::string path = folder_ / "renamed.so";
+  std::filesystem::copy_file(exampleOps(), path);
+  const Plan plan = planFor(id_);
+  EXPECT_TRUE(engineFor(plan, {path}).isOk());
+}
+
+TEST_F(OpLibraryTest, AnOpThatItDoesNotHaveIsNamed) {
+  const Plan plan = planFor(id_, "example.slow_gelu");
+  const auto engine = engineFor(plan, {exampleOps()});
+  ASSERT_TRUE(engine.isOk());
+  EXPECT_THAT(
+      Context::create(*engine).status().message(),
+      AllOf(HasSubstr("example.slow_gelu (model.py:12, mlp.act)"), HasSubstr("has no such op")));
+}
+
+TEST_F(OpLibraryTest, ACallThatItRefusesIsRefusedWhenThePlanIsLoaded) {
+  SamplePlan sample = opLibraryPlan(DeviceKind::Cpu, id_, "example.quick_gelu");
+  std::get<LibraryCall>(sample.plan.entries[0].buckets[0].records[0].op).ints = {1};
+  const Plan plan = *Plan::fromMemory(sample.plan, {});
+  const auto engine = engineFor(plan, {exampleOps()});
+  ASSERT_TRUE(engine.isOk());
+  EXPECT_THAT(Context::create(*engine).status().message(),
+              HasSubstr("op 'example.quick_gelu' of 'libcgc_test_ops.so' refuses: it takes one"));
+}
+
+TEST_F(OpLibraryTest, WhatItFailsOfIsTheStatusOfTheRun) {
+  const std::string path = builtLibrary("libcgc_test_partial_ops.so");
+  const Plan plan = planFor((*OpLibrary::open(path))->id(), "test.host");
+  const auto engine = engineFor(plan, {path});
+  ASSERT_TRUE(engine.isOk());
+  auto context = Context::create(*engine);
+  ASSERT_TRUE(context.isOk()) << context.status().message();
+  std::vector<float> x(8), y(8);
+  const std::vector<int64_t> sizes = {2, 4};
+  const TensorView in{x.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+  const TensorView out{y.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+  const Status status = context->run("main", {&in, 1}, {&out, 1});
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(),
+              HasSubstr("libcgc_test_partial_ops.so.test.host (model.py:12, mlp.act): the host"));
+}
+
+TEST_F(OpLibraryTest, APlanWithoutOpLibrariesOpensNone) {
+  const Plan plan = *Plan::fromMemory(samplePlan().plan, samplePlan().weights);
+  EXPECT_THAT(engineFor(plan, {folder_ / "missing.so"}).status().message(),
+              Not(HasSubstr("missing.so")));
+}
+
+TEST(OpLibraryFiles, WhatIsNoOpLibraryIsNamed) {
+  EXPECT_EQ(OpLibrary::open("/nonexistent/lib.so").status().code(), Code::InvalidFile);
+  const TempFolder folder;
+  const std::string text = folder / "text.so";
+  std::ofstream(text) << "text";
+  Status status = OpLibrary::open(text).status();
+  EXPECT_EQ(status.code(), Code::InvalidFile);
+  EXPECT_THAT(status.message(), HasSubstr("cannot load op library '" + text + "'"));
+  status = OpLibrary::open(builtLibrary("libcgc_test_no_plugin.so")).status();
+  EXPECT_EQ(status.code(), Code::InvalidFile);
+  EXPECT_THAT(status.message(), HasSubstr("is no op library: it does not define cgcOpLibrary"));
+  status = OpLibrary::open(builtLibrary("libcgc_test_other_abi.so")).status();
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(), HasSubstr("has ABI 77, and this cgc takes ABI 1"));
+}
+
+} // namespace
+} // namespace cgc::test
