@@ -182,6 +182,18 @@ void BucketBuilder::fill(const Place &destination, AtenArg value) {
   callInto("aten::fill_", "Scalar", {std::move(value)}, destination);
 }
 
+LaunchRecord *BucketBuilder::writerOf(const Place &place) {
+  const TensorId whole = tensor(place);
+  for (LaunchRecord &record : llvm::reverse(records_))
+    for (TensorId id : recordWrites(record)) {
+      if (id == whole)
+        return &record;
+      if (tensors_[static_cast<uint32_t>(id)].storage == place.storage)
+        return nullptr;
+    }
+  return nullptr;
+}
+
 void BucketBuilder::addOutput(std::string name, const Place &place) {
   auto index = static_cast<uint32_t>(outputs_.size());
   outputs_.push_back(ioTensor(std::move(name), place.dtype, place.sizes));

@@ -91,6 +91,10 @@ public:
     records_.push_back(std::move(record));
   }
 
+  /// The record that fills all of `place`, if it was the last one that wrote to its memory; else
+  /// null. Valid until the next record.
+  LaunchRecord *writerOf(const Place &place);
+
   /// Makes `place` output number `index`. The value's own record writes it if it fills a buffer of
   /// its own and is not an output already; else a copy is added. Call after all nodes.
   void addOutput(std::string name, const Place &place);

@@ -12,7 +12,11 @@ namespace {
 
 /// From this many multiplications on cuBLASLt is faster than our kernels on an H200, if it can fuse
 /// all there is (docs/performance.md).
-constexpr double kMultiplicationsForLibrary = 2.5e9;
+constexpr double kMultiplicationsForLibrary = 4e9;
+
+/// Up to this many tokens a product normalises its x itself: layer_norm costs mostly its launch
+/// then. Beyond, cuBLASLt's products are faster than ours by more than that.
+constexpr int64_t kNormTokens = 1536;
 
 /// What cuBLASLt may use besides its operands: what NVIDIA recommends for these GPUs.
 int64_t workspaceBytes(Arch arch) {
@@ -65,12 +69,12 @@ bool isForKernel(const Product &p, const Matrices &m, const std::optional<Place>
          (p.bias->dtype == dtype && p.bias->type().isContiguous() && p.bias->offset % 16 == 0);
 }
 
-void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual,
-                   BucketBuilder &builder) {
+/// A launch of the kernel `name` of the chosen tile.
+KernelLaunch launchOfTile(llvm::StringRef name, const TileChoice &choice, const Product &p,
+                          const Matrices &m, const std::optional<Place> &residual,
+                          BucketBuilder &builder) {
   const int64_t tokens = m.x.sizes[0], features = m.weight.sizes[0], depth = m.weight.sizes[1];
-  const TileChoice choice = chooseTile(tokens, features, depth);
-  KernelLaunch launch =
-      launchOf(kernelNamed("product", m.x.dtype) + "_" + std::string(choice.tile->name));
+  KernelLaunch launch = launchOf(name);
   launch.grid[0] = choice.tile->blocksX(features);
   launch.grid[1] = choice.tile->blocksY(tokens);
   launch.block[0] = choice.tile->threads();
@@ -78,9 +82,22 @@ void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Plac
   launch.reads = {builder.tensor(m.x), builder.tensor(m.weight),
                   p.bias ? builder.tensor(*p.bias) : kNoTensor,
                   residual ? builder.tensor(*residual) : kNoTensor};
-  launch.writes = {builder.tensor(m.result)};
+  launch.writes = {builder.tensor(m.result), kNoTensor}; // Nobody has asked for moments yet.
   launch.ints = {tokens, features, depth, int64_t(p.activation)};
-  builder.record({std::move(launch)});
+  return launch;
+}
+
+/// The tile that the model holds to be fastest, with the name of its kernel.
+std::pair<TileChoice, std::string>
+chooseKernel(llvm::StringRef name, std::span<const ProductTile> tiles, const Matrices &m) {
+  const TileChoice choice = chooseTile(tiles, m.x.sizes[0], m.weight.sizes[0], m.weight.sizes[1]);
+  return {choice, kernelNamed(name, m.x.dtype) + "_" + std::string(choice.tile->name)};
+}
+
+void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual,
+                   BucketBuilder &builder) {
+  const auto [choice, kernel] = chooseKernel("product", productTiles(), m);
+  builder.record({launchOfTile(kernel, choice, p, m, residual, builder)});
 }
 
 bool isForCublasLt(const Product &p, const Matrices &m) {
@@ -158,6 +175,46 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
   }
   return forLibrary ? lowerToCublasLt(product, *matrices, builder)
                     : lowerToAten(product, matrices, builder);
+}
+
+namespace {
+
+/// The moments of the rows of `x`, written by the product that computed it; nothing if no kernel of
+/// ours did.
+std::optional<TensorId> momentsOf(const Place &x, BucketBuilder &builder) {
+  LaunchRecord *writer = builder.writerOf(x);
+  auto *launch = writer ? std::get_if<KernelLaunch>(&writer->op) : nullptr;
+  if (!launch || !llvm::StringRef(launch->kernel).starts_with("product_"))
+    return std::nullopt;
+  TensorId &moments = launch->writes[1];
+  if (moments == kNoTensor)
+    moments =
+        builder.tensor(builder.temporary(DType::F32, {x.sizes[0], momentGroups(x.sizes[1]), 2}));
+  return moments;
+}
+
+} // namespace
+
+bool lowerNormProduct(const Product &product, const Place &columnSums, double eps,
+                      BucketBuilder &builder) {
+  const std::optional<Matrices> matrices = matricesOf(product);
+  const std::optional<Place> residual =
+      product.residual ? asMatrix(*product.residual) : std::optional<Place>();
+  if (builder.target() != DeviceKind::Cuda || builder.arch() != Arch::Sm90a || !matrices ||
+      matrices->x.sizes[0] > kNormTokens || !isForKernel(product, *matrices, residual) ||
+      !columnSums.type().isContiguous() || columnSums.offset % 16 != 0)
+    return false;
+  const std::optional<TensorId> moments = momentsOf(matrices->x, builder);
+  if (!moments)
+    return false;
+  const auto [choice, kernel] = chooseKernel("product_norm", productNormTiles(), *matrices);
+  KernelLaunch launch = launchOfTile(kernel, choice, product, *matrices, residual, builder);
+  launch.block[0] = choice.tile->normThreads();
+  launch.reads.push_back(builder.tensor(columnSums));
+  launch.reads.push_back(*moments);
+  launch.floats = {eps};
+  builder.record({std::move(launch)});
+  return true;
 }
 
 } // namespace cgc::backend

@@ -12,7 +12,8 @@ namespace {
 constexpr double kSms = 132;
 /// Clusters of 3 and more do not fill every group of SMs.
 constexpr double kSmsInLargeClusters = 120;
-constexpr uint32_t kSharedOfSm = 227 << 10, kSharedOfHalf = 113 << 10;
+/// Less what the kernels declare themselves.
+constexpr uint32_t kSharedOfSm = 225 << 10, kSharedOfHalf = 112 << 10;
 
 /// Clock cycles of the product.
 double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_t features,
@@ -27,21 +28,24 @@ double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_
   const double multiply = area * 64 * 2 / 4096 * 1.16;
   const double fetch = (tile.features + tile.tokens) * 64 * 2 / 46.0;
   const double wait = latency / (stages - 1);
-  const double epilogue = area / 128 * 27 + (tile.split > 1 ? 1500 + 650 * double(tile.split) : 0);
-  const bool shares = tile.features <= 128 && tile.tokens <= 136 && perSm > 1 &&
-                      tile.sharedBytes(stages) <= kSharedOfHalf;
+  const double epilogue = area / 128 * 27 + (tile.split > 1 ? 1000 + 550 * double(tile.split) : 0);
+  const bool fitsHalf = tile.sharedBytes(stages) <= kSharedOfHalf;
+  // Blocks of a cluster that fit together land on one SM, while others are idle.
+  const double together = perSm == 1 && tile.split > 1 && fitsHalf && blocks > kSms / 4 ? 2 : 1;
+  const bool shares = tile.features <= 128 && tile.tokens <= 136 && perSm > 1 && fitsHalf;
   if (shares) // Two blocks on an SM hide each other's latency and part of the epilogue.
     return perSm * (steps * std::max({multiply, fetch, wait / 2}) + epilogue * 0.8) + latency;
-  return perSm *
-         (steps * std::max({multiply, fetch, wait}) + epilogue + latency * (perSm > 1 ? 0.6 : 1));
+  return perSm * (steps * std::max({multiply * together, fetch * together, wait}) + epilogue +
+                  latency * (perSm > 1 ? 0.6 : 1));
 }
 
 } // namespace
 
-TileChoice chooseTile(int64_t tokens, int64_t features, int64_t depth) {
+TileChoice chooseTile(std::span<const ProductTile> tiles, int64_t tokens, int64_t features,
+                      int64_t depth) {
   TileChoice best{};
   double least = std::numeric_limits<double>::infinity();
-  for (const ProductTile &tile : productTiles())
+  for (const ProductTile &tile : tiles)
     for (const uint32_t memory : {kSharedOfHalf, kSharedOfSm}) {
       const uint32_t fit = (memory - 1024) / ((tile.features + tile.tokens) * 128);
       const auto steps = uint32_t(((depth + 63) / 64 + tile.split - 1) / tile.split);

@@ -11,7 +11,9 @@ struct TileChoice {
   uint32_t stages;
 };
 
-/// The choice that the model holds to be fastest for x [tokens, depth] times w [features, depth].
-TileChoice chooseTile(int64_t tokens, int64_t features, int64_t depth);
+/// The choice among `tiles` that the model holds to be fastest for x [tokens, depth] times
+/// w [features, depth].
+TileChoice chooseTile(std::span<const ProductTile> tiles, int64_t tokens, int64_t features,
+                      int64_t depth);
 
 } // namespace cgc::backend

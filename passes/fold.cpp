@@ -31,11 +31,15 @@ public:
       for (ir::Value &result : node.results()) {
         ir::Type type = result.type();
         std::string hint = "folded_" + ir::opName(node.op()).split('.').second.str();
-        ir::Node *constant = rewriter.getAttr(
-            findOrAddConstant(*graph_.owner(), hint, data_[&result]), type, node, &node);
-        data_[constant->result()] = data_[&result];
+        const Data data = data_.lookup(&result);
+        ir::Node *constant =
+            rewriter.getAttr(findOrAddConstant(*graph_.owner(), hint, data), type, node, &node);
+        data_[constant->result()] = data;
         rewriter.replaceUses(&result, constant->result());
       }
+      for (const ir::Value *value : computed_)
+        data_.erase(value);
+      computed_.clear();
       rewriter.erase(&node);
     }
     return rewriter.changed() ? Changed::Yes : Changed::No;
@@ -103,8 +107,10 @@ private:
     if (results->size() != node.numResults())
       return Status(Code::Failed, "the evaluator gave " + std::to_string(results->size()) +
                                       " results for %" + node.result()->name());
-    for (unsigned i = 0; i < node.numResults(); ++i)
+    for (unsigned i = 0; i < node.numResults(); ++i) {
       data_[node.result(i)] = (*results)[i];
+      computed_.push_back(node.result(i));
+    }
     return Status::ok();
   }
 
@@ -113,6 +119,8 @@ private:
   // Looked up, never iterated.
   llvm::DenseMap<const ir::Node *, Facts> facts_;
   llvm::DenseMap<const ir::Value *, Data> data_;
+  /// Those of data_ that the node which is folded now needs: weights in f32 are too large to keep.
+  std::vector<const ir::Value *> computed_;
 };
 
 } // namespace

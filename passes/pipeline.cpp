@@ -31,11 +31,12 @@ std::string selectionPasses() {
       "select-patches",   // convolutions as products
       "select-tokens",
       "select-embedding",
-      "select-linear", // activations and residuals
-      "select-norm",   // what is left of residuals; normalised vectors
-      "select-rows",   // pooling by one row
-      "prune-rows",    // what is not pooled is not computed
-      "fold",          // weights in their new form
+      "select-linear",      // activations and residuals
+      "select-norm",        // what is left of residuals; normalised vectors
+      "select-rows",        // pooling by one row
+      "prune-rows",         // what is not pooled is not computed
+      "select-norm-linear", // products that normalise their rows
+      "fold",               // weights in their new form
       "cse",
       "dce",
   };

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs everything that needs a GPU, from a build carried in build/gpu/ (scripts/pack_for_gpu.sh): conformance tests,
-# whole models compared with LibTorch on both executors, and the timing table. Prints as it goes; JSON lines go to
+# whole models compared with LibTorch on both executors, and the timing table. Prints as it goes; all figures go to
 # the folder given as first argument (default build/gpu/out). The others are models (default: the four of
 # docs/performance.md), for example ViT-B-32-fp16. Needs python3 with torch, and about 12 GB in /tmp.
 set -uo pipefail
@@ -29,7 +29,7 @@ step "machine"
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 python3 -c 'import torch; print("torch", torch.__version__)'
 
-step "export"
+step "export, meanwhile"
 names=("${@:2}")
 [[ ${names[*]} ]] || names=(ViT-B-32-fp16 ViT-B-32-fp32 ViT-L-14-fp16 ViT-L-14-fp32)
 exports=()
@@ -38,11 +38,11 @@ for name in "${names[@]}"; do
     --out "$models/$name.pt" &
   exports+=($!)
 done
-for export in "${exports[@]}"; do check wait "$export"; done
 
 step "conformance tests, and each lowered op on the GPU"
 check build/gpu/bin/cgc_conformance_tests --gtest_brief=1
 check build/gpu/bin/cgc_numerics_tests --gtest_brief=1 --gtest_filter='*CudaFirst*:*EqualsTheCpuOnCuda*'
+for export in "${exports[@]}"; do check wait "$export"; done
 
 for name in "${names[@]}"; do
   path=$models/$name.pt
@@ -73,26 +73,26 @@ for name in "${names[@]}"; do
   done
 done
 
-step "timing: cgc, LibTorch, cgc again"
+step "timing: as compiled, tuned, and LibTorch in the same process"
 for name in "${names[@]}"; do
   plan=$models/$name.timing.cgplan
+  tuned=$models/$name.tuned.cgplan
   dtype=f${name##*-fp}
   check $cgc compile "$models/$name.pt" -o "$plan" --target cuda --entry encode_text --entry encode_image \
     --batch 1,8,16,64 --input "image=$dtype[1,3,224,224]" --input 'text=i64[1,77]' >/dev/null
-  time_one() { # Its JSON goes, as one line with the model's name, to the log and to timing.jsonl.
-    check "$@" >"$models/json" || return
-    python3 -c 'import json, sys; [print(json.dumps({"model": sys.argv[1], **json.loads(l)})) for l in (
-        [json.dumps(json.load(open(sys.argv[2])))] if sys.argv[3] == "cgc" else open(sys.argv[2]))]' \
-      "$name" "$models/json" "$(basename "$1")" | tee -a "$out/timing.jsonl"
+  check $cgc tune "$plan" -o "$tuned" | tee "$out/$name.tune.txt"
+  time_to() { # FILE PLAN OPTION...
+    local file=$out/$name.$1.txt
+    check $cgc bench "${@:2}" | tee -a "$file" | grep back-to-back
   }
   for case in encode_text:1,16 encode_image:1,8,64; do
-    entry=${case%:*} batches=${case#*:}
-    time_one $cgc bench "$plan" --entry $entry --batch "$batches" --json
-    for batch in ${batches//,/ }; do
-      time_one python3 bench/peers.py --model "${name%-fp*}" --precision "fp${name##*-fp}" --entry $entry --batch "$batch"
-    done
-    time_one $cgc bench "$plan" --entry $entry --batch "$batches" --json
+    buckets=(--entry "${case%:*}" --batch "${case#*:}")
+    time_to compiled "$plan" "${buckets[@]}"
+    time_to tuned "$tuned" "${buckets[@]}" --against "$models/$name.pt"
+    time_to compiled-again "$plan" "${buckets[@]}"
   done
+  step "$name: the tuned plan compared with LibTorch"
+  check $cgc compare "$tuned" "$models/$name.pt"
 done
 
 step "done: $failures failures"

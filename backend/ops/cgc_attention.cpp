@@ -91,12 +91,12 @@ Shape shapeFor(int64_t heads, int64_t queries, int64_t keys) {
   return {(rows + slices - 1) / slices, 1};
 }
 
-/// Adds the record of attention_whole; false, without one, if it does not take these tensors or is
-/// not the faster one.
+/// Adds the record of attention_whole or attention_halves; false, without one, if it does not take
+/// these tensors or is not the faster one.
 bool lowerToWhole(const Attention &a, bool causal, double scale, BucketBuilder &builder) {
   const int64_t batch = a.query.sizes[0], heads = a.query.sizes[1], queries = a.query.sizes[2],
                 keys = a.key.sizes[2], all = (queries + kWholeQueries - 1) / kWholeQueries;
-  if (builder.arch() != Arch::Sm90a || a.mask || wholeKeys(keys) == 0)
+  if (builder.arch() != Arch::Sm90a || a.mask)
     return false;
   for (const Place *place : {&a.query, &a.key, &a.value})
     if (!hasTensorMap(*place))
@@ -104,7 +104,19 @@ bool lowerToWhole(const Attention &a, bool causal, double scale, BucketBuilder &
   // As measured on an H200 (docs/performance.md): a tile for each block while SMs are idle; else
   // whole heads, so that keys are fetched once. Many small heads are better off in chunks.
   const bool idle = batch * heads * all <= kSms;
-  if (!idle && keys <= 128)
+  if (idle && !causal && fitsHalves(keys)) {
+    KernelLaunch launch = launchOf(kernelNamed("attention_halves", a.query.dtype));
+    launch.grid[0] = uint32_t(batch * heads * all);
+    launch.block[0] = 256;
+    launch.sharedBytes = kHalvesSharedBytes;
+    launch.reads = {builder.tensor(a.query), builder.tensor(a.key), builder.tensor(a.value)};
+    launch.writes = {builder.tensor(a.result)};
+    launch.ints = {batch, heads, queries, keys};
+    launch.floats = {scale};
+    builder.record({std::move(launch)});
+    return true;
+  }
+  if (wholeKeys(keys) == 0 || (!idle && keys <= 128))
     return false;
   const WholeShape shape =
       idle ? WholeShape{1, 1, 2}

@@ -1,36 +1,15 @@
 // cgc.linear: linear with an activation and a residual.
-#include "ir/ops/rules.h"
-
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
+#include "ir/ops/linear_rules.h"
 
 namespace cgc::ir {
 namespace {
 
-constexpr llvm::StringRef kActivations[] = {"none", "gelu", "gelu_tanh", "quick_gelu",
-                                            "silu", "relu", "tanh"};
-
 Status infer(const InferArgs &args, rules::Results &results) {
-  const TensorType &input = args.tensor("input"), &weight = args.tensor("weight");
-  if (input.rank() < 1 || !isFloating(input.dtype))
-    return rules::mismatch("input", "[..., K] of a floating dtype", input);
-  if (weight.rank() != 2 || weight.sizes[1] != input.sizes.back())
-    return rules::mismatch(
-        "weight", "[N, " + llvm::Twine(input.sizes.back()) + "], as the last dimension of 'input'",
-        weight);
-  CGC_TRY(rules::sameDType(args, "input", {"weight", "bias", "residual"}));
-  Dims sizes(llvm::ArrayRef(input.sizes).drop_back());
-  sizes.push_back(weight.sizes[0]);
-  if (!args.isNone("bias") &&
-      llvm::ArrayRef(args.tensor("bias").sizes) != llvm::ArrayRef({weight.sizes[0]}))
-    return rules::mismatch("bias", "[" + llvm::Twine(weight.sizes[0]) + "]", args.tensor("bias"));
+  CGC_ASSIGN_OR_RETURN(Dims sizes, rules::fusedLinear(args));
+  CGC_TRY(rules::sameDType(args, "input", {"residual"}));
   if (!args.isNone("residual") && args.tensor("residual").sizes != sizes)
     return rules::mismatch("residual", rules::toString(sizes), args.tensor("residual"));
-  if (!llvm::is_contained(kActivations, args.str("activation")))
-    return rules::refuse("expected 'activation' to be one of " +
-                         llvm::join(llvm::ArrayRef(kActivations), ", ") + ", got \"" +
-                         args.str("activation") + "\"");
-  return rules::addDense(results, input.dtype, sizes);
+  return rules::addDense(results, args.tensor("input").dtype, sizes);
 }
 
 } // namespace

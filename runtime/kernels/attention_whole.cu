@@ -1,6 +1,7 @@
-// attention_whole: softmax(scale q k^T) v with all keys of a head at once: the scores of 64 queries
-// stay in the registers of a warpgroup, so that softmax needs one pass. For Hopper, heads of 64
-// columns, and few keys. Reads strided heads, writes token by token.
+// attention_whole and attention_halves: softmax(scale q k^T) v with all keys of a head at once: the
+// scores of 64 queries stay in the registers of a warpgroup, or of two that have half of the keys
+// each, so that softmax needs one pass. For Hopper, heads of 64 columns, and few keys. Reads
+// strided heads, writes token by token.
 #include "runtime/kernels/attention_whole.h"
 
 #include "runtime/kernels/activations.cuh"
@@ -28,12 +29,87 @@ template <class T> struct WholeParameters {
 
 constexpr int kRowBytes = 128, kTileBytes = int(kWholeQueries) * kRowBytes;
 
+// Scores of a warpgroup: score(b, e) is that of key 8 b + lane % 4 * 2 + e % 2 for the query of the
+// thread's row, or of the row 8 below where e > 1. `column` is lane % 4 * 2.
+
+/// Makes the scores of keys from `keys` on -infinity. Only the last kMissing blocks may have some.
+template <int kBlocks, int kMissing, class Score>
+__device__ void hideMissing(Score score, int keys, int column) {
+#pragma unroll
+  for (int b = kBlocks - kMissing; b < kBlocks; ++b)
+    if (b * 8 + 8 > keys) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        if (b * 8 + column + e % 2 >= keys)
+          score(b, e) = -INFINITY;
+    }
+}
+
+/// Makes scores 2^(scale score - base), where `base` is the largest of a row, and adds them up.
+/// Both are the same for the four threads of a row.
+template <int kBlocks, class Score>
+__device__ void exponentiate(Score score, float scale, float (&base)[2], float (&total)[2]) {
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    float highest[4], sum[4] = {};
+#pragma unroll
+    for (int c = 0; c < 4; ++c)
+      highest[c] = -INFINITY;
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b)
+      highest[b % 4] = fmaxf(highest[b % 4], fmaxf(score(b, 2 * h), score(b, 2 * h + 1)));
+    float most = fmaxf(fmaxf(highest[0], highest[1]), fmaxf(highest[2], highest[3]));
+    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+    base[h] = most * scale;
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+      for (int e = 2 * h; e < 2 * h + 2; ++e) {
+        score(b, e) = fastExp2(fmaf(score(b, e), scale, -base[h]));
+        sum[b % 2 * 2 + e % 2] += score(b, e);
+      }
+    total[h] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    total[h] += __shfl_xor_sync(0xffffffffu, total[h], 1);
+    total[h] += __shfl_xor_sync(0xffffffffu, total[h], 2);
+  }
+}
+
+/// sums = weights times the rows of `values`, where the weights are scores.
+template <class T, int kKeys, class Score>
+__device__ void multiplyValues(Score score, const uint8_t *values, float (&sums)[32]) {
+  uint32_t weights[kKeys / 16][4];
+#pragma unroll
+  for (int k = 0; k < kKeys / 16; ++k)
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      weights[k][j] =
+          packPair<T>(score(2 * k + j / 2, j % 2 * 2), score(2 * k + j / 2, j % 2 * 2 + 1));
+  const uint64_t v = tileDescriptor(values);
+  wgmmaFence();
+#pragma unroll
+  for (int k = 0; k < kKeys / 16; ++k)
+    multiplyByRows<T>(sums, weights[k], v + k * (16 * kRowBytes / 16), k > 0);
+  wgmmaCommit();
+  wgmmaWait<0>();
+}
+
+/// Stores the thread's part of a query's 64 results.
+template <class T>
+__device__ void storeQuery(T *to, const float (&sums)[32], int h, int column, float scale) {
+#pragma unroll
+  for (int b = 0; b < 8; ++b)
+    *reinterpret_cast<uint32_t *>(to + b * 8 + column) =
+        packPair<T>(sums[4 * b + 2 * h] * scale, sums[4 * b + 2 * h + 1] * scale);
+}
+
 /// Keys are multiplied in kParts of kWidth.
 template <class T, int kParts, int kWidth>
 __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
     attentionWhole(const __grid_constant__ WholeParameters<T> p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr int kKeys = kParts * kWidth, kBlocks = kKeys / 8;
+  constexpr int kMissing = kBlocks < kWholeMostMissing / 8 ? kBlocks : kWholeMostMissing / 8;
   static_assert(kKeys % 16 == 0, "values are multiplied 16 at a time");
   extern __shared__ uint8_t dynamic[];
   uint8_t *const memory = dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024;
@@ -110,14 +186,7 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
         return scores[b / (kWidth / 8)][b % (kWidth / 8) * 4 + e];
       };
       const int row = firstQuery + warp * 16 + lane / 4, column = lane % 4 * 2;
-#pragma unroll
-      for (int b = kBlocks > 9 ? kBlocks - 9 : 0; b < kBlocks; ++b)
-        if (b * 8 + 8 > p.keys) {
-#pragma unroll
-          for (int e = 0; e < 4; ++e)
-            if (b * 8 + column + e % 2 >= p.keys)
-              score(b, e) = -INFINITY;
-        }
+      hideMissing<kBlocks, kMissing>(score, p.keys, column);
       if (p.causal) {
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b)
@@ -126,55 +195,15 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
             if (b * 8 + column + e % 2 > row + e / 2 * 8)
               score(b, e) = -INFINITY;
       }
-      float scale[2];
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        float highest[4], sum[4] = {};
-#pragma unroll
-        for (int c = 0; c < 4; ++c)
-          highest[c] = -INFINITY;
-#pragma unroll
-        for (int b = 0; b < kBlocks; ++b)
-          highest[b % 4] = fmaxf(highest[b % 4], fmaxf(score(b, 2 * h), score(b, 2 * h + 1)));
-        float most = fmaxf(fmaxf(highest[0], highest[1]), fmaxf(highest[2], highest[3]));
-        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-        const float base = most * p.scale; // Every query sees a key.
-#pragma unroll
-        for (int b = 0; b < kBlocks; ++b)
-#pragma unroll
-          for (int e = 2 * h; e < 2 * h + 2; ++e) {
-            score(b, e) = fastExp2(fmaf(score(b, e), p.scale, -base));
-            sum[b % 2 * 2 + e % 2] += score(b, e);
-          }
-        float total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-        total += __shfl_xor_sync(0xffffffffu, total, 1);
-        total += __shfl_xor_sync(0xffffffffu, total, 2);
-        scale[h] = 1 / total;
-      }
-      uint32_t weights[kKeys / 16][4];
-#pragma unroll
-      for (int k = 0; k < kKeys / 16; ++k)
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          weights[k][j] =
-              packPair<T>(score(2 * k + j / 2, j % 2 * 2), score(2 * k + j / 2, j % 2 * 2 + 1));
+      float base[2], total[2]; // Every query sees a key.
+      exponentiate<kBlocks>(score, p.scale, base, total);
+      const float scale[2] = {1 / total[0], 1 / total[1]};
       float sums[32];
-      const uint64_t v = tileDescriptor(from + kKeys * kRowBytes);
-      wgmmaFence();
-#pragma unroll
-      for (int k = 0; k < kKeys / 16; ++k)
-        multiplyByRows<T>(sums, weights[k], v + k * (16 * kRowBytes / 16), k > 0);
-      wgmmaCommit();
-      wgmmaWait<0>();
+      multiplyValues<T, kKeys>(score, from + kKeys * kRowBytes, sums);
 #pragma unroll
       for (int h = 0; h < 2; ++h)
-        if (const int query = row + h * 8; query < p.queries) {
-#pragma unroll
-          for (int b = 0; b < 8; ++b)
-            *reinterpret_cast<uint32_t *>(out + query * p.outStrides.row + b * 8 + column) =
-                packPair<T>(sums[4 * b + 2 * h] * scale[h], sums[4 * b + 2 * h + 1] * scale[h]);
-        }
+        if (const int query = row + h * 8; query < p.queries)
+          storeQuery(out + query * p.outStrides.row, sums, h, column, scale[h]);
     }
     __syncwarp();
     if (lane == 0)
@@ -183,24 +212,111 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
 #endif
 }
 
-template <class T, int kParts, int kWidth>
-Result<KernelParameters> bindWhole(const KernelArguments &a) {
+/// A block has one item: 64 queries of a head. Its second warpgroup hands what it has found for its
+/// keys to the first.
+template <class T>
+__global__ void __launch_bounds__(256, 1)
+    attentionHalves(const __grid_constant__ WholeParameters<T> p) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  constexpr int kKeys = int(kHalfKeys), kBlocks = kKeys / 8, kHalfBytes = kKeys * kRowBytes;
+  extern __shared__ uint8_t dynamic[];
+  uint8_t *const memory = dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024;
+  uint8_t *const keys = memory + kTileBytes, *const values = keys + 2 * kHalfBytes;
+  __shared__ uint64_t haveQueries, haveKeys[2], haveValues[2];
+  releaseSuccessor();
+
+  const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+  const int tiles = (p.queries + int(kWholeQueries) - 1) / int(kWholeQueries);
+  const int tile = int(blockIdx.x) % tiles, head = int(blockIdx.x) / tiles % p.heads;
+  const int batch = int(blockIdx.x) / tiles / p.heads;
+  if (threadIdx.x == 0) {
+    prefetchMap(&p.q);
+    prefetchMap(&p.k);
+    prefetchMap(&p.v);
+    initBarrier(&haveQueries, 1);
+    for (int g = 0; g < 2; ++g) {
+      initBarrier(&haveKeys[g], 1);
+      initBarrier(&haveValues[g], 1);
+    }
+    fenceBarrierInit();
+  }
+  __syncthreads();
+  waitForPredecessor();
+  if (threadIdx.x == 0) {
+    const auto fetch = [&](uint8_t *to, const CUtensorMap *map, int row, int bytes,
+                           uint64_t *have) {
+      arriveExpecting(have, bytes);
+      copyHeadTile(to, map, row, head, batch, have);
+    };
+    fetch(memory, &p.q, tile * int(kWholeQueries), kTileBytes, &haveQueries);
+    for (int g = 0; g < 2; ++g)
+      fetch(keys + g * kHalfBytes, &p.k, g * kKeys, kHalfBytes, &haveKeys[g]);
+    for (int g = 0; g < 2; ++g)
+      fetch(values + g * kHalfBytes, &p.v, g * kKeys, kHalfBytes, &haveValues[g]);
+  }
+  __syncwarp();
+
+  waitBarrier(&haveQueries, 0);
+  waitBarrier(&haveKeys[group], 0);
+  float scores[kKeys / 2];
+  const auto score = [&](int b, int e) -> float & { return scores[4 * b + e]; };
+  const uint64_t q = tileDescriptor(memory), k = tileDescriptor(keys + group * kHalfBytes);
+  wgmmaFence();
+#pragma unroll
+  for (int d = 0; d < 4; ++d)
+    Wgmma<T, kKeys>::run(scores, q + 2 * d, k + 2 * d, d > 0);
+  wgmmaCommit();
+  wgmmaWait<0>();
+  const int column = lane % 4 * 2;
+  if (group == 1)
+    hideMissing<kBlocks, kBlocks>(score, p.keys - kKeys, column);
+  float base[2], total[2], sums[32];
+  exponentiate<kBlocks>(score, p.scale, base, total);
+  waitBarrier(&haveValues[group], 0);
+  multiplyValues<T, kKeys>(score, values + group * kHalfBytes, sums);
+
+  // In the memory of the second half's keys, which that half has read.
+  float *const handed = reinterpret_cast<float *>(keys + kHalfBytes) + threadIdx.x % 128;
+  static_assert(kHalfBytes == (32 + 4) * 128 * sizeof(float));
+  if (group == 1) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i)
+      handed[i * 128] = sums[i];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      handed[(32 + h) * 128] = base[h];
+      handed[(34 + h) * 128] = total[h];
+    }
+  }
+  __syncthreads();
+  if (group == 1)
+    return;
+  float factors[2][2];
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const float other = handed[(32 + h) * 128], most = fmaxf(base[h], other);
+    factors[h][0] = fastExp2(base[h] - most);
+    factors[h][1] = fastExp2(other - most);
+    total[h] = total[h] * factors[h][0] + handed[(34 + h) * 128] * factors[h][1];
+  }
+#pragma unroll
+  for (int i = 0; i < 32; ++i)
+    sums[i] = sums[i] * factors[i / 2 % 2][0] + handed[i * 128] * factors[i / 2 % 2][1];
+  T *const out = p.out + batch * p.outStrides.batch + head * p.outStrides.head;
+#pragma unroll
+  for (int h = 0; h < 2; ++h)
+    if (const int query = tile * int(kWholeQueries) + warp * 16 + lane / 4 + h * 8;
+        query < p.queries)
+      storeQuery(out + query * p.outStrides.row, sums, h, column, 1 / total[h]);
+#endif
+}
+
+/// The sizes that both kernels take from their first four ints, and what they have in common.
+/// Keys and values are fetched in boxes of `keyBox` rows.
+template <class T>
+Result<WholeParameters<T>> parametersOf(const KernelArguments &a, int64_t keyBox) {
   constexpr DType dtype = kDTypeOf<T>;
-  const int64_t batch = a.ints[0], heads = a.ints[1], queries = a.ints[2], keys = a.ints[3],
-                causal = a.ints[4];
-  const WholeShape shape{a.ints[5], a.block[0] / 128, a.ints[6]};
-  if (batch < 1 || heads < 1 || queries < 1 || keys < 1 || batch > 65535 || heads > 65535 ||
-      queries > 1 << 20 || causal < 0 || causal > 1 || wholeKeys(keys) != kParts * kWidth)
-    return refuseArguments("batch, heads, queries and keys have to be positive, and the keys those "
-                           "of the kernel");
-  if (shape.tiles < 1 || shape.tiles > kWholeMaxTiles || shape.groups < 1 ||
-      shape.groups > kWholeMaxGroups || shape.stages < 1 || shape.stages > 2)
-    return refuseArguments("tiles, warpgroups or stages are out of range");
-  const int64_t items = shape.items(batch * heads, queries);
-  if (a.grid[0] < 1 || a.grid[0] > items || (shape.stages == 1 && a.grid[0] != items) ||
-      a.grid[1] != 1 || a.grid[2] != 1 || a.block[0] != shape.groups * 128 || a.block[1] != 1 ||
-      a.block[2] != 1 || a.sharedBytes != shape.sharedBytes(keys))
-    return refuseArguments("the launch is not that of the sizes");
+  const int64_t batch = a.ints[0], heads = a.ints[1], queries = a.ints[2], keys = a.ints[3];
   if (!(a.floats[0] > 0))
     return refuseArguments("scale has to be positive");
   const auto q = headStridesOf(a.reads[0], dtype, batch, heads, queries, 64);
@@ -215,18 +331,55 @@ Result<KernelParameters> bindWhole(const KernelArguments &a) {
   };
   WholeParameters<T> p{};
   CGC_ASSIGN_OR_RETURN(p.q, map(a.reads[0], *q, queries, kWholeQueries));
-  CGC_ASSIGN_OR_RETURN(p.k, map(a.reads[1], *k, keys, kWidth));
-  CGC_ASSIGN_OR_RETURN(p.v, map(a.reads[2], *v, keys, kWidth));
+  CGC_ASSIGN_OR_RETURN(p.k, map(a.reads[1], *k, keys, keyBox));
+  CGC_ASSIGN_OR_RETURN(p.v, map(a.reads[2], *v, keys, keyBox));
   p.out = static_cast<T *>(a.writes[0].data);
   p.outStrides = *out;
   p.batch = int(batch);
   p.heads = int(heads);
   p.queries = int(queries);
   p.keys = int(keys);
+  p.scale = static_cast<float>(a.floats[0] * kLog2e);
+  return p;
+}
+
+/// Whether the first four ints are sizes that there may be.
+bool hasSizes(const KernelArguments &a) {
+  const int64_t batch = a.ints[0], heads = a.ints[1], queries = a.ints[2], keys = a.ints[3];
+  return batch >= 1 && heads >= 1 && queries >= 1 && keys >= 1 && batch <= 65535 &&
+         heads <= 65535 && queries <= 1 << 20;
+}
+
+template <class T, int kParts, int kWidth>
+Result<KernelParameters> bindWhole(const KernelArguments &a) {
+  const int64_t causal = a.ints[4];
+  const WholeShape shape{a.ints[5], a.block[0] / 128, a.ints[6]};
+  if (!hasSizes(a) || causal < 0 || causal > 1 || wholeKeys(a.ints[3]) != kParts * kWidth)
+    return refuseArguments("batch, heads, queries and keys have to be positive, and the keys those "
+                           "of the kernel");
+  if (shape.tiles < 1 || shape.tiles > kWholeMaxTiles || shape.groups < 1 ||
+      shape.groups > kWholeMaxGroups || shape.stages < 1 || shape.stages > 2)
+    return refuseArguments("tiles, warpgroups or stages are out of range");
+  const int64_t items = shape.items(a.ints[0] * a.ints[1], a.ints[2]);
+  if (a.grid[0] < 1 || a.grid[0] > items || (shape.stages == 1 && a.grid[0] != items) ||
+      a.grid[1] != 1 || a.grid[2] != 1 || a.block[0] != shape.groups * 128 || a.block[1] != 1 ||
+      a.block[2] != 1 || a.sharedBytes != shape.sharedBytes(a.ints[3]))
+    return refuseArguments("the launch is not that of the sizes");
+  CGC_ASSIGN_OR_RETURN(WholeParameters<T> p, parametersOf<T>(a, kWidth));
   p.tiles = int(shape.tiles);
   p.stages = int(shape.stages);
-  p.scale = static_cast<float>(a.floats[0] * kLog2e);
   p.causal = causal == 1;
+  return KernelParameters(p);
+}
+
+template <class T> Result<KernelParameters> bindHalves(const KernelArguments &a) {
+  if (!hasSizes(a) || !fitsHalves(a.ints[3]))
+    return refuseArguments("batch, heads, queries and keys have to be positive, and the keys those "
+                           "of the kernel");
+  const int64_t items = WholeShape{1, 2, 1}.items(a.ints[0] * a.ints[1], a.ints[2]);
+  if (!hasLaunch(a, items, 256, kHalvesSharedBytes))
+    return refuseArguments("the launch is not that of the sizes");
+  CGC_ASSIGN_OR_RETURN(const WholeParameters<T> p, parametersOf<T>(a, kHalfKeys));
   return KernelParameters(p);
 }
 
@@ -243,5 +396,7 @@ CGC_WHOLE(128, 1, 128)
 CGC_WHOLE(208, 2, 104)
 CGC_WHOLE(272, 2, 136)
 #undef CGC_WHOLE
+CGC_KERNEL_OF(attention_halves_f16, attentionHalves<__half>, bindHalves<__half>)
+CGC_KERNEL_OF(attention_halves_bf16, attentionHalves<__nv_bfloat16>, bindHalves<__nv_bfloat16>)
 
 } // namespace cgc

@@ -1,4 +1,5 @@
-// attention_whole: the variants there are, and the launch shape that the kernels expect.
+// attention_whole and attention_halves: the variants there are, and the launch shape that the
+// kernels expect.
 #pragma once
 
 #include <algorithm>
@@ -23,6 +24,15 @@ constexpr int64_t wholeKeys(int64_t keys) {
       return held;
   return 0;
 }
+
+/// attention_halves: keys of each of the two warpgroups of a block, which share 64 queries.
+inline constexpr int64_t kHalfKeys = 144;
+/// Whether each of them has a key.
+constexpr bool fitsHalves(int64_t keys) {
+  return keys > kHalfKeys && keys <= 2 * kHalfKeys;
+}
+/// Queries, keys and values in rows of 128 bytes; 1024 more, to begin at a multiple of it.
+inline constexpr uint32_t kHalvesSharedBytes = (kWholeQueries + 4 * kHalfKeys) * 128 + 1024;
 
 /// How the work is cut: an item is some tiles of queries of one head. A block takes items in turn;
 /// its warpgroups share the tiles, and with two stages the next item is fetched meanwhile.

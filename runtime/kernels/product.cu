@@ -17,10 +17,10 @@ std::span<const ProductTile> productTiles() {
 
 #define CGC_PRODUCT_KERNEL(DTYPE, TYPE, F, N, SPLIT, BLOCKS)                                       \
   const void *product_##DTYPE##_##F##x##N##_##SPLIT##Function() {                                  \
-    return reinterpret_cast<const void *>(&product<TYPE, F, N, SPLIT, BLOCKS>);                    \
+    return reinterpret_cast<const void *>(&product<TYPE, F, N, SPLIT, BLOCKS, false>);                    \
   }                                                                                                \
   Result<KernelParameters> product_##DTYPE##_##F##x##N##_##SPLIT##Bind(const KernelArguments &a) { \
-    return bindProduct<TYPE, F, N, SPLIT>(a);                                                      \
+    return bindProduct<TYPE, F, N, SPLIT, false>(a);                                                      \
   }
 #define CGC_PRODUCT_TILE(...) CGC_PRODUCT_KERNEL(f16, __half, __VA_ARGS__)
 #include "runtime/kernels/product_tiles.def"

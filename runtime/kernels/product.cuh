@@ -1,6 +1,7 @@
-// product: the kernel. A producer warp copies tiles of weights and tokens to shared memory, a
-// warpgroup for each 64 features multiplies them; the result is turned in shared memory and leaves
-// token by token. For product.cu alone.
+// product and product_norm: the kernel. A producer warp copies tiles of weights and tokens to
+// shared memory, a warpgroup for each 64 features multiplies them; the result is turned in shared
+// memory and leaves token by token. Loops of the end are not unrolled: in a chain of kernels,
+// fetching instructions takes longer than executing them. For product.cu and product_norm.cu.
 #pragma once
 
 #include "runtime/kernels/activations.cuh"
@@ -16,24 +17,38 @@ namespace {
 
 using namespace device;
 
+/// The sum of some of a token's elements, and of their squares. In f32 the variance that follows
+/// from them is as good as the elements, which have lost mean / deviation times their own
+/// precision.
+struct alignas(8) Moments {
+  float sum, squares;
+};
+
 template <class T> struct ProductParameters {
   CUtensorMap w, x;
   const T *bias, *residual; ///< Null where there is none.
   T *y;
   int64_t residualStride, yStride; ///< Between rows, in elements.
+  Moments *yMoments;               ///< [tokens, yGroups]; null if nobody asks for them.
+  const Moments *xMoments;         ///< [tokens, xGroups]; of product_norm, like the next two.
+  const float *columnSums;         ///< Of w.
+  float eps;
   int tokens, features, depth, stages;
+  int xGroups, yGroups; ///< momentGroups() of depth and of features.
   Activation activation;
-  bool wIsConstant; ///< Nothing writes w while the plan runs.
+  /// Nothing writes w, or bias and columnSums, while the plan runs.
+  bool wIsConstant, vectorsAreConstant;
 };
 
 /// Columns of a stage: rows of 128 bytes.
 constexpr int kDepthTile = kProductDepth;
 
-template <int kFeatures, int kTokens> struct ProductShape {
+template <int kFeatures, int kTokens, bool kNorm> struct ProductShape {
   static constexpr int kWeightBytes = kFeatures * kDepthTile * 2;
   static constexpr int kStageBytes = kWeightBytes + kTokens * kDepthTile * 2;
   static constexpr int kGroups = kFeatures / 64;
-  static constexpr int kConsumers = kGroups * 128;
+  /// Threads that multiply, then the producer warp, then one that helps to find scales.
+  static constexpr int kConsumers = kGroups * 128, kThreads = kConsumers + (kNorm ? 64 : 32);
   /// Rows in which results are staged; the padding spreads them over the banks.
   static constexpr int kHalfPitch = 64 + 8, kFloatPitch = kFeatures + 4;
 };
@@ -57,35 +72,88 @@ constexpr int maxRegisters(int threads, int blocks) {
   return std::min(16384 / (32 * warpsOfPart) / 8 * 8, 232);
 }
 
-/// Eight results of one token from their sums: activation, residual, store.
-template <class T, class Act>
-__device__ void finish(const ProductParameters<T> &p, int64_t token, int feature,
-                       const float (&sums)[8], Act activation) {
+/// Eight results of one token from their sums: activation, residual, store. All lanes of a warp
+/// call it; eight lanes have 64 features of one token. Those that are not `inside` have none.
+template <class T>
+__device__ void finish(const ProductParameters<T> &p, bool inside, int64_t token, int feature,
+                       float (&values)[8]) {
+  Vector<T> more;
+  if (inside && p.residual)
+    more = loadVector(p.residual + token * p.residualStride + feature);
+  withActivation(p.activation, [&](auto activation) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      values[i] = activation(values[i]);
+  });
   Vector<T> out;
 #pragma unroll
   for (int i = 0; i < 8; ++i)
-    out.v[i] = fromFloat<T>(activation(sums[i]));
+    out.v[i] = fromFloat<T>(values[i]);
   if (p.residual) {
-    const Vector<T> more = loadVector(p.residual + token * p.residualStride + feature);
 #pragma unroll
     for (int i = 0; i < 8; ++i)
       out.v[i] = fromFloat<T>(toFloat(out.v[i]) + toFloat(more.v[i]));
   }
-  storeVector(p.y + token * p.yStride + feature, out);
+  if (inside)
+    storeVector(p.y + token * p.yStride + feature, out);
+  if (p.yMoments) {
+    Moments moments{};
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float value = inside ? toFloat(out.v[i]) : 0;
+      moments.sum += value;
+      moments.squares += value * value;
+    }
+#pragma unroll
+    for (int offset = 4; offset > 0; offset /= 2) {
+      moments.sum += __shfl_xor_sync(0xffffffffu, moments.sum, offset);
+      moments.squares += __shfl_xor_sync(0xffffffffu, moments.squares, offset);
+    }
+    if (inside && threadIdx.x % 8 == 0)
+      p.yMoments[token * p.yGroups + feature / kMomentGroup] = moments;
+  }
 }
 
-template <class T, int kFeatures, int kTokens, int kSplit, int kBlocks>
-__global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
-    __cluster_dims__(kSplit, 1, 1) product(const __grid_constant__ ProductParameters<T> p) {
+/// What normalises a token.
+struct alignas(8) Scale {
+  float mean, factor;
+};
+/// From the moments of a token's groups, of which as many are on their way as there mostly are.
+template <class T> __device__ Scale scaleOf(const ProductParameters<T> &p, int64_t token) {
+  constexpr int kAtOnce = 16;
+  float sum = 0, squares = 0;
+#pragma unroll 1
+  for (int first = 0; first < p.xGroups; first += kAtOnce) {
+    Moments of[kAtOnce];
+#pragma unroll
+    for (int g = 0; g < kAtOnce; ++g)
+      of[g] = first + g < p.xGroups ? p.xMoments[token * p.xGroups + first + g] : Moments{};
+#pragma unroll
+    for (int g = 0; g < kAtOnce; ++g) {
+      sum += of[g].sum;
+      squares += of[g].squares;
+    }
+  }
+  const float mean = sum / static_cast<float>(p.depth);
+  const float variance = squares / static_cast<float>(p.depth) - mean * mean;
+  return {mean, rsqrtf(fmaxf(variance, 0) + p.eps)};
+}
+
+template <class T, int kFeatures, int kTokens, int kSplit, int kBlocks, bool kNorm>
+__global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kNorm>::kThreads,
+                                         kBlocks)) __cluster_dims__(kSplit, 1, 1)
+    product(const __grid_constant__ ProductParameters<T> p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  using Shape = ProductShape<kFeatures, kTokens>;
+  using Shape = ProductShape<kFeatures, kTokens, kNorm>;
   extern __shared__ uint8_t dynamic[];
   uint8_t *const memory =
       dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024; // NOLINT: swizzled tiles
   __shared__ uint64_t full[kProductMaxStages], empty[kProductMaxStages];
+  __shared__ Scale scales[kNorm ? kTokens : 1];
 
   const int rank = kSplit > 1 ? int(clusterRank()) : 0;
   const int feature0 = int(blockIdx.x) / kSplit * kFeatures, token0 = int(blockIdx.y) * kTokens;
+  const int tokens = min(kTokens, p.tokens - token0);
   const int blocks = (p.depth + kDepthTile - 1) / kDepthTile;
   const int first = blocks * rank / kSplit, count = blocks * (rank + 1) / kSplit - first;
 
@@ -102,8 +170,13 @@ __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
   releaseSuccessor();
   __syncthreads();
 
-  if (warp == Shape::kConsumers / 32) { // The producer.
-    if (threadIdx.x == Shape::kConsumers) {
+  const auto findScales = [&](int first) {
+#pragma unroll 1
+    for (int t = first; t < tokens; t += Shape::kConsumers + 32)
+      scales[t] = scaleOf(p, token0 + t);
+  };
+  if (warp >= Shape::kConsumers / 32) {
+    if (threadIdx.x == Shape::kConsumers) { // The producer.
       const auto copyWeights = [&](int i, int stage) {
         arriveExpecting(&full[stage], Shape::kStageBytes);
         copyTile(memory + stage * Shape::kStageBytes, &p.w, (first + i) * kDepthTile, feature0,
@@ -128,6 +201,12 @@ __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
         copyTokens(i, ring.stage);
       }
     }
+    if constexpr (kNorm)
+      if (warp > Shape::kConsumers / 32) {
+        waitForPredecessor();
+        findScales(Shape::kConsumers + int(threadIdx.x) % 32);
+        syncThreads(1, Shape::kConsumers + 32);
+      }
     if constexpr (kSplit > 1) {
       __syncwarp();
       syncCluster();
@@ -136,7 +215,38 @@ __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
     return;
   }
 
+  // How threads finish: vectors of eight features, the same ones of several tokens.
   const int group = warp / 4, lane = threadIdx.x % 32;
+  constexpr int kVectors = (kSplit == 1 ? 64 : kFeatures) / 8;
+  constexpr int kFinishers = kSplit == 1 ? 128 : kSplit * Shape::kConsumers;
+  constexpr int kTokenStep = kFinishers / kVectors;
+  const int finisher =
+      kSplit == 1 ? int(threadIdx.x) % 128 : rank * Shape::kConsumers + int(threadIdx.x);
+  const int ownColumn = (kSplit == 1 ? group * 64 : 0) + finisher % kVectors * 8;
+  const int ownFeature = feature0 + ownColumn, ownToken = finisher / kVectors;
+
+  // What the end needs is on its way before the products.
+  const int row = group * 64 + warp % 4 * 16 + lane / 4; // Of sums, and row + 8.
+  float bias[2] = {}, columnSums[2] = {};
+  if (!p.vectorsAreConstant)
+    waitForPredecessor();
+  if constexpr (kSplit == 1)
+    for (int h = 0; h < 2; ++h)
+      if (const int feature = feature0 + row + h * 8; feature < p.features) {
+        if (p.bias)
+          bias[h] = toFloat(p.bias[feature]);
+        if constexpr (kNorm)
+          columnSums[h] = p.columnSums[feature];
+      }
+  // The end reads what other kernels wrote, too, and overwrites what they may have read.
+  waitForPredecessor();
+  if (p.residual && ownFeature < p.features)
+#pragma unroll 1
+    for (int t = ownToken; t < tokens; t += kTokenStep)
+      touch(p.residual + (token0 + t) * p.residualStride + ownFeature);
+  if constexpr (kNorm)
+    findScales(threadIdx.x);
+
   float sums[kTokens / 2];
   Ring ring{p.stages};
   int last = 0; // The stage of the iteration before.
@@ -156,55 +266,58 @@ __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
     last = ring.stage;
   }
   wgmmaWait<0>();
-  // The epilogue reads what other kernels wrote, too, and overwrites what they may have read.
-  waitForPredecessor();
-  // All tiles have been read: their memory is used again.
-  syncThreads(1, Shape::kConsumers);
+  // All tiles have been read: their memory is used again. The scales are there.
+  syncThreads(1, Shape::kConsumers + (kNorm ? 32 : 0));
 
-  const int row = group * 64 + warp % 4 * 16 + lane / 4; // And row + 8.
   if constexpr (kSplit == 1) {
     T *const staged = reinterpret_cast<T *>(memory) + group * kTokens * Shape::kHalfPitch;
-    float bias[2] = {};
-    if (p.bias)
-      for (int h = 0; h < 2; ++h)
-        if (const int feature = feature0 + row + h * 8; feature < p.features)
-          bias[h] = toFloat(p.bias[feature]);
     // Matrices 0 and 1 are features 0-7 and 8-15 of one group of eight tokens, 2 and 3 of the next.
     const int matrix = lane / 8;
     T *const line =
         staged + (matrix / 2 * 8 + lane % 8) * Shape::kHalfPitch + warp % 4 * 16 + matrix % 2 * 8;
+    // Of eight tokens: this thread's two, for two features, as two pairs.
+    const auto results = [&](int j, uint32_t(&pairs)[2]) {
+      float a[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        a[i] = sums[4 * j + i];
+      if constexpr (kNorm) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const Scale scale = scales[j * 8 + lane % 4 * 2 + i];
+#pragma unroll
+          for (int h = 0; h < 2; ++h)
+            a[2 * h + i] = (a[2 * h + i] - scale.mean * columnSums[h]) * scale.factor;
+        }
+      }
+#pragma unroll
+      for (int h = 0; h < 2; ++h)
+        pairs[h] = packPair<T>(a[2 * h] + bias[h], a[2 * h + 1] + bias[h]);
+    };
 #pragma unroll
     for (int j = 0; j < kTokens / 8; j += 2) {
-      const float *a = &sums[4 * j];
-      const uint32_t low = packPair<T>(a[0] + bias[0], a[1] + bias[0]),
-                     high = packPair<T>(a[2] + bias[1], a[3] + bias[1]);
-      if (j + 1 < kTokens / 8)
-        storeTransposed(line + j * 8 * Shape::kHalfPitch, low, high,
-                        packPair<T>(a[4] + bias[0], a[5] + bias[0]),
-                        packPair<T>(a[6] + bias[1], a[7] + bias[1]));
-      else // An odd last group has nowhere to put a second half: it stores the first one twice.
+      uint32_t one[2], two[2];
+      results(j, one);
+      if (j + 1 < kTokens / 8) {
+        results(j + 1, two);
+        storeTransposed(line + j * 8 * Shape::kHalfPitch, one[0], one[1], two[0], two[1]);
+      } else { // An odd last group has nowhere to put a second half: it stores the first one twice.
         storeTransposed(staged + (j * 8 + lane % 8) * Shape::kHalfPitch + warp % 4 * 16 +
                             matrix % 2 * 8,
-                        low, high, low, high);
+                        one[0], one[1], one[0], one[1]);
+      }
     }
     syncThreads(2 + group, 128);
 
-    const int vector = threadIdx.x % 8, feature = feature0 + group * 64 + vector * 8;
-    if (feature >= p.features)
-      return;
-    withActivation(p.activation, [&](auto activation) {
-#pragma unroll 4
-      for (int t = threadIdx.x % 128 / 8; t < kTokens; t += 16) {
-        if (token0 + t >= p.tokens)
-          break;
-        const Vector<T> in = loadVector(staged + t * Shape::kHalfPitch + vector * 8);
-        float values[8];
+#pragma unroll 1
+    for (int t = ownToken; t < kTokens; t += kTokenStep) {
+      const Vector<T> in = loadVector(staged + t * Shape::kHalfPitch + finisher % kVectors * 8);
+      float values[8];
 #pragma unroll
-        for (int i = 0; i < 8; ++i)
-          values[i] = toFloat(in.v[i]);
-        finish(p, token0 + t, feature, values, activation);
-      }
-    });
+      for (int i = 0; i < 8; ++i)
+        values[i] = toFloat(in.v[i]);
+      finish(p, t < tokens && ownFeature < p.features, token0 + t, ownFeature, values);
+    }
   } else {
     // Each block puts its sums where the others can read them, then finishes its share of the tile.
     float *const staged = reinterpret_cast<float *>(memory);
@@ -216,26 +329,19 @@ __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
         staged[(token + i % 2) * Shape::kFloatPitch + row + i / 2 * 8] = sums[4 * j + i];
     }
     syncCluster();
-    constexpr int kVectors = kFeatures / 8;
-    withActivation(p.activation, [&](auto activation) {
-      for (int item = rank * Shape::kConsumers + threadIdx.x; item < kTokens * kVectors;
-           item += kSplit * Shape::kConsumers) {
-        const int t = item / kVectors, feature = feature0 + item % kVectors * 8;
-        if (token0 + t >= p.tokens || feature >= p.features)
-          continue;
-        const float *from = staged + t * Shape::kFloatPitch + item % kVectors * 8;
+    // Whole warps go on together.
+#pragma unroll 1
+    for (int t0 = 0; t0 < kTokens; t0 += kTokenStep) {
+      const int t = t0 + ownToken;
+      const bool inside = t < tokens && ownFeature < p.features;
+      float values[8] = {};
+      if (inside) {
+        const float *from = staged + t * Shape::kFloatPitch + ownColumn;
         float4 parts[kSplit][2];
 #pragma unroll
         for (int r = 0; r < kSplit; ++r) {
           parts[r][0] = loadFromBlock(from, r);
           parts[r][1] = loadFromBlock(from + 4, r);
-        }
-        float values[8] = {};
-        if (p.bias) {
-          const Vector<T> bias = loadVector(p.bias + feature);
-#pragma unroll
-          for (int i = 0; i < 8; ++i)
-            values[i] = toFloat(bias.v[i]);
         }
 #pragma unroll
         for (int r = 0; r < kSplit; ++r)
@@ -246,13 +352,28 @@ __global__ void __maxnreg__(maxRegisters(kFeatures * 2 + 32, kBlocks))
             values[4 * i + 2] += parts[r][i].z;
             values[4 * i + 3] += parts[r][i].w;
           }
+        if constexpr (kNorm) {
+          const Scale scale = scales[t];
+          float columns[2][4];
+          loadFloats<4>(p.columnSums + ownFeature, columns[0]);
+          loadFloats<4>(p.columnSums + ownFeature + 4, columns[1]);
+#pragma unroll
+          for (int i = 0; i < 8; ++i)
+            values[i] = (values[i] - scale.mean * columns[i / 4][i % 4]) * scale.factor;
+        }
+        if (p.bias) {
+          const Vector<T> more = loadVector(p.bias + ownFeature);
+#pragma unroll
+          for (int i = 0; i < 8; ++i)
+            values[i] += toFloat(more.v[i]);
+        }
         // As the unsplit kernel and LibTorch do: the activation sees a rounded value.
 #pragma unroll
         for (int i = 0; i < 8; ++i)
           values[i] = toFloat(fromFloat<T>(values[i]));
-        finish(p, token0 + t, feature, values, activation);
       }
-    });
+      finish(p, inside, token0 + t, ownFeature, values);
+    }
     syncCluster(); // No block may end while another reads its sums.
   }
 #endif
@@ -273,7 +394,7 @@ inline std::optional<int64_t> rowStrideOf(const TensorView &matrix, DType dtype,
   return matrix.strides[0];
 }
 
-template <class T, int kFeatures, int kTokens, int kSplit>
+template <class T, int kFeatures, int kTokens, int kSplit, bool kNorm>
 Result<KernelParameters> bindProduct(const KernelArguments &a) {
   constexpr ProductTile tile{"", kFeatures, kTokens, kSplit};
   constexpr DType dtype = kDTypeOf<T>;
@@ -286,11 +407,11 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
     return refuseArguments("there is no such activation");
   if (!tile.takes(depth))
     return refuseArguments("depth has to give each block of the split 64 columns or the rest");
-  constexpr uint32_t stageBytes = ProductShape<kFeatures, kTokens>::kStageBytes;
+  constexpr uint32_t stageBytes = ProductShape<kFeatures, kTokens, kNorm>::kStageBytes;
   const uint32_t stages = std::min(a.sharedBytes / stageBytes, kProductMaxStages);
   if (a.grid[0] != tile.blocksX(features) || a.grid[1] != tile.blocksY(tokens) || a.grid[2] != 1 ||
-      a.block[0] != tile.threads() || a.block[1] != 1 || a.block[2] != 1 || stages < 2 ||
-      a.sharedBytes < tile.sharedBytes(stages))
+      a.block[0] != ProductShape<kFeatures, kTokens, kNorm>::kThreads || a.block[1] != 1 ||
+      a.block[2] != 1 || stages < 2 || a.sharedBytes < tile.sharedBytes(stages))
     return refuseArguments("the launch is not that of the tile");
   const TensorView &x = a.reads[0], &w = a.reads[1], &bias = a.reads[2], &residual = a.reads[3];
   const auto xStride = rowStrideOf(x, dtype, tokens, depth);
@@ -303,7 +424,19 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
                            "features] need dense rows at multiples of 16 bytes");
   if (!isAbsentOrDenseOf(bias, dtype, features) || reinterpret_cast<uintptr_t>(bias.data) % 16 != 0)
     return refuseArguments("bias has to be dense, with one element for each feature");
-  ProductParameters<T> p;
+  const auto areMoments = [&](const TensorView &moments, int64_t columns) {
+    return isDenseOf(moments, DType::F32, uint64_t(tokens) * momentGroups(columns) * 2) &&
+           reinterpret_cast<uintptr_t>(moments.data) % sizeof(Moments) == 0;
+  };
+  const TensorView &yMoments = a.writes[1];
+  if (yMoments.data && !areMoments(yMoments, features))
+    return refuseArguments("moments have to be dense, two f32 for each 64 features of a token");
+  if constexpr (kNorm)
+    if (!isDenseOf(a.reads[4], DType::F32, features) ||
+        reinterpret_cast<uintptr_t>(a.reads[4].data) % 16 != 0 || !areMoments(a.reads[5], depth))
+      return refuseArguments("column_sums has to be dense, one f32 for each feature, and moments, "
+                             "two for each 64 columns of a token");
+  ProductParameters<T> p{};
   CGC_ASSIGN_OR_RETURN(p.w, tileMap(w.data, dtype, features, depth, *wStride, kFeatures));
   CGC_ASSIGN_OR_RETURN(p.x, tileMap(x.data, dtype, tokens, depth, *xStride, kTokens));
   p.bias = static_cast<const T *>(bias.data);
@@ -315,8 +448,18 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
   p.features = int(features);
   p.depth = int(depth);
   p.stages = int(stages);
+  p.xGroups = momentGroups(depth);
+  p.yGroups = momentGroups(features);
   p.activation = Activation(kind);
+  p.yMoments = static_cast<Moments *>(yMoments.data);
   p.wIsConstant = a.constantReads >> 1 & 1;
+  p.vectorsAreConstant = !bias.data || (a.constantReads >> 2 & 1);
+  if constexpr (kNorm) {
+    p.columnSums = static_cast<const float *>(a.reads[4].data);
+    p.xMoments = static_cast<const Moments *>(a.reads[5].data);
+    p.eps = static_cast<float>(a.floats[0]);
+    p.vectorsAreConstant &= a.constantReads >> 4 & 1;
+  }
   return KernelParameters(p);
 }
 

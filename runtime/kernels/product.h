@@ -1,5 +1,5 @@
-// product: y = activation(x w^T + bias) + residual on Hopper's tensor cores: the tiles there are,
-// and the launch shape that the kernels expect.
+// product: y = activation(x w^T + bias) + residual on Hopper's tensor cores, and product_norm,
+// which normalises x first: the tiles there are, and the launch shape that the kernels expect.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,13 @@ namespace cgc {
 inline constexpr uint32_t kProductDepth = 64;
 /// Most stages of a ring.
 inline constexpr uint32_t kProductMaxStages = 16;
+
+/// Moments of a row, from which product_norm has its mean and variance: for each 64 columns, or the
+/// rest, their sum and the sum of their squares.
+inline constexpr int64_t kMomentGroup = 64;
+constexpr int momentGroups(int64_t columns) {
+  return int((columns + kMomentGroup - 1) / kMomentGroup);
+}
 
 /// One way to cut the product of x [tokens, depth] and w [features, depth] into blocks. Weights are
 /// the left operand of the tensor cores, so that a tile may have as few tokens as 8.
@@ -31,6 +38,8 @@ struct ProductTile {
   }
   /// A warpgroup for each 64 features and a warp that copies.
   constexpr uint32_t threads() const { return features * 2 + 32; }
+  /// Of product_norm: a warp more, that helps to read moments.
+  constexpr uint32_t normThreads() const { return threads() + 32; }
   /// With so many stages: 64 columns of both operands each, on their way at the same time. The
   /// results are staged in the same memory, padded against bank conflicts. 1024 more, to begin at a
   /// multiple of it.
@@ -44,5 +53,7 @@ struct ProductTile {
 
 /// All tiles, in the order of product_tiles.def.
 std::span<const ProductTile> productTiles();
+/// Those of product_norm, in the order of product_norm_tiles.def.
+std::span<const ProductTile> productNormTiles();
 
 } // namespace cgc

@@ -43,7 +43,7 @@ std::vector<TensorId> recordReads(const LaunchRecord &record) {
 
 std::vector<TensorId> recordWrites(const LaunchRecord &record) {
   using Ids = std::vector<TensorId>;
-  return std::visit(Overloaded{[](const KernelLaunch &r) { return r.writes; },
+  return std::visit(Overloaded{[](const KernelLaunch &r) { return present(r.writes); },
                                [](const LibraryCall &r) { return r.writes; },
                                [](const AtenCall &r) { return present(r.outputs); },
                                [](const Memcpy &r) { return Ids{r.destination}; },

@@ -108,7 +108,7 @@ struct KernelLaunch {
   uint64_t abiHash = 0; ///< Of the row's parameter list: refused if the runtime's differs.
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
   uint32_t sharedBytes = 0;
-  /// Become pointers, reads first. A read that the kernel's row calls optional may be kNoTensor.
+  /// Become pointers, reads first. What the kernel's row calls optional may be kNoTensor.
   std::vector<TensorId> reads, writes;
   std::vector<int64_t> ints; ///< Passed after the pointers, in the row's order.
   std::vector<double> floats;

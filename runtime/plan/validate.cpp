@@ -273,7 +273,7 @@ private:
       return fail("its block has more than 1024 threads");
     if (launch.sharedBytes > kMaxSharedBytes)
       return fail("it asks for more shared memory than any GPU has");
-    if (launch.writes.empty())
+    if (std::ranges::count(launch.writes, kNoTensor) == std::ssize(launch.writes))
       return fail("it writes nothing");
     return Status::ok();
   }

@@ -167,6 +167,20 @@ protected:
                                .floats = {p.scale},
                                .sharedBytes = shape.sharedBytes(c.keys)})[0]);
   }
+
+  void checkHalves(const Problem &p) {
+    const Case &c = p.c;
+    SCOPED_TRACE(describe(c) + " halves");
+    expectAttention(
+        p, launch({.kernel = named("attention_halves", c.dtype),
+                   .blocks = uint64_t(WholeShape{1, 2, 1}.items(c.batch * c.heads, c.queries)),
+                   .threads = 256,
+                   .reads = {p.q, p.k, p.v},
+                   .writes = {p.out},
+                   .ints = {c.batch, c.heads, c.queries, c.keys},
+                   .floats = {p.scale},
+                   .sharedBytes = kHalvesSharedBytes})[0]);
+  }
 };
 
 class Attention : public AttentionKernels {
@@ -272,6 +286,15 @@ TEST_P(AttentionWhole, QueriesOtherThanKeys) {
     for (const int64_t keys : {5, 77, 100, 257})
       for (const int64_t queries : {1, 63, 130, 330})
         checkSome({dtype, 1, 2, queries, keys, 64, queries == 130, Case::None, queries != 63});
+}
+
+TEST_P(AttentionWhole, HalvesOfTheKeys) {
+  for (const DType dtype : kHalves)
+    for (const int64_t keys : {145, 152, 197, 208, 257, 280, 288})
+      for (const int64_t queries : {1, 63, 130, 257})
+        for (const bool nan : {false, true})
+          checkHalves(
+              Problem({dtype, 2, 3, queries, keys, 64, false, Case::None, queries != 63, nan}));
 }
 
 TEST_P(AttentionWhole, NanStaysInItsBatch) {

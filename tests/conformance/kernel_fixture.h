@@ -89,7 +89,7 @@ protected:
     uint64_t blocks;
     uint32_t threads;
     std::vector<std::optional<HostTensor>> reads;
-    std::vector<HostTensor> writes; ///< Gives their layout.
+    std::vector<HostTensor> writes; ///< Gives their layout. Optional last ones may be missing.
     std::vector<int64_t> ints = {};
     std::vector<double> floats = {};
     uint32_t blocksY = 1, blocksZ = 1, sharedBytes = 0;
@@ -156,6 +156,7 @@ protected:
       record.writes.push_back(add(write, BufferKind::Arena, 0, total));
       total = alignUp(total + write.bytes.size(), kBufferAlignment) + kGuard;
     }
+    record.writes.resize(findKernel(launch.kernel)->writes, kNoTensor);
     const std::vector<int64_t> arenaSizes = {int64_t(total)};
     bucket.arenaBytes = total;
     bucket.outputs = {{"arena", DType::U8, arenaSizes, 0}};

@@ -1,85 +1,13 @@
 // The product kernels of every tile against double precision, at odd shapes and with everything
 // that a launch can vary; and chains of them, with and without programmatic edges.
-#include "runtime/kernels/activation.h"
-#include "runtime/kernels/product.h"
-#include "tests/conformance/kernel_fixture.h"
+#include "tests/conformance/product_numbers.h"
 
 namespace cgc::test {
 namespace {
 
-constexpr DType kHalves[] = {DType::F16, DType::BF16};
-/// Shared memory of a block.
-constexpr uint32_t kMostShared = 227 << 10;
-
 std::string kernelOf(const ProductTile &tile, DType dtype) {
   return named("product", dtype) + "_" + std::string(tile.name);
 }
-
-uint32_t mostStages(const ProductTile &tile) {
-  uint32_t stages = 2;
-  while (stages < kProductMaxStages && tile.sharedBytes(stages + 1) <= kMostShared)
-    ++stages;
-  return stages;
-}
-
-double activate(Activation activation, double x) {
-  const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
-  switch (activation) {
-  case Activation::None:
-    return x;
-  case Activation::Gelu:
-    return x * 0.5 * std::erfc(-x / std::sqrt(2.0));
-  case Activation::GeluTanh:
-    return x * sigmoid(2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
-  case Activation::QuickGelu:
-    return x * sigmoid(1.702 * x);
-  case Activation::Silu:
-    return x * sigmoid(x);
-  case Activation::Relu:
-    return std::max(x, 0.0);
-  case Activation::Tanh:
-    return std::tanh(x);
-  }
-  return NAN;
-}
-
-/// Normal numbers, times `scale`, as the dtype holds them.
-std::vector<double> numbers(DType dtype, int64_t count, unsigned seed, double scale = 1) {
-  std::vector<double> values;
-  for (const float v : randomFloats(count, seed))
-    values.push_back(v * scale);
-  return decodeAll(dtype, encode(dtype, values));
-}
-
-/// The operands of a product, with its sums in double precision.
-struct Numbers {
-  DType dtype;
-  int64_t tokens, features, depth;
-  std::vector<double> x, w, bias, residual, sums, magnitudes;
-
-  Numbers(DType dtype, int64_t tokens, int64_t features, int64_t depth)
-      : dtype(dtype), tokens(tokens), features(features), depth(depth),
-        x(numbers(dtype, tokens * depth, 1)),
-        // Sums of a few units, where activations bend.
-        w(numbers(dtype, features * depth, 2, 0.5 / std::sqrt(double(depth)))),
-        bias(numbers(dtype, features, 3)), residual(numbers(dtype, tokens * features, 4)),
-        sums(tokens * features), magnitudes(tokens * features) {
-    std::vector<double> columns(w.size());
-    for (int64_t f = 0; f < features; ++f)
-      for (int64_t k = 0; k < depth; ++k)
-        columns[k * features + f] = w[f * depth + k];
-    for (int64_t t = 0; t < tokens; ++t)
-      for (int64_t k = 0; k < depth; ++k) {
-        const double factor = x[t * depth + k], *const column = &columns[k * features];
-        double *const sum = &sums[t * features], *const magnitude = &magnitudes[t * features];
-        for (int64_t f = 0; f < features; ++f) {
-          const double term = factor * column[f];
-          sum[f] += term;
-          magnitude[f] += std::abs(term);
-        }
-      }
-  }
-};
 
 /// What launches of the same numbers differ in.
 struct Variant {
@@ -235,7 +163,7 @@ SamplePlan chainOf(const ProductTile &tile, DType dtype) {
     launch.block[0] = tile.threads();
     launch.sharedBytes = tile.sharedBytes(mostStages(tile));
     launch.reads = {x, w, bias, residual};
-    launch.writes = {y};
+    launch.writes = {y, kNoTensor};
     launch.ints = {kRows, features, depth, int64_t(activation)};
     bucket.records.push_back({launch});
   };

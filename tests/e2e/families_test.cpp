@@ -86,9 +86,10 @@ INSTANTIATE_TEST_SUITE_P(OpenClip, Families, testing::ValuesIn(kFamilies), testN
 class Towers : public Families {
 protected:
   /// The ops of both towers and batches after the last pass.
-  std::set<std::string> ops(const std::string &level) {
+  std::set<std::string> ops(std::vector<std::string> more) {
+    more.insert(more.end(), {"--target", "cuda", "--dump-dir", "dump"});
     compile(familyModels() / (std::string(GetParam().name) + ".pt"), {GetParam().smallImage, 16},
-            {"--target", "cuda", level, "--dump-dir", "dump"});
+            more);
     std::set<std::string> result;
     for (const char *entry :
          {"encode_image_0", "encode_image_1", "encode_text_0", "encode_text_1"}) {
@@ -113,13 +114,23 @@ TEST_P(Towers, OnCudaAreOpsThatHaveKernels) {
       "aten.linear", "aten.layer_norm", "aten.argmax",   "aten.view",  "aten.permute",
       "aten.select", "aten.slice",      "aten.expand",   "cgc.linear", "cgc.attention",
       "cgc.patches", "cgc.tokens",      "cgc.embedding", "cgc.rows"};
-  for (const std::string &op : ops("-O1"))
+  for (const std::string &op : ops({"-O1"}))
     EXPECT_TRUE(allowed.contains(op)) << op;
 }
 
 TEST_P(Towers, WithoutOptimisationKeepTheModelsOps) {
-  for (const std::string &op : ops("-O0"))
+  for (const std::string &op : ops({"-O0"}))
     EXPECT_FALSE(op.starts_with("cgc.")) << op;
+}
+
+/// With their constants folded; `compare` has the bound.
+TEST_P(Towers, In16BitsNormaliseInTheirProducts) {
+  const fs::path model = familyModels() / (std::string(GetParam().name) + ".pt");
+  EXPECT_TRUE(ops({"--precision", "fp16"}).contains("cgc.norm_linear"));
+  compile(model, {GetParam().smallImage, 16},
+          {"--target", "cpu", "--precision", "fp16", "--passes", kSelected});
+  const Outcome compared = cgc({"compare", "plan.cgplan", model});
+  EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
 }
 
 INSTANTIATE_TEST_SUITE_P(OpenClip, Towers, testing::Values(kFamilies[0], kFamilies[1]), testName);

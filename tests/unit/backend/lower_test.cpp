@@ -6,7 +6,10 @@
 #include "ir/op_def.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
+#include "runtime/kernels/activation.h"
 #include "runtime/kernels/elementwise.h"
+#include "runtime/kernels/kernel_table.h"
+#include "runtime/kernels/product.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/product.h"
 
@@ -402,6 +405,90 @@ TEST(Lower, LayerNormByF32ParametersIsOneKernelOnCuda) {
               ElementsAre("kernel layer_norm_by_f32_f16", "kernel add_layer_norm_by_f32_f16"));
   // Without an addend the sum is the input itself.
   EXPECT_EQ(read(bucket, 1), (Slot{BufferKind::Input, 0, 0}));
+}
+
+/// cgc.norm_linear of so many rows of 64 on cuda.
+Result<CompiledPlan> lowerNormLinear(int64_t rows, Arch arch = Arch::Sm90a,
+                                     const std::string &dtype = "f16") {
+  const std::string x = dtype + "[" + std::to_string(rows) + ",64]@cuda",
+                    y = dtype + "[" + std::to_string(rows) + ",24]@cuda";
+  const auto module =
+      parse("module @m {\n  param @w : " + dtype + "[24,64]@cuda\n  param @b : " + dtype +
+            "[24]@cuda\n  param @s : f32[24]@cuda\n  param @p : " + dtype +
+            "[64,64]@cuda\n  graph @g(%r: " + x + ") {\n    %p = get_attr @p : " + dtype +
+            "[64,64]@cuda\n    %x = cgc.linear(%r, %p) {activation=\"none\"} : " + x +
+            "\n    %w = get_attr @w : " + dtype + "[24,64]@cuda\n    %b = get_attr @b : " + dtype +
+            "[24]@cuda\n    %s = get_attr @s : f32[24]@cuda\n" +
+            "    %0 = cgc.norm_linear(%x, %w, %b, %s) {eps=0.001, "
+            "activation=\"gelu\"} : " +
+            y + "\n    output %0\n  }\n}");
+  return lowerAll(*module, {DeviceKind::Cuda, arch});
+}
+
+TEST(Lower, NormLinearIsOneKernelForFewTokens) {
+  for (const std::string dtype : {"f16", "bf16"})
+    for (const int64_t rows : {1, 77, 1536}) {
+      auto plan = lowerNormLinear(rows, Arch::Sm90a, dtype);
+      ASSERT_TRUE(plan) << plan.status().message();
+      const Bucket &bucket = plan->plan.entries[0].buckets[0];
+      ASSERT_THAT(recordNames(bucket),
+                  ElementsAre(testing::StartsWith("kernel product_" + dtype + "_"),
+                              testing::StartsWith("kernel product_norm_" + dtype + "_")));
+      const auto &first = std::get<KernelLaunch>(bucket.records[0].op);
+      const auto &launch = std::get<KernelLaunch>(bucket.records[1].op);
+      const auto tile = std::ranges::find_if(productNormTiles(), [&](const ProductTile &tile) {
+        return launch.kernel.ends_with(tile.name);
+      });
+      ASSERT_NE(tile, productNormTiles().end());
+      EXPECT_EQ(launch.grid[0], tile->blocksX(24));
+      EXPECT_EQ(launch.grid[1], tile->blocksY(rows));
+      EXPECT_EQ(launch.block[0], tile->normThreads());
+      EXPECT_GE(launch.sharedBytes, tile->sharedBytes(2));
+      ASSERT_EQ(launch.reads.size(), 6u);
+      // The product before it writes the moments of its rows.
+      EXPECT_EQ(launch.reads[5], first.writes[1]);
+      EXPECT_THAT(bucket.tensors[static_cast<uint32_t>(launch.reads[5])].sizes,
+                  ElementsAre(rows, 1, 2));
+      EXPECT_EQ(launch.writes[1], kNoTensor);
+      EXPECT_EQ(launch.reads[3], kNoTensor); // A residual.
+      EXPECT_EQ(bucket.tensors[static_cast<uint32_t>(launch.reads[4])].dtype, DType::F32);
+      EXPECT_THAT(launch.ints, ElementsAre(rows, 24, 64, int64_t(Activation::Gelu)));
+      EXPECT_THAT(launch.floats, ElementsAre(0.001));
+    }
+}
+
+TEST(Lower, NormLinearIsALayerNormAndAProductElsewhere) {
+  auto many = lowerNormLinear(1537);
+  ASSERT_TRUE(many) << many.status().message();
+  const Bucket &bucket = many->plan.entries[0].buckets[0];
+  EXPECT_THAT(recordNames(bucket),
+              ElementsAre(testing::StartsWith("kernel product_f16_"), "kernel layer_norm_f16",
+                          testing::StartsWith("kernel product_f16_")));
+  EXPECT_EQ(std::get<KernelLaunch>(bucket.records[0].op).writes[1], kNoTensor);
+  // The weights of the plan hold scale and shift already.
+  EXPECT_THAT(std::get<KernelLaunch>(bucket.records[1].op).reads,
+              ElementsAre(testing::Ne(kNoTensor), kNoTensor, kNoTensor));
+  EXPECT_THAT(std::get<KernelLaunch>(bucket.records[1].op).floats, ElementsAre(0.001));
+
+  auto portable = lowerNormLinear(77, Arch::Sm80);
+  ASSERT_TRUE(portable) << portable.status().message();
+  EXPECT_THAT(recordNames(portable->plan.entries[0].buckets[0]),
+              ElementsAre("cublaslt.matmul", "kernel layer_norm_f16", "cublaslt.matmul",
+                          "kernel elementwise_f16"));
+}
+
+TEST(Lower, NormLinearOfWhatNoProductWroteHasALayerNorm) {
+  const auto module = parse(R"(graph @g(%x: f16[4,64]@cuda, %w: f16[24,64]@cuda,
+                                        %s: f32[24]@cuda) {
+    %0 = aten.relu(%x) : f16[4,64]@cuda
+    %1 = cgc.norm_linear(%0, %w, none, %s) {eps=0.001, activation="none"} : f16[4,24]@cuda
+    output %1
+  })");
+  auto plan = lowerAll(*module, {DeviceKind::Cuda, Arch::Sm90a});
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_THAT(recordNames(plan->plan.entries[0].buckets[0]),
+              ElementsAre("kernel elementwise_f16", "kernel layer_norm_f16",
+                          testing::StartsWith("kernel product_f16_")));
 }
 
 TEST(Lower, LinearIsALibraryCallOnCudaWhereItsRowsAreDense) {

@@ -79,7 +79,7 @@ Launch product(const ProductTile &tile) {
                     {kAddress, {kFeatures, kDepth}, {528, 1}},
                     {kAddress, {kFeatures}},
                     {kAddress, {kTokens, kFeatures}, {528, 1}}},
-          .writes = {{kAddress, {kTokens, kFeatures}}},
+          .writes = {{kAddress, {kTokens, kFeatures}}, {kAddress, {kTokens, 9, 2}, {}, DType::F32}},
           .ints = {kTokens, kFeatures, kDepth, int64_t(Activation::Gelu)}};
 }
 
@@ -187,6 +187,15 @@ Launch attentionWhole() {
           .floats = {0.125}};
 }
 
+Launch attentionHalves() {
+  Launch launch = attentionWhole();
+  launch.kernel = "attention_halves_f16";
+  launch.grid[0] = uint32_t(WholeShape{1, 2, 1}.items(kBatch * kHeads, kQueries));
+  launch.sharedBytes = kHalvesSharedBytes;
+  launch.ints.resize(4);
+  return launch;
+}
+
 const std::vector<std::pair<std::string, int64_t>> kAttention = {
     {"32", 32}, {"64", 64}, {"80", 80}, {"96", 96}, {"128", 128}, {"64_hopper", 64}};
 
@@ -197,8 +206,9 @@ void expectCommonRefusals(const Launch &good) {
   for (const int64_t bad : {int64_t(0), int64_t(-1), int64_t(1) << 40, INT64_MIN})
     for (int i = 0; i < 4; ++i)
       expectRefused(good, [&](Launch &l) { l.ints[i] = bad; }, "have to be positive");
-  for (const int64_t bad : {-1, 2})
-    expectRefused(good, [&](Launch &l) { l.ints[4] = bad; }, "have to be positive");
+  if (good.ints.size() > 4) // Whether it is causal.
+    for (const int64_t bad : {-1, 2})
+      expectRefused(good, [&](Launch &l) { l.ints[4] = bad; }, "have to be positive");
   for (const double bad : {0.0, -1.0, double(NAN)})
     expectRefused(good, [&](Launch &l) { l.floats[0] = bad; }, "scale has to be positive");
   const auto refusedLaunch = [&](const std::function<void(Launch &)> &change) {
@@ -257,6 +267,13 @@ TEST(BindAttention, RefusesWarpsSplitsAndMasks) {
 
 TEST(BindAttentionWhole, Refuses) {
   expectCommonRefusals(attentionWhole());
+}
+
+TEST(BindAttentionHalves, Refuses) {
+  const Launch good = attentionHalves();
+  expectCommonRefusals(good);
+  for (const int64_t keys : {144, 289})
+    expectRefused(good, [&](Launch &l) { l.ints[3] = keys; }, "the keys those of the kernel");
 }
 
 TEST(BindAttentionWhole, RefusesShapes) {

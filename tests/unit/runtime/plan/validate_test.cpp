@@ -218,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(
         Violation{"KernelWritesNothing", [](auto &, auto &b) { kernel(b).writes.clear(); },
                   "it writes nothing", true},
         Violation{"KernelWritesNoTensor", [](auto &, auto &b) { kernel(b).writes[0] = kNoTensor; },
-                  "does not exist", true},
+                  "it writes nothing", true},
         Violation{"LibraryWithAPath",
                   [](auto &, auto &b) { library(b).library = "/tmp/evil.so"; },
                   "not an identifier", true}),

@@ -1,0 +1,130 @@
+// select-norm-linear: a linear of normalised rows -> cgc.norm_linear.
+#include "passes/patterns/run.h"
+#include "passes/select/select.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::passes {
+namespace {
+
+using ir::Arg;
+using ir::Node;
+using ir::NodeKind;
+using ir::OpKind;
+using ir::Value;
+
+/// Whether `test` holds for each value that `node` takes.
+template <class Test> bool allInputs(const Node &node, Test test) {
+  bool all = true;
+  node.forEachInput([&](Value *input) { all &= test(input); });
+  return all;
+}
+
+/// Whether `value` comes from parameters alone, so that `fold` computes what is made of it.
+bool isKnown(const Value *value) {
+  const Node &node = *value->node();
+  return node.kind() == NodeKind::GetAttr ||
+         (node.kind() == NodeKind::CallFunction && ir::hasTrait(node.op(), ir::kPure) &&
+          node.op() != OpKind::Fallback && allInputs(node, isKnown));
+}
+bool isKnown(const Arg &arg) {
+  return arg.isNone() || isKnown(arg.value());
+}
+
+/// Whether nothing but the one user of `value` needs the parameters that it comes from.
+bool hasOneReader(const Value *value, const ir::UseMap &uses) {
+  const Node &node = *value->node();
+  if (!uses.hasOneUser(value))
+    return false;
+  if (node.kind() != NodeKind::GetAttr)
+    return allInputs(node, [&](Value *input) { return hasOneReader(input, uses); });
+  return llvm::none_of(*node.graph(), [&](const Node &other) {
+    return &other != &node && other.kind() == NodeKind::GetAttr &&
+           other.target() == node.target() && !uses.users(other.result()).empty();
+  });
+}
+
+/// The layer_norm over the last dimension that yields `value` and nothing else that is read.
+Node *normOf(Value *value, const ir::UseMap &uses) {
+  if (!uses.hasOneUser(value))
+    return nullptr;
+  if (Node *norm = definedBy(value, OpKind::LayerNorm))
+    return norm->arg("normalized_shape").list().size() == 1 ? norm : nullptr;
+  Node *norm = definedBy(value, OpKind::AddLayerNorm);
+  return norm && norm->arg("addend").isNone() && uses.users(norm->result(0)).empty() ? norm
+                                                                                     : nullptr;
+}
+
+/// Makes the constants of one cgc.norm_linear right before its linear. What is of the linear's
+/// dtype is multiplied by, and added to, f32: LibTorch then computes in f32, without a copy of a
+/// weight.
+class Folding {
+public:
+  Folding(Node &linear, ir::GraphRewriter &rewriter)
+      : linear_(linear), rewriter_(rewriter), dtype_(linear.result()->tensor().dtype) {}
+
+  Value *create(OpKind op, std::vector<Arg> args) {
+    return rewriter_.create(op, std::move(args), linear_, &linear_)->result();
+  }
+  Value *inF32(const Arg &arg) {
+    return arg.value()->tensor().dtype == DType::F32 ? arg.value()
+                                                     : create(OpKind::To, {arg, DType::F32, Arg()});
+  }
+  Value *rounded(Value *value) { return create(OpKind::To, {value, dtype_, Arg()}); }
+  Value *rowSums(Value *matrix) {
+    return create(OpKind::Sum, {matrix, Arg::ints(ir::Dims{1}), false, DType::F32});
+  }
+
+  /// `weight` with its columns scaled.
+  Value *scaled(const Arg &weight, const Arg &scale) {
+    return scale.isNone() ? weight.value() : rounded(create(OpKind::Mul, {weight, inF32(scale)}));
+  }
+  /// `bias` plus the product of `weight` and `shift`.
+  Arg shifted(const Arg &bias, const Arg &weight, const Arg &shift) {
+    if (shift.isNone())
+      return bias;
+    Value *sums = rowSums(create(OpKind::Mul, {weight, inF32(shift)}));
+    return rounded(bias.isNone() ? sums : create(OpKind::Add, {bias, sums, 1}));
+  }
+
+private:
+  Node &linear_;
+  ir::GraphRewriter &rewriter_;
+  const DType dtype_;
+};
+
+bool selectNormLinear(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
+  const bool isFused = node.is(OpKind::FusedLinear);
+  if (!(isFused && node.arg("residual").isNone()) && !node.is(OpKind::Linear))
+    return false;
+  const ir::TensorType &type = node.result()->tensor();
+  const Arg &weight = node.arg("weight"), &bias = node.arg("bias");
+  if ((type.dtype != DType::F16 && type.dtype != DType::BF16) ||
+      weight.value()->tensor().rank() != 2)
+    return false;
+  Node *norm = normOf(node.arg("input").value(), uses);
+  if (!norm)
+    return false;
+  const Arg &input = norm->arg("input"), &scale = norm->arg("weight"), &shift = norm->arg("bias");
+  if (!isKnown(weight) || !isKnown(bias) || !isKnown(scale) || !isKnown(shift) ||
+      !hasOneReader(weight.value(), uses))
+    return false;
+  Folding folding(node, rewriter);
+  Value *scaled = folding.scaled(weight, scale);
+  Value *fused =
+      folding.create(OpKind::NormLinear,
+                     {input, scaled, folding.shifted(bias, weight, shift), folding.rowSums(scaled),
+                      norm->arg("eps"), isFused ? node.arg("activation") : Arg("none")});
+  replaceUses(rewriter, node.result(), fused);
+  return true;
+}
+
+constexpr Pattern kPatterns[] = {selectNormLinear};
+
+} // namespace
+
+Result<Changed> SelectNormLinearPass::run(ir::Graph &graph, PassContext &context) const {
+  return runPatterns(graph, kPatterns, context);
+}
+
+} // namespace cgc::passes
