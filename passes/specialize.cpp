@@ -261,11 +261,10 @@ private:
                    (args[0].is<std::string>() ? args[0].as<std::string>() : ir::argText(args[0])));
       return evaluated(node);
     }
-    if (untyped_)
-      rememberTensors(node, args);
+    rememberTensors(node, args);
     // What it depends on has been reported, or cannot be known without types.
     if (llvm::any_of(args, [](const Arg &arg) { return dependsOnError(arg); }))
-      return untyped_ ? judgeUntyped(node, args) : void();
+      return judgeUntyped(node, args);
     bool onHost = ir::hasTrait(node.op(), ir::kHost);
     bool allConstant = llvm::all_of(args, [](const Arg &arg) { return arg.isConstant(); });
     if (onHost || (allConstant && ir::opDef(node.op()).evaluate && takesTensor(node.op())))

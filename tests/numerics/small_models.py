@@ -240,7 +240,7 @@ class OtherName(nn.Module):
 
     def forward(self, x):
         parts = [x]
-        both = (parts, parts)
+        both = [parts, parts]
         parts.append(x + 1)  # LINE: other name
         rows: list[list[torch.Tensor]] = []
         row = [x]
