@@ -128,7 +128,8 @@ TEST_P(Towers, In16BitsNormaliseInTheirProducts) {
   const fs::path model = familyModels() / (std::string(GetParam().name) + ".pt");
   EXPECT_TRUE(ops({"--precision", "fp16"}).contains("cgc.norm_linear"));
   compile(model, {GetParam().smallImage, 16},
-          {"--target", "cpu", "--precision", "fp16", "--passes", kSelected});
+          {"--target", "cpu", "--passes",
+           passes::defaultPasses(DeviceKind::Cuda, passes::OptLevel::O1, DType::F16)});
   const Outcome compared = cgc({"compare", "plan.cgplan", model});
   EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
 }
