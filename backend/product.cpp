@@ -138,6 +138,20 @@ Remainder lowerToAten(const Product &p, const std::optional<Matrices> &m, Bucket
   return remainder;
 }
 
+/// The moments of the rows of `x`, written by the product that computed it; nothing if no kernel of
+/// ours did.
+std::optional<TensorId> momentsOf(const Place &x, BucketBuilder &builder) {
+  LaunchRecord *writer = builder.writerOf(x);
+  auto *launch = writer ? std::get_if<KernelLaunch>(&writer->op) : nullptr;
+  if (!launch || !tiledKernelsOf(*launch))
+    return std::nullopt;
+  TensorId &moments = launch->writes[1];
+  if (moments == kNoTensor)
+    moments =
+        builder.tensor(builder.temporary(DType::F32, {x.sizes[0], momentGroups(x.sizes[1]), 2}));
+  return moments;
+}
+
 } // namespace
 
 int64_t libraryWorkspaceBytes(Arch arch) {
@@ -165,24 +179,6 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
   return forLibrary ? lowerToCublasLt(product, *matrices, builder)
                     : lowerToAten(product, matrices, builder);
 }
-
-namespace {
-
-/// The moments of the rows of `x`, written by the product that computed it; nothing if no kernel of
-/// ours did.
-std::optional<TensorId> momentsOf(const Place &x, BucketBuilder &builder) {
-  LaunchRecord *writer = builder.writerOf(x);
-  auto *launch = writer ? std::get_if<KernelLaunch>(&writer->op) : nullptr;
-  if (!launch || !llvm::StringRef(launch->kernel).starts_with("product_"))
-    return std::nullopt;
-  TensorId &moments = launch->writes[1];
-  if (moments == kNoTensor)
-    moments =
-        builder.tensor(builder.temporary(DType::F32, {x.sizes[0], momentGroups(x.sizes[1]), 2}));
-  return moments;
-}
-
-} // namespace
 
 bool lowerNormProduct(const Product &product, const Place &columnSums, double eps,
                       BucketBuilder &builder) {

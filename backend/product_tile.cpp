@@ -1,5 +1,6 @@
-// The model was fitted to bench/products.cu's times of every tile at 20 shapes on an H200
-// (docs/performance.md): its choice is within 10 % of the best tile at each, 2 % on average.
+// The model was fitted to bench/products.cu's times of every tile at 20 shapes on an H200, one
+// kernel at a time; what it says of clusters was then set by hand, to what was fastest in chains of
+// a tower's kernels (docs/performance.md). `cgc tune` measures instead.
 #include "backend/product_tile.h"
 
 #include "backend/kernels.h"
