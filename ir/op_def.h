@@ -18,6 +18,8 @@ enum Trait : unsigned {
   kView = 1u << 1, ///< The result may alias argument 0's memory (Inferred::viewOffset says whether
                    ///< it does).
   kHost = 1u << 2, ///< Works on ints, lists and sizes: evaluated by specialize, never lowered.
+  kPointwise = 1u << 3, ///< Each element of the result depends on those at its place alone, however
+                        ///< the arguments lie in memory; they broadcast.
 };
 
 /// One result of an op.

@@ -5,7 +5,7 @@ namespace cgc::ir {
 
 const OpDef defs::Abs = {
     .schema = "(Tensor self) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::unaryKeep,
     .evaluate = nullptr,
     .doc = "|self|, elementwise; same dtype.",

@@ -15,7 +15,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Add = {
     .schema = "(Tensor|number self, Tensor|number other, number alpha=1) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = host::add,
     .doc = "self + alpha * other, broadcast, dtypes promoted.",

@@ -6,7 +6,7 @@ namespace cgc::ir {
 
 const OpDef defs::BitwiseAnd = {
     .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::bitwise,
     .evaluate = host::bitwiseAnd,
     .doc = "self & other of integers or bools, broadcast, dtypes promoted.",

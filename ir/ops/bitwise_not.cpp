@@ -18,7 +18,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::BitwiseNot = {
     .schema = "(Tensor|number self) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = host::bitwiseNot,
     .doc = "Every bit of an integer flipped; the opposite of a bool.",

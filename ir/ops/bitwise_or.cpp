@@ -6,7 +6,7 @@ namespace cgc::ir {
 
 const OpDef defs::BitwiseOr = {
     .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::bitwise,
     .evaluate = host::bitwiseOr,
     .doc = "self | other of integers or bools, broadcast, dtypes promoted.",

@@ -5,7 +5,7 @@ namespace cgc::ir {
 
 const OpDef defs::QuickGelu = {
     .schema = "(Tensor self) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
     .evaluate = nullptr,
     .doc = "self * sigmoid(1.702 * self), elementwise; floating dtypes.",

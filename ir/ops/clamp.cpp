@@ -16,7 +16,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Clamp = {
     .schema = "(Tensor self, Tensor|number? min=none, Tensor|number? max=none) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = nullptr,
     .doc = "min(max(self, min), max), broadcast, dtypes promoted; one bound may be none.",

@@ -12,7 +12,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::ClampMin = {
     .schema = "(Tensor self, Tensor|number min) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = nullptr,
     .doc = "max(self, min), broadcast, dtypes promoted.",

@@ -5,7 +5,7 @@ namespace cgc::ir {
 
 const OpDef defs::Cos = {
     .schema = "(Tensor self) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
     .evaluate = nullptr,
     .doc = "The cosine of self in radians, elementwise; integers give f32.",

@@ -22,7 +22,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Div = {
     .schema = "(Tensor|number self, Tensor|number other, str? rounding_mode=none) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = host::div,
     .doc = "self / other, broadcast. True division (integers give f32) unless rounding_mode is "

@@ -6,7 +6,7 @@ namespace cgc::ir {
 
 const OpDef defs::Eq = {
     .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::compare,
     .evaluate = host::eq,
     .doc = "self == other, broadcast; bool.",

@@ -5,7 +5,7 @@ namespace cgc::ir {
 
 const OpDef defs::Erf = {
     .schema = "(Tensor self) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
     .evaluate = nullptr,
     .doc = "The Gauss error function, elementwise; integers give f32.",

@@ -5,7 +5,7 @@ namespace cgc::ir {
 
 const OpDef defs::Exp = {
     .schema = "(Tensor self) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
     .evaluate = nullptr,
     .doc = "e to the power of self, elementwise; integers give f32.",

@@ -13,7 +13,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::FloorDivide = {
     .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = host::floorDivide,
     .doc = "floor(self / other), broadcast, dtypes promoted.",

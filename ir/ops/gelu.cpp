@@ -16,7 +16,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Gelu = {
     .schema = "(Tensor self, str approximate=\"none\") -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = nullptr,
     .doc = "self * Phi(self), elementwise, exact or with approximate \"tanh\"; floating dtypes.",

@@ -18,7 +18,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::MaskedFill = {
     .schema = "(Tensor self, Tensor mask, Tensor|number value) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = nullptr,
     .doc = "value (a number or a 0-d tensor) where mask (bool) holds, else self; broadcast. The "

@@ -6,7 +6,7 @@ namespace cgc::ir {
 
 const OpDef defs::Maximum = {
     .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::extremum,
     .evaluate = host::maximum,
     .doc = "The larger of self and other, broadcast, dtypes promoted; both tensors or, as sizes, "

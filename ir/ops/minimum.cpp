@@ -6,7 +6,7 @@ namespace cgc::ir {
 
 const OpDef defs::Minimum = {
     .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::extremum,
     .evaluate = host::minimum,
     .doc = "The smaller of self and other, broadcast, dtypes promoted; both tensors or, as sizes, "

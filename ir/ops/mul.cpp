@@ -13,7 +13,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Mul = {
     .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = host::mul,
     .doc = "self * other, broadcast, dtypes promoted.",

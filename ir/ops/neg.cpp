@@ -6,7 +6,7 @@ namespace cgc::ir {
 
 const OpDef defs::Neg = {
     .schema = "(Tensor|number self) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::unaryKeep,
     .evaluate = host::neg,
     .doc = "-self, elementwise; same dtype, which is not bool.",

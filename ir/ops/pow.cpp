@@ -17,7 +17,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Pow = {
     .schema = "(Tensor|number self, Tensor|number exponent) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = host::pow,
     .doc = "self to the power of exponent, broadcast, dtypes promoted.",

@@ -5,7 +5,7 @@ namespace cgc::ir {
 
 const OpDef defs::Relu = {
     .schema = "(Tensor self) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::unaryKeep,
     .evaluate = nullptr,
     .doc = "max(self, 0), elementwise; same dtype, which is not bool.",

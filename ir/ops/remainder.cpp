@@ -13,7 +13,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Remainder = {
     .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = host::remainder,
     .doc = "self - other * floor(self / other), as Python's %, broadcast, dtypes promoted.",

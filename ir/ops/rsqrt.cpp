@@ -5,7 +5,7 @@ namespace cgc::ir {
 
 const OpDef defs::Rsqrt = {
     .schema = "(Tensor self) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
     .evaluate = nullptr,
     .doc = "1 / sqrt(self), elementwise; integers give f32.",

@@ -5,7 +5,7 @@ namespace cgc::ir {
 
 const OpDef defs::Sigmoid = {
     .schema = "(Tensor self) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
     .evaluate = nullptr,
     .doc = "1 / (1 + exp(-self)), elementwise; integers give f32.",

@@ -5,7 +5,7 @@ namespace cgc::ir {
 
 const OpDef defs::Silu = {
     .schema = "(Tensor self) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
     .evaluate = nullptr,
     .doc = "self * sigmoid(self), elementwise; floating dtypes.",

@@ -5,7 +5,7 @@ namespace cgc::ir {
 
 const OpDef defs::Sqrt = {
     .schema = "(Tensor self) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
     .evaluate = nullptr,
     .doc = "The square root, elementwise; integers give f32.",

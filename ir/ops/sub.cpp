@@ -6,7 +6,7 @@ namespace cgc::ir {
 
 const OpDef defs::Sub = {
     .schema = "(Tensor|number self, Tensor|number other, number alpha=1) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::difference,
     .evaluate = host::sub,
     .doc = "self - alpha * other, broadcast, dtypes promoted.",

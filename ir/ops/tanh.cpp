@@ -5,7 +5,7 @@ namespace cgc::ir {
 
 const OpDef defs::Tanh = {
     .schema = "(Tensor self) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
     .evaluate = nullptr,
     .doc = "The hyperbolic tangent, elementwise; integers give f32.",

@@ -24,7 +24,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Where = {
     .schema = "(Tensor condition, Tensor|number self, Tensor|number other) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = nullptr,
     .doc = "self where condition (bool) holds, else other; all broadcast, dtypes of self and other "

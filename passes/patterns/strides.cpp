@@ -33,40 +33,12 @@ bool readsStrides(const ir::Node &node, unsigned index, const ir::TensorType &ty
     return index == 0 && type.strides.back() == 1;
   case OpKind::LayerNorm:
     return index == 0 && hasDenseRows(type, node.arg("normalized_shape").list().size());
-  case OpKind::To:
-  case OpKind::Contiguous:
   case OpKind::Cat:
   case OpKind::Stack:
   case OpKind::Index:
-  case OpKind::Add:
-  case OpKind::Sub:
-  case OpKind::Rsub:
-  case OpKind::Mul:
-  case OpKind::Div:
-  case OpKind::Pow:
-  case OpKind::Maximum:
-  case OpKind::Minimum:
-  case OpKind::ClampMin:
-  case OpKind::Clamp:
-  case OpKind::Where:
-  case OpKind::MaskedFill:
-  case OpKind::Abs:
-  case OpKind::Neg:
-  case OpKind::Exp:
-  case OpKind::Log:
-  case OpKind::Sqrt:
-  case OpKind::Rsqrt:
-  case OpKind::Sin:
-  case OpKind::Cos:
-  case OpKind::Erf:
-  case OpKind::Tanh:
-  case OpKind::Sigmoid:
-  case OpKind::Relu:
-  case OpKind::Gelu:
-  case OpKind::Silu:
     return true;
   default:
-    return false;
+    return ir::hasTrait(node.op(), ir::kPointwise);
   }
 }
 
