@@ -2,15 +2,13 @@
 #include "runtime/base/file.h"
 
 #include "runtime/base/checked.h"
+#include "runtime/base/zip.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fcntl.h>
 #include <string_view>
 #include <sys/stat.h>
-#include <unistd.h>
-#include <vector>
 
 namespace cgc {
 namespace {
@@ -19,93 +17,26 @@ using namespace std::literals;
 
 constexpr size_t kHeadBytes = 4096;
 
-/// A file opened for reading at places; closed with the object.
-class Reader {
-public:
-  explicit Reader(const std::string &path)
-      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  Reader(const Reader &) = delete;
-  Reader &operator=(const Reader &) = delete;
-  ~Reader() {
-    if (fd_ >= 0)
-      ::close(fd_);
-  }
-  bool isOpen() const { return fd_ >= 0; }
-  bool stat(struct stat &info) const { return ::fstat(fd_, &info) == 0; }
-  /// Up to `size` bytes from `offset`; fewer at the end of the file or on an error.
-  std::string read(uint64_t offset, size_t size) const {
-    std::string bytes(size, '\0');
-    size_t got = 0;
-    while (got < size) {
-      const ssize_t n = ::pread(fd_, bytes.data() + got, size - got, offset + got);
-      if (n <= 0)
-        break;
-      got += n;
-    }
-    bytes.resize(got);
-    return bytes;
-  }
-
-private:
-  int fd_;
-};
-
-template <class T> T little(std::string_view bytes, size_t at) {
-  T value{};
-  if (rangeInside(at, sizeof(T), bytes.size()))
-    std::memcpy(&value, bytes.data() + at, sizeof(T));
-  return value;
-}
-
-/// The entry names in a zip's central directory, found from the end of the file; of a very long
-/// directory, the first ones. Empty if there is none.
-std::vector<std::string> zipNames(const Reader &file, uint64_t fileBytes) {
-  constexpr uint64_t kTail = 22 + 65535, kMaxDirectory = 4 << 20;
-  const uint64_t tailAt = fileBytes - std::min(fileBytes, kTail);
-  const std::string tail = file.read(tailAt, fileBytes - tailAt);
-  const size_t end = tail.rfind("PK\5\6"sv);
-  if (end == std::string::npos)
-    return {};
-  uint64_t size = little<uint32_t>(tail, end + 12), offset = little<uint32_t>(tail, end + 16);
-  if (end >= 20 && tail.compare(end - 20, 4, "PK\6\7"sv) == 0) { // zip64
-    const std::string record = file.read(little<uint64_t>(tail, end - 20 + 8), 56);
-    if (record.starts_with("PK\6\6"sv)) {
-      size = little<uint64_t>(record, 40);
-      offset = little<uint64_t>(record, 48);
-    }
-  }
-  if (!rangeInside(offset, size, fileBytes))
-    return {};
-  const std::string directory = file.read(offset, std::min(size, kMaxDirectory));
-  std::vector<std::string> names;
-  for (size_t at = 0; directory.compare(at, 4, "PK\1\2"sv) == 0;) {
-    const size_t name = little<uint16_t>(directory, at + 28);
-    names.push_back(directory.substr(at + 46, name));
-    at += 46 + name + little<uint16_t>(directory, at + 30) + little<uint16_t>(directory, at + 32);
-    if (at >= directory.size())
-      break;
-  }
-  return names;
-}
-
-std::string describeZip(const std::vector<std::string> &names) {
-  const auto any = [&](auto test) { return std::any_of(names.begin(), names.end(), test); };
+std::string describeZip(std::span<const std::byte> zip) {
+  const auto entries = zipEntries(zip);
+  if (!entries)
+    return "a damaged or truncated zip archive";
   const auto ends = [&](std::string_view suffix) {
-    return any([=](const std::string &n) { return std::string_view(n).ends_with(suffix); });
+    return std::ranges::any_of(*entries,
+                               [=](const ZipEntry &entry) { return entry.name.ends_with(suffix); });
   };
   const auto holds = [&](std::string_view part) {
-    return any([=](const std::string &n) { return n.find(part) != std::string::npos; });
+    return std::ranges::any_of(
+        *entries, [=](const ZipEntry &e) { return e.name.find(part) != std::string_view::npos; });
   };
-  if (names.empty())
-    return "a damaged or truncated zip archive";
   if (ends("serialized_exported_program.json") || ends("/archive_format"))
     return "a .pt2 archive (torch.export), not TorchScript";
   if (ends("/constants.pkl") || holds("/code/"))
     return kTorchScriptFile;
   if (ends("/data.pkl"))
     return "a torch.save checkpoint (weights or a pickled object), not TorchScript";
-  if (std::all_of(names.begin(), names.end(),
-                  [](const std::string &n) { return n.ends_with(".npy"); }))
+  if (std::ranges::all_of(*entries,
+                          [](const ZipEntry &entry) { return entry.name.ends_with(".npy"); }))
     return "a NumPy .npz archive";
   return "a zip archive";
 }
@@ -120,9 +51,12 @@ bool looksLikeOnnx(std::string_view head) {
 }
 
 bool looksLikeSafetensors(std::string_view head, uint64_t fileBytes) {
-  const uint64_t header = little<uint64_t>(head, 0);
-  return head.size() > 9 && header >= 2 && header <= 100'000'000 &&
-         rangeInside(8, header, fileBytes) && head[8] == '{';
+  uint64_t header = 0;
+  if (head.size() <= 9)
+    return false;
+  std::memcpy(&header, head.data(), sizeof(header));
+  return header >= 2 && header <= 100'000'000 && rangeInside(8, header, fileBytes) &&
+         head[8] == '{';
 }
 
 bool isText(std::string_view head) {
@@ -193,9 +127,8 @@ constexpr std::array kMagics = {
 } // namespace
 
 std::string describeForeignFile(const std::string &path) {
-  const Reader file(path);
   struct stat info;
-  if (!file.isOpen() || !file.stat(info))
+  if (::stat(path.c_str(), &info) != 0)
     return {};
   if (S_ISDIR(info.st_mode))
     return "a directory";
@@ -203,17 +136,20 @@ std::string describeForeignFile(const std::string &path) {
     return "not a regular file";
   if (info.st_size == 0)
     return "an empty file";
-  const uint64_t fileBytes = info.st_size;
-  const std::string head = file.read(0, kHeadBytes);
+  const Result<MappedFile> file = MappedFile::open(path);
+  if (!file)
+    return {};
+  const std::span<const std::byte> bytes = file->bytes();
+  const std::string_view head(reinterpret_cast<const char *>(bytes.data()),
+                              std::min(bytes.size(), kHeadBytes));
   for (const Magic &magic : kMagics)
-    if (head.size() >= magic.offset &&
-        std::string_view(head).substr(magic.offset).starts_with(magic.bytes))
+    if (head.size() >= magic.offset && head.substr(magic.offset).starts_with(magic.bytes))
       return magic.kind;
   if (head.starts_with("PK\3\4"sv) || head.starts_with("PK\5\6"sv))
-    return describeZip(zipNames(file, fileBytes));
+    return describeZip(bytes);
   if (head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5)
     return "a Python pickle (a checkpoint?), not TorchScript";
-  if (looksLikeSafetensors(head, fileBytes))
+  if (looksLikeSafetensors(head, bytes.size()))
     return "a safetensors file (weights only)";
   if (looksLikeOnnx(head))
     return "an ONNX model";

@@ -1,0 +1,74 @@
+// Zip: entries with their numbers, zip64 included, and archives that are damaged.
+#include "runtime/base/zip.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace cgc::test {
+namespace {
+
+using namespace std::literals;
+
+std::string little(uint64_t value, int bytes) {
+  std::string out;
+  for (int i = 0; i < bytes; ++i)
+    out += static_cast<char>(value >> (8 * i));
+  return out;
+}
+
+/// An archive of one entry 'a/x' with the bytes "hello"; `large`: its numbers are zip64's.
+std::string archive(bool large, uint16_t method = 0, uint64_t size = 5) {
+  std::string zip = "junk"s + "PK\3\4" + std::string(22, '\0') + little(3, 2) + little(2, 2) +
+                    "a/x" + "??" + "hello";
+  const size_t directoryAt = zip.size();
+  const std::string number = "\xff\xff\xff\xff";
+  const std::string extra =
+      large ? little(1, 2) + little(24, 2) + little(size, 8) + little(5, 8) + little(4, 8) : "";
+  std::string entry = "PK\1\2" + std::string(6, '\0') + little(method, 2) + std::string(4, '\0') +
+                      little(0x1234, 4) + (large ? number : little(5, 4)) +
+                      (large ? number : little(size, 4)) + little(3, 2) + little(extra.size(), 2) +
+                      std::string(10, '\0') + (large ? number : little(4, 4)) + "a/x" + extra;
+  return zip + entry + "PK\5\6" + std::string(8, '\0') + little(entry.size(), 4) +
+         little(directoryAt, 4) + little(7, 2) + "comment";
+}
+
+std::span<const std::byte> bytesOf(const std::string &text) {
+  return std::as_bytes(std::span(text));
+}
+
+TEST(Zip, GivesEntriesAndStoredBytes) {
+  for (bool large : {false, true}) {
+    const std::string zip = archive(large);
+    const auto entries = zipEntries(bytesOf(zip));
+    ASSERT_TRUE(entries);
+    ASSERT_EQ(entries->size(), 1u);
+    const ZipEntry &entry = entries->front();
+    EXPECT_EQ(entry.name, "a/x");
+    EXPECT_TRUE(entry.isStored);
+    EXPECT_EQ(entry.crc, 0x1234u);
+    EXPECT_EQ(entry.header, 4u);
+    const auto stored = storedBytes(bytesOf(zip), entry);
+    ASSERT_TRUE(stored);
+    EXPECT_EQ(std::string_view(reinterpret_cast<const char *>(stored->data()), stored->size()),
+              "hello");
+  }
+  EXPECT_FALSE(zipEntries(bytesOf(archive(false, 8)))->front().isStored);
+}
+
+TEST(Zip, DamagedArchivesHaveNoEntries) {
+  const std::string zip = archive(true);
+  EXPECT_FALSE(zipEntries({}));
+  EXPECT_FALSE(zipEntries(bytesOf(zip.substr(0, zip.find("PK\5\6")))));
+  std::string cut = zip; // The directory begins behind its first entry.
+  cut.replace(cut.find("PK\5\6") + 16, 4, little(cut.find("PK\1\2") + 1, 4));
+  EXPECT_FALSE(zipEntries(bytesOf(cut)));
+  for (const std::string &tooLong : {archive(false, 0, 500), archive(true, 0, UINT64_MAX)}) {
+    const auto entries = zipEntries(bytesOf(tooLong));
+    ASSERT_TRUE(entries);
+    EXPECT_FALSE(storedBytes(bytesOf(tooLong), entries->front()));
+  }
+}
+
+} // namespace
+} // namespace cgc::test
