@@ -54,6 +54,28 @@ std::string toString(const Signature &signature) {
          " outputs";
 }
 
+/// Ends the branch, begun by prim.if(name), that holds what the substitution of this name replaced.
+/// Gives a check for each of `replacements`, to stand in its place; the end still needs what the
+/// original gave as its argument 0.
+struct OriginalEnd {
+  ir::Node *end;
+  std::vector<ir::Value *> checks;
+};
+OriginalEnd endOriginal(ir::Graph &graph, llvm::ArrayRef<ir::Arg> replacements,
+                        const std::string &name, const ir::Loc &loc, ir::Node *before) {
+  const ir::Arg::List none(replacements.size(), ir::Arg());
+  graph.call(ir::OpKind::PrimElse, {}, 0, loc, before);
+  OriginalEnd result{graph.call(ir::OpKind::PrimEndIf, {ir::Arg(none), ir::Arg(none)},
+                                static_cast<unsigned>(none.size()), loc, before),
+                     {}};
+  for (auto [replacement, original] : llvm::zip(replacements, result.end->results()))
+    result.checks.push_back(graph
+                                .call(ir::OpKind::PrimSubstituted,
+                                      {replacement, ir::Arg(&original), name}, 1, loc, before)
+                                ->result());
+  return result;
+}
+
 /// Appends the nodes of `original` to `graph`, which has the same inputs, and leaves to
 /// `specialize` to compare what both give.
 void addCheck(ir::Graph &graph, const ir::Graph &original, const std::string &name) {
@@ -62,6 +84,7 @@ void addCheck(ir::Graph &graph, const ir::Graph &original, const std::string &na
   for (auto [i, input] : llvm::enumerate(original.inputs()))
     map[input] = ir::Arg(inputs[i]);
   ir::Node *output = graph.output();
+  graph.call(ir::OpKind::PrimIf, {name}, 0, output->loc(), output);
   for (const ir::Node &node : original) {
     std::vector<ir::Arg> args = node.args().vec();
     for (ir::Arg &arg : args)
@@ -82,13 +105,12 @@ void addCheck(ir::Graph &graph, const ir::Graph &original, const std::string &na
       copy =
           graph.callModule(node.target(), std::move(args), node.numResults(), node.loc(), output);
       break;
-    case ir::NodeKind::Output:
-      for (unsigned i = 0; i < args.size(); ++i)
-        output->setArg(i, ir::Arg(graph
-                                      .call(ir::OpKind::PrimSubstituted,
-                                            {output->arg(i), args[i], name}, 1, node.loc(), output)
-                                      ->result()));
+    case ir::NodeKind::Output: {
+      OriginalEnd original = endOriginal(graph, output->args(), name, node.loc(), output);
+      original.end->setArg(0, ir::Arg(ir::Arg::List(args.begin(), args.end())));
+      output->setArgs({original.checks.begin(), original.checks.end()});
       return;
+    }
     }
     for (unsigned i = 0; i < node.numResults(); ++i) {
       copy->result(i)->setType(node.result(i)->type());
@@ -125,13 +147,15 @@ Status replaceCall(const ModuleSubstitution &substitution, ir::Node &call, ir::M
                       " results, and the replacement gives " +
                       std::to_string(llvm::count_if(values, [](auto *v) { return v != nullptr; })));
   ir::Node *next = &*std::next(call.getIterator());
+  graph.call(ir::OpKind::PrimIf, {substitution.name}, 0, call.loc(), &call);
+  const std::vector<ir::Arg> replacements(values.begin(), values.end());
+  OriginalEnd original = endOriginal(graph, replacements, substitution.name, call.loc(), next);
+  ir::Arg::List results;
   for (unsigned i = 0; i < values.size(); ++i) {
-    ir::Value *result = call.result(i);
-    ir::Node *check = graph.call(ir::OpKind::PrimSubstituted,
-                                 {values[i], ir::Arg(), substitution.name}, 1, call.loc(), next);
-    graph.replaceAllUses(result, check->result());
-    check->setArg(1, ir::Arg(result));
+    graph.replaceAllUses(call.result(i), original.checks[i]);
+    results.emplace_back(call.result(i));
   }
+  original.end->setArg(0, ir::Arg(std::move(results)));
   return Status::ok();
 }
 

@@ -13,7 +13,9 @@ constexpr OpDef marker(const char *schema, const char *doc) {
 
 const OpDef defs::PrimIf = marker("(any condition) -> Tensor[]",
                                   "Begins a branch: the nodes up to its prim.else run if the "
-                                  "condition is true. No results.");
+                                  "condition is true. With a string, the name of a substitution, "
+                                  "they are what it replaced: they get types, to be compared with "
+                                  "those of the replacement, and are not judged. No results.");
 const OpDef defs::PrimElse = marker("() -> Tensor[]", "Begins the other side of the innermost "
                                                       "branch. No results.");
 const OpDef defs::PrimEndIf =

@@ -178,17 +178,24 @@ graph @f(%x: f32[2,3]) {
                                           "replaces gives [f32[2,3], none]"));
 }
 
-TEST(ModuleSubstitutionTest, BranchesOfTheOriginalAreNotJudged) {
+TEST(ModuleSubstitutionTest, BranchesAndAssertionsOfTheOriginalAreNotJudged) {
   auto module = parse(R"(
 graph @f(%x: f32[2]) {
+  %3 = aten.relu(%x) : dynamic
+  prim.if("relu")
   %0 = prim.bool(%x) : dynamic
   prim.if(%0)
   prim.raise("no")
   %1 = aten.fallback "aten::fft_fft(Tensor self) -> Tensor"(%x) : dynamic
   prim.else()
   %2 = prim.end_if([%1], [%x]) : dynamic
-  %3 = aten.relu(%x) : dynamic
-  %4 = prim.substituted(%3, %2) {name="relu"} : dynamic
+  prim.if(%0)
+  prim.else()
+  prim.raise("an assertion")
+  prim.end_if([], [])
+  prim.else()
+  %5 = prim.end_if([%2], [none]) : dynamic
+  %4 = prim.substituted(%3, %5) {name="relu"} : dynamic
   output %4
 })");
   Status status = runPasses(*module, "specialize");
@@ -254,6 +261,47 @@ TEST(ModuleSubstitutionTest, CallsAreReplacedWithTheModulesAttributes) {
   EXPECT_THAT(opsOf(**graph),
               ElementsAre("aten.relu", "aten.tanh", "aten.mul", "aten.mul", "aten.mul"));
   EXPECT_THAT(ir::toString(**graph), HasSubstr(", 8)"));
+}
+
+TEST(ModuleSubstitutionTest, AnAssertionOnDataGoesWithTheBodyOrTheCallThatIsReplaced) {
+  std::string text = kModel;
+  const std::string relu = "%0 = aten.relu(%x) : dynamic loc(\"block.py\":3 \"blocks.1\")";
+  ASSERT_NE(text.find(relu), std::string::npos);
+  text.insert(text.find(relu), R"(%a = aten.sum(%x) : dynamic
+      %b = prim.bool(%a) : dynamic
+      prim.if(%b)
+      prim.else()
+      prim.raise("no")
+      prim.end_if([], [])
+      )");
+  auto module = parse(text);
+  PipelineBuilder nothing;
+  EXPECT_THAT(compileModel(*module, nothing).status().message(),
+              HasSubstr("data-dependent control flow"));
+  auto withoutAssertion = [](ir::Module &block) -> Status {
+    ir::Graph &graph = *block.findGraph("forward");
+    ir::Value *silu =
+        graph.call(ir::OpKind::Silu, {graph.inputs()[0]}, 1, ir::Loc::unknown(), graph.output())
+            ->result();
+    graph.output()->setArgs({ir::Arg(silu)});
+    std::vector<ir::Node *> old;
+    for (ir::Node &node : graph)
+      if (node.kind() == ir::NodeKind::CallFunction && &node != silu->node())
+        old.push_back(&node);
+    for (ir::Node *node : llvm::reverse(old))
+      graph.erase(node);
+    return Status::ok();
+  };
+  for (ModuleSubstitution substitution :
+       {ModuleSubstitution{.name = "body", .pathGlob = "blocks.1", .replaceBody = withoutAssertion},
+        ModuleSubstitution{
+            .name = "call", .pathGlob = "blocks.1", .replaceCall = becomeScaledTanh}}) {
+    module = parse(text);
+    PipelineBuilder builder;
+    builder.registerModuleSubstitution(substitution);
+    auto graph = compileModel(*module, builder);
+    EXPECT_TRUE(graph) << graph.status().message();
+  }
 }
 
 TEST(ModuleSubstitutionTest, CallsOfAnotherTypeOrNumberAreRefused) {
