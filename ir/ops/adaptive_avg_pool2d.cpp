@@ -1,12 +1,17 @@
 // aten.adaptive_avg_pool2d: average pooling to given sizes.
-#include "ir/ops/window_rules.h"
+#include "ir/ops/rules.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 namespace cgc::ir {
 namespace {
 
 Status infer(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
-  CGC_TRY(rules::checkImage(args));
+  if (self.rank() != 3 && self.rank() != 4)
+    return rules::mismatch("self", "[N, C, H, W] or [C, H, W]", self);
+  if (llvm::is_contained(llvm::ArrayRef(self.sizes).take_back(2), 0))
+    return rules::mismatch("self", "an image with rows and columns", self);
   if (!isFloating(self.dtype))
     return rules::mismatch("self", "of a floating dtype", self);
   Dims output = args.ints("output_size");

@@ -36,6 +36,8 @@ Result<int64_t> windowCount(llvm::StringRef arg, int64_t size, int64_t kernel, i
   return count;
 }
 
+namespace {
+/// 'self' [N, C, H, W] or [C, H, W], of which only the batch may be empty.
 Status checkImage(const InferArgs &args) {
   const TensorType &self = args.tensor("self");
   if (self.rank() != 3 && self.rank() != 4)
@@ -45,6 +47,7 @@ Status checkImage(const InferArgs &args) {
       return mismatch("self", "nonempty but for its batch", self);
   return Status::ok();
 }
+} // namespace
 
 Status pool2d(const InferArgs &args, Results &results, Extent dilation) {
   CGC_TRY(checkImage(args));

@@ -14,8 +14,6 @@ Result<Extent> heightAndWidth(const InferArgs &args, llvm::StringRef arg, int64_
 /// 0. The other extents come from heightAndWidth.
 Result<int64_t> windowCount(llvm::StringRef arg, int64_t size, int64_t kernel, int64_t stride,
                             int64_t padding, int64_t dilation, bool ceilMode);
-/// 'self' [N, C, H, W] or [C, H, W], of which only the batch may be empty.
-Status checkImage(const InferArgs &args);
 /// The result of pooling 'self' with the arguments 'kernel_size', 'stride', 'padding' and
 /// 'ceil_mode'.
 Status pool2d(const InferArgs &args, Results &results, Extent dilation);

@@ -51,6 +51,17 @@ const Choices kLayouts = {"f32[]",
 /// Every dtype, as a tensor with a dimension and as one without.
 const Choices kOperands = each("[2]") + each("[]");
 
+/// What kLayouts is combined with where arguments broadcast.
+const Choices kBroadcast = {"f32[]",         "f32[1]",     "f32[3]",    "f32[0]",
+                            "f32[2,3][1,2]", "f32[2,1,1]", "f32[1,3,4]"};
+
+/// `choices` with another dtype in the place of f32.
+Choices as(const std::string &dtype, Choices choices) {
+  for (std::string &choice : choices)
+    choice.replace(0, 3, dtype);
+  return choices;
+}
+
 std::vector<Grid> make() {
   std::vector<Grid> g;
   auto add = [&](OpKind op, std::string overload, std::vector<Choices> args,
@@ -124,18 +135,23 @@ std::vector<Grid> make() {
   add(OpKind::Stack, "stack",
       {{"{}", "{f32[2,3]}", "{f32[2,3]; f32[2,3]}", "{f32[2,3]; f32[1,3]}", "{f32[0]; f32[0]}",
         "{f32[]; f32[]}", "{f32[2,3]; i64[2,3]}", "{f16[2]; bf16[2]}", "{f32[2,3][1,2]; f32[2,3]}",
-        "{bool[2]; i8[2]}"},
+        "{bool[2]; i8[2]}", "{f32[1,3]; f32[1,3][7,1]}"},
        kDims});
 
-  // Pointwise arithmetic: every pair of dtypes, with and without dimensions, and numbers.
-  auto binary = [&](OpKind op, const std::string &name, Choices extra = {}) {
-    std::vector<Choices> tensors = {kOperands, kOperands}, scalars = {kOperands, kNumbers};
+  // Pointwise arithmetic: every pair of dtypes, with and without dimensions, and numbers; the
+  // layouts against some that broadcast with them.
+  auto binary = [&](OpKind op, const std::string &name, Choices extra = {},
+                    const std::string &dtype = "f32") {
+    std::vector<Choices> tensors = {kOperands, kOperands}, scalars = {kOperands, kNumbers},
+                         layouts = {as(dtype, kLayouts), as(dtype, kBroadcast)};
     if (!extra.empty()) {
       tensors.push_back(extra);
       scalars.push_back(extra);
+      layouts.push_back({extra.front()});
     }
     add(op, name + ".Tensor", tensors);
     add(op, name + ".Scalar", scalars);
+    add(op, name + ".Tensor", layouts);
   };
   binary(OpKind::Add, "add", {"1", "2", "2.5", "true"});
   binary(OpKind::Sub, "sub", {"1", "2.5", "true"});
@@ -143,38 +159,44 @@ std::vector<Grid> make() {
   binary(OpKind::Mul, "mul");
   add(OpKind::Div, "div.Tensor", {kOperands, kOperands, {"none"}});
   add(OpKind::Div, "div.Scalar", {kOperands, kNumbers, {"none"}});
+  add(OpKind::Div, "div.Tensor", {kLayouts, kBroadcast, {"none"}});
   add(OpKind::Div, "div.Tensor_mode", {kOperands, kOperands, {"\"trunc\"", "\"floor\"", "\"up\""}});
   add(OpKind::Div, "div.Scalar_mode", {kOperands, kNumbers, {"\"trunc\"", "\"floor\""}});
   add(OpKind::FloorDivide, "floor_divide", {kOperands, kOperands});
+  add(OpKind::FloorDivide, "floor_divide", {kLayouts, kBroadcast});
   add(OpKind::FloorDivide, "floor_divide.Scalar", {kOperands, kNumbers});
   binary(OpKind::Remainder, "remainder");
   add(OpKind::Remainder, "remainder.Scalar_Tensor", {kNumbers, kOperands});
   add(OpKind::Pow, "pow.Tensor_Tensor", {kOperands, kOperands});
+  add(OpKind::Pow, "pow.Tensor_Tensor", {kLayouts, kBroadcast});
   add(OpKind::Pow, "pow.Tensor_Scalar", {kOperands, kNumbers + Choices{"-1", "0", "1"}},
       Strictness::MayRefuse, "LibTorch takes bools to the power of true");
   add(OpKind::Pow, "pow.Scalar", {kNumbers, kOperands});
   add(OpKind::Maximum, "maximum", {kOperands, kOperands});
+  add(OpKind::Maximum, "maximum", {kLayouts, kBroadcast});
   add(OpKind::Minimum, "minimum", {kOperands, kOperands});
+  add(OpKind::Minimum, "minimum", {kLayouts, kBroadcast});
   add(OpKind::ClampMin, "clamp_min", {kOperands, kNumbers});
   add(OpKind::ClampMin, "clamp_min.Tensor", {kOperands, kOperands});
+  add(OpKind::ClampMin, "clamp_min.Tensor", {kLayouts, kBroadcast});
   const Choices noneOrNumber = Choices{"none"} + kNumbers;
   add(OpKind::Clamp, "clamp", {kOperands, noneOrNumber, noneOrNumber});
   const Choices noneOrTensor = {"none", "f32[2]", "i64[]", "f64[]", "u8[2]"};
   add(OpKind::Clamp, "clamp.Tensor", {kOperands, noneOrTensor, noneOrTensor});
+  add(OpKind::Clamp, "clamp.Tensor", {kLayouts, kBroadcast, {"none", "f32[3]"}});
   add(OpKind::Where, "where.self", {{"bool[2]", "bool[]", "f32[2]"}, kOperands, kOperands});
   add(OpKind::Where, "where.ScalarSelf", {{"bool[2]", "bool[]"}, kNumbers, kOperands});
   add(OpKind::Where, "where.ScalarOther", {{"bool[2]", "bool[]"}, kOperands, kNumbers});
   add(OpKind::Where, "where.Scalar", {{"bool[2]", "bool[]"}, kNumbers, kNumbers});
   add(OpKind::MaskedFill, "masked_fill.Scalar",
-      {kOperands + kLayouts, {"bool[2]", "bool[]", "bool[3,1]", "f32[2]"}, kNumbers});
+      {kOperands + kLayouts,
+       {"bool[2]", "bool[]", "bool[3,1]", "bool[0]", "bool[2,3][1,2]", "f32[2]"},
+       kNumbers});
   add(OpKind::MaskedFill, "masked_fill.Tensor",
       {kOperands, {"bool[2]", "bool[]"}, {"f32[]", "i64[]", "f32[1]", "f32[2]"}});
-  // Broadcasting is shared: one op shows it.
   add(OpKind::Add, "add.Tensor", {kLayouts, kLayouts, {"1"}});
   add(OpKind::Where, "where.self",
-      {{"bool[2,1]", "bool[3]", "bool[0,1]", "bool[]"},
-       kLayouts,
-       {"f32[3]", "f32[2,1,1]", "f32[]"}});
+      {{"bool[2,1]", "bool[3]", "bool[0,1]", "bool[2,3][1,2]", "bool[]"}, kLayouts, kBroadcast});
 
   // Comparisons and logic
   binary(OpKind::Eq, "eq");
@@ -184,8 +206,9 @@ std::vector<Grid> make() {
   binary(OpKind::Gt, "gt");
   binary(OpKind::Ge, "ge");
   add(OpKind::BitwiseNot, "bitwise_not", {kOperands});
-  binary(OpKind::BitwiseAnd, "bitwise_and");
-  binary(OpKind::BitwiseOr, "bitwise_or");
+  add(OpKind::BitwiseNot, "bitwise_not", {as("i64", kLayouts)});
+  binary(OpKind::BitwiseAnd, "bitwise_and", {}, "i64");
+  binary(OpKind::BitwiseOr, "bitwise_or", {}, "bool");
 
   // Pointwise functions
   const std::pair<OpKind, const char *> unary[] = {
@@ -227,18 +250,21 @@ std::vector<Grid> make() {
   const Choices matrices = {"f32[]",         "f32[3]",     "f32[0]",   "f32[2,3]",   "f32[3,2]",
                             "f32[3,4][1,3]", "f32[0,3]",   "f32[3,0]", "f32[5,2,3]", "f32[1,3,2]",
                             "f32[4,1,3,2]",  "f32[5,3,1]", "f16[3,2]", "i64[3,2]",   "i64[2,3]",
-                            "bool[3,2]",     "bool[2,3]"};
+                            "bool[3,2]",     "bool[2,3]",  "f32[1,3]", "f32[3,1]",   "f32[4,2]"};
   add(OpKind::Matmul, "matmul", {matrices, matrices});
   add(OpKind::Linear, "linear",
       {matrices, matrices, {"none", "f32[2]", "f32[3]", "f32[5]", "f16[3]"}}, Strictness::MayRefuse,
       "cgc takes no 3-d weight and no bias with a 1-d weight or that broadcasts");
   const Choices added = {"f32[]",      "f32[2]", "f32[2,2]", "f32[3,1]",
-                         "f32[1,2,2]", "i64[2]", "f32[0]"};
+                         "f32[1,2,2]", "i64[2]", "f32[0]",   "f32[2,2][1,2]"};
   add(OpKind::Addmm, "addmm", {added, matrices, matrices, {"1", "2.5"}, {"1", "2.5"}});
-  const Choices batches = {"f32[5,2,3]", "f32[5,3,2]", "f32[5,3,0]", "f32[0,3,2]",
-                           "f32[4,3,2]", "f32[3,2]",   "i64[5,3,2]", "f32[5,2,3][6,1,2]"};
+  const Choices batches = {"f32[5,2,3]", "f32[5,3,2]", "f32[5,3,0]",        "f32[0,3,2]",
+                           "f32[4,3,2]", "f32[3,2]",   "i64[5,3,2]",        "f32[5,2,3][6,1,2]",
+                           "f32[5,1,3]", "f32[5,3,1]", "f32[5,3,2][6,1,3]", "f32[0,2,3]",
+                           "f32[5,0,3]"};
   add(OpKind::Baddbmm, "baddbmm",
-      {{"f32[]", "f32[2]", "f32[5,2,2]", "f32[5,1,1]", "f32[5,3,3]", "f32[0,3,3]", "i64[2]"},
+      {{"f32[]", "f32[2]", "f32[5,2,2]", "f32[5,1,1]", "f32[5,3,3]", "f32[0,3,3]", "i64[2]",
+        "f32[5,2,2][4,1,2]"},
        batches,
        batches,
        {"1", "2.5"},
@@ -247,8 +273,9 @@ std::vector<Grid> make() {
   // Neural-network layers
   add(OpKind::Conv2d, "conv2d",
       {{"f32[2,4,9,8]", "f32[4,9,8]", "f32[0,4,9,8]", "f32[2,4,2,2]", "f32[2,4,9,8][288,1,32,4]",
-        "f32[2,3,9,8]", "f32[4,9]", "i64[2,4,9,8]", "f16[2,4,9,8]"},
-       {"f32[6,4,3,3]", "f32[6,4,1,1]", "f32[6,2,3,2]", "f32[4,1,3,3]", "f32[6,4,3]"},
+        "f32[2,3,9,8]", "f32[4,9]", "i64[2,4,9,8]", "f16[2,4,9,8]", "f32[1,4,9,8]"},
+       {"f32[6,4,3,3]", "f32[6,4,1,1]", "f32[6,2,3,2]", "f32[4,1,3,3]", "f32[6,4,3]",
+        "f32[6,4,3,3][36,1,12,4]", "f32[0,4,3,3]"},
        {"none", "f32[6]", "f32[4]"},
        {"[1,1]", "[2,3]", "[2]", "[0,1]"},
        {"[0,0]", "[1,2]", "[1]", "[-1,0]"},
@@ -256,7 +283,7 @@ std::vector<Grid> make() {
        {"1", "2", "4", "0"}});
   add(OpKind::LayerNorm, "layer_norm",
       {{"f32[2,5,8]", "f32[8]", "f32[0,8]", "f32[2,5,8][1,2,10]", "f32[]", "f16[2,8]", "i64[2,8]",
-        "f32[2,0]"},
+        "f32[2,0]", "f32[1,8]", "f32[2,1,8][8,8,1]"},
        {"[8]", "[5,8]", "[]", "[4]", "[0]"},
        {"none", "f32[8]", "f32[5,8]", "f16[8]"},
        {"none", "f32[8]", "f16[8]"},
@@ -264,7 +291,7 @@ std::vector<Grid> make() {
       Strictness::MayRefuse, "LibTorch's CPU also takes f32 parameters for f16 input");
   add(OpKind::BatchNorm, "batch_norm",
       {{"f32[2,4,3,3]", "f32[2,4]", "f32[0,4,3]", "f32[4]", "f16[2,4]", "f32[2,3]",
-        "f32[2,4,3,3][36,1,12,4]"},
+        "f32[2,4,3,3][36,1,12,4]", "f32[1,4,1,3]"},
        {"none", "f32[4]", "f32[3]", "f16[4]"},
        {"none", "f32[4]"},
        {"none", "f32[4]"},
@@ -275,7 +302,8 @@ std::vector<Grid> make() {
       Strictness::MayRefuse, "LibTorch's CPU also takes f32 parameters for f16 input");
   const Choices floatImages = {
       "f32[2,4,9,8]", "f32[4,9,8]",   "f32[0,4,9,8]", "f32[2,4,9,8][288,1,32,4]",
-      "f32[2,0,9,8]", "f32[2,4,0,8]", "f32[9,8]",     "f16[2,4,9,8]"};
+      "f32[2,0,9,8]", "f32[2,4,0,8]", "f32[9,8]",     "f16[2,4,9,8]",
+      "f32[1,4,9,8]"};
   const Choices images = floatImages + Choices{"i64[2,4,9,8]", "bool[2,4,9,8]"};
   const Choices kernels = {"[2,2]", "[3]", "[3,2]", "[0,1]", "[10,1]", "[]"};
   const Choices strides = {"[]", "[2,2]", "[3]", "[4,3]", "[0,1]"};
@@ -289,7 +317,7 @@ std::vector<Grid> make() {
       {images, kernels, strides, paddings, {"[1,1]", "[2,1]", "[0,1]"}, kBools});
   add(OpKind::AdaptiveAvgPool2d, "adaptive_avg_pool2d",
       {images, {"[1,1]", "[7,7]", "[12,3]", "[0,1]", "[1]", "[-1,1]", "[]"}}, Strictness::MayRefuse,
-      "cgc takes no image without elements and no bare matrix");
+      "LibTorch also takes a bare matrix or no rows for [1,1], and any dtype for no result");
   const Choices queries = {"f32[2,4,5,8]", "f32[5,8]", "f32[4,5,8]",  "f32[2,4,5,8][160,8,32,1]",
                            "i64[2,4,5,8]", "f32[8]",   "f32[0,4,5,8]"};
   const Choices keys = {"f32[2,4,7,8]", "f32[7,8]",     "f32[4,7,8]",   "f32[2,2,7,8]",
@@ -304,6 +332,16 @@ std::vector<Grid> make() {
   };
   attention({queries, keys, values, masks, {"0.0"}, {"false"}, {"none", "0.5"}, kBools});
   attention({queries, keys, values, {"none"}, {"0.0"}, {"true"}, {"none"}, kBools});
+  const Choices strided = {"f32[2,4,5,8][160,8,32,1]", "f32[2,1,5,8]", "f32[1,4,5,8]",
+                           "f32[2,4,5,8][160,40,1,5]"};
+  attention({strided + Choices{"f32[2,4,1,8]"},
+             strided,
+             strided,
+             {"none"},
+             {"0.0"},
+             {"false"},
+             {"none"},
+             {"false"}});
   attention({queries,
              keys,
              {"f32[2,4,7,8]"},
@@ -376,20 +414,37 @@ std::vector<Grid> make() {
        {"none", "3"}},
       Strictness::MayRefuse, "a mask of other sizes than the scores needs its type");
 
+  add(OpKind::NativeMha, "_native_multi_head_attention",
+      {{"f32[2,5,8]", "f32[2,5,8][40,1,5]", "f32[1,5,8]", "f32[2,1,8]"},
+       {"f32[2,5,8]", "f32[2,5,8][40,1,5]", "f32[1,5,8]", "f32[2,1,8]"},
+       {"f32[2,5,8]", "f32[2,5,8][40,1,5]", "f32[1,5,8]", "f32[2,1,8]"},
+       {"8"},
+       {"2"},
+       {"f32[24,8]", "f32[24,8][1,24]"},
+       {"f32[24]", "f32[24][2]"},
+       {"f32[8,8]", "f32[8,8][1,8]"},
+       {"f32[8]", "f32[8][2]"},
+       {"none"},
+       kBools,
+       {"false"},
+       {"none"}});
+
   // Indexing
-  const Choices index = {"i64[]",  "i64[3]",        "i64[0]", "i64[2,3]",
-                         "i32[3]", "i64[2,3][1,2]", "f32[3]", "i64[2,3,4]"};
+  const Choices index = {"i64[]",         "i64[3]", "i64[0]",     "i64[2,3]", "i32[3]",
+                         "i64[2,3][1,2]", "f32[3]", "i64[2,3,4]", "i64[1]",   "i64[3][2]"};
   add(OpKind::Embedding, "embedding",
-      {{"f32[4,8]", "f16[4,8]", "f32[0,8]", "f32[4,0]", "f32[4,8][1,4]", "f32[4]", "i64[4,8]"},
+      {{"f32[4,8]", "f16[4,8]", "f32[0,8]", "f32[4,0]", "f32[4,8][1,4]", "f32[4]", "i64[4,8]",
+        "f32[1,8]", "f32[4,1]"},
        index},
       Strictness::Exact, "", 0);
   add(OpKind::Index, "index.Tensor",
       {{"f32[]", "f32[4]", "f32[2,3]", "f32[2,3,4]", "f32[2,3,4][1,2,6]", "f32[2,0,4]",
-        "f32[2,3,4,5]"},
+        "f32[2,3,4,5]", "f32[1,3]"},
        {"{}", "{i64[3]}", "{none; i64[3]}", "{i64[3]; i64[3]}", "{i64[2,1]; i64[3]}", "{i64[]}",
         "{i64[0]}", "{i64[3]; none; i64[3]}", "{none; i64[2,3]; i64[3]}",
         "{none; i64[3]; none; i64[3]}", "{i64[]; none; i64[]}", "{i32[3]}", "{i64[3]; i64[2]}",
-        "{f32[3]}", "{none; i64[0]}", "{none; i64[3]; none}", "{i64[3]; none; none; none; none}"}},
+        "{f32[3]}", "{none; i64[0]}", "{none; i64[3]; none}", "{i64[3]; none; none; none; none}",
+        "{i64[2,3][1,2]}"}},
       Strictness::Exact, "", 0);
   add(OpKind::Index, "index.Tensor",
       {{"f32[2,3]", "f32[2,0]"}, {"{bool[2]}", "{bool[2,3]}", "{u8[2]}", "{none}"}},
@@ -397,8 +452,8 @@ std::vector<Grid> make() {
       "the size of a masked selection depends on data; none alone picks nothing", 0);
   add(OpKind::IndexSelect, "index_select", {kLayouts, kDims, index}, Strictness::Exact, "", 0);
   add(OpKind::Gather, "gather",
-      {kLayouts, kDims, index + Choices{"i64[1]", "i64[1,3]", "i64[2,1]", "i64[0,3]"}},
-      Strictness::Exact, "", 0);
+      {kLayouts, kDims, index + Choices{"i64[1,3]", "i64[2,1]", "i64[0,3]"}}, Strictness::Exact, "",
+      0);
   add(OpKind::Triu, "triu", {kLayouts + each("[2,2]"), {"0", "1", "-1", "100"}});
   return g;
 }

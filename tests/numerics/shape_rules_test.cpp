@@ -9,6 +9,8 @@
 #include "tests/numerics/lowered_graph.h"
 #include "tests/numerics/shape_rules_grid.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
@@ -228,25 +230,34 @@ std::string difference(const Grid &grid, const ir::Inferred &expected, const at:
   return "";
 }
 
+/// The number of combinations of a grid's choices.
+size_t numCalls(const Grid &grid) {
+  size_t total = 1;
+  for (const auto &choices : grid.args)
+    total *= choices.size();
+  return total;
+}
+
+/// The combination with this number.
+std::vector<std::string> choose(const Grid &grid, size_t number) {
+  std::vector<std::string> texts;
+  for (const auto &choices : grid.args) {
+    texts.push_back(choices[number % choices.size()]);
+    number /= choices.size();
+  }
+  return texts;
+}
+
 class ShapeRules : public ::testing::TestWithParam<Grid> {};
 
 TEST_P(ShapeRules, AgreeWithLibTorch) {
   c10::InferenceMode guard;
   const Grid &grid = GetParam();
   ASSERT_EQ(grid.args.size(), ir::opSchema(grid.op).args.size());
-  size_t total = 1, compared = 0, failures = 0;
-  for (const auto &choices : grid.args)
-    total *= choices.size();
-  for (size_t number = 0; number < total && failures < 10; ++number) {
-    std::vector<std::string> texts;
-    std::string line = ir::opName(grid.op).str() + "(";
-    size_t rest = number;
-    for (const auto &choices : grid.args) {
-      texts.push_back(choices[rest % choices.size()]);
-      rest /= choices.size();
-      line += (texts.size() > 1 ? ", " : "") + texts.back();
-    }
-    line += ")";
+  size_t compared = 0, failures = 0;
+  for (size_t number = 0; number < numCalls(grid) && failures < 10; ++number) {
+    const std::vector<std::string> texts = choose(grid, number);
+    const std::string line = ir::opName(grid.op).str() + "(" + llvm::join(texts, ", ") + ")";
     Call call(grid, texts);
     auto inferred = ir::inferResults(grid.op, call.args(), DeviceKind::Cpu);
     std::string error;
@@ -291,18 +302,77 @@ INSTANTIATE_TEST_SUITE_P(Ops, ShapeRules, ::testing::ValuesIn(shapeRuleGrids()),
                            return name + "_" + std::to_string(info.index);
                          });
 
+/// LibTorch has no op called cgc.*: lowering_test compares these with their parts.
+bool isCompared(ir::OpKind op) {
+  return ir::opDef(op).infer && !ir::opName(op).starts_with("cgc.");
+}
+
 TEST(ShapeRules, EveryRuleIsCompared) {
   std::set<ir::OpKind> covered;
   for (const Grid &grid : shapeRuleGrids())
     covered.insert(grid.op);
-  for (unsigned i = 0; i < ir::kNumOps; ++i) {
-    auto op = static_cast<ir::OpKind>(i);
-    // LibTorch has no op called cgc.*: lowering_test compares these with their parts.
-    if (ir::opDef(op).infer && !ir::opName(op).starts_with("cgc.")) {
+  for (unsigned i = 0; i < ir::kNumOps; ++i)
+    if (auto op = static_cast<ir::OpKind>(i); isCompared(op)) {
       EXPECT_TRUE(covered.count(op))
           << ir::opName(op).str() << " has no grid in shape_rules_grid.cpp";
     }
+}
+
+/// The kinds of tensors that are among `arg`, as bits of kEmpty, kSizeOne, kStrided.
+constexpr unsigned kEmpty = 1, kSizeOne = 2, kStrided = 4, kAllKinds = 7;
+unsigned kindsOf(const Arg &arg) {
+  unsigned kinds = 0;
+  arg.forEachValue([&](const ir::Value *value) {
+    const TensorType &type = value->tensor();
+    kinds |= type.numElements() == 0 ? kEmpty : type.isContiguous() ? 0 : kStrided;
+    kinds |= llvm::is_contained(type.sizes, 1) ? kSizeOne : 0;
+  });
+  return kinds;
+}
+
+/// The kinds that no call of `op` can have as the argument called `arg`.
+unsigned impossibleKinds(ir::OpKind op, llvm::StringRef arg) {
+  switch (op) {
+  case ir::OpKind::MaskedFill: // LibTorch takes a tensor without dimensions only.
+    return arg == "value" ? kAllKinds : 0;
+  case ir::OpKind::Conv2d: // LibTorch takes no weight without elements.
+    return arg == "weight" ? kEmpty : 0;
+  case ir::OpKind::NativeMha: // Three times the width or, with one head, at least one.
+    return arg.contains("weight") || arg.contains("bias") ? kEmpty | kSizeOne : 0;
+  default:
+    return 0;
   }
+}
+
+TEST(ShapeRules, EveryRuleSeesEmptySizeOneAndStridedTensors) {
+  // For each op, the kinds that each of its arguments has in some call that its rule accepts.
+  std::map<ir::OpKind, std::vector<unsigned>> seen;
+  for (const Grid &grid : shapeRuleGrids()) {
+    std::vector<unsigned> &kinds = seen[grid.op];
+    kinds.resize(grid.args.size());
+    for (size_t number = 0; number < numCalls(grid); ++number) {
+      const Call call(grid, choose(grid, number));
+      bool isNew = false;
+      for (size_t i = 0; i < kinds.size(); ++i)
+        isNew |= (kindsOf(call.args()[i]) & ~kinds[i]) != 0;
+      if (!isNew || !ir::inferResults(grid.op, call.args(), DeviceKind::Cpu).isOk())
+        continue;
+      for (size_t i = 0; i < kinds.size(); ++i)
+        kinds[i] |= kindsOf(call.args()[i]);
+    }
+  }
+  for (const auto &[op, kinds] : seen)
+    for (size_t i = 0; i < kinds.size(); ++i) {
+      const ir::SchemaArg &arg = ir::opSchema(op).args[i];
+      if (arg.isOptional ||
+          (arg.kind != ir::ArgKind::Tensor && arg.kind != ir::ArgKind::TensorOrNumber))
+        continue;
+      const unsigned missing = kAllKinds & ~kinds[i] & ~impossibleKinds(op, arg.name);
+      EXPECT_EQ(missing, 0u) << ir::opName(op).str() << ": no accepted call has as '" << arg.name
+                             << "'" << (missing & kEmpty ? " an empty tensor" : "")
+                             << (missing & kSizeOne ? " a dimension of size 1" : "")
+                             << (missing & kStrided ? " a tensor that is not contiguous" : "");
+    }
 }
 
 } // namespace
