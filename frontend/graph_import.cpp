@@ -1,12 +1,12 @@
-// GraphImporter: structure: constants, attributes, calls, lists. Ops are in op_import.cpp, branches
-// and loops in control_flow.cpp.
+// GraphImporter: nodes one by one: attributes, calls, lists. Values are in graph_values.cpp, ops in
+// op_import.cpp, branches and loops in control_flow.cpp, changes of lists in mutation.cpp.
 #include "frontend/graph_import.h"
 
 #include "frontend/op_import.h"
+#include "frontend/source_lines.h"
 #include "ir/op_def.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 
 #include <ATen/core/jit_type.h>
 #include <torch/csrc/jit/api/function_impl.h>
@@ -41,66 +41,6 @@ bool isPure(const Block &block, unsigned depth = 0) {
   return true;
 }
 
-/// Whether `value` is a size or was computed from sizes and constants alone.
-bool isHostNumber(const Value *value, unsigned depth = 0) {
-  const Node *node = value->node();
-  if (node->kind() == prim::NumToTensor)
-    return true;
-  bool isArithmetic = node->kind() == c10::aten::mul || node->kind() == c10::aten::add ||
-                      node->kind() == c10::aten::sub || node->kind() == c10::aten::div ||
-                      node->kind() == c10::aten::floor_divide;
-  if (!isArithmetic || depth >= 8)
-    return false;
-  auto isHost = [&](const Value *input) { return isHostNumber(input, depth + 1); };
-  auto isConstant = [](const Value *input) { return input->node()->kind() == prim::Constant; };
-  return llvm::any_of(node->inputs(), isHost) &&
-         llvm::all_of(node->inputs(),
-                      [&](const Value *input) { return isHost(input) || isConstant(input); });
-}
-
-/// Whether `file` is no file of the user's: torch's own, the source of its builtins ("<string>"),
-/// or what saving generated.
-bool isTorchs(llvm::StringRef file) {
-  return file.empty() || file.starts_with("<") || file.starts_with("code/__torch__") ||
-         file.contains("-packages/torch/");
-}
-
-/// "model.py(12): forward", a line of the Python stack that tracing records.
-std::optional<ir::Loc> parseFrame(llvm::StringRef text) {
-  auto [place, function] = text.rsplit("): ");
-  auto [file, number] = place.rsplit('(');
-  unsigned line = 0;
-  if (function.empty() || file.empty() || number.getAsInteger(10, line))
-    return std::nullopt;
-  return ir::Loc{file.str(), line, ""};
-}
-
-/// Where `node` comes from, innermost first: one line for scripted code, the Python stack up to the
-/// tracer for traced code.
-std::vector<ir::Loc> framesOf(const Node &node) {
-  torch::jit::SourceRange range = node.sourceRange();
-  if (auto original = range.findSourceRangeThatGenerated())
-    range = *original;
-  auto position = range.file_line_col();
-  // Nodes that tracing made up have an empty file name.
-  if (!position || std::get<0>(*position).empty() || std::get<1>(*position) == 0)
-    return {};
-  std::vector<ir::Loc> frames = {
-      {std::get<0>(*position), static_cast<unsigned>(std::get<1>(*position)), ""}};
-  std::string text = range.source()->text_str().str();
-  llvm::SmallVector<llvm::StringRef> lines;
-  llvm::StringRef(text).split(lines, '\n');
-  if (parseFrame(lines.front()) != frames.front())
-    return frames; // The text is source code.
-  for (llvm::StringRef line : llvm::drop_begin(lines)) {
-    std::optional<ir::Loc> frame = parseFrame(line);
-    if (!frame || llvm::StringRef(frame->file).ends_with("/torch/jit/_trace.py"))
-      break;
-    frames.push_back(std::move(*frame));
-  }
-  return frames;
-}
-
 /// "visual.conv1.forward": a name in a module.
 std::string join(const std::string &module, const std::string &name) {
   return module.empty() ? name : module + "." + name;
@@ -126,6 +66,17 @@ bool usesGradMode(const Node &node) {
   }
 }
 
+/// Whether `node` makes or uses a stream or an event of CUDA.
+bool usesStream(const Node &node) {
+  auto isStream = [](const Value *value) {
+    auto type = value->type()->cast<c10::ClassType>();
+    return type && type->name() &&
+           llvm::StringRef(type->name()->qualifiedName())
+               .starts_with("__torch__.torch.classes.cuda.");
+  };
+  return llvm::any_of(node.inputs(), isStream) || llvm::any_of(node.outputs(), isStream);
+}
+
 /// Whether a method can take what `type` is from outside.
 bool isTensorInput(const c10::TypePtr &type) {
   if (auto optional = type->cast<c10::OptionalType>())
@@ -134,15 +85,6 @@ bool isTensorInput(const c10::TypePtr &type) {
 }
 
 } // namespace
-
-std::string plainName(const Value &value) {
-  std::string name = value.debugName();
-  name = name.substr(0, name.find('.'));
-  for (char &c : name)
-    if (!llvm::isAlnum(c))
-      c = '_';
-  return name.empty() || llvm::isDigit(name[0]) ? "" : name;
-}
 
 void GraphImporter::import(const torch::jit::Graph &source, const c10::FunctionSchema &schema,
                            Role role) {
@@ -181,6 +123,16 @@ void GraphImporter::refuseInput(const Value &input) {
               0, std::move(loc));
 }
 
+void GraphImporter::refuseStream(const Node &node) {
+  std::string what = node.kind().toQualString();
+  if (node.kind() == prim::CallMethod)
+    what = node.s(c10::attr::name) + "() of a CUDA stream or event";
+  else if (node.kind() == prim::CreateObject)
+    what = "a CUDA stream or event";
+  refuse(node, ir::explain("cgc cannot compile " + what, ir::Cause::DefaultStream),
+         ir::Cause::DefaultStream);
+}
+
 ir::Loc GraphImporter::locOf(const Node &node) {
   // An assignment to an attribute has no line of its own; what is assigned has it.
   const Node &source = node.kind() == prim::SetAttr ? *node.inputs()[1]->node() : node;
@@ -208,45 +160,6 @@ Arg GraphImporter::refuse(const Node &node, std::string reason, ir::Cause cause)
   return refused->numResults() == 0 ? Arg() : Arg(refused->result(0));
 }
 
-// Values
-
-Arg GraphImporter::arg(const Value *value) {
-  if (auto constant = tensorConstants_.find(value); constant != tensorConstants_.end())
-    if (!args_.count(value))
-      args_[value] = materialize(constant->second, locOf(*value->node()));
-  if (auto found = args_.find(value); found != args_.end())
-    return found->second;
-  refuse(*value->node(), "a module is used as a value; call its methods directly");
-  return args_.lookup(value);
-}
-
-Arg GraphImporter::argOrNumber(const Value *value, const Node &user) {
-  auto constant = tensorConstants_.find(value);
-  if (constant == tensorConstants_.end() || constant->second.dim() != 0)
-    return arg(value);
-  const at::Tensor &tensor = constant->second;
-  if (c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false))
-    return Arg(tensor.item().toLong());
-  bool besideSize = llvm::any_of(user.inputs(), [](const Value *v) { return isHostNumber(v); });
-  if (besideSize && c10::isFloatingType(tensor.scalar_type()))
-    return Arg(tensor.item().toDouble());
-  return arg(value);
-}
-
-std::vector<Arg> GraphImporter::argsOf(c10::ArrayRef<const Value *> values) {
-  std::vector<Arg> args;
-  for (const Value *value : values)
-    args.push_back(arg(value));
-  return args;
-}
-
-void GraphImporter::bind(const Value *value, Arg arg) {
-  if (std::string name = plainName(*value);
-      !name.empty() && arg.isValue() && llvm::isDigit(arg.value()->name()[0]))
-    graph_.rename(arg.value(), name);
-  args_[value] = std::move(arg);
-}
-
 ir::Node *GraphImporter::emitFallback(const Node &node) {
   std::string target = node.kind().toQualString();
   Arg::List args;
@@ -264,44 +177,6 @@ ir::Node *GraphImporter::emitFallback(const Node &node) {
   return result;
 }
 
-Arg GraphImporter::materialize(const at::Tensor &tensor, ir::Loc loc) {
-  std::shared_ptr<const ir::TensorData> data = state_.tensors.get(tensor);
-  std::string name;
-  for (const ir::Parameter &parameter : module_.parameters())
-    if (parameter.kind == ir::Parameter::Kind::Constant && parameter.data == data)
-      name = parameter.name;
-  ir::TensorType type = data->type();
-  if (name.empty())
-    name = module_.addConstant("constant", std::move(data));
-  return graph_.getAttr(name, std::move(type), std::move(loc))->result();
-}
-
-Arg GraphImporter::importIValue(const c10::IValue &value, const Node &node) {
-  if (std::optional<Arg> constant = toConstant(value))
-    return *constant;
-  if (value.isTensor()) {
-    if (std::string why = whyUnsupported(value.toTensor()); !why.empty())
-      return refuse(node, "cgc does not support " + why);
-    return materialize(value.toTensor(), locOf(node));
-  }
-  if (value.isTensorList() || value.isTuple()) {
-    Arg::List list;
-    auto append = [&](const c10::IValue &element) { list.push_back(importIValue(element, node)); };
-    if (value.isTuple())
-      llvm::for_each(value.toTupleRef().elements(), append);
-    else
-      llvm::for_each(value.toListRef(), append);
-    return Arg(std::move(list));
-  }
-  return refuse(node, "cgc does not support a constant of type " + value.tagKind());
-}
-
-Arg GraphImporter::asValue(Arg arg, ir::Loc loc) {
-  if (!arg.isList())
-    return arg;
-  return graph_.call(OpKind::PrimList, {std::move(arg)}, 1, std::move(loc))->result();
-}
-
 // Nodes
 
 void GraphImporter::importBlock(const Block &block) {
@@ -315,6 +190,8 @@ void GraphImporter::importNode(const Node &node) {
     return importConstant(node);
   if (kind == prim::GetAttr)
     return importGetAttr(node);
+  if (usesStream(node))
+    return refuseStream(node);
   if (kind == prim::CallMethod && !usesGradMode(node))
     return importCallMethod(node);
   if (kind == prim::CallFunction)

@@ -67,6 +67,7 @@ private:
   };
 
   void refuseInput(const torch::jit::Value &input);
+  void refuseStream(const torch::jit::Node &node);
   void importBlock(const torch::jit::Block &block);
   void importNode(const torch::jit::Node &node);
   void importConstant(const torch::jit::Node &node);
@@ -88,6 +89,7 @@ private:
   /// Refuses the loop `node`, since `decider` decides how often it runs and is no constant.
   void refuseLoop(const torch::jit::Node &node, const ir::Arg &decider);
 
+  // graph_values.cpp
   void bind(const torch::jit::Value *value, ir::Arg arg);
   ir::Arg importIValue(const c10::IValue &value, const torch::jit::Node &node);
   ir::Arg materialize(const at::Tensor &tensor, ir::Loc loc);

@@ -2,42 +2,33 @@
 #include "frontend/load.h"
 
 #include "frontend/archive.h"
+#include "frontend/cuda_stand_ins.h"
 #include "frontend/guard.h"
 #include "frontend/numbers.h"
-#include "ir/offenders.h"
 #include "runtime/base/file.h"
 
-#include <torch/csrc/jit/frontend/function_schema_parser.h>
-#include <torch/csrc/jit/runtime/operator.h>
+#include "llvm/ADT/StringRef.h"
+
 #include <torch/csrc/jit/serialization/import.h>
 
 namespace cgc::frontend {
 namespace {
 
-/// Declares the ops on devices that are LibTorch's CUDA library's, so that a module with such an op
-/// can be read, and the op refused by line, without that library. They are never run.
-void declareCudaOps() {
-  static const bool declared = [] {
-    for (const char *schema :
-         {"cuda::synchronize() -> ()", "cuda::synchronize.device(Device? device) -> ()",
-          "cuda::synchronize.int(int? val) -> ()", "cuda::_current_device() -> int",
-          "cuda::_set_device(int val) -> ()"}) {
-      const c10::FunctionSchema parsed = torch::jit::parseSchema(schema);
-      if (!torch::jit::findOperatorFor(parsed.operator_name()))
-        torch::jit::registerOperator(torch::jit::Operator(
-            schema, [](torch::jit::Stack &) { TORCH_CHECK(false, "not run here"); },
-            c10::AliasAnalysisKind::CONSERVATIVE));
-    }
-    return true;
-  }();
-  (void)declared;
-}
-
-/// Whether LibTorch knows everything of a module but its streams and events, which are classes of
-/// its CUDA library.
-bool namesCudaClass(const Status &status) {
+/// Whether LibTorch misses what its CUDA library registers.
+bool namesCuda(const Status &status) {
   return status.message().find("torch.classes.cuda") != std::string::npos ||
          status.message().find("cuda::") != std::string::npos;
+}
+
+/// The op or class of another library ("torchvision::nms") without which LibTorch cannot read a
+/// module; empty if that is not why.
+llvm::StringRef foreignName(const Status &status) {
+  llvm::StringRef message = status.message();
+  if (message.consume_front("Unknown builtin op: "))
+    return message.rtrim('.');
+  if (message.consume_front("Tried to instantiate class '"))
+    return message.split('\'').first;
+  return "";
 }
 
 } // namespace
@@ -57,17 +48,28 @@ Result<torch::jit::Module> loadTorchScript(const std::string &path) {
       return sound.withContext(path);
   }
   torch::jit::Module module;
-  Status status = guarded(Code::InvalidFile, [&] {
-    declareCudaOps();
-    module = torch::jit::load(path, c10::Device(c10::kCPU));
-    restoreNumbers(module);
-    return Status::ok();
-  });
-  if (status.code() == Code::InvalidFile && namesCudaClass(status))
-    return Status(Code::Unsupported, ir::explain(path + ": the model has CUDA streams or events (" +
-                                                     status.message() + ")",
-                                                 ir::Cause::DefaultStream) +
-                                         "; " + ir::textOf(ir::Cause::DefaultStream).fix.str());
+  const auto load = [&] {
+    return guarded(Code::InvalidFile, [&] {
+      module = torch::jit::load(path, c10::Device(c10::kCPU));
+      restoreNumbers(module);
+      return Status::ok();
+    });
+  };
+  standInForCudaOps();
+  Status status = load();
+  if (status.code() == Code::InvalidFile && namesCuda(status)) {
+    CGC_TRY(guarded(Code::Failed, [] {
+      standInForCudaClasses();
+      return Status::ok();
+    }));
+    status = load();
+  }
+  if (llvm::StringRef name = foreignName(status); !name.empty())
+    return Status(Code::Unsupported,
+                  path + ": the model uses '" + name.str() +
+                      "', an op or class of another library than LibTorch, without which the model "
+                      "cannot be read: take it out before the export; what else cannot be compiled "
+                      "is listed then");
   if (status.code() == Code::InvalidFile)
     return Status(Code::InvalidFile,
                   path + ": LibTorch cannot read this as TorchScript (" + status.message() +

@@ -19,7 +19,9 @@ Arg importItem(OpImporter &op) {
   return op.emit(OpKind::PrimItem, {{"self", op.input(0)}});
 }
 
-Arg importFalse(OpImporter &) {
+Arg importFalse(OpImporter &op) {
+  for (size_t i = 0; i < op.node().inputs().size(); ++i)
+    op.input(i); // Of whatever it is.
   return Arg(false);
 }
 
@@ -38,7 +40,7 @@ Arg importContains(OpImporter &op) {
 Arg importFormat(OpImporter &op) {
   Arg::List parts;
   for (size_t i = 0; i < op.node().inputs().size(); ++i)
-    parts.push_back(op.importer().arg(op.node().inputs()[i]));
+    parts.push_back(op.input(i));
   return op.emit(OpKind::PrimFormat, {{"parts", Arg(std::move(parts))}});
 }
 
@@ -109,9 +111,9 @@ Arg fill(OpImporter &op, int value) {
 }
 
 Arg fillNew(OpImporter &op, Arg value) {
-  Arg dtype = op.arg("dtype");
+  Arg dtype = op.arg("dtype"), self = op.arg("self");
   if (dtype.isNone())
-    dtype = op.emit(OpKind::PrimDType, {{"self", op.arg("self")}});
+    dtype = op.emit(OpKind::PrimDType, {{"self", self}});
   return op.emit(OpKind::Full,
                  {{"size", op.arg("size")}, {"fill_value", std::move(value)}, {"dtype", dtype}});
 }
@@ -137,6 +139,16 @@ Arg importNewOnes(OpImporter &op) {
 Arg importNewFull(OpImporter &op) {
   return fillNew(op, op.arg("fill_value"));
 }
+
+Arg importTensor(OpImporter &op) {
+  Arg value = op.input(0), dtype = op.arg("dtype");
+  if (!value.is<int64_t>() && !value.is<double>() && !value.is<bool>())
+    return op.refuse(ir::Cause::HostCopy);
+  if (dtype.isNone() && value.is<double>())
+    dtype = DType::F32;
+  return op.emit(OpKind::Full, {{"size", Arg::List{}}, {"fill_value", value}, {"dtype", dtype}});
+}
+
 Arg importZerosLike(OpImporter &op) {
   return fillLike(op, 0);
 }
@@ -206,6 +218,10 @@ Arg importTypeAs(OpImporter &op) {
 
 // Arithmetic and layers
 
+Arg importWhereTrue(OpImporter &op) {
+  return op.refuse(ir::Cause::DataShape);
+}
+
 Arg importSquare(OpImporter &op) {
   return op.emit(OpKind::Pow, {{"self", op.arg("self")}, {"exponent", 2}});
 }
@@ -216,6 +232,7 @@ Arg importConvolution(OpImporter &op) {
   Arg weight = op.arg("weight");
   if (weight.isValue() && weight.value()->isTensor() && weight.value()->tensor().rank() != 4)
     return op.refuse("only convolutions over two dimensions are supported");
+  op.arg("output_padding"); // Of transposed ones only.
   return op.emit(OpKind::Conv2d, {{"input", op.arg("input")},
                                   {"weight", weight},
                                   {"bias", op.arg("bias")},

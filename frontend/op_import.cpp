@@ -79,9 +79,12 @@ bool isDefault(const ir::Arg &value, const c10::Argument &argument) {
 } // namespace
 
 ir::Arg OpImporter::argAt(size_t i, bool mayBeNumber) {
+  if (i < asked_.size())
+    asked_.set(i);
   const torch::jit::Value *value = node_.inputs()[i];
   ir::Arg arg = mayBeNumber ? importer_.argOrNumber(value, node_) : importer_.arg(value);
-  if (!arg.is<int64_t>() || !isDTypeArgument(schema_.arguments()[i]))
+  // Of aten::format, all but the first are beyond the schema.
+  if (!arg.is<int64_t>() || i >= asked_.size() || !isDTypeArgument(schema_.arguments()[i]))
     return arg;
   auto type = static_cast<c10::ScalarType>(arg.as<int64_t>());
   if (std::optional<DType> dtype = toDType(type))
@@ -96,6 +99,11 @@ ir::Arg OpImporter::arg(llvm::StringRef name) {
   std::optional<int> index =
       schema_.argumentIndexWithName(std::string_view(name.data(), name.size()));
   return index ? argAt(static_cast<size_t>(*index), false) : ir::Arg();
+}
+
+ir::Arg OpImporter::refuse(std::string reason, ir::Cause cause) {
+  refused_ = true;
+  return importer_.refuse(node_, std::move(reason), cause);
 }
 
 bool OpImporter::isOnHost() const {
@@ -123,19 +131,35 @@ OpImporter::Results OpImporter::import() {
       results.push_back(&value);
     return results;
   }
-  if (row->function)
-    return {row->function(*this)};
-  return importByName(*row->op, row->spec, inPlace);
+  if (!row->function)
+    return importByName(*row->op, row->spec, inPlace);
+  Results results = {row->function(*this)};
+  if (std::optional<ir::Arg> refused = refuseUnasked())
+    return {*refused};
+  return results;
+}
+
+std::optional<ir::Arg> OpImporter::refuseUnasked() {
+  if (refused_)
+    return std::nullopt;
+  for (size_t i = 0; i < schema_.arguments().size(); ++i) {
+    const c10::Argument &argument = schema_.arguments()[i];
+    if (!asked_.test(i) && !isIgnorable(argument.name()) && !isDefault(argAt(i, true), argument))
+      return refuse("cgc does not support the argument '" + argument.name() + "' of " +
+                    schema_.name());
+  }
+  return std::nullopt;
 }
 
 OpImporter::Results OpImporter::importByName(ir::OpKind op, llvm::StringRef spec, bool inPlace) {
   const ir::Schema &schema = ir::opSchema(op);
   std::vector<std::optional<ir::Arg>> given(schema.args.size());
   for (size_t i = 0; i < schema_.arguments().size(); ++i) {
-    const c10::Argument &argument = schema_.arguments()[i];
-    Renamed renamed = applySpec(spec, argument.name());
-    if (renamed.dropped)
+    Renamed renamed = applySpec(spec, schema_.arguments()[i].name());
+    if (renamed.dropped) {
+      asked_.set(i);
       continue;
+    }
     std::optional<unsigned> index = schema.find(renamed.name);
     // TorchScript's own scalar ops name their operands a and b.
     if (!index && (renamed.name == "a" || renamed.name == "b"))
@@ -147,11 +171,10 @@ OpImporter::Results OpImporter::importByName(ir::OpKind op, llvm::StringRef spec
           !isListType(node_.inputs()[i]->type()))
         arg = ir::Arg::List{std::move(arg)};
       given[*index] = std::move(arg);
-    } else if (!isIgnorable(renamed.name) && !isDefault(argAt(i, true), argument)) {
-      return {refuse("cgc does not support the argument '" + argument.name() + "' of " +
-                     schema_.name())};
     }
   }
+  if (std::optional<ir::Arg> refused = refuseUnasked())
+    return {*refused};
   std::vector<ir::Arg> args;
   for (size_t i = 0; i < given.size(); ++i) {
     const ir::SchemaArg &expected = schema.args[i];

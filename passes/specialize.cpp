@@ -127,7 +127,7 @@ void Specializer::visitCall(Node &node) {
   if (node.op() == OpKind::Fallback) {
     // The node, printed below, has the whole schema.
     const llvm::StringRef op = llvm::StringRef(node.target()).split('(').first;
-    const ir::Cause cause = ir::causeOf(op.split('.').first);
+    const ir::Cause cause = causeOfFallback(node);
     error(node, ir::explain("cgc cannot compile " + op.str(), cause), cause);
     return;
   }

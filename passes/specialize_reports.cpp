@@ -36,17 +36,28 @@ bool isComparison(const Node &node) {
          node.is(OpKind::Gt) || node.is(OpKind::Ge);
 }
 
+/// Whether `arg` picks elements by a mask, so that data decide how many.
+bool isMask(const Arg &arg) {
+  if (!arg.isValue())
+    return false;
+  if (!arg.value()->isTensor())
+    return isComparison(*arg.value()->node());
+  const DType dtype = arg.value()->tensor().dtype;
+  return dtype == DType::Bool || dtype == DType::U8;
+}
+
+/// What makes the tensor that `value` is, or is a view of.
+const Node &ownerOf(const Value *value) {
+  const Node *node = value->node();
+  while (node->kind() == ir::NodeKind::CallFunction && ir::hasTrait(node->op(), ir::kView) &&
+         node->arg(0).isValue())
+    node = node->arg(0).value()->node();
+  return *node;
+}
+
 } // namespace
 
 ir::Cause causeOfRefusal(const Node &node, llvm::ArrayRef<Arg> args) {
-  auto isMask = [](const Arg &arg) {
-    if (!arg.isValue())
-      return false;
-    if (!arg.value()->isTensor())
-      return isComparison(*arg.value()->node());
-    const DType dtype = arg.value()->tensor().dtype;
-    return dtype == DType::Bool || dtype == DType::U8;
-  };
   auto isTrue = [&](llvm::StringRef name) {
     return args[*ir::opSchema(node.op()).find(name)] == Arg(true);
   };
@@ -54,9 +65,34 @@ ir::Cause causeOfRefusal(const Node &node, llvm::ArrayRef<Arg> args) {
     return ir::Cause::DataShape;
   if (node.is(OpKind::Dropout) && isTrue("train"))
     return ir::Cause::Random;
+  if (node.is(OpKind::Attention))
+    if (auto p = args[*ir::opSchema(node.op()).find("dropout_p")].asNumber(); p && *p != 0)
+      return ir::Cause::Random;
   if (node.is(OpKind::BatchNorm) && isTrue("training"))
     return ir::Cause::MutatesState;
   return ir::Cause::None;
+}
+
+ir::Cause causeOfFallback(const Node &node) {
+  llvm::StringRef op = llvm::StringRef(node.target()).split('(').first.split('.').first;
+  const ir::Cause cause = ir::causeOf(op);
+  const Arg &operands = node.arg(0);
+  if (cause != ir::Cause::NoRule || !op.ends_with("_") || !operands.isList() ||
+      operands.list().empty() || !operands.list()[0].isValue())
+    return cause;
+  switch (ownerOf(operands.list()[0].value()).kind()) {
+  case ir::NodeKind::Placeholder:
+    return ir::Cause::MutatesInput;
+  case ir::NodeKind::GetAttr:
+    return ir::Cause::MutatesState;
+  default:
+    break;
+  }
+  const bool writesElements = op == "aten::index_put_" && operands.list().size() > 1;
+  if (writesElements && operands.list()[1].isList() &&
+      llvm::any_of(operands.list()[1].list(), isMask))
+    return ir::Cause::DataShape;
+  return cause;
 }
 
 void Specializer::error(const Node &node, std::string message, ir::Cause cause) {
@@ -96,11 +132,10 @@ void Specializer::judgeUntyped(Node &node, llvm::ArrayRef<Arg> args) {
         know(node, 0, Arg(false));
   if (!args.empty() && isTensor(args[0])) {
     reportHostRead(node);
-    if (const ir::NodeKind from =
-            args[0].isValue() ? args[0].value()->node()->kind() : ir::NodeKind::CallFunction;
-        node.isInPlace() && from == ir::NodeKind::Placeholder)
-      error(node, "in-place op: it overwrites the input '" + args[0].value()->name() + "'",
-            ir::Cause::MutatesInput);
+    if (node.isInPlace() && args[0].isValue())
+      if (const Node &owner = ownerOf(args[0].value()); owner.kind() == ir::NodeKind::Placeholder)
+        error(node, "in-place op: it overwrites the input '" + owner.result()->name() + "'",
+              ir::Cause::MutatesInput);
   }
   if (const ir::Cause cause = causeOfRefusal(node, args); cause != ir::Cause::None)
     reportCause(node, "cgc cannot compile " + ir::opName(node.op()).str(), cause);

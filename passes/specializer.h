@@ -14,6 +14,9 @@ namespace cgc::passes {
 /// Why a rule refuses `args`, where that is more than a type that does not fit.
 ir::Cause causeOfRefusal(const ir::Node &node, llvm::ArrayRef<ir::Arg> args);
 
+/// Why an aten.fallback cannot be compiled.
+ir::Cause causeOfFallback(const ir::Node &node);
+
 /// Goes through a graph once, in execution order. What is known on the host is kept beside the
 /// graph and put into the arguments of later nodes; tensor ops get their types from their rules.
 class Specializer {

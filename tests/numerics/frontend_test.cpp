@@ -1,17 +1,12 @@
-// Frontend: what an imported TorchScript file keeps, what is refused and how, and the LibTorch
-// reference.
+// Frontend: what an imported TorchScript file keeps, and what its constructs become.
 #include "frontend/frontend.h"
 #include "ir/text.h"
-#include "ir/verifier.h"
-#include "passes/pipeline.h"
-#include "runtime/base/file.h"
+#include "tests/numerics/imported.h"
 #include "tests/numerics/test_models.h"
-#include "tests/temp_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -22,53 +17,16 @@
 namespace cgc::frontend {
 namespace {
 
+using test::floats;
+using test::import;
 using test::openclipModel;
 using test::smallModel;
+using test::specialize;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 std::string mainBranchModel() {
   return CGC_SOURCE_DIR "/tests/data/openclip_main_tiny.pt";
-}
-
-/// Imports a file that must be fine, and verifies it.
-std::unique_ptr<ir::Module> import(const std::string &path) {
-  auto module = importTorchScript(path);
-  EXPECT_TRUE(module.isOk()) << module.status().message();
-  if (!module)
-    return nullptr;
-  ir::Diagnostics diagnostics;
-  EXPECT_TRUE(ir::verify(**module, diagnostics)) << diagnostics.render();
-  return *std::move(module);
-}
-
-/// Compiles one method down to a graph in which every value has a type. What is wrong with it is in
-/// `diagnostics`.
-std::unique_ptr<ir::Graph> specialize(const std::string &path, const char *method,
-                                      std::vector<ir::Type> inputs, ir::Diagnostics &diagnostics) {
-  auto module = import(path);
-  auto pipeline = passes::PipelineBuilder().setPasses("inline,specialize").build();
-  const passes::PassContext context{.target = DeviceKind::Cpu, .diagnostics = &diagnostics};
-  if (!module || !pipeline || !pipeline->prepare(*module, context).isOk())
-    return nullptr;
-  auto graph = pipeline->specialize(*module->findGraph(method), "graph", inputs, context);
-  if (graph)
-    return *std::move(graph);
-  EXPECT_EQ(graph.status().code(), Code::Unsupported);
-  return nullptr;
-}
-
-/// What is in the way of compiling a method.
-std::vector<ir::Diagnostic> offenders(const std::string &path, std::vector<ir::Type> inputs,
-                                      const char *method = "forward") {
-  ir::Diagnostics diagnostics;
-  specialize(path, method, std::move(inputs), diagnostics);
-  return diagnostics.errors().vec();
-}
-
-ir::Type floats(std::vector<int64_t> sizes) {
-  return ir::TensorType::dense(DType::F32, sizes);
 }
 
 template <class Fn> void forEachModule(const ir::Module &module, Fn fn) {
@@ -378,239 +336,6 @@ TEST(Frontend, ResolvesConstantBranchesLoopsAndFunctions) {
       }
       previous = &node;
     }
-}
-
-// Refusals
-
-/// The 1-based line of small_models.py that ends in `# LINE: tag`.
-unsigned lineOf(const std::string &tag) {
-  std::ifstream file(CGC_SOURCE_DIR "/tests/numerics/small_models.py");
-  std::string line;
-  for (unsigned number = 1; std::getline(file, line); ++number)
-    if (line.ends_with("# LINE: " + tag))
-      return number;
-  return 0;
-}
-
-TEST(Frontend, RefusesDataDependentFlowByLineAndCollectsAll) {
-  auto found = offenders(smallModel("data_dependent"), {floats({3, 4})});
-  ASSERT_EQ(found.size(), 2u);
-  EXPECT_THAT(found[0].message, HasSubstr("data-dependent control flow"));
-  EXPECT_THAT(found[0].loc.file, HasSubstr("small_models.py"));
-  EXPECT_EQ(found[0].loc.line, lineOf("branch"));
-  EXPECT_EQ(found[1].loc.line, lineOf("loop"));
-}
-
-/// The messages by line of what is in the way of `shape_condition`.
-std::map<unsigned, std::string> inShapeCondition(std::vector<int64_t> sizes) {
-  std::map<unsigned, std::string> found;
-  for (const ir::Diagnostic &error : offenders(smallModel("shape_condition"), {floats(sizes)}))
-    found[error.loc.line] += error.message;
-  return found;
-}
-
-TEST(Frontend, ShapesOfTheBucketDecideBranches) {
-  auto many = inShapeCondition({3, 4}), one = inShapeCondition({1, 4});
-  EXPECT_THAT(many[lineOf("taken")], HasSubstr("aten::erfinv"));
-  EXPECT_EQ(many[lineOf("other")], "");
-  EXPECT_EQ(one[lineOf("taken")], "");
-  EXPECT_THAT(one[lineOf("other")], HasSubstr("aten::special_bessel_j0"));
-  EXPECT_THAT(inShapeCondition({3, 4, 5})[lineOf("rank")], HasSubstr("raises an exception"));
-}
-
-TEST(Frontend, ListsWhatIsInsideAndBehindARefusedBranch) {
-  auto found = inShapeCondition({3, 4});
-  EXPECT_THAT(found[lineOf("sum")], HasSubstr("data-dependent control flow"));
-  EXPECT_THAT(found[lineOf("inside")], HasSubstr("aten::digamma"));
-  EXPECT_THAT(found[lineOf("after")], HasSubstr("aten::special_bessel_j1"));
-}
-
-TEST(Frontend, NamesTheUsersLineOfWhatTorchsOwnCodeCalls) {
-  for (const char *model : {"other_lines", "other_lines_scripted"}) {
-    std::vector<std::pair<std::string, unsigned>> lines;
-    for (const ir::Diagnostic &error : offenders(smallModel(model), {floats({3, 4})})) {
-      EXPECT_THAT(error.loc.file, HasSubstr("small_models.py")) << error.message;
-      lines.emplace_back(error.message.substr(0, error.message.find(": it")), error.loc.line);
-    }
-    const std::string cannot = "cgc cannot compile aten::";
-    EXPECT_THAT(lines, ElementsAre(std::pair(cannot + "softplus", lineOf("module")),
-                                   std::pair(cannot + "hardswish", lineOf("function")),
-                                   std::pair(cannot + "reciprocal", lineOf("operator"))))
-        << model;
-  }
-}
-
-TEST(Frontend, RefusesInputsThatAreNoTensorsAndMethodsThatReturnNothing) {
-  auto found = offenders(smallModel("other_inputs"), {floats({3, 4}), floats({}), floats({3, 4})});
-  ASSERT_GE(found.size(), 2u);
-  EXPECT_THAT(found[0].message, HasSubstr("input 'count' of forward is of type int"));
-  EXPECT_THAT(found[1].message, HasSubstr("input 'more' of forward is of type List[Tensor]"));
-  found = offenders(smallModel("other_inputs"), {floats({3, 4})}, "nothing");
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_THAT(found[0].message, HasSubstr("returns no tensor"));
-}
-
-TEST(Frontend, OptionalInputsAreLeftOutOrGiven) {
-  for (const auto &[inputs, op] :
-       {std::pair(std::vector<ir::Type>{floats({3, 4}), floats({3, 4})}, ir::OpKind::Add),
-        std::pair(std::vector<ir::Type>{floats({3, 4}), ir::Type()}, ir::OpKind::Neg)}) {
-    ir::Diagnostics diagnostics;
-    auto graph = specialize(smallModel("optional"), "forward", inputs, diagnostics);
-    ASSERT_TRUE(graph) << diagnostics.render();
-    EXPECT_TRUE(graph->output()->arg(0).value()->node()->is(op));
-    EXPECT_EQ(graph->inputs().size(), op == ir::OpKind::Add ? 2u : 1u);
-  }
-}
-
-TEST(Frontend, RefusesChangesOfListsThatMayHaveAnotherName) {
-  auto found = offenders(smallModel("other_name"), {floats({3, 4})});
-  ASSERT_EQ(found.size(), 2u);
-  EXPECT_THAT(found[0].message, HasSubstr("may have another name"));
-  EXPECT_EQ(found[0].loc.line, lineOf("other name"));
-  EXPECT_EQ(found[1].loc.line, lineOf("in a loop"));
-}
-
-TEST(Frontend, RefusesArgumentsThatTheOpDoesNotHave) {
-  auto found = offenders(smallModel("other_argument"), {floats({3, 4})});
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_THAT(found[0].message, HasSubstr("support the argument 'out_dtype' of aten::mm"));
-  EXPECT_EQ(found[0].loc.line, lineOf("argument"));
-}
-
-TEST(Frontend, RefusesCallsThatOnlyChangeTheirArguments) {
-  auto found = offenders(smallModel("changes_argument"), {floats({3, 4})});
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_THAT(found[0].message, HasSubstr("returns nothing but changes its arguments"));
-  EXPECT_EQ(found[0].loc.line, lineOf("changed"));
-}
-
-TEST(Frontend, RefusesTransposedConvolutionAndComplexDtype) {
-  std::string text;
-  for (const ir::Diagnostic &error : offenders(smallModel("transposed"), {floats({1, 2, 4, 3})}))
-    text += error.message;
-  EXPECT_THAT(text, HasSubstr("'transposed' of aten::_convolution"));
-  EXPECT_THAT(text, HasSubstr("no dtype ComplexFloat"));
-}
-
-// Wrong files
-
-TEST(Frontend, SaysWhatAForeignFileIs) {
-  test::TempFolder temporary;
-  const std::string folder = temporary / "cgc_foreign";
-  std::filesystem::create_directories(folder);
-  auto write = [&](const char *name, const std::string &bytes) {
-    std::string path = folder + "/" + name;
-    std::ofstream(path, std::ios::binary) << bytes;
-    return path;
-  };
-  const std::vector<std::pair<std::string, std::string>> cases = {
-      {folder + "/missing.pt", "missing.pt"},
-      {folder, "cgc_foreign"},
-      {write("empty.pt", ""), "empty"},
-      {write("image.pt", "\x89PNG\r\n\x1a\n0000"), "PNG"},
-      {smallModel("state_dict"), "torch.save"},
-      {smallModel("truncated"), "truncated"},
-      {smallModel("flipped"), "the record 'casts/data/"},
-      {smallModel("bad_code"), "LibTorch cannot read this as TorchScript"},
-  };
-  for (const auto &[path, expected] : cases) {
-    Status status = importTorchScript(path).status();
-    EXPECT_EQ(status.code(), Code::InvalidFile) << path;
-    EXPECT_THAT(status.message(), HasSubstr(expected));
-    EXPECT_THAT(status.message(), Not(HasSubstr("\n"))) << "LibTorch's frames stay out";
-  }
-}
-
-// The reference
-
-struct Input {
-  std::vector<float> values;
-  std::vector<int64_t> sizes;
-  TensorView view() { return {values.data(), DType::F32, DeviceKind::Cpu, sizes, {}}; }
-};
-
-std::vector<float> asFloats(const HostTensor &tensor) {
-  EXPECT_EQ(tensor.dtype, DType::F32);
-  std::vector<float> values(tensor.bytes.size() / sizeof(float));
-  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
-  return values;
-}
-
-TEST(Reference, RunsAMethodAndNamesDictOutputs) {
-  auto reference = loadReference(smallModel("dict_output"), DeviceKind::Cpu, std::nullopt);
-  ASSERT_TRUE(reference.isOk()) << reference.status().message();
-  Input x{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {3, 4}};
-  TensorView inputs[] = {x.view()};
-  auto outputs = (*reference)->run("forward", inputs);
-  ASSERT_TRUE(outputs.isOk()) << outputs.status().message();
-  ASSERT_EQ(outputs->size(), 2u);
-  EXPECT_EQ((*outputs)[0].name, "doubled");
-  EXPECT_EQ((*outputs)[1].name, "rows");
-  EXPECT_THAT((*outputs)[1].sizes, ElementsAre(3));
-  EXPECT_THAT(asFloats((*outputs)[1]), ElementsAre(10, 26, 42));
-}
-
-TEST(Reference, LeavesInputsAlone) {
-  auto reference = loadReference(smallModel("in_place"), DeviceKind::Cpu, std::nullopt);
-  ASSERT_TRUE(reference.isOk());
-  Input x{{-1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {3, 4}};
-  std::vector<float> before = x.values;
-  TensorView inputs[] = {x.view()};
-  auto outputs = (*reference)->run("forward", inputs);
-  ASSERT_TRUE(outputs.isOk());
-  EXPECT_EQ(x.values, before);
-  EXPECT_FLOAT_EQ(asFloats((*outputs)[0])[0], 0.5f - 2.0f);
-}
-
-TEST(Reference, WidensParametersAndBakedCasts) {
-  // The file computes in fp16 and returns fp16; widened, nothing of that is left.
-  Input x{{0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f, 1.1f, 1.2f}, {3, 4}};
-  TensorView inputs[] = {x.view()};
-  auto plain = loadReference(smallModel("casts"), DeviceKind::Cpu, std::nullopt);
-  auto wide = loadReference(smallModel("casts"), DeviceKind::Cpu, DType::F64);
-  ASSERT_TRUE(plain.isOk() && wide.isOk());
-  auto narrowOutput = (*plain)->run("forward", inputs);
-  auto wideOutput = (*wide)->run("forward", inputs);
-  ASSERT_TRUE(narrowOutput.isOk()) << narrowOutput.status().message();
-  ASSERT_TRUE(wideOutput.isOk()) << wideOutput.status().message();
-  EXPECT_EQ((*narrowOutput)[0].dtype, DType::F16);
-  ASSERT_EQ((*wideOutput)[0].dtype, DType::F64);
-  double row[4];
-  std::memcpy(row, (*wideOutput)[0].bytes.data(), sizeof(row));
-  // A softmax that rounds to fp16 anywhere misses one by far more.
-  EXPECT_NEAR(row[0] + row[1] + row[2] + row[3], 1.0, 1e-14);
-}
-
-TEST(Reference, NarrowsParametersInputsAndBakedCasts) {
-  // The file casts to fp32 before its linear and to fp16 behind it.
-  Input x{{0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f, 1.1f, 1.2f}, {3, 4}};
-  TensorView inputs[] = {x.view()};
-  for (DType dtype : {DType::F16, DType::BF16}) {
-    auto narrowed = loadReference(smallModel("casts"), DeviceKind::Cpu, dtype);
-    ASSERT_TRUE(narrowed.isOk()) << narrowed.status().message();
-    auto outputs = (*narrowed)->run("forward", inputs);
-    ASSERT_TRUE(outputs.isOk()) << outputs.status().message();
-    for (const HostTensor &output : *outputs)
-      EXPECT_EQ(output.dtype, dtype);
-  }
-}
-
-TEST(Reference, ReportsMisuse) {
-  auto reference = loadReference(smallModel("dict_output"), DeviceKind::Cpu, std::nullopt);
-  ASSERT_TRUE(reference.isOk());
-  auto noMethod = (*reference)->run("encode", {});
-  EXPECT_EQ(noMethod.status().code(), Code::Usage);
-  EXPECT_THAT(noMethod.status().message(), HasSubstr("encode"));
-  EXPECT_EQ((*reference)->run("forward", {}).status().code(), Code::Usage);
-  // A shape that does not fit is LibTorch's to report: one line, no frames.
-  auto linear = loadReference(smallModel("called_twice"), DeviceKind::Cpu, std::nullopt);
-  ASSERT_TRUE(linear.isOk());
-  Input x{{1, 2, 3}, {1, 3}};
-  TensorView inputs[] = {x.view()};
-  auto failed = (*linear)->run("forward", inputs);
-  EXPECT_EQ(failed.status().code(), Code::Failed);
-  EXPECT_THAT(failed.status().message(), HasSubstr("shapes"));
-  EXPECT_THAT(failed.status().message(), Not(HasSubstr("\n")));
 }
 
 } // namespace

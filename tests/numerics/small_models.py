@@ -250,6 +250,149 @@ class OtherName(nn.Module):
         return both[0][0] + rows[0][0]
 
 
+class Offenders(nn.Module):
+    """What cannot be captured, in all its spellings: each tagged line names the cause."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(3, 4))
+        self.register_buffer("count", torch.zeros(4))
+        self.norm = nn.BatchNorm1d(4)
+        self.calls = 0
+
+    def forward(self, x):
+        return x * 2
+
+    @torch.jit.export
+    def conditions(self, x):
+        if x.sum() > 0:  # OFFENDER: data-flow
+            x = x + 1
+        while bool(x.sum() < 10):  # OFFENDER: data-flow
+            x = x + 1
+        assert bool(x.sum() > 0)  # OFFENDER: data-flow
+        return x * 2 if x.sum() > 1 else x  # OFFENDER: data-flow
+
+    @torch.jit.export
+    def trips(self, x):
+        for i in range(x.size(0)):  # OFFENDER: trip-count
+            x = x + i
+        count = int(x.sum())
+        for i in range(count):  # OFFENDER: data-flow
+            x = x + i
+        return x
+
+    @torch.jit.export
+    def reads(self, x):
+        a = x.sum().item()  # OFFENDER: host-read
+        b = int(x.sum())  # OFFENDER: host-read
+        c = float(x.mean())  # OFFENDER: host-read
+        rows: list[list[float]] = (x + 1).tolist()  # OFFENDER: host-read
+        d = torch.equal(x, x + 1)  # OFFENDER: host-read
+        e = torch.allclose(x, x + 1)  # OFFENDER: host-read
+        return x * a + b + c + len(rows) + int(d) + int(e)
+
+    @torch.jit.export
+    def shapes(self, x):
+        a = x.nonzero()  # OFFENDER: data-shape
+        b = torch.where(x > 0)  # OFFENDER: data-shape
+        c = x[x > 0]  # OFFENDER: data-shape
+        d = x[:, x[0] > 0]  # OFFENDER: data-shape
+        e = torch.masked_select(x, x > 0)  # OFFENDER: data-shape
+        f, _ = torch.unique(x, return_inverse=True)  # OFFENDER: data-shape
+        y = x + 1
+        y[x > 0] = 0.5  # OFFENDER: data-shape
+        return a, b[0], c, d, e, f, y
+
+    @torch.jit.export
+    def copies(self, x):
+        a = x.cpu()  # OFFENDER: host-copy
+        b = x.cuda()  # OFFENDER: host-copy
+        c = torch.tensor([1.0, 2.0, 3.0, 4.0])  # OFFENDER: host-copy
+        return a, b, x + c
+
+    @torch.jit.export
+    def random(self, x):
+        a = torch.rand_like(x)  # OFFENDER: random
+        b = torch.randn(3, 4)  # OFFENDER: random
+        c = torch.randint(0, 9, (3, 4))  # OFFENDER: random
+        d = torch.bernoulli(x)  # OFFENDER: random
+        e = torch.zeros(3, 4).normal_()  # OFFENDER: random
+        f = torch.multinomial(x, 2)  # OFFENDER: random
+        g = nn.functional.dropout(x, 0.5, training=True)  # OFFENDER: random
+        h = nn.functional.alpha_dropout(x, 0.5, training=True)  # OFFENDER: random
+        i = nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.5)  # OFFENDER: random
+        return a, b, c, d, e, f, g, h, i
+
+    @torch.jit.export
+    def gradients(self, x):
+        y = x * 2
+        y.sum().backward()  # OFFENDER: autograd
+        z = torch.autograd.grad([y.sum()], [x])  # OFFENDER: autograd
+        return y.requires_grad_(), z[0]  # OFFENDER: autograd
+
+    @torch.jit.export
+    def inputs(self, x, y, z, u):
+        x.add_(1)  # OFFENDER: mutates-input
+        y.t().mul_(2)  # OFFENDER: mutates-input
+        z.zero_()  # OFFENDER: mutates-input
+        u[0] = 1.0  # OFFENDER: mutates-input
+        return x + y + z + u
+
+    @torch.jit.export
+    def state(self, x):
+        self.calls += 1  # OFFENDER: mutates-state
+        self.count.add_(1)  # OFFENDER: mutates-state
+        self.count.copy_(x[0])  # OFFENDER: mutates-state
+        self.weight.zero_()  # OFFENDER: mutates-state
+        self.weight[0].fill_(1)  # OFFENDER: mutates-state
+        self.count = x[0]  # OFFENDER: mutates-state
+        mean, variance = self.norm.running_mean, self.norm.running_var
+        y = torch.batch_norm(x, None, None, mean, variance, True, 0.1, 1e-5, False)  # OFFENDER: mutates-state
+        return y + self.count + self.weight
+
+    @torch.jit.export
+    def streams(self, x):
+        torch.cuda.synchronize()  # OFFENDER: default-stream
+        return x * 2
+
+    @torch.jit.export
+    def memory(self, x):
+        a = (x * 2).resize_(2, 2)  # OFFENDER: allocates
+        b = torch.empty(3, 4)  # OFFENDER: allocates
+        return a, b
+
+    @torch.jit.export
+    def unknown(self, x):
+        return torch.erfinv(x)  # OFFENDER: no-rule
+
+
+class Streams(nn.Module):
+    """Objects of CUDA, and what else cannot be captured."""
+
+    def forward(self, x):
+        stream = torch.cuda.current_stream(0)  # OFFENDER: default-stream
+        stream.synchronize()  # OFFENDER: default-stream
+        other = torch.cuda.Stream(priority=0)  # OFFENDER: default-stream
+        event = torch.cuda.Event()  # OFFENDER: default-stream
+        event.record(other)  # OFFENDER: default-stream
+        other.wait_event(event)  # OFFENDER: default-stream
+        return x.nonzero()  # OFFENDER: data-shape
+
+
+library = torch.library.Library("elsewhere", "DEF")
+library.define("twice(Tensor x) -> Tensor")
+
+
+class ForeignOp(nn.Module):
+    def forward(self, x):
+        return torch.ops.elsewhere.twice(x).nonzero()
+
+
+class UnaskedArgument(nn.Module):
+    def forward(self, x):
+        return x.repeat_interleave(2, dim=0, output_size=6)  # LINE: unasked
+
+
 def trace(module, *args, **kwargs):
     with torch.no_grad():
         return torch.jit.trace(module.eval(), args, check_trace=False, **kwargs)
@@ -279,6 +422,10 @@ def main(folder):
         "other_argument": torch.jit.script(OtherArgument().eval()),
         "other_name": torch.jit.script(OtherName().eval()),
         "changes_argument": torch.jit.script(ChangesArgument().eval()),
+        "offenders": torch.jit.script(Offenders().eval()),
+        "streams": torch.jit.script(Streams().eval()),
+        "foreign_op": torch.jit.script(ForeignOp().eval()),
+        "unasked_argument": torch.jit.script(UnaskedArgument().eval()),
     }
     for name, model in models.items():
         model.save(str(folder / f"{name}.pt"))

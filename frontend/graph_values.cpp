@@ -1,0 +1,120 @@
+// GraphImporter: what TorchScript values and constants are in the IR.
+#include "frontend/graph_import.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace cgc::frontend {
+
+namespace prim = c10::prim;
+using ir::Arg;
+using ir::OpKind;
+using torch::jit::Node;
+using torch::jit::Value;
+
+namespace {
+
+/// Whether `value` is a size or was computed from sizes and constants alone.
+bool isHostNumber(const Value *value, unsigned depth = 0) {
+  const Node *node = value->node();
+  if (node->kind() == prim::NumToTensor)
+    return true;
+  bool isArithmetic = node->kind() == c10::aten::mul || node->kind() == c10::aten::add ||
+                      node->kind() == c10::aten::sub || node->kind() == c10::aten::div ||
+                      node->kind() == c10::aten::floor_divide;
+  if (!isArithmetic || depth >= 8)
+    return false;
+  auto isHost = [&](const Value *input) { return isHostNumber(input, depth + 1); };
+  auto isConstant = [](const Value *input) { return input->node()->kind() == prim::Constant; };
+  return llvm::any_of(node->inputs(), isHost) &&
+         llvm::all_of(node->inputs(),
+                      [&](const Value *input) { return isHost(input) || isConstant(input); });
+}
+
+} // namespace
+
+std::string plainName(const Value &value) {
+  std::string name = value.debugName();
+  name = name.substr(0, name.find('.'));
+  for (char &c : name)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  return name.empty() || llvm::isDigit(name[0]) ? "" : name;
+}
+
+Arg GraphImporter::arg(const Value *value) {
+  if (auto constant = tensorConstants_.find(value); constant != tensorConstants_.end())
+    if (!args_.count(value))
+      args_[value] = materialize(constant->second, locOf(*value->node()));
+  if (auto found = args_.find(value); found != args_.end())
+    return found->second;
+  refuse(*value->node(), "a module is used as a value; call its methods directly");
+  return args_.lookup(value);
+}
+
+Arg GraphImporter::argOrNumber(const Value *value, const Node &user) {
+  auto constant = tensorConstants_.find(value);
+  if (constant == tensorConstants_.end() || constant->second.dim() != 0)
+    return arg(value);
+  const at::Tensor &tensor = constant->second;
+  if (c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false))
+    return Arg(tensor.item().toLong());
+  bool besideSize = llvm::any_of(user.inputs(), [](const Value *v) { return isHostNumber(v); });
+  if (besideSize && c10::isFloatingType(tensor.scalar_type()))
+    return Arg(tensor.item().toDouble());
+  return arg(value);
+}
+
+std::vector<Arg> GraphImporter::argsOf(c10::ArrayRef<const Value *> values) {
+  std::vector<Arg> args;
+  for (const Value *value : values)
+    args.push_back(arg(value));
+  return args;
+}
+
+void GraphImporter::bind(const Value *value, Arg arg) {
+  if (std::string name = plainName(*value);
+      !name.empty() && arg.isValue() && llvm::isDigit(arg.value()->name()[0]))
+    graph_.rename(arg.value(), name);
+  args_[value] = std::move(arg);
+}
+
+Arg GraphImporter::materialize(const at::Tensor &tensor, ir::Loc loc) {
+  std::shared_ptr<const ir::TensorData> data = state_.tensors.get(tensor);
+  std::string name;
+  for (const ir::Parameter &parameter : module_.parameters())
+    if (parameter.kind == ir::Parameter::Kind::Constant && parameter.data == data)
+      name = parameter.name;
+  ir::TensorType type = data->type();
+  if (name.empty())
+    name = module_.addConstant("constant", std::move(data));
+  return graph_.getAttr(name, std::move(type), std::move(loc))->result();
+}
+
+Arg GraphImporter::importIValue(const c10::IValue &value, const Node &node) {
+  if (std::optional<Arg> constant = toConstant(value))
+    return *constant;
+  if (value.isTensor()) {
+    if (std::string why = whyUnsupported(value.toTensor()); !why.empty())
+      return refuse(node, "cgc does not support " + why);
+    return materialize(value.toTensor(), locOf(node));
+  }
+  if (value.isTensorList() || value.isTuple()) {
+    Arg::List list;
+    auto append = [&](const c10::IValue &element) { list.push_back(importIValue(element, node)); };
+    if (value.isTuple())
+      llvm::for_each(value.toTupleRef().elements(), append);
+    else
+      llvm::for_each(value.toListRef(), append);
+    return Arg(std::move(list));
+  }
+  return refuse(node, "cgc does not support a constant of type " + value.tagKind());
+}
+
+Arg GraphImporter::asValue(Arg arg, ir::Loc loc) {
+  if (!arg.isList())
+    return arg;
+  return graph_.call(OpKind::PrimList, {std::move(arg)}, 1, std::move(loc))->result();
+}
+
+} // namespace cgc::frontend

@@ -1,0 +1,52 @@
+// Source lines: saved modules keep the source range of each node; for traced code its text is the
+// Python stack.
+#include "frontend/source_lines.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::frontend {
+
+namespace {
+
+/// "model.py(12): forward", a line of the Python stack that tracing records.
+std::optional<ir::Loc> parseFrame(llvm::StringRef text) {
+  auto [place, function] = text.rsplit("): ");
+  auto [file, number] = place.rsplit('(');
+  unsigned line = 0;
+  if (function.empty() || file.empty() || number.getAsInteger(10, line))
+    return std::nullopt;
+  return ir::Loc{file.str(), line, ""};
+}
+
+} // namespace
+
+bool isTorchs(llvm::StringRef file) {
+  return file.empty() || file.starts_with("<") || file.starts_with("code/__torch__") ||
+         file.contains("-packages/torch/");
+}
+
+std::vector<ir::Loc> framesOf(const torch::jit::Node &node) {
+  torch::jit::SourceRange range = node.sourceRange();
+  if (auto original = range.findSourceRangeThatGenerated())
+    range = *original;
+  auto position = range.file_line_col();
+  // Nodes that tracing made up have an empty file name.
+  if (!position || std::get<0>(*position).empty() || std::get<1>(*position) == 0)
+    return {};
+  std::vector<ir::Loc> frames = {
+      {std::get<0>(*position), static_cast<unsigned>(std::get<1>(*position)), ""}};
+  std::string text = range.source()->text_str().str();
+  llvm::SmallVector<llvm::StringRef> lines;
+  llvm::StringRef(text).split(lines, '\n');
+  if (parseFrame(lines.front()) != frames.front())
+    return frames; // The text is source code.
+  for (llvm::StringRef line : llvm::drop_begin(lines)) {
+    std::optional<ir::Loc> frame = parseFrame(line);
+    if (!frame || llvm::StringRef(frame->file).ends_with("/torch/jit/_trace.py"))
+      break;
+    frames.push_back(std::move(*frame));
+  }
+  return frames;
+}
+
+} // namespace cgc::frontend
