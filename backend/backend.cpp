@@ -195,6 +195,34 @@ bool isCalled(const std::string &library, const PlanData &plan) {
   return false;
 }
 
+/// "(embedding: f32, 1: i64)"
+std::string describeOutputs(const Bucket &bucket) {
+  std::string text;
+  for (const IoTensor &output : bucket.outputs)
+    text += (text.empty() ? "" : ", ") + output.name + ": " + std::string(dtypeName(output.dtype));
+  return "(" + text + ")";
+}
+
+/// A caller of an entry gets the same outputs from each bucket, but for their sizes.
+Status checkOutputs(std::span<const EntryBucket> buckets, const PlanData &plan,
+                    ir::Diagnostics &diagnostics) {
+  for (const Entry &entry : plan.entries) {
+    const std::string expected = describeOutputs(entry.buckets.front());
+    auto made = entry.buckets.begin();
+    for (const EntryBucket &bucket : buckets) {
+      if (bucket.entry != entry.name)
+        continue;
+      if (const std::string outputs = describeOutputs(*made++); outputs != expected)
+        diagnostics.error(*bucket.graph->output(),
+                          "for these input shapes the method returns " + outputs +
+                              ", for those of another bucket " + expected +
+                              "; buckets of one plan differ in sizes only: compile these shapes "
+                              "to a plan of their own");
+    }
+  }
+  return diagnostics.toStatus(Code::Unsupported);
+}
+
 } // namespace
 
 Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions options,
@@ -220,6 +248,7 @@ Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions op
     entry->buckets.push_back(builder.finish());
   }
   CGC_TRY(diagnostics.toStatus(Code::Unsupported));
+  CGC_TRY(checkOutputs(buckets, plan, diagnostics));
   plan.weights = weights.takeWeights();
   compiled.weights = weights.takeData();
   plan.locations = locations.take();

@@ -28,7 +28,7 @@ struct CompiledPlan {
 };
 
 /// Lowers the buckets, in order. Unsupported with every offender in `diagnostics` if a node has no
-/// lowering.
+/// lowering, or if buckets of one entry have outputs that differ in more than their sizes.
 Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions options,
                            ir::Diagnostics &diagnostics);
 

@@ -220,6 +220,33 @@ TEST(Lower, BucketsOfOneEntryAndLocations) {
   EXPECT_EQ(plan->plan.entries[0].buckets[1].records[0].location, LocationId{1});
 }
 
+TEST(Lower, BucketsOfOneEntryHaveTheSameOutputs) {
+  auto module = parse(R"(module @m {
+    graph @a(%x: f32[1]) {
+      %0 = aten.neg(%x) : f32[1]
+      output %0
+    }
+    graph @b(%x: f32[2]) {
+      %0 = aten.neg(%x) : f32[2]
+      output %0, %x loc("model.py":9 "")
+    }
+    graph @c(%x: f32[3]) {
+      %0 = aten.gt(%x, 0) : bool[3]
+      output %0
+    }
+  })");
+  std::vector<EntryBucket> buckets;
+  for (const char *name : {"a", "b", "c"})
+    buckets.push_back({"encode", module->findGraph(name)});
+  ir::Diagnostics diagnostics;
+  auto plan = lower(buckets, DeviceKind::Cpu, diagnostics);
+  EXPECT_EQ(plan.status().code(), Code::Unsupported);
+  EXPECT_THAT(plan.status().message(),
+              AllOf(HasSubstr("model.py:9: error: for these input shapes the method returns"),
+                    HasSubstr("for those of another bucket (output: f32); buckets of one plan"),
+                    HasSubstr("returns (output: bool)")));
+}
+
 TEST(Lower, ScratchMemoryIsReused) {
   std::string text = "graph @g(%x: f32[64]) {\n%0 = aten.neg(%x) : f32[64]\n";
   for (int i = 1; i < 20; ++i)
