@@ -230,14 +230,24 @@ class Offenders(nn.Module):
 
 class Streams(nn.Module):
     def forward(self, x):
-        torch.cuda.current_stream(0).synchronize()
-        return x * 2
+        torch.cuda.current_stream(0).synchronize()  # LINE: stream-object
+        return x.nonzero()  # LINE: beside-stream
+
+
+class OtherOutputs(nn.Module):
+    """What is returned depends on the batch."""
+
+    def forward(self, x):
+        y = x * 2
+        if x.size(0) > 1:
+            y = y > 0
+        return y  # LINE: other-outputs
 
 
 def main(folder):
     torch.manual_seed(0)
     folder.mkdir(parents=True, exist_ok=True)
-    for module in (OptionalInput, Shapes, Flags, Loops, Lists, NoGrad, Attention, Offenders, Streams):
+    for module in (OptionalInput, Shapes, Flags, Loops, Lists, NoGrad, Attention, Offenders, Streams, OtherOutputs):
         torch.jit.script(module().eval()).save(str(folder / f"{module.__name__}.pt"))
 
 

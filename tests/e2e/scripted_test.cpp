@@ -134,11 +134,59 @@ TEST_F(ScriptedModels, CompileListsAllOffendersAtOnce) {
   EXPECT_NE(outcome.err.find("to do: compute with the tensor itself"), std::string::npos);
 }
 
-TEST_F(ScriptedModels, StreamsAreNamedAlthoughLibTorchDoesNotKnowThemHere) {
-  const Outcome outcome = cgc({"inspect", scriptedModels() / "Streams.pt", "--capturable"});
-  EXPECT_EQ(outcome.status, 4) << outcome.err;
-  EXPECT_NE(outcome.err.find("the model has CUDA streams or events"), std::string::npos)
-      << outcome.err;
+TEST_F(ScriptedModels, CompileGivesOffendersAsJson) {
+  const Outcome outcome = cgc({"compile", scriptedModels() / "Offenders.pt", "-o", "p.cgplan",
+                               "--input", "x=f32[4]", "--target", "cpu", "--json"});
+  EXPECT_EQ(outcome.status, 4);
+  const auto json = parseJson(outcome, "error");
+  EXPECT_EQ(json["code"], "unsupported");
+  const auto report = parseJson(cgc({"inspect", scriptedModels() / "Offenders.pt", "--capturable",
+                                     "--input", "x=f32[4]", "--json"}),
+                                "capturability");
+  EXPECT_EQ(json["offenders"], report["offenders"]);
+  const auto &offenders = json["offenders"];
+  const auto found = std::ranges::find_if(
+      offenders, [](const auto &offender) { return offender["line"] == lineOf("data-shape"); });
+  ASSERT_NE(found, offenders.end()) << offenders;
+  EXPECT_EQ((*found)["op"], "aten::nonzero");
+  EXPECT_EQ((*found)["cause"], "data-shape");
+  EXPECT_EQ((*found)["why"], "the shape of its result depends on data");
+  EXPECT_NE((*found)["to_do"], "");
+  EXPECT_EQ((*found)["module"], "");
+  // What is not the model's fault has none.
+  const Outcome usage = cgc({"compile", scriptedModels() / "Offenders.pt", "-o", "p.cgplan",
+                             "--input", "w=f32[4]", "--json"});
+  EXPECT_FALSE(parseJson(usage, "error").contains("offenders"));
+}
+
+TEST_F(ScriptedModels, StreamsAreNamedWithWhatElseIsInTheWay) {
+  const fs::path model = scriptedModels() / "Streams.pt";
+  for (const std::vector<std::string> &arguments :
+       {std::vector<std::string>{"inspect", model, "--capturable", "--json"},
+        {"compile", model, "-o", "p.cgplan", "--input", "x=f32[4]", "--json"}}) {
+    const Outcome outcome = cgc(arguments);
+    EXPECT_EQ(outcome.status, 4) << outcome.err;
+    const auto json = parseJson(outcome, arguments[0] == "inspect" ? "capturability" : "error");
+    std::vector<std::pair<int, std::string>> found;
+    for (const auto &offender : json["offenders"])
+      found.emplace_back(offender["line"], offender["cause"]);
+    const int line = lineOf("stream-object");
+    EXPECT_EQ(found,
+              (std::vector<std::pair<int, std::string>>{{line, "default-stream"},
+                                                        {line, "default-stream"},
+                                                        {lineOf("beside-stream"), "data-shape"}}))
+        << json;
+  }
+}
+
+TEST_F(ScriptedModels, BucketsWithOtherOutputsAreRefusedByLine) {
+  const Outcome outcome = cgc({"compile", scriptedModels() / "OtherOutputs.pt", "-o", "p.cgplan",
+                               "--input", "x=f32[1,4]", "--batch", "1,2", "--target", "cpu"});
+  expectError(outcome, 4,
+              {"make_scripted.py:" + std::to_string(lineOf("other-outputs")) + ": error: ",
+               "returns (output: bool), for those of another bucket (output: f32)",
+               "to a plan of their own"});
+  EXPECT_TRUE(files().empty());
 }
 
 TEST_F(ScriptedModels, WhatCanBeCapturedIsSaidSo) {

@@ -5,6 +5,7 @@
 #include "passes/specialize.h"
 #include "tools/cgc/buckets.h"
 #include "tools/cgc/console.h"
+#include "tools/cgc/offenders.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -76,24 +77,13 @@ std::string capturabilityText(const Capturability &result) {
 }
 
 nlohmann::ordered_json capturabilityJson(const Capturability &result, const std::string &path) {
-  auto methods = nlohmann::ordered_json::array(), offenders = methods;
+  auto methods = nlohmann::ordered_json::array();
   for (const auto &[name, capturable] : result.methods)
     methods.push_back({{"name", name}, {"capturable", capturable}});
-  for (const ir::Diagnostic &error : result.offenders.errors()) {
-    const ir::CauseText &text = ir::textOf(error.cause);
-    offenders.push_back({{"op", error.op},
-                         {"file", error.loc.file},
-                         {"line", error.loc.line},
-                         {"module", error.loc.module},
-                         {"cause", text.id.str()},
-                         {"why", text.why.str()},
-                         {"to_do", text.fix.str()},
-                         {"message", error.message}});
-  }
   return {{"path", path},
           {"shapes", result.hasShapes},
           {"methods", std::move(methods)},
-          {"offenders", std::move(offenders)}};
+          {"offenders", offendersJson(result.offenders)}};
 }
 
 } // namespace cgc::tool

@@ -7,6 +7,7 @@
 #include "tools/cgc/console.h"
 #include "tools/cgc/evaluator.h"
 #include "tools/cgc/libraries.h"
+#include "tools/cgc/offenders.h"
 #include "tools/cgc/output_path.h"
 #include "tools/cgc/pass_options.h"
 #include "tools/cgc/pass_plugins.h"
@@ -145,7 +146,8 @@ Status tuneInMemory(backend::CompiledPlan &compiled, const std::vector<std::stri
   return Status::ok();
 }
 
-Status compile(const Options &options) {
+/// What is wrong with the model goes to `diagnostics`, too.
+Status compile(const Options &options, ir::Diagnostics &diagnostics) {
   if (options.tune && options.target != "cuda")
     return Status(Code::Usage, "--tune is for --target cuda: there is nothing to tune on a cpu");
   if (options.tune)
@@ -165,7 +167,6 @@ Status compile(const Options &options) {
     Progress progress; // How much there is to do, the model says.
     progress.begin("load " + options.model);
     CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.model));
-    ir::Diagnostics diagnostics;
     auto built = build(*root, options, pipeline, opLibraries, diagnostics, progress);
     CGC_TRY(withReproducer(built.status(), options.instrumentation));
     backend::CompiledPlan compiled = *std::move(built);
@@ -254,7 +255,15 @@ Verb addCompile(CLI::App &app) {
       "cpu\n"
       "  cgc compile model.pt -o model.cgplan --input 'text=i64[1,77]' --pass-plugin libacme.so "
       "--op-library libacme_ops.so");
-  return {command, [options] { return compile(*options); }, [options] { return options->json; }};
+  auto diagnostics = std::make_shared<ir::Diagnostics>();
+  return {command, [=] { return compile(*options, *diagnostics); },
+          [options] { return options->json; },
+          [diagnostics] {
+            auto fields = nlohmann::ordered_json::object();
+            if (diagnostics->hasErrors())
+              fields["offenders"] = offendersJson(*diagnostics);
+            return fields;
+          }};
 }
 
 } // namespace cgc::tool

@@ -68,14 +68,21 @@ Status printJson(std::string_view kind, const nlohmann::ordered_json &fields) {
 }
 
 void reportError(const Status &status, bool json) {
+  reportError(status, json, nlohmann::ordered_json::object());
+}
+
+void reportError(const Status &status, bool json, const nlohmann::ordered_json &fields) {
   // Rendered diagnostics begin and end as a line of the log does.
   std::string_view text = status.message();
   if (text.starts_with("error: "))
     text.remove_prefix(std::string_view("error: ").size());
   text = text.substr(0, text.find_last_not_of('\n') + 1);
   logError(std::string(text));
-  if (json)
-    (void)printJson("error", {{"code", codeName(status.code())}, {"message", text}});
+  if (!json)
+    return;
+  nlohmann::ordered_json object = {{"code", codeName(status.code())}, {"message", text}};
+  object.update(fields);
+  (void)printJson("error", object);
 }
 
 std::string requireName(const std::string &name) {

@@ -31,6 +31,8 @@ std::string jsonText(std::string_view kind, const nlohmann::ordered_json &fields
 Status printJson(std::string_view kind, const nlohmann::ordered_json &fields);
 /// Logs a failure; with `json` it is also printed, as an object of the kind "error".
 void reportError(const Status &status, bool json);
+/// The same with more `fields`.
+void reportError(const Status &status, bool json, const nlohmann::ordered_json &fields);
 
 /// A check for options that name a file to write: why `name` is none, or nothing.
 std::string requireName(const std::string &name);

@@ -83,7 +83,8 @@ Status runVerb(const tool::Verb &verb) {
 
 int report(const tool::Verb &verb, const Status &status) {
   if (!status.isOk())
-    tool::reportError(status, verb.wantsJson());
+    tool::reportError(status, verb.wantsJson(),
+                      verb.failureFields ? verb.failureFields() : nlohmann::ordered_json::object());
   return tool::exitStatus(status.code());
 }
 

@@ -3,6 +3,8 @@
 
 #include "runtime/base/status.h"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <functional>
 
 namespace CLI {
@@ -18,6 +20,8 @@ struct Verb {
   /// Whether a failure is reported on stdout too, because the user asked for JSON. Called after
   /// run.
   std::function<bool()> wantsJson = [] { return false; };
+  /// What the object of a failure has beside code and message; may be empty. Called after run.
+  std::function<nlohmann::ordered_json()> failureFields;
 };
 
 Verb addCompile(CLI::App &app);

@@ -1,0 +1,13 @@
+// Offenders: what is wrong with a model, as JSON.
+#pragma once
+
+#include "ir/diagnostics.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace cgc::tool {
+
+/// A list with one object for each error: where, why, and what to do (docs/cli.md).
+nlohmann::ordered_json offendersJson(const ir::Diagnostics &diagnostics);
+
+} // namespace cgc::tool
