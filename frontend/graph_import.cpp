@@ -46,21 +46,22 @@ std::string join(const std::string &module, const std::string &name) {
   return module.empty() ? name : module + "." + name;
 }
 
+/// Whether `value` is an object of a class whose full name begins so.
+bool isObject(const Value *value, llvm::StringRef prefix) {
+  auto type = value->type()->cast<c10::ClassType>();
+  return type && type->name() && llvm::StringRef(type->name()->qualifiedName()).starts_with(prefix);
+}
+
 /// Whether `node` belongs to `with torch.no_grad()` and the like. A plan has no gradients anyway.
 bool usesGradMode(const Node &node) {
-  auto isGradMode = [](const Value *value) {
-    auto type = value->type()->cast<c10::ClassType>();
-    return type && type->name() &&
-           llvm::StringRef(type->name()->qualifiedName())
-               .starts_with("__torch__.torch.autograd.grad_mode.");
-  };
+  constexpr llvm::StringRef prefix = "__torch__.torch.autograd.grad_mode.";
   switch (node.kind()) {
   case prim::CreateObject:
-    return isGradMode(node.output());
+    return isObject(node.output(), prefix);
   case prim::CallMethod:
   case prim::Enter:
   case prim::Exit:
-    return isGradMode(node.inputs()[0]);
+    return isObject(node.inputs()[0], prefix);
   default:
     return false;
   }
@@ -69,10 +70,7 @@ bool usesGradMode(const Node &node) {
 /// Whether `node` makes or uses a stream or an event of CUDA.
 bool usesStream(const Node &node) {
   auto isStream = [](const Value *value) {
-    auto type = value->type()->cast<c10::ClassType>();
-    return type && type->name() &&
-           llvm::StringRef(type->name()->qualifiedName())
-               .starts_with("__torch__.torch.classes.cuda.");
+    return isObject(value, "__torch__.torch.classes.cuda.");
   };
   return llvm::any_of(node.inputs(), isStream) || llvm::any_of(node.outputs(), isStream);
 }
@@ -125,6 +123,8 @@ void GraphImporter::refuseInput(const Value &input) {
 
 void GraphImporter::refuseStream(const Node &node) {
   std::string what = node.kind().toQualString();
+  if (node.kind() == prim::CallMethod && node.s(c10::attr::name) == "__init__")
+    return; // CreateObject has said it.
   if (node.kind() == prim::CallMethod)
     what = node.s(c10::attr::name) + "() of a CUDA stream or event";
   else if (node.kind() == prim::CreateObject)

@@ -50,12 +50,12 @@ Result<torch::jit::Module> loadTorchScript(const std::string &path) {
   torch::jit::Module module;
   const auto load = [&] {
     return guarded(Code::InvalidFile, [&] {
+      standInForCudaOps();
       module = torch::jit::load(path, c10::Device(c10::kCPU));
       restoreNumbers(module);
       return Status::ok();
     });
   };
-  standInForCudaOps();
   Status status = load();
   if (status.code() == Code::InvalidFile && namesCuda(status)) {
     CGC_TRY(guarded(Code::Failed, [] {

@@ -292,6 +292,16 @@ TEST(Frontend, ImportsInPlaceDropoutAndMatrixTranspose) {
   EXPECT_THAT(graph->output()->arg(0).value()->tensor().sizes, ElementsAre(4, 3));
 }
 
+TEST(Frontend, MakesTensorsOfNumbersWithTheirDtypes) {
+  ir::Diagnostics diagnostics;
+  auto graph = specialize(smallModel("tensors_of_numbers"), "forward", {floats({3})}, diagnostics);
+  ASSERT_TRUE(graph) << diagnostics.render();
+  std::string types;
+  for (const ir::Arg &output : graph->output()->args())
+    types += ir::toString(output.value()->tensor()) + " ";
+  EXPECT_EQ(types, "f32[] i64[] bool[] f16[] f32[3] ");
+}
+
 TEST(Frontend, TakesFromTheEndOfListsAndCopiesWhereAsked) {
   ir::Diagnostics diagnostics;
   auto graph = specialize(smallModel("lists_and_copies"), "forward", {floats({3, 4})}, diagnostics);

@@ -388,6 +388,12 @@ class ForeignOp(nn.Module):
         return torch.ops.elsewhere.twice(x).nonzero()
 
 
+class TensorsOfNumbers(nn.Module):
+    def forward(self, x):
+        half = torch.tensor(2, dtype=torch.float16)
+        return torch.tensor(0.5), torch.tensor(2), torch.tensor(True), half, x + torch.tensor(1)
+
+
 class UnaskedArgument(nn.Module):
     def forward(self, x):
         return x.repeat_interleave(2, dim=0, output_size=6)  # LINE: unasked
@@ -424,6 +430,7 @@ def main(folder):
         "changes_argument": torch.jit.script(ChangesArgument().eval()),
         "offenders": torch.jit.script(Offenders().eval()),
         "streams": torch.jit.script(Streams().eval()),
+        "tensors_of_numbers": torch.jit.script(TensorsOfNumbers().eval()),
         "foreign_op": torch.jit.script(ForeignOp().eval()),
         "unasked_argument": torch.jit.script(UnaskedArgument().eval()),
     }
