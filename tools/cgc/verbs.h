@@ -21,7 +21,7 @@ struct Verb {
   /// run.
   std::function<bool()> wantsJson = [] { return false; };
   /// What the object of a failure has beside code and message; may be empty. Called after run.
-  std::function<nlohmann::ordered_json()> failureFields;
+  std::function<nlohmann::ordered_json()> failureFields = nullptr;
 };
 
 Verb addCompile(CLI::App &app);
