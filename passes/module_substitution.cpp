@@ -106,9 +106,9 @@ void addCheck(ir::Graph &graph, const ir::Graph &original, const std::string &na
           graph.callModule(node.target(), std::move(args), node.numResults(), node.loc(), output);
       break;
     case ir::NodeKind::Output: {
-      OriginalEnd original = endOriginal(graph, output->args(), name, node.loc(), output);
-      original.end->setArg(0, ir::Arg(ir::Arg::List(args.begin(), args.end())));
-      output->setArgs({original.checks.begin(), original.checks.end()});
+      OriginalEnd ended = endOriginal(graph, output->args(), name, node.loc(), output);
+      ended.end->setArg(0, ir::Arg(ir::Arg::List(args.begin(), args.end())));
+      output->setArgs({ended.checks.begin(), ended.checks.end()});
       return;
     }
     }
@@ -149,13 +149,13 @@ Status replaceCall(const ModuleSubstitution &substitution, ir::Node &call, ir::M
   ir::Node *next = &*std::next(call.getIterator());
   graph.call(ir::OpKind::PrimIf, {substitution.name}, 0, call.loc(), &call);
   const std::vector<ir::Arg> replacements(values.begin(), values.end());
-  OriginalEnd original = endOriginal(graph, replacements, substitution.name, call.loc(), next);
+  OriginalEnd ended = endOriginal(graph, replacements, substitution.name, call.loc(), next);
   ir::Arg::List results;
   for (unsigned i = 0; i < values.size(); ++i) {
-    graph.replaceAllUses(call.result(i), original.checks[i]);
+    graph.replaceAllUses(call.result(i), ended.checks[i]);
     results.emplace_back(call.result(i));
   }
-  original.end->setArg(0, ir::Arg(std::move(results)));
+  ended.end->setArg(0, ir::Arg(std::move(results)));
   return Status::ok();
 }
 

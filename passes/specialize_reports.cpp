@@ -106,8 +106,11 @@ void Specializer::report(const Node &node, std::string message, ir::Cause cause)
   if (isSilent())
     return;
   ir::Diagnostic diagnostic;
-  if (cause != ir::Cause::None)
-    diagnostic.op = llvm::StringRef(message).split(": ").first.str();
+  if (cause != ir::Cause::None) {
+    llvm::StringRef op = llvm::StringRef(message).split(": ").first;
+    op.consume_front("cgc cannot compile ");
+    diagnostic.op = op.str();
+  }
   diagnostic.message = std::move(message);
   diagnostic.loc = node.loc();
   diagnostic.cause = cause;

@@ -170,6 +170,7 @@ TEST_F(ScriptedModels, StreamsAreNamedWithWhatElseIsInTheWay) {
     std::vector<std::pair<int, std::string>> found;
     for (const auto &offender : json["offenders"])
       found.emplace_back(offender["line"], offender["cause"]);
+    EXPECT_EQ(json["offenders"][0]["op"], "cuda::current_stream");
     const int line = lineOf("stream-object");
     EXPECT_EQ(found,
               (std::vector<std::pair<int, std::string>>{{line, "default-stream"},
