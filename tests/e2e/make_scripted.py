@@ -240,8 +240,8 @@ class OtherOutputs(nn.Module):
     def forward(self, x):
         y = x * 2
         if x.size(0) > 1:
-            y = y > 0
-        return y  # LINE: other-outputs
+            y = y > 0  # LINE: other-outputs
+        return y
 
 
 def main(folder):

@@ -136,7 +136,7 @@ TEST_F(ScriptedModels, CompileListsAllOffendersAtOnce) {
 
 TEST_F(ScriptedModels, CompileGivesOffendersAsJson) {
   const Outcome outcome = cgc({"compile", scriptedModels() / "Offenders.pt", "-o", "p.cgplan",
-                               "--input", "x=f32[4]", "--target", "cpu", "--json"});
+                               "--input", "x=f32[4]", "--json"});
   EXPECT_EQ(outcome.status, 4);
   const auto json = parseJson(outcome, "error");
   EXPECT_EQ(json["code"], "unsupported");
