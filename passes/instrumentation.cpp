@@ -252,7 +252,7 @@ Result<Instrumentation> makeInstrumentation(const InstrumentationOptions &option
   if (options.passLimit)
     instrumentation.add(limitPasses(*options.passLimit, log));
   if (!options.crashReproducer.empty())
-    instrumentation.add(writeReproducer(options.crashReproducer, options.target, options.producer));
+    instrumentation.add(writeReproducer(options.crashReproducer, options.origin));
   if (options.timePasses)
     instrumentation.add(timePasses(log));
   return instrumentation;

@@ -7,6 +7,7 @@
 #include "tools/cgc/console.h"
 #include "tools/cgc/evaluator.h"
 #include "tools/cgc/libraries.h"
+#include "tools/cgc/list_option.h"
 #include "tools/cgc/output_path.h"
 #include "tools/cgc/pass_options.h"
 #include "tools/cgc/pass_plugins.h"
@@ -40,10 +41,10 @@ struct Options {
 Result<passes::Pipeline> makePipeline(const Options &options) {
   const DeviceKind target = *parseDevice(options.target);
   passes::PipelineBuilder builder;
-  CGC_TRY(loadPassPlugins(options.passPlugins, builder));
-  CGC_ASSIGN_OR_RETURN(
-      passes::Instrumentation instrumentation,
-      instrumentationOf(options.instrumentation, target, builder.registeredPasses()));
+  CGC_ASSIGN_OR_RETURN(auto plugins, loadPassPlugins(options.passPlugins, builder));
+  CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
+                       instrumentationOf(options.instrumentation, target, std::move(plugins),
+                                         builder.registeredPasses()));
   builder
       .setPasses(!options.passes.empty()
                      ? options.passes
@@ -201,18 +202,12 @@ Verb addCompile(CLI::App &app) {
       ->type_name("NAME=DTYPE[SIZES]")
       ->allow_extra_args(false)
       ->required();
-  command
-      ->add_option("--batch", options->batches,
-                   "Compile every entry for each of these values of dimension 0")
-      ->type_name("N,...")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 30));
-  command
-      ->add_option("--entry", options->entries, "Methods to compile [all whose inputs are given]")
-      ->type_name("NAME,...")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  addListOption(*command, "--batch", options->batches,
+                "Compile every entry for each of these values of dimension 0")
+      ->type_name("N,...");
+  addListOption(*command, "--entry", options->entries,
+                "Methods to compile [all whose inputs are given]")
+      ->type_name("NAME,...");
   command
       ->add_option("--target", options->target, "Where the plan will run; compiling needs no GPU")
       ->check(CLI::IsMember({"cuda", "cpu"}))

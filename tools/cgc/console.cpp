@@ -79,7 +79,7 @@ void reportError(const Status &status, bool json) {
 }
 
 std::string requireName(const std::string &name) {
-  return name.empty() ? "the name of the file is empty" : "";
+  return name.empty() ? "the name is empty" : "";
 }
 
 std::string formatTable(const std::vector<std::vector<std::string>> &rows) {

@@ -32,7 +32,7 @@ Status printJson(std::string_view kind, const nlohmann::ordered_json &fields);
 /// Logs a failure; with `json` it is also printed, as an object of the kind "error".
 void reportError(const Status &status, bool json);
 
-/// A check for options that name a file to write: why `name` is none, or nothing.
+/// A check for options that name a file or a folder to write: why `name` is none, or nothing.
 std::string requireName(const std::string &name);
 
 /// Rows of cells as aligned columns with two spaces between; the first row is the heading.
