@@ -16,6 +16,7 @@
 #include "tools/cgc/tune.h"
 #include "tools/cgc/verbs.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 
 #include <CLI/CLI.hpp>
@@ -54,13 +55,19 @@ Result<passes::Pipeline> makePipeline(const Options &options) {
   return builder.build();
 }
 
+/// "--input image=f32[4,3,224,224]"
+std::string describeInputs(const BucketSpec &bucket) {
+  std::string text;
+  for (const InputSpec &input : bucket.inputs)
+    text += fmt::format("{}--input {}={}", text.empty() ? "" : " ", input.name,
+                        formatShape(dtypeName(input.dtype), input.sizes));
+  return text;
+}
+
 /// "encode_image for --input image=f32[4,3,224,224] (--batch sets dimension 0)"
 std::string describeBucket(const BucketSpec &bucket, bool batched) {
-  std::string text = bucket.entry + " for";
-  for (const InputSpec &input : bucket.inputs)
-    text +=
-        fmt::format(" --input {}={}", input.name, formatShape(dtypeName(input.dtype), input.sizes));
-  return text + (batched ? " (--batch sets dimension 0)" : "");
+  return fmt::format("{} for {}{}", bucket.entry, describeInputs(bucket),
+                     batched ? " (--batch sets dimension 0)" : "");
 }
 
 /// One specialised graph for each bucket. Every entry is tried: the failure names each that cannot
@@ -93,6 +100,13 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
     const std::string errors = context.diagnostics->render(known);
     failures += fmt::format("cannot compile {}{}", description,
                             errors.empty() ? ", either: for what is said above\n" : ":\n" + errors);
+    // Only types do not fit each other: what they began with may be to blame.
+    if (!errors.empty() &&
+        llvm::all_of(context.diagnostics->errors().drop_front(known),
+                     [](const ir::Diagnostic &error) { return error.cause == ir::Cause::None; }))
+      failures += fmt::format("  to do: {} may not be what the model takes; compare number of "
+                              "dimensions, sizes and dtype with the example of its export\n",
+                              describeInputs(bucket));
   }
   if (!failures.empty())
     return Status(Code::Unsupported, failures);

@@ -45,10 +45,10 @@ Status checkPlugins(llvm::ArrayRef<passes::UsedPlugin> recorded, const Options &
     });
     if (given == options.passPlugins.end()) {
       isMissing = true;
-      command += " --pass-plugin " + plugin.path;
+      command += fmt::format(" --pass-plugin '{}'", plugin.path);
       continue;
     }
-    command += " --pass-plugin " + *given;
+    command += fmt::format(" --pass-plugin '{}'", *given);
     CGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(*given));
     if (hash64(file.bytes()) != plugin.hash)
       logInfo(fmt::format("'{}' is another build than the '{}' that '{}' records", *given,
@@ -168,7 +168,7 @@ Verb addOpt(CLI::App &app) {
       "  cgc opt model.cgir --passes 'canonicalize{max-rewrites=3},precision{to=f16},dce' "
       "--stop-after canonicalize\n"
       "  cgc opt model.cgir --passes acme-pass --pass-plugin libacme.so --crash-reproducer "
-      "crash.cgir -o -\n"
+      "crash.cgir\n"
       "  cgc opt model.cgir --passes canonicalize,cse,dce --pass-limit 2 --verify-roundtrip");
   return {command, [options] { return opt(*options); }};
 }

@@ -113,9 +113,11 @@ TEST(Dot, ABlockThatDiffersIsDrawnForItself) {
 }
 
 TEST(Dot, SmallGraphsShowEveryNode) {
-  const std::string text = dot(*parsed(blocks(4)));
-  EXPECT_THAT(text, HasSubstr("\"%b3_19\" ["));
+  std::string text = dot(*parsed(blocks(2)));
+  EXPECT_THAT(text, HasSubstr("\"%b1_19\" ["));
   EXPECT_THAT(text, testing::Not(HasSubstr("\u00d7")));
+  text = dot(*parsed(blocks(3))); // 63 nodes.
+  EXPECT_THAT(text, HasSubstr("0 \u2026 2   \u00d7 3"));
 }
 
 TEST(Dot, PathsOfHostileDepthDoNotRecurseWithoutEnd) {
