@@ -2,7 +2,7 @@
 #include "passes/reproducer.h"
 
 #include "passes/pass_manager.h"
-#include "runtime/base/file.h"
+#include "runtime/base/write_file.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -27,12 +27,6 @@ std::optional<UsedPlugin> parsePlugin(llvm::StringRef text) {
   if (path.empty() || hash.getAsInteger(16, plugin.hash))
     return std::nullopt;
   return plugin;
-}
-
-Status writeText(const std::string &path, const std::string &text) {
-  CGC_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
-  CGC_TRY(file.write(text.data(), text.size()));
-  return file.commit();
 }
 
 /// A comment ends with its line.
@@ -67,7 +61,7 @@ PassCallbacks writeReproducer(const std::string &path, const RunOrigin &origin) 
       return;
     state->text = kTitle.str() + kPipeline.str() + run.manager->toString(run.position) + "\n" +
                   head + standaloneText(run);
-    state->written = writeText(path, state->text);
+    state->written = writeFile(path, state->text);
   };
   callbacks.after = [=](const PassRun &, Changed) { return state->written; };
   callbacks.failed = [=](const PassRun &run, const Status &status) {
@@ -77,7 +71,7 @@ PassCallbacks writeReproducer(const std::string &path, const RunOrigin &origin) 
     state->text.insert(ir, "; pass '" + std::string(run.pass) + "' failed:\n" +
                                commented(status.message()));
     // What was written before the pass ran stays if this cannot be written.
-    state->written = writeText(path, state->text);
+    state->written = writeFile(path, state->text);
   };
   callbacks.finish = [=] {
     std::error_code ignored;

@@ -163,6 +163,9 @@ TEST_F(Help, AFullStandardOutputIsAnError) {
   const Outcome outcome = cgc({"inspect", "plan.cgplan"}, {.standardOutput = "/dev/full"});
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.err.find("standard output"), std::string::npos) << outcome.err;
+  const Outcome help = cgc({"--help"}, {.standardOutput = "/dev/full"});
+  EXPECT_EQ(help.status, 1);
+  EXPECT_NE(help.err.find("standard output"), std::string::npos) << help.err;
 }
 
 TEST_F(Help, ABrokenPipeEndsQuietly) {

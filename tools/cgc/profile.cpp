@@ -1,6 +1,6 @@
 // cgc profile: the time of each record of a plan, by op and by module.
+#include "runtime/base/write_file.h"
 #include "tools/cgc/console.h"
-#include "tools/cgc/graphviz.h"
 #include "tools/cgc/inputs.h"
 #include "tools/cgc/libraries.h"
 #include "tools/cgc/output_path.h"
