@@ -39,13 +39,6 @@ TEST_F(Tune, WithoutAGpuSaysWhatItNeedsAndWritesNothing) {
   EXPECT_EQ(readFile(folder / "plan.cgplan"), before);
 }
 
-TEST_F(Tune, LooksAtOpLibrariesBeforeItLooksForAGpu) {
-  ASSERT_EQ(cgc(compileForCuda()).status, 0);
-  const std::string before = readFile(folder / "plan.cgplan");
-  expectError(cgc({"tune", "plan.cgplan", "--op-library", "missing.so"}), 3, {"'missing.so'"});
-  EXPECT_EQ(readFile(folder / "plan.cgplan"), before);
-}
-
 TEST_F(Tune, InspectNamesTheGpuThatShapesAreFor) {
   ASSERT_EQ(cgc(compileForCuda()).status, 0);
   const auto json = parseJson(cgc({"inspect", "plan.cgplan", "--json"}), "plan");
