@@ -112,6 +112,21 @@ TEST(Dot, ABlockThatDiffersIsDrawnForItself) {
   EXPECT_THAT(text, HasSubstr("\"%b11_19\" [label=\"gelu\""));
 }
 
+TEST(Dot, BlocksThatComputeOtherTensorsAreNotEqual) {
+  // From the third block on half the precision.
+  std::string text = blocks(6);
+  const size_t third = text.find("  %b3_0"), end = text.find("  %h");
+  std::string rest = text.substr(third, end - third);
+  for (size_t at = rest.find("f32"); at != std::string::npos; at = rest.find("f32"))
+    rest.replace(at, 3, "f16");
+  rest.replace(rest.find("%b2_19"), 6, "%half");
+  text = text.substr(0, third) + "  %half = aten.to(%b2_19) {dtype=f16} : f16[2]\n" + rest +
+         "  %h = aten.to(%b5_19) {dtype=f32} : f32[2]\n  output %h\n}";
+  const std::string drawing = dot(*parsed(text));
+  EXPECT_THAT(drawing, HasSubstr("0 \u2026 2   \u00d7 3"));
+  EXPECT_THAT(drawing, HasSubstr("3 \u2026 5   \u00d7 3"));
+}
+
 TEST(Dot, SmallGraphsShowEveryNode) {
   std::string text = dot(*parsed(blocks(2)));
   EXPECT_THAT(text, HasSubstr("\"%b1_19\" ["));
