@@ -127,6 +127,16 @@ TEST(Dot, BlocksThatComputeOtherTensorsAreNotEqual) {
   EXPECT_THAT(drawing, HasSubstr("3 \u2026 5   \u00d7 3"));
 }
 
+TEST(Dot, OnlyNumberedBlocksAreDrawnAsOne) {
+  std::string text = blocks(4);
+  for (int i = 0; i < 4; ++i) {
+    const std::string number = "layers." + std::to_string(i);
+    for (size_t at = text.find(number); at != std::string::npos; at = text.find(number))
+      text.replace(at, number.size(), std::string("layers.") + char('a' + i));
+  }
+  EXPECT_THAT(dot(*parsed(text)), testing::Not(HasSubstr("\u00d7")));
+}
+
 TEST(Dot, SmallGraphsShowEveryNode) {
   std::string text = dot(*parsed(blocks(2)));
   EXPECT_THAT(text, HasSubstr("\"%b1_19\" ["));

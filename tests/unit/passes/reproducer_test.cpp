@@ -107,6 +107,21 @@ TEST_F(ReproducerTest, APassThatBreaksTheIrLeavesOne) {
       << "it has the IR behind the pass";
 }
 
+TEST_F(ReproducerTest, TheFirstOfSeveralFailuresStays) {
+  // As cgc compile does, which tries every entry.
+  const Substitutions substitutions = refuseNeg();
+  const PassContext context{.substitutions = &substitutions};
+  Instrumentation instrumentation;
+  instrumentation.add(writeReproducer(path(), {}));
+  auto first = parse(kText);
+  auto second = parse("graph @h(%x: f32[2]) {\n  %0 = aten.neg(%x) : f32[2]\n  output %0\n}");
+  EXPECT_FALSE(runPasses(*first, "op-substitution", context, instrumentation).isOk());
+  EXPECT_FALSE(runPasses(*second, "op-substitution", context, instrumentation).isOk());
+  instrumentation.finish();
+  EXPECT_THAT(text(), HasSubstr("graph @g("));
+  EXPECT_THAT(text(), ::testing::Not(HasSubstr("graph @h(")));
+}
+
 TEST_F(ReproducerTest, OneOfARunBeforeGoes) {
   test::writeFile(path(), "old");
   writeReproducer(path(), {DeviceKind::Cpu, "cgc"});
