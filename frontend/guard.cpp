@@ -18,6 +18,10 @@ std::string causeOf(llvm::StringRef text) {
   if (size_t at = text.rfind(marker); at != llvm::StringRef::npos)
     text = text.drop_front(at + marker.size());
   text = text.ltrim().split('\n').first.trim();
+  // What LibTorch adds for its own users.
+  for (llvm::StringRef advice :
+       {" This is an internal miniz error.", "  (Could this error message"})
+    text = text.split(advice).first;
   return text.empty() ? "LibTorch gave no reason" : text.str();
 }
 

@@ -43,7 +43,16 @@ Result<torch::jit::Module> loadTorchScript(const std::string &path) {
                       "; cgc reads a TorchScript module: export one with " +
                       "scripts/export_openclip.py or torch.jit.trace(...).save(...)");
   if (!kind.empty()) {
-    Status sound = guarded(Code::InvalidFile, [&] { return checkArchive(path); });
+    Status sound;
+    const Status read = guarded(Code::InvalidFile, [&] {
+      sound = checkArchive(path);
+      return Status::ok();
+    });
+    if (read.code() == Code::InvalidFile)
+      sound = Status(Code::InvalidFile, "the zip is damaged or cut short (" + read.message() +
+                                            "); export or copy the file again");
+    else if (!read.isOk())
+      sound = read;
     if (!sound.isOk())
       return sound.withContext(path);
   }

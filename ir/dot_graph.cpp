@@ -178,7 +178,7 @@ public:
     incoming_.resize(graph_.nodes_.size());
     for (const DotGraph::Edge &edge : graph_.edges_)
       incoming_[edge.to].push_back(&edge);
-    if (graph_.nodes_.size() > DotGraph::kCollapseFrom)
+    if (graph_.nodes_.size() >= DotGraph::kCollapseFrom)
       collapse(root_);
     os_ << "digraph " << dotString(graph_.title_) << " {\n"
         << "  fontname=\"Helvetica\"; rankdir=TB; ranksep=0.35; nodesep=0.3; labelloc=t;\n";

@@ -39,8 +39,8 @@ std::string markupText(llvm::StringRef text);
 class DotGraph {
 public:
   /// From so many nodes on, numbered sibling modules that follow each other and are equal are drawn
-  /// as one.
-  static constexpr size_t kCollapseFrom = 100;
+  /// as one: a plan of ViT-B-32 has 69 nodes, 12 equal blocks in a column of six screens.
+  static constexpr size_t kCollapseFrom = 60;
 
   struct Node {
     std::string id = {}; ///< Unique; never an address.

@@ -7,6 +7,7 @@
 #include "ir/verifier.h"
 #include "passes/pass_manager.h"
 #include "passes/reproducer.h"
+#include "runtime/base/write_file.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -36,18 +37,6 @@ PassCallbacks printAfter(const InstrumentationOptions &options, llvm::raw_ostrea
   }};
 }
 
-Status writeFile(const std::string &path, llvm::function_ref<void(llvm::raw_ostream &)> write) {
-  std::error_code error;
-  llvm::raw_fd_ostream file(path, error);
-  if (!error) {
-    write(file);
-    file.close();
-    error = file.error();
-    file.clear_error();
-  }
-  return error ? Status(Code::Failed, path + ": cannot write: " + error.message()) : Status::ok();
-}
-
 /// Declares the parameter `path` of `from` in `to`, with the submodules on the way.
 void declareParameter(ir::Module &to, const ir::Module &from, llvm::StringRef path) {
   const ir::Parameter *parameter = from.findParameter(path);
@@ -69,10 +58,13 @@ PassCallbacks dumpTo(const std::string &folder) {
     std::string stem;
     llvm::raw_string_ostream(stem) << folder << '/' << llvm::format("%02u", run.position) << '-'
                                    << run.pass.data() << (run.graph ? "." + run.graph->name() : "");
-    CGC_TRY(writeFile(stem + ".cgir", [&](auto &os) { os << standaloneText(run); }));
+    CGC_TRY(writeFile(stem + ".cgir", standaloneText(run)));
     if (!run.graph)
       return Status::ok();
-    return writeFile(stem + ".dot", [&](auto &os) { ir::writeDot(os, *run.graph); });
+    std::string dot;
+    llvm::raw_string_ostream dotStream(dot);
+    ir::writeDot(dotStream, *run.graph);
+    return writeFile(stem + ".dot", dotStream.str());
   }};
 }
 
@@ -252,7 +244,7 @@ Result<Instrumentation> makeInstrumentation(const InstrumentationOptions &option
   if (options.passLimit)
     instrumentation.add(limitPasses(*options.passLimit, log));
   if (!options.crashReproducer.empty())
-    instrumentation.add(writeReproducer(options.crashReproducer, options.target, options.producer));
+    instrumentation.add(writeReproducer(options.crashReproducer, options.origin));
   if (options.timePasses)
     instrumentation.add(timePasses(log));
   return instrumentation;

@@ -62,6 +62,19 @@ private:
   std::vector<PassCallbacks> callbacks_;
 };
 
+/// A plug-in that took part in a run, for its reproducer.
+struct UsedPlugin {
+  std::string path;
+  uint64_t hash = 0; ///< xxhash64 of its bytes.
+};
+
+/// What a pipeline ran in; a reproducer records it.
+struct RunOrigin {
+  DeviceKind target = DeviceKind::Cpu;
+  std::string producer = {}; ///< Versions of cgc and of what it was built with.
+  std::vector<UsedPlugin> plugins = {};
+};
+
 struct InstrumentationOptions {
   bool printAfterAll = false;
   std::vector<std::string> printAfter = {}; ///< Names of passes.
@@ -74,8 +87,7 @@ struct InstrumentationOptions {
   bool timePasses = false; ///< A table at finish().
   /// Where to keep what a failing pass ran on (reproducer.h); empty: nowhere.
   std::string crashReproducer = {};
-  DeviceKind target = DeviceKind::Cpu; ///< For the reproducer, as is `producer`.
-  std::string producer = {};
+  RunOrigin origin = {};  ///< For the reproducer.
   bool verifyEach = true; ///< In Debug builds text is also parsed back and compared.
 };
 

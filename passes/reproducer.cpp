@@ -2,7 +2,9 @@
 #include "passes/reproducer.h"
 
 #include "passes/pass_manager.h"
-#include "runtime/base/file.h"
+#include "runtime/base/write_file.h"
+
+#include "llvm/ADT/StringExtras.h"
 
 #include <filesystem>
 
@@ -11,12 +13,20 @@ namespace {
 
 constexpr llvm::StringLiteral kTitle = "; cgc reproducer; run it: cgc opt --run-reproducer FILE\n";
 constexpr llvm::StringLiteral kPipeline = "; pipeline: ", kTarget = "; target: ",
-                              kProducer = "; producer: ";
+                              kProducer = "; producer: ", kPlugin = "; pass plug-in: ";
 
-Status writeText(const std::string &path, const std::string &text) {
-  CGC_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
-  CGC_TRY(file.write(text.data(), text.size()));
-  return file.commit();
+/// "; pass plug-in: HASH PATH"
+std::string pluginLine(const UsedPlugin &plugin) {
+  return (kPlugin + llvm::utohexstr(plugin.hash, /*LowerCase=*/true, 16) + " " + plugin.path + "\n")
+      .str();
+}
+
+std::optional<UsedPlugin> parsePlugin(llvm::StringRef text) {
+  auto [hash, path] = text.split(' ');
+  UsedPlugin plugin{path.str()};
+  if (path.empty() || hash.getAsInteger(16, plugin.hash))
+    return std::nullopt;
+  return plugin;
 }
 
 /// A comment ends with its line.
@@ -37,19 +47,21 @@ struct State {
 
 } // namespace
 
-PassCallbacks writeReproducer(const std::string &path, DeviceKind target,
-                              const std::string &producer) {
+PassCallbacks writeReproducer(const std::string &path, const RunOrigin &origin) {
   std::error_code ignored;
   std::filesystem::remove(path, ignored); // Of a run before this one.
   auto state = std::make_shared<State>();
+  std::string head = kTarget.str() + std::string(deviceName(origin.target)) + "\n" +
+                     kProducer.str() + origin.producer + "\n";
+  for (const UsedPlugin &plugin : origin.plugins)
+    head += pluginLine(plugin);
   PassCallbacks callbacks;
   callbacks.before = [=](const PassRun &run) {
     if (state->failed)
       return;
     state->text = kTitle.str() + kPipeline.str() + run.manager->toString(run.position) + "\n" +
-                  kTarget.str() + std::string(deviceName(target)) + "\n" + kProducer.str() +
-                  producer + "\n" + standaloneText(run);
-    state->written = writeText(path, state->text);
+                  head + standaloneText(run);
+    state->written = writeFile(path, state->text);
   };
   callbacks.after = [=](const PassRun &, Changed) { return state->written; };
   callbacks.failed = [=](const PassRun &run, const Status &status) {
@@ -59,7 +71,7 @@ PassCallbacks writeReproducer(const std::string &path, DeviceKind target,
     state->text.insert(ir, "; pass '" + std::string(run.pass) + "' failed:\n" +
                                commented(status.message()));
     // What was written before the pass ran stays if this cannot be written.
-    state->written = writeText(path, state->text);
+    state->written = writeFile(path, state->text);
   };
   callbacks.finish = [=] {
     std::error_code ignored;
@@ -89,10 +101,16 @@ Result<Reproducer> parseReproducer(llvm::StringRef text, const std::string &file
       const auto target = parseDevice(line.str());
       if (!target)
         return Status(Code::InvalidFile, "'" + fileName + "': no target '" + line.str() + "'");
-      reproducer.target = *target;
+      reproducer.origin.target = *target;
       hasTarget = true;
     } else if (line.consume_front(kProducer)) {
-      reproducer.producer = line.str();
+      reproducer.origin.producer = line.str();
+    } else if (line.consume_front(kPlugin)) {
+      auto plugin = parsePlugin(line);
+      if (!plugin)
+        return Status(Code::InvalidFile,
+                      "'" + fileName + "': expected a hash and a path, got '" + line.str() + "'");
+      reproducer.origin.plugins.push_back(*std::move(plugin));
     }
   }
   if (!hasPipeline || !hasTarget)

@@ -3,8 +3,6 @@
 #pragma once
 
 #include "passes/instrumentation.h"
-#include "runtime/base/dtype.h"
-
 #include <string>
 
 namespace cgc::passes {
@@ -12,15 +10,13 @@ namespace cgc::passes {
 /// What the head of a reproducer says.
 struct Reproducer {
   std::string pipeline; ///< The pass that failed and those behind it.
-  DeviceKind target = DeviceKind::Cpu;
-  std::string producer; ///< Versions of cgc and of what it was built with.
+  RunOrigin origin;
 };
 
 /// Removes what is at `path`, then keeps there the IR in front of the pass that is running, so that
 /// even a crash of the process leaves it; after a failure that of the pass that failed first, and
 /// without one no file.
-PassCallbacks writeReproducer(const std::string &path, DeviceKind target,
-                              const std::string &producer);
+PassCallbacks writeReproducer(const std::string &path, const RunOrigin &origin);
 
 /// Reads the head of a file that writeReproducer wrote; the rest of it is IR text. InvalidFile,
 /// naming `fileName`, if it is no reproducer.

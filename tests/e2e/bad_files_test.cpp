@@ -77,6 +77,23 @@ INSTANTIATE_TEST_SUITE_P(Kinds, WrongModel, testing::ValuesIn(kWrongModels), [](
   return name;
 });
 
+using DamagedModel = ToolTest;
+
+TEST_F(DamagedModel, IsNamedWithTheCauseAndWhatToDo) {
+  const std::string whole = readFile(models() / "tiny_fp32.pt");
+  const size_t directory = whole.find("PK\1\2"), end = whole.rfind("PK\5\6");
+  ASSERT_TRUE(directory != std::string::npos && end != std::string::npos);
+  // The first entry's method, size and offset; the number of disks.
+  for (size_t at : {directory + 10, directory + 20, directory + 42, end - 56}) {
+    std::string damaged = whole;
+    damaged[at] ^= 0x40;
+    writeFile(folder / "damaged.pt", damaged);
+    const Outcome outcome = cgc({"inspect", "damaged.pt"});
+    expectError(outcome, 3, {"damaged.pt: the ", " damaged", "export or copy the file again"});
+    EXPECT_EQ(outcome.err.find("miniz"), std::string::npos) << outcome.err;
+  }
+}
+
 class WrongPlan : public ToolTest {
 protected:
   void refused(const std::string &bytes, const std::vector<std::string> &texts) {

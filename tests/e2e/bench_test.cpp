@@ -89,6 +89,33 @@ TEST_F(Bench, MeasuresLibTorchBesideAndMakesTheTable) {
   EXPECT_EQ(text.out.find("captured      "), std::string::npos) << text.out;
 }
 
+TEST_F(Bench, DiesOfSigtermWhileLibTorchRuns) {
+  makePlan({"--entry", "encode_text"});
+  const Outcome outcome = cgc({"bench", "plan.cgplan", "--against", models() / "tiny_fp32.pt"},
+                              {.signal = SIGTERM, .killOnPhase = "bench LibTorch"});
+  EXPECT_EQ(outcome.status, 128 + SIGTERM) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+}
+
+// Whose signals are ignored by default: only what handles them dies of them.
+TEST_F(Bench, DiesOfSigtermAsTheFirstProcessOfAContainer) {
+  const std::vector<std::string> container = {
+      "unshare", "--user", "--map-root-user", "--pid", "--fork", "bash", "-c"};
+  const auto inContainer = [&](const std::string &command) {
+    std::vector<std::string> all = container;
+    all.push_back(command);
+    return runProgram(all, folder);
+  };
+  if (inContainer("[ $$ = 1 ]").status != 0)
+    GTEST_SKIP() << "this machine lets no user make a container";
+  makePlan({"--entry", "encode_text"});
+  const Outcome outcome =
+      inContainer("(until grep -q 'bench encode_text' err; do sleep 0.05; done; kill -TERM 1) & "
+                  "exec " CGC_BINARY_DIR "/bin/cgc bench plan.cgplan --samples 20000 2> err");
+  EXPECT_EQ(outcome.status, 128 + SIGTERM);
+  EXPECT_EQ(outcome.out, "");
+}
+
 TEST_F(Bench, RefusesAModelThatIsNotThePlans) {
   makePlan({"--entry", "encode_text"});
   expectError(cgc({"bench", "plan.cgplan", "--table"}), 2, {"--against"});

@@ -80,6 +80,22 @@ TEST_F(Compile, TwoAtOnceToOneFileLeaveOneWholePlan) {
             0);
 }
 
+TEST_F(Compile, ADumpThatDoesNotFitLeavesNoHalfFile) {
+  const Outcome outcome =
+      cgc(compileTiny(tiny(), "out.cgplan", {"--dump-dir", "dump"}), {.fileSizeLimit = 5000});
+  expectError(outcome, 1, {"cannot write 'dump/01-module-substitution.cgir'"});
+  EXPECT_EQ(files(), std::vector<std::string>{"dump"});
+  EXPECT_TRUE(fs::is_empty(folder / "dump"));
+}
+
+TEST_F(Compile, ShapesThatTheModelDoesNotTakeNameTheInput) {
+  for (const char *text : {"text=i64[16]", "text=i64[1,1,16]", "text=i64[1,17]", "text=f32[1,16]"})
+    expectError(
+        cgc({"compile", tiny(), "-o", "out.cgplan", "--input", text, "--target", "cpu"}), 4,
+        {".py:", std::string("to do: --input ") + text + " may not be what the model takes"});
+  EXPECT_TRUE(files().empty());
+}
+
 TEST_F(Compile, InterruptedLeavesNothing) {
   const Outcome outcome = cgc(compileTiny(tiny(), "out.cgplan"), {.killOnPhase = "specialize"});
   EXPECT_EQ(outcome.status, 128 + 2) << outcome.err;

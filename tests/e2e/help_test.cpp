@@ -48,6 +48,24 @@ TEST_F(Help, WrongUsageExitsWith2) {
   EXPECT_TRUE(files().empty());
 }
 
+TEST_F(Help, ListsHaveNoEmptyValues) {
+  for (const char *list : {"1,", ",1", "1,,2", "", "1,x", "1,0", "1 ,2", "99999999999"}) {
+    const std::string got = "got '" + std::string(list) + "'";
+    expectError(cgc({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]", "--batch", list}), 2,
+                {"--batch: expected integers from 1 to", got});
+    expectError(cgc({"bench", "p.cgplan", "--batch", list}), 2, {"--batch", got});
+    expectError(cgc({"profile", "p.cgplan", "--batch", list}), 2, {"--batch", got});
+  }
+  expectError(cgc({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]", "--entry", "f,"}), 2,
+              {"--entry: expected names with commas between them, got 'f,'"});
+  expectError(cgc({"opt", "-", "--print-after", ",cse"}), 2, {"--print-after", "got ',cse'"});
+  // Not lists, but no better.
+  expectError(cgc({"run", "p.cgplan", "--batch", "0"}), 2, {"--batch"});
+  expectError(cgc({"opt", "-", "--pass-limit", "-1"}), 2, {"--pass-limit", "-1"});
+  expectError(cgc({"opt", "-", "--dump-dir", ""}), 2, {"--dump-dir", "empty"});
+  EXPECT_TRUE(files().empty());
+}
+
 TEST_F(Help, UnknownVerbsAreNamedWithTheNearMiss) {
   expectError(cgc({"frobnicate"}), 2, {"no verb 'frobnicate'", "compile, run, inspect"});
   expectError(cgc({"compil", "model.pt"}), 2, {"no verb 'compil'; did you mean 'compile'?"});
@@ -145,6 +163,9 @@ TEST_F(Help, AFullStandardOutputIsAnError) {
   const Outcome outcome = cgc({"inspect", "plan.cgplan"}, {.standardOutput = "/dev/full"});
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.err.find("standard output"), std::string::npos) << outcome.err;
+  const Outcome help = cgc({"--help"}, {.standardOutput = "/dev/full"});
+  EXPECT_EQ(help.status, 1);
+  EXPECT_NE(help.err.find("standard output"), std::string::npos) << help.err;
 }
 
 TEST_F(Help, ABrokenPipeEndsQuietly) {

@@ -75,6 +75,17 @@ TEST_F(InstalledPlugin, CompilesForCudaWithoutAGpu) {
                  "text=i64[1,16]", "--pass-plugin", kPasses, "--op-library", kOps, "--json"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(recordsOf(outcome, "encode_text").at(kRecord), 2u);
+
+  // Tuning runs the plan: it needs the library, and says so wherever it is asked to.
+  const std::string plan = readFile(folder / "plan.cgplan");
+  expectError(installed({"tune", "plan.cgplan"}), 2,
+              {"op library 'libexample_ops.so'", "--op-library"});
+  writeFile(folder / "libexample_ops.so", readFile(kOps) + "more");
+  expectError(installed({"tune", "plan.cgplan", "--op-library", "libexample_ops.so"}), 2,
+              {"'libexample_ops.so', given with --op-library, has xxhash64"});
+  if (!hasGpu())
+    expectError(installed({"tune", "plan.cgplan", "--op-library", kOps}), 6, {"NVIDIA driver"});
+  EXPECT_EQ(readFile(folder / "plan.cgplan"), plan);
 }
 
 TEST_F(InstalledPlugin, RewritesIrText) {
@@ -160,6 +171,31 @@ TEST_F(PluginTest, APassThatThrowsOrBreaksTheIrIsNamedAndNothingIsWritten) {
   expectError(opt("breaking"), 1, {"pass 'breaking' broke the IR, which is a bug of that pass"});
   expectError(opt("throwin"), 2, {"there is no pass 'throwin'; did you mean 'throwing'?"});
   EXPECT_THAT(files(), ElementsAre("in.cgir"));
+}
+
+TEST_F(PluginTest, AReproducerNamesThePluginsThatItNeedsAgain) {
+  writeFile(folder / "in.cgir",
+            "graph @g(%x: f32[2]) {\n  %0 = aten.exp(%x) : f32[2]\n  output %0\n}\n");
+  fs::copy_file(testLibrary("misbehaving"), folder / "lib acme.so");
+  expectError(cgc({"opt", "in.cgir", "--passes", "throwing", "--pass-plugin", "lib acme.so",
+                   "--crash-reproducer", "crash.cgir"}),
+              1, {"pass 'throwing'"});
+  const std::string recorded = folder / "lib acme.so";
+  EXPECT_THAT(readFile(folder / "crash.cgir"), HasSubstr(recorded + "\n"));
+  // Code is not loaded because a file of text names it.
+  expectError(cgc({"opt", "--run-reproducer", "crash.cgir"}), 2,
+              {"'crash.cgir' was left by a run with plug-ins",
+               "cgc opt --run-reproducer crash.cgir --pass-plugin '" + recorded + "'"});
+  const Outcome again =
+      cgc({"opt", "--run-reproducer", "crash.cgir", "--pass-plugin", "lib acme.so"});
+  expectError(again, 1, {"pass 'throwing': an exception: the pass gave up"});
+  EXPECT_THAT(again.err, Not(HasSubstr("another build")));
+  // From another folder, built again.
+  fs::create_directories(folder / "other");
+  writeFile(folder / "other" / "lib acme.so", readFile(testLibrary("misbehaving")) + "more");
+  expectError(cgc({"opt", "--run-reproducer", "crash.cgir", "--pass-plugin", "other/lib acme.so"}),
+              1, {"'other/lib acme.so' is another build than", "pass 'throwing'"});
+  EXPECT_THAT(files(), ElementsAre("crash.cgir", "in.cgir", "lib acme.so", "other"));
 }
 
 TEST_F(PluginTest, OneThatThrowsWhileItRegistersIsNamed) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
@@ -49,7 +48,7 @@ bool holdsTemporary(const fs::path &folder) {
   });
 }
 
-/// Sends SIGINT to `child` when `how` says so; returns when it has ended.
+/// Sends the signal to `child` when `how` says so; returns when it has ended.
 int waitFor(pid_t child, const fs::path &in, const std::string &errFile, const How &how,
             rusage &usage) {
   bool sent = how.killOnPhase.empty();
@@ -57,7 +56,7 @@ int waitFor(pid_t child, const fs::path &in, const std::string &errFile, const H
   while (wait4(child, &status, sent ? 0 : WNOHANG, &usage) == 0) {
     if (readFile(errFile).find(how.killOnPhase) != std::string::npos &&
         (!how.killOnTemporary || holdsTemporary(in))) {
-      kill(child, SIGINT);
+      kill(child, how.signal);
       sent = true;
     } else {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <csignal>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -22,7 +23,8 @@ struct Outcome {
 
 struct How {
   std::string input;            ///< For its standard input.
-  std::string killOnPhase;      ///< SIGINT as soon as this text is in its standard error ...
+  int signal = SIGINT;          ///< Sent if killOnPhase is not empty.
+  std::string killOnPhase;      ///< As soon as this text is in its standard error ...
   bool killOnTemporary = false; ///< ... and a temporary file is in its folder.
   long fileSizeLimit = -1;      ///< RLIMIT_FSIZE in bytes.
   std::string standardOutput;   ///< A path to open as its standard output instead of collecting it.

@@ -48,9 +48,8 @@ constexpr const char *kTableDefinitions =
     "captures, once and times x the plan's. From break-even calls on the plan takes less in all.";
 
 struct Options {
-  std::string plan, entry, executor = "graph";
-  std::vector<int64_t> batches;
-  std::string against;
+  std::string plan, against, executor = "graph";
+  BucketChoice buckets;
   int samples = 50;
   std::vector<std::string> opLibraries;
   bool table = false, json = false;
@@ -296,8 +295,7 @@ Status bench(const Options &options) {
   if (!options.against.empty())
     CGC_TRY(MappedFile::open(options.against).status());
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
-  CGC_ASSIGN_OR_RETURN(const auto buckets,
-                       planBuckets(plan.data(), options.entry, options.batches));
+  CGC_ASSIGN_OR_RETURN(const auto buckets, planBuckets(plan.data(), options.buckets));
   const bool cuda = plan.data().target == DeviceKind::Cuda;
 
   const auto systems = options.against.empty() ? std::vector<PeerSystem>()
@@ -309,9 +307,9 @@ Status bench(const Options &options) {
   // Makes CUDA's own context too, which no plan is to blame for.
   const uint64_t freeBefore = cuda ? freeGpuBytes() : 0;
   const auto start = Clock::now();
-  const auto kind = options.executor == "stream" ? ExecutorKind::Stream : ExecutorKind::Graph;
   CGC_ASSIGN_OR_RETURN(const auto runner,
-                       Runner::create(options.plan, options.opLibraries, {.executor = kind}));
+                       Runner::create(options.plan, options.opLibraries,
+                                      {.executor = executorOf(options.executor)}));
   load.millis = millisSince(start);
   const uint64_t freeAfter = cuda ? freeGpuBytes() : 0;
   load.gpuBytes = freeBefore - std::min(freeBefore, freeAfter);
@@ -346,25 +344,14 @@ Verb addBench(CLI::App &app) {
   auto options = std::make_shared<Options>();
   CLI::App *command = app.add_subcommand("bench", "Measure how fast a plan runs");
   command->add_option("plan", options->plan, "The plan")->type_name("PLAN")->required();
-  command->add_option("--entry", options->entry, "Measure just this entry [all]")
-      ->type_name("NAME");
-  command
-      ->add_option("--batch", options->batches,
-                   "Measure just the buckets with these values of dimension 0 [all]")
-      ->type_name("N,...")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  addBucketOptions(*command, options->buckets, "Measure");
   command
       ->add_option("--samples", options->samples,
                    fmt::format("Samples of each figure, at least {}", kFewestSamples))
       ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  command
-      ->add_option("--executor", options->executor,
-                   "graph replays a captured CUDA graph, stream launches one by one; cpu plans "
-                   "always run one by one")
-      ->check(CLI::IsMember({"graph", "stream"}))
-      ->capture_default_str();
+  addExecutorOption(*command, options->executor);
   command
       ->add_option("--against", options->against,
                    "Measure LibTorch too, on the file that the plan was compiled from")

@@ -7,6 +7,7 @@
 #include "tools/cgc/console.h"
 #include "tools/cgc/evaluator.h"
 #include "tools/cgc/libraries.h"
+#include "tools/cgc/list_option.h"
 #include "tools/cgc/offenders.h"
 #include "tools/cgc/output_path.h"
 #include "tools/cgc/pass_options.h"
@@ -16,6 +17,7 @@
 #include "tools/cgc/tune.h"
 #include "tools/cgc/verbs.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 
 #include <CLI/CLI.hpp>
@@ -41,10 +43,10 @@ struct Options {
 Result<passes::Pipeline> makePipeline(const Options &options) {
   const DeviceKind target = *parseDevice(options.target);
   passes::PipelineBuilder builder;
-  CGC_TRY(loadPassPlugins(options.passPlugins, builder));
-  CGC_ASSIGN_OR_RETURN(
-      passes::Instrumentation instrumentation,
-      instrumentationOf(options.instrumentation, target, builder.registeredPasses()));
+  CGC_ASSIGN_OR_RETURN(auto plugins, loadPassPlugins(options.passPlugins, builder));
+  CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
+                       instrumentationOf(options.instrumentation, target, std::move(plugins),
+                                         builder.registeredPasses()));
   builder
       .setPasses(!options.passes.empty()
                      ? options.passes
@@ -54,13 +56,19 @@ Result<passes::Pipeline> makePipeline(const Options &options) {
   return builder.build();
 }
 
+/// "--input image=f32[4,3,224,224]"
+std::string describeInputs(const BucketSpec &bucket) {
+  std::string text;
+  for (const InputSpec &input : bucket.inputs)
+    text += fmt::format("{}--input {}={}", text.empty() ? "" : " ", input.name,
+                        formatShape(dtypeName(input.dtype), input.sizes));
+  return text;
+}
+
 /// "encode_image for --input image=f32[4,3,224,224] (--batch sets dimension 0)"
 std::string describeBucket(const BucketSpec &bucket, bool batched) {
-  std::string text = bucket.entry + " for";
-  for (const InputSpec &input : bucket.inputs)
-    text +=
-        fmt::format(" --input {}={}", input.name, formatShape(dtypeName(input.dtype), input.sizes));
-  return text + (batched ? " (--batch sets dimension 0)" : "");
+  return fmt::format("{} for {}{}", bucket.entry, describeInputs(bucket),
+                     batched ? " (--batch sets dimension 0)" : "");
 }
 
 /// One specialised graph for each bucket. Every entry is tried: the failure names each that cannot
@@ -93,6 +101,13 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
     const std::string errors = context.diagnostics->render(known);
     failures += fmt::format("cannot compile {}{}", description,
                             errors.empty() ? ", either: for what is said above\n" : ":\n" + errors);
+    // Only types do not fit each other: what they began with may be to blame.
+    if (!errors.empty() &&
+        llvm::all_of(context.diagnostics->errors().drop_front(known),
+                     [](const ir::Diagnostic &error) { return error.cause == ir::Cause::None; }))
+      failures += fmt::format("  to do: {} may not be what the model takes; compare number of "
+                              "dimensions, sizes and dtype with the example of its export\n",
+                              describeInputs(bucket));
   }
   if (!failures.empty())
     return Status(Code::Unsupported, failures);
@@ -202,18 +217,12 @@ Verb addCompile(CLI::App &app) {
       ->type_name("NAME=DTYPE[SIZES]")
       ->allow_extra_args(false)
       ->required();
-  command
-      ->add_option("--batch", options->batches,
-                   "Compile every entry for each of these values of dimension 0")
-      ->type_name("N,...")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 30));
-  command
-      ->add_option("--entry", options->entries, "Methods to compile [all whose inputs are given]")
-      ->type_name("NAME,...")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  addListOption(*command, "--batch", options->batches,
+                "Compile every entry for each of these values of dimension 0")
+      ->type_name("N,...");
+  addListOption(*command, "--entry", options->entries,
+                "Methods to compile [all whose inputs are given]")
+      ->type_name("NAME,...");
   command
       ->add_option("--target", options->target, "Where the plan will run; compiling needs no GPU")
       ->check(CLI::IsMember({"cuda", "cpu"}))

@@ -86,7 +86,7 @@ void reportError(const Status &status, bool json, const nlohmann::ordered_json &
 }
 
 std::string requireName(const std::string &name) {
-  return name.empty() ? "the name of the file is empty" : "";
+  return name.empty() ? "the name is empty" : "";
 }
 
 std::string formatTable(const std::vector<std::vector<std::string>> &rows) {

@@ -34,7 +34,7 @@ void reportError(const Status &status, bool json);
 /// The same with more `fields`.
 void reportError(const Status &status, bool json, const nlohmann::ordered_json &fields);
 
-/// A check for options that name a file to write: why `name` is none, or nothing.
+/// A check for options that name a file or a folder to write: why `name` is none, or nothing.
 std::string requireName(const std::string &name);
 
 /// Rows of cells as aligned columns with two spaces between; the first row is the heading.

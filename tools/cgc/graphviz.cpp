@@ -1,8 +1,6 @@
 // Graphviz: runs `dot -Tsvg` between two unnamed files.
 #include "tools/cgc/graphviz.h"
 
-#include "runtime/base/file.h"
-
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -24,12 +22,6 @@ Status drawingFailed(const std::string &why) {
 }
 
 } // namespace
-
-Status writeFile(const std::string &path, std::string_view text) {
-  CGC_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
-  CGC_TRY(file.write(text.data(), text.size()));
-  return file.commit();
-}
 
 Result<std::string> drawSvg(const std::string &dotText) {
   // Unnamed files instead of pipes: nothing to deadlock on and nothing to remove.

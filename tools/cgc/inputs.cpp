@@ -3,9 +3,11 @@
 
 #include "runtime/exec/select.h"
 #include "tools/cgc/console.h"
+#include "tools/cgc/list_option.h"
 #include "tools/cgc/npy.h"
 #include "tools/cgc/plan_summary.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -106,8 +108,16 @@ Result<BoundInputs> bindInputs(const Entry &entry, const std::vector<InputSource
   return bound;
 }
 
-Result<std::vector<PlanBucket>> planBuckets(const PlanData &plan, const std::string &entry,
-                                            const std::vector<int64_t> &batches) {
+void addBucketOptions(CLI::App &command, BucketChoice &choice, std::string_view does) {
+  command.add_option("--entry", choice.entry, fmt::format("{} just this entry [all]", does))
+      ->type_name("NAME");
+  addListOption(command, "--batch", choice.batches,
+                fmt::format("{} just the buckets with these values of dimension 0 [all]", does))
+      ->type_name("N,...");
+}
+
+Result<std::vector<PlanBucket>> planBuckets(const PlanData &plan, const BucketChoice &choice) {
+  const auto &[entry, batches] = choice;
   if (!entry.empty())
     CGC_TRY(findEntry(plan, entry).status());
   std::vector<PlanBucket> chosen;

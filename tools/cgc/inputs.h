@@ -6,6 +6,10 @@
 
 #include <optional>
 
+namespace CLI {
+class App;
+}
+
 namespace cgc::tool {
 
 /// A bucket of an entry and a tensor for each of its inputs, in order.
@@ -28,10 +32,18 @@ struct PlanBucket {
   const Bucket &bucket() const { return entry->buckets[index]; }
 };
 
-/// The buckets of `entry`, or of all entries if it is empty, whose inputs all have one of `batches`
-/// as dimension 0; without any, all. Usage if there is no such entry or no bucket for a batch.
-Result<std::vector<PlanBucket>> planBuckets(const PlanData &plan, const std::string &entry,
-                                            const std::vector<int64_t> &batches);
+/// What --entry and --batch ask for, of verbs that go through buckets.
+struct BucketChoice {
+  std::string entry;            ///< Empty: all.
+  std::vector<int64_t> batches; ///< Empty: all.
+};
+/// Adds both options; `does` is what the verb does to a bucket: "Measure". `choice` must outlive
+/// `command`.
+void addBucketOptions(CLI::App &command, BucketChoice &choice, std::string_view does);
+
+/// The buckets of the entry whose inputs all have one of the batches as dimension 0. Usage if there
+/// is no such entry or no bucket for a batch.
+Result<std::vector<PlanBucket>> planBuckets(const PlanData &plan, const BucketChoice &choice);
 
 /// The only entry if `name` is empty. Usage with the plan's entries otherwise.
 Result<const Entry *> chooseEntry(const PlanData &plan, const std::string &name);

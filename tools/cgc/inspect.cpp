@@ -1,6 +1,7 @@
 // cgc inspect: what is in a file. Needs no GPU; LibTorch only for TorchScript files.
 #include "ir/dot.h"
 #include "passes/pipeline.h"
+#include "runtime/base/write_file.h"
 #include "runtime/exec/select.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/cgc/capturability.h"

@@ -44,6 +44,8 @@ int reportParse(const CLI::App &app, const CLI::ParseError &error, const std::st
     std::ostringstream text;
     app.exit(error, text, text);
     const Status status = tool::printOut(text.str());
+    if (!status.isOk())
+      tool::reportError(status, /*json=*/false);
     return tool::exitStatus(status.code());
   }
   const auto chosen = app.get_subcommands();

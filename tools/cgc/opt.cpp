@@ -1,10 +1,11 @@
 // cgc opt: runs passes on IR text.
 #include "passes/pipeline.h"
 #include "passes/reproducer.h"
+#include "runtime/base/file.h"
+#include "runtime/base/write_file.h"
 #include "tools/cgc/console.h"
 #include "tools/cgc/evaluator.h"
 #include "tools/cgc/file_kind.h"
-#include "tools/cgc/graphviz.h"
 #include "tools/cgc/output_path.h"
 #include "tools/cgc/pass_options.h"
 #include "tools/cgc/pass_plugins.h"
@@ -13,10 +14,13 @@
 
 #include "ir/text.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+
+#include <filesystem>
 
 namespace cgc::tool {
 
@@ -29,24 +33,52 @@ struct Options {
   passes::InstrumentationOptions instrumentation;
 };
 
+/// The recorded plug-ins are given again: a file of IR text does not name code that cgc runs. Other
+/// folders and other builds will do. Usage, with the whole command, if one is missing.
+Status checkPlugins(llvm::ArrayRef<passes::UsedPlugin> recorded, const Options &options) {
+  bool isMissing = false;
+  std::string command = "cgc opt --run-reproducer " + options.input;
+  for (const passes::UsedPlugin &plugin : recorded) {
+    const auto name = std::filesystem::path(plugin.path).filename();
+    const auto given = llvm::find_if(options.passPlugins, [&](const std::string &path) {
+      return std::filesystem::path(path).filename() == name;
+    });
+    if (given == options.passPlugins.end()) {
+      isMissing = true;
+      command += fmt::format(" --pass-plugin '{}'", plugin.path);
+      continue;
+    }
+    command += fmt::format(" --pass-plugin '{}'", *given);
+    CGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(*given));
+    if (hash64(file.bytes()) != plugin.hash)
+      logInfo(fmt::format("'{}' is another build than the '{}' that '{}' records", *given,
+                          plugin.path, options.input));
+  }
+  return isMissing ? Status(Code::Usage, fmt::format("'{}' was left by a run with plug-ins; name "
+                                                     "them again if you trust them: {}",
+                                                     options.input, command))
+                   : Status::ok();
+}
+
 /// Takes the pipeline and the target from the head of a reproducer.
 Status readReproducer(const std::string &text, Options &options) {
   CGC_ASSIGN_OR_RETURN(const passes::Reproducer reproducer,
                        passes::parseReproducer(text, options.input));
+  const passes::RunOrigin &origin = reproducer.origin;
   options.passes = reproducer.pipeline;
-  options.target = deviceName(reproducer.target);
-  if (reproducer.producer != versionText())
-    logInfo(fmt::format("'{}' is by {}; this is {}", options.input, reproducer.producer,
-                        versionText()));
-  return Status::ok();
+  options.target = deviceName(origin.target);
+  if (origin.producer != versionText())
+    logInfo(
+        fmt::format("'{}' is by {}; this is {}", options.input, origin.producer, versionText()));
+  return checkPlugins(origin.plugins, options);
 }
 
 Result<passes::Pipeline> makePipeline(const Options &options) {
   passes::PipelineBuilder builder;
-  CGC_TRY(loadPassPlugins(options.passPlugins, builder));
+  CGC_ASSIGN_OR_RETURN(auto plugins, loadPassPlugins(options.passPlugins, builder));
   CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
                        instrumentationOf(options.instrumentation, *parseDevice(options.target),
-                                         builder.registeredPasses()));
+                                         std::move(plugins), builder.registeredPasses()));
   builder.setPasses(options.passes)
       .setStopAfter(options.stopAfter)
       .setInstrumentation(std::move(instrumentation));
@@ -135,6 +167,8 @@ Verb addOpt(CLI::App &app) {
       "  cgc opt - --passes canonicalize --print-changed < model.cgir\n"
       "  cgc opt model.cgir --passes 'canonicalize{max-rewrites=3},precision{to=f16},dce' "
       "--stop-after canonicalize\n"
+      "  cgc opt model.cgir --passes acme-pass --pass-plugin libacme.so --crash-reproducer "
+      "crash.cgir\n"
       "  cgc opt model.cgir --passes canonicalize,cse,dce --pass-limit 2 --verify-roundtrip");
   return {command, [options] { return opt(*options); }};
 }

@@ -2,12 +2,14 @@
 #include "tools/cgc/pass_options.h"
 
 #include "tools/cgc/console.h"
+#include "tools/cgc/list_option.h"
 #include "tools/cgc/version.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <limits>
 
 namespace cgc::tool {
 
@@ -15,15 +17,14 @@ void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options) 
   const std::string group = "Looking at passes (on stderr)";
   command.add_flag("--print-after-all", options.printAfterAll, "Print the IR after each pass")
       ->group(group);
-  command.add_option("--print-after", options.printAfter, "Print the IR after these passes")
+  addListOption(command, "--print-after", options.printAfter, "Print the IR after these passes")
       ->type_name("PASS,...")
-      ->delimiter(',')
-      ->allow_extra_args(false)
       ->group(group);
   command
       .add_option("--dump-dir", options.dumpDir,
                   "Write numbered .cgir and .dot files after each pass")
       ->type_name("DIR")
+      ->check(requireName)
       ->group(group);
   command
       .add_flag("--print-changed", options.printChanged, "Print the lines that each pass changes")
@@ -34,6 +35,7 @@ void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options) 
           "Leave out all runs of passes after the first N but the required ones, and number "
           "them: to find the pass that does the damage")
       ->type_name("N")
+      ->check(CLI::Range(0u, std::numeric_limits<unsigned>::max()))
       ->group(group);
   command
       .add_option("--crash-reproducer", options.crashReproducer,
@@ -65,9 +67,9 @@ std::optional<DType> precisionOf(const std::string &name) {
 
 Result<passes::Instrumentation> instrumentationOf(passes::InstrumentationOptions options,
                                                   DeviceKind target,
+                                                  std::vector<passes::UsedPlugin> plugins,
                                                   llvm::ArrayRef<passes::RegisteredPass> more) {
-  options.target = target;
-  options.producer = versionText();
+  options.origin = {target, versionText(), std::move(plugins)};
   return passes::makeInstrumentation(options, llvm::errs(), more);
 }
 

@@ -19,10 +19,11 @@ namespace cgc::tool {
 /// --crash-reproducer and --time-passes. `options` must outlive `command`.
 void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options);
 
-/// What they ask for, on stderr, for a pipeline for `target`; `more` are passes beside those of
-/// passes.def.
+/// What they ask for, on stderr, for a pipeline for `target` with `plugins`; `more` are passes
+/// beside those of passes.def.
 Result<passes::Instrumentation> instrumentationOf(passes::InstrumentationOptions options,
                                                   DeviceKind target,
+                                                  std::vector<passes::UsedPlugin> plugins,
                                                   llvm::ArrayRef<passes::RegisteredPass> more);
 
 /// `status`; of a failure that left a reproducer the log says so.

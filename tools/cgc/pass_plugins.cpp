@@ -14,11 +14,8 @@ namespace cgc::tool {
 
 namespace {
 
-Status loadPassPlugin(const std::string &path, passes::PipelineBuilder &builder) {
-  CGC_TRY(MappedFile::open(path).status()); // Says what is wrong with a path.
-  std::error_code ignored;
-  // A path without a slash would be searched for elsewhere.
-  const std::string absolute = std::filesystem::absolute(path, ignored).string();
+Status loadPassPlugin(const std::string &path, const std::string &absolute,
+                      passes::PipelineBuilder &builder) {
   void *library = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return Status(Code::InvalidFile, fmt::format("cannot load pass plug-in '{}': {}; a plug-in is "
@@ -67,10 +64,18 @@ void addPassPluginOption(CLI::App &command, std::vector<std::string> &paths) {
       ->allow_extra_args(false);
 }
 
-Status loadPassPlugins(const std::vector<std::string> &paths, passes::PipelineBuilder &builder) {
-  for (const std::string &path : paths)
-    CGC_TRY(loadPassPlugin(path, builder));
-  return Status::ok();
+Result<std::vector<passes::UsedPlugin>> loadPassPlugins(const std::vector<std::string> &paths,
+                                                        passes::PipelineBuilder &builder) {
+  std::vector<passes::UsedPlugin> used;
+  for (const std::string &path : paths) {
+    CGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
+    std::error_code ignored;
+    // A path without a slash would be searched for elsewhere.
+    const std::string absolute = std::filesystem::absolute(path, ignored).string();
+    CGC_TRY(loadPassPlugin(path, absolute, builder));
+    used.push_back({absolute, hash64(file.bytes())});
+  }
+  return used;
 }
 
 } // namespace cgc::tool

@@ -19,6 +19,7 @@ void addPassPluginOption(CLI::App &command, std::vector<std::string> &paths);
 /// Opens each plug-in, in order, and lets it register with `builder`. They stay loaded until the
 /// process ends. InvalidFile if one is missing or no plug-in; Failed, by name, if it has another
 /// ABI or throws.
-Status loadPassPlugins(const std::vector<std::string> &paths, passes::PipelineBuilder &builder);
+Result<std::vector<passes::UsedPlugin>> loadPassPlugins(const std::vector<std::string> &paths,
+                                                        passes::PipelineBuilder &builder);
 
 } // namespace cgc::tool

@@ -1,6 +1,6 @@
 // cgc profile: the time of each record of a plan, by op and by module.
+#include "runtime/base/write_file.h"
 #include "tools/cgc/console.h"
-#include "tools/cgc/graphviz.h"
 #include "tools/cgc/inputs.h"
 #include "tools/cgc/libraries.h"
 #include "tools/cgc/output_path.h"
@@ -26,8 +26,8 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kRuns = 50, kWarmUps = 5;
 
 struct Options {
-  std::string plan, entry, trace;
-  std::vector<int64_t> batches;
+  std::string plan, trace;
+  BucketChoice buckets;
   std::vector<std::string> opLibraries;
   bool json = false;
 };
@@ -194,8 +194,7 @@ Status printJson(const Options &options, const std::vector<BucketProfile> &profi
 
 Status profile(const Options &options) {
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
-  CGC_ASSIGN_OR_RETURN(const auto buckets,
-                       planBuckets(plan.data(), options.entry, options.batches));
+  CGC_ASSIGN_OR_RETURN(const auto buckets, planBuckets(plan.data(), options.buckets));
   if (!options.trace.empty())
     CGC_TRY(checkOutputPath("--trace", options.trace, {&options.plan, 1}));
 
@@ -223,14 +222,7 @@ Verb addProfile(CLI::App &app) {
   auto options = std::make_shared<Options>();
   CLI::App *command = app.add_subcommand("profile", "Measure the time of each record of a plan");
   command->add_option("plan", options->plan, "The plan")->type_name("PLAN")->required();
-  command->add_option("--entry", options->entry, "Profile just this entry [all]")
-      ->type_name("NAME");
-  command
-      ->add_option("--batch", options->batches,
-                   "Profile just the buckets with these values of dimension 0 [all]")
-      ->type_name("N,...")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  addBucketOptions(*command, options->buckets, "Profile");
   command
       ->add_option("--trace", options->trace,
                    "Write a trace that Perfetto and chrome://tracing show")

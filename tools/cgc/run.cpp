@@ -3,6 +3,7 @@
 #include "tools/cgc/console.h"
 #include "tools/cgc/inputs.h"
 #include "tools/cgc/libraries.h"
+#include "tools/cgc/list_option.h"
 #include "tools/cgc/npy.h"
 #include "tools/cgc/output_path.h"
 #include "tools/cgc/progress.h"
@@ -111,10 +112,9 @@ Status run(const Options &options) {
 
   Progress progress(2);
   progress.begin("load " + options.plan);
-  const auto kind = options.executor == "stream" ? ExecutorKind::Stream : ExecutorKind::Graph;
-  CGC_ASSIGN_OR_RETURN(const auto runner,
-                       Runner::create(options.plan, options.opLibraries,
-                                      {.executor = kind, .programmaticEdges = !options.noPdl}));
+  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries,
+                                                         {.executor = executorOf(options.executor),
+                                                          .programmaticEdges = !options.noPdl}));
   progress.begin("run " + entry->name);
   const auto start = std::chrono::steady_clock::now();
   CGC_ASSIGN_OR_RETURN(const auto outputs, runner->run(*entry, inputs.bucket, inputs.tensors));
@@ -139,18 +139,14 @@ Verb addRun(CLI::App &app) {
   command
       ->add_option("--batch", options->batch,
                    "Use the bucket with this dimension 0 [the first that fits the files]")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(1), kMaxBatch));
   command
       ->add_option("--output", options->output,
                    "Where to write the output; several become Y.0.npy, Y.1.npy, ...")
       ->type_name("Y.npy")
       ->check(requireName);
-  command
-      ->add_option("--executor", options->executor,
-                   "graph replays a captured CUDA graph, stream launches one by one; cpu plans "
-                   "always run one by one")
-      ->check(CLI::IsMember({"graph", "stream"}))
-      ->capture_default_str();
+  addExecutorOption(*command, options->executor);
   command->add_flag("--no-pdl", options->noPdl,
                     "Start each kernel only when the one ahead of it has ended: no programmatic "
                     "dependent launch");

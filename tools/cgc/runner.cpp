@@ -4,6 +4,8 @@
 #include "tools/cgc/console.h"
 #include "tools/cgc/libraries.h"
 
+#include <CLI/CLI.hpp>
+
 namespace cgc::tool {
 
 std::vector<TensorView> viewsOf(std::vector<HostTensor> &tensors) {
@@ -11,6 +13,19 @@ std::vector<TensorView> viewsOf(std::vector<HostTensor> &tensors) {
   for (HostTensor &tensor : tensors)
     views.push_back(viewOf(tensor));
   return views;
+}
+
+void addExecutorOption(CLI::App &command, std::string &name) {
+  command
+      .add_option("--executor", name,
+                  "graph replays a captured CUDA graph, stream launches one by one; cpu plans "
+                  "always run one by one")
+      ->check(CLI::IsMember({"graph", "stream"}))
+      ->capture_default_str();
+}
+
+ExecutorKind executorOf(const std::string &name) {
+  return name == "stream" ? ExecutorKind::Stream : ExecutorKind::Graph;
 }
 
 Result<std::unique_ptr<Runner>> Runner::create(const std::string &path,

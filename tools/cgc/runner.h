@@ -6,6 +6,10 @@
 
 #include <memory>
 
+namespace CLI {
+class App;
+}
+
 namespace cgc::tool {
 
 /// Plan, engine and context together, at fixed addresses because each borrows from the one before.
@@ -32,6 +36,11 @@ private:
   std::optional<Engine> engine_;
   std::optional<Context> context_;
 };
+
+/// Adds --executor; `name` must outlive `command`.
+void addExecutorOption(CLI::App &command, std::string &name);
+/// What a value of --executor stands for.
+ExecutorKind executorOf(const std::string &name);
 
 /// A dense view of each tensor, in order. Borrows.
 std::vector<TensorView> viewsOf(std::vector<HostTensor> &tensors);

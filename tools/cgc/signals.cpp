@@ -4,15 +4,22 @@
 #include "runtime/base/file.h"
 
 #include <csignal>
+#include <unistd.h>
 
 namespace cgc::tool {
 
 namespace {
 
-// SA_RESETHAND has put the default action back, so raising the signal again ends the process.
+// SA_RESETHAND has put the default action back, so raising the signal again ends the process. But
+// not if it is the first of a container, whose default action is to ignore signals.
 void cleanUpAndDie(int signal) {
   removeOpenTemporaries();
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, signal);
+  pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
   raise(signal);
+  _exit(128 + signal);
 }
 
 } // namespace

@@ -211,6 +211,8 @@ Result<Tuned> tune(const Plan &plan, const EngineOptions &options) {
     if (plan.data().target != DeviceKind::Cuda)
       return Status(Code::Usage, "the plan has target cpu, and there is nothing to tune in it; "
                                  "compile it with --target cuda");
+    // First what is wrong wherever it runs.
+    CGC_TRY(openOpLibraries(plan.data(), options.opLibraries).status());
     CGC_TRY(checkMachine());
     CGC_ASSIGN_OR_RETURN(const Gpu gpu, findGpu(options.device));
     CGC_ASSIGN_OR_RETURN(const Engine engine, Engine::create(plan, options));

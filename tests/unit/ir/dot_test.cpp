@@ -112,10 +112,37 @@ TEST(Dot, ABlockThatDiffersIsDrawnForItself) {
   EXPECT_THAT(text, HasSubstr("\"%b11_19\" [label=\"gelu\""));
 }
 
+TEST(Dot, BlocksThatComputeOtherTensorsAreNotEqual) {
+  // From the third block on half the precision.
+  std::string text = blocks(6);
+  const size_t third = text.find("  %b3_0"), end = text.find("  %h");
+  std::string rest = text.substr(third, end - third);
+  for (size_t at = rest.find("f32"); at != std::string::npos; at = rest.find("f32"))
+    rest.replace(at, 3, "f16");
+  rest.replace(rest.find("%b2_19"), 6, "%half");
+  text = text.substr(0, third) + "  %half = aten.to(%b2_19) {dtype=f16} : f16[2]\n" + rest +
+         "  %h = aten.to(%b5_19) {dtype=f32} : f32[2]\n  output %h\n}";
+  const std::string drawing = dot(*parsed(text));
+  EXPECT_THAT(drawing, HasSubstr("0 \u2026 2   \u00d7 3"));
+  EXPECT_THAT(drawing, HasSubstr("3 \u2026 5   \u00d7 3"));
+}
+
+TEST(Dot, OnlyNumberedBlocksAreDrawnAsOne) {
+  std::string text = blocks(4);
+  for (int i = 0; i < 4; ++i) {
+    const std::string number = "layers." + std::to_string(i);
+    for (size_t at = text.find(number); at != std::string::npos; at = text.find(number))
+      text.replace(at, number.size(), std::string("layers.") + char('a' + i));
+  }
+  EXPECT_THAT(dot(*parsed(text)), testing::Not(HasSubstr("\u00d7")));
+}
+
 TEST(Dot, SmallGraphsShowEveryNode) {
-  const std::string text = dot(*parsed(blocks(4)));
-  EXPECT_THAT(text, HasSubstr("\"%b3_19\" ["));
+  std::string text = dot(*parsed(blocks(2)));
+  EXPECT_THAT(text, HasSubstr("\"%b1_19\" ["));
   EXPECT_THAT(text, testing::Not(HasSubstr("\u00d7")));
+  text = dot(*parsed(blocks(3))); // 63 nodes.
+  EXPECT_THAT(text, HasSubstr("0 \u2026 2   \u00d7 3"));
 }
 
 TEST(Dot, PathsOfHostileDepthDoNotRecurseWithoutEnd) {

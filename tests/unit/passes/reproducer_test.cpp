@@ -19,7 +19,8 @@ protected:
   std::string text() const { return test::readFile(path()); }
   Status run(ir::Module &module, llvm::StringRef pipeline, PassContext context = {}) {
     Instrumentation instrumentation;
-    instrumentation.add(writeReproducer(path(), DeviceKind::Cuda, "cgc 1.2.3"));
+    instrumentation.add(writeReproducer(
+        path(), {DeviceKind::Cuda, "cgc 1.2.3", {{"/a folder/libacme.so", 0x0123456789abcdef}}}));
     Status status = runPasses(module, pipeline, context, instrumentation);
     instrumentation.finish();
     return status;
@@ -63,8 +64,11 @@ TEST_F(ReproducerTest, HoldsWhatTheFailingPassRanOnAndHowToRunItAgain) {
   auto reproducer = parseReproducer(text(), path());
   ASSERT_TRUE(reproducer) << reproducer.status().message();
   EXPECT_EQ(reproducer->pipeline, "op-substitution,fold{limit=1}");
-  EXPECT_EQ(reproducer->target, DeviceKind::Cuda);
-  EXPECT_EQ(reproducer->producer, "cgc 1.2.3");
+  EXPECT_EQ(reproducer->origin.target, DeviceKind::Cuda);
+  EXPECT_EQ(reproducer->origin.producer, "cgc 1.2.3");
+  ASSERT_EQ(reproducer->origin.plugins.size(), 1u);
+  EXPECT_EQ(reproducer->origin.plugins[0].path, "/a folder/libacme.so");
+  EXPECT_EQ(reproducer->origin.plugins[0].hash, 0x0123456789abcdefu);
   EXPECT_THAT(text(), HasSubstr(": no negation\n;   today\n"));
   // The state in front of the pass, of the graph that it failed on: canonicalize has run.
   auto again = parse(text());
@@ -103,9 +107,24 @@ TEST_F(ReproducerTest, APassThatBreaksTheIrLeavesOne) {
       << "it has the IR behind the pass";
 }
 
+TEST_F(ReproducerTest, TheFirstOfSeveralFailuresStays) {
+  // As cgc compile does, which tries every entry.
+  const Substitutions substitutions = refuseNeg();
+  const PassContext context{.substitutions = &substitutions};
+  Instrumentation instrumentation;
+  instrumentation.add(writeReproducer(path(), {}));
+  auto first = parse(kText);
+  auto second = parse("graph @h(%x: f32[2]) {\n  %0 = aten.neg(%x) : f32[2]\n  output %0\n}");
+  EXPECT_FALSE(runPasses(*first, "op-substitution", context, instrumentation).isOk());
+  EXPECT_FALSE(runPasses(*second, "op-substitution", context, instrumentation).isOk());
+  instrumentation.finish();
+  EXPECT_THAT(text(), HasSubstr("graph @g("));
+  EXPECT_THAT(text(), ::testing::Not(HasSubstr("graph @h(")));
+}
+
 TEST_F(ReproducerTest, OneOfARunBeforeGoes) {
   test::writeFile(path(), "old");
-  writeReproducer(path(), DeviceKind::Cpu, "cgc");
+  writeReproducer(path(), {DeviceKind::Cpu, "cgc"});
   EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
@@ -117,6 +136,9 @@ TEST_F(ReproducerTest, OtherTextIsRefused) {
   std::string broken = text();
   broken.replace(broken.find("target: cuda"), 12, "target: moon");
   EXPECT_THAT(parseReproducer(broken, "b.cgir").status().message(), HasSubstr("no target 'moon'"));
+  std::string plugin = text();
+  plugin.replace(plugin.find("0123456789abcdef"), 4, "what");
+  EXPECT_THAT(parseReproducer(plugin, "b.cgir").status().message(), HasSubstr("got 'what4567"));
   broken.erase(broken.find("; target"), 15);
   EXPECT_THAT(parseReproducer(broken, "b.cgir").status().message(), HasSubstr("without a line"));
 }

@@ -1,0 +1,14 @@
+// writeFile: a whole text to a file.
+#pragma once
+
+#include "runtime/base/status.h"
+
+#include <string>
+#include <string_view>
+
+namespace cgc {
+
+/// Writes `text` to `path`, atomically: readers see the old content or the new one.
+Status writeFile(const std::string &path, std::string_view text);
+
+} // namespace cgc
