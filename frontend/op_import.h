@@ -33,7 +33,8 @@ public:
   /// Whether the op computes on host values: its result is no tensor.
   bool isOnHost() const;
   /// Adds a call. Arguments that are not named take their default.
-  ir::Arg emit(ir::OpKind op, std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> args);
+  ir::Arg emit(ir::OpKind op, std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> args,
+               bool inPlace = false);
   /// Says that this call cannot be compiled, and why. The result stands for its first output.
   ir::Arg refuse(std::string reason) { return importer_.refuse(node_, std::move(reason)); }
 
