@@ -31,7 +31,7 @@ protected:
   /// Exports the model in real size into the test's folder; `name` may end in `.scripted`.
   fs::path makeReal(const std::string &name);
   /// Compiles for batches 1 and 3 with these further arguments.
-  void compile(const fs::path &model, const std::vector<std::string> &more);
+  Outcome compile(const fs::path &model, const std::vector<std::string> &more);
   /// Compiles for target cpu and compares with LibTorch's runs of the `references`. The largest
   /// relative L2 goes into the results as `column`.
   void expectAgreement(const fs::path &model, const std::vector<fs::path> &references,

@@ -135,7 +135,7 @@ def main():
     parser.add_argument("--real", action="store_true", help="in real size")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to trace")
     parser.add_argument("--list", action="store_true", help="only print the names of the traced models")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()  # options may stand between folder and names
     if args.list:
         print(*OPENCLIP, *OTHERS)
         return

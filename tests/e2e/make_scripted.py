@@ -241,7 +241,7 @@ class Parts(nn.Module):
         table = x.new_zeros((3, 4))
         for i, rows in enumerate((slice(0, -2), slice(-2, -1), slice(-1, None))):
             table[rows, 1:3] = i + 0.5
-        table[1] += 1
+        table[1].add_(1)
         column = table[:, 0]
         column.add_(2).mul_(3)
         return x + table.sum(0), table, column
