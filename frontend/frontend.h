@@ -54,7 +54,7 @@ Result<std::unique_ptr<Reference>> loadReference(const std::string &path, Device
 /// How LibTorch runs a method that is timed.
 enum class PeerKind : uint8_t {
   Eager,  ///< The file's own ops, one by one, without the JIT's optimisations.
-  Frozen, ///< Frozen, and optimised by the JIT once it has run a few times.
+  Frozen, ///< Frozen and optimised for inference, without the JIT's fusers.
 };
 
 /// A method with inputs on its device.
@@ -70,8 +70,8 @@ public:
 class Peers {
 public:
   virtual ~Peers() = default;
-  /// `inputs` as for Reference::run. Usage if there is no such method or the number of inputs is
-  /// wrong.
+  /// `inputs` as for Reference::run. The first that is frozen freezes the whole model, which takes
+  /// seconds. Usage if there is no such method or the number of inputs is wrong.
   virtual Result<std::unique_ptr<Peer>> prepare(PeerKind kind, const std::string &method,
                                                 std::span<const TensorView> inputs) = 0;
 };

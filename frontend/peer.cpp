@@ -4,8 +4,9 @@
 #include "frontend/model.h"
 
 #include <c10/core/InferenceMode.h>
-#include <torch/csrc/jit/passes/freeze_module.h>
-#include <torch/csrc/jit/passes/frozen_graph_optimizations.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/codegen/fuser/interface.h>
+#include <torch/csrc/jit/passes/tensorexpr_fuser.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
 namespace cgc::frontend {
@@ -61,7 +62,14 @@ private:
 
 class TorchPeers final : public Peers {
 public:
-  explicit TorchPeers(LoadedModel model) : model_(std::move(model)) {}
+  explicit TorchPeers(LoadedModel model) : model_(std::move(model)) {
+    // Of the whole process, whose JIT runs nothing else. For a ViT-L-14 the fuser works for a
+    // minute and more on each method and shape: it compares and pools hundreds of weights again and
+    // again, and compiles a kernel for each of its groups.
+    torch::jit::setTensorExprFuserEnabled(false);
+    torch::jit::overrideCanFuseOnCPU(false);
+    torch::jit::overrideCanFuseOnGPU(false);
+  }
 
   Result<std::unique_ptr<Peer>> prepare(PeerKind kind, const std::string &name,
                                         std::span<const TensorView> inputs) override {
@@ -88,21 +96,24 @@ public:
   }
 
 private:
-  /// Anew for each caller: the JIT optimises a method for the shapes that it sees first.
-  torch::jit::Module frozen() {
-    std::vector<std::string> methods;
-    for (const torch::jit::Method &method : model_.module.get_methods())
+  /// All methods at once and once for all callers: freezing a ViT-L-14 takes seconds.
+  torch::jit::Module &frozen() {
+    if (frozen_)
+      return *frozen_;
+    std::vector<std::string> methods, others;
+    for (const torch::jit::Method &method : model_.module.get_methods()) {
       methods.push_back(method.name());
-    model_.module.eval();
-    torch::jit::Module module = torch::jit::freeze_module(model_.module, methods);
-    for (const torch::jit::Method &method : module.get_methods()) {
-      std::shared_ptr<torch::jit::Graph> graph = method.graph();
-      torch::jit::OptimizeFrozenGraph(graph, /*optimize_numerics=*/true);
+      if (method.name() != "forward")
+        others.push_back(method.name());
     }
-    return module;
+    model_.module.eval();
+    torch::jit::Module module = torch::jit::freeze(model_.module, methods);
+    frozen_ = torch::jit::optimize_for_inference(module, others);
+    return *frozen_;
   }
 
   LoadedModel model_;
+  std::optional<torch::jit::Module> frozen_;
 };
 
 } // namespace

@@ -121,7 +121,7 @@ bool lowerToWhole(const Attention &a, bool causal, double scale, BucketBuilder &
     return false;
   const WholeShape shape =
       idle ? WholeShape{1, 1, 2}
-           : WholeShape{std::min(all, kWholeMaxTiles), std::min<int64_t>(all, 2), 2};
+           : WholeShape{std::min(all, kWholeMaxTiles), std::min(all, kWholeMaxGroups), 2};
   KernelLaunch launch = launchOf(kernelNamed("attention_whole", a.query.dtype) + "_" +
                                  std::to_string(wholeKeys(keys)));
   launch.grid[0] = uint32_t(std::min(shape.items(batch * heads, queries), sms));

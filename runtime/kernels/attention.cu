@@ -343,56 +343,40 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
 template <class T, int kWidth, bool kTensorCopies>
 Result<KernelParameters> bindAttention(const KernelArguments &a) {
   constexpr DType dtype = kDTypeOf<T>;
-  const int64_t batch = a.ints[0], heads = a.ints[1], queries = a.ints[2], keys = a.ints[3],
-                causal = a.ints[4], splits = a.ints[5];
-  const int64_t most = 1 << 24;
-  if (batch < 1 || heads < 1 || queries < 1 || keys < 1 || batch > 65535 || heads > 65535 ||
-      queries > most || keys > most || causal < 0 || causal > 1)
-    return refuseArguments("batch, heads, queries and keys have to be positive and not too many");
-  const int64_t warps = a.block[0] / 32;
+  CGC_ASSIGN_OR_RETURN(const Heads heads, headsOf(a, dtype, kWidth));
+  const int64_t splits = a.ints[5], warps = a.block[0] / 32;
   if (splits < 1 || warps < 1 || warps > kAttentionMaxWarps || warps % splits != 0)
     return refuseArguments("the warps of a block have to be a multiple of the splits");
   const int64_t rows = warps / splits * kAttentionQueries;
   if (a.block[0] % 32 != 0 || a.block[1] != 1 || a.block[2] != 1 ||
-      a.grid[0] != (queries + rows - 1) / rows || a.grid[1] != heads || a.grid[2] != batch ||
-      a.sharedBytes != attentionSharedBytes(keys, kWidth, warps, splits))
+      a.grid[0] != (heads.queries + rows - 1) / rows || a.grid[1] != heads.heads ||
+      a.grid[2] != heads.batch ||
+      a.sharedBytes != attentionSharedBytes(heads.keys, kWidth, warps, splits))
     return refuseArguments("the launch is not that of the sizes");
-  if (!(a.floats[0] > 0))
-    return refuseArguments("scale has to be positive");
-  const auto q = headStridesOf(a.reads[0], dtype, batch, heads, queries, kWidth);
-  const auto k = headStridesOf(a.reads[1], dtype, batch, heads, keys, kWidth);
-  const auto v = headStridesOf(a.reads[2], dtype, batch, heads, keys, kWidth);
-  const auto out = headStridesOf(a.writes[0], dtype, batch, heads, queries, kWidth);
-  const auto mask =
-      a.reads[3].data ? headStridesOf(a.reads[3], dtype, batch, heads, queries, keys, /*vector=*/1)
-                      : std::optional(HeadStrides{});
-  if (!q || !k || !v || !out || !mask)
-    return refuseArguments("q, k, v and out [batch, heads, rows, width] and mask [batch, heads, "
-                           "queries, keys] need dense columns and rows at multiples of 16 bytes");
   AttentionParameters<T, kTensorCopies> p{};
   if constexpr (kTensorCopies) {
     const auto map = [&](const TensorView &t, const HeadStrides &strides) {
-      return headsMap(t.data, dtype, {batch, heads, keys},
+      return headsMap(t.data, dtype, {heads.batch, heads.heads, heads.keys},
                       {strides.batch, strides.head, strides.row}, kAttentionChunk);
     };
-    CGC_ASSIGN_OR_RETURN(p.maps.k, map(a.reads[1], *k));
-    CGC_ASSIGN_OR_RETURN(p.maps.v, map(a.reads[2], *v));
+    CGC_ASSIGN_OR_RETURN(p.maps.k, map(a.reads[1], heads.k));
+    CGC_ASSIGN_OR_RETURN(p.maps.v, map(a.reads[2], heads.v));
   }
   p.q = static_cast<const T *>(a.reads[0].data);
   p.k = static_cast<const T *>(a.reads[1].data);
   p.v = static_cast<const T *>(a.reads[2].data);
   p.mask = static_cast<const T *>(a.reads[3].data);
   p.out = static_cast<T *>(a.writes[0].data);
-  p.qStrides = *q;
-  p.kStrides = *k;
-  p.vStrides = *v;
-  p.maskStrides = *mask;
-  p.outStrides = *out;
-  p.queries = int(queries);
-  p.keys = int(keys);
+  p.qStrides = heads.q;
+  p.kStrides = heads.k;
+  p.vStrides = heads.v;
+  p.maskStrides = heads.mask;
+  p.outStrides = heads.out;
+  p.queries = int(heads.queries);
+  p.keys = int(heads.keys);
   p.splits = int(splits);
-  p.scale = static_cast<float>(a.floats[0] * kLog2e);
-  p.causal = causal == 1;
+  p.scale = static_cast<float>(heads.scale * kLog2e);
+  p.causal = heads.causal;
   return KernelParameters(p);
 }
 

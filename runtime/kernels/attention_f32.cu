@@ -215,44 +215,26 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <int kWidth> Result<KernelParameters> bindAttentionF32(const KernelArguments &a) {
-  const int64_t batch = a.ints[0], heads = a.ints[1], queries = a.ints[2], keys = a.ints[3],
-                causal = a.ints[4];
-  const int64_t most = 1 << 24;
-  if (batch < 1 || heads < 1 || queries < 1 || keys < 1 || batch > 65535 || heads > 65535 ||
-      queries > most || keys > most || causal < 0 || causal > 1)
-    return refuseArguments("batch, heads, queries and keys have to be positive and not too many");
+  CGC_ASSIGN_OR_RETURN(const Heads heads, headsOf(a, DType::F32, kWidth));
   if (a.block[0] != kAttentionF32Threads || a.block[1] != 1 || a.block[2] != 1 ||
-      a.grid[0] != (queries + kQueries - 1) / kQueries || a.grid[1] != heads ||
-      a.grid[2] != batch || a.sharedBytes != attentionF32SharedBytes(kWidth))
+      a.grid[0] != (heads.queries + kQueries - 1) / kQueries || a.grid[1] != heads.heads ||
+      a.grid[2] != heads.batch || a.sharedBytes != attentionF32SharedBytes(kWidth))
     return refuseArguments("the launch is not that of the sizes");
-  if (!(a.floats[0] > 0))
-    return refuseArguments("scale has to be positive");
-  const auto strides = [&](const TensorView &t, int64_t rows) {
-    return headStridesOf(t, DType::F32, batch, heads, rows, kWidth, /*vector=*/4);
-  };
-  const auto q = strides(a.reads[0], queries), k = strides(a.reads[1], keys),
-             v = strides(a.reads[2], keys), out = strides(a.writes[0], queries);
-  const auto mask = a.reads[3].data ? headStridesOf(a.reads[3], DType::F32, batch, heads, queries,
-                                                    keys, /*vector=*/1)
-                                    : std::optional(HeadStrides{});
-  if (!q || !k || !v || !out || !mask)
-    return refuseArguments("q, k, v and out [batch, heads, rows, width] and mask [batch, heads, "
-                           "queries, keys] need dense columns and rows at multiples of 16 bytes");
   AttentionF32Parameters p{};
   p.q = static_cast<const float *>(a.reads[0].data);
   p.k = static_cast<const float *>(a.reads[1].data);
   p.v = static_cast<const float *>(a.reads[2].data);
   p.mask = static_cast<const float *>(a.reads[3].data);
   p.out = static_cast<float *>(a.writes[0].data);
-  p.qStrides = *q;
-  p.kStrides = *k;
-  p.vStrides = *v;
-  p.maskStrides = *mask;
-  p.outStrides = *out;
-  p.queries = int(queries);
-  p.keys = int(keys);
-  p.scale = static_cast<float>(a.floats[0]);
-  p.causal = causal == 1;
+  p.qStrides = heads.q;
+  p.kStrides = heads.k;
+  p.vStrides = heads.v;
+  p.maskStrides = heads.mask;
+  p.outStrides = heads.out;
+  p.queries = int(heads.queries);
+  p.keys = int(heads.keys);
+  p.scale = static_cast<float>(heads.scale);
+  p.causal = heads.causal;
   return KernelParameters(p);
 }
 

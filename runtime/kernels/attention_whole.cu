@@ -1,7 +1,7 @@
-// attention_whole and attention_halves: softmax(scale q k^T) v with all keys of a head at once: the
-// scores of 64 queries stay in the registers of a warpgroup, or of two that have half of the keys
-// each, so that softmax needs one pass. For Hopper, heads of 64 columns, and few keys. Reads
-// strided heads, writes token by token.
+// attention_whole and attention_halves: softmax(scale q k^T) v with all keys of a head in shared
+// memory: the scores of 64 queries stay in the registers of a warpgroup, for one half of the keys
+// after the other, or of two warpgroups that have half of the keys each. For Hopper, heads of 64
+// columns, and few keys. Reads strided heads, writes token by token.
 #include "runtime/kernels/attention_whole.h"
 
 #include "runtime/kernels/activations.cuh"
@@ -27,6 +27,11 @@ template <class T> struct WholeParameters {
   bool causal; ///< Query i sees keys 0 to i.
 };
 
+/// Boxes in which that many keys are fetched: one has up to 256 rows.
+__host__ __device__ constexpr int boxesOf(int keys) {
+  return keys > 256 ? 2 : 1;
+}
+
 constexpr int kRowBytes = 128, kTileBytes = int(kWholeQueries) * kRowBytes;
 
 // Scores of a warpgroup: score(b, e) is that of key 8 b + lane % 4 * 2 + e % 2 for the query of the
@@ -45,10 +50,16 @@ __device__ void hideMissing(Score score, int keys, int column) {
     }
 }
 
-/// Makes scores 2^(scale score - base), where `base` is the largest of a row, and adds them up.
-/// Both are the same for the four threads of a row.
+/// What a row's softmax has found in the keys so far: the largest score, times scale, and the sum
+/// of 2^(scale score - base). The same in the four threads of a row.
+struct Softmax {
+  float base = -INFINITY, total = 0;
+};
+
+/// Makes scores 2^(scale score - base) and adds them to both rows' softmax; `factors` is what was
+/// found before has to be multiplied by, as the base may be a larger one.
 template <int kBlocks, class Score>
-__device__ void exponentiate(Score score, float scale, float (&base)[2], float (&total)[2]) {
+__device__ void exponentiate(Score score, float scale, Softmax (&softmax)[2], float (&factors)[2]) {
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     float highest[4], sum[4] = {};
@@ -61,23 +72,26 @@ __device__ void exponentiate(Score score, float scale, float (&base)[2], float (
     float most = fmaxf(fmaxf(highest[0], highest[1]), fmaxf(highest[2], highest[3]));
     most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
     most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-    base[h] = most * scale;
+    const float base = fmaxf(softmax[h].base, most * scale);
+    factors[h] = fastExp2(softmax[h].base - base);
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
       for (int e = 2 * h; e < 2 * h + 2; ++e) {
-        score(b, e) = fastExp2(fmaf(score(b, e), scale, -base[h]));
+        score(b, e) = fastExp2(fmaf(score(b, e), scale, -base));
         sum[b % 2 * 2 + e % 2] += score(b, e);
       }
-    total[h] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    total[h] += __shfl_xor_sync(0xffffffffu, total[h], 1);
-    total[h] += __shfl_xor_sync(0xffffffffu, total[h], 2);
+    float total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    total += __shfl_xor_sync(0xffffffffu, total, 1);
+    total += __shfl_xor_sync(0xffffffffu, total, 2);
+    softmax[h] = {base, fmaf(softmax[h].total, factors[h], total)};
   }
 }
 
-/// sums = weights times the rows of `values`, where the weights are scores.
+/// sums += weights times the rows of `values`, where the weights are scores; = unless `accumulate`.
 template <class T, int kKeys, class Score>
-__device__ void multiplyValues(Score score, const uint8_t *values, float (&sums)[32]) {
+__device__ void multiplyValues(Score score, const uint8_t *values, float (&sums)[32],
+                               bool accumulate) {
   uint32_t weights[kKeys / 16][4];
 #pragma unroll
   for (int k = 0; k < kKeys / 16; ++k)
@@ -89,7 +103,7 @@ __device__ void multiplyValues(Score score, const uint8_t *values, float (&sums)
   wgmmaFence();
 #pragma unroll
   for (int k = 0; k < kKeys / 16; ++k)
-    multiplyByRows<T>(sums, weights[k], v + k * (16 * kRowBytes / 16), k > 0);
+    multiplyByRows<T>(sums, weights[k], v + k * (16 * kRowBytes / 16), accumulate || k > 0);
   wgmmaCommit();
   wgmmaWait<0>();
 }
@@ -103,14 +117,16 @@ __device__ void storeQuery(T *to, const float (&sums)[32], int h, int column, fl
         packPair<T>(sums[4 * b + 2 * h] * scale, sums[4 * b + 2 * h + 1] * scale);
 }
 
-/// Keys are multiplied in kParts of kWidth.
-template <class T, int kParts, int kWidth>
+/// Keys are multiplied in kParts of kWidth, a multiple of 16, one after the other. The second
+/// begins kWidth before the end, and leaves out those of the first.
+template <class T, int kKeys, int kParts, int kWidth>
 __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
     attentionWhole(const __grid_constant__ WholeParameters<T> p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  constexpr int kKeys = kParts * kWidth, kBlocks = kKeys / 8;
+  constexpr int kBlocks = kWidth / 8, kStep = kParts > 1 ? (kKeys - kWidth) / (kParts - 1) : kWidth;
+  constexpr int kBoxes = boxesOf(kKeys), kBox = kKeys / kBoxes;
   constexpr int kMissing = kBlocks < kWholeMostMissing / 8 ? kBlocks : kWholeMostMissing / 8;
-  static_assert(kKeys % 16 == 0, "values are multiplied 16 at a time");
+  static_assert(kWidth % 16 == 0 && kStep % 8 == 0 && (kParts - 1) * kStep + kWidth == kKeys);
   extern __shared__ uint8_t dynamic[];
   uint8_t *const memory = dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024;
   __shared__ uint64_t full[2], empty[2];
@@ -141,11 +157,10 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
     for (int t = 0; t < p.tiles; ++t)
       copyHeadTile(to + 2 * kKeys * kRowBytes + t * kTileBytes, &p.q,
                    (slice * p.tiles + t) * int(kWholeQueries), head, batch, barrier);
-    for (int part = 0; part < kParts; ++part)
-      copyHeadTile(to + part * kWidth * kRowBytes, &p.k, part * kWidth, head, batch, barrier);
-    for (int part = 0; part < kParts; ++part)
-      copyHeadTile(to + (kKeys + part * kWidth) * kRowBytes, &p.v, part * kWidth, head, batch,
-                   barrier);
+    for (int box = 0; box < kBoxes; ++box)
+      copyHeadTile(to + box * kBox * kRowBytes, &p.k, box * kBox, head, batch, barrier);
+    for (int box = 0; box < kBoxes; ++box)
+      copyHeadTile(to + (kKeys + box * kBox) * kRowBytes, &p.v, box * kBox, head, batch, barrier);
   };
   if (threadIdx.x == 0 && int(blockIdx.x) < items)
     fetch(blockIdx.x, 0);
@@ -168,42 +183,53 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
       const int firstQuery = (slice * p.tiles + t) * int(kWholeQueries);
       if (firstQuery >= p.queries)
         break;
-      float scores[kParts][kWidth / 2];
+      const int row = firstQuery + warp * 16 + lane / 4, column = lane % 4 * 2;
       const uint64_t q = tileDescriptor(from + 2 * kKeys * kRowBytes + t * kTileBytes);
-      wgmmaFence();
-#pragma unroll
+      Softmax softmax[2];
+      float sums[32];
+#pragma unroll 1
       for (int part = 0; part < kParts; ++part) {
-        const uint64_t k = tileDescriptor(from + part * kWidth * kRowBytes);
+        const int firstKey = part * kStep;
+        float scores[kWidth / 2];
+        const auto score = [&](int b, int e) -> float & { return scores[4 * b + e]; };
+        const uint64_t k = tileDescriptor(from + firstKey * kRowBytes);
+        wgmmaFence();
 #pragma unroll
         for (int d = 0; d < 4; ++d)
-          Wgmma<T, kWidth>::run(scores[part], q + 2 * d, k + 2 * d, d > 0);
-      }
-      wgmmaCommit();
-      wgmmaWait<0>();
+          Wgmma<T, kWidth>::run(scores, q + 2 * d, k + 2 * d, d > 0);
+        wgmmaCommit();
+        wgmmaWait<0>();
 
-      // Element (b, e): key 8 b + lane % 4 * 2 + e % 2 of query row + e / 2 * 8.
-      const auto score = [&](int b, int e) -> float & {
-        return scores[b / (kWidth / 8)][b % (kWidth / 8) * 4 + e];
-      };
-      const int row = firstQuery + warp * 16 + lane / 4, column = lane % 4 * 2;
-      hideMissing<kBlocks, kMissing>(score, p.keys, column);
-      if (p.causal) {
+        if (firstQuery + warp * 16 < p.queries) { // Else the warp's rows are nobody's.
+          if (part == kParts - 1)
+            hideMissing<kBlocks, kMissing>(score, p.keys - firstKey, column);
+          if (part > 0)
 #pragma unroll
-        for (int b = 0; b < kBlocks; ++b)
+            for (int b = 0; b < (kWidth - kStep) / 8; ++b)
 #pragma unroll
-          for (int e = 0; e < 4; ++e)
-            if (b * 8 + column + e % 2 > row + e / 2 * 8)
-              score(b, e) = -INFINITY;
+              for (int e = 0; e < 4; ++e)
+                score(b, e) = -INFINITY;
+          if (p.causal) {
+#pragma unroll
+            for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+              for (int e = 0; e < 4; ++e)
+                if (firstKey + b * 8 + column + e % 2 > row + e / 2 * 8)
+                  score(b, e) = -INFINITY;
+          }
+          float factors[2]; // Every query sees a key of the first part.
+          exponentiate<kBlocks>(score, p.scale, softmax, factors);
+          if (part > 0)
+#pragma unroll
+            for (int i = 0; i < 32; ++i)
+              sums[i] *= factors[i / 2 % 2];
+        }
+        multiplyValues<T, kWidth>(score, from + (kKeys + firstKey) * kRowBytes, sums, part > 0);
       }
-      float base[2], total[2]; // Every query sees a key.
-      exponentiate<kBlocks>(score, p.scale, base, total);
-      const float scale[2] = {1 / total[0], 1 / total[1]};
-      float sums[32];
-      multiplyValues<T, kKeys>(score, from + kKeys * kRowBytes, sums);
 #pragma unroll
       for (int h = 0; h < 2; ++h)
         if (const int query = row + h * 8; query < p.queries)
-          storeQuery(out + query * p.outStrides.row, sums, h, column, scale[h]);
+          storeQuery(out + query * p.outStrides.row, sums, h, column, 1 / softmax[h].total);
     }
     __syncwarp();
     if (lane == 0)
@@ -270,10 +296,11 @@ __global__ void __launch_bounds__(256, 1)
   const int column = lane % 4 * 2;
   if (group == 1)
     hideMissing<kBlocks, kBlocks>(score, p.keys - kKeys, column);
-  float base[2], total[2], sums[32];
-  exponentiate<kBlocks>(score, p.scale, base, total);
+  Softmax softmax[2];
+  float unused[2], sums[32];
+  exponentiate<kBlocks>(score, p.scale, softmax, unused);
   waitBarrier(&haveValues[group], 0);
-  multiplyValues<T, kKeys>(score, values + group * kHalfBytes, sums);
+  multiplyValues<T, kKeys>(score, values + group * kHalfBytes, sums, false);
 
   // In the memory of the second half's keys, which that half has read.
   float *const handed = reinterpret_cast<float *>(keys + kHalfBytes) + threadIdx.x % 128;
@@ -284,8 +311,8 @@ __global__ void __launch_bounds__(256, 1)
       handed[i * 128] = sums[i];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      handed[(32 + h) * 128] = base[h];
-      handed[(34 + h) * 128] = total[h];
+      handed[(32 + h) * 128] = softmax[h].base;
+      handed[(34 + h) * 128] = softmax[h].total;
     }
   }
   __syncthreads();
@@ -294,10 +321,10 @@ __global__ void __launch_bounds__(256, 1)
   float factors[2][2];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    const float other = handed[(32 + h) * 128], most = fmaxf(base[h], other);
-    factors[h][0] = fastExp2(base[h] - most);
+    const float base = softmax[h].base, other = handed[(32 + h) * 128], most = fmaxf(base, other);
+    factors[h][0] = fastExp2(base - most);
     factors[h][1] = fastExp2(other - most);
-    total[h] = total[h] * factors[h][0] + handed[(34 + h) * 128] * factors[h][1];
+    softmax[h].total = softmax[h].total * factors[h][0] + handed[(34 + h) * 128] * factors[h][1];
   }
 #pragma unroll
   for (int i = 0; i < 32; ++i)
@@ -307,7 +334,7 @@ __global__ void __launch_bounds__(256, 1)
   for (int h = 0; h < 2; ++h)
     if (const int query = tile * int(kWholeQueries) + warp * 16 + lane / 4 + h * 8;
         query < p.queries)
-      storeQuery(out + query * p.outStrides.row, sums, h, column, 1 / total[h]);
+      storeQuery(out + query * p.outStrides.row, sums, h, column, 1 / softmax[h].total);
 #endif
 }
 
@@ -350,11 +377,10 @@ bool hasSizes(const KernelArguments &a) {
          heads <= 65535 && queries <= 1 << 20;
 }
 
-template <class T, int kParts, int kWidth>
-Result<KernelParameters> bindWhole(const KernelArguments &a) {
+template <class T, int kKeys> Result<KernelParameters> bindWhole(const KernelArguments &a) {
   const int64_t causal = a.ints[4];
   const WholeShape shape{a.ints[5], a.block[0] / 128, a.ints[6]};
-  if (!hasSizes(a) || causal < 0 || causal > 1 || wholeKeys(a.ints[3]) != kParts * kWidth)
+  if (!hasSizes(a) || causal < 0 || causal > 1 || wholeKeys(a.ints[3]) != kKeys)
     return refuseArguments("batch, heads, queries and keys have to be positive, and the keys those "
                            "of the kernel");
   if (shape.tiles < 1 || shape.tiles > kWholeMaxTiles || shape.groups < 1 ||
@@ -365,7 +391,7 @@ Result<KernelParameters> bindWhole(const KernelArguments &a) {
       a.grid[1] != 1 || a.grid[2] != 1 || a.block[0] != shape.groups * 128 || a.block[1] != 1 ||
       a.block[2] != 1 || a.sharedBytes != shape.sharedBytes(a.ints[3]))
     return refuseArguments("the launch is not that of the sizes");
-  CGC_ASSIGN_OR_RETURN(WholeParameters<T> p, parametersOf<T>(a, kWidth));
+  CGC_ASSIGN_OR_RETURN(WholeParameters<T> p, parametersOf<T>(a, kKeys / boxesOf(kKeys)));
   p.tiles = int(shape.tiles);
   p.stages = int(shape.stages);
   p.causal = causal == 1;
@@ -385,16 +411,16 @@ template <class T> Result<KernelParameters> bindHalves(const KernelArguments &a)
 
 } // namespace
 
-#define CGC_WHOLE(KEYS, ...)                                                                       \
-  CGC_KERNEL_OF(attention_whole_f16_##KEYS, (attentionWhole<__half, __VA_ARGS__>),                 \
-                (bindWhole<__half, __VA_ARGS__>))                                                  \
-  CGC_KERNEL_OF(attention_whole_bf16_##KEYS, (attentionWhole<__nv_bfloat16, __VA_ARGS__>),         \
-                (bindWhole<__nv_bfloat16, __VA_ARGS__>))
+#define CGC_WHOLE(KEYS, PARTS, WIDTH)                                                              \
+  CGC_KERNEL_OF(attention_whole_f16_##KEYS, (attentionWhole<__half, KEYS, PARTS, WIDTH>),          \
+                (bindWhole<__half, KEYS>))                                                         \
+  CGC_KERNEL_OF(attention_whole_bf16_##KEYS, (attentionWhole<__nv_bfloat16, KEYS, PARTS, WIDTH>),  \
+                (bindWhole<__nv_bfloat16, KEYS>))
 CGC_WHOLE(64, 1, 64)
 CGC_WHOLE(80, 1, 80)
-CGC_WHOLE(128, 1, 128)
-CGC_WHOLE(208, 2, 104)
-CGC_WHOLE(272, 2, 136)
+CGC_WHOLE(128, 2, 64)
+CGC_WHOLE(208, 2, 112)
+CGC_WHOLE(272, 3, 96)
 #undef CGC_WHOLE
 CGC_KERNEL_OF(attention_halves_f16, attentionHalves<__half>, bindHalves<__half>)
 CGC_KERNEL_OF(attention_halves_bf16, attentionHalves<__nv_bfloat16>, bindHalves<__nv_bfloat16>)

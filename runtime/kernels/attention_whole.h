@@ -10,7 +10,7 @@ namespace cgc {
 
 /// Queries of a tile: what one warpgroup works on at a time.
 inline constexpr int64_t kWholeQueries = 64;
-inline constexpr int64_t kWholeMaxTiles = 5, kWholeMaxGroups = 2;
+inline constexpr int64_t kWholeMaxTiles = 5, kWholeMaxGroups = 4;
 /// The kernels look for missing keys among the last ones only.
 inline constexpr int64_t kWholeMostMissing = 72;
 

@@ -1,4 +1,4 @@
-// Heads: how attention kernels see queries, keys, values and results.
+// Heads: how attention kernels see queries, keys, values and results, and what they refuse.
 #pragma once
 
 #include "runtime/kernels/arguments.h"
@@ -32,6 +32,49 @@ inline std::optional<HeadStrides> headStridesOf(const TensorView &t, DType dtype
   if (columns > 1 && t.strides[3] != 1)
     return std::nullopt;
   return HeadStrides{t.strides[0], t.strides[1], t.strides[2]};
+}
+
+/// What attention with a mask takes: reads q, k, v and a mask or none, writes out; its ints begin
+/// with batch, heads, queries, keys and whether it is causal; scale is its float.
+struct Heads {
+  int64_t batch, heads, queries, keys;
+  bool causal;
+  double scale;
+  HeadStrides q, k, v, mask, out;
+};
+
+/// Of heads of `width` columns, all in `dtype`; refuses those that are not there in these sizes.
+inline Result<Heads> headsOf(const KernelArguments &a, DType dtype, int64_t width) {
+  const int64_t batch = a.ints[0], heads = a.ints[1], queries = a.ints[2], keys = a.ints[3],
+                causal = a.ints[4];
+  const int64_t most = 1 << 24;
+  if (batch < 1 || heads < 1 || queries < 1 || keys < 1 || batch > 65535 || heads > 65535 ||
+      queries > most || keys > most || causal < 0 || causal > 1)
+    return refuseArguments("batch, heads, queries and keys have to be positive and not too many");
+  if (!(a.floats[0] > 0))
+    return refuseArguments("scale has to be positive");
+  const auto strides = [&](const TensorView &t, int64_t rows) {
+    return headStridesOf(t, dtype, batch, heads, rows, width, 16 / dtypeSize(dtype));
+  };
+  const auto q = strides(a.reads[0], queries), k = strides(a.reads[1], keys),
+             v = strides(a.reads[2], keys), out = strides(a.writes[0], queries);
+  const auto mask =
+      a.reads[3].data ? headStridesOf(a.reads[3], dtype, batch, heads, queries, keys, /*vector=*/1)
+                      : std::optional(HeadStrides{});
+  if (!q || !k || !v || !out || !mask)
+    return refuseArguments("q, k, v and out [batch, heads, rows, width] and mask [batch, heads, "
+                           "queries, keys] need dense columns and rows at multiples of 16 bytes");
+  return Heads{.batch = batch,
+               .heads = heads,
+               .queries = queries,
+               .keys = keys,
+               .causal = causal == 1,
+               .scale = a.floats[0],
+               .q = *q,
+               .k = *k,
+               .v = *v,
+               .mask = *mask,
+               .out = *out};
 }
 
 } // namespace cgc

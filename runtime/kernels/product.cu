@@ -1,12 +1,16 @@
-// product: the kernels of all tiles, for f16 and bf16.
+// product and product_norm: the kernels of all tiles, for f16 and bf16.
 #include "runtime/kernels/product.cuh"
 
 namespace cgc {
 namespace {
 
-constexpr ProductTile kTiles[] = {
 #define CGC_PRODUCT_TILE(F, N, SPLIT, BLOCKS) {#F "x" #N "_" #SPLIT, F, N, SPLIT},
+constexpr ProductTile kTiles[] = {
 #include "runtime/kernels/product_tiles.def"
+};
+#define CGC_PRODUCT_TILE(F, N, SPLIT, BLOCKS) {#F "x" #N "_" #SPLIT, F, N, SPLIT},
+constexpr ProductTile kNormTiles[] = {
+#include "runtime/kernels/product_norm_tiles.def"
 };
 
 } // namespace
@@ -15,16 +19,21 @@ std::span<const ProductTile> productTiles() {
   return kTiles;
 }
 
-#define CGC_PRODUCT_KERNEL(DTYPE, TYPE, F, N, SPLIT, BLOCKS)                                       \
-  const void *product_##DTYPE##_##F##x##N##_##SPLIT##Function() {                                  \
-    return reinterpret_cast<const void *>(&product<TYPE, F, N, SPLIT, BLOCKS, false>);             \
-  }                                                                                                \
-  Result<KernelParameters> product_##DTYPE##_##F##x##N##_##SPLIT##Bind(const KernelArguments &a) { \
-    return bindProduct<TYPE, F, N, SPLIT, false>(a);                                               \
-  }
-#define CGC_PRODUCT_TILE(...) CGC_PRODUCT_KERNEL(f16, __half, __VA_ARGS__)
+std::span<const ProductTile> productNormTiles() {
+  return kNormTiles;
+}
+
+/// Both rows of a tile in one of the families.
+#define CGC_PRODUCT_KERNELS(FAMILY, NORM, F, N, SPLIT, BLOCKS)                                     \
+  CGC_KERNEL_OF(FAMILY##_f16_##F##x##N##_##SPLIT, (product<__half, F, N, SPLIT, BLOCKS, NORM>),    \
+                (bindProduct<__half, F, N, SPLIT, NORM>))                                          \
+  CGC_KERNEL_OF(FAMILY##_bf16_##F##x##N##_##SPLIT,                                                 \
+                (product<__nv_bfloat16, F, N, SPLIT, BLOCKS, NORM>),                               \
+                (bindProduct<__nv_bfloat16, F, N, SPLIT, NORM>))
+#define CGC_PRODUCT_TILE(...) CGC_PRODUCT_KERNELS(product, false, __VA_ARGS__)
 #include "runtime/kernels/product_tiles.def"
-#define CGC_PRODUCT_TILE(...) CGC_PRODUCT_KERNEL(bf16, __nv_bfloat16, __VA_ARGS__)
-#include "runtime/kernels/product_tiles.def"
+#define CGC_PRODUCT_TILE(...) CGC_PRODUCT_KERNELS(product_norm, true, __VA_ARGS__)
+#include "runtime/kernels/product_norm_tiles.def"
+#undef CGC_PRODUCT_KERNELS
 
 } // namespace cgc

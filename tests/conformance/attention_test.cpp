@@ -307,13 +307,13 @@ protected:
     AttentionKernels::SetUp();
     skipUnlessGpuRuns(kHopper);
   }
-  /// Three of 24 ways to cut the work, each time others.
+  /// Three of 48 ways to cut the work, each time others.
   void checkSome(const Case &c) {
     constexpr int64_t kTiles[] = {1, 2, 5};
     const Problem problem(c);
     for (int i = 0; i < 3; ++i, step_ += 7) {
-      const int64_t tiles = kTiles[step_ % 3], groups = 1 + step_ / 3 % 2;
-      if (const unsigned rest = step_ / 6 % 4; rest == 0)
+      const int64_t tiles = kTiles[step_ % 3], groups = 1 + step_ / 3 % 4;
+      if (const unsigned rest = step_ / 12 % 4; rest == 0)
         checkWhole(problem, {tiles, groups, 1});
       else // A block for each item; some, or all, for a block.
         checkWhole(problem, {tiles, groups, 2}, rest == 1 ? 0 : rest == 2 ? 3 : 1);

@@ -59,78 +59,32 @@ std::vector<double> momentsOf(const std::vector<double> &x, int64_t rows) {
   return moments;
 }
 
-struct Variant {
-  bool bias, residual, strided, isWeight;
-  Activation activation;
-  uint32_t stages;
-};
-
-class ProductNorm : public KernelTest {
+class ProductNorm : public ProductKernelTest {
 protected:
-  void SetUp() override {
-    KernelTest::SetUp();
-    skipUnlessGpuRuns(kHopper);
-  }
-
   void check(const ProductTile &tile, const Numbers &n, const Rows &rows, const Variant &v) {
-    SCOPED_TRACE(std::string(tile.name) + " tokens=" + std::to_string(n.tokens) +
-                 " features=" + std::to_string(n.features) + " depth=" + std::to_string(n.depth) +
-                 (v.bias ? " bias" : "") + (v.residual ? " residual" : "") +
-                 (v.strided ? " strided" : "") + (v.isWeight ? " weight" : "") + " activation=" +
-                 std::to_string(int(v.activation)) + " stages=" + std::to_string(v.stages));
-    // Gaps hold NaN, which must not get into sums or statistics.
-    const auto matrix = [&](int64_t height, int64_t columns, int64_t gap) {
-      return v.strided ? emptyTensor(n.dtype, {height, columns}, {columns + gap, 1}, gap)
-                       : emptyTensor(n.dtype, {height, columns});
-    };
-    const auto optional = [](bool is, const HostTensor &tensor) {
-      return is ? std::optional(tensor) : std::nullopt;
-    };
-    const HostTensor x = withElements(matrix(n.tokens, n.depth, 8), n.x),
-                     w = withElements(matrix(n.features, n.depth, 16), n.w),
-                     bias = withElements(emptyTensor(n.dtype, {n.features}), n.bias),
-                     residual = withElements(matrix(n.tokens, n.features, 24), n.residual),
-                     sums = withElements(emptyTensor(DType::F32, {n.features}), rows.columnSums),
-                     moments =
-                         withElements(emptyTensor(DType::F32, {n.tokens, momentGroups(n.depth), 2}),
-                                      momentsOf(n.x, n.tokens)),
-                     yMoments = emptyTensor(DType::F32, {n.tokens, momentGroups(n.features), 2});
-    const std::vector<HostTensor> results = launch(
-        {.kernel = named("product_norm", n.dtype) + "_" + std::string(tile.name),
-         .blocks = tile.blocksX(n.features),
-         .threads = tile.normThreads(),
-         .reads = {x, w, optional(v.bias, bias), optional(v.residual, residual), sums, moments},
-         .writes = {matrix(n.tokens, n.features, 32), yMoments},
-         .ints = {n.tokens, n.features, n.depth, int64_t(v.activation)},
-         .floats = {kEps},
-         .blocksY = tile.blocksY(n.tokens),
-         .sharedBytes = tile.sharedBytes(v.stages),
-         .constantReads = v.isWeight ? 0b10110u : 0});
+    SCOPED_TRACE(std::string(tile.name) + " " + describe(n, v));
+    Launch launch = launchOf("product_norm", tile, n, v);
+    launch.threads = tile.normThreads();
+    launch.reads.push_back(withElements(emptyTensor(DType::F32, {n.features}), rows.columnSums));
+    launch.reads.push_back(withElements(
+        emptyTensor(DType::F32, {n.tokens, momentGroups(n.depth), 2}), momentsOf(n.x, n.tokens)));
+    launch.writes.push_back(emptyTensor(DType::F32, {n.tokens, momentGroups(n.features), 2}));
+    launch.floats = {kEps};
+    if (v.wIsWeight) // And the sums of its rows.
+      launch.constantReads |= 0b10000;
+    const std::vector<HostTensor> results = this->launch(launch);
     const HostTensor &y = results[0];
-    const double unit = rounding(n.dtype), summing = n.depth * 0x1p-24 + 0x1p-20;
-    for (uint64_t i = 0; i < y.elements(); ++i) {
+    for (uint64_t i = 0; i < y.elements() && !HasFatalFailure(); ++i) {
       const uint64_t t = i / n.features, f = i % n.features;
       const double scale = 1 / std::sqrt(rows.variance[t] + kEps);
       const double product = scale * (n.sums[i] - rows.mean[t] * rows.columnSums[f]);
-      double value = product + (v.bias ? n.bias[f] : 0);
+      const double sum = product + (v.bias ? n.bias[f] : 0);
       // Of both sums, then of the scale, whose variance may be a difference of two squares.
       double error =
-          scale * summing * (n.magnitudes[i] + rows.magnitude[t] * rows.columnMagnitudes[f]);
-      error += (std::abs(product) + error) * summing *
+          scale * summing(n) * (n.magnitudes[i] + rows.magnitude[t] * rows.columnMagnitudes[f]);
+      error += (std::abs(product) + error) * summing(n) *
                (1 + (rows.mean[t] * rows.mean[t] + rows.variance[t]) * scale * scale);
-      error += summing * std::abs(value);
-      const auto round = [&] { error += unit * (std::abs(value) + error) + smallest(n.dtype); };
-      round();
-      if (v.activation != Activation::None) {
-        value = activate(v.activation, value);
-        error = 1.13 * error + 1e-6; // No activation is steeper.
-        round();
-      }
-      if (v.residual) {
-        value += n.residual[i];
-        round();
-      }
-      ASSERT_NEAR(y.at(i), value, error) << "token " << t << " feature " << f;
+      expectElement(y, i, n, v, sum, error + summing(n) * std::abs(sum));
     }
     // The moments are those of what was stored.
     std::vector<double> stored;
@@ -159,16 +113,9 @@ TEST_P(ProductNorm, OddShapes) {
         for (const ProductTile &tile : productNormTiles()) {
           if (!tile.takes(depth)) // Bind refuses it.
             continue;
-          check(tile, numbers, rows,
-                {.bias = step % 2 == 0,
-                 .residual = step / 2 % 2 == 0,
-                 .strided = step % 3 == 0,
-                 .isWeight = step / 3 % 2 == 0,
-                 .activation = Activation(step % kNumActivations),
-                 .stages = step / 4 % 2 == 0 ? 2 : mostStages(tile)});
+          check(tile, numbers, rows, variantOf(tile, step++));
           if (HasFatalFailure())
             return;
-          ++step;
         }
       }
   }

@@ -1,4 +1,5 @@
-// The operands of products in double precision, which tests of the product kernels share.
+// What tests of the product kernels share: operands in double precision, launches of them, and what
+// a result may differ by.
 #pragma once
 
 #include "runtime/kernels/activation.h"
@@ -76,6 +77,94 @@ struct Numbers {
           magnitude[f] += std::abs(term);
         }
       }
+  }
+};
+
+/// What launches of the same numbers differ in.
+struct Variant {
+  bool bias, residual, strided, wIsWeight;
+  Activation activation;
+  uint32_t stages;
+};
+
+/// A step around the values that a launch can take, so that neighbouring launches differ in most.
+inline Variant variantOf(const ProductTile &tile, unsigned step) {
+  return {.bias = step % 2 == 0,
+          .residual = step / 2 % 2 == 0,
+          .strided = step % 3 == 0,
+          .wIsWeight = step / 3 % 2 == 0,
+          .activation = Activation(step % kNumActivations),
+          .stages = step / 4 % 2 == 0 ? 2 : mostStages(tile)};
+}
+
+inline std::string describe(const Numbers &n, const Variant &v) {
+  return "tokens=" + std::to_string(n.tokens) + " features=" + std::to_string(n.features) +
+         " depth=" + std::to_string(n.depth) + (v.bias ? " bias" : "") +
+         (v.residual ? " residual" : "") + (v.strided ? " strided" : "") +
+         (v.wIsWeight ? " weight" : "") + " activation=" + std::to_string(int(v.activation)) +
+         " stages=" + std::to_string(v.stages);
+}
+
+class ProductKernelTest : public KernelTest {
+protected:
+  void SetUp() override {
+    KernelTest::SetUp();
+    skipUnlessGpuRuns(kHopper);
+  }
+
+  /// "product_f16_64x80_1" for "product".
+  static std::string kernelOf(const std::string &family, const ProductTile &tile, DType dtype) {
+    return named(family, dtype) + "_" + std::string(tile.name);
+  }
+
+  /// Of the family's kernel, with x, w, bias and residual, and y. A strided variant has tensors
+  /// with gaps between rows, each of its own and full of NaN, that do not begin with their memory.
+  static Launch launchOf(const std::string &family, const ProductTile &tile, const Numbers &n,
+                         const Variant &v) {
+    const auto matrix = [&](int64_t rows, int64_t columns, int64_t gap) {
+      return v.strided ? emptyTensor(n.dtype, {rows, columns}, {columns + gap, 1}, gap)
+                       : emptyTensor(n.dtype, {rows, columns});
+    };
+    const auto optional = [](bool is, HostTensor tensor, const std::vector<double> &values) {
+      return is ? std::optional(withElements(std::move(tensor), values)) : std::nullopt;
+    };
+    return {.kernel = kernelOf(family, tile, n.dtype),
+            .blocks = tile.blocksX(n.features),
+            .threads = tile.threads(),
+            .reads = {withElements(matrix(n.tokens, n.depth, 8), n.x),
+                      withElements(matrix(n.features, n.depth, 16), n.w),
+                      optional(v.bias, emptyTensor(n.dtype, {n.features}), n.bias),
+                      optional(v.residual, matrix(n.tokens, n.features, 24), n.residual)},
+            .writes = {matrix(n.tokens, n.features, 32)},
+            .ints = {n.tokens, n.features, n.depth, int64_t(v.activation)},
+            .blocksY = tile.blocksY(n.tokens),
+            .sharedBytes = tile.sharedBytes(v.stages),
+            .constantReads = v.wIsWeight ? 0b110u : 0};
+  }
+
+  /// How far a sum of so many products may be from the true one, as a part of its magnitude.
+  static double summing(const Numbers &n) { return n.depth * 0x1p-24 + 0x1p-20; }
+
+  /// Whether element `i` of y is what the end of a product makes of `sum`, bias included, which is
+  /// known up to `error`.
+  static void expectElement(const HostTensor &y, uint64_t i, const Numbers &n, const Variant &v,
+                            double sum, double error) {
+    double value = sum;
+    const auto round = [&] {
+      error += rounding(n.dtype) * (std::abs(value) + error) + smallest(n.dtype);
+    };
+    round();
+    if (v.activation != Activation::None) {
+      value = activate(v.activation, value);
+      error = 1.13 * error + 1e-6; // No activation is steeper.
+      round();
+    }
+    if (v.residual) {
+      value += n.residual[i];
+      round();
+    }
+    ASSERT_NEAR(y.at(i), value, error)
+        << "token " << i / n.features << " feature " << i % n.features;
   }
 };
 

@@ -5,87 +5,20 @@
 namespace cgc::test {
 namespace {
 
-std::string kernelOf(const ProductTile &tile, DType dtype) {
-  return named("product", dtype) + "_" + std::string(tile.name);
-}
-
-/// What launches of the same numbers differ in.
-struct Variant {
-  bool bias, residual, strided, wIsWeight;
-  Activation activation;
-  uint32_t stages;
-};
-
-std::string describe(const Numbers &n, const Variant &v) {
-  return "tokens=" + std::to_string(n.tokens) + " features=" + std::to_string(n.features) +
-         " depth=" + std::to_string(n.depth) + (v.bias ? " bias" : "") +
-         (v.residual ? " residual" : "") + (v.strided ? " strided" : "") +
-         (v.wIsWeight ? " weight" : "") + " activation=" + std::to_string(int(v.activation)) +
-         " stages=" + std::to_string(v.stages);
-}
-
-class ProductTiles : public KernelTest {
+class ProductTiles : public ProductKernelTest {
 protected:
-  void SetUp() override {
-    KernelTest::SetUp();
-    skipUnlessGpuRuns(kHopper);
-  }
-
   void check(const ProductTile &tile, const Numbers &n, const Variant &v) {
     SCOPED_TRACE(describe(n, v));
-    // Every tensor that may has gaps of its own between rows, and does not begin with its memory.
-    const auto matrix = [&](int64_t rows, int64_t columns, int64_t gap) {
-      return v.strided ? emptyTensor(n.dtype, {rows, columns}, {columns + gap, 1}, gap)
-                       : emptyTensor(n.dtype, {rows, columns});
-    };
-    const auto optional = [](bool is, const HostTensor &tensor) {
-      return is ? std::optional(tensor) : std::nullopt;
-    };
-    const HostTensor x = withElements(matrix(n.tokens, n.depth, 8), n.x),
-                     w = withElements(matrix(n.features, n.depth, 16), n.w),
-                     bias = withElements(emptyTensor(n.dtype, {n.features}), n.bias),
-                     residual = withElements(matrix(n.tokens, n.features, 24), n.residual);
-    const HostTensor y =
-        launch({.kernel = kernelOf(tile, n.dtype),
-                .blocks = tile.blocksX(n.features),
-                .threads = tile.threads(),
-                .reads = {x, w, optional(v.bias, bias), optional(v.residual, residual)},
-                .writes = {matrix(n.tokens, n.features, 32)},
-                .ints = {n.tokens, n.features, n.depth, int64_t(v.activation)},
-                .blocksY = tile.blocksY(n.tokens),
-                .sharedBytes = tile.sharedBytes(v.stages),
-                .constantReads = v.wIsWeight ? 0b110u : 0})[0];
-    const double unit = rounding(n.dtype), summing = n.depth * 0x1p-24 + 0x1p-20;
-    for (uint64_t i = 0; i < y.elements(); ++i) {
-      double value = n.sums[i] + (v.bias ? n.bias[i % n.features] : 0);
-      double error = summing * (n.magnitudes[i] + std::abs(value));
-      const auto round = [&] { error += unit * (std::abs(value) + error) + smallest(n.dtype); };
-      round();
-      if (v.activation != Activation::None) {
-        value = activate(v.activation, value);
-        error = 1.13 * error + 1e-6; // No activation is steeper.
-        round();
-      }
-      if (v.residual) {
-        value += n.residual[i];
-        round();
-      }
-      ASSERT_NEAR(y.at(i), value, error)
-          << "token " << i / n.features << " feature " << i % n.features;
+    const HostTensor y = launch(launchOf("product", tile, n, v))[0];
+    for (uint64_t i = 0; i < y.elements() && !HasFatalFailure(); ++i) {
+      const double sum = n.sums[i] + (v.bias ? n.bias[i % n.features] : 0);
+      expectElement(y, i, n, v, sum, summing(n) * (n.magnitudes[i] + std::abs(sum)));
     }
   }
+
+  static SamplePlan chainOf(const ProductTile &tile, DType dtype);
 };
 CGC_ON_BOTH_EXECUTORS(ProductTiles);
-
-/// A step around the values that a launch can take, so that neighbouring launches differ in most.
-Variant variant(const ProductTile &tile, unsigned step) {
-  return {.bias = step % 2 == 0,
-          .residual = step / 2 % 2 == 0,
-          .strided = step % 3 == 0,
-          .wIsWeight = step / 3 % 2 == 0,
-          .activation = Activation(step % kNumActivations),
-          .stages = step / 4 % 2 == 0 ? 2 : mostStages(tile)};
-}
 
 TEST_P(ProductTiles, OddShapes) {
   constexpr int64_t kShapes[][3] = {{1, 8, 8},      {1, 768, 592},  {3, 72, 24},
@@ -102,7 +35,7 @@ TEST_P(ProductTiles, OddShapes) {
           continue;
         if (!tile.takes(depth)) // Bind refuses it.
           continue;
-        check(tile, numbers, variant(tile, step++));
+        check(tile, numbers, variantOf(tile, step++));
         if (HasFatalFailure())
           return;
       }
@@ -127,7 +60,7 @@ TEST_P(ProductTiles, EveryActivationWithAndWithoutBiasAndResidual) {
 
 /// x -> a = tanh(x p^T + bias) -> b = a q^T + a -> x = a b^T, four times around in the same memory:
 /// the last of the three has as its w what the product before it wrote.
-SamplePlan chainOf(const ProductTile &tile, DType dtype) {
+SamplePlan ProductTiles::chainOf(const ProductTile &tile, DType dtype) {
   constexpr int64_t kRows = 80, kWide = 264;
   SamplePlan sample;
   PlanData &plan = sample.plan;
@@ -154,7 +87,7 @@ SamplePlan chainOf(const ProductTile &tile, DType dtype) {
                     dense(BufferKind::Weight, 2, 0, dtype, {kWide})};
   const auto product = [&](TensorId x, TensorId w, TensorId bias, TensorId residual, TensorId y,
                            int64_t features, int64_t depth, Activation activation) {
-    const Kernel *kernel = findKernel(kernelOf(tile, dtype));
+    const Kernel *kernel = findKernel(kernelOf("product", tile, dtype));
     KernelLaunch launch;
     launch.kernel = kernel->name;
     launch.abiHash = kernel->abiHash;
@@ -184,7 +117,7 @@ TEST_P(ProductTiles, ChainsAreBitEqualWithAndWithoutProgrammaticEdges) {
     for (const ProductTile &tile : productTiles()) {
       if (!tile.takes(80))
         continue;
-      SCOPED_TRACE(kernelOf(tile, dtype));
+      SCOPED_TRACE(kernelOf("product", tile, dtype));
       load(chainOf(tile, dtype));
       ASSERT_FALSE(HasFatalFailure());
       std::vector<Context> contexts;

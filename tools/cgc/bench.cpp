@@ -39,7 +39,7 @@ constexpr const char *kCudaDefinitions =
 constexpr const char *kPeerDefinitions =
     "LibTorch in this process, TF32 off, inputs on its device, results left where it puts them:\n"
     "eager         the model file's ops one by one, without the JIT's optimisations\n"
-    "frozen        the method frozen and optimised by the JIT";
+    "frozen        the method frozen and optimised for inference, without the JIT's fusers";
 constexpr const char *kCapturedDefinition =
     "\ncaptured      frozen, in a CUDA graph with the copies of its inputs and outputs";
 constexpr const char *kTableDefinitions =
@@ -191,11 +191,11 @@ Status printText(const Options &options, bool cuda, const LoadFigures &load,
     }
     for (const PeerFigures &peer : figures.peers)
       if (peer.timing) {
-        add(peer.system + " latency", peer.timing->latency);
-        add(peer.system + " back-to-back", peer.timing->backToBack);
+        add(std::string(systemName(peer.system)) + " latency", peer.timing->latency);
+        add(std::string(systemName(peer.system)) + " back-to-back", peer.timing->backToBack);
       } else {
-        notMeasured +=
-            fmt::format("{} {}: no figure of {}: {}\n", entry, inputs, peer.system, peer.why);
+        notMeasured += fmt::format("{} {}: no figure of {}: {}\n", entry, inputs,
+                                   systemName(peer.system), peer.why);
       }
   }
   std::string text = formatTable(rows) + "\n" + notMeasured;
@@ -218,12 +218,12 @@ Status printText(const Options &options, bool cuda, const LoadFigures &load,
 Json peersJson(const std::vector<PeerFigures> &peers) {
   Json list = Json::array();
   for (const PeerFigures &peer : peers) {
-    Json fields = {{"system", peer.system}};
+    Json fields = {{"system", systemName(peer.system)}};
     if (peer.timing) {
       fields["runs_per_sample"] = peer.timing->runsPerSample;
       fields["latency_ms"] = peer.timing->latency.json();
       fields["back_to_back_ms"] = peer.timing->backToBack.json();
-      if (peer.system == "captured")
+      if (peer.system == PeerSystem::Captured)
         fields["capture_ms"] = peer.captureMillis;
     } else {
       fields["not_measured"] = peer.why;
@@ -300,7 +300,10 @@ Status bench(const Options &options) {
                        planBuckets(plan.data(), options.entry, options.batches));
   const bool cuda = plan.data().target == DeviceKind::Cuda;
 
-  Progress progress(1 + buckets.size() + (options.against.empty() ? 0 : 1 + buckets.size()));
+  const auto systems = options.against.empty() ? std::vector<PeerSystem>()
+                                               : PeerBench::systemsOf(plan.data().target);
+  Progress progress(1 + buckets.size() + (systems.empty() ? 0 : 1) +
+                    systems.size() * buckets.size());
   progress.begin("load " + options.plan);
   LoadFigures load;
   // Makes CUDA's own context too, which no plan is to blame for.
@@ -324,11 +327,15 @@ Status bench(const Options &options) {
   if (!options.against.empty()) {
     progress.begin("load " + options.against);
     CGC_ASSIGN_OR_RETURN(PeerBench peers, PeerBench::load(options.against, plan.data()));
-    for (Figures &figures : all) {
-      progress.begin(fmt::format("bench LibTorch {} {}", figures.bucket.entry->name,
-                                 describeIo(figures.bucket.bucket().inputs)));
-      CGC_ASSIGN_OR_RETURN(figures.peers, peers.measure(figures.bucket, options.samples));
-    }
+    for (Figures &figures : all)
+      for (const PeerSystem system : systems) {
+        progress.begin(fmt::format("bench LibTorch {}, {} {}", systemName(system),
+                                   figures.bucket.entry->name,
+                                   describeIo(figures.bucket.bucket().inputs)));
+        CGC_ASSIGN_OR_RETURN(PeerFigures peer,
+                             peers.measure(system, figures.bucket, options.samples));
+        figures.peers.push_back(std::move(peer));
+      }
   }
   return options.json ? printJson(options, cuda, load, all) : printText(options, cuda, load, all);
 }

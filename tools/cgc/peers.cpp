@@ -8,6 +8,24 @@
 
 namespace cgc::tool {
 
+const char *systemName(PeerSystem system) {
+  switch (system) {
+  case PeerSystem::Eager:
+    return "eager";
+  case PeerSystem::Frozen:
+    return "frozen";
+  case PeerSystem::Captured:
+    return "captured";
+  }
+  return "";
+}
+
+std::vector<PeerSystem> PeerBench::systemsOf(DeviceKind target) {
+  if (target == DeviceKind::Cuda)
+    return {PeerSystem::Eager, PeerSystem::Frozen, PeerSystem::Captured};
+  return {PeerSystem::Eager, PeerSystem::Frozen};
+}
+
 Result<PeerBench> PeerBench::load(const std::string &model, const PlanData &plan) {
   PeerBench bench;
   if (plan.target == DeviceKind::Cuda) {
@@ -30,54 +48,41 @@ Result<Timing> PeerBench::time(frontend::Peer &peer, int samples) {
       samples);
 }
 
-Status PeerBench::capture(frontend::Peer &peer, int samples, PeerFigures &figures) {
+Result<Timing> PeerBench::timeCaptured(frontend::Peer &peer, int samples, double &captureMillis) {
   const auto enqueueRun = [&] {
     return provider_->onStream(stream_.get(), [&] { return peer.run(true); });
   };
   CGC_ASSIGN_OR_RETURN(GraphExecutor graph,
                        GraphExecutor::capture(enqueueRun, provider_.get(), stream_.get()));
-  figures.captureMillis = graph.captureMillis();
-  CGC_ASSIGN_OR_RETURN(figures.timing,
-                       timeRuns([&] { return graph.run(stream_.get()); },
-                                [&] {
-                                  return cudaStatus(cudaStreamSynchronize(stream_.get()),
-                                                    "LibTorch's graph failed");
-                                },
-                                samples));
-  return Status::ok();
+  captureMillis = graph.captureMillis();
+  return timeRuns(
+      [&] { return graph.run(stream_.get()); },
+      [&] { return cudaStatus(cudaStreamSynchronize(stream_.get()), "LibTorch's graph failed"); },
+      samples);
 }
 
-Result<std::vector<PeerFigures>> PeerBench::measure(const PlanBucket &bucket, int samples) {
+Result<PeerFigures> PeerBench::measure(PeerSystem system, const PlanBucket &bucket, int samples) {
   std::vector<HostTensor> inputs;
   for (const IoTensor &input : bucket.bucket().inputs)
     inputs.push_back(randomInput(input, inputs.size()));
-  std::vector<PeerFigures> all;
-  for (const auto kind : {frontend::PeerKind::Eager, frontend::PeerKind::Frozen}) {
-    PeerFigures figures;
-    figures.system = kind == frontend::PeerKind::Eager ? "eager" : "frozen";
-    auto peer = peers_->prepare(kind, bucket.entry->name, viewsOf(inputs));
-    if (!peer.isOk() && peer.status().code() == Code::Usage)
-      return Status(Code::Usage,
-                    peer.status().message() + "; was the plan compiled from this model?");
-    auto timing = peer.isOk() ? time(**peer, samples) : Result<Timing>(peer.status());
-    // Without LibTorch's eager run there is nothing to compare with.
-    if (!timing.isOk() && kind == frontend::PeerKind::Eager)
-      return timing.status();
-    if (timing.isOk())
-      figures.timing = *std::move(timing);
-    else
-      figures.why = timing.status().message();
-    all.push_back(std::move(figures));
-    if (kind == frontend::PeerKind::Frozen && provider_) {
-      PeerFigures captured;
-      captured.system = "captured";
-      const Status status = peer.isOk() ? capture(**peer, samples, captured) : peer.status();
-      if (!status.isOk())
-        captured.why = status.message();
-      all.push_back(std::move(captured));
-    }
-  }
-  return all;
+  const bool isEager = system == PeerSystem::Eager;
+  auto peer = peers_->prepare(isEager ? frontend::PeerKind::Eager : frontend::PeerKind::Frozen,
+                              bucket.entry->name, viewsOf(inputs));
+  if (!peer.isOk() && peer.status().code() == Code::Usage)
+    return Status(Code::Usage,
+                  peer.status().message() + "; was the plan compiled from this model?");
+  PeerFigures figures{system, std::nullopt, {}, 0};
+  Result<Timing> timing = !peer.isOk() ? Result<Timing>(peer.status())
+                          : system == PeerSystem::Captured
+                              ? timeCaptured(**peer, samples, figures.captureMillis)
+                              : time(**peer, samples);
+  if (timing.isOk())
+    figures.timing = *std::move(timing);
+  else if (isEager)
+    return timing.status();
+  else
+    figures.why = timing.status().message();
+  return figures;
 }
 
 } // namespace cgc::tool

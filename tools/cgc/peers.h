@@ -14,24 +14,32 @@
 
 namespace cgc::tool {
 
-/// One of LibTorch's ways on one bucket.
+/// LibTorch's ways to run a method.
+enum class PeerSystem : uint8_t { Eager, Frozen, Captured };
+/// "eager", "frozen" or "captured".
+const char *systemName(PeerSystem system);
+
+/// One of them on one bucket.
 struct PeerFigures {
-  std::string system;           ///< "eager", "frozen" or "captured".
+  PeerSystem system = PeerSystem::Eager;
   std::optional<Timing> timing; ///< None: it cannot be run so.
   std::string why;              ///< Why not.
-  double captureMillis = 0;     ///< Of "captured".
+  double captureMillis = 0;     ///< Of Captured.
 };
 
 class PeerBench final {
 public:
+  /// Those that a target has.
+  static std::vector<PeerSystem> systemsOf(DeviceKind target);
   /// Loads the model that `plan` was compiled from, for the same target and precision.
   static Result<PeerBench> load(const std::string &model, const PlanData &plan);
-  /// Every way of the target, "eager" first. Usage if the model has no such method.
-  Result<std::vector<PeerFigures>> measure(const PlanBucket &bucket, int samples);
+  /// Usage if the model has no such method. Without its eager run, the reason, as there is nothing
+  /// to compare with then.
+  Result<PeerFigures> measure(PeerSystem system, const PlanBucket &bucket, int samples);
 
 private:
   Result<Timing> time(frontend::Peer &peer, int samples);
-  Status capture(frontend::Peer &peer, int samples, PeerFigures &figures);
+  Result<Timing> timeCaptured(frontend::Peer &peer, int samples, double &captureMillis);
 
   std::unique_ptr<frontend::Peers> peers_;
   // Target cuda only: LibTorch's streams and memory pools go through the provider of ATen records.

@@ -13,7 +13,7 @@ constexpr int kWarmUps = 20, kFewestWarmUps = 3;
 constexpr double kWarmUpMillis = 2000;
 /// Back-to-back runs of a sample; fewer if they would take longer than kSampleMillis.
 constexpr int kRunsPerSample = 40;
-constexpr double kSampleMillis = 250;
+constexpr double kSampleMillis = 50;
 
 } // namespace
 
