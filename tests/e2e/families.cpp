@@ -60,7 +60,6 @@ void FamilyTest::expectAgreement(const fs::path &model, const std::vector<fs::pa
         entries.push_back(entry);
     }
   }
-  fs::remove(folder / "plan.cgplan");
   if (!HasFailure())
     writeFile(result, nlohmann::json({{"family", name()},
                                       {"column", column},

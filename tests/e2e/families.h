@@ -27,6 +27,8 @@ std::string testName(const testing::TestParamInfo<Family> &info);
 /// A test of one family.
 class FamilyTest : public ToolTest, public testing::WithParamInterface<Family> {
 protected:
+  void TearDown() override { fs::remove_all(folder); } // Models are large.
+
   std::string name() const { return GetParam().name; }
   /// Exports the model in real size into the test's folder; `name` may end in `.scripted`.
   fs::path makeReal(const std::string &name);
