@@ -124,6 +124,13 @@ Arg fillLike(OpImporter &op, int value) {
 }
 } // namespace
 
+Arg importFillInPlace(OpImporter &op) {
+  Arg everywhere = op.emit(OpKind::Full, {{"size", Arg::List()}, {"fill_value", true}});
+  return op.emit(OpKind::MaskedFill,
+                 {{"self", op.arg("self")}, {"mask", everywhere}, {"value", op.arg("value")}},
+                 /*inPlace=*/true);
+}
+
 Arg importZeros(OpImporter &op) {
   return fill(op, 0);
 }
@@ -214,6 +221,15 @@ Arg importTo(OpImporter &op) {
 Arg importTypeAs(OpImporter &op) {
   return op.emit(OpKind::To, {{"self", op.arg("self")},
                               {"dtype", op.emit(OpKind::PrimDType, {{"self", op.arg("other")}})}});
+}
+
+Arg importPad(OpImporter &op) {
+  if (op.arg("mode") != Arg("constant"))
+    return op.refuse("cgc pads with a constant only");
+  Arg value = op.arg("value");
+  return op.emit(OpKind::ConstantPad, {{"self", op.arg("self")},
+                                       {"pad", op.arg("pad")},
+                                       {"value", value.isNone() ? Arg(0) : value}});
 }
 
 // Arithmetic and layers

@@ -187,7 +187,8 @@ OpImporter::Results OpImporter::importByName(ir::OpKind op, llvm::StringRef spec
 }
 
 ir::Arg OpImporter::emit(ir::OpKind op,
-                         std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> named) {
+                         std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> named,
+                         bool inPlace) {
   const ir::Schema &schema = ir::opSchema(op);
   std::vector<ir::Arg> args;
   for (const ir::SchemaArg &arg : schema.args)
@@ -197,7 +198,7 @@ ir::Arg OpImporter::emit(ir::OpKind op,
     assert(index && "the op has no such argument");
     args[*index] = value;
   }
-  return emitArgs(op, std::move(args), false).front();
+  return emitArgs(op, std::move(args), inPlace).front();
 }
 
 OpImporter::Results OpImporter::emitArgs(ir::OpKind op, std::vector<ir::Arg> args, bool inPlace) {

@@ -35,7 +35,8 @@ public:
   /// Whether the op computes on host values: its result is no tensor.
   bool isOnHost() const;
   /// Adds a call. Arguments that are not named take their default.
-  ir::Arg emit(ir::OpKind op, std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> args);
+  ir::Arg emit(ir::OpKind op, std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> args,
+               bool inPlace = false);
   /// Says that this call cannot be compiled, and why. The result stands for its first output.
   ir::Arg refuse(std::string reason, ir::Cause cause = ir::Cause::None);
   /// The same for a reason of the table of causes.

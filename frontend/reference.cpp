@@ -60,9 +60,7 @@ private:
                      std::span<const std::string> names, std::vector<HostTensor> &outputs) {
     c10::InferenceMode inference;
     torch::jit::GraphOptimizerEnabledGuard noOptimizer(false);
-    std::optional<FullPrecision> fullPrecision;
-    if (target_.precision)
-      fullPrecision.emplace();
+    const FullPrecision fullPrecision;
     auto method = module_.find_method(name);
     if (!method)
       return Status(Code::Usage, "the model has no such method");

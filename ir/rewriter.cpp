@@ -52,18 +52,20 @@ void GraphRewriter::setArg(Node *node, unsigned i, Arg arg) {
   changed_ = true;
 }
 
-void GraphRewriter::makeFunctional(Node *node) {
-  assert(node->isInPlace());
-  Value *overwritten = node->arg(0).value();
-  node->setInPlace(false);
+void GraphRewriter::replaceUsesBehind(Node *node, Value *from, Value *to) {
   for (auto it = std::next(node->getIterator()); it != graph_.end(); ++it)
     for (unsigned i = 0; i < it->args().size(); ++i) {
       Arg arg = it->arg(i);
-      arg.mapValues(
-          [&](Value *value) { return Arg(value == overwritten ? node->result() : value); });
+      arg.mapValues([&](Value *value) { return Arg(value == from ? to : value); });
       it->setArg(i, std::move(arg));
     }
   changed_ = true;
+}
+
+void GraphRewriter::makeFunctional(Node *node) {
+  assert(node->isInPlace());
+  node->setInPlace(false);
+  replaceUsesBehind(node, node->arg(0).value(), node->result());
 }
 
 Node *reinferTypes(Graph &graph) {

@@ -30,6 +30,8 @@ public:
   void replaceUses(Value *from, Value *to);
   /// Points all users of `node`'s only result at `to` and erases `node`.
   void replace(Node *node, Value *to);
+  /// What reads `from` behind `node` reads `to`. The types must be equal but for strides.
+  void replaceUsesBehind(Node *node, Value *from, Value *to);
   void erase(Node *node);
   void setArg(Node *node, unsigned i, Arg arg);
   /// Makes an in-place call functional: what reads the overwritten value after it reads its result.

@@ -6,10 +6,13 @@
 
 #include "llvm/ADT/DenseSet.h"
 
+#include <algorithm>
+
 namespace cgc::passes {
 namespace {
 
 using ir::Node;
+using ir::OpKind;
 using ir::Value;
 
 std::string readBy(const Node &reader) {
@@ -19,27 +22,97 @@ std::string readBy(const Node &reader) {
                    (reader.loc().isKnown() ? toString(reader.loc()) : toString(reader));
 }
 
-/// Why the effect of `node` on its first argument can be seen otherwise than by its result; empty
-/// if it cannot.
-std::string whoSees(Node &node) {
+/// The views through which `node` overwrites part of a value, from that part up, if each is a range
+/// or an index of one dimension; else, or if it overwrites the whole, nothing.
+std::vector<Node *> viewsOf(Node &node) {
+  std::vector<Node *> views;
+  for (Value *value = node.arg(0).value(); isView(*value->node());
+       value = value->node()->arg(0).value()) {
+    Node *view = value->node();
+    if (!view->is(OpKind::Select) &&
+        !(view->is(OpKind::Slice) && view->arg("step") == ir::Arg(int64_t{1})))
+      return {};
+    views.push_back(view);
+  }
+  return views;
+}
+
+/// What is read of the memory that `node` overwrites, behind it.
+struct Reads {
+  bool wholes = false;   ///< What one of the `views` is a view of.
+  std::string otherView; ///< A view that is neither that nor what is overwritten: which, and where.
+};
+
+Reads readsBehind(Node &node, llvm::ArrayRef<Node *> views) {
   Value *overwritten = node.arg(0).value();
   Value *base = layoutOf(overwritten).base;
-  // Other names of the same memory from before that are read afterwards.
+  llvm::DenseSet<const Value *> wholes, others; // Looked up, never iterated.
+  for (Node *view : views)
+    wholes.insert(view->arg(0).value());
   ir::Graph &graph = *node.graph();
-  llvm::DenseSet<const Value *> aliases; // Looked up, never iterated.
   auto it = graph.begin();
   for (; &*it != &node; ++it)
     for (Value &value : it->results())
-      if (&value != overwritten && value.isTensor() && layoutOf(&value).base == base)
-        aliases.insert(&value);
-  std::string reason;
-  for (++it; it != graph.end() && reason.empty(); ++it)
+      if (&value != overwritten && !wholes.contains(&value) && value.isTensor() &&
+          layoutOf(&value).base == base)
+        others.insert(&value);
+  Reads reads;
+  for (++it; it != graph.end(); ++it)
     it->forEachInput([&](Value *input) {
-      if (reason.empty() && aliases.contains(input))
-        reason = "another view of what it overwrites, %" + input->name() +
-                 ", is still in use: " + readBy(*it) + "; clone before";
+      reads.wholes |= wholes.contains(input);
+      if (reads.otherView.empty() && others.contains(input))
+        reads.otherView = "%" + input->name() + ", is still in use: " + readBy(*it);
     });
-  return reason;
+  return reads;
+}
+
+/// A bound or index that may count from the end.
+int64_t fromFront(const ir::Arg &arg, int64_t size) {
+  const int64_t value = arg.isNone() ? 0 : arg.as<int64_t>();
+  return std::clamp<int64_t>(value < 0 ? value + size : value, 0, size);
+}
+
+/// `whole` with `part` in the place that `view` shows.
+Value *withPart(const Node &view, Value *whole, Value *part, const Node &root, Node *before,
+                ir::GraphRewriter &rewriter) {
+  const auto create = [&](OpKind op, std::vector<ir::Arg> args) {
+    return rewriter.create(op, std::move(args), root, before)->result();
+  };
+  const ir::Dims sizes = whole->tensor().sizes;
+  const int64_t given = view.arg("dim").as<int64_t>();
+  const int64_t dim = given < 0 ? given + static_cast<int64_t>(sizes.size()) : given;
+  const bool isIndex = view.is(OpKind::Select);
+  const int64_t begin = fromFront(view.arg(isIndex ? "index" : "start"), sizes[dim]);
+  if (isIndex)
+    part = create(OpKind::Unsqueeze, {part, dim});
+  const int64_t end = begin + part->tensor().sizes[dim];
+  ir::Arg::List pieces;
+  if (begin > 0)
+    pieces.emplace_back(create(OpKind::Slice, {whole, dim, int64_t{0}, begin, int64_t{1}}));
+  pieces.emplace_back(part);
+  if (end < sizes[dim])
+    pieces.emplace_back(create(OpKind::Slice, {whole, dim, end, sizes[dim], int64_t{1}}));
+  return pieces.size() == 1 ? part : create(OpKind::Cat, {std::move(pieces), dim});
+}
+
+/// Behind `node`, which is functional by now, every value that the `views` lead through is made
+/// anew from its result.
+void writeBack(Node &node, llvm::ArrayRef<Node *> views, ir::GraphRewriter &rewriter) {
+  Node *before = &*std::next(node.getIterator());
+  Value *whole = node.result();
+  for (Node *view : views)
+    whole = withPart(*view, view->arg(0).value(), whole, node, before, rewriter);
+  Value *base = views.back()->arg(0).value();
+  std::vector<std::pair<Value *, Value *>> anew = {{base, whole}};
+  for (Node *view : llvm::reverse(views)) {
+    std::vector<ir::Arg> args = view->args().vec();
+    args[0] = whole;
+    whole = rewriter.create(view->op(), std::move(args), node, before)->result();
+    anew.emplace_back(view == views.front() ? node.result() : view->result(), whole);
+  }
+  Node *last = &*std::prev(before->getIterator());
+  for (const auto &[old, fresh] : anew)
+    rewriter.replaceUsesBehind(last, old, fresh);
 }
 
 } // namespace
@@ -59,11 +132,17 @@ bool functionalize(ir::Graph &graph, ir::Diagnostics &diagnostics) {
   for (Node &node : graph) {
     if (node.kind() != ir::NodeKind::CallFunction || !node.isInPlace())
       continue;
-    if (const Overwritten what = overwritten(node); what.cause != ir::Cause::None)
+    const Overwritten what = overwritten(node);
+    if (what.cause != ir::Cause::None)
       diagnostics.error(node, "in-place op: " + what.message, what.cause);
-    else if (std::string reason = whoSees(node); !reason.empty())
-      diagnostics.error(node, "in-place op: " + reason);
+    const std::vector<Node *> views = viewsOf(node);
+    const Reads reads = readsBehind(node, views);
+    if (what.cause == ir::Cause::None && !reads.otherView.empty())
+      diagnostics.error(node, "in-place op: another view of what it overwrites, " +
+                                  reads.otherView + "; clone before");
     rewriter.makeFunctional(&node);
+    if (reads.wholes)
+      writeBack(node, views, rewriter);
     [[maybe_unused]] Node *refused = ir::reinferTypes(graph);
     assert(!refused && "an in-place op gave another type than its functional form");
   }

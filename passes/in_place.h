@@ -14,9 +14,10 @@ struct Overwritten {
 /// Whether `node`, in place and typed as all above it, overwrites an input or a parameter.
 Overwritten overwritten(ir::Node &node);
 
-/// Makes every in-place op functional. An op whose effect could be seen otherwise than by its
-/// result (on an input, a parameter, or through another live view) is an error at that op. Returns
-/// whether there was any in-place op.
+/// Makes every in-place op functional. What one changes by way of ranges and indices of a value,
+/// `x[1:3, 0] += y`, is put together with the rest to a new value. An op whose effect could be seen
+/// otherwise (on an input, a parameter, or through another live view) is an error at that op.
+/// Returns whether there was any in-place op.
 bool functionalize(ir::Graph &graph, ir::Diagnostics &diagnostics);
 
 } // namespace cgc::passes

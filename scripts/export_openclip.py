@@ -81,10 +81,15 @@ def check_files(args):
         raise Failure(f"{args.out}: the folder {folder} is not writable")
 
 
-def model_name(args, open_clip):
+def model_name(args):
     """The name under which open_clip knows the model."""
+    return os.path.splitext(os.path.basename(args.config))[0] if args.config else args.model
+
+
+def known_model_name(args, open_clip):
+    """The same, once open_clip does know it."""
     if args.config:
-        name, extension = os.path.splitext(os.path.basename(args.config))
+        extension = os.path.splitext(args.config)[1]
         try:
             with open(args.config, encoding="utf-8") as file:
                 keys = set(json.load(file))
@@ -95,7 +100,7 @@ def model_name(args, open_clip):
             raise Failure(f"{args.config}: " + (f"lacks {', '.join(missing)}" if missing
                                                 else "the name must end in .json"))
         open_clip.add_model_config(args.config)
-        return name
+        return model_name(args)
     known = open_clip.list_models()
     if args.model not in known:
         by_lower = {name.lower(): name for name in known}
@@ -119,7 +124,7 @@ def spread_constants(model, torch, seed):
 
 
 def create(args, torch, open_clip):
-    name = model_name(args, open_clip)
+    name = known_model_name(args, open_clip)
     torch.manual_seed(args.seed)
     torch.use_deterministic_algorithms(True)  # fills memory that open_clip forgets to, with NaN
     try:
@@ -142,7 +147,9 @@ def example_inputs(args, model, batch, torch, open_clip):
     height, width = size if isinstance(size, (tuple, list)) else (size, size)
     image = torch.randn((batch, 3, height, width), generator=generator)
     tower = getattr(model, "text", model)
-    text = torch.randint(tower.vocab_size, (batch, tower.context_length), generator=generator)
+    # As many tokens as open_clip's tokenizer of this model makes; those of transformers take more.
+    length = open_clip.get_model_config(model_name(args))["text_cfg"].get("context_length", 77)
+    text = torch.randint(tower.vocab_size, (batch, length), generator=generator)
     dtype = open_clip.get_input_dtype(args.precision) or torch.float32
     return {"image": image.to(args.device, dtype), "text": text.to(args.device)}
 
@@ -202,6 +209,7 @@ def check_space(folder, model):
 
 
 def export(args):
+    """Writes the model and returns the inputs that it was traced with, by name."""
     check_files(args)
     logging.disable(logging.WARNING)  # open_clip keeps saying that there are no trained weights
     try:
@@ -231,6 +239,7 @@ def export(args):
                       for name, t in inputs.items())
     print(f"{args.out}: {args.model or args.config} {args.precision}, {size / 1e6:.0f} MB, "
           f"{'scripted, run' if args.script else 'traced'} with {shapes}, relative L2 to eager {error:.1e}")
+    return inputs
 
 
 def main():

@@ -22,6 +22,9 @@ bool isNeutral(const ir::Node &node) {
     return isConstantNumber(node.arg("other"), 0);
   case OpKind::Add: // -0.0 + 0 is +0.0
     return isConstantNumber(node.arg("other"), 0) && !isFloating(node.result()->tensor().dtype);
+  case OpKind::ConstantPad:
+    return llvm::all_of(node.arg("pad").list(),
+                        [](const ir::Arg &pad) { return pad == ir::Arg(int64_t{0}); });
   default:
     return false;
   }

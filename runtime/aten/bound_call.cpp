@@ -5,6 +5,7 @@
 #include "runtime/aten/guard.h"
 #include "runtime/plan/aten_ops.h"
 
+#include <ATen/Context.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/from_blob.h>
@@ -42,6 +43,27 @@ bool isWritten(const c10::Argument &argument) {
   return argument.alias_info() && argument.alias_info()->isWrite();
 }
 
+/// While it lives, float32 on the GPU means float32: by itself LibTorch rounds the factors of
+/// convolutions to TF32.
+class FullPrecision final {
+public:
+  FullPrecision()
+      : matmul_(at::globalContext().allowTF32CuBLAS()),
+        convolution_(at::globalContext().allowTF32CuDNN()) {
+    set(false, false);
+  }
+  FullPrecision(const FullPrecision &) = delete;
+  FullPrecision &operator=(const FullPrecision &) = delete;
+  ~FullPrecision() { set(matmul_, convolution_); }
+
+private:
+  static void set(bool matmul, bool convolution) {
+    at::globalContext().setAllowTF32CuBLAS(matmul);
+    at::globalContext().setAllowTF32CuDNN(convolution);
+  }
+  bool matmul_, convolution_;
+};
+
 class DispatcherCall final : public BoundCall {
 public:
   DispatcherCall(std::string name, c10::OperatorHandle op, std::vector<c10::IValue> args,
@@ -57,6 +79,7 @@ public:
   Status run() override {
     return guarded([&] {
              c10::InferenceMode guard;
+             const FullPrecision fullPrecision;
              std::vector<c10::IValue> stack = args_;
              op_.callBoxed(stack);
              return writesOut_ ? checkOutputs() : copyResults(stack);

@@ -1,86 +1,88 @@
-// Every OpenCLIP family of docs/supported-models.md: both towers and forward, batch 1 and 3, agree
-// with LibTorch, as they are and with what passes select for a GPU. Small models of each
-// architecture; the real ones have the ctest label `families`.
+// Every model of docs/supported-models.md: all of its methods, batch 1 and 3, agree with LibTorch,
+// as they are and with what passes select for a GPU. Small models of each architecture; the real
+// ones have the ctest label `families`.
+#include "families.h"
 #include "passes/pipeline.h"
-#include "tool.h"
 
 #include <algorithm>
+#include <fstream>
 #include <regex>
 #include <set>
 
 namespace cgc::e2e {
 namespace {
 
-/// Square images of so many pixels, texts of so many tokens.
-struct Inputs {
-  int image, text;
-};
-
-struct Family {
-  const char *name; ///< open_clip's.
-  size_t outputs;   ///< Of forward: features of both towers, logit_scale and what else there is.
-  int smallImage;   ///< As in make_families.py, which makes all small texts 16 tokens long.
-  Inputs real;      ///< Of the model in its real size; zeros leave that out.
-};
-
-constexpr Family kFamilies[] = {{"ViT-B-32-quickgelu", 3, 32, {224, 77}},
-                                {"ViT-H-14", 3, 32, {}}, // Too large to be tested as it is.
-                                {"RN50", 3, 64, {224, 77}},
-                                {"coca_ViT-B-32", 5, 32, {224, 76}},
-                                {"convnext_base", 3, 64, {224, 77}},
-                                {"ViT-B-16-SigLIP", 4, 32, {224, 64}},
-                                {"EVA02-B-16", 3, 64, {224, 77}},
-                                {"MobileCLIP-S1", 3, 64, {256, 77}},
-                                {"ViTamin-B", 3, 64, {224, 77}}};
-
-std::string testName(const testing::TestParamInfo<Family> &info) {
-  std::string name = info.param.name;
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-
-class Families : public ToolTest, public testing::WithParamInterface<Family> {
-protected:
-  /// Compiles for batches 1 and 3, with these further arguments.
-  void compile(const fs::path &model, Inputs inputs, std::vector<std::string> more) {
-    const std::string side = std::to_string(inputs.image);
-    std::vector<std::string> arguments = {
-        "compile", model,
-        "-o",      "plan.cgplan",
-        "--input", "image=f32[1,3," + side + "," + side + "]",
-        "--input", "text=i64[1," + std::to_string(inputs.text) + "]",
-        "--batch", "1,3"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const Outcome compiled = cgc(arguments);
-    ASSERT_EQ(compiled.status, 0) << compiled.err;
-  }
-
-  void expectAgreement(const fs::path &model, Inputs inputs, const std::string &passes) {
-    ASSERT_NO_FATAL_FAILURE(compile(model, inputs, {"--target", "cpu", "--passes", passes}));
-    const Outcome compared = cgc({"compare", "plan.cgplan", model, "--json"});
-    fs::remove(folder / "plan.cgplan");
-    EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
-    const auto outputs = parseJson(compared, "compare")["outputs"];
-    EXPECT_EQ(outputs.size(), 2 * (GetParam().outputs + 2)); // Two batches, two towers.
-    for (const auto &output : outputs)
-      EXPECT_LE(output["relative_l2"], 1e-5) << output;
-  }
-};
-
 const std::string kPlain = passes::defaultPasses(DeviceKind::Cuda, passes::OptLevel::O0);
 const std::string kSelected = passes::defaultPasses(DeviceKind::Cuda);
 
+class Families : public FamilyTest {
+protected:
+  fs::path small() const { return familyModels() / (name() + ".pt"); }
+};
+
 TEST_P(Families, SmallModelAgreesWithLibTorch) {
-  expectAgreement(familyModels() / (std::string(GetParam().name) + ".pt"),
-                  {GetParam().smallImage, 16}, kPlain);
+  expectAgreement(small(), {small()}, "small", {"--passes", kPlain});
 }
 
 TEST_P(Families, SmallModelWithFusedOpsAgreesWithLibTorch) {
-  expectAgreement(familyModels() / (std::string(GetParam().name) + ".pt"),
-                  {GetParam().smallImage, 16}, kSelected);
+  expectAgreement(small(), {small()}, "fused", {"--passes", kSelected});
 }
 
-INSTANTIATE_TEST_SUITE_P(OpenClip, Families, testing::ValuesIn(kFamilies), testName);
+INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(kFamilies), testName);
+
+class RealFamilies : public FamilyTest {};
+
+TEST_P(RealFamilies, AgreesWithLibTorch) {
+  const fs::path model = makeReal(name());
+  expectAgreement(model, {model}, "real", {"--passes", kPlain});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RealFamilies, testing::ValuesIn(kFamilies), testName);
+
+// Scripted
+
+std::vector<Family> scripted() {
+  std::vector<Family> result(std::begin(kFamilies), std::end(kFamilies));
+  std::erase_if(result, [](const Family &family) { return !family.isScripted; });
+  return result;
+}
+
+class ScriptedFamilies : public FamilyTest {};
+
+TEST_P(ScriptedFamilies, SmallModelAgreesWithItselfAndTheTracedOne) {
+  std::vector<std::string> more = {"--passes", kSelected};
+  if (name().starts_with("coca")) // Its other methods are not those of the traced module.
+    more.insert(more.end(), {"--entry", "forward"});
+  const fs::path model = familyModels() / (name() + ".scripted.pt");
+  expectAgreement(model, {model, familyModels() / (name() + ".pt")}, "scripted", more);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ScriptedFamilies, testing::ValuesIn(scripted()), testName);
+
+class ScriptedRealFamilies : public FamilyTest {};
+
+TEST_P(ScriptedRealFamilies, AgreesWithLibTorch) {
+  const fs::path model = makeReal(name() + ".scripted");
+  expectAgreement(model, {model}, "scripted_real", {"--passes", kSelected});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ScriptedRealFamilies, testing::ValuesIn(scripted()), testName);
+
+// The page
+
+TEST(SupportedModels, AreThoseOfTheTests) {
+  std::ifstream file(fs::path(CGC_SOURCE_DIR) / "docs/supported-models.md");
+  std::vector<std::string> rows, families;
+  const std::regex row("\\| `([^`]+)` \\|.*");
+  std::smatch match;
+  for (std::string line; std::getline(file, line);)
+    if (std::regex_match(line, match, row))
+      rows.push_back(match[1]);
+  for (const Family &family : kFamilies)
+    families.push_back(family.name);
+  EXPECT_EQ(rows, families)
+      << "run ctest -R Families, then scripts/supported_models.py, which writes the page";
+}
 
 /// The towers of ViTs.
 class Towers : public Families {
@@ -88,8 +90,7 @@ protected:
   /// The ops of both towers and batches after the last pass.
   std::set<std::string> ops(std::vector<std::string> more) {
     more.insert(more.end(), {"--target", "cuda", "--dump-dir", "dump"});
-    compile(familyModels() / (std::string(GetParam().name) + ".pt"), {GetParam().smallImage, 16},
-            more);
+    compile(small(), more);
     std::set<std::string> result;
     for (const char *entry :
          {"encode_image_0", "encode_image_1", "encode_text_0", "encode_text_1"}) {
@@ -104,7 +105,7 @@ protected:
       for (std::sregex_iterator it(text.begin(), text.end(), call), end; it != end; ++it)
         result.insert((*it)[1]);
     }
-    fs::remove_all(folder / "dump");
+    fs::remove_all(folder / "dump"); // Another call writes its own.
     return result;
   }
 };
@@ -125,37 +126,14 @@ TEST_P(Towers, WithoutOptimisationKeepTheModelsOps) {
 
 /// With their constants folded; `compare` has the bound.
 TEST_P(Towers, In16BitsNormaliseInTheirProducts) {
-  const fs::path model = familyModels() / (std::string(GetParam().name) + ".pt");
   EXPECT_TRUE(ops({"--precision", "fp16"}).contains("cgc.norm_linear"));
-  compile(model, {GetParam().smallImage, 16},
-          {"--target", "cpu", "--passes",
-           passes::defaultPasses(DeviceKind::Cuda, passes::OptLevel::O1, DType::F16)});
-  const Outcome compared = cgc({"compare", "plan.cgplan", model});
+  compile(small(), {"--target", "cpu", "--passes",
+                    passes::defaultPasses(DeviceKind::Cuda, passes::OptLevel::O1, DType::F16)});
+  const Outcome compared = cgc({"compare", "plan.cgplan", small()});
   EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
 }
 
-INSTANTIATE_TEST_SUITE_P(OpenClip, Towers, testing::Values(kFamilies[0], kFamilies[1]), testName);
-
-class RealFamilies : public Families {};
-
-TEST_P(RealFamilies, AgreesWithLibTorch) {
-  const fs::path source = CGC_SOURCE_DIR;
-  const Outcome made =
-      runProgram({source / ".venv/bin/python", source / "scripts/export_openclip.py", "--model",
-                  GetParam().name, "--out", "model.pt"},
-                 folder);
-  ASSERT_EQ(made.status, 0) << made.err;
-  expectAgreement(folder / "model.pt", GetParam().real, kPlain);
-  fs::remove(folder / "model.pt");
-}
-
-std::vector<Family> realFamilies() {
-  std::vector<Family> result(std::begin(kFamilies), std::end(kFamilies));
-  std::erase_if(result, [](const Family &family) { return family.real.image == 0; });
-  return result;
-}
-
-INSTANTIATE_TEST_SUITE_P(OpenClip, RealFamilies, testing::ValuesIn(realFamilies()), testName);
+INSTANTIATE_TEST_SUITE_P(All, Towers, testing::Values(kFamilies[0], kFamilies[1]), testName);
 
 } // namespace
 } // namespace cgc::e2e

@@ -244,11 +244,25 @@ class OtherOutputs(nn.Module):
         return y
 
 
+class Parts(nn.Module):
+    """Overwrites parts of a value, and reads the whole and other parts behind that. Traced."""
+
+    def forward(self, x):
+        table = x.new_zeros((3, 4))
+        for i, rows in enumerate((slice(0, -2), slice(-2, -1), slice(-1, None))):
+            table[rows, 1:3] = i + 0.5
+        table[1].add_(1)
+        column = table[:, 0]
+        column.add_(2).mul_(3)
+        return x + table.sum(0), table, column
+
+
 def main(folder):
     torch.manual_seed(0)
     folder.mkdir(parents=True, exist_ok=True)
     for module in (OptionalInput, Shapes, Flags, Loops, Lists, NoGrad, Attention, Offenders, Streams, OtherOutputs):
         torch.jit.script(module().eval()).save(str(folder / f"{module.__name__}.pt"))
+    torch.jit.trace(Parts(), torch.ones(2, 4)).save(str(folder / "Parts.pt"))
 
 
 main(Path(sys.argv[1]))

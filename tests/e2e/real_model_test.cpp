@@ -1,12 +1,13 @@
-// The whole path on ViT-B-32 with random weights. Slow: ctest label `slow`.
+// The bounds of compiling ViT-B-32 with random weights. ctest label `families`; families_test.cpp
+// compares it with LibTorch.
 #include "tool.h"
 
 namespace cgc::e2e {
 namespace {
 
-class SlowRealModel : public ToolTest {};
+class RealModel : public ToolTest {};
 
-TEST_F(SlowRealModel, CompilesRunsAndAgreesWithLibTorch) {
+TEST_F(RealModel, CompilesAndRunsWithinItsBounds) {
   const fs::path &model = realModel();
   const auto modelBytes = fs::file_size(model);
   const Outcome compiled =
@@ -23,13 +24,10 @@ TEST_F(SlowRealModel, CompilesRunsAndAgreesWithLibTorch) {
     ASSERT_EQ(run.status, 0) << run.err;
     EXPECT_EQ(npyFloats(folder / "y.npy").size(), 512u);
   }
-  const Outcome compared = cgc({"compare", "plan.cgplan", model, "--json"});
-  EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
-  EXPECT_EQ(parseJson(compared, "compare")["outputs"].size(), 15u);
   fs::remove(folder / "plan.cgplan");
 }
 
-TEST_F(SlowRealModel, InterruptedWhileWritingLeavesNothing) {
+TEST_F(RealModel, InterruptedWhileWritingLeavesNothing) {
   // Large enough that the signal comes while the temporary file is there.
   const Outcome outcome =
       cgc({"compile", realModel(), "-o", "plan.cgplan", "--input", "text=i64[1,77]", "--input",

@@ -1,9 +1,7 @@
-// Scripted modules: what torch.jit.script writes gives the results of LibTorch and of the traced
-// module, and what cannot be captured is listed.
-#include "passes/pipeline.h"
+// Scripted modules: what torch.jit.script writes gives the results of LibTorch, and what cannot be
+// captured is listed. families_test.cpp has OpenCLIP's.
 #include "tool.h"
 
-#include <algorithm>
 #include <fstream>
 #include <tuple>
 
@@ -22,25 +20,17 @@ int lineOf(const std::string &tag) {
 
 class ScriptedModels : public ToolTest {
 protected:
-  /// Compiles for batches 1 and 3 and compares with LibTorch's run of each of `references`.
-  void expectAgreement(const fs::path &model, std::vector<std::string> more,
-                       std::vector<fs::path> references) {
+  /// Compiles for batches 1 and 3 and compares with LibTorch.
+  void expectAgreement(const std::string &name, const std::vector<std::string> &more) {
+    const fs::path model = scriptedModels() / (name + ".pt");
     std::vector<std::string> arguments = {"compile",  model, "-o",      "plan.cgplan",
                                           "--target", "cpu", "--batch", "1,3"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Outcome compiled = cgc(arguments);
     ASSERT_EQ(compiled.status, 0) << compiled.err;
-    for (const fs::path &reference : references) {
-      const Outcome compared = cgc({"compare", "plan.cgplan", reference, "--json"});
-      EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
-      EXPECT_TRUE(parseJson(compared, "compare")["passed"]) << compared.out;
-    }
-    fs::remove(folder / "plan.cgplan");
-  }
-
-  void expectAgreement(const std::string &name, std::vector<std::string> more) {
-    const fs::path model = scriptedModels() / (name + ".pt");
-    expectAgreement(model, std::move(more), {model});
+    const Outcome compared = cgc({"compare", "plan.cgplan", model, "--json"});
+    EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
+    EXPECT_TRUE(parseJson(compared, "compare")["passed"]) << compared.out;
   }
 };
 
@@ -72,6 +62,10 @@ TEST_F(ScriptedModels, FlagsLoopsAndLists) {
 
 TEST_F(ScriptedModels, BranchesOfMultiheadAttention) {
   expectAgreement("Attention", {"--input", "x=f32[1,5,8]", "--input", "y=f32[1,3,8]"});
+}
+
+TEST_F(ScriptedModels, PartsThatAreOverwritten) {
+  expectAgreement("Parts", {"--input", "x=f32[1,4]"});
 }
 
 // What cannot be captured
@@ -199,61 +193,6 @@ TEST_F(ScriptedModels, WhatCanBeCapturedIsSaidSo) {
   EXPECT_EQ(cgc({"inspect", models() / "tiny_fp32.pt", "--capturable"}).status, 0);
   EXPECT_EQ(cgc({"inspect", scriptedModels() / "Loops.pt", "--input", "x=f32[4]"}).status, 2);
 }
-
-// OpenCLIP's families
-
-struct Family {
-  const char *name; ///< open_clip's.
-  int smallImage, image, text;
-};
-
-std::string testName(const testing::TestParamInfo<Family> &info) {
-  std::string name = info.param.name;
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-
-constexpr Family kFamilies[] = {{"ViT-B-32", 32, 224, 77},
-                                {"RN50", 64, 224, 77},
-                                {"coca_ViT-B-32", 32, 224, 76},
-                                {"convnext_base", 64, 224, 77}};
-
-class ScriptedFamilies : public ScriptedModels, public testing::WithParamInterface<Family> {
-protected:
-  static std::vector<std::string> inputs(int image, int text) {
-    const std::string side = std::to_string(image);
-    return {"--input",  "image=f32[1,3," + side + "," + side + "]",
-            "--input",  "text=i64[1," + std::to_string(text) + "]",
-            "--passes", passes::defaultPasses(DeviceKind::Cuda)};
-  }
-};
-
-TEST_P(ScriptedFamilies, SmallModelAgreesWithItselfAndTheTracedOne) {
-  const std::string name = GetParam().name;
-  auto arguments = inputs(GetParam().smallImage, 16);
-  if (name.starts_with("coca")) // Its other methods are not those of the traced module.
-    arguments.insert(arguments.end(), {"--entry", "forward"});
-  expectAgreement(familyModels() / (name + ".scripted.pt"), arguments,
-                  {familyModels() / (name + ".scripted.pt"), familyModels() / (name + ".pt")});
-}
-
-INSTANTIATE_TEST_SUITE_P(OpenClip, ScriptedFamilies, testing::ValuesIn(kFamilies), testName);
-
-class ScriptedRealFamilies : public ScriptedFamilies {};
-
-TEST_P(ScriptedRealFamilies, AgreesWithLibTorch) {
-  const fs::path source = CGC_SOURCE_DIR;
-  const Outcome made =
-      runProgram({source / ".venv/bin/python", source / "scripts/export_openclip.py", "--script",
-                  "--model", GetParam().name, "--out", "model.pt"},
-                 folder);
-  ASSERT_EQ(made.status, 0) << made.err;
-  expectAgreement(folder / "model.pt", inputs(GetParam().image, GetParam().text),
-                  {folder / "model.pt"});
-  fs::remove(folder / "model.pt");
-}
-
-INSTANTIATE_TEST_SUITE_P(OpenClip, ScriptedRealFamilies, testing::ValuesIn(kFamilies), testName);
 
 } // namespace
 } // namespace cgc::e2e

@@ -110,6 +110,9 @@ Outcome runProgram(const std::vector<std::string> &command, const fs::path &in, 
   const int status = waitFor(child, in, errFile, how, usage);
   outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   outcome.peakKilobytes = usage.ru_maxrss;
+  for (const timeval &time : {usage.ru_utime, usage.ru_stime})
+    outcome.cpuSeconds +=
+        static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
   if (how.standardOutput.empty())
     outcome.out = readFile(outFile);
   outcome.err = readFile(errFile);

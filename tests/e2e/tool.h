@@ -19,6 +19,7 @@ struct Outcome {
   int status = -1; ///< The exit status, or 128 + the signal, as a shell shows it.
   std::string out, err;
   long peakKilobytes = 0;
+  double cpuSeconds = 0;
 };
 
 struct How {

@@ -246,6 +246,17 @@ std::vector<Grid> make() {
   add(OpKind::Softmax, "softmax.int", {{"f32[4]", "i64[2,3]", "f32[0]"}, {"0"}, {"i64", "bool"}},
       Strictness::MayRefuse, "LibTorch takes an integer result for empty tensors only");
 
+  // Placing
+  add(OpKind::ConstantPad, "constant_pad_nd",
+      {kLayouts + each("[2]"),
+       {"[]", "[1,2]", "[0,0]", "[-1,0]", "[0,-3]", "[2,-5]", "[-1,3]", "[1,0,0,2]", "[-1,-1,1,1]",
+        "[1]", "[1,2,3]", "[1,1,1,1,1,1]"},
+       {"0", "2.5"}});
+  add(OpKind::Roll, "roll",
+      {kLayouts + each("[2]"),
+       {"[]", "[0]", "[1]", "[-7]", "[1,2]"},
+       {"[]", "[0]", "[-1]", "[2]", "[0,1]", "[1,1]"}});
+
   // Matrix products
   const Choices matrices = {"f32[]",         "f32[3]",     "f32[0]",   "f32[2,3]",   "f32[3,2]",
                             "f32[3,4][1,3]", "f32[0,3]",   "f32[3,0]", "f32[5,2,3]", "f32[1,3,2]",

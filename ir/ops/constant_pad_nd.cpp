@@ -1,0 +1,42 @@
+// aten.constant_pad_nd: a constant around a tensor.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  const Dims pad = args.ints("pad");
+  if (pad.size() % 2 != 0 || pad.size() / 2 > self.sizes.size())
+    return rules::refuse("expected 'pad' to be two numbers for each of at most " +
+                         llvm::Twine(self.rank()) + " dimensions, got " + rules::toString(pad));
+  Dims sizes = self.sizes;
+  for (size_t i = 0; i < pad.size(); ++i) {
+    // The first pair is that of the last dimension. Negative numbers crop, one side after the
+    // other.
+    int64_t &size = sizes[sizes.size() - 1 - i / 2];
+    if (pad[i] < 0 && size + pad[i] < 0)
+      return rules::refuse("'pad' " + rules::toString(pad) +
+                           " crops more than there is of 'self' " + rules::toString(self.sizes));
+    size += std::min<int64_t>(pad[i], 0);
+  }
+  for (size_t i = 0; i < pad.size(); ++i) {
+    int64_t &size = sizes[sizes.size() - 1 - i / 2];
+    if (pad[i] > 0 && __builtin_add_overflow(size, pad[i], &size))
+      return rules::refuse("'pad' " + rules::toString(pad) + " is too large");
+  }
+  return rules::addDense(results, self.dtype, sizes);
+}
+
+} // namespace
+
+const OpDef defs::ConstantPad = {
+    .schema = "(Tensor self, int[] pad, number value=0) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "self with pad[0] elements of this value before and pad[1] behind it in the last "
+           "dimension, pad[2] and pad[3] in the one before, and so on. Negative numbers crop.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,35 @@
+// aten.roll: elements shifted around the end of a dimension.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  const Dims shifts = args.ints("shifts"), dims = args.ints("dims");
+  const bool flat = dims.empty() && shifts.size() == 1;
+  if (shifts.empty() || (!flat && shifts.size() != dims.size()))
+    return rules::refuse("expected one of 'shifts' for each of 'dims', got " +
+                         rules::toString(shifts) + " for " + rules::toString(dims));
+  if (self.numElements() !=
+      0) // As LibTorch, which looks at dims only if there is something to move.
+    for (int64_t dim : dims) {
+      if (self.rank() == 0)
+        return rules::mismatch("self", "of rank 1 or more", self);
+      CGC_TRY(rules::wrapDim("dims", dim, self.rank()).status());
+    }
+  return rules::addDense(results, self.dtype, self.sizes);
+}
+
+} // namespace
+
+const OpDef defs::Roll = {
+    .schema = "(Tensor self, int[] shifts, int[] dims=[]) -> Tensor",
+    .traits = kPure,
+    .infer = infer,
+    .evaluate = nullptr,
+    .doc = "self with each element moved by shifts[i] along dims[i]; what leaves at one end enters "
+           "at the other. Without dims, along all elements in order.",
+};
+
+} // namespace cgc::ir

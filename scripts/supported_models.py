@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Writes docs/supported-models.md from what the tests of the families left in build/release/e2e/results.
+
+    ctest --preset release -R Families && scripts/supported_models.py
+
+Prints the CPU time of compiling each model in real size, which the page leaves out. A family whose test has not passed is an error.
+"""
+import json
+import math
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "build/release/e2e/results"
+PAGE = ROOT / "docs/supported-models.md"
+COLUMNS = {"small": "small", "fused": "small, fused ops", "real": "real size", "scripted": "scripted, small",
+           "scripted_real": "scripted, real size"}
+ALWAYS = ("small", "fused", "real")
+
+HEAD = """\
+<!-- Which models compile and match LibTorch on target=cpu. Written by scripts/supported_models.py from the results of the tests. -->
+# Supported models
+
+Each figure is the result of a test in `tests/e2e/families_test.cpp`: the largest relative L2 to LibTorch over the outputs of all entries at batch 1 and 3, fp32, `target=cpu`,
+rounded up to a power of ten. A test fails above 1e-5. Weights are random; nothing is downloaded.
+
+A small model is the same configuration with fewer and narrower layers (`tests/e2e/make_families.py`): the same classes and ops, in seconds. *Fused ops* are what `-O1` selects for cuda.
+The tests of the real sizes have the ctest label `families`. A scripted module is compared with LibTorch's run of itself; if small, also of the traced module.
+"""
+TAIL = """
+CoCa's `forward` returns a dict, whose keys become the names of the outputs. `roberta-ViT-B-32` has a text tower of transformers, made from a configuration; so is `bert`, the encoder.
+`resnet50`, `vit_b_16` and `swin_t` are torchvision's. [scripted-modules.md](scripted-modules.md) says what else in scripted code compiles.
+"""
+
+
+def families():
+    """The names in kFamilies, in order."""
+    source = (ROOT / "tests/e2e/families.h").read_text().split("kFamilies[] = {", 1)[1].split("};", 1)[0]
+    return [part.split('"')[1] for part in source.split("{")[1:]]
+
+
+def figure(result):
+    error = result["relative_l2"]
+    return "equal" if error == 0 else f"1e{math.ceil(math.log10(error))}"
+
+
+def main():
+    results = {}
+    for path in RESULTS.glob("*.json"):
+        result = json.loads(path.read_text())
+        results[result["family"], result["column"]] = result
+    names = families()
+    missing = [f"{name} ({COLUMNS[column]})" for name in names for column in ALWAYS if (name, column) not in results]
+    if missing:
+        sys.exit(f"supported_models: no result of {', '.join(missing)}; run ctest --preset release -R Families")
+    lines = [f"| model | entries | {' | '.join(COLUMNS.values())} |", "|---" * (2 + len(COLUMNS)) + "|"]
+    for name in names:
+        entries = ", ".join(f"`{entry}`" for entry in sorted(results[name, "real"]["entries"]))
+        cells = [figure(results[name, column]) if (name, column) in results else "" for column in COLUMNS]
+        lines.append(f"| `{name}` | {entries} | {' | '.join(cells)} |")
+        print(f"{name:20} compiled in {results[name, 'real']['compile_cpu_seconds']:.1f} s of CPU time")
+    PAGE.write_text("\n".join([HEAD, *lines, TAIL]))
+
+
+main()
