@@ -229,7 +229,11 @@ std::byte *addressOf(const Slot &slot, const BucketMemory &memory) {
   case BufferKind::Weight:
     return (*memory.weights)[slot.index] + slot.offset;
   case BufferKind::Arena:
-    return memory.arena + slot.offset;
+    return [&] {
+      const auto after = std::ranges::upper_bound(memory.arena, slot.offset, {}, &ArenaPart::begin);
+      assert(after != memory.arena.begin() && "every tensor of the arena has memory");
+      return std::prev(after)->data + (slot.offset - std::prev(after)->begin);
+    }();
   case BufferKind::Input:
     return memory.inputs[slot.index].data() + slot.offset;
   case BufferKind::Output:

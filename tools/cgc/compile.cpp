@@ -33,7 +33,7 @@ struct Options {
   int level = 1; ///< Of -O.
   std::vector<std::string> inputs, entries, passPlugins, opLibraries;
   std::vector<int64_t> batches;
-  bool tune = false, json = false;
+  bool noReuse = false, tune = false, json = false;
   passes::InstrumentationOptions instrumentation;
 };
 
@@ -125,6 +125,7 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
   const auto arch = options.arch == "sm_80" ? backend::Arch::Sm80 : backend::Arch::Sm90a;
   backend::LowerOptions lowerOptions(context.target, arch);
   lowerOptions.opLibraries = opLibraries;
+  lowerOptions.reusesMemory = !options.noReuse;
   auto compiled = backend::lower(entryBuckets, lowerOptions, diagnostics);
   if (!compiled.isOk())
     return withDiagnostics(compiled.status(), diagnostics);
@@ -237,6 +238,9 @@ Verb addCompile(CLI::App &app) {
       ->excludes("--precision");
   addPassPluginOption(*command, options->passPlugins);
   addOpLibraryOption(*command, options->opLibraries);
+  command->add_flag(
+      "--no-reuse", options->noReuse,
+      "Give every value memory of its own, to look for mistakes in the use of memory");
   command->add_flag(
       "--tune", options->tune,
       "Time each matrix product's kernels on this machine's GPU and keep the fastest");
