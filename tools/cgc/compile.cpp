@@ -125,6 +125,7 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
   const auto arch = options.arch == "sm_80" ? backend::Arch::Sm80 : backend::Arch::Sm90a;
   backend::LowerOptions lowerOptions(context.target, arch);
   lowerOptions.opLibraries = opLibraries;
+  lowerOptions.tf32 = options.precision == "tf32";
   lowerOptions.reusesMemory = !options.noReuse;
   auto compiled = backend::lower(entryBuckets, lowerOptions, diagnostics);
   if (!compiled.isOk())
@@ -149,6 +150,9 @@ Status tuneInMemory(backend::CompiledPlan &compiled, const std::vector<std::stri
 Status compile(const Options &options) {
   if (options.tune && options.target != "cuda")
     return Status(Code::Usage, "--tune is for --target cuda: there is nothing to tune on a cpu");
+  if (options.precision == "tf32" && options.target != "cuda")
+    return Status(Code::Usage, "--precision tf32 is for --target cuda: on a cpu nothing rounds to "
+                               "tf32; use fp32");
   if (options.tune)
     CGC_TRY(tuner::checkMachine());
   CGC_TRY(MappedFile::open(options.model).status());
