@@ -233,6 +233,8 @@ Bucket BucketBuilder::finish() {
       continue;
     arenaIndex[s] = arena.size();
     arena.push_back({lives[s].first, lives[s].last, storages_[s].bytes});
+    if (!options_.reusesMemory)
+      arena.back().first = 0, arena.back().last = UINT32_MAX;
   }
   MemoryPlan plan = planMemory(arena);
 

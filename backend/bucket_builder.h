@@ -52,6 +52,8 @@ public:
   DeviceKind target() const { return options_.target; }
   /// Which kernels may be chosen for target cuda.
   Arch arch() const { return options_.arch; }
+  /// Whether products of f32 may round their factors to tf32.
+  bool tf32() const { return options_.tf32; }
   /// How many SMs the GPU has that launch shapes are chosen for.
   int64_t multiprocessors() const { return options_.gpu().multiprocessors; }
 

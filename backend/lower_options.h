@@ -29,6 +29,10 @@ struct LowerOptions {
   TargetGpu gpu() const {
     return arch == Arch::Sm90a ? TargetGpu{"NVIDIA H200", 132} : TargetGpu{"NVIDIA A100", 108};
   }
+  /// Lets cuBLASLt's products of f32 round their factors to 10 bits of mantissa.
+  bool tf32 = false;
+  /// Lets values that are never alive together share memory.
+  bool reusesMemory = true;
   /// Have the ops of cgc.library_op.
   std::vector<std::shared_ptr<const OpLibrary>> opLibraries = {};
 };

@@ -116,6 +116,7 @@ Remainder lowerToCublasLt(const Product &p, const Matrices &m, BucketBuilder &bu
   call.workspace =
       builder.tensor(builder.temporary(DType::U8, {libraryWorkspaceBytes(builder.arch())}));
   call.relu = relu;
+  call.tf32 = builder.tf32() && m.x.dtype == DType::F32;
   builder.record({libraryCall(call)});
   return {leavesActivation, p.residual && !residual};
 }

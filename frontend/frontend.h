@@ -47,9 +47,10 @@ public:
 /// moved too. With `precision` F32 or F64, everything floating that is narrower becomes that
 /// wide, casts written in the code included: the truth that reduced precision is measured against.
 /// With F16 or BF16 everything floating becomes that, as by `half()` of the module before tracing.
-/// TF32 is off with either. Device if LibTorch sees no GPU.
+/// With any of them, products of f32 round their factors to TF32 only if `tf32`. Device if LibTorch
+/// sees no GPU.
 Result<std::unique_ptr<Reference>> loadReference(const std::string &path, DeviceKind device,
-                                                 std::optional<DType> precision);
+                                                 std::optional<DType> precision, bool tf32 = false);
 
 /// How LibTorch runs a method that is timed.
 enum class PeerKind : uint8_t {
@@ -66,7 +67,7 @@ public:
   virtual Status run(bool copies) = 0;
 };
 
-/// A TorchScript file for LibTorch to run as `cgc bench` times it. TF32 is off.
+/// A TorchScript file for LibTorch to run as `cgc bench` times it.
 class Peers {
 public:
   virtual ~Peers() = default;
@@ -76,9 +77,9 @@ public:
                                                 std::span<const TensorView> inputs) = 0;
 };
 
-/// As loadReference().
+/// As loadReference(); TF32 is as asked for also without a precision.
 Result<std::unique_ptr<Peers>> loadPeers(const std::string &path, DeviceKind device,
-                                         std::optional<DType> precision);
+                                         std::optional<DType> precision, bool tf32);
 
 /// What libcgc_frontend exports as `extern "C" const Api *cgcFrontend()`. The library must stay
 /// open as long as anything that it returned lives.
@@ -91,7 +92,7 @@ struct Api {
 /// with their op's ordinal. The number at its start changes by hand whenever a struct of this
 /// header or of ir's does.
 inline constexpr uint32_t kFrontendAbi = [] {
-  uint32_t hash = 5;
+  uint32_t hash = 6;
   for (char c : std::string_view(
 #define CGC_OP(ENUM, NAME) NAME "\n"
 #include "ir/ops.def"

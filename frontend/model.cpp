@@ -26,14 +26,14 @@ Status openCuda() {
 
 } // namespace
 
-FullPrecision::FullPrecision()
+Tf32::Tf32(bool allowed)
     : matmul_(at::globalContext().allowTF32CuBLAS()),
       convolution_(at::globalContext().allowTF32CuDNN()) {
-  at::globalContext().setAllowTF32CuBLAS(false);
-  at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setAllowTF32CuBLAS(allowed);
+  at::globalContext().setAllowTF32CuDNN(allowed);
 }
 
-FullPrecision::~FullPrecision() {
+Tf32::~Tf32() {
   at::globalContext().setAllowTF32CuBLAS(matmul_);
   at::globalContext().setAllowTF32CuDNN(convolution_);
 }

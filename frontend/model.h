@@ -23,13 +23,14 @@ Result<LoadedModel> loadModel(const std::string &path, DeviceKind device,
 /// A copy of a tensor in host memory, converted and moved to the target. May throw.
 at::Tensor toTensor(const TensorView &view, const Target &target);
 
-/// While it lives, float32 on the GPU means float32.
-class FullPrecision final {
+/// While it lives, products and convolutions of float32 on the GPU round their factors to TF32 if
+/// `allowed`, and not else.
+class Tf32 final {
 public:
-  FullPrecision();
-  FullPrecision(const FullPrecision &) = delete;
-  FullPrecision &operator=(const FullPrecision &) = delete;
-  ~FullPrecision();
+  explicit Tf32(bool allowed);
+  Tf32(const Tf32 &) = delete;
+  Tf32 &operator=(const Tf32 &) = delete;
+  ~Tf32();
 
 private:
   bool matmul_, convolution_;

@@ -29,14 +29,15 @@ void collect(const c10::IValue &value, std::vector<at::Tensor> &tensors) {
 
 class TorchPeer final : public Peer {
 public:
-  TorchPeer(torch::jit::Method method, bool optimizes, std::vector<at::Tensor> inputs)
-      : method_(std::move(method)), optimizes_(optimizes), sources_(std::move(inputs)) {}
+  TorchPeer(torch::jit::Method method, bool optimizes, bool tf32, std::vector<at::Tensor> inputs)
+      : method_(std::move(method)), optimizes_(optimizes), tf32_(tf32),
+        sources_(std::move(inputs)) {}
 
   Status run(bool copies) override {
     return guarded(Code::Failed, [&] {
       c10::InferenceMode inference;
       torch::jit::GraphOptimizerEnabledGuard optimizer(optimizes_);
-      const FullPrecision fullPrecision;
+      const Tf32 rounding(tf32_);
       std::vector<at::Tensor> &inputs = copies ? inputs_ : sources_;
       if (copies && inputs.empty())
         for (const at::Tensor &source : sources_)
@@ -56,13 +57,13 @@ public:
 
 private:
   torch::jit::Method method_;
-  bool optimizes_;
+  bool optimizes_, tf32_;
   std::vector<at::Tensor> sources_, inputs_, results_;
 };
 
 class TorchPeers final : public Peers {
 public:
-  explicit TorchPeers(LoadedModel model) : model_(std::move(model)) {
+  TorchPeers(LoadedModel model, bool tf32) : model_(std::move(model)), tf32_(tf32) {
     // Of the whole process, whose JIT runs nothing else. For a ViT-L-14 the fuser works for a
     // minute and more on each method and shape: it compares and pools hundreds of weights again and
     // again, and compiles a kernel for each of its groups.
@@ -87,7 +88,8 @@ public:
       std::vector<at::Tensor> tensors;
       for (const TensorView &input : inputs)
         tensors.push_back(toTensor(input, model_.target));
-      peer = std::make_unique<TorchPeer>(*method, kind == PeerKind::Frozen, std::move(tensors));
+      peer =
+          std::make_unique<TorchPeer>(*method, kind == PeerKind::Frozen, tf32_, std::move(tensors));
       return Status::ok();
     });
     if (!status.isOk())
@@ -113,15 +115,16 @@ private:
   }
 
   LoadedModel model_;
+  bool tf32_;
   std::optional<torch::jit::Module> frozen_;
 };
 
 } // namespace
 
 Result<std::unique_ptr<Peers>> loadPeers(const std::string &path, DeviceKind device,
-                                         std::optional<DType> precision) {
+                                         std::optional<DType> precision, bool tf32) {
   CGC_ASSIGN_OR_RETURN(LoadedModel model, loadModel(path, device, precision));
-  return std::unique_ptr<Peers>(std::make_unique<TorchPeers>(std::move(model)));
+  return std::unique_ptr<Peers>(std::make_unique<TorchPeers>(std::move(model), tf32));
 }
 
 } // namespace cgc::frontend

@@ -12,8 +12,12 @@ mkdir -p "$target/bin" "$target/lib" "$target/py"
 for program in cgc cgc_conformance_tests cgc_numerics_tests; do
   strip -o "$target/bin/$program" "$release/bin/$program"
 done
-for library in libcgc_frontend.so libcgc_aten.so libcgc_test_ops.so libcgc_test_partial_ops.so; do
+for library in libcgc_frontend.so libcgc_aten.so libcgc_runtime.so libcgc_test_ops.so libcgc_test_partial_ops.so; do
   strip -o "$target/lib/$library" "$release/lib/$library"
+done
+# Made by the ctest PluginExample.InstallsAndBuildsOutOfTree.
+for library in "$release"/example/build/libexample_*.so; do
+  if [[ -e $library ]]; then strip -o "$target/lib/$(basename "$library")" "$library"; fi
 done
 # open_clip is pure Python and is all that a GPU machine with torch lacks for exporting models.
 pinned=$(awk '$2 ~ /^(open[-_]clip[-_]torch|ftfy|wcwidth)$/ {print $2 "==" $3}' scripts/dependencies.txt)

@@ -222,6 +222,13 @@ struct Enqueuer {
   }
 };
 
+std::byte *arenaAddress(uint64_t offset, const BucketMemory &memory) {
+  const auto after = std::ranges::upper_bound(memory.arena, offset, {}, &ArenaPart::begin);
+  assert(after != memory.arena.begin() && "every tensor of the arena has memory");
+  const ArenaPart &part = *std::prev(after);
+  return part.data + (offset - part.begin);
+}
+
 } // namespace
 
 std::byte *addressOf(const Slot &slot, const BucketMemory &memory) {
@@ -229,7 +236,7 @@ std::byte *addressOf(const Slot &slot, const BucketMemory &memory) {
   case BufferKind::Weight:
     return (*memory.weights)[slot.index] + slot.offset;
   case BufferKind::Arena:
-    return memory.arena + slot.offset;
+    return arenaAddress(slot.offset, memory);
   case BufferKind::Input:
     return memory.inputs[slot.index].data() + slot.offset;
   case BufferKind::Output:

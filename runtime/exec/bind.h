@@ -55,10 +55,16 @@ struct BoundRecord {
   std::string name; ///< Name, source line and module of the record, for messages.
 };
 
+/// Memory for the arena's bytes from `begin` on, up to the next part.
+struct ArenaPart {
+  uint64_t begin;
+  std::byte *data;
+};
+
 /// Where a context keeps one bucket's data.
 struct BucketMemory {
   const std::vector<std::byte *> *weights = nullptr; ///< Of the engine.
-  std::byte *arena = nullptr;
+  std::vector<ArenaPart> arena;                      ///< In order; most often one, from 0 on.
   std::vector<Buffer> inputs, outputs;
 };
 

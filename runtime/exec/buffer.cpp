@@ -14,15 +14,16 @@
 namespace cgc {
 
 Result<Buffer> Buffer::allocate(DeviceKind device, uint64_t bytes) {
-  const uint64_t rounded = alignUp(std::max<uint64_t>(bytes, 1), kBufferAlignment);
   if (device == DeviceKind::Cpu) {
+    const uint64_t rounded = alignUp(std::max<uint64_t>(bytes, 1), kBufferAlignment);
     void *data = std::aligned_alloc(kBufferAlignment, rounded);
     if (!data)
       return Status(Code::OutOfMemory, "cannot allocate " + byteText(bytes) + " of host memory");
     return Buffer(static_cast<std::byte *>(data), bytes, [](void *p) { std::free(p); });
   }
   void *data = nullptr;
-  CGC_TRY(cudaStatus(cudaMalloc(&data, rounded),
+  // Aligned to 256 bytes, and not longer than asked for: a memory checker knows its end.
+  CGC_TRY(cudaStatus(cudaMalloc(&data, std::max<uint64_t>(bytes, 1)),
                      "cannot allocate " + byteText(bytes) + " of device memory"));
   return Buffer(static_cast<std::byte *>(data), bytes, [](void *p) { (void)cudaFree(p); });
 }

@@ -15,6 +15,7 @@ namespace {
 /// One bucket, ready to run. Executors point to `records`: never moved once made.
 struct BoundBucket {
   BucketMemory memory;
+  std::vector<Buffer> parts; ///< Its arena, if the engine has separate buffers.
   std::vector<BoundRecord> records;
   std::variant<std::monostate, StreamExecutor, GraphExecutor> executor;
 };
@@ -53,6 +54,8 @@ struct Context::Impl {
   /// Usage if there is no such entry or bucket.
   Result<BoundBucket *> findBucket(std::string_view entry, size_t bucket);
   Status createBucket(const Bucket &bucket, BoundBucket &bound);
+  /// Gives each range of the arena that tensors of the bucket share memory of its own.
+  Status createParts(const Bucket &bucket, BoundBucket &bound);
   Status runBucket(BoundBucket &bound, const Bucket &bucket, std::span<const TensorView> inputs,
                    std::span<const TensorView> outputs, cudaStream_t callers);
   Status enqueueBucket(BoundBucket &bound, const Bucket &bucket, std::span<const TensorView> inputs,
@@ -101,7 +104,9 @@ Status Context::Impl::create() {
   for (const Entry &entry : plan.entries)
     for (const Bucket &bucket : entry.buckets)
       arenaBytes = std::max(arenaBytes, bucket.arenaBytes);
-  CGC_ASSIGN_OR_RETURN(arena, Buffer::allocate(target(), arenaBytes));
+  if (!engine.separateBuffers) {
+    CGC_ASSIGN_OR_RETURN(arena, Buffer::allocate(target(), arenaBytes));
+  }
   for (const Entry &entry : plan.entries) {
     auto &list = buckets.emplace_back();
     for (size_t i = 0; i < entry.buckets.size(); ++i) {
@@ -144,9 +149,29 @@ Status Context::Impl::markDone(cudaStream_t on) {
   return cudaStatus(cudaEventRecord(done.get(), on), "cannot record the end of the run");
 }
 
+Status Context::Impl::createParts(const Bucket &bucket, BoundBucket &bound) {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges; // Begin and end.
+  for (const TensorRef &tensor : bucket.tensors)
+    if (tensor.slot.buffer == BufferKind::Arena)
+      ranges.emplace_back(tensor.slot.offset, tensor.slot.offset + *tensorExtent(tensor));
+  std::ranges::sort(ranges);
+  for (size_t i = 0; i < ranges.size();) {
+    auto [begin, end] = ranges[i];
+    while (++i < ranges.size() && (ranges[i].first < end || ranges[i].first == begin))
+      end = std::max(end, ranges[i].second);
+    CGC_ASSIGN_OR_RETURN(Buffer part, Buffer::allocate(target(), end - begin));
+    bound.memory.arena.push_back({begin, part.data()});
+    bound.parts.push_back(std::move(part));
+  }
+  return Status::ok();
+}
+
 Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
   bound.memory.weights = &engine.weights;
-  bound.memory.arena = arena.data();
+  if (engine.separateBuffers)
+    CGC_TRY(createParts(bucket, bound));
+  else
+    bound.memory.arena = {{0, arena.data()}};
   for (const auto &[tensors, buffers] :
        {std::pair(&bucket.inputs, &bound.memory.inputs), {&bucket.outputs, &bound.memory.outputs}})
     for (const IoTensor &io : *tensors) {
@@ -199,8 +224,9 @@ Status Context::Impl::copy(void *to, DeviceKind toDevice, const void *from, Devi
 Status Context::Impl::launch(BoundBucket &bound, cudaStream_t on) {
   if (options.poisonArena) {
     CGC_TRY(fill(arena, 0xff, on));
-    for (const Buffer &output : bound.memory.outputs)
-      CGC_TRY(fill(output, 0xff, on));
+    for (const std::vector<Buffer> *buffers : {&bound.parts, &bound.memory.outputs})
+      for (const Buffer &buffer : *buffers)
+        CGC_TRY(fill(buffer, 0xff, on));
   }
   if (auto *graph = std::get_if<GraphExecutor>(&bound.executor))
     return graph->run(on);

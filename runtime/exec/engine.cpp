@@ -23,17 +23,28 @@ std::vector<uint64_t> weightOffsets(const Plan &plan) {
   return offsets;
 }
 
-/// Puts the weights into one device buffer.
-Status uploadWeights(const Plan &plan, int device, Buffer &buffer,
-                     std::vector<std::byte *> &addresses) {
+/// Puts the weights into one device buffer, or each into its own.
+Status uploadWeights(const Plan &plan, Engine::Impl &impl) {
+  if (impl.separateBuffers) {
+    for (size_t i = 0; i < plan.data().weights.size(); ++i) {
+      const UploadPiece piece{plan.weightBytes(i), 0};
+      CGC_ASSIGN_OR_RETURN(Buffer buffer, Buffer::allocate(DeviceKind::Cuda, piece.bytes.size()));
+      CGC_TRY(upload({&piece, 1}, buffer.data(), buffer.size(), impl.device));
+      impl.weights.push_back(buffer.data());
+      impl.deviceWeights.push_back(std::move(buffer));
+    }
+    return Status::ok();
+  }
   const std::vector<uint64_t> offsets = weightOffsets(plan);
-  CGC_ASSIGN_OR_RETURN(buffer, Buffer::allocate(DeviceKind::Cuda, offsets.back()));
+  CGC_ASSIGN_OR_RETURN(Buffer buffer, Buffer::allocate(DeviceKind::Cuda, offsets.back()));
   std::vector<UploadPiece> pieces;
   for (size_t i = 0; i < plan.data().weights.size(); ++i) {
-    addresses.push_back(buffer.data() + offsets[i]);
+    impl.weights.push_back(buffer.data() + offsets[i]);
     pieces.push_back({plan.weightBytes(i), offsets[i]});
   }
-  return upload(pieces, buffer.data(), buffer.size(), device);
+  CGC_TRY(upload(pieces, buffer.data(), buffer.size(), impl.device));
+  impl.deviceWeights.push_back(std::move(buffer));
+  return Status::ok();
 }
 
 /// Whether `test` holds for a record of the plan.
@@ -108,6 +119,7 @@ const Plan &Engine::plan() const {
 Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
   return noThrow([&]() -> Result<Engine> {
     auto impl = std::make_unique<Impl>(plan);
+    impl->separateBuffers = options.separateBuffers;
     CGC_ASSIGN_OR_RETURN(impl->opLibraries, openOpLibraries(plan.data(), options.opLibraries));
     const bool cuda = impl->target() == DeviceKind::Cuda;
     if (cuda) {
@@ -121,7 +133,7 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
       CGC_TRY(impl->cublasLt->initialize(impl->gpu));
     }
     if (cuda) {
-      Status status = uploadWeights(plan, impl->device, impl->deviceWeights, impl->weights);
+      Status status = uploadWeights(plan, *impl);
       if (!status.isOk()) {
         impl.reset();
         return withBill(status.withContext("cannot upload the weights"), plan);

@@ -30,6 +30,10 @@ struct EngineOptions {
   /// The op libraries that the plan names, in any order; others are ignored. They are code, so
   /// nothing is opened whose bytes are not those that the plan was compiled with.
   std::vector<std::string> opLibraries = {};
+  /// Gives each weight an allocation of its own and, in every context, each range of the arena that
+  /// tensors share (of a plan compiled without reuse: each tensor), so that a memory checker sees
+  /// where a kernel leaves its tensor. For tests.
+  bool separateBuffers = false;
 };
 
 /// The weights on one device, uploaded once and shared by all contexts. Thread-safe. For target cpu

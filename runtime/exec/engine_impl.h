@@ -34,10 +34,11 @@ struct Engine::Impl {
   explicit Impl(const Plan &plan) : plan(plan) {}
 
   const Plan &plan;
-  int device = -1;                  ///< The GPU; -1 for target cpu.
-  Gpu gpu;                          ///< Target cuda only.
-  std::vector<std::byte *> weights; ///< Where each weight lies.
-  Buffer deviceWeights;             ///< Holds them for target cuda.
+  int device = -1;                   ///< The GPU; -1 for target cpu.
+  Gpu gpu;                           ///< Target cuda only.
+  std::vector<std::byte *> weights;  ///< Where each weight lies.
+  std::vector<Buffer> deviceWeights; ///< Hold them for target cuda: one, or one for each.
+  bool separateBuffers = false;      ///< As EngineOptions says.
   std::unique_ptr<OpProvider> ownProvider;
   OpProvider *provider = nullptr;     ///< Null if the plan has no ATen records.
   std::unique_ptr<CublasLt> cublasLt; ///< Null if the plan does not call it.

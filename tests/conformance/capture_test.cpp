@@ -107,13 +107,20 @@ TEST_F(Capture, AFailingRecordOfAStreamRunIsNamedAndTheNextRunWorks) {
 }
 
 TEST_F(Capture, AnArenaThatDoesNotFitComesWithTheBill) {
+  load(chainPlan());
+  ASSERT_TRUE(tryCreate().isOk()); // What the driver takes once, it has.
   SamplePlan sample = chainPlan();
   sample.plan.entries[0].buckets[0].arenaBytes = uint64_t(1) << 46;
   load(sample);
+  size_t before = 0, after = 0, total = 0;
+  ASSERT_EQ(cudaMemGetInfo(&before, &total), cudaSuccess);
   const Status status = tryCreate();
   EXPECT_EQ(status.code(), Code::OutOfMemory);
-  EXPECT_THAT(status.message(), AllOf(HasSubstr("70.4 TB for the arena"), HasSubstr("the GPU has"),
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("for weights"), HasSubstr("70.4 TB for the arena"),
+                                      HasSubstr("for inputs and outputs"), HasSubstr("the GPU has"),
                                       HasSubstr("free")));
+  ASSERT_EQ(cudaMemGetInfo(&after, &total), cudaSuccess);
+  EXPECT_EQ(before, after) << "memory leaked";
   load(chainPlan());
   expectRecovery();
 }

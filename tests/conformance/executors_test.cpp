@@ -166,6 +166,48 @@ TEST_P(Executors, TakeDeviceMemoryAndTheCallersStreams) {
     cudaStreamDestroy(stream);
 }
 
+TEST_P(Executors, RunReturnsWhileTheStreamIsBusyAndAllocatesNothing) {
+  load(chainPlan());
+  Context context = this->context(GetParam());
+  constexpr int64_t kRows = 3;
+  const std::vector<int64_t> sizes = {kRows, kColumns}, flagSizes = {3};
+  const DeviceFloats x(kRows * kColumns), y(kRows * kColumns), flags(1);
+  const TensorView in{x.data, DType::F32, DeviceKind::Cuda, sizes, {}};
+  const TensorView out[] = {{y.data, DType::F32, DeviceKind::Cuda, sizes, {}},
+                            {flags.data, DType::U8, DeviceKind::Cuda, flagSizes, {}}};
+  cudaStream_t stream;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_TRUE(context.run("main", {&in, 1}, out, stream).isOk());
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  size_t before = 0, after = 0, total = 0;
+  ASSERT_EQ(cudaMemGetInfo(&before, &total), cudaSuccess);
+  // The stream waits until all runs have returned; or, if one waits for the stream, gives up.
+  std::promise<void> returned;
+  struct Gate {
+    std::future<void> open;
+    bool gaveUp = false;
+  } gate{returned.get_future()};
+  ASSERT_EQ(cudaLaunchHostFunc(
+                stream,
+                [](void *data) {
+                  auto *const gate = static_cast<Gate *>(data);
+                  gate->gaveUp =
+                      gate->open.wait_for(std::chrono::seconds(20)) != std::future_status::ready;
+                },
+                &gate),
+            cudaSuccess);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_TRUE(context.run("main", {&in, 1}, out, stream).isOk());
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  (void)cudaGetLastError();
+  returned.set_value();
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_FALSE(gate.gaveUp) << "a run waited for the stream";
+  ASSERT_EQ(cudaMemGetInfo(&after, &total), cudaSuccess);
+  EXPECT_EQ(before, after);
+  cudaStreamDestroy(stream);
+}
+
 TEST_P(Executors, ContextsRunSideBySideInThreads) {
   load(chainPlan());
   Context alone = context(ExecutorKind::Stream);

@@ -121,6 +121,25 @@ TEST_F(Compile, TargetCudaNeedsNoGpu) {
   EXPECT_FALSE(fs::exists(folder / "y.npy"));
 }
 
+TEST_F(Compile, Tf32IsForCudaAndForProductsOnly) {
+  const std::string model = models() / "tiny_fp16.pt";
+  expectError(cgc({"compile", model, "-o", "plan.cgplan", "--input", "text=i64[1,16]", "--target",
+                   "cpu", "--precision", "tf32"}),
+              2, {"--precision tf32 is for --target cuda", "use fp32"});
+  EXPECT_FALSE(fs::exists(folder / "plan.cgplan"));
+  for (const char *precision : {"fp32", "tf32"}) {
+    const auto json =
+        parseJson(cgc({"compile", model, "-o", std::string(precision) + ".cgplan", "--input",
+                       "image=f16[1,3,32,32]", "--precision", precision, "--json"}),
+                  "compile");
+    EXPECT_EQ(json["entries"][0]["buckets"][0]["outputs"][0]["dtype"], "f32");
+  }
+  // The same records but for what their products may do.
+  EXPECT_NE(readFile(folder / "fp32.cgplan"), readFile(folder / "tf32.cgplan"));
+  const Outcome diff = cgc({"diff", "fp32.cgplan", "tf32.cgplan"});
+  EXPECT_NE(diff.out.find("cublaslt.matmul"), std::string::npos) << diff.out << diff.err;
+}
+
 TEST_F(Compile, DumpsTheIrAfterEachPass) {
   const Outcome outcome = cgc(compileTiny(
       tiny(), "out.cgplan",

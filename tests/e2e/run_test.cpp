@@ -117,6 +117,21 @@ TEST_F(Run, BothExecutorsAreKnown) {
   EXPECT_TRUE(readFile(folder / "graph.npy") == readFile(folder / "stream.npy"));
 }
 
+TEST_F(Run, SeparateBuffersWithoutReuseGiveTheSame) {
+  makePlan({"--entry", "encode_text"});
+  const std::vector<std::string> run = {"run", "plan.cgplan", "--input", "text=random:3",
+                                        "--output"};
+  const auto with = [](std::vector<std::string> arguments, std::vector<std::string> more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  ASSERT_EQ(cgc(with(run, {"shared.npy"})).status, 0);
+  makePlan({"--entry", "encode_text", "--no-reuse"});
+  const Outcome apart = cgc(with(run, {"apart.npy", "--separate-buffers"}));
+  ASSERT_EQ(apart.status, 0) << apart.err;
+  EXPECT_EQ(readFile(folder / "shared.npy"), readFile(folder / "apart.npy"));
+}
+
 TEST_F(Run, WritesBf16AsFloat32) {
   ASSERT_EQ(cgc({"compile", models() / "tiny_bf16.pt", "-o", "plan.cgplan", "--input",
                  "image=bf16[1,3,32,32]", "--target", "cpu"})

@@ -37,7 +37,8 @@ constexpr const char *kCudaDefinitions =
     "Inputs and outputs are on the GPU; the copies to and from the plan's buffers count.";
 
 constexpr const char *kPeerDefinitions =
-    "LibTorch in this process, TF32 off, inputs on its device, results left where it puts them:\n"
+    "LibTorch in this process, TF32 as in the plan, inputs on its device, results left where it "
+    "puts them:\n"
     "eager         the model file's ops one by one, without the JIT's optimisations\n"
     "frozen        the method frozen and optimised for inference, without the JIT's fusers";
 constexpr const char *kCapturedDefinition =

@@ -45,6 +45,8 @@ struct Row {
 
 /// Whether anything that the plan computes with is narrower than fp32.
 bool isReduced(const PlanData &plan) {
+  if (roundsToTf32(plan))
+    return true;
   const auto narrow = [](DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; };
   for (const Weight &weight : plan.weights)
     if (narrow(weight.dtype))
@@ -175,12 +177,13 @@ Result<std::vector<Row>> compareAll(const Options &options) {
   CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries, {}));
   progress.begin("load " + options.model);
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
-  CGC_ASSIGN_OR_RETURN(const auto reference,
-                       frontend->loadReference(options.model, device, precision));
+  CGC_ASSIGN_OR_RETURN(
+      const auto reference,
+      frontend->loadReference(options.model, device, precision, roundsToTf32(plan.data())));
   std::unique_ptr<frontend::Reference> truth;
   if (reduced) {
     progress.begin("load " + options.model + " in fp32");
-    CGC_ASSIGN_OR_RETURN(truth, frontend->loadReference(options.model, device, DType::F32));
+    CGC_ASSIGN_OR_RETURN(truth, frontend->loadReference(options.model, device, DType::F32, false));
   }
   Comparison comparison(*runner, *reference, truth.get());
   std::vector<Row> rows;

@@ -36,7 +36,7 @@ struct Options {
   int level = 1; ///< Of -O.
   std::vector<std::string> inputs, entries, passPlugins, opLibraries;
   std::vector<int64_t> batches;
-  bool tune = false, json = false;
+  bool noReuse = false, tune = false, json = false;
   passes::InstrumentationOptions instrumentation;
 };
 
@@ -141,6 +141,8 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
   const auto arch = options.arch == "sm_80" ? backend::Arch::Sm80 : backend::Arch::Sm90a;
   backend::LowerOptions lowerOptions(context.target, arch);
   lowerOptions.opLibraries = opLibraries;
+  lowerOptions.tf32 = options.precision == "tf32";
+  lowerOptions.reusesMemory = !options.noReuse;
   auto compiled = backend::lower(entryBuckets, lowerOptions, diagnostics);
   if (!compiled.isOk())
     return withDiagnostics(compiled.status(), diagnostics);
@@ -165,6 +167,9 @@ Status tuneInMemory(backend::CompiledPlan &compiled, const std::vector<std::stri
 Status compile(const Options &options, ir::Diagnostics &diagnostics) {
   if (options.tune && options.target != "cuda")
     return Status(Code::Usage, "--tune is for --target cuda: there is nothing to tune on a cpu");
+  if (options.precision == "tf32" && options.target != "cuda")
+    return Status(Code::Usage, "--precision tf32 is for --target cuda: on a cpu nothing rounds to "
+                               "tf32; use fp32");
   if (options.tune)
     CGC_TRY(tuner::checkMachine());
   CGC_TRY(MappedFile::open(options.model).status());
@@ -247,6 +252,9 @@ Verb addCompile(CLI::App &app) {
       ->excludes("--precision");
   addPassPluginOption(*command, options->passPlugins);
   addOpLibraryOption(*command, options->opLibraries);
+  command->add_flag(
+      "--no-reuse", options->noReuse,
+      "Give every value memory of its own, to look for mistakes in the use of memory");
   command->add_flag(
       "--tune", options->tune,
       "Time each matrix product's kernels on this machine's GPU and keep the fastest");

@@ -52,8 +52,8 @@ void addPrecisionOption(CLI::App &command, std::string &name) {
   command
       .add_option("--precision", name,
                   "What floats become: parameters, casts, inputs and outputs; keep leaves the "
-                  "model's own")
-      ->check(CLI::IsMember({"keep", "fp16", "bf16", "fp32"}))
+                  "model's own, tf32 is fp32 whose products round their factors (cuda)")
+      ->check(CLI::IsMember({"keep", "fp16", "bf16", "fp32", "tf32"}))
       ->capture_default_str();
 }
 
@@ -62,7 +62,7 @@ std::optional<DType> precisionOf(const std::string &name) {
     return DType::F16;
   if (name == "bf16")
     return DType::BF16;
-  return name == "fp32" ? std::optional(DType::F32) : std::nullopt;
+  return name == "fp32" || name == "tf32" ? std::optional(DType::F32) : std::nullopt;
 }
 
 Result<passes::Instrumentation> instrumentationOf(passes::InstrumentationOptions options,

@@ -4,6 +4,7 @@
 #include "runtime/exec/executors.h"
 #include "runtime/exec/provider.h"
 #include "tools/cgc/libraries.h"
+#include "tools/cgc/plan_summary.h"
 #include "tools/cgc/runner.h"
 
 namespace cgc::tool {
@@ -35,7 +36,8 @@ Result<PeerBench> PeerBench::load(const std::string &model, const PlanData &plan
     CGC_ASSIGN_OR_RETURN(bench.stream_, createStream());
   }
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
-  CGC_ASSIGN_OR_RETURN(bench.peers_, frontend->loadPeers(model, plan.target, plan.precision));
+  CGC_ASSIGN_OR_RETURN(bench.peers_,
+                       frontend->loadPeers(model, plan.target, plan.precision, roundsToTf32(plan)));
   return bench;
 }
 

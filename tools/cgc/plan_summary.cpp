@@ -2,6 +2,7 @@
 #include "tools/cgc/plan_summary.h"
 
 #include "runtime/plan/op_library.h"
+#include "runtime/plan/product.h"
 #include "tools/cgc/console.h"
 
 #include <fmt/format.h>
@@ -50,6 +51,17 @@ uint64_t arenaBytes(const PlanData &plan) {
 }
 
 } // namespace
+
+bool roundsToTf32(const PlanData &plan) {
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      for (const LaunchRecord &record : bucket.records)
+        if (const auto *call = std::get_if<LibraryCall>(&record.op); call && isProduct(*call))
+          if (const auto product = productCall(*call, bucket.tensors);
+              product.isOk() && product->tf32)
+            return true;
+  return false;
+}
 
 std::string describeIo(const std::vector<IoTensor> &tensors) {
   std::string text;

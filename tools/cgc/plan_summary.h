@@ -15,6 +15,8 @@ nlohmann::ordered_json planJson(const PlanData &plan, const std::string &path, u
 std::string planText(const PlanData &plan, const std::string &path, uint64_t fileBytes);
 /// How many records of each kind each entry has, from its first bucket.
 std::string recordsText(const PlanData &plan);
+/// Whether products of f32 round their factors to tf32.
+bool roundsToTf32(const PlanData &plan);
 /// "image=f32[1,3,224,224] text=i64[1,77]"
 std::string describeIo(const std::vector<IoTensor> &tensors);
 

@@ -26,7 +26,7 @@ struct Options {
   std::vector<std::string> inputs;
   std::optional<int64_t> batch;
   std::vector<std::string> opLibraries;
-  bool noPdl = false, json = false;
+  bool noPdl = false, separateBuffers = false, json = false;
 };
 
 /// One output: as named. Several: y.0.npy, y.1.npy, ...
@@ -114,7 +114,8 @@ Status run(const Options &options) {
   progress.begin("load " + options.plan);
   CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries,
                                                          {.executor = executorOf(options.executor),
-                                                          .programmaticEdges = !options.noPdl}));
+                                                          .programmaticEdges = !options.noPdl},
+                                                         options.separateBuffers));
   progress.begin("run " + entry->name);
   const auto start = std::chrono::steady_clock::now();
   CGC_ASSIGN_OR_RETURN(const auto outputs, runner->run(*entry, inputs.bucket, inputs.tensors));
@@ -150,6 +151,9 @@ Verb addRun(CLI::App &app) {
   command->add_flag("--no-pdl", options->noPdl,
                     "Start each kernel only when the one ahead of it has ended: no programmatic "
                     "dependent launch");
+  command->add_flag("--separate-buffers", options->separateBuffers,
+                    "Allocate each weight and each part of the arena apart, for memory checkers; "
+                    "best of a plan compiled with --no-reuse");
   addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer(

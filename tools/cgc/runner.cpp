@@ -30,11 +30,13 @@ ExecutorKind executorOf(const std::string &name) {
 
 Result<std::unique_ptr<Runner>> Runner::create(const std::string &path,
                                                const std::vector<std::string> &opLibraries,
-                                               ContextOptions options) {
+                                               ContextOptions options, bool separateBuffers) {
   CGC_ASSIGN_OR_RETURN(Plan plan, Plan::load(path));
   std::unique_ptr<Runner> runner(new Runner(std::move(plan)));
-  CGC_ASSIGN_OR_RETURN(Engine engine, Engine::create(runner->plan_, {.providerPath = providerPath(),
-                                                                     .opLibraries = opLibraries}));
+  CGC_ASSIGN_OR_RETURN(Engine engine,
+                       Engine::create(runner->plan_, {.providerPath = providerPath(),
+                                                      .opLibraries = opLibraries,
+                                                      .separateBuffers = separateBuffers}));
   runner->engine_.emplace(std::move(engine));
   CGC_ASSIGN_OR_RETURN(Context context, Context::create(*runner->engine_, options));
   runner->context_.emplace(std::move(context));

@@ -19,7 +19,8 @@ public:
   /// The context's notes go to the log.
   static Result<std::unique_ptr<Runner>> create(const std::string &path,
                                                 const std::vector<std::string> &opLibraries,
-                                                ContextOptions options);
+                                                ContextOptions options,
+                                                bool separateBuffers = false);
 
   const PlanData &plan() const { return plan_.data(); }
   /// Runs one bucket; returns its outputs.

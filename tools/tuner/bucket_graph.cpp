@@ -47,7 +47,7 @@ Result<BucketGraphs> BucketGraphs::create(const Engine::Impl &engine, const Cubl
   CGC_ASSIGN_OR_RETURN(graphs.end_, createTimer());
   CGC_ASSIGN_OR_RETURN(graphs.arena_, Buffer::allocate(DeviceKind::Cuda, bucket.arenaBytes));
   graphs.memory_.weights = &engine.weights;
-  graphs.memory_.arena = graphs.arena_.data();
+  graphs.memory_.arena = {{0, graphs.arena_.data()}};
   for (const IoTensor &input : bucket.inputs) {
     const auto values = randomBytes(input.dtype, *tensorBytes(input.dtype, input.sizes));
     CGC_ASSIGN_OR_RETURN(Buffer buffer, Buffer::allocate(DeviceKind::Cuda, values.size()));

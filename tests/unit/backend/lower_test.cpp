@@ -256,6 +256,39 @@ TEST(Lower, ScratchMemoryIsReused) {
   EXPECT_EQ(plan->plan.entries[0].buckets[0].arenaBytes, 2 * 256u);
 }
 
+TEST(Lower, ScratchMemoryIsReusedOnlyIfItMay) {
+  auto module = parse("graph @g(%x: f32[64]) {\n%0 = aten.neg(%x) : f32[64]\n%1 = aten.neg(%0) : "
+                      "f32[64]\n%2 = aten.neg(%1) : f32[64]\n%3 = aten.neg(%2) : f32[64]\noutput "
+                      "%3\n}");
+  LowerOptions options = DeviceKind::Cpu;
+  options.reusesMemory = false;
+  auto plan = lowerAll(*module, options);
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_EQ(plan->plan.entries[0].buckets[0].arenaBytes, 3 * 256u);
+}
+
+TEST(Lower, ProductsOfF32RoundToTf32OnlyIfTheyMay) {
+  auto module = parse(R"(graph @g(%x: f32[6,8]@cuda, %w: f32[5,8]@cuda) {
+    %0 = aten.linear(%x, %w) : f32[6,5]@cuda
+    output %0
+  })");
+  auto half = parse(R"(graph @g(%x: f16[6,8]@cuda, %w: f16[5,8]@cuda) {
+    %0 = aten.linear(%x, %w) : f16[6,5]@cuda
+    output %0
+  })");
+  LowerOptions options = DeviceKind::Cuda;
+  const auto rounds = [&](const ir::Module &of) {
+    auto plan = lowerAll(of, options);
+    EXPECT_TRUE(plan) << plan.status().message();
+    const Bucket &bucket = plan->plan.entries[0].buckets[0];
+    return productCall(std::get<LibraryCall>(bucket.records[0].op), bucket.tensors)->tf32;
+  };
+  EXPECT_FALSE(rounds(*module));
+  options.tf32 = true;
+  EXPECT_TRUE(rounds(*module));
+  EXPECT_FALSE(rounds(*half));
+}
+
 TEST(Lower, AnInputThatIndexesAnEmbeddingIsBounded) {
   auto plan = lowerAll(*parse(R"(graph @g(%w: f32[9,4], %v: f32[7,4], %i: i32[2,5], %j: i32[2,5]) {
     %0 = aten.to(%i) {dtype=i64} : i64[2,5]

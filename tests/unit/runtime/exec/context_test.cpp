@@ -48,14 +48,16 @@ protected:
   CpuContext() { provider_.ops = {{"aten::neg", negate}, {"aten::add", addRows}}; }
 
   /// Loads `sample` from a file, as a deployment would.
-  void load(const SamplePlan &sample, ContextOptions options = {}) {
+  void load(const SamplePlan &sample, ContextOptions options = {}, bool separateBuffers = false) {
     const Status written = writePlan(sample.plan, sample.weightSpans(), folder_ / "plan");
     ASSERT_TRUE(written.isOk()) << written.message();
     Result<Plan> plan = Plan::load(folder_ / "plan");
     ASSERT_TRUE(plan.isOk()) << plan.status().message();
     plan_ = std::make_unique<Plan>(*std::move(plan));
-    Result<Engine> engine =
-        Engine::create(*plan_, {.device = 0, .providerPath = "", .provider = &provider_});
+    Result<Engine> engine = Engine::create(*plan_, {.device = 0,
+                                                    .providerPath = "",
+                                                    .provider = &provider_,
+                                                    .separateBuffers = separateBuffers});
     ASSERT_TRUE(engine.isOk()) << engine.status().message();
     engine_ = std::make_unique<Engine>(*std::move(engine));
     Result<Context> context = Context::create(*engine_, options);
@@ -136,6 +138,23 @@ TEST_F(CpuContext, PoisonShowsWhatNobodyWrote) {
   const Result<std::vector<float>> y = runMain({0, 0, 0, 0}, 1);
   ASSERT_TRUE(y.isOk());
   EXPECT_THAT(*y, Each(testing::IsNan()));
+}
+
+TEST_F(CpuContext, SeparateBuffersGiveTheSameResultsAndArePoisonedToo) {
+  // From the memory of add's argument to that of its result, 256 bytes apart in the arena.
+  ptrdiff_t distance = 0;
+  provider_.ops["aten::add"] = [&](const FakeCall &f, void *stream) {
+    distance = static_cast<const std::byte *>(static_cast<const void *>(f.outputs[0])) -
+               static_cast<const std::byte *>(f.arguments[0]);
+    return addRows(f, stream);
+  };
+  for (const bool separate : {false, true}) {
+    load(samplePlan(), {.executor = ExecutorKind::Stream, .poisonArena = true}, separate);
+    ASSERT_TRUE(context_) << contextStatus_.message();
+    EXPECT_THAT(*runMain({10, 20, 30, 40}, 1), ElementsAre(-9, -18, -27, -36));
+    EXPECT_THAT(*runMain({0, 0, 0, 0, 1, 1, 1, 1}, 2), ElementsAre(1, 2, 3, 4, 0, 1, 2, 3));
+    EXPECT_EQ(distance != 256, separate);
+  }
 }
 
 TEST_F(CpuContext, PoisonCoversOutputsToo) {

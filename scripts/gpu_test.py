@@ -1,0 +1,415 @@
+#!/usr/bin/env python3
+"""Runs what needs a GPU, in parts that can be run one by one (by scripts/gpu_test.sh).
+
+Each step has a time limit of its own and one line of verdict, whatever the steps before gave. OUT gets PART.log with all
+output and summary.json with every verdict. A bound is reported with its figure and limit, and does not fail a run: speed
+is measured, not tested. Models and plans stay in --cache, so that a later call on the same machine finds them.
+
+Exit code: 0 nothing failed, 1 a test or command failed, 2 usage.
+"""
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build" / "gpu"
+CGC = BUILD / "bin" / "cgc"
+ENTRIES = ("encode_image", "encode_text", "forward")
+# ms back-to-back asked of ViT-L-14 in fp16 on an H200.
+ASKED = {("encode_text", 1): 0.36, ("encode_text", 16): 0.60,
+         ("encode_image", 1): 0.90, ("encode_image", 8): 2.65, ("encode_image", 64): 18.0}
+TIMED = {"encode_text": (1, 16), "encode_image": (1, 8, 64)}
+FEW = {"encode_text": "1,16", "encode_image": "1,8"}
+PARTS = {}
+
+
+def part(function):
+    """A part by the name of its function; its first line of text is its help."""
+    PARTS[function.__name__] = function
+    return function
+
+
+class Session:
+    """Runs steps and keeps their verdicts."""
+
+    def __init__(self, out, cache):
+        self.out, self.cache, self.part = Path(out), Path(cache), ""
+        self.started, self.verdicts = time.monotonic(), []
+        for folder in (self.out, self.cache):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def verdict(self, name, word, **fields):
+        """One line, and a row of summary.json; `word` is ok, FAILED, met, MISSED or skipped."""
+        row = {"part": self.part, "step": name, "verdict": word, **fields}
+        self.verdicts.append(row)
+        more = " ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+                        for key, value in fields.items())
+        print(f"[{time.monotonic() - self.started:4.0f}s] {self.part}: {name}: {word} {more}".rstrip())
+        (self.out / "summary.json").write_text(json.dumps(self.verdicts, indent=1) + "\n")
+
+    def bound(self, name, figure, limit, unit):
+        self.verdict(name, "met" if figure <= limit else "MISSED", figure=float(figure),
+                     limit=float(limit), unit=unit)
+
+    def run(self, name, command, limit, expect=0, says=(), quiet=False, env=None):
+        """Runs a command for at most `limit` seconds; its stdout, or None if it did not do as
+        expected. `says`: texts that stderr has to have. `quiet`: a success has no line."""
+        command, began = [str(word) for word in command], time.monotonic()
+        out = err = ""
+        try:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       cwd=ROOT, env={**os.environ, **(env or {})})
+            try:
+                out, err = process.communicate(timeout=limit)
+                why = "" if process.returncode == expect else f"exit {process.returncode}"
+            except subprocess.TimeoutExpired:
+                process.kill()
+                why = f"not done in {limit} s"
+                # What the driver holds on to in the kernel does not die, and has no output either.
+                out, err = process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            why += ", nor killed in 10 s"
+        except OSError as error:
+            why = str(error)
+        missing = [text for text in says if text not in err]
+        if not why and missing:
+            why = f"does not say {missing[0]!r}"
+        seconds = round(time.monotonic() - began, 2)
+        with open(self.out / f"{self.part}.log", "a", encoding="utf-8") as log:
+            log.write(f"\n== {name} ({seconds} s): {' '.join(command)}\n{out}{err}")
+        if why:
+            self.verdict(name, "FAILED", why=why, seconds=seconds)
+            for line in (out + err).strip().splitlines()[-6:]:
+                print("    " + line)
+            return None
+        if not quiet:
+            self.verdict(name, "ok", seconds=seconds)
+        return out
+
+    def json(self, name, command, limit, **more):
+        text = self.run(name, [*command, "--json"], limit, quiet=True, **more)
+        return None if text is None else json.loads(text)
+
+    def model(self, name):
+        """The path of ViT-L-14-fp16, exported if it is not there; or of a config in tests/data."""
+        path = self.cache / f"{name}.pt"
+        if path.exists():
+            return path
+        model, precision = name.rsplit("-", 1)
+        config = ROOT / "tests" / "data" / f"{model}.json"
+        what = ["--config", config] if config.exists() else ["--model", model]
+        done = self.run(f"export {name}", [sys.executable, "scripts/export_openclip.py", *what, "--precision",
+                                           precision, "--device", "cuda", "--out", path], 150)
+        return None if done is None else path
+
+    def plan(self, model, kind, batches, entries=(), more=(), size=224, context=77):
+        """The plan of an exported model, compiled if it is not there."""
+        source = self.model(model)
+        if source is None:
+            return None
+        path = self.cache / f"{model}.{kind}.cgplan"
+        if path.exists():
+            return path
+        dtype = {"fp16": "f16", "bf16": "bf16", "fp32": "f32"}[model.rsplit("-", 1)[1]]
+        command = [CGC, "compile", source, "-o", path, "--target", "cuda", "--batch",
+                   ",".join(map(str, batches)), *more]
+        if entries:
+            command += ["--entry", ",".join(entries)]
+        if not entries or "encode_image" in entries:
+            command += ["--input", f"image={dtype}[1,3,{size},{size}]"]
+        if not entries or "encode_text" in entries:
+            command += ["--input", f"text=i64[1,{context}]"]
+        done = self.run(f"compile {model} {kind}", command, 150)
+        return None if done is None else path
+
+    def timed_plans(self, model, more=(), kind=""):
+        """A plan of each tower with the buckets that are timed, by entry."""
+        plans = {entry: self.plan(model, f"{entry}{kind}", batches, [entry], more)
+                 for entry, batches in TIMED.items()}
+        return {entry: plan for entry, plan in plans.items() if plan}
+
+    def bench(self, name, plan, limit=120, more=()):
+        """Median milliseconds of every bucket of a plan: {(entry, batch): {system: back-to-back}}."""
+        result = self.json(name, [CGC, "bench", plan, *more], limit)
+        if result is None:
+            return {}
+        figures = {}
+        for bucket in result["buckets"]:
+            row = {"cgc": bucket["back_to_back_ms"]["median"], "latency": bucket["latency_ms"]["median"],
+                   "submit": bucket["submit_ms"]["median"]}
+            for peer in bucket.get("peers", ()):
+                if "back_to_back_ms" in peer:
+                    row[peer["system"]] = peer["back_to_back_ms"]["median"]
+            batch = int(bucket["inputs"].split("[")[1].split(",")[0])
+            figures[bucket["entry"], batch] = row
+        self.verdict(name, "ok", gpu_bytes=result["gpu_bytes"], load_ms=result["load_ms"],
+                     **{f"{entry}:{batch}": "/".join(f"{k} {v:.4f}" for k, v in row.items())
+                        for (entry, batch), row in figures.items()})
+        return figures
+
+
+def asked(session, model, figures):
+    """The bounds of the five cases, if this is their model."""
+    for case, limit in ASKED.items():
+        if model == "ViT-L-14-fp16" and case in figures:
+            session.bound(f"{case[0]} batch {case[1]} back-to-back", figures[case]["cgc"], limit, "ms")
+
+
+def gtest(session, name, program, filters, limit):
+    text = session.run(name, [BUILD / "bin" / program, f"--gtest_filter={filters}", "--gtest_brief=1"], limit)
+    if text is not None and "[  SKIPPED ]" in text:
+        session.verdict(f"{name}: skipped tests", "FAILED", why="a GPU machine skips nothing")
+
+
+@part
+def conformance(session, models):
+    """kernels, executors, edges, capture, plug-in op and tuner against references"""
+    gtest(session, "kernels of products", "cgc_conformance_tests", "*Product*", 280)
+    gtest(session, "all other conformance tests", "cgc_conformance_tests", "-*Product*", 280)
+
+
+@part
+def ops(session, models):
+    """each lowered op on the GPU against LibTorch on the CPU"""
+    gtest(session, "lowered ops", "cgc_numerics_tests", "*CudaFirst*:*EqualsTheCpuOnCuda*", 280)
+
+
+@part
+def accuracy(session, models):
+    """each model compared with LibTorch; stream, graph and plain edges bit for bit"""
+    for model in models:
+        plan = session.plan(model, "small", (1, 3, 4))
+        if not plan:
+            continue
+        session.run(f"{model} compared", [CGC, "compare", plan, session.model(model)], 120)
+        bit_equal(session, model, plan, batch=3)
+
+
+def bit_equal(session, model, plan, batch, more=()):
+    ways = {"stream": ["--executor", "stream"], "graph": [], "plain": ["--no-pdl"]}
+    for entry in ENTRIES:
+        inputs = [word for name in ("image", "text") if entry in ("forward", f"encode_{name}")
+                  for word in ("--input", f"{name}=random:7")]
+        outputs = {}
+        for way, options in ways.items():
+            path = session.cache / f"run-{way}.npy"
+            for old in session.cache.glob(f"run-{way}*.npy"):
+                old.unlink()
+            session.run(f"{model} {entry} {way}", [CGC, "run", plan, "--entry", entry, "--batch", batch, *inputs,
+                                                   "--output", path, *options, *more], 60, quiet=True)
+            outputs[way] = [file.read_bytes() for file in sorted(session.cache.glob(f"run-{way}*.npy"))]
+        equal = outputs["stream"] and outputs["stream"] == outputs["graph"] == outputs["plain"]
+        session.verdict(f"{model} {entry}: stream, graph and plain edges are bit-equal", "ok" if equal else "FAILED")
+
+
+@part
+def bench(session, models):
+    """the timed buckets as compiled, LibTorch in the same run"""
+    for model in models:
+        for entry, plan in session.timed_plans(model).items():
+            figures = session.bench(f"{model} {entry}", plan, 240, ["--against", session.model(model)])
+            asked(session, model, figures)
+            for case, row in figures.items():
+                if "captured" in row:
+                    session.bound(f"{case[0]} batch {case[1]} against LibTorch captured", row["cgc"],
+                                  row["captured"], "ms")
+
+
+@part
+def tune(session, models):
+    """the timed plans tuned, compared and timed"""
+    for model in models:
+        for entry, plan in session.timed_plans(model).items():
+            tuned = session.cache / f"{model}.{entry}.tuned.cgplan"
+            if session.run(f"{model} {entry} tuned", [CGC, "tune", plan, "-o", tuned], 280) is None:
+                continue
+            asked(session, model, session.bench(f"{model} {entry} tuned, timed", tuned))
+            session.run(f"{model} {entry} tuned, compared", [CGC, "compare", tuned, session.model(model)], 120)
+
+
+def small_plan(session, kind, more=()):
+    return session.plan("small-fp16", kind, (1, 3), more=more, size=64, context=24)
+
+
+@part
+def sanitizer(session, models):
+    """compute-sanitizer on a small model, an allocation for each buffer"""
+    plan = small_plan(session, "apart", ["--no-reuse"])
+    checker = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    if not plan:
+        return
+    for tool in ("memcheck", "initcheck", "racecheck"):
+        for entry in ("encode_text", "encode_image"):
+            for executor in ("stream", "graph"):
+                session.run(f"{tool} {entry} {executor}",
+                            [checker, "--tool", tool, "--error-exitcode", 99, CGC, "run", plan, "--entry", entry,
+                             "--batch", 3, "--input", f"{entry.removeprefix('encode_')}=random:1", "--executor",
+                             executor, "--separate-buffers"], 100)
+
+
+@part
+def replays(session, models):
+    """1000 replays with changing inputs equal 1000 stream runs; run neither allocates nor waits"""
+    gtest(session, "replays, memory and waiting", "cgc_conformance_tests",
+          "*1000*:*RunReturnsWhileTheStreamIsBusy*:*FreeTheirMemory*", 120)
+
+
+@part
+def bounds(session, models):
+    """start, memory, capture, size, submit, batch 3 and 5"""
+    model = "ViT-L-14-fp16"
+    first_vector(session, model)
+    plan = session.plan(model, "buckets", (1, 2, 3, 4, 5, 8, 16), ["encode_text", "encode_image"])
+    if plan:
+        memory_and_batches(session, plan)
+    size = sum((BUILD / "lib" / name).stat().st_size for name in ("libcgc_runtime.so",))
+    session.bound("libcgc_runtime.so, kernels included", size / 1e6, 30, "MB")
+
+
+def first_vector(session, model):
+    plan = session.plan(model, "first", (1,), ["encode_text"])
+    if not plan:
+        return
+    seconds = []
+    for i in range(6):
+        began = time.monotonic()
+        done = session.run("start to first text vector", [CGC, "run", plan, "--entry", "encode_text", "--input",
+                                                          "text=random:1", "--output", session.cache / "first.npy"],
+                           30, quiet=True)
+        if done is not None and i > 0:  # The first one warms the page cache.
+            seconds.append(time.monotonic() - began)
+    if seconds:
+        session.bound("process start to its end with the first text vector", statistics.median(seconds), 0.6, "s")
+
+
+def memory_and_batches(session, plan):
+    inspected = session.json("inspect", [CGC, "inspect", plan], 30)
+    result = session.json("all buckets", [CGC, "bench", plan, "--samples", "30"], 200)
+    if not inspected or not result:
+        return
+    own = inspected["weight_bytes"] + inspected["arena_bytes"]
+    session.bound("device memory beyond weights and arena, buckets 1 to 16", (result["gpu_bytes"] - own) / 2**20, 64,
+                  "MiB")
+    session.bound("longest capture of a bucket", max(b["capture_ms"] for b in result["buckets"]), 10, "ms")
+    session.verdict("host submit", "ok", ms=max(b["submit_ms"]["median"] for b in result["buckets"]))
+    times = {(b["entry"], int(b["inputs"].split("[")[1].split(",")[0])): b["back_to_back_ms"]["median"]
+             for b in result["buckets"]}
+    for entry in ("encode_text", "encode_image"):
+        for batch, above in ((3, 4), (5, 8)):
+            session.bound(f"{entry} batch {batch} against batch {above}", times[entry, batch], times[entry, above], "ms")
+
+
+@part
+def bf16(session, models):
+    """ViT-L-14 in bf16 within 3 % of fp16"""
+    halves = {dtype: {} for dtype in ("fp16", "bf16")}
+    for turn in (1, 2):
+        for dtype, figures in halves.items():
+            for entry, plan in session.timed_plans(f"ViT-L-14-{dtype}").items():
+                few = ["--batch", FEW[entry]]
+                for case, row in session.bench(f"{dtype} {entry}, turn {turn}", plan, more=few).items():
+                    figures.setdefault(case, []).append(row["cgc"])
+    for case, values in halves["bf16"].items():
+        if case in halves["fp16"]:
+            session.bound(f"bf16 by fp16, {case[0]} batch {case[1]}", min(values) / min(halves["fp16"][case]), 1.03, "x")
+
+
+@part
+def fp32(session, models):
+    """ViT-L-14 in fp32 and tf32 against LibTorch captured"""
+    for kind, more in (("", ()), (".tf32", ("--precision", "tf32"))):
+        for entry, plan in session.timed_plans("ViT-L-14-fp32", more, kind).items():
+            name = f"{kind.strip('.') or 'fp32'} {entry}"
+            figures = session.bench(name, plan, 240, ["--batch", FEW[entry], "--against", session.model("ViT-L-14-fp32")])
+            for case, row in figures.items():
+                if "captured" in row:
+                    session.bound(f"{name} batch {case[1]} against LibTorch captured", row["cgc"], row["captured"], "ms")
+
+
+@part
+def conversions(session, models):
+    """--precision of an fp32 model and --arch sm_80 compared on the GPU"""
+    model = "ViT-B-32-fp32"
+    for kind, more in (("to-fp16", ["--precision", "fp16"]), ("to-bf16", ["--precision", "bf16"]),
+                       ("to-tf32", ["--precision", "tf32"]), ("sm80", ["--arch", "sm_80"]),
+                       ("sm80-fp16", ["--arch", "sm_80", "--precision", "fp16"])):
+        plan = session.plan(model, kind, (1, 3), more=more)
+        if plan:
+            session.run(f"{kind} compared", [CGC, "compare", plan, session.model(model)], 100)
+            bit_equal(session, kind, plan, batch=3)
+
+
+@part
+def plugin(session, models):
+    """examples/plugin on the GPU: compile, compare, profile and tune with an op library"""
+    passes, library = (BUILD / "lib" / f"libexample_{name}.so" for name in ("passes", "ops"))
+    if not library.exists():
+        session.verdict("examples/plugin", "skipped", why="pack_for_gpu.sh found no build of it")
+        return
+    with_ops = ["--op-library", library]
+    model = "tiny_quickgelu-fp32"
+    plan = session.plan(model, "plugin", (1, 3), more=["--pass-plugin", passes, *with_ops], size=32, context=16)
+    if not plan:
+        return
+    session.run("compare", [CGC, "compare", plan, session.model(model), *with_ops], 100)
+    bit_equal(session, "plug-in", plan, 3, with_ops)
+    trace = session.cache / "trace.json"
+    profile = session.json("profile", [CGC, "profile", plan, "--entry", "encode_text", "--trace", trace, *with_ops], 60)
+    if profile:
+        json.loads(trace.read_text())
+        session.verdict("profile and its trace", "ok")
+    tuned = session.cache / "plugin.tuned.cgplan"
+    session.run("tune", [CGC, "tune", plan, "-o", tuned, *with_ops], 100)
+    session.run("tuned, compared", [CGC, "compare", tuned, session.model(model), *with_ops], 100)
+
+
+@part
+def bad_input(session, models):
+    """out of device memory, no cuBLASLt, a GPU that is not there"""
+    model = "ViT-B-32-fp32"
+    huge = session.plan(model, "huge", (50000,), ["encode_text"], ["--no-reuse"])
+    if huge:
+        session.run("out of device memory", [CGC, "bench", huge], 100, expect=7,
+                    says=["for weights", "for the arena", "for inputs and outputs", "free"])
+    plan = session.plan(model, "first", (1,), ["encode_text"])
+    if plan:
+        run = [CGC, "run", plan, "--entry", "encode_text", "--input", "text=random:1"]
+        session.run("no GPU", run, 60, expect=6, says=["GPU"], env={"CUDA_VISIBLE_DEVICES": ""})
+        session.run("afterwards all is well", run, 60)
+        if "libcublasLt.so.13" in (session.run("the loader's libraries", ["ldconfig", "-p"], 20, quiet=True) or ""):
+            session.verdict("no cuBLASLt", "skipped", why="the loader finds one by itself")
+        else:
+            session.run("no cuBLASLt", run, 60, expect=6, says=["libcublasLt.so.13"], env={"LD_LIBRARY_PATH": ""})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], formatter_class=argparse.RawTextHelpFormatter,
+                                     epilog="parts:\n" + "\n".join(f"  {name:12} {function.__doc__}"
+                                                                   for name, function in PARTS.items()))
+    parser.add_argument("out", nargs="?", default=BUILD / "out", help="folder for logs and summary.json")
+    parser.add_argument("models", nargs="*", default=["ViT-L-14-fp16"],
+                        help="for accuracy, bench and tune: MODEL-PRECISION [ViT-L-14-fp16]")
+    parser.add_argument("--part", action="append", choices=PARTS, help="just this part; may be repeated")
+    parser.add_argument("--cache", default="/tmp/cgc-gpu-test", help="folder for models and plans, about 12 GB")
+    args = parser.parse_args()
+    session = Session(args.out, args.cache)
+    session.part = "machine"
+    session.run("GPU", ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 20)
+    session.run("cgc", [CGC, "--version"], 20)
+    for name in args.part or PARTS:
+        session.part = name
+        PARTS[name](session, args.models)
+    failed = sum(row["verdict"] == "FAILED" for row in session.verdicts)
+    missed = sum(row["verdict"] == "MISSED" for row in session.verdicts)
+    print(f"done: {failed} failed, {missed} bounds missed, {len(session.verdicts)} verdicts in {args.out}/summary.json")
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
