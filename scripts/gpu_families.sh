@@ -16,12 +16,14 @@ torch=$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))')
 export LD_LIBRARY_PATH=$torch/lib:$(dirname "$torch")/nvidia/cu13/lib:/usr/local/cuda/lib64
 export PYTHONPATH=$PWD/build/gpu/py PYTHONUNBUFFERED=1 HF_HUB_OFFLINE=1
 cgc=build/gpu/bin/cgc
-failures=0
 
-# Exports one model; the next one is exported while this one is tested.
+# Exports one model.
 export_one() {
   mkdir -p "$work/$1"
-  python3 tests/e2e/make_families.py "$work/$1" --real "$1" --device cuda >"$work/$1.log" 2>&1
+  python3 tests/e2e/make_families.py "$work/$1" --real "$1" --device cuda >"$work/$1.log" 2>&1 && return
+  tail -n 3 "$work/$1.log"
+  echo "FAILED: $1 is not exported"
+  return 1
 }
 
 # test_one NAME: prints what fails, and at the end one line.
@@ -73,21 +75,19 @@ print("%.1e" % max(output["relative_l2"] for output in json.load(sys.stdin)["out
 names=("${@:2}")
 [[ ${names[*]} ]] || read -ra names < <(python3 tests/e2e/make_families.py --list "$work")
 : >"$out/families.txt"
-export_one "${names[0]}" &
-for i in "${!names[@]}"; do
-  name=${names[i]}
-  exported=0
-  wait $! || exported=$?
-  if ((i + 1 < ${#names[@]})); then export_one "${names[i + 1]}" & fi
-  if ((exported)); then
-    tail -n 3 "$work/$name.log"
-    echo "FAILED: $name is not exported"
-    failures=$((failures + 1))
-  else
-    test_one "$name" || failures=$((failures + 1))
-  fi
-  rm -rf "${work:?}/$name"
+failures=0
+for name in "${names[@]}"; do
+  while (($(jobs -rp | wc -l) >= 5)); do # So many at a time.
+    wait -n || failures=$((failures + 1))
+  done
+  (
+    result=0
+    { export_one "$name" && test_one "$name"; } || result=1
+    rm -rf "${work:?}/$name"
+    exit $result
+  ) &
 done
+while [[ $(jobs -p) ]]; do wait -n || failures=$((failures + 1)); done
 
 echo "== families: $failures of ${#names[@]} failed [${SECONDS}s]"
 exit $((failures > 0))
