@@ -51,13 +51,13 @@ at::Tensor toTensor(const TensorView &view, const Target &target) {
 }
 
 Result<LoadedModel> loadModel(const std::string &path, DeviceKind device,
-                              std::optional<DType> precision) {
+                              std::optional<DType> precision, bool tf32) {
   assert((!precision || isFloating(*precision)) && "a precision is a floating dtype");
   if (device == DeviceKind::Cuda)
     CGC_TRY(openCuda());
   CGC_ASSIGN_OR_RETURN(torch::jit::Module module, loadTorchScript(path));
-  Target target{device == DeviceKind::Cuda ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU),
-                {}};
+  Target target{
+      device == DeviceKind::Cuda ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU), {}, tf32};
   if (precision)
     target.precision = toScalarType(*precision);
   Status status = guarded(Code::Failed, [&] {

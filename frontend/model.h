@@ -18,7 +18,7 @@ struct LoadedModel {
 
 /// As loadReference() of frontend.h says.
 Result<LoadedModel> loadModel(const std::string &path, DeviceKind device,
-                              std::optional<DType> precision);
+                              std::optional<DType> precision, bool tf32);
 
 /// A copy of a tensor in host memory, converted and moved to the target. May throw.
 at::Tensor toTensor(const TensorView &view, const Target &target);

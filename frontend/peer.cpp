@@ -5,12 +5,13 @@
 
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/jit/api/module.h>
-#include <torch/csrc/jit/codegen/fuser/interface.h>
-#include <torch/csrc/jit/passes/tensorexpr_fuser.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
 namespace cgc::frontend {
 namespace {
+
+/// Of one method; more are run without fusion.
+constexpr size_t kMostShapes = 20;
 
 /// The tensors of a result, tuples, lists and dicts flattened.
 void collect(const c10::IValue &value, std::vector<at::Tensor> &tensors) {
@@ -63,13 +64,11 @@ private:
 
 class TorchPeers final : public Peers {
 public:
-  TorchPeers(LoadedModel model, bool tf32) : model_(std::move(model)), tf32_(tf32) {
-    // Of the whole process, whose JIT runs nothing else. For a ViT-L-14 the fuser works for a
-    // minute and more on each method and shape: it compares and pools hundreds of weights again and
-    // again, and compiles a kernel for each of its groups.
-    torch::jit::setTensorExprFuserEnabled(false);
-    torch::jit::overrideCanFuseOnCPU(false);
-    torch::jit::overrideCanFuseOnGPU(false);
+  explicit TorchPeers(LoadedModel model) : model_(std::move(model)) {
+    // Of the whole process, whose JIT runs nothing else: a shape is specialised and fused for
+    // itself, not one kernel for many shapes.
+    torch::jit::FusionStrategy strategy = {{torch::jit::FusionBehavior::STATIC, kMostShapes}};
+    torch::jit::setFusionStrategy(strategy);
   }
 
   Result<std::unique_ptr<Peer>> prepare(PeerKind kind, const std::string &name,
@@ -88,8 +87,8 @@ public:
       std::vector<at::Tensor> tensors;
       for (const TensorView &input : inputs)
         tensors.push_back(toTensor(input, model_.target));
-      peer =
-          std::make_unique<TorchPeer>(*method, kind == PeerKind::Frozen, tf32_, std::move(tensors));
+      peer = std::make_unique<TorchPeer>(*method, kind == PeerKind::Frozen, model_.target.tf32,
+                                         std::move(tensors));
       return Status::ok();
     });
     if (!status.isOk())
@@ -115,7 +114,6 @@ private:
   }
 
   LoadedModel model_;
-  bool tf32_;
   std::optional<torch::jit::Module> frozen_;
 };
 
@@ -123,8 +121,8 @@ private:
 
 Result<std::unique_ptr<Peers>> loadPeers(const std::string &path, DeviceKind device,
                                          std::optional<DType> precision, bool tf32) {
-  CGC_ASSIGN_OR_RETURN(LoadedModel model, loadModel(path, device, precision));
-  return std::unique_ptr<Peers>(std::make_unique<TorchPeers>(std::move(model), tf32));
+  CGC_ASSIGN_OR_RETURN(LoadedModel model, loadModel(path, device, precision, tf32));
+  return std::unique_ptr<Peers>(std::make_unique<TorchPeers>(std::move(model)));
 }
 
 } // namespace cgc::frontend

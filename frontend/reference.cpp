@@ -42,8 +42,8 @@ void flatten(const c10::IValue &value, std::string name, std::vector<HostTensor>
 
 class TorchReference final : public Reference {
 public:
-  TorchReference(torch::jit::Module module, Target target, bool tf32)
-      : module_(std::move(module)), target_(target), tf32_(tf32) {}
+  TorchReference(torch::jit::Module module, Target target)
+      : module_(std::move(module)), target_(target) {}
 
   Result<std::vector<HostTensor>> run(const std::string &method, std::span<const TensorView> inputs,
                                       std::span<const std::string> names) override {
@@ -60,7 +60,7 @@ private:
                      std::span<const std::string> names, std::vector<HostTensor> &outputs) {
     c10::InferenceMode inference;
     torch::jit::GraphOptimizerEnabledGuard noOptimizer(false);
-    const Tf32 rounding(tf32_);
+    const Tf32 rounding(target_.tf32);
     auto method = module_.find_method(name);
     if (!method)
       return Status(Code::Usage, "the model has no such method");
@@ -87,16 +87,15 @@ private:
 
   torch::jit::Module module_;
   Target target_;
-  bool tf32_;
 };
 
 } // namespace
 
 Result<std::unique_ptr<Reference>> loadReference(const std::string &path, DeviceKind device,
                                                  std::optional<DType> precision, bool tf32) {
-  CGC_ASSIGN_OR_RETURN(LoadedModel model, loadModel(path, device, precision));
+  CGC_ASSIGN_OR_RETURN(LoadedModel model, loadModel(path, device, precision, tf32));
   return std::unique_ptr<Reference>(
-      std::make_unique<TorchReference>(std::move(model.module), model.target, tf32));
+      std::make_unique<TorchReference>(std::move(model.module), model.target));
 }
 
 } // namespace cgc::frontend

@@ -61,6 +61,8 @@ void retargetBlock(Block &block, Graph &graph, const Target &target) {
       continue;
     // One constant int may be a dtype here and a dimension there: replace it use by use.
     for (size_t i = 0; i < schema->arguments().size(); ++i) {
+      if (schema->arguments()[i].name() == "allow_tf32")
+        node->replaceInput(i, graph.insertConstant(target.tf32));
       if (!isDTypeArgument(schema->arguments()[i]))
         continue;
       std::optional<c10::IValue> value = torch::jit::toIValue(node->inputs()[i]);

@@ -70,7 +70,7 @@ def make_openclip(name, out, args):
     path.write_text(json.dumps(config))
     timm.create_model = functools.partial(CREATE_TIMM_MODEL, **({} if args.real else OPENCLIP[base][1]))
     return export_openclip.export(argparse.Namespace(
-        model=None, config=str(path), precision="fp32", out=str(out), checkpoint=None, device=args.device,
+        model=None, config=str(path), precision="fp32", out=str(out), checkpoint=None, device="cpu",
         seed=0, batch=2, script=name != base))
 
 
@@ -110,17 +110,14 @@ def make_other(name, out, args):
     torch.manual_seed(0)
     model, inputs = OTHERS[name](args.real)
     export_openclip.spread_constants(model, torch, seed=0)
-    model = model.to(args.device).eval()
-
-    def on_device(batch):
-        return {key: value.to(args.device) for key, value in inputs(batch).items()}
-    traced = torch.jit.trace(model, tuple(on_device(2).values()), check_trace=False, strict=False)
-    arguments = tuple(on_device(3).values())  # Another batch size: nothing of the traced one is in the file.
+    model = model.eval()
+    traced = torch.jit.trace(model, tuple(inputs(2).values()), check_trace=False, strict=False)
+    arguments = tuple(inputs(3).values())  # Another batch size: nothing of the traced one is in the file.
     wanted, got = (export_openclip.outputs(f(*arguments), torch) for f in (model, traced))
     for key, value in wanted.items():
         torch.testing.assert_close(got[key], value)
     traced.save(str(out))
-    return on_device(1)
+    return inputs(1)
 
 
 def argument(name, tensor):
@@ -133,7 +130,6 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--real", action="store_true", help="in real size")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to trace")
     parser.add_argument("--list", action="store_true", help="only print the names of the traced models")
     args = parser.parse_intermixed_args()  # options may stand between folder and names
     if args.list:
