@@ -23,9 +23,8 @@ struct Target {
 };
 
 /// Changes parameters, buffers and tensor attributes, and in the code of every method and function:
-/// device constants, dtypes in casts, tensor constants, and whether a convolution may round to TF32.
-/// Tracing bakes all of these in. To be called
-/// before any method has run.
+/// device constants, dtypes in casts, tensor constants, and whether a convolution may round to
+/// TF32. Tracing bakes all of these in. To be called before any method has run.
 void retarget(torch::jit::Module &module, const Target &target);
 
 } // namespace cgc::frontend
