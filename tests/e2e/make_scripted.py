@@ -114,8 +114,7 @@ class Ranges(nn.Module):
 
     def both(self, x, i: int):
         parts = [x]
-        parts += [x + i]
-        parts += [x * 2]
+        parts += [x + i, x * 2]
         return torch.cat(parts, -1)
 
 
@@ -123,6 +122,7 @@ class Items(nn.Module):
     """Assigns to parts of the model's own tensors."""
 
     def forward(self, x):
+        x = x.expand(3, 4)
         y = x.clone()
         y[0, 0] = 1
         y[:, 1] = x[:, 2] * 3

@@ -75,7 +75,7 @@ std::string describeBucket(const BucketSpec &bucket, bool batched) {
 /// Whether types do not fit an op on tensors: what they began with may be to blame.
 bool isOfTypes(const ir::Diagnostic &error) {
   const std::optional<ir::OpKind> op = ir::parseOpName(error.op);
-  return error.cause == ir::Cause::None && op && ir::opDef(*op).infer;
+  return error.cause == ir::Cause::None && op && (ir::opDef(*op).infer || *op == ir::OpKind::Size);
 }
 
 /// One specialised graph for each bucket. Every entry is tried: the failure names each that cannot
