@@ -131,7 +131,7 @@ Result<PassManager> PassManager::parse(llvm::StringRef pipeline,
   for (llvm::StringRef text : splitPasses(pipeline)) {
     if (text.empty())
       return Status(Code::Usage, "the pipeline '" + pipeline.str() +
-                                     "' lacks a name between two commas, or at its begin or end; "
+                                     "' lacks a name between two commas, or at an end of it; "
                                      "write a pass there, or take a comma away");
     CGC_ASSIGN_OR_RETURN(Entry entry, parsePass(text, passes));
     if (entry.run.onModule && !manager.entries_.empty() && manager.entries_.back().run.onGraph)
