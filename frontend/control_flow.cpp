@@ -28,6 +28,15 @@ enum class Origin {
   Data,    ///< Elements of tensors, or what the caller gives.
 };
 
+/// The condition of the branch that `end`, a prim.end_if, ends.
+const Arg &conditionOf(const ir::Node &end) {
+  unsigned inner = 0;
+  auto it = std::prev(end.getIterator());
+  for (; inner > 0 || !it->is(OpKind::PrimIf); --it)
+    inner += it->is(OpKind::PrimEndIf) ? 1 : it->is(OpKind::PrimIf) ? -1 : 0;
+  return it->arg(0);
+}
+
 Origin originOf(const Arg &arg, unsigned depth = 0) {
   Origin origin = Origin::Shape;
   arg.forEachValue([&](const ir::Value *value) {
@@ -36,10 +45,17 @@ Origin originOf(const Arg &arg, unsigned depth = 0) {
     if (node.is(OpKind::PrimRefused) || node.is(OpKind::Fallback))
       own = Origin::Refused;
     else if (node.is(OpKind::Size) || node.is(OpKind::Dim) || node.is(OpKind::Numel) ||
-             node.is(OpKind::PrimLen) || node.is(OpKind::PrimDType) || node.is(OpKind::PrimDevice))
+             node.is(OpKind::PrimDType) || node.is(OpKind::PrimDevice))
       own = Origin::Shape;
-    else if (node.kind() == ir::NodeKind::CallFunction && ir::opDef(node.op()).evaluate &&
-             depth < 32) {
+    else if (node.is(OpKind::PrimLen)) // Of a tensor or of a list of them.
+      own = originOf(node.arg(0), depth + 1) == Origin::Refused ? Origin::Refused : Origin::Shape;
+    else if (depth < 32 && node.is(OpKind::PrimEndIf)) {
+      Arg::List deciders = {conditionOf(node)};
+      for (const Arg &side : node.args())
+        deciders.push_back(side.list()[value->index()]);
+      own = originOf(Arg(std::move(deciders)), depth + 8); // Branches multiply.
+    } else if (depth < 32 && node.kind() == ir::NodeKind::CallFunction &&
+               ir::opDef(node.op()).evaluate) {
       own = Origin::Shape;
       for (const Arg &operand : node.args())
         own = std::max(own, originOf(operand, depth + 1));
@@ -135,8 +151,12 @@ void GraphImporter::refuseLoop(const Node &node, const Arg &decider) {
     refuse(node, ir::explain("data-dependent control flow", ir::Cause::DataFlow),
            ir::Cause::DataFlow);
     return;
-  case Origin::Refused:
-    refuse(node, "loop: how often it runs depends on what cgc cannot compile");
+  case Origin::Refused: // That is reported, and nothing that depends on it.
+    decider.forEachValue([&](ir::Value *value) {
+      if (originOf(Arg(value)) == Origin::Refused)
+        for (const Value *output : node.outputs())
+          args_[output] = value;
+    });
     return;
   }
 }

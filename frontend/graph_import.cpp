@@ -52,16 +52,21 @@ bool isObject(const Value *value, llvm::StringRef prefix) {
   return type && type->name() && llvm::StringRef(type->name()->qualifiedName()).starts_with(prefix);
 }
 
-/// Whether `node` belongs to `with torch.no_grad()` and the like. A plan has no gradients anyway.
-bool usesGradMode(const Node &node) {
-  constexpr llvm::StringRef prefix = "__torch__.torch.autograd.grad_mode.";
+bool isIdleContext(const Value *value) {
+  return isObject(value, "__torch__.torch.autograd.grad_mode.") ||
+         isObject(value, "__torch__.torch.autograd.profiler.record_function");
+}
+
+/// Whether `node` belongs to `with torch.no_grad()`, `with record_function("…")` and the like,
+/// which mean nothing to a plan: it has no gradients, and a profile of its own.
+bool usesIdleContext(const Node &node) {
   switch (node.kind()) {
   case prim::CreateObject:
-    return isObject(node.output(), prefix);
+    return isIdleContext(node.output());
   case prim::CallMethod:
   case prim::Enter:
   case prim::Exit:
-    return isObject(node.inputs()[0], prefix);
+    return isIdleContext(node.inputs()[0]);
   default:
     return false;
   }
@@ -112,13 +117,18 @@ void GraphImporter::import(const torch::jit::Graph &source, const c10::FunctionS
 
 void GraphImporter::refuseInput(const Value &input) {
   ir::Loc loc = locOf(*input.node());
-  graph_.call(OpKind::PrimRefused,
-              {Arg("input '" + args_.lookup(&input).value()->name() + "' of " + graph_.name() +
-                   " is of type " + input.type()->annotation_str() +
-                   "; cgc takes tensors only: give each tensor an argument of its own and make "
-                   "numbers part of the model"),
-               Arg("")},
-              0, std::move(loc));
+  const std::string name = args_.lookup(&input).value()->name();
+  // What is computed from it is not to be reported again.
+  args_[&input] =
+      graph_
+          .call(OpKind::PrimRefused,
+                {Arg("input '" + name + "' of " + graph_.name() + " is of type " +
+                     input.type()->annotation_str() +
+                     "; cgc takes tensors only: give each tensor an argument of its own and make "
+                     "numbers part of the model"),
+                 Arg("")},
+                1, std::move(loc))
+          ->result();
 }
 
 void GraphImporter::refuseStream(const Node &node) {
@@ -192,7 +202,7 @@ void GraphImporter::importNode(const Node &node) {
     return importGetAttr(node);
   if (usesStream(node))
     return refuseStream(node);
-  if (kind == prim::CallMethod && !usesGradMode(node))
+  if (kind == prim::CallMethod && !usesIdleContext(node))
     return importCallMethod(node);
   if (kind == prim::CallFunction)
     return importCallFunction(node);
@@ -211,8 +221,8 @@ void GraphImporter::importNode(const Node &node) {
     return bind(node.output(), arg(node.inputs()[0]));
   if (kind == prim::Uninitialized)
     return bind(node.output(), Arg());
-  // Messages to whoever runs the model, and what switches gradients.
-  if (kind == prim::Print || kind == c10::aten::warn || usesGradMode(node))
+  // Messages to whoever runs the model, and what switches gradients or profiles.
+  if (kind == prim::Print || kind == c10::aten::warn || usesIdleContext(node))
     return;
   if (kind == prim::RaiseException) {
     graph_.call(OpKind::PrimRaise, {arg(node.inputs()[0])}, 0, locOf(node));

@@ -16,9 +16,12 @@ using torch::jit::Value;
 
 namespace {
 
-/// What the list or dict becomes that a node of this kind changes.
-std::optional<OpKind> mutationOf(c10::Symbol kind) {
-  return llvm::StringSwitch<std::optional<OpKind>>(kind.toQualString())
+/// What the list or dict becomes that `node` changes.
+std::optional<OpKind> mutationOf(const Node &node) {
+  const c10::FunctionSchema *schema = node.maybeSchema();
+  if (schema && schema->name() == "aten::add_" && schema->overload_name() == "t")
+    return OpKind::PrimConcat;
+  return llvm::StringSwitch<std::optional<OpKind>>(node.kind().toQualString())
       .Case("aten::append", OpKind::PrimAppend)
       .Case("aten::extend", OpKind::PrimConcat)
       .Case("aten::_set_item", OpKind::PrimSetItem)
@@ -27,7 +30,7 @@ std::optional<OpKind> mutationOf(c10::Symbol kind) {
 
 /// Whether `use` makes the value part of something that may be read later, or hands it on.
 bool stores(const torch::jit::Use &use) {
-  if (mutationOf(use.user->kind()))
+  if (mutationOf(*use.user))
     return use.offset > 0;
   switch (use.user->kind()) {
   case prim::ListConstruct:
@@ -68,7 +71,7 @@ bool mayHaveOtherName(const Value &list, const Node &mutation) {
 } // namespace
 
 bool GraphImporter::importMutation(const Node &node) {
-  const std::optional<OpKind> op = mutationOf(node.kind());
+  const std::optional<OpKind> op = mutationOf(node);
   if (!op)
     return false;
   const Value *list = node.inputs()[0];

@@ -1,6 +1,8 @@
 // ATen ops that are not one op of cgc with the same arguments: one function for each.
 #include "frontend/op_import.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <c10/core/ScalarType.h>
 
 namespace cgc::frontend {
@@ -31,6 +33,30 @@ Arg importGetItem(OpImporter &op) {
 
 Arg importLen(OpImporter &op) {
   return op.emit(OpKind::PrimLen, {{"list", op.input(0)}});
+}
+
+Arg importLeast(OpImporter &op) {
+  Arg list = op.input(0);
+  if (!list.isList() || list.list().empty())
+    return op.refuse("cgc takes the least element of a list that is known while importing only");
+  Arg least = list.list().front();
+  for (const Arg &element : llvm::drop_begin(list.list()))
+    least = op.emit(OpKind::Minimum, {{"self", least}, {"other", element}});
+  return least;
+}
+
+Arg importRangeLength(OpImporter &op) {
+  // (hi - lo) / step, rounded up: lo - hi is divided, rounded down, and the sign changed twice.
+  Arg less = op.emit(OpKind::Sub, {{"self", op.arg("lo")}, {"other", op.arg("hi")}});
+  Arg negative = op.emit(OpKind::FloorDivide, {{"self", less}, {"other", op.arg("step")}});
+  return op.emit(
+      OpKind::Maximum,
+      {{"self", op.emit(OpKind::Mul, {{"self", negative}, {"other", -1}})}, {"other", 0}});
+}
+
+Arg importRangeElement(OpImporter &op) {
+  Arg offset = op.emit(OpKind::Mul, {{"self", op.arg("index")}, {"other", op.arg("step")}});
+  return op.emit(OpKind::Add, {{"self", op.arg("start")}, {"other", offset}});
 }
 
 Arg importContains(OpImporter &op) {
@@ -124,11 +150,30 @@ Arg fillLike(OpImporter &op, int value) {
 }
 } // namespace
 
-Arg importFillInPlace(OpImporter &op) {
+namespace {
+Arg fillInPlace(OpImporter &op, Arg value) {
   Arg everywhere = op.emit(OpKind::Full, {{"size", Arg::List()}, {"fill_value", true}});
   return op.emit(OpKind::MaskedFill,
-                 {{"self", op.arg("self")}, {"mask", everywhere}, {"value", op.arg("value")}},
+                 {{"self", op.arg("self")}, {"mask", everywhere}, {"value", std::move(value)}},
                  /*inPlace=*/true);
+}
+} // namespace
+
+Arg importFillInPlace(OpImporter &op) {
+  return fillInPlace(op, op.arg("value"));
+}
+
+Arg importZeroInPlace(OpImporter &op) {
+  return fillInPlace(op, 0);
+}
+
+Arg importCopyInPlace(OpImporter &op) {
+  // Zeros, and the source added: it is cloned first, since it may be part of what is overwritten.
+  Arg self = op.arg("self");
+  Arg dtype = op.emit(OpKind::PrimDType, {{"self", self}});
+  Arg source = op.emit(OpKind::To, {{"self", op.arg("src")}, {"dtype", dtype}});
+  source = op.emit(OpKind::Clone, {{"self", source}});
+  return op.emit(OpKind::Add, {{"self", fillInPlace(op, 0)}, {"other", source}}, /*inPlace=*/true);
 }
 
 Arg importZeros(OpImporter &op) {
@@ -244,7 +289,9 @@ Arg importSquare(OpImporter &op) {
 
 Arg importConvolution(OpImporter &op) {
   if (op.arg("transposed") == Arg(true))
-    return op.refuse("cgc does not support this value of 'transposed' of aten::_convolution");
+    return op.refuse(
+        ir::explain("cgc cannot compile a transposed aten::_convolution", ir::Cause::NoRule),
+        ir::Cause::NoRule);
   Arg weight = op.arg("weight");
   if (weight.isValue() && weight.value()->isTensor() && weight.value()->tensor().rank() != 4)
     return op.refuse("only convolutions over two dimensions are supported");

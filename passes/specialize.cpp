@@ -158,7 +158,11 @@ void Specializer::evaluate(Node &node, llvm::ArrayRef<Arg> args) {
                                : Status(Code::Unsupported, "cgc cannot evaluate this op at "
                                                            "compile time");
   if (!value) {
-    error(node, value.status().message());
+    if (ir::hasTrait(node.op(), ir::kHost))
+      error(node, value.status().message());
+    else // Arithmetic on numbers: these are all that matters.
+      report(node, ir::opName(node.op()).str() + " of " + ir::argText(Arg(Arg::List(args))) + ": " +
+                       value.status().message());
     return;
   }
   if (node.numResults() == 1 && node.op() != OpKind::PrimUnpack) {

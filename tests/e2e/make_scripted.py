@@ -92,6 +92,60 @@ class Loops(nn.Module):
         return x
 
 
+class Ranges(nn.Module):
+    """Ranges with a step, enumerate and zip of lists, and a list that grows by +=."""
+
+    def forward(self, x):
+        for i in range(0, 6, 2):
+            x = x + i
+        for i in range(5, -1, -2):
+            x = x * 2 - i
+        for i in range(3, 3, 2):
+            x = x * 100
+        for i, k in enumerate([3, 5, 7]):
+            x = x - i * k
+        for k, y in zip([1, 2, 3], [x, x * 2]):
+            x = x + k * y
+        for i in range(4):
+            if i == 2:
+                return self.both(x, i)
+            x = x + 1
+        return x
+
+    def both(self, x, i: int):
+        parts = [x]
+        parts += [x + i]
+        parts += [x * 2]
+        return torch.cat(parts, -1)
+
+
+class Items(nn.Module):
+    """Assigns to parts of the model's own tensors."""
+
+    def forward(self, x):
+        y = x.clone()
+        y[0, 0] = 1
+        y[:, 1] = x[:, 2] * 3
+        y[-1] = 5.0
+        a = torch.ones(4, dtype=torch.float64)
+        a[1] = 5.0
+        a[2:] = x[0, 2:]
+        b = x > 0
+        b[0, 1] = True
+        b[0, 2] = False
+        z = x * 2
+        z[0].zero_()
+        w = x * 3
+        w[0] = y[0]
+        n = torch.zeros(2, 3, dtype=torch.long)
+        n[:, 1] = 7
+        k = x * 5
+        k.copy_(x[0])
+        k.copy_(k)
+        k[0:1].copy_(k[0:1] * 2)
+        return y, a, b, z, w, n, k
+
+
 class Lists(nn.Module):
     """Lists and dicts that grow, also in branches that shapes decide; nested outputs."""
 
@@ -116,10 +170,53 @@ class Lists(nn.Module):
 
 class NoGrad(nn.Module):
     def forward(self, x):
-        with torch.no_grad():
+        with torch.no_grad(), torch.autograd.profiler.record_function("sine"):
             y = x.sin()
         if torch.is_grad_enabled() and x.requires_grad:
             y = y.detach().requires_grad_()
+        return y
+
+
+class NotTypes(nn.Module):
+    """What cannot be compiled whatever the inputs are."""
+
+    def forward(self, x):
+        return x * 2
+
+    @torch.jit.export
+    def past(self, x):
+        return x * [1, 2][5]
+
+    @torch.jit.export
+    def zero(self, x):
+        return x * (1 // (x.dim() - 1))
+
+    @torch.jit.export
+    def overflow(self, x):
+        return x * (9223372036854775807 + x.dim())
+
+    @torch.jit.export
+    def number(self, x):
+        return x.dim()
+
+    @torch.jit.export
+    def nothing(self, x) -> None:
+        pass
+
+    @torch.jit.export
+    def transposed(self, x):
+        return F.conv_transpose2d(x.view(1, 1, 2, 2), torch.ones(1, 1, 2, 2))
+
+    @torch.jit.export
+    def types(self, x):
+        return x @ torch.ones(3, 7)
+
+
+class ListInput(nn.Module):
+    def forward(self, x: List[torch.Tensor]):
+        y = x[0] + x[1]
+        for z in x:
+            y = y + z
         return y
 
 
@@ -230,6 +327,22 @@ class Offenders(nn.Module):
         return x
 
     @torch.jit.export
+    def returns(self, x):
+        for i in range(4):  # LINE: trip-count-return
+            if x.size(0) == i:
+                return x + i
+            x = x * 2
+        return x
+
+    @torch.jit.export
+    def returns_by_data(self, x):
+        for i in range(4):  # LINE: data-flow-return
+            if x.sum() > i:
+                return x + i
+            x = x * 2
+        return x
+
+    @torch.jit.export
     def unknown(self, x):
         return torch.erfinv(x)  # LINE: no-rule
 
@@ -266,7 +379,9 @@ class Parts(nn.Module):
 def main(folder):
     torch.manual_seed(0)
     folder.mkdir(parents=True, exist_ok=True)
-    for module in (OptionalInput, Shapes, Flags, Loops, Lists, NoGrad, Attention, Offenders, Streams, OtherOutputs):
+    scripted = (OptionalInput, Shapes, Flags, Loops, Ranges, Items, Lists, NoGrad, Attention)
+    refused = (NotTypes, ListInput, Offenders, Streams, OtherOutputs)
+    for module in scripted + refused:
         torch.jit.script(module().eval()).save(str(folder / f"{module.__name__}.pt"))
     torch.jit.trace(Parts(), torch.ones(2, 4)).save(str(folder / "Parts.pt"))
 

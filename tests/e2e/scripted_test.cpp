@@ -56,6 +56,7 @@ TEST_F(ScriptedModels, ShapesDecideForEachBucket) {
 TEST_F(ScriptedModels, FlagsLoopsAndLists) {
   expectAgreement("Flags", {"--input", "x=f32[1,4]"});
   expectAgreement("Loops", {"--input", "x=f32[1,4]"});
+  expectAgreement("Ranges", {"--input", "x=f32[1,4]"});
   expectAgreement("Lists", {"--input", "x=f32[1,4]"});
   expectAgreement("NoGrad", {"--input", "x=f32[1,4]"});
 }
@@ -66,6 +67,7 @@ TEST_F(ScriptedModels, BranchesOfMultiheadAttention) {
 
 TEST_F(ScriptedModels, PartsThatAreOverwritten) {
   expectAgreement("Parts", {"--input", "x=f32[1,4]"});
+  expectAgreement("Items", {"--input", "x=f32[1,4]"});
 }
 
 // What cannot be captured
@@ -100,6 +102,8 @@ TEST_F(ScriptedModels, EachKindOfOffenderIsNamedWithItsLine) {
              {"mutates-state-attribute", "mutates-state", "prim::SetAttr"},
              {"trip-count", "trip-count", "loop"},
              {"trip-count-many", "trip-count", "loop of more than 1000 trips"},
+             {"trip-count-return", "trip-count", "loop"},
+             {"data-flow-return", "data-flow", "data-dependent control flow"},
              {"no-rule", "no-rule", "aten::erfinv"}}) {
       bool found = false;
       for (const auto &offender : json["offenders"])
@@ -152,6 +156,34 @@ TEST_F(ScriptedModels, CompileGivesOffendersAsJson) {
   const Outcome usage = cgc({"compile", scriptedModels() / "Offenders.pt", "-o", "p.cgplan",
                              "--input", "w=f32[4]", "--json"});
   EXPECT_FALSE(parseJson(usage, "error").contains("offenders"));
+}
+
+TEST_F(ScriptedModels, OnlyTypesThatDoNotFitAreBlamedOnTheInputs) {
+  for (const auto &[method, message] : std::vector<std::pair<const char *, const char *>>{
+           {"past", "list of 2"},
+           {"zero", "aten.floor_divide of [1, 0]: "},
+           {"overflow", "aten.add of "},
+           {"number", "which is not a tensor"},
+           {"nothing", "returns no tensor"},
+           {"transposed", "to do: write it with other ops, or add the op"},
+           {"types", "to do: --input x=f32[4] may not be what the model takes"}}) {
+    const Outcome outcome = cgc({"compile", scriptedModels() / "NotTypes.pt", "-o", "p.cgplan",
+                                 "--entry", method, "--input", "x=f32[4]", "--target", "cpu"});
+    EXPECT_EQ(outcome.status, 4) << outcome.err;
+    EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("may not be what") != std::string::npos,
+              method == std::string("types"))
+        << outcome.err;
+  }
+}
+
+TEST_F(ScriptedModels, AListOfTensorsIsRefusedOnce) {
+  const Outcome outcome = cgc({"compile", scriptedModels() / "ListInput.pt", "-o", "p.cgplan",
+                               "--input", "x=f32[4]", "--target", "cpu", "--json"});
+  const auto json = parseJson(outcome, "error");
+  EXPECT_NE(outcome.out.find("is of type List[Tensor]"), std::string::npos) << outcome.out;
+  for (const char *other : {"getitem", "loop", "may not be what"})
+    EXPECT_EQ(outcome.out.find(other), std::string::npos) << outcome.out;
 }
 
 TEST_F(ScriptedModels, StreamsAreNamedWithWhatElseIsInTheWay) {

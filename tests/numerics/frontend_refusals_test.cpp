@@ -73,7 +73,7 @@ TEST(FrontendRefusals, NamesTheUsersLineOfWhatTorchsOwnCodeCalls) {
 
 TEST(FrontendRefusals, RefusesInputsThatAreNoTensorsAndMethodsThatReturnNothing) {
   auto found = offenders(smallModel("other_inputs"), {floats({3, 4}), floats({}), floats({3, 4})});
-  ASSERT_GE(found.size(), 2u);
+  ASSERT_EQ(found.size(), 2u);
   EXPECT_THAT(found[0].message, HasSubstr("input 'count' of forward is of type int"));
   EXPECT_THAT(found[1].message, HasSubstr("input 'more' of forward is of type List[Tensor]"));
   found = offenders(smallModel("other_inputs"), {floats({3, 4})}, "nothing");
@@ -127,7 +127,7 @@ TEST(FrontendRefusals, RefusesTransposedConvolutionAndComplexDtype) {
   std::string text;
   for (const ir::Diagnostic &error : offenders(smallModel("transposed"), {floats({1, 2, 4, 3})}))
     text += error.message;
-  EXPECT_THAT(text, HasSubstr("'transposed' of aten::_convolution"));
+  EXPECT_THAT(text, HasSubstr("a transposed aten::_convolution: it has no rule"));
   EXPECT_THAT(text, HasSubstr("no dtype ComplexFloat"));
 }
 

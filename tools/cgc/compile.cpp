@@ -1,5 +1,6 @@
 // cgc compile: TorchScript -> plan file.
 #include "backend/backend.h"
+#include "ir/op_def.h"
 #include "passes/pipeline.h"
 #include "runtime/base/file.h"
 #include "runtime/plan/plan_file.h"
@@ -71,6 +72,12 @@ std::string describeBucket(const BucketSpec &bucket, bool batched) {
                      batched ? " (--batch sets dimension 0)" : "");
 }
 
+/// Whether types do not fit an op on tensors: what they began with may be to blame.
+bool isOfTypes(const ir::Diagnostic &error) {
+  const std::optional<ir::OpKind> op = ir::parseOpName(error.op);
+  return error.cause == ir::Cause::None && op && ir::opDef(*op).infer;
+}
+
 /// One specialised graph for each bucket. Every entry is tried: the failure names each that cannot
 /// be compiled, and every offender once.
 Result<std::vector<std::unique_ptr<ir::Graph>>>
@@ -101,10 +108,7 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
     const std::string errors = context.diagnostics->render(known);
     failures += fmt::format("cannot compile {}{}", description,
                             errors.empty() ? ", either: for what is said above\n" : ":\n" + errors);
-    // Only types do not fit each other: what they began with may be to blame.
-    if (!errors.empty() &&
-        llvm::all_of(context.diagnostics->errors().drop_front(known),
-                     [](const ir::Diagnostic &error) { return error.cause == ir::Cause::None; }))
+    if (!errors.empty() && llvm::all_of(context.diagnostics->errors().drop_front(known), isOfTypes))
       failures += fmt::format("  to do: {} may not be what the model takes; compare number of "
                               "dimensions, sizes and dtype with the example of its export\n",
                               describeInputs(bucket));
