@@ -321,6 +321,12 @@ class Offenders(nn.Module):
         return y
 
     @torch.jit.export
+    def steps(self, x):
+        for _ in range(1001):  # LINE: trip-count-many
+            x = x * 2
+        return x
+
+    @torch.jit.export
     def returns(self, x):
         for i in range(4):  # LINE: trip-count-return
             if x.size(0) == i:

@@ -101,6 +101,7 @@ TEST_F(ScriptedModels, EachKindOfOffenderIsNamedWithItsLine) {
              {"mutates-state", "mutates-state", "aten.add_"},
              {"mutates-state-attribute", "mutates-state", "prim::SetAttr"},
              {"trip-count", "trip-count", "loop"},
+             {"trip-count-many", "trip-count", "loop of more than 1000 trips"},
              {"trip-count-return", "trip-count", "loop"},
              {"data-flow-return", "data-flow", "data-dependent control flow"},
              {"no-rule", "no-rule", "aten::erfinv"}}) {
