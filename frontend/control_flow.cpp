@@ -104,7 +104,10 @@ void GraphImporter::importLoop(const Node &node) {
   };
   for (int64_t trip = 0;; ++trip) {
     if (trip > kMaxTrips) {
-      refuse(node, "a loop of more than " + std::to_string(kMaxTrips) + " trips");
+      refuse(node,
+             ir::explain("loop of more than " + std::to_string(kMaxTrips) + " trips",
+                         ir::Cause::TripCount),
+             ir::Cause::TripCount);
       return;
     }
     if (!trips.is<int64_t>() || !condition.is<bool>()) {

@@ -43,6 +43,12 @@ std::optional<c10::IValue> retargetConstant(const Node &node, const Target &targ
     Target where{tensor.dim() == 0 ? tensor.device() : target.device, target.precision};
     return c10::IValue(where.convert(tensor));
   }
+  if (value->isTensorList()) {
+    c10::List<at::Tensor> converted;
+    for (const at::Tensor &tensor : value->toTensorVector())
+      converted.push_back(tensor.dim() == 0 ? tensor : target.convert(tensor));
+    return c10::IValue(converted);
+  }
   return std::nullopt;
 }
 
@@ -75,14 +81,27 @@ void retargetBlock(Block &block, Graph &graph, const Target &target) {
   }
 }
 
+/// Tensors in lists, tuples and dicts too.
+void retargetValue(const c10::IValue &value, const Target &target) {
+  if (value.isTensor() && value.toTensor().defined()) {
+    // In place, so that a tensor that two modules share stays shared.
+    value.toTensor().set_data(target.convert(value.toTensor()));
+  } else if (value.isList()) {
+    for (const c10::IValue &element : value.toListRef())
+      retargetValue(element, target);
+  } else if (value.isTuple()) {
+    for (const c10::IValue &element : value.toTupleRef().elements())
+      retargetValue(element, target);
+  } else if (value.isGenericDict()) {
+    for (const auto &entry : value.toGenericDict())
+      retargetValue(entry.value(), target);
+  }
+}
+
 void retargetTensors(const torch::jit::Module &module, const Target &target) {
   const torch::jit::ObjectPtr object = module._ivalue();
-  for (size_t slot = 0; slot < object->type()->numAttributes(); ++slot) {
-    const c10::IValue &value = object->getSlot(slot);
-    if (value.isTensor() && value.toTensor().defined())
-      // In place, so that a tensor that two modules share stays shared.
-      value.toTensor().set_data(target.convert(value.toTensor()));
-  }
+  for (size_t slot = 0; slot < object->type()->numAttributes(); ++slot)
+    retargetValue(object->getSlot(slot), target);
 }
 
 } // namespace

@@ -13,8 +13,15 @@
 namespace cgc::ir {
 namespace {
 
+/// What stands for `c` of a text where only UTF-8 without control characters will do.
+char shown(char c, bool isUtf8) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte < 0x20 && c != '\n') || byte == 0x7f || (byte >= 0x80 && !isUtf8) ? '?' : c;
+}
+
 /// A DOT string. `\l` and the like are not used by us, so every backslash is a literal one.
 std::string dotString(llvm::StringRef text) {
+  const bool isUtf8 = llvm::json::isUTF8(text);
   std::string out = "\"";
   for (char c : text) {
     if (c == '\n') {
@@ -23,7 +30,7 @@ std::string dotString(llvm::StringRef text) {
     }
     if (c == '"' || c == '\\')
       out += '\\';
-    out += c;
+    out += shown(c, isUtf8);
   }
   return out += '"';
 }
@@ -76,7 +83,6 @@ std::string markupText(llvm::StringRef text) {
   const bool isUtf8 = llvm::json::isUTF8(text);
   std::string out;
   for (char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
     if (c == '<')
       out += "&lt;";
     else if (c == '>')
@@ -86,7 +92,7 @@ std::string markupText(llvm::StringRef text) {
     else if (c == '"')
       out += "&quot;";
     else
-      out += (byte < 0x20 && c != '\n') || byte == 0x7f || (byte >= 0x80 && !isUtf8) ? '?' : c;
+      out += shown(c, isUtf8);
   }
   return out;
 }

@@ -2,18 +2,15 @@
 #include "passes/instrumentation.h"
 
 #include "ir/align.h"
-#include "ir/dot.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
+#include "passes/dump.h"
 #include "passes/pass_manager.h"
 #include "passes/reproducer.h"
-#include "runtime/base/write_file.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/Path.h"
 
 #include <chrono>
 #include <tuple>
@@ -49,23 +46,6 @@ void declareParameter(ir::Module &to, const ir::Module &from, llvm::StringRef pa
     module = child ? child : module->addSubmodule(std::make_unique<ir::Module>(head.str(), ""));
   }
   module->addParameter({head.str(), parameter->kind, parameter->type, nullptr});
-}
-
-PassCallbacks dumpTo(const std::string &folder) {
-  return {.after = [folder](const PassRun &run, Changed) -> Status {
-    if (auto error = llvm::sys::fs::create_directories(folder))
-      return Status(Code::Failed, folder + ": cannot make the folder: " + error.message());
-    std::string stem;
-    llvm::raw_string_ostream(stem) << folder << '/' << llvm::format("%02u", run.position) << '-'
-                                   << run.pass.data() << (run.graph ? "." + run.graph->name() : "");
-    CGC_TRY(writeFile(stem + ".cgir", standaloneText(run)));
-    if (!run.graph)
-      return Status::ok();
-    std::string dot;
-    llvm::raw_string_ostream dotStream(dot);
-    ir::writeDot(dotStream, *run.graph);
-    return writeFile(stem + ".dot", dotStream.str());
-  }};
 }
 
 PassCallbacks printChanged(llvm::raw_ostream &log) {
@@ -243,8 +223,11 @@ Result<Instrumentation> makeInstrumentation(const InstrumentationOptions &option
     instrumentation.add(printChanged(log));
   if (options.passLimit)
     instrumentation.add(limitPasses(*options.passLimit, log));
-  if (!options.crashReproducer.empty())
-    instrumentation.add(writeReproducer(options.crashReproducer, options.origin));
+  if (!options.crashReproducer.empty()) {
+    CGC_ASSIGN_OR_RETURN(PassCallbacks reproducer,
+                         writeReproducer(options.crashReproducer, options.origin));
+    instrumentation.add(std::move(reproducer));
+  }
   if (options.timePasses)
     instrumentation.add(timePasses(log));
   return instrumentation;

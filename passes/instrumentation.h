@@ -92,7 +92,7 @@ struct InstrumentationOptions {
 };
 
 /// The standard callbacks that `options` ask for; they write to `log`, which must outlive them.
-/// Usage if `printAfter` names no pass; `more` are passes beside those of passes.def.
+/// Usage if `printAfter` or `crashReproducer` will not do; `more`: passes that passes.def has not.
 Result<Instrumentation> makeInstrumentation(const InstrumentationOptions &options,
                                             llvm::raw_ostream &log,
                                             llvm::ArrayRef<RegisteredPass> more = {});

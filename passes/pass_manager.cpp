@@ -129,6 +129,10 @@ Result<PassManager> PassManager::parse(llvm::StringRef pipeline,
     return manager;
   const std::vector<RegisteredPass> passes = allPasses(more);
   for (llvm::StringRef text : splitPasses(pipeline)) {
+    if (text.empty())
+      return Status(Code::Usage, "the pipeline '" + pipeline.str() +
+                                     "' lacks a name between two commas, or at an end of it; "
+                                     "write a pass there, or take a comma away");
     CGC_ASSIGN_OR_RETURN(Entry entry, parsePass(text, passes));
     if (entry.run.onModule && !manager.entries_.empty() && manager.entries_.back().run.onGraph)
       return Status(Code::Usage, "pass '" + entry.name +
@@ -166,6 +170,9 @@ Status PassManager::stopAfter(llvm::StringRef passOrPosition) {
     }
     names.push_back(entries_[i].name);
   }
+  if (entries_.empty())
+    return Status(Code::Usage, "nothing can stop after '" + passOrPosition.str() +
+                                   "': the pipeline has no passes; name them with --passes");
   return Status(Code::Usage, "'" + passOrPosition.str() + "' is not in the pipeline " + toString() +
                                  ir::didYouMean(passOrPosition, names));
 }

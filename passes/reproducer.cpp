@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <filesystem>
+#include <fstream>
 
 namespace cgc::passes {
 namespace {
@@ -44,13 +45,26 @@ struct State {
   Status written;
   std::string refused; ///< That of the first Unsupported, which gives way to any other failure.
   bool failed = false; ///< In another way.
+  bool began = false;
 };
+
+/// Whether nothing is lost if `path` is written: it is free, or holds a reproducer.
+bool isReplaceable(const std::string &path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored)))
+    return true;
+  std::string begin(kTitle.size(), '\0');
+  return std::filesystem::is_regular_file(path, ignored) &&
+         std::ifstream(path, std::ios::binary).read(begin.data(), begin.size()) && begin == kTitle;
+}
 
 } // namespace
 
-PassCallbacks writeReproducer(const std::string &path, const RunOrigin &origin) {
-  std::error_code ignored;
-  std::filesystem::remove(path, ignored); // Of a run before this one.
+Result<PassCallbacks> writeReproducer(const std::string &path, const RunOrigin &origin) {
+  if (!isReplaceable(path))
+    return Status(Code::Usage, "'" + path +
+                                   "' is no reproducer, and would be overwritten; choose another "
+                                   "file for --crash-reproducer");
   auto state = std::make_shared<State>();
   std::string head = kTarget.str() + std::string(deviceName(origin.target)) + "\n" +
                      kProducer.str() + origin.producer + "\n";
@@ -60,6 +74,9 @@ PassCallbacks writeReproducer(const std::string &path, const RunOrigin &origin) 
   callbacks.before = [=](const PassRun &run) {
     if (state->failed)
       return;
+    std::error_code ignored;
+    if (!std::exchange(state->began, true))
+      std::filesystem::remove(path, ignored); // Of a run before this one.
     state->text = kTitle.str() + kPipeline.str() + run.manager->toString(run.position) + "\n" +
                   head + standaloneText(run);
     state->written = writeFile(path, state->text);
@@ -80,9 +97,9 @@ PassCallbacks writeReproducer(const std::string &path, const RunOrigin &origin) 
   };
   callbacks.finish = [=] {
     std::error_code ignored;
-    if (!state->failed && state->refused.empty())
+    if (state->began && !state->failed && state->refused.empty())
       std::filesystem::remove(path, ignored);
-    else if (!state->failed) // Another entry's passes have run since.
+    else if (state->began && !state->failed) // Another entry's passes have run since.
       state->written = writeFile(path, state->refused);
   };
   return callbacks;

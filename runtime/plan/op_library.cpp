@@ -1,7 +1,8 @@
-// OpLibrary: dlopen, and finding the libraries of a plan.
+// OpLibrary: opening, and finding the libraries of a plan.
 #include "runtime/plan/op_library.h"
 
 #include "runtime/base/file.h"
+#include "runtime/base/shared_library.h"
 
 #include <algorithm>
 #include <dlfcn.h>
@@ -35,12 +36,10 @@ std::string hashText(uint64_t hash) {
 
 Result<std::shared_ptr<const OpLibrary>> OpLibrary::open(const std::string &path) {
   CGC_ASSIGN_OR_RETURN(OpLibraryId id, identify(path));
-  std::error_code ignored;
-  // A path without a slash would be searched for elsewhere.
-  const std::string absolute = std::filesystem::absolute(path, ignored).string();
-  void *library = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    return Status(Code::InvalidFile, "cannot load op library '" + path + "': " + dlerror());
+  const auto opened = openSharedLibrary(path);
+  if (!opened)
+    return opened.status().withContext("cannot load op library '" + path + "'");
+  void *const library = *opened;
   const auto entry = reinterpret_cast<decltype(&cgcOpLibrary)>(dlsym(library, "cgcOpLibrary"));
   if (!entry)
     return Status(Code::InvalidFile, "'" + path +

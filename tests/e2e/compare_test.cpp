@@ -113,6 +113,17 @@ TEST_F(Compare, PassesOnTheMainBranchForm) {
   EXPECT_EQ(outcome.out.find("FAILED"), std::string::npos);
 }
 
+TEST_F(Compare, TakesLibTorchsOwnRunWhereWideningMakesAnotherFunction) {
+  const fs::path model = models() / "cast_that_copies.pt";
+  const Outcome compiled =
+      cgc({"compile", model, "-o", "plan.cgplan", "--input", "x=f16[4,512]", "--target", "cpu"});
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  const auto json = parseJson(cgc({"compare", "plan.cgplan", model, "--json"}), "compare");
+  EXPECT_EQ(json["passed"], true);
+  EXPECT_LT(json["outputs"][0]["relative_l2"], 1e-3);
+  EXPECT_EQ(json["outputs"][0]["limit"], 0.1);
+}
+
 TEST_F(Compare, FailsAgainstOtherWeights) {
   makePlan();
   // The same shapes with other weights: fp16's are rounded, so fp32's plan is far from it.

@@ -236,6 +236,32 @@ TEST_F(Compile, RefusesToOverwriteItsInput) {
   const std::string before = readFile(folder / "model.pt");
   expectError(cgc(compileTiny("model.pt", "./model.pt")), 2, {"model.pt", "overwritten"});
   EXPECT_TRUE(readFile(folder / "model.pt") == before);
+  writeFile(folder / "lib.so", "code");
+  for (const char *library : {"--op-library", "--pass-plugin"}) {
+    expectError(cgc(compileTiny(tiny(), "lib.so", {library, "lib.so"})), 2,
+                {"lib.so", "overwritten"});
+    expectError(
+        cgc(compileTiny(tiny(), "o.cgplan", {library, "lib.so", "--crash-reproducer", "lib.so"})),
+        2, {"lib.so", "overwritten", "--crash-reproducer"});
+  }
+  expectError(cgc(compileTiny(tiny(), "01-inline.cgir", {"--dump-dir", "."})), 2,
+              {"01-inline.cgir", "overwritten", "--dump-dir"});
+  EXPECT_EQ(readFile(folder / "lib.so"), "code");
+  EXPECT_EQ(files(), (std::vector<std::string>{"lib.so", "model.pt"}));
+}
+
+TEST_F(Compile, AnEarlierReproducerStaysUntilAPassRuns) {
+  const std::string earlier = "; cgc reproducer; run it: cgc opt --run-reproducer FILE\n";
+  writeFile(folder / "crash.cgir", earlier);
+  const std::vector<std::string> reproducer = {"--crash-reproducer", "crash.cgir"};
+  auto unknownEntry = reproducer;
+  unknownEntry.insert(unknownEntry.end(), {"--entry", "encode_sound"});
+  const Outcome outcome = cgc(compileTiny(tiny(), "o.cgplan", unknownEntry));
+  expectError(outcome, 2, {"encode_sound"});
+  EXPECT_EQ(outcome.err.find("holds the IR"), std::string::npos) << outcome.err;
+  EXPECT_EQ(readFile(folder / "crash.cgir"), earlier);
+  EXPECT_EQ(cgc(compileTiny(tiny(), "o.cgplan", reproducer)).status, 0);
+  EXPECT_EQ(files(), std::vector<std::string>{"o.cgplan"});
 }
 
 TEST_F(Compile, WritesNoPlanToStandardOutput) {

@@ -50,7 +50,7 @@ TEST_F(Diff, ComparesPlans) {
   const Outcome outcome = cgc({"diff", "a.cgplan", "plan.cgplan"});
   EXPECT_EQ(outcome.status, 5) << outcome.err;
   for (const char *text :
-       {"~ precision: keep\n> precision: f16\n", "\nentry encode_image, bucket 0: ",
+       {"~ precision: keep\n> precision: f16\n", "\nentry encode_image, image[1,3,32,32]: ",
         "~ input image: f32[1,3,32,32]\n> input image: f16[1,3,32,32]\n"})
     EXPECT_NE(outcome.out.find(text), std::string::npos) << text << "\n" << outcome.out;
 }
@@ -62,7 +62,8 @@ TEST_F(Diff, ComparesTheRecordsOfOneEntry) {
             "inline,specialize,canonicalize,fold,cse,dce,select-linear,fold,cse,dce"});
   const Outcome outcome = cgc({"diff", "a.cgplan", "plan.cgplan"});
   EXPECT_EQ(outcome.status, 5) << outcome.err;
-  EXPECT_NE(outcome.out.find("\nentry encode_text, bucket 0: "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("\nentry encode_text, text[1,16]: "), std::string::npos)
+      << outcome.out;
 }
 
 TEST_F(Diff, RefusesWhatItCannotCompare) {

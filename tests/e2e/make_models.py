@@ -85,6 +85,14 @@ class NoRepeats(nn.Module):
         return x.repeat_interleave(0, 0)
 
 
+class CastThatCopies(nn.Module):
+    """In fp16 the cast is a copy; in fp32 it is x itself, so that the result is another one."""
+
+    def forward(self, x):
+        x.float().add_(1)
+        return x * 2
+
+
 def export_openclip(folder, name, config, precision):
     subprocess.run([sys.executable, ROOT / "scripts/export_openclip.py", "--config",
                     ROOT / "tests/data" / config, "--precision", precision, "--out", folder / name],
@@ -102,6 +110,7 @@ def main():
     torch.manual_seed(0)
     torch.jit.script(DataDependent()).save(folder / "data_dependent.pt")
     torch.jit.script(Offenders()).save(folder / "offenders.pt")
+    torch.jit.script(CastThatCopies()).save(folder / "cast_that_copies.pt")
     torch.jit.trace(NoRule(), torch.randn(4, 3)).save(folder / "no_rule.pt")
     example = (torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.bool), torch.ones(1))
     torch.jit.trace(TwoOutputs().eval(), example, strict=False).save(folder / "two_outputs.pt")

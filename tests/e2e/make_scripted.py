@@ -224,6 +224,12 @@ class Offenders(nn.Module):
         return y
 
     @torch.jit.export
+    def steps(self, x):
+        for _ in range(1001):  # LINE: trip-count-many
+            x = x * 2
+        return x
+
+    @torch.jit.export
     def unknown(self, x):
         return torch.erfinv(x)  # LINE: no-rule
 

@@ -81,6 +81,8 @@ TEST_F(Opt, StopsAfterAPassOrAPosition) {
   }
   expectError(cgc({"opt", "-", "--passes", "cse", "--stop-after", "dce"}, {.input = kGraph}), 2,
               {"'dce' is not in the pipeline cse"});
+  expectError(cgc({"opt", "-", "--stop-after", "dce"}, {.input = kGraph}), 2,
+              {"'dce': the pipeline has no passes; name them with --passes"});
 }
 
 TEST_F(Opt, PassLimitNamesTheRunsAndLeavesOutThoseBehindIt) {
@@ -143,6 +145,66 @@ TEST_F(Opt, WithoutAFailureThereIsNoReproducer) {
   writeFile(folder / "in.cgir", kGraph);
   expectError(cgc({"opt", "in.cgir", "--crash-reproducer", "in.cgir"}), 2, {"overwritten"});
   expectError(cgc({"opt", "in.cgir", "--run-reproducer"}), 3, {"'in.cgir' is no reproducer"});
+}
+
+TEST_F(Opt, NothingThatItReadsIsOverwritten) {
+  writeFile(folder / "in.cgir", kGraph);
+  writeFile(folder / "lib.so", "code");
+  const auto refuse = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"opt", "in.cgir", "--passes", "cse", "--pass-plugin", "lib.so"});
+    expectError(cgc(more), 2, {"overwritten"});
+    EXPECT_EQ(readFile(folder / "lib.so"), "code");
+    EXPECT_EQ(readFile(folder / "in.cgir"), kGraph);
+  };
+  refuse({"--crash-reproducer", "lib.so"});
+  refuse({"-o", "lib.so"});
+  refuse({"-o", "in.cgir", "--crash-reproducer", "in.cgir"});
+  refuse({"-o", "out.cgir", "--crash-reproducer", "./out.cgir"});
+  refuse({"-o", "dump", "--dump-dir", "dump"});
+  refuse({"-o", "01-cse.f.cgir", "--dump-dir", "."});
+  EXPECT_EQ(files(), (std::vector<std::string>{"in.cgir", "lib.so"}));
+  // Its own input, at the end.
+  EXPECT_EQ(cgc({"opt", "in.cgir", "--passes", "cse", "-o", "in.cgir"}).status, 0);
+  EXPECT_EQ(count(readFile(folder / "in.cgir"), "aten.relu("), 1u);
+  // What was dumped into a folder is not read from there while more is dumped.
+  EXPECT_EQ(cgc({"opt", "in.cgir", "--passes", "cse", "--dump-dir", "dump"}).status, 0);
+  expectError(cgc({"opt", "dump/01-cse.f.cgir", "--passes", "cse", "--dump-dir", "dump"}), 2,
+              {"dump/01-cse.f.cgir' would be overwritten", "--dump-dir"});
+}
+
+TEST_F(Opt, OnlyAReproducerGivesWayToAReproducer) {
+  writeFile(folder / "mine.cgir", kGraph);
+  expectError(
+      cgc({"opt", "-", "--passes", "cse", "--crash-reproducer", "mine.cgir"}, {.input = kGraph}), 2,
+      {"'mine.cgir' is no reproducer", "--crash-reproducer"});
+  EXPECT_EQ(readFile(folder / "mine.cgir"), kGraph);
+  const std::string untyped = "graph @f(%x: f32[2]) -> dynamic {\n"
+                              "  %0 = aten.relu(%x) : dynamic\n  output %0\n}\n";
+  const auto leave = [&](const std::string &passes, const std::string &text) {
+    return cgc({"opt", "-", "--passes", passes, "--crash-reproducer", "crash.cgir"},
+               {.input = text});
+  };
+  EXPECT_EQ(leave("canonicalize", untyped).status, 1);
+  const std::string reproducer = readFile(folder / "crash.cgir");
+  // Nothing has run: it stays, and is not said to be of this run.
+  for (const Outcome &outcome : {leave("sce", kGraph), leave("cse", "graph @f( {")}) {
+    EXPECT_NE(outcome.status, 0);
+    EXPECT_EQ(count(outcome.err, "holds the IR"), 0u) << outcome.err;
+    EXPECT_EQ(readFile(folder / "crash.cgir"), reproducer);
+  }
+  EXPECT_EQ(leave("cse", kGraph).status, 0);
+  EXPECT_FALSE(fs::exists(folder / "crash.cgir"));
+}
+
+TEST_F(Opt, AReproducerMayNotSayWhoWroteIt) {
+  writeFile(folder / "r.cgir",
+            std::string("; cgc reproducer; run it: cgc opt --run-reproducer FILE\n"
+                        "; pipeline: cse\n; target: cpu\n") +
+                kGraph);
+  const Outcome outcome = cgc({"opt", "--run-reproducer", "r.cgir"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(count(outcome.err, "'r.cgir' is by an unknown version; this is cgc "), 1u)
+      << outcome.err;
 }
 
 TEST_F(Opt, SaysAllThatIsWrongWithATextAndWhere) {

@@ -42,6 +42,8 @@ TEST_F(Profile, RefusesWhatThePlanHasNotAndToOverwriteIt) {
               {"encode_sound", "encode_text"});
   expectError(cgc({"profile", "plan.cgplan", "--batch", "7"}), 2, {"batch 7"});
   expectError(cgc({"profile", "plan.cgplan", "--trace", "plan.cgplan"}), 2, {"overwritten"});
+  expectError(cgc({"profile", "plan.cgplan", "--op-library", "ops.so", "--trace", "ops.so"}), 2,
+              {"'ops.so' would be overwritten"});
   EXPECT_EQ(files(), std::vector<std::string>{"plan.cgplan"});
 }
 

@@ -219,6 +219,9 @@ TEST_F(Run, RefusesOutputsThatItCannotWrite) {
   };
   expectError(to("no/y.npy"), 1, {"no/y.npy"});
   expectError(to("plan.cgplan"), 2, {"plan.cgplan", "overwritten"});
+  expectError(cgc({"run", "plan.cgplan", "--entry", "encode_text", "--input", "text=random:0",
+                   "--op-library", "ops.so", "--output", "./ops.so"}),
+              2, {"./ops.so", "overwritten"});
   expectError(to("y.npy", {.fileSizeLimit = 4000}), 1, {"y.npy"});
   EXPECT_EQ(files(), std::vector<std::string>{"plan.cgplan"});
 }

@@ -99,6 +99,7 @@ TEST_F(ScriptedModels, EachKindOfOffenderIsNamedWithItsLine) {
              {"mutates-state", "mutates-state", "aten.add_"},
              {"mutates-state-attribute", "mutates-state", "prim::SetAttr"},
              {"trip-count", "trip-count", "loop"},
+             {"trip-count-many", "trip-count", "loop of more than 1000 trips"},
              {"no-rule", "no-rule", "aten::erfinv"}}) {
       bool found = false;
       for (const auto &offender : json["offenders"])

@@ -24,6 +24,8 @@ TEST_F(Tune, IsForCudaPlans) {
   expectError(cgc({"tune", "plan.cgplan"}), 2, {"target cpu", "--target cuda"});
   EXPECT_EQ(readFile(folder / "plan.cgplan"), before);
   expectError(cgc({"tune", "missing.cgplan"}), 3, {"missing.cgplan"});
+  expectError(cgc({"tune", "plan.cgplan", "--op-library", "ops.so", "-o", "ops.so"}), 2,
+              {"'ops.so' would be overwritten"});
 }
 
 TEST_F(Tune, WithoutAGpuSaysWhatItNeedsAndWritesNothing) {

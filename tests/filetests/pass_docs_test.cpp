@@ -14,23 +14,68 @@ namespace cgc {
 namespace {
 
 const fs::path kDocs = fs::path(CGC_SOURCE_DIR) / "docs" / "passes.md";
-constexpr llvm::StringLiteral kFence = "\n```\n";
-
-/// The text between `begin` and `end` from `at` on; its place, or npos.
+/// A place in a text; `end` is npos if there is none.
 struct Span {
-  size_t begin = std::string::npos, end = std::string::npos;
-  bool isFound() const { return begin != std::string::npos && end != std::string::npos; }
+  size_t begin = 0, end = std::string::npos;
+  bool isFound() const { return end != std::string::npos; }
   std::string of(const std::string &text) const { return text.substr(begin, end - begin); }
 };
 
-Span between(const std::string &text, const std::string &begin, const std::string &end, size_t at) {
-  Span span;
-  const size_t found = text.find(begin, at);
+/// What is between `open` and the first `close` behind it, from `at` on.
+Span between(const std::string &text, const std::string &open, const std::string &close,
+             size_t at) {
+  const size_t found = text.find(open, at);
   if (found == std::string::npos)
-    return span;
-  span.begin = found + begin.size();
-  span.end = text.find(end, span.begin);
-  return span;
+    return {};
+  return {found + open.size(), text.find(close, found + open.size())};
+}
+
+/// The lines of the first block that begins behind `at`; there may be none in it.
+Span blockBehind(const std::string &text, size_t at) {
+  const std::string fence = "\n```\n";
+  const size_t open = text.find(fence, at);
+  if (open == std::string::npos)
+    return {};
+  // The line break in front of the second fence may be the one behind the first.
+  const size_t close = text.find(fence, open + fence.size() - 1);
+  return {open + fence.size(), close == std::string::npos ? close : close + 1};
+}
+
+/// The example of a pass's section.
+struct Example {
+  Span before, pipeline, after;
+};
+
+constexpr const char *kExpected = "; docs/adding-a-pass.md shows what a section looks like";
+
+/// Fails the test, and returns nothing, if there is none.
+std::optional<Example> findExample(const std::string &docs, const std::string &pass) {
+  const size_t section = docs.find("\n## " + pass + "\n");
+  if (section == std::string::npos) {
+    ADD_FAILURE() << "no section '## " << pass << "'" << kExpected;
+    return std::nullopt;
+  }
+  const size_t next = std::min(docs.find("\n## ", section + 1), docs.size());
+  const auto isHere = [&](const Span &span) { return span.isFound() && span.end < next; };
+  Example example{.before = blockBehind(docs, section)};
+  example.pipeline = between(docs, "`--passes '", "'` gives", example.before.end);
+  example.after = blockBehind(docs, example.pipeline.end);
+  if (isHere(example.before) && isHere(example.pipeline) && isHere(example.after))
+    return example;
+  ADD_FAILURE() << "section '## " << pass << "' has not "
+                << (!isHere(example.before)     ? "a block of IR text"
+                    : !isHere(example.pipeline) ? "`--passes '...'` gives"
+                                                : "a block behind `--passes '...'` gives")
+                << kExpected;
+  return std::nullopt;
+}
+
+/// What the example's passes give, as the lines of a block.
+std::optional<std::string> runExample(const std::string &docs, const Example &example) {
+  const auto output = runPipeline(kDocs, example.before.of(docs), example.pipeline.of(docs));
+  if (!output)
+    return std::nullopt;
+  return llvm::StringRef(*output).rtrim('\n').str() + "\n";
 }
 
 std::vector<std::string> passNames() {
@@ -46,28 +91,31 @@ class PassDocs : public testing::TestWithParam<std::string> {};
 TEST_P(PassDocs, ExampleIsTrue) {
   const std::string &pass = GetParam();
   std::string docs = readFile(kDocs);
-  const size_t section = docs.find("\n## " + pass + "\n");
-  ASSERT_NE(section, std::string::npos) << "docs/passes.md has no section '## " << pass << "'";
-  const size_t next = std::min(docs.find("\n## ", section + 1), docs.size());
-  const std::string fence = kFence.str();
-  const Span before = between(docs, fence, fence, section);
-  ASSERT_TRUE(before.isFound()) << "no example";
-  const Span pipeline = between(docs, "`--passes '", "'` gives", before.end);
-  ASSERT_TRUE(pipeline.isFound()) << "no `--passes '...'` gives";
-  const Span after = between(docs, fence, fence, pipeline.end);
-  ASSERT_TRUE(after.isFound() && after.end < next) << "no block behind `--passes '...'` gives";
-  const std::string passes = pipeline.of(docs);
+  const auto example = findExample(docs, pass);
+  ASSERT_TRUE(example);
+  const std::string passes = example->pipeline.of(docs);
   EXPECT_TRUE(llvm::StringRef(passes).starts_with(pass)) << passes;
-
-  const auto output = runPipeline(kDocs, before.of(docs), passes);
+  const auto output = runExample(docs, *example);
   ASSERT_TRUE(output);
-  const std::string expected = llvm::StringRef(*output).rtrim('\n').str();
   if (std::getenv("CGC_BLESS")) {
-    docs.replace(after.begin, after.end - after.begin, expected);
+    docs.replace(example->after.begin, example->after.end - example->after.begin, *output);
     std::ofstream(kDocs, std::ios::binary) << docs;
     return;
   }
-  EXPECT_EQ(after.of(docs), expected) << "Run with CGC_BLESS=1 to accept what it is now.";
+  EXPECT_EQ(example->after.of(docs), *output) << "Run with CGC_BLESS=1 to accept what it is now.";
+}
+
+TEST(PassDocsSections, ABlockMayBeEmptyUntilItIsFilled) {
+  const std::string head = "\n## cse\n\n```\ngraph @f() {\n  output\n}\n```\n\n"
+                           "`--passes 'cse'` gives\n\n";
+  for (const char *lines : {"", "\n", "a\n", "a\nb\n"}) {
+    const std::string docs = head + "```\n" + lines + "```\n\n## dce\n";
+    const auto example = findExample(docs, "cse");
+    ASSERT_TRUE(example) << lines;
+    EXPECT_EQ(example->before.of(docs), "graph @f() {\n  output\n}\n");
+    EXPECT_EQ(example->pipeline.of(docs), "cse");
+    EXPECT_EQ(example->after.of(docs), lines);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, PassDocs, testing::ValuesIn(passNames()), [](const auto &info) {

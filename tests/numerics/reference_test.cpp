@@ -87,6 +87,17 @@ TEST(Reference, NarrowsParametersInputsAndBakedCasts) {
   }
 }
 
+TEST(Reference, WidensTensorsInListsTuplesAndDicts) {
+  Input x{{0, 0, 0, 0}, {1, 4}};
+  TensorView inputs[] = {x.view()};
+  auto wide = loadReference(smallModel("containers"), DeviceKind::Cpu, DType::F64);
+  ASSERT_TRUE(wide.isOk()) << wide.status().message();
+  auto outputs = (*wide)->run("forward", inputs);
+  ASSERT_TRUE(outputs.isOk()) << outputs.status().message();
+  for (const HostTensor &output : *outputs)
+    EXPECT_EQ(output.dtype, DType::F64);
+}
+
 TEST(Reference, ReportsMisuse) {
   auto reference = loadReference(smallModel("dict_output"), DeviceKind::Cpu, std::nullopt);
   ASSERT_TRUE(reference.isOk());

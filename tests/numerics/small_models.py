@@ -2,6 +2,7 @@
 import sys
 import warnings
 from pathlib import Path
+from typing import Dict, List, Tuple
 from zipfile import ZipFile
 
 import torch
@@ -142,7 +143,7 @@ class OtherLines(nn.Module):
 
     def forward(self, x):
         x = self.softplus(x)  # LINE: module
-        x = nn.functional.hardswish(x)  # LINE: function
+        x = nn.functional.hardsigmoid(x)  # LINE: function
         return torch.reciprocal(x) if torch.jit.is_scripting() else 2.5 / x  # LINE: operator
 
 
@@ -406,6 +407,23 @@ class UnaskedArgument(nn.Module):
         return x.repeat_interleave(2, dim=0, output_size=6)  # LINE: unasked
 
 
+class Containers(nn.Module):
+    """Tensors that lie in lists, tuples and dicts."""
+
+    parts: List[torch.Tensor]
+    pair: Tuple[torch.Tensor, torch.Tensor]
+    named: Dict[str, torch.Tensor]
+
+    def __init__(self):
+        super().__init__()
+        self.parts = [torch.ones(4, dtype=torch.float16)]
+        self.pair = torch.ones(4, dtype=torch.float16), torch.ones(3, 1, dtype=torch.float16)
+        self.named = {"a": torch.ones(4, dtype=torch.float16)}
+
+    def forward(self, x):
+        return self.parts[0] + self.pair[1], self.named["a"] * 2
+
+
 def trace(module, *args, **kwargs):
     with torch.no_grad():
         return torch.jit.trace(module.eval(), args, check_trace=False, **kwargs)
@@ -439,6 +457,7 @@ def main(folder):
         "streams": torch.jit.script(Streams().eval()),
         "tensors_of_numbers": torch.jit.script(TensorsOfNumbers().eval()),
         "foreign_op": torch.jit.script(ForeignOp().eval()),
+        "containers": torch.jit.script(Containers().eval()),
         "unasked_argument": torch.jit.script(UnaskedArgument().eval()),
     }
     for name, model in models.items():

@@ -6,10 +6,10 @@
 #include "tools/cgc/buckets.h"
 #include "tools/cgc/console.h"
 #include "tools/cgc/evaluator.h"
+#include "tools/cgc/file_arguments.h"
 #include "tools/cgc/libraries.h"
 #include "tools/cgc/list_option.h"
 #include "tools/cgc/offenders.h"
-#include "tools/cgc/output_path.h"
 #include "tools/cgc/pass_options.h"
 #include "tools/cgc/pass_plugins.h"
 #include "tools/cgc/plan_summary.h"
@@ -130,9 +130,12 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
       .target = *parseDevice(options.target), .evaluator = &evaluator, .diagnostics = &diagnostics};
   const auto finish = llvm::make_scope_exit([&] { pipeline.finish(); }); // Also after a failure.
   progress.begin("prepare");
-  CGC_TRY(withDiagnostics(pipeline.prepare(root, context), diagnostics));
-  CGC_ASSIGN_OR_RETURN(const auto graphs, specializeAll(root, buckets, !options.batches.empty(),
-                                                        pipeline, context, progress));
+  CGC_TRY(withReproducer(withDiagnostics(pipeline.prepare(root, context), diagnostics),
+                         options.instrumentation));
+  auto specialized =
+      specializeAll(root, buckets, !options.batches.empty(), pipeline, context, progress);
+  CGC_TRY(withReproducer(specialized.status(), options.instrumentation));
+  const auto graphs = *std::move(specialized);
 
   progress.begin("lower");
   std::vector<backend::EntryBucket> entryBuckets;
@@ -173,10 +176,14 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
   if (options.tune)
     CGC_TRY(tuner::checkMachine());
   CGC_TRY(MappedFile::open(options.model).status());
-  const std::string others[] = {options.model, options.output};
-  CGC_TRY(checkOutputPath("-o", options.output, {others, 1}));
-  if (!options.instrumentation.crashReproducer.empty())
-    CGC_TRY(checkOutputPath("--crash-reproducer", options.instrumentation.crashReproducer, others));
+  CGC_TRY(FileArguments()
+              .reads(options.model)
+              .reads(options.passPlugins)
+              .reads(options.opLibraries)
+              .writes("-o", options.output)
+              .writes("--crash-reproducer", options.instrumentation.crashReproducer)
+              .dumpsTo(options.instrumentation.dumpDir)
+              .check());
   CGC_TRY(parseInputSpecs(options.inputs).status());
   CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, makePipeline(options));
   CGC_ASSIGN_OR_RETURN(const OpLibraries opLibraries, openOpLibraries(options.opLibraries));
@@ -187,9 +194,8 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
     Progress progress; // How much there is to do, the model says.
     progress.begin("load " + options.model);
     CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.model));
-    auto built = build(*root, options, pipeline, opLibraries, diagnostics, progress);
-    CGC_TRY(withReproducer(built.status(), options.instrumentation));
-    backend::CompiledPlan compiled = *std::move(built);
+    CGC_ASSIGN_OR_RETURN(backend::CompiledPlan compiled,
+                         build(*root, options, pipeline, opLibraries, diagnostics, progress));
     if (options.tune)
       CGC_TRY(tuneInMemory(compiled, options.opLibraries, progress));
     progress.begin("write " + options.output);

@@ -87,6 +87,21 @@ std::string shapeText(const TensorRef &tensor) {
   return isDense(tensor.sizes, tensor.strides) ? text : text + formatShape("", tensor.strides);
 }
 
+/// "entry encode_image, image[4,3,32,32]": the inputs' shapes tell the buckets of an entry apart;
+/// dtypes are left out, so that plans of two precisions correspond.
+std::string titleOf(const Entry &entry, const Bucket &bucket) {
+  std::string title = "entry " + entry.name;
+  for (const IoTensor &input : bucket.inputs)
+    title += ", " + formatShape(input.name, input.sizes);
+  return title;
+}
+
+/// "NVIDIA H200, 132 SMs, not tuned"
+std::string gpuText(const TargetGpu &gpu) {
+  return fmt::format("{}, {} SMs, {}", gpu.name, gpu.multiprocessors,
+                     gpu.tuned ? "tuned" : "not tuned");
+}
+
 std::vector<DiffOp> opsOf(const PlanData &plan, const Bucket &bucket) {
   std::vector<DiffOp> ops;
   auto addIo = [&](std::string op, const IoTensor &io) -> DiffOp & {
@@ -141,12 +156,16 @@ DiffLists diffListsOf(const PlanData &plan) {
   DiffLists lists;
   lists.facts["target"] = deviceName(plan.target);
   lists.facts["precision"] = plan.precision ? dtypeName(*plan.precision) : "keep";
+  if (plan.gpu)
+    lists.facts["gpu"] = gpuText(*plan.gpu);
+  for (const OpLibraryId &library : plan.opLibraries)
+    lists.facts["op library " + library.name] = fmt::format("{:016x}", library.hash);
   for (const Weight &weight : plan.weights)
     lists.facts["weight " + weight.name] =
         fmt::format("{} {:016x}", formatShape(dtypeName(weight.dtype), weight.sizes), weight.hash);
   for (const Entry &entry : plan.entries)
-    for (const auto &[i, bucket] : llvm::enumerate(entry.buckets)) {
-      const std::string title = fmt::format("entry {}, bucket {}", entry.name, i);
+    for (const Bucket &bucket : entry.buckets) {
+      const std::string title = titleOf(entry, bucket);
       lists.lists[title] = opsOf(plan, bucket);
       lists.facts["arena of " + title] = std::to_string(bucket.arenaBytes) + " bytes";
     }

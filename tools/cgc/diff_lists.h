@@ -13,9 +13,9 @@
 namespace cgc::tool {
 
 struct DiffLists {
-  /// By title: "graph @visual.forward", "entry encode_image, bucket 0".
+  /// By title: "graph @visual.forward", "entry encode_image, image[1,3,32,32]".
   std::map<std::string, std::vector<DiffOp>> lists;
-  /// By name: parameters, weights, the target.
+  /// By name: parameters, weights, the target, op libraries.
   std::map<std::string, std::string> facts;
 };
 

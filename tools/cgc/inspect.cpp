@@ -6,12 +6,12 @@
 #include "runtime/plan/plan_file.h"
 #include "tools/cgc/capturability.h"
 #include "tools/cgc/console.h"
+#include "tools/cgc/file_arguments.h"
 #include "tools/cgc/file_kind.h"
 #include "tools/cgc/graphviz.h"
 #include "tools/cgc/libraries.h"
 #include "tools/cgc/memory_svg.h"
 #include "tools/cgc/module_summary.h"
-#include "tools/cgc/output_path.h"
 #include "tools/cgc/pass_options.h"
 #include "tools/cgc/plan_dot.h"
 #include "tools/cgc/plan_summary.h"
@@ -156,11 +156,10 @@ Status inspect(const Options &options, bool &printed) {
   if (options.capturable && kind != FileKind::TorchScript)
     return Status(Code::Usage,
                   "--capturable judges TorchScript; what is in a plan can be captured");
-  const std::string others[] = {options.file, options.dot};
-  if (!options.dot.empty() && options.dot != "-")
-    CGC_TRY(checkOutputPath("--dot", options.dot, {others, 1}));
-  if (!options.svg.empty())
-    CGC_TRY(checkOutputPath("--svg", options.svg, others));
+  FileArguments files;
+  if (options.dot != "-")
+    files.writes("--dot", options.dot);
+  CGC_TRY(files.reads(options.file).writes("--svg", options.svg).check());
   switch (kind) {
   case FileKind::Plan:
     return inspectPlan(options);

@@ -5,8 +5,8 @@
 #include "runtime/base/write_file.h"
 #include "tools/cgc/console.h"
 #include "tools/cgc/evaluator.h"
+#include "tools/cgc/file_arguments.h"
 #include "tools/cgc/file_kind.h"
-#include "tools/cgc/output_path.h"
 #include "tools/cgc/pass_options.h"
 #include "tools/cgc/pass_plugins.h"
 #include "tools/cgc/verbs.h"
@@ -68,8 +68,9 @@ Status readReproducer(const std::string &text, Options &options) {
   options.passes = reproducer.pipeline;
   options.target = deviceName(origin.target);
   if (origin.producer != versionText())
-    logInfo(
-        fmt::format("'{}' is by {}; this is {}", options.input, origin.producer, versionText()));
+    logInfo(fmt::format("'{}' is by {}; this is {}", options.input,
+                        origin.producer.empty() ? "an unknown version" : origin.producer,
+                        versionText()));
   return checkPlugins(origin.plugins, options);
 }
 
@@ -96,9 +97,15 @@ Status runPasses(ir::Module &module, const passes::Pipeline &pipeline,
 
 Status opt(Options options) {
   const passes::InstrumentationOptions &instrumentation = options.instrumentation;
-  const std::string others[] = {options.input, options.output};
-  if (!instrumentation.crashReproducer.empty())
-    CGC_TRY(checkOutputPath("--crash-reproducer", instrumentation.crashReproducer, others));
+  FileArguments files;
+  if (options.input != "-")
+    files.reads(options.input);
+  if (options.output != "-")
+    files.writes("-o", options.output, /*replaced=*/options.input);
+  CGC_TRY(files.reads(options.passPlugins)
+              .writes("--crash-reproducer", instrumentation.crashReproducer)
+              .dumpsTo(instrumentation.dumpDir)
+              .check());
   std::string text;
   if (options.runReproducer) {
     CGC_ASSIGN_OR_RETURN(text, readIrText(options.input));

@@ -26,7 +26,7 @@ Result<passes::Instrumentation> instrumentationOf(passes::InstrumentationOptions
                                                   std::vector<passes::UsedPlugin> plugins,
                                                   llvm::ArrayRef<passes::RegisteredPass> more);
 
-/// `status`; of a failure that left a reproducer the log says so.
+/// `status` of running passes; of a failure the log says that it left a reproducer.
 Status withReproducer(Status status, const passes::InstrumentationOptions &options);
 
 /// Adds --precision; `name` must outlive `command`.

@@ -3,6 +3,7 @@
 
 #include "passes/plugin.h"
 #include "runtime/base/file.h"
+#include "runtime/base/shared_library.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -16,11 +17,12 @@ namespace {
 
 Status loadPassPlugin(const std::string &path, const std::string &absolute,
                       passes::PipelineBuilder &builder) {
-  void *library = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library)
+  const auto opened = openSharedLibrary(absolute);
+  if (!opened)
     return Status(Code::InvalidFile, fmt::format("cannot load pass plug-in '{}': {}; a plug-in is "
                                                  "built against the cgc that loads it",
-                                                 path, dlerror()));
+                                                 path, opened.status().message()));
+  void *const library = *opened;
   const auto entry =
       reinterpret_cast<decltype(&cgcPassPlugin)>(dlsym(library, passes::kPassPluginSymbol));
   if (!entry)

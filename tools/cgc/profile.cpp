@@ -1,9 +1,9 @@
 // cgc profile: the time of each record of a plan, by op and by module.
 #include "runtime/base/write_file.h"
 #include "tools/cgc/console.h"
+#include "tools/cgc/file_arguments.h"
 #include "tools/cgc/inputs.h"
 #include "tools/cgc/libraries.h"
-#include "tools/cgc/output_path.h"
 #include "tools/cgc/plan_summary.h"
 #include "tools/cgc/progress.h"
 #include "tools/cgc/runner.h"
@@ -195,8 +195,11 @@ Status printJson(const Options &options, const std::vector<BucketProfile> &profi
 Status profile(const Options &options) {
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
   CGC_ASSIGN_OR_RETURN(const auto buckets, planBuckets(plan.data(), options.buckets));
-  if (!options.trace.empty())
-    CGC_TRY(checkOutputPath("--trace", options.trace, {&options.plan, 1}));
+  CGC_TRY(FileArguments()
+              .reads(options.plan)
+              .reads(options.opLibraries)
+              .writes("--trace", options.trace)
+              .check());
 
   Progress progress(1 + buckets.size());
   progress.begin("load " + options.plan);

@@ -1,11 +1,11 @@
 // cgc run: runs one entry of a plan and writes its outputs.
 #include "runtime/base/file.h"
 #include "tools/cgc/console.h"
+#include "tools/cgc/file_arguments.h"
 #include "tools/cgc/inputs.h"
 #include "tools/cgc/libraries.h"
 #include "tools/cgc/list_option.h"
 #include "tools/cgc/npy.h"
-#include "tools/cgc/output_path.h"
 #include "tools/cgc/progress.h"
 #include "tools/cgc/runner.h"
 #include "tools/cgc/verbs.h"
@@ -48,12 +48,13 @@ std::vector<std::string> outputPaths(const std::string &path, size_t count) {
 
 Status checkPaths(const Options &options, const std::vector<InputSource> &sources,
                   const std::vector<std::string> &outputs) {
-  std::vector<std::string> inputs = {options.plan};
+  FileArguments files;
+  files.reads(options.plan).reads(options.opLibraries);
   for (const InputSource &source : sources)
-    inputs.push_back(source.file);
+    files.reads(source.file);
   for (const std::string &output : outputs)
-    CGC_TRY(checkOutputPath("--output", output, inputs));
-  return Status::ok();
+    files.writes("--output", output);
+  return files.check();
 }
 
 /// All files or, if one cannot be written, none.

@@ -2,8 +2,8 @@
 #include "tools/cgc/tune.h"
 
 #include "tools/cgc/console.h"
+#include "tools/cgc/file_arguments.h"
 #include "tools/cgc/libraries.h"
-#include "tools/cgc/output_path.h"
 #include "tools/cgc/verbs.h"
 
 #include <CLI/CLI.hpp>
@@ -63,7 +63,11 @@ Status print(const Options &options, const std::string &output, const tuner::Tun
 Status tune(const Options &options) {
   const std::string output = options.output.empty() ? options.plan : options.output;
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan));
-  CGC_TRY(checkOutputPath("-o", output, {}));
+  CGC_TRY(FileArguments()
+              .reads(options.plan)
+              .reads(options.opLibraries)
+              .writes("-o", output, /*replaced=*/options.plan)
+              .check());
   Progress progress(3);
   progress.begin("load " + options.plan);
   CGC_ASSIGN_OR_RETURN(const tuner::Tuned tuned, tunePlan(plan, options.opLibraries, progress));

@@ -4,6 +4,8 @@
 #include "ir/dot.h"
 #include "ir/dot_graph.h"
 
+#include "llvm/Support/JSON.h"
+
 namespace cgc::ir {
 namespace {
 
@@ -50,6 +52,18 @@ TEST(Dot, WhatXmlCannotHoldIsNotInTheTitle) {
   EXPECT_EQ(markupText("a<b>&\"\x01\x7f"), "a&lt;b&gt;&amp;&quot;??");
   EXPECT_EQ(markupText("\u00d7"), "\u00d7");
   EXPECT_EQ(markupText("\xff<"), "?&lt;");
+}
+
+TEST(Dot, WhatIsNotUtf8IsReplacedInStrings) {
+  DotGraph graph("t\xff");
+  graph.addNode({.id = "\xfe", .label = "a\xff\x01\nb", .path = "\u00d7"});
+  graph.addNode({.id = "ok", .label = "\u00d7\xff", .path = "m\xff"});
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  graph.write(os);
+  EXPECT_TRUE(llvm::json::isUTF8(text));
+  EXPECT_THAT(text, HasSubstr("\"?\" [label=\"a??\\nb\""));
+  EXPECT_THAT(text, HasSubstr("cluster_\u00d7"));
 }
 
 TEST(Dot, ClustersNestByModulePath) {

@@ -71,6 +71,16 @@ module @Root class="Root" {
   }
 })"),
                 ::testing::HasSubstr("a call of 'act.forward' is left; run the pass 'inline'"));
+    EXPECT_THAT(message(R"(
+graph @g(%x: f32[4]) {
+  prim.if(true)
+  %0 = aten.exp(%x) : f32[4]
+  prim.else()
+  %1 = aten.exp(%x) : f32[4]
+  prim.end_if([], [])
+  output %x
+})"),
+                ::testing::HasSubstr("'prim.if' is left; run the pass 'specialize' first"));
   }
 }
 

@@ -148,6 +148,25 @@ module @Root class="Root" {
   EXPECT_EQ(output.arg(1).value()->node()->target(), "folded_neg");
 }
 
+/// Its library may have it on the GPU alone.
+TEST(FoldTest, AnOpOfALibraryIsNotFoldedNorIsWhatReadsIt) {
+  auto module = parse(R"(
+module @Root class="Root" {
+  param @w : f32[4]
+  graph @g(%x: f32[4]) {
+    %w = get_attr @w : f32[4]
+    %0 = cgc.library_op([%w]) {op="acme.act"} : f32[4]
+    %1 = aten.neg(%0) : f32[4]
+    %2 = aten.neg(%w) : f32[4]
+    output %1, %2
+  }
+})");
+  fill(*module);
+  FakeEvaluator evaluator;
+  ASSERT_TRUE(runPasses(*module, "fold", {.evaluator = &evaluator}).isOk());
+  EXPECT_THAT(evaluator.ops, ElementsAre("aten.neg"));
+}
+
 TEST(FoldTest, NothingIsFoldedWithoutAnEvaluatorOrWithoutBytes) {
   auto module = model();
   std::string before = ir::toString(*module);

@@ -96,10 +96,16 @@ TEST(PassManagerTest, StopAfterAPassOrAPosition) {
   for (const char *last : {"0", "3", "inline"})
     EXPECT_EQ(passes->stopAfter(last).code(), Code::Usage) << last;
   EXPECT_THAT(passes->stopAfter("flod").message(), HasSubstr("did you mean 'fold'?"));
+  EXPECT_THAT(PassManager::parse("")->stopAfter("dce").message(),
+              HasSubstr("'dce': the pipeline has no passes"));
 }
 
 TEST(PassManagerTest, EmptyNameIsRefused) {
-  EXPECT_FALSE(PassManager::parse("inline,,dce"));
+  for (const char *pipeline : {"inline,,dce", "inline, ,dce", ",dce", "inline,", ","}) {
+    const Status status = PassManager::parse(pipeline).status();
+    EXPECT_EQ(status.code(), Code::Usage);
+    EXPECT_THAT(status.message(), HasSubstr("lacks a name between two commas")) << pipeline;
+  }
 }
 
 TEST(PassManagerTest, ModulePassAfterGraphPassIsRefused) {

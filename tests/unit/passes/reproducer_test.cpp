@@ -19,8 +19,10 @@ protected:
   std::string text() const { return test::readFile(path()); }
   Status run(ir::Module &module, llvm::StringRef pipeline, PassContext context = {}) {
     Instrumentation instrumentation;
-    instrumentation.add(writeReproducer(
-        path(), {DeviceKind::Cuda, "cgc 1.2.3", {{"/a folder/libacme.so", 0x0123456789abcdef}}}));
+    auto callbacks = writeReproducer(
+        path(), {DeviceKind::Cuda, "cgc 1.2.3", {{"/a folder/libacme.so", 0x0123456789abcdef}}});
+    CGC_TRY(callbacks.status());
+    instrumentation.add(*std::move(callbacks));
     Status status = runPasses(module, pipeline, context, instrumentation);
     instrumentation.finish();
     return status;
@@ -112,7 +114,7 @@ TEST_F(ReproducerTest, TheFirstOfSeveralFailuresStays) {
   const Substitutions substitutions = refuseNeg();
   const PassContext context{.substitutions = &substitutions};
   Instrumentation instrumentation;
-  instrumentation.add(writeReproducer(path(), {}));
+  instrumentation.add(*writeReproducer(path(), {}));
   auto first = parse(kText);
   auto second = parse("graph @h(%x: f32[2]) {\n  %0 = aten.neg(%x) : f32[2]\n  output %0\n}");
   EXPECT_FALSE(runPasses(*first, "op-substitution", context, instrumentation).isOk());
@@ -130,7 +132,9 @@ TEST_F(ReproducerTest, ARefusalGivesWayToAFailure) {
   const Substitutions refusal = refuse(Code::Unsupported), failure = refuse(Code::Failed);
   const auto after = [&](llvm::ArrayRef<const Substitutions *> runs) {
     Instrumentation instrumentation;
-    instrumentation.add(writeReproducer(path(), {}));
+    auto reproducer = writeReproducer(path(), {});
+    EXPECT_TRUE(reproducer);
+    instrumentation.add(*std::move(reproducer));
     for (size_t i = 0; i < runs.size(); ++i) {
       auto module = parse("graph @g" + std::to_string(i) +
                           "(%x: f32[2]) {\n  %0 = aten.neg(%x) : f32[2]\n  output %0\n}");
@@ -146,10 +150,28 @@ TEST_F(ReproducerTest, ARefusalGivesWayToAFailure) {
   EXPECT_EQ(after({&nothing}), "none");
 }
 
-TEST_F(ReproducerTest, OneOfARunBeforeGoes) {
-  test::writeFile(path(), "old");
-  writeReproducer(path(), {DeviceKind::Cpu, "cgc"});
+TEST_F(ReproducerTest, OneOfARunBeforeGoesWhenTheFirstPassBegins) {
+  const Substitutions substitutions = refuseNeg();
+  const PassContext context{.substitutions = &substitutions};
+  auto module = parse(kText);
+  EXPECT_FALSE(run(*module, "op-substitution", context).isOk());
+  const std::string old = text();
+  auto graphless = parse("module @Root class=\"Root\" {\n}");
+  EXPECT_TRUE(run(*graphless, "cse", context).isOk()) << "no pass runs";
+  EXPECT_EQ(text(), old);
+  EXPECT_TRUE(run(*module, "cse", context).isOk());
   EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+TEST_F(ReproducerTest, AnotherFileOfThatNameIsNotTouched) {
+  auto module = parse(kText);
+  for (const char *other : {"", "old", "; cgc reproducer; of mine\n"}) {
+    test::writeFile(path(), other);
+    const Status status = run(*module, "cse");
+    EXPECT_EQ(status.code(), Code::Usage);
+    EXPECT_THAT(status.message(), HasSubstr("crash.cgir' is no reproducer"));
+    EXPECT_EQ(text(), other);
+  }
 }
 
 TEST_F(ReproducerTest, OtherTextIsRefused) {

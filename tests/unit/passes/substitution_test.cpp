@@ -71,6 +71,8 @@ TEST(ModuleSubstitutionTest, MatchesByClassPathAndAttributes) {
               ElementsAre("blocks.1"));
   EXPECT_THAT(matched({.attributes = {{"heads", ir::Arg(8.0)}}}), ElementsAre());
   EXPECT_THAT(matched({.attributes = {{"width", ir::Arg(8)}}}), ElementsAre());
+  EXPECT_THAT(matched({.attributes = {{"heads", ir::Arg(8)}, {"width", ir::Arg(8)}}}),
+              ElementsAre());
 }
 
 TEST(ModuleSubstitutionTest, WhatAReplacementAddsIsNotMatchedAgain) {
@@ -468,16 +470,43 @@ TEST(OpSubstitutionTest, WhatDoesNotFitStays) {
   %2 = aten.mul(%y, %1) : f32[2]
   output %2)";
   EXPECT_THAT(substituted(kQuickGelu, otherInput), Not(HasSubstr("quick_gelu")));
-  OpSubstitution typed = kQuickGelu;
-  typed.pattern.replace(typed.pattern.find("%x: dynamic"), 11, "%x: f16[2]");
-  typed.pattern.replace(typed.pattern.find("dynamic"), 7, "f16[2]");
   const std::string fits = R"(
   %0 = aten.mul(%x, 1.702) : f32[2]
   %1 = aten.sigmoid(%0) : f32[2]
   %2 = aten.mul(%x, %1) : f32[2]
   output %2)";
   EXPECT_THAT(substituted(kQuickGelu, fits), HasSubstr("quick_gelu"));
-  EXPECT_THAT(substituted(typed, fits), Not(HasSubstr("quick_gelu")));
+  for (const std::string type : {"f32[2]", "f16[2]", "f32[3]"}) {
+    OpSubstitution typed = kQuickGelu;
+    typed.pattern.replace(typed.pattern.find("%x: dynamic"), 11, "%x: " + type);
+    typed.pattern.replace(typed.pattern.find("dynamic"), 7, type);
+    EXPECT_EQ(llvm::StringRef(substituted(typed, fits)).contains("quick_gelu"), type == "f32[2]")
+        << type;
+  }
+}
+
+TEST(OpSubstitutionTest, WhichResultIsReadMatters) {
+  const OpSubstitution second = {.name = "second",
+                                 .pattern = R"(
+graph @p(%x: dynamic) {
+  %0, %1 = aten.chunk(%x) {chunks=2} : dynamic, dynamic
+  %2 = aten.exp(%1) : dynamic
+  output %2
+})",
+                                 .replacement = R"(
+graph @r(%x: dynamic) {
+  %0, %1 = aten.chunk(%x) {chunks=2} : dynamic, dynamic
+  %2 = aten.neg(%1) : dynamic
+  output %2
+})"};
+  for (const std::string read : {"%0", "%1"})
+    EXPECT_EQ(llvm::StringRef(substituted(second, R"(
+  %0, %1 = aten.chunk(%x) {chunks=2} : f32[1], f32[1]
+  %2 = aten.exp()" + read + R"() : f32[1]
+  output %2)"))
+                  .contains("aten.neg"),
+              read == "%1")
+        << read;
 }
 
 TEST(OpSubstitutionTest, WhatOthersReadStays) {
@@ -534,6 +563,15 @@ TEST(OpSubstitutionTest, AnotherTypeIsRefusedWithBoth) {
   output %2)"),
             "pass 'op-substitution': substitution 'quick-gelu' at %2 = aten.mul(%x, %1) : f32[2]: "
             "gives f32[], and what it replaces gives f32[2]; make it give the same");
+  OpSubstitution half = kQuickGelu;
+  half.replacement =
+      "graph @r(%x: dynamic) {\n  %0 = aten.to(%x) {dtype=f16} : dynamic\n  output %0\n}";
+  EXPECT_THAT(substituted(half, R"(
+  %0 = aten.mul(%x, 1.702) : f32[2]
+  %1 = aten.sigmoid(%0) : f32[2]
+  %2 = aten.mul(%x, %1) : f32[2]
+  output %2)"),
+              HasSubstr("gives f16[2], and what it replaces gives f32[2]; make it give the same"));
 }
 
 TEST(OpSubstitutionTest, AReplacementWhoseOpRefusesIsNamed) {

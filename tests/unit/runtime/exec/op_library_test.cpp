@@ -133,6 +133,14 @@ TEST(OpLibraryFiles, WhatIsNoOpLibraryIsNamed) {
   Status status = OpLibrary::open(text).status();
   EXPECT_EQ(status.code(), Code::InvalidFile);
   EXPECT_THAT(status.message(), HasSubstr("cannot load op library '" + text + "'"));
+  const std::string whole = exampleOps(), cut = folder / "cut.so";
+  for (const size_t size : {size_t(20), size_t(100), size_t(5000), size_t(20000)}) {
+    std::filesystem::copy_file(whole, cut, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::resize_file(cut, size);
+    status = OpLibrary::open(cut).status();
+    EXPECT_EQ(status.code(), Code::InvalidFile) << size;
+    EXPECT_THAT(status.message(), HasSubstr("the file is cut short")) << size;
+  }
   status = OpLibrary::open(builtLibrary("libcgc_test_no_plugin.so")).status();
   EXPECT_EQ(status.code(), Code::InvalidFile);
   EXPECT_THAT(status.message(), HasSubstr("is no op library: it does not define cgcOpLibrary"));

@@ -317,7 +317,7 @@ TEST(BindAttentionWhole, RefusesShapes) {
     expectRefused(good, [&](Launch &l) { l.ints[5] = bad; }, range);
   for (const int64_t bad : {0, -1, 3})
     expectRefused(good, [&](Launch &l) { l.ints[6] = bad; }, range);
-  for (const uint32_t bad : {64, 384})
+  for (const uint32_t bad : {64, 640})
     expectRefused(good, [&](Launch &l) { l.block[0] = bad; }, range);
   // One stage has to have a block for each item.
   expectRefused(

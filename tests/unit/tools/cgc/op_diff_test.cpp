@@ -53,6 +53,13 @@ TEST(OpDiff, WhoReadsSomethingElseHasChanged) {
             "-%0 +%0 ~%1>%1");
 }
 
+TEST(OpDiff, WhoReadsAnotherResultHasChanged) {
+  const std::string chunk = "%0, %1 = aten.chunk(%x) {chunks=2} : f32[1], f32[1]\n";
+  EXPECT_EQ(differences(chunk + "%2 = aten.exp(%0) : f32[1]\noutput %2",
+                        chunk + "%2 = aten.exp(%1) : f32[1]\noutput %2"),
+            "~%2>%2");
+}
+
 TEST(OpDiff, ConstantsAndTypesAreChanges) {
   EXPECT_EQ(differences("%0 = aten.mul(%x, 2) : f32[2]\noutput %0",
                         "%0 = aten.mul(%x, 3) : f32[2]\noutput %0"),
@@ -67,6 +74,18 @@ TEST(OpDiff, TheModuleTellsEqualOpsApart) {
                         "%1 = aten.exp(%0) : f32[2] loc(\"m.py\":1 \"b\")\noutput %1",
                         "%0 = aten.exp(%x) : f32[2] loc(\"m.py\":1 \"b\")\noutput %0"),
             "-%0 ~%1>%0");
+}
+
+TEST(PlanDiff, WeightsAreComparedByContentAndArenasBySize) {
+  const auto facts = [](uint64_t hash, uint64_t arenaBytes) {
+    PlanData plan;
+    plan.weights = {{.name = "w", .dtype = DType::F32, .sizes = {2}, .hash = hash}};
+    plan.entries = {{.name = "f", .buckets = {{.arenaBytes = arenaBytes}}}};
+    return diffListsOf(plan).facts;
+  };
+  EXPECT_EQ(facts(1, 64), facts(1, 64));
+  EXPECT_NE(facts(1, 64), facts(2, 64));
+  EXPECT_NE(facts(1, 64), facts(1, 128));
 }
 
 } // namespace

@@ -114,6 +114,10 @@ TEST(PlanSvg, HasARectangleForEachBufferAndIsTheSameEachTime) {
   const std::string drawing = "<?xml?>\n<svg width=\"62pt\" height=\"116pt\" "
                               "viewBox=\"0.00 0.00 62.00 116.00\">\n<g/>\n</svg>\n";
   const std::string svg = planSvg(plan, "a<b", drawing);
+  // From record 0 and from the bottom up: 1290 by 448 pixels are 3 records by 8096 bytes.
+  EXPECT_THAT(svg, HasSubstr("<rect x=\"90.0\" y=\"272.66\" width=\"860.0\" height=\"221.34\""));
+  EXPECT_THAT(svg, HasSubstr("<rect x=\"520.0\" y=\"46.00\" width=\"860.0\" height=\"221.34\""));
+  EXPECT_THAT(svg, HasSubstr("of which at most 8.0 kB are in use at once"));
   EXPECT_THAT(svg, HasSubstr("kernel copy u8[4000]\n4.0 kB at offset 0\nrecords 0 to 1\n"));
   EXPECT_THAT(svg, HasSubstr("at offset 4096\nrecords 1 to 2\n"));
   EXPECT_THAT(svg, HasSubstr("a&lt;b"));
