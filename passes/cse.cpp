@@ -2,6 +2,7 @@
 #include "passes/cse.h"
 
 #include "ir/rewriter.h"
+#include "passes/patterns/run.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -59,22 +60,14 @@ std::string keyOf(const ir::Node &node, const Numbers &numbers) {
 } // namespace
 
 Result<Changed> CsePass::run(ir::Graph &graph, PassContext &) const {
-  // What one side of a branch computes is not there on the other.
-  if (llvm::any_of(graph, [](const ir::Node &node) { return node.is(ir::OpKind::PrimIf); }))
-    return Changed::No;
-  // Before canonicalize a value may change between two reads of it.
-  bool mayMutate = llvm::any_of(graph, [](const ir::Node &node) {
-    return node.kind() == ir::NodeKind::CallModule ||
-           (node.kind() == ir::NodeKind::CallFunction &&
-            (node.isInPlace() || !ir::hasTrait(node.op(), ir::kPure)));
-  });
+  CGC_TRY(requireFunctional(graph));
   Numbers numbers;
   unsigned next = 1;
   std::map<std::string, ir::Node *> seen;
   ir::GraphRewriter rewriter(graph);
   for (ir::Node &node : llvm::make_early_inc_range(graph)) {
-    bool candidate = node.kind() == ir::NodeKind::GetAttr ||
-                     (node.kind() == ir::NodeKind::CallFunction && !mayMutate);
+    bool candidate =
+        node.kind() == ir::NodeKind::GetAttr || node.kind() == ir::NodeKind::CallFunction;
     ir::Node *first = candidate ? seen.emplace(keyOf(node, numbers), &node).first->second : &node;
     if (first == &node) {
       for (ir::Value &result : node.results())

@@ -6,8 +6,7 @@
 namespace cgc::passes {
 
 /// Of several pure nodes with the same op and arguments the first stays; so of get_attr nodes that
-/// read the same parameter or the same bytes. While a graph still has in-place ops or calls, only
-/// get_attr nodes are merged.
+/// read the same parameter or the same bytes. Wants a graph without in-place ops and calls.
 struct CsePass {
   static constexpr const char *name = "cse";
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;

@@ -4,6 +4,7 @@
 #include "ir/rewriter.h"
 #include "passes/constants.h"
 #include "passes/patterns/match.h"
+#include "passes/patterns/run.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -62,8 +63,7 @@ private:
         data_[node.result()] = parameter->data;
         facts.readBytes = parameter->type.numBytes();
       }
-    } else if (node.kind() == ir::NodeKind::CallFunction && !node.isInPlace() &&
-               ir::hasTrait(node.op(), ir::kPure) && node.result()->isTensor() &&
+    } else if (node.kind() == ir::NodeKind::CallFunction && node.result()->isTensor() &&
                !node.is(ir::OpKind::LibraryOp)) { // Its library may have it on the GPU alone.
       facts.constant = true;
       facts.view = isView(node);
@@ -133,6 +133,7 @@ Result<FoldPass> FoldPass::create(PassOptions &options) {
 }
 
 Result<Changed> FoldPass::run(ir::Graph &graph, PassContext &context) const {
+  CGC_TRY(requireFunctional(graph));
   if (!context.evaluator || !graph.owner())
     return Changed::No;
   return Folder(graph, *context.evaluator, limit).run();

@@ -15,13 +15,6 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-std::string readBy(const Node &reader) {
-  return reader.kind() == ir::NodeKind::Output
-             ? "the model returns it"
-             : "it is read at " +
-                   (reader.loc().isKnown() ? toString(reader.loc()) : toString(reader));
-}
-
 /// The views through which `node` overwrites part of a value, from that part up, if each is a range
 /// or an index of one dimension; else, or if it overwrites the whole, nothing.
 std::vector<Node *> viewsOf(Node &node) {
@@ -117,6 +110,13 @@ void writeBack(Node &node, llvm::ArrayRef<Node *> views, ir::GraphRewriter &rewr
 
 } // namespace
 
+std::string readBy(const Node &reader) {
+  return reader.kind() == ir::NodeKind::Output
+             ? "the model returns it"
+             : "it is read at " +
+                   (reader.loc().isKnown() ? toString(reader.loc()) : toString(reader));
+}
+
 Overwritten overwritten(Node &node) {
   const Value *base = layoutOf(node.arg(0).value()).base;
   if (base->node()->kind() == ir::NodeKind::Placeholder)
@@ -138,8 +138,8 @@ bool functionalize(ir::Graph &graph, ir::Diagnostics &diagnostics) {
     const std::vector<Node *> views = viewsOf(node);
     const Reads reads = readsBehind(node, views);
     if (what.cause == ir::Cause::None && !reads.otherView.empty())
-      diagnostics.error(node, "in-place op: another view of what it overwrites, " +
-                                  reads.otherView + "; clone before");
+      diagnostics.error(node, "in-place op: another view of what it overwrites, " + reads.otherView,
+                        ir::Cause::MutatesView);
     rewriter.makeFunctional(&node);
     if (reads.wholes)
       writeBack(node, views, rewriter);

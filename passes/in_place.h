@@ -14,6 +14,9 @@ struct Overwritten {
 /// Whether `node`, in place and typed as all above it, overwrites an input or a parameter.
 Overwritten overwritten(ir::Node &node);
 
+/// "it is read at model.py:6", or that the model returns it.
+std::string readBy(const ir::Node &reader);
+
 /// Makes every in-place op functional. What one changes by way of ranges and indices of a value,
 /// `x[1:3, 0] += y`, is put together with the rest to a new value. An op whose effect could be seen
 /// otherwise (on an input, a parameter, or through another live view) is an error at that op.

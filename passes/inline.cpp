@@ -164,9 +164,9 @@ private:
   std::vector<const ir::Graph *> stack_;
 };
 
-Result<std::unique_ptr<ir::Graph>> flatten(const ir::Module &root, const ir::Graph &source) {
+Result<std::unique_ptr<ir::Graph>> flatten(ir::Module &root, const ir::Graph &source) {
   auto flat = std::make_unique<ir::Graph>(source.name());
-  flat->setOwner(const_cast<ir::Module *>(&root));
+  flat->setOwner(&root);
   ValueMap map;
   for (ir::Value *input : source.inputs()) {
     ir::Node *copy = flat->placeholder(input->name(), input->type(), input->node()->loc());

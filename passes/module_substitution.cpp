@@ -159,41 +159,41 @@ Status replaceCall(const ModuleSubstitution &substitution, ir::Node &call, ir::M
   return Status::ok();
 }
 
-/// The calls of `graph` whose callee the substitution matches.
-Result<Changed> replaceCalls(const ModuleSubstitution &substitution, ir::Graph &graph) {
-  std::vector<std::pair<ir::Node *, ir::Module *>> calls;
-  for (ir::Node &node : graph)
-    if (node.kind() == ir::NodeKind::CallModule)
-      if (ir::Module *callee = graph.owner()->resolve(node.target()).first;
-          callee && matches(substitution, *callee))
-        calls.emplace_back(&node, callee);
-  for (auto [call, callee] : calls)
+/// What a substitution matches, all of it found before anything is replaced: what a replacement
+/// adds is not matched by the same substitution.
+struct Matches {
+  std::vector<ir::Module *> modules;
+  std::vector<std::pair<ir::Node *, ir::Module *>> calls; ///< With the module that is called.
+};
+
+void findBelow(const ModuleSubstitution &substitution, ir::Module &module, Matches &found) {
+  if (matches(substitution, module))
+    found.modules.push_back(&module);
+  for (auto &graph : module.graphs())
+    for (ir::Node &node : *graph)
+      if (node.kind() == ir::NodeKind::CallModule)
+        if (ir::Module *callee = module.resolve(node.target()).first;
+            callee && matches(substitution, *callee))
+          found.calls.emplace_back(&node, callee);
+  for (auto &submodule : module.submodules())
+    findBelow(substitution, *submodule, found);
+}
+
+Result<Changed> apply(const ModuleSubstitution &substitution, ir::Module &root) {
+  Matches found;
+  findBelow(substitution, root, found);
+  if (substitution.replaceBody) {
+    for (ir::Module *module : found.modules)
+      if (Status status = replaceBody(substitution, *module); !status.isOk())
+        return status.withContext("substitution '" + substitution.name + "' on module '" +
+                                  module->path() + "'");
+    return found.modules.empty() ? Changed::No : Changed::Yes;
+  }
+  for (auto [call, callee] : found.calls)
     if (Status status = replaceCall(substitution, *call, *callee); !status.isOk())
       return status.withContext("substitution '" + substitution.name + "' at " +
                                 ir::toString(*call));
-  return calls.empty() ? Changed::No : Changed::Yes;
-}
-
-Result<Changed> applyBelow(const ModuleSubstitution &substitution, ir::Module &module) {
-  Changed changed = Changed::No;
-  if (substitution.replaceBody && matches(substitution, module)) {
-    if (Status status = replaceBody(substitution, module); !status.isOk())
-      return status.withContext("substitution '" + substitution.name + "' on module '" +
-                                module.path() + "'");
-    changed = Changed::Yes;
-  }
-  if (substitution.replaceCall)
-    for (auto &graph : module.graphs()) {
-      CGC_ASSIGN_OR_RETURN(Changed calls, replaceCalls(substitution, *graph));
-      if (calls == Changed::Yes)
-        changed = Changed::Yes;
-    }
-  for (size_t i = 0; i < module.submodules().size(); ++i) { // A rewrite may add submodules.
-    CGC_ASSIGN_OR_RETURN(Changed below, applyBelow(substitution, *module.submodules()[i]));
-    if (below == Changed::Yes)
-      changed = Changed::Yes;
-  }
-  return changed;
+  return found.calls.empty() ? Changed::No : Changed::Yes;
 }
 
 } // namespace
@@ -202,7 +202,7 @@ Result<Changed> ModuleSubstitutionPass::run(ir::Module &module, PassContext &con
   Changed changed = Changed::No;
   if (context.substitutions)
     for (const ModuleSubstitution &substitution : context.substitutions->modules) {
-      CGC_ASSIGN_OR_RETURN(Changed one, applyBelow(substitution, module));
+      CGC_ASSIGN_OR_RETURN(Changed one, apply(substitution, module));
       if (one == Changed::Yes)
         changed = Changed::Yes;
     }

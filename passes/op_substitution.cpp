@@ -61,6 +61,7 @@ Result<Changed> OpSubstitutionPass::run(ir::Graph &graph, PassContext &context) 
   if (!context.substitutions || context.substitutions->ops.empty())
     return Changed::No;
   CGC_TRY(requireTypes(graph));
+  CGC_TRY(requireFunctional(graph));
   Changed changed = Changed::No;
   for (const OpSubstitution &substitution : context.substitutions->ops) {
     CGC_ASSIGN_OR_RETURN(Changed one, apply(substitution, graph));

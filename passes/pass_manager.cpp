@@ -151,8 +151,9 @@ std::string PassManager::toString(unsigned position) const {
 }
 
 std::optional<std::string> PassManager::option(llvm::StringRef pass, llvm::StringRef name) const {
-  auto found = llvm::find_if(entries_, [&](const Entry &entry) { return entry.name == pass; });
-  if (found == entries_.end())
+  auto named = [&](const Entry &entry) { return entry.name == pass; };
+  auto found = std::find_if(entries_.rbegin(), entries_.rend(), named);
+  if (found == entries_.rend())
     return std::nullopt;
   Result<PassOptions> options = PassOptions::parse(pass, found->options);
   return options ? options->take(name) : std::nullopt;

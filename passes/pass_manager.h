@@ -28,6 +28,8 @@ struct RegisteredPass {
 };
 
 template <class Pass> RegisteredPass registeredPass() {
+  static_assert(ModulePass<Pass> != GraphPass<Pass>,
+                "a pass has run(ir::Module &, PassContext &) const or run(ir::Graph &, ...) const");
   return {std::string(Pass::name), [](PassOptions &options) -> Result<ConfiguredRun> {
             Pass pass;
             if constexpr (ConfiguredPass<Pass>) {
@@ -58,7 +60,7 @@ public:
   /// The inverse of parse, from the pass at `position` on, which is 1 for the first.
   std::string toString(unsigned position = 1) const;
 
-  /// What option `name` of the first pass called `pass` was given as; nothing if it was not.
+  /// What option `name` of the last pass called `pass` was given as; nothing if it was not.
   std::optional<std::string> option(llvm::StringRef pass, llvm::StringRef name) const;
 
   /// Drops the passes behind the first that is called `passOrPosition` or has that position. Usage,

@@ -2,6 +2,7 @@
 // says how to build one.
 #pragma once
 
+#include "passes/headers_hash.h"
 #include "passes/pipeline.h"
 
 #include "llvm/Config/llvm-config.h"
@@ -11,17 +12,14 @@
 
 namespace cgc::passes {
 
-/// Changes whenever a header that a plug-in includes does in a way that a built plug-in can see.
+/// Changes when PassPlugin does.
 inline constexpr uint32_t kPassPluginAbi = 1;
 
-/// FNV-1a of what else a built plug-in has taken from the headers: LLVM and the numbers of ops.
+/// FNV-1a of what a built plug-in has taken in: LLVM's version and cgc's headers, any of which may
+/// hold a layout or a number that it relies on.
 inline constexpr uint64_t kPassPluginBuild = [] {
-  constexpr std::string_view text = LLVM_VERSION_STRING
-#define CGC_OP(Enum, name) "," name
-#include "ir/ops.def"
-      ;
   uint64_t hash = 0xcbf29ce484222325u;
-  for (char c : text)
+  for (char c : std::string_view(LLVM_VERSION_STRING " " CGC_HEADERS_HASH))
     hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return hash;
 }();

@@ -341,6 +341,7 @@ Result<PrecisionPass> PrecisionPass::create(PassOptions &options) {
 
 Result<Changed> PrecisionPass::run(ir::Graph &graph, PassContext &context) const {
   CGC_TRY(requireTypes(graph));
+  CGC_TRY(requireFunctional(graph));
   // To 16 bits: constants are computed as exactly as the model does, then rounded. To f32: computed
   // in f32, so that no rounding of the model's is left.
   Changed folded = Changed::No;

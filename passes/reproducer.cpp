@@ -43,7 +43,9 @@ std::string commented(llvm::StringRef text) {
 struct State {
   std::string text; ///< Of the reproducer of the pass that is running.
   Status written;
-  bool began = false, failed = false;
+  std::string refused; ///< That of the first Unsupported, which gives way to any other failure.
+  bool failed = false; ///< In another way.
+  bool began = false;
 };
 
 /// Whether nothing is lost if `path` is written: it is free, or holds a reproducer.
@@ -81,18 +83,24 @@ Result<PassCallbacks> writeReproducer(const std::string &path, const RunOrigin &
   };
   callbacks.after = [=](const PassRun &, Changed) { return state->written; };
   callbacks.failed = [=](const PassRun &run, const Status &status) {
-    if (std::exchange(state->failed, true))
+    const bool isRefusal = status.code() == Code::Unsupported;
+    if (state->failed || (isRefusal && !state->refused.empty()))
       return;
     const size_t ir = kTitle.size();
     state->text.insert(ir, "; pass '" + std::string(run.pass) + "' failed:\n" +
                                commented(status.message()));
+    if (isRefusal)
+      state->refused = state->text;
+    state->failed = !isRefusal;
     // What was written before the pass ran stays if this cannot be written.
     state->written = writeFile(path, state->text);
   };
   callbacks.finish = [=] {
     std::error_code ignored;
-    if (state->began && !state->failed)
+    if (state->began && !state->failed && state->refused.empty())
       std::filesystem::remove(path, ignored);
+    else if (state->began && !state->failed) // Another entry's passes have run since.
+      state->written = writeFile(path, state->refused);
   };
   return callbacks;
 }

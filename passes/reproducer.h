@@ -14,8 +14,9 @@ struct Reproducer {
 };
 
 /// Keeps at `path` the IR in front of the pass that is running, so that even a crash of the process
-/// leaves it; after a failure that of the pass that failed first, and without one no file. An
-/// earlier reproducer goes when the first pass begins. Usage if something else is at `path`.
+/// leaves it; after a failure that of the pass that failed first, one that refused the model only
+/// if none failed otherwise; without a failure no file. An earlier reproducer goes when the first
+/// pass begins. Usage if something else is at `path`.
 Result<PassCallbacks> writeReproducer(const std::string &path, const RunOrigin &origin);
 
 /// Reads the head of a file that writeReproducer wrote; the rest of it is IR text. InvalidFile,

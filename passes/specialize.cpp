@@ -46,9 +46,13 @@ bool takesTensor(OpKind op) {
 bool Specializer::run() {
   for (Node &node : llvm::make_early_inc_range(graph_)) {
     visit(node);
-    if (isSilent()) // What a substitution replaced vanishes.
+    if (isSilent()) { // What a substitution replaced vanishes.
+      rememberReplaced(node);
       evaluated(node);
+    }
   }
+  judgeReplaced();
+  judgeViews();
   if (!untyped_ && !diagnostics_.hasErrors())
     for (Node *node : llvm::reverse(evaluated_))
       graph_.erase(node);

@@ -46,15 +46,6 @@ bool isMask(const Arg &arg) {
   return dtype == DType::Bool || dtype == DType::U8;
 }
 
-/// What makes the tensor that `value` is, or is a view of.
-const Node &ownerOf(const Value *value) {
-  const Node *node = value->node();
-  while (node->kind() == ir::NodeKind::CallFunction && ir::hasTrait(node->op(), ir::kView) &&
-         node->arg(0).isValue())
-    node = node->arg(0).value()->node();
-  return *node;
-}
-
 } // namespace
 
 ir::Cause causeOfRefusal(const Node &node, llvm::ArrayRef<Arg> args) {

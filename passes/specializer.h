@@ -1,5 +1,6 @@
 // Specializer: the walk of the specialize pass. Types and host values are in specialize.cpp,
-// branches in specialize_branches.cpp, what is reported in specialize_reports.cpp.
+// branches in specialize_branches.cpp, in-place ops in specialize_in_place.cpp, other reports in
+// specialize_reports.cpp.
 #pragma once
 
 #include "ir/diagnostics.h"
@@ -16,6 +17,9 @@ ir::Cause causeOfRefusal(const ir::Node &node, llvm::ArrayRef<ir::Arg> args);
 
 /// Why an aten.fallback cannot be compiled.
 ir::Cause causeOfFallback(const ir::Node &node);
+
+/// What makes the tensor that `value` is, or may be a view of, or that an in-place op gives again.
+const ir::Node &ownerOf(const ir::Value *value);
 
 /// Goes through a graph once, in execution order. What is known on the host is kept beside the
 /// graph and put into the arguments of later nodes; tensor ops get their types from their rules.
@@ -77,6 +81,15 @@ private:
   bool reportHostRead(ir::Node &node);
   /// What is wrong with a call whatever the types of its arguments are.
   void judgeUntyped(ir::Node &node, llvm::ArrayRef<ir::Arg> args);
+  // In-place ops, when all of the graph has been walked through
+  /// Reports those that overwrite what another view shows, as far as there are types: canonicalize
+  /// would refuse them too, one step later.
+  void judgeViews();
+  /// Reports substitutions that lose what the original did to a value that is still read.
+  void judgeReplaced();
+  /// Remembers what `node`, of the original of a substitution, overwrites.
+  void rememberReplaced(ir::Node &node);
+
   /// Whether `arg` is surely a tensor. With types, all values are that.
   bool isTensor(const ir::Arg &arg) const;
   void rememberTensors(const ir::Node &node, llvm::ArrayRef<ir::Arg> args);
@@ -89,6 +102,7 @@ private:
   BranchStack branches_;
   bool untyped_;
   llvm::DenseSet<const ir::Value *> tensors_; ///< Those without types. Looked up, never iterated.
+  std::vector<std::pair<const ir::Node *, const ir::Value *>> replaced_; ///< What each overwrites.
   bool substitutionAtFault_ = false;
   bool changed_ = false;
 };

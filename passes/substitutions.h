@@ -16,8 +16,11 @@ namespace cgc::passes {
 /// Replaces what a module computes: its body or each call of it, of which one function is given. A
 /// module matches if its class name equals `className` (empty: any), its path matches `pathGlob`
 /// (empty: any; `*` matches within one path component, `**` across), and each of `attributes` is
-/// present with an equal value. What replaces has to give what the original gives, of the same
-/// types: `specialize` refuses it otherwise and names both.
+/// present with an equal value. All matches are found before the first is replaced: modules that a
+/// replacement adds are not matched again by the same substitution, but by those registered later.
+/// What replaces has to give what the original gives, of the same
+/// types: `specialize` refuses it otherwise and names both. It refuses too where the original
+/// overwrites a tensor that is read later.
 struct ModuleSubstitution {
   std::string name; ///< For messages.
   std::string className;

@@ -1,5 +1,6 @@
 // A pass plug-in: QuickGELU becomes one op of the op library ops.cu, and every
-// nn.MultiheadAttention is computed by another body.
+// nn.MultiheadAttention that attends to its own input, with or without a mask to add, is computed
+// by another body.
 #include "passes/plugin.h"
 
 #include "ir/text.h"
@@ -8,6 +9,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
+#include <cstdio>
 
 using namespace cgc;
 
@@ -69,11 +71,37 @@ Result<int64_t> headsOf(const ir::Graph &body) {
   return Status(Code::Unsupported, "cannot tell how many heads graph @" + body.name() + " has");
 }
 
-/// The new body of one method, as text.
+/// Whether the new body computes what the method does: else Unsupported, with what is in the way.
+Status checkForm(const ir::Graph &original) {
+  const auto refuse = [](const char *why) { return Status(Code::Unsupported, why); };
+  const auto isMask = [](const ir::Value *input) {
+    return llvm::StringRef(input->name()).contains("mask");
+  };
+  const auto inputs = original.inputs();
+  const auto masks = llvm::count_if(inputs, isMask);
+  if (inputs.size() - masks != 1)
+    return refuse("query, key and value are not one tensor");
+  if (masks > 1 || llvm::any_of(inputs, [](const ir::Value *input) {
+        return llvm::StringRef(input->name()).contains("padding");
+      }))
+    return refuse("it has a key_padding_mask");
+  if (original.output()->args().size() != 1)
+    return refuse("it returns its weights too");
+  for (const ir::Node &node : original)
+    if (node.kind() == ir::NodeKind::CallFunction && masks > 0 &&
+        (node.is(ir::OpKind::MaskedFill) || node.is(ir::OpKind::NativeMha)))
+      return refuse("its mask may be boolean: this one is added");
+  return Status::ok();
+}
+
+/// The new body of one method, as text; Unsupported if it is not one that kAttention computes.
 Result<std::string> bodyOf(const ir::Module &module, const ir::Graph &original) {
   const ir::Parameter *weight = module.findParameter("in_proj_weight");
   if (!weight)
     return Status(Code::Unsupported, "it has no packed in_proj_weight");
+  if (!module.findParameter("in_proj_bias") || !module.findParameter("out_proj.bias"))
+    return Status(Code::Unsupported, "it has no biases");
+  CGC_TRY(checkForm(original));
   CGC_ASSIGN_OR_RETURN(const int64_t heads, headsOf(original));
   std::string inputs, addMask, scores = "%scores";
   for (const ir::Value *input : original.inputs()) {
@@ -92,9 +120,15 @@ Result<std::string> bodyOf(const ir::Module &module, const ir::Graph &original) 
 Status replaceAttention(ir::Module &module) {
   std::vector<std::unique_ptr<ir::Graph>> bodies;
   for (const auto &graph : module.graphs()) {
-    CGC_ASSIGN_OR_RETURN(const std::string text, bodyOf(module, *graph));
+    const Result<std::string> text = bodyOf(module, *graph);
+    if (text.status().code() == Code::Unsupported) { // Not this module: it stays as it was traced.
+      std::fprintf(stderr, "plain-attention: module '%s' stays: %s\n", module.path().c_str(),
+                   text.status().message().c_str());
+      return Status::ok();
+    }
+    CGC_TRY(text.status());
     ir::Diagnostics diagnostics;
-    const auto parsed = ir::parseModule(text, "attention", diagnostics);
+    const auto parsed = ir::parseModule(*text, "attention", diagnostics);
     if (!parsed)
       return diagnostics.toStatus(Code::Failed);
     bodies.push_back(parsed->graphs()[0]->clone(graph->name()));

@@ -48,13 +48,26 @@ Status requireTypes(const ir::Graph &graph) {
   return Status::ok();
 }
 
+Status requireFunctional(const ir::Graph &graph) {
+  const auto refused = [](const std::string &what, const std::string &first) {
+    return Status(Code::Failed, what + "; run the pass '" + first + "' first");
+  };
+  for (const ir::Node &node : graph)
+    if (node.kind() == ir::NodeKind::CallModule)
+      return refused("a call of '" + node.target() + "' is left", "inline");
+    else if (node.kind() != ir::NodeKind::CallFunction)
+      continue;
+    else if (node.isInPlace())
+      return refused("%" + node.result()->name() + " is computed in place", "canonicalize");
+    else if (!ir::hasTrait(node.op(), ir::kPure))
+      return refused("'" + ir::opName(node.op()).str() + "' is left", "specialize");
+  return Status::ok();
+}
+
 Result<Changed> runPatterns(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns,
                             PassContext &context, uint64_t maxRewrites) {
   CGC_TRY(requireTypes(graph));
-  for (const ir::Node &node : graph)
-    if (node.isInPlace())
-      return Status(Code::Failed, "%" + node.result()->name() +
-                                      " is computed in place; run the pass 'canonicalize' first");
+  CGC_TRY(requireFunctional(graph));
   bool changed = false;
   for (unsigned round = 0; round < kMaxRounds; ++round) {
     CGC_ASSIGN_OR_RETURN(Changed swept, DcePass().run(graph, context));

@@ -148,7 +148,7 @@ TEST_F(PluginTest, AnotherAbiIsNamed) {
   expectError(compileWith("other_abi"), 1,
               {"libcgc_test_other_abi.so' has ABI 77, and this cgc takes ABI 1"});
   expectError(compileWith("other_build"), 1,
-              {"libcgc_test_other_build.so' was built against a cgc with other ops"});
+              {"libcgc_test_other_build.so' was built against a cgc with other headers"});
   expectError(cgc(compileTiny(models() / "tiny_quickgelu.pt", "plan.cgplan",
                               {"--op-library", testLibrary("other_abi")})),
               1, {"libcgc_test_other_abi.so' has ABI 77, and this cgc takes ABI 1"});

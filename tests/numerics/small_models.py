@@ -352,6 +352,13 @@ class Offenders(nn.Module):
         return y + self.count + self.weight
 
     @torch.jit.export
+    def views(self, x):
+        y = self.weight.exp()
+        part = y[1:]
+        y.relu_()  # OFFENDER: mutates-view
+        return x + part.sum() + y.sum()
+
+    @torch.jit.export
     def streams(self, x):
         torch.cuda.synchronize()  # OFFENDER: default-stream
         return x * 2

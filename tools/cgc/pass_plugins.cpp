@@ -41,8 +41,9 @@ Status loadPassPlugin(const std::string &path, const std::string &absolute,
                                 "against this cgc",
                                 who, plugin ? plugin->abi : 0, passes::kPassPluginAbi));
     if (plugin->build != passes::kPassPluginBuild)
-      return Status(Code::Failed, who + " was built against a cgc with other ops or another LLVM; "
-                                        "build it against this cgc");
+      return Status(Code::Failed,
+                    who + " was built against a cgc with other headers or another LLVM; "
+                          "build it against this cgc");
     if (!plugin->name || !plugin->registerIn)
       return Status(Code::Failed, who + " has no name or no function that registers");
     who = fmt::format("pass plug-in '{}' ('{}')", plugin->name, path);

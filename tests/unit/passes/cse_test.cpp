@@ -33,5 +33,56 @@ module @Root class="Root" {
   EXPECT_THAT(read, ElementsAre("matrix", "matrix", "flat"));
 }
 
+/// What moves, merges or evaluates nodes has to know that no value changes in between.
+TEST(FunctionalTest, PassesRefuseGraphsWithEffects) {
+  const OpSubstitution substitution = {
+      .name = "s",
+      .pattern = "graph @p(%x: dynamic) {\n  %0 = aten.exp(%x) : dynamic\n  output %0\n}",
+      .replacement = "graph @r(%x: dynamic) {\n  %0 = aten.exp(%x) : dynamic\n  output %0\n}"};
+  const Substitutions substitutions{.modules = {}, .ops = {substitution}};
+  const PassContext context{.substitutions = &substitutions};
+  for (const char *pass : {"cse", "fold", "op-substitution", "precision{to=f16}", "select-norm"}) {
+    auto message = [&](const std::string &text) {
+      auto module = parse(text);
+      const Status status = runPasses(*module, pass, context);
+      EXPECT_EQ(status.code(), Code::Failed) << pass;
+      return status.message();
+    };
+    EXPECT_THAT(message(R"(
+graph @g(%x: f32[4]) {
+  %z = aten.full() {size=[4], fill_value=100000, dtype=f32} : f32[4]
+  %0 = aten.add_(%z, %x) : f32[4]
+  %1 = aten.exp(%z) : f32[4]
+  output %1
+})"),
+                ::testing::HasSubstr("%0 is computed in place; run the pass 'canonicalize' first"));
+    EXPECT_THAT(message(R"(
+module @Root class="Root" {
+  module @act class="Act" {
+    graph @forward(%x: f32[4]) {
+      %0 = aten.relu_(%x) : f32[4]
+      output %0
+    }
+  }
+  graph @g(%x: f32[4]) {
+    %0 = aten.exp(%x) : f32[4]
+    %1 = call_module @act.forward(%0) : f32[4]
+    output %0
+  }
+})"),
+                ::testing::HasSubstr("a call of 'act.forward' is left; run the pass 'inline'"));
+    EXPECT_THAT(message(R"(
+graph @g(%x: f32[4]) {
+  prim.if(true)
+  %0 = aten.exp(%x) : f32[4]
+  prim.else()
+  %1 = aten.exp(%x) : f32[4]
+  prim.end_if([], [])
+  output %x
+})"),
+                ::testing::HasSubstr("'prim.if' is left; run the pass 'specialize' first"));
+  }
+}
+
 } // namespace
 } // namespace cgc::passes

@@ -216,5 +216,12 @@ module @Root class="Root" {
   }
 }
 
+TEST(PassManagerTest, AnOptionIsThatOfTheLastPassOfTheName) {
+  const auto manager = PassManager::parse("fold{limit=1},cse,fold{limit=2}");
+  ASSERT_TRUE(manager);
+  EXPECT_EQ(manager->option("fold", "limit"), "2");
+  EXPECT_EQ(manager->option("dce", "limit"), std::nullopt);
+}
+
 } // namespace
 } // namespace cgc::passes

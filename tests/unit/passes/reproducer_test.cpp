@@ -124,6 +124,32 @@ TEST_F(ReproducerTest, TheFirstOfSeveralFailuresStays) {
   EXPECT_THAT(text(), ::testing::Not(HasSubstr("graph @h(")));
 }
 
+TEST_F(ReproducerTest, ARefusalGivesWayToAFailure) {
+  const auto refuse = [](Code code) {
+    return misbehaving(
+        [code](ir::Node &) -> Result<ir::Value *> { return Status(code, "no negation"); });
+  };
+  const Substitutions refusal = refuse(Code::Unsupported), failure = refuse(Code::Failed);
+  const auto after = [&](llvm::ArrayRef<const Substitutions *> runs) {
+    Instrumentation instrumentation;
+    auto reproducer = writeReproducer(path(), {});
+    EXPECT_TRUE(reproducer);
+    instrumentation.add(*std::move(reproducer));
+    for (size_t i = 0; i < runs.size(); ++i) {
+      auto module = parse("graph @g" + std::to_string(i) +
+                          "(%x: f32[2]) {\n  %0 = aten.neg(%x) : f32[2]\n  output %0\n}");
+      (void)runPasses(*module, "op-substitution", {.substitutions = runs[i]}, instrumentation);
+    }
+    instrumentation.finish();
+    return std::filesystem::exists(path()) ? text() : "none";
+  };
+  const Substitutions nothing;
+  EXPECT_THAT(after({&refusal, &failure, &failure}), HasSubstr("graph @g1("));
+  EXPECT_THAT(after({&failure, &refusal}), HasSubstr("graph @g0("));
+  EXPECT_THAT(after({&refusal, &refusal, &nothing}), HasSubstr("graph @g0("));
+  EXPECT_EQ(after({&nothing}), "none");
+}
+
 TEST_F(ReproducerTest, OneOfARunBeforeGoesWhenTheFirstPassBegins) {
   const Substitutions substitutions = refuseNeg();
   const PassContext context{.substitutions = &substitutions};

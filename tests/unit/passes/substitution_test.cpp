@@ -75,6 +75,85 @@ TEST(ModuleSubstitutionTest, MatchesByClassPathAndAttributes) {
               ElementsAre());
 }
 
+TEST(ModuleSubstitutionTest, WhatAReplacementAddsIsNotMatchedAgain) {
+  unsigned replaced = 0;
+  Substitutions substitutions{.modules = {{.name = "nest",
+                                           .className = "Block",
+                                           .replaceBody =
+                                               [&](ir::Module &module) {
+                                                 if (++replaced > 9)
+                                                   return Status(Code::Failed, "without end");
+                                                 module.addSubmodule(
+                                                     std::make_unique<ir::Module>("in", "Block"));
+                                                 return Status::ok();
+                                               }}},
+                              .ops = {}};
+  auto module = parse(kModel);
+  const Status status =
+      runPasses(*module, "module-substitution", {.substitutions = &substitutions});
+  EXPECT_TRUE(status.isOk()) << status.message();
+  EXPECT_EQ(replaced, 2u);
+}
+
+/// y = exp(x), a module that works in place on y, and what is done with both.
+std::string compileInPlace(const std::string &body, const std::string &rest) {
+  auto module = parse(R"(
+module @Root class="Root" {
+  module @act class="Block" {
+    graph @forward(%x: dynamic) -> dynamic {
+)" + body + R"(
+    }
+  }
+  graph @forward(%x: f32[2,2]) {
+    %y = aten.exp(%x) : dynamic
+    %v = aten.view(%y) {size=[4]} : dynamic
+    %0 = call_module @act.forward(%y) : dynamic
+)" + rest + R"(
+  }
+})");
+  PipelineBuilder builder;
+  builder.registerModuleSubstitution(
+      {.name = "silu", .className = "Block", .replaceBody = [](ir::Module &act) {
+         ir::Graph &graph = *act.findGraph("forward");
+         ir::Node *silu = graph.call(ir::OpKind::Silu, {graph.inputs()[0]}, 1, ir::Loc::unknown(),
+                                     graph.output());
+         graph.output()->setArgs({ir::Arg(silu->result())});
+         return Status::ok();
+       }});
+  const auto pipeline = builder.build();
+  EXPECT_TRUE(pipeline->prepare(*module, {}).isOk());
+  auto graph = pipeline->specialize(*module->findGraph("forward"), "g",
+                                    {ir::Type(ir::TensorType::dense(DType::F32, {2, 2}))}, {});
+  return graph ? "ok"
+               : std::string(codeName(graph.status().code())) + ": " + graph.status().message();
+}
+
+TEST(ModuleSubstitutionTest, AnEffectThatIsStillReadCannotBeReplaced) {
+  // The replacement's own copy of the body is left beside it, and would have worked in place.
+  const std::string relu = "%1 = aten.relu_(%x) : dynamic loc(\"act.py\":3)\n output %1";
+  const std::string add = "%1 = aten.add(%y, %0) : dynamic loc(\"model.py\":7)\n output %1";
+  EXPECT_THAT(compileInPlace(relu, add),
+              AllOf(HasSubstr("failed: "),
+                    HasSubstr("act.py:3: error: substitution 'silu' replaces this in-place op, and "
+                              "what it overwrites is still in use: it is read at model.py:7"),
+                    HasSubstr("aten.relu_")));
+  EXPECT_THAT(compileInPlace(relu, "output %0, %v"), HasSubstr("the model returns it"));
+  EXPECT_THAT(compileInPlace("%2 = aten.view(%x) {size=[4]} : dynamic\n %3 = aten.add_(%2, 1) : "
+                             "dynamic\n output %x",
+                             add),
+              HasSubstr("it is read at model.py:7"));
+  EXPECT_THAT(compileInPlace("%2 = aten.fallback \"aten::erfinv_(Tensor(a!) self) -> "
+                             "Tensor(a!)\"(%x) : dynamic\n output %2",
+                             add),
+              HasSubstr("it is read at model.py:7"));
+  // Nobody reads it, or it is the module's own.
+  EXPECT_EQ(compileInPlace(relu, "output %0"), "ok");
+  EXPECT_EQ(compileInPlace("%2 = aten.neg(%x) : dynamic\n %3 = aten.relu_(%2) : dynamic\n "
+                           "output %3",
+                           add),
+            "ok");
+}
+
 TEST(ModuleSubstitutionTest, ARegisteredClassIsReplacedInTheCompiledGraph) {
   auto module = parse(kModel);
   PipelineBuilder builder;
