@@ -11,20 +11,9 @@ target_include_directories(cgc_pass_plugin INTERFACE
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:${CGC_INSTALL_INCLUDE}>)
 target_include_directories(cgc_pass_plugin SYSTEM INTERFACE $<BUILD_INTERFACE:${LLVM_INCLUDE_DIRS}>)
 target_compile_features(cgc_pass_plugin INTERFACE cxx_std_20)
-# passes/headers_hash.h, made at each change of a header: passes/plugin.h has it in the plug-in's build.
-set(generated ${CMAKE_BINARY_DIR}/generated)
-file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ir/*.h ${CMAKE_SOURCE_DIR}/ir/*.def
-  ${CMAKE_SOURCE_DIR}/passes/*.h ${CMAKE_SOURCE_DIR}/passes/*.def ${CMAKE_SOURCE_DIR}/runtime/base/*.h
-  ${CMAKE_SOURCE_DIR}/runtime/base/*.def)
-add_custom_command(OUTPUT ${generated}/passes/headers_hash.h
-  COMMAND ${CMAKE_COMMAND} -D SOURCE_DIR=${CMAKE_SOURCE_DIR} -D FILE=${generated}/passes/headers_hash.h
-    -P ${CMAKE_SOURCE_DIR}/cmake/write_headers_hash.cmake
-  DEPENDS ${headers} ${CMAKE_SOURCE_DIR}/cmake/write_headers_hash.cmake VERBATIM)
-add_custom_target(cgc_headers_hash ALL DEPENDS ${generated}/passes/headers_hash.h)
 add_dependencies(cgc_pass_plugin cgc_headers_hash)
-target_include_directories(cgc_pass_plugin INTERFACE $<BUILD_INTERFACE:${generated}>)
-target_link_libraries(cgc_tool PRIVATE cgc_pass_plugin)
-install(FILES ${generated}/passes/headers_hash.h DESTINATION ${CGC_INSTALL_INCLUDE}/passes)
+target_include_directories(cgc_pass_plugin INTERFACE $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated>)
+install(FILES ${CMAKE_BINARY_DIR}/generated/passes/headers_hash.h DESTINATION ${CGC_INSTALL_INCLUDE}/passes)
 # What an op library compiles against: one C header.
 add_library(cgc_op_library INTERFACE)
 target_include_directories(cgc_op_library INTERFACE
