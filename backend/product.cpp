@@ -14,10 +14,6 @@ namespace {
 /// all there is (docs/performance.md).
 constexpr double kMultiplicationsForLibrary = 4e9;
 
-/// Up to this many tokens a product normalises its x itself: layer_norm costs mostly its launch
-/// then. Beyond, cuBLASLt's products are faster than ours by more than that.
-constexpr int64_t kNormTokens = 1536;
-
 /// `place` seen as a matrix; nothing if its strides forbid it.
 std::optional<Place> asMatrix(Place place) {
   if (place.sizes.size() == 1) {

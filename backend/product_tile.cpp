@@ -21,11 +21,18 @@ constexpr uint32_t kSharedOfSm = 225 << 10, kSharedOfHalf = 112 << 10;
 double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_t features,
                 int64_t depth, int64_t multiprocessors) {
   const double area = double(tile.features) * tile.tokens;
-  const double blocks = double(tile.blocksX(features)) * tile.blocksY(tokens);
+  const auto grid = tile.grid(tokens, features, uint32_t(multiprocessors));
+  const double blocks = double(grid[0]) * grid[1];
   const double sms =
       std::round(double(multiprocessors) * (tile.split < 3 ? 1 : kShareInLargeClusters));
   const double perSm = std::ceil(blocks / sms);
   const double steps = double((depth + 63) / 64) / tile.split;
+  if (tile.pairs) {
+    const double tiles =
+        std::ceil(double(tokens) / tile.tokens) * std::ceil(double(features) / (2 * tile.features));
+    return std::ceil(tiles / (blocks / 2)) * (double((depth + 63) / 64) * area / 32 * 1.2 + 3000) +
+           4000;
+  }
   // One step of 64 columns: multiplied at 4096 operations a clock, fetched at 46 bytes a clock, and
   // never faster than the ring covers the latency of memory.
   const double latency = 1700;
@@ -48,18 +55,23 @@ double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_
 std::vector<TileChoice> tileChoices(std::span<const ProductTile> tiles, int64_t tokens,
                                     int64_t features, int64_t depth, int64_t multiprocessors) {
   std::vector<std::pair<double, TileChoice>> choices;
-  for (const ProductTile &tile : tiles)
+  for (const ProductTile &tile : tiles) {
+    if (tokens <= kNormTokens && !tile.writesMoments())
+      continue;
     for (const uint32_t memory : {kSharedOfHalf, kSharedOfSm}) {
-      const uint32_t fit = (memory - 1024) / ((tile.features + tile.tokens) * 128);
       const auto steps = uint32_t(((depth + 63) / 64 + tile.split - 1) / tile.split);
-      const uint32_t stages = std::min({fit, std::max(steps, 2u), kProductMaxStages});
+      const uint32_t most = std::min(std::max(steps, 2u), kProductMaxStages);
+      uint32_t stages = 1;
+      while (stages < most && tile.sharedBytes(stages + 1) <= memory)
+        ++stages;
       const bool isLikeTheLast = !choices.empty() && choices.back().second.tile == &tile &&
                                  choices.back().second.stages == stages;
-      if (stages < 2 || tile.sharedBytes(stages) > memory || !tile.takes(depth) || isLikeTheLast)
+      if (stages < 2 || !tile.takes(depth) || isLikeTheLast)
         continue;
-      choices.push_back(
-          {estimate(tile, stages, tokens, features, depth, multiprocessors), {&tile, stages}});
+      choices.push_back({estimate(tile, stages, tokens, features, depth, multiprocessors),
+                         {&tile, stages, uint32_t(multiprocessors)}});
     }
+  }
   std::ranges::stable_sort(choices, {}, &std::pair<double, TileChoice>::first);
   std::vector<TileChoice> sorted;
   for (const auto &[clocks, choice] : choices)
@@ -90,8 +102,7 @@ void setTile(KernelLaunch &launch, const TiledKernels &family, DType dtype,
   const KernelLaunch row = launchOf(kernelNamed(family.name, dtype) + "_" + std::string(tile.name));
   launch.kernel = row.kernel;
   launch.abiHash = row.abiHash;
-  launch.grid[0] = tile.blocksX(launch.ints[1]);
-  launch.grid[1] = tile.blocksY(launch.ints[0]);
+  std::ranges::copy(tile.grid(launch.ints[0], launch.ints[1], choice.multiprocessors), launch.grid);
   launch.block[0] = family.normalises ? tile.normThreads() : tile.threads();
   launch.sharedBytes = tile.sharedBytes(choice.stages);
 }

@@ -11,11 +11,15 @@
 
 namespace cgc::backend {
 
-/// A tile and how much of the depth is on its way at a time.
+/// A tile, how much of the depth is on its way at a time, and the SMs that blocks are for.
 struct TileChoice {
   const ProductTile *tile;
-  uint32_t stages;
+  uint32_t stages, multiprocessors;
 };
+
+/// Up to this many tokens a product normalises its x itself: layer_norm costs mostly its launch
+/// then. Beyond, kernels that neither normalise nor write moments are faster by more than that.
+inline constexpr int64_t kNormTokens = 1536;
 
 /// All choices among `tiles` for x [tokens, depth] times w [features, depth] on a GPU with so many
 /// SMs, the one that the model holds to be fastest first.

@@ -130,13 +130,14 @@ int main(int argc, char **argv) {
           continue;
         const cgc::Kernel *kernel = cgc::findKernel("product_f16_" + std::string(tile.name));
         // Tiles that fit badly only cost time.
-        const double blocks = double(tile.blocksX(n)) * tile.blocksY(m);
+        const auto all = tile.grid(m, n, 132);
+        const double blocks = double(all[0]) * all[1];
         const double waste = double((m + tile.tokens - 1) / tile.tokens * tile.tokens) / m;
         if ((m > 16 && waste > 1.5) || (m <= 16 && tile.tokens > 32) || blocks < 8 ||
             (m > 300 && tile.tokens < 88) || (m > 3000 && tile.tokens < 112) ||
             (m > 600 && tile.split > 2))
           continue;
-        const uint32_t grid[3] = {tile.blocksX(n), tile.blocksY(m), 1};
+        const uint32_t grid[3] = {all[0], all[1], all[2]};
         const uint32_t block[3] = {tile.threads(), 1, 1};
         const std::vector<int64_t> xs = {m, k}, ws = {n, k}, bs = {n}, ys = {m, n};
         const std::vector<int64_t> ints = {

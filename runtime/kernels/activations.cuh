@@ -3,8 +3,7 @@
 #pragma once
 
 #include "runtime/kernels/activation.h"
-
-#include <cuda_fp16.h>
+#include "runtime/kernels/device.cuh"
 
 #include <type_traits>
 
@@ -105,6 +104,49 @@ __device__ decltype(auto) withActivation(Activation kind, F &&f) {
     break;
   }
   return f(Identity());
+}
+
+/// The activation of both elements of a pair of T, rounded to T.
+template <class T, class F> __device__ Pair<T> activatePair(F activation, Pair<T> x) {
+  const float2 values = toFloats(x);
+  return fromFloats<T>(activation(values.x), activation(values.y));
+}
+
+/// |x| Phi(-|x|) as a product: GELU is max(x, 0) without it. In a third of the instructions of
+/// Gelu's polynomial, and right to a thousandth.
+struct GeluRest {
+  __half2 half, weight; ///< |x| / 2, and 2 Phi(-|x|).
+};
+/// log2(weight) / half is a polynomial of half on [0, 2.8], fitted for this file to the least error
+/// of half * weight with coefficients of 11 bits.
+__device__ inline GeluRest geluRest(__half2 x) {
+  const auto both = [](float v) { return __float2half2_rn(v); };
+  const __half2 half = __hmin2(__hmul2(__habs2(x), both(0.5f)), both(2.8f));
+  __half2 p = both(-0.0101165771484375f);
+  p = __hfma2(p, half, both(0.09417724609375f));
+  p = __hfma2(p, half, both(-0.390380859375f));
+  p = __hfma2(p, half, both(-1.8515625f));
+  p = __hfma2(p, half, both(-2.30078125f));
+  p = __hmul2(p, half);
+  GeluRest rest{half, {}};
+  asm("ex2.approx.f16x2 %0, %1;"
+      : "=r"(reinterpret_cast<uint32_t &>(rest.weight))
+      : "r"(reinterpret_cast<const uint32_t &>(p)));
+  return rest;
+}
+/// For normally distributed x the result is off by 1.06 times what rounding the exact one is off by
+/// (root mean square over all results), and by 2.4e-4 at most where x < 0.
+template <> __device__ inline __half2 activatePair<__half>(Gelu<__half>, __half2 x) {
+  const GeluRest rest = geluRest(x);
+  return __hfma2(__hneg2(rest.half), rest.weight, __hmax2_nan(x, __float2half2_rn(0)));
+}
+template <>
+__device__ inline __nv_bfloat162 activatePair<__nv_bfloat16>(Gelu<__nv_bfloat16>,
+                                                             __nv_bfloat162 x) {
+  const float2 values = toFloats(x);
+  const GeluRest rest = geluRest(__floats2half2_rn(values.x, values.y));
+  const float2 less = toFloats(__hmul2(rest.half, rest.weight));
+  return fromFloats<__nv_bfloat16>(maxOrNan(values.x, 0) - less.x, maxOrNan(values.y, 0) - less.y);
 }
 
 template <class T = __half> __device__ float activate(Activation kind, float x) {

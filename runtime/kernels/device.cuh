@@ -91,6 +91,40 @@ template <> __device__ inline uint32_t packPair<__nv_bfloat16>(float a, float b)
   return bits;
 }
 
+/// Two elements in one register, for instructions that work on both.
+template <class T> struct PairOf;
+template <> struct PairOf<__half> {
+  using Type = __half2;
+};
+template <> struct PairOf<__nv_bfloat16> {
+  using Type = __nv_bfloat162;
+};
+template <class T> using Pair = typename PairOf<T>::Type;
+
+/// The pairs of a vector. As one word of 16 bytes: pairs have copy constructors, for which they
+/// would be loaded and stored one by one.
+template <class T> struct Pairs {
+  static constexpr int kSize = 4;
+  uint4 bits;
+  __device__ Pair<T> &operator[](int i) { return reinterpret_cast<Pair<T> *>(&bits)[i]; }
+};
+template <class T> __device__ Pairs<T> loadPairs(const T *p) {
+  return {*reinterpret_cast<const uint4 *>(p)};
+}
+template <class T> __device__ void storePairs(T *p, const Pairs<T> &v) {
+  *reinterpret_cast<uint4 *>(p) = v.bits;
+}
+__device__ inline float2 toFloats(__half2 v) {
+  return __half22float2(v);
+}
+__device__ inline float2 toFloats(__nv_bfloat162 v) {
+  return __bfloat1622float2(v);
+}
+template <class T> __device__ Pair<T> fromFloats(float a, float b) {
+  const uint32_t bits = packPair<T>(a, b);
+  return *reinterpret_cast<const Pair<T> *>(&bits);
+}
+
 /// The sum of `value` over the warp, in every lane.
 __device__ inline float warpSum(float value) {
   for (int offset = 16; offset > 0; offset /= 2)

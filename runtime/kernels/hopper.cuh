@@ -34,6 +34,16 @@ __device__ inline void arriveExpecting(uint64_t *barrier, uint32_t bytes) {
 __device__ inline void arrive(uint64_t *barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(sharedAddress(barrier)) : "memory");
 }
+/// Arrives at the same barrier of block `rank` of the cluster.
+__device__ inline void arriveAt(uint64_t *barrier, uint32_t rank) {
+  asm volatile("{\n"
+               ".reg .b32 address;\n"
+               "mapa.shared::cluster.u32 address, %0, %1;\n"
+               "mbarrier.arrive.shared::cluster.b64 _, [address];\n"
+               "}" ::"r"(sharedAddress(barrier)),
+               "r"(rank)
+               : "memory");
+}
 /// Waits until the phase of this parity has ended.
 __device__ inline void waitBarrier(uint64_t *barrier, uint32_t parity) {
   asm volatile("{\n"
@@ -62,6 +72,15 @@ __device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, 
                "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y)
                : "memory");
 }
+/// The same to this place in both blocks of a cluster of two, each with its own barrier.
+__device__ inline void copyTileToPair(void *to, const CUtensorMap *map, int x, int y,
+                                      uint64_t *barrier) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+               ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(sharedAddress(to)),
+               "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y),
+               "h"(uint16_t(0b11))
+               : "memory");
+}
 /// The same for the rows from `row` of one head: a map of headsMap.
 __device__ inline void copyHeadTile(void *to, const CUtensorMap *map, int row, int head, int batch,
                                     uint64_t *barrier) {
@@ -69,6 +88,33 @@ __device__ inline void copyHeadTile(void *to, const CUtensorMap *map, int row, i
                "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(sharedAddress(to)),
                "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(0), "r"(row),
                "r"(head), "r"(batch)
+               : "memory");
+}
+/// Copies a box from shared memory to (x, y) of a 2-d tensor, what of it lies inside. The writes to
+/// it have to be fenced by fenceShared, and waitStores has to follow.
+__device__ inline void storeTile(const CUtensorMap *map, int x, int y, const void *from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];\n"
+               "cp.async.bulk.commit_group;" ::"l"(reinterpret_cast<uint64_t>(map)),
+               "r"(sharedAddress(from)), "r"(x), "r"(y)
+               : "memory");
+}
+/// Makes this thread's writes to shared memory visible to tensor copies.
+__device__ inline void fenceShared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+/// Waits until this thread's stores have read their boxes.
+__device__ inline void waitStoresRead() {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+/// Waits until this thread's stores are done.
+__device__ inline void waitStores() {
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+/// Fetches a box to the L2 cache.
+__device__ inline void prefetchTile(const CUtensorMap *map, int x, int y) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(
+                   reinterpret_cast<uint64_t>(map)),
+               "r"(x), "r"(y)
                : "memory");
 }
 __device__ inline void prefetchMap(const CUtensorMap *map) {
@@ -115,16 +161,36 @@ __device__ void multiplyByRows(float (&d)[32], const uint32_t (&a)[4], uint64_t 
 
 /// Stores four 8x8 matrices of 16-bit elements, each transposed; lane l gives the address of row
 /// l % 8 of matrix l / 8.
-__device__ inline void storeTransposed(void *row, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+template <class P> __device__ void storeTransposed(void *row, P a, P b, P c, P d) {
+  static_assert(sizeof(P) == 4);
+  const auto bits = [](const P &pair) { return reinterpret_cast<const uint32_t &>(pair); };
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
                    sharedAddress(row)),
-               "r"(a), "r"(b), "r"(c), "r"(d)
+               "r"(bits(a)), "r"(bits(b)), "r"(bits(c)), "r"(bits(d))
+               : "memory");
+}
+
+/// Loads what storeTransposed has stored.
+template <class P> __device__ void loadTransposed(const void *row, P &a, P &b, P &c, P &d) {
+  static_assert(sizeof(P) == 4);
+  const auto bits = [](P &pair) -> uint32_t & { return reinterpret_cast<uint32_t &>(pair); };
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(bits(a)), "=r"(bits(b)), "=r"(bits(c)), "=r"(bits(d))
+               : "r"(sharedAddress(row))
                : "memory");
 }
 
 /// A barrier of `threads` threads of the block, by number (0 is __syncthreads').
 __device__ inline void syncThreads(int number, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+/// Moves registers between the warpgroups of a block, whose threads all begin with as many.
+template <int kCount> __device__ void growRegisters() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+template <int kCount> __device__ void shrinkRegisters() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
 }
 
 // Clusters.

@@ -22,11 +22,16 @@ using namespace device;
 /// precision.
 struct alignas(8) Moments {
   float sum, squares;
+  __device__ void add(float2 two) {
+    sum += two.x + two.y;
+    squares += two.x * two.x + two.y * two.y;
+  }
 };
 
 template <class T> struct ProductParameters {
   CUtensorMap w, x;
-  const T *bias, *residual; ///< Null where there is none.
+  CUtensorMap yTiles, residualTiles; ///< Of pairs, in their boxes.
+  const T *bias, *residual;          ///< Null where there is none.
   T *y;
   int64_t residualStride, yStride; ///< Between rows, in elements.
   Moments *yMoments;               ///< [tokens, yGroups]; null if nobody asks for them.
@@ -72,38 +77,34 @@ constexpr int maxRegisters(int threads, int blocks) {
   return std::min(16384 / (32 * warpsOfPart) / 8 * 8, 232);
 }
 
-/// Eight results of one token from their sums: activation, residual, store. All lanes of a warp
+template <class T, class Activation>
+__device__ void activateAll(Activation activation, Pairs<T> &values) {
+#pragma unroll
+  for (int i = 0; i < Pairs<T>::kSize; ++i)
+    values[i] = activatePair<T>(activation, values[i]);
+}
+
+/// Stores eight results of one token, given before activation and residual. All lanes of a warp
 /// call it; eight lanes have 64 features of one token. Those that are not `inside` have none.
-template <class T>
-__device__ void finish(const ProductParameters<T> &p, bool inside, int64_t token, int feature,
-                       float (&values)[8]) {
-  Vector<T> more;
+template <class T, class Activate>
+__device__ void finish(const ProductParameters<T> &p, Activate activate, bool inside, int64_t token,
+                       int feature, Pairs<T> values) {
+  Pairs<T> more;
   if (inside && p.residual)
-    more = loadVector(p.residual + token * p.residualStride + feature);
-  withActivation(p.activation, [&](auto activation) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i)
-      values[i] = activation(values[i]);
-  });
-  Vector<T> out;
-#pragma unroll
-  for (int i = 0; i < 8; ++i)
-    out.v[i] = fromFloat<T>(values[i]);
+    more = loadPairs(p.residual + token * p.residualStride + feature);
+  activate(values);
   if (p.residual) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      out.v[i] = fromFloat<T>(toFloat(out.v[i]) + toFloat(more.v[i]));
+    for (int i = 0; i < Pairs<T>::kSize; ++i)
+      values[i] = __hadd2_rn(values[i], more[i]);
   }
   if (inside)
-    storeVector(p.y + token * p.yStride + feature, out);
+    storePairs(p.y + token * p.yStride + feature, values);
   if (p.yMoments) {
     Moments moments{};
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const float value = inside ? toFloat(out.v[i]) : 0;
-      moments.sum += value;
-      moments.squares += value * value;
-    }
+    for (int i = 0; i < Pairs<T>::kSize; ++i)
+      moments.add(inside ? toFloats(values[i]) : float2{});
 #pragma unroll
     for (int offset = 4; offset > 0; offset /= 2) {
       moments.sum += __shfl_xor_sync(0xffffffffu, moments.sum, offset);
@@ -269,6 +270,9 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kNorm>
   // All tiles have been read: their memory is used again. The scales are there.
   syncThreads(1, Shape::kConsumers + (kNorm ? 32 : 0));
 
+  const auto activate = [&](Pairs<T> &values) {
+    withActivation<T>(p.activation, [&](auto one) { activateAll(one, values); });
+  };
   if constexpr (kSplit == 1) {
     T *const staged = reinterpret_cast<T *>(memory) + group * kTokens * Shape::kHalfPitch;
     // Matrices 0 and 1 are features 0-7 and 8-15 of one group of eight tokens, 2 and 3 of the next.
@@ -311,12 +315,8 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kNorm>
 
 #pragma unroll 1
     for (int t = ownToken; t < kTokens; t += kTokenStep) {
-      const Vector<T> in = loadVector(staged + t * Shape::kHalfPitch + finisher % kVectors * 8);
-      float values[8];
-#pragma unroll
-      for (int i = 0; i < 8; ++i)
-        values[i] = toFloat(in.v[i]);
-      finish(p, t < tokens && ownFeature < p.features, token0 + t, ownFeature, values);
+      finish(p, activate, t < tokens && ownFeature < p.features, token0 + t, ownFeature,
+             loadPairs(staged + t * Shape::kHalfPitch + finisher % kVectors * 8));
     }
   } else {
     // Each block puts its sums where the others can read them, then finishes its share of the tile.
@@ -367,12 +367,13 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kNorm>
           for (int i = 0; i < 8; ++i)
             values[i] += toFloat(more.v[i]);
         }
-        // As the unsplit kernel and LibTorch do: the activation sees a rounded value.
-#pragma unroll
-        for (int i = 0; i < 8; ++i)
-          values[i] = toFloat(fromFloat<T>(values[i]));
       }
-      finish(p, inside, token0 + t, ownFeature, values);
+      // As in the unsplit kernel and LibTorch: the activation sees a rounded value.
+      Pairs<T> rounded;
+#pragma unroll
+      for (int i = 0; i < Pairs<T>::kSize; ++i)
+        rounded[i] = fromFloats<T>(values[2 * i], values[2 * i + 1]);
+      finish(p, activate, inside, token0 + t, ownFeature, rounded);
     }
     syncCluster(); // No block may end while another reads its sums.
   }
@@ -394,9 +395,9 @@ inline std::optional<int64_t> rowStrideOf(const TensorView &matrix, DType dtype,
   return matrix.strides[0];
 }
 
-template <class T, int kFeatures, int kTokens, int kSplit, bool kNorm>
+template <class T, int kFeatures, int kTokens, int kSplit, bool kNorm, bool kPairs = false>
 Result<KernelParameters> bindProduct(const KernelArguments &a) {
-  constexpr ProductTile tile{"", kFeatures, kTokens, kSplit};
+  constexpr ProductTile tile{"", kFeatures, kTokens, kSplit, kPairs};
   constexpr DType dtype = kDTypeOf<T>;
   const int64_t tokens = a.ints[0], features = a.ints[1], depth = a.ints[2], kind = a.ints[3];
   const int64_t most = int64_t(1) << 30;
@@ -407,11 +408,14 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
     return refuseArguments("there is no such activation");
   if (!tile.takes(depth))
     return refuseArguments("depth has to give each block of the split 64 columns or the rest");
-  constexpr uint32_t stageBytes = ProductShape<kFeatures, kTokens, kNorm>::kStageBytes;
-  const uint32_t stages = std::min(a.sharedBytes / stageBytes, kProductMaxStages);
-  if (a.grid[0] != tile.blocksX(features) || a.grid[1] != tile.blocksY(tokens) || a.grid[2] != 1 ||
-      a.block[0] != ProductShape<kFeatures, kTokens, kNorm>::kThreads || a.block[1] != 1 ||
-      a.block[2] != 1 || stages < 2 || a.sharedBytes < tile.sharedBytes(stages))
+  uint32_t stages = 1;
+  while (stages < kProductMaxStages && tile.sharedBytes(stages + 1) <= a.sharedBytes)
+    ++stages;
+  // Any even number of blocks does for pairs.
+  const auto grid = tile.grid(tokens, features, a.grid[0]);
+  if (!std::ranges::equal(a.grid, grid) ||
+      a.block[0] != (kNorm ? tile.normThreads() : tile.threads()) || a.block[1] != 1 ||
+      a.block[2] != 1 || stages < 2)
     return refuseArguments("the launch is not that of the tile");
   const TensorView &x = a.reads[0], &w = a.reads[1], &bias = a.reads[2], &residual = a.reads[3];
   const auto xStride = rowStrideOf(x, dtype, tokens, depth);
@@ -429,6 +433,8 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
            reinterpret_cast<uintptr_t>(moments.data) % sizeof(Moments) == 0;
   };
   const TensorView &yMoments = a.writes[1];
+  if (yMoments.data && !tile.writesMoments())
+    return refuseArguments("pairs write no moments");
   if (yMoments.data && !areMoments(yMoments, features))
     return refuseArguments("moments have to be dense, two f32 for each 64 features of a token");
   if constexpr (kNorm)
@@ -438,7 +444,17 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
                              "two for each 64 columns of a token");
   ProductParameters<T> p{};
   CGC_ASSIGN_OR_RETURN(p.w, tileMap(w.data, dtype, features, depth, *wStride, kFeatures));
-  CGC_ASSIGN_OR_RETURN(p.x, tileMap(x.data, dtype, tokens, depth, *xStride, kTokens));
+  CGC_ASSIGN_OR_RETURN(
+      p.x, tileMap(x.data, dtype, tokens, depth, *xStride, kPairs ? kTokens / 2 : kTokens));
+  if constexpr (kPairs) {
+    const auto map = [&](const TensorView &t, int64_t stride) {
+      return tileMap(t.data, dtype, tokens, features, stride, tile.boxTokens());
+    };
+    CGC_ASSIGN_OR_RETURN(p.yTiles, map(a.writes[0], *yStride));
+    if (residual.data) {
+      CGC_ASSIGN_OR_RETURN(p.residualTiles, map(residual, *residualStride));
+    }
+  }
   p.bias = static_cast<const T *>(bias.data);
   p.residual = static_cast<const T *>(residual.data);
   p.y = static_cast<T *>(a.writes[0].data);

@@ -91,8 +91,7 @@ SamplePlan ProductTiles::chainOf(const ProductTile &tile, DType dtype) {
     KernelLaunch launch;
     launch.kernel = kernel->name;
     launch.abiHash = kernel->abiHash;
-    launch.grid[0] = tile.blocksX(features);
-    launch.grid[1] = tile.blocksY(kRows);
+    std::ranges::copy(tile.grid(kRows, features, 2), launch.grid);
     launch.block[0] = tile.threads();
     launch.sharedBytes = tile.sharedBytes(mostStages(tile));
     launch.reads = {x, w, bias, residual};

@@ -500,8 +500,7 @@ TEST(Lower, NormLinearIsOneKernelForFewTokens) {
         return launch.kernel.ends_with(tile.name);
       });
       ASSERT_NE(tile, productNormTiles().end());
-      EXPECT_EQ(launch.grid[0], tile->blocksX(24));
-      EXPECT_EQ(launch.grid[1], tile->blocksY(rows));
+      EXPECT_TRUE(std::ranges::equal(launch.grid, tile->grid(rows, 24, 132)));
       EXPECT_EQ(launch.block[0], tile->normThreads());
       EXPECT_GE(launch.sharedBytes, tile->sharedBytes(2));
       ASSERT_EQ(launch.reads.size(), 6u);

@@ -31,7 +31,8 @@ struct Tensor {
 
 struct Launch {
   std::string kernel;
-  uint32_t grid[3], block[3];
+  std::array<uint32_t, 3> grid;
+  uint32_t block[3];
   uint32_t sharedBytes;
   std::vector<Tensor> reads, writes;
   std::vector<int64_t> ints;
@@ -70,17 +71,19 @@ void expectNotRefused(const Launch &good) {
 
 constexpr uintptr_t kAddress = 1 << 20;
 
+constexpr int64_t kTokens = 300, kFeatures = 520, kDepth = 520;
+const Tensor kMoments = {kAddress, {kTokens, 9, 2}, {}, DType::F32};
+
 Launch product(const ProductTile &tile) {
-  constexpr int64_t kTokens = 300, kFeatures = 520, kDepth = 520;
   return {.kernel = "product_f16_" + std::string(tile.name),
-          .grid = {tile.blocksX(kFeatures), tile.blocksY(kTokens), 1},
+          .grid = tile.grid(kTokens, kFeatures, 132),
           .block = {tile.threads(), 1, 1},
           .sharedBytes = tile.sharedBytes(3),
           .reads = {{kAddress, {kTokens, kDepth}},
                     {kAddress, {kFeatures, kDepth}, {528, 1}},
                     {kAddress, {kFeatures}},
                     {kAddress, {kTokens, kFeatures}, {528, 1}}},
-          .writes = {{kAddress, {kTokens, kFeatures}}, {kAddress, {kTokens, 9, 2}, {}, DType::F32}},
+          .writes = {{kAddress, {kTokens, kFeatures}}, tile.writesMoments() ? kMoments : Tensor{}},
           .ints = {kTokens, kFeatures, kDepth, int64_t(Activation::Gelu)}};
 }
 
@@ -148,6 +151,8 @@ TEST(BindProduct, RefusesTensors) {
     expectRefused(good, [](Launch &l) { l.reads[2].sizes[0] -= 8; }, bias);
     expectRefused(good, [](Launch &l) { l.reads[2].strides = {2}; }, bias);
     expectRefused(good, [](Launch &l) { l.reads[2].dtype = DType::F32; }, bias);
+    if (!tile.writesMoments())
+      expectRefused(good, [](Launch &l) { l.writes[1] = kMoments; }, "pairs write no moments");
     Launch least = good;
     least.reads[2] = least.reads[3] = {};
     expectNotRefused(least);
