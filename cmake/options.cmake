@@ -28,6 +28,7 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
+  # Not for CUDA: what ccache preprocesses lacks the code inside of __CUDA_ARCH__, so that it takes an object of before a
+  # change there for the right one.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
