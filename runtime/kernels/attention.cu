@@ -22,15 +22,10 @@ struct HeadMaps {
 };
 struct NoMaps {};
 
-template <class T, bool kTensorCopies> struct AttentionParameters {
+/// The scale is times log2(e).
+template <class T, bool kTensorCopies> struct AttentionParameters : HeadsParameters<T> {
   std::conditional_t<kTensorCopies, HeadMaps, NoMaps> maps;
-  const T *q, *k, *v, *mask; ///< mask may be null; it is added to the scaled scores.
-  T *out;
-  HeadStrides qStrides, kStrides, vStrides, maskStrides, outStrides;
-  int queries, keys;
-  int splits;  ///< Warps that share queries, each with some of the chunks of keys.
-  float scale; ///< Times log2(e).
-  bool causal; ///< Query i sees keys 0 to i.
+  int splits; ///< Warps that share queries, each with some of the chunks of keys.
 };
 
 /// Copies 16 bytes to shared memory, zeros if not `valid`.
@@ -353,7 +348,7 @@ Result<KernelParameters> bindAttention(const KernelArguments &a) {
       a.grid[2] != heads.batch ||
       a.sharedBytes != attentionSharedBytes(heads.keys, kWidth, warps, splits))
     return refuseArguments("the launch is not that of the sizes");
-  AttentionParameters<T, kTensorCopies> p{};
+  AttentionParameters<T, kTensorCopies> p{headsParameters<T>(a, heads, kLog2e), {}, int(splits)};
   if constexpr (kTensorCopies) {
     const auto map = [&](const TensorView &t, const HeadStrides &strides) {
       return headsMap(t.data, dtype, {heads.batch, heads.heads, heads.keys},
@@ -362,21 +357,6 @@ Result<KernelParameters> bindAttention(const KernelArguments &a) {
     CGC_ASSIGN_OR_RETURN(p.maps.k, map(a.reads[1], heads.k));
     CGC_ASSIGN_OR_RETURN(p.maps.v, map(a.reads[2], heads.v));
   }
-  p.q = static_cast<const T *>(a.reads[0].data);
-  p.k = static_cast<const T *>(a.reads[1].data);
-  p.v = static_cast<const T *>(a.reads[2].data);
-  p.mask = static_cast<const T *>(a.reads[3].data);
-  p.out = static_cast<T *>(a.writes[0].data);
-  p.qStrides = heads.q;
-  p.kStrides = heads.k;
-  p.vStrides = heads.v;
-  p.maskStrides = heads.mask;
-  p.outStrides = heads.out;
-  p.queries = int(heads.queries);
-  p.keys = int(heads.keys);
-  p.splits = int(splits);
-  p.scale = static_cast<float>(heads.scale * kLog2e);
-  p.causal = heads.causal;
   return KernelParameters(p);
 }
 

@@ -19,14 +19,7 @@ constexpr int kQueries = kAttentionF32Queries, kChunk = kAttentionF32Chunk,
 constexpr int kLanes = 16, kRows = 4;
 static_assert(kThreads == kQueries / kRows * kLanes && kChunk == 4 * kLanes);
 
-struct AttentionF32Parameters {
-  const float *q, *k, *v, *mask; ///< mask may be null; it is added to the scaled scores.
-  float *out;
-  HeadStrides qStrides, kStrides, vStrides, maskStrides, outStrides;
-  int queries, keys;
-  float scale;
-  bool causal; ///< Query i sees keys 0 to i.
-};
+using AttentionF32Parameters = HeadsParameters<float>;
 
 /// Copies 16 bytes to shared memory, zeros if not `valid`.
 __device__ void copyFloats(float *to, const float *from, bool valid) {
@@ -220,22 +213,7 @@ template <int kWidth> Result<KernelParameters> bindAttentionF32(const KernelArgu
       a.grid[0] != (heads.queries + kQueries - 1) / kQueries || a.grid[1] != heads.heads ||
       a.grid[2] != heads.batch || a.sharedBytes != attentionF32SharedBytes(kWidth))
     return refuseArguments("the launch is not that of the sizes");
-  AttentionF32Parameters p{};
-  p.q = static_cast<const float *>(a.reads[0].data);
-  p.k = static_cast<const float *>(a.reads[1].data);
-  p.v = static_cast<const float *>(a.reads[2].data);
-  p.mask = static_cast<const float *>(a.reads[3].data);
-  p.out = static_cast<float *>(a.writes[0].data);
-  p.qStrides = heads.q;
-  p.kStrides = heads.k;
-  p.vStrides = heads.v;
-  p.maskStrides = heads.mask;
-  p.outStrides = heads.out;
-  p.queries = int(heads.queries);
-  p.keys = int(heads.keys);
-  p.scale = static_cast<float>(heads.scale);
-  p.causal = heads.causal;
-  return KernelParameters(p);
+  return KernelParameters(headsParameters<float>(a, heads));
 }
 
 } // namespace

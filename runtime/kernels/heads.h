@@ -77,4 +77,33 @@ inline Result<Heads> headsOf(const KernelArguments &a, DType dtype, int64_t widt
                .out = *out};
 }
 
+/// What kernels of attention with a mask have in common in their parameters.
+template <class T> struct HeadsParameters {
+  const T *q, *k, *v, *mask; ///< mask may be null; it is added to the scaled scores.
+  T *out;
+  HeadStrides qStrides, kStrides, vStrides, maskStrides, outStrides;
+  int queries, keys;
+  float scale; ///< Times what the kernel asked for.
+  bool causal; ///< Query i sees keys 0 to i.
+};
+
+template <class T>
+HeadsParameters<T> headsParameters(const KernelArguments &a, const Heads &heads,
+                                   double scaleFactor = 1) {
+  return {.q = static_cast<const T *>(a.reads[0].data),
+          .k = static_cast<const T *>(a.reads[1].data),
+          .v = static_cast<const T *>(a.reads[2].data),
+          .mask = static_cast<const T *>(a.reads[3].data),
+          .out = static_cast<T *>(a.writes[0].data),
+          .qStrides = heads.q,
+          .kStrides = heads.k,
+          .vStrides = heads.v,
+          .maskStrides = heads.mask,
+          .outStrides = heads.out,
+          .queries = int(heads.queries),
+          .keys = int(heads.keys),
+          .scale = static_cast<float>(heads.scale * scaleFactor),
+          .causal = heads.causal};
+}
+
 } // namespace cgc
