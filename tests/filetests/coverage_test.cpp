@@ -69,7 +69,7 @@ TEST(FileTestCoverage, EveryPass) {
 #define CGC_GRAPH_PASS(name, Type) name,
 #include "passes/passes.def"
   };
-  // Of itself an extension point does nothing: tests/unit/passes/substitution_test.cpp fills it.
+  // Of itself an extension point does nothing: the substitutions of tests/unit/passes fill it.
   const std::string extensionPoints[] = {"module-substitution", "op-substitution"};
   for (const std::string &pass : passes) {
     std::string file = pass;
