@@ -17,9 +17,29 @@ constexpr double kShareInLargeClusters = 120.0 / 132;
 /// Less what the kernels declare themselves.
 constexpr uint32_t kSharedOfSm = 225 << 10, kSharedOfHalf = 112 << 10;
 
+/// Clock cycles for which the tensor cores multiply 64 columns of so many sums, at 4096 operations
+/// a clock.
+double multiplying(double sums) {
+  return sums * 64 * 2 / 4096;
+}
+
+/// Clock cycles of a persistent kernel. Fitted by hand to its times at 2056 and 16448 tokens.
+double estimatePersistent(const ProductTile &tile, int64_t tokens, int64_t features, int64_t depth,
+                          int64_t multiprocessors) {
+  const double tiles =
+      std::ceil(double(tokens) / tile.tokens) * std::ceil(double(features) / (2 * tile.features));
+  const double clusters = tile.grid(tokens, features, uint32_t(multiprocessors))[0] / 2;
+  const double steps = double((depth + 63) / 64);
+  return std::ceil(tiles / clusters) *
+             (steps * multiplying(double(tile.features) * tile.tokens) * 1.2 + 3000) +
+         4000;
+}
+
 /// Clock cycles of the product.
 double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_t features,
                 int64_t depth, int64_t multiprocessors) {
+  if (tile.persistent)
+    return estimatePersistent(tile, tokens, features, depth, multiprocessors);
   const double area = double(tile.features) * tile.tokens;
   const auto grid = tile.grid(tokens, features, uint32_t(multiprocessors));
   const double blocks = double(grid[0]) * grid[1];
@@ -27,16 +47,10 @@ double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_
       std::round(double(multiprocessors) * (tile.split < 3 ? 1 : kShareInLargeClusters));
   const double perSm = std::ceil(blocks / sms);
   const double steps = double((depth + 63) / 64) / tile.split;
-  if (tile.pairs) {
-    const double tiles =
-        std::ceil(double(tokens) / tile.tokens) * std::ceil(double(features) / (2 * tile.features));
-    return std::ceil(tiles / (blocks / 2)) * (double((depth + 63) / 64) * area / 32 * 1.2 + 3000) +
-           4000;
-  }
-  // One step of 64 columns: multiplied at 4096 operations a clock, fetched at 46 bytes a clock, and
-  // never faster than the ring covers the latency of memory.
+  // One step of 64 columns: multiplied, fetched at 46 bytes a clock, and never faster than the ring
+  // covers the latency of memory.
   const double latency = 1700;
-  const double multiply = area * 64 * 2 / 4096 * 1.16;
+  const double multiply = multiplying(area) * 1.16;
   const double fetch = (tile.features + tile.tokens) * 64 * 2 / 46.0;
   const double wait = latency / (stages - 1);
   const double epilogue = area / 128 * 27 + (tile.split > 1 ? 1000 + 550 * double(tile.split) : 0);
@@ -56,14 +70,15 @@ std::vector<TileChoice> tileChoices(std::span<const ProductTile> tiles, int64_t 
                                     int64_t features, int64_t depth, int64_t multiprocessors) {
   std::vector<std::pair<double, TileChoice>> choices;
   for (const ProductTile &tile : tiles) {
+    // What reads the result may ask for its moments later.
     if (tokens <= kNormTokens && !tile.writesMoments())
       continue;
     for (const uint32_t memory : {kSharedOfHalf, kSharedOfSm}) {
+      if (tile.persistent && memory != kSharedOfSm)
+        continue; // Its registers allow one block on an SM.
       const auto steps = uint32_t(((depth + 63) / 64 + tile.split - 1) / tile.split);
-      const uint32_t most = std::min(std::max(steps, 2u), kProductMaxStages);
-      uint32_t stages = 1;
-      while (stages < most && tile.sharedBytes(stages + 1) <= memory)
-        ++stages;
+      const uint32_t stages =
+          tile.stagesIn(memory, std::min(std::max(steps, 2u), kProductMaxStages));
       const bool isLikeTheLast = !choices.empty() && choices.back().second.tile == &tile &&
                                  choices.back().second.stages == stages;
       if (stages < 2 || !tile.takes(depth) || isLikeTheLast)

@@ -73,7 +73,7 @@ __device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, 
                : "memory");
 }
 /// The same to this place in both blocks of a cluster of two, each with its own barrier.
-__device__ inline void copyTileToPair(void *to, const CUtensorMap *map, int x, int y,
+__device__ inline void copyTileToBoth(void *to, const CUtensorMap *map, int x, int y,
                                       uint64_t *barrier) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
                ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(sharedAddress(to)),

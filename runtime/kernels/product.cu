@@ -1,12 +1,12 @@
 // product and product_norm: the kernels of all tiles, for f16 and bf16.
 #include "runtime/kernels/product.cuh"
-#include "runtime/kernels/product_pairs.cuh"
+#include "runtime/kernels/product_persistent.cuh"
 
 namespace cgc {
 namespace {
 
 #define CGC_PRODUCT_TILE(F, N, SPLIT, BLOCKS) {#F "x" #N "_" #SPLIT, F, N, SPLIT},
-#define CGC_PRODUCT_PAIRS(N) {"128x" #N "_pairs", kPairsFeatures, N, 1, true},
+#define CGC_PRODUCT_PERSISTENT(N) {"128x" #N "_persistent", kPersistentFeatures, N, 1, true},
 constexpr ProductTile kTiles[] = {
 #include "runtime/kernels/product_tiles.def"
 };
@@ -33,11 +33,11 @@ std::span<const ProductTile> productNormTiles() {
                 (product<__nv_bfloat16, F, N, SPLIT, BLOCKS, NORM>),                               \
                 (bindProduct<__nv_bfloat16, F, N, SPLIT, NORM>))
 #define CGC_PRODUCT_TILE(...) CGC_PRODUCT_KERNELS(product, false, __VA_ARGS__)
-#define CGC_PRODUCT_PAIRS(N)                                                                       \
-  CGC_KERNEL_OF(product_f16_128x##N##_pairs, (productPairs<__half, N>),                            \
-                (bindProduct<__half, kPairsFeatures, N, 1, false, true>))                          \
-  CGC_KERNEL_OF(product_bf16_128x##N##_pairs, (productPairs<__nv_bfloat16, N>),                    \
-                (bindProduct<__nv_bfloat16, kPairsFeatures, N, 1, false, true>))
+#define CGC_PRODUCT_PERSISTENT(N)                                                                  \
+  CGC_KERNEL_OF(product_f16_128x##N##_persistent, (productPersistent<__half, N>),                  \
+                (bindProduct<__half, kPersistentFeatures, N, 1, false, true>))                     \
+  CGC_KERNEL_OF(product_bf16_128x##N##_persistent, (productPersistent<__nv_bfloat16, N>),          \
+                (bindProduct<__nv_bfloat16, kPersistentFeatures, N, 1, false, true>))
 #include "runtime/kernels/product_tiles.def"
 #define CGC_PRODUCT_TILE(...) CGC_PRODUCT_KERNELS(product_norm, true, __VA_ARGS__)
 #include "runtime/kernels/product_norm_tiles.def"

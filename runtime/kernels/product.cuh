@@ -30,7 +30,7 @@ struct alignas(8) Moments {
 
 template <class T> struct ProductParameters {
   CUtensorMap w, x;
-  CUtensorMap yTiles, residualTiles; ///< Of pairs, in their boxes.
+  CUtensorMap yTiles, residualTiles; ///< Of persistent ones, in their boxes.
   const T *bias, *residual;          ///< Null where there is none.
   T *y;
   int64_t residualStride, yStride; ///< Between rows, in elements.
@@ -77,22 +77,19 @@ constexpr int maxRegisters(int threads, int blocks) {
   return std::min(16384 / (32 * warpsOfPart) / 8 * 8, 232);
 }
 
-template <class T, class Activation>
-__device__ void activateAll(Activation activation, Pairs<T> &values) {
-#pragma unroll
-  for (int i = 0; i < Pairs<T>::kSize; ++i)
-    values[i] = activatePair<T>(activation, values[i]);
-}
-
 /// Stores eight results of one token, given before activation and residual. All lanes of a warp
 /// call it; eight lanes have 64 features of one token. Those that are not `inside` have none.
-template <class T, class Activate>
-__device__ void finish(const ProductParameters<T> &p, Activate activate, bool inside, int64_t token,
-                       int feature, Pairs<T> values) {
+template <class T>
+__device__ void finish(const ProductParameters<T> &p, bool inside, int64_t token, int feature,
+                       Pairs<T> values) {
   Pairs<T> more;
   if (inside && p.residual)
     more = loadPairs(p.residual + token * p.residualStride + feature);
-  activate(values);
+  withActivation<T>(p.activation, [&](auto activation) {
+#pragma unroll
+    for (int i = 0; i < Pairs<T>::kSize; ++i)
+      values[i] = activatePair<T>(activation, values[i]);
+  });
   if (p.residual) {
 #pragma unroll
     for (int i = 0; i < Pairs<T>::kSize; ++i)
@@ -270,9 +267,6 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kNorm>
   // All tiles have been read: their memory is used again. The scales are there.
   syncThreads(1, Shape::kConsumers + (kNorm ? 32 : 0));
 
-  const auto activate = [&](Pairs<T> &values) {
-    withActivation<T>(p.activation, [&](auto one) { activateAll(one, values); });
-  };
   if constexpr (kSplit == 1) {
     T *const staged = reinterpret_cast<T *>(memory) + group * kTokens * Shape::kHalfPitch;
     // Matrices 0 and 1 are features 0-7 and 8-15 of one group of eight tokens, 2 and 3 of the next.
@@ -315,7 +309,7 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kNorm>
 
 #pragma unroll 1
     for (int t = ownToken; t < kTokens; t += kTokenStep) {
-      finish(p, activate, t < tokens && ownFeature < p.features, token0 + t, ownFeature,
+      finish(p, t < tokens && ownFeature < p.features, token0 + t, ownFeature,
              loadPairs(staged + t * Shape::kHalfPitch + finisher % kVectors * 8));
     }
   } else {
@@ -373,7 +367,7 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kNorm>
 #pragma unroll
       for (int i = 0; i < Pairs<T>::kSize; ++i)
         rounded[i] = fromFloats<T>(values[2 * i], values[2 * i + 1]);
-      finish(p, activate, inside, token0 + t, ownFeature, rounded);
+      finish(p, inside, token0 + t, ownFeature, rounded);
     }
     syncCluster(); // No block may end while another reads its sums.
   }
@@ -395,9 +389,9 @@ inline std::optional<int64_t> rowStrideOf(const TensorView &matrix, DType dtype,
   return matrix.strides[0];
 }
 
-template <class T, int kFeatures, int kTokens, int kSplit, bool kNorm, bool kPairs = false>
+template <class T, int kFeatures, int kTokens, int kSplit, bool kNorm, bool kPersistent = false>
 Result<KernelParameters> bindProduct(const KernelArguments &a) {
-  constexpr ProductTile tile{"", kFeatures, kTokens, kSplit, kPairs};
+  constexpr ProductTile tile{"", kFeatures, kTokens, kSplit, kPersistent};
   constexpr DType dtype = kDTypeOf<T>;
   const int64_t tokens = a.ints[0], features = a.ints[1], depth = a.ints[2], kind = a.ints[3];
   const int64_t most = int64_t(1) << 30;
@@ -408,12 +402,10 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
     return refuseArguments("there is no such activation");
   if (!tile.takes(depth))
     return refuseArguments("depth has to give each block of the split 64 columns or the rest");
-  uint32_t stages = 1;
-  while (stages < kProductMaxStages && tile.sharedBytes(stages + 1) <= a.sharedBytes)
-    ++stages;
-  // Any even number of blocks does for pairs.
+  const uint32_t stages = tile.stagesIn(a.sharedBytes);
+  // Persistent kernels take any even number of blocks.
   const auto grid = tile.grid(tokens, features, a.grid[0]);
-  if (!std::ranges::equal(a.grid, grid) ||
+  if (a.grid[0] == 0 || !std::ranges::equal(a.grid, grid) ||
       a.block[0] != (kNorm ? tile.normThreads() : tile.threads()) || a.block[1] != 1 ||
       a.block[2] != 1 || stages < 2)
     return refuseArguments("the launch is not that of the tile");
@@ -434,7 +426,7 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
   };
   const TensorView &yMoments = a.writes[1];
   if (yMoments.data && !tile.writesMoments())
-    return refuseArguments("pairs write no moments");
+    return refuseArguments("persistent kernels write no moments");
   if (yMoments.data && !areMoments(yMoments, features))
     return refuseArguments("moments have to be dense, two f32 for each 64 features of a token");
   if constexpr (kNorm)
@@ -445,8 +437,8 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
   ProductParameters<T> p{};
   CGC_ASSIGN_OR_RETURN(p.w, tileMap(w.data, dtype, features, depth, *wStride, kFeatures));
   CGC_ASSIGN_OR_RETURN(
-      p.x, tileMap(x.data, dtype, tokens, depth, *xStride, kPairs ? kTokens / 2 : kTokens));
-  if constexpr (kPairs) {
+      p.x, tileMap(x.data, dtype, tokens, depth, *xStride, kPersistent ? kTokens / 2 : kTokens));
+  if constexpr (kPersistent) {
     const auto map = [&](const TensorView &t, int64_t stride) {
       return tileMap(t.data, dtype, tokens, features, stride, tile.boxTokens());
     };

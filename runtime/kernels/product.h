@@ -12,8 +12,8 @@ namespace cgc {
 
 /// Columns that a stage holds.
 inline constexpr uint32_t kProductDepth = 64;
-/// Features of a block of pairs.
-inline constexpr uint32_t kPairsFeatures = 128;
+/// Features of a block of a persistent kernel.
+inline constexpr uint32_t kPersistentFeatures = 128;
 /// Most stages of a ring.
 inline constexpr uint32_t kProductMaxStages = 16;
 
@@ -30,9 +30,9 @@ struct ProductTile {
   std::string_view name; ///< Kernel row: "product_f16_" + name.
   uint32_t features, tokens;
   uint32_t split; ///< Blocks (one cluster) that share a tile, each with a part of the depth.
-  /// Whether the blocks are product_pairs.cuh's: as many as the GPU has SMs stay for all tiles, and
-  /// two, a cluster, have the same tokens and twice as many features.
-  bool pairs = false;
+  /// Whether the kernel is product_persistent.cuh's: as many blocks as the GPU has SMs stay for all
+  /// tiles, and two, a cluster, have the same tokens and twice as many features.
+  bool persistent = false;
 
   /// Whether this depth gives every block of the split something to add up.
   constexpr bool takes(int64_t depth) const { return depth > int64_t(split - 1) * kProductDepth; }
@@ -42,30 +42,38 @@ struct ProductTile {
     const auto tiles = [](int64_t count, int64_t size) {
       return uint32_t((count + size - 1) / size);
     };
-    if (pairs)
+    if (persistent)
       return {2 * std::min(tiles(tokenCount, tokens) * tiles(featureCount, 2 * features),
                            multiprocessors / 2),
               1, 1};
     return {tiles(featureCount, features) * split, tiles(tokenCount, tokens), 1};
   }
-  /// A warpgroup for each 64 features and a warp that copies, of pairs a warpgroup.
-  constexpr uint32_t threads() const { return features * 2 + (pairs ? 128 : 32); }
+  /// A warpgroup for each 64 features and a warp that copies; of persistent ones, a warpgroup.
+  constexpr uint32_t threads() const { return features * 2 + (persistent ? 128 : 32); }
   /// Of product_norm: a warp more, that helps to read moments.
   constexpr uint32_t normThreads() const { return threads() + 32; }
   /// Whether the kernel can write moments of its result.
-  constexpr bool writesMoments() const { return !pairs; }
-  /// Of pairs: the tokens of a box in which results are stored.
+  constexpr bool writesMoments() const { return !persistent; }
+  /// Of persistent ones: the tokens of a box in which results are stored, whole groups of 8 rows of
+  /// the swizzle.
   constexpr uint32_t boxTokens() const { return tokens > 192 ? tokens / 4 : tokens / 2; }
   /// With so many stages: 64 columns of both operands each, on their way at the same time. The
   /// results are staged in the same memory, padded against bank conflicts. 1024 more, to begin at a
   /// multiple of it.
   constexpr uint32_t sharedBytes(uint32_t stages) const {
     const uint32_t operands = stages * (features + tokens) * 128;
-    if (pairs) // Results have memory of their own.
+    if (persistent) // Results have memory of their own.
       return operands + features * tokens * 2 + 1024;
     const uint32_t results =
         split == 1 ? features / 64 * tokens * (64 + 8) * 2 : tokens * (features + 4) * 4;
     return std::max(operands, results) + 1024;
+  }
+  /// The most stages, up to `most`, for which so much memory is enough; 1 if not even two fit.
+  constexpr uint32_t stagesIn(uint32_t bytes, uint32_t most = kProductMaxStages) const {
+    uint32_t stages = 1;
+    while (stages < most && sharedBytes(stages + 1) <= bytes)
+      ++stages;
+    return stages;
   }
 };
 

@@ -14,10 +14,7 @@ inline constexpr uint32_t kMostShared = 225 << 10;
 
 /// As many as a block has memory for.
 inline uint32_t mostStages(const ProductTile &tile) {
-  uint32_t stages = 2;
-  while (stages < kProductMaxStages && tile.sharedBytes(stages + 1) <= kMostShared)
-    ++stages;
-  return stages;
+  return tile.stagesIn(kMostShared);
 }
 
 inline double activate(Activation activation, double x) {

@@ -10,21 +10,24 @@ namespace {
 
 constexpr int64_t kMultiprocessors = 132;
 
-bool hasPairs(const std::vector<TileChoice> &choices) {
-  return std::ranges::any_of(choices, [](const TileChoice &choice) { return choice.tile->pairs; });
+bool hasPersistent(const std::vector<TileChoice> &choices) {
+  return std::ranges::any_of(choices,
+                             [](const TileChoice &choice) { return choice.tile->persistent; });
 }
 
-TEST(ProductTile, PairsAreForMoreTokensThanAreNormalised) {
-  EXPECT_FALSE(hasPairs(tileChoices(productTiles(), kNormTokens, 4096, 1024, kMultiprocessors)));
-  EXPECT_TRUE(hasPairs(tileChoices(productTiles(), kNormTokens + 1, 4096, 1024, kMultiprocessors)));
+TEST(ProductTile, PersistentIsForMoreTokensThanAreNormalised) {
+  EXPECT_FALSE(
+      hasPersistent(tileChoices(productTiles(), kNormTokens, 4096, 1024, kMultiprocessors)));
+  EXPECT_TRUE(
+      hasPersistent(tileChoices(productTiles(), kNormTokens + 1, 4096, 1024, kMultiprocessors)));
 }
 
-TEST(ProductTile, PairsStayForAllTiles) {
+TEST(ProductTile, PersistentBlocksStayForAllTiles) {
   const std::vector<TileChoice> choices =
       tileChoices(productTiles(), 64 * 257, 4096, 1024, kMultiprocessors);
-  EXPECT_EQ(choices.front().tile->name, "128x256_pairs");
+  EXPECT_EQ(choices.front().tile->name, "128x256_persistent");
   for (const TileChoice &choice : choices) {
-    if (!choice.tile->pairs)
+    if (!choice.tile->persistent)
       continue;
     KernelLaunch launch;
     launch.ints = {64 * 257, 4096, 1024, 0};
@@ -34,16 +37,30 @@ TEST(ProductTile, PairsStayForAllTiles) {
   }
 }
 
-TEST(ProductTile, PairsAreNoMoreThanTheirTiles) {
+TEST(ProductTile, PersistentBlocksAreNoMoreThanTheirTiles) {
   const auto choices = tileChoices(productTiles(), 1600, 520, 520, kMultiprocessors);
-  const auto pairs = std::ranges::find_if(
-      choices, [](const TileChoice &choice) { return choice.tile->name == "128x256_pairs"; });
-  ASSERT_NE(pairs, choices.end());
+  const auto persistent = std::ranges::find_if(
+      choices, [](const TileChoice &choice) { return choice.tile->name == "128x256_persistent"; });
+  ASSERT_NE(persistent, choices.end());
   KernelLaunch launch;
   launch.ints = {1600, 520, 520, 0};
-  setTile(launch, productKernels(), DType::F16, *pairs);
+  setTile(launch, productKernels(), DType::F16, *persistent);
   // 7 times 256 tokens, 3 times 256 features, two blocks each.
   EXPECT_EQ(launch.grid[0], 42u);
+}
+
+TEST(ProductTile, PersistentBlocksHaveAllMemoryOfAnSm) {
+  for (const auto &[tokens, features] : {std::pair(1542, 3072), {3080, 768}, {16448, 4096}}) {
+    std::vector<const ProductTile *> seen;
+    for (const TileChoice &choice :
+         tileChoices(productTiles(), tokens, features, 1024, kMultiprocessors))
+      if (choice.tile->persistent) {
+        EXPECT_GT(choice.stages, 2u) << choice.tile->name;
+        EXPECT_EQ(std::ranges::count(seen, choice.tile), 0) << choice.tile->name;
+        seen.push_back(choice.tile);
+      }
+    EXPECT_FALSE(seen.empty());
+  }
 }
 
 TEST(ProductTile, FitsSharedMemory) {

@@ -117,6 +117,7 @@ TEST(BindProduct, RefusesLaunchesOfOtherTiles) {
       refused([&](Launch &l) { --l.grid[i]; });
       refused([&](Launch &l) { ++l.block[i]; });
     }
+    refused([](Launch &l) { l.grid[0] = 0; });
     refused([](Launch &l) { l.block[0] -= 32; });
     refused([](Launch &l) { l.sharedBytes = 0; });
     refused([&](Launch &l) { l.sharedBytes = tile.sharedBytes(2) - 1; });
@@ -152,7 +153,8 @@ TEST(BindProduct, RefusesTensors) {
     expectRefused(good, [](Launch &l) { l.reads[2].strides = {2}; }, bias);
     expectRefused(good, [](Launch &l) { l.reads[2].dtype = DType::F32; }, bias);
     if (!tile.writesMoments())
-      expectRefused(good, [](Launch &l) { l.writes[1] = kMoments; }, "pairs write no moments");
+      expectRefused(
+          good, [](Launch &l) { l.writes[1] = kMoments; }, "persistent kernels write no moments");
     Launch least = good;
     least.reads[2] = least.reads[3] = {};
     expectNotRefused(least);

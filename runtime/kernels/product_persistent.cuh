@@ -1,5 +1,5 @@
-// product of pairs: the kernel for many tokens. Pairs of blocks, each on its SM, share the copies
-// of their tokens and stay for all tiles; results are staged, and stored while the next tile is
+// product of many tokens: the persistent kernel. Blocks stay for all tiles; the two of a cluster
+// share the copies of their tokens; results are staged, and stored while the next tile is
 // multiplied. For product.cu.
 #pragma once
 
@@ -8,24 +8,33 @@
 namespace cgc {
 namespace {
 
-/// Both blocks of a pair have the same tokens, each has 128 features of its own, in two warpgroups.
-template <int kTokens> struct PairsShape {
-  static constexpr int kFeatures = kPairsFeatures;
+/// Both blocks of a cluster have the same tokens, each has 128 features of its own, in two
+/// warpgroups.
+template <int kTokens> struct PersistentShape {
+  static constexpr ProductTile kTile{"", kPersistentFeatures, kTokens, 1, true};
+  static constexpr int kFeatures = kPersistentFeatures;
   static constexpr int kWeightBytes = kFeatures * kDepthTile * 2;
   static constexpr int kTokenBytes = kTokens * kDepthTile * 2;
   static constexpr int kStageBytes = kWeightBytes + kTokenBytes;
   /// Warps that multiply; then a warpgroup with one that fetches operands and one that stores.
-  static constexpr int kWarps = 8, kThreads = kWarps * 32 + 128;
+  static constexpr int kWarps = kFeatures / 16, kThreads = int(kTile.threads());
   /// Results are stored in boxes of that many tokens and 64 features.
-  static constexpr int kBoxTokens = int(ProductTile{"", kFeatures, kTokens, 1, true}.boxTokens());
+  static constexpr int kBoxTokens = int(kTile.boxTokens());
   static constexpr int kStagedBytes = kTokens * kFeatures * 2;
+  static_assert(kThreads == kWarps * 32 + 128 && kTokens % 16 == 0 && kTokens % kBoxTokens == 0 &&
+                kBoxTokens % 8 == 0);
+  static_assert(kTile.sharedBytes(2) ==
+                2 * kStageBytes + kStagedBytes + 1024); // The last to begin at a multiple of it.
+  /// Of the registers of 384 threads, 168 each, what a thread of the last warpgroup keeps, and what
+  /// the others have then: 128 * 40 + 256 * 232 = 384 * 168.
+  static constexpr int kFewRegisters = 40, kManyRegisters = 232;
 };
 
 template <class T, int kTokens>
-__global__ void __launch_bounds__(PairsShape<kTokens>::kThreads, 1) __cluster_dims__(2, 1, 1)
-    productPairs(const __grid_constant__ ProductParameters<T> p) {
+__global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __cluster_dims__(2, 1, 1)
+    productPersistent(const __grid_constant__ ProductParameters<T> p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  using Shape = PairsShape<kTokens>;
+  using Shape = PersistentShape<kTokens>;
   extern __shared__ uint8_t dynamic[];
   uint8_t *const memory =
       dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024; // NOLINT: swizzled tiles
@@ -60,7 +69,7 @@ __global__ void __launch_bounds__(PairsShape<kTokens>::kThreads, 1) __cluster_di
   };
 
   if (warp >= Shape::kWarps) {
-    shrinkRegisters<40>();
+    shrinkRegisters<Shape::kFewRegisters>();
     if (threadIdx.x == Shape::kWarps * 32) { // Fetches operands.
       if (p.wIsConstant) {                   // The blocks together bring all of it near.
         const int boxes = steps * featureTiles * 2;
@@ -75,7 +84,9 @@ __global__ void __launch_bounds__(PairsShape<kTokens>::kThreads, 1) __cluster_di
           waitBarrier(&empty[ring.stage], ring.phase ^ 1);
           arriveExpecting(&full[ring.stage], Shape::kStageBytes);
           copyTile(stage, &p.w, i * kDepthTile, feature0Of(tile), &full[ring.stage]);
-          copyTileToPair(stage + Shape::kWeightBytes + rank * (Shape::kTokenBytes / 2), &p.x,
+          // To the same place of both blocks. The other block's bytes may come before the arrival
+          // above, but not before this stage is empty in both.
+          copyTileToBoth(stage + Shape::kWeightBytes + rank * (Shape::kTokenBytes / 2), &p.x,
                          i * kDepthTile, token0Of(tile) + rank * (kTokens / 2), &full[ring.stage]);
         }
     }
@@ -89,7 +100,7 @@ __global__ void __launch_bounds__(PairsShape<kTokens>::kThreads, 1) __cluster_di
             token0Of(tile) + token);
         }
       };
-      const auto free = [&](int tile) {
+      const auto prepare = [&](int tile) {
         if (!p.residual)
           return arrive(&stagedIsFree);
         arriveExpecting(&stagedIsFree, Shape::kStagedBytes);
@@ -99,7 +110,7 @@ __global__ void __launch_bounds__(PairsShape<kTokens>::kThreads, 1) __cluster_di
       };
       uint32_t turn = 0;
       if (firstTile < tiles)
-        free(firstTile);
+        prepare(firstTile);
       for (int tile = firstTile; tile < tiles; tile += tileStep, ++turn) {
         waitBarrier(&stagedIsFull, turn & 1);
         forBoxes(tile, [&](uint8_t *box, int feature, int token) {
@@ -107,12 +118,12 @@ __global__ void __launch_bounds__(PairsShape<kTokens>::kThreads, 1) __cluster_di
         });
         waitStoresRead();
         if (tile + tileStep < tiles)
-          free(tile + tileStep);
+          prepare(tile + tileStep);
       }
       waitStores();
     }
   } else {
-    growRegisters<232>();
+    growRegisters<Shape::kManyRegisters>();
     const int group = warp / 4;
     waitForPredecessor();
     float sums[kTokens / 2];
