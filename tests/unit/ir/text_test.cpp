@@ -224,5 +224,47 @@ TEST(Text, CommentsBlanksAndWrappedStatements) {
   EXPECT_EQ(module->findGraph("f")->size(), 4u);
 }
 
+// ---- checkRoundTrip
+
+TEST(CheckRoundTrip, OfWhatTextHoldsIsOk) {
+  const Status status = checkRoundTrip(
+      *parsed(withBody("%x: f32[1,3,8,8], %w: f32[4,3,2,2]",
+                       "%0 = aten.conv2d(%x, %w) {stride=[2, 2]} : f32[1,4,4,4] loc(\"a.py\":3)")));
+  EXPECT_TRUE(status.isOk()) << status.message();
+}
+
+/// What checkRoundTrip says of a module @m whose one node before the output is `op` with `numArgs`
+/// arguments, %x and then none: fewer than its schema has, which text can show and not hold.
+Status roundTripOfMalformedCall(OpKind op, unsigned numArgs) {
+  Module module("m", "");
+  Graph &graph = *module.addGraph(std::make_unique<Graph>("f"));
+  std::vector<Arg> args(numArgs);
+  Value *x = graph.placeholder("x", Type(), Loc::unknown())->result();
+  if (numArgs > 0)
+    args[0] = Arg(x);
+  graph.call(op, std::move(args), 1, Loc::unknown());
+  graph.createOutput({}, Loc::unknown());
+  return checkRoundTrip(module);
+}
+
+TEST(CheckRoundTrip, NamesTheLineThatDoesNotComeBack) {
+  const Status status = roundTripOfMalformedCall(OpKind::Conv2d, 3);
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_EQ(status.message(), "the text of module @m does not round-trip, which is a bug of cgc: "
+                              "line 3\n"
+                              "      %0 = aten.conv2d(%x, none, none) : dynamic\n"
+                              "comes back as\n"
+                              "      %0 = aten.conv2d(%x, none) : dynamic");
+}
+
+TEST(CheckRoundTrip, SaysWhatTheParserRefuses) {
+  const Status status = roundTripOfMalformedCall(OpKind::Relu, 0);
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_EQ(status.message(), "the text of module @m cannot be parsed, which is a bug of cgc:\n"
+                              "printed:3:10: error: argument 'self' of aten.relu is missing\n"
+                              "      %0 = aten.relu() : dynamic\n"
+                              "           ^\n");
+}
+
 } // namespace
 } // namespace cgc::ir
