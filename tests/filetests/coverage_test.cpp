@@ -1,4 +1,5 @@
-// Coverage: every row of the tables of ops and of passes has a file test that exercises it.
+// Coverage: every row of the tables of ops, of passes and of offenders has a file test that
+// exercises it.
 #include "ir/op_def.h"
 #include "ir/text.h"
 #include "tests/filetests/run_pipeline.h"
@@ -88,7 +89,6 @@ TEST(FileTestCoverage, EveryPass) {
   }
 }
 
-#if __has_include("ir/offenders.def")
 TEST(FileTestCoverage, EveryCause) {
   const std::pair<std::string, const char *> causes[] = {
 #define CGC_CAUSE(Enum, id, why, fix) {id, fix},
@@ -109,7 +109,18 @@ TEST(FileTestCoverage, EveryCause) {
         << "none of the tests/filetests/offenders/" << file << "*.cgir is refused with: " << fix;
   }
 }
-#endif
+
+TEST(FileTestCoverage, EveryOffender) {
+  const std::string text = readFile(kRoot / "offenders" / "every_op.cgir");
+  for (const char *op : {
+#define CGC_CAUSE(Enum, id, why, fix)
+#define CGC_OFFENDER(op, cause) op,
+#include "ir/offenders.def"
+       })
+    EXPECT_TRUE(llvm::StringRef(text).contains(std::string("; CHECK: cannot compile ") + op + ": "))
+        << "tests/filetests/offenders/every_op.cgir has no line that says which cause " << op
+        << " has";
+}
 
 } // namespace
 } // namespace cgc
