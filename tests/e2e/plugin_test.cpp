@@ -136,11 +136,12 @@ protected:
                            {"--pass-plugin", testLibrary(library)}));
   }
   /// Of a graph that the plug-in's passes are run on.
-  Outcome opt(const std::string &passes) {
+  Outcome opt(const std::string &passes, std::vector<std::string> more = {}) {
     writeFile(folder / "in.cgir",
               "graph @g(%x: f32[2]) {\n  %0 = aten.exp(%x) : f32[2]\n  output %0\n}\n");
-    return cgc({"opt", "in.cgir", "--passes", passes, "-o", "out.cgir", "--pass-plugin",
-                testLibrary("misbehaving")});
+    more.insert(more.begin(), {"opt", "in.cgir", "--passes", passes, "-o", "out.cgir",
+                               "--pass-plugin", testLibrary("misbehaving")});
+    return cgc(std::move(more));
   }
 };
 
@@ -170,6 +171,12 @@ TEST_F(PluginTest, APassThatThrowsOrBreaksTheIrIsNamedAndNothingIsWritten) {
   expectError(opt("throwing"), 1, {"pass 'throwing': an exception: the pass gave up"});
   expectError(opt("breaking"), 1, {"pass 'breaking' broke the IR, which is a bug of that pass"});
   expectError(opt("throwin"), 2, {"there is no pass 'throwin'; did you mean 'throwing'?"});
+  EXPECT_THAT(files(), ElementsAre("in.cgir"));
+}
+
+TEST_F(PluginTest, WhatTextDoesNotHoldIsSaidAndNothingIsWritten) {
+  expectError(opt("deep", {"--verify-roundtrip"}), 1,
+              {"cannot be parsed, which is a bug of cgc", "lists are nested more than 64 deep"});
   EXPECT_THAT(files(), ElementsAre("in.cgir"));
 }
 

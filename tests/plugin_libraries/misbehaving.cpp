@@ -22,8 +22,20 @@ struct BreakingPass {
   }
 };
 
+/// Returns a list that is nested deeper than text may be.
+struct DeepPass {
+  static constexpr const char *name = "deep";
+  Result<passes::Changed> run(ir::Graph &graph, passes::PassContext &) const {
+    ir::Arg list{ir::Arg::List()};
+    for (int depth = 0; depth < 64; ++depth)
+      list = ir::Arg(ir::Arg::List{list});
+    graph.output()->setArgs({list});
+    return passes::Changed::Yes;
+  }
+};
+
 [[maybe_unused]] void registerPasses(passes::PipelineBuilder &builder) {
-  builder.registerPass<ThrowingPass>().registerPass<BreakingPass>();
+  builder.registerPass<ThrowingPass>().registerPass<BreakingPass>().registerPass<DeepPass>();
 }
 
 /// Never called: the plug-in says that it was built against another cgc.
