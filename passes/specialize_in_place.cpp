@@ -35,7 +35,7 @@ Arg written(const Node &node) {
     return node.arg(0);
   const bool fallback =
       node.is(OpKind::Fallback) &&
-      llvm::StringRef(node.target()).split('(').first.split('.').first.ends_with("_");
+      isInPlaceName(llvm::StringRef(node.target()).split('(').first.split('.').first);
   return fallback && node.arg(0).isList() && !node.arg(0).list().empty() ? node.arg(0).list()[0]
                                                                          : Arg();
 }

@@ -68,7 +68,7 @@ ir::Cause causeOfFallback(const Node &node) {
   llvm::StringRef op = llvm::StringRef(node.target()).split('(').first.split('.').first;
   const ir::Cause cause = ir::causeOf(op);
   const Arg &operands = node.arg(0);
-  if (cause != ir::Cause::NoRule || !op.ends_with("_") || !operands.isList() ||
+  if (cause != ir::Cause::NoRule || !isInPlaceName(op) || !operands.isList() ||
       operands.list().empty() || !operands.list()[0].isValue())
     return cause;
   switch (ownerOf(operands.list()[0].value()).kind()) {

@@ -15,6 +15,12 @@ namespace cgc::passes {
 /// Why a rule refuses `args`, where that is more than a type that does not fit.
 ir::Cause causeOfRefusal(const ir::Node &node, llvm::ArrayRef<ir::Arg> args);
 
+/// Whether LibTorch's op of this name overwrites its first argument, as `aten::add_` does and
+/// `aten::__lshift__` does not.
+inline bool isInPlaceName(llvm::StringRef op) {
+  return op.ends_with("_") && !op.ends_with("__");
+}
+
 /// Why an aten.fallback cannot be compiled.
 ir::Cause causeOfFallback(const ir::Node &node);
 

@@ -141,6 +141,28 @@ MappedFile::~MappedFile() {
     ::munmap(const_cast<std::byte *>(data_), size_);
 }
 
+/// The file that `path` names, where links lead: a rename onto a link would replace the link. A
+/// link to what a process has open is refused: who opened it would go on with the old file.
+static Result<std::string> withoutLinks(const std::string &path) {
+  struct stat info;
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode))
+    return path;
+  const auto isOfSystem = [](std::string_view name) {
+    return name.starts_with("/proc/") || name.starts_with("/dev/");
+  };
+  char target[PATH_MAX + 1] = {};
+  if (isOfSystem(path) || ::readlink(path.c_str(), target, PATH_MAX) < 0 || isOfSystem(target))
+    return Status(Code::Failed, "cannot write " + quoted(path) +
+                                    ": it stands for what a process has open; give the name of a "
+                                    "file, or '-' where the help says so");
+  char resolved[PATH_MAX];
+  if (!::realpath(path.c_str(), resolved))
+    return Status(Code::Failed, "cannot write " + quoted(path) + ": it is a link to " +
+                                    quoted(target) + ": " + errnoText(errno) +
+                                    "; create that file, or give another name");
+  return std::string(resolved);
+}
+
 Result<AtomicFile> AtomicFile::create(const std::string &path) {
   struct stat info;
   if (::stat(path.c_str(), &info) == 0) {
@@ -151,13 +173,14 @@ Result<AtomicFile> AtomicFile::create(const std::string &path) {
       return Status(Code::Failed, "cannot write " + quoted(path) +
                                       ": it is not a regular file; give the name of a file");
   }
-  const std::string folder = parentFolder(path);
+  CGC_ASSIGN_OR_RETURN(std::string kept, withoutLinks(path));
+  const std::string folder = parentFolder(kept);
   if (::stat(folder.c_str(), &info) != 0)
     return Status(Code::Failed, "cannot write " + quoted(path) + ": folder " + quoted(folder) +
                                     ": " + errnoText(errno) + "; create it first");
   // From the open on nothing allocates: what throws there would leave the file behind.
-  std::string kept = path, temp;
-  const int fd = openUnique(path, temp);
+  std::string temp;
+  const int fd = openUnique(kept, temp);
   if (fd < 0)
     return cannotWrite(path, errno);
   if (!openTemporaries.add(temp.c_str())) {

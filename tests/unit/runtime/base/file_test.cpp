@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <functional>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -142,17 +143,57 @@ TEST(AtomicFile, RefusesPlacesThatAreNoFile) {
       {folder.path().string(), "it is a directory"},
       {folder / "fifo", "not a regular file"},
       {"/dev/full", "not a regular file"},
-      {"/dev/stdout", "not a regular file"},
       {folder / "no/such/out", "create it first"}};
   for (const auto &[path, message] : cases) {
-    if (path == "/dev/stdout" && std::filesystem::is_regular_file(path))
-      continue; // Standard output goes to a file here.
     const Status status = AtomicFile::create(path).status();
     EXPECT_EQ(status.code(), Code::Failed) << path;
     EXPECT_THAT(status.message(), HasSubstr(message));
     EXPECT_THAT(status.message(), HasSubstr(path));
   }
   EXPECT_THAT(folder.list(), ElementsAre("fifo"));
+}
+
+TEST(AtomicFile, WritesWhereALinkLeads) {
+  const TempFolder folder;
+  writeFile(folder / "out", "old");
+  std::filesystem::create_symlink("out", folder / "near");
+  std::filesystem::create_symlink(folder / "near", folder / "far");
+  {
+    Result<AtomicFile> file = AtomicFile::create(folder / "far");
+    ASSERT_TRUE(file.isOk()) << file.status().message();
+    ASSERT_TRUE(file->write("new", 3).isOk() && file->commit().isOk());
+  }
+  EXPECT_EQ(readFile(folder / "out"), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "near"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "far"));
+  EXPECT_THAT(folder.list(), ElementsAre("far", "near", "out"));
+}
+
+TEST(AtomicFile, RefusesALinkToNowhere) {
+  const TempFolder folder;
+  std::filesystem::create_symlink("nowhere", folder / "link");
+  const Status status = AtomicFile::create(folder / "link").status();
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(), HasSubstr("it is a link to 'nowhere'"));
+  EXPECT_THAT(folder.list(), ElementsAre("link"));
+}
+
+/// As /dev/stdout is, when standard output goes to a file: a rename would leave that file as it is.
+TEST(AtomicFile, RefusesWhatAProcessHasOpen) {
+  const TempFolder folder;
+  writeFile(folder / "out", "old");
+  const int fd = ::open((folder / "out").c_str(), O_WRONLY);
+  ASSERT_GE(fd, 0);
+  const std::string open = "/proc/self/fd/" + std::to_string(fd);
+  std::filesystem::create_symlink(open, folder / "link");
+  for (const std::string &path : {open, folder / "link"}) {
+    const Status status = AtomicFile::create(path).status();
+    EXPECT_EQ(status.code(), Code::Failed) << path;
+    EXPECT_THAT(status.message(), HasSubstr("what a process has open")) << path;
+  }
+  ::close(fd);
+  EXPECT_EQ(readFile(folder / "out"), "old");
+  EXPECT_THAT(folder.list(), ElementsAre("link", "out"));
 }
 
 TEST(AtomicFile, RefusesAReadOnlyFolder) {
