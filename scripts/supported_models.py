@@ -3,10 +3,12 @@
 
     ctest --preset release -R Families && scripts/supported_models.py
 
-Prints the CPU time of compiling each model in real size, which the page leaves out. A result that is not there is an error and says `not run` on the page.
+Prints the CPU time of compiling each model in real size, which the page leaves out; writes nothing if one takes more than CPU_SECONDS.
+A result that is not there is an error and says `not run` on the page.
 """
 import json
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -15,8 +17,9 @@ RESULTS = ROOT / "build/release/e2e/results"
 PAGE = ROOT / "docs/supported-models.md"
 COLUMNS = {"small": "small", "fused": "small, fused ops", "real": "real size", "scripted": "scripted, small",
            "scripted_real": "scripted, real size"}
+CPU_SECONDS = 20  # Not wall time, which depends on what else runs.
 
-HEAD = """\
+HEAD = f"""\
 <!-- Which models compile and match LibTorch on target=cpu. Written by scripts/supported_models.py from the results of the tests. -->
 # Supported models
 
@@ -25,6 +28,9 @@ rounded up to a power of ten. A test fails above 1e-5. Weights are random; nothi
 
 A small model is the same configuration with fewer and narrower layers (`tests/e2e/make_families.py`): the same classes and ops, in seconds. *Fused ops* are what `-O1` selects for cuda.
 The tests of the real sizes have the ctest label `families`. A scripted module is compared with LibTorch's run of itself; if small, also of the traced module.
+Small scripted modules are compiled by the default passes and with fused ops, those in real size with fused ops.
+
+Compiling a model, in real size too, takes at most {CPU_SECONDS} s of CPU time, all entries and both batches together: with a longer one the script does not write this page.
 """
 TAIL = """
 CoCa's `forward` returns a dict, whose keys become the names of the outputs. `roberta-ViT-B-32` has a text tower of transformers, made from a configuration; so is `bert`, the encoder.
@@ -33,10 +39,10 @@ CoCa's `forward` returns a dict, whose keys become the names of the outputs. `ro
 
 
 def families():
-    """The names in kFamilies, in order, each with the columns that its tests fill."""
+    """The names in kFamilies, in order, each with the columns that its tests fill; a third value of 0 says that no test scripts it."""
     source = (ROOT / "tests/e2e/families.h").read_text().split("kFamilies[] = {", 1)[1].split("};", 1)[0]
-    return {part.split('"')[1]: [column for column in COLUMNS if "true" in part or "scripted" not in column]
-            for part in source.split("{")[1:]}
+    rows = re.findall(r'{"([^"]+)", \d+, (\d+)}', source)
+    return {name: [column for column in COLUMNS if scripted != "0" or "scripted" not in column] for name, scripted in rows}
 
 
 def figure(result):
@@ -44,22 +50,34 @@ def figure(result):
     return "equal" if error == 0 else f"1e{math.ceil(math.log10(error))}"
 
 
+def listing(entries):
+    return ", ".join(f"`{entry}`" for entry in sorted(entries))
+
+
 def main():
     results = {}
     for path in RESULTS.glob("*.json"):
         result = json.loads(path.read_text())
         results[result["family"], result["column"]] = result
-    missing = []
+    slow = [f"{name} ({COLUMNS[column]}): {result['compile_cpu_seconds']:.1f} s" for (name, column), result in results.items()
+            if result["compile_cpu_seconds"] > CPU_SECONDS]
+    if slow:
+        sys.exit(f"supported_models: compiling takes more than {CPU_SECONDS} s of CPU time: {', '.join(slow)}; {PAGE.name} is not written")
+    missing, notes = [], []
     lines = [f"| model | entries | {' | '.join(COLUMNS.values())} |", "|---" * (2 + len(COLUMNS)) + "|"]
     for name, columns in families().items():
         found = {column: results[name, column] for column in COLUMNS if (name, column) in results}
         missing += [f"{name} ({COLUMNS[column]})" for column in columns if column not in found]
-        entries = ", ".join(f"`{entry}`" for entry in sorted({e for result in found.values() for e in result["entries"]}))
+        entries = {entry for column, result in found.items() if "scripted" not in column for entry in result["entries"]}
+        notes += [f"- `{name}`, {COLUMNS[column]}: {listing(result['entries'])}" for column, result in found.items()
+                  if "scripted" in column and set(result["entries"]) != entries]
         cells = [figure(found[column]) if column in found else "not run" if column in columns else ""
                  for column in COLUMNS]
-        lines.append(f"| `{name}` | {entries} | {' | '.join(cells)} |")
+        lines.append(f"| `{name}` | {listing(entries)} | {' | '.join(cells)} |")
         if "real" in found:
-            print(f"{name:20} compiled in {found['real'].get('compile_cpu_seconds', 0):.1f} s of CPU time")
+            print(f"{name:20} compiled in {found['real']['compile_cpu_seconds']:.1f} s of CPU time")
+    if notes:
+        lines += ["", "The entries are those of the traced modules. A scripted module that has others is compared in all of its own:", "", *notes]
     PAGE.write_text("\n".join([HEAD, *lines, TAIL]))
     if missing:
         sys.exit(f"supported_models: no result of {', '.join(missing)}; run ctest --preset release -R Families")

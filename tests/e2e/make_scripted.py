@@ -171,7 +171,7 @@ class Lists(nn.Module):
 class NoGrad(nn.Module):
     def forward(self, x):
         with torch.no_grad(), torch.autograd.profiler.record_function("sine"):
-            y = x.sin()
+            y = x.data.sin()
         if torch.is_grad_enabled() and x.requires_grad:
             y = y.detach().requires_grad_()
         return y
@@ -306,6 +306,11 @@ class Offenders(nn.Module):
     @torch.jit.export
     def buffer(self, x):
         self.count.add_(1)  # LINE: mutates-state
+        return x + self.count
+
+    @torch.jit.export
+    def buffer_data(self, x):
+        self.count.data.mul_(2)  # LINE: mutates-state-data
         return x + self.count
 
     @torch.jit.export

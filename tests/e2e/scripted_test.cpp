@@ -99,6 +99,7 @@ TEST_F(ScriptedModels, EachKindOfOffenderIsNamedWithItsLine) {
              {"default-stream", "default-stream", "cuda::synchronize"},
              {"mutates-input", "mutates-input", "aten.add_"},
              {"mutates-state", "mutates-state", "aten.add_"},
+             {"mutates-state-data", "mutates-state", "aten.mul_"},
              {"mutates-state-attribute", "mutates-state", "prim::SetAttr"},
              {"trip-count", "trip-count", "loop"},
              {"trip-count-many", "trip-count", "loop of more than 1000 trips"},
