@@ -22,6 +22,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
     if (parameter.rank() != 1 || parameter.sizes[0] != channels)
       return rules::mismatch(name, "[" + llvm::Twine(channels) + "], as the channels of 'input'",
                              parameter);
+    if (channels == 0 && !name.starts_with("running")) // As LibTorch, which reads element 0.
+      return rules::mismatch(name, "none for an 'input' without channels", parameter);
   }
   CGC_TRY(rules::sameDType(args, "input", {"weight", "bias", "running_mean", "running_var"}));
   return rules::addDense(results, input.dtype, input.sizes);
@@ -36,7 +38,8 @@ const OpDef defs::BatchNorm = {
     .infer = infer,
     .evaluate = nullptr,
     .doc = "(input - running_mean) / sqrt(running_var + eps) * weight + bias for input [N, C, "
-           "...]; all others [C]. Only training=false.",
+           "...]; all others [C]. Without channels, weight and bias must be none. Only "
+           "training=false.",
 };
 
 } // namespace cgc::ir

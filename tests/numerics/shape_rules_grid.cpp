@@ -125,17 +125,36 @@ std::vector<Grid> make() {
   add(OpKind::Contiguous, "contiguous", {kLayouts});
   add(OpKind::Clone, "clone", {kLayouts + each("[2]")});
   add(OpKind::Cat, "cat",
-      {{"{}", "{f32[2,3]}", "{f32[2,3]; f32[2,3]}", "{f32[2,3]; f32[1,3]}", "{f32[2,3]; f32[2,1]}",
-        "{f32[0]; f32[2,3]}", "{f32[2,3]; f32[0]}", "{f32[0]; f32[0]}", "{f32[]; f32[]}",
-        "{f32[2,3]; i64[2,3]}", "{i64[2,3]; f16[2,3]}", "{f16[2,3]; bf16[2,3]}",
-        "{i64[0]; f32[2,3]}", "{f32[2,3]; f32[2]}", "{f32[2,0]; f32[2,3]}",
-        "{f32[2,3][1,2]; f32[2,3]}", "{u8[2]; i8[2]}", "{f32[2]; f32[0]; f32[3]}",
-        "{f32[2,3,4]; f32[2,3,4]}"},
+      {{"{}",
+        "{f32[2,3]}",
+        "{f32[2,3]; f32[2,3]}",
+        "{f32[2,3]; f32[1,3]}",
+        "{f32[2,3]; f32[2,1]}",
+        "{f32[0]; f32[2,3]}",
+        "{f32[2,3]; f32[0]}",
+        "{f32[0]; f32[0]}",
+        "{f32[]; f32[]}",
+        "{f32[2,3]; i64[2,3]}",
+        "{i64[2,3]; f16[2,3]}",
+        "{f16[2,3]; bf16[2,3]}",
+        "{i64[0]; f32[2,3]}",
+        "{f32[2,3]; f32[2]}",
+        "{f32[2,0]; f32[2,3]}",
+        "{f32[2,3][1,2]; f32[2,3]}",
+        "{u8[2]; i8[2]}",
+        "{f32[2]; f32[0]; f32[3]}",
+        "{f32[2,3,4]; f32[2,3,4]}",
+        "{f32[2,3]; f32[2,3][1,2]}",
+        "{f32[2,0]; f32[2,0]}",
+        "{f32[0,3]; f32[2,3]; f32[2,3][8,2]}",
+        "{f32[2,1]; f32[2,0,4]}"},
        kDims});
   add(OpKind::Stack, "stack",
       {{"{}", "{f32[2,3]}", "{f32[2,3]; f32[2,3]}", "{f32[2,3]; f32[1,3]}", "{f32[0]; f32[0]}",
         "{f32[]; f32[]}", "{f32[2,3]; i64[2,3]}", "{f16[2]; bf16[2]}", "{f32[2,3][1,2]; f32[2,3]}",
-        "{bool[2]; i8[2]}", "{f32[1,3]; f32[1,3][7,1]}"},
+        "{bool[2]; i8[2]}", "{f32[1,3]; f32[1,3][7,1]}", "{f32[2,3]; f32[2,3][1,2]}",
+        "{f32[2,0]; f32[2,0]}", "{f32[2,0]; f32[0,2]}", "{f32[0,3,1]; f32[0,3,1]; f32[0,3,1]}",
+        "{f32[2,0]; i64[2,0]}"},
        kDims});
 
   // Pointwise arithmetic: every pair of dtypes, with and without dimensions, and numbers; the
@@ -183,7 +202,8 @@ std::vector<Grid> make() {
   add(OpKind::Clamp, "clamp", {kOperands, noneOrNumber, noneOrNumber});
   const Choices noneOrTensor = {"none", "f32[2]", "i64[]", "f64[]", "u8[2]"};
   add(OpKind::Clamp, "clamp.Tensor", {kOperands, noneOrTensor, noneOrTensor});
-  add(OpKind::Clamp, "clamp.Tensor", {kLayouts, kBroadcast, {"none", "f32[3]"}});
+  add(OpKind::Clamp, "clamp.Tensor",
+      {kLayouts, Choices{"none"} + kBroadcast, Choices{"none"} + kBroadcast});
   add(OpKind::Where, "where.self", {{"bool[2]", "bool[]", "f32[2]"}, kOperands, kOperands});
   add(OpKind::Where, "where.ScalarSelf", {{"bool[2]", "bool[]"}, kNumbers, kOperands});
   add(OpKind::Where, "where.ScalarOther", {{"bool[2]", "bool[]"}, kOperands, kNumbers});
@@ -266,6 +286,11 @@ std::vector<Grid> make() {
   add(OpKind::Linear, "linear",
       {matrices, matrices, {"none", "f32[2]", "f32[3]", "f32[5]", "f16[3]"}}, Strictness::MayRefuse,
       "cgc takes no 3-d weight and no bias with a 1-d weight or that broadcasts");
+  add(OpKind::Linear, "linear",
+      {{"f32[2,3]", "f32[0,3]", "f32[2,0]", "f32[3]", "f32[4,2,3][1,4,8]"},
+       {"f32[2,3]", "f32[0,3]", "f32[1,3]", "f32[2,0]"},
+       {"f32[2][2]", "f32[2][0]", "f32[0]", "f32[2]"}});
+  add(OpKind::Linear, "linear", {{"f32[2,3]", "f32[2,0]"}, {"f32[1,3]", "f32[1,0]"}, {"f32[1]"}});
   const Choices added = {"f32[]",      "f32[2]", "f32[2,2]", "f32[3,1]",
                          "f32[1,2,2]", "i64[2]", "f32[0]",   "f32[2,2][1,2]"};
   add(OpKind::Addmm, "addmm", {added, matrices, matrices, {"1", "2.5"}, {"1", "2.5"}});
@@ -291,6 +316,14 @@ std::vector<Grid> make() {
        {"[0,0]", "[1,2]", "[1]", "[-1,0]"},
        {"[1,1]", "[2,1]"},
        {"1", "2", "4", "0"}});
+  add(OpKind::Conv2d, "conv2d",
+      {{"f32[2,4,9,8]", "f32[0,4,9,8]", "f32[4,9,8]"},
+       {"f32[6,4,3,3]", "f32[1,4,3,3]", "f32[0,4,3,3]"},
+       {"f32[6][2]", "f32[6][0]", "f32[1]", "f32[0]"},
+       {"[1,1]"},
+       {"[0,0]"},
+       {"[1,1]"},
+       {"1"}});
   add(OpKind::LayerNorm, "layer_norm",
       {{"f32[2,5,8]", "f32[8]", "f32[0,8]", "f32[2,5,8][1,2,10]", "f32[]", "f16[2,8]", "i64[2,8]",
         "f32[2,0]", "f32[1,8]", "f32[2,1,8][8,8,1]"},
@@ -299,6 +332,14 @@ std::vector<Grid> make() {
        {"none", "f32[8]", "f16[8]"},
        {"1e-05"}},
       Strictness::MayRefuse, "LibTorch's CPU also takes f32 parameters for f16 input");
+  const Choices affine = {"none",          "f32[8][2]", "f32[8][0]", "f32[1]",
+                          "f32[5,8][1,5]", "f32[1,8]",  "f32[0]",    "f32[0,8]"};
+  add(OpKind::LayerNorm, "layer_norm",
+      {{"f32[2,5,8]", "f32[2,5,8][1,2,10]", "f32[2,1,8]", "f32[2,1]", "f32[2,0]", "f32[2,0,8]"},
+       {"[8]", "[5,8]", "[1]", "[1,8]", "[0]", "[0,8]"},
+       affine,
+       affine,
+       {"1e-05"}});
   add(OpKind::BatchNorm, "batch_norm",
       {{"f32[2,4,3,3]", "f32[2,4]", "f32[0,4,3]", "f32[4]", "f16[2,4]", "f32[2,3]",
         "f32[2,4,3,3][36,1,12,4]", "f32[1,4,1,3]"},
@@ -310,6 +351,26 @@ std::vector<Grid> make() {
        {"0.1"},
        {"1e-05"}},
       Strictness::MayRefuse, "LibTorch's CPU also takes f32 parameters for f16 input");
+  const Choices channels = {"f32[4][2]", "f32[4][0]", "f32[1]", "f32[0]"};
+  add(OpKind::BatchNorm, "batch_norm",
+      {{"f32[2,4,3]", "f32[2,1,3]", "f32[3,4][1,3]"},
+       Choices{"none"} + channels,
+       Choices{"none"} + channels,
+       channels,
+       channels,
+       {"false"},
+       {"0.1"},
+       {"1e-05"}});
+  add(OpKind::BatchNorm, "batch_norm",
+      {{"f32[0,4]", "f32[2,0,3]", "f32[2,4,0]"},
+       Choices{"none"} + channels,
+       Choices{"none"} + channels,
+       channels,
+       channels,
+       {"false"},
+       {"0.1"},
+       {"1e-05"}},
+      Strictness::MayRefuse, "LibTorch checks no parameters for an input without elements");
   const Choices floatImages = {
       "f32[2,4,9,8]", "f32[4,9,8]",   "f32[0,4,9,8]", "f32[2,4,9,8][288,1,32,4]",
       "f32[2,0,9,8]", "f32[2,4,0,8]", "f32[9,8]",     "f16[2,4,9,8]",
@@ -348,6 +409,25 @@ std::vector<Grid> make() {
              strided,
              strided,
              {"none"},
+             {"0.0"},
+             {"false"},
+             {"none"},
+             {"false"}});
+  attention(
+      {{"f32[2,4,5,8]", "f32[0,4,5,8]", "f32[2,4,0,8]", "f32[5,8]"},
+       {"f32[2,4,7,8]", "f32[0,4,7,8]", "f32[7,8]"},
+       {"f32[2,4,7,8]", "f32[0,4,7,8]", "f32[7,8]"},
+       {"f32[5,7][1,5]", "bool[5,7][14,2]", "f32[2,4,5,7][7,0,14,1]", "bool[2,1,5,7][0,0,1,5]",
+        "f32[5,1]", "bool[1,7]", "f32[0,4,5,7]", "bool[0,1,5,7]", "f32[5,0]", "bool[0,7]"},
+       {"0.0"},
+       {"false"},
+       {"none"},
+       {"false"}});
+  // Apart: with keys but no values, LibTorch divides by zero.
+  attention({{"f32[2,4,5,8]", "f32[0,4,5,8]", "f32[2,4,0,8]"},
+             {"f32[2,4,0,8]"},
+             {"f32[2,4,0,8]"},
+             {"f32[5,0]", "bool[2,4,5,0]", "f32[5,1]", "bool[1,7]", "f32[5,7]", "bool[0,0]"},
              {"0.0"},
              {"false"},
              {"none"},
@@ -438,6 +518,28 @@ std::vector<Grid> make() {
        kBools,
        {"false"},
        {"none"}});
+  auto masked = [&](const Choices &sequences, Strictness strictness, std::string reason) {
+    add(OpKind::NativeMha, "_native_multi_head_attention",
+        {sequences,
+         sequences,
+         sequences,
+         {"8"},
+         {"2"},
+         {"f32[24,8]"},
+         {"f32[24]"},
+         {"f32[8,8]"},
+         {"f32[8]"},
+         {"bool[5,5][1,5]", "f32[5,5][0,1]", "bool[2,5][1,2]", "bool[2,2,5,5][50,25,1,5]",
+          "bool[1,5]", "bool[2,1]", "bool[1,1]", "bool[1,2,5,5]", "bool[0,5]", "bool[2,0]",
+          "bool[0,0]", "bool[0,2,5,5]"},
+         kBools,
+         kBools,
+         {"0", "1", "2"}},
+        strictness, std::move(reason));
+  };
+  masked({"f32[2,5,8]", "f32[1,5,8]", "f32[2,1,8]"}, Strictness::Exact, "");
+  masked({"f32[0,5,8]", "f32[2,0,8]"}, Strictness::MayRefuse,
+         "LibTorch checks no mask for a query without elements");
 
   // Indexing
   const Choices index = {"i64[]",         "i64[3]", "i64[0]",     "i64[2,3]", "i32[3]",
