@@ -10,8 +10,8 @@
 namespace cgc::backend {
 namespace {
 
-/// From this many multiplications on cuBLASLt is faster than our kernels on an H200, if it can fuse
-/// all there is (docs/performance.md).
+/// From this many multiplications on cuBLASLt is as fast as our kernels on an H200 or faster, if it
+/// can fuse all there is (docs/performance.md).
 constexpr double kMultiplicationsForLibrary = 4e9;
 
 /// `place` seen as a matrix; nothing if its strides forbid it.

@@ -20,8 +20,7 @@ def bf16(values):
 
 def rest(x):
     """Half of |x|, and the weight that it gets."""
-    half = np.minimum(f16(np.abs(x) * 0.5), 2.8)
-    half = f16(half)
+    half = f16(np.minimum(f16(np.abs(x) * 0.5), 2.8))
     p = np.full_like(half, COEFFICIENTS[0])
     for coefficient in COEFFICIENTS[1:]:
         p = f16(p * half + coefficient)

@@ -123,21 +123,20 @@ int main(int argc, char **argv) {
     std::vector<Line> lines;
     for (const cgc::ProductTile &tile : cgc::productTiles())
       for (const uint32_t memory : {113u << 10, 227u << 10}) {
-        const uint32_t most = (memory - 1024) / ((tile.features + tile.tokens) * 128);
         const uint32_t steps = uint32_t(((k + 63) / 64 + tile.split - 1) / tile.split);
-        const uint32_t stages = std::min({most, std::max(steps, 2u), cgc::kProductMaxStages});
-        if (most < 2 || (memory > 113u << 10 && tile.sharedBytes(stages) <= 113u << 10))
+        const uint32_t stages =
+            tile.stagesIn(memory, std::min(std::max(steps, 2u), cgc::kProductMaxStages));
+        if (stages < 2 || (memory > 113u << 10 && tile.sharedBytes(stages) <= 113u << 10))
           continue;
         const cgc::Kernel *kernel = cgc::findKernel("product_f16_" + std::string(tile.name));
         // Tiles that fit badly only cost time.
-        const auto all = tile.grid(m, n, 132);
-        const double blocks = double(all[0]) * all[1];
+        const std::array<uint32_t, 3> grid = tile.grid(m, n, 132);
+        const double blocks = double(grid[0]) * grid[1];
         const double waste = double((m + tile.tokens - 1) / tile.tokens * tile.tokens) / m;
         if ((m > 16 && waste > 1.5) || (m <= 16 && tile.tokens > 32) || blocks < 8 ||
             (m > 300 && tile.tokens < 88) || (m > 3000 && tile.tokens < 112) ||
             (m > 600 && tile.split > 2))
           continue;
-        const uint32_t grid[3] = {all[0], all[1], all[2]};
         const uint32_t block[3] = {tile.threads(), 1, 1};
         const std::vector<int64_t> xs = {m, k}, ws = {n, k}, bs = {n}, ys = {m, n};
         const std::vector<int64_t> ints = {
