@@ -119,14 +119,16 @@ bool lowerToWhole(const Attention &a, bool causal, double scale, BucketBuilder &
   }
   if (wholeKeys(keys) == 0 || (!idle && keys <= 128))
     return false;
+  // A query more than whole tiles is shared by all warps.
+  const bool single = WholeShape{all - 1, 1, 2}.hasSingle(queries);
+  const int64_t tiles = std::min(single ? all - 1 : all, kWholeMaxTiles);
   const WholeShape shape =
-      idle ? WholeShape{1, 1, 2}
-           : WholeShape{std::min(all, kWholeMaxTiles), std::min(all, kWholeMaxGroups), 2};
+      idle ? WholeShape{1, 1, 2} : WholeShape{tiles, std::min(tiles, kWholeMaxGroups), 2};
   KernelLaunch launch = launchOf(kernelNamed("attention_whole", a.query.dtype) + "_" +
                                  std::to_string(wholeKeys(keys)));
   launch.grid[0] = uint32_t(std::min(shape.items(batch * heads, queries), sms));
   launch.block[0] = uint32_t(shape.groups * 128);
-  launch.sharedBytes = shape.sharedBytes(keys);
+  launch.sharedBytes = shape.sharedBytes(queries, keys);
   launch.reads = {builder.tensor(a.query), builder.tensor(a.key), builder.tensor(a.value)};
   launch.writes = {builder.tensor(a.result)};
   launch.ints = {batch, heads, queries, keys, causal, shape.tiles, shape.stages};

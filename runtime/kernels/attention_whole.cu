@@ -1,7 +1,7 @@
 // attention_whole and attention_halves: softmax(scale q k^T) v with all keys of a head in shared
-// memory: the scores of 64 queries stay in the registers of a warpgroup, for one half of the keys
-// after the other, or of two warpgroups that have half of the keys each. For Hopper, heads of 64
-// columns, and few keys. Reads strided heads, writes token by token.
+// memory: the scores of 64 queries stay in the registers of a warpgroup, for 64 keys after the
+// other, or of two warpgroups that have half of the keys each. For Hopper, heads of 64 columns, and
+// few keys. Reads strided heads, writes token by token.
 #include "runtime/kernels/attention_whole.h"
 
 #include "runtime/kernels/activations.cuh"
@@ -12,17 +12,21 @@
 #include "runtime/kernels/tensor_map.h"
 #include "runtime/kernels/wgmma.cuh"
 
+#include <algorithm>
+#include <type_traits>
+
 namespace cgc {
 namespace {
 
 using namespace device;
 
 template <class T> struct WholeParameters {
-  CUtensorMap q, k, v;
+  CUtensorMap q, k, v, outTiles;
   T *out;
-  HeadStrides outStrides;
+  const T *single; ///< The query of the first head that attendSingle works on; null: there is none.
+  HeadStrides qStrides, outStrides;
   int batch, heads, queries, keys;
-  int tiles, stages;
+  int tiles, stages, slices, items;
   float scale; ///< Times log2(e).
   bool causal; ///< Query i sees keys 0 to i.
 };
@@ -32,16 +36,19 @@ __host__ __device__ constexpr int boxesOf(int keys) {
   return keys > 256 ? 2 : 1;
 }
 
+/// Queries of a tile that a warp has.
+constexpr int kWarpQueries = int(kWholeQueries) / 4;
+
 constexpr int kRowBytes = 128, kTileBytes = int(kWholeQueries) * kRowBytes;
 
 // Scores of a warpgroup: score(b, e) is that of key 8 b + lane % 4 * 2 + e % 2 for the query of the
 // thread's row, or of the row 8 below where e > 1. `column` is lane % 4 * 2.
 
-/// Makes the scores of keys from `keys` on -infinity. Only the last kMissing blocks may have some.
-template <int kBlocks, int kMissing, class Score>
+/// Makes the scores of keys from `keys` on -infinity. Only those from kFull on may be missing.
+template <int kBlocks, int kFull, class Score>
 __device__ void hideMissing(Score score, int keys, int column) {
 #pragma unroll
-  for (int b = kBlocks - kMissing; b < kBlocks; ++b)
+  for (int b = kFull / 8; b < kBlocks; ++b)
     if (b * 8 + 8 > keys) {
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -50,62 +57,89 @@ __device__ void hideMissing(Score score, int keys, int column) {
     }
 }
 
-/// What a row's softmax has found in the keys so far: the largest score, times scale, and the sum
-/// of 2^(scale score - base). The same in the four threads of a row.
-struct Softmax {
-  float base = -INFINITY, total = 0;
-};
+/// A row's weights are 2^(scale score - base). The base is about the largest scale score so far: it
+/// follows when that is more than this above it, so that weights stay far inside what 16 bits hold
+/// and sums are seldom multiplied anew.
+constexpr float kBaseSlack = 8;
 
-/// Makes scores 2^(scale score - base) and adds them to both rows' softmax; `factors` is what was
-/// found before has to be multiplied by, as the base may be a larger one.
+/// Makes scores weights, by the bases of both rows. Whether a base of the warp is another one than
+/// before: then `factors` is what the sums so far have to be multiplied by.
 template <int kBlocks, class Score>
-__device__ void exponentiate(Score score, float scale, Softmax (&softmax)[2], float (&factors)[2]) {
+__device__ bool exponentiate(Score score, float scale, float (&bases)[2], float (&factors)[2]) {
+  float most[2];
+  bool exceeds = false;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    float highest[4], sum[4] = {};
+    float highest[4];
 #pragma unroll
     for (int c = 0; c < 4; ++c)
       highest[c] = -INFINITY;
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b)
       highest[b % 4] = fmaxf(highest[b % 4], fmaxf(score(b, 2 * h), score(b, 2 * h + 1)));
-    float most = fmaxf(fmaxf(highest[0], highest[1]), fmaxf(highest[2], highest[3]));
-    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-    const float base = fmaxf(softmax[h].base, most * scale);
-    factors[h] = fastExp2(softmax[h].base - base);
-#pragma unroll
-    for (int b = 0; b < kBlocks; ++b)
-#pragma unroll
-      for (int e = 2 * h; e < 2 * h + 2; ++e) {
-        score(b, e) = fastExp2(fmaf(score(b, e), scale, -base));
-        sum[b % 2 * 2 + e % 2] += score(b, e);
-      }
-    float total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    total += __shfl_xor_sync(0xffffffffu, total, 1);
-    total += __shfl_xor_sync(0xffffffffu, total, 2);
-    softmax[h] = {base, fmaf(softmax[h].total, factors[h], total)};
+    most[h] = fmaxf(fmaxf(highest[0], highest[1]), fmaxf(highest[2], highest[3])) * scale;
+    exceeds |= most[h] > bases[h] + kBaseSlack;
   }
+  exceeds = __any_sync(0xffffffffu, exceeds);
+  if (exceeds) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) { // The four threads of a row have the same base.
+      most[h] = fmaxf(most[h], __shfl_xor_sync(0xffffffffu, most[h], 1));
+      most[h] = fmaxf(most[h], __shfl_xor_sync(0xffffffffu, most[h], 2));
+      const float base = fmaxf(bases[h], most[h]);
+      factors[h] = fastExp2(bases[h] - base);
+      bases[h] = base;
+    }
+  }
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      score(b, e) = fastExp2(fmaf(score(b, e), scale, -bases[e / 2]));
+  return exceeds;
 }
 
-/// sums += weights times the rows of `values`, where the weights are scores; = unless `accumulate`.
+/// What the weights of a warpgroup's queries sum up: rows of values, and 1.
+struct Sums {
+  float values[32], totals[4];
+  __device__ void multiply(const float (&factors)[2]) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i)
+      values[i] *= factors[i / 2 % 2];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      totals[i] *= factors[i / 2];
+  }
+  __device__ float total(int h) const { return totals[2 * h]; }
+};
+
+/// Adds weights times the rows of the tile `values` to `sums`, or puts them there unless
+/// `accumulate`. By products under way: `weights` is what they read.
 template <class T, int kKeys, class Score>
-__device__ void multiplyValues(Score score, const uint8_t *values, float (&sums)[32],
-                               bool accumulate) {
-  uint32_t weights[kKeys / 16][4];
+__device__ void addValues(Score score, uint64_t values, const void *ones, Sums &sums,
+                          uint32_t (&weights)[kKeys / 16][4], bool accumulate) {
 #pragma unroll
   for (int k = 0; k < kKeys / 16; ++k)
 #pragma unroll
     for (int j = 0; j < 4; ++j)
       weights[k][j] =
           packPair<T>(score(2 * k + j / 2, j % 2 * 2), score(2 * k + j / 2, j % 2 * 2 + 1));
-  const uint64_t v = tileDescriptor(values);
   wgmmaFence();
 #pragma unroll
-  for (int k = 0; k < kKeys / 16; ++k)
-    multiplyByRows<T>(sums, weights[k], v + k * (16 * kRowBytes / 16), accumulate || k > 0);
+  for (int k = 0; k < kKeys / 16; ++k) {
+    multiplyByRows<T>(sums.values, weights[k], descriptorAt(values, k * 16 * kRowBytes),
+                      accumulate || k > 0);
+    multiplyByEqual<T>(sums.totals, weights[k], ones, accumulate || k > 0);
+  }
   wgmmaCommit();
-  wgmmaWait<0>();
+}
+
+/// Lets the block's first threads write the tile of ones; fenced for products.
+template <class T> __device__ void writeOnes(uint32_t (&ones)[64]) {
+  if (threadIdx.x < 64) {
+    ones[threadIdx.x] = packPair<T>(1, 1);
+    fenceShared();
+  }
 }
 
 /// Stores the thread's part of a query's 64 results.
@@ -117,124 +151,299 @@ __device__ void storeQuery(T *to, const float (&sums)[32], int h, int column, fl
         packPair<T>(sums[4 * b + 2 * h] * scale, sums[4 * b + 2 * h + 1] * scale);
 }
 
-/// Keys are multiplied in kParts of kWidth, a multiple of 16, one after the other. The second
-/// begins kWidth before the end, and leaves out those of the first.
-template <class T, int kKeys, int kParts, int kWidth>
+/// Where a tensor copy has put a 16-byte vector of a row: those of 8 rows are swizzled.
+__device__ const uint8_t *vectorOf(const uint8_t *rows, int row, int index) {
+  return rows + row * kRowBytes + (index ^ row % 8) * 16;
+}
+
+/// What a query's softmax has found in some keys: the sum of 2^(scale score - base), the same in
+/// all lanes, and the sums of values times these, two of 64 columns in each lane.
+struct Found {
+  float base = -INFINITY, total = 0;
+  float2 sums = {};
+  /// Makes `most` the base if it is larger.
+  __device__ void see(float most) {
+    most = fmaxf(base, most);
+    const float factor = fastExp2(base - most);
+    base = most;
+    total *= factor;
+    sums = {sums.x * factor, sums.y * factor};
+  }
+  __device__ void add(float weight, float2 value) {
+    total += weight;
+    sums = {fmaf(weight, value.x, sums.x), fmaf(weight, value.y, sums.y)};
+  }
+};
+
+/// The memory of a stage for a single query: the query, and what each warp has found for it.
+struct SingleMemory {
+  uint8_t query[kRowBytes];
+  float2 sums[kWholeMaxGroups * 4][32], bases[kWholeMaxGroups * 4]; ///< Bases and totals.
+};
+static_assert(sizeof(SingleMemory) <= kWholeSingleBytes);
+
+/// What a warp finds for a single query in its share of the keys: 16 at a time, two lanes for each,
+/// then one at a time. `turn` changes who has one more. Waits for `isRead` before it tells.
+template <class T>
+__device__ void attendSingle(const WholeParameters<T> &p, const uint8_t *keys,
+                             const uint8_t *values, int turn, SingleMemory &memory,
+                             uint64_t *isRead, uint32_t parity) {
+  const int warps = blockDim.x / 32, lane = threadIdx.x % 32;
+  const int warp = (int(threadIdx.x) / 32 + turn) % warps;
+  const int seen = p.causal ? min(p.keys, p.queries) : p.keys, whole = seen / 16 * 16;
+  const auto twoOf = [&](const uint8_t *rows, int row) {
+    return toFloats(
+        *reinterpret_cast<const Pair<T> *>(vectorOf(rows, row, lane / 4) + lane % 4 * 4));
+  };
+  Found found;
+#pragma unroll 1
+  for (int first = warp * 16; first < whole; first += warps * 16) {
+    float parts[4] = {};
+#pragma unroll
+    for (int v = 0; v < 4; ++v) {
+      const int index = lane % 2 * 4 + v;
+      Pairs<T> q = loadPairs(reinterpret_cast<const T *>(memory.query) + index * 8);
+      Pairs<T> k = loadPairs(reinterpret_cast<const T *>(vectorOf(keys, first + lane / 2, index)));
+#pragma unroll
+      for (int i = 0; i < Pairs<T>::kSize; ++i) {
+        const float2 a = toFloats(q[i]), b = toFloats(k[i]);
+        parts[v] = fmaf(a.x, b.x, fmaf(a.y, b.y, parts[v]));
+      }
+    }
+    float score = (parts[0] + parts[1]) + (parts[2] + parts[3]);
+    score = (score + __shfl_xor_sync(0xffffffffu, score, 1)) * p.scale;
+    float most = score;
+#pragma unroll
+    for (int offset = 2; offset < 32; offset *= 2)
+      most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, offset));
+    found.see(most);
+    const float weight = fastExp2(score - found.base);
+#pragma unroll
+    for (int i = 0; i < 16; ++i)
+      found.add(__shfl_sync(0xffffffffu, weight, 2 * i), twoOf(values, first + i));
+  }
+#pragma unroll 1
+  for (int key = whole + warp; key < seen; key += warps) {
+    const float2 a = twoOf(memory.query, 0), b = twoOf(keys, key);
+    const float score = warpSum(a.x * b.x + a.y * b.y) * p.scale;
+    found.see(score);
+    found.add(fastExp2(score - found.base), twoOf(values, key));
+  }
+  waitBarrier(isRead, parity);
+  memory.sums[warp][lane] = found.sums;
+  if (lane == 0)
+    memory.bases[warp] = {found.base, found.total};
+}
+
+/// Puts together what all warps have found for a single query, and stores its result.
+template <class T> __device__ void finishSingle(const SingleMemory &memory, T *to) {
+  constexpr int kMostWarps = int(kWholeMaxGroups) * 4;
+  const int warps = blockDim.x / 32, lane = threadIdx.x % 32;
+  float2 of[kMostWarps];
+  float most = -INFINITY;
+#pragma unroll
+  for (int w = 0; w < kMostWarps; ++w) {
+    of[w] = w < warps ? memory.bases[w] : float2{-INFINITY, 0};
+    most = fmaxf(most, of[w].x);
+  }
+  float total = 0;
+  float2 sums = {};
+#pragma unroll
+  for (int w = 0; w < kMostWarps; ++w) {
+    const float factor = fastExp2(of[w].x - most);
+    const float2 more = w < warps ? memory.sums[w][lane] : float2{};
+    total = fmaf(of[w].y, factor, total);
+    sums = {fmaf(more.x, factor, sums.x), fmaf(more.y, factor, sums.y)};
+  }
+  const float scale = __fdividef(1, total);
+  *reinterpret_cast<uint32_t *>(to + 2 * lane) = packPair<T>(sums.x * scale, sums.y * scale);
+}
+
+/// Counts this warp among those that have left a stage; how many have before.
+__device__ uint32_t leave(uint32_t *leavers) {
+  uint32_t before;
+  asm volatile("atom.acq_rel.cta.shared::cta.inc.u32 %0, [%1], 0xffffffff;"
+               : "=r"(before)
+               : "r"(sharedAddress(leavers))
+               : "memory");
+  return before;
+}
+
+/// Calls f with 0, 1 to kCount - 1, each a constant.
+template <int kCount, int kFirst = 0, class F> __device__ void forEach(F f) {
+  if constexpr (kFirst < kCount) {
+    f(std::integral_constant<int, kFirst>());
+    forEach<kCount, kFirst + 1>(f);
+  }
+}
+
+/// Keys are multiplied in parts of 64, the last one of the rest; up to 80 at once. While the
+/// weights of one part are found, the scores of the next are multiplied.
+template <class T, int kKeys>
 __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
     attentionWhole(const __grid_constant__ WholeParameters<T> p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  constexpr int kBlocks = kWidth / 8, kStep = kParts > 1 ? (kKeys - kWidth) / (kParts - 1) : kWidth;
+  constexpr int kPart = kKeys <= 80 ? kKeys : 64, kParts = (kKeys + kPart - 1) / kPart;
   constexpr int kBoxes = boxesOf(kKeys), kBox = kKeys / kBoxes;
-  constexpr int kMissing = kBlocks < kWholeMostMissing / 8 ? kBlocks : kWholeMostMissing / 8;
-  static_assert(kWidth % 16 == 0 && kStep % 8 == 0 && (kParts - 1) * kStep + kWidth == kKeys);
+  static_assert(kKeys % 16 == 0);
   extern __shared__ uint8_t dynamic[];
   uint8_t *const memory = dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024;
-  __shared__ uint64_t full[2], empty[2];
+  __shared__ uint64_t haveKeys[2], haveValues[2], singleIsRead[2]; // With keys, queries.
+  // The item of a stage; how many warps have left it.
+  __shared__ struct {
+    int slice, head, batch;
+  } places[2];
+  __shared__ uint32_t leavers[2];
+  __shared__ alignas(16) uint32_t ones[64];
   releaseSuccessor();
 
   const int groups = blockDim.x / 128, group = threadIdx.x / 128;
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-  const int tilesOfHead = (p.queries + int(kWholeQueries) - 1) / int(kWholeQueries);
-  const int slices = (tilesOfHead + p.tiles - 1) / p.tiles;
-  const int items = p.batch * p.heads * slices;
-  const int stageBytes = 2 * kKeys * kRowBytes + p.tiles * kTileBytes;
+  const int tilesBytes = p.tiles * kTileBytes;
+  const int stageBytes =
+      2 * kKeys * kRowBytes + tilesBytes + (p.single ? int(kWholeSingleBytes) : 0);
+
+  const auto fetch = [&](int item, int stage) {
+    const int slice = item % p.slices, head = item / p.slices % p.heads;
+    const int batch = item / p.slices / p.heads;
+    places[stage] = {slice, head, batch};
+    leavers[stage] = 0;
+    uint8_t *const to = memory + stage * stageBytes, *const tiles = to + 2 * kKeys * kRowBytes;
+    arriveExpecting(&haveKeys[stage], kKeys * kRowBytes + tilesBytes + (p.single ? kRowBytes : 0));
+    copyHeadTile(tiles, &p.q, slice * p.tiles * int(kWholeQueries), head, batch, &haveKeys[stage]);
+    for (int box = 0; box < kBoxes; ++box)
+      copyHeadTile(to + box * kBox * kRowBytes, &p.k, box * kBox, head, batch, &haveKeys[stage]);
+    if (p.single)
+      copyBytes(tiles + tilesBytes, p.single + batch * p.qStrides.batch + head * p.qStrides.head,
+                kRowBytes, &haveKeys[stage]);
+    arriveExpecting(&haveValues[stage], kKeys * kRowBytes);
+    for (int box = 0; box < kBoxes; ++box)
+      copyHeadTile(to + (kKeys + box * kBox) * kRowBytes, &p.v, box * kBox, head, batch,
+                   &haveValues[stage]);
+  };
   if (threadIdx.x == 0) {
     for (int s = 0; s < 2; ++s) {
-      initBarrier(&full[s], 1);
-      initBarrier(&empty[s], blockDim.x / 32);
+      initBarrier(&haveKeys[s], 1);
+      initBarrier(&haveValues[s], 1);
+      initBarrier(&singleIsRead[s], 1);
     }
     fenceBarrierInit();
+    waitForPredecessor();
+    for (int s = 0; s < p.stages; ++s)
+      if (const int item = blockIdx.x + s * gridDim.x; item < p.items)
+        fetch(item, s);
   }
+  writeOnes<T>(ones);
   __syncthreads();
   waitForPredecessor();
 
-  const auto fetch = [&](int item, int stage) {
-    const int slice = item % slices, head = item / slices % p.heads;
-    const int batch = item / slices / p.heads;
-    uint8_t *const to = memory + stage * stageBytes;
-    uint64_t *const barrier = &full[stage];
-    arriveExpecting(barrier, stageBytes);
-    for (int t = 0; t < p.tiles; ++t)
-      copyHeadTile(to + 2 * kKeys * kRowBytes + t * kTileBytes, &p.q,
-                   (slice * p.tiles + t) * int(kWholeQueries), head, batch, barrier);
-    for (int box = 0; box < kBoxes; ++box)
-      copyHeadTile(to + box * kBox * kRowBytes, &p.k, box * kBox, head, batch, barrier);
-    for (int box = 0; box < kBoxes; ++box)
-      copyHeadTile(to + (kKeys + box * kBox) * kRowBytes, &p.v, box * kBox, head, batch, barrier);
-  };
-  if (threadIdx.x == 0 && int(blockIdx.x) < items)
-    fetch(blockIdx.x, 0);
-
-  for (int item = blockIdx.x, i = 0; item < items; item += gridDim.x, ++i) {
+  for (int i = 0; int(blockIdx.x + i * gridDim.x) < p.items; ++i) {
     const int stage = i % p.stages;
-    if (const int next = item + gridDim.x; threadIdx.x == 0 && next < items) {
-      if (i + 1 >= p.stages)
-        waitBarrier(&empty[(i + 1) % p.stages], ((i + 1) / p.stages - 1) & 1);
-      fetch(next, (i + 1) % p.stages);
-    }
-    __syncwarp();
-    waitBarrier(&full[stage], i / p.stages & 1);
-    const uint8_t *const from = memory + stage * stageBytes;
-    const int slice = item % slices, head = item / slices % p.heads;
-    const int batch = item / slices / p.heads;
-    T *const out = p.out + batch * p.outStrides.batch + head * p.outStrides.head;
+    const uint32_t phase = i / p.stages & 1;
+    waitBarrier(&haveKeys[stage], phase);
+    const auto &place = places[stage];
+    uint8_t *const from = memory + stage * stageBytes;
+    const uint64_t keys = sameInWarp(tileDescriptor(from));
+    const uint64_t values = descriptorAt(keys, kKeys * kRowBytes);
+    uint8_t *const tiles = from + 2 * kKeys * kRowBytes;
     // Which warpgroup has a tile more changes from item to item.
     for (int t = (group + i) % groups; t < p.tiles; t += groups) {
-      const int firstQuery = (slice * p.tiles + t) * int(kWholeQueries);
+      const int firstQuery = (place.slice * p.tiles + t) * int(kWholeQueries);
       if (firstQuery >= p.queries)
         break;
-      const int row = firstQuery + warp * 16 + lane / 4, column = lane % 4 * 2;
-      const uint64_t q = tileDescriptor(from + 2 * kKeys * kRowBytes + t * kTileBytes);
-      Softmax softmax[2];
-      float sums[32];
-#pragma unroll 1
-      for (int part = 0; part < kParts; ++part) {
-        const int firstKey = part * kStep;
-        float scores[kWidth / 2];
-        const auto score = [&](int b, int e) -> float & { return scores[4 * b + e]; };
-        const uint64_t k = tileDescriptor(from + firstKey * kRowBytes);
+      uint8_t *const tile = tiles + t * kTileBytes;
+      const int warpQuery = firstQuery + warp * kWarpQueries;
+      const int row = warpQuery + lane / 4, column = lane % 4 * 2;
+      const uint64_t q = sameInWarp(tileDescriptor(tile));
+      float scores[kParts > 1 ? 2 : 1][kPart / 2], bases[2] = {-INFINITY, -INFINITY};
+      Sums sums;
+      uint32_t weights[kPart / 16][4];
+      const auto startScores = [&](auto part) {
+        constexpr int kWidth = std::min(kPart, kKeys - part * kPart);
         wgmmaFence();
 #pragma unroll
         for (int d = 0; d < 4; ++d)
-          Wgmma<T, kWidth>::run(scores, q + 2 * d, k + 2 * d, d > 0);
+          Wgmma<T, kWidth>::run(reinterpret_cast<float(&)[kWidth / 2]>(scores[part % 2]),
+                                descriptorAt(q, d * 32),
+                                descriptorAt(keys, part * kPart * kRowBytes + d * 32), d > 0);
         wgmmaCommit();
+      };
+      startScores(std::integral_constant<int, 0>());
+      forEach<kParts>([&](auto part) {
+        constexpr int kFirst = part * kPart, kWidth = std::min(kPart, kKeys - kFirst);
+        constexpr int kBlocks = kWidth / 8;
         wgmmaWait<0>();
-
-        if (firstQuery + warp * 16 < p.queries) { // Else the warp's rows are nobody's.
-          if (part == kParts - 1)
-            hideMissing<kBlocks, kMissing>(score, p.keys - firstKey, column);
-          if (part > 0)
+        if constexpr (part + 1 < kParts)
+          startScores(std::integral_constant<int, part + 1>());
+        const auto score = [&](int b, int e) -> float & { return scores[part % 2][4 * b + e]; };
+        constexpr int kFull = kKeys - int(kWholeMostMissing) - kFirst;
+        hideMissing<kBlocks, (kFull > 0 ? kFull : 0)>(score, p.keys - kFirst, column);
+        if (p.causal) {
 #pragma unroll
-            for (int b = 0; b < (kWidth - kStep) / 8; ++b)
+          for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
-              for (int e = 0; e < 4; ++e)
+            for (int e = 0; e < 4; ++e)
+              if (kFirst + b * 8 + column + e % 2 > row + e / 2 * 8)
                 score(b, e) = -INFINITY;
-          if (p.causal) {
-#pragma unroll
-            for (int b = 0; b < kBlocks; ++b)
-#pragma unroll
-              for (int e = 0; e < 4; ++e)
-                if (firstKey + b * 8 + column + e % 2 > row + e / 2 * 8)
-                  score(b, e) = -INFINITY;
-          }
-          float factors[2]; // Every query sees a key of the first part.
-          exponentiate<kBlocks>(score, p.scale, softmax, factors);
-          if (part > 0)
-#pragma unroll
-            for (int i = 0; i < 32; ++i)
-              sums[i] *= factors[i / 2 % 2];
         }
-        multiplyValues<T, kWidth>(score, from + (kKeys + firstKey) * kRowBytes, sums, part > 0);
-      }
+        float factors[2]; // Every query sees a key of the first part.
+        if (exponentiate<kBlocks>(score, p.scale, bases, factors) && part > 0)
+          sums.multiply(factors);
+        if constexpr (part == 0)
+          waitBarrier(&haveValues[stage], phase);
+        addValues<T, kWidth>(score, descriptorAt(values, kFirst * kRowBytes), ones, sums,
+                             reinterpret_cast<uint32_t(&)[kWidth / 16][4]>(weights), part > 0);
+      });
+      wgmmaWait<0>();
+      // The results take the place of the queries, which all warps of the group have read.
+      syncThreads(1 + group, 128);
+      uint8_t *const rows = tile + warp * kWarpQueries * kRowBytes;
+      const float scales[2] = {__fdividef(1, sums.total(0)), __fdividef(1, sums.total(1))};
 #pragma unroll
-      for (int h = 0; h < 2; ++h)
-        if (const int query = row + h * 8; query < p.queries)
-          storeQuery(out + query * p.outStrides.row, sums, h, column, 1 / softmax[h].total);
+      for (int j = 0; j < 4; ++j) {
+        uint32_t pairs[4]; // Two groups of 8 rows, twice 8 columns.
+#pragma unroll
+        for (int m = 0; m < 4; ++m) {
+          const float *const two = sums.values + 4 * (2 * j + m / 2) + 2 * (m % 2);
+          pairs[m] = packPair<T>(two[0] * scales[m % 2], two[1] * scales[m % 2]);
+        }
+        storeMatrices(const_cast<uint8_t *>(vectorOf(rows, lane % 16, 2 * j + lane / 16)), pairs[0],
+                      pairs[1], pairs[2], pairs[3]);
+      }
+      fenceShared();
+      __syncwarp();
+      if (lane == 0 && warpQuery < p.queries)
+        storeHeadTile(&p.outTiles, warpQuery, place.head, place.batch, rows);
+    }
+    auto &single = *reinterpret_cast<SingleMemory *>(tiles + tilesBytes);
+    if (p.single) {
+      waitBarrier(&haveValues[stage], phase);
+      attendSingle(p, from, from + kKeys * kRowBytes, i, single, &singleIsRead[stage], phase ^ 1);
+    }
+    // The last warp to leave a stage fetches what comes there next.
+    if (lane == 0)
+      waitStoresRead();
+    __syncwarp();
+    const uint32_t before = lane == 0 ? leave(&leavers[stage]) : 0;
+    if (__shfl_sync(0xffffffffu, before, 0) == blockDim.x / 32 - 1) {
+      T *const to = p.out + place.batch * p.outStrides.batch + place.head * p.outStrides.head +
+                    (p.queries - 1) * p.outStrides.row;
+      const int next = blockIdx.x + (i + p.stages) * gridDim.x;
+      __syncwarp();
+      if (lane == 0 && next < p.items)
+        fetch(next, stage);
+      __syncwarp();
+      if (p.single) {
+        finishSingle(single, to);
+        __syncwarp();
+        if (lane == 0)
+          arrive(&singleIsRead[stage]);
+      }
     }
     __syncwarp();
-    if (lane == 0)
-      arrive(&empty[stage]);
   }
+  if (lane == 0)
+    waitStores();
 #endif
 }
 
@@ -249,6 +458,7 @@ __global__ void __launch_bounds__(256, 1)
   uint8_t *const memory = dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024;
   uint8_t *const keys = memory + kTileBytes, *const values = keys + 2 * kHalfBytes;
   __shared__ uint64_t haveQueries, haveKeys[2], haveValues[2];
+  __shared__ alignas(16) uint32_t ones[64];
   releaseSuccessor();
 
   const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
@@ -266,6 +476,7 @@ __global__ void __launch_bounds__(256, 1)
     }
     fenceBarrierInit();
   }
+  writeOnes<T>(ones);
   __syncthreads();
   waitForPredecessor();
   if (threadIdx.x == 0) {
@@ -295,12 +506,15 @@ __global__ void __launch_bounds__(256, 1)
   wgmmaWait<0>();
   const int column = lane % 4 * 2;
   if (group == 1)
-    hideMissing<kBlocks, kBlocks>(score, p.keys - kKeys, column);
-  Softmax softmax[2];
-  float unused[2], sums[32];
-  exponentiate<kBlocks>(score, p.scale, softmax, unused);
+    hideMissing<kBlocks, 0>(score, p.keys - kKeys, column);
+  float bases[2] = {-INFINITY, -INFINITY}, unused[2];
+  Sums sums;
+  uint32_t weights[kKeys / 16][4];
+  exponentiate<kBlocks>(score, p.scale, bases, unused);
   waitBarrier(&haveValues[group], 0);
-  multiplyValues<T, kKeys>(score, values + group * kHalfBytes, sums, false);
+  addValues<T, kKeys>(score, tileDescriptor(values + group * kHalfBytes), ones, sums, weights,
+                      false);
+  wgmmaWait<0>();
 
   // In the memory of the second half's keys, which that half has read.
   float *const handed = reinterpret_cast<float *>(keys + kHalfBytes) + threadIdx.x % 128;
@@ -308,40 +522,42 @@ __global__ void __launch_bounds__(256, 1)
   if (group == 1) {
 #pragma unroll
     for (int i = 0; i < 32; ++i)
-      handed[i * 128] = sums[i];
+      handed[i * 128] = sums.values[i];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      handed[(32 + h) * 128] = softmax[h].base;
-      handed[(34 + h) * 128] = softmax[h].total;
+      handed[(32 + h) * 128] = bases[h];
+      handed[(34 + h) * 128] = sums.total(h);
     }
   }
   __syncthreads();
   if (group == 1)
     return;
-  float factors[2][2];
+  float factors[2][2], totals[2];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    const float base = softmax[h].base, other = handed[(32 + h) * 128], most = fmaxf(base, other);
-    factors[h][0] = fastExp2(base - most);
+    const float other = handed[(32 + h) * 128], most = fmaxf(bases[h], other);
+    factors[h][0] = fastExp2(bases[h] - most);
     factors[h][1] = fastExp2(other - most);
-    softmax[h].total = softmax[h].total * factors[h][0] + handed[(34 + h) * 128] * factors[h][1];
+    totals[h] = sums.total(h) * factors[h][0] + handed[(34 + h) * 128] * factors[h][1];
   }
 #pragma unroll
   for (int i = 0; i < 32; ++i)
-    sums[i] = sums[i] * factors[i / 2 % 2][0] + handed[i * 128] * factors[i / 2 % 2][1];
+    sums.values[i] =
+        sums.values[i] * factors[i / 2 % 2][0] + handed[i * 128] * factors[i / 2 % 2][1];
   T *const out = p.out + batch * p.outStrides.batch + head * p.outStrides.head;
 #pragma unroll
   for (int h = 0; h < 2; ++h)
     if (const int query = tile * int(kWholeQueries) + warp * 16 + lane / 4 + h * 8;
         query < p.queries)
-      storeQuery(out + query * p.outStrides.row, sums, h, column, 1 / softmax[h].total);
+      storeQuery(out + query * p.outStrides.row, sums.values, h, column, 1 / totals[h]);
 #endif
 }
 
 /// The sizes that both kernels take from their first four ints, and what they have in common.
-/// Keys and values are fetched in boxes of `keyBox` rows.
+/// Queries are fetched in boxes of `queryBox` rows, keys and values in boxes of `keyBox`.
 template <class T>
-Result<WholeParameters<T>> parametersOf(const KernelArguments &a, int64_t keyBox) {
+Result<WholeParameters<T>> parametersOf(const KernelArguments &a, int64_t queryBox,
+                                        int64_t keyBox) {
   constexpr DType dtype = kDTypeOf<T>;
   const int64_t batch = a.ints[0], heads = a.ints[1], queries = a.ints[2], keys = a.ints[3];
   if (!(a.floats[0] > 0))
@@ -357,9 +573,11 @@ Result<WholeParameters<T>> parametersOf(const KernelArguments &a, int64_t keyBox
     return headsMap(t.data, dtype, {batch, heads, rows}, {s.batch, s.head, s.row}, uint32_t(box));
   };
   WholeParameters<T> p{};
-  CGC_ASSIGN_OR_RETURN(p.q, map(a.reads[0], *q, queries, kWholeQueries));
+  CGC_ASSIGN_OR_RETURN(p.q, map(a.reads[0], *q, queries, queryBox));
   CGC_ASSIGN_OR_RETURN(p.k, map(a.reads[1], *k, keys, keyBox));
   CGC_ASSIGN_OR_RETURN(p.v, map(a.reads[2], *v, keys, keyBox));
+  CGC_ASSIGN_OR_RETURN(p.outTiles, map(a.writes[0], *out, queries, kWarpQueries));
+  p.qStrides = *q;
   p.out = static_cast<T *>(a.writes[0].data);
   p.outStrides = *out;
   p.batch = int(batch);
@@ -387,12 +605,17 @@ template <class T, int kKeys> Result<KernelParameters> bindWhole(const KernelArg
       shape.groups > kWholeMaxGroups || shape.stages < 1 || shape.stages > 2)
     return refuseArguments("tiles, warpgroups or stages are out of range");
   const int64_t items = shape.items(a.ints[0] * a.ints[1], a.ints[2]);
-  if (a.grid[0] < 1 || a.grid[0] > items || (shape.stages == 1 && a.grid[0] != items) ||
-      a.grid[1] != 1 || a.grid[2] != 1 || a.block[0] != shape.groups * 128 || a.block[1] != 1 ||
-      a.block[2] != 1 || a.sharedBytes != shape.sharedBytes(a.ints[3]))
+  if (a.grid[0] < 1 || a.grid[0] > items || a.grid[1] != 1 || a.grid[2] != 1 ||
+      a.block[0] != shape.groups * 128 || a.block[1] != 1 || a.block[2] != 1 ||
+      a.sharedBytes != shape.sharedBytes(a.ints[2], a.ints[3]))
     return refuseArguments("the launch is not that of the sizes");
-  CGC_ASSIGN_OR_RETURN(WholeParameters<T> p, parametersOf<T>(a, kKeys / boxesOf(kKeys)));
+  CGC_ASSIGN_OR_RETURN(WholeParameters<T> p,
+                       parametersOf<T>(a, shape.tiles * kWholeQueries, kKeys / boxesOf(kKeys)));
   p.tiles = int(shape.tiles);
+  if (shape.hasSingle(a.ints[2]))
+    p.single = static_cast<const T *>(a.reads[0].data) + (a.ints[2] - 1) * p.qStrides.row;
+  p.slices = int(shape.items(1, a.ints[2]));
+  p.items = int(items);
   p.stages = int(shape.stages);
   p.causal = causal == 1;
   return KernelParameters(p);
@@ -405,22 +628,22 @@ template <class T> Result<KernelParameters> bindHalves(const KernelArguments &a)
   const int64_t items = WholeShape{1, 2, 1}.items(a.ints[0] * a.ints[1], a.ints[2]);
   if (!hasLaunch(a, items, 256, kHalvesSharedBytes))
     return refuseArguments("the launch is not that of the sizes");
-  CGC_ASSIGN_OR_RETURN(const WholeParameters<T> p, parametersOf<T>(a, kHalfKeys));
+  CGC_ASSIGN_OR_RETURN(const WholeParameters<T> p, parametersOf<T>(a, kWholeQueries, kHalfKeys));
   return KernelParameters(p);
 }
 
 } // namespace
 
-#define CGC_WHOLE(KEYS, PARTS, WIDTH)                                                              \
-  CGC_KERNEL_OF(attention_whole_f16_##KEYS, (attentionWhole<__half, KEYS, PARTS, WIDTH>),          \
+#define CGC_WHOLE(KEYS)                                                                            \
+  CGC_KERNEL_OF(attention_whole_f16_##KEYS, (attentionWhole<__half, KEYS>),                        \
                 (bindWhole<__half, KEYS>))                                                         \
-  CGC_KERNEL_OF(attention_whole_bf16_##KEYS, (attentionWhole<__nv_bfloat16, KEYS, PARTS, WIDTH>),  \
+  CGC_KERNEL_OF(attention_whole_bf16_##KEYS, (attentionWhole<__nv_bfloat16, KEYS>),                \
                 (bindWhole<__nv_bfloat16, KEYS>))
-CGC_WHOLE(64, 1, 64)
-CGC_WHOLE(80, 1, 80)
-CGC_WHOLE(128, 2, 64)
-CGC_WHOLE(208, 2, 112)
-CGC_WHOLE(272, 3, 96)
+CGC_WHOLE(64)
+CGC_WHOLE(80)
+CGC_WHOLE(128)
+CGC_WHOLE(208)
+CGC_WHOLE(272)
 #undef CGC_WHOLE
 CGC_KERNEL_OF(attention_halves_f16, attentionHalves<__half>, bindHalves<__half>)
 CGC_KERNEL_OF(attention_halves_bf16, attentionHalves<__nv_bfloat16>, bindHalves<__nv_bfloat16>)

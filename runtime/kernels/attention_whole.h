@@ -10,7 +10,9 @@ namespace cgc {
 
 /// Queries of a tile: what one warpgroup works on at a time.
 inline constexpr int64_t kWholeQueries = 64;
-inline constexpr int64_t kWholeMaxTiles = 5, kWholeMaxGroups = 4;
+inline constexpr int64_t kWholeMaxTiles = 4, kWholeMaxGroups = 4;
+/// Of a stage: for a single query, and for what 16 warps find for it; a multiple of 1024.
+inline constexpr uint32_t kWholeSingleBytes = 5120;
 /// The kernels look for missing keys among the last ones only.
 inline constexpr int64_t kWholeMostMissing = 72;
 
@@ -35,17 +37,23 @@ constexpr bool fitsHalves(int64_t keys) {
 inline constexpr uint32_t kHalvesSharedBytes = (kWholeQueries + 4 * kHalfKeys) * 128 + 1024;
 
 /// How the work is cut: an item is some tiles of queries of one head. A block takes items in turn;
-/// its warpgroups share the tiles, and with two stages the next item is fetched meanwhile.
+/// its warpgroups share the tiles, and with two stages the next item is fetched meanwhile. One
+/// query more than whole tiles is no tile: all warps share its keys.
 struct WholeShape {
   int64_t tiles, groups, stages;
 
+  constexpr bool hasSingle(int64_t queries) const {
+    return tiles > 1 && queries == tiles * kWholeQueries + 1;
+  }
   constexpr int64_t items(int64_t heads, int64_t queries) const {
-    const int64_t all = (queries + kWholeQueries - 1) / kWholeQueries;
+    const int64_t all = (queries - hasSingle(queries) + kWholeQueries - 1) / kWholeQueries;
     return heads * ((all + tiles - 1) / tiles);
   }
   /// Keys, values and queries in rows of 128 bytes; 1024 more, to begin at a multiple of it.
-  constexpr uint32_t sharedBytes(int64_t keys) const {
-    return uint32_t(stages * (2 * wholeKeys(keys) + tiles * kWholeQueries) * 128 + 1024);
+  constexpr uint32_t sharedBytes(int64_t queries, int64_t keys) const {
+    return uint32_t(stages * ((2 * wholeKeys(keys) + tiles * kWholeQueries) * 128 +
+                              (hasSingle(queries) ? kWholeSingleBytes : 0)) +
+                    1024);
   }
 };
 

@@ -72,7 +72,15 @@ __device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, 
                "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y)
                : "memory");
 }
-/// The same to this place in both blocks of a cluster of two, each with its own barrier.
+/// Copies bytes that lie together, a multiple of 16, to shared memory; `barrier` counts them.
+__device__ inline void copyBytes(void *to, const void *from, uint32_t bytes, uint64_t *barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+               "[%0], [%1], %2, [%3];" ::"r"(sharedAddress(to)),
+               "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(sharedAddress(barrier))
+               : "memory");
+}
+/// Copies the box at (x, y) of a 2-d tensor to this place in both blocks of a cluster of two, each
+/// with its own barrier.
 __device__ inline void copyTileToBoth(void *to, const CUtensorMap *map, int x, int y,
                                       uint64_t *barrier) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
@@ -97,6 +105,15 @@ __device__ inline void storeTile(const CUtensorMap *map, int x, int y, const voi
                "cp.async.bulk.commit_group;" ::"l"(reinterpret_cast<uint64_t>(map)),
                "r"(sharedAddress(from)), "r"(x), "r"(y)
                : "memory");
+}
+/// The same for rows from `row` on of one head: a map of headsMap.
+__device__ inline void storeHeadTile(const CUtensorMap *map, int row, int head, int batch,
+                                     const void *from) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];\n"
+      "cp.async.bulk.commit_group;" ::"l"(reinterpret_cast<uint64_t>(map)),
+      "r"(sharedAddress(from)), "r"(0), "r"(row), "r"(head), "r"(batch)
+      : "memory");
 }
 /// Makes this thread's writes to shared memory visible to tensor copies.
 __device__ inline void fenceShared() {
@@ -130,6 +147,15 @@ __device__ inline uint64_t tileDescriptor(const void *tile) {
   return uint64_t((sharedAddress(tile) & 0x3ffff) >> 4) | uint64_t(1) << 16 |
          uint64_t(1024 >> 4) << 32 | uint64_t(1) << 62;
 }
+/// The same for what lies `bytes` behind. Only the low word differs, so that the high one stays a
+/// constant of the code.
+__device__ inline uint64_t descriptorAt(uint64_t descriptor, int bytes) {
+  return descriptor >> 32 << 32 | (uint32_t(descriptor) + uint32_t(bytes / 16));
+}
+/// The value of the warp's first lane: what is the same in all of them, so that the compiler knows.
+__device__ inline uint64_t sameInWarp(uint64_t descriptor) {
+  return descriptor >> 32 << 32 | __shfl_sync(0xffffffffu, uint32_t(descriptor), 0);
+}
 __device__ inline void wgmmaFence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -157,10 +183,34 @@ __device__ void multiplyByRows(float (&d)[32], const uint32_t (&a)[4], uint64_t 
     CGC_MULTIPLY_BY_ROWS("bf16");
 #undef CGC_MULTIPLY_BY_ROWS
 }
+/// The same with a 16 x 8 tile b of which all 256 bytes are alike: each column of d gets the sums of a's rows,
+/// times that element.
+template <class T>
+__device__ void multiplyByEqual(float (&d)[4], const uint32_t (&a)[4], const void *b, bool accumulate) {
+  const uint64_t descriptor =
+      uint64_t((sharedAddress(b) & 0x3ffff) >> 4) | uint64_t(128 >> 4) << 16 | uint64_t(128 >> 4) << 32;
+#define CGC_MULTIPLY_BY_EQUAL(TYPE)                                                                \
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %9, 0; "                                            \
+               "wgmma.mma_async.sync.aligned.m64n8k16.f32." TYPE "." TYPE " {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, 0; }" \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                    \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor), "r"(int(accumulate)))
+  if constexpr (std::is_same_v<T, __half>)
+    CGC_MULTIPLY_BY_EQUAL("f16");
+  else
+    CGC_MULTIPLY_BY_EQUAL("bf16");
+#undef CGC_MULTIPLY_BY_EQUAL
+}
 // clang-format on
 
-/// Stores four 8x8 matrices of 16-bit elements, each transposed; lane l gives the address of row
-/// l % 8 of matrix l / 8.
+/// Stores four 8x8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix
+/// l / 8.
+__device__ inline void storeMatrices(void *row, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(sharedAddress(row)),
+      "r"(a), "r"(b), "r"(c), "r"(d)
+      : "memory");
+}
+/// The same, each transposed.
 template <class P> __device__ void storeTransposed(void *row, P a, P b, P c, P d) {
   static_assert(sizeof(P) == 4);
   const auto bits = [](const P &pair) { return reinterpret_cast<const uint32_t &>(pair); };

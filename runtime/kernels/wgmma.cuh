@@ -23,6 +23,15 @@ template <> struct Wgmma<__half, 8> {
   }
 };
 
+template <> struct Wgmma<__half, 16> {
+  __device__ static void run(float (&d)[8], uint64_t a, uint64_t b, bool accumulate) {
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %10, 0; "
+                 "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, p, 1, 1, 0, 0; }"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
+                 : "l"(a), "l"(b), "r"(int(accumulate)));
+  }
+};
+
 template <> struct Wgmma<__half, 32> {
   __device__ static void run(float (&d)[16], uint64_t a, uint64_t b, bool accumulate) {
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %18, 0; "
@@ -145,6 +154,15 @@ template <> struct Wgmma<__nv_bfloat16, 8> {
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %6, 0; "
                  "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, %4, %5, p, 1, 1, 0, 0; }"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "l"(a), "l"(b), "r"(int(accumulate)));
+  }
+};
+
+template <> struct Wgmma<__nv_bfloat16, 16> {
+  __device__ static void run(float (&d)[8], uint64_t a, uint64_t b, bool accumulate) {
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %10, 0; "
+                 "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, p, 1, 1, 0, 0; }"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
                  : "l"(a), "l"(b), "r"(int(accumulate)));
   }
 };

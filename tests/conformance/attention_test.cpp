@@ -167,7 +167,7 @@ protected:
                                .ints = {c.batch, c.heads, c.queries, c.keys, c.causal, shape.tiles,
                                         shape.stages},
                                .floats = {p.scale},
-                               .sharedBytes = shape.sharedBytes(c.keys)})[0]);
+                               .sharedBytes = shape.sharedBytes(c.queries, c.keys)})[0]);
   }
 
   void checkHalves(const Problem &p) {
@@ -307,17 +307,17 @@ protected:
     AttentionKernels::SetUp();
     skipUnlessGpuRuns(kHopper);
   }
-  /// Three of 48 ways to cut the work, each time others.
+  /// Three of 72 ways to cut the work, each time others.
   void checkSome(const Case &c) {
-    constexpr int64_t kTiles[] = {1, 2, 5};
+    constexpr int64_t kTiles[] = {1, 2, 4};
     const Problem problem(c);
-    for (int i = 0; i < 3; ++i, step_ += 7) {
-      const int64_t tiles = kTiles[step_ % 3], groups = 1 + step_ / 3 % 4;
-      if (const unsigned rest = step_ / 12 % 4; rest == 0)
-        checkWhole(problem, {tiles, groups, 1});
-      else // A block for each item; some, or all, for a block.
-        checkWhole(problem, {tiles, groups, 2}, rest == 1 ? 0 : rest == 2 ? 3 : 1);
-    }
+    for (int i = 0; i < 3; ++i, step_ += 7)
+      checkCut(problem, kTiles[step_ % 3], step_ / 3);
+  }
+  /// One of 24 ways for these tiles.
+  void checkCut(const Problem &problem, int64_t tiles, unsigned way) {
+    constexpr uint64_t kBlocks[] = {0, 3, 1}; // One for each item; some, or all, for a block.
+    checkWhole(problem, {tiles, 1 + way % 4, 1 + way / 4 % 2}, kBlocks[way / 8 % 3]);
   }
 
 private:
@@ -341,6 +341,21 @@ TEST_P(AttentionWhole, QueriesOtherThanKeys) {
     for (const int64_t keys : {5, 77, 100, 257})
       for (const int64_t queries : {1, 63, 130, 330})
         checkSome({dtype, 1, 2, queries, keys, 64, queries == 130, Case::None, queries != 63});
+}
+
+/// One query more than whole tiles.
+TEST_P(AttentionWhole, SingleQueries) {
+  unsigned way = 0;
+  for (const DType dtype : kHalves)
+    for (const int64_t tiles : {2, 3, 4})
+      for (const int64_t keys : {1, 5, 77, 100, 197, 257, 272})
+        for (const bool causal : {false, true})
+          for (const bool nan : {false, true}) {
+            const Problem problem({dtype, 2, 3, tiles * kWholeQueries + 1, keys, 64, causal,
+                                   Case::None, way % 3 > 0, nan});
+            for (int i = 0; i < 3; ++i, way += 5)
+              checkCut(problem, tiles, way);
+          }
 }
 
 TEST_P(AttentionWhole, HalvesOfTheKeys) {
