@@ -182,15 +182,13 @@ void BucketBuilder::fill(const Place &destination, AtenArg value) {
   callInto("aten::fill_", "Scalar", {std::move(value)}, destination);
 }
 
-LaunchRecord *BucketBuilder::writerOf(const Place &place) {
-  const TensorId whole = tensor(place);
+LaunchRecord *BucketBuilder::writerOf(const Place &matrix) {
   for (LaunchRecord &record : llvm::reverse(records_))
-    for (TensorId id : recordWrites(record)) {
-      if (id == whole)
-        return &record;
-      if (tensors_[static_cast<uint32_t>(id)].storage == place.storage)
-        return nullptr;
-    }
+    for (TensorId id : recordWrites(record))
+      if (const Place &written = placeOf(id); written.storage == matrix.storage) {
+        const bool isMatrix = written.sizes.size() >= 2 && mergeLeading(written, 2) == matrix;
+        return isMatrix ? &record : nullptr;
+      }
   return nullptr;
 }
 

@@ -24,6 +24,7 @@ struct Place {
   ir::Dims sizes, strides; ///< Strides in elements.
 
   ir::TensorType type() const { return {dtype, sizes, strides, DeviceKind::Cpu}; }
+  bool operator==(const Place &) const = default;
 };
 
 /// The same memory with the leading dimensions merged so that `rank` are left, or nothing if
@@ -80,6 +81,8 @@ public:
   // Records. Each belongs to the node that was begun last.
   void beginNode(const ir::Node &node) { location_ = locations_.add(node.loc()); }
   TensorId tensor(const Place &place);
+  /// The place that `tensor` was called with.
+  const Place &placeOf(TensorId id) const { return tensors_[static_cast<uint32_t>(id)]; }
   /// If `indices` hold an input, or a copy of one: its values have to be below `bound`.
   void boundInput(const Place &indices, int64_t bound);
   /// A constant or a placed value as an argument of an ATen overload.
@@ -99,9 +102,10 @@ public:
     records_.push_back(std::move(record));
   }
 
-  /// The record that fills all of `place`, if it was the last one that wrote to its memory; else
-  /// null. Valid until the next record.
-  LaunchRecord *writerOf(const Place &place);
+  /// The record that fills all of `matrix`, if it was the last one that wrote to its memory and
+  /// what it wrote is that matrix once leading dimensions are merged; else null. Valid until the
+  /// next record.
+  LaunchRecord *writerOf(const Place &matrix);
 
   /// Makes `place` output number `index`. The value's own record writes it if it fills a buffer of
   /// its own and is not an output already; else a copy is added. Call after all nodes.

@@ -155,7 +155,7 @@ bool launch(const Launch &launch, BucketBuilder &builder) {
   const Kernel *kernel = builder.target() == DeviceKind::Cuda ? findKernel(launch.kernel) : nullptr;
   if (!kernel)
     return false;
-  assert(launch.reads.size() == kernel->reads && launch.writes.size() == kernel->writes &&
+  assert(launch.reads.size() == kernel->reads && launch.writes.size() <= kernel->writes &&
          launch.ints.size() == kernel->ints && launch.floats.size() == kernel->floats);
   KernelLaunch record = launchOf(launch.kernel);
   record.grid[0] = static_cast<uint32_t>(launch.blocks);
@@ -168,6 +168,7 @@ bool launch(const Launch &launch, BucketBuilder &builder) {
     reads.push_back(place ? standIn(*place) : TensorView());
   for (const Place &place : launch.writes)
     writes.push_back(standIn(place));
+  writes.resize(kernel->writes);
   if (!kernel
            ->bind({record.grid, record.block, record.sharedBytes, reads, writes, record.ints,
                    record.floats})
@@ -178,6 +179,7 @@ bool launch(const Launch &launch, BucketBuilder &builder) {
     record.reads.push_back(place ? builder.tensor(*place) : kNoTensor);
   for (const Place &place : launch.writes)
     record.writes.push_back(builder.tensor(place));
+  record.writes.resize(kernel->writes, kNoTensor);
   builder.record({std::move(record)});
   return true;
 }

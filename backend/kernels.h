@@ -15,7 +15,7 @@ struct Launch {
   uint64_t blocks = 1;
   uint32_t threads = 1;
   std::vector<std::optional<Place>> reads;
-  std::vector<Place> writes;
+  std::vector<Place> writes; ///< Without moments: what reads them asks for them later.
   std::vector<int64_t> ints = {};
   std::vector<double> floats = {};
 };

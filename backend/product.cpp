@@ -3,6 +3,8 @@
 
 #include "backend/kernels.h"
 #include "backend/product_tile.h"
+#include "runtime/kernels/embedding.h"
+#include "runtime/kernels/layer_norm.h"
 #include "runtime/plan/product.h"
 
 #include <climits>
@@ -135,12 +137,30 @@ Remainder lowerToAten(const Product &p, const std::optional<Matrices> &m, Bucket
   return remainder;
 }
 
-/// The moments of the rows of `x`, written by the product that computed it; nothing if no kernel of
-/// ours did.
+/// Whether `launch`, which writes the matrix `y`, can write the moments of its rows, too.
+bool writesMoments(const KernelLaunch &launch, const Place &y, const BucketBuilder &builder) {
+  const auto isOf = [&](llvm::StringRef name) {
+    return launch.kernel == kernelNamed(name, y.dtype);
+  };
+  bool aligned = true;
+  for (const auto &tensors : {launch.reads, launch.writes})
+    for (TensorId id : tensors)
+      aligned &= id == kNoTensor || builder.placeOf(id).offset % 16 == 0;
+  const int64_t columns = y.sizes[1];
+  // A layer_norm over several dimensions has longer rows.
+  if (isOf("layer_norm") || isOf("layer_norm_by_f32"))
+    return launch.ints[1] == columns && layerNormWritesMoments(columns, aligned);
+  if (isOf("embedding"))
+    return embeddingWritesMoments(columns, aligned);
+  return tiledKernelsOf(launch).has_value();
+}
+
+/// The moments of the rows of `x`, 16-bit, written by the kernel that computed it; nothing if none
+/// did that can write them.
 std::optional<TensorId> momentsOf(const Place &x, BucketBuilder &builder) {
   LaunchRecord *writer = builder.writerOf(x);
   auto *launch = writer ? std::get_if<KernelLaunch>(&writer->op) : nullptr;
-  if (!launch || !tiledKernelsOf(*launch))
+  if (!launch || !writesMoments(*launch, x, builder))
     return std::nullopt;
   TensorId &moments = launch->writes[1];
   if (moments == kNoTensor)

@@ -3,6 +3,7 @@
 
 #include "runtime/base/checked.h"
 #include "runtime/kernels/kernel_table.h"
+#include "runtime/kernels/moments.h"
 
 namespace cgc {
 
@@ -28,6 +29,13 @@ inline bool isAbsentOrDenseOf(const TensorView &tensor, DType dtype, uint64_t el
 /// Whether `tensor` is there, dense, of i64 or i32, with exactly `elements` elements.
 inline bool isIndicesOf(const TensorView &tensor, uint64_t elements) {
   return isDenseOf(tensor, DType::I64, elements) || isDenseOf(tensor, DType::I32, elements);
+}
+
+/// Whether `tensor` is there and can hold the moments of so many rows and columns, a pair at a
+/// time.
+inline bool isMomentsOf(const TensorView &tensor, uint64_t rows, int64_t columns) {
+  return isDenseOf(tensor, DType::F32, rows * momentGroups(columns) * 2) &&
+         reinterpret_cast<uintptr_t>(tensor.data) % (2 * sizeof(float)) == 0;
 }
 
 /// Whether rows of `columns` elements, one after the other, can be read 16 bytes at a time. An

@@ -4,20 +4,22 @@
 
 #include "runtime/kernels/arguments.h"
 #include "runtime/kernels/device.cuh"
+#include "runtime/kernels/moments.cuh"
 
 namespace cgc {
 namespace {
 
 using namespace device;
 
-/// Elements of a row that a lane keeps in registers: rows of up to 32 times this are read once.
-constexpr int kCached = 32;
+/// Elements of a row that a lane keeps in registers.
+constexpr int kCached = kLayerNormCached / 32;
 
 /// W is the type of weight and bias.
 template <class T, class W> struct LayerNormParameters {
   const T *x, *addend;               ///< addend may be null.
   const W *weight, *bias;            ///< May be null.
   T *sum, *y;                        ///< sum is null without addend.
+  Moments *moments;                  ///< [rows, columns / 64] of y; null if nobody asks for them.
   int64_t rows, columns, addendRows; ///< Row r gets row r % addendRows of the addend.
   float eps;
   bool vectors;               ///< All rows begin at multiples of 16 bytes and end there.
@@ -68,15 +70,16 @@ template <class T> struct RowOf {
 /// Rows of whole vectors that fit into registers, with weight and bias in shared memory.
 template <class T, class W> __device__ void normalizeCached(const LayerNormParameters<T, W> &p) {
   constexpr int kSize = Vector<T>::kSize, kChunks = kCached / kSize;
+  const auto columnOf = [](int k) -> int { return (threadIdx.x % 32 + k * 32) * kSize; };
   const auto forChunks = [&](auto f) {
 #pragma unroll
     for (int k = 0; k < kChunks; ++k)
-      if (const int column = (threadIdx.x % 32 + k * 32) * kSize; column < p.columns)
+      if (const int column = columnOf(k); column < p.columns)
         f(k, column);
   };
   if (!p.parametersAreConstant)
     waitForPredecessor();
-  __shared__ alignas(16) float weight[32 * kCached], bias[32 * kCached];
+  __shared__ alignas(16) float weight[kLayerNormCached], bias[kLayerNormCached];
   for (int column = threadIdx.x; column < p.columns; column += kLayerNormThreads) {
     weight[column] = p.weight ? toFloat(p.weight[column]) : 1.0f;
     bias[column] = p.bias ? toFloat(p.bias[column]) : 0.0f;
@@ -125,6 +128,16 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
         values[k][i] = (values[k][i] - mean) * scale * factor[i] + summand[i];
       storeFloats<kSize>(at.y + column, values[k]);
     });
+    // Whole warps go on together.
+    if constexpr (kHasMoments<T>)
+      if (p.moments)
+#pragma unroll
+        for (int k = 0; k < kChunks; ++k)
+          if (k * 32 * kSize < p.columns) {
+            const int column = columnOf(k);
+            storeMoments<T>(p.moments + (row * p.columns + column) / kMomentGroup,
+                            column < p.columns, values[k]);
+          }
   }
 }
 
@@ -183,7 +196,7 @@ template <class T, class W = T>
 __global__ void __launch_bounds__(kLayerNormThreads, 5)
     layerNorm(const __grid_constant__ LayerNormParameters<T, W> p) {
   releaseSuccessor();
-  if (p.vectors && p.columns <= 32 * kCached)
+  if (p.vectors && p.columns <= kLayerNormCached)
     normalizeCached(p);
   else if (p.vectors)
     normalizeStreamed<Vector<T>::kSize>(p);
@@ -191,10 +204,12 @@ __global__ void __launch_bounds__(kLayerNormThreads, 5)
     normalizeStreamed<1>(p);
 }
 
-/// `parameters` are weight and bias; a.reads[firstParameter] is the first of them.
+/// `parameters` are weight and bias; a.reads[firstParameter] is the first of them. `results` are
+/// the sum, if there is an addend, and y.
 template <class T, class W>
 Result<KernelParameters> bind(const KernelArguments &a, const TensorView &addend,
-                              size_t firstParameter, void *sum, void *y, int64_t addendRows) {
+                              size_t firstParameter, std::span<const TensorView> results,
+                              const TensorView &moments, int64_t addendRows) {
   constexpr DType dtype = kDTypeOf<T>;
   const int64_t rows = a.ints[0], columns = a.ints[1];
   const auto elements =
@@ -213,24 +228,30 @@ Result<KernelParameters> bind(const KernelArguments &a, const TensorView &addend
       return refuseArguments(
           "weight and bias have to be dense, of as many elements as there are columns");
   bool vectors = columns % Vector<T>::kSize == 0;
-  for (const auto &views : {a.reads, a.writes})
+  for (const auto &views : {a.reads, results})
     for (const TensorView &view : views)
       vectors &= reinterpret_cast<uintptr_t>(view.data) % 16 == 0;
-  for (const TensorView &result : a.writes)
+  for (const TensorView &result : results)
     if (!isDenseOf(result, dtype, *elements))
       return refuseArguments("the results have to be dense, of rows * columns elements");
+  if (moments.data && !layerNormWritesMoments(columns, vectors))
+    return refuseArguments("moments are written of at most 1024 columns, a multiple of 64, if all "
+                           "tensors begin at multiples of 16 bytes");
+  if (moments.data && !isMomentsOf(moments, rows, columns))
+    return refuseArguments("moments have to be dense, two f32 for each 64 columns of a row");
   bool constant = true;
   for (size_t i = 0; i < 2; ++i)
     constant &= !parameters[i].data || (a.constantReads >> (firstParameter + i) & 1);
   return KernelParameters(LayerNormParameters<T, W>{
       static_cast<const T *>(a.reads[0].data), static_cast<const T *>(addend.data),
       static_cast<const W *>(parameters[0].data), static_cast<const W *>(parameters[1].data),
-      static_cast<T *>(sum), static_cast<T *>(y), rows, columns, addendRows,
-      static_cast<float>(a.floats[0]), vectors, constant});
+      static_cast<T *>(addend.data ? results[0].data : nullptr),
+      static_cast<T *>(results.back().data), static_cast<Moments *>(moments.data), rows, columns,
+      addendRows, static_cast<float>(a.floats[0]), vectors, constant});
 }
 
 template <class T, class W = T> Result<KernelParameters> bindPlain(const KernelArguments &a) {
-  return bind<T, W>(a, {}, 1, nullptr, a.writes[0].data, 1);
+  return bind<T, W>(a, {}, 1, a.writes.first(1), kHasMoments<T> ? a.writes[1] : TensorView(), 1);
 }
 
 template <class T, class W = T> Result<KernelParameters> bindSum(const KernelArguments &a) {
@@ -239,7 +260,7 @@ template <class T, class W = T> Result<KernelParameters> bindSum(const KernelArg
       columns > 0 && addendRows > 0 ? checkedMul(addendRows, columns) : std::optional<uint64_t>();
   if (!elements || !isDenseOf(a.reads[1], kDTypeOf<T>, *elements))
     return refuseArguments("addend has to be dense, of addend_rows * columns elements");
-  return bind<T, W>(a, a.reads[1], 2, a.writes[0].data, a.writes[1].data, addendRows);
+  return bind<T, W>(a, a.reads[1], 2, a.writes, {}, addendRows);
 }
 
 } // namespace

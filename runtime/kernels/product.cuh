@@ -8,6 +8,7 @@
 #include "runtime/kernels/arguments.h"
 #include "runtime/kernels/device.cuh"
 #include "runtime/kernels/hopper.cuh"
+#include "runtime/kernels/moments.cuh"
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/tensor_map.h"
 #include "runtime/kernels/wgmma.cuh"
@@ -16,17 +17,6 @@ namespace cgc {
 namespace {
 
 using namespace device;
-
-/// The sum of some of a token's elements, and of their squares. In f32 the variance that follows
-/// from them is as good as the elements, which have lost mean / deviation times their own
-/// precision.
-struct alignas(8) Moments {
-  float sum, squares;
-  __device__ void add(float2 two) {
-    sum += two.x + two.y;
-    squares += two.x * two.x + two.y * two.y;
-  }
-};
 
 template <class T> struct ProductParameters {
   CUtensorMap w, x;
@@ -102,11 +92,7 @@ __device__ void finish(const ProductParameters<T> &p, bool inside, int64_t token
 #pragma unroll
     for (int i = 0; i < Pairs<T>::kSize; ++i)
       moments.add(inside ? toFloats(values[i]) : float2{});
-#pragma unroll
-    for (int offset = 4; offset > 0; offset /= 2) {
-      moments.sum += __shfl_xor_sync(0xffffffffu, moments.sum, offset);
-      moments.squares += __shfl_xor_sync(0xffffffffu, moments.squares, offset);
-    }
+    moments.addLanes();
     if (inside && threadIdx.x % 8 == 0)
       p.yMoments[token * p.yGroups + feature / kMomentGroup] = moments;
   }
@@ -420,18 +406,15 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
                            "features] need dense rows at multiples of 16 bytes");
   if (!isAbsentOrDenseOf(bias, dtype, features) || reinterpret_cast<uintptr_t>(bias.data) % 16 != 0)
     return refuseArguments("bias has to be dense, with one element for each feature");
-  const auto areMoments = [&](const TensorView &moments, int64_t columns) {
-    return isDenseOf(moments, DType::F32, uint64_t(tokens) * momentGroups(columns) * 2) &&
-           reinterpret_cast<uintptr_t>(moments.data) % sizeof(Moments) == 0;
-  };
   const TensorView &yMoments = a.writes[1];
   if (yMoments.data && !tile.writesMoments())
     return refuseArguments("persistent kernels write no moments");
-  if (yMoments.data && !areMoments(yMoments, features))
+  if (yMoments.data && !isMomentsOf(yMoments, tokens, features))
     return refuseArguments("moments have to be dense, two f32 for each 64 features of a token");
   if constexpr (kNorm)
     if (!isDenseOf(a.reads[4], DType::F32, features) ||
-        reinterpret_cast<uintptr_t>(a.reads[4].data) % 16 != 0 || !areMoments(a.reads[5], depth))
+        reinterpret_cast<uintptr_t>(a.reads[4].data) % 16 != 0 ||
+        !isMomentsOf(a.reads[5], tokens, depth))
       return refuseArguments("column_sums has to be dense, one f32 for each feature, and moments, "
                              "two for each 64 columns of a token");
   ProductParameters<T> p{};

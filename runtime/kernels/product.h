@@ -2,6 +2,8 @@
 // which normalises x first: the tiles there are, and the launch shape that the kernels expect.
 #pragma once
 
+#include "runtime/kernels/moments.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -16,13 +18,6 @@ inline constexpr uint32_t kProductDepth = 64;
 inline constexpr uint32_t kPersistentFeatures = 128;
 /// Most stages of a ring.
 inline constexpr uint32_t kProductMaxStages = 16;
-
-/// Moments of a row, from which product_norm has its mean and variance: for each 64 columns, or the
-/// rest, their sum and the sum of their squares.
-inline constexpr int64_t kMomentGroup = 64;
-constexpr int momentGroups(int64_t columns) {
-  return int((columns + kMomentGroup - 1) / kMomentGroup);
-}
 
 /// One way to cut the product of x [tokens, depth] and w [features, depth] into blocks. Weights are
 /// the left operand of the tensor cores, so that a tile may have as few tokens as 8.
@@ -52,7 +47,7 @@ struct ProductTile {
   constexpr uint32_t threads() const { return features * 2 + (persistent ? 128 : 32); }
   /// Of product_norm: a warp more, that helps to read moments.
   constexpr uint32_t normThreads() const { return threads() + 32; }
-  /// Whether the kernel can write moments of its result.
+  /// Whether the kernel can write moments of its result (moments.h).
   constexpr bool writesMoments() const { return !persistent; }
   /// Of persistent ones: the tokens of a box in which results are stored, whole groups of 8 rows of
   /// the swizzle.

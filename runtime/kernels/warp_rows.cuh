@@ -28,19 +28,28 @@ template <class T, class F> __device__ void forColumns(int64_t columns, bool vec
       f(column, Constant<1>());
 }
 
+/// to = from + addend, which may be null, for the elements from `column` on. `values` gets the sums
+/// before they are rounded.
+template <int Width, class T>
+__device__ void addElements(T *to, const T *from, const T *addend, int64_t column,
+                            float (&values)[Width]) {
+  loadFloats(from + column, values);
+  if (addend) {
+    float more[Width];
+    loadFloats(addend + column, more);
+#pragma unroll
+    for (int i = 0; i < Width; ++i)
+      values[i] += more[i];
+  }
+  storeFloats(to + column, values);
+}
+
 /// to = from + addend, which may be null.
 template <class T>
 __device__ void addRow(T *to, const T *from, const T *addend, int64_t columns, bool vectors) {
   forColumns<T>(columns, vectors, [=](int64_t column, auto width) {
-    float values[width], more[width];
-    loadFloats(from + column, values);
-    if (addend) {
-      loadFloats(addend + column, more);
-#pragma unroll
-      for (int i = 0; i < width; ++i)
-        values[i] += more[i];
-    }
-    storeFloats(to + column, values);
+    float values[width];
+    addElements(to, from, addend, column, values);
   });
 }
 

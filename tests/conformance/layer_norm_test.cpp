@@ -1,5 +1,5 @@
-// The layer_norm kernels against double precision at odd shapes.
-#include "tests/conformance/kernel_fixture.h"
+// The layer_norm kernels against double precision at odd shapes; and the moments that they write.
+#include "tests/conformance/moments.h"
 
 namespace cgc::test {
 namespace {
@@ -11,6 +11,7 @@ struct Case {
   int64_t addendRows = 0; ///< Above 0: of add_layer_norm.
   uint64_t offset = 0;    ///< Of every tensor in its memory, in elements.
   bool byF32 = false;     ///< Weight and bias are f32.
+  bool moments = false;   ///< Asks for those of the result, too.
 };
 
 class LayerNorm : public KernelTest {
@@ -47,6 +48,12 @@ protected:
       input = withValues(x, sums);
     }
     const std::vector<HostTensor> results = launch(layerNorm);
+    if (c.moments) {
+      layerNorm.writes.push_back(emptyMoments(c.rows, c.columns));
+      const std::vector<HostTensor> both = launch(layerNorm);
+      EXPECT_EQ(both[0].bytes, results[0].bytes);
+      expectMomentsOf(both[0], c.rows, both[1]);
+    }
     if (adds)
       expectEqual(results[0], [&](uint64_t i) { return input.at(i); });
 
@@ -115,6 +122,22 @@ TEST_P(LayerNorm, ByWeightAndBiasInF32) {
         check({dtype, 5, columns, true, true, addendRows, 0, true});
         check({dtype, 5, columns, false, true, addendRows, 1, true});
       }
+}
+
+TEST_P(LayerNorm, WritesMoments) {
+  constexpr std::pair<int64_t, int64_t> kShapesOfGroups[] = {
+      {1, 64}, {3, 192}, {7, 512}, {50, 768}, {5, 960}, {257, 1024}, {5000, 320}};
+  for (const DType dtype : {DType::F16, DType::BF16})
+    for (const bool byF32 : {false, true})
+      for (const auto &[rows, columns] : kShapesOfGroups)
+        for (const bool parameters : {false, true})
+          check({.dtype = dtype,
+                 .rows = rows,
+                 .columns = columns,
+                 .weight = parameters,
+                 .bias = parameters,
+                 .byF32 = byF32,
+                 .moments = true});
 }
 
 } // namespace

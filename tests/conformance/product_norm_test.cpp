@@ -1,5 +1,6 @@
 // The product kernels that normalise the rows of x themselves, every tile against double precision,
 // at odd shapes and with rows whose mean is far from zero; and the moments that all products write.
+#include "tests/conformance/moments.h"
 #include "tests/conformance/product_numbers.h"
 
 namespace cgc::test {
@@ -47,18 +48,6 @@ std::vector<double> unevenRows(DType dtype, int64_t tokens, int64_t depth) {
   return decodeAll(dtype, encode(dtype, x));
 }
 
-/// Of each row, for each kMomentGroup columns: their sum, and the sum of their squares.
-std::vector<double> momentsOf(const std::vector<double> &x, int64_t rows) {
-  const int64_t columns = std::ssize(x) / rows, groups = momentGroups(columns);
-  std::vector<double> moments(rows * groups * 2);
-  for (int64_t i = 0; i < std::ssize(x); ++i) {
-    double *const of = &moments[(i / columns * groups + i % columns / kMomentGroup) * 2];
-    of[0] += x[i];
-    of[1] += x[i] * x[i];
-  }
-  return moments;
-}
-
 class ProductNorm : public ProductKernelTest {
 protected:
   void check(const ProductTile &tile, const Numbers &n, const Rows &rows, const Variant &v) {
@@ -66,9 +55,8 @@ protected:
     Launch launch = launchOf("product_norm", tile, n, v);
     launch.threads = tile.normThreads();
     launch.reads.push_back(withElements(emptyTensor(DType::F32, {n.features}), rows.columnSums));
-    launch.reads.push_back(withElements(
-        emptyTensor(DType::F32, {n.tokens, momentGroups(n.depth), 2}), momentsOf(n.x, n.tokens)));
-    launch.writes.push_back(emptyTensor(DType::F32, {n.tokens, momentGroups(n.features), 2}));
+    launch.reads.push_back(withElements(emptyMoments(n.tokens, n.depth), momentsOf(n.x, n.tokens)));
+    launch.writes.push_back(emptyMoments(n.tokens, n.features));
     launch.floats = {kEps};
     if (v.wIsWeight) // And the sums of its rows.
       launch.constantReads |= 0b10000;
@@ -86,13 +74,7 @@ protected:
                (1 + (rows.mean[t] * rows.mean[t] + rows.variance[t]) * scale * scale);
       expectElement(y, i, n, v, sum, error + summing(n) * std::abs(sum));
     }
-    // The moments are those of what was stored.
-    std::vector<double> stored;
-    for (uint64_t i = 0; i < y.elements(); ++i)
-      stored.push_back(y.at(i));
-    const std::vector<double> want = momentsOf(stored, n.tokens);
-    for (uint64_t i = 0; i < want.size(); ++i)
-      ASSERT_NEAR(results[1].at(i), want[i], 1e-5 * (1 + want[i / 2 * 2 + 1])) << "moment " << i;
+    expectMomentsOf(y, n.tokens, results[1]);
   }
 
   static Numbers uneven(DType dtype, int64_t tokens, int64_t features, int64_t depth) {

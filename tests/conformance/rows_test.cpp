@@ -1,9 +1,9 @@
 // The kernels that move and reduce rows, against double precision at odd shapes: embedding, tokens,
-// rows, patches, normalize, argmax, softmax.
+// rows, patches, normalize, argmax, softmax; and the moments that embedding writes.
 #include "runtime/kernels/patches.h"
 #include "runtime/kernels/softmax.h"
 #include "runtime/kernels/warp_rows.h"
-#include "tests/conformance/kernel_fixture.h"
+#include "tests/conformance/moments.h"
 
 namespace cgc::test {
 namespace {
@@ -54,6 +54,34 @@ TEST_P(RowKernels, Embedding) {
                      (positions ? positions->at(row % positionRows * columns + column) : 0);
             });
           }
+}
+
+TEST_P(RowKernels, EmbeddingWritesMoments) {
+  constexpr int64_t kTableRows = 11;
+  for (const DType dtype : {DType::F16, DType::BF16})
+    for (const int64_t rows : kRows)
+      for (const int64_t columns : {64, 192, 512, 768, 1280})
+        for (const bool hasPositions : {false, true}) {
+          SCOPED_TRACE(std::to_string(rows) + "x" + std::to_string(columns));
+          std::vector<double> ids(2 * rows);
+          for (size_t i = 0; i < ids.size(); ++i)
+            ids[i] = int64_t(i * 7 % kTableRows);
+          std::optional<HostTensor> positions;
+          if (hasPositions)
+            positions = withRandom(emptyTensor(dtype, {rows, columns}), 2);
+          Launch embedding{.kernel = named("embedding", dtype),
+                           .blocks = warpRowBlocks(2 * rows),
+                           .threads = kWarpRowThreads,
+                           .reads = {withRandom(emptyTensor(dtype, {kTableRows, columns}), 1),
+                                     withValues(emptyTensor(DType::I64, {2, rows}), ids),
+                                     positions},
+                           .writes = {emptyTensor(dtype, {2, rows, columns})}};
+          const std::vector<HostTensor> alone = launch(embedding);
+          embedding.writes.push_back(emptyMoments(2 * rows, columns));
+          const std::vector<HostTensor> both = launch(embedding);
+          EXPECT_EQ(both[0].bytes, alone[0].bytes);
+          expectMomentsOf(both[0], 2 * rows, both[1]);
+        }
 }
 
 TEST_P(RowKernels, Tokens) {

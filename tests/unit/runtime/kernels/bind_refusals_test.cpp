@@ -1,12 +1,15 @@
-// What product and attention refuse before they touch the driver: every launch that would leave its
-// tensors. Needs no GPU. Launches that they accept ask the driver for tensor maps: the conformance
-// tests have those.
+// What product and attention refuse before they touch the driver, and layer_norm and embedding of
+// the moments that they may write: every launch that would leave its tensors. Needs no GPU.
+// Launches that products and attention accept ask the driver for tensor maps: the conformance tests
+// have those.
 #include "runtime/kernels/activation.h"
 #include "runtime/kernels/attention.h"
 #include "runtime/kernels/attention_f32.h"
 #include "runtime/kernels/attention_whole.h"
 #include "runtime/kernels/kernel_table.h"
+#include "runtime/kernels/layer_norm.h"
 #include "runtime/kernels/product.h"
+#include "runtime/kernels/warp_rows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -158,6 +161,103 @@ TEST(BindProduct, RefusesTensors) {
     Launch least = good;
     least.reads[2] = least.reads[3] = {};
     expectNotRefused(least);
+  }
+}
+
+/// Of so many columns, with moments.
+Launch layerNorm(const std::string &name, int64_t columns) {
+  const DType dtype = name.ends_with("bf16") ? DType::BF16 : DType::F16,
+              weightType = name.find("by_f32") != std::string::npos ? DType::F32 : dtype;
+  return {.kernel = name,
+          .grid = {uint32_t(layerNormBlocks(kTokens, 132)), 1, 1},
+          .block = {kLayerNormThreads, 1, 1},
+          .sharedBytes = 0,
+          .reads = {{kAddress, {kTokens, columns}, {}, dtype},
+                    {kAddress, {columns}, {}, weightType},
+                    {kAddress, {columns}, {}, weightType}},
+          .writes = {{kAddress, {kTokens, columns}, {}, dtype},
+                     {kAddress, {kTokens, momentGroups(columns), 2}, {}, DType::F32}},
+          .ints = {kTokens, columns},
+          .floats = {1e-5}};
+}
+
+Launch embedding(const std::string &name, int64_t columns) {
+  const DType dtype = name.ends_with("bf16") ? DType::BF16 : DType::F16;
+  return {.kernel = name,
+          .grid = {uint32_t(warpRowBlocks(kTokens)), 1, 1},
+          .block = {kWarpRowThreads, 1, 1},
+          .sharedBytes = 0,
+          .reads = {{kAddress, {9, columns}, {}, dtype},
+                    {kAddress, {kTokens}, {}, DType::I64},
+                    {kAddress, {kTokens / 2, columns}, {}, dtype}},
+          .writes = {{kAddress, {kTokens, columns}, {}, dtype},
+                     {kAddress, {kTokens, momentGroups(columns), 2}, {}, DType::F32}},
+          .ints = {}};
+}
+
+void expectTaken(const Launch &launch) {
+  const Status status = launch.bind().status();
+  EXPECT_TRUE(status.isOk()) << launch.kernel << ": " << status.message();
+}
+
+/// Whether `launch`, with this change, is refused because of its moments, and only so.
+void expectNoMoments(const Launch &good, const std::function<void(Launch &)> &change) {
+  expectRefused(good, change, "moments are written of");
+  Launch without = good;
+  change(without);
+  without.writes[1] = {};
+  expectTaken(without);
+}
+
+/// What is refused of the moments themselves.
+void expectMomentsRefusals(const Launch &good) {
+  expectTaken(good);
+  const auto refused = [&](const std::function<void(Tensor &)> &change) {
+    expectRefused(
+        good, [&](Launch &l) { change(l.writes[1]); }, "moments have to be dense, two f32");
+  };
+  refused([](Tensor &moments) { moments.dtype = DType::F16; });
+  refused([](Tensor &moments) { moments.address += 4; });
+  refused([](Tensor &moments) { moments.strides = {64, 2, 1}; });
+  for (int i = 0; i < 3; ++i) {
+    refused([&](Tensor &moments) { ++moments.sizes[i]; });
+    refused([&](Tensor &moments) { --moments.sizes[i]; });
+  }
+  Launch shifted = good; // Pairs, not vectors, lie in them.
+  shifted.writes[1].address += 8;
+  expectTaken(shifted);
+}
+
+TEST(BindLayerNorm, RefusesMoments) {
+  for (const std::string name :
+       {"layer_norm_f16", "layer_norm_bf16", "layer_norm_by_f32_f16", "layer_norm_by_f32_bf16"}) {
+    for (const int64_t columns : {64, 768, 1024})
+      expectMomentsRefusals(layerNorm(name, columns));
+    for (const int64_t columns : {8, 72, 760, 771, 1088})
+      expectNoMoments(layerNorm(name, columns), [](Launch &) {});
+    const Launch good = layerNorm(name, 768);
+    for (int i = 0; i < 3; ++i)
+      expectNoMoments(good, [&](Launch &l) { l.reads[i].address += 8; });
+    expectNoMoments(good, [](Launch &l) { l.writes[0].address += 2; });
+    Launch least = good;
+    least.reads[1] = least.reads[2] = {};
+    expectTaken(least);
+  }
+}
+
+TEST(BindEmbedding, RefusesMoments) {
+  for (const std::string name : {"embedding_f16", "embedding_bf16"}) {
+    for (const int64_t columns : {64, 768, 1088})
+      expectMomentsRefusals(embedding(name, columns));
+    for (const int64_t columns : {8, 72, 760, 771})
+      expectNoMoments(embedding(name, columns), [](Launch &) {});
+    const Launch good = embedding(name, 768);
+    for (const int i : {0, 2})
+      expectNoMoments(good, [&](Launch &l) { l.reads[i].address += 8; });
+    expectNoMoments(good, [](Launch &l) { l.writes[0].address += 2; });
+    Launch least = good;
+    least.reads[2] = {};
+    expectTaken(least);
   }
 }
 
