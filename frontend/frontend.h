@@ -55,7 +55,7 @@ Result<std::unique_ptr<Reference>> loadReference(const std::string &path, Device
 /// How LibTorch runs a method that is timed.
 enum class PeerKind : uint8_t {
   Eager,  ///< The file's own ops, one by one, without the JIT's optimisations.
-  Frozen, ///< Frozen and optimised for inference, without the JIT's fusers.
+  Frozen, ///< Frozen and optimised for inference, with the JIT's fusers.
 };
 
 /// A method with inputs on its device.

@@ -1,6 +1,7 @@
 // Diagnostics: collecting errors and rendering them.
 #include "ir/diagnostics.h"
 
+#include "ir/fallback.h"
 #include "ir/text.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -45,7 +46,7 @@ void Diagnostics::error(const Node &node, std::string message, Cause cause) {
   diagnostic.cause = cause;
   if (node.kind() == NodeKind::CallFunction)
     diagnostic.op = node.is(OpKind::Fallback)
-                        ? llvm::StringRef(node.target()).split('(').first.str()
+                        ? fallbackName(node).full.str()
                         : opName(node.op()).str() + (node.isInPlace() ? "_" : "");
   errorAt(&node, std::move(diagnostic));
 }

@@ -2,6 +2,7 @@
 #include "ir/dot.h"
 
 #include "ir/dot_graph.h"
+#include "ir/fallback.h"
 #include "ir/op_def.h"
 #include "ir/text.h"
 
@@ -49,7 +50,7 @@ std::string labelOf(const Node &node) {
     break;
   }
   if (node.is(OpKind::Fallback))
-    return llvm::StringRef(node.target()).split('(').first.str();
+    return fallbackName(node).full.str();
   auto [space, name] = opName(node.op()).split('.');
   std::string label = (space == "cgc" ? "cgc." : "") + name.str() + (node.isInPlace() ? "_" : "");
   const Schema &schema = opSchema(node.op());

@@ -1,6 +1,7 @@
 // SpecializePass: one walk in execution order; this file has types and host values.
 #include "passes/specialize.h"
 
+#include "ir/fallback.h"
 #include "ir/op_def.h"
 #include "ir/text.h"
 #include "passes/dce.h"
@@ -130,7 +131,7 @@ void Specializer::visitCall(Node &node) {
   }
   if (node.op() == OpKind::Fallback) {
     // The node, printed below, has the whole schema.
-    const llvm::StringRef op = llvm::StringRef(node.target()).split('(').first;
+    const llvm::StringRef op = ir::fallbackName(node).full;
     const ir::Cause cause = causeOfFallback(node);
     error(node, ir::explain("cgc cannot compile " + op.str(), cause), cause);
     return;

@@ -1,4 +1,5 @@
 // Specializer: in-place ops whose effect the compiled model would not have.
+#include "ir/fallback.h"
 #include "ir/op_def.h"
 #include "passes/in_place.h"
 #include "passes/specializer.h"
@@ -33,9 +34,7 @@ Arg written(const Node &node) {
     return {};
   if (node.isInPlace())
     return node.arg(0);
-  const bool fallback =
-      node.is(OpKind::Fallback) &&
-      isInPlaceName(llvm::StringRef(node.target()).split('(').first.split('.').first);
+  const bool fallback = node.is(OpKind::Fallback) && isInPlaceName(ir::fallbackName(node).op);
   return fallback && node.arg(0).isList() && !node.arg(0).list().empty() ? node.arg(0).list()[0]
                                                                          : Arg();
 }

@@ -1,4 +1,5 @@
 // Specializer: what is wrong with a model, and what can be said of it without types.
+#include "ir/fallback.h"
 #include "ir/op_def.h"
 #include "ir/text.h"
 #include "passes/specializer.h"
@@ -65,7 +66,7 @@ ir::Cause causeOfRefusal(const Node &node, llvm::ArrayRef<Arg> args) {
 }
 
 ir::Cause causeOfFallback(const Node &node) {
-  llvm::StringRef op = llvm::StringRef(node.target()).split('(').first.split('.').first;
+  const llvm::StringRef op = ir::fallbackName(node).op;
   const ir::Cause cause = ir::causeOf(op);
   const Arg &operands = node.arg(0);
   if (cause != ir::Cause::NoRule || !isInPlaceName(op) || !operands.isList() ||

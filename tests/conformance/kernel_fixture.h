@@ -94,6 +94,8 @@ protected:
     std::vector<double> floats = {};
     uint32_t blocksY = 1, blocksZ = 1, sharedBytes = 0;
     uint64_t constantReads = 0; ///< Bit i: reads[i] is a weight.
+    /// The read that lies where writes[0] does, as dense as it: the kernel overwrites it.
+    std::optional<size_t> overwritten = {};
   };
 
   /// Runs the kernel. Every byte of the memory of the results begins as kGuardByte, and so do bands
@@ -163,7 +165,14 @@ protected:
     const HostTensor whole = emptyTensor(DType::U8, arenaSizes);
     const TensorId arenaId = add(whole, BufferKind::Arena, 0, 0),
                    outputId = add(whole, BufferKind::Output, 0, 0);
-    bucket.records = {{Memset{arenaId, kGuardByte}}, {record}, {Memcpy{arenaId, outputId}}};
+    bucket.records = {{Memset{arenaId, kGuardByte}}};
+    if (launch.overwritten) {
+      TensorId &read = record.reads[*launch.overwritten];
+      bucket.records.push_back({Memcpy{read, record.writes[0]}});
+      read = record.writes[0];
+    }
+    bucket.records.push_back({record});
+    bucket.records.push_back({Memcpy{arenaId, outputId}});
     sample.plan.entries = {{"main", {bucket}}};
 
     load(sample);

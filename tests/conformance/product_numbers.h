@@ -54,16 +54,20 @@ struct Numbers {
 
   Numbers(DType dtype, int64_t tokens, int64_t features, int64_t depth)
       : Numbers(dtype, tokens, features, depth, numbers(dtype, tokens * depth, 1)) {}
+  /// With weights for sums of a few units, where activations bend.
   Numbers(DType dtype, int64_t tokens, int64_t features, int64_t depth, std::vector<double> x)
+      : Numbers(dtype, tokens, features, depth, std::move(x),
+                numbers(dtype, features * depth, 2, 0.5 / std::sqrt(double(depth)))) {}
+  Numbers(DType dtype, int64_t tokens, int64_t features, int64_t depth, std::vector<double> x,
+          std::vector<double> w)
       : dtype(dtype), tokens(tokens), features(features), depth(depth), x(std::move(x)),
-        // Sums of a few units, where activations bend.
-        w(numbers(dtype, features * depth, 2, 0.5 / std::sqrt(double(depth)))),
-        bias(numbers(dtype, features, 3)), residual(numbers(dtype, tokens * features, 4)),
-        sums(tokens * features), magnitudes(tokens * features) {
-    std::vector<double> columns(w.size());
+        w(std::move(w)), bias(numbers(dtype, features, 3)),
+        residual(numbers(dtype, tokens * features, 4)), sums(tokens * features),
+        magnitudes(tokens * features) {
+    std::vector<double> columns(this->w.size());
     for (int64_t f = 0; f < features; ++f)
       for (int64_t k = 0; k < depth; ++k)
-        columns[k * features + f] = w[f * depth + k];
+        columns[k * features + f] = this->w[f * depth + k];
     for (int64_t t = 0; t < tokens; ++t)
       for (int64_t k = 0; k < depth; ++k) {
         const double factor = this->x[t * depth + k], *const column = &columns[k * features];

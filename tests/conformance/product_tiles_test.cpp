@@ -16,7 +16,8 @@ protected:
     }
   }
 
-  static SamplePlan chainOf(const ProductTile &tile, DType dtype);
+  static SamplePlan chainOf(const ProductTile &tile, DType dtype, int64_t rows);
+  void checkChain(const ProductTile &tile, DType dtype, int64_t rows);
 };
 CGC_ON_BOTH_EXECUTORS(ProductTiles);
 
@@ -58,91 +59,125 @@ TEST_P(ProductTiles, EveryActivationWithAndWithoutBiasAndResidual) {
   }
 }
 
-/// x -> a = tanh(x p^T + bias) -> b = a q^T + a -> x = a b^T, four times around in the same memory:
-/// the last of the three has as its w what the product before it wrote.
-SamplePlan ProductTiles::chainOf(const ProductTile &tile, DType dtype) {
-  constexpr int64_t kRows = 80, kWide = 264;
+/// Every element of the residual is read before it is overwritten, and by nobody later: the result
+/// is, bit for bit, that of memory of its own.
+TEST_P(ProductTiles, TheResultMayLieInTheResidual) {
+  for (const DType dtype : kHalves) {
+    const Numbers numbers(dtype, 300, 264, 200);
+    for (const ProductTile &tile : productTiles()) {
+      if (!tile.takes(200))
+        continue;
+      Launch launch = launchOf("product", tile, numbers,
+                               {.bias = true,
+                                .residual = true,
+                                .strided = false,
+                                .wIsWeight = true,
+                                .activation = Activation::Gelu,
+                                .stages = mostStages(tile)});
+      const HostTensor apart = this->launch(launch)[0];
+      launch.overwritten = 3;
+      const HostTensor y = this->launch(launch)[0];
+      ASSERT_EQ(y.bytes, apart.bytes) << launch.kernel;
+    }
+  }
+}
+
+/// x -> a = tanh(x p^T + bias) -> b = a q^T + a -> x = a c^T, four times around in the same memory,
+/// where c is the first rows of b, as many as x has columns: the last of the three has as its w
+/// what the product before it wrote.
+SamplePlan ProductTiles::chainOf(const ProductTile &tile, DType dtype, int64_t rows) {
+  constexpr int64_t kNarrow = 80, kWide = 264;
   SamplePlan sample;
   PlanData &plan = sample.plan;
   plan.target = DeviceKind::Cuda;
-  plan.weights = {{.name = "p", .dtype = dtype, .sizes = {kWide, kRows}},
+  plan.weights = {{.name = "p", .dtype = dtype, .sizes = {kWide, kNarrow}},
                   {.name = "q", .dtype = dtype, .sizes = {kWide, kWide}},
                   {.name = "bias", .dtype = dtype, .sizes = {kWide}}};
-  sample.weights = {encode(dtype, numbers(dtype, kWide * kRows, 1, 2e-3)),
+  sample.weights = {encode(dtype, numbers(dtype, kWide * kNarrow, 1, 2e-3)),
                     encode(dtype, numbers(dtype, kWide * kWide, 2, 0.03)),
                     encode(dtype, numbers(dtype, kWide, 3, 0.1))};
   Bucket bucket;
-  const uint64_t square = alignUp(kRows * kRows * 2, kBufferAlignment),
-                 wide = alignUp(kRows * kWide * 2, kBufferAlignment);
-  bucket.inputs = {{"x", dtype, {kRows, kRows}, 0}};
-  bucket.outputs = {{"y", dtype, {kRows, kRows}, 0}};
-  bucket.arenaBytes = square + 2 * wide;
-  bucket.tensors = {dense(BufferKind::Input, 0, 0, dtype, {kRows, kRows}),
-                    dense(BufferKind::Output, 0, 0, dtype, {kRows, kRows}),
-                    dense(BufferKind::Arena, 0, 0, dtype, {kRows, kRows}),
-                    dense(BufferKind::Arena, 0, square, dtype, {kRows, kWide}),
-                    dense(BufferKind::Arena, 0, square + wide, dtype, {kRows, kWide}),
-                    dense(BufferKind::Weight, 0, 0, dtype, {kWide, kRows}),
+  const uint64_t narrow = alignUp(rows * kNarrow * 2, kBufferAlignment),
+                 wide = alignUp(rows * kWide * 2, kBufferAlignment);
+  bucket.inputs = {{"x", dtype, {rows, kNarrow}, 0}};
+  bucket.outputs = {{"y", dtype, {rows, kNarrow}, 0}};
+  bucket.arenaBytes = narrow + 2 * wide;
+  bucket.tensors = {dense(BufferKind::Input, 0, 0, dtype, {rows, kNarrow}),
+                    dense(BufferKind::Output, 0, 0, dtype, {rows, kNarrow}),
+                    dense(BufferKind::Arena, 0, 0, dtype, {rows, kNarrow}),
+                    dense(BufferKind::Arena, 0, narrow, dtype, {rows, kWide}),
+                    dense(BufferKind::Arena, 0, narrow + wide, dtype, {rows, kWide}),
+                    dense(BufferKind::Weight, 0, 0, dtype, {kWide, kNarrow}),
                     dense(BufferKind::Weight, 1, 0, dtype, {kWide, kWide}),
-                    dense(BufferKind::Weight, 2, 0, dtype, {kWide})};
+                    dense(BufferKind::Weight, 2, 0, dtype, {kWide}),
+                    dense(BufferKind::Arena, 0, narrow + wide, dtype, {kNarrow, kWide})};
   const auto product = [&](TensorId x, TensorId w, TensorId bias, TensorId residual, TensorId y,
                            int64_t features, int64_t depth, Activation activation) {
     const Kernel *kernel = findKernel(kernelOf("product", tile, dtype));
     KernelLaunch launch;
     launch.kernel = kernel->name;
     launch.abiHash = kernel->abiHash;
-    std::ranges::copy(tile.grid(kRows, features, 2), launch.grid);
+    std::ranges::copy(tile.grid(rows, features, 2), launch.grid);
     launch.block[0] = tile.threads();
     launch.sharedBytes = tile.sharedBytes(mostStages(tile));
     launch.reads = {x, w, bias, residual};
     launch.writes = {y, kNoTensor};
-    launch.ints = {kRows, features, depth, int64_t(activation)};
+    launch.ints = {rows, features, depth, int64_t(activation)};
     bucket.records.push_back({launch});
   };
-  const TensorId x = id(2), a = id(3), b = id(4);
+  const TensorId x = id(2), a = id(3), b = id(4), c = id(8);
   bucket.records.push_back({Memcpy{id(0), x}});
   for (int round = 0; round < 4; ++round) {
-    product(x, id(5), id(7), kNoTensor, a, kWide, kRows, Activation::Tanh);
+    product(x, id(5), id(7), kNoTensor, a, kWide, kNarrow, Activation::Tanh);
     product(a, id(6), kNoTensor, a, b, kWide, kWide, Activation::None);
-    product(a, b, kNoTensor, kNoTensor, x, kRows, kWide, Activation::None);
+    product(a, c, kNoTensor, kNoTensor, x, kNarrow, kWide, Activation::None);
   }
   bucket.records.push_back({Memcpy{x, id(1)}});
   plan.entries = {{"main", {bucket}}};
   return sample;
 }
 
+/// Runs the chain with and without programmatic edges.
+void ProductTiles::checkChain(const ProductTile &tile, DType dtype, int64_t rows) {
+  load(chainOf(tile, dtype, rows));
+  ASSERT_FALSE(HasFatalFailure());
+  std::vector<Context> contexts;
+  for (const auto &[executor, programmatic] :
+       {std::pair(ExecutorKind::Stream, false), std::pair(GetParam(), true)}) {
+    Result<Context> context =
+        Context::create(*engine_, {.executor = executor, .programmaticEdges = programmatic});
+    ASSERT_TRUE(context.isOk()) << context.status().message();
+    contexts.push_back(*std::move(context));
+  }
+  const std::vector<int64_t> sizes = {rows, 80};
+  // The memory holds what the run before has left, of another x.
+  for (unsigned run = 0; run < 4; ++run) {
+    std::vector<std::byte> x = encode(dtype, numbers(dtype, rows * 80, 10 + run)), results[2];
+    for (int c = 0; c < 2; ++c) {
+      results[c].resize(x.size());
+      const TensorView in{x.data(), dtype, DeviceKind::Cpu, sizes, {}},
+          out{results[c].data(), dtype, DeviceKind::Cpu, sizes, {}};
+      const Status status = contexts[c].run("main", {&in, 1}, {&out, 1});
+      ASSERT_TRUE(status.isOk()) << status.message();
+    }
+    ASSERT_EQ(results[0], results[1]) << "run " << run;
+    for (const double value : decodeAll(dtype, results[0]))
+      ASSERT_TRUE(std::isfinite(value));
+  }
+}
+
 TEST_P(ProductTiles, ChainsAreBitEqualWithAndWithoutProgrammaticEdges) {
   for (const DType dtype : kHalves)
-    for (const ProductTile &tile : productTiles()) {
-      if (!tile.takes(80))
-        continue;
-      SCOPED_TRACE(kernelOf("product", tile, dtype));
-      load(chainOf(tile, dtype));
-      ASSERT_FALSE(HasFatalFailure());
-      std::vector<Context> contexts;
-      for (const auto &[executor, programmatic] :
-           {std::pair(ExecutorKind::Stream, false), std::pair(GetParam(), true)}) {
-        Result<Context> context =
-            Context::create(*engine_, {.executor = executor, .programmaticEdges = programmatic});
-        ASSERT_TRUE(context.isOk()) << context.status().message();
-        contexts.push_back(*std::move(context));
+    for (const ProductTile &tile : productTiles())
+      // Of 300 rows, blocks of persistent kernels have several tiles.
+      for (const int64_t rows : {80, 300}) {
+        if (!tile.takes(80))
+          continue;
+        SCOPED_TRACE(kernelOf("product", tile, dtype) + " rows=" + std::to_string(rows));
+        checkChain(tile, dtype, rows);
+        if (HasFatalFailure())
+          return;
       }
-      const std::vector<int64_t> sizes = {80, 80};
-      // The memory holds what the run before has left, of another x.
-      for (unsigned run = 0; run < 4; ++run) {
-        std::vector<std::byte> x = encode(dtype, numbers(dtype, 80 * 80, 10 + run)), results[2];
-        for (int c = 0; c < 2; ++c) {
-          results[c].resize(x.size());
-          const TensorView in{x.data(), dtype, DeviceKind::Cpu, sizes, {}},
-              out{results[c].data(), dtype, DeviceKind::Cpu, sizes, {}};
-          const Status status = contexts[c].run("main", {&in, 1}, {&out, 1});
-          ASSERT_TRUE(status.isOk()) << status.message();
-        }
-        ASSERT_EQ(results[0], results[1]) << "run " << run;
-        for (const double value : decodeAll(dtype, results[0]))
-          ASSERT_TRUE(std::isfinite(value));
-      }
-    }
 }
 
 } // namespace

@@ -340,37 +340,38 @@ std::vector<Grid> make() {
        affine,
        affine,
        {"1e-05"}});
-  add(OpKind::BatchNorm, "batch_norm",
+  const Choices channels = {"f32[4][2]", "f32[4][0]", "f32[1]", "f32[0]"};
+  const Choices noneOrChannels = Choices{"none"} + channels;
+  struct {
+    Choices input, weight, bias, mean, variance;
+    Strictness strictness = Strictness::Exact;
+    const char *reason = "";
+  } const batchNorms[] = {
       {{"f32[2,4,3,3]", "f32[2,4]", "f32[0,4,3]", "f32[4]", "f16[2,4]", "f32[2,3]",
         "f32[2,4,3,3][36,1,12,4]", "f32[1,4,1,3]"},
        {"none", "f32[4]", "f32[3]", "f16[4]"},
        {"none", "f32[4]"},
        {"none", "f32[4]"},
        {"f32[4]", "none", "f32[1]"},
-       {"false"},
-       {"0.1"},
-       {"1e-05"}},
-      Strictness::MayRefuse, "LibTorch's CPU also takes f32 parameters for f16 input");
-  const Choices channels = {"f32[4][2]", "f32[4][0]", "f32[1]", "f32[0]"};
-  add(OpKind::BatchNorm, "batch_norm",
+       Strictness::MayRefuse,
+       "LibTorch's CPU also takes f32 parameters for f16 input"},
       {{"f32[2,4,3]", "f32[2,1,3]", "f32[3,4][1,3]"},
-       Choices{"none"} + channels,
-       Choices{"none"} + channels,
+       noneOrChannels,
+       noneOrChannels,
        channels,
-       channels,
-       {"false"},
-       {"0.1"},
-       {"1e-05"}});
-  add(OpKind::BatchNorm, "batch_norm",
+       channels},
       {{"f32[0,4]", "f32[2,0,3]", "f32[2,4,0]"},
-       Choices{"none"} + channels,
-       Choices{"none"} + channels,
+       noneOrChannels,
+       noneOrChannels,
        channels,
        channels,
-       {"false"},
-       {"0.1"},
-       {"1e-05"}},
-      Strictness::MayRefuse, "LibTorch checks no parameters for an input without elements");
+       Strictness::MayRefuse,
+       "LibTorch checks no parameters for an input without elements"},
+  };
+  for (const auto &b : batchNorms)
+    add(OpKind::BatchNorm, "batch_norm",
+        {b.input, b.weight, b.bias, b.mean, b.variance, {"false"}, {"0.1"}, {"1e-05"}},
+        b.strictness, b.reason);
   const Choices floatImages = {
       "f32[2,4,9,8]", "f32[4,9,8]",   "f32[0,4,9,8]", "f32[2,4,9,8][288,1,32,4]",
       "f32[2,0,9,8]", "f32[2,4,0,8]", "f32[9,8]",     "f16[2,4,9,8]",

@@ -40,7 +40,7 @@ constexpr const char *kPeerDefinitions =
     "LibTorch in this process, TF32 as in the plan, inputs on its device, results left where it "
     "puts them:\n"
     "eager         the model file's ops one by one, without the JIT's optimisations\n"
-    "frozen        the method frozen and optimised for inference, without the JIT's fusers";
+    "frozen        the method frozen and optimised for inference, with the JIT's fusers";
 constexpr const char *kCapturedDefinition =
     "\ncaptured      frozen, in a CUDA graph with the copies of its inputs and outputs";
 constexpr const char *kTableDefinitions =

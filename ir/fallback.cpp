@@ -1,0 +1,13 @@
+// fallback: cuts the schema "aten::add.Tensor(Tensor self, ...) -> Tensor".
+#include "ir/fallback.h"
+
+namespace cgc::ir {
+
+FallbackName fallbackName(const Node &node) {
+  assert(node.is(OpKind::Fallback) && "only an aten.fallback has a schema");
+  const llvm::StringRef full = llvm::StringRef(node.target()).split('(').first;
+  const auto [op, overload] = full.split('.');
+  return {full, op, overload};
+}
+
+} // namespace cgc::ir
