@@ -12,8 +12,8 @@
 #include "runtime/kernels/tensor_map.h"
 #include "runtime/kernels/wgmma.cuh"
 
-#include <algorithm>
-#include <type_traits>
+// What only code for sm_90a calls is not unused.
+#pragma nv_diag_suppress 177
 
 namespace cgc {
 namespace {
@@ -39,7 +39,8 @@ __host__ __device__ constexpr int boxesOf(int keys) {
 /// Queries of a tile that a warp has.
 constexpr int kWarpQueries = int(kWholeQueries) / 4;
 
-constexpr int kRowBytes = 128, kTileBytes = int(kWholeQueries) * kRowBytes;
+constexpr int kRowBytes = 128;
+constexpr int kTileBytes = int(kWholeQueries) * kRowBytes;
 
 // Scores of a warpgroup: score(b, e) is that of key 8 b + lane % 4 * 2 + e % 2 for the query of the
 // thread's row, or of the row 8 below where e > 1. `column` is lane % 4 * 2.
@@ -269,12 +270,22 @@ __device__ uint32_t leave(uint32_t *leavers) {
   return before;
 }
 
-/// Calls f with 0, 1 to kCount - 1, each a constant.
+/// A constant of which lambdas make template arguments.
+template <int kValue> struct Constant {
+  static constexpr int value = kValue;
+};
+
+/// Calls f with 0, 1 to kCount - 1.
 template <int kCount, int kFirst = 0, class F> __device__ void forEach(F f) {
   if constexpr (kFirst < kCount) {
-    f(std::integral_constant<int, kFirst>());
+    f(Constant<kFirst>());
     forEach<kCount, kFirst + 1>(f);
   }
+}
+
+/// The keys that part `part` has.
+template <int kKeys, int kPart> __device__ constexpr int widthOf(int part) {
+  return part * kPart + kPart < kKeys ? kPart : kKeys - part * kPart;
 }
 
 /// Keys are multiplied in parts of 64, the last one of the rest; up to 80 at once. While the
@@ -359,23 +370,23 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
       Sums sums;
       uint32_t weights[kPart / 16][4];
       const auto startScores = [&](auto part) {
-        constexpr int kWidth = std::min(kPart, kKeys - part * kPart);
+        constexpr int kIndex = decltype(part)::value, kWidth = widthOf<kKeys, kPart>(kIndex);
         wgmmaFence();
 #pragma unroll
         for (int d = 0; d < 4; ++d)
-          Wgmma<T, kWidth>::run(reinterpret_cast<float(&)[kWidth / 2]>(scores[part % 2]),
+          Wgmma<T, kWidth>::run(reinterpret_cast<float(&)[kWidth / 2]>(scores[kIndex % 2]),
                                 descriptorAt(q, d * 32),
-                                descriptorAt(keys, part * kPart * kRowBytes + d * 32), d > 0);
+                                descriptorAt(keys, kIndex * kPart * kRowBytes + d * 32), d > 0);
         wgmmaCommit();
       };
-      startScores(std::integral_constant<int, 0>());
+      startScores(Constant<0>());
       forEach<kParts>([&](auto part) {
-        constexpr int kFirst = part * kPart, kWidth = std::min(kPart, kKeys - kFirst);
-        constexpr int kBlocks = kWidth / 8;
+        constexpr int kIndex = decltype(part)::value, kWidth = widthOf<kKeys, kPart>(kIndex);
+        constexpr int kFirst = kIndex * kPart, kBlocks = kWidth / 8;
         wgmmaWait<0>();
-        if constexpr (part + 1 < kParts)
-          startScores(std::integral_constant<int, part + 1>());
-        const auto score = [&](int b, int e) -> float & { return scores[part % 2][4 * b + e]; };
+        if constexpr (kIndex + 1 < kParts)
+          startScores(Constant<kIndex + 1>());
+        const auto score = [&](int b, int e) -> float & { return scores[kIndex % 2][4 * b + e]; };
         constexpr int kFull = kKeys - int(kWholeMostMissing) - kFirst;
         hideMissing<kBlocks, (kFull > 0 ? kFull : 0)>(score, p.keys - kFirst, column);
         if (p.causal) {
@@ -387,12 +398,12 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
                 score(b, e) = -INFINITY;
         }
         float factors[2]; // Every query sees a key of the first part.
-        if (exponentiate<kBlocks>(score, p.scale, bases, factors) && part > 0)
+        if (exponentiate<kBlocks>(score, p.scale, bases, factors) && kIndex > 0)
           sums.multiply(factors);
-        if constexpr (part == 0)
+        if constexpr (kIndex == 0)
           waitBarrier(&haveValues[stage], phase);
         addValues<T, kWidth>(score, descriptorAt(values, kFirst * kRowBytes), ones, sums,
-                             reinterpret_cast<uint32_t(&)[kWidth / 16][4]>(weights), part > 0);
+                             reinterpret_cast<uint32_t(&)[kWidth / 16][4]>(weights), kIndex > 0);
       });
       wgmmaWait<0>();
       // The results take the place of the queries, which all warps of the group have read.
