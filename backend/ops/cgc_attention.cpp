@@ -102,7 +102,8 @@ bool lowerToWhole(const Attention &a, bool causal, double scale, BucketBuilder &
     if (!hasTensorMap(*place))
       return false;
   // As measured on an H200 (docs/performance.md): a tile for each block while SMs are idle; else
-  // whole heads, so that keys are fetched once. Many small heads are better off in chunks.
+  // whole heads, so that keys are fetched once. Many heads of up to 64 keys are better off in
+  // chunks.
   const int64_t sms = builder.multiprocessors();
   const bool idle = batch * heads * all <= sms;
   if (idle && !causal && fitsHalves(keys)) {
@@ -117,16 +118,20 @@ bool lowerToWhole(const Attention &a, bool causal, double scale, BucketBuilder &
     builder.record({std::move(launch)});
     return true;
   }
-  if (wholeKeys(keys) == 0 || (!idle && keys <= 128))
+  if (wholeKeys(keys) == 0 || (!idle && keys <= kWholeQueries))
     return false;
   // A query more than whole tiles is shared by all warps.
   const bool single = WholeShape{all - 1, 1, 2}.hasSingle(queries);
   const int64_t tiles = std::min(single ? all - 1 : all, kWholeMaxTiles);
+  // Blocks with few keys share an SM, so that one fetches while another computes.
+  const bool shares = !idle && keys <= 128;
   const WholeShape shape =
-      idle ? WholeShape{1, 1, 2} : WholeShape{tiles, std::min(tiles, kWholeMaxGroups), 2};
+      idle ? WholeShape{1, 1, 2}
+           : WholeShape{tiles, std::min(tiles, kWholeMaxGroups), shares ? 1 : 2};
+  const int64_t items = shape.items(batch * heads, queries);
   KernelLaunch launch = launchOf(kernelNamed("attention_whole", a.query.dtype) + "_" +
                                  std::to_string(wholeKeys(keys)));
-  launch.grid[0] = uint32_t(std::min(shape.items(batch * heads, queries), sms));
+  launch.grid[0] = uint32_t(shares ? items : std::min(items, sms));
   launch.block[0] = uint32_t(shape.groups * 128);
   launch.sharedBytes = shape.sharedBytes(queries, keys);
   launch.reads = {builder.tensor(a.query), builder.tensor(a.key), builder.tensor(a.value)};

@@ -76,14 +76,23 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
         for (int box = int(blockIdx.x); box < boxes; box += int(gridDim.x))
           prefetchTile(&p.w, box % steps * kDepthTile, box / steps * Shape::kFeatures);
       }
+      const auto copyWeights = [&](int tile, int i, int stage) {
+        arriveExpecting(&full[stage], Shape::kStageBytes);
+        copyTile(memory + stage * Shape::kStageBytes, &p.w, i * kDepthTile, feature0Of(tile),
+                 &full[stage]);
+      };
+      const int early = p.wIsConstant ? min(steps, p.stages) : 0;
+      for (int i = 0; i < early; ++i)
+        copyWeights(firstTile, i, i);
       waitForPredecessor();
       Ring ring{p.stages};
       for (int tile = firstTile; tile < tiles; tile += tileStep)
         for (int i = 0; i < steps; ++i, ring.next()) {
           uint8_t *const stage = memory + ring.stage * Shape::kStageBytes;
-          waitBarrier(&empty[ring.stage], ring.phase ^ 1);
-          arriveExpecting(&full[ring.stage], Shape::kStageBytes);
-          copyTile(stage, &p.w, i * kDepthTile, feature0Of(tile), &full[ring.stage]);
+          if (tile > firstTile || i >= early) {
+            waitBarrier(&empty[ring.stage], ring.phase ^ 1);
+            copyWeights(tile, i, ring.stage);
+          }
           // To the same place of both blocks. The other block's bytes may come before the arrival
           // above, but not before this stage is empty in both.
           copyTileToBoth(stage + Shape::kWeightBytes + rank * (Shape::kTokenBytes / 2), &p.x,
