@@ -257,18 +257,18 @@ __device__ inline void syncCluster() {
                "barrier.cluster.wait.acquire.aligned;" ::
                    : "memory");
 }
-/// Four floats of the same place in the shared memory of block `rank` of the cluster.
-__device__ inline float4 loadFromBlock(const float *local, uint32_t rank) {
+/// The address of the same place in the shared memory of block `rank` of the cluster.
+__device__ inline uint32_t addressInBlock(const void *local, uint32_t rank) {
   uint32_t address;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                : "=r"(address)
                : "r"(sharedAddress(local)), "r"(rank));
-  float4 v;
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-               : "r"(address)
+  return address;
+}
+__device__ inline void storeToBlock(uint32_t address, float4 v) {
+  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(v.x),
+               "f"(v.y), "f"(v.z), "f"(v.w)
                : "memory");
-  return v;
 }
 
 } // namespace cgc::device

@@ -38,14 +38,17 @@ template <class T> struct ProductParameters {
 /// Columns of a stage: rows of 128 bytes.
 constexpr int kDepthTile = kProductDepth;
 
-template <int kFeatures, int kTokens, bool kNorm> struct ProductShape {
+template <int kFeatures, int kTokens, int kSplit, bool kNorm> struct ProductShape {
+  static constexpr ProductTile kTile{"", kFeatures, kTokens, kSplit};
   static constexpr int kWeightBytes = kFeatures * kDepthTile * 2;
   static constexpr int kStageBytes = kWeightBytes + kTokens * kDepthTile * 2;
   static constexpr int kGroups = kFeatures / 64;
   /// Threads that multiply, then the producer warp, then one that helps to find scales.
   static constexpr int kConsumers = kGroups * 128, kThreads = kConsumers + (kNorm ? 64 : 32);
+  static constexpr int kMostGroups = int(kTile.mostGroups());
+  static constexpr int kHandedBytes = int(kTile.handedBytes());
   /// Rows in which results are staged; the padding spreads them over the banks.
-  static constexpr int kHalfPitch = 64 + 8, kFloatPitch = kFeatures + 4;
+  static constexpr int kHalfPitch = 64 + 8;
 };
 
 /// Where in the ring of stages a thread is.
@@ -124,11 +127,11 @@ template <class T> __device__ Scale scaleOf(const ProductParameters<T> &p, int64
 }
 
 template <class T, int kFeatures, int kTokens, int kSplit, int kBlocks, bool kNorm>
-__global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kNorm>::kThreads,
+__global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit, kNorm>::kThreads,
                                          kBlocks)) __cluster_dims__(kSplit, 1, 1)
     product(const __grid_constant__ ProductParameters<T> p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  using Shape = ProductShape<kFeatures, kTokens, kNorm>;
+  using Shape = ProductShape<kFeatures, kTokens, kSplit, kNorm>;
   extern __shared__ uint8_t dynamic[];
   uint8_t *const memory =
       dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024; // NOLINT: swizzled tiles
@@ -199,35 +202,35 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kNorm>
     return;
   }
 
+  // The tokens that this block finishes: of a split, its groups of eight.
+  constexpr int kMostGroups = Shape::kMostGroups;
+  const auto firstGroupOf = [](int rank) { return kTokens / 8 * rank / kSplit; };
+  const int firstGroup = firstGroupOf(rank);
+  const int ownTokens = min(firstGroupOf(rank + 1) * 8, tokens) - firstGroup * 8;
   // How threads finish: vectors of eight features, the same ones of several tokens.
   const int group = warp / 4, lane = threadIdx.x % 32;
-  constexpr int kVectors = (kSplit == 1 ? 64 : kFeatures) / 8;
-  constexpr int kFinishers = kSplit == 1 ? 128 : kSplit * Shape::kConsumers;
-  constexpr int kTokenStep = kFinishers / kVectors;
-  const int finisher =
-      kSplit == 1 ? int(threadIdx.x) % 128 : rank * Shape::kConsumers + int(threadIdx.x);
-  const int ownColumn = (kSplit == 1 ? group * 64 : 0) + finisher % kVectors * 8;
-  const int ownFeature = feature0 + ownColumn, ownToken = finisher / kVectors;
+  constexpr int kVectors = 64 / 8, kTokenStep = 128 / kVectors;
+  const int ownVector = int(threadIdx.x) % kVectors, ownToken = int(threadIdx.x) % 128 / kVectors;
+  const int ownFeature = feature0 + group * 64 + ownVector * 8;
 
   // What the end needs is on its way before the products.
   const int row = group * 64 + warp % 4 * 16 + lane / 4; // Of sums, and row + 8.
   float bias[2] = {}, columnSums[2] = {};
   if (!p.vectorsAreConstant)
     waitForPredecessor();
-  if constexpr (kSplit == 1)
-    for (int h = 0; h < 2; ++h)
-      if (const int feature = feature0 + row + h * 8; feature < p.features) {
-        if (p.bias)
-          bias[h] = toFloat(p.bias[feature]);
-        if constexpr (kNorm)
-          columnSums[h] = p.columnSums[feature];
-      }
+  for (int h = 0; h < 2; ++h)
+    if (const int feature = feature0 + row + h * 8; feature < p.features) {
+      if (p.bias)
+        bias[h] = toFloat(p.bias[feature]);
+      if constexpr (kNorm)
+        columnSums[h] = p.columnSums[feature];
+    }
   // The end reads what other kernels wrote, too, and overwrites what they may have read.
   waitForPredecessor();
   if (p.residual && ownFeature < p.features)
 #pragma unroll 1
-    for (int t = ownToken; t < tokens; t += kTokenStep)
-      touch(p.residual + (token0 + t) * p.residualStride + ownFeature);
+    for (int t = ownToken; t < ownTokens; t += kTokenStep)
+      touch(p.residual + (token0 + firstGroup * 8 + t) * p.residualStride + ownFeature);
   if constexpr (kNorm)
     findScales(threadIdx.x);
 
@@ -253,110 +256,95 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kNorm>
   // All tiles have been read: their memory is used again. The scales are there.
   syncThreads(1, Shape::kConsumers + (kNorm ? 32 : 0));
 
+  // What the threads finish: of a split, what all blocks have for the same place, in their order.
+  float own[4 * kMostGroups];
   if constexpr (kSplit == 1) {
-    T *const staged = reinterpret_cast<T *>(memory) + group * kTokens * Shape::kHalfPitch;
-    // Matrices 0 and 1 are features 0-7 and 8-15 of one group of eight tokens, 2 and 3 of the next.
-    const int matrix = lane / 8;
-    T *const line =
-        staged + (matrix / 2 * 8 + lane % 8) * Shape::kHalfPitch + warp % 4 * 16 + matrix % 2 * 8;
-    // Of eight tokens: this thread's two, for two features, as two pairs.
-    const auto results = [&](int j, uint32_t(&pairs)[2]) {
-      float a[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        a[i] = sums[4 * j + i];
-      if constexpr (kNorm) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const Scale scale = scales[j * 8 + lane % 4 * 2 + i];
-#pragma unroll
-          for (int h = 0; h < 2; ++h)
-            a[2 * h + i] = (a[2 * h + i] - scale.mean * columnSums[h]) * scale.factor;
-        }
-      }
-#pragma unroll
-      for (int h = 0; h < 2; ++h)
-        pairs[h] = packPair<T>(a[2 * h] + bias[h], a[2 * h + 1] + bias[h]);
-    };
-#pragma unroll
-    for (int j = 0; j < kTokens / 8; j += 2) {
-      uint32_t one[2], two[2];
-      results(j, one);
-      if (j + 1 < kTokens / 8) {
-        results(j + 1, two);
-        storeTransposed(line + j * 8 * Shape::kHalfPitch, one[0], one[1], two[0], two[1]);
-      } else { // An odd last group has nowhere to put a second half: it stores the first one twice.
-        storeTransposed(staged + (j * 8 + lane % 8) * Shape::kHalfPitch + warp % 4 * 16 +
-                            matrix % 2 * 8,
-                        one[0], one[1], one[0], one[1]);
-      }
-    }
-    syncThreads(2 + group, 128);
-
-#pragma unroll 1
-    for (int t = ownToken; t < kTokens; t += kTokenStep) {
-      finish(p, t < tokens && ownFeature < p.features, token0 + t, ownFeature,
-             loadPairs(staged + t * Shape::kHalfPitch + finisher % kVectors * 8));
-    }
+    for (int i = 0; i < 4 * kMostGroups; ++i)
+      own[i] = sums[i];
   } else {
-    // Each block puts its sums where the others can read them, then finishes its share of the tile.
-    float *const staged = reinterpret_cast<float *>(memory);
+    float4 *const handed = reinterpret_cast<float4 *>(memory) + threadIdx.x;
+    constexpr int kFromPitch = kMostGroups * Shape::kConsumers;
+    syncCluster(); // All blocks have read their tiles.
 #pragma unroll
-    for (int j = 0; j < kTokens / 8; ++j) {
-      const int token = j * 8 + lane % 4 * 2;
+    for (int r = 0; r < kSplit; ++r) {
+      const uint32_t to = addressInBlock(handed + rank * kFromPitch, uint32_t(r));
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        staged[(token + i % 2) * Shape::kFloatPitch + row + i / 2 * 8] = sums[4 * j + i];
-    }
-    syncCluster();
-    // Whole warps go on together.
-#pragma unroll 1
-    for (int t0 = 0; t0 < kTokens; t0 += kTokenStep) {
-      const int t = t0 + ownToken;
-      const bool inside = t < tokens && ownFeature < p.features;
-      float values[8] = {};
-      if (inside) {
-        const float *from = staged + t * Shape::kFloatPitch + ownColumn;
-        float4 parts[kSplit][2];
+      for (int g = 0; g < kMostGroups; ++g)
+        if (const int j = firstGroupOf(r) + g; j < firstGroupOf(r + 1)) {
+          if (r == rank) {
 #pragma unroll
-        for (int r = 0; r < kSplit; ++r) {
-          parts[r][0] = loadFromBlock(from, r);
-          parts[r][1] = loadFromBlock(from + 4, r);
-        }
-#pragma unroll
-        for (int r = 0; r < kSplit; ++r)
-#pragma unroll
-          for (int i = 0; i < 2; ++i) {
-            values[4 * i] += parts[r][i].x;
-            values[4 * i + 1] += parts[r][i].y;
-            values[4 * i + 2] += parts[r][i].z;
-            values[4 * i + 3] += parts[r][i].w;
+            for (int i = 0; i < 4; ++i)
+              own[4 * g + i] = sums[4 * j + i];
+          } else {
+            storeToBlock(to + g * Shape::kConsumers * 16,
+                         {sums[4 * j], sums[4 * j + 1], sums[4 * j + 2], sums[4 * j + 3]});
           }
-        if constexpr (kNorm) {
-          const Scale scale = scales[t];
-          float columns[2][4];
-          loadFloats<4>(p.columnSums + ownFeature, columns[0]);
-          loadFloats<4>(p.columnSums + ownFeature + 4, columns[1]);
-#pragma unroll
-          for (int i = 0; i < 8; ++i)
-            values[i] = (values[i] - scale.mean * columns[i / 4][i % 4]) * scale.factor;
         }
-        if (p.bias) {
-          const Vector<T> more = loadVector(p.bias + ownFeature);
-#pragma unroll
-          for (int i = 0; i < 8; ++i)
-            values[i] += toFloat(more.v[i]);
-        }
-      }
-      // As in the unsplit kernel and LibTorch: the activation sees a rounded value.
-      Pairs<T> rounded;
-#pragma unroll
-      for (int i = 0; i < Pairs<T>::kSize; ++i)
-        rounded[i] = fromFloats<T>(values[2 * i], values[2 * i + 1]);
-      finish(p, inside, token0 + t, ownFeature, rounded);
     }
-    syncCluster(); // No block may end while another reads its sums.
+    syncCluster(); // All sums have been handed over.
+#pragma unroll
+    for (int g = 0; g < kMostGroups; ++g) {
+      float4 all = {};
+#pragma unroll
+      for (int r = 0; r < kSplit; ++r) {
+        const float4 part = r == rank
+                                ? float4{own[4 * g], own[4 * g + 1], own[4 * g + 2], own[4 * g + 3]}
+                                : handed[r * kFromPitch + g * Shape::kConsumers];
+        all = {all.x + part.x, all.y + part.y, all.z + part.z, all.w + part.w};
+      }
+      own[4 * g] = all.x;
+      own[4 * g + 1] = all.y;
+      own[4 * g + 2] = all.z;
+      own[4 * g + 3] = all.w;
+    }
   }
+
+  T *const staged = reinterpret_cast<T *>(memory + Shape::kHandedBytes) +
+                    group * kMostGroups * 8 * Shape::kHalfPitch;
+  // Matrices 0 and 1 are features 0-7 and 8-15 of one group of eight tokens, 2 and 3 of the next.
+  const int matrix = lane / 8;
+  T *const line =
+      staged + (matrix / 2 * 8 + lane % 8) * Shape::kHalfPitch + warp % 4 * 16 + matrix % 2 * 8;
+  // Of eight tokens: this thread's two, for two features, as two pairs.
+  const auto results = [&](int g, uint32_t(&pairs)[2]) {
+    float a[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      a[i] = own[4 * g + i];
+    if constexpr (kNorm) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const Scale scale = scales[min((firstGroup + g) * 8, kTokens - 8) + lane % 4 * 2 + i];
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+          a[2 * h + i] = (a[2 * h + i] - scale.mean * columnSums[h]) * scale.factor;
+      }
+    }
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+      pairs[h] = packPair<T>(a[2 * h] + bias[h], a[2 * h + 1] + bias[h]);
+  };
+#pragma unroll
+  for (int g = 0; g < kMostGroups; g += 2) {
+    uint32_t one[2], two[2];
+    results(g, one);
+    if (g + 1 < kMostGroups) {
+      results(g + 1, two);
+      storeTransposed(line + g * 8 * Shape::kHalfPitch, one[0], one[1], two[0], two[1]);
+    } else { // An odd last group has nowhere to put a second half: it stores the first one twice.
+      storeTransposed(staged + (g * 8 + lane % 8) * Shape::kHalfPitch + warp % 4 * 16 +
+                          matrix % 2 * 8,
+                      one[0], one[1], one[0], one[1]);
+    }
+  }
+  syncThreads(2 + group, 128);
+
+  // Whole warps go on together.
+#pragma unroll 1
+  for (int t = ownToken; t < kMostGroups * 8; t += kTokenStep)
+    finish(p, t < ownTokens && ownFeature < p.features, token0 + firstGroup * 8 + t, ownFeature,
+           loadPairs(staged + t * Shape::kHalfPitch + ownVector * 8));
 #endif
 }
 

@@ -52,6 +52,12 @@ struct ProductTile {
   /// Of persistent ones: the tokens of a box in which results are stored, whole groups of 8 rows of
   /// the swizzle.
   constexpr uint32_t boxTokens() const { return tokens > 192 ? tokens / 4 : tokens / 2; }
+  /// The most groups of 8 tokens that a block finishes: of a split, its share of the tile.
+  constexpr uint32_t mostGroups() const { return (tokens / 8 + split - 1) / split; }
+  /// Of a split: where a block has the sums that others hand to it, one of four for each thread.
+  constexpr uint32_t handedBytes() const {
+    return split == 1 ? 0 : split * mostGroups() * features * 2 * 16;
+  }
   /// With so many stages: 64 columns of both operands each, on their way at the same time. The
   /// results are staged in the same memory, padded against bank conflicts. 1024 more, to begin at a
   /// multiple of it.
@@ -59,8 +65,7 @@ struct ProductTile {
     const uint32_t operands = stages * (features + tokens) * 128;
     if (persistent) // Results have memory of their own.
       return operands + features * tokens * 2 + 1024;
-    const uint32_t results =
-        split == 1 ? features / 64 * tokens * (64 + 8) * 2 : tokens * (features + 4) * 4;
+    const uint32_t results = handedBytes() + features / 64 * mostGroups() * 8 * (64 + 8) * 2;
     return std::max(operands, results) + 1024;
   }
   /// The most stages, up to `most`, for which so much memory is enough; 1 if not even two fit.
