@@ -162,6 +162,7 @@ std::optional<TensorId> momentsOf(const Place &x, BucketBuilder &builder) {
   auto *launch = writer ? std::get_if<KernelLaunch>(&writer->op) : nullptr;
   if (!launch || !writesMoments(*launch, x, builder))
     return std::nullopt;
+  assert(launch->writes.size() == 2 && "16-bit kernels that write moments write two tensors");
   TensorId &moments = launch->writes[1];
   if (moments == kNoTensor)
     moments =

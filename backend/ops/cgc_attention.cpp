@@ -1,4 +1,4 @@
-// cgc.attention: one of three kernels of our own on cuda, else LibTorch's attention, its result
+// cgc.attention: one of our own kernels on cuda, else LibTorch's attention, its result
 // seen head by head.
 #include "backend/kernels.h"
 #include "backend/lowering.h"
@@ -120,11 +120,10 @@ bool lowerToWhole(const Attention &a, bool causal, double scale, BucketBuilder &
   }
   if (wholeKeys(keys) == 0 || (!idle && keys <= kWholeQueries))
     return false;
-  // A query more than whole tiles is shared by all warps.
-  const bool single = WholeShape{all - 1, 1, 2}.hasSingle(queries);
-  const int64_t tiles = std::min(single ? all - 1 : all, kWholeMaxTiles);
-  // Blocks with few keys share an SM, so that one fetches while another computes.
-  const bool shares = !idle && keys <= 128;
+  const int64_t tiles = wholeTiles(queries);
+  // Two blocks of up to two warpgroups and few keys share an SM: registers and memory are enough.
+  // One fetches while the other computes.
+  const bool shares = !idle && keys <= 128 && tiles <= 2;
   const WholeShape shape =
       idle ? WholeShape{1, 1, 2}
            : WholeShape{tiles, std::min(tiles, kWholeMaxGroups), shares ? 1 : 2};

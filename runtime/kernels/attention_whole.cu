@@ -1,7 +1,8 @@
 // attention_whole and attention_halves: softmax(scale q k^T) v with all keys of a head in shared
-// memory: the scores of 64 queries stay in the registers of a warpgroup, for 64 keys after the
-// other, or of two warpgroups that have half of the keys each. For Hopper, heads of 64 columns, and
-// few keys. Reads strided heads, writes token by token.
+// memory: the scores of 64 queries stay in the registers of a warpgroup, one part of the keys after
+// the other, or of two warpgroups that have half of the keys each; a last single query is shared by
+// all warps. Online softmax (Milakov and Gimelshein, 2018), in powers of two. For Hopper, heads of
+// 64 columns, and few keys. Reads strided heads, writes token by token.
 #include "runtime/kernels/attention_whole.h"
 
 #include "runtime/kernels/activations.cuh"
@@ -11,6 +12,8 @@
 #include "runtime/kernels/hopper.cuh"
 #include "runtime/kernels/tensor_map.h"
 #include "runtime/kernels/wgmma.cuh"
+
+#include <type_traits>
 
 // What only code for sm_90a calls is not unused.
 #pragma nv_diag_suppress 177
@@ -25,7 +28,7 @@ template <class T> struct WholeParameters {
   T *out;
   const T *single; ///< The query of the first head that attendSingle works on; null: there is none.
   HeadStrides qStrides, outStrides;
-  int batch, heads, queries, keys;
+  int heads, queries, keys;
   int tiles, stages, slices, items;
   float scale; ///< Times log2(e).
   bool causal; ///< Query i sees keys 0 to i.
@@ -270,15 +273,10 @@ __device__ uint32_t leave(uint32_t *leavers) {
   return before;
 }
 
-/// A constant of which lambdas make template arguments.
-template <int kValue> struct Constant {
-  static constexpr int value = kValue;
-};
-
 /// Calls f with 0, 1 to kCount - 1.
 template <int kCount, int kFirst = 0, class F> __device__ void forEach(F f) {
   if constexpr (kFirst < kCount) {
-    f(Constant<kFirst>());
+    f(std::integral_constant<int, kFirst>());
     forEach<kCount, kFirst + 1>(f);
   }
 }
@@ -299,11 +297,14 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
   static_assert(kKeys % 16 == 0);
   extern __shared__ uint8_t dynamic[];
   uint8_t *const memory = dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024;
-  __shared__ uint64_t haveKeys[2], haveValues[2], singleIsRead[2]; // With keys, queries.
+  // Of each stage: its queries and keys have come, its values; what warps have found for the single
+  // query of its last item has been put together.
+  __shared__ uint64_t haveKeys[2], haveValues[2], singleIsRead[2];
   // The item of a stage; how many warps have left it.
-  __shared__ struct {
+  struct Place {
     int slice, head, batch;
-  } places[2];
+  };
+  __shared__ Place places[2];
   __shared__ uint32_t leavers[2];
   __shared__ alignas(16) uint32_t ones[64];
   releaseSuccessor();
@@ -333,6 +334,10 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
                    &haveValues[stage]);
   };
   if (threadIdx.x == 0) {
+    prefetchMap(&p.q);
+    prefetchMap(&p.k);
+    prefetchMap(&p.v);
+    prefetchMap(&p.outTiles);
     for (int s = 0; s < 2; ++s) {
       initBarrier(&haveKeys[s], 1);
       initBarrier(&haveValues[s], 1);
@@ -352,7 +357,7 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
     const int stage = i % p.stages;
     const uint32_t phase = i / p.stages & 1;
     waitBarrier(&haveKeys[stage], phase);
-    const auto &place = places[stage];
+    const Place place = places[stage];
     uint8_t *const from = memory + stage * stageBytes;
     const uint64_t keys = sameInWarp(tileDescriptor(from));
     const uint64_t values = descriptorAt(keys, kKeys * kRowBytes);
@@ -366,6 +371,7 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
       const int warpQuery = firstQuery + warp * kWarpQueries;
       const int row = warpQuery + lane / 4, column = lane % 4 * 2;
       const uint64_t q = sameInWarp(tileDescriptor(tile));
+      // Of a part and of the next in turn; a last part has fewer, in the first registers.
       float scores[kParts > 1 ? 2 : 1][kPart / 2], bases[2] = {-INFINITY, -INFINITY};
       Sums sums;
       uint32_t weights[kPart / 16][4];
@@ -379,13 +385,13 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
                                 descriptorAt(keys, kIndex * kPart * kRowBytes + d * 32), d > 0);
         wgmmaCommit();
       };
-      startScores(Constant<0>());
+      startScores(std::integral_constant<int, 0>());
       forEach<kParts>([&](auto part) {
         constexpr int kIndex = decltype(part)::value, kWidth = widthOf<kKeys, kPart>(kIndex);
         constexpr int kFirst = kIndex * kPart, kBlocks = kWidth / 8;
         wgmmaWait<0>();
         if constexpr (kIndex + 1 < kParts)
-          startScores(Constant<kIndex + 1>());
+          startScores(std::integral_constant<int, kIndex + 1>());
         const auto score = [&](int b, int e) -> float & { return scores[kIndex % 2][4 * b + e]; };
         constexpr int kFull = kKeys - int(kWholeMostMissing) - kFirst;
         hideMissing<kBlocks, (kFull > 0 ? kFull : 0)>(score, p.keys - kFirst, column);
@@ -429,18 +435,20 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
     auto &single = *reinterpret_cast<SingleMemory *>(tiles + tilesBytes);
     if (p.single) {
       waitBarrier(&haveValues[stage], phase);
+      // The phase before is that of the stage's item before.
       attendSingle(p, from, from + kKeys * kRowBytes, i, single, &singleIsRead[stage], phase ^ 1);
     }
-    // The last warp to leave a stage fetches what comes there next.
+    // The last warp to leave a stage fetches what comes there next: over the memory that results
+    // are stored from, too.
     if (lane == 0)
       waitStoresRead();
-    __syncwarp();
+    __syncwarp(); // What all lanes have found comes before leave(), which publishes it.
     const uint32_t before = lane == 0 ? leave(&leavers[stage]) : 0;
     if (__shfl_sync(0xffffffffu, before, 0) == blockDim.x / 32 - 1) {
       T *const to = p.out + place.batch * p.outStrides.batch + place.head * p.outStrides.head +
                     (p.queries - 1) * p.outStrides.row;
       const int next = blockIdx.x + (i + p.stages) * gridDim.x;
-      __syncwarp();
+      __syncwarp(); // What other warps have found comes after leave().
       if (lane == 0 && next < p.items)
         fetch(next, stage);
       __syncwarp();
@@ -451,7 +459,6 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
           arrive(&singleIsRead[stage]);
       }
     }
-    __syncwarp();
   }
   if (lane == 0)
     waitStores();
@@ -531,6 +538,7 @@ __global__ void __launch_bounds__(256, 1)
   float *const handed = reinterpret_cast<float *>(keys + kHalfBytes) + threadIdx.x % 128;
   static_assert(kHalfBytes == (32 + 4) * 128 * sizeof(float));
   if (group == 1) {
+    syncThreads(1, 128); // All its warps have read the keys.
 #pragma unroll
     for (int i = 0; i < 32; ++i)
       handed[i * 128] = sums.values[i];
@@ -587,11 +595,9 @@ Result<WholeParameters<T>> parametersOf(const KernelArguments &a, int64_t queryB
   CGC_ASSIGN_OR_RETURN(p.q, map(a.reads[0], *q, queries, queryBox));
   CGC_ASSIGN_OR_RETURN(p.k, map(a.reads[1], *k, keys, keyBox));
   CGC_ASSIGN_OR_RETURN(p.v, map(a.reads[2], *v, keys, keyBox));
-  CGC_ASSIGN_OR_RETURN(p.outTiles, map(a.writes[0], *out, queries, kWarpQueries));
   p.qStrides = *q;
   p.out = static_cast<T *>(a.writes[0].data);
   p.outStrides = *out;
-  p.batch = int(batch);
   p.heads = int(heads);
   p.queries = int(queries);
   p.keys = int(keys);
@@ -616,13 +622,17 @@ template <class T, int kKeys> Result<KernelParameters> bindWhole(const KernelArg
       shape.groups > kWholeMaxGroups || shape.stages < 1 || shape.stages > 2)
     return refuseArguments("tiles, warpgroups or stages are out of range");
   const int64_t items = shape.items(a.ints[0] * a.ints[1], a.ints[2]);
-  if (a.grid[0] < 1 || a.grid[0] > items || a.grid[1] != 1 || a.grid[2] != 1 ||
-      a.block[0] != shape.groups * 128 || a.block[1] != 1 || a.block[2] != 1 ||
+  if (a.grid[0] < 1 || a.grid[0] > items || items > kWholeMaxItems || a.grid[1] != 1 ||
+      a.grid[2] != 1 || a.block[0] != shape.groups * 128 || a.block[1] != 1 || a.block[2] != 1 ||
       a.sharedBytes != shape.sharedBytes(a.ints[2], a.ints[3]))
     return refuseArguments("the launch is not that of the sizes");
   CGC_ASSIGN_OR_RETURN(WholeParameters<T> p,
                        parametersOf<T>(a, shape.tiles * kWholeQueries, kKeys / boxesOf(kKeys)));
   p.tiles = int(shape.tiles);
+  CGC_ASSIGN_OR_RETURN(p.outTiles,
+                       headsMap(a.writes[0].data, kDTypeOf<T>, {a.ints[0], a.ints[1], a.ints[2]},
+                                {p.outStrides.batch, p.outStrides.head, p.outStrides.row},
+                                kWarpQueries));
   if (shape.hasSingle(a.ints[2]))
     p.single = static_cast<const T *>(a.reads[0].data) + (a.ints[2] - 1) * p.qStrides.row;
   p.slices = int(shape.items(1, a.ints[2]));

@@ -11,6 +11,8 @@ namespace cgc {
 /// Queries of a tile: what one warpgroup works on at a time.
 inline constexpr int64_t kWholeQueries = 64;
 inline constexpr int64_t kWholeMaxTiles = 4, kWholeMaxGroups = 4;
+/// Items of a launch: blocks count them in 32 bits, some behind the last.
+inline constexpr int64_t kWholeMaxItems = int64_t(1) << 28;
 /// Of a stage: for a single query, and for what 16 warps find for it; a multiple of 1024.
 inline constexpr uint32_t kWholeSingleBytes = 5120;
 /// The kernels look for missing keys among the last ones only.
@@ -36,12 +38,20 @@ constexpr bool fitsHalves(int64_t keys) {
 /// Queries, keys and values in rows of 128 bytes; 1024 more, to begin at a multiple of it.
 inline constexpr uint32_t kHalvesSharedBytes = (kWholeQueries + 4 * kHalfKeys) * 128 + 1024;
 
+/// The tiles of an item that has all of so many queries, or as many as there may be.
+constexpr int64_t wholeTiles(int64_t queries) {
+  const bool single = queries > 2 * kWholeQueries && queries % kWholeQueries == 1 &&
+                      queries <= kWholeMaxTiles * kWholeQueries + 1;
+  return std::min((queries - single + kWholeQueries - 1) / kWholeQueries, kWholeMaxTiles);
+}
+
 /// How the work is cut: an item is some tiles of queries of one head. A block takes items in turn;
 /// its warpgroups share the tiles, and with two stages the next item is fetched meanwhile. One
 /// query more than whole tiles is no tile: all warps share its keys.
 struct WholeShape {
   int64_t tiles, groups, stages;
 
+  /// Whether heads have that one query more.
   constexpr bool hasSingle(int64_t queries) const {
     return tiles > 1 && queries == tiles * kWholeQueries + 1;
   }

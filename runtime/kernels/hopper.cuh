@@ -89,7 +89,7 @@ __device__ inline void copyTileToBoth(void *to, const CUtensorMap *map, int x, i
                "h"(uint16_t(0b11))
                : "memory");
 }
-/// The same for the rows from `row` of one head: a map of headsMap.
+/// As copyTile, for the rows from `row` of one head: a map of headsMap.
 __device__ inline void copyHeadTile(void *to, const CUtensorMap *map, int row, int head, int batch,
                                     uint64_t *barrier) {
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
@@ -106,7 +106,7 @@ __device__ inline void storeTile(const CUtensorMap *map, int x, int y, const voi
                "r"(sharedAddress(from)), "r"(x), "r"(y)
                : "memory");
 }
-/// The same for rows from `row` on of one head: a map of headsMap.
+/// As storeTile, for the rows from `row` of one head: a map of headsMap.
 __device__ inline void storeHeadTile(const CUtensorMap *map, int row, int head, int batch,
                                      const void *from) {
   asm volatile(

@@ -81,6 +81,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
         copyTile(memory + stage * Shape::kStageBytes, &p.w, i * kDepthTile, feature0Of(tile),
                  &full[stage]);
       };
+      // Of the first tile, which every block has: nobody has used the ring.
       const int early = p.wIsConstant ? min(steps, p.stages) : 0;
       for (int i = 0; i < early; ++i)
         copyWeights(firstTile, i, i);

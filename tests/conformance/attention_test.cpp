@@ -5,6 +5,8 @@
 #include "runtime/kernels/attention_whole.h"
 #include "tests/conformance/kernel_fixture.h"
 
+#include <numbers>
+
 namespace cgc::test {
 namespace {
 
@@ -17,13 +19,16 @@ struct Case {
   enum Mask { None, Full, OfKeys } mask = None; ///< OfKeys: the same for all queries and heads.
   bool packed = true;     ///< Heads lie in packed projections, and the results token by token.
   bool nanInLast = false; ///< All values of the last batch are NaN.
+  /// Scores of four of five queries grow at every 48th key, by about this many powers of two.
+  int growth = 0;
 };
 
 std::string describe(const Case &c) {
   return "batch=" + std::to_string(c.batch) + " heads=" + std::to_string(c.heads) +
          " queries=" + std::to_string(c.queries) + " keys=" + std::to_string(c.keys) +
          (c.causal ? " causal" : "") + " mask=" + std::to_string(int(c.mask)) +
-         (c.packed ? " packed" : "") + (c.nanInLast ? " NaN" : "");
+         (c.packed ? " packed" : "") + (c.nanInLast ? " NaN" : "") +
+         (c.growth > 0 ? " growth=" + std::to_string(c.growth) : "");
 }
 
 /// The operands of a case, and what attention makes of them.
@@ -49,8 +54,18 @@ struct Problem {
     };
     const int64_t all = c.batch * c.heads, qSize = all * c.queries * c.width,
                   kSize = all * c.keys * c.width;
-    const std::vector<double> qs = values(qSize, 1), ks = values(kSize, 2);
-    std::vector<double> vs = values(kSize, 3);
+    std::vector<double> qs = values(qSize, 1), ks = values(kSize, 2), vs = values(kSize, 3);
+    if (c.growth > 0) {
+      const double step = std::round(c.growth / (4 * scale * std::numbers::log2e));
+      for (int64_t row = 0; row < all * c.queries; ++row)
+        qs[row * c.width] = row % c.queries % 5 == 2 ? 0 : 4;
+      std::vector<float> steps;
+      for (int64_t key = 0; key < c.keys; ++key)
+        steps.push_back(float(step * double(key / 48)));
+      const std::vector<double> rounded = decodeAll(c.dtype, encode(c.dtype, steps));
+      for (int64_t row = 0; row < all * c.keys; ++row)
+        ks[row * c.width] = rounded[row % c.keys];
+    }
     if (c.nanInLast)
       std::fill(vs.end() - kSize / c.batch, vs.end(), NAN);
     q = withElements(heads(c.queries, 0), qs);
@@ -343,6 +358,17 @@ TEST_P(AttentionWhole, QueriesOtherThanKeys) {
         checkSome({dtype, 1, 2, queries, keys, 64, queries == 130, Case::None, queries != 63});
 }
 
+/// The base of the weights follows the scores only where they have grown by more than a factor.
+TEST_P(AttentionWhole, ScoresThatGrowAlongTheKeys) {
+  for (const DType dtype : kHalves)
+    for (const int growth : {7, 9, 35})
+      for (const auto &[queries, keys] :
+           {std::pair<int64_t, int64_t>{77, 77}, {100, 128}, {197, 197}, {257, 257}, {64, 272}})
+        for (const bool causal : {false, true})
+          checkSome({dtype, 1, 2, queries, keys, 64, causal, Case::None, true, /*nanInLast=*/false,
+                     growth});
+}
+
 /// One query more than whole tiles.
 TEST_P(AttentionWhole, SingleQueries) {
   unsigned way = 0;
@@ -365,6 +391,8 @@ TEST_P(AttentionWhole, HalvesOfTheKeys) {
         for (const bool nan : {false, true})
           checkHalves(
               Problem({dtype, 2, 3, queries, keys, 64, false, Case::None, queries != 63, nan}));
+  for (const int growth : {7, 9, 35})
+    checkHalves(Problem({DType::F16, 1, 2, 70, 257, 64, false, Case::None, true, false, growth}));
 }
 
 TEST_P(AttentionWhole, NanStaysInItsBatch) {

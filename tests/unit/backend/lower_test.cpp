@@ -7,6 +7,7 @@
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "runtime/kernels/activation.h"
+#include "runtime/kernels/attention_whole.h"
 #include "runtime/kernels/elementwise.h"
 #include "runtime/kernels/kernel_table.h"
 #include "runtime/kernels/product.h"
@@ -540,6 +541,65 @@ TEST(Lower, NormLinearIsALayerNormAndAProductElsewhere) {
 Result<CompiledPlan> lowerForHopper(const std::string &inputs, const std::string &lines) {
   return lowerAll(*parse("graph @g(" + inputs + ") {\n" + lines + "\n}"),
                   {DeviceKind::Cuda, Arch::Sm90a});
+}
+
+/// Which attention kernel takes heads of 64 columns on a GPU of 132 SMs, and how it cuts the work.
+TEST(Lower, AttentionHasTheKernelOfItsSizes) {
+  struct Row {
+    int64_t batch, heads, queries, keys;
+    bool causal;
+    std::string kernel;
+    uint32_t blocks, threads;
+    int64_t tiles, stages; ///< Of attention_whole.
+  };
+  const Row kRows[] = {
+      // Text of ViT-L-14: a tile for each block while SMs are idle, then two blocks on an SM.
+      {1, 12, 77, 77, true, "whole_f16_80", 24, 128, 1, 2},
+      {5, 12, 77, 77, true, "whole_f16_80", 120, 128, 1, 2},
+      {6, 12, 77, 77, true, "whole_f16_80", 72, 256, 2, 1},
+      {16, 12, 77, 77, true, "whole_f16_80", 192, 256, 2, 1},
+      {64, 12, 128, 128, false, "whole_f16_128", 768, 256, 2, 1},
+      // More tiles are one block on an SM.
+      {64, 12, 129, 100, false, "whole_f16_128", 768, 256, 2, 1},
+      {64, 12, 193, 100, false, "whole_f16_128", 132, 384, 3, 2},
+      // Images: halves of the keys, then whole heads, their last query shared.
+      {1, 16, 257, 257, false, "halves_f16", 80, 256, 0, 0},
+      {8, 16, 257, 257, false, "whole_f16_272", 128, 512, 4, 2},
+      {64, 16, 257, 257, false, "whole_f16_272", 132, 512, 4, 2},
+      {64, 16, 258, 257, false, "whole_f16_272", 132, 512, 4, 2},
+      {64, 16, 197, 197, false, "whole_f16_208", 132, 512, 4, 2},
+      {1, 16, 257, 257, true, "whole_f16_272", 80, 128, 1, 2},
+      // Keys that attention_whole does not hold, and many heads of few.
+      {64, 12, 130, 130, false, "f16_64_hopper", 2, 160, 0, 0},
+      {64, 12, 50, 50, false, "f16_64_hopper", 1, 128, 0, 0},
+      {64, 12, 273, 273, false, "f16_64_hopper", 3, 192, 0, 0}};
+  for (const Row &row : kRows) {
+    const auto heads = [&](int64_t rows) {
+      return "f16[" + std::to_string(row.batch) + "," + std::to_string(row.heads) + "," +
+             std::to_string(rows) + ",64]@cuda";
+    };
+    const std::string result = "f16[" + std::to_string(row.batch) + "," +
+                               std::to_string(row.queries) + "," + std::to_string(row.heads * 64) +
+                               "]@cuda";
+    auto plan = lowerForHopper(
+        "%q: " + heads(row.queries) + ", %k: " + heads(row.keys) + ", %v: " + heads(row.keys),
+        std::string("%0 = cgc.attention(%q, %k, %v) {is_causal=") +
+            (row.causal ? "true" : "false") + ", scale=0.125} : " + result + "\noutput %0");
+    ASSERT_TRUE(plan) << plan.status().message();
+    const auto &launch =
+        std::get<KernelLaunch>(plan->plan.entries[0].buckets[0].records.front().op);
+    SCOPED_TRACE(std::to_string(row.batch) + " times " + std::to_string(row.queries) + " and " +
+                 std::to_string(row.keys));
+    EXPECT_EQ(launch.kernel, "attention_" + row.kernel);
+    EXPECT_EQ(launch.grid[0], row.blocks);
+    EXPECT_EQ(launch.block[0], row.threads);
+    if (row.tiles > 0) {
+      EXPECT_EQ(launch.ints[5], row.tiles);
+      EXPECT_EQ(launch.ints[6], row.stages);
+      EXPECT_EQ(launch.sharedBytes, (WholeShape{row.tiles, row.threads / 128, row.stages})
+                                        .sharedBytes(row.queries, row.keys));
+    }
+  }
 }
 
 /// The first layer of a tower reads the moments that the kernel in front of it writes.

@@ -428,6 +428,35 @@ TEST(BindAttentionWhole, RefusesShapes) {
     expectRefused(good, [&](Launch &l) { l.block[0] = bad; }, range);
 }
 
+TEST(BindAttentionWhole, RefusesMoreItemsThanItCanCount) {
+  expectRefused(
+      attentionWhole(),
+      [](Launch &l) {
+        l.ints[0] = l.ints[1] = 65535; // Of each two items: 2^33.
+        for (auto *tensors : {&l.reads, &l.writes})
+          for (Tensor &t : *tensors) {
+            t.sizes[0] = t.sizes[1] = 65535;
+            t.strides = {64, 64, 64, 1};
+          }
+      },
+      "the launch is not that of the sizes");
+}
+
+TEST(WholeTiles, OneQueryMoreIsNone) {
+  const std::pair<int64_t, int64_t> kTiles[] = {{1, 1},   {64, 1},  {65, 2},  {128, 2},
+                                                {129, 2}, {130, 3}, {193, 3}, {256, 4},
+                                                {257, 4}, {258, 4}, {321, 4}};
+  for (const auto &[queries, tiles] : kTiles)
+    EXPECT_EQ(wholeTiles(queries), tiles) << queries;
+  EXPECT_TRUE((WholeShape{4, 4, 2}.hasSingle(257)));
+  EXPECT_FALSE((WholeShape{4, 4, 2}.hasSingle(258)));
+  EXPECT_FALSE((WholeShape{1, 1, 2}.hasSingle(65)));
+  EXPECT_EQ((WholeShape{4, 4, 2}.items(3, 257)), 3);
+  EXPECT_EQ((WholeShape{4, 4, 2}.items(3, 258)), 6);
+  EXPECT_EQ((WholeShape{4, 4, 2}.items(3, 321)), 6);
+  EXPECT_EQ((WholeShape{1, 1, 2}.items(3, 65)), 6);
+}
+
 TEST(WholeKeys, AreTheLeastThatAKernelHolds) {
   EXPECT_EQ(wholeKeys(1), 64);
   EXPECT_EQ(wholeKeys(64), 64);
