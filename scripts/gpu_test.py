@@ -184,7 +184,7 @@ def ops(session, models):
 def accuracy(session, models):
     """each model compared with LibTorch; stream, graph and plain edges bit for bit"""
     for model in models:
-        plan = session.plan(model, "small", (1, 3, 4))
+        plan = session.plan(model, "small", (1, 3, 4, 16))
         if not plan:
             continue
         session.run(f"{model} compared", [CGC, "compare", plan, session.model(model)], 120)

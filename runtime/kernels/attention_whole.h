@@ -15,6 +15,7 @@ inline constexpr int64_t kWholeMaxTiles = 4, kWholeMaxGroups = 4;
 inline constexpr int64_t kWholeMaxItems = int64_t(1) << 28;
 /// Of a stage: for a single query, and for what 16 warps find for it; a multiple of 1024.
 inline constexpr uint32_t kWholeSingleBytes = 5120;
+static_assert(kWholeSingleBytes % 1024 == 0, "the next stage's tiles are swizzled from there on");
 /// The kernels look for missing keys among the last ones only.
 inline constexpr int64_t kWholeMostMissing = 72;
 

@@ -593,12 +593,37 @@ TEST(Lower, AttentionHasTheKernelOfItsSizes) {
     EXPECT_EQ(launch.kernel, "attention_" + row.kernel);
     EXPECT_EQ(launch.grid[0], row.blocks);
     EXPECT_EQ(launch.block[0], row.threads);
+    const Bucket &bucket = plan->plan.entries[0].buckets[0];
+    for (uint32_t i = 0; i < 3; ++i)
+      EXPECT_EQ(bucket.tensors[static_cast<uint32_t>(launch.reads[i])].slot,
+                (Slot{BufferKind::Input, i, 0}));
+    EXPECT_EQ(launch.ints.size() > 4 && launch.ints[4] == 1, row.causal);
     if (row.tiles > 0) {
       EXPECT_EQ(launch.ints[5], row.tiles);
       EXPECT_EQ(launch.ints[6], row.stages);
       EXPECT_EQ(launch.sharedBytes, (WholeShape{row.tiles, row.threads / 128, row.stages})
                                         .sharedBytes(row.queries, row.keys));
     }
+  }
+}
+
+/// attention_whole takes no mask, and code of its own has sm_90a only.
+TEST(Lower, AttentionWithAMaskOrBeforeHopperIsInChunks) {
+  const std::string heads = "f16[1,12,77,64]@cuda",
+                    graph = "graph @g(%q: " + heads + ", %k: " + heads + ", %v: " + heads +
+                            ", %m: f16[77,77]@cuda) {\n%0 = cgc.attention(%q, %k, %v",
+                    end = ") {scale=0.125} : f16[1,77,768]@cuda\noutput %0\n}";
+  const std::tuple<std::string, Arch, std::string> kRows[] = {
+      {", %m", Arch::Sm90a, "attention_f16_64_hopper"},
+      {", %m", Arch::Sm80, "attention_f16_64"},
+      {"", Arch::Sm80, "attention_f16_64"}};
+  for (const auto &[mask, arch, kernel] : kRows) {
+    auto plan = lowerAll(*parse(graph + mask + end), {DeviceKind::Cuda, arch});
+    ASSERT_TRUE(plan) << plan.status().message();
+    const auto &launch =
+        std::get<KernelLaunch>(plan->plan.entries[0].buckets[0].records.front().op);
+    EXPECT_EQ(launch.kernel, kernel);
+    EXPECT_EQ(launch.reads[3] != kNoTensor, !mask.empty());
   }
 }
 
@@ -767,6 +792,17 @@ TEST(Lower, ProductsOfOtherTypesOrWithoutElementsStayWithLibTorch) {
     EXPECT_THAT(recordNames(plan->plan.entries[0].buckets[0]), ElementsAre("aten::mm.out"))
         << types;
   }
+}
+
+TEST(Lower, AFallbackIsCalledByItsNameAndOverload) {
+  auto plan = lowerAll(*parse(R"(graph @g(%x: f32[3]) {
+    %0 = aten.fallback "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor" (%x, 2.0) : f32[3]
+    output %0
+  })"));
+  ASSERT_TRUE(plan) << plan.status().message();
+  const auto &call = std::get<AtenCall>(plan->plan.entries[0].buckets[0].records[0].op);
+  EXPECT_EQ(call.op, "aten::remainder");
+  EXPECT_EQ(call.overload, "Scalar");
 }
 
 TEST(Lower, NamesEveryOffender) {

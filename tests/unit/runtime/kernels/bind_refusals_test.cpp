@@ -442,6 +442,25 @@ TEST(BindAttentionWhole, RefusesMoreItemsThanItCanCount) {
       "the launch is not that of the sizes");
 }
 
+/// One query more than two tiles: an item has all of them.
+TEST(BindAttentionWhole, TakesASingleQuery) {
+  Launch good = attentionWhole();
+  for (Tensor *t : {&good.reads[0], &good.writes[0]})
+    t->sizes[2] = 129;
+  good.ints[2] = 129;
+  good.grid[0] = uint32_t(kBatch * kHeads);
+  good.sharedBytes = 2 * ((2 * 208 + 2 * 64) * 128 + 5120) + 1024;
+  expectNotRefused(good);
+  const std::string why = "the launch is not that of the sizes";
+  expectRefused(good, [](Launch &l) { ++l.grid[0]; }, why);
+  expectRefused(good, [](Launch &l) { l.sharedBytes -= 2 * 5120; }, why);
+  // One stage, and fewer blocks than items.
+  good.ints[6] = 1;
+  good.sharedBytes = (2 * 208 + 2 * 64) * 128 + 5120 + 1024;
+  good.grid[0] = 1;
+  expectNotRefused(good);
+}
+
 TEST(WholeTiles, OneQueryMoreIsNone) {
   const std::pair<int64_t, int64_t> kTiles[] = {{1, 1},   {64, 1},  {65, 2},  {128, 2},
                                                 {129, 2}, {130, 3}, {193, 3}, {256, 4},
@@ -455,6 +474,8 @@ TEST(WholeTiles, OneQueryMoreIsNone) {
   EXPECT_EQ((WholeShape{4, 4, 2}.items(3, 258)), 6);
   EXPECT_EQ((WholeShape{4, 4, 2}.items(3, 321)), 6);
   EXPECT_EQ((WholeShape{1, 1, 2}.items(3, 65)), 6);
+  EXPECT_EQ((WholeShape{4, 4, 2}.sharedBytes(257, 257)), 216064u);
+  EXPECT_EQ((WholeShape{2, 2, 1}.sharedBytes(77, 77)), 37888u);
 }
 
 TEST(WholeKeys, AreTheLeastThatAKernelHolds) {
