@@ -607,6 +607,23 @@ TEST(Lower, AttentionHasTheKernelOfItsSizes) {
   }
 }
 
+TEST(Lower, AttentionOfMoreThanAGridHoldsStaysWithLibTorch) {
+  for (const auto &[batch, heads] : {std::pair<int64_t, int64_t>{65536, 1}, {1, 65536}})
+    for (const int64_t rows : {3, 70}) {
+      const std::string sizes = std::to_string(rows) + ",64]@cuda",
+                        tensor = "f16[" + std::to_string(batch) + "," + std::to_string(heads) +
+                                 "," + sizes,
+                        result = "f16[" + std::to_string(batch) + "," + std::to_string(rows) + "," +
+                                 std::to_string(heads * 64) + "]@cuda";
+      auto plan = lowerForHopper("%q: " + tensor,
+                                 "%0 = cgc.attention(%q, %q, %q) {scale=0.125} : " + result +
+                                     "\noutput %0");
+      ASSERT_TRUE(plan) << plan.status().message();
+      EXPECT_EQ(recordNames(plan->plan.entries[0].buckets[0])[0],
+                "aten::scaled_dot_product_attention");
+    }
+}
+
 /// attention_whole takes no mask, and code of its own has sm_90a only.
 TEST(Lower, AttentionWithAMaskOrBeforeHopperIsInChunks) {
   const std::string heads = "f16[1,12,77,64]@cuda",
