@@ -5,7 +5,7 @@ An asm statement names each accumulator register by itself, which no template ca
 Usage: scripts/generate_wgmma.py > runtime/kernels/wgmma.cuh
 """
 
-WIDTHS = [8, 16, 32, 64, 80, 88, 96, 112, 128, 136, 144, 176, 192, 208, 256]
+WIDTHS = [8, 16, 32, 64, 80, 88, 112, 128, 136, 144, 176, 192, 208, 256]
 
 HEADER = """\
 // wgmma: products of 64 x kWidth tiles of 16-bit floats from shared memory, by one warpgroup.

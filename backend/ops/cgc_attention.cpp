@@ -11,9 +11,6 @@
 namespace cgc::backend {
 namespace {
 
-/// Most images or heads: CUDA's limit for the second and third dimension of a grid.
-constexpr int64_t kMostOfGrid = 65535;
-
 /// Whether rows can be read in 16-byte vectors.
 bool hasVectorRows(const Place &place) {
   if (place.offset % 16 != 0 || place.strides[3] != 1)
@@ -45,7 +42,7 @@ const Kernel *kernelFor(const Attention &a, Arch arch) {
   if ((dtype != DType::F16 && dtype != DType::BF16 && dtype != DType::F32) ||
       !hasAttention(a.query.sizes[3]) || a.value.sizes[3] != a.query.sizes[3] ||
       a.query.type().numElements() == 0 || a.key.type().numElements() == 0 ||
-      a.query.sizes[0] > kMostOfGrid || a.query.sizes[1] > kMostOfGrid)
+      a.query.sizes[0] > kAttentionMostOfGrid || a.query.sizes[1] > kAttentionMostOfGrid)
     return nullptr;
   for (const Place *place : {&a.query, &a.key, &a.value, &a.result})
     if (place->sizes[0] != a.query.sizes[0] || place->sizes[1] != a.query.sizes[1] ||

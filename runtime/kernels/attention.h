@@ -6,6 +6,8 @@
 
 namespace cgc {
 
+/// Most images, and most heads: CUDA's limit for the second and third dimension of a grid.
+inline constexpr int64_t kAttentionMostOfGrid = 65535;
 /// Each warp of a block takes 16 queries.
 inline constexpr int64_t kAttentionQueries = 16;
 /// Keys and values come in chunks of so many, of which shared memory holds up to kAttentionStages.

@@ -39,13 +39,6 @@ constexpr bool fitsHalves(int64_t keys) {
 /// Queries, keys and values in rows of 128 bytes; 1024 more, to begin at a multiple of it.
 inline constexpr uint32_t kHalvesSharedBytes = (kWholeQueries + 4 * kHalfKeys) * 128 + 1024;
 
-/// The tiles of an item that has all of so many queries, or as many as there may be.
-constexpr int64_t wholeTiles(int64_t queries) {
-  const bool single = queries > 2 * kWholeQueries && queries % kWholeQueries == 1 &&
-                      queries <= kWholeMaxTiles * kWholeQueries + 1;
-  return std::min((queries - single + kWholeQueries - 1) / kWholeQueries, kWholeMaxTiles);
-}
-
 /// How the work is cut: an item is some tiles of queries of one head. A block takes items in turn;
 /// its warpgroups share the tiles, and with two stages the next item is fetched meanwhile. One
 /// query more than whole tiles is no tile: all warps share its keys.
@@ -67,5 +60,11 @@ struct WholeShape {
                     1024);
   }
 };
+
+/// The tiles of an item that has all of so many queries, or as many as there may be.
+constexpr int64_t wholeTiles(int64_t queries) {
+  const int64_t full = queries / kWholeQueries, all = (queries + kWholeQueries - 1) / kWholeQueries;
+  return std::min(WholeShape{full, 1, 1}.hasSingle(queries) ? full : all, kWholeMaxTiles);
+}
 
 } // namespace cgc

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/kernels/arguments.h"
+#include "runtime/kernels/attention.h"
 
 #include <algorithm>
 #include <optional>
@@ -48,8 +49,8 @@ inline Result<Heads> headsOf(const KernelArguments &a, DType dtype, int64_t widt
   const int64_t batch = a.ints[0], heads = a.ints[1], queries = a.ints[2], keys = a.ints[3],
                 causal = a.ints[4];
   const int64_t most = 1 << 24;
-  if (batch < 1 || heads < 1 || queries < 1 || keys < 1 || batch > 65535 || heads > 65535 ||
-      queries > most || keys > most || causal < 0 || causal > 1)
+  if (batch < 1 || heads < 1 || queries < 1 || keys < 1 || batch > kAttentionMostOfGrid ||
+      heads > kAttentionMostOfGrid || queries > most || keys > most || causal < 0 || causal > 1)
     return refuseArguments("batch, heads, queries and keys have to be positive and not too many");
   if (!(a.floats[0] > 0))
     return refuseArguments("scale has to be positive");

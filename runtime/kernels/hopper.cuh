@@ -115,6 +115,11 @@ __device__ inline void storeHeadTile(const CUtensorMap *map, int row, int head, 
       "r"(sharedAddress(from)), "r"(0), "r"(row), "r"(head), "r"(batch)
       : "memory");
 }
+/// Where a tensor copy puts a 16-byte vector of a row of 128 bytes: those of 8 rows are swizzled.
+template <class Byte> __device__ Byte *swizzledVector(Byte *rows, int row, int index) {
+  static_assert(sizeof(Byte) == 1);
+  return rows + row * 128 + (index ^ row % 8) * 16;
+}
 /// Makes this thread's writes to shared memory visible to tensor copies.
 __device__ inline void fenceShared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

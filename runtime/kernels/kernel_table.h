@@ -55,6 +55,8 @@ enum KernelTrait : unsigned {
   kWaits = 1u << 0,
   /// Has code for sm_90a only.
   kHopper = 1u << 1,
+  /// The last tensor it writes, the moments of the one before, is there only if something reads it.
+  kMoments = 1u << 2,
 };
 
 /// A row of kernels.def.

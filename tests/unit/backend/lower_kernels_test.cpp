@@ -1,0 +1,362 @@
+// Tests of lower(): which ops become which kernels and library calls on cuda.
+#include "runtime/kernels/attention_whole.h"
+#include "runtime/kernels/elementwise.h"
+#include "runtime/plan/product.h"
+#include "tests/unit/backend/lowered.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cgc::backend {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Lower, ProductsOfF32RoundToTf32OnlyIfTheyMay) {
+  auto module = parse(R"(graph @g(%x: f32[6,8]@cuda, %w: f32[5,8]@cuda) {
+    %0 = aten.linear(%x, %w) : f32[6,5]@cuda
+    output %0
+  })");
+  auto half = parse(R"(graph @g(%x: f16[6,8]@cuda, %w: f16[5,8]@cuda) {
+    %0 = aten.linear(%x, %w) : f16[6,5]@cuda
+    output %0
+  })");
+  LowerOptions options = DeviceKind::Cuda;
+  const auto rounds = [&](const ir::Module &of) {
+    auto plan = lowerAll(of, options);
+    EXPECT_TRUE(plan) << plan.status().message();
+    const Bucket &bucket = plan->plan.entries[0].buckets[0];
+    return productCall(std::get<LibraryCall>(bucket.records[0].op), bucket.tensors)->tf32;
+  };
+  EXPECT_FALSE(rounds(*module));
+  options.tf32 = true;
+  EXPECT_TRUE(rounds(*module));
+  EXPECT_FALSE(rounds(*half));
+}
+
+TEST(Lower, LayerNormIsAKernelOnCudaOnly) {
+  auto module = parse(R"(graph @g(%x: f16[2,3,8]@cuda, %w: f16[8]@cuda) {
+    %0 = aten.layer_norm(%x, %w) {normalized_shape=[8]} : f16[2,3,8]@cuda
+    %1 = aten.transpose(%0) {dim0=1, dim1=2} : f16[2,8,3][24,1,8]@cuda
+    %2 = aten.layer_norm(%1) {normalized_shape=[3]} : f16[2,8,3]@cuda
+    output %2
+  })");
+  auto cuda = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(cuda) << cuda.status().message();
+  // The second one's input is strided.
+  const Bucket &bucket = cuda->plan.entries[0].buckets[0];
+  EXPECT_THAT(recordNames(bucket), ElementsAre("kernel layer_norm_f16", "aten::layer_norm"));
+  const auto &launch = std::get<KernelLaunch>(bucket.records[0].op);
+  EXPECT_EQ(launch.grid[0], 2u); // Four rows a block.
+  EXPECT_THAT(launch.ints, ElementsAre(6, 8));
+  EXPECT_EQ(launch.reads[2], kNoTensor);
+}
+
+/// The records of one graph for cuda.
+std::vector<std::string> cudaRecords(const std::string &text) {
+  auto plan = lowerAll(*parse(text), DeviceKind::Cuda);
+  EXPECT_TRUE(plan) << plan.status().message();
+  return plan ? recordNames(plan->plan.entries[0].buckets[0]) : std::vector<std::string>();
+}
+
+TEST(Lower, PointwiseOpsAreOneKernelOnCuda) {
+  auto module = parse(R"(graph @g(%x: f16[2,3,8]@cuda, %b: f16[8]@cuda, %i: i64[8]@cuda) {
+    %0 = aten.add(%x, %b) : f16[2,3,8]@cuda
+    %1 = aten.gelu(%0) {approximate="tanh"} : f16[2,3,8]@cuda
+    %2 = aten.sub(1, %1) : f16[2,3,8]@cuda
+    %3 = aten.rsub(%2, 2.5) : f16[2,3,8]@cuda
+    %4 = aten.add(%3, 3) {alpha=2} : f16[2,3,8]@cuda
+    %5 = cgc.quick_gelu(%4) : f16[2,3,8]@cuda
+    %6 = aten.div(%5, %x) : f16[2,3,8]@cuda
+    %7 = aten.transpose(%6) {dim0=1, dim1=2} : f16[2,8,3][24,1,8]@cuda
+    %8 = aten.silu(%7) : f16[2,8,3]@cuda
+    %9 = aten.pow(%8, 2) : f16[2,8,3]@cuda
+    output %9
+  })");
+  auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  using enum ElementwiseOp;
+  const std::pair<ElementwiseOp, double> expected[] = {
+      {Add, 0},       {GeluTanh, 0}, {ReverseSub, 1}, {ReverseSub, 2.5}, {Add, 6},
+      {QuickGelu, 0}, {Div, 0},      {Silu, 0},       {Pow, 2}};
+  ASSERT_EQ(bucket.records.size(), std::size(expected));
+  for (size_t i = 0; i < std::size(expected); ++i) {
+    EXPECT_EQ(recordName(bucket.records[i]), "kernel elementwise_f16");
+    const auto &launch = std::get<KernelLaunch>(bucket.records[i].op);
+    EXPECT_THAT(launch.ints, ElementsAre(int64_t(expected[i].first))) << i;
+    EXPECT_THAT(launch.floats, ElementsAre(expected[i].second)) << i;
+    EXPECT_EQ(launch.reads[1] == kNoTensor, i != 0 && i != 6) << i;
+  }
+}
+
+TEST(Lower, PointwiseOpsThatNoKernelComputesStayWithLibTorch) {
+  EXPECT_THAT(cudaRecords(R"(graph @g(%x: f32[2,4]@cuda, %y: f32[2,4]@cuda, %i: i64[4]@cuda) {
+    %0 = aten.add(%x, %y) {alpha=2} : f32[2,4]@cuda
+    %1 = aten.add(%i, 1) : i64[4]@cuda
+    %2 = aten.add(%x, %i) : f32[2,4]@cuda
+    %3 = aten.div(%x, 2) {rounding_mode="floor"} : f32[2,4]@cuda
+    %4 = aten.pow(2, %x) : f32[2,4]@cuda
+    %5 = aten.log(%x) : f32[2,4]@cuda
+    output %0, %1, %2, %3, %4, %5
+  })"),
+              ElementsAre("aten::add.out", "aten::add.out", "aten::add.out", "aten::div.out_mode",
+                          "aten::pow.Scalar_out", "aten::log.out"));
+  EXPECT_THAT(cudaRecords(R"(graph @g(%x: f32[0,4]@cuda, %y: f64[4]@cuda) {
+    %0 = aten.neg(%x) : f32[0,4]@cuda
+    %1 = aten.neg(%y) : f64[4]@cuda
+    output %0, %1
+  })"),
+              ElementsAre("aten::neg.out", "aten::neg.out"));
+}
+
+TEST(Lower, CopiesAreKernelsOnCuda) {
+  EXPECT_THAT(cudaRecords(R"(graph @g(%x: f32[2,3,4]@cuda, %d: f64[4]@cuda) {
+    %0 = aten.transpose(%x) {dim0=0, dim1=1} : f32[3,2,4][4,12,1]@cuda
+    %1 = aten.contiguous(%0) : f32[3,2,4]@cuda
+    %2 = aten.to(%x) {dtype=f16} : f16[2,3,4]@cuda
+    %3 = aten.clone(%x) : f32[2,3,4]@cuda
+    %4 = aten.to(%d) {dtype=f32} : f32[4]@cuda
+    %5 = aten.cat([%0, %0]) {dim=1} : f32[3,4,4]@cuda
+    %6 = aten.stack([%x, %x]) {dim=0} : f32[2,2,3,4]@cuda
+    output %1, %2, %3, %4, %5, %6
+  })"),
+              ElementsAre("kernel copy", "kernel copy", "memcpy", "aten::copy_", "kernel copy",
+                          "kernel copy", "memcpy", "memcpy"));
+}
+
+TEST(Lower, ConcatenatedPartsLieOneAfterTheOther) {
+  auto module = parse(R"(graph @g(%x: f32[2,3]@cuda, %y: f32[2,1]@cuda, %z: f32[2,4]@cuda) {
+    %0 = aten.cat([%x, %y, %z]) {dim=-1} : f32[2,8]@cuda
+    output %0
+  })");
+  auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  ASSERT_EQ(bucket.records.size(), 3u);
+  EXPECT_EQ(written(bucket, 0).offset, 0u);
+  EXPECT_EQ(written(bucket, 1).offset, 12u);
+  EXPECT_EQ(written(bucket, 2).offset, 16u);
+}
+
+TEST(Lower, ReductionsOfTheLastDimensionAreKernelsOnCuda) {
+  EXPECT_THAT(cudaRecords(R"(graph @g(%x: f16[2,3,8]@cuda, %i: i64[2,8]@cuda) {
+    %0 = aten.softmax(%x) {dim=-1} : f16[2,3,8]@cuda
+    %1 = aten.softmax(%x) {dim=2, dtype=f32} : f32[2,3,8]@cuda
+    %2 = aten.softmax(%x) {dim=1} : f16[2,3,8]@cuda
+    %3 = aten.argmax(%i) {dim=1} : i64[2]@cuda
+    %4 = aten.argmax(%x) : i64[]@cuda
+    %5 = aten.argmax(%i) {dim=0} : i64[8]@cuda
+    output %0, %1, %2, %3, %4, %5
+  })"),
+              ElementsAre("kernel softmax_f16", "kernel copy", "kernel softmax_f32",
+                          "aten::_softmax.out", "kernel argmax_i64", "kernel argmax_f16",
+                          "aten::argmax.out"));
+}
+
+TEST(Lower, FusedOpsAreOneKernelOnCuda) {
+  const std::string inputs =
+      "%m: f16[2,3,8,8]@cuda, %p: f16[2,4,16]@cuda, %t: f16[16]@cuda, %q: f16[5,16]@cuda, "
+      "%i: i64[2,5]@cuda, %w: f16[9,16]@cuda, %j: i32[2]@cuda";
+  auto module = parse("graph @g(" + inputs + R"() {
+    %0 = cgc.patches(%m) {patch=[4,4], columns=64} : f16[2,4,64]@cuda
+    %1 = cgc.tokens(%p, %t, %q) : f16[2,5,16]@cuda
+    %2 = cgc.embedding(%i, %w, %q) : f16[2,5,16]@cuda
+    %3 = aten.embedding(%w, %i) : f16[2,5,16]@cuda
+    %4, %5 = cgc.add_layer_norm(%1, %2, %t) : f16[2,5,16]@cuda, f16[2,5,16]@cuda
+    %6 = cgc.rows(%5, %j) : f16[2,16]@cuda
+    %7 = cgc.normalize(%6) {eps=1e-12} : f16[2,16]@cuda
+    output %0, %3, %4, %7
+  })");
+  auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  EXPECT_THAT(recordNames(bucket),
+              ElementsAre("kernel patches_f16", "kernel tokens_f16", "kernel embedding_f16",
+                          "kernel embedding_f16", "kernel add_layer_norm_f16", "kernel rows_f16",
+                          "kernel normalize_f16"));
+  EXPECT_EQ(bucket.inputs[4].upperBound, 9);
+  EXPECT_EQ(bucket.inputs[6].upperBound, 5);
+  EXPECT_EQ(std::get<KernelLaunch>(bucket.records[3].op).reads[2], kNoTensor);
+  EXPECT_THAT(std::get<KernelLaunch>(bucket.records[4].op).ints, ElementsAre(10, 16, 10));
+}
+
+TEST(Lower, LayerNormByF32ParametersIsOneKernelOnCuda) {
+  auto module = parse(R"(graph @g(%x: f16[2,3,8]@cuda, %a: f16[3,8]@cuda, %w: f32[8]@cuda) {
+    %0, %1 = cgc.add_layer_norm(%x, none, %w) : f16[2,3,8]@cuda, f16[2,3,8]@cuda
+    %2, %3 = cgc.add_layer_norm(%0, %a, none, %w) : f16[2,3,8]@cuda, f16[2,3,8]@cuda
+    output %1, %3
+  })");
+  auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  EXPECT_THAT(recordNames(bucket),
+              ElementsAre("kernel layer_norm_by_f32_f16", "kernel add_layer_norm_by_f32_f16"));
+  // Without an addend the sum is the input itself.
+  EXPECT_EQ(read(bucket, 1), (Slot{BufferKind::Input, 0, 0}));
+}
+
+/// Which attention kernel takes heads of 64 columns on a GPU of 132 SMs, and how it cuts the work.
+TEST(Lower, AttentionHasTheKernelOfItsSizes) {
+  struct Row {
+    int64_t batch, heads, queries, keys;
+    bool causal;
+    std::string kernel;
+    uint32_t blocks, threads;
+    int64_t tiles, stages; ///< Of attention_whole.
+  };
+  const Row kRows[] = {
+      // Text of ViT-L-14: a tile for each block while SMs are idle, then two blocks on an SM.
+      {1, 12, 77, 77, true, "whole_f16_80", 24, 128, 1, 2},
+      {5, 12, 77, 77, true, "whole_f16_80", 120, 128, 1, 2},
+      {6, 12, 77, 77, true, "whole_f16_80", 72, 256, 2, 1},
+      {16, 12, 77, 77, true, "whole_f16_80", 192, 256, 2, 1},
+      {64, 12, 128, 128, false, "whole_f16_128", 768, 256, 2, 1},
+      // More tiles are one block on an SM.
+      {64, 12, 129, 100, false, "whole_f16_128", 768, 256, 2, 1},
+      {64, 12, 193, 100, false, "whole_f16_128", 132, 384, 3, 2},
+      // Images: halves of the keys, then whole heads, their last query shared.
+      {1, 16, 257, 257, false, "halves_f16", 80, 256, 0, 0},
+      {8, 16, 257, 257, false, "whole_f16_272", 128, 512, 4, 2},
+      {64, 16, 257, 257, false, "whole_f16_272", 132, 512, 4, 2},
+      {64, 16, 258, 257, false, "whole_f16_272", 132, 512, 4, 2},
+      {64, 16, 197, 197, false, "whole_f16_208", 132, 512, 4, 2},
+      {1, 16, 257, 257, true, "whole_f16_272", 80, 128, 1, 2},
+      // Keys that attention_whole does not hold, and many heads of few.
+      {64, 12, 130, 130, false, "f16_64_hopper", 2, 160, 0, 0},
+      {64, 12, 50, 50, false, "f16_64_hopper", 1, 128, 0, 0},
+      {64, 12, 273, 273, false, "f16_64_hopper", 3, 192, 0, 0}};
+  for (const Row &row : kRows) {
+    const auto heads = [&](int64_t rows) {
+      return "f16[" + std::to_string(row.batch) + "," + std::to_string(row.heads) + "," +
+             std::to_string(rows) + ",64]@cuda";
+    };
+    const std::string result = "f16[" + std::to_string(row.batch) + "," +
+                               std::to_string(row.queries) + "," + std::to_string(row.heads * 64) +
+                               "]@cuda";
+    auto plan = lowerForHopper(
+        "%q: " + heads(row.queries) + ", %k: " + heads(row.keys) + ", %v: " + heads(row.keys),
+        std::string("%0 = cgc.attention(%q, %k, %v) {is_causal=") +
+            (row.causal ? "true" : "false") + ", scale=0.125} : " + result + "\noutput %0");
+    ASSERT_TRUE(plan) << plan.status().message();
+    const auto &launch =
+        std::get<KernelLaunch>(plan->plan.entries[0].buckets[0].records.front().op);
+    SCOPED_TRACE(std::to_string(row.batch) + " times " + std::to_string(row.queries) + " and " +
+                 std::to_string(row.keys));
+    EXPECT_EQ(launch.kernel, "attention_" + row.kernel);
+    EXPECT_EQ(launch.grid[0], row.blocks);
+    EXPECT_EQ(launch.block[0], row.threads);
+    const Bucket &bucket = plan->plan.entries[0].buckets[0];
+    for (uint32_t i = 0; i < 3; ++i)
+      EXPECT_EQ(bucket.tensors[static_cast<uint32_t>(launch.reads[i])].slot,
+                (Slot{BufferKind::Input, i, 0}));
+    EXPECT_EQ(launch.ints.size() > 4 && launch.ints[4] == 1, row.causal);
+    if (row.tiles > 0) {
+      EXPECT_EQ(launch.ints[5], row.tiles);
+      EXPECT_EQ(launch.ints[6], row.stages);
+      EXPECT_EQ(launch.sharedBytes, (WholeShape{row.tiles, row.threads / 128, row.stages})
+                                        .sharedBytes(row.queries, row.keys));
+    }
+  }
+}
+
+TEST(Lower, AttentionOfMoreThanAGridHoldsStaysWithLibTorch) {
+  for (const auto &[batch, heads] : {std::pair<int64_t, int64_t>{65536, 1}, {1, 65536}})
+    for (const int64_t rows : {3, 70}) {
+      const std::string sizes = std::to_string(rows) + ",64]@cuda",
+                        tensor = "f16[" + std::to_string(batch) + "," + std::to_string(heads) +
+                                 "," + sizes,
+                        result = "f16[" + std::to_string(batch) + "," + std::to_string(rows) + "," +
+                                 std::to_string(heads * 64) + "]@cuda";
+      auto plan = lowerForHopper("%q: " + tensor,
+                                 "%0 = cgc.attention(%q, %q, %q) {scale=0.125} : " + result +
+                                     "\noutput %0");
+      ASSERT_TRUE(plan) << plan.status().message();
+      EXPECT_EQ(recordNames(plan->plan.entries[0].buckets[0])[0],
+                "aten::scaled_dot_product_attention");
+    }
+}
+
+/// attention_whole takes no mask, and code of its own has sm_90a only.
+TEST(Lower, AttentionWithAMaskOrBeforeHopperIsInChunks) {
+  const std::string heads = "f16[1,12,77,64]@cuda",
+                    graph = "graph @g(%q: " + heads + ", %k: " + heads + ", %v: " + heads +
+                            ", %m: f16[77,77]@cuda) {\n%0 = cgc.attention(%q, %k, %v",
+                    end = ") {scale=0.125} : f16[1,77,768]@cuda\noutput %0\n}";
+  const std::tuple<std::string, Arch, std::string> kRows[] = {
+      {", %m", Arch::Sm90a, "attention_f16_64_hopper"},
+      {", %m", Arch::Sm80, "attention_f16_64"},
+      {"", Arch::Sm80, "attention_f16_64"}};
+  for (const auto &[mask, arch, kernel] : kRows) {
+    auto plan = lowerAll(*parse(graph + mask + end), {DeviceKind::Cuda, arch});
+    ASSERT_TRUE(plan) << plan.status().message();
+    const auto &launch =
+        std::get<KernelLaunch>(plan->plan.entries[0].buckets[0].records.front().op);
+    EXPECT_EQ(launch.kernel, kernel);
+    EXPECT_EQ(launch.reads[3] != kNoTensor, !mask.empty());
+  }
+}
+
+TEST(Lower, LinearIsALibraryCallOnCudaWhereItsRowsAreDense) {
+  auto module = parse(R"(graph @g(%x: f16[2,3,8]@cuda, %w: f16[5,8]@cuda, %b: f16[20]@cuda) {
+    %0 = aten.slice(%b) {dim=0, start=8, end=13} : f16[5]@cuda
+    %1 = aten.linear(%x, %w, %0) : f16[2,3,5]@cuda
+    %2 = aten.slice(%b) {dim=0, start=3, end=8} : f16[5]@cuda
+    %3 = aten.linear(%x, %w, %2) : f16[2,3,5]@cuda
+    %4 = aten.slice(%x) {dim=2, start=2, end=5} : f16[2,3,3][24,8,1]@cuda
+    %5 = aten.slice(%w) {dim=1, start=0, end=3} : f16[5,3][8,1]@cuda
+    %6 = aten.linear(%4, %5) : f16[2,3,5]@cuda
+    %7 = aten.transpose(%x) {dim0=0, dim1=1} : f16[3,2,8][8,24,1]@cuda
+    %8 = aten.linear(%7, %w) : f16[3,2,5]@cuda
+    %9 = aten.select(%x) {dim=0, index=0} : f16[3,8]@cuda
+    %10 = aten.select(%9) {dim=0, index=2} : f16[8]@cuda
+    %11 = aten.linear(%10, %w) : f16[5]@cuda
+    output %1, %3, %6, %8, %11
+  })");
+  auto cuda = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(cuda) << cuda.status().message();
+  const Bucket &bucket = cuda->plan.entries[0].buckets[0];
+  // The second one's bias lies at 6 bytes; the fourth one's input has no rows at one distance.
+  ASSERT_THAT(recordNames(bucket),
+              ElementsAre("cublaslt.matmul", "aten::addmm.out", "cublaslt.matmul", "aten::linear",
+                          "cublaslt.matmul"));
+  auto product = [&](size_t record) {
+    return *productCall(std::get<LibraryCall>(bucket.records[record].op), bucket.tensors);
+  };
+  auto tensor = [&](TensorId id) { return bucket.tensors[static_cast<uint32_t>(id)]; };
+  EXPECT_THAT(tensor(product(0).x).sizes, ElementsAre(6, 8));
+  EXPECT_EQ(tensor(product(0).bias).slot.offset, 16u);
+  EXPECT_EQ(product(0).residual, kNoTensor);
+  EXPECT_EQ(tensor(product(0).workspace).sizes[0], 32 << 20);
+  EXPECT_FALSE(product(0).relu || product(0).tf32);
+  EXPECT_THAT(tensor(product(2).x).strides, ElementsAre(8, 1));
+  EXPECT_THAT(tensor(product(2).weight).strides, ElementsAre(8, 1));
+  EXPECT_EQ(product(2).bias, kNoTensor);
+  EXPECT_THAT(tensor(product(4).x).sizes, ElementsAre(1, 8));
+  EXPECT_THAT(tensor(product(4).d).sizes, ElementsAre(1, 5));
+  // All calls share one workspace.
+  EXPECT_LT(bucket.arenaBytes, (32 << 20) + 4096u);
+  EXPECT_TRUE(validate(cuda->plan).isOk()) << validate(cuda->plan).message();
+
+  auto portable = lowerAll(*module, {DeviceKind::Cuda, Arch::Sm80});
+  ASSERT_TRUE(portable);
+  EXPECT_LT(portable->plan.entries[0].buckets[0].arenaBytes, (4 << 20) + 4096u);
+}
+
+TEST(Lower, ProductsOfOtherTypesOrWithoutElementsStayWithLibTorch) {
+  for (std::string types :
+       {"f64[2,8] f64[5,8] f64[2,5]", "f32[0,8] f32[5,8] f32[0,5]", "f32[2,0] f32[5,0] f32[2,5]"}) {
+    auto [x, rest] = llvm::StringRef(types).split(' ');
+    auto [w, y] = rest.split(' ');
+    auto module =
+        parse("graph @g(%x: " + x.str() + "@cuda, %w: " + w.str() +
+              "@cuda) {\n  %0 = aten.linear(%x, %w) : " + y.str() + "@cuda\n  output %0\n}");
+    auto plan = lowerAll(*module, DeviceKind::Cuda);
+    ASSERT_TRUE(plan) << plan.status().message();
+    EXPECT_THAT(recordNames(plan->plan.entries[0].buckets[0]), ElementsAre("aten::mm.out"))
+        << types;
+  }
+}
+
+} // namespace
+} // namespace cgc::backend

@@ -1,0 +1,191 @@
+// Tests of lower(): when cgc.norm_linear is one kernel, and who writes the moments that it reads.
+#include "runtime/kernels/activation.h"
+#include "runtime/kernels/product.h"
+#include "tests/unit/backend/lowered.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cgc::backend {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// cgc.norm_linear of so many rows of 64 on cuda.
+Result<CompiledPlan> lowerNormLinear(int64_t rows, Arch arch = Arch::Sm90a,
+                                     const std::string &dtype = "f16") {
+  const std::string x = dtype + "[" + std::to_string(rows) + ",64]@cuda",
+                    y = dtype + "[" + std::to_string(rows) + ",24]@cuda";
+  const auto module =
+      parse("module @m {\n  param @w : " + dtype + "[24,64]@cuda\n  param @b : " + dtype +
+            "[24]@cuda\n  param @s : f32[24]@cuda\n  param @p : " + dtype +
+            "[64,64]@cuda\n  graph @g(%r: " + x + ") {\n    %p = get_attr @p : " + dtype +
+            "[64,64]@cuda\n    %x = cgc.linear(%r, %p) {activation=\"none\"} : " + x +
+            "\n    %w = get_attr @w : " + dtype + "[24,64]@cuda\n    %b = get_attr @b : " + dtype +
+            "[24]@cuda\n    %s = get_attr @s : f32[24]@cuda\n" +
+            "    %0 = cgc.norm_linear(%x, %w, %b, %s) {eps=0.001, "
+            "activation=\"gelu\"} : " +
+            y + "\n    output %0\n  }\n}");
+  return lowerAll(*module, {DeviceKind::Cuda, arch});
+}
+
+TEST(Lower, NormLinearIsOneKernelForFewTokens) {
+  for (const std::string dtype : {"f16", "bf16"})
+    for (const int64_t rows : {1, 77, 1536}) {
+      auto plan = lowerNormLinear(rows, Arch::Sm90a, dtype);
+      ASSERT_TRUE(plan) << plan.status().message();
+      const Bucket &bucket = plan->plan.entries[0].buckets[0];
+      ASSERT_THAT(recordNames(bucket),
+                  ElementsAre(testing::StartsWith("kernel product_" + dtype + "_"),
+                              testing::StartsWith("kernel product_norm_" + dtype + "_")));
+      const auto &first = std::get<KernelLaunch>(bucket.records[0].op);
+      const auto &launch = std::get<KernelLaunch>(bucket.records[1].op);
+      const auto tile = std::ranges::find_if(productNormTiles(), [&](const ProductTile &tile) {
+        return launch.kernel.ends_with(tile.name);
+      });
+      ASSERT_NE(tile, productNormTiles().end());
+      EXPECT_TRUE(std::ranges::equal(launch.grid, tile->grid(rows, 24, 132)));
+      EXPECT_EQ(launch.block[0], tile->normThreads());
+      EXPECT_GE(launch.sharedBytes, tile->sharedBytes(2));
+      ASSERT_EQ(launch.reads.size(), 6u);
+      // The product before it writes the moments of its rows.
+      EXPECT_EQ(launch.reads[5], first.writes[1]);
+      EXPECT_THAT(bucket.tensors[static_cast<uint32_t>(launch.reads[5])].sizes,
+                  ElementsAre(rows, 1, 2));
+      EXPECT_EQ(launch.writes[1], kNoTensor);
+      EXPECT_EQ(launch.reads[3], kNoTensor); // A residual.
+      EXPECT_EQ(bucket.tensors[static_cast<uint32_t>(launch.reads[4])].dtype, DType::F32);
+      EXPECT_THAT(launch.ints, ElementsAre(rows, 24, 64, int64_t(Activation::Gelu)));
+      EXPECT_THAT(launch.floats, ElementsAre(0.001));
+    }
+}
+
+TEST(Lower, NormLinearIsALayerNormAndAProductElsewhere) {
+  auto many = lowerNormLinear(1537);
+  ASSERT_TRUE(many) << many.status().message();
+  const Bucket &bucket = many->plan.entries[0].buckets[0];
+  EXPECT_THAT(recordNames(bucket),
+              ElementsAre(testing::StartsWith("kernel product_f16_"), "kernel layer_norm_f16",
+                          testing::StartsWith("kernel product_f16_")));
+  EXPECT_EQ(std::get<KernelLaunch>(bucket.records[0].op).writes[1], kNoTensor);
+  // The weights of the plan hold scale and shift already.
+  EXPECT_THAT(std::get<KernelLaunch>(bucket.records[1].op).reads,
+              ElementsAre(testing::Ne(kNoTensor), kNoTensor, kNoTensor));
+  EXPECT_THAT(std::get<KernelLaunch>(bucket.records[1].op).floats, ElementsAre(0.001));
+
+  auto portable = lowerNormLinear(77, Arch::Sm80);
+  ASSERT_TRUE(portable) << portable.status().message();
+  EXPECT_THAT(recordNames(portable->plan.entries[0].buckets[0]),
+              ElementsAre("cublaslt.matmul", "kernel layer_norm_f16", "cublaslt.matmul",
+                          "kernel elementwise_f16"));
+}
+
+/// The first layer of a tower reads the moments that the kernel in front of it writes.
+TEST(Lower, LayerNormAndEmbeddingWriteMomentsForNormLinear) {
+  const std::pair<std::string, std::string> kFirst[] = {
+      {"kernel layer_norm_", "%0 = aten.layer_norm(%x, %g) {normalized_shape=[128]} : T[2,5,128]"},
+      {"kernel layer_norm_by_f32_",
+       "%9, %0 = cgc.add_layer_norm(%x, none, %f) : T[2,5,128]@cuda, T[2,5,128]"},
+      {"kernel embedding_", "%0 = aten.embedding(%t, %i) : T[2,5,128]"},
+      {"kernel embedding_", "%0 = cgc.embedding(%i, %t, %p) : T[2,5,128]"}};
+  for (const std::string dtype : {"f16", "bf16"})
+    for (const auto &[kernel, first] : kFirst) {
+      const auto typed = [&](std::string text) {
+        for (size_t at = 0; (at = text.find("T[", at)) != std::string::npos;)
+          text.replace(at, 1, dtype);
+        return text;
+      };
+      auto plan = lowerForHopper(
+          typed("%x: T[2,5,128]@cuda, %g: T[128]@cuda, %f: f32[128]@cuda, %i: i64[2,5]@cuda, "
+                "%t: T[9,128]@cuda, %p: T[5,128]@cuda, %w: T[24,128]@cuda, %s: f32[24]@cuda"),
+          typed(first + R"(@cuda
+    %1 = cgc.norm_linear(%0, %w, none, %s) {eps=0.001, activation="none"} : T[2,5,24]@cuda
+    %2 = cgc.norm_linear(%0, %w, none, %s) {eps=0.002, activation="none"} : T[2,5,24]@cuda
+    output %0, %1, %2)"));
+      ASSERT_TRUE(plan) << plan.status().message();
+      const Bucket &bucket = plan->plan.entries[0].buckets[0];
+      ASSERT_THAT(recordNames(bucket),
+                  ElementsAre(kernel + dtype, testing::StartsWith("kernel product_norm_" + dtype),
+                              testing::StartsWith("kernel product_norm_" + dtype)));
+      const auto launch = [&](size_t i) { return std::get<KernelLaunch>(bucket.records[i].op); };
+      ASSERT_EQ(launch(0).writes.size(), 2u);
+      ASSERT_NE(launch(0).writes[1], kNoTensor);
+      EXPECT_EQ(launch(1).reads[5], launch(0).writes[1]);
+      EXPECT_EQ(launch(2).reads[5], launch(0).writes[1]);
+      const TensorRef &moments = bucket.tensors[static_cast<uint32_t>(launch(0).writes[1])];
+      EXPECT_EQ(moments.dtype, DType::F32);
+      EXPECT_THAT(moments.sizes, ElementsAre(10, 2, 2));
+    }
+}
+
+TEST(Lower, NormLinearOfOtherRowsThanAKernelHasMomentsOfHasALayerNorm) {
+  const std::string constants = "%w: f16[24,64]@cuda, %v: f16[24,1088]@cuda, %u: f16[24,96]@cuda, "
+                                "%s: f32[24]@cuda, %i: i64[2,5]@cuda, ";
+  const std::string ofW = "cgc.norm_linear(%y, %w, none, %s) {eps=0.001, activation=\"none\"} : ";
+  const std::string ofV = "cgc.norm_linear(%y, %v, none, %s) {eps=0.001, activation=\"none\"} : ";
+  const std::string ofU = "cgc.norm_linear(%y, %u, none, %s) {eps=0.001, activation=\"none\"} : ";
+  const std::pair<std::string, std::string> kGraphs[] = {
+      // More columns than registers keep; no whole groups.
+      {"%x: f16[5,1088]@cuda",
+       "%y = aten.layer_norm(%x) {normalized_shape=[1088]} : f16[5,1088]@cuda\n%r = " + ofV +
+           "f16[5,24]@cuda"},
+      {"%x: f16[5,96]@cuda",
+       "%y = aten.layer_norm(%x) {normalized_shape=[96]} : f16[5,96]@cuda\n%r = " + ofU +
+           "f16[5,24]@cuda"},
+      {"%x: f16[9,96]@cuda",
+       "%y = aten.embedding(%x, %i) : f16[2,5,96]@cuda\n%r = " + ofU + "f16[2,5,24]@cuda"},
+      // Normalised over two dimensions, of which the reader has one.
+      {"%x: f16[5,2,64]@cuda",
+       "%y = aten.layer_norm(%x) {normalized_shape=[2, 64]} : f16[5,2,64]@cuda\n%r = " + ofW +
+           "f16[5,2,24]@cuda"},
+      // Of other rows; of some of them.
+      {"%x: f16[5,128]@cuda",
+       "%n = aten.layer_norm(%x) {normalized_shape=[128]} : f16[5,128]@cuda\n"
+       "%y = aten.view(%n) {size=[10, 64]} : f16[10,64]@cuda\n%r = " +
+           ofW + "f16[10,24]@cuda"},
+      {"%x: f16[2,5,64]@cuda",
+       "%n = aten.layer_norm(%x) {normalized_shape=[64]} : f16[2,5,64]@cuda\n"
+       "%y = aten.select(%n) {dim=0, index=0} : f16[5,64]@cuda\n%r = " +
+           ofW + "f16[5,24]@cuda"},
+      {"%x: f16[9,64]@cuda",
+       "%n = aten.embedding(%x, %i) : f16[2,5,64]@cuda\n"
+       "%y = aten.slice(%n) {dim=1, start=1, end=5} : f16[2,4,64][320,64,1]@cuda\n%r = " +
+           ofW + "f16[2,4,24]@cuda"},
+      // Between vectors.
+      {"%x: f16[321]@cuda",
+       "%n = aten.slice(%x) {dim=0, start=1, end=321} : f16[320]@cuda\n"
+       "%m = aten.view(%n) {size=[5, 64]} : f16[5,64]@cuda\n"
+       "%y = aten.layer_norm(%m) {normalized_shape=[64]} : f16[5,64]@cuda\n%r = " +
+           ofW + "f16[5,24]@cuda"},
+      // For so many rows products by themselves are faster.
+      {"%x: f16[1537,64]@cuda",
+       "%y = aten.layer_norm(%x) {normalized_shape=[64]} : f16[1537,64]@cuda\n%r = " + ofW +
+           "f16[1537,24]@cuda"}};
+  for (const auto &[input, lines] : kGraphs) {
+    auto plan = lowerForHopper(constants + input, lines + "\noutput %r");
+    ASSERT_TRUE(plan) << plan.status().message();
+    const Bucket &bucket = plan->plan.entries[0].buckets[0];
+    EXPECT_THAT(recordNames(bucket), testing::Not(testing::Contains(HasSubstr("product_norm"))))
+        << lines;
+    EXPECT_THAT(recordNames(bucket), testing::Contains("kernel layer_norm_f16")) << lines;
+    EXPECT_EQ(std::get<KernelLaunch>(bucket.records[0].op).writes[1], kNoTensor) << lines;
+  }
+}
+
+TEST(Lower, NormLinearOfWhatNoProductWroteHasALayerNorm) {
+  const auto module = parse(R"(graph @g(%x: f16[4,64]@cuda, %w: f16[24,64]@cuda,
+                                        %s: f32[24]@cuda) {
+    %0 = aten.relu(%x) : f16[4,64]@cuda
+    %1 = cgc.norm_linear(%0, %w, none, %s) {eps=0.001, activation="none"} : f16[4,24]@cuda
+    output %1
+  })");
+  auto plan = lowerAll(*module, {DeviceKind::Cuda, Arch::Sm90a});
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_THAT(recordNames(plan->plan.entries[0].buckets[0]),
+              ElementsAre("kernel elementwise_f16", "kernel layer_norm_f16",
+                          testing::StartsWith("kernel product_f16_")));
+}
+
+} // namespace
+} // namespace cgc::backend

@@ -1,0 +1,65 @@
+// Graphs written as text, lowered: what the tests of lower() share.
+#pragma once
+
+#include "backend/backend.h"
+#include "ir/text.h"
+#include "ir/verifier.h"
+#include "runtime/plan/plan_file.h"
+
+#include <gtest/gtest.h>
+
+namespace cgc::backend {
+
+/// Parses, verifies, and gives the parameters bytes: those whose name begins with "same" are equal.
+inline std::unique_ptr<ir::Module> parse(const std::string &text, bool withData = true) {
+  ir::Diagnostics diagnostics;
+  auto module = ir::parseModule(text, "test", diagnostics);
+  EXPECT_TRUE(module && ir::verify(*module, diagnostics)) << diagnostics.render();
+  if (module && withData) {
+    uint8_t next = 1;
+    for (const ir::Parameter &parameter : module->parameters()) {
+      std::byte fill{parameter.name.starts_with("same") ? uint8_t{0} : next++};
+      std::vector<std::byte> bytes(parameter.type.numBytes(), fill);
+      module->setParameterData(parameter.name, ir::TensorData::copyOf(parameter.type, bytes));
+    }
+  }
+  return module;
+}
+
+inline Result<CompiledPlan> lowerAll(const ir::Module &module,
+                                     LowerOptions options = DeviceKind::Cpu) {
+  std::vector<EntryBucket> buckets;
+  for (const auto &graph : module.graphs())
+    buckets.push_back({graph->name(), graph.get()});
+  ir::Diagnostics diagnostics;
+  auto plan = lower(buckets, options, diagnostics);
+  if (plan) {
+    Status valid = validate(plan->plan);
+    EXPECT_TRUE(valid.isOk()) << valid.message();
+  }
+  return plan;
+}
+
+inline std::vector<std::string> recordNames(const Bucket &bucket) {
+  std::vector<std::string> names;
+  for (const LaunchRecord &record : bucket.records)
+    names.push_back(recordName(record));
+  return names;
+}
+
+/// Where record `i` writes its first result.
+inline Slot written(const Bucket &bucket, size_t i) {
+  return bucket.tensors[static_cast<uint32_t>(recordWrites(bucket.records[i])[0])].slot;
+}
+/// Where record `i` reads its first argument.
+inline Slot read(const Bucket &bucket, size_t i) {
+  return bucket.tensors[static_cast<uint32_t>(recordReads(bucket.records[i])[0])].slot;
+}
+
+/// A graph with these inputs and lines, for Hopper.
+inline Result<CompiledPlan> lowerForHopper(const std::string &inputs, const std::string &lines) {
+  return lowerAll(*parse("graph @g(" + inputs + ") {\n" + lines + "\n}"),
+                  {DeviceKind::Cuda, Arch::Sm90a});
+}
+
+} // namespace cgc::backend
