@@ -62,14 +62,20 @@ bool isForKernel(const Product &p, const Matrices &m, const std::optional<Place>
          (p.bias->dtype == dtype && p.bias->type().isContiguous() && p.bias->offset % 16 == 0);
 }
 
-/// A launch of the family's kernel with the tile that the model holds to be fastest.
-KernelLaunch launchOfTile(const TiledKernels &family, const Product &p, const Matrices &m,
-                          const std::optional<Place> &residual, BucketBuilder &builder) {
-  const int64_t tokens = m.x.sizes[0], features = m.weight.sizes[0], depth = m.weight.sizes[1];
+/// The tile that the model holds to be fastest.
+TileChoice bestTile(const TiledKernels &family, const Matrices &m, const BucketBuilder &builder) {
+  return tileChoices(family.tiles, m.x.sizes[0], m.weight.sizes[0], m.weight.sizes[1],
+                     builder.multiprocessors())
+      .front();
+}
+
+/// A launch of the family's kernel of this tile.
+KernelLaunch launchOfTile(const TiledKernels &family, const TileChoice &tile, const Product &p,
+                          const Matrices &m, const std::optional<Place> &residual,
+                          BucketBuilder &builder) {
   KernelLaunch launch;
-  launch.ints = {tokens, features, depth, int64_t(p.activation)};
-  setTile(launch, family, m.x.dtype,
-          tileChoices(family.tiles, tokens, features, depth, builder.multiprocessors()).front());
+  launch.ints = {m.x.sizes[0], m.weight.sizes[0], m.weight.sizes[1], int64_t(p.activation)};
+  setTile(launch, family, m.x.dtype, tile);
   launch.reads = {builder.tensor(m.x), builder.tensor(m.weight),
                   p.bias ? builder.tensor(*p.bias) : kNoTensor,
                   residual ? builder.tensor(*residual) : kNoTensor};
@@ -79,7 +85,8 @@ KernelLaunch launchOfTile(const TiledKernels &family, const Product &p, const Ma
 
 void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual,
                    BucketBuilder &builder) {
-  builder.record({launchOfTile(productKernels(), p, m, residual, builder)});
+  const TiledKernels family = productKernels();
+  builder.record({launchOfTile(family, bestTile(family, m, builder), p, m, residual, builder)});
 }
 
 bool isForCublasLt(const Product &p, const Matrices &m) {
@@ -91,6 +98,15 @@ bool isForCublasLt(const Product &p, const Matrices &m) {
       return false;
   return !p.bias || (p.bias->dtype == dtype && p.bias->type().isContiguous() &&
                      p.bias->offset % kBiasAlignment == 0);
+}
+
+/// Whether cuBLASLt can fuse all there is, and is at least as fast as our kernels.
+bool isBetterByCublasLt(const Product &p, const Matrices &m) {
+  const double multiplications =
+      double(m.x.sizes[0]) * double(m.weight.sizes[0]) * double(m.weight.sizes[1]);
+  const bool fuses =
+      p.activation == Activation::None || (p.activation == Activation::Relu && !p.residual);
+  return isForCublasLt(p, m) && fuses && multiplications >= kMultiplicationsForLibrary;
 }
 
 Remainder lowerToCublasLt(const Product &p, const Matrices &m, BucketBuilder &builder) {
@@ -183,16 +199,10 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
   const bool forLibrary = isForCublasLt(product, *matrices);
   std::optional<Place> residual =
       product.residual ? asMatrix(*product.residual) : std::optional<Place>();
-  if (builder.arch() == Arch::Sm90a && isForKernel(product, *matrices, residual)) {
-    const double multiplications = double(matrices->x.sizes[0]) *
-                                   double(matrices->weight.sizes[0]) *
-                                   double(matrices->weight.sizes[1]);
-    const bool fuses = product.activation == Activation::None ||
-                       (product.activation == Activation::Relu && !product.residual);
-    if (!forLibrary || !fuses || multiplications < kMultiplicationsForLibrary) {
-      lowerToKernel(product, *matrices, residual, builder);
-      return Remainder{};
-    }
+  if (builder.arch() == Arch::Sm90a && isForKernel(product, *matrices, residual) &&
+      !isBetterByCublasLt(product, *matrices)) {
+    lowerToKernel(product, *matrices, residual, builder);
+    return Remainder{};
   }
   return forLibrary ? lowerToCublasLt(product, *matrices, builder)
                     : lowerToAten(product, matrices, builder);
@@ -204,13 +214,18 @@ bool lowerNormProduct(const Product &product, const Place &columnSums, double ep
   const std::optional<Place> residual =
       product.residual ? asMatrix(*product.residual) : std::optional<Place>();
   if (builder.target() != DeviceKind::Cuda || builder.arch() != Arch::Sm90a || !matrices ||
-      matrices->x.sizes[0] > kNormTokens || !isForKernel(product, *matrices, residual) ||
-      !columnSums.type().isContiguous() || columnSums.offset % 16 != 0)
+      !isForKernel(product, *matrices, residual) || !columnSums.type().isContiguous() ||
+      columnSums.offset % 16 != 0)
+    return false;
+  const TileChoice choice = bestTile(normProductKernels(), *matrices, builder);
+  if (matrices->x.sizes[0] > kNormTokens &&
+      (!choice.tile->persistent || isBetterByCublasLt(product, *matrices)))
     return false;
   const std::optional<TensorId> moments = momentsOf(matrices->x, builder);
   if (!moments)
     return false;
-  KernelLaunch launch = launchOfTile(normProductKernels(), product, *matrices, residual, builder);
+  KernelLaunch launch =
+      launchOfTile(normProductKernels(), choice, product, *matrices, residual, builder);
   launch.reads.push_back(builder.tensor(columnSums));
   launch.reads.push_back(*moments);
   launch.floats = {eps};

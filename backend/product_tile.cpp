@@ -70,9 +70,8 @@ std::vector<TileChoice> tileChoices(std::span<const ProductTile> tiles, int64_t 
                                     int64_t features, int64_t depth, int64_t multiprocessors) {
   std::vector<std::pair<double, TileChoice>> choices;
   for (const ProductTile &tile : tiles) {
-    // What reads the result may ask for its moments later.
-    if (tokens <= kNormTokens && !tile.writesMoments())
-      continue;
+    if (tokens <= kNormTokens && tile.persistent)
+      continue; // Not measured for so few.
     for (const uint32_t memory : {kSharedOfHalf, kSharedOfSm}) {
       if (tile.persistent && memory != kSharedOfSm)
         continue; // Its registers allow one block on an SM.
@@ -118,7 +117,7 @@ void setTile(KernelLaunch &launch, const TiledKernels &family, DType dtype,
   launch.kernel = row.kernel;
   launch.abiHash = row.abiHash;
   std::ranges::copy(tile.grid(launch.ints[0], launch.ints[1], choice.multiprocessors), launch.grid);
-  launch.block[0] = family.normalises ? tile.normThreads() : tile.threads();
+  launch.block[0] = tile.threads();
   launch.sharedBytes = tile.sharedBytes(choice.stages);
 }
 

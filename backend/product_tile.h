@@ -18,7 +18,7 @@ struct TileChoice {
 };
 
 /// Up to this many tokens a product normalises its x itself: layer_norm costs mostly its launch
-/// then. Beyond, kernels that neither normalise nor write moments are faster by more than that.
+/// then. Beyond, there are persistent kernels, and only they lose less by it than a layer_norm takes.
 inline constexpr int64_t kNormTokens = 1536;
 
 /// All choices among `tiles` for x [tokens, depth] times w [features, depth] on a GPU with so many

@@ -15,15 +15,20 @@ struct alignas(8) Moments {
     sum += two.x + two.y;
     squares += two.x * two.x + two.y * two.y;
   }
-  /// Adds up those of each eight lanes, in all of them. All lanes of a warp call it.
-  __device__ void addLanes() {
-#pragma unroll
-    for (int offset = 4; offset > 0; offset /= 2) {
-      sum += __shfl_xor_sync(0xffffffffu, sum, offset);
-      squares += __shfl_xor_sync(0xffffffffu, squares, offset);
-    }
-  }
 };
+
+/// Writes the sum of those of each eight lanes, if the first of them is `inside`. All lanes of a
+/// warp call it.
+__device__ inline void storeSumOfLanes(Moments *to, bool inside, const Moments &own) {
+  const bool ofSquares = threadIdx.x & 4; // What four of the lanes go on with.
+  float sum = ofSquares ? own.squares : own.sum;
+  sum += __shfl_xor_sync(0xffffffffu, ofSquares ? own.sum : own.squares, 4);
+  sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+  sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+  const float squares = __shfl_down_sync(0xffffffffu, sum, 4);
+  if (inside && threadIdx.x % 8 == 0)
+    *to = {sum, squares};
+}
 
 /// Whether kernels of these elements can write moments: products, which read them, are of 16 bits.
 template <class T> constexpr bool kHasMoments = sizeof(T) == 2;
@@ -37,9 +42,7 @@ __device__ void storeMoments(Moments *to, bool inside, const float (&values)[8])
 #pragma unroll
   for (int i = 0; i < 8; i += 2)
     moments.add(inside ? float2{stored(values[i]), stored(values[i + 1])} : float2{});
-  moments.addLanes();
-  if (inside && threadIdx.x % 8 == 0)
-    *to = moments;
+  storeSumOfLanes(to, inside, moments);
 }
 
 } // namespace cgc::device

@@ -10,7 +10,8 @@ namespace {
 constexpr ProductTile kTiles[] = {
 #include "runtime/kernels/product_tiles.def"
 };
-#define CGC_PRODUCT_TILE(F, N, SPLIT, BLOCKS) {#F "x" #N "_" #SPLIT, F, N, SPLIT},
+#define CGC_PRODUCT_TILE(F, N, SPLIT, BLOCKS) {#F "x" #N "_" #SPLIT, F, N, SPLIT, false, true},
+#define CGC_PRODUCT_PERSISTENT(N) {"128x" #N "_persistent", kPersistentFeatures, N, 1, true, true},
 constexpr ProductTile kNormTiles[] = {
 #include "runtime/kernels/product_norm_tiles.def"
 };
@@ -32,15 +33,18 @@ std::span<const ProductTile> productNormTiles() {
   CGC_KERNEL_OF(FAMILY##_bf16_##F##x##N##_##SPLIT,                                                 \
                 (product<__nv_bfloat16, F, N, SPLIT, BLOCKS, NORM>),                               \
                 (bindProduct<__nv_bfloat16, F, N, SPLIT, NORM>))
+#define CGC_PERSISTENT_KERNELS(FAMILY, NORM, N)                                                    \
+  CGC_KERNEL_OF(FAMILY##_f16_128x##N##_persistent, (productPersistent<__half, N, NORM>),           \
+                (bindProduct<__half, kPersistentFeatures, N, 1, NORM, true>))                      \
+  CGC_KERNEL_OF(FAMILY##_bf16_128x##N##_persistent, (productPersistent<__nv_bfloat16, N, NORM>),   \
+                (bindProduct<__nv_bfloat16, kPersistentFeatures, N, 1, NORM, true>))
 #define CGC_PRODUCT_TILE(...) CGC_PRODUCT_KERNELS(product, false, __VA_ARGS__)
-#define CGC_PRODUCT_PERSISTENT(N)                                                                  \
-  CGC_KERNEL_OF(product_f16_128x##N##_persistent, (productPersistent<__half, N>),                  \
-                (bindProduct<__half, kPersistentFeatures, N, 1, false, true>))                     \
-  CGC_KERNEL_OF(product_bf16_128x##N##_persistent, (productPersistent<__nv_bfloat16, N>),          \
-                (bindProduct<__nv_bfloat16, kPersistentFeatures, N, 1, false, true>))
+#define CGC_PRODUCT_PERSISTENT(N) CGC_PERSISTENT_KERNELS(product, false, N)
 #include "runtime/kernels/product_tiles.def"
 #define CGC_PRODUCT_TILE(...) CGC_PRODUCT_KERNELS(product_norm, true, __VA_ARGS__)
+#define CGC_PRODUCT_PERSISTENT(N) CGC_PERSISTENT_KERNELS(product_norm, true, N)
 #include "runtime/kernels/product_norm_tiles.def"
 #undef CGC_PRODUCT_KERNELS
+#undef CGC_PERSISTENT_KERNELS
 
 } // namespace cgc

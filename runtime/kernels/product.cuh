@@ -39,12 +39,12 @@ template <class T> struct ProductParameters {
 constexpr int kDepthTile = kProductDepth;
 
 template <int kFeatures, int kTokens, int kSplit, bool kNorm> struct ProductShape {
-  static constexpr ProductTile kTile{"", kFeatures, kTokens, kSplit};
+  static constexpr ProductTile kTile{"", kFeatures, kTokens, kSplit, false, kNorm};
   static constexpr int kWeightBytes = kFeatures * kDepthTile * 2;
   static constexpr int kStageBytes = kWeightBytes + kTokens * kDepthTile * 2;
   static constexpr int kGroups = kFeatures / 64;
   /// Threads that multiply, then the producer warp, then one that helps to find scales.
-  static constexpr int kConsumers = kGroups * 128, kThreads = kConsumers + (kNorm ? 64 : 32);
+  static constexpr int kConsumers = kGroups * 128, kThreads = int(kTile.threads());
   static constexpr int kMostGroups = int(kTile.mostGroups());
   static constexpr int kHandedBytes = int(kTile.handedBytes());
   /// Rows in which results are staged; the padding spreads them over the banks.
@@ -95,9 +95,7 @@ __device__ void finish(const ProductParameters<T> &p, bool inside, int64_t token
 #pragma unroll
     for (int i = 0; i < Pairs<T>::kSize; ++i)
       moments.add(inside ? toFloats(values[i]) : float2{});
-    moments.addLanes();
-    if (inside && threadIdx.x % 8 == 0)
-      p.yMoments[token * p.yGroups + feature / kMomentGroup] = moments;
+    storeSumOfLanes(p.yMoments + token * p.yGroups + feature / kMomentGroup, inside, moments);
   }
 }
 
@@ -105,6 +103,12 @@ __device__ void finish(const ProductParameters<T> &p, bool inside, int64_t token
 struct alignas(8) Scale {
   float mean, factor;
 };
+/// From the moments of a whole token.
+template <class T> __device__ Scale scaleOf(const ProductParameters<T> &p, const Moments &of) {
+  const float mean = of.sum / static_cast<float>(p.depth);
+  const float variance = of.squares / static_cast<float>(p.depth) - mean * mean;
+  return {mean, rsqrtf(fmaxf(variance, 0) + p.eps)};
+}
 /// From the moments of a token's groups, of which as many are on their way as there mostly are.
 template <class T> __device__ Scale scaleOf(const ProductParameters<T> &p, int64_t token) {
   constexpr int kAtOnce = 16;
@@ -121,9 +125,7 @@ template <class T> __device__ Scale scaleOf(const ProductParameters<T> &p, int64
       squares += of[g].squares;
     }
   }
-  const float mean = sum / static_cast<float>(p.depth);
-  const float variance = squares / static_cast<float>(p.depth) - mean * mean;
-  return {mean, rsqrtf(fmaxf(variance, 0) + p.eps)};
+  return scaleOf(p, Moments{sum, squares});
 }
 
 template <class T, int kFeatures, int kTokens, int kSplit, int kBlocks, bool kNorm>
@@ -365,7 +367,7 @@ inline std::optional<int64_t> rowStrideOf(const TensorView &matrix, DType dtype,
 
 template <class T, int kFeatures, int kTokens, int kSplit, bool kNorm, bool kPersistent = false>
 Result<KernelParameters> bindProduct(const KernelArguments &a) {
-  constexpr ProductTile tile{"", kFeatures, kTokens, kSplit, kPersistent};
+  constexpr ProductTile tile{"", kFeatures, kTokens, kSplit, kPersistent, kNorm};
   constexpr DType dtype = kDTypeOf<T>;
   const int64_t tokens = a.ints[0], features = a.ints[1], depth = a.ints[2], kind = a.ints[3];
   const int64_t most = int64_t(1) << 30;
@@ -375,13 +377,14 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
   if (kind < 0 || kind > int64_t(Activation::Tanh))
     return refuseArguments("there is no such activation");
   if (!tile.takes(depth))
-    return refuseArguments("depth has to give each block of the split 64 columns or the rest");
+    return refuseArguments(
+        kSplit > 1 ? "depth has to give each block of the split 64 columns or the rest"
+                   : "a persistent kernel normalises depths of an even number of groups up to 32");
   const uint32_t stages = tile.stagesIn(a.sharedBytes);
   // Persistent kernels take any even number of blocks.
   const auto grid = tile.grid(tokens, features, a.grid[0]);
-  if (a.grid[0] == 0 || !std::ranges::equal(a.grid, grid) ||
-      a.block[0] != (kNorm ? tile.normThreads() : tile.threads()) || a.block[1] != 1 ||
-      a.block[2] != 1 || stages < 2)
+  if (a.grid[0] == 0 || !std::ranges::equal(a.grid, grid) || a.block[0] != tile.threads() ||
+      a.block[1] != 1 || a.block[2] != 1 || stages < 2)
     return refuseArguments("the launch is not that of the tile");
   const TensorView &x = a.reads[0], &w = a.reads[1], &bias = a.reads[2], &residual = a.reads[3];
   const auto xStride = rowStrideOf(x, dtype, tokens, depth);
@@ -395,14 +398,13 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
   if (!isAbsentOrDenseOf(bias, dtype, features) || reinterpret_cast<uintptr_t>(bias.data) % 16 != 0)
     return refuseArguments("bias has to be dense, with one element for each feature");
   const TensorView &yMoments = a.writes[1];
-  if (yMoments.data && !tile.writesMoments())
-    return refuseArguments("persistent kernels write no moments");
   if (yMoments.data && !isMomentsOf(yMoments, tokens, features))
     return refuseArguments("moments have to be dense, two f32 for each 64 features of a token");
   if constexpr (kNorm)
     if (!isDenseOf(a.reads[4], DType::F32, features) ||
         reinterpret_cast<uintptr_t>(a.reads[4].data) % 16 != 0 ||
-        !isMomentsOf(a.reads[5], tokens, depth))
+        !isMomentsOf(a.reads[5], tokens, depth) ||
+        reinterpret_cast<uintptr_t>(a.reads[5].data) % 16 != 0)
       return refuseArguments("column_sums has to be dense, one f32 for each feature, and moments, "
                              "two for each 64 columns of a token");
   ProductParameters<T> p{};

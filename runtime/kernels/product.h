@@ -28,9 +28,17 @@ struct ProductTile {
   /// Whether the kernel is product_persistent.cuh's: as many blocks as the GPU has SMs stay for all
   /// tiles, and two, a cluster, have the same tokens and twice as many features.
   bool persistent = false;
+  bool normalises = false; ///< Whether it is one of product_norm.
 
-  /// Whether this depth gives every block of the split something to add up.
-  constexpr bool takes(int64_t depth) const { return depth > int64_t(split - 1) * kProductDepth; }
+  /// Whether this depth gives every block of the split something to add up, and whether a
+  /// persistent kernel that normalises can have its tokens' moments: they come in pairs of groups
+  /// to the memory of the results.
+  constexpr bool takes(int64_t depth) const {
+    const int64_t groups = momentGroups(depth);
+    if (persistent && normalises && (groups % 2 != 0 || groups * 8 > features * 2))
+      return false;
+    return depth > int64_t(split - 1) * kProductDepth;
+  }
   /// The blocks of a launch on a GPU with so many SMs.
   constexpr std::array<uint32_t, 3> grid(int64_t tokenCount, int64_t featureCount,
                                          uint32_t multiprocessors) const {
@@ -43,12 +51,11 @@ struct ProductTile {
               1, 1};
     return {tiles(featureCount, features) * split, tiles(tokenCount, tokens), 1};
   }
-  /// A warpgroup for each 64 features and a warp that copies; of persistent ones, a warpgroup.
-  constexpr uint32_t threads() const { return features * 2 + (persistent ? 128 : 32); }
-  /// Of product_norm: a warp more, that helps to read moments.
-  constexpr uint32_t normThreads() const { return threads() + 32; }
-  /// Whether the kernel can write moments of its result (moments.h).
-  constexpr bool writesMoments() const { return !persistent; }
+  /// A warpgroup for each 64 features and a warp that copies, of product_norm one more, that helps
+  /// to read moments; persistent ones have a warpgroup for all of this.
+  constexpr uint32_t threads() const {
+    return features * 2 + (persistent ? 128 : normalises ? 64 : 32);
+  }
   /// Of persistent ones: the tokens of a box in which results are stored, whole groups of 8 rows of
   /// the swizzle.
   constexpr uint32_t boxTokens() const { return tokens > 192 ? tokens / 4 : tokens / 2; }

@@ -46,7 +46,7 @@ TEST(Lower, NormLinearIsOneKernelForFewTokens) {
       });
       ASSERT_NE(tile, productNormTiles().end());
       EXPECT_TRUE(std::ranges::equal(launch.grid, tile->grid(rows, 24, 132)));
-      EXPECT_EQ(launch.block[0], tile->normThreads());
+      EXPECT_EQ(launch.block[0], tile->threads());
       EXPECT_GE(launch.sharedBytes, tile->sharedBytes(2));
       ASSERT_EQ(launch.reads.size(), 6u);
       // The product before it writes the moments of its rows.
@@ -59,6 +59,50 @@ TEST(Lower, NormLinearIsOneKernelForFewTokens) {
       EXPECT_THAT(launch.ints, ElementsAre(rows, 24, 64, int64_t(Activation::Gelu)));
       EXPECT_THAT(launch.floats, ElementsAre(0.001));
     }
+}
+
+/// x of so many tokens, written by `before`; fc1 of ViT-L-14 normalises it.
+Result<CompiledPlan> lowerManyTokens(int64_t tokens, int64_t width, const std::string &before,
+                                     const std::string &activation) {
+  const auto f16 = [](int64_t rows, int64_t columns) {
+    return "f16[" + std::to_string(rows) + "," + std::to_string(columns) + "]@cuda";
+  };
+  return lowerForHopper("%x: " + f16(tokens, width) + ", %p: " + f16(width, width) +
+                            ", %w: " + f16(4096, width) + ", %s: f32[4096]@cuda",
+                        before + " : " + f16(tokens, width) +
+                            "\n%1 = cgc.norm_linear(%0, %w, none, %s) {eps=0.001, activation=\"" +
+                            activation + "\"} : " + f16(tokens, 4096) + "\noutput %1");
+}
+
+TEST(Lower, NormLinearOfManyTokensIsAPersistentKernel) {
+  const std::string linear = "%0 = cgc.linear(%x, %p) {activation=\"none\"}";
+  auto plan = lowerManyTokens(2056, 1024, linear, "gelu");
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  ASSERT_THAT(recordNames(bucket), ElementsAre(testing::StartsWith("kernel product_f16_"),
+                                               "kernel product_norm_f16_128x176_persistent"));
+  const auto launch = [&](size_t i) { return std::get<KernelLaunch>(bucket.records[i].op); };
+  EXPECT_NE(launch(0).writes[1], kNoTensor);
+  EXPECT_EQ(launch(1).reads[5], launch(0).writes[1]);
+}
+
+TEST(Lower, NormLinearOfManyTokensHasALayerNormWherePersistentKernelsDoNotNormalise) {
+  const std::string linear = "%0 = cgc.linear(%x, %p) {activation=\"none\"}";
+  const auto names = [&](int64_t tokens, int64_t width, const std::string &activation) {
+    auto plan = lowerManyTokens(tokens, width, linear, activation);
+    EXPECT_TRUE(plan) << plan.status().message();
+    return plan.isOk() ? recordNames(plan->plan.entries[0].buckets[0]) : std::vector<std::string>();
+  };
+  // What computed x is the library's, and writes no moments.
+  EXPECT_THAT(names(16448, 1024, "gelu"), ElementsAre("cublaslt.matmul", "kernel layer_norm_f16",
+                                                      testing::StartsWith("kernel product_f16_")));
+  // The product itself is for the library.
+  EXPECT_THAT(names(2056, 1024, "none"), ElementsAre(testing::StartsWith("kernel product_f16_"),
+                                                     "kernel layer_norm_f16", "cublaslt.matmul"));
+  // An odd number of groups of moments.
+  EXPECT_THAT(names(2056, 960, "gelu"),
+              ElementsAre(testing::StartsWith("kernel product_f16_"), "kernel layer_norm_f16",
+                          testing::StartsWith("kernel product_f16_")));
 }
 
 TEST(Lower, NormLinearIsALayerNormAndAProductElsewhere) {

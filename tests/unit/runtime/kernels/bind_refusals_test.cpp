@@ -86,7 +86,7 @@ Launch product(const ProductTile &tile) {
                     {kAddress, {kFeatures, kDepth}, {528, 1}},
                     {kAddress, {kFeatures}},
                     {kAddress, {kTokens, kFeatures}, {528, 1}}},
-          .writes = {{kAddress, {kTokens, kFeatures}}, tile.writesMoments() ? kMoments : Tensor{}},
+          .writes = {{kAddress, {kTokens, kFeatures}}, kMoments},
           .ints = {kTokens, kFeatures, kDepth, int64_t(Activation::Gelu)}};
 }
 
@@ -155,13 +155,38 @@ TEST(BindProduct, RefusesTensors) {
     expectRefused(good, [](Launch &l) { l.reads[2].sizes[0] -= 8; }, bias);
     expectRefused(good, [](Launch &l) { l.reads[2].strides = {2}; }, bias);
     expectRefused(good, [](Launch &l) { l.reads[2].dtype = DType::F32; }, bias);
-    if (!tile.writesMoments())
-      expectRefused(
-          good, [](Launch &l) { l.writes[1] = kMoments; }, "persistent kernels write no moments");
     Launch least = good;
     least.reads[2] = least.reads[3] = {};
     expectNotRefused(least);
   }
+}
+
+/// Persistent kernels take the moments of pairs of groups, as many as a tile's results have room
+/// for.
+TEST(BindProduct, RefusesDepthsWhoseMomentsAPersistentKernelCannotTake) {
+  int persistent = 0;
+  for (const ProductTile &tile : productNormTiles()) {
+    if (!tile.persistent)
+      continue;
+    ++persistent;
+    const auto ofDepth = [&](int64_t depth) {
+      Launch launch = product(tile);
+      launch.kernel = "product_norm_f16_" + std::string(tile.name);
+      launch.reads[0].sizes[1] = launch.reads[1].sizes[1] = launch.ints[2] = depth;
+      launch.reads[1].strides = {};
+      launch.reads.push_back({kAddress, {kFeatures}, {}, DType::F32});
+      launch.reads.push_back({kAddress, {kTokens, momentGroups(depth), 2}, {}, DType::F32});
+      launch.floats = {1e-5};
+      return launch;
+    };
+    for (const int64_t depth : {72, 128, 1024, 2048})
+      expectNotRefused(ofDepth(depth));
+    for (const int64_t depth : {8, 64, 520, 2056, 2176})
+      expectRefused(ofDepth(depth), [](Launch &) {}, "an even number of groups up to 32");
+    expectRefused(
+        ofDepth(128), [](Launch &l) { l.reads[5].address += 8; }, "column_sums has to be dense");
+  }
+  EXPECT_GT(persistent, 0);
 }
 
 /// Of so many columns, with moments.
