@@ -95,27 +95,28 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
   const int firstTile = int(blockIdx.x) / 2, tileStep = int(gridDim.x) / 2;
   // The smaller operand is read again and again, the larger one once.
   const bool tokensFirst = p.tokens < p.features;
-  const auto token0Of = [&](int tile) {
-    return (tokensFirst ? tile % tokenTiles : tile / featureTiles) * kTokens;
+  struct Origin {
+    int token, feature;
   };
-  const auto feature0Of = [&](int tile) {
-    const int pair = tokensFirst ? tile / tokenTiles : tile % featureTiles;
-    return (pair * 2 + rank) * Shape::kFeatures;
+  const auto originOf = [&](int tile) {
+    const int inner = tokensFirst ? tokenTiles : featureTiles;
+    const int outer = tile / inner, rest = tile - outer * inner;
+    return Origin{(tokensFirst ? rest : outer) * kTokens,
+                  ((tokensFirst ? outer : rest) * 2 + rank) * Shape::kFeatures};
   };
 
   if (warp >= Shape::kWarps) {
     shrinkRegisters<Shape::kFewRegisters>();
     if (threadIdx.x == Shape::kWarps * 32) { // Fetches operands.
-      const auto copyWeights = [&](int tile, int i, int stage) {
+      const auto copyWeights = [&](int feature, int i, int stage) {
         arriveExpecting(&full[stage], Shape::kStageBytes);
-        copyTile(memory + stage * Shape::kStageBytes, &p.w, i * kDepthTile, feature0Of(tile),
-                 &full[stage]);
+        copyTile(memory + stage * Shape::kStageBytes, &p.w, i * kDepthTile, feature, &full[stage]);
       };
       // Of the first tile, which every block has: nobody has used the ring. No more than two, or
       // the first tokens would arrive behind all these bytes.
       const int early = p.wIsConstant ? min(steps, 2) : 0;
       for (int i = 0; i < early; ++i)
-        copyWeights(firstTile, i, i);
+        copyWeights(originOf(firstTile).feature, i, i);
       if (p.wIsConstant) { // The blocks together bring all of it near.
         const int boxes = steps * tilesOf(p.features, Shape::kFeatures);
         for (int box = int(blockIdx.x); box < boxes; box += int(gridDim.x))
@@ -123,56 +124,58 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       }
       waitForPredecessor();
       Ring ring{p.stages};
-      for (int tile = firstTile; tile < tiles; tile += tileStep)
+      for (int tile = firstTile; tile < tiles; tile += tileStep) {
+        const Origin origin = originOf(tile); // Once: a division in each step would hold it up.
         for (int i = 0; i < steps; ++i, ring.next()) {
           uint8_t *const stage = memory + ring.stage * Shape::kStageBytes;
           if (tile > firstTile || i >= early) {
             waitBarrier(&empty[ring.stage], ring.phase ^ 1);
-            copyWeights(tile, i, ring.stage);
+            copyWeights(origin.feature, i, ring.stage);
           }
           // To the same place of both blocks. The other block's bytes may come before the arrival
           // above, but not before this stage is empty in both.
           copyTileToBoth(stage + Shape::kWeightBytes + rank * (Shape::kTokenBytes / 2), &p.x,
-                         i * kDepthTile, token0Of(tile) + rank * (kTokens / 2), &full[ring.stage]);
+                         i * kDepthTile, origin.token + rank * (kTokens / 2), &full[ring.stage]);
         }
+      }
     }
     if (threadIdx.x == Shape::kWarps * 32 + 32) { // Fetches residuals and stores results.
       waitForPredecessor();
-      const auto forBoxes = [&](int tile, auto f) {
+      const auto forBoxes = [&](const Origin &origin, auto f) {
         for (int box = 0; box < 2 * kTokens / Shape::kBoxTokens; ++box) {
           const int group = box * Shape::kBoxTokens / kTokens,
                     token = box * Shape::kBoxTokens % kTokens;
-          f(staged + box * Shape::kBoxTokens * 128, feature0Of(tile) + group * 64,
-            token0Of(tile) + token);
+          f(staged + box * Shape::kBoxTokens * 128, origin.feature + group * 64,
+            origin.token + token);
         }
       };
-      const auto prepare = [&](int tile, uint32_t turn) {
+      const auto prepare = [&](const Origin &origin, uint32_t turn) {
         if constexpr (kNorm) { // Until the scales are found, the moments lie there.
-          const int tokens = min(kTokens, p.tokens - token0Of(tile));
+          const int tokens = min(kTokens, p.tokens - origin.token);
           const uint32_t bytes = uint32_t(tokens * p.xGroups) * sizeof(Moments);
           arriveExpecting(&momentsAreStaged, bytes);
-          copyBytes(staged, p.xMoments + int64_t(token0Of(tile)) * p.xGroups, bytes,
+          copyBytes(staged, p.xMoments + int64_t(origin.token) * p.xGroups, bytes,
                     &momentsAreStaged);
           waitBarrier(&scalesAreFound, turn & 1);
         }
         if (!p.residual)
           return arrive(&stagedIsFree);
         arriveExpecting(&stagedIsFree, Shape::kStagedBytes);
-        forBoxes(tile, [&](uint8_t *box, int feature, int token) {
+        forBoxes(origin, [&](uint8_t *box, int feature, int token) {
           copyTile(box, &p.residualTiles, feature, token, &stagedIsFree);
         });
       };
       uint32_t turn = 0;
       if (firstTile < tiles)
-        prepare(firstTile, 0);
+        prepare(originOf(firstTile), 0);
       for (int tile = firstTile; tile < tiles; tile += tileStep, ++turn) {
         waitBarrier(&stagedIsFull, turn & 1);
-        forBoxes(tile, [&](uint8_t *box, int feature, int token) {
+        forBoxes(originOf(tile), [&](uint8_t *box, int feature, int token) {
           storeTile(&p.yTiles, feature, token, box);
         });
         waitStoresRead();
         if (tile + tileStep < tiles)
-          prepare(tile + tileStep, turn + 1);
+          prepare(originOf(tile + tileStep), turn + 1);
       }
       waitStores();
     }
@@ -184,7 +187,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
           if (turn > 0)
             waitBarrier(&scalesAreRead, (turn - 1) & 1);
           findScales(p, reinterpret_cast<const Moments *>(staged),
-                     min(kTokens, p.tokens - token0Of(tile)), scales,
+                     min(kTokens, p.tokens - originOf(tile).token), scales,
                      int(threadIdx.x) - (Shape::kWarps + 2) * 32, 64);
           fenceShared(); // Tensor copies may overwrite what it has read.
           __syncwarp();
@@ -201,7 +204,8 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     uint32_t turn = 0;
     for (int tile = firstTile; tile < tiles; tile += tileStep, ++turn) {
       // What the end loads: there, it would wait behind the operands of the next tile.
-      const int warpFeature = feature0Of(tile) + warp * 16;
+      const Origin origin = originOf(tile);
+      const int warpFeature = origin.feature + warp * 16;
       if (lane == 0 && warpFeature < p.features) {
         if (p.bias)
           touch(p.bias + warpFeature);
@@ -289,7 +293,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       });
       if (p.yMoments) {
         syncThreads(1 + group, 128); // The warpgroup has staged its 64 features.
-        const int ownToken = int(threadIdx.x) % 128 / 8, feature = feature0Of(tile) + group * 64;
+        const int ownToken = int(threadIdx.x) % 128 / 8, feature = origin.feature + group * 64;
 #pragma unroll 1
         for (int t = ownToken; t < kTokens; t += 16) {
           Pairs<T> values = *reinterpret_cast<const Pairs<T> *>(
@@ -298,7 +302,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
 #pragma unroll
           for (int i = 0; i < Pairs<T>::kSize; ++i)
             moments.add(toFloats(values[i]));
-          const int64_t token = token0Of(tile) + t;
+          const int64_t token = origin.token + t;
           storeSumOfLanes(p.yMoments + token * p.yGroups + feature / kMomentGroup,
                           token < p.tokens && feature < p.features, moments);
         }
