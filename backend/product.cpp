@@ -101,7 +101,7 @@ bool isForCublasLt(const Product &p, const Matrices &m) {
 }
 
 /// Whether cuBLASLt can fuse all there is, and is at least as fast as our kernels.
-bool isBetterByCublasLt(const Product &p, const Matrices &m) {
+bool prefersCublasLt(const Product &p, const Matrices &m) {
   const double multiplications =
       double(m.x.sizes[0]) * double(m.weight.sizes[0]) * double(m.weight.sizes[1]);
   const bool fuses =
@@ -200,7 +200,7 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
   std::optional<Place> residual =
       product.residual ? asMatrix(*product.residual) : std::optional<Place>();
   if (builder.arch() == Arch::Sm90a && isForKernel(product, *matrices, residual) &&
-      !isBetterByCublasLt(product, *matrices)) {
+      !prefersCublasLt(product, *matrices)) {
     lowerToKernel(product, *matrices, residual, builder);
     return Remainder{};
   }
@@ -219,7 +219,7 @@ bool lowerNormProduct(const Product &product, const Place &columnSums, double ep
     return false;
   const TileChoice choice = bestTile(normProductKernels(), *matrices, builder);
   if (matrices->x.sizes[0] > kNormTokens &&
-      (!choice.tile->persistent || isBetterByCublasLt(product, *matrices)))
+      (!choice.tile->persistent || prefersCublasLt(product, *matrices)))
     return false;
   const std::optional<TensorId> moments = momentsOf(matrices->x, builder);
   if (!moments)

@@ -98,7 +98,7 @@ TiledKernels productKernels() {
 }
 
 TiledKernels normProductKernels() {
-  return {"product_norm", productNormTiles(), true};
+  return {"product_norm", productNormTiles()};
 }
 
 std::optional<TiledKernels> tiledKernelsOf(const KernelLaunch &launch) {

@@ -18,7 +18,7 @@ struct TileChoice {
 };
 
 /// Up to this many tokens a product normalises its x itself: layer_norm costs mostly its launch
-/// then. Beyond, there are persistent kernels, and only they lose less by it than a layer_norm takes.
+/// then. Beyond, there are persistent tiles, and only with these does it.
 inline constexpr int64_t kNormTokens = 1536;
 
 /// All choices among `tiles` for x [tokens, depth] times w [features, depth] on a GPU with so many
@@ -30,7 +30,6 @@ std::vector<TileChoice> tileChoices(std::span<const ProductTile> tiles, int64_t 
 struct TiledKernels {
   std::string name;
   std::span<const ProductTile> tiles;
-  bool normalises = false; ///< x first.
 };
 /// `product`: y = activation(x w^T + bias) + residual.
 TiledKernels productKernels();

@@ -1,4 +1,5 @@
-// cgc.norm_linear: one kernel for few tokens on cuda; else the normalisation, then the product.
+// cgc.norm_linear: one kernel where lowerNormProduct has one; else the normalisation, then the
+// product.
 #include "backend/ops/activation.h"
 #include "backend/ops/cgc_linear.h"
 #include "backend/ops/layer_norm.h"

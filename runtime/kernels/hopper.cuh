@@ -58,11 +58,6 @@ __device__ inline void waitBarrier(uint64_t *barrier, uint32_t parity) {
                : "memory");
 }
 
-/// Fetches the line of `p` into this SM's cache.
-__device__ inline void touch(const void *p) {
-  asm volatile("{ .reg .b32 unused; ld.global.ca.b32 unused, [%0]; }" ::"l"(p) : "memory");
-}
-
 // Tensor copies (TMA).
 
 /// Copies the box at (x, y) of a 2-d tensor to shared memory; `barrier` counts its bytes.

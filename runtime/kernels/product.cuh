@@ -229,10 +229,6 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
     }
   // The end reads what other kernels wrote, too, and overwrites what they may have read.
   waitForPredecessor();
-  if (p.residual && ownFeature < p.features)
-#pragma unroll 1
-    for (int t = ownToken; t < ownTokens; t += kTokenStep)
-      touch(p.residual + (token0 + firstGroup * 8 + t) * p.residualStride + ownFeature);
   if constexpr (kNorm)
     findScales(threadIdx.x);
 
@@ -404,7 +400,7 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
     if (!isDenseOf(a.reads[4], DType::F32, features) ||
         reinterpret_cast<uintptr_t>(a.reads[4].data) % 16 != 0 ||
         !isMomentsOf(a.reads[5], tokens, depth) ||
-        reinterpret_cast<uintptr_t>(a.reads[5].data) % 16 != 0)
+        (kPersistent && reinterpret_cast<uintptr_t>(a.reads[5].data) % 16 != 0))
       return refuseArguments("column_sums has to be dense, one f32 for each feature, and moments, "
                              "two for each 64 columns of a token");
   ProductParameters<T> p{};

@@ -26,14 +26,14 @@ template <int kTokens> struct PersistentShape {
                 kBoxTokens % 8 == 0);
   static_assert(kTile.sharedBytes(2) ==
                 2 * kStageBytes + kStagedBytes + 1024); // The last to begin at a multiple of it.
+  static_assert(sizeof(Moments) == 8 && sizeof(Scale) == 8); // Two are read at a time.
   /// Of the registers of 384 threads, 168 each, what a thread of the last warpgroup keeps, and what
   /// the others have then: 128 * 40 + 256 * 232 = 384 * 168.
   static constexpr int kFewRegisters = 40, kManyRegisters = 232;
 };
 
-/// Finds the scales of tokens from their moments in shared memory: a thread for each token. While
-/// the tensor cores read it, shared memory answers slowly: shuffles would, too, and so all of a
-/// token's loads are on their way at once where it has 16 groups.
+/// Finds the scales of tokens from their moments in shared memory: a thread for each token, as
+/// shared memory and shuffles take hundreds of clocks while the tensor cores read their operands.
 template <class T>
 __device__ void findScales(const ProductParameters<T> &p, const Moments *moments, int tokens,
                            Scale *scales, int thread, int threads) {
@@ -203,15 +203,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     Ring ring{p.stages};
     uint32_t turn = 0;
     for (int tile = firstTile; tile < tiles; tile += tileStep, ++turn) {
-      // What the end loads: there, it would wait behind the operands of the next tile.
       const Origin origin = originOf(tile);
-      const int warpFeature = origin.feature + warp * 16;
-      if (lane == 0 && warpFeature < p.features) {
-        if (p.bias)
-          touch(p.bias + warpFeature);
-        if constexpr (kNorm)
-          touch(p.columnSums + warpFeature);
-      }
       int last = 0; // The stage of the iteration before.
       const auto release = [&] {
         if (lane < 2)
@@ -235,7 +227,8 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       }
       float bias[2] = {}, columnSums[2] = {}; // Of the thread's two rows of sums.
       for (int h = 0; h < 2; ++h)
-        if (const int feature = warpFeature + lane / 4 + h * 8; feature < p.features) {
+        if (const int feature = origin.feature + warp * 16 + lane / 4 + h * 8;
+            feature < p.features) {
           if (p.bias)
             bias[h] = toFloat(p.bias[feature]);
           if constexpr (kNorm)
@@ -292,6 +285,8 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
         }
       });
       if (p.yMoments) {
+        // Features beyond the last add nothing: w, bias and residual are 0 there, and so are
+        // results.
         syncThreads(1 + group, 128); // The warpgroup has staged its 64 features.
         const int ownToken = int(threadIdx.x) % 128 / 8, feature = origin.feature + group * 64;
 #pragma unroll 1

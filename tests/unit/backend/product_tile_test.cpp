@@ -15,11 +15,20 @@ bool hasPersistent(const std::vector<TileChoice> &choices) {
                              [](const TileChoice &choice) { return choice.tile->persistent; });
 }
 
-TEST(ProductTile, PersistentIsForMoreTokensThanAreNormalised) {
-  EXPECT_FALSE(
-      hasPersistent(tileChoices(productTiles(), kNormTokens, 4096, 1024, kMultiprocessors)));
-  EXPECT_TRUE(
-      hasPersistent(tileChoices(productTiles(), kNormTokens + 1, 4096, 1024, kMultiprocessors)));
+TEST(ProductTile, PersistentIsForManyTokens) {
+  for (const auto &tiles : {productTiles(), productNormTiles()}) {
+    EXPECT_FALSE(hasPersistent(tileChoices(tiles, kNormTokens, 4096, 1024, kMultiprocessors)));
+    EXPECT_TRUE(hasPersistent(tileChoices(tiles, kNormTokens + 1, 4096, 1024, kMultiprocessors)));
+  }
+}
+
+/// Whatever its moments, some tile takes each depth.
+TEST(ProductTile, PersistentOnesNormalisePairsOfGroupsUpTo32) {
+  for (const int64_t depth : {8, 64, 72, 960, 1024, 2048, 2056, 4096}) {
+    const auto choices = tileChoices(productNormTiles(), 2056, 4096, depth, kMultiprocessors);
+    EXPECT_FALSE(choices.empty()) << depth;
+    EXPECT_EQ(hasPersistent(choices), depth == 72 || depth == 1024 || depth == 2048) << depth;
+  }
 }
 
 TEST(ProductTile, PersistentBlocksStayForAllTiles) {

@@ -102,37 +102,40 @@ TEST(EditedBucket, ACallKeepsItsOwnWorkspace) {
 }
 
 TEST(SetTile, GivesTheLaunchThatTheKernelExpects) {
-  const std::vector<int64_t> x = {kTokens, kWide}, w = {kNarrow, kWide}, y = {kTokens, kNarrow},
-                             sums = {kNarrow}, moments = {kTokens, kWide / 64, 2};
+  constexpr int64_t kMany = backend::kNormTokens + 1; // For persistent tiles, too.
   const auto view = [](const std::vector<int64_t> &sizes, DType dtype = DType::F16) {
     return TensorView{reinterpret_cast<void *>(4096), dtype, DeviceKind::Cuda, sizes, {}};
   };
-  for (const backend::TiledKernels &family :
-       {backend::productKernels(), backend::normProductKernels()})
-    for (const backend::TileChoice &choice :
-         backend::tileChoices(family.tiles, kTokens, kNarrow, kWide, 132)) {
-      KernelLaunch launch;
-      launch.ints = {kTokens, kNarrow, kWide, 0};
-      backend::setTile(launch, family, DType::F16, choice);
-      const Kernel *kernel = findKernel(launch.kernel);
-      ASSERT_TRUE(kernel) << launch.kernel;
-      EXPECT_EQ(launch.abiHash, kernel->abiHash);
-      EXPECT_EQ(backend::tiledKernelsOf(launch)->name, family.name);
-      std::vector<TensorView> reads = {view(x), view(w), {}, {}}, writes = {view(y), {}};
-      if (family.normalises) {
-        reads.push_back(view(sums, DType::F32));
-        reads.push_back(view(moments, DType::F32));
-        launch.floats = {1e-5};
+  for (const auto &[tokens, depth] :
+       {std::pair(kTokens, kWide), {kMany, kWide}, {kMany, 72}, {kMany, 64}, {kMany, 4096}})
+    for (const backend::TiledKernels &family :
+         {backend::productKernels(), backend::normProductKernels()})
+      for (const backend::TileChoice &choice :
+           backend::tileChoices(family.tiles, tokens, kNarrow, depth, 132)) {
+        const std::vector<int64_t> x = {tokens, depth}, w = {kNarrow, depth}, y = {tokens, kNarrow},
+                                   sums = {kNarrow}, moments = {tokens, momentGroups(depth), 2};
+        KernelLaunch launch;
+        launch.ints = {tokens, kNarrow, depth, 0};
+        backend::setTile(launch, family, DType::F16, choice);
+        const Kernel *kernel = findKernel(launch.kernel);
+        ASSERT_TRUE(kernel) << launch.kernel;
+        EXPECT_EQ(launch.abiHash, kernel->abiHash);
+        EXPECT_EQ(backend::tiledKernelsOf(launch)->name, family.name);
+        std::vector<TensorView> reads = {view(x), view(w), {}, {}}, writes = {view(y), {}};
+        if (choice.tile->normalises) {
+          reads.push_back(view(sums, DType::F32));
+          reads.push_back(view(moments, DType::F32));
+          launch.floats = {1e-5};
+        }
+        ASSERT_EQ(reads.size(), kernel->reads);
+        ASSERT_EQ(writes.size(), kernel->writes);
+        // Without a driver, describing the tensors to it fails: that comes after everything else.
+        const Status status = kernel
+                                  ->bind({launch.grid, launch.block, launch.sharedBytes, reads,
+                                          writes, launch.ints, launch.floats})
+                                  .status();
+        EXPECT_NE(status.code(), Code::InvalidFile) << launch.kernel << ": " << status.message();
       }
-      ASSERT_EQ(reads.size(), kernel->reads);
-      ASSERT_EQ(writes.size(), kernel->writes);
-      // Without a driver, describing the tensors to it fails: that comes after everything else.
-      const Status status = kernel
-                                ->bind({launch.grid, launch.block, launch.sharedBytes, reads,
-                                        writes, launch.ints, launch.floats})
-                                .status();
-      EXPECT_NE(status.code(), Code::InvalidFile) << launch.kernel << ": " << status.message();
-    }
 }
 
 TEST(ProductSite, GeluAndF32HaveOneWay) {

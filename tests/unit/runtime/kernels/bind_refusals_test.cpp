@@ -155,8 +155,16 @@ TEST(BindProduct, RefusesTensors) {
     expectRefused(good, [](Launch &l) { l.reads[2].sizes[0] -= 8; }, bias);
     expectRefused(good, [](Launch &l) { l.reads[2].strides = {2}; }, bias);
     expectRefused(good, [](Launch &l) { l.reads[2].dtype = DType::F32; }, bias);
+    const auto refusedOfMoments = [&](const std::function<void(Tensor &)> &change) {
+      expectRefused(good, [&](Launch &l) { change(l.writes[1]); }, "moments have to be dense");
+    };
+    refusedOfMoments([](Tensor &moments) { moments.dtype = DType::F16; });
+    refusedOfMoments([](Tensor &moments) { moments.address += 4; });
+    refusedOfMoments([](Tensor &moments) { moments.strides = {64, 2, 1}; });
+    for (int i = 0; i < 3; ++i)
+      refusedOfMoments([&](Tensor &moments) { --moments.sizes[i]; });
     Launch least = good;
-    least.reads[2] = least.reads[3] = {};
+    least.reads[2] = least.reads[3] = least.writes[1] = {};
     expectNotRefused(least);
   }
 }
