@@ -196,7 +196,6 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
   std::optional<Matrices> matrices = matricesOf(product);
   if (builder.target() != DeviceKind::Cuda || !matrices)
     return lowerToAten(product, matrices, builder);
-  const bool forLibrary = isForCublasLt(product, *matrices);
   std::optional<Place> residual =
       product.residual ? asMatrix(*product.residual) : std::optional<Place>();
   if (builder.arch() == Arch::Sm90a && isForKernel(product, *matrices, residual) &&
@@ -204,8 +203,8 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
     lowerToKernel(product, *matrices, residual, builder);
     return Remainder{};
   }
-  return forLibrary ? lowerToCublasLt(product, *matrices, builder)
-                    : lowerToAten(product, matrices, builder);
+  return isForCublasLt(product, *matrices) ? lowerToCublasLt(product, *matrices, builder)
+                                           : lowerToAten(product, matrices, builder);
 }
 
 bool lowerNormProduct(const Product &product, const Place &columnSums, double eps,

@@ -145,7 +145,7 @@ int main(int argc, char **argv) {
         for (int l = 0; l < layers; ++l) {
           const cgc::TensorView reads[] = {view(x, xs), view(w + n * k * l, ws), view(bias, bs),
                                            residual ? view(more, ys) : cgc::TensorView{}};
-          const cgc::TensorView writes[] = {view(y, ys)};
+          const cgc::TensorView writes[] = {view(y, ys), {}}; // No moments.
           auto bound = kernel->bind(
               {grid, block, tile.sharedBytes(stages), reads, writes, ints, {}, 0b0110});
           if (!bound.isOk()) {

@@ -1,7 +1,8 @@
 // product and product_norm: the kernel. A producer warp copies tiles of weights and tokens to
 // shared memory, a warpgroup for each 64 features multiplies them; the result is turned in shared
 // memory and leaves token by token. Loops of the end are not unrolled: in a chain of kernels,
-// fetching instructions takes longer than executing them. For product.cu.
+// fetching instructions takes longer than executing them. Also what the persistent kernel has in
+// common with it: parameters, the ring, scales, and bind. For product.cu.
 #pragma once
 
 #include "runtime/kernels/activations.cuh"

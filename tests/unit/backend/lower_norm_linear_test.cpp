@@ -61,22 +61,20 @@ TEST(Lower, NormLinearIsOneKernelForFewTokens) {
     }
 }
 
-/// x of so many tokens, written by `before`; fc1 of ViT-L-14 normalises it.
-Result<CompiledPlan> lowerManyTokens(int64_t tokens, int64_t width, const std::string &before,
-                                     const std::string &activation) {
+/// cgc.norm_linear with 4096 features of so many tokens, which a linear has computed.
+Result<CompiledPlan> lowerManyTokens(int64_t tokens, int64_t width, const std::string &activation) {
   const auto f16 = [](int64_t rows, int64_t columns) {
     return "f16[" + std::to_string(rows) + "," + std::to_string(columns) + "]@cuda";
   };
   return lowerForHopper("%x: " + f16(tokens, width) + ", %p: " + f16(width, width) +
                             ", %w: " + f16(4096, width) + ", %s: f32[4096]@cuda",
-                        before + " : " + f16(tokens, width) +
+                        "%0 = cgc.linear(%x, %p) {activation=\"none\"} : " + f16(tokens, width) +
                             "\n%1 = cgc.norm_linear(%0, %w, none, %s) {eps=0.001, activation=\"" +
                             activation + "\"} : " + f16(tokens, 4096) + "\noutput %1");
 }
 
 TEST(Lower, NormLinearOfManyTokensIsAPersistentKernel) {
-  const std::string linear = "%0 = cgc.linear(%x, %p) {activation=\"none\"}";
-  auto plan = lowerManyTokens(2056, 1024, linear, "gelu");
+  auto plan = lowerManyTokens(2056, 1024, "gelu");
   ASSERT_TRUE(plan) << plan.status().message();
   const Bucket &bucket = plan->plan.entries[0].buckets[0];
   ASSERT_THAT(recordNames(bucket), ElementsAre(testing::StartsWith("kernel product_f16_"),
@@ -87,9 +85,8 @@ TEST(Lower, NormLinearOfManyTokensIsAPersistentKernel) {
 }
 
 TEST(Lower, NormLinearOfManyTokensHasALayerNormWherePersistentKernelsDoNotNormalise) {
-  const std::string linear = "%0 = cgc.linear(%x, %p) {activation=\"none\"}";
-  const auto names = [&](int64_t tokens, int64_t width, const std::string &activation) {
-    auto plan = lowerManyTokens(tokens, width, linear, activation);
+  const auto names = [](int64_t tokens, int64_t width, const std::string &activation) {
+    auto plan = lowerManyTokens(tokens, width, activation);
     EXPECT_TRUE(plan) << plan.status().message();
     return plan.isOk() ? recordNames(plan->plan.entries[0].buckets[0]) : std::vector<std::string>();
   };

@@ -1,7 +1,7 @@
-// What product and attention refuse before they touch the driver, and layer_norm and embedding of
-// the moments that they may write: every launch that would leave its tensors. Needs no GPU.
-// Launches that products and attention accept ask the driver for tensor maps: the conformance tests
-// have those.
+// What product and attention refuse before they touch the driver, and what all that may write
+// moments, layer_norm and embedding too, refuse of these: every launch that would leave its
+// tensors. Needs no GPU. Launches that products and attention accept ask the driver for tensor
+// maps: the conformance tests have those.
 #include "runtime/kernels/activation.h"
 #include "runtime/kernels/attention.h"
 #include "runtime/kernels/attention_f32.h"
@@ -70,6 +70,20 @@ void expectRefused(const Launch &good, const std::function<void(Launch &)> &chan
 /// Whether it is not: what is left to fail are tensor maps, where there is no driver.
 void expectNotRefused(const Launch &good) {
   EXPECT_NE(good.bind().status().code(), Code::InvalidFile) << good.bind().status().message();
+}
+/// What is refused of the moments that a launch writes.
+void expectMomentsRefusals(const Launch &good) {
+  const auto refused = [&](const std::function<void(Tensor &)> &change) {
+    expectRefused(
+        good, [&](Launch &l) { change(l.writes[1]); }, "moments have to be dense, two f32");
+  };
+  refused([](Tensor &moments) { moments.dtype = DType::F16; });
+  refused([](Tensor &moments) { moments.address += 4; });
+  refused([](Tensor &moments) { moments.strides = {64, 2, 1}; });
+  for (int i = 0; i < 3; ++i) {
+    refused([&](Tensor &moments) { ++moments.sizes[i]; });
+    refused([&](Tensor &moments) { --moments.sizes[i]; });
+  }
 }
 
 constexpr uintptr_t kAddress = 1 << 20;
@@ -155,14 +169,7 @@ TEST(BindProduct, RefusesTensors) {
     expectRefused(good, [](Launch &l) { l.reads[2].sizes[0] -= 8; }, bias);
     expectRefused(good, [](Launch &l) { l.reads[2].strides = {2}; }, bias);
     expectRefused(good, [](Launch &l) { l.reads[2].dtype = DType::F32; }, bias);
-    const auto refusedOfMoments = [&](const std::function<void(Tensor &)> &change) {
-      expectRefused(good, [&](Launch &l) { change(l.writes[1]); }, "moments have to be dense");
-    };
-    refusedOfMoments([](Tensor &moments) { moments.dtype = DType::F16; });
-    refusedOfMoments([](Tensor &moments) { moments.address += 4; });
-    refusedOfMoments([](Tensor &moments) { moments.strides = {64, 2, 1}; });
-    for (int i = 0; i < 3; ++i)
-      refusedOfMoments([&](Tensor &moments) { --moments.sizes[i]; });
+    expectMomentsRefusals(good);
     Launch least = good;
     least.reads[2] = least.reads[3] = least.writes[1] = {};
     expectNotRefused(least);
@@ -242,20 +249,10 @@ void expectNoMoments(const Launch &good, const std::function<void(Launch &)> &ch
   expectTaken(without);
 }
 
-/// What is refused of the moments themselves.
-void expectMomentsRefusals(const Launch &good) {
+/// Whether `good`, with moments, is taken, and what is refused of these.
+void expectTakesMoments(const Launch &good) {
   expectTaken(good);
-  const auto refused = [&](const std::function<void(Tensor &)> &change) {
-    expectRefused(
-        good, [&](Launch &l) { change(l.writes[1]); }, "moments have to be dense, two f32");
-  };
-  refused([](Tensor &moments) { moments.dtype = DType::F16; });
-  refused([](Tensor &moments) { moments.address += 4; });
-  refused([](Tensor &moments) { moments.strides = {64, 2, 1}; });
-  for (int i = 0; i < 3; ++i) {
-    refused([&](Tensor &moments) { ++moments.sizes[i]; });
-    refused([&](Tensor &moments) { --moments.sizes[i]; });
-  }
+  expectMomentsRefusals(good);
   Launch shifted = good; // Pairs, not vectors, lie in them.
   shifted.writes[1].address += 8;
   expectTaken(shifted);
@@ -265,7 +262,7 @@ TEST(BindLayerNorm, RefusesMoments) {
   for (const std::string name :
        {"layer_norm_f16", "layer_norm_bf16", "layer_norm_by_f32_f16", "layer_norm_by_f32_bf16"}) {
     for (const int64_t columns : {64, 768, 1024})
-      expectMomentsRefusals(layerNorm(name, columns));
+      expectTakesMoments(layerNorm(name, columns));
     for (const int64_t columns : {8, 72, 760, 771, 1088})
       expectNoMoments(layerNorm(name, columns), [](Launch &) {});
     const Launch good = layerNorm(name, 768);
@@ -281,7 +278,7 @@ TEST(BindLayerNorm, RefusesMoments) {
 TEST(BindEmbedding, RefusesMoments) {
   for (const std::string name : {"embedding_f16", "embedding_bf16"}) {
     for (const int64_t columns : {64, 768, 1088})
-      expectMomentsRefusals(embedding(name, columns));
+      expectTakesMoments(embedding(name, columns));
     for (const int64_t columns : {8, 72, 760, 771})
       expectNoMoments(embedding(name, columns), [](Launch &) {});
     const Launch good = embedding(name, 768);
