@@ -109,6 +109,8 @@ __device__ decltype(auto) withActivation(Activation kind, F &&f) {
 
 /// The activation of both elements of a pair of T, rounded to T.
 template <class T, class F> __device__ Pair<T> activatePair(F activation, Pair<T> x) {
+  if constexpr (std::is_same_v<F, Identity>)
+    return x;
   const float2 values = toFloats(x);
   return fromFloats<T>(activation(values.x), activation(values.y));
 }

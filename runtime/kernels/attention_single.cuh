@@ -1,5 +1,6 @@
 // Attention of one query by all warps of a block, without tensor cores, its keys and values in
-// shared memory as tensor copies write them: for attention_whole.cu.
+// shared memory as tensor copies write them: for attention_whole.cu. Loops are not unrolled far: a
+// warp executes them once, and fetching their instructions takes longer.
 #pragma once
 
 #include "runtime/kernels/activations.cuh"
@@ -54,8 +55,8 @@ __device__ void attendSingle(int seen, float scale, const uint8_t *keys, const u
   Found found;
 #pragma unroll 1
   for (int first = warp * 16; first < whole; first += warps * 16) {
-    float parts[4] = {};
-#pragma unroll
+    float parts[2] = {};
+#pragma unroll 1
     for (int v = 0; v < 4; ++v) {
       const int index = lane % 2 * 4 + v;
       Pairs<T> q = loadPairs(reinterpret_cast<const T *>(memory.query) + index * 8);
@@ -64,10 +65,10 @@ __device__ void attendSingle(int seen, float scale, const uint8_t *keys, const u
 #pragma unroll
       for (int i = 0; i < Pairs<T>::kSize; ++i) {
         const float2 a = toFloats(q[i]), b = toFloats(k[i]);
-        parts[v] = fmaf(a.x, b.x, fmaf(a.y, b.y, parts[v]));
+        parts[i % 2] = fmaf(a.x, b.x, fmaf(a.y, b.y, parts[i % 2]));
       }
     }
-    float score = (parts[0] + parts[1]) + (parts[2] + parts[3]);
+    float score = parts[0] + parts[1];
     score = (score + __shfl_xor_sync(0xffffffffu, score, 1)) * scale;
     float most = score;
 #pragma unroll
@@ -75,7 +76,7 @@ __device__ void attendSingle(int seen, float scale, const uint8_t *keys, const u
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, offset));
     found.see(most);
     const float weight = fastExp2(score - found.base);
-#pragma unroll
+#pragma unroll 4
     for (int i = 0; i < 16; ++i)
       found.add(__shfl_sync(0xffffffffu, weight, 2 * i), twoOf(values, first + i));
   }
@@ -94,23 +95,20 @@ __device__ void attendSingle(int seen, float scale, const uint8_t *keys, const u
 
 /// Puts together what all warps have found for a single query, and stores its result.
 template <class T> __device__ void finishSingle(const SingleMemory &memory, T *to) {
-  constexpr int kMostWarps = int(kWholeMaxGroups) * 4;
+  static_assert(kWholeMaxGroups * 4 <= 32);
   const int warps = blockDim.x / 32, lane = threadIdx.x % 32;
-  float2 of[kMostWarps];
-  float most = -INFINITY;
+  const float2 of = lane < warps ? memory.bases[lane] : float2{-INFINITY, 0}; // Of a warp.
+  float most = of.x;
 #pragma unroll
-  for (int w = 0; w < kMostWarps; ++w) {
-    of[w] = w < warps ? memory.bases[w] : float2{-INFINITY, 0};
-    most = fmaxf(most, of[w].x);
-  }
-  float total = 0;
+  for (int offset = 1; offset < 32; offset *= 2)
+    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, offset));
+  const float factor = fastExp2(of.x - most), total = warpSum(of.y * factor);
   float2 sums = {};
-#pragma unroll
-  for (int w = 0; w < kMostWarps; ++w) {
-    const float factor = fastExp2(of[w].x - most);
-    const float2 more = w < warps ? memory.sums[w][lane] : float2{};
-    total = fmaf(of[w].y, factor, total);
-    sums = {fmaf(more.x, factor, sums.x), fmaf(more.y, factor, sums.y)};
+#pragma unroll 4
+  for (int w = 0; w < warps; ++w) {
+    const float times = __shfl_sync(0xffffffffu, factor, w);
+    const float2 more = memory.sums[w][lane];
+    sums = {fmaf(more.x, times, sums.x), fmaf(more.y, times, sums.y)};
   }
   const float scale = __fdividef(1, total);
   *reinterpret_cast<uint32_t *>(to + 2 * lane) = packPair<T>(sums.x * scale, sums.y * scale);

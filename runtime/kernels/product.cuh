@@ -1,7 +1,7 @@
 // product and product_norm: the kernel. A producer warp copies tiles of weights and tokens to
 // shared memory, a warpgroup for each 64 features multiplies them; the result is turned in shared
-// memory and leaves token by token. Loops of the end are not unrolled: in a chain of kernels,
-// fetching instructions takes longer than executing them. Also what the persistent kernel has in
+// memory and leaves token by token. Loops are not unrolled: in a chain of kernels, fetching
+// instructions takes longer than executing them. Also what the persistent kernel has in
 // common with it: parameters, the ring, scales, and bind. For product.cu.
 #pragma once
 
@@ -236,6 +236,7 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
   float sums[kTokens / 2];
   Ring ring{p.stages};
   int last = 0; // The stage of the iteration before.
+#pragma unroll 1
   for (int i = 0; i < count; ++i, ring.next()) {
     const uint8_t *stage = memory + ring.stage * Shape::kStageBytes;
     waitBarrier(&full[ring.stage], ring.phase);

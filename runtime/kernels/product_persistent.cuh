@@ -8,6 +8,11 @@
 namespace cgc {
 namespace {
 
+/// What normalises a token's sum: it is sum * factor - shift * the sum of the weights' column.
+struct alignas(8) Shift {
+  float shift, factor;
+};
+
 /// Both blocks of a cluster have the same tokens, each has 128 features of its own, in two
 /// warpgroups.
 template <int kTokens> struct PersistentShape {
@@ -17,26 +22,26 @@ template <int kTokens> struct PersistentShape {
   static constexpr int kTokenBytes = kTokens * kDepthTile * 2;
   static constexpr int kStageBytes = kWeightBytes + kTokenBytes;
   /// Warps that multiply; then a warpgroup with one that fetches operands, one that stores, and two
-  /// that find what normalises tokens.
+  /// that find what the end of a tile needs.
   static constexpr int kWarps = kFeatures / 16, kThreads = int(kTile.threads());
   /// Results are stored in boxes of that many tokens and 64 features.
   static constexpr int kBoxTokens = int(kTile.boxTokens());
   static constexpr int kStagedBytes = kTokens * kFeatures * 2;
-  static_assert(kThreads == kWarps * 32 + 128 && kTokens % 16 == 0 && kTokens % kBoxTokens == 0 &&
-                kBoxTokens % 8 == 0);
+  static_assert(kThreads == kWarps * 32 + 128 && kFeatures == 128 && kTokens % 16 == 0 &&
+                kTokens % kBoxTokens == 0 && kBoxTokens % 8 == 0);
   static_assert(kTile.sharedBytes(2) ==
                 2 * kStageBytes + kStagedBytes + 1024); // The last to begin at a multiple of it.
-  static_assert(sizeof(Moments) == 8 && sizeof(Scale) == 8); // Two are read at a time.
+  static_assert(sizeof(Moments) == 8 && sizeof(Shift) == 8); // Two are read at a time.
   /// Of the registers of 384 threads, 168 each, what a thread of the last warpgroup keeps, and what
   /// the others have then: 128 * 40 + 256 * 232 = 384 * 168.
   static constexpr int kFewRegisters = 40, kManyRegisters = 232;
 };
 
-/// Finds the scales of tokens from their moments in shared memory: a thread for each token, as
+/// Finds the shifts of tokens from their moments in shared memory: a thread for each token, as
 /// shared memory and shuffles take hundreds of clocks while the tensor cores read their operands.
 template <class T>
-__device__ void findScales(const ProductParameters<T> &p, const Moments *moments, int tokens,
-                           Scale *scales, int thread, int threads) {
+__device__ void findShifts(const ProductParameters<T> &p, const Moments *moments, int tokens,
+                           Shift *shifts, int thread, int threads) {
   const int pairs = p.xGroups / 2; // Of groups: 16 bytes.
   for (int t = thread; t < tokens; t += threads) {
     const float4 *const row = reinterpret_cast<const float4 *>(moments) + t * pairs;
@@ -48,7 +53,8 @@ __device__ void findScales(const ProductParameters<T> &p, const Moments *moments
       sums.squares += two.y + two.w;
       at = at + 1 == pairs ? 0 : at + 1; // Neighbours read other banks.
     }
-    scales[t] = scaleOf(p, sums);
+    const Scale scale = scaleOf(p, sums);
+    shifts[t] = {scale.mean * scale.factor, scale.factor};
   }
 }
 
@@ -64,9 +70,11 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
   __shared__ uint64_t full[kProductMaxStages], empty[kProductMaxStages];
   // The staged tile may be written, and has its residual; it has been written.
   __shared__ uint64_t stagedIsFree, stagedIsFull;
-  // The moments of the tile's tokens are staged; their scales are there; these have been read.
-  __shared__ uint64_t momentsAreStaged, scalesAreFound, scalesAreRead;
-  __shared__ alignas(16) Scale scales[kNorm ? kTokens : 1];
+  // The moments of the tile's tokens are staged; what the end needs of them, and of the tile's
+  // features, is there. It has been read when the tile is staged.
+  __shared__ uint64_t momentsAreStaged, vectorsAreFound;
+  __shared__ alignas(16) Shift shifts[kNorm ? kTokens : 1];
+  __shared__ float2 vectors[Shape::kFeatures]; // Of each feature: bias and the sum of its column.
 
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int rank = int(clusterRank());
@@ -80,8 +88,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     initBarrier(&stagedIsFree, 1);
     initBarrier(&stagedIsFull, Shape::kWarps);
     initBarrier(&momentsAreStaged, 1);
-    initBarrier(&scalesAreFound, 2);
-    initBarrier(&scalesAreRead, Shape::kWarps);
+    initBarrier(&vectorsAreFound, 2);
     fenceBarrierInit();
   }
   releaseSuccessor();
@@ -93,17 +100,18 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
             featureTiles = tilesOf(p.features, 2 * Shape::kFeatures);
   const int tiles = tokenTiles * featureTiles;
   const int firstTile = int(blockIdx.x) / 2, tileStep = int(gridDim.x) / 2;
-  // The smaller operand is read again and again, the larger one once.
-  const bool tokensFirst = p.tokens < p.features;
   struct Origin {
     int token, feature;
   };
+  // The smaller operand is read again and again, the larger one once.
+  const bool tokensFirst = p.tokens < p.features;
   const auto originOf = [&](int tile) {
     const int inner = tokensFirst ? tokenTiles : featureTiles;
     const int outer = tile / inner, rest = tile - outer * inner;
     return Origin{(tokensFirst ? rest : outer) * kTokens,
                   ((tokensFirst ? outer : rest) * 2 + rank) * Shape::kFeatures};
   };
+  const auto tokensOf = [&](const Origin &origin) { return min(kTokens, p.tokens - origin.token); };
 
   if (warp >= Shape::kWarps) {
     shrinkRegisters<Shape::kFewRegisters>();
@@ -150,13 +158,12 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
         }
       };
       const auto prepare = [&](const Origin &origin, uint32_t turn) {
-        if constexpr (kNorm) { // Until the scales are found, the moments lie there.
-          const int tokens = min(kTokens, p.tokens - origin.token);
-          const uint32_t bytes = uint32_t(tokens * p.xGroups) * sizeof(Moments);
+        if constexpr (kNorm) { // Until the shifts are found, the moments lie there.
+          const uint32_t bytes = uint32_t(tokensOf(origin) * p.xGroups) * sizeof(Moments);
           arriveExpecting(&momentsAreStaged, bytes);
           copyBytes(staged, p.xMoments + int64_t(origin.token) * p.xGroups, bytes,
                     &momentsAreStaged);
-          waitBarrier(&scalesAreFound, turn & 1);
+          waitBarrier(&vectorsAreFound, turn & 1);
         }
         if (!p.residual)
           return arrive(&stagedIsFree);
@@ -179,26 +186,41 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       }
       waitStores();
     }
-    if constexpr (kNorm)
-      if (warp >= Shape::kWarps + 2) {
-        uint32_t turn = 0;
-        for (int tile = firstTile; tile < tiles; tile += tileStep, ++turn) {
+    if (warp >= Shape::kWarps + 2) { // Find what the ends need, while others multiply.
+      const int thread = int(threadIdx.x) - (Shape::kWarps + 2) * 32;
+      if (!p.vectorsAreConstant)
+        waitForPredecessor();
+      uint32_t turn = 0;
+      for (int tile = firstTile; tile < tiles; tile += tileStep, ++turn) {
+        const Origin origin = originOf(tile);
+        float2 of[2] = {}; // Two features for each thread.
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+          if (const int feature = origin.feature + thread + i * 64; feature < p.features) {
+            if (p.bias)
+              of[i].x = toFloat(p.bias[feature]);
+            if constexpr (kNorm)
+              of[i].y = p.columnSums[feature];
+          }
+        if (turn > 0) // The end before has read them.
+          waitBarrier(&stagedIsFull, (turn - 1) & 1);
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+          vectors[thread + i * 64] = of[i];
+        if constexpr (kNorm) {
           waitBarrier(&momentsAreStaged, turn & 1);
-          if (turn > 0)
-            waitBarrier(&scalesAreRead, (turn - 1) & 1);
-          findScales(p, reinterpret_cast<const Moments *>(staged),
-                     min(kTokens, p.tokens - originOf(tile).token), scales,
-                     int(threadIdx.x) - (Shape::kWarps + 2) * 32, 64);
+          findShifts(p, reinterpret_cast<const Moments *>(staged), tokensOf(origin), shifts, thread,
+                     64);
           fenceShared(); // Tensor copies may overwrite what it has read.
-          __syncwarp();
-          if (lane == 0)
-            arrive(&scalesAreFound);
         }
+        __syncwarp();
+        if (lane == 0)
+          arrive(&vectorsAreFound);
       }
+    }
   } else {
     growRegisters<Shape::kManyRegisters>();
     const int group = warp / 4;
-    waitForPredecessor();
     float sums[kTokens / 2];
     Ring ring{p.stages};
     uint32_t turn = 0;
@@ -225,29 +247,22 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
           release();
         last = ring.stage;
       }
-      float bias[2] = {}, columnSums[2] = {}; // Of the thread's two rows of sums.
-      for (int h = 0; h < 2; ++h)
-        if (const int feature = origin.feature + warp * 16 + lane / 4 + h * 8;
-            feature < p.features) {
-          if (p.bias)
-            bias[h] = toFloat(p.bias[feature]);
-          if constexpr (kNorm)
-            columnSums[h] = p.columnSums[feature];
-        }
       wgmmaWait<0>();
       release();
-      if constexpr (kNorm)
-        waitBarrier(&scalesAreFound, turn & 1);
+      waitBarrier(&vectorsAreFound, turn & 1);
+      const float2 vectorsOf[2] = {vectors[warp * 16 + lane / 4],
+                                   vectors[warp * 16 + lane / 4 + 8]};
       waitBarrier(&stagedIsFree, turn & 1);
       // Four matrices of 8 tokens and 8 features: 0 and 1 are features 0-7 and 8-15 of eight
-      // tokens, 2 and 3 of the next eight; swizzled, as tensor copies have it.
+      // tokens, 2 and 3 of the next eight; swizzled, as tensor copies have it. Few instructions for
+      // each of them: they are unrolled, and the first end has to fetch them.
       uint8_t *const line = staged + group * kTokens * 128 + (lane / 16 * 8 + lane % 8) * 128 +
                             ((warp % 4 * 2 + lane / 8 % 2) ^ lane % 8) * 16;
       // What shared memory has for eight tokens and the next: loaded before the results of those
       // before are stored, which no load would pass.
       struct Loaded {
         Pair<T> residual[2][2];
-        float4 scales[2]; // Mean and factor of this thread's two tokens of eight.
+        float4 shifts[2]; // Of this thread's two tokens of eight.
       };
       const auto load = [&](int j) {
         Loaded loaded;
@@ -256,8 +271,8 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
                          loaded.residual[1][0], loaded.residual[1][1]);
         if constexpr (kNorm)
           for (int i = 0; i < 2; ++i)
-            loaded.scales[i] =
-                *reinterpret_cast<const float4 *>(scales + (j + i) * 8 + lane % 4 * 2);
+            loaded.shifts[i] =
+                *reinterpret_cast<const float4 *>(shifts + (j + i) * 8 + lane % 4 * 2);
         return loaded;
       };
       withActivation<T>(p.activation, [&](auto activation) {
@@ -271,13 +286,17 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
             float a = sums[(j + i / 2) * 4 + i % 2 * 2], b = sums[(j + i / 2) * 4 + i % 2 * 2 + 1];
+            const float2 vector = vectorsOf[i % 2]; // Bias and column sum.
             if constexpr (kNorm) {
-              const float4 scale = of.scales[i / 2];
-              a = (a - scale.x * columnSums[i % 2]) * scale.y;
-              b = (b - scale.z * columnSums[i % 2]) * scale.w;
+              const float4 two = of.shifts[i / 2];
+              a = fmaf(a, two.y, fmaf(-two.x, vector.y, vector.x));
+              b = fmaf(b, two.w, fmaf(-two.z, vector.y, vector.x));
+            } else {
+              a += vector.x;
+              b += vector.x;
             }
             Pair<T> &pair = pairs[i / 2][i % 2];
-            pair = activatePair<T>(activation, fromFloats<T>(a + bias[i % 2], b + bias[i % 2]));
+            pair = activatePair<T>(activation, fromFloats<T>(a, b));
             if (p.residual)
               pair = __hadd2_rn(pair, of.residual[i / 2][i % 2]);
           }
@@ -285,30 +304,29 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
         }
       });
       if (p.yMoments) {
-        // Features beyond the last add nothing: w, bias and residual are 0 there, and so are
-        // results.
         syncThreads(1 + group, 128); // The warpgroup has staged its 64 features.
-        const int ownToken = int(threadIdx.x) % 128 / 8, feature = origin.feature + group * 64;
+        // A thread for each token: shuffles would take longer.
+        const int feature = origin.feature + group * 64;
+        const int inside = min(8, (p.features - feature) / 8); // Vectors with features that are.
+        const int tokens = inside > 0 ? tokensOf(origin) : 0;
 #pragma unroll 1
-        for (int t = ownToken; t < kTokens; t += 16) {
-          Pairs<T> values = *reinterpret_cast<const Pairs<T> *>(
-              swizzledVector(staged + group * kTokens * 128, t, int(threadIdx.x) % 8));
+        for (int t = int(threadIdx.x) % 128; t < tokens; t += 128) {
           Moments moments{};
+#pragma unroll 4
+          for (int v = 0; v < inside; ++v) {
+            Pairs<T> values = *reinterpret_cast<const Pairs<T> *>(
+                swizzledVector(staged + group * kTokens * 128, t, v));
 #pragma unroll
-          for (int i = 0; i < Pairs<T>::kSize; ++i)
-            moments.add(toFloats(values[i]));
-          const int64_t token = origin.token + t;
-          storeSumOfLanes(p.yMoments + token * p.yGroups + feature / kMomentGroup,
-                          token < p.tokens && feature < p.features, moments);
+            for (int i = 0; i < Pairs<T>::kSize; ++i)
+              moments.add(toFloats(values[i]));
+          }
+          p.yMoments[int64_t(origin.token + t) * p.yGroups + feature / kMomentGroup] = moments;
         }
       }
       fenceShared();
       __syncwarp();
-      if (lane == 0) {
+      if (lane == 0)
         arrive(&stagedIsFull);
-        if constexpr (kNorm)
-          arrive(&scalesAreRead);
-      }
     }
   }
   __syncwarp();

@@ -1,5 +1,6 @@
 // The product kernels of every tile against double precision, at odd shapes and with everything
 // that a launch can vary; and chains of them, with and without programmatic edges.
+#include "tests/conformance/moments.h"
 #include "tests/conformance/product_numbers.h"
 
 namespace cgc::test {
@@ -51,6 +52,31 @@ TEST_P(ProductTiles, EveryActivationWithAndWithoutBiasAndResidual) {
           continue;
         const bool odd = i % 2 == 1;
         check(tile, numbers, {odd, !odd, false, true, Activation(i), mostStages(tile)});
+        if (HasFatalFailure())
+          return;
+      }
+  }
+}
+
+/// With a last group that has 8 features, and more tokens than a block of any tile.
+TEST_P(ProductTiles, MomentsOfWhatIsStored) {
+  for (const DType dtype : kHalves) {
+    const Numbers numbers(dtype, 300, 264, 200);
+    for (const ProductTile &tile : productTiles())
+      for (const Activation activation : {Activation::None, Activation::Gelu}) {
+        if (!tile.takes(200))
+          continue;
+        SCOPED_TRACE(kernelOf("product", tile, dtype));
+        Launch launch = launchOf("product", tile, numbers,
+                                 {.bias = true,
+                                  .residual = true,
+                                  .strided = false,
+                                  .wIsWeight = true,
+                                  .activation = activation,
+                                  .stages = mostStages(tile)});
+        launch.writes.push_back(emptyMoments(300, 264));
+        const std::vector<HostTensor> results = this->launch(launch);
+        expectMomentsOf(results[0], 300, results[1]);
         if (HasFatalFailure())
           return;
       }
