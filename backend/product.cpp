@@ -14,7 +14,7 @@ namespace {
 
 /// From this many multiplications on cuBLASLt is as fast as our kernels on an H200 or faster, if it
 /// can fuse all there is (docs/performance.md).
-constexpr double kMultiplicationsForLibrary = 4e9;
+constexpr double kMultiplicationsForLibrary = 1e10;
 
 /// `place` seen as a matrix; nothing if its strides forbid it.
 std::optional<Place> asMatrix(Place place) {
