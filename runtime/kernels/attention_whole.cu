@@ -354,8 +354,6 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
       }
     }
   }
-  if (lane == 0)
-    waitStores();
 #endif
 }
 

@@ -94,7 +94,7 @@ __device__ inline void copyHeadTile(void *to, const CUtensorMap *map, int row, i
                : "memory");
 }
 /// Copies a box from shared memory to (x, y) of a 2-d tensor, what of it lies inside. The writes to
-/// it have to be fenced by fenceShared, and waitStores has to follow.
+/// it have to be fenced by fenceShared, and waitStoresRead has to follow before the block ends.
 __device__ inline void storeTile(const CUtensorMap *map, int x, int y, const void *from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];\n"
                "cp.async.bulk.commit_group;" ::"l"(reinterpret_cast<uint64_t>(map)),
@@ -119,13 +119,9 @@ template <class Byte> __device__ Byte *swizzledVector(Byte *rows, int row, int i
 __device__ inline void fenceShared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-/// Waits until this thread's stores have read their boxes.
+/// Waits until this thread's stores have read their boxes. They are done when the kernel ends.
 __device__ inline void waitStoresRead() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-}
-/// Waits until this thread's stores are done.
-__device__ inline void waitStores() {
-  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 /// Fetches a box to the L2 cache.
 __device__ inline void prefetchTile(const CUtensorMap *map, int x, int y) {
@@ -250,8 +246,14 @@ __device__ inline uint32_t clusterRank() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
-/// All threads of all blocks of the cluster; what was written to shared memory before is visible
-/// after.
+/// All threads of all blocks of the cluster. Publishes nothing but barriers that fenceBarrierInit
+/// has made visible, and waits for no stores, as syncCluster does.
+__device__ inline void meetInCluster() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
+               "barrier.cluster.wait.aligned;" ::
+                   : "memory");
+}
+/// The same; what was written to shared memory before is visible after.
 __device__ inline void syncCluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;\n"
                "barrier.cluster.wait.acquire.aligned;" ::

@@ -199,8 +199,8 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
       }
     if constexpr (kSplit > 1) {
       __syncwarp();
-      syncCluster();
-      syncCluster();
+      meetInCluster();
+      meetInCluster();
     }
     return;
   }
@@ -265,7 +265,7 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
   } else {
     float4 *const handed = reinterpret_cast<float4 *>(memory) + threadIdx.x;
     constexpr int kFromPitch = kMostGroups * Shape::kConsumers;
-    syncCluster(); // All blocks have read their tiles.
+    meetInCluster(); // All blocks have read their tiles.
 #pragma unroll
     for (int r = 0; r < kSplit; ++r) {
       const uint32_t to = addressInBlock(handed + rank * kFromPitch, uint32_t(r));

@@ -68,8 +68,9 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024; // NOLINT: swizzled tiles
   uint8_t *const staged = memory + p.stages * Shape::kStageBytes;
   __shared__ uint64_t full[kProductMaxStages], empty[kProductMaxStages];
-  // The staged tile may be written, and has its residual; it has been written.
-  __shared__ uint64_t stagedIsFree, stagedIsFull;
+  // The staged tile may be written, and has its residual; its first boxes have been written, and
+  // all of it.
+  __shared__ uint64_t stagedIsFree, firstAreFull, stagedIsFull;
   // The moments of the tile's tokens are staged; what the end needs of them, and of the tile's
   // features, is there. It has been read when the tile is staged.
   __shared__ uint64_t momentsAreStaged, vectorsAreFound;
@@ -86,13 +87,14 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       initBarrier(&empty[s], 2 * Shape::kWarps); // Both blocks write to both.
     }
     initBarrier(&stagedIsFree, 1);
+    initBarrier(&firstAreFull, Shape::kWarps);
     initBarrier(&stagedIsFull, Shape::kWarps);
     initBarrier(&momentsAreStaged, 1);
     initBarrier(&vectorsAreFound, 2);
     fenceBarrierInit();
   }
   releaseSuccessor();
-  syncCluster();
+  meetInCluster();
 
   const int steps = (p.depth + kDepthTile - 1) / kDepthTile;
   const auto tilesOf = [](int count, int size) { return (count + size - 1) / size; };
@@ -125,11 +127,6 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       const int early = p.wIsConstant ? min(steps, 2) : 0;
       for (int i = 0; i < early; ++i)
         copyWeights(originOf(firstTile).feature, i, i);
-      if (p.wIsConstant) { // The blocks together bring all of it near.
-        const int boxes = steps * tilesOf(p.features, Shape::kFeatures);
-        for (int box = int(blockIdx.x); box < boxes; box += int(gridDim.x))
-          prefetchTile(&p.w, box % steps * kDepthTile, box / steps * Shape::kFeatures);
-      }
       waitForPredecessor();
       Ring ring{p.stages};
       for (int tile = firstTile; tile < tiles; tile += tileStep) {
@@ -146,6 +143,9 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
                          i * kDepthTile, origin.token + rank * (kTokens / 2), &full[ring.stage]);
         }
       }
+      // No block may end while the other signals it.
+      for (int s = 0; s < p.stages; ++s, ring.next())
+        waitBarrier(&empty[ring.stage], ring.phase ^ 1);
     }
     if (threadIdx.x == Shape::kWarps * 32 + 32) { // Fetches residuals and stores results.
       waitForPredecessor();
@@ -176,18 +176,29 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       if (firstTile < tiles)
         prepare(originOf(firstTile), 0);
       for (int tile = firstTile; tile < tiles; tile += tileStep, ++turn) {
+        const Origin origin = originOf(tile);
+        const auto store = [&](bool first) {
+          forBoxes(origin, [&](uint8_t *box, int feature, int token) {
+            if ((token < origin.token + kTokens / 2) == first)
+              storeTile(&p.yTiles, feature, token, box);
+          });
+        };
+        waitBarrier(&firstAreFull, turn & 1);
+        store(true);
         waitBarrier(&stagedIsFull, turn & 1);
-        forBoxes(originOf(tile), [&](uint8_t *box, int feature, int token) {
-          storeTile(&p.yTiles, feature, token, box);
-        });
+        store(false);
         waitStoresRead();
         if (tile + tileStep < tiles)
           prepare(originOf(tile + tileStep), turn + 1);
       }
-      waitStores();
     }
     if (warp >= Shape::kWarps + 2) { // Find what the ends need, while others multiply.
       const int thread = int(threadIdx.x) - (Shape::kWarps + 2) * 32;
+      if (thread == 0 && p.wIsConstant) { // The blocks together bring all of it near.
+        const int boxes = steps * tilesOf(p.features, Shape::kFeatures);
+        for (int box = int(blockIdx.x); box < boxes; box += int(gridDim.x))
+          prefetchTile(&p.w, box % steps * kDepthTile, box / steps * Shape::kFeatures);
+      }
       if (!p.vectorsAreConstant)
         waitForPredecessor();
       uint32_t turn = 0;
@@ -275,6 +286,12 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
                 *reinterpret_cast<const float4 *>(shifts + (j + i) * 8 + lane % 4 * 2);
         return loaded;
       };
+      const auto arriveStaged = [&](uint64_t *barrier) {
+        fenceShared();
+        __syncwarp();
+        if (lane == 0)
+          arrive(barrier);
+      };
       withActivation<T>(p.activation, [&](auto activation) {
         Loaded loaded = load(0);
 #pragma unroll
@@ -301,6 +318,8 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
               pair = __hadd2_rn(pair, of.residual[i / 2][i % 2]);
           }
           storeTransposed(line + j * 8 * 128, pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1]);
+          if (j * 8 < kTokens / 2 && (j + 2) * 8 >= kTokens / 2)
+            arriveStaged(&firstAreFull);
         }
       });
       if (p.yMoments) {
@@ -323,14 +342,9 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
           p.yMoments[int64_t(origin.token + t) * p.yGroups + feature / kMomentGroup] = moments;
         }
       }
-      fenceShared();
-      __syncwarp();
-      if (lane == 0)
-        arrive(&stagedIsFull);
+      arriveStaged(&stagedIsFull);
     }
   }
-  __syncwarp();
-  syncCluster(); // No block may end while the other signals it.
 #endif
 }
 
