@@ -67,6 +67,22 @@ __device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, 
                "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y)
                : "memory");
 }
+/// How the L2 cache is to treat lines that a copy reads.
+using CachePolicy = uint64_t;
+/// They make room before all others.
+__device__ inline CachePolicy evictFirst() {
+  CachePolicy policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+__device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier,
+                                CachePolicy policy) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+               ".L2::cache_hint [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(sharedAddress(to)),
+               "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y),
+               "l"(policy)
+               : "memory");
+}
 /// Copies bytes that lie together, a multiple of 16, to shared memory; `barrier` counts them.
 __device__ inline void copyBytes(void *to, const void *from, uint32_t bytes, uint64_t *barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
@@ -124,11 +140,12 @@ __device__ inline void waitStoresRead() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 /// Fetches a box to the L2 cache.
-__device__ inline void prefetchTile(const CUtensorMap *map, int x, int y) {
-  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(
-                   reinterpret_cast<uint64_t>(map)),
-               "r"(x), "r"(y)
-               : "memory");
+__device__ inline void prefetchTile(const CUtensorMap *map, int x, int y, CachePolicy policy) {
+  asm volatile(
+      "cp.async.bulk.prefetch.tensor.2d.L2.global.L2::cache_hint [%0, {%1, %2}], %3;" ::"l"(
+          reinterpret_cast<uint64_t>(map)),
+      "r"(x), "r"(y), "l"(policy)
+      : "memory");
 }
 __device__ inline void prefetchMap(const CUtensorMap *map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(reinterpret_cast<uint64_t>(map)) : "memory");

@@ -166,11 +166,12 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
       scales[t] = scaleOf(p, token0 + t);
   };
   if (warp >= Shape::kConsumers / 32) {
-    if (threadIdx.x == Shape::kConsumers) { // The producer.
+    if (threadIdx.x == Shape::kConsumers) {          // The producer.
+      const CachePolicy weightPolicy = evictFirst(); // No other kernel reads them.
       const auto copyWeights = [&](int i, int stage) {
         arriveExpecting(&full[stage], Shape::kStageBytes);
         copyTile(memory + stage * Shape::kStageBytes, &p.w, (first + i) * kDepthTile, feature0,
-                 &full[stage]);
+                 &full[stage], weightPolicy);
       };
       const auto copyTokens = [&](int i, int stage) {
         copyTile(memory + stage * Shape::kStageBytes + Shape::kWeightBytes, &p.x,

@@ -117,10 +117,12 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
 
   if (warp >= Shape::kWarps) {
     shrinkRegisters<Shape::kFewRegisters>();
-    if (threadIdx.x == Shape::kWarps * 32) { // Fetches operands.
+    if (threadIdx.x == Shape::kWarps * 32) {         // Fetches operands.
+      const CachePolicy weightPolicy = evictFirst(); // No other kernel reads them.
       const auto copyWeights = [&](int feature, int i, int stage) {
         arriveExpecting(&full[stage], Shape::kStageBytes);
-        copyTile(memory + stage * Shape::kStageBytes, &p.w, i * kDepthTile, feature, &full[stage]);
+        copyTile(memory + stage * Shape::kStageBytes, &p.w, i * kDepthTile, feature, &full[stage],
+                 weightPolicy);
       };
       // Of the first tile, which every block has: nobody has used the ring. No more than two, or
       // the first tokens would arrive behind all these bytes.
@@ -197,7 +199,8 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       if (thread == 0 && p.wIsConstant) { // The blocks together bring all of it near.
         const int boxes = steps * tilesOf(p.features, Shape::kFeatures);
         for (int box = int(blockIdx.x); box < boxes; box += int(gridDim.x))
-          prefetchTile(&p.w, box % steps * kDepthTile, box / steps * Shape::kFeatures);
+          prefetchTile(&p.w, box % steps * kDepthTile, box / steps * Shape::kFeatures,
+                       evictFirst());
       }
       if (!p.vectorsAreConstant)
         waitForPredecessor();
