@@ -69,6 +69,12 @@ __device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, 
 }
 /// How the L2 cache is to treat lines that a copy reads.
 using CachePolicy = uint64_t;
+/// They stay as others do.
+__device__ inline CachePolicy evictNormally() {
+  CachePolicy policy;
+  asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
 /// They make room before all others.
 __device__ inline CachePolicy evictFirst() {
   CachePolicy policy;

@@ -113,12 +113,17 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     return Origin{(tokensFirst ? rest : outer) * kTokens,
                   ((tokensFirst ? outer : rest) * 2 + rank) * Shape::kFeatures};
   };
+  // No other kernel reads the weights, so that they make room first; unless they are what this one
+  // reads again and again.
+  const auto policyOfWeights = [&] {
+    return tokensFirst || tiles <= tileStep ? evictFirst() : evictNormally();
+  };
   const auto tokensOf = [&](const Origin &origin) { return min(kTokens, p.tokens - origin.token); };
 
   if (warp >= Shape::kWarps) {
     shrinkRegisters<Shape::kFewRegisters>();
-    if (threadIdx.x == Shape::kWarps * 32) {         // Fetches operands.
-      const CachePolicy weightPolicy = evictFirst(); // No other kernel reads them.
+    if (threadIdx.x == Shape::kWarps * 32) { // Fetches operands.
+      const CachePolicy weightPolicy = policyOfWeights();
       const auto copyWeights = [&](int feature, int i, int stage) {
         arriveExpecting(&full[stage], Shape::kStageBytes);
         copyTile(memory + stage * Shape::kStageBytes, &p.w, i * kDepthTile, feature, &full[stage],
@@ -200,7 +205,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
         const int boxes = steps * tilesOf(p.features, Shape::kFeatures);
         for (int box = int(blockIdx.x); box < boxes; box += int(gridDim.x))
           prefetchTile(&p.w, box % steps * kDepthTile, box / steps * Shape::kFeatures,
-                       evictFirst());
+                       policyOfWeights());
       }
       if (!p.vectorsAreConstant)
         waitForPredecessor();
