@@ -15,7 +15,7 @@ namespace {
 /// Clusters of 3 and more do not fill every group of SMs.
 constexpr double kShareInLargeClusters = 120.0 / 132;
 /// Less what the kernels declare themselves.
-constexpr uint32_t kSharedOfSm = 225 << 10, kSharedOfHalf = 112 << 10;
+constexpr uint32_t kSharedOfSm = 224 << 10, kSharedOfHalf = 112 << 10;
 
 /// Clock cycles for which the tensor cores multiply 64 columns of so many sums, at 4096 operations
 /// a clock.

@@ -1,6 +1,6 @@
 // Attention of one query by all warps of a block, without tensor cores, its keys and values in
 // shared memory as tensor copies write them: for attention_whole.cu. Loops are not unrolled far: a
-// warp executes them once, and fetching their instructions takes longer.
+// warp executes them a few times, and fetching their instructions takes longer.
 #pragma once
 
 #include "runtime/kernels/activations.cuh"

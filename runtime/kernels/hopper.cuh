@@ -21,7 +21,7 @@ __device__ inline void initBarrier(uint64_t *barrier, uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(sharedAddress(barrier)),
                "r"(arrivals));
 }
-/// Makes initialised barriers visible to tensor copies.
+/// Makes initialised barriers visible to tensor copies, and to the cluster once it has met.
 __device__ inline void fenceBarrierInit() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -72,13 +72,13 @@ using CachePolicy = uint64_t;
 /// They stay as others do.
 __device__ inline CachePolicy evictNormally() {
   CachePolicy policy;
-  asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+  asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
   return policy;
 }
 /// They make room before all others.
 __device__ inline CachePolicy evictFirst() {
   CachePolicy policy;
-  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   return policy;
 }
 __device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier,
@@ -269,14 +269,14 @@ __device__ inline uint32_t clusterRank() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
-/// All threads of all blocks of the cluster. Publishes nothing but barriers that fenceBarrierInit
-/// has made visible, and waits for no stores, as syncCluster does.
+/// All threads of all blocks of the cluster come together. This publishes nothing, but barriers
+/// that fenceBarrierInit has made visible, and does not wait for stores.
 __device__ inline void meetInCluster() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
                "barrier.cluster.wait.aligned;" ::
                    : "memory");
 }
-/// The same; what was written to shared memory before is visible after.
+/// The same; but what was written to shared memory before is visible after.
 __device__ inline void syncCluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;\n"
                "barrier.cluster.wait.acquire.aligned;" ::

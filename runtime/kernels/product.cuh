@@ -1,8 +1,9 @@
 // product and product_norm: the kernel. A producer warp copies tiles of weights and tokens to
 // shared memory, a warpgroup for each 64 features multiplies them; the result is turned in shared
-// memory and leaves token by token. Loops are not unrolled: in a chain of kernels, fetching
-// instructions takes longer than executing them. Also what the persistent kernel has in
-// common with it: parameters, the ring, scales, and bind. For product.cu.
+// memory and leaves token by token. The loops over the depth and over the tokens of the end are not
+// unrolled: in a chain of kernels, fetching instructions takes longer than executing them. Also
+// what the persistent kernel has in common with it: parameters, the ring, scales, and bind. For
+// product.cu.
 #pragma once
 
 #include "runtime/kernels/activations.cuh"
@@ -166,8 +167,9 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
       scales[t] = scaleOf(p, token0 + t);
   };
   if (warp >= Shape::kConsumers / 32) {
-    if (threadIdx.x == Shape::kConsumers) {          // The producer.
-      const CachePolicy weightPolicy = evictFirst(); // No other kernel reads them.
+    if (threadIdx.x == Shape::kConsumers) { // The producer.
+      // No other kernel reads weights, and the blocks that share them do so at the same time.
+      const CachePolicy weightPolicy = p.wIsConstant ? evictFirst() : evictNormally();
       const auto copyWeights = [&](int i, int stage) {
         arriveExpecting(&full[stage], Shape::kStageBytes);
         copyTile(memory + stage * Shape::kStageBytes, &p.w, (first + i) * kDepthTile, feature0,
@@ -201,7 +203,7 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
     if constexpr (kSplit > 1) {
       __syncwarp();
       meetInCluster();
-      meetInCluster();
+      meetInCluster(); // It has nothing to hand over.
     }
     return;
   }

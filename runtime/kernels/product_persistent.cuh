@@ -28,7 +28,7 @@ template <int kTokens> struct PersistentShape {
   static constexpr int kBoxTokens = int(kTile.boxTokens());
   static constexpr int kStagedBytes = kTokens * kFeatures * 2;
   static_assert(kThreads == kWarps * 32 + 128 && kFeatures == 128 && kTokens % 16 == 0 &&
-                kTokens % kBoxTokens == 0 && kBoxTokens % 8 == 0);
+                kTokens / 2 % kBoxTokens == 0 && kBoxTokens % 8 == 0); // Halves are stored.
   static_assert(kTile.sharedBytes(2) ==
                 2 * kStageBytes + kStagedBytes + 1024); // The last to begin at a multiple of it.
   static_assert(sizeof(Moments) == 8 && sizeof(Shift) == 8); // Two are read at a time.
@@ -113,10 +113,10 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     return Origin{(tokensFirst ? rest : outer) * kTokens,
                   ((tokensFirst ? outer : rest) * 2 + rank) * Shape::kFeatures};
   };
-  // No other kernel reads the weights, so that they make room first; unless they are what this one
+  // No other kernel reads weights, so that they make room first; unless they are what this one
   // reads again and again.
   const auto policyOfWeights = [&] {
-    return tokensFirst || tiles <= tileStep ? evictFirst() : evictNormally();
+    return p.wIsConstant && (tokensFirst || tiles <= tileStep) ? evictFirst() : evictNormally();
   };
   const auto tokensOf = [&](const Origin &origin) { return min(kTokens, p.tokens - origin.token); };
 
@@ -202,10 +202,10 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     if (warp >= Shape::kWarps + 2) { // Find what the ends need, while others multiply.
       const int thread = int(threadIdx.x) - (Shape::kWarps + 2) * 32;
       if (thread == 0 && p.wIsConstant) { // The blocks together bring all of it near.
+        const CachePolicy policy = policyOfWeights();
         const int boxes = steps * tilesOf(p.features, Shape::kFeatures);
         for (int box = int(blockIdx.x); box < boxes; box += int(gridDim.x))
-          prefetchTile(&p.w, box % steps * kDepthTile, box / steps * Shape::kFeatures,
-                       policyOfWeights());
+          prefetchTile(&p.w, box % steps * kDepthTile, box / steps * Shape::kFeatures, policy);
       }
       if (!p.vectorsAreConstant)
         waitForPredecessor();
@@ -238,6 +238,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       }
     }
   } else {
+    // Their operands come after the kernels ahead have ended, and so does all that they write.
     growRegisters<Shape::kManyRegisters>();
     const int group = warp / 4;
     float sums[kTokens / 2];

@@ -17,8 +17,9 @@ protected:
     }
   }
 
-  static SamplePlan chainOf(const ProductTile &tile, DType dtype, int64_t rows);
-  void checkChain(const ProductTile &tile, DType dtype, int64_t rows);
+  static SamplePlan chainOf(const ProductTile &tile, DType dtype, int64_t rows,
+                            uint32_t multiprocessors);
+  void checkChain(const ProductTile &tile, DType dtype, int64_t rows, uint32_t multiprocessors);
 };
 CGC_ON_BOTH_EXECUTORS(ProductTiles);
 
@@ -109,7 +110,8 @@ TEST_P(ProductTiles, TheResultMayLieInTheResidual) {
 /// x -> a = tanh(x p^T + bias) -> b = a q^T + a -> x = a c^T, four times around in the same memory,
 /// where c is the first rows of b, as many as x has columns: the last of the three has as its w
 /// what the product before it wrote.
-SamplePlan ProductTiles::chainOf(const ProductTile &tile, DType dtype, int64_t rows) {
+SamplePlan ProductTiles::chainOf(const ProductTile &tile, DType dtype, int64_t rows,
+                                 uint32_t multiprocessors) {
   constexpr int64_t kNarrow = 80, kWide = 264;
   SamplePlan sample;
   PlanData &plan = sample.plan;
@@ -141,7 +143,7 @@ SamplePlan ProductTiles::chainOf(const ProductTile &tile, DType dtype, int64_t r
     KernelLaunch launch;
     launch.kernel = kernel->name;
     launch.abiHash = kernel->abiHash;
-    std::ranges::copy(tile.grid(rows, features, 2), launch.grid);
+    std::ranges::copy(tile.grid(rows, features, multiprocessors), launch.grid);
     launch.block[0] = tile.threads();
     launch.sharedBytes = tile.sharedBytes(mostStages(tile));
     launch.reads = {x, w, bias, residual};
@@ -162,8 +164,9 @@ SamplePlan ProductTiles::chainOf(const ProductTile &tile, DType dtype, int64_t r
 }
 
 /// Runs the chain with and without programmatic edges.
-void ProductTiles::checkChain(const ProductTile &tile, DType dtype, int64_t rows) {
-  load(chainOf(tile, dtype, rows));
+void ProductTiles::checkChain(const ProductTile &tile, DType dtype, int64_t rows,
+                              uint32_t multiprocessors) {
+  load(chainOf(tile, dtype, rows, multiprocessors));
   ASSERT_FALSE(HasFatalFailure());
   std::vector<Context> contexts;
   for (const auto &[executor, programmatic] :
@@ -193,12 +196,13 @@ void ProductTiles::checkChain(const ProductTile &tile, DType dtype, int64_t rows
 TEST_P(ProductTiles, ChainsAreBitEqualWithAndWithoutProgrammaticEdges) {
   for (const DType dtype : kHalves)
     for (const ProductTile &tile : productTiles())
-      // Of 300 rows, blocks of persistent kernels have several tiles.
-      for (const int64_t rows : {80, 300}) {
-        if (!tile.takes(80))
+      // Of 300 rows, the two blocks of persistent kernels have several tiles; of 9000, these have
+      // all SMs of an H200, so that each block begins where one of the kernel before has ended.
+      for (const auto &[rows, multiprocessors] : {std::pair(80, 2u), {300, 2u}, {9000, 132u}}) {
+        if (!tile.takes(80) || (rows == 9000 && !tile.persistent))
           continue;
         SCOPED_TRACE(kernelOf("product", tile, dtype) + " rows=" + std::to_string(rows));
-        checkChain(tile, dtype, rows);
+        checkChain(tile, dtype, rows, multiprocessors);
         if (HasFatalFailure())
           return;
       }
