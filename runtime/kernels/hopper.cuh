@@ -60,14 +60,7 @@ __device__ inline void waitBarrier(uint64_t *barrier, uint32_t parity) {
 
 // Tensor copies (TMA).
 
-/// Copies the box at (x, y) of a 2-d tensor to shared memory; `barrier` counts its bytes.
-__device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
-               "[%0], [%1, {%3, %4}], [%2];" ::"r"(sharedAddress(to)),
-               "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y)
-               : "memory");
-}
-/// How the L2 cache is to treat lines that a copy reads.
+/// How the L2 cache treats lines that a copy reads.
 using CachePolicy = uint64_t;
 /// They stay as others do.
 __device__ inline CachePolicy evictNormally() {
@@ -81,6 +74,15 @@ __device__ inline CachePolicy evictFirst() {
   asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   return policy;
 }
+
+/// Copies the box at (x, y) of a 2-d tensor to shared memory; `barrier` counts its bytes.
+__device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%3, %4}], [%2];" ::"r"(sharedAddress(to)),
+               "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y)
+               : "memory");
+}
+/// The same, for lines of the L2 cache that are to be treated so.
 __device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier,
                                 CachePolicy policy) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
