@@ -10,6 +10,7 @@
 #include "runtime/kernels/heads.h"
 #include "runtime/kernels/hopper.cuh"
 #include "runtime/kernels/tensor_map.h"
+#include "runtime/kernels/warp_mma.cuh"
 
 namespace cgc {
 namespace {
@@ -49,32 +50,6 @@ __device__ void waitPhase(uint64_t *barrier, uint32_t parity) {
                "}" ::"r"(sharedAddress(barrier)),
                "r"(parity)
                : "memory");
-}
-__device__ void loadMatrices(uint32_t (&r)[4], const void *row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(sharedAddress(row))
-               : "memory");
-}
-__device__ void loadTransposed(uint32_t (&r)[4], const void *row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(sharedAddress(row))
-               : "memory");
-}
-/// d += a b for a 16x16 fragment a and a 16x8 fragment b.
-template <class T>
-__device__ void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  if constexpr (std::is_same_v<T, __half>)
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
-        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-  else
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
-        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 /// A chunk of keys or values in shared memory: rows of kWidth elements, either padded against bank
 /// conflicts or, as a tensor copy writes them, with the 16-byte vectors of each group of 8 rows of

@@ -9,6 +9,7 @@
 #include "runtime/kernels/arguments.h"
 #include "runtime/kernels/attention_single.cuh"
 #include "runtime/kernels/device.cuh"
+#include "runtime/kernels/divider.h"
 #include "runtime/kernels/heads.h"
 #include "runtime/kernels/hopper.cuh"
 #include "runtime/kernels/tensor_map.h"
@@ -29,10 +30,11 @@ template <class T> struct WholeParameters {
   T *out;
   const T *single; ///< The query of the first head that attendSingle works on; null: there is none.
   HeadStrides qStrides, outStrides;
-  int heads, queries, keys;
-  int tiles, stages, slices, items;
-  float scale; ///< Times log2(e).
-  bool causal; ///< Query i sees keys 0 to i.
+  int queries, keys;
+  int tiles, stages, items;
+  Divider slices, heads; ///< Of a head; of an entry of the batch.
+  float scale;           ///< Times log2(e).
+  bool causal;           ///< Query i sees keys 0 to i.
 };
 
 /// Boxes in which that many keys are fetched: one has up to 256 rows.
@@ -190,18 +192,23 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
   static_assert(kKeys % 16 == 0);
   extern __shared__ uint8_t dynamic[];
   uint8_t *const memory = dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024;
-  // Of each stage: its queries and keys have come, its values; what warps have found for the single
-  // query of its last item has been put together.
-  __shared__ uint64_t haveKeys[2], haveValues[2], singleIsRead[2];
-  // The item of a stage; how many warps have left it.
+  // Of each stage: its queries and first box of keys have come, the other box, its values; what
+  // warps have found for the single query of its last item has been put together.
+  __shared__ uint64_t haveKeys[2], haveMoreKeys[2], haveValues[2], singleIsRead[2];
   struct Place {
     int slice, head, batch;
   };
+  // Of the item of each stage; how many warps have left it.
   __shared__ Place places[2];
   __shared__ uint32_t leavers[2];
   __shared__ alignas(16) uint32_t ones[64];
   releaseSuccessor();
 
+  const auto placeOf = [&](int item) {
+    const uint32_t row = p.slices.quotient(uint32_t(item)), batch = p.heads.quotient(row);
+    return Place{item - int(row * p.slices.divisor), int(row - batch * p.heads.divisor),
+                 int(batch)};
+  };
   const int groups = blockDim.x / 128, group = threadIdx.x / 128;
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
   const int tilesBytes = p.tiles * kTileBytes;
@@ -209,15 +216,16 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
       2 * kKeys * kRowBytes + tilesBytes + (p.single ? int(kWholeSingleBytes) : 0);
 
   const auto fetch = [&](int item, int stage) {
-    const int slice = item % p.slices, head = item / p.slices % p.heads;
-    const int batch = item / p.slices / p.heads;
-    places[stage] = {slice, head, batch};
+    const auto [slice, head, batch] = places[stage] = placeOf(item);
     leavers[stage] = 0;
     uint8_t *const to = memory + stage * stageBytes, *const tiles = to + 2 * kKeys * kRowBytes;
-    arriveExpecting(&haveKeys[stage], kKeys * kRowBytes + tilesBytes + (p.single ? kRowBytes : 0));
+    arriveExpecting(&haveKeys[stage], kBox * kRowBytes + tilesBytes + (p.single ? kRowBytes : 0));
     copyHeadTile(tiles, &p.q, slice * p.tiles * int(kWholeQueries), head, batch, &haveKeys[stage]);
-    for (int box = 0; box < kBoxes; ++box)
-      copyHeadTile(to + box * kBox * kRowBytes, &p.k, box * kBox, head, batch, &haveKeys[stage]);
+    copyHeadTile(to, &p.k, 0, head, batch, &haveKeys[stage]);
+    if constexpr (kBoxes > 1) {
+      arriveExpecting(&haveMoreKeys[stage], (kKeys - kBox) * kRowBytes);
+      copyHeadTile(to + kBox * kRowBytes, &p.k, kBox, head, batch, &haveMoreKeys[stage]);
+    }
     if (p.single)
       copyBytes(tiles + tilesBytes, p.single + batch * p.qStrides.batch + head * p.qStrides.head,
                 kRowBytes, &haveKeys[stage]);
@@ -233,11 +241,13 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
     prefetchMap(&p.outTiles);
     for (int s = 0; s < 2; ++s) {
       initBarrier(&haveKeys[s], 1);
+      initBarrier(&haveMoreKeys[s], 1);
       initBarrier(&haveValues[s], 1);
       initBarrier(&singleIsRead[s], 1);
     }
     fenceBarrierInit();
     waitForPredecessor();
+#pragma unroll 1
     for (int s = 0; s < p.stages; ++s)
       if (const int item = blockIdx.x + s * gridDim.x; item < p.items)
         fetch(item, s);
@@ -246,17 +256,24 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
   __syncthreads();
   waitForPredecessor();
 
-  for (int i = 0; int(blockIdx.x + i * gridDim.x) < p.items; ++i) {
-    const int stage = i % p.stages;
-    const uint32_t phase = i / p.stages & 1;
+  const auto waitForMoreKeys = [&](int stage, uint32_t phase) {
+    if constexpr (kBoxes > 1)
+      waitBarrier(&haveMoreKeys[stage], phase);
+  };
+  int stage = 0;
+  uint32_t phase = 0;
+  int turn = 0; // Which warpgroup has a tile more changes from item to item.
+#pragma unroll 1
+  for (int item = blockIdx.x; item < p.items; item += gridDim.x) {
     waitBarrier(&haveKeys[stage], phase);
     const Place place = places[stage];
     uint8_t *const from = memory + stage * stageBytes;
     const uint64_t keys = sameInWarp(tileDescriptor(from));
     const uint64_t values = descriptorAt(keys, kKeys * kRowBytes);
     uint8_t *const tiles = from + 2 * kKeys * kRowBytes;
-    // Which warpgroup has a tile more changes from item to item.
-    for (int t = (group + i) % groups; t < p.tiles; t += groups) {
+    const int turned = group + turn < groups ? group + turn : group + turn - groups;
+#pragma unroll 1
+    for (int t = turned; t < p.tiles; t += groups) {
       const int firstQuery = (place.slice * p.tiles + t) * int(kWholeQueries);
       if (firstQuery >= p.queries)
         break;
@@ -270,6 +287,9 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
       uint32_t weights[kPart / 16][4];
       const auto startScores = [&](auto part) {
         constexpr int kIndex = decltype(part)::value, kWidth = widthOf<kKeys, kPart>(kIndex);
+        constexpr int kEnd = kIndex * kPart + kWidth;
+        if constexpr (kEnd > kBox && kEnd - kPart <= kBox)
+          waitForMoreKeys(stage, phase);
         wgmmaFence();
 #pragma unroll
         for (int d = 0; d < 4; ++d)
@@ -327,10 +347,11 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
     }
     auto &single = *reinterpret_cast<SingleMemory *>(tiles + tilesBytes);
     if (p.single) {
+      waitForMoreKeys(stage, phase);
       waitBarrier(&haveValues[stage], phase);
       // The phase before is that of the stage's item before.
-      attendSingle<T>(p.causal ? min(p.keys, p.queries) : p.keys, p.scale, from,
-                      from + kKeys * kRowBytes, i, single, &singleIsRead[stage], phase ^ 1);
+      attendSingle<T>(turned * 4 + warp, p.causal ? min(p.keys, p.queries) : p.keys, p.scale, from,
+                      from + kKeys * kRowBytes, single, &singleIsRead[stage], phase ^ 1);
     }
     // The last warp to leave a stage fetches what comes there next: over the memory that results
     // are stored from, too.
@@ -341,7 +362,7 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
     if (__shfl_sync(0xffffffffu, before, 0) == blockDim.x / 32 - 1) {
       T *const to = p.out + place.batch * p.outStrides.batch + place.head * p.outStrides.head +
                     (p.queries - 1) * p.outStrides.row;
-      const int next = blockIdx.x + (i + p.stages) * gridDim.x;
+      const int next = item + p.stages * int(gridDim.x);
       __syncwarp(); // What other warps have found comes after leave().
       if (lane == 0 && next < p.items)
         fetch(next, stage);
@@ -353,6 +374,12 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
           arrive(&singleIsRead[stage]);
       }
     }
+    if (++stage == p.stages) {
+      stage = 0;
+      phase ^= 1;
+    }
+    if (++turn == groups)
+      turn = 0;
   }
 #endif
 }
@@ -372,9 +399,9 @@ __global__ void __launch_bounds__(256, 1)
   releaseSuccessor();
 
   const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-  const int tiles = (p.queries + int(kWholeQueries) - 1) / int(kWholeQueries);
-  const int tile = int(blockIdx.x) % tiles, head = int(blockIdx.x) / tiles % p.heads;
-  const int batch = int(blockIdx.x) / tiles / p.heads;
+  const int tiles = int(p.slices.divisor);
+  const int row = int(p.slices.quotient(blockIdx.x)), batch = int(p.heads.quotient(uint32_t(row)));
+  const int tile = int(blockIdx.x) - row * tiles, head = row - batch * int(p.heads.divisor);
   if (threadIdx.x == 0) {
     prefetchMap(&p.q);
     prefetchMap(&p.k);
@@ -490,7 +517,7 @@ Result<WholeParameters<T>> parametersOf(const KernelArguments &a, int64_t queryB
   p.qStrides = *q;
   p.out = static_cast<T *>(a.writes[0].data);
   p.outStrides = *out;
-  p.heads = int(heads);
+  p.heads = Divider(uint32_t(heads));
   p.queries = int(queries);
   p.keys = int(keys);
   p.scale = static_cast<float>(a.floats[0] * kLog2e);
@@ -527,7 +554,7 @@ template <class T, int kKeys> Result<KernelParameters> bindWhole(const KernelArg
                                 kWarpQueries));
   if (shape.hasSingle(a.ints[2]))
     p.single = static_cast<const T *>(a.reads[0].data) + (a.ints[2] - 1) * p.qStrides.row;
-  p.slices = int(shape.items(1, a.ints[2]));
+  p.slices = Divider(uint32_t(shape.items(1, a.ints[2])));
   p.items = int(items);
   p.stages = int(shape.stages);
   p.causal = causal == 1;
@@ -541,7 +568,8 @@ template <class T> Result<KernelParameters> bindHalves(const KernelArguments &a)
   const int64_t items = WholeShape{1, 2, 1}.items(a.ints[0] * a.ints[1], a.ints[2]);
   if (!hasLaunch(a, items, 256, kHalvesSharedBytes))
     return refuseArguments("the launch is not that of the sizes");
-  CGC_ASSIGN_OR_RETURN(const WholeParameters<T> p, parametersOf<T>(a, kWholeQueries, kHalfKeys));
+  CGC_ASSIGN_OR_RETURN(WholeParameters<T> p, parametersOf<T>(a, kWholeQueries, kHalfKeys));
+  p.slices = Divider(uint32_t(WholeShape{1, 2, 1}.items(1, a.ints[2])));
   return KernelParameters(p);
 }
 

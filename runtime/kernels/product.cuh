@@ -2,13 +2,14 @@
 // shared memory, a warpgroup for each 64 features multiplies them; the result is turned in shared
 // memory and leaves token by token. The loops over the depth and over the tokens of the end are not
 // unrolled: in a chain of kernels, fetching instructions takes longer than executing them. Also
-// what the persistent kernel has in common with it: parameters, the ring, scales, and bind. For
+// what the persistent kernel has in common with it: parameters, the ring, shifts, and bind. For
 // product.cu.
 #pragma once
 
 #include "runtime/kernels/activations.cuh"
 #include "runtime/kernels/arguments.h"
 #include "runtime/kernels/device.cuh"
+#include "runtime/kernels/divider.h"
 #include "runtime/kernels/hopper.cuh"
 #include "runtime/kernels/moments.cuh"
 #include "runtime/kernels/product.h"
@@ -29,10 +30,15 @@ template <class T> struct ProductParameters {
   Moments *yMoments;               ///< [tokens, yGroups]; null if nobody asks for them.
   const Moments *xMoments;         ///< [tokens, xGroups]; of product_norm, like the next two.
   const float *columnSums;         ///< Of w.
-  float eps;
+  float eps, perColumn;            ///< perColumn is 1 / depth.
   int tokens, features, depth, stages;
   int xGroups, yGroups; ///< momentGroups() of depth and of features.
   Activation activation;
+  /// Of persistent ones: all tiles, and how many lie in a row. The smaller operand is read again
+  /// and again, the larger one once.
+  int tiles;
+  Divider tilesOfRow;
+  bool tokensFirst; ///< A row is one of tokens.
   /// Nothing writes w, or bias and columnSums, while the plan runs.
   bool wIsConstant, vectorsAreConstant;
 };
@@ -45,7 +51,7 @@ template <int kFeatures, int kTokens, int kSplit, bool kNorm> struct ProductShap
   static constexpr int kWeightBytes = kFeatures * kDepthTile * 2;
   static constexpr int kStageBytes = kWeightBytes + kTokens * kDepthTile * 2;
   static constexpr int kGroups = kFeatures / 64;
-  /// Threads that multiply, then the producer warp, then one that helps to find scales.
+  /// Threads that multiply, then the producer warp, then one that helps to find shifts.
   static constexpr int kConsumers = kGroups * 128, kThreads = int(kTile.threads());
   static constexpr int kMostGroups = int(kTile.mostGroups());
   static constexpr int kHandedBytes = int(kTile.handedBytes());
@@ -101,33 +107,45 @@ __device__ void finish(const ProductParameters<T> &p, bool inside, int64_t token
   }
 }
 
-/// What normalises a token.
-struct alignas(8) Scale {
-  float mean, factor;
+/// What normalises a token's sum: it is sum * factor - shift * the sum of the weights' column.
+struct alignas(8) Shift {
+  float shift, factor;
+  /// With the bias of a feature and the sum of its column.
+  __device__ float apply(float sum, float bias, float columnSum) const {
+    return fmaf(sum, factor, fmaf(-shift, columnSum, bias));
+  }
 };
 /// From the moments of a whole token.
-template <class T> __device__ Scale scaleOf(const ProductParameters<T> &p, const Moments &of) {
-  const float mean = of.sum / static_cast<float>(p.depth);
-  const float variance = of.squares / static_cast<float>(p.depth) - mean * mean;
-  return {mean, rsqrtf(fmaxf(variance, 0) + p.eps)};
+template <class T> __device__ Shift shiftOf(const ProductParameters<T> &p, const Moments &of) {
+  const float mean = of.sum * p.perColumn, variance = of.squares * p.perColumn - mean * mean;
+  const float factor = rsqrtf(fmaxf(variance, 0) + p.eps);
+  return {mean * factor, factor};
 }
-/// From the moments of a token's groups, of which as many are on their way as there mostly are.
-template <class T> __device__ Scale scaleOf(const ProductParameters<T> &p, int64_t token) {
-  constexpr int kAtOnce = 16;
-  float sum = 0, squares = 0;
+/// From the moments of a token's groups: two at a time, and as many on their way as there mostly
+/// are; or one after the other where their number is odd, as few models have it.
+template <class T> __device__ Shift shiftOf(const ProductParameters<T> &p, int64_t token) {
+  constexpr int kAtOnce = 8;
+  const Moments *const row = p.xMoments + token * p.xGroups;
+  Moments all{};
+  const int pairs = p.xGroups % 2 == 0 ? p.xGroups / 2 : 0;
 #pragma unroll 1
-  for (int first = 0; first < p.xGroups; first += kAtOnce) {
-    Moments of[kAtOnce];
+  for (int first = 0; first < pairs; first += kAtOnce) {
+    float4 of[kAtOnce];
 #pragma unroll
-    for (int g = 0; g < kAtOnce; ++g)
-      of[g] = first + g < p.xGroups ? p.xMoments[token * p.xGroups + first + g] : Moments{};
+    for (int i = 0; i < kAtOnce; ++i)
+      of[i] = first + i < pairs ? reinterpret_cast<const float4 *>(row)[first + i] : float4{};
 #pragma unroll
-    for (int g = 0; g < kAtOnce; ++g) {
-      sum += of[g].sum;
-      squares += of[g].squares;
+    for (int i = 0; i < kAtOnce; ++i) {
+      all.sum += of[i].x + of[i].z;
+      all.squares += of[i].y + of[i].w;
     }
   }
-  return scaleOf(p, Moments{sum, squares});
+#pragma unroll 1
+  for (int g = 2 * pairs; g < p.xGroups; ++g) {
+    all.sum += row[g].sum;
+    all.squares += row[g].squares;
+  }
+  return shiftOf(p, all);
 }
 
 template <class T, int kFeatures, int kTokens, int kSplit, int kBlocks, bool kNorm>
@@ -140,7 +158,7 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
   uint8_t *const memory =
       dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024; // NOLINT: swizzled tiles
   __shared__ uint64_t full[kProductMaxStages], empty[kProductMaxStages];
-  __shared__ Scale scales[kNorm ? kTokens : 1];
+  __shared__ Shift shifts[kNorm ? kTokens : 1];
 
   const int rank = kSplit > 1 ? int(clusterRank()) : 0;
   const int feature0 = int(blockIdx.x) / kSplit * kFeatures, token0 = int(blockIdx.y) * kTokens;
@@ -148,26 +166,30 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
   const int blocks = (p.depth + kDepthTile - 1) / kDepthTile;
   const int first = blocks * rank / kSplit, count = blocks * (rank + 1) / kSplit - first;
 
-  const int warp = threadIdx.x / 32;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  constexpr int kConsumerWarps = Shape::kConsumers / 32; // The next one is the producer.
   if (threadIdx.x == Shape::kConsumers) {
     prefetchMap(&p.w);
     prefetchMap(&p.x);
+#pragma unroll 1
     for (int s = 0; s < p.stages; ++s) {
       initBarrier(&full[s], 1);
-      initBarrier(&empty[s], Shape::kConsumers / 32);
+      initBarrier(&empty[s], kConsumerWarps);
     }
     fenceBarrierInit();
   }
   releaseSuccessor();
   __syncthreads();
 
-  const auto findScales = [&](int first) {
-#pragma unroll 1
-    for (int t = first; t < tokens; t += Shape::kConsumers + 32)
-      scales[t] = scaleOf(p, token0 + t);
+  const auto leaveSplit = [] { // Without sums to hand over.
+    if constexpr (kSplit > 1) {
+      __syncwarp();
+      meetInCluster();
+      meetInCluster();
+    }
   };
-  if (warp >= Shape::kConsumers / 32) {
-    if (threadIdx.x == Shape::kConsumers) { // The producer.
+  if (warp == kConsumerWarps) {
+    if (lane == 0) {
       // No other kernel reads weights, and the blocks that share them do so at the same time.
       const CachePolicy weightPolicy = p.wIsConstant ? evictFirst() : evictNormally();
       const auto copyWeights = [&](int i, int stage) {
@@ -182,30 +204,21 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
       const int early = count < p.stages ? count : p.stages;
       if (!p.wIsConstant)
         waitForPredecessor();
+#pragma unroll 1
       for (int i = 0; i < early; ++i)
         copyWeights(i, i);
       waitForPredecessor();
-      for (int i = 0; i < early; ++i)
-        copyTokens(i, i);
       Ring ring{p.stages};
-      for (int i = early; i < count; ++i, ring.next()) {
-        waitBarrier(&empty[ring.stage], ring.phase);
-        copyWeights(i, ring.stage);
+#pragma unroll 1
+      for (int i = 0; i < count; ++i, ring.next()) {
+        if (i >= early) {
+          waitBarrier(&empty[ring.stage], ring.phase ^ 1);
+          copyWeights(i, ring.stage);
+        }
         copyTokens(i, ring.stage);
       }
     }
-    if constexpr (kNorm)
-      if (warp > Shape::kConsumers / 32) {
-        waitForPredecessor();
-        findScales(Shape::kConsumers + int(threadIdx.x) % 32);
-        syncThreads(1, Shape::kConsumers + 32);
-      }
-    if constexpr (kSplit > 1) {
-      __syncwarp();
-      meetInCluster();
-      meetInCluster(); // It has nothing to hand over.
-    }
-    return;
+    return leaveSplit();
   }
 
   // The tokens that this block finishes: of a split, its groups of eight.
@@ -214,7 +227,7 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
   const int firstGroup = firstGroupOf(rank);
   const int ownTokens = min(firstGroupOf(rank + 1) * 8, tokens) - firstGroup * 8;
   // How threads finish: vectors of eight features, the same ones of several tokens.
-  const int group = warp / 4, lane = threadIdx.x % 32;
+  const int group = warp / 4;
   constexpr int kVectors = 64 / 8, kTokenStep = 128 / kVectors;
   const int ownVector = int(threadIdx.x) % kVectors, ownToken = int(threadIdx.x) % 128 / kVectors;
   const int ownFeature = feature0 + group * 64 + ownVector * 8;
@@ -225,7 +238,7 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
   if (!p.vectorsAreConstant)
     waitForPredecessor();
   for (int h = 0; h < 2; ++h)
-    if (const int feature = feature0 + row + h * 8; feature < p.features) {
+    if (const int feature = feature0 + row + h * 8; warp < kConsumerWarps && feature < p.features) {
       if (p.bias)
         bias[h] = toFloat(p.bias[feature]);
       if constexpr (kNorm)
@@ -233,8 +246,16 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
     }
   // The end reads what other kernels wrote, too, and overwrites what they may have read.
   waitForPredecessor();
-  if constexpr (kNorm)
-    findScales(threadIdx.x);
+  if constexpr (kNorm) {
+    const bool helps = warp > kConsumerWarps;
+#pragma unroll 1
+    for (int t = int(threadIdx.x) - (helps ? 32 : 0); t < tokens; t += Shape::kConsumers + 32)
+      shifts[t] = shiftOf(p, token0 + t);
+    if (helps) {
+      syncThreads(1, Shape::kConsumers + 32);
+      return leaveSplit();
+    }
+  }
 
   float sums[kTokens / 2];
   Ring ring{p.stages};
@@ -256,7 +277,7 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
     last = ring.stage;
   }
   wgmmaWait<0>();
-  // All tiles have been read: their memory is used again. The scales are there.
+  // All tiles have been read: their memory is used again. The shifts are there.
   syncThreads(1, Shape::kConsumers + (kNorm ? 32 : 0));
 
   // What the threads finish: of a split, what all blocks have for the same place, in their order.
@@ -309,15 +330,19 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
     if constexpr (kNorm) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const Scale scale = scales[min((firstGroup + g) * 8, kTokens - 8) + lane % 4 * 2 + i];
+        const Shift shift = shifts[min((firstGroup + g) * 8, kTokens - 8) + lane % 4 * 2 + i];
 #pragma unroll
         for (int h = 0; h < 2; ++h)
-          a[2 * h + i] = (a[2 * h + i] - scale.mean * columnSums[h]) * scale.factor;
+          a[2 * h + i] = shift.apply(a[2 * h + i], bias[h], columnSums[h]);
       }
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        a[i] += bias[i / 2];
     }
 #pragma unroll
     for (int h = 0; h < 2; ++h)
-      pairs[h] = packPair<T>(a[2 * h] + bias[h], a[2 * h + 1] + bias[h]);
+      pairs[h] = packPair<T>(a[2 * h], a[2 * h + 1]);
   };
 #pragma unroll
   for (int g = 0; g < kMostGroups; g += 2) {
@@ -396,7 +421,7 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
     if (!isDenseOf(a.reads[4], DType::F32, features) ||
         reinterpret_cast<uintptr_t>(a.reads[4].data) % 16 != 0 ||
         !isMomentsOf(a.reads[5], tokens, depth) ||
-        (kPersistent && reinterpret_cast<uintptr_t>(a.reads[5].data) % 16 != 0))
+        reinterpret_cast<uintptr_t>(a.reads[5].data) % 16 != 0)
       return refuseArguments("column_sums has to be dense, one f32 for each feature, and moments, "
                              "two for each 64 columns of a token");
   ProductParameters<T> p{};
@@ -408,6 +433,11 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
       return tileMap(t.data, dtype, tokens, features, stride, tile.boxTokens());
     };
     CGC_ASSIGN_OR_RETURN(p.yTiles, map(a.writes[0], *yStride));
+    const auto tilesOf = [](int64_t count, int size) { return int((count + size - 1) / size); };
+    const int ofTokens = tilesOf(tokens, kTokens), ofFeatures = tilesOf(features, 2 * kFeatures);
+    p.tokensFirst = tokens < features;
+    p.tilesOfRow = Divider(uint32_t(p.tokensFirst ? ofTokens : ofFeatures));
+    p.tiles = ofTokens * ofFeatures;
     if (residual.data) {
       CGC_ASSIGN_OR_RETURN(p.residualTiles, map(residual, *residualStride));
     }
@@ -431,6 +461,7 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
     p.columnSums = static_cast<const float *>(a.reads[4].data);
     p.xMoments = static_cast<const Moments *>(a.reads[5].data);
     p.eps = static_cast<float>(a.floats[0]);
+    p.perColumn = 1.0f / static_cast<float>(depth);
     p.vectorsAreConstant &= a.constantReads >> 4 & 1;
   }
   return KernelParameters(p);

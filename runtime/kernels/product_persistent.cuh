@@ -8,11 +8,6 @@
 namespace cgc {
 namespace {
 
-/// What normalises a token's sum: it is sum * factor - shift * the sum of the weights' column.
-struct alignas(8) Shift {
-  float shift, factor;
-};
-
 /// Both blocks of a cluster have the same tokens, each has 128 features of its own, in two
 /// warpgroups.
 template <int kTokens> struct PersistentShape {
@@ -26,6 +21,7 @@ template <int kTokens> struct PersistentShape {
   static constexpr int kWarps = kFeatures / 16, kThreads = int(kTile.threads());
   /// Results are stored in boxes of that many tokens and 64 features.
   static constexpr int kBoxTokens = int(kTile.boxTokens());
+  static constexpr int kBoxesOfHalf = kTokens / 2 / kBoxTokens; ///< Half of the tokens.
   static constexpr int kStagedBytes = kTokens * kFeatures * 2;
   static_assert(kThreads == kWarps * 32 + 128 && kFeatures == 128 && kTokens % 16 == 0 &&
                 kTokens / 2 % kBoxTokens == 0 && kBoxTokens % 8 == 0); // Halves are stored.
@@ -53,8 +49,7 @@ __device__ void findShifts(const ProductParameters<T> &p, const Moments *moments
       sums.squares += two.y + two.w;
       at = at + 1 == pairs ? 0 : at + 1; // Neighbours read other banks.
     }
-    const Scale scale = scaleOf(p, sums);
-    shifts[t] = {scale.mean * scale.factor, scale.factor};
+    shifts[t] = shiftOf(p, sums);
   }
 }
 
@@ -82,6 +77,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
   if (threadIdx.x == 0) {
     prefetchMap(&p.w);
     prefetchMap(&p.x);
+#pragma unroll 1
     for (int s = 0; s < p.stages; ++s) {
       initBarrier(&full[s], 1);
       initBarrier(&empty[s], 2 * Shape::kWarps); // Both blocks write to both.
@@ -94,29 +90,30 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     fenceBarrierInit();
   }
   releaseSuccessor();
-  meetInCluster();
 
   const int steps = (p.depth + kDepthTile - 1) / kDepthTile;
-  const auto tilesOf = [](int count, int size) { return (count + size - 1) / size; };
-  const int tokenTiles = tilesOf(p.tokens, kTokens),
-            featureTiles = tilesOf(p.features, 2 * Shape::kFeatures);
-  const int tiles = tokenTiles * featureTiles;
   const int firstTile = int(blockIdx.x) / 2, tileStep = int(gridDim.x) / 2;
   struct Origin {
     int token, feature;
   };
-  // The smaller operand is read again and again, the larger one once.
-  const bool tokensFirst = p.tokens < p.features;
   const auto originOf = [&](int tile) {
-    const int inner = tokensFirst ? tokenTiles : featureTiles;
-    const int outer = tile / inner, rest = tile - outer * inner;
-    return Origin{(tokensFirst ? rest : outer) * kTokens,
-                  ((tokensFirst ? outer : rest) * 2 + rank) * Shape::kFeatures};
+    const int outer = int(p.tilesOfRow.quotient(uint32_t(tile)));
+    const int inner = tile - outer * int(p.tilesOfRow.divisor);
+    return Origin{(p.tokensFirst ? inner : outer) * kTokens,
+                  ((p.tokensFirst ? outer : inner) * 2 + rank) * Shape::kFeatures};
   };
+  // Calls f with the origin and the turn of each of the block's tiles.
+  const auto forTiles = [&](auto f) {
+    uint32_t turn = 0;
+#pragma unroll 1
+    for (int tile = firstTile; tile < p.tiles; tile += tileStep, ++turn)
+      f(originOf(tile), turn);
+  };
+  meetInCluster();
   // No other kernel reads weights, so that they make room first; unless they are what this one
   // reads again and again.
   const auto policyOfWeights = [&] {
-    return p.wIsConstant && (tokensFirst || tiles <= tileStep) ? evictFirst() : evictNormally();
+    return p.wIsConstant && (p.tokensFirst || p.tiles <= tileStep) ? evictFirst() : evictNormally();
   };
   const auto tokensOf = [&](const Origin &origin) { return min(kTokens, p.tokens - origin.token); };
 
@@ -132,15 +129,16 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       // Of the first tile, which every block has: nobody has used the ring. No more than two, or
       // the first tokens would arrive behind all these bytes.
       const int early = p.wIsConstant ? min(steps, 2) : 0;
+#pragma unroll 1
       for (int i = 0; i < early; ++i)
         copyWeights(originOf(firstTile).feature, i, i);
       waitForPredecessor();
       Ring ring{p.stages};
-      for (int tile = firstTile; tile < tiles; tile += tileStep) {
-        const Origin origin = originOf(tile); // Once: a division in each step would hold it up.
+      forTiles([&](const Origin &origin, uint32_t turn) {
+#pragma unroll 1
         for (int i = 0; i < steps; ++i, ring.next()) {
           uint8_t *const stage = memory + ring.stage * Shape::kStageBytes;
-          if (tile > firstTile || i >= early) {
+          if (turn > 0 || i >= early) {
             waitBarrier(&empty[ring.stage], ring.phase ^ 1);
             copyWeights(origin.feature, i, ring.stage);
           }
@@ -149,22 +147,26 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
           copyTileToBoth(stage + Shape::kWeightBytes + rank * (Shape::kTokenBytes / 2), &p.x,
                          i * kDepthTile, origin.token + rank * (kTokens / 2), &full[ring.stage]);
         }
-      }
+      });
       // No block may end while the other signals it.
+#pragma unroll 1
       for (int s = 0; s < p.stages; ++s, ring.next())
         waitBarrier(&empty[ring.stage], ring.phase ^ 1);
     }
     if (threadIdx.x == Shape::kWarps * 32 + 32) { // Fetches residuals and stores results.
       waitForPredecessor();
-      const auto forBoxes = [&](const Origin &origin, auto f) {
-        for (int box = 0; box < 2 * kTokens / Shape::kBoxTokens; ++box) {
-          const int group = box * Shape::kBoxTokens / kTokens,
-                    token = box * Shape::kBoxTokens % kTokens;
-          f(staged + box * Shape::kBoxTokens * 128, origin.feature + group * 64,
+      // Loops that are not unrolled: less code to fetch.
+      const auto forBoxes = [&](const Origin &origin, int half, auto f) {
+#pragma unroll 1
+        for (int box = 0; box < 2 * Shape::kBoxesOfHalf; ++box) {
+          const int group = box / Shape::kBoxesOfHalf,
+                    token = (half * Shape::kBoxesOfHalf + box % Shape::kBoxesOfHalf) *
+                            Shape::kBoxTokens;
+          f(staged + (group * kTokens + token) * 128, origin.feature + group * 64,
             origin.token + token);
         }
       };
-      const auto prepare = [&](const Origin &origin, uint32_t turn) {
+      forTiles([&](const Origin &origin, uint32_t turn) {
         if constexpr (kNorm) { // Until the shifts are found, the moments lie there.
           const uint32_t bytes = uint32_t(tokensOf(origin) * p.xGroups) * sizeof(Moments);
           arriveExpecting(&momentsAreStaged, bytes);
@@ -172,46 +174,38 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
                     &momentsAreStaged);
           waitBarrier(&vectorsAreFound, turn & 1);
         }
-        if (!p.residual)
-          return arrive(&stagedIsFree);
-        arriveExpecting(&stagedIsFree, Shape::kStagedBytes);
-        forBoxes(origin, [&](uint8_t *box, int feature, int token) {
-          copyTile(box, &p.residualTiles, feature, token, &stagedIsFree);
-        });
-      };
-      uint32_t turn = 0;
-      if (firstTile < tiles)
-        prepare(originOf(firstTile), 0);
-      for (int tile = firstTile; tile < tiles; tile += tileStep, ++turn) {
-        const Origin origin = originOf(tile);
-        const auto store = [&](bool first) {
-          forBoxes(origin, [&](uint8_t *box, int feature, int token) {
-            if ((token < origin.token + kTokens / 2) == first)
-              storeTile(&p.yTiles, feature, token, box);
+        if (p.residual) {
+          arriveExpecting(&stagedIsFree, Shape::kStagedBytes);
+#pragma unroll 1
+          for (int half = 0; half < 2; ++half)
+            forBoxes(origin, half, [&](uint8_t *box, int feature, int token) {
+              copyTile(box, &p.residualTiles, feature, token, &stagedIsFree);
+            });
+        } else {
+          arrive(&stagedIsFree);
+        }
+#pragma unroll 1
+        for (int half = 0; half < 2; ++half) {
+          waitBarrier(half == 0 ? &firstAreFull : &stagedIsFull, turn & 1);
+          forBoxes(origin, half, [&](uint8_t *box, int feature, int token) {
+            storeTile(&p.yTiles, feature, token, box);
           });
-        };
-        waitBarrier(&firstAreFull, turn & 1);
-        store(true);
-        waitBarrier(&stagedIsFull, turn & 1);
-        store(false);
+        }
         waitStoresRead();
-        if (tile + tileStep < tiles)
-          prepare(originOf(tile + tileStep), turn + 1);
-      }
+      });
     }
     if (warp >= Shape::kWarps + 2) { // Find what the ends need, while others multiply.
       const int thread = int(threadIdx.x) - (Shape::kWarps + 2) * 32;
       if (thread == 0 && p.wIsConstant) { // The blocks together bring all of it near.
         const CachePolicy policy = policyOfWeights();
-        const int boxes = steps * tilesOf(p.features, Shape::kFeatures);
+        const int boxes = steps * ((p.features + Shape::kFeatures - 1) / Shape::kFeatures);
+#pragma unroll 1
         for (int box = int(blockIdx.x); box < boxes; box += int(gridDim.x))
           prefetchTile(&p.w, box % steps * kDepthTile, box / steps * Shape::kFeatures, policy);
       }
       if (!p.vectorsAreConstant)
         waitForPredecessor();
-      uint32_t turn = 0;
-      for (int tile = firstTile; tile < tiles; tile += tileStep, ++turn) {
-        const Origin origin = originOf(tile);
+      forTiles([&](const Origin &origin, uint32_t turn) {
         float2 of[2] = {}; // Two features for each thread.
 #pragma unroll
         for (int i = 0; i < 2; ++i)
@@ -235,7 +229,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
         __syncwarp();
         if (lane == 0)
           arrive(&vectorsAreFound);
-      }
+      });
     }
   } else {
     // Their operands come after the kernels ahead have ended, and so does all that they write.
@@ -243,9 +237,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     const int group = warp / 4;
     float sums[kTokens / 2];
     Ring ring{p.stages};
-    uint32_t turn = 0;
-    for (int tile = firstTile; tile < tiles; tile += tileStep, ++turn) {
-      const Origin origin = originOf(tile);
+    forTiles([&](const Origin &origin, uint32_t turn) {
       int last = 0; // The stage of the iteration before.
       const auto release = [&] {
         if (lane < 2)
@@ -315,8 +307,8 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
             const float2 vector = vectorsOf[i % 2]; // Bias and column sum.
             if constexpr (kNorm) {
               const float4 two = of.shifts[i / 2];
-              a = fmaf(a, two.y, fmaf(-two.x, vector.y, vector.x));
-              b = fmaf(b, two.w, fmaf(-two.z, vector.y, vector.x));
+              a = Shift{two.x, two.y}.apply(a, vector.x, vector.y);
+              b = Shift{two.z, two.w}.apply(b, vector.x, vector.y);
             } else {
               a += vector.x;
               b += vector.x;
@@ -352,7 +344,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
         }
       }
       arriveStaged(&stagedIsFull);
-    }
+    });
   }
 #endif
 }
