@@ -258,18 +258,20 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
   }
 
   float sums[kTokens / 2];
+  // The descriptors of the first stage.
+  const uint64_t w = sameInWarp(tileDescriptor(memory + group * 64 * kDepthTile * 2));
+  const uint64_t x = tileDescriptor(memory + Shape::kWeightBytes);
   Ring ring{p.stages};
   int last = 0; // The stage of the iteration before.
 #pragma unroll 1
   for (int i = 0; i < count; ++i, ring.next()) {
-    const uint8_t *stage = memory + ring.stage * Shape::kStageBytes;
     waitBarrier(&full[ring.stage], ring.phase);
-    const uint64_t w = tileDescriptor(stage + group * 64 * kDepthTile * 2);
-    const uint64_t x = tileDescriptor(stage + Shape::kWeightBytes);
+    const uint64_t wOf = descriptorAt(w, ring.stage * Shape::kStageBytes);
+    const uint64_t xOf = descriptorAt(x, ring.stage * Shape::kStageBytes);
     wgmmaFence();
 #pragma unroll
     for (int k = 0; k < kDepthTile / 16; ++k)
-      Wgmma<T, kTokens>::run(sums, w + 2 * k, x + 2 * k, i + k > 0);
+      Wgmma<T, kTokens>::run(sums, descriptorAt(wOf, k * 32), descriptorAt(xOf, k * 32), i + k > 0);
     wgmmaCommit();
     wgmmaWait<1>();
     if (i > 0 && lane == 0)

@@ -236,6 +236,9 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     growRegisters<Shape::kManyRegisters>();
     const int group = warp / 4;
     float sums[kTokens / 2];
+    // The descriptors of the first stage.
+    const uint64_t w = sameInWarp(tileDescriptor(memory + group * 64 * kDepthTile * 2));
+    const uint64_t x = tileDescriptor(memory + Shape::kWeightBytes);
     Ring ring{p.stages};
     forTiles([&](const Origin &origin, uint32_t turn) {
       int last = 0; // The stage of the iteration before.
@@ -245,14 +248,14 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       };
 #pragma unroll 1
       for (int i = 0; i < steps; ++i, ring.next()) {
-        const uint8_t *stage = memory + ring.stage * Shape::kStageBytes;
         waitBarrier(&full[ring.stage], ring.phase);
-        const uint64_t w = tileDescriptor(stage + group * 64 * kDepthTile * 2);
-        const uint64_t x = tileDescriptor(stage + Shape::kWeightBytes);
+        const uint64_t wOf = descriptorAt(w, ring.stage * Shape::kStageBytes);
+        const uint64_t xOf = descriptorAt(x, ring.stage * Shape::kStageBytes);
         wgmmaFence();
 #pragma unroll
         for (int k = 0; k < kDepthTile / 16; ++k)
-          Wgmma<T, kTokens>::run(sums, w + 2 * k, x + 2 * k, i + k > 0);
+          Wgmma<T, kTokens>::run(sums, descriptorAt(wOf, k * 32), descriptorAt(xOf, k * 32),
+                                 i + k > 0);
         wgmmaCommit();
         wgmmaWait<1>();
         if (i > 0)
