@@ -1,6 +1,6 @@
-// The model was fitted to bench/products.cu's times of every tile at 20 shapes on an H200, one
-// kernel at a time; what it says of clusters was then set by hand, to what was fastest in chains of
-// a tower's kernels (docs/performance.md). `cgc tune` measures instead.
+// The model was fitted to what `cgc tune` measured of every tile in the towers of ViT-L-14, at 1,
+// 2, 4 and 16 texts and at 1, 2 and 8 images, on an H200 (docs/performance.md): so that what it
+// holds to be fastest is, or nearly. `cgc tune` measures instead.
 #include "backend/product_tile.h"
 
 #include "backend/kernels.h"
@@ -12,30 +12,34 @@
 namespace cgc::backend {
 namespace {
 
-/// Clusters of 3 and more do not fill every group of SMs.
-constexpr double kShareInLargeClusters = 120.0 / 132;
 /// Less what the kernels declare themselves.
 constexpr uint32_t kSharedOfSm = 224 << 10, kSharedOfHalf = 112 << 10;
 
-/// Clock cycles for which the tensor cores multiply 64 columns of so many sums, at 4096 operations
-/// a clock.
+// All in clock cycles.
+
+/// Until the first operands have come.
+constexpr double kLatency = 1450;
+
+/// How long the tensor cores multiply 64 columns of so many sums, at 4096 operations a clock.
 double multiplying(double sums) {
   return sums * 64 * 2 / 4096;
 }
+/// How long an SM fetches 64 columns of so many rows, at 54 bytes a clock.
+double fetching(double rows) {
+  return rows * 64 * 2 / 54;
+}
 
-/// Clock cycles of a persistent kernel. Fitted by hand to its times at 2056 and 16448 tokens.
 double estimatePersistent(const ProductTile &tile, int64_t tokens, int64_t features, int64_t depth,
                           int64_t multiprocessors) {
   const double tiles =
       std::ceil(double(tokens) / tile.tokens) * std::ceil(double(features) / (2 * tile.features));
   const double clusters = tile.grid(tokens, features, uint32_t(multiprocessors))[0] / 2;
-  const double steps = double((depth + 63) / 64);
-  return std::ceil(tiles / clusters) *
-             (steps * multiplying(double(tile.features) * tile.tokens) * 1.2 + 3000) +
-         4000;
+  const double steps = double((depth + 63) / 64), end = 1500 + 8.0 * tile.tokens;
+  const double step = std::max(multiplying(double(tile.features) * tile.tokens),
+                               fetching(tile.features + tile.tokens / 2.0)); // A pair shares these.
+  return std::ceil(tiles / clusters) * (steps * step + end);
 }
 
-/// Clock cycles of the product.
 double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_t features,
                 int64_t depth, int64_t multiprocessors) {
   if (tile.persistent)
@@ -43,25 +47,33 @@ double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_
   const double area = double(tile.features) * tile.tokens;
   const auto grid = tile.grid(tokens, features, uint32_t(multiprocessors));
   const double blocks = double(grid[0]) * grid[1];
-  const double sms =
-      std::round(double(multiprocessors) * (tile.split < 3 ? 1 : kShareInLargeClusters));
-  const double perSm = std::ceil(blocks / sms);
-  const double steps = double((depth + 63) / 64) / tile.split;
-  // One step of 64 columns: multiplied, fetched at 46 bytes a clock, and never faster than the ring
-  // covers the latency of memory.
-  const double latency = 1700;
-  const double multiply = multiplying(area) * 1.16;
-  const double fetch = (tile.features + tile.tokens) * 64 * 2 / 46.0;
-  const double wait = latency / (stages - 1);
-  const double epilogue = area / 128 * 27 + (tile.split > 1 ? 1000 + 550 * double(tile.split) : 0);
+  // Clusters of 3 and more do not fill every group of SMs.
+  const double sms = std::round(double(multiprocessors) * (tile.split < 3 ? 1 : 125.0 / 132));
   const bool fitsHalf = tile.sharedBytes(stages) <= kSharedOfHalf;
+
+  // The products of `together` blocks of an SM. Weights of the first stages have come before; later
+  // ones wait for memory, too, which the ring does not cover.
+  const auto steps = uint32_t(((depth + 63) / 64 + tile.split - 1) / tile.split);
+  const uint32_t early = std::min(steps, stages);
+  const auto products = [&](double together) {
+    const double multiply = multiplying(area) * together;
+    return early * std::max(multiply, fetching(tile.tokens) * together) +
+           (steps - early) * std::max({multiply, fetching(tile.features + tile.tokens) * together,
+                                       kLatency / (stages - 1)});
+  };
+  const double end = area / 128 * 22 + (tile.split > 1 ? 1100 + 370.0 * tile.split : 1000);
+
+  const bool isForTwo = tile.features <= 128 && tile.tokens <= 136 && fitsHalf;
+  if (isForTwo && blocks > sms) { // Two blocks on an SM hide part of each other's ends.
+    const auto round = [&](double together) { return products(together) + together * end * 0.6; };
+    const double full = std::floor(blocks / (2 * sms)), rest = blocks - full * 2 * sms;
+    const double last = rest > 0 ? round(std::ceil(rest / sms)) : 0;
+    return full * round(2) + last * (full > 0 ? 0.9 : 1) + kLatency;
+  }
   // Blocks of a cluster that fit together land on one SM, while others are idle.
-  const double together = perSm == 1 && tile.split > 1 && fitsHalf && blocks > sms / 4 ? 2 : 1;
-  const bool shares = tile.features <= 128 && tile.tokens <= 136 && perSm > 1 && fitsHalf;
-  if (shares) // Two blocks on an SM hide each other's latency and part of the epilogue.
-    return perSm * (steps * std::max({multiply, fetch, wait / 2}) + epilogue * 0.8) + latency;
-  return perSm * (steps * std::max({multiply * together, fetch * together, wait}) + epilogue +
-                  latency * (perSm > 1 ? 0.6 : 1));
+  const bool landTogether = tile.split > 1 && fitsHalf && blocks > sms / 4 && blocks <= sms;
+  const double rounds = std::ceil(blocks / sms);
+  return rounds * (products(landTogether ? 2 : 1) + end + kLatency * (rounds > 1 ? 1.8 : 1));
 }
 
 } // namespace
