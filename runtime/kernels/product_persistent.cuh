@@ -63,9 +63,9 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024; // NOLINT: swizzled tiles
   uint8_t *const staged = memory + p.stages * Shape::kStageBytes;
   __shared__ uint64_t full[kProductMaxStages], empty[kProductMaxStages];
-  // The staged tile may be written, and has its residual; its first boxes have been written, and
+  // The staged tile may be overwritten; it has its residual; its first boxes have been written, and
   // all of it.
-  __shared__ uint64_t stagedIsFree, firstAreFull, stagedIsFull;
+  __shared__ uint64_t stagedIsEmpty, stagedIsFree, firstAreFull, stagedIsFull;
   // The moments of the tile's tokens are staged; what the end needs of them, and of the tile's
   // features, is there. It has been read when the tile is staged.
   __shared__ uint64_t momentsAreStaged, vectorsAreFound;
@@ -82,6 +82,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       initBarrier(&full[s], 1);
       initBarrier(&empty[s], 2 * Shape::kWarps); // Both blocks write to both.
     }
+    initBarrier(&stagedIsEmpty, 1);
     initBarrier(&stagedIsFree, 1);
     initBarrier(&firstAreFull, Shape::kWarps);
     initBarrier(&stagedIsFull, Shape::kWarps);
@@ -109,6 +110,16 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     for (int tile = firstTile; tile < p.tiles; tile += tileStep, ++turn)
       f(originOf(tile), turn);
   };
+  // Calls f with a box of the staged tile, its feature and its token; those of the first half of
+  // the tokens come first.
+  constexpr int kBoxes = 4 * Shape::kBoxesOfHalf;
+  const auto withBox = [&](const Origin &origin, int box, auto f) {
+    const int half = box / (2 * Shape::kBoxesOfHalf), ofHalf = box % (2 * Shape::kBoxesOfHalf);
+    const int group = ofHalf / Shape::kBoxesOfHalf;
+    const int token =
+        (half * Shape::kBoxesOfHalf + ofHalf % Shape::kBoxesOfHalf) * Shape::kBoxTokens;
+    f(staged + (group * kTokens + token) * 128, origin.feature + group * 64, origin.token + token);
+  };
   meetInCluster();
   // No other kernel reads weights, so that they make room first; unless they are what this one
   // reads again and again.
@@ -119,7 +130,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
 
   if (warp >= Shape::kWarps) {
     shrinkRegisters<Shape::kFewRegisters>();
-    if (threadIdx.x == Shape::kWarps * 32) { // Fetches operands.
+    if (threadIdx.x == Shape::kWarps * 32) { // Fetches operands and residuals.
       const CachePolicy weightPolicy = policyOfWeights();
       const auto copyWeights = [&](int feature, int i, int stage) {
         arriveExpecting(&full[stage], Shape::kStageBytes);
@@ -135,8 +146,22 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       waitForPredecessor();
       Ring ring{p.stages};
       forTiles([&](const Origin &origin, uint32_t turn) {
+        int box = p.residual ? 0 : kBoxes;
 #pragma unroll 1
-        for (int i = 0; i < steps; ++i, ring.next()) {
+        for (int i = 0; i < steps || box < kBoxes; ++i) {
+          // A box of the residual at a time: operands would wait behind all of it. Not before the
+          // products have begun, when the staged tile may still be stored.
+          if (box < kBoxes && i > min(steps - 1, p.stages)) {
+            if (box == 0) {
+              waitBarrier(&stagedIsEmpty, turn & 1);
+              arriveExpecting(&stagedIsFree, Shape::kStagedBytes);
+            }
+            withBox(origin, box++, [&](uint8_t *to, int feature, int token) {
+              copyTile(to, &p.residualTiles, feature, token, &stagedIsFree);
+            });
+          }
+          if (i >= steps)
+            continue;
           uint8_t *const stage = memory + ring.stage * Shape::kStageBytes;
           if (turn > 0 || i >= early) {
             waitBarrier(&empty[ring.stage], ring.phase ^ 1);
@@ -146,6 +171,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
           // above, but not before this stage is empty in both.
           copyTileToBoth(stage + Shape::kWeightBytes + rank * (Shape::kTokenBytes / 2), &p.x,
                          i * kDepthTile, origin.token + rank * (kTokens / 2), &full[ring.stage]);
+          ring.next();
         }
       });
       // No block may end while the other signals it.
@@ -153,19 +179,8 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       for (int s = 0; s < p.stages; ++s, ring.next())
         waitBarrier(&empty[ring.stage], ring.phase ^ 1);
     }
-    if (threadIdx.x == Shape::kWarps * 32 + 32) { // Fetches residuals and stores results.
+    if (threadIdx.x == Shape::kWarps * 32 + 32) { // Fetches moments and stores results.
       waitForPredecessor();
-      // Loops that are not unrolled: less code to fetch.
-      const auto forBoxes = [&](const Origin &origin, int half, auto f) {
-#pragma unroll 1
-        for (int box = 0; box < 2 * Shape::kBoxesOfHalf; ++box) {
-          const int group = box / Shape::kBoxesOfHalf,
-                    token = (half * Shape::kBoxesOfHalf + box % Shape::kBoxesOfHalf) *
-                            Shape::kBoxTokens;
-          f(staged + (group * kTokens + token) * 128, origin.feature + group * 64,
-            origin.token + token);
-        }
-      };
       forTiles([&](const Origin &origin, uint32_t turn) {
         if constexpr (kNorm) { // Until the shifts are found, the moments lie there.
           const uint32_t bytes = uint32_t(tokensOf(origin) * p.xGroups) * sizeof(Moments);
@@ -174,21 +189,12 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
                     &momentsAreStaged);
           waitBarrier(&vectorsAreFound, turn & 1);
         }
-        if (p.residual) {
-          arriveExpecting(&stagedIsFree, Shape::kStagedBytes);
+        arrive(p.residual ? &stagedIsEmpty : &stagedIsFree);
 #pragma unroll 1
-          for (int half = 0; half < 2; ++half)
-            forBoxes(origin, half, [&](uint8_t *box, int feature, int token) {
-              copyTile(box, &p.residualTiles, feature, token, &stagedIsFree);
-            });
-        } else {
-          arrive(&stagedIsFree);
-        }
-#pragma unroll 1
-        for (int half = 0; half < 2; ++half) {
-          waitBarrier(half == 0 ? &firstAreFull : &stagedIsFull, turn & 1);
-          forBoxes(origin, half, [&](uint8_t *box, int feature, int token) {
-            storeTile(&p.yTiles, feature, token, box);
+        for (int box = 0; box < kBoxes; ++box) {
+          waitBarrier(box < kBoxes / 2 ? &firstAreFull : &stagedIsFull, turn & 1);
+          withBox(origin, box, [&](uint8_t *from, int feature, int token) {
+            storeTile(&p.yTiles, feature, token, from);
           });
         }
         waitStoresRead();
