@@ -1,9 +1,9 @@
 // product and product_norm: the kernel. A producer warp copies tiles of weights and tokens to
 // shared memory, a warpgroup for each 64 features multiplies them; the result is turned in shared
-// memory and leaves token by token. The loops over the depth and over the tokens of the end are not
-// unrolled: in a chain of kernels, fetching instructions takes longer than executing them. Also
-// what the persistent kernel has in common with it: parameters, the ring, shifts, and bind. For
-// product.cu.
+// memory and leaves token by token. The loops of the producer, over the depth and over the tokens
+// of the end are not unrolled: in a chain of kernels, fetching instructions takes longer than
+// executing them. Also what the persistent kernel has in common with it: parameters, the ring,
+// shifts, and bind. For product.cu.
 #pragma once
 
 #include "runtime/kernels/activations.cuh"
@@ -292,7 +292,8 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
     float4 *const handed = reinterpret_cast<float4 *>(memory) + threadIdx.x;
     constexpr int kFromPitch = kMostGroups * Shape::kConsumers;
     meetInCluster(); // All blocks have read their tiles.
-                     // To the own block, too: without a branch for each there is half as much code.
+
+    // To the own block, too: without a branch for each there is half as much code.
 #pragma unroll
     for (int r = 0; r < kSplit; ++r) {
       const uint32_t to = addressInBlock(handed + rank * kFromPitch, uint32_t(r));
