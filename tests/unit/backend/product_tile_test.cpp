@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <initializer_list>
+#include <span>
+#include <string_view>
 
 namespace cgc::backend {
 namespace {
@@ -28,6 +31,37 @@ TEST(ProductTile, PersistentOnesNormalisePairsOfGroupsUpTo32) {
     const auto choices = tileChoices(productNormTiles(), 2056, 4096, depth, kMultiprocessors);
     EXPECT_FALSE(choices.empty()) << depth;
     EXPECT_EQ(hasPersistent(choices), depth == 72 || depth == 1024 || depth == 2048) << depth;
+  }
+}
+
+/// Sites at which `cgc tune` measured a choice that was clearly the fastest (docs/performance.md).
+TEST(ProductTile, TheModelPicksWhatWasMeasuredToBeFastest) {
+  struct Site {
+    std::span<const ProductTile> tiles;
+    int64_t tokens, features, depth;
+    std::string_view name;
+    uint32_t stages;
+  };
+  const auto plain = productTiles(), norm = productNormTiles();
+  for (const Site &site : std::initializer_list<Site>{
+           {norm, 77, 2304, 768, "64x80_1", 12},
+           {norm, 77, 3072, 768, "64x80_1", 12},
+           {plain, 77, 768, 768, "64x80_2", 6},
+           {plain, 154, 768, 768, "64x32_4", 3},
+           {norm, 1232, 3072, 768, "128x112_1", 3},
+           {plain, 1232, 768, 3072, "128x112_2", 7},
+           {plain, 1, 1024, 1024, "64x8_4", 4},
+           {norm, 257, 3072, 1024, "64x136_1", 8},
+           {plain, 257, 1024, 4096, "128x88_4", 8},
+           {norm, 514, 4096, 1024, "128x136_1", 6},
+           {norm, 2056, 3072, 1024, "128x192_persistent", 4},
+           {norm, 2056, 4096, 1024, "128x176_persistent", 4},
+           {plain, 2056, 1024, 4096, "128x144_persistent", 5},
+       }) {
+    const TileChoice choice =
+        tileChoices(site.tiles, site.tokens, site.features, site.depth, kMultiprocessors).front();
+    EXPECT_EQ(choice.tile->name, site.name) << site.tokens << " x " << site.features;
+    EXPECT_EQ(choice.stages, site.stages) << site.name;
   }
 }
 
