@@ -12,9 +12,10 @@
 namespace cgc::backend {
 namespace {
 
-/// From this many multiplications on cuBLASLt computes what it can fuse. Below, at 64 images of
-/// ViT-L-14, too, whose largest product has 6.9e10, a tower of our kernels is faster on an H200, as
-/// they need no layer_norm (docs/performance.md); above, nobody has measured.
+/// From this many multiplications on cuBLASLt computes what it can fuse. Below, a tower with a norm
+/// before each second product, as OpenCLIP's, is faster with our kernels, which need no layer_norm:
+/// measured up to 64 images of ViT-L-14, 6.9e10, on an H200 (docs/performance.md). A large product
+/// away from any norm may be slower than cuBLASLt's; `cgc tune` finds that out.
 constexpr double kMultiplicationsForLibrary = 1e11;
 
 /// `place` seen as a matrix; nothing if its strides forbid it.
@@ -101,7 +102,7 @@ bool isForCublasLt(const Product &p, const Matrices &m) {
                      p.bias->offset % kBiasAlignment == 0);
 }
 
-/// Whether cuBLASLt can fuse all there is, and is at least as fast as our kernels.
+/// Whether cuBLASLt can fuse all there is, and the product is large enough for it.
 bool prefersCublasLt(const Product &p, const Matrices &m) {
   const double multiplications =
       double(m.x.sizes[0]) * double(m.weight.sizes[0]) * double(m.weight.sizes[1]);

@@ -1,6 +1,7 @@
-// The model was fitted to what `cgc tune` measured of every tile in the towers of ViT-L-14, at 1,
-// 2, 4 and 16 texts and at 1, 2 and 8 images, on an H200 (docs/performance.md): so that what it
-// holds to be fastest is, or nearly. `cgc tune` measures instead.
+// The model and all its numbers were fitted to what a tuner that tried all tiles measured in the
+// towers of ViT-L-14, at 1, 2, 4 and 16 texts and at 1, 2 and 8 images, on an H200
+// (docs/performance.md): so that what it holds to be fastest is, or nearly. `cgc tune` measures the
+// first of its order instead.
 #include "backend/product_tile.h"
 
 #include "backend/kernels.h"

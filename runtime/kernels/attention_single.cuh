@@ -68,7 +68,7 @@ __device__ void attendSingle(int warp, int seen, float scale, const uint8_t *key
 #pragma unroll
     for (int h = 0; h < 2; ++h)
       weights[h] = packPair<T>(fastExp2(scores[h][0] - base), fastExp2(scores[h][1] - base));
-    totals[0] *= factor;
+    totals[0] *= factor; // The others are not looked at.
     multiply<T>(totals, ones, weights[0], weights[1]);
 #pragma unroll
     for (int c = 0; c < 4; ++c) {

@@ -287,8 +287,7 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
       uint32_t weights[kPart / 16][4];
       const auto startScores = [&](auto part) {
         constexpr int kIndex = decltype(part)::value, kWidth = widthOf<kKeys, kPart>(kIndex);
-        constexpr int kEnd = kIndex * kPart + kWidth;
-        if constexpr (kEnd > kBox && kEnd - kPart <= kBox)
+        if constexpr (kIndex * kPart <= kBox && kIndex * kPart + kWidth > kBox)
           waitForMoreKeys(stage, phase);
         wgmmaFence();
 #pragma unroll
@@ -566,7 +565,7 @@ template <class T> Result<KernelParameters> bindHalves(const KernelArguments &a)
     return refuseArguments("batch, heads, queries and keys have to be positive, and the keys those "
                            "of the kernel");
   const int64_t items = WholeShape{1, 2, 1}.items(a.ints[0] * a.ints[1], a.ints[2]);
-  if (!hasLaunch(a, items, 256, kHalvesSharedBytes))
+  if (items > kWholeMaxItems || !hasLaunch(a, items, 256, kHalvesSharedBytes))
     return refuseArguments("the launch is not that of the sizes");
   CGC_ASSIGN_OR_RETURN(WholeParameters<T> p, parametersOf<T>(a, kWholeQueries, kHalfKeys));
   p.slices = Divider(uint32_t(WholeShape{1, 2, 1}.items(1, a.ints[2])));

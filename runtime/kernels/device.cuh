@@ -27,6 +27,11 @@ __device__ inline void releaseSuccessor() {
 #endif
 }
 
+/// The address of what lies in shared memory, as instructions for it have it.
+__device__ inline uint32_t sharedAddress(const void *p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+
 __device__ inline float toFloat(float v) {
   return v;
 }

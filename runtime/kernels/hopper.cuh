@@ -11,10 +11,6 @@
 
 namespace cgc::device {
 
-__device__ inline uint32_t sharedAddress(const void *p) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
-}
-
 // Barriers in shared memory (mbarrier).
 
 __device__ inline void initBarrier(uint64_t *barrier, uint32_t arrivals) {
@@ -238,16 +234,6 @@ template <class P> __device__ void storeTransposed(void *row, P a, P b, P c, P d
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
                    sharedAddress(row)),
                "r"(bits(a)), "r"(bits(b)), "r"(bits(c)), "r"(bits(d))
-               : "memory");
-}
-
-/// Loads what storeTransposed has stored.
-template <class P> __device__ void loadTransposed(const void *row, P &a, P &b, P &c, P &d) {
-  static_assert(sizeof(P) == 4);
-  const auto bits = [](P &pair) -> uint32_t & { return reinterpret_cast<uint32_t &>(pair); };
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(bits(a)), "=r"(bits(b)), "=r"(bits(c)), "=r"(bits(d))
-               : "r"(sharedAddress(row))
                : "memory");
 }
 

@@ -16,6 +16,8 @@
 #include "runtime/kernels/tensor_map.h"
 #include "runtime/kernels/wgmma.cuh"
 
+#include <climits>
+
 namespace cgc {
 namespace {
 
@@ -121,8 +123,8 @@ template <class T> __device__ Shift shiftOf(const ProductParameters<T> &p, const
   const float factor = rsqrtf(fmaxf(variance, 0) + p.eps);
   return {mean * factor, factor};
 }
-/// From the moments of a token's groups: two at a time, and as many on their way as there mostly
-/// are; or one after the other where their number is odd, as few models have it.
+/// From the moments of a token's groups: two at a time, 16 bytes, and as many on their way as there
+/// mostly are; one after the other where their number is odd.
 template <class T> __device__ Shift shiftOf(const ProductParameters<T> &p, int64_t token) {
   constexpr int kAtOnce = 8;
   const Moments *const row = p.xMoments + token * p.xGroups;
@@ -436,11 +438,14 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
       return tileMap(t.data, dtype, tokens, features, stride, tile.boxTokens());
     };
     CGC_ASSIGN_OR_RETURN(p.yTiles, map(a.writes[0], *yStride));
-    const auto tilesOf = [](int64_t count, int size) { return int((count + size - 1) / size); };
-    const int ofTokens = tilesOf(tokens, kTokens), ofFeatures = tilesOf(features, 2 * kFeatures);
+    const auto tilesOf = [](int64_t count, int64_t size) { return (count + size - 1) / size; };
+    const int64_t ofTokens = tilesOf(tokens, kTokens),
+                  ofFeatures = tilesOf(features, 2 * kFeatures);
+    if (ofTokens * ofFeatures > INT_MAX)
+      return refuseArguments("there are too many tiles");
     p.tokensFirst = tokens < features;
     p.tilesOfRow = Divider(uint32_t(p.tokensFirst ? ofTokens : ofFeatures));
-    p.tiles = ofTokens * ofFeatures;
+    p.tiles = int(ofTokens * ofFeatures);
     if (residual.data) {
       CGC_ASSIGN_OR_RETURN(p.residualTiles, map(residual, *residualStride));
     }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/kernels/product.cuh"
+#include "runtime/kernels/warp_mma.cuh"
 
 namespace cgc {
 namespace {
@@ -16,8 +17,8 @@ template <int kTokens> struct PersistentShape {
   static constexpr int kWeightBytes = kFeatures * kDepthTile * 2;
   static constexpr int kTokenBytes = kTokens * kDepthTile * 2;
   static constexpr int kStageBytes = kWeightBytes + kTokenBytes;
-  /// Warps that multiply; then a warpgroup with one that fetches operands, one that stores, and two
-  /// that find what the end of a tile needs.
+  /// Warps that multiply; then a warpgroup with one that fetches operands and residuals, one that
+  /// stores, and two that find what the end of a tile needs.
   static constexpr int kWarps = kFeatures / 16, kThreads = int(kTile.threads());
   /// Results are stored in boxes of that many tokens and 64 features.
   static constexpr int kBoxTokens = int(kTile.boxTokens());
@@ -63,9 +64,9 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024; // NOLINT: swizzled tiles
   uint8_t *const staged = memory + p.stages * Shape::kStageBytes;
   __shared__ uint64_t full[kProductMaxStages], empty[kProductMaxStages];
-  // The staged tile may be overwritten; it has its residual; its first boxes have been written, and
-  // all of it.
-  __shared__ uint64_t stagedIsEmpty, stagedIsFree, firstAreFull, stagedIsFull;
+  // The staged tile may be overwritten, by its residual; it is ready for results, with its residual
+  // if there is one; its first boxes have been written, and all of it.
+  __shared__ uint64_t stagedIsEmpty, stagedIsReady, firstAreFull, stagedIsFull;
   // The moments of the tile's tokens are staged; what the end needs of them, and of the tile's
   // features, is there. It has been read when the tile is staged.
   __shared__ uint64_t momentsAreStaged, vectorsAreFound;
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       initBarrier(&empty[s], 2 * Shape::kWarps); // Both blocks write to both.
     }
     initBarrier(&stagedIsEmpty, 1);
-    initBarrier(&stagedIsFree, 1);
+    initBarrier(&stagedIsReady, 1);
     initBarrier(&firstAreFull, Shape::kWarps);
     initBarrier(&stagedIsFull, Shape::kWarps);
     initBarrier(&momentsAreStaged, 1);
@@ -154,10 +155,10 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
           if (box < kBoxes && i > min(steps - 1, p.stages)) {
             if (box == 0) {
               waitBarrier(&stagedIsEmpty, turn & 1);
-              arriveExpecting(&stagedIsFree, Shape::kStagedBytes);
+              arriveExpecting(&stagedIsReady, Shape::kStagedBytes);
             }
             withBox(origin, box++, [&](uint8_t *to, int feature, int token) {
-              copyTile(to, &p.residualTiles, feature, token, &stagedIsFree);
+              copyTile(to, &p.residualTiles, feature, token, &stagedIsReady);
             });
           }
           if (i >= steps)
@@ -189,7 +190,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
                     &momentsAreStaged);
           waitBarrier(&vectorsAreFound, turn & 1);
         }
-        arrive(p.residual ? &stagedIsEmpty : &stagedIsFree);
+        arrive(p.residual ? &stagedIsEmpty : &stagedIsReady);
 #pragma unroll 1
         for (int box = 0; box < kBoxes; ++box) {
           waitBarrier(box < kBoxes / 2 ? &firstAreFull : &stagedIsFull, turn & 1);
@@ -273,7 +274,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       waitBarrier(&vectorsAreFound, turn & 1);
       const float2 vectorsOf[2] = {vectors[warp * 16 + lane / 4],
                                    vectors[warp * 16 + lane / 4 + 8]};
-      waitBarrier(&stagedIsFree, turn & 1);
+      waitBarrier(&stagedIsReady, turn & 1);
       // Four matrices of 8 tokens and 8 features: 0 and 1 are features 0-7 and 8-15 of eight
       // tokens, 2 and 3 of the next eight; swizzled, as tensor copies have it. Few instructions for
       // each of them: they are unrolled, and the first end has to fetch them.
@@ -288,8 +289,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       const auto load = [&](int j) {
         Loaded loaded;
         if (p.residual)
-          loadTransposed(line + j * 8 * 128, loaded.residual[0][0], loaded.residual[0][1],
-                         loaded.residual[1][0], loaded.residual[1][1]);
+          loadTransposed(reinterpret_cast<uint32_t(&)[4]>(loaded.residual), line + j * 8 * 128);
         if constexpr (kNorm)
           for (int i = 0; i < 2; ++i)
             loaded.shifts[i] =

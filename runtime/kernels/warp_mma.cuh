@@ -4,6 +4,7 @@
 
 #include "runtime/kernels/device.cuh"
 
+#include <cstdint>
 #include <type_traits>
 
 namespace cgc::device {

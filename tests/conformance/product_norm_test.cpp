@@ -87,7 +87,7 @@ TEST_P(ProductNorm, OddShapes) {
   for (const DType dtype : kHalves) {
     unsigned shape = 0;
     for (const int64_t tokens : {1, 3, 77, 80, 300})
-      for (const int64_t depth : {64, 72, 768, 1000}) {
+      for (const int64_t depth : {64, 72, 192, 768, 960, 1000, 1280, 2048}) { // 1 to 32 groups.
         const Numbers numbers = uneven(dtype, tokens, kFeatures[shape % 3], depth);
         const Rows rows(numbers);
         unsigned step = 5 * shape++;

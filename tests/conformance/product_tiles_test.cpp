@@ -107,6 +107,32 @@ TEST_P(ProductTiles, TheResultMayLieInTheResidual) {
   }
 }
 
+/// Persistent kernels fetch residuals between operands, where tiles have more steps than there are
+/// stages and boxes, and blocks several tiles.
+TEST_P(ProductTiles, ResidualsOfManySteps) {
+  for (const DType dtype : kHalves) {
+    const Numbers numbers(dtype, 600, 520, 1024);
+    for (const ProductTile &tile : productTiles())
+      for (const uint32_t stages : {2u, mostStages(tile)}) {
+        if (!tile.persistent)
+          continue;
+        const Variant variant{.bias = true,
+                              .residual = true,
+                              .strided = false,
+                              .wIsWeight = true,
+                              .activation = Activation::None,
+                              .stages = stages};
+        check(tile, numbers, variant);
+        if (HasFatalFailure())
+          return;
+        Launch launch = launchOf("product", tile, numbers, variant);
+        const HostTensor apart = this->launch(launch)[0];
+        launch.overwritten = 3;
+        ASSERT_EQ(this->launch(launch)[0].bytes, apart.bytes) << launch.kernel;
+      }
+  }
+}
+
 /// x -> a = tanh(x p^T + bias) -> b = a q^T + a -> x = a c^T, four times around in the same memory,
 /// where c is the first rows of b, as many as x has columns: the last of the three has as its w
 /// what the product before it wrote.

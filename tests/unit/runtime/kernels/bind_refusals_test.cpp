@@ -176,14 +176,11 @@ TEST(BindProduct, RefusesTensors) {
   }
 }
 
-/// Persistent kernels take the moments of pairs of groups, as many as a tile's results have room
-/// for.
-TEST(BindProduct, RefusesDepthsWhoseMomentsAPersistentKernelCannotTake) {
+/// Moments are read 16 bytes at a time; persistent kernels take those of pairs of groups, as many
+/// as a tile's results have room for.
+TEST(BindProduct, RefusesMomentsThatCannotBeRead) {
   int persistent = 0;
   for (const ProductTile &tile : productNormTiles()) {
-    if (!tile.persistent)
-      continue;
-    ++persistent;
     const auto ofDepth = [&](int64_t depth) {
       Launch launch = product(tile);
       launch.kernel = "product_norm_f16_" + std::string(tile.name);
@@ -194,12 +191,15 @@ TEST(BindProduct, RefusesDepthsWhoseMomentsAPersistentKernelCannotTake) {
       launch.floats = {1e-5};
       return launch;
     };
+    expectRefused(
+        ofDepth(1024), [](Launch &l) { l.reads[5].address += 8; }, "column_sums has to be dense");
+    if (!tile.persistent)
+      continue;
+    ++persistent;
     for (const int64_t depth : {72, 128, 1024, 2048})
       expectNotRefused(ofDepth(depth));
     for (const int64_t depth : {8, 64, 520, 2056, 2176})
       expectRefused(ofDepth(depth), [](Launch &) {}, "an even number of groups up to 32");
-    expectRefused(
-        ofDepth(128), [](Launch &l) { l.reads[5].address += 8; }, "column_sums has to be dense");
   }
   EXPECT_GT(persistent, 0);
 }
