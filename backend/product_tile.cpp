@@ -32,8 +32,8 @@ double fetching(double rows) {
 
 double estimatePersistent(const ProductTile &tile, int64_t tokens, int64_t features, int64_t depth,
                           int64_t multiprocessors) {
-  const double tiles =
-      std::ceil(double(tokens) / tile.tokens) * std::ceil(double(features) / (2 * tile.features));
+  const auto [ofTokens, ofFeatures] = tile.tilesOfPairs(tokens, features);
+  const double tiles = double(ofTokens) * double(ofFeatures);
   const double clusters = tile.grid(tokens, features, uint32_t(multiprocessors))[0] / 2;
   const double steps = double((depth + 63) / 64), end = 1500 + 8.0 * tile.tokens;
   const double step = std::max(multiplying(double(tile.features) * tile.tokens),

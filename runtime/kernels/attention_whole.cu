@@ -37,6 +37,15 @@ template <class T> struct WholeParameters {
   bool causal;           ///< Query i sees keys 0 to i.
 };
 
+/// What an item is: some tiles of queries, slice `slice`, of a head.
+struct Place {
+  int slice, head, batch;
+};
+template <class T> __device__ Place placeOf(const WholeParameters<T> &p, int item) {
+  const uint32_t row = p.slices.quotient(uint32_t(item)), batch = p.heads.quotient(row);
+  return {item - int(row * p.slices.divisor), int(row - batch * p.heads.divisor), int(batch)};
+}
+
 /// Boxes in which that many keys are fetched: one has up to 256 rows.
 __host__ __device__ constexpr int boxesOf(int keys) {
   return keys > 256 ? 2 : 1;
@@ -195,20 +204,12 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
   // Of each stage: its queries and first box of keys have come, the other box, its values; what
   // warps have found for the single query of its last item has been put together.
   __shared__ uint64_t haveKeys[2], haveMoreKeys[2], haveValues[2], singleIsRead[2];
-  struct Place {
-    int slice, head, batch;
-  };
   // Of the item of each stage; how many warps have left it.
   __shared__ Place places[2];
   __shared__ uint32_t leavers[2];
   __shared__ alignas(16) uint32_t ones[64];
   releaseSuccessor();
 
-  const auto placeOf = [&](int item) {
-    const uint32_t row = p.slices.quotient(uint32_t(item)), batch = p.heads.quotient(row);
-    return Place{item - int(row * p.slices.divisor), int(row - batch * p.heads.divisor),
-                 int(batch)};
-  };
   const int groups = blockDim.x / 128, group = threadIdx.x / 128;
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
   const int tilesBytes = p.tiles * kTileBytes;
@@ -216,7 +217,7 @@ __global__ void __launch_bounds__(kWholeMaxGroups * 128, 1)
       2 * kKeys * kRowBytes + tilesBytes + (p.single ? int(kWholeSingleBytes) : 0);
 
   const auto fetch = [&](int item, int stage) {
-    const auto [slice, head, batch] = places[stage] = placeOf(item);
+    const auto [slice, head, batch] = places[stage] = placeOf(p, item);
     leavers[stage] = 0;
     uint8_t *const to = memory + stage * stageBytes, *const tiles = to + 2 * kKeys * kRowBytes;
     arriveExpecting(&haveKeys[stage], kBox * kRowBytes + tilesBytes + (p.single ? kRowBytes : 0));
@@ -398,9 +399,7 @@ __global__ void __launch_bounds__(256, 1)
   releaseSuccessor();
 
   const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-  const int tiles = int(p.slices.divisor);
-  const int row = int(p.slices.quotient(blockIdx.x)), batch = int(p.heads.quotient(uint32_t(row)));
-  const int tile = int(blockIdx.x) - row * tiles, head = row - batch * int(p.heads.divisor);
+  const auto [tile, head, batch] = placeOf(p, int(blockIdx.x));
   if (threadIdx.x == 0) {
     prefetchMap(&p.q);
     prefetchMap(&p.k);

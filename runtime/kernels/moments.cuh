@@ -15,6 +15,11 @@ struct alignas(8) Moments {
     sum += two.x + two.y;
     squares += two.x * two.x + two.y * two.y;
   }
+  /// Two others, that lie one behind the other.
+  __device__ void addTwo(float4 moments) {
+    sum += moments.x + moments.z;
+    squares += moments.y + moments.w;
+  }
 };
 
 /// Writes the sum of those of each eight lanes, if the first of them is `inside`. All lanes of a

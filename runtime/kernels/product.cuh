@@ -137,10 +137,8 @@ template <class T> __device__ Shift shiftOf(const ProductParameters<T> &p, int64
     for (int i = 0; i < kAtOnce; ++i)
       of[i] = first + i < pairs ? reinterpret_cast<const float4 *>(row)[first + i] : float4{};
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      all.sum += of[i].x + of[i].z;
-      all.squares += of[i].y + of[i].w;
-    }
+    for (int i = 0; i < kAtOnce; ++i)
+      all.addTwo(of[i]);
   }
 #pragma unroll 1
   for (int g = 2 * pairs; g < p.xGroups; ++g) {
@@ -148,6 +146,31 @@ template <class T> __device__ Shift shiftOf(const ProductParameters<T> &p, int64
     all.squares += row[g].squares;
   }
   return shiftOf(p, all);
+}
+
+/// Multiplies the operands of `steps` stages of the ring; `w` and `x` describe those of a warpgroup
+/// in stage 0. Calls release with each stage that has been read but the last, which it returns.
+template <class T, int kTokens, int kStageBytes, class F>
+__device__ int multiplyStages(float (&sums)[kTokens / 2], Ring &ring, uint64_t *full, int steps,
+                              uint64_t w, uint64_t x, F release) {
+  int last = 0; // The stage of the iteration before.
+#pragma unroll 1
+  for (int i = 0; i < steps; ++i, ring.next()) {
+    waitBarrier(&full[ring.stage], ring.phase);
+    const uint64_t wOf = descriptorAt(w, ring.stage * kStageBytes);
+    const uint64_t xOf = descriptorAt(x, ring.stage * kStageBytes);
+    wgmmaFence();
+#pragma unroll
+    for (int k = 0; k < kDepthTile / 16; ++k)
+      Wgmma<T, kTokens>::run(sums, descriptorAt(wOf, k * 32), descriptorAt(xOf, k * 32), i + k > 0);
+    wgmmaCommit();
+    wgmmaWait<1>();
+    if (i > 0)
+      release(last);
+    last = ring.stage;
+  }
+  wgmmaWait<0>();
+  return last;
 }
 
 template <class T, int kFeatures, int kTokens, int kSplit, int kBlocks, bool kNorm>
@@ -264,23 +287,10 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
   const uint64_t w = sameInWarp(tileDescriptor(memory + group * 64 * kDepthTile * 2));
   const uint64_t x = tileDescriptor(memory + Shape::kWeightBytes);
   Ring ring{p.stages};
-  int last = 0; // The stage of the iteration before.
-#pragma unroll 1
-  for (int i = 0; i < count; ++i, ring.next()) {
-    waitBarrier(&full[ring.stage], ring.phase);
-    const uint64_t wOf = descriptorAt(w, ring.stage * Shape::kStageBytes);
-    const uint64_t xOf = descriptorAt(x, ring.stage * Shape::kStageBytes);
-    wgmmaFence();
-#pragma unroll
-    for (int k = 0; k < kDepthTile / 16; ++k)
-      Wgmma<T, kTokens>::run(sums, descriptorAt(wOf, k * 32), descriptorAt(xOf, k * 32), i + k > 0);
-    wgmmaCommit();
-    wgmmaWait<1>();
-    if (i > 0 && lane == 0)
-      arrive(&empty[last]);
-    last = ring.stage;
-  }
-  wgmmaWait<0>();
+  multiplyStages<T, kTokens, Shape::kStageBytes>(sums, ring, full, count, w, x, [&](int stage) {
+    if (lane == 0)
+      arrive(&empty[stage]);
+  });
   // All tiles have been read: their memory is used again. The shifts are there.
   syncThreads(1, Shape::kConsumers + (kNorm ? 32 : 0));
 
@@ -438,9 +448,7 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
       return tileMap(t.data, dtype, tokens, features, stride, tile.boxTokens());
     };
     CGC_ASSIGN_OR_RETURN(p.yTiles, map(a.writes[0], *yStride));
-    const auto tilesOf = [](int64_t count, int64_t size) { return (count + size - 1) / size; };
-    const int64_t ofTokens = tilesOf(tokens, kTokens),
-                  ofFeatures = tilesOf(features, 2 * kFeatures);
+    const auto [ofTokens, ofFeatures] = tile.tilesOfPairs(tokens, features);
     if (ofTokens * ofFeatures > INT_MAX)
       return refuseArguments("there are too many tiles");
     p.tokensFirst = tokens < features;

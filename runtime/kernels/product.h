@@ -42,14 +42,20 @@ struct ProductTile {
   /// The blocks of a launch on a GPU with so many SMs.
   constexpr std::array<uint32_t, 3> grid(int64_t tokenCount, int64_t featureCount,
                                          uint32_t multiprocessors) const {
-    const auto tiles = [](int64_t count, int64_t size) {
-      return uint32_t((count + size - 1) / size);
-    };
-    if (persistent)
-      return {2 * std::min(tiles(tokenCount, tokens) * tiles(featureCount, 2 * features),
-                           multiprocessors / 2),
-              1, 1};
-    return {tiles(featureCount, features) * split, tiles(tokenCount, tokens), 1};
+    if (persistent) {
+      const auto [ofTokens, ofFeatures] = tilesOfPairs(tokenCount, featureCount);
+      return {2 * uint32_t(std::min(ofTokens * ofFeatures, int64_t(multiprocessors / 2))), 1, 1};
+    }
+    return {uint32_t(tilesOf(featureCount, features)) * split,
+            uint32_t(tilesOf(tokenCount, tokens)), 1};
+  }
+  static constexpr int64_t tilesOf(int64_t count, int64_t size) {
+    return (count + size - 1) / size;
+  }
+  /// Of persistent ones: tiles of the tokens and of the features, twice `features` each, that pairs
+  /// of blocks take in turns.
+  constexpr std::array<int64_t, 2> tilesOfPairs(int64_t tokenCount, int64_t featureCount) const {
+    return {tilesOf(tokenCount, tokens), tilesOf(featureCount, 2 * int64_t(features))};
   }
   /// A warpgroup for each 64 features and a warp that copies, of product_norm one more, that helps
   /// to read moments; persistent ones have a warpgroup for all of this.

@@ -18,7 +18,7 @@ template <int kTokens> struct PersistentShape {
   static constexpr int kTokenBytes = kTokens * kDepthTile * 2;
   static constexpr int kStageBytes = kWeightBytes + kTokenBytes;
   /// Warps that multiply; then a warpgroup with one that fetches operands and residuals, one that
-  /// stores, and two that find what the end of a tile needs.
+  /// fetches moments and stores, and two that find what the end of a tile needs.
   static constexpr int kWarps = kFeatures / 16, kThreads = int(kTile.threads());
   /// Results are stored in boxes of that many tokens and 64 features.
   static constexpr int kBoxTokens = int(kTile.boxTokens());
@@ -45,9 +45,7 @@ __device__ void findShifts(const ProductParameters<T> &p, const Moments *moments
     Moments sums{};
 #pragma unroll 8
     for (int i = 0, at = thread % pairs; i < pairs; ++i) {
-      const float4 two = row[at];
-      sums.sum += two.x + two.z;
-      sums.squares += two.y + two.w;
+      sums.addTwo(row[at]);
       at = at + 1 == pairs ? 0 : at + 1; // Neighbours read other banks.
     }
     shifts[t] = shiftOf(p, sums);
@@ -248,29 +246,12 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     const uint64_t x = tileDescriptor(memory + Shape::kWeightBytes);
     Ring ring{p.stages};
     forTiles([&](const Origin &origin, uint32_t turn) {
-      int last = 0; // The stage of the iteration before.
-      const auto release = [&] {
+      const auto release = [&](int stage) {
         if (lane < 2)
-          arriveAt(&empty[last], uint32_t(lane));
+          arriveAt(&empty[stage], uint32_t(lane));
       };
-#pragma unroll 1
-      for (int i = 0; i < steps; ++i, ring.next()) {
-        waitBarrier(&full[ring.stage], ring.phase);
-        const uint64_t wOf = descriptorAt(w, ring.stage * Shape::kStageBytes);
-        const uint64_t xOf = descriptorAt(x, ring.stage * Shape::kStageBytes);
-        wgmmaFence();
-#pragma unroll
-        for (int k = 0; k < kDepthTile / 16; ++k)
-          Wgmma<T, kTokens>::run(sums, descriptorAt(wOf, k * 32), descriptorAt(xOf, k * 32),
-                                 i + k > 0);
-        wgmmaCommit();
-        wgmmaWait<1>();
-        if (i > 0)
-          release();
-        last = ring.stage;
-      }
-      wgmmaWait<0>();
-      release();
+      release(
+          multiplyStages<T, kTokens, Shape::kStageBytes>(sums, ring, full, steps, w, x, release));
       waitBarrier(&vectorsAreFound, turn & 1);
       const float2 vectorsOf[2] = {vectors[warp * 16 + lane / 4],
                                    vectors[warp * 16 + lane / 4 + 8]};

@@ -34,7 +34,7 @@ TEST(ProductTile, PersistentOnesNormalisePairsOfGroupsUpTo32) {
   }
 }
 
-/// Sites at which `cgc tune` measured a choice that was clearly the fastest (docs/performance.md).
+/// Sites at which a tuner that tried all tiles found one clearly the fastest (docs/performance.md).
 TEST(ProductTile, TheModelPicksWhatWasMeasuredToBeFastest) {
   struct Site {
     std::span<const ProductTile> tiles;
