@@ -1,0 +1,146 @@
+// Chains of products and attention_whole, as the layers of a tower, with and without programmatic
+// edges: each kernel begins while the one before ends, in memory that both know.
+#include "runtime/kernels/attention_whole.h"
+#include "tests/conformance/product_numbers.h"
+
+namespace cgc::test {
+namespace {
+
+/// Of 257 tokens each, as an image's.
+struct Heads {
+  int64_t batch, heads = 2, tokens = 257;
+  int64_t rows() const { return batch * tokens; }
+  int64_t width() const { return heads * 64; }
+};
+
+class AttentionChains : public ProductKernelTest {
+protected:
+  /// x -> qkv = x p^T + bias -> a = attention of qkv -> x = a q^T + x, three times around in the
+  /// same memory, by this tile of products on so many multiprocessors.
+  static SamplePlan chainOf(const ProductTile &tile, DType dtype, const Heads &of,
+                            uint32_t multiprocessors) {
+    const int64_t rows = of.rows(), width = of.width(), packed = 3 * width;
+    SamplePlan sample;
+    PlanData &plan = sample.plan;
+    plan.target = DeviceKind::Cuda;
+    plan.weights = {{.name = "p", .dtype = dtype, .sizes = {packed, width}},
+                    {.name = "q", .dtype = dtype, .sizes = {width, width}},
+                    {.name = "bias", .dtype = dtype, .sizes = {packed}}};
+    sample.weights = {encode(dtype, numbers(dtype, packed * width, 1, 0.1)),
+                      encode(dtype, numbers(dtype, width * width, 2, 0.05)),
+                      encode(dtype, numbers(dtype, packed, 3, 0.1))};
+    const uint64_t narrow = alignUp(rows * width * 2, kBufferAlignment),
+                   wide = alignUp(rows * packed * 2, kBufferAlignment);
+    const auto head = [&](uint64_t offset, int64_t pitch) {
+      TensorRef tensor =
+          dense(BufferKind::Arena, 0, offset, dtype, {of.batch, of.heads, of.tokens, 64});
+      tensor.strides = {of.tokens * pitch, 64, pitch, 1};
+      return tensor;
+    };
+    const uint64_t attended = narrow + wide, part = uint64_t(width) * 2;
+    Bucket bucket;
+    bucket.inputs = {{"x", dtype, {rows, width}, 0}};
+    bucket.outputs = {{"y", dtype, {rows, width}, 0}};
+    bucket.arenaBytes = attended + narrow;
+    bucket.tensors = {dense(BufferKind::Input, 0, 0, dtype, {rows, width}),
+                      dense(BufferKind::Output, 0, 0, dtype, {rows, width}),
+                      dense(BufferKind::Arena, 0, 0, dtype, {rows, width}),
+                      dense(BufferKind::Arena, 0, narrow, dtype, {rows, packed}),
+                      head(narrow, packed),
+                      head(narrow + part, packed),
+                      head(narrow + 2 * part, packed),
+                      head(attended, width),
+                      dense(BufferKind::Arena, 0, attended, dtype, {rows, width}),
+                      dense(BufferKind::Weight, 0, 0, dtype, {packed, width}),
+                      dense(BufferKind::Weight, 1, 0, dtype, {width, width}),
+                      dense(BufferKind::Weight, 2, 0, dtype, {packed})};
+    const auto launchOf = [](const std::string &name) {
+      const Kernel *kernel = findKernel(name);
+      KernelLaunch launch;
+      launch.kernel = kernel->name;
+      launch.abiHash = kernel->abiHash;
+      return launch;
+    };
+    const auto product = [&](TensorId x, TensorId w, TensorId bias, TensorId residual, TensorId y,
+                             int64_t features) {
+      KernelLaunch launch = launchOf(kernelOf("product", tile, dtype));
+      std::ranges::copy(tile.grid(rows, features, multiprocessors), launch.grid);
+      launch.block[0] = tile.threads();
+      launch.sharedBytes = tile.sharedBytes(mostStages(tile));
+      launch.reads = {x, w, bias, residual};
+      launch.writes = {y, kNoTensor};
+      launch.ints = {rows, features, width, int64_t(Activation::None)};
+      bucket.records.push_back({launch});
+    };
+    const auto attention = [&] {
+      const WholeShape shape{wholeTiles(of.tokens), 4, 2};
+      KernelLaunch launch = launchOf(named("attention_whole", dtype) + "_272");
+      launch.grid[0] =
+          uint32_t(std::min<int64_t>(shape.items(of.batch * of.heads, of.tokens), multiprocessors));
+      launch.block[0] = uint32_t(shape.groups * 128);
+      launch.sharedBytes = shape.sharedBytes(of.tokens, of.tokens);
+      launch.reads = {id(4), id(5), id(6)};
+      launch.writes = {id(7)};
+      launch.ints = {of.batch, of.heads, of.tokens, of.tokens, 0, shape.tiles, shape.stages};
+      launch.floats = {0.125};
+      bucket.records.push_back({launch});
+    };
+    bucket.records.push_back({Memcpy{id(0), id(2)}});
+    for (int round = 0; round < 3; ++round) {
+      product(id(2), id(9), id(11), kNoTensor, id(3), packed);
+      attention();
+      product(id(8), id(10), kNoTensor, id(2), id(2), width);
+    }
+    bucket.records.push_back({Memcpy{id(2), id(1)}});
+    plan.entries = {{"main", {bucket}}};
+    return sample;
+  }
+
+  /// Runs the chain with and without programmatic edges.
+  void check(const ProductTile &tile, DType dtype, const Heads &of, uint32_t multiprocessors) {
+    SCOPED_TRACE(kernelOf("product", tile, dtype) + " batch=" + std::to_string(of.batch));
+    load(chainOf(tile, dtype, of, multiprocessors));
+    ASSERT_FALSE(HasFatalFailure());
+    std::vector<Context> contexts;
+    for (const auto &[executor, programmatic] :
+         {std::pair(ExecutorKind::Stream, false), std::pair(GetParam(), true)}) {
+      Result<Context> context =
+          Context::create(*engine_, {.executor = executor, .programmaticEdges = programmatic});
+      ASSERT_TRUE(context.isOk()) << context.status().message();
+      contexts.push_back(*std::move(context));
+    }
+    const std::vector<int64_t> sizes = {of.rows(), of.width()};
+    // The memory holds what the run before has left, of another x.
+    for (unsigned run = 0; run < 3; ++run) {
+      std::vector<std::byte> x = encode(dtype, numbers(dtype, sizes[0] * sizes[1], 10 + run));
+      std::vector<std::byte> results[2];
+      for (int c = 0; c < 2; ++c) {
+        results[c].resize(x.size());
+        const TensorView in{x.data(), dtype, DeviceKind::Cpu, sizes, {}},
+            out{results[c].data(), dtype, DeviceKind::Cpu, sizes, {}};
+        const Status status = contexts[c].run("main", {&in, 1}, {&out, 1});
+        ASSERT_TRUE(status.isOk()) << status.message();
+      }
+      ASSERT_EQ(results[0], results[1]) << "run " << run;
+      for (const double value : decodeAll(dtype, results[0]))
+        ASSERT_TRUE(std::isfinite(value));
+    }
+  }
+};
+CGC_ON_BOTH_EXECUTORS(AttentionChains);
+
+TEST_P(AttentionChains, AreBitEqualWithAndWithoutProgrammaticEdges) {
+  for (const DType dtype : kHalves)
+    for (const ProductTile &tile : productTiles())
+      // One image, and as many as give each SM of an H200 an item of attention and one more.
+      for (const int64_t batch : {1, 70}) {
+        if (!tile.takes(128) || (batch > 1 && !tile.persistent))
+          continue;
+        check(tile, dtype, {batch}, 132);
+        if (HasFatalFailure())
+          return;
+      }
+}
+
+} // namespace
+} // namespace cgc::test
