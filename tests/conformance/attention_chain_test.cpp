@@ -95,37 +95,6 @@ protected:
     plan.entries = {{"main", {bucket}}};
     return sample;
   }
-
-  /// Runs the chain with and without programmatic edges.
-  void check(const ProductTile &tile, DType dtype, const Heads &of, uint32_t multiprocessors) {
-    SCOPED_TRACE(kernelOf("product", tile, dtype) + " batch=" + std::to_string(of.batch));
-    load(chainOf(tile, dtype, of, multiprocessors));
-    ASSERT_FALSE(HasFatalFailure());
-    std::vector<Context> contexts;
-    for (const auto &[executor, programmatic] :
-         {std::pair(ExecutorKind::Stream, false), std::pair(GetParam(), true)}) {
-      Result<Context> context =
-          Context::create(*engine_, {.executor = executor, .programmaticEdges = programmatic});
-      ASSERT_TRUE(context.isOk()) << context.status().message();
-      contexts.push_back(*std::move(context));
-    }
-    const std::vector<int64_t> sizes = {of.rows(), of.width()};
-    // The memory holds what the run before has left, of another x.
-    for (unsigned run = 0; run < 3; ++run) {
-      std::vector<std::byte> x = encode(dtype, numbers(dtype, sizes[0] * sizes[1], 10 + run));
-      std::vector<std::byte> results[2];
-      for (int c = 0; c < 2; ++c) {
-        results[c].resize(x.size());
-        const TensorView in{x.data(), dtype, DeviceKind::Cpu, sizes, {}},
-            out{results[c].data(), dtype, DeviceKind::Cpu, sizes, {}};
-        const Status status = contexts[c].run("main", {&in, 1}, {&out, 1});
-        ASSERT_TRUE(status.isOk()) << status.message();
-      }
-      ASSERT_EQ(results[0], results[1]) << "run " << run;
-      for (const double value : decodeAll(dtype, results[0]))
-        ASSERT_TRUE(std::isfinite(value));
-    }
-  }
 };
 CGC_ON_BOTH_EXECUTORS(AttentionChains);
 
@@ -136,7 +105,8 @@ TEST_P(AttentionChains, AreBitEqualWithAndWithoutProgrammaticEdges) {
       for (const int64_t batch : {1, 70}) {
         if (!tile.takes(128) || (batch > 1 && !tile.persistent))
           continue;
-        check(tile, dtype, {batch}, 132);
+        SCOPED_TRACE(kernelOf("product", tile, dtype) + " batch=" + std::to_string(batch));
+        expectSameWithProgrammaticEdges(chainOf(tile, dtype, {batch}, 132));
         if (HasFatalFailure())
           return;
       }

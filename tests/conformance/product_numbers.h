@@ -118,6 +118,38 @@ protected:
     return named(family, dtype) + "_" + std::string(tile.name);
   }
 
+  /// Runs a plan, from one matrix to one like it, with and without programmatic edges, again and
+  /// again: its memory holds what the run before has left, of another matrix.
+  void expectSameWithProgrammaticEdges(const SamplePlan &sample) {
+    load(sample);
+    ASSERT_FALSE(HasFatalFailure());
+    std::vector<Context> contexts;
+    for (const auto &[executor, programmatic] :
+         {std::pair(ExecutorKind::Stream, false), std::pair(GetParam(), true)}) {
+      Result<Context> context =
+          Context::create(*engine_, {.executor = executor, .programmaticEdges = programmatic});
+      ASSERT_TRUE(context.isOk()) << context.status().message();
+      contexts.push_back(*std::move(context));
+    }
+    const Bucket &bucket = sample.plan.entries[0].buckets[0];
+    const DType dtype = bucket.inputs[0].dtype;
+    const std::vector<int64_t> &sizes = bucket.inputs[0].sizes;
+    for (unsigned run = 0; run < 4; ++run) {
+      std::vector<std::byte> x = encode(dtype, numbers(dtype, sizes[0] * sizes[1], 10 + run));
+      std::vector<std::byte> results[2];
+      for (int c = 0; c < 2; ++c) {
+        results[c].resize(x.size());
+        const TensorView from{x.data(), dtype, DeviceKind::Cpu, sizes, {}},
+            to{results[c].data(), dtype, DeviceKind::Cpu, sizes, {}};
+        const Status status = contexts[c].run("main", {&from, 1}, {&to, 1});
+        ASSERT_TRUE(status.isOk()) << status.message();
+      }
+      ASSERT_EQ(results[0], results[1]) << "run " << run;
+      for (const double value : decodeAll(dtype, results[0]))
+        ASSERT_TRUE(std::isfinite(value));
+    }
+  }
+
   /// Of the family's kernel, with x, w, bias and residual, and y. A strided variant has tensors
   /// with gaps between rows, each of its own and full of NaN, that do not begin with their memory.
   static Launch launchOf(const std::string &family, const ProductTile &tile, const Numbers &n,

@@ -28,7 +28,6 @@ protected:
 
   static SamplePlan chainOf(const ProductTile &tile, DType dtype, int64_t rows,
                             uint32_t multiprocessors);
-  void checkChain(const ProductTile &tile, DType dtype, int64_t rows, uint32_t multiprocessors);
 };
 CGC_ON_BOTH_EXECUTORS(ProductTiles);
 
@@ -192,36 +191,6 @@ SamplePlan ProductTiles::chainOf(const ProductTile &tile, DType dtype, int64_t r
   return sample;
 }
 
-/// Runs the chain with and without programmatic edges.
-void ProductTiles::checkChain(const ProductTile &tile, DType dtype, int64_t rows,
-                              uint32_t multiprocessors) {
-  load(chainOf(tile, dtype, rows, multiprocessors));
-  ASSERT_FALSE(HasFatalFailure());
-  std::vector<Context> contexts;
-  for (const auto &[executor, programmatic] :
-       {std::pair(ExecutorKind::Stream, false), std::pair(GetParam(), true)}) {
-    Result<Context> context =
-        Context::create(*engine_, {.executor = executor, .programmaticEdges = programmatic});
-    ASSERT_TRUE(context.isOk()) << context.status().message();
-    contexts.push_back(*std::move(context));
-  }
-  const std::vector<int64_t> sizes = {rows, 80};
-  // The memory holds what the run before has left, of another x.
-  for (unsigned run = 0; run < 4; ++run) {
-    std::vector<std::byte> x = encode(dtype, numbers(dtype, rows * 80, 10 + run)), results[2];
-    for (int c = 0; c < 2; ++c) {
-      results[c].resize(x.size());
-      const TensorView in{x.data(), dtype, DeviceKind::Cpu, sizes, {}},
-          out{results[c].data(), dtype, DeviceKind::Cpu, sizes, {}};
-      const Status status = contexts[c].run("main", {&in, 1}, {&out, 1});
-      ASSERT_TRUE(status.isOk()) << status.message();
-    }
-    ASSERT_EQ(results[0], results[1]) << "run " << run;
-    for (const double value : decodeAll(dtype, results[0]))
-      ASSERT_TRUE(std::isfinite(value));
-  }
-}
-
 TEST_P(ProductTiles, ChainsAreBitEqualWithAndWithoutProgrammaticEdges) {
   for (const DType dtype : kHalves)
     for (const ProductTile &tile : productTiles())
@@ -231,7 +200,7 @@ TEST_P(ProductTiles, ChainsAreBitEqualWithAndWithoutProgrammaticEdges) {
         if (!tile.takes(80) || (rows == 9000 && !tile.persistent))
           continue;
         SCOPED_TRACE(kernelOf("product", tile, dtype) + " rows=" + std::to_string(rows));
-        checkChain(tile, dtype, rows, multiprocessors);
+        expectSameWithProgrammaticEdges(chainOf(tile, dtype, rows, multiprocessors));
         if (HasFatalFailure())
           return;
       }
