@@ -1,4 +1,5 @@
-// The model and all its numbers were fitted to what a tuner that tried all tiles measured in the
+// Estimates how long each tile takes, for the order of choices, and makes launches of tiles. The
+// model and all its numbers were fitted to what a tuner that tried all tiles measured in the
 // towers of ViT-L-14, at 1, 2, 4 and 16 texts and at 1, 2 and 8 images, on an H200
 // (docs/performance.md): so that what it holds to be fastest is, or nearly. `cgc tune` measures the
 // first of its order instead.
@@ -13,8 +14,7 @@
 namespace cgc::backend {
 namespace {
 
-/// Less what the kernels declare themselves.
-constexpr uint32_t kSharedOfSm = 224 << 10, kSharedOfHalf = 112 << 10;
+constexpr uint32_t kSharedOfSm = kProductMemory, kSharedOfHalf = kProductMemory / 2;
 
 // All in clock cycles.
 
@@ -83,8 +83,8 @@ std::vector<TileChoice> tileChoices(std::span<const ProductTile> tiles, int64_t 
                                     int64_t features, int64_t depth, int64_t multiprocessors) {
   std::vector<std::pair<double, TileChoice>> choices;
   for (const ProductTile &tile : tiles) {
-    if (tokens <= kNormTokens && tile.persistent)
-      continue; // Not measured for so few.
+    if (tokens <= kPersistentTokens && tile.persistent)
+      continue;
     for (const uint32_t memory : {kSharedOfHalf, kSharedOfSm}) {
       if (tile.persistent && memory != kSharedOfSm)
         continue; // Its registers allow one block on an SM.

@@ -17,9 +17,11 @@ struct TileChoice {
   uint32_t stages, multiprocessors;
 };
 
+/// Up to this many tokens there are no persistent tiles among the choices: not measured for so few.
+inline constexpr int64_t kPersistentTokens = 1536;
 /// Up to this many tokens a product normalises its x itself: layer_norm costs mostly its launch
-/// then. Beyond, there are persistent tiles, and only with these does it.
-inline constexpr int64_t kNormTokens = 1536;
+/// then. Beyond, it does so with persistent tiles only.
+inline constexpr int64_t kNormTokens = kPersistentTokens;
 
 /// All choices among `tiles` for x [tokens, depth] times w [features, depth] on a GPU with so many
 /// SMs, the one that the model holds to be fastest first.

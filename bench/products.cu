@@ -1,4 +1,4 @@
-// Times every tile of product at the shapes of the ViT-L-14 towers: a chain of products with
+// Times the tiles of product that fit each shape of the ViT-L-14 towers: a chain of products with
 // weights of their own in one captured graph, with plain and with programmatic edges. Checks each
 // result against a plain kernel. Prints one line for each tile and shape.
 #include "runtime/kernels/activation.h"
@@ -122,11 +122,12 @@ int main(int argc, char **argv) {
     };
     std::vector<Line> lines;
     for (const cgc::ProductTile &tile : cgc::productTiles())
-      for (const uint32_t memory : {113u << 10, 227u << 10}) {
+      for (const uint32_t memory : {cgc::kProductMemory / 2, cgc::kProductMemory}) {
         const uint32_t steps = uint32_t(((k + 63) / 64 + tile.split - 1) / tile.split);
         const uint32_t stages =
             tile.stagesIn(memory, std::min(std::max(steps, 2u), cgc::kProductMaxStages));
-        if (stages < 2 || (memory > 113u << 10 && tile.sharedBytes(stages) <= 113u << 10))
+        if (stages < 2 ||
+            (memory == cgc::kProductMemory && tile.sharedBytes(stages) <= cgc::kProductMemory / 2))
           continue;
         const cgc::Kernel *kernel = cgc::findKernel("product_f16_" + std::string(tile.name));
         // Tiles that fit badly only cost time.

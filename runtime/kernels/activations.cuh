@@ -41,7 +41,7 @@ struct Identity {
   __device__ float operator()(float x) const { return x; }
 };
 
-template <class T = __half> struct Gelu {
+template <class T> struct Gelu {
   __device__ float operator()(float x) const {
     if constexpr (std::is_same_v<T, float>)
       return x * 0.5f * (1.0f + erff(x * 0.70710678118654752f));
@@ -61,7 +61,7 @@ template <class T = __half> struct Gelu {
   }
 };
 
-template <class T = __half> struct GeluTanh {
+template <class T> struct GeluTanh {
   __device__ float operator()(float x) const {
     // 0.5 (1 + tanh(u)) is sigmoid(2u).
     constexpr float kTwiceSqrt2OverPi = 1.5957691216057308f;
@@ -69,11 +69,11 @@ template <class T = __half> struct GeluTanh {
   }
 };
 
-template <class T = __half> struct QuickGelu {
+template <class T> struct QuickGelu {
   __device__ float operator()(float x) const { return timesSigmoid<T>(x, 1.702f * x); }
 };
 
-template <class T = __half> struct Silu {
+template <class T> struct Silu {
   __device__ float operator()(float x) const { return timesSigmoid<T>(x, x); }
 };
 
@@ -86,8 +86,7 @@ struct Tanh {
 };
 
 /// Calls `f(functor)` with the functor of `kind`: one switch around a loop, not in it.
-template <class T = __half, class F>
-__device__ decltype(auto) withActivation(Activation kind, F &&f) {
+template <class T, class F> __device__ decltype(auto) withActivation(Activation kind, F &&f) {
   switch (kind) {
   case Activation::Gelu:
     return f(Gelu<T>());

@@ -6,7 +6,8 @@
 
 namespace cgc {
 
-/// Most images, and most heads: CUDA's limit for the second and third dimension of a grid.
+/// Most images, and most heads, of all attention kernels: CUDA's limit for the second and third
+/// dimension of a grid, which that of `attention` has.
 inline constexpr int64_t kAttentionMostOfGrid = 65535;
 /// Each warp of a block takes 16 queries.
 inline constexpr int64_t kAttentionQueries = 16;

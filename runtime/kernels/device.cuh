@@ -61,9 +61,6 @@ template <class T> struct alignas(16) Vector {
 template <class T> __device__ Vector<T> loadVector(const T *p) {
   return *reinterpret_cast<const Vector<T> *>(p);
 }
-template <class T> __device__ void storeVector(T *p, const Vector<T> &v) {
-  *reinterpret_cast<Vector<T> *>(p) = v;
-}
 
 /// `Width` elements that lie together, at a multiple of their size.
 template <class T, int Width> struct alignas(sizeof(T) * Width) Pack {

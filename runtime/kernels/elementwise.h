@@ -3,42 +3,22 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 namespace cgc {
 
-/// What elementwise computes of x, and of y where there is one. Values are part of the plan format:
-/// append, never renumber.
+/// What elementwise computes: a row of elementwise_ops.def each.
 enum class ElementwiseOp : uint8_t {
-  // Of x.
-  Abs,
-  Neg,
-  Exp,
-  Sqrt,
-  Rsqrt,
-  Sin,
-  Cos,
-  Erf,
-  Sigmoid,
-  Tanh,
-  Relu,
-  Gelu,
-  GeluTanh,
-  QuickGelu,
-  Silu,
-  // Of x and y.
-  Add,
-  Sub,
-  ReverseSub, ///< y - x.
-  Mul,
-  Div,
-  ReverseDiv, ///< y / x.
-  Pow,
-  Maximum,
-  Minimum,
+#define CGC_ELEMENTWISE_OP(NAME, OPERANDS) NAME,
+#include "runtime/kernels/elementwise_ops.def"
 };
-inline constexpr int kNumElementwiseOps = int(ElementwiseOp::Minimum) + 1;
+inline constexpr int kElementwiseOperands[] = {
+#define CGC_ELEMENTWISE_OP(NAME, OPERANDS) OPERANDS,
+#include "runtime/kernels/elementwise_ops.def"
+};
+inline constexpr int kNumElementwiseOps = int(std::size(kElementwiseOperands));
 constexpr bool isBinary(ElementwiseOp op) {
-  return op >= ElementwiseOp::Add;
+  return kElementwiseOperands[int(op)] == 2;
 }
 
 inline constexpr uint32_t kElementwiseThreads = 256;

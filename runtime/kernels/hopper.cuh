@@ -1,10 +1,11 @@
-// Hopper's own instructions: barriers in shared memory, tensor copies, warpgroup products,
-// clusters. Only for code compiled for sm_90a.
+// Hopper's own instructions: tensor copies, warpgroup products, clusters, waiting for barriers in
+// shared memory. For code compiled for sm_90a; initBarrier and syncThreads are for sm_80, too.
 #pragma once
 
 #include <cuda.h>
-#include <cuda_bf16.h>
 #include <cuda_fp16.h>
+
+#include "runtime/kernels/device.cuh"
 
 #include <cstdint>
 #include <type_traits>

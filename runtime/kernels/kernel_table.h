@@ -49,7 +49,6 @@ private:
 
 /// Traits of a kernel are bits.
 enum KernelTrait : unsigned {
-  kPlainKernel = 0,
   /// Touches nothing that another kernel writes or reads before `griddepcontrol.wait`, in every
   /// block: an edge to it may be programmatic.
   kWaits = 1u << 0,

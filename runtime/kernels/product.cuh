@@ -406,14 +406,14 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
   if (tokens < 1 || features < 8 || depth < 8 || tokens > most || features > most || depth > most ||
       features % 8 != 0 || depth % 8 != 0)
     return refuseArguments("features and depth have to be positive multiples of 8");
-  if (kind < 0 || kind > int64_t(Activation::Tanh))
+  if (kind < 0 || kind >= kNumActivations)
     return refuseArguments("there is no such activation");
   if (!tile.takes(depth))
     return refuseArguments(
         kSplit > 1 ? "depth has to give each block of the split 64 columns or the rest"
                    : "a persistent kernel normalises depths of an even number of groups up to 32");
   const uint32_t stages = tile.stagesIn(a.sharedBytes);
-  // Persistent kernels take any even number of blocks.
+  // Persistent kernels take any even number of blocks, up to two for each tile of a pair.
   const auto grid = tile.grid(tokens, features, a.grid[0]);
   if (a.grid[0] == 0 || !std::ranges::equal(a.grid, grid) || a.block[0] != tile.threads() ||
       a.block[1] != 1 || a.block[2] != 1 || stages < 2)

@@ -12,6 +12,8 @@
 
 namespace cgc {
 
+/// Shared memory of a block that has an SM to itself, less what the kernels declare themselves.
+inline constexpr uint32_t kProductMemory = 224 << 10;
 /// Columns that a stage holds.
 inline constexpr uint32_t kProductDepth = 64;
 /// Features of a block of a persistent kernel.
@@ -30,7 +32,8 @@ struct ProductTile {
   bool persistent = false;
   bool normalises = false; ///< Whether it is one of product_norm.
 
-  /// Whether this depth gives every block of the split something to add up, and whether a
+  /// Whether this depth gives every block of the split something to add up (without, results were
+  /// wrong on an H200, and why is not understood: docs/performance.md), and whether a
   /// persistent kernel that normalises can have its tokens' moments: they come in pairs of groups
   /// to the memory of the results.
   constexpr bool takes(int64_t depth) const {

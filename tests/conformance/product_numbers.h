@@ -9,12 +9,9 @@
 namespace cgc::test {
 
 inline constexpr DType kHalves[] = {DType::F16, DType::BF16};
-/// Shared memory of a block, less what the kernels declare themselves.
-inline constexpr uint32_t kMostShared = 224 << 10;
-
 /// As many as a block has memory for.
 inline uint32_t mostStages(const ProductTile &tile) {
-  return tile.stagesIn(kMostShared);
+  return tile.stagesIn(kProductMemory);
 }
 
 inline double activate(Activation activation, double x) {

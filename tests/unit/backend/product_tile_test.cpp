@@ -20,8 +20,10 @@ bool hasPersistent(const std::vector<TileChoice> &choices) {
 
 TEST(ProductTile, PersistentIsForManyTokens) {
   for (const auto &tiles : {productTiles(), productNormTiles()}) {
-    EXPECT_FALSE(hasPersistent(tileChoices(tiles, kNormTokens, 4096, 1024, kMultiprocessors)));
-    EXPECT_TRUE(hasPersistent(tileChoices(tiles, kNormTokens + 1, 4096, 1024, kMultiprocessors)));
+    EXPECT_FALSE(
+        hasPersistent(tileChoices(tiles, kPersistentTokens, 4096, 1024, kMultiprocessors)));
+    EXPECT_TRUE(
+        hasPersistent(tileChoices(tiles, kPersistentTokens + 1, 4096, 1024, kMultiprocessors)));
   }
 }
 

@@ -102,7 +102,7 @@ TEST(EditedBucket, ACallKeepsItsOwnWorkspace) {
 }
 
 TEST(SetTile, GivesTheLaunchThatTheKernelExpects) {
-  constexpr int64_t kMany = backend::kNormTokens + 1; // For persistent tiles, too.
+  constexpr int64_t kMany = backend::kPersistentTokens + 1; // For persistent tiles, too.
   const auto view = [](const std::vector<int64_t> &sizes, DType dtype = DType::F16) {
     return TensorView{reinterpret_cast<void *>(4096), dtype, DeviceKind::Cuda, sizes, {}};
   };
