@@ -1,0 +1,66 @@
+// Launches of kernels for tests of their bind functions, which look at tensors and never at memory.
+#pragma once
+
+#include "runtime/kernels/kernel_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace cgc::test {
+
+inline constexpr uintptr_t kAddress = 1 << 20;
+
+/// A tensor that nothing reads: `address` stands for its memory.
+struct Tensor {
+  uintptr_t address = 0; ///< 0: absent.
+  std::vector<int64_t> sizes, strides = {};
+  DType dtype = DType::F16;
+
+  TensorView view() const {
+    return {reinterpret_cast<void *>(address), dtype, DeviceKind::Cuda, sizes, strides};
+  }
+};
+
+struct Launch {
+  std::string kernel;
+  std::array<uint32_t, 3> grid;
+  uint32_t block[3];
+  uint32_t sharedBytes;
+  std::vector<Tensor> reads, writes;
+  std::vector<int64_t> ints;
+  std::vector<double> floats = {};
+
+  Result<KernelParameters> bind() const {
+    const Kernel *row = findKernel(kernel);
+    if (!row)
+      return Status(Code::Unsupported, "there is no kernel " + kernel);
+    std::vector<TensorView> readViews, writeViews;
+    for (const Tensor &tensor : reads)
+      readViews.push_back(tensor.view());
+    for (const Tensor &tensor : writes)
+      writeViews.push_back(tensor.view());
+    EXPECT_EQ(reads.size(), row->reads);
+    EXPECT_EQ(writes.size(), row->writes);
+    EXPECT_EQ(ints.size(), row->ints);
+    EXPECT_EQ(floats.size(), row->floats);
+    return row->bind({grid, block, sharedBytes, readViews, writeViews, ints, floats});
+  }
+};
+
+/// Whether `good` with this change is refused, with a message that has `why`.
+inline void expectRefused(const Launch &good, const std::function<void(Launch &)> &change,
+                          const std::string &why) {
+  Launch launch = good;
+  change(launch);
+  const Status status = launch.bind().status();
+  EXPECT_EQ(status.code(), Code::InvalidFile) << launch.kernel;
+  EXPECT_THAT(status.message(), testing::HasSubstr(why)) << launch.kernel;
+}
+/// Whether it is not: what is left to fail are tensor maps, where there is no driver.
+inline void expectNotRefused(const Launch &good) {
+  EXPECT_NE(good.bind().status().code(), Code::InvalidFile) << good.bind().status().message();
+}
+
+} // namespace cgc::test

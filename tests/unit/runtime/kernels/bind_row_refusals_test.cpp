@@ -1,0 +1,228 @@
+// What the kernels that need no tensor maps refuse: every launch that would leave its tensors. A
+// plan is a file from somewhere. Needs no GPU and no driver.
+#include "runtime/kernels/elementwise.h"
+#include "runtime/kernels/patches.h"
+#include "runtime/kernels/softmax.h"
+#include "runtime/kernels/warp_rows.h"
+#include "tests/unit/runtime/kernels/bind_launch.h"
+
+namespace cgc::test {
+namespace {
+
+/// A change to a launch, and what the refusal says.
+struct Refusal {
+  std::function<void(Launch &)> change;
+  std::string why;
+};
+
+/// Whether the kernel takes `good`, and none of the changes to it.
+void expectRefusals(const Launch &good, const std::vector<Refusal> &refusals) {
+  const Status status = good.bind().status();
+  ASSERT_TRUE(status.isOk()) << good.kernel << ": " << status.message();
+  for (size_t i = 0; i < refusals.size(); ++i) {
+    SCOPED_TRACE("refusal " + std::to_string(i));
+    expectRefused(good, refusals[i].change, refusals[i].why);
+  }
+}
+
+/// Of kernels with a warp for each of `rows`.
+Launch ofWarpRows(const std::string &kernel, uint64_t rows) {
+  return {.kernel = kernel,
+          .grid = {uint32_t(warpRowBlocks(rows)), 1, 1},
+          .block = {kWarpRowThreads, 1, 1},
+          .sharedBytes = 0};
+}
+
+/// What every kernel refuses whose launch is fixed.
+std::vector<Refusal> withLaunch(std::vector<Refusal> refusals, const std::string &why) {
+  for (int i = 0; i < 3; ++i) {
+    refusals.push_back({[i](Launch &l) { ++l.grid[i]; }, why});
+    refusals.push_back({[i](Launch &l) { l.block[i] *= 2; }, why});
+  }
+  refusals.push_back({[](Launch &l) { l.sharedBytes = 16; }, why});
+  return refusals;
+}
+
+const std::string kOfWarpRows = "the grid has to be";
+
+TEST(BindRows, Refuses) {
+  Launch good = ofWarpRows("rows_f16", 3);
+  good.reads = {{kAddress, {3, 5, 16}}, {kAddress, {3}, {}, DType::I64}};
+  good.writes = {{kAddress, {3, 16}}};
+  const std::string x = "x has to be [batches, rows, columns]", y = "y has to be dense",
+                    indices = "indices have to be dense";
+  expectRefusals(good, withLaunch({{[](Launch &l) { l.reads[0].address = 0; }, x},
+                                   {[](Launch &l) { l.reads[0].dtype = DType::BF16; }, x},
+                                   {[](Launch &l) { l.reads[0].sizes = {3, 80}; }, x},
+                                   {[](Launch &l) { l.reads[0].sizes[1] = 0; }, x},
+                                   {[](Launch &l) { l.reads[0].strides = {160, 32, 2}; }, x},
+                                   {[](Launch &l) { l.reads[1].sizes = {2}; }, indices},
+                                   {[](Launch &l) { l.reads[1].strides = {2}; }, indices},
+                                   {[](Launch &l) { l.reads[1].dtype = DType::F32; }, indices},
+                                   {[](Launch &l) { l.writes[0].sizes = {3, 15}; }, y},
+                                   {[](Launch &l) { l.writes[0].sizes = {2, 16}; }, y},
+                                   {[](Launch &l) { l.writes[0].strides = {32, 1}; }, y},
+                                   {[](Launch &l) { l.writes[0].dtype = DType::F32; }, y}},
+                                  kOfWarpRows));
+}
+
+TEST(BindTokens, Refuses) {
+  Launch good = ofWarpRows("tokens_f16", 10);
+  good.reads = {{kAddress, {2, 4, 16}}, {kAddress, {16}}, {kAddress, {5, 16}}};
+  good.writes = {{kAddress, {2, 5, 16}}};
+  const std::string patches = "patches have to be dense", token = "the class token has to be dense",
+                    positions = "positions have to be dense", y = "y has to be dense";
+  expectRefusals(good, withLaunch({{[](Launch &l) { l.reads[0].sizes = {8, 16}; }, patches},
+                                   {[](Launch &l) { l.reads[0].sizes[0] = 0; }, patches},
+                                   {[](Launch &l) { l.reads[0].strides = {128, 32, 2}; }, patches},
+                                   {[](Launch &l) { l.reads[0].dtype = DType::F32; }, patches},
+                                   {[](Launch &l) { l.reads[1].sizes = {15}; }, token},
+                                   {[](Launch &l) { l.reads[1].address = 0; }, token},
+                                   {[](Launch &l) { l.reads[2].sizes = {4, 16}; }, positions},
+                                   {[](Launch &l) { l.reads[2].strides = {0, 1}; }, positions},
+                                   {[](Launch &l) { l.writes[0].sizes = {2, 4, 16}; }, y},
+                                   {[](Launch &l) { l.writes[0].strides = {160, 32, 2}; }, y}},
+                                  kOfWarpRows));
+}
+
+TEST(BindPatches, Refuses) {
+  const Launch good = {.kernel = "patches_f16",
+                       .grid = {2, 1, 1},
+                       .block = {kPatchesThreads, 1, 1},
+                       .sharedBytes = 0,
+                       .reads = {{kAddress, {2, 3, 8, 12}}},
+                       .writes = {{kAddress, {12, 48}}},
+                       .ints = {4, 4}};
+  const std::string image = "the image has to be dense", patch = "a patch has to be of the image's",
+                    y = "y has to be dense", launch = "the grid has to be";
+  expectRefusals(good, {{[](Launch &l) { l.reads[0].sizes = {2, 3, 96}; }, image},
+                        {[](Launch &l) { l.reads[0].sizes[1] = 0; }, image},
+                        {[](Launch &l) { l.reads[0].strides = {288, 1, 36, 3}; }, image},
+                        {[](Launch &l) { l.ints[0] = 0; }, patch},
+                        {[](Launch &l) { l.ints[1] = -4; }, patch},
+                        {[](Launch &l) { l.ints[0] = 9; }, patch},
+                        {[](Launch &l) { l.ints[1] = 13; }, patch},
+                        {[](Launch &l) { l.writes[0].sizes = {11, 48}; }, y},
+                        {[](Launch &l) { l.writes[0].sizes = {12, 47}; }, y},
+                        {[](Launch &l) { l.writes[0].sizes = {576}; }, y},
+                        {[](Launch &l) { l.writes[0].dtype = DType::F32; }, y},
+                        {[](Launch &l) { l.grid[0] = (1 << 16) + 1; }, launch},
+                        {[](Launch &l) { l.grid[1] = 2; }, launch},
+                        {[](Launch &l) { l.block[0] = 64; }, launch}});
+}
+
+TEST(BindNormalize, Refuses) {
+  Launch good = ofWarpRows("normalize_f16", 6);
+  good.reads = {{kAddress, {2, 3, 16}}};
+  good.writes = {{kAddress, {6, 16}}};
+  good.floats = {1e-12};
+  expectRefusals(
+      good, withLaunch({{[](Launch &l) { l.reads[0].strides = {1, 2, 6}; }, "x has to be dense"},
+                        {[](Launch &l) { l.reads[0].sizes = {}; }, "x has to be dense"},
+                        {[](Launch &l) { l.reads[0].sizes = {2, 0, 16}; }, "x has to be dense"},
+                        {[](Launch &l) { l.reads[0].dtype = DType::F32; }, "x has to be dense"},
+                        {[](Launch &l) { l.writes[0].sizes = {6, 15}; }, "y has to be dense"},
+                        {[](Launch &l) { l.writes[0].dtype = DType::F32; }, "y has to be dense"}},
+                       kOfWarpRows));
+}
+
+TEST(BindSoftmax, Refuses) {
+  for (const int64_t columns : {int64_t(16), kSoftmaxWarpColumns + 1}) {
+    const Launch good = {.kernel = "softmax_f16",
+                         .grid = {uint32_t(softmaxBlocks(6, columns)), 1, 1},
+                         .block = {kSoftmaxThreads, 1, 1},
+                         .sharedBytes = 0,
+                         .reads = {{kAddress, {2, 3, columns}}},
+                         .writes = {{kAddress, {6, columns}}}};
+    expectRefusals(
+        good, withLaunch({{[](Launch &l) { l.reads[0].strides = {1, 2, 6}; }, "x has to be dense"},
+                          {[](Launch &l) { l.reads[0].sizes = {}; }, "x has to be dense"},
+                          {[](Launch &l) { l.reads[0].sizes[0] = 0; }, "x has to be dense"},
+                          {[](Launch &l) { --l.writes[0].sizes[0]; }, "y has to be dense"},
+                          {[](Launch &l) { l.writes[0].dtype = DType::F32; }, "y has to be dense"}},
+                         "the grid has to be"));
+  }
+}
+
+TEST(BindArgmax, Refuses) {
+  Launch good = ofWarpRows("argmax_i64", 6);
+  good.reads = {{kAddress, {6, 77}, {}, DType::I64}};
+  good.writes = {{kAddress, {6}, {}, DType::I64}};
+  expectRefusals(
+      good,
+      withLaunch({{[](Launch &l) { l.reads[0].dtype = DType::I32; }, "x has to be dense"},
+                  {[](Launch &l) { l.reads[0].strides = {154, 2}; }, "x has to be dense"},
+                  {[](Launch &l) { l.reads[0].sizes = {6, 0}; }, "x has to be dense"},
+                  {[](Launch &l) { l.reads[0].sizes = {}; }, "x has to be dense"},
+                  {[](Launch &l) { l.writes[0].sizes = {5}; }, "y has to be dense i64"},
+                  {[](Launch &l) { l.writes[0].dtype = DType::I32; }, "y has to be dense i64"},
+                  {[](Launch &l) { l.writes[0].strides = {2}; }, "y has to be dense i64"}},
+                 kOfWarpRows));
+}
+
+/// Of a result [4, 6, 16].
+Launch elementwise(const std::string &kernel) {
+  return {.kernel = kernel,
+          .grid = {1, 1, 1},
+          .block = {kElementwiseThreads, 1, 1},
+          .sharedBytes = 0,
+          .reads = {{kAddress, {4, 6, 16}}},
+          .writes = {{kAddress, {4, 6, 16}}}};
+}
+/// What elementwise and copy refuse of a launch and of the first operand.
+std::vector<Refusal> ofOperands() {
+  const std::string shape = "an operand does not broadcast", launch = "the grid has to be",
+                    absent = "is absent", most = "between 1 and 2^31 - 1 elements";
+  return {{[](Launch &l) { l.reads[0].sizes = {4, 5, 16}; }, shape},
+          {[](Launch &l) { l.reads[0].sizes = {4, 6, 2}; }, shape},
+          {[](Launch &l) { l.reads[0].sizes = {1, 4, 6, 16}; }, "more dimensions than the result"},
+          {[](Launch &l) { l.reads[0].address = 0; }, absent},
+          {[](Launch &l) { l.writes[0].address = 0; }, absent},
+          {[](Launch &l) { l.writes[0].sizes = l.reads[0].sizes = {4, 0, 16}; }, most},
+          {[](Launch &l) { l.writes[0].sizes = l.reads[0].sizes = {1 << 15, 1 << 12, 16}; }, most},
+          {[](Launch &l) { l.grid[0] = (1 << 16) + 1; }, launch},
+          {[](Launch &l) { l.grid[2] = 2; }, launch},
+          {[](Launch &l) { l.block[0] = 128; }, launch},
+          {[](Launch &l) { l.sharedBytes = 16; }, launch}};
+}
+
+TEST(BindElementwise, Refuses) {
+  Launch good = elementwise("elementwise_f16");
+  good.reads.push_back({kAddress, {16}});
+  good.ints = {int64_t(ElementwiseOp::Add)};
+  good.floats = {0};
+  std::vector<Refusal> refusals = ofOperands();
+  const std::string number = "there is no op of this number", dtypes = "of one dtype",
+                    shape = "an operand does not broadcast";
+  for (const int64_t bad : {int64_t(-1), int64_t(kNumElementwiseOps), INT64_MAX})
+    refusals.push_back({[bad](Launch &l) { l.ints[0] = bad; }, number});
+  refusals.push_back(
+      {[](Launch &l) { l.ints[0] = int64_t(ElementwiseOp::Silu); }, "the op takes one operand"});
+  refusals.push_back({[](Launch &l) { l.reads[0].dtype = DType::F32; }, dtypes});
+  refusals.push_back({[](Launch &l) { l.reads[1].dtype = DType::BF16; }, dtypes});
+  refusals.push_back({[](Launch &l) { l.writes[0].dtype = DType::F32; }, dtypes});
+  refusals.push_back({[](Launch &l) { l.reads[1].sizes = {15}; }, shape});
+  refusals.push_back({[](Launch &l) { l.reads[1].sizes = {6, 1, 16}; }, shape});
+  expectRefusals(good, refusals);
+}
+
+TEST(BindElementwise, OfOneOperandTakesNoSecond) {
+  Launch good = elementwise("elementwise_f16");
+  good.reads.push_back({});
+  good.floats = {0};
+  for (int op = 0; op < kNumElementwiseOps; ++op) {
+    good.ints = {op};
+    if (!isBinary(ElementwiseOp(op)))
+      expectRefusals(good, {{[](Launch &l) { l.reads[1] = l.reads[0]; }, "takes one operand"}});
+  }
+}
+
+TEST(BindCopy, Refuses) {
+  const Launch good = elementwise("copy");
+  std::vector<Refusal> refusals = ofOperands();
+  refusals.push_back({[](Launch &l) { l.reads[0].dtype = DType::F64; }, "there is no conversion"});
+  expectRefusals(good, refusals);
+}
+
+} // namespace
+} // namespace cgc::test
