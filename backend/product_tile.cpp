@@ -14,7 +14,7 @@
 namespace cgc::backend {
 namespace {
 
-constexpr uint32_t kSharedOfSm = kProductMemory, kSharedOfHalf = kProductMemory / 2;
+constexpr uint32_t kSharedOfHalf = kProductMemory / 2;
 
 // All in clock cycles.
 
@@ -85,8 +85,8 @@ std::vector<TileChoice> tileChoices(std::span<const ProductTile> tiles, int64_t 
   for (const ProductTile &tile : tiles) {
     if (tokens <= kPersistentTokens && tile.persistent)
       continue;
-    for (const uint32_t memory : {kSharedOfHalf, kSharedOfSm}) {
-      if (tile.persistent && memory != kSharedOfSm)
+    for (const uint32_t memory : {kSharedOfHalf, kProductMemory}) {
+      if (tile.persistent && memory != kProductMemory)
         continue; // Its registers allow one block on an SM.
       const auto steps = uint32_t(((depth + 63) / 64 + tile.split - 1) / tile.split);
       const uint32_t stages =

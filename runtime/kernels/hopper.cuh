@@ -2,10 +2,10 @@
 // shared memory. For code compiled for sm_90a; initBarrier and syncThreads are for sm_80, too.
 #pragma once
 
+#include "runtime/kernels/device.cuh"
+
 #include <cuda.h>
 #include <cuda_fp16.h>
-
-#include "runtime/kernels/device.cuh"
 
 #include <cstdint>
 #include <type_traits>

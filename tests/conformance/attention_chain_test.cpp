@@ -54,27 +54,17 @@ protected:
                       dense(BufferKind::Weight, 0, 0, dtype, {packed, width}),
                       dense(BufferKind::Weight, 1, 0, dtype, {width, width}),
                       dense(BufferKind::Weight, 2, 0, dtype, {packed})};
-    const auto launchOf = [](const std::string &name) {
-      const Kernel *kernel = findKernel(name);
-      KernelLaunch launch;
-      launch.kernel = kernel->name;
-      launch.abiHash = kernel->abiHash;
-      return launch;
-    };
     const auto product = [&](TensorId x, TensorId w, TensorId bias, TensorId residual, TensorId y,
                              int64_t features) {
-      KernelLaunch launch = launchOf(kernelOf("product", tile, dtype));
-      std::ranges::copy(tile.grid(rows, features, multiprocessors), launch.grid);
-      launch.block[0] = tile.threads();
-      launch.sharedBytes = tile.sharedBytes(mostStages(tile));
+      KernelLaunch launch =
+          recordOf("product", tile, dtype, rows, features, width, multiprocessors);
       launch.reads = {x, w, bias, residual};
       launch.writes = {y, kNoTensor};
-      launch.ints = {rows, features, width, int64_t(Activation::None)};
       bucket.records.push_back({launch});
     };
     const auto attention = [&] {
       const WholeShape shape{wholeTiles(of.tokens), 4, 2};
-      KernelLaunch launch = launchOf(named("attention_whole", dtype) + "_272");
+      KernelLaunch launch = launchOfKernel(named("attention_whole", dtype) + "_272");
       launch.grid[0] =
           uint32_t(std::min<int64_t>(shape.items(of.batch * of.heads, of.tokens), multiprocessors));
       launch.block[0] = uint32_t(shape.groups * 128);

@@ -15,6 +15,7 @@
 
 #include <memory>
 #include <random>
+#include <stdexcept>
 
 namespace cgc::test {
 
@@ -27,13 +28,21 @@ inline std::vector<float> randomFloats(size_t count, unsigned seed) {
   return values;
 }
 
-/// A layer_norm over the last dimension. Weight or bias may be kNoTensor.
-inline KernelLaunch layerNorm(DType dtype, int64_t rows, int64_t columns, TensorId x,
-                              TensorId weight, TensorId bias, TensorId y) {
-  const Kernel *kernel = findKernel("layer_norm_" + std::string(dtypeName(dtype)));
+/// A launch of this kernel: its operands, numbers and shape are to be set. Throws if there is none.
+inline KernelLaunch launchOfKernel(const std::string &name) {
+  const Kernel *kernel = findKernel(name);
+  if (!kernel)
+    throw std::runtime_error("there is no kernel " + name);
   KernelLaunch launch;
   launch.kernel = kernel->name;
   launch.abiHash = kernel->abiHash;
+  return launch;
+}
+
+/// A layer_norm over the last dimension. Weight or bias may be kNoTensor.
+inline KernelLaunch layerNorm(DType dtype, int64_t rows, int64_t columns, TensorId x,
+                              TensorId weight, TensorId bias, TensorId y) {
+  KernelLaunch launch = launchOfKernel("layer_norm_" + std::string(dtypeName(dtype)));
   launch.grid[0] = layerNormBlocks(rows, 132);
   launch.block[0] = kLayerNormThreads;
   launch.reads = {x, weight, bias};

@@ -105,12 +105,7 @@ protected:
     SamplePlan sample;
     sample.plan.target = DeviceKind::Cuda;
     Bucket bucket;
-    const Kernel *kernel = findKernel(launch.kernel);
-    if (!kernel)
-      throw std::runtime_error("there is no kernel " + launch.kernel);
-    KernelLaunch record;
-    record.kernel = launch.kernel;
-    record.abiHash = kernel->abiHash;
+    KernelLaunch record = launchOfKernel(launch.kernel);
     record.grid[0] = static_cast<uint32_t>(launch.blocks);
     record.grid[1] = launch.blocksY;
     record.grid[2] = launch.blocksZ;

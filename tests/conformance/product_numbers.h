@@ -115,6 +115,19 @@ protected:
     return named(family, dtype) + "_" + std::string(tile.name);
   }
 
+  /// A launch of the family's kernel of a plan that a test writes, without activation: its operands
+  /// are to be set.
+  static KernelLaunch recordOf(const std::string &family, const ProductTile &tile, DType dtype,
+                               int64_t tokens, int64_t features, int64_t depth,
+                               uint32_t multiprocessors) {
+    KernelLaunch launch = launchOfKernel(kernelOf(family, tile, dtype));
+    std::ranges::copy(tile.grid(tokens, features, multiprocessors), launch.grid);
+    launch.block[0] = tile.threads();
+    launch.sharedBytes = tile.sharedBytes(mostStages(tile));
+    launch.ints = {tokens, features, depth, int64_t(Activation::None)};
+    return launch;
+  }
+
   /// Runs a plan, from one matrix to one like it, with and without programmatic edges, again and
   /// again: its memory holds what the run before has left, of another matrix.
   void expectSameWithProgrammaticEdges(const SamplePlan &sample) {

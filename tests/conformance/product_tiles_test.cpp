@@ -167,16 +167,10 @@ SamplePlan ProductTiles::chainOf(const ProductTile &tile, DType dtype, int64_t r
                     dense(BufferKind::Arena, 0, narrow + wide, dtype, {kNarrow, kWide})};
   const auto product = [&](TensorId x, TensorId w, TensorId bias, TensorId residual, TensorId y,
                            int64_t features, int64_t depth, Activation activation) {
-    const Kernel *kernel = findKernel(kernelOf("product", tile, dtype));
-    KernelLaunch launch;
-    launch.kernel = kernel->name;
-    launch.abiHash = kernel->abiHash;
-    std::ranges::copy(tile.grid(rows, features, multiprocessors), launch.grid);
-    launch.block[0] = tile.threads();
-    launch.sharedBytes = tile.sharedBytes(mostStages(tile));
+    KernelLaunch launch = recordOf("product", tile, dtype, rows, features, depth, multiprocessors);
     launch.reads = {x, w, bias, residual};
     launch.writes = {y, kNoTensor};
-    launch.ints = {rows, features, depth, int64_t(activation)};
+    launch.ints[3] = int64_t(activation);
     bucket.records.push_back({launch});
   };
   const TensorId x = id(2), a = id(3), b = id(4), c = id(8);

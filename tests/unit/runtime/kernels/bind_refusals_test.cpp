@@ -1,7 +1,7 @@
 // What product and attention refuse before they touch the driver, and what all that may write
 // moments, layer_norm and embedding too, refuse of these: every launch that would leave its
-// tensors. Needs no GPU. Launches that products and attention accept ask the driver for tensor
-// maps: the conformance tests have those.
+// tensors. Others are in bind_refusals_without_maps_test.cpp. Needs no GPU. Launches that products
+// and attention accept ask the driver for tensor maps: the conformance tests have those.
 #include "runtime/kernels/activation.h"
 #include "runtime/kernels/attention.h"
 #include "runtime/kernels/attention_f32.h"

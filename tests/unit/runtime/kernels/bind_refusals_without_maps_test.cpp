@@ -33,8 +33,9 @@ Launch ofWarpRows(const std::string &kernel, uint64_t rows) {
           .sharedBytes = 0};
 }
 
-/// What every kernel refuses whose launch is fixed.
-std::vector<Refusal> withLaunch(std::vector<Refusal> refusals, const std::string &why) {
+/// With what every kernel refuses whose launch is fixed.
+std::vector<Refusal> withLaunch(std::vector<Refusal> refusals) {
+  const std::string why = "the grid has to be";
   for (int i = 0; i < 3; ++i) {
     refusals.push_back({[i](Launch &l) { ++l.grid[i]; }, why});
     refusals.push_back({[i](Launch &l) { l.block[i] *= 2; }, why});
@@ -42,8 +43,6 @@ std::vector<Refusal> withLaunch(std::vector<Refusal> refusals, const std::string
   refusals.push_back({[](Launch &l) { l.sharedBytes = 16; }, why});
   return refusals;
 }
-
-const std::string kOfWarpRows = "the grid has to be";
 
 TEST(BindRows, Refuses) {
   Launch good = ofWarpRows("rows_f16", 3);
@@ -62,8 +61,7 @@ TEST(BindRows, Refuses) {
                                    {[](Launch &l) { l.writes[0].sizes = {3, 15}; }, y},
                                    {[](Launch &l) { l.writes[0].sizes = {2, 16}; }, y},
                                    {[](Launch &l) { l.writes[0].strides = {32, 1}; }, y},
-                                   {[](Launch &l) { l.writes[0].dtype = DType::F32; }, y}},
-                                  kOfWarpRows));
+                                   {[](Launch &l) { l.writes[0].dtype = DType::F32; }, y}}));
 }
 
 TEST(BindTokens, Refuses) {
@@ -81,8 +79,7 @@ TEST(BindTokens, Refuses) {
                                    {[](Launch &l) { l.reads[2].sizes = {4, 16}; }, positions},
                                    {[](Launch &l) { l.reads[2].strides = {0, 1}; }, positions},
                                    {[](Launch &l) { l.writes[0].sizes = {2, 4, 16}; }, y},
-                                   {[](Launch &l) { l.writes[0].strides = {160, 32, 2}; }, y}},
-                                  kOfWarpRows));
+                                   {[](Launch &l) { l.writes[0].strides = {160, 32, 2}; }, y}}));
 }
 
 TEST(BindPatches, Refuses) {
@@ -122,8 +119,7 @@ TEST(BindNormalize, Refuses) {
                         {[](Launch &l) { l.reads[0].sizes = {2, 0, 16}; }, "x has to be dense"},
                         {[](Launch &l) { l.reads[0].dtype = DType::F32; }, "x has to be dense"},
                         {[](Launch &l) { l.writes[0].sizes = {6, 15}; }, "y has to be dense"},
-                        {[](Launch &l) { l.writes[0].dtype = DType::F32; }, "y has to be dense"}},
-                       kOfWarpRows));
+                        {[](Launch &l) { l.writes[0].dtype = DType::F32; }, "y has to be dense"}}));
 }
 
 TEST(BindSoftmax, Refuses) {
@@ -135,12 +131,12 @@ TEST(BindSoftmax, Refuses) {
                          .reads = {{kAddress, {2, 3, columns}}},
                          .writes = {{kAddress, {6, columns}}}};
     expectRefusals(
-        good, withLaunch({{[](Launch &l) { l.reads[0].strides = {1, 2, 6}; }, "x has to be dense"},
-                          {[](Launch &l) { l.reads[0].sizes = {}; }, "x has to be dense"},
-                          {[](Launch &l) { l.reads[0].sizes[0] = 0; }, "x has to be dense"},
-                          {[](Launch &l) { --l.writes[0].sizes[0]; }, "y has to be dense"},
-                          {[](Launch &l) { l.writes[0].dtype = DType::F32; }, "y has to be dense"}},
-                         "the grid has to be"));
+        good,
+        withLaunch({{[](Launch &l) { l.reads[0].strides = {1, 2, 6}; }, "x has to be dense"},
+                    {[](Launch &l) { l.reads[0].sizes = {}; }, "x has to be dense"},
+                    {[](Launch &l) { l.reads[0].sizes[0] = 0; }, "x has to be dense"},
+                    {[](Launch &l) { --l.writes[0].sizes[0]; }, "y has to be dense"},
+                    {[](Launch &l) { l.writes[0].dtype = DType::F32; }, "y has to be dense"}}));
   }
 }
 
@@ -156,8 +152,7 @@ TEST(BindArgmax, Refuses) {
                   {[](Launch &l) { l.reads[0].sizes = {}; }, "x has to be dense"},
                   {[](Launch &l) { l.writes[0].sizes = {5}; }, "y has to be dense i64"},
                   {[](Launch &l) { l.writes[0].dtype = DType::I32; }, "y has to be dense i64"},
-                  {[](Launch &l) { l.writes[0].strides = {2}; }, "y has to be dense i64"}},
-                 kOfWarpRows));
+                  {[](Launch &l) { l.writes[0].strides = {2}; }, "y has to be dense i64"}}));
 }
 
 /// Of a result [4, 6, 16].
