@@ -12,13 +12,17 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(Lower, ProductsOfF32RoundToTf32OnlyIfTheyMay) {
-  auto module = parse(R"(graph @g(%x: f32[6,8]@cuda, %w: f32[5,8]@cuda) {
-    %0 = aten.linear(%x, %w) : f32[6,5]@cuda
+TEST(Lower, ProductsOfManyF32RowsRoundToTf32OnlyIfTheyMay) {
+  auto module = parse(R"(graph @g(%x: f32[17,8]@cuda, %w: f32[5,8]@cuda) {
+    %0 = aten.linear(%x, %w) : f32[17,5]@cuda
     output %0
   })");
-  auto half = parse(R"(graph @g(%x: f16[6,8]@cuda, %w: f16[5,8]@cuda) {
-    %0 = aten.linear(%x, %w) : f16[6,5]@cuda
+  auto few = parse(R"(graph @g(%x: f32[16,8]@cuda, %w: f32[5,8]@cuda) {
+    %0 = aten.linear(%x, %w) : f32[16,5]@cuda
+    output %0
+  })");
+  auto half = parse(R"(graph @g(%x: f16[17,8]@cuda, %w: f16[5,8]@cuda) {
+    %0 = aten.linear(%x, %w) : f16[17,5]@cuda
     output %0
   })");
   LowerOptions options = DeviceKind::Cuda;
@@ -31,6 +35,7 @@ TEST(Lower, ProductsOfF32RoundToTf32OnlyIfTheyMay) {
   EXPECT_FALSE(rounds(*module));
   options.tf32 = true;
   EXPECT_TRUE(rounds(*module));
+  EXPECT_FALSE(rounds(*few));
   EXPECT_FALSE(rounds(*half));
 }
 
