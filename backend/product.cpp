@@ -18,8 +18,8 @@ namespace {
 /// away from any norm may be slower than cuBLASLt's; `cgc tune` finds that out.
 constexpr double kMultiplicationsForLibrary = 1e11;
 
-/// Products of so few rows wait for their weights: rounding their factors to TF32 would save no time.
-/// On an H200, f32 weights at 4.8 TB/s and 67 TFLOP/s without tensor cores, up to 28 rows.
+/// Products of so few rows wait for their weights: rounding their factors to TF32 would save no
+/// time. On an H200, f32 weights at 4.8 TB/s and 67 TFLOP/s without tensor cores, up to 28 rows.
 constexpr int64_t kRowsBehindWeights = 16;
 
 /// `place` seen as a matrix; nothing if its strides forbid it.

@@ -117,5 +117,89 @@ TEST_P(ProductNorm, EveryActivationWithAndWithoutBias) {
   }
 }
 
+/// x -> a = x p^T + bias and its moments -> b = normalised a times q^T and its moments -> x =
+/// normalised b times q^T, three times around in the same memory: kernels write moments that the
+/// next one reads.
+SamplePlan chainOf(const ProductTile &tile, const ProductTile &normTile, DType dtype, int64_t rows,
+                   uint32_t multiprocessors) {
+  constexpr int64_t kWidth = 128;
+  SamplePlan sample;
+  PlanData &plan = sample.plan;
+  plan.target = DeviceKind::Cuda;
+  plan.weights = {{.name = "p", .dtype = dtype, .sizes = {kWidth, kWidth}},
+                  {.name = "q", .dtype = dtype, .sizes = {kWidth, kWidth}},
+                  {.name = "bias", .dtype = dtype, .sizes = {kWidth}},
+                  {.name = "sums", .dtype = DType::F32, .sizes = {kWidth}}};
+  sample.weights = {encode(dtype, numbers(dtype, kWidth * kWidth, 1, 0.1)),
+                    encode(dtype, numbers(dtype, kWidth * kWidth, 2, 0.1)),
+                    encode(dtype, numbers(dtype, kWidth, 3)),
+                    encode(DType::F32, numbers(DType::F32, kWidth, 4))};
+  const uint64_t matrix = alignUp(rows * kWidth * 2, kBufferAlignment),
+                 moments = alignUp(rows * momentGroups(kWidth) * 8, kBufferAlignment);
+  const std::vector<int64_t> sizes = {rows, kWidth}, ofMoments = {rows, momentGroups(kWidth), 2};
+  Bucket bucket;
+  bucket.inputs = {{"x", dtype, sizes, 0}};
+  bucket.outputs = {{"y", dtype, sizes, 0}};
+  bucket.arenaBytes = 3 * matrix + 2 * moments;
+  bucket.tensors = {dense(BufferKind::Input, 0, 0, dtype, sizes),
+                    dense(BufferKind::Output, 0, 0, dtype, sizes),
+                    dense(BufferKind::Arena, 0, 0, dtype, sizes),
+                    dense(BufferKind::Arena, 0, matrix, dtype, sizes),
+                    dense(BufferKind::Arena, 0, 2 * matrix, dtype, sizes),
+                    dense(BufferKind::Arena, 0, 3 * matrix, DType::F32, ofMoments),
+                    dense(BufferKind::Arena, 0, 3 * matrix + moments, DType::F32, ofMoments),
+                    dense(BufferKind::Weight, 0, 0, dtype, {kWidth, kWidth}),
+                    dense(BufferKind::Weight, 1, 0, dtype, {kWidth, kWidth}),
+                    dense(BufferKind::Weight, 2, 0, dtype, {kWidth}),
+                    dense(BufferKind::Weight, 3, 0, DType::F32, {kWidth})};
+  const auto launchOf = [&](const std::string &family, const ProductTile &tile) {
+    const Kernel *kernel = findKernel(named(family, dtype) + "_" + std::string(tile.name));
+    KernelLaunch launch;
+    launch.kernel = kernel->name;
+    launch.abiHash = kernel->abiHash;
+    std::ranges::copy(tile.grid(rows, kWidth, multiprocessors), launch.grid);
+    launch.block[0] = tile.threads();
+    launch.sharedBytes = tile.sharedBytes(mostStages(tile));
+    launch.ints = {rows, kWidth, kWidth, int64_t(Activation::None)};
+    return launch;
+  };
+  const auto normalised = [&](TensorId x, TensorId xMoments, TensorId y, TensorId yMoments) {
+    KernelLaunch launch = launchOf("product_norm", normTile);
+    launch.reads = {x, id(8), kNoTensor, kNoTensor, id(10), xMoments};
+    launch.writes = {y, yMoments};
+    launch.floats = {kEps};
+    bucket.records.push_back({launch});
+  };
+  bucket.records.push_back({Memcpy{id(0), id(2)}});
+  for (int round = 0; round < 3; ++round) {
+    KernelLaunch launch = launchOf("product", tile);
+    launch.reads = {id(2), id(7), id(9), kNoTensor};
+    launch.writes = {id(3), id(5)};
+    bucket.records.push_back({launch});
+    normalised(id(3), id(5), id(4), id(6));
+    normalised(id(4), id(6), id(2), kNoTensor);
+  }
+  bucket.records.push_back({Memcpy{id(2), id(1)}});
+  plan.entries = {{"main", {bucket}}};
+  return sample;
+}
+
+TEST_P(ProductNorm, ChainsAreBitEqualWithAndWithoutProgrammaticEdges) {
+  for (const DType dtype : kHalves)
+    for (const ProductTile &normTile : productNormTiles()) {
+      const auto tile = std::ranges::find(productTiles(), normTile.name, &ProductTile::name);
+      ASSERT_NE(tile, productTiles().end()) << normTile.name;
+      // Of 9000 rows, persistent kernels have all SMs of an H200.
+      for (const auto &[rows, multiprocessors] : {std::pair(80, 2u), {300, 2u}, {9000, 132u}}) {
+        if (!normTile.takes(128) || !tile->takes(128) || (rows == 9000 && !normTile.persistent))
+          continue;
+        SCOPED_TRACE(std::string(normTile.name) + " rows=" + std::to_string(rows));
+        expectSameWithProgrammaticEdges(chainOf(*tile, normTile, dtype, rows, multiprocessors));
+        if (HasFatalFailure())
+          return;
+      }
+    }
+}
+
 } // namespace
 } // namespace cgc::test
