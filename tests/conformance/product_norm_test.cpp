@@ -79,6 +79,9 @@ protected:
   static Numbers uneven(DType dtype, int64_t tokens, int64_t features, int64_t depth) {
     return {dtype, tokens, features, depth, unevenRows(dtype, tokens, depth)};
   }
+
+  static SamplePlan chainOf(const ProductTile &tile, const ProductTile &normTile, DType dtype,
+                            int64_t rows, uint32_t multiprocessors);
 };
 CGC_ON_BOTH_EXECUTORS(ProductNorm);
 
@@ -120,8 +123,8 @@ TEST_P(ProductNorm, EveryActivationWithAndWithoutBias) {
 /// x -> a = x p^T + bias and its moments -> b = normalised a times q^T and its moments -> x =
 /// normalised b times q^T, three times around in the same memory: kernels write moments that the
 /// next one reads.
-SamplePlan chainOf(const ProductTile &tile, const ProductTile &normTile, DType dtype, int64_t rows,
-                   uint32_t multiprocessors) {
+SamplePlan ProductNorm::chainOf(const ProductTile &tile, const ProductTile &normTile, DType dtype,
+                                int64_t rows, uint32_t multiprocessors) {
   constexpr int64_t kWidth = 128;
   SamplePlan sample;
   PlanData &plan = sample.plan;
@@ -152,19 +155,9 @@ SamplePlan chainOf(const ProductTile &tile, const ProductTile &normTile, DType d
                     dense(BufferKind::Weight, 1, 0, dtype, {kWidth, kWidth}),
                     dense(BufferKind::Weight, 2, 0, dtype, {kWidth}),
                     dense(BufferKind::Weight, 3, 0, DType::F32, {kWidth})};
-  const auto launchOf = [&](const std::string &family, const ProductTile &tile) {
-    const Kernel *kernel = findKernel(named(family, dtype) + "_" + std::string(tile.name));
-    KernelLaunch launch;
-    launch.kernel = kernel->name;
-    launch.abiHash = kernel->abiHash;
-    std::ranges::copy(tile.grid(rows, kWidth, multiprocessors), launch.grid);
-    launch.block[0] = tile.threads();
-    launch.sharedBytes = tile.sharedBytes(mostStages(tile));
-    launch.ints = {rows, kWidth, kWidth, int64_t(Activation::None)};
-    return launch;
-  };
   const auto normalised = [&](TensorId x, TensorId xMoments, TensorId y, TensorId yMoments) {
-    KernelLaunch launch = launchOf("product_norm", normTile);
+    KernelLaunch launch =
+        recordOf("product_norm", normTile, dtype, rows, kWidth, kWidth, multiprocessors);
     launch.reads = {x, id(8), kNoTensor, kNoTensor, id(10), xMoments};
     launch.writes = {y, yMoments};
     launch.floats = {kEps};
@@ -172,7 +165,7 @@ SamplePlan chainOf(const ProductTile &tile, const ProductTile &normTile, DType d
   };
   bucket.records.push_back({Memcpy{id(0), id(2)}});
   for (int round = 0; round < 3; ++round) {
-    KernelLaunch launch = launchOf("product", tile);
+    KernelLaunch launch = recordOf("product", tile, dtype, rows, kWidth, kWidth, multiprocessors);
     launch.reads = {id(2), id(7), id(9), kNoTensor};
     launch.writes = {id(3), id(5)};
     bucket.records.push_back({launch});
