@@ -151,38 +151,57 @@ KernelLaunch launchOf(llvm::StringRef kernel) {
   return launch;
 }
 
-bool launch(const Launch &launch, BucketBuilder &builder) {
-  const Kernel *kernel = builder.target() == DeviceKind::Cuda ? findKernel(launch.kernel) : nullptr;
-  if (!kernel)
+bool takes(const KernelLaunch &record, const Operands &operands, const BucketBuilder &builder) {
+  const Kernel &kernel = *findKernel(record.kernel);
+  if (builder.target() != DeviceKind::Cuda ||
+      ((kernel.traits & kHopper) && builder.arch() != Arch::Sm90a))
     return false;
-  [[maybe_unused]] const size_t moments = kernel->traits & kMoments ? 1 : 0;
-  assert(launch.reads.size() == kernel->reads && launch.writes.size() + moments == kernel->writes &&
-         launch.ints.size() == kernel->ints && launch.floats.size() == kernel->floats);
-  KernelLaunch record = launchOf(launch.kernel);
-  record.grid[0] = static_cast<uint32_t>(launch.blocks);
-  record.block[0] = launch.threads;
-  record.ints = launch.ints;
-  record.floats = launch.floats;
-
+  [[maybe_unused]] const size_t moments = kernel.traits & kMoments ? 1 : 0;
+  assert(operands.reads.size() == kernel.reads &&
+         operands.writes.size() + moments == kernel.writes && record.ints.size() == kernel.ints &&
+         record.floats.size() == kernel.floats);
   std::vector<TensorView> reads, writes;
-  for (const std::optional<Place> &place : launch.reads)
+  for (const std::optional<Place> &place : operands.reads)
     reads.push_back(place ? standIn(*place) : TensorView());
-  for (const Place &place : launch.writes)
+  for (const Place &place : operands.writes)
     writes.push_back(standIn(place));
-  writes.resize(kernel->writes);
-  if (!kernel
-           ->bind({record.grid, record.block, record.sharedBytes, reads, writes, record.ints,
-                   record.floats})
-           .isOk())
-    return false;
+  writes.resize(kernel.writes);
+  return kernel
+      .bind({.grid = record.grid,
+             .block = record.block,
+             .sharedBytes = record.sharedBytes,
+             .reads = reads,
+             .writes = writes,
+             .ints = record.ints,
+             .floats = record.floats,
+             .onlyChecks = true})
+      .isOk();
+}
 
-  for (const std::optional<Place> &place : launch.reads)
+bool launch(KernelLaunch record, const Operands &operands, BucketBuilder &builder) {
+  if (!takes(record, operands, builder))
+    return false;
+  for (const std::optional<Place> &place : operands.reads)
     record.reads.push_back(place ? builder.tensor(*place) : kNoTensor);
-  for (const Place &place : launch.writes)
+  for (const Place &place : operands.writes)
     record.writes.push_back(builder.tensor(place));
-  record.writes.resize(kernel->writes, kNoTensor);
+  record.writes.resize(findKernel(record.kernel)->writes, kNoTensor);
   builder.record({std::move(record)});
   return true;
+}
+
+bool launch(const Launch &launch, BucketBuilder &builder) {
+  if (!findKernel(launch.kernel))
+    return false;
+  KernelLaunch record = launchOf(launch.kernel);
+  record.grid[0] = static_cast<uint32_t>(launch.blocks);
+  record.grid[1] = launch.blocksY;
+  record.grid[2] = launch.blocksZ;
+  record.block[0] = launch.threads;
+  record.sharedBytes = launch.sharedBytes;
+  record.ints = launch.ints;
+  record.floats = launch.floats;
+  return backend::launch(std::move(record), {launch.reads, launch.writes}, builder);
 }
 
 bool launchWarpRows(std::string kernel, int64_t rows, std::vector<std::optional<Place>> reads,

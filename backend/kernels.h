@@ -9,21 +9,33 @@ namespace cgc::backend {
 /// The record of a row of kernels.def, which there is, without its arguments and launch shape.
 KernelLaunch launchOf(llvm::StringRef kernel);
 
-/// A launch of a row of kernels.def on a one-dimensional grid.
+/// Tensors of a record: those it reads, of which some may be absent, and those it writes, without
+/// moments: what reads them asks for them later.
+struct Operands {
+  std::vector<std::optional<Place>> reads;
+  std::vector<Place> writes;
+};
+/// Whether the target has the kernel of `record`, and the kernel takes these tensors.
+bool takes(const KernelLaunch &record, const Operands &operands, const BucketBuilder &builder);
+/// Adds the record with these tensors; false, without one, unless takes().
+bool launch(KernelLaunch record, const Operands &operands, BucketBuilder &builder);
+
+/// A launch of a row of kernels.def.
 struct Launch {
   std::string kernel;
   uint64_t blocks = 1;
   uint32_t threads = 1;
   std::vector<std::optional<Place>> reads;
-  std::vector<Place> writes; ///< Without moments: what reads them asks for them later.
+  std::vector<Place> writes;
   std::vector<int64_t> ints = {};
   std::vector<double> floats = {};
+  uint32_t blocksY = 1, blocksZ = 1, sharedBytes = 0;
 };
 
 /// "layer_norm_f16".
 std::string kernelNamed(llvm::StringRef name, DType dtype);
 
-/// Adds the record. False, without one, if the target is not cuda, there is no such kernel, or it
+/// Adds the record. False, without one, if there is no such kernel, or none for the target, or it
 /// does not take these tensors: then the op stays with LibTorch.
 bool launch(const Launch &launch, BucketBuilder &builder);
 

@@ -51,23 +51,6 @@ std::optional<Matrices> matricesOf(const Product &p) {
   return Matrices{std::move(*x), p.weight, std::move(*result)};
 }
 
-/// Whether the kernel `product` takes these operands: rows and columns in 16-byte vectors.
-bool isForKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual) {
-  const DType dtype = m.x.dtype;
-  if ((dtype != DType::F16 && dtype != DType::BF16) || m.weight.sizes[0] % 8 != 0 ||
-      m.weight.sizes[1] % 8 != 0)
-    return false;
-  auto fits = [&](const Place &place) {
-    return place.dtype == dtype && hasDenseRows(place) && place.offset % 16 == 0 &&
-           (place.sizes[0] == 1 || place.strides[0] % 8 == 0);
-  };
-  if (!fits(m.x) || !fits(m.weight) || !fits(m.result) || (p.residual && !residual) ||
-      (residual && !fits(*residual)))
-    return false;
-  return !p.bias ||
-         (p.bias->dtype == dtype && p.bias->type().isContiguous() && p.bias->offset % 16 == 0);
-}
-
 /// The tile that the model holds to be fastest.
 TileChoice bestTile(const TiledKernels &family, const Matrices &m, const BucketBuilder &builder) {
   return tileChoices(family.tiles, m.x.sizes[0], m.weight.sizes[0], m.weight.sizes[1],
@@ -75,24 +58,37 @@ TileChoice bestTile(const TiledKernels &family, const Matrices &m, const BucketB
       .front();
 }
 
-/// A launch of the family's kernel of this tile.
+/// Whether there are kernels of our own for these matrices, one for each tile. What else they ask
+/// of the tensors their bind functions tell.
+bool mayHaveTile(const Matrices &m, const BucketBuilder &builder) {
+  return builder.target() == DeviceKind::Cuda && builder.arch() == Arch::Sm90a &&
+         (m.x.dtype == DType::F16 || m.x.dtype == DType::BF16) && hasDenseRows(m.x) &&
+         hasDenseRows(m.weight);
+}
+
+/// A launch of the family's kernel of this tile, without its tensors.
 KernelLaunch launchOfTile(const TiledKernels &family, const TileChoice &tile, const Product &p,
-                          const Matrices &m, const std::optional<Place> &residual,
-                          BucketBuilder &builder) {
+                          const Matrices &m) {
   KernelLaunch launch;
   launch.ints = {m.x.sizes[0], m.weight.sizes[0], m.weight.sizes[1], int64_t(p.activation)};
   setTile(launch, family, m.x.dtype, tile);
-  launch.reads = {builder.tensor(m.x), builder.tensor(m.weight),
-                  p.bias ? builder.tensor(*p.bias) : kNoTensor,
-                  residual ? builder.tensor(*residual) : kNoTensor};
-  launch.writes = {builder.tensor(m.result), kNoTensor}; // Nobody has asked for moments yet.
   return launch;
 }
 
-void lowerToKernel(const Product &p, const Matrices &m, const std::optional<Place> &residual,
-                   BucketBuilder &builder) {
+/// The tensors of `product`; nothing if the residual is no matrix.
+std::optional<Operands> operandsOf(const Product &p, const Matrices &m) {
+  const std::optional<Place> residual = p.residual ? asMatrix(*p.residual) : std::optional<Place>();
+  if (p.residual && !residual)
+    return std::nullopt;
+  return Operands{{m.x, m.weight, p.bias, residual}, {m.result}};
+}
+
+bool lowerToKernel(const Product &p, const Matrices &m, BucketBuilder &builder) {
+  const std::optional<Operands> operands = operandsOf(p, m);
+  if (!operands || !mayHaveTile(m, builder))
+    return false;
   const TiledKernels family = productKernels();
-  builder.record({launchOfTile(family, bestTile(family, m, builder), p, m, residual, builder)});
+  return launch(launchOfTile(family, bestTile(family, m, builder), p, m), *operands, builder);
 }
 
 bool isForCublasLt(const Product &p, const Matrices &m) {
@@ -177,9 +173,14 @@ bool writesMoments(const KernelLaunch &launch, const Place &y, const BucketBuild
   return tiledKernelsOf(launch).has_value();
 }
 
+/// The sizes of the moments of the rows of `x`.
+ir::Dims momentSizes(const Place &x) {
+  return {x.sizes[0], momentGroups(x.sizes[1]), 2};
+}
+
 /// The moments of the rows of `x`, 16-bit, written by the kernel that computed it; nothing if none
 /// did that can write them.
-std::optional<TensorId> momentsOf(const Place &x, BucketBuilder &builder) {
+std::optional<Place> momentsOf(const Place &x, BucketBuilder &builder) {
   LaunchRecord *writer = builder.writerOf(x);
   auto *launch = writer ? std::get_if<KernelLaunch>(&writer->op) : nullptr;
   if (!launch || !writesMoments(*launch, x, builder))
@@ -187,9 +188,8 @@ std::optional<TensorId> momentsOf(const Place &x, BucketBuilder &builder) {
   assert(launch->writes.size() == 2 && "16-bit kernels that write moments write two tensors");
   TensorId &moments = launch->writes[1];
   if (moments == kNoTensor)
-    moments =
-        builder.tensor(builder.temporary(DType::F32, {x.sizes[0], momentGroups(x.sizes[1]), 2}));
-  return moments;
+    moments = builder.tensor(builder.temporary(DType::F32, momentSizes(x)));
+  return builder.placeOf(moments);
 }
 
 } // namespace
@@ -202,13 +202,8 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
   std::optional<Matrices> matrices = matricesOf(product);
   if (builder.target() != DeviceKind::Cuda || !matrices)
     return lowerToAten(product, matrices, builder);
-  std::optional<Place> residual =
-      product.residual ? asMatrix(*product.residual) : std::optional<Place>();
-  if (builder.arch() == Arch::Sm90a && isForKernel(product, *matrices, residual) &&
-      !prefersCublasLt(product, *matrices)) {
-    lowerToKernel(product, *matrices, residual, builder);
+  if (!prefersCublasLt(product, *matrices) && lowerToKernel(product, *matrices, builder))
     return Remainder{};
-  }
   return isForCublasLt(product, *matrices) ? lowerToCublasLt(product, *matrices, builder)
                                            : lowerToAten(product, matrices, builder);
 }
@@ -216,26 +211,26 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
 bool lowerNormProduct(const Product &product, const Place &columnSums, double eps,
                       BucketBuilder &builder) {
   const std::optional<Matrices> matrices = matricesOf(product);
-  const std::optional<Place> residual =
-      product.residual ? asMatrix(*product.residual) : std::optional<Place>();
-  if (builder.target() != DeviceKind::Cuda || builder.arch() != Arch::Sm90a || !matrices ||
-      !isForKernel(product, *matrices, residual) || !columnSums.type().isContiguous() ||
-      columnSums.offset % 16 != 0)
+  std::optional<Operands> operands = matrices ? operandsOf(product, *matrices) : std::nullopt;
+  if (!operands || !mayHaveTile(*matrices, builder))
     return false;
-  const TileChoice choice = bestTile(normProductKernels(), *matrices, builder);
+  const TiledKernels family = normProductKernels();
+  const TileChoice choice = bestTile(family, *matrices, builder);
   if (matrices->x.sizes[0] > kNormTokens &&
       (!choice.tile->persistent || prefersCublasLt(product, *matrices)))
     return false;
-  const std::optional<TensorId> moments = momentsOf(matrices->x, builder);
-  if (!moments)
+  KernelLaunch record = launchOfTile(family, choice, product, *matrices);
+  record.floats = {eps};
+  operands->reads.push_back(columnSums);
+  // Whatever wrote x is asked for its moments only if all else fits: until then a place of their
+  // sizes stands for them.
+  const ir::Dims sizes = momentSizes(matrices->x);
+  operands->reads.push_back(
+      Place{.dtype = DType::F32, .sizes = sizes, .strides = ir::contiguousStrides(sizes)});
+  if (!takes(record, *operands, builder))
     return false;
-  KernelLaunch launch =
-      launchOfTile(normProductKernels(), choice, product, *matrices, residual, builder);
-  launch.reads.push_back(builder.tensor(columnSums));
-  launch.reads.push_back(*moments);
-  launch.floats = {eps};
-  builder.record({std::move(launch)});
-  return true;
+  operands->reads.back() = momentsOf(matrices->x, builder);
+  return operands->reads.back() && launch(std::move(record), *operands, builder);
 }
 
 } // namespace cgc::backend

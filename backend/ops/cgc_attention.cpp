@@ -6,55 +6,21 @@
 #include "runtime/kernels/attention.h"
 #include "runtime/kernels/attention_f32.h"
 #include "runtime/kernels/attention_whole.h"
-#include "runtime/kernels/kernel_table.h"
 
 namespace cgc::backend {
 namespace {
 
-/// Whether rows can be read in 16-byte vectors.
-bool hasVectorRows(const Place &place) {
-  if (place.offset % 16 != 0 || place.strides[3] != 1)
-    return false;
-  for (int dim = 0; dim < 3; ++dim)
-    if (place.sizes[dim] > 1 && place.strides[dim] % 8 != 0)
-      return false;
-  return true;
-}
-
 struct Attention {
   Place query, key, value, result; ///< [batch, heads, rows, width].
   std::optional<Place> mask;       ///< Broadcast to [batch, heads, queries, keys].
+  bool causal;
+  double scale;
+
+  int64_t batch() const { return query.sizes[0]; }
+  int64_t heads() const { return query.sizes[1]; }
+  int64_t queries() const { return query.sizes[2]; }
+  int64_t keys() const { return key.sizes[2]; }
 };
-
-/// Whether tensor copies can fetch these heads: no dimension is broadcast.
-bool hasTensorMap(const Place &place) {
-  if (place.sizes[3] != 64)
-    return false;
-  for (int dim = 0; dim < 3; ++dim)
-    if (place.sizes[dim] > 1 && place.strides[dim] <= 0)
-      return false;
-  return true;
-}
-
-/// The kernel that takes these tensors; null if none does.
-const Kernel *kernelFor(const Attention &a, Arch arch) {
-  const DType dtype = a.query.dtype;
-  if ((dtype != DType::F16 && dtype != DType::BF16 && dtype != DType::F32) ||
-      !hasAttention(a.query.sizes[3]) || a.value.sizes[3] != a.query.sizes[3] ||
-      a.query.type().numElements() == 0 || a.key.type().numElements() == 0 ||
-      a.query.sizes[0] > kAttentionMostOfGrid || a.query.sizes[1] > kAttentionMostOfGrid)
-    return nullptr;
-  for (const Place *place : {&a.query, &a.key, &a.value, &a.result})
-    if (place->sizes[0] != a.query.sizes[0] || place->sizes[1] != a.query.sizes[1] ||
-        !hasVectorRows(*place))
-      return nullptr;
-  if (a.mask && (a.mask->dtype != dtype || (a.mask->strides[3] != 1 && a.mask->sizes[3] > 1)))
-    return nullptr;
-  const bool copies =
-      dtype != DType::F32 && arch == Arch::Sm90a && hasTensorMap(a.key) && hasTensorMap(a.value);
-  return findKernel("attention_" + std::string(dtypeName(dtype)) + "_" +
-                    std::to_string(a.query.sizes[3]) + (copies ? "_hopper" : ""));
-}
 
 /// The mask as the kernel takes it: all four dimensions, broadcast by strides of 0.
 std::optional<Place> broadcastMask(Place mask, const Place &query, int64_t keys) {
@@ -92,73 +58,97 @@ Shape shapeFor(int64_t heads, int64_t queries, int64_t keys, int64_t sms) {
   return {(rows + slices - 1) / slices, 1};
 }
 
-/// Adds the record of attention_whole or attention_halves; false, without one, if it does not take
-/// these tensors or is not the faster one.
-bool lowerToWhole(const Attention &a, bool causal, double scale, BucketBuilder &builder) {
-  const int64_t batch = a.query.sizes[0], heads = a.query.sizes[1], queries = a.query.sizes[2],
-                keys = a.key.sizes[2], all = (queries + kWholeQueries - 1) / kWholeQueries;
-  if (builder.arch() != Arch::Sm90a || a.mask)
-    return false;
-  for (const Place *place : {&a.query, &a.key, &a.value})
-    if (!hasTensorMap(*place))
-      return false;
-  // As measured on an H200 (docs/performance.md): a tile for each block while SMs are idle; else
-  // whole heads, so that keys are fetched once. Many heads of up to 64 keys are better off in
-  // chunks.
-  const int64_t sms = builder.multiprocessors();
-  const bool idle = batch * heads * all <= sms;
-  if (idle && !causal && fitsHalves(keys)) {
-    KernelLaunch launch = launchOf(kernelNamed("attention_halves", a.query.dtype));
-    launch.grid[0] = uint32_t(batch * heads * all);
-    launch.block[0] = 256;
-    launch.sharedBytes = kHalvesSharedBytes;
-    launch.reads = {builder.tensor(a.query), builder.tensor(a.key), builder.tensor(a.value)};
-    launch.writes = {builder.tensor(a.result)};
-    launch.ints = {batch, heads, queries, keys};
-    launch.floats = {scale};
-    builder.record({std::move(launch)});
-    return true;
-  }
-  if (wholeKeys(keys) == 0 || (!idle && keys <= kWholeQueries))
-    return false;
-  const int64_t tiles = wholeTiles(queries);
-  // Two blocks of up to two warpgroups and few keys share an SM: registers and memory are enough.
-  // One fetches while the other computes.
-  const bool shares = !idle && keys <= 128 && tiles <= 2;
-  const WholeShape shape =
-      idle ? WholeShape{1, 1, 2}
-           : WholeShape{tiles, std::min(tiles, kWholeMaxGroups), shares ? 1 : 2};
-  const int64_t items = shape.items(batch * heads, queries);
-  KernelLaunch launch = launchOf(kernelNamed("attention_whole", a.query.dtype) + "_" +
-                                 std::to_string(wholeKeys(keys)));
-  launch.grid[0] = uint32_t(shares ? items : std::min(items, sms));
-  launch.block[0] = uint32_t(shape.groups * 128);
-  launch.sharedBytes = shape.sharedBytes(queries, keys);
-  launch.reads = {builder.tensor(a.query), builder.tensor(a.key), builder.tensor(a.value)};
-  launch.writes = {builder.tensor(a.result)};
-  launch.ints = {batch, heads, queries, keys, causal, shape.tiles, shape.stages};
-  launch.floats = {scale};
-  builder.record({std::move(launch)});
-  return true;
+/// Adds the record of attention_halves, if it takes these tensors.
+bool lowerToHalves(const Attention &a, BucketBuilder &builder) {
+  return !a.mask && !a.causal &&
+         launch({.kernel = kernelNamed("attention_halves", a.query.dtype),
+                 .blocks = uint64_t(WholeShape{1, 2, 1}.items(a.batch() * a.heads(), a.queries())),
+                 .threads = 256,
+                 .reads = {a.query, a.key, a.value},
+                 .writes = {a.result},
+                 .ints = {a.batch(), a.heads(), a.queries(), a.keys()},
+                 .floats = {a.scale},
+                 .sharedBytes = kHalvesSharedBytes},
+                builder);
 }
 
-/// Adds the record of attention_f32, which takes what kernelFor has found fit.
-void lowerToF32(const Attention &a, const Kernel &kernel, bool causal, double scale,
-                BucketBuilder &builder) {
-  const int64_t batch = a.query.sizes[0], heads = a.query.sizes[1], queries = a.query.sizes[2],
-                keys = a.key.sizes[2];
-  KernelLaunch launch = launchOf(kernel.name);
-  launch.grid[0] = uint32_t((queries + kAttentionF32Queries - 1) / kAttentionF32Queries);
-  launch.grid[1] = uint32_t(heads);
-  launch.grid[2] = uint32_t(batch);
-  launch.block[0] = kAttentionF32Threads;
-  launch.sharedBytes = attentionF32SharedBytes(a.query.sizes[3]);
-  launch.reads = {builder.tensor(a.query), builder.tensor(a.key), builder.tensor(a.value),
-                  a.mask ? builder.tensor(*a.mask) : kNoTensor};
-  launch.writes = {builder.tensor(a.result)};
-  launch.ints = {batch, heads, queries, keys, causal};
-  launch.floats = {scale};
-  builder.record({std::move(launch)});
+/// Adds the record of attention_whole with so many blocks, or one for each item, if it takes these
+/// tensors.
+bool lowerToWhole(const Attention &a, const WholeShape &shape, int64_t blocks,
+                  BucketBuilder &builder) {
+  const int64_t items = shape.items(a.batch() * a.heads(), a.queries());
+  return !a.mask && launch({.kernel = kernelNamed("attention_whole", a.query.dtype) + "_" +
+                                      std::to_string(wholeKeys(a.keys())),
+                            .blocks = uint64_t(std::min(items, blocks)),
+                            .threads = uint32_t(shape.groups * 128),
+                            .reads = {a.query, a.key, a.value},
+                            .writes = {a.result},
+                            .ints = {a.batch(), a.heads(), a.queries(), a.keys(), a.causal,
+                                     shape.tiles, shape.stages},
+                            .floats = {a.scale},
+                            .sharedBytes = shape.sharedBytes(a.queries(), a.keys())},
+                           builder);
+}
+
+/// Adds the record of a kernel that has all keys of a head in shared memory; false, without one, if
+/// none takes these tensors or it is not the faster one. As measured on an H200
+/// (docs/performance.md): a tile for each block while SMs are idle; else whole heads, so that keys
+/// are fetched once. Many heads of up to 64 keys are better off in chunks.
+bool lowerWithAllKeys(const Attention &a, BucketBuilder &builder) {
+  const int64_t sms = builder.multiprocessors();
+  const WholeShape tile{1, 1, 1};
+  const int64_t tilesOfAll =
+      a.batch() * a.heads() * ((a.queries() + kWholeQueries - 1) / kWholeQueries);
+  if (tilesOfAll <= sms)
+    return lowerToHalves(a, builder) || lowerToWhole(a, tile, tilesOfAll, builder);
+  if (a.keys() <= kWholeQueries)
+    return false;
+  const int64_t tiles = wholeTiles(a.queries());
+  // Two blocks of up to two warpgroups and few keys share an SM: registers and memory are enough.
+  // One fetches while the other computes.
+  if (a.keys() <= 128 && tiles <= 2)
+    return lowerToWhole(a, {tiles, tiles, 1}, INT32_MAX, builder);
+  return lowerToWhole(a, {tiles, std::min(tiles, kWholeMaxGroups), 2}, sms, builder);
+}
+
+/// Adds the record of attention, if it takes these tensors: where it can by tensor copies.
+bool lowerInChunks(const Attention &a, BucketBuilder &builder) {
+  const int64_t columns = attentionColumns(a.query.sizes[3]);
+  const Shape shape =
+      shapeFor(a.batch() * a.heads(), a.queries(), a.keys(), builder.multiprocessors());
+  const int64_t rows = shape.warps / shape.splits * kAttentionQueries;
+  for (const char *copies : {"_hopper", ""})
+    if (launch({.kernel = kernelNamed("attention", a.query.dtype) + "_" + std::to_string(columns) +
+                          copies,
+                .blocks = uint64_t((a.queries() + rows - 1) / rows),
+                .threads = uint32_t(shape.warps * 32),
+                .reads = {a.query, a.key, a.value, a.mask},
+                .writes = {a.result},
+                .ints = {a.batch(), a.heads(), a.queries(), a.keys(), a.causal, shape.splits},
+                .floats = {a.scale},
+                .blocksY = uint32_t(a.heads()),
+                .blocksZ = uint32_t(a.batch()),
+                .sharedBytes = attentionSharedBytes(a.keys(), columns, shape.warps, shape.splits)},
+               builder))
+      return true;
+  return false;
+}
+
+/// Adds the record of attention_f32, if it takes these tensors.
+bool lowerToF32(const Attention &a, BucketBuilder &builder) {
+  const int64_t columns = attentionColumns(a.query.sizes[3]);
+  return launch(
+      {.kernel = kernelNamed("attention", DType::F32) + "_" + std::to_string(columns),
+       .blocks = uint64_t((a.queries() + kAttentionF32Queries - 1) / kAttentionF32Queries),
+       .threads = kAttentionF32Threads,
+       .reads = {a.query, a.key, a.value, a.mask},
+       .writes = {a.result},
+       .ints = {a.batch(), a.heads(), a.queries(), a.keys(), a.causal},
+       .floats = {a.scale},
+       .blocksY = uint32_t(a.heads()),
+       .blocksZ = uint32_t(a.batch()),
+       .sharedBytes = attentionF32SharedBytes(columns)},
+      builder);
 }
 
 } // namespace
@@ -166,49 +156,29 @@ void lowerToF32(const Attention &a, const Kernel &kernel, bool causal, double sc
 Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder) {
   Place result = builder.allocate(*node.result());
   assert(result.type().isContiguous());
-  Attention a{builder.place(node.arg("query").value()), builder.place(node.arg("key").value()),
-              builder.place(node.arg("value").value()), result, std::nullopt};
+  Attention a{.query = builder.place(node.arg("query").value()),
+              .key = builder.place(node.arg("key").value()),
+              .value = builder.place(node.arg("value").value()),
+              .result = result,
+              .mask = std::nullopt,
+              .causal = node.arg("is_causal").as<bool>(),
+              .scale = *node.arg("scale").asNumber()};
   a.result.sizes = a.query.sizes;
   a.result.strides = {result.strides[0], a.query.sizes[3], result.strides[1], 1};
-  const int64_t batch = a.query.sizes[0], heads = a.query.sizes[1], queries = a.query.sizes[2],
-                keys = a.key.sizes[2];
-  bool masked = !node.arg("attn_mask").isNone();
+  const bool masked = !node.arg("attn_mask").isNone();
   if (masked)
-    a.mask = broadcastMask(builder.place(node.arg("attn_mask").value()), a.query, keys);
-  const double scale = *node.arg("scale").asNumber();
-  const bool fits =
-      builder.target() == DeviceKind::Cuda && masked == a.mask.has_value() && scale > 0;
-  const Kernel *kernel = fits ? kernelFor(a, builder.arch()) : nullptr;
-  if (!kernel) {
-    builder.callThenCopy("aten::scaled_dot_product_attention", "",
-                         {builder.arg(node.arg("query")), builder.arg(node.arg("key")),
-                          builder.arg(node.arg("value")), builder.arg(node.arg("attn_mask")), 0.0,
-                          builder.arg(node.arg("is_causal")), builder.arg(node.arg("scale")),
-                          false},
-                         {a.result});
+    a.mask = broadcastMask(builder.place(node.arg("attn_mask").value()), a.query, a.keys());
+  const bool fits = builder.target() == DeviceKind::Cuda && masked == a.mask.has_value() &&
+                    a.query.type().numElements() > 0;
+  if (fits &&
+      (a.query.dtype == DType::F32 ? lowerToF32(a, builder)
+                                   : lowerWithAllKeys(a, builder) || lowerInChunks(a, builder)))
     return Status::ok();
-  }
-  const bool causal = node.arg("is_causal").as<bool>();
-  if (a.query.dtype == DType::F32) {
-    lowerToF32(a, *kernel, causal, scale, builder);
-    return Status::ok();
-  }
-  if (lowerToWhole(a, causal, scale, builder))
-    return Status::ok();
-  const Shape shape = shapeFor(batch * heads, queries, keys, builder.multiprocessors());
-  const int64_t rows = shape.warps / shape.splits * kAttentionQueries;
-  KernelLaunch launch = launchOf(kernel->name);
-  launch.grid[0] = uint32_t((queries + rows - 1) / rows);
-  launch.grid[1] = uint32_t(heads);
-  launch.grid[2] = uint32_t(batch);
-  launch.block[0] = uint32_t(shape.warps * 32);
-  launch.sharedBytes = attentionSharedBytes(keys, a.query.sizes[3], shape.warps, shape.splits);
-  launch.reads = {builder.tensor(a.query), builder.tensor(a.key), builder.tensor(a.value),
-                  a.mask ? builder.tensor(*a.mask) : kNoTensor};
-  launch.writes = {builder.tensor(a.result)};
-  launch.ints = {batch, heads, queries, keys, causal, shape.splits};
-  launch.floats = {scale};
-  builder.record({std::move(launch)});
+  builder.callThenCopy("aten::scaled_dot_product_attention", "",
+                       {builder.arg(node.arg("query")), builder.arg(node.arg("key")),
+                        builder.arg(node.arg("value")), builder.arg(node.arg("attn_mask")), 0.0,
+                        builder.arg(node.arg("is_causal")), builder.arg(node.arg("scale")), false},
+                       {a.result});
   return Status::ok();
 }
 

@@ -51,19 +51,19 @@ __device__ void waitPhase(uint64_t *barrier, uint32_t parity) {
                "r"(parity)
                : "memory");
 }
-/// A chunk of keys or values in shared memory: rows of kWidth elements, either padded against bank
-/// conflicts or, as a tensor copy writes them, with the 16-byte vectors of each group of 8 rows of
-/// 128 bytes swizzled.
-template <class T, int kWidth, bool kSwizzled> struct ChunkTile {
-  static constexpr int kPitch = kSwizzled ? kWidth : kWidth + 8;
+/// A chunk of keys or values in shared memory: rows of kColumns elements, either padded against
+/// bank conflicts or, as a tensor copy writes them, with the 16-byte vectors of each group of 8
+/// rows of 128 bytes swizzled.
+template <class T, int kColumns, bool kSwizzled> struct ChunkTile {
+  static constexpr int kPitch = kSwizzled ? kColumns : kColumns + 8;
   T *first;
   __device__ T *vector(int row, int index) const {
     return first + row * kPitch + (kSwizzled ? index ^ (row % 8) : index) * 8;
   }
 };
 
-template <class T, int kWidth, bool kTensorCopies>
-__global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
+template <class T, int kColumns, bool kTensorCopies>
+__global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 1)
     attention(const __grid_constant__ AttentionParameters<T, kTensorCopies> p) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   constexpr bool kHasCode = true;
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
   constexpr bool kHasCode = !kTensorCopies;
 #endif
   if constexpr (kHasCode) {
-    using Tile = ChunkTile<T, kWidth, kTensorCopies>;
+    using Tile = ChunkTile<T, kColumns, kTensorCopies>;
     constexpr int kChunk = kAttentionChunk, kStage = 2 * kChunk * Tile::kPitch;
     extern __shared__ uint4 memory[];
     __shared__ uint64_t full[kAttentionStages];
@@ -84,6 +84,10 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
     const int groups = threads / 32 / p.splits, group = warp % groups, split = warp / groups;
     const int firstQuery = (blockIdx.x * groups + group) * int(kAttentionQueries);
     const int head = blockIdx.y, batch = blockIdx.z;
+    // Whether heads have this column; the others are zeros.
+    const auto exists = [&](int column) {
+      return kTensorCopies || (kColumns > 32 && column < kColumns - 8) || column < p.width;
+    };
     // The keys that any query of this block sees.
     const int lastQuery = min(int(blockIdx.x + 1) * groups * int(kAttentionQueries), p.queries);
     const int keys = p.causal ? min(p.keys, lastQuery) : p.keys;
@@ -112,11 +116,11 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
       } else {
         const T *const k = p.k + batch * p.kStrides.batch + head * p.kStrides.head;
         const T *const v = p.v + batch * p.vStrides.batch + head * p.vStrides.head;
-        constexpr int kVectors = kWidth / 8;
+        constexpr int kVectors = kColumns / 8;
         const int rows = min(kChunk, (p.keys - chunk * kChunk + 15) / 16 * 16);
         for (int i = threadIdx.x; i < rows * kVectors; i += threads) {
           const int row = i / kVectors, index = i % kVectors, key = chunk * kChunk + row;
-          const bool valid = key < p.keys;
+          const bool valid = key < p.keys && exists(index * 8);
           copyAsync(keysOf(chunk).vector(row, index),
                     k + (valid ? key * p.kStrides.row + index * 8 : 0), valid);
           copyAsync(valuesOf(chunk).vector(row, index),
@@ -130,7 +134,7 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
 
     // Fragments of the queries: rows lane / 4 and 8 more, columns lane % 4 * 2 and 8 more.
     const int row = firstQuery + lane / 4, column = lane % 4 * 2;
-    uint32_t q[kWidth / 16][4];
+    uint32_t q[kColumns / 16][4];
     {
       const T *const from = p.q + batch * p.qStrides.batch + head * p.qStrides.head;
 #pragma unroll
@@ -138,14 +142,15 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
         const int r = row + i % 2 * 8;
         const T *const line = from + (r < p.queries ? r : 0) * p.qStrides.row + column + i / 2 * 8;
 #pragma unroll
-        for (int d = 0; d < kWidth / 16; ++d)
-          q[d][i] = *reinterpret_cast<const uint32_t *>(line + d * 16);
+        for (int d = 0; d < kColumns / 16; ++d)
+          q[d][i] =
+              exists(d * 16 + i / 2 * 8) ? *reinterpret_cast<const uint32_t *>(line + d * 16) : 0;
       }
     }
     const T *const mask =
         p.mask ? p.mask + batch * p.maskStrides.batch + head * p.maskStrides.head : nullptr;
 
-    float out[kWidth / 8][4] = {};
+    float out[kColumns / 8][4] = {};
     float most[2] = {-INFINITY, -INFINITY}, sum[2] = {};
     // Queries of this warp see nothing behind this.
     const int seen = p.causal ? min(keys, firstQuery + int(kAttentionQueries)) : keys;
@@ -162,7 +167,7 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
           scores[2 * g][i] = scores[2 * g + 1][i] = exists ? 0 : -INFINITY;
         if (exists) {
 #pragma unroll
-          for (int d = 0; d < kWidth / 16; ++d) {
+          for (int d = 0; d < kColumns / 16; ++d) {
             uint32_t b[4];
             loadMatrices(b, k.vector(g * 16 + lane / 16 * 8 + lane % 8, 2 * d + lane / 8 % 2));
             multiply<T>(scores[2 * g], q[d], b[0], b[1]);
@@ -216,7 +221,7 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
         sum[h] = sum[h] * factor[h] + ((part[0] + part[1]) + (part[2] + part[3]));
       }
 #pragma unroll
-      for (int n = 0; n < kWidth / 8; ++n)
+      for (int n = 0; n < kColumns / 8; ++n)
 #pragma unroll
         for (int i = 0; i < 4; ++i)
           out[n][i] *= factor[i / 2];
@@ -229,7 +234,7 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
                                      packPair<T>(scores[2 * g + 1][0], scores[2 * g + 1][1]),
                                      packPair<T>(scores[2 * g + 1][2], scores[2 * g + 1][3])};
 #pragma unroll
-        for (int n = 0; n < kWidth / 16; ++n) {
+        for (int n = 0; n < kColumns / 16; ++n) {
           uint32_t b[4];
           loadTransposed(b, v.vector(g * 16 + lane / 8 % 2 * 8 + lane % 8, 2 * n + lane / 16));
           multiply<T>(out[2 * n], weights, b[0], b[1]);
@@ -253,20 +258,20 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
     }
 
     if (p.splits > 1) { // The first warp of each group takes up what the others have.
-      constexpr int kPart = kWidth / 2 + 4; // Floats of a lane.
+      constexpr int kPart = kColumns / 2 + 4; // Floats of a lane.
       float *const parts = reinterpret_cast<float *>(shared);
       __syncthreads(); // All keys and values have been read: their memory is used again.
       if (split > 0) {
         float *const part = parts + (warp - groups) * 32 * kPart + lane;
 #pragma unroll
-        for (int n = 0; n < kWidth / 8; ++n)
+        for (int n = 0; n < kColumns / 8; ++n)
 #pragma unroll
           for (int i = 0; i < 4; ++i)
             part[(4 * n + i) * 32] = out[n][i];
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-          part[(kWidth / 2 + h) * 32] = most[h];
-          part[(kWidth / 2 + 2 + h) * 32] = sum[h];
+          part[(kColumns / 2 + h) * 32] = most[h];
+          part[(kColumns / 2 + 2 + h) * 32] = sum[h];
         }
       }
       __syncthreads();
@@ -277,15 +282,15 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
         float factor[2], otherFactor[2];
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-          const float theirs = part[(kWidth / 2 + h) * 32], highest = fmaxf(most[h], theirs);
+          const float theirs = part[(kColumns / 2 + h) * 32], highest = fmaxf(most[h], theirs);
           const float base = highest == -INFINITY ? 0 : highest * p.scale;
           factor[h] = fastExp2(fmaf(most[h], p.scale, -base));
           otherFactor[h] = fastExp2(fmaf(theirs, p.scale, -base));
           most[h] = highest;
-          sum[h] = sum[h] * factor[h] + part[(kWidth / 2 + 2 + h) * 32] * otherFactor[h];
+          sum[h] = sum[h] * factor[h] + part[(kColumns / 2 + 2 + h) * 32] * otherFactor[h];
         }
 #pragma unroll
-        for (int n = 0; n < kWidth / 8; ++n)
+        for (int n = 0; n < kColumns / 8; ++n)
 #pragma unroll
           for (int i = 0; i < 4; ++i)
             out[n][i] = out[n][i] * factor[i / 2] + part[(4 * n + i) * 32] * otherFactor[i / 2];
@@ -303,17 +308,18 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kWidth <= 64 ? 2 : 1)
       if (query >= p.queries)
         continue;
 #pragma unroll
-      for (int n = 0; n < kWidth / 8; ++n)
-        *reinterpret_cast<uint32_t *>(to + query * p.outStrides.row + n * 8 + column) =
-            packPair<T>(out[n][2 * h] * scale, out[n][2 * h + 1] * scale);
+      for (int n = 0; n < kColumns / 8; ++n)
+        if (exists(n * 8))
+          *reinterpret_cast<uint32_t *>(to + query * p.outStrides.row + n * 8 + column) =
+              packPair<T>(out[n][2 * h] * scale, out[n][2 * h + 1] * scale);
     }
   }
 }
 
-template <class T, int kWidth, bool kTensorCopies>
+template <class T, int kColumns, bool kTensorCopies>
 Result<KernelParameters> bindAttention(const KernelArguments &a) {
   constexpr DType dtype = kDTypeOf<T>;
-  CGC_ASSIGN_OR_RETURN(const Heads heads, headsOf(a, dtype, kWidth));
+  CGC_ASSIGN_OR_RETURN(const Heads heads, headsOf(a, dtype, kColumns));
   const int64_t splits = a.ints[5], warps = a.block[0] / 32;
   if (splits < 1 || warps < 1 || warps > kAttentionMaxWarps || warps % splits != 0)
     return refuseArguments("the warps of a block have to be a multiple of the splits");
@@ -321,13 +327,15 @@ Result<KernelParameters> bindAttention(const KernelArguments &a) {
   if (a.block[0] % 32 != 0 || a.block[1] != 1 || a.block[2] != 1 ||
       a.grid[0] != (heads.queries + rows - 1) / rows || a.grid[1] != heads.heads ||
       a.grid[2] != heads.batch ||
-      a.sharedBytes != attentionSharedBytes(heads.keys, kWidth, warps, splits))
+      a.sharedBytes != attentionSharedBytes(heads.keys, kColumns, warps, splits))
     return refuseArguments("the launch is not that of the sizes");
+  if (kTensorCopies && heads.width != kColumns)
+    return refuseArguments("tensor copies bring whole rows of 64 columns");
   AttentionParameters<T, kTensorCopies> p{headsParameters<T>(a, heads, kLog2e), {}, int(splits)};
   if constexpr (kTensorCopies) {
     const auto map = [&](const TensorView &t, const HeadStrides &strides) {
       return headsMap(t.data, dtype, {heads.batch, heads.heads, heads.keys},
-                      {strides.batch, strides.head, strides.row}, kAttentionChunk);
+                      {strides.batch, strides.head, strides.row}, kAttentionChunk, a.onlyChecks);
     };
     CGC_ASSIGN_OR_RETURN(p.maps.k, map(a.reads[1], heads.k));
     CGC_ASSIGN_OR_RETURN(p.maps.v, map(a.reads[2], heads.v));
@@ -343,9 +351,11 @@ Result<KernelParameters> bindAttention(const KernelArguments &a) {
   CGC_KERNEL_OF(attention_bf16_##NAME, (attention<__nv_bfloat16, __VA_ARGS__>),                    \
                 (bindAttention<__nv_bfloat16, __VA_ARGS__>))
 CGC_ATTENTION(32, 32, false)
+CGC_ATTENTION(48, 48, false)
 CGC_ATTENTION(64, 64, false)
 CGC_ATTENTION(80, 80, false)
 CGC_ATTENTION(96, 96, false)
+CGC_ATTENTION(112, 112, false)
 CGC_ATTENTION(128, 128, false)
 CGC_ATTENTION(64_hopper, 64, true)
 #undef CGC_ATTENTION

@@ -15,9 +15,11 @@ inline constexpr int64_t kAttentionQueries = 16;
 inline constexpr int64_t kAttentionChunk = 64, kAttentionStages = 5;
 inline constexpr int64_t kAttentionMaxWarps = 8;
 
-/// Whether there are kernels for heads of this width, "attention_f16_64" for example.
-constexpr bool hasAttention(int64_t width) {
-  return width == 32 || width == 64 || width == 80 || width == 96 || width == 128;
+/// Columns for which the kernel that takes heads of this width is made, with zeros behind the
+/// head's own: "attention_f16_80" takes 72, too. 0: no kernel takes them.
+constexpr int64_t attentionColumns(int64_t width) {
+  return width < 8 || width > 128 || width % 8 != 0 ? 0
+                                                    : std::max<int64_t>(32, (width + 15) / 16 * 16);
 }
 
 /// Stages of a ring that holds this many keys, or as many as fit.
@@ -26,10 +28,10 @@ constexpr int64_t attentionStages(int64_t keys) {
 }
 /// Rows of keys and values are padded by 16 bytes against bank conflicts. Warps that split keys
 /// exchange their sums in the same memory. 1024 more, to begin at a multiple of it.
-constexpr uint32_t attentionSharedBytes(int64_t keys, int64_t width, int64_t warps,
+constexpr uint32_t attentionSharedBytes(int64_t keys, int64_t columns, int64_t warps,
                                         int64_t splits) {
-  const int64_t ring = attentionStages(keys) * kAttentionChunk * 2 * (width + 8) * 2;
-  const int64_t sums = (warps - warps / splits) * 32 * (width / 2 + 4) * 4;
+  const int64_t ring = attentionStages(keys) * kAttentionChunk * 2 * (columns + 8) * 2;
+  const int64_t sums = (warps - warps / splits) * 32 * (columns / 2 + 4) * 4;
   return uint32_t(std::max(ring, sums)) + 1024;
 }
 

@@ -37,15 +37,16 @@ template <int kPending> __device__ void waitForCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-/// Begins to copy `count` rows from row `first` on, zeros from row `rows` on, as one group.
-template <int kWidth>
+/// Begins to copy `count` rows from row `first` on, zeros from row `rows` and from column `width`
+/// on, as one group.
+template <int kColumns>
 __device__ void copyRows(float *to, int pitch, const float *from, int64_t stride, int first,
-                         int count, int rows) {
-  constexpr int kVectors = kWidth / 4;
+                         int count, int rows, int width) {
+  constexpr int kVectors = kColumns / 4;
   for (int i = threadIdx.x; i < count * kVectors; i += kThreads) {
     const int row = i / kVectors, column = i % kVectors * 4;
-    const bool valid = first + row < rows;
-    copyFloats(to + row * pitch + column, from + (valid ? first + row : 0) * stride + column,
+    const bool valid = first + row < rows && column < width;
+    copyFloats(to + row * pitch + column, from + (valid ? (first + row) * stride + column : 0),
                valid);
   }
   commitCopies();
@@ -69,19 +70,19 @@ __device__ float sumOfLanes(float value) {
   return value;
 }
 
-template <int kWidth>
+template <int kColumns>
 __global__ void __launch_bounds__(kThreads)
     attentionF32(const __grid_constant__ AttentionF32Parameters p) {
-  constexpr int kPitch = kWidth + 4, kWeightPitch = kChunk + 4;
+  constexpr int kPitch = kColumns + 4, kWeightPitch = kChunk + 4;
   // Columns of the result that a thread computes: kParts times kPack neighbours.
-  constexpr int kPack = kWidth % 64 == 0   ? 4
-                        : kWidth % 32 == 0 ? 2
-                                           : 1,
-                kParts = kWidth / kLanes / kPack;
+  constexpr int kPack = kColumns % 64 == 0   ? 4
+                        : kColumns % 32 == 0 ? 2
+                                             : 1,
+                kParts = kColumns / kLanes / kPack;
   extern __shared__ float4 attentionF32Memory[];
   float *const queries = reinterpret_cast<float *>(attentionF32Memory),
                *const keys = queries + kQueries * kPitch, *const values = keys + kChunk * kPitch,
-               *const weights = values + kChunk * kWidth;
+               *const weights = values + kChunk * kColumns;
   const int lane = threadIdx.x % kLanes, row = threadIdx.x / kLanes * kRows,
             first = blockIdx.x * kQueries;
   const int64_t head = blockIdx.y, batch = blockIdx.z;
@@ -92,10 +93,10 @@ __global__ void __launch_bounds__(kThreads)
 
   releaseSuccessor();
   waitForPredecessor();
-  copyRows<kWidth>(queries, kPitch, p.q + batch * p.qStrides.batch + head * p.qStrides.head,
-                   p.qStrides.row, first, kQueries, p.queries);
-  copyRows<kWidth>(keys, kPitch, k, p.kStrides.row, 0, kChunk, end);
-  copyRows<kWidth>(values, kWidth, v, p.vStrides.row, 0, kChunk, end);
+  copyRows<kColumns>(queries, kPitch, p.q + batch * p.qStrides.batch + head * p.qStrides.head,
+                     p.qStrides.row, first, kQueries, p.queries, p.width);
+  copyRows<kColumns>(keys, kPitch, k, p.kStrides.row, 0, kChunk, end, p.width);
+  copyRows<kColumns>(values, kColumns, v, p.vStrides.row, 0, kChunk, end, p.width);
 
   float out[kRows][kParts][kPack] = {}, most[kRows], sum[kRows] = {};
 #pragma unroll
@@ -107,7 +108,7 @@ __global__ void __launch_bounds__(kThreads)
     // Of queries row to row + 3 and keys lane, lane + 16, lane + 32, lane + 48.
     float scores[kRows][4] = {};
 #pragma unroll 4
-    for (int d = 0; d < kWidth; d += 4) {
+    for (int d = 0; d < kColumns; d += 4) {
       float4 a[kRows], b[4];
 #pragma unroll
       for (int i = 0; i < kRows; ++i)
@@ -161,7 +162,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     waitForCopies<0>();
     __syncthreads(); // Weights and values are there, and the keys have been read.
-    copyRows<kWidth>(keys, kPitch, k, p.kStrides.row, chunk + kChunk, kChunk, end);
+    copyRows<kColumns>(keys, kPitch, k, p.kStrides.row, chunk + kChunk, kChunk, end, p.width);
 #pragma unroll 2
     for (int key = 0; key < kChunk; key += 4) {
       float4 weight[kRows];
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(kThreads)
         float value[4][kPack];
 #pragma unroll
         for (int j = 0; j < 4; ++j)
-          loadFloats(values + (key + j) * kWidth + (lane + c * kLanes) * kPack, value[j]);
+          loadFloats(values + (key + j) * kColumns + (lane + c * kLanes) * kPack, value[j]);
 #pragma unroll
         for (int i = 0; i < kRows; ++i)
 #pragma unroll
@@ -186,7 +187,7 @@ __global__ void __launch_bounds__(kThreads)
       }
     }
     __syncthreads(); // Weights and values have been read.
-    copyRows<kWidth>(values, kWidth, v, p.vStrides.row, chunk + kChunk, kChunk, end);
+    copyRows<kColumns>(values, kColumns, v, p.vStrides.row, chunk + kChunk, kChunk, end, p.width);
   }
   waitForCopies<0>();
 
@@ -201,29 +202,31 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int e = 0; e < kPack; ++e)
         out[i][c][e] /= total;
-      storeFloats(to + (first + row + i) * p.outStrides.row + (lane + c * kLanes) * kPack,
-                  out[i][c]);
+      if (const int column = (lane + c * kLanes) * kPack; column < p.width)
+        storeFloats(to + (first + row + i) * p.outStrides.row + column, out[i][c]);
     }
   }
 }
 
-template <int kWidth> Result<KernelParameters> bindAttentionF32(const KernelArguments &a) {
-  CGC_ASSIGN_OR_RETURN(const Heads heads, headsOf(a, DType::F32, kWidth));
+template <int kColumns> Result<KernelParameters> bindAttentionF32(const KernelArguments &a) {
+  CGC_ASSIGN_OR_RETURN(const Heads heads, headsOf(a, DType::F32, kColumns));
   if (a.block[0] != kAttentionF32Threads || a.block[1] != 1 || a.block[2] != 1 ||
       a.grid[0] != (heads.queries + kQueries - 1) / kQueries || a.grid[1] != heads.heads ||
-      a.grid[2] != heads.batch || a.sharedBytes != attentionF32SharedBytes(kWidth))
+      a.grid[2] != heads.batch || a.sharedBytes != attentionF32SharedBytes(kColumns))
     return refuseArguments("the launch is not that of the sizes");
   return KernelParameters(headsParameters<float>(a, heads));
 }
 
 } // namespace
 
-#define CGC_ATTENTION_F32(WIDTH)                                                                   \
-  CGC_KERNEL_OF(attention_f32_##WIDTH, attentionF32<WIDTH>, bindAttentionF32<WIDTH>)
+#define CGC_ATTENTION_F32(COLUMNS)                                                                 \
+  CGC_KERNEL_OF(attention_f32_##COLUMNS, attentionF32<COLUMNS>, bindAttentionF32<COLUMNS>)
 CGC_ATTENTION_F32(32)
+CGC_ATTENTION_F32(48)
 CGC_ATTENTION_F32(64)
 CGC_ATTENTION_F32(80)
 CGC_ATTENTION_F32(96)
+CGC_ATTENTION_F32(112)
 CGC_ATTENTION_F32(128)
 #undef CGC_ATTENTION_F32
 

@@ -11,9 +11,9 @@ inline constexpr uint32_t kAttentionF32Threads = 128;
 
 /// Queries, a chunk of keys, one of values, and the weights of the chunk's keys. Rows are padded by
 /// 16 bytes against bank conflicts, but for those of the values.
-constexpr uint32_t attentionF32SharedBytes(int64_t width) {
-  return uint32_t(((kAttentionF32Queries + kAttentionF32Chunk) * (width + 4) +
-                   kAttentionF32Chunk * width + kAttentionF32Queries * (kAttentionF32Chunk + 4)) *
+constexpr uint32_t attentionF32SharedBytes(int64_t columns) {
+  return uint32_t(((kAttentionF32Queries + kAttentionF32Chunk) * (columns + 4) +
+                   kAttentionF32Chunk * columns + kAttentionF32Queries * (kAttentionF32Chunk + 4)) *
                   4);
 }
 

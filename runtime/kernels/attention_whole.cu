@@ -506,7 +506,8 @@ Result<WholeParameters<T>> parametersOf(const KernelArguments &a, int64_t queryB
     return refuseArguments("q, k, v and out [batch, heads, rows, 64] need dense columns and rows "
                            "at multiples of 16 bytes");
   const auto map = [&](const TensorView &t, const HeadStrides &s, int64_t rows, int64_t box) {
-    return headsMap(t.data, dtype, {batch, heads, rows}, {s.batch, s.head, s.row}, uint32_t(box));
+    return headsMap(t.data, dtype, {batch, heads, rows}, {s.batch, s.head, s.row}, uint32_t(box),
+                    a.onlyChecks);
   };
   WholeParameters<T> p{};
   CGC_ASSIGN_OR_RETURN(p.q, map(a.reads[0], *q, queries, queryBox));
@@ -549,7 +550,7 @@ template <class T, int kKeys> Result<KernelParameters> bindWhole(const KernelArg
   CGC_ASSIGN_OR_RETURN(p.outTiles,
                        headsMap(a.writes[0].data, kDTypeOf<T>, {a.ints[0], a.ints[1], a.ints[2]},
                                 {p.outStrides.batch, p.outStrides.head, p.outStrides.row},
-                                kWarpQueries));
+                                kWarpQueries, a.onlyChecks));
   if (shape.hasSingle(a.ints[2]))
     p.single = static_cast<const T *>(a.reads[0].data) + (a.ints[2] - 1) * p.qStrides.row;
   p.slices = Divider(uint32_t(shape.items(1, a.ints[2])));

@@ -38,14 +38,15 @@ inline std::optional<HeadStrides> headStridesOf(const TensorView &t, DType dtype
 /// What attention with a mask takes: reads q, k, v and a mask or none, writes out; its ints begin
 /// with batch, heads, queries, keys and whether it is causal; scale is its float.
 struct Heads {
-  int64_t batch, heads, queries, keys;
+  int64_t batch, heads, queries, keys, width;
   bool causal;
   double scale;
   HeadStrides q, k, v, mask, out;
 };
 
-/// Of heads of `width` columns, all in `dtype`; refuses those that are not there in these sizes.
-inline Result<Heads> headsOf(const KernelArguments &a, DType dtype, int64_t width) {
+/// Of heads that a kernel made for `columns` takes (attentionColumns), all in `dtype`; refuses
+/// those that are not there in these sizes.
+inline Result<Heads> headsOf(const KernelArguments &a, DType dtype, int64_t columns) {
   const int64_t batch = a.ints[0], heads = a.ints[1], queries = a.ints[2], keys = a.ints[3],
                 causal = a.ints[4];
   const int64_t most = 1 << 24;
@@ -54,6 +55,7 @@ inline Result<Heads> headsOf(const KernelArguments &a, DType dtype, int64_t widt
     return refuseArguments("batch, heads, queries and keys have to be positive and not too many");
   if (!(a.floats[0] > 0))
     return refuseArguments("scale has to be positive");
+  const int64_t width = a.reads[0].sizes.empty() ? 0 : a.reads[0].sizes.back();
   const auto strides = [&](const TensorView &t, int64_t rows) {
     return headStridesOf(t, dtype, batch, heads, rows, width, 16 / dtypeSize(dtype));
   };
@@ -62,13 +64,15 @@ inline Result<Heads> headsOf(const KernelArguments &a, DType dtype, int64_t widt
   const auto mask =
       a.reads[3].data ? headStridesOf(a.reads[3], dtype, batch, heads, queries, keys, /*vector=*/1)
                       : std::optional(HeadStrides{});
-  if (!q || !k || !v || !out || !mask)
+  if (attentionColumns(width) != columns || !q || !k || !v || !out || !mask)
     return refuseArguments("q, k, v and out [batch, heads, rows, width] and mask [batch, heads, "
-                           "queries, keys] need dense columns and rows at multiples of 16 bytes");
+                           "queries, keys] need a width that the kernel is for, dense columns, and "
+                           "rows at multiples of 16 bytes");
   return Heads{.batch = batch,
                .heads = heads,
                .queries = queries,
                .keys = keys,
+               .width = width,
                .causal = causal == 1,
                .scale = a.floats[0],
                .q = *q,
@@ -83,7 +87,7 @@ template <class T> struct HeadsParameters {
   const T *q, *k, *v, *mask; ///< mask may be null; it is added to the scaled scores.
   T *out;
   HeadStrides qStrides, kStrides, vStrides, maskStrides, outStrides;
-  int queries, keys;
+  int queries, keys, width;
   float scale; ///< Times what the kernel asked for.
   bool causal; ///< Query i sees keys 0 to i.
 };
@@ -103,6 +107,7 @@ HeadsParameters<T> headsParameters(const KernelArguments &a, const Heads &heads,
           .outStrides = heads.out,
           .queries = int(heads.queries),
           .keys = int(heads.keys),
+          .width = int(heads.width),
           .scale = static_cast<float>(heads.scale * scaleFactor),
           .causal = heads.causal};
 }

@@ -25,6 +25,9 @@ struct KernelArguments {
   /// Bit i: reads[i] is a weight, which nothing writes while the plan runs. A kernel may load it
   /// before it waits.
   uint64_t constantReads = 0;
+  /// Nothing will be launched: addresses stand for those of a later run, and there may be no driver
+  /// to ask.
+  bool onlyChecks = false;
 };
 
 /// The bytes of the struct that a kernel takes as its only parameter.

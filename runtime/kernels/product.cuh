@@ -440,12 +440,13 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
       return refuseArguments("column_sums has to be dense, one f32 for each feature, and moments, "
                              "two for each 64 columns of a token");
   ProductParameters<T> p{};
-  CGC_ASSIGN_OR_RETURN(p.w, tileMap(w.data, dtype, features, depth, *wStride, kFeatures));
-  CGC_ASSIGN_OR_RETURN(
-      p.x, tileMap(x.data, dtype, tokens, depth, *xStride, kPersistent ? kTokens / 2 : kTokens));
+  CGC_ASSIGN_OR_RETURN(p.w,
+                       tileMap(w.data, dtype, features, depth, *wStride, kFeatures, a.onlyChecks));
+  CGC_ASSIGN_OR_RETURN(p.x, tileMap(x.data, dtype, tokens, depth, *xStride,
+                                    kPersistent ? kTokens / 2 : kTokens, a.onlyChecks));
   if constexpr (kPersistent) {
     const auto map = [&](const TensorView &t, int64_t stride) {
-      return tileMap(t.data, dtype, tokens, features, stride, tile.boxTokens());
+      return tileMap(t.data, dtype, tokens, features, stride, tile.boxTokens(), a.onlyChecks);
     };
     CGC_ASSIGN_OR_RETURN(p.yTiles, map(a.writes[0], *yStride));
     const auto [ofTokens, ofFeatures] = tile.tilesOfPairs(tokens, features);

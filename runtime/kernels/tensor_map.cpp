@@ -1,17 +1,32 @@
 // Tensor maps, by the driver function that encodes them.
 #include "runtime/kernels/tensor_map.h"
 
+#include "runtime/kernels/arguments.h"
+
 #include <cudaTypedefs.h>
 #include <cuda_runtime_api.h>
+
+#include <algorithm>
 
 namespace cgc {
 
 namespace {
 
 /// A map whose boxes are 64 columns of `boxRows` rows. Sizes and strides from the inside out; the
-/// columns are dense.
+/// columns are dense. The limits are those of cuTensorMapEncodeTiled.
 Result<CUtensorMap> encode(const void *data, DType dtype, std::span<const cuuint64_t> sizes,
-                           std::span<const cuuint64_t> byteStrides, uint32_t boxRows) {
+                           std::span<const cuuint64_t> byteStrides, uint32_t boxRows,
+                           bool onlyChecks) {
+  const auto isAligned = [](cuuint64_t address) { return address % 16 == 0; };
+  if (!isAligned(reinterpret_cast<uintptr_t>(data)) || boxRows > 256 ||
+      std::ranges::any_of(sizes, [](cuuint64_t n) { return n == 0 || n > UINT64_C(1) << 32; }) ||
+      std::ranges::any_of(byteStrides, [&](cuuint64_t n) {
+        return n == 0 || n >= UINT64_C(1) << 40 || !isAligned(n);
+      }))
+    return refuseArguments(
+        "tensor copies need rows at multiples of 16 bytes that are not repeated");
+  if (onlyChecks)
+    return CUtensorMap{};
   // Asked of the runtime, so that nothing links libcuda.
   void *function = nullptr;
   cudaDriverEntryPointQueryResult found;
@@ -36,19 +51,20 @@ Result<CUtensorMap> encode(const void *data, DType dtype, std::span<const cuuint
 } // namespace
 
 Result<CUtensorMap> tileMap(const void *data, DType dtype, int64_t rows, int64_t columns,
-                            int64_t rowStride, uint32_t boxRows) {
+                            int64_t rowStride, uint32_t boxRows, bool onlyChecks) {
   const cuuint64_t sizes[] = {cuuint64_t(columns), cuuint64_t(rows)};
   const cuuint64_t strides[] = {cuuint64_t(rowStride) * 2};
-  return encode(data, dtype, sizes, strides, boxRows);
+  return encode(data, dtype, sizes, strides, boxRows, onlyChecks);
 }
 
 Result<CUtensorMap> headsMap(const void *data, DType dtype, const std::array<int64_t, 3> &sizes,
-                             const std::array<int64_t, 3> &strides, uint32_t boxRows) {
+                             const std::array<int64_t, 3> &strides, uint32_t boxRows,
+                             bool onlyChecks) {
   const cuuint64_t all[] = {64, cuuint64_t(sizes[2]), cuuint64_t(sizes[1]), cuuint64_t(sizes[0])};
   cuuint64_t bytes[3];
   for (int i = 0; i < 3; ++i) // Of a dimension of size 1 any stride will do.
     bytes[i] = sizes[2 - i] == 1 ? 128 : cuuint64_t(strides[2 - i]) * 2;
-  return encode(data, dtype, all, bytes, boxRows);
+  return encode(data, dtype, all, bytes, boxRows, onlyChecks);
 }
 
 } // namespace cgc

@@ -212,8 +212,8 @@ TEST(Lower, AttentionHasTheKernelOfItsSizes) {
   };
   const Row kRows[] = {
       // Text of ViT-L-14: a tile for each block while SMs are idle, then two blocks on an SM.
-      {1, 12, 77, 77, true, "whole_f16_80", 24, 128, 1, 2},
-      {5, 12, 77, 77, true, "whole_f16_80", 120, 128, 1, 2},
+      {1, 12, 77, 77, true, "whole_f16_80", 24, 128, 1, 1},
+      {5, 12, 77, 77, true, "whole_f16_80", 120, 128, 1, 1},
       {6, 12, 77, 77, true, "whole_f16_80", 72, 256, 2, 1},
       {16, 12, 77, 77, true, "whole_f16_80", 192, 256, 2, 1},
       {64, 12, 128, 128, false, "whole_f16_128", 768, 256, 2, 1},
@@ -226,7 +226,7 @@ TEST(Lower, AttentionHasTheKernelOfItsSizes) {
       {64, 16, 257, 257, false, "whole_f16_272", 132, 512, 4, 2},
       {64, 16, 258, 257, false, "whole_f16_272", 132, 512, 4, 2},
       {64, 16, 197, 197, false, "whole_f16_208", 132, 512, 4, 2},
-      {1, 16, 257, 257, true, "whole_f16_272", 80, 128, 1, 2},
+      {1, 16, 257, 257, true, "whole_f16_272", 80, 128, 1, 1},
       // Keys that attention_whole does not hold, and many heads of few.
       {64, 12, 130, 130, false, "f16_64_hopper", 2, 160, 0, 0},
       {64, 12, 50, 50, false, "f16_64_hopper", 1, 128, 0, 0},
@@ -263,6 +263,37 @@ TEST(Lower, AttentionHasTheKernelOfItsSizes) {
                                         .sharedBytes(row.queries, row.keys));
     }
   }
+}
+
+/// In any floating dtype, on any GPU.
+TEST(Lower, AttentionTakesHeadsOfEveryWidthOfOpenClip) {
+  for (const std::string dtype : {"f16", "bf16", "f32"})
+    for (const Arch arch : {Arch::Sm90a, Arch::Sm80})
+      for (const auto &[width, kernel] : std::vector<std::pair<int64_t, std::string>>{{16, "32"},
+                                                                                      {32, "32"},
+                                                                                      {48, "48"},
+                                                                                      {72, "80"},
+                                                                                      {80, "80"},
+                                                                                      {88, "96"},
+                                                                                      {104, "112"},
+                                                                                      {112, "112"},
+                                                                                      {120, "128"},
+                                                                                      {128, "128"},
+                                                                                      {60, ""},
+                                                                                      {136, ""}}) {
+        const std::string tensor = dtype + "[2,3,130," + std::to_string(width) + "]@cuda";
+        auto plan =
+            lowerAll(*parse("graph @g(%q: " + tensor +
+                            ") {\n%0 = cgc.attention(%q, %q, %q)"
+                            " {scale=0.125} : " +
+                            dtype + "[2,130," + std::to_string(3 * width) + "]@cuda\noutput %0\n}"),
+                     {DeviceKind::Cuda, arch});
+        ASSERT_TRUE(plan) << plan.status().message();
+        EXPECT_EQ(recordNames(plan->plan.entries[0].buckets[0])[0],
+                  kernel.empty() ? "aten::scaled_dot_product_attention"
+                                 : "kernel attention_" + dtype + "_" + kernel)
+            << width;
+      }
 }
 
 TEST(Lower, AttentionOfMoreThanAGridHoldsStaysWithLibTorch) {
