@@ -6,6 +6,7 @@
 
 #include "runtime/kernels/activations.cuh"
 #include "runtime/kernels/arguments.h"
+#include "runtime/kernels/async_copy.cuh"
 #include "runtime/kernels/device.cuh"
 #include "runtime/kernels/heads.h"
 #include "runtime/kernels/hopper.cuh"
@@ -29,28 +30,6 @@ template <class T, bool kTensorCopies> struct AttentionParameters : HeadsParamet
   int splits; ///< Warps that share queries, each with some of the chunks of keys.
 };
 
-/// Copies 16 bytes to shared memory, zeros if not `valid`.
-__device__ void copyAsync(void *to, const void *from, bool valid) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(sharedAddress(to)), "l"(from),
-               "r"(valid ? 16 : 0)
-               : "memory");
-}
-/// Arrives when this thread's copies so far have landed.
-__device__ void arriveWithCopies(uint64_t *barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(sharedAddress(barrier))
-               : "memory");
-}
-/// Waits until the phase of this parity has ended; also before sm_90, unlike waitBarrier.
-__device__ void waitPhase(uint64_t *barrier, uint32_t parity) {
-  asm volatile("{\n"
-               ".reg .pred done;\n"
-               "again:\n"
-               "mbarrier.test_wait.parity.shared.b64 done, [%0], %1;\n"
-               "@!done bra again;\n"
-               "}" ::"r"(sharedAddress(barrier)),
-               "r"(parity)
-               : "memory");
-}
 /// A chunk of keys or values in shared memory: rows of kColumns elements, either padded against
 /// bank conflicts or, as a tensor copy writes them, with the 16-byte vectors of each group of 8
 /// rows of 128 bytes swizzled.

@@ -4,6 +4,7 @@
 // while its values are added up.
 #include "runtime/kernels/attention_f32.h"
 
+#include "runtime/kernels/async_copy.cuh"
 #include "runtime/kernels/attention.h"
 #include "runtime/kernels/device.cuh"
 #include "runtime/kernels/heads.h"
@@ -21,22 +22,6 @@ static_assert(kThreads == kQueries / kRows * kLanes && kChunk == 4 * kLanes);
 
 using AttentionF32Parameters = HeadsParameters<float>;
 
-/// Copies 16 bytes to shared memory, zeros if not `valid`.
-__device__ void copyFloats(float *to, const float *from, bool valid) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                   static_cast<uint32_t>(__cvta_generic_to_shared(to))),
-               "l"(from), "r"(valid ? 16 : 0)
-               : "memory");
-}
-/// Ends a group of copies.
-__device__ void commitCopies() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-/// Waits for this thread's copies but those of the last `kPending` groups.
-template <int kPending> __device__ void waitForCopies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
-
 /// Begins to copy `count` rows from row `first` on, zeros from row `rows` and from column `width`
 /// on, as one group.
 template <int kColumns>
@@ -46,8 +31,8 @@ __device__ void copyRows(float *to, int pitch, const float *from, int64_t stride
   for (int i = threadIdx.x; i < count * kVectors; i += kThreads) {
     const int row = i / kVectors, column = i % kVectors * 4;
     const bool valid = first + row < rows && column < width;
-    copyFloats(to + row * pitch + column, from + (valid ? (first + row) * stride + column : 0),
-               valid);
+    copyAsync(to + row * pitch + column, from + (valid ? (first + row) * stride + column : 0),
+              valid);
   }
   commitCopies();
 }

@@ -127,6 +127,11 @@ template <class T> __device__ Pair<T> fromFloats(float a, float b) {
   return *reinterpret_cast<const Pair<T> *>(&bits);
 }
 
+/// A barrier of `threads` threads of the block, by number (0 is __syncthreads').
+__device__ inline void syncThreads(int number, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
 /// The sum of `value` over the warp, in every lane.
 __device__ inline float warpSum(float value) {
   for (int offset = 16; offset > 0; offset /= 2)

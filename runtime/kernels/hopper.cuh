@@ -1,7 +1,8 @@
 // Hopper's own instructions: tensor copies, warpgroup products, clusters, waiting for barriers in
-// shared memory. For code compiled for sm_90a; initBarrier and syncThreads are for sm_80, too.
+// shared memory. For code compiled for sm_90a.
 #pragma once
 
+#include "runtime/kernels/async_copy.cuh"
 #include "runtime/kernels/device.cuh"
 
 #include <cuda.h>
@@ -14,10 +15,6 @@ namespace cgc::device {
 
 // Barriers in shared memory (mbarrier).
 
-__device__ inline void initBarrier(uint64_t *barrier, uint32_t arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(sharedAddress(barrier)),
-               "r"(arrivals));
-}
 /// Makes initialised barriers visible to tensor copies, and to the cluster once it has met.
 __device__ inline void fenceBarrierInit() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -236,11 +233,6 @@ template <class P> __device__ void storeTransposed(void *row, P a, P b, P c, P d
                    sharedAddress(row)),
                "r"(bits(a)), "r"(bits(b)), "r"(bits(c)), "r"(bits(d))
                : "memory");
-}
-
-/// A barrier of `threads` threads of the block, by number (0 is __syncthreads').
-__device__ inline void syncThreads(int number, int threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
 /// Moves registers between the warpgroups of a block, whose threads all begin with as many.

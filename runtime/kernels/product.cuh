@@ -1,52 +1,15 @@
-// product and product_norm: the kernel. A producer warp copies tiles of weights and tokens to
-// shared memory, a warpgroup for each 64 features multiplies them; the result is turned in shared
-// memory and leaves token by token. The loops of the producer, over the depth and over the tokens
-// of the end are not unrolled: in a chain of kernels, fetching instructions takes longer than
-// executing them. Also what the persistent kernel has in common with it: parameters, the ring,
-// shifts, and bind. For product.cu.
+// product and product_norm: the kernel with a block, or the cluster of a split, for each tile. A
+// producer warp copies tiles of weights and tokens to shared memory, a warpgroup for each 64
+// features multiplies them; the result is turned in shared memory and leaves token by token. The
+// loops of the producer, over the depth and over the tokens of the end are not unrolled: in a chain
+// of kernels, fetching instructions takes longer than executing them. For product.cu.
 #pragma once
 
 #include "runtime/kernels/activations.cuh"
-#include "runtime/kernels/arguments.h"
-#include "runtime/kernels/device.cuh"
-#include "runtime/kernels/divider.h"
-#include "runtime/kernels/hopper.cuh"
-#include "runtime/kernels/moments.cuh"
-#include "runtime/kernels/product.h"
-#include "runtime/kernels/tensor_map.h"
-#include "runtime/kernels/wgmma.cuh"
-
-#include <climits>
+#include "runtime/kernels/product_common.cuh"
 
 namespace cgc {
 namespace {
-
-using namespace device;
-
-template <class T> struct ProductParameters {
-  CUtensorMap w, x;
-  CUtensorMap yTiles, residualTiles; ///< Of persistent ones, in their boxes.
-  const T *bias, *residual;          ///< Null where there is none.
-  T *y;
-  int64_t residualStride, yStride; ///< Between rows, in elements.
-  Moments *yMoments;               ///< [tokens, yGroups]; null if nobody asks for them.
-  const Moments *xMoments;         ///< [tokens, xGroups]; of product_norm, like the next two.
-  const float *columnSums;         ///< Of w.
-  float eps, perColumn;            ///< perColumn is 1 / depth.
-  int tokens, features, depth, stages;
-  int xGroups, yGroups; ///< momentGroups() of depth and of features.
-  Activation activation;
-  /// Of persistent ones: all tiles, and how many lie in a row. The smaller operand is read again
-  /// and again, the larger one once.
-  int tiles;
-  Divider tilesOfRow;
-  bool tokensFirst; ///< A row is one of tokens.
-  /// Nothing writes w, or bias and columnSums, while the plan runs.
-  bool wIsConstant, vectorsAreConstant;
-};
-
-/// Columns of a stage: rows of 128 bytes.
-constexpr int kDepthTile = kProductDepth;
 
 template <int kFeatures, int kTokens, int kSplit, bool kNorm> struct ProductShape {
   static constexpr ProductTile kTile{"", kFeatures, kTokens, kSplit, false, kNorm};
@@ -59,18 +22,6 @@ template <int kFeatures, int kTokens, int kSplit, bool kNorm> struct ProductShap
   static constexpr int kHandedBytes = int(kTile.handedBytes());
   /// Rows in which results are staged; the padding spreads them over the banks.
   static constexpr int kHalfPitch = 64 + 8;
-};
-
-/// Where in the ring of stages a thread is.
-struct Ring {
-  int stages, stage = 0;
-  uint32_t phase = 0;
-  __device__ void next() {
-    if (++stage == stages) {
-      stage = 0;
-      phase ^= 1;
-    }
-  }
 };
 
 /// Registers of a thread with which `blocks` blocks fit on an SM: each of its four parts has 16384
@@ -107,70 +58,6 @@ __device__ void finish(const ProductParameters<T> &p, bool inside, int64_t token
       moments.add(inside ? toFloats(values[i]) : float2{});
     storeSumOfLanes(p.yMoments + token * p.yGroups + feature / kMomentGroup, inside, moments);
   }
-}
-
-/// What normalises a token's sum: it is sum * factor - shift * the sum of the weights' column.
-struct alignas(8) Shift {
-  float shift, factor;
-  /// With the bias of a feature and the sum of its column.
-  __device__ float apply(float sum, float bias, float columnSum) const {
-    return fmaf(sum, factor, fmaf(-shift, columnSum, bias));
-  }
-};
-/// From the moments of a whole token.
-template <class T> __device__ Shift shiftOf(const ProductParameters<T> &p, const Moments &of) {
-  const float mean = of.sum * p.perColumn, variance = of.squares * p.perColumn - mean * mean;
-  const float factor = rsqrtf(fmaxf(variance, 0) + p.eps);
-  return {mean * factor, factor};
-}
-/// From the moments of a token's groups: two at a time, 16 bytes, and as many on their way as there
-/// mostly are; one after the other where their number is odd.
-template <class T> __device__ Shift shiftOf(const ProductParameters<T> &p, int64_t token) {
-  constexpr int kAtOnce = 8;
-  const Moments *const row = p.xMoments + token * p.xGroups;
-  Moments all{};
-  const int pairs = p.xGroups % 2 == 0 ? p.xGroups / 2 : 0;
-#pragma unroll 1
-  for (int first = 0; first < pairs; first += kAtOnce) {
-    float4 of[kAtOnce];
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i)
-      of[i] = first + i < pairs ? reinterpret_cast<const float4 *>(row)[first + i] : float4{};
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i)
-      all.addTwo(of[i]);
-  }
-#pragma unroll 1
-  for (int g = 2 * pairs; g < p.xGroups; ++g) {
-    all.sum += row[g].sum;
-    all.squares += row[g].squares;
-  }
-  return shiftOf(p, all);
-}
-
-/// Multiplies the operands of `steps` stages of the ring; `w` and `x` describe those of a warpgroup
-/// in stage 0. Calls release with each stage that has been read but the last, which it returns.
-template <class T, int kTokens, int kStageBytes, class F>
-__device__ int multiplyStages(float (&sums)[kTokens / 2], Ring &ring, uint64_t *full, int steps,
-                              uint64_t w, uint64_t x, F release) {
-  int last = 0; // The stage of the iteration before.
-#pragma unroll 1
-  for (int i = 0; i < steps; ++i, ring.next()) {
-    waitBarrier(&full[ring.stage], ring.phase);
-    const uint64_t wOf = descriptorAt(w, ring.stage * kStageBytes);
-    const uint64_t xOf = descriptorAt(x, ring.stage * kStageBytes);
-    wgmmaFence();
-#pragma unroll
-    for (int k = 0; k < kDepthTile / 16; ++k)
-      Wgmma<T, kTokens>::run(sums, descriptorAt(wOf, k * 32), descriptorAt(xOf, k * 32), i + k > 0);
-    wgmmaCommit();
-    wgmmaWait<1>();
-    if (i > 0)
-      release(last);
-    last = ring.stage;
-  }
-  wgmmaWait<0>();
-  return last;
 }
 
 template <class T, int kFeatures, int kTokens, int kSplit, int kBlocks, bool kNorm>
@@ -380,108 +267,6 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
     finish(p, t < ownTokens && ownFeature < p.features, token0 + firstGroup * 8 + t, ownFeature,
            loadPairs(staged + t * Shape::kHalfPitch + ownVector * 8));
 #endif
-}
-
-/// Where the rows of a matrix of 16-bit floats begin, if tensor copies and 16-byte accesses can
-/// have it: dense rows, 16-byte aligned.
-inline std::optional<int64_t> rowStrideOf(const TensorView &matrix, DType dtype, int64_t rows,
-                                          int64_t columns) {
-  if (!matrix.data || matrix.dtype != dtype || matrix.sizes.size() != 2 ||
-      matrix.sizes[0] != rows || matrix.sizes[1] != columns ||
-      reinterpret_cast<uintptr_t>(matrix.data) % 16 != 0)
-    return std::nullopt;
-  if (matrix.strides.empty())
-    return columns;
-  if (matrix.strides[1] != 1 || matrix.strides[0] < columns || matrix.strides[0] % 8 != 0)
-    return std::nullopt;
-  return matrix.strides[0];
-}
-
-template <class T, int kFeatures, int kTokens, int kSplit, bool kNorm, bool kPersistent = false>
-Result<KernelParameters> bindProduct(const KernelArguments &a) {
-  constexpr ProductTile tile{"", kFeatures, kTokens, kSplit, kPersistent, kNorm};
-  constexpr DType dtype = kDTypeOf<T>;
-  const int64_t tokens = a.ints[0], features = a.ints[1], depth = a.ints[2], kind = a.ints[3];
-  const int64_t most = int64_t(1) << 30;
-  if (tokens < 1 || features < 8 || depth < 8 || tokens > most || features > most || depth > most ||
-      features % 8 != 0 || depth % 8 != 0)
-    return refuseArguments("features and depth have to be positive multiples of 8");
-  if (kind < 0 || kind >= kNumActivations)
-    return refuseArguments("there is no such activation");
-  if (!tile.takes(depth))
-    return refuseArguments(
-        kSplit > 1 ? "depth has to give each block of the split 64 columns or the rest"
-                   : "a persistent kernel normalises depths of an even number of groups up to 32");
-  const uint32_t stages = tile.stagesIn(a.sharedBytes);
-  // Persistent kernels take any even number of blocks, up to two for each tile of a pair.
-  const auto grid = tile.grid(tokens, features, a.grid[0]);
-  if (a.grid[0] == 0 || !std::ranges::equal(a.grid, grid) || a.block[0] != tile.threads() ||
-      a.block[1] != 1 || a.block[2] != 1 || stages < 2)
-    return refuseArguments("the launch is not that of the tile");
-  const TensorView &x = a.reads[0], &w = a.reads[1], &bias = a.reads[2], &residual = a.reads[3];
-  const auto xStride = rowStrideOf(x, dtype, tokens, depth);
-  const auto wStride = rowStrideOf(w, dtype, features, depth);
-  const auto yStride = rowStrideOf(a.writes[0], dtype, tokens, features);
-  const auto residualStride =
-      residual.data ? rowStrideOf(residual, dtype, tokens, features) : std::optional<int64_t>(0);
-  if (!xStride || !wStride || !yStride || !residualStride)
-    return refuseArguments("x [tokens, depth], w [features, depth], residual and y [tokens, "
-                           "features] need dense rows at multiples of 16 bytes");
-  if (!isAbsentOrDenseOf(bias, dtype, features) || reinterpret_cast<uintptr_t>(bias.data) % 16 != 0)
-    return refuseArguments("bias has to be dense, with one element for each feature");
-  const TensorView &yMoments = a.writes[1];
-  if (yMoments.data && !isMomentsOf(yMoments, tokens, features))
-    return refuseArguments("moments have to be dense, two f32 for each 64 features of a token");
-  if constexpr (kNorm)
-    if (!isDenseOf(a.reads[4], DType::F32, features) ||
-        reinterpret_cast<uintptr_t>(a.reads[4].data) % 16 != 0 ||
-        !isMomentsOf(a.reads[5], tokens, depth) ||
-        reinterpret_cast<uintptr_t>(a.reads[5].data) % 16 != 0)
-      return refuseArguments("column_sums has to be dense, one f32 for each feature, and moments, "
-                             "two for each 64 columns of a token");
-  ProductParameters<T> p{};
-  CGC_ASSIGN_OR_RETURN(p.w,
-                       tileMap(w.data, dtype, features, depth, *wStride, kFeatures, a.onlyChecks));
-  CGC_ASSIGN_OR_RETURN(p.x, tileMap(x.data, dtype, tokens, depth, *xStride,
-                                    kPersistent ? kTokens / 2 : kTokens, a.onlyChecks));
-  if constexpr (kPersistent) {
-    const auto map = [&](const TensorView &t, int64_t stride) {
-      return tileMap(t.data, dtype, tokens, features, stride, tile.boxTokens(), a.onlyChecks);
-    };
-    CGC_ASSIGN_OR_RETURN(p.yTiles, map(a.writes[0], *yStride));
-    const auto [ofTokens, ofFeatures] = tile.tilesOfPairs(tokens, features);
-    if (ofTokens * ofFeatures > INT_MAX)
-      return refuseArguments("there are too many tiles");
-    p.tokensFirst = tokens < features;
-    p.tilesOfRow = Divider(uint32_t(p.tokensFirst ? ofTokens : ofFeatures));
-    p.tiles = int(ofTokens * ofFeatures);
-    if (residual.data) {
-      CGC_ASSIGN_OR_RETURN(p.residualTiles, map(residual, *residualStride));
-    }
-  }
-  p.bias = static_cast<const T *>(bias.data);
-  p.residual = static_cast<const T *>(residual.data);
-  p.y = static_cast<T *>(a.writes[0].data);
-  p.residualStride = *residualStride;
-  p.yStride = *yStride;
-  p.tokens = int(tokens);
-  p.features = int(features);
-  p.depth = int(depth);
-  p.stages = int(stages);
-  p.xGroups = momentGroups(depth);
-  p.yGroups = momentGroups(features);
-  p.activation = Activation(kind);
-  p.yMoments = static_cast<Moments *>(yMoments.data);
-  p.wIsConstant = a.constantReads >> 1 & 1;
-  p.vectorsAreConstant = !bias.data || (a.constantReads >> 2 & 1);
-  if constexpr (kNorm) {
-    p.columnSums = static_cast<const float *>(a.reads[4].data);
-    p.xMoments = static_cast<const Moments *>(a.reads[5].data);
-    p.eps = static_cast<float>(a.floats[0]);
-    p.perColumn = 1.0f / static_cast<float>(depth);
-    p.vectorsAreConstant &= a.constantReads >> 4 & 1;
-  }
-  return KernelParameters(p);
 }
 
 } // namespace

@@ -3,7 +3,8 @@
 // tile is multiplied. For product.cu.
 #pragma once
 
-#include "runtime/kernels/product.cuh"
+#include "runtime/kernels/activations.cuh"
+#include "runtime/kernels/product_common.cuh"
 #include "runtime/kernels/warp_mma.cuh"
 
 namespace cgc {

@@ -1,0 +1,51 @@
+// Asynchronous copies to shared memory and barriers there (mbarrier), as sm_80 and later have them.
+#pragma once
+
+#include "runtime/kernels/device.cuh"
+
+#include <cstdint>
+
+namespace cgc::device {
+
+/// Copies 16 bytes to shared memory, zeros if not `valid`.
+__device__ inline void copyAsync(void *to, const void *from, bool valid) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(sharedAddress(to)), "l"(from),
+               "r"(valid ? 16 : 0)
+               : "memory");
+}
+
+// Copies in groups.
+
+/// Ends a group of copies.
+__device__ inline void commitCopies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/// Waits for this thread's copies but those of the last `kPending` groups.
+template <int kPending> __device__ void waitForCopies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+// Copies that arrive at a barrier.
+
+__device__ inline void initBarrier(uint64_t *barrier, uint32_t arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(sharedAddress(barrier)),
+               "r"(arrivals));
+}
+/// Arrives when this thread's copies so far have landed.
+__device__ inline void arriveWithCopies(uint64_t *barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(sharedAddress(barrier))
+               : "memory");
+}
+/// Waits until the phase of this parity has ended; also before sm_90, unlike waitBarrier.
+__device__ inline void waitPhase(uint64_t *barrier, uint32_t parity) {
+  asm volatile("{\n"
+               ".reg .pred done;\n"
+               "again:\n"
+               "mbarrier.test_wait.parity.shared.b64 done, [%0], %1;\n"
+               "@!done bra again;\n"
+               "}" ::"r"(sharedAddress(barrier)),
+               "r"(parity)
+               : "memory");
+}
+
+} // namespace cgc::device
