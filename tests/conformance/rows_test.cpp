@@ -1,5 +1,6 @@
 // The kernels that move and reduce rows, against double precision at odd shapes: embedding, tokens,
-// rows, patches, normalize, argmax, softmax; and the moments that embedding writes.
+// rows, patches, mean_rows, normalize, argmax, softmax; and the moments that embedding writes.
+#include "runtime/kernels/mean_rows.h"
 #include "runtime/kernels/patches.h"
 #include "runtime/kernels/softmax.h"
 #include "runtime/kernels/warp_rows.h"
@@ -170,6 +171,46 @@ TEST_P(RowKernels, Patches) {
         return image.at(((b * c.channels + channel) * c.height + top + dy) * c.width + left + dx);
       });
     }
+}
+
+TEST_P(RowKernels, Mean) {
+  for (const DType dtype : kFloats)
+    for (const int64_t batch : {1, 3})
+      for (const int64_t rows : {1, 5, 31, 33, 257})
+        for (const int64_t columns : {1, 7, 60, 64, 72, 771, 1280}) {
+          SCOPED_TRACE(std::to_string(batch) + " times " + std::to_string(rows) + "x" +
+                       std::to_string(columns));
+          const std::vector<int64_t> sizes = {batch, rows, columns};
+          // Dense; without a first row; token by token; rows that no vector reads, and one that is
+          // for all.
+          for (const HostTensor &layout :
+               {emptyTensor(dtype, sizes),
+                emptyTensor(dtype, sizes, {(rows + 1) * columns, columns, 1}, columns),
+                emptyTensor(dtype, sizes, {columns, batch * columns, 1}),
+                emptyTensor(dtype, sizes, {rows * (columns + 1), columns + 1, 1}, 3),
+                emptyTensor(dtype, sizes, {columns, 0, 1})}) {
+            // NaN stands wherever no element of x is.
+            std::vector<double> values(layout.elements());
+            const HostTensor random = withRandom(layout, 1);
+            for (uint64_t i = 0; i < values.size(); ++i)
+              values[i] = random.at(i) + 1;
+            const HostTensor x = withElements(layout, values);
+            const HostTensor y = launch({.kernel = named("mean_rows", dtype),
+                                         .blocks = batch * meanSlices(columns, dtype),
+                                         .threads = kMeanThreads,
+                                         .reads = {x},
+                                         .writes = {emptyTensor(dtype, {batch, columns})}})[0];
+            expectNear(
+                y,
+                [&](uint64_t i) {
+                  double sum = 0;
+                  for (int64_t row = 0; row < rows; ++row)
+                    sum += x.at((i / columns * rows + row) * columns + i % columns);
+                  return sum / double(rows);
+                },
+                1e-6, 1e-6);
+          }
+        }
 }
 
 TEST_P(RowKernels, Normalize) {

@@ -159,6 +159,54 @@ TEST(Lower, ReductionsOfTheLastDimensionAreKernelsOnCuda) {
                           "aten::argmax.out"));
 }
 
+TEST(Lower, MeansOfRowsAreKernelsOnCuda) {
+  auto module = parse(R"(graph @g(%x: f16[2,4,7,136]@cuda) {
+    %0 = aten.mean(%x) {dim=[2]} : f16[2,4,136]@cuda
+    %1 = aten.slice(%0) {dim=1, start=1, end=4} : f16[2,3,136][544,136,1]@cuda
+    %2 = aten.mean(%1) {dim=[-2], keepdim=true} : f16[2,1,136]@cuda
+    %3 = aten.view(%2) {size=[2, 136]} : f16[2,136]@cuda
+    %4 = aten.mean(%3) {dim=[0], dtype=f16} : f16[136]@cuda
+    output %4
+  })");
+  auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  ASSERT_THAT(recordNames(bucket),
+              ElementsAre("kernel mean_rows_f16", "kernel mean_rows_f16", "kernel mean_rows_f16"));
+  const auto launch = [&](size_t i) { return std::get<KernelLaunch>(bucket.records[i].op); };
+  const auto x = [&](size_t i) {
+    return bucket.tensors[static_cast<uint32_t>(launch(i).reads[0])];
+  };
+  EXPECT_THAT(x(0).sizes, ElementsAre(8, 7, 136));
+  EXPECT_THAT(x(1).sizes, ElementsAre(2, 3, 136));
+  EXPECT_THAT(x(1).strides, ElementsAre(544, 136, 1));
+  EXPECT_THAT(x(2).sizes, ElementsAre(1, 2, 136));
+  // Of 136 columns a block has 64.
+  EXPECT_EQ(launch(0).grid[0], 24u);
+  EXPECT_EQ(launch(1).grid[0], 6u);
+  EXPECT_EQ(launch(2).grid[0], 3u);
+}
+
+TEST(Lower, OtherMeansStayWithLibTorch) {
+  EXPECT_THAT(cudaRecords(R"(graph @g(%x: f16[2,3,4,8]@cuda, %y: f16[8]@cuda, %z: f64[3,8]@cuda,
+                                      %e: f32[0,8]@cuda) {
+    %0 = aten.mean(%x) {dim=[3]} : f16[2,3,4]@cuda
+    %1 = aten.mean(%x) {dim=[1]} : f16[2,4,8]@cuda
+    %2 = aten.mean(%x) {dim=[1,2]} : f16[2,8]@cuda
+    %3 = aten.mean(%x) : f16[]@cuda
+    %4 = aten.mean(%x) {dim=[2], dtype=f32} : f32[2,3,8]@cuda
+    %5 = aten.permute(%x) {dims=[0,1,3,2]} : f16[2,3,8,4][96,32,1,8]@cuda
+    %6 = aten.mean(%5) {dim=[2]} : f16[2,3,4]@cuda
+    %7 = aten.permute(%x) {dims=[1,0,2,3]} : f16[3,2,4,8][32,96,8,1]@cuda
+    %8 = aten.mean(%7) {dim=[2]} : f16[3,2,8]@cuda
+    %9 = aten.mean(%y) {dim=[0]} : f16[]@cuda
+    %10 = aten.mean(%z) {dim=[0]} : f64[8]@cuda
+    %11 = aten.mean(%e) {dim=[0]} : f32[8]@cuda
+    output %0, %1, %2, %3, %4, %6, %8, %9, %10, %11
+  })"),
+              testing::AllOf(testing::SizeIs(10), testing::Each("aten::mean.out")));
+}
+
 TEST(Lower, FusedOpsAreOneKernelOnCuda) {
   const std::string inputs =
       "%m: f16[2,3,8,8]@cuda, %p: f16[2,4,16]@cuda, %t: f16[16]@cuda, %q: f16[5,16]@cuda, "

@@ -1,6 +1,7 @@
 // What the kernels that need no tensor maps refuse: every launch that would leave its tensors. A
 // plan is a file from somewhere. Needs no GPU and no driver.
 #include "runtime/kernels/elementwise.h"
+#include "runtime/kernels/mean_rows.h"
 #include "runtime/kernels/patches.h"
 #include "runtime/kernels/softmax.h"
 #include "runtime/kernels/warp_rows.h"
@@ -106,6 +107,37 @@ TEST(BindPatches, Refuses) {
                         {[](Launch &l) { l.grid[0] = (1 << 16) + 1; }, launch},
                         {[](Launch &l) { l.grid[1] = 2; }, launch},
                         {[](Launch &l) { l.block[0] = 64; }, launch}});
+}
+
+TEST(BindMeanRows, Refuses) {
+  // Two slices, of which the second is not whole.
+  const Launch good = {.kernel = "mean_rows_f16",
+                       .grid = {6, 1, 1},
+                       .block = {kMeanThreads, 1, 1},
+                       .sharedBytes = 0,
+                       .reads = {{kAddress, {3, 5, 72}, {432, 72, 1}}},
+                       .writes = {{kAddress, {3, 72}}}};
+  const std::string x = "x has to be [batches, rows, columns]", y = "y has to be dense",
+                    launch = "the grid has to be";
+  expectRefusals(good, withLaunch({{[](Launch &l) { l.reads[0].address = 0; }, x},
+                                   {[](Launch &l) { l.reads[0].dtype = DType::BF16; }, x},
+                                   {[](Launch &l) { l.reads[0].sizes = {3, 360}; }, x},
+                                   {[](Launch &l) { l.reads[0].sizes[0] = 0; }, x},
+                                   {[](Launch &l) { l.reads[0].sizes[1] = 0; }, x},
+                                   {[](Launch &l) { l.reads[0].sizes[2] = 0; }, x},
+                                   {[](Launch &l) { l.reads[0].strides = {720, 144, 2}; }, x},
+                                   {[](Launch &l) { l.writes[0].address = 0; }, y},
+                                   {[](Launch &l) { l.writes[0].sizes = {3, 71}; }, y},
+                                   {[](Launch &l) { l.writes[0].sizes = {2, 72}; }, y},
+                                   {[](Launch &l) { l.writes[0].strides = {144, 1}; }, y},
+                                   {[](Launch &l) { l.writes[0].dtype = DType::F32; }, y},
+                                   {[](Launch &l) { --l.grid[0]; }, launch},
+                                   // More blocks than a grid has, though their lower 32 bits fit.
+                                   {[](Launch &l) {
+                                      l.reads[0].sizes[0] = l.writes[0].sizes[0] =
+                                          (int64_t(1) << 31) + 3;
+                                    },
+                                    launch}}));
 }
 
 TEST(BindNormalize, Refuses) {
