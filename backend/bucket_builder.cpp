@@ -178,8 +178,10 @@ void BucketBuilder::boundInput(const Place &indices, int64_t bound) {
   upper = upper == 0 ? bound : std::min(upper, bound);
 }
 
-void BucketBuilder::fill(const Place &destination, AtenArg value) {
-  callInto("aten::fill_", "Scalar", {std::move(value)}, destination);
+void BucketBuilder::fill(const Place &destination, const ir::Arg &number) {
+  const std::optional<Operand> value = operand(number, *this);
+  if (!value || !launchWhere(std::nullopt, *value, 0.0, destination, *this))
+    callInto("aten::fill_", "Scalar", {arg(number)}, destination);
 }
 
 LaunchRecord *BucketBuilder::writerOf(const Place &matrix) {

@@ -96,7 +96,8 @@ public:
                     llvm::ArrayRef<std::optional<Place>> outputs);
   /// Element by element, converting the dtype; sizes must be equal.
   void copy(const Place &source, const Place &destination);
-  void fill(const Place &destination, AtenArg value);
+  /// With a number, everywhere.
+  void fill(const Place &destination, const ir::Arg &number);
   void record(LaunchRecord record) {
     record.location = location_;
     records_.push_back(std::move(record));

@@ -20,10 +20,10 @@ TensorView standIn(const Place &place) {
   return view;
 }
 
-/// Blocks of elementwise and copy for this result: threads take 16 bytes where elements lie
-/// together.
-uint64_t elementwiseBlocksFor(const Place &result) {
-  uint64_t width = 16 / dtypeSize(result.dtype);
+/// Blocks of elementwise and what is launched as it for this result: threads take 16 bytes, of the
+/// result or of operands of this dtype, where elements lie together.
+uint64_t elementwiseBlocksFor(const Place &result, std::optional<DType> operands = {}) {
+  uint64_t width = 16 / dtypeSize(operands.value_or(result.dtype));
   bool together = !result.strides.empty() && result.strides.back() == 1;
   return elementwiseBlocks(result.type().numElements(), together ? width : 1);
 }
@@ -106,6 +106,75 @@ std::optional<ElementwiseOp> exchanged(ElementwiseOp op) {
   default:
     return op;
   }
+}
+
+/// The comparison of arguments 0 and 1, in this order.
+std::optional<CompareOp> comparison(const ir::Node &node) {
+  switch (node.op()) {
+  case ir::OpKind::Eq:
+    return CompareOp::Eq;
+  case ir::OpKind::Ne:
+    return CompareOp::Ne;
+  case ir::OpKind::Lt:
+    return CompareOp::Lt;
+  case ir::OpKind::Le:
+    return CompareOp::Le;
+  case ir::OpKind::Gt:
+    return CompareOp::Gt;
+  case ir::OpKind::Ge:
+    return CompareOp::Ge;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// The comparison of the same result with its operands exchanged.
+CompareOp exchanged(CompareOp op) {
+  switch (op) {
+  case CompareOp::Eq:
+  case CompareOp::Ne:
+    return op;
+  case CompareOp::Lt:
+    return CompareOp::Gt;
+  case CompareOp::Le:
+    return CompareOp::Ge;
+  case CompareOp::Gt:
+    return CompareOp::Lt;
+  case CompareOp::Ge:
+    return CompareOp::Le;
+  }
+  llvm_unreachable("all comparisons have been named");
+}
+
+bool launchComparison(const ir::Node &node, CompareOp op, BucketBuilder &builder) {
+  const ir::Arg *x = &node.arg(0), *z = &node.arg(1);
+  if (!x->isValue()) {
+    op = exchanged(op);
+    std::swap(x, z);
+  }
+  const std::optional<Operand> left = operand(*x, builder), right = operand(*z, builder);
+  if (!left || !right)
+    return false;
+  const auto *tensor = std::get_if<Place>(&*left), *other = std::get_if<Place>(&*right);
+  // LibTorch compares integers with a float as floats.
+  if (!tensor || (!isFloating(tensor->dtype) && z->is<double>()))
+    return false;
+  return launchCompare(op, *tensor, other ? std::optional(*other) : std::nullopt,
+                       other ? 0 : std::get<double>(*right), builder.allocate(*node.result()),
+                       builder);
+}
+
+/// not, and, or of bools.
+bool launchLogic(const ir::Node &node, BucketBuilder &builder) {
+  for (const ir::Arg &arg : node.args())
+    if (!arg.isValue() || arg.value()->tensor().dtype != DType::Bool)
+      return false;
+  const Place x = builder.place(node.arg(0).value()), result = builder.allocate(*node.result());
+  if (node.is(ir::OpKind::BitwiseNot))
+    return launchCompare(CompareOp::Eq, x, std::nullopt, 0, result, builder);
+  const Place z = builder.place(node.arg(1).value());
+  return node.is(ir::OpKind::BitwiseAnd) ? launchWhere(x, z, 0.0, result, builder)
+                                         : launchWhere(x, 1.0, z, result, builder);
 }
 
 bool launchBinary(const ir::Node &node, ElementwiseOp op, BucketBuilder &builder) {
@@ -227,6 +296,45 @@ bool launchElementwise(ElementwiseOp op, const Place &x, const std::optional<Pla
                 builder);
 }
 
+bool launchCompare(CompareOp op, const Place &x, const std::optional<Place> &z, double number,
+                   const Place &result, BucketBuilder &builder) {
+  return launch({.kernel = kernelNamed("compare", x.dtype),
+                 .blocks = elementwiseBlocksFor(result, x.dtype),
+                 .threads = kElementwiseThreads,
+                 .reads = {x, z},
+                 .writes = {result},
+                 .ints = {static_cast<int64_t>(op)},
+                 .floats = {number}},
+                builder);
+}
+
+bool launchWhere(const std::optional<Place> &condition, const Operand &x, const Operand &z,
+                 const Place &result, BucketBuilder &builder) {
+  Launch where{.kernel = "where",
+               .blocks = elementwiseBlocksFor(result),
+               .threads = kElementwiseThreads,
+               .reads = {condition},
+               .writes = {result}};
+  for (const Operand &operand : {x, z}) {
+    const auto *tensor = std::get_if<Place>(&operand);
+    where.reads.push_back(tensor ? std::optional(*tensor) : std::nullopt);
+    where.floats.push_back(tensor ? 0 : std::get<double>(operand));
+  }
+  return launch(where, builder);
+}
+
+std::optional<Operand> operand(const ir::Arg &arg, const BucketBuilder &builder) {
+  if (arg.isValue())
+    return builder.place(arg.value());
+  // Integers beyond this distance lie closer together than doubles.
+  constexpr int64_t kExact = int64_t(1) << 53;
+  if (const auto *integer = arg.getIf<int64_t>();
+      integer && (*integer < -kExact || *integer > kExact))
+    return std::nullopt;
+  const std::optional<double> number = arg.asNumber();
+  return number ? std::optional<Operand>(*number) : std::nullopt;
+}
+
 bool launchCopy(const Place &source, const Place &destination, BucketBuilder &builder) {
   return launch({.kernel = "copy",
                  .blocks = elementwiseBlocksFor(destination),
@@ -244,6 +352,11 @@ bool launchPointwise(const ir::Node &node, BucketBuilder &builder) {
                              builder.allocate(*node.result()), builder);
   if (std::optional<ElementwiseOp> op = binaryOp(node))
     return launchBinary(node, *op, builder);
+  if (std::optional<CompareOp> op = comparison(node))
+    return launchComparison(node, *op, builder);
+  if (node.is(ir::OpKind::BitwiseNot) || node.is(ir::OpKind::BitwiseAnd) ||
+      node.is(ir::OpKind::BitwiseOr))
+    return launchLogic(node, builder);
   return false;
 }
 

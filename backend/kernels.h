@@ -2,7 +2,10 @@
 #pragma once
 
 #include "backend/bucket_builder.h"
+#include "runtime/kernels/compare.h"
 #include "runtime/kernels/elementwise.h"
+
+#include <variant>
 
 namespace cgc::backend {
 
@@ -47,10 +50,25 @@ bool launchWarpRows(std::string kernel, int64_t rows, std::vector<std::optional<
 bool launchElementwise(ElementwiseOp op, const Place &x, const std::optional<Place> &z,
                        double number, const Place &result, BucketBuilder &builder);
 
+/// result = x op z, a bool, as launchElementwise.
+bool launchCompare(CompareOp op, const Place &x, const std::optional<Place> &z, double number,
+                   const Place &result, BucketBuilder &builder);
+
+/// A tensor, or a number for all of its elements.
+using Operand = std::variant<Place, double>;
+
+/// result = x where the condition holds, else z. Without a condition it holds everywhere.
+bool launchWhere(const std::optional<Place> &condition, const Operand &x, const Operand &z,
+                 const Place &result, BucketBuilder &builder);
+
+/// The argument as one; nothing if it is a number that no double is.
+std::optional<Operand> operand(const ir::Arg &arg, const BucketBuilder &builder);
+
 /// Any strides and conversions.
 bool launchCopy(const Place &source, const Place &destination, BucketBuilder &builder);
 
-/// If the op is one that elementwise computes: places the result and adds the record.
+/// If the op is one that elementwise, compare or where computes: places the result and adds the
+/// record.
 bool launchPointwise(const ir::Node &node, BucketBuilder &builder);
 
 } // namespace cgc::backend

@@ -4,7 +4,7 @@
 namespace cgc::backend {
 
 Status lowerFull(const ir::Node &node, BucketBuilder &builder) {
-  builder.fill(builder.allocate(*node.result()), builder.arg(node.arg("fill_value")));
+  builder.fill(builder.allocate(*node.result()), node.arg("fill_value"));
   return Status::ok();
 }
 

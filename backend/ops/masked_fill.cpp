@@ -1,26 +1,32 @@
 // masked_fill: a choice between the value and the tensor, in one pass.
+#include "backend/kernels.h"
 #include "backend/lowering.h"
 
 namespace cgc::backend {
 
 Status lowerMaskedFill(const ir::Node &node, BucketBuilder &builder) {
   Place result = builder.allocate(*node.result());
-  Place value;
-  if (const ir::Arg &arg = node.arg("value"); arg.isValue()) {
-    value = builder.place(arg.value());
-    if (value.dtype != result.dtype) {
-      Place converted = builder.temporary(result.dtype, value.sizes);
-      builder.copy(value, converted);
-      value = converted;
-    }
-  } else {
-    value = builder.temporary(result.dtype, {});
-    builder.fill(value, builder.arg(arg));
+  Place self = builder.place(node.arg("self").value()),
+        mask = builder.place(node.arg("mask").value());
+  const ir::Arg &arg = node.arg("value");
+  std::optional<Operand> value = operand(arg, builder);
+  if (auto *tensor = value ? std::get_if<Place>(&*value) : nullptr;
+      tensor && tensor->dtype != result.dtype) {
+    Place converted = builder.temporary(result.dtype, tensor->sizes);
+    builder.copy(*tensor, converted);
+    *tensor = converted;
   }
-  builder.callInto(
-      "aten::where", "self_out",
-      {builder.arg(node.arg("mask")), builder.tensor(value), builder.arg(node.arg("self"))},
-      result);
+  if (value && launchWhere(mask, *value, self, result, builder))
+    return Status::ok();
+  Place filling;
+  if (arg.isValue()) {
+    filling = std::get<Place>(*value);
+  } else {
+    filling = builder.temporary(result.dtype, {});
+    builder.fill(filling, arg);
+  }
+  builder.callInto("aten::where", "self_out",
+                   {builder.tensor(mask), builder.tensor(filling), builder.tensor(self)}, result);
   return Status::ok();
 }
 

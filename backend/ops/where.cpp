@@ -1,20 +1,26 @@
-// where: numbers become 0-d tensors in device memory, as its kernel takes no numbers.
+// where: a kernel of our own on cuda. For LibTorch's, which takes no numbers, these become 0-d
+// tensors in device memory.
+#include "backend/kernels.h"
 #include "backend/lowering.h"
 
 namespace cgc::backend {
 
 Status lowerWhere(const ir::Node &node, BucketBuilder &builder) {
   Place result = builder.allocate(*node.result());
-  auto operand = [&](const ir::Arg &arg) -> AtenArg {
+  const ir::Arg &self = node.arg("self"), &other = node.arg("other");
+  Place condition = builder.place(node.arg("condition").value());
+  const std::optional<Operand> x = operand(self, builder), z = operand(other, builder);
+  if (x && z && launchWhere(condition, *x, *z, result, builder))
+    return Status::ok();
+  auto tensor = [&](const ir::Arg &arg) -> AtenArg {
     if (arg.isValue())
       return builder.arg(arg);
     Place number = builder.temporary(result.dtype, {});
-    builder.fill(number, builder.arg(arg));
+    builder.fill(number, arg);
     return builder.tensor(number);
   };
-  AtenArg self = operand(node.arg("self")), other = operand(node.arg("other"));
-  builder.callInto("aten::where", "self_out", {builder.arg(node.arg("condition")), self, other},
-                   result);
+  AtenArg chosen = tensor(self), rest = tensor(other);
+  builder.callInto("aten::where", "self_out", {builder.tensor(condition), chosen, rest}, result);
   return Status::ok();
 }
 

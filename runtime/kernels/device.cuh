@@ -149,5 +149,6 @@ template <> inline constexpr DType kDTypeOf<__half> = DType::F16;
 template <> inline constexpr DType kDTypeOf<__nv_bfloat16> = DType::BF16;
 template <> inline constexpr DType kDTypeOf<int64_t> = DType::I64;
 template <> inline constexpr DType kDTypeOf<int32_t> = DType::I32;
+template <> inline constexpr DType kDTypeOf<bool> = DType::Bool;
 
 } // namespace cgc

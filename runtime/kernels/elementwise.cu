@@ -1,63 +1,21 @@
-// elementwise: one op on strided operands with broadcasting; copy: any strides, any dtype. Where
-// the innermost dimension allows it, 16 bytes at a time.
-#include "runtime/kernels/elementwise.h"
-
+// elementwise: one op on strided operands with broadcasting; copy: any strides, any dtype.
 #include "runtime/kernels/activations.cuh"
-#include "runtime/kernels/arguments.h"
-#include "runtime/kernels/device.cuh"
-#include "runtime/kernels/divider.h"
+#include "runtime/kernels/strided.cuh"
 
 #include <algorithm>
-#include <array>
-#include <vector>
 
 namespace cgc {
 namespace {
 
 using namespace device;
 
-/// Operands: the result, x, y.
-constexpr int kOperands = 3;
-
-/// How unit number n (one element, or `width` along the innermost dimension) is found.
-struct Layout {
-  uint32_t units;
-  int rank, width;
-  Divider sizes[kElementwiseRank];              ///< In units; the innermost first.
-  int64_t strides[kOperands][kElementwiseRank]; ///< In elements for each unit.
-};
-
-struct Offsets {
-  int64_t of[kOperands];
-};
-
-__device__ Offsets offsets(const Layout &layout, uint32_t unit) {
-  Offsets result = {};
-#pragma unroll
-  for (int d = 0; d < kElementwiseRank; ++d) {
-    if (d >= layout.rank)
-      break;
-    uint32_t index = unit;
-    if (d + 1 < layout.rank) {
-      unit = layout.sizes[d].quotient(index);
-      index -= unit * layout.sizes[d].divisor;
-    }
-#pragma unroll
-    for (int k = 0; k < kOperands; ++k)
-      result.of[k] += index * layout.strides[k][d];
-  }
-  return result;
-}
-
 /// Loads a unit of x or y; `step` is the operand's stride along the innermost dimension.
 template <int Width, class T>
 __device__ void load(const T *from, int64_t step, float (&values)[Width]) {
-  if (step != 0)
-    return loadFloats(from, values);
-  const float value = toFloat(*from);
+  const auto unit = loadUnit<Width>(from, step);
 #pragma unroll
   for (int i = 0; i < Width; ++i)
-    values[i] = value;
+    values[i] = toFloat(unit.v[i]);
 }
 
 /// x = op(x, y), with the accuracy that T needs.
@@ -130,9 +88,7 @@ template <class T> struct ElementwiseParameters {
 };
 
 template <class T, int Width> __device__ void computeUnits(const ElementwiseParameters<T> &p) {
-  for (uint32_t unit = blockIdx.x * kElementwiseThreads + threadIdx.x; unit < p.layout.units;
-       unit += gridDim.x * kElementwiseThreads) {
-    const Offsets offset = offsets(p.layout, unit);
+  forUnits(p.layout, [&](const Offsets &offset) {
     float x[Width], y[Width];
     load(p.x + offset.of[1], p.layout.strides[1][0], x);
     if (p.y)
@@ -143,7 +99,7 @@ template <class T, int Width> __device__ void computeUnits(const ElementwisePara
         y[i] = p.number;
     apply<T>(p.op, x, y);
     storeFloats(p.out + offset.of[0], x);
-  }
+  });
 }
 
 template <class T>
@@ -213,24 +169,15 @@ constexpr int kCopyWidth = 16 / int(sizeof(To) > sizeof(From) ? sizeof(To) : siz
 
 template <int Width, class To, class From, class F>
 __device__ void copyUnits(const CopyParameters &p, F convert) {
-  for (uint32_t unit = blockIdx.x * kElementwiseThreads + threadIdx.x; unit < p.layout.units;
-       unit += gridDim.x * kElementwiseThreads) {
-    const Offsets offset = offsets(p.layout, unit);
-    const From *from = static_cast<const From *>(p.x) + offset.of[1];
+  forUnits(p.layout, [&](const Offsets &offset) {
+    const auto in =
+        loadUnit<Width>(static_cast<const From *>(p.x) + offset.of[1], p.layout.strides[1][0]);
     Pack<To, Width> out;
-    if (Width > 1 && p.layout.strides[1][0] != 0) {
-      const auto in = *reinterpret_cast<const Pack<From, Width> *>(from);
 #pragma unroll
-      for (int i = 0; i < Width; ++i)
-        out.v[i] = convert(in.v[i]);
-    } else {
-      const To value = convert(*from);
-#pragma unroll
-      for (int i = 0; i < Width; ++i)
-        out.v[i] = value;
-    }
+    for (int i = 0; i < Width; ++i)
+      out.v[i] = convert(in.v[i]);
     *reinterpret_cast<Pack<To, Width> *>(static_cast<To *>(p.out) + offset.of[0]) = out;
-  }
+  });
 }
 
 template <class To, class From, class F>
@@ -243,26 +190,6 @@ __device__ void copyAll(const CopyParameters &p, F convert) {
 
 template <class Bits> __device__ void copyBits(const CopyParameters &p) {
   copyAll<Bits, Bits>(p, [](Bits bits) { return bits; });
-}
-
-__device__ int elementBytes(DType dtype) {
-  switch (dtype) {
-  case DType::F64:
-  case DType::I64:
-    return 8;
-  case DType::F32:
-  case DType::I32:
-    return 4;
-  case DType::F16:
-  case DType::BF16:
-  case DType::I16:
-    return 2;
-  case DType::I8:
-  case DType::U8:
-  case DType::Bool:
-    return 1;
-  }
-  return 1;
 }
 
 __global__ void __launch_bounds__(kElementwiseThreads)
@@ -298,123 +225,21 @@ bool isConverted(DType dtype) {
   return dtype != DType::F64 && dtype != DType::I16 && dtype != DType::I8;
 }
 
-/// One dimension, with the stride of every operand.
-struct Dimension {
-  int64_t size;
-  std::array<int64_t, kOperands> strides;
-};
-
-int64_t strideOf(const TensorView &tensor, size_t dimension) {
-  if (!tensor.strides.empty())
-    return tensor.strides[dimension];
-  int64_t stride = 1;
-  for (size_t d = tensor.sizes.size(); --d > dimension;)
-    stride *= tensor.sizes[d];
-  return stride;
-}
-
-/// Whether units of `width` elements lie together in memory wherever they begin.
-bool hasUnits(std::span<const Dimension> dimensions, std::span<const TensorView *const> operands,
-              int64_t width) {
-  if (dimensions[0].size % width != 0)
-    return false;
-  for (size_t k = 0; k < operands.size(); ++k) {
-    const int64_t step = dimensions[0].strides[k];
-    if (step == 0 && k > 0)
-      continue; // One element for all of a unit.
-    const uint64_t bytes = width * dtypeSize(operands[k]->dtype);
-    if (step != 1 || reinterpret_cast<uintptr_t>(operands[k]->data) % bytes != 0)
-      return false;
-    for (const Dimension &dimension : dimensions.subspan(1))
-      if (dimension.strides[k] % width != 0)
-        return false;
-  }
-  return true;
-}
-
-/// How to walk the operands (the result, x and perhaps y), broadcast to the shape of the result;
-/// `width` elements at a time where they allow it.
-Result<Layout> layoutOf(std::span<const TensorView *const> operands, int64_t width) {
-  const TensorView &out = *operands[0];
-  const size_t rank = out.sizes.size();
-  uint64_t elements = 1;
-  std::vector<Dimension> dimensions; // The innermost first; merged where all operands allow it.
-  for (size_t d = rank; d-- > 0;) {
-    Dimension dimension{out.sizes[d], {}};
-    elements = checkedMul(elements, static_cast<uint64_t>(dimension.size)).value_or(0);
-    if (elements == 0 || elements > INT32_MAX)
-      return refuseArguments("the result has to have between 1 and 2^31 - 1 elements");
-    for (size_t k = 0; k < operands.size(); ++k) {
-      const TensorView &tensor = *operands[k];
-      if (d + tensor.sizes.size() < rank)
-        continue; // Broadcast: the stride is 0.
-      const size_t own = d + tensor.sizes.size() - rank;
-      if (tensor.sizes[own] == dimension.size)
-        dimension.strides[k] = strideOf(tensor, own);
-      else if (tensor.sizes[own] != 1)
-        return refuseArguments("an operand does not broadcast to the shape of the result");
-    }
-    if (dimension.size == 1)
-      continue;
-    bool merges = !dimensions.empty();
-    if (merges)
-      for (size_t k = 0; k < operands.size(); ++k)
-        merges &= dimension.strides[k] == dimensions.back().strides[k] * dimensions.back().size;
-    if (merges)
-      dimensions.back().size *= dimension.size;
-    else
-      dimensions.push_back(dimension);
-  }
-  for (const TensorView *operand : operands)
-    if (operand->sizes.size() > rank)
-      return refuseArguments("an operand has more dimensions than the result");
-  if (dimensions.empty())
-    dimensions.push_back({1, {}});
-  if (dimensions.size() > kElementwiseRank)
-    return refuseArguments("the operands cannot be merged to 6 dimensions");
-
-  if (width > 1 && hasUnits(dimensions, operands, width)) {
-    dimensions[0].size /= width;
-    for (int64_t &stride : dimensions[0].strides)
-      stride *= width;
-  } else {
-    width = 1;
-  }
-  Layout layout = {};
-  layout.units = static_cast<uint32_t>(elements / width);
-  layout.rank = static_cast<int>(dimensions.size());
-  layout.width = static_cast<int>(width);
-  for (size_t d = 0; d < dimensions.size(); ++d) {
-    layout.sizes[d] = Divider(static_cast<uint32_t>(dimensions[d].size));
-    for (int k = 0; k < kOperands; ++k)
-      layout.strides[k][d] = dimensions[d].strides[k];
-  }
-  return layout;
-}
-
-Status checkLaunch(const KernelArguments &a) {
-  if (!hasLaunch(a, a.grid[0], kElementwiseThreads) || a.grid[0] > UINT32_C(1) << 16)
-    return refuseArguments("the grid has to be {up to 65536, 1, 1}, the block {256, 1, 1}, without "
-                           "shared memory");
-  if (!a.reads[0].data || !a.writes[0].data)
-    return refuseArguments("the first operand or the result is absent");
-  return Status::ok();
-}
-
 template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
   const TensorView &out = a.writes[0], &x = a.reads[0], &y = a.reads[1];
   CGC_TRY(checkLaunch(a));
+  if (!x.data)
+    return refuseArguments("x is absent");
   if (a.ints[0] < 0 || a.ints[0] >= kNumElementwiseOps)
     return refuseArguments("there is no op of this number");
   const auto op = static_cast<ElementwiseOp>(a.ints[0]);
   if (y.data && !isBinary(op))
     return refuseArguments("the op takes one operand");
   const TensorView *operands[] = {&out, &x, &y};
-  const std::span present(operands, y.data ? 3 : 2);
-  for (const TensorView *operand : present)
-    if (operand->dtype != kDTypeOf<T>)
+  for (const TensorView *operand : operands)
+    if (operand->data && operand->dtype != kDTypeOf<T>)
       return refuseArguments("the operands and the result have to be of one dtype");
-  CGC_ASSIGN_OR_RETURN(const Layout layout, layoutOf(present, Vector<T>::kSize));
+  CGC_ASSIGN_OR_RETURN(const Layout layout, layoutOf(operands, Vector<T>::kSize));
   return KernelParameters(ElementwiseParameters<T>{
       static_cast<T *>(out.data), static_cast<const T *>(x.data), static_cast<const T *>(y.data),
       static_cast<float>(a.floats[0]), op, layout});
@@ -423,6 +248,8 @@ template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
 Result<KernelParameters> bindCopy(const KernelArguments &a) {
   const TensorView &out = a.writes[0], &x = a.reads[0];
   CGC_TRY(checkLaunch(a));
+  if (!x.data)
+    return refuseArguments("x is absent");
   if (x.dtype != out.dtype && (!isConverted(x.dtype) || !isConverted(out.dtype)))
     return refuseArguments("there is no conversion between these dtypes");
   const TensorView *operands[] = {&out, &x};

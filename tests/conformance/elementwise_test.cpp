@@ -1,4 +1,6 @@
-// elementwise and copy against double precision: every op and conversion, broadcasting, strides.
+// elementwise, copy, compare and where against double precision: every op and conversion,
+// broadcasting, strides.
+#include "runtime/kernels/compare.h"
 #include "runtime/kernels/elementwise.h"
 #include "tests/conformance/kernel_fixture.h"
 
@@ -65,6 +67,50 @@ double reference(ElementwiseOp op, double x, double y) {
   return NAN;
 }
 
+bool reference(CompareOp op, double x, double y) {
+  switch (op) {
+  case CompareOp::Eq:
+    return x == y;
+  case CompareOp::Ne:
+    return x != y;
+  case CompareOp::Lt:
+    return x < y;
+  case CompareOp::Le:
+    return x <= y;
+  case CompareOp::Gt:
+    return x > y;
+  case CompareOp::Ge:
+    return x >= y;
+  }
+  return false;
+}
+
+/// The tensor with one of five small numbers everywhere in its memory; of bool, with one of two.
+HostTensor withFew(HostTensor tensor, uint64_t seed) {
+  std::vector<double> values(tensor.bytes.size() / dtypeSize(tensor.dtype));
+  const bool isSigned = tensor.dtype != DType::U8 && tensor.dtype != DType::Bool;
+  for (uint64_t i = 0; i < values.size(); ++i)
+    values[i] =
+        double(((i + 977 * seed) * 2654435761u >> 7) % (tensor.dtype == DType::Bool ? 2 : 5)) -
+        (isSigned ? 2 : 0);
+  return withValues(std::move(tensor), values);
+}
+
+/// Ways in which [24, 40] lies in memory: dense, transposed, in a wider matrix, aligned and not,
+/// every second element.
+std::vector<HostTensor> layoutsOf(DType dtype) {
+  const std::vector<int64_t> sizes = {24, 40};
+  return {emptyTensor(dtype, sizes),
+          emptyTensor(dtype, sizes, {1, 24}),
+          emptyTensor(dtype, sizes, {64, 1}, 16),
+          emptyTensor(dtype, sizes, {64, 1}, 3),
+          emptyTensor(dtype, sizes, {65, 1}),
+          emptyTensor(dtype, sizes, {80, 2})};
+}
+
+constexpr DType kCompared[] = {DType::F32, DType::F16, DType::BF16,
+                               DType::I64, DType::I32, DType::Bool};
+
 class Elementwise : public KernelTest {
 protected:
   static uint64_t blocks(const HostTensor &y) { return elementwiseBlocks(y.elements(), 4); }
@@ -85,6 +131,41 @@ protected:
                    .threads = kElementwiseThreads,
                    .reads = {x},
                    .writes = {y}})[0];
+  }
+  HostTensor compare(CompareOp op, const HostTensor &x, std::optional<HostTensor> z,
+                     const HostTensor &y, double number = 0) {
+    return launch({.kernel = named("compare", x.dtype),
+                   .blocks = blocks(y),
+                   .threads = kElementwiseThreads,
+                   .reads = {x, std::move(z)},
+                   .writes = {y},
+                   .ints = {int64_t(op)},
+                   .floats = {number}})[0];
+  }
+  void checkComparisons(const HostTensor &x, const HostTensor &z, const HostTensor &y) {
+    for (int i = 0; i < kNumCompareOps; ++i) {
+      const auto op = CompareOp(i);
+      SCOPED_TRACE("op " + std::to_string(i));
+      expectEqual(compare(op, x, z, y), [&](uint64_t k) {
+        return double(reference(op, x.at(k, y.sizes), z.at(k, y.sizes)));
+      });
+    }
+  }
+  HostTensor where(std::optional<HostTensor> condition, std::optional<HostTensor> x,
+                   std::optional<HostTensor> z, const HostTensor &y,
+                   std::vector<double> numbers = {0, 0}) {
+    return launch({.kernel = "where",
+                   .blocks = blocks(y),
+                   .threads = kElementwiseThreads,
+                   .reads = {std::move(condition), std::move(x), std::move(z)},
+                   .writes = {y},
+                   .floats = std::move(numbers)})[0];
+  }
+  void checkChoice(const HostTensor &condition, const HostTensor &x, const HostTensor &z,
+                   const HostTensor &y) {
+    expectEqual(where(condition, x, z, y), [&](uint64_t i) {
+      return condition.at(i, y.sizes) != 0 ? x.at(i, y.sizes) : z.at(i, y.sizes);
+    });
   }
   void checkSum(const HostTensor &x, const HostTensor &z, const HostTensor &y) {
     const HostTensor result = compute(ElementwiseOp::Add, x, z, y);
@@ -239,6 +320,124 @@ TEST_P(Elementwise, CopyPermutes) {
         expectEqual(copy(source, emptyTensor(dtype, x.sizes)),
                     [&](uint64_t i) { return source.at(i); });
       }
+    }
+  }
+}
+
+TEST_P(Elementwise, Compares) {
+  for (const DType dtype : kCompared)
+    for (const std::vector<int64_t> &sizes :
+         {std::vector<int64_t>{}, {3}, {64}, {7, 77}, {64, 77}, {300000}}) {
+      const HostTensor shape = emptyTensor(dtype, sizes), y = emptyTensor(DType::Bool, sizes);
+      const HostTensor x = withFew(shape, 1);
+      checkComparisons(x, withFew(shape, 2), y);
+      for (int i = 0; i < kNumCompareOps; ++i)
+        for (const double number : {0.0, 1.0})
+          expectEqual(compare(CompareOp(i), x, std::nullopt, y, number),
+                      [&](uint64_t k) { return double(reference(CompareOp(i), x.at(k), number)); });
+    }
+}
+
+TEST_P(Elementwise, ComparesNanAndInfinity) {
+  const double values[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0, 1.0, -1.0};
+  constexpr int64_t kCount = std::size(values);
+  for (const DType dtype : kFloats) {
+    const HostTensor x = withValues(emptyTensor(dtype, {kCount, 1}),
+                                    {std::begin(values), std::end(values)}),
+                     z = withValues(emptyTensor(dtype, {kCount}),
+                                    {std::begin(values), std::end(values)});
+    checkComparisons(x, z, emptyTensor(DType::Bool, {kCount, kCount}));
+    const HostTensor y = emptyTensor(DType::Bool, {kCount});
+    for (int i = 0; i < kNumCompareOps; ++i)
+      for (const double number : values)
+        expectEqual(compare(CompareOp(i), z, std::nullopt, y, number),
+                    [&](uint64_t k) { return double(reference(CompareOp(i), z.at(k), number)); });
+  }
+}
+
+TEST_P(Elementwise, ComparesWithTheNumberRounded) {
+  for (const DType dtype : kFloats) {
+    const HostTensor x = withValues(emptyTensor(dtype, {9}), std::vector<double>(9, 0.1)),
+                     y = emptyTensor(DType::Bool, {9});
+    ASSERT_NE(x.at(0), 0.1);
+    for (int i = 0; i < kNumCompareOps; ++i)
+      expectEqual(compare(CompareOp(i), x, std::nullopt, y, 0.1),
+                  [&](uint64_t) { return double(reference(CompareOp(i), 1, 1)); });
+  }
+}
+
+TEST_P(Elementwise, ComparesIntegersThatNoDoubleTellsApart) {
+  HostTensor x = emptyTensor(DType::I64, {3}), z = x;
+  const int64_t left[] = {INT64_MAX, INT64_MIN, (int64_t(1) << 53) + 1},
+                right[] = {INT64_MAX - 1, INT64_MIN + 1, int64_t(1) << 53};
+  std::memcpy(x.bytes.data(), left, sizeof(left));
+  std::memcpy(z.bytes.data(), right, sizeof(right));
+  const HostTensor y = emptyTensor(DType::Bool, {3});
+  expectEqual(compare(CompareOp::Eq, x, z, y), [](uint64_t) { return 0.0; });
+  expectEqual(compare(CompareOp::Lt, x, z, y), [](uint64_t i) { return i == 1 ? 1.0 : 0.0; });
+  expectEqual(compare(CompareOp::Eq, x, std::nullopt, y, 0x1p53), [](uint64_t) { return 0.0; });
+}
+
+TEST_P(Elementwise, ComparesStridesAndBroadcasts) {
+  for (const DType dtype : kCompared) {
+    const HostTensor flat = withFew(emptyTensor(dtype, {24, 40}), 2),
+                     y = emptyTensor(DType::Bool, {24, 40});
+    for (const HostTensor &layout : layoutsOf(dtype)) {
+      checkComparisons(withFew(layout, 1), flat, y);
+      checkComparisons(flat, withFew(layout, 1), y);
+    }
+    for (const HostTensor &layout : layoutsOf(DType::Bool))
+      checkComparisons(withFew(emptyTensor(dtype, {24, 40}), 1), flat, layout);
+    for (const std::vector<int64_t> &sizes : {std::vector<int64_t>{40}, {24, 1}, {1}, {}}) {
+      checkComparisons(withFew(emptyTensor(dtype, sizes), 1), flat, y);
+      checkComparisons(flat, withFew(emptyTensor(dtype, sizes), 1), y);
+    }
+  }
+}
+
+TEST_P(Elementwise, WhereOfEveryDType) {
+  for (int d = 0; d < kNumDTypes; ++d) {
+    const auto dtype = DType(d);
+    SCOPED_TRACE(dtypeName(dtype));
+    for (const std::vector<int64_t> &sizes :
+         {std::vector<int64_t>{}, {3}, {64}, {7, 77}, {300000}}) {
+      const HostTensor shape = emptyTensor(dtype, sizes), x = withFew(shape, 1),
+                       z = withFew(shape, 2),
+                       condition = withFew(emptyTensor(DType::Bool, sizes), 3);
+      checkChoice(condition, x, z, shape);
+      // Numbers: of integers whole, else rounded.
+      const double number = isFloating(dtype) ? 1.7 : 1, other = isFloating(dtype) ? -INFINITY : 0;
+      const double rounded = decode(dtype, encode(dtype, std::vector{number}).data(), 0);
+      const auto holds = [&](uint64_t i) { return condition.at(i) != 0; };
+      expectEqual(where(condition, std::nullopt, z, shape, {number, 0}),
+                  [&](uint64_t i) { return holds(i) ? rounded : z.at(i); });
+      expectEqual(where(condition, x, std::nullopt, shape, {0, other}),
+                  [&](uint64_t i) { return holds(i) ? x.at(i) : other; });
+      expectEqual(where(condition, std::nullopt, std::nullopt, shape, {number, other}),
+                  [&](uint64_t i) { return holds(i) ? rounded : other; });
+      // Everywhere.
+      expectEqual(where(std::nullopt, std::nullopt, std::nullopt, shape, {number, 0}),
+                  [&](uint64_t) { return rounded; });
+    }
+  }
+}
+
+TEST_P(Elementwise, WhereOfStridesAndBroadcasts) {
+  for (const DType dtype : {DType::F32, DType::F16, DType::I64, DType::U8}) {
+    const HostTensor flat = emptyTensor(dtype, {24, 40}), x = withFew(flat, 1),
+                     z = withFew(flat, 2),
+                     condition = withFew(emptyTensor(DType::Bool, {24, 40}), 3);
+    for (const HostTensor &layout : layoutsOf(DType::Bool))
+      checkChoice(withFew(layout, 3), x, z, flat);
+    for (const HostTensor &layout : layoutsOf(dtype)) {
+      checkChoice(condition, withFew(layout, 1), z, flat);
+      checkChoice(condition, x, withFew(layout, 2), flat);
+      checkChoice(condition, x, z, layout);
+    }
+    for (const std::vector<int64_t> &sizes : {std::vector<int64_t>{40}, {24, 1}, {1}, {}}) {
+      checkChoice(withFew(emptyTensor(DType::Bool, sizes), 3), x, z, flat);
+      checkChoice(condition, withFew(emptyTensor(dtype, sizes), 1), z, flat);
+      checkChoice(condition, x, withFew(emptyTensor(dtype, sizes), 2), flat);
     }
   }
 }

@@ -1,5 +1,6 @@
 // Tests of lower(): which ops become which kernels and library calls on cuda.
 #include "runtime/kernels/attention_whole.h"
+#include "runtime/kernels/compare.h"
 #include "runtime/kernels/elementwise.h"
 #include "runtime/plan/product.h"
 #include "tests/unit/backend/lowered.h"
@@ -113,6 +114,127 @@ TEST(Lower, PointwiseOpsThatNoKernelComputesStayWithLibTorch) {
     output %0, %1
   })"),
               ElementsAre("aten::neg.out", "aten::neg.out"));
+}
+
+TEST(Lower, ComparisonsAreOneKernelOnCuda) {
+  auto module =
+      parse(R"(graph @g(%x: f16[2,8]@cuda, %y: f16[8]@cuda, %i: i64[3,77]@cuda, %b: bool[4]@cuda) {
+    %0 = aten.eq(%i, 7) : bool[3,77]@cuda
+    %1 = aten.ne(%x, %y) : bool[2,8]@cuda
+    %2 = aten.lt(%x, 1.5) : bool[2,8]@cuda
+    %3 = aten.lt(1.5, %x) : bool[2,8]@cuda
+    %4 = aten.le(2, %x) : bool[2,8]@cuda
+    %5 = aten.gt(2, %x) : bool[2,8]@cuda
+    %6 = aten.ge(2, %x) : bool[2,8]@cuda
+    %7 = aten.eq(2, %x) : bool[2,8]@cuda
+    %8 = aten.bitwise_not(%b) : bool[4]@cuda
+    %9 = aten.eq(%b, true) : bool[4]@cuda
+    output %0, %1, %2, %3, %4, %5, %6, %7, %8, %9
+  })");
+  auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  using enum CompareOp;
+  const std::tuple<std::string, CompareOp, double> expected[] = {
+      {"i64", Eq, 7}, {"f16", Ne, 0}, {"f16", Lt, 1.5}, {"f16", Gt, 1.5}, {"f16", Ge, 2},
+      {"f16", Lt, 2}, {"f16", Le, 2}, {"f16", Eq, 2},   {"bool", Eq, 0},  {"bool", Eq, 1}};
+  ASSERT_EQ(bucket.records.size(), std::size(expected));
+  for (size_t i = 0; i < std::size(expected); ++i) {
+    const auto &[dtype, op, number] = expected[i];
+    EXPECT_EQ(recordName(bucket.records[i]), "kernel compare_" + dtype) << i;
+    const auto &launch = std::get<KernelLaunch>(bucket.records[i].op);
+    EXPECT_THAT(launch.ints, ElementsAre(int64_t(op))) << i;
+    EXPECT_THAT(launch.floats, ElementsAre(number)) << i;
+    EXPECT_EQ(launch.reads[1] == kNoTensor, i != 1) << i;
+  }
+}
+
+TEST(Lower, ComparisonsThatNoKernelMakesStayWithLibTorch) {
+  EXPECT_THAT(
+      cudaRecords(R"(graph @g(%x: f32[4]@cuda, %h: f16[4]@cuda, %i: i64[4]@cuda, %b: bool[4]@cuda,
+                              %u: u8[4]@cuda, %e: i64[0]@cuda) {
+    %0 = aten.eq(%i, 0.5) : bool[4]@cuda
+    %1 = aten.eq(%i, 1.0) : bool[4]@cuda
+    %2 = aten.eq(%i, 9007199254740993) : bool[4]@cuda
+    %3 = aten.eq(%b, 2) : bool[4]@cuda
+    %4 = aten.eq(%x, %h) : bool[4]@cuda
+    %5 = aten.eq(%x, %i) : bool[4]@cuda
+    %6 = aten.eq(%u, 1) : bool[4]@cuda
+    %7 = aten.eq(%e, 1) : bool[0]@cuda
+    output %0, %1, %2, %3, %4, %5, %6, %7
+  })"),
+      testing::AllOf(testing::SizeIs(8), testing::Each("aten::eq.Tensor_out")));
+  EXPECT_THAT(cudaRecords(R"(graph @g(%i: i64[4]@cuda, %b: bool[4]@cuda) {
+    %0 = aten.bitwise_not(%i) : i64[4]@cuda
+    %1 = aten.bitwise_and(%i, %i) : i64[4]@cuda
+    %2 = aten.bitwise_or(%b, %i) : i64[4]@cuda
+    %3 = aten.bitwise_or(%b, true) : bool[4]@cuda
+    output %0, %1, %2, %3
+  })"),
+              ElementsAre("aten::bitwise_not.out", "aten::bitwise_and.Tensor_out",
+                          "aten::bitwise_or.Tensor_out", "aten::bitwise_or.Tensor_out"));
+}
+
+TEST(Lower, ChoicesAndFillsAreOneKernelOnCuda) {
+  auto module =
+      parse(R"(graph @g(%c: bool[3,1]@cuda, %x: f16[3,2]@cuda, %z: f16[2]@cuda, %v: f16[]@cuda) {
+    %0 = aten.where(%c, %x, %z) : f16[3,2]@cuda
+    %1 = aten.where(%c, %x, -1.5) : f16[3,2]@cuda
+    %2 = aten.where(%c, 0.25, %x) : f16[3,2]@cuda
+    %3 = aten.masked_fill(%x, %c, -inf) : f16[3,2]@cuda
+    %4 = aten.masked_fill(%x, %c, %v) : f16[3,2]@cuda
+    %5 = aten.full() {size=[2,5], fill_value=3, dtype=i64} : i64[2,5]@cuda
+    %6 = aten.full_like(%x) {fill_value=-inf} : f16[3,2]@cuda
+    %7 = aten.bitwise_and(%c, %c) : bool[3,1]@cuda
+    %8 = aten.bitwise_or(%c, %c) : bool[3,1]@cuda
+    output %0, %1, %2, %3, %4, %5, %6, %7, %8
+  })");
+  auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  EXPECT_THAT(recordNames(bucket),
+              testing::AllOf(testing::SizeIs(9), testing::Each("kernel where")));
+  // The inputs that are read, or none; and the numbers.
+  struct Row {
+    int condition, x, z;
+    double numbers[2];
+  };
+  const Row rows[] = {{0, 1, 2, {0, 0}},
+                      {0, 1, -1, {0, -1.5}},
+                      {0, -1, 1, {0.25, 0}},
+                      {0, -1, 1, {-INFINITY, 0}},
+                      {0, 3, 1, {0, 0}},
+                      {-1, -1, -1, {3, 0}},
+                      {-1, -1, -1, {-INFINITY, 0}},
+                      {0, 0, -1, {0, 0}},
+                      {0, -1, 0, {1, 0}}};
+  for (size_t i = 0; i < std::size(rows); ++i) {
+    const auto &launch = std::get<KernelLaunch>(bucket.records[i].op);
+    const int inputs[] = {rows[i].condition, rows[i].x, rows[i].z};
+    for (size_t k = 0; k < 3; ++k) {
+      EXPECT_EQ(launch.reads[k] == kNoTensor, inputs[k] < 0) << i;
+      if (inputs[k] >= 0 && launch.reads[k] != kNoTensor) {
+        EXPECT_EQ(bucket.tensors[static_cast<uint32_t>(launch.reads[k])].slot,
+                  (Slot{BufferKind::Input, uint32_t(inputs[k]), 0}))
+            << i;
+      }
+    }
+    EXPECT_THAT(launch.floats, testing::ElementsAreArray(rows[i].numbers)) << i;
+  }
+}
+
+TEST(Lower, ChoicesBetweenDTypesAndFillsThatRoundStayWithLibTorch) {
+  EXPECT_THAT(
+      cudaRecords(R"(graph @g(%c: bool[2]@cuda, %x: f16[2]@cuda, %i: i64[2]@cuda, %v: f32[]@cuda) {
+    %0 = aten.where(%c, %x, %i) : f16[2]@cuda
+    %1 = aten.where(%c, %i, 0.5) : f32[2]@cuda
+    %2 = aten.masked_fill(%x, %c, %v) : f16[2]@cuda
+    %3 = aten.full() {size=[2], fill_value=0.5, dtype=i64} : i64[2]@cuda
+    %4 = aten.full() {size=[2], fill_value=9007199254740993} : i64[2]@cuda
+    output %0, %1, %2, %3, %4
+  })"),
+      ElementsAre("aten::where.self_out", "kernel where", "aten::where.self_out", "kernel copy",
+                  "kernel where", "aten::fill_.Scalar", "aten::fill_.Scalar"));
 }
 
 TEST(Lower, CopiesAreKernelsOnCuda) {
