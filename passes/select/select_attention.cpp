@@ -73,8 +73,10 @@ bool selectAttention(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter
   return true;
 }
 
-constexpr Pattern kPatterns[] = {foldAnyQueryScale, selectAttention, normalizeViews, dropIdentity,
-                                 dropCopy};
+// The results are in another order than LibTorch's: the product that reads them works on its rows
+// in theirs.
+constexpr Pattern kPatterns[] = {foldAnyQueryScale, selectAttention, sinkPermute,
+                                 normalizeViews,    dropIdentity,    dropCopy};
 
 } // namespace
 
