@@ -42,6 +42,12 @@ Status lowerLayerNorm(const ir::Node &node, BucketBuilder &builder) {
   auto normalized = *node.arg("normalized_shape").asInts();
   for (int64_t size : normalized)
     norm.columns *= size;
+  const bool hasKernel = builder.target() == DeviceKind::Cuda && norm.input.dtype != DType::F64;
+  if (hasKernel && !norm.input.type().isContiguous()) { // It takes dense rows only.
+    Place dense = builder.temporary(norm.input.dtype, norm.input.sizes);
+    builder.copy(norm.input, dense);
+    norm.input = dense;
+  }
   if (launchLayerNorm(norm, builder))
     return Status::ok();
   std::vector<AtenArg> args = callArgs(node, builder);
