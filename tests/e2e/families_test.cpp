@@ -97,7 +97,9 @@ TEST(SupportedModels, AreThoseOfTheTests) {
       << "run ctest -R Families, then scripts/supported_models.py, which writes the page";
 }
 
-/// The towers of ViTs.
+const std::string kTowers = "encode_image,encode_text";
+
+/// The towers of ViTs and CoCa.
 class Towers : public Families {
 protected:
   /// The ops of both towers and batches after the last pass.
@@ -123,13 +125,27 @@ protected:
   }
 };
 
-TEST_P(Towers, OnCudaAreOpsThatHaveKernels) {
-  const std::set<std::string> allowed = {
-      "aten.linear", "aten.layer_norm", "aten.argmax",   "aten.view",  "aten.permute",
-      "aten.select", "aten.slice",      "aten.expand",   "cgc.linear", "cgc.attention",
-      "cgc.patches", "cgc.tokens",      "cgc.embedding", "cgc.rows"};
-  for (const std::string &op : ops({"-O1"}))
-    EXPECT_TRUE(allowed.contains(op)) << op;
+TEST_P(Towers, OnCudaCallNothingOfLibTorch) {
+  const std::vector<std::string> kinds[] = {{"--precision", "fp32"},
+                                            {"--precision", "bf16"},
+                                            {"--precision", "fp16"},
+                                            {"--precision", "fp16", "--arch", "sm_80"}};
+  for (const std::vector<std::string> &kind : kinds) {
+    std::vector<std::string> arguments = kind;
+    arguments.insert(arguments.end(), {"--target", "cuda", "-O1", "--entry", kTowers});
+    ASSERT_EQ(compile(small(), arguments).status, 0);
+    const auto plan = parseJson(cgc({"inspect", "plan.cgplan", "--json"}), "plan");
+    size_t buckets = 0;
+    for (const auto &entry : plan["entries"])
+      for (const auto &bucket : entry["buckets"]) {
+        ++buckets;
+        for (const auto &[record, count] : bucket["records_by_kind"].items())
+          EXPECT_FALSE(record.starts_with("aten::"))
+              << entry["name"] << ' ' << bucket["inputs"] << ' ' << testing::PrintToString(kind)
+              << ' ' << record << ": " << count;
+      }
+    EXPECT_EQ(buckets, 4u);
+  }
 }
 
 TEST_P(Towers, WithoutOptimisationKeepTheModelsOps) {
@@ -146,7 +162,22 @@ TEST_P(Towers, In16BitsNormaliseInTheirProducts) {
   EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Towers, testing::Values(kFamilies[0], kFamilies[1]), testName);
+INSTANTIATE_TEST_SUITE_P(All, Towers, testing::Values(kFamilies[0], kFamilies[1], kFamilies[5]),
+                         testName);
+
+/// Those of OpenCLIP's own, of which all is fused.
+class VitTowers : public Towers {};
+
+TEST_P(VitTowers, OnCudaAreFusedOps) {
+  const std::set<std::string> allowed = {
+      "aten.linear", "aten.layer_norm", "aten.argmax",   "aten.view",  "aten.permute",
+      "aten.select", "aten.slice",      "aten.expand",   "cgc.linear", "cgc.attention",
+      "cgc.patches", "cgc.tokens",      "cgc.embedding", "cgc.rows"};
+  for (const std::string &op : ops({"-O1"}))
+    EXPECT_TRUE(allowed.contains(op)) << op;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, VitTowers, testing::Values(kFamilies[0], kFamilies[1]), testName);
 
 } // namespace
 } // namespace cgc::e2e

@@ -16,7 +16,7 @@ import torchvision
 import transformers
 from timm.models.vitamin import VitCfg, VitConvCfg
 
-TEXT = {"context_length": 16, "vocab_size": 512, "width": 64, "heads": 4, "layers": 2}
+TEXT = {"context_length": 16, "vocab_size": 512, "width": 64, "heads": 2, "layers": 2}
 VIT = {"image_size": 32, "patch_size": 16, "layers": 2, "width": 64, "head_width": 32}
 VITAMIN = VitCfg(embed_dim=(16, 32, 64), depths=(1, 2, 1), stem_width=16,
                  conv_cfg=VitConvCfg(norm_layer="layernorm2d", norm_eps=1e-6), head_type="1d")
@@ -28,7 +28,7 @@ OPENCLIP = {
     "ViT-H-14": ({"vision_cfg": VIT}, {}),
     "RN50": ({"vision_cfg": {"image_size": 64, "layers": [1, 2, 1, 1], "width": 16}}, {}),
     "coca_ViT-B-32": ({"embed_dim": 64, "multimodal_cfg": TEXT,
-                       "vision_cfg": {**VIT, "attn_pooler_queries": 16}}, {}),
+                       "vision_cfg": {**VIT, "attn_pooler_queries": 16, "attn_pooler_heads": 2}}, {}),
     "convnext_base": ({"vision_cfg": {"image_size": 64}},
                       {"depths": (1, 1, 2, 1), "dims": (16, 32, 48, 64)}),
     "ViT-B-16-SigLIP": ({"embed_dim": 64, "vision_cfg": {"image_size": 32}},
