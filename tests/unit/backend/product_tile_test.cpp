@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <set>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace cgc::backend {
 namespace {
@@ -67,6 +69,87 @@ TEST(ProductTile, TheModelPicksWhatWasMeasuredToBeFastest) {
   }
 }
 
+/// Of ViT-L-14 at the batches of docs/performance.md and between: whatever changes the model's
+/// choice changes the speed of a tower, and has to be measured.
+TEST(ProductTile, LayersOfTowersHaveTheseTiles) {
+  struct Choice {
+    std::string_view name;
+    uint32_t stages;
+  };
+  struct Layer {
+    int64_t tokens, width;
+    Choice qkv, projection, fc1, fc2;
+  };
+  for (const Layer &layer : std::initializer_list<Layer>{
+           // 1, 2, 4, 8 and 16 texts.
+           {77, 768, {"64x80_1", 12}, {"64x80_2", 6}, {"64x80_1", 12}, {"64x80_4", 12}},
+           {154, 768, {"64x80_1", 12}, {"64x32_4", 3}, {"64x80_1", 12}, {"64x80_4", 12}},
+           {308, 768, {"64x136_1", 8}, {"64x80_1", 12}, {"128x88_1", 8}, {"64x80_2", 12}},
+           {616, 768, {"128x88_1", 8}, {"64x80_1", 12}, {"128x136_1", 6}, {"128x136_4", 6}},
+           {1232, 768, {"192x112_1", 5}, {"64x136_1", 8}, {"128x112_1", 3}, {"128x112_2", 7}},
+           // 1, 2, 4, 8, 16 and 64 images.
+           {257, 1024, {"64x136_1", 8}, {"64x80_2", 8}, {"64x136_1", 8}, {"128x88_4", 8}},
+           {514, 1024, {"128x112_1", 7}, {"64x80_1", 12}, {"128x136_1", 6}, {"64x136_2", 8}},
+           {1028, 1024, {"128x112_1", 3}, {"64x136_1", 8}, {"128x136_1", 3}, {"128x136_2", 6}},
+           {2056,
+            1024,
+            {"128x192_persistent", 4},
+            {"128x144_persistent", 5},
+            {"128x176_persistent", 4},
+            {"128x144_persistent", 5}},
+           {4112,
+            1024,
+            {"128x192_persistent", 4},
+            {"128x144_persistent", 5},
+            {"128x176_persistent", 4},
+            {"256x128_1", 4}},
+           {16448,
+            1024,
+            {"128x192_persistent", 4},
+            {"128x256_persistent", 3},
+            {"128x192_persistent", 4},
+            {"128x256_persistent", 3}},
+           // Where little decides: 64 images of ViT-B-32 and 3 of ViT-L-14-336.
+           {3200,
+            768,
+            {"128x112_1", 3},
+            {"128x176_persistent", 4},
+            {"128x176_persistent", 4},
+            {"128x176_persistent", 4}},
+           {1731,
+            1024,
+            {"128x176_persistent", 4},
+            {"128x144_persistent", 5},
+            {"128x176_persistent", 4},
+            {"128x144_persistent", 5}},
+       }) {
+    const auto expectChoice = [&](std::span<const ProductTile> tiles, int64_t features,
+                                  int64_t depth, const Choice &expected) {
+      const TileChoice choice =
+          tileChoices(tiles, layer.tokens, features, depth, kMultiprocessors).front();
+      EXPECT_EQ(choice.tile->name, expected.name) << layer.tokens << " x " << features;
+      EXPECT_EQ(choice.stages, expected.stages) << layer.tokens << " x " << features;
+    };
+    const int64_t width = layer.width;
+    expectChoice(productNormTiles(), 3 * width, width, layer.qkv);
+    expectChoice(productTiles(), width, width, layer.projection);
+    expectChoice(productNormTiles(), 4 * width, width, layer.fc1);
+    expectChoice(productTiles(), width, 4 * width, layer.fc2);
+  }
+}
+
+/// A depth of few steps needs no more stages than a half of the memory holds.
+TEST(ProductTile, ChoicesAreUnique) {
+  for (const int64_t tokens : {1, 77, 1232, 2056})
+    for (const int64_t depth : {64, 128, 256, 768, 1024, 4096})
+      for (const auto &tiles : {productTiles(), productNormTiles()}) {
+        std::set<std::pair<const ProductTile *, uint32_t>> seen;
+        for (const TileChoice &choice : tileChoices(tiles, tokens, 768, depth, kMultiprocessors))
+          EXPECT_TRUE(seen.emplace(choice.tile, choice.stages).second)
+              << choice.tile->name << " with " << choice.stages << " stages, " << depth;
+      }
+}
+
 TEST(ProductTile, PersistentBlocksStayForAllTiles) {
   const std::vector<TileChoice> choices =
       tileChoices(productTiles(), 64 * 257, 4096, 1024, kMultiprocessors);
@@ -106,6 +189,35 @@ TEST(ProductTile, PersistentBlocksHaveAllMemoryOfAnSm) {
       }
     EXPECT_FALSE(seen.empty());
   }
+}
+
+/// With two stages, results and the sums that blocks of a split hand over may need more memory than
+/// operands.
+TEST(ProductTile, SharedMemoryHasRoomForResults) {
+  struct Row {
+    std::string_view name;
+    uint32_t two, three;
+  };
+  for (const Row &row : std::initializer_list<Row>{
+           {"64x8_4", 18432, 27648},
+           {"64x80_8", 36864, 55296},
+           // 4 times 3 groups of 8 tokens handed over, 3 of results.
+           {"128x88_4", 4 * 3 * 128 * 32 + 2 * 3 * 8 * 144, 82944},
+           {"128x88_2", 2 * 6 * 128 * 32 + 2 * 6 * 8 * 144, 82944},
+           {"128x136_4", 4 * 5 * 128 * 32 + 2 * 5 * 8 * 144, 101376},
+           {"128x136_2", 2 * 9 * 128 * 32 + 2 * 9 * 8 * 144, 101376},
+           {"128x136_1", 67584, 101376},
+           {"256x128_1", 98304, 147456},
+           {"128x256_persistent", 98304 + 65536, 147456 + 65536},
+       }) {
+    const auto tile = std::ranges::find(productTiles(), row.name, &ProductTile::name);
+    ASSERT_NE(tile, productTiles().end()) << row.name;
+    EXPECT_EQ(tile->sharedBytes(2), row.two + 1024) << row.name;
+    EXPECT_EQ(tile->sharedBytes(3), row.three + 1024) << row.name;
+  }
+  const auto split = std::ranges::find(productTiles(), "128x136_4", &ProductTile::name);
+  EXPECT_EQ(split->stagesIn(93440 + 1024), 2u);
+  EXPECT_EQ(split->stagesIn(93440 + 1023), 1u);
 }
 
 TEST(ProductTile, FitsSharedMemory) {
