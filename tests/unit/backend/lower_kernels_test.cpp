@@ -550,9 +550,10 @@ TEST(Lower, LinearIsALibraryCallOnCudaWhereItsRowsAreDense) {
   EXPECT_LT(portable->plan.entries[0].buckets[0].arenaBytes, (4 << 20) + 4096u);
 }
 
-TEST(Lower, ProductsOfOtherTypesOrWithoutElementsStayWithLibTorch) {
+TEST(Lower, ProductsOfOtherTypesOrNumbersOfElementsStayWithLibTorch) {
   for (std::string types :
-       {"f64[2,8] f64[5,8] f64[2,5]", "f32[0,8] f32[5,8] f32[0,5]", "f32[2,0] f32[5,0] f32[2,5]"}) {
+       {"f64[2,8] f64[5,8] f64[2,5]", "f32[0,8] f32[5,8] f32[0,5]", "f32[2,0] f32[5,0] f32[2,5]",
+        "f16[2147483648,8] f16[8,8] f16[2147483648,8]"}) {
     auto [x, rest] = llvm::StringRef(types).split(' ');
     auto [w, y] = rest.split(' ');
     auto module =

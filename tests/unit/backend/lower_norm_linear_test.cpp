@@ -205,6 +205,19 @@ TEST(Lower, NormLinearOfOtherRowsThanAKernelHasMomentsOfHasALayerNorm) {
        "%m = aten.view(%n) {size=[5, 64]} : f16[5,64]@cuda\n"
        "%y = aten.layer_norm(%m) {normalized_shape=[64]} : f16[5,64]@cuda\n%r = " +
            ofW + "f16[5,24]@cuda"},
+      {"%x: f16[5,64]@cuda, %g: f16[65]@cuda",
+       "%a = aten.slice(%g) {dim=0, start=1, end=65} : f16[64]@cuda\n"
+       "%y = aten.layer_norm(%x, %a) {normalized_shape=[64]} : f16[5,64]@cuda\n%r = " +
+           ofW + "f16[5,24]@cuda"},
+      {"%x: f16[577]@cuda", "%n = aten.slice(%x) {dim=0, start=1, end=577} : f16[576]@cuda\n"
+                            "%m = aten.view(%n) {size=[9, 64]} : f16[9,64]@cuda\n"
+                            "%y = aten.embedding(%m, %i) : f16[2,5,64]@cuda\n%r = " +
+                                ofW + "f16[2,5,24]@cuda"},
+      {"%x: f16[9,64]@cuda, %p: f16[321]@cuda",
+       "%n = aten.slice(%p) {dim=0, start=1, end=321} : f16[320]@cuda\n"
+       "%m = aten.view(%n) {size=[5, 64]} : f16[5,64]@cuda\n"
+       "%y = cgc.embedding(%i, %x, %m) : f16[2,5,64]@cuda\n%r = " +
+           ofW + "f16[2,5,24]@cuda"},
       // For so many rows products by themselves are faster.
       {"%x: f16[1537,64]@cuda",
        "%y = aten.layer_norm(%x) {normalized_shape=[64]} : f16[1537,64]@cuda\n%r = " + ofW +
@@ -220,18 +233,72 @@ TEST(Lower, NormLinearOfOtherRowsThanAKernelHasMomentsOfHasALayerNorm) {
   }
 }
 
-TEST(Lower, NormLinearOfWhatNoProductWroteHasALayerNorm) {
-  const auto module = parse(R"(graph @g(%x: f16[4,64]@cuda, %w: f16[24,64]@cuda,
-                                        %s: f32[24]@cuda) {
-    %0 = aten.relu(%x) : f16[4,64]@cuda
-    %1 = cgc.norm_linear(%0, %w, none, %s) {eps=0.001, activation="none"} : f16[4,24]@cuda
-    output %1
-  })");
-  auto plan = lowerAll(*module, {DeviceKind::Cuda, Arch::Sm90a});
-  ASSERT_TRUE(plan) << plan.status().message();
-  EXPECT_THAT(recordNames(plan->plan.entries[0].buckets[0]),
-              ElementsAre("kernel elementwise_f16", "kernel layer_norm_f16",
-                          testing::StartsWith("kernel product_f16_")));
+/// Kernels that write no moments, whatever else they write, and none.
+TEST(Lower, NormLinearOfWhatWritesNoMomentsHasALayerNorm) {
+  const std::pair<std::string, std::string> kFirst[] = {
+      {"kernel elementwise_f16", "%y = aten.relu(%x) : f16[2,5,64]@cuda"},
+      {"kernel add_layer_norm_f16",
+       "%9, %y = cgc.add_layer_norm(%x, %z) : f16[2,5,64]@cuda, f16[2,5,64]@cuda"},
+      {"kernel add_layer_norm_f16",
+       "%y, %9 = cgc.add_layer_norm(%x, %z) : f16[2,5,64]@cuda, f16[2,5,64]@cuda"},
+      {"kernel tokens_f16", "%y = cgc.tokens(%p, %t, none) : f16[2,5,64]@cuda"},
+      {"aten::log.out", "%y = aten.log(%x) : f16[2,5,64]@cuda"},
+      {"", "%y = aten.view(%x) {size=[2, 5, 64]} : f16[2,5,64]@cuda"}};
+  for (const auto &[record, first] : kFirst) {
+    auto plan = lowerForHopper("%x: f16[2,5,64]@cuda, %z: f16[2,5,64]@cuda, %p: f16[2,4,64]@cuda, "
+                               "%t: f16[64]@cuda, %w: f16[24,64]@cuda, %s: f32[24]@cuda",
+                               first + R"(
+    %1 = cgc.norm_linear(%y, %w, none, %s) {eps=0.001, activation="none"} : f16[2,5,24]@cuda
+    output %1)");
+    ASSERT_TRUE(plan) << plan.status().message();
+    std::vector<std::string> names = recordNames(plan->plan.entries[0].buckets[0]);
+    if (!record.empty()) {
+      ASSERT_EQ(names[0], record);
+      names.erase(names.begin());
+    }
+    EXPECT_THAT(names,
+                ElementsAre("kernel layer_norm_f16", testing::StartsWith("kernel product_f16_")))
+        << first;
+  }
+}
+
+/// What product does not take, product_norm does not; there is none before Hopper.
+TEST(Lower, NormLinearThatProductDoesNotTakeHasALayerNorm) {
+  for (const auto &[features, arch, isOne] :
+       {std::tuple(24, Arch::Sm90a, true), {20, Arch::Sm90a, false}, {24, Arch::Sm80, false}}) {
+    const std::string n = std::to_string(features);
+    auto plan = lowerAll(*parse("graph @g(%x: f16[5,64]@cuda, %w: f16[" + n +
+                                ",64]@cuda, %s: f32[" + n + R"(]@cuda) {
+    %0 = aten.layer_norm(%x) {normalized_shape=[64]} : f16[5,64]@cuda
+    %1 = cgc.norm_linear(%0, %w, none, %s) {eps=0.001, activation="none"} : f16[5,)" +
+                                n + "]@cuda\n    output %1\n  }"),
+                         {DeviceKind::Cuda, arch});
+    ASSERT_TRUE(plan) << plan.status().message();
+    const std::vector<std::string> names = recordNames(plan->plan.entries[0].buckets[0]);
+    if (isOne)
+      EXPECT_THAT(names, ElementsAre("kernel layer_norm_f16",
+                                     testing::StartsWith("kernel product_norm_f16_")));
+    else
+      EXPECT_THAT(names,
+                  ElementsAre("kernel layer_norm_f16", "kernel layer_norm_f16", "cublaslt.matmul"));
+  }
+}
+
+/// The kernel copies them 16 bytes at a time.
+TEST(Lower, NormLinearWithColumnSumsBetweenVectorsHasALayerNorm) {
+  const std::pair<std::string, bool> kSums[] = {{"start=4, end=28} : f32[24]", true},
+                                                {"start=2, end=26} : f32[24]", false},
+                                                {"start=0, end=48, step=2} : f32[24][2]", false}};
+  for (const auto &[slice, isOne] : kSums) {
+    auto plan = lowerForHopper("%x: f16[5,64]@cuda, %w: f16[24,64]@cuda, %a: f32[48]@cuda",
+                               "%y = aten.layer_norm(%x) {normalized_shape=[64]} : f16[5,64]@cuda\n"
+                               "%s = aten.slice(%a) {dim=0, " +
+                                   slice + R"(@cuda
+    %1 = cgc.norm_linear(%y, %w, none, %s) {eps=0.001, activation="none"} : f16[5,24]@cuda
+    output %1)");
+    ASSERT_TRUE(plan) << plan.status().message();
+    EXPECT_EQ(recordNames(plan->plan.entries[0].buckets[0]).size(), isOne ? 2u : 3u) << slice;
+  }
 }
 
 } // namespace

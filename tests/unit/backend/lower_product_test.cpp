@@ -1,0 +1,257 @@
+// Tests of lower(): what computes a product on cuda, and what that fuses.
+#include "runtime/kernels/activation.h"
+#include "runtime/kernels/elementwise.h"
+#include "runtime/plan/product.h"
+#include "tests/unit/backend/lowered.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cgc::backend {
+namespace {
+
+using testing::ElementsAre;
+using testing::StartsWith;
+
+const auto kProduct = StartsWith("kernel product_f16_");
+
+/// A cgc.linear, and where its operands come from.
+struct Linear {
+  std::string x, weight, result; ///< Types.
+  std::string residual = "";     ///< A type; "": none.
+  std::string activation = "none";
+  std::string lines = "";  ///< Before it.
+  std::string inputs = ""; ///< More of them, each with a comma before it.
+
+  Bucket lower(Arch arch = Arch::Sm90a) const {
+    const auto input = [&](const std::string &name, const std::string &type) {
+      return lines.find(name + " =") == std::string::npos ? ", " + name + ": " + type : "";
+    };
+    const auto module =
+        parse("graph @g(%unused: f16[1]@cuda" + input("%x", x) + input("%w", weight) +
+              (residual.empty() ? "" : input("%r", residual)) + inputs + ") {\n" + lines +
+              "\n%0 = cgc.linear(%x, %w, none, " + (residual.empty() ? "none" : "%r") +
+              ") {activation=\"" + activation + "\"} : " + result + "\noutput %0\n}");
+    auto plan = lowerAll(*module, {DeviceKind::Cuda, arch});
+    EXPECT_TRUE(plan) << plan.status().message();
+    return plan ? plan->plan.entries[0].buckets[0] : Bucket();
+  }
+};
+
+ProductCall callOf(const Bucket &bucket) {
+  return *productCall(std::get<LibraryCall>(bucket.records[0].op), bucket.tensors);
+}
+KernelLaunch launchOf(const Bucket &bucket, size_t record) {
+  return std::get<KernelLaunch>(bucket.records[record].op);
+}
+const TensorRef &tensorOf(const Bucket &bucket, TensorId id) {
+  return bucket.tensors[static_cast<uint32_t>(id)];
+}
+
+/// Of 1.4e11 multiplications.
+const Linear kLarge = {
+    .x = "f16[16384,4096]@cuda", .weight = "f16[2048,4096]@cuda", .result = "f16[16384,2048]@cuda"};
+
+TEST(LowerProduct, ALargeOneIsTheLibrarysIfItFusesAll) {
+  for (const std::string activation : {"none", "relu", "gelu", "gelu_tanh", "quick_gelu"})
+    for (const bool residual : {false, true}) {
+      SCOPED_TRACE(activation + (residual ? " and a residual" : ""));
+      Linear linear = kLarge;
+      linear.activation = activation;
+      if (residual)
+        linear.residual = linear.result;
+      const Bucket bucket = linear.lower();
+      if (activation != "none" && (activation != "relu" || residual)) {
+        ASSERT_THAT(recordNames(bucket), ElementsAre(kProduct));
+        EXPECT_EQ(launchOf(bucket, 0).reads[3] != kNoTensor, residual);
+        continue;
+      }
+      ASSERT_THAT(recordNames(bucket), ElementsAre("cublaslt.matmul"));
+      EXPECT_EQ(callOf(bucket).relu, activation == "relu");
+      EXPECT_EQ(callOf(bucket).residual != kNoTensor, residual);
+      EXPECT_FALSE(callOf(bucket).tf32);
+    }
+}
+
+TEST(LowerProduct, OneIsLargeFrom1e11MultiplicationsOn) {
+  const auto ofRows = [](int64_t rows) {
+    const std::string matrix = "f16[" + std::to_string(rows) + ",1000]@cuda";
+    return recordNames(
+        Linear{.x = matrix, .weight = "f16[1000,1000]@cuda", .result = matrix}.lower());
+  };
+  EXPECT_THAT(ofRows(100000), ElementsAre("cublaslt.matmul"));
+  EXPECT_THAT(ofRows(99999), ElementsAre(kProduct));
+}
+
+/// Whoever computes the product, large or not.
+TEST(LowerProduct, AResidualIsFusedIfItsRowsAreDense) {
+  Linear small = {.x = "f16[16,64]@cuda", .weight = "f16[24,64]@cuda", .result = "f16[16,24]@cuda"};
+  small.residual = small.result;
+  small.inputs = ", %s: f16[16,48]@cuda, %t: f16[24,16]@cuda, %u: f16[1,24]@cuda";
+  Linear large = kLarge;
+  large.residual = large.result;
+  large.inputs = ", %s: f16[16384,4096]@cuda, %t: f16[2048,16384]@cuda, %u: f16[1,2048]@cuda";
+
+  small.lines = "%r = aten.slice(%s) {dim=1, start=8, end=32} : f16[16,24][48,1]@cuda";
+  large.lines = "%r = aten.slice(%s) {dim=1, start=8, end=2056} : f16[16384,2048][4096,1]@cuda";
+  const Bucket product = small.lower(), call = large.lower();
+  ASSERT_THAT(recordNames(product), ElementsAre(kProduct));
+  EXPECT_THAT(tensorOf(product, launchOf(product, 0).reads[3]).strides, ElementsAre(48, 1));
+  ASSERT_THAT(recordNames(call), ElementsAre("cublaslt.matmul"));
+  EXPECT_THAT(tensorOf(call, callOf(call).residual).strides, ElementsAre(4096, 1));
+
+  const std::pair<std::string, std::string> kOthers[] = {
+      {"%r = aten.transpose(%t) {dim0=0, dim1=1} : f16[16,24][1,16]@cuda",
+       "%r = aten.transpose(%t) {dim0=0, dim1=1} : f16[16384,2048][1,16384]@cuda"},
+      {"%r = aten.expand(%u) {size=[16, 24]} : f16[16,24][0,1]@cuda",
+       "%r = aten.expand(%u) {size=[16384, 2048]} : f16[16384,2048][0,1]@cuda"},
+      {"%r = aten.slice(%s) {dim=1, start=0, end=48, step=2} : f16[16,24][48,2]@cuda",
+       "%r = aten.slice(%s) {dim=1, start=0, end=4096, step=2} : f16[16384,2048][4096,2]@cuda"}};
+  for (const auto &[ofSmall, ofLarge] : kOthers) {
+    small.lines = ofSmall;
+    large.lines = ofLarge;
+    for (const Linear &linear : {small, large}) {
+      const Bucket bucket = linear.lower();
+      ASSERT_THAT(recordNames(bucket), ElementsAre("cublaslt.matmul", "kernel elementwise_f16"))
+          << linear.lines;
+      EXPECT_EQ(callOf(bucket).residual, kNoTensor);
+      EXPECT_THAT(launchOf(bucket, 1).ints, ElementsAre(int64_t(ElementwiseOp::Add)));
+    }
+  }
+}
+
+/// Its rows lie at no single distance.
+TEST(LowerProduct, AResidualThatIsNoMatrixIsAddedAfterwards) {
+  const Bucket bucket =
+      Linear{.x = "f16[2,3,64]@cuda",
+             .weight = "f16[24,64]@cuda",
+             .result = "f16[2,3,24]@cuda",
+             .residual = "f16[2,3,24]@cuda",
+             .lines = "%r = aten.transpose(%s) {dim0=0, dim1=1} : f16[2,3,24][24,48,1]@cuda",
+             .inputs = ", %s: f16[3,2,24]@cuda"}
+          .lower();
+  ASSERT_THAT(recordNames(bucket), ElementsAre("cublaslt.matmul", "kernel elementwise_f16"));
+  EXPECT_EQ(callOf(bucket).residual, kNoTensor);
+}
+
+/// Before Hopper, and of f32.
+TEST(LowerProduct, WhatTheLibraryDoesNotFuseComesAfterwardsInOrder) {
+  const Linear half = {
+      .x = "f16[32,64]@cuda", .weight = "f16[24,64]@cuda", .result = "f16[32,24]@cuda"};
+  const Linear full = {
+      .x = "f32[32,64]@cuda", .weight = "f32[24,64]@cuda", .result = "f32[32,24]@cuda"};
+  for (auto [linear, arch] : {std::pair(half, Arch::Sm80), {full, Arch::Sm90a}}) {
+    const auto expect = [&](const std::string &activation, bool hasResidual, bool fusesResidual,
+                            const std::vector<ElementwiseOp> &rest) {
+      SCOPED_TRACE(linear.x + " " + activation + (hasResidual ? " and a residual" : ""));
+      linear.activation = activation;
+      linear.residual = hasResidual ? linear.result : "";
+      const Bucket bucket = linear.lower(arch);
+      ASSERT_EQ(bucket.records.size(), 1 + rest.size());
+      EXPECT_EQ(callOf(bucket).relu, activation == "relu");
+      EXPECT_EQ(callOf(bucket).residual != kNoTensor, fusesResidual);
+      for (size_t i = 0; i < rest.size(); ++i)
+        EXPECT_EQ(launchOf(bucket, 1 + i).ints[0], int64_t(rest[i])) << i;
+    };
+    using enum ElementwiseOp;
+    expect("none", false, false, {});
+    expect("none", true, true, {});
+    expect("relu", false, false, {});
+    expect("relu", true, false, {Add});
+    expect("gelu", false, false, {Gelu});
+    expect("gelu", true, false, {Gelu, Add});
+  }
+}
+
+/// Our kernels move 16 bytes at a time.
+TEST(LowerProduct, OnesWithoutVectorsAreTheLibrarys) {
+  const Linear good = {.x = "f16[16,64]@cuda",
+                       .weight = "f16[24,64]@cuda",
+                       .result = "f16[16,24]@cuda",
+                       .residual = "f16[16,24]@cuda"};
+  EXPECT_THAT(recordNames(good.lower()), ElementsAre(kProduct));
+
+  const std::string inputs = ", %s: f16[1032]@cuda, %t: f16[16,68]@cuda, %u: f16[24,68]@cuda, "
+                             "%v: f16[1544]@cuda, %y: f16[392]@cuda, %z: f16[16,28]@cuda";
+  const std::pair<std::string, bool> kLines[] = {
+      // The address: 16 bytes into the buffer, or 8.
+      {"%a = aten.slice(%s) {dim=0, start=8, end=1032} : f16[1024]@cuda\n"
+       "%x = aten.view(%a) {size=[16, 64]} : f16[16,64]@cuda",
+       true},
+      {"%a = aten.slice(%s) {dim=0, start=4, end=1028} : f16[1024]@cuda\n"
+       "%x = aten.view(%a) {size=[16, 64]} : f16[16,64]@cuda",
+       false},
+      {"%a = aten.slice(%v) {dim=0, start=4, end=1540} : f16[1536]@cuda\n"
+       "%w = aten.view(%a) {size=[24, 64]} : f16[24,64]@cuda",
+       false},
+      {"%a = aten.slice(%y) {dim=0, start=4, end=388} : f16[384]@cuda\n"
+       "%r = aten.view(%a) {size=[16, 24]} : f16[16,24]@cuda",
+       false},
+      // From row to row.
+      {"%x = aten.slice(%t) {dim=1, start=0, end=64} : f16[16,64][68,1]@cuda", false},
+      {"%w = aten.slice(%u) {dim=1, start=0, end=64} : f16[24,64][68,1]@cuda", false},
+      {"%r = aten.slice(%z) {dim=1, start=0, end=24} : f16[16,24][28,1]@cuda", false}};
+  for (const auto &[lines, isOurs] : kLines) {
+    Linear linear = good;
+    linear.lines = lines;
+    linear.inputs = inputs;
+    if (isOurs)
+      EXPECT_THAT(recordNames(linear.lower()), ElementsAre(kProduct)) << lines;
+    else
+      EXPECT_THAT(recordNames(linear.lower()), ElementsAre("cublaslt.matmul")) << lines;
+  }
+  for (const Linear &linear :
+       {Linear{"f16[16,64]@cuda", "f16[20,64]@cuda", "f16[16,20]@cuda"},
+        Linear{"f16[16,60]@cuda", "f16[24,60]@cuda", "f16[16,24]@cuda"},
+        Linear{.x = "",
+               .weight = "",
+               .result = "f16[16,24]@cuda",
+               .lines = "%x = aten.slice(%s) {dim=1, start=0, end=60} : f16[16,60][64,1]@cuda\n"
+                        "%w = aten.slice(%t) {dim=1, start=0, end=60} : f16[24,60][64,1]@cuda",
+               .inputs = ", %s: f16[16,64]@cuda, %t: f16[24,64]@cuda"}})
+    EXPECT_THAT(recordNames(linear.lower()), ElementsAre("cublaslt.matmul")) << linear.x;
+
+  // Of one row the distance to the next does not matter.
+  EXPECT_THAT(recordNames(Linear{
+                  .x = "f16[1,64]@cuda",
+                  .weight = "f16[24,64]@cuda",
+                  .result = "f16[1,24]@cuda",
+                  .lines = "%x = aten.slice(%t) {dim=1, start=0, end=64} : f16[1,64][68,1]@cuda",
+                  .inputs = ", %t: f16[1,68]@cuda"}
+                              .lower()),
+              ElementsAre(kProduct));
+}
+
+TEST(LowerProduct, OnesWithGapsBetweenColumnsAreLibTorchs) {
+  const Linear gaps = {.x = "f16[16,64]@cuda",
+                       .weight = "f16[24,64]@cuda",
+                       .result = "f16[16,24]@cuda",
+                       .inputs = ", %s: f16[16,128]@cuda, %t: f16[24,128]@cuda"};
+  for (const std::string lines :
+       {"%x = aten.slice(%s) {dim=1, start=0, end=128, step=2} : f16[16,64][128,2]@cuda",
+        "%w = aten.slice(%t) {dim=1, start=0, end=128, step=2} : f16[24,64][128,2]@cuda"}) {
+    Linear linear = gaps;
+    linear.lines = lines;
+    EXPECT_THAT(recordNames(linear.lower()), ElementsAre("aten::mm.out")) << lines;
+  }
+}
+
+/// A bias between vectors is for neither our kernels nor the library.
+TEST(LowerProduct, ABiasLiesInVectors) {
+  const std::pair<std::string, std::string> kBiases[] = {
+      {"start=8, end=32} : f16[24]", "kernel product_f16_"},
+      {"start=4, end=28} : f16[24]", "aten::addmm.out"},
+      {"start=0, end=48, step=2} : f16[24][2]", "aten::addmm.out"}};
+  for (const auto &[slice, record] : kBiases) {
+    auto plan =
+        lowerForHopper("%x: f16[16,64]@cuda, %w: f16[24,64]@cuda, %a: f16[48]@cuda",
+                       "%b = aten.slice(%a) {dim=0, " + slice +
+                           "@cuda\n%0 = aten.linear(%x, %w, %b) : f16[16,24]@cuda\noutput %0");
+    ASSERT_TRUE(plan) << plan.status().message();
+    EXPECT_THAT(recordNames(plan->plan.entries[0].buckets[0]), ElementsAre(StartsWith(record)))
+        << slice;
+  }
+}
+
+} // namespace
+} // namespace cgc::backend
