@@ -49,8 +49,8 @@ bool selectMixedLayerNorm(Node &node, const ir::UseMap &uses, ir::GraphRewriter 
   if (!widened)
     return false;
   Value *input = widened->arg("self").value();
-  if (dtypeSize(input->tensor().dtype) != 2 ||
-      input->tensor().dtype != node.result()->tensor().dtype)
+  const DType dtype = input->tensor().dtype;
+  if (dtypeSize(dtype) != 2 || !isFloating(dtype) || dtype != node.result()->tensor().dtype)
     return false;
   Node *fused = rewriter.create(
       OpKind::AddLayerNorm,
