@@ -267,6 +267,23 @@ TEST(Lower, ConcatenatedPartsLieOneAfterTheOther) {
   EXPECT_EQ(written(bucket, 2).offset, 16u);
 }
 
+/// An empty vector has no dimension to count; other empty parts have one of no columns.
+TEST(Lower, EmptyPartsOfACatAreNotCopied) {
+  auto module = parse(R"(graph @g(%x: f16[2,3]@cuda, %e: f32[2,0]@cuda, %v: f32[0]@cuda,
+                                  %z: f32[2,4]@cuda) {
+    %0 = aten.cat([%v, %e, %x, %e, %v, %z, %e]) {dim=1} : f32[2,7]@cuda
+    output %0
+  })");
+  auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  ASSERT_THAT(recordNames(bucket), ElementsAre("kernel copy", "kernel copy"));
+  EXPECT_EQ(read(bucket, 0), (Slot{BufferKind::Input, 0, 0}));
+  EXPECT_EQ(read(bucket, 1), (Slot{BufferKind::Input, 3, 0}));
+  EXPECT_EQ(written(bucket, 0).offset, 0u);
+  EXPECT_EQ(written(bucket, 1).offset, 12u); // Three f32.
+}
+
 TEST(Lower, ReductionsOfTheLastDimensionAreKernelsOnCuda) {
   EXPECT_THAT(cudaRecords(R"(graph @g(%x: f16[2,3,8]@cuda, %i: i64[2,8]@cuda) {
     %0 = aten.softmax(%x) {dim=-1} : f16[2,3,8]@cuda
