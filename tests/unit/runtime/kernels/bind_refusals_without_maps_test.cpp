@@ -3,6 +3,7 @@
 #include "runtime/kernels/compare.h"
 #include "runtime/kernels/elementwise.h"
 #include "runtime/kernels/mean_rows.h"
+#include "runtime/kernels/layer_norm.h"
 #include "runtime/kernels/patches.h"
 #include "runtime/kernels/softmax.h"
 #include "runtime/kernels/warp_rows.h"
@@ -44,6 +45,177 @@ std::vector<Refusal> withLaunch(std::vector<Refusal> refusals) {
   }
   refusals.push_back({[](Launch &l) { l.sharedBytes = 16; }, why});
   return refusals;
+}
+
+constexpr int64_t kNormRows = 10, kNormColumns = 16, kAddendRows = 5;
+
+/// layer_norm of such rows; of a sum, if its name says so.
+Launch layerNorm(const std::string &name) {
+  const DType dtype = name.ends_with("bf16")  ? DType::BF16
+                      : name.ends_with("f16") ? DType::F16
+                                              : DType::F32,
+              weightType = name.find("by_f32") != std::string::npos ? DType::F32 : dtype;
+  const Tensor rows = {kAddress, {2, 5, kNormColumns}, {}, dtype},
+               weight = {kAddress, {kNormColumns}, {}, weightType};
+  Launch launch = {.kernel = name,
+                   .grid = {uint32_t(layerNormMostBlocks(kNormRows)), 1, 1},
+                   .block = {kLayerNormThreads, 1, 1},
+                   .sharedBytes = 0,
+                   .reads = {rows, weight, weight},
+                   .writes = {rows},
+                   .ints = {kNormRows, kNormColumns},
+                   .floats = {1e-5}};
+  if (name.starts_with("add_")) {
+    launch.reads.insert(launch.reads.begin() + 1,
+                        {kAddress, {kAddendRows, kNormColumns}, {}, dtype});
+    launch.writes.push_back(rows);
+    launch.ints.push_back(kAddendRows);
+  } else if (dtype != DType::F32) {
+    launch.writes.push_back({}); // Moments, which nobody asks for.
+  }
+  return launch;
+}
+
+/// A tensor of a launch that refuses it if it is not dense, of one dtype and of its size.
+using TensorOf = std::function<Tensor &(Launch &)>;
+void refuseOtherTensors(std::vector<Refusal> &refusals, const TensorOf &of, const std::string &why,
+                        bool mayBeAbsent = false) {
+  if (!mayBeAbsent)
+    refusals.push_back({[of](Launch &l) { of(l).address = 0; }, why});
+  refusals.push_back({[of](Launch &l) { of(l).dtype = DType::F64; }, why});
+  refusals.push_back(
+      {[of](Launch &l) { of(l).dtype = of(l).dtype == DType::F32 ? DType::F16 : DType::F32; },
+       why});
+  refusals.push_back({[of](Launch &l) { ++of(l).sizes.back(); }, why});
+  refusals.push_back({[of](Launch &l) { --of(l).sizes.back(); }, why});
+  refusals.push_back({[of](Launch &l) { of(l).sizes.front() *= 2; }, why});
+  refusals.push_back({[of](Launch &l) { of(l).strides.assign(of(l).sizes.size(), 2); }, why});
+}
+TensorOf readOf(size_t i) {
+  return [i](Launch &l) -> Tensor & { return l.reads[i]; };
+}
+TensorOf writeOf(size_t i) {
+  return [i](Launch &l) -> Tensor & { return l.writes[i]; };
+}
+
+/// What both refuse; of add_layer_norm weight and bias are reads 2 and 3.
+std::vector<Refusal> ofLayerNorm(bool isSum) {
+  const std::string launch = "the grid has to be {1 to layerNormMostBlocks(rows), 1, 1}";
+  std::vector<Refusal> refusals = {{[](Launch &l) { l.grid[0] = 0; }, launch},
+                                   {[](Launch &l) { ++l.grid[0]; }, launch},
+                                   {[](Launch &l) { l.grid[1] = 2; }, launch},
+                                   {[](Launch &l) { l.grid[2] = 2; }, launch},
+                                   {[](Launch &l) { l.block[0] = 64; }, launch},
+                                   {[](Launch &l) { l.block[1] = 2; }, launch},
+                                   {[](Launch &l) { l.block[2] = 2; }, launch},
+                                   {[](Launch &l) { l.sharedBytes = 16; }, launch}};
+  for (const int64_t bad : {int64_t(0), int64_t(-10), int64_t(1) << 31, INT64_MAX})
+    refusals.push_back({[bad](Launch &l) { l.ints[0] = bad; }, "rows and columns have to be"});
+  for (const int64_t bad : {int64_t(0), int64_t(-16), INT64_MAX})
+    refusals.push_back({[bad](Launch &l) { l.ints[1] = bad; },
+                        isSum ? "addend has to be dense" : "rows and columns have to be"});
+  refuseOtherTensors(refusals, readOf(0), "x has to be dense");
+  for (const size_t i : {1 + isSum, 2 + isSum})
+    refuseOtherTensors(refusals, readOf(i), "weight and bias have to be dense", true);
+  for (size_t i = 0; i <= isSum; ++i)
+    refuseOtherTensors(refusals, writeOf(i), "the results have to be dense");
+  return refusals;
+}
+
+/// Fewer blocks take more rows each; weight and bias may be absent.
+void expectTakesLess(Launch launch) {
+  for (const uint32_t blocks : {1u, launch.grid[0]}) {
+    launch.grid[0] = blocks;
+    for (size_t absent = 0; absent < 4; ++absent) {
+      Launch less = launch;
+      for (size_t i = 0; i < 2; ++i)
+        if (absent >> i & 1)
+          less.reads[less.reads.size() - 1 - i] = {};
+      const Status status = less.bind().status();
+      EXPECT_TRUE(status.isOk()) << launch.kernel << ": " << status.message();
+    }
+  }
+}
+
+TEST(BindLayerNorm, Refuses) {
+  for (const std::string name : {"layer_norm_f32", "layer_norm_f16", "layer_norm_bf16",
+                                 "layer_norm_by_f32_f16", "layer_norm_by_f32_bf16"}) {
+    expectRefusals(layerNorm(name), ofLayerNorm(/*isSum=*/false));
+    expectTakesLess(layerNorm(name));
+  }
+}
+
+TEST(BindAddLayerNorm, Refuses) {
+  for (const std::string name : {"add_layer_norm_f32", "add_layer_norm_f16", "add_layer_norm_bf16",
+                                 "add_layer_norm_by_f32_f16", "add_layer_norm_by_f32_bf16"}) {
+    std::vector<Refusal> refusals = ofLayerNorm(/*isSum=*/true);
+    const std::string addend = "addend has to be dense, of addend_rows * columns";
+    refuseOtherTensors(refusals, readOf(1), addend);
+    for (const int64_t bad : {int64_t(0), int64_t(-5), kAddendRows - 1, kAddendRows + 1, INT64_MAX})
+      refusals.push_back({[bad](Launch &l) { l.ints[2] = bad; }, addend});
+    refusals.push_back({[](Launch &l) { l.ints[2] = l.reads[1].sizes[0] = 0; }, addend});
+    expectRefusals(layerNorm(name), refusals);
+    expectTakesLess(layerNorm(name));
+  }
+}
+
+TEST(BindLayerNorm, HandsEpsOver) {
+  for (const std::string name : {"layer_norm_f16", "add_layer_norm_by_f32_bf16"}) {
+    Launch launch = layerNorm(name);
+    launch.floats = {0.015625};
+    Result<KernelParameters> parameters = launch.bind();
+    ASSERT_TRUE(parameters.isOk()) << parameters.status().message();
+    float words[32]; // Of the 128 bytes that there are at least.
+    std::memcpy(words, parameters->data(), sizeof words);
+    EXPECT_THAT(words, testing::Contains(0.015625f)) << name;
+  }
+}
+
+TEST(BindEmbedding, Refuses) {
+  for (const auto &[dtype, name] : {std::pair(DType::F32, "embedding_f32"),
+                                    {DType::F16, "embedding_f16"},
+                                    {DType::BF16, "embedding_bf16"}}) {
+    Launch good = ofWarpRows(name, 10);
+    good.reads = {{kAddress, {9, 16}, {}, dtype},
+                  {kAddress, {2, 5}, {}, DType::I64},
+                  {kAddress, {5, 16}, {}, dtype}};
+    good.writes = {{kAddress, {2, 5, 16}, {}, dtype}};
+    if (dtype != DType::F32)
+      good.writes.push_back({});
+    const std::string table = "the table has to be dense", ids = "ids have to be dense i64 or i32",
+                      y = "y has to be dense, a row for each id",
+                      positions = "positions have to be dense";
+    std::vector<Refusal> refusals =
+        withLaunch({{[](Launch &l) { l.reads[0].address = 0; }, table},
+                    {[](Launch &l) { l.reads[0].dtype = DType::F64; }, table},
+                    {[](Launch &l) { l.reads[0].sizes = {144}; }, table},
+                    {[](Launch &l) { l.reads[0].sizes = {9, 1, 16}; }, table},
+                    {[](Launch &l) { l.reads[0].sizes = {0, 16}; }, table},
+                    {[](Launch &l) { l.reads[0].sizes = {9, 0}; }, table},
+                    {[](Launch &l) { l.reads[0].strides = {32, 1}; }, table},
+                    {[](Launch &l) { l.reads[0].sizes = {9, 15}; }, y},
+                    {[](Launch &l) { l.reads[1].address = 0; }, ids},
+                    {[](Launch &l) { l.reads[1].dtype = DType::F32; }, ids},
+                    {[](Launch &l) { l.reads[1].dtype = DType::U8; }, ids},
+                    {[](Launch &l) { l.reads[1].strides = {10, 1}; }, ids},
+                    {[](Launch &l) { l.reads[1].sizes = {2, 0}; }, ids},
+                    {[](Launch &l) { l.reads[1].sizes = {1 << 16, 1 << 15}; }, ids},
+                    {[](Launch &l) { l.reads[1].sizes = {2, 6}; }, y},
+                    {[](Launch &l) { l.reads[2].sizes = {0, 16}; }, positions},
+                    {[](Launch &l) { l.reads[2].sizes = {15}; }, positions}});
+    refuseOtherTensors(refusals, writeOf(0), y);
+    refusals.push_back({[](Launch &l) { l.reads[2].dtype = DType::F64; }, positions});
+    refusals.push_back({[](Launch &l) { ++l.reads[2].sizes[1]; }, positions});
+    refusals.push_back({[](Launch &l) { l.reads[2].strides = {32, 1}; }, positions});
+    expectRefusals(good, refusals);
+    for (const auto &change : std::initializer_list<std::function<void(Launch &)>>{
+             [](Launch &l) { l.reads[1].dtype = DType::I32; }, [](Launch &l) { l.reads[2] = {}; },
+             [](Launch &l) { l.reads[2].sizes = {1, 16}; }}) {
+      Launch other = good;
+      change(other);
+      EXPECT_TRUE(other.bind().isOk()) << other.bind().status().message();
+    }
+  }
 }
 
 TEST(BindRows, Refuses) {
