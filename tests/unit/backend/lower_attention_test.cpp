@@ -52,7 +52,7 @@ TEST(LowerAttention, OfOtherTypesAndWidthsIsLibTorchs) {
   EXPECT_EQ(ofType("f64", "64", "768").record(), kLibTorchs);
   for (const std::string dtype : {"f16", "bf16", "f32"}) {
     EXPECT_EQ(ofType(dtype, "80", "960").record(), "kernel attention_" + dtype + "_80");
-    EXPECT_EQ(ofType(dtype, "72", "864").record(), kLibTorchs);
+    EXPECT_EQ(ofType(dtype, "60", "720").record(), kLibTorchs);
     EXPECT_EQ(ofType(dtype, "256", "3072").record(), kLibTorchs);
     EXPECT_EQ(ofType(dtype, "64", "768").record(DeviceKind::Cpu), kLibTorchs);
   }

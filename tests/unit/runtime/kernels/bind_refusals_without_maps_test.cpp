@@ -2,8 +2,8 @@
 // plan is a file from somewhere. Needs no GPU and no driver.
 #include "runtime/kernels/compare.h"
 #include "runtime/kernels/elementwise.h"
-#include "runtime/kernels/mean_rows.h"
 #include "runtime/kernels/layer_norm.h"
+#include "runtime/kernels/mean_rows.h"
 #include "runtime/kernels/patches.h"
 #include "runtime/kernels/softmax.h"
 #include "runtime/kernels/warp_rows.h"
