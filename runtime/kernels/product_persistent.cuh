@@ -63,6 +63,8 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024; // NOLINT: swizzled tiles
   uint8_t *const staged = memory + p.stages * Shape::kStageBytes;
   __shared__ uint64_t full[kProductMaxStages], empty[kProductMaxStages];
+  // Where threads hand over what they have written or read themselves, each of them arrives: a lane
+  // for its warp would do, too, but racecheck takes the others' accesses for races then.
   // The staged tile may be overwritten, by its residual; it is ready for results, with its residual
   // if there is one; its first boxes have been written, and all of it.
   __shared__ uint64_t stagedIsEmpty, stagedIsReady, firstAreFull, stagedIsFull;
@@ -84,10 +86,10 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     }
     initBarrier(&stagedIsEmpty, 1);
     initBarrier(&stagedIsReady, 1);
-    initBarrier(&firstAreFull, Shape::kWarps);
-    initBarrier(&stagedIsFull, Shape::kWarps);
+    initBarrier(&firstAreFull, Shape::kWarps * 32);
+    initBarrier(&stagedIsFull, Shape::kWarps * 32);
     initBarrier(&momentsAreStaged, 1);
-    initBarrier(&vectorsAreFound, 2);
+    initBarrier(&vectorsAreFound, 64);
     fenceBarrierInit();
   }
   releaseSuccessor();
@@ -232,9 +234,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
                      64);
           fenceShared(); // Tensor copies may overwrite what it has read.
         }
-        __syncwarp();
-        if (lane == 0)
-          arrive(&vectorsAreFound);
+        arrive(&vectorsAreFound);
       });
     }
   } else {
@@ -280,9 +280,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       };
       const auto arriveStaged = [&](uint64_t *barrier) {
         fenceShared();
-        __syncwarp();
-        if (lane == 0)
-          arrive(barrier);
+        arrive(barrier);
       };
       withActivation<T>(p.activation, [&](auto activation) {
         Loaded loaded = load(0);
