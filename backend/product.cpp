@@ -58,11 +58,10 @@ TileChoice bestTile(const TiledKernels &family, const Matrices &m, const BucketB
       .front();
 }
 
-/// Whether there are kernels of our own for these matrices, one for each tile. What else they ask
-/// of the tensors their bind functions tell.
-bool mayHaveTile(const Matrices &m, const BucketBuilder &builder) {
-  return builder.target() == DeviceKind::Cuda && builder.arch() == Arch::Sm90a &&
-         (m.x.dtype == DType::F16 || m.x.dtype == DType::BF16) && hasDenseRows(m.x) &&
+/// Whether a tile can be looked for: there are kernels of this dtype, and the model of tiles knows
+/// these sizes. What else kernels ask of tensors and GPU, takes() finds out.
+bool mayHaveTile(const Matrices &m) {
+  return (m.x.dtype == DType::F16 || m.x.dtype == DType::BF16) && hasDenseRows(m.x) &&
          hasDenseRows(m.weight);
 }
 
@@ -85,7 +84,7 @@ std::optional<Operands> operandsOf(const Product &p, const Matrices &m) {
 
 bool lowerToKernel(const Product &p, const Matrices &m, BucketBuilder &builder) {
   const std::optional<Operands> operands = operandsOf(p, m);
-  if (!operands || !mayHaveTile(m, builder))
+  if (!operands || !mayHaveTile(m))
     return false;
   const TiledKernels family = productKernels();
   return launch(launchOfTile(family, bestTile(family, m, builder), p, m), *operands, builder);
@@ -212,7 +211,7 @@ bool lowerNormProduct(const Product &product, const Place &columnSums, double ep
                       BucketBuilder &builder) {
   const std::optional<Matrices> matrices = matricesOf(product);
   std::optional<Operands> operands = matrices ? operandsOf(product, *matrices) : std::nullopt;
-  if (!operands || !mayHaveTile(*matrices, builder))
+  if (!operands || !mayHaveTile(*matrices))
     return false;
   const TiledKernels family = normProductKernels();
   const TileChoice choice = bestTile(family, *matrices, builder);
@@ -230,7 +229,7 @@ bool lowerNormProduct(const Product &product, const Place &columnSums, double ep
   if (!takes(record, *operands, builder))
     return false;
   operands->reads.back() = momentsOf(matrices->x, builder);
-  return operands->reads.back() && launch(std::move(record), *operands, builder);
+  return launch(std::move(record), *operands, builder);
 }
 
 } // namespace cgc::backend

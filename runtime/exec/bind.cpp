@@ -106,11 +106,16 @@ private:
                        "cannot set up the kernel"));
     // The limit belongs to the function, not to the launch: as high as can be, once and for all.
     if (int(bound.sharedBytes) > attributes.maxDynamicSharedSizeBytes) {
-      CGC_ASSIGN_OR_RETURN(const int most, sharedPerBlock());
-      CGC_TRY(cudaStatus(cudaFuncSetAttribute(bound.function,
-                                              cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                              most - int(attributes.sharedSizeBytes)),
-                         "the kernel cannot have its shared memory"));
+      CGC_ASSIGN_OR_RETURN(const int perBlock, sharedPerBlock());
+      const int most = perBlock - int(attributes.sharedSizeBytes);
+      if (int(bound.sharedBytes) > most)
+        return Status(Code::Device, "it needs " + std::to_string(bound.sharedBytes) +
+                                        " bytes of shared memory, and a block of this GPU has " +
+                                        std::to_string(most) +
+                                        "; run the plan on another GPU, or report this");
+      CGC_TRY(cudaStatus(
+          cudaFuncSetAttribute(bound.function, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
+          "the kernel cannot have its shared memory"));
     }
     return BoundOp(std::move(bound));
   }

@@ -41,6 +41,12 @@ template <class T, int kColumns, bool kSwizzled> struct ChunkTile {
   }
 };
 
+/// Stages of the ring for any number of keys.
+template <int kColumns> constexpr int kMostStages = int(attentionStages(INT32_MAX, kColumns));
+/// Whether a narrower kernel takes all heads that miss more than the last eight columns.
+template <int kColumns>
+constexpr bool kMissesEight = attentionColumns(kColumns - 16) == kColumns - 16;
+
 template <class T, int kColumns, bool kTensorCopies>
 __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 1)
     attention(const __grid_constant__ AttentionParameters<T, kTensorCopies> p) {
@@ -65,13 +71,13 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
     const int head = blockIdx.y, batch = blockIdx.z;
     // Whether heads have this column; the others are zeros.
     const auto exists = [&](int column) {
-      return kTensorCopies || (kColumns > 32 && column < kColumns - 8) || column < p.width;
+      return kTensorCopies || (kMissesEight<kColumns> && column < kColumns - 8) || column < p.width;
     };
     // The keys that any query of this block sees.
     const int lastQuery = min(int(blockIdx.x + 1) * groups * int(kAttentionQueries), p.queries);
     const int keys = p.causal ? min(p.keys, lastQuery) : p.keys;
     const int chunks = (keys + kChunk - 1) / kChunk;
-    const int stages = min((p.keys + kChunk - 1) / kChunk, int(kAttentionStages));
+    const int stages = min((p.keys + kChunk - 1) / kChunk, kMostStages<kColumns>);
 
     if (threadIdx.x < kAttentionStages)
       initBarrier(&full[threadIdx.x], kTensorCopies ? 1 : threads);
@@ -140,11 +146,11 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
       float scores[8][4];
 #pragma unroll
       for (int g = 0; g < 4; ++g) {
-        const bool exists = kAll || g * 16 < left;
+        const bool hasKeys = kAll || g * 16 < left;
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-          scores[2 * g][i] = scores[2 * g + 1][i] = exists ? 0 : -INFINITY;
-        if (exists) {
+          scores[2 * g][i] = scores[2 * g + 1][i] = hasKeys ? 0 : -INFINITY;
+        if (hasKeys) {
 #pragma unroll
           for (int d = 0; d < kColumns / 16; ++d) {
             uint32_t b[4];

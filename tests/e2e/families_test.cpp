@@ -164,6 +164,12 @@ TEST_P(Towers, In16BitsNormaliseInTheirProducts) {
 
 INSTANTIATE_TEST_SUITE_P(All, Towers, testing::Values(kFamilies[0], kFamilies[1], kFamilies[5]),
                          testName);
+/// Pooled by the mean, at an end token, by attention; heads of 104, 88 and 72 columns.
+INSTANTIATE_TEST_SUITE_P(Others, Towers,
+                         testing::Values(Family{"ViT-bigG-14-CLIPA", 5, 0},
+                                         Family{"ViT-H-14-worldwide", 5, 0},
+                                         Family{"ViT-SO400M-14-SigLIP", 6, 0}),
+                         testName);
 
 /// Those of OpenCLIP's own, of which all is fused.
 class VitTowers : public Towers {};

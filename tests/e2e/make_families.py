@@ -16,7 +16,7 @@ import torchvision
 import transformers
 from timm.models.vitamin import VitCfg, VitConvCfg
 
-TEXT = {"context_length": 16, "vocab_size": 512, "width": 64, "heads": 2, "layers": 2}
+TEXT = {"context_length": 16, "vocab_size": 512, "width": 64, "heads": 4, "layers": 2}
 VIT = {"image_size": 32, "patch_size": 16, "layers": 2, "width": 64, "head_width": 32}
 VITAMIN = VitCfg(embed_dim=(16, 32, 64), depths=(1, 2, 1), stem_width=16,
                  conv_cfg=VitConvCfg(norm_layer="layernorm2d", norm_eps=1e-6), head_type="1d")
@@ -28,7 +28,7 @@ OPENCLIP = {
     "ViT-H-14": ({"vision_cfg": VIT}, {}),
     "RN50": ({"vision_cfg": {"image_size": 64, "layers": [1, 2, 1, 1], "width": 16}}, {}),
     "coca_ViT-B-32": ({"embed_dim": 64, "multimodal_cfg": TEXT,
-                       "vision_cfg": {**VIT, "attn_pooler_queries": 16, "attn_pooler_heads": 2}}, {}),
+                       "vision_cfg": {**VIT, "attn_pooler_queries": 16}}, {}),
     "convnext_base": ({"vision_cfg": {"image_size": 64}},
                       {"depths": (1, 1, 2, 1), "dims": (16, 32, 48, 64)}),
     "ViT-B-16-SigLIP": ({"embed_dim": 64, "vision_cfg": {"image_size": 32}},
@@ -41,6 +41,15 @@ OPENCLIP = {
                   {"img_size": 64, "embed_dim": 64, "depth": 2, "num_heads": 2, "embed_cfg": VITAMIN}),
     "roberta-ViT-B-32": ({"vision_cfg": VIT}, {}),
 }
+# Not in docs/supported-models.md: towers whose heads have other widths or that pool in other ways, small ones only.
+TOWERS = {
+    "ViT-bigG-14-CLIPA": ({"vision_cfg": {**VIT, "width": 208, "head_width": 104}}, {}),
+    "ViT-H-14-worldwide": ({"vision_cfg": {**VIT, "width": 176, "head_width": 88}}, {}),
+    "ViT-SO400M-14-SigLIP": ({"embed_dim": 144, "text_cfg": {**TEXT, "width": 144, "heads": 2},
+                              "vision_cfg": {"image_size": 28}},
+                             {"img_size": 28, "embed_dim": 144, "depth": 2, "num_heads": 2}),
+}
+SMALL = {**OPENCLIP, **TOWERS}
 SCRIPTED = ("ViT-B-32", "RN50", "coca_ViT-B-32", "convnext_base")
 # roberta-base's own configuration, which transformers would download.
 ROBERTA = {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
@@ -53,7 +62,7 @@ CREATE_TIMM_MODEL = timm.create_model
 
 def openclip_config(name, real):
     config = open_clip.get_model_config(name)
-    changes = {} if real else {"embed_dim": 32, "text_cfg": TEXT, **OPENCLIP[name][0]}
+    changes = {} if real else {"embed_dim": 32, "text_cfg": TEXT, **SMALL[name][0]}
     for key, value in changes.items():
         config[key] = {**config[key], **value} if isinstance(value, dict) else value
     return config
@@ -68,7 +77,7 @@ def make_openclip(name, out, args):
         transformers.RobertaConfig(**(ROBERTA if args.real else ROBERTA_SMALL)).save_pretrained(text["hf_model_name"])
     path = out.with_name(f"config_{base}.json")
     path.write_text(json.dumps(config))
-    timm.create_model = functools.partial(CREATE_TIMM_MODEL, **({} if args.real else OPENCLIP[base][1]))
+    timm.create_model = functools.partial(CREATE_TIMM_MODEL, **({} if args.real else SMALL[base][1]))
     return export_openclip.export(argparse.Namespace(
         model=None, config=str(path), precision="fp32", out=str(out), checkpoint=None, device="cpu",
         seed=0, batch=2, script=name != base))
@@ -136,7 +145,7 @@ def main():
         print(*OPENCLIP, *OTHERS)
         return
     args.folder.mkdir(parents=True, exist_ok=True)
-    for name in args.names or [*OPENCLIP, *OTHERS, *(f"{name}.scripted" for name in SCRIPTED)]:
+    for name in args.names or [*SMALL, *OTHERS, *(f"{name}.scripted" for name in SCRIPTED)]:
         out = args.folder / f"{name}.pt"
         with torch.no_grad():
             inputs = (make_other if name in OTHERS else make_openclip)(name, out, args)

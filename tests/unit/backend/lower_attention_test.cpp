@@ -76,6 +76,15 @@ TEST(LowerAttention, OfNoKeysIsLibTorchs) {
             kLibTorchs);
 }
 
+TEST(LowerAttention, OfNoQueriesIsLibTorchs) {
+  EXPECT_EQ((Attention{.lines = "%q = aten.slice(%a) {dim=2, start=0, end=0} : "
+                                "f16[1,12,0,64][59136,4928,64,1]@cuda\n",
+                       .inputs = ", %a: f16[1,12,77,64]@cuda",
+                       .result = "f16[1,0,768]"})
+                .record(),
+            kLibTorchs);
+}
+
 /// 12 * 77 * 64 = 59136 elements, and some more.
 TEST(LowerAttention, OfRowsWithoutVectorsIsLibTorchs) {
   for (const std::string name : {"%q", "%k", "%v"}) {

@@ -61,6 +61,20 @@ TEST(Lower, NormLinearIsOneKernelForFewTokens) {
     }
 }
 
+/// What computed x is asked for its moments only where a kernel reads them.
+TEST(Lower, NormLinearWithoutAKernelAsksForNoMoments) {
+  auto plan = lowerForHopper("%x: f16[77,64]@cuda, %p: f16[64,64]@cuda, %w: f16[24,64]@cuda, "
+                             "%b: f16[25]@cuda, %s: f32[24]@cuda",
+                             "%1 = cgc.linear(%x, %p) {activation=\"none\"} : f16[77,64]@cuda\n"
+                             "%2 = aten.slice(%b) {dim=0, start=1} : f16[24]@cuda\n"
+                             "%3 = cgc.norm_linear(%1, %w, %2, %s) {eps=0.001, "
+                             "activation=\"none\"} : f16[77,24]@cuda\noutput %3");
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  EXPECT_THAT(recordNames(bucket), testing::Contains("kernel layer_norm_f16"));
+  EXPECT_EQ(std::get<KernelLaunch>(bucket.records[0].op).writes[1], kNoTensor);
+}
+
 /// cgc.norm_linear with 4096 features of so many tokens, which a linear has computed.
 Result<CompiledPlan> lowerManyTokens(int64_t tokens, int64_t width, const std::string &activation) {
   const auto f16 = [](int64_t rows, int64_t columns) {

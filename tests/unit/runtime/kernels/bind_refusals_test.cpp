@@ -414,6 +414,21 @@ TEST(AttentionColumns, AreTheLeastThatAKernelHolds) {
     EXPECT_EQ(attentionColumns(width), columns) << width;
 }
 
+/// A block of sm_86 and sm_89 has 99 KiB: plans for sm_80 run there.
+TEST(AttentionSharedBytes, AreWhatEveryGpuHas) {
+  for (int64_t width = 8; width <= 128; width += 8) {
+    const int64_t columns = attentionColumns(width);
+    for (const int64_t keys : {1, 64, 65, 129, 193, 257, 729, 4096})
+      for (const auto &[warps, splits] : {std::pair<int64_t, int64_t>{8, 1}, {4, 2}, {8, 4}})
+        EXPECT_LE(attentionSharedBytes(keys, columns, warps, splits), 99u << 10) << width;
+    EXPECT_GE(attentionStages(129, columns), 2) << width;
+    EXPECT_LE(attentionF32SharedBytes(columns), 99u << 10) << width;
+  }
+  EXPECT_EQ(attentionStages(257, 64), 5);
+  EXPECT_EQ(attentionStages(257, 80), 4);
+  EXPECT_EQ(attentionStages(257, 128), 2);
+}
+
 /// Of dimensions that are repeated, tensor copies have no map; other copies read them.
 TEST(BindAttention, TensorCopiesRefuseRepeatedRows) {
   const auto repeated = [](Launch l, int read, int dimension) {
