@@ -130,7 +130,7 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
     const DeviceGuard guard(impl->device);
     if (anyRecord(plan.data(), callsCublasLt)) {
       CGC_ASSIGN_OR_RETURN(impl->cublasLt, CublasLt::open(options.cublasLtPath));
-      CGC_TRY(impl->cublasLt->initialize(impl->gpu));
+      CGC_TRY(withBill(impl->cublasLt->initialize(impl->gpu), plan));
     }
     if (cuda) {
       Status status = uploadWeights(plan, *impl);

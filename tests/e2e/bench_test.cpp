@@ -121,7 +121,16 @@ TEST_F(Bench, RefusesAModelThatIsNotThePlans) {
   expectError(cgc({"bench", "plan.cgplan", "--table"}), 2, {"--against"});
   expectError(cgc({"bench", "plan.cgplan", "--against", "missing.pt"}), 3, {"missing.pt"});
   writeFile(folder / "text.pt", "no model");
-  expectError(cgc({"bench", "plan.cgplan", "--against", "text.pt"}), 3, {"text.pt"});
+  const Outcome noModel = cgc({"bench", "plan.cgplan", "--against", "text.pt"});
+  expectError(noModel, 3, {"text.pt"});
+  EXPECT_EQ(noModel.err.find("bench encode_text"), std::string::npos)
+      << "measured before it was refused:\n"
+      << noModel.err;
+  // Another image size: LibTorch's own error, and whose it is.
+  makePlan({"--entry", "encode_image"});
+  expectError(cgc({"bench", "plan.cgplan", "--samples", "30", "--against",
+                   familyModels() / "EVA02-B-16.pt"}),
+              1, {"LibTorch, encode_image: ", "was the plan compiled from this model?"});
 }
 
 TEST_F(Bench, RefusesFewSamplesAndWhatThePlanHasNot) {

@@ -314,6 +314,11 @@ Status bench(const Options &options) {
   load.millis = millisSince(start);
   const uint64_t freeAfter = cuda ? freeGpuBytes() : 0;
   load.gpuBytes = freeBefore - std::min(freeBefore, freeAfter);
+  std::optional<PeerBench> peers; // A model that is none is refused before anything is timed.
+  if (!options.against.empty()) {
+    progress.begin("load " + options.against);
+    CGC_ASSIGN_OR_RETURN(peers, PeerBench::load(options.against, plan.data()));
+  }
 
   std::vector<Figures> all;
   for (const PlanBucket &bucket : buckets) {
@@ -323,19 +328,15 @@ Status bench(const Options &options) {
     CGC_ASSIGN_OR_RETURN(Figures figures, one.measure(options.samples));
     all.push_back(std::move(figures));
   }
-  if (!options.against.empty()) {
-    progress.begin("load " + options.against);
-    CGC_ASSIGN_OR_RETURN(PeerBench peers, PeerBench::load(options.against, plan.data()));
-    for (Figures &figures : all)
-      for (const PeerSystem system : systems) {
-        progress.begin(fmt::format("bench LibTorch {}, {} {}", systemName(system),
-                                   figures.bucket.entry->name,
-                                   describeIo(figures.bucket.bucket().inputs)));
-        CGC_ASSIGN_OR_RETURN(PeerFigures peer,
-                             peers.measure(system, figures.bucket, options.samples));
-        figures.peers.push_back(std::move(peer));
-      }
-  }
+  for (Figures &figures : all)
+    for (const PeerSystem system : systems) {
+      progress.begin(fmt::format("bench LibTorch {}, {} {}", systemName(system),
+                                 figures.bucket.entry->name,
+                                 describeIo(figures.bucket.bucket().inputs)));
+      CGC_ASSIGN_OR_RETURN(PeerFigures peer,
+                           peers->measure(system, figures.bucket, options.samples));
+      figures.peers.push_back(std::move(peer));
+    }
   return options.json ? printJson(options, cuda, load, all) : printText(options, cuda, load, all);
 }
 

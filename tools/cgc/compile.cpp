@@ -110,7 +110,8 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
                             errors.empty() ? ", either: for what is said above\n" : ":\n" + errors);
     if (!errors.empty() && llvm::all_of(context.diagnostics->errors().drop_front(known), isOfTypes))
       failures += fmt::format("  to do: {} may not be what the model takes; compare number of "
-                              "dimensions, sizes and dtype with the example of its export\n",
+                              "dimensions, sizes and dtype with the example of its export "
+                              "(its own dtype, also with --precision)\n",
                               describeInputs(bucket));
   }
   if (!failures.empty())

@@ -68,11 +68,11 @@ Result<PeerFigures> PeerBench::measure(PeerSystem system, const PlanBucket &buck
   for (const IoTensor &input : bucket.bucket().inputs)
     inputs.push_back(randomInput(input, inputs.size()));
   const bool isEager = system == PeerSystem::Eager;
+  constexpr const char *kQuestion = "; was the plan compiled from this model?";
   auto peer = peers_->prepare(isEager ? frontend::PeerKind::Eager : frontend::PeerKind::Frozen,
                               bucket.entry->name, viewsOf(inputs));
   if (!peer.isOk() && peer.status().code() == Code::Usage)
-    return Status(Code::Usage,
-                  peer.status().message() + "; was the plan compiled from this model?");
+    return Status(Code::Usage, peer.status().message() + kQuestion);
   PeerFigures figures{system, std::nullopt, {}, 0};
   Result<Timing> timing = !peer.isOk() ? Result<Timing>(peer.status())
                           : system == PeerSystem::Captured
@@ -81,7 +81,8 @@ Result<PeerFigures> PeerBench::measure(PeerSystem system, const PlanBucket &buck
   if (timing.isOk())
     figures.timing = *std::move(timing);
   else if (isEager)
-    return timing.status();
+    return Status(timing.status().code(),
+                  "LibTorch, " + bucket.entry->name + ": " + timing.status().message() + kQuestion);
   else
     figures.why = timing.status().message();
   return figures;
