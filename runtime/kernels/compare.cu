@@ -10,15 +10,12 @@ namespace {
 
 using namespace device;
 
-/// Elements that are compared together: 16 bytes of x.
-template <class T> constexpr int kWidth = 16 / sizeof(T);
-
 template <class T> struct CompareParameters {
   bool *out;
   const T *x, *y; ///< Without y, `number` stands for it.
-  Element number;
+  ElementBits number;
   CompareOp op;
-  Layout layout;
+  StridedLayout layout;
 };
 
 /// What elements are compared as.
@@ -76,7 +73,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   releaseSuccessor();
   waitForPredecessor();
   if (p.layout.width > 1)
-    compareUnits<T, kWidth<T>>(p);
+    compareUnits<T, Vector<T>::kSize>(p);
   else
     compareUnits<T, 1>(p);
 }
@@ -84,22 +81,22 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
   constexpr DType dtype = kDTypeOf<T>;
   const TensorView &out = a.writes[0], &x = a.reads[0], &y = a.reads[1];
-  CGC_TRY(checkLaunch(a));
+  CGC_TRY(checkStridedLaunch(a));
   if (!x.data)
     return refuseArguments("x is absent");
   if (a.ints[0] < 0 || a.ints[0] >= kNumCompareOps)
     return refuseArguments("there is no op of this number");
   if (x.dtype != dtype || (y.data && y.dtype != dtype) || out.dtype != DType::Bool)
     return refuseArguments("the operands have to be of one dtype, the result of bool");
-  Element number = 0;
+  ElementBits number = 0;
   if (!y.data) {
-    const std::optional<Element> element = elementOf(dtype, a.floats[0]);
+    const std::optional<ElementBits> element = elementBits(dtype, a.floats[0]);
     if (!element)
       return refuseArguments("the number is none of the operand's dtype");
     number = *element;
   }
   const TensorView *operands[] = {&out, &x, &y};
-  CGC_ASSIGN_OR_RETURN(const Layout layout, layoutOf(operands, kWidth<T>));
+  CGC_ASSIGN_OR_RETURN(const StridedLayout layout, stridedLayout(operands, Vector<T>::kSize));
   return KernelParameters(CompareParameters<T>{
       static_cast<bool *>(out.data), static_cast<const T *>(x.data), static_cast<const T *>(y.data),
       number, static_cast<CompareOp>(a.ints[0]), layout});

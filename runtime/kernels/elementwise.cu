@@ -84,7 +84,7 @@ template <class T> struct ElementwiseParameters {
   const T *x, *y; ///< Without y, `number` stands for it.
   float number;
   ElementwiseOp op;
-  Layout layout;
+  StridedLayout layout;
 };
 
 template <class T, int Width> __device__ void computeUnits(const ElementwiseParameters<T> &p) {
@@ -117,7 +117,7 @@ struct CopyParameters {
   void *out;
   const void *x;
   DType to, from;
-  Layout layout;
+  StridedLayout layout;
 };
 
 template <class T> struct Type {
@@ -192,6 +192,26 @@ template <class Bits> __device__ void copyBits(const CopyParameters &p) {
   copyAll<Bits, Bits>(p, [](Bits bits) { return bits; });
 }
 
+__device__ int elementBytes(DType dtype) {
+  switch (dtype) {
+  case DType::F64:
+  case DType::I64:
+    return 8;
+  case DType::F32:
+  case DType::I32:
+    return 4;
+  case DType::F16:
+  case DType::BF16:
+  case DType::I16:
+    return 2;
+  case DType::I8:
+  case DType::U8:
+  case DType::Bool:
+    return 1;
+  }
+  return 1;
+}
+
 __global__ void __launch_bounds__(kElementwiseThreads)
     copyElements(const __grid_constant__ CopyParameters p) {
   releaseSuccessor();
@@ -227,7 +247,7 @@ bool isConverted(DType dtype) {
 
 template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
   const TensorView &out = a.writes[0], &x = a.reads[0], &y = a.reads[1];
-  CGC_TRY(checkLaunch(a));
+  CGC_TRY(checkStridedLaunch(a));
   if (!x.data)
     return refuseArguments("x is absent");
   if (a.ints[0] < 0 || a.ints[0] >= kNumElementwiseOps)
@@ -239,7 +259,7 @@ template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
   for (const TensorView *operand : operands)
     if (operand->data && operand->dtype != kDTypeOf<T>)
       return refuseArguments("the operands and the result have to be of one dtype");
-  CGC_ASSIGN_OR_RETURN(const Layout layout, layoutOf(operands, Vector<T>::kSize));
+  CGC_ASSIGN_OR_RETURN(const StridedLayout layout, stridedLayout(operands, Vector<T>::kSize));
   return KernelParameters(ElementwiseParameters<T>{
       static_cast<T *>(out.data), static_cast<const T *>(x.data), static_cast<const T *>(y.data),
       static_cast<float>(a.floats[0]), op, layout});
@@ -247,14 +267,14 @@ template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
 
 Result<KernelParameters> bindCopy(const KernelArguments &a) {
   const TensorView &out = a.writes[0], &x = a.reads[0];
-  CGC_TRY(checkLaunch(a));
+  CGC_TRY(checkStridedLaunch(a));
   if (!x.data)
     return refuseArguments("x is absent");
   if (x.dtype != out.dtype && (!isConverted(x.dtype) || !isConverted(out.dtype)))
     return refuseArguments("there is no conversion between these dtypes");
   const TensorView *operands[] = {&out, &x};
   const size_t bytes = std::max(dtypeSize(out.dtype), dtypeSize(x.dtype));
-  CGC_ASSIGN_OR_RETURN(const Layout layout, layoutOf(operands, 16 / bytes));
+  CGC_ASSIGN_OR_RETURN(const StridedLayout layout, stridedLayout(operands, 16 / bytes));
   return KernelParameters(CopyParameters{out.data, x.data, out.dtype, x.dtype, layout});
 }
 

@@ -10,9 +10,9 @@ struct WhereParameters {
   void *out;
   const bool *condition; ///< May be null: it holds everywhere.
   const void *x, *z;     ///< Without one, its number stands for it.
-  Element numbers[2];
+  ElementBits numbers[2];
   int bytes; ///< Of an element.
-  Layout layout;
+  StridedLayout layout;
 };
 
 __device__ const bool kHolds = true;
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 
 Result<KernelParameters> bind(const KernelArguments &a) {
   const TensorView &out = a.writes[0], &condition = a.reads[0];
-  CGC_TRY(checkLaunch(a));
+  CGC_TRY(checkStridedLaunch(a));
   if (condition.data && condition.dtype != DType::Bool)
     return refuseArguments("the condition has to be of bool");
   WhereParameters p = {.out = out.data, .condition = static_cast<const bool *>(condition.data)};
@@ -68,7 +68,7 @@ Result<KernelParameters> bind(const KernelArguments &a) {
     const TensorView &operand = a.reads[1 + k];
     if (operand.data && operand.dtype != out.dtype)
       return refuseArguments("the operands and the result have to be of one dtype");
-    const std::optional<Element> number = elementOf(out.dtype, a.floats[k]);
+    const std::optional<ElementBits> number = elementBits(out.dtype, a.floats[k]);
     if (!operand.data && !number)
       return refuseArguments("a number is none of the result's dtype");
     p.numbers[k] = number.value_or(0);
@@ -78,7 +78,7 @@ Result<KernelParameters> bind(const KernelArguments &a) {
   const int64_t bytes = dtypeSize(out.dtype);
   p.bytes = static_cast<int>(bytes);
   const TensorView *operands[] = {&out, &condition, &a.reads[1], &a.reads[2]};
-  CGC_ASSIGN_OR_RETURN(p.layout, layoutOf(operands, 16 / bytes));
+  CGC_ASSIGN_OR_RETURN(p.layout, stridedLayout(operands, 16 / bytes));
   return KernelParameters(p);
 }
 
