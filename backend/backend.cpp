@@ -3,8 +3,8 @@
 #include "backend/backend.h"
 
 #include "backend/bucket_builder.h"
-#include "backend/kernels.h"
 #include "backend/lowering.h"
+#include "backend/pointwise.h"
 #include "ir/op_def.h"
 #include "ir/uses.h"
 #include "runtime/plan/op_library.h"

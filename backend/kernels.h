@@ -67,8 +67,4 @@ std::optional<Operand> operand(const ir::Arg &arg, const BucketBuilder &builder)
 /// Any strides and conversions.
 bool launchCopy(const Place &source, const Place &destination, BucketBuilder &builder);
 
-/// If the op is one that elementwise, compare or where computes: places the result and adds the
-/// record.
-bool launchPointwise(const ir::Node &node, BucketBuilder &builder);
-
 } // namespace cgc::backend

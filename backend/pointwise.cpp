@@ -1,0 +1,205 @@
+// Pointwise ops: which of them elementwise, compare and where compute, and in what order of
+// operands.
+#include "backend/pointwise.h"
+
+#include "backend/kernels.h"
+
+namespace cgc::backend {
+namespace {
+
+/// What elementwise computes of one argument.
+std::optional<ElementwiseOp> unaryOp(const ir::Node &node) {
+  switch (node.op()) {
+  case ir::OpKind::Abs:
+    return ElementwiseOp::Abs;
+  case ir::OpKind::Neg:
+    return ElementwiseOp::Neg;
+  case ir::OpKind::Exp:
+    return ElementwiseOp::Exp;
+  case ir::OpKind::Sqrt:
+    return ElementwiseOp::Sqrt;
+  case ir::OpKind::Rsqrt:
+    return ElementwiseOp::Rsqrt;
+  case ir::OpKind::Sin:
+    return ElementwiseOp::Sin;
+  case ir::OpKind::Cos:
+    return ElementwiseOp::Cos;
+  case ir::OpKind::Erf:
+    return ElementwiseOp::Erf;
+  case ir::OpKind::Sigmoid:
+    return ElementwiseOp::Sigmoid;
+  case ir::OpKind::Tanh:
+    return ElementwiseOp::Tanh;
+  case ir::OpKind::Relu:
+    return ElementwiseOp::Relu;
+  case ir::OpKind::Gelu:
+    return node.arg("approximate").as<std::string>() == "tanh" ? ElementwiseOp::GeluTanh
+                                                               : ElementwiseOp::Gelu;
+  case ir::OpKind::Silu:
+    return ElementwiseOp::Silu;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// What elementwise computes of arguments 0 and 1, in this order.
+std::optional<ElementwiseOp> binaryOp(const ir::Node &node) {
+  switch (node.op()) {
+  case ir::OpKind::Add:
+    return ElementwiseOp::Add;
+  case ir::OpKind::Sub:
+    return ElementwiseOp::Sub;
+  case ir::OpKind::Rsub:
+    return ElementwiseOp::ReverseSub;
+  case ir::OpKind::Mul:
+    return ElementwiseOp::Mul;
+  case ir::OpKind::Div:
+    if (!node.arg("rounding_mode").isNone())
+      return std::nullopt;
+    return ElementwiseOp::Div;
+  case ir::OpKind::Pow:
+    return ElementwiseOp::Pow;
+  case ir::OpKind::Maximum:
+  case ir::OpKind::ClampMin:
+    return ElementwiseOp::Maximum;
+  case ir::OpKind::Minimum:
+    return ElementwiseOp::Minimum;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// The op of the same result with its operands exchanged.
+std::optional<ElementwiseOp> exchanged(ElementwiseOp op) {
+  switch (op) {
+  case ElementwiseOp::Sub:
+    return ElementwiseOp::ReverseSub;
+  case ElementwiseOp::ReverseSub:
+    return ElementwiseOp::Sub;
+  case ElementwiseOp::Div:
+    return ElementwiseOp::ReverseDiv;
+  case ElementwiseOp::ReverseDiv:
+    return ElementwiseOp::Div;
+  case ElementwiseOp::Pow:
+    return std::nullopt;
+  default:
+    return op;
+  }
+}
+
+/// The comparison of arguments 0 and 1, in this order.
+std::optional<CompareOp> comparison(const ir::Node &node) {
+  switch (node.op()) {
+  case ir::OpKind::Eq:
+    return CompareOp::Eq;
+  case ir::OpKind::Ne:
+    return CompareOp::Ne;
+  case ir::OpKind::Lt:
+    return CompareOp::Lt;
+  case ir::OpKind::Le:
+    return CompareOp::Le;
+  case ir::OpKind::Gt:
+    return CompareOp::Gt;
+  case ir::OpKind::Ge:
+    return CompareOp::Ge;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// The comparison of the same result with its operands exchanged.
+CompareOp exchanged(CompareOp op) {
+  switch (op) {
+  case CompareOp::Eq:
+  case CompareOp::Ne:
+    return op;
+  case CompareOp::Lt:
+    return CompareOp::Gt;
+  case CompareOp::Le:
+    return CompareOp::Ge;
+  case CompareOp::Gt:
+    return CompareOp::Lt;
+  case CompareOp::Ge:
+    return CompareOp::Le;
+  }
+  llvm_unreachable("all comparisons have been named");
+}
+
+bool launchComparison(const ir::Node &node, CompareOp op, BucketBuilder &builder) {
+  const ir::Arg *x = &node.arg(0), *z = &node.arg(1);
+  if (!x->isValue()) {
+    op = exchanged(op);
+    std::swap(x, z);
+  }
+  const std::optional<Operand> left = operand(*x, builder), right = operand(*z, builder);
+  if (!left || !right)
+    return false;
+  const auto *tensor = std::get_if<Place>(&*left), *other = std::get_if<Place>(&*right);
+  // LibTorch compares integers with a float as floats.
+  if (!tensor || (!isFloating(tensor->dtype) && z->is<double>()))
+    return false;
+  return launchCompare(op, *tensor, other ? std::optional(*other) : std::nullopt,
+                       other ? 0 : std::get<double>(*right), builder.allocate(*node.result()),
+                       builder);
+}
+
+/// not, and, or of bools.
+bool launchLogic(const ir::Node &node, BucketBuilder &builder) {
+  for (const ir::Arg &arg : node.args())
+    if (!arg.isValue() || arg.value()->tensor().dtype != DType::Bool)
+      return false;
+  const Place x = builder.place(node.arg(0).value()), result = builder.allocate(*node.result());
+  if (node.is(ir::OpKind::BitwiseNot))
+    return launchCompare(CompareOp::Eq, x, std::nullopt, 0, result, builder);
+  const Place z = builder.place(node.arg(1).value());
+  return node.is(ir::OpKind::BitwiseAnd) ? launchWhere(x, z, 0.0, result, builder)
+                                         : launchWhere(x, 1.0, z, result, builder);
+}
+
+bool launchBinary(const ir::Node &node, ElementwiseOp op, BucketBuilder &builder) {
+  const ir::Arg *x = &node.arg(0), *z = &node.arg(1);
+  // add, sub and rsub scale one operand.
+  const ir::Arg *scaled = nullptr;
+  double alpha = 1;
+  if (node.is(ir::OpKind::Add) || node.is(ir::OpKind::Sub) || node.is(ir::OpKind::Rsub)) {
+    scaled = node.is(ir::OpKind::Rsub) ? x : z;
+    alpha = *node.arg("alpha").asNumber();
+  }
+  if (!x->isValue()) {
+    std::optional<ElementwiseOp> other = exchanged(op);
+    if (!other)
+      return false;
+    op = *other;
+    std::swap(x, z);
+  }
+  if (!x->isValue() || (alpha != 1 && (scaled != z || z->isValue())))
+    return false;
+  std::optional<Place> tensor;
+  double number = 0;
+  if (z->isValue())
+    tensor = builder.place(z->value());
+  else
+    number = *z->asNumber() * alpha;
+  return launchElementwise(op, builder.place(x->value()), tensor, number,
+                           builder.allocate(*node.result()), builder);
+}
+
+} // namespace
+
+bool launchPointwise(const ir::Node &node, BucketBuilder &builder) {
+  if (builder.target() != DeviceKind::Cuda)
+    return false;
+  if (std::optional<ElementwiseOp> op = unaryOp(node))
+    return launchElementwise(*op, builder.place(node.arg(0).value()), std::nullopt, 0,
+                             builder.allocate(*node.result()), builder);
+  if (std::optional<ElementwiseOp> op = binaryOp(node))
+    return launchBinary(node, *op, builder);
+  if (std::optional<CompareOp> op = comparison(node))
+    return launchComparison(node, *op, builder);
+  if (node.is(ir::OpKind::BitwiseNot) || node.is(ir::OpKind::BitwiseAnd) ||
+      node.is(ir::OpKind::BitwiseOr))
+    return launchLogic(node, builder);
+  return false;
+}
+
+} // namespace cgc::backend
