@@ -42,19 +42,18 @@ KernelLaunch launchOf(llvm::StringRef kernel) {
   return launch;
 }
 
-bool takes(const KernelLaunch &record, const Operands &operands, const BucketBuilder &builder) {
+bool takes(const KernelLaunch &record, const RecordTensors &tensors, const BucketBuilder &builder) {
   const Kernel &kernel = *findKernel(record.kernel);
   if (builder.target() != DeviceKind::Cuda ||
       ((kernel.traits & kHopper) && builder.arch() != Arch::Sm90a))
     return false;
   [[maybe_unused]] const size_t moments = kernel.traits & kMoments ? 1 : 0;
-  assert(operands.reads.size() == kernel.reads &&
-         operands.writes.size() + moments == kernel.writes && record.ints.size() == kernel.ints &&
-         record.floats.size() == kernel.floats);
+  assert(tensors.reads.size() == kernel.reads && tensors.writes.size() + moments == kernel.writes &&
+         record.ints.size() == kernel.ints && record.floats.size() == kernel.floats);
   std::vector<TensorView> reads, writes;
-  for (const std::optional<Place> &place : operands.reads)
+  for (const std::optional<Place> &place : tensors.reads)
     reads.push_back(place ? standIn(*place) : TensorView());
-  for (const Place &place : operands.writes)
+  for (const Place &place : tensors.writes)
     writes.push_back(standIn(place));
   writes.resize(kernel.writes);
   return kernel
@@ -69,12 +68,12 @@ bool takes(const KernelLaunch &record, const Operands &operands, const BucketBui
       .isOk();
 }
 
-bool launch(KernelLaunch record, const Operands &operands, BucketBuilder &builder) {
-  if (!takes(record, operands, builder))
+bool launch(KernelLaunch record, const RecordTensors &tensors, BucketBuilder &builder) {
+  if (!takes(record, tensors, builder))
     return false;
-  for (const std::optional<Place> &place : operands.reads)
+  for (const std::optional<Place> &place : tensors.reads)
     record.reads.push_back(place ? builder.tensor(*place) : kNoTensor);
-  for (const Place &place : operands.writes)
+  for (const Place &place : tensors.writes)
     record.writes.push_back(builder.tensor(place));
   record.writes.resize(findKernel(record.kernel)->writes, kNoTensor);
   builder.record({std::move(record)});

@@ -14,14 +14,14 @@ KernelLaunch launchOf(llvm::StringRef kernel);
 
 /// Tensors of a record: those it reads, of which some may be absent, and those it writes, without
 /// moments: what reads them asks for them later.
-struct Operands {
+struct RecordTensors {
   std::vector<std::optional<Place>> reads;
   std::vector<Place> writes;
 };
 /// Whether the target has the kernel of `record`, and the kernel takes these tensors.
-bool takes(const KernelLaunch &record, const Operands &operands, const BucketBuilder &builder);
+bool takes(const KernelLaunch &record, const RecordTensors &tensors, const BucketBuilder &builder);
 /// Adds the record with these tensors; false, without one, unless takes().
-bool launch(KernelLaunch record, const Operands &operands, BucketBuilder &builder);
+bool launch(KernelLaunch record, const RecordTensors &tensors, BucketBuilder &builder);
 
 /// A launch of a row of kernels.def.
 struct Launch {

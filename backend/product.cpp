@@ -75,19 +75,19 @@ KernelLaunch launchOfTile(const TiledKernels &family, const TileChoice &tile, co
 }
 
 /// The tensors of `product`; nothing if the residual is no matrix.
-std::optional<Operands> operandsOf(const Product &p, const Matrices &m) {
+std::optional<RecordTensors> tensorsOf(const Product &p, const Matrices &m) {
   const std::optional<Place> residual = p.residual ? asMatrix(*p.residual) : std::optional<Place>();
   if (p.residual && !residual)
     return std::nullopt;
-  return Operands{{m.x, m.weight, p.bias, residual}, {m.result}};
+  return RecordTensors{{m.x, m.weight, p.bias, residual}, {m.result}};
 }
 
 bool lowerToKernel(const Product &p, const Matrices &m, BucketBuilder &builder) {
-  const std::optional<Operands> operands = operandsOf(p, m);
-  if (!operands || !mayHaveTile(m))
+  const std::optional<RecordTensors> tensors = tensorsOf(p, m);
+  if (!tensors || !mayHaveTile(m))
     return false;
   const TiledKernels family = productKernels();
-  return launch(launchOfTile(family, bestTile(family, m, builder), p, m), *operands, builder);
+  return launch(launchOfTile(family, bestTile(family, m, builder), p, m), *tensors, builder);
 }
 
 bool isForCublasLt(const Product &p, const Matrices &m) {
@@ -210,8 +210,8 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
 bool lowerNormProduct(const Product &product, const Place &columnSums, double eps,
                       BucketBuilder &builder) {
   const std::optional<Matrices> matrices = matricesOf(product);
-  std::optional<Operands> operands = matrices ? operandsOf(product, *matrices) : std::nullopt;
-  if (!operands || !mayHaveTile(*matrices))
+  std::optional<RecordTensors> tensors = matrices ? tensorsOf(product, *matrices) : std::nullopt;
+  if (!tensors || !mayHaveTile(*matrices))
     return false;
   const TiledKernels family = normProductKernels();
   const TileChoice choice = bestTile(family, *matrices, builder);
@@ -220,16 +220,16 @@ bool lowerNormProduct(const Product &product, const Place &columnSums, double ep
     return false;
   KernelLaunch record = launchOfTile(family, choice, product, *matrices);
   record.floats = {eps};
-  operands->reads.push_back(columnSums);
+  tensors->reads.push_back(columnSums);
   // Whatever wrote x is asked for its moments only if all else fits: until then a place of their
   // sizes stands for them.
   const ir::Dims sizes = momentSizes(matrices->x);
-  operands->reads.push_back(
+  tensors->reads.push_back(
       Place{.dtype = DType::F32, .sizes = sizes, .strides = ir::contiguousStrides(sizes)});
-  if (!takes(record, *operands, builder))
+  if (!takes(record, *tensors, builder))
     return false;
-  operands->reads.back() = momentsOf(matrices->x, builder);
-  return launch(std::move(record), *operands, builder);
+  tensors->reads.back() = momentsOf(matrices->x, builder);
+  return launch(std::move(record), *tensors, builder);
 }
 
 } // namespace cgc::backend
