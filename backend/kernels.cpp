@@ -27,6 +27,19 @@ uint64_t elementwiseBlocksFor(const Place &result, std::optional<DType> operands
   return elementwiseBlocks(result.type().numElements(), together ? width : 1);
 }
 
+/// The record of `launch`, of a kernel that there is, without its tensors.
+KernelLaunch recordOf(const Launch &launch) {
+  KernelLaunch record = launchOf(launch.kernel);
+  record.grid[0] = static_cast<uint32_t>(launch.blocks);
+  record.grid[1] = launch.blocksY;
+  record.grid[2] = launch.blocksZ;
+  record.block[0] = launch.threads;
+  record.sharedBytes = launch.sharedBytes;
+  record.ints = launch.ints;
+  record.floats = launch.floats;
+  return record;
+}
+
 } // namespace
 
 std::string kernelNamed(llvm::StringRef name, DType dtype) {
@@ -80,18 +93,14 @@ bool launch(KernelLaunch record, const RecordTensors &tensors, BucketBuilder &bu
   return true;
 }
 
+bool takes(const Launch &launch, const BucketBuilder &builder) {
+  return findKernel(launch.kernel) &&
+         takes(recordOf(launch), {launch.reads, launch.writes}, builder);
+}
+
 bool launch(const Launch &launch, BucketBuilder &builder) {
-  if (!findKernel(launch.kernel))
-    return false;
-  KernelLaunch record = launchOf(launch.kernel);
-  record.grid[0] = static_cast<uint32_t>(launch.blocks);
-  record.grid[1] = launch.blocksY;
-  record.grid[2] = launch.blocksZ;
-  record.block[0] = launch.threads;
-  record.sharedBytes = launch.sharedBytes;
-  record.ints = launch.ints;
-  record.floats = launch.floats;
-  return backend::launch(std::move(record), {launch.reads, launch.writes}, builder);
+  return findKernel(launch.kernel) &&
+         backend::launch(recordOf(launch), {launch.reads, launch.writes}, builder);
 }
 
 bool launchWarpRows(std::string kernel, int64_t rows, std::vector<std::optional<Place>> reads,

@@ -38,8 +38,9 @@ struct Launch {
 /// "layer_norm_f16".
 std::string kernelNamed(llvm::StringRef name, DType dtype);
 
-/// Adds the record. False, without one, if there is no such kernel, or none for the target, or it
-/// does not take these tensors: then the op stays with LibTorch.
+/// Whether there is such a kernel, for the target, and it takes these tensors.
+bool takes(const Launch &launch, const BucketBuilder &builder);
+/// Adds the record; false, without one, unless takes(): then the op stays with LibTorch.
 bool launch(const Launch &launch, BucketBuilder &builder);
 
 /// Of a kernel that gives each of `rows` rows to a warp.

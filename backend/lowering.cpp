@@ -54,4 +54,10 @@ std::vector<AtenArg> callArgs(const ir::Node &node, BucketBuilder &builder) {
   return args;
 }
 
+Place filledWith(const ir::Arg &number, DType dtype, BucketBuilder &builder) {
+  Place place = builder.temporary(dtype, {});
+  builder.fill(place, number);
+  return place;
+}
+
 } // namespace cgc::backend

@@ -5,11 +5,13 @@
 #include "runtime/kernels/layer_norm.h"
 
 namespace cgc::backend {
+namespace {
 
-bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder) {
+/// Its kernel; nothing if there are no elements.
+std::optional<Launch> kernelOf(const LayerNorm &norm, const BucketBuilder &builder) {
   int64_t elements = norm.input.type().numElements();
   if (elements == 0)
-    return false;
+    return std::nullopt;
   int64_t rows = elements / norm.columns;
   const std::optional<Place> &parameter = norm.weight ? norm.weight : norm.bias;
   std::string mixed = parameter && parameter->dtype != norm.input.dtype ? "_by_f32" : "";
@@ -26,7 +28,14 @@ bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder) {
     kernel.writes.insert(kernel.writes.begin(), *norm.sum);
     kernel.ints.push_back(norm.addend->type().numElements() / norm.columns);
   }
-  return launch(kernel, builder);
+  return kernel;
+}
+
+} // namespace
+
+bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder) {
+  const std::optional<Launch> kernel = kernelOf(norm, builder);
+  return kernel && launch(*kernel, builder);
 }
 
 Status lowerLayerNorm(const ir::Node &node, BucketBuilder &builder) {
@@ -42,11 +51,19 @@ Status lowerLayerNorm(const ir::Node &node, BucketBuilder &builder) {
   auto normalized = *node.arg("normalized_shape").asInts();
   for (int64_t size : normalized)
     norm.columns *= size;
-  const bool hasKernel = builder.target() == DeviceKind::Cuda && norm.input.dtype != DType::F64;
-  if (hasKernel && !norm.input.type().isContiguous()) { // It takes dense rows only.
-    Place dense = builder.temporary(norm.input.dtype, norm.input.sizes);
-    builder.copy(norm.input, dense);
-    norm.input = dense;
+  if (!norm.input.type().isContiguous()) {
+    // The kernel takes dense rows only: they are copied if it takes all else, and until that is
+    // known a place without memory stands for the copy.
+    LayerNorm dense = norm;
+    dense.input = {.dtype = norm.input.dtype,
+                   .sizes = norm.input.sizes,
+                   .strides = ir::contiguousStrides(norm.input.sizes)};
+    const std::optional<Launch> kernel = kernelOf(dense, builder);
+    if (kernel && takes(*kernel, builder)) {
+      dense.input = builder.temporary(norm.input.dtype, norm.input.sizes);
+      builder.copy(norm.input, dense.input);
+      norm.input = dense.input;
+    }
   }
   if (launchLayerNorm(norm, builder))
     return Status::ok();

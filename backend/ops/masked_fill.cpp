@@ -18,13 +18,7 @@ Status lowerMaskedFill(const ir::Node &node, BucketBuilder &builder) {
   }
   if (value && launchWhere(mask, *value, self, result, builder))
     return Status::ok();
-  Place filling;
-  if (arg.isValue()) {
-    filling = std::get<Place>(*value);
-  } else {
-    filling = builder.temporary(result.dtype, {});
-    builder.fill(filling, arg);
-  }
+  Place filling = arg.isValue() ? std::get<Place>(*value) : filledWith(arg, result.dtype, builder);
   builder.callInto("aten::where", "self_out",
                    {builder.tensor(mask), builder.tensor(filling), builder.tensor(self)}, result);
   return Status::ok();

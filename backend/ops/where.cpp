@@ -13,11 +13,8 @@ Status lowerWhere(const ir::Node &node, BucketBuilder &builder) {
   if (x && z && launchWhere(condition, *x, *z, result, builder))
     return Status::ok();
   auto tensor = [&](const ir::Arg &arg) -> AtenArg {
-    if (arg.isValue())
-      return builder.arg(arg);
-    Place number = builder.temporary(result.dtype, {});
-    builder.fill(number, arg);
-    return builder.tensor(number);
+    return arg.isValue() ? builder.arg(arg)
+                         : builder.tensor(filledWith(arg, result.dtype, builder));
   };
   AtenArg chosen = tensor(self), rest = tensor(other);
   builder.callInto("aten::where", "self_out", {builder.tensor(condition), chosen, rest}, result);

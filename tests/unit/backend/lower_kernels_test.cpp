@@ -66,6 +66,18 @@ std::vector<std::string> cudaRecords(const std::string &text) {
   return plan ? recordNames(plan->plan.entries[0].buckets[0]) : std::vector<std::string>();
 }
 
+TEST(Lower, RowsAreCopiedForLayerNormOnlyIfItsKernelTakesAllElse) {
+  EXPECT_THAT(cudaRecords(R"(graph @g(%x: f16[2,3,8]@cuda, %w: f16[3,2]@cuda, %d: f64[2,3,8]@cuda) {
+    %0 = aten.transpose(%x) {dim0=1, dim1=2} : f16[2,8,3][24,1,8]@cuda
+    %1 = aten.select(%w) {dim=1, index=0} : f16[3][2]@cuda
+    %2 = aten.layer_norm(%0, %1) {normalized_shape=[3]} : f16[2,8,3]@cuda
+    %3 = aten.transpose(%d) {dim0=1, dim1=2} : f64[2,8,3][24,1,8]@cuda
+    %4 = aten.layer_norm(%3) {normalized_shape=[3]} : f64[2,8,3]@cuda
+    output %2, %4
+  })"),
+              ElementsAre("aten::layer_norm", "aten::layer_norm"));
+}
+
 TEST(Lower, PointwiseOpsAreOneKernelOnCuda) {
   auto module = parse(R"(graph @g(%x: f16[2,3,8]@cuda, %b: f16[8]@cuda, %i: i64[8]@cuda) {
     %0 = aten.add(%x, %b) : f16[2,3,8]@cuda
