@@ -1,4 +1,5 @@
 // Tests of lower(): which attention becomes which kernel on cuda, and which stays with LibTorch.
+#include "runtime/kernels/attention_whole.h"
 #include "tests/unit/backend/lowered.h"
 
 #include <gmock/gmock.h>
@@ -39,6 +40,136 @@ struct Attention {
     return recordNames(lower(options)).at(0);
   }
 };
+
+/// Which attention kernel takes heads of 64 columns on a GPU of 132 SMs, and how it cuts the work.
+TEST(LowerAttention, HasTheKernelOfItsSizes) {
+  struct Row {
+    int64_t batch, heads, queries, keys;
+    bool causal;
+    std::string kernel;
+    uint32_t blocks, threads;
+    int64_t tiles, stages; ///< Of attention_whole.
+  };
+  const Row kRows[] = {
+      // Text of ViT-L-14: a tile for each block while SMs are idle, then two blocks on an SM.
+      {1, 12, 77, 77, true, "whole_f16_80", 24, 128, 1, 1},
+      {5, 12, 77, 77, true, "whole_f16_80", 120, 128, 1, 1},
+      {6, 12, 77, 77, true, "whole_f16_80", 72, 256, 2, 1},
+      {16, 12, 77, 77, true, "whole_f16_80", 192, 256, 2, 1},
+      {64, 12, 128, 128, false, "whole_f16_128", 768, 256, 2, 1},
+      // More tiles are one block on an SM.
+      {64, 12, 129, 100, false, "whole_f16_128", 768, 256, 2, 1},
+      {64, 12, 193, 100, false, "whole_f16_128", 132, 384, 3, 2},
+      // Images: halves of the keys, then whole heads, their last query shared.
+      {1, 16, 257, 257, false, "halves_f16", 80, 256, 0, 0},
+      {8, 16, 257, 257, false, "whole_f16_272", 128, 512, 4, 2},
+      {64, 16, 257, 257, false, "whole_f16_272", 132, 512, 4, 2},
+      {64, 16, 258, 257, false, "whole_f16_272", 132, 512, 4, 2},
+      {64, 16, 197, 197, false, "whole_f16_208", 132, 512, 4, 2},
+      {1, 16, 257, 257, true, "whole_f16_272", 80, 128, 1, 1},
+      // Keys that attention_whole does not hold, and many heads of few.
+      {64, 12, 130, 130, false, "f16_64_hopper", 2, 160, 0, 0},
+      {64, 12, 50, 50, false, "f16_64_hopper", 1, 128, 0, 0},
+      {64, 12, 273, 273, false, "f16_64_hopper", 3, 192, 0, 0}};
+  for (const Row &row : kRows) {
+    const auto heads = [&](int64_t rows) {
+      return "f16[" + std::to_string(row.batch) + "," + std::to_string(row.heads) + "," +
+             std::to_string(rows) + ",64]@cuda";
+    };
+    const std::string result = "f16[" + std::to_string(row.batch) + "," +
+                               std::to_string(row.queries) + "," + std::to_string(row.heads * 64) +
+                               "]@cuda";
+    auto plan = lowerForHopper(
+        "%q: " + heads(row.queries) + ", %k: " + heads(row.keys) + ", %v: " + heads(row.keys),
+        std::string("%0 = cgc.attention(%q, %k, %v) {is_causal=") +
+            (row.causal ? "true" : "false") + ", scale=0.125} : " + result + "\noutput %0");
+    ASSERT_TRUE(plan) << plan.status().message();
+    const auto &launch =
+        std::get<KernelLaunch>(plan->plan.entries[0].buckets[0].records.front().op);
+    SCOPED_TRACE(std::to_string(row.batch) + " times " + std::to_string(row.queries) + " and " +
+                 std::to_string(row.keys));
+    EXPECT_EQ(launch.kernel, "attention_" + row.kernel);
+    EXPECT_EQ(launch.grid[0], row.blocks);
+    EXPECT_EQ(launch.block[0], row.threads);
+    const Bucket &bucket = plan->plan.entries[0].buckets[0];
+    for (uint32_t i = 0; i < 3; ++i)
+      EXPECT_EQ(bucket.tensors[static_cast<uint32_t>(launch.reads[i])].slot,
+                (Slot{BufferKind::Input, i, 0}));
+    EXPECT_EQ(launch.ints.size() > 4 && launch.ints[4] == 1, row.causal);
+    if (row.tiles > 0) {
+      EXPECT_EQ(launch.ints[5], row.tiles);
+      EXPECT_EQ(launch.ints[6], row.stages);
+      EXPECT_EQ(launch.sharedBytes, (WholeShape{row.tiles, row.threads / 128, row.stages})
+                                        .sharedBytes(row.queries, row.keys));
+    }
+  }
+}
+
+/// In any floating dtype, on any GPU.
+TEST(LowerAttention, OfHeadsOfEveryWidthOfOpenClipHasAKernel) {
+  for (const std::string dtype : {"f16", "bf16", "f32"})
+    for (const Arch arch : {Arch::Sm90a, Arch::Sm80})
+      for (const auto &[width, kernel] : std::vector<std::pair<int64_t, std::string>>{{16, "32"},
+                                                                                      {32, "32"},
+                                                                                      {48, "48"},
+                                                                                      {72, "80"},
+                                                                                      {80, "80"},
+                                                                                      {88, "96"},
+                                                                                      {104, "112"},
+                                                                                      {112, "112"},
+                                                                                      {120, "128"},
+                                                                                      {128, "128"},
+                                                                                      {60, ""},
+                                                                                      {136, ""}}) {
+        const std::string tensor = dtype + "[2,3,130," + std::to_string(width) + "]@cuda";
+        auto plan =
+            lowerAll(*parse("graph @g(%q: " + tensor +
+                            ") {\n%0 = cgc.attention(%q, %q, %q)"
+                            " {scale=0.125} : " +
+                            dtype + "[2,130," + std::to_string(3 * width) + "]@cuda\noutput %0\n}"),
+                     {DeviceKind::Cuda, arch});
+        ASSERT_TRUE(plan) << plan.status().message();
+        EXPECT_EQ(recordNames(plan->plan.entries[0].buckets[0])[0],
+                  kernel.empty() ? kLibTorchs : "kernel attention_" + dtype + "_" + kernel)
+            << width;
+      }
+}
+
+TEST(LowerAttention, OfMoreThanAGridHoldsIsLibTorchs) {
+  for (const auto &[batch, heads] : {std::pair<int64_t, int64_t>{65536, 1}, {1, 65536}})
+    for (const int64_t rows : {3, 70}) {
+      const std::string sizes = std::to_string(rows) + ",64]@cuda",
+                        tensor = "f16[" + std::to_string(batch) + "," + std::to_string(heads) +
+                                 "," + sizes,
+                        result = "f16[" + std::to_string(batch) + "," + std::to_string(rows) + "," +
+                                 std::to_string(heads * 64) + "]@cuda";
+      auto plan = lowerForHopper("%q: " + tensor,
+                                 "%0 = cgc.attention(%q, %q, %q) {scale=0.125} : " + result +
+                                     "\noutput %0");
+      ASSERT_TRUE(plan) << plan.status().message();
+      EXPECT_EQ(recordNames(plan->plan.entries[0].buckets[0])[0], kLibTorchs);
+    }
+}
+
+/// attention_whole takes no mask, and code of its own has sm_90a only.
+TEST(LowerAttention, WithAMaskOrBeforeHopperIsInChunks) {
+  const std::string heads = "f16[1,12,77,64]@cuda",
+                    graph = "graph @g(%q: " + heads + ", %k: " + heads + ", %v: " + heads +
+                            ", %m: f16[77,77]@cuda) {\n%0 = cgc.attention(%q, %k, %v",
+                    end = ") {scale=0.125} : f16[1,77,768]@cuda\noutput %0\n}";
+  const std::tuple<std::string, Arch, std::string> kRows[] = {
+      {", %m", Arch::Sm90a, "attention_f16_64_hopper"},
+      {", %m", Arch::Sm80, "attention_f16_64"},
+      {"", Arch::Sm80, "attention_f16_64"}};
+  for (const auto &[mask, arch, kernel] : kRows) {
+    auto plan = lowerAll(*parse(graph + mask + end), {DeviceKind::Cuda, arch});
+    ASSERT_TRUE(plan) << plan.status().message();
+    const auto &launch =
+        std::get<KernelLaunch>(plan->plan.entries[0].buckets[0].records.front().op);
+    EXPECT_EQ(launch.kernel, kernel);
+    EXPECT_EQ(launch.reads[3] != kNoTensor, !mask.empty());
+  }
+}
 
 TEST(LowerAttention, OfOtherTypesAndWidthsIsLibTorchs) {
   const auto ofType = [](const std::string &dtype, const std::string &width,
