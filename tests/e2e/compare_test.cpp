@@ -50,6 +50,19 @@ protected:
   }
 };
 
+/// fp32 makes floats of doubles in the plan; LibTorch's widened model keeps them.
+TEST_F(Compare, TakesDoublesThatThePlanMadeFloats) {
+  for (const char *precision : {"fp32", "fp16", "keep"}) {
+    const fs::path model = models() / "doubles.pt";
+    ASSERT_EQ(cgc({"compile", model, "-o", "plan.cgplan", "--input", "x=f32[4,8]", "--target",
+                   "cpu", "--precision", precision})
+                  .status,
+              0);
+    const Outcome compared = cgc({"compare", "plan.cgplan", model});
+    EXPECT_EQ(compared.status, 0) << precision << compared.err << compared.out;
+  }
+}
+
 TEST_P(CompareConverted, PassesForEveryEntry) {
   const Conversion &conversion = GetParam();
   const fs::path model = models() / conversion.model;

@@ -93,6 +93,17 @@ class CastThatCopies(nn.Module):
         return x * 2
 
 
+class Doubles(nn.Module):
+    """Its output is f64, of an f32 input."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 3).double()
+
+    def forward(self, x):
+        return self.linear(x.double())
+
+
 def export_openclip(folder, name, config, precision):
     subprocess.run([sys.executable, ROOT / "scripts/export_openclip.py", "--config",
                     ROOT / "tests/data" / config, "--precision", precision, "--out", folder / name],
@@ -112,6 +123,7 @@ def main():
     torch.jit.script(Offenders()).save(folder / "offenders.pt")
     torch.jit.script(CastThatCopies()).save(folder / "cast_that_copies.pt")
     torch.jit.trace(NoRule(), torch.randn(4, 3)).save(folder / "no_rule.pt")
+    torch.jit.trace(Doubles(), torch.randn(4, 8)).save(folder / "doubles.pt")
     example = (torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.bool), torch.ones(1))
     torch.jit.trace(TwoOutputs().eval(), example, strict=False).save(folder / "two_outputs.pt")
 
