@@ -40,6 +40,20 @@ KernelLaunch recordOf(const Launch &launch) {
   return record;
 }
 
+/// result = x op z by elementwise or compare; without `z`, `number` stands for it.
+bool launchOperation(llvm::StringRef kernel, int64_t op, const Place &x,
+                     const std::optional<Place> &z, double number, const Place &result,
+                     BucketBuilder &builder) {
+  return launch({.kernel = kernelNamed(kernel, x.dtype),
+                 .blocks = elementwiseBlocksFor(result, x.dtype),
+                 .threads = kElementwiseThreads,
+                 .reads = {x, z},
+                 .writes = {result},
+                 .ints = {op},
+                 .floats = {number}},
+                builder);
+}
+
 } // namespace
 
 std::string kernelNamed(llvm::StringRef name, DType dtype) {
@@ -116,26 +130,12 @@ bool launchWarpRows(std::string kernel, int64_t rows, std::vector<std::optional<
 
 bool launchElementwise(ElementwiseOp op, const Place &x, const std::optional<Place> &z,
                        double number, const Place &result, BucketBuilder &builder) {
-  return launch({.kernel = kernelNamed("elementwise", result.dtype),
-                 .blocks = elementwiseBlocksFor(result),
-                 .threads = kElementwiseThreads,
-                 .reads = {x, z},
-                 .writes = {result},
-                 .ints = {static_cast<int64_t>(op)},
-                 .floats = {number}},
-                builder);
+  return launchOperation("elementwise", int64_t(op), x, z, number, result, builder);
 }
 
 bool launchCompare(CompareOp op, const Place &x, const std::optional<Place> &z, double number,
                    const Place &result, BucketBuilder &builder) {
-  return launch({.kernel = kernelNamed("compare", x.dtype),
-                 .blocks = elementwiseBlocksFor(result, x.dtype),
-                 .threads = kElementwiseThreads,
-                 .reads = {x, z},
-                 .writes = {result},
-                 .ints = {static_cast<int64_t>(op)},
-                 .floats = {number}},
-                builder);
+  return launchOperation("compare", int64_t(op), x, z, number, result, builder);
 }
 
 bool launchWhere(const std::optional<Place> &condition, const Operand &x, const Operand &z,

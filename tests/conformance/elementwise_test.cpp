@@ -115,15 +115,20 @@ class Elementwise : public KernelTest {
 protected:
   static uint64_t blocks(const HostTensor &y) { return elementwiseBlocks(y.elements(), 4); }
 
-  HostTensor compute(ElementwiseOp op, const HostTensor &x, std::optional<HostTensor> z,
-                     const HostTensor &y, double number = 0) {
-    return launch({.kernel = named("elementwise", y.dtype),
+  /// elementwise or compare.
+  HostTensor operation(const std::string &kernel, int64_t op, const HostTensor &x,
+                       std::optional<HostTensor> z, const HostTensor &y, double number) {
+    return launch({.kernel = named(kernel, x.dtype),
                    .blocks = blocks(y),
                    .threads = kElementwiseThreads,
                    .reads = {x, std::move(z)},
                    .writes = {y},
-                   .ints = {int64_t(op)},
+                   .ints = {op},
                    .floats = {number}})[0];
+  }
+  HostTensor compute(ElementwiseOp op, const HostTensor &x, std::optional<HostTensor> z,
+                     const HostTensor &y, double number = 0) {
+    return operation("elementwise", int64_t(op), x, std::move(z), y, number);
   }
   HostTensor copy(const HostTensor &x, const HostTensor &y) {
     return launch({.kernel = "copy",
@@ -134,13 +139,7 @@ protected:
   }
   HostTensor compare(CompareOp op, const HostTensor &x, std::optional<HostTensor> z,
                      const HostTensor &y, double number = 0) {
-    return launch({.kernel = named("compare", x.dtype),
-                   .blocks = blocks(y),
-                   .threads = kElementwiseThreads,
-                   .reads = {x, std::move(z)},
-                   .writes = {y},
-                   .ints = {int64_t(op)},
-                   .floats = {number}})[0];
+    return operation("compare", int64_t(op), x, std::move(z), y, number);
   }
   void checkComparisons(const HostTensor &x, const HostTensor &z, const HostTensor &y) {
     for (int i = 0; i < kNumCompareOps; ++i) {

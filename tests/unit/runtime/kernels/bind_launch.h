@@ -1,4 +1,5 @@
-// Launches of kernels for tests of their bind functions, which look at tensors and never at memory.
+// Launches of kernels for tests of their bind functions, which look at tensors and never at memory:
+// a plan is a file from somewhere.
 #pragma once
 
 #include "runtime/kernels/kernel_table.h"
@@ -68,6 +69,22 @@ inline void expectRefused(const Launch &good, const std::function<void(Launch &)
 inline void expectTaken(const Launch &good) {
   const Status status = good.bind().status();
   EXPECT_TRUE(status.isOk()) << good.kernel << ": " << status.message();
+}
+
+/// A change to a launch, and what the refusal says.
+struct Refusal {
+  std::function<void(Launch &)> change;
+  std::string why;
+};
+
+/// Whether the kernel takes `good`, and none of the changes to it.
+inline void expectRefusals(const Launch &good, const std::vector<Refusal> &refusals) {
+  const Status status = good.bind().status();
+  ASSERT_TRUE(status.isOk()) << good.kernel << ": " << status.message();
+  for (size_t i = 0; i < refusals.size(); ++i) {
+    SCOPED_TRACE("refusal " + std::to_string(i));
+    expectRefused(good, refusals[i].change, refusals[i].why);
+  }
 }
 
 } // namespace cgc::test
