@@ -58,6 +58,7 @@ Status lowerMaskedFill(const ir::Node &node, BucketBuilder &builder);
 Status lowerMatmul(const ir::Node &node, BucketBuilder &builder);
 Status lowerMaxPool2d(const ir::Node &node, BucketBuilder &builder);
 Status lowerMean(const ir::Node &node, BucketBuilder &builder);
+Status lowerCenterRows(const ir::Node &node, BucketBuilder &builder);
 Status lowerNormLinear(const ir::Node &node, BucketBuilder &builder);
 Status lowerNormalize(const ir::Node &node, BucketBuilder &builder);
 Status lowerPatches(const ir::Node &node, BucketBuilder &builder);

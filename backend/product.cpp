@@ -207,11 +207,10 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
                                            : lowerToAten(product, matrices, builder);
 }
 
-bool lowerNormProduct(const Product &product, const Place &columnSums, double eps,
-                      BucketBuilder &builder) {
+bool lowerNormProduct(const Product &product, double eps, BucketBuilder &builder) {
+  assert(!product.residual && "added by nothing");
   const std::optional<Matrices> matrices = matricesOf(product);
-  std::optional<RecordTensors> tensors = matrices ? tensorsOf(product, *matrices) : std::nullopt;
-  if (!tensors || !mayHaveTile(*matrices))
+  if (!matrices || !mayHaveTile(*matrices))
     return false;
   const TiledKernels family = normProductKernels();
   const TileChoice choice = bestTile(family, *matrices, builder);
@@ -220,16 +219,17 @@ bool lowerNormProduct(const Product &product, const Place &columnSums, double ep
     return false;
   KernelLaunch record = launchOfTile(family, choice, product, *matrices);
   record.floats = {eps};
-  tensors->reads.push_back(columnSums);
   // Whatever wrote x is asked for its moments only if all else fits: until then a place of their
   // sizes stands for them.
   const ir::Dims sizes = momentSizes(matrices->x);
-  tensors->reads.push_back(
-      Place{.dtype = DType::F32, .sizes = sizes, .strides = ir::contiguousStrides(sizes)});
-  if (!takes(record, *tensors, builder))
+  RecordTensors tensors{
+      {matrices->x, matrices->weight, product.bias,
+       Place{.dtype = DType::F32, .sizes = sizes, .strides = ir::contiguousStrides(sizes)}},
+      {matrices->result}};
+  if (!takes(record, tensors, builder))
     return false;
-  tensors->reads.back() = momentsOf(matrices->x, builder);
-  return launch(std::move(record), *tensors, builder);
+  tensors.reads.back() = momentsOf(matrices->x, builder);
+  return launch(std::move(record), tensors, builder);
 }
 
 } // namespace cgc::backend

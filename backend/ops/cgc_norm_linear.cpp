@@ -15,7 +15,7 @@ Status lowerNormLinear(const ir::Node &node, BucketBuilder &builder) {
                   .activation = activationNamed(node.arg("activation").as<std::string>()),
                   .result = builder.allocate(*node.result())};
   const double eps = *node.arg("eps").asNumber();
-  if (lowerNormProduct(product, builder.place(node.arg("column_sums").value()), eps, builder))
+  if (lowerNormProduct(product, eps, builder))
     return Status::ok();
 
   const Place x = product.x;

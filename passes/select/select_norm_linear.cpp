@@ -71,19 +71,18 @@ public:
                                                      : create(OpKind::To, {arg, DType::F32, Arg()});
   }
   Value *rounded(Value *value) { return create(OpKind::To, {value, dtype_, Arg()}); }
-  Value *rowSums(Value *matrix) {
-    return create(OpKind::Sum, {matrix, Arg::ints(ir::Dims{1}), false, DType::F32});
-  }
 
-  /// `weight` with its columns scaled.
-  Value *scaled(const Arg &weight, const Arg &scale) {
-    return scale.isNone() ? weight.value() : rounded(create(OpKind::Mul, {weight, inF32(scale)}));
+  /// `weight` with its columns scaled, its rows without their mean.
+  Value *centred(const Arg &weight, const Arg &scale) {
+    const Arg scaled = scale.isNone() ? weight : create(OpKind::Mul, {weight, inF32(scale)});
+    return create(OpKind::CenterRows, {scaled, dtype_});
   }
   /// `bias` plus the product of `weight` and `shift`.
   Arg shifted(const Arg &bias, const Arg &weight, const Arg &shift) {
     if (shift.isNone())
       return bias;
-    Value *sums = rowSums(create(OpKind::Mul, {weight, inF32(shift)}));
+    Value *sums = create(OpKind::Sum, {create(OpKind::Mul, {weight, inF32(shift)}),
+                                       Arg::ints(ir::Dims{1}), false, DType::F32});
     return rounded(bias.isNone() ? sums : create(OpKind::Add, {bias, sums, 1}));
   }
 
@@ -110,10 +109,9 @@ bool selectNormLinear(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rew
       !hasOneReader(weight.value(), uses))
     return false;
   Folding folding(node, rewriter);
-  Value *scaled = folding.scaled(weight, scale);
   Value *fused =
       folding.create(OpKind::NormLinear,
-                     {input, scaled, folding.shifted(bias, weight, shift), folding.rowSums(scaled),
+                     {input, folding.centred(weight, scale), folding.shifted(bias, weight, shift),
                       norm->arg("eps"), isFused ? node.arg("activation") : Arg("none")});
   replaceUses(rewriter, node.result(), fused);
   return true;

@@ -16,7 +16,7 @@ template <int kFeatures, int kTokens, int kSplit, bool kNorm> struct ProductShap
   static constexpr int kWeightBytes = kFeatures * kDepthTile * 2;
   static constexpr int kStageBytes = kWeightBytes + kTokens * kDepthTile * 2;
   static constexpr int kGroups = kFeatures / 64;
-  /// Threads that multiply, then the producer warp, then one that helps to find shifts.
+  /// Threads that multiply, then the producer warp, then one that helps to find scales.
   static constexpr int kConsumers = kGroups * 128, kThreads = int(kTile.threads());
   static constexpr int kMostGroups = int(kTile.mostGroups());
   static constexpr int kHandedBytes = int(kTile.handedBytes());
@@ -31,20 +31,22 @@ constexpr int maxRegisters(int threads, int blocks) {
   return std::min(16384 / (32 * warpsOfPart) / 8 * 8, 232);
 }
 
-/// Stores eight results of one token, given before activation and residual. All lanes of a warp
-/// call it; eight lanes have 64 features of one token. Those that are not `inside` have none.
-template <class T>
+/// Stores eight results of one token, given before activation and residual, of which product_norm
+/// has none. All lanes of a warp call it; eight lanes have 64 features of one token. Those that are
+/// not `inside` have none.
+template <bool kNorm, class T>
 __device__ void finish(const ProductParameters<T> &p, bool inside, int64_t token, int feature,
                        Pairs<T> values) {
+  const bool hasResidual = !kNorm && p.residual;
   Pairs<T> more;
-  if (inside && p.residual)
+  if (inside && hasResidual)
     more = loadPairs(p.residual + token * p.residualStride + feature);
   withActivation<T>(p.activation, [&](auto activation) {
 #pragma unroll
     for (int i = 0; i < Pairs<T>::kSize; ++i)
       values[i] = activatePair<T>(activation, values[i]);
   });
-  if (p.residual) {
+  if (hasResidual) {
 #pragma unroll
     for (int i = 0; i < Pairs<T>::kSize; ++i)
       values[i] = __hadd2_rn(values[i], more[i]);
@@ -70,7 +72,7 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
   uint8_t *const memory =
       dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024; // NOLINT: swizzled tiles
   __shared__ uint64_t full[kProductMaxStages], empty[kProductMaxStages];
-  __shared__ Shift shifts[kNorm ? kTokens : 1];
+  __shared__ alignas(8) float scales[kNorm ? kTokens : 1]; // Of tokens; two are read at a time.
 
   const int rank = kSplit > 1 ? int(clusterRank()) : 0;
   const int feature0 = int(blockIdx.x) / kSplit * kFeatures, token0 = int(blockIdx.y) * kTokens;
@@ -146,23 +148,20 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
 
   // What the end needs is on its way before the products.
   const int row = group * 64 + warp % 4 * 16 + lane / 4; // Of sums, and row + 8.
-  float bias[2] = {}, columnSums[2] = {};
-  if (!p.vectorsAreConstant)
+  float bias[2] = {};
+  if (!p.biasIsConstant)
     waitForPredecessor();
   for (int h = 0; h < 2; ++h)
-    if (const int feature = feature0 + row + h * 8; warp < kConsumerWarps && feature < p.features) {
-      if (p.bias)
-        bias[h] = toFloat(p.bias[feature]);
-      if constexpr (kNorm)
-        columnSums[h] = p.columnSums[feature];
-    }
+    if (const int feature = feature0 + row + h * 8;
+        p.bias && warp < kConsumerWarps && feature < p.features)
+      bias[h] = toFloat(p.bias[feature]);
   // The end reads what other kernels wrote, too, and overwrites what they may have read.
   waitForPredecessor();
   if constexpr (kNorm) {
     const bool helps = warp > kConsumerWarps;
 #pragma unroll 1
     for (int t = int(threadIdx.x) - (helps ? 32 : 0); t < tokens; t += Shape::kConsumers + 32)
-      shifts[t] = shiftOf(p, token0 + t);
+      scales[t] = scaleOf(p, token0 + t);
     if (helps) {
       syncThreads(1, Shape::kConsumers + 32);
       return leaveSplit();
@@ -178,7 +177,7 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
     if (lane == 0)
       arrive(&empty[stage]);
   });
-  // All tiles have been read: their memory is used again. The shifts are there.
+  // All tiles have been read: their memory is used again. The scales are there.
   syncThreads(1, Shape::kConsumers + (kNorm ? 32 : 0));
 
   // What the threads finish: of a split, what all blocks have for the same place, in their order.
@@ -230,13 +229,11 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
     for (int i = 0; i < 4; ++i)
       a[i] = own[4 * g + i];
     if constexpr (kNorm) {
+      const float2 two = *reinterpret_cast<const float2 *>(
+          scales + min((firstGroup + g) * 8, kTokens - 8) + lane % 4 * 2);
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const Shift shift = shifts[min((firstGroup + g) * 8, kTokens - 8) + lane % 4 * 2 + i];
-#pragma unroll
-        for (int h = 0; h < 2; ++h)
-          a[2 * h + i] = shift.apply(a[2 * h + i], bias[h], columnSums[h]);
-      }
+      for (int i = 0; i < 4; ++i)
+        a[i] = fmaf(a[i], i % 2 ? two.y : two.x, bias[i / 2]);
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i)
@@ -264,8 +261,8 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
   // Whole warps go on together.
 #pragma unroll 1
   for (int t = ownToken; t < kMostGroups * 8; t += kTokenStep)
-    finish(p, t < ownTokens && ownFeature < p.features, token0 + firstGroup * 8 + t, ownFeature,
-           loadPairs(staged + t * Shape::kHalfPitch + ownVector * 8));
+    finish<kNorm>(p, t < ownTokens && ownFeature < p.features, token0 + firstGroup * 8 + t,
+                  ownFeature, loadPairs(staged + t * Shape::kHalfPitch + ownVector * 8));
 #endif
 }
 

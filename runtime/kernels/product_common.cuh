@@ -26,7 +26,6 @@ template <class T> struct ProductParameters {
   int64_t residualStride, yStride; ///< Between rows, in elements.
   Moments *yMoments;               ///< [tokens, yGroups]; null if nobody asks for them.
   const Moments *xMoments;         ///< [tokens, xGroups]; of product_norm, like the next two.
-  const float *columnSums;         ///< Of w.
   float eps, perColumn;            ///< perColumn is 1 / depth.
   int tokens, features, depth, stages;
   int xGroups, yGroups; ///< momentGroups() of depth and of features.
@@ -36,8 +35,8 @@ template <class T> struct ProductParameters {
   int tiles;
   Divider tilesOfRow;
   bool tokensFirst; ///< A row is one of tokens.
-  /// Nothing writes w, or bias and columnSums, while the plan runs.
-  bool wIsConstant, vectorsAreConstant;
+  /// Nothing writes w, or bias, while the plan runs.
+  bool wIsConstant, biasIsConstant;
 };
 
 /// Columns of a stage: rows of 128 bytes.
@@ -55,23 +54,15 @@ struct Ring {
   }
 };
 
-/// What normalises a token's sum: it is sum * factor - shift * the sum of the weights' column.
-struct alignas(8) Shift {
-  float shift, factor;
-  /// With the bias of a feature and the sum of its column.
-  __device__ float apply(float sum, float bias, float columnSum) const {
-    return fmaf(sum, factor, fmaf(-shift, columnSum, bias));
-  }
-};
-/// From the moments of a whole token.
-template <class T> __device__ Shift shiftOf(const ProductParameters<T> &p, const Moments &of) {
+/// What normalises a token's sums, from the moments of the whole token. The weights of a feature
+/// sum to 0, so that its mean adds nothing.
+template <class T> __device__ float scaleOf(const ProductParameters<T> &p, const Moments &of) {
   const float mean = of.sum * p.perColumn, variance = of.squares * p.perColumn - mean * mean;
-  const float factor = rsqrtf(fmaxf(variance, 0) + p.eps);
-  return {mean * factor, factor};
+  return rsqrtf(fmaxf(variance, 0) + p.eps);
 }
 /// From the moments of a token's groups: two at a time, 16 bytes, and as many on their way as there
 /// mostly are; one after the other where their number is odd.
-template <class T> __device__ Shift shiftOf(const ProductParameters<T> &p, int64_t token) {
+template <class T> __device__ float scaleOf(const ProductParameters<T> &p, int64_t token) {
   constexpr int kAtOnce = 8;
   const Moments *const row = p.xMoments + token * p.xGroups;
   Moments all{};
@@ -91,7 +82,7 @@ template <class T> __device__ Shift shiftOf(const ProductParameters<T> &p, int64
     all.sum += row[g].sum;
     all.squares += row[g].squares;
   }
-  return shiftOf(p, all);
+  return scaleOf(p, all);
 }
 
 /// Multiplies the operands of `steps` stages of the ring; `w` and `x` describe those of a warpgroup
@@ -155,7 +146,8 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
   if (a.grid[0] == 0 || !std::ranges::equal(a.grid, grid) || a.block[0] != tile.threads() ||
       a.block[1] != 1 || a.block[2] != 1 || stages < 2)
     return refuseArguments("the launch is not that of the tile");
-  const TensorView &x = a.reads[0], &w = a.reads[1], &bias = a.reads[2], &residual = a.reads[3];
+  const TensorView &x = a.reads[0], &w = a.reads[1], &bias = a.reads[2];
+  const TensorView &residual = kNorm ? TensorView() : a.reads[3];
   const auto xStride = rowStrideOf(x, dtype, tokens, depth);
   const auto wStride = rowStrideOf(w, dtype, features, depth);
   const auto yStride = rowStrideOf(a.writes[0], dtype, tokens, features);
@@ -170,12 +162,11 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
   if (yMoments.data && !isMomentsOf(yMoments, tokens, features))
     return refuseArguments("moments have to be dense, two f32 for each 64 features of a token");
   if constexpr (kNorm)
-    if (!isDenseOf(a.reads[4], DType::F32, features) ||
-        reinterpret_cast<uintptr_t>(a.reads[4].data) % 16 != 0 ||
-        !isMomentsOf(a.reads[5], tokens, depth) ||
-        reinterpret_cast<uintptr_t>(a.reads[5].data) % 16 != 0)
-      return refuseArguments("column_sums has to be dense, one f32 for each feature, and moments, "
-                             "two for each 64 columns of a token");
+    if (!isMomentsOf(a.reads[3], tokens, depth) ||
+        reinterpret_cast<uintptr_t>(a.reads[3].data) % 16 != 0)
+      return refuseArguments(
+          "moments have to be dense, at a multiple of 16 bytes, two f32 for each "
+          "64 columns of a token");
   ProductParameters<T> p{};
   CGC_ASSIGN_OR_RETURN(p.w,
                        tileMap(w.data, dtype, features, depth, *wStride, kFeatures, a.onlyChecks));
@@ -210,13 +201,11 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
   p.activation = Activation(kind);
   p.yMoments = static_cast<Moments *>(yMoments.data);
   p.wIsConstant = a.constantReads >> 1 & 1;
-  p.vectorsAreConstant = !bias.data || (a.constantReads >> 2 & 1);
+  p.biasIsConstant = !bias.data || (a.constantReads >> 2 & 1);
   if constexpr (kNorm) {
-    p.columnSums = static_cast<const float *>(a.reads[4].data);
-    p.xMoments = static_cast<const Moments *>(a.reads[5].data);
+    p.xMoments = static_cast<const Moments *>(a.reads[3].data);
     p.eps = static_cast<float>(a.floats[0]);
     p.perColumn = 1.0f / static_cast<float>(depth);
-    p.vectorsAreConstant &= a.constantReads >> 4 & 1;
   }
   return KernelParameters(p);
 }

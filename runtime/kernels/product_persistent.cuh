@@ -29,17 +29,17 @@ template <int kTokens> struct PersistentShape {
                 kTokens / 2 % kBoxTokens == 0 && kBoxTokens % 8 == 0); // Halves are stored.
   static_assert(kTile.sharedBytes(2) ==
                 2 * kStageBytes + kStagedBytes + 1024); // The last to begin at a multiple of it.
-  static_assert(sizeof(Moments) == 8 && sizeof(Shift) == 8); // Two are read at a time.
+  static_assert(sizeof(Moments) == 8);                  // Two are read at a time.
   /// Of the registers of 384 threads, 168 each, what a thread of the last warpgroup keeps, and what
   /// the others have then: 128 * 40 + 256 * 232 = 384 * 168.
   static constexpr int kFewRegisters = 40, kManyRegisters = 232;
 };
 
-/// Finds the shifts of tokens from their moments in shared memory: a thread for each token, as
+/// Finds the scales of tokens from their moments in shared memory: a thread for each token, as
 /// shared memory and shuffles take hundreds of clocks while the tensor cores read their operands.
 template <class T>
-__device__ void findShifts(const ProductParameters<T> &p, const Moments *moments, int tokens,
-                           Shift *shifts, int thread, int threads) {
+__device__ void findScales(const ProductParameters<T> &p, const Moments *moments, int tokens,
+                           float *scales, int thread, int threads) {
   const int pairs = p.xGroups / 2; // Of groups: 16 bytes.
   for (int t = thread; t < tokens; t += threads) {
     const float4 *const row = reinterpret_cast<const float4 *>(moments) + t * pairs;
@@ -49,7 +49,7 @@ __device__ void findShifts(const ProductParameters<T> &p, const Moments *moments
       sums.addTwo(row[at]);
       at = at + 1 == pairs ? 0 : at + 1; // Neighbours read other banks.
     }
-    shifts[t] = shiftOf(p, sums);
+    scales[t] = scaleOf(p, sums);
   }
 }
 
@@ -71,11 +71,12 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
   // The moments of the tile's tokens are staged; what the end needs of them, and of the tile's
   // features, is there. It has been read when the tile is staged.
   __shared__ uint64_t momentsAreStaged, vectorsAreFound;
-  __shared__ alignas(16) Shift shifts[kNorm ? kTokens : 1];
-  __shared__ float2 vectors[Shape::kFeatures]; // Of each feature: bias and the sum of its column.
+  __shared__ alignas(8) float scales[kNorm ? kTokens : 1]; // Of tokens; two are read at a time.
+  __shared__ float biases[Shape::kFeatures];
 
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int rank = int(clusterRank());
+  const bool hasResidual = !kNorm && p.residual; // product_norm has none.
   if (threadIdx.x == 0) {
     prefetchMap(&p.w);
     prefetchMap(&p.x);
@@ -148,7 +149,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       waitForPredecessor();
       Ring ring{p.stages};
       forTiles([&](const Origin &origin, uint32_t turn) {
-        int box = p.residual ? 0 : kBoxes;
+        int box = hasResidual ? 0 : kBoxes;
 #pragma unroll 1
         for (int i = 0; i < steps || box < kBoxes; ++i) {
           // A box of the residual at a time: operands would wait behind all of it. Not before the
@@ -184,14 +185,14 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     if (threadIdx.x == Shape::kWarps * 32 + 32) { // Fetches moments and stores results.
       waitForPredecessor();
       forTiles([&](const Origin &origin, uint32_t turn) {
-        if constexpr (kNorm) { // Until the shifts are found, the moments lie there.
+        if constexpr (kNorm) { // Until the scales are found, the moments lie there.
           const uint32_t bytes = uint32_t(tokensOf(origin) * p.xGroups) * sizeof(Moments);
           arriveExpecting(&momentsAreStaged, bytes);
           copyBytes(staged, p.xMoments + int64_t(origin.token) * p.xGroups, bytes,
                     &momentsAreStaged);
           waitBarrier(&vectorsAreFound, turn & 1);
         }
-        arrive(p.residual ? &stagedIsEmpty : &stagedIsReady);
+        arrive(hasResidual ? &stagedIsEmpty : &stagedIsReady);
 #pragma unroll 1
         for (int box = 0; box < kBoxes; ++box) {
           waitBarrier(box < kBoxes / 2 ? &firstAreFull : &stagedIsFull, turn & 1);
@@ -211,26 +212,22 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
         for (int box = int(blockIdx.x); box < boxes; box += int(gridDim.x))
           prefetchTile(&p.w, box % steps * kDepthTile, box / steps * Shape::kFeatures, policy);
       }
-      if (!p.vectorsAreConstant)
+      if (!p.biasIsConstant)
         waitForPredecessor();
       forTiles([&](const Origin &origin, uint32_t turn) {
-        float2 of[2] = {}; // Two features for each thread.
+        float of[2] = {}; // Two features for each thread.
 #pragma unroll
         for (int i = 0; i < 2; ++i)
-          if (const int feature = origin.feature + thread + i * 64; feature < p.features) {
-            if (p.bias)
-              of[i].x = toFloat(p.bias[feature]);
-            if constexpr (kNorm)
-              of[i].y = p.columnSums[feature];
-          }
+          if (const int feature = origin.feature + thread + i * 64; p.bias && feature < p.features)
+            of[i] = toFloat(p.bias[feature]);
         if (turn > 0) // The end before has read them.
           waitBarrier(&stagedIsFull, (turn - 1) & 1);
 #pragma unroll
         for (int i = 0; i < 2; ++i)
-          vectors[thread + i * 64] = of[i];
+          biases[thread + i * 64] = of[i];
         if constexpr (kNorm) {
           waitBarrier(&momentsAreStaged, turn & 1);
-          findShifts(p, reinterpret_cast<const Moments *>(staged), tokensOf(origin), shifts, thread,
+          findScales(p, reinterpret_cast<const Moments *>(staged), tokensOf(origin), scales, thread,
                      64);
           fenceShared(); // Tensor copies may overwrite what it has read.
         }
@@ -254,8 +251,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       release(
           multiplyStages<T, kTokens, Shape::kStageBytes>(sums, ring, full, steps, w, x, release));
       waitBarrier(&vectorsAreFound, turn & 1);
-      const float2 vectorsOf[2] = {vectors[warp * 16 + lane / 4],
-                                   vectors[warp * 16 + lane / 4 + 8]};
+      const float bias[2] = {biases[warp * 16 + lane / 4], biases[warp * 16 + lane / 4 + 8]};
       waitBarrier(&stagedIsReady, turn & 1);
       // Four matrices of 8 tokens and 8 features: 0 and 1 are features 0-7 and 8-15 of eight
       // tokens, 2 and 3 of the next eight; swizzled, as tensor copies have it. Few instructions for
@@ -266,16 +262,16 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       // before are stored, which no load would pass.
       struct Loaded {
         Pair<T> residual[2][2];
-        float4 shifts[2]; // Of this thread's two tokens of eight.
+        float2 scales[2]; // Of this thread's two tokens of eight.
       };
       const auto load = [&](int j) {
         Loaded loaded;
-        if (p.residual)
+        if (hasResidual)
           loadTransposed(reinterpret_cast<uint32_t(&)[4]>(loaded.residual), line + j * 8 * 128);
         if constexpr (kNorm)
           for (int i = 0; i < 2; ++i)
-            loaded.shifts[i] =
-                *reinterpret_cast<const float4 *>(shifts + (j + i) * 8 + lane % 4 * 2);
+            loaded.scales[i] =
+                *reinterpret_cast<const float2 *>(scales + (j + i) * 8 + lane % 4 * 2);
         return loaded;
       };
       const auto arriveStaged = [&](uint64_t *barrier) {
@@ -293,18 +289,16 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
             float a = sums[(j + i / 2) * 4 + i % 2 * 2], b = sums[(j + i / 2) * 4 + i % 2 * 2 + 1];
-            const float2 vector = vectorsOf[i % 2]; // Bias and column sum.
             if constexpr (kNorm) {
-              const float4 two = of.shifts[i / 2];
-              a = Shift{two.x, two.y}.apply(a, vector.x, vector.y);
-              b = Shift{two.z, two.w}.apply(b, vector.x, vector.y);
+              a = fmaf(a, of.scales[i / 2].x, bias[i % 2]);
+              b = fmaf(b, of.scales[i / 2].y, bias[i % 2]);
             } else {
-              a += vector.x;
-              b += vector.x;
+              a += bias[i % 2];
+              b += bias[i % 2];
             }
             Pair<T> &pair = pairs[i / 2][i % 2];
             pair = activatePair<T>(activation, fromFloats<T>(a, b));
-            if (p.residual)
+            if (hasResidual)
               pair = __hadd2_rn(pair, of.residual[i / 2][i % 2]);
           }
           storeTransposed(line + j * 8 * 128, pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1]);

@@ -10,29 +10,16 @@ constexpr double kEps = 1e-5;
 
 /// What normalisation makes of the sums of a product.
 struct Rows {
-  std::vector<double> mean, magnitude, variance; ///< Of each row of x; magnitude: mean of |x|.
-  std::vector<double> columnSums;                ///< Of each row of w, as f32 holds them.
-  std::vector<double> columnMagnitudes;
+  std::vector<double> mean, variance; ///< Of each row of x.
 
-  explicit Rows(const Numbers &n)
-      : mean(n.tokens), magnitude(n.tokens), variance(n.tokens), columnSums(n.features),
-        columnMagnitudes(n.features) {
+  explicit Rows(const Numbers &n) : mean(n.tokens), variance(n.tokens) {
     const double depth = double(n.depth);
     for (int64_t t = 0; t < n.tokens; ++t) {
       const double *const row = &n.x[t * n.depth];
-      for (int64_t k = 0; k < n.depth; ++k) {
+      for (int64_t k = 0; k < n.depth; ++k)
         mean[t] += row[k] / depth;
-        magnitude[t] += std::abs(row[k]) / depth;
-      }
       for (int64_t k = 0; k < n.depth; ++k)
         variance[t] += (row[k] - mean[t]) * (row[k] - mean[t]) / depth;
-    }
-    for (int64_t f = 0; f < n.features; ++f) {
-      for (int64_t k = 0; k < n.depth; ++k) {
-        columnSums[f] += n.w[f * n.depth + k];
-        columnMagnitudes[f] += std::abs(n.w[f * n.depth + k]);
-      }
-      columnSums[f] = float(columnSums[f]);
     }
   }
 };
@@ -50,25 +37,22 @@ std::vector<double> unevenRows(DType dtype, int64_t tokens, int64_t depth) {
 
 class ProductNorm : public ProductKernelTest {
 protected:
-  void check(const ProductTile &tile, const Numbers &n, const Rows &rows, const Variant &v) {
+  void check(const ProductTile &tile, const Numbers &n, const Rows &rows, Variant v) {
+    v.residual = false; // It takes none.
     SCOPED_TRACE(std::string(tile.name) + " " + describe(n, v));
     Launch launch = launchOf("product_norm", tile, n, v);
-    launch.reads.push_back(withElements(emptyTensor(DType::F32, {n.features}), rows.columnSums));
+    launch.reads.pop_back();
     launch.reads.push_back(withElements(emptyMoments(n.tokens, n.depth), momentsOf(n.x, n.tokens)));
     launch.writes.push_back(emptyMoments(n.tokens, n.features));
     launch.floats = {kEps};
-    if (v.wIsWeight) // And the sums of its rows.
-      launch.constantReads |= 0b10000;
     const std::vector<HostTensor> results = this->launch(launch);
     const HostTensor &y = results[0];
     for (uint64_t i = 0; i < y.elements() && !HasFatalFailure(); ++i) {
       const uint64_t t = i / n.features, f = i % n.features;
       const double scale = 1 / std::sqrt(rows.variance[t] + kEps);
-      const double product = scale * (n.sums[i] - rows.mean[t] * rows.columnSums[f]);
-      const double sum = product + (v.bias ? n.bias[f] : 0);
-      // Of both sums, then of the scale, whose variance may be a difference of two squares.
-      double error =
-          scale * summing(n) * (n.magnitudes[i] + rows.magnitude[t] * rows.columnMagnitudes[f]);
+      const double product = scale * n.sums[i], sum = product + (v.bias ? n.bias[f] : 0);
+      // Of the sum, then of the scale, whose variance may be a difference of two squares.
+      double error = scale * summing(n) * n.magnitudes[i];
       error += (std::abs(product) + error) * summing(n) *
                (1 + (rows.mean[t] * rows.mean[t] + rows.variance[t]) * scale * scale);
       expectElement(y, i, n, v, sum, error + summing(n) * std::abs(sum));
@@ -131,12 +115,10 @@ SamplePlan ProductNorm::chainOf(const ProductTile &tile, const ProductTile &norm
   plan.target = DeviceKind::Cuda;
   plan.weights = {{.name = "p", .dtype = dtype, .sizes = {kWidth, kWidth}},
                   {.name = "q", .dtype = dtype, .sizes = {kWidth, kWidth}},
-                  {.name = "bias", .dtype = dtype, .sizes = {kWidth}},
-                  {.name = "sums", .dtype = DType::F32, .sizes = {kWidth}}};
+                  {.name = "bias", .dtype = dtype, .sizes = {kWidth}}};
   sample.weights = {encode(dtype, numbers(dtype, kWidth * kWidth, 1, 0.1)),
                     encode(dtype, numbers(dtype, kWidth * kWidth, 2, 0.1)),
-                    encode(dtype, numbers(dtype, kWidth, 3)),
-                    encode(DType::F32, numbers(DType::F32, kWidth, 4))};
+                    encode(dtype, numbers(dtype, kWidth, 3))};
   const uint64_t matrix = alignUp(rows * kWidth * 2, kBufferAlignment),
                  moments = alignUp(rows * momentGroups(kWidth) * 8, kBufferAlignment);
   const std::vector<int64_t> sizes = {rows, kWidth}, ofMoments = {rows, momentGroups(kWidth), 2};
@@ -153,12 +135,11 @@ SamplePlan ProductNorm::chainOf(const ProductTile &tile, const ProductTile &norm
                     dense(BufferKind::Arena, 0, 3 * matrix + moments, DType::F32, ofMoments),
                     dense(BufferKind::Weight, 0, 0, dtype, {kWidth, kWidth}),
                     dense(BufferKind::Weight, 1, 0, dtype, {kWidth, kWidth}),
-                    dense(BufferKind::Weight, 2, 0, dtype, {kWidth}),
-                    dense(BufferKind::Weight, 3, 0, DType::F32, {kWidth})};
+                    dense(BufferKind::Weight, 2, 0, dtype, {kWidth})};
   const auto normalised = [&](TensorId x, TensorId xMoments, TensorId y, TensorId yMoments) {
     KernelLaunch launch =
         recordOf("product_norm", normTile, dtype, rows, kWidth, kWidth, multiprocessors);
-    launch.reads = {x, id(8), kNoTensor, kNoTensor, id(10), xMoments};
+    launch.reads = {x, id(8), kNoTensor, xMoments};
     launch.writes = {y, yMoments};
     launch.floats = {kEps};
     bucket.records.push_back({launch});

@@ -33,7 +33,6 @@ std::string parameters(std::string &gets) {
   const auto addLinear = [&](const std::string &name, int64_t features, int64_t depth) {
     add("w" + name, type("f16", {features, depth}));
     add("b" + name, type("f16", {features}));
-    add("s" + name, type("f32", {features})); // Column sums.
   };
   add("table", type("f16", {kVocabulary, kWidth}));
   add("positions", type("f16", {kContext, kWidth}));
@@ -58,8 +57,8 @@ std::string graphOf(int64_t batch, const std::string &gets) {
                      "(%text: " + type("i64", {batch, kContext}) + ") {\n" + gets +
                      "%x0 = cgc.embedding(%text, %table, %positions) : " + rows(kWidth) + "\n";
   for (const std::string l : {"0", "1"}) {
-    text += "%qkv" + l + " = cgc.norm_linear(%x" + l + ", %wqkv" + l + ", %bqkv" + l + ", %sqkv" +
-            l + ") {eps=1e-05, activation=\"none\"} : " + rows(3 * kWidth) + "\n";
+    text += "%qkv" + l + " = cgc.norm_linear(%x" + l + ", %wqkv" + l + ", %bqkv" + l +
+            ") {eps=1e-05, activation=\"none\"} : " + rows(3 * kWidth) + "\n";
     for (const int part : {0, 1, 2}) {
       const std::string name = "%" + std::string(1, "qkv"[part]) + l,
                         batches = std::to_string(batch),
@@ -76,7 +75,7 @@ std::string graphOf(int64_t batch, const std::string &gets) {
             ") {is_causal=true, scale=0.125} : " + rows(kWidth) + "\n%y" + l + " = cgc.linear(%a" +
             l + ", %wout" + l + ", %bout" + l + ", %x" + l +
             ") {activation=\"none\"} : " + rows(kWidth) + "\n%h" + l + " = cgc.norm_linear(%y" + l +
-            ", %wfc1" + l + ", %bfc1" + l + ", %sfc1" + l +
+            ", %wfc1" + l + ", %bfc1" + l +
             ") {eps=1e-05, activation=\"gelu\"} : " + rows(4 * kWidth) + "\n%x" + next +
             " = cgc.linear(%h" + l + ", %wfc2" + l + ", %bfc2" + l + ", %y" + l +
             ") {activation=\"none\"} : " + rows(kWidth) + "\n";
@@ -91,7 +90,7 @@ std::string graphOf(int64_t batch, const std::string &gets) {
          "\noutput %f\n}\n";
 }
 
-/// Entry "main" with a bucket for each batch. Random weights; the column sums, too.
+/// Entry "main" with a bucket for each batch. Random weights.
 Result<SamplePlan> textTower(backend::Arch arch) {
   std::string gets, text = "module @m {\n" + parameters(gets);
   for (const int64_t batch : kBatches)

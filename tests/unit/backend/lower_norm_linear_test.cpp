@@ -19,12 +19,11 @@ Result<CompiledPlan> lowerNormLinear(int64_t rows, Arch arch = Arch::Sm90a,
                     y = dtype + "[" + std::to_string(rows) + ",24]@cuda";
   const auto module =
       parse("module @m {\n  param @w : " + dtype + "[24,64]@cuda\n  param @b : " + dtype +
-            "[24]@cuda\n  param @s : f32[24]@cuda\n  param @p : " + dtype +
-            "[64,64]@cuda\n  graph @g(%r: " + x + ") {\n    %p = get_attr @p : " + dtype +
+            "[24]@cuda\n  param @p : " + dtype + "[64,64]@cuda\n  graph @g(%r: " + x +
+            ") {\n    %p = get_attr @p : " + dtype +
             "[64,64]@cuda\n    %x = cgc.linear(%r, %p) {activation=\"none\"} : " + x +
             "\n    %w = get_attr @w : " + dtype + "[24,64]@cuda\n    %b = get_attr @b : " + dtype +
-            "[24]@cuda\n    %s = get_attr @s : f32[24]@cuda\n" +
-            "    %0 = cgc.norm_linear(%x, %w, %b, %s) {eps=0.001, "
+            "[24]@cuda\n    %0 = cgc.norm_linear(%x, %w, %b) {eps=0.001, "
             "activation=\"gelu\"} : " +
             y + "\n    output %0\n  }\n}");
   return lowerAll(*module, {DeviceKind::Cuda, arch});
@@ -48,14 +47,12 @@ TEST(Lower, NormLinearIsOneKernelForFewTokens) {
       EXPECT_TRUE(std::ranges::equal(launch.grid, tile->grid(rows, 24, 132)));
       EXPECT_EQ(launch.block[0], tile->threads());
       EXPECT_GE(launch.sharedBytes, tile->sharedBytes(2));
-      ASSERT_EQ(launch.reads.size(), 6u);
+      ASSERT_EQ(launch.reads.size(), 4u);
       // The product before it writes the moments of its rows.
-      EXPECT_EQ(launch.reads[5], first.writes[1]);
-      EXPECT_THAT(bucket.tensors[static_cast<uint32_t>(launch.reads[5])].sizes,
+      EXPECT_EQ(launch.reads[3], first.writes[1]);
+      EXPECT_THAT(bucket.tensors[static_cast<uint32_t>(launch.reads[3])].sizes,
                   ElementsAre(rows, 1, 2));
       EXPECT_EQ(launch.writes[1], kNoTensor);
-      EXPECT_EQ(launch.reads[3], kNoTensor); // A residual.
-      EXPECT_EQ(bucket.tensors[static_cast<uint32_t>(launch.reads[4])].dtype, DType::F32);
       EXPECT_THAT(launch.ints, ElementsAre(rows, 24, 64, int64_t(Activation::Gelu)));
       EXPECT_THAT(launch.floats, ElementsAre(0.001));
     }
@@ -64,10 +61,10 @@ TEST(Lower, NormLinearIsOneKernelForFewTokens) {
 /// What computed x is asked for its moments only where a kernel reads them.
 TEST(Lower, NormLinearWithoutAKernelAsksForNoMoments) {
   auto plan = lowerForHopper("%x: f16[77,64]@cuda, %p: f16[64,64]@cuda, %w: f16[24,64]@cuda, "
-                             "%b: f16[25]@cuda, %s: f32[24]@cuda",
+                             "%b: f16[25]@cuda",
                              "%1 = cgc.linear(%x, %p) {activation=\"none\"} : f16[77,64]@cuda\n"
                              "%2 = aten.slice(%b) {dim=0, start=1} : f16[24]@cuda\n"
-                             "%3 = cgc.norm_linear(%1, %w, %2, %s) {eps=0.001, "
+                             "%3 = cgc.norm_linear(%1, %w, %2) {eps=0.001, "
                              "activation=\"none\"} : f16[77,24]@cuda\noutput %3");
   ASSERT_TRUE(plan) << plan.status().message();
   const Bucket &bucket = plan->plan.entries[0].buckets[0];
@@ -81,9 +78,9 @@ Result<CompiledPlan> lowerManyTokens(int64_t tokens, int64_t width, const std::s
     return "f16[" + std::to_string(rows) + "," + std::to_string(columns) + "]@cuda";
   };
   return lowerForHopper("%x: " + f16(tokens, width) + ", %p: " + f16(width, width) +
-                            ", %w: " + f16(4096, width) + ", %s: f32[4096]@cuda",
+                            ", %w: " + f16(4096, width) + "",
                         "%0 = cgc.linear(%x, %p) {activation=\"none\"} : " + f16(tokens, width) +
-                            "\n%1 = cgc.norm_linear(%0, %w, none, %s) {eps=0.001, activation=\"" +
+                            "\n%1 = cgc.norm_linear(%0, %w, none) {eps=0.001, activation=\"" +
                             activation + "\"} : " + f16(tokens, 4096) + "\noutput %1");
 }
 
@@ -96,7 +93,7 @@ TEST(Lower, NormLinearOfManyTokensIsAPersistentKernel) {
                                                  "kernel product_norm_f16_128x176_persistent"));
     const auto launch = [&](size_t i) { return std::get<KernelLaunch>(bucket.records[i].op); };
     EXPECT_NE(launch(0).writes[1], kNoTensor);
-    EXPECT_EQ(launch(1).reads[5], launch(0).writes[1]);
+    EXPECT_EQ(launch(1).reads[3], launch(0).writes[1]);
   }
 }
 
@@ -159,10 +156,10 @@ TEST(Lower, LayerNormAndEmbeddingWriteMomentsForNormLinear) {
       };
       auto plan = lowerForHopper(
           typed("%x: T[2,5,128]@cuda, %g: T[128]@cuda, %f: f32[128]@cuda, %i: i64[2,5]@cuda, "
-                "%t: T[9,128]@cuda, %p: T[5,128]@cuda, %w: T[24,128]@cuda, %s: f32[24]@cuda"),
+                "%t: T[9,128]@cuda, %p: T[5,128]@cuda, %w: T[24,128]@cuda"),
           typed(first + R"(@cuda
-    %1 = cgc.norm_linear(%0, %w, none, %s) {eps=0.001, activation="none"} : T[2,5,24]@cuda
-    %2 = cgc.norm_linear(%0, %w, none, %s) {eps=0.002, activation="none"} : T[2,5,24]@cuda
+    %1 = cgc.norm_linear(%0, %w, none) {eps=0.001, activation="none"} : T[2,5,24]@cuda
+    %2 = cgc.norm_linear(%0, %w, none) {eps=0.002, activation="none"} : T[2,5,24]@cuda
     output %0, %1, %2)"));
       ASSERT_TRUE(plan) << plan.status().message();
       const Bucket &bucket = plan->plan.entries[0].buckets[0];
@@ -172,8 +169,8 @@ TEST(Lower, LayerNormAndEmbeddingWriteMomentsForNormLinear) {
       const auto launch = [&](size_t i) { return std::get<KernelLaunch>(bucket.records[i].op); };
       ASSERT_EQ(launch(0).writes.size(), 2u);
       ASSERT_NE(launch(0).writes[1], kNoTensor);
-      EXPECT_EQ(launch(1).reads[5], launch(0).writes[1]);
-      EXPECT_EQ(launch(2).reads[5], launch(0).writes[1]);
+      EXPECT_EQ(launch(1).reads[3], launch(0).writes[1]);
+      EXPECT_EQ(launch(2).reads[3], launch(0).writes[1]);
       const TensorRef &moments = bucket.tensors[static_cast<uint32_t>(launch(0).writes[1])];
       EXPECT_EQ(moments.dtype, DType::F32);
       EXPECT_THAT(moments.sizes, ElementsAre(10, 2, 2));
@@ -182,10 +179,10 @@ TEST(Lower, LayerNormAndEmbeddingWriteMomentsForNormLinear) {
 
 TEST(Lower, NormLinearOfOtherRowsThanAKernelHasMomentsOfHasALayerNorm) {
   const std::string constants = "%w: f16[24,64]@cuda, %v: f16[24,1088]@cuda, %u: f16[24,96]@cuda, "
-                                "%s: f32[24]@cuda, %i: i64[2,5]@cuda, ";
-  const std::string ofW = "cgc.norm_linear(%y, %w, none, %s) {eps=0.001, activation=\"none\"} : ";
-  const std::string ofV = "cgc.norm_linear(%y, %v, none, %s) {eps=0.001, activation=\"none\"} : ";
-  const std::string ofU = "cgc.norm_linear(%y, %u, none, %s) {eps=0.001, activation=\"none\"} : ";
+                                "%i: i64[2,5]@cuda, ";
+  const std::string ofW = "cgc.norm_linear(%y, %w, none) {eps=0.001, activation=\"none\"} : ";
+  const std::string ofV = "cgc.norm_linear(%y, %v, none) {eps=0.001, activation=\"none\"} : ";
+  const std::string ofU = "cgc.norm_linear(%y, %u, none) {eps=0.001, activation=\"none\"} : ";
   const std::pair<std::string, std::string> kGraphs[] = {
       // More columns than registers keep; no whole groups.
       {"%x: f16[5,1088]@cuda",
@@ -260,9 +257,9 @@ TEST(Lower, NormLinearOfWhatWritesNoMomentsHasALayerNorm) {
       {"", "%y = aten.view(%x) {size=[2, 5, 64]} : f16[2,5,64]@cuda"}};
   for (const auto &[record, first] : kFirst) {
     auto plan = lowerForHopper("%x: f16[2,5,64]@cuda, %z: f16[2,5,64]@cuda, %p: f16[2,4,64]@cuda, "
-                               "%t: f16[64]@cuda, %w: f16[24,64]@cuda, %s: f32[24]@cuda",
+                               "%t: f16[64]@cuda, %w: f16[24,64]@cuda",
                                first + R"(
-    %1 = cgc.norm_linear(%y, %w, none, %s) {eps=0.001, activation="none"} : f16[2,5,24]@cuda
+    %1 = cgc.norm_linear(%y, %w, none) {eps=0.001, activation="none"} : f16[2,5,24]@cuda
     output %1)");
     ASSERT_TRUE(plan) << plan.status().message();
     std::vector<std::string> names = recordNames(plan->plan.entries[0].buckets[0]);
@@ -282,9 +279,9 @@ TEST(Lower, NormLinearThatProductDoesNotTakeHasALayerNorm) {
        {std::tuple(24, Arch::Sm90a, true), {20, Arch::Sm90a, false}, {24, Arch::Sm80, false}}) {
     const std::string n = std::to_string(features);
     auto plan = lowerAll(*parse("graph @g(%x: f16[5,64]@cuda, %w: f16[" + n +
-                                ",64]@cuda, %s: f32[" + n + R"(]@cuda) {
+                                R"(,64]@cuda) {
     %0 = aten.layer_norm(%x) {normalized_shape=[64]} : f16[5,64]@cuda
-    %1 = cgc.norm_linear(%0, %w, none, %s) {eps=0.001, activation="none"} : f16[5,)" +
+    %1 = cgc.norm_linear(%0, %w, none) {eps=0.001, activation="none"} : f16[5,)" +
                                 n + "]@cuda\n    output %1\n  }"),
                          {DeviceKind::Cuda, arch});
     ASSERT_TRUE(plan) << plan.status().message();
@@ -295,23 +292,6 @@ TEST(Lower, NormLinearThatProductDoesNotTakeHasALayerNorm) {
     else
       EXPECT_THAT(names,
                   ElementsAre("kernel layer_norm_f16", "kernel layer_norm_f16", "cublaslt.matmul"));
-  }
-}
-
-/// The kernel copies them 16 bytes at a time.
-TEST(Lower, NormLinearWithColumnSumsBetweenVectorsHasALayerNorm) {
-  const std::pair<std::string, bool> kSums[] = {{"start=4, end=28} : f32[24]", true},
-                                                {"start=2, end=26} : f32[24]", false},
-                                                {"start=0, end=48, step=2} : f32[24][2]", false}};
-  for (const auto &[slice, isOne] : kSums) {
-    auto plan = lowerForHopper("%x: f16[5,64]@cuda, %w: f16[24,64]@cuda, %a: f32[48]@cuda",
-                               "%y = aten.layer_norm(%x) {normalized_shape=[64]} : f16[5,64]@cuda\n"
-                               "%s = aten.slice(%a) {dim=0, " +
-                                   slice + R"(@cuda
-    %1 = cgc.norm_linear(%y, %w, none, %s) {eps=0.001, activation="none"} : f16[5,24]@cuda
-    output %1)");
-    ASSERT_TRUE(plan) << plan.status().message();
-    EXPECT_EQ(recordNames(plan->plan.entries[0].buckets[0]).size(), isOne ? 2u : 3u) << slice;
   }
 }
 
