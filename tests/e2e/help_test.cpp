@@ -66,6 +66,18 @@ TEST_F(Help, ListsHaveNoEmptyValues) {
   EXPECT_TRUE(files().empty());
 }
 
+TEST_F(Help, ABatchIsNamedOnce) {
+  // Before any file is opened: there is none.
+  for (const char *list : {"1,1", "2,1,2", "4,04"}) {
+    expectError(cgc({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]", "--batch", list}), 2,
+                {"--batch: ", "twice", "give it once"});
+    expectError(cgc({"bench", "p.cgplan", "--batch", list}), 2, {"--batch: ", "twice"});
+    expectError(cgc({"profile", "p.cgplan", "--batch", list}), 2, {"--batch: ", "twice"});
+  }
+  expectError(cgc({"bench", "p.cgplan", "--batch", "8", "--batch", "8"}), 2,
+              {"--batch: 8 is there twice"});
+}
+
 TEST_F(Help, UnknownVerbsAreNamedWithTheNearMiss) {
   expectError(cgc({"frobnicate"}), 2, {"no verb 'frobnicate'", "compile, run, inspect"});
   expectError(cgc({"compil", "model.pt"}), 2, {"no verb 'compil'; did you mean 'compile'?"});

@@ -139,9 +139,6 @@ Result<std::vector<BucketSpec>> chooseBuckets(const ir::Module &root,
                                               const std::vector<int64_t> &batches,
                                               const std::vector<std::string> &entries) {
   CGC_TRY(checkNames(root, inputs));
-  for (size_t i = 0; i < batches.size(); ++i)
-    if (std::count(batches.begin(), batches.begin() + static_cast<ptrdiff_t>(i), batches[i]) > 0)
-      return Status(Code::Usage, fmt::format("--batch names {} twice; give it once", batches[i]));
   CGC_ASSIGN_OR_RETURN(const auto methods, chooseMethods(root, inputs, entries));
   std::vector<std::optional<int64_t>> wanted(batches.begin(), batches.end());
   if (wanted.empty())

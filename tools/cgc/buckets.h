@@ -13,9 +13,9 @@ struct BucketSpec {
 };
 
 /// Every chosen entry at every batch size, entries in the model's order. Without `entries`, all
-/// methods of the root that have an input and all that have no default. A batch size replaces
-/// dimension 0 of every input; without any, the shapes are taken as they are. Usage, with what the
-/// model offers, if something does not fit.
+/// methods of the root that have an input and all that have no default. A batch size, each of which
+/// is there once, replaces dimension 0 of every input; without any, the shapes are taken as they
+/// are. Usage, with what the model offers, if something does not fit.
 Result<std::vector<BucketSpec>> chooseBuckets(const ir::Module &root,
                                               const std::vector<InputSpec> &inputs,
                                               const std::vector<int64_t> &batches,

@@ -1,6 +1,7 @@
 // List options: splits at commas itself, because CLI11 drops what is empty between them.
 #include "tools/cgc/list_option.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -46,9 +47,15 @@ CLI::Option *addListOption(CLI::App &command, const std::string &name,
 CLI::Option *addListOption(CLI::App &command, const std::string &name, std::vector<int64_t> &items,
                            const std::string &description) {
   return addList(command, name, description, fmt::format("integers from 1 to {}", kMaxBatch),
-                 [&items](llvm::StringRef part) {
-                   return !part.getAsInteger(10, items.emplace_back()) && items.back() >= 1 &&
-                          items.back() <= kMaxBatch;
+                 [name, &items](llvm::StringRef part) {
+                   int64_t size = 0;
+                   if (part.getAsInteger(10, size) || size < 1 || size > kMaxBatch)
+                     return false;
+                   if (llvm::is_contained(items, size))
+                     throw CLI::ValidationError(
+                         name, fmt::format("{} is there twice; give it once", size));
+                   items.push_back(size);
+                   return true;
                  });
 }
 

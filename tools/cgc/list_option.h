@@ -19,7 +19,7 @@ inline constexpr int64_t kMaxBatch = int64_t(1) << 30;
 /// usage error. `items` must outlive `command`.
 CLI::Option *addListOption(CLI::App &command, const std::string &name,
                            std::vector<std::string> &items, const std::string &description);
-/// The same for sizes of dimension 0: integers from 1 to kMaxBatch.
+/// The same for sizes of dimension 0: integers from 1 to kMaxBatch, each once.
 CLI::Option *addListOption(CLI::App &command, const std::string &name, std::vector<int64_t> &items,
                            const std::string &description);
 
