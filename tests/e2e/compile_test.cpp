@@ -140,6 +140,12 @@ TEST_F(Compile, Tf32IsForCudaAndForProductsOnly) {
   EXPECT_NE(diff.out.find("cublaslt.matmul"), std::string::npos) << diff.out << diff.err;
 }
 
+TEST_F(Compile, ArchIsForCudaOnly) {
+  for (const std::string arch : {"sm_80", "sm_90a"})
+    refuses(tiny(), {"--input", "text=i64[1,16]", "--arch", arch}, 2,
+            {"--arch " + arch + " is for --target cuda", "leave --arch out"});
+}
+
 TEST_F(Compile, DumpsTheIrAfterEachPass) {
   const Outcome outcome = cgc(compileTiny(
       tiny(), "out.cgplan",

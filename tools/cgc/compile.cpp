@@ -33,8 +33,9 @@ namespace cgc::tool {
 namespace {
 
 struct Options {
-  std::string model, output, target = "cuda", arch = "sm_90a", precision = "keep", passes;
-  int level = 1; ///< Of -O.
+  std::string model, output, target = "cuda", precision = "keep", passes;
+  std::optional<std::string> arch; ///< None: sm_90a.
+  int level = 1;                   ///< Of -O.
   std::vector<std::string> inputs, entries, passPlugins, opLibraries;
   std::vector<int64_t> batches;
   bool noReuse = false, tune = false, json = false;
@@ -178,6 +179,10 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
   if (options.precision == "tf32" && options.target != "cuda")
     return Status(Code::Usage, "--precision tf32 is for --target cuda: on a cpu nothing rounds to "
                                "tf32; use fp32");
+  if (options.arch && options.target != "cuda")
+    return Status(Code::Usage, fmt::format("--arch {} is for --target cuda: a plan for --target {} "
+                                           "runs on no GPU; leave --arch out",
+                                           *options.arch, options.target));
   if (options.tune)
     CGC_TRY(tuner::checkMachine());
   CGC_TRY(MappedFile::open(options.model).status());
@@ -248,7 +253,7 @@ Verb addCompile(CLI::App &app) {
                    "GPUs that a cuda plan runs on: sm_90a for H100 and H200, sm_80 for all from "
                    "sm_80 on")
       ->check(CLI::IsMember({"sm_90a", "sm_80"}))
-      ->capture_default_str();
+      ->default_str("sm_90a");
   command
       ->add_option("-O", options->level,
                    "0 keeps the model's own ops; 1 puts those together that have one kernel (cuda)")
