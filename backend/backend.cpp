@@ -15,42 +15,45 @@
 namespace cgc::backend {
 namespace {
 
-/// Lowers the graph of one bucket. Everything wrong with it goes to `diagnostics`.
+/// Usage, with every node that passes should have removed or typed: the pipeline lacks one.
+Status checkForm(std::span<const EntryBucket> buckets) {
+  ir::Diagnostics left;
+  for (const EntryBucket &bucket : buckets) {
+    const ir::UseMap uses(*bucket.graph);
+    for (const ir::Node &node : *bucket.graph)
+      if (node.kind() == ir::NodeKind::CallModule)
+        left.error(node, "a call of a submodule has no lowering: run the pass 'inline' first");
+      else if (node.kind() == ir::NodeKind::CallFunction &&
+               lowering(node.op()).kind == Lowering::Kind::Host)
+        left.error(node, "a host op has no lowering: run the pass 'specialize' first");
+      else if (node.isInPlace())
+        left.error(node, "an in-place op has no lowering: run the pass 'canonicalize' first");
+      else
+        for (const ir::Value &result : node.results())
+          if (!result.isTensor() &&
+              (node.kind() == ir::NodeKind::Placeholder || !uses.users(&result).empty()))
+            left.error(node, "the type of %" + result.name() +
+                                 " is not known: run the pass 'specialize' first");
+  }
+  return left.toStatus(Code::Usage);
+}
+
+/// Lowers the graph of one bucket, up to the first node that it cannot lower: that goes to
+/// `diagnostics`.
 class BucketLowering {
 public:
   BucketLowering(const ir::Graph &graph, BucketBuilder &builder, ir::Diagnostics &diagnostics)
-      : graph_(graph), uses_(graph), builder_(builder), diagnostics_(diagnostics) {}
+      : graph_(graph), builder_(builder), diagnostics_(diagnostics) {}
 
   void run() {
     for (const ir::Node &node : graph_) {
-      if (!check(node))
-        continue;
       builder_.beginNode(node);
       if (Status status = lower(node); !status.isOk())
-        diagnostics_.error(node, status.message());
+        return diagnostics_.error(node, status.message());
     }
   }
 
 private:
-  /// Whether the node can be lowered at all. After an error only checks go on, so that all
-  /// offenders are named.
-  bool check(const ir::Node &node) {
-    if (node.kind() == ir::NodeKind::CallModule)
-      diagnostics_.error(node,
-                         "a call of a submodule has no lowering: run the pass 'inline' first");
-    else if (node.kind() == ir::NodeKind::CallFunction &&
-             lowering(node.op()).kind == Lowering::Kind::Host)
-      diagnostics_.error(node, "a host op has no lowering: run the pass 'specialize' first");
-    else if (node.isInPlace())
-      diagnostics_.error(node, "an in-place op has no lowering: run the pass 'canonicalize' first");
-    else
-      for (const ir::Value &result : node.results())
-        if (!result.isTensor() && !uses_.users(&result).empty())
-          diagnostics_.error(node, "the type of %" + result.name() +
-                                       " is not known: run the pass 'specialize' first");
-    return !diagnostics_.hasErrors();
-  }
-
   Status lower(const ir::Node &node) {
     switch (node.kind()) {
     case ir::NodeKind::Placeholder:
@@ -64,14 +67,11 @@ private:
     case ir::NodeKind::CallModule:
       break;
     }
-    llvm_unreachable("check() refuses module calls");
+    llvm_unreachable("checkForm() refuses module calls");
   }
 
   Status lowerPlaceholder(const ir::Node &node) {
     const ir::Value &value = *node.result();
-    if (!value.isTensor())
-      return {Code::Unsupported, "the type of input '" + value.name() +
-                                     "' is not known: run the pass 'specialize' first"};
     if (!value.tensor().isContiguous())
       return {Code::Unsupported,
               "input '" + value.name() + "' is strided: inputs have to be dense"};
@@ -90,7 +90,7 @@ private:
                   "' has no data: IR text holds none; compile the model's own file"};
     const ir::Value &value = *node.result();
     if (!value.isTensor())
-      return Status::ok(); // Unused: check() has seen to that.
+      return Status::ok(); // Unused: checkForm() has seen to that.
     if (parameter->data->type().sizes != value.tensor().sizes ||
         parameter->data->type().dtype != value.tensor().dtype || !value.tensor().isContiguous())
       return {Code::Unsupported, "parameter '" + node.target() + "' is " +
@@ -122,7 +122,7 @@ private:
     case Lowering::Kind::Host:
       break;
     }
-    llvm_unreachable("check() refuses host ops");
+    llvm_unreachable("checkForm() refuses host ops");
   }
 
   /// Places the results in argument 0's memory; false if a result needs memory of its own.
@@ -180,7 +180,6 @@ private:
   }
 
   const ir::Graph &graph_;
-  ir::UseMap uses_;
   BucketBuilder &builder_;
   ir::Diagnostics &diagnostics_;
 };
@@ -234,20 +233,19 @@ Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions op
   if (options.target == DeviceKind::Cuda)
     plan.gpu = options.gpu();
 
+  CGC_TRY(checkForm(buckets));
   WeightTable weights;
   LocationTable locations;
   for (const EntryBucket &bucket : buckets) {
     BucketBuilder builder(options, weights, locations);
     BucketLowering(*bucket.graph, builder, diagnostics).run();
-    if (diagnostics.hasErrors())
-      continue;
+    CGC_TRY(diagnostics.toStatus(Code::Unsupported));
     auto entry =
         llvm::find_if(plan.entries, [&](const Entry &e) { return e.name == bucket.entry; });
     if (entry == plan.entries.end())
       entry = plan.entries.insert(entry, Entry{bucket.entry, {}});
     entry->buckets.push_back(builder.finish());
   }
-  CGC_TRY(diagnostics.toStatus(Code::Unsupported));
   CGC_TRY(checkOutputs(buckets, plan, diagnostics));
   plan.weights = weights.takeWeights();
   compiled.weights = weights.takeData();

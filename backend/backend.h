@@ -27,7 +27,8 @@ struct CompiledPlan {
   std::vector<std::shared_ptr<const ir::TensorData>> weights;
 };
 
-/// Lowers the buckets, in order. Unsupported with every offender in `diagnostics` if a node has no
+/// Lowers the buckets, in order. Usage, with all that is not of that form and the pass to run
+/// first, if a graph is not. Unsupported, with the offender in `diagnostics`, if a node has no
 /// lowering, or if buckets of one entry have outputs that differ in more than their sizes.
 Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions options,
                            ir::Diagnostics &diagnostics);

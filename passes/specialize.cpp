@@ -6,6 +6,7 @@
 #include "ir/text.h"
 #include "passes/dce.h"
 #include "passes/in_place.h"
+#include "passes/patterns/run.h"
 #include "passes/specializer.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -79,8 +80,7 @@ void Specializer::visit(Node &node) {
     visitGetAttr(node);
     break;
   case ir::NodeKind::CallModule:
-    error(node, "a call of a module is left; run the pass 'inline' first");
-    break;
+    llvm_unreachable("requireInlined() refuses them");
   case ir::NodeKind::CallFunction:
     visitCall(node);
     break;
@@ -326,6 +326,7 @@ void Specializer::setType(Value *value, ir::TensorType type) {
 }
 
 Result<Changed> SpecializePass::run(ir::Graph &graph, PassContext &context) const {
+  CGC_TRY(requireInlined(graph));
   CGC_ASSIGN_OR_RETURN(Changed changed, DcePass().run(graph, context)); // Dead code is not judged.
   ir::Diagnostics diagnostics;
   Specializer specializer(graph, context.target, diagnostics);

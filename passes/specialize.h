@@ -12,7 +12,7 @@ namespace cgc::passes {
 /// baked devices become context.target. Everything that cannot be compiled is collected in
 /// context.diagnostics (an op without a rule, a rule that refuses, a tensor read on the host, a
 /// branch that data decide, an input that is overwritten); what depends on it is not reported
-/// again; then it fails with Unsupported.
+/// again; then it fails with Unsupported. Usage if a call of a submodule is left.
 struct SpecializePass {
   static constexpr const char *name = "specialize";
   static constexpr bool isRequired = true;

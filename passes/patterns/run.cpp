@@ -12,6 +12,11 @@ namespace {
 /// bugs.
 constexpr unsigned kMaxRounds = 64;
 
+/// The pipeline's fault: it lacks the pass `first`, or has it in another place.
+Status refused(const std::string &what, const std::string &first) {
+  return Status(Code::Usage, what + "; run the pass '" + first + "' first");
+}
+
 /// Offers each node in use to each pattern, once. Returns whether one rewrote something, and counts
 /// down `rewritesLeft`.
 bool runRound(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns, uint64_t &rewritesLeft) {
@@ -39,23 +44,25 @@ bool runRound(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns, uint64_t &rewr
 
 } // namespace
 
+Status requireInlined(const ir::Graph &graph) {
+  for (const ir::Node &node : graph)
+    if (node.kind() == ir::NodeKind::CallModule)
+      return refused("a call of '" + node.target() + "' is left", "inline");
+  return Status::ok();
+}
+
 Status requireTypes(const ir::Graph &graph) {
   for (const ir::Node &node : graph)
     for (const ir::Value &value : node.results())
       if (!value.isTensor())
-        return Status(Code::Failed,
-                      "%" + value.name() + " has no tensor type; run the pass 'specialize' first");
+        return refused("%" + value.name() + " has no tensor type", "specialize");
   return Status::ok();
 }
 
 Status requireFunctional(const ir::Graph &graph) {
-  const auto refused = [](const std::string &what, const std::string &first) {
-    return Status(Code::Failed, what + "; run the pass '" + first + "' first");
-  };
+  CGC_TRY(requireInlined(graph));
   for (const ir::Node &node : graph)
-    if (node.kind() == ir::NodeKind::CallModule)
-      return refused("a call of '" + node.target() + "' is left", "inline");
-    else if (node.kind() != ir::NodeKind::CallFunction)
+    if (node.kind() != ir::NodeKind::CallFunction)
       continue;
     else if (node.isInPlace())
       return refused("%" + node.result()->name() + " is computed in place", "canonicalize");

@@ -280,6 +280,17 @@ TEST_F(Compile, RefusesUnknownPasses) {
           {"specialise", "specialize"});
 }
 
+TEST_F(Compile, PassesInAnOrderThatCannotWorkAreAUsageError) {
+  const std::pair<const char *, const char *> wrong[] = {
+      {"specialize,inline", "put it before 'specialize'"},
+      {"specialize", "run the pass 'inline' first"},
+      {"inline,canonicalize,specialize", "run the pass 'specialize' first"},
+      {"inline", "run the pass 'specialize' first"},
+  };
+  for (const auto &[passes, text] : wrong)
+    refuses(tiny(), {"--input", "text=i64[1,16]", "--passes", passes}, 2, {text});
+}
+
 TEST_F(Compile, ReportsErrorsAsJsonToo) {
   const Outcome outcome =
       cgc({"compile", "missing.pt", "-o", "out.cgplan", "--input", "x=f32[1]", "--json"});
@@ -311,9 +322,9 @@ TEST_F(Compile, AFailingPassLeavesAReproducer) {
       cgc(compileTiny(tiny(), "plan.cgplan",
                       {"--entry", "encode_text", "--passes", "inline,canonicalize,dce",
                        "--crash-reproducer", "crash.cgir"}));
-  expectError(outcome, 1, {"pass 'canonicalize'", "cgc opt --run-reproducer crash.cgir"});
+  expectError(outcome, 2, {"pass 'canonicalize'", "cgc opt --run-reproducer crash.cgir"});
   EXPECT_EQ(files(), std::vector<std::string>{"crash.cgir"});
-  expectError(cgc({"opt", "--run-reproducer", "crash.cgir"}), 1, {"pass 'canonicalize'"});
+  expectError(cgc({"opt", "--run-reproducer", "crash.cgir"}), 2, {"pass 'canonicalize'"});
 }
 
 } // namespace

@@ -119,13 +119,13 @@ TEST_F(Opt, AFailureLeavesAReproducerThatFailsAgain) {
   const Outcome failed = cgc({"opt", "-", "--passes", "cse,canonicalize,dce", "--target", "cuda",
                               "--crash-reproducer", "crash.cgir", "-o", "out.cgir"},
                              {.input = text});
-  expectError(failed, 1, {"pass 'canonicalize'", "cgc opt --run-reproducer crash.cgir"});
+  expectError(failed, 2, {"pass 'canonicalize'", "cgc opt --run-reproducer crash.cgir"});
   EXPECT_EQ(files(), std::vector<std::string>{"crash.cgir"});
   const std::string reproducer = readFile(folder / "crash.cgir");
   for (const char *line :
        {"; pipeline: canonicalize,dce\n", "; target: cuda\n", "; producer: cgc "})
     EXPECT_EQ(count(reproducer, line), 1u) << reproducer;
-  expectError(cgc({"opt", "--run-reproducer", "crash.cgir"}), 1,
+  expectError(cgc({"opt", "--run-reproducer", "crash.cgir"}), 2,
               {"pass 'canonicalize'", "run the pass 'specialize' first"});
   // Mended: it says so.
   writeFile(folder / "mended.cgir", reproducer.substr(0, reproducer.find("graph @f")) + kGraph);
@@ -184,7 +184,7 @@ TEST_F(Opt, OnlyAReproducerGivesWayToAReproducer) {
     return cgc({"opt", "-", "--passes", passes, "--crash-reproducer", "crash.cgir"},
                {.input = text});
   };
-  EXPECT_EQ(leave("canonicalize", untyped).status, 1);
+  EXPECT_EQ(leave("canonicalize", untyped).status, 2);
   const std::string reproducer = readFile(folder / "crash.cgir");
   // Nothing has run: it stays, and is not said to be of this run.
   for (const Outcome &outcome : {leave("sce", kGraph), leave("cse", "graph @f( {")}) {
