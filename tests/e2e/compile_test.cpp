@@ -291,6 +291,12 @@ TEST_F(Compile, PassesInAnOrderThatCannotWorkAreAUsageError) {
     refuses(tiny(), {"--input", "text=i64[1,16]", "--passes", passes}, 2, {text});
 }
 
+TEST_F(Compile, AnEmptyPipelineHasNoPasses) {
+  for (const char *passes : {"", " "})
+    refuses(tiny(), {"--input", "text=i64[1,16]", "--passes", passes}, 2,
+            {"run the pass 'inline' first"});
+}
+
 TEST_F(Compile, ReportsErrorsAsJsonToo) {
   const Outcome outcome =
       cgc({"compile", "missing.pt", "-o", "out.cgplan", "--input", "x=f32[1]", "--json"});

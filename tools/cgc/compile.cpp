@@ -33,9 +33,10 @@ namespace cgc::tool {
 namespace {
 
 struct Options {
-  std::string model, output, target = "cuda", precision = "keep", passes;
-  std::optional<std::string> arch; ///< None: sm_90a.
-  int level = 1;                   ///< Of -O.
+  std::string model, output, target = "cuda", precision = "keep";
+  std::optional<std::string> arch;   ///< None: sm_90a.
+  std::optional<std::string> passes; ///< None: the default ones.
+  int level = 1;                     ///< Of -O.
   std::vector<std::string> inputs, entries, passPlugins, opLibraries;
   std::vector<int64_t> batches;
   bool noReuse = false, tune = false, json = false;
@@ -50,8 +51,8 @@ Result<passes::Pipeline> makePipeline(const Options &options) {
                        instrumentationOf(options.instrumentation, target, std::move(plugins),
                                          builder.registeredPasses()));
   builder
-      .setPasses(!options.passes.empty()
-                     ? options.passes
+      .setPasses(options.passes
+                     ? *options.passes
                      : passes::defaultPasses(target, static_cast<passes::OptLevel>(options.level),
                                              precisionOf(options.precision)))
       .setInstrumentation(std::move(instrumentation));
