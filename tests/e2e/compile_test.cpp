@@ -323,6 +323,16 @@ TEST_F(Compile, AnyPassLimitGivesAPlanThatComputesTheSame) {
   }
 }
 
+TEST_F(Compile, CanonicalizeMayBeLeftOut) {
+  // The image tower keeps LibTorch's fused attention, which has no tensor for its second result.
+  ASSERT_EQ(cgc(compileTiny(tiny(), "plan.cgplan",
+                            {"--entry", "encode_image", "--passes", "inline,specialize"}))
+                .status,
+            0);
+  const Outcome compared = cgc({"compare", "plan.cgplan", tiny()});
+  EXPECT_EQ(compared.status, 0) << compared.out << compared.err;
+}
+
 TEST_F(Compile, AFailingPassLeavesAReproducer) {
   const Outcome outcome =
       cgc(compileTiny(tiny(), "plan.cgplan",
