@@ -20,7 +20,9 @@ constexpr size_t kMaxNameBytes = 4096;
 constexpr uint64_t kMaxArenaBytes = uint64_t(1) << 48;
 // What CUDA allows on every GPU that cgc supports.
 constexpr uint32_t kMaxGrid[3] = {0x7fffffff, 65535, 65535}, kMaxBlock[3] = {1024, 1024, 64};
-constexpr uint32_t kMaxThreads = 1024, kMaxSharedBytes = 227 * 1024;
+constexpr uint32_t kMaxThreads = 1024;
+// What a block of the largest of them can have; binding asks the GPU at hand, which may have less.
+constexpr uint32_t kMaxSharedBytes = 227 * 1024;
 
 /// Sequences of UTF-8 without control characters: names end up in terminals and JSON.
 bool isPrintableUtf8(std::string_view s) {
