@@ -187,7 +187,11 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
                                    notes));
   if (options.programmaticEdges)
     makeProgrammaticEdges(bound.records);
-  if (target() == DeviceKind::Cpu || options.executor == ExecutorKind::Stream) {
+  // Of work on nothing no node is captured, and a graph without nodes is taken for a failed
+  // capture.
+  const bool hasOutput = std::ranges::any_of(
+      bound.memory.outputs, [](const Buffer &output) { return output.size() > 0; });
+  if (target() == DeviceKind::Cpu || options.executor == ExecutorKind::Stream || !hasOutput) {
     bound.executor.emplace<StreamExecutor>(bound.records, target(), engine.provider);
     return Status::ok();
   }
@@ -210,9 +214,10 @@ Status Context::Impl::fill(const Buffer &buffer, int value, cudaStream_t on) {
 
 Status Context::Impl::copy(void *to, DeviceKind toDevice, const void *from, DeviceKind fromDevice,
                            size_t bytes, cudaStream_t on) {
+  if (bytes == 0) // Either pointer may be null.
+    return Status::ok();
   if (target() == DeviceKind::Cpu) {
-    if (bytes > 0)
-      std::memmove(to, from, bytes);
+    std::memmove(to, from, bytes);
     return Status::ok();
   }
   const cudaMemcpyKind kind = fromDevice == DeviceKind::Cpu ? cudaMemcpyHostToDevice

@@ -66,7 +66,8 @@ enum class ExecutorKind {
 };
 
 struct ContextOptions {
-  /// Graph on target cuda; a cpu plan always runs its records one by one.
+  /// Graph on target cuda; a cpu plan always runs its records one by one, and so does a bucket
+  /// whose outputs are all empty.
   ExecutorKind executor = ExecutorKind::Graph;
   /// Lets a kernel be scheduled before the one ahead of it ends, where it waits for it itself
   /// (programmatic dependent launch). The results are the same either way.

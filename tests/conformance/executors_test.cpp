@@ -106,6 +106,32 @@ TEST_P(Executors, PoisonShowsARecordThatDoesNotWrite) {
   EXPECT_THAT(out->y, Each(testing::IsNan()));
 }
 
+TEST_P(Executors, RunWhatHasEmptyOutputsOnly) {
+  // By no record at all, and by one that does nothing.
+  for (const bool hasRecord : {false, true}) {
+    SamplePlan sample = chainPlan();
+    Bucket bucket;
+    bucket.inputs = {{"x", DType::F32, {2, 3}, 0}};
+    bucket.outputs = {{"y", DType::F32, {2, 0}, 0}};
+    if (hasRecord) {
+      bucket.tensors = {dense(BufferKind::Output, 0, 0, DType::F32, {2, 0})};
+      bucket.records = {{Memset{id(0), 0}}};
+    }
+    sample.plan.entries[0].buckets = {bucket};
+    load(sample);
+    Context context = this->context(GetParam(), /*poison=*/true);
+    const std::vector<int64_t> sizes = {2, 3}, none = {2, 0};
+    std::vector<float> x(6);
+    const TensorView in{x.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+    const TensorView out{nullptr, DType::F32, DeviceKind::Cpu, none, {}};
+    const Status status = context.run("main", {&in, 1}, {&out, 1});
+    EXPECT_TRUE(status.isOk()) << status.message();
+    const auto times = context.profile("main", 0, 3);
+    ASSERT_TRUE(times.isOk()) << times.status().message();
+    EXPECT_EQ(times->size(), bucket.records.size());
+  }
+}
+
 /// Device memory for a test.
 struct DeviceFloats {
   explicit DeviceFloats(size_t count) : bytes(count * sizeof(float)) {

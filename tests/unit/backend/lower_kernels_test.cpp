@@ -295,6 +295,13 @@ TEST(Lower, EmptyPartsOfACatAreNotCopied) {
   EXPECT_EQ(written(bucket, 1).offset, 12u); // Three f32.
 }
 
+TEST(Lower, ACatOfNothingNeedsNoRecord) {
+  const auto plan = lowerForHopper("%x: f32[2,0]@cuda, %y: f32[2,0]@cuda", // lowerAll validates.
+                                   "%0 = aten.cat([%x, %y]) {dim=1} : f32[2,0]@cuda\noutput %0");
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_THAT(recordNames(plan->plan.entries[0].buckets[0]), ElementsAre());
+}
+
 TEST(Lower, ReductionsOfTheLastDimensionAreKernelsOnCuda) {
   EXPECT_THAT(cudaRecords(R"(graph @g(%x: f16[2,3,8]@cuda, %i: i64[2,8]@cuda) {
     %0 = aten.softmax(%x) {dim=-1} : f16[2,3,8]@cuda
