@@ -19,8 +19,12 @@ bool areMatrices(const Bucket &bucket, std::initializer_list<TensorId> ids) {
 std::optional<ProductSite> siteOf(const KernelLaunch &launch, const Bucket &bucket) {
   const auto family = backend::tiledKernelsOf(launch);
   if (!family || launch.reads.size() < 4 || launch.writes.empty() || launch.ints.size() < 4 ||
-      !areMatrices(bucket, {launch.reads[0], launch.reads[1], launch.writes[0]}) ||
-      (launch.reads[3] != kNoTensor && !areMatrices(bucket, {launch.reads[3]})))
+      !areMatrices(bucket, {launch.reads[0], launch.reads[1], launch.writes[0]}))
+    return std::nullopt;
+  // product_norm has moments instead.
+  const bool mayHaveResidual = family->name == backend::productKernels().name;
+  const TensorId residual = mayHaveResidual ? launch.reads[3] : kNoTensor;
+  if (residual != kNoTensor && !areMatrices(bucket, {residual}))
     return std::nullopt;
   ProductSite site;
   site.dtype = bucket.tensors[uint32_t(launch.reads[0])].dtype;
@@ -31,12 +35,13 @@ std::optional<ProductSite> siteOf(const KernelLaunch &launch, const Bucket &buck
   site.x = launch.reads[0];
   site.weight = launch.reads[1];
   site.bias = launch.reads[2];
-  site.residual = launch.reads[3];
+  site.residual = residual;
   site.result = launch.writes[0];
   site.family = *family;
   const auto isThere = [](TensorId id) { return id != kNoTensor; };
-  site.more = size_t(std::count_if(launch.reads.begin() + 4, launch.reads.end(), isThere) +
-                     std::count_if(launch.writes.begin() + 1, launch.writes.end(), isThere));
+  site.more = size_t(
+      std::count_if(launch.reads.begin() + (mayHaveResidual ? 4 : 3), launch.reads.end(), isThere) +
+      std::count_if(launch.writes.begin() + 1, launch.writes.end(), isThere));
   return site;
 }
 

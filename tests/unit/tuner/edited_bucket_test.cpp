@@ -113,7 +113,7 @@ TEST(SetTile, GivesTheLaunchThatTheKernelExpects) {
       for (const backend::TileChoice &choice :
            backend::tileChoices(family.tiles, tokens, kNarrow, depth, 132)) {
         const std::vector<int64_t> x = {tokens, depth}, w = {kNarrow, depth}, y = {tokens, kNarrow},
-                                   sums = {kNarrow}, moments = {tokens, momentGroups(depth), 2};
+                                   moments = {tokens, momentGroups(depth), 2};
         KernelLaunch launch;
         launch.ints = {tokens, kNarrow, depth, 0};
         backend::setTile(launch, family, DType::F16, choice);
@@ -123,8 +123,7 @@ TEST(SetTile, GivesTheLaunchThatTheKernelExpects) {
         EXPECT_EQ(backend::tiledKernelsOf(launch)->name, family.name);
         std::vector<TensorView> reads = {view(x), view(w), {}, {}}, writes = {view(y), {}};
         if (choice.tile->normalises) {
-          reads.push_back(view(sums, DType::F32));
-          reads.push_back(view(moments, DType::F32));
+          reads[3] = view(moments, DType::F32);
           launch.floats = {1e-5};
         }
         ASSERT_EQ(reads.size(), kernel->reads);
@@ -147,6 +146,20 @@ TEST(ProductSite, GeluAndF32HaveOneWay) {
   EXPECT_FALSE(productSite(wide.records[0], wide)->isForTile());
   EXPECT_TRUE(productSite(wide.records[0], wide)->isForLibrary());
   EXPECT_FALSE(productSite({Memcpy{}}, wide));
+}
+
+TEST(ProductSite, ANormalisingProductHasMomentsWhereOthersHaveAResidual) {
+  Bucket bucket = chain(MadeOf::Tiles).entries[0].buckets[0];
+  bucket.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::F32, {kTokens, 4, 2}));
+  auto &launch = std::get<KernelLaunch>(bucket.records[0].op);
+  launch.kernel = "product_norm_f16_64x80_1";
+  launch.reads[3] = TensorId(bucket.tensors.size() - 1);
+  const auto site = productSite(bucket.records[0], bucket);
+  ASSERT_TRUE(site);
+  EXPECT_EQ(describe(*site, bucket),
+            "product_norm f16 [77,256] x [1024,256], bias, activation 1, 1 more");
+  EXPECT_TRUE(site->isForTile());
+  EXPECT_FALSE(site->isForLibrary());
 }
 
 TEST(Tune, RefusesACpuPlan) {
