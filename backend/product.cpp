@@ -208,7 +208,7 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
 }
 
 bool lowerNormProduct(const Product &product, double eps, BucketBuilder &builder) {
-  assert(!product.residual && "added by nothing");
+  assert(!product.residual && "cgc.norm_linear has none");
   const std::optional<Matrices> matrices = matricesOf(product);
   if (!matrices || !mayHaveTile(*matrices))
     return false;

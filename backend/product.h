@@ -26,8 +26,8 @@ struct Remainder {
 Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder);
 
 /// The same with the rows of x normalised first: to zero mean and unit variance, `eps` added to the
-/// variance. Rows of weight sum to 0; there is no residual. Adds the record of a kernel that computes
-/// all of it; false, without one, where there is none or the layer_norm and the product by
+/// variance. Rows of weight sum to 0; there is no residual. Adds the record of a kernel that
+/// computes all of it; false, without one, where there is none or the layer_norm and the product by
 /// themselves are faster.
 bool lowerNormProduct(const Product &product, double eps, BucketBuilder &builder);
 

@@ -2,6 +2,7 @@
 #include "passes/fold.h"
 
 #include "ir/rewriter.h"
+#include "passes/center_rows.h"
 #include "passes/constants.h"
 #include "passes/patterns/match.h"
 #include "passes/patterns/run.h"
@@ -102,6 +103,11 @@ private:
       inputs.push_back(data_.lookup(input));
     });
     CGC_TRY(status);
+    if (node.is(ir::OpKind::CenterRows)) {
+      data_[node.result()] = centerRows(node, *inputs[0]);
+      computed_.push_back(node.result());
+      return Status::ok();
+    }
     auto results = evaluator_.evaluate(node, inputs);
     if (!results)
       return results.status().withContext("while folding %" + node.result()->name());

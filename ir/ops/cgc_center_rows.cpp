@@ -6,13 +6,13 @@ namespace {
 
 Status infer(const InferArgs &args, rules::Results &results) {
   const TensorType &weight = args.tensor("weight");
-  if (weight.rank() != 2 || !isFloating(weight.dtype))
-    return rules::mismatch("weight", "[N, K] of a floating dtype", weight);
+  if (weight.rank() != 2 || weight.dtype != DType::F32)
+    return rules::mismatch("weight", "f32[N,K]", weight);
   const DType dtype = args.dtype("dtype");
-  if (!isFloating(dtype))
-    return rules::refuse("expected 'dtype' to be floating, got " +
+  if (dtype != DType::F16 && dtype != DType::BF16)
+    return rules::refuse("expected 'dtype' to be f16 or bf16, got " +
                          llvm::Twine(llvm::StringRef(dtypeName(dtype))));
-  return rules::addDense(results, dtype, weight.sizes);
+  return rules::addDense(results, DType::F32, weight.sizes);
 }
 
 } // namespace
@@ -22,10 +22,9 @@ const OpDef defs::CenterRows = {
     .traits = kPure,
     .infer = infer,
     .evaluate = nullptr,
-    .doc =
-        "weight [N, K] with each row less its mean, rounded to dtype. What the rounded elements "
-        "of a row sum to is taken off the first 8 of them, in equal parts: what is left is about "
-        "one unit of an element's last place. Floating dtypes.",
+    .doc = "weight, f32 [N, K], with each row less its mean, as numbers that dtype, f16 or bf16, "
+           "holds: some are rounded away from what is nearest, so that rows sum to nearly 0. For "
+           "constants, which the pass fold computes; lowered, it takes off the mean alone.",
 };
 
 } // namespace cgc::ir

@@ -72,8 +72,8 @@ struct PruneRowsPass {
 
 /// A linear of normalised rows in f16 or bf16, where the layer_norm has no other reader and its
 /// parameters and those of the linear are constant, becomes cgc.norm_linear: the scale goes into
-/// the columns of the weight and the shift into the bias. A weight that something else reads too
-/// stays, so that a plan never holds it twice. Wants `fold` after it.
+/// the columns of the weight, whose rows lose their mean, and the shift into the bias. A weight
+/// that something else reads too stays, so that a plan never holds it twice. Wants `fold` after it.
 struct SelectNormLinearPass {
   static constexpr const char *name = "select-norm-linear";
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;

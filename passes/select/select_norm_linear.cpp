@@ -74,8 +74,8 @@ public:
 
   /// `weight` with its columns scaled, its rows without their mean.
   Value *centred(const Arg &weight, const Arg &scale) {
-    const Arg scaled = scale.isNone() ? weight : create(OpKind::Mul, {weight, inF32(scale)});
-    return create(OpKind::CenterRows, {scaled, dtype_});
+    Value *scaled = scale.isNone() ? inF32(weight) : create(OpKind::Mul, {weight, inF32(scale)});
+    return rounded(create(OpKind::CenterRows, {scaled, dtype_}));
   }
   /// `bias` plus the product of `weight` and `shift`.
   Arg shifted(const Arg &bias, const Arg &weight, const Arg &shift) {

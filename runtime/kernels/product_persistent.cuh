@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
   __shared__ uint64_t stagedIsEmpty, stagedIsReady, firstAreFull, stagedIsFull;
   // The moments of the tile's tokens are staged; what the end needs of them, and of the tile's
   // features, is there. It has been read when the tile is staged.
-  __shared__ uint64_t momentsAreStaged, vectorsAreFound;
+  __shared__ uint64_t momentsAreStaged, endIsPrepared;
   __shared__ alignas(8) float scales[kNorm ? kTokens : 1]; // Of tokens; two are read at a time.
   __shared__ float biases[Shape::kFeatures];
 
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     initBarrier(&firstAreFull, Shape::kWarps * 32);
     initBarrier(&stagedIsFull, Shape::kWarps * 32);
     initBarrier(&momentsAreStaged, 1);
-    initBarrier(&vectorsAreFound, 64);
+    initBarrier(&endIsPrepared, 64);
     fenceBarrierInit();
   }
   releaseSuccessor();
@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
           arriveExpecting(&momentsAreStaged, bytes);
           copyBytes(staged, p.xMoments + int64_t(origin.token) * p.xGroups, bytes,
                     &momentsAreStaged);
-          waitBarrier(&vectorsAreFound, turn & 1);
+          waitBarrier(&endIsPrepared, turn & 1);
         }
         arrive(hasResidual ? &stagedIsEmpty : &stagedIsReady);
 #pragma unroll 1
@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
                      64);
           fenceShared(); // Tensor copies may overwrite what it has read.
         }
-        arrive(&vectorsAreFound);
+        arrive(&endIsPrepared);
       });
     }
   } else {
@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       };
       release(
           multiplyStages<T, kTokens, Shape::kStageBytes>(sums, ring, full, steps, w, x, release));
-      waitBarrier(&vectorsAreFound, turn & 1);
+      waitBarrier(&endIsPrepared, turn & 1);
       const float bias[2] = {biases[warp * 16 + lane / 4], biases[warp * 16 + lane / 4 + 8]};
       waitBarrier(&stagedIsReady, turn & 1);
       // Four matrices of 8 tokens and 8 features: 0 and 1 are features 0-7 and 8-15 of eight

@@ -90,16 +90,15 @@ Status report(const Options &options, const Entry &entry, const Runner &runner, 
     if (!paths.empty())
       list.back()["path"] = paths[i];
   }
-  return printJson(
-      "run", {{"plan", options.plan},
-              {"entry", entry.name},
-              {"bucket", bucket},
-              {"target", deviceName(runner.plan().target)},
-              {"executor", runner.plan().target == DeviceKind::Cpu ? "stream" : options.executor},
-              {"graph_nodes", stats.graphNodes},
-              {"capture_ms", stats.captureMillis},
-              {"milliseconds", milliseconds},
-              {"outputs", std::move(list)}});
+  return printJson("run", {{"plan", options.plan},
+                           {"entry", entry.name},
+                           {"bucket", bucket},
+                           {"target", deviceName(runner.plan().target)},
+                           {"executor", stats.graphNodes > 0 ? "graph" : "stream"},
+                           {"graph_nodes", stats.graphNodes},
+                           {"capture_ms", stats.captureMillis},
+                           {"milliseconds", milliseconds},
+                           {"outputs", std::move(list)}});
 }
 
 Status run(const Options &options) {

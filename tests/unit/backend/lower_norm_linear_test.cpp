@@ -78,7 +78,7 @@ Result<CompiledPlan> lowerManyTokens(int64_t tokens, int64_t width, const std::s
     return "f16[" + std::to_string(rows) + "," + std::to_string(columns) + "]@cuda";
   };
   return lowerForHopper("%x: " + f16(tokens, width) + ", %p: " + f16(width, width) +
-                            ", %w: " + f16(4096, width) + "",
+                            ", %w: " + f16(4096, width),
                         "%0 = cgc.linear(%x, %p) {activation=\"none\"} : " + f16(tokens, width) +
                             "\n%1 = cgc.norm_linear(%0, %w, none) {eps=0.001, activation=\"" +
                             activation + "\"} : " + f16(tokens, 4096) + "\noutput %1");

@@ -1,0 +1,122 @@
+// centerRows: rows sum to nearly nothing, of numbers that the dtype holds, near to what was there.
+#include "passes/center_rows.h"
+
+#include "tests/unit/passes/passes_test_util.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+namespace cgc::passes {
+namespace {
+
+using Rows = std::vector<std::vector<float>>;
+
+Rows centered(const Rows &rows, const std::string &dtype) {
+  const std::string type =
+      "f32[" + std::to_string(rows.size()) + "," + std::to_string(rows[0].size()) + "]";
+  const auto module =
+      parse("graph @g(%w: " + type + ") {\n%0 = cgc.center_rows(%w) {dtype=" + dtype +
+            "} : " + type + "\noutput %0\n}");
+  const ir::Node &node = *module->findGraph("g")->output()->arg(0).value()->node();
+  std::vector<float> values;
+  for (const auto &row : rows)
+    values.insert(values.end(), row.begin(), row.end());
+  const auto data = centerRows(
+      node, *ir::TensorData::copyOf(
+                ir::TensorType::dense(DType::F32, {int64_t(rows.size()), int64_t(rows[0].size())}),
+                llvm::ArrayRef(reinterpret_cast<const std::byte *>(values.data()),
+                               values.size() * sizeof(float))));
+  std::memcpy(values.data(), data->bytes().data(), data->bytes().size());
+  Rows result;
+  for (size_t r = 0; r < rows.size(); ++r)
+    result.emplace_back(values.begin() + int64_t(r * rows[0].size()),
+                        values.begin() + int64_t((r + 1) * rows[0].size()));
+  return result;
+}
+
+/// `value` with so many digits of its significand.
+float rounded(float value, int digits) {
+  int exponent = 0;
+  const float significand = std::frexp(value, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(significand, digits)), exponent - digits);
+}
+
+/// Normal ones of deviation 0.03: as a parameter of so many digits has them, and times a scale.
+Rows normalRows(int digits, bool scaled) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(0, 0.03f);
+  Rows rows(8, std::vector<float>(1024));
+  for (auto &row : rows)
+    for (size_t k = 0; k < row.size(); ++k)
+      row[k] = rounded(normal(random), digits) * (scaled ? 0.7f + float(k) / 999 : 1);
+  return rows;
+}
+
+TEST(CenterRows, SumToNothingAndAreNearWhatTheyWere) {
+  for (const auto &[dtype, digits] : {std::pair("f16", 11), {"bf16", 8}})
+    for (const bool scaled : {false, true}) {
+      const Rows rows = normalRows(digits, scaled), result = centered(rows, dtype);
+      const double unit = std::ldexp(0.125, 1 - digits); // Of an element above 0.125.
+      for (size_t r = 0; r < rows.size(); ++r) {
+        SCOPED_TRACE(std::string(dtype) + (scaled ? " scaled, row " : ", row ") +
+                     std::to_string(r));
+        double mean = 0, sum = 0, squares = 0, errors = 0;
+        for (const float value : rows[r])
+          mean += value / 1024.0;
+        for (size_t k = 0; k < 1024; ++k) {
+          const float value = result[r][k];
+          EXPECT_EQ(value, rounded(value, digits));
+          const double exact = rows[r][k] - mean, error = value - exact;
+          EXPECT_LE(std::abs(error), 1.51 * std::ldexp(std::abs(exact), 1 - digits) + 1e-7) << k;
+          sum += value;
+          squares += exact * exact;
+          errors += error * error;
+        }
+        EXPECT_LE(std::abs(sum), unit);
+        // Rounding each to the nearest: 2^-digits * 0.42. What is rounded to one side adds a half.
+        EXPECT_LE(std::sqrt(errors / squares), std::ldexp(scaled ? 0.48 : 0.65, -digits));
+      }
+    }
+}
+
+/// What product_norm makes of them is what layer_norm and a product are, whatever the mean of its
+/// rows is; LibTorch rounds the normalised row, which costs 2^-digits * 0.42 of the result.
+TEST(CenterRows, ScaledSumsAreThoseOfNormalisedRows) {
+  for (const auto &[dtype, digits] : {std::pair("f16", 11), {"bf16", 8}}) {
+    const Rows rows = normalRows(digits, false), weights = centered(rows, dtype);
+    std::mt19937 random(2);
+    std::normal_distribution<float> normal;
+    std::vector<float> noise(1024);
+    for (float &value : noise)
+      value = normal(random);
+    for (const auto &[mean, bound] : {std::pair(0.0, 0.8), {1.0, 0.8}, {10.0, 1.0}}) {
+      double errors = 0, squares = 0;
+      for (size_t r = 0; r < rows.size(); ++r) {
+        double exact = 0, sum = 0, ofNoise = 0;
+        for (const float value : noise)
+          ofNoise += value / 1024.0;
+        for (size_t k = 0; k < 1024; ++k) {
+          exact += (noise[k] - ofNoise) * rows[r][k];
+          sum += (noise[k] + mean) * weights[r][k];
+        }
+        errors += (sum - exact) * (sum - exact);
+        squares += exact * exact;
+      }
+      EXPECT_LE(std::sqrt(errors / squares), std::ldexp(bound, -digits)) << dtype << " " << mean;
+    }
+  }
+}
+
+TEST(CenterRows, TakesAnyRow) {
+  const float inf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(centered({{0, 0, 0}, {2, 2, 2}, {1, inf, 1}, {1, 2, 3}, {-4, 4, 3e-9f}}, "f16"),
+            (Rows{{0, 0, 0}, {0, 0, 0}, {1, inf, 1}, {-1, 0, 1}, {-4, 4, 0}}));
+  EXPECT_EQ(centered({{7}, {-1}}, "bf16"), (Rows{{0}, {0}}));
+}
+
+} // namespace
+} // namespace cgc::passes
