@@ -6,6 +6,8 @@
 
 #include "gmock/gmock.h"
 
+#include <cstring>
+
 namespace cgc::passes {
 namespace {
 
@@ -194,6 +196,34 @@ TEST(FoldTest, AFailingEvaluatorIsReported) {
   Status status = runPasses(*module, "fold", {.evaluator = &evaluator});
   EXPECT_EQ(status.code(), Code::Failed);
   EXPECT_THAT(status.message(), HasSubstr("pass 'fold': while folding %smaller: out of patience"));
+}
+
+/// Not by the evaluator, which would round each element by itself.
+TEST(FoldTest, CentersRowsItself) {
+  auto module = parse(R"(
+module @Root class="Root" {
+  param @w : f32[1,4]
+  graph @g() {
+    %w = get_attr @w : f32[1,4]
+    %0 = cgc.center_rows(%w) {dtype=f16} : f32[1,4]
+    output %0
+  }
+})");
+  const float values[] = {1, 2, 3, 6};
+  module->setParameterData(
+      "w", ir::TensorData::copyOf(
+               ir::TensorType::dense(DType::F32, {1, 4}),
+               llvm::ArrayRef(reinterpret_cast<const std::byte *>(values), sizeof(values))));
+  FakeEvaluator evaluator;
+  ASSERT_TRUE(runPasses(*module, "fold", {.evaluator = &evaluator}).isOk());
+  EXPECT_TRUE(evaluator.ops.empty());
+  const ir::Node &constant = *module->findGraph("g")->output()->arg(0).value()->node();
+  ASSERT_EQ(constant.kind(), ir::NodeKind::GetAttr);
+  float centered[4];
+  const auto bytes = module->findParameter(constant.target())->data->bytes();
+  ASSERT_EQ(bytes.size(), sizeof(centered));
+  std::memcpy(centered, bytes.data(), sizeof(centered));
+  EXPECT_THAT(centered, ElementsAre(-2, -1, 0, 3));
 }
 
 } // namespace
