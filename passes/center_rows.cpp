@@ -28,10 +28,10 @@ constexpr Format kF16{11, -14};
 /// There are smaller ones, whose unit f32 would not have as a normal number.
 constexpr Format kBF16{8, -119};
 
-/// Rounds to a multiple of `unit`, to even (a sum of this magnitude has no smaller digits).
+/// Rounds to a multiple of `unit`, a power of two; in between to an even one: a sum of this
+/// magnitude has no smaller digits.
 float roundTo(float unit, float value) {
-  const float magnitude = 0x1.8p23f * unit;
-  return (value + magnitude) - magnitude;
+  return (value / unit + 0x1.8p23f - 0x1.8p23f) * unit;
 }
 
 /// Rounds the elements of one row, then moves some of them by one unit, so that they sum to nearly
@@ -60,6 +60,8 @@ public:
       rest += rounded;
       largest = std::max(largest, units_[k]);
     }
+    if (!std::isfinite(rest))
+      return;
     const float sign = rest > 0 ? -1 : 1; // Of the moves.
     std::array<double, kBins> units{};
     for (size_t k = 0; k < row.size(); ++k) {

@@ -116,6 +116,11 @@ TEST(CenterRows, TakesAnyRow) {
   EXPECT_EQ(centered({{0, 0, 0}, {2, 2, 2}, {1, inf, 1}, {1, 2, 3}, {-4, 4, 3e-9f}}, "f16"),
             (Rows{{0, 0, 0}, {0, 0, 0}, {1, inf, 1}, {-1, 0, 1}, {-4, 4, 0}}));
   EXPECT_EQ(centered({{7}, {-1}}, "bf16"), (Rows{{0}, {0}}));
+  EXPECT_EQ(centered({{0x1p127f, 0}, {0x1p-120f, 0}}, "bf16"),
+            (Rows{{0x1p126f, -0x1p126f}, {0x1p-121f, -0x1p-121f}}));
+  const float most = std::numeric_limits<float>::max();
+  EXPECT_EQ(centered({{most, -most, -most, -most}}, "bf16"),
+            (Rows{{inf, -most / 2, -most / 2, -most / 2}}));
 }
 
 } // namespace
