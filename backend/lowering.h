@@ -39,6 +39,7 @@ Status lowerAddLayerNorm(const ir::Node &node, BucketBuilder &builder);
 Status lowerArgmax(const ir::Node &node, BucketBuilder &builder);
 Status lowerArange(const ir::Node &node, BucketBuilder &builder);
 Status lowerCat(const ir::Node &node, BucketBuilder &builder);
+Status lowerCenterRows(const ir::Node &node, BucketBuilder &builder);
 /// clamp and clamp_min.
 Status lowerClamp(const ir::Node &node, BucketBuilder &builder);
 /// Any op whose result holds argument 0's elements in order: reshape, flatten, contiguous, clone,
@@ -58,7 +59,6 @@ Status lowerMaskedFill(const ir::Node &node, BucketBuilder &builder);
 Status lowerMatmul(const ir::Node &node, BucketBuilder &builder);
 Status lowerMaxPool2d(const ir::Node &node, BucketBuilder &builder);
 Status lowerMean(const ir::Node &node, BucketBuilder &builder);
-Status lowerCenterRows(const ir::Node &node, BucketBuilder &builder);
 Status lowerNormLinear(const ir::Node &node, BucketBuilder &builder);
 Status lowerNormalize(const ir::Node &node, BucketBuilder &builder);
 Status lowerPatches(const ir::Node &node, BucketBuilder &builder);

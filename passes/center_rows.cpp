@@ -39,8 +39,7 @@ float roundTo(float unit, float value) {
 /// across its exact value adds u^2 (1 - 2 f) to the squared errors for each unit u of the sum.
 class Row {
 public:
-  Row(Format format, int64_t columns)
-      : format_(format), units_(size_t(columns)), bins_(size_t(columns)) {}
+  Row(Format format, size_t columns) : format_(format), units_(columns), bins_(columns) {}
 
   /// In place.
   void center(std::span<float> row) {
@@ -101,7 +100,7 @@ std::shared_ptr<const ir::TensorData> centerRows(const ir::Node &node,
   const auto columns = size_t(weight.type().sizes[1]);
   std::vector<float> values(size_t(weight.type().numElements()));
   std::memcpy(values.data(), weight.bytes().data(), weight.bytes().size());
-  Row row(node.arg("dtype").as<DType>() == DType::F16 ? kF16 : kBF16, int64_t(columns));
+  Row row(node.arg("dtype").as<DType>() == DType::F16 ? kF16 : kBF16, columns);
   for (size_t first = 0; first < values.size(); first += columns)
     row.center({values.data() + first, columns});
   return ir::TensorData::copyOf(ir::TensorType::dense(DType::F32, weight.type().sizes),

@@ -103,12 +103,9 @@ private:
       inputs.push_back(data_.lookup(input));
     });
     CGC_TRY(status);
-    if (node.is(ir::OpKind::CenterRows)) {
-      data_[node.result()] = centerRows(node, *inputs[0]);
-      computed_.push_back(node.result());
-      return Status::ok();
-    }
-    auto results = evaluator_.evaluate(node, inputs);
+    auto results = node.is(ir::OpKind::CenterRows)
+                       ? Result<std::vector<Data>>({centerRows(node, *inputs[0])})
+                       : evaluator_.evaluate(node, inputs);
     if (!results)
       return results.status().withContext("while folding %" + node.result()->name());
     if (results->size() != node.numResults())
