@@ -50,7 +50,7 @@ double tolerance(Activation activation, DType dtype, double want) {
   case Activation::Relu:
     return flushed;
   case Activation::Gelu:
-    return rounded + 3.1e-4; // bench/gelu.py computes it.
+    return rounded + kGeluError;
   case Activation::GeluTanh:
   case Activation::QuickGelu:
   case Activation::Silu:
