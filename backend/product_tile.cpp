@@ -37,8 +37,9 @@ double estimatePersistent(const ProductTile &tile, int64_t tokens, int64_t featu
   const double tiles = double(ofTokens) * double(ofFeatures);
   const double clusters = tile.grid(tokens, features, uint32_t(multiprocessors))[0] / 2;
   const double steps = double((depth + 63) / 64), end = 1500 + 8.0 * tile.tokens;
-  const double step = std::max(multiplying(double(tile.features) * tile.tokens),
-                               fetching(tile.features + tile.tokens / 2.0)); // A pair shares these.
+  const double step =
+      std::max(multiplying(double(tile.features) * tile.tokens),
+               fetching(tile.features + tile.tokens / 2.0)); // At least a pair shares these.
   return std::ceil(tiles / clusters) * (steps * step + end);
 }
 

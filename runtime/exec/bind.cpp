@@ -86,38 +86,45 @@ private:
       if (launch.reads[i] != kNoTensor && tensor(launch.reads[i]).slot.buffer == BufferKind::Weight)
         constantReads |= uint64_t(1) << i;
     BoundKernel bound;
+    bound.function = kernel->function();
+    CGC_TRY(prepare(bound.function, launch.sharedBytes));
     CGC_ASSIGN_OR_RETURN(bound.parameters,
                          kernel->bind({launch.grid, launch.block, launch.sharedBytes, reads, writes,
                                        launch.ints, launch.floats, constantReads}));
-    bound.function = kernel->function();
-    bound.grid = {launch.grid[0], launch.grid[1], launch.grid[2]};
+    const KernelParameters::Companion &companion = bound.parameters.companion;
+    if (companion.function)
+      CGC_TRY(prepare(companion.function, launch.sharedBytes));
+    bound.grid = {launch.grid[0] - companion.blocks, launch.grid[1], launch.grid[2]};
     bound.block = {launch.block[0], launch.block[1], launch.block[2]};
     bound.sharedBytes = launch.sharedBytes;
     bound.waits = kernel->traits & kWaits;
+    return BoundOp(std::move(bound));
+  }
+
+  /// Makes a kernel's function ready for launches with so much memory.
+  static Status prepare(const void *function, uint32_t sharedBytes) {
     // Loads the kernel's code now: a capture is no place for it.
     cudaFuncAttributes attributes;
-    CGC_TRY(
-        cudaStatus(cudaFuncGetAttributes(&attributes, bound.function), "cannot load the kernel"));
+    CGC_TRY(cudaStatus(cudaFuncGetAttributes(&attributes, function), "cannot load the kernel"));
     // An SM divides its memory between cache and shared memory for all blocks on it alike: kernels
     // that ask for other divisions cannot meet there, and a change has to wait until it is empty.
-    CGC_TRY(cudaStatus(cudaFuncSetAttribute(bound.function,
-                                            cudaFuncAttributePreferredSharedMemoryCarveout,
-                                            cudaSharedmemCarveoutMaxShared),
-                       "cannot set up the kernel"));
+    CGC_TRY(
+        cudaStatus(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                        cudaSharedmemCarveoutMaxShared),
+                   "cannot set up the kernel"));
     // The limit belongs to the function, not to the launch: as high as can be, once and for all.
-    if (int(bound.sharedBytes) > attributes.maxDynamicSharedSizeBytes) {
-      CGC_ASSIGN_OR_RETURN(const int perBlock, sharedPerBlock());
-      const int most = perBlock - int(attributes.sharedSizeBytes);
-      if (int(bound.sharedBytes) > most)
-        return Status(Code::Device, "it needs " + std::to_string(bound.sharedBytes) +
-                                        " bytes of shared memory, and a block of this GPU has " +
-                                        std::to_string(most) +
-                                        "; run the plan on another GPU, or report this");
-      CGC_TRY(cudaStatus(
-          cudaFuncSetAttribute(bound.function, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
-          "the kernel cannot have its shared memory"));
-    }
-    return BoundOp(std::move(bound));
+    if (int(sharedBytes) <= attributes.maxDynamicSharedSizeBytes)
+      return Status::ok();
+    CGC_ASSIGN_OR_RETURN(const int perBlock, sharedPerBlock());
+    const int most = perBlock - int(attributes.sharedSizeBytes);
+    if (int(sharedBytes) > most)
+      return Status(Code::Device, "it needs " + std::to_string(sharedBytes) +
+                                      " bytes of shared memory, and a block of this GPU has " +
+                                      std::to_string(most) +
+                                      "; run the plan on another GPU, or report this");
+    return cudaStatus(
+        cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
+        "the kernel cannot have its shared memory");
   }
 
   /// What a call of an op library gets: dense tensors, which validate() has seen to.
@@ -190,6 +197,7 @@ struct Enqueuer {
 
   Status operator()(const BoundKernel &k) const {
     assert(target == DeviceKind::Cuda && "validate() lets no kernel into a cpu plan");
+    const KernelParameters::Companion &companion = k.parameters.companion;
     cudaLaunchAttribute programmatic;
     programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     programmatic.val.programmaticStreamSerializationAllowed = 1;
@@ -202,7 +210,12 @@ struct Enqueuer {
     config.numAttrs = k.programmatic ? 1 : 0;
     // The launch does not write through the parameter's pointer.
     void *parameters = const_cast<KernelParameters &>(k.parameters).data();
-    return cudaStatus(cudaLaunchKernelExC(&config, k.function, &parameters), "cannot launch");
+    CGC_TRY(cudaStatus(cudaLaunchKernelExC(&config, k.function, &parameters), "cannot launch"));
+    if (!companion.function)
+      return Status::ok();
+    config.gridDim = companion.blocks;
+    return cudaStatus(cudaLaunchKernelExC(&config, companion.function, &parameters),
+                      "cannot launch the companion");
   }
   Status operator()(const BoundLibraryCall &l) const { return l.product.launch(stream); }
   Status operator()(const BoundOpCall &o) const {

@@ -92,14 +92,14 @@ __device__ inline void copyBytes(void *to, const void *from, uint32_t bytes, uin
                "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(sharedAddress(barrier))
                : "memory");
 }
-/// Copies the box at (x, y) of a 2-d tensor to this place in both blocks of a cluster of two, each
-/// with its own barrier.
-__device__ inline void copyTileToBoth(void *to, const CUtensorMap *map, int x, int y,
-                                      uint64_t *barrier) {
+/// Copies the box at (x, y) of a 2-d tensor to this place in all blocks of the cluster whose ranks
+/// are bits of `ranks`, each with its own barrier.
+__device__ inline void copyTileToAll(void *to, const CUtensorMap *map, int x, int y,
+                                     uint64_t *barrier, uint16_t ranks) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
                ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(sharedAddress(to)),
                "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y),
-               "h"(uint16_t(0b11))
+               "h"(ranks)
                : "memory");
 }
 /// As copyTile, for the rows from `row` of one head: a map of headsMap.

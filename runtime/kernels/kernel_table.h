@@ -46,6 +46,15 @@ public:
   }
   void *data() { return units_.data(); }
 
+  /// A function with the same parameter that is launched right behind the kernel's own and runs
+  /// beside it: the last `blocks` of the grid are its. The kernel releases it when it has itself
+  /// waited for what is ahead, so that the companion need not; and the companion waits for the
+  /// kernel before it ends.
+  struct Companion {
+    const void *function = nullptr; ///< Null without any.
+    uint32_t blocks = 0;
+  } companion;
+
 private:
   std::vector<Unit> units_;
 };

@@ -34,10 +34,12 @@ std::span<const ProductTile> productNormTiles() {
                 (product<__nv_bfloat16, F, N, SPLIT, BLOCKS, NORM>),                               \
                 (bindProduct<__nv_bfloat16, F, N, SPLIT, NORM>))
 #define CGC_PERSISTENT_KERNELS(FAMILY, NORM, N)                                                    \
-  CGC_KERNEL_OF(FAMILY##_f16_128x##N##_persistent, (productPersistent<__half, N, NORM>),           \
-                (bindProduct<__half, kPersistentFeatures, N, 1, NORM, true>))                      \
-  CGC_KERNEL_OF(FAMILY##_bf16_128x##N##_persistent, (productPersistent<__nv_bfloat16, N, NORM>),   \
-                (bindProduct<__nv_bfloat16, kPersistentFeatures, N, 1, NORM, true>))
+  CGC_KERNEL_OF(FAMILY##_f16_128x##N##_persistent,                                                 \
+                (productPersistent<__half, N, NORM, kClustersOf<N>>),                              \
+                (bindPersistent<__half, N, NORM>))                                                 \
+  CGC_KERNEL_OF(FAMILY##_bf16_128x##N##_persistent,                                                \
+                (productPersistent<__nv_bfloat16, N, NORM, kClustersOf<N>>),                       \
+                (bindPersistent<__nv_bfloat16, N, NORM>))
 #define CGC_PRODUCT_TILE(...) CGC_PRODUCT_KERNELS(product, false, __VA_ARGS__)
 #define CGC_PRODUCT_PERSISTENT(N) CGC_PERSISTENT_KERNELS(product, false, N)
 #include "runtime/kernels/product_tiles.def"

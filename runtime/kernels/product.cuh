@@ -266,5 +266,13 @@ __global__ void __maxnreg__(maxRegisters(ProductShape<kFeatures, kTokens, kSplit
 #endif
 }
 
+template <class T, int kFeatures, int kTokens, int kSplit, bool kNorm>
+Result<KernelParameters> bindProduct(const KernelArguments &a) {
+  constexpr ProductTile tile{"", kFeatures, kTokens, kSplit, false, kNorm};
+  CGC_ASSIGN_OR_RETURN(const ProductParameters<T> p,
+                       (productParameters<T, kNorm>(a, tile, kFeatures, kTokens)));
+  return KernelParameters(p);
+}
+
 } // namespace
 } // namespace cgc

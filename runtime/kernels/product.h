@@ -18,6 +18,9 @@ inline constexpr uint32_t kProductMemory = 224 << 10;
 inline constexpr uint32_t kProductDepth = 64;
 /// Features of a block of a persistent kernel.
 inline constexpr uint32_t kPersistentFeatures = 128;
+/// Blocks of a wide cluster of a persistent kernel: two rows of four. Those of a row have the same
+/// tokens, those behind one another the same features.
+inline constexpr uint32_t kWideClusterBlocks = 8;
 /// Most stages of a ring.
 inline constexpr uint32_t kProductMaxStages = 16;
 
@@ -28,7 +31,7 @@ struct ProductTile {
   uint32_t features, tokens;
   uint32_t split; ///< Blocks (one cluster) that share a tile, each with a part of the depth.
   /// Whether the kernel is product_persistent.cuh's: as many blocks as the GPU has SMs stay for all
-  /// tiles, and two, a cluster, have the same tokens and twice as many features.
+  /// tiles. Two, a cluster, have the same tokens and twice as many features; or hasWideClusters().
   bool persistent = false;
   bool normalises = false; ///< Whether it is one of product_norm.
 
@@ -47,7 +50,8 @@ struct ProductTile {
                                          uint32_t multiprocessors) const {
     if (persistent) {
       const auto [ofTokens, ofFeatures] = tilesOfPairs(tokenCount, featureCount);
-      return {2 * uint32_t(std::min(ofTokens * ofFeatures, int64_t(multiprocessors / 2))), 1, 1};
+      const auto pairs = uint32_t(std::min(ofTokens * ofFeatures, int64_t(multiprocessors / 2)));
+      return {std::max(2 * pairs, hasWideClusters() ? kWideClusterBlocks : 0), 1, 1};
     }
     return {uint32_t(tilesOf(featureCount, features)) * split,
             uint32_t(tilesOf(tokenCount, tokens)), 1};
@@ -59,6 +63,39 @@ struct ProductTile {
   /// of blocks take in turns.
   constexpr std::array<int64_t, 2> tilesOfPairs(int64_t tokenCount, int64_t featureCount) const {
     return {tilesOf(tokenCount, tokens), tilesOf(featureCount, 2 * int64_t(features))};
+  }
+  /// Whether wide clusters take most of the tiles, and pairs beside them the others, on the SMs
+  /// that those leave over: a product of so many tokens takes less power if the L2 cache sends
+  /// less.
+  constexpr bool hasWideClusters() const { return persistent && tokens > 192; }
+  /// How the blocks of such a launch share its tiles.
+  struct Shares {
+    uint32_t clusters, pairs;
+    int64_t
+        clusterRows; ///< Rows of 2 * tokens tokens of the clusters; the pairs have those behind.
+  };
+  /// The shares for which both have the fewest tiles one after the other, of a grid of so many
+  /// blocks on a GPU that has room for so many wide clusters at a time. At least one.
+  constexpr Shares shares(int64_t tokenCount, int64_t featureCount, uint32_t blocks,
+                          uint32_t clustersAtOnce) const {
+    const uint32_t clusters = std::min(clustersAtOnce, blocks / kWideClusterBlocks);
+    const uint32_t pairs = (blocks - clusters * kWideClusterBlocks) / 2;
+    const auto [ofTokens, ofFeatures] = tilesOfPairs(tokenCount, featureCount);
+    const auto turns = [](int64_t tiles, uint32_t takers) {
+      return tiles == 0 ? 0 : takers == 0 ? INT64_MAX : tilesOf(tiles, takers);
+    };
+    Shares best{clusters, pairs, 0};
+    int64_t least = INT64_MAX;
+    for (int64_t rows = 0; rows <= tilesOf(ofTokens, 2); ++rows) {
+      const int64_t behind = std::max(ofTokens - 2 * rows, int64_t(0));
+      const int64_t most = std::max(turns(rows * tilesOf(ofFeatures, 2), clusters),
+                                    turns(behind * ofFeatures, pairs));
+      if (most <= least) {
+        least = most;
+        best.clusterRows = rows;
+      }
+    }
+    return best;
   }
   /// A warpgroup for each 64 features and a warp that copies, of product_norm one more, that helps
   /// to read moments; persistent ones have a warpgroup for all of this.

@@ -18,6 +18,14 @@ namespace {
 
 using namespace device;
 
+/// Tiles that clusters take in turns. The smaller operand is read again and again, the larger one
+/// once.
+struct ClusterTiles {
+  int count = 0;
+  Divider ofRow;      ///< How many lie in a row.
+  int firstToken = 0; ///< Of all these tiles.
+};
+
 template <class T> struct ProductParameters {
   CUtensorMap w, x;
   CUtensorMap yTiles, residualTiles; ///< Of persistent ones, in their boxes.
@@ -30,11 +38,9 @@ template <class T> struct ProductParameters {
   int tokens, features, depth, stages;
   int xGroups, yGroups; ///< momentGroups() of depth and of features.
   Activation activation;
-  /// Of persistent ones: all tiles, and how many lie in a row. The smaller operand is read again
-  /// and again, the larger one once.
-  int tiles;
-  Divider tilesOfRow;
-  bool tokensFirst; ///< A row is one of tokens.
+  /// Of persistent ones; the second are of the pairs beside clusters of eight.
+  ClusterTiles tiles, tilesBeside;
+  bool tokensFirst; ///< A row of tiles is one of tokens.
   /// Nothing writes w, or bias, while the plan runs.
   bool wIsConstant, biasIsConstant;
 };
@@ -125,9 +131,11 @@ inline std::optional<int64_t> rowStrideOf(const TensorView &matrix, DType dtype,
   return matrix.strides[0];
 }
 
-template <class T, int kFeatures, int kTokens, int kSplit, bool kNorm, bool kPersistent = false>
-Result<KernelParameters> bindProduct(const KernelArguments &a) {
-  constexpr ProductTile tile{"", kFeatures, kTokens, kSplit, kPersistent, kNorm};
+/// The parameter but for what only persistent kernels have. Operands are copied in boxes of so many
+/// rows.
+template <class T, bool kNorm>
+Result<ProductParameters<T>> productParameters(const KernelArguments &a, const ProductTile &tile,
+                                               uint32_t wBoxRows, uint32_t xBoxRows) {
   constexpr DType dtype = kDTypeOf<T>;
   const int64_t tokens = a.ints[0], features = a.ints[1], depth = a.ints[2], kind = a.ints[3];
   const int64_t most = int64_t(1) << 30;
@@ -138,8 +146,9 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
     return refuseArguments("there is no such activation");
   if (!tile.takes(depth))
     return refuseArguments(
-        kSplit > 1 ? "depth has to give each block of the split 64 columns or the rest"
-                   : "a persistent kernel normalises depths of an even number of groups up to 32");
+        tile.split > 1
+            ? "depth has to give each block of the split 64 columns or the rest"
+            : "a persistent kernel normalises depths of an even number of groups up to 32");
   const uint32_t stages = tile.stagesIn(a.sharedBytes);
   // Persistent kernels take any even number of blocks, up to two for each tile of a pair.
   const auto grid = tile.grid(tokens, features, a.grid[0]);
@@ -169,24 +178,9 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
           "64 columns of a token");
   ProductParameters<T> p{};
   CGC_ASSIGN_OR_RETURN(p.w,
-                       tileMap(w.data, dtype, features, depth, *wStride, kFeatures, a.onlyChecks));
-  CGC_ASSIGN_OR_RETURN(p.x, tileMap(x.data, dtype, tokens, depth, *xStride,
-                                    kPersistent ? kTokens / 2 : kTokens, a.onlyChecks));
-  if constexpr (kPersistent) {
-    const auto map = [&](const TensorView &t, int64_t stride) {
-      return tileMap(t.data, dtype, tokens, features, stride, tile.boxTokens(), a.onlyChecks);
-    };
-    CGC_ASSIGN_OR_RETURN(p.yTiles, map(a.writes[0], *yStride));
-    const auto [ofTokens, ofFeatures] = tile.tilesOfPairs(tokens, features);
-    if (ofTokens * ofFeatures > INT_MAX)
-      return refuseArguments("there are too many tiles");
-    p.tokensFirst = tokens < features;
-    p.tilesOfRow = Divider(uint32_t(p.tokensFirst ? ofTokens : ofFeatures));
-    p.tiles = int(ofTokens * ofFeatures);
-    if (residual.data) {
-      CGC_ASSIGN_OR_RETURN(p.residualTiles, map(residual, *residualStride));
-    }
-  }
+                       tileMap(w.data, dtype, features, depth, *wStride, wBoxRows, a.onlyChecks));
+  CGC_ASSIGN_OR_RETURN(p.x,
+                       tileMap(x.data, dtype, tokens, depth, *xStride, xBoxRows, a.onlyChecks));
   p.bias = static_cast<const T *>(bias.data);
   p.residual = static_cast<const T *>(residual.data);
   p.y = static_cast<T *>(a.writes[0].data);
@@ -207,7 +201,7 @@ Result<KernelParameters> bindProduct(const KernelArguments &a) {
     p.eps = static_cast<float>(a.floats[0]);
     p.perColumn = 1.0f / static_cast<float>(depth);
   }
-  return KernelParameters(p);
+  return p;
 }
 
 } // namespace

@@ -1,5 +1,5 @@
-// product and product_norm of many tokens: the persistent kernel. Blocks stay for all tiles; the
-// two of a cluster share the copies of their tokens; results are staged, and stored while the next
+// product and product_norm of many tokens: the persistent kernels. Blocks stay for all tiles; those
+// of a cluster share the copies of their operands; results are staged, and stored while the next
 // tile is multiplied. For product.cu.
 #pragma once
 
@@ -10,11 +10,28 @@
 namespace cgc {
 namespace {
 
-/// Both blocks of a cluster have the same tokens, each has 128 features of its own, in two
-/// warpgroups.
-template <int kTokens> struct PersistentShape {
+/// What a persistent kernel's clusters are. The fewer bytes the L2 cache sends, the less power a
+/// product takes; but clusters of eight leave SMs over, as groups of SMs have no multiple of eight.
+enum class Clusters {
+  Pairs, ///< Two blocks with the same tokens; they take all tiles.
+  Wide,  ///< Eight: two rows, of four with the same tokens each. They take the first tokens.
+  Beside ///< Pairs, the companion of such a kernel: they take the other tokens.
+};
+
+/// Each block has 128 features of its own, in two warpgroups.
+template <int kTokens, Clusters kClusters> struct PersistentShape {
   static constexpr ProductTile kTile{"", kPersistentFeatures, kTokens, 1, true};
   static constexpr int kFeatures = kPersistentFeatures;
+  /// Blocks of a cluster that have the same tokens, and the same features.
+  static constexpr int kAcross = kClusters == Clusters::Wide ? 4 : 2;
+  static constexpr int kAlong = kClusters == Clusters::Wide ? 2 : 1;
+  static constexpr int kBlocks = kAcross * kAlong;
+  /// Rows of a box of an operand: wide clusters and the pairs beside them have the same maps.
+  static constexpr int kTokenRows = kClusters == Clusters::Pairs ? kTokens / 2 : kTokens / 4;
+  static constexpr int kWeightRows = kClusters == Clusters::Pairs ? kFeatures : kFeatures / 2;
+  /// Of these a block copies so many, to all that have them.
+  static constexpr int kTokenBoxes = kTokens / kAcross / kTokenRows;
+  static constexpr int kWeightBoxes = kFeatures / kAlong / kWeightRows;
   static constexpr int kWeightBytes = kFeatures * kDepthTile * 2;
   static constexpr int kTokenBytes = kTokens * kDepthTile * 2;
   static constexpr int kStageBytes = kWeightBytes + kTokenBytes;
@@ -53,11 +70,16 @@ __device__ void findScales(const ProductParameters<T> &p, const Moments *moments
   }
 }
 
-template <class T, int kTokens, bool kNorm>
-__global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __cluster_dims__(2, 1, 1)
-    productPersistent(const __grid_constant__ ProductParameters<T> p) {
+/// A kernel of wide clusters lets its companion start when the kernels ahead have ended; that
+/// starts at once, and waits for its end, so that whoever waits for the companion waits for both.
+template <class T, int kTokens, bool kNorm, Clusters kClusters>
+__global__ void __launch_bounds__(PersistentShape<kTokens, kClusters>::kThreads, 1)
+    __cluster_dims__(PersistentShape<kTokens, kClusters>::kBlocks, 1, 1)
+        productPersistent(const __grid_constant__ ProductParameters<T> p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  using Shape = PersistentShape<kTokens>;
+  using Shape = PersistentShape<kTokens, kClusters>;
+  constexpr bool kWide = kClusters == Clusters::Wide, kBeside = kClusters == Clusters::Beside;
+  const ClusterTiles &tiles = kBeside ? p.tilesBeside : p.tiles;
   extern __shared__ uint8_t dynamic[];
   uint8_t *const memory =
       dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024; // NOLINT: swizzled tiles
@@ -75,7 +97,11 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
   __shared__ float biases[Shape::kFeatures];
 
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int rank = int(clusterRank());
+  const int rank = int(clusterRank()), across = rank % Shape::kAcross,
+            along = rank / Shape::kAcross;
+  // The ranks that have this block's tokens, and those that have its features.
+  const auto ofTokens = uint16_t(((1 << Shape::kAcross) - 1) << along * Shape::kAcross);
+  const auto ofFeatures = uint16_t((1 | 1 << Shape::kAcross * (Shape::kAlong - 1)) << across);
   const bool hasResidual = !kNorm && p.residual; // product_norm has none.
   if (threadIdx.x == 0) {
     prefetchMap(&p.w);
@@ -83,7 +109,8 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
 #pragma unroll 1
     for (int s = 0; s < p.stages; ++s) {
       initBarrier(&full[s], 1);
-      initBarrier(&empty[s], 2 * Shape::kWarps); // Both blocks write to both.
+      // All that this block copies to.
+      initBarrier(&empty[s], (Shape::kAcross + Shape::kAlong - 1) * Shape::kWarps);
     }
     initBarrier(&stagedIsEmpty, 1);
     initBarrier(&stagedIsReady, 1);
@@ -93,24 +120,31 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     initBarrier(&endIsPrepared, 64);
     fenceBarrierInit();
   }
-  releaseSuccessor();
+  if constexpr (!kWide)
+    releaseSuccessor();
+  const auto waitForOperands = [] {
+    if constexpr (!kBeside)
+      waitForPredecessor();
+  };
 
   const int steps = (p.depth + kDepthTile - 1) / kDepthTile;
-  const int firstTile = int(blockIdx.x) / 2, tileStep = int(gridDim.x) / 2;
+  const int firstTile = int(blockIdx.x) / Shape::kBlocks,
+            tileStep = int(gridDim.x) / Shape::kBlocks;
   struct Origin {
     int token, feature;
   };
   const auto originOf = [&](int tile) {
-    const int outer = int(p.tilesOfRow.quotient(uint32_t(tile)));
-    const int inner = tile - outer * int(p.tilesOfRow.divisor);
-    return Origin{(p.tokensFirst ? inner : outer) * kTokens,
-                  ((p.tokensFirst ? outer : inner) * 2 + rank) * Shape::kFeatures};
+    const int outer = int(tiles.ofRow.quotient(uint32_t(tile)));
+    const int inner = tile - outer * int(tiles.ofRow.divisor);
+    const int token = ((p.tokensFirst ? inner : outer) * Shape::kAlong + along) * kTokens;
+    return Origin{kBeside ? tiles.firstToken + token : token,
+                  ((p.tokensFirst ? outer : inner) * Shape::kAcross + across) * Shape::kFeatures};
   };
   // Calls f with the origin and the turn of each of the block's tiles.
   const auto forTiles = [&](auto f) {
     uint32_t turn = 0;
 #pragma unroll 1
-    for (int tile = firstTile; tile < p.tiles; tile += tileStep, ++turn)
+    for (int tile = firstTile; tile < tiles.count; tile += tileStep, ++turn)
       f(originOf(tile), turn);
   };
   // Calls f with a box of the staged tile, its feature and its token; those of the first half of
@@ -127,9 +161,13 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
   // No other kernel reads weights, so that they make room first; unless they are what this one
   // reads again and again.
   const auto policyOfWeights = [&] {
-    return p.wIsConstant && (p.tokensFirst || p.tiles <= tileStep) ? evictFirst() : evictNormally();
+    return p.wIsConstant && (p.tokensFirst || tiles.count <= tileStep) ? evictFirst()
+                                                                       : evictNormally();
   };
-  const auto tokensOf = [&](const Origin &origin) { return min(kTokens, p.tokens - origin.token); };
+  const auto tokensOf = [&](const Origin &origin) {
+    const int tokens = min(kTokens, p.tokens - origin.token);
+    return kWide ? max(tokens, 0) : tokens; // Their last row of tiles may be one of a half.
+  };
 
   if (warp >= Shape::kWarps) {
     shrinkRegisters<Shape::kFewRegisters>();
@@ -137,16 +175,28 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
       const CachePolicy weightPolicy = policyOfWeights();
       const auto copyWeights = [&](int feature, int i, int stage) {
         arriveExpecting(&full[stage], Shape::kStageBytes);
-        copyTile(memory + stage * Shape::kStageBytes, &p.w, i * kDepthTile, feature, &full[stage],
-                 weightPolicy);
+        uint8_t *const to = memory + stage * Shape::kStageBytes;
+#pragma unroll
+        for (int b = 0; b < Shape::kWeightBoxes; ++b) {
+          const int row = (along * Shape::kWeightBoxes + b) * Shape::kWeightRows;
+          if constexpr (kWide) // Read again and again: no policy.
+            copyTileToAll(to + row * 128, &p.w, i * kDepthTile, feature + row, &full[stage],
+                          ofFeatures);
+          else
+            copyTile(to + row * 128, &p.w, i * kDepthTile, feature + row, &full[stage],
+                     weightPolicy);
+        }
       };
-      // Of the first tile, which every block has: nobody has used the ring. No more than two, or
-      // the first tokens would arrive behind all these bytes.
-      const int early = p.wIsConstant ? min(steps, 2) : 0;
+      // Of the first tile: nobody has used the ring. No more than two, or the first tokens would
+      // arrive behind all these bytes.
+      const bool hasTile = kClusters == Clusters::Pairs || firstTile < tiles.count;
+      const int early = p.wIsConstant && hasTile ? min(steps, 2) : 0;
 #pragma unroll 1
       for (int i = 0; i < early; ++i)
         copyWeights(originOf(firstTile).feature, i, i);
-      waitForPredecessor();
+      waitForOperands();
+      if constexpr (kWide)
+        releaseSuccessor();
       Ring ring{p.stages};
       forTiles([&](const Origin &origin, uint32_t turn) {
         int box = hasResidual ? 0 : kBoxes;
@@ -170,10 +220,14 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
             waitBarrier(&empty[ring.stage], ring.phase ^ 1);
             copyWeights(origin.feature, i, ring.stage);
           }
-          // To the same place of both blocks. The other block's bytes may come before the arrival
-          // above, but not before this stage is empty in both.
-          copyTileToBoth(stage + Shape::kWeightBytes + rank * (Shape::kTokenBytes / 2), &p.x,
-                         i * kDepthTile, origin.token + rank * (kTokens / 2), &full[ring.stage]);
+          // To the same place of all blocks that have them. Another block's bytes may come before
+          // the arrival above, but not before this stage is empty in all these blocks.
+#pragma unroll
+          for (int b = 0; b < Shape::kTokenBoxes; ++b) {
+            const int row = (across * Shape::kTokenBoxes + b) * Shape::kTokenRows;
+            copyTileToAll(stage + Shape::kWeightBytes + row * 128, &p.x, i * kDepthTile,
+                          origin.token + row, &full[ring.stage], ofTokens);
+          }
           ring.next();
         }
       });
@@ -181,15 +235,18 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
 #pragma unroll 1
       for (int s = 0; s < p.stages; ++s, ring.next())
         waitBarrier(&empty[ring.stage], ring.phase ^ 1);
+      if constexpr (kBeside) // For the kernel of wide clusters.
+        waitForPredecessor();
     }
     if (threadIdx.x == Shape::kWarps * 32 + 32) { // Fetches moments and stores results.
-      waitForPredecessor();
+      waitForOperands();
       forTiles([&](const Origin &origin, uint32_t turn) {
         if constexpr (kNorm) { // Until the scales are found, the moments lie there.
           const uint32_t bytes = uint32_t(tokensOf(origin) * p.xGroups) * sizeof(Moments);
           arriveExpecting(&momentsAreStaged, bytes);
-          copyBytes(staged, p.xMoments + int64_t(origin.token) * p.xGroups, bytes,
-                    &momentsAreStaged);
+          if (!kWide || bytes > 0)
+            copyBytes(staged, p.xMoments + int64_t(origin.token) * p.xGroups, bytes,
+                      &momentsAreStaged);
           waitBarrier(&endIsPrepared, turn & 1);
         }
         arrive(hasResidual ? &stagedIsEmpty : &stagedIsReady);
@@ -205,15 +262,16 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     }
     if (warp >= Shape::kWarps + 2) { // Find what the ends need, while others multiply.
       const int thread = int(threadIdx.x) - (Shape::kWarps + 2) * 32;
-      if (thread == 0 && p.wIsConstant) { // The blocks together bring all of it near.
+      if (thread == 0 && p.wIsConstant && !kBeside) { // The blocks together bring all of it near.
         const CachePolicy policy = policyOfWeights();
-        const int boxes = steps * ((p.features + Shape::kFeatures - 1) / Shape::kFeatures);
+        constexpr int kRows = Shape::kWeightRows;
+        const int boxes = steps * ((p.features + kRows - 1) / kRows);
 #pragma unroll 1
         for (int box = int(blockIdx.x); box < boxes; box += int(gridDim.x))
-          prefetchTile(&p.w, box % steps * kDepthTile, box / steps * Shape::kFeatures, policy);
+          prefetchTile(&p.w, box % steps * kDepthTile, box / steps * kRows, policy);
       }
       if (!p.biasIsConstant)
-        waitForPredecessor();
+        waitForOperands();
       forTiles([&](const Origin &origin, uint32_t turn) {
         float of[2] = {}; // Two features for each thread.
 #pragma unroll
@@ -243,10 +301,16 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     const uint64_t w = sameInWarp(tileDescriptor(memory + group * 64 * kDepthTile * 2));
     const uint64_t x = tileDescriptor(memory + Shape::kWeightBytes);
     Ring ring{p.stages};
+    // The blocks that copy to this one, a lane for each: those with its tokens, then the other one
+    // with its features.
+    const auto copier =
+        kWide ? uint32_t(lane < Shape::kAcross ? along * Shape::kAcross + lane
+                                               : (1 - along) * Shape::kAcross + across)
+              : uint32_t(lane);
     forTiles([&](const Origin &origin, uint32_t turn) {
       const auto release = [&](int stage) {
-        if (lane < 2)
-          arriveAt(&empty[stage], uint32_t(lane));
+        if (lane < Shape::kAcross + Shape::kAlong - 1)
+          arriveAt(&empty[stage], copier);
       };
       release(
           multiplyStages<T, kTokens, Shape::kStageBytes>(sums, ring, full, steps, w, x, release));
@@ -330,6 +394,81 @@ __global__ void __launch_bounds__(PersistentShape<kTokens>::kThreads, 1) __clust
     });
   }
 #endif
+}
+
+/// How many clusters of a kernel's launch the GPU has room for at the same time.
+inline Result<uint32_t> clustersAtOnce(const void *function, const KernelArguments &a,
+                                       uint32_t blocksOfCluster) {
+  cudaLaunchAttribute cluster;
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = blocksOfCluster;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocksOfCluster;
+  config.blockDim = a.block[0];
+  config.dynamicSmemBytes = a.sharedBytes;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  int count = 0;
+  if (cudaOccupancyMaxActiveClusters(&count, function, &config) != cudaSuccess || count < 1)
+    return Status(Code::Device, "this GPU has no room for a cluster of " +
+                                    std::to_string(blocksOfCluster) +
+                                    " blocks of it; run the plan on a whole GPU");
+  return uint32_t(count);
+}
+
+/// The clusters of the kernel of a tile's row.
+template <int kTokens>
+constexpr Clusters kClustersOf =
+    ProductTile{"", kPersistentFeatures, kTokens, 1, true}.hasWideClusters() ? Clusters::Wide
+                                                                             : Clusters::Pairs;
+
+template <class T, int kTokens, bool kNorm>
+Result<KernelParameters> bindPersistent(const KernelArguments &a) {
+  constexpr ProductTile tile{"", kPersistentFeatures, kTokens, 1, true, kNorm};
+  constexpr Clusters kClusters = kClustersOf<kTokens>;
+  using Shape = PersistentShape<kTokens, kClusters>;
+  CGC_ASSIGN_OR_RETURN(
+      ProductParameters<T> p,
+      (productParameters<T, kNorm>(a, tile, Shape::kWeightRows, Shape::kTokenRows)));
+  const auto map = [&](const TensorView &t, int64_t stride) {
+    return tileMap(t.data, kDTypeOf<T>, p.tokens, p.features, stride, tile.boxTokens(),
+                   a.onlyChecks);
+  };
+  CGC_ASSIGN_OR_RETURN(p.yTiles, map(a.writes[0], p.yStride));
+  if (p.residual) {
+    CGC_ASSIGN_OR_RETURN(p.residualTiles, map(a.reads[3], p.residualStride));
+  }
+  const auto [ofTokens, ofFeatures] = tile.tilesOfPairs(p.tokens, p.features);
+  if (ofTokens * ofFeatures > INT_MAX)
+    return refuseArguments("there are too many tiles");
+  p.tokensFirst = p.tokens < p.features;
+  const auto tilesOf = [&](int64_t tokens, int64_t features, int64_t firstToken) {
+    return ClusterTiles{int(tokens * features),
+                        Divider(std::max(uint32_t(p.tokensFirst ? tokens : features), 1u)),
+                        int(firstToken)};
+  };
+  if constexpr (kClusters == Clusters::Pairs) {
+    p.tiles = tilesOf(ofTokens, ofFeatures, 0);
+    return KernelParameters(p);
+  } else {
+    if (a.onlyChecks)
+      return KernelParameters(p);
+    const auto function = [](auto *kernel) { return reinterpret_cast<const void *>(kernel); };
+    CGC_ASSIGN_OR_RETURN(
+        const uint32_t atOnce,
+        clustersAtOnce(function(&productPersistent<T, kTokens, kNorm, Clusters::Wide>), a,
+                       Shape::kBlocks));
+    const auto shares = tile.shares(p.tokens, p.features, a.grid[0], atOnce);
+    p.tiles = tilesOf(shares.clusterRows, ProductTile::tilesOf(ofFeatures, 2), 0);
+    p.tilesBeside = tilesOf(std::max(ofTokens - 2 * shares.clusterRows, int64_t(0)), ofFeatures,
+                            shares.clusterRows * 2 * kTokens);
+    KernelParameters parameters(p);
+    if (shares.pairs > 0)
+      parameters.companion = {function(&productPersistent<T, kTokens, kNorm, Clusters::Beside>),
+                              2 * shares.pairs};
+    return parameters;
+  }
 }
 
 } // namespace

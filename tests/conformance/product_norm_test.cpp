@@ -104,6 +104,22 @@ TEST_P(ProductNorm, EveryActivationWithAndWithoutBias) {
   }
 }
 
+/// Blocks of persistent kernels have several tiles; wide clusters have pairs beside them.
+TEST_P(ProductNorm, SeveralTilesOfABlock) {
+  for (const DType dtype : kHalves) {
+    const Numbers numbers = uneven(dtype, 900, 520, 192);
+    const Rows rows(numbers);
+    for (const ProductTile &tile : productNormTiles()) {
+      if (!tile.persistent)
+        continue;
+      for (const unsigned step : {0u, 3u, 7u})
+        check(tile, numbers, rows, variantOf(tile, step));
+      if (HasFatalFailure())
+        return;
+    }
+  }
+}
+
 /// x -> a = x p^T + bias and its moments -> b = normalised a times q^T and its moments -> x =
 /// normalised b times q^T, three times around in the same memory: kernels write moments that the
 /// next one reads.

@@ -174,8 +174,9 @@ protected:
     const auto optional = [](bool is, HostTensor tensor, const std::vector<double> &values) {
       return is ? std::optional(withElements(std::move(tensor), values)) : std::nullopt;
     };
-    // As if the GPU had four SMs: blocks of pairs have several tiles.
-    const auto grid = tile.grid(n.tokens, n.features, 4);
+    // As if the GPU had four SMs: blocks of pairs have several tiles; or twelve, for a cluster of
+    // eight with two pairs beside it.
+    const auto grid = tile.grid(n.tokens, n.features, tile.hasWideClusters() ? 12 : 4);
     return {.kernel = kernelOf(family, tile, n.dtype),
             .blocks = grid[0],
             .threads = tile.threads(),
