@@ -31,16 +31,25 @@ double fetching(double rows) {
   return rows * 64 * 2 / 54;
 }
 
+/// For how many wide clusters there is room: for 15 on an H200 of 132 SMs. How many it is on
+/// another card, the kernel finds out when it is launched.
+uint32_t wideClustersOf(int64_t multiprocessors) {
+  return std::max(uint32_t(multiprocessors * 15 / 132), 1u);
+}
+
 double estimatePersistent(const ProductTile &tile, int64_t tokens, int64_t features, int64_t depth,
                           int64_t multiprocessors) {
+  const uint32_t blocks = tile.grid(tokens, features, uint32_t(multiprocessors))[0];
   const auto [ofTokens, ofFeatures] = tile.tilesOfPairs(tokens, features);
-  const double tiles = double(ofTokens) * double(ofFeatures);
-  const double clusters = tile.grid(tokens, features, uint32_t(multiprocessors))[0] / 2;
+  const double turns =
+      tile.hasWideClusters()
+          ? double(tile.shares(tokens, features, blocks, wideClustersOf(multiprocessors)).turns)
+          : std::ceil(double(ofTokens) * double(ofFeatures) / (blocks / 2));
   const double steps = double((depth + 63) / 64), end = 1500 + 8.0 * tile.tokens;
   const double step =
       std::max(multiplying(double(tile.features) * tile.tokens),
                fetching(tile.features + tile.tokens / 2.0)); // At least a pair shares these.
-  return std::ceil(tiles / clusters) * (steps * step + end);
+  return turns * (steps * step + end);
 }
 
 double estimate(const ProductTile &tile, uint32_t stages, int64_t tokens, int64_t features,

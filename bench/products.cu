@@ -142,6 +142,11 @@ int main(int argc, char **argv) {
         const std::vector<int64_t> xs = {m, k}, ws = {n, k}, bs = {n}, ys = {m, n};
         const std::vector<int64_t> ints = {
             m, n, k, int64_t(gelu ? cgc::Activation::Gelu : cgc::Activation::None)};
+        const auto prepare = [&](const void *function) {
+          CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     int(tile.sharedBytes(stages))));
+        };
+        prepare(kernel->function());
         std::vector<cgc::KernelParameters> parameters;
         for (int l = 0; l < layers; ++l) {
           const cgc::TensorView reads[] = {view(x, xs), view(w + n * k * l, ws), view(bias, bs),
@@ -155,14 +160,15 @@ int main(int argc, char **argv) {
           }
           parameters.push_back(*std::move(bound));
         }
-        CHECK(cudaFuncSetAttribute(kernel->function(), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   int(tile.sharedBytes(stages))));
+        const cgc::KernelParameters::Companion companion = parameters[0].companion;
+        if (companion.function)
+          prepare(companion.function);
         const auto launch = [&](int layer, bool programmatic) {
           cudaLaunchAttribute attribute;
           attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
           attribute.val.programmaticStreamSerializationAllowed = 1;
           cudaLaunchConfig_t config = {};
-          config.gridDim = dim3(grid[0], grid[1]);
+          config.gridDim = dim3(grid[0] - companion.blocks, grid[1]);
           config.blockDim = dim3(block[0]);
           config.dynamicSmemBytes = tile.sharedBytes(stages);
           config.stream = stream;
@@ -170,6 +176,11 @@ int main(int argc, char **argv) {
           config.numAttrs = programmatic;
           void *argument = parameters[layer].data();
           CHECK(cudaLaunchKernelExC(&config, kernel->function(), &argument));
+          if (!companion.function)
+            return;
+          config.gridDim = dim3(companion.blocks);
+          config.numAttrs = 1;
+          CHECK(cudaLaunchKernelExC(&config, companion.function, &argument));
         };
         CHECK(cudaMemsetAsync(y, 0xff, m * n * 2, stream));
         launch(0, false);

@@ -214,6 +214,7 @@ struct Enqueuer {
     if (!companion.function)
       return Status::ok();
     config.gridDim = companion.blocks;
+    config.numAttrs = 1; // Within a record, whatever the edges between them are.
     return cudaStatus(cudaLaunchKernelExC(&config, companion.function, &parameters),
                       "cannot launch the companion");
   }

@@ -116,13 +116,13 @@ template <class T, class F> __device__ Pair<T> activatePair(F activation, Pair<T
 
 /// |x| Phi(-|x|) as a product: GELU is max(x, 0) without it.
 struct GeluRest {
-  __half2 size, weight; ///< |x|, but at most 3.84375, and about Phi(-size).
+  __half2 size, weight; ///< |x|, but at most 3.796875, and about Phi(-size).
 };
 /// weight is the square of a polynomial of size, fitted for this file to the least error of f16
 /// results with coefficients of 11 bits. A polynomial of log2(weight) needs a slow 2^x.
 __device__ inline GeluRest geluRest(__half2 x) {
   const auto both = [](float v) { return __float2half2_rn(v); };
-  const __half2 size = __hmin2(__habs2(x), both(3.84375f));
+  const __half2 size = __hmin2(__habs2(x), both(3.796875f));
   __half2 p = both(-0.006298065185546875f);
   p = __hfma2(p, size, both(0.05029296875f));
   p = __hfma2(p, size, both(-0.07659912109375f));
@@ -132,8 +132,8 @@ __device__ inline GeluRest geluRest(__half2 x) {
 }
 /// bench/gelu.py computes how far off it is. Of f16, for x with a normal distribution of deviation
 /// 0.1, 0.5, 1 and 2: 2.66, 1.61, 1.26 and 1.17 times what rounding the exact result is off by
-/// (root mean square over all results); 3.02, 2.98, 4.01 and 6.58 times for x < 0, where results
-/// are small, and there 4.6e-4 at most. Of bf16 1.05 times at most; 1.29 for x < 0, there 6.1e-4 at
+/// (root mean square over all results); 3.02, 2.98, 4.01 and 6.61 times for x < 0, where results
+/// are small, and there 4.6e-4 at most. Of bf16 1.05 times at most; 1.30 for x < 0, there 6.1e-4 at
 /// most. Near 0 results are off by 0.15 % of themselves before they are rounded.
 /// Below 1e-4 bf16 results lose their relative precision.
 template <> __device__ inline __half2 activatePair<__half>(Gelu<__half>, __half2 x) {

@@ -30,7 +30,8 @@ struct KernelArguments {
   bool onlyChecks = false;
 };
 
-/// The bytes of the struct that a kernel takes as its only parameter.
+/// What bind makes of a launch: the bytes of the struct that a kernel takes as its only parameter,
+/// and its companion if it has one.
 class KernelParameters final {
   struct alignas(128) Unit { // A tensor map has to lie at a multiple of 128 bytes.
     unsigned char bytes[128];
@@ -46,12 +47,13 @@ public:
   }
   void *data() { return units_.data(); }
 
-  /// A function with the same parameter that is launched right behind the kernel's own and runs
-  /// beside it: the last `blocks` of the grid are its. The kernel releases it when it has itself
-  /// waited for what is ahead, so that the companion need not; and the companion waits for the
-  /// kernel before it ends.
+  /// A function with the same parameter that is launched right behind the kernel's own, with a
+  /// programmatic edge, and runs beside it. The kernel's own launch has `blocks` fewer than the
+  /// grid; these are the companion's, or nobody's without a function. The kernel releases it when
+  /// it has itself waited for what is ahead, so that the companion need not; and the companion
+  /// waits for the kernel before it ends.
   struct Companion {
-    const void *function = nullptr; ///< Null without any.
+    const void *function = nullptr;
     uint32_t blocks = 0;
   } companion;
 
@@ -62,7 +64,7 @@ private:
 /// Traits of a kernel are bits.
 enum KernelTrait : unsigned {
   /// Touches nothing that another kernel writes or reads before `griddepcontrol.wait`, in every
-  /// block: an edge to it may be programmatic.
+  /// block: an edge to it may be programmatic. Its companion starts behind that wait.
   kWaits = 1u << 0,
   /// Has code for sm_90a only.
   kHopper = 1u << 1,
@@ -82,7 +84,9 @@ struct Kernel {
   /// The `__global__` function.
   const void *(*function)();
   /// The kernel's parameter, or why it cannot take these arguments without leaving its tensors.
-  /// Called with counts that are right.
+  /// Called with counts that are right; unless `onlyChecks`, with a function that is ready for
+  /// launches with this much shared memory, as it may ask the GPU for how many blocks there is
+  /// room.
   Result<KernelParameters> (*bind)(const KernelArguments &arguments);
 };
 

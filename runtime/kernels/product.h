@@ -70,29 +70,30 @@ struct ProductTile {
   constexpr bool hasWideClusters() const { return persistent && tokens > 192; }
   /// How the blocks of such a launch share its tiles.
   struct Shares {
-    uint32_t clusters, pairs;
-    int64_t
-        clusterRows; ///< Rows of 2 * tokens tokens of the clusters; the pairs have those behind.
+    uint32_t clusters = 0, pairs = 0;
+    /// Rows of 2 * tokens tokens of the clusters; the pairs have those behind.
+    int64_t clusterRows = 0;
+    int64_t turns = INT64_MAX; ///< Tiles that one has after the other, at most.
   };
-  /// The shares for which both have the fewest tiles one after the other, of a grid of so many
-  /// blocks on a GPU that has room for so many wide clusters at a time. At least one.
+  /// The shares with the fewest turns of a grid of so many blocks, on a GPU that has room for so
+  /// many wide clusters at a time, at least one; of equal ones those in which the clusters have
+  /// most.
   constexpr Shares shares(int64_t tokenCount, int64_t featureCount, uint32_t blocks,
                           uint32_t clustersAtOnce) const {
-    const uint32_t clusters = std::min(clustersAtOnce, blocks / kWideClusterBlocks);
-    const uint32_t pairs = (blocks - clusters * kWideClusterBlocks) / 2;
     const auto [ofTokens, ofFeatures] = tilesOfPairs(tokenCount, featureCount);
     const auto turns = [](int64_t tiles, uint32_t takers) {
       return tiles == 0 ? 0 : takers == 0 ? INT64_MAX : tilesOf(tiles, takers);
     };
-    Shares best{clusters, pairs, 0};
-    int64_t least = INT64_MAX;
-    for (int64_t rows = 0; rows <= tilesOf(ofTokens, 2); ++rows) {
-      const int64_t behind = std::max(ofTokens - 2 * rows, int64_t(0));
-      const int64_t most = std::max(turns(rows * tilesOf(ofFeatures, 2), clusters),
-                                    turns(behind * ofFeatures, pairs));
-      if (most <= least) {
-        least = most;
-        best.clusterRows = rows;
+    Shares best;
+    for (uint32_t clusters = std::min(clustersAtOnce, blocks / kWideClusterBlocks); clusters > 0;
+         --clusters) {
+      const uint32_t pairs = (blocks - clusters * kWideClusterBlocks) / 2;
+      for (int64_t rows = 0; rows <= tilesOf(ofTokens, 2); ++rows) {
+        const int64_t behind = std::max(ofTokens - 2 * rows, int64_t(0));
+        const int64_t most = std::max(turns(rows * tilesOf(ofFeatures, 2), clusters),
+                                      turns(behind * ofFeatures, pairs));
+        if (most < best.turns || (most == best.turns && rows > best.clusterRows))
+          best = {clusters, pairs, rows, most};
       }
     }
     return best;

@@ -18,8 +18,7 @@ namespace {
 
 using namespace device;
 
-/// Tiles that clusters take in turns. The smaller operand is read again and again, the larger one
-/// once.
+/// Tiles that clusters take in turns.
 struct ClusterTiles {
   int count = 0;
   Divider ofRow;      ///< How many lie in a row.
@@ -40,7 +39,8 @@ template <class T> struct ProductParameters {
   Activation activation;
   /// Of persistent ones; the second are of the pairs beside clusters of eight.
   ClusterTiles tiles, tilesBeside;
-  bool tokensFirst; ///< A row of tiles is one of tokens.
+  /// A row of tiles is one of tokens: the smaller operand is read again and again, the larger once.
+  bool tokensFirst;
   /// Nothing writes w, or bias, while the plan runs.
   bool wIsConstant, biasIsConstant;
 };
@@ -150,7 +150,8 @@ Result<ProductParameters<T>> productParameters(const KernelArguments &a, const P
             ? "depth has to give each block of the split 64 columns or the rest"
             : "a persistent kernel normalises depths of an even number of groups up to 32");
   const uint32_t stages = tile.stagesIn(a.sharedBytes);
-  // Persistent kernels take any even number of blocks, up to two for each tile of a pair.
+  // Persistent kernels take any even number of blocks, up to two for each tile of a pair; those of
+  // wide clusters at least one cluster.
   const auto grid = tile.grid(tokens, features, a.grid[0]);
   if (a.grid[0] == 0 || !std::ranges::equal(a.grid, grid) || a.block[0] != tile.threads() ||
       a.block[1] != 1 || a.block[2] != 1 || stages < 2)

@@ -70,8 +70,11 @@ __device__ void findScales(const ProductParameters<T> &p, const Moments *moments
   }
 }
 
-/// A kernel of wide clusters lets its companion start when the kernels ahead have ended; that
-/// starts at once, and waits for its end, so that whoever waits for the companion waits for both.
+/// A kernel of wide clusters lets its companion start when it has itself waited: all of what the
+/// kernels ahead wrote is in memory then. PTX promises that to who waits, and the companion, whose
+/// wait would be for this kernel, does not; but its blocks begin after that, with nothing of it in
+/// their caches. It waits for this kernel before it ends, so that whoever waits for the companion
+/// waits for both.
 template <class T, int kTokens, bool kNorm, Clusters kClusters>
 __global__ void __launch_bounds__(PersistentShape<kTokens, kClusters>::kThreads, 1)
     __cluster_dims__(PersistentShape<kTokens, kClusters>::kBlocks, 1, 1)
@@ -161,8 +164,8 @@ __global__ void __launch_bounds__(PersistentShape<kTokens, kClusters>::kThreads,
   // No other kernel reads weights, so that they make room first; unless they are what this one
   // reads again and again.
   const auto policyOfWeights = [&] {
-    return p.wIsConstant && (p.tokensFirst || tiles.count <= tileStep) ? evictFirst()
-                                                                       : evictNormally();
+    return !kWide && p.wIsConstant && (p.tokensFirst || tiles.count <= tileStep) ? evictFirst()
+                                                                                 : evictNormally();
   };
   const auto tokensOf = [&](const Origin &origin) {
     const int tokens = min(kTokens, p.tokens - origin.token);
@@ -179,7 +182,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens, kClusters>::kThreads,
 #pragma unroll
         for (int b = 0; b < Shape::kWeightBoxes; ++b) {
           const int row = (along * Shape::kWeightBoxes + b) * Shape::kWeightRows;
-          if constexpr (kWide) // Read again and again: no policy.
+          if constexpr (kWide)
             copyTileToAll(to + row * 128, &p.w, i * kDepthTile, feature + row, &full[stage],
                           ofFeatures);
           else
@@ -231,7 +234,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens, kClusters>::kThreads,
           ring.next();
         }
       });
-      // No block may end while the other signals it.
+      // No block may end while others signal it.
 #pragma unroll 1
       for (int s = 0; s < p.stages; ++s, ring.next())
         waitBarrier(&empty[ring.stage], ring.phase ^ 1);
@@ -277,7 +280,7 @@ __global__ void __launch_bounds__(PersistentShape<kTokens, kClusters>::kThreads,
 #pragma unroll
         for (int i = 0; i < 2; ++i)
           if (const int feature = origin.feature + thread + i * 64; p.bias && feature < p.features)
-            of[i] = toFloat(p.bias[feature]);
+            of[i] = toFloat(kBeside ? __ldcg(p.bias + feature) : p.bias[feature]);
         if (turn > 0) // The end before has read them.
           waitBarrier(&stagedIsFull, (turn - 1) & 1);
 #pragma unroll
@@ -410,10 +413,16 @@ inline Result<uint32_t> clustersAtOnce(const void *function, const KernelArgumen
   config.attrs = &cluster;
   config.numAttrs = 1;
   int count = 0;
-  if (cudaOccupancyMaxActiveClusters(&count, function, &config) != cudaSuccess || count < 1)
-    return Status(Code::Device, "this GPU has no room for a cluster of " +
+  if (const cudaError_t error = cudaOccupancyMaxActiveClusters(&count, function, &config);
+      error != cudaSuccess) {
+    cudaGetLastError(); // Not for whoever asks next.
+    return Status(Code::Device, std::string("cannot ask for how many clusters there is room: ") +
+                                    cudaGetErrorString(error));
+  }
+  if (count < 1)
+    return Status(Code::Device, "this GPU, or the part of it, has no room for a cluster of " +
                                     std::to_string(blocksOfCluster) +
-                                    " blocks of it; run the plan on a whole GPU");
+                                    " blocks; run the plan on a whole GPU");
   return uint32_t(count);
 }
 
@@ -427,6 +436,8 @@ template <class T, int kTokens, bool kNorm>
 Result<KernelParameters> bindPersistent(const KernelArguments &a) {
   constexpr ProductTile tile{"", kPersistentFeatures, kTokens, 1, true, kNorm};
   constexpr Clusters kClusters = kClustersOf<kTokens>;
+  static_assert(kClusters == Clusters::Pairs ||
+                PersistentShape<kTokens, kClusters>::kBlocks == kWideClusterBlocks);
   using Shape = PersistentShape<kTokens, kClusters>;
   CGC_ASSIGN_OR_RETURN(
       ProductParameters<T> p,
@@ -464,9 +475,10 @@ Result<KernelParameters> bindPersistent(const KernelArguments &a) {
     p.tilesBeside = tilesOf(std::max(ofTokens - 2 * shares.clusterRows, int64_t(0)), ofFeatures,
                             shares.clusterRows * 2 * kTokens);
     KernelParameters parameters(p);
-    if (shares.pairs > 0)
-      parameters.companion = {function(&productPersistent<T, kTokens, kNorm, Clusters::Beside>),
-                              2 * shares.pairs};
+    parameters.companion.blocks = 2 * shares.pairs;
+    if (p.tilesBeside.count > 0)
+      parameters.companion.function =
+          function(&productPersistent<T, kTokens, kNorm, Clusters::Beside>);
     return parameters;
   }
 }

@@ -179,9 +179,11 @@ TEST_P(ProductNorm, ChainsAreBitEqualWithAndWithoutProgrammaticEdges) {
     for (const ProductTile &normTile : productNormTiles()) {
       const auto tile = std::ranges::find(productTiles(), normTile.name, &ProductTile::name);
       ASSERT_NE(tile, productTiles().end()) << normTile.name;
-      // Of 9000 rows, persistent kernels have all SMs of an H200.
-      for (const auto &[rows, multiprocessors] : {std::pair(80, 2u), {300, 2u}, {9000, 132u}}) {
-        if (!normTile.takes(128) || !tile->takes(128) || (rows == 9000 && !normTile.persistent))
+      // Of 1100 rows, wide clusters have pairs beside them; of 9000, most persistent kernels have
+      // all SMs of an H200.
+      for (const auto &[rows, multiprocessors] :
+           {std::pair(80, 2u), {300, 2u}, {1100, 12u}, {9000, 132u}}) {
+        if (!normTile.takes(128) || !tile->takes(128) || (rows > 300 && !normTile.persistent))
           continue;
         SCOPED_TRACE(std::string(normTile.name) + " rows=" + std::to_string(rows));
         expectSameWithProgrammaticEdges(chainOf(*tile, normTile, dtype, rows, multiprocessors));

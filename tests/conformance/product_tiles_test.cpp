@@ -114,25 +114,26 @@ TEST_P(ProductTiles, TheResultMayLieInTheResidual) {
 /// Persistent kernels fetch residuals between operands, where tiles have more steps than there are
 /// stages and boxes, and blocks several tiles.
 TEST_P(ProductTiles, ResidualsOfManySteps) {
-  for (const DType dtype : kHalves) {
-    const Numbers numbers(dtype, 600, 520, 1024);
-    for (const ProductTile &tile : productTiles())
-      for (const uint32_t stages : {2u, mostStages(tile)}) {
-        if (!tile.persistent)
-          continue;
-        const Variant variant{.bias = true,
-                              .residual = true,
-                              .strided = false,
-                              .wIsWeight = true,
-                              .activation = Activation::None,
-                              .stages = stages};
-        check(tile, numbers, variant);
-        if (!HasFatalFailure())
-          checkInPlace(tile, numbers, variant);
-        if (HasFatalFailure())
-          return;
-      }
-  }
+  for (const DType dtype : kHalves)
+    for (const auto &[features, depth] : {std::pair(520, 1024), {776, 192}}) { // Rows both ways.
+      const Numbers numbers(dtype, 600, features, depth);
+      for (const ProductTile &tile : productTiles())
+        for (const uint32_t stages : {2u, mostStages(tile)}) {
+          if (!tile.persistent)
+            continue;
+          const Variant variant{.bias = true,
+                                .residual = true,
+                                .strided = false,
+                                .wIsWeight = true,
+                                .activation = Activation::None,
+                                .stages = stages};
+          check(tile, numbers, variant);
+          if (!HasFatalFailure())
+            checkInPlace(tile, numbers, variant);
+          if (HasFatalFailure())
+            return;
+        }
+    }
 }
 
 /// x -> a = tanh(x p^T + bias) -> b = a q^T + a -> x = a c^T, four times around in the same memory,
@@ -188,10 +189,12 @@ SamplePlan ProductTiles::chainOf(const ProductTile &tile, DType dtype, int64_t r
 TEST_P(ProductTiles, ChainsAreBitEqualWithAndWithoutProgrammaticEdges) {
   for (const DType dtype : kHalves)
     for (const ProductTile &tile : productTiles())
-      // Of 300 rows, the two blocks of persistent kernels have several tiles; of 9000, these have
-      // all SMs of an H200, so that each block begins where one of the kernel before has ended.
-      for (const auto &[rows, multiprocessors] : {std::pair(80, 2u), {300, 2u}, {9000, 132u}}) {
-        if (!tile.takes(80) || (rows == 9000 && !tile.persistent))
+      // Of 300 rows, the two blocks of persistent kernels have several tiles; of 1100, wide
+      // clusters have pairs beside them; of 9000, most of these kernels have all SMs of an H200, so
+      // that each block begins where one of the kernel before has ended.
+      for (const auto &[rows, multiprocessors] :
+           {std::pair(80, 2u), {300, 2u}, {1100, 12u}, {9000, 132u}}) {
+        if (!tile.takes(80) || (rows > 300 && !tile.persistent))
           continue;
         SCOPED_TRACE(kernelOf("product", tile, dtype) + " rows=" + std::to_string(rows));
         expectSameWithProgrammaticEdges(chainOf(tile, dtype, rows, multiprocessors));
