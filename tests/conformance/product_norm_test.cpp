@@ -107,7 +107,7 @@ TEST_P(ProductNorm, EveryActivationWithAndWithoutBias) {
 /// Blocks of persistent kernels have several tiles; wide clusters have pairs beside them.
 TEST_P(ProductNorm, SeveralTilesOfABlock) {
   for (const DType dtype : kHalves) {
-    const Numbers numbers = uneven(dtype, 900, 520, 192);
+    const Numbers numbers = uneven(dtype, 900, 520, 256); // Groups in pairs.
     const Rows rows(numbers);
     for (const ProductTile &tile : productNormTiles()) {
       if (!tile.persistent)
