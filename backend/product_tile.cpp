@@ -31,8 +31,8 @@ double fetching(double rows) {
   return rows * 64 * 2 / 54;
 }
 
-/// For how many wide clusters there is room: for 15 on an H200 of 132 SMs. How many it is on
-/// another card, the kernel finds out when it is launched.
+/// For how many wide clusters there is room: for 15 on an H200 of 132 SMs. The kernel's bind asks
+/// the GPU that a plan is loaded on.
 uint32_t wideClustersOf(int64_t multiprocessors) {
   return std::max(uint32_t(multiprocessors * 15 / 132), 1u);
 }

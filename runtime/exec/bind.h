@@ -20,7 +20,7 @@ namespace cgc {
 
 struct BoundKernel {
   const void *function = nullptr;
-  dim3 grid, block;
+  dim3 grid, block; ///< The grid without the blocks of the companion (KernelParameters).
   size_t sharedBytes = 0;
   KernelParameters parameters;
   bool waits = false; ///< The kernel's trait kWaits.

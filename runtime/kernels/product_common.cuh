@@ -1,5 +1,6 @@
 // What the kernels of products have in common: their parameter, the ring of stages and the products
-// over it, how tokens are normalised, and bind. For product.cuh and product_persistent.cuh.
+// over it, how tokens are normalised, and what their bind functions share. For product.cuh and
+// product_persistent.cuh.
 #pragma once
 
 #include "runtime/kernels/arguments.h"
@@ -10,8 +11,6 @@
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/tensor_map.h"
 #include "runtime/kernels/wgmma.cuh"
-
-#include <climits>
 
 namespace cgc {
 namespace {

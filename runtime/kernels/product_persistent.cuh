@@ -7,6 +7,9 @@
 #include "runtime/kernels/product_common.cuh"
 #include "runtime/kernels/warp_mma.cuh"
 
+#include <climits>
+#include <string>
+
 namespace cgc {
 namespace {
 
