@@ -12,6 +12,25 @@ namespace cgc::tool {
 
 namespace {
 
+/// The names that PyTorch and NumPy give the dtypes. Those that are cgc's own too are not here.
+constexpr std::pair<std::string_view, DType> kOtherDTypeNames[] = {
+    {"float32", DType::F32}, {"float", DType::F32},     {"float16", DType::F16},
+    {"half", DType::F16},    {"bfloat16", DType::BF16}, {"float64", DType::F64},
+    {"double", DType::F64},  {"int64", DType::I64},     {"long", DType::I64},
+    {"int32", DType::I32},   {"int", DType::I32},       {"int16", DType::I16},
+    {"short", DType::I16},   {"int8", DType::I8},       {"uint8", DType::U8},
+};
+
+/// `float32[1,3]` with cgc's name of the dtype: `f32[1,3]`; unchanged if it begins with no other
+/// name of a dtype.
+std::string withOwnDTypeName(std::string_view type) {
+  const std::string_view name = type.substr(0, type.find('['));
+  for (const auto &[other, dtype] : kOtherDTypeNames)
+    if (name == other)
+      return std::string(dtypeName(dtype)).append(type.substr(name.size()));
+  return std::string(type);
+}
+
 /// `NAME=REST`, or nothing.
 std::optional<std::pair<std::string, std::string_view>> splitName(std::string_view text) {
   const size_t equals = text.find('=');
@@ -36,7 +55,7 @@ Result<std::vector<T>> parseEach(const std::vector<std::string> &texts, Parse pa
 
 Result<InputSpec> parseInputSpec(std::string_view text) {
   const auto parts = splitName(text);
-  const std::string shape(parts ? parts->second : "");
+  const std::string shape = withOwnDTypeName(parts ? parts->second : "");
   // The IR's type syntax without strides and device: one bracket, and nothing after it.
   const size_t close = shape.find(']');
   std::optional<ir::TensorType> type;
@@ -51,7 +70,7 @@ Result<InputSpec> parseInputSpec(std::string_view text) {
     return Status(Code::Usage,
                   fmt::format("--input {}: expected NAME=DTYPE[SIZES], for example "
                               "image=f32[1,3,224,224]; the dtypes are f32 f16 bf16 f64 i64 i32 i16 "
-                              "i8 u8 bool",
+                              "i8 u8 bool, or PyTorch's names (float32, half, int64, ...)",
                               text));
   for (int64_t size : type->sizes)
     if (size < 1)

@@ -15,11 +15,43 @@ TEST(Specs, ParsesTypes) {
   EXPECT_TRUE(parseInputSpec("scale=f32[]").isOk());
 }
 
+TEST(Specs, TakesTheNamesOfPyTorch) {
+  const std::pair<const char *, DType> names[] = {
+      {"float32", DType::F32}, {"float", DType::F32},     {"float16", DType::F16},
+      {"half", DType::F16},    {"bfloat16", DType::BF16}, {"float64", DType::F64},
+      {"double", DType::F64},  {"int64", DType::I64},     {"long", DType::I64},
+      {"int32", DType::I32},   {"int", DType::I32},       {"int16", DType::I16},
+      {"short", DType::I16},   {"int8", DType::I8},       {"uint8", DType::U8},
+      {"bool", DType::Bool}};
+  for (const auto &[name, dtype] : names) {
+    const auto spec = parseInputSpec("x=" + std::string(name) + "[2,3]");
+    ASSERT_TRUE(spec.isOk()) << spec.status().message();
+    EXPECT_EQ(spec->dtype, dtype) << name;
+    EXPECT_EQ(spec->sizes, (std::vector<int64_t>{2, 3}));
+  }
+}
+
 TEST(Specs, RefusesMalformedTypes) {
-  for (const char *text :
-       {"", "image", "=f32[1]", "image=", "image=f32", "image=[1]", "image=f32[1", "image=f32[1]x",
-        "image=f32[1][1]", "image=f32[1]@cuda", "image=f99[1]", "image=f32[a]", "image=f32[0]",
-        "image=f32[-1]", "image=f32[1,,2]", "image=f32[99999999999999999999]"}) {
+  for (const char *text : {"float32",
+                           "x=float32",
+                           "x=float32[",
+                           "x=float99[1]",
+                           "",
+                           "image",
+                           "=f32[1]",
+                           "image=",
+                           "image=f32",
+                           "image=[1]",
+                           "image=f32[1",
+                           "image=f32[1]x",
+                           "image=f32[1][1]",
+                           "image=f32[1]@cuda",
+                           "image=f99[1]",
+                           "image=f32[a]",
+                           "image=f32[0]",
+                           "image=f32[-1]",
+                           "image=f32[1,,2]",
+                           "image=f32[99999999999999999999]"}) {
     const auto spec = parseInputSpec(text);
     ASSERT_FALSE(spec.isOk()) << text;
     EXPECT_EQ(spec.status().code(), Code::Usage);
