@@ -20,7 +20,7 @@ Result<Gpu> findGpu(int index, GpuNeed need) {
     return Status(Code::Device, std::string(need.who) + ", and " + cause + "; " + need.otherwise);
   };
   int driver = 0, count = 0;
-  (void)cudaDriverGetVersion(&driver);
+  CGC_TRY(cudaStatus(cudaDriverGetVersion(&driver), "cannot ask for the driver's version"));
   if (driver == 0)
     return none("there is no NVIDIA driver here");
   const cudaError_t error = cudaGetDeviceCount(&count);

@@ -32,17 +32,16 @@ struct Job {
 /// What one thread needs.
 class Worker final {
 public:
-  Worker() = default;
-  Worker(const Worker &) = delete;
-  Worker &operator=(const Worker &) = delete;
-  ~Worker() {
-    // After a failure too the staging memory is in use until here.
-    if (stream_)
-      (void)cudaStreamSynchronize(stream_.get());
-  }
-
   Status run(Job &job) {
     CGC_ASSIGN_OR_RETURN(stream_, createStream());
+    const Status copied = copyChunks(job);
+    // The staging memory is in use until here, after a failure too.
+    const Status waited = cudaStatus(cudaStreamSynchronize(stream_.get()), "copy");
+    return copied.isOk() ? waited : copied;
+  }
+
+private:
+  Status copyChunks(Job &job) {
     for (Staging &s : staging_) {
       void *memory = nullptr;
       CGC_TRY(cudaStatus(cudaMallocHost(&memory, kChunk), "cannot allocate pinned host memory"));
@@ -52,7 +51,7 @@ public:
     for (size_t i = 0;; ++i) {
       const uint64_t begin = job.next.fetch_add(kChunk);
       if (begin >= job.bytes)
-        break;
+        return Status::ok();
       const Staging &s = staging_[i % staging_.size()];
       const uint64_t size = std::min(kChunk, job.bytes - begin);
       CGC_TRY(cudaStatus(cudaEventSynchronize(s.sent.get()), "copy"));
@@ -62,10 +61,8 @@ public:
                          "copy"));
       CGC_TRY(cudaStatus(cudaEventRecord(s.sent.get(), stream_.get()), "copy"));
     }
-    return cudaStatus(cudaStreamSynchronize(stream_.get()), "copy");
   }
 
-private:
   struct Staging {
     CudaHandle<void *, cudaFreeHost> memory;
     CudaEvent sent;
