@@ -9,7 +9,7 @@ failures=0
 layer() {
   local folder=$1 allowed
   allowed=$(IFS='|'; echo "$*")
-  if grep -rnE '#include "(runtime|ir|passes|backend|frontend|tools)/' "$folder" --include='*.cpp' --include='*.h' --include='*.cu' |
+  if grep -rnE '#include "(runtime|ir|passes|backend|frontend|tools|tests|bench|examples)/' "$folder" --include=*.{cpp,h,cu,cuh,def} |
     grep -vE "#include \"($allowed)/"; then
     echo "$folder may include only: $*" >&2
     failures=$((failures + 1))
@@ -17,9 +17,9 @@ layer() {
 }
 layer runtime/base
 layer runtime/plan runtime/base
-layer runtime/kernels runtime/base runtime/plan
+layer runtime/kernels runtime/base
 layer runtime/exec runtime/base runtime/plan runtime/kernels
-layer runtime/aten runtime/base runtime/plan runtime/exec
+layer runtime/aten runtime/base runtime/plan
 layer ir runtime/base
 layer passes ir runtime/base
 layer backend ir runtime/base runtime/plan runtime/kernels
