@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Exports an OpenCLIP model as TorchScript with the methods forward, encode_image, encode_text.
 
-    export_openclip.py --model ViT-B-32 --precision fp16 --out model.pt
+    export_openclip.py --model ViT-B-32 --checkpoint weights.safetensors --precision fp16 --out model.pt
     export_openclip.py --config tests/data/tiny.json --out tiny.pt
 
 With --script it scripts the model instead of tracing it. open_clip scripts a few of its families;
@@ -15,47 +15,36 @@ every tensor that would be constant (LayerNorm, biases, logit_scale) is spread a
 parameters are equal, so a mixed-up parameter changes the result. The weights do not depend on the
 device, and those of fp16 and bf16 are those of fp32, rounded.
 
-Every method of the saved file is run once against the eager model, at another batch size than the
-traced one. stdout gets one line, errors go to stderr. Exit code: 0 done, 1 failed, 2 usage.
+The file also holds the names of the outputs, in extra/cgc.json (docs/scripted-modules.md). Every
+method of the saved file is run once against the eager model, at another batch size than the traced
+one. The last line on stdout says what was written, errors go to stderr. Exit code: 0 done,
+1 failed, 2 usage.
 """
 import argparse
-import difflib
 import json
 import logging
 import os
 import shutil
-import signal
-import sys
 import tempfile
-import textwrap
-import warnings
+
+from openclip_checkpoint import check_checkpoint, load_trained
+from openclip_model import (Failure, add_arguments, check_model, check_output, first_line, import_open_clip, model_name,
+                            run)
 
 METHODS = {"forward": ("image", "text"), "encode_image": ("image",), "encode_text": ("text",)}
+# What open_clip calls them in the dicts that it can return; logit_bias only where the model has one.
+OUTPUTS = {"forward": ("image_features", "text_features", "logit_scale", "logit_bias"),
+           "encode_image": ("image_features",), "encode_text": ("text_features",)}
 # How far the reloaded file may be from the eager model: relative L2 of an output.
 TOLERANCE = {"fp32": 1e-5, "fp16": 1e-2, "bf16": 5e-2}
 
 
-class Failure(Exception):
-    """An error whose message is for the user."""
-
-
-def first_line(error):
-    """The first line of an exception's message, with the next one where it only announces that, or
-    its type where it has none."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    if lines[0].rstrip().endswith(":") and len(lines) > 1:
-        return f"{lines[0].rstrip()} {textwrap.shorten(lines[1], 200)}"
-    return lines[0].rstrip(":")
-
-
 def parse_args():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--model", metavar="NAME", help="a model of open_clip, for example ViT-B-32")
-    what.add_argument("--config", metavar="FILE.json", help="an open_clip model configuration")
+    add_arguments(parser)
     parser.add_argument("--precision", choices=tuple(TOLERANCE), default="fp32")
     parser.add_argument("--out", required=True, metavar="FILE.pt")
-    parser.add_argument("--checkpoint", metavar="FILE", help="trained weights; without it, random")
+    parser.add_argument("--checkpoint", metavar="FILE", help="trained weights; without it, RANDOM WEIGHTS")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where to trace")
     parser.add_argument("--seed", type=int, default=0, help="of random weights and inputs")
     parser.add_argument("--script", action="store_true",
@@ -67,47 +56,12 @@ def parse_args():
     return args
 
 
-def check_files(args):
+def check_arguments(args):
     """Refuses what cannot work before the slow imports."""
-    for path in (args.config, args.checkpoint):
-        if path and not os.path.isfile(path):
-            raise Failure(f"{path}: no such file")
-    if os.path.isdir(args.out):
-        raise Failure(f"{args.out}: is a directory; give a file name")
-    folder = os.path.dirname(args.out) or "."
-    if not os.path.isdir(folder):
-        raise Failure(f"{args.out}: the folder {folder} does not exist")
-    if not os.access(folder, os.W_OK):
-        raise Failure(f"{args.out}: the folder {folder} is not writable")
-
-
-def model_name(args):
-    """The name under which open_clip knows the model."""
-    return os.path.splitext(os.path.basename(args.config))[0] if args.config else args.model
-
-
-def known_model_name(args, open_clip):
-    """The same, once open_clip does know it."""
-    if args.config:
-        extension = os.path.splitext(args.config)[1]
-        try:
-            with open(args.config, encoding="utf-8") as file:
-                keys = set(json.load(file))
-        except (ValueError, TypeError) as error:
-            raise Failure(f"{args.config}: not a JSON object: {error}")
-        missing = sorted({"embed_dim", "vision_cfg", "text_cfg"} - keys)
-        if missing or extension != ".json":
-            raise Failure(f"{args.config}: " + (f"lacks {', '.join(missing)}" if missing
-                                                else "the name must end in .json"))
-        open_clip.add_model_config(args.config)
-        return model_name(args)
-    known = open_clip.list_models()
-    if args.model not in known:
-        by_lower = {name.lower(): name for name in known}
-        near = difflib.get_close_matches(args.model.lower(), by_lower, n=3, cutoff=0.5)
-        hint = f"; did you mean {', '.join(by_lower[n] for n in near)}?" if near else ""
-        raise Failure(f"open_clip {open_clip.__version__} has no model {args.model}{hint}")
-    return args.model
+    check_output("--out", args.out, [path for path in (args.config, args.checkpoint) if path])
+    check_model(args)
+    if args.checkpoint is not None:
+        check_checkpoint(args.checkpoint, model_name(args))
 
 
 def spread_constants(model, torch, seed):
@@ -123,22 +77,17 @@ def spread_constants(model, torch, seed):
             value.copy_(torch.where(old == 0, 0.02 * noise, old * (1 + 0.1 * noise)))
 
 
-def create(args, torch, open_clip):
-    name = known_model_name(args, open_clip)
+def create_random(args, name, torch, open_clip):
     torch.manual_seed(args.seed)
     torch.use_deterministic_algorithms(True)  # fills memory that open_clip forgets to, with NaN
     try:
-        model = open_clip.create_model(name, pretrained=args.checkpoint, precision=args.precision,
-                                       pretrained_text=False)
+        model = open_clip.create_model(name, precision=args.precision, pretrained_text=False)
     except Exception as error:
-        if args.checkpoint:
-            raise Failure(f"{args.checkpoint}: no weights for {name}: {first_line(error)}")
         raise Failure(f"cannot make {name}: {first_line(error)}")
     finally:
         torch.use_deterministic_algorithms(False)
-    if not args.checkpoint:
-        spread_constants(model, torch, args.seed)
-    return model.to(args.device).eval().requires_grad_(False)
+    spread_constants(model, torch, args.seed)
+    return model
 
 
 def example_inputs(args, model, batch, torch, open_clip):
@@ -193,6 +142,23 @@ def trace(model, inputs, torch):
     return torch.jit.trace_module(model, examples, check_trace=False, strict=False)
 
 
+def output_names(exported):
+    """The names of the outputs, by method. A dict has names of its own."""
+    names = {}
+    for method in METHODS:
+        if hasattr(exported, method):
+            result = getattr(exported, method).schema.returns[0].type
+            if result.kind() != "DictType":
+                names[method] = OUTPUTS[method][:len(result.elements()) if result.kind() == "TupleType" else 1]
+    return names
+
+
+def cgc_type(tensor):
+    """As --input of cgc has it: f32[2,3,224,224]."""
+    names = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64"}
+    return f"{names[str(tensor.dtype).split('.')[1]]}[{','.join(map(str, tensor.shape))}]"
+
+
 def script(model, torch):
     try:
         return torch.jit.script(model)
@@ -210,18 +176,17 @@ def check_space(folder, model):
 
 def export(args):
     """Writes the model and returns the inputs that it was traced with, by name."""
-    check_files(args)
+    check_arguments(args)
     logging.disable(logging.WARNING)  # open_clip keeps saying that there are no trained weights
-    try:
-        import torch
-        import open_clip
-    except ImportError as error:
-        raise Failure(f"{error}; run it with .venv/bin/python, which scripts/setup.sh makes")
+    torch, open_clip = import_open_clip(args)
     if args.device == "cuda" and not torch.cuda.is_available():
-        raise Failure("--device cuda: PyTorch sees no CUDA device here")
+        raise Failure("--device cuda: PyTorch sees no CUDA device here; leave --device out")
 
     with torch.no_grad():
-        model = create(args, torch, open_clip)
+        name = model_name(args)
+        model = (load_trained(args, name, open_clip) if args.checkpoint
+                 else create_random(args, name, torch, open_clip))
+        model = model.to(args.device).eval().requires_grad_(False)
         inputs = example_inputs(args, model, args.batch, torch, open_clip)
         exported = script(model, torch) if args.script else trace(model, inputs, torch)
         # A folder, because the file keeps the name under which it was written; beside the result,
@@ -230,30 +195,19 @@ def export(args):
         check_space(folder, model)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as scratch:
             partial = os.path.join(scratch, os.path.basename(args.out))
-            exported.save(partial)
+            exported.save(partial, _extra_files={"cgc.json": json.dumps({"outputs": output_names(exported)})})
             error = check(args, model, partial, torch, open_clip)
             size = os.path.getsize(partial)
             os.replace(partial, args.out)
 
-    shapes = " ".join(f"{name}={str(t.dtype).split('.')[1]}{[*t.shape]}".replace(" ", "")
-                      for name, t in inputs.items())
+    examples = " ".join(f"{name}={cgc_type(tensor)}" for name, tensor in inputs.items())
+    weights = (f"weights of {args.checkpoint}" if args.checkpoint
+               else f"RANDOM WEIGHTS of seed {args.seed}; --checkpoint FILE takes trained ones")
     print(f"{args.out}: {args.model or args.config} {args.precision}, {size / 1e6:.0f} MB, "
-          f"{'scripted, run' if args.script else 'traced'} with {shapes}, relative L2 to eager {error:.1e}")
+          f"{'scripted, run' if args.script else 'traced'} with {examples}, relative L2 to eager {error:.1e}, {weights}")
     return inputs
 
 
-def main():
-    args = parse_args()
-    warnings.simplefilter("ignore")  # TorchScript is deprecated, and tracing says so at every call
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # lets the scratch folder be removed
-    try:
-        export(args)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except Exception as error:  # one line for whatever LibTorch or open_clip refuse
-        print(f"export_openclip: {first_line(error)}", file=sys.stderr)
-        sys.exit(1)
-
-
 if __name__ == "__main__":
-    main()
+    arguments = parse_args()
+    run("export_openclip", lambda: export(arguments))

@@ -1,0 +1,177 @@
+"""Trained weights for a model of open_clip: what is no checkpoint is refused in plain words."""
+import logging
+import os
+import pickletools
+import re
+import zipfile
+
+from openclip_model import Failure, Usage, check_input, first_line, package
+
+SAVE = "torch.save(model.state_dict(), 'weights.pt')"
+# What torch.save without the zip format puts first.
+LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
+
+
+def check_name(path, model):
+    """Refuses what is no file, and says of the `model`'s pretrained weights how to get them."""
+    if not os.path.exists(path):
+        download = "nothing is downloaded here; where there is a network, run "
+        if path.startswith("hf-hub:"):
+            repository = path.removeprefix("hf-hub:")
+            raise Failure(f"--checkpoint {path}: {download}'.venv/bin/hf download {repository} --local-dir weights' "
+                          "and give the file that holds the weights, *.safetensors or *.bin")
+        tag = path.lower().replace("-", "_")
+        if re.fullmatch(r"\w+", tag) and re.search(rf"\b{tag}\b[\"']?\s*[=:]\s*_\w*cfg\(",
+                                                   (package() / "pretrained.py").read_text(encoding="utf-8")):
+            raise Failure(f"--checkpoint {path}: this is a pretrained tag of open_clip, not a file, and {download}"
+                          f"'.venv/bin/python -c \"from open_clip import *; print(download_pretrained("
+                          f"get_pretrained_cfg('{model}', '{path}')))\"' and give the file that it prints")
+    check_input("--checkpoint", path)
+
+
+def content_of_pickle(file):
+    """What the pickle holds: the class of the object, or the opcode that makes it."""
+    strings = []
+    for opcode, argument, _ in pickletools.genops(file):
+        if opcode.name == "GLOBAL":
+            return argument.replace(" ", ".")
+        if opcode.name == "STACK_GLOBAL":
+            return ".".join(strings[-2:])
+        if opcode.name.startswith(("EMPTY", "BININT", "BINFLOAT", "NONE", "NEW")):
+            return opcode.name
+        if isinstance(argument, str):
+            strings.append(argument)
+    return ""
+
+
+def why_not_weights(content):
+    if content in ("EMPTY_DICT", "collections.OrderedDict"):
+        return None
+    if content.startswith(("torch._utils._rebuild", "torch._tensor.", "torch.storage.")):
+        return f"this is one tensor, not weights by name; save all of the model: {SAVE}"
+    if "." in content:
+        return (f"this is a pickled object of class {content}, which runs code of its own when it is read; load it where it "
+                f"was made and save its weights alone: {SAVE}")
+    return f"this is a list or a value, not weights by name; save those: {SAVE}"
+
+
+def why_not_zip(path):
+    with zipfile.ZipFile(path) as archive:
+        records = {name.split("/")[-1]: name for name in archive.namelist()}
+        if "constants.pkl" in records:
+            return ("this is a TorchScript module, not a checkpoint; save its weights alone: "
+                    f"torch.save(torch.jit.load({os.path.basename(path)!r}).state_dict(), 'weights.pt')")
+        if "data.pkl" not in records:
+            return "this is a zip archive, not a checkpoint; give what torch.save or safetensors wrote"
+        return why_not_weights(content_of_pickle(archive.read(records["data.pkl"])))
+
+
+def why_not_pickle(file):
+    """Without the zip format torch.save writes a magic number, a version and a description first."""
+    header = [[argument for _, argument, _ in pickletools.genops(file)] for _ in range(3)]
+    if LEGACY_MAGIC not in header[0]:
+        return "this is a pickle, not a checkpoint; give what torch.save or safetensors wrote"
+    return why_not_weights(content_of_pickle(file))
+
+
+def is_text(head):
+    try:
+        return all(c.isprintable() or c.isspace() for c in head[:-3].decode("utf-8", "strict"))
+    except UnicodeDecodeError:
+        return False
+
+
+def why_no_checkpoint(path):
+    """What the file is instead, from its beginning; nothing if it may be a checkpoint."""
+    with open(path, "rb") as file:
+        head = file.read(4096)
+        file.seek(0)
+        safetensors = head[8:9] == b"{" and 8 + int.from_bytes(head[:8], "little") <= os.path.getsize(path)
+        if not head:
+            return "the file is empty, not a checkpoint; copy it again"
+        if safetensors:
+            return None if path.endswith(".safetensors") else "this is a safetensors file; give it a name that ends in .safetensors"
+        if path.endswith(".safetensors"):
+            return "this is no safetensors file, as its name says; copy it again"
+        if head.startswith(b"CGCPLAN\0"):
+            return "this is a cgc plan, not a checkpoint; give the weights that open_clip reads"
+        if head.startswith(b"version https://git-lfs"):
+            return "this is a pointer of Git LFS, not a checkpoint; fetch the file: git lfs pull"
+        if head.startswith(b"PK\3\4"):
+            return why_not_zip(path)
+        if head[0] == 0x80 and head[1:2] <= b"\5":
+            return why_not_pickle(file)
+    return f"this is {'text' if is_text(head) else 'of no known kind'}, not a checkpoint; give what torch.save or " \
+           "safetensors wrote"
+
+
+def check_checkpoint(path, model):
+    """Refuses a file that is no checkpoint; before the slow imports."""
+    if path == "":
+        raise Usage("--checkpoint '': the name is empty; give a file, or leave the option out for random weights")
+    check_name(path, model)
+    if path.endswith((".npz", ".npy")):
+        return  # Weights of big_vision, which open_clip converts.
+    try:
+        why = why_no_checkpoint(path)
+    except (ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        why = f"this is not a checkpoint, or damaged or cut short ({first_line(error)}); copy it again"
+    if why:
+        raise Failure(f"{path}: {why}")
+
+
+class Resizes(logging.Handler):
+    """While it is entered, collects what open_clip logs about positions that it interpolates."""
+
+    def __init__(self):
+        super().__init__(logging.INFO)
+        self.lines = []
+
+    def emit(self, record):
+        if "position embedding" in str(record.msg):
+            tower = "text" if "text" in record.msg else "image"
+            before, after = record.args
+            self.lines.append(f"the positions of the {tower} tower were resized from {before} to {after}")
+
+    def __enter__(self):
+        root = logging.getLogger()
+        self.level_before, self.disabled_before = root.level, root.manager.disable
+        root.addHandler(self)
+        root.setLevel(logging.INFO)
+        logging.disable(logging.NOTSET)
+        return self
+
+    def __exit__(self, *_):
+        root = logging.getLogger()
+        root.removeHandler(self)
+        root.setLevel(self.level_before)
+        logging.disable(self.disabled_before)
+
+
+def check_finite(model, args):
+    for name, value in model.state_dict().items():
+        wrong = value.numel() - int(value.isfinite().sum())
+        if wrong:
+            raise Failure(f"{args.checkpoint}: {wrong} of {value.numel()} elements of the weight {name} are NaN or "
+                          f"infinite in {args.precision}; give another checkpoint"
+                          + (" or --precision fp32" if args.precision != "fp32" else ""))
+
+
+def load_trained(args, name, open_clip):
+    """The model with the weights of args.checkpoint; prints which positions were resized."""
+    try:
+        with Resizes() as resizes:
+            # The whole path: open_clip takes a name that is also a tag for the tag.
+            model = open_clip.create_model(name, pretrained=os.path.abspath(args.checkpoint),
+                                           precision=args.precision, pretrained_text=False)
+    except Exception as error:
+        objects = re.findall(r"GLOBAL (\S+)", str(error)) if type(error).__name__ == "UnpicklingError" else []
+        if objects:
+            raise Failure(f"{args.checkpoint}: holds a pickled object of class {objects[0]}, which runs code of its own "
+                          f"when it is read; load it where it was made and save the weights alone: {SAVE}")
+        raise Failure(f"{args.checkpoint}: no weights for {name}: {first_line(error)}; give the model that it was "
+                      "trained as")
+    check_finite(model, args)
+    for line in resizes.lines:
+        print(f"{args.checkpoint}: {line}, so that results differ from those in training")
+    return model
