@@ -19,6 +19,9 @@ constexpr size_t kMaxModules = 100000;
 
 class ModuleImporter {
 public:
+  /// `names` are those of the methods of `source` itself.
+  explicit ModuleImporter(OutputNames names) { state_.outputNames = std::move(names); }
+
   Result<std::unique_ptr<ir::Module>> import(const torch::jit::Module &source) {
     CGC_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> root, importTree(source, "model", 0));
     for (const auto &[from, to] : pairs_)
@@ -109,7 +112,8 @@ Result<std::unique_ptr<ir::Module>> importTorchScript(const std::string &path) {
   CGC_ASSIGN_OR_RETURN(torch::jit::Module source, loadTorchScript(path));
   std::unique_ptr<ir::Module> module;
   Status status = guarded(Code::InvalidFile, [&]() -> Status {
-    CGC_ASSIGN_OR_RETURN(module, ModuleImporter().import(source));
+    CGC_ASSIGN_OR_RETURN(OutputNames names, readOutputNames(path, source));
+    CGC_ASSIGN_OR_RETURN(module, ModuleImporter(std::move(names)).import(source));
     return Status::ok();
   });
   if (!status.isOk())

@@ -80,6 +80,17 @@ bool usesStream(const Node &node) {
   return llvm::any_of(node.inputs(), isStream) || llvm::any_of(node.outputs(), isStream);
 }
 
+bool isTuple(const Value &value) {
+  return value.type()->kind() == c10::TypeKind::TupleType;
+}
+
+Arg::List resultsOf(ir::Node &node) {
+  Arg::List results;
+  for (ir::Value &result : node.results())
+    results.push_back(Arg(&result));
+  return results;
+}
+
 /// Whether a method can take what `type` is from outside.
 bool isTensorInput(const c10::TypePtr &type) {
   if (auto optional = type->cast<c10::OptionalType>())
@@ -107,12 +118,34 @@ void GraphImporter::import(const torch::jit::Graph &source, const c10::FunctionS
         args_.lookup(input).value()->node()->args().empty())
       refuseInput(*input);
   importBlock(*source.block());
-  ir::Loc loc = locOf(*source.return_node());
-  std::vector<Arg> results;
-  for (const Value *output : source.outputs())
-    if (Arg result = arg(output); output->type()->kind() != c10::TypeKind::NoneType)
-      results.push_back(asValue(std::move(result), loc));
-  graph_.createOutput(std::move(results), loc);
+  createOutput(source.outputs(), locOf(*source.return_node()));
+}
+
+const std::vector<std::string> *GraphImporter::namesOfOutputs(const std::string &method) const {
+  if (!path_.empty())
+    return nullptr;
+  auto names = state_.outputNames.find(method);
+  return names == state_.outputNames.end() ? nullptr : &names->second;
+}
+
+void GraphImporter::createOutput(c10::ArrayRef<const Value *> results, ir::Loc loc) {
+  const std::vector<std::string> *names = namesOfOutputs(graph_.name());
+  std::vector<Arg> outputs;
+  for (const Value *result : results) {
+    Arg output = arg(result);
+    if (names && isTuple(*result)) {
+      // A tuple has as many elements as names: readOutputNames() has checked it.
+      outputs = output.isList()
+                    ? output.list()
+                    : resultsOf(*graph_.call(OpKind::PrimUnpack, {output},
+                                             static_cast<unsigned>(names->size()), loc));
+    } else if (result->type()->kind() != c10::TypeKind::NoneType) {
+      outputs.push_back(asValue(std::move(output), loc));
+    }
+  }
+  graph_.createOutput(std::move(outputs), loc);
+  if (names)
+    graph_.setOutputNames(*names);
 }
 
 void GraphImporter::refuseInput(const Value &input) {
@@ -291,6 +324,12 @@ void GraphImporter::importCallMethod(const Node &node) {
   std::string target = join(path, name);
   if (ir::Loc loc = locOf(node); !isTorchs(loc.file))
     state_.callers.try_emplace(join(path_, target), std::move(loc));
+  const std::vector<std::string> *names = namesOfOutputs(target);
+  if (names && isTuple(*node.output())) {
+    ir::Node *call = graph_.callModule(target, std::move(args),
+                                       static_cast<unsigned>(names->size()), locOf(node));
+    return bind(node.output(), Arg(resultsOf(*call)));
+  }
   bind(node.output(), graph_.callModule(target, std::move(args), 1, locOf(node))->result());
 }
 

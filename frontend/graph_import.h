@@ -2,6 +2,7 @@
 #pragma once
 
 #include "frontend/convert.h"
+#include "frontend/output_names.h"
 #include "ir/module.h"
 #include "ir/offenders.h"
 
@@ -22,6 +23,7 @@ struct ImportState {
   /// Where the user's source first calls a method ("visual.ln_pre.forward"), for the lines of
   /// methods that are torch's own. Never iterated.
   std::map<std::string, ir::Loc> callers;
+  OutputNames outputNames; ///< Of the methods of the file's own module, not of its submodules.
 };
 
 /// What is expected of a graph.
@@ -67,6 +69,11 @@ private:
   };
 
   void refuseInput(const torch::jit::Value &input);
+  /// What the file says about the outputs of `method`, a path from this graph's module; null if
+  /// nothing.
+  const std::vector<std::string> *namesOfOutputs(const std::string &method) const;
+  /// The outputs of the graph: `results`, or each element of a tuple with a name of its own.
+  void createOutput(c10::ArrayRef<const torch::jit::Value *> results, ir::Loc loc);
   void refuseStream(const torch::jit::Node &node);
   void importBlock(const torch::jit::Block &block);
   void importNode(const torch::jit::Node &node);

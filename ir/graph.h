@@ -151,8 +151,8 @@ public:
   std::vector<Value *> inputs() const;
   /// The output node, or null while the graph is being built.
   Node *output() const;
-  /// Keys of a dict output, one for each argument of the output node; empty if the outputs are
-  /// unnamed.
+  /// Names of the outputs (keys of a dict, or what the file says), one for each argument of the
+  /// output node; empty if they are unnamed.
   const std::vector<std::string> &outputNames() const { return outputNames_; }
   void setOutputNames(std::vector<std::string> names) { outputNames_ = std::move(names); }
 

@@ -257,12 +257,13 @@ void Specializer::tensorsFromNumbers(Node &node, std::vector<Arg> &args) {
 void Specializer::visitOutput(Node &node) {
   std::vector<Arg> flat;
   std::vector<std::string> names;
-  bool named = false;
+  const std::vector<std::string> given = graph_.outputNames();
+  bool named = !given.empty();
   for (unsigned i = 0; i < node.args().size(); ++i) {
     Arg arg = node.arg(i);
     resolve(arg);
-    bool many = node.args().size() > 1;
-    flatten(arg, many ? std::to_string(i) : "", node, flat, names, named);
+    const std::string position = node.args().size() > 1 ? std::to_string(i) : "";
+    flatten(arg, given.empty() ? position : given[i], node, flat, names, named);
   }
   if (flat.empty() && !diagnostics_.hasErrors())
     report(node, "the method returns no tensor, so there is nothing to compile; return what "

@@ -46,6 +46,16 @@ std::vector<std::string> describeInputs(const ir::Graph &graph) {
   return inputs;
 }
 
+/// The number of outputs before lists are flattened.
+size_t numOutputs(const ir::Graph &graph) {
+  return graph.output() ? graph.output()->args().size() : 0;
+}
+
+std::string describeOutputs(const ir::Graph &graph) {
+  return graph.outputNames().empty() ? std::to_string(numOutputs(graph))
+                                     : joinNames(graph.outputNames());
+}
+
 } // namespace
 
 Json moduleJson(const ir::Module &root, const std::string &path) {
@@ -58,7 +68,8 @@ Json moduleJson(const ir::Module &root, const std::string &path) {
       inputs.push_back({{"name", input->name()}, {"type", ir::toString(input->type())}});
     methods.push_back({{"name", graph->name()},
                        {"inputs", std::move(inputs)},
-                       {"outputs", graph->output() ? graph->output()->args().size() : 0},
+                       {"outputs", numOutputs(*graph)},
+                       {"output_names", graph->outputNames()},
                        {"nodes", graph->size()}});
   }
   return {{"path", path},
@@ -81,10 +92,10 @@ std::string moduleText(const ir::Module &root, const std::string &path) {
                                  root.className().empty() ? root.name() : root.className(),
                                  summary.modules, summary.parameters, formatBytes(summary.bytes),
                                  dtypes.empty() ? "" : " (" + dtypes + ")");
-  std::vector<std::vector<std::string>> methods = {{"method", "nodes", "inputs"}};
+  std::vector<std::vector<std::string>> methods = {{"method", "nodes", "inputs", "outputs"}};
   for (const auto &graph : root.graphs())
-    methods.push_back(
-        {graph->name(), std::to_string(graph->size()), joinNames(describeInputs(*graph))});
+    methods.push_back({graph->name(), std::to_string(graph->size()),
+                       joinNames(describeInputs(*graph)), describeOutputs(*graph)});
   text += formatTable(methods) + "\n";
   std::vector<std::pair<std::string, size_t>> ops(summary.ops.begin(), summary.ops.end());
   std::ranges::stable_sort(ops, std::greater(), &std::pair<std::string, size_t>::second);
