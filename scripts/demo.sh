@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The whole path on a real model: sets up, builds, exports OpenCLIP ViT-B-32, compiles it, runs both towers,
+# The whole path on a real model with random weights: sets up, builds, exports OpenCLIP ViT-B-32, compiles it, runs both towers,
 # compares with LibTorch and draws the plan. What it makes is in demo/.
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/setup.sh"

@@ -28,8 +28,8 @@ import shutil
 import tempfile
 
 from openclip_checkpoint import check_checkpoint, load_trained
-from openclip_model import (Failure, add_arguments, check_model, check_output, first_line, import_open_clip, model_name,
-                            run)
+from openclip_model import (Failure, add_arguments, cgc_type, check_model, check_output, first_line, import_open_clip,
+                            model_name, run)
 
 METHODS = {"forward": ("image", "text"), "encode_image": ("image",), "encode_text": ("text",)}
 # What open_clip calls them in the dicts that it can return; logit_bias only where the model has one.
@@ -153,12 +153,6 @@ def output_names(exported):
     return names
 
 
-def cgc_type(tensor):
-    """As --input of cgc has it: f32[2,3,224,224]."""
-    names = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64"}
-    return f"{names[str(tensor.dtype).split('.')[1]]}[{','.join(map(str, tensor.shape))}]"
-
-
 def script(model, torch):
     try:
         return torch.jit.script(model)
@@ -208,6 +202,9 @@ def export(args):
     return inputs
 
 
+def main():
+    export(parse_args())
+
+
 if __name__ == "__main__":
-    arguments = parse_args()
-    run("export_openclip", lambda: export(arguments))
+    run("export_openclip", main)

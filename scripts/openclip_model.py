@@ -157,6 +157,12 @@ def check_config(path):
         raise Failure(f"{path}: lacks {', '.join(missing)}")
 
 
+def cgc_type(tensor):
+    """The type of a tensor or array as --input of cgc has it: f32[2,3,224,224]."""
+    names = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64"}
+    return f"{names[str(tensor.dtype).removeprefix('torch.')]}[{','.join(map(str, tensor.shape))}]"
+
+
 def import_open_clip(args):
     """torch and open_clip, which then knows the model."""
     try:

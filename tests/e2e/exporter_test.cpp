@@ -1,52 +1,19 @@
 // scripts/export_openclip.py: its random weights, checkpoints, and what it refuses.
-#include "tool.h"
+#include "script.h"
 
 namespace cgc::e2e {
 namespace {
 
 const fs::path kSource = CGC_SOURCE_DIR;
 
-class Exporter : public ToolTest {
+class Exporter : public ScriptTest {
 protected:
-  Outcome python(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), kSource / ".venv/bin/python");
-    return runProgram(arguments, folder);
-  }
   Outcome exportModel(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), kScript);
-    return python(arguments);
+    return script("export_openclip", std::move(arguments));
   }
   Outcome exportTiny(std::vector<std::string> more) {
     more.insert(more.begin(), {"--config", kTiny, "--out", "model.pt"});
     return exportModel(more);
-  }
-  /// Exports once for each list of arguments, in one process: the imports take seconds.
-  std::vector<Outcome> exportEach(const std::vector<std::vector<std::string>> &runs) {
-    const Outcome outcome = python({"-c",
-                                    R"(
-import contextlib, io, json, os, sys
-sys.path.insert(0, os.path.dirname(sys.argv[1]))
-import export_openclip, openclip_model
-outcomes = []
-for arguments in json.loads(sys.argv[2]):
-    sys.argv = ["export_openclip.py", *arguments]
-    out, err, status = io.StringIO(), io.StringIO(), 0
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            openclip_model.run("export_openclip", lambda: export_openclip.export(export_openclip.parse_args()))
-        except SystemExit as exit:
-            status = exit.code
-    outcomes.append([status, out.getvalue(), err.getvalue()])
-print(json.dumps(outcomes))
-)",
-                                    kScript, nlohmann::json(runs).dump()});
-    std::vector<Outcome> outcomes;
-    const auto json = nlohmann::json::parse(outcome.out, nullptr, false);
-    if (json.size() != runs.size())
-      throw std::runtime_error("not one outcome for each export: " + outcome.out + outcome.err);
-    for (const auto &one : json)
-      outcomes.push_back({.status = one[0], .out = one[1], .err = one[2]});
-    return outcomes;
   }
   /// A file of the test's folder with the weights of seed 0, changed by a statement about `w`.
   void saveWeights(const std::string &statement) {
@@ -58,16 +25,8 @@ print(json.dumps(outcomes))
     ASSERT_EQ(saved.status, 0) << saved.err;
   }
 
-  const fs::path kScript = kSource / "scripts/export_openclip.py";
   const fs::path kTiny = kSource / "tests/data/tiny.json";
 };
-
-/// One line, without colors, that has each of `texts`.
-void expectLine(const Outcome &outcome, int status, const std::vector<std::string> &texts) {
-  expectError(outcome, status, texts);
-  EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
-  EXPECT_EQ(outcome.err.find('\x1b'), std::string::npos) << outcome.err;
-}
 
 TEST_F(Exporter, EveryParameterDiffers) {
   const Outcome outcome = python({"-c",
@@ -119,10 +78,11 @@ TEST_F(Exporter, NeverReplacesWhatItReads) {
                                         {"same.pt", "link.pt"},
                                         {"link.pt", "same.pt"},
                                         {"hard.pt", "same.pt"}})
-    expectLine(exportModel({"--config", "tiny.json", "--checkpoint", checkpoint, "--out", out}), 2,
-               {std::string("--out ") + out, checkpoint, "would be lost", "give another name"});
-  expectLine(exportModel({"--config", "tiny.json", "--out", "tiny.json"}), 2,
-             {"--out tiny.json", "would be lost"});
+    expectErrorLine(
+        exportModel({"--config", "tiny.json", "--checkpoint", checkpoint, "--out", out}), 2,
+        {std::string("--out ") + out, checkpoint, "would be lost", "give another name"});
+  expectErrorLine(exportModel({"--config", "tiny.json", "--out", "tiny.json"}), 2,
+                  {"--out tiny.json", "would be lost"});
   EXPECT_EQ(readFile(folder / "same.pt"), "trained for weeks");
   EXPECT_EQ(readFile(folder / "tiny.json"), config);
   EXPECT_TRUE(fs::is_symlink(folder / "link.pt"));
@@ -130,14 +90,15 @@ TEST_F(Exporter, NeverReplacesWhatItReads) {
 }
 
 TEST_F(Exporter, RefusesEmptyNames) {
-  expectLine(exportModel({"--config", kTiny, "--out", ""}), 2, {"--out ''", "give a file"});
-  expectLine(exportModel({"--config", "", "--out", "x.pt"}), 2, {"--config ''", "give a file"});
-  expectLine(exportTiny({"--checkpoint", ""}), 2, {"--checkpoint ''", "give a file"});
+  expectErrorLine(exportModel({"--config", kTiny, "--out", ""}), 2, {"--out ''", "give a file"});
+  expectErrorLine(exportModel({"--config", "", "--out", "x.pt"}), 2,
+                  {"--config ''", "give a file"});
+  expectErrorLine(exportTiny({"--checkpoint", ""}), 2, {"--checkpoint ''", "give a file"});
   EXPECT_TRUE(files().empty());
 }
 
 TEST_F(Exporter, RefusesACheckpointThatIsNone) {
-  expectLine(exportTiny({"--checkpoint", "missing.pt"}), 1, {"missing.pt: no such file"});
+  expectErrorLine(exportTiny({"--checkpoint", "missing.pt"}), 1, {"missing.pt: no such file"});
   writeFile(folder / "text.pt", "no weights\n");
   writeFile(folder / "empty.pt", "");
   std::string noise(5000, '\0');
@@ -175,7 +136,7 @@ torch.save([torch.ones(3)], "list.pt")
       {models() / "tiny_fp32.pt", {"a TorchScript module, not a checkpoint", ".state_dict()"}}};
   for (const auto &[file, texts] : files) {
     const Outcome outcome = exportTiny({"--checkpoint", file});
-    expectLine(outcome, 1, texts);
+    expectErrorLine(outcome, 1, texts);
     expectError(outcome, 1, {file});
     EXPECT_EQ(outcome.err.find("weights_only"), std::string::npos) << outcome.err;
   }
@@ -183,20 +144,20 @@ torch.save([torch.ones(3)], "list.pt")
 }
 
 TEST_F(Exporter, SaysHowToGetPretrainedWeights) {
-  expectLine(
+  expectErrorLine(
       exportModel({"--model", "ViT-B-32", "--checkpoint", "laion2b_s34b_b79k", "--out", "x.pt"}), 1,
       {"--checkpoint laion2b_s34b_b79k", "pretrained tag", "nothing is downloaded",
        "get_pretrained_cfg('ViT-B-32', 'laion2b_s34b_b79k')"});
-  expectLine(
+  expectErrorLine(
       exportTiny({"--checkpoint", "hf-hub:some/weights"}), 1,
       {"--checkpoint hf-hub:some/weights", "nothing is downloaded", "hf download some/weights"});
-  expectLine(exportModel({"--model", "hf-hub:some/weights", "--out", "x.pt"}), 1,
-             {"--model hf-hub:some/weights", "needs a download", "--config"});
+  expectErrorLine(exportModel({"--model", "hf-hub:some/weights", "--out", "x.pt"}), 1,
+                  {"--model hf-hub:some/weights", "needs a download", "--config"});
 }
 
 TEST_F(Exporter, RefusesAModelThatOpenClipDoesNotHave) {
-  expectLine(exportModel({"--model", "ViT-B-23", "--out", "x.pt"}), 1,
-             {"no model 'ViT-B-23'", "did you mean ViT-B-32"});
+  expectErrorLine(exportModel({"--model", "ViT-B-23", "--out", "x.pt"}), 1,
+                  {"no model 'ViT-B-23'", "did you mean ViT-B-32"});
   const std::pair<std::string, std::vector<std::string>> configs[] = {
       {"", {"the file is empty"}},
       {"{", {"not JSON"}},
@@ -209,7 +170,7 @@ TEST_F(Exporter, RefusesAModelThatOpenClipDoesNotHave) {
   for (const auto &[config, texts] : configs) {
     writeFile(folder / "c.json", config);
     const Outcome outcome = exportModel({"--config", "c.json", "--out", "x.pt"});
-    expectLine(outcome, 1, texts);
+    expectErrorLine(outcome, 1, texts);
     expectError(outcome, 1, {"c.json"});
   }
   EXPECT_EQ(files(), std::vector<std::string>{"c.json"});
@@ -232,23 +193,26 @@ torch.save(w, "nan.pt")
                                     "--precision", precision, "--out",        "x.pt"};
   };
   const std::vector<Outcome> outcomes =
-      exportEach({with(kTiny, "nan.pt", "fp32"), with(kTiny, "large.pt", "fp16"),
+      scriptEach("export_openclip",
+                 {with(kTiny, "nan.pt", "fp32"), with(kTiny, "large.pt", "fp16"),
                   with(kTiny, "objects.pt", "fp32"), with(kTiny, models() / "pickle.pt", "fp32"),
                   with("larger.json", "weights.pt", "fp32"),
                   with(kTiny, models() / "model.safetensors", "fp32")});
-  expectLine(outcomes[0], 1, {"nan.pt: 1 of ", "visual.conv1.weight", "NaN", "another checkpoint"});
-  expectLine(outcomes[1], 1, {"large.pt: ", "visual.proj", "infinite in fp16", "--precision fp32"});
-  expectLine(outcomes[2], 1,
-             {"objects.pt: ", "pickled object of class torch.nn.modules.linear.Linear",
-              "model.state_dict()"});
+  expectErrorLine(outcomes[0], 1,
+                  {"nan.pt: 1 of ", "visual.conv1.weight", "NaN", "another checkpoint"});
+  expectErrorLine(outcomes[1], 1,
+                  {"large.pt: ", "visual.proj", "infinite in fp16", "--precision fp32"});
+  expectErrorLine(outcomes[2], 1,
+                  {"objects.pt: ", "pickled object of class torch.nn.modules.linear.Linear",
+                   "model.state_dict()"});
   EXPECT_EQ(outcomes[2].err.find("weights_only"), std::string::npos) << outcomes[2].err;
-  expectLine(outcomes[3], 1, {"pickle.pt: no weights for tiny", "Missing key"});
+  expectErrorLine(outcomes[3], 1, {"pickle.pt: no weights for tiny", "Missing key"});
   EXPECT_EQ(outcomes[4].status, 0) << outcomes[4].err;
   EXPECT_NE(outcomes[4].out.find("image tower were resized from (2, 2) to (4, 4)"),
             std::string::npos)
       << outcomes[4].out;
   EXPECT_NE(outcomes[4].out.find("text tower were resized from 16 to 20"), std::string::npos);
-  expectLine(outcomes[5], 1, {"model.safetensors: no weights for tiny", "Missing key"});
+  expectErrorLine(outcomes[5], 1, {"model.safetensors: no weights for tiny", "Missing key"});
 }
 
 TEST_F(Exporter, SaysThatWeightsAreRandom) {
