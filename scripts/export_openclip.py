@@ -197,8 +197,9 @@ def export(args):
     examples = " ".join(f"{name}={cgc_type(tensor)}" for name, tensor in inputs.items())
     weights = (f"weights of {args.checkpoint}" if args.checkpoint
                else f"RANDOM WEIGHTS of seed {args.seed}; --checkpoint FILE takes trained ones")
-    print(f"{args.out}: {args.model or args.config} {args.precision}, {size / 1e6:.0f} MB, "
-          f"{'scripted, run' if args.script else 'traced'} with {examples}, relative L2 to eager {error:.1e}, {weights}")
+    how = "scripted, run" if args.script else "traced"
+    print(f"{args.out}: {args.model or args.config} {args.precision}, {size / 1e6:.0f} MB, {how} with {examples}, "
+          f"relative L2 to eager {error:.1e}, {weights}")
     return inputs
 
 

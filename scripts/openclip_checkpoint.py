@@ -8,6 +8,8 @@ import zipfile
 from openclip_model import Failure, Usage, check_input, first_line, package
 
 SAVE = "torch.save(model.state_dict(), 'weights.pt')"
+# What the state_dict of a TorchScript module may have beside weights.
+CONSTANTS = ("attn_mask", "input_resolution", "context_length", "vocab_size")
 # What torch.save without the zip format puts first.
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 
@@ -44,14 +46,18 @@ def content_of_pickle(file):
     return ""
 
 
+def pickled_object(content):
+    return (f"is or holds a pickled object of class {content}, which runs code of its own when it is read; load it "
+            f"where it was made and save the weights alone: {SAVE}")
+
+
 def why_not_weights(content):
     if content in ("EMPTY_DICT", "collections.OrderedDict"):
         return None
     if content.startswith(("torch._utils._rebuild", "torch._tensor.", "torch.storage.")):
         return f"this is one tensor, not weights by name; save all of the model: {SAVE}"
     if "." in content:
-        return (f"this is a pickled object of class {content}, which runs code of its own when it is read; load it where it "
-                f"was made and save its weights alone: {SAVE}")
+        return f"this {pickled_object(content)}"
     return f"this is a list or a value, not weights by name; save those: {SAVE}"
 
 
@@ -59,8 +65,9 @@ def why_not_zip(path):
     with zipfile.ZipFile(path) as archive:
         records = {name.split("/")[-1]: name for name in archive.namelist()}
         if "constants.pkl" in records:
-            return ("this is a TorchScript module, not a checkpoint; save its weights alone: "
-                    f"torch.save(torch.jit.load({os.path.basename(path)!r}).state_dict(), 'weights.pt')")
+            return ("this is a TorchScript module, not a checkpoint; give the checkpoint that it was exported from, or "
+                    "save its weights without its constants: torch.save({k: v for k, v in "
+                    f"torch.jit.load({path!r}).state_dict().items() if k not in {CONSTANTS}}}, 'weights.pt')")
         if "data.pkl" not in records:
             return "this is a zip archive, not a checkpoint; give what torch.save or safetensors wrote"
         return why_not_weights(content_of_pickle(archive.read(records["data.pkl"])))
@@ -90,7 +97,8 @@ def why_no_checkpoint(path):
         if not head:
             return "the file is empty, not a checkpoint; copy it again"
         if safetensors:
-            return None if path.endswith(".safetensors") else "this is a safetensors file; give it a name that ends in .safetensors"
+            return (None if path.endswith(".safetensors")
+                    else "this is a safetensors file; give it a name that ends in .safetensors")
         if path.endswith(".safetensors"):
             return "this is no safetensors file, as its name says; copy it again"
         if head.startswith(b"CGCPLAN\0"):
@@ -165,12 +173,14 @@ def load_trained(args, name, open_clip):
             model = open_clip.create_model(name, pretrained=os.path.abspath(args.checkpoint),
                                            precision=args.precision, pretrained_text=False)
     except Exception as error:
-        objects = re.findall(r"GLOBAL (\S+)", str(error)) if type(error).__name__ == "UnpicklingError" else []
-        if objects:
-            raise Failure(f"{args.checkpoint}: holds a pickled object of class {objects[0]}, which runs code of its own "
-                          f"when it is read; load it where it was made and save the weights alone: {SAVE}")
-        raise Failure(f"{args.checkpoint}: no weights for {name}: {first_line(error)}; give the model that it was "
-                      "trained as")
+        refused = re.search(r"GLOBAL (\S+)", str(error)) if type(error).__name__ == "UnpicklingError" else None
+        if refused:
+            raise Failure(f"{args.checkpoint}: this {pickled_object(refused[1])}")
+        # What open_clip stumbles over in a dictionary of other things.
+        other = isinstance(error, (StopIteration, AttributeError, TypeError))
+        raise Failure(f"{args.checkpoint}: no weights for {name}: "
+                      f"{'it holds no weights by name' if other else first_line(error)}; give the --model or --config "
+                      "that was trained")
     check_finite(model, args)
     for line in resizes.lines:
         print(f"{args.checkpoint}: {line}, so that results differ from those in training")

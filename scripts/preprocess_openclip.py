@@ -77,7 +77,7 @@ def images(args, torch, open_clip):
             with Image.open(path) as picture:
                 batch.append(transform(picture))
         except Exception as error:
-            raise Failure(f"{path}: this is no picture that Pillow reads ({first_line(error)}); give a PNG or JPEG file")
+            raise Failure(f"{path}: this is no picture that Pillow reads ({first_line(error)}); give a PNG or JPEG")
     return torch.stack(batch).numpy().astype(DTYPES[args.precision])
 
 

@@ -132,8 +132,7 @@ torch.save([torch.ones(3)], "list.pt")
       {"old_tensor.pt", {"one tensor", state}},
       {"module.pt", {"pickled object of class torch.nn.modules.linear.Linear", state}},
       {"old_module.pt", {"pickled object of class torch.nn.modules.linear.Linear", state}},
-      {"list.pt", {"a list or a value", state}},
-      {models() / "tiny_fp32.pt", {"a TorchScript module, not a checkpoint", ".state_dict()"}}};
+      {"list.pt", {"a list or a value", state}}};
   for (const auto &[file, texts] : files) {
     const Outcome outcome = exportTiny({"--checkpoint", file});
     expectErrorLine(outcome, 1, texts);
@@ -179,6 +178,8 @@ TEST_F(Exporter, RefusesAModelThatOpenClipDoesNotHave) {
 TEST_F(Exporter, JudgesWeightsOnceTheyAreRead) {
   saveWeights(R"(
 torch.save(w, "weights.pt")
+torch.save({}, "nothing.pt")
+torch.save({0: torch.ones(2)}, "numbers.pt")
 torch.save({"state_dict": w, "optimizer": torch.nn.Linear(2, 2)}, "objects.pt")
 torch.save({**w, "visual.proj": w["visual.proj"] * 1e9}, "large.pt")
 w["visual.conv1.weight"].view(-1)[3] = float("nan")
@@ -197,7 +198,8 @@ torch.save(w, "nan.pt")
                  {with(kTiny, "nan.pt", "fp32"), with(kTiny, "large.pt", "fp16"),
                   with(kTiny, "objects.pt", "fp32"), with(kTiny, models() / "pickle.pt", "fp32"),
                   with("larger.json", "weights.pt", "fp32"),
-                  with(kTiny, models() / "model.safetensors", "fp32")});
+                  with(kTiny, models() / "model.safetensors", "fp32"),
+                  with(kTiny, "nothing.pt", "fp32"), with(kTiny, "numbers.pt", "fp32")});
   expectErrorLine(outcomes[0], 1,
                   {"nan.pt: 1 of ", "visual.conv1.weight", "NaN", "another checkpoint"});
   expectErrorLine(outcomes[1], 1,
@@ -213,6 +215,19 @@ torch.save(w, "nan.pt")
       << outcomes[4].out;
   EXPECT_NE(outcomes[4].out.find("text tower were resized from 16 to 20"), std::string::npos);
   expectErrorLine(outcomes[5], 1, {"model.safetensors: no weights for tiny", "Missing key"});
+  expectErrorLine(outcomes[6], 1, {"nothing.pt: no weights for tiny: it holds no weights by name"});
+  expectErrorLine(outcomes[7], 1, {"numbers.pt: no weights for tiny: it holds no weights by name"});
+}
+
+TEST_F(Exporter, TellsHowToTakeTheWeightsOfATorchScriptModule) {
+  const Outcome refused = exportTiny({"--checkpoint", models() / "tiny_fp32.pt"});
+  expectErrorLine(refused, 1, {"a TorchScript module, not a checkpoint", "torch.save("});
+  const size_t at = refused.err.find("torch.save(");
+  ASSERT_NE(at, std::string::npos);
+  const Outcome saved = python({"-c", "import torch; " + refused.err.substr(at)});
+  ASSERT_EQ(saved.status, 0) << saved.err;
+  const Outcome outcome = exportTiny({"--checkpoint", "weights.pt"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
 TEST_F(Exporter, SaysThatWeightsAreRandom) {
