@@ -20,6 +20,7 @@ struct Attention {
   std::string inputs = "";              ///< More of them, each with a comma before it.
   std::string mask = "";                ///< A value's name; "": none.
   std::string scale = "0.125";
+  bool causal = false;
   std::string result = "f16[1,77,768]";
 
   Bucket lower(LowerOptions options = DeviceKind::Cuda) const {
@@ -29,8 +30,8 @@ struct Attention {
         header += ", " + name + ": " + type + "@cuda";
     const auto module =
         parse("graph @g(" + header + ") {\n" + lines + "\n%0 = cgc.attention(%q, %k, %v" +
-              (mask.empty() ? "" : ", " + mask) + ") {scale=" + scale + "} : " + result +
-              "@cuda\noutput %0\n}");
+              (mask.empty() ? "" : ", " + mask) + ") {is_causal=" + (causal ? "true" : "false") +
+              ", scale=" + scale + "} : " + result + "@cuda\noutput %0\n}");
     auto plan = lowerAll(*module, options);
     EXPECT_TRUE(plan) << plan.status().message();
     return plan ? plan->plan.entries[0].buckets[0] : Bucket();
@@ -102,6 +103,34 @@ TEST(LowerAttention, HasTheKernelOfItsSizes) {
       EXPECT_EQ(launch.sharedBytes, (WholeShape{row.tiles, row.threads / 128, row.stages})
                                         .sharedBytes(row.queries, row.keys));
     }
+  }
+}
+
+TEST(LowerAttention, EveryKernelIsToldWhetherItIsCausal) {
+  const std::tuple<std::string, std::string, Arch, std::string> kRows[] = {
+      {"f16", "1", Arch::Sm90a, "whole_f16_80"},
+      {"f16", "64", Arch::Sm90a, "f16_64_hopper"}, // Many heads of few keys: in chunks.
+      {"bf16", "64", Arch::Sm80, "bf16_64"},
+      {"f32", "1", Arch::Sm90a, "f32_64"}};
+  for (const bool causal : {false, true})
+    for (const auto &[dtype, batch, arch, kernel] : kRows) {
+      const std::string rows = batch == "1" ? "77" : "50";
+      const Bucket bucket = Attention{.type = dtype + "[" + batch + ",12," + rows + ",64]",
+                                      .causal = causal,
+                                      .result = dtype + "[" + batch + "," + rows + ",768]"}
+                                .lower({DeviceKind::Cuda, arch});
+      const auto &launch = std::get<KernelLaunch>(bucket.records.at(0).op);
+      EXPECT_EQ(launch.kernel, "attention_" + kernel);
+      EXPECT_EQ(launch.ints.at(4), causal) << kernel;
+    }
+}
+
+TEST(LowerAttention, OfLibTorchIsToldWhetherItIsCausal) {
+  for (const bool causal : {false, true}) {
+    const Bucket bucket =
+        Attention{.type = "f64[1,12,77,64]", .causal = causal, .result = "f64[1,77,768]"}.lower();
+    const auto &call = std::get<AtenCall>(bucket.records.at(0).op);
+    EXPECT_EQ(call.args.at(5), AtenArg(causal));
   }
 }
 
