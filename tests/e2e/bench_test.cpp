@@ -89,6 +89,25 @@ TEST_F(Bench, MeasuresLibTorchBesideAndMakesTheTable) {
   EXPECT_EQ(text.out.find("captured      "), std::string::npos) << text.out;
 }
 
+/// Freezing ends training mode, which this model needs: only eager can be measured.
+TEST_F(Bench, FrozenIsNotEager) {
+  const std::string model = (models() / "only_in_training.pt").string();
+  ASSERT_EQ(
+      cgc({"compile", model, "-o", "plan.cgplan", "--input", "x=f32[4]", "--target", "cpu"}).status,
+      0);
+  const Outcome outcome =
+      cgc({"bench", "plan.cgplan", "--against", model, "--samples", "30", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = parseJson(outcome, "bench");
+  const auto &peers = json["buckets"][0]["peers"];
+  ASSERT_EQ(peers.size(), 2u);
+  EXPECT_TRUE(peers[0].contains("latency_ms")) << peers[0];
+  EXPECT_EQ(peers[1]["system"], "frozen");
+  EXPECT_FALSE(peers[1].contains("latency_ms")) << peers[1];
+  const std::string why = peers[1].value("not_measured", "");
+  EXPECT_NE(why.find("in evaluation mode"), std::string::npos) << peers[1];
+}
+
 TEST_F(Bench, DiesOfSigtermWhileLibTorchRuns) {
   makePlan({"--entry", "encode_text"});
   const Outcome outcome = cgc({"bench", "plan.cgplan", "--against", models() / "tiny_fp32.pt"},

@@ -7,6 +7,7 @@ namespace {
 struct Precision {
   const char *model;
   const char *image;
+  double most; ///< Of the relative L2: four roundings of the dtype.
 };
 
 class Compare : public ToolTest {};
@@ -25,17 +26,17 @@ TEST_P(ComparePrecision, PassesForEveryEntryAndBucket) {
   ASSERT_EQ(json["outputs"].size(), 10u);
   for (const auto &output : json["outputs"]) {
     EXPECT_GT(output["cosine"], 0.99);
+    EXPECT_LE(output["relative_l2"], GetParam().most);
     EXPECT_LE(output["relative_l2"], output["limit"]);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, ComparePrecision,
-                         testing::Values(Precision{"tiny_fp32.pt", "image=f32[1,3,32,32]"},
-                                         Precision{"tiny_fp16.pt", "image=f16[1,3,32,32]"},
-                                         Precision{"tiny_bf16.pt", "image=bf16[1,3,32,32]"}),
-                         [](const auto &info) {
-                           return fs::path(info.param.model).stem().string();
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, ComparePrecision,
+    testing::Values(Precision{"tiny_fp32.pt", "image=f32[1,3,32,32]", 1e-5},
+                    Precision{"tiny_fp16.pt", "image=f16[1,3,32,32]", 0x1p-9},
+                    Precision{"tiny_bf16.pt", "image=bf16[1,3,32,32]", 0x1p-6}),
+    [](const auto &info) { return fs::path(info.param.model).stem().string(); });
 
 struct Conversion {
   const char *model, *image, *precision, *dtype;
@@ -135,6 +136,38 @@ TEST_F(Compare, TakesLibTorchsOwnRunWhereWideningMakesAnotherFunction) {
   EXPECT_EQ(json["passed"], true);
   EXPECT_LT(json["outputs"][0]["relative_l2"], 1e-3);
   EXPECT_EQ(json["outputs"][0]["limit"], 0.1);
+}
+
+/// Each model multiplies by its number, so that the plan of `one` is as far from another as the
+/// numbers are.
+TEST_F(Compare, InFullPrecisionTheDistanceMayBeOneHundredThousandth) {
+  ASSERT_EQ(cgc({"compile", models() / "scale_one.pt", "-o", "plan.cgplan", "--input", "x=f32[512]",
+                 "--target", "cpu"})
+                .status,
+            0);
+  const Outcome within = cgc({"compare", "plan.cgplan", models() / "scale_within.pt", "--json"});
+  EXPECT_EQ(within.status, 0) << within.err;
+  EXPECT_NEAR(parseJson(within, "compare")["outputs"][0]["relative_l2"], 0.9e-5, 2e-7);
+  const Outcome past = cgc({"compare", "plan.cgplan", models() / "scale_past.pt", "--json"});
+  EXPECT_EQ(past.status, 5) << past.err;
+  EXPECT_NEAR(parseJson(past, "compare")["outputs"][0]["relative_l2"], 1.1e-5, 2e-7);
+}
+
+/// The plan calls what LibTorch calls, so that both are as far from fp32, and the limit is above
+/// that by the factor.
+TEST_F(Compare, InReducedPrecisionTheDistanceMayBeAFifthMoreThanLibTorchs) {
+  for (const char *precision : {"fp16", "bf16"}) {
+    ASSERT_EQ(cgc({"compile", models() / "doubles.pt", "-o", "plan.cgplan", "--input", "x=f32[4,8]",
+                   "--target", "cpu", "--precision", precision})
+                  .status,
+              0);
+    const auto json =
+        parseJson(cgc({"compare", "plan.cgplan", models() / "doubles.pt", "--json"}), "compare");
+    const auto &output = json["outputs"][0];
+    const double distance = output["relative_l2"];
+    EXPECT_GT(distance, 1e-4) << precision;
+    EXPECT_NEAR(output["limit"].get<double>() / distance, 1.2, 1e-9) << precision;
+  }
 }
 
 TEST_F(Compare, FailsAgainstOtherWeights) {

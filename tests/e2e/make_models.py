@@ -104,6 +104,24 @@ class Doubles(nn.Module):
         return self.linear(x.double())
 
 
+class Scale(nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor([factor]))
+
+    def forward(self, x):
+        return x * self.factor
+
+
+class OnlyInTraining(nn.Module):
+    """Frozen, it is in evaluation mode and raises."""
+
+    def forward(self, x):
+        if not self.training:
+            raise RuntimeError("in evaluation mode")
+        return x * 2
+
+
 def export_openclip(folder, name, config, precision):
     subprocess.run([sys.executable, ROOT / "scripts/export_openclip.py", "--config",
                     ROOT / "tests/data" / config, "--precision", precision, "--out", folder / name],
@@ -126,6 +144,10 @@ def main():
     torch.jit.trace(Doubles(), torch.randn(4, 8)).save(folder / "doubles.pt")
     example = (torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.bool), torch.ones(1))
     torch.jit.trace(TwoOutputs().eval(), example, strict=False).save(folder / "two_outputs.pt")
+
+    for name, factor in {"one": 1.0, "within": 1 + 0.9e-5, "past": 1 + 1.1e-5}.items():
+        torch.jit.trace(Scale(factor), torch.ones(4)).save(folder / f"scale_{name}.pt")
+    torch.jit.script(OnlyInTraining().train()).save(folder / "only_in_training.pt")
 
     for start in (1_000_000, 1_000_001):
         torch.jit.trace(Count(start), torch.zeros(4, dtype=torch.long)).save(folder / f"count_{start}.pt")

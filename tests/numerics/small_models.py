@@ -407,6 +407,18 @@ class UnaskedArgument(nn.Module):
         return x.repeat_interleave(2, dim=0, output_size=6)  # LINE: unasked
 
 
+class TwiceTheSame(nn.Module):
+    """In training mode; an optimizer computes the exponential once."""
+
+    def __init__(self):
+        super().__init__()
+        self.dropout = nn.Dropout()
+
+    def forward(self, x):
+        x = self.dropout(x)
+        return x.exp() + x.exp()
+
+
 class Containers(nn.Module):
     """Tensors that lie in lists, tuples and dicts."""
 
@@ -458,6 +470,7 @@ def main(folder):
         "tensors_of_numbers": torch.jit.script(TensorsOfNumbers().eval()),
         "foreign_op": torch.jit.script(ForeignOp().eval()),
         "containers": torch.jit.script(Containers().eval()),
+        "twice_the_same": torch.jit.script(TwiceTheSame().train()),
         "unasked_argument": torch.jit.script(UnaskedArgument().eval()),
     }
     for name, model in models.items():
