@@ -17,8 +17,9 @@ HostTensor makeTensor(std::string name, DType dtype, std::vector<int64_t> sizes)
 /// A dense view. Borrows from `tensor`, which must stay where it is.
 TensorView viewOf(HostTensor &tensor);
 
-/// Values for an input, the same on every machine: floats from the normal distribution, integers
-/// evenly from the range that the plan allows (0 and 1 where it knows no bound), bools evenly.
+/// Values for an input, the same on every machine: floats from -6 to 6 with a distribution close to
+/// the standard normal one, integers evenly from the range that the plan allows (0 and 1 where it
+/// knows no bound), bools evenly.
 HostTensor randomInput(const IoTensor &input, uint64_t seed);
 /// Usage if an integer input holds a value that the plan does not allow; names the first.
 Status checkRange(const IoTensor &input, const HostTensor &tensor);

@@ -1,8 +1,10 @@
 // Random inputs, conversions and closeness.
 #include "tools/cgc/tensors.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,6 +12,20 @@
 
 namespace cgc::tool {
 namespace {
+
+using testing::ElementsAre;
+
+/// Computed apart, by another implementation of the 64-bit Mersenne Twister.
+TEST(Tensors, RandomValuesAreTheSameOnEveryMachine) {
+  EXPECT_THAT(toDoubles(randomInput({"x", DType::F32, {4}}, 0)),
+              ElementsAre(0x1.91c83ap-2, -0x1.5f90d8p-1, 0x1.1c1e8ep-1, -0x1.28ddeep+0));
+  EXPECT_THAT(toDoubles(randomInput({"x", DType::F64, {2}}, 7)),
+              ElementsAre(0.10728852427564561, 0.6026894852984697));
+  EXPECT_THAT(toDoubles(randomInput({"x", DType::I64, {6}, 49408}, 0)),
+              ElementsAre(7895, 49019, 1955, 29521, 26793, 2824));
+  EXPECT_THAT(toDoubles(randomInput({"x", DType::Bool, {8}}, 0)),
+              ElementsAre(0, 1, 0, 1, 1, 0, 1, 0));
+}
 
 TEST(Tensors, RandomFloatsAreNormal) {
   const auto values = toDoubles(randomInput({"x", DType::F32, {20000}}, 3));
@@ -19,6 +35,13 @@ TEST(Tensors, RandomFloatsAreNormal) {
     variance += (value - mean) * (value - mean) / 20000;
   EXPECT_NEAR(mean, 0, 0.03);
   EXPECT_NEAR(variance, 1, 0.04);
+  // The normal distribution has 68.3 % within one deviation and 4.6 % past two.
+  const auto past = [&](double bound) {
+    return std::ranges::count_if(values, [&](double value) { return std::abs(value) > bound; }) /
+           20000.0;
+  };
+  EXPECT_NEAR(past(1), 0.317, 0.015);
+  EXPECT_NEAR(past(2), 0.046, 0.006);
 }
 
 TEST(Tensors, RandomIntegersFillTheirRange) {
