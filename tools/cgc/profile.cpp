@@ -5,6 +5,7 @@
 #include "tools/cgc/inputs.h"
 #include "tools/cgc/libraries.h"
 #include "tools/cgc/plan_summary.h"
+#include "tools/cgc/profile_rows.h"
 #include "tools/cgc/progress.h"
 #include "tools/cgc/runner.h"
 #include "tools/cgc/target_tensors.h"
@@ -13,9 +14,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <map>
 
 namespace cgc::tool {
 
@@ -32,47 +30,16 @@ struct Options {
   bool json = false;
 };
 
-/// One record, with the median of its times.
-struct Row {
-  std::string op, module, source;
-  double micros = 0;
-};
-
 struct BucketProfile {
   PlanBucket bucket;
-  std::vector<Row> rows; ///< In the plan's order.
+  std::vector<ProfileRow> rows; ///< In the plan's order.
   double total() const {
     double sum = 0;
-    for (const Row &row : rows)
+    for (const ProfileRow &row : rows)
       sum += row.micros;
     return sum;
   }
 };
-
-/// Records of one name, or of one module and line, together.
-struct Group {
-  std::string name, source;
-  size_t records = 0;
-  double micros = 0;
-};
-
-std::vector<Group> groupBy(const std::vector<Row> &rows, bool byModule) {
-  std::map<std::pair<std::string, std::string>, Group> groups;
-  for (const Row &row : rows) {
-    const auto key =
-        byModule ? std::pair(row.module, row.source) : std::pair(row.op, std::string());
-    Group &group = groups[key];
-    group.name = key.first;
-    group.source = key.second;
-    ++group.records;
-    group.micros += row.micros;
-  }
-  std::vector<Group> sorted;
-  for (auto &[key, group] : groups)
-    sorted.push_back(std::move(group));
-  std::ranges::stable_sort(sorted, std::ranges::greater(), &Group::micros);
-  return sorted;
-}
 
 Result<BucketProfile> profileBucket(Runner &runner, const PlanBucket &chosen) {
   const PlanData &plan = runner.plan();
@@ -83,20 +50,7 @@ Result<BucketProfile> profileBucket(Runner &runner, const PlanBucket &chosen) {
     CGC_TRY(runner.context().run(chosen.entry->name, inputs.views(), outputs.views()));
   CGC_ASSIGN_OR_RETURN(auto times,
                        runner.context().profile(chosen.entry->name, chosen.index, kRuns));
-  BucketProfile profile{chosen, {}};
-  for (size_t i = 0; i < bucket.records.size(); ++i) {
-    Row row{recordName(bucket.records[i]), "", "", 0};
-    if (const LocationId id = bucket.records[i].location; id != kNoLocation) {
-      const SourceLocation &location = plan.locations[uint32_t(id)];
-      row.module = location.module;
-      row.source = fmt::format("{}:{}", location.file, location.line);
-    }
-    const auto middle = times[i].begin() + static_cast<std::ptrdiff_t>(times[i].size() / 2);
-    std::nth_element(times[i].begin(), middle, times[i].end());
-    row.micros = *middle;
-    profile.rows.push_back(std::move(row));
-  }
-  return profile;
+  return BucketProfile{chosen, profileRows(plan, bucket, std::move(times))};
 }
 
 /// Chrome's trace format: a process for each bucket, the records end to end.
@@ -108,7 +62,7 @@ std::string traceText(const std::vector<BucketProfile> &profiles) {
     events.push_back(
         {{"name", "process_name"}, {"ph", "M"}, {"pid", pid}, {"args", {{"name", name}}}});
     double start = 0;
-    for (const Row &row : profiles[pid].rows) {
+    for (const ProfileRow &row : profiles[pid].rows) {
       events.push_back({{"name", row.op},
                         {"ph", "X"},
                         {"ts", start},
@@ -143,7 +97,7 @@ Status printText(const std::vector<BucketProfile> &profiles, bool cuda) {
           {"us", "%", "records", byModule ? "module" : "op"}};
       if (byModule)
         rows[0].push_back("source");
-      for (const Group &group : groupBy(profile.rows, byModule)) {
+      for (const ProfileGroup &group : groupRows(profile.rows, byModule)) {
         rows.push_back({fmt::format("{:.1f}", group.micros),
                         fmt::format("{:.1f}", total > 0 ? 100 * group.micros / total : 0),
                         std::to_string(group.records), group.name.empty() ? "-" : group.name});
@@ -156,9 +110,9 @@ Status printText(const std::vector<BucketProfile> &profiles, bool cuda) {
   return printOut(text + describeMethod(cuda));
 }
 
-Json groupsJson(const std::vector<Row> &rows, bool byModule) {
+Json groupsJson(const std::vector<ProfileRow> &rows, bool byModule) {
   Json list = Json::array();
-  for (const Group &group : groupBy(rows, byModule)) {
+  for (const ProfileGroup &group : groupRows(rows, byModule)) {
     Json fields = {{byModule ? "module" : "op", group.name}};
     if (byModule)
       fields["source"] = group.source;
@@ -173,7 +127,7 @@ Status printJson(const Options &options, const std::vector<BucketProfile> &profi
   Json buckets = Json::array();
   for (const BucketProfile &profile : profiles) {
     Json records = Json::array();
-    for (const Row &row : profile.rows)
+    for (const ProfileRow &row : profile.rows)
       records.push_back(
           {{"op", row.op}, {"module", row.module}, {"source", row.source}, {"us", row.micros}});
     buckets.push_back({{"entry", profile.bucket.entry->name},

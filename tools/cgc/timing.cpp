@@ -21,8 +21,12 @@ double millisSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-void Samples::add(double millis) {
-  values_.insert(std::ranges::upper_bound(values_, millis), millis);
+Samples::Samples(std::vector<double> values) : values_(std::move(values)) {
+  std::ranges::sort(values_);
+}
+
+void Samples::add(double value) {
+  values_.insert(std::ranges::upper_bound(values_, value), value);
 }
 
 double Samples::quantile(double share) const {

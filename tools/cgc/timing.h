@@ -17,10 +17,12 @@ inline constexpr int kFewestSamples = 30;
 using Clock = std::chrono::steady_clock;
 double millisSince(Clock::time_point start);
 
-/// Several measurements of one figure, in milliseconds.
+/// Several measurements of one figure.
 class Samples final {
 public:
-  void add(double millis);
+  Samples() = default;
+  explicit Samples(std::vector<double> values);
+  void add(double value);
   /// The smallest value that at least this share of the values does not exceed.
   double quantile(double share) const;
   double median() const { return quantile(0.5); }
