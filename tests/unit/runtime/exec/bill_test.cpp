@@ -1,0 +1,34 @@
+// withBill: an error for lack of memory says what the plan takes.
+#include "runtime/exec/engine_impl.h"
+#include "tests/temp_folder.h"
+#include "tests/unit/runtime/sample_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cgc::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(Bill, SaysWhatWeightsArenaInputsAndOutputsTake) {
+  SamplePlan sample = samplePlan();
+  // Buckets share one arena, as large as the largest, and have inputs and outputs of their own.
+  sample.plan.entries[0].buckets[0].arenaBytes = 3'000'000;
+  sample.plan.entries[0].buckets[1].arenaBytes = 5'000'000;
+  const TempFolder folder;
+  ASSERT_TRUE(writePlan(sample.plan, sample.weightSpans(), folder / "plan").isOk());
+  const Result<Plan> plan = Plan::load(folder / "plan");
+  ASSERT_TRUE(plan.isOk()) << plan.status().message();
+  const Status billed = withBill({Code::OutOfMemory, "no room"}, *plan);
+  EXPECT_EQ(billed.code(), Code::OutOfMemory);
+  // Weights of 16 and 3 bytes, the second at 256. 16 and 32 bytes in and as many out, and 4.
+  EXPECT_THAT(billed.message(),
+              AllOf(HasSubstr("no room; "), HasSubstr("259 bytes for weights"),
+                    HasSubstr("5.00 MB for the arena"), HasSubstr("100 bytes for inputs")));
+  EXPECT_EQ(withBill({Code::Device, "no GPU"}, *plan).message(), "no GPU");
+}
+
+} // namespace
+} // namespace cgc::test

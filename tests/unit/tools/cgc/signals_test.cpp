@@ -1,0 +1,55 @@
+// Signals: a process that dies of one leaves no temporary file behind.
+#include "tools/cgc/signals.h"
+
+#include "runtime/base/file.h"
+#include "tests/temp_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <functional>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace cgc::tool {
+namespace {
+
+/// The status of a child that runs `body` with cgc's handlers, and 99 where it returns.
+int statusOf(const std::function<void()> &body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    handleSignals();
+    body();
+    _exit(99);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status;
+}
+
+TEST(Signals, RemoveTemporariesAndEndTheProcess) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+    const test::TempFolder folder;
+    const int status = statusOf([&] {
+      auto one = AtomicFile::create(folder / "one"), two = AtomicFile::create(folder / "two");
+      if (!one.isOk() || !two.isOk() || !one->write("half", 4).isOk() || folder.list().size() != 2)
+        _exit(98);
+      raise(signal);
+    });
+    ASSERT_TRUE(WIFSIGNALED(status)) << signal << ": exit status " << WEXITSTATUS(status);
+    EXPECT_EQ(WTERMSIG(status), signal);
+    EXPECT_TRUE(folder.list().empty()) << signal;
+  }
+}
+
+TEST(Signals, ThatTheCallerIgnoresStayIgnored) {
+  const test::TempFolder folder;
+  const auto before = std::signal(SIGHUP, SIG_IGN);
+  const int status = statusOf([] { raise(SIGHUP); });
+  std::signal(SIGHUP, before);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 99);
+}
+
+} // namespace
+} // namespace cgc::tool
