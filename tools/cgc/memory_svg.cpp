@@ -22,7 +22,8 @@ namespace {
 constexpr double kWidth = 1400, kChartHeight = 560;
 constexpr double kLeft = 90, kRight = 20, kTop = 46, kBottom = 66;
 constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kChartHeight - kTop - kBottom;
-constexpr double kCharWidth = 5.2; ///< Of a label, about.
+constexpr double kCharWidth = 5.2;   ///< Of a label, about.
+constexpr double kLeastHeight = 0.1; ///< SVG shows nothing of a rectangle of height 0.
 
 /// As much of `text` as fits into `width`; nothing if that says nothing.
 std::string fitted(std::string text, double width) {
@@ -154,8 +155,9 @@ private:
     const std::string shape = formatShape(dtypeName(tensor.dtype), tensor.sizes);
     const double left = x(static_cast<double>(buffer.first));
     const double width = x(static_cast<double>(buffer.last + 1)) - left;
-    const double top = y(static_cast<double>(buffer.end));
-    const double height = y(static_cast<double>(buffer.begin)) - top;
+    const double bottom = y(static_cast<double>(buffer.begin));
+    const double height = std::max(kLeastHeight, bottom - y(static_cast<double>(buffer.end)));
+    const double top = bottom - height;
     svg_ +=
         fmt::format("<rect x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" "
                     "fill=\"{}\" stroke=\"#444444\" stroke-width=\"0.5\"><title>{}</title>"

@@ -5,6 +5,8 @@
 
 #include "gmock/gmock.h"
 
+#include <regex>
+
 namespace cgc::tool {
 namespace {
 
@@ -125,6 +127,22 @@ TEST(PlanSvg, HasARectangleForEachBufferAndIsTheSameEachTime) {
   EXPECT_THAT(svg,
               HasSubstr("width=\"62.0\" height=\"116.0\" viewBox=\"0.00 0.00 62.00 116.00\">"));
   EXPECT_EQ(svg, planSvg(plan, "a<b", drawing));
+}
+
+/// SVG shows nothing of a rectangle whose height is 0.
+TEST(PlanSvg, ShowsABufferOf8BytesInAGigabyte) {
+  Builder b;
+  const TensorId small = b.arena(0, 8), large = b.arena(256, 1'000'000'000);
+  b.record({b.input}, {small});
+  b.record({small}, {large});
+  b.record({large}, {b.output});
+  PlanData plan;
+  plan.entries = {{.name = "main", .buckets = {b.bucket}}};
+  const std::string svg = planSvg(plan, "", "");
+  EXPECT_THAT(svg, HasSubstr("8 B at offset 0\nrecords 0 to 1\n"));
+  const std::regex flat("<rect [^>]*height=\"0\\.?0*\"[^>]*>");
+  std::smatch found;
+  EXPECT_FALSE(std::regex_search(svg, found, flat)) << found[0];
 }
 
 } // namespace
