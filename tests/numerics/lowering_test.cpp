@@ -55,10 +55,7 @@ const Case kCases[] = {
 /// What a GPU may make of a result of `type` that the CPU computed: another order of summation and
 /// other elementary functions in f32, and one rounding to the result's dtype, which may fall to
 /// either side. Integers and bools are exact.
-double cudaTolerance(at::ScalarType type, const Case &c) {
-  // LibTorch's convolutions round f32 operands to TF32, which has f16's precision, by default.
-  if (c.body.find("aten.conv2d(") != std::string::npos)
-    return 2e-2;
+double cudaTolerance(at::ScalarType type) {
   switch (type) {
   case at::kBFloat16:
     return 0x1p-7;
@@ -127,8 +124,7 @@ TEST_P(Lowered, EqualsTheCpuOnCuda) {
   Tensors inputs = graph.randomInputs("g");
   auto streamed = graph.run("g", inputs, ExecutorKind::Stream);
   ASSERT_TRUE(streamed) << streamed.status().message();
-  expectNear(*streamed, GetParam().reference(inputs),
-             [](at::ScalarType type) { return cudaTolerance(type, GetParam()); });
+  expectNear(*streamed, GetParam().reference(inputs), cudaTolerance);
   auto replayed = graph.run("g", inputs, ExecutorKind::Graph);
   ASSERT_TRUE(replayed) << replayed.status().message();
   for (size_t i = 0; i < streamed->size(); ++i)
