@@ -2,11 +2,70 @@
 #include "families.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 
 namespace cgc::e2e {
+
+namespace {
+
+/// Rounded up to a power of ten, as scripts/supported_models.py does it. Sums of another machine's
+/// LibTorch differ in their order and so in their last bits: the figure may be one power off. A
+/// plan that is equal makes LibTorch's own calls, on any machine.
+void expectFigureOfThePage(double worst, const std::string &cell) {
+  if (cell == "equal") {
+    EXPECT_EQ(worst, 0);
+    return;
+  }
+  const double figure = std::atof(cell.c_str());
+  EXPECT_GT(figure, 0) << "docs/supported-models.md says '" << cell << "'";
+  EXPECT_LE(worst, 10 * figure) << "docs/supported-models.md is better than this";
+  EXPECT_GT(worst, figure / 100) << "docs/supported-models.md is worse than this";
+}
+
+} // namespace
+
+const std::map<std::string, PageRow> &pageRows() {
+  static const std::map<std::string, PageRow> rows = [] {
+    // As COLUMNS in scripts/supported_models.py.
+    const std::vector<std::pair<std::string, std::string>> columns = {
+        {"small", "small"},
+        {"fused", "small, fused ops"},
+        {"real", "real size"},
+        {"scripted", "scripted, small"},
+        {"scripted_real", "scripted, real size"}};
+    std::string head = "| model | entries |";
+    for (const auto &[column, title] : columns)
+      head += " " + title + " |";
+    std::map<std::string, PageRow> all;
+    std::ifstream file(fs::path(CGC_SOURCE_DIR) / "docs/supported-models.md");
+    std::string line;
+    while (std::getline(file, line) && line != head)
+      ;
+    if (!file)
+      throw std::runtime_error("docs/supported-models.md has no table with these columns: " + head);
+    std::getline(file, line); // The rule below the head.
+    while (std::getline(file, line) && line.starts_with("| `")) {
+      std::vector<std::string> cells;
+      std::stringstream split(line.substr(1));
+      for (std::string cell; std::getline(split, cell, '|');) {
+        std::erase_if(cell, [](char c) { return c == ' ' || c == '`'; });
+        cells.push_back(cell);
+      }
+      if (cells.size() != 2 + columns.size())
+        throw std::runtime_error("docs/supported-models.md: not a row of the table: " + line);
+      PageRow &row = all[cells[0]];
+      for (size_t i = 0; i < columns.size(); ++i)
+        if (!cells[2 + i].empty())
+          row[columns[i].first] = cells[2 + i];
+    }
+    return all;
+  }();
+  return rows;
+}
 
 std::string testName(const testing::TestParamInfo<Family> &info) {
   std::string name = info.param.name;
@@ -60,13 +119,20 @@ void FamilyTest::expectAgreement(const fs::path &model, const std::string &colum
       entries.insert(output["entry"]);
     }
   }
-  if (!HasFailure())
-    writeFile(result, nlohmann::json({{"family", name()},
-                                      {"column", column},
-                                      {"entries", entries},
-                                      {"relative_l2", worst},
-                                      {"compile_cpu_seconds", cpuSeconds}})
-                          .dump());
+  if (HasFailure())
+    return;
+  // Before the page is compared: the script writes it from what the tests leave.
+  writeFile(result, nlohmann::json({{"family", name()},
+                                    {"column", column},
+                                    {"entries", entries},
+                                    {"relative_l2", worst},
+                                    {"compile_cpu_seconds", cpuSeconds}})
+                        .dump());
+  const auto row = pageRows().find(name());
+  ASSERT_TRUE(row != pageRows().end() && row->second.contains(column))
+      << "docs/supported-models.md has no figure; scripts/supported_models.py writes it";
+  SCOPED_TRACE("of column " + column + "; scripts/supported_models.py writes the page anew");
+  expectFigureOfThePage(worst, row->second.at(column));
 }
 
 } // namespace cgc::e2e

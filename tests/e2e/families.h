@@ -4,6 +4,8 @@
 
 #include "tool.h"
 
+#include <map>
+
 namespace cgc::e2e {
 
 struct Family {
@@ -22,6 +24,12 @@ inline constexpr Family kFamilies[] = {{"ViT-B-32", 5, 5},      {"ViT-B-32-quick
                                        {"ViTamin-B", 5, 0},     {"roberta-ViT-B-32", 5, 0},
                                        {"resnet50", 1, 0},      {"vit_b_16", 1, 0},
                                        {"swin_t", 1, 0},        {"bert", 2, 0}};
+
+/// A row of docs/supported-models.md: the figures by column, as the page has them. Columns without
+/// one are left out.
+using PageRow = std::map<std::string, std::string>;
+/// All rows by family; throws if the page does not have the columns of scripts/supported_models.py.
+const std::map<std::string, PageRow> &pageRows();
 
 std::string testName(const testing::TestParamInfo<Family> &info);
 
@@ -43,7 +51,7 @@ protected:
   /// Compiles for batches 1 and 3 with these further arguments.
   Outcome compile(const fs::path &model, const std::vector<std::string> &more);
   /// Makes the plans for target cpu and compares them with LibTorch. The largest relative L2 goes
-  /// into the results as `column`.
+  /// into the results as `column`, and is within a power of ten of the page's figure.
   void expectAgreement(const fs::path &model, const std::string &column,
                        const std::vector<Check> &checks);
 };
