@@ -1,5 +1,5 @@
 # cmake --install: the program and its libraries, the headers that plug-ins and deployments include, and what
-# find_package(cgc) reads. The targets are cgc::pass_plugin, cgc::op_library and cgc::runtime (docs/plugins.md).
+# find_package(cgc) reads. Its components are pass_plugin, op_library (docs/plugins.md) and runtime (docs/deployment.md).
 include(CMakePackageConfigHelpers)
 # The program looks for its libraries in ../lib.
 set(CGC_INSTALL_INCLUDE include/cgc)
@@ -19,13 +19,18 @@ add_library(cgc_op_library INTERFACE)
 target_include_directories(cgc_op_library INTERFACE
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:${CGC_INSTALL_INCLUDE}>)
 
-set_target_properties(cgc_pass_plugin PROPERTIES EXPORT_NAME pass_plugin)
-set_target_properties(cgc_op_library PROPERTIES EXPORT_NAME op_library)
-set_target_properties(cgc_runtime PROPERTIES EXPORT_NAME runtime)
 set_target_properties(cgc cgc_runtime PROPERTIES INSTALL_RPATH $ORIGIN/../lib)
-set_target_properties(cgc_frontend cgc_aten PROPERTIES INSTALL_RPATH ${CGC_TORCH_DIR}/lib) # LibTorch stays where it is.
+# LibTorch: beside them, else where the user says (docs/cli.md). RPATH, not RUNPATH, so that a LibTorch that is installed
+# with cgc goes before LD_LIBRARY_PATH.
+set_target_properties(cgc_frontend cgc_aten PROPERTIES INSTALL_RPATH $ORIGIN)
+target_link_options(cgc_frontend PRIVATE LINKER:--disable-new-dtags)
+target_link_options(cgc_aten PRIVATE LINKER:--disable-new-dtags)
 
-install(TARGETS cgc_runtime cgc_pass_plugin cgc_op_library EXPORT cgcTargets LIBRARY DESTINATION lib)
+foreach(component runtime pass_plugin op_library)
+  set_target_properties(cgc_${component} PROPERTIES EXPORT_NAME ${component})
+  install(TARGETS cgc_${component} EXPORT cgc_${component} LIBRARY DESTINATION lib)
+  install(EXPORT cgc_${component} NAMESPACE cgc:: DESTINATION ${CGC_INSTALL_CMAKE})
+endforeach()
 install(TARGETS cgc RUNTIME DESTINATION bin)
 install(TARGETS cgc_frontend cgc_aten LIBRARY DESTINATION lib)
 foreach(folder ir passes runtime/base runtime/plan)
@@ -34,7 +39,6 @@ foreach(folder ir passes runtime/base runtime/plan)
 endforeach()
 install(FILES ${CMAKE_SOURCE_DIR}/runtime/exec/engine.h DESTINATION ${CGC_INSTALL_INCLUDE}/runtime/exec)
 
-install(EXPORT cgcTargets NAMESPACE cgc:: DESTINATION ${CGC_INSTALL_CMAKE})
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/cgcConfig.cmake.in ${CMAKE_BINARY_DIR}/cgcConfig.cmake
   INSTALL_DESTINATION ${CGC_INSTALL_CMAKE} NO_SET_AND_CHECK_MACRO)
 # Plug-ins are built for one version.

@@ -4,20 +4,19 @@
 #include "frontend/convert.h"
 #include "frontend/guard.h"
 #include "frontend/load.h"
+#include "runtime/base/libtorch.h"
 
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
-
-#include <dlfcn.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 namespace cgc::frontend {
 namespace {
 
 Status openCuda() {
-  // Loading it registers the CUDA kernels; it is huge, so that only those who need it link it.
-  if (!dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL))
-    return Status(Code::Device,
-                  std::string("LibTorch's CUDA library cannot be loaded: ") + dlerror());
+  // It is huge, so that only those who need it load it.
+  CGC_TRY(
+      openLibTorchCuda(reinterpret_cast<const void *>(&c10::Dispatcher::realSingleton)).status());
   if (!at::globalContext().hasCUDA())
     return Status(Code::Device,
                   "LibTorch sees no CUDA device; run on a machine with a GPU, or for the CPU");

@@ -15,8 +15,8 @@ done
 for library in libcgc_frontend.so libcgc_aten.so libcgc_runtime.so libcgc_test_ops.so libcgc_test_partial_ops.so; do
   strip -o "$target/lib/$library" "$release/lib/$library"
 done
-# Made by the ctest PluginExample.InstallsAndBuildsOutOfTree.
-for library in "$release"/example/build/libexample_*.so; do
+# Made by the ctest Examples.BuildAgainstAnInstalledCgc.
+for library in "$release"/examples/plugin/libexample_*.so; do
   if [[ -e $library ]]; then strip -o "$target/lib/$(basename "$library")" "$library"; fi
 done
 # open_clip is pure Python and is all that a GPU machine with torch lacks for exporting models.

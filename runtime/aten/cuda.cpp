@@ -1,20 +1,24 @@
 // Cuda: finds libtorch_cuda, sets streams, and directs allocations under capture to private pools.
 #include "runtime/aten/cuda.h"
 
+#include "runtime/base/libtorch.h"
+
 #include <ATen/Context.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
-#include <dlfcn.h>
+#include <torch/headeronly/version.h>
 
-#include <filesystem>
+#include <dlfcn.h>
 
 namespace cgc::aten {
 namespace {
 
 using c10::cuda::CUDACachingAllocator::CUDAAllocator;
+static_assert(std::string_view(TORCH_VERSION).starts_with(kLibTorchVersion));
+
 using NewPoolId = c10::MempoolId_t (*)();
 
 CUDAAllocator &allocatorAt(void *symbol) {
@@ -29,25 +33,14 @@ c10::MempoolId_t poolId(uint64_t pool) {
 } // namespace
 
 Result<Cuda> Cuda::open(int device) {
-  Dl_info info = {};
-  dladdr(reinterpret_cast<const void *>(&c10::Dispatcher::realSingleton), &info);
-  std::filesystem::path folder =
-      info.dli_fname ? std::filesystem::path(info.dli_fname).parent_path() : "";
-  std::filesystem::path path = folder / "libtorch_cuda.so";
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (!library) {
-    std::string why = dlerror();
-    library = dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL);
-    if (!library)
-      return Status(Code::Device, "cannot open LibTorch's CUDA library (" + why +
-                                      "): install a CUDA build of LibTorch");
-  }
+  CGC_ASSIGN_OR_RETURN(void *const library, openLibTorchCuda(reinterpret_cast<const void *>(
+                                                &c10::Dispatcher::realSingleton)));
   void *allocator = dlsym(library, "_ZN3c104cuda20CUDACachingAllocator9allocatorE");
   void *newPoolId = dlsym(library, "_ZN2at4cuda17graph_pool_handleEv");
   if (!allocator || !newPoolId)
-    return Status(Code::Device, "'" + path.string() +
-                                    "' is of another version than cgc was built for: use LibTorch "
-                                    "2.11.0");
+    return Status(Code::Device, std::string("LibTorch's CUDA library is of another version than "
+                                            "cgc was built for: use LibTorch ") +
+                                    kLibTorchVersion);
   // LibTorch asks once, at its first thought of CUDA, whether the library is there.
   if (!at::detail::getCUDAHooks().hasCUDART())
     return Status(Code::Device, "this process used LibTorch before it opened LibTorch's CUDA "

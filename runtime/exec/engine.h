@@ -42,7 +42,7 @@ class CGC_API Engine final {
 public:
   /// `plan` is borrowed and must outlive the engine. Device if there is no usable GPU or driver,
   /// the GPU is none that the plan's kernels run on, or a library that the plan calls is missing;
-  /// Usage if an op library is missing or another one;
+  /// Usage if an op library is not given or another one;
   /// OutOfMemory with the bill if the weights do not fit.
   static Result<Engine> create(const Plan &plan, EngineOptions options = {});
   static Result<Engine> create(const Plan &&, EngineOptions = {}) = delete; // Would dangle.

@@ -1,6 +1,7 @@
 // Finds and opens libcgc_aten.
 #include "runtime/exec/provider.h"
 
+#include "runtime/base/libtorch.h"
 #include "runtime/exec/library_path.h"
 
 #include <algorithm>
@@ -20,21 +21,17 @@ Result<std::unique_ptr<OpProvider>> loadProvider(const std::string &path) {
     return std::filesystem::exists(file, error);
   });
   if (found == files.end())
-    return Status(
-        Code::InvalidFile,
-        "the plan holds ATen records, and the library that runs them was not found (looked "
-        "for " +
-            joinPaths(files) + "); install it there or say where it is");
-  void *library = dlopen(found->c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    return Status(Code::InvalidFile, "cannot load '" + found->string() + "': " + dlerror() +
-                                         "; check that LibTorch is where it was built against");
+    return Status(Code::Device, std::string("the plan has records that LibTorch runs, and ") +
+                                    kLibrary +
+                                    ", through which it does, was not found (looked for " +
+                                    joinPaths(files) + "); install it there or say where it is");
+  CGC_ASSIGN_OR_RETURN(void *const library, openWithLibTorch(found->string()));
   const auto factory = reinterpret_cast<OpProviderFactory>(dlsym(library, kOpProviderSymbol));
   std::unique_ptr<OpProvider> provider(factory ? factory(kOpProviderAbi) : nullptr);
   if (!provider)
-    return Status(Code::InvalidFile, "'" + found->string() +
-                                         "' belongs to another version of cgc; install the one "
-                                         "that came with this runtime");
+    return Status(Code::Device, "'" + found->string() +
+                                    "' belongs to another version of cgc; install the one that "
+                                    "came with this runtime");
   return provider;
 }
 

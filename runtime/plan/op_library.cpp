@@ -73,8 +73,12 @@ openOpLibraries(const PlanData &plan, std::span<const std::string> paths) {
   std::vector<OpLibraryId> given;
   for (const std::string &path :
        plan.opLibraries.empty() ? std::span<const std::string>() : paths) {
-    CGC_ASSIGN_OR_RETURN(OpLibraryId id, identify(path));
-    given.push_back(std::move(id));
+    auto id = identify(path);
+    if (!id)
+      return Status(Code::Device, "the plan calls ops of " + described(plan.opLibraries[0]) +
+                                      ", and a file given with " + kOpLibraryOption +
+                                      " cannot be opened: " + id.status().message());
+    given.push_back(*std::move(id));
   }
   for (const OpLibraryId &wanted : plan.opLibraries) {
     const auto same = std::find_if(given.begin(), given.end(),
@@ -92,8 +96,10 @@ openOpLibraries(const PlanData &plan, std::span<const std::string> paths) {
                                      ", and the plan was compiled with " + described(wanted) +
                                      "; give that one, or compile again with this one");
     }
-    CGC_ASSIGN_OR_RETURN(auto library, OpLibrary::open(paths[same - given.begin()]));
-    libraries.push_back(std::move(library));
+    auto library = OpLibrary::open(paths[same - given.begin()]);
+    if (!library) // The bytes are right: a library that it needs itself is missing.
+      return Status(Code::Device, library.status().message());
+    libraries.push_back(*std::move(library));
   }
   return libraries;
 }

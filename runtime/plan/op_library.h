@@ -39,7 +39,8 @@ private:
 
 /// Opens those libraries of `paths` that `plan` calls, in the order of plan.opLibraries. Nothing is
 /// opened before its bytes are seen to be those that the plan was compiled with. Usage, naming the
-/// library and the option, if one is missing or has other bytes.
+/// library and the option, if none is given or one with other bytes; Device if a file is missing or
+/// cannot be loaded.
 Result<std::vector<std::shared_ptr<const OpLibrary>>>
 openOpLibraries(const PlanData &plan, std::span<const std::string> paths);
 

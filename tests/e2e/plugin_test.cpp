@@ -19,15 +19,14 @@ std::string testLibrary(const std::string &name) {
   return fs::path(CGC_BINARY_DIR) / "lib" / ("libcgc_test_" + name + ".so");
 }
 
-const fs::path kExample = fs::path(CGC_BINARY_DIR) / "example";
-const std::string kPasses = kExample / "build" / "libexample_passes.so";
-const std::string kOps = kExample / "build" / "libexample_ops.so";
+const std::string kPasses = kExamples / "plugin" / "libexample_passes.so";
+const std::string kOps = kExamples / "plugin" / "libexample_ops.so";
 
-/// The installed cgc with the example, both made by the ctest fixture plugin_example.
+/// The installed cgc with the example, both made by the ctest fixture examples.
 class InstalledPlugin : public ToolTest {
 protected:
   Outcome installed(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), kExample / "prefix" / "bin" / "cgc");
+    arguments.insert(arguments.begin(), {"env", kLibTorchSetting, kInstalledTool});
     return runProgram(arguments, folder);
   }
 

@@ -15,6 +15,12 @@ namespace cgc::e2e {
 
 namespace fs = std::filesystem;
 
+/// Where the ctest fixture examples installs cgc (`prefix`) and builds each of examples/.
+const fs::path kExamples = fs::path(CGC_BINARY_DIR) / "examples";
+const std::string kInstalledTool = kExamples / "prefix" / "bin" / "cgc";
+/// For `env`: an installed cgc does not know where LibTorch is.
+const std::string kLibTorchSetting = std::string("CGC_LIBTORCH=") + CGC_TORCH_DIR;
+
 struct Outcome {
   int status = -1; ///< The exit status, or 128 + the signal, as a shell shows it.
   std::string out, err;

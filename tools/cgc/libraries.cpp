@@ -1,6 +1,8 @@
 // Libraries: dlopen of the LibTorch parts.
 #include "tools/cgc/libraries.h"
 
+#include "runtime/base/libtorch.h"
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -48,12 +50,10 @@ openOpLibraries(const std::vector<std::string> &paths) {
 
 Result<const frontend::Api *> openFrontend() {
   const std::string path = libraryPath("libcgc_frontend.so");
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    return Status(Code::Failed,
-                  fmt::format("cannot open the TorchScript frontend: {}; if LibTorch is "
-                              "elsewhere, put its lib folder into LD_LIBRARY_PATH",
-                              dlerror()));
+  const auto opened = openWithLibTorch(path);
+  if (!opened)
+    return opened.status().withContext("cannot open the TorchScript frontend");
+  void *const library = *opened;
   auto *entry = reinterpret_cast<frontend::ApiEntry *>(dlsym(library, frontend::kApiEntryName));
   if (!entry)
     return Status(Code::Failed, fmt::format("'{}' is not the frontend of this cgc", path));

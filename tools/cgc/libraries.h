@@ -19,7 +19,7 @@ namespace cgc::tool {
 /// folder.
 std::string libraryPath(const std::string &name);
 
-/// Opens the frontend, once; it stays open until the process ends. Failed if it or LibTorch is
+/// Opens the frontend, once; it stays open until the process ends. Device if it or LibTorch is
 /// missing.
 Result<const frontend::Api *> openFrontend();
 

@@ -335,12 +335,14 @@ TEST_F(CpuContext, AMissingProviderLibrarySaysWhereItWasLookedFor) {
   EngineOptions options;
   options.providerPath = folder_.path();
   Status status = Engine::create(*plan, options).status();
-  EXPECT_EQ(status.code(), Code::InvalidFile);
+  EXPECT_EQ(status.code(), Code::Device);
   EXPECT_THAT(status.message(),
               AllOf(HasSubstr(folder_ / "libcgc_aten.so"), HasSubstr("install it there")));
   writeFile(folder_ / "libcgc_aten.so", "not a library");
   status = Engine::create(*plan, options).status();
-  EXPECT_THAT(status.message(), HasSubstr("cannot load"));
+  EXPECT_EQ(status.code(), Code::Device);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("cannot load"), HasSubstr("LD_LIBRARY_PATH"),
+                                      HasSubstr("CGC_LIBTORCH")));
 }
 
 TEST_F(CpuContext, AFailingProviderFailsTheEngine) {

@@ -64,6 +64,16 @@ TEST_F(OpLibraryTest, WithoutItThePlanIsRefusedWithNameHashAndOption) {
                                       HasSubstr(hashText(id_.hash)), HasSubstr("--op-library")));
 }
 
+TEST_F(OpLibraryTest, AFileThatIsMissingIsNamedWithTheLibrary) {
+  const std::string path = folder_ / "libcgc_test_ops.so";
+  const Plan plan = planFor(id_);
+  const Status status = engineFor(plan, {path}).status();
+  EXPECT_EQ(status.code(), Code::Device);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("op library 'libcgc_test_ops.so'"),
+                                      HasSubstr("given with --op-library"),
+                                      HasSubstr("'" + path + "' does not exist")));
+}
+
 TEST_F(OpLibraryTest, AnotherOneOfThatNameIsRefusedWithBothHashesAndNotOpened) {
   const std::string path = folder_ / "libcgc_test_ops.so";
   std::ofstream(path) << "no library at all";

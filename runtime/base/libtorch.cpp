@@ -1,0 +1,67 @@
+// LibTorch at run time: CGC_LIBTORCH, then what the loader does.
+#include "runtime/base/libtorch.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+
+namespace cgc {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Those that cgc's libraries link, each after what it links itself.
+constexpr const char *kLinked[] = {"libc10.so", "libtorch_cpu.so"};
+
+/// Loads LibTorch from the folder that the user named: the loader takes a library by its name from
+/// those that are loaded.
+Status loadFrom(const fs::path &folder) {
+  std::error_code ignored;
+  const fs::path lib = fs::exists(folder / kLinked[0], ignored) ? folder : folder / "lib";
+  for (const char *name : kLinked)
+    if (!dlopen((lib / name).c_str(), RTLD_NOW | RTLD_LOCAL))
+      return {Code::Device, std::string(kLibTorchVariable) + " is '" + folder.string() + "', and " +
+                                dlerror() + "; set it to the folder of LibTorch " +
+                                kLibTorchVersion + " that has lib/" + name};
+  return Status::ok();
+}
+
+} // namespace
+
+Result<void *> openWithLibTorch(const std::string &path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    return Status(Code::Device, "'" + path + "' is missing; install it with the rest of cgc");
+  const char *folder = std::getenv(kLibTorchVariable);
+  const bool loaded = dlopen(kLinked[0], RTLD_LAZY | RTLD_NOLOAD) != nullptr;
+  if (folder && *folder && !loaded)
+    CGC_TRY(loadFrom(folder));
+  if (void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
+    return library;
+  return Status(Code::Device,
+                "cannot load '" + path + "': " + dlerror() + "; it needs LibTorch " +
+                    kLibTorchVersion + ", which is looked for in " +
+                    fs::path(path).parent_path().string() +
+                    ", then in LD_LIBRARY_PATH: put LibTorch's lib folder into LD_LIBRARY_PATH, or "
+                    "set " +
+                    kLibTorchVariable + " to LibTorch's folder");
+}
+
+Result<void *> openLibTorchCuda(const void *address) {
+  constexpr const char *kName = "libtorch_cuda.so";
+  Dl_info info = {};
+  fs::path path = kName;
+  if (dladdr(address, &info) && info.dli_fname)
+    path = fs::path(info.dli_fname).parent_path() / kName;
+  std::string why;
+  for (const fs::path &place : {path, fs::path(kName)}) {
+    if (void *library = dlopen(place.c_str(), RTLD_NOW | RTLD_GLOBAL))
+      return library;
+    if (why.empty())
+      why = dlerror();
+  }
+  return Status(Code::Device, "cannot open LibTorch's CUDA library (" + why +
+                                  "): install a CUDA build of LibTorch " + kLibTorchVersion);
+}
+
+} // namespace cgc
