@@ -14,8 +14,6 @@ namespace {
 
 #define CGC_STRING_IMPL(x) #x
 #define CGC_STRING(x) CGC_STRING_IMPL(x)
-constexpr const char *kLibrary = "libcublasLt.so." CGC_STRING(CUBLAS_VER_MAJOR);
-
 // What is called, by its name in the library.
 #define CGC_CUBLASLT_FUNCTIONS(X)                                                                  \
   X(cublasLtCreate)                                                                                \
@@ -286,6 +284,8 @@ Status BoundProduct::launch(cudaStream_t stream) const {
                                                      o.workspace, o.workspaceBytes, stream),
                            "cannot launch the product");
 }
+
+const char *const CublasLt::kLibrary = "libcublasLt.so." CGC_STRING(CUBLAS_VER_MAJOR);
 
 CublasLt::CublasLt(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 CublasLt::~CublasLt() = default;

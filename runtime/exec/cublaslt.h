@@ -49,6 +49,8 @@ private:
 /// until the process ends.
 class CublasLt final {
 public:
+  /// "libcublasLt.so.13"
+  static const char *const kLibrary;
   /// Opens the library: at `path` (the library, or a folder that holds it), or, if empty, where the
   /// loader looks, then where libraryPlaces says. Device, with the name and the places, if it is
   /// not there or of another version. Touches no GPU.

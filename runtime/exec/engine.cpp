@@ -3,6 +3,7 @@
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/engine_impl.h"
 #include "runtime/exec/provider.h"
+#include "runtime/exec/requirements.h"
 #include "runtime/exec/upload.h"
 
 #include <algorithm>
@@ -45,24 +46,6 @@ Status uploadWeights(const Plan &plan, Engine::Impl &impl) {
   CGC_TRY(upload(pieces, buffer.data(), buffer.size(), impl.device));
   impl.deviceWeights.push_back(std::move(buffer));
   return Status::ok();
-}
-
-/// Whether `test` holds for a record of the plan.
-template <class Test> bool anyRecord(const PlanData &plan, const Test &test) {
-  for (const Entry &entry : plan.entries)
-    for (const Bucket &bucket : entry.buckets)
-      if (std::any_of(bucket.records.begin(), bucket.records.end(), test))
-        return true;
-  return false;
-}
-
-bool isAtenCall(const LaunchRecord &record) {
-  return std::holds_alternative<AtenCall>(record.op);
-}
-
-bool callsCublasLt(const LaunchRecord &record) {
-  const auto *call = std::get_if<LibraryCall>(&record.op);
-  return call && isProduct(*call);
 }
 
 } // namespace
@@ -121,18 +104,18 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
     auto impl = std::make_unique<Impl>(plan);
     impl->separateBuffers = options.separateBuffers;
     CGC_ASSIGN_OR_RETURN(impl->opLibraries, openOpLibraries(plan.data(), options.opLibraries));
-    const bool cuda = impl->target() == DeviceKind::Cuda;
-    if (cuda) {
+    const Requirements needs = requirementsOf(plan.data());
+    if (needs.gpu) {
       CGC_ASSIGN_OR_RETURN(impl->gpu, findGpu(options.device));
-      CGC_TRY(checkGpu(impl->gpu, kernelTraits(plan.data())));
+      CGC_TRY(checkGpu(impl->gpu, needs.kernelTraits));
       impl->device = impl->gpu.index;
     }
     const DeviceGuard guard(impl->device);
-    if (anyRecord(plan.data(), callsCublasLt)) {
+    if (needs.cublasLt) {
       CGC_ASSIGN_OR_RETURN(impl->cublasLt, CublasLt::open(options.cublasLtPath));
       CGC_TRY(withBill(impl->cublasLt->initialize(impl->gpu), plan));
     }
-    if (cuda) {
+    if (needs.gpu) {
       Status status = uploadWeights(plan, *impl);
       if (!status.isOk()) {
         impl.reset();
@@ -143,12 +126,12 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
       for (size_t i = 0; i < plan.data().weights.size(); ++i)
         impl->weights.push_back(const_cast<std::byte *>(plan.weightBytes(i).data()));
     }
-    if (anyRecord(plan.data(), isAtenCall)) {
+    if (!needs.libTorch.empty()) {
       if (!options.provider) {
         CGC_ASSIGN_OR_RETURN(impl->ownProvider, loadProvider(options.providerPath));
       }
       impl->provider = options.provider ? options.provider : impl->ownProvider.get();
-      CGC_TRY(impl->provider->initialize(impl->target(), cuda ? options.device : 0));
+      CGC_TRY(impl->provider->initialize(impl->target(), needs.gpu ? options.device : 0));
     }
     return Engine(std::move(impl));
   });

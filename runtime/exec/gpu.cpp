@@ -42,17 +42,6 @@ Result<Gpu> findGpu(int index, GpuNeed need) {
              properties.multiProcessorCount};
 }
 
-unsigned kernelTraits(const PlanData &plan) {
-  unsigned traits = 0;
-  for (const Entry &entry : plan.entries)
-    for (const Bucket &bucket : entry.buckets)
-      for (const LaunchRecord &record : bucket.records)
-        if (const auto *launch = std::get_if<KernelLaunch>(&record.op))
-          if (const Kernel *kernel = findKernel(launch->kernel))
-            traits |= kernel->traits;
-  return traits;
-}
-
 Status checkGpu(const Gpu &gpu, unsigned traits) {
   const std::string card = "GPU " + std::to_string(gpu.index) + " (" + gpu.name + ", sm_" +
                            std::to_string(gpu.major) + std::to_string(gpu.minor) + ")";

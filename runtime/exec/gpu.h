@@ -2,7 +2,6 @@
 #pragma once
 
 #include "runtime/base/status.h"
-#include "runtime/plan/plan.h"
 
 #include <string>
 
@@ -23,11 +22,8 @@ struct GpuNeed {
 /// old; Usage if there is no GPU of this number.
 Result<Gpu> findGpu(int index, GpuNeed need = {});
 
-/// The traits (KernelTrait) of all kernels that the plan launches, together. Kernels that this
-/// runtime lacks count for nothing: bindRecords refuses them.
-unsigned kernelTraits(const PlanData &plan);
-
-/// Device, with the card's name and the next step, unless `gpu` runs kernels of these traits.
+/// Device, with the card's name and the next step, unless `gpu` runs kernels of these traits
+/// (KernelTrait).
 Status checkGpu(const Gpu &gpu, unsigned traits);
 
 } // namespace cgc

@@ -23,6 +23,55 @@ TEST_F(Inspect, ShowsAPlan) {
   EXPECT_EQ(records, bucket["records"]);
 }
 
+TEST_F(Inspect, SaysWhatAPlanNeedsAtRunTime) {
+  makePlan({"--batch", "1,2"});
+  const auto json = [&] { return parseJson(cgc({"inspect", "plan.cgplan", "--json"}), "plan"); };
+  const auto needsOf = [&] { return json()["requirements"]; };
+  const auto cpu = json();
+  EXPECT_EQ(cpu["requirements"]["gpu"], nullptr);
+  EXPECT_EQ(cpu["requirements"]["cublaslt"], false);
+  EXPECT_TRUE(cpu["requirements"]["op_libraries"].empty());
+  ASSERT_EQ(cpu["requirements"]["libtorch"].size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(cpu["requirements"]["libtorch"][i]["entry"], cpu["entries"][i]["name"]);
+    auto records = cpu["entries"][i]["buckets"][0]["records_by_kind"];
+    records.erase("memcpy");
+    EXPECT_EQ(cpu["requirements"]["libtorch"][i]["records"], records);
+  }
+
+  // A cuda plan of the whole model needs no LibTorch; one without cgc's own ops does.
+  const auto compile = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"compile", models() / "tiny_fp16.pt", "-o", "plan.cgplan",
+                                          "--input", "text=i64[1,16]"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return cgc(arguments);
+  };
+  Outcome outcome = compile({"--require-native"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("needs at run time:\n    a GPU: "), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("LibTorch"), std::string::npos) << outcome.out;
+  EXPECT_TRUE(needsOf()["libtorch"].empty());
+  EXPECT_TRUE(needsOf()["gpu"].is_string());
+  outcome = compile({"-O0", "--arch", "sm_80"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto cuda = needsOf();
+  EXPECT_EQ(cuda["gpu"], "sm_80");
+  ASSERT_EQ(cuda["libtorch"].size(), 1u) << cuda;
+  for (const std::string &text : {outcome.out, cgc({"inspect", "plan.cgplan"}).out})
+    for (const char *part : {"a GPU: sm_80 or newer", "LibTorch 2.11.0, for these records:",
+                             "encode_text: ", "aten::scaled_dot_product_attention"})
+      EXPECT_NE(text.find(part), std::string::npos) << part << " in:\n" << text;
+
+  const std::string before = readFile(folder / "plan.cgplan");
+  const Outcome refused = compile({"-O0", "--require-native"});
+  expectError(refused, 4,
+              {"--require-native: the plan needs LibTorch at run time",
+               "encode_text: 2 aten::scaled_dot_product_attention, the first at ", "to do: "});
+  EXPECT_EQ(readFile(folder / "plan.cgplan"), before);
+  expectError(compile({"--target", "cpu", "--require-native"}), 4, {"--target cuda"});
+  EXPECT_EQ(readFile(folder / "plan.cgplan"), before);
+}
+
 TEST_F(Inspect, ShowsATorchScriptFile) {
   const Outcome outcome = cgc({"inspect", models() / "tiny_fp32.pt"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;

@@ -39,7 +39,7 @@ struct Options {
   int level = 1;                     ///< Of -O.
   std::vector<std::string> inputs, entries, passPlugins, opLibraries;
   std::vector<int64_t> batches;
-  bool noReuse = false, tune = false, json = false;
+  bool noReuse = false, tune = false, requireNative = false, json = false;
   passes::InstrumentationOptions instrumentation;
 };
 
@@ -161,6 +161,22 @@ Result<backend::CompiledPlan> build(ir::Module &root, const Options &options,
   return compiled;
 }
 
+/// Unsupported, with the records, if LibTorch runs any.
+Status checkNative(const PlanData &plan) {
+  const std::string records = libTorchText(plan);
+  if (records.empty())
+    return Status::ok();
+  return Status(
+      Code::Unsupported,
+      fmt::format("--require-native: the plan needs LibTorch at run time, for\n{}  to do: "
+                  "{}, or leave --require-native out and deploy LibTorch with the plan",
+                  records,
+                  plan.target == DeviceKind::Cpu
+                      ? "compile with --target cuda, as a cpu plan computes with LibTorch"
+                      : "write these parts with ops that have a kernel, or as ops of an "
+                        "op library"));
+}
+
 /// Tunes what was just compiled.
 Status tuneInMemory(backend::CompiledPlan &compiled, const std::vector<std::string> &opLibraries,
                     Progress &progress) {
@@ -207,6 +223,8 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
     CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.model));
     CGC_ASSIGN_OR_RETURN(backend::CompiledPlan compiled,
                          build(*root, options, pipeline, opLibraries, diagnostics, progress));
+    if (options.requireNative)
+      CGC_TRY(checkNative(compiled.plan));
     if (options.tune)
       CGC_TRY(tuneInMemory(compiled, options.opLibraries, progress));
     progress.begin("write " + options.output);
@@ -275,6 +293,8 @@ Verb addCompile(CLI::App &app) {
   command->add_flag(
       "--tune", options->tune,
       "Time each matrix product's kernels on this machine's GPU and keep the fastest");
+  command->add_flag("--require-native", options->requireNative,
+                    "Refuse, with a list, to write a plan that needs LibTorch at run time");
   command->add_flag("--json", options->json, "Print the result as JSON");
   addPassOptions(*command, options->instrumentation);
   command->footer(

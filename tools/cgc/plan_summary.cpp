@@ -1,6 +1,10 @@
 // Plan summary: text and JSON about a plan.
 #include "tools/cgc/plan_summary.h"
 
+#include "runtime/base/libtorch.h"
+#include "runtime/exec/cublaslt.h"
+#include "runtime/exec/requirements.h"
+#include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/op_library.h"
 #include "runtime/plan/product.h"
 #include "tools/cgc/console.h"
@@ -50,7 +54,71 @@ uint64_t arenaBytes(const PlanData &plan) {
   return largest;
 }
 
+/// The GPUs that run kernels of these traits, as --arch names them.
+const char *archOf(const Requirements &needs) {
+  return needs.kernelTraits & kHopper ? "sm_90a" : "sm_80";
+}
+
+Json requirementsJson(const PlanData &plan) {
+  const Requirements needs = requirementsOf(plan);
+  Json libTorch = Json::array(), opLibraries = Json::array();
+  for (const auto &[entry, ops] : needs.libTorch) {
+    Json records = Json::object();
+    for (const auto &[name, op] : ops)
+      records[name] = op.records;
+    libTorch.push_back({{"entry", entry}, {"records", std::move(records)}});
+  }
+  for (const OpLibraryId &library : plan.opLibraries)
+    opLibraries.push_back(library.name);
+  return {{"gpu", needs.gpu ? Json(archOf(needs)) : Json(nullptr)},
+          {"cublaslt", needs.cublasLt},
+          {"libtorch", std::move(libTorch)},
+          {"op_libraries", std::move(opLibraries)}};
+}
+
+/// "40 aten::convolution, 1 aten::mean.out"
+std::string countsText(const std::map<std::string, Requirements::LibTorchOp> &ops) {
+  std::vector<std::string> counts;
+  for (const auto &[name, op] : ops)
+    counts.push_back(fmt::format("{} {}", op.records, name));
+  return joinNames(counts);
+}
+
+std::string requirementsText(const PlanData &plan) {
+  const Requirements needs = requirementsOf(plan);
+  std::string text;
+  if (needs.gpu)
+    text += fmt::format("    a GPU: {}\n", needs.kernelTraits & kHopper
+                                               ? "H100 or H200, as it has kernels for sm_90a"
+                                               : "sm_80 or newer");
+  if (needs.cublasLt)
+    text += fmt::format("    cuBLASLt: {}\n", CublasLt::kLibrary);
+  if (!needs.libTorch.empty())
+    text += fmt::format("    LibTorch {}, for these records:\n", kLibTorchVersion);
+  for (const auto &[entry, ops] : needs.libTorch)
+    text += fmt::format("      {}: {}\n", entry, countsText(ops));
+  for (const OpLibraryId &library : plan.opLibraries)
+    text += fmt::format("    op library {}, xxhash64 {}\n", library.name, hashText(library.hash));
+  return text.empty() ? "  needs no other library at run time\n" : "  needs at run time:\n" + text;
+}
+
 } // namespace
+
+std::string libTorchText(const PlanData &plan) {
+  std::string text;
+  for (const auto &[entry, ops] : requirementsOf(plan).libTorch)
+    for (const auto &[name, op] : ops) {
+      text += fmt::format("  {}: {} {}", entry, op.records, name);
+      if (op.location != kNoLocation) {
+        const SourceLocation &location = plan.locations[uint32_t(op.location)];
+        text += fmt::format(", {} {}:{} ({})", op.records == 1 ? "at" : "the first at",
+                            location.file, location.line,
+                            location.module.empty() ? "the model itself" : location.module);
+      }
+      text += "\n";
+    }
+  return text;
+}
 
 bool roundsToTf32(const PlanData &plan) {
   for (const Entry &entry : plan.entries)
@@ -98,6 +166,7 @@ Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes)
                {"weight_bytes", weightBytes(plan)},
                {"arena_bytes", arenaBytes(plan)},
                {"op_libraries", std::move(opLibraries)},
+               {"requirements", requirementsJson(plan)},
                {"entries", std::move(entries)}};
   if (plan.gpu)
     json["gpu"] = {{"name", plan.gpu->name},
@@ -114,10 +183,7 @@ std::string planText(const PlanData &plan, const std::string &path, uint64_t fil
   if (plan.gpu)
     text += fmt::format("  {} {} ({} SMs)\n", plan.gpu->tuned ? "tuned on" : "launch shapes for",
                         plan.gpu->name, plan.gpu->multiprocessors);
-  for (const OpLibraryId &library : plan.opLibraries)
-    text +=
-        fmt::format("  calls op library {}, xxhash64 {}\n", library.name, hashText(library.hash));
-  text += "\n";
+  text += requirementsText(plan) + "\n";
   std::vector<std::vector<std::string>> rows = {{"entry", "records", "arena", "inputs", "outputs"}};
   for (const Entry &entry : plan.entries)
     for (const Bucket &bucket : entry.buckets)

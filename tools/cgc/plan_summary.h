@@ -13,6 +13,9 @@ namespace cgc::tool {
 nlohmann::ordered_json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes);
 /// The same for people: a heading and a table with a row for each bucket.
 std::string planText(const PlanData &plan, const std::string &path, uint64_t fileBytes);
+/// The records that LibTorch runs, a line for each op of each entry, with the place of the first in
+/// the model; empty if the plan needs no LibTorch.
+std::string libTorchText(const PlanData &plan);
 /// How many records of each kind each entry has, from its first bucket.
 std::string recordsText(const PlanData &plan);
 /// Whether products of f32 round their factors to tf32.

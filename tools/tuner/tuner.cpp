@@ -4,6 +4,7 @@
 #include "backend/product.h"
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/gpu.h"
+#include "runtime/exec/requirements.h"
 #include "runtime/kernels/kernel_table.h"
 #include "tools/tuner/bucket_graph.h"
 #include "tools/tuner/edited_bucket.h"
@@ -56,7 +57,7 @@ public:
   Tuner(const Engine::Impl &engine, const Gpu &gpu, const CublasLt *cublasLt)
       : engine_(engine), gpu_(gpu), cublasLt_(cublasLt),
         // A plan without code for Hopper alone stays one that runs on other GPUs.
-        mayUseTiles_(kernelTraits(engine.plan.data()) & kHopper) {}
+        mayUseTiles_(requirementsOf(engine.plan.data()).kernelTraits & kHopper) {}
 
   Result<Tuned> tune() {
     Tuned tuned;

@@ -56,18 +56,5 @@ TEST(CheckGpu, NamesTheCardAndTheNextStep) {
   }
 }
 
-TEST(KernelTraits, AreThoseOfAllKernelsOfThePlan) {
-  KernelLaunch known, unknown;
-  known.kernel = "layer_norm_f32";
-  unknown.kernel = "no_such_kernel";
-  PlanData plan;
-  plan.entries = {{"a", {Bucket{}}}, {"b", {Bucket{}}}};
-  EXPECT_EQ(kernelTraits(plan), 0u);
-  plan.entries[0].buckets[0].records = {{unknown}};
-  EXPECT_EQ(kernelTraits(plan), 0u);
-  plan.entries[1].buckets[0].records = {{Memset{}}, {known}};
-  EXPECT_EQ(kernelTraits(plan), unsigned(kWaits));
-}
-
 } // namespace
 } // namespace cgc::test

@@ -1,0 +1,49 @@
+// Requirements: one pass over the records.
+#include "runtime/exec/requirements.h"
+
+#include "runtime/kernels/kernel_table.h"
+#include "runtime/plan/product.h"
+
+#include <algorithm>
+
+namespace cgc {
+namespace {
+
+/// The records of one entry that LibTorch runs.
+std::map<std::string, Requirements::LibTorchOp> libTorchOps(const Entry &entry) {
+  std::map<std::string, Requirements::LibTorchOp> ops;
+  for (const Bucket &bucket : entry.buckets) {
+    std::map<std::string, size_t> counts;
+    for (const LaunchRecord &record : bucket.records)
+      if (std::holds_alternative<AtenCall>(record.op)) {
+        const std::string name = recordName(record);
+        ++counts[name];
+        ops.try_emplace(name, Requirements::LibTorchOp{0, record.location});
+      }
+    for (const auto &[name, count] : counts)
+      ops[name].records = std::max(ops[name].records, count);
+  }
+  return ops;
+}
+
+} // namespace
+
+Requirements requirementsOf(const PlanData &plan) {
+  Requirements needs;
+  needs.gpu = plan.target == DeviceKind::Cuda;
+  for (const Entry &entry : plan.entries) {
+    if (auto ops = libTorchOps(entry); !ops.empty())
+      needs.libTorch.push_back({entry.name, std::move(ops)});
+    for (const Bucket &bucket : entry.buckets)
+      for (const LaunchRecord &record : bucket.records) {
+        if (const auto *call = std::get_if<LibraryCall>(&record.op))
+          needs.cublasLt |= isProduct(*call);
+        if (const auto *launch = std::get_if<KernelLaunch>(&record.op))
+          if (const Kernel *kernel = findKernel(launch->kernel))
+            needs.kernelTraits |= kernel->traits;
+      }
+  }
+  return needs;
+}
+
+} // namespace cgc
