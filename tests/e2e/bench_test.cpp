@@ -140,16 +140,21 @@ TEST_F(Bench, RefusesAModelThatIsNotThePlans) {
   expectError(cgc({"bench", "plan.cgplan", "--table"}), 2, {"--against"});
   expectError(cgc({"bench", "plan.cgplan", "--against", "missing.pt"}), 3, {"missing.pt"});
   writeFile(folder / "text.pt", "no model");
-  const Outcome noModel = cgc({"bench", "plan.cgplan", "--against", "text.pt"});
-  expectError(noModel, 3, {"text.pt"});
-  EXPECT_EQ(noModel.err.find("bench encode_text"), std::string::npos)
-      << "measured before it was refused:\n"
-      << noModel.err;
+  const auto expectRefused = [&](const std::string &model, int status,
+                                 const std::vector<std::string> &texts) {
+    const Outcome outcome = cgc({"bench", "plan.cgplan", "--against", model});
+    expectError(outcome, status, texts);
+    EXPECT_EQ(outcome.err.find("bench encode_"), std::string::npos)
+        << "measured before it was refused:\n"
+        << outcome.err;
+  };
+  expectRefused("text.pt", 3, {"text.pt"});
+  expectRefused(models() / "no_rule.pt", 2,
+                {"LibTorch, encode_text: the model has no such method", "was the plan compiled"});
   // Another image size: LibTorch's own error, and whose it is.
   makePlan({"--entry", "encode_image"});
-  expectError(cgc({"bench", "plan.cgplan", "--samples", "30", "--against",
-                   familyModels() / "EVA02-B-16.pt"}),
-              1, {"LibTorch, encode_image: ", "was the plan compiled from this model?"});
+  expectRefused(familyModels() / "EVA02-B-16.pt", 1,
+                {"LibTorch, encode_image: ", "was the plan compiled from this model?"});
 }
 
 TEST_F(Bench, RefusesFewSamplesAndWhatThePlanHasNot) {

@@ -309,10 +309,12 @@ Status bench(const Options &options) {
   load.millis = millisSince(start);
   const uint64_t freeAfter = cuda ? freeGpuBytes() : 0;
   load.gpuBytes = freeBefore - std::min(freeBefore, freeAfter);
-  std::optional<PeerBench> peers; // A model that is none is refused before anything is timed.
+  std::optional<PeerBench> peers; // A wrong model is refused before anything is timed.
   if (!options.against.empty()) {
     progress.begin("load " + options.against);
     CGC_ASSIGN_OR_RETURN(peers, PeerBench::load(options.against, plan.data()));
+    for (const PlanBucket &bucket : buckets)
+      CGC_TRY(peers->check(bucket));
   }
 
   std::vector<Figures> all;

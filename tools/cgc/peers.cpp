@@ -41,13 +41,42 @@ Result<PeerBench> PeerBench::load(const std::string &model, const PlanData &plan
   return bench;
 }
 
+Result<std::unique_ptr<frontend::Peer>> PeerBench::prepare(PeerSystem system,
+                                                           const PlanBucket &bucket) {
+  std::vector<HostTensor> inputs;
+  for (const IoTensor &input : bucket.bucket().inputs)
+    inputs.push_back(randomInput(input, inputs.size()));
+  return peers_->prepare(system == PeerSystem::Eager ? frontend::PeerKind::Eager
+                                                     : frontend::PeerKind::Frozen,
+                         bucket.entry->name, viewsOf(inputs));
+}
+
+Status PeerBench::enqueue(frontend::Peer &peer) {
+  return provider_ ? provider_->onStream(stream_.get(), [&] { return peer.run(false); })
+                   : peer.run(false);
+}
+
+Status PeerBench::wait() {
+  return provider_ ? cudaStatus(cudaStreamSynchronize(stream_.get()), "LibTorch's run failed")
+                   : Status::ok();
+}
+
+Status PeerBench::check(const PlanBucket &bucket) {
+  auto peer = prepare(PeerSystem::Eager, bucket);
+  Status status = peer.status();
+  if (status.isOk()) {
+    status = enqueue(**peer);
+    if (status.isOk())
+      status = wait();
+    status = status.withContext("LibTorch, " + bucket.entry->name);
+  }
+  return status.isOk()
+             ? status
+             : Status(status.code(), status.message() + "; was the plan compiled from this model?");
+}
+
 Result<Timing> PeerBench::time(frontend::Peer &peer, int samples) {
-  if (!provider_)
-    return timeRuns([&] { return peer.run(false); }, [] { return Status::ok(); }, samples);
-  return timeRuns(
-      [&] { return provider_->onStream(stream_.get(), [&] { return peer.run(false); }); },
-      [&] { return cudaStatus(cudaStreamSynchronize(stream_.get()), "LibTorch's run failed"); },
-      samples);
+  return timeRuns([&] { return enqueue(peer); }, [&] { return wait(); }, samples);
 }
 
 Result<Timing> PeerBench::timeCaptured(frontend::Peer &peer, int samples, double &captureMillis) {
@@ -64,15 +93,7 @@ Result<Timing> PeerBench::timeCaptured(frontend::Peer &peer, int samples, double
 }
 
 Result<PeerFigures> PeerBench::measure(PeerSystem system, const PlanBucket &bucket, int samples) {
-  std::vector<HostTensor> inputs;
-  for (const IoTensor &input : bucket.bucket().inputs)
-    inputs.push_back(randomInput(input, inputs.size()));
-  const bool isEager = system == PeerSystem::Eager;
-  constexpr const char *kQuestion = "; was the plan compiled from this model?";
-  auto peer = peers_->prepare(isEager ? frontend::PeerKind::Eager : frontend::PeerKind::Frozen,
-                              bucket.entry->name, viewsOf(inputs));
-  if (!peer.isOk() && peer.status().code() == Code::Usage)
-    return Status(Code::Usage, peer.status().message() + kQuestion);
+  auto peer = prepare(system, bucket);
   PeerFigures figures{system, std::nullopt, {}, 0};
   Result<Timing> timing = !peer.isOk() ? Result<Timing>(peer.status())
                           : system == PeerSystem::Captured
@@ -80,9 +101,8 @@ Result<PeerFigures> PeerBench::measure(PeerSystem system, const PlanBucket &buck
                               : time(**peer, samples);
   if (timing.isOk())
     figures.timing = *std::move(timing);
-  else if (isEager)
-    return Status(timing.status().code(),
-                  "LibTorch, " + bucket.entry->name + ": " + timing.status().message() + kQuestion);
+  else if (system == PeerSystem::Eager) // There is nothing to compare with then.
+    return timing.status();
   else
     figures.why = timing.status().message();
   return figures;

@@ -33,11 +33,17 @@ public:
   static std::vector<PeerSystem> systemsOf(DeviceKind target);
   /// Loads the model that `plan` was compiled from, for the same target and precision.
   static Result<PeerBench> load(const std::string &model, const PlanData &plan);
-  /// Usage if the model has no such method. Without its eager run, the reason, as there is nothing
-  /// to compare with then.
+  /// Runs the method of a bucket once: Usage if the model has no such method or another number of
+  /// inputs, LibTorch's reason if it refuses them.
+  Status check(const PlanBucket &bucket);
+  /// For a bucket that check() has passed.
   Result<PeerFigures> measure(PeerSystem system, const PlanBucket &bucket, int samples);
 
 private:
+  Result<std::unique_ptr<frontend::Peer>> prepare(PeerSystem system, const PlanBucket &bucket);
+  Status enqueue(frontend::Peer &peer);
+  /// Until what is enqueued has ended.
+  Status wait();
   Result<Timing> time(frontend::Peer &peer, int samples);
   Result<Timing> timeCaptured(frontend::Peer &peer, int samples, double &captureMillis);
 
