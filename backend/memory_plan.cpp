@@ -12,8 +12,15 @@
 namespace cgc::backend {
 namespace {
 
+/// Stands for sums that 64 bits do not hold: validate() refuses an arena of so many bytes.
+constexpr uint64_t kTooLarge = UINT64_MAX;
+
+uint64_t endOf(uint64_t begin, uint64_t bytes) {
+  return checkedAdd(begin, bytes).value_or(kTooLarge);
+}
+
 uint64_t paddedBytes(const Lifetime &life) {
-  return alignUp(life.bytes, placementAlignment(life.bytes));
+  return alignUp(life.bytes, placementAlignment(life.bytes)).value_or(kTooLarge);
 }
 
 struct Placed {
@@ -52,10 +59,10 @@ MemoryPlan planMemory(llvm::ArrayRef<Lifetime> lifetimes) {
     std::vector<Placed> taken;
     for (size_t j : placed)
       if (lifetimes[j].first <= life.last && life.first <= lifetimes[j].last)
-        taken.push_back({plan.offsets[j], plan.offsets[j] + paddedBytes(lifetimes[j])});
+        taken.push_back({plan.offsets[j], endOf(plan.offsets[j], paddedBytes(lifetimes[j]))});
     llvm::sort(taken, [](const Placed &a, const Placed &b) { return a.begin < b.begin; });
     plan.offsets[i] = bestFit(taken, bytes);
-    plan.arenaBytes = std::max(plan.arenaBytes, plan.offsets[i] + bytes);
+    plan.arenaBytes = std::max(plan.arenaBytes, endOf(plan.offsets[i], bytes));
     placed.push_back(i);
   }
   return plan;

@@ -1,5 +1,6 @@
-// Overflow-checked size arithmetic: the only place where sizes that came from a file are added or
-// multiplied.
+// Overflow-checked size arithmetic, for sizes that may come from a file. validate() bounds what a
+// plan's buffers and tensors take (kMaxPlanBytes): sums and products of sizes that it has passed do
+// not overflow 64 bits.
 #pragma once
 
 #include <cstdint>
@@ -7,24 +8,27 @@
 
 namespace cgc {
 
-inline std::optional<uint64_t> checkedMul(uint64_t a, uint64_t b) {
-  uint64_t r;
+constexpr std::optional<uint64_t> checkedMul(uint64_t a, uint64_t b) {
+  uint64_t r = 0;
   return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
 }
 
-inline std::optional<uint64_t> checkedAdd(uint64_t a, uint64_t b) {
-  uint64_t r;
+constexpr std::optional<uint64_t> checkedAdd(uint64_t a, uint64_t b) {
+  uint64_t r = 0;
   return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(r);
 }
 
 /// Whether [offset, offset + size) lies inside [0, total). Never wraps.
-inline bool rangeInside(uint64_t offset, uint64_t size, uint64_t total) {
+constexpr bool rangeInside(uint64_t offset, uint64_t size, uint64_t total) {
   return size <= total && offset <= total - size;
 }
 
-/// `value` rounded up to a multiple of `alignment` (a power of two).
-constexpr uint64_t alignUp(uint64_t value, uint64_t alignment) {
-  return (value + alignment - 1) & ~(alignment - 1);
+/// `value` rounded up to a multiple of `alignment` (a power of two); nothing if that passes 2^64.
+constexpr std::optional<uint64_t> alignUp(uint64_t value, uint64_t alignment) {
+  uint64_t r = 0;
+  if (__builtin_add_overflow(value, alignment - 1, &r))
+    return std::nullopt;
+  return r & ~(alignment - 1);
 }
 
 } // namespace cgc

@@ -15,17 +15,21 @@ namespace cgc {
 
 Result<Buffer> Buffer::allocate(DeviceKind device, uint64_t bytes) {
   if (device == DeviceKind::Cpu) {
-    const uint64_t rounded = alignUp(std::max<uint64_t>(bytes, 1), kBufferAlignment);
-    void *data = std::aligned_alloc(kBufferAlignment, rounded);
-    if (!data)
+    // calloc has zeros from the system, which fills a page when it is first touched. It knows no
+    // alignment: the buffer begins at the first multiple in it.
+    const auto room = checkedAdd(bytes, kBufferAlignment);
+    void *memory = room ? std::calloc(1, *room) : nullptr;
+    if (!memory)
       return Status(Code::OutOfMemory, "cannot allocate " + byteText(bytes) + " of host memory");
-    return Buffer(static_cast<std::byte *>(data), bytes, [](void *p) { std::free(p); });
+    const auto address = reinterpret_cast<uintptr_t>(memory);
+    return Buffer(memory, *alignUp(address, kBufferAlignment) - address, bytes,
+                  [](void *p) { std::free(p); });
   }
   void *data = nullptr;
   // Aligned to 256 bytes, and not longer than asked for: a memory checker knows its end.
   CGC_TRY(cudaStatus(cudaMalloc(&data, std::max<uint64_t>(bytes, 1)),
                      "cannot allocate " + byteText(bytes) + " of device memory"));
-  return Buffer(static_cast<std::byte *>(data), bytes, [](void *p) { (void)cudaFree(p); });
+  return Buffer(data, 0, bytes, [](void *p) { (void)cudaFree(p); });
 }
 
 std::string byteText(uint64_t bytes) {

@@ -13,16 +13,19 @@ class Buffer final {
 public:
   Buffer() = default;
   /// `bytes` may be 0: the buffer then still has an address of its own. Aligned to
-  /// kBufferAlignment, with undefined content. OutOfMemory names the size.
+  /// kBufferAlignment. On the host it holds zeros, without memory until it is touched; on a GPU
+  /// its content is undefined. OutOfMemory names the size.
   static Result<Buffer> allocate(DeviceKind device, uint64_t bytes);
 
-  std::byte *data() const { return data_.get(); }
+  std::byte *data() const { return static_cast<std::byte *>(memory_.get()) + offset_; }
   uint64_t size() const { return size_; }
 
 private:
   using Free = void (*)(void *);
-  Buffer(std::byte *data, uint64_t size, Free free) : data_(data, free), size_(size) {}
-  std::unique_ptr<std::byte, Free> data_{nullptr, nullptr};
+  Buffer(void *memory, uint64_t offset, uint64_t size, Free free)
+      : memory_(memory, free), offset_(offset), size_(size) {}
+  std::unique_ptr<void, Free> memory_{nullptr, nullptr};
+  uint64_t offset_ = 0; ///< Of the buffer in the memory.
   uint64_t size_ = 0;
 };
 

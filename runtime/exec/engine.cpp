@@ -17,7 +17,7 @@ std::vector<uint64_t> weightOffsets(const Plan &plan) {
   uint64_t end = 0;
   for (size_t i = 0; i < plan.data().weights.size(); ++i) {
     const uint64_t bytes = plan.weightBytes(i).size();
-    offsets.push_back(alignUp(end, placementAlignment(bytes)));
+    offsets.push_back(*alignUp(end, placementAlignment(bytes)));
     end = offsets.back() + bytes;
   }
   offsets.push_back(end);

@@ -34,7 +34,8 @@ inline bool isIndicesOf(const TensorView &tensor, uint64_t elements) {
 /// Whether `tensor` is there and can hold the moments of so many rows and columns, a pair at a
 /// time.
 inline bool isMomentsOf(const TensorView &tensor, uint64_t rows, int64_t columns) {
-  return isDenseOf(tensor, DType::F32, rows * momentGroups(columns) * 2) &&
+  const auto elements = checkedMul(rows, momentGroups(columns) * 2);
+  return elements && isDenseOf(tensor, DType::F32, *elements) &&
          reinterpret_cast<uintptr_t>(tensor.data) % (2 * sizeof(float)) == 0;
 }
 

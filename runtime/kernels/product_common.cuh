@@ -190,8 +190,8 @@ Result<ProductParameters<T>> productParameters(const KernelArguments &a, const P
   p.features = int(features);
   p.depth = int(depth);
   p.stages = int(stages);
-  p.xGroups = momentGroups(depth);
-  p.yGroups = momentGroups(features);
+  p.xGroups = int(momentGroups(depth));
+  p.yGroups = int(momentGroups(features));
   p.activation = Activation(kind);
   p.yMoments = static_cast<Moments *>(yMoments.data);
   p.wIsConstant = a.constantReads >> 1 & 1;

@@ -198,7 +198,7 @@ Status writePlan(const PlanData &plan, std::span<const std::span<const std::byte
     for (size_t i = 0; i < weights.size(); ++i) {
       Weight &weight = placed.weights[i];
       assert(tensorBytes(weight.dtype, weight.sizes) == weights[i].size());
-      weight.fileOffset = alignUp(end, kBufferAlignment);
+      weight.fileOffset = *alignUp(end, kBufferAlignment);
       weight.hash = hash64(weights[i]);
       end = weight.fileOffset + weights[i].size();
     }
@@ -218,7 +218,7 @@ Status writePlan(const PlanData &plan, std::span<const std::span<const std::byte
     header.metadataBytes = builder.GetSize();
     header.metadataHash =
         hash64(std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize())));
-    header.weightsOffset = alignUp(header.metadataOffset + header.metadataBytes, kBufferAlignment);
+    header.weightsOffset = *alignUp(header.metadataOffset + header.metadataBytes, kBufferAlignment);
     header.weightsBytes = end;
     header.fileBytes = header.weightsOffset + end;
     header.headerHash =

@@ -29,8 +29,8 @@ protected:
     sample.weights = {encode(dtype, numbers(dtype, packed * width, 1, 0.1)),
                       encode(dtype, numbers(dtype, width * width, 2, 0.05)),
                       encode(dtype, numbers(dtype, packed, 3, 0.1))};
-    const uint64_t narrow = alignUp(rows * width * 2, kBufferAlignment),
-                   wide = alignUp(rows * packed * 2, kBufferAlignment);
+    const uint64_t narrow = *alignUp(rows * width * 2, kBufferAlignment),
+                   wide = *alignUp(rows * packed * 2, kBufferAlignment);
     const auto head = [&](uint64_t offset, int64_t pitch) {
       TensorRef tensor =
           dense(BufferKind::Arena, 0, offset, dtype, {of.batch, of.heads, of.tokens, 64});

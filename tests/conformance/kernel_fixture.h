@@ -151,7 +151,7 @@ protected:
     for (const HostTensor &write : launch.writes) {
       begins.push_back(total);
       record.writes.push_back(add(write, BufferKind::Arena, 0, total));
-      total = alignUp(total + write.bytes.size(), kBufferAlignment) + kGuard;
+      total = *alignUp(total + write.bytes.size(), kBufferAlignment) + kGuard;
     }
     record.writes.resize(findKernel(launch.kernel)->writes, kNoTensor);
     const std::vector<int64_t> arenaSizes = {int64_t(total)};

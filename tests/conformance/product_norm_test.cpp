@@ -135,8 +135,8 @@ SamplePlan ProductNorm::chainOf(const ProductTile &tile, const ProductTile &norm
   sample.weights = {encode(dtype, numbers(dtype, kWidth * kWidth, 1, 0.1)),
                     encode(dtype, numbers(dtype, kWidth * kWidth, 2, 0.1)),
                     encode(dtype, numbers(dtype, kWidth, 3))};
-  const uint64_t matrix = alignUp(rows * kWidth * 2, kBufferAlignment),
-                 moments = alignUp(rows * momentGroups(kWidth) * 8, kBufferAlignment);
+  const uint64_t matrix = *alignUp(rows * kWidth * 2, kBufferAlignment),
+                 moments = *alignUp(rows * momentGroups(kWidth) * 8, kBufferAlignment);
   const std::vector<int64_t> sizes = {rows, kWidth}, ofMoments = {rows, momentGroups(kWidth), 2};
   Bucket bucket;
   bucket.inputs = {{"x", dtype, sizes, 0}};

@@ -152,8 +152,8 @@ SamplePlan ProductTiles::chainOf(const ProductTile &tile, DType dtype, int64_t r
                     encode(dtype, numbers(dtype, kWide * kWide, 2, 0.03)),
                     encode(dtype, numbers(dtype, kWide, 3, 0.1))};
   Bucket bucket;
-  const uint64_t narrow = alignUp(rows * kNarrow * 2, kBufferAlignment),
-                 wide = alignUp(rows * kWide * 2, kBufferAlignment);
+  const uint64_t narrow = *alignUp(rows * kNarrow * 2, kBufferAlignment),
+                 wide = *alignUp(rows * kWide * 2, kBufferAlignment);
   bucket.inputs = {{"x", dtype, {rows, kNarrow}, 0}};
   bucket.outputs = {{"y", dtype, {rows, kNarrow}, 0}};
   bucket.arenaBytes = narrow + 2 * wide;

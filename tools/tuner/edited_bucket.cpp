@@ -9,7 +9,7 @@
 namespace cgc::tuner {
 
 EditedBucket::EditedBucket(Bucket bucket, int64_t workspaceBytes) : bucket_(std::move(bucket)) {
-  const uint64_t offset = alignUp(bucket_.arenaBytes, kBufferAlignment);
+  const uint64_t offset = *alignUp(bucket_.arenaBytes, kBufferAlignment);
   workspace_ = TensorId(bucket_.tensors.size());
   bucket_.tensors.push_back({{BufferKind::Arena, 0, offset}, DType::U8, {workspaceBytes}, {1}});
   arenaBytes_ = std::exchange(bucket_.arenaBytes, offset + uint64_t(workspaceBytes));

@@ -13,14 +13,14 @@ namespace cgc::backend {
 namespace {
 
 uint64_t aligned(uint64_t bytes) {
-  return alignUp(bytes, kBufferAlignment);
+  return *alignUp(bytes, kBufferAlignment);
 }
 
 /// The most bytes alive at one time: no plan can be smaller.
 uint64_t peakBytes(const std::vector<Lifetime> &lives) {
   std::map<uint32_t, int64_t> changes;
   for (const Lifetime &life : lives) {
-    auto bytes = static_cast<int64_t>(alignUp(life.bytes, placementAlignment(life.bytes)));
+    auto bytes = static_cast<int64_t>(*alignUp(life.bytes, placementAlignment(life.bytes)));
     changes[life.first] += bytes;
     changes[life.last + 1] -= bytes;
   }
@@ -54,6 +54,13 @@ TEST(MemoryPlan, TakesTheSmallestGapThatFits) {
   MemoryPlan plan = planMemory(lives);
   EXPECT_EQ(plan.offsets[3], plan.offsets[1]);
   EXPECT_EQ(plan.arenaBytes, 4096u + 2048u + 1024u);
+}
+
+TEST(MemoryPlan, MoreThan64BitsDoesNotWrapToASmallArena) {
+  const Lifetime tooLarge[] = {{0, 1, UINT64_MAX}};
+  EXPECT_EQ(planMemory(tooLarge).arenaBytes, UINT64_MAX);
+  const Lifetime together[] = {{0, 1, uint64_t(1) << 63}, {0, 1, uint64_t(1) << 63}};
+  EXPECT_EQ(planMemory(together).arenaBytes, UINT64_MAX);
 }
 
 TEST(MemoryPlan, ChainOfEqualBuffersNeedsTwo) {

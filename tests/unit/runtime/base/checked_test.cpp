@@ -30,6 +30,9 @@ TEST(Checked, AlignUp) {
   EXPECT_EQ(alignUp(0, 256), 0u);
   EXPECT_EQ(alignUp(1, 256), 256u);
   EXPECT_EQ(alignUp(256, 256), 256u);
+  EXPECT_EQ(alignUp(kMax - 255, 256), kMax - 255);
+  EXPECT_EQ(alignUp(kMax - 254, 256), std::nullopt);
+  EXPECT_EQ(alignUp(kMax, 256), std::nullopt);
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 // tensors. Needs no GPU.
 #include "runtime/kernels/layer_norm.h"
 #include "runtime/kernels/mean_rows.h"
+#include "runtime/kernels/moments.h"
 #include "runtime/kernels/patches.h"
 #include "runtime/kernels/softmax.h"
 #include "runtime/kernels/warp_rows.h"
@@ -238,6 +239,19 @@ TEST(BindTokens, Refuses) {
                                    {[](Launch &l) { l.writes[0].strides = {160, 32, 2}; }, y}}));
 }
 
+/// One row less than 2^31 is taken, in a launch that fits both.
+TEST(BindTokens, HasFewerThan2To31Rows) {
+  constexpr int64_t kMost = INT32_MAX;
+  const auto launch = [](int64_t rows) {
+    Launch l = ofWarpRows("tokens_f16", uint64_t(rows));
+    l.reads = {{kAddress, {1, rows - 1, 8}}, {kAddress, {8}}, {kAddress, {rows, 8}}};
+    l.writes = {{kAddress, {1, rows, 8}}};
+    return l;
+  };
+  expectTaken(launch(kMost));
+  expectRefused(launch(kMost + 1), [](Launch &) {}, "y has to be dense");
+}
+
 TEST(BindPatches, Refuses) {
   const Launch good = {.kernel = "patches_f16",
                        .grid = {2, 1, 1},
@@ -262,6 +276,34 @@ TEST(BindPatches, Refuses) {
                         {[](Launch &l) { l.grid[0] = (1 << 16) + 1; }, launch},
                         {[](Launch &l) { l.grid[1] = 2; }, launch},
                         {[](Launch &l) { l.block[0] = 64; }, launch}});
+}
+
+/// Of y, padding included; a patch is 32 elements, and a row of y at least as long.
+TEST(BindPatches, HasFewerThan2To31Elements) {
+  const auto launch = [](int64_t patches, int64_t columns) {
+    return Launch{.kernel = "patches_f16",
+                  .grid = {1, 1, 1},
+                  .block = {kPatchesThreads, 1, 1},
+                  .sharedBytes = 0,
+                  .reads = {{kAddress, {patches, 2, 4, 4}}},
+                  .writes = {{kAddress, {patches, columns}}},
+                  .ints = {4, 4}};
+  };
+  expectTaken(launch((1 << 26) - 1, 32));
+  expectRefused(launch(1 << 26, 32), [](Launch &) {}, "y has to be dense");
+  expectTaken(launch(1, INT32_MAX));
+  expectRefused(launch(1, int64_t(INT32_MAX) + 1), [](Launch &) {}, "y has to be dense");
+}
+
+/// Moments of 2^32 groups are not those of none.
+TEST(BindEmbedding, GroupsOfMomentsAreNotCutTo32Bits) {
+  constexpr int64_t kColumns = int64_t(64) << 32;
+  Launch launch = ofWarpRows("embedding_f16", 1);
+  launch.reads = {{kAddress, {1, kColumns}}, {kAddress, {1}, {}, DType::I64}, {}};
+  launch.writes = {{kAddress, {1, kColumns}}, {kAddress, {1, 0, 2}, {}, DType::F32}};
+  expectRefused(launch, [](Launch &) {}, "moments ");
+  EXPECT_EQ(momentGroups(kColumns), int64_t(1) << 32);
+  EXPECT_EQ(momentGroups(INT64_MAX), int64_t(1) << 57);
 }
 
 TEST(BindMeanRows, Refuses) {
