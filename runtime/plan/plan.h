@@ -4,9 +4,9 @@
 // Invariants (validate.cpp checks them for every plan that is read or written):
 //  - a plan is data: records name kernels, libraries and ATen ops, never code or pointers;
 //  - a TensorRef lies inside its buffer with every element it can address;
-//  - records are in execution order; a tensor that a record reads was written by an earlier record,
-//  or is a
-//    weight or an input.
+//  - records are in execution order; each element that a record reads was written by an earlier
+//    record, or lies in a weight or an input; no record names one of these as what it writes, and
+//    all of each output is written.
 #pragma once
 
 #include "runtime/base/dtype.h"

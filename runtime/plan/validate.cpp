@@ -1,9 +1,10 @@
-// validate(): the invariants of plan.h. Everything that the runtime later relies on is checked
-// here, so that a plan from a file can neither crash it nor make it touch memory outside its own
-// buffers.
+// validate(): the invariants of plan.h, for plans that may come from anywhere. What depends on the
+// kernels, libraries and ops of a runtime is checked when a context binds the records
+// (docs/plan-format.md, "Plans from elsewhere").
 #include "runtime/base/checked.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/product.h"
+#include "runtime/plan/written_bytes.h"
 
 #include <algorithm>
 #include <map>
@@ -17,7 +18,14 @@ constexpr size_t kMaxItems = 1 << 20; // weights, locations; tensors and records
 constexpr size_t kMaxOpLibraries = 64;
 constexpr size_t kMaxRank = 16;
 constexpr size_t kMaxNameBytes = 4096;
-constexpr uint64_t kMaxArenaBytes = uint64_t(1) << 48;
+// Of all weights, the largest arena, inputs and outputs together, and of a tensor's elements: sums
+// and products of such sizes fit into 64 bits.
+constexpr uint64_t kMaxBytes = uint64_t(1) << 48;
+// Broadcast, a tensor has more elements than bytes. A record may read this many of a tensor for
+// each byte that its largest tensor spans, or kFreeElements.
+constexpr uint64_t kElementsPerByte = 1 << 10, kFreeElements = 1 << 20;
+// Looks at runs of bytes that strided reads of a plan may take (WrittenBytes::covers).
+constexpr uint64_t kMaxSteps = 1 << 20;
 // What CUDA allows on every GPU that cgc supports.
 constexpr uint32_t kMaxGrid[3] = {0x7fffffff, 65535, 65535}, kMaxBlock[3] = {1024, 1024, 64};
 constexpr uint32_t kMaxThreads = 1024;
@@ -46,33 +54,6 @@ bool isPrintableUtf8(std::string_view s) {
   }
   return true;
 }
-
-/// The bytes of one buffer that were written so far, as disjoint ranges.
-class WrittenBytes {
-public:
-  void add(uint64_t begin, uint64_t end) {
-    if (begin == end)
-      return;
-    auto it = ranges_.upper_bound(begin);
-    if (it != ranges_.begin() && std::prev(it)->second >= begin)
-      --it;
-    while (it != ranges_.end() && it->first <= end) {
-      begin = std::min(begin, it->first);
-      end = std::max(end, it->second);
-      it = ranges_.erase(it);
-    }
-    ranges_.emplace(begin, end);
-  }
-  bool covers(uint64_t begin, uint64_t end) const {
-    if (begin == end)
-      return true;
-    auto it = ranges_.upper_bound(begin);
-    return it != ranges_.begin() && std::prev(it)->second >= end;
-  }
-
-private:
-  std::map<uint64_t, uint64_t> ranges_; // begin -> end
-};
 
 /// Checks one plan. `where_` is the object at hand, for messages.
 class Validator {
@@ -138,8 +119,17 @@ private:
       return fail("unknown element type " + std::to_string(int(dtype)));
     if (sizes.size() > kMaxRank)
       return fail("rank " + std::to_string(sizes.size()) + " is above " + std::to_string(kMaxRank));
-    if (!tensorBytes(dtype, sizes))
+    const auto bytes = tensorBytes(dtype, sizes);
+    if (!bytes || *bytes > kMaxBytes)
       return fail("sizes are negative or too large");
+    return Status::ok();
+  }
+
+  /// Counts a buffer of the plan that checkDense() has passed.
+  Status addBytes(uint64_t bytes) {
+    bytes_ += bytes; // Each is at most kMaxBytes.
+    if (bytes_ > kMaxBytes)
+      return fail("its buffers take more than " + std::to_string(kMaxBytes) + " bytes");
     return Status::ok();
   }
 
@@ -149,6 +139,7 @@ private:
       where_ = "weight '" + weight.name + "'";
       CGC_TRY(checkName(weight.name, names));
       CGC_TRY(checkDense(weight.dtype, weight.sizes));
+      CGC_TRY(addBytes(*tensorBytes(weight.dtype, weight.sizes)));
     }
     where_.clear();
     return Status::ok();
@@ -194,13 +185,18 @@ private:
     CGC_TRY(count(bucket.tensors.size(), 0, kMaxItems, "tensors"));
     // None at all where every output is empty.
     CGC_TRY(count(bucket.records.size(), 0, kMaxItems, "records"));
-    if (bucket.arenaBytes > kMaxArenaBytes)
+    if (bucket.arenaBytes > kMaxBytes)
       return fail("an arena of " + std::to_string(bucket.arenaBytes) + " bytes");
+    if (bucket.arenaBytes > arenaBytes_) {
+      CGC_TRY(addBytes(bucket.arenaBytes - arenaBytes_));
+      arenaBytes_ = bucket.arenaBytes;
+    }
     for (const auto *list : {&bucket.inputs, &bucket.outputs}) {
       std::set<std::string_view> names;
       for (const IoTensor &io : *list) {
         CGC_TRY(checkName(io.name, names));
         CGC_TRY(checkDense(io.dtype, io.sizes));
+        CGC_TRY(addBytes(*tensorBytes(io.dtype, io.sizes)));
         if (io.upperBound < 0)
           return fail("a negative bound for '" + io.name + "'");
       }
@@ -209,16 +205,17 @@ private:
       where_ = where + ", tensor " + std::to_string(i);
       CGC_TRY(checkTensor(bucket, bucket.tensors[i]));
     }
-    std::map<std::pair<BufferKind, uint32_t>, WrittenBytes> written;
+    Written written;
     for (size_t i = 0; i < bucket.records.size(); ++i) {
       where_ = where + ", record " + std::to_string(i) + " (" + recordName(bucket.records[i]) + ")";
       CGC_TRY(checkRecord(bucket, bucket.records[i]));
+      CGC_TRY(checkWork(bucket, bucket.records[i]));
       CGC_TRY(checkAccess(bucket, bucket.records[i], written));
     }
     where_ = where;
     for (uint32_t i = 0; i < bucket.outputs.size(); ++i) {
       const IoTensor &output = bucket.outputs[i];
-      if (!written[{BufferKind::Output, i}].covers(0, *tensorBytes(output.dtype, output.sizes)))
+      if (!written[{BufferKind::Output, i}].coversFirst(*tensorBytes(output.dtype, output.sizes)))
         return fail("no record writes all of output '" + output.name + "'");
     }
     return Status::ok();
@@ -233,6 +230,9 @@ private:
     const auto extent = tensorExtent(tensor);
     if (!extent)
       return fail("sizes or strides are negative, too large, or not of the same number");
+    const auto bytes = tensorBytes(tensor.dtype, tensor.sizes);
+    if (!bytes || *bytes > kMaxBytes)
+      return fail("it has too many elements");
     const uint32_t index = tensor.slot.index;
     // Weights, inputs and outputs have an element type of their own.
     const auto inTyped = [&](const auto &buffers, const char *kind) -> Status {
@@ -374,32 +374,62 @@ private:
     });
   }
 
-  /// Reads come after writes; weights and inputs are never written.
-  Status checkAccess(const Bucket &bucket, const LaunchRecord &record,
-                     std::map<std::pair<BufferKind, uint32_t>, WrittenBytes> &written) const {
-    const auto range = [](const TensorRef &t) {
-      return std::pair(t.slot.offset, t.slot.offset + *tensorExtent(t));
+  /// What a record does is bounded by the bytes that it touches.
+  Status checkWork(const Bucket &bucket, const LaunchRecord &record) const {
+    const auto tensor = [&](TensorId id) -> const TensorRef & {
+      return bucket.tensors[uint32_t(id)];
     };
+    const std::vector<TensorId> reads = recordReads(record), writes = recordWrites(record);
+    uint64_t span = 0;
+    for (const auto *ids : {&reads, &writes})
+      for (TensorId id : *ids)
+        span = std::max(span, *tensorExtent(tensor(id)));
+    const uint64_t most = std::max(kFreeElements, kElementsPerByte * span);
+    for (TensorId id : reads)
+      if (const TensorRef &t = tensor(id);
+          *tensorBytes(t.dtype, t.sizes) / dtypeSize(t.dtype) > most)
+        return fail("it reads all elements of tensor " + std::to_string(uint32_t(id)) +
+                    ", more than " + std::to_string(most) + ": its largest tensor spans " +
+                    std::to_string(span) + " bytes");
+    for (TensorId id : writes)
+      if (const TensorRef &t = tensor(id); *tensorBytes(t.dtype, t.sizes) > *tensorExtent(t))
+        return fail("elements of tensor " + std::to_string(uint32_t(id)) +
+                    ", which it writes, overlap");
+    return Status::ok();
+  }
+
+  /// What was written of each buffer.
+  using Written = std::map<std::pair<BufferKind, uint32_t>, WrittenBytes>;
+
+  /// Reads come after writes; weights and inputs are never written.
+  Status checkAccess(const Bucket &bucket, const LaunchRecord &record, Written &written) {
     for (TensorId id : recordReads(record)) {
       const TensorRef &tensor = bucket.tensors[uint32_t(id)];
-      const auto [begin, end] = range(tensor);
       if (tensor.slot.buffer != BufferKind::Weight && tensor.slot.buffer != BufferKind::Input &&
-          !written[{tensor.slot.buffer, tensor.slot.index}].covers(begin, end))
-        return fail("it reads tensor " + std::to_string(uint32_t(id)) +
-                    ", which no earlier record has written");
+          !written[{tensor.slot.buffer, tensor.slot.index}].covers(tensor, steps_))
+        return fail(
+            "it reads tensor " + std::to_string(uint32_t(id)) +
+            ", which no earlier record has written" +
+            (steps_ > 0 ? "" : ", as far as can be seen: it was written in too many parts"));
     }
+    // Nobody knows how much of its workspace cuBLASLt fills.
+    const auto *call = std::get_if<LibraryCall>(&record.op);
+    const bool hasWorkspace = call && isProduct(*call);
     for (TensorId id : recordWrites(record)) {
       const TensorRef &tensor = bucket.tensors[uint32_t(id)];
       if (tensor.slot.buffer == BufferKind::Weight || tensor.slot.buffer == BufferKind::Input)
         return fail("it writes to a weight or an input");
-      const auto [begin, end] = range(tensor);
-      written[{tensor.slot.buffer, tensor.slot.index}].add(begin, end);
+      if (!hasWorkspace || id == call->writes[0])
+        written[{tensor.slot.buffer, tensor.slot.index}].add(tensor);
     }
     return Status::ok();
   }
 
   const PlanData &plan_;
   std::string where_;
+  uint64_t bytes_ = 0;      ///< Of the buffers so far.
+  uint64_t arenaBytes_ = 0; ///< The largest so far.
+  uint64_t steps_ = kMaxSteps;
 };
 
 } // namespace

@@ -1,5 +1,6 @@
 // validate(): each invariant of plan.h is broken once and has to be named.
 #include "runtime/plan/plan_file.h"
+#include "runtime/plan/product.h"
 #include "tests/unit/runtime/sample_plan.h"
 
 #include <gmock/gmock.h>
@@ -93,6 +94,18 @@ INSTANTIATE_TEST_SUITE_P(
                   "no record writes all of output 'y'"},
         Violation{"AbsurdArena", [](auto &, auto &b) { b.arenaBytes = uint64_t(1) << 60; },
                   "an arena of"},
+        Violation{"InputOfAllAddresses",
+                  [](auto &, auto &b) { b.inputs[0].sizes = {kHuge, 1}; },
+                  "sizes are negative or too large"},
+        Violation{"BuffersThatTakeTooMuchTogether",
+                  [](auto &p, auto &) {
+                    for (Bucket &b : p.entries[0].buckets)
+                      b.inputs[0].sizes[1] = int64_t(1) << 45;
+                  },
+                  "its buffers take more than 281474976710656 bytes"},
+        Violation{"ArenaBesideWeights",
+                  [](auto &, auto &b) { b.arenaBytes = uint64_t(1) << 48; },
+                  "its buffers take more than 281474976710656 bytes"},
         Violation{"InputNameTwice",
                   [](auto &p, auto &) {
                     for (Bucket &b : p.entries[0].buckets)
@@ -135,6 +148,25 @@ INSTANTIATE_TEST_SUITE_P(
                   "it reaches past the 16 bytes"},
         Violation{"MisalignedOffset", [](auto &, auto &b) { b.tensors[1].slot.offset = 2; },
                   "not a multiple of its element size"},
+        Violation{"ElementsThatWrap",
+                  [](auto &, auto &b) {
+                    b.tensors[2].sizes = {int64_t(1) << 32, int64_t(1) << 32};
+                    b.tensors[2].strides = {0, 0};
+                  },
+                  "tensor 2: it has too many elements"},
+        Violation{"ReadOfManyElementsInFewBytes",
+                  [](auto &, auto &b) {
+                    b.tensors[2].sizes = {(int64_t(1) << 20) + 1};
+                    b.tensors[2].strides = {0};
+                  },
+                  "record 1 (aten::add.Tensor): it reads all elements of tensor 2, more than "
+                  "1048576: its largest tensor spans 16 bytes"},
+        Violation{"WriteOfOverlappingElements",
+                  [](auto &, auto &b) {
+                    b.tensors[1].sizes = {2, 4};
+                    b.tensors[1].strides = {1, 1};
+                  },
+                  "record 0 (aten::neg.out): elements of tensor 1, which it writes, overlap"},
         Violation{"NoSuchWeight", [](auto &, auto &b) { b.tensors[2].slot.index = 2; },
                   "there is no weight 2"},
         Violation{"NoSuchInput", [](auto &, auto &b) { b.tensors[0].slot.index = 1; },
@@ -171,6 +203,22 @@ INSTANTIATE_TEST_SUITE_P(
                     std::get<AtenCall>(b.records[1].op).args[0] = id(5);
                   },
                   "it reads tensor 5"},
+        Violation{"ReadOfTheGapsOfAWrite",
+                  [](auto &, auto &b) {
+                    b.tensors.push_back(b.tensors[1]);
+                    b.tensors[1].sizes = {1, 2};
+                    b.tensors[1].strides = {1, 3}; // The range of all four elements.
+                    std::get<AtenCall>(b.records[1].op).args[0] = id(5);
+                  },
+                  "it reads tensor 5, which no earlier record has written"},
+        Violation{"OutputWrittenWithGaps",
+                  [](auto &, auto &b) {
+                    b.records.back() = b.records[1];
+                    std::get<AtenCall>(b.records.back().op).outputs = {id(4)};
+                    b.tensors[4].sizes = {1, 2};
+                    b.tensors[4].strides = {1, 3};
+                  },
+                  "no record writes all of output 'y'"},
         Violation{"OutputNotWritten", [](auto &, auto &b) { b.records.pop_back(); },
                   "no record writes all of output 'y'"},
         Violation{"OutputHalfWritten",
@@ -230,6 +278,33 @@ INSTANTIATE_TEST_SUITE_P(
                   "not an identifier", true}),
     [](const auto &info) { return info.param.name; });
 
+TEST(Validate, NamesAreUtf8) {
+  const auto isName = [](std::string name) { return isPlanName(name); };
+  // The first and last of each length, and beside the surrogates.
+  for (const char *good : {" ", "~", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf",
+                           "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"})
+    EXPECT_TRUE(isName(good)) << good;
+  for (const char *bad :
+       {"", "\x1f", "\x7f", "\x80", "\xbf", "\xc1\xbf", "\xc2", "\xc2\x7f", "\xc2\xc0",
+        "\xe0\x9f\xbf", "\xed\xa0\x80", "\xed\xbf\xbf", "\xe1\x80", "\xe1\x80\x7f",
+        "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xf1\x80\x80", "\xff"})
+    EXPECT_FALSE(isName(bad)) << bad;
+}
+
+TEST(Validate, TensorsAndRecordsAreCapped) {
+  PlanData plan = samplePlan().plan;
+  Bucket &b = plan.entries[1].buckets[0];
+  b.records.resize(1 << 20, b.records[0]);
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+  b.records.push_back(b.records[0]);
+  EXPECT_THAT(validate(plan).message(), HasSubstr("1048577 records; allowed are 0 to 1048576"));
+  b.records.resize(1);
+  b.tensors.resize(1 << 20, b.tensors[0]);
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+  b.tensors.push_back(b.tensors[0]);
+  EXPECT_THAT(validate(plan).message(), HasSubstr("1048577 tensors; allowed are 0 to 1048576"));
+}
+
 TEST(Validate, EmptyTensorsAndScalarsAreFine) {
   PlanData plan = samplePlan().plan;
   Bucket &b = plan.entries[1].buckets[0];
@@ -246,6 +321,37 @@ TEST(Validate, WhereAllOutputsAreEmptyThereMayBeNoRecord) {
   b.outputs = {{"none", DType::F32, {0, 5}, 0}};
   b.tensors.clear();
   b.records.clear();
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+}
+
+TEST(Validate, AWorkspaceIsNotWritten) {
+  PlanData plan = cudaSamplePlan().plan;
+  Bucket &b = plan.entries[0].buckets[0];
+  b.tensors.push_back(dense(BufferKind::Weight, 0, 0, DType::F32, {4, 1}));
+  b.tensors.push_back(dense(BufferKind::Arena, 0, 256, DType::F32, {1, 4}));
+  b.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::U8, {16}));
+  b.tensors.push_back(dense(BufferKind::Input, 0, 0, DType::F32, {1, 1}));
+  b.records = {{libraryCall({.x = id(8), .weight = id(5), .d = id(6), .workspace = id(7)})},
+               {Memcpy{id(6), id(4)}}};
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+  b.records.insert(b.records.begin() + 1, LaunchRecord{Memcpy{id(1), id(3)}});
+  EXPECT_THAT(validate(plan).message(), HasSubstr("which no earlier record has written"));
+}
+
+TEST(Validate, BroadcastOperandsAreFine) {
+  PlanData plan = samplePlan().plan;
+  Bucket &b = plan.entries[0].buckets[0];
+  b.tensors[2].sizes = {1 << 20};
+  b.tensors[2].strides = {0};
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+  // A mask for all batches and heads is less than queries and keys span.
+  b.inputs.push_back({.name = "q", .dtype = DType::F16, .sizes = {64, 16, 1024, 8}});
+  plan.entries[0].buckets.resize(1);
+  b.tensors.push_back(dense(BufferKind::Input, 1, 0, DType::F16, {64, 16, 1024, 8}));
+  b.tensors[2].sizes = {64, 16, 1024, 1024};
+  b.tensors[2].strides = {0, 0, 0, 0};
+  EXPECT_FALSE(validate(plan).isOk());
+  std::get<AtenCall>(b.records[1].op).args.push_back(id(5));
   EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
 }
 

@@ -1,0 +1,120 @@
+// WrittenBytes: ranges, and ranges that repeat.
+#include "runtime/plan/written_bytes.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace cgc {
+
+ByteRanges::Range ByteRanges::add(uint64_t begin, uint64_t end) {
+  auto it = ranges_.upper_bound(begin);
+  if (it != ranges_.begin() && std::prev(it)->second >= begin)
+    --it;
+  while (it != ranges_.end() && it->first <= end) {
+    begin = std::min(begin, it->first);
+    end = std::max(end, it->second);
+    it = ranges_.erase(it);
+  }
+  ranges_.emplace(begin, end);
+  return {begin, end};
+}
+
+bool ByteRanges::covers(uint64_t begin, uint64_t end) const {
+  const auto it = ranges_.upper_bound(begin);
+  return it != ranges_.begin() && std::prev(it)->second >= end;
+}
+
+WrittenBytes::Run WrittenBytes::runOf(const TensorRef &tensor) {
+  const uint64_t bytes = dtypeSize(tensor.dtype);
+  Dimensions dimensions;
+  for (size_t d = 0; d < tensor.sizes.size(); ++d)
+    if (tensor.sizes[d] > 1 && tensor.strides[d] > 0)
+      dimensions.push_back({uint64_t(tensor.sizes[d]), uint64_t(tensor.strides[d]) * bytes});
+  std::ranges::sort(dimensions, std::greater(), &Dimension::stride);
+  // What repeats without a gap is one range; two dimensions that step alike are one dimension.
+  Run run{tensor.slot.offset, tensor.slot.offset + bytes, {}};
+  for (; !dimensions.empty(); dimensions.pop_back()) {
+    const auto [size, stride] = dimensions.back();
+    if (run.dimensions.empty() && stride <= run.end - run.begin)
+      run.end += (size - 1) * stride;
+    else if (!run.dimensions.empty() &&
+             stride == run.dimensions.back().size * run.dimensions.back().stride)
+      run.dimensions.back().size *= size;
+    else
+      run.dimensions.push_back({size, stride});
+  }
+  std::ranges::reverse(run.dimensions);
+  return run;
+}
+
+void WrittenBytes::add(const TensorRef &tensor) {
+  if (std::ranges::find(tensor.sizes, 0) != tensor.sizes.end())
+    return;
+  Run run = runOf(tensor);
+  add(run.begin, run.end, std::move(run.dimensions));
+}
+
+void WrittenBytes::add(uint64_t begin, uint64_t end, Dimensions dimensions) {
+  while (!dimensions.empty()) {
+    const ByteRanges::Range range = repeated_[dimensions].add(begin, end);
+    const auto [size, stride] = dimensions.back();
+    if (stride > range.end - range.begin)
+      return;
+    begin = range.begin;
+    end = range.end + (size - 1) * stride;
+    dimensions.pop_back();
+  }
+  dense_.add(begin, end);
+}
+
+bool WrittenBytes::covers(const TensorRef &tensor, uint64_t &steps) const {
+  return std::ranges::find(tensor.sizes, 0) != tensor.sizes.end() ||
+         covers(runOf(tensor), 0, steps);
+}
+
+bool WrittenBytes::coversFirst(uint64_t bytes) const {
+  return bytes == 0 || dense_.covers(0, bytes);
+}
+
+/// The run over its dimensions from `dimension` on.
+bool WrittenBytes::covers(const Run &run, size_t dimension, uint64_t &steps) const {
+  if (steps == 0)
+    return false;
+  --steps;
+  uint64_t end = run.end;
+  for (size_t d = dimension; d < run.dimensions.size(); ++d)
+    end += (run.dimensions[d].size - 1) * run.dimensions[d].stride;
+  if (dense_.covers(run.begin, end))
+    return true;
+  if (dimension == run.dimensions.size())
+    return coversRepeated(run.begin, run.end, steps);
+  const auto same = repeated_.find({run.dimensions.begin() + dimension, run.dimensions.end()});
+  if (same != repeated_.end() && same->second.covers(run.begin, run.end))
+    return true;
+  const auto [size, stride] = run.dimensions[dimension];
+  Run part = run;
+  for (uint64_t i = 0; i < size; ++i, part.begin += stride, part.end += stride)
+    if (!covers(part, dimension + 1, steps))
+      return false;
+  return true;
+}
+
+/// Whether [begin, end) is one repetition of what was written.
+bool WrittenBytes::coversRepeated(uint64_t begin, uint64_t end, uint64_t &steps) const {
+  for (const auto &[dimensions, ranges] : repeated_) {
+    if (steps == 0)
+      return false;
+    --steps;
+    if (begin < ranges.begin())
+      continue;
+    uint64_t within = begin - ranges.begin();
+    for (const auto &[size, stride] : dimensions)
+      within -= std::min(size - 1, within / stride) * stride;
+    within += ranges.begin();
+    if (ranges.covers(within, within + (end - begin)))
+      return true;
+  }
+  return false;
+}
+
+} // namespace cgc
