@@ -72,6 +72,7 @@ struct Context::Impl {
 
   Engine::Impl &engine;
   const ContextOptions options;
+  uint64_t taken = 0; ///< Of the engine's memory.
   Buffer arena;
   CudaStream stream; ///< Warm-ups, captures, and runs without a caller's stream.
   CudaEvent done;    ///< After the last run's work.
@@ -91,6 +92,7 @@ Context::Impl::~Impl() {
   arena = {};
   done.reset();
   stream.reset();
+  engine.memory.giveBack(taken);
 }
 
 Status Context::Impl::create() {
@@ -100,12 +102,11 @@ Status Context::Impl::create() {
     CGC_ASSIGN_OR_RETURN(stream, createStream());
     CGC_ASSIGN_OR_RETURN(done, createEvent());
   }
-  uint64_t arenaBytes = 0;
-  for (const Entry &entry : plan.entries)
-    for (const Bucket &bucket : entry.buckets)
-      arenaBytes = std::max(arenaBytes, bucket.arenaBytes);
+  const PlanBytes bytes = planBytes(engine.plan, engine.separateBuffers);
+  CGC_TRY(engine.memory.take(bytes.arena + bytes.io));
+  taken = bytes.arena + bytes.io;
   if (!engine.separateBuffers) {
-    CGC_ASSIGN_OR_RETURN(arena, Buffer::allocate(target(), arenaBytes));
+    CGC_ASSIGN_OR_RETURN(arena, Buffer::allocate(target(), bytes.arena));
   }
   for (const Entry &entry : plan.entries) {
     auto &list = buckets.emplace_back();
@@ -177,8 +178,10 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
     for (const IoTensor &io : *tensors) {
       CGC_ASSIGN_OR_RETURN(Buffer buffer,
                            Buffer::allocate(target(), *tensorBytes(io.dtype, io.sizes)));
-      // Warm-up runs read the inputs: zero is a valid index and a harmless number.
-      CGC_TRY(fill(buffer, 0, stream.get()));
+      // Warm-up runs read the inputs: zero is a valid index and a harmless number. A host buffer
+      // holds zeros already.
+      if (target() == DeviceKind::Cuda)
+        CGC_TRY(fill(buffer, 0, stream.get()));
       buffers->push_back(std::move(buffer));
     }
   CGC_ASSIGN_OR_RETURN(bound.records,

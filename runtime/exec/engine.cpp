@@ -65,24 +65,33 @@ Status FaultLatch::note(Status status, cudaStream_t stream) {
   return fault_;
 }
 
+PlanBytes planBytes(const Plan &plan, bool separateBuffers) {
+  PlanBytes bytes;
+  bytes.weights = weightOffsets(plan).back();
+  // validate() bounds the largest arena and the sum of inputs and outputs.
+  for (const Entry &entry : plan.data().entries)
+    for (const Bucket &bucket : entry.buckets) {
+      bytes.arena = separateBuffers
+                        ? checkedAdd(bytes.arena, bucket.arenaBytes).value_or(UINT64_MAX / 2)
+                        : std::max(bytes.arena, bucket.arenaBytes);
+      for (const auto *list : {&bucket.inputs, &bucket.outputs})
+        for (const IoTensor &tensor : *list)
+          bytes.io += *tensorBytes(tensor.dtype, tensor.sizes);
+    }
+  return bytes;
+}
+
 Status withBill(Status status, const Plan &plan) {
   if (status.code() != Code::OutOfMemory)
     return status;
-  uint64_t arena = 0, io = 0;
-  for (const Entry &entry : plan.data().entries)
-    for (const Bucket &bucket : entry.buckets) {
-      arena = std::max(arena, bucket.arenaBytes);
-      for (const auto *list : {&bucket.inputs, &bucket.outputs})
-        for (const IoTensor &tensor : *list)
-          io += *tensorBytes(tensor.dtype, tensor.sizes);
-    }
-  std::string text = status.message() + "; the plan takes " + byteText(weightOffsets(plan).back()) +
+  const PlanBytes bytes = planBytes(plan);
+  std::string text = status.message() + "; the plan takes " + byteText(bytes.weights) +
                      " for weights (once for all contexts) and, for each context, " +
-                     byteText(arena) + " for the arena and " + byteText(io) +
+                     byteText(bytes.arena) + " for the arena and " + byteText(bytes.io) +
                      " for inputs and outputs";
-  size_t free = 0, total = 0;
-  if (plan.data().target == DeviceKind::Cuda && cudaMemGetInfo(&free, &total) == cudaSuccess)
-    text += "; the GPU has " + byteText(free) + " of " + byteText(total) + " free";
+  const std::string free = freeMemoryText(plan.data().target);
+  if (!free.empty() && !status.message().ends_with(free))
+    text += "; " + free;
   return {Code::OutOfMemory, text};
 }
 
@@ -101,7 +110,7 @@ const Plan &Engine::plan() const {
 
 Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
   return noThrow([&]() -> Result<Engine> {
-    auto impl = std::make_unique<Impl>(plan);
+    auto impl = std::make_unique<Impl>(plan, options.memoryLimit);
     impl->separateBuffers = options.separateBuffers;
     CGC_ASSIGN_OR_RETURN(impl->opLibraries, openOpLibraries(plan.data(), options.opLibraries));
     const Requirements needs = requirementsOf(plan.data());
@@ -116,13 +125,16 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
       CGC_TRY(withBill(impl->cublasLt->initialize(impl->gpu), plan));
     }
     if (needs.gpu) {
-      Status status = uploadWeights(plan, *impl);
+      Status status = impl->memory.take(planBytes(plan).weights);
+      if (status.isOk())
+        status = uploadWeights(plan, *impl);
       if (!status.isOk()) {
         impl.reset();
         return withBill(status.withContext("cannot upload the weights"), plan);
       }
     } else {
-      // Mapped read-only; validate() lets no record write to a weight.
+      CGC_TRY(withBill(impl->memory.takeMapped(planBytes(plan).weights), plan));
+      // Mapped read-only; validate() lets no record name a weight as what it writes.
       for (size_t i = 0; i < plan.data().weights.size(); ++i)
         impl->weights.push_back(const_cast<std::byte *>(plan.weightBytes(i).data()));
     }

@@ -30,6 +30,11 @@ struct EngineOptions {
   /// The op libraries that the plan names, in any order; others are ignored. They are code, so
   /// nothing is opened whose bytes are not those that the plan was compiled with.
   std::vector<std::string> opLibraries = {};
+  /// Bytes that weights, arenas, inputs and outputs of this engine and its contexts may take
+  /// together. 0: what the GPU has free, or what the host has for this process (the least of
+  /// available memory, cgroup limits and RLIMIT_AS), each time that something is taken; the mapped
+  /// weights of a cpu plan then do not count. LibTorch's and CUDA's own memory is not counted.
+  uint64_t memoryLimit = 0;
   /// Gives each weight an allocation of its own and, in every context, each range of the arena that
   /// tensors share (of a plan compiled without reuse: each tensor), so that a memory checker sees
   /// where a kernel leaves its tensor. For tests.
@@ -43,7 +48,7 @@ public:
   /// `plan` is borrowed and must outlive the engine. Device if there is no usable GPU or driver,
   /// the GPU is none that the plan's kernels run on, or a library that the plan calls is missing;
   /// Usage if an op library is not given or another one;
-  /// OutOfMemory with the bill if the weights do not fit.
+  /// OutOfMemory with the bill, before anything is taken, if the weights do not fit.
   static Result<Engine> create(const Plan &plan, EngineOptions options = {});
   static Result<Engine> create(const Plan &&, EngineOptions = {}) = delete; // Would dangle.
   Engine(Engine &&) noexcept;
@@ -88,7 +93,8 @@ struct BucketStats {
 class CGC_API Context final {
 public:
   /// `engine` is borrowed and must outlive the context. All buckets are bound to memory here and,
-  /// with the graph executor, warmed up and captured.
+  /// with the graph executor, warmed up and captured. OutOfMemory with the bill, before anything is
+  /// taken, if arena, inputs and outputs do not fit.
   static Result<Context> create(const Engine &engine, ContextOptions options = {});
   static Result<Context> create(const Engine &&, ContextOptions = {}) = delete; // Would dangle.
   Context(Context &&) noexcept;

@@ -6,6 +6,7 @@
 #include "runtime/exec/cuda_support.h"
 #include "runtime/exec/engine.h"
 #include "runtime/exec/gpu.h"
+#include "runtime/exec/memory_limit.h"
 #include "runtime/plan/op_library.h"
 #include "runtime/plan/op_provider.h"
 
@@ -31,11 +32,13 @@ private:
 };
 
 struct Engine::Impl {
-  explicit Impl(const Plan &plan) : plan(plan) {}
+  Impl(const Plan &plan, uint64_t memoryLimit)
+      : plan(plan), memory(plan.data().target, memoryLimit) {}
 
   const Plan &plan;
   int device = -1;                   ///< The GPU; -1 for target cpu.
   Gpu gpu;                           ///< Target cuda only.
+  MemoryBudget memory;               ///< Of the weights and of all contexts.
   std::vector<std::byte *> weights;  ///< Where each weight lies.
   std::vector<Buffer> deviceWeights; ///< Hold them for target cuda: one, or one for each.
   bool separateBuffers = false;      ///< As EngineOptions says.
@@ -48,6 +51,14 @@ struct Engine::Impl {
 
   DeviceKind target() const { return plan.data().target; }
 };
+
+/// What a plan takes, in bytes.
+struct PlanBytes {
+  uint64_t weights = 0;       ///< Once for all contexts.
+  uint64_t arena = 0, io = 0; ///< Of each context.
+};
+/// `separateBuffers` as EngineOptions says.
+PlanBytes planBytes(const Plan &plan, bool separateBuffers = false);
 
 /// Adds to an OutOfMemory status what the plan takes and what the device has free.
 Status withBill(Status status, const Plan &plan);

@@ -252,8 +252,11 @@ TEST_F(FakeDevice, AReplayAllocatesNothingAndWaitsForNothing) {
 TEST_F(FakeDevice, ADeviceWithoutRoomGivesTheBill) {
   fake_cuda::reset(/*deviceBytes=*/800);
   const Engine engine = *createEngine();
+  const auto allocations = [] { return std::ranges::count(fake_cuda::calls(), "cudaMalloc"); };
+  const auto before = allocations();
   const Status status = Context::create(engine).status();
   EXPECT_EQ(status.code(), Code::OutOfMemory);
+  EXPECT_EQ(allocations(), before); // Refused before anything is taken.
   // The weights take 256 + 3 bytes; the arena is that of the larger bucket; inputs and outputs are
   // those of all buckets.
   EXPECT_THAT(status.message(),

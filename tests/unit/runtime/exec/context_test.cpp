@@ -141,7 +141,12 @@ TEST_F(CpuContext, PoisonShowsWhatNobodyWrote) {
 }
 
 TEST_F(CpuContext, SeparateBuffersGiveTheSameResultsAndArePoisonedToo) {
-  // From the memory of add's argument to that of its result, 256 bytes apart in the arena.
+  // From the memory of add's argument to that of its result, 4096 bytes apart in the arena.
+  SamplePlan sample = samplePlan();
+  for (Bucket &bucket : sample.plan.entries[0].buckets) {
+    bucket.tensors[3].slot.offset = 4096;
+    bucket.arenaBytes = 8192;
+  }
   ptrdiff_t distance = 0;
   provider_.ops["aten::add"] = [&](const FakeCall &f, void *stream) {
     distance = static_cast<const std::byte *>(static_cast<const void *>(f.outputs[0])) -
@@ -149,11 +154,11 @@ TEST_F(CpuContext, SeparateBuffersGiveTheSameResultsAndArePoisonedToo) {
     return addRows(f, stream);
   };
   for (const bool separate : {false, true}) {
-    load(samplePlan(), {.executor = ExecutorKind::Stream, .poisonArena = true}, separate);
+    load(sample, {.executor = ExecutorKind::Stream, .poisonArena = true}, separate);
     ASSERT_TRUE(context_) << contextStatus_.message();
     EXPECT_THAT(*runMain({10, 20, 30, 40}, 1), ElementsAre(-9, -18, -27, -36));
     EXPECT_THAT(*runMain({0, 0, 0, 0, 1, 1, 1, 1}, 2), ElementsAre(1, 2, 3, 4, 0, 1, 2, 3));
-    EXPECT_EQ(distance != 256, separate);
+    EXPECT_EQ(distance != 4096, separate);
   }
 }
 
@@ -356,15 +361,51 @@ TEST_F(CpuContext, AFailingProviderFailsTheEngine) {
 }
 
 TEST_F(CpuContext, AnArenaThatDoesNotFitComesWithTheBill) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "AddressSanitizer ends the process at such an allocation";
-#endif
   SamplePlan sample = samplePlan();
-  sample.plan.entries[0].buckets[0].arenaBytes = uint64_t(1) << 48;
+  sample.plan.entries[0].buckets[0].arenaBytes = uint64_t(1) << 47;
   load(sample);
   EXPECT_EQ(contextStatus_.code(), Code::OutOfMemory);
   EXPECT_THAT(contextStatus_.message(),
-              AllOf(HasSubstr("281.5 TB"), HasSubstr("for the arena"), HasSubstr("for weights")));
+              AllOf(HasSubstr("140.7 TB more are needed, and the host has"),
+                    HasSubstr("140.7 TB for the arena"), HasSubstr("for weights")));
+}
+
+TEST_F(CpuContext, InputsThatDoNotFitComeWithTheBill) {
+  SamplePlan sample = samplePlan();
+  sample.plan.entries[1].buckets[0].inputs = {
+      {.name = "all", .dtype = DType::U8, .sizes = {int64_t(1) << 47}}};
+  load(sample);
+  EXPECT_EQ(contextStatus_.code(), Code::OutOfMemory);
+  EXPECT_THAT(contextStatus_.message(), HasSubstr("140.7 TB for inputs and outputs"));
+}
+
+TEST_F(CpuContext, AMemoryLimitHoldsForWeightsAndAllContexts) {
+  const SamplePlan sample = samplePlan();
+  const Result<Plan> plan = Plan::fromMemory(sample.plan, sample.weights);
+  ASSERT_TRUE(plan.isOk());
+  // 16 and 3 bytes of weights, the second behind padding; an arena of 512, and 100 for all inputs
+  // and outputs.
+  constexpr uint64_t kWeights = 256 + 3, kContext = 512 + 100;
+  const auto engine = [&](uint64_t limit) {
+    EngineOptions options;
+    options.provider = &provider_;
+    options.memoryLimit = limit;
+    return Engine::create(*plan, options);
+  };
+  EXPECT_EQ(engine(kWeights - 1).status().code(), Code::OutOfMemory);
+  const Result<Engine> small = engine(kWeights + 2 * kContext - 1);
+  ASSERT_TRUE(small.isOk()) << small.status().message();
+  {
+    const Result<Context> first = Context::create(*small);
+    ASSERT_TRUE(first.isOk()) << first.status().message();
+    const Status second = Context::create(*small).status();
+    EXPECT_EQ(second.code(), Code::OutOfMemory);
+    EXPECT_THAT(second.message(),
+                AllOf(HasSubstr("612 bytes more are needed, and of the memory limit of 1.48 kB 871 "
+                                "bytes are taken"),
+                      HasSubstr("512 bytes for the arena and 100 bytes for inputs")));
+  }
+  EXPECT_TRUE(Context::create(*small).isOk()); // What the first had is free again.
 }
 
 TEST(CudaEngine, SaysWhatIsMissing) {
