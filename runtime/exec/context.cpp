@@ -333,6 +333,7 @@ Status Context::run(std::string_view entry, std::span<const TensorView> inputs,
     const Bucket &bucket = found->buckets[bucketIndex];
     CGC_TRY(checkViews(bucket.inputs, inputs, impl_->target(), "input"));
     CGC_TRY(checkViews(bucket.outputs, outputs, impl_->target(), "output"));
+    CGC_TRY(checkIndices(bucket.inputs, inputs));
     const DeviceGuard guard(engine.device);
     BoundBucket &bound = *impl_->buckets[found - plan.entries.data()][bucketIndex];
     Status status = impl_->runBucket(bound, bucket, inputs, outputs, cudaStream_t(stream));

@@ -105,7 +105,10 @@ public:
   /// copies the results to `outputs`. Views may be on the host or, for target cuda, on the device;
   /// dense. For target cuda work is enqueued on `stream` (a cudaStream_t; null: a stream of the
   /// context's own, and the call returns when the results are there). Usage if a name, shape, dtype
-  /// or count does not fit.
+  /// or count does not fit, or if an input on the host has an index outside its embedding
+  /// (IoTensor::upperBound). Indices on the device are not looked at, as that would wait for them:
+  /// cgc's kernels take the first or last row for one outside, and a LibTorch record stops the
+  /// device with an assertion, after which the process cannot use it any more.
   Status run(std::string_view entry, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs, void *stream = nullptr);
 

@@ -2,6 +2,7 @@
 #include "runtime/exec/select.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace cgc {
 namespace {
@@ -26,6 +27,21 @@ std::string names(const std::vector<IoTensor> &inputs) {
   for (const IoTensor &input : inputs)
     s += (s.empty() ? "" : ", ") + input.name;
   return s;
+}
+
+/// Values of type T, at `data`, which need not be aligned.
+template <class T> Status checkIndicesOf(const IoTensor &input, const std::byte *data) {
+  const size_t count = *tensorBytes(input.dtype, input.sizes) / sizeof(T);
+  for (size_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, data + i * sizeof(T), sizeof(T));
+    if (value < 0 || int64_t(value) >= input.upperBound)
+      return {Code::Usage, "input '" + input.name + "': element " + std::to_string(i) + " is " +
+                               std::to_string(value) +
+                               ", but the model's embedding takes values from 0 to " +
+                               std::to_string(input.upperBound - 1)};
+  }
+  return Status::ok();
 }
 
 } // namespace
@@ -91,6 +107,28 @@ Status checkViews(std::span<const IoTensor> tensors, std::span<const TensorView>
       return {Code::Usage, where + " is strided; give a contiguous tensor"};
     if (view.device == DeviceKind::Cuda && target == DeviceKind::Cpu)
       return {Code::Usage, where + " lies on a GPU, and the plan has target cpu; copy it first"};
+  }
+  return Status::ok();
+}
+
+Status checkIndices(std::span<const IoTensor> inputs, std::span<const TensorView> views) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const IoTensor &input = inputs[i];
+    if (input.upperBound == 0 || views[i].device == DeviceKind::Cuda)
+      continue;
+    const auto *data = static_cast<const std::byte *>(views[i].data);
+    Status status;
+    if (input.dtype == DType::I64)
+      status = checkIndicesOf<int64_t>(input, data);
+    else if (input.dtype == DType::I32)
+      status = checkIndicesOf<int32_t>(input, data);
+    else if (input.dtype == DType::I16)
+      status = checkIndicesOf<int16_t>(input, data);
+    else if (input.dtype == DType::I8)
+      status = checkIndicesOf<int8_t>(input, data);
+    else if (input.dtype == DType::U8)
+      status = checkIndicesOf<uint8_t>(input, data);
+    CGC_TRY(status);
   }
   return Status::ok();
 }

@@ -21,4 +21,8 @@ Result<size_t> selectBucket(const Entry &entry, std::span<const TensorView> inpu
 Status checkViews(std::span<const IoTensor> tensors, std::span<const TensorView> views,
                   DeviceKind target, std::string_view kind);
 
+/// Usage, with input, index and value, if an integer input on the host has a value that is not
+/// below its bound. What lies on a device is not looked at.
+Status checkIndices(std::span<const IoTensor> inputs, std::span<const TensorView> views);
+
 } // namespace cgc

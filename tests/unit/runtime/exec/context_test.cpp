@@ -255,6 +255,42 @@ INSTANTIATE_TEST_SUITE_P(
                DeviceKind::Cuda}),
     [](const auto &info) { return info.param.name; });
 
+/// What a run says of `ids` for an input of the same type with values below 100.
+template <class T> Status runWithIds(FakeProvider &provider, DType dtype, std::vector<T> ids) {
+  SamplePlan sample = samplePlan();
+  sample.plan.entries.erase(sample.plan.entries.begin());
+  sample.plan.entries[0].buckets[0].inputs = {
+      {.name = "text", .dtype = dtype, .sizes = {int64_t(ids.size())}, .upperBound = 100}};
+  const Result<Plan> plan = Plan::fromMemory(sample.plan, sample.weights);
+  EngineOptions options;
+  options.provider = &provider;
+  const Result<Engine> engine = Engine::create(*plan, options);
+  Result<Context> context = Context::create(*engine);
+  std::vector<uint8_t> bytes(4);
+  const std::vector<int64_t> in = {int64_t(ids.size())}, out = {4};
+  const TensorView input{ids.data(), dtype, DeviceKind::Cpu, in, {}},
+      output{bytes.data(), DType::U8, DeviceKind::Cpu, out, {}};
+  return context->run("fill", {&input, 1}, {&output, 1});
+}
+
+TEST_F(CpuContext, IndicesOutsideTheirEmbeddingAreRefused) {
+  EXPECT_TRUE(runWithIds<int64_t>(provider_, DType::I64, {0, 99}).isOk());
+  EXPECT_TRUE(runWithIds<uint8_t>(provider_, DType::U8, {0, 99}).isOk());
+  const std::vector<std::pair<Status, const char *>> refusals = {
+      {runWithIds<int64_t>(provider_, DType::I64, {0, 100}), "element 1 is 100"},
+      {runWithIds<int64_t>(provider_, DType::I64, {-1, 0}), "element 0 is -1"},
+      {runWithIds<int64_t>(provider_, DType::I64, {int64_t(1) << 32}), "element 0 is 4294967296"},
+      {runWithIds<int32_t>(provider_, DType::I32, {0, 0, 100}), "element 2 is 100"},
+      {runWithIds<int16_t>(provider_, DType::I16, {-5}), "element 0 is -5"},
+      {runWithIds<int8_t>(provider_, DType::I8, {127}), "element 0 is 127"},
+      {runWithIds<uint8_t>(provider_, DType::U8, {255}), "element 0 is 255"}};
+  for (const auto &[status, message] : refusals) {
+    EXPECT_EQ(status.code(), Code::Usage);
+    EXPECT_THAT(status.message(),
+                AllOf(HasSubstr("input 'text': "), HasSubstr(message), HasSubstr("from 0 to 99")));
+  }
+}
+
 TEST_F(CpuContext, SelectBucketIsAboutInputsOnly) {
   load(samplePlan());
   const std::vector<int64_t> sizes = {2, 4};
