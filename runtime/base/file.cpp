@@ -118,7 +118,13 @@ Result<MappedFile> MappedFile::open(const std::string &path) {
     status = {Code::InvalidFile, quoted(path) + " is empty; write it again"};
   else {
     data = ::mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED)
+    if (data == MAP_FAILED && errno == ENOMEM)
+      status = {
+          Code::OutOfMemory,
+          "cannot map " + quoted(path) + ": there are no addresses left for its " +
+              std::to_string(info.st_size) +
+              " bytes; raise the limit of the process (ulimit -v), or run fewer things in it"};
+    else if (data == MAP_FAILED)
       status = {Code::InvalidFile, "cannot map " + quoted(path) + ": " + errnoText(errno)};
   }
   ::close(fd);

@@ -14,7 +14,8 @@ namespace cgc {
 /// A whole file mapped read-only. The mapping lives as long as the object.
 class CGC_API MappedFile final {
 public:
-  /// Fails with InvalidFile if `path` is missing, not a regular file, empty or unreadable.
+  /// Fails with InvalidFile if `path` is missing, not a regular file, empty or unreadable; with
+  /// OutOfMemory if the process has no addresses left for it.
   static Result<MappedFile> open(const std::string &path);
   MappedFile(MappedFile &&other) noexcept;
   MappedFile &operator=(MappedFile &&other) noexcept;

@@ -49,6 +49,27 @@ TEST(MappedFile, GivesTheBytes) {
   EXPECT_EQ(static_cast<char>(moved.bytes()[4]), 'o');
 }
 
+/// Ends this process, a child, with the code of opening `path` under a limit of addresses.
+[[noreturn]] void openWithoutAddresses(const std::string &path) {
+  const rlimit few{256 << 20, 256 << 20};
+  ::setrlimit(RLIMIT_AS, &few);
+  const Status status = MappedFile::open(path).status();
+  std::fputs(status.message().c_str(), stderr);
+  std::_Exit(int(status.code()));
+}
+
+TEST(MappedFileDeathTest, WithoutAddressesIsOutOfMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer takes more addresses than the limit";
+#endif
+  const TempFolder folder;
+  const std::string path = folder / "large";
+  writeFile(path, "");
+  ASSERT_EQ(::truncate(path.c_str(), off_t(1) << 32), 0); // Sparse.
+  EXPECT_EXIT(openWithoutAddresses(path), testing::ExitedWithCode(int(Code::OutOfMemory)),
+              "no addresses left for its 4294967296 bytes");
+}
+
 TEST(MappedFile, SaysWhyItCannotMap) {
   const TempFolder folder;
   writeFile(folder / "empty", "");
