@@ -4,13 +4,20 @@
 #include "runtime/base/file.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <filesystem>
+#include <unistd.h>
+#include <utility>
 
 namespace cgc {
 namespace {
+
+/// The names of what this process has open are below it.
+constexpr const char *kOpenFiles = "/proc/self/fd";
 
 /// Whether a file that begins as an ELF file of this kind of machine ends before its segments do.
 bool isCutShort(std::span<const std::byte> bytes) {
@@ -33,20 +40,60 @@ bool isCutShort(std::span<const std::byte> bytes) {
   return false;
 }
 
+/// The bytes of a library's file that is not cut short.
+Result<MappedFile> mapLibrary(const std::string &path) {
+  CGC_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
+  if (isCutShort(file.bytes()))
+    return Status(Code::InvalidFile, "the file is cut short; copy or build it again");
+  return file;
+}
+
 } // namespace
 
 Result<void *> openSharedLibrary(const std::string &path) {
-  {
-    CGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
-    if (isCutShort(file.bytes()))
-      return Status(Code::InvalidFile, "the file is cut short; copy or build it again");
-  }
+  CGC_TRY(mapLibrary(path).status());
   std::error_code ignored;
   // A path without a slash would be searched for elsewhere.
   const std::string absolute = std::filesystem::absolute(path, ignored).string();
   void *library = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return Status(Code::InvalidFile, dlerror());
+  return library;
+}
+
+Result<LibraryFile> LibraryFile::open(const std::string &path) {
+  // Says best why a file cannot be read.
+  CGC_TRY(MappedFile::open(path).status());
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0)
+    return Status(Code::InvalidFile, "cannot read '" + path + "': " + std::strerror(errno));
+  LibraryFile library(fd, path);
+  CGC_ASSIGN_OR_RETURN(const MappedFile file, mapLibrary(kOpenFiles + ("/" + std::to_string(fd))));
+  library.hash_ = hash64(file.bytes());
+  return library;
+}
+
+LibraryFile::LibraryFile(LibraryFile &&other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)), hash_(other.hash_) {}
+
+LibraryFile::~LibraryFile() {
+  if (fd_ >= 0)
+    ::close(fd_);
+}
+
+Result<void *> LibraryFile::load() {
+  // The loader knows a library by each name that it was asked for, whatever file has the name
+  // later, and descriptors' numbers are given out again. Slashes and dots spell the hash, so that a
+  // name stands for the same bytes for good.
+  std::string name = kOpenFiles;
+  for (int digit = 0; digit < 16; ++digit)
+    name += std::string((hash_ >> 4 * digit & 15) + 1, '/') + ".";
+  name += "/" + std::to_string(fd_);
+  void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const std::string why = dlerror();
+    return Status(Code::InvalidFile, why.starts_with(name) ? path_ + why.substr(name.size()) : why);
+  }
   return library;
 }
 

@@ -1,7 +1,6 @@
 // OpLibrary: opening, and finding the libraries of a plan.
 #include "runtime/plan/op_library.h"
 
-#include "runtime/base/file.h"
 #include "runtime/base/shared_library.h"
 
 #include <algorithm>
@@ -16,9 +15,8 @@ static_assert(int(DType::F32) == CGC_OP_F32 && int(DType::BF16) == CGC_OP_BF16 &
                   kNumDTypes == CGC_OP_BOOL + 1,
               "op_library_abi.h has the numbers of dtype.h");
 
-Result<OpLibraryId> identify(const std::string &path) {
-  CGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
-  return OpLibraryId{std::filesystem::path(path).filename().string(), hash64(file.bytes())};
+std::string nameOf(const std::string &path) {
+  return std::filesystem::path(path).filename().string();
 }
 
 std::string described(const OpLibraryId &id) {
@@ -35,8 +33,16 @@ std::string hashText(uint64_t hash) {
 }
 
 Result<std::shared_ptr<const OpLibrary>> OpLibrary::open(const std::string &path) {
-  CGC_ASSIGN_OR_RETURN(OpLibraryId id, identify(path));
-  const auto opened = openSharedLibrary(path);
+  Result<LibraryFile> file = LibraryFile::open(path);
+  if (!file)
+    return file.status().withContext("cannot load op library '" + path + "'");
+  return load(*file, path);
+}
+
+Result<std::shared_ptr<const OpLibrary>> OpLibrary::load(LibraryFile &file,
+                                                         const std::string &path) {
+  OpLibraryId id{nameOf(path), file.hash()};
+  const auto opened = file.load();
   if (!opened)
     return opened.status().withContext("cannot load op library '" + path + "'");
   void *const library = *opened;
@@ -70,33 +76,31 @@ const CgcOp *OpLibrary::find(std::string_view op) const {
 Result<std::vector<std::shared_ptr<const OpLibrary>>>
 openOpLibraries(const PlanData &plan, std::span<const std::string> paths) {
   std::vector<std::shared_ptr<const OpLibrary>> libraries;
-  std::vector<OpLibraryId> given;
+  std::vector<LibraryFile> given;
   for (const std::string &path :
        plan.opLibraries.empty() ? std::span<const std::string>() : paths) {
-    auto id = identify(path);
-    if (!id)
+    Result<LibraryFile> file = LibraryFile::open(path);
+    if (!file)
       return Status(Code::Device, "the plan calls ops of " + described(plan.opLibraries[0]) +
-                                      ", and a file given with " + kOpLibraryOption +
-                                      " cannot be opened: " + id.status().message());
-    given.push_back(*std::move(id));
+                                      ", and '" + path + "', given with " + kOpLibraryOption +
+                                      ", cannot be opened: " + file.status().message());
+    given.push_back(*std::move(file));
   }
   for (const OpLibraryId &wanted : plan.opLibraries) {
-    const auto same = std::find_if(given.begin(), given.end(),
-                                   [&](const OpLibraryId &id) { return id.hash == wanted.hash; });
+    const auto same = std::ranges::find(given, wanted.hash, &LibraryFile::hash);
     if (same == given.end()) {
-      const auto named = std::find_if(given.begin(), given.end(), [&](const OpLibraryId &id) {
-        return id.name == wanted.name;
-      });
-      if (named == given.end())
+      const auto named = std::ranges::find(paths, wanted.name, nameOf);
+      if (named == paths.end())
         return Status(Code::Usage, "the plan calls ops of " + described(wanted) +
                                        ", which was not given: name its file with " +
                                        kOpLibraryOption);
-      return Status(Code::Usage, "'" + paths[named - given.begin()] + "', given with " +
-                                     kOpLibraryOption + ", has xxhash64 " + hashText(named->hash) +
+      return Status(Code::Usage, "'" + *named + "', given with " + kOpLibraryOption +
+                                     ", has xxhash64 " +
+                                     hashText(given[named - paths.begin()].hash()) +
                                      ", and the plan was compiled with " + described(wanted) +
                                      "; give that one, or compile again with this one");
     }
-    auto library = OpLibrary::open(paths[same - given.begin()]);
+    auto library = OpLibrary::load(*same, paths[same - given.begin()]);
     if (!library) // The bytes are right: a library that it needs itself is missing.
       return Status(Code::Device, library.status().message());
     libraries.push_back(*std::move(library));

@@ -16,6 +16,8 @@ namespace cgc {
 /// How the user names op libraries, for messages.
 inline constexpr const char *kOpLibraryOption = "--op-library";
 
+class LibraryFile;
+
 /// Stays loaded until the process ends.
 class OpLibrary final {
 public:
@@ -30,6 +32,9 @@ public:
   const CgcOp *find(std::string_view op) const;
 
 private:
+  friend Result<std::vector<std::shared_ptr<const OpLibrary>>>
+  openOpLibraries(const PlanData &plan, std::span<const std::string> paths);
+  static Result<std::shared_ptr<const OpLibrary>> load(LibraryFile &file, const std::string &path);
   OpLibrary(std::string path, OpLibraryId id, const CgcOpLibrary &table)
       : path_(std::move(path)), id_(std::move(id)), table_(table) {}
   std::string path_;

@@ -1,6 +1,7 @@
 // Op libraries: what a plan's call computes on the host, and what is refused before anything is
 // opened.
 #include "runtime/base/file.h"
+#include "runtime/base/shared_library.h"
 #include "runtime/exec/engine.h"
 #include "runtime/plan/op_library.h"
 #include "tests/op_library_files.h"
@@ -11,12 +12,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <dlfcn.h>
 #include <fstream>
 
 namespace cgc::test {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::HasSubstr;
 
 Result<Engine> engineFor(const Plan &plan, std::vector<std::string> libraries) {
@@ -27,6 +30,15 @@ Result<Engine> engineFor(const Plan &plan, std::vector<std::string> libraries) {
 
 Plan planFor(const OpLibraryId &library, const std::string &op = "example.quick_gelu") {
   return *Plan::fromMemory(opLibraryPlan(DeviceKind::Cpu, library, op).plan, {});
+}
+
+/// The ops of a library that was loaded.
+std::vector<std::string> opNames(void *library) {
+  const auto entry = reinterpret_cast<decltype(&cgcOpLibrary)>(dlsym(library, "cgcOpLibrary"));
+  std::vector<std::string> names;
+  for (const CgcOp &op : std::span(entry()->ops, entry()->numOps))
+    names.push_back(op.name);
+  return names;
 }
 
 class OpLibraryTest : public testing::Test {
@@ -133,6 +145,36 @@ TEST_F(OpLibraryTest, APlanWithoutOpLibrariesOpensNone) {
   const Plan plan = *Plan::fromMemory(samplePlan().plan, samplePlan().weights);
   EXPECT_THAT(engineFor(plan, {folder_ / "missing.so"}).status().message(),
               Not(HasSubstr("missing.so")));
+}
+
+TEST(OpLibraryFiles, WhatWasHashedIsLoadedThoughItsNameStandsForAnotherFile) {
+  const TempFolder folder;
+  const std::string path = folder / "ops.so";
+  const std::string first = builtLibrary("libcgc_test_partial_ops.so"), second = exampleOps();
+  std::filesystem::copy_file(first, path);
+  Result<LibraryFile> file = LibraryFile::open(path);
+  ASSERT_TRUE(file.isOk()) << file.status().message();
+  EXPECT_EQ(file->hash(), (*OpLibrary::open(first))->id().hash);
+  std::filesystem::copy_file(second, folder / "other.so");
+  std::filesystem::rename(folder / "other.so", path);
+  const Result<void *> library = file->load();
+  ASSERT_TRUE(library.isOk()) << library.status().message();
+  EXPECT_THAT(opNames(*library), Contains("test.host"));
+}
+
+/// Descriptors of files that were opened and closed have the same number.
+TEST(OpLibraryFiles, EachFileIsItsOwnLibrary) {
+  const TempFolder folder;
+  for (const auto &[file, op] : {std::pair(builtLibrary("libcgc_test_partial_ops.so"), "test.host"),
+                                 {exampleOps(), "example.quick_gelu"}}) {
+    const std::string path = folder / "ops.so"; // Another file each time: not yet loaded.
+    std::filesystem::remove(path);
+    std::filesystem::copy_file(file, path);
+    const auto library = OpLibrary::open(path);
+    ASSERT_TRUE(library.isOk()) << library.status().message();
+    EXPECT_TRUE((*library)->find(op)) << op;
+    EXPECT_EQ((*OpLibrary::open(path))->find(op), (*library)->find(op));
+  }
 }
 
 TEST(OpLibraryFiles, WhatIsNoOpLibraryIsNamed) {
