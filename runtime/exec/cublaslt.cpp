@@ -21,6 +21,7 @@ namespace {
   X(cublasLtGetStatusName)                                                                         \
   X(cublasLtGetVersion)                                                                            \
   X(cublasLtMatmul)                                                                                \
+  X(cublasLtMatmulAlgoCapGetAttribute)                                                             \
   X(cublasLtMatmulAlgoCheck)                                                                       \
   X(cublasLtMatmulAlgoGetHeuristic)                                                                \
   X(cublasLtMatmulDescInit_internal)                                                               \
@@ -68,9 +69,12 @@ cudaDataType_t cudaType(DType dtype) {
   return dtype == DType::F16 ? CUDA_R_16F : dtype == DType::BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/// The largest power of two up to 256 that divides the address.
+/// The largest that an algorithm may ask for.
+constexpr uint32_t kMostAlignment = 256;
+
+/// The largest power of two up to kMostAlignment that divides the address.
 uint32_t alignmentOf(const void *p) {
-  const auto address = reinterpret_cast<uintptr_t>(p) | 256;
+  const auto address = reinterpret_cast<uintptr_t>(p) | kMostAlignment;
   return static_cast<uint32_t>(address & (~address + 1));
 }
 
@@ -160,7 +164,8 @@ struct CublasLt::Impl {
 
   Result<std::unique_ptr<Operation>> describe(const Operands &o) const;
   Result<std::vector<cublasLtMatmulAlgo_t>> heuristic(Operation &operation, int count) const;
-  /// Whether the library runs `algorithm` for this in the workspace that there is.
+  /// Whether the library runs `algorithm` for this in the workspace that there is, on matrices that
+  /// begin where these do.
   bool accepts(Operation &operation, const cublasLtMatmulAlgo_t &algorithm) const;
   /// The frozen algorithm, or nothing with a note.
   std::optional<cublasLtMatmulAlgo_t> thaw(Operation &operation, std::span<const std::byte> frozen,
@@ -233,9 +238,24 @@ Result<std::vector<cublasLtMatmulAlgo_t>> CublasLt::Impl::heuristic(Operation &o
 
 bool CublasLt::Impl::accepts(Operation &o, const cublasLtMatmulAlgo_t &algorithm) const {
   cublasLtMatmulHeuristicResult_t result = {};
-  return lib.cublasLtMatmulAlgoCheck(handle, &o.desc, &o.aLayout, &o.bLayout, &o.cLayout,
-                                     &o.dLayout, &algorithm, &result) == CUBLAS_STATUS_SUCCESS &&
-         result.workspaceSize <= o.workspaceBytes;
+  if (lib.cublasLtMatmulAlgoCheck(handle, &o.desc, &o.aLayout, &o.bLayout, &o.cLayout, &o.dLayout,
+                                  &algorithm, &result) != CUBLAS_STATUS_SUCCESS ||
+      result.workspaceSize > o.workspaceBytes)
+    return false;
+  // The check knows descriptions, no addresses; the heuristic is told what they are multiples of.
+  const std::pair<cublasLtMatmulAlgoCapAttributes_t, const void *> operands[] = {
+      {CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES, o.a},
+      {CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_B_BYTES, o.b},
+      {CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_C_BYTES, o.c},
+      {CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_D_BYTES, o.d}};
+  return std::ranges::all_of(operands, [&](const auto &operand) {
+    uint32_t needed = 0;
+    size_t written = 0;
+    const bool isKnown =
+        lib.cublasLtMatmulAlgoCapGetAttribute(&algorithm, operand.first, &needed, sizeof(needed),
+                                              &written) == CUBLAS_STATUS_SUCCESS;
+    return alignmentOf(operand.second) >= (isKnown ? needed : kMostAlignment);
+  });
 }
 
 std::optional<cublasLtMatmulAlgo_t> CublasLt::Impl::thaw(Operation &operation,

@@ -1,7 +1,9 @@
 // What of cuBLASLt needs no GPU: frozen algorithms as bytes, and what is said when the library
 // cannot be opened.
 #include "runtime/exec/cublaslt.h"
+#include "tests/op_library_files.h"
 #include "tests/temp_folder.h"
+#include "tests/unit/runtime/sample_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,6 +52,36 @@ TEST(CublasLt, AnotherLibraryIsRefused) {
   EXPECT_EQ(status.code(), Code::Device);
   EXPECT_THAT(status.message(),
               AllOf(HasSubstr("has no function cublasLt"), HasSubstr("needs cuBLASLt 13")));
+}
+
+/// Binds a product whose x begins at `address`, with a frozen algorithm that asks for multiples of
+/// `alignment` bytes; what is noted.
+std::string noteOfThawing(uint64_t alignment, uintptr_t address) {
+  const auto library = CublasLt::open(builtLibrary("libcgc_test_cublaslt.so"));
+  EXPECT_TRUE(library.isOk()) << library.status().message();
+  Gpu gpu;
+  gpu.name = "NVIDIA H200";
+  gpu.multiprocessors = 132;
+  EXPECT_TRUE((*library)->initialize(gpu).isOk());
+  const std::vector<TensorRef> tensors = {dense(BufferKind::Arena, 0, 0, DType::F16, {8, 8}),
+                                          dense(BufferKind::Arena, 0, 256, DType::U8, {16})};
+  const ProductCall call{.x = id(0), .weight = id(0), .d = id(0), .workspace = id(1)};
+  FrozenAlgorithm frozen{130000, 132, "NVIDIA H200", {}};
+  std::memcpy(frozen.algorithm.data(), &alignment, sizeof(alignment));
+  std::string note;
+  const auto bound =
+      (*library)->bind({call, tensors, [&](TensorId) { return reinterpret_cast<void *>(address); }},
+                       encode(frozen), note);
+  EXPECT_TRUE(bound.isOk()) << bound.status().message();
+  return note;
+}
+
+TEST(CublasLt, AFrozenAlgorithmIsTakenOnlyForAddressesThatItAsksFor) {
+  EXPECT_EQ(noteOfThawing(16, 4096), "");
+  EXPECT_EQ(noteOfThawing(16, 4096 + 16), "");
+  EXPECT_EQ(noteOfThawing(1, 4096 + 2), "");
+  EXPECT_THAT(noteOfThawing(16, 4096 + 8), HasSubstr("cuBLASLt refuses an algorithm"));
+  EXPECT_THAT(noteOfThawing(256, 4096 + 128), HasSubstr("cuBLASLt refuses an algorithm"));
 }
 
 /// No such library is part of the build; where one can be found, it is the right one.
