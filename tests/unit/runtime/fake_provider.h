@@ -47,7 +47,7 @@ public:
       if (const auto *id = std::get_if<TensorId>(&arg))
         bound.arguments.push_back(address(*id));
     for (TensorId id : call.outputs)
-      bound.outputs.push_back(address(id));
+      bound.outputs.push_back(id == kNoTensor ? nullptr : address(id));
     return std::unique_ptr<BoundCall>(new Bound(*this, op->second, std::move(bound)));
   }
   Status onStream(void *stream, const std::function<Status()> &body) override {

@@ -1,16 +1,22 @@
 // Which edges are programmatic, and on which GPUs a plan runs: decided without one.
 #include "runtime/exec/bind.h"
 #include "runtime/exec/gpu.h"
+#include "runtime/kernels/kernel_table.h"
+#include "tests/unit/runtime/sample_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <functional>
 
 namespace cgc::test {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 BoundRecord kernel(bool waits) {
   BoundKernel kernel;
@@ -37,6 +43,56 @@ TEST(ProgrammaticEdges, AreBetweenKernelsWhoseConsumerWaits) {
     if (const auto *k = std::get_if<BoundKernel>(&records[i].op); k && k->programmatic)
       programmatic.push_back(i);
   EXPECT_THAT(programmatic, ElementsAre(1, 3, 10));
+}
+
+/// What binding says of a plan whose only record is `launch`, over tensors of f32[2,4].
+Status bindStatus(KernelLaunch launch) {
+  PlanData plan;
+  plan.target = DeviceKind::Cuda;
+  Bucket bucket;
+  bucket.tensors = {dense(BufferKind::Weight, 0, 0, DType::F32, {2, 4})};
+  bucket.records = {{std::move(launch)}};
+  std::byte memory[32];
+  const std::vector<std::byte *> weights = {memory};
+  BucketMemory places;
+  places.weights = &weights;
+  std::vector<std::string> notes;
+  return bindRecords(plan, bucket, places, {}, notes).status();
+}
+
+TEST(BindRecords, AKernelOfAnotherAbiOrWithOtherArgumentsIsRefused) {
+  const Kernel &kernel = *findKernel("softmax_f32");
+  KernelLaunch good;
+  good.kernel = kernel.name;
+  good.abiHash = kernel.abiHash;
+  good.reads.assign(kernel.reads, id(0));
+  good.writes.assign(kernel.writes, id(0));
+  good.ints.assign(kernel.ints, 0);
+  good.floats.assign(kernel.floats, 0);
+  // What comes next asks for a GPU, or refuses the launch.
+  EXPECT_THAT(bindStatus(good).message(), Not(AnyOf(HasSubstr("abi"), HasSubstr("number of arg"))));
+
+  KernelLaunch launch = good;
+  launch.kernel = "softmax_f99";
+  EXPECT_EQ(bindStatus(launch).code(), Code::Unsupported);
+  EXPECT_THAT(bindStatus(launch).message(), HasSubstr("kernel that this runtime does not have"));
+  launch = good;
+  launch.abiHash ^= 1;
+  EXPECT_EQ(bindStatus(launch).code(), Code::Unsupported);
+  EXPECT_THAT(bindStatus(launch).message(),
+              AllOf(HasSubstr("with abi " + std::to_string(launch.abiHash)),
+                    HasSubstr("this runtime has abi " + std::to_string(good.abiHash))));
+  for (const auto &change : std::initializer_list<std::function<void(KernelLaunch &)>>{
+           [](KernelLaunch &l) { l.reads.pop_back(); },
+           [](KernelLaunch &l) { l.reads.push_back(id(0)); },
+           [](KernelLaunch &l) { l.writes.push_back(id(0)); },
+           [](KernelLaunch &l) { l.ints.push_back(1); },
+           [](KernelLaunch &l) { l.floats.push_back(1); }}) {
+    launch = good;
+    change(launch);
+    EXPECT_EQ(bindStatus(launch).code(), Code::InvalidFile);
+    EXPECT_THAT(bindStatus(launch).message(), HasSubstr("the number of arguments is not that"));
+  }
 }
 
 TEST(CheckGpu, NamesTheCardAndTheNextStep) {
