@@ -112,10 +112,11 @@ std::vector<DiffOp> opsOf(const PlanData &plan, const Bucket &bucket) {
   for (const IoTensor &input : bucket.inputs)
     addIo("input", input);
   const size_t firstRecord = ops.size();
-  auto addSources = [&](DiffOp &op, const Extent &extent, size_t end) {
+  Writers writers(bucket);
+  auto addSources = [&](DiffOp &op, const Extent &extent) {
     if (extent.buffer == BufferKind::Input)
       op.operands.emplace_back(extent.index, 0);
-    for (size_t writer : writersOf(bucket, extent, end))
+    for (size_t writer : writers.of(extent))
       op.operands.emplace_back(firstRecord + writer, 0);
   };
   for (const auto &[i, record] : llvm::enumerate(bucket.records)) {
@@ -134,13 +135,13 @@ std::vector<DiffOp> opsOf(const PlanData &plan, const Bucket &bucket) {
       op.text += "  (" + op.path + ")";
     }
     for (TensorId read : recordReads(record))
-      addSources(op, extentOf(tensorOf(bucket, read)), i);
+      addSources(op, extentOf(tensorOf(bucket, read)));
+    writers.add(i);
     ops.push_back(std::move(op));
   }
   for (const auto &[i, output] : llvm::enumerate(bucket.outputs))
     addSources(addIo("output", output),
-               {BufferKind::Output, static_cast<uint32_t>(i), 0, UINT64_MAX},
-               bucket.records.size());
+               {BufferKind::Output, static_cast<uint32_t>(i), 0, UINT64_MAX});
   return ops;
 }
 

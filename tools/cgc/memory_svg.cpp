@@ -92,11 +92,17 @@ private:
 
   /// The most bytes of buffers that are alive during one record.
   uint64_t mostLive() const {
-    std::vector<uint64_t> live(bucket_.records.size() + 1);
-    for (const ArenaBuffer &buffer : buffers_)
-      for (size_t i = buffer.first; i <= buffer.last; ++i)
-        live[i] += buffer.end - buffer.begin;
-    return *std::max_element(live.begin(), live.end());
+    std::vector<uint64_t> born(bucket_.records.size() + 1), died(born.size());
+    for (const ArenaBuffer &buffer : buffers_) {
+      born[buffer.first] += buffer.end - buffer.begin;
+      died[buffer.last + 1] += buffer.end - buffer.begin;
+    }
+    uint64_t live = 0, most = 0;
+    for (size_t i = 0; i < born.size(); ++i) {
+      live += born[i] - died[i];
+      most = std::max(most, live);
+    }
+    return most;
   }
 
   void text(double x, double y, double size, const std::string &content,

@@ -19,7 +19,8 @@ std::string describe(const TensorRef &tensor) {
 class BucketDrawing {
 public:
   BucketDrawing(const PlanData &plan, const Entry &entry, ir::DotGraph &drawing)
-      : plan_(plan), entry_(entry.name), bucket_(entry.buckets[0]), drawing_(drawing) {}
+      : plan_(plan), entry_(entry.name), bucket_(entry.buckets[0]), drawing_(drawing),
+        writers_(bucket_) {}
 
   void draw() {
     for (size_t i = 0; i < bucket_.inputs.size(); ++i)
@@ -30,7 +31,7 @@ public:
       const IoTensor &io = bucket_.outputs[i];
       const unsigned node = drawIo("out", i, io);
       const Extent whole{BufferKind::Output, static_cast<uint32_t>(i), 0, UINT64_MAX};
-      for (size_t writer : writersOf(bucket_, whole, bucket_.records.size()))
+      for (size_t writer : writers_.of(whole))
         drawing_.addEdge(records_[writer], node, formatShape(dtypeName(io.dtype), io.sizes));
     }
   }
@@ -70,15 +71,17 @@ private:
       const Extent extent = extentOf(tensor);
       if (extent.buffer == BufferKind::Input)
         drawing_.addEdge(inputs_[extent.index], records_.back(), describe(tensor));
-      for (size_t writer : writersOf(bucket_, extent, i))
+      for (size_t writer : writers_.of(extent))
         drawing_.addEdge(records_[writer], records_.back(), describe(tensor));
     }
+    writers_.add(i);
   }
 
   const PlanData &plan_;
   const std::string entry_;
   const Bucket &bucket_;
   ir::DotGraph &drawing_;
+  Writers writers_;                        ///< Of the records drawn so far.
   std::vector<unsigned> inputs_, records_; ///< Their nodes.
 };
 

@@ -2,59 +2,41 @@
 #include "tools/cgc/plan_flow.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <tuple>
 
 namespace cgc::tool {
 
 Extent extentOf(const TensorRef &tensor) {
-  uint64_t last = 0;
-  for (size_t d = 0; d < tensor.sizes.size(); ++d) {
-    if (tensor.sizes[d] == 0)
-      return {tensor.slot.buffer, tensor.slot.index, tensor.slot.offset, tensor.slot.offset};
-    last += static_cast<uint64_t>((tensor.sizes[d] - 1) * tensor.strides[d]);
-  }
   const uint64_t begin = tensor.slot.offset;
-  return {tensor.slot.buffer, tensor.slot.index, begin,
-          begin + (last + 1) * dtypeSize(tensor.dtype)};
+  return {tensor.slot.buffer, tensor.slot.index, begin, begin + *tensorExtent(tensor)};
 }
 
-std::vector<size_t> writersOf(const Bucket &bucket, const Extent &extent, size_t end) {
-  std::vector<size_t> writers;
-  for (size_t i = end; i-- > 0;) {
-    for (TensorId write : recordWrites(bucket.records[i])) {
-      const Extent written = extentOf(tensorOf(bucket, write));
-      if (!written.overlaps(extent))
-        continue;
-      if (writers.empty() || writers.back() != i)
-        writers.push_back(i);
-      if (written.covers(extent))
-        return writers;
-    }
+void Writers::add(size_t record) {
+  for (TensorId write : recordWrites(bucket_.records[record])) {
+    const Extent extent = extentOf(tensorOf(bucket_, write));
+    writers_[{extent.buffer, extent.index}].set(extent.begin, extent.end, record);
   }
-  return writers;
+}
+
+std::vector<size_t> Writers::of(const Extent &extent) const {
+  std::set<size_t, std::greater<>> records;
+  if (const auto found = writers_.find({extent.buffer, extent.index}); found != writers_.end())
+    for (const auto &[begin, range] : found->second.overlapping(extent.begin, extent.end))
+      records.insert(range.value);
+  return {records.begin(), records.end()};
 }
 
 namespace {
 
+/// The value of a RangeMap that is a set of ranges.
+struct Unit {};
+
 /// A buffer whose end is known and whose beginning is not: records are visited backwards.
 struct OpenBuffer {
   ArenaBuffer buffer;
-  /// What no record visited so far has written: disjoint and in order.
-  std::vector<std::pair<uint64_t, uint64_t>> missing;
-
-  bool overlaps(const Extent &extent) const {
-    return extent.begin < buffer.end && buffer.begin < extent.end;
-  }
-  void subtract(const Extent &extent) {
-    std::vector<std::pair<uint64_t, uint64_t>> left;
-    for (auto [begin, end] : missing) {
-      if (begin < std::min(end, extent.begin))
-        left.emplace_back(begin, std::min(end, extent.begin));
-      if (std::max(begin, extent.end) < end)
-        left.emplace_back(std::max(begin, extent.end), end);
-    }
-    missing = std::move(left);
-  }
+  RangeMap<Unit> missing; ///< What no record visited so far has written.
 };
 
 class Lifetimes {
@@ -64,17 +46,19 @@ public:
   std::vector<ArenaBuffer> run() {
     for (size_t i = bucket_.records.size(); i-- > 0;) {
       const auto reads = arenaExtents(recordReads(bucket_.records[i]));
+      RangeMap<Unit> isRead;
+      for (const auto &[extent, tensor] : reads)
+        isRead.set(extent.begin, extent.end, {});
       for (const auto &[extent, tensor] : arenaExtents(recordWrites(bucket_.records[i]))) {
         // What is updated in place goes on being the same buffer.
-        const bool inPlace = std::any_of(reads.begin(), reads.end(),
-                                         [&](auto &r) { return r.first.overlaps(extent); });
+        const bool inPlace = !isRead.overlapping(extent.begin, extent.end).empty();
         write(extent, tensor, i, inPlace);
       }
       for (const auto &[extent, tensor] : reads)
         read(extent, tensor, i);
     }
     // What nobody writes: a plan has none.
-    for (OpenBuffer &open : open_)
+    for (const auto &[begin, open] : open_)
       done_.push_back(open.buffer);
     std::sort(done_.begin(), done_.end(), [](const ArenaBuffer &a, const ArenaBuffer &b) {
       return std::tie(a.first, a.begin, a.last, a.end) < std::tie(b.first, b.begin, b.last, b.end);
@@ -92,19 +76,27 @@ private:
     return extents;
   }
 
+  /// The first open buffer that ends behind `begin`: they are disjoint and in order.
+  std::map<uint64_t, OpenBuffer>::iterator firstBehind(uint64_t begin) {
+    auto it = open_.upper_bound(begin);
+    if (it != open_.begin() && std::prev(it)->second.buffer.end > begin)
+      --it;
+    return it;
+  }
+
   void write(const Extent &extent, TensorId tensor, size_t record, bool inPlace) {
     bool isRead = false;
-    for (size_t k = open_.size(); k-- > 0;) {
-      OpenBuffer &open = open_[k];
-      if (!open.overlaps(extent))
-        continue;
+    for (auto it = firstBehind(extent.begin); it != open_.end() && it->first < extent.end;) {
+      OpenBuffer &open = it->second;
       isRead = true;
       open.buffer.first = record;
       open.buffer.tensor = tensor;
-      open.subtract(extent);
+      open.missing.remove(extent.begin, extent.end);
       if (open.missing.empty() && !inPlace) {
         done_.push_back(open.buffer);
-        open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(k));
+        it = open_.erase(it);
+      } else {
+        ++it;
       }
     }
     if (!isRead)
@@ -113,27 +105,24 @@ private:
 
   /// All that overlaps what is read whole is one buffer.
   void read(const Extent &extent, TensorId tensor, size_t record) {
-    OpenBuffer merged{{extent.begin, extent.end, record, record, tensor},
-                      {{extent.begin, extent.end}}};
-    for (size_t k = open_.size(); k-- > 0;) {
-      const OpenBuffer &open = open_[k];
-      if (!open.overlaps(extent))
-        continue;
+    OpenBuffer merged{{extent.begin, extent.end, record, record, tensor}, {}};
+    for (auto it = firstBehind(extent.begin); it != open_.end() && it->first < extent.end;
+         it = open_.erase(it)) {
+      OpenBuffer &open = it->second;
       merged.buffer.begin = std::min(merged.buffer.begin, open.buffer.begin);
       merged.buffer.end = std::max(merged.buffer.end, open.buffer.end);
       merged.buffer.last = std::max(merged.buffer.last, open.buffer.last);
-      for (auto [begin, end] : open.missing) {
-        merged.subtract({extent.buffer, extent.index, begin, end});
-        merged.missing.emplace_back(begin, end);
-      }
-      open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(k));
+      if (open.missing.size() > merged.missing.size())
+        std::swap(open.missing, merged.missing); // The fewer ranges are moved.
+      for (const auto &[begin, range] : open.missing)
+        merged.missing.set(begin, range.end, {});
     }
-    std::sort(merged.missing.begin(), merged.missing.end());
-    open_.push_back(std::move(merged));
+    merged.missing.set(extent.begin, extent.end, {});
+    open_.emplace(merged.buffer.begin, std::move(merged));
   }
 
   const Bucket &bucket_;
-  std::vector<OpenBuffer> open_;
+  std::map<uint64_t, OpenBuffer> open_; ///< By where they begin.
   std::vector<ArenaBuffer> done_;
 };
 

@@ -2,7 +2,10 @@
 #pragma once
 
 #include "runtime/plan/plan.h"
+#include "tools/cgc/range_map.h"
 
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace cgc::tool {
@@ -26,8 +29,19 @@ inline const TensorRef &tensorOf(const Bucket &bucket, TensorId id) {
   return bucket.tensors[static_cast<uint32_t>(id)];
 }
 
-/// The records before `end` whose writes are visible in `extent`, latest first.
-std::vector<size_t> writersOf(const Bucket &bucket, const Extent &extent, size_t end);
+/// The records that wrote what lies in memory, as far as records have been added: in order.
+class Writers final {
+public:
+  explicit Writers(const Bucket &bucket) : bucket_(bucket) {}
+  /// Counts the writes of `record`; they hide what earlier ones wrote in their extents.
+  void add(size_t record);
+  /// The records that wrote what is in `extent`, latest first.
+  std::vector<size_t> of(const Extent &extent) const;
+
+private:
+  const Bucket &bucket_;
+  std::map<std::pair<BufferKind, uint32_t>, RangeMap<size_t>> writers_; ///< Of each buffer.
+};
 
 /// A part of the arena from the record that writes it first to the last that touches it.
 struct ArenaBuffer {

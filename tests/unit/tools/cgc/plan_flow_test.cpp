@@ -105,6 +105,60 @@ TEST(ArenaBuffers, AResultThatNobodyReadsIsOne) {
   EXPECT_THAT(b.buffers(), ElementsAre("0-8@0-0"));
 }
 
+TEST(ArenaBuffers, ReadsInPiecesAndPartlyOverlappingAreOne) {
+  Builder b;
+  for (const auto &[begin, end] : {std::pair(4, 6), {0, 2}, {2, 4}, {6, 8}})
+    b.record({b.input}, {b.arena(begin, end)});
+  b.record({b.arena(0, 5), b.arena(4, 8)}, {b.output});
+  b.record({b.input}, {b.arena(8, 12)});
+  b.record({b.arena(8, 12), b.arena(2, 3)}, {b.output});
+  EXPECT_THAT(b.buffers(), ElementsAre("0-8@0-6", "8-12@5-6"));
+}
+
+TEST(Writers, AreThoseWhoseBytesAreStillThere) {
+  Builder b;
+  b.record({b.input}, {b.arena(0, 8)});
+  b.record({b.input}, {b.arena(2, 4)});
+  b.record({b.input}, {b.arena(6, 10)});
+  b.record({b.input}, {b.output});
+  Writers writers(b.bucket);
+  const auto of = [&](uint64_t begin, uint64_t end) {
+    return writers.of({BufferKind::Arena, 0, begin, end});
+  };
+  EXPECT_THAT(of(0, 8), ElementsAre());
+  writers.add(0);
+  EXPECT_THAT(of(0, UINT64_MAX), ElementsAre(0));
+  writers.add(1);
+  writers.add(2);
+  writers.add(3);
+  EXPECT_THAT(of(0, 10), ElementsAre(2, 1, 0));
+  EXPECT_THAT(of(4, 6), ElementsAre(0));
+  EXPECT_THAT(of(2, 4), ElementsAre(1));
+  EXPECT_THAT(of(3, 7), ElementsAre(2, 1, 0));
+  EXPECT_THAT(of(10, 20), ElementsAre());
+  EXPECT_THAT(writers.of({BufferKind::Output, 0, 0, UINT64_MAX}), ElementsAre(3));
+}
+
+/// A plan may have a million records. Work that grows with their square would never end.
+TEST(PlanSvg, ManyRecordsWithLongLivesAreDrawn) {
+  constexpr uint64_t kRecords = 200'000;
+  Builder b;
+  for (uint64_t i = 0; i < kRecords; ++i)
+    b.record({i == 0 ? b.input : TensorId(2)}, {b.arena(8 * i, 8 * i + 8)});
+  std::vector<TensorId> all(b.bucket.tensors.size() - 2);
+  for (uint32_t i = 0; i < all.size(); ++i)
+    all[i] = TensorId(i + 2);
+  b.record(all, {b.output});
+  Writers writers(b.bucket);
+  for (uint64_t i = 0; i <= kRecords; ++i)
+    writers.add(i);
+  EXPECT_EQ(writers.of({BufferKind::Arena, 0, 0, UINT64_MAX}).size(), kRecords);
+  EXPECT_EQ(arenaBuffers(b.bucket).size(), kRecords);
+  PlanData plan;
+  plan.entries = {{.name = "a", .buckets = {b.bucket}}};
+  EXPECT_THAT(planSvg(plan, "a", ""), HasSubstr("of which at most 1.6 MB are in use at once"));
+}
+
 TEST(PlanSvg, HasARectangleForEachBufferAndIsTheSameEachTime) {
   Builder b;
   const TensorId p = b.arena(0, 4000), q = b.arena(4096, 8096);
