@@ -4,9 +4,11 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +20,8 @@
 
 namespace cgc {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string quoted(const std::string &path) {
   return "'" + path + "'";
@@ -85,10 +89,37 @@ std::string parentFolder(const std::string &path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+/// The open descriptor of this process that `path` stands for, also through links; -1 if none.
+int ownDescriptor(fs::path path) {
+  std::error_code error;
+  const fs::path descriptors = fs::canonical("/proc/self/fd", error);
+  constexpr int kMostLinks = 40; // As the kernel follows.
+  for (int links = 0; !error && links < kMostLinks; ++links) {
+    const fs::path folder = fs::canonical(fs::absolute(path, error).parent_path(), error);
+    const std::string name = path.filename().string();
+    if (!error && folder == descriptors) {
+      int descriptor = -1;
+      const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), descriptor);
+      return bad == std::errc() && end == name.data() + name.size() ? descriptor : -1;
+    }
+    path = folder / fs::read_symlink(folder / name, error);
+  }
+  return -1;
+}
+
+bool isCharacterDevice(const std::string &path) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0 && S_ISCHR(info.st_mode);
+}
+
 /// Opens a file of a fresh name beside `path`; the name goes to `temp`. -1 and errno on failure.
 int openUnique(const std::string &path, std::string &temp) {
+  // With its suffix the name stays within NAME_MAX, whatever the length of the file's own.
+  constexpr size_t kMostOfName = 100;
+  const size_t name = path.rfind('/') + 1; // npos + 1 is 0.
   for (int attempt = 0; attempt < 1000; ++attempt) {
-    temp = path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(attempt);
+    temp = path.substr(0, name + kMostOfName) + ".tmp." + std::to_string(::getpid()) + "." +
+           std::to_string(attempt);
     const int fd = ::open(temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0 || errno != EEXIST)
       return fd;
@@ -147,8 +178,12 @@ MappedFile::~MappedFile() {
     ::munmap(const_cast<std::byte *>(data_), size_);
 }
 
+bool isStream(const std::string &path) {
+  return isCharacterDevice(path) || ownDescriptor(path) >= 0;
+}
+
 /// The file that `path` names, where links lead: a rename onto a link would replace the link. A
-/// link to what a process has open is refused: who opened it would go on with the old file.
+/// link to what another process has open is refused: who opened it would go on with the old file.
 static Result<std::string> withoutLinks(const std::string &path) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode))
@@ -159,8 +194,8 @@ static Result<std::string> withoutLinks(const std::string &path) {
   char target[PATH_MAX + 1] = {};
   if (isOfSystem(path) || ::readlink(path.c_str(), target, PATH_MAX) < 0 || isOfSystem(target))
     return Status(Code::Failed, "cannot write " + quoted(path) +
-                                    ": it stands for what a process has open; give the name of a "
-                                    "file, or '-' where the help says so");
+                                    ": it stands for what another process has open; give the name "
+                                    "of a file");
   char resolved[PATH_MAX];
   if (!::realpath(path.c_str(), resolved))
     return Status(Code::Failed, "cannot write " + quoted(path) + ": it is a link to " +
@@ -170,6 +205,15 @@ static Result<std::string> withoutLinks(const std::string &path) {
 }
 
 Result<AtomicFile> AtomicFile::create(const std::string &path) {
+  if (isStream(path)) {
+    // A duplicate shares its position with what this process has open.
+    const int own = ownDescriptor(path);
+    const int fd = own >= 0 ? ::fcntl(own, F_DUPFD_CLOEXEC, 0)
+                            : ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+      return cannotWrite(path, errno);
+    return AtomicFile(fd, path, "");
+  }
   struct stat info;
   if (::stat(path.c_str(), &info) == 0) {
     if (S_ISDIR(info.st_mode))
@@ -178,6 +222,8 @@ Result<AtomicFile> AtomicFile::create(const std::string &path) {
     if (!S_ISREG(info.st_mode))
       return Status(Code::Failed, "cannot write " + quoted(path) +
                                       ": it is not a regular file; give the name of a file");
+  } else if (errno == ENAMETOOLONG) { // The temporary name would be short enough.
+    return cannotWrite(path, errno);
   }
   CGC_ASSIGN_OR_RETURN(std::string kept, withoutLinks(path));
   const std::string folder = parentFolder(kept);
@@ -206,6 +252,8 @@ AtomicFile::~AtomicFile() {
   if (fd_ < 0)
     return;
   ::close(fd_);
+  if (tempPath_.empty())
+    return;
   ::unlink(tempPath_.c_str());
   openTemporaries.remove(tempPath_.c_str());
 }
@@ -228,6 +276,8 @@ Status AtomicFile::write(const void *data, size_t size) {
 
 Status AtomicFile::commit() {
   assert(fd_ >= 0 && "commit twice");
+  if (tempPath_.empty())
+    return ::close(std::exchange(fd_, -1)) == 0 ? Status::ok() : cannotWrite(path_, errno);
   const std::string parent = parentFolder(path_); // Now: nothing may throw after the rename.
   if (::fsync(fd_) != 0 || ::rename(tempPath_.c_str(), path_.c_str()) != 0)
     return cannotWrite(path_, errno);

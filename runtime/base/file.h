@@ -29,9 +29,13 @@ private:
   size_t size_ = 0;
 };
 
+/// Whether `path` is written to directly: a character device (/dev/null), or an open descriptor of
+/// this process (/dev/stdout, /dev/fd/3, a link to one). There is no old content to keep.
+bool isStream(const std::string &path);
+
 /// Writes a file so that readers see either the old content or the whole new one: bytes go to a
 /// temporary name in the same folder; commit() syncs and renames. Without commit() the destructor
-/// removes the temporary file.
+/// removes the temporary file. A stream has no temporary name: it gets the bytes at once.
 class AtomicFile final {
 public:
   static Result<AtomicFile> create(const std::string &path);
@@ -48,7 +52,7 @@ private:
       : fd_(fd), path_(std::move(path)), tempPath_(std::move(tempPath)) {}
   int fd_ = -1;
   uint64_t position_ = 0;
-  std::string path_, tempPath_;
+  std::string path_, tempPath_; ///< tempPath_ is empty for a stream.
 };
 
 /// Removes the temporary file of every AtomicFile that is open. Async-signal-safe: for a handler

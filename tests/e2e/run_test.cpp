@@ -215,6 +215,38 @@ TEST_F(Run, RefusesTokensThatTheEmbeddingHasNot) {
   refuses({"--entry", "encode_text", "--input", "text=@text.npy"}, 2, {"element 5", "-1"});
 }
 
+TEST_F(Run, WritesToStreams) {
+  makePlan();
+  const auto to = [&](const std::string &output, const std::vector<std::string> &more = {}) {
+    std::vector<std::string> arguments = {
+        "run",     "plan.cgplan",   "--entry",  "forward", "--input", "image=random:0",
+        "--input", "text=random:1", "--output", output};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return cgc(arguments);
+  };
+  const Outcome null = to("/dev/null");
+  EXPECT_EQ(null.status, 0) << null.err;
+  expectError(to("/dev/full"), 1, {"'/dev/full'"});
+  ASSERT_EQ(to("y.npy").status, 0);
+  // All outputs, one behind the other; the table of them comes last.
+  const Outcome standardOutput = to("/dev/stdout");
+  EXPECT_EQ(standardOutput.status, 0) << standardOutput.err;
+  const std::string arrays =
+      readFile(folder / "y.0.npy") + readFile(folder / "y.1.npy") + readFile(folder / "y.2.npy");
+  EXPECT_EQ(standardOutput.out.substr(0, arrays.size()), arrays);
+  EXPECT_EQ(standardOutput.out.find("output"), arrays.size());
+  EXPECT_EQ(files(), (std::vector<std::string>{"plan.cgplan", "y.0.npy", "y.1.npy", "y.2.npy"}));
+}
+
+TEST_F(Run, TakesTheLongestOutputName) {
+  makePlan();
+  const std::string name = std::string(250, 'y') + ".npy";
+  const Outcome outcome = cgc({"run", "plan.cgplan", "--entry", "encode_text", "--input",
+                               "text=random:0", "--output", name});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(files(), (std::vector<std::string>{"plan.cgplan", name}));
+}
+
 TEST_F(Run, RefusesOutputsThatItCannotWrite) {
   makePlan({"--batch", "64"});
   const std::vector<std::string> run = {"run",     "plan.cgplan",   "--entry", "encode_text",

@@ -234,8 +234,9 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
     CGC_TRY(writePlan(compiled.plan, weights, options.output));
     plan = std::move(compiled.plan);
   }
-  std::error_code ignored;
-  const uint64_t fileBytes = std::filesystem::file_size(options.output, ignored);
+  std::error_code isStream; // Of which the size is not known.
+  const uint64_t size = std::filesystem::file_size(options.output, isStream);
+  const uint64_t fileBytes = isStream ? 0 : size;
   if (options.json)
     return printJson("compile", planJson(plan, options.output, fileBytes));
   return printOut(planText(plan, options.output, fileBytes));

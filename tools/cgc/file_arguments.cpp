@@ -1,4 +1,4 @@
-// FileArguments: compares by file identity where the files exist, else by normalised path.
+// FileArguments: compares by file identity where the files exist, else by normalized path.
 #include "tools/cgc/file_arguments.h"
 
 #include "passes/dump.h"
@@ -7,6 +7,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
+#include <set>
+#include <sys/stat.h>
 
 namespace cgc::tool {
 namespace {
@@ -20,12 +23,16 @@ fs::path normal(const fs::path &path) {
   return whole.has_filename() ? whole : whole.parent_path();
 }
 
+/// Equal for two names of one file, whether or not it exists.
+std::string identityOf(const fs::path &path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0)
+    return fmt::format("{}:{}", info.st_dev, info.st_ino);
+  return normal(path).string();
+}
+
 bool isSameFile(const fs::path &a, const fs::path &b) {
-  std::error_code ignored;
-  if (fs::equivalent(a, b, ignored))
-    return true;
-  const fs::path first = normal(a);
-  return !first.empty() && first == normal(b);
+  return identityOf(a) == identityOf(b);
 }
 
 /// Whether --dump-dir could write `path`, or is it.
@@ -71,17 +78,22 @@ FileArguments &FileArguments::dumpsTo(const std::string &folder) {
 }
 
 Status FileArguments::check() const {
-  for (size_t i = 0; i < written_.size(); ++i) {
-    const auto &[option, path, replaced] = written_[i];
+  std::multimap<std::string, std::string> read; // Paths by identity.
+  for (const std::string &path : read_)
+    read.emplace(identityOf(path), path);
+  std::set<std::string> written;
+  for (const auto &[option, path, replaced] : written_) {
     if (path == "-")
       return Status(Code::Usage,
                     fmt::format("{} - : only a file can be written here; give its name", option));
-    for (const std::string &read : read_)
-      if (read != replaced && isSameFile(path, read))
+    if (isStream(path)) // Takes any number of results.
+      continue;
+    const std::string identity = identityOf(path);
+    for (auto [same, end] = read.equal_range(identity); same != end; ++same)
+      if (same->second != replaced)
         return overwritten(path, option);
-    for (size_t earlier = 0; earlier < i; ++earlier)
-      if (isSameFile(path, written_[earlier].path))
-        return overwritten(path, option);
+    if (!written.insert(identity).second)
+      return overwritten(path, option);
   }
   if (!dumpFolder_.empty()) {
     for (const std::string &read : read_)

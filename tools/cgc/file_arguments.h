@@ -22,8 +22,9 @@ public:
   /// A folder for the files of --dump-dir.
   FileArguments &dumpsTo(const std::string &folder);
 
-  /// Usage if a file that is written is standard output, is read, or is written by two options
-  /// (links count); Failed if it cannot be created. Leaves nothing behind.
+  /// Usage if a file that is written is "-", is read, or is written by two options (links count;
+  /// a stream such as /dev/null takes any number of results); Failed if it cannot be created.
+  /// Leaves nothing behind.
   Status check() const;
 
 private:

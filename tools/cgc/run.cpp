@@ -29,12 +29,12 @@ struct Options {
   bool noPdl = false, separateBuffers = false, json = false;
 };
 
-/// One output: as named. Several: y.0.npy, y.1.npy, ...
+/// One output: as named. Several: y.0.npy, y.1.npy, ...; a stream takes all.
 std::vector<std::string> outputPaths(const std::string &path, size_t count) {
   if (path.empty())
     return {};
-  if (count == 1)
-    return {path};
+  if (count == 1 || isStream(path))
+    return std::vector<std::string>(count, path);
   const std::filesystem::path whole(path);
   std::vector<std::string> paths;
   for (size_t i = 0; i < count; ++i) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
@@ -163,7 +164,6 @@ TEST(AtomicFile, RefusesPlacesThatAreNoFile) {
   const std::pair<std::string, const char *> cases[] = {
       {folder.path().string(), "it is a directory"},
       {folder / "fifo", "not a regular file"},
-      {"/dev/full", "not a regular file"},
       {folder / "no/such/out", "create it first"}};
   for (const auto &[path, message] : cases) {
     const Status status = AtomicFile::create(path).status();
@@ -199,22 +199,66 @@ TEST(AtomicFile, RefusesALinkToNowhere) {
   EXPECT_THAT(folder.list(), ElementsAre("link"));
 }
 
-/// As /dev/stdout is, when standard output goes to a file: a rename would leave that file as it is.
-TEST(AtomicFile, RefusesWhatAProcessHasOpen) {
+/// As /dev/stdout is, when standard output goes to a file.
+TEST(AtomicFile, WritesOnWhereThisProcessHasAFileOpen) {
+  const TempFolder folder;
+  const int fd = ::open((folder / "out").c_str(), O_WRONLY | O_CREAT, 0600);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(::write(fd, "a", 1), 1);
+  const std::string open = "/proc/self/fd/" + std::to_string(fd);
+  std::filesystem::create_symlink(open, folder / "link");
+  for (const std::string &path : {open, "/dev/fd/" + std::to_string(fd), folder / "link"}) {
+    EXPECT_TRUE(isStream(path)) << path;
+    Result<AtomicFile> file = AtomicFile::create(path);
+    ASSERT_TRUE(file.isOk()) << file.status().message();
+    EXPECT_TRUE(file->write("bc", 2).isOk() && file->commit().isOk()) << path;
+  }
+  EXPECT_EQ(::write(fd, "d", 1), 1);
+  ::close(fd);
+  EXPECT_EQ(readFile(folder / "out"), "abcbcbcd");
+  EXPECT_THAT(folder.list(), ElementsAre("link", "out"));
+  EXPECT_FALSE(isStream(folder / "out"));
+  EXPECT_FALSE(AtomicFile::create(open).isOk()) << "it is closed";
+}
+
+TEST(AtomicFile, RefusesWhatAnotherProcessHasOpen) {
   const TempFolder folder;
   writeFile(folder / "out", "old");
   const int fd = ::open((folder / "out").c_str(), O_WRONLY);
   ASSERT_GE(fd, 0);
-  const std::string open = "/proc/self/fd/" + std::to_string(fd);
-  std::filesystem::create_symlink(open, folder / "link");
-  for (const std::string &path : {open, folder / "link"}) {
-    const Status status = AtomicFile::create(path).status();
-    EXPECT_EQ(status.code(), Code::Failed) << path;
-    EXPECT_THAT(status.message(), HasSubstr("what a process has open")) << path;
-  }
+  const std::string open =
+      "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd); // Of the parent.
+  const auto create = [&] {
+    std::fputs(AtomicFile::create(open).status().message().c_str(), stderr);
+    ::_exit(0);
+  };
+  EXPECT_EXIT(create(), testing::ExitedWithCode(0), "what another process has open");
   ::close(fd);
   EXPECT_EQ(readFile(folder / "out"), "old");
-  EXPECT_THAT(folder.list(), ElementsAre("link", "out"));
+}
+
+TEST(AtomicFile, WritesToCharacterDevices) {
+  EXPECT_TRUE(isStream("/dev/null"));
+  Result<AtomicFile> null = AtomicFile::create("/dev/null");
+  ASSERT_TRUE(null.isOk()) << null.status().message();
+  EXPECT_TRUE(null->write("abc", 3).isOk());
+  EXPECT_EQ(null->position(), 3u);
+  EXPECT_TRUE(null->commit().isOk());
+  Result<AtomicFile> full = AtomicFile::create("/dev/full");
+  ASSERT_TRUE(full.isOk()) << full.status().message();
+  const Status status = full->write("abc", 3);
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(), HasSubstr("cannot write '/dev/full'"));
+}
+
+TEST(AtomicFile, TakesTheLongestName) {
+  const TempFolder folder;
+  const std::string longest(NAME_MAX, 'n');
+  Result<AtomicFile> file = AtomicFile::create(folder / longest);
+  ASSERT_TRUE(file.isOk()) << file.status().message();
+  EXPECT_TRUE(file->write("abc", 3).isOk() && file->commit().isOk());
+  EXPECT_THAT(folder.list(), ElementsAre(longest));
+  EXPECT_EQ(AtomicFile::create(folder / (longest + "n")).status().code(), Code::Failed);
 }
 
 TEST(AtomicFile, RefusesAReadOnlyFolder) {

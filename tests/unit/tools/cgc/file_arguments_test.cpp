@@ -48,6 +48,10 @@ TEST_F(FileArgumentsTest, TwoResultsAreTwoFiles) {
   EXPECT_THAT(status.message(), HasSubstr("for -x"));
 }
 
+TEST_F(FileArgumentsTest, AStreamTakesAnyNumberOfResults) {
+  EXPECT_TRUE(FileArguments().writes("-o", "/dev/null").writes("-x", "/dev/null").check().isOk());
+}
+
 TEST_F(FileArgumentsTest, DumpsOverwriteNothing) {
   const std::string dumped = dump_ + "/01-cse.f.cgir";
   for (const std::string &path : {dumped, dump_ + "/123-a.dot", dump_}) {
