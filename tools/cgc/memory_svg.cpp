@@ -19,10 +19,11 @@ namespace cgc::tool {
 namespace {
 
 // In pixels. A chart with its heading and axes takes kChartHeight.
-constexpr double kWidth = 1400, kChartHeight = 560;
+constexpr double kLeastWidth = 1400, kChartHeight = 560;
 constexpr double kLeft = 90, kRight = 20, kTop = 46, kBottom = 66;
-constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kChartHeight - kTop - kBottom;
+constexpr double kPlotHeight = kChartHeight - kTop - kBottom;
 constexpr double kCharWidth = 5.2;   ///< Of a label, about.
+constexpr double kTickWidth = 64;    ///< Between two numbers of the time axis, at least.
 constexpr double kLeastHeight = 0.1; ///< SVG shows nothing of a rectangle of height 0.
 
 /// As much of `text` as fits into `width`; nothing if that says nothing.
@@ -55,8 +56,9 @@ std::string blockOf(llvm::StringRef path) {
 
 class Chart {
 public:
-  Chart(const PlanData &plan, const Entry &entry, const Bucket &bucket, double y)
-      : plan_(plan), entry_(entry), bucket_(bucket), buffers_(arenaBuffers(bucket)), y_(y + kTop) {}
+  Chart(const PlanData &plan, const Entry &entry, const Bucket &bucket, double y, double width)
+      : plan_(plan), entry_(entry), bucket_(bucket), buffers_(arenaBuffers(bucket)), y_(y + kTop),
+        plotWidth_(width - kLeft - kRight) {}
 
   std::string draw() {
     const uint64_t live = mostLive();
@@ -75,7 +77,7 @@ public:
 
 private:
   double x(double record) const {
-    return kLeft + kPlotWidth * record / std::max<double>(1, bucket_.records.size());
+    return kLeft + plotWidth_ * record / std::max<double>(1, bucket_.records.size());
   }
   double y(double byte) const {
     return y_ + kPlotHeight * (1 - byte / std::max<double>(1, bucket_.arenaBytes));
@@ -197,17 +199,17 @@ private:
   void drawAxes() {
     svg_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
                         "fill=\"none\" stroke=\"#222222\"/>\n",
-                        kLeft, y_, kPlotWidth, kPlotHeight);
+                        kLeft, y_, plotWidth_, kPlotHeight);
     const double bytes = static_cast<double>(bucket_.arenaBytes);
     if (bytes > 0)
       for (double at = 0, step = niceStep(bytes, 8); at <= bytes; at += step)
         text(kLeft - 6, y(at) + 3, 10, formatBytes(static_cast<uint64_t>(at)),
              " text-anchor=\"end\"");
     const double records = static_cast<double>(bucket_.records.size());
-    for (double at = 0, step = niceStep(records, 20); at < records; at += step)
+    for (double at = 0, step = niceStep(records, plotWidth_ / kTickWidth); at < records; at += step)
       text(x(at + 0.5), y_ + kPlotHeight + 26, 10, fmt::format("{:.0f}", at),
            " text-anchor=\"middle\"");
-    text(kLeft + kPlotWidth / 2, y_ + kPlotHeight + 44, 11, "time: record of the bucket",
+    text(kLeft + plotWidth_ / 2, y_ + kPlotHeight + 44, 11, "time: record of the bucket",
          " text-anchor=\"middle\"");
     svg_ += fmt::format("<text transform=\"translate(16 {:.1f}) rotate(-90)\" font-size=\"11\" "
                         "text-anchor=\"middle\">offset in the arena</text>\n",
@@ -219,54 +221,60 @@ private:
   const Bucket &bucket_;
   const std::vector<ArenaBuffer> buffers_;
   const double y_; ///< Of the plot's top.
+  const double plotWidth_;
   std::string svg_;
 };
 
-/// An SVG of Graphviz's to stand at `y` inside another one; its size follows.
-struct Nested {
-  std::string svg;
+/// An SVG of Graphviz's, as a part of another one.
+struct Drawing {
+  llvm::StringRef box, content;
   double width = 0, height = 0;
 };
 
-Nested nest(llvm::StringRef drawing, double y) {
+Drawing parseDrawing(llvm::StringRef svg) {
   // <svg width="62pt" height="116pt" viewBox="0.00 0.00 62.00 116.00" ...>
-  llvm::StringRef box = drawing.split("viewBox=\"").second.split('"').first;
-  Nested nested;
+  Drawing drawing;
+  drawing.box = svg.split("viewBox=\"").second.split('"').first;
+  drawing.content = svg.split("<svg").second.split('>').second;
   llvm::SmallVector<llvm::StringRef> numbers;
-  box.split(numbers, ' ');
-  if (numbers.size() != 4 || numbers[2].getAsDouble(nested.width) ||
-      numbers[3].getAsDouble(nested.height))
+  drawing.box.split(numbers, ' ');
+  if (numbers.size() != 4 || numbers[2].getAsDouble(drawing.width) ||
+      numbers[3].getAsDouble(drawing.height))
     return {};
-  const llvm::StringRef content = drawing.split("<svg").second.split('>').second;
-  nested.svg =
-      fmt::format("<svg x=\"0\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
-                  "viewBox=\"{}\">{}",
-                  y, nested.width, nested.height, std::string_view(box), std::string_view(content));
-  return nested;
+  return drawing;
+}
+
+/// It stands at `y`, with its own size.
+std::string nested(const Drawing &drawing, double y) {
+  if (drawing.content.empty())
+    return "";
+  return fmt::format("<svg x=\"0\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
+                     "viewBox=\"{}\">{}",
+                     y, drawing.width, drawing.height, std::string_view(drawing.box),
+                     std::string_view(drawing.content));
 }
 
 } // namespace
 
 std::string planSvg(const PlanData &plan, std::string_view entry, const std::string &drawing) {
+  const Drawing graph = parseDrawing(drawing);
+  const double width = std::max(kLeastWidth, graph.width);
   std::string charts;
   double height = 0;
   for (const Entry &e : plan.entries)
     for (const Bucket &bucket : e.buckets) {
       if (!entry.empty() && e.name != entry)
         continue;
-      charts += Chart(plan, e, bucket, height).draw();
+      charts += Chart(plan, e, bucket, height, width).draw();
       height += kChartHeight;
     }
-  const Nested graph = nest(drawing, height);
-  height += graph.height;
-  const double width = std::max(kWidth, graph.width);
   return fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" "
                      "xmlns:xlink=\"http://www.w3.org/1999/xlink\" width=\"{0:.0f}\" "
                      "height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
                      "font-family=\"Helvetica,Arial,sans-serif\">\n"
                      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-                     width, height) +
-         charts + graph.svg + "</svg>\n";
+                     width, height + graph.height) +
+         charts + nested(graph, height) + "</svg>\n";
 }
 
 } // namespace cgc::tool

@@ -199,5 +199,18 @@ TEST(PlanSvg, ShowsABufferOf8BytesInAGigabyte) {
   EXPECT_FALSE(std::regex_search(svg, found, flat)) << found[0];
 }
 
+TEST(PlanSvg, ChartsAreAsWideAsTheDrawing) {
+  Builder b;
+  const TensorId p = b.arena(0, 4000);
+  b.record({b.input}, {p});
+  b.record({p}, {b.output});
+  PlanData plan;
+  plan.entries = {{.name = "a", .buckets = {b.bucket}}};
+  const std::string svg =
+      planSvg(plan, "", "<svg viewBox=\"0.00 0.00 3110.00 116.00\">\n<g/>\n</svg>\n");
+  EXPECT_THAT(svg, HasSubstr("viewBox=\"0 0 3110 676\""));
+  EXPECT_THAT(svg, HasSubstr("<rect x=\"90.0\" y=\"46.0\" width=\"3000.0\""));
+}
+
 } // namespace
 } // namespace cgc::tool
