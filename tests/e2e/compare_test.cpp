@@ -262,6 +262,17 @@ TEST_F(Compare, OutputsOfAnotherShapeAreAnErrorInJson) {
       << outcome.out;
 }
 
+TEST_F(Compare, TakesAListOfEntries) {
+  makePlan();
+  const Outcome outcome = cgc({"compare", "plan.cgplan", models() / "tiny_fp32.pt", "--entry",
+                               "encode_text,encode_image", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto outputs = parseJson(outcome, "compare")["outputs"];
+  ASSERT_EQ(outputs.size(), 2u);
+  EXPECT_EQ(outputs[0]["entry"], "encode_image"); // In the plan's order.
+  EXPECT_EQ(outputs[1]["entry"], "encode_text");
+}
+
 TEST_F(Compare, RefusesUnknownEntries) {
   makePlan();
   expectError(cgc({"compare", "plan.cgplan", models() / "tiny_fp32.pt", "--entry", "encode_audio"}),

@@ -66,7 +66,18 @@ TEST_F(Help, ListsHaveNoEmptyValues) {
   EXPECT_TRUE(files().empty());
 }
 
-TEST_F(Help, ABatchIsNamedOnce) {
+TEST_F(Help, AnOptionIsGivenOnce) {
+  expectError(cgc({"run", "p.cgplan", "--output", "a", "--output", "b"}), 2,
+              {"error: --output is given twice; give it once; see cgc run --help"});
+  expectError(cgc({"compile", "m.pt", "-o", "a", "--output", "b", "--input", "x=f32[1]"}), 2,
+              {"-o,--output is given twice"});
+  expectError(cgc({"compile", "m.pt", "-o", "a", "-O0", "-O1", "-O1", "--input", "x=f32[1]"}), 2,
+              {"-O is given 3 times"});
+  expectError(cgc({"bench", "p.cgplan", "--samples", "30", "--samples", "30"}), 2,
+              {"--samples is given twice"});
+}
+
+TEST_F(Help, AListHasNoValueTwice) {
   // Before any file is opened: there is none.
   for (const char *list : {"1,1", "2,1,2", "4,04"}) {
     expectError(cgc({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]", "--batch", list}), 2,
@@ -76,6 +87,17 @@ TEST_F(Help, ABatchIsNamedOnce) {
   }
   expectError(cgc({"bench", "p.cgplan", "--batch", "8", "--batch", "8"}), 2,
               {"--batch: 8 is there twice"});
+  for (const std::vector<std::string> &entries :
+       {std::vector<std::string>{"--entry", "f,f"}, {"--entry", "f", "--entry", "f"}}) {
+    const auto refuses = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.end(), entries.begin(), entries.end());
+      expectError(cgc(arguments), 2, {"--entry: f is there twice; give it once"});
+    };
+    refuses({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]"});
+    refuses({"compare", "p.cgplan", "m.pt"});
+    refuses({"bench", "p.cgplan"});
+    refuses({"profile", "p.cgplan"});
+  }
 }
 
 TEST_F(Help, UnknownVerbsAreNamedWithTheNearMiss) {

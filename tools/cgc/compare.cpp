@@ -2,6 +2,7 @@
 #include "runtime/exec/select.h"
 #include "tools/cgc/console.h"
 #include "tools/cgc/libraries.h"
+#include "tools/cgc/list_option.h"
 #include "tools/cgc/plan_summary.h"
 #include "tools/cgc/progress.h"
 #include "tools/cgc/runner.h"
@@ -29,7 +30,8 @@ constexpr double kMostOwn = 0.1;
 constexpr uint64_t kElements = 512;
 
 struct Options {
-  std::string plan, model, entry;
+  std::string plan, model;
+  std::vector<std::string> entries; ///< Empty: all.
   std::vector<std::string> opLibraries;
   bool json = false;
 };
@@ -168,12 +170,16 @@ private:
   frontend::Reference *truth_;
 };
 
+bool isWanted(const Entry &entry, const Options &options) {
+  return options.entries.empty() || std::ranges::count(options.entries, entry.name) > 0;
+}
+
 Result<std::vector<Row>> compareAll(const Options &options) {
   CGC_TRY(MappedFile::open(options.model).status());
   // What is wrong with the plan is found before LibTorch is opened.
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
-  if (!options.entry.empty())
-    CGC_TRY(findEntry(plan.data(), options.entry).status());
+  for (const std::string &entry : options.entries)
+    CGC_TRY(findEntry(plan.data(), entry).status());
   const bool reduced = isReduced(plan.data());
   const DeviceKind device = plan.data().target;
 
@@ -181,7 +187,7 @@ Result<std::vector<Row>> compareAll(const Options &options) {
   const std::optional<DType> precision = plan.data().precision;
   size_t phases = reduced ? 3 : 2;
   for (const Entry &entry : plan.data().entries)
-    if (options.entry.empty() || entry.name == options.entry)
+    if (isWanted(entry, options))
       phases += entry.buckets.size();
   Progress progress(phases);
   progress.begin("load " + options.plan);
@@ -199,7 +205,7 @@ Result<std::vector<Row>> compareAll(const Options &options) {
   Comparison comparison(*runner, *reference, truth.get());
   std::vector<Row> rows;
   for (const Entry &entry : runner->plan().entries) {
-    if (!options.entry.empty() && entry.name != options.entry)
+    if (!isWanted(entry, options))
       continue;
     for (size_t i = 0; i < entry.buckets.size(); ++i) {
       progress.begin(fmt::format("compare {} {}", entry.name, describeIo(entry.buckets[i].inputs)));
@@ -268,8 +274,8 @@ Verb addCompare(CLI::App &app) {
   command->add_option("model", options->model, "The TorchScript file that it was compiled from")
       ->type_name("MODEL.pt")
       ->required();
-  command->add_option("--entry", options->entry, "Compare just this entry [all]")
-      ->type_name("NAME");
+  addListOption(*command, "--entry", options->entries, "Compare just these entries [all]")
+      ->type_name("NAME,...");
   addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer("Both run on the plan's target. In fp32 the relative L2 distance may be 1e-5. In "

@@ -109,20 +109,21 @@ Result<BoundInputs> bindInputs(const Entry &entry, const std::vector<InputSource
 }
 
 void addBucketOptions(CLI::App &command, BucketChoice &choice, std::string_view does) {
-  command.add_option("--entry", choice.entry, fmt::format("{} just this entry [all]", does))
-      ->type_name("NAME");
+  addListOption(command, "--entry", choice.entries,
+                fmt::format("{} just these entries [all]", does))
+      ->type_name("NAME,...");
   addListOption(command, "--batch", choice.batches,
                 fmt::format("{} just the buckets with these values of dimension 0 [all]", does))
       ->type_name("N,...");
 }
 
 Result<std::vector<PlanBucket>> planBuckets(const PlanData &plan, const BucketChoice &choice) {
-  const auto &[entry, batches] = choice;
-  if (!entry.empty())
+  const auto &[entries, batches] = choice;
+  for (const std::string &entry : entries)
     CGC_TRY(findEntry(plan, entry).status());
   std::vector<PlanBucket> chosen;
   for (const Entry &candidate : plan.entries) {
-    if (!entry.empty() && candidate.name != entry)
+    if (!entries.empty() && std::ranges::count(entries, candidate.name) == 0)
       continue;
     for (int64_t batch : batches)
       CGC_TRY(chooseBucket(candidate, {}, batch).status());

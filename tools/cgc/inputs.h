@@ -34,15 +34,15 @@ struct PlanBucket {
 
 /// What --entry and --batch ask for, of verbs that go through buckets.
 struct BucketChoice {
-  std::string entry;            ///< Empty: all.
-  std::vector<int64_t> batches; ///< Empty: all.
+  std::vector<std::string> entries; ///< Empty: all.
+  std::vector<int64_t> batches;     ///< Empty: all.
 };
 /// Adds both options; `does` is what the verb does to a bucket: "Measure". `choice` must outlive
 /// `command`.
 void addBucketOptions(CLI::App &command, BucketChoice &choice, std::string_view does);
 
-/// The buckets of the entry whose inputs all have one of the batches as dimension 0. Usage if there
-/// is no such entry or no bucket for a batch.
+/// The buckets of the entries whose inputs all have one of the batches as dimension 0. Usage if an
+/// entry is missing or has no bucket for a batch.
 Result<std::vector<PlanBucket>> planBuckets(const PlanData &plan, const BucketChoice &choice);
 
 /// The only entry if `name` is empty. Usage with the plan's entries otherwise.

@@ -8,26 +8,34 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <optional>
+
 namespace cgc::tool {
 
 namespace {
 
-/// Calls `add` with each value; it says whether that is one.
-template <class Add>
-CLI::Option *addList(CLI::App &command, const std::string &name, const std::string &description,
-                     const std::string &expected, Add add) {
+/// `parse` gives the value of a text, or nothing if that is none.
+template <class T, class Parse>
+CLI::Option *addList(CLI::App &command, const std::string &name, std::vector<T> &items,
+                     const std::string &description, const std::string &expected, Parse parse) {
   return command
       .add_option_function<std::vector<std::string>>(
           name,
-          [=](const std::vector<std::string> &texts) {
+          [=, &items](const std::vector<std::string> &texts) {
             for (const std::string &text : texts) {
               llvm::SmallVector<llvm::StringRef> parts;
               llvm::StringRef(text).split(parts, ',');
-              for (llvm::StringRef part : parts)
-                if (part.empty() || !add(part))
+              for (llvm::StringRef part : parts) {
+                const std::optional<T> item = part.empty() ? std::nullopt : parse(part);
+                if (!item)
                   throw CLI::ValidationError(
                       name, fmt::format("expected {} with commas between them, got '{}'", expected,
                                         text));
+                if (llvm::is_contained(items, *item))
+                  throw CLI::ValidationError(name,
+                                             fmt::format("{} is there twice; give it once", *item));
+                items.push_back(*item);
+              }
             }
           },
           description)
@@ -38,24 +46,17 @@ CLI::Option *addList(CLI::App &command, const std::string &name, const std::stri
 
 CLI::Option *addListOption(CLI::App &command, const std::string &name,
                            std::vector<std::string> &items, const std::string &description) {
-  return addList(command, name, description, "names", [&items](llvm::StringRef part) {
-    items.push_back(part.str());
-    return true;
-  });
+  return addList(command, name, items, description, "names",
+                 [](llvm::StringRef part) { return std::optional(part.str()); });
 }
 
 CLI::Option *addListOption(CLI::App &command, const std::string &name, std::vector<int64_t> &items,
                            const std::string &description) {
-  return addList(command, name, description, fmt::format("integers from 1 to {}", kMaxBatch),
-                 [name, &items](llvm::StringRef part) {
+  return addList(command, name, items, description, fmt::format("integers from 1 to {}", kMaxBatch),
+                 [](llvm::StringRef part) {
                    int64_t size = 0;
-                   if (part.getAsInteger(10, size) || size < 1 || size > kMaxBatch)
-                     return false;
-                   if (llvm::is_contained(items, size))
-                     throw CLI::ValidationError(
-                         name, fmt::format("{} is there twice; give it once", size));
-                   items.push_back(size);
-                   return true;
+                   const bool ok = !part.getAsInteger(10, size) && size >= 1 && size <= kMaxBatch;
+                   return ok ? std::optional(size) : std::nullopt;
                  });
 }
 

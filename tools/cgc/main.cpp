@@ -37,6 +37,20 @@ std::string describeUnknownOption(const CLI::App &app) {
   return "";
 }
 
+/// "-o,--output is given twice; give it once" if an option of the chosen verb that takes one value
+/// has more; else nothing. CLI11 would say that "At Most 1" is required.
+std::string describeRepeatedOption(const CLI::App &app) {
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty())
+    return "";
+  for (const CLI::Option *option : chosen.front()->get_options())
+    if (option->get_items_expected_max() == 1 && option->count() > 1)
+      return fmt::format("{} is given {}; give it once",
+                         option->get_name(/*positional=*/false, /*all_options=*/true),
+                         option->count() == 2 ? "twice" : fmt::format("{} times", option->count()));
+  return "";
+}
+
 /// A usage error as CLI11 found it; help and version, which it reports the same way, are results.
 int reportParse(const CLI::App &app, const CLI::ParseError &error, const std::string &unknownVerb,
                 bool json) {
@@ -49,10 +63,13 @@ int reportParse(const CLI::App &app, const CLI::ParseError &error, const std::st
     return tool::exitStatus(status.code());
   }
   const auto chosen = app.get_subcommands();
-  const std::string unknown = unknownVerb.empty() ? describeUnknownOption(app) : unknownVerb;
+  std::string message = unknownVerb.empty() ? describeUnknownOption(app) : unknownVerb;
+  if (message.empty() &&
+      error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch))
+    message = describeRepeatedOption(app);
   tool::reportError(
       Status(Code::Usage,
-             fmt::format("{}; see cgc {}--help", unknown.empty() ? error.what() : unknown,
+             fmt::format("{}; see cgc {}--help", message.empty() ? error.what() : message,
                          chosen.empty() ? "" : chosen.front()->get_name() + " ")),
       json);
   return tool::exitStatus(Code::Usage);
