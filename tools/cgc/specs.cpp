@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
 #include <regex>
 
 namespace cgc::tool {
@@ -39,6 +40,20 @@ std::optional<std::pair<std::string, std::string_view>> splitName(std::string_vi
   return std::pair(std::string(text.substr(0, equals)), text.substr(equals + 1));
 }
 
+/// Usage if one of the sizes in "[-1,3,N]" is no number but stands for any.
+Status checkConcrete(std::string_view text, const std::string &sizes) {
+  static const std::regex kSymbolic(R"(\[ *((?:\d+ *, *)*)(-\d+|[?*]|[A-Za-z_]\w*) *[,\]].*)");
+  std::smatch match;
+  if (!std::regex_match(sizes, match, kSymbolic))
+    return Status::ok();
+  return Status(Code::Usage,
+                fmt::format("--input {}: sizes are concrete; give a number instead of {}{}", text,
+                            match[2].str(),
+                            match[1].length() == 0
+                                ? ", and compile for several values of dimension 0 with --batch 1,4"
+                                : ""));
+}
+
 template <class T, class Parse>
 Result<std::vector<T>> parseEach(const std::vector<std::string> &texts, Parse parse) {
   std::vector<T> items;
@@ -63,6 +78,8 @@ Result<InputSpec> parseInputSpec(std::string_view text) {
     type = ir::parseTensorType(shape);
   static const std::regex kWellFormed(R"(\[ *\d+( *, *\d+)* *\])");
   const size_t open = std::min(shape.find('['), shape.size());
+  if (parseDType(shape.substr(0, open)))
+    CGC_TRY(checkConcrete(text, shape.substr(open)));
   if (!type && parseDType(shape.substr(0, open)) &&
       std::regex_match(shape.begin() + static_cast<ptrdiff_t>(open), shape.end(), kWellFormed))
     return Status(Code::Usage, fmt::format("--input {}: the tensor is too large", text));
@@ -90,9 +107,15 @@ Result<InputSource> parseInputSource(std::string_view text) {
     if (error == std::errc() && end == digits.data() + digits.size())
       return InputSource{parts->first, "", seed};
   }
-  return Status(Code::Usage, fmt::format("--input {}: expected NAME=@FILE.npy or NAME=random:SEED, "
-                                         "for example image=random:0",
-                                         text));
+  std::error_code ignored;
+  const bool isPath = parts && (parts->second.ends_with(".npy") ||
+                                std::filesystem::is_regular_file(parts->second, ignored));
+  return Status(
+      Code::Usage,
+      fmt::format(
+          "--input {}: expected NAME=@FILE.npy or NAME=random:SEED, for example "
+          "image=random:0{}",
+          text, isPath ? fmt::format("; did you mean {}=@{}?", parts->first, parts->second) : ""));
 }
 
 Result<std::vector<InputSpec>> parseInputSpecs(const std::vector<std::string> &texts) {

@@ -59,6 +59,34 @@ TEST(Specs, RefusesMalformedTypes) {
   }
 }
 
+TEST(Specs, SizesAreConcrete) {
+  for (const char *size : {"-1", "N", "?", "*", "batch_size"}) {
+    const std::string first = "image=f32[" + std::string(size) + ",3]";
+    const std::string message = parseInputSpec(first).status().message();
+    EXPECT_NE(message.find("sizes are concrete; give a number instead of " + std::string(size)),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("--batch"), std::string::npos) << message;
+    // --batch sets no other dimension.
+    const std::string second = "image=f32[3, " + std::string(size) + " ]";
+    const std::string other = parseInputSpec(second).status().message();
+    EXPECT_NE(other.find("sizes are concrete"), std::string::npos) << other;
+    EXPECT_EQ(other.find("--batch"), std::string::npos) << other;
+  }
+}
+
+TEST(Specs, ABarePathIsMeantWithAnAt) {
+  for (const char *path : {"bad.npy", "/dev/../etc/passwd"}) {
+    const Status status = parseInputSource("text=" + std::string(path)).status();
+    EXPECT_EQ(status.code(), Code::Usage);
+    EXPECT_NE(status.message().find("did you mean text=@" + std::string(path) + "?"),
+              std::string::npos)
+        << status.message();
+  }
+  EXPECT_EQ(parseInputSource("text=random").status().message().find("did you mean"),
+            std::string::npos);
+}
+
 TEST(Specs, ParsesSources) {
   const auto file = parseInputSource("x=@a=b.npy");
   ASSERT_TRUE(file.isOk());
