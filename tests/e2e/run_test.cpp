@@ -151,6 +151,26 @@ TEST_F(Run, WritesBf16AsFloat32) {
   EXPECT_EQ(npyFloats(folder / "y.npy").size(), 32u);
 }
 
+TEST_F(Run, RoundsFloat32ToFp16) {
+  makePlan({"--precision", "fp16", "--entry", "encode_image"});
+  // The first lies between two numbers of fp16, the second is one.
+  std::vector<float> values(3 * 32 * 32, 0.1f);
+  const auto run = [&] {
+    writeNpy(folder / "image.npy", "<f4", {1, 3, 32, 32}, values);
+    return cgc({"run", "plan.cgplan", "--input", "image=@image.npy", "--output", "y.npy"});
+  };
+  const Outcome between = run();
+  ASSERT_EQ(between.status, 0) << between.err;
+  const std::string output = readFile(folder / "y.npy");
+  values.assign(values.size(), 0.0999755859375f);
+  ASSERT_EQ(run().status, 0);
+  EXPECT_EQ(readFile(folder / "y.npy"), output);
+  fs::remove(folder / "y.npy");
+  values[7] = 70000;
+  expectError(run(), 2, {"'image'", "element 7 is 70000", "range of f16"});
+  EXPECT_FALSE(fs::exists(folder / "y.npy"));
+}
+
 TEST_F(Run, NamesDictOutputs) {
   ASSERT_EQ(
       cgc({"compile", models() / "two_outputs.pt", "-o", "plan.cgplan", "--input", "ids=i64[2,3]",

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace cgc::tool {
 
@@ -44,17 +45,30 @@ Status checkNames(const Entry &entry, const std::vector<InputSource> &sources) {
   return Status::ok();
 }
 
+/// Usage if a number would become an infinity.
+Result<HostTensor> roundToHalf(const IoTensor &input, const HostTensor &tensor) {
+  HostTensor rounded = convertFloats(tensor, input.dtype);
+  const std::vector<double> before = toDoubles(tensor), after = toDoubles(rounded);
+  for (size_t i = 0; i < before.size(); ++i)
+    if (std::isfinite(before[i]) && !std::isfinite(after[i]))
+      return Status(Code::Usage,
+                    fmt::format("input '{}': element {} is {:g}, beyond the range of {}; scale "
+                                "the input or compile the model with --precision fp32",
+                                input.name, i, before[i], dtypeName(input.dtype)));
+  return rounded;
+}
+
 Result<HostTensor> readInput(const IoTensor &input, const InputSource &source) {
   CGC_ASSIGN_OR_RETURN(HostTensor tensor, readNpy(source.file));
   tensor.name = input.name;
-  if (input.dtype == DType::BF16 && tensor.dtype == DType::F32) // NumPy has no bf16.
-    return convertFloats(tensor, DType::BF16);
+  const bool isHalf = input.dtype == DType::F16 || input.dtype == DType::BF16;
+  if (isHalf && tensor.dtype == DType::F32)
+    return roundToHalf(input, tensor);
   if (tensor.dtype != input.dtype)
     return Status(Code::Usage,
                   fmt::format("input '{}': '{}' holds {}, the plan takes {}{}", input.name,
                               source.file, describe(tensor.dtype, tensor.sizes),
-                              dtypeName(input.dtype),
-                              input.dtype == DType::BF16 ? " (given as float32)" : ""));
+                              dtypeName(input.dtype), isHalf ? " (given as float32)" : ""));
   return tensor;
 }
 

@@ -20,8 +20,8 @@ struct BoundInputs {
 
 /// Reads the .npy files among `sources`, takes the first bucket that has their shapes (and `batch`
 /// as dimension 0 of every input, if it is given), and fills the other inputs with random values.
-/// bf16 inputs are read from float32. Usage, with what the plan takes, if names, types, shapes or
-/// values do not fit; InvalidFile for a bad file.
+/// f16 and bf16 inputs are also read from float32 and rounded. Usage, with what the plan takes, if
+/// names, types, shapes or values do not fit; InvalidFile for a bad file.
 Result<BoundInputs> bindInputs(const Entry &entry, const std::vector<InputSource> &sources,
                                std::optional<int64_t> batch);
 
