@@ -59,7 +59,8 @@ SamplePlan kernelChain(int64_t rows) {
 
 class Edges : public CudaTest, public testing::WithParamInterface<int64_t> {};
 
-INSTANTIATE_TEST_SUITE_P(Rows, Edges, testing::Values(1, 77, 4096));
+INSTANTIATE_TEST_SUITE_P(Rows, Edges, testing::Values(1, 77, 4096),
+                         testing::PrintToStringParamName());
 
 TEST_P(Edges, PlainAndProgrammaticAreBitEqualOnBothExecutors) {
   load(kernelChain(GetParam()));

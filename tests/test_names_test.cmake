@@ -1,0 +1,10 @@
+# Names of tests: no dump of a parameter's bytes, no value that gtest prints behind a name.
+execute_process(COMMAND ${CTEST} -N --test-dir ${BUILD} OUTPUT_VARIABLE list COMMAND_ERROR_IS_FATAL ANY)
+if(NOT list MATCHES "Test +#[0-9]+: TestNames\\.HoldNoDumps\n")
+  message(FATAL_ERROR "no list of tests:\n${list}")
+endif()
+string(REGEX MATCHALL "[^\n]*(byte object|GetParam)[^\n]*" dumps "${list}")
+if(dumps)
+  list(JOIN dumps "\n" lines)
+  message(FATAL_ERROR "name the parameters of these tests:\n${lines}")
+endif()
