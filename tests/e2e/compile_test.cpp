@@ -96,6 +96,21 @@ TEST_F(Compile, ShapesThatTheModelDoesNotTakeNameTheInput) {
   EXPECT_TRUE(files().empty());
 }
 
+TEST_F(Compile, ShowsPhasesOnlyIfItTakesLong) {
+  const auto compile = [&](const std::string &after, std::vector<std::string> more = {}) {
+    std::vector<std::string> command = {"env", "CGC_PROGRESS_AFTER=" + after,
+                                        std::string(CGC_BINARY_DIR) + "/bin/cgc"};
+    const auto arguments = compileTiny(tiny(), "out.cgplan", std::move(more));
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return runProgram(command, folder).err;
+  };
+  EXPECT_EQ(compile("1000"), "");
+  const std::string phases = compile("0");
+  for (const char *phase : {"cgc: info: [1] load ", "] lower\n", "] write out.cgplan\n"})
+    EXPECT_NE(phases.find(phase), std::string::npos) << phases;
+  EXPECT_EQ(compile("0", {"--quiet"}), "");
+}
+
 TEST_F(Compile, InterruptedLeavesNothing) {
   const Outcome outcome = cgc(compileTiny(tiny(), "out.cgplan"), {.killOnPhase = "specialize"});
   EXPECT_EQ(outcome.status, 128 + 2) << outcome.err;

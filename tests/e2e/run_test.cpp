@@ -171,6 +171,22 @@ TEST_F(Run, RoundsFloat32ToFp16) {
   EXPECT_FALSE(fs::exists(folder / "y.npy"));
 }
 
+TEST_F(Run, NamesOpLibrariesThatThePlanDoesNotUse) {
+  makePlan();
+  const std::vector<std::string> run = {"run",         "plan.cgplan", "--entry",
+                                        "encode_text", "--input",     "text=random:0"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), run.begin(), run.end());
+    return cgc(more);
+  };
+  EXPECT_EQ(with({}).err, "");
+  const Outcome outcome = with({"--op-library", "libacme.so"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.err,
+            "cgc: info: --op-library libacme.so is not used: the plan calls no op of it\n");
+  EXPECT_EQ(with({"--op-library", "libacme.so", "--quiet"}).err, "");
+}
+
 TEST_F(Run, NamesDictOutputs) {
   ASSERT_EQ(
       cgc({"compile", models() / "two_outputs.pt", "-o", "plan.cgplan", "--input", "ids=i64[2,3]",

@@ -35,6 +35,8 @@ void prepareChild(const fs::path &in, const std::string &inputFile, const std::s
   redirect(errFile, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
   if (chdir(in.c_str()) != 0)
     _exit(126);
+  if (!how.killOnPhase.empty()) // Phases are to be seen, however short.
+    setenv("CGC_PROGRESS_AFTER", "0", 1);
   if (how.fileSizeLimit >= 0) {
     const rlimit limit{static_cast<rlim_t>(how.fileSizeLimit),
                        static_cast<rlim_t>(how.fileSizeLimit)};

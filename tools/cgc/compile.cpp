@@ -234,6 +234,7 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
     CGC_TRY(writePlan(compiled.plan, weights, options.output));
     plan = std::move(compiled.plan);
   }
+  noteUnusedOpLibraries(plan, options.opLibraries);
   std::error_code isStream; // Of which the size is not known.
   const uint64_t size = std::filesystem::file_size(options.output, isStream);
   const uint64_t fileBytes = isStream ? 0 : size;

@@ -36,13 +36,23 @@ int exitStatus(Code code) {
 }
 
 void setUpLog() {
-  auto logger = spdlog::stderr_color_st("cgc");
+  auto logger = spdlog::stderr_color_mt("cgc");
   logger->set_pattern("%n: %^%l%$: %v");
   spdlog::set_default_logger(std::move(logger));
 }
 
+void setQuiet() {
+  spdlog::set_level(spdlog::level::warn);
+}
+bool isQuiet() {
+  return !spdlog::should_log(spdlog::level::info);
+}
+
 void logInfo(const std::string &text) {
   spdlog::info("{}", text);
+}
+void logWarning(const std::string &text) {
+  spdlog::warn("{}", text);
 }
 void logError(const std::string &text) {
   spdlog::error("{}", text);

@@ -18,8 +18,12 @@ int exitStatus(Code code);
 
 /// Sends the log to stderr as `cgc: level: text`.
 void setUpLog();
-/// One line of the log.
+/// Leaves warnings and errors in the log alone: --quiet.
+void setQuiet();
+bool isQuiet();
+/// One line of the log, from any thread.
 void logInfo(const std::string &text);
+void logWarning(const std::string &text);
 void logError(const std::string &text);
 
 /// Writes to stdout and flushes. Failed if stdout is full or closed.

@@ -2,10 +2,12 @@
 #include "tools/cgc/libraries.h"
 
 #include "runtime/base/libtorch.h"
+#include "tools/cgc/console.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <dlfcn.h>
 #include <filesystem>
 
@@ -46,6 +48,13 @@ openOpLibraries(const std::vector<std::string> &paths) {
     libraries.push_back(std::move(library));
   }
   return libraries;
+}
+
+void noteUnusedOpLibraries(const PlanData &plan, const std::vector<std::string> &paths) {
+  for (const std::string &path : paths)
+    if (std::ranges::count(plan.opLibraries, fs::path(path).filename().string(),
+                           &OpLibraryId::name) == 0)
+      logInfo(fmt::format("{} {} is not used: the plan calls no op of it", kOpLibraryOption, path));
 }
 
 Result<const frontend::Api *> openFrontend() {

@@ -31,5 +31,7 @@ void addOpLibraryOption(CLI::App &command, std::vector<std::string> &paths);
 /// Opens all of them. Usage if two have one name: a plan could not tell them apart.
 Result<std::vector<std::shared_ptr<const OpLibrary>>>
 openOpLibraries(const std::vector<std::string> &paths);
+/// Logs each of `paths` that `plan` calls no op of.
+void noteUnusedOpLibraries(const PlanData &plan, const std::vector<std::string> &paths);
 
 } // namespace cgc::tool

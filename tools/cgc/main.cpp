@@ -128,6 +128,9 @@ int main(int argc, char **argv) {
   const tool::Verb verbs[] = {tool::addCompile(app), tool::addRun(app),   tool::addInspect(app),
                               tool::addCompare(app), tool::addBench(app), tool::addProfile(app),
                               tool::addTune(app),    tool::addOpt(app),   tool::addDiff(app)};
+  for (const tool::Verb &verb : verbs)
+    verb.command->add_flag_callback(
+        "--quiet", tool::setQuiet, "On stderr no progress and no notes: warnings and errors alone");
   if (argc < 2) {
     fmt::print(stderr, "{}", app.help());
     return tool::exitStatus(Code::Usage);

@@ -1,5 +1,5 @@
-// Progress: which phase a long command is in, on stderr. A line per phase in a log; on a terminal a
-// bar that appears once the command has taken two seconds.
+// Progress: which phase a long command is in, on stderr, once the command has taken two seconds: a
+// bar on a terminal, else a line per phase. Nothing with --quiet.
 #pragma once
 
 #include <chrono>
@@ -25,8 +25,9 @@ public:
   void begin(std::string phase);
 
 private:
-  void drawUntilStopped(std::stop_token stop);
-  void draw();
+  void showUntilStopped(std::stop_token stop);
+  void drawBar();
+  void logPhase();
 
   const bool terminal_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -34,8 +35,8 @@ private:
   std::condition_variable_any wake_;
   size_t phases_, begun_ = 0;
   std::string phase_;
-  bool visible_ = false;
-  std::jthread drawer_; ///< Last: joins before the rest goes.
+  bool visible_ = false; ///< The bar is drawn, or phases are logged as they begin.
+  std::jthread shower_;  ///< Last: joins before the rest goes.
 };
 
 } // namespace cgc::tool

@@ -32,6 +32,7 @@ Result<std::unique_ptr<Runner>> Runner::create(const std::string &path,
                                                const std::vector<std::string> &opLibraries,
                                                ContextOptions options, bool separateBuffers) {
   CGC_ASSIGN_OR_RETURN(Plan plan, Plan::load(path));
+  noteUnusedOpLibraries(plan.data(), opLibraries);
   std::unique_ptr<Runner> runner(new Runner(std::move(plan)));
   CGC_ASSIGN_OR_RETURN(Engine engine,
                        Engine::create(runner->plan_, {.providerPath = providerPath(),

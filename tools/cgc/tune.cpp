@@ -68,6 +68,7 @@ Status tune(const Options &options) {
               .reads(options.opLibraries)
               .writes("-o", output, /*replaced=*/options.plan)
               .check());
+  noteUnusedOpLibraries(plan.data(), options.opLibraries);
   Progress progress(3);
   progress.begin("load " + options.plan);
   CGC_ASSIGN_OR_RETURN(const tuner::Tuned tuned, tunePlan(plan, options.opLibraries, progress));
