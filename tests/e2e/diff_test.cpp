@@ -35,6 +35,45 @@ TEST_F(Diff, ShowsWhatWasAddedRemovedAndChanged) {
   EXPECT_NE(outcome.err.find("'a.cgir' and 'b.cgir' differ"), std::string::npos) << outcome.err;
 }
 
+TEST_F(Diff, PrintsJson) {
+  writeFile(folder / "a.cgir", kBefore);
+  writeFile(folder / "b.cgir", kAfter);
+  const Outcome outcome = cgc({"diff", "a.cgir", "b.cgir", "--json"});
+  EXPECT_EQ(outcome.status, 5);
+  const auto json = parseJson(outcome, "diff");
+  EXPECT_EQ(json["before"], "a.cgir");
+  EXPECT_EQ(json["facts"], nlohmann::json::array());
+  ASSERT_EQ(json["lists"].size(), 1u);
+  const auto &list = json["lists"][0];
+  EXPECT_EQ(list["before"], "graph @f");
+  EXPECT_EQ(list["after"], "graph @f");
+  EXPECT_EQ(list["equal"], 3);
+  ASSERT_EQ(list["differences"].size(), 3u);
+  EXPECT_EQ(list["differences"][0]["kind"], "removed");
+  EXPECT_EQ(list["differences"][0]["before"]["op"], "aten.gelu");
+  EXPECT_EQ(list["differences"][0]["after"], nullptr);
+  EXPECT_EQ(list["differences"][1]["kind"], "added");
+  EXPECT_EQ(list["differences"][2]["kind"], "changed");
+  EXPECT_EQ(list["differences"][2]["after"]["text"], "%c = aten.mul(%b, 3) : f32[2,3]");
+  const Outcome equal = cgc({"diff", "a.cgir", "a.cgir", "--json"});
+  EXPECT_EQ(equal.status, 0);
+  EXPECT_EQ(parseJson(equal, "diff")["lists"], nlohmann::json::array());
+  const Outcome missing = cgc({"diff", "a.cgir", "missing.cgir", "--json"});
+  EXPECT_EQ(missing.status, 3);
+  EXPECT_EQ(parseJson(missing, "error")["code"], "invalid_file");
+}
+
+TEST_F(Diff, PrintsJsonOfPlans) {
+  makePlan({"--entry", "encode_text"});
+  fs::rename(folder / "plan.cgplan", folder / "a.cgplan");
+  makePlan({"--entry", "encode_image"});
+  const auto json = parseJson(cgc({"diff", "a.cgplan", "plan.cgplan", "--json"}), "diff");
+  ASSERT_EQ(json["lists"].size(), 1u); // One bucket against one bucket.
+  EXPECT_EQ(json["lists"][0]["before"], "entry encode_text, text[1,16]");
+  EXPECT_EQ(json["lists"][0]["after"], "entry encode_image, image[1,3,32,32]");
+  EXPECT_FALSE(json["facts"].empty());
+}
+
 TEST_F(Diff, EqualFilesAreEqual) {
   writeFile(folder / "a.cgir", kBefore);
   const Outcome outcome = cgc({"diff", "a.cgir", "a.cgir"});

@@ -144,6 +144,8 @@ TEST_P(HelpOfVerb, EndsInExamples) {
       ++commands;
     }
   EXPECT_GE(commands, 2u);
+  EXPECT_NE(outcome.out.find("--quiet"), std::string::npos);
+  EXPECT_NE(outcome.out.find("--json"), std::string::npos);
 }
 
 /// The examples of a verb, with the tiny model's sizes in place of ViT-B-32's. Those with a plug-in

@@ -38,6 +38,25 @@ TEST_F(Opt, ReadsAndWritesStandardStreams) {
   EXPECT_EQ(outcome.err, "");
 }
 
+TEST_F(Opt, PrintsJson) {
+  const Outcome plain = cgc({"opt", "-", "--passes", "cse,dce"}, {.input = kGraph});
+  const Outcome printed = cgc({"opt", "-", "--passes", "cse,dce", "--json"}, {.input = kGraph});
+  ASSERT_EQ(printed.status, 0) << printed.err;
+  const auto json = parseJson(printed, "opt");
+  EXPECT_EQ(json["passes"], "cse,dce");
+  EXPECT_EQ(json["ops"]["aten.relu"], 1);
+  EXPECT_EQ(json["text"], plain.out);
+  const auto written = parseJson(
+      cgc({"opt", "-", "--passes", "cse,dce", "-o", "out.cgir", "--json"}, {.input = kGraph}),
+      "opt");
+  EXPECT_EQ(written["path"], "out.cgir");
+  EXPECT_FALSE(written.contains("text"));
+  EXPECT_EQ(readFile(folder / "out.cgir"), plain.out);
+  const Outcome wrong = cgc({"opt", "-", "--passes", "frobnicate", "--json"}, {.input = kGraph});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_EQ(parseJson(wrong, "error")["code"], "usage");
+}
+
 TEST_F(Opt, WithoutPassesIsARoundTrip) {
   const Outcome once = cgc({"opt", "-", "--passes", ""}, {.input = kGraph});
   ASSERT_EQ(once.status, 0) << once.err;

@@ -7,6 +7,7 @@
 #include "tools/cgc/evaluator.h"
 #include "tools/cgc/file_arguments.h"
 #include "tools/cgc/file_kind.h"
+#include "tools/cgc/module_summary.h"
 #include "tools/cgc/pass_options.h"
 #include "tools/cgc/pass_plugins.h"
 #include "tools/cgc/verbs.h"
@@ -19,6 +20,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 
@@ -29,7 +31,7 @@ namespace {
 struct Options {
   std::string input, output = "-", passes, stopAfter, target = "cpu";
   std::vector<std::string> passPlugins;
-  bool runReproducer = false, verifyRoundTrip = false;
+  bool runReproducer = false, verifyRoundTrip = false, json = false;
   passes::InstrumentationOptions instrumentation;
 };
 
@@ -131,7 +133,17 @@ Status opt(Options options) {
   if (options.verifyRoundTrip)
     CGC_TRY(ir::checkRoundTrip(*module));
   const std::string result = ir::toString(*module);
-  return options.output == "-" ? printOut(result) : writeFile(options.output, result);
+  const bool isPrinted = options.output == "-";
+  if (!isPrinted)
+    CGC_TRY(writeFile(options.output, result));
+  if (!options.json)
+    return isPrinted ? printOut(result) : Status::ok();
+  nlohmann::ordered_json fields = {
+      {"input", options.input}, {"target", options.target}, {"passes", options.passes}};
+  fields.update(moduleJson(*module, options.output));
+  if (isPrinted)
+    fields["text"] = result;
+  return printJson("opt", fields);
 }
 
 } // namespace
@@ -167,17 +179,18 @@ Verb addOpt(CLI::App &app) {
       ->excludes("--target");
   command->add_flag("--verify-roundtrip", options->verifyRoundTrip,
                     "Fail unless the text of the IR, before and after, parses back to itself");
+  command->add_flag("--json", options->json, "Print the result as JSON; the text is a field of it");
   addPassOptions(*command, options->instrumentation);
   command->footer(
       "Examples:\n"
-      "  cgc opt model.cgir --passes cse,dce -o smaller.cgir\n"
+      "  cgc opt model.cgir --passes cse,dce -o smaller.cgir --json\n"
       "  cgc opt - --passes canonicalize --print-changed < model.cgir\n"
       "  cgc opt model.cgir --passes 'canonicalize{max-rewrites=3},precision{to=f16},dce' "
       "--stop-after canonicalize\n"
       "  cgc opt model.cgir --passes acme-pass --pass-plugin libacme.so --crash-reproducer "
       "crash.cgir\n"
       "  cgc opt model.cgir --passes canonicalize,cse,dce --pass-limit 2 --verify-roundtrip");
-  return {command, [options] { return opt(*options); }};
+  return {command, [options] { return opt(*options); }, [options] { return options->json; }};
 }
 
 } // namespace cgc::tool
