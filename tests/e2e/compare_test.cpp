@@ -262,6 +262,27 @@ TEST_F(Compare, OutputsOfAnotherShapeAreAnErrorInJson) {
       << outcome.out;
 }
 
+TEST_F(Compare, SaysThatAnOutputHardlyDependsOnTheInput) {
+  const fs::path model = models() / "hardly_depends.pt";
+  const Outcome compiled =
+      cgc({"compile", model, "-o", "plan.cgplan", "--input", "x=f32[2,512]", "--target", "cpu"});
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  const Outcome outcome = cgc({"compare", "plan.cgplan", model, "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto outputs = parseJson(outcome, "compare")["outputs"];
+  ASSERT_EQ(outputs.size(), 3u);
+  // 1e-6 times the difference of two normal numbers.
+  EXPECT_NEAR(outputs[0]["input_effect"].get<double>(), 1.41e-6, 2e-7);
+  EXPECT_EQ(outputs[0]["hardly_depends_on_input"], true);
+  EXPECT_NEAR(outputs[1]["input_effect"].get<double>(), 1, 0.1);
+  EXPECT_EQ(outputs[1]["hardly_depends_on_input"], false);
+  EXPECT_EQ(outputs[2]["input_effect"], 0);
+  EXPECT_EQ(outputs[2]["hardly_depends_on_input"], false);
+  const Outcome text = cgc({"compare", "plan.cgplan", model});
+  for (const char *part : {"two inputs", "ok, weak", "constant", "weights may be random"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << " in:\n" << text.out;
+}
+
 TEST_F(Compare, TakesAListOfEntries) {
   makePlan();
   const Outcome outcome = cgc({"compare", "plan.cgplan", models() / "tiny_fp32.pt", "--entry",

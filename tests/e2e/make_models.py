@@ -122,6 +122,17 @@ class OnlyInTraining(nn.Module):
         return x * 2
 
 
+class HardlyDepends(nn.Module):
+    """Its first output hardly depends on its input, as those of random weights may; the second does, the third not."""
+
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Parameter(torch.ones(512))
+
+    def forward(self, x):
+        return self.bias + 1e-6 * x, self.bias + x, self.bias.clone()
+
+
 def export_openclip(folder, name, config, precision):
     subprocess.run([sys.executable, ROOT / "scripts/export_openclip.py", "--config",
                     ROOT / "tests/data" / config, "--precision", precision, "--out", folder / name],
@@ -140,6 +151,7 @@ def main():
     torch.jit.script(DataDependent()).save(folder / "data_dependent.pt")
     torch.jit.script(Offenders()).save(folder / "offenders.pt")
     torch.jit.script(CastThatCopies()).save(folder / "cast_that_copies.pt")
+    torch.jit.trace(HardlyDepends(), torch.randn(2, 512)).save(folder / "hardly_depends.pt")
     torch.jit.trace(NoRule(), torch.randn(4, 3)).save(folder / "no_rule.pt")
     torch.jit.trace(Doubles(), torch.randn(4, 8)).save(folder / "doubles.pt")
     example = (torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.bool), torch.ones(1))

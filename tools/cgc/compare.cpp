@@ -26,6 +26,8 @@ constexpr double kReducedFactor = 1.2;
 /// The largest relative L2 of LibTorch's own run to the fp32 truth that the truth may be trusted
 /// at.
 constexpr double kMostOwn = 0.1;
+/// An output that two inputs move apart by less than this times its limit shows little.
+constexpr double kLeastEffect = 10;
 /// Small outputs are compared over several inputs: in few elements chance would decide the ratio.
 constexpr uint64_t kElements = 512;
 
@@ -46,6 +48,12 @@ struct Row {
   Closeness closeness; ///< To the reference: fp32 where the precision is reduced.
   double limit = 0; ///< Of the relative L2; of integers and bools: 0, and every element is equal.
   bool passed = false;
+  double inputEffect = 0; ///< Relative L2 between the plan's outputs for two random inputs.
+
+  /// A plan that computed something else could pass, too. What no input moves is a constant.
+  bool hardlyDependsOnInput() const {
+    return inputEffect > 0 && inputEffect < kLeastEffect * limit;
+  }
 };
 
 /// Whether anything that the plan computes with is narrower than fp32.
@@ -76,11 +84,11 @@ public:
     // Of each output, the elements of all runs.
     std::vector<std::vector<double>> actual(bucket.outputs.size()), own = actual, truth = actual;
     std::vector<bool> equal(bucket.outputs.size(), true);
+    std::vector<HostTensor> first, second; // The outputs for two inputs.
     for (size_t run = 0; run < runsOf(bucket); ++run) {
-      std::vector<HostTensor> inputs;
-      for (const IoTensor &input : bucket.inputs)
-        inputs.push_back(randomInput(input, run * bucket.inputs.size() + inputs.size()));
+      auto inputs = randomInputs(bucket, run);
       CGC_ASSIGN_OR_RETURN(const auto outputs, runner_.run(entry, index, inputs));
+      (run == 0 ? first : second) = outputs;
       append(actual, outputs);
       CGC_ASSIGN_OR_RETURN(const auto expected, runReference(reference_, entry, bucket, inputs));
       append(own, expected);
@@ -91,6 +99,10 @@ public:
         append(truth, wide);
       }
     }
+    if (second.empty()) {
+      auto inputs = randomInputs(bucket, 1);
+      CGC_ASSIGN_OR_RETURN(second, runner_.run(entry, index, inputs));
+    }
     for (size_t i = 0; i < actual.size(); ++i) {
       const bool exact = !isFloating(bucket.outputs[i].dtype);
       const std::vector<double> &expected = truth_ && !exact ? truth[i] : own[i];
@@ -99,8 +111,8 @@ public:
               bucket.outputs[i].name,
               bucket.outputs[i].sizes,
               compareValues(actual[i], expected),
-              exact ? 0 : kTolerance,
-              false};
+              exact ? 0 : kTolerance};
+      row.inputEffect = compareValues(toDoubles(second[i]), toDoubles(first[i])).relativeL2;
       if (truth_ && !exact) {
         const double ownL2 = compareValues(own[i], expected).relativeL2;
         row.limit = std::max(kTolerance, kReducedFactor * ownL2);
@@ -118,6 +130,13 @@ public:
   }
 
 private:
+  static std::vector<HostTensor> randomInputs(const Bucket &bucket, size_t run) {
+    std::vector<HostTensor> inputs;
+    for (const IoTensor &input : bucket.inputs)
+      inputs.push_back(randomInput(input, run * bucket.inputs.size() + inputs.size()));
+    return inputs;
+  }
+
   /// Enough runs that the largest output has kElements elements.
   static size_t runsOf(const Bucket &bucket) {
     uint64_t largest = 1;
@@ -229,21 +248,36 @@ Status printRows(const Options &options, const std::vector<Row> &rows) {
                       {"relative_l2", row.closeness.relativeL2},
                       {"cosine", row.closeness.cosine},
                       {"limit", row.limit},
-                      {"passed", row.passed}});
+                      {"passed", row.passed},
+                      {"input_effect", row.inputEffect},
+                      {"hardly_depends_on_input", row.hardlyDependsOnInput()}});
     }
     return printJson("compare", {{"plan", options.plan},
                                  {"model", options.model},
                                  {"passed", passed},
                                  {"outputs", std::move(list)}});
   }
-  std::vector<std::vector<std::string>> table = {
-      {"entry", "output", "max abs", "rel L2", "limit", "cosine", "result", "inputs"}};
-  for (const Row &row : rows)
+  std::vector<std::vector<std::string>> table = {{"entry", "output", "max abs", "rel L2", "limit",
+                                                  "two inputs", "cosine", "result", "inputs"}};
+  bool isWeak = false;
+  for (const Row &row : rows) {
+    isWeak = isWeak || row.hardlyDependsOnInput();
     table.push_back({row.entry, row.output, fmt::format("{:.2e}", row.closeness.maxAbs),
                      fmt::format("{:.2e}", row.closeness.relativeL2),
-                     fmt::format("{:.2e}", row.limit), fmt::format("{:.7f}", row.closeness.cosine),
-                     row.passed ? "ok" : "FAILED", row.inputs});
-  return printOut(formatTable(table));
+                     fmt::format("{:.2e}", row.limit),
+                     row.inputEffect == 0 ? "constant" : fmt::format("{:.2e}", row.inputEffect),
+                     fmt::format("{:.7f}", row.closeness.cosine),
+                     row.hardlyDependsOnInput() ? (row.passed ? "ok, weak" : "FAILED, weak")
+                                                : (row.passed ? "ok" : "FAILED"),
+                     row.inputs});
+  }
+  return printOut(formatTable(table) +
+                  (isWeak ? fmt::format("\nweak: two random inputs move this output apart by less "
+                                        "than {:g} times the limit, so that another computation "
+                                        "could pass, too.\nThe weights may be random: compare with "
+                                        "a trained checkpoint.\n",
+                                        kLeastEffect)
+                          : ""));
 }
 
 /// `printed`: whether the rows are on stdout.
