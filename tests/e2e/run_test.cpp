@@ -283,6 +283,92 @@ TEST_F(Run, TakesTheLongestOutputName) {
   EXPECT_EQ(files(), (std::vector<std::string>{"plan.cgplan", name}));
 }
 
+/// `cgc run` with files called in/NAME.npy in its folder, each of another value and batch size.
+class RunPattern : public Run {
+protected:
+  void SetUp() override {
+    Run::SetUp();
+    makePlan({"--batch", "1,2"});
+    fs::create_directory(folder / "in");
+    fs::create_directory(folder / "out");
+    writeImage("in/b.npy", 1, 0.25f);
+    writeImage("in/a.npy", 2, 0.5f);
+    writeFile(folder / "in/.hidden.npy", "");
+    writeFile(folder / "in/notes.txt", "");
+  }
+  void writeImage(const std::string &name, int64_t batch, float value) {
+    writeNpy(folder / name, "<f4", {batch, 3, 32, 32},
+             std::vector<float>(static_cast<size_t>(batch) * 3 * 32 * 32, value));
+  }
+  Outcome run(const std::string &output, const std::vector<std::string> &more = {}) {
+    std::vector<std::string> arguments = {"run",     "plan.cgplan",     "--entry",  "encode_image",
+                                          "--input", "image=@in/*.npy", "--output", output};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return cgc(arguments);
+  }
+};
+
+TEST_F(RunPattern, RunsOncePerFile) {
+  const Outcome outcome = run("out/*.features.npy", {"--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto runs = parseJson(outcome, "run")["runs"];
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0]["stem"], "a");
+  EXPECT_EQ(runs[0]["bucket"], 1);
+  EXPECT_EQ(runs[0]["outputs"][0]["path"], "out/a.features.npy");
+  EXPECT_EQ(runs[1]["stem"], "b");
+  EXPECT_EQ(runs[1]["bucket"], 0);
+  for (const char *name : {"a", "b"}) {
+    ASSERT_EQ(cgc({"run", "plan.cgplan", "--entry", "encode_image", "--input",
+                   std::string("image=@in/") + name + ".npy", "--output", "alone.npy"})
+                  .status,
+              0);
+    EXPECT_EQ(readFile(folder / "alone.npy"),
+              readFile(folder / "out" / (std::string(name) + ".features.npy")));
+  }
+}
+
+TEST_F(RunPattern, PairsInputsAndKeepsTheOthers) {
+  fs::create_directory(folder / "text");
+  for (const auto &[name, batch] : {std::pair("a", 2), {"b", 1}})
+    writeNpy(folder / "text" / (std::string(name) + ".npy"), "<i8", {batch, 16},
+             std::vector<int64_t>(static_cast<size_t>(batch) * 16, 7));
+  const auto forward = [&](const std::string &text) {
+    return cgc({"run", "plan.cgplan", "--entry", "forward", "--input", "image=@in/*.npy", "--input",
+                text, "--output", "out/*.npy"});
+  };
+  const Outcome paired = forward("text=@text/*.npy");
+  EXPECT_EQ(paired.status, 0) << paired.err;
+  EXPECT_TRUE(fs::exists(folder / "out/a.0.npy") && fs::exists(folder / "out/b.2.npy"));
+  fs::remove(folder / "in/a.npy");
+  expectError(forward("text=@text/*.npy"), 2, {"no file for 'a'", "in/*.npy", "text/*.npy"});
+  const Outcome random = forward("text=random:0");
+  EXPECT_EQ(random.status, 0) << random.err;
+}
+
+TEST_F(RunPattern, IsRefusedBeforeAnythingRuns) {
+  const auto refuses = [&](const Outcome &outcome, int status, std::vector<std::string> texts) {
+    expectError(outcome, status, texts);
+    EXPECT_TRUE(fs::is_empty(folder / "out"));
+  };
+  refuses(run("out/y.npy"), 2, {"each file of 'in/*.npy'", "'out/*.npy'"});
+  refuses(run("out*/y.npy"), 2, {"'out*/y.npy'", "one *"});
+  refuses(run("in/*.npy"), 2, {"'in/a.npy' would be overwritten"});
+  refuses(cgc({"run", "plan.cgplan", "--entry", "encode_image", "--input", "image=random:0",
+               "--output", "out/*.npy"}),
+          2, {"no input has one"});
+  refuses(cgc({"run", "plan.cgplan", "--entry", "encode_image", "--input", "image=@none/*.npy",
+               "--output", "out/*.npy"}),
+          3, {"'none'"});
+  refuses(cgc({"run", "plan.cgplan", "--entry", "encode_image", "--input", "image=@in/*.npz",
+               "--output", "out/*.npy"}),
+          3, {"no file is called 'in/*.npz'"});
+  refuses(cgc({"run", "plan.cgplan", "--entry", "encode_image", "--input", "image=@in/*/*.npy"}), 2,
+          {"one *"});
+  writeImage("in/c.npy", 3, 1); // The last of them.
+  refuses(run("out/*.npy"), 2, {"f32[3,3,32,32]"});
+}
+
 TEST_F(Run, RefusesOutputsThatItCannotWrite) {
   makePlan({"--batch", "64"});
   const std::vector<std::string> run = {"run",     "plan.cgplan",   "--entry", "encode_text",

@@ -2,6 +2,7 @@
 #include "tools/cgc/specs.h"
 
 #include "ir/type.h"
+#include "tools/cgc/file_pattern.h"
 
 #include <fmt/format.h>
 
@@ -97,8 +98,12 @@ Result<InputSpec> parseInputSpec(std::string_view text) {
 
 Result<InputSource> parseInputSource(std::string_view text) {
   const auto parts = splitName(text);
-  if (parts && parts->second.size() > 1 && parts->second.front() == '@')
-    return InputSource{parts->first, std::string(parts->second.substr(1)), 0};
+  if (parts && parts->second.size() > 1 && parts->second.front() == '@') {
+    const std::string_view file = parts->second.substr(1);
+    if (isPattern(file))
+      CGC_TRY(checkPattern(file));
+    return InputSource{parts->first, std::string(file), 0};
+  }
   constexpr std::string_view kRandom = "random:";
   if (parts && parts->second.starts_with(kRandom)) {
     const std::string_view digits = parts->second.substr(kRandom.size());

@@ -22,7 +22,7 @@ struct InputSpec {
 /// Where the values of an input come from.
 struct InputSource {
   std::string name;
-  std::string file;  ///< A .npy file; empty: random values.
+  std::string file;  ///< A .npy file, or a pattern of some; empty: random values.
   uint64_t seed = 0; ///< Of the random values.
 };
 
