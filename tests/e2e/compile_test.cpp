@@ -96,6 +96,22 @@ TEST_F(Compile, ShapesThatTheModelDoesNotTakeNameTheInput) {
   EXPECT_TRUE(files().empty());
 }
 
+TEST_F(Compile, WarnsOfAnArenaThatNoTargetGpuHas) {
+  const auto compile = [&](const std::string &batch, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"compile", tiny(), "-o", "out.cgplan", "--input", "text=i64[1,16]",
+                               "--batch", batch, "--quiet"});
+    return cgc(more);
+  };
+  EXPECT_EQ(compile("1024").err, "");
+  for (const auto &[arch, text] : {std::pair("sm_90a", "141.0 GB of an NVIDIA H200"),
+                                   {"sm_80", "80.0 GB of an NVIDIA A100"}}) {
+    const Outcome outcome = compile("16777216", {"--arch", arch});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("cgc: warning: the arena takes "), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find(text), std::string::npos) << outcome.err;
+  }
+}
+
 TEST_F(Compile, ShowsPhasesOnlyIfItTakesLong) {
   const auto compile = [&](const std::string &after, std::vector<std::string> more = {}) {
     std::vector<std::string> command = {"env", "CGC_PROGRESS_AFTER=" + after,

@@ -189,6 +189,21 @@ Status tuneInMemory(backend::CompiledPlan &compiled, const std::vector<std::stri
   return Status::ok();
 }
 
+/// Memory of the GPUs that launch shapes are chosen for, as NVIDIA's data sheets have it; of the
+/// A100 the larger.
+constexpr std::pair<std::string_view, uint64_t> kGpuMemory[] = {{"NVIDIA H200", 141'000'000'000},
+                                                                {"NVIDIA A100", 80'000'000'000}};
+
+/// The plan is written all the same: a later GPU may have more.
+void warnOfMemory(const PlanData &plan) {
+  const uint64_t weights = weightBytes(plan), arena = arenaBytes(plan);
+  for (const auto &[name, bytes] : kGpuMemory)
+    if (plan.gpu && plan.gpu->name == name && (arena > bytes || weights > bytes - arena))
+      logWarning(fmt::format("the arena takes {} and the weights {}, more than the {} of an {}; "
+                             "compile for a smaller --batch or smaller --input",
+                             formatBytes(arena), formatBytes(weights), formatBytes(bytes), name));
+}
+
 /// What is wrong with the model goes to `diagnostics`, too.
 Status compile(const Options &options, ir::Diagnostics &diagnostics) {
   if (options.tune && options.target != "cuda")
@@ -235,6 +250,7 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
     plan = std::move(compiled.plan);
   }
   noteUnusedOpLibraries(plan, options.opLibraries);
+  warnOfMemory(plan);
   std::error_code isStream; // Of which the size is not known.
   const uint64_t size = std::filesystem::file_size(options.output, isStream);
   const uint64_t fileBytes = isStream ? 0 : size;

@@ -39,6 +39,8 @@ std::map<std::string, size_t> countRecords(const Bucket &bucket) {
   return counts;
 }
 
+} // namespace
+
 uint64_t weightBytes(const PlanData &plan) {
   uint64_t total = 0;
   for (const Weight &weight : plan.weights)
@@ -53,6 +55,8 @@ uint64_t arenaBytes(const PlanData &plan) {
       largest = std::max(largest, bucket.arenaBytes);
   return largest;
 }
+
+namespace {
 
 /// The GPUs that run kernels of these traits, as --arch names them.
 const char *archOf(const Requirements &needs) {

@@ -16,6 +16,10 @@ std::string planText(const PlanData &plan, const std::string &path, uint64_t fil
 /// The records that LibTorch runs, a line for each op of each entry, with the place of the first in
 /// the model; empty if the plan needs no LibTorch.
 std::string libTorchText(const PlanData &plan);
+/// Of all weights.
+uint64_t weightBytes(const PlanData &plan);
+/// Of the largest bucket: buckets share one arena.
+uint64_t arenaBytes(const PlanData &plan);
 /// How many records of each kind each entry has, from its first bucket.
 std::string recordsText(const PlanData &plan);
 /// Whether products of f32 round their factors to tf32.

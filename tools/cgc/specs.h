@@ -26,8 +26,8 @@ struct InputSource {
   uint64_t seed = 0; ///< Of the random values.
 };
 
-/// `NAME=DTYPE[D0,D1,...]`; the dtype by cgc's name or by that of PyTorch (`float32`, `half`). Usage
-/// says what was expected.
+/// `NAME=DTYPE[D0,D1,...]`; the dtype by cgc's name or by that of PyTorch (`float32`, `half`).
+/// Usage says what was expected.
 Result<InputSpec> parseInputSpec(std::string_view text);
 /// `NAME=@FILE.npy` or `NAME=random:SEED`.
 Result<InputSource> parseInputSource(std::string_view text);
