@@ -2,16 +2,19 @@
 #include "runtime/aten/bound_call.h"
 
 #include "runtime/aten/arguments.h"
+#include "runtime/aten/full_precision.h"
 #include "runtime/aten/guard.h"
 #include "runtime/plan/aten_ops.h"
 
-#include <ATen/Context.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mul.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/headeronly/version.h>
+
+#include <algorithm>
+#include <optional>
 
 namespace cgc::aten {
 namespace {
@@ -43,33 +46,18 @@ bool isWritten(const c10::Argument &argument) {
   return argument.alias_info() && argument.alias_info()->isWrite();
 }
 
-/// While it lives, float32 on the GPU means float32: by itself LibTorch rounds the factors of
-/// convolutions to TF32.
-class FullPrecision final {
-public:
-  FullPrecision()
-      : matmul_(at::globalContext().allowTF32CuBLAS()),
-        convolution_(at::globalContext().allowTF32CuDNN()) {
-    set(false, false);
-  }
-  FullPrecision(const FullPrecision &) = delete;
-  FullPrecision &operator=(const FullPrecision &) = delete;
-  ~FullPrecision() { set(matmul_, convolution_); }
-
-private:
-  static void set(bool matmul, bool convolution) {
-    at::globalContext().setAllowTF32CuBLAS(matmul);
-    at::globalContext().setAllowTF32CuDNN(convolution);
-  }
-  bool matmul_, convolution_;
-};
+bool hasF32(const std::vector<c10::IValue> &args) {
+  return std::ranges::any_of(args, [](const c10::IValue &arg) {
+    return arg.isTensor() && arg.toTensor().scalar_type() == at::kFloat;
+  });
+}
 
 class DispatcherCall final : public BoundCall {
 public:
   DispatcherCall(std::string name, c10::OperatorHandle op, std::vector<c10::IValue> args,
-                 std::vector<at::Tensor> outputs, bool writesOut)
+                 std::vector<at::Tensor> outputs, bool writesOut, bool fullPrecision)
       : name_(std::move(name)), op_(std::move(op)), args_(std::move(args)),
-        outputs_(std::move(outputs)), writesOut_(writesOut) {
+        outputs_(std::move(outputs)), writesOut_(writesOut), fullPrecision_(fullPrecision) {
     for (const at::Tensor &output : outputs_) {
       data_.push_back(output.defined() ? output.data_ptr() : nullptr);
       sizes_.push_back(output.defined() ? output.sizes().vec() : std::vector<int64_t>());
@@ -79,7 +67,9 @@ public:
   Status run() override {
     return guarded([&] {
              c10::InferenceMode guard;
-             const FullPrecision fullPrecision;
+             std::optional<FullPrecision> fullPrecision;
+             if (fullPrecision_)
+               fullPrecision.emplace();
              std::vector<c10::IValue> stack = args_;
              op_.callBoxed(stack);
              return writesOut_ ? checkOutputs() : copyResults(stack);
@@ -133,7 +123,7 @@ private:
   std::vector<at::Tensor> outputs_; ///< Undefined where the plan wants no result.
   std::vector<void *> data_;
   std::vector<std::vector<int64_t>> sizes_;
-  bool writesOut_;
+  bool writesOut_, fullPrecision_;
 };
 
 } // namespace
@@ -192,8 +182,11 @@ Result<std::unique_ptr<BoundCall>> bindCall(const AtenCall &call, const Bucket &
   if (call.writesOut && nextOutput != outputs.size())
     return unsupported("it writes " + std::to_string(nextOutput) + " tensors, the plan has " +
                        std::to_string(outputs.size()));
+  const bool fullPrecision = device.is_cuda() && isProduct(call.op) && hasF32(args);
+  if (fullPrecision && call.op == "aten::conv2d" && outputs.size() == 1 && outputs[0].defined())
+    withoutTf32(*op, args, outputs[0]);
   return std::unique_ptr<BoundCall>(std::make_unique<DispatcherCall>(
-      nameOf(call), *op, std::move(args), std::move(outputs), call.writesOut));
+      nameOf(call), *op, std::move(args), std::move(outputs), call.writesOut, fullPrecision));
 }
 
 } // namespace cgc::aten

@@ -2,6 +2,7 @@
 #include "runtime/aten/bound_call.h"
 #include "runtime/aten/cuda.h"
 #include "runtime/aten/guard.h"
+#include "runtime/aten/intra_op_threads.h"
 #include "runtime/plan/op_provider.h"
 
 #include <optional>
@@ -35,6 +36,13 @@ public:
 
   Status onStream(void *stream, const std::function<Status()> &body) override {
     return guarded([&] { return cuda_ ? cuda_->onStream(stream, body) : body(); });
+  }
+
+  Status withThreads(int threads, const std::function<Status()> &body) override {
+    return guarded([&] {
+      const IntraOpThreads scope(threads);
+      return body();
+    });
   }
 
   Result<uint64_t> beginCapture(void *stream) override {

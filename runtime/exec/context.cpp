@@ -64,6 +64,8 @@ struct Context::Impl {
   /// Records `done` behind what was enqueued on `on`.
   Status markDone(cudaStream_t on);
   Status launch(BoundBucket &bound, cudaStream_t on);
+  /// Calls `body`, which runs records, with the threads that the options ask for.
+  Status withThreads(const std::function<Status()> &body);
   Status copy(void *to, DeviceKind toDevice, const void *from, DeviceKind fromDevice, size_t bytes,
               cudaStream_t on);
   Status fill(const Buffer &buffer, int value, cudaStream_t on);
@@ -98,6 +100,11 @@ Context::Impl::~Impl() {
 Status Context::Impl::create() {
   const PlanData &plan = engine.plan.data();
   CGC_TRY(engine.fault.check());
+  if (options.threads < 0 || options.threads > kMostThreads)
+    return {Code::Usage, std::to_string(options.threads) + " threads: allowed are 1 to " +
+                             std::to_string(kMostThreads) + ", and 0 for the host's setting"};
+  if (options.threads > 0 && target() == DeviceKind::Cuda)
+    return {Code::Usage, "threads are for a plan with target cpu, and this plan's is cuda"};
   if (target() == DeviceKind::Cuda) {
     CGC_ASSIGN_OR_RETURN(stream, createStream());
     CGC_ASSIGN_OR_RETURN(done, createEvent());
@@ -238,7 +245,13 @@ Status Context::Impl::launch(BoundBucket &bound, cudaStream_t on) {
   }
   if (auto *graph = std::get_if<GraphExecutor>(&bound.executor))
     return graph->run(on);
-  return std::get<StreamExecutor>(bound.executor).run(on);
+  return withThreads([&] { return std::get<StreamExecutor>(bound.executor).run(on); });
+}
+
+Status Context::Impl::withThreads(const std::function<Status()> &body) {
+  return options.threads > 0 && engine.provider
+             ? engine.provider->withThreads(options.threads, body)
+             : body();
 }
 
 Status Context::Impl::runBucket(BoundBucket &bound, const Bucket &bucket,
@@ -261,11 +274,17 @@ Result<std::vector<std::vector<double>>> Context::Impl::profileBucket(BoundBucke
     CGC_TRY(cudaStatus(cudaStreamWaitEvent(stream.get(), done.get()),
                        "cannot wait for the run before"));
   makePlainEdges(bound.records);
-  auto times = profileRecords(bound.records, target(), engine.provider, stream.get(), runs);
+  std::vector<std::vector<double>> times;
+  const Status profiled = withThreads([&]() -> Status {
+    CGC_ASSIGN_OR_RETURN(
+        times, profileRecords(bound.records, target(), engine.provider, stream.get(), runs));
+    return Status::ok();
+  });
   if (options.programmaticEdges)
     makeProgrammaticEdges(bound.records);
   if (target() == DeviceKind::Cuda)
     CGC_TRY(markDone(stream.get()));
+  CGC_TRY(profiled);
   return times;
 }
 

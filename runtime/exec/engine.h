@@ -70,6 +70,9 @@ enum class ExecutorKind {
   Graph,  ///< Replays a CUDA graph captured from the same records. Target cuda only.
 };
 
+/// The largest ContextOptions::threads.
+inline constexpr int kMostThreads = 1024;
+
 struct ContextOptions {
   /// Graph on target cuda; a cpu plan always runs its records one by one, and so does a bucket
   /// whose outputs are all empty.
@@ -77,6 +80,10 @@ struct ContextOptions {
   /// Lets a kernel be scheduled before the one ahead of it ends, where it waits for it itself
   /// (programmatic dependent launch). The results are the same either way.
   bool programmaticEdges = true;
+  /// Threads that compute one of LibTorch's records, for a plan with target cpu: 1 to kMostThreads.
+  /// 0: as many as the host has set (at::get_num_threads). The host's setting stays as it is. Usage
+  /// from Context::create for another number, and for a plan with target cuda.
+  int threads = 0;
   /// Fills arena and outputs with 0xFF (NaN) before each run, so that a read of memory that nothing
   /// wrote shows. For tests of the memory plan.
   bool poisonArena = false;
@@ -89,7 +96,12 @@ struct BucketStats {
 };
 
 /// Arena, static inputs and outputs, and captured graphs. One thread at a time; a second caller
-/// gets an error. Several contexts may run at once.
+/// gets an error. Several contexts may run at once, on one engine or on several. For target cpu
+/// they touch no setting of LibTorch's that another thread sees, so the host's own calls of
+/// LibTorch are not disturbed either. For target cuda LibTorch computes f32 products in f32: where
+/// the host has turned TF32 on for products (allow_tf32, fp32_precision), that setting is off while
+/// LibTorch launches such a record, one context at a time, and is set back exactly. A graph's
+/// records are launched in Context::create alone.
 class CGC_API Context final {
 public:
   /// `engine` is borrowed and must outlive the context. All buckets are bound to memory here and,

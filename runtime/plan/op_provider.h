@@ -11,7 +11,7 @@
 namespace cgc {
 
 /// Changes whenever this header or plan.h does in a way the other side can see.
-inline constexpr uint32_t kOpProviderAbi = 1;
+inline constexpr uint32_t kOpProviderAbi = 2;
 inline constexpr const char *kOpProviderSymbol = "cgcOpProvider";
 
 /// One AtenCall with its op resolved and its tensors bound to memory. Borrowed memory must outlive
@@ -37,6 +37,9 @@ public:
        const std::function<void *(TensorId)> &address) = 0;
   /// Calls `body` with LibTorch's current stream set to `stream` (a cudaStream_t; ignored for cpu).
   virtual Status onStream(void *stream, const std::function<Status()> &body) = 0;
+  /// Calls `body` with `threads` threads, from 1 on, for each of its records, instead of as many as
+  /// the host has set. The host's setting stays. Target cpu.
+  virtual Status withThreads(int threads, const std::function<Status()> &body) = 0;
   /// From here until endCapture, LibTorch's allocations on this thread's device for `stream` come
   /// from a private pool that lives until releasePool(token). Returns the token.
   virtual Result<uint64_t> beginCapture(void *stream) = 0;

@@ -51,7 +51,7 @@ constexpr const char *kTableDefinitions =
 struct Options {
   std::string plan, against, executor = "graph";
   BucketChoice buckets;
-  int samples = 50;
+  int samples = 50, threads = 0;
   std::vector<std::string> opLibraries;
   bool table = false, json = false;
 };
@@ -291,6 +291,7 @@ Status bench(const Options &options) {
   if (!options.against.empty())
     CGC_TRY(MappedFile::open(options.against).status());
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
+  CGC_TRY(checkThreads(plan.data(), options.threads));
   CGC_ASSIGN_OR_RETURN(const auto buckets, planBuckets(plan.data(), options.buckets));
   const bool cuda = plan.data().target == DeviceKind::Cuda;
 
@@ -303,16 +304,16 @@ Status bench(const Options &options) {
   // Makes CUDA's own context too, which no plan is to blame for.
   const uint64_t freeBefore = cuda ? freeGpuBytes() : 0;
   const auto start = Clock::now();
-  CGC_ASSIGN_OR_RETURN(const auto runner,
-                       Runner::create(options.plan, options.opLibraries,
-                                      {.executor = executorOf(options.executor)}));
+  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries,
+                                                         {.executor = executorOf(options.executor),
+                                                          .threads = options.threads}));
   load.millis = millisSince(start);
   const uint64_t freeAfter = cuda ? freeGpuBytes() : 0;
   load.gpuBytes = freeBefore - std::min(freeBefore, freeAfter);
   std::optional<PeerBench> peers; // A wrong model is refused before anything is timed.
   if (!options.against.empty()) {
     progress.begin("load " + options.against);
-    CGC_ASSIGN_OR_RETURN(peers, PeerBench::load(options.against, plan.data()));
+    CGC_ASSIGN_OR_RETURN(peers, PeerBench::load(options.against, plan.data(), options.threads));
     for (const PlanBucket &bucket : buckets)
       CGC_TRY(peers->check(bucket));
   }
@@ -349,6 +350,7 @@ Verb addBench(CLI::App &app) {
       ->check(CLI::Range(kFewestSamples, 1'000'000))
       ->capture_default_str();
   addExecutorOption(*command, options->executor);
+  addThreadsOption(*command, options->threads);
   command
       ->add_option("--against", options->against,
                    "Measure LibTorch too, on the file that the plan was compiled from")

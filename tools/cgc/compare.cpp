@@ -34,6 +34,7 @@ constexpr uint64_t kElements = 512;
 struct Options {
   std::string plan, model;
   std::vector<std::string> entries; ///< Empty: all.
+  int threads = 0;
   std::vector<std::string> opLibraries;
   bool json = false;
 };
@@ -197,6 +198,7 @@ Result<std::vector<Row>> compareAll(const Options &options) {
   CGC_TRY(MappedFile::open(options.model).status());
   // What is wrong with the plan is found before LibTorch is opened.
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
+  CGC_TRY(checkThreads(plan.data(), options.threads));
   for (const std::string &entry : options.entries)
     CGC_TRY(findEntry(plan.data(), entry).status());
   const bool reduced = isReduced(plan.data());
@@ -210,7 +212,8 @@ Result<std::vector<Row>> compareAll(const Options &options) {
       phases += entry.buckets.size();
   Progress progress(phases);
   progress.begin("load " + options.plan);
-  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries, {}));
+  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries,
+                                                         {.threads = options.threads}));
   progress.begin("load " + options.model);
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
   CGC_ASSIGN_OR_RETURN(
@@ -310,6 +313,7 @@ Verb addCompare(CLI::App &app) {
       ->required();
   addListOption(*command, "--entry", options->entries, "Compare just these entries [all]")
       ->type_name("NAME,...");
+  addThreadsOption(*command, options->threads);
   addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer("Both run on the plan's target. In fp32 the relative L2 distance may be 1e-5. In "

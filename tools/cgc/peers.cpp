@@ -27,12 +27,16 @@ std::vector<PeerSystem> PeerBench::systemsOf(DeviceKind target) {
   return {PeerSystem::Eager, PeerSystem::Frozen};
 }
 
-Result<PeerBench> PeerBench::load(const std::string &model, const PlanData &plan) {
+Result<PeerBench> PeerBench::load(const std::string &model, const PlanData &plan, int threads) {
   PeerBench bench;
-  if (plan.target == DeviceKind::Cuda) {
+  bench.threads_ = threads;
+  const bool cuda = plan.target == DeviceKind::Cuda;
+  if (cuda || threads > 0) {
     // LibTorch looks for its CUDA library once: the provider opens it before anything else.
     CGC_ASSIGN_OR_RETURN(bench.provider_, loadProvider(providerPath()));
-    CGC_TRY(bench.provider_->initialize(DeviceKind::Cuda, 0));
+    CGC_TRY(bench.provider_->initialize(plan.target, 0));
+  }
+  if (cuda) {
     CGC_ASSIGN_OR_RETURN(bench.stream_, createStream());
   }
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
@@ -52,13 +56,15 @@ Result<std::unique_ptr<frontend::Peer>> PeerBench::prepare(PeerSystem system,
 }
 
 Status PeerBench::enqueue(frontend::Peer &peer) {
-  return provider_ ? provider_->onStream(stream_.get(), [&] { return peer.run(false); })
-                   : peer.run(false);
+  const auto run = [&] { return peer.run(false); };
+  if (!provider_)
+    return run();
+  return stream_ ? provider_->onStream(stream_.get(), run) : provider_->withThreads(threads_, run);
 }
 
 Status PeerBench::wait() {
-  return provider_ ? cudaStatus(cudaStreamSynchronize(stream_.get()), "LibTorch's run failed")
-                   : Status::ok();
+  return stream_ ? cudaStatus(cudaStreamSynchronize(stream_.get()), "LibTorch's run failed")
+                 : Status::ok();
 }
 
 Status PeerBench::check(const PlanBucket &bucket) {

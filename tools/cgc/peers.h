@@ -31,8 +31,9 @@ class PeerBench final {
 public:
   /// Those that a target has.
   static std::vector<PeerSystem> systemsOf(DeviceKind target);
-  /// Loads the model that `plan` was compiled from, for the same target and precision.
-  static Result<PeerBench> load(const std::string &model, const PlanData &plan);
+  /// Loads the model that `plan` was compiled from, for the same target and precision. On the CPU
+  /// it runs with `threads` threads; 0: as LibTorch sets them.
+  static Result<PeerBench> load(const std::string &model, const PlanData &plan, int threads);
   /// Runs the method of a bucket once: Usage if the model has no such method or another number of
   /// inputs, LibTorch's reason if it refuses them.
   Status check(const PlanBucket &bucket);
@@ -48,9 +49,11 @@ private:
   Result<Timing> timeCaptured(frontend::Peer &peer, int samples, double &captureMillis);
 
   std::unique_ptr<frontend::Peers> peers_;
-  // Target cuda only: LibTorch's streams and memory pools go through the provider of ATen records.
+  // LibTorch's streams, memory pools and threads go through the provider of ATen records. Null for
+  // target cpu without a number of threads.
   std::unique_ptr<OpProvider> provider_;
-  CudaStream stream_;
+  CudaStream stream_; ///< Target cuda only.
+  int threads_ = 0;
 };
 
 } // namespace cgc::tool

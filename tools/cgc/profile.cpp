@@ -26,6 +26,7 @@ constexpr size_t kRuns = 50, kWarmUps = 5;
 struct Options {
   std::string plan, trace;
   BucketChoice buckets;
+  int threads = 0;
   std::vector<std::string> opLibraries;
   bool json = false;
 };
@@ -148,6 +149,7 @@ Status printJson(const Options &options, const std::vector<BucketProfile> &profi
 
 Status profile(const Options &options) {
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
+  CGC_TRY(checkThreads(plan.data(), options.threads));
   CGC_ASSIGN_OR_RETURN(const auto buckets, planBuckets(plan.data(), options.buckets));
   CGC_TRY(FileArguments()
               .reads(options.plan)
@@ -159,7 +161,8 @@ Status profile(const Options &options) {
   progress.begin("load " + options.plan);
   // What is profiled is captured with its events then.
   CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries,
-                                                         {.executor = ExecutorKind::Stream}));
+                                                         {.executor = ExecutorKind::Stream,
+                                                          .threads = options.threads}));
   std::vector<BucketProfile> profiles;
   for (const PlanBucket &bucket : buckets) {
     progress.begin(
@@ -185,6 +188,7 @@ Verb addProfile(CLI::App &app) {
                    "Write a trace that Perfetto and chrome://tracing show")
       ->type_name("F")
       ->check(requireName);
+  addThreadsOption(*command, options->threads);
   addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer("Examples:\n"

@@ -28,6 +28,7 @@ struct Options {
   std::vector<std::string> inputs;
   std::optional<int64_t> batch;
   std::vector<std::string> opLibraries;
+  int threads = 0;
   bool noPdl = false, separateBuffers = false, json = false;
 };
 
@@ -174,6 +175,7 @@ Status run(const Options &options) {
   CGC_ASSIGN_OR_RETURN(const auto sources, parseInputSources(options.inputs));
   // Everything that the arguments can have wrong is found before the device is touched.
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
+  CGC_TRY(checkThreads(plan.data(), options.threads));
   CGC_ASSIGN_OR_RETURN(const Entry *entry, chooseEntry(plan.data(), options.entry));
   CGC_ASSIGN_OR_RETURN(std::vector<Job> jobs, makeJobs(sources, options.output));
   FileArguments files;
@@ -195,7 +197,8 @@ Status run(const Options &options) {
   progress.begin("load " + options.plan);
   CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries,
                                                          {.executor = executorOf(options.executor),
-                                                          .programmaticEdges = !options.noPdl},
+                                                          .programmaticEdges = !options.noPdl,
+                                                          .threads = options.threads},
                                                          options.separateBuffers));
   progress.begin(jobs.size() == 1 ? "run " + entry->name
                                   : fmt::format("run {} {} times", entry->name, jobs.size()));
@@ -242,6 +245,7 @@ Verb addRun(CLI::App &app) {
       ->type_name("Y.npy")
       ->check(requireName);
   addExecutorOption(*command, options->executor);
+  addThreadsOption(*command, options->threads);
   command->add_flag("--no-pdl", options->noPdl,
                     "Start each kernel only when the one ahead of it has ended: no programmatic "
                     "dependent launch");

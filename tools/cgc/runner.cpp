@@ -24,6 +24,22 @@ void addExecutorOption(CLI::App &command, std::string &name) {
       ->capture_default_str();
 }
 
+void addThreadsOption(CLI::App &command, int &threads) {
+  command
+      .add_option("--threads", threads,
+                  "Threads that LibTorch computes a cpu plan's records with [one for each core, or "
+                  "OMP_NUM_THREADS]")
+      ->type_name("N")
+      ->check(CLI::Range(1, kMostThreads));
+}
+
+Status checkThreads(const PlanData &plan, int threads) {
+  if (threads == 0 || plan.target == DeviceKind::Cpu)
+    return Status::ok();
+  return {Code::Usage, "--threads is for plans with target cpu, and this one's is cuda: leave it "
+                       "out"};
+}
+
 ExecutorKind executorOf(const std::string &name) {
   return name == "stream" ? ExecutorKind::Stream : ExecutorKind::Graph;
 }

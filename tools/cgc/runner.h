@@ -40,6 +40,10 @@ private:
 
 /// Adds --executor; `name` must outlive `command`.
 void addExecutorOption(CLI::App &command, std::string &name);
+/// Adds --threads; `threads`, 0 without the option, must outlive `command`.
+void addThreadsOption(CLI::App &command, int &threads);
+/// Usage if --threads is given and the plan is not for cpu.
+Status checkThreads(const PlanData &plan, int threads);
 /// What a value of --executor stands for.
 ExecutorKind executorOf(const std::string &name);
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace cgc::test {
 
@@ -56,6 +57,10 @@ public:
     current() = before;
     return status;
   }
+  Status withThreads(int number, const std::function<Status()> &body) override {
+    threads.push_back(number);
+    return body();
+  }
   Result<uint64_t> beginCapture(void *) override {
     ++pools;
     ++captures;
@@ -68,6 +73,7 @@ public:
   void releasePool(uint64_t) override { --pools; }
 
   Status initializeStatus;
+  std::vector<int> threads; ///< What each run on target cpu was asked to use.
   std::atomic<int> initialized = 0, pools = 0, captures = 0, runs = 0;
 
 private:

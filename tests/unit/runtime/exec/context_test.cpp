@@ -110,6 +110,24 @@ TEST_F(CpuContext, ProfilesEachRecord) {
   EXPECT_EQ(context_->profile("nothing", 0, 3).status().code(), Code::Usage);
 }
 
+TEST_F(CpuContext, RunsWithTheThreadsThatItIsGiven) {
+  load(samplePlan(), {.threads = 3});
+  ASSERT_TRUE(context_) << contextStatus_.message();
+  ASSERT_TRUE(runMain({1, 2, 3, 4}, 1).isOk());
+  EXPECT_THAT(provider_.threads, ElementsAre(3));
+  const int before = provider_.runs;
+  ASSERT_TRUE(context_->profile("main", 0, 2).isOk());
+  EXPECT_GT(provider_.runs, before);
+  EXPECT_THAT(provider_.threads, ElementsAre(3, 3));
+}
+
+TEST_F(CpuContext, LeavesTheThreadsToTheHost) {
+  load(samplePlan());
+  ASSERT_TRUE(runMain({1, 2, 3, 4}, 1).isOk());
+  ASSERT_TRUE(context_->profile("main", 0, 2).isOk());
+  EXPECT_THAT(provider_.threads, testing::IsEmpty());
+}
+
 TEST_F(CpuContext, RunsAnEntryWithoutInputs) {
   load(samplePlan());
   std::vector<uint8_t> bytes(4);

@@ -1,0 +1,87 @@
+// Full precision: the thread's guard, the host's setting, and convolutions that take TF32 as an
+// argument.
+#include "runtime/aten/full_precision.h"
+
+#include <algorithm>
+
+namespace cgc::aten {
+namespace {
+
+using at::Float32Backend;
+using at::Float32Op;
+using at::Float32Precision;
+
+/// What is set for (backend, op) itself: LibTorch only tells what it amounts to, with what it
+/// inherits from (backend, ALL) and (GENERIC, ALL).
+Float32Precision ownPrecision(Float32Backend backend, Float32Op op) {
+  at::Context &context = at::globalContext();
+  const Float32Precision value = context.float32Precision(backend, op);
+  if (op == Float32Op::ALL && backend == Float32Backend::GENERIC)
+    return value;
+  const Float32Backend parent = op == Float32Op::ALL ? Float32Backend::GENERIC : backend;
+  if (context.float32Precision(parent, Float32Op::ALL) != value)
+    return value;
+  // Both have one value: it is inherited if it follows its parent.
+  const Float32Precision parents = ownPrecision(parent, Float32Op::ALL);
+  context.setFloat32Precision(parent, Float32Op::ALL,
+                              value == Float32Precision::IEEE ? Float32Precision::TF32
+                                                              : Float32Precision::IEEE);
+  const bool follows = context.float32Precision(backend, op) != value;
+  context.setFloat32Precision(parent, Float32Op::ALL, parents);
+  return follows ? Float32Precision::NONE : value;
+}
+
+std::mutex &settings() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+} // namespace
+
+bool isProduct(std::string_view op) {
+  constexpr std::string_view kProducts[] = {
+      "aten::_native_multi_head_attention",
+      "aten::addmm",
+      "aten::baddbmm",
+      "aten::bmm",
+      "aten::conv2d",
+      "aten::linear",
+      "aten::matmul",
+      "aten::mm",
+      "aten::scaled_dot_product_attention",
+  };
+  return std::ranges::find(kProducts, op) != std::end(kProducts);
+}
+
+FullPrecision::FullPrecision() : lock_(settings()) {
+  at::Context &context = at::globalContext();
+  if (context.float32Precision(Float32Backend::CUDA, Float32Op::MATMUL) != Float32Precision::TF32)
+    return;
+  own_ = ownPrecision(Float32Backend::CUDA, Float32Op::MATMUL);
+  context.setFloat32Precision(Float32Backend::CUDA, Float32Op::MATMUL, Float32Precision::IEEE);
+}
+
+FullPrecision::~FullPrecision() {
+  if (own_)
+    at::globalContext().setFloat32Precision(Float32Backend::CUDA, Float32Op::MATMUL, *own_);
+}
+
+void withoutTf32(c10::OperatorHandle &op, std::vector<c10::IValue> &args, at::Tensor &output) {
+  const at::Context &context = at::globalContext();
+  if (const at::Tensor image = args[0].toTensor(); image.dim() == 3) {
+    args[0] = image.unsqueeze(0);
+    output = output.unsqueeze(0);
+  }
+  const c10::IValue groups = args.back();
+  args.pop_back();
+  args.emplace_back(false);                      // transposed
+  args.emplace_back(c10::List<int64_t>({0, 0})); // output_padding
+  args.push_back(groups);
+  args.emplace_back(context.benchmarkCuDNN());
+  args.emplace_back(context.deterministicCuDNN() || context.deterministicAlgorithms());
+  args.emplace_back(context.userEnabledCuDNN());
+  args.emplace_back(false); // allow_tf32
+  op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::_convolution", "");
+}
+
+} // namespace cgc::aten
