@@ -2,6 +2,7 @@
 #include "runtime/aten/bound_call.h"
 
 #include "runtime/aten/arguments.h"
+#include "runtime/aten/call_checks.h"
 #include "runtime/aten/full_precision.h"
 #include "runtime/aten/guard.h"
 #include "runtime/plan/aten_ops.h"
@@ -21,14 +22,6 @@ namespace {
 
 std::string nameOf(const AtenCall &call) {
   return call.overload.empty() ? call.op : call.op + "." + call.overload;
-}
-
-std::string describe(const at::Tensor &tensor) {
-  std::string text = c10::toString(tensor.scalar_type());
-  text += "[";
-  for (int64_t i = 0; i < tensor.dim(); ++i)
-    text += (i ? "," : "") + std::to_string(tensor.size(i));
-  return text + "]";
 }
 
 /// Copies a result into its slot. For equal layouts LibTorch's copy_ is a memcpy node in a captured
@@ -55,9 +48,10 @@ bool hasF32(const std::vector<c10::IValue> &args) {
 class DispatcherCall final : public BoundCall {
 public:
   DispatcherCall(std::string name, c10::OperatorHandle op, std::vector<c10::IValue> args,
-                 std::vector<at::Tensor> outputs, bool writesOut, bool fullPrecision)
+                 std::vector<at::Tensor> outputs, bool writesOut, bool fullPrecision, bool isCpu)
       : name_(std::move(name)), op_(std::move(op)), args_(std::move(args)),
-        outputs_(std::move(outputs)), writesOut_(writesOut), fullPrecision_(fullPrecision) {
+        outputs_(std::move(outputs)), writesOut_(writesOut), fullPrecision_(fullPrecision),
+        dividesIntegers_(isCpu && dividesIntegers(op_, args_)) {
     for (const at::Tensor &output : outputs_) {
       data_.push_back(output.defined() ? output.data_ptr() : nullptr);
       sizes_.push_back(output.defined() ? output.sizes().vec() : std::vector<int64_t>());
@@ -65,8 +59,10 @@ public:
   }
 
   Status run() override {
-    return guarded([&] {
+    return guarded([&]() -> Status {
              c10::InferenceMode guard;
+             if (dividesIntegers_)
+               CGC_TRY(mayDivide(args_));
              std::optional<FullPrecision> fullPrecision;
              if (fullPrecision_)
                fullPrecision.emplace();
@@ -78,42 +74,21 @@ public:
   }
 
 private:
-  /// An `out` of the wrong size is resized by LibTorch instead of refused.
+  /// An `out` of the wrong size would be resized by LibTorch instead of refused.
   Status checkOutputs() const {
     for (size_t i = 0; i < outputs_.size(); ++i)
       if (outputs_[i].data_ptr() != data_[i] || outputs_[i].sizes() != sizes_[i])
-        return {Code::Failed, "result " + std::to_string(i) + " is " + describe(outputs_[i]) +
-                                  ", the plan has another size: compile the model again"};
+        return {Code::Failed, "result " + std::to_string(i) +
+                                  " has other sizes than in the plan: compile the model again"};
     return Status::ok();
   }
 
   Status copyResults(const std::vector<c10::IValue> &stack) {
-    std::vector<at::Tensor> results;
-    for (const c10::IValue &value : stack) {
-      if (value.isTensor())
-        results.push_back(value.toTensor());
-      else if (value.isTensorList())
-        for (at::Tensor tensor : value.toTensorVector())
-          results.push_back(std::move(tensor));
-    }
-    if (results.size() != outputs_.size())
-      return {Code::Failed, "it yields " + std::to_string(results.size()) +
-                                " tensors, the plan has " + std::to_string(outputs_.size())};
-    for (size_t i = 0; i < results.size(); ++i) {
-      at::Tensor &output = outputs_[i];
-      if (!output.defined())
-        continue;
-      // LibTorch has no tensor for a result that it was not asked for; the plan has an empty one.
-      if (!results[i].defined() && output.numel() == 0)
-        continue;
-      if (!results[i].defined() || results[i].scalar_type() != output.scalar_type() ||
-          results[i].sizes() != output.sizes())
-        return {Code::Failed, "result " + std::to_string(i) + " is " +
-                                  (results[i].defined() ? describe(results[i]) : "None") +
-                                  ", the plan has " + describe(output) +
-                                  ": compile the model again"};
-      copyInto(output, results[i]);
-    }
+    const std::vector<at::Tensor> results = tensorsOf(stack);
+    CGC_TRY(checkResults(results, outputs_));
+    for (size_t i = 0; i < results.size(); ++i)
+      if (outputs_[i].defined() && results[i].defined())
+        copyInto(outputs_[i], results[i]);
     return Status::ok();
   }
 
@@ -124,6 +99,7 @@ private:
   std::vector<void *> data_;
   std::vector<std::vector<int64_t>> sizes_;
   bool writesOut_, fullPrecision_;
+  bool dividesIntegers_; ///< On the CPU; a GPU does not trap.
 };
 
 } // namespace
@@ -182,11 +158,15 @@ Result<std::unique_ptr<BoundCall>> bindCall(const AtenCall &call, const Bucket &
   if (call.writesOut && nextOutput != outputs.size())
     return unsupported("it writes " + std::to_string(nextOutput) + " tensors, the plan has " +
                        std::to_string(outputs.size()));
+  CGC_TRY(guarded([&] {
+            return checkResultSizes(*op, args, outputs, call.writesOut);
+          }).withContext(nameOf(call)));
   const bool fullPrecision = device.is_cuda() && isProduct(call.op) && hasF32(args);
   if (fullPrecision && call.op == "aten::conv2d" && outputs.size() == 1 && outputs[0].defined())
     withoutTf32(*op, args, outputs[0]);
-  return std::unique_ptr<BoundCall>(std::make_unique<DispatcherCall>(
-      nameOf(call), *op, std::move(args), std::move(outputs), call.writesOut, fullPrecision));
+  return std::unique_ptr<BoundCall>(
+      std::make_unique<DispatcherCall>(nameOf(call), *op, std::move(args), std::move(outputs),
+                                       call.writesOut, fullPrecision, device.is_cpu()));
 }
 
 } // namespace cgc::aten

@@ -7,7 +7,9 @@
 
 namespace cgc {
 
-/// All overloads of these compute on tensors and do nothing else.
+/// These compute on tensors: none opens a file, runs code or changes what a tensor's memory is.
+/// That some argument is dangerous all the same is for checkAtenValues (aten_values.h), and for the
+/// provider where only LibTorch or the data can tell.
 inline constexpr std::string_view kAtenOps[] = {
     "aten::_native_multi_head_attention",
     "aten::_softmax",

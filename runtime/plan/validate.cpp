@@ -2,6 +2,7 @@
 // kernels, libraries and ops of a runtime is checked when a context binds the records
 // (docs/plan-format.md, "Plans from elsewhere").
 #include "runtime/base/checked.h"
+#include "runtime/plan/aten_values.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/product.h"
 #include "runtime/plan/written_bytes.h"
@@ -330,12 +331,10 @@ private:
     return Status::ok();
   }
 
-  Status checkOp(const Bucket &, const AtenCall &call) const {
+  Status checkOp(const Bucket &bucket, const AtenCall &call) const {
     if (!call.op.starts_with("aten::") || !isIdentifier(std::string_view(call.op).substr(6)) ||
         (!call.overload.empty() && !isIdentifier(call.overload)))
       return fail("not the name of an ATen op");
-    if (call.outputs.empty())
-      return fail("it writes nothing");
     for (const AtenArg &arg : call.args) {
       if (const auto *id = std::get_if<TensorId>(&arg); id && *id == kNoTensor)
         return fail("an absent tensor is not written as None");
@@ -343,7 +342,8 @@ private:
           dtype && static_cast<int>(*dtype) >= kNumDTypes)
         return fail("unknown element type " + std::to_string(int(*dtype)));
     }
-    return Status::ok();
+    const Status values = checkAtenValues(call, bucket.tensors);
+    return values.isOk() ? values : fail(values.message());
   }
 
   Status checkOp(const Bucket &bucket, const Memcpy &copy) const {

@@ -16,6 +16,9 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <limits>
+#include <tuple>
+
 namespace cgc::test {
 namespace {
 
@@ -247,6 +250,78 @@ TEST_F(AtenProvider, LibTorchsExceptionsBecomeStatus) {
   Status thrown =
       provider_->onStream(nullptr, []() -> Status { throw std::runtime_error("boom"); });
   EXPECT_EQ(thrown.message(), "boom");
+}
+
+/// checkAtenValues reads arguments by position: these are LibTorch's.
+TEST(AtenSchemas, HaveTheirArgumentsWhereValidateReadsThem) {
+  const std::vector<std::tuple<const char *, std::vector<const char *>, size_t, const char *>>
+      arguments = {
+          {"_native_multi_head_attention", {"", "out"}, 4, "num_head"},
+          {"_native_multi_head_attention", {"", "out"}, 8, "proj_bias"},
+          {"adaptive_avg_pool2d", {"", "out"}, 1, "output_size"},
+          {"arange", {"", "out"}, 0, "end"},
+          {"arange", {"start", "start_out", "start_step"}, 1, "end"},
+          {"arange", {"start_out", "start_step"}, 2, "step"},
+          {"batch_norm", {""}, 5, "training"},
+          {"constant_pad_nd", {"", "out"}, 1, "pad"},
+          {"conv2d", {""}, 3, "stride"},
+          {"conv2d", {""}, 4, "padding"},
+          {"conv2d", {""}, 5, "dilation"},
+          {"conv2d", {""}, 6, "groups"},
+          {"index_select", {"", "out"}, 1, "dim"},
+          {"index_select", {"", "out"}, 2, "index"},
+          {"scaled_dot_product_attention", {""}, 2, "value"},
+          {"scaled_dot_product_attention", {""}, 7, "enable_gqa"},
+      };
+  for (const auto &[op, overloads, position, name] : arguments)
+    for (const char *overload : overloads) {
+      const auto handle =
+          c10::Dispatcher::singleton().findSchema({std::string("aten::") + op, overload});
+      ASSERT_TRUE(handle) << op << "." << overload;
+      EXPECT_EQ(handle->schema().arguments().at(position).name(), name) << handle->schema();
+    }
+}
+
+/// A functional call allocates its result: what the plan does not have is refused before that.
+TEST_F(AtenProvider, RefusesAtBindAResultThatThePlanDoesNotHave) {
+  const int64_t many = int64_t(1) << 20;
+  at::Tensor x = at::full({1}, 1.0f), y = at::empty({4});
+  TensorId out = add(y, DType::F32);
+  memory_.push_back(x.data_ptr());
+  bucket_.tensors.push_back({{}, DType::F32, {many, 1}, {0, 1}});
+  memory_.push_back(x.data_ptr());
+  bucket_.tensors.push_back({{}, DType::F32, {1, many}, {1, 0}});
+  const TensorId column{1}, row{2};
+  const std::vector<TensorId> copies(1000, column);
+  for (const AtenCall &call :
+       {AtenCall{"aten::add", "Tensor", {column, row, int64_t{1}}, {out}, false},
+        AtenCall{"aten::add", "out", {column, row, int64_t{1}}, {out}, true},
+        AtenCall{"aten::matmul", "", {column, row}, {out}, false},
+        AtenCall{"aten::cat", "", {copies, int64_t{0}}, {out}, false}}) {
+    const auto bound = bind(call);
+    EXPECT_EQ(bound.status().code(), Code::Failed) << call.op;
+    EXPECT_THAT(bound.status().message(), HasSubstr(call.op));
+  }
+}
+
+TEST_F(AtenProvider, RefusesTheIntegerQuotientThatTraps) {
+  for (const auto &[scalar, dtype, least] :
+       {std::tuple(at::kLong, DType::I64, std::numeric_limits<int64_t>::min()),
+        std::tuple(at::kInt, DType::I32, int64_t{std::numeric_limits<int32_t>::min()})}) {
+    at::Tensor x = at::full({5}, least, scalar), minus = at::full({5}, -1, scalar),
+               two = at::full({5}, 2, scalar), y = at::empty({5}, scalar);
+    TensorId in = add(x, dtype), one = add(minus, dtype), other = add(two, dtype),
+             out = add(y, dtype);
+    const auto divide = [&](AtenArg divisor, const std::string &mode) {
+      return run({"aten::div", "out_mode", {in, std::move(divisor), mode}, {out}, true});
+    };
+    EXPECT_THAT(divide(one, "trunc").message(), HasSubstr("by -1"));
+    EXPECT_THAT(divide(int64_t{-1}, "trunc").message(), HasSubstr("by -1"));
+    ASSERT_TRUE(divide(other, "trunc").isOk());
+    EXPECT_TRUE(y.equal(at::full({5}, least / 2, scalar)));
+    // These do not trap, so LibTorch's own result stays.
+    EXPECT_TRUE(divide(one, "floor").isOk());
+  }
 }
 
 } // namespace

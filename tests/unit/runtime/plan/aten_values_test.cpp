@@ -1,0 +1,180 @@
+// checkAtenValues: dangerous values of ATen arguments are refused by validate, others are not.
+#include "runtime/plan/plan_file.h"
+#include "tests/unit/runtime/sample_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cgc::test {
+namespace {
+
+using testing::HasSubstr;
+using Ints = std::vector<int64_t>;
+using Shapes = std::vector<std::vector<int64_t>>;
+
+/// What validate() says of a plan with one call, whose tensors t0, t1, ... are f32 inputs of these
+/// sizes; the last is the output. Empty if nothing.
+std::string refusal(const Shapes &shapes, AtenCall call, DType dtype = DType::F32) {
+  PlanData plan;
+  plan.target = DeviceKind::Cpu;
+  plan.producer = "test";
+  Bucket bucket;
+  for (uint32_t i = 0; i < shapes.size(); ++i) {
+    const bool isOutput = i + 1 == shapes.size();
+    auto &list = isOutput ? bucket.outputs : bucket.inputs;
+    const DType type = i == 1 ? dtype : DType::F32;
+    bucket.tensors.push_back(dense(isOutput ? BufferKind::Output : BufferKind::Input,
+                                   uint32_t(list.size()), 0, type, shapes[i]));
+    list.push_back({.name = "t" + std::to_string(i), .dtype = type, .sizes = shapes[i]});
+  }
+  if (call.outputs.empty())
+    call.outputs = {id(uint32_t(shapes.size() - 1))};
+  bucket.records = {{std::move(call)}};
+  plan.entries = {{.name = "main", .buckets = {std::move(bucket)}}};
+  return validate(plan).message();
+}
+
+AtenCall batchNorm(AtenArg training) {
+  return {"aten::batch_norm",
+          "",
+          {id(0), id(1), id(1), id(1), id(1), std::move(training), 0.1, 1e-5, true},
+          {}};
+}
+
+TEST(AtenValues, BatchNormDoesNotTrain) {
+  const Shapes shapes = {{2, 3, 4, 4}, {3}, {2, 3, 4, 4}};
+  EXPECT_EQ(refusal(shapes, batchNorm(false)), "");
+  EXPECT_THAT(refusal(shapes, batchNorm(true)), HasSubstr("'training' has to be false"));
+  EXPECT_THAT(refusal(shapes, batchNorm(int64_t{1})), HasSubstr("'training' has to be false"));
+  AtenCall other = batchNorm(false);
+  other.overload = "else";
+  EXPECT_THAT(refusal(shapes, other), HasSubstr("does not know its overload"));
+}
+
+TEST(AtenValues, NativeAttentionHasHeadsAndOneElementType) {
+  const Shapes shapes = {{2, 3, 4}, {12}, {12, 4}, {4, 4}, {4}, {2, 3, 4}};
+  const auto call = [](int64_t heads) {
+    return AtenCall{"aten::_native_multi_head_attention",
+                    "",
+                    {id(0), id(0), id(0), int64_t{4}, heads, id(2), id(1), id(3), id(4), NoneArg{},
+                     false, true, NoneArg{}},
+                    {id(5), kNoTensor}};
+  };
+  EXPECT_EQ(refusal(shapes, call(2)), "");
+  EXPECT_THAT(refusal(shapes, call(0)), HasSubstr("'num_head' has to be at least 1"));
+  EXPECT_THAT(refusal(shapes, call(-2)), HasSubstr("'num_head' has to be at least 1"));
+  EXPECT_THAT(refusal(shapes, call(2), DType::I8), HasSubstr("of one element type"));
+}
+
+TEST(AtenValues, AttentionHasAValueForEachKey) {
+  const auto call = [](bool grouped) {
+    return AtenCall{"aten::scaled_dot_product_attention",
+                    "",
+                    {id(0), id(1), id(2), NoneArg{}, 0.0, false, NoneArg{}, grouped},
+                    {}};
+  };
+  EXPECT_EQ(refusal({{2, 4, 3, 8}, {2, 4, 5, 8}, {2, 4, 5, 6}, {2, 4, 3, 6}}, call(false)), "");
+  EXPECT_EQ(refusal({{2, 4, 3, 8}, {2, 2, 5, 8}, {2, 2, 5, 6}, {2, 4, 3, 6}}, call(true)), "");
+  EXPECT_EQ(refusal({{2, 4, 3, 8}, {2, 4, 0, 8}, {2, 4, 0, 6}, {2, 4, 3, 6}}, call(false)), "");
+  EXPECT_EQ(refusal({{3, 8}, {2, 5, 8}, {5, 6}, {2, 3, 6}}, call(false)), "");
+  for (const Shapes &shapes : {Shapes{{2, 4, 3, 8}, {2, 4, 1, 8}, {2, 4, 3, 8}, {2, 4, 3, 8}},
+                               Shapes{{2, 4, 3, 8}, {2, 4, 3, 8}, {2, 4, 0, 8}, {2, 4, 3, 8}}})
+    EXPECT_THAT(refusal(shapes, call(false)), HasSubstr("the same number of rows"));
+  EXPECT_THAT(refusal({{2, 4, 3, 8}, {2, 3, 5, 8}, {2, 3, 5, 8}, {2, 4, 3, 8}}, call(true)),
+              HasSubstr("has to divide"));
+  EXPECT_THAT(
+      refusal({{2, 4, 3, 8}, {2, 4, 5, 8}, {2, 4, 5, 8}, {2, 4, 3, 8}}, call(false), DType::F16),
+      HasSubstr("matrices of one element type"));
+  EXPECT_THAT(refusal({{9, 1, 3, 8}, {1, 9, 5, 8}, {1, 9, 5, 8}, {9, 1, 3, 8}}, call(false)),
+              HasSubstr("its result is [9,9,3,8]"));
+}
+
+TEST(AtenValues, ArangeHasTheElementsOfThePlan) {
+  const auto arange = [](const char *overload, std::vector<AtenArg> args) {
+    const bool writes = std::string_view(overload).ends_with("out");
+    return AtenCall{"aten::arange", overload, std::move(args), {}, writes};
+  };
+  const Shapes seven = {{1}, {7}};
+  EXPECT_EQ(refusal(seven, arange("out", {int64_t{7}})), "");
+  EXPECT_EQ(refusal(seven, arange("start", {int64_t{1}, 7.5})), "");
+  EXPECT_EQ(refusal(seven, arange("start_step", {int64_t{0}, int64_t{14}, int64_t{2}})), "");
+  EXPECT_EQ(refusal(seven, arange("start_out", {int64_t{7}, int64_t{0}, int64_t{-1}})), "");
+  EXPECT_THAT(refusal(seven, arange("start", {int64_t{0}, int64_t{1} << 40})),
+              HasSubstr("its result is [1099511627776], and the plan has a tensor of [7]"));
+  for (const AtenArg &step : {AtenArg(int64_t{0}), AtenArg(-1.0), AtenArg(1e-300)})
+    EXPECT_THAT(refusal(seven, arange("start_step", {int64_t{0}, int64_t{7}, step})),
+                HasSubstr("negative or too large"));
+  EXPECT_THAT(refusal(seven, arange("start", {int64_t{0}, true})), HasSubstr("numbers"));
+}
+
+TEST(AtenValues, PaddingAndPoolsGiveTheResultOfThePlan) {
+  const auto pad = [](Ints by) {
+    return AtenCall{"aten::constant_pad_nd", "", {id(0), std::move(by), int64_t{0}}, {}};
+  };
+  EXPECT_EQ(refusal({{2, 3}, {3, 6}}, pad({1, 2, 2, -1})), "");
+  EXPECT_THAT(refusal({{2, 3}, {3, 6}}, pad({0, int64_t{1} << 40})), HasSubstr("its result is"));
+  EXPECT_THAT(refusal({{2, 3}, {3, 6}}, pad({INT64_MAX, 0})), HasSubstr("'pad' is too large"));
+  EXPECT_THAT(refusal({{2, 3}, {3, 6}}, pad({1})), HasSubstr("two numbers"));
+  EXPECT_THAT(refusal({{2, 3}, {3, 6}}, pad({1, 1, 1, 1, 1, 1})), HasSubstr("two numbers"));
+  const auto pool = [](Ints size) {
+    return AtenCall{"aten::adaptive_avg_pool2d", "", {id(0), std::move(size)}, {}};
+  };
+  EXPECT_EQ(refusal({{2, 3, 5, 5}, {2, 3, 1, 2}}, pool({1, 2})), "");
+  EXPECT_THAT(refusal({{2, 3, 5, 5}, {2, 3, 1, 2}}, pool({1 << 20, 1 << 20})),
+              HasSubstr("its result is [2,3,1048576,1048576]"));
+  EXPECT_THAT(refusal({{2, 3, 5, 5}, {2, 3, 1, 2}}, pool({})), HasSubstr("'output_size'"));
+}
+
+TEST(AtenValues, ConvolutionsHaveWindows) {
+  const auto convolve = [](Ints stride, Ints padding, Ints dilation, int64_t groups) {
+    return AtenCall{"aten::conv2d",
+                    "",
+                    {id(0), id(1), NoneArg{}, std::move(stride), std::move(padding),
+                     std::move(dilation), groups},
+                    {}};
+  };
+  const Shapes shapes = {{2, 4, 9, 7}, {6, 2, 3, 3}, {2, 6, 5, 3}};
+  EXPECT_EQ(refusal(shapes, convolve({2, 2}, {1, 0}, {1, 1}, 2)), "");
+  EXPECT_EQ(refusal({{4, 9, 7}, {6, 4, 3, 3}, {6, 9, 7}}, convolve({1}, {1}, {1}, 1)), "");
+  const int64_t huge = int64_t{1} << 62;
+  for (const AtenCall &call :
+       {convolve({0, 2}, {1, 0}, {1, 1}, 2), convolve({2, 2}, {-1, 0}, {1, 1}, 2),
+        convolve({2, 2}, {1, 0}, {1, 0}, 2), convolve({2, 2}, {huge, 0}, {1, 1}, 2),
+        convolve({2, 2}, {1, 0}, {1, huge}, 2), convolve({2, 2}, {1, 0}, {9, 1}, 2)})
+    EXPECT_THAT(refusal(shapes, call), HasSubstr("out of range"));
+  EXPECT_THAT(refusal(shapes, convolve({2, 2}, {1 << 20, 0}, {1, 1}, 2)),
+              HasSubstr("its result is [2,6,"));
+  EXPECT_THAT(refusal(shapes, convolve({2, 2}, {1, 0}, {1, 1}, 0)), HasSubstr("groups is none"));
+}
+
+TEST(AtenValues, ElementsBroadcastToTheResultOfThePlan) {
+  const AtenCall divide{"aten::floor_divide", "", {id(0), id(1)}, {}};
+  EXPECT_EQ(refusal({{3, 1}, {4}, {3, 4}}, divide), "");
+  EXPECT_THAT(refusal({{1000, 1}, {1, 1000}, {1000}}, divide),
+              HasSubstr("its result is [1000,1000]"));
+  EXPECT_THAT(refusal({{3}, {4}, {3}}, divide), HasSubstr("do not broadcast"));
+  const AtenCall where{"aten::where", "self", {id(1), id(0), id(0)}, {}};
+  EXPECT_EQ(refusal({{3, 1}, {4}, {3, 4}}, where, DType::Bool), "");
+  EXPECT_THAT(refusal({{3}, {4}, {3, 4}}, {"aten::where", "", {id(1)}, {}}, DType::Bool),
+              HasSubstr("that the data decide"));
+}
+
+TEST(AtenValues, IndicesSelectTheResultOfThePlan) {
+  const auto select = [](int64_t dim) {
+    return AtenCall{"aten::index_select", "", {id(0), dim, id(1)}, {}};
+  };
+  const Shapes shapes = {{5, 3}, {7}, {7, 3}};
+  for (const int64_t dim : {0, -2})
+    EXPECT_EQ(refusal(shapes, select(dim), DType::I64), "");
+  EXPECT_THAT(refusal(shapes, select(1), DType::I64), HasSubstr("its result is [5,7]"));
+  for (const int64_t dim : {2, -3})
+    EXPECT_THAT(refusal(shapes, select(dim), DType::I64), HasSubstr("does not exist"));
+}
+
+TEST(AtenValues, ACallThatKeepsNoResultIsRefused) {
+  AtenCall call{"aten::neg", "", {id(0)}, {kNoTensor}};
+  EXPECT_THAT(refusal({{3}, {3}}, call), HasSubstr("it writes nothing"));
+}
+
+} // namespace
+} // namespace cgc::test
