@@ -59,7 +59,8 @@ called() { grep -cE "$1" "$calls" || true; }
 setup() {
   : >"$calls"
   status=0
-  bash -c 'source copy/scripts/setup.sh
+  # Where the tests run in the background, bash could not trap an interruption.
+  env --default-signal=INT bash -c 'source copy/scripts/setup.sh
            find_python() { echo "$0"; }
            has_cuda_toolkit() { true; }
            setup' "$PWD/bin/python3" >output 2>&1 || status=$?

@@ -37,6 +37,7 @@ void prepareChild(const fs::path &in, const std::string &inputFile, const std::s
     _exit(126);
   if (!how.killOnPhase.empty()) // Phases are to be seen, however short.
     setenv("CGC_PROGRESS_AFTER", "0", 1);
+  signal(how.signal, SIG_DFL); // Ignored where the tests run in the background.
   if (how.fileSizeLimit >= 0) {
     const rlimit limit{static_cast<rlim_t>(how.fileSizeLimit),
                        static_cast<rlim_t>(how.fileSizeLimit)};

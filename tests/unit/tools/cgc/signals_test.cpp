@@ -14,10 +14,12 @@
 namespace cgc::tool {
 namespace {
 
-/// The status of a child that runs `body` with cgc's handlers, and 99 where it returns.
-int statusOf(const std::function<void()> &body) {
+/// The status of a child that runs `body` with cgc's handlers, and 99 where it returns. `action` is
+/// what its caller does with `signal`: that of the tests may ignore it.
+int statusOf(int signal, void (*action)(int), const std::function<void()> &body) {
   const pid_t child = fork();
   if (child == 0) {
+    std::signal(signal, action);
     handleSignals();
     body();
     _exit(99);
@@ -30,7 +32,7 @@ int statusOf(const std::function<void()> &body) {
 TEST(Signals, RemoveTemporariesAndEndTheProcess) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
     const test::TempFolder folder;
-    const int status = statusOf([&] {
+    const int status = statusOf(signal, SIG_DFL, [&] {
       auto one = AtomicFile::create(folder / "one"), two = AtomicFile::create(folder / "two");
       if (!one.isOk() || !two.isOk() || !one->write("half", 4).isOk() || folder.list().size() != 2)
         _exit(98);
@@ -43,10 +45,7 @@ TEST(Signals, RemoveTemporariesAndEndTheProcess) {
 }
 
 TEST(Signals, ThatTheCallerIgnoresStayIgnored) {
-  const test::TempFolder folder;
-  const auto before = std::signal(SIGHUP, SIG_IGN);
-  const int status = statusOf([] { raise(SIGHUP); });
-  std::signal(SIGHUP, before);
+  const int status = statusOf(SIGHUP, SIG_IGN, [] { raise(SIGHUP); });
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 99);
 }
