@@ -236,6 +236,19 @@ TEST_F(Compare, IntegersAndBoolsMustBeEqual) {
   EXPECT_EQ(json["outputs"][1]["passed"], true);
 }
 
+/// An output of one element is compared over 512 inputs. Those of the last, all ones, make no
+/// difference.
+TEST_F(Compare, IntegersMustBeEqualInEveryRun) {
+  ASSERT_EQ(cgc({"compile", models() / "product_1.pt", "-o", "plan.cgplan", "--input", "x=i64[4]",
+                 "--target", "cpu"})
+                .status,
+            0);
+  EXPECT_EQ(cgc({"compare", "plan.cgplan", models() / "product_1.pt"}).status, 0);
+  const Outcome other = cgc({"compare", "plan.cgplan", models() / "product_2.pt", "--json"});
+  EXPECT_EQ(other.status, 5) << other.err;
+  EXPECT_EQ(parseJson(other, "compare")["outputs"][0]["passed"], false);
+}
+
 TEST_F(Compare, RepeatsAlongEveryDimension) {
   const auto compile = [&](const char *model) {
     return cgc({"compile", models() / model, "-o", "plan.cgplan", "--input", "x=i64[2,3,4]",

@@ -72,6 +72,18 @@ class Count(nn.Module):
         return x + self.start, x > 0
 
 
+class Product(nn.Module):
+    """Of zeros and ones: models of two factors differ where all are zeros, one input in sixteen."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x):
+        y = 1 - x
+        return (y[0] * y[1] * y[2] * y[3] * self.factor).reshape(1)
+
+
 class Repeats(nn.Module):
     """repeat_interleave of dense and strided tensors along each dimension, and along none."""
 
@@ -163,6 +175,9 @@ def main():
 
     for start in (1_000_000, 1_000_001):
         torch.jit.trace(Count(start), torch.zeros(4, dtype=torch.long)).save(folder / f"count_{start}.pt")
+
+    for factor in (1, 2):
+        torch.jit.trace(Product(factor), torch.ones(4, dtype=torch.long)).save(folder / f"product_{factor}.pt")
 
     for name, model in {"repeats": Repeats(), "no_repeats": NoRepeats()}.items():
         torch.jit.trace(model, torch.ones(2, 3, 4, dtype=torch.long), strict=False).save(folder / f"{name}.pt")

@@ -30,9 +30,17 @@ TEST_F(Profile, HasATimeForEachRecord) {
     EXPECT_EQ(sum, records) << groups;
   }
   const auto trace = nlohmann::json::parse(readFile(folder / "t.json"));
+  // The records end to end.
   size_t slices = 0;
-  for (const auto &event : trace["traceEvents"])
-    slices += event["ph"] == "X";
+  double end = 0;
+  for (const auto &event : trace["traceEvents"]) {
+    if (event["ph"] != "X")
+      continue;
+    EXPECT_EQ(event["dur"], bucket["records"].at(slices)["us"]);
+    EXPECT_EQ(event["ts"], end);
+    end += event["dur"].get<double>();
+    ++slices;
+  }
   EXPECT_EQ(slices, records);
 }
 
