@@ -30,24 +30,7 @@ Status lowerAddLayerNorm(const ir::Node &node, BucketBuilder &builder) {
     builder.callInto("aten::add", "out",
                      {builder.tensor(norm.input), builder.tensor(*norm.addend), int64_t{1}},
                      *norm.sum);
-
-  // LibTorch has no layer_norm of two dtypes: it goes through that of the parameters.
-  Place sum = norm.addend ? *norm.sum : norm.input;
-  const std::optional<Place> &parameter = norm.weight ? norm.weight : norm.bias;
-  Place normalized = norm.result;
-  if (parameter && parameter->dtype != sum.dtype) {
-    Place wide = builder.temporary(parameter->dtype, sum.sizes);
-    builder.copy(sum, wide);
-    sum = wide;
-    normalized = builder.temporary(parameter->dtype, sum.sizes);
-  }
-  builder.callThenCopy("aten::layer_norm", "",
-                       {builder.tensor(sum), std::vector<int64_t>{norm.columns},
-                        builder.arg(node.arg("weight")), builder.arg(node.arg("bias")), norm.eps,
-                        true},
-                       {normalized});
-  if (normalized.dtype != norm.result.dtype)
-    builder.copy(normalized, norm.result);
+  callLayerNorm(norm, {norm.columns}, builder);
   return Status::ok();
 }
 

@@ -26,10 +26,7 @@ Status lowerNormLinear(const ir::Node &node, BucketBuilder &builder) {
     norm.input = product.x;
   }
   if (!launchLayerNorm(norm, builder))
-    builder.callThenCopy("aten::layer_norm", "",
-                         {builder.tensor(norm.input), std::vector<int64_t>{norm.columns}, NoneArg{},
-                          NoneArg{}, eps, true},
-                         {norm.result});
+    callLayerNorm(norm, {norm.columns}, builder);
   return lowerWholeProduct(product, builder);
 }
 

@@ -38,6 +38,28 @@ bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder) {
   return kernel && launch(*kernel, builder);
 }
 
+void callLayerNorm(const LayerNorm &norm, std::vector<int64_t> shape, BucketBuilder &builder) {
+  // On a GPU LibTorch has no layer_norm of two dtypes: it goes through that of the parameters.
+  Place x = norm.sum ? *norm.sum : norm.input;
+  const std::optional<Place> &parameter = norm.weight ? norm.weight : norm.bias;
+  Place normalized = norm.result;
+  if (parameter && parameter->dtype != x.dtype) {
+    Place wide = builder.temporary(parameter->dtype, x.sizes);
+    builder.copy(x, wide);
+    x = wide;
+    normalized = builder.temporary(parameter->dtype, x.sizes);
+  }
+  const auto argument = [&](const std::optional<Place> &place) {
+    return place ? AtenArg(builder.tensor(*place)) : AtenArg(NoneArg{});
+  };
+  builder.callThenCopy("aten::layer_norm", "",
+                       {builder.tensor(x), std::move(shape), argument(norm.weight),
+                        argument(norm.bias), norm.eps, /*cudnn_enable=*/true},
+                       {normalized});
+  if (normalized.dtype != norm.result.dtype)
+    builder.copy(normalized, norm.result);
+}
+
 Status lowerLayerNorm(const ir::Node &node, BucketBuilder &builder) {
   auto optional = [&](const ir::Arg &arg) {
     return arg.isNone() ? std::nullopt : std::optional(builder.place(arg.value()));
@@ -67,9 +89,7 @@ Status lowerLayerNorm(const ir::Node &node, BucketBuilder &builder) {
   }
   if (launchLayerNorm(norm, builder))
     return Status::ok();
-  std::vector<AtenArg> args = callArgs(node, builder);
-  args.emplace_back(true); // cudnn_enable
-  builder.callThenCopy("aten::layer_norm", "", std::move(args), {norm.result});
+  callLayerNorm(norm, {normalized.begin(), normalized.end()}, builder);
   return Status::ok();
 }
 

@@ -13,10 +13,19 @@ Status infer(const InferArgs &args, rules::Results &results) {
       llvm::ArrayRef(input.sizes).take_back(shape.size()) != llvm::ArrayRef(shape))
     return rules::mismatch(
         "input", "[..., normalized_shape] with normalized_shape " + rules::toString(shape), input);
-  CGC_TRY(rules::sameDType(args, "input", {"weight", "bias"}));
-  for (llvm::StringRef name : {"weight", "bias"})
-    if (!args.isNone(name) && args.tensor(name).sizes != shape)
+  llvm::StringRef first; // Of weight and bias.
+  for (llvm::StringRef name : {"weight", "bias"}) {
+    if (args.isNone(name))
+      continue;
+    // A model that was traced under autocast has parameters of f32 here.
+    if (args.tensor(name).dtype != DType::F32 || dtypeSize(input.dtype) != 2)
+      CGC_TRY(rules::sameDType(args, "input", {name}));
+    if (args.tensor(name).sizes != shape)
       return rules::mismatch(name, rules::toString(shape), args.tensor(name));
+    if (!first.empty())
+      CGC_TRY(rules::sameDType(args, first, {name}));
+    first = name;
+  }
   return rules::addDense(results, input.dtype, input.sizes);
 }
 
@@ -28,8 +37,10 @@ const OpDef defs::LayerNorm = {
     .traits = kPure,
     .infer = infer,
     .evaluate = nullptr,
-    .doc = "input [..., normalized_shape] with zero mean and unit variance over its last "
-           "dimensions, times weight, plus bias; both have sizes normalized_shape.",
+    .doc =
+        "input [..., normalized_shape] with zero mean and unit variance over its last "
+        "dimensions, times weight, plus bias; both have sizes normalized_shape and input's dtype, "
+        "or f32 if that has 16 bits: then all is computed in f32 and rounded once.",
 };
 
 } // namespace cgc::ir

@@ -51,6 +51,25 @@ protected:
   }
 };
 
+TEST_F(Compare, TakesAModelTracedUnderAutocast) {
+  const fs::path model = models() / "autocast.pt";
+  const std::vector<std::string> compile = {"compile",     model,     "-o",
+                                            "plan.cgplan", "--input", "x=f32[2,5,64]"};
+  std::vector<std::string> forCpu = compile;
+  forCpu.insert(forCpu.end(), {"--target", "cpu"});
+  ASSERT_EQ(cgc(forCpu).status, 0);
+  const Outcome outcome = cgc({"compare", "plan.cgplan", model, "--json"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err << outcome.out;
+  EXPECT_EQ(parseJson(outcome, "compare")["passed"], true);
+  // For cuda, kernels of our own take both dtypes.
+  std::vector<std::string> native = compile;
+  native.push_back("--require-native");
+  const Outcome cuda = cgc(native);
+  EXPECT_EQ(cuda.status, 0) << cuda.err;
+  const std::string listing = cgc({"inspect", "plan.cgplan"}).out;
+  EXPECT_NE(listing.find("kernel layer_norm_by_f32_bf16"), std::string::npos) << listing;
+}
+
 /// fp32 makes floats of doubles in the plan; LibTorch's widened model keeps them.
 TEST_F(Compare, TakesDoublesThatThePlanMadeFloats) {
   for (const char *precision : {"fp32", "fp16", "keep"}) {

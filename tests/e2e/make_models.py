@@ -145,6 +145,26 @@ class HardlyDepends(nn.Module):
         return self.bias + 1e-6 * x, self.bias + x, self.bias.clone()
 
 
+class Block(nn.Module):
+    """Norms and products, as a transformer has them, on a residual path."""
+
+    def __init__(self):
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(64), nn.LayerNorm(64)
+        self.up, self.down = nn.Linear(64, 128), nn.Linear(128, 64)
+
+    def forward(self, x):
+        x = self.down(torch.nn.functional.gelu(self.up(self.ln_1(x))))
+        return self.ln_2(x + self.down(self.up(x)))
+
+
+def trace_autocast(model, example):
+    """Traced under autocast on the CPU: weights stay in fp32, and layer_norm gets bf16 and fp32."""
+    # With the cache of casts, the trace would hold weights as constants.
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False):
+        return torch.jit.trace(model, example, check_trace=False)
+
+
 def export_openclip(folder, name, config, precision):
     subprocess.run([sys.executable, ROOT / "scripts/export_openclip.py", "--config",
                     ROOT / "tests/data" / config, "--precision", precision, "--out", folder / name],
@@ -166,6 +186,8 @@ def main():
     torch.jit.trace(HardlyDepends(), torch.randn(2, 512)).save(folder / "hardly_depends.pt")
     torch.jit.trace(NoRule(), torch.randn(4, 3)).save(folder / "no_rule.pt")
     torch.jit.trace(Doubles(), torch.randn(4, 8)).save(folder / "doubles.pt")
+    block = Block().eval().requires_grad_(False)
+    trace_autocast(block, torch.randn(2, 5, 64)).save(folder / "autocast.pt")
     example = (torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.bool), torch.ones(1))
     torch.jit.trace(TwoOutputs().eval(), example, strict=False).save(folder / "two_outputs.pt")
 

@@ -407,6 +407,17 @@ TEST(Lower, LayerNormByF32ParametersIsOneKernelOnCuda) {
   EXPECT_EQ(read(bucket, 1), (Slot{BufferKind::Input, 0, 0}));
 }
 
+TEST(Lower, LayerNormOf16BitsByF32WithoutAKernelIsComputedInF32) {
+  EXPECT_THAT(cudaRecords(R"(graph @g(%x: f16[2,3,8]@cuda, %w: f32[8]@cuda, %v: f32[8,2]@cuda) {
+    %0 = aten.layer_norm(%x, %w) {normalized_shape=[8]} : f16[2,3,8]@cuda
+    %1 = aten.select(%v) {dim=1, index=0} : f32[8][2]@cuda
+    %2 = aten.layer_norm(%x, none, %1) {normalized_shape=[8]} : f16[2,3,8]@cuda
+    output %0, %2
+  })"),
+              ElementsAre("kernel layer_norm_by_f32_f16", "kernel copy", "aten::layer_norm",
+                          "kernel copy"));
+}
+
 TEST(Lower, LinearIsALibraryCallOnCudaWhereItsRowsAreDense) {
   auto module = parse(R"(graph @g(%x: f16[2,3,8]@cuda, %w: f16[5,8]@cuda, %b: f16[20]@cuda) {
     %0 = aten.slice(%b) {dim=0, start=8, end=13} : f16[5]@cuda
