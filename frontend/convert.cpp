@@ -72,7 +72,7 @@ std::string whyUnsupported(const at::Tensor &tensor) {
   if (!tensor.defined())
     return "an undefined tensor";
   if (tensor.layout() != c10::kStrided || tensor.is_quantized())
-    return "a sparse or quantised tensor";
+    return "a sparse or quantized tensor";
   if (!toDType(tensor.scalar_type()))
     return std::string("a ") + c10::toString(tensor.scalar_type()) + " tensor";
   if (!tensor.device().is_cpu())

@@ -16,7 +16,7 @@
 
 namespace cgc::frontend {
 
-/// Nothing for a type that cgc has not (complex, quantised, float8).
+/// Nothing for a type that cgc has not (complex, quantized, float8).
 std::optional<DType> toDType(c10::ScalarType type);
 c10::ScalarType toScalarType(DType dtype);
 

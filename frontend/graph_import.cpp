@@ -290,6 +290,8 @@ void GraphImporter::importGetAttr(const Node &node) {
     submodules_.try_emplace(node.output(), Submodule{value.toModule(), path});
     return;
   }
+  if (isObject(node.output(), "__torch__.torch.classes.quantized."))
+    return bind(node.output(), Arg()); // Packed weights: the op that takes them is refused.
   if (!value.isTensor())
     return bind(node.output(), importIValue(value, node));
   const ir::Parameter *parameter = module_.findParameter(path);

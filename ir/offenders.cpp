@@ -37,6 +37,8 @@ Cause parseCause(llvm::StringRef id) {
 }
 
 Cause causeOf(llvm::StringRef op) {
+  if (op.starts_with("quantized::"))
+    return Cause::Quantized;
   op.consume_back("_");
   const auto *row = llvm::find_if(kOps, [&](const auto &entry) { return entry.first == op; });
   return row == std::end(kOps) ? Cause::NoRule : row->second;

@@ -21,6 +21,24 @@ protected:
   }
 };
 
+TEST_F(Compile, RefusesAQuantizedModelByLine) {
+  const Outcome outcome = cgc({"compile", models() / "quantized.pt", "-o", "plan.cgplan", "--input",
+                               "x=f32[2,5,64]", "--json"});
+  EXPECT_EQ(outcome.status, 4) << outcome.err;
+  EXPECT_TRUE(files().empty());
+  const auto json = parseJson(outcome, "error");
+  EXPECT_EQ(json["offenders"].size(), 2u) << json; // One for each line.
+  for (const auto &offender : json["offenders"]) {
+    EXPECT_EQ(offender["op"], "quantized::linear_dynamic");
+    EXPECT_EQ(offender["cause"], "quantized");
+    EXPECT_EQ(offender["why"], "quantized models are not supported");
+    EXPECT_TRUE(offender["file"].get<std::string>().ends_with("make_models.py")) << offender;
+    EXPECT_GT(offender["line"], 0);
+  }
+  EXPECT_NE(outcome.err.find("export the model as it was before quantization"), std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(Compile, TakesAllMethodsWhoseInputsAreGiven) {
   const Outcome outcome = cgc(compileTiny(tiny(), "out.cgplan", {"--json"}));
   ASSERT_EQ(outcome.status, 0) << outcome.err;

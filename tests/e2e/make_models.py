@@ -188,6 +188,8 @@ def main():
     torch.jit.trace(Doubles(), torch.randn(4, 8)).save(folder / "doubles.pt")
     block = Block().eval().requires_grad_(False)
     trace_autocast(block, torch.randn(2, 5, 64)).save(folder / "autocast.pt")
+    quantized = torch.ao.quantization.quantize_dynamic(block, {nn.Linear}, dtype=torch.qint8)
+    torch.jit.trace(quantized, torch.randn(2, 5, 64)).save(folder / "quantized.pt")
     example = (torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.bool), torch.ones(1))
     torch.jit.trace(TwoOutputs().eval(), example, strict=False).save(folder / "two_outputs.pt")
 

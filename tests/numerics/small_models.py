@@ -274,6 +274,11 @@ class Offenders(nn.Module):
         return x * 2 if x.sum() > 1 else x  # OFFENDER: data-flow
 
     @torch.jit.export
+    def quantized(self, x):
+        y = torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)  # OFFENDER: quantized
+        return y.dequantize()  # OFFENDER: quantized
+
+    @torch.jit.export
     def trips(self, x):
         for i in range(x.size(0)):  # OFFENDER: trip-count
             x = x + i
