@@ -20,7 +20,7 @@ target_include_directories(cgc_op_library INTERFACE
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:${CGC_INSTALL_INCLUDE}>)
 
 set_target_properties(cgc cgc_runtime PROPERTIES INSTALL_RPATH $ORIGIN/../lib)
-# LibTorch: beside them, else where the user says (docs/cli.md). RPATH, not RUNPATH, so that a LibTorch that is installed
+# LibTorch: CGC_LIBTORCH, else beside them, else LD_LIBRARY_PATH (docs/deployment.md). RPATH, not RUNPATH, so that a LibTorch that is installed
 # with cgc goes before LD_LIBRARY_PATH.
 set_target_properties(cgc_frontend cgc_aten PROPERTIES INSTALL_RPATH $ORIGIN)
 target_link_options(cgc_frontend PRIVATE LINKER:--disable-new-dtags)

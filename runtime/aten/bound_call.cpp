@@ -161,9 +161,11 @@ Result<std::unique_ptr<BoundCall>> bindCall(const AtenCall &call, const Bucket &
   CGC_TRY(guarded([&] {
             return checkResultSizes(*op, args, outputs, call.writesOut);
           }).withContext(nameOf(call)));
-  const bool fullPrecision = device.is_cuda() && isProduct(call.op) && hasF32(args);
-  if (fullPrecision && call.op == "aten::conv2d" && outputs.size() == 1 && outputs[0].defined())
+  bool fullPrecision = device.is_cuda() && isProduct(call.op) && hasF32(args);
+  if (fullPrecision && call.op == "aten::conv2d" && outputs.size() == 1 && outputs[0].defined()) {
     withoutTf32(*op, args, outputs[0]);
+    fullPrecision = false; // An argument of the call says it now.
+  }
   return std::unique_ptr<BoundCall>(
       std::make_unique<DispatcherCall>(nameOf(call), *op, std::move(args), std::move(outputs),
                                        call.writesOut, fullPrecision, device.is_cpu()));

@@ -1,11 +1,11 @@
 // Checks of a call: by LibTorch's meta device, whose tensors have sizes and no memory.
 #include "runtime/aten/call_checks.h"
 
+#include <ATen/ScalarOps.h>
 #include <ATen/ops/bitwise_and.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/result_type.h>
-#include <ATen/ops/scalar_tensor.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -52,9 +52,9 @@ c10::IValue metaValue(const c10::IValue &value) {
   return value;
 }
 
-/// The dividend or divisor: a tensor, or a number as one.
+/// The dividend or divisor. A number becomes a tensor that promotes types as the number does.
 at::Tensor operand(const c10::IValue &value) {
-  return value.isTensor() ? value.toTensor() : at::scalar_tensor(value.toScalar());
+  return value.isTensor() ? value.toTensor() : at::native::wrapped_scalar_tensor(value.toScalar());
 }
 
 } // namespace
@@ -122,7 +122,8 @@ Status mayDivide(const std::vector<c10::IValue> &args) {
                             ? std::numeric_limits<int32_t>::min()
                             : std::numeric_limits<int64_t>::min();
   if (at::bitwise_and(dividend.eq(least), divisor.eq(-1)).any().item<bool>())
-    return {Code::Failed, "it divides " + std::to_string(least) + " by -1"};
+    return {Code::Failed, "it divides " + std::to_string(least) +
+                              " by -1, which traps on a CPU: check the values of the inputs"};
   return Status::ok();
 }
 

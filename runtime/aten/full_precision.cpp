@@ -11,8 +11,8 @@ using at::Float32Backend;
 using at::Float32Op;
 using at::Float32Precision;
 
-/// What is set for (backend, op) itself: LibTorch only tells what it amounts to, with what it
-/// inherits from (backend, ALL) and (GENERIC, ALL).
+/// The value set explicitly for (backend, op), or NONE. LibTorch reports only the effective one,
+/// which (backend, ALL) and (GENERIC, ALL) may supply.
 Float32Precision ownPrecision(Float32Backend backend, Float32Op op) {
   at::Context &context = at::globalContext();
   const Float32Precision value = context.float32Precision(backend, op);

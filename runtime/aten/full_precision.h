@@ -18,8 +18,9 @@ bool isProduct(std::string_view op);
 
 /// While it lives, LibTorch multiplies f32 matrices on this thread without TF32. Only where the
 /// host has turned TF32 on for products does it change a process-wide setting, as cuBLASLt's calls
-/// heed no other: float32Precision(CUDA, MATMUL), which it sets back exactly, also if it was
-/// inherited. One lives at a time; a second thread waits.
+/// heed no other: float32Precision(CUDA, MATMUL), which it sets back exactly. Finding out whether
+/// the host's value is inherited changes (CUDA, ALL) and (GENERIC, ALL) for a moment. One lives at
+/// a time; a second thread waits.
 class FullPrecision final {
 public:
   FullPrecision();

@@ -1,6 +1,6 @@
 // Overflow-checked size arithmetic, for sizes that may come from a file. validate() bounds what a
-// plan's buffers and tensors take (kMaxPlanBytes): sums and products of sizes that it has passed do
-// not overflow 64 bits.
+// plan's buffers and tensors take: sums and products of sizes that it has passed do not overflow 64
+// bits.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // openSharedLibrary: dlopen, behind a check that every segment lies in the file.
 #include "runtime/base/shared_library.h"
 
+#include "runtime/base/checked.h"
 #include "runtime/base/file.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ bool isCutShort(std::span<const std::byte> bytes) {
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64)
     return false; // The loader says what is wrong.
   const auto reaches = [&](uint64_t offset, uint64_t size) {
-    return offset <= bytes.size() && size <= bytes.size() - offset;
+    return rangeInside(offset, size, bytes.size());
   };
   if (bytes.size() < sizeof(header) ||
       !reaches(header.e_phoff, uint64_t(header.e_phnum) * sizeof(Elf64_Phdr)))

@@ -27,8 +27,9 @@ struct EngineOptions {
   /// Runs the plan's ATen records instead of that library; borrowed, outlives the engine. For
   /// tests.
   OpProvider *provider = nullptr;
-  /// The op libraries that the plan names, in any order; others are ignored. They are code, so
-  /// nothing is opened whose bytes are not those that the plan was compiled with.
+  /// The op libraries that the plan names, in any order. Others are ignored, but each file has to
+  /// be readable if the plan names any. They are code: none is loaded whose bytes are not those
+  /// that the plan was compiled with.
   std::vector<std::string> opLibraries = {};
   /// Bytes that weights, arenas, inputs and outputs of this engine and its contexts may take
   /// together. 0: what the GPU has free, or what the host has for this process (the least of
@@ -46,8 +47,8 @@ struct EngineOptions {
 class CGC_API Engine final {
 public:
   /// `plan` is borrowed and must outlive the engine. Device if there is no usable GPU or driver,
-  /// the GPU is none that the plan's kernels run on, or a library that the plan calls is missing;
-  /// Usage if an op library is not given or another one;
+  /// the plan's kernels do not run on the GPU, or a library that the plan calls is missing;
+  /// Usage if an op library is not given or has another hash;
   /// OutOfMemory with the bill, before anything is taken, if the weights do not fit.
   static Result<Engine> create(const Plan &plan, EngineOptions options = {});
   static Result<Engine> create(const Plan &&, EngineOptions = {}) = delete; // Would dangle.

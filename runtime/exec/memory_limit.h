@@ -20,7 +20,7 @@ uint64_t availableHostMemory(const std::string &root = "");
 class MemoryBudget final {
 public:
   /// Of the current device, if it is Cuda. `limit` is in bytes and for everything that is counted;
-  /// 0: each taking is compared with what the device has free then.
+  /// 0: each request is compared with the memory that is free at that moment.
   MemoryBudget(DeviceKind device, uint64_t limit) : device_(device), limit_(limit) {}
 
   /// Counts `bytes`. OutOfMemory with both numbers, and nothing is counted, if they pass the limit;

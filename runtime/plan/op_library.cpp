@@ -81,9 +81,10 @@ openOpLibraries(const PlanData &plan, std::span<const std::string> paths) {
        plan.opLibraries.empty() ? std::span<const std::string>() : paths) {
     Result<LibraryFile> file = LibraryFile::open(path);
     if (!file)
-      return Status(Code::Device, "the plan calls ops of " + described(plan.opLibraries[0]) +
-                                      ", and '" + path + "', given with " + kOpLibraryOption +
-                                      ", cannot be opened: " + file.status().message());
+      return Status(file.status().code() == Code::OutOfMemory ? Code::OutOfMemory : Code::Device,
+                    "the plan calls ops of " + described(plan.opLibraries[0]) + ", and '" + path +
+                        "', given with " + kOpLibraryOption +
+                        ", cannot be opened: " + file.status().message());
     given.push_back(*std::move(file));
   }
   for (const OpLibraryId &wanted : plan.opLibraries) {
@@ -101,8 +102,10 @@ openOpLibraries(const PlanData &plan, std::span<const std::string> paths) {
                                      "; give that one, or compile again with this one");
     }
     auto library = OpLibrary::load(*same, paths[same - given.begin()]);
-    if (!library) // The bytes are right: a library that it needs itself is missing.
+    if (!library && library.status().code() == Code::InvalidFile)
+      // The bytes are right: a library that it needs itself is missing.
       return Status(Code::Device, library.status().message());
+    CGC_TRY(library.status());
     libraries.push_back(*std::move(library));
   }
   return libraries;

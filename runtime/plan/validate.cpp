@@ -25,7 +25,8 @@ constexpr uint64_t kMaxBytes = uint64_t(1) << 48;
 // Broadcast, a tensor has more elements than bytes. A record may read this many of a tensor for
 // each byte that its largest tensor spans, or kFreeElements.
 constexpr uint64_t kElementsPerByte = 1 << 10, kFreeElements = 1 << 20;
-// Looks at runs of bytes that strided reads of a plan may take (WrittenBytes::covers).
+// Limit on the runs of bytes that WrittenBytes::covers may examine for a plan, beyond one for each
+// read.
 constexpr uint64_t kMaxSteps = 1 << 20;
 // What CUDA allows on every GPU that cgc supports.
 constexpr uint32_t kMaxGrid[3] = {0x7fffffff, 65535, 65535}, kMaxBlock[3] = {1024, 1024, 64};
@@ -374,6 +375,25 @@ private:
     });
   }
 
+  /// Whether elements may share memory: not where each dimension steps past all that the dimensions
+  /// of smaller strides span.
+  static bool mayOverlap(const TensorRef &tensor) {
+    if (std::ranges::find(tensor.sizes, 0) != tensor.sizes.end())
+      return false;
+    std::vector<std::pair<int64_t, int64_t>> dimensions; // Stride, size.
+    for (size_t d = 0; d < tensor.sizes.size(); ++d)
+      if (tensor.sizes[d] > 1)
+        dimensions.emplace_back(tensor.strides[d], tensor.sizes[d]);
+    std::ranges::sort(dimensions);
+    int64_t span = 1; // In elements; tensorExtent() has checked that it does not overflow.
+    for (const auto &[stride, size] : dimensions) {
+      if (stride < span)
+        return true;
+      span += (size - 1) * stride;
+    }
+    return false;
+  }
+
   /// What a record does is bounded by the bytes that it touches.
   Status checkWork(const Bucket &bucket, const LaunchRecord &record) const {
     const auto tensor = [&](TensorId id) -> const TensorRef & {
@@ -392,7 +412,7 @@ private:
                     ", more than " + std::to_string(most) + ": its largest tensor spans " +
                     std::to_string(span) + " bytes");
     for (TensorId id : writes)
-      if (const TensorRef &t = tensor(id); *tensorBytes(t.dtype, t.sizes) > *tensorExtent(t))
+      if (mayOverlap(tensor(id)))
         return fail("elements of tensor " + std::to_string(uint32_t(id)) +
                     ", which it writes, overlap");
     return Status::ok();
@@ -405,6 +425,7 @@ private:
   Status checkAccess(const Bucket &bucket, const LaunchRecord &record, Written &written) {
     for (TensorId id : recordReads(record)) {
       const TensorRef &tensor = bucket.tensors[uint32_t(id)];
+      ++steps_; // A read of one run is free.
       if (tensor.slot.buffer != BufferKind::Weight && tensor.slot.buffer != BufferKind::Input &&
           !written[{tensor.slot.buffer, tensor.slot.index}].covers(tensor, steps_))
         return fail(

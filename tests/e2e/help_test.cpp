@@ -86,12 +86,12 @@ TEST_F(Help, AListHasNoValueTwice) {
     expectError(cgc({"profile", "p.cgplan", "--batch", list}), 2, {"--batch: ", "twice"});
   }
   expectError(cgc({"bench", "p.cgplan", "--batch", "8", "--batch", "8"}), 2,
-              {"--batch: 8 is there twice"});
+              {"--batch: 8 is given twice"});
   for (const std::vector<std::string> &entries :
        {std::vector<std::string>{"--entry", "f,f"}, {"--entry", "f", "--entry", "f"}}) {
     const auto refuses = [&](std::vector<std::string> arguments) {
       arguments.insert(arguments.end(), entries.begin(), entries.end());
-      expectError(cgc(arguments), 2, {"--entry: f is there twice; give it once"});
+      expectError(cgc(arguments), 2, {"--entry: f is given twice; give it once"});
     };
     refuses({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]"});
     refuses({"compare", "p.cgplan", "m.pt"});

@@ -319,8 +319,19 @@ TEST_F(AtenProvider, RefusesTheIntegerQuotientThatTraps) {
     EXPECT_THAT(divide(int64_t{-1}, "trunc").message(), HasSubstr("by -1"));
     ASSERT_TRUE(divide(other, "trunc").isOk());
     EXPECT_TRUE(y.equal(at::full({5}, least / 2, scalar)));
+    for (const bool writesOut : {false, true}) {
+      const AtenCall call{"aten::div",
+                          writesOut ? "Scalar_mode_out" : "Scalar_mode",
+                          {in, int64_t{-1}, std::string("trunc")},
+                          {out},
+                          writesOut};
+      EXPECT_THAT(run(call).message(), HasSubstr("by -1")) << call.overload;
+    }
     // These do not trap, so LibTorch's own result stays.
     EXPECT_TRUE(divide(one, "floor").isOk());
+    EXPECT_TRUE(run({"aten::floor_divide", "", {in, one}, {out}, false}).isOk());
+    EXPECT_TRUE(run({"aten::remainder", "Tensor", {in, one}, {out}, false}).isOk());
+    EXPECT_TRUE(run({"aten::remainder", "Scalar", {in, int64_t{-1}}, {out}, false}).isOk());
   }
 }
 

@@ -2,6 +2,7 @@
 #include "tools/cgc/libraries.h"
 
 #include "runtime/base/libtorch.h"
+#include "runtime/base/shared_library.h"
 #include "tools/cgc/console.h"
 
 #include <CLI/CLI.hpp>
@@ -52,8 +53,10 @@ openOpLibraries(const std::vector<std::string> &paths) {
 
 void noteUnusedOpLibraries(const PlanData &plan, const std::vector<std::string> &paths) {
   for (const std::string &path : paths)
-    if (std::ranges::count(plan.opLibraries, fs::path(path).filename().string(),
-                           &OpLibraryId::name) == 0)
+    // As openOpLibraries chooses: by content.
+    if (const auto file = LibraryFile::open(path);
+        file && std::ranges::find(plan.opLibraries, file->hash(), &OpLibraryId::hash) ==
+                    plan.opLibraries.end())
       logInfo(fmt::format("{} {} is not used: the plan calls no op of it", kOpLibraryOption, path));
 }
 

@@ -33,7 +33,7 @@ CLI::Option *addList(CLI::App &command, const std::string &name, std::vector<T> 
                                         text));
                 if (llvm::is_contained(items, *item))
                   throw CLI::ValidationError(name,
-                                             fmt::format("{} is there twice; give it once", *item));
+                                             fmt::format("{} is given twice; give it once", *item));
                 items.push_back(*item);
               }
             }

@@ -16,7 +16,7 @@ namespace cgc::tool {
 inline constexpr int64_t kMaxBatch = int64_t(1) << 30;
 
 /// Adds an option with names between commas; given again, it takes more of them. An empty name and
-/// one that is there twice are usage errors. `items` must outlive `command`.
+/// one that is given twice are usage errors. `items` must outlive `command`.
 CLI::Option *addListOption(CLI::App &command, const std::string &name,
                            std::vector<std::string> &items, const std::string &description);
 /// The same for sizes of dimension 0: integers from 1 to kMaxBatch.

@@ -76,9 +76,11 @@ Status PeerBench::check(const PlanBucket &bucket) {
       status = wait();
     status = status.withContext("LibTorch, " + bucket.entry->name);
   }
-  return status.isOk()
-             ? status
-             : Status(status.code(), status.message() + "; was the plan compiled from this model?");
+  // It may be another model, but not if memory ran out or the GPU failed.
+  const bool mayBeAnother = status.code() == Code::Usage || status.code() == Code::Failed;
+  return mayBeAnother
+             ? Status(status.code(), status.message() + "; was the plan compiled from this model?")
+             : status;
 }
 
 Result<Timing> PeerBench::time(frontend::Peer &peer, int samples) {

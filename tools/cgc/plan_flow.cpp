@@ -57,7 +57,7 @@ public:
       for (const auto &[extent, tensor] : reads)
         read(extent, tensor, i);
     }
-    // What nobody writes: a plan has none.
+    // Buffers that no record writes. A valid plan has none.
     for (const auto &[begin, open] : open_)
       done_.push_back(open.buffer);
     std::sort(done_.begin(), done_.end(), [](const ArenaBuffer &a, const ArenaBuffer &b) {

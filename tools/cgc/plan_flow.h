@@ -15,11 +15,6 @@ struct Extent {
   BufferKind buffer;
   uint32_t index;
   uint64_t begin, end;
-
-  bool overlaps(const Extent &other) const {
-    return buffer == other.buffer && index == other.index && begin < other.end && other.begin < end;
-  }
-  bool covers(const Extent &other) const { return begin <= other.begin && other.end <= end; }
 };
 
 Extent extentOf(const TensorRef &tensor);

@@ -167,6 +167,12 @@ INSTANTIATE_TEST_SUITE_P(
                     b.tensors[1].strides = {1, 1};
                   },
                   "record 0 (aten::neg.out): elements of tensor 1, which it writes, overlap"},
+        Violation{"WriteWhoseDimensionsMeetInOneElement",
+                  [](auto &, auto &b) {
+                    b.tensors[1].sizes = {2, 2}; // Elements 0, 3, 3 and 6.
+                    b.tensors[1].strides = {3, 3};
+                  },
+                  "record 0 (aten::neg.out): elements of tensor 1, which it writes, overlap"},
         Violation{"NoSuchWeight", [](auto &, auto &b) { b.tensors[2].slot.index = 2; },
                   "there is no weight 2"},
         Violation{"NoSuchInput", [](auto &, auto &b) { b.tensors[0].slot.index = 1; },
