@@ -1,6 +1,8 @@
 // Numbers: constant operands without dimensions become Scalar operands.
 #include "frontend/numbers.h"
 
+#include "frontend/convert.h"
+
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/jit/api/compilation_unit.h>
 #include <torch/csrc/jit/api/function_impl.h>
@@ -31,7 +33,7 @@ void restoreInBlock(Block &block, Graph &graph) {
     if (!takesNumber(*node))
       continue;
     std::optional<c10::IValue> other = torch::jit::toIValue(node->inputs()[1]);
-    if (!other || !other->isTensor() || !other->toTensor().defined())
+    if (!other || !other->isTensor() || !whyUnsupported(other->toTensor()).empty())
       continue;
     const at::Tensor &tensor = other->toTensor();
     // A bool takes part in no promotion; LibTorch has no such overloads for it.

@@ -215,6 +215,8 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
 }
 
 Status Context::Impl::fill(const Buffer &buffer, int value, cudaStream_t on) {
+  if (buffer.size() == 0) // With separate buffers there is no arena.
+    return Status::ok();
   if (target() == DeviceKind::Cuda)
     return cudaStatus(cudaMemsetAsync(buffer.data(), value, buffer.size(), on),
                       "cannot fill memory");

@@ -125,8 +125,10 @@ Status checkNativeAttention(const Args &args) {
   return Status::ok();
 }
 
-/// query, key, value, ...
+/// query, key, value, mask, dropout_p, ...
 Status checkAttention(const Args &args) {
+  if (args.number(4) != 0)
+    return refuse("'dropout_p' has to be 0: its result would be random");
   const TensorRef *tensors[] = {args.tensor(0), args.tensor(1), args.tensor(2)};
   std::vector<Sizes> batches;
   for (const TensorRef *tensor : tensors) {

@@ -32,6 +32,12 @@ TEST(FrontendRefusals, RefusesDataDependentFlowByLineAndCollectsAll) {
   EXPECT_EQ(found[1].loc.line, lineOf("loop"));
 }
 
+TEST(FrontendRefusals, RefusesATensorThatReachesPastItsBytes) {
+  const auto found = offenders(smallModel("past_bytes"), {floats({3, 4})});
+  ASSERT_FALSE(found.empty());
+  EXPECT_THAT(found[0].message, HasSubstr("a damaged tensor, which reaches past its bytes"));
+}
+
 /// The messages by line of what is in the way of `shape_condition`.
 std::map<unsigned, std::string> inShapeCondition(std::vector<int64_t> sizes) {
   std::map<unsigned, std::string> found;

@@ -497,6 +497,11 @@ def main(folder):
     with ZipFile(folder / "casts.pt") as good, ZipFile(folder / "bad_code.pt", "w") as bad:
         for entry in good.namelist():
             bad.writestr(entry, good.read(entry).replace(b"def forward", b"fed forward"))
+    # Sound as a zip, but a weight of 4 times 4 says that it has 127 times 4 elements.
+    with ZipFile(folder / "casts.pt") as good, ZipFile(folder / "past_bytes.pt", "w") as bad:
+        for entry in good.namelist():
+            content = good.read(entry)
+            bad.writestr(entry, content.replace(b"(K\4K\4t", b"(K\x7fK\4t") if "data.pkl" in entry else content)
 
 
 main(Path(sys.argv[1]))

@@ -16,6 +16,7 @@ namespace cgc::tool {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr size_t kMaxRank = 64; ///< NumPy's own.
 
 struct NpyDType {
   DType dtype;
@@ -181,6 +182,9 @@ Result<HostTensor> readNpy(const std::string &path) {
   if (type == std::end(kDTypes))
     return invalid(fmt::format("holds elements of type {}; convert it to one of {}", header->descr,
                                "<f4 <f2 <f8 <i8 <i4 <i2 |i1 |u1 |b1"));
+  if (header->shape.size() > kMaxRank)
+    return invalid(
+        fmt::format("has {} dimensions; reshape it to at most {}", header->shape.size(), kMaxRank));
   const auto wanted = tensorBytes(type->dtype, header->shape);
   if (!wanted || *wanted != bytes.size() - dataAt)
     return invalid(

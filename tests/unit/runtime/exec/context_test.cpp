@@ -49,6 +49,9 @@ protected:
 
   /// Loads `sample` from a file, as a deployment would.
   void load(const SamplePlan &sample, ContextOptions options = {}, bool separateBuffers = false) {
+    // What borrows goes before what it borrows.
+    context_.reset();
+    engine_.reset();
     const Status written = writePlan(sample.plan, sample.weightSpans(), folder_ / "plan");
     ASSERT_TRUE(written.isOk()) << written.message();
     Result<Plan> plan = Plan::load(folder_ / "plan");

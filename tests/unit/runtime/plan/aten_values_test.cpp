@@ -89,6 +89,18 @@ TEST(AtenValues, AttentionHasAValueForEachKey) {
               HasSubstr("its result is [9,9,3,8]"));
 }
 
+TEST(AtenValues, AttentionDropsNothing) {
+  const auto call = [](AtenArg dropout) {
+    return AtenCall{"aten::scaled_dot_product_attention",
+                    "",
+                    {id(0), id(1), id(2), NoneArg{}, std::move(dropout), false, NoneArg{}, false},
+                    {}};
+  };
+  const Shapes shapes = {{2, 3, 8}, {2, 5, 8}, {2, 5, 6}, {2, 3, 6}};
+  EXPECT_EQ(refusal(shapes, call(0.0)), "");
+  EXPECT_THAT(refusal(shapes, call(0.5)), HasSubstr("'dropout_p' has to be 0"));
+}
+
 TEST(AtenValues, ArangeHasTheElementsOfThePlan) {
   const auto arange = [](const char *overload, std::vector<AtenArg> args) {
     const bool writes = std::string_view(overload).ends_with("out");

@@ -111,6 +111,11 @@ TEST_F(Npy, RefusesWhatItCannotRead) {
   }
   write("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }\n", "abcd", 9);
   refuses("version 9");
+  std::string sizes;
+  for (int i = 0; i < 65; ++i)
+    sizes += "1,";
+  write("{'descr': '|u1', 'fortran_order': False, 'shape': (" + sizes + ")}", "a");
+  refuses("has 65 dimensions");
 }
 
 } // namespace
