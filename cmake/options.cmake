@@ -13,6 +13,9 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
 option(CGC_WERROR "Treat warnings as errors" OFF)
 option(CGC_ASAN "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+option(CGC_FUZZ "Build the fuzz targets, instrumented for libFuzzer, with assertions; needs Clang" OFF)
+set(CGC_PLAIN_BUILD "" CACHE PATH
+  "Build tree without sanitizers, which lends what they cannot instrument: device code, the LibTorch provider")
 
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>)
 if(CGC_WERROR)
@@ -21,9 +24,15 @@ if(CGC_WERROR)
                       $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
 endif()
 if(CGC_ASAN)
+  # Undefined behavior ends the test, as a bad address does.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=undefined>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
   add_link_options(-fsanitize=address,undefined)
+endif()
+
+if(CGC_FUZZ)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
 endif()
 
 find_program(CCACHE ccache)

@@ -126,20 +126,25 @@ setup() {
   say "set-up is complete"
 }
 
-# build [TARGET...]: everything, or these targets.
-build() {
-  local targets=()
+# build_preset PRESET [TARGET...]: the preset's targets, or these.
+build_preset() {
+  local preset=$1 targets=()
+  shift
   if (($#)); then targets=(--target "$@"); fi
-  local log=build/build-release.log
-  say "building (log: $log)"
-  : >$log
-  quietly $log cmake --preset release
+  local log=build/build-$preset.log
+  lock
+  say "building, preset $preset (log: $log)"
+  : >"$log"
+  quietly "$log" cmake --preset "$preset"
   if [[ -t 1 ]]; then
-    cmake --build --preset release "${targets[@]}"  # one line, rewritten
+    cmake --build --preset "$preset" "${targets[@]}"  # one line, rewritten
   else
-    quietly $log cmake --build --preset release "${targets[@]}"
+    quietly "$log" cmake --build --preset "$preset" "${targets[@]}"
   fi
   exec 9>&-
 }
+
+# build [TARGET...]: everything, or these targets.
+build() { build_preset release "$@"; }
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then setup; fi

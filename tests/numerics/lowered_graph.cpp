@@ -14,6 +14,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include <unistd.h>
 
 namespace cgc::test {
@@ -140,6 +142,10 @@ LoweredGraph::LoweredGraph(const std::string &text, int64_t bound, DeviceKind ta
 
 LoweredGraph::~LoweredGraph() {
   std::error_code ignored;
+  // scripts/fuzz.sh begins with these plans.
+  static int kept = 0;
+  if (const char *folder = std::getenv("CGC_KEEP_PLANS"))
+    std::filesystem::copy(file_, std::filesystem::path(folder) / std::to_string(kept++), ignored);
   std::filesystem::remove(file_, ignored);
 }
 

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# fuzz.sh [--seconds N] [TARGET...]: builds the libFuzzer targets and runs each for N seconds (60), all seeds and
+# regressions first. What it finds is in build/fuzz/found, and the exit status is 1. docs/fuzzing.md explains.
+# shellcheck source-path=SCRIPTDIR
+source "$(dirname "$0")/setup.sh"
+
+seconds=60
+targets=()
+while (($#)); do
+  case $1 in
+    --seconds) seconds=${2-} && shift ;;
+    plan | cgir | npy | torchscript) targets+=("$1") ;;
+    *) fail "'$1': usage: fuzz.sh [--seconds N] [plan|cgir|npy|torchscript ...]" ;;
+  esac
+  shift
+done
+[[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "--seconds takes a whole number from 1 on, not '$seconds'"
+((${#targets[@]})) || targets=(plan cgir npy torchscript)
+
+setup
+# The release build lends LibTorch's provider and device code, and makes the plans to begin with.
+build cgc cgc_numerics_tests
+build_preset fuzz
+
+export OMP_NUM_THREADS=1
+out=build/fuzz
+found=$out/found
+mkdir -p $found
+
+# Written again after a change of what makes them.
+make_seeds() {
+  local seeds=$out/seeds programs=build/release/bin
+  [[ $seeds/complete -nt $programs/cgc && $seeds/complete -nt $programs/cgc_numerics_tests &&
+    $seeds/complete -nt tests/fuzz/make_seeds.py ]] && return
+  say "writing the seeds"
+  rm -rf $seeds
+  mkdir -p $seeds/{plan,cgir,npy,torchscript}
+  find tests/filetests -name '*.cgir' | while read -r file; do
+    cp "$file" "$seeds/cgir/$(basename "$(dirname "$file")")_$(basename "$file")"
+  done
+  grep -o '"[a-z]*\.[a-z_0-9]*"' ir/ops.def | sort -u >$out/cgir.dict
+  quietly $out/seeds.log .venv/bin/python tests/fuzz/make_seeds.py $programs/cgc $seeds
+  CGC_KEEP_PLANS=$seeds/plan quietly $out/seeds.log \
+    $programs/cgc_numerics_tests --gtest_filter='*Lowered.*' --gtest_brief=1
+  touch $seeds/complete
+}
+make_seeds
+
+# fuzz TARGET: its log is build/fuzz/TARGET.log.
+fuzz() {
+  local target=$1 folders=("$out/corpus/$1" "$out/seeds/$1") options=()
+  mkdir -p "${folders[0]}"
+  if [[ -d tests/fuzz/regressions/$target ]]; then folders+=("tests/fuzz/regressions/$target"); fi
+  if [[ $target == cgir ]]; then options+=(-dict=$out/cgir.dict); fi
+  # One edit is much; of five, one breaks the file.
+  if [[ $target == plan || $target == torchscript ]]; then options+=(-mutate_depth=1); fi
+  # LibTorch's reader of pickles reserves what a length in the file says, and gives it back.
+  if [[ $target == torchscript ]]; then options+=(-malloc_limit_mb=1000000); else options+=(-malloc_limit_mb=2048); fi
+  nice $out/bin/cgc_fuzz_"$target" "${folders[@]}" "${options[@]}" -max_total_time="$seconds" -timeout=20 \
+    -rss_limit_mb=3072 -max_len=65536 -print_final_stats=1 \
+    -artifact_prefix="$found/$target-" >"$out/$target.log" 2>&1
+}
+
+say "fuzzing ${targets[*]}, $seconds s each (logs: $out/TARGET.log)"
+failed=()
+declare -A running=()
+wait_for_one() {
+  local pid status=0
+  wait -n -p pid || status=$?
+  local target=${running[$pid]}
+  unset "running[$pid]"
+  echo "$target: $(grep -oE '#[0-9]+[[:space:]]+DONE.*' "$out/$target.log" || echo "stopped with status $status")"
+  ((status == 0)) || failed+=("$target")
+}
+for target in "${targets[@]}"; do
+  if ((${#running[@]} == $(nproc))); then wait_for_one; fi
+  fuzz "$target" &
+  running[$!]=$target
+done
+while ((${#running[@]})); do wait_for_one; done
+
+for target in "${failed[@]}"; do
+  echo "-- $target" >&2
+  grep -m1 -A 25 -E 'ERROR: |runtime error: |Assertion|^tests/fuzz' "$out/$target.log" >&2 || tail -n 30 "$out/$target.log" >&2
+  echo "again: $out/bin/cgc_fuzz_$target FILE, the file that the log names last ($found/$target-*)" >&2
+done
+((${#failed[@]} == 0)) || fail "found something: ${failed[*]}; docs/fuzzing.md says how to go on"

@@ -1,0 +1,59 @@
+// Guarded memory: what the runtime allocates for arenas, inputs and outputs ends, but for its
+// alignment, at a page that nobody may touch, LibTorch's uninstrumented code neither. The linker
+// puts __wrap_calloc and __wrap_free in the place of the C library's (--wrap).
+#include "runtime/base/checked.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace {
+
+struct Pages {
+  void *begin;
+  size_t bytes;
+};
+std::mutex mutex;
+std::map<void *, Pages> &allocations() {
+  static auto *const map = new std::map<void *, Pages>; // Outlives everybody who frees.
+  return *map;
+}
+
+} // namespace
+
+extern "C" void __real_free(void *data);
+
+extern "C" void *__wrap_calloc(size_t count, size_t elementBytes) {
+  const size_t page = size_t(::sysconf(_SC_PAGESIZE));
+  const auto bytes = cgc::checkedMul(count, elementBytes);
+  const auto usable = bytes ? cgc::alignUp(*bytes, page) : std::nullopt;
+  const auto all = usable ? cgc::checkedAdd(*usable, page) : std::nullopt;
+  void *const begin = all ? ::mmap(nullptr, *all, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                          : MAP_FAILED;
+  if (begin == MAP_FAILED)
+    return nullptr;
+  std::byte *const guard = static_cast<std::byte *>(begin) + *usable;
+  ::mprotect(guard, page, PROT_NONE);
+  void *const data = guard - *cgc::alignUp(*bytes, alignof(std::max_align_t));
+  const std::lock_guard lock(mutex);
+  allocations()[data] = {begin, *all};
+  return data;
+}
+
+extern "C" void __wrap_free(void *data) {
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto it = allocations().find(data); it != allocations().end()) {
+      ::munmap(it->second.begin, it->second.bytes);
+      allocations().erase(it);
+      return;
+    }
+  }
+  __real_free(data);
+}

@@ -1,0 +1,152 @@
+// Fuzz target: plan files, loaded, validated, bound and, for target cpu, run with LibTorch. A run
+// touches no memory but its own, and what comes out does not depend on what the memory held.
+#include "runtime/exec/engine.h"
+#include "runtime/exec/provider.h"
+#include "runtime/kernels/kernel_table.h"
+#include "tests/fuzz/memory_file.h"
+#include "tests/fuzz/require.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+namespace cgc::fuzz {
+namespace {
+
+/// What a plan may take, so that many runs fit a second.
+constexpr uint64_t kMemoryLimit = 4 << 20;
+
+OpProvider &libtorch() {
+  static OpProvider *const provider = [] {
+    Result<std::unique_ptr<OpProvider>> loaded = loadProvider(CGC_PROVIDER);
+    CGC_REQUIRE(loaded.isOk(), loaded.status().message());
+    return (*std::move(loaded)).release();
+  }();
+  return *provider;
+}
+
+/// Bytes that do not repeat, of integers such that the plan allows.
+std::vector<std::byte> inputBytes(const IoTensor &io) {
+  std::vector<std::byte> bytes(*tensorBytes(io.dtype, io.sizes));
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = std::byte(i * 37 + i / 251);
+  const size_t width = dtypeSize(io.dtype);
+  if (isFloating(io.dtype))
+    return bytes;
+  const uint64_t bound = io.dtype == DType::Bool ? 2 : std::clamp<int64_t>(io.upperBound, 1, 100);
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = i % width == 0 ? std::byte(uint8_t(bytes[i]) % bound) : std::byte{};
+  return bytes;
+}
+
+using Outputs = std::vector<std::vector<std::byte>>;
+
+TensorView viewOf(const IoTensor &io, std::vector<std::byte> &bytes) {
+  return {bytes.data(), io.dtype, DeviceKind::Cpu, io.sizes, {}};
+}
+
+/// The outputs of every bucket whose run succeeds; nothing of one that fails.
+std::optional<std::vector<Outputs>> runAll(const Plan &plan, bool poison, bool separateBuffers) {
+  EngineOptions options;
+  options.provider = &libtorch();
+  options.memoryLimit = kMemoryLimit;
+  options.separateBuffers = separateBuffers;
+  const Result<Engine> engine = Engine::create(plan, options);
+  if (!engine.isOk())
+    return std::nullopt;
+  Result<Context> context = Context::create(*engine, {.poisonArena = poison});
+  if (!context.isOk())
+    return std::nullopt;
+  std::vector<Outputs> all;
+  for (const Entry &entry : plan.data().entries)
+    for (const Bucket &bucket : entry.buckets) {
+      Outputs inputs, outputs;
+      std::vector<TensorView> inputViews, outputViews;
+      for (const IoTensor &io : bucket.inputs)
+        inputViews.push_back(viewOf(io, inputs.emplace_back(inputBytes(io))));
+      for (const IoTensor &io : bucket.outputs)
+        outputViews.push_back(viewOf(io, outputs.emplace_back(*tensorBytes(io.dtype, io.sizes))));
+      if (!context->run(entry.name, inputViews, outputViews).isOk())
+        outputs.clear();
+      all.push_back(std::move(outputs));
+    }
+  return all;
+}
+
+void run(const Plan &plan) {
+  const bool separateBuffers = plan.data().producer.size() % 2;
+  const auto outputs = runAll(plan, /*poison=*/false, separateBuffers);
+  CGC_REQUIRE(outputs == runAll(plan, /*poison=*/true, separateBuffers),
+              "what comes out depends on what the memory held before");
+}
+
+/// Asks cgc's kernels whether they take their launches; there is no GPU to launch them.
+void checkLaunches(const PlanData &plan) {
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      for (const LaunchRecord &record : bucket.records) {
+        const auto *launch = std::get_if<KernelLaunch>(&record.op);
+        const Kernel *kernel = launch ? findKernel(launch->kernel) : nullptr;
+        if (!kernel || launch->reads.size() != kernel->reads ||
+            launch->writes.size() != kernel->writes || launch->ints.size() != kernel->ints ||
+            launch->floats.size() != kernel->floats)
+          continue;
+        const auto views = [&](const std::vector<TensorId> &ids) {
+          std::vector<TensorView> views;
+          for (const TensorId id : ids) {
+            TensorView &view = views.emplace_back();
+            if (id == kNoTensor)
+              continue;
+            const TensorRef &t = bucket.tensors[uint32_t(id)];
+            view = {reinterpret_cast<void *>(kLargeAlignment + t.slot.offset),
+                    t.dtype,
+                    DeviceKind::Cuda,
+                    t.sizes,
+                    {}};
+            if (!isDense(t.sizes, t.strides))
+              view.strides = t.strides;
+          }
+          return views;
+        };
+        const auto reads = views(launch->reads), writes = views(launch->writes);
+        (void)kernel
+            ->bind({.grid = launch->grid,
+                    .block = launch->block,
+                    .sharedBytes = launch->sharedBytes,
+                    .reads = reads,
+                    .writes = writes,
+                    .ints = launch->ints,
+                    .floats = launch->floats,
+                    .onlyChecks = true})
+            .isOk();
+      }
+}
+
+} // namespace
+} // namespace cgc::fuzz
+
+/// Loads LibTorch, so that no input is charged for it.
+extern "C" int LLVMFuzzerInitialize(int *, char ***) {
+  cgc::fuzz::libtorch();
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  using namespace cgc;
+  if (size == 0)
+    return 0;
+  const fuzz::MemoryFile file(data, size);
+  const Result<Plan> plan = Plan::load(file.path());
+  if (!plan.isOk()) {
+    CGC_REQUIRE(plan.status().code() == Code::InvalidFile, plan.status().message());
+    return 0;
+  }
+  const std::string listing = toText(plan->data());
+  if (std::getenv("CGC_FUZZ_LIST"))
+    std::fputs(listing.c_str(), stderr);
+  if (plan->data().target == DeviceKind::Cpu)
+    fuzz::run(*plan);
+  else
+    fuzz::checkLaunches(plan->data());
+  return 0;
+}

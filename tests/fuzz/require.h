@@ -1,0 +1,15 @@
+// CGC_REQUIRE: what a fuzz target claims, in every kind of build; a claim that fails ends the run.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#define CGC_REQUIRE(condition, message)                                                            \
+  do {                                                                                             \
+    if (!(condition)) {                                                                            \
+      std::fprintf(stderr, "%s:%d: %s\n%s\n", __FILE__, __LINE__, #condition,                      \
+                   std::string(message).c_str());                                                  \
+      std::abort();                                                                                \
+    }                                                                                              \
+  } while (false)
