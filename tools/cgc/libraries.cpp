@@ -52,12 +52,14 @@ openOpLibraries(const std::vector<std::string> &paths) {
 }
 
 void noteUnusedOpLibraries(const PlanData &plan, const std::vector<std::string> &paths) {
-  for (const std::string &path : paths)
-    // As openOpLibraries chooses: by content.
-    if (const auto file = LibraryFile::open(path);
-        file && std::ranges::find(plan.opLibraries, file->hash(), &OpLibraryId::hash) ==
-                    plan.opLibraries.end())
+  for (const std::string &path : paths) {
+    // As openOpLibraries chooses: by content. A file that nobody needs may be absent.
+    const auto file = LibraryFile::open(path);
+    const bool isUsed =
+        file && std::ranges::count(plan.opLibraries, file->hash(), &OpLibraryId::hash) > 0;
+    if (!isUsed)
       logInfo(fmt::format("{} {} is not used: the plan calls no op of it", kOpLibraryOption, path));
+  }
 }
 
 Result<const frontend::Api *> openFrontend() {
