@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Sets up, builds everything and runs every test. Continuous integration calls this and nothing else.
-# With sanitizers, what needs no LibTorch: cmake --preset asan && cmake --build --preset asan && ctest --preset asan
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/setup.sh"
 setup
@@ -12,8 +11,15 @@ scripts/check_layers.sh
 # Every header that needs no LibTorch compiles alone.
 layers=(cgc_{base,plan,kernels,exec,ir,passes,backend})
 build all "${layers[@]/%/_verify_interface_header_sets}"
-say "testing"
 # What passes is one line each in the log; here come the skipped, the failed with their output, and the summary.
-log=build/test-release.log
+run_tests() {
+  ctest --preset "$1" --parallel "$(nproc)" 2>&1 | tee "build/test-$1.log" |
+    grep -vE '^ +Start|^ *[0-9]+/[0-9]+ Test .* Passed '
+}
+say "testing"
 # Without the models in real size: ctest --preset release --label-exclude families
-ctest --preset release --parallel "$(nproc)" 2>&1 | tee $log | grep -vE '^ +Start|^ *[0-9]+/[0-9]+ Test .* Passed '
+run_tests release
+# What needs no LibTorch, again: with assertions, sanitizers, and the IR's round trip checked after every pass.
+build_preset asan
+say "testing with sanitizers"
+run_tests asan
