@@ -19,7 +19,7 @@ struct LayerNorm {
 /// Adds the record; false, without one, where no kernel takes the tensors.
 bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder);
 
-/// Normalises the sum, or the input, over its last dimensions, which are `shape`, with LibTorch.
+/// Normalizes the sum, or the input, over its last dimensions, which are `shape`, with LibTorch.
 void callLayerNorm(const LayerNorm &norm, std::vector<int64_t> shape, BucketBuilder &builder);
 
 } // namespace cgc::backend

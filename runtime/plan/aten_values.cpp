@@ -1,4 +1,4 @@
-// The table of checks, by op, and the checks.
+// Checks of ATen arguments by value: a table of the dangerous ops, and the check of each.
 #include "runtime/plan/aten_values.h"
 
 #include <algorithm>

@@ -295,7 +295,7 @@ TEST(BindPatches, HasFewerThan2To31Elements) {
   expectRefused(launch(1, int64_t(INT32_MAX) + 1), [](Launch &) {}, "y has to be dense");
 }
 
-/// Moments of 2^32 groups are not those of none.
+/// A number of groups that passes 32 bits is refused, not cut to its low bits.
 TEST(BindEmbedding, GroupsOfMomentsAreNotCutTo32Bits) {
   constexpr int64_t kColumns = int64_t(64) << 32;
   Launch launch = ofWarpRows("embedding_f16", 1);
