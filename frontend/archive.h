@@ -1,4 +1,4 @@
-// Archive: the checksums of a TorchScript file, which is a zip. LibTorch does not look at them.
+// Archive: checks of a TorchScript file, which is a zip of records, that LibTorch does not make.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -7,8 +7,10 @@
 
 namespace cgc::frontend {
 
-/// Compares the bytes of every record of the zip `path` with their CRC-32. InvalidFile names the
-/// first record that differs. May throw what LibTorch throws.
+/// Checks the zip `path` before LibTorch loads it. InvalidFile names the first record whose bytes
+/// do not have its CRC-32, or the first record that has fewer bytes than a tensor in it takes:
+/// LibTorch believes the lengths, sizes, strides and offsets of the pickle. May throw what LibTorch
+/// throws.
 Status checkArchive(const std::string &path);
 
 } // namespace cgc::frontend

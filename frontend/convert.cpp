@@ -1,7 +1,6 @@
 // Conversions between LibTorch's types and cgc's.
 #include "frontend/convert.h"
 
-#include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/jit_type.h>
 
@@ -78,10 +77,6 @@ std::string whyUnsupported(const at::Tensor &tensor) {
     return std::string("a ") + c10::toString(tensor.scalar_type()) + " tensor";
   if (!tensor.device().is_cpu())
     return "a tensor without data";
-  // LibTorch takes sizes, strides and offset from the file as they are.
-  if (at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize(),
-                                       tensor.storage_offset()) > tensor.storage().nbytes())
-    return "a damaged tensor, which reaches past its bytes";
   return "";
 }
 

@@ -32,12 +32,6 @@ TEST(FrontendRefusals, RefusesDataDependentFlowByLineAndCollectsAll) {
   EXPECT_EQ(found[1].loc.line, lineOf("loop"));
 }
 
-TEST(FrontendRefusals, RefusesATensorThatReachesPastItsBytes) {
-  const auto found = offenders(smallModel("past_bytes"), {floats({3, 4})});
-  ASSERT_FALSE(found.empty());
-  EXPECT_THAT(found[0].message, HasSubstr("a damaged tensor, which reaches past its bytes"));
-}
-
 /// The messages by line of what is in the way of `shape_condition`.
 std::map<unsigned, std::string> inShapeCondition(std::vector<int64_t> sizes) {
   std::map<unsigned, std::string> found;
@@ -162,6 +156,9 @@ TEST(FrontendRefusals, SaysWhatAForeignFileIs) {
       {smallModel("state_dict"), "torch.save"},
       {smallModel("truncated"), "truncated"},
       {smallModel("flipped"), "the record 'casts/data/"},
+      {smallModel("past_bytes"), "bytes, fewer than a tensor in it takes"},
+      {smallModel("short_weight"), "the record 'data/0' has"},
+      {smallModel("short_constant"), "the record 'constants/0' has"},
       {smallModel("bad_code"), "LibTorch cannot read this as TorchScript"},
   };
   for (const auto &[path, expected] : cases) {

@@ -1,4 +1,5 @@
 # Writes the small TorchScript files that tests/numerics needs: small_models.py FOLDER
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -493,15 +494,24 @@ def main(folder):
     # One bit of the first weight is not what it was.
     start = whole.index(torch.jit.load(folder / "casts.pt").linear.weight.detach().numpy().tobytes())
     (folder / "flipped.pt").write_bytes(whole[:start] + bytes([whole[start] ^ 1]) + whole[start + 1 :])
-    # Sound as a zip, but its code is not TorchScript.
-    with ZipFile(folder / "casts.pt") as good, ZipFile(folder / "bad_code.pt", "w") as bad:
-        for entry in good.namelist():
-            bad.writestr(entry, good.read(entry).replace(b"def forward", b"fed forward"))
-    # Sound as a zip, but a weight of 4 times 4 says that it has 127 times 4 elements.
-    with ZipFile(folder / "casts.pt") as good, ZipFile(folder / "past_bytes.pt", "w") as bad:
+    # Sound as zips, and changed otherwise: code that is not TorchScript, a weight of 4 times 4 that says that it has
+    # 127 times 4 elements, a weight and a constant whose records end early.
+    rewrite(folder, "casts", "bad_code", r".*", lambda content: content.replace(b"def forward", b"fed forward"))
+    rewrite(folder, "casts", "past_bytes", r"/data\.pkl", lambda content: content.replace(b"(K\4K\4t", b"(K\x7fK\4t"))
+    rewrite(folder, "casts", "short_weight", r"/data/0", lambda content: content[:-1])
+    rewrite(folder, "casts", "short_constant", r"/constants/0", lambda content: content[:-1])
+
+
+def rewrite(folder, name, other, records, change):
+    """Saves `name` as `other`, with `change` applied to the contents of the records that match."""
+    with ZipFile(folder / f"{name}.pt") as good, ZipFile(folder / f"{other}.pt", "w") as bad:
+        changed = 0
         for entry in good.namelist():
             content = good.read(entry)
-            bad.writestr(entry, content.replace(b"(K\4K\4t", b"(K\x7fK\4t") if "data.pkl" in entry else content)
+            new = change(content) if re.search(f"{records}$", entry) else content
+            changed += new != content
+            bad.writestr(entry, new)
+    assert changed, f"nothing of {name} was changed for {other}"
 
 
 main(Path(sys.argv[1]))
