@@ -66,7 +66,7 @@ private:
     char path[PATH_MAX] = {};
   };
   static_assert(std::atomic<int>::is_always_lock_free);
-  std::array<Row, 16> rows_{};
+  std::array<Row, 128> rows_{};
 };
 
 /// The one mutable static of cgc: a signal handler has no other way to reach the table.

@@ -251,6 +251,20 @@ TEST(AtomicFile, WritesToCharacterDevices) {
   EXPECT_THAT(status.message(), HasSubstr("cannot write '/dev/full'"));
 }
 
+TEST(AtomicFile, AHundredAreOpenAtOnce) {
+  const TempFolder folder;
+  {
+    std::vector<AtomicFile> open;
+    for (int i = 0; i < 100; ++i) {
+      Result<AtomicFile> file = AtomicFile::create(folder / std::to_string(i));
+      ASSERT_TRUE(file.isOk()) << file.status().message();
+      open.push_back(std::move(*file));
+    }
+    EXPECT_EQ(folder.list().size(), 100u);
+  }
+  EXPECT_TRUE(folder.list().empty());
+}
+
 TEST(AtomicFile, TakesTheLongestName) {
   const TempFolder folder;
   const std::string longest(NAME_MAX, 'n');
