@@ -145,6 +145,13 @@ TEST_F(Compile, ShowsPhasesOnlyIfItTakesLong) {
   EXPECT_EQ(compile("0", {"--quiet"}), "");
 }
 
+TEST_F(Compile, ToStandardOutputWritesThePlanAlone) {
+  ASSERT_EQ(cgc(compileTiny(tiny(), "out.cgplan")).status, 0);
+  const Outcome outcome = cgc(compileTiny(tiny(), "/dev/stdout"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out == readFile(folder / "out.cgplan"));
+}
+
 TEST_F(Compile, InterruptedLeavesNothing) {
   const Outcome outcome = cgc(compileTiny(tiny(), "out.cgplan"), {.killOnPhase = "specialize"});
   EXPECT_EQ(outcome.status, 128 + 2) << outcome.err;

@@ -251,9 +251,11 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
   }
   noteUnusedOpLibraries(plan, options.opLibraries);
   warnOfMemory(plan);
-  std::error_code isStream; // Of which the size is not known.
-  const uint64_t size = std::filesystem::file_size(options.output, isStream);
-  const uint64_t fileBytes = isStream ? 0 : size;
+  if (isStandardOutput(options.output)) // Text behind the plan would damage it.
+    return Status::ok();
+  std::error_code noSize; // A pipe or a device has none.
+  const uint64_t size = std::filesystem::file_size(options.output, noSize);
+  const uint64_t fileBytes = noSize ? 0 : size;
   if (options.json)
     return printJson("compile", planJson(plan, options.output, fileBytes));
   return printOut(planText(plan, options.output, fileBytes));

@@ -1,6 +1,8 @@
 // Console: stdout, the log, tables and exit statuses.
 #include "tools/cgc/console.h"
 
+#include "runtime/base/file.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +12,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace cgc::tool {
 
@@ -64,6 +69,13 @@ Status printOut(std::string_view text) {
     return Status::ok();
   return Status(Code::Failed,
                 fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+}
+
+bool isStandardOutput(const std::string &path) {
+  struct stat file, output;
+  return isStream(path) && ::stat(path.c_str(), &file) == 0 &&
+         ::fstat(STDOUT_FILENO, &output) == 0 && file.st_dev == output.st_dev &&
+         file.st_ino == output.st_ino;
 }
 
 std::string jsonText(std::string_view kind, const nlohmann::ordered_json &fields) {

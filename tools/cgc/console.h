@@ -28,6 +28,8 @@ void logError(const std::string &text);
 
 /// Writes to stdout and flushes. Failed if stdout is full or closed.
 Status printOut(std::string_view text);
+/// Whether what is written to the file `path` goes where printOut() writes: /dev/stdout, say.
+bool isStandardOutput(const std::string &path);
 /// One JSON object and a line break, with the version of cgc's JSON and the `kind` of object in
 /// front.
 std::string jsonText(std::string_view kind, const nlohmann::ordered_json &fields);
