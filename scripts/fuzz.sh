@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
-# fuzz.sh [--seconds N] [TARGET...]: builds the libFuzzer targets and runs each for N seconds (60), all seeds and
-# regressions first. What it finds is in build/fuzz/found, and the exit status is 1. docs/fuzzing.md explains.
+# fuzz.sh [--seconds N] [--seed N] [TARGET...]: builds the libFuzzer targets and runs each for N seconds (60), all
+# seeds and regressions first. With --seed, mutations repeat and the corpus of earlier runs is left out. Findings go
+# to build/fuzz/found, and the exit status is 1. docs/fuzzing.md explains.
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/setup.sh"
 
 seconds=60
+seed=
 targets=()
 while (($#)); do
   case $1 in
     --seconds) seconds=${2-} && shift ;;
+    --seed) seed=${2-} && shift ;;
     plan | cgir | npy | torchscript) targets+=("$1") ;;
-    *) fail "'$1': usage: fuzz.sh [--seconds N] [plan|cgir|npy|torchscript ...]" ;;
+    *) fail "'$1': usage: fuzz.sh [--seconds N] [--seed N] [plan|cgir|npy|torchscript ...]" ;;
   esac
   shift
 done
 [[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "--seconds takes a whole number from 1 on, not '$seconds'"
+[[ $seed =~ ^[0-9]*$ ]] || fail "--seed takes a whole number, not '$seed'"
 ((${#targets[@]})) || targets=(plan cgir npy torchscript)
 
 setup
@@ -48,8 +52,14 @@ make_seeds
 
 # fuzz TARGET: its log is build/fuzz/TARGET.log.
 fuzz() {
-  local target=$1 folders=("$out/corpus/$1" "$out/seeds/$1") options=()
-  mkdir -p "${folders[0]}"
+  local target=$1 corpus=$out/corpus/$1 options=()
+  if [[ $seed ]]; then
+    corpus=$out/corpus-seeded/$1
+    rm -rf "$corpus"
+    options+=(-seed="$seed")
+  fi
+  local folders=("$corpus" "$out/seeds/$1")
+  mkdir -p "$corpus"
   if [[ -d tests/fuzz/regressions/$target ]]; then folders+=("tests/fuzz/regressions/$target"); fi
   if [[ $target == cgir ]]; then options+=(-dict=$out/cgir.dict); fi
   # One edit is much; of five, one breaks the file.

@@ -23,3 +23,5 @@ run_tests release
 build_preset asan
 say "testing with sanitizers"
 run_tests asan
+# The readers of files, with inputs that repeat from run to run: docs/fuzzing.md.
+scripts/fuzz.sh --seconds 20 --seed 1
