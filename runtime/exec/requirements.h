@@ -1,6 +1,7 @@
 // Requirements: what a plan needs at run time besides libcgc_runtime.
 #pragma once
 
+#include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/plan.h"
 
 #include <map>
@@ -27,6 +28,9 @@ struct Requirements {
   /// The traits (KernelTrait) of all kernels that the plan launches, together. Kernels that this
   /// runtime lacks count for nothing: bindRecords refuses them.
   unsigned kernelTraits = 0;
+
+  /// Some kernels run on sm_90a only; the others run from sm_80 on.
+  bool needsSm90a() const { return kernelTraits & kHopper; }
 };
 
 Requirements requirementsOf(const PlanData &plan);

@@ -3,6 +3,7 @@
 #include "tools/cgc/console.h"
 #include "tools/cgc/libraries.h"
 #include "tools/cgc/list_option.h"
+#include "tools/cgc/peers.h"
 #include "tools/cgc/plan_summary.h"
 #include "tools/cgc/progress.h"
 #include "tools/cgc/runner.h"
@@ -38,9 +39,6 @@ struct Options {
   std::vector<std::string> opLibraries;
   bool json = false;
 };
-
-/// How a failure ends that another model would explain.
-constexpr const char *kThisModel = "was the plan compiled from this model?";
 
 /// One output of one bucket.
 struct Row {
@@ -164,14 +162,8 @@ private:
     for (const IoTensor &input : bucket.inputs)
       names.push_back(input.name);
     auto outputs = reference.run(entry.name, viewsOf(inputs), names);
-    if (!outputs) {
-      // It may be a model that takes other inputs, or too little memory.
-      const Status status = outputs.status();
-      const bool mayBeAnother = status.code() == Code::Usage || status.code() == Code::Failed;
-      return mayBeAnother
-                 ? Status(status.code(), fmt::format("{}; {}", status.message(), kThisModel))
-                 : status;
-    }
+    if (!outputs) // The model may take other inputs, or too little memory may be left.
+      return withThisModel(outputs.status());
     bool same = outputs->size() == bucket.outputs.size();
     for (size_t i = 0; same && i < outputs->size(); ++i)
       same = (*outputs)[i].sizes == bucket.outputs[i].sizes &&

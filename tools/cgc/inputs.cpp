@@ -113,12 +113,12 @@ Result<BoundInputs> bindInputs(const Entry &entry, const std::vector<InputSource
   CGC_ASSIGN_OR_RETURN(bound.bucket, chooseBucket(entry, given, batch));
   for (const IoTensor &input : entry.buckets[bound.bucket].inputs) {
     if (const HostTensor *tensor = findByName(given, input.name)) {
-      CGC_TRY(checkRange(input, *tensor));
       bound.tensors.push_back(*tensor);
     } else {
       bound.tensors.push_back(randomInput(input, findByName(sources, input.name)->seed));
     }
   }
+  CGC_TRY(checkIndices(entry.buckets[bound.bucket].inputs, viewsOf(bound.tensors)));
   return bound;
 }
 

@@ -67,6 +67,11 @@ Status PeerBench::wait() {
                  : Status::ok();
 }
 
+Status withThisModel(const Status &status) {
+  const bool mayBeAnother = status.code() == Code::Usage || status.code() == Code::Failed;
+  return mayBeAnother ? Status(status.code(), status.message() + "; " + kThisModel) : status;
+}
+
 Status PeerBench::check(const PlanBucket &bucket) {
   auto peer = prepare(PeerSystem::Eager, bucket);
   Status status = peer.status();
@@ -76,11 +81,7 @@ Status PeerBench::check(const PlanBucket &bucket) {
       status = wait();
     status = status.withContext("LibTorch, " + bucket.entry->name);
   }
-  // It may be another model, but not if memory ran out or the GPU failed.
-  const bool mayBeAnother = status.code() == Code::Usage || status.code() == Code::Failed;
-  return mayBeAnother
-             ? Status(status.code(), status.message() + "; was the plan compiled from this model?")
-             : status;
+  return withThisModel(status);
 }
 
 Result<Timing> PeerBench::time(frontend::Peer &peer, int samples) {

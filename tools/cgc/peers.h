@@ -27,6 +27,11 @@ struct PeerFigures {
   double captureMillis = 0;     ///< Of Captured.
 };
 
+/// How a failure ends that another model would explain.
+inline constexpr const char *kThisModel = "was the plan compiled from this model?";
+/// `status` followed by kThisModel, unless memory ran out or the GPU failed.
+Status withThisModel(const Status &status);
+
 class PeerBench final {
 public:
   /// Those that a target has.

@@ -58,11 +58,6 @@ uint64_t arenaBytes(const PlanData &plan) {
 
 namespace {
 
-/// The GPUs that run kernels of these traits, as --arch names them.
-const char *archOf(const Requirements &needs) {
-  return needs.kernelTraits & kHopper ? "sm_90a" : "sm_80";
-}
-
 Json requirementsJson(const PlanData &plan) {
   const Requirements needs = requirementsOf(plan);
   Json libTorch = Json::array(), opLibraries = Json::array();
@@ -74,7 +69,7 @@ Json requirementsJson(const PlanData &plan) {
   }
   for (const OpLibraryId &library : plan.opLibraries)
     opLibraries.push_back(library.name);
-  return {{"gpu", needs.gpu ? Json(archOf(needs)) : Json(nullptr)},
+  return {{"gpu", needs.gpu ? Json(needs.needsSm90a() ? "sm_90a" : "sm_80") : Json(nullptr)},
           {"cublaslt", needs.cublasLt},
           {"libtorch", std::move(libTorch)},
           {"op_libraries", std::move(opLibraries)}};
@@ -92,7 +87,7 @@ std::string requirementsText(const PlanData &plan) {
   const Requirements needs = requirementsOf(plan);
   std::string text;
   if (needs.gpu)
-    text += fmt::format("    a GPU: {}\n", needs.kernelTraits & kHopper
+    text += fmt::format("    a GPU: {}\n", needs.needsSm90a()
                                                ? "H100 or H200, as it has kernels for sm_90a"
                                                : "sm_80 or newer");
   if (needs.cublasLt)

@@ -8,13 +8,6 @@
 
 namespace cgc::tool {
 
-std::vector<TensorView> viewsOf(std::vector<HostTensor> &tensors) {
-  std::vector<TensorView> views;
-  for (HostTensor &tensor : tensors)
-    views.push_back(viewOf(tensor));
-  return views;
-}
-
 void addExecutorOption(CLI::App &command, std::string &name) {
   command
       .add_option("--executor", name,

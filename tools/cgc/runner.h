@@ -47,7 +47,4 @@ Status checkThreads(const PlanData &plan, int threads);
 /// What a value of --executor stands for.
 ExecutorKind executorOf(const std::string &name);
 
-/// A dense view of each tensor, in order. Borrows.
-std::vector<TensorView> viewsOf(std::vector<HostTensor> &tensors);
-
 } // namespace cgc::tool

@@ -114,6 +114,13 @@ TensorView viewOf(HostTensor &tensor) {
   return {tensor.bytes.data(), tensor.dtype, DeviceKind::Cpu, tensor.sizes, {}};
 }
 
+std::vector<TensorView> viewsOf(std::vector<HostTensor> &tensors) {
+  std::vector<TensorView> views;
+  for (HostTensor &tensor : tensors)
+    views.push_back(viewOf(tensor));
+  return views;
+}
+
 HostTensor randomInput(const IoTensor &input, uint64_t seed) {
   HostTensor tensor = makeTensor(input.name, input.dtype, input.sizes);
   // The standard fixes what the engine yields. Its distributions and libm's functions differ from
@@ -128,19 +135,6 @@ HostTensor randomInput(const IoTensor &input, uint64_t seed) {
     storeElement(tensor.bytes.data() + i * size, input.dtype, value);
   }
   return tensor;
-}
-
-Status checkRange(const IoTensor &input, const HostTensor &tensor) {
-  if (input.upperBound <= 0 || !isInteger(tensor.dtype))
-    return Status::ok();
-  const std::vector<double> values = toDoubles(tensor);
-  for (size_t i = 0; i < values.size(); ++i)
-    if (values[i] < 0 || values[i] >= static_cast<double>(input.upperBound))
-      return Status(Code::Usage,
-                    fmt::format("input '{}': element {} is {:.0f}, but the model's embedding takes "
-                                "values from 0 to {}",
-                                input.name, i, values[i], input.upperBound - 1));
-  return Status::ok();
 }
 
 std::vector<double> toDoubles(const HostTensor &tensor) {

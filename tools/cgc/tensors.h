@@ -16,13 +16,13 @@ using frontend::HostTensor;
 HostTensor makeTensor(std::string name, DType dtype, std::vector<int64_t> sizes);
 /// A dense view. Borrows from `tensor`, which must stay where it is.
 TensorView viewOf(HostTensor &tensor);
+/// A dense view of each tensor, in order. Borrows.
+std::vector<TensorView> viewsOf(std::vector<HostTensor> &tensors);
 
 /// Values for an input, the same on every machine: floats from -6 to 6 with a distribution close to
 /// the standard normal one, integers evenly from the range that the plan allows (0 and 1 where it
 /// knows no bound), bools evenly.
 HostTensor randomInput(const IoTensor &input, uint64_t seed);
-/// Usage if an integer input holds a value that the plan does not allow; names the first.
-Status checkRange(const IoTensor &input, const HostTensor &tensor);
 
 /// Every element as a double, in order.
 std::vector<double> toDoubles(const HostTensor &tensor);

@@ -57,7 +57,7 @@ public:
   Tuner(const Engine::Impl &engine, const Gpu &gpu, const CublasLt *cublasLt)
       : engine_(engine), gpu_(gpu), cublasLt_(cublasLt),
         // A plan without code for Hopper alone stays one that runs on other GPUs.
-        mayUseTiles_(requirementsOf(engine.plan.data()).kernelTraits & kHopper) {}
+        mayUseTiles_(requirementsOf(engine.plan.data()).needsSm90a()) {}
 
   Result<Tuned> tune() {
     Tuned tuned;
