@@ -68,6 +68,17 @@ public:
             "its result is " + text(sizes) + ", and the plan has a tensor of " + text(plans)};
   }
 
+  /// Refuses a result with gaps or permuted dimensions.
+  Status expectDenseResult() const {
+    for (const TensorId id : call_.outputs)
+      if (id != kNoTensor) {
+        const TensorRef &result = tensors_[uint32_t(id)];
+        if (!isDense(result.sizes, result.strides))
+          return {Code::InvalidFile, "its result has to be dense: LibTorch ignores the strides"};
+      }
+    return Status::ok();
+  }
+
 private:
   const AtenCall &call_;
   std::span<const TensorRef> tensors_;
@@ -248,6 +259,11 @@ Status checkIndexSelect(const Args &args) {
   return args.expectResult(sizes);
 }
 
+/// LibTorch 2.11 writes `out` of these ops as if it were dense, or not at all.
+Status checkDenseResult(const Args &args) {
+  return args.expectDenseResult();
+}
+
 /// The checks of an op's overloads: of those that it names, no other may be called.
 struct Row {
   std::string_view op;
@@ -258,12 +274,14 @@ struct Row {
 const std::vector<Row> &rows() {
   static const std::vector<Row> table = {
       {"aten::_native_multi_head_attention", {"", "out"}, &checkNativeAttention},
+      {"aten::_softmax", {"", "out"}, &checkDenseResult},
       {"aten::adaptive_avg_pool2d", {"", "out"}, &checkAdaptivePool},
       {"aten::arange", {"", "out", "start", "start_out", "start_step"}, &checkArange},
       {"aten::batch_norm", {""}, &checkBatchNorm},
       {"aten::constant_pad_nd", {"", "out"}, &checkPad},
       {"aten::conv2d", {""}, &checkConvolution},
       {"aten::floor_divide", {"", "Scalar", "Scalar_out", "out"}, &checkBroadcast},
+      {"aten::gelu", {"", "out"}, &checkDenseResult},
       {"aten::index_select", {"", "out"}, &checkIndexSelect},
       {"aten::scaled_dot_product_attention", {""}, &checkAttention},
       {"aten::where", {"", "Scalar", "ScalarOther", "ScalarSelf", "self", "self_out"}, &checkWhere},

@@ -9,12 +9,14 @@ namespace cgc::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using Ints = std::vector<int64_t>;
 using Shapes = std::vector<std::vector<int64_t>>;
 
 /// What validate() says of a plan with one call, whose tensors t0, t1, ... are f32 inputs of these
 /// sizes; the last is the output. Empty if nothing.
-std::string refusal(const Shapes &shapes, AtenCall call, DType dtype = DType::F32) {
+std::string refusal(const Shapes &shapes, AtenCall call, DType dtype = DType::F32,
+                    std::vector<int64_t> outputStrides = {}) {
   PlanData plan;
   plan.target = DeviceKind::Cpu;
   plan.producer = "test";
@@ -26,6 +28,13 @@ std::string refusal(const Shapes &shapes, AtenCall call, DType dtype = DType::F3
     bucket.tensors.push_back(dense(isOutput ? BufferKind::Output : BufferKind::Input,
                                    uint32_t(list.size()), 0, type, shapes[i]));
     list.push_back({.name = "t" + std::to_string(i), .dtype = type, .sizes = shapes[i]});
+  }
+  if (!outputStrides.empty()) {
+    // A view of the arena.
+    bucket.arenaBytes = 4096;
+    bucket.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::F32, shapes.back()));
+    bucket.tensors.back().strides = std::move(outputStrides);
+    call.outputs = {id(uint32_t(shapes.size()))};
   }
   if (call.outputs.empty())
     call.outputs = {id(uint32_t(shapes.size() - 1))};
@@ -49,6 +58,19 @@ TEST(AtenValues, BatchNormDoesNotTrain) {
   AtenCall other = batchNorm(false);
   other.overload = "else";
   EXPECT_THAT(refusal(shapes, other), HasSubstr("does not know its overload"));
+}
+
+TEST(AtenValues, ResultsWhoseStridesLibTorchIgnoresAreDense) {
+  const Shapes shapes = {{4, 5}, {4, 5}};
+  const AtenCall softmax{"aten::_softmax", "out", {id(0), int64_t{1}, false}, {}};
+  const AtenCall gelu{"aten::gelu", "out", {id(0), std::string("none")}, {}};
+  const AtenCall tanh{"aten::tanh", "out", {id(0)}, {}};
+  for (const AtenCall &call : {softmax, gelu}) {
+    EXPECT_THAT(refusal(shapes, call), Not(HasSubstr("dense"))) << call.op;
+    EXPECT_THAT(refusal(shapes, call, DType::F32, {8, 1}), HasSubstr("has to be dense")) << call.op;
+    EXPECT_THAT(refusal(shapes, call, DType::F32, {1, 4}), HasSubstr("has to be dense")) << call.op;
+  }
+  EXPECT_THAT(refusal(shapes, tanh, DType::F32, {8, 1}), Not(HasSubstr("dense")));
 }
 
 TEST(AtenValues, NativeAttentionHasHeadsAndOneElementType) {
