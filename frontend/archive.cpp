@@ -16,7 +16,6 @@
 #include <torch/csrc/jit/serialization/unpickler.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace cgc::frontend {
 namespace {
@@ -108,10 +107,12 @@ Status TensorCheck::check(const std::string &folder) {
   const char *next = static_cast<const char *>(data.get()), *const end = next + size;
   torch::jit::Unpickler pickle(
       [&](char *to, size_t length) {
-        length = std::min<size_t>(length, end - next);
-        std::memcpy(to, next, length);
-        next += length;
-        return length;
+        const size_t available = std::min<size_t>(length, end - next);
+        // Unpickler::readString searches all of its buffer for the end of a line, also behind what
+        // was read: it must not find one there.
+        std::fill_n(std::copy_n(next, available, to), length - available, '\0');
+        next += available;
+        return available;
       },
       [this](const c10::QualifiedName &name) { return typeNamed(name); },
       [this](const c10::StrongTypePtr &type, const c10::IValue &state) {

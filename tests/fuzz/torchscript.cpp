@@ -10,18 +10,8 @@
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/require.h"
 
-#include <torch/csrc/jit/serialization/import.h>
-
-#include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <new>
-
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-extern "C" void __sanitizer_set_death_callback(void (*callback)());
 
 using namespace cgc;
 
@@ -42,30 +32,6 @@ void operator delete(void *data, size_t) noexcept {
 }
 
 namespace {
-
-/// Whether LibTorch's own loader comes to an end. It takes sizes of tensors from the file without
-/// looking at how many bytes they have, and compares constants while it loads: that ends a process,
-/// here a child.
-bool libtorchSurvives(const std::string &path) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM})
-      std::signal(signal, SIG_DFL);
-    __sanitizer_set_death_callback(nullptr);
-    ::alarm(10);
-    ::dup2(::open("/dev/null", O_WRONLY), STDERR_FILENO);
-    try {
-      (void)torch::jit::load(path, c10::Device(c10::kCPU));
-    } catch (...) {
-    }
-    ::_exit(0);
-  }
-  CGC_REQUIRE(child > 0, "no child process");
-  int status = 0;
-  while (::waitpid(child, &status, 0) != child)
-    CGC_REQUIRE(errno == EINTR, "the child process is lost"); // libFuzzer's own alarm.
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 /// Reads every byte of every parameter.
 uint64_t hashOf(const ir::Module &module) {
@@ -94,8 +60,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const fuzz::MemoryFile file(data, size);
   const Status sound =
       frontend::guarded(Code::InvalidFile, [&] { return frontend::checkArchive(file.path()); });
-  if (sound.isOk() && !libtorchSurvives(file.path()))
-    return 0;
   const Result<std::unique_ptr<ir::Module>> module = frontend::importTorchScript(file.path());
   if (!module.isOk()) {
     CGC_REQUIRE(!module.status().message().empty(), "a refusal without a word");
