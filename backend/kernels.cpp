@@ -2,7 +2,7 @@
 #include "backend/kernels.h"
 
 #include "runtime/kernels/kernel_table.h"
-#include "runtime/kernels/warp_rows.h"
+#include "runtime/kernels/rowwise/warp_rows.h"
 
 namespace cgc::backend {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "backend/bucket_builder.h"
-#include "runtime/kernels/compare.h"
-#include "runtime/kernels/elementwise.h"
+#include "runtime/kernels/pointwise/compare.h"
+#include "runtime/kernels/pointwise/elementwise.h"
 
 #include <variant>
 

@@ -1,7 +1,7 @@
 // The tiles that a product may have, in the order of a model of the H200, and their launches.
 #pragma once
 
-#include "runtime/kernels/product.h"
+#include "runtime/kernels/gemm/gemm.h"
 #include "runtime/plan/plan.h"
 
 #include <optional>

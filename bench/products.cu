@@ -1,9 +1,9 @@
 // Times the tiles of product that fit each shape of the ViT-L-14 towers: a chain of products with
 // weights of their own in one captured graph, with plain and with programmatic edges. Checks each
 // result against a plain kernel. Prints one line for each tile and shape.
-#include "runtime/kernels/activation.h"
+#include "runtime/kernels/gemm/gemm.h"
 #include "runtime/kernels/kernel_table.h"
-#include "runtime/kernels/product.h"
+#include "runtime/kernels/pointwise/activation.h"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>

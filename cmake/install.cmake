@@ -33,7 +33,7 @@ foreach(component runtime pass_plugin op_library)
 endforeach()
 install(TARGETS cgc RUNTIME DESTINATION bin)
 install(TARGETS cgc_frontend cgc_aten LIBRARY DESTINATION lib)
-foreach(folder ir passes runtime/base runtime/plan)
+foreach(folder support ir passes runtime/base runtime/plan)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder}/ DESTINATION ${CGC_INSTALL_INCLUDE}/${folder}
     FILES_MATCHING PATTERN *.h PATTERN *.def)
 endforeach()

@@ -6,7 +6,7 @@ if(EXISTS ${SOURCE_DIR}/.git)
     OUTPUT_VARIABLE revision OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
 file(CONFIGURE OUTPUT ${FILE} CONTENT [[
-#include "tools/cgc/revision.h"
+#include "tools/cgc/cli/revision.h"
 
 const char *cgc::tool::gitRevision() {
   return "@revision@";

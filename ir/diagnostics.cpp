@@ -2,7 +2,7 @@
 #include "ir/diagnostics.h"
 
 #include "ir/fallback.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 
 #include "llvm/ADT/STLExtras.h"
 

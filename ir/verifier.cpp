@@ -2,7 +2,7 @@
 #include "ir/verifier.h"
 
 #include "ir/op_def.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"

@@ -1,7 +1,7 @@
 // Constants: reading and adding them.
 #include "passes/constants.h"
 
-#include "passes/patterns/match.h"
+#include "passes/match.h"
 
 #include "llvm/ADT/APFloat.h"
 

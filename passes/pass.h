@@ -4,9 +4,9 @@
 
 #include "ir/diagnostics.h"
 #include "ir/module.h"
-#include "passes/evaluator.h"
-#include "passes/pass_options.h"
-#include "passes/substitutions.h"
+#include "passes/constant_evaluator.h"
+#include "passes/manager/pass_options.h"
+#include "passes/substitution/substitutions.h"
 #include "runtime/base/status.h"
 
 #include <concepts>

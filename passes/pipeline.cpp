@@ -1,7 +1,7 @@
 // Pipeline: the default phases, in order, and how they are run.
 #include "passes/pipeline.h"
 
-#include "passes/op_pattern.h"
+#include "passes/substitution/op_pattern.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,9 +1,9 @@
 // Pipeline: from an imported module to one specialised graph for each bucket.
 #pragma once
 
-#include "passes/instrumentation.h"
-#include "passes/pass_manager.h"
-#include "passes/substitutions.h"
+#include "passes/manager/instrumentation.h"
+#include "passes/manager/pass_manager.h"
+#include "passes/substitution/substitutions.h"
 
 #include <memory>
 #include <optional>

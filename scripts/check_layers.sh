@@ -9,7 +9,7 @@ failures=0
 layer() {
   local folder=$1 allowed
   allowed=$(IFS='|'; echo "$*")
-  if grep -rnE '#include "(runtime|ir|passes|backend|frontend|tools|tests|bench|examples)/' "$folder" --include=*.{cpp,h,cu,cuh,def} |
+  if grep -rnE '#include "(runtime|support|ir|passes|backend|frontend|driver|tuner|tools|tests|bench|examples)/' "$folder" --include=*.{cpp,h,cu,cuh,def} |
     grep -vE "#include \"($allowed)/"; then
     echo "$folder may include only: $*" >&2
     failures=$((failures + 1))
@@ -20,9 +20,11 @@ layer runtime/plan runtime/base
 layer runtime/kernels runtime/base
 layer runtime/exec runtime/base runtime/plan runtime/kernels
 layer runtime/aten runtime/base runtime/plan
-layer ir runtime/base
-layer passes ir runtime/base
-layer backend ir runtime/base runtime/plan runtime/kernels
-layer frontend ir runtime/base
-layer tools/tuner backend ir runtime/base runtime/plan runtime/kernels runtime/exec
+layer support
+layer ir support runtime/base
+layer passes support ir runtime/base
+layer backend support ir runtime/base runtime/plan runtime/kernels
+layer frontend support ir runtime/base
+layer tuner backend support ir runtime/base runtime/plan runtime/kernels runtime/exec
+layer driver tuner backend passes support ir runtime/base runtime/plan runtime/kernels runtime/exec
 exit $((failures > 0))

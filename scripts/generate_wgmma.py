@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Prints runtime/kernels/wgmma.cuh: one wrapper of `wgmma.mma_async` for each width that the kernels use.
+"""Prints runtime/kernels/sm90/wgmma.cuh: one wrapper of `wgmma.mma_async` for each width that the kernels use.
 
 An asm statement names each accumulator register by itself, which no template can write.
-Usage: scripts/generate_wgmma.py > runtime/kernels/wgmma.cuh
+Usage: scripts/generate_wgmma.py > runtime/kernels/sm90/wgmma.cuh
 """
 
 WIDTHS = [8, 16, 32, 64, 80, 88, 112, 128, 136, 144, 176, 192, 208, 256]

@@ -4,12 +4,12 @@
 source "$(dirname "$0")/setup.sh"
 setup
 say "checking the format of the sources"
-sources() { find backend bench examples frontend ir passes runtime tests tools -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.inc'; }
+sources() { find backend bench driver examples frontend ir passes runtime support tests tools tuner -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.inc'; }
 sources | xargs clang-format-19 --dry-run --Werror || fail "not formatted, as above; clang-format-19 -i mends it"
 say "checking the layers"
 scripts/check_layers.sh
 # Every header that needs no LibTorch compiles alone.
-layers=(cgc_{base,plan,kernels,exec,ir,passes,backend})
+layers=(cgc_{base,plan,kernels,exec,support,ir,passes,backend,tuner,driver})
 build all "${layers[@]/%/_verify_interface_header_sets}"
 # What passes is one line each in the log; here come the skipped, the failed with their output, and the summary.
 run_tests() {

@@ -1,6 +1,6 @@
 // cgc.add_layer_norm: one kernel on cuda; else the sum, then its layer normalisation.
 #include "backend/kernels.h"
-#include "backend/ops/layer_norm.h"
+#include "backend/ops/lower_layer_norm.h"
 
 namespace cgc::backend {
 

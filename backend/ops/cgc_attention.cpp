@@ -3,9 +3,9 @@
 #include "backend/kernels.h"
 #include "backend/lowering.h"
 
-#include "runtime/kernels/attention.h"
-#include "runtime/kernels/attention_f32.h"
-#include "runtime/kernels/attention_whole.h"
+#include "runtime/kernels/attention/attention.h"
+#include "runtime/kernels/attention/attention_f32.h"
+#include "runtime/kernels/attention/attention_resident_kv.h"
 
 namespace cgc::backend {
 namespace {

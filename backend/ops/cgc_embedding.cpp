@@ -1,5 +1,5 @@
 // cgc.embedding: rows of the table and the positions.
-#include "backend/ops/embedding.h"
+#include "backend/ops/lower_embedding.h"
 
 namespace cgc::backend {
 

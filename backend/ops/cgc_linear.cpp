@@ -2,7 +2,7 @@
 #include "backend/ops/cgc_linear.h"
 
 #include "backend/kernels.h"
-#include "backend/ops/activation.h"
+#include "backend/ops/lower_activation.h"
 
 namespace cgc::backend {
 

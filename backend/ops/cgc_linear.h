@@ -1,7 +1,7 @@
 // What cgc.linear and cgc.norm_linear share.
 #pragma once
 
-#include "backend/product.h"
+#include "backend/lower_gemm.h"
 
 namespace cgc::backend {
 

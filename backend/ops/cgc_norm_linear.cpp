@@ -1,8 +1,8 @@
 // cgc.norm_linear: one kernel where lowerNormProduct has one; else the normalisation, then the
 // product.
-#include "backend/ops/activation.h"
 #include "backend/ops/cgc_linear.h"
-#include "backend/ops/layer_norm.h"
+#include "backend/ops/lower_activation.h"
+#include "backend/ops/lower_layer_norm.h"
 
 namespace cgc::backend {
 

@@ -1,7 +1,7 @@
 // cgc.patches: one kernel on cuda; else one copy from the image seen patch by patch.
 #include "backend/kernels.h"
 #include "backend/lowering.h"
-#include "runtime/kernels/patches.h"
+#include "runtime/kernels/rowwise/patches.h"
 
 namespace cgc::backend {
 

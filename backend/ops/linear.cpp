@@ -1,6 +1,6 @@
 // linear: one product with the bias fused.
+#include "backend/lower_gemm.h"
 #include "backend/lowering.h"
-#include "backend/product.h"
 
 namespace cgc::backend {
 

@@ -1,7 +1,7 @@
 // mean: over the rows of each batch, as of an image's tokens, a kernel of our own on cuda.
 #include "backend/kernels.h"
 #include "backend/lowering.h"
-#include "runtime/kernels/mean_rows.h"
+#include "runtime/kernels/rowwise/mean_rows.h"
 
 namespace cgc::backend {
 namespace {

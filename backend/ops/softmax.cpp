@@ -1,6 +1,6 @@
 // softmax: a kernel of our own over the last dimension on cuda. A wider result dtype converts the
 // input first, but where LibTorch's kernel widens f16 on its own.
-#include "runtime/kernels/softmax.h"
+#include "runtime/kernels/rowwise/softmax.h"
 #include "backend/kernels.h"
 #include "backend/lowering.h"
 

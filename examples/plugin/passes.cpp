@@ -3,7 +3,7 @@
 // by another body.
 #include "passes/plugin.h"
 
-#include "ir/text.h"
+#include "ir/text/text.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"

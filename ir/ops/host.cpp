@@ -4,7 +4,7 @@
 #include "ir/op_def.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -3,7 +3,7 @@
 #include "ir/graph.h"
 #include "ir/op_def.h"
 #include "ir/ops/rules.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 
 #include "llvm/ADT/STLExtras.h"
 

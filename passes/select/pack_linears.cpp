@@ -1,6 +1,6 @@
 // pack-linears: separate projections of query, key and value -> one.
+#include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
-#include "passes/patterns/run.h"
 #include "passes/select/select.h"
 
 #include "llvm/ADT/STLExtras.h"

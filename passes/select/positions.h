@@ -1,7 +1,7 @@
 // Positions: what select-tokens and select-embedding share.
 #pragma once
 
-#include "passes/patterns/match.h"
+#include "passes/match.h"
 
 namespace cgc::passes {
 

@@ -1,6 +1,6 @@
 // prune-rows: cgc.rows moves up through what works row by row.
+#include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
-#include "passes/patterns/run.h"
 #include "passes/select/select.h"
 
 #include "llvm/ADT/APFloat.h"

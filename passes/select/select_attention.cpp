@@ -1,6 +1,6 @@
 // select-attention: scaled_dot_product_attention -> cgc.attention.
+#include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
-#include "passes/patterns/run.h"
 #include "passes/select/select.h"
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // select-embedding: embedding plus positions -> cgc.embedding.
+#include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
-#include "passes/patterns/run.h"
 #include "passes/select/positions.h"
 #include "passes/select/select.h"
 

@@ -1,6 +1,6 @@
 // select-linear: linear with what follows it -> cgc.linear.
+#include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
-#include "passes/patterns/run.h"
 #include "passes/select/select.h"
 
 namespace cgc::passes {

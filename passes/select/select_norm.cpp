@@ -1,6 +1,6 @@
 // select-norm: a sum and its layer_norm, or a layer_norm between casts -> cgc.add_layer_norm;
 // division by the norm -> cgc.normalize.
-#include "passes/patterns/run.h"
+#include "passes/canonicalize/run_patterns.h"
 #include "passes/select/select.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -1,5 +1,5 @@
 // select-norm-linear: a linear of normalised rows -> cgc.norm_linear.
-#include "passes/patterns/run.h"
+#include "passes/canonicalize/run_patterns.h"
 #include "passes/select/select.h"
 
 #include "llvm/ADT/STLExtras.h"

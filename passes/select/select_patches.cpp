@@ -1,6 +1,6 @@
 // select-patches: a convolution of windows that do not overlap -> cgc.patches and a linear.
+#include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
-#include "passes/patterns/run.h"
 #include "passes/select/select.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -1,6 +1,6 @@
 // select-rows: pooling by one row of each sequence -> cgc.rows.
+#include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
-#include "passes/patterns/run.h"
 #include "passes/select/select.h"
 
 namespace cgc::passes {

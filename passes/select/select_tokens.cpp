@@ -1,5 +1,5 @@
 // select-tokens: a class token before patches, and positions -> cgc.tokens.
-#include "passes/patterns/run.h"
+#include "passes/canonicalize/run_patterns.h"
 #include "passes/select/positions.h"
 #include "passes/select/select.h"
 

@@ -1,10 +1,10 @@
 // bindCall: finds the overload, builds its boxed arguments once, and runs it any number of times.
 #include "runtime/aten/bound_call.h"
 
-#include "runtime/aten/arguments.h"
+#include "runtime/aten/aten_arguments.h"
 #include "runtime/aten/call_checks.h"
+#include "runtime/aten/exception_guard.h"
 #include "runtime/aten/full_precision.h"
-#include "runtime/aten/guard.h"
 #include "runtime/plan/aten_ops.h"
 
 #include <ATen/ScalarOps.h>

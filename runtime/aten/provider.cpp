@@ -1,7 +1,7 @@
 // libcgc_aten: the op provider over LibTorch, and its factory symbol.
 #include "runtime/aten/bound_call.h"
 #include "runtime/aten/cuda.h"
-#include "runtime/aten/guard.h"
+#include "runtime/aten/exception_guard.h"
 #include "runtime/aten/intra_op_threads.h"
 #include "runtime/plan/op_provider.h"
 

@@ -1,8 +1,8 @@
 // Context: memory, bound records and executors of all buckets; run.
 #include "runtime/base/no_throw.h"
+#include "runtime/exec/bucket_choice.h"
 #include "runtime/exec/engine_impl.h"
 #include "runtime/exec/executors.h"
-#include "runtime/exec/select.h"
 
 #include <algorithm>
 #include <atomic>

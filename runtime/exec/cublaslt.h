@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/exec/gpu.h"
-#include "runtime/plan/product.h"
+#include "runtime/plan/gemm_call.h"
 
 #include <cuda_runtime_api.h>
 

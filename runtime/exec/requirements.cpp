@@ -2,7 +2,7 @@
 #include "runtime/exec/requirements.h"
 
 #include "runtime/kernels/kernel_table.h"
-#include "runtime/plan/product.h"
+#include "runtime/plan/gemm_call.h"
 
 #include <algorithm>
 

@@ -3,8 +3,8 @@
 // (docs/plan-format.md, "Plans from elsewhere").
 #include "runtime/base/checked.h"
 #include "runtime/plan/aten_values.h"
+#include "runtime/plan/gemm_call.h"
 #include "runtime/plan/plan_file.h"
-#include "runtime/plan/product.h"
 #include "runtime/plan/written_bytes.h"
 
 #include <algorithm>

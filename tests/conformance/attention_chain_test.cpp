@@ -1,6 +1,6 @@
 // Chains of products and attention_whole, as the layers of a tower, with and without programmatic
 // edges: each kernel begins while the one before ends, in memory that both know.
-#include "runtime/kernels/attention_whole.h"
+#include "runtime/kernels/attention/attention_resident_kv.h"
 #include "tests/conformance/product_numbers.h"
 
 namespace cgc::test {

@@ -1,8 +1,8 @@
 // The attention kernels against double precision: odd numbers of queries and keys, causal, masks,
 // heads in packed projections, and every way to cut the work.
-#include "runtime/kernels/attention.h"
-#include "runtime/kernels/attention_f32.h"
-#include "runtime/kernels/attention_whole.h"
+#include "runtime/kernels/attention/attention.h"
+#include "runtime/kernels/attention/attention_f32.h"
+#include "runtime/kernels/attention/attention_resident_kv.h"
 #include "tests/conformance/kernel_fixture.h"
 
 #include <numbers>

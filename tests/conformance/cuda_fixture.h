@@ -4,7 +4,7 @@
 
 #include "runtime/exec/engine.h"
 #include "runtime/kernels/kernel_table.h"
-#include "runtime/kernels/layer_norm.h"
+#include "runtime/kernels/rowwise/layer_norm.h"
 #include "tests/unit/runtime/fake_provider.h"
 #include "tests/unit/runtime/sample_plan.h"
 

@@ -2,7 +2,7 @@
 // with a product of cuBLASLt in its middle, on both executors with and without them.
 #include "tests/conformance/cuda_fixture.h"
 
-#include "runtime/plan/product.h"
+#include "runtime/plan/gemm_call.h"
 
 namespace cgc::test {
 namespace {

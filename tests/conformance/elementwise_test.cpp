@@ -1,7 +1,7 @@
 // elementwise, copy, compare and where against double precision: every op and conversion,
 // broadcasting, strides.
-#include "runtime/kernels/compare.h"
-#include "runtime/kernels/elementwise.h"
+#include "runtime/kernels/pointwise/compare.h"
+#include "runtime/kernels/pointwise/elementwise.h"
 #include "tests/conformance/kernel_fixture.h"
 
 #include <functional>

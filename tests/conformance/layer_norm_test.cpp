@@ -1,5 +1,5 @@
 // The layer_norm kernels against double precision at odd shapes; and the moments that they write.
-#include "tests/conformance/moments.h"
+#include "tests/conformance/row_statistics_reference.h"
 
 namespace cgc::test {
 namespace {

@@ -1,6 +1,6 @@
 // An op of a library: how cgc.library_op is lowered, and its CUDA kernel on both executors.
 #include "backend/backend.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "runtime/plan/op_library.h"
 #include "tests/conformance/cuda_fixture.h"
 #include "tests/op_library_files.h"

@@ -1,7 +1,7 @@
 // The product kernels that normalise the rows of x themselves, every tile against double precision,
 // at odd shapes and with rows whose mean is far from zero; and the moments that all products write.
-#include "tests/conformance/moments.h"
 #include "tests/conformance/product_numbers.h"
+#include "tests/conformance/row_statistics_reference.h"
 
 namespace cgc::test {
 namespace {

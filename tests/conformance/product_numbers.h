@@ -2,8 +2,8 @@
 // a result may differ by.
 #pragma once
 
-#include "runtime/kernels/activation.h"
-#include "runtime/kernels/product.h"
+#include "runtime/kernels/gemm/gemm.h"
+#include "runtime/kernels/pointwise/activation.h"
 #include "tests/conformance/kernel_fixture.h"
 
 namespace cgc::test {

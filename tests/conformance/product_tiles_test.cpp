@@ -1,7 +1,7 @@
 // The product kernels of every tile against double precision, at odd shapes and with everything
 // that a launch can vary; and chains of them, with and without programmatic edges.
-#include "tests/conformance/moments.h"
 #include "tests/conformance/product_numbers.h"
+#include "tests/conformance/row_statistics_reference.h"
 
 namespace cgc::test {
 namespace {

@@ -1,10 +1,10 @@
 // The kernels that move and reduce rows, against double precision at odd shapes: embedding, tokens,
 // rows, patches, mean_rows, normalize, argmax, softmax; and the moments that embedding writes.
-#include "runtime/kernels/mean_rows.h"
-#include "runtime/kernels/patches.h"
-#include "runtime/kernels/softmax.h"
-#include "runtime/kernels/warp_rows.h"
-#include "tests/conformance/moments.h"
+#include "runtime/kernels/rowwise/mean_rows.h"
+#include "runtime/kernels/rowwise/patches.h"
+#include "runtime/kernels/rowwise/softmax.h"
+#include "runtime/kernels/rowwise/warp_rows.h"
+#include "tests/conformance/row_statistics_reference.h"
 
 namespace cgc::test {
 namespace {

@@ -1,7 +1,7 @@
 // A small CLIP text tower, as the passes leave one, from lowering to replays: all of it kernels,
 // and both executors bit-equal.
 #include "backend/backend.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "ir/verifier.h"
 #include "runtime/exec/gpu.h"
 #include "tests/conformance/cuda_fixture.h"

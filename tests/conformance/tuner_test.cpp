@@ -5,7 +5,7 @@
 #include "tests/unit/tuner/product_chain.h"
 
 #include "runtime/exec/gpu.h"
-#include "tools/tuner/tuner.h"
+#include "tuner/tuner.h"
 
 #include <cmath>
 

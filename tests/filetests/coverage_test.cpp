@@ -1,7 +1,7 @@
 // Coverage: every row of the tables of ops, of passes and of offenders has a file test that
 // exercises it.
 #include "ir/op_def.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "tests/filetests/run_pipeline.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -1,9 +1,9 @@
 // Running pipelines on IR text in tests.
 #include "tests/filetests/run_pipeline.h"
 
-#include "ir/text.h"
-#include "passes/pass_manager.h"
-#include "tests/filetests/evaluator.h"
+#include "ir/text/text.h"
+#include "passes/manager/pass_manager.h"
+#include "tests/filetests/test_evaluator.h"
 
 #include <gtest/gtest.h>
 

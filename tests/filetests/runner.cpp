@@ -1,8 +1,8 @@
 // Runner of the file tests: one gtest for each tests/filetests/**/*.cgir. docs/ir.md says what the
 // files hold.
 #include "backend/backend.h"
-#include "ir/text.h"
-#include "passes/pass_manager.h"
+#include "ir/text/text.h"
+#include "passes/manager/pass_manager.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/filetests/run_pipeline.h"
 

@@ -1,7 +1,7 @@
 // Fuzz target: IR text. What the parser accepts verifies or is refused, and prints as text that
 // reads back the same.
-#include "ir/dot.h"
-#include "ir/text.h"
+#include "ir/text/dot.h"
+#include "ir/text/text.h"
 #include "ir/verifier.h"
 #include "tests/fuzz/require.h"
 

@@ -1,5 +1,5 @@
 // Fuzz target: .npy files. An array that is read writes as a file that reads back the same.
-#include "tools/cgc/npy.h"
+#include "tools/cgc/io/npy.h"
 #include "runtime/plan/plan.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/require.h"

@@ -1,7 +1,7 @@
 // The mutator of plan files: edits fields, lists and shapes of the plan, and seals it again.
 #include "runtime/plan/aten_ops.h"
 #include "runtime/plan/layout.h"
-#include "tests/fuzz/plan_file.h"
+#include "tests/fuzz/plan_bytes.h"
 
 #include <algorithm>
 #include <bit>

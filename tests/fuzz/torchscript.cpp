@@ -3,7 +3,7 @@
 #include "frontend/archive.h"
 #include "frontend/frontend.h"
 #include "frontend/guard.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "ir/verifier.h"
 #include "runtime/base/file.h"
 #include "runtime/base/zip.h"

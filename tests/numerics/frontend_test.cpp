@@ -1,6 +1,6 @@
 // Frontend: what an imported TorchScript file keeps, and what its constructs become.
 #include "frontend/frontend.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "tests/numerics/imported.h"
 #include "tests/numerics/test_models.h"
 

@@ -3,7 +3,7 @@
 
 #include "backend/backend.h"
 #include "ir/op_def.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "ir/verifier.h"
 
 #include <ATen/CPUGeneratorImpl.h>

@@ -4,7 +4,7 @@
 
 #include "ir/diagnostics.h"
 #include "passes/pipeline.h"
-#include "passes/specialize.h"
+#include "passes/specialize/specialize.h"
 #include "tests/numerics/imported.h"
 #include "tests/numerics/test_models.h"
 

@@ -1,5 +1,5 @@
 // Tests of lower(): which attention becomes which kernel on cuda, and which stays with LibTorch.
-#include "runtime/kernels/attention_whole.h"
+#include "runtime/kernels/attention/attention_resident_kv.h"
 #include "tests/unit/backend/lowered.h"
 
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 // Tests of lower(): which ops become which kernels and library calls on cuda.
-#include "runtime/kernels/compare.h"
-#include "runtime/kernels/elementwise.h"
-#include "runtime/plan/product.h"
+#include "runtime/kernels/pointwise/compare.h"
+#include "runtime/kernels/pointwise/elementwise.h"
+#include "runtime/plan/gemm_call.h"
 #include "tests/unit/backend/lowered.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // Tests of lower(): when cgc.norm_linear is one kernel, and who writes the moments that it reads.
-#include "runtime/kernels/activation.h"
-#include "runtime/kernels/product.h"
+#include "runtime/kernels/gemm/gemm.h"
+#include "runtime/kernels/pointwise/activation.h"
 #include "tests/unit/backend/lowered.h"
 
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 // Tests of lower(): what computes a product on cuda, and what that fuses.
-#include "runtime/kernels/activation.h"
-#include "runtime/kernels/elementwise.h"
-#include "runtime/plan/product.h"
+#include "runtime/kernels/pointwise/activation.h"
+#include "runtime/kernels/pointwise/elementwise.h"
+#include "runtime/plan/gemm_call.h"
 #include "tests/unit/backend/lowered.h"
 
 #include <gmock/gmock.h>

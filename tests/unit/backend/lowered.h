@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "ir/verifier.h"
 #include "runtime/plan/plan_file.h"
 

@@ -1,5 +1,5 @@
 // align: common subsequences and differences of texts.
-#include "ir/align.h"
+#include "support/align.h"
 
 #include <gmock/gmock.h>
 

@@ -1,8 +1,8 @@
 // DOT: deterministic, escaped, nested by module path.
 #include "ir_test_util.h"
 
-#include "ir/dot.h"
-#include "ir/dot_graph.h"
+#include "ir/text/dot.h"
+#include "support/dot_graph.h"
 
 #include "llvm/Support/JSON.h"
 

@@ -1,7 +1,7 @@
 // Helpers of the IR unit tests: parsing text that must parse, and running the verifier on text.
 #pragma once
 
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "ir/verifier.h"
 
 #include <gmock/gmock.h>

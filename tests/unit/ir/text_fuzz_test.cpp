@@ -2,7 +2,7 @@
 // be verified and drawn.
 #include "ir_test_util.h"
 
-#include "ir/dot.h"
+#include "ir/text/dot.h"
 
 #include <random>
 

@@ -1,9 +1,9 @@
 // Canonicalize as a whole: random chains of views keep what they address, copies only disappear
 // where that is safe, and a second run changes nothing.
-#include "passes/canonicalize.h"
+#include "passes/canonicalize/canonicalize.h"
 
 #include "ir/verifier.h"
-#include "passes/patterns/match.h"
+#include "passes/match.h"
 #include "tests/unit/passes/passes_test_util.h"
 
 #include "gmock/gmock.h"

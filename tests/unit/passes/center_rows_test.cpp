@@ -1,5 +1,5 @@
 // centerRows: rows sum to nearly nothing, of numbers that the dtype holds, near to what was there.
-#include "passes/center_rows.h"
+#include "passes/canonicalize/center_rows.h"
 
 #include "tests/unit/passes/passes_test_util.h"
 

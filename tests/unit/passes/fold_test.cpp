@@ -1,6 +1,6 @@
 // Fold: what is folded, what is not, and where the constants go. The evaluator here fills each
 // result with a number of its own, so that the results can be told apart.
-#include "passes/fold.h"
+#include "passes/canonicalize/fold.h"
 
 #include "tests/unit/passes/passes_test_util.h"
 

@@ -1,5 +1,5 @@
 // Instrumentation: callbacks, printing, dumping, timing and checking around passes.
-#include "passes/instrumentation.h"
+#include "passes/manager/instrumentation.h"
 
 #include "tests/temp_folder.h"
 #include "tests/unit/passes/passes_test_util.h"

@@ -1,9 +1,9 @@
 // Helpers for tests of passes: modules from text, running a pipeline, doing wrong in a pass.
 #pragma once
 
-#include "ir/text.h"
-#include "passes/pass_manager.h"
-#include "passes/substitutions.h"
+#include "ir/text/text.h"
+#include "passes/manager/pass_manager.h"
+#include "passes/substitution/substitutions.h"
 
 #include "gtest/gtest.h"
 

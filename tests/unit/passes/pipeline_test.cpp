@@ -1,7 +1,7 @@
 // Pipelines: their text form, their two phases, and how failures of passes are reported.
 #include "passes/pipeline.h"
 
-#include "passes/specialize.h"
+#include "passes/specialize/specialize.h"
 #include "tests/unit/passes/passes_test_util.h"
 
 #include "gmock/gmock.h"

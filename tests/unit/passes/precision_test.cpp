@@ -1,5 +1,5 @@
 // Precision: the bytes of converted parameters, against LLVM's own arithmetic, and what is refused.
-#include "passes/precision.h"
+#include "passes/canonicalize/precision.h"
 
 #include "passes/pipeline.h"
 #include "tests/unit/passes/passes_test_util.h"

@@ -1,5 +1,5 @@
 // Reproducers: what stays behind after a failure, and that it fails again.
-#include "passes/reproducer.h"
+#include "passes/manager/reproducer.h"
 
 #include "tests/temp_folder.h"
 #include "tests/unit/passes/passes_test_util.h"

@@ -1,5 +1,5 @@
 // The classic table: what calls take, loading included, and from how many calls on a plan pays.
-#include "tools/cgc/bench_table.h"
+#include "tools/cgc/report/bench_table.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 #include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/unit/tuner/product_chain.h"
-#include "tools/tuner/edited_bucket.h"
-#include "tools/tuner/tuner.h"
+#include "tuner/edited_bucket.h"
+#include "tuner/tuner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

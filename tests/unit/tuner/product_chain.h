@@ -3,9 +3,9 @@
 #pragma once
 
 #include "backend/product_tile.h"
-#include "runtime/kernels/activation.h"
 #include "runtime/kernels/kernel_table.h"
-#include "runtime/plan/product.h"
+#include "runtime/kernels/pointwise/activation.h"
+#include "runtime/plan/gemm_call.h"
 #include "tests/unit/runtime/sample_plan.h"
 
 namespace cgc::test {

@@ -1,8 +1,8 @@
 // What the attention kernels refuse: every launch that would leave its tensors, or that tensor maps
 // cannot describe; and the launch shapes that they expect. Needs no GPU.
-#include "runtime/kernels/attention.h"
-#include "runtime/kernels/attention_f32.h"
-#include "runtime/kernels/attention_whole.h"
+#include "runtime/kernels/attention/attention.h"
+#include "runtime/kernels/attention/attention_f32.h"
+#include "runtime/kernels/attention/attention_resident_kv.h"
 #include "tests/unit/runtime/kernels/bind_launch.h"
 
 namespace cgc::test {

@@ -1,9 +1,9 @@
 // What product refuses, and what all that write moments, layer_norm and embedding too, refuse of
 // these: every launch that would leave its tensors. Needs no GPU.
-#include "runtime/kernels/activation.h"
-#include "runtime/kernels/layer_norm.h"
-#include "runtime/kernels/product.h"
-#include "runtime/kernels/warp_rows.h"
+#include "runtime/kernels/gemm/gemm.h"
+#include "runtime/kernels/pointwise/activation.h"
+#include "runtime/kernels/rowwise/layer_norm.h"
+#include "runtime/kernels/rowwise/warp_rows.h"
 #include "tests/unit/runtime/kernels/bind_launch.h"
 
 namespace cgc::test {

@@ -1,11 +1,11 @@
 // What the kernels of rows refuse, from layer_norm to argmax: every launch that would leave its
 // tensors. Needs no GPU.
-#include "runtime/kernels/layer_norm.h"
-#include "runtime/kernels/mean_rows.h"
-#include "runtime/kernels/moments.h"
-#include "runtime/kernels/patches.h"
-#include "runtime/kernels/softmax.h"
-#include "runtime/kernels/warp_rows.h"
+#include "runtime/kernels/rowwise/layer_norm.h"
+#include "runtime/kernels/rowwise/mean_rows.h"
+#include "runtime/kernels/rowwise/patches.h"
+#include "runtime/kernels/rowwise/row_statistics.h"
+#include "runtime/kernels/rowwise/softmax.h"
+#include "runtime/kernels/rowwise/warp_rows.h"
 #include "tests/unit/runtime/kernels/bind_launch.h"
 
 namespace cgc::test {

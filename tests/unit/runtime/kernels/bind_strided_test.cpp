@@ -1,7 +1,7 @@
 // What the kernels of any strides refuse, elementwise, copy, compare and where: every launch that
 // would leave its tensors. Needs no GPU.
-#include "runtime/kernels/compare.h"
-#include "runtime/kernels/elementwise.h"
+#include "runtime/kernels/pointwise/compare.h"
+#include "runtime/kernels/pointwise/elementwise.h"
 #include "tests/unit/runtime/kernels/bind_launch.h"
 
 namespace cgc::test {

@@ -1,5 +1,5 @@
 // How persistent kernels share tiles between wide clusters and the pairs beside them.
-#include "runtime/kernels/product.h"
+#include "runtime/kernels/gemm/gemm.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // How kernels go through tensors of any strides: the width of a unit, which dimensions merge, what
 // is refused, and numbers as elements. Needs no GPU.
-#include "runtime/kernels/strided.h"
+#include "runtime/kernels/pointwise/strided.h"
 
 #include "tests/unit/runtime/kernels/bind_launch.h"
 

@@ -1,6 +1,6 @@
 // What tensor maps describe and what they refuse: the limits of cuTensorMapEncodeTiled, found out
 // without a driver.
-#include "runtime/kernels/tensor_map.h"
+#include "runtime/kernels/sm90/tensor_map.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // ProductCall: record and back, and every way in which a record is no product.
+#include "runtime/plan/gemm_call.h"
 #include "runtime/plan/plan_file.h"
-#include "runtime/plan/product.h"
 #include "tests/unit/runtime/sample_plan.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // validate(): each invariant of plan.h is broken once and has to be named.
+#include "runtime/plan/gemm_call.h"
 #include "runtime/plan/plan_file.h"
-#include "runtime/plan/product.h"
 #include "tests/unit/runtime/sample_plan.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // Console: the exit statuses that docs/cli.md promises, sizes and tables.
-#include "tools/cgc/console.h"
+#include "tools/cgc/cli/console.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Diff lists of plans: what a plan depends on, and which buckets correspond.
-#include "tools/cgc/diff_lists.h"
+#include "tools/cgc/diff/diff_lists.h"
 
 #include "tests/unit/runtime/sample_plan.h"
 

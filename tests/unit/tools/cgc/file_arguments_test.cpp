@@ -1,5 +1,5 @@
 // FileArguments: what is read is not written, however it is named.
-#include "tools/cgc/file_arguments.h"
+#include "tools/cgc/cli/file_arguments.h"
 
 #include "tests/temp_folder.h"
 

@@ -1,5 +1,5 @@
 // .npy files: what is written is read back, and what is wrong is refused.
-#include "tools/cgc/npy.h"
+#include "tools/cgc/io/npy.h"
 
 #include "tests/temp_folder.h"
 

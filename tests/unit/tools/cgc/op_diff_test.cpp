@@ -1,8 +1,8 @@
 // Op diff: which ops correspond, by what they do and not by what they are called.
-#include "tools/cgc/op_diff.h"
+#include "tools/cgc/diff/op_diff.h"
 
-#include "ir/text.h"
-#include "tools/cgc/diff_lists.h"
+#include "ir/text/text.h"
+#include "tools/cgc/diff/diff_lists.h"
 
 #include "gmock/gmock.h"
 

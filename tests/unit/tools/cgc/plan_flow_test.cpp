@@ -1,7 +1,7 @@
 // Plan flow: the lifetimes of arena buffers, read off the records, and their picture.
-#include "tools/cgc/plan_flow.h"
+#include "tools/cgc/draw/plan_flow.h"
 
-#include "tools/cgc/memory_svg.h"
+#include "tools/cgc/draw/memory_svg.h"
 
 #include "gmock/gmock.h"
 

@@ -1,5 +1,5 @@
 // Plan summary: sizes of a plan with several buckets, in text and JSON.
-#include "tools/cgc/plan_summary.h"
+#include "tools/cgc/report/plan_summary.h"
 
 #include "tests/unit/runtime/sample_plan.h"
 

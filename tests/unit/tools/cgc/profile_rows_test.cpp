@@ -1,5 +1,5 @@
 // ProfileRows: of each record the median of its times, and the groups of records.
-#include "tools/cgc/profile_rows.h"
+#include "tools/cgc/report/profile_rows.h"
 
 #include <gtest/gtest.h>
 

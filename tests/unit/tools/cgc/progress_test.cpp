@@ -1,5 +1,5 @@
 // Progress on a terminal: the bar appears, says which phase it is in, and is removed at the end.
-#include "tools/cgc/progress.h"
+#include "tools/cgc/cli/progress.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Signals: a process that dies of one leaves no temporary file behind.
-#include "tools/cgc/signals.h"
+#include "tools/cgc/cli/signals.h"
 
 #include "runtime/base/file.h"
 #include "tests/temp_folder.h"

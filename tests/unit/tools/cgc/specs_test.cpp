@@ -1,5 +1,5 @@
 // The languages of --input, and the buckets that compile makes from them.
-#include "tools/cgc/buckets.h"
+#include "driver/buckets.h"
 
 #include <gtest/gtest.h>
 
@@ -115,11 +115,11 @@ protected:
   std::string describe(const std::vector<std::string> &inputs, const std::vector<int64_t> &batches,
                        const std::vector<std::string> &entries) {
     const auto specs = parseInputSpecs(inputs);
-    const auto buckets = chooseBuckets(root, *specs, batches, entries);
+    const auto buckets = driver::chooseBuckets(root, *specs, batches, entries);
     if (!buckets.isOk())
       return buckets.status().message();
     std::string text;
-    for (const BucketSpec &bucket : *buckets) {
+    for (const driver::BucketSpec &bucket : *buckets) {
       text += bucket.entry;
       for (const InputSpec &input : bucket.inputs)
         text += " " + input.name + std::to_string(input.sizes[0]);

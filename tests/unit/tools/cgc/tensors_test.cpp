@@ -1,5 +1,5 @@
 // Random inputs, conversions and closeness.
-#include "tools/cgc/tensors.h"
+#include "tools/cgc/io/tensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Timing: quantiles of given samples, and what timeRuns calls. Never how long anything takes.
-#include "tools/cgc/timing.h"
+#include "tools/cgc/verbs/timing.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

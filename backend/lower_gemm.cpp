@@ -1,0 +1,235 @@
+// Products: on cuda by a kernel of our own or by cuBLASLt, else by LibTorch.
+#include "backend/lower_gemm.h"
+
+#include "backend/kernels.h"
+#include "backend/product_tile.h"
+#include "runtime/kernels/rowwise/embedding.h"
+#include "runtime/kernels/rowwise/layer_norm.h"
+#include "runtime/plan/gemm_call.h"
+
+#include <climits>
+
+namespace cgc::backend {
+namespace {
+
+/// From this many multiplications on cuBLASLt computes what it can fuse. Below, a tower with a norm
+/// before each second product, as OpenCLIP's, is faster with our kernels, which need no layer_norm:
+/// measured up to 64 images of ViT-L-14, 6.9e10, on an H200 (docs/performance.md). A large product
+/// away from any norm may be slower than cuBLASLt's; `cgc tune` finds that out.
+constexpr double kMultiplicationsForLibrary = 1e11;
+
+/// Products of so few rows wait for their weights: rounding their factors to TF32 would save no
+/// time. On an H200, f32 weights at 4.8 TB/s and 67 TFLOP/s without tensor cores, up to 28 rows.
+constexpr int64_t kRowsBehindWeights = 16;
+
+/// `place` seen as a matrix; nothing if its strides forbid it.
+std::optional<Place> asMatrix(Place place) {
+  if (place.sizes.size() == 1) {
+    place.strides.insert(place.strides.begin(), place.sizes[0] * place.strides[0]);
+    place.sizes.insert(place.sizes.begin(), 1);
+  }
+  return place.sizes.size() < 2 ? std::nullopt : mergeLeading(place, 2);
+}
+
+/// Not empty, with rows that have no gaps and do not overlap.
+bool hasDenseRows(const Place &matrix) {
+  auto fits = [](int64_t size) { return size > 0 && size <= INT_MAX; };
+  return fits(matrix.sizes[0]) && fits(matrix.sizes[1]) &&
+         (matrix.strides[1] == 1 || matrix.sizes[1] == 1) &&
+         (matrix.strides[0] >= matrix.sizes[1] || matrix.sizes[0] == 1);
+}
+
+/// The factors and the result of a product as matrices.
+struct Matrices {
+  Place x, weight, result;
+};
+
+std::optional<Matrices> matricesOf(const Product &p) {
+  std::optional<Place> x = asMatrix(p.x), result = asMatrix(p.result);
+  if (!x || !result || p.weight.sizes.size() != 2)
+    return std::nullopt;
+  return Matrices{std::move(*x), p.weight, std::move(*result)};
+}
+
+/// The tile that the model holds to be fastest.
+TileChoice bestTile(const TiledKernels &family, const Matrices &m, const BucketBuilder &builder) {
+  return tileChoices(family.tiles, m.x.sizes[0], m.weight.sizes[0], m.weight.sizes[1],
+                     builder.multiprocessors())
+      .front();
+}
+
+/// Whether a tile can be looked for: there are kernels of this dtype, and the model of tiles knows
+/// these sizes. What else kernels ask of tensors and GPU, takes() finds out.
+bool mayHaveTile(const Matrices &m) {
+  return (m.x.dtype == DType::F16 || m.x.dtype == DType::BF16) && hasDenseRows(m.x) &&
+         hasDenseRows(m.weight);
+}
+
+/// A launch of the family's kernel of this tile, without its tensors.
+KernelLaunch launchOfTile(const TiledKernels &family, const TileChoice &tile, const Product &p,
+                          const Matrices &m) {
+  KernelLaunch launch;
+  launch.ints = {m.x.sizes[0], m.weight.sizes[0], m.weight.sizes[1], int64_t(p.activation)};
+  setTile(launch, family, m.x.dtype, tile);
+  return launch;
+}
+
+/// The tensors of `product`; nothing if the residual is no matrix.
+std::optional<RecordTensors> tensorsOf(const Product &p, const Matrices &m) {
+  const std::optional<Place> residual = p.residual ? asMatrix(*p.residual) : std::optional<Place>();
+  if (p.residual && !residual)
+    return std::nullopt;
+  return RecordTensors{{m.x, m.weight, p.bias, residual}, {m.result}};
+}
+
+bool lowerToKernel(const Product &p, const Matrices &m, BucketBuilder &builder) {
+  const std::optional<RecordTensors> tensors = tensorsOf(p, m);
+  if (!tensors || !mayHaveTile(m))
+    return false;
+  const TiledKernels family = productKernels();
+  return launch(launchOfTile(family, bestTile(family, m, builder), p, m), *tensors, builder);
+}
+
+bool isForCublasLt(const Product &p, const Matrices &m) {
+  DType dtype = m.x.dtype;
+  if (dtype != DType::F16 && dtype != DType::BF16 && dtype != DType::F32)
+    return false;
+  for (const Place *matrix : {&m.x, &m.weight, &m.result})
+    if (matrix->dtype != dtype || !hasDenseRows(*matrix))
+      return false;
+  return !p.bias || (p.bias->dtype == dtype && p.bias->type().isContiguous() &&
+                     p.bias->offset % kBiasAlignment == 0);
+}
+
+/// Whether cuBLASLt can fuse all there is, and the product is large enough for it.
+bool prefersCublasLt(const Product &p, const Matrices &m) {
+  const double multiplications =
+      double(m.x.sizes[0]) * double(m.weight.sizes[0]) * double(m.weight.sizes[1]);
+  const bool fuses =
+      p.activation == Activation::None || (p.activation == Activation::Relu && !p.residual);
+  return isForCublasLt(p, m) && fuses && multiplications >= kMultiplicationsForLibrary;
+}
+
+Remainder lowerToCublasLt(const Product &p, const Matrices &m, BucketBuilder &builder) {
+  // The library's GELU is the one by tanh, and its activation comes after the residual.
+  bool relu = p.activation == Activation::Relu;
+  bool leavesActivation = !relu && p.activation != Activation::None;
+  std::optional<Place> residual;
+  if (p.residual && p.activation == Activation::None)
+    residual = asMatrix(*p.residual);
+  if (residual && (residual->dtype != m.x.dtype || !hasDenseRows(*residual)))
+    residual.reset();
+
+  ProductCall call;
+  call.x = builder.tensor(m.x);
+  call.weight = builder.tensor(m.weight);
+  if (p.bias)
+    call.bias = builder.tensor(*p.bias);
+  if (residual)
+    call.residual = builder.tensor(*residual);
+  call.d = builder.tensor(m.result);
+  call.workspace =
+      builder.tensor(builder.temporary(DType::U8, {libraryWorkspaceBytes(builder.arch())}));
+  call.relu = relu;
+  call.tf32 = builder.tf32() && m.x.dtype == DType::F32 && m.x.sizes[0] > kRowsBehindWeights;
+  builder.record({libraryCall(call)});
+  return {leavesActivation, p.residual && !residual};
+}
+
+Remainder lowerToAten(const Product &p, const std::optional<Matrices> &m, BucketBuilder &builder) {
+  Remainder remainder{p.activation != Activation::None, p.residual.has_value()};
+  auto bias = [&]() -> AtenArg {
+    return p.bias ? AtenArg(builder.tensor(*p.bias)) : AtenArg(NoneArg{});
+  };
+  if (!m || p.x.sizes.size() < 2) {
+    builder.callThenCopy("aten::linear", "",
+                         {builder.tensor(p.x), builder.tensor(p.weight), bias()}, {p.result});
+    return remainder;
+  }
+  AtenArg a = builder.tensor(m->x), b = builder.tensor(transposed(m->weight));
+  if (p.bias)
+    builder.callInto("aten::addmm", "out", {bias(), a, b, int64_t{1}, int64_t{1}}, m->result);
+  else
+    builder.callInto("aten::mm", "out", {a, b}, m->result);
+  return remainder;
+}
+
+/// Whether `launch`, which writes the matrix `y`, can write the moments of its rows, too.
+bool writesMoments(const KernelLaunch &launch, const Place &y, const BucketBuilder &builder) {
+  const auto isOf = [&](llvm::StringRef name) {
+    return launch.kernel == kernelNamed(name, y.dtype);
+  };
+  bool aligned = true;
+  for (const auto &tensors : {launch.reads, launch.writes})
+    for (TensorId id : tensors)
+      aligned &= id == kNoTensor || builder.placeOf(id).offset % 16 == 0;
+  const int64_t columns = y.sizes[1];
+  // A layer_norm over several dimensions has longer rows.
+  if (isOf("layer_norm") || isOf("layer_norm_by_f32"))
+    return launch.ints[1] == columns && layerNormWritesMoments(columns, aligned);
+  if (isOf("embedding"))
+    return embeddingWritesMoments(columns, aligned);
+  return tiledKernelsOf(launch).has_value();
+}
+
+/// The sizes of the moments of the rows of `x`.
+ir::Dims momentSizes(const Place &x) {
+  return {x.sizes[0], momentGroups(x.sizes[1]), 2};
+}
+
+/// The moments of the rows of `x`, 16-bit, written by the kernel that computed it; nothing if none
+/// did that can write them.
+std::optional<Place> momentsOf(const Place &x, BucketBuilder &builder) {
+  LaunchRecord *writer = builder.writerOf(x);
+  auto *launch = writer ? std::get_if<KernelLaunch>(&writer->op) : nullptr;
+  if (!launch || !writesMoments(*launch, x, builder))
+    return std::nullopt;
+  assert(launch->writes.size() == 2 && "16-bit kernels that write moments write two tensors");
+  TensorId &moments = launch->writes[1];
+  if (moments == kNoTensor)
+    moments = builder.tensor(builder.temporary(DType::F32, momentSizes(x)));
+  return builder.placeOf(moments);
+}
+
+} // namespace
+
+int64_t libraryWorkspaceBytes(Arch arch) {
+  return arch == Arch::Sm90a ? 32 << 20 : 4 << 20;
+}
+
+Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
+  std::optional<Matrices> matrices = matricesOf(product);
+  if (builder.target() != DeviceKind::Cuda || !matrices)
+    return lowerToAten(product, matrices, builder);
+  if (!prefersCublasLt(product, *matrices) && lowerToKernel(product, *matrices, builder))
+    return Remainder{};
+  return isForCublasLt(product, *matrices) ? lowerToCublasLt(product, *matrices, builder)
+                                           : lowerToAten(product, matrices, builder);
+}
+
+bool lowerNormProduct(const Product &product, double eps, BucketBuilder &builder) {
+  assert(!product.residual && "cgc.norm_linear has none");
+  const std::optional<Matrices> matrices = matricesOf(product);
+  if (!matrices || !mayHaveTile(*matrices))
+    return false;
+  const TiledKernels family = normProductKernels();
+  const TileChoice choice = bestTile(family, *matrices, builder);
+  if (matrices->x.sizes[0] > kNormTokens &&
+      (!choice.tile->persistent || prefersCublasLt(product, *matrices)))
+    return false;
+  KernelLaunch record = launchOfTile(family, choice, product, *matrices);
+  record.floats = {eps};
+  // Whatever wrote x is asked for its moments only if all else fits: until then a place of their
+  // sizes stands for them.
+  const ir::Dims sizes = momentSizes(matrices->x);
+  RecordTensors tensors{
+      {matrices->x, matrices->weight, product.bias,
+       Place{.dtype = DType::F32, .sizes = sizes, .strides = ir::contiguousStrides(sizes)}},
+      {matrices->result}};
+  if (!takes(record, tensors, builder))
+    return false;
+  tensors.reads.back() = momentsOf(matrices->x, builder);
+  return launch(std::move(record), tensors, builder);
+}
+
+} // namespace cgc::backend

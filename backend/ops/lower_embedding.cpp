@@ -1,0 +1,42 @@
+// embedding: rows of the table, straight into the result. LibTorch's own embedding does the same
+// into fresh memory.
+#include "backend/ops/lower_embedding.h"
+
+#include "backend/kernels.h"
+
+namespace cgc::backend {
+
+void embedInto(const Place &weight, Place indices, const std::optional<Place> &positions,
+               const Place &result, BucketBuilder &builder) {
+  builder.boundInput(indices, weight.sizes[0]);
+  if (indices.sizes.empty()) {
+    indices.sizes = {1};
+    indices.strides = {1};
+  }
+  auto flat = mergeLeading(indices, 1);
+  if (!flat) {
+    Place dense = builder.temporary(indices.dtype, indices.sizes);
+    builder.copy(indices, dense);
+    flat = mergeLeading(dense, 1);
+  }
+  if (launchWarpRows(kernelNamed("embedding", weight.dtype), flat->sizes[0],
+                     {weight, *flat, positions}, result, builder))
+    return;
+  Place sum = positions ? builder.temporary(result.dtype, result.sizes) : result, rows = sum;
+  rows.sizes = {flat->sizes[0], weight.sizes[1]};
+  rows.strides = ir::contiguousStrides(rows.sizes);
+  builder.callInto("aten::index_select", "out",
+                   {builder.tensor(weight), int64_t{0}, builder.tensor(*flat)}, rows);
+  if (positions)
+    builder.callInto("aten::add", "out",
+                     {builder.tensor(sum), builder.tensor(*positions), int64_t{1}}, result);
+}
+
+Status lowerEmbedding(const ir::Node &node, BucketBuilder &builder) {
+  Place weight = builder.place(node.arg("weight").value());
+  Place indices = builder.place(node.arg("indices").value());
+  embedInto(weight, std::move(indices), std::nullopt, builder.allocate(*node.result()), builder);
+  return Status::ok();
+}
+
+} // namespace cgc::backend

@@ -1,0 +1,96 @@
+// layer_norm: a kernel of our own on cuda, as LibTorch has none that writes into given memory.
+#include "backend/ops/lower_layer_norm.h"
+
+#include "backend/kernels.h"
+#include "runtime/kernels/rowwise/layer_norm.h"
+
+namespace cgc::backend {
+namespace {
+
+/// Its kernel; nothing if there are no elements.
+std::optional<Launch> kernelOf(const LayerNorm &norm, const BucketBuilder &builder) {
+  int64_t elements = norm.input.type().numElements();
+  if (elements == 0)
+    return std::nullopt;
+  int64_t rows = elements / norm.columns;
+  const std::optional<Place> &parameter = norm.weight ? norm.weight : norm.bias;
+  std::string mixed = parameter && parameter->dtype != norm.input.dtype ? "_by_f32" : "";
+  Launch kernel{.kernel = kernelNamed("layer_norm" + mixed, norm.input.dtype),
+                .blocks = layerNormBlocks(rows, builder.multiprocessors()),
+                .threads = kLayerNormThreads,
+                .reads = {norm.input, norm.weight, norm.bias},
+                .writes = {norm.result},
+                .ints = {rows, norm.columns},
+                .floats = {norm.eps}};
+  if (norm.addend) {
+    kernel.kernel = kernelNamed("add_layer_norm" + mixed, norm.input.dtype);
+    kernel.reads.insert(kernel.reads.begin() + 1, norm.addend);
+    kernel.writes.insert(kernel.writes.begin(), *norm.sum);
+    kernel.ints.push_back(norm.addend->type().numElements() / norm.columns);
+  }
+  return kernel;
+}
+
+} // namespace
+
+bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder) {
+  const std::optional<Launch> kernel = kernelOf(norm, builder);
+  return kernel && launch(*kernel, builder);
+}
+
+void callLayerNorm(const LayerNorm &norm, std::vector<int64_t> shape, BucketBuilder &builder) {
+  // On a GPU LibTorch has no layer_norm of two dtypes: it goes through that of the parameters.
+  Place x = norm.sum ? *norm.sum : norm.input;
+  const std::optional<Place> &parameter = norm.weight ? norm.weight : norm.bias;
+  Place normalized = norm.result;
+  if (parameter && parameter->dtype != x.dtype) {
+    Place wide = builder.temporary(parameter->dtype, x.sizes);
+    builder.copy(x, wide);
+    x = wide;
+    normalized = builder.temporary(parameter->dtype, x.sizes);
+  }
+  const auto argument = [&](const std::optional<Place> &place) {
+    return place ? AtenArg(builder.tensor(*place)) : AtenArg(NoneArg{});
+  };
+  builder.callThenCopy("aten::layer_norm", "",
+                       {builder.tensor(x), std::move(shape), argument(norm.weight),
+                        argument(norm.bias), norm.eps, /*cudnn_enable=*/true},
+                       {normalized});
+  if (normalized.dtype != norm.result.dtype)
+    builder.copy(normalized, norm.result);
+}
+
+Status lowerLayerNorm(const ir::Node &node, BucketBuilder &builder) {
+  auto optional = [&](const ir::Arg &arg) {
+    return arg.isNone() ? std::nullopt : std::optional(builder.place(arg.value()));
+  };
+  LayerNorm norm{.input = builder.place(node.arg("input").value()),
+                 .weight = optional(node.arg("weight")),
+                 .bias = optional(node.arg("bias")),
+                 .result = builder.allocate(*node.result()),
+                 .columns = 1,
+                 .eps = *node.arg("eps").asNumber()};
+  auto normalized = *node.arg("normalized_shape").asInts();
+  for (int64_t size : normalized)
+    norm.columns *= size;
+  if (!norm.input.type().isContiguous()) {
+    // The kernel takes dense rows only: they are copied if it takes all else, and until that is
+    // known a place without memory stands for the copy.
+    LayerNorm dense = norm;
+    dense.input = {.dtype = norm.input.dtype,
+                   .sizes = norm.input.sizes,
+                   .strides = ir::contiguousStrides(norm.input.sizes)};
+    const std::optional<Launch> kernel = kernelOf(dense, builder);
+    if (kernel && takes(*kernel, builder)) {
+      dense.input = builder.temporary(norm.input.dtype, norm.input.sizes);
+      builder.copy(norm.input, dense.input);
+      norm.input = dense.input;
+    }
+  }
+  if (launchLayerNorm(norm, builder))
+    return Status::ok();
+  callLayerNorm(norm, {normalized.begin(), normalized.end()}, builder);
+  return Status::ok();
+}
+
+} // namespace cgc::backend

@@ -1,0 +1,156 @@
+// compile: buckets, the pipeline, one specialized graph for each bucket, lowering.
+#include "driver/compile.h"
+
+#include "driver/runtime_evaluator.h"
+#include "ir/op_def.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cgc::driver {
+
+namespace {
+
+/// "--input image=f32[4,3,224,224]"
+std::string describeInputs(const BucketSpec &bucket) {
+  std::string text;
+  for (const InputSpec &input : bucket.inputs)
+    text += fmt::format("{}--input {}={}", text.empty() ? "" : " ", input.name,
+                        ir::toString(ir::TensorType::dense(input.dtype, input.sizes)));
+  return text;
+}
+
+/// Tells the caller of each phase.
+struct Phases {
+  const CompileOptions &options;
+  size_t count;
+  void begin(const std::string &phase) const {
+    if (options.onPhase)
+      options.onPhase(phase, count);
+  }
+};
+
+/// "encode_image for --input image=f32[4,3,224,224] (--batch sets dimension 0)"
+std::string describeBucket(const BucketSpec &bucket, bool batched) {
+  return fmt::format("{} for {}{}", bucket.entry, describeInputs(bucket),
+                     batched ? " (--batch sets dimension 0)" : "");
+}
+
+/// Whether types do not fit an op on tensors: what they began with may be to blame.
+bool isOfTypes(const ir::Diagnostic &error) {
+  const std::optional<ir::OpKind> op = ir::parseOpName(error.op);
+  return error.cause == ir::Cause::None && op && (ir::opDef(*op).infer || *op == ir::OpKind::Size);
+}
+
+/// One specialised graph for each bucket. Every entry is tried: the failure names each that cannot
+/// be compiled, and every offender once.
+Result<std::vector<std::unique_ptr<ir::Graph>>>
+specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bool batched,
+              const passes::Pipeline &pipeline, const passes::PassContext &context,
+              const Phases &phases) {
+  std::vector<std::unique_ptr<ir::Graph>> graphs;
+  std::string failedEntry, failures;
+  for (const BucketSpec &bucket : buckets) {
+    const std::string description = describeBucket(bucket, batched);
+    phases.begin("specialize " + description);
+    if (bucket.entry == failedEntry)
+      continue;
+    const size_t index = std::count_if(buckets.data(), &bucket, [&](const BucketSpec &earlier) {
+      return earlier.entry == bucket.entry;
+    });
+    const size_t known = context.diagnostics->errors().size();
+    const ir::Graph &method = *root.findGraph(bucket.entry);
+    auto graph = pipeline.specialize(method, fmt::format("{}_{}", bucket.entry, index),
+                                     typesOf(method, bucket), context);
+    if (graph.isOk()) {
+      graphs.push_back(*std::move(graph));
+      continue;
+    }
+    if (graph.status().code() != Code::Unsupported)
+      return graph.status().withContext("cannot compile " + description);
+    failedEntry = bucket.entry;
+    const std::string errors = context.diagnostics->render(known);
+    failures += fmt::format("cannot compile {}{}", description,
+                            errors.empty() ? ", either: for what is said above\n" : ":\n" + errors);
+    if (!errors.empty() && llvm::all_of(context.diagnostics->errors().drop_front(known), isOfTypes))
+      failures += fmt::format("  to do: {} may not be what the model takes; compare number of "
+                              "dimensions, sizes and dtype with the example of its export "
+                              "(its own dtype, also with --precision)\n",
+                              describeInputs(bucket));
+  }
+  if (!failures.empty())
+    return Status(Code::Unsupported, failures);
+  return graphs;
+}
+
+Result<passes::Pipeline> defaultPipeline(const CompileOptions &options) {
+  passes::PipelineBuilder builder;
+  builder.setPasses(passes::defaultPasses(options.target, options.level, options.precision));
+  return builder.build();
+}
+
+/// The floats of the plan, as the pipeline's pass `precision` makes them.
+std::optional<DType> precisionOf(const passes::Pipeline &pipeline) {
+  const auto precision = pipeline.passes().option("precision", "to");
+  return precision ? parseDType(*precision) : std::nullopt;
+}
+
+Result<backend::CompiledPlan> compileWith(ir::Module &root, const passes::Pipeline &pipeline,
+                                          const CompileOptions &options,
+                                          ir::Diagnostics &diagnostics) {
+  CGC_ASSIGN_OR_RETURN(const auto buckets,
+                       chooseBuckets(root, options.inputs, options.batches, options.entries));
+  const Phases phases{options, buckets.size() + 2};
+  RuntimeEvaluator evaluator(options.providerPath);
+  const passes::PassContext context{
+      .target = options.target, .evaluator = &evaluator, .diagnostics = &diagnostics};
+  const auto finish = llvm::make_scope_exit([&] { pipeline.finish(); }); // Also after a failure.
+  phases.begin("prepare");
+  CGC_TRY(withDiagnostics(pipeline.prepare(root, context), diagnostics));
+  CGC_ASSIGN_OR_RETURN(const auto graphs, specializeAll(root, buckets, !options.batches.empty(),
+                                                        pipeline, context, phases));
+
+  phases.begin("lower");
+  std::vector<backend::EntryBucket> entryBuckets;
+  for (size_t i = 0; i < graphs.size(); ++i)
+    entryBuckets.push_back({buckets[i].entry, graphs[i].get()});
+  backend::LowerOptions lowerOptions(options.target, options.arch);
+  lowerOptions.opLibraries = options.opLibraries;
+  lowerOptions.tf32 = options.tf32;
+  lowerOptions.reusesMemory = options.reusesMemory;
+  auto compiled = backend::lower(entryBuckets, lowerOptions, diagnostics);
+  if (!compiled.isOk())
+    return withDiagnostics(compiled.status(), diagnostics);
+  compiled->plan.precision = precisionOf(pipeline);
+  return compiled;
+}
+
+} // namespace
+
+Status check(const CompileOptions &options) {
+  if (options.tf32 && options.target != DeviceKind::Cuda)
+    return Status(Code::Usage, "--precision tf32 is for --target cuda: on a cpu nothing rounds to "
+                               "tf32; use fp32");
+  return Status::ok();
+}
+
+Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &options,
+                                      ir::Diagnostics &diagnostics) {
+  CGC_TRY(check(options));
+  if (options.pipeline)
+    return compileWith(root, *options.pipeline, options, diagnostics);
+  CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, defaultPipeline(options));
+  return compileWith(root, pipeline, options, diagnostics);
+}
+
+Status withDiagnostics(Status status, const ir::Diagnostics &diagnostics) {
+  if (status.isOk() || !diagnostics.hasErrors())
+    return status;
+  return diagnostics.toStatus(status.code());
+}
+
+} // namespace cgc::driver

@@ -1,0 +1,25 @@
+// RuntimeEvaluator: evaluates constants at compile time with the runtime's own cpu target, so that
+// folding computes what running would have computed.
+#pragma once
+
+#include "passes/constant_evaluator.h"
+
+#include <string>
+#include <utility>
+
+namespace cgc::driver {
+
+class RuntimeEvaluator final : public passes::ConstantEvaluator {
+public:
+  /// `providerPath` is that of the ATen provider, which computes.
+  explicit RuntimeEvaluator(std::string providerPath) : providerPath_(std::move(providerPath)) {}
+
+  Result<std::vector<std::shared_ptr<const ir::TensorData>>>
+  evaluate(const ir::Node &node,
+           llvm::ArrayRef<std::shared_ptr<const ir::TensorData>> inputs) override;
+
+private:
+  std::string providerPath_;
+};
+
+} // namespace cgc::driver

@@ -1,0 +1,35 @@
+// CanonicalizePass: in-place ops first, then all patterns until nothing changes.
+#include "passes/canonicalize/canonicalize.h"
+
+#include "passes/canonicalize/in_place.h"
+
+namespace cgc::passes {
+namespace {
+
+constexpr Pattern kPatterns[] = {
+    dropIdentity, castBeforeExpand, normalizeCopy, expandNativeMha, normalizeViews, dropCopy,
+    mergeLinears, unflattenLinear,  sinkView,      sinkPermute,     foldQueryScale,
+};
+
+} // namespace
+
+Result<CanonicalizePass> CanonicalizePass::create(PassOptions &options) {
+  CGC_ASSIGN_OR_RETURN(const auto limit, options.takeNumber("max-rewrites"));
+  return limit ? CanonicalizePass{.maxRewrites = *limit} : CanonicalizePass();
+}
+
+Result<Changed> CanonicalizePass::run(ir::Graph &graph, PassContext &context) const {
+  CGC_TRY(requireTypes(graph));
+  ir::Diagnostics diagnostics;
+  bool changed = functionalize(graph, diagnostics);
+  if (diagnostics.hasErrors()) {
+    if (context.diagnostics)
+      for (const ir::Diagnostic &error : diagnostics.errors())
+        context.diagnostics->error(error);
+    return diagnostics.toStatus(Code::Unsupported);
+  }
+  CGC_ASSIGN_OR_RETURN(Changed rewrote, runPatterns(graph, kPatterns, context, maxRewrites));
+  return changed ? Changed::Yes : rewrote;
+}
+
+} // namespace cgc::passes

@@ -1,0 +1,145 @@
+// FoldPass: which nodes are constant, which are worth folding, and their evaluation.
+#include "passes/canonicalize/fold.h"
+
+#include "ir/rewriter.h"
+#include "passes/canonicalize/center_rows.h"
+#include "passes/canonicalize/run_patterns.h"
+#include "passes/constants.h"
+#include "passes/match.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::passes {
+namespace {
+
+constexpr uint64_t kGrowth = 8; ///< The results may be larger than what is read by one part of it.
+
+using Data = std::shared_ptr<const ir::TensorData>;
+
+class Folder {
+public:
+  Folder(ir::Graph &graph, ConstantEvaluator &evaluator, uint64_t limit)
+      : graph_(graph), evaluator_(evaluator), limit_(limit) {}
+
+  Result<Changed> run() {
+    ir::GraphRewriter rewriter(graph_);
+    for (ir::Node &node : graph_)
+      classify(node);
+    for (ir::Node &node : llvm::make_early_inc_range(graph_)) {
+      if (!isConstant(node) || !worthFolding(node))
+        continue;
+      CGC_TRY(materialize(node));
+      for (ir::Value &result : node.results()) {
+        ir::Type type = result.type();
+        std::string hint = "folded_" + ir::opName(node.op()).split('.').second.str();
+        const Data data = data_.lookup(&result);
+        ir::Node *constant =
+            rewriter.getAttr(findOrAddConstant(*graph_.owner(), hint, data), type, node, &node);
+        data_[constant->result()] = data;
+        rewriter.replaceUses(&result, constant->result());
+      }
+      for (const ir::Value *value : computed_)
+        data_.erase(value);
+      computed_.clear();
+      rewriter.erase(&node);
+    }
+    return rewriter.changed() ? Changed::Yes : Changed::No;
+  }
+
+private:
+  struct Facts {
+    bool constant = false;
+    bool view = false;      ///< Has no memory of its own.
+    uint64_t readBytes = 0; ///< Of the parameters that it comes from, through views.
+  };
+
+  void classify(ir::Node &node) {
+    Facts facts;
+    if (node.kind() == ir::NodeKind::GetAttr) {
+      const ir::Parameter *parameter = graph_.owner()->findParameter(node.target());
+      facts.constant = parameter && parameter->data;
+      facts.view = true;
+      if (facts.constant) {
+        data_[node.result()] = parameter->data;
+        facts.readBytes = parameter->type.numBytes();
+      }
+    } else if (node.kind() == ir::NodeKind::CallFunction && node.result()->isTensor() &&
+               !node.is(ir::OpKind::LibraryOp)) { // Its library may have it on the GPU alone.
+      facts.constant = true;
+      facts.view = isView(node);
+      node.forEachInput([&](ir::Value *input) {
+        Facts from = facts_.lookup(input->node());
+        facts.constant &= from.constant;
+        facts.readBytes += from.readBytes;
+      });
+    }
+    facts_[&node] = facts;
+  }
+
+  bool isConstant(ir::Node &node) const { return facts_.lookup(&node).constant; }
+
+  bool worthFolding(ir::Node &node) const {
+    Facts facts = facts_.lookup(&node);
+    uint64_t bytes = 0;
+    for (const ir::Value &result : node.results()) {
+      bytes += result.tensor().numBytes();
+      if (!result.tensor().isContiguous()) // A constant is dense.
+        return false;
+    }
+    return node.kind() == ir::NodeKind::CallFunction && !facts.view &&
+           (bytes <= facts.readBytes + facts.readBytes / kGrowth || bytes <= limit_);
+  }
+
+  /// Computes the dense bytes of a constant node's results, and of what it needs.
+  Status materialize(ir::Node &node) {
+    if (data_.count(node.result()))
+      return Status::ok();
+    Status status;
+    std::vector<Data> inputs;
+    node.forEachInput([&](ir::Value *input) {
+      if (status.isOk())
+        status = materialize(*input->node());
+      inputs.push_back(data_.lookup(input));
+    });
+    CGC_TRY(status);
+    auto results = node.is(ir::OpKind::CenterRows)
+                       ? Result<std::vector<Data>>({centerRows(node, *inputs[0])})
+                       : evaluator_.evaluate(node, inputs);
+    if (!results)
+      return results.status().withContext("while folding %" + node.result()->name());
+    if (results->size() != node.numResults())
+      return Status(Code::Failed, "the evaluator gave " + std::to_string(results->size()) +
+                                      " results for %" + node.result()->name());
+    for (unsigned i = 0; i < node.numResults(); ++i) {
+      data_[node.result(i)] = (*results)[i];
+      computed_.push_back(node.result(i));
+    }
+    return Status::ok();
+  }
+
+  ir::Graph &graph_;
+  ConstantEvaluator &evaluator_;
+  const uint64_t limit_;
+  // Looked up, never iterated.
+  llvm::DenseMap<const ir::Node *, Facts> facts_;
+  llvm::DenseMap<const ir::Value *, Data> data_;
+  /// Those of data_ that the node which is folded now needs: weights in f32 are too large to keep.
+  std::vector<const ir::Value *> computed_;
+};
+
+} // namespace
+
+Result<FoldPass> FoldPass::create(PassOptions &options) {
+  CGC_ASSIGN_OR_RETURN(const auto limit, options.takeNumber("limit"));
+  return limit ? FoldPass{.limit = *limit} : FoldPass();
+}
+
+Result<Changed> FoldPass::run(ir::Graph &graph, PassContext &context) const {
+  CGC_TRY(requireFunctional(graph));
+  if (!context.evaluator || !graph.owner())
+    return Changed::No;
+  return Folder(graph, *context.evaluator, limit).run();
+}
+
+} // namespace cgc::passes

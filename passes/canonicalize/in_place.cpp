@@ -1,0 +1,152 @@
+// In-place ops: functional where nobody can tell the difference, refused where somebody can.
+#include "passes/canonicalize/in_place.h"
+
+#include "ir/text/text.h"
+#include "passes/match.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+#include <algorithm>
+
+namespace cgc::passes {
+namespace {
+
+using ir::Node;
+using ir::OpKind;
+using ir::Value;
+
+/// The views through which `node` overwrites part of a value, from that part up, if each is a range
+/// or an index of one dimension; else, or if it overwrites the whole, nothing.
+std::vector<Node *> viewsOf(Node &node) {
+  std::vector<Node *> views;
+  for (Value *value = node.arg(0).value(); isView(*value->node());
+       value = value->node()->arg(0).value()) {
+    Node *view = value->node();
+    if (!view->is(OpKind::Select) &&
+        !(view->is(OpKind::Slice) && view->arg("step") == ir::Arg(int64_t{1})))
+      return {};
+    views.push_back(view);
+  }
+  return views;
+}
+
+/// What is read of the memory that `node` overwrites, behind it.
+struct Reads {
+  bool wholes = false;   ///< What one of the `views` is a view of.
+  std::string otherView; ///< A view that is neither that nor what is overwritten: which, and where.
+};
+
+Reads readsBehind(Node &node, llvm::ArrayRef<Node *> views) {
+  Value *overwritten = node.arg(0).value();
+  Value *base = layoutOf(overwritten).base;
+  llvm::DenseSet<const Value *> wholes, others; // Looked up, never iterated.
+  for (Node *view : views)
+    wholes.insert(view->arg(0).value());
+  ir::Graph &graph = *node.graph();
+  auto it = graph.begin();
+  for (; &*it != &node; ++it)
+    for (Value &value : it->results())
+      if (&value != overwritten && !wholes.contains(&value) && value.isTensor() &&
+          layoutOf(&value).base == base)
+        others.insert(&value);
+  Reads reads;
+  for (++it; it != graph.end(); ++it)
+    it->forEachInput([&](Value *input) {
+      reads.wholes |= wholes.contains(input);
+      if (reads.otherView.empty() && others.contains(input))
+        reads.otherView = "%" + input->name() + ", is still in use: " + readBy(*it);
+    });
+  return reads;
+}
+
+/// A bound or index that may count from the end.
+int64_t fromFront(const ir::Arg &arg, int64_t size) {
+  const int64_t value = arg.isNone() ? 0 : arg.as<int64_t>();
+  return std::clamp<int64_t>(value < 0 ? value + size : value, 0, size);
+}
+
+/// `whole` with `part` in the place that `view` shows.
+Value *withPart(const Node &view, Value *whole, Value *part, const Node &root, Node *before,
+                ir::GraphRewriter &rewriter) {
+  const auto create = [&](OpKind op, std::vector<ir::Arg> args) {
+    return rewriter.create(op, std::move(args), root, before)->result();
+  };
+  const ir::Dims sizes = whole->tensor().sizes;
+  const int64_t given = view.arg("dim").as<int64_t>();
+  const int64_t dim = given < 0 ? given + static_cast<int64_t>(sizes.size()) : given;
+  const bool isIndex = view.is(OpKind::Select);
+  const int64_t begin = fromFront(view.arg(isIndex ? "index" : "start"), sizes[dim]);
+  if (isIndex)
+    part = create(OpKind::Unsqueeze, {part, dim});
+  const int64_t end = begin + part->tensor().sizes[dim];
+  ir::Arg::List pieces;
+  if (begin > 0)
+    pieces.emplace_back(create(OpKind::Slice, {whole, dim, int64_t{0}, begin, int64_t{1}}));
+  pieces.emplace_back(part);
+  if (end < sizes[dim])
+    pieces.emplace_back(create(OpKind::Slice, {whole, dim, end, sizes[dim], int64_t{1}}));
+  return pieces.size() == 1 ? part : create(OpKind::Cat, {std::move(pieces), dim});
+}
+
+/// Behind `node`, which is functional by now, every value that the `views` lead through is made
+/// anew from its result.
+void writeBack(Node &node, llvm::ArrayRef<Node *> views, ir::GraphRewriter &rewriter) {
+  Node *before = &*std::next(node.getIterator());
+  Value *whole = node.result();
+  for (Node *view : views)
+    whole = withPart(*view, view->arg(0).value(), whole, node, before, rewriter);
+  Value *base = views.back()->arg(0).value();
+  std::vector<std::pair<Value *, Value *>> anew = {{base, whole}};
+  for (Node *view : llvm::reverse(views)) {
+    std::vector<ir::Arg> args = view->args().vec();
+    args[0] = whole;
+    whole = rewriter.create(view->op(), std::move(args), node, before)->result();
+    anew.emplace_back(view == views.front() ? node.result() : view->result(), whole);
+  }
+  Node *last = &*std::prev(before->getIterator());
+  for (const auto &[old, fresh] : anew)
+    rewriter.replaceUsesBehind(last, old, fresh);
+}
+
+} // namespace
+
+std::string readBy(const Node &reader) {
+  return reader.kind() == ir::NodeKind::Output
+             ? "the model returns it"
+             : "it is read at " +
+                   (reader.loc().isKnown() ? toString(reader.loc()) : toString(reader));
+}
+
+Overwritten overwritten(Node &node) {
+  const Value *base = layoutOf(node.arg(0).value()).base;
+  if (base->node()->kind() == ir::NodeKind::Placeholder)
+    return {ir::Cause::MutatesInput, "it overwrites the input '" + base->name() + "'"};
+  if (base->node()->kind() == ir::NodeKind::GetAttr)
+    return {ir::Cause::MutatesState,
+            "it overwrites the parameter '" + base->node()->target() + "'"};
+  return {};
+}
+
+bool functionalize(ir::Graph &graph, ir::Diagnostics &diagnostics) {
+  ir::GraphRewriter rewriter(graph);
+  for (Node &node : graph) {
+    if (node.kind() != ir::NodeKind::CallFunction || !node.isInPlace())
+      continue;
+    const Overwritten what = overwritten(node);
+    if (what.cause != ir::Cause::None)
+      diagnostics.error(node, "in-place op: " + what.message, what.cause);
+    const std::vector<Node *> views = viewsOf(node);
+    const Reads reads = readsBehind(node, views);
+    if (what.cause == ir::Cause::None && !reads.otherView.empty())
+      diagnostics.error(node, "in-place op: another view of what it overwrites, " + reads.otherView,
+                        ir::Cause::MutatesView);
+    rewriter.makeFunctional(&node);
+    if (reads.wholes)
+      writeBack(node, views, rewriter);
+    [[maybe_unused]] Node *refused = ir::reinferTypes(graph);
+    assert(!refused && "an in-place op gave another type than its functional form");
+  }
+  return rewriter.changed();
+}
+
+} // namespace cgc::passes

@@ -1,0 +1,364 @@
+// PrecisionPass: one walk in execution order that converts arguments and recomputes types, and the
+// conversion of parameters.
+#include "passes/canonicalize/precision.h"
+
+#include "ir/op_def.h"
+#include "ir/rewriter.h"
+#include "passes/canonicalize/canonicalize.h"
+#include "passes/canonicalize/fold.h"
+#include "passes/canonicalize/run_patterns.h"
+#include "passes/constants.h"
+
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace cgc::passes {
+namespace {
+
+using ir::Arg;
+using ir::Node;
+using ir::OpKind;
+using ir::Value;
+
+// ---- Numbers
+
+double largest(DType dtype) {
+  switch (dtype) {
+  case DType::F16:
+    return 65504;
+  case DType::BF16:
+    return 0x1.fep127;
+  case DType::F32:
+    return std::numeric_limits<float>::max();
+  default:
+    return std::numeric_limits<double>::max();
+  }
+}
+
+/// From here on, rounding to `dtype` gives infinity: half a step past its largest number.
+double overflowsAt(DType dtype) {
+  switch (dtype) {
+  case DType::F16:
+    return 65520;
+  case DType::BF16:
+    return 0x1.ffp127;
+  default:
+    return 0x1.ffffffp127;
+  }
+}
+
+/// `number` such that `dtype` holds it, if it may be that: see the pass.
+std::optional<double> fit(double number, DType dtype) {
+  double size = std::abs(number);
+  if (!(size >= overflowsAt(dtype)) || std::isinf(number))
+    return number;
+  for (DType wide : {DType::BF16, DType::F32, DType::F64})
+    if (size == largest(wide))
+      return std::copysign(largest(dtype), number);
+  return std::nullopt;
+}
+
+std::string pastLargest(double number, DType dtype) {
+  return llvm::formatv("{0:e}, which is past the largest number of {1}, {2}; choose another "
+                       "precision",
+                       number, dtypeName(dtype), largest(dtype) < 1e5 ? "65504" : "3.4e38");
+}
+
+// ---- Elements
+
+uint16_t toBF16(float value) {
+  uint32_t bits = std::bit_cast<uint32_t>(value);
+  if (std::isnan(value))
+    return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+uint16_t toF16(float value) {
+  constexpr uint32_t kMinNormal = 113u << 23, kInfinity = 143u << 23; // 2^-14 and 2^16.
+  uint32_t bits = std::bit_cast<uint32_t>(value), sign = bits >> 16 & 0x8000;
+  bits &= 0x7fffffff;
+  if (std::isnan(value))
+    return static_cast<uint16_t>(sign | 0x7e00);
+  if (bits >= kInfinity)
+    return static_cast<uint16_t>(sign | 0x7c00);
+  if (bits < kMinNormal) { // The addition rounds at 2^-24, the last bit of a subnormal.
+    float rounded = std::bit_cast<float>(bits) + 0.5f;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(rounded) - (126u << 23)));
+  }
+  bits += 0xfff + (bits >> 13 & 1); // May carry into the exponent, up to infinity.
+  return static_cast<uint16_t>(sign | ((bits - (112u << 23)) >> 13));
+}
+
+template <class T> T load(const std::byte *bytes, int64_t i) {
+  T value;
+  std::memcpy(&value, bytes + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+template <class T> void store(std::byte *bytes, int64_t i, T value) {
+  std::memcpy(bytes + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+}
+
+/// All 16-bit floats of `dtype`.
+std::vector<double> valuesOf(DType dtype) {
+  const auto &semantics = dtype == DType::F16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat();
+  std::vector<double> values;
+  for (uint32_t bits = 0; bits <= 0xffff; ++bits)
+    values.push_back(llvm::APFloat(semantics, llvm::APInt(16, bits)).convertToDouble());
+  return values;
+}
+
+/// Calls `write(i, value)` for `count` elements that `read(i)` gives, made to fit. The first that
+/// cannot, or nothing.
+template <class Read, class Write>
+std::optional<double> convertEach(int64_t count, DType to, Read read, Write write) {
+  const double limit = overflowsAt(to);
+  for (int64_t i = 0; i < count; ++i) {
+    double value = read(i);
+    if (std::abs(value) >= limit) {
+      std::optional<double> fitted = fit(value, to);
+      if (!fitted)
+        return value;
+      value = *fitted;
+    }
+    write(i, static_cast<float>(value));
+  }
+  return std::nullopt;
+}
+
+/// `from` in another floating dtype, rounded to nearest; in `offender` an element that it cannot
+/// hold, and no data then.
+std::shared_ptr<const ir::TensorData> converted(const ir::TensorData &from, DType to,
+                                                double &offender) {
+  ir::TensorType type = from.type();
+  const DType dtype = type.dtype;
+  const int64_t count = type.numElements();
+  type.dtype = to;
+  auto bytes = std::make_shared<std::vector<std::byte>>(type.numBytes());
+  std::byte *out = bytes->data();
+  auto readAs = [&](auto read) {
+    switch (to) {
+    case DType::F16:
+      return convertEach(count, to, read, [=](int64_t i, float x) { store(out, i, toF16(x)); });
+    case DType::BF16:
+      return convertEach(count, to, read, [=](int64_t i, float x) { store(out, i, toBF16(x)); });
+    default:
+      return convertEach(count, to, read, [=](int64_t i, float x) { store(out, i, x); });
+    }
+  };
+  const std::byte *in = from.bytes().data();
+  std::optional<double> failed;
+  if (dtype == DType::F32) {
+    failed = readAs([=](int64_t i) -> double { return load<float>(in, i); });
+  } else if (dtype == DType::F64) {
+    failed = readAs([=](int64_t i) { return load<double>(in, i); });
+  } else {
+    const std::vector<double> values = valuesOf(dtype);
+    failed = readAs([&](int64_t i) { return values[load<uint16_t>(in, i)]; });
+  }
+  if (failed) {
+    offender = *failed;
+    return nullptr;
+  }
+  return std::make_shared<const ir::TensorData>(std::move(type), *bytes, bytes);
+}
+
+// ---- The graph
+
+class Converter {
+public:
+  Converter(ir::Graph &graph, DType precision, ir::Diagnostics &diagnostics)
+      : graph_(graph), rewriter_(graph), precision_(precision), diagnostics_(diagnostics) {}
+
+  /// Errors go to the diagnostics. Returns whether anything changed.
+  bool run() {
+    for (Node &node : llvm::make_early_inc_range(graph_)) {
+      if (node.kind() == ir::NodeKind::Placeholder)
+        convertInput(*node.result());
+      else if (node.kind() == ir::NodeKind::CallFunction)
+        convertCall(node);
+      else if (node.kind() == ir::NodeKind::Output)
+        setArgs(node, mapped(node, precision_));
+    }
+    return changed_ || rewriter_.changed();
+  }
+
+private:
+  void convertInput(Value &input) {
+    ir::TensorType type = input.tensor();
+    if (isFloating(type.dtype))
+      type.dtype = precision_;
+    setType(input, std::move(type));
+  }
+
+  void convertCall(Node &node) {
+    // Mean and variance of 16-bit numbers, and what scales them, are kept exact.
+    const bool widened = node.is(OpKind::LayerNorm) && dtypeSize(precision_) == 2;
+    std::vector<Arg> args = mapped(node, widened ? DType::F32 : precision_);
+    if (isFloating(node.result()->tensor().dtype))
+      fitNumbers(node, args);
+    for (unsigned i = 0; i < args.size(); ++i) {
+      Arg &arg = args[i];
+      const DType *dtype = arg.getIf<DType>();
+      // Without a dtype, numbers would make f32.
+      const bool byDefault = (node.is(OpKind::Full) || node.is(OpKind::Arange)) && arg.isNone() &&
+                             isFloating(node.result()->tensor().dtype);
+      if ((dtype && isFloating(*dtype)) || byDefault)
+        arg = precision_;
+      if (widened && arg.isValue() && arg.value()->tensor().dtype != DType::F32)
+        arg = rewriter_.create(OpKind::To, {arg, DType::F32, Arg()}, node, &node)->result();
+    }
+    if (node.is(OpKind::To) && dropCast(node, args))
+      return;
+    auto inferred = ir::inferResults(node.op(), args, node.result()->tensor().device);
+    if (!inferred) {
+      diagnostics_.error(node, "cannot be computed in " + std::string(dtypeName(precision_)) +
+                                   ": " + inferred.status().message());
+      return;
+    }
+    setArgs(node, std::move(args));
+    Node *next = &*std::next(node.getIterator());
+    for (unsigned i = 0; i < node.numResults(); ++i) {
+      setType(*node.result(i), (*inferred)[i].type);
+      const DType dtype = node.result(i)->tensor().dtype;
+      if (isFloating(dtype) && dtype != precision_) // Also what integers alone become.
+        now_[node.result(i)] =
+            rewriter_.create(OpKind::To, {node.result(i), precision_, Arg()}, node, next)->result();
+    }
+  }
+
+  /// Whether the cast `node` changes nothing any more: who reads it then reads what it read.
+  bool dropCast(Node &node, llvm::ArrayRef<Arg> args) {
+    Value *input = args[0].value();
+    const DType *dtype = args[1].getIf<DType>();
+    if ((dtype && *dtype != input->tensor().dtype) || input->type() == node.result()->type())
+      return false;
+    if (!input->tensor().isContiguous()) // A cast is dense.
+      input = rewriter_.create(OpKind::Contiguous, {input}, node, &node)->result();
+    now_[node.result()] = input;
+    return changed_ = true;
+  }
+
+  /// The arguments of `node` as they are now; parameters become `dtype`.
+  std::vector<Arg> mapped(const Node &node, DType dtype) {
+    std::vector<Arg> args = node.args().vec();
+    for (Arg &arg : args)
+      arg.mapValues([&](Value *value) {
+        if (value->node()->kind() == ir::NodeKind::GetAttr && isFloating(value->tensor().dtype))
+          return Arg(parameter(*value->node(), dtype));
+        auto it = now_.find(value);
+        return Arg(it == now_.end() ? value : it->second);
+      });
+    return args;
+  }
+
+  /// The parameter that `attr` reads, as `dtype`.
+  Value *parameter(Node &attr, DType dtype) {
+    if (attr.result()->tensor().dtype == dtype)
+      return attr.result();
+    Value *&result = parameters_[{&attr, static_cast<int>(dtype)}];
+    if (result)
+      return result;
+    ir::Module *owner = graph_.owner();
+    const ir::Parameter *parameter = owner ? owner->findParameter(attr.target()) : nullptr;
+    if (!parameter || !parameter->data) { // IR from text has no bytes.
+      Node *next = &*std::next(attr.getIterator());
+      result = rewriter_.create(OpKind::To, {attr.result(), dtype, Arg()}, attr, next)->result();
+      return result;
+    }
+    ir::TensorType type = attr.result()->tensor();
+    type.dtype = dtype;
+    double offender = 0;
+    auto data = converted(*parameter->data, dtype, offender);
+    if (!data) {
+      diagnostics_.error(attr, "'" + attr.target() + "' holds " + pastLargest(offender, dtype));
+      data = ir::TensorData::copyOf(ir::TensorType::dense(dtype, type.sizes),
+                                    std::vector<std::byte>(type.numBytes()));
+    }
+    std::string hint = attr.target() + "_" + std::string(dtypeName(dtype));
+    std::replace(hint.begin(), hint.end(), '.', '_');
+    result = rewriter_.getAttr(findOrAddConstant(*owner, hint, data), type, attr, &attr)->result();
+    return result;
+  }
+
+  /// Numbers that become elements have to fit; what else is a number takes part in arithmetic,
+  /// which is wider.
+  void fitNumbers(const Node &node, std::vector<Arg> &args) {
+    const bool fills = node.is(OpKind::Full) || node.is(OpKind::FullLike) ||
+                       node.is(OpKind::MaskedFill) || node.is(OpKind::Where) ||
+                       node.is(OpKind::Arange);
+    const bool bounds = node.is(OpKind::Clamp) || node.is(OpKind::ClampMin);
+    for (Arg &arg : args) {
+      if (!arg.is<double>() && !arg.is<int64_t>())
+        continue;
+      const double number = *arg.asNumber();
+      std::optional<double> fitted = fit(number, precision_);
+      if (!fitted && bounds) // No number of this dtype lies beyond.
+        fitted = std::copysign(largest(precision_), number);
+      if (fitted && *fitted != number)
+        arg = *fitted;
+      else if (!fitted && fills)
+        diagnostics_.error(node, "the number is " + pastLargest(number, precision_));
+    }
+  }
+
+  void setArgs(Node &node, std::vector<Arg> args) {
+    for (unsigned i = 0; i < args.size(); ++i)
+      if (!(args[i] == node.arg(i)))
+        rewriter_.setArg(&node, i, std::move(args[i]));
+  }
+  void setType(Value &value, ir::TensorType type) {
+    if (value.type() == ir::Type(type))
+      return;
+    value.setType(std::move(type));
+    changed_ = true;
+  }
+
+  ir::Graph &graph_;
+  ir::GraphRewriter rewriter_;
+  DType precision_;
+  ir::Diagnostics &diagnostics_;
+  bool changed_ = false;
+  // Looked up, never iterated.
+  llvm::DenseMap<const Value *, Value *> now_;                       ///< What readers read instead.
+  llvm::DenseMap<std::pair<const Node *, int>, Value *> parameters_; ///< By get_attr and dtype.
+};
+
+} // namespace
+
+Result<PrecisionPass> PrecisionPass::create(PassOptions &options) {
+  CGC_ASSIGN_OR_RETURN(const auto to, options.takeOneOf("to", {"f16", "bf16", "f32"}));
+  if (!to)
+    return Status(Code::Usage, "pass 'precision' needs a dtype, as in precision{to=f16}");
+  return PrecisionPass{.to = *parseDType(*to)};
+}
+
+Result<Changed> PrecisionPass::run(ir::Graph &graph, PassContext &context) const {
+  CGC_TRY(requireTypes(graph));
+  CGC_TRY(requireFunctional(graph));
+  // To 16 bits: constants are computed as exactly as the model does, then rounded. To f32: computed
+  // in f32, so that no rounding of the model's is left.
+  Changed folded = Changed::No;
+  if (dtypeSize(to) == 2) {
+    CGC_ASSIGN_OR_RETURN(folded, FoldPass().run(graph, context));
+  }
+  ir::Diagnostics diagnostics;
+  const bool changed = Converter(graph, to, diagnostics).run();
+  if (diagnostics.hasErrors()) {
+    if (context.diagnostics)
+      for (const ir::Diagnostic &error : diagnostics.errors())
+        context.diagnostics->error(error);
+    return diagnostics.toStatus(Code::Unsupported);
+  }
+  if (changed)
+    CGC_TRY(CanonicalizePass().run(graph, context).status());
+  return changed || folded == Changed::Yes ? Changed::Yes : Changed::No;
+}
+
+} // namespace cgc::passes

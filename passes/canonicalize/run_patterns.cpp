@@ -1,0 +1,89 @@
+// runPatterns: rounds over the nodes, with a sweep before each.
+#include "passes/canonicalize/run_patterns.h"
+
+#include "passes/canonicalize/dce.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::passes {
+namespace {
+
+/// Each pattern makes something fewer or simpler, so this ends soon; the bound is against our own
+/// bugs.
+constexpr unsigned kMaxRounds = 64;
+
+/// The pipeline's fault: it lacks the pass `first`, or has it in another place.
+Status refused(const std::string &what, const std::string &first) {
+  return Status(Code::Usage, what + "; run the pass '" + first + "' first");
+}
+
+/// Offers each node in use to each pattern, once. Returns whether one rewrote something, and counts
+/// down `rewritesLeft`.
+bool runRound(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns, uint64_t &rewritesLeft) {
+  std::vector<ir::Node *> nodes;
+  for (ir::Node &node : graph)
+    if (node.kind() == ir::NodeKind::CallFunction)
+      nodes.push_back(&node);
+  bool changed = false;
+  std::optional<ir::UseMap> uses(graph);
+  for (ir::Node *node : nodes)
+    for (Pattern pattern : patterns) {
+      if (llvm::all_of(node->results(), [&](auto &r) { return uses->users(&r).empty(); }))
+        break; // Replaced in this round.
+      if (rewritesLeft == 0)
+        return changed;
+      ir::GraphRewriter rewriter(graph);
+      if (pattern(*node, *uses, rewriter)) {
+        changed = true;
+        --rewritesLeft;
+        uses.emplace(graph);
+      }
+    }
+  return changed;
+}
+
+} // namespace
+
+Status requireInlined(const ir::Graph &graph) {
+  for (const ir::Node &node : graph)
+    if (node.kind() == ir::NodeKind::CallModule)
+      return refused("a call of '" + node.target() + "' is left", "inline");
+  return Status::ok();
+}
+
+Status requireTypes(const ir::Graph &graph) {
+  for (const ir::Node &node : graph)
+    for (const ir::Value &value : node.results())
+      if (!value.isTensor())
+        return refused("%" + value.name() + " has no tensor type", "specialize");
+  return Status::ok();
+}
+
+Status requireFunctional(const ir::Graph &graph) {
+  CGC_TRY(requireInlined(graph));
+  for (const ir::Node &node : graph)
+    if (node.kind() != ir::NodeKind::CallFunction)
+      continue;
+    else if (node.isInPlace())
+      return refused("%" + node.result()->name() + " is computed in place", "canonicalize");
+    else if (!ir::hasTrait(node.op(), ir::kPure))
+      return refused("'" + ir::opName(node.op()).str() + "' is left", "specialize");
+  return Status::ok();
+}
+
+Result<Changed> runPatterns(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns,
+                            PassContext &context, uint64_t maxRewrites) {
+  CGC_TRY(requireTypes(graph));
+  CGC_TRY(requireFunctional(graph));
+  bool changed = false;
+  for (unsigned round = 0; round < kMaxRounds; ++round) {
+    CGC_ASSIGN_OR_RETURN(Changed swept, DcePass().run(graph, context));
+    bool rewrote = runRound(graph, patterns, maxRewrites);
+    changed |= rewrote || swept == Changed::Yes;
+    if (!rewrote)
+      return changed ? Changed::Yes : Changed::No;
+  }
+  return Status(Code::Failed, "the patterns do not settle on @" + graph.name() + ": a bug of cgc");
+}
+
+} // namespace cgc::passes

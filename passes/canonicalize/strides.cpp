@@ -1,0 +1,108 @@
+// acceptsStrides: a trial run of the type rules with other strides for one value.
+#include "passes/match.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::passes {
+namespace {
+
+using ir::OpKind;
+
+/// Rows of the last `inner` dimensions lie dense in memory, in whatever order.
+bool hasDenseRows(const ir::TensorType &type, int64_t inner) {
+  auto order = denseOrder(type);
+  if (!order)
+    return false;
+  for (int64_t dim = type.rank() - inner; dim < type.rank(); ++dim)
+    if ((*order)[dim] != dim)
+      return false;
+  return true;
+}
+
+/// Whether `node` reads argument `index` with strides of `type` as fast as dense.
+bool readsStrides(const ir::Node &node, unsigned index, const ir::TensorType &type) {
+  switch (node.op()) {
+  case OpKind::Attention:
+  case OpKind::FusedAttention:
+    return index < 3 && (type.strides.back() == 1 || type.sizes.back() == 1);
+  case OpKind::Linear:
+  case OpKind::FusedLinear:
+    return index == 0 && type.rank() > 0 && hasDenseRows(type, 1);
+  case OpKind::Rows:
+    return index == 0 && type.strides.back() == 1;
+  case OpKind::LayerNorm:
+    return index == 0 && hasDenseRows(type, node.arg("normalized_shape").list().size());
+  case OpKind::Cat:
+  case OpKind::Stack:
+  case OpKind::Index:
+    return true;
+  default:
+    return ir::hasTrait(node.op(), ir::kPointwise);
+  }
+}
+
+/// The types that values would have; those that are not in it stay as they are.
+class Trial {
+public:
+  Trial(ir::Value *value, const ir::TensorType &type) { set(value, type); }
+
+  /// Whether `node` accepts the new types; records those of its results.
+  bool step(ir::Node &node) {
+    bool touched = false;
+    std::vector<ir::Arg> args = node.args().vec();
+    for (unsigned i = 0; i < args.size(); ++i) {
+      bool accepted = true;
+      args[i].mapValues([&](ir::Value *value) {
+        ir::Value *standIn = standIns_.lookup(value);
+        if (!standIn)
+          return ir::Arg(value);
+        touched = true;
+        accepted &=
+            node.kind() == ir::NodeKind::CallFunction &&
+            (ir::hasTrait(node.op(), ir::kView) || readsStrides(node, i, standIn->tensor()));
+        return ir::Arg(standIn);
+      });
+      if (!accepted)
+        return false;
+    }
+    if (!touched)
+      return true;
+    DeviceKind device = node.result()->tensor().device;
+    auto before = ir::inferResults(node.op(), node.args(), device);
+    auto after = ir::inferResults(node.op(), args, device);
+    if (!before || !after || before->size() != after->size())
+      return false;
+    for (unsigned i = 0; i < node.numResults(); ++i) {
+      const ir::Inferred &was = (*before)[i], &is = (*after)[i];
+      if (was.viewOffset && !is.viewOffset) // A view would become a copy.
+        return false;
+      if (was.type.sizes != is.type.sizes || was.type.dtype != is.type.dtype)
+        return false;
+      if (!sameLayout(was.type, is.type))
+        set(node.result(i), is.type);
+    }
+    return true;
+  }
+
+private:
+  void set(ir::Value *value, ir::TensorType type) {
+    standIns_[value] = scratch_.placeholder("", std::move(type), ir::Loc::unknown())->result();
+  }
+
+  ir::Graph scratch_{"trial"};
+  llvm::DenseMap<const ir::Value *, ir::Value *> standIns_; ///< Looked up, never iterated.
+};
+
+} // namespace
+
+bool acceptsStrides(ir::Value *value, const ir::TensorType &type) {
+  if (sameLayout(value->tensor(), type))
+    return true;
+  Trial trial(value, type);
+  ir::Graph &graph = *value->node()->graph();
+  return llvm::all_of(llvm::make_range(std::next(value->node()->getIterator()), graph.end()),
+                      [&](ir::Node &node) { return trial.step(node); });
+}
+
+} // namespace cgc::passes

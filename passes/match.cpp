@@ -1,0 +1,95 @@
+// Helpers with which patterns look at a graph.
+#include "passes/match.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <numeric>
+
+namespace cgc::passes {
+namespace {
+
+/// The offset of result `index` in argument 0's memory; nothing if it has memory of its own.
+std::optional<int64_t> viewOffset(const ir::Node &node, unsigned index) {
+  if (node.kind() != ir::NodeKind::CallFunction || !ir::hasTrait(node.op(), ir::kView) ||
+      node.isInPlace())
+    return std::nullopt;
+  auto inferred = ir::inferResults(node.op(), node.args(), node.result()->tensor().device);
+  assert(inferred && "a typed node is refused by its rule");
+  return (*inferred)[index].viewOffset;
+}
+
+} // namespace
+
+bool isView(const ir::Node &node) {
+  return viewOffset(node, 0).has_value();
+}
+
+Layout layoutOf(ir::Value *value) {
+  Layout layout{value, 0};
+  while (auto offset = viewOffset(*layout.base->node(), layout.base->index())) {
+    layout.offset += *offset;
+    layout.base = layout.base->node()->arg(0).value();
+  }
+  return layout;
+}
+
+bool sameLayout(const ir::TensorType &a, const ir::TensorType &b) {
+  if (a.dtype != b.dtype || a.sizes != b.sizes || a.device != b.device)
+    return false;
+  for (size_t i = 0; i < a.sizes.size(); ++i)
+    if (a.sizes[i] != 1 && a.strides[i] != b.strides[i])
+      return false;
+  return true;
+}
+
+std::optional<ir::Dims> denseOrder(const ir::TensorType &type) {
+  ir::Dims order(type.sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (type.isContiguous())
+    return order;
+  // Dimensions of size 1 stay where they are, between those that are sorted.
+  ir::Dims real;
+  llvm::copy_if(order, std::back_inserter(real), [&](int64_t d) { return type.sizes[d] != 1; });
+  llvm::stable_sort(real, [&](int64_t a, int64_t b) { return type.strides[a] > type.strides[b]; });
+  auto next = real.begin();
+  for (int64_t &dim : order)
+    if (type.sizes[dim] != 1)
+      dim = *next++;
+  ir::TensorType permuted = type;
+  for (size_t i = 0; i < order.size(); ++i) {
+    permuted.sizes[i] = type.sizes[order[i]];
+    permuted.strides[i] = type.strides[order[i]];
+  }
+  if (!permuted.isContiguous())
+    return std::nullopt;
+  return order;
+}
+
+bool isIdentity(llvm::ArrayRef<int64_t> dims) {
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i] != static_cast<int64_t>(i))
+      return false;
+  return true;
+}
+
+ir::Dims inverse(llvm::ArrayRef<int64_t> dims) {
+  ir::Dims result(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i)
+    result[dims[i]] = static_cast<int64_t>(i);
+  return result;
+}
+
+ir::Node *definedBy(const ir::Value *value, ir::OpKind op) {
+  return value->node()->is(op) ? value->node() : nullptr;
+}
+
+void replaceUses(ir::GraphRewriter &rewriter, ir::Value *from, ir::Value *to) {
+  bool same = from->type() == to->type();
+  rewriter.replaceUses(from, to);
+  if (same)
+    return;
+  [[maybe_unused]] ir::Node *refused = ir::reinferTypes(rewriter.graph());
+  assert(!refused && "a rewrite changed strides that an op needs");
+}
+
+} // namespace cgc::passes

@@ -1,0 +1,351 @@
+// SpecializePass: one walk in execution order; this file has types and host values.
+#include "passes/specialize/specialize.h"
+
+#include "ir/fallback.h"
+#include "ir/op_def.h"
+#include "ir/text/text.h"
+#include "passes/canonicalize/dce.h"
+#include "passes/canonicalize/in_place.h"
+#include "passes/canonicalize/run_patterns.h"
+#include "passes/specialize/specializer.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::passes {
+
+using ir::Arg;
+using ir::Node;
+using ir::OpKind;
+using ir::Value;
+
+namespace {
+
+/// A dict on the host is a list of [key, value] pairs.
+bool isDict(const Arg &arg) {
+  return arg.isList() && !arg.list().empty() && llvm::all_of(arg.list(), [](const Arg &pair) {
+           return pair.isList() && pair.list().size() == 2 && pair.list()[0].is<std::string>();
+         });
+}
+
+bool isNumber(const Arg &arg) {
+  return arg.is<int64_t>() || arg.is<double>() || arg.is<bool>();
+}
+
+bool dependsOnError(const Arg &arg) {
+  bool depends = false;
+  arg.forEachValue([&](Value *value) { depends |= value->type().isDynamic(); });
+  return depends;
+}
+
+bool takesTensor(OpKind op) {
+  return llvm::any_of(ir::opSchema(op).args, [](const ir::SchemaArg &arg) {
+    return arg.kind == ir::ArgKind::TensorOrNumber;
+  });
+}
+
+} // namespace
+
+bool Specializer::run() {
+  for (Node &node : llvm::make_early_inc_range(graph_)) {
+    visit(node);
+    if (isSilent()) { // What a substitution replaced vanishes.
+      rememberReplaced(node);
+      evaluated(node);
+    }
+  }
+  judgeReplaced();
+  judgeViews();
+  if (!untyped_ && !diagnostics_.hasErrors())
+    for (Node *node : llvm::reverse(evaluated_))
+      graph_.erase(node);
+  return changed_;
+}
+
+void Specializer::visit(Node &node) {
+  if (node.is(OpKind::PrimIf))
+    return visitIf(node);
+  if (node.is(OpKind::PrimElse)) {
+    branches_.enterElse();
+    return evaluated(node);
+  }
+  if (node.is(OpKind::PrimEndIf))
+    return visitEndIf(node);
+  if (branches_.isSkipped())
+    return evaluated(node);
+  switch (node.kind()) {
+  case ir::NodeKind::Placeholder:
+    visitPlaceholder(node);
+    break;
+  case ir::NodeKind::GetAttr:
+    visitGetAttr(node);
+    break;
+  case ir::NodeKind::CallModule:
+    llvm_unreachable("requireInlined() refuses them");
+  case ir::NodeKind::CallFunction:
+    visitCall(node);
+    break;
+  case ir::NodeKind::Output:
+    visitOutput(node);
+    break;
+  }
+}
+
+void Specializer::visitPlaceholder(Node &node) {
+  if (!node.result()->type().isDynamic())
+    return;
+  const bool hasDefault = !node.args().empty();
+  if (hasDefault && !(untyped_ && node.arg(0).isNone())) {
+    know(node, 0, node.arg(0));
+    evaluated(node);
+  } else if (untyped_) {
+    tensors_.insert(node.result());
+  } else {
+    error(node, "input '" + node.result()->name() +
+                    "' has no type; in IR text the graph's header gives it, as in %" +
+                    node.result()->name() + ": f32[1,3]");
+  }
+}
+
+void Specializer::visitGetAttr(Node &node) {
+  const ir::Parameter *parameter =
+      graph_.owner() ? graph_.owner()->findParameter(node.target()) : nullptr;
+  if (!parameter) {
+    error(node, "the module has no parameter '" + node.target() + "'");
+    return;
+  }
+  ir::TensorType type = parameter->type;
+  type.device = target_;
+  setType(node.result(), std::move(type));
+}
+
+void Specializer::visitCall(Node &node) {
+  std::vector<Arg> args = node.args().vec();
+  for (Arg &arg : args)
+    resolve(arg);
+  if (node.op() == OpKind::PrimSubstituted) {
+    if (dependsOnError(args[0]))
+      return;
+    if (dependsOnError(args[1])) // Nothing to compare with: cgc cannot compile the original.
+      args[1] = args[0];
+    return evaluate(node, args);
+  }
+  if (node.op() == OpKind::Fallback) {
+    // The node, printed below, has the whole schema.
+    const llvm::StringRef op = ir::fallbackName(node).full;
+    const ir::Cause cause = causeOfFallback(node);
+    error(node, ir::explain("cgc cannot compile " + op.str(), cause), cause);
+    return;
+  }
+  if (node.op() == OpKind::PrimRefused) {
+    report(node, node.arg("reason").as<std::string>(),
+           ir::parseCause(node.arg("cause").as<std::string>()));
+    return;
+  }
+  if (node.op() == OpKind::PrimRaise)
+    return visitRaise(node, args[0]);
+  rememberTensors(node, args);
+  // What it depends on has been reported, or cannot be known without types.
+  if (llvm::any_of(args, [](const Arg &arg) { return dependsOnError(arg); }))
+    return judgeUntyped(node, args);
+  bool onHost = ir::hasTrait(node.op(), ir::kHost);
+  bool allConstant = llvm::all_of(args, [](const Arg &arg) { return arg.isConstant(); });
+  if (onHost || (allConstant && ir::opDef(node.op()).evaluate && takesTensor(node.op())))
+    evaluate(node, args);
+  else
+    infer(node, std::move(args));
+}
+
+void Specializer::evaluate(Node &node, llvm::ArrayRef<Arg> args) {
+  if (!args.empty() && isTensor(args[0]) && reportHostRead(node))
+    return;
+  auto *evaluate = ir::opDef(node.op()).evaluate;
+  Result<Arg> value = evaluate ? evaluate(args)
+                               : Status(Code::Unsupported, "cgc cannot evaluate this op at "
+                                                           "compile time");
+  if (!value) {
+    if (ir::hasTrait(node.op(), ir::kHost))
+      error(node, value.status().message());
+    else // Arithmetic on numbers: these are all that matters.
+      report(node, ir::opName(node.op()).str() + " of " + ir::argText(Arg(Arg::List(args))) + ": " +
+                       value.status().message());
+    return;
+  }
+  if (node.numResults() == 1 && node.op() != OpKind::PrimUnpack) {
+    know(node, 0, *value);
+    return evaluated(node);
+  }
+  size_t count = value->isList() ? value->list().size() : 0;
+  if (count != node.numResults()) {
+    error(node, "a list of " + std::to_string(count) + " elements is unpacked into " +
+                    std::to_string(node.numResults()));
+    return;
+  }
+  for (unsigned i = 0; i < count; ++i)
+    know(node, i, value->list()[i]);
+  evaluated(node);
+}
+
+void Specializer::infer(Node &node, std::vector<Arg> args) {
+  tensorsFromNumbers(node, args);
+  auto inferred = ir::inferResults(node.op(), args, target_);
+  if (!inferred) {
+    error(node, inferred.status().message(), causeOfRefusal(node, args));
+    return;
+  }
+  // One dynamic result is the list as a whole: it becomes several typed ones.
+  if (ir::opSchema(node.op()).listResult && node.numResults() == 1 &&
+      node.result()->type().isDynamic()) {
+    Node *several = graph_.call(node.op(), std::move(args), inferred->size(), node.loc(), &node);
+    Arg::List values;
+    for (unsigned i = 0; i < several->numResults(); ++i) {
+      several->result(i)->setType((*inferred)[i].type);
+      values.emplace_back(several->result(i));
+    }
+    know(node, 0, Arg(std::move(values)));
+    if (isSilent())
+      evaluated(*several);
+    return evaluated(node);
+  }
+  if (inferred->size() != node.numResults()) {
+    error(node, "the op yields " + std::to_string(inferred->size()) + " results and is used for " +
+                    std::to_string(node.numResults()));
+    return;
+  }
+  if (node.isInPlace()) {
+    const ir::TensorType &self = args[0].value()->tensor();
+    const ir::TensorType &result = (*inferred)[0].type;
+    if (self.dtype != result.dtype || self.sizes != result.sizes) {
+      error(node, "in-place op: the result " + toString(result) +
+                      " does not fit into the overwritten " + toString(self));
+      return;
+    }
+    (*inferred)[0].type = self;
+  }
+  if (args != node.args().vec()) {
+    node.setArgs(std::move(args));
+    changed_ = true;
+  }
+  for (unsigned i = 0; i < node.numResults(); ++i)
+    setType(node.result(i), (*inferred)[i].type);
+  if (node.isInPlace())
+    if (Overwritten what = overwritten(node); what.cause != ir::Cause::None)
+      error(node, "in-place op: " + what.message, what.cause);
+}
+
+void Specializer::tensorsFromNumbers(Node &node, std::vector<Arg> &args) {
+  const ir::Schema &schema = ir::opSchema(node.op());
+  auto toTensor = [&](Arg &arg) {
+    if (!isNumber(arg))
+      return;
+    Node *full = graph_.call(OpKind::Full, {Arg(Arg::List{}), arg, Arg()}, 1, node.loc(), &node);
+    DType dtype = arg.is<bool>() ? DType::Bool : arg.is<int64_t>() ? DType::I64 : DType::F32;
+    full->result()->setType(ir::TensorType::dense(dtype, {}, target_));
+    if (isSilent())
+      evaluated(*full);
+    arg = Arg(full->result());
+  };
+  for (unsigned i = 0; i < args.size() && i < schema.args.size(); ++i) {
+    if (schema.args[i].kind != ir::ArgKind::Tensor)
+      continue;
+    if (schema.args[i].isList && args[i].isList())
+      llvm::for_each(args[i].list(), toTensor);
+    else
+      toTensor(args[i]);
+  }
+}
+
+void Specializer::visitOutput(Node &node) {
+  std::vector<Arg> flat;
+  std::vector<std::string> names;
+  const std::vector<std::string> given = graph_.outputNames();
+  bool named = !given.empty();
+  for (unsigned i = 0; i < node.args().size(); ++i) {
+    Arg arg = node.arg(i);
+    resolve(arg);
+    const std::string position = node.args().size() > 1 ? std::to_string(i) : "";
+    flatten(arg, given.empty() ? position : given[i], node, flat, names, named);
+  }
+  if (flat.empty() && !diagnostics_.hasErrors())
+    report(node, "the method returns no tensor, so there is nothing to compile; return what "
+                 "it computes");
+  if (flat != node.args().vec()) {
+    node.setArgs(std::move(flat));
+    changed_ = true;
+  }
+  if (named)
+    graph_.setOutputNames(std::move(names));
+}
+
+void Specializer::flatten(const Arg &arg, const std::string &name, const Node &node,
+                          std::vector<Arg> &flat, std::vector<std::string> &names, bool &named) {
+  auto nested = [&](const std::string &key) { return name.empty() ? key : name + "." + key; };
+  if (isDict(arg)) {
+    named = true;
+    for (const Arg &pair : arg.list())
+      flatten(pair.list()[1], nested(pair.list()[0].as<std::string>()), node, flat, names, named);
+  } else if (arg.isList()) {
+    for (unsigned i = 0; i < arg.list().size(); ++i)
+      flatten(arg.list()[i], nested(std::to_string(i)), node, flat, names, named);
+  } else if (arg.isValue()) {
+    flat.push_back(arg);
+    names.push_back(name);
+  } else if (!arg.isNone()) {
+    error(node,
+          "the model returns " + ir::argText(arg) + ", which is not a tensor; return tensors only");
+  }
+}
+
+void Specializer::resolve(Arg &arg) {
+  arg.mapValues([&](Value *value) {
+    auto it = known_.find(value);
+    return it == known_.end() ? Arg(value) : it->second;
+  });
+  if (arg.is<DeviceKind>())
+    arg = Arg(target_);
+  if (arg.isList())
+    for (Arg &element : arg.list())
+      if (element.is<DeviceKind>())
+        element = Arg(target_);
+}
+
+void Specializer::know(Node &node, unsigned result, Arg value) {
+  known_[node.result(result)] = std::move(value);
+}
+
+void Specializer::evaluated(Node &node) {
+  if (!evaluated_.empty() && evaluated_.back() == &node)
+    return;
+  evaluated_.push_back(&node);
+  changed_ = true;
+}
+
+void Specializer::setType(Value *value, ir::TensorType type) {
+  if (value->type() != ir::Type(type)) {
+    value->setType(std::move(type));
+    changed_ = true;
+  }
+}
+
+Result<Changed> SpecializePass::run(ir::Graph &graph, PassContext &context) const {
+  CGC_TRY(requireInlined(graph));
+  CGC_ASSIGN_OR_RETURN(Changed changed, DcePass().run(graph, context)); // Dead code is not judged.
+  ir::Diagnostics diagnostics;
+  Specializer specializer(graph, context.target, diagnostics);
+  if (specializer.run())
+    changed = Changed::Yes;
+  if (!diagnostics.hasErrors())
+    return changed;
+  if (context.diagnostics)
+    for (const ir::Diagnostic &error : diagnostics.errors())
+      context.diagnostics->error(error);
+  return diagnostics.toStatus(specializer.isSubstitutionAtFault() ? Code::Failed
+                                                                  : Code::Unsupported);
+}
+
+void judge(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics) {
+  PassContext context;
+  if (DcePass().run(graph, context))
+    Specializer(graph, target, diagnostics, /*untyped=*/true).run();
+}
+
+} // namespace cgc::passes

@@ -1,0 +1,68 @@
+// Specializer: branches. Of one whose condition is known a side vanishes; both sides of any other
+// are walked through, so that all that is in the way is reported.
+#include "ir/op_def.h"
+#include "ir/text/text.h"
+#include "passes/specialize/specializer.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::passes {
+
+using ir::Arg;
+using ir::Node;
+using ir::OpKind;
+using ir::Value;
+
+void Specializer::visitIf(Node &node) {
+  evaluated(node);
+  if (branches_.isSkipped())
+    return branches_.enter(std::nullopt);
+  Arg condition = node.arg(0);
+  resolve(condition);
+  if (const bool *taken = condition.getIf<bool>())
+    return branches_.enter(*taken);
+  if (condition.is<std::string>()) // What a substitution replaced: it is typed, and never runs.
+    return branches_.enter(true, /*mayBeSkipped=*/true);
+  const bool byData =
+      isTensor(condition) || (condition.isValue() && decidesOnly(*condition.value()->node()));
+  if (!condition.isValue())
+    error(node, "the condition of this branch is " + ir::argText(condition) +
+                    ", which is neither true nor false");
+  else if (byData)
+    reportCause(node, "data-dependent control flow", ir::Cause::DataFlow);
+  branches_.enter(std::nullopt, /*mayBeSkipped=*/untyped_ && !byData);
+}
+
+void Specializer::visitEndIf(Node &node) {
+  const std::optional<bool> taken = branches_.leave();
+  evaluated(node);
+  if (branches_.isSkipped() || !taken)
+    return;
+  Arg side = node.arg(*taken ? 0 : 1);
+  resolve(side);
+  for (unsigned i = 0; i < node.numResults(); ++i)
+    know(node, i, side.list()[i]);
+}
+
+void Specializer::visitRaise(Node &node, const Arg &message) {
+  // Of a branch that nothing decides, one side may be an assertion that holds.
+  if (branches_.allDecided())
+    report(node,
+           "the model raises an exception for these inputs: " +
+               (message.is<std::string>() ? message.as<std::string>() : ir::argText(message)));
+  evaluated(node);
+}
+
+bool Specializer::decidesOnly(const Node &node) {
+  if (!node.is(OpKind::PrimBool))
+    return false;
+  Arg operand = node.arg(0);
+  resolve(operand);
+  return isTensor(operand) && llvm::all_of(graph_, [&](const Node &user) {
+           bool reads = false;
+           user.forEachInput([&](const Value *value) { reads |= value == node.result(); });
+           return !reads || user.is(OpKind::PrimIf);
+         });
+}
+
+} // namespace cgc::passes

@@ -1,0 +1,153 @@
+// Specializer: in-place ops whose effect the compiled model would not have.
+#include "ir/fallback.h"
+#include "ir/op_def.h"
+#include "passes/canonicalize/in_place.h"
+#include "passes/specialize/specializer.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::passes {
+
+using ir::Arg;
+using ir::Node;
+using ir::OpKind;
+using ir::Value;
+
+namespace {
+
+using Nodes = llvm::DenseSet<const Node *>; // Looked up, never iterated.
+
+/// Whether argument 0 and the result of `node` may be the same memory.
+bool mayAlias(const Node &node) {
+  if (node.kind() != ir::NodeKind::CallFunction || node.args().empty() || !node.arg(0).isValue())
+    return false;
+  if (node.isInPlace() || !ir::hasTrait(node.op(), ir::kView))
+    return node.isInPlace();
+  const auto inferred = ir::inferResults(node.op(), node.args(), DeviceKind::Cpu);
+  return !inferred || inferred->front().viewOffset;
+}
+
+/// What `node` overwrites, whether cgc can compile it or not; else none.
+Arg written(const Node &node) {
+  if (node.kind() != ir::NodeKind::CallFunction)
+    return {};
+  if (node.isInPlace())
+    return node.arg(0);
+  const bool fallback = node.is(OpKind::Fallback) && isInPlaceName(ir::fallbackName(node).op);
+  return fallback && node.arg(0).isList() && !node.arg(0).list().empty() ? node.arg(0).list()[0]
+                                                                         : Arg();
+}
+
+/// The name of the substitution whose original has `node`; null if it is of none.
+const std::string *substitutionOf(const Node &node) {
+  unsigned inner = 0;
+  const auto begin = node.graph()->begin();
+  for (ir::Graph::iterator it(const_cast<Node &>(node)); it != begin;) {
+    --it;
+    if (it->is(OpKind::PrimEndIf))
+      ++inner;
+    else if (it->is(OpKind::PrimIf) && inner > 0)
+      --inner;
+    else if (const std::string *name =
+                 it->is(OpKind::PrimIf) ? it->arg(0).getIf<std::string>() : nullptr)
+      return name;
+  }
+  return nullptr;
+}
+
+/// Of `copy`, made of a graph, only what functionalize takes is left: nodes that certainly run,
+/// have types and fit their rules.
+void keepTyped(const ir::Graph &graph, ir::Graph &copy, const Nodes &vanished, DeviceKind target) {
+  llvm::DenseSet<const Value *> kept; // Looked up, never iterated.
+  std::vector<Node *> dropped;
+  for (auto [node, twin] : llvm::zip(graph, copy)) {
+    if (twin.kind() == ir::NodeKind::Output) {
+      std::vector<Arg> outputs;
+      for (const Arg &arg : twin.args())
+        if (arg.isValue() && kept.contains(arg.value()))
+          outputs.push_back(arg);
+      twin.setArgs(std::move(outputs));
+      twin.graph()->setOutputNames({});
+      continue;
+    }
+    bool stays = !vanished.contains(&node) && twin.kind() != ir::NodeKind::CallModule &&
+                 twin.numResults() > 0 &&
+                 llvm::all_of(twin.results(), [](const Value &value) { return value.isTensor(); });
+    twin.forEachInput([&, &stays = stays](Value *value) { stays &= kept.contains(value); });
+    if (stays && twin.kind() == ir::NodeKind::CallFunction) {
+      const auto inferred = ir::inferResults(twin.op(), twin.args(), target);
+      stays =
+          inferred && inferred->size() == twin.numResults() &&
+          (!twin.isInPlace() || (inferred->front().type.dtype == twin.result()->tensor().dtype &&
+                                 inferred->front().type.sizes == twin.result()->tensor().sizes));
+    }
+    if (!stays)
+      dropped.push_back(&twin);
+    else
+      for (const Value &value : twin.results())
+        kept.insert(&value);
+  }
+  for (Node *node : llvm::reverse(dropped))
+    copy.erase(node);
+}
+
+} // namespace
+
+const Node &ownerOf(const Value *value) {
+  const Node *node = value->node();
+  while (mayAlias(*node))
+    node = node->arg(0).value()->node();
+  return *node;
+}
+
+void Specializer::rememberReplaced(Node &node) {
+  Arg value = branches_.isSkipped() ? Arg() : written(node);
+  resolve(value);
+  if (value.isValue())
+    replaced_.emplace_back(&node, value.value());
+}
+
+void Specializer::judgeReplaced() {
+  const Nodes vanished(evaluated_.begin(), evaluated_.end());
+  for (const auto &[node, value] : replaced_) {
+    const std::string *substitution = substitutionOf(*node);
+    if (!substitution)
+      continue;
+    const Node &owner = ownerOf(value);
+    const Node *reader = nullptr;
+    for (auto it = std::next(node->getIterator()); it != graph_.end() && !reader; ++it)
+      if (!vanished.contains(&*it))
+        it->forEachInput([&](Value *input) {
+          if (&ownerOf(input) == &owner)
+            reader = &*it;
+        });
+    if (!reader)
+      continue;
+    substitutionAtFault_ = true;
+    diagnostics_.error(*node, "substitution '" + *substitution +
+                                  "' replaces this in-place op, and what it overwrites is still "
+                                  "in use: " +
+                                  readBy(*reader) +
+                                  "; replace a module around both, or use the op's form without "
+                                  "the underscore in the model");
+  }
+}
+
+void Specializer::judgeViews() {
+  const Nodes vanished(evaluated_.begin(), evaluated_.end());
+  if (llvm::none_of(graph_, [&](const Node &node) {
+        return node.kind() == ir::NodeKind::CallFunction && node.isInPlace() &&
+               !vanished.contains(&node);
+      }))
+    return;
+  const auto copy = graph_.clone(graph_.name());
+  keepTyped(graph_, *copy, vanished, target_);
+  ir::Diagnostics found;
+  functionalize(*copy, found);
+  for (const ir::Diagnostic &error : found.errors()) // The others have been reported.
+    if (error.cause == ir::Cause::MutatesView)
+      diagnostics_.error(error);
+}
+
+} // namespace cgc::passes

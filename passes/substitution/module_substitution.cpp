@@ -1,0 +1,212 @@
+// ModuleSubstitutionPass: matching modules, replacing, and what it takes to compare with the
+// original.
+#include "passes/substitution/module_substitution.h"
+
+#include "ir/text/text.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::passes {
+namespace {
+
+/// `*` matches within one path component, `**` across components.
+bool matchesGlob(llvm::StringRef glob, llvm::StringRef path) {
+  if (glob.empty())
+    return path.empty();
+  if (glob.front() != '*')
+    return !path.empty() && glob.front() == path.front() &&
+           matchesGlob(glob.drop_front(), path.drop_front());
+  bool across = glob.starts_with("**");
+  llvm::StringRef rest = glob.drop_front(across ? 2 : 1);
+  for (size_t taken = 0; taken <= path.size(); ++taken) {
+    if (matchesGlob(rest, path.drop_front(taken)))
+      return true;
+    if (taken < path.size() && path[taken] == '.' && !across)
+      return false;
+  }
+  return false;
+}
+
+bool matches(const ModuleSubstitution &substitution, const ir::Module &module) {
+  if (!substitution.className.empty() && substitution.className != module.className())
+    return false;
+  if (!substitution.pathGlob.empty() && !matchesGlob(substitution.pathGlob, module.path()))
+    return false;
+  return llvm::all_of(substitution.attributes, [&](const ir::Attribute &wanted) {
+    return llvm::any_of(module.attributes(), [&](const ir::Attribute &attribute) {
+      return attribute.name == wanted.name && attribute.value == wanted.value;
+    });
+  });
+}
+
+struct Signature {
+  size_t inputs = 0, outputs = 0;
+  bool operator==(const Signature &) const = default;
+};
+
+Signature signatureOf(const ir::Graph &graph) {
+  return {graph.inputs().size(), graph.output() ? graph.output()->args().size() : 0};
+}
+
+std::string toString(const Signature &signature) {
+  return std::to_string(signature.inputs) + " inputs and " + std::to_string(signature.outputs) +
+         " outputs";
+}
+
+/// Ends the branch, begun by prim.if(name), that holds what the substitution of this name replaced.
+/// Gives a check for each of `replacements`, to stand in its place; the end still needs what the
+/// original gave as its argument 0.
+struct OriginalEnd {
+  ir::Node *end;
+  std::vector<ir::Value *> checks;
+};
+OriginalEnd endOriginal(ir::Graph &graph, llvm::ArrayRef<ir::Arg> replacements,
+                        const std::string &name, const ir::Loc &loc, ir::Node *before) {
+  const ir::Arg::List none(replacements.size(), ir::Arg());
+  graph.call(ir::OpKind::PrimElse, {}, 0, loc, before);
+  OriginalEnd result{graph.call(ir::OpKind::PrimEndIf, {ir::Arg(none), ir::Arg(none)},
+                                static_cast<unsigned>(none.size()), loc, before),
+                     {}};
+  for (auto [replacement, original] : llvm::zip(replacements, result.end->results()))
+    result.checks.push_back(graph
+                                .call(ir::OpKind::PrimSubstituted,
+                                      {replacement, ir::Arg(&original), name}, 1, loc, before)
+                                ->result());
+  return result;
+}
+
+/// Appends the nodes of `original` to `graph`, which has the same inputs, and leaves to
+/// `specialize` to compare what both give.
+void addCheck(ir::Graph &graph, const ir::Graph &original, const std::string &name) {
+  llvm::DenseMap<const ir::Value *, ir::Arg> map; // Looked up, never iterated.
+  std::vector<ir::Value *> inputs = graph.inputs();
+  for (auto [i, input] : llvm::enumerate(original.inputs()))
+    map[input] = ir::Arg(inputs[i]);
+  ir::Node *output = graph.output();
+  graph.call(ir::OpKind::PrimIf, {name}, 0, output->loc(), output);
+  for (const ir::Node &node : original) {
+    std::vector<ir::Arg> args = node.args().vec();
+    for (ir::Arg &arg : args)
+      arg.mapValues([&](ir::Value *value) { return map.find(value)->second; });
+    ir::Node *copy = nullptr;
+    switch (node.kind()) {
+    case ir::NodeKind::Placeholder:
+      continue;
+    case ir::NodeKind::GetAttr:
+      copy = graph.getAttr(node.target(), node.result()->type(), node.loc(), output);
+      break;
+    case ir::NodeKind::CallFunction:
+      copy = graph.call(node.op(), std::move(args), node.numResults(), node.loc(), output);
+      copy->setTarget(node.target());
+      copy->setInPlace(node.isInPlace());
+      break;
+    case ir::NodeKind::CallModule:
+      copy =
+          graph.callModule(node.target(), std::move(args), node.numResults(), node.loc(), output);
+      break;
+    case ir::NodeKind::Output: {
+      OriginalEnd ended = endOriginal(graph, output->args(), name, node.loc(), output);
+      ended.end->setArg(0, ir::Arg(ir::Arg::List(args.begin(), args.end())));
+      output->setArgs({ended.checks.begin(), ended.checks.end()});
+      return;
+    }
+    }
+    for (unsigned i = 0; i < node.numResults(); ++i) {
+      copy->result(i)->setType(node.result(i)->type());
+      map[node.result(i)] = ir::Arg(copy->result(i));
+    }
+  }
+}
+
+Status replaceBody(const ModuleSubstitution &substitution, ir::Module &module) {
+  std::vector<std::unique_ptr<ir::Graph>> originals;
+  for (auto &graph : module.graphs())
+    originals.push_back(graph->clone(graph->name()));
+  CGC_TRY(substitution.replaceBody(module));
+  for (auto &original : originals) {
+    ir::Graph *graph = module.findGraph(original->name());
+    if (!graph)
+      return Status(Code::Failed, "graph @" + original->name() + " is gone; its callers need it");
+    Signature before = signatureOf(*original), now = signatureOf(*graph);
+    if (now != before)
+      return Status(Code::Failed, "graph @" + original->name() + " had " + toString(before) +
+                                      " and now has " + toString(now) + "; keep the numbers");
+    if (ir::toString(*graph) != ir::toString(*original))
+      addCheck(*graph, *original, substitution.name);
+  }
+  return Status::ok();
+}
+
+Status replaceCall(const ModuleSubstitution &substitution, ir::Node &call, ir::Module &module) {
+  ir::Graph &graph = *call.graph();
+  CGC_ASSIGN_OR_RETURN(auto values, substitution.replaceCall(call, module));
+  if (values.size() != call.numResults() || llvm::is_contained(values, nullptr))
+    return Status(Code::Failed,
+                  "the call has " + std::to_string(call.numResults()) +
+                      " results, and the replacement gives " +
+                      std::to_string(llvm::count_if(values, [](auto *v) { return v != nullptr; })));
+  ir::Node *next = &*std::next(call.getIterator());
+  graph.call(ir::OpKind::PrimIf, {substitution.name}, 0, call.loc(), &call);
+  const std::vector<ir::Arg> replacements(values.begin(), values.end());
+  OriginalEnd ended = endOriginal(graph, replacements, substitution.name, call.loc(), next);
+  ir::Arg::List results;
+  for (unsigned i = 0; i < values.size(); ++i) {
+    graph.replaceAllUses(call.result(i), ended.checks[i]);
+    results.emplace_back(call.result(i));
+  }
+  ended.end->setArg(0, ir::Arg(std::move(results)));
+  return Status::ok();
+}
+
+/// What a substitution matches, all of it found before anything is replaced: what a replacement
+/// adds is not matched by the same substitution.
+struct Matches {
+  std::vector<ir::Module *> modules;
+  std::vector<std::pair<ir::Node *, ir::Module *>> calls; ///< With the module that is called.
+};
+
+void findBelow(const ModuleSubstitution &substitution, ir::Module &module, Matches &found) {
+  if (matches(substitution, module))
+    found.modules.push_back(&module);
+  for (auto &graph : module.graphs())
+    for (ir::Node &node : *graph)
+      if (node.kind() == ir::NodeKind::CallModule)
+        if (ir::Module *callee = module.resolve(node.target()).first;
+            callee && matches(substitution, *callee))
+          found.calls.emplace_back(&node, callee);
+  for (auto &submodule : module.submodules())
+    findBelow(substitution, *submodule, found);
+}
+
+Result<Changed> apply(const ModuleSubstitution &substitution, ir::Module &root) {
+  Matches found;
+  findBelow(substitution, root, found);
+  if (substitution.replaceBody) {
+    for (ir::Module *module : found.modules)
+      if (Status status = replaceBody(substitution, *module); !status.isOk())
+        return status.withContext("substitution '" + substitution.name + "' on module '" +
+                                  module->path() + "'");
+    return found.modules.empty() ? Changed::No : Changed::Yes;
+  }
+  for (auto [call, callee] : found.calls)
+    if (Status status = replaceCall(substitution, *call, *callee); !status.isOk())
+      return status.withContext("substitution '" + substitution.name + "' at " +
+                                ir::toString(*call));
+  return found.calls.empty() ? Changed::No : Changed::Yes;
+}
+
+} // namespace
+
+Result<Changed> ModuleSubstitutionPass::run(ir::Module &module, PassContext &context) const {
+  Changed changed = Changed::No;
+  if (context.substitutions)
+    for (const ModuleSubstitution &substitution : context.substitutions->modules) {
+      CGC_ASSIGN_OR_RETURN(Changed one, apply(substitution, module));
+      if (one == Changed::Yes)
+        changed = Changed::Yes;
+    }
+  return changed;
+}
+
+} // namespace cgc::passes

@@ -1,0 +1,136 @@
+// Bucket selection and the messages for what does not fit.
+#include "runtime/exec/bucket_choice.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cgc {
+namespace {
+
+std::string shape(DType dtype, std::span<const int64_t> sizes) {
+  std::string s(dtypeName(dtype));
+  s += '[';
+  for (size_t i = 0; i < sizes.size(); ++i)
+    s += (i ? "," : "") + std::to_string(sizes[i]);
+  return s + ']';
+}
+
+std::string shapes(const std::vector<IoTensor> &inputs) {
+  std::string s;
+  for (const IoTensor &input : inputs)
+    s += (s.empty() ? "" : ", ") + input.name + "=" + shape(input.dtype, input.sizes);
+  return s;
+}
+
+std::string names(const std::vector<IoTensor> &inputs) {
+  std::string s;
+  for (const IoTensor &input : inputs)
+    s += (s.empty() ? "" : ", ") + input.name;
+  return s;
+}
+
+/// Values of type T, at `data`, which need not be aligned.
+template <class T> Status checkIndicesOf(const IoTensor &input, const std::byte *data) {
+  const size_t count = *tensorBytes(input.dtype, input.sizes) / sizeof(T);
+  for (size_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, data + i * sizeof(T), sizeof(T));
+    if (value < 0 || int64_t(value) >= input.upperBound)
+      return {Code::Usage, "input '" + input.name + "': element " + std::to_string(i) + " is " +
+                               std::to_string(value) +
+                               ", but the model's embedding takes values from 0 to " +
+                               std::to_string(input.upperBound - 1)};
+  }
+  return Status::ok();
+}
+
+} // namespace
+
+Result<const Entry *> findEntry(const PlanData &plan, std::string_view name) {
+  if (const Entry *entry = plan.findEntry(name))
+    return entry;
+  std::string offered;
+  for (const Entry &entry : plan.entries)
+    offered += (offered.empty() ? "" : ", ") + entry.name;
+  return Status(Code::Usage,
+                "the plan has no entry '" + std::string(name) + "'; it has " + offered);
+}
+
+Result<size_t> selectBucket(const Entry &entry, std::span<const TensorView> inputs) {
+  const std::vector<IoTensor> &expected = entry.buckets[0].inputs;
+  const std::string where = "entry '" + entry.name + "'";
+  if (inputs.size() != expected.size())
+    return Status(Code::Usage, where + " takes " + std::to_string(expected.size()) + " inputs (" +
+                                   names(expected) + "), and " + std::to_string(inputs.size()) +
+                                   " were given");
+  // The buckets of an entry differ in sizes only: validate() checks it.
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].dtype != expected[i].dtype)
+      return Status(Code::Usage, "input '" + expected[i].name + "' of " + where + " is " +
+                                     std::string(dtypeName(expected[i].dtype)) + ", and " +
+                                     std::string(dtypeName(inputs[i].dtype)) + " was given");
+  }
+  for (size_t b = 0; b < entry.buckets.size(); ++b) {
+    const std::vector<IoTensor> &wanted = entry.buckets[b].inputs;
+    if (std::equal(wanted.begin(), wanted.end(), inputs.begin(), inputs.end(),
+                   [](const IoTensor &io, const TensorView &view) {
+                     return std::equal(io.sizes.begin(), io.sizes.end(), view.sizes.begin(),
+                                       view.sizes.end());
+                   }))
+      return b;
+  }
+  std::string given, offered;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    given += (i ? ", " : "") + expected[i].name + "=" + shape(inputs[i].dtype, inputs[i].sizes);
+  for (const Bucket &bucket : entry.buckets)
+    offered += "\n  " + shapes(bucket.inputs);
+  return Status(Code::Usage, where + " was not compiled for " + given +
+                                 "; compile again with these sizes, or give one of:" + offered);
+}
+
+Status checkViews(std::span<const IoTensor> tensors, std::span<const TensorView> views,
+                  DeviceKind target, std::string_view kind) {
+  if (tensors.size() != views.size())
+    return {Code::Usage, "there are " + std::to_string(tensors.size()) + " " + std::string(kind) +
+                             "s, and " + std::to_string(views.size()) + " were given"};
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const IoTensor &tensor = tensors[i];
+    const TensorView &view = views[i];
+    const std::string where = std::string(kind) + " '" + tensor.name + "'";
+    if (view.dtype != tensor.dtype ||
+        !std::equal(view.sizes.begin(), view.sizes.end(), tensor.sizes.begin(), tensor.sizes.end()))
+      return {Code::Usage, where + " is " + shape(tensor.dtype, tensor.sizes) + ", and " +
+                               shape(view.dtype, view.sizes) + " was given"};
+    if (!view.data && *tensorBytes(tensor.dtype, tensor.sizes) > 0)
+      return {Code::Usage, where + " has no data (a null pointer)"};
+    if (!view.strides.empty() && !isDense(view.sizes, view.strides))
+      return {Code::Usage, where + " is strided; give a contiguous tensor"};
+    if (view.device == DeviceKind::Cuda && target == DeviceKind::Cpu)
+      return {Code::Usage, where + " lies on a GPU, and the plan has target cpu; copy it first"};
+  }
+  return Status::ok();
+}
+
+Status checkIndices(std::span<const IoTensor> inputs, std::span<const TensorView> views) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const IoTensor &input = inputs[i];
+    if (input.upperBound == 0 || views[i].device == DeviceKind::Cuda)
+      continue;
+    const auto *data = static_cast<const std::byte *>(views[i].data);
+    Status status;
+    if (input.dtype == DType::I64)
+      status = checkIndicesOf<int64_t>(input, data);
+    else if (input.dtype == DType::I32)
+      status = checkIndicesOf<int32_t>(input, data);
+    else if (input.dtype == DType::I16)
+      status = checkIndicesOf<int16_t>(input, data);
+    else if (input.dtype == DType::I8)
+      status = checkIndicesOf<int8_t>(input, data);
+    else if (input.dtype == DType::U8)
+      status = checkIndicesOf<uint8_t>(input, data);
+    CGC_TRY(status);
+  }
+  return Status::ok();
+}
+
+} // namespace cgc

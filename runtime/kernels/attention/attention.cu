@@ -1,0 +1,348 @@
+// attention: softmax(scale q k^T + mask) v for one head and a slice of queries in each block, with
+// the tensor cores of sm_80 and later. Reads strided heads, so packed projections need no copies,
+// and writes token by token. Softmax runs over chunks of keys (Milakov and Gimelshein, 2018), in
+// powers of two.
+#include "runtime/kernels/attention/attention.h"
+
+#include "runtime/kernels/attention/heads.h"
+#include "runtime/kernels/device.cuh"
+#include "runtime/kernels/kernel_checks.h"
+#include "runtime/kernels/pointwise/activations.cuh"
+#include "runtime/kernels/sm80/async_copy.cuh"
+#include "runtime/kernels/sm80/warp_mma.cuh"
+#include "runtime/kernels/sm90/hopper.cuh"
+#include "runtime/kernels/sm90/tensor_map.h"
+
+namespace cgc {
+namespace {
+
+using namespace device;
+
+/// Where tensor copies find keys and values.
+struct HeadMaps {
+  CUtensorMap k, v;
+};
+struct NoMaps {};
+
+/// The scale is times log2(e).
+template <class T, bool kTensorCopies> struct AttentionParameters : HeadsParameters<T> {
+  std::conditional_t<kTensorCopies, HeadMaps, NoMaps> maps;
+  int splits; ///< Warps that share queries, each with some of the chunks of keys.
+};
+
+/// A chunk of keys or values in shared memory: rows of kColumns elements, either padded against
+/// bank conflicts or, as a tensor copy writes them, with the 16-byte vectors of each group of 8
+/// rows of 128 bytes swizzled.
+template <class T, int kColumns, bool kSwizzled> struct ChunkTile {
+  static constexpr int kPitch = kSwizzled ? kColumns : kColumns + 8;
+  T *first;
+  __device__ T *vector(int row, int index) const {
+    return first + row * kPitch + (kSwizzled ? index ^ (row % 8) : index) * 8;
+  }
+};
+
+/// Stages of the ring for any number of keys.
+template <int kColumns> constexpr int kMostStages = int(attentionStages(INT32_MAX, kColumns));
+/// Whether a narrower kernel takes all heads that miss more than the last eight columns.
+template <int kColumns>
+constexpr bool kMissesEight = attentionColumns(kColumns - 16) == kColumns - 16;
+
+template <class T, int kColumns, bool kTensorCopies>
+__global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 1)
+    attention(const __grid_constant__ AttentionParameters<T, kTensorCopies> p) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  constexpr bool kHasCode = true;
+#else
+  constexpr bool kHasCode = !kTensorCopies;
+#endif
+  if constexpr (kHasCode) {
+    using Tile = ChunkTile<T, kColumns, kTensorCopies>;
+    constexpr int kChunk = kAttentionChunk, kStage = 2 * kChunk * Tile::kPitch;
+    extern __shared__ uint4 memory[];
+    __shared__ uint64_t full[kAttentionStages];
+    releaseSuccessor();
+
+    uint8_t *const bytes = reinterpret_cast<uint8_t *>(memory);
+    T *const shared = reinterpret_cast<T *>(
+        kTensorCopies ? bytes + (1024 - sharedAddress(bytes) % 1024) % 1024 : bytes);
+    const int threads = blockDim.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int groups = threads / 32 / p.splits, group = warp % groups, split = warp / groups;
+    const int firstQuery = (blockIdx.x * groups + group) * int(kAttentionQueries);
+    const int head = blockIdx.y, batch = blockIdx.z;
+    // Whether heads have this column; the others are zeros.
+    const auto exists = [&](int column) {
+      return kTensorCopies || (kMissesEight<kColumns> && column < kColumns - 8) || column < p.width;
+    };
+    // The keys that any query of this block sees.
+    const int lastQuery = min(int(blockIdx.x + 1) * groups * int(kAttentionQueries), p.queries);
+    const int keys = p.causal ? min(p.keys, lastQuery) : p.keys;
+    const int chunks = (keys + kChunk - 1) / kChunk;
+    const int stages = min((p.keys + kChunk - 1) / kChunk, kMostStages<kColumns>);
+
+    if (threadIdx.x < kAttentionStages)
+      initBarrier(&full[threadIdx.x], kTensorCopies ? 1 : threads);
+    if constexpr (kTensorCopies)
+      fenceBarrierInit();
+    __syncthreads();
+    waitForPredecessor();
+
+    const auto keysOf = [&](int chunk) { return Tile{shared + chunk % stages * kStage}; };
+    const auto valuesOf = [&](int chunk) {
+      return Tile{shared + chunk % stages * kStage + kChunk * Tile::kPitch};
+    };
+    const auto fetch = [&](int chunk) {
+      uint64_t *const barrier = &full[chunk % stages];
+      if constexpr (kTensorCopies) {
+        if (threadIdx.x == 0) {
+          arriveExpecting(barrier, kStage * sizeof(T));
+          copyHeadTile(keysOf(chunk).first, &p.maps.k, chunk * kChunk, head, batch, barrier);
+          copyHeadTile(valuesOf(chunk).first, &p.maps.v, chunk * kChunk, head, batch, barrier);
+        }
+      } else {
+        const T *const k = p.k + batch * p.kStrides.batch + head * p.kStrides.head;
+        const T *const v = p.v + batch * p.vStrides.batch + head * p.vStrides.head;
+        constexpr int kVectors = kColumns / 8;
+        const int rows = min(kChunk, (p.keys - chunk * kChunk + 15) / 16 * 16);
+        for (int i = threadIdx.x; i < rows * kVectors; i += threads) {
+          const int row = i / kVectors, index = i % kVectors, key = chunk * kChunk + row;
+          const bool valid = key < p.keys && exists(index * 8);
+          copyAsync(keysOf(chunk).vector(row, index),
+                    k + (valid ? key * p.kStrides.row + index * 8 : 0), valid);
+          copyAsync(valuesOf(chunk).vector(row, index),
+                    v + (valid ? key * p.vStrides.row + index * 8 : 0), valid);
+        }
+        arriveWithCopies(barrier);
+      }
+    };
+    for (int chunk = 0; chunk < min(chunks, stages); ++chunk)
+      fetch(chunk);
+
+    // Fragments of the queries: rows lane / 4 and 8 more, columns lane % 4 * 2 and 8 more.
+    const int row = firstQuery + lane / 4, column = lane % 4 * 2;
+    uint32_t q[kColumns / 16][4];
+    {
+      const T *const from = p.q + batch * p.qStrides.batch + head * p.qStrides.head;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int r = row + i % 2 * 8;
+        const T *const line = from + (r < p.queries ? r : 0) * p.qStrides.row + column + i / 2 * 8;
+#pragma unroll
+        for (int d = 0; d < kColumns / 16; ++d)
+          q[d][i] =
+              exists(d * 16 + i / 2 * 8) ? *reinterpret_cast<const uint32_t *>(line + d * 16) : 0;
+      }
+    }
+    const T *const mask =
+        p.mask ? p.mask + batch * p.maskStrides.batch + head * p.maskStrides.head : nullptr;
+
+    float out[kColumns / 8][4] = {};
+    float most[2] = {-INFINITY, -INFINITY}, sum[2] = {};
+    // Queries of this warp see nothing behind this.
+    const int seen = p.causal ? min(keys, firstQuery + int(kAttentionQueries)) : keys;
+    // One chunk, of which this warp sees `left` keys: all, or groups of 16.
+    const auto attend = [&](auto all, int chunk, int left) {
+      constexpr bool kAll = decltype(all)::value;
+      const Tile k = keysOf(chunk), v = valuesOf(chunk);
+      float scores[8][4];
+#pragma unroll
+      for (int g = 0; g < 4; ++g) {
+        const bool hasKeys = kAll || g * 16 < left;
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          scores[2 * g][i] = scores[2 * g + 1][i] = hasKeys ? 0 : -INFINITY;
+        if (hasKeys) {
+#pragma unroll
+          for (int d = 0; d < kColumns / 16; ++d) {
+            uint32_t b[4];
+            loadMatrices(b, k.vector(g * 16 + lane / 16 * 8 + lane % 8, 2 * d + lane / 8 % 2));
+            multiply<T>(scores[2 * g], q[d], b[0], b[1]);
+            multiply<T>(scores[2 * g + 1], q[d], b[2], b[3]);
+          }
+        }
+      }
+      if (mask) {
+#pragma unroll
+        for (int n = 0; n < 8; ++n)
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            const int key = chunk * kChunk + n * 8 + column + i % 2, query = row + i / 2 * 8;
+            if (key < keys && query < p.queries)
+              scores[n][i] += toFloat(mask[query * p.maskStrides.row + key]) * (kLog2e / p.scale);
+          }
+      }
+      if (!kAll || (p.causal && chunk * kChunk + kChunk > firstQuery)) {
+#pragma unroll
+        for (int n = 0; n < 8; ++n)
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            const int key = chunk * kChunk + n * 8 + column + i % 2, query = row + i / 2 * 8;
+            if (key >= keys || (p.causal && key > query))
+              scores[n][i] = -INFINITY;
+          }
+      }
+      float factor[2];
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        // Short chains of dependent instructions: a block has few warps.
+        float highest = most[h], part[4] = {};
+#pragma unroll
+        for (int n = 0; n < 8; n += 2)
+          highest = fmaxf(fmaxf(highest, fmaxf(scores[n][2 * h], scores[n][2 * h + 1])),
+                          fmaxf(scores[n + 1][2 * h], scores[n + 1][2 * h + 1]));
+        highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
+        highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2));
+        // Where all is masked so far, nothing is added.
+        const float base = highest == -INFINITY ? 0 : highest * p.scale;
+        factor[h] = fastExp2(fmaf(most[h], p.scale, -base));
+        most[h] = highest;
+#pragma unroll
+        for (int n = 0; n < 8; ++n)
+#pragma unroll
+          for (int i = 0; i < 2; ++i) {
+            const float e = fastExp2(fmaf(scores[n][2 * h + i], p.scale, -base));
+            scores[n][2 * h + i] = e;
+            part[n % 2 * 2 + i] += e;
+          }
+        sum[h] = sum[h] * factor[h] + ((part[0] + part[1]) + (part[2] + part[3]));
+      }
+#pragma unroll
+      for (int n = 0; n < kColumns / 8; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          out[n][i] *= factor[i / 2];
+#pragma unroll
+      for (int g = 0; g < 4; ++g) {
+        if (!kAll && g * 16 >= left)
+          continue;
+        const uint32_t weights[4] = {packPair<T>(scores[2 * g][0], scores[2 * g][1]),
+                                     packPair<T>(scores[2 * g][2], scores[2 * g][3]),
+                                     packPair<T>(scores[2 * g + 1][0], scores[2 * g + 1][1]),
+                                     packPair<T>(scores[2 * g + 1][2], scores[2 * g + 1][3])};
+#pragma unroll
+        for (int n = 0; n < kColumns / 16; ++n) {
+          uint32_t b[4];
+          loadTransposed(b, v.vector(g * 16 + lane / 8 % 2 * 8 + lane % 8, 2 * n + lane / 16));
+          multiply<T>(out[2 * n], weights, b[0], b[1]);
+          multiply<T>(out[2 * n + 1], weights, b[2], b[3]);
+        }
+      }
+    };
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      waitPhase(&full[chunk % stages], chunk / stages & 1);
+      const int left = seen - chunk * kChunk;
+      if (firstQuery < p.queries && left > 0 && chunk % p.splits == split) {
+        if (left >= kChunk)
+          attend(std::true_type(), chunk, left);
+        else
+          attend(std::false_type(), chunk, left);
+      }
+      if (chunk + stages < chunks) { // The ring is too small for all keys: its stage is used again.
+        __syncthreads();
+        fetch(chunk + stages);
+      }
+    }
+
+    if (p.splits > 1) { // The first warp of each group takes up what the others have.
+      constexpr int kPart = kColumns / 2 + 4; // Floats of a lane.
+      float *const parts = reinterpret_cast<float *>(shared);
+      __syncthreads(); // All keys and values have been read: their memory is used again.
+      if (split > 0) {
+        float *const part = parts + (warp - groups) * 32 * kPart + lane;
+#pragma unroll
+        for (int n = 0; n < kColumns / 8; ++n)
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            part[(4 * n + i) * 32] = out[n][i];
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          part[(kColumns / 2 + h) * 32] = most[h];
+          part[(kColumns / 2 + 2 + h) * 32] = sum[h];
+        }
+      }
+      __syncthreads();
+      if (split > 0)
+        return;
+      for (int other = 1; other < p.splits; ++other) {
+        const float *const part = parts + ((other - 1) * groups + group) * 32 * kPart + lane;
+        float factor[2], otherFactor[2];
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          const float theirs = part[(kColumns / 2 + h) * 32], highest = fmaxf(most[h], theirs);
+          const float base = highest == -INFINITY ? 0 : highest * p.scale;
+          factor[h] = fastExp2(fmaf(most[h], p.scale, -base));
+          otherFactor[h] = fastExp2(fmaf(theirs, p.scale, -base));
+          most[h] = highest;
+          sum[h] = sum[h] * factor[h] + part[(kColumns / 2 + 2 + h) * 32] * otherFactor[h];
+        }
+#pragma unroll
+        for (int n = 0; n < kColumns / 8; ++n)
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            out[n][i] = out[n][i] * factor[i / 2] + part[(4 * n + i) * 32] * otherFactor[i / 2];
+      }
+    }
+
+    T *const to = p.out + batch * p.outStrides.batch + head * p.outStrides.head;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      float total = sum[h];
+      total += __shfl_xor_sync(0xffffffffu, total, 1);
+      total += __shfl_xor_sync(0xffffffffu, total, 2);
+      const float scale = 1 / total;
+      const int query = row + h * 8;
+      if (query >= p.queries)
+        continue;
+#pragma unroll
+      for (int n = 0; n < kColumns / 8; ++n)
+        if (exists(n * 8))
+          *reinterpret_cast<uint32_t *>(to + query * p.outStrides.row + n * 8 + column) =
+              packPair<T>(out[n][2 * h] * scale, out[n][2 * h + 1] * scale);
+    }
+  }
+}
+
+template <class T, int kColumns, bool kTensorCopies>
+Result<KernelParameters> bindAttention(const KernelArguments &a) {
+  constexpr DType dtype = kDTypeOf<T>;
+  CGC_ASSIGN_OR_RETURN(const Heads heads, headsOf(a, dtype, kColumns));
+  const int64_t splits = a.ints[5], warps = a.block[0] / 32;
+  if (splits < 1 || warps < 1 || warps > kAttentionMaxWarps || warps % splits != 0)
+    return refuseArguments("the warps of a block have to be a multiple of the splits");
+  const int64_t rows = warps / splits * kAttentionQueries;
+  if (a.block[0] % 32 != 0 || a.block[1] != 1 || a.block[2] != 1 ||
+      a.grid[0] != (heads.queries + rows - 1) / rows || a.grid[1] != heads.heads ||
+      a.grid[2] != heads.batch ||
+      a.sharedBytes != attentionSharedBytes(heads.keys, kColumns, warps, splits))
+    return refuseArguments("the launch is not that of the sizes");
+  if (kTensorCopies && heads.width != kColumns)
+    return refuseArguments("tensor copies bring whole rows of 64 columns");
+  AttentionParameters<T, kTensorCopies> p{headsParameters<T>(a, heads, kLog2e), {}, int(splits)};
+  if constexpr (kTensorCopies) {
+    const auto map = [&](const TensorView &t, const HeadStrides &strides) {
+      return headsMap(t.data, dtype, {heads.batch, heads.heads, heads.keys},
+                      {strides.batch, strides.head, strides.row}, kAttentionChunk, a.onlyChecks);
+    };
+    CGC_ASSIGN_OR_RETURN(p.maps.k, map(a.reads[1], heads.k));
+    CGC_ASSIGN_OR_RETURN(p.maps.v, map(a.reads[2], heads.v));
+  }
+  return KernelParameters(p);
+}
+
+} // namespace
+
+#define CGC_ATTENTION(NAME, ...)                                                                   \
+  CGC_KERNEL_OF(attention_f16_##NAME, (attention<__half, __VA_ARGS__>),                            \
+                (bindAttention<__half, __VA_ARGS__>))                                              \
+  CGC_KERNEL_OF(attention_bf16_##NAME, (attention<__nv_bfloat16, __VA_ARGS__>),                    \
+                (bindAttention<__nv_bfloat16, __VA_ARGS__>))
+CGC_ATTENTION(32, 32, false)
+CGC_ATTENTION(48, 48, false)
+CGC_ATTENTION(64, 64, false)
+CGC_ATTENTION(80, 80, false)
+CGC_ATTENTION(96, 96, false)
+CGC_ATTENTION(112, 112, false)
+CGC_ATTENTION(128, 128, false)
+CGC_ATTENTION(64_hopper, 64, true)
+#undef CGC_ATTENTION
+
+} // namespace cgc

@@ -1,0 +1,286 @@
+// elementwise: one op on strided operands with broadcasting; copy: any strides, any dtype.
+#include "runtime/kernels/pointwise/activations.cuh"
+#include "runtime/kernels/pointwise/strided.cuh"
+
+#include <algorithm>
+
+namespace cgc {
+namespace {
+
+using namespace device;
+
+/// Loads a unit of x or y; `step` is the operand's stride along the innermost dimension.
+template <int Width, class T>
+__device__ void load(const T *from, int64_t step, float (&values)[Width]) {
+  const auto unit = loadUnit<Width>(from, step);
+#pragma unroll
+  for (int i = 0; i < Width; ++i)
+    values[i] = toFloat(unit.v[i]);
+}
+
+/// x = op(x, y), with the accuracy that T needs.
+template <class T, int Width>
+__device__ void apply(ElementwiseOp op, float (&x)[Width], const float (&y)[Width]) {
+  const auto each = [&](auto function) {
+#pragma unroll
+    for (int i = 0; i < Width; ++i)
+      x[i] = function(x[i], y[i]);
+  };
+  const auto activation = [&](auto function) { each([=](float a, float) { return function(a); }); };
+  switch (op) {
+  case ElementwiseOp::Abs:
+    return each([](float a, float) { return fabsf(a); });
+  case ElementwiseOp::Neg:
+    return each([](float a, float) { return -a; });
+  case ElementwiseOp::Exp:
+    return each([](float a, float) { return expf(a); });
+  case ElementwiseOp::Sqrt:
+    return each([](float a, float) { return sqrtf(a); });
+  case ElementwiseOp::Rsqrt:
+    return each([](float a, float) { return rsqrtf(a); });
+  case ElementwiseOp::Sin:
+    return each([](float a, float) { return sinf(a); });
+  case ElementwiseOp::Cos:
+    return each([](float a, float) { return cosf(a); });
+  case ElementwiseOp::Erf:
+    return each([](float a, float) { return erff(a); });
+  case ElementwiseOp::Sigmoid:
+    return each([](float a, float) { return timesSigmoid<T>(1.0f, a); });
+  case ElementwiseOp::Tanh:
+    return activation(Tanh());
+  case ElementwiseOp::Relu:
+    return activation(Relu());
+  case ElementwiseOp::Gelu:
+    return activation(Gelu<T>());
+  case ElementwiseOp::GeluTanh:
+    return activation(GeluTanh<T>());
+  case ElementwiseOp::QuickGelu:
+    return activation(QuickGelu<T>());
+  case ElementwiseOp::Silu:
+    return activation(Silu<T>());
+  case ElementwiseOp::Add:
+    return each([](float a, float b) { return a + b; });
+  case ElementwiseOp::Sub:
+    return each([](float a, float b) { return a - b; });
+  case ElementwiseOp::ReverseSub:
+    return each([](float a, float b) { return b - a; });
+  case ElementwiseOp::Mul:
+    return each([](float a, float b) { return a * b; });
+  case ElementwiseOp::Div:
+    return each([](float a, float b) { return a / b; });
+  case ElementwiseOp::ReverseDiv:
+    return each([](float a, float b) { return b / a; });
+  case ElementwiseOp::Pow:
+    return each([](float a, float b) { return powf(a, b); });
+  case ElementwiseOp::Maximum:
+    return each([](float a, float b) { return maxOrNan(a, b); });
+  case ElementwiseOp::Minimum:
+    return each([](float a, float b) { return minOrNan(a, b); });
+  }
+}
+
+template <class T> struct ElementwiseParameters {
+  T *out;
+  const T *x, *y; ///< Without y, `number` stands for it.
+  float number;
+  ElementwiseOp op;
+  StridedLayout layout;
+};
+
+template <class T, int Width> __device__ void computeUnits(const ElementwiseParameters<T> &p) {
+  forUnits(p.layout, [&](const Offsets &offset) {
+    float x[Width], y[Width];
+    load(p.x + offset.of[1], p.layout.strides[1][0], x);
+    if (p.y)
+      load(p.y + offset.of[2], p.layout.strides[2][0], y);
+    else
+#pragma unroll
+      for (int i = 0; i < Width; ++i)
+        y[i] = p.number;
+    apply<T>(p.op, x, y);
+    storeFloats(p.out + offset.of[0], x);
+  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    elementwise(const __grid_constant__ ElementwiseParameters<T> p) {
+  releaseSuccessor();
+  waitForPredecessor();
+  if (p.layout.width > 1)
+    computeUnits<T, Vector<T>::kSize>(p);
+  else
+    computeUnits<T, 1>(p);
+}
+
+struct CopyParameters {
+  void *out;
+  const void *x;
+  DType to, from;
+  StridedLayout layout;
+};
+
+template <class T> struct Type {
+  using type = T;
+};
+
+/// Calls `f(Type<T>)` with the element type of `dtype`, one that copy converts.
+template <class F> __device__ void withType(DType dtype, F f) {
+  switch (dtype) {
+  case DType::F32:
+    return f(Type<float>());
+  case DType::F16:
+    return f(Type<__half>());
+  case DType::BF16:
+    return f(Type<__nv_bfloat16>());
+  case DType::I64:
+    return f(Type<int64_t>());
+  case DType::I32:
+    return f(Type<int32_t>());
+  case DType::U8:
+    return f(Type<uint8_t>());
+  case DType::Bool:
+    return f(Type<bool>());
+  case DType::F64:
+  case DType::I16:
+  case DType::I8:
+    return;
+  }
+}
+
+template <class T> constexpr bool kIsHalf = sizeof(T) == 2;
+
+template <class To, class From> __device__ To convert(From value) {
+  if constexpr (kIsHalf<From>)
+    return convert<To>(toFloat(value));
+  else if constexpr (std::is_same_v<To, bool>)
+    return value != From(0);
+  else if constexpr (kIsHalf<To>)
+    return fromFloat<To>(static_cast<float>(value));
+  else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, uint8_t>)
+    return static_cast<To>(static_cast<int64_t>(value)); // Negative numbers wrap around.
+  else
+    return static_cast<To>(value);
+}
+
+/// Elements that move together: 16 bytes of the wider type.
+template <class To, class From>
+constexpr int kCopyWidth = 16 / int(sizeof(To) > sizeof(From) ? sizeof(To) : sizeof(From));
+
+template <int Width, class To, class From, class F>
+__device__ void copyUnits(const CopyParameters &p, F convert) {
+  forUnits(p.layout, [&](const Offsets &offset) {
+    const auto in =
+        loadUnit<Width>(static_cast<const From *>(p.x) + offset.of[1], p.layout.strides[1][0]);
+    Pack<To, Width> out;
+#pragma unroll
+    for (int i = 0; i < Width; ++i)
+      out.v[i] = convert(in.v[i]);
+    *reinterpret_cast<Pack<To, Width> *>(static_cast<To *>(p.out) + offset.of[0]) = out;
+  });
+}
+
+template <class To, class From, class F>
+__device__ void copyAll(const CopyParameters &p, F convert) {
+  if (p.layout.width > 1)
+    copyUnits<kCopyWidth<To, From>, To, From>(p, convert);
+  else
+    copyUnits<1, To, From>(p, convert);
+}
+
+template <class Bits> __device__ void copyBits(const CopyParameters &p) {
+  copyAll<Bits, Bits>(p, [](Bits bits) { return bits; });
+}
+
+__device__ int elementBytes(DType dtype) {
+  switch (dtype) {
+  case DType::F64:
+  case DType::I64:
+    return 8;
+  case DType::F32:
+  case DType::I32:
+    return 4;
+  case DType::F16:
+  case DType::BF16:
+  case DType::I16:
+    return 2;
+  case DType::I8:
+  case DType::U8:
+  case DType::Bool:
+    return 1;
+  }
+  return 1;
+}
+
+__global__ void __launch_bounds__(kElementwiseThreads)
+    copyElements(const __grid_constant__ CopyParameters p) {
+  releaseSuccessor();
+  waitForPredecessor();
+  if (p.from == p.to) {
+    switch (elementBytes(p.from)) {
+    case 1:
+      return copyBits<uint8_t>(p);
+    case 2:
+      return copyBits<uint16_t>(p);
+    case 4:
+      return copyBits<uint32_t>(p);
+    default:
+      return copyBits<uint64_t>(p);
+    }
+  }
+  withType(p.from, [&](auto from) {
+    withType(p.to, [&](auto to) {
+      using From = typename decltype(from)::type;
+      using To = typename decltype(to)::type;
+      if constexpr (!std::is_same_v<From, To>)
+        copyAll<To, From>(p, [](From value) { return convert<To>(value); });
+    });
+  });
+}
+
+// On the host.
+
+/// Whether copy converts from and to elements of `dtype`: those of withType.
+bool isConverted(DType dtype) {
+  return dtype != DType::F64 && dtype != DType::I16 && dtype != DType::I8;
+}
+
+template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
+  const TensorView &out = a.writes[0], &x = a.reads[0], &y = a.reads[1];
+  CGC_TRY(checkStridedLaunch(a));
+  if (!x.data)
+    return refuseArguments("x is absent");
+  if (a.ints[0] < 0 || a.ints[0] >= kNumElementwiseOps)
+    return refuseArguments("there is no op of this number");
+  const auto op = static_cast<ElementwiseOp>(a.ints[0]);
+  if (y.data && !isBinary(op))
+    return refuseArguments("the op takes one operand");
+  const TensorView *operands[] = {&out, &x, &y};
+  for (const TensorView *operand : operands)
+    if (operand->data && operand->dtype != kDTypeOf<T>)
+      return refuseArguments("the operands and the result have to be of one dtype");
+  CGC_ASSIGN_OR_RETURN(const StridedLayout layout, stridedLayout(operands, Vector<T>::kSize));
+  return KernelParameters(ElementwiseParameters<T>{
+      static_cast<T *>(out.data), static_cast<const T *>(x.data), static_cast<const T *>(y.data),
+      static_cast<float>(a.floats[0]), op, layout});
+}
+
+Result<KernelParameters> bindCopy(const KernelArguments &a) {
+  const TensorView &out = a.writes[0], &x = a.reads[0];
+  CGC_TRY(checkStridedLaunch(a));
+  if (!x.data)
+    return refuseArguments("x is absent");
+  if (x.dtype != out.dtype && (!isConverted(x.dtype) || !isConverted(out.dtype)))
+    return refuseArguments("there is no conversion between these dtypes");
+  const TensorView *operands[] = {&out, &x};
+  const size_t bytes = std::max(dtypeSize(out.dtype), dtypeSize(x.dtype));
+  CGC_ASSIGN_OR_RETURN(const StridedLayout layout, stridedLayout(operands, 16 / bytes));
+  return KernelParameters(CopyParameters{out.data, x.data, out.dtype, x.dtype, layout});
+}
+
+} // namespace
+
+CGC_FLOAT_KERNELS(elementwise, elementwise, bind)
+CGC_KERNEL_OF(copy, copyElements, bindCopy)
+
+} // namespace cgc

@@ -1,0 +1,163 @@
+// How kernels go through tensors of any strides: dimensions merged, and the width of a unit.
+#include "runtime/kernels/pointwise/strided.h"
+
+#include "runtime/kernels/kernel_checks.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+namespace cgc {
+
+namespace {
+
+/// One dimension, with the stride of every operand.
+struct Dimension {
+  int64_t size;
+  std::array<int64_t, kStridedOperands> strides;
+};
+
+int64_t strideOf(const TensorView &tensor, size_t dimension) {
+  if (!tensor.strides.empty())
+    return tensor.strides[dimension];
+  int64_t stride = 1;
+  for (size_t d = tensor.sizes.size(); --d > dimension;)
+    stride *= tensor.sizes[d];
+  return stride;
+}
+
+/// Whether units of `width` elements lie together in memory wherever they begin.
+bool hasUnits(std::span<const Dimension> dimensions, std::span<const TensorView *const> operands,
+              int64_t width) {
+  if (dimensions[0].size % width != 0)
+    return false;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    const int64_t step = dimensions[0].strides[k];
+    if (step == 0 && k > 0)
+      continue; // One element for all of a unit.
+    const uint64_t bytes = width * dtypeSize(operands[k]->dtype);
+    if (step != 1 || reinterpret_cast<uintptr_t>(operands[k]->data) % bytes != 0)
+      return false;
+    for (const Dimension &dimension : dimensions.subspan(1))
+      if (dimension.strides[k] % width != 0)
+        return false;
+  }
+  return true;
+}
+
+} // namespace
+
+Result<StridedLayout> stridedLayout(std::span<const TensorView *const> operands, int64_t width) {
+  const TensorView &out = *operands[0];
+  const size_t rank = out.sizes.size();
+  uint64_t elements = 1;
+  std::vector<Dimension> dimensions; // The innermost first; merged where all operands allow it.
+  for (size_t d = rank; d-- > 0;) {
+    Dimension dimension{out.sizes[d], {}};
+    elements = checkedMul(elements, static_cast<uint64_t>(dimension.size)).value_or(0);
+    if (elements == 0 || elements > INT32_MAX)
+      return refuseArguments("the result has to have between 1 and 2^31 - 1 elements");
+    for (size_t k = 0; k < operands.size(); ++k) {
+      const TensorView &tensor = *operands[k];
+      if (!tensor.data || d + tensor.sizes.size() < rank)
+        continue; // Broadcast: the stride is 0.
+      const size_t own = d + tensor.sizes.size() - rank;
+      if (tensor.sizes[own] == dimension.size)
+        dimension.strides[k] = strideOf(tensor, own);
+      else if (tensor.sizes[own] != 1)
+        return refuseArguments("an operand does not broadcast to the shape of the result");
+    }
+    if (dimension.size == 1)
+      continue;
+    bool merges = !dimensions.empty();
+    if (merges)
+      for (size_t k = 0; k < operands.size(); ++k)
+        merges &= dimension.strides[k] == dimensions.back().strides[k] * dimensions.back().size;
+    if (merges)
+      dimensions.back().size *= dimension.size;
+    else
+      dimensions.push_back(dimension);
+  }
+  for (const TensorView *operand : operands)
+    if (operand->sizes.size() > rank)
+      return refuseArguments("an operand has more dimensions than the result");
+  if (dimensions.empty())
+    dimensions.push_back({1, {}});
+  if (dimensions.size() > kElementwiseRank)
+    return refuseArguments("the operands cannot be merged to 6 dimensions");
+
+  if (width > 1 && hasUnits(dimensions, operands, width)) {
+    dimensions[0].size /= width;
+    for (int64_t &stride : dimensions[0].strides)
+      stride *= width;
+  } else {
+    width = 1;
+  }
+  StridedLayout layout = {};
+  layout.units = static_cast<uint32_t>(elements / width);
+  layout.rank = static_cast<int>(dimensions.size());
+  layout.width = static_cast<int>(width);
+  for (size_t d = 0; d < dimensions.size(); ++d) {
+    layout.sizes[d] = Divider(static_cast<uint32_t>(dimensions[d].size));
+    for (int k = 0; k < kStridedOperands; ++k)
+      layout.strides[k][d] = dimensions[d].strides[k];
+  }
+  return layout;
+}
+
+std::optional<ElementBits> elementBits(DType dtype, double number) {
+  ElementBits element = 0;
+  const auto set = [&](auto value) { std::memcpy(&element, &value, sizeof(value)); };
+  const auto setInteger = [&]<class T>(T) {
+    const double end = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    const bool fits = number >= (std::is_signed_v<T> ? -end : 0) && number < end;
+    if (!fits || std::trunc(number) != number)
+      return false;
+    set(static_cast<T>(number));
+    return true;
+  };
+  switch (dtype) {
+  case DType::F32:
+    set(static_cast<float>(number));
+    return element;
+  case DType::F16:
+    set(__half_raw(__float2half_rn(static_cast<float>(number))));
+    return element;
+  case DType::BF16:
+    set(__nv_bfloat16_raw(__float2bfloat16_rn(static_cast<float>(number))));
+    return element;
+  case DType::F64:
+    set(number);
+    return element;
+  case DType::I64:
+    return setInteger(int64_t()) ? std::optional(element) : std::nullopt;
+  case DType::I32:
+    return setInteger(int32_t()) ? std::optional(element) : std::nullopt;
+  case DType::I16:
+    return setInteger(int16_t()) ? std::optional(element) : std::nullopt;
+  case DType::I8:
+    return setInteger(int8_t()) ? std::optional(element) : std::nullopt;
+  case DType::U8:
+    return setInteger(uint8_t()) ? std::optional(element) : std::nullopt;
+  case DType::Bool:
+    return setInteger(bool()) ? std::optional(element) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Status checkStridedLaunch(const KernelArguments &a) {
+  if (!hasLaunch(a, a.grid[0], kElementwiseThreads) || a.grid[0] > UINT32_C(1) << 16)
+    return refuseArguments("the grid has to be {up to 65536, 1, 1}, the block {256, 1, 1}, without "
+                           "shared memory");
+  if (!a.writes[0].data)
+    return refuseArguments("the result is absent");
+  return Status::ok();
+}
+
+} // namespace cgc

@@ -1,0 +1,277 @@
+// layer_norm over the rows of a matrix, also of a sum: one warp per row, statistics in f32 in two
+// passes.
+#include "runtime/kernels/rowwise/layer_norm.h"
+
+#include "runtime/kernels/device.cuh"
+#include "runtime/kernels/kernel_checks.h"
+#include "runtime/kernels/rowwise/row_statistics.cuh"
+
+namespace cgc {
+namespace {
+
+using namespace device;
+
+/// Elements of a row that a lane keeps in registers.
+constexpr int kCached = kLayerNormCached / 32;
+
+/// W is the type of weight and bias.
+template <class T, class W> struct LayerNormParameters {
+  const T *x, *addend;               ///< addend may be null.
+  const W *weight, *bias;            ///< May be null.
+  T *sum, *y;                        ///< sum is null without addend.
+  Moments *moments;                  ///< [rows, columns / 64] of y; null if nobody asks for them.
+  int64_t rows, columns, addendRows; ///< Row r gets row r % addendRows of the addend.
+  float eps;
+  bool vectors;               ///< All rows begin at multiples of 16 bytes and end there.
+  bool parametersAreConstant; ///< Nothing writes weight and bias while the plan runs.
+};
+
+/// `Size` elements from memory, as floats, in 16-byte loads where it can be.
+template <int Size, class T> __device__ void loadChunk(const T *from, float (&values)[Size]) {
+  constexpr int kWidth = Size < Vector<T>::kSize ? Size : Vector<T>::kSize;
+#pragma unroll
+  for (int k = 0; k < Size; k += kWidth) {
+    float part[kWidth];
+    loadFloats<kWidth>(from + k, part);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i)
+      values[k + i] = part[i];
+  }
+}
+
+/// Where one row lies.
+template <class T> struct RowOf {
+  const T *x, *addend;
+  T *sum, *y;
+
+  template <class W>
+  __device__ RowOf(const LayerNormParameters<T, W> &p, int64_t row)
+      : x(p.x + row * p.columns),
+        addend(p.addend ? p.addend + row % p.addendRows * p.columns : nullptr),
+        sum(p.addend ? p.sum + row * p.columns : nullptr), y(p.y + row * p.columns) {}
+
+  /// x, or the sum as it is stored, rounded.
+  template <int Size> __device__ void load(int64_t column, float (&values)[Size]) const {
+    loadChunk(x + column, values);
+    add(column, values);
+  }
+  /// Makes x the sum.
+  template <int Size> __device__ void add(int64_t column, float (&values)[Size]) const {
+    if (!addend)
+      return;
+    float more[Size];
+    loadChunk(addend + column, more);
+#pragma unroll
+    for (int i = 0; i < Size; ++i)
+      values[i] = toFloat(fromFloat<T>(values[i] + more[i]));
+  }
+};
+
+/// Rows of whole vectors that fit into registers, with weight and bias in shared memory.
+template <class T, class W> __device__ void normalizeCached(const LayerNormParameters<T, W> &p) {
+  constexpr int kSize = Vector<T>::kSize, kChunks = kCached / kSize;
+  const auto columnOf = [](int k) -> int { return (threadIdx.x % 32 + k * 32) * kSize; };
+  const auto forChunks = [&](auto f) {
+#pragma unroll
+    for (int k = 0; k < kChunks; ++k)
+      if (const int column = columnOf(k); column < p.columns)
+        f(k, column);
+  };
+  if (!p.parametersAreConstant)
+    waitForPredecessor();
+  __shared__ alignas(16) float weight[kLayerNormCached], bias[kLayerNormCached];
+  for (int column = threadIdx.x; column < p.columns; column += kLayerNormThreads) {
+    weight[column] = p.weight ? toFloat(p.weight[column]) : 1.0f;
+    bias[column] = p.bias ? toFloat(p.bias[column]) : 0.0f;
+  }
+  __syncthreads();
+  waitForPredecessor();
+  const int64_t step = int64_t(gridDim.x) * kLayerNormRows;
+  int64_t row = int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32;
+  // The next row is on its way while this one is normalised.
+  Vector<T> next[kChunks];
+  const auto fetch = [&](int64_t from) {
+    if (from < p.rows)
+      forChunks([&](int k, int column) { next[k] = loadVector(p.x + from * p.columns + column); });
+  };
+  fetch(row);
+  for (; row < p.rows; row += step) {
+    const RowOf<T> at(p, row);
+    float values[kChunks][kSize], total = 0, squares = 0;
+    forChunks([&](int k, int column) {
+#pragma unroll
+      for (int i = 0; i < kSize; ++i)
+        values[k][i] = toFloat(next[k].v[i]);
+      at.add(column, values[k]);
+    });
+    fetch(row + step);
+    forChunks([&](int k, int column) {
+#pragma unroll
+      for (int i = 0; i < kSize; ++i)
+        total += values[k][i];
+      if (at.sum)
+        storeFloats<kSize>(at.sum + column, values[k]);
+    });
+    const float mean = warpSum(total) / static_cast<float>(p.columns);
+    forChunks([&](int k, int) {
+#pragma unroll
+      for (int i = 0; i < kSize; ++i)
+        squares += (values[k][i] - mean) * (values[k][i] - mean);
+    });
+    const float scale = rsqrtf(warpSum(squares) / static_cast<float>(p.columns) + p.eps);
+    forChunks([&](int k, int column) {
+      float factor[kSize], summand[kSize];
+      loadChunk(weight + column, factor);
+      loadChunk(bias + column, summand);
+#pragma unroll
+      for (int i = 0; i < kSize; ++i)
+        values[k][i] = (values[k][i] - mean) * scale * factor[i] + summand[i];
+      storeFloats<kSize>(at.y + column, values[k]);
+    });
+    // Whole warps go on together.
+    if constexpr (kHasMoments<T>)
+      if (p.moments)
+#pragma unroll
+        for (int k = 0; k < kChunks; ++k)
+          if (k * 32 * kSize < p.columns) {
+            const int column = columnOf(k);
+            storeMoments<T>(p.moments + (row * p.columns + column) / kMomentGroup,
+                            column < p.columns, values[k]);
+          }
+  }
+}
+
+/// Any rows, in chunks of Size elements, each read three times.
+template <int Size, class T, class W>
+__device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
+  waitForPredecessor();
+  const auto forChunks = [&](auto f) {
+    for (int64_t column = threadIdx.x % 32 * Size; column < p.columns; column += 32 * Size)
+      f(column);
+  };
+  for (int64_t row = int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32; row < p.rows;
+       row += int64_t(gridDim.x) * kLayerNormRows) {
+    const RowOf<T> at(p, row);
+    float values[Size], total = 0, squares = 0;
+    forChunks([&](int64_t column) {
+      at.load(column, values);
+#pragma unroll
+      for (int i = 0; i < Size; ++i)
+        total += values[i];
+    });
+    const float mean = warpSum(total) / static_cast<float>(p.columns);
+    forChunks([&](int64_t column) {
+      at.load(column, values);
+#pragma unroll
+      for (int i = 0; i < Size; ++i)
+        squares += (values[i] - mean) * (values[i] - mean);
+    });
+    const float scale = rsqrtf(warpSum(squares) / static_cast<float>(p.columns) + p.eps);
+    forChunks([&](int64_t column) {
+      at.load(column, values);
+      float factor[Size];
+      if (at.sum) // It may be x: written last.
+        storeFloats<Size>(at.sum + column, values);
+#pragma unroll
+      for (int i = 0; i < Size; ++i)
+        values[i] = (values[i] - mean) * scale;
+      if (p.weight) {
+        loadChunk(p.weight + column, factor);
+#pragma unroll
+        for (int i = 0; i < Size; ++i)
+          values[i] *= factor[i];
+      }
+      if (p.bias) {
+        loadChunk(p.bias + column, factor);
+#pragma unroll
+        for (int i = 0; i < Size; ++i)
+          values[i] += factor[i];
+      }
+      storeFloats<Size>(at.y + column, values);
+    });
+  }
+}
+
+template <class T, class W = T>
+__global__ void __launch_bounds__(kLayerNormThreads, 5)
+    layerNorm(const __grid_constant__ LayerNormParameters<T, W> p) {
+  releaseSuccessor();
+  if (p.vectors && p.columns <= kLayerNormCached)
+    normalizeCached(p);
+  else if (p.vectors)
+    normalizeStreamed<Vector<T>::kSize>(p);
+  else
+    normalizeStreamed<1>(p);
+}
+
+/// `parameters` are weight and bias; a.reads[firstParameter] is the first of them. `results` are
+/// the sum, if there is an addend, and y.
+template <class T, class W>
+Result<KernelParameters> bind(const KernelArguments &a, const TensorView &addend,
+                              size_t firstParameter, std::span<const TensorView> results,
+                              const TensorView &moments, int64_t addendRows) {
+  constexpr DType dtype = kDTypeOf<T>;
+  const int64_t rows = a.ints[0], columns = a.ints[1];
+  const auto elements =
+      rows > 0 && columns > 0 ? checkedMul(rows, columns) : std::optional<uint64_t>();
+  if (!elements || rows > INT32_MAX)
+    return refuseArguments("rows and columns have to be positive");
+  if (a.grid[0] == 0 || a.grid[0] > layerNormMostBlocks(rows) ||
+      !hasLaunch(a, a.grid[0], kLayerNormThreads))
+    return refuseArguments("the grid has to be {1 to layerNormMostBlocks(rows), 1, 1}, the block "
+                           "{128, 1, 1}, without shared memory");
+  if (!isDenseOf(a.reads[0], dtype, *elements))
+    return refuseArguments("x has to be dense, of rows * columns elements");
+  const std::span<const TensorView> parameters = a.reads.subspan(firstParameter, 2);
+  for (const TensorView &parameter : parameters)
+    if (!isAbsentOrDenseOf(parameter, kDTypeOf<W>, columns))
+      return refuseArguments(
+          "weight and bias have to be dense, of as many elements as there are columns");
+  bool vectors = columns % Vector<T>::kSize == 0;
+  for (const auto &views : {a.reads, results})
+    for (const TensorView &view : views)
+      vectors &= reinterpret_cast<uintptr_t>(view.data) % 16 == 0;
+  for (const TensorView &result : results)
+    if (!isDenseOf(result, dtype, *elements))
+      return refuseArguments("the results have to be dense, of rows * columns elements");
+  if (moments.data && !layerNormWritesMoments(columns, vectors))
+    return refuseArguments("moments are written of at most 1024 columns, a multiple of 64, if all "
+                           "tensors begin at multiples of 16 bytes");
+  if (moments.data && !isMomentsOf(moments, rows, columns))
+    return refuseArguments("moments have to be dense, two f32 for each 64 columns of a row");
+  bool constant = true;
+  for (size_t i = 0; i < 2; ++i)
+    constant &= !parameters[i].data || (a.constantReads >> (firstParameter + i) & 1);
+  return KernelParameters(LayerNormParameters<T, W>{
+      static_cast<const T *>(a.reads[0].data), static_cast<const T *>(addend.data),
+      static_cast<const W *>(parameters[0].data), static_cast<const W *>(parameters[1].data),
+      static_cast<T *>(addend.data ? results[0].data : nullptr),
+      static_cast<T *>(results.back().data), static_cast<Moments *>(moments.data), rows, columns,
+      addendRows, static_cast<float>(a.floats[0]), vectors, constant});
+}
+
+template <class T, class W = T> Result<KernelParameters> bindPlain(const KernelArguments &a) {
+  return bind<T, W>(a, {}, 1, a.writes.first(1), kHasMoments<T> ? a.writes[1] : TensorView(), 1);
+}
+
+template <class T, class W = T> Result<KernelParameters> bindSum(const KernelArguments &a) {
+  const int64_t columns = a.ints[1], addendRows = a.ints[2];
+  const auto elements =
+      columns > 0 && addendRows > 0 ? checkedMul(addendRows, columns) : std::optional<uint64_t>();
+  if (!elements || !isDenseOf(a.reads[1], kDTypeOf<T>, *elements))
+    return refuseArguments("addend has to be dense, of addend_rows * columns elements");
+  return bind<T, W>(a, a.reads[1], 2, a.writes, {}, addendRows);
+}
+
+} // namespace
+
+CGC_FLOAT_KERNELS(layer_norm, layerNorm, bindPlain)
+CGC_FLOAT_KERNELS(add_layer_norm, layerNorm, bindSum)
+CGC_KERNEL_OF(layer_norm_by_f32_f16, (layerNorm<__half, float>), (bindPlain<__half, float>))
+CGC_KERNEL_OF(layer_norm_by_f32_bf16, (layerNorm<__nv_bfloat16, float>),
+              (bindPlain<__nv_bfloat16, float>))
+CGC_KERNEL_OF(add_layer_norm_by_f32_f16, (layerNorm<__half, float>), (bindSum<__half, float>))
+CGC_KERNEL_OF(add_layer_norm_by_f32_bf16, (layerNorm<__nv_bfloat16, float>),
+              (bindSum<__nv_bfloat16, float>))
+
+} // namespace cgc

@@ -1,0 +1,104 @@
+// mean_rows: the mean of the rows of each batch.
+#include "runtime/kernels/rowwise/mean_rows.h"
+
+#include "runtime/kernels/device.cuh"
+#include "runtime/kernels/kernel_checks.h"
+
+#include <algorithm>
+
+namespace cgc {
+namespace {
+
+using namespace device;
+
+template <class T> struct MeanParameters {
+  const T *x;
+  T *y;
+  int64_t rows, columns, batchStride, rowStride; ///< Strides of x.
+  uint32_t slices;
+  bool vectors;
+};
+
+/// Every `kMeanThreads / kMeanLanes`th row is a thread's. The sums of a warp meet in its registers,
+/// those of the warps in shared memory: always in the same order.
+template <class T>
+__global__ void __launch_bounds__(kMeanThreads)
+    meanRows(const __grid_constant__ MeanParameters<T> p) {
+  releaseSuccessor();
+  waitForPredecessor();
+  constexpr int kSize = Vector<T>::kSize, kColumns = kMeanLanes * kSize;
+  __shared__ float warpSums[kMeanThreads / 32][kColumns];
+  const uint32_t batch = blockIdx.x / p.slices;
+  const int64_t begin = int64_t(blockIdx.x - batch * p.slices) * kColumns;
+  const int lane = threadIdx.x % kMeanLanes;
+  const int64_t column = begin + lane * kSize;
+  // Elements that this thread has of a row: all, none, or those before the end.
+  const int64_t width = p.columns - column;
+
+  float sums[kSize] = {};
+  const T *x = p.x + batch * p.batchStride + column;
+  const int64_t first = threadIdx.x / kMeanLanes;
+  if (p.vectors && width > 0) {
+#pragma unroll 4
+    for (int64_t row = first; row < p.rows; row += kMeanThreads / kMeanLanes) {
+      float values[kSize];
+      loadFloats(x + row * p.rowStride, values);
+#pragma unroll
+      for (int i = 0; i < kSize; ++i)
+        sums[i] += values[i];
+    }
+  } else {
+    for (int64_t row = first; row < p.rows; row += kMeanThreads / kMeanLanes)
+#pragma unroll
+      for (int i = 0; i < kSize; ++i)
+        if (i < width)
+          sums[i] += toFloat(x[row * p.rowStride + i]);
+  }
+
+#pragma unroll
+  for (int i = 0; i < kSize; ++i) {
+#pragma unroll
+    for (int offset = kMeanLanes; offset < 32; offset *= 2)
+      sums[i] += __shfl_xor_sync(0xffffffffu, sums[i], offset);
+    if (threadIdx.x % 32 < kMeanLanes)
+      warpSums[threadIdx.x / 32][lane * kSize + i] = sums[i];
+  }
+  __syncthreads();
+  if (threadIdx.x >= kColumns || begin + threadIdx.x >= p.columns)
+    return;
+  float sum = 0;
+#pragma unroll
+  for (int warp = 0; warp < kMeanThreads / 32; ++warp)
+    sum += warpSums[warp][threadIdx.x];
+  p.y[batch * p.columns + begin + threadIdx.x] = fromFloat<T>(sum / static_cast<float>(p.rows));
+}
+
+template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
+  constexpr DType dtype = kDTypeOf<T>;
+  const TensorView &x = a.reads[0], &y = a.writes[0];
+  if (!x.data || x.dtype != dtype || x.sizes.size() != 3 ||
+      std::ranges::find(x.sizes, 0) != x.sizes.end() || (!x.strides.empty() && x.strides[2] != 1))
+    return refuseArguments("x has to be [batches, rows, columns] with dense columns");
+  const int64_t batches = x.sizes[0], rows = x.sizes[1], columns = x.sizes[2];
+  const int64_t batchStride = x.strides.empty() ? rows * columns : x.strides[0],
+                rowStride = x.strides.empty() ? columns : x.strides[1];
+  const auto elements = checkedMul(batches, columns);
+  if (!elements || !isDenseOf(y, dtype, *elements))
+    return refuseArguments("y has to be dense, [batches, columns]");
+  const uint64_t slices = meanSlices(columns, dtype);
+  const auto blocks = checkedMul(batches, int64_t(slices));
+  if (!blocks || !hasLaunch(a, *blocks, kMeanThreads))
+    return refuseArguments("the grid has to be {batches times slices, 1, 1}, the block {256, 1, "
+                           "1}, without shared memory");
+  const bool vectors =
+      hasVectorRows(x, columns) && hasVectorRows(x, batchStride) && hasVectorRows(x, rowStride);
+  return KernelParameters(MeanParameters<T>{static_cast<const T *>(x.data),
+                                            static_cast<T *>(y.data), rows, columns, batchStride,
+                                            rowStride, static_cast<uint32_t>(slices), vectors});
+}
+
+} // namespace
+
+CGC_FLOAT_KERNELS(mean_rows, meanRows, bind)
+
+} // namespace cgc

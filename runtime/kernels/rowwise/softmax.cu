@@ -1,0 +1,100 @@
+// softmax over the last dimension, in f32: a warp for a short row, a block for a long one.
+#include "runtime/kernels/rowwise/softmax.h"
+
+#include "runtime/kernels/device.cuh"
+#include "runtime/kernels/kernel_checks.h"
+#include "runtime/kernels/pointwise/activations.cuh"
+
+namespace cgc {
+namespace {
+
+using namespace device;
+
+template <class T> struct SoftmaxParameters {
+  const T *x;
+  T *y;
+  int64_t rows, columns;
+};
+
+/// The largest `value` over the warp, in every lane.
+__device__ float warpMax(float value) {
+  for (int offset = 16; offset > 0; offset /= 2)
+    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  return value;
+}
+
+template <class T> __device__ float exponential(float x) {
+  if constexpr (std::is_same_v<T, float>)
+    return expf(x);
+  else
+    return __expf(x);
+}
+
+/// What `combine` makes of the `value` of each of the block's warps, or of this warp if it works
+/// alone.
+template <int Warps, class F>
+__device__ float overWarps(float (&values)[Warps], float value, F combine) {
+  if constexpr (Warps > 1) {
+    if (threadIdx.x % 32 == 0)
+      values[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = values[0];
+#pragma unroll
+    for (int warp = 1; warp < Warps; ++warp)
+      value = combine(value, values[warp]);
+  }
+  return value;
+}
+
+/// One row for `Threads` threads, of which this is number `thread`: 32, or the block.
+template <int Threads, class T>
+__device__ void softmaxRow(const T *x, T *y, int64_t columns, int thread) {
+  constexpr int kWarps = Threads / 32;
+  __shared__ float parts[2][kWarps];
+  float largest = -INFINITY;
+  for (int64_t column = thread; column < columns; column += Threads)
+    largest = fmaxf(largest, toFloat(x[column]));
+  largest = overWarps(parts[0], warpMax(largest), [](float a, float b) { return fmaxf(a, b); });
+  float sum = 0;
+  for (int64_t column = thread; column < columns; column += Threads)
+    sum += exponential<T>(toFloat(x[column]) - largest);
+  sum = overWarps(parts[1], warpSum(sum), [](float a, float b) { return a + b; });
+  for (int64_t column = thread; column < columns; column += Threads)
+    y[column] = fromFloat<T>(exponential<T>(toFloat(x[column]) - largest) / sum);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kSoftmaxThreads)
+    softmax(const __grid_constant__ SoftmaxParameters<T> p) {
+  releaseSuccessor();
+  waitForPredecessor();
+  if (p.columns > kSoftmaxWarpColumns) {
+    const int64_t start = int64_t(blockIdx.x) * p.columns;
+    softmaxRow<kSoftmaxThreads>(p.x + start, p.y + start, p.columns, threadIdx.x);
+    return;
+  }
+  const int64_t row = int64_t(blockIdx.x) * (kSoftmaxThreads / 32) + threadIdx.x / 32;
+  if (row < p.rows)
+    softmaxRow<32>(p.x + row * p.columns, p.y + row * p.columns, p.columns, threadIdx.x % 32);
+}
+
+template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
+  const TensorView &x = a.reads[0], &y = a.writes[0];
+  const uint64_t elements = elementsOf(x);
+  if (!isDenseOf(x, kDTypeOf<T>, elements) || x.sizes.empty() || elements == 0)
+    return refuseArguments("x has to be dense, of one dimension or more");
+  if (!isDenseOf(y, kDTypeOf<T>, elements))
+    return refuseArguments("y has to be dense, of as many elements as x");
+  const int64_t columns = x.sizes.back(), rows = static_cast<int64_t>(elements) / columns;
+  if (rows > INT32_MAX || !hasLaunch(a, softmaxBlocks(rows, columns), kSoftmaxThreads))
+    return refuseArguments("the grid has to be {ceil(rows / 4), 1, 1}, or {rows, 1, 1} for rows "
+                           "longer than 1024, the block {128, 1, 1}, without shared memory");
+  return KernelParameters(SoftmaxParameters<T>{static_cast<const T *>(x.data),
+                                               static_cast<T *>(y.data), rows, columns});
+}
+
+} // namespace
+
+CGC_FLOAT_KERNELS(softmax, softmax, bind)
+
+} // namespace cgc

@@ -1,0 +1,280 @@
+// Hopper's own instructions: tensor copies, warpgroup products, clusters, waiting for barriers in
+// shared memory. For code compiled for sm_90a.
+#pragma once
+
+#include "runtime/kernels/sm80/async_copy.cuh"
+#include "runtime/kernels/device.cuh"
+
+#include <cuda.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace cgc::device {
+
+// Barriers in shared memory (mbarrier).
+
+/// Makes initialised barriers visible to tensor copies, and to the cluster once it has met.
+__device__ inline void fenceBarrierInit() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ inline void arriveExpecting(uint64_t *barrier, uint32_t bytes) {
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(sharedAddress(barrier)),
+      "r"(bytes)
+      : "memory");
+}
+__device__ inline void arrive(uint64_t *barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(sharedAddress(barrier)) : "memory");
+}
+/// Arrives at the same barrier of block `rank` of the cluster.
+__device__ inline void arriveAt(uint64_t *barrier, uint32_t rank) {
+  asm volatile("{\n"
+               ".reg .b32 address;\n"
+               "mapa.shared::cluster.u32 address, %0, %1;\n"
+               "mbarrier.arrive.shared::cluster.b64 _, [address];\n"
+               "}" ::"r"(sharedAddress(barrier)),
+               "r"(rank)
+               : "memory");
+}
+/// Waits until the phase of this parity has ended.
+__device__ inline void waitBarrier(uint64_t *barrier, uint32_t parity) {
+  asm volatile("{\n"
+               ".reg .pred done;\n"
+               "again:\n"
+               "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+               "@done bra end;\n"
+               "bra again;\n"
+               "end:\n"
+               "}" ::"r"(sharedAddress(barrier)),
+               "r"(parity)
+               : "memory");
+}
+
+// Tensor copies (TMA).
+
+/// How the L2 cache treats lines that a copy reads.
+using CachePolicy = uint64_t;
+/// They stay as others do.
+__device__ inline CachePolicy evictNormally() {
+  CachePolicy policy;
+  asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+/// They make room before all others.
+__device__ inline CachePolicy evictFirst() {
+  CachePolicy policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
+/// Copies the box at (x, y) of a 2-d tensor to shared memory; `barrier` counts its bytes.
+__device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%3, %4}], [%2];" ::"r"(sharedAddress(to)),
+               "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y)
+               : "memory");
+}
+/// The same, for lines of the L2 cache that are to be treated so.
+__device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier,
+                                CachePolicy policy) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+               ".L2::cache_hint [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(sharedAddress(to)),
+               "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y),
+               "l"(policy)
+               : "memory");
+}
+/// Copies bytes that lie together, a multiple of 16, to shared memory; `barrier` counts them.
+__device__ inline void copyBytes(void *to, const void *from, uint32_t bytes, uint64_t *barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+               "[%0], [%1], %2, [%3];" ::"r"(sharedAddress(to)),
+               "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(sharedAddress(barrier))
+               : "memory");
+}
+/// Copies the box at (x, y) of a 2-d tensor to this place in all blocks of the cluster whose ranks
+/// are bits of `ranks`, each with its own barrier.
+__device__ inline void copyTileToAll(void *to, const CUtensorMap *map, int x, int y,
+                                     uint64_t *barrier, uint16_t ranks) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+               ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(sharedAddress(to)),
+               "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y),
+               "h"(ranks)
+               : "memory");
+}
+/// As copyTile, for the rows from `row` of one head: a map of headsMap.
+__device__ inline void copyHeadTile(void *to, const CUtensorMap *map, int row, int head, int batch,
+                                    uint64_t *barrier) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(sharedAddress(to)),
+               "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(0), "r"(row),
+               "r"(head), "r"(batch)
+               : "memory");
+}
+/// Copies a box from shared memory to (x, y) of a 2-d tensor, what of it lies inside. The writes to
+/// it have to be fenced by fenceShared, and waitStoresRead has to follow before the block ends.
+__device__ inline void storeTile(const CUtensorMap *map, int x, int y, const void *from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];\n"
+               "cp.async.bulk.commit_group;" ::"l"(reinterpret_cast<uint64_t>(map)),
+               "r"(sharedAddress(from)), "r"(x), "r"(y)
+               : "memory");
+}
+/// As storeTile, for the rows from `row` of one head: a map of headsMap.
+__device__ inline void storeHeadTile(const CUtensorMap *map, int row, int head, int batch,
+                                     const void *from) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];\n"
+      "cp.async.bulk.commit_group;" ::"l"(reinterpret_cast<uint64_t>(map)),
+      "r"(sharedAddress(from)), "r"(0), "r"(row), "r"(head), "r"(batch)
+      : "memory");
+}
+/// Where a tensor copy puts a 16-byte vector of a row of 128 bytes: those of 8 rows are swizzled.
+template <class Byte> __device__ Byte *swizzledVector(Byte *rows, int row, int index) {
+  static_assert(sizeof(Byte) == 1);
+  return rows + row * 128 + (index ^ row % 8) * 16;
+}
+/// Makes this thread's writes to shared memory visible to tensor copies.
+__device__ inline void fenceShared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+/// Waits until this thread's stores have read their boxes. They are done when the kernel ends.
+__device__ inline void waitStoresRead() {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+/// Fetches a box to the L2 cache.
+__device__ inline void prefetchTile(const CUtensorMap *map, int x, int y, CachePolicy policy) {
+  asm volatile(
+      "cp.async.bulk.prefetch.tensor.2d.L2.global.L2::cache_hint [%0, {%1, %2}], %3;" ::"l"(
+          reinterpret_cast<uint64_t>(map)),
+      "r"(x), "r"(y), "l"(policy)
+      : "memory");
+}
+__device__ inline void prefetchMap(const CUtensorMap *map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(reinterpret_cast<uint64_t>(map)) : "memory");
+}
+
+// Warpgroup products (wgmma.cuh).
+
+/// Describes a tile of rows of 128 bytes, swizzled by 128 bytes as a tensor copy writes it, that
+/// begins at a multiple of 1024 bytes (PTX ISA, "matrix descriptor": address / 16; stride between
+/// groups of 8 rows / 16 at bit 32; swizzle mode 1 at bit 62). Adding 2 moves 16 elements along.
+__device__ inline uint64_t tileDescriptor(const void *tile) {
+  return uint64_t((sharedAddress(tile) & 0x3ffff) >> 4) | uint64_t(1) << 16 |
+         uint64_t(1024 >> 4) << 32 | uint64_t(1) << 62;
+}
+/// The same for what lies `bytes` behind. Only the low word differs, so that the high one stays a
+/// constant of the code.
+__device__ inline uint64_t descriptorAt(uint64_t descriptor, int bytes) {
+  return descriptor >> 32 << 32 | (uint32_t(descriptor) + uint32_t(bytes / 16));
+}
+/// The value of the warp's first lane: what is the same in all of them, so that the compiler knows.
+__device__ inline uint64_t sameInWarp(uint64_t descriptor) {
+  return descriptor >> 32 << 32 | __shfl_sync(0xffffffffu, uint32_t(descriptor), 0);
+}
+__device__ inline void wgmmaFence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ inline void wgmmaCommit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+/// Waits until at most kPending committed groups are under way.
+template <int kPending> __device__ void wgmmaWait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+
+// clang-format off
+/// d += a b for a 64 x 16 tile a in the registers of a warpgroup (each warp 16 rows, as mma.m16n8k16
+/// has it) and a 16 x 64 tile b in shared memory, its 16 rows of 64 columns as tileDescriptor says.
+template <class T>
+__device__ void multiplyByRows(float (&d)[32], const uint32_t (&a)[4], uint64_t b, bool accumulate) {
+#define CGC_MULTIPLY_BY_ROWS(TYPE)                                                                 \
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %37, 0; "                                           \
+               "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, {%32, %33, %34, %35}, %36, p, 1, 1, 1; }" \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]) \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(int(accumulate)))
+  if constexpr (std::is_same_v<T, __half>)
+    CGC_MULTIPLY_BY_ROWS("f16");
+  else
+    CGC_MULTIPLY_BY_ROWS("bf16");
+#undef CGC_MULTIPLY_BY_ROWS
+}
+/// The same with a 16 x 8 tile b of which all 256 bytes are alike: each column of d gets the sums of a's rows,
+/// times that element.
+template <class T>
+__device__ void multiplyByEqual(float (&d)[4], const uint32_t (&a)[4], const void *b, bool accumulate) {
+  const uint64_t descriptor =
+      uint64_t((sharedAddress(b) & 0x3ffff) >> 4) | uint64_t(128 >> 4) << 16 | uint64_t(128 >> 4) << 32;
+#define CGC_MULTIPLY_BY_EQUAL(TYPE)                                                                \
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, %9, 0; "                                            \
+               "wgmma.mma_async.sync.aligned.m64n8k16.f32." TYPE "." TYPE " {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, 0; }" \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                    \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor), "r"(int(accumulate)))
+  if constexpr (std::is_same_v<T, __half>)
+    CGC_MULTIPLY_BY_EQUAL("f16");
+  else
+    CGC_MULTIPLY_BY_EQUAL("bf16");
+#undef CGC_MULTIPLY_BY_EQUAL
+}
+// clang-format on
+
+/// Stores four 8x8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix
+/// l / 8.
+__device__ inline void storeMatrices(void *row, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(sharedAddress(row)),
+      "r"(a), "r"(b), "r"(c), "r"(d)
+      : "memory");
+}
+/// The same, each transposed.
+template <class P> __device__ void storeTransposed(void *row, P a, P b, P c, P d) {
+  static_assert(sizeof(P) == 4);
+  const auto bits = [](const P &pair) { return reinterpret_cast<const uint32_t &>(pair); };
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                   sharedAddress(row)),
+               "r"(bits(a)), "r"(bits(b)), "r"(bits(c)), "r"(bits(d))
+               : "memory");
+}
+
+/// Moves registers between the warpgroups of a block, whose threads all begin with as many.
+template <int kCount> __device__ void growRegisters() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+template <int kCount> __device__ void shrinkRegisters() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+
+// Clusters.
+
+__device__ inline uint32_t clusterRank() {
+  uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+/// All threads of all blocks of the cluster come together. This publishes nothing, but barriers
+/// that fenceBarrierInit has made visible, and does not wait for stores.
+__device__ inline void meetInCluster() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
+               "barrier.cluster.wait.aligned;" ::
+                   : "memory");
+}
+/// The same; but what was written to shared memory before is visible after.
+__device__ inline void syncCluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\n"
+               "barrier.cluster.wait.acquire.aligned;" ::
+                   : "memory");
+}
+/// The address of the same place in the shared memory of block `rank` of the cluster.
+__device__ inline uint32_t addressInBlock(const void *local, uint32_t rank) {
+  uint32_t address;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+               : "=r"(address)
+               : "r"(sharedAddress(local)), "r"(rank));
+  return address;
+}
+__device__ inline void storeToBlock(uint32_t address, float4 v) {
+  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(v.x),
+               "f"(v.y), "f"(v.z), "f"(v.w)
+               : "memory");
+}
+
+} // namespace cgc::device

@@ -1,0 +1,377 @@
+// DotGraph: clusters, repeated blocks, and the text that Graphviz reads.
+#include "support/dot_graph.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+
+namespace cgc::ir {
+namespace {
+
+/// What stands for `c` of a text where only UTF-8 without control characters will do.
+char shown(char c, bool isUtf8) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte < 0x20 && c != '\n') || byte == 0x7f || (byte >= 0x80 && !isUtf8) ? '?' : c;
+}
+
+/// A DOT string. `\l` and the like are not used by us, so every backslash is a literal one.
+std::string dotString(llvm::StringRef text) {
+  const bool isUtf8 = llvm::json::isUTF8(text);
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '\n') {
+      out += "\\n";
+      continue;
+    }
+    if (c == '"' || c == '\\')
+      out += '\\';
+    out += shown(c, isUtf8);
+  }
+  return out += '"';
+}
+
+llvm::StringRef shapeOf(OpClass opClass) {
+  switch (opClass) {
+  case OpClass::Io:
+    return "oval";
+  case OpClass::Weight:
+    return "note";
+  case OpClass::Module:
+    return "component";
+  default:
+    return "box";
+  }
+}
+
+bool isNumber(llvm::StringRef name) {
+  return !name.empty() && llvm::all_of(name, llvm::isDigit);
+}
+
+/// The nodes of one module path and its submodules, both in execution order.
+struct Cluster {
+  std::string name; ///< One component of the path.
+  std::vector<unsigned> nodes;
+  std::vector<std::unique_ptr<Cluster>> children;
+  size_t repeats = 1;   ///< This one stands for so many: itself and those after it ...
+  std::string lastName; ///< ... the last of which is called so.
+
+  Cluster &child(llvm::StringRef component) {
+    // The last one first: nodes of a module mostly follow each other.
+    for (auto &existing : llvm::reverse(children))
+      if (existing->name == component)
+        return *existing;
+    children.push_back(std::make_unique<Cluster>());
+    children.back()->name = component.str();
+    return *children.back();
+  }
+
+  void collectNodes(std::vector<unsigned> &all) const {
+    llvm::append_range(all, nodes);
+    for (const auto &child : children)
+      child->collectNodes(all);
+  }
+};
+
+} // namespace
+
+std::string markupText(llvm::StringRef text) {
+  const bool isUtf8 = llvm::json::isUTF8(text);
+  std::string out;
+  for (char c : text) {
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += shown(c, isUtf8);
+  }
+  return out;
+}
+
+OpClass classOfName(llvm::StringRef name) {
+  name = name.substr(name.find_last_of(".: ") + 1);
+  auto has = [&](std::initializer_list<llvm::StringRef> parts) {
+    return llvm::any_of(parts, [&](llvm::StringRef part) { return name.contains(part); });
+  };
+  if (has({"attention", "multi_head"}))
+    return OpClass::Attention;
+  if (name.ends_with("mm") || has({"linear", "matmul", "conv", "product"}))
+    return OpClass::Product;
+  if (has({"norm", "softmax", "pool", "sum", "mean", "amax", "argmax"}))
+    return OpClass::Reduction;
+  if (name == "to" ||
+      has({"copy", "contiguous", "clone", "cat", "stack", "embedding", "tokens", "rows", "patches",
+           "gather", "index", "full", "fill", "arange", "triu", "memcpy", "memset"}))
+    return OpClass::Move;
+  return OpClass::Pointwise;
+}
+
+llvm::StringRef colourOf(OpClass opClass) {
+  switch (opClass) {
+  case OpClass::Io:
+    return "#ffffff";
+  case OpClass::Weight:
+    return "#f2f2f2";
+  case OpClass::Module:
+    return "#e6d9f2";
+  case OpClass::Product:
+    return "#f7c6a3";
+  case OpClass::Attention:
+    return "#f2e08c";
+  case OpClass::Reduction:
+    return "#c9c3ec";
+  case OpClass::Pointwise:
+    return "#cfe2f3";
+  case OpClass::Move:
+    return "#b9e0dc";
+  case OpClass::View:
+    return "#dcefdc";
+  case OpClass::Host:
+    return "#fff9d9";
+  case OpClass::Unknown:
+    return "#f4a6a6";
+  }
+  llvm_unreachable("covered switch");
+}
+
+llvm::StringRef describe(OpClass opClass) {
+  switch (opClass) {
+  case OpClass::Io:
+    return "input, output";
+  case OpClass::Weight:
+    return "weight";
+  case OpClass::Module:
+    return "call";
+  case OpClass::Product:
+    return "product";
+  case OpClass::Attention:
+    return "attention";
+  case OpClass::Reduction:
+    return "norm, reduction";
+  case OpClass::Pointwise:
+    return "elementwise";
+  case OpClass::Move:
+    return "copy, lookup";
+  case OpClass::View:
+    return "view";
+  case OpClass::Host:
+    return "host";
+  case OpClass::Unknown:
+    return "no rule";
+  }
+  llvm_unreachable("covered switch");
+}
+
+/// Puts the nodes into clusters, finds repeated ones, and writes what is left.
+class DotLayout {
+public:
+  DotLayout(const DotGraph &graph, llvm::raw_ostream &os) : graph_(graph), os_(os) {}
+
+  void write() {
+    for (unsigned i = 0; i < graph_.nodes_.size(); ++i) {
+      clusterOf(graph_.nodes_[i].path).nodes.push_back(i);
+      standsFor_.push_back(i);
+    }
+    incoming_.resize(graph_.nodes_.size());
+    for (const DotGraph::Edge &edge : graph_.edges_)
+      incoming_[edge.to].push_back(&edge);
+    if (graph_.nodes_.size() >= DotGraph::kCollapseFrom)
+      collapse(root_);
+    os_ << "digraph " << dotString(graph_.title_) << " {\n"
+        << "  fontname=\"Helvetica\"; rankdir=TB; ranksep=0.35; nodesep=0.3; labelloc=t;\n";
+    writeLegend();
+    os_ << "  node [style=filled, fontname=\"Helvetica\", fontsize=10, margin=\"0.11,0.05\", "
+           "height=0.3];\n"
+        << "  edge [fontname=\"Helvetica\", fontsize=8, arrowsize=0.6, color=\"#555555\"];\n";
+    writeCluster(root_, "", 2);
+    writeEdges();
+    os_ << "}\n";
+  }
+
+private:
+  using Edges = std::vector<const DotGraph::Edge *>;
+
+  Cluster &clusterOf(llvm::StringRef path) {
+    Cluster *cluster = &root_;
+    // A path from a hostile file must not nest without end; the rest of it shares the last cluster.
+    for (unsigned depth = 0; depth < 64 && !path.empty(); ++depth) {
+      auto [head, rest] = path.split('.');
+      cluster = &cluster->child(head);
+      path = rest;
+    }
+    return *cluster;
+  }
+
+  // ---- Repeated blocks
+
+  /// What the block `cluster` computes: equal texts, equal blocks. Where its inputs come from is
+  /// left out, but not which of them are the same.
+  std::string signatureOf(const Cluster &cluster) const {
+    std::vector<unsigned> nodes;
+    cluster.collectNodes(nodes);
+    std::map<unsigned, size_t> inside, outside;
+    for (const auto &[position, node] : llvm::enumerate(nodes))
+      inside[node] = position;
+    std::string text = structureOf(cluster);
+    llvm::raw_string_ostream os(text);
+    for (unsigned node : nodes) {
+      os << "\n" << graph_.nodes_[node].signature;
+      for (const DotGraph::Edge *edge : incoming_[node]) {
+        if (auto found = inside.find(edge->from); found != inside.end())
+          os << " <- " << found->second;
+        else
+          os << " <- outside " << outside.emplace(edge->from, outside.size()).first->second;
+        os << " " << edge->label;
+      }
+    }
+    return text;
+  }
+
+  static std::string structureOf(const Cluster &cluster) {
+    std::string text = std::to_string(cluster.nodes.size());
+    for (const auto &child : cluster.children)
+      text += "{" + child->name + " " + structureOf(*child) + "}";
+    return text;
+  }
+
+  void collapse(Cluster &cluster) {
+    std::vector<std::unique_ptr<Cluster>> kept;
+    std::string signature;
+    for (auto &child : cluster.children) {
+      std::string next = signatureOf(*child);
+      // Numbered ones, which lists of modules have: others run side by side, as query and key.
+      if (kept.empty() || next != signature || !isNumber(child->name) ||
+          !isNumber(kept.back()->name)) {
+        signature = std::move(next);
+        kept.push_back(std::move(child));
+        continue;
+      }
+      Cluster &first = *kept.back();
+      std::vector<unsigned> drawn, hidden;
+      first.collectNodes(drawn);
+      child->collectNodes(hidden);
+      for (auto [from, to] : llvm::zip_equal(hidden, drawn))
+        standsFor_[from] = to;
+      ++first.repeats;
+      first.lastName = child->name;
+    }
+    cluster.children = std::move(kept);
+    for (auto &child : cluster.children)
+      collapse(*child);
+  }
+
+  /// The node that is drawn in place of `node`.
+  unsigned drawn(unsigned node) const {
+    while (standsFor_[node] != node)
+      node = standsFor_[node];
+    return node;
+  }
+
+  // ---- Text
+
+  void writeLegend() {
+    std::set<OpClass> used;
+    for (const DotGraph::Node &node : graph_.nodes_)
+      used.insert(node.opClass);
+    os_ << "  label=<<table border=\"0\" cellborder=\"0\" cellspacing=\"4\"><tr>"
+        << "<td><b>" << markupText(graph_.title_) << "</b></td>";
+    for (OpClass opClass : used)
+      os_ << "<td bgcolor=\"" << colourOf(opClass) << "\"><font point-size=\"9\">"
+          << describe(opClass) << "</font></td>";
+    os_ << "</tr></table>>;\n";
+  }
+
+  void writeCluster(const Cluster &cluster, const std::string &path, unsigned indent) {
+    for (unsigned index : cluster.nodes) {
+      const DotGraph::Node &node = graph_.nodes_[index];
+      os_.indent(indent) << dotString(node.id) << " [label=" << dotString(node.label)
+                         << ", shape=" << shapeOf(node.opClass) << ", fillcolor=\""
+                         << colourOf(node.opClass) << "\"";
+      if (!node.tooltip.empty())
+        os_ << ", tooltip=" << dotString(node.tooltip);
+      os_ << "];\n";
+    }
+    for (const auto &child : cluster.children) {
+      const Cluster *shown = child.get();
+      std::string label = childLabel(*shown), childPath = joined(path, shown->name);
+      // A module that holds one other module and nothing else needs no frame of its own.
+      while (shown->nodes.empty() && shown->children.size() == 1 && shown->repeats == 1) {
+        shown = shown->children.front().get();
+        label += "." + childLabel(*shown);
+        childPath = joined(childPath, shown->name);
+      }
+      os_.indent(indent) << "subgraph " << dotString("cluster_" + childPath) << " {\n";
+      os_.indent(indent + 2) << "label=" << dotString(label)
+                             << "; fontsize=" << (shown->repeats > 1 ? "16" : "11")
+                             << "; style=rounded; color=\""
+                             << (shown->repeats > 1 ? "#333333\"; penwidth=2.5"
+                                                    : "#999999\"; penwidth=1")
+                             << ";\n";
+      writeCluster(*shown, childPath, indent + 2);
+      os_.indent(indent) << "}\n";
+    }
+  }
+
+  static std::string joined(const std::string &path, const std::string &name) {
+    return path.empty() ? name : path + "." + name;
+  }
+
+  /// "0 … 11  × 12" where the block stands for several.
+  static std::string childLabel(const Cluster &cluster) {
+    if (cluster.repeats == 1)
+      return cluster.name;
+    return cluster.name + " \u2026 " + cluster.lastName + "   \u00d7 " +
+           std::to_string(cluster.repeats);
+  }
+
+  void writeEdges() {
+    std::set<std::tuple<unsigned, unsigned, std::string>> written;
+    for (const DotGraph::Edge &edge : graph_.edges_) {
+      const unsigned from = drawn(edge.from), to = drawn(edge.to);
+      if (!written.emplace(from, to, edge.label).second)
+        continue;
+      // From one of several equal blocks to the next: backwards where one of them is drawn.
+      const bool toNext = from >= to;
+      os_ << "  " << dotString(graph_.nodes_[from].id) << " -> " << dotString(graph_.nodes_[to].id);
+      llvm::ListSeparator comma(", ");
+      std::string attributes;
+      if (!edge.label.empty())
+        attributes += (llvm::StringRef(comma) + "label=" + dotString(edge.label)).str();
+      if (toNext)
+        attributes += (llvm::StringRef(comma) + "style=dashed, constraint=false").str();
+      if (!attributes.empty())
+        os_ << " [" << attributes << "]";
+      os_ << ";\n";
+    }
+  }
+
+  const DotGraph &graph_;
+  llvm::raw_ostream &os_;
+  Cluster root_;
+  std::vector<Edges> incoming_;
+  std::vector<unsigned> standsFor_;
+};
+
+unsigned DotGraph::addNode(Node node) {
+  nodes_.push_back(std::move(node));
+  return static_cast<unsigned>(nodes_.size() - 1);
+}
+
+void DotGraph::addEdge(unsigned from, unsigned to, std::string label) {
+  edges_.push_back({from, to, std::move(label)});
+}
+
+void DotGraph::write(llvm::raw_ostream &os) const {
+  DotLayout(*this, os).write();
+}
+
+} // namespace cgc::ir

@@ -1,0 +1,85 @@
+// Options about passes.
+#include "tools/cgc/cli/pass_flags.h"
+
+#include "tools/cgc/cli/console.h"
+#include "tools/cgc/cli/list_option.h"
+#include "tools/cgc/cli/version.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <limits>
+
+namespace cgc::tool {
+
+void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options) {
+  const std::string group = "Looking at passes (on stderr)";
+  command.add_flag("--print-after-all", options.printAfterAll, "Print the IR after each pass")
+      ->group(group);
+  addListOption(command, "--print-after", options.printAfter, "Print the IR after these passes")
+      ->type_name("PASS,...")
+      ->group(group);
+  command
+      .add_option("--dump-dir", options.dumpDir,
+                  "Write numbered .cgir and .dot files after each pass")
+      ->type_name("DIR")
+      ->check(requireName)
+      ->group(group);
+  command
+      .add_flag("--print-changed", options.printChanged, "Print the lines that each pass changes")
+      ->group(group);
+  command
+      .add_option(
+          "--pass-limit", options.passLimit,
+          "Leave out all runs of passes after the first N but the required ones, and number "
+          "them: to find the pass that does the damage")
+      ->type_name("N")
+      ->check(CLI::Range(0u, std::numeric_limits<unsigned>::max()))
+      ->group(group);
+  command
+      .add_option("--crash-reproducer", options.crashReproducer,
+                  "Where to leave the IR in front of a pass that fails or crashes, for cgc opt "
+                  "--run-reproducer")
+      ->type_name("F.cgir")
+      ->check(requireName)
+      ->group(group);
+  command.add_flag("--time-passes", options.timePasses, "Print a table of how long each pass took")
+      ->group(group);
+}
+
+void addPrecisionOption(CLI::App &command, std::string &name) {
+  command
+      .add_option("--precision", name,
+                  "What floats become: parameters, casts, inputs and outputs; keep leaves the "
+                  "model's own, tf32 is fp32 whose products round their factors (cuda)")
+      ->check(CLI::IsMember({"keep", "fp16", "bf16", "fp32", "tf32"}))
+      ->capture_default_str();
+}
+
+std::optional<DType> precisionOf(const std::string &name) {
+  if (name == "fp16")
+    return DType::F16;
+  if (name == "bf16")
+    return DType::BF16;
+  return name == "fp32" || name == "tf32" ? std::optional(DType::F32) : std::nullopt;
+}
+
+Result<passes::Instrumentation> instrumentationOf(passes::InstrumentationOptions options,
+                                                  DeviceKind target,
+                                                  std::vector<passes::UsedPlugin> plugins,
+                                                  llvm::ArrayRef<passes::RegisteredPass> more) {
+  options.origin = {target, versionText(), std::move(plugins)};
+  return passes::makeInstrumentation(options, llvm::errs(), more);
+}
+
+Status withReproducer(Status status, const passes::InstrumentationOptions &options) {
+  std::error_code ignored;
+  if (!status.isOk() && std::filesystem::exists(options.crashReproducer, ignored))
+    logInfo(fmt::format("'{0}' holds the IR in front of the pass that failed; run that pass again: "
+                        "cgc opt --run-reproducer {0}",
+                        options.crashReproducer));
+  return status;
+}
+
+} // namespace cgc::tool

@@ -1,0 +1,41 @@
+// Signals: clean up, then die of the same signal.
+#include "tools/cgc/cli/signals.h"
+
+#include "runtime/base/file.h"
+
+#include <csignal>
+#include <unistd.h>
+
+namespace cgc::tool {
+
+namespace {
+
+// SA_RESETHAND has put the default action back, so raising the signal again ends the process. But
+// not if it is the first of a container, whose default action is to ignore signals.
+void cleanUpAndDie(int signal) {
+  removeOpenTemporaries();
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, signal);
+  pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  raise(signal);
+  _exit(128 + signal);
+}
+
+} // namespace
+
+void handleSignals() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+    struct sigaction previous{};
+    sigaction(signal, nullptr, &previous);
+    if (previous.sa_handler == SIG_IGN)
+      continue;
+    struct sigaction action{};
+    action.sa_handler = cleanUpAndDie;
+    action.sa_flags = SA_RESETHAND;
+    sigaction(signal, &action, nullptr);
+  }
+}
+
+} // namespace cgc::tool

@@ -1,0 +1,213 @@
+// Plan summary: text and JSON about a plan.
+#include "tools/cgc/report/plan_summary.h"
+
+#include "runtime/base/libtorch.h"
+#include "runtime/exec/cublaslt.h"
+#include "runtime/exec/requirements.h"
+#include "runtime/kernels/kernel_table.h"
+#include "runtime/plan/gemm_call.h"
+#include "runtime/plan/op_library.h"
+#include "tools/cgc/cli/console.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <map>
+
+namespace cgc::tool {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ioJson(const std::vector<IoTensor> &tensors) {
+  Json list = Json::array();
+  for (const IoTensor &tensor : tensors) {
+    Json io = {{"name", tensor.name}, {"dtype", dtypeName(tensor.dtype)}, {"shape", tensor.sizes}};
+    if (tensor.upperBound > 0)
+      io["upper_bound"] = tensor.upperBound;
+    list.push_back(std::move(io));
+  }
+  return list;
+}
+
+/// How many records of each name: "aten::linear" -> 24.
+std::map<std::string, size_t> countRecords(const Bucket &bucket) {
+  std::map<std::string, size_t> counts;
+  for (const LaunchRecord &record : bucket.records)
+    ++counts[recordName(record)];
+  return counts;
+}
+
+} // namespace
+
+uint64_t weightBytes(const PlanData &plan) {
+  uint64_t total = 0;
+  for (const Weight &weight : plan.weights)
+    total += tensorBytes(weight.dtype, weight.sizes).value_or(0);
+  return total;
+}
+
+uint64_t arenaBytes(const PlanData &plan) {
+  uint64_t largest = 0;
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      largest = std::max(largest, bucket.arenaBytes);
+  return largest;
+}
+
+namespace {
+
+Json requirementsJson(const PlanData &plan) {
+  const Requirements needs = requirementsOf(plan);
+  Json libTorch = Json::array(), opLibraries = Json::array();
+  for (const auto &[entry, ops] : needs.libTorch) {
+    Json records = Json::object();
+    for (const auto &[name, op] : ops)
+      records[name] = op.records;
+    libTorch.push_back({{"entry", entry}, {"records", std::move(records)}});
+  }
+  for (const OpLibraryId &library : plan.opLibraries)
+    opLibraries.push_back(library.name);
+  return {{"gpu", needs.gpu ? Json(needs.needsSm90a() ? "sm_90a" : "sm_80") : Json(nullptr)},
+          {"cublaslt", needs.cublasLt},
+          {"libtorch", std::move(libTorch)},
+          {"op_libraries", std::move(opLibraries)}};
+}
+
+/// "40 aten::convolution, 1 aten::mean.out"
+std::string countsText(const std::map<std::string, Requirements::LibTorchOp> &ops) {
+  std::vector<std::string> counts;
+  for (const auto &[name, op] : ops)
+    counts.push_back(fmt::format("{} {}", op.records, name));
+  return joinNames(counts);
+}
+
+std::string requirementsText(const PlanData &plan) {
+  const Requirements needs = requirementsOf(plan);
+  std::string text;
+  if (needs.gpu)
+    text += fmt::format("    a GPU: {}\n", needs.needsSm90a()
+                                               ? "H100 or H200, as it has kernels for sm_90a"
+                                               : "sm_80 or newer");
+  if (needs.cublasLt)
+    text += fmt::format("    cuBLASLt: {}\n", CublasLt::kLibrary);
+  if (!needs.libTorch.empty())
+    text += fmt::format("    LibTorch {}, for these records:\n", kLibTorchVersion);
+  for (const auto &[entry, ops] : needs.libTorch)
+    text += fmt::format("      {}: {}\n", entry, countsText(ops));
+  for (const OpLibraryId &library : plan.opLibraries)
+    text += fmt::format("    op library {}, xxhash64 {}\n", library.name, hashText(library.hash));
+  return text.empty() ? "  needs no other library at run time\n" : "  needs at run time:\n" + text;
+}
+
+} // namespace
+
+std::string libTorchText(const PlanData &plan) {
+  std::string text;
+  for (const auto &[entry, ops] : requirementsOf(plan).libTorch)
+    for (const auto &[name, op] : ops) {
+      text += fmt::format("  {}: {} {}", entry, op.records, name);
+      if (op.location != kNoLocation) {
+        const SourceLocation &location = plan.locations[uint32_t(op.location)];
+        text += fmt::format(", {} {}:{} ({})", op.records == 1 ? "at" : "the first at",
+                            location.file, location.line,
+                            location.module.empty() ? "the model itself" : location.module);
+      }
+      text += "\n";
+    }
+  return text;
+}
+
+bool roundsToTf32(const PlanData &plan) {
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      for (const LaunchRecord &record : bucket.records)
+        if (const auto *call = std::get_if<LibraryCall>(&record.op); call && isProduct(*call))
+          if (const auto product = productCall(*call, bucket.tensors);
+              product.isOk() && product->tf32)
+            return true;
+  return false;
+}
+
+std::string describeIo(const std::vector<IoTensor> &tensors) {
+  std::string text;
+  for (const IoTensor &tensor : tensors)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", tensor.name,
+                        formatShape(dtypeName(tensor.dtype), tensor.sizes));
+  return text;
+}
+
+Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes) {
+  Json entries = Json::array();
+  for (const Entry &entry : plan.entries) {
+    Json buckets = Json::array();
+    for (const Bucket &bucket : entry.buckets) {
+      Json kinds = Json::object();
+      for (const auto &[name, count] : countRecords(bucket))
+        kinds[name] = count;
+      buckets.push_back({{"inputs", ioJson(bucket.inputs)},
+                         {"outputs", ioJson(bucket.outputs)},
+                         {"records", bucket.records.size()},
+                         {"records_by_kind", std::move(kinds)},
+                         {"arena_bytes", bucket.arenaBytes}});
+    }
+    entries.push_back({{"name", entry.name}, {"buckets", std::move(buckets)}});
+  }
+  Json opLibraries = Json::array();
+  for (const OpLibraryId &library : plan.opLibraries)
+    opLibraries.push_back({{"name", library.name}, {"hash", hashText(library.hash)}});
+  Json json = {{"path", path},
+               {"bytes", fileBytes},
+               {"target", deviceName(plan.target)},
+               {"producer", plan.producer},
+               {"weights", plan.weights.size()},
+               {"weight_bytes", weightBytes(plan)},
+               {"arena_bytes", arenaBytes(plan)},
+               {"op_libraries", std::move(opLibraries)},
+               {"requirements", requirementsJson(plan)},
+               {"entries", std::move(entries)}};
+  if (plan.gpu)
+    json["gpu"] = {{"name", plan.gpu->name},
+                   {"multiprocessors", plan.gpu->multiprocessors},
+                   {"tuned", plan.gpu->tuned}};
+  return json;
+}
+
+std::string planText(const PlanData &plan, const std::string &path, uint64_t fileBytes) {
+  std::string text = fmt::format("{}: plan for {}, {}, by {}\n  {} weights, {}; arena {}\n", path,
+                                 deviceName(plan.target), formatBytes(fileBytes), plan.producer,
+                                 plan.weights.size(), formatBytes(weightBytes(plan)),
+                                 formatBytes(arenaBytes(plan)));
+  if (plan.gpu)
+    text += fmt::format("  {} {} ({} SMs)\n", plan.gpu->tuned ? "tuned on" : "launch shapes for",
+                        plan.gpu->name, plan.gpu->multiprocessors);
+  text += requirementsText(plan) + "\n";
+  std::vector<std::vector<std::string>> rows = {{"entry", "records", "arena", "inputs", "outputs"}};
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      rows.push_back({entry.name, std::to_string(bucket.records.size()),
+                      formatBytes(bucket.arenaBytes), describeIo(bucket.inputs),
+                      describeIo(bucket.outputs)});
+  return text + formatTable(rows);
+}
+
+std::string recordsText(const PlanData &plan) {
+  std::map<std::string, std::vector<size_t>> counts;
+  std::vector<std::vector<std::string>> rows = {{"records"}};
+  for (size_t i = 0; i < plan.entries.size(); ++i) {
+    rows[0].push_back(plan.entries[i].name);
+    for (const auto &[name, count] : countRecords(plan.entries[i].buckets.at(0))) {
+      counts[name].resize(plan.entries.size());
+      counts[name][i] = count;
+    }
+  }
+  for (const auto &[name, perEntry] : counts) {
+    rows.push_back({name});
+    for (size_t count : perEntry)
+      rows.back().push_back(count == 0 ? "-" : std::to_string(count));
+  }
+  return "\n" + formatTable(rows);
+}
+
+} // namespace cgc::tool

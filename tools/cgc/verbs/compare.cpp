@@ -1,0 +1,325 @@
+// cgc compare: a plan against LibTorch on the same random inputs.
+#include "runtime/exec/bucket_choice.h"
+#include "tools/cgc/cli/console.h"
+#include "tools/cgc/cli/libraries.h"
+#include "tools/cgc/cli/list_option.h"
+#include "tools/cgc/cli/progress.h"
+#include "tools/cgc/report/plan_summary.h"
+#include "tools/cgc/verbs/peers.h"
+#include "tools/cgc/verbs/runner.h"
+#include "tools/cgc/verbs/verbs.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace cgc::tool {
+
+namespace {
+
+/// Full precision: relative L2 against LibTorch.
+constexpr double kTolerance = 1e-5;
+/// Reduced precision: how much further than LibTorch's own run from the fp32 truth.
+constexpr double kReducedFactor = 1.2;
+/// The largest relative L2 of LibTorch's own run to the fp32 truth that the truth may be trusted
+/// at.
+constexpr double kMostOwn = 0.1;
+/// An output that two inputs move apart by less than this times its limit shows little.
+constexpr double kLeastEffect = 10;
+/// Small outputs are compared over several inputs: in few elements chance would decide the ratio.
+constexpr uint64_t kElements = 512;
+
+struct Options {
+  std::string plan, model;
+  std::vector<std::string> entries; ///< Empty: all.
+  int threads = 0;
+  std::vector<std::string> opLibraries;
+  bool json = false;
+};
+
+/// One output of one bucket.
+struct Row {
+  std::string entry, inputs, output;
+  std::vector<int64_t> shape;
+  Closeness closeness; ///< To the reference: fp32 where the precision is reduced.
+  double limit = 0; ///< Of the relative L2; of integers and bools: 0, and every element is equal.
+  bool passed = false;
+  double inputEffect = 0; ///< Relative L2 between the plan's outputs for two random inputs.
+
+  /// A plan that computed something else could pass, too. What no input moves is a constant.
+  bool hardlyDependsOnInput() const {
+    return inputEffect > 0 && inputEffect < kLeastEffect * limit;
+  }
+};
+
+/// Whether anything that the plan computes with is narrower than fp32.
+bool isReduced(const PlanData &plan) {
+  if (roundsToTf32(plan))
+    return true;
+  const auto narrow = [](DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; };
+  for (const Weight &weight : plan.weights)
+    if (narrow(weight.dtype))
+      return true;
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      for (const TensorRef &tensor : bucket.tensors)
+        if (narrow(tensor.dtype))
+          return true;
+  return false;
+}
+
+/// Compares one bucket after the other. Borrows all that it is given.
+class Comparison {
+public:
+  /// `truth` is null where the precision is not reduced.
+  Comparison(Runner &runner, frontend::Reference &reference, frontend::Reference *truth)
+      : runner_(runner), reference_(reference), truth_(truth) {}
+
+  Status compare(const Entry &entry, size_t index, std::vector<Row> &rows) {
+    const Bucket &bucket = entry.buckets[index];
+    // Of each output, the elements of all runs.
+    std::vector<std::vector<double>> actual(bucket.outputs.size()), own = actual, truth = actual;
+    std::vector<bool> equal(bucket.outputs.size(), true);
+    std::vector<HostTensor> first, second; // The outputs for two inputs.
+    for (size_t run = 0; run < runsOf(bucket); ++run) {
+      auto inputs = randomInputs(bucket, run);
+      CGC_ASSIGN_OR_RETURN(const auto outputs, runner_.run(entry, index, inputs));
+      (run == 0 ? first : second) = outputs;
+      append(actual, outputs);
+      CGC_ASSIGN_OR_RETURN(const auto expected, runReference(reference_, entry, bucket, inputs));
+      append(own, expected);
+      for (size_t i = 0; i < outputs.size(); ++i)
+        equal[i] = equal[i] && outputs[i].bytes == expected[i].bytes;
+      if (truth_) {
+        CGC_ASSIGN_OR_RETURN(const auto wide, runReference(*truth_, entry, bucket, inputs));
+        append(truth, wide);
+      }
+    }
+    if (second.empty()) {
+      auto inputs = randomInputs(bucket, 1);
+      CGC_ASSIGN_OR_RETURN(second, runner_.run(entry, index, inputs));
+    }
+    for (size_t i = 0; i < actual.size(); ++i) {
+      const bool exact = !isFloating(bucket.outputs[i].dtype);
+      const std::vector<double> &expected = truth_ && !exact ? truth[i] : own[i];
+      Row row{entry.name,
+              describeIo(bucket.inputs),
+              bucket.outputs[i].name,
+              bucket.outputs[i].sizes,
+              compareValues(actual[i], expected),
+              exact ? 0 : kTolerance};
+      row.inputEffect = compareValues(toDoubles(second[i]), toDoubles(first[i])).relativeL2;
+      if (truth_ && !exact) {
+        const double ownL2 = compareValues(own[i], expected).relativeL2;
+        row.limit = std::max(kTolerance, kReducedFactor * ownL2);
+        if (ownL2 >
+            kMostOwn) { // No rounding explains that: widened, the model is another function.
+          row.closeness = compareValues(actual[i], own[i]);
+          row.limit = kMostOwn;
+        }
+      }
+      // False for NaN on either side.
+      row.passed = exact ? equal[i] : row.closeness.relativeL2 <= row.limit;
+      rows.push_back(std::move(row));
+    }
+    return Status::ok();
+  }
+
+private:
+  static std::vector<HostTensor> randomInputs(const Bucket &bucket, size_t run) {
+    std::vector<HostTensor> inputs;
+    for (const IoTensor &input : bucket.inputs)
+      inputs.push_back(randomInput(input, run * bucket.inputs.size() + inputs.size()));
+    return inputs;
+  }
+
+  /// Enough runs that the largest output has kElements elements.
+  static size_t runsOf(const Bucket &bucket) {
+    uint64_t largest = 1;
+    for (const IoTensor &output : bucket.outputs)
+      largest = std::max(largest, tensorBytes(output.dtype, output.sizes).value_or(0) /
+                                      dtypeSize(output.dtype));
+    return (kElements + largest - 1) / largest;
+  }
+
+  static void append(std::vector<std::vector<double>> &all,
+                     const std::vector<HostTensor> &tensors) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const auto values = toDoubles(tensors[i]);
+      all[i].insert(all[i].end(), values.begin(), values.end());
+    }
+  }
+
+  /// The outputs, which are those of the plan; the truth's may be wider, and so may those of a
+  /// model that is widened to fp32, which keeps f64.
+  Result<std::vector<HostTensor>> runReference(frontend::Reference &reference, const Entry &entry,
+                                               const Bucket &bucket,
+                                               std::vector<HostTensor> &inputs) {
+    std::vector<std::string> names;
+    for (const IoTensor &input : bucket.inputs)
+      names.push_back(input.name);
+    auto outputs = reference.run(entry.name, viewsOf(inputs), names);
+    if (!outputs) // The model may take other inputs, or too little memory may be left.
+      return withThisModel(outputs.status());
+    bool same = outputs->size() == bucket.outputs.size();
+    for (size_t i = 0; same && i < outputs->size(); ++i)
+      same = (*outputs)[i].sizes == bucket.outputs[i].sizes &&
+             (&reference == truth_ || (*outputs)[i].dtype == bucket.outputs[i].dtype ||
+              (bucket.outputs[i].dtype == DType::F32 && (*outputs)[i].dtype == DType::F64));
+    if (!same)
+      return Status(Code::Mismatch,
+                    fmt::format("entry '{}': the model's outputs differ in number, "
+                                "shape or dtype from the plan's ({}); {}",
+                                entry.name, describeIo(bucket.outputs), kThisModel));
+    return outputs;
+  }
+
+  Runner &runner_;
+  frontend::Reference &reference_;
+  frontend::Reference *truth_;
+};
+
+bool isWanted(const Entry &entry, const Options &options) {
+  return options.entries.empty() || std::ranges::count(options.entries, entry.name) > 0;
+}
+
+Result<std::vector<Row>> compareAll(const Options &options) {
+  CGC_TRY(MappedFile::open(options.model).status());
+  // What is wrong with the plan is found before LibTorch is opened.
+  CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
+  CGC_TRY(checkThreads(plan.data(), options.threads));
+  for (const std::string &entry : options.entries)
+    CGC_TRY(findEntry(plan.data(), entry).status());
+  const bool reduced = isReduced(plan.data());
+  const DeviceKind device = plan.data().target;
+
+  // What --precision made of the model: LibTorch runs it converted likewise.
+  const std::optional<DType> precision = plan.data().precision;
+  size_t phases = reduced ? 3 : 2;
+  for (const Entry &entry : plan.data().entries)
+    if (isWanted(entry, options))
+      phases += entry.buckets.size();
+  Progress progress(phases);
+  progress.begin("load " + options.plan);
+  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries,
+                                                         {.threads = options.threads}));
+  progress.begin("load " + options.model);
+  CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
+  CGC_ASSIGN_OR_RETURN(
+      const auto reference,
+      frontend->loadReference(options.model, device, precision, roundsToTf32(plan.data())));
+  std::unique_ptr<frontend::Reference> truth;
+  if (reduced) {
+    progress.begin("load " + options.model + " in fp32");
+    CGC_ASSIGN_OR_RETURN(truth, frontend->loadReference(options.model, device, DType::F32, false));
+  }
+  Comparison comparison(*runner, *reference, truth.get());
+  std::vector<Row> rows;
+  for (const Entry &entry : runner->plan().entries) {
+    if (!isWanted(entry, options))
+      continue;
+    for (size_t i = 0; i < entry.buckets.size(); ++i) {
+      progress.begin(fmt::format("compare {} {}", entry.name, describeIo(entry.buckets[i].inputs)));
+      CGC_TRY(comparison.compare(entry, i, rows));
+    }
+  }
+  return rows;
+}
+
+Status printRows(const Options &options, const std::vector<Row> &rows) {
+  if (options.json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    bool passed = true;
+    for (const Row &row : rows) {
+      passed = passed && row.passed;
+      list.push_back({{"entry", row.entry},
+                      {"inputs", row.inputs},
+                      {"output", row.output},
+                      {"shape", row.shape},
+                      {"max_abs", row.closeness.maxAbs},
+                      {"relative_l2", row.closeness.relativeL2},
+                      {"cosine", row.closeness.cosine},
+                      {"limit", row.limit},
+                      {"passed", row.passed},
+                      {"input_effect", row.inputEffect},
+                      {"hardly_depends_on_input", row.hardlyDependsOnInput()}});
+    }
+    return printJson("compare", {{"plan", options.plan},
+                                 {"model", options.model},
+                                 {"passed", passed},
+                                 {"outputs", std::move(list)}});
+  }
+  std::vector<std::vector<std::string>> table = {{"entry", "output", "max abs", "rel L2", "limit",
+                                                  "two inputs", "cosine", "result", "inputs"}};
+  bool isWeak = false;
+  for (const Row &row : rows) {
+    isWeak = isWeak || row.hardlyDependsOnInput();
+    table.push_back({row.entry, row.output, fmt::format("{:.2e}", row.closeness.maxAbs),
+                     fmt::format("{:.2e}", row.closeness.relativeL2),
+                     fmt::format("{:.2e}", row.limit),
+                     row.inputEffect == 0 ? "constant" : fmt::format("{:.2e}", row.inputEffect),
+                     fmt::format("{:.7f}", row.closeness.cosine),
+                     row.hardlyDependsOnInput() ? (row.passed ? "ok, weak" : "FAILED, weak")
+                                                : (row.passed ? "ok" : "FAILED"),
+                     row.inputs});
+  }
+  return printOut(formatTable(table) +
+                  (isWeak ? fmt::format("\nweak: two random inputs move this output apart by less "
+                                        "than {:g} times the limit, so that another computation "
+                                        "could pass, too.\nThe weights may be random: compare with "
+                                        "a trained checkpoint.\n",
+                                        kLeastEffect)
+                          : ""));
+}
+
+/// `printed`: whether the rows are on stdout.
+Status compare(const Options &options, bool &printed) {
+  CGC_ASSIGN_OR_RETURN(const auto rows, compareAll(options));
+  CGC_TRY(printRows(options, rows));
+  printed = true;
+  const auto failed = std::ranges::count(rows, false, &Row::passed);
+  if (failed == 0)
+    return Status::ok();
+  // A difference that is no number comes from values that are none.
+  const bool areNumbers = std::ranges::none_of(
+      rows, [](const Row &row) { return std::isnan(row.closeness.relativeL2); });
+  return Status(Code::Mismatch,
+                fmt::format("{} of {} outputs are past the tolerance; {}", failed, rows.size(),
+                            areNumbers ? kThisModel
+                                       : "an output of the plan or of LibTorch holds NaN or "
+                                         "infinities, which nothing can be compared with"));
+}
+
+} // namespace
+
+Verb addCompare(CLI::App &app) {
+  auto options = std::make_shared<Options>();
+  CLI::App *command =
+      app.add_subcommand("compare", "Compare a plan with LibTorch on random inputs");
+  command->add_option("plan", options->plan, "The plan")->type_name("PLAN")->required();
+  command->add_option("model", options->model, "The TorchScript file that it was compiled from")
+      ->type_name("MODEL.pt")
+      ->required();
+  addListOption(*command, "--entry", options->entries, "Compare just these entries [all]")
+      ->type_name("NAME,...");
+  addThreadsOption(*command, options->threads);
+  addOpLibraryOption(*command, options->opLibraries);
+  command->add_flag("--json", options->json, "Print the result as JSON");
+  command->footer("Both run on the plan's target. In fp32 the relative L2 distance may be 1e-5. In "
+                  "fp16 and bf16\n"
+                  "the distance to an fp32 run may be 1.2 times that of LibTorch's own run. NaN "
+                  "never passes.\nIntegers and bools must be equal. Of a plan compiled with "
+                  "--precision, LibTorch's own run is of\nthe model converted likewise.\n\n"
+                  "Examples:\n"
+                  "  cgc compare model.cgplan model.pt\n"
+                  "  cgc compare model.cgplan model.pt --entry encode_text --json");
+  // Rows that fail are a result: no JSON of an error comes after them.
+  auto printed = std::make_shared<bool>(false);
+  return {command, [=] { return compare(*options, *printed); },
+          [=] { return options->json && !*printed; }};
+}
+
+} // namespace cgc::tool

@@ -1,0 +1,256 @@
+// cgc compile: TorchScript -> plan file.
+#include "driver/compile.h"
+#include "passes/pipeline.h"
+#include "runtime/base/file.h"
+#include "runtime/plan/plan_file.h"
+#include "tools/cgc/cli/console.h"
+#include "tools/cgc/cli/file_arguments.h"
+#include "tools/cgc/cli/libraries.h"
+#include "tools/cgc/cli/list_option.h"
+#include "tools/cgc/cli/pass_flags.h"
+#include "tools/cgc/cli/pass_plugins.h"
+#include "tools/cgc/cli/progress.h"
+#include "tools/cgc/report/offender_report.h"
+#include "tools/cgc/report/plan_summary.h"
+#include "tools/cgc/verbs/tune.h"
+#include "tools/cgc/verbs/verbs.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace cgc::tool {
+
+namespace {
+
+struct Options {
+  std::string model, output, target = "cuda", precision = "keep";
+  std::optional<std::string> arch;   ///< None: sm_90a.
+  std::optional<std::string> passes; ///< None: the default ones.
+  int level = 1;                     ///< Of -O.
+  std::vector<std::string> inputs, entries, passPlugins, opLibraries;
+  std::vector<int64_t> batches;
+  bool noReuse = false, tune = false, requireNative = false, json = false;
+  passes::InstrumentationOptions instrumentation;
+};
+
+Result<passes::Pipeline> makePipeline(const Options &options) {
+  const DeviceKind target = *parseDevice(options.target);
+  passes::PipelineBuilder builder;
+  CGC_ASSIGN_OR_RETURN(auto plugins, loadPassPlugins(options.passPlugins, builder));
+  CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
+                       instrumentationOf(options.instrumentation, target, std::move(plugins),
+                                         builder.registeredPasses()));
+  builder
+      .setPasses(options.passes
+                     ? *options.passes
+                     : passes::defaultPasses(target, static_cast<passes::OptLevel>(options.level),
+                                             precisionOf(options.precision)))
+      .setInstrumentation(std::move(instrumentation));
+  return builder.build();
+}
+
+/// Unsupported, with the records, if LibTorch runs any.
+Status checkNative(const PlanData &plan) {
+  const std::string records = libTorchText(plan);
+  if (records.empty())
+    return Status::ok();
+  return Status(
+      Code::Unsupported,
+      fmt::format("--require-native: the plan needs LibTorch at run time, for\n{}  to do: "
+                  "{}, or leave --require-native out and deploy LibTorch with the plan",
+                  records,
+                  plan.target == DeviceKind::Cpu
+                      ? "compile with --target cuda, as a cpu plan computes with LibTorch"
+                      : "write these parts with ops that have a kernel, or as ops of an "
+                        "op library"));
+}
+
+/// Tunes what was just compiled.
+Status tuneInMemory(backend::CompiledPlan &compiled, const std::vector<std::string> &opLibraries,
+                    Progress &progress) {
+  std::vector<std::vector<std::byte>> weights;
+  for (const auto &weight : compiled.weights)
+    weights.emplace_back(weight->bytes().begin(), weight->bytes().end());
+  CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::fromMemory(compiled.plan, std::move(weights)));
+  CGC_ASSIGN_OR_RETURN(tuner::Tuned tuned, tunePlan(plan, opLibraries, progress));
+  compiled.plan = std::move(tuned.plan);
+  return Status::ok();
+}
+
+/// Memory of the GPUs that launch shapes are chosen for, as NVIDIA's data sheets have it; of the
+/// A100 the larger.
+constexpr std::pair<std::string_view, uint64_t> kGpuMemory[] = {{"NVIDIA H200", 141'000'000'000},
+                                                                {"NVIDIA A100", 80'000'000'000}};
+
+/// The plan is written all the same: a later GPU may have more.
+void warnOfMemory(const PlanData &plan) {
+  const uint64_t weights = weightBytes(plan), arena = arenaBytes(plan);
+  for (const auto &[name, bytes] : kGpuMemory)
+    if (plan.gpu && plan.gpu->name == name && (arena > bytes || weights > bytes - arena))
+      logWarning(fmt::format("the arena takes {} and the weights {}, more than the {} of an {}; "
+                             "compile for a smaller --batch or smaller --input",
+                             formatBytes(arena), formatBytes(weights), formatBytes(bytes), name));
+}
+
+Result<driver::CompileOptions> compileOptionsOf(const Options &options,
+                                                const passes::Pipeline &pipeline) {
+  driver::CompileOptions result;
+  CGC_ASSIGN_OR_RETURN(result.inputs, parseInputSpecs(options.inputs));
+  CGC_ASSIGN_OR_RETURN(result.opLibraries, openOpLibraries(options.opLibraries));
+  result.batches = options.batches;
+  result.entries = options.entries;
+  result.target = *parseDevice(options.target);
+  result.arch = options.arch == "sm_80" ? backend::Arch::Sm80 : backend::Arch::Sm90a;
+  result.tf32 = options.precision == "tf32";
+  result.reusesMemory = !options.noReuse;
+  result.pipeline = &pipeline;
+  result.providerPath = providerPath();
+  return result;
+}
+
+/// What is wrong with the model goes to `diagnostics`, too.
+Status compile(const Options &options, ir::Diagnostics &diagnostics) {
+  if (options.tune && options.target != "cuda")
+    return Status(Code::Usage, "--tune is for --target cuda: there is nothing to tune on a cpu");
+  if (options.arch && options.target != "cuda")
+    return Status(Code::Usage, fmt::format("--arch {} is for --target cuda: a plan for --target {} "
+                                           "runs on no GPU; leave --arch out",
+                                           *options.arch, options.target));
+  if (options.tune)
+    CGC_TRY(tuner::checkMachine());
+  CGC_TRY(MappedFile::open(options.model).status());
+  CGC_TRY(FileArguments()
+              .reads(options.model)
+              .reads(options.passPlugins)
+              .reads(options.opLibraries)
+              .writes("-o", options.output)
+              .writes("--crash-reproducer", options.instrumentation.crashReproducer)
+              .dumpsTo(options.instrumentation.dumpDir)
+              .check());
+  CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, makePipeline(options));
+  CGC_ASSIGN_OR_RETURN(driver::CompileOptions compileOptions, compileOptionsOf(options, pipeline));
+  CGC_TRY(driver::check(compileOptions));
+  CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
+
+  PlanData plan;
+  {
+    Progress progress; // The model says how many phases there are.
+    progress.begin("load " + options.model);
+    CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.model));
+    bool inPasses = false;
+    compileOptions.onPhase = [&](const std::string &phase, size_t phases) {
+      inPasses = phase != "lower";
+      progress.expect(phases + (options.tune ? 3 : 2)); // With load, tune and write.
+      progress.begin(phase);
+    };
+    auto compiled = driver::compile(*root, compileOptions, diagnostics);
+    if (!compiled.isOk())
+      return inPasses ? withReproducer(compiled.status(), options.instrumentation)
+                      : compiled.status();
+    if (options.requireNative)
+      CGC_TRY(checkNative(compiled->plan));
+    if (options.tune)
+      CGC_TRY(tuneInMemory(*compiled, options.opLibraries, progress));
+    progress.begin("write " + options.output);
+    std::vector<std::span<const std::byte>> weights;
+    for (const auto &weight : compiled->weights)
+      weights.emplace_back(weight->bytes().data(), weight->bytes().size());
+    CGC_TRY(writePlan(compiled->plan, weights, options.output));
+    plan = std::move(compiled->plan);
+  }
+  noteUnusedOpLibraries(plan, options.opLibraries);
+  warnOfMemory(plan);
+  if (isStandardOutput(options.output)) // Text behind the plan would damage it.
+    return Status::ok();
+  std::error_code noSize; // A pipe or a device has none.
+  const uint64_t size = std::filesystem::file_size(options.output, noSize);
+  const uint64_t fileBytes = noSize ? 0 : size;
+  if (options.json)
+    return printJson("compile", planJson(plan, options.output, fileBytes));
+  return printOut(planText(plan, options.output, fileBytes));
+}
+
+} // namespace
+
+Verb addCompile(CLI::App &app) {
+  auto options = std::make_shared<Options>();
+  CLI::App *command = app.add_subcommand("compile", "Compile a TorchScript model into a plan");
+  command->add_option("model", options->model, "A TorchScript file")
+      ->type_name("MODEL.pt")
+      ->required();
+  command->add_option("-o,--output", options->output, "The plan to write")
+      ->type_name("OUT.cgplan")
+      ->check(requireName)
+      ->required();
+  command->add_option("--input", options->inputs, "Type of an input; once for each input")
+      ->type_name("NAME=DTYPE[SIZES]")
+      ->allow_extra_args(false)
+      ->required();
+  addListOption(*command, "--batch", options->batches,
+                "Compile every entry for each of these values of dimension 0")
+      ->type_name("N,...");
+  addListOption(*command, "--entry", options->entries,
+                "Methods to compile [all whose inputs are given]")
+      ->type_name("NAME,...");
+  command
+      ->add_option("--target", options->target, "Where the plan will run; compiling needs no GPU")
+      ->check(CLI::IsMember({"cuda", "cpu"}))
+      ->capture_default_str();
+  command
+      ->add_option("--arch", options->arch,
+                   "GPUs that a cuda plan runs on: sm_90a for H100 and H200, sm_80 for all from "
+                   "sm_80 on")
+      ->check(CLI::IsMember({"sm_90a", "sm_80"}))
+      ->default_str("sm_90a");
+  command
+      ->add_option("-O", options->level,
+                   "0 keeps the model's own ops; 1 puts those together that have one kernel (cuda)")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember({0, 1}))
+      ->capture_default_str();
+  addPrecisionOption(*command, options->precision);
+  command
+      ->add_option("--passes", options->passes,
+                   "Passes to run instead of the default ones, as cgc opt takes them")
+      ->type_name("P,...")
+      ->excludes("--precision");
+  addPassPluginOption(*command, options->passPlugins);
+  addOpLibraryOption(*command, options->opLibraries);
+  command->add_flag(
+      "--no-reuse", options->noReuse,
+      "Give every value memory of its own, to look for mistakes in the use of memory");
+  command->add_flag(
+      "--tune", options->tune,
+      "Time each matrix product's kernels on this machine's GPU and keep the fastest");
+  command->add_flag("--require-native", options->requireNative,
+                    "Refuse, with a list, to write a plan that needs LibTorch at run time");
+  command->add_flag("--json", options->json, "Print the result as JSON");
+  addPassOptions(*command, options->instrumentation);
+  command->footer(
+      "--input has the model's own dtypes; with --precision the plan's floating inputs have the "
+      "new one.\n\n"
+      "Examples:\n"
+      "  cgc compile model.pt -o model.cgplan --input 'image=f32[1,3,224,224]' --input "
+      "'text=i64[1,77]'\n"
+      "  cgc compile model.pt -o image.cgplan --input 'image=f32[1,3,224,224]' --batch 1,4\n"
+      "  cgc compile model.pt -o half.cgplan --input 'image=f32[1,3,224,224]' --precision fp16\n"
+      "  cgc compile model.pt -o text.cgplan --input 'text=i64[1,77]' --entry encode_text --target "
+      "cpu\n"
+      "  cgc compile model.pt -o model.cgplan --input 'text=i64[1,77]' --pass-plugin libacme.so "
+      "--op-library libacme_ops.so");
+  auto diagnostics = std::make_shared<ir::Diagnostics>();
+  return {command, [=] { return compile(*options, *diagnostics); },
+          [options] { return options->json; },
+          [diagnostics] {
+            auto fields = nlohmann::ordered_json::object();
+            if (diagnostics->hasErrors())
+              fields["offenders"] = offendersJson(*diagnostics);
+            return fields;
+          }};
+}
+
+} // namespace cgc::tool

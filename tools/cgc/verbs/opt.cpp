@@ -1,0 +1,199 @@
+// cgc opt: runs passes on IR text.
+#include "driver/compile.h"
+#include "driver/runtime_evaluator.h"
+#include "passes/manager/reproducer.h"
+#include "passes/pipeline.h"
+#include "runtime/base/file.h"
+#include "runtime/base/write_file.h"
+#include "tools/cgc/cli/console.h"
+#include "tools/cgc/cli/file_arguments.h"
+#include "tools/cgc/cli/libraries.h"
+#include "tools/cgc/cli/pass_flags.h"
+#include "tools/cgc/cli/pass_plugins.h"
+#include "tools/cgc/cli/version.h"
+#include "tools/cgc/io/file_kind.h"
+#include "tools/cgc/report/module_summary.h"
+#include "tools/cgc/verbs/verbs.h"
+
+#include "ir/text/text.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+
+namespace cgc::tool {
+
+namespace {
+
+struct Options {
+  std::string input, output = "-", passes, stopAfter, target = "cpu";
+  std::vector<std::string> passPlugins;
+  bool runReproducer = false, verifyRoundTrip = false, json = false;
+  passes::InstrumentationOptions instrumentation;
+};
+
+/// The recorded plug-ins are given again: a file of IR text does not name code that cgc runs. Other
+/// folders and other builds will do. Usage, with the whole command, if one is missing.
+Status checkPlugins(llvm::ArrayRef<passes::UsedPlugin> recorded, const Options &options) {
+  bool isMissing = false;
+  std::string command = "cgc opt --run-reproducer " + options.input;
+  for (const passes::UsedPlugin &plugin : recorded) {
+    const auto name = std::filesystem::path(plugin.path).filename();
+    const auto given = llvm::find_if(options.passPlugins, [&](const std::string &path) {
+      return std::filesystem::path(path).filename() == name;
+    });
+    if (given == options.passPlugins.end()) {
+      isMissing = true;
+      command += fmt::format(" --pass-plugin '{}'", plugin.path);
+      continue;
+    }
+    command += fmt::format(" --pass-plugin '{}'", *given);
+    CGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(*given));
+    if (hash64(file.bytes()) != plugin.hash)
+      logInfo(fmt::format("'{}' is another build than the '{}' that '{}' records", *given,
+                          plugin.path, options.input));
+  }
+  return isMissing ? Status(Code::Usage, fmt::format("'{}' was left by a run with plug-ins; name "
+                                                     "them again if you trust them: {}",
+                                                     options.input, command))
+                   : Status::ok();
+}
+
+/// Takes the pipeline and the target from the head of a reproducer.
+Status readReproducer(const std::string &text, Options &options) {
+  CGC_ASSIGN_OR_RETURN(const passes::Reproducer reproducer,
+                       passes::parseReproducer(text, options.input));
+  const passes::RunOrigin &origin = reproducer.origin;
+  options.passes = reproducer.pipeline;
+  options.target = deviceName(origin.target);
+  if (origin.producer != versionText())
+    logInfo(fmt::format("'{}' is by {}; this is {}", options.input,
+                        origin.producer.empty() ? "an unknown version" : origin.producer,
+                        versionText()));
+  return checkPlugins(origin.plugins, options);
+}
+
+Result<passes::Pipeline> makePipeline(const Options &options) {
+  passes::PipelineBuilder builder;
+  CGC_ASSIGN_OR_RETURN(auto plugins, loadPassPlugins(options.passPlugins, builder));
+  CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
+                       instrumentationOf(options.instrumentation, *parseDevice(options.target),
+                                         std::move(plugins), builder.registeredPasses()));
+  builder.setPasses(options.passes)
+      .setStopAfter(options.stopAfter)
+      .setInstrumentation(std::move(instrumentation));
+  return builder.build();
+}
+
+Status runPasses(ir::Module &module, const passes::Pipeline &pipeline,
+                 passes::PassContext context) {
+  const auto finish = llvm::make_scope_exit([&] { pipeline.finish(); }); // Also after a failure.
+  CGC_TRY(pipeline.prepare(module, context));
+  for (const auto &graph : module.graphs())
+    CGC_TRY(pipeline.run(*graph, context));
+  return Status::ok();
+}
+
+Status opt(Options options) {
+  const passes::InstrumentationOptions &instrumentation = options.instrumentation;
+  FileArguments files;
+  if (options.input != "-")
+    files.reads(options.input);
+  if (options.output != "-")
+    files.writes("-o", options.output, /*replaced=*/options.input);
+  CGC_TRY(files.reads(options.passPlugins)
+              .writes("--crash-reproducer", instrumentation.crashReproducer)
+              .dumpsTo(instrumentation.dumpDir)
+              .check());
+  std::string text;
+  if (options.runReproducer) {
+    CGC_ASSIGN_OR_RETURN(text, readIrText(options.input));
+    CGC_TRY(readReproducer(text, options));
+  }
+  CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, makePipeline(options));
+  if (!options.runReproducer) {
+    CGC_ASSIGN_OR_RETURN(text, readIrText(options.input));
+  }
+  CGC_ASSIGN_OR_RETURN(const auto module, parseIrText(text, options.input));
+  if (options.verifyRoundTrip)
+    CGC_TRY(ir::checkRoundTrip(*module));
+
+  ir::Diagnostics diagnostics;
+  driver::RuntimeEvaluator evaluator(providerPath());
+  const passes::PassContext context{
+      .target = *parseDevice(options.target), .evaluator = &evaluator, .diagnostics = &diagnostics};
+  CGC_TRY(
+      withReproducer(driver::withDiagnostics(runPasses(*module, pipeline, context), diagnostics),
+                     instrumentation));
+  if (options.runReproducer)
+    logInfo("no pass failed: it is mended, or it depends on the bytes of parameters, which IR text "
+            "does not hold");
+  if (options.verifyRoundTrip)
+    CGC_TRY(ir::checkRoundTrip(*module));
+  const std::string result = ir::toString(*module);
+  const bool isPrinted = options.output == "-";
+  if (!isPrinted)
+    CGC_TRY(writeFile(options.output, result));
+  if (!options.json)
+    return isPrinted ? printOut(result) : Status::ok();
+  nlohmann::ordered_json fields = {
+      {"input", options.input}, {"target", options.target}, {"passes", options.passes}};
+  fields.update(moduleJson(*module, options.output));
+  if (isPrinted)
+    fields["text"] = result;
+  return printJson("opt", fields);
+}
+
+} // namespace
+
+Verb addOpt(CLI::App &app) {
+  auto options = std::make_shared<Options>();
+  CLI::App *command = app.add_subcommand("opt", "Run passes on IR text");
+  command->add_option("input", options->input, "IR text; - reads standard input")
+      ->type_name("IN.cgir")
+      ->required();
+  command
+      ->add_option("--passes", options->passes,
+                   "Passes to run, with commas between them and options in braces behind them; "
+                   "without it, none")
+      ->type_name("P{O=V},...");
+  command->add_option("-o,--output", options->output, "Where to write; - is standard output")
+      ->type_name("OUT.cgir")
+      ->check(requireName)
+      ->capture_default_str();
+  command->add_option("--target", options->target, "The device that specialize compiles for")
+      ->check(CLI::IsMember({"cuda", "cpu"}))
+      ->capture_default_str();
+  addPassPluginOption(*command, options->passPlugins);
+  command
+      ->add_option("--stop-after", options->stopAfter,
+                   "Run no pass behind the first of this name, or behind this position")
+      ->type_name("P|N");
+  command
+      ->add_flag("--run-reproducer", options->runReproducer,
+                 "IN.cgir is what --crash-reproducer left: run the pass that failed, and those "
+                 "behind it")
+      ->excludes("--passes")
+      ->excludes("--target");
+  command->add_flag("--verify-roundtrip", options->verifyRoundTrip,
+                    "Fail unless the text of the IR, before and after, parses back to itself");
+  command->add_flag("--json", options->json, "Print the result as JSON; the text is a field of it");
+  addPassOptions(*command, options->instrumentation);
+  command->footer(
+      "Examples:\n"
+      "  cgc opt model.cgir --passes cse,dce -o smaller.cgir --json\n"
+      "  cgc opt - --passes canonicalize --print-changed < model.cgir\n"
+      "  cgc opt model.cgir --passes 'canonicalize{max-rewrites=3},precision{to=f16},dce' "
+      "--stop-after canonicalize\n"
+      "  cgc opt model.cgir --passes acme-pass --pass-plugin libacme.so --crash-reproducer "
+      "crash.cgir\n"
+      "  cgc opt model.cgir --passes canonicalize,cse,dce --pass-limit 2 --verify-roundtrip");
+  return {command, [options] { return opt(*options); }, [options] { return options->json; }};
+}
+
+} // namespace cgc::tool

@@ -1,0 +1,67 @@
+// Runner: plan, engine and context.
+#include "tools/cgc/verbs/runner.h"
+
+#include "tools/cgc/cli/console.h"
+#include "tools/cgc/cli/libraries.h"
+
+#include <CLI/CLI.hpp>
+
+namespace cgc::tool {
+
+void addExecutorOption(CLI::App &command, std::string &name) {
+  command
+      .add_option("--executor", name,
+                  "graph replays a captured CUDA graph, stream launches one by one; cpu plans "
+                  "always run one by one")
+      ->check(CLI::IsMember({"graph", "stream"}))
+      ->capture_default_str();
+}
+
+void addThreadsOption(CLI::App &command, int &threads) {
+  command
+      .add_option("--threads", threads,
+                  "Threads that LibTorch computes a cpu plan's records with [one for each core, or "
+                  "OMP_NUM_THREADS]")
+      ->type_name("N")
+      ->check(CLI::Range(1, kMostThreads));
+}
+
+Status checkThreads(const PlanData &plan, int threads) {
+  if (threads == 0 || plan.target == DeviceKind::Cpu)
+    return Status::ok();
+  return {Code::Usage, "--threads is for plans with target cpu, and this one's is cuda: leave it "
+                       "out"};
+}
+
+ExecutorKind executorOf(const std::string &name) {
+  return name == "stream" ? ExecutorKind::Stream : ExecutorKind::Graph;
+}
+
+Result<std::unique_ptr<Runner>> Runner::create(const std::string &path,
+                                               const std::vector<std::string> &opLibraries,
+                                               ContextOptions options, bool separateBuffers) {
+  CGC_ASSIGN_OR_RETURN(Plan plan, Plan::load(path));
+  noteUnusedOpLibraries(plan.data(), opLibraries);
+  std::unique_ptr<Runner> runner(new Runner(std::move(plan)));
+  CGC_ASSIGN_OR_RETURN(Engine engine,
+                       Engine::create(runner->plan_, {.providerPath = providerPath(),
+                                                      .opLibraries = opLibraries,
+                                                      .separateBuffers = separateBuffers}));
+  runner->engine_.emplace(std::move(engine));
+  CGC_ASSIGN_OR_RETURN(Context context, Context::create(*runner->engine_, options));
+  runner->context_.emplace(std::move(context));
+  for (const std::string &note : runner->context_->notes())
+    logInfo(note);
+  return runner;
+}
+
+Result<std::vector<HostTensor>> Runner::run(const Entry &entry, size_t bucket,
+                                            std::vector<HostTensor> &inputs) {
+  std::vector<HostTensor> outputs;
+  for (const IoTensor &output : entry.buckets[bucket].outputs)
+    outputs.push_back(makeTensor(output.name, output.dtype, output.sizes));
+  CGC_TRY(context_->run(entry.name, viewsOf(inputs), viewsOf(outputs)));
+  return outputs;
+}
+
+} // namespace cgc::tool

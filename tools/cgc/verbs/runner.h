@@ -1,0 +1,50 @@
+// Runner: a loaded plan ready to run from host tensors.
+#pragma once
+
+#include "runtime/exec/engine.h"
+#include "tools/cgc/io/tensors.h"
+
+#include <memory>
+
+namespace CLI {
+class App;
+}
+
+namespace cgc::tool {
+
+/// Plan, engine and context together, at fixed addresses because each borrows from the one before.
+class Runner final {
+public:
+  /// Loads and verifies the file, opens the op libraries that it calls and makes all buckets ready.
+  /// The context's notes go to the log.
+  static Result<std::unique_ptr<Runner>> create(const std::string &path,
+                                                const std::vector<std::string> &opLibraries,
+                                                ContextOptions options,
+                                                bool separateBuffers = false);
+
+  const PlanData &plan() const { return plan_.data(); }
+  /// Runs one bucket; returns its outputs.
+  Result<std::vector<HostTensor>> run(const Entry &entry, size_t bucket,
+                                      std::vector<HostTensor> &inputs);
+  Context &context() { return *context_; }
+  BucketStats stats(const Entry &entry, size_t bucket) const {
+    return *context_->stats(entry.name, bucket);
+  }
+
+private:
+  explicit Runner(Plan plan) : plan_(std::move(plan)) {}
+  Plan plan_;
+  std::optional<Engine> engine_;
+  std::optional<Context> context_;
+};
+
+/// Adds --executor; `name` must outlive `command`.
+void addExecutorOption(CLI::App &command, std::string &name);
+/// Adds --threads; `threads`, 0 without the option, must outlive `command`.
+void addThreadsOption(CLI::App &command, int &threads);
+/// Usage if --threads is given and the plan is not for cpu.
+Status checkThreads(const PlanData &plan, int threads);
+/// What a value of --executor stands for.
+ExecutorKind executorOf(const std::string &name);
+
+} // namespace cgc::tool
