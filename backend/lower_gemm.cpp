@@ -14,8 +14,8 @@ namespace {
 
 /// From this many multiplications on cuBLASLt computes what it can fuse. Below, a tower with a norm
 /// before each second product, as OpenCLIP's, is faster with our kernels, which need no layer_norm:
-/// measured up to 64 images of ViT-L-14, 6.9e10, on an H200 (docs/performance.md). A large product
-/// away from any norm may be slower than cuBLASLt's; `cgc tune` finds that out.
+/// measured up to 64 images of ViT-L-14, 6.9e10, on an H200 (docs/log/2026-11-22-tile-model.md). A
+/// large product away from any norm may be slower than cuBLASLt's; `cgc tune` finds that out.
 constexpr double kMultiplicationsForLibrary = 1e11;
 
 /// Products of so few rows wait for their weights: rounding their factors to TF32 would save no

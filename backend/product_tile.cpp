@@ -1,9 +1,9 @@
 // Estimates how long each tile takes, for the order of choices, and makes launches of tiles. The
 // model and all its numbers were fitted to what a tuner that tried all tiles measured in the
 // towers of ViT-L-14, at 1, 2, 4 and 16 texts and at 1, 2 and 8 images, on an H200
-// (docs/performance.md): so that what it holds to be fastest is, or nearly; before ends became
-// shorter and product_norm had tiles of 256 tokens, of which 64 images were measured. `cgc tune`
-// measures the first of its order instead.
+// (docs/log/2026-11-22-tile-model.md): so that what it holds to be fastest is, or nearly; before
+// ends became shorter and product_norm had tiles of 256 tokens, of which 64 images were measured.
+// `cgc tune` measures the first of its order instead.
 #include "backend/product_tile.h"
 
 #include "backend/kernels.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares whole models with LibTorch on the CPU: exports, compiles and compares each MODEL-PRECISION:BATCHES given, by
-# default the six of docs/performance.md (about 30 minutes on 2 cores, 6 GB of memory, 4 GB in the folder FOLDER).
+# default the six of docs/results.md (about 30 minutes on 2 cores, 6 GB of memory, 4 GB in the folder FOLDER).
 #   bench/accuracy.sh FOLDER [ViT-B-32-fp16:1,3,4 ...]
 set -euo pipefail
 folder=$(realpath -- "${1:?the folder for models and plans is missing}")

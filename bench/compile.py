@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles a model twice with cgc and prints what docs/performance.md says about compiling: time, peak memory, plan size
+"""Compiles a model twice with cgc and prints what docs/results.md says about compiling: time, peak memory, plan size
 against the weights, whether both plans have the same bytes, and how long inspect of a plan takes.
 
     bench/compile.py model.pt --input 'image=f32[1,3,224,224]' --input 'text=i64[1,77]' --target cpu

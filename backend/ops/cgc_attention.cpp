@@ -46,7 +46,7 @@ struct Shape {
 
 /// While SMs are idle, warps that split keys shorten the work, and small blocks spread it; else a
 /// block takes as many queries as there are, so that keys are fetched once. As measured on an H200
-/// (docs/performance.md).
+/// (docs/log/2026-11-21-attention-kernels.md).
 Shape shapeFor(int64_t heads, int64_t queries, int64_t keys, int64_t sms) {
   const int64_t rows = (queries + kAttentionQueries - 1) / kAttentionQueries;
   if (heads * rows <= 3 * sms) {
@@ -92,8 +92,8 @@ bool lowerToWhole(const Attention &a, const WholeShape &shape, int64_t blocks,
 
 /// Adds the record of a kernel that has all keys of a head in shared memory; false, without one, if
 /// none takes these tensors or it is not the faster one. As measured on an H200
-/// (docs/performance.md): a tile for each block while SMs are idle; else whole heads, so that keys
-/// are fetched once. Many heads of up to 64 keys are better off in chunks.
+/// (docs/log/2026-11-22-attention-whole.md): a tile for each block while SMs are idle; else whole
+/// heads, so that keys are fetched once. Many heads of up to 64 keys are better off in chunks.
 bool lowerWithAllKeys(const Attention &a, BucketBuilder &builder) {
   const int64_t sms = builder.multiprocessors();
   const WholeShape tile{1, 1, 1};

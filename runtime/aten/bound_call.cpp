@@ -25,8 +25,8 @@ std::string nameOf(const AtenCall &call) {
 }
 
 /// Copies a result into its slot. For equal layouts LibTorch's copy_ is a memcpy node in a captured
-/// graph; a pointwise kernel there made replays up to 1 % shorter on an H200 (docs/performance.md).
-/// Times one is exact; a bool would become an int.
+/// graph; a pointwise kernel there made replays up to 1 % shorter on an H200
+/// (docs/log/2026-11-21-result-copies.md). Times one is exact; a bool would become an int.
 void copyInto(at::Tensor &output, const at::Tensor &result) {
   if (output.is_cuda() && output.strides() == result.strides() && output.scalar_type() != at::kBool)
     at::mul_out(output, result, at::native::wrapped_scalar_tensor(1));

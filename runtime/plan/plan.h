@@ -29,7 +29,7 @@ inline constexpr uint32_t kKernelAbi = 1;
 /// Alignment of weights in the file and of buffers in the arena, in bytes.
 inline constexpr uint64_t kBufferAlignment = 256;
 /// Large tensors begin at multiples of 64 KiB in memory: cuBLAS's fp32 kernels lost up to 15 % on
-/// an H200 to a matrix that began 16 KiB off (docs/performance.md).
+/// an H200 to a matrix that began 16 KiB off (docs/log/2026-11-21-64-kib-alignment.md).
 inline constexpr uint64_t kLargeAlignment = 64 << 10;
 constexpr uint64_t placementAlignment(uint64_t bytes) {
   return bytes >= kLargeAlignment ? kLargeAlignment : kBufferAlignment;

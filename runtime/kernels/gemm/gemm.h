@@ -36,8 +36,8 @@ struct ProductTile {
   bool normalises = false; ///< Whether it is one of product_norm.
 
   /// Whether this depth gives every block of the split something to add up (without, results were
-  /// wrong on an H200, and why is not understood: docs/performance.md), and whether a
-  /// persistent kernel that normalises can have its tokens' moments: they come in pairs of groups
+  /// wrong on an H200, and why is not understood: docs/log/2026-11-22-split-k-push.md), and whether
+  /// a persistent kernel that normalises can have its tokens' moments: they come in pairs of groups
   /// to the memory of the results.
   constexpr bool takes(int64_t depth) const {
     const int64_t groups = momentGroups(depth);

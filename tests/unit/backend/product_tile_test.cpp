@@ -38,7 +38,8 @@ TEST(ProductTile, PersistentOnesNormalisePairsOfGroupsUpTo32) {
   }
 }
 
-/// Sites at which a tuner that tried all tiles found one clearly the fastest (docs/performance.md).
+/// Sites at which a tuner that tried all tiles found one clearly the fastest
+/// (docs/log/2026-11-22-tile-model.md).
 TEST(ProductTile, TheModelPicksWhatWasMeasuredToBeFastest) {
   struct Site {
     std::span<const ProductTile> tiles;
@@ -69,8 +70,8 @@ TEST(ProductTile, TheModelPicksWhatWasMeasuredToBeFastest) {
   }
 }
 
-/// Of ViT-L-14 at the batches of docs/performance.md and between: whatever changes the model's
-/// choice changes the speed of a tower, and has to be measured.
+/// Of ViT-L-14 at the batches of docs/results.md and between: whatever changes the model's choice
+/// changes the speed of a tower, and has to be measured.
 TEST(ProductTile, LayersOfTowersHaveTheseTiles) {
   struct Choice {
     std::string_view name;
