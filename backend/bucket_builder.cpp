@@ -144,7 +144,7 @@ AtenArg BucketBuilder::arg(const ir::Arg &arg) {
 
 void BucketBuilder::callInto(std::string op, std::string overload, std::vector<AtenArg> args,
                              llvm::ArrayRef<Place> outputs) {
-  assert(mayPlanCall(op) && "add it to runtime/plan/aten_ops.h");
+  assert(isAllowedAtenOp(op) && "add it to runtime/plan/aten_ops.h");
   AtenCall call{std::move(op), std::move(overload), std::move(args), {}, /*writesOut=*/true};
   for (const Place &output : outputs)
     call.outputs.push_back(tensor(output));
@@ -153,7 +153,7 @@ void BucketBuilder::callInto(std::string op, std::string overload, std::vector<A
 
 void BucketBuilder::callThenCopy(std::string op, std::string overload, std::vector<AtenArg> args,
                                  llvm::ArrayRef<std::optional<Place>> outputs) {
-  assert(mayPlanCall(op) && "add it to runtime/plan/aten_ops.h");
+  assert(isAllowedAtenOp(op) && "add it to runtime/plan/aten_ops.h");
   AtenCall call{std::move(op), std::move(overload), std::move(args), {}, /*writesOut=*/false};
   for (const std::optional<Place> &output : outputs)
     call.outputs.push_back(output ? tensor(*output) : kNoTensor);

@@ -21,7 +21,7 @@ template <ir::OpKind> struct RowOf;
     static constexpr Lowering row{Lowering::Kind::View};                                           \
   };
 #define CGC_CALL(Kind_, Enum, op, overload, ...)                                                   \
-  static_assert(mayPlanCall(op), op " is not in runtime/plan/aten_ops.h");                         \
+  static_assert(isAllowedAtenOp(op), op " is not in runtime/plan/aten_ops.h");                     \
   template <> struct RowOf<ir::OpKind::Enum> {                                                     \
     static std::vector<AtenArg> extra() {                                                          \
       return {__VA_ARGS__};                                                                        \

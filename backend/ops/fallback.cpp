@@ -8,7 +8,7 @@ namespace cgc::backend {
 
 Status lowerFallback(const ir::Node &node, BucketBuilder &builder) {
   const ir::FallbackName name = ir::fallbackName(node);
-  if (!mayPlanCall({name.op.data(), name.op.size()}))
+  if (!isAllowedAtenOp({name.op.data(), name.op.size()}))
     return {Code::Unsupported, "a plan may not call '" + name.op.str() +
                                    "': add it to runtime/plan/aten_ops.h if it only computes"};
   std::vector<AtenArg> args;

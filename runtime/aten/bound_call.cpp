@@ -62,7 +62,7 @@ public:
     return guarded([&]() -> Status {
              c10::InferenceMode guard;
              if (dividesIntegers_)
-               CGC_TRY(mayDivide(args_));
+               CGC_TRY(checkIntegerDivision(args_));
              std::optional<FullPrecision> fullPrecision;
              if (fullPrecision_)
                fullPrecision.emplace();
@@ -111,7 +111,7 @@ Result<std::unique_ptr<BoundCall>> bindCall(const AtenCall &call, const Bucket &
   auto unsupported = [&](const std::string &what) {
     return Status(Code::Unsupported, nameOf(call) + ": " + what);
   };
-  if (!mayPlanCall(call.op))
+  if (!isAllowedAtenOp(call.op))
     return unsupported("it is not among the ops that a plan may call: this cgc did not write the "
                        "plan; compile the model again");
   auto op = c10::Dispatcher::singleton().findSchema({call.op, call.overload});

@@ -116,7 +116,7 @@ bool dividesIntegers(const c10::OperatorHandle &op, const std::vector<c10::IValu
   return type == at::kInt || type == at::kLong;
 }
 
-Status mayDivide(const std::vector<c10::IValue> &args) {
+Status checkIntegerDivision(const std::vector<c10::IValue> &args) {
   const at::Tensor dividend = operand(args[0]), divisor = operand(args[1]);
   const int64_t least = at::result_type(dividend, divisor) == at::kInt
                             ? std::numeric_limits<int32_t>::min()

@@ -25,10 +25,10 @@ Status checkResults(const std::vector<at::Tensor> &results, const std::vector<at
 Status checkResultSizes(const c10::OperatorHandle &op, const std::vector<c10::IValue> &args,
                         const std::vector<at::Tensor> &outputs, bool writesOut);
 
-/// Whether a call of aten::div truncates integers, so that it has to be asked mayDivide.
+/// Whether a call of aten::div truncates integers, so that it has to be asked checkIntegerDivision.
 bool dividesIntegers(const c10::OperatorHandle &op, const std::vector<c10::IValue> &args);
 /// Failed if an element is the least integer and its divisor -1: their quotient is no integer, and
 /// a CPU traps. Reads the tensors' memory.
-Status mayDivide(const std::vector<c10::IValue> &args);
+Status checkIntegerDivision(const std::vector<c10::IValue> &args);
 
 } // namespace cgc::aten

@@ -93,8 +93,8 @@ std::string parentFolder(const std::string &path) {
 int ownDescriptor(fs::path path) {
   std::error_code error;
   const fs::path descriptors = fs::canonical("/proc/self/fd", error);
-  constexpr int kMostLinks = 40; // As the kernel follows.
-  for (int links = 0; !error && links < kMostLinks; ++links) {
+  constexpr int kMaxLinks = 40; // As the kernel follows.
+  for (int links = 0; !error && links < kMaxLinks; ++links) {
     const fs::path folder = fs::canonical(fs::absolute(path, error).parent_path(), error);
     const std::string name = path.filename().string();
     if (!error && folder == descriptors) {
@@ -115,10 +115,10 @@ bool isCharacterDevice(const std::string &path) {
 /// Opens a file of a fresh name beside `path`; the name goes to `temp`. -1 and errno on failure.
 int openUnique(const std::string &path, std::string &temp) {
   // With its suffix the name stays within NAME_MAX, whatever the length of the file's own.
-  constexpr size_t kMostOfName = 100;
+  constexpr size_t kMaxNamePrefix = 100;
   const size_t name = path.rfind('/') + 1; // npos + 1 is 0.
   for (int attempt = 0; attempt < 1000; ++attempt) {
-    temp = path.substr(0, name + kMostOfName) + ".tmp." + std::to_string(::getpid()) + "." +
+    temp = path.substr(0, name + kMaxNamePrefix) + ".tmp." + std::to_string(::getpid()) + "." +
            std::to_string(attempt);
     const int fd = ::open(temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0 || errno != EEXIST)
@@ -184,7 +184,7 @@ bool isStream(const std::string &path) {
 
 /// The file that `path` names, where links lead: a rename onto a link would replace the link. A
 /// link to what another process has open is refused: who opened it would go on with the old file.
-static Result<std::string> withoutLinks(const std::string &path) {
+static Result<std::string> resolveLinks(const std::string &path) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode))
     return path;
@@ -225,7 +225,7 @@ Result<AtomicFile> AtomicFile::create(const std::string &path) {
   } else if (errno == ENAMETOOLONG) { // The temporary name would be short enough.
     return cannotWrite(path, errno);
   }
-  CGC_ASSIGN_OR_RETURN(std::string kept, withoutLinks(path));
+  CGC_ASSIGN_OR_RETURN(std::string kept, resolveLinks(path));
   const std::string folder = parentFolder(kept);
   if (::stat(folder.c_str(), &info) != 0)
     return Status(Code::Failed, "cannot write " + quoted(path) + ": folder " + quoted(folder) +

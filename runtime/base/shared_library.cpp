@@ -21,7 +21,7 @@ namespace {
 constexpr const char *kOpenFiles = "/proc/self/fd";
 
 /// Whether a file that begins as an ELF file of this kind of machine ends before its segments do.
-bool isCutShort(std::span<const std::byte> bytes) {
+bool isTruncated(std::span<const std::byte> bytes) {
   Elf64_Ehdr header{};
   std::memcpy(&header, bytes.data(), std::min(bytes.size(), sizeof(header)));
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64)
@@ -44,7 +44,7 @@ bool isCutShort(std::span<const std::byte> bytes) {
 /// The bytes of a library's file that is not cut short.
 Result<MappedFile> mapLibrary(const std::string &path) {
   CGC_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
-  if (isCutShort(file.bytes()))
+  if (isTruncated(file.bytes()))
     return Status(Code::InvalidFile, "the file is cut short; copy or build it again");
   return file;
 }

@@ -13,9 +13,9 @@ using namespace std::literals;
 
 constexpr size_t kEndBytes = 22, kMaxComment = 65535, kLocatorBytes = 20, kEnd64Bytes = 56;
 constexpr size_t kEntryBytes = 46, kHeaderBytes = 30;
-constexpr uint32_t kInExtra = 0xffffffff; ///< The number stands in the entry's zip64 field.
+constexpr uint32_t kInZip64Extra = 0xffffffff; ///< The number stands in the entry's zip64 field.
 
-template <class T> T little(std::string_view bytes, size_t at) {
+template <class T> T loadLittleEndian(std::string_view bytes, size_t at) {
   T value{};
   if (rangeInside(at, sizeof(T), bytes.size()))
     std::memcpy(&value, bytes.data() + at, sizeof(T));
@@ -35,14 +35,14 @@ std::string_view directoryOf(std::string_view zip) {
     return {};
   const size_t endAt = tailAt + found;
   const std::string_view end = slice(zip, endAt, kEndBytes);
-  uint64_t size = little<uint32_t>(end, 12), offset = little<uint32_t>(end, 16);
+  uint64_t size = loadLittleEndian<uint32_t>(end, 12), offset = loadLittleEndian<uint32_t>(end, 16);
   if (endAt >= kLocatorBytes && zip.substr(endAt - kLocatorBytes).starts_with("PK\6\7"sv)) {
     const std::string_view end64 =
-        slice(zip, little<uint64_t>(zip, endAt - kLocatorBytes + 8), kEnd64Bytes);
+        slice(zip, loadLittleEndian<uint64_t>(zip, endAt - kLocatorBytes + 8), kEnd64Bytes);
     if (!end64.starts_with("PK\6\6"sv))
       return {};
-    size = little<uint64_t>(end64, 40);
-    offset = little<uint64_t>(end64, 48);
+    size = loadLittleEndian<uint64_t>(end64, 40);
+    offset = loadLittleEndian<uint64_t>(end64, 48);
   }
   return slice(zip, offset, size);
 }
@@ -51,17 +51,18 @@ std::string_view directoryOf(std::string_view zip) {
 /// the compressed size.
 bool readLarge(std::string_view extra, uint64_t &packed, ZipEntry &entry) {
   while (extra.size() >= 4) {
-    const auto id = little<uint16_t>(extra, 0), bytes = little<uint16_t>(extra, 2);
+    const auto id = loadLittleEndian<uint16_t>(extra, 0),
+               bytes = loadLittleEndian<uint16_t>(extra, 2);
     std::string_view field = extra.substr(4, bytes);
     extra.remove_prefix(std::min<size_t>(extra.size(), 4 + size_t(bytes)));
     if (id != 1)
       continue;
     for (uint64_t *number : {&entry.size, &packed, &entry.header}) {
-      if (*number != kInExtra)
+      if (*number != kInZip64Extra)
         continue;
       if (field.size() < 8)
         return false;
-      *number = little<uint64_t>(field, 0);
+      *number = loadLittleEndian<uint64_t>(field, 0);
       field.remove_prefix(8);
     }
   }
@@ -72,15 +73,17 @@ bool readLarge(std::string_view extra, uint64_t &packed, ZipEntry &entry) {
 std::optional<ZipEntry> takeEntry(std::string_view &directory) {
   if (directory.size() < kEntryBytes || !directory.starts_with("PK\1\2"sv))
     return std::nullopt;
-  const size_t nameBytes = little<uint16_t>(directory, 28);
-  const size_t extraBytes = little<uint16_t>(directory, 30);
-  const size_t bytes = kEntryBytes + nameBytes + extraBytes + little<uint16_t>(directory, 32);
+  const size_t nameBytes = loadLittleEndian<uint16_t>(directory, 28);
+  const size_t extraBytes = loadLittleEndian<uint16_t>(directory, 30);
+  const size_t bytes =
+      kEntryBytes + nameBytes + extraBytes + loadLittleEndian<uint16_t>(directory, 32);
   if (bytes > directory.size())
     return std::nullopt;
-  ZipEntry entry{directory.substr(kEntryBytes, nameBytes), little<uint16_t>(directory, 10) == 0,
-                 little<uint32_t>(directory, 16), little<uint32_t>(directory, 24),
-                 little<uint32_t>(directory, 42)};
-  uint64_t packed = little<uint32_t>(directory, 20);
+  ZipEntry entry{
+      directory.substr(kEntryBytes, nameBytes), loadLittleEndian<uint16_t>(directory, 10) == 0,
+      loadLittleEndian<uint32_t>(directory, 16), loadLittleEndian<uint32_t>(directory, 24),
+      loadLittleEndian<uint32_t>(directory, 42)};
+  uint64_t packed = loadLittleEndian<uint32_t>(directory, 20);
   if (!readLarge(directory.substr(kEntryBytes + nameBytes, extraBytes), packed, entry))
     return std::nullopt;
   directory.remove_prefix(bytes);
@@ -112,8 +115,8 @@ std::optional<std::span<const std::byte>> storedBytes(std::span<const std::byte>
   const std::string_view header = slice(asText(zip), entry.header, kHeaderBytes);
   if (!header.starts_with("PK\3\4"sv))
     return std::nullopt;
-  const uint64_t begin =
-      entry.header + kHeaderBytes + little<uint16_t>(header, 26) + little<uint16_t>(header, 28);
+  const uint64_t begin = entry.header + kHeaderBytes + loadLittleEndian<uint16_t>(header, 26) +
+                         loadLittleEndian<uint16_t>(header, 28);
   if (!rangeInside(begin, entry.size, zip.size()))
     return std::nullopt;
   return zip.subspan(begin, entry.size);

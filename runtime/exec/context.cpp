@@ -74,7 +74,7 @@ struct Context::Impl {
 
   Engine::Impl &engine;
   const ContextOptions options;
-  uint64_t taken = 0; ///< Of the engine's memory.
+  uint64_t reserved = 0; ///< Of the engine's memory.
   Buffer arena;
   CudaStream stream; ///< Warm-ups, captures, and runs without a caller's stream.
   CudaEvent done;    ///< After the last run's work.
@@ -94,15 +94,15 @@ Context::Impl::~Impl() {
   arena = {};
   done.reset();
   stream.reset();
-  engine.memory.giveBack(taken);
+  engine.memory.release(reserved);
 }
 
 Status Context::Impl::create() {
   const PlanData &plan = engine.plan.data();
   CGC_TRY(engine.fault.check());
-  if (options.threads < 0 || options.threads > kMostThreads)
+  if (options.threads < 0 || options.threads > kMaxIntraOpThreads)
     return {Code::Usage, std::to_string(options.threads) + " threads: allowed are 1 to " +
-                             std::to_string(kMostThreads) + ", and 0 for the host's setting"};
+                             std::to_string(kMaxIntraOpThreads) + ", and 0 for the host's setting"};
   if (options.threads > 0 && target() == DeviceKind::Cuda)
     return {Code::Usage, "threads are for a plan with target cpu, and this plan's is cuda"};
   if (target() == DeviceKind::Cuda) {
@@ -110,8 +110,8 @@ Status Context::Impl::create() {
     CGC_ASSIGN_OR_RETURN(done, createEvent());
   }
   const PlanBytes bytes = planBytes(engine.plan, engine.separateBuffers);
-  CGC_TRY(engine.memory.take(bytes.arena + bytes.io));
-  taken = bytes.arena + bytes.io;
+  CGC_TRY(engine.memory.reserve(bytes.arena + bytes.io));
+  reserved = bytes.arena + bytes.io;
   if (!engine.separateBuffers) {
     CGC_ASSIGN_OR_RETURN(arena, Buffer::allocate(target(), bytes.arena));
   }
@@ -326,7 +326,7 @@ Result<Context> Context::create(const Engine &engine, ContextOptions options) {
         status = impl->engine.fault.note(status, impl->stream.get());
       // The bill is about what there is without this context.
       impl.reset();
-      return withBill(status, engine.plan());
+      return withMemoryBreakdown(status, engine.plan());
     }
     return Context(std::move(impl));
   });

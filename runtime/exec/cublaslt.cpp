@@ -70,11 +70,11 @@ cudaDataType_t cudaType(DType dtype) {
 }
 
 /// The largest that an algorithm may ask for.
-constexpr uint32_t kMostAlignment = 256;
+constexpr uint32_t kMaxAlignment = 256;
 
-/// The largest power of two up to kMostAlignment that divides the address.
+/// The largest power of two up to kMaxAlignment that divides the address.
 uint32_t alignmentOf(const void *p) {
-  const auto address = reinterpret_cast<uintptr_t>(p) | kMostAlignment;
+  const auto address = reinterpret_cast<uintptr_t>(p) | kMaxAlignment;
   return static_cast<uint32_t>(address & (~address + 1));
 }
 
@@ -168,8 +168,8 @@ struct CublasLt::Impl {
   /// begin where these do.
   bool accepts(Operation &operation, const cublasLtMatmulAlgo_t &algorithm) const;
   /// The frozen algorithm, or nothing with a note.
-  std::optional<cublasLtMatmulAlgo_t> thaw(Operation &operation, std::span<const std::byte> frozen,
-                                           std::string &note) const;
+  std::optional<cublasLtMatmulAlgo_t>
+  usableAlgorithm(Operation &operation, std::span<const std::byte> frozen, std::string &note) const;
 };
 
 Result<std::unique_ptr<Operation>> CublasLt::Impl::describe(const Operands &o) const {
@@ -254,13 +254,13 @@ bool CublasLt::Impl::accepts(Operation &o, const cublasLtMatmulAlgo_t &algorithm
     const bool isKnown =
         lib.cublasLtMatmulAlgoCapGetAttribute(&algorithm, operand.first, &needed, sizeof(needed),
                                               &written) == CUBLAS_STATUS_SUCCESS;
-    return alignmentOf(operand.second) >= (isKnown ? needed : kMostAlignment);
+    return alignmentOf(operand.second) >= (isKnown ? needed : kMaxAlignment);
   });
 }
 
-std::optional<cublasLtMatmulAlgo_t> CublasLt::Impl::thaw(Operation &operation,
-                                                         std::span<const std::byte> bytes,
-                                                         std::string &note) const {
+std::optional<cublasLtMatmulAlgo_t>
+CublasLt::Impl::usableAlgorithm(Operation &operation, std::span<const std::byte> bytes,
+                                std::string &note) const {
   constexpr const char *kInstead = ": its heuristic chooses instead";
   const std::optional<FrozenAlgorithm> frozen = decodeAlgorithm(bytes);
   if (!frozen) {
@@ -360,7 +360,7 @@ Result<BoundProduct> CublasLt::bind(const Operands &operands, std::span<const st
   CGC_ASSIGN_OR_RETURN(auto operation, impl_->describe(operands));
   std::optional<cublasLtMatmulAlgo_t> algorithm;
   if (!frozen.empty())
-    algorithm = impl_->thaw(*operation, frozen, note);
+    algorithm = impl_->usableAlgorithm(*operation, frozen, note);
   if (!algorithm) {
     CGC_ASSIGN_OR_RETURN(const auto found, impl_->heuristic(*operation, 4));
     algorithm = found[0];

@@ -81,7 +81,7 @@ PlanBytes planBytes(const Plan &plan, bool separateBuffers) {
   return bytes;
 }
 
-Status withBill(Status status, const Plan &plan) {
+Status withMemoryBreakdown(Status status, const Plan &plan) {
   if (status.code() != Code::OutOfMemory)
     return status;
   const PlanBytes bytes = planBytes(plan);
@@ -122,18 +122,18 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
     const DeviceGuard guard(impl->device);
     if (needs.cublasLt) {
       CGC_ASSIGN_OR_RETURN(impl->cublasLt, CublasLt::open(options.cublasLtPath));
-      CGC_TRY(withBill(impl->cublasLt->initialize(impl->gpu), plan));
+      CGC_TRY(withMemoryBreakdown(impl->cublasLt->initialize(impl->gpu), plan));
     }
     if (needs.gpu) {
-      Status status = impl->memory.take(planBytes(plan).weights);
+      Status status = impl->memory.reserve(planBytes(plan).weights);
       if (status.isOk())
         status = uploadWeights(plan, *impl);
       if (!status.isOk()) {
         impl.reset();
-        return withBill(status.withContext("cannot upload the weights"), plan);
+        return withMemoryBreakdown(status.withContext("cannot upload the weights"), plan);
       }
     } else {
-      CGC_TRY(withBill(impl->memory.takeMapped(planBytes(plan).weights), plan));
+      CGC_TRY(withMemoryBreakdown(impl->memory.reserveMapped(planBytes(plan).weights), plan));
       // Mapped read-only; validate() lets no record name a weight as what it writes.
       for (size_t i = 0; i < plan.data().weights.size(); ++i)
         impl->weights.push_back(const_cast<std::byte *>(plan.weightBytes(i).data()));

@@ -72,7 +72,7 @@ enum class ExecutorKind {
 };
 
 /// The largest ContextOptions::threads.
-inline constexpr int kMostThreads = 1024;
+inline constexpr int kMaxIntraOpThreads = 1024;
 
 struct ContextOptions {
   /// Graph on target cuda; a cpu plan always runs its records one by one, and so does a bucket
@@ -81,9 +81,10 @@ struct ContextOptions {
   /// Lets a kernel be scheduled before the one ahead of it ends, where it waits for it itself
   /// (programmatic dependent launch). The results are the same either way.
   bool programmaticEdges = true;
-  /// Threads that compute one of LibTorch's records, for a plan with target cpu: 1 to kMostThreads.
-  /// 0: as many as the host has set (at::get_num_threads). The host's setting stays as it is. Usage
-  /// from Context::create for another number, and for a plan with target cuda.
+  /// Threads that compute one of LibTorch's records, for a plan with target cpu: 1 to
+  /// kMaxIntraOpThreads. 0: as many as the host has set (at::get_num_threads). The host's setting
+  /// stays as it is. Usage from Context::create for another number, and for a plan with target
+  /// cuda.
   int threads = 0;
   /// Fills arena and outputs with 0xFF (NaN) before each run, so that a read of memory that nothing
   /// wrote shows. For tests of the memory plan.

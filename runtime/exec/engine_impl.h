@@ -61,6 +61,6 @@ struct PlanBytes {
 PlanBytes planBytes(const Plan &plan, bool separateBuffers = false);
 
 /// Adds to an OutOfMemory status what the plan takes and what the device has free.
-Status withBill(Status status, const Plan &plan);
+Status withMemoryBreakdown(Status status, const Plan &plan);
 
 } // namespace cgc

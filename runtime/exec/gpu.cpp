@@ -7,7 +7,7 @@
 namespace cgc {
 namespace {
 
-constexpr int kLeastMajor = 8; ///< sm_80: the oldest GPU that the kernels are compiled for.
+constexpr int kMinMajor = 8; ///< sm_80: the oldest GPU that the kernels are compiled for.
 
 std::string versionText(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -45,7 +45,7 @@ Result<Gpu> findGpu(int index, GpuNeed need) {
 Status checkGpu(const Gpu &gpu, unsigned traits) {
   const std::string card = "GPU " + std::to_string(gpu.index) + " (" + gpu.name + ", sm_" +
                            std::to_string(gpu.major) + std::to_string(gpu.minor) + ")";
-  if (gpu.major < kLeastMajor)
+  if (gpu.major < kMinMajor)
     return {Code::Device, card + " is older than sm_80, which cgc needs; " + GpuNeed().otherwise};
   // Code for sm_90a runs on no other GPU, newer ones included.
   if ((traits & kHopper) && !(gpu.major == 9 && gpu.minor == 0))

@@ -112,7 +112,7 @@ uint64_t availableHostMemory(const std::string &root) {
   return std::min({system, availableInCgroups(root), availableAddresses()});
 }
 
-Status MemoryBudget::take(uint64_t bytes) {
+Status MemoryBudget::reserve(uint64_t bytes) {
   const std::string needs = byteText(bytes) + " more are needed, and ";
   if (limit_ == 0) {
     CGC_ASSIGN_OR_RETURN(const uint64_t available, availableOn(device_));
@@ -120,16 +120,16 @@ Status MemoryBudget::take(uint64_t bytes) {
                               : Status(Code::OutOfMemory, needs + freeMemoryText(device_));
   }
   const std::lock_guard lock(mutex_);
-  if (!rangeInside(taken_, bytes, limit_))
+  if (!rangeInside(reserved_, bytes, limit_))
     return {Code::OutOfMemory, needs + "of the memory limit of " + byteText(limit_) + " " +
-                                   byteText(taken_) + " are taken"};
-  taken_ += bytes;
+                                   byteText(reserved_) + " are taken"};
+  reserved_ += bytes;
   return Status::ok();
 }
 
-void MemoryBudget::giveBack(uint64_t bytes) {
+void MemoryBudget::release(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  taken_ -= std::min(taken_, bytes);
+  reserved_ -= std::min(reserved_, bytes);
 }
 
 std::string freeMemoryText(DeviceKind device) {

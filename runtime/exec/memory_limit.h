@@ -25,17 +25,17 @@ public:
 
   /// Counts `bytes`. OutOfMemory with both numbers, and nothing is counted, if they pass the limit;
   /// Device if the GPU cannot be asked.
-  Status take(uint64_t bytes);
+  Status reserve(uint64_t bytes);
   /// Counts `bytes` that exist already: they are held against a limit, and are none of what the
   /// device still has free.
-  Status takeMapped(uint64_t bytes) { return limit_ == 0 ? Status::ok() : take(bytes); }
-  void giveBack(uint64_t bytes);
+  Status reserveMapped(uint64_t bytes) { return limit_ == 0 ? Status::ok() : reserve(bytes); }
+  void release(uint64_t bytes);
 
 private:
   const DeviceKind device_;
   const uint64_t limit_;
   std::mutex mutex_;
-  uint64_t taken_ = 0; ///< Only if there is a limit.
+  uint64_t reserved_ = 0; ///< Only if there is a limit.
 };
 
 /// "the GPU has 3.2 GB of 143 GB free", or of the host; empty if it cannot be asked.

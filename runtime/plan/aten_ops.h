@@ -1,5 +1,6 @@
-// kAtenOps: the ATen ops that a plan may name. A plan comes from a file, and LibTorch has ops that
-// open files or change what a tensor's memory is: those are not here, so no plan can call them.
+// kAllowedAtenOps: the ATen ops that a plan may name. A plan comes from a file, and LibTorch has
+// ops that open files or change what a tensor's memory is: those are not here, so no plan can call
+// them.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace cgc {
 /// These compute on tensors: none opens a file, runs code or changes what a tensor's memory is.
 /// That some argument is dangerous all the same is for checkAtenValues (aten_values.h), and for the
 /// provider where only LibTorch or the data can tell.
-inline constexpr std::string_view kAtenOps[] = {
+inline constexpr std::string_view kAllowedAtenOps[] = {
     "aten::_native_multi_head_attention",
     "aten::_softmax",
     "aten::abs",
@@ -81,8 +82,8 @@ inline constexpr std::string_view kAtenOps[] = {
 };
 
 /// The backend lowers to no other op, and the provider binds no other.
-constexpr bool mayPlanCall(std::string_view op) {
-  return std::ranges::find(kAtenOps, op) != std::end(kAtenOps);
+constexpr bool isAllowedAtenOp(std::string_view op) {
+  return std::ranges::find(kAllowedAtenOps, op) != std::end(kAllowedAtenOps);
 }
 
 } // namespace cgc

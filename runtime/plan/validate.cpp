@@ -23,8 +23,8 @@ constexpr size_t kMaxNameBytes = 4096;
 // and products of such sizes fit into 64 bits.
 constexpr uint64_t kMaxBytes = uint64_t(1) << 48;
 // Broadcast, a tensor has more elements than bytes. A record may read this many of a tensor for
-// each byte that its largest tensor spans, or kFreeElements.
-constexpr uint64_t kElementsPerByte = 1 << 10, kFreeElements = 1 << 20;
+// each byte that its largest tensor spans, or kAlwaysAllowedElements.
+constexpr uint64_t kElementsPerByte = 1 << 10, kAlwaysAllowedElements = 1 << 20;
 // Limit on the runs of bytes that WrittenBytes::covers may examine for a plan, beyond one for each
 // read.
 constexpr uint64_t kMaxSteps = 1 << 20;
@@ -404,7 +404,7 @@ private:
     for (const auto *ids : {&reads, &writes})
       for (TensorId id : *ids)
         span = std::max(span, *tensorExtent(tensor(id)));
-    const uint64_t most = std::max(kFreeElements, kElementsPerByte * span);
+    const uint64_t most = std::max(kAlwaysAllowedElements, kElementsPerByte * span);
     for (TensorId id : reads)
       if (const TensorRef &t = tensor(id);
           *tensorBytes(t.dtype, t.sizes) / dtypeSize(t.dtype) > most)

@@ -106,7 +106,7 @@ TEST_F(Capture, AFailingRecordOfAStreamRunIsNamedAndTheNextRunWorks) {
   EXPECT_TRUE(run(context, randomFloats(kColumns, 1)).isOk());
 }
 
-TEST_F(Capture, AnArenaThatDoesNotFitComesWithTheBill) {
+TEST_F(Capture, AnArenaThatDoesNotFitComesWithTheMemoryBreakdown) {
   SamplePlan sample = chainPlan();
   sample.plan.entries[0].buckets[0].arenaBytes = uint64_t(1) << 46;
   load(sample);

@@ -252,7 +252,7 @@ TEST_P(Product, ALibraryThatIsMissingIsNamed) {
   EXPECT_THAT(status.message(), HasSubstr("/nowhere/libcublasLt.so.13"));
 }
 
-TEST_P(Product, AWorkspaceThatDoesNotFitComesWithTheBill) {
+TEST_P(Product, AWorkspaceThatDoesNotFitComesWithTheMemoryBreakdown) {
   const Case c{DType::F32, 3, 4, 4};
   SamplePlan sample = guardedPlan(c, numbersOf(c), {});
   Bucket &bucket = sample.plan.entries[0].buckets[0];

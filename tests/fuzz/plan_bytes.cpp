@@ -8,7 +8,7 @@ namespace cgc::fuzz {
 namespace {
 
 /// Longer weights keep the place and the checksum that they have, which no longer fit.
-constexpr uint64_t kMostWeightBytes = 1 << 20;
+constexpr uint64_t kMaxWeightBytes = 1 << 20;
 
 void append(std::vector<uint8_t> &file, const void *data, size_t size) {
   const auto *bytes = static_cast<const uint8_t *>(data);
@@ -30,7 +30,7 @@ std::vector<std::byte> placeWeights(fb::PlanT &plan, const std::vector<std::byte
   for (const auto &weight : plan.weights) {
     const auto bytes = weight->dtype < kNumDTypes ? tensorBytes(DType(weight->dtype), weight->sizes)
                                                   : std::nullopt;
-    if (!bytes || *bytes > kMostWeightBytes || placed.size() + *bytes > kMostWeightBytes)
+    if (!bytes || *bytes > kMaxWeightBytes || placed.size() + *bytes > kMaxWeightBytes)
       return region;
     const uint64_t begin = *alignUp(placed.size(), kBufferAlignment);
     placed.resize(begin + *bytes);

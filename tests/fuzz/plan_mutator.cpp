@@ -314,7 +314,7 @@ private:
     fb::RecordT &record = *records[below(records.size())];
     record.kind = 2;
     if (below(2))
-      record.name = kAtenOps[below(std::size(kAtenOps))];
+      record.name = kAllowedAtenOps[below(std::size(kAllowedAtenOps))];
     else
       record.function = kOverloads[below(std::size(kOverloads))];
     record.flag = below(2);

@@ -176,7 +176,7 @@ TEST_F(ConcurrentContexts, ResultsAgreeForAnyNumberOfThreads) {
 }
 
 TEST_F(ConcurrentContexts, RefuseANumberOfThreadsThatIsNone) {
-  for (const int threads : {-1, kMostThreads + 1}) {
+  for (const int threads : {-1, kMaxIntraOpThreads + 1}) {
     const Result<Context> context = Context::create(*engine_, {.threads = threads});
     ASSERT_EQ(context.status().code(), Code::Usage);
     EXPECT_THAT(context.status().message(), HasSubstr(std::to_string(threads) + " threads"));

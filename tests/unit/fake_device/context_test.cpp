@@ -249,7 +249,7 @@ TEST_F(FakeDevice, AReplayAllocatesNothingAndWaitsForNothing) {
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
-TEST_F(FakeDevice, ADeviceWithoutRoomGivesTheBill) {
+TEST_F(FakeDevice, ADeviceWithoutRoomGivesTheMemoryBreakdown) {
   fake_cuda::reset(/*deviceBytes=*/800);
   const Engine engine = *createEngine();
   const auto allocations = [] { return std::ranges::count(fake_cuda::calls(), "cudaMalloc"); };

@@ -23,7 +23,7 @@ void addThreadsOption(CLI::App &command, int &threads) {
                   "Threads that LibTorch computes a cpu plan's records with [one for each core, or "
                   "OMP_NUM_THREADS]")
       ->type_name("N")
-      ->check(CLI::Range(1, kMostThreads));
+      ->check(CLI::Range(1, kMaxIntraOpThreads));
 }
 
 Status checkThreads(const PlanData &plan, int threads) {

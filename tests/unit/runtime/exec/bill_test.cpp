@@ -1,4 +1,4 @@
-// withBill: an error for lack of memory says what the plan takes.
+// withMemoryBreakdown: an error for lack of memory says what the plan takes.
 #include "runtime/exec/engine_impl.h"
 #include "tests/temp_folder.h"
 #include "tests/unit/runtime/sample_plan.h"
@@ -12,7 +12,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST(Bill, SaysWhatWeightsArenaInputsAndOutputsTake) {
+TEST(MemoryBreakdown, SaysWhatWeightsArenaInputsAndOutputsTake) {
   SamplePlan sample = samplePlan();
   // Buckets share one arena, as large as the largest, and have inputs and outputs of their own.
   sample.plan.entries[0].buckets[0].arenaBytes = 3'000'000;
@@ -21,13 +21,13 @@ TEST(Bill, SaysWhatWeightsArenaInputsAndOutputsTake) {
   ASSERT_TRUE(writePlan(sample.plan, sample.weightSpans(), folder / "plan").isOk());
   const Result<Plan> plan = Plan::load(folder / "plan");
   ASSERT_TRUE(plan.isOk()) << plan.status().message();
-  const Status billed = withBill({Code::OutOfMemory, "no room"}, *plan);
-  EXPECT_EQ(billed.code(), Code::OutOfMemory);
+  const Status extended = withMemoryBreakdown({Code::OutOfMemory, "no room"}, *plan);
+  EXPECT_EQ(extended.code(), Code::OutOfMemory);
   // Weights of 16 and 3 bytes, the second at 256. 16 and 32 bytes in and as many out, and 4.
-  EXPECT_THAT(billed.message(),
+  EXPECT_THAT(extended.message(),
               AllOf(HasSubstr("no room; "), HasSubstr("259 bytes for weights"),
                     HasSubstr("5.00 MB for the arena"), HasSubstr("100 bytes for inputs")));
-  EXPECT_EQ(withBill({Code::Device, "no GPU"}, *plan).message(), "no GPU");
+  EXPECT_EQ(withMemoryBreakdown({Code::Device, "no GPU"}, *plan).message(), "no GPU");
 }
 
 } // namespace

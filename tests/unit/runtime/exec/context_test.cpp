@@ -417,7 +417,7 @@ TEST_F(CpuContext, AFailingProviderFailsTheEngine) {
   EXPECT_THAT(Engine::create(*plan, options).status().message(), HasSubstr("no luck"));
 }
 
-TEST_F(CpuContext, AnArenaThatDoesNotFitComesWithTheBill) {
+TEST_F(CpuContext, AnArenaThatDoesNotFitComesWithTheMemoryBreakdown) {
   SamplePlan sample = samplePlan();
   sample.plan.entries[0].buckets[0].arenaBytes = uint64_t(1) << 47;
   load(sample);
@@ -427,7 +427,7 @@ TEST_F(CpuContext, AnArenaThatDoesNotFitComesWithTheBill) {
                     HasSubstr("140.7 TB for the arena"), HasSubstr("for weights")));
 }
 
-TEST_F(CpuContext, InputsThatDoNotFitComeWithTheBill) {
+TEST_F(CpuContext, InputsThatDoNotFitComeWithTheMemoryBreakdown) {
   SamplePlan sample = samplePlan();
   sample.plan.entries[1].buckets[0].inputs = {
       {.name = "all", .dtype = DType::U8, .sizes = {int64_t(1) << 47}}};

@@ -56,7 +56,7 @@ TEST(CublasLt, AnotherLibraryIsRefused) {
 
 /// Binds a product whose x begins at `address`, with a frozen algorithm that asks for multiples of
 /// `alignment` bytes; what is noted.
-std::string noteOfThawing(uint64_t alignment, uintptr_t address) {
+std::string noteOfBinding(uint64_t alignment, uintptr_t address) {
   const auto library = CublasLt::open(builtLibrary("libcgc_test_cublaslt.so"));
   EXPECT_TRUE(library.isOk()) << library.status().message();
   Gpu gpu;
@@ -77,11 +77,11 @@ std::string noteOfThawing(uint64_t alignment, uintptr_t address) {
 }
 
 TEST(CublasLt, AFrozenAlgorithmIsTakenOnlyForAddressesThatItAsksFor) {
-  EXPECT_EQ(noteOfThawing(16, 4096), "");
-  EXPECT_EQ(noteOfThawing(16, 4096 + 16), "");
-  EXPECT_EQ(noteOfThawing(1, 4096 + 2), "");
-  EXPECT_THAT(noteOfThawing(16, 4096 + 8), HasSubstr("cuBLASLt refuses an algorithm"));
-  EXPECT_THAT(noteOfThawing(256, 4096 + 128), HasSubstr("cuBLASLt refuses an algorithm"));
+  EXPECT_EQ(noteOfBinding(16, 4096), "");
+  EXPECT_EQ(noteOfBinding(16, 4096 + 16), "");
+  EXPECT_EQ(noteOfBinding(1, 4096 + 2), "");
+  EXPECT_THAT(noteOfBinding(16, 4096 + 8), HasSubstr("cuBLASLt refuses an algorithm"));
+  EXPECT_THAT(noteOfBinding(256, 4096 + 128), HasSubstr("cuBLASLt refuses an algorithm"));
 }
 
 /// No such library is part of the build; where one can be found, it is the right one.
