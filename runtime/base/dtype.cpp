@@ -1,4 +1,4 @@
-// DType and DeviceKind: names and sizes.
+// DType and DeviceKind: names, sizes and classification.
 #include "runtime/base/dtype.h"
 
 namespace cgc {

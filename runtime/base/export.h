@@ -1,4 +1,4 @@
-// CGC_API: marks what libcgc_runtime exports. Everything else is hidden.
+// CGC_API: marks the symbols that libcgc_runtime exports. All others are hidden.
 #pragma once
 
 #define CGC_API [[gnu::visibility("default")]]

@@ -1,4 +1,5 @@
-// Files: mapping, atomic replacement with clean-up on interruption, and hashing.
+// Files: read-only mappings, atomic replacement, removal of temporary files on interruption, and
+// hashing.
 #include "runtime/base/file.h"
 
 #include <array>
@@ -14,7 +15,7 @@
 #include <unistd.h>
 #include <utility>
 
-// The header holds the whole hash: no library to deploy.
+// xxhash is used header-only, so that a deployment needs no xxhash library.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -31,8 +32,8 @@ std::string errnoText(int error) {
   return std::strerror(error);
 }
 
-/// The paths that a signal handler has to unlink. It may touch neither the heap nor a lock, hence a
-/// fixed table of the process: a row is free, being written, or valid.
+/// The temporary files that a signal handler has to unlink. A handler may use neither the heap nor
+/// a lock, so the table is static and of fixed size. A row is free, being written, or valid.
 class TemporaryTable {
 public:
   /// False if every row is taken or the path is too long.
@@ -69,7 +70,7 @@ private:
   std::array<Row, 128> rows_{};
 };
 
-/// The one mutable static of cgc: a signal handler has no other way to reach the table.
+/// The only mutable static of cgc: a signal handler has no other way to reach the table.
 constinit TemporaryTable openTemporaries;
 
 Status cannotWrite(const std::string &path, int error) {
@@ -89,11 +90,12 @@ std::string parentFolder(const std::string &path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-/// The open descriptor of this process that `path` stands for, also through links; -1 if none.
+/// The open descriptor of this process that `path` names, directly or through symbolic links; -1 if
+/// none.
 int ownDescriptor(fs::path path) {
   std::error_code error;
   const fs::path descriptors = fs::canonical("/proc/self/fd", error);
-  constexpr int kMaxLinks = 40; // As the kernel follows.
+  constexpr int kMaxLinks = 40; // Linux's limit on nested symbolic links.
   for (int links = 0; !error && links < kMaxLinks; ++links) {
     const fs::path folder = fs::canonical(fs::absolute(path, error).parent_path(), error);
     const std::string name = path.filename().string();
@@ -112,9 +114,11 @@ bool isCharacterDevice(const std::string &path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISCHR(info.st_mode);
 }
 
-/// Opens a file of a fresh name beside `path`; the name goes to `temp`. -1 and errno on failure.
+/// Creates a file with an unused name in the folder of `path` and stores its path in `temp`.
+/// Returns -1 and sets errno on failure.
 int openUnique(const std::string &path, std::string &temp) {
-  // With its suffix the name stays within NAME_MAX, whatever the length of the file's own.
+  // At most this many bytes of the file's own name are kept, so that the name with its suffix stays
+  // within NAME_MAX.
   constexpr size_t kMaxNamePrefix = 100;
   const size_t name = path.rfind('/') + 1; // npos + 1 is 0.
   for (int attempt = 0; attempt < 1000; ++attempt) {
@@ -130,7 +134,7 @@ int openUnique(const std::string &path, std::string &temp) {
 } // namespace
 
 Result<MappedFile> MappedFile::open(const std::string &path) {
-  // Not blocking: a FIFO would wait for a writer before it could be refused.
+  // O_NONBLOCK: opening a FIFO would otherwise wait for a writer before it could be refused.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return Status(Code::InvalidFile, errno == ENOENT
@@ -182,8 +186,9 @@ bool isStream(const std::string &path) {
   return isCharacterDevice(path) || ownDescriptor(path) >= 0;
 }
 
-/// The file that `path` names, where links lead: a rename onto a link would replace the link. A
-/// link to what another process has open is refused: who opened it would go on with the old file.
+/// Resolves the symbolic links of `path`, because a rename onto a link would replace the link.
+/// Refuses links under /proc and /dev to a file that another process has open: that process would
+/// keep writing to the old file.
 static Result<std::string> resolveLinks(const std::string &path) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode))
@@ -206,7 +211,7 @@ static Result<std::string> resolveLinks(const std::string &path) {
 
 Result<AtomicFile> AtomicFile::create(const std::string &path) {
   if (isStream(path)) {
-    // A duplicate shares its position with what this process has open.
+    // A duplicated descriptor shares its file position with the open one.
     const int own = ownDescriptor(path);
     const int fd = own >= 0 ? ::fcntl(own, F_DUPFD_CLOEXEC, 0)
                             : ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -222,7 +227,7 @@ Result<AtomicFile> AtomicFile::create(const std::string &path) {
     if (!S_ISREG(info.st_mode))
       return Status(Code::Failed, "cannot write " + quoted(path) +
                                       ": it is not a regular file; give the name of a file");
-  } else if (errno == ENAMETOOLONG) { // The temporary name would be short enough.
+  } else if (errno == ENAMETOOLONG) { // The temporary name could be short enough.
     return cannotWrite(path, errno);
   }
   CGC_ASSIGN_OR_RETURN(std::string kept, resolveLinks(path));
@@ -230,7 +235,8 @@ Result<AtomicFile> AtomicFile::create(const std::string &path) {
   if (::stat(folder.c_str(), &info) != 0)
     return Status(Code::Failed, "cannot write " + quoted(path) + ": folder " + quoted(folder) +
                                     ": " + errnoText(errno) + "; create it first");
-  // From the open on nothing allocates: what throws there would leave the file behind.
+  // Nothing may throw between opening the file and adding it to the table: an exception would leave
+  // the file behind.
   std::string temp;
   const int fd = openUnique(kept, temp);
   if (fd < 0)
@@ -278,13 +284,13 @@ Status AtomicFile::commit() {
   assert(fd_ >= 0 && "commit twice");
   if (tempPath_.empty())
     return ::close(std::exchange(fd_, -1)) == 0 ? Status::ok() : cannotWrite(path_, errno);
-  const std::string parent = parentFolder(path_); // Now: nothing may throw after the rename.
+  const std::string parent = parentFolder(path_); // May throw, so it comes before the rename.
   if (::fsync(fd_) != 0 || ::rename(tempPath_.c_str(), path_.c_str()) != 0)
     return cannotWrite(path_, errno);
   openTemporaries.remove(tempPath_.c_str());
   ::close(std::exchange(fd_, -1));
-  // The rename itself has to reach the disk too. Some file systems cannot sync a folder: not an
-  // error.
+  // fsync on the folder makes the rename durable. Some file systems cannot sync a folder, which is
+  // not an error.
   const int folder = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     ::fsync(folder);

@@ -1,4 +1,4 @@
-// describeForeignFile: tells the kinds of file apart that people hand to cgc by mistake.
+// describeForeignFile: recognizes file formats that users pass to cgc by mistake.
 #include "runtime/base/file.h"
 
 #include "runtime/base/checked.h"
@@ -41,12 +41,13 @@ std::string describeZip(std::span<const std::byte> zip) {
   return "a zip archive";
 }
 
-/// ModelProto starts with ir_version (field 1, a small number) and goes on with another of its
-/// fields.
+/// A serialized ModelProto starts with ir_version (field 1, a small number), followed by another of
+/// its fields.
 bool looksLikeOnnx(std::string_view head) {
   if (head.size() < 4 || head[0] != 0x08 || head[1] < 1 || head[1] > 32)
     return false;
-  // producer_name, producer_version, domain, model_version, doc_string, graph, opset_import
+  // The tags of producer_name, producer_version, domain, model_version, doc_string, graph and
+  // opset_import.
   return "\x12\x1a\x22\x28\x32\x3a\x42"sv.find(head[2]) != std::string_view::npos;
 }
 
@@ -67,7 +68,7 @@ bool isText(std::string_view head) {
 }
 
 std::string describeText(std::string_view head) {
-  // IR text: skip comments and blank lines.
+  // IR text may begin with comments and blank lines.
   std::string_view rest = head;
   while (!rest.empty()) {
     const size_t start = rest.find_first_not_of(" \t\r\n");
@@ -119,7 +120,7 @@ constexpr std::array kMagics = {
     Magic{0, "GGUF"sv, "a GGUF model"},
     Magic{4, "TFL3"sv, "a TensorFlow Lite model"},
     Magic{4, "ET12"sv, "an ExecuTorch program"},
-    // torch.save before 1.6: a pickled magic number.
+    // torch.save before PyTorch 1.6 writes a pickled magic number first.
     Magic{0, "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19"sv,
           "a torch.save checkpoint in the format before PyTorch 1.6, not TorchScript"},
 };

@@ -1,4 +1,4 @@
-// LibTorch at run time: CGC_LIBTORCH, then what the loader does.
+// LibTorch at run time: loads it from CGC_LIBTORCH or through the dynamic loader.
 #include "runtime/base/libtorch.h"
 
 #include <cstdlib>
@@ -10,11 +10,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Those that cgc's libraries link, each after what it links itself.
+/// The LibTorch libraries that cgc's libraries link. Each comes after its own dependencies.
 constexpr const char *kLinked[] = {"libc10.so", "libtorch_cpu.so"};
 
-/// Loads LibTorch from the folder that the user named: the loader takes a library by its name from
-/// those that are loaded.
+/// Loads LibTorch from the folder that the user named. The dynamic loader then resolves cgc's
+/// dependencies to these libraries by their names.
 Status loadFrom(const fs::path &folder) {
   std::error_code ignored;
   const fs::path lib = fs::exists(folder / kLinked[0], ignored) ? folder : folder / "lib";

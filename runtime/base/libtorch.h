@@ -1,4 +1,4 @@
-// LibTorch at run time: where the libraries of cgc that link it find it.
+// LibTorch at run time: how cgc's libraries find and load it.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -7,23 +7,24 @@
 
 namespace cgc {
 
-/// The version that cgc is built with. Another one is refused or does not load: LibTorch's C++ API
-/// is not stable.
+/// The LibTorch version that cgc is built with. Other versions are refused or do not load, because
+/// LibTorch's C++ API is not stable.
 inline constexpr const char *kLibTorchVersion = "2.11.0";
 
-/// The environment variable that names LibTorch's folder: the one with lib/libtorch_cpu.so, or lib
-/// itself.
+/// The environment variable that names LibTorch's folder: the one that contains
+/// lib/libtorch_cpu.so, or lib itself.
 inline constexpr const char *kLibTorchVariable = "CGC_LIBTORCH";
 
-/// dlopen of `path`, a library of cgc that links LibTorch; it is never closed. The LibTorch that
-/// the process has already loaded is used; else that of CGC_LIBTORCH, if it is set; else the one
-/// beside `path`; else the one that the loader finds (LD_LIBRARY_PATH). Device, with the library
-/// that is missing, these places and what to do, if it cannot be opened.
+/// Opens `path`, a cgc library that links LibTorch, with dlopen. The library is never closed.
+/// LibTorch is taken from the first of these: the one that the process has already loaded, the
+/// folder in CGC_LIBTORCH, the folder of `path`, the dynamic loader's search path
+/// (LD_LIBRARY_PATH). Device if it cannot be opened; the message names the missing library, the
+/// folders searched and the next step.
 Result<void *> openWithLibTorch(const std::string &path);
 
-/// Opens libtorch_cuda.so for the whole process, which registers LibTorch's CUDA kernels: beside
-/// the LibTorch that `address`, a function of it, belongs to, else where the loader finds it.
-/// Device with the cause if there is none.
+/// Opens libtorch_cuda.so with RTLD_GLOBAL, which registers LibTorch's CUDA kernels. Looks in the
+/// folder of the library that contains `address`, a LibTorch function, then in the loader's search
+/// path. Device with the cause if it is not found.
 Result<void *> openLibTorchCuda(const void *address);
 
 } // namespace cgc

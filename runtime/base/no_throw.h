@@ -1,4 +1,4 @@
-// noThrow: the end of the road for exceptions, at each public entry of the runtime.
+// noThrow: converts exceptions to Status at each public entry point of the runtime.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -8,13 +8,13 @@
 
 namespace cgc {
 
-/// What `body` returns, a Status or a Result; what it throws becomes one: OutOfMemory if host
-/// memory ran out, else Failed. The runtime itself throws nothing; the standard library does.
+/// Returns the result of `body`, a Status or a Result. An exception becomes OutOfMemory if host
+/// memory ran out, else Failed. The runtime itself throws nothing; the standard library may.
 template <class Body> auto noThrow(const Body &body) -> decltype(body()) {
   try {
     return body();
   } catch (const std::bad_alloc &) {
-    return Status(Code::OutOfMemory, "no host memory"); // Short: its string allocates nothing.
+    return Status(Code::OutOfMemory, "no host memory"); // Short enough to need no allocation.
   } catch (const std::exception &error) {
     return Status(Code::Failed, error.what());
   }

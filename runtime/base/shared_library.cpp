@@ -1,4 +1,5 @@
-// openSharedLibrary: dlopen, behind a check that every segment lies in the file.
+// openSharedLibrary and LibraryFile: dlopen after a check that the file contains all of its
+// segments.
 #include "runtime/base/shared_library.h"
 
 #include "runtime/base/checked.h"
@@ -17,15 +18,15 @@
 namespace cgc {
 namespace {
 
-/// The names of what this process has open are below it.
+/// The folder that lists the open descriptors of this process.
 constexpr const char *kOpenFiles = "/proc/self/fd";
 
-/// Whether a file that begins as an ELF file of this kind of machine ends before its segments do.
+/// Whether a 64-bit ELF file ends before its program headers or a loadable segment do.
 bool isTruncated(std::span<const std::byte> bytes) {
   Elf64_Ehdr header{};
   std::memcpy(&header, bytes.data(), std::min(bytes.size(), sizeof(header)));
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64)
-    return false; // The loader says what is wrong.
+    return false; // The dynamic loader reports the error.
   const auto reaches = [&](uint64_t offset, uint64_t size) {
     return rangeInside(offset, size, bytes.size());
   };
@@ -41,7 +42,7 @@ bool isTruncated(std::span<const std::byte> bytes) {
   return false;
 }
 
-/// The bytes of a library's file that is not cut short.
+/// Maps the file of a library. InvalidFile if it is missing or truncated.
 Result<MappedFile> mapLibrary(const std::string &path) {
   CGC_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   if (isTruncated(file.bytes()))
@@ -54,7 +55,7 @@ Result<MappedFile> mapLibrary(const std::string &path) {
 Result<void *> openSharedLibrary(const std::string &path) {
   CGC_TRY(mapLibrary(path).status());
   std::error_code ignored;
-  // A path without a slash would be searched for elsewhere.
+  // dlopen searches for a name without a slash in other folders.
   const std::string absolute = std::filesystem::absolute(path, ignored).string();
   void *library = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
@@ -63,7 +64,7 @@ Result<void *> openSharedLibrary(const std::string &path) {
 }
 
 Result<LibraryFile> LibraryFile::open(const std::string &path) {
-  // Says best why a file cannot be read.
+  // MappedFile::open gives the most precise message for a file that cannot be read.
   CGC_TRY(MappedFile::open(path).status());
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
@@ -83,9 +84,9 @@ LibraryFile::~LibraryFile() {
 }
 
 Result<void *> LibraryFile::load() {
-  // The loader knows a library by each name that it was asked for, whatever file has the name
-  // later, and descriptors' numbers are given out again. Slashes and dots spell the hash, so that a
-  // name stands for the same bytes for good.
+  // The dynamic loader identifies a library by every path it was opened with, even after the path
+  // refers to another file, and descriptor numbers are reused. Slashes and dots in the path encode
+  // the hash, so that equal paths always mean equal bytes.
   std::string name = kOpenFiles;
   for (int digit = 0; digit < 16; ++digit)
     name += std::string((hash_ >> 4 * digit & 15) + 1, '/') + ".";

@@ -1,4 +1,4 @@
-// Shared libraries that a user names: opened after a look at whether the file is whole.
+// Shared libraries that a user names: opened after a check that the file is complete.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -8,24 +8,25 @@
 
 namespace cgc {
 
-/// dlopen of a file, whose symbols stay with it; it is never closed. InvalidFile with the cause if
-/// it is missing, cut short (loading it would end the process by SIGBUS) or refused by the loader.
+/// Opens the library at `path` with dlopen and RTLD_LOCAL. The library is never closed. InvalidFile
+/// with the cause if the file is missing, truncated (loading it would end the process by SIGBUS) or
+/// refused by the dynamic loader.
 Result<void *> openSharedLibrary(const std::string &path);
 
-/// A library's file, opened once: what is loaded is the file that was hashed, though its name may
-/// stand for another one by then.
+/// A library's file, opened once: load() loads the bytes that were hashed, even if the path refers
+/// to another file by then.
 class LibraryFile final {
 public:
-  /// InvalidFile with the cause if it is missing or cut short.
+  /// InvalidFile with the cause if the file is missing or truncated.
   static Result<LibraryFile> open(const std::string &path);
   LibraryFile(LibraryFile &&other) noexcept;
   LibraryFile &operator=(LibraryFile &&) = delete;
   ~LibraryFile();
 
-  /// xxhash64 of its bytes.
+  /// The xxhash64 of the file's bytes.
   uint64_t hash() const { return hash_; }
-  /// As openSharedLibrary. The loader takes it for a file in /proc, so that `$ORIGIN` in its
-  /// RUNPATH is not its folder.
+  /// Loads the library as openSharedLibrary does. The dynamic loader sees a path under /proc, so
+  /// `$ORIGIN` in the library's RUNPATH is not the library's folder.
   Result<void *> load();
 
 private:

@@ -1,4 +1,4 @@
-// Status: code names and context.
+// Status: names of the codes, and messages with context.
 #include "runtime/base/status.h"
 
 namespace cgc {

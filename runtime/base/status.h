@@ -12,7 +12,7 @@
 
 namespace cgc {
 
-/// What kind of failure it was. The `cgc` tool maps each code to its exit status (docs/cli.md).
+/// The kind of a failure. The `cgc` tool maps each code to an exit status (docs/cli.md).
 enum class Code {
   Ok = 0,
   Failed,      ///< The operation failed for a reason that no other code names (I/O, interruption).
@@ -24,10 +24,10 @@ enum class Code {
   OutOfMemory, ///< Host or device memory ran out.
 };
 
-/// The name of a code as it appears in JSON output, for example "invalid_file".
+/// The name of a code in JSON output, for example "invalid_file".
 CGC_API std::string_view codeName(Code code);
 
-/// Success, or a code with a message that names the object, the cause and the next step.
+/// Success, or an error code with a message that names the object, the cause and the next step.
 class [[nodiscard]] CGC_API Status {
 public:
   Status() = default;
@@ -48,7 +48,7 @@ private:
   std::string message_;
 };
 
-/// A value of type T or the Status that says why there is none.
+/// A value of type T, or the Status that says why there is none.
 template <class T> class [[nodiscard]] Result {
 public:
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}

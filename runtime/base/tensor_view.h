@@ -8,9 +8,9 @@
 
 namespace cgc {
 
-/// Same content as a DLTensor (data, device, dtype, shape, strides), with cgc's dtype. Owns
-/// nothing: `data`, `sizes` and `strides` belong to the caller and must live as long as the call
-/// that takes it.
+/// A view with the content of a DLTensor (data, device, dtype, shape, strides) and cgc's dtype. It
+/// owns nothing: `data`, `sizes` and `strides` belong to the caller and must outlive the call that
+/// takes the view.
 struct TensorView {
   void *data = nullptr;
   DType dtype = DType::F32;

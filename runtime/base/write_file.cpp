@@ -1,4 +1,4 @@
-// writeFile: by an AtomicFile.
+// writeFile, implemented with AtomicFile.
 #include "runtime/base/write_file.h"
 
 #include "runtime/base/file.h"

@@ -1,4 +1,4 @@
-// writeFile: a whole text to a file.
+// writeFile: writes a text to a file.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -8,7 +8,8 @@
 
 namespace cgc {
 
-/// Writes `text` to `path`, atomically: readers see the old content or the new one.
+/// Writes `text` to `path` atomically: readers see either the old content or the new one. Failed as
+/// AtomicFile says.
 Status writeFile(const std::string &path, std::string_view text);
 
 } // namespace cgc

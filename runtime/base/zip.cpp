@@ -1,4 +1,5 @@
-// Zip: the end record, with zip64 the one before it, then the directory entry by entry.
+// Zip: parses the end-of-central-directory record (with zip64, the record before it), then the
+// directory entry by entry.
 #include "runtime/base/zip.h"
 
 #include "runtime/base/checked.h"
@@ -13,7 +14,7 @@ using namespace std::literals;
 
 constexpr size_t kEndBytes = 22, kMaxComment = 65535, kLocatorBytes = 20, kEnd64Bytes = 56;
 constexpr size_t kEntryBytes = 46, kHeaderBytes = 30;
-constexpr uint32_t kInZip64Extra = 0xffffffff; ///< The number stands in the entry's zip64 field.
+constexpr uint32_t kInZip64Extra = 0xffffffff; ///< The value is in the zip64 extra field.
 
 template <class T> T loadLittleEndian(std::string_view bytes, size_t at) {
   T value{};
@@ -47,8 +48,8 @@ std::string_view directoryOf(std::string_view zip) {
   return slice(zip, offset, size);
 }
 
-/// Takes the numbers that do not fit 32 bits from the zip64 part of the `extra` field; `packed` is
-/// the compressed size.
+/// Reads the values that do not fit 32 bits from the zip64 part of the `extra` field into `entry`
+/// and `packed`, the compressed size.
 bool readLarge(std::string_view extra, uint64_t &packed, ZipEntry &entry) {
   while (extra.size() >= 4) {
     const auto id = loadLittleEndian<uint16_t>(extra, 0),
@@ -69,7 +70,7 @@ bool readLarge(std::string_view extra, uint64_t &packed, ZipEntry &entry) {
   return true;
 }
 
-/// Takes the first entry off `directory`.
+/// Parses the first entry and removes it from `directory`. std::nullopt if it is damaged.
 std::optional<ZipEntry> takeEntry(std::string_view &directory) {
   if (directory.size() < kEntryBytes || !directory.starts_with("PK\1\2"sv))
     return std::nullopt;

@@ -1,5 +1,5 @@
-// kAllowedAtenOps: the ATen ops that a plan may name. A plan comes from a file, and LibTorch has
-// ops that open files or change what a tensor's memory is: those are not here, so no plan can call
+// kAllowedAtenOps: the ATen ops that a plan may call. A plan comes from a file, and LibTorch has
+// ops that open files or replace a tensor's memory. Those are not in the list, so no plan can call
 // them.
 #pragma once
 
@@ -8,9 +8,9 @@
 
 namespace cgc {
 
-/// These compute on tensors: none opens a file, runs code or changes what a tensor's memory is.
-/// That some argument is dangerous all the same is for checkAtenValues (aten_values.h), and for the
-/// provider where only LibTorch or the data can tell.
+/// Ops that only compute on tensors: none opens a file, runs code or replaces a tensor's memory.
+/// checkAtenValues (aten_values.h) refuses dangerous arguments of these ops; the provider checks
+/// what only LibTorch or the data can tell.
 inline constexpr std::string_view kAllowedAtenOps[] = {
     "aten::_native_multi_head_attention",
     "aten::_softmax",
@@ -81,7 +81,8 @@ inline constexpr std::string_view kAllowedAtenOps[] = {
     "aten::where",
 };
 
-/// The backend lowers to no other op, and the provider binds no other.
+/// Whether a plan may call `op`. The backend lowers to no other op, and the provider binds no
+/// other.
 constexpr bool isAllowedAtenOp(std::string_view op) {
   return std::ranges::find(kAllowedAtenOps, op) != std::end(kAllowedAtenOps);
 }

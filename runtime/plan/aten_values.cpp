@@ -1,4 +1,5 @@
-// Checks of ATen arguments by value: a table of the dangerous ops, and the check of each.
+// Checks of ATen arguments by value: one function for each op with dangerous arguments, and their
+// table.
 #include "runtime/plan/aten_values.h"
 
 #include <algorithm>
@@ -17,15 +18,15 @@ std::string text(const Sizes &sizes) {
   return "[" + list + "]";
 }
 
-/// A call's arguments by their position in LibTorch's schema, where what the call writes comes last
-/// and does not count.
+/// A call's arguments by their position in LibTorch's schema. Written arguments come last in the
+/// schema and are not counted.
 class Args {
 public:
   Args(const AtenCall &call, std::span<const TensorRef> tensors) : call_(call), tensors_(tensors) {}
 
   const std::string &overload() const { return call_.overload; }
 
-  /// Nothing if the argument is missing or of another kind.
+  /// Null if the argument is missing or of another kind.
   template <class T> const T *get(size_t i) const {
     return i < call_.args.size() ? std::get_if<T>(&call_.args[i]) : nullptr;
   }
@@ -39,7 +40,7 @@ public:
     const auto *real = get<double>(i);
     return real ? std::optional(*real) : std::nullopt;
   }
-  /// Element `k` of a list of ints. A list of one element has it for both dimensions of an image.
+  /// Element `k` of a list of ints. A list of one element applies to both dimensions of an image.
   std::optional<int64_t> element(size_t i, size_t k) const {
     const auto *list = get<Sizes>(i);
     if (!list || list->empty())
@@ -48,7 +49,7 @@ public:
            : k < list->size() ? std::optional((*list)[k])
                               : std::nullopt;
   }
-  /// The sizes of all tensors that are arguments.
+  /// The sizes of all tensor arguments.
   std::vector<const Sizes *> allSizes() const {
     std::vector<const Sizes *> sizes;
     for (size_t i = 0; i < call_.args.size(); ++i)
@@ -57,10 +58,10 @@ public:
     return sizes;
   }
 
-  /// Refuses a result that is not the plan's.
+  /// InvalidFile unless the plan's first result has these sizes.
   Status expectResult(const Sizes &sizes) const {
     if (call_.outputs.empty() || call_.outputs[0] == kNoTensor)
-      return Status::ok(); // Refused elsewhere.
+      return Status::ok(); // Other checks refuse such a call.
     const Sizes &plans = tensors_[uint32_t(call_.outputs[0])].sizes;
     if (plans == sizes)
       return Status::ok();
@@ -88,7 +89,7 @@ Status refuse(const std::string &what) {
   return {Code::InvalidFile, what};
 }
 
-/// The sizes that these broadcast to; nothing if they do not.
+/// The sizes that `all` broadcast to; std::nullopt if they do not broadcast.
 std::optional<Sizes> broadcast(const std::vector<const Sizes *> &all) {
   Sizes result;
   for (const Sizes *sizes : all) {
@@ -111,13 +112,14 @@ Status checkBroadcast(const Args &args) {
   return sizes ? args.expectResult(*sizes) : refuse("its tensors do not broadcast to each other");
 }
 
-/// condition, self, other. Without values it yields positions, whose number the data decide.
+/// Arguments: condition, self, other. The overload with `condition` alone returns the positions of
+/// true elements, so the data determine the size of its result.
 Status checkWhere(const Args &args) {
   return args.overload().empty() ? refuse("it yields tensors of sizes that the data decide")
                                  : checkBroadcast(args);
 }
 
-/// input, weight, bias, running_mean, running_var, training, ...
+/// Arguments: input, weight, bias, running_mean, running_var, training, ...
 Status checkBatchNorm(const Args &args) {
   const bool *training = args.get<bool>(5);
   return training && !*training ? Status::ok()
@@ -125,7 +127,8 @@ Status checkBatchNorm(const Args &args) {
                                          "running statistics");
 }
 
-/// query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, ...
+/// Arguments: query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias,
+/// ...
 Status checkNativeAttention(const Args &args) {
   const int64_t *heads = args.get<int64_t>(4);
   if (!heads || *heads < 1)
@@ -136,7 +139,7 @@ Status checkNativeAttention(const Args &args) {
   return Status::ok();
 }
 
-/// query, key, value, mask, dropout_p, ...
+/// Arguments: query, key, value, mask, dropout_p, is_causal, scale, enable_gqa.
 Status checkAttention(const Args &args) {
   if (args.number(4) != 0)
     return refuse("'dropout_p' has to be 0: its result would be random");
@@ -150,7 +153,8 @@ Status checkAttention(const Args &args) {
   const auto rows = [](const TensorRef *tensor) { return *(tensor->sizes.end() - 2); };
   if (rows(tensors[1]) != rows(tensors[2]))
     return refuse("its key and value have to have the same number of rows");
-  // With grouped heads, argument 7, each head of the keys serves several of the query's.
+  // With enable_gqa (argument 7), each head of the keys and values serves several heads of the
+  // query.
   const bool *grouped = args.get<bool>(7);
   if (grouped && *grouped)
     for (Sizes *batch : {&batches[1], &batches[2]}) {
@@ -168,7 +172,7 @@ Status checkAttention(const Args &args) {
   return args.expectResult(*result);
 }
 
-/// end | start, end | start, end, step
+/// Arguments: (end), (start, end) or (start, end, step), depending on the overload.
 Status checkArange(const Args &args) {
   const bool hasStart = args.overload().starts_with("start");
   const bool hasStep = args.overload() == "start_step" || args.overload() == "start_out";
@@ -177,13 +181,13 @@ Status checkArange(const Args &args) {
   if (!start || !end || !step)
     return refuse("its bounds have to be numbers");
   const double count = std::ceil((*end - *start) / *step);
-  // Exact up to here, and no tensor of a plan is larger.
+  // A double represents every count up to 2^53 exactly, and no tensor of a plan has more elements.
   if (!(count >= 0 && count <= 0x1p53))
     return refuse("the number of its elements is negative or too large");
   return args.expectResult({int64_t(count)});
 }
 
-/// self, pad, ...: two numbers for each dimension from the last on.
+/// Arguments: self, pad, ... `pad` has two numbers for each dimension, from the last dimension on.
 Status checkPad(const Args &args) {
   const TensorRef *self = args.tensor(0);
   const auto *pad = args.get<Sizes>(1);
@@ -198,7 +202,7 @@ Status checkPad(const Args &args) {
   return args.expectResult(sizes);
 }
 
-/// self, output_size
+/// Arguments: self, output_size.
 Status checkAdaptivePool(const Args &args) {
   const TensorRef *self = args.tensor(0);
   const auto height = args.element(1, 0), width = args.element(1, 1);
@@ -210,7 +214,8 @@ Status checkAdaptivePool(const Args &args) {
   return args.expectResult(sizes);
 }
 
-/// Windows along an image; nothing if a number is out of range.
+/// The number of windows along one dimension of an image; std::nullopt if an argument is out of
+/// range.
 std::optional<int64_t> windows(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
                                int64_t dilation) {
   constexpr int64_t kMost = int64_t(1) << 31;
@@ -222,7 +227,7 @@ std::optional<int64_t> windows(int64_t size, int64_t kernel, int64_t stride, int
   return room < 0 ? std::nullopt : std::optional(room / stride + 1);
 }
 
-/// input, weight, bias, stride, padding, dilation, groups
+/// Arguments: input, weight, bias, stride, padding, dilation, groups.
 Status checkConvolution(const Args &args) {
   const TensorRef *input = args.tensor(0), *weight = args.tensor(1);
   const int64_t *groups = args.get<int64_t>(6);
@@ -245,7 +250,7 @@ Status checkConvolution(const Args &args) {
   return args.expectResult(sizes);
 }
 
-/// self, dim, index
+/// Arguments: self, dim, index.
 Status checkIndexSelect(const Args &args) {
   const TensorRef *self = args.tensor(0), *index = args.tensor(2);
   const int64_t *dim = args.get<int64_t>(1);
@@ -264,7 +269,8 @@ Status checkDenseResult(const Args &args) {
   return args.expectDenseResult();
 }
 
-/// The checks of an op's overloads: of those that it names, no other may be called.
+/// An op with dangerous arguments: the overloads that a plan may call, and their check. Other
+/// overloads of the op are refused.
 struct Row {
   std::string_view op;
   std::vector<std::string_view> overloads;

@@ -1,4 +1,4 @@
-// The fixed header of a plan file and where the parts lie: shared by reader and writer only.
+// The header of a plan file and the layout of its parts, shared by reader and writer only.
 #pragma once
 
 #include "runtime/base/checked.h"
@@ -11,18 +11,19 @@
 namespace cgc {
 
 static_assert(std::endian::native == std::endian::little,
-              "the header is read and written as it lies");
+              "the header is read and written without byte swaps");
 
 inline constexpr char kPlanMagic[8] = {'C', 'G', 'C', 'P', 'L', 'A', 'N', '\0'};
-/// In the file: PlanData::precision is none.
+/// The value in the file that stands for an absent PlanData::precision.
 inline constexpr uint8_t kNoPrecision = 255;
 inline constexpr uint64_t kMaxMetadataBytes = 64u << 20;
 
-/// What the plan's records need from a runtime: bit i is alternative i of LaunchRecord::op. A
-/// reader refuses bits that it does not know.
+/// The feature bits that this runtime knows: bit i stands for records of alternative i of
+/// LaunchRecord::op. A reader refuses a plan with other bits.
 inline constexpr uint32_t kKnownFeatures =
     (1u << std::variant_size_v<decltype(LaunchRecord::op)>)-1;
 
+/// The first bytes of a plan file. Offsets and sizes are in bytes.
 struct PlanHeader {
   char magic[8];
   uint32_t formatVersion;
@@ -34,12 +35,12 @@ struct PlanHeader {
   uint64_t metadataBytes;
   uint64_t metadataHash;
   uint64_t weightsOffset;
-  uint64_t weightsBytes; ///< To the end of the last weight, padding between weights included.
-  uint64_t headerHash;   ///< Of all bytes before this field.
+  uint64_t weightsBytes; ///< Up to the end of the last weight, including padding between weights.
+  uint64_t headerHash;   ///< xxhash64 of all bytes before this field.
 };
 static_assert(sizeof(PlanHeader) == 80 && std::is_trivially_copyable_v<PlanHeader>);
 
-/// The features of a plan's records.
+/// The feature bits of a plan's records.
 inline uint32_t planFeatures(const PlanData &plan) {
   uint32_t features = 0;
   for (const Entry &entry : plan.entries)

@@ -1,4 +1,4 @@
-// OpLibrary: opening, and finding the libraries of a plan.
+// OpLibrary: opens a library, checks its ABI, and finds the libraries of a plan.
 #include "runtime/plan/op_library.h"
 
 #include "runtime/base/shared_library.h"
@@ -103,7 +103,7 @@ openOpLibraries(const PlanData &plan, std::span<const std::string> paths) {
     }
     auto library = OpLibrary::load(*same, paths[same - given.begin()]);
     if (!library && library.status().code() == Code::InvalidFile)
-      // The bytes are right: a library that it needs itself is missing.
+      // The file's bytes are the expected ones, so one of its own dependencies is missing.
       return Status(Code::Device, library.status().message());
     CGC_TRY(library.status());
     libraries.push_back(*std::move(library));

@@ -1,4 +1,5 @@
-// OpLibrary: a library with ops of the user's own, opened because the user named it.
+// OpLibrary: a shared library with the user's own ops. It is opened only if the user names its
+// file.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -13,22 +14,22 @@
 
 namespace cgc {
 
-/// How the user names op libraries, for messages.
+/// The command-line option that names op libraries, for messages.
 inline constexpr const char *kOpLibraryOption = "--op-library";
 
 class LibraryFile;
 
-/// Stays loaded until the process ends.
+/// A loaded op library. It stays loaded until the process ends.
 class OpLibrary final {
 public:
-  /// Opens the library at `path`. InvalidFile if it is missing or no op library, Failed if it has
-  /// another ABI.
+  /// Opens the library at `path`. InvalidFile if it is missing or not an op library, Failed if it
+  /// has another ABI.
   static Result<std::shared_ptr<const OpLibrary>> open(const std::string &path);
 
   const std::string &path() const { return path_; }
-  /// What a plan that calls it records: its file's name, and the xxhash64 of its bytes.
+  /// The identity that a plan records: the file's name and the xxhash64 of its bytes.
   const OpLibraryId &id() const { return id_; }
-  /// Null if it has no such op.
+  /// The op called `op`; null if the library has none.
   const CgcOp *find(std::string_view op) const;
 
 private:
@@ -42,17 +43,18 @@ private:
   const CgcOpLibrary &table_;
 };
 
-/// Opens those libraries of `paths` that `plan` calls, in the order of plan.opLibraries. Nothing is
-/// opened before its bytes are seen to be those that the plan was compiled with. Usage, naming the
-/// library and the option, if none is given or one with other bytes; Device if a file is missing or
-/// cannot be loaded.
+/// Opens those libraries of `paths` that `plan` calls, and returns them in the order of
+/// plan.opLibraries. A library is loaded only if its bytes are those that the plan was compiled
+/// with. Usage, naming the library and the option, if a library is not given or its file has other
+/// bytes; Device if a file is missing or cannot be loaded.
 Result<std::vector<std::shared_ptr<const OpLibrary>>>
 openOpLibraries(const PlanData &plan, std::span<const std::string> paths);
 
-/// "0123456789abcdef"
+/// The hash as 16 hexadecimal digits: "0123456789abcdef".
 std::string hashText(uint64_t hash);
 
-/// The arguments of one call: what a CgcOpCall points at. Borrows `sizes` of the tensors.
+/// Owns the arguments that a CgcOpCall points to. The `data` and `sizes` of the tensors are
+/// borrowed and must outlive it.
 class OpArguments final {
 public:
   OpArguments(std::span<const CgcOpTensor> inputs, const CgcOpTensor &output,
@@ -60,6 +62,7 @@ public:
       : inputs_(inputs.begin(), inputs.end()), ints_(ints.begin(), ints.end()),
         floats_(floats.begin(), floats.end()), output_(output) {}
 
+  /// The call with pointers into this object, which must outlive it.
   CgcOpCall call() const {
     return {inputs_.data(),
             ints_.data(),
@@ -77,7 +80,8 @@ private:
   CgcOpTensor output_;
 };
 
-/// Ok, or why `op` cannot run this call on `target`; names the library.
+/// Unsupported, naming the library, if `op` has no implementation for `target` or refuses these
+/// arguments.
 Status checkOpCall(const OpLibrary &library, const CgcOp &op, const OpArguments &arguments,
                    DeviceKind target);
 

@@ -1,5 +1,5 @@
-/* The C interface of an op library: ops of the user's own, which a plan calls by name.
-   docs/plugins.md has an example. An op library needs this header alone; it links neither cgc nor
+/* The C interface of an op library, which contains the user's own ops. A plan calls them by name.
+   docs/plugins.md has an example. An op library needs only this header; it links neither cgc nor
    LLVM. */
 #ifndef CGC_OP_LIBRARY_ABI_H
 #define CGC_OP_LIBRARY_ABI_H
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Changes whenever this header does. */
+/* The ABI version. It changes whenever this header does. */
 #define CGC_OP_LIBRARY_ABI 1
 
 /* The values of CgcOpTensor.dtype. */
@@ -27,8 +27,8 @@ enum CgcOpDType {
   CGC_OP_BOOL = 9
 };
 
-/* Dense and row-major. `data` is on the GPU for `launch`, on the host for `run`, and not to be
-   looked at by `check`. It is aligned to 16 bytes unless the tensor is part of another one. */
+/* A dense, row-major tensor. `data` is device memory in `launch` and host memory in `run`; `check`
+   must not dereference it. It is aligned to 16 bytes unless the tensor is part of another one. */
 typedef struct {
   void *data;
   const int64_t *sizes;
@@ -36,7 +36,7 @@ typedef struct {
   uint32_t dtype;
 } CgcOpTensor;
 
-/* One call, as the IR's cgc.library_op has it. */
+/* The arguments of one call, as in the IR's cgc.library_op. */
 typedef struct {
   const CgcOpTensor *inputs;
   const int64_t *ints;
@@ -45,27 +45,27 @@ typedef struct {
   CgcOpTensor output; /* Shares no memory with the inputs. */
 } CgcOpCall;
 
-/* The functions return null, or what is wrong, in memory that lives as long as the library. They
-   throw nothing, keep no pointer, and may be called from several threads at once. */
+/* An op. Its functions return null on success, or an error message that lives as long as the
+   library. They throw nothing, keep no pointer, and may be called from several threads at once. */
 typedef struct {
   const char *name; /* As in the IR, for example "acme.quick_gelu". */
-  /* Whether the op takes these types and numbers. Called when a plan is compiled and when one is
-   * loaded. */
+  /* Checks whether the op supports these tensor types, sizes and numbers. Called when a plan is
+     compiled and when it is loaded. */
   const char *(*check)(const CgcOpCall *call);
-  /* Enqueues the op on `stream`, a cudaStream_t, which may be capturing: it must neither
-     synchronise nor allocate. Null if the op has no CUDA implementation. */
+  /* Enqueues the op on `stream`, a cudaStream_t. The stream may be capturing, so the function must
+     neither synchronize nor allocate. Null if the op has no CUDA implementation. */
   const char *(*launch)(const CgcOpCall *call, void *stream);
-  /* Computes the op on the host. Null if it has no such implementation. */
+  /* Computes the op on the host. Null if the op has no host implementation. */
   const char *(*run)(const CgcOpCall *call);
 } CgcOp;
 
 typedef struct {
-  uint32_t abi; /* CGC_OP_LIBRARY_ABI; the first member stays the first. */
+  uint32_t abi; /* CGC_OP_LIBRARY_ABI. The first member in every version. */
   uint32_t numOps;
   const CgcOp *ops;
 } CgcOpLibrary;
 
-/* The one entry, defined by the library. */
+/* The library's entry point, which the library defines. */
 __attribute__((visibility("default"))) const CgcOpLibrary *cgcOpLibrary(void);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-// OpProvider: the interface behind which ATen records run. The one implementation is libcgc_aten,
-// opened by dlopen only when a plan holds such records.
+// OpProvider: the interface through which the runtime runs ATen records. Its only implementation is
+// libcgc_aten, which is opened with dlopen for a plan that has such records.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -10,44 +10,47 @@
 
 namespace cgc {
 
-/// Changes whenever this header or plan.h does in a way the other side can see.
+/// The version of this interface. It changes whenever this header or plan.h changes in a way that
+/// the provider can observe.
 inline constexpr uint32_t kOpProviderAbi = 2;
 inline constexpr const char *kOpProviderSymbol = "cgcOpProvider";
 
-/// One AtenCall with its op resolved and its tensors bound to memory. Borrowed memory must outlive
-/// it.
+/// An AtenCall with its op resolved and its tensors bound to memory, which must outlive it.
 class BoundCall {
 public:
   virtual ~BoundCall() = default;
-  /// Runs on the stream of the enclosing OpProvider::onStream (cuda) or synchronously (cpu).
+  /// Enqueues the op on the stream of the enclosing OpProvider::onStream (cuda), or runs it before
+  /// returning (cpu).
   virtual Status run() = 0;
 };
 
-/// No exception leaves any of these. Contexts on several threads share one provider: all but
-/// initialize may be called from any thread at any time.
+/// Runs ATen records. No function throws. Contexts on several threads share one provider: every
+/// function except initialize may be called from any thread at any time.
 class OpProvider {
 public:
   virtual ~OpProvider() = default;
-  /// Makes `device` usable (for cuda: opens libtorch_cuda). Once, before anything else.
+  /// Makes `device` usable; for cuda, opens libtorch_cuda. Called once, before any other function.
   virtual Status initialize(DeviceKind device, int index) = 0;
-  /// `address` gives the memory of a tensor of the bucket. Fails if the op, overload or an argument
-  /// is unknown to this LibTorch.
+  /// Resolves `call`. `address` returns the memory of a tensor of the bucket. Fails if the op, its
+  /// overload or an argument is unknown to this LibTorch.
   virtual Result<std::unique_ptr<BoundCall>>
   bind(const AtenCall &call, const Bucket &bucket,
        const std::function<void *(TensorId)> &address) = 0;
-  /// Calls `body` with LibTorch's current stream set to `stream` (a cudaStream_t; ignored for cpu).
+  /// Calls `body` with LibTorch's current stream set to `stream`, a cudaStream_t. `stream` is
+  /// ignored for cpu.
   virtual Status onStream(void *stream, const std::function<Status()> &body) = 0;
-  /// Calls `body` with `threads` threads, from 1 on, for each of its records, instead of as many as
-  /// the host has set. The host's setting stays. Target cpu.
+  /// Calls `body` with `threads` (at least 1) intra-op threads for each record, instead of the
+  /// number that the host has set. The host's setting does not change. Target cpu only.
   virtual Status withThreads(int threads, const std::function<Status()> &body) = 0;
-  /// From here until endCapture, LibTorch's allocations on this thread's device for `stream` come
-  /// from a private pool that lives until releasePool(token). Returns the token.
+  /// Until endCapture, LibTorch's allocations on this thread's device for `stream` come from a
+  /// private pool, which lives until releasePool(token). Returns the token.
   virtual Result<uint64_t> beginCapture(void *stream) = 0;
   virtual Status endCapture(uint64_t token) = 0;
   virtual void releasePool(uint64_t token) = 0;
 };
 
-/// The symbol kOpProviderSymbol: a new provider, or null if `abi` is not the library's.
+/// The type of the symbol kOpProviderSymbol: returns a new provider, which the caller owns, or null
+/// if `abi` is not the library's.
 using OpProviderFactory = OpProvider *(*)(uint32_t abi);
 
 } // namespace cgc

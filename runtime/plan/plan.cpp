@@ -1,4 +1,4 @@
-// LaunchPlan: what records read and write, names for messages, and tensor arithmetic.
+// LaunchPlan: the tensors and names of records, lookups, and arithmetic on tensor sizes.
 #include "runtime/plan/plan.h"
 
 #include "runtime/base/checked.h"
@@ -12,7 +12,7 @@ template <class... Fs> struct Overloaded : Fs... {
   using Fs::operator()...;
 };
 
-/// Absent optional tensors are neither read nor written.
+/// Removes absent optional tensors, which are neither read nor written.
 std::vector<TensorId> present(std::vector<TensorId> ids) {
   std::erase(ids, kNoTensor);
   return ids;

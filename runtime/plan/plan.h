@@ -1,12 +1,13 @@
-// LaunchPlan: what a plan file holds, as plain structs: entries, buckets, tensors in slots, launch
-// records.
+// LaunchPlan: the contents of a plan file as plain structs. A plan has entries, an entry has
+// buckets, and a bucket has tensors and launch records.
 //
-// Invariants (validate.cpp checks them for every plan that is read or written):
-//  - a plan is data: records name kernels, libraries and ATen ops, never code or pointers;
-//  - a TensorRef lies inside its buffer with every element it can address;
-//  - records are in execution order; each element that a record reads was written by an earlier
-//    record, or lies in a weight or an input; no record names one of these as what it writes, and
-//    all of each output is written.
+// Invariants, which validate.cpp checks for every plan that is read or written:
+//  - A plan is pure data. A record refers to kernels, libraries and ATen ops by name; a plan
+//    contains neither code nor pointers.
+//  - Every element that a TensorRef can address lies inside the tensor's buffer.
+//  - Records are in execution order. Each element that a record reads lies in a weight or an input,
+//    or an earlier record wrote it. No record writes to a weight or an input, and the records of a
+//    bucket together write all of each output.
 #pragma once
 
 #include "runtime/base/dtype.h"
@@ -22,19 +23,21 @@
 
 namespace cgc {
 
-/// The version of the file format. A reader accepts exactly this one.
+/// The version of the file format. A reader accepts this version only.
 inline constexpr uint32_t kPlanFormatVersion = 3;
-/// The convention by which kernels take their arguments: pointers, then ints, then floats.
+/// The version of the kernel calling convention: pointers, then ints, then floats.
 inline constexpr uint32_t kKernelAbi = 1;
 /// Alignment of weights in the file and of buffers in the arena, in bytes.
 inline constexpr uint64_t kBufferAlignment = 256;
-/// Large tensors begin at multiples of 64 KiB in memory: cuBLAS's fp32 kernels lost up to 15 % on
-/// an H200 to a matrix that began 16 KiB off (docs/log/2026-11-21-64-kib-alignment.md).
+/// Tensors of at least 64 KiB are aligned to 64 KiB in memory: cuBLAS's fp32 kernels lost up to 15
+/// % on an H200 when a matrix began 16 KiB off (docs/log/2026-11-21-64-kib-alignment.md).
 inline constexpr uint64_t kLargeAlignment = 64 << 10;
+/// The alignment in memory of a tensor of this many bytes.
 constexpr uint64_t placementAlignment(uint64_t bytes) {
   return bytes >= kLargeAlignment ? kLargeAlignment : kBufferAlignment;
 }
 
+/// The buffer that a tensor lies in. The values are part of the plan format.
 enum class BufferKind : uint8_t {
   Weight, ///< Read-only; `index` is the weight.
   Arena,  ///< The context's scratch memory, shared by all buckets; `index` is 0.
@@ -42,7 +45,7 @@ enum class BufferKind : uint8_t {
   Output, ///< A static output buffer of the bucket; `index` is the output.
 };
 
-/// A place: buffer and byte offset. Never a pointer.
+/// A memory location: a buffer and an offset in bytes. Never a pointer.
 struct Slot {
   BufferKind buffer = BufferKind::Arena;
   uint32_t index = 0;
@@ -50,7 +53,7 @@ struct Slot {
   bool operator==(const Slot &) const = default;
 };
 
-/// A strided tensor in a slot. Strides are in elements and not negative.
+/// A strided tensor that begins at a slot. Strides are in elements and nonnegative.
 struct TensorRef {
   Slot slot;
   DType dtype = DType::F32;
@@ -62,11 +65,11 @@ struct TensorRef {
 /// An index into Bucket::tensors.
 enum class TensorId : uint32_t {};
 
-/// An index into Plan::locations; kNoLocation for none.
+/// An index into PlanData::locations; kNoLocation if the record has no source location.
 enum class LocationId : uint32_t {};
 inline constexpr LocationId kNoLocation{0xffffffffu};
 
-/// A node of the model: for messages and profiles.
+/// The source line and module path of a model node, for messages and profiles.
 struct SourceLocation {
   std::string file;
   uint32_t line = 0;
@@ -74,84 +77,92 @@ struct SourceLocation {
   bool operator==(const SourceLocation &) const = default;
 };
 
-/// One argument of an ATen overload, in schema order. A dtype is the IR's; a device is always the
-/// plan's target.
+/// Stands for a `Device` argument: always the plan's target.
 struct DeviceArg {
   bool operator==(const DeviceArg &) const = default;
 };
+/// Stands for an absent optional argument.
 struct NoneArg {
   bool operator==(const NoneArg &) const = default;
 };
-/// `Tensor[]` and `Tensor?[]`; an absent element is kNoTensor.
+/// Marks an absent tensor: an absent element of a `Tensor?[]` argument, an optional operand that is
+/// not given, or a result that is not needed.
 inline constexpr TensorId kNoTensor{0xffffffffu};
+/// One argument of an ATen overload, in schema order. A list of tensors stands for `Tensor[]` and
+/// `Tensor?[]`; a DType is the plan's own, not LibTorch's.
 using AtenArg =
     std::variant<NoneArg, TensorId, std::vector<TensorId>, int64_t, double, bool, std::string,
                  DType, DeviceArg, std::vector<int64_t>, std::vector<double>>;
 
-/// Calls an ATen op through the provider (LibTorch).
+/// Calls an ATen op through the OpProvider (LibTorch).
 struct AtenCall {
   std::string op;       ///< "aten::gelu"
-  std::string overload; ///< The overload to call: "", "Tensor", "out", ...
-  /// One for each argument of the overload but those that it writes.
+  std::string overload; ///< The overload: "", "Tensor", "out"
+  /// One for each argument of the overload, except those that it writes.
   std::vector<AtenArg> args;
-  /// A result that nobody reads may be kNoTensor.
+  /// kNoTensor for a result that no record reads.
   std::vector<TensorId> outputs;
-  /// The overload computes straight into its written arguments: `out`, or the `self` of an in-place
-  /// op. Otherwise the provider calls the functional overload and copies.
+  /// The overload writes its results directly to its written arguments: `out`, or the `self` of an
+  /// in-place op. Otherwise the provider calls the functional overload and copies the results.
   bool writesOut = false;
   bool operator==(const AtenCall &) const = default;
 };
 
 /// Launches a kernel of the runtime's kernel library (runtime/kernels/kernels.def).
 struct KernelLaunch {
-  std::string kernel;   ///< The row's name.
-  uint64_t abiHash = 0; ///< Of the row's parameter list: refused if the runtime's differs.
+  std::string kernel;   ///< The kernel's name in kernels.def.
+  uint64_t abiHash = 0; ///< Hash of the parameter list. Binding fails if the runtime's differs.
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
-  uint32_t sharedBytes = 0;
-  /// Become pointers, reads first. What the kernel's row calls optional may be kNoTensor.
+  uint32_t sharedBytes = 0; ///< Dynamic shared memory of a block.
+  /// Passed as pointers, reads before writes. An operand that kernels.def declares optional may be
+  /// kNoTensor.
   std::vector<TensorId> reads, writes;
-  std::vector<int64_t> ints; ///< Passed after the pointers, in the row's order.
-  std::vector<double> floats;
+  std::vector<int64_t> ints;  ///< Passed after the pointers, in the order of kernels.def.
+  std::vector<double> floats; ///< Passed after the ints.
   bool operator==(const KernelLaunch &) const = default;
 };
 
-/// Calls a function of a vendor library that the runtime opens when a plan names it (the one that
-/// there is: product.h), or an op of one of PlanData::opLibraries, with dense tensors.
+/// Calls a function of a vendor library, which the runtime opens only for a plan that calls it (the
+/// only one is cublaslt.matmul: gemm_call.h), or an op of one of PlanData::opLibraries, which takes
+/// dense tensors.
 struct LibraryCall {
   std::string library;                 ///< "cublaslt", or the name of an op library
   std::string function;                ///< "matmul", or the op
   std::vector<TensorId> reads, writes; ///< An absent read is kNoTensor.
   std::vector<int64_t> ints;
   std::vector<double> floats;
-  /// Frozen by a tuner, with the machine it holds for; empty: the library's heuristic.
+  /// The algorithm that the tuner froze, with the GPU and library version that it is valid for
+  /// (FrozenAlgorithm). Empty: the library's heuristic chooses.
   std::vector<std::byte> algorithm;
   bool operator==(const LibraryCall &) const = default;
 };
 
-/// Copies one tensor onto another of the same dtype and sizes; both dense.
+/// Copies a tensor to another of the same dtype and sizes. Both are dense.
 struct Memcpy {
   TensorId source{}, destination{};
   bool operator==(const Memcpy &) const = default;
 };
 
-/// Sets every byte of a dense tensor.
+/// Sets every byte of a dense tensor to `value`.
 struct Memset {
   TensorId destination{};
   uint8_t value = 0;
   bool operator==(const Memset &) const = default;
 };
 
+/// One step of a bucket, with the model node that it comes from.
 struct LaunchRecord {
   std::variant<KernelLaunch, LibraryCall, AtenCall, Memcpy, Memset> op;
   LocationId location = kNoLocation;
   bool operator==(const LaunchRecord &) const = default;
 };
 
-/// The tensors that a record reads and writes: dependencies, hazards and patch tables derive from
-/// these.
+/// The tensors that a record reads or writes, without absent ones. Dependencies, hazards and patch
+/// tables are derived from these.
 CGC_API std::vector<TensorId> recordReads(const LaunchRecord &record);
 CGC_API std::vector<TensorId> recordWrites(const LaunchRecord &record);
-/// "aten::gelu.out", "kernel layer_norm_f16", "memcpy": for messages and listings.
+/// The name of a record for messages and listings: "aten::gelu.out", "kernel layer_norm_f16",
+/// "memcpy".
 CGC_API std::string recordName(const LaunchRecord &record);
 
 /// An input or output of a bucket. Always dense.
@@ -159,22 +170,22 @@ struct IoTensor {
   std::string name;
   DType dtype = DType::F32;
   std::vector<int64_t> sizes;
-  /// Integer inputs that index an embedding: each value must be in [0, upperBound). 0: no bound is
-  /// known.
+  /// For an integer input that indexes an embedding: each value must be in [0, upperBound). 0: no
+  /// bound is known.
   int64_t upperBound = 0;
   bool operator==(const IoTensor &) const = default;
 };
 
-/// One entry specialised to one concrete set of input shapes.
+/// An entry specialized to one concrete set of input shapes.
 struct Bucket {
   std::vector<IoTensor> inputs, outputs;
   std::vector<TensorRef> tensors;
   std::vector<LaunchRecord> records;
-  uint64_t arenaBytes = 0;
+  uint64_t arenaBytes = 0; ///< Size of the arena that the bucket's tensors need.
   bool operator==(const Bucket &) const = default;
 };
 
-/// A method of the model: "encode_image".
+/// A method of the model, such as "encode_image", with one bucket for each set of input shapes.
 struct Entry {
   std::string name;
   std::vector<Bucket> buckets;
@@ -183,54 +194,57 @@ struct Entry {
 
 /// A weight's metadata; its bytes are dense and row-major.
 struct Weight {
-  std::string name; ///< Qualified name in the model; of several with equal bytes, the first.
+  std::string
+      name; ///< Qualified name in the model; the first one if several weights have equal bytes.
   DType dtype = DType::F32;
   std::vector<int64_t> sizes;
   uint64_t fileOffset = 0; ///< Set by the writer.
-  uint64_t hash = 0;       ///< xxhash64 of the bytes; set by the writer.
+  uint64_t hash = 0;       ///< xxhash64 of the bytes. Set by the writer.
   bool operator==(const Weight &) const = default;
 };
 
-/// The GPU that launch shapes were chosen for. The plan runs on others too, and may be slower
-/// there.
+/// The GPU that launch shapes were chosen for. The plan also runs on other GPUs, possibly slower.
 struct TargetGpu {
   std::string name; ///< "NVIDIA H200"
   uint32_t multiprocessors = 0;
-  bool tuned = false; ///< What computes each product was measured on it, not modelled.
+  bool tuned = false; ///< GEMM kernels were chosen by measurement on it, not by the cost model.
   bool operator==(const TargetGpu &) const = default;
 };
 
-/// A library of the user's own that the plan calls; whoever runs the plan names its file.
+/// Identifies an op library that the plan calls. Whoever runs the plan supplies the file.
 struct OpLibraryId {
-  std::string name;  ///< The file's.
+  std::string name;  ///< The file's name.
   uint64_t hash = 0; ///< xxhash64 of the file's bytes.
   bool operator==(const OpLibraryId &) const = default;
 };
 
-/// Everything in a plan but the weights' bytes.
+/// Everything in a plan except the bytes of the weights.
 struct PlanData {
   DeviceKind target = DeviceKind::Cpu;
-  std::string producer; ///< "cgc 0.1.0": informational.
+  std::string producer; ///< Informational: "cgc 0.1.0".
   std::vector<Entry> entries;
   std::vector<Weight> weights;
   std::vector<SourceLocation> locations;
-  std::optional<DType> precision; ///< What the model's floats were converted to; none: nothing was.
-  std::optional<TargetGpu> gpu;   ///< Of target cuda.
-  std::vector<OpLibraryId> opLibraries; ///< Those that records call, each once.
+  std::optional<DType>
+      precision; ///< The dtype that the model's floats were converted to, if they were.
+  std::optional<TargetGpu> gpu;         ///< Set only for target cuda.
+  std::vector<OpLibraryId> opLibraries; ///< The op libraries that records call, each once.
   bool operator==(const PlanData &) const = default;
 
-  /// The position in opLibraries of the one that `call` goes to; nothing for a vendor's library.
+  /// The index in opLibraries of the library that `call` calls; std::nullopt for a vendor library.
   CGC_API std::optional<size_t> opLibraryOf(const LibraryCall &call) const;
+  /// The entry called `name`; null if there is none.
   CGC_API const Entry *findEntry(std::string_view name) const;
 };
 
-/// Elements and bytes of a tensor with these sizes; nothing if a size is negative or the product
+/// The size in bytes of a dense tensor; std::nullopt if a size is negative or the product
 /// overflows.
 CGC_API std::optional<uint64_t> tensorBytes(DType dtype, std::span<const int64_t> sizes);
-/// Bytes from a tensor's first to past its last addressable element; nothing if sizes and strides
-/// do not match, one is negative, or the arithmetic overflows.
+/// The bytes from the beginning of a tensor's first element to the end of its last addressable
+/// element; 0 for an empty tensor. std::nullopt if sizes and strides differ in number, one is
+/// negative, or the arithmetic overflows.
 CGC_API std::optional<uint64_t> tensorExtent(const TensorRef &tensor);
-/// Whether the tensor is row-major without gaps. Strides of dimensions of size 1 do not matter.
+/// Whether a tensor is row-major without gaps. Strides of dimensions of size 1 are ignored.
 CGC_API bool isDense(std::span<const int64_t> sizes, std::span<const int64_t> strides);
 
 } // namespace cgc

@@ -1,4 +1,4 @@
-// Plan::load: checks header, metadata and weights of a file, and unpacks the metadata into plain
+// Plan::load: checks the header, metadata and weights of a file and unpacks the metadata into plain
 // structs.
 #include "runtime/base/no_throw.h"
 #include "runtime/plan/layout.h"
@@ -26,16 +26,17 @@ bool allZero(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{}; });
 }
 
-/// Copies FlatBuffers values into the plan's structs. FlatBuffers lets many tables share one long
-/// vector, so what is copied is counted: a small file must not unpack into more memory than a plan
-/// may need. What a plan shares is names, so it stays far below 64 times its size.
+/// Copies FlatBuffers values into the plan's structs. In FlatBuffers many tables can share one long
+/// vector, so the unpacked bytes are limited: a small file must not unpack into more memory than a
+/// real plan of that size needs. Plans share only names, so they stay far below 64 times the size
+/// of their metadata.
 class Unpacker {
 public:
   explicit Unpacker(uint64_t metadataBytes)
       : budget_(std::min<uint64_t>(1u << 30, (1u << 20) + 64 * metadataBytes)) {}
 
   bool overBudget() const { return budget_ == 0; }
-  /// A field without which its table means nothing was absent, or a number did not fit its type.
+  /// Whether a required field was absent or a number did not fit its type.
   bool malformed() const { return malformed_; }
 
   std::string text(const fbs::String *s) { return s && take(s->size()) ? s->str() : std::string(); }
@@ -45,7 +46,7 @@ public:
     if (v && take(uint64_t(v->size()) * sizeof(T))) {
       out.reserve(v->size());
       for (uint32_t i = 0; i < v->size(); ++i) {
-        // The verifier aligns a vector's length, not its 8-byte elements.
+        // FlatBuffers' verifier checks the alignment of a vector's length, not of 8-byte elements.
         U item;
         std::memcpy(&item, v->Data() + i * sizeof(U), sizeof(U));
         out.push_back(static_cast<T>(item));
@@ -54,7 +55,7 @@ public:
     return out;
   }
 
-  /// Unpacks each table of `v` with the overload of `unpack` for it.
+  /// Unpacks each table of `v` with the matching overload of `unpack`.
   template <class T> auto tables(const fbs::Vector<fbs::Offset<T>> *v) {
     std::vector<decltype(unpack(*v->Get(0)))> out;
     using Item = typename decltype(out)::value_type;
@@ -199,7 +200,7 @@ private:
   bool malformed_ = false;
 };
 
-/// Magic, version, hash and ranges. Everything after this may trust the header's numbers.
+/// Checks magic, version, hash and ranges. Later code may trust the numbers in the header.
 Result<PlanHeader> readHeader(std::span<const std::byte> bytes, const std::string &path) {
   const size_t magicBytes = std::min(bytes.size(), sizeof(kPlanMagic));
   if (std::memcmp(bytes.data(), kPlanMagic, magicBytes) != 0) {
@@ -258,8 +259,8 @@ Result<PlanData> readMetadata(const PlanHeader &header, std::span<const std::byt
   return plan;
 }
 
-/// The weights follow one another, each at the next multiple of the alignment. Makes offsets
-/// absolute.
+/// Checks that the weights follow one another, each at the next multiple of kBufferAlignment, and
+/// makes their offsets relative to the file instead of the weights region.
 Status placeWeights(const PlanHeader &header, PlanData &plan) {
   uint64_t end = 0;
   for (Weight &weight : plan.weights) {
@@ -274,7 +275,7 @@ Status placeWeights(const PlanHeader &header, PlanData &plan) {
                                     : damaged("there are bytes after the last weight");
 }
 
-/// Reads every byte of the weights region.
+/// Checks the hash of every weight and that the padding between weights is zero.
 Status checkWeights(const PlanHeader &header, const PlanData &plan,
                     std::span<const std::byte> bytes) {
   uint64_t end = header.weightsOffset;

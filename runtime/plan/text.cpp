@@ -1,4 +1,4 @@
-// toText: a stable listing of a plan, for people and for tests.
+// toText: a stable listing of a plan, for people and tests.
 #include "runtime/plan/plan_file.h"
 
 #include <charconv>
@@ -15,7 +15,7 @@ std::string shape(DType dtype, const std::vector<int64_t> &sizes) {
   return s + ']';
 }
 
-/// The shortest text that reads back as the same number, whatever the locale.
+/// The shortest text that parses back to the same number, in every locale.
 std::string number(double value) {
   char buffer[32];
   const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value);
@@ -57,7 +57,7 @@ template <class T, class F> std::string list(const std::vector<T> &items, F &&te
   return s;
 }
 
-/// How tensors are shown.
+/// Formats a tensor.
 using TensorText = std::function<std::string(TensorId)>;
 
 template <class T> std::string numbers(const std::vector<T> &values) {

@@ -1,5 +1,5 @@
-// validate(): the invariants of plan.h, for plans that may come from anywhere. What depends on the
-// kernels, libraries and ops of a runtime is checked when a context binds the records
+// validate(): checks the invariants of plan.h for plans from untrusted sources. Checks that depend
+// on the runtime's kernels, libraries and ops happen when a context binds the records
 // (docs/plan-format.md, "Plans from elsewhere").
 #include "runtime/base/checked.h"
 #include "runtime/plan/aten_values.h"
@@ -15,26 +15,28 @@ namespace cgc {
 namespace {
 
 constexpr size_t kMaxEntries = 1 << 10, kMaxBuckets = 1 << 10, kMaxIo = 1 << 10;
-constexpr size_t kMaxItems = 1 << 20; // weights, locations; tensors and records of a bucket
+constexpr size_t kMaxItems = 1 << 20; // Weights and locations; tensors and records of a bucket.
 constexpr size_t kMaxOpLibraries = 64;
 constexpr size_t kMaxRank = 16;
 constexpr size_t kMaxNameBytes = 4096;
-// Of all weights, the largest arena, inputs and outputs together, and of a tensor's elements: sums
-// and products of such sizes fit into 64 bits.
+// Limit in bytes on the weights, the largest arena, and all inputs and outputs together, and on the
+// elements of one tensor. Sums and products of such sizes fit into 64 bits.
 constexpr uint64_t kMaxBytes = uint64_t(1) << 48;
-// Broadcast, a tensor has more elements than bytes. A record may read this many of a tensor for
-// each byte that its largest tensor spans, or kAlwaysAllowedElements.
+// A broadcast tensor has more elements than bytes. A record may read a tensor of this many elements
+// for each byte that the record's largest tensor spans. kAlwaysAllowedElements are allowed in any
+// case.
 constexpr uint64_t kElementsPerByte = 1 << 10, kAlwaysAllowedElements = 1 << 20;
-// Limit on the runs of bytes that WrittenBytes::covers may examine for a plan, beyond one for each
+// Limit on the byte runs that WrittenBytes::covers may examine for a plan, beyond one for each
 // read.
 constexpr uint64_t kMaxSteps = 1 << 20;
-// What CUDA allows on every GPU that cgc supports.
+// The launch limits of CUDA on every GPU that cgc supports.
 constexpr uint32_t kMaxGrid[3] = {0x7fffffff, 65535, 65535}, kMaxBlock[3] = {1024, 1024, 64};
 constexpr uint32_t kMaxThreads = 1024;
-// What a block of the largest of them can have; binding asks the GPU at hand, which may have less.
+// The most shared memory that a block can have on any supported GPU. Binding asks the actual GPU,
+// which may have less.
 constexpr uint32_t kMaxSharedBytes = 227 * 1024;
 
-/// Sequences of UTF-8 without control characters: names end up in terminals and JSON.
+/// Whether `s` is UTF-8 without control characters. Names are printed in terminals and JSON.
 bool isPrintableUtf8(std::string_view s) {
   for (size_t i = 0; i < s.size();) {
     const auto byte = [&](size_t k) { return static_cast<unsigned char>(s[k]); };
@@ -45,7 +47,7 @@ bool isPrintableUtf8(std::string_view s) {
     for (int k = 1; k <= extra; ++k)
       if ((byte(i + k) & 0xc0) != 0x80)
         return false;
-    // Overlong forms, surrogates, and what lies past U+10FFFF.
+    // Overlong forms, surrogates and code points above U+10FFFF are invalid.
     if (extra >= 2) {
       const unsigned char second = byte(i + 1);
       if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
@@ -57,7 +59,7 @@ bool isPrintableUtf8(std::string_view s) {
   return true;
 }
 
-/// Checks one plan. `where_` is the object at hand, for messages.
+/// Checks one plan. `where_` names the object being checked, for messages.
 class Validator {
 public:
   explicit Validator(const PlanData &plan) : plan_(plan) {}
@@ -127,9 +129,9 @@ private:
     return Status::ok();
   }
 
-  /// Counts a buffer of the plan that checkDense() has passed.
+  /// Adds the size of a buffer that checkDense() has accepted to the plan's total.
   Status addBytes(uint64_t bytes) {
-    bytes_ += bytes; // Each is at most kMaxBytes.
+    bytes_ += bytes; // No overflow: both are at most kMaxBytes.
     if (bytes_ > kMaxBytes)
       return fail("its buffers take more than " + std::to_string(kMaxBytes) + " bytes");
     return Status::ok();
@@ -158,7 +160,8 @@ private:
     return Status::ok();
   }
 
-  /// The buckets of an entry differ in sizes only, and no two take the same ones.
+  /// Checks that the buckets of an entry differ only in sizes and that no two have the same input
+  /// shapes.
   Status checkBucketShapes(const Entry &entry) const {
     const auto sameSignature = [](const std::vector<IoTensor> &a, const std::vector<IoTensor> &b) {
       return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -185,7 +188,7 @@ private:
     CGC_TRY(count(bucket.inputs.size(), 0, kMaxIo, "inputs"));
     CGC_TRY(count(bucket.outputs.size(), 1, kMaxIo, "outputs"));
     CGC_TRY(count(bucket.tensors.size(), 0, kMaxItems, "tensors"));
-    // None at all where every output is empty.
+    // A bucket whose outputs are all empty needs no record.
     CGC_TRY(count(bucket.records.size(), 0, kMaxItems, "records"));
     if (bucket.arenaBytes > kMaxBytes)
       return fail("an arena of " + std::to_string(bucket.arenaBytes) + " bytes");
@@ -236,7 +239,7 @@ private:
     if (!bytes || *bytes > kMaxBytes)
       return fail("it has too many elements");
     const uint32_t index = tensor.slot.index;
-    // Weights, inputs and outputs have an element type of their own.
+    // Weights, inputs and outputs are typed: the tensor must have the buffer's element type.
     const auto inTyped = [&](const auto &buffers, const char *kind) -> Status {
       if (index >= buffers.size())
         return fail("there is no " + std::string(kind) + " " + std::to_string(index));
@@ -301,7 +304,7 @@ private:
     return Status::ok();
   }
 
-  /// A call of an op library.
+  /// Checks a call of an op library.
   Status checkOpCall(const Bucket &bucket, const LibraryCall &call) const {
     if (!isPlanName(call.function))
       return fail("the op's name is empty, too long or not printable text");
@@ -368,19 +371,19 @@ private:
                                                  : fail("the destination has to be dense");
   }
 
-  /// Names that a table is searched for.
+  /// Whether `s` is a name that can be looked up in a table of kernels, libraries or ops.
   static bool isIdentifier(std::string_view s) {
     return !s.empty() && s.size() <= 256 && std::all_of(s.begin(), s.end(), [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     });
   }
 
-  /// Whether elements may share memory: not where each dimension steps past all that the dimensions
-  /// of smaller strides span.
+  /// Whether elements of the tensor may share memory. They cannot if the stride of each dimension
+  /// is at least the span of all dimensions with smaller strides.
   static bool mayOverlap(const TensorRef &tensor) {
     if (std::ranges::find(tensor.sizes, 0) != tensor.sizes.end())
       return false;
-    std::vector<std::pair<int64_t, int64_t>> dimensions; // Stride, size.
+    std::vector<std::pair<int64_t, int64_t>> dimensions; // (stride, size)
     for (size_t d = 0; d < tensor.sizes.size(); ++d)
       if (tensor.sizes[d] > 1)
         dimensions.emplace_back(tensor.strides[d], tensor.sizes[d]);
@@ -394,7 +397,7 @@ private:
     return false;
   }
 
-  /// What a record does is bounded by the bytes that it touches.
+  /// Bounds the work of a record by the bytes that its tensors span.
   Status checkWork(const Bucket &bucket, const LaunchRecord &record) const {
     const auto tensor = [&](TensorId id) -> const TensorRef & {
       return bucket.tensors[uint32_t(id)];
@@ -418,14 +421,15 @@ private:
     return Status::ok();
   }
 
-  /// What was written of each buffer.
+  /// The bytes written to each buffer so far.
   using Written = std::map<std::pair<BufferKind, uint32_t>, WrittenBytes>;
 
-  /// Reads come after writes; weights and inputs are never written.
+  /// Checks that each read was written before and that weights and inputs are not written. Adds the
+  /// record's writes to `written`.
   Status checkAccess(const Bucket &bucket, const LaunchRecord &record, Written &written) {
     for (TensorId id : recordReads(record)) {
       const TensorRef &tensor = bucket.tensors[uint32_t(id)];
-      ++steps_; // A read of one run is free.
+      ++steps_; // The first run of a read does not count against the limit.
       if (tensor.slot.buffer != BufferKind::Weight && tensor.slot.buffer != BufferKind::Input &&
           !written[{tensor.slot.buffer, tensor.slot.index}].covers(tensor, steps_))
         return fail(
@@ -433,7 +437,8 @@ private:
             ", which no earlier record has written" +
             (steps_ > 0 ? "" : ", as far as can be seen: it was written in too many parts"));
     }
-    // Nobody knows how much of its workspace cuBLASLt fills.
+    // How much of its workspace cuBLASLt writes is unknown, so the workspace does not count as
+    // written.
     const auto *call = std::get_if<LibraryCall>(&record.op);
     const bool hasWorkspace = call && isProduct(*call);
     for (TensorId id : recordWrites(record)) {
@@ -448,8 +453,8 @@ private:
 
   const PlanData &plan_;
   std::string where_;
-  uint64_t bytes_ = 0;      ///< Of the buffers so far.
-  uint64_t arenaBytes_ = 0; ///< The largest so far.
+  uint64_t bytes_ = 0;      ///< Total size of the buffers checked so far.
+  uint64_t arenaBytes_ = 0; ///< Size of the largest arena so far.
   uint64_t steps_ = kMaxSteps;
 };
 

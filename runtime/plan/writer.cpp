@@ -1,4 +1,4 @@
-// writePlan: packs the metadata with FlatBuffers and lays out header, metadata and weights.
+// writePlan: packs the metadata with FlatBuffers and writes header, metadata and weights.
 #include "runtime/base/no_throw.h"
 #include "runtime/plan/layout.h"
 #include "runtime/plan/plan_file.h"
@@ -12,7 +12,7 @@ namespace {
 
 namespace fbs = flatbuffers;
 
-/// Empty vectors of optional fields are left out.
+/// Packs a vector of an optional field. An empty vector is left out.
 template <class T>
 fbs::Offset<fbs::Vector<T>> packOptional(fbs::FlatBufferBuilder &b, const std::vector<T> &v) {
   return v.empty() ? 0 : b.CreateVector(v);
@@ -27,7 +27,7 @@ fbs::Offset<fbs::Vector<uint32_t>> packIds(fbs::FlatBufferBuilder &b,
 }
 
 fbs::Offset<fb::Arg> pack(fbs::FlatBufferBuilder &b, const AtenArg &arg) {
-  /// The fields of one argument, filled by alternative.
+  /// The fields of an argument, filled in for its alternative.
   struct Fields {
     fbs::FlatBufferBuilder &b;
     int64_t number = 0;
@@ -54,7 +54,7 @@ fbs::Offset<fb::Arg> pack(fbs::FlatBufferBuilder &b, const AtenArg &arg) {
 }
 
 fbs::Offset<fb::Record> pack(fbs::FlatBufferBuilder &b, const LaunchRecord &record) {
-  /// The fields of one record, filled by alternative.
+  /// The fields of a record, filled in for its alternative.
   struct Fields {
     fbs::FlatBufferBuilder &b;
     fbs::Offset<fbs::String> name{}, function{};
@@ -140,11 +140,11 @@ fbs::Offset<fb::OpLibrary> pack(fbs::FlatBufferBuilder &b, const OpLibraryId &l)
   return fb::CreateOpLibrary(b, b.CreateSharedString(l.name), l.hash);
 }
 
-// Called by packAll below; found only if declared before it.
+// Declared before packAll, which calls them.
 fbs::Offset<fb::Bucket> pack(fbs::FlatBufferBuilder &b, const Bucket &bucket);
 fbs::Offset<fb::Entry> pack(fbs::FlatBufferBuilder &b, const Entry &entry);
 
-/// One offset for each element, in order.
+/// Packs each element, in order.
 template <class T> auto packAll(fbs::FlatBufferBuilder &b, const std::vector<T> &items) {
   std::vector<decltype(pack(b, items[0]))> offsets;
   offsets.reserve(items.size());
@@ -191,8 +191,8 @@ Status writePlan(const PlanData &plan, std::span<const std::span<const std::byte
   return noThrow([&]() -> Status {
     CGC_TRY(validate(plan));
     assert(weights.size() == plan.weights.size() && "one span of bytes for each weight");
-    // Offsets in the metadata are relative to the weights region, whose start depends on the
-    // metadata's size.
+    // Offsets in the metadata are relative to the weights region, because the region's start
+    // depends on the size of the metadata.
     PlanData placed = plan;
     uint64_t end = 0;
     for (size_t i = 0; i < weights.size(); ++i) {

@@ -1,4 +1,4 @@
-// WrittenBytes: ranges, and ranges that repeat.
+// WrittenBytes: sets of contiguous and of strided byte ranges.
 #include "runtime/plan/written_bytes.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ WrittenBytes::Run WrittenBytes::runOf(const TensorRef &tensor) {
     if (tensor.sizes[d] > 1 && tensor.strides[d] > 0)
       dimensions.push_back({uint64_t(tensor.sizes[d]), uint64_t(tensor.strides[d]) * bytes});
   std::ranges::sort(dimensions, std::greater(), &Dimension::stride);
-  // What repeats without a gap is one range; two dimensions that step alike are one dimension.
+  // Merges repetitions without gaps into the run, and two dimensions that step uniformly into one.
   Run run{tensor.slot.offset, tensor.slot.offset + bytes, {}};
   for (; !dimensions.empty(); dimensions.pop_back()) {
     const auto [size, stride] = dimensions.back();
@@ -76,7 +76,7 @@ bool WrittenBytes::coversFirst(uint64_t bytes) const {
   return bytes == 0 || dense_.covers(0, bytes);
 }
 
-/// The run over its dimensions from `dimension` on.
+/// Whether the run, repeated over its dimensions from `dimension` on, was written.
 bool WrittenBytes::covers(const Run &run, size_t dimension, uint64_t &steps) const {
   if (steps == 0)
     return false;
@@ -99,7 +99,7 @@ bool WrittenBytes::covers(const Run &run, size_t dimension, uint64_t &steps) con
   return true;
 }
 
-/// Whether [begin, end) is one repetition of what was written.
+/// Whether [begin, end) lies inside one repetition of a strided run that was written.
 bool WrittenBytes::coversRepeated(uint64_t begin, uint64_t end, uint64_t &steps) const {
   for (const auto &[dimensions, ranges] : repeated_) {
     if (steps == 0)

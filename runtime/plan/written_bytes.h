@@ -1,5 +1,5 @@
-// WrittenBytes: which bytes of one buffer the records so far have written, exactly, for strided
-// tensors too.
+// WrittenBytes: the exact set of bytes of one buffer that records have written, strided tensors
+// included.
 #pragma once
 
 #include "runtime/plan/plan.h"
@@ -11,45 +11,47 @@
 
 namespace cgc {
 
-/// A set of bytes as disjoint ranges.
+/// A set of bytes, stored as disjoint ranges.
 class ByteRanges final {
 public:
   struct Range {
     uint64_t begin, end;
   };
-  /// Adds [begin, end), which is not empty; the range that it is part of now.
+  /// Adds the nonempty range [begin, end). Returns the merged range that contains it.
   Range add(uint64_t begin, uint64_t end);
+  /// Whether one range contains [begin, end).
   bool covers(uint64_t begin, uint64_t end) const;
-  /// Where the first range begins; there is one.
+  /// The beginning of the first range. The set must not be empty.
   uint64_t begin() const { return ranges_.begin()->first; }
 
 private:
   std::map<uint64_t, uint64_t> ranges_; // begin -> end
 };
 
-/// The bytes of one buffer that were written. Tensors passed in lie inside the buffer; the gaps
-/// between their elements belong to nobody.
+/// The bytes of one buffer that were written. Tensors passed in must lie inside the buffer. The
+/// gaps between the elements of a strided tensor do not count as written.
 ///
-/// A strided tensor is a run of bytes and dimensions over which it repeats. Runs with equal
-/// dimensions are merged, and a dimension whose repetitions touch becomes part of the run: so the
-/// slices that the parts of a cat fill add up to one range. Adding a tensor takes time logarithmic
-/// in what was added before, whatever its number of elements.
+/// A strided tensor is stored as a contiguous run of bytes and the dimensions over which it
+/// repeats. Runs with equal dimensions are merged, and a dimension whose repetitions touch becomes
+/// part of the run, so the slices that the operands of a cat fill merge into one range. Adding a
+/// tensor takes time logarithmic in the number of runs, independent of the tensor's number of
+/// elements.
 class WrittenBytes final {
 public:
+  /// Adds the bytes of every element of `tensor`.
   void add(const TensorRef &tensor);
-  /// Whether every byte of every element was written. Each look at a run counts against `steps`;
-  /// false when none are left.
+  /// Whether every byte of every element was written. Decrements `steps` for each run that it
+  /// examines and returns false once `steps` is 0.
   bool covers(const TensorRef &tensor, uint64_t &steps) const;
-  /// Whether the first `bytes` of the buffer were written, each of them.
+  /// Whether each of the buffer's first `bytes` bytes was written.
   bool coversFirst(uint64_t bytes) const;
 
 private:
-  /// In bytes.
   struct Dimension {
-    uint64_t size, stride;
+    uint64_t size, stride; ///< The stride is in bytes.
     auto operator<=>(const Dimension &) const = default;
   };
-  using Dimensions = std::vector<Dimension>; ///< The largest stride first.
+  using Dimensions = std::vector<Dimension>; ///< By descending stride.
   struct Run {
     uint64_t begin, end;
     Dimensions dimensions;
@@ -60,7 +62,8 @@ private:
   bool coversRepeated(uint64_t begin, uint64_t end, uint64_t &steps) const;
 
   ByteRanges dense_;
-  /// Byte b of the ranges stands for b + sum(i * stride) for all i below each dimension's size.
+  /// Strided runs by their dimensions. A byte b of the ranges stands for the bytes b + sum(i_d *
+  /// stride_d) for all i_d in [0, size_d).
   std::map<Dimensions, ByteRanges> repeated_;
 };
 
