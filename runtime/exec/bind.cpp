@@ -1,4 +1,4 @@
-// Binding records to memory and kernels, and enqueue.
+// Binding of records to memory and kernels; enqueue.
 #include "runtime/exec/bind.h"
 
 #include "runtime/kernels/kernel_table.h"
@@ -11,7 +11,7 @@ namespace {
 
 using BoundOp = decltype(BoundRecord::op);
 
-/// The most shared memory that a block of the current device may have, in bytes.
+/// The most shared memory in bytes that a block of the current device may have.
 Result<int> sharedPerBlock() {
   int device = 0, bytes = 0;
   CGC_TRY(cudaStatus(cudaGetDevice(&device), "cannot ask for the GPU"));
@@ -101,18 +101,19 @@ private:
     return BoundOp(std::move(bound));
   }
 
-  /// Makes a kernel's function ready for launches with so much memory.
+  /// Loads a kernel and allows launches with `sharedBytes` of dynamic shared memory.
   static Status prepare(const void *function, uint32_t sharedBytes) {
-    // Loads the kernel's code now: a capture is no place for it.
+    // Loads the kernel's code now, because code must not be loaded during a capture.
     cudaFuncAttributes attributes;
     CGC_TRY(cudaStatus(cudaFuncGetAttributes(&attributes, function), "cannot load the kernel"));
-    // An SM divides its memory between cache and shared memory for all blocks on it alike: kernels
-    // that ask for other divisions cannot meet there, and a change has to wait until it is empty.
+    // An SM has one division of its memory between L1 cache and shared memory at a time. Kernels
+    // with different carveouts cannot run on an SM together, and changing the carveout waits until
+    // the SM is idle.
     CGC_TRY(
         cudaStatus(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
                                         cudaSharedmemCarveoutMaxShared),
                    "cannot set up the kernel"));
-    // The limit belongs to the function, not to the launch: as high as can be, once and for all.
+    // The limit is an attribute of the function, not of a launch, so it is set to the maximum once.
     if (int(sharedBytes) <= attributes.maxDynamicSharedSizeBytes)
       return Status::ok();
     CGC_ASSIGN_OR_RETURN(const int perBlock, sharedPerBlock());
@@ -127,7 +128,7 @@ private:
         "the kernel cannot have its shared memory");
   }
 
-  /// What a call of an op library gets: dense tensors, which validate() has seen to.
+  /// An operand of an op library's call. validate() has checked that it is dense.
   CgcOpTensor opTensor(TensorId id) const {
     const TensorRef &t = tensor(id);
     return {address(id), t.sizes.data(), uint32_t(t.sizes.size()), uint32_t(t.dtype)};
@@ -190,7 +191,7 @@ private:
   std::vector<std::string> &notes_;
 };
 
-/// What enqueue does for each kind of record.
+/// Enqueues each kind of record.
 struct Enqueuer {
   DeviceKind target;
   cudaStream_t stream;
@@ -208,13 +209,13 @@ struct Enqueuer {
     config.stream = stream;
     config.attrs = &programmatic;
     config.numAttrs = k.programmatic ? 1 : 0;
-    // The launch does not write through the parameter's pointer.
+    // cudaLaunchKernelExC does not write through the pointers in `parameters`.
     void *parameters = const_cast<KernelParameters &>(k.parameters).data();
     CGC_TRY(cudaStatus(cudaLaunchKernelExC(&config, k.function, &parameters), "cannot launch"));
     if (!companion.function)
       return Status::ok();
     config.gridDim = companion.blocks;
-    config.numAttrs = 1; // Within a record, whatever the edges between them are.
+    config.numAttrs = 1; // Always programmatic within a record.
     return cudaStatus(cudaLaunchKernelExC(&config, companion.function, &parameters),
                       "cannot launch the companion");
   }

@@ -1,5 +1,4 @@
-// Binding: a bucket's records with every tensor, kernel and op resolved; and enqueue, the one
-// function that launches anything.
+// Binding: resolves a bucket's records to kernels, ops and memory, and enqueues bound records.
 #pragma once
 
 #include "runtime/exec/buffer.h"
@@ -18,13 +17,14 @@
 
 namespace cgc {
 
+/// A kernel with its launch shape and parameters.
 struct BoundKernel {
   const void *function = nullptr;
   dim3 grid, block; ///< The grid without the blocks of the companion (KernelParameters).
   size_t sharedBytes = 0;
   KernelParameters parameters;
   bool waits = false; ///< The kernel's trait kWaits.
-  /// Its edge is programmatic: it may be scheduled while the kernel before it still runs.
+  /// The edge to this kernel is programmatic: it may be scheduled while the preceding kernel runs.
   bool programmatic = false;
 };
 struct BoundLibraryCall {
@@ -48,54 +48,55 @@ struct BoundMemset {
   uint8_t value;
 };
 
-/// A record ready to be enqueued any number of times.
+/// A record bound to memory. It can be enqueued any number of times.
 struct BoundRecord {
   std::variant<BoundKernel, BoundLibraryCall, BoundOpCall, BoundAtenCall, BoundMemcpy, BoundMemset>
       op;
   std::string name; ///< Name, source line and module of the record, for messages.
 };
 
-/// Memory for the arena's bytes from `begin` on, up to the next part.
+/// The memory of the arena's bytes from offset `begin` to the next part.
 struct ArenaPart {
   uint64_t begin;
   std::byte *data;
 };
 
-/// Where a context keeps one bucket's data.
+/// The memory of one bucket of a context. `inputs` and `outputs` are its static buffers.
 struct BucketMemory {
-  const std::vector<std::byte *> *weights = nullptr; ///< Of the engine.
-  std::vector<ArenaPart> arena;                      ///< In order; most often one, from 0 on.
+  const std::vector<std::byte *> *weights = nullptr; ///< The engine's, by weight.
+  std::vector<ArenaPart> arena;                      ///< By ascending `begin`; usually one part.
   std::vector<Buffer> inputs, outputs;
 };
 
-/// Where a slot of the bucket lies.
+/// The address of a slot of the bucket.
 std::byte *addressOf(const Slot &slot, const BucketMemory &memory);
 
-/// What the engine has opened for its records.
+/// The libraries that the engine has opened for the plan's records. Borrowed from the engine.
 struct Libraries {
-  OpProvider *provider = nullptr;     ///< Null if there are no ATen records.
+  OpProvider *provider = nullptr;     ///< Null if the plan has no ATen records.
   const CublasLt *cublasLt = nullptr; ///< Null if no record calls it.
-  std::span<const std::shared_ptr<const OpLibrary>> opLibraries; ///< Those of the plan, in order.
+  std::span<const std::shared_ptr<const OpLibrary>> opLibraries; ///< As PlanData::opLibraries.
 };
 
-/// Resolves every record of `bucket`. Everything passed outlives the result. All edges are plain.
-/// What the user may want to know is added to `notes`, once. Unsupported, by name, if this runtime
-/// lacks a kernel or library.
+/// Binds every record of `bucket`, with plain (full-dependency) edges. All arguments must outlive
+/// the result. Adds remarks for the user to `notes`, each once. Unsupported, naming the record, if
+/// this runtime lacks a kernel or library.
 Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket &bucket,
                                              const BucketMemory &memory, const Libraries &libraries,
                                              std::vector<std::string> &notes);
 
-/// Makes an edge programmatic if both its ends are kernels of the library and the consumer waits.
+/// Makes an edge between two consecutive records programmatic if both are kernels of the kernel
+/// library and the second waits for the first itself (kWaits).
 void makeProgrammaticEdges(std::vector<BoundRecord> &records);
-/// Undoes it.
+/// Makes all edges plain again.
 void makePlainEdges(std::vector<BoundRecord> &records);
 
-/// Launches `record` on `stream` (target cuda), or runs it before returning (target cpu). For an
-/// ATen record the caller has put the provider on the same stream.
+/// Enqueues `record` on `stream` (target cuda), or runs it before returning (target cpu). For an
+/// ATen record the provider must already be set to the same stream.
 Status enqueue(const BoundRecord &record, DeviceKind target, cudaStream_t stream);
 
-/// Enqueues all records in order, with the provider (null if not needed) on `stream`. `after`, if
-/// given, is called with the number of each record that has been enqueued.
+/// Enqueues all records in order, with `provider` (null if not needed) set to `stream`. Calls
+/// `after`, if given, with the index of each record once it is enqueued.
 Status enqueueAll(const std::vector<BoundRecord> &records, DeviceKind target, OpProvider *provider,
                   cudaStream_t stream, const std::function<Status(size_t)> &after = nullptr);
 

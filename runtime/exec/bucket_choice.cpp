@@ -1,4 +1,4 @@
-// Bucket selection and the messages for what does not fit.
+// Bucket selection, and messages for calls that fit no bucket.
 #include "runtime/exec/bucket_choice.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::string names(const std::vector<IoTensor> &inputs) {
   return s;
 }
 
-/// Values of type T, at `data`, which need not be aligned.
+/// Checks values of type T at `data`, which may be unaligned.
 template <class T> Status checkIndicesOf(const IoTensor &input, const std::byte *data) {
   const size_t count = *tensorBytes(input.dtype, input.sizes) / sizeof(T);
   for (size_t i = 0; i < count; ++i) {
@@ -63,7 +63,7 @@ Result<size_t> selectBucket(const Entry &entry, std::span<const TensorView> inpu
     return Status(Code::Usage, where + " takes " + std::to_string(expected.size()) + " inputs (" +
                                    names(expected) + "), and " + std::to_string(inputs.size()) +
                                    " were given");
-  // The buckets of an entry differ in sizes only: validate() checks it.
+  // validate() ensures that the buckets of an entry differ only in sizes.
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].dtype != expected[i].dtype)
       return Status(Code::Usage, "input '" + expected[i].name + "' of " + where + " is " +

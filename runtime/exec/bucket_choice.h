@@ -1,4 +1,4 @@
-// Choosing the bucket that fits a call's inputs, and checking its views.
+// Choice of the bucket that fits a call's inputs, and checks of the call's views.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -10,19 +10,20 @@
 
 namespace cgc {
 
-/// The entry called `name`; Usage with the names that there are.
+/// The entry called `name`. Usage if there is none; the message lists the plan's entries.
 Result<const Entry *> findEntry(const PlanData &plan, std::string_view name);
 
-/// The bucket of `entry` whose input shapes are those of `inputs`; Usage with what the plan offers.
+/// The index of the bucket of `entry` whose input shapes equal those of `inputs`. Usage if there is
+/// none; the message lists the shapes of all buckets.
 Result<size_t> selectBucket(const Entry &entry, std::span<const TensorView> inputs);
 
-/// Usage unless each view has data, is dense, lies where `target` can reach it, and has the
-/// tensor's dtype and sizes. `kind` is "input" or "output".
+/// Usage unless each view has data, is dense, is accessible to `target`, and has the dtype and
+/// sizes of its tensor. `kind` is "input" or "output", for messages.
 Status checkViews(std::span<const IoTensor> tensors, std::span<const TensorView> views,
                   DeviceKind target, std::string_view kind);
 
-/// Usage, with input, index and value, if an integer input on the host has a value that is not
-/// below its bound. What lies on a device is not looked at.
+/// Usage if an integer input in host memory has a value outside [0, upperBound); the message names
+/// input, element and value. Inputs in device memory are not checked.
 Status checkIndices(std::span<const IoTensor> inputs, std::span<const TensorView> views);
 
 } // namespace cgc

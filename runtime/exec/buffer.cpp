@@ -15,8 +15,8 @@ namespace cgc {
 
 Result<Buffer> Buffer::allocate(DeviceKind device, uint64_t bytes) {
   if (device == DeviceKind::Cpu) {
-    // calloc has zeros from the system, which fills a page when it is first touched. It knows no
-    // alignment: the buffer begins at the first multiple in it.
+    // calloc gets zero pages from the system, which provides each one when it is first touched.
+    // calloc has no alignment parameter, so the buffer begins at the first aligned address.
     const auto room = checkedAdd(bytes, kBufferAlignment);
     void *memory = room ? std::calloc(1, *room) : nullptr;
     if (!memory)
@@ -26,7 +26,8 @@ Result<Buffer> Buffer::allocate(DeviceKind device, uint64_t bytes) {
                   [](void *p) { std::free(p); });
   }
   void *data = nullptr;
-  // Aligned to 256 bytes, and not longer than asked for: a memory checker knows its end.
+  // cudaMalloc aligns to at least 256 bytes. The size is not rounded up, so that a memory checker
+  // detects accesses past the end.
   CGC_TRY(cudaStatus(cudaMalloc(&data, std::max<uint64_t>(bytes, 1)),
                      "cannot allocate " + byteText(bytes) + " of device memory"));
   return Buffer(data, 0, bytes, [](void *p) { (void)cudaFree(p); });

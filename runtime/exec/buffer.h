@@ -1,4 +1,4 @@
-// Buffer: memory on the host or on the current GPU, freed with the object.
+// Buffer: owned memory on the host or on the current GPU.
 #pragma once
 
 #include "runtime/base/dtype.h"
@@ -9,12 +9,13 @@
 
 namespace cgc {
 
+/// Memory that is freed with the object.
 class Buffer final {
 public:
   Buffer() = default;
-  /// `bytes` may be 0: the buffer then still has an address of its own. Aligned to
-  /// kBufferAlignment. On the host it holds zeros, without memory until it is touched; on a GPU
-  /// its content is undefined. OutOfMemory names the size.
+  /// Allocates `bytes` bytes, aligned to kBufferAlignment. A buffer of 0 bytes still has a unique
+  /// address. Host memory holds zeros, and the system provides its pages only when they are first
+  /// touched. The content of GPU memory is undefined. OutOfMemory names the size.
   static Result<Buffer> allocate(DeviceKind device, uint64_t bytes);
 
   std::byte *data() const { return static_cast<std::byte *>(memory_.get()) + offset_; }
@@ -25,11 +26,11 @@ private:
   Buffer(void *memory, uint64_t offset, uint64_t size, Free free)
       : memory_(memory, free), offset_(offset), size_(size) {}
   std::unique_ptr<void, Free> memory_{nullptr, nullptr};
-  uint64_t offset_ = 0; ///< Of the buffer in the memory.
+  uint64_t offset_ = 0; ///< Offset of the buffer in the allocation.
   uint64_t size_ = 0;
 };
 
-/// "1.7 GB", "230 MB", "96 bytes": for messages.
+/// A size for messages: "1.7 GB", "230 MB", "96 bytes".
 std::string byteText(uint64_t bytes);
 
 } // namespace cgc

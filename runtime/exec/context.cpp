@@ -1,4 +1,4 @@
-// Context: memory, bound records and executors of all buckets; run.
+// Context: the memory, bound records and executors of all buckets; run and profile.
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/bucket_choice.h"
 #include "runtime/exec/engine_impl.h"
@@ -12,15 +12,15 @@
 namespace cgc {
 namespace {
 
-/// One bucket, ready to run. Executors point to `records`: never moved once made.
+/// A bucket that is ready to run. It must not move: executors point to `records`.
 struct BoundBucket {
   BucketMemory memory;
-  std::vector<Buffer> parts; ///< Its arena, if the engine has separate buffers.
+  std::vector<Buffer> parts; ///< Arena memory if the engine has separate buffers.
   std::vector<BoundRecord> records;
   std::variant<std::monostate, StreamExecutor, GraphExecutor> executor;
 };
 
-/// Marks a context as in use; false if it was already.
+/// Marks a context as busy for its lifetime, unless another thread already has.
 class BusyScope final {
 public:
   explicit BusyScope(std::atomic<bool> &busy) : busy_(busy), entered_(!busy.exchange(true)) {}
@@ -49,22 +49,23 @@ struct Context::Impl {
   ~Impl();
 
   Status create();
-  /// Notes that the plan was tuned on another GPU, if it was.
+  /// Adds a note if the plan was tuned on another GPU.
   void noteOtherGpu();
   /// Usage if there is no such entry or bucket.
   Result<BoundBucket *> findBucket(std::string_view entry, size_t bucket);
   Status createBucket(const Bucket &bucket, BoundBucket &bound);
-  /// Gives each range of the arena that tensors of the bucket share memory of its own.
+  /// Allocates memory for each range of the arena that tensors of the bucket share
+  /// (EngineOptions::separateBuffers).
   Status createParts(const Bucket &bucket, BoundBucket &bound);
   Status runBucket(BoundBucket &bound, const Bucket &bucket, std::span<const TensorView> inputs,
                    std::span<const TensorView> outputs, cudaStream_t callers);
   Status enqueueBucket(BoundBucket &bound, const Bucket &bucket, std::span<const TensorView> inputs,
                        std::span<const TensorView> outputs, cudaStream_t on);
   Result<std::vector<std::vector<double>>> profileBucket(BoundBucket &bound, size_t runs);
-  /// Records `done` behind what was enqueued on `on`.
+  /// Records the event `done` on `on`.
   Status markDone(cudaStream_t on);
   Status launch(BoundBucket &bound, cudaStream_t on);
-  /// Calls `body`, which runs records, with the threads that the options ask for.
+  /// Calls `body`, which runs records, with ContextOptions::threads threads.
   Status withThreads(const std::function<Status()> &body);
   Status copy(void *to, DeviceKind toDevice, const void *from, DeviceKind fromDevice, size_t bytes,
               cudaStream_t on);
@@ -74,10 +75,10 @@ struct Context::Impl {
 
   Engine::Impl &engine;
   const ContextOptions options;
-  uint64_t reserved = 0; ///< Of the engine's memory.
+  uint64_t reserved = 0; ///< Bytes reserved in the engine's MemoryBudget.
   Buffer arena;
-  CudaStream stream; ///< Warm-ups, captures, and runs without a caller's stream.
-  CudaEvent done;    ///< After the last run's work.
+  CudaStream stream; ///< For warm-up, capture, and runs without a caller's stream.
+  CudaEvent done;    ///< Recorded after the last run's work.
   std::vector<std::vector<std::unique_ptr<BoundBucket>>> buckets; ///< [entry][bucket]
   std::vector<std::string> notes;
   std::atomic<bool> busy = false;
@@ -85,7 +86,7 @@ struct Context::Impl {
 
 Context::Impl::~Impl() {
   const DeviceGuard guard(engine.device);
-  // What is in flight still uses the memory and graphs that are freed next.
+  // Work in flight may still use the memory and graphs that are freed next.
   if (done)
     (void)cudaEventSynchronize(done.get());
   if (stream)
@@ -124,10 +125,10 @@ Status Context::Impl::create() {
         return status.withContext("entry '" + entry.name + "', bucket " + std::to_string(i));
     }
   }
-  // cuBLASLt's calls have said it already if there are any.
+  // If there are notes, cuBLASLt's calls have already reported the other GPU.
   if (notes.empty())
     noteOtherGpu();
-  // The first run may be on another stream: it waits for what was enqueued here.
+  // The first run may be on another stream and has to wait for the work enqueued here.
   return target() == DeviceKind::Cuda ? markDone(stream.get()) : Status::ok();
 }
 
@@ -158,7 +159,7 @@ Status Context::Impl::markDone(cudaStream_t on) {
 }
 
 Status Context::Impl::createParts(const Bucket &bucket, BoundBucket &bound) {
-  std::vector<std::pair<uint64_t, uint64_t>> ranges; // Begin and end.
+  std::vector<std::pair<uint64_t, uint64_t>> ranges; // [begin, end)
   for (const TensorRef &tensor : bucket.tensors)
     if (tensor.slot.buffer == BufferKind::Arena)
       ranges.emplace_back(tensor.slot.offset, tensor.slot.offset + *tensorExtent(tensor));
@@ -185,8 +186,8 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
     for (const IoTensor &io : *tensors) {
       CGC_ASSIGN_OR_RETURN(Buffer buffer,
                            Buffer::allocate(target(), *tensorBytes(io.dtype, io.sizes)));
-      // Warm-up runs read the inputs: zero is a valid index and a harmless number. A host buffer
-      // holds zeros already.
+      // Warm-up runs read the inputs. Zero is a valid index and a harmless number. Host buffers
+      // already hold zeros.
       if (target() == DeviceKind::Cuda)
         CGC_TRY(fill(buffer, 0, stream.get()));
       buffers->push_back(std::move(buffer));
@@ -197,8 +198,8 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
                                    notes));
   if (options.programmaticEdges)
     makeProgrammaticEdges(bound.records);
-  // Of work on nothing no node is captured, and a graph without nodes is taken for a failed
-  // capture.
+  // Records on empty tensors capture no node, and GraphExecutor treats a graph without nodes as a
+  // failed capture.
   const bool hasOutput = std::ranges::any_of(
       bound.memory.outputs, [](const Buffer &output) { return output.size() > 0; });
   if (target() == DeviceKind::Cpu || options.executor == ExecutorKind::Stream || !hasOutput) {
@@ -215,7 +216,7 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
 }
 
 Status Context::Impl::fill(const Buffer &buffer, int value, cudaStream_t on) {
-  if (buffer.size() == 0) // With separate buffers there is no arena.
+  if (buffer.size() == 0) // The arena, if the engine has separate buffers.
     return Status::ok();
   if (target() == DeviceKind::Cuda)
     return cudaStatus(cudaMemsetAsync(buffer.data(), value, buffer.size(), on),
@@ -263,7 +264,7 @@ Status Context::Impl::runBucket(BoundBucket &bound, const Bucket &bucket,
   Status status = enqueueBucket(bound, bucket, inputs, outputs, on);
   if (target() == DeviceKind::Cpu)
     return status;
-  // A run that failed half-way may have work in flight too.
+  // A run that failed partway may also have work in flight.
   Status marked = markDone(on);
   CGC_TRY(status);
   CGC_TRY(marked);
@@ -294,7 +295,8 @@ Status Context::Impl::enqueueBucket(BoundBucket &bound, const Bucket &bucket,
                                     std::span<const TensorView> inputs,
                                     std::span<const TensorView> outputs, cudaStream_t on) {
   const bool cuda = target() == DeviceKind::Cuda;
-  // Arena and static buffers are one set: work on another stream has to wait for the last run.
+  // All runs share the arena and the static buffers, so work on another stream waits for the last
+  // run.
   if (cuda)
     CGC_TRY(cudaStatus(cudaStreamWaitEvent(on, done.get()), "cannot wait for the run before"));
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -324,7 +326,7 @@ Result<Context> Context::create(const Engine &engine, ContextOptions options) {
     if (!status.isOk()) {
       if (impl->stream)
         status = impl->engine.fault.note(status, impl->stream.get());
-      // The bill is about what there is without this context.
+      // Frees the context first, so that the breakdown reports free memory without it.
       impl.reset();
       return withMemoryBreakdown(status, engine.plan());
     }

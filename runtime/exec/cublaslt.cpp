@@ -14,7 +14,7 @@ namespace {
 
 #define CGC_STRING_IMPL(x) #x
 #define CGC_STRING(x) CGC_STRING_IMPL(x)
-// What is called, by its name in the library.
+// The functions that cgc calls.
 #define CGC_CUBLASLT_FUNCTIONS(X)                                                                  \
   X(cublasLtCreate)                                                                                \
   X(cublasLtDestroy)                                                                               \
@@ -30,12 +30,13 @@ namespace {
   X(cublasLtMatmulPreferenceSetAttribute)                                                          \
   X(cublasLtMatrixLayoutInit_internal)
 
+/// Pointers to the functions of the opened library.
 struct Functions {
 #define X(name) decltype(&::name) name = nullptr;
   CGC_CUBLASLT_FUNCTIONS(X)
 #undef X
 
-  /// The name of the first function that is missing, or null.
+  /// Looks up all functions in `library`. Returns the name of the first that is missing, or null.
   const char *load(void *library) {
 #define X(NAME)                                                                                    \
   NAME = reinterpret_cast<decltype(NAME)>(dlsym(library, #NAME));                                  \
@@ -54,7 +55,7 @@ struct Functions {
   }
 };
 
-/// "13.1.0"
+/// The version as "13.1.0".
 std::string versionText(uint64_t version) {
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100);
@@ -69,7 +70,7 @@ cudaDataType_t cudaType(DType dtype) {
   return dtype == DType::F16 ? CUDA_R_16F : dtype == DType::BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/// The largest that an algorithm may ask for.
+/// The largest operand alignment in bytes that an algorithm may require.
 constexpr uint32_t kMaxAlignment = 256;
 
 /// The largest power of two up to kMaxAlignment that divides the address.
@@ -78,8 +79,9 @@ uint32_t alignmentOf(const void *p) {
   return static_cast<uint32_t>(address & (~address + 1));
 }
 
-/// One operation as cuBLASLt wants it: a is the weight, b is x. Descriptors stay where they were
-/// made. The library takes them as mutable, and only reads them.
+/// The arguments of one cublasLtMatmul: a is the weight, b is x. Neither copied nor moved, so that
+/// the descriptors keep their addresses. The library takes descriptors as mutable but only reads
+/// them.
 struct Operation {
   Operation() = default;
   Operation(const Operation &) = delete;
@@ -125,14 +127,14 @@ std::optional<FrozenAlgorithm> decodeAlgorithm(std::span<const std::byte> bytes)
   take(f.gpu.data(), f.gpu.size());
   const auto printable = [](char c) { return c >= 0x20 && c < 0x7f; };
   if (f.gpu.size() > 256 || !std::all_of(f.gpu.begin(), f.gpu.end(), printable))
-    return std::nullopt; // It goes into a message.
+    return std::nullopt; // The name is printed in messages.
   return f;
 }
 
 struct CublasLt::Impl {
   Functions lib;
   cublasLtHandle_t handle = nullptr;
-  FrozenAlgorithm machine; ///< Without an algorithm.
+  FrozenAlgorithm machine; ///< Version and GPU at hand; no algorithm.
 
   ~Impl() {
     if (handle)
@@ -164,10 +166,11 @@ struct CublasLt::Impl {
 
   Result<std::unique_ptr<Operation>> describe(const Operands &o) const;
   Result<std::vector<cublasLtMatmulAlgo_t>> heuristic(Operation &operation, int count) const;
-  /// Whether the library runs `algorithm` for this in the workspace that there is, on matrices that
-  /// begin where these do.
+  /// Whether the library supports `algorithm` for this operation, with its workspace size and the
+  /// alignment of its operands' addresses.
   bool accepts(Operation &operation, const cublasLtMatmulAlgo_t &algorithm) const;
-  /// The frozen algorithm, or nothing with a note.
+  /// Decodes `frozen` and returns its algorithm, or sets `note` and returns std::nullopt if it is
+  /// not usable here.
   std::optional<cublasLtMatmulAlgo_t>
   usableAlgorithm(Operation &operation, std::span<const std::byte> frozen, std::string &note) const;
 };
@@ -212,7 +215,7 @@ Result<std::vector<cublasLtMatmulAlgo_t>> CublasLt::Impl::heuristic(Operation &o
                      "cannot make preferences"));
   CGC_TRY(set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
               uint64_t(operation.workspaceBytes)));
-  // Partial sums of a split depth stay in f32 until they are added up.
+  // Split-K partial results stay in f32 until they are reduced.
   CGC_TRY(set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
               uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
   CGC_TRY(set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignmentOf(operation.a)));
@@ -242,7 +245,8 @@ bool CublasLt::Impl::accepts(Operation &o, const cublasLtMatmulAlgo_t &algorithm
                                   &algorithm, &result) != CUBLAS_STATUS_SUCCESS ||
       result.workspaceSize > o.workspaceBytes)
     return false;
-  // The check knows descriptions, no addresses; the heuristic is told what they are multiples of.
+  // cublasLtMatmulAlgoCheck does not see addresses, so their alignment is checked here. The
+  // heuristic gets it as a preference.
   const std::pair<cublasLtMatmulAlgoCapAttributes_t, const void *> operands[] = {
       {CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES, o.a},
       {CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_B_BYTES, o.b},
@@ -313,7 +317,7 @@ CublasLt::~CublasLt() = default;
 Result<std::unique_ptr<CublasLt>> CublasLt::open(const std::string &path) {
   std::vector<std::filesystem::path> places = libraryPlaces(kLibrary, path);
   if (path.empty())
-    places.insert(places.begin(), kLibrary); // A name alone: the loader searches for it.
+    places.insert(places.begin(), kLibrary); // The dynamic loader searches for a bare name.
   void *library = nullptr;
   std::string why;
   for (const std::filesystem::path &place : places) {

@@ -1,4 +1,4 @@
-// cuBLASLt: opened when a plan names it, and its matrix products bound to memory.
+// cuBLASLt: opens the library for a plan that calls it, and binds its GEMMs to memory.
 #pragma once
 
 #include "runtime/exec/gpu.h"
@@ -16,26 +16,28 @@
 
 namespace cgc {
 
-/// What LibraryCall::algorithm holds: cuBLASLt's own form of an algorithm, which means something to
-/// one version of the library on one kind of GPU.
+/// The content of LibraryCall::algorithm: an algorithm in cuBLASLt's opaque form, which is valid
+/// for one version of the library on one kind of GPU.
 struct FrozenAlgorithm {
   uint64_t version = 0; ///< cublasLtGetVersion()
   uint32_t multiprocessors = 0;
-  std::string gpu; ///< Its name.
+  std::string gpu; ///< Name of the GPU.
   std::array<std::byte, 64> algorithm{};
   bool operator==(const FrozenAlgorithm &) const = default;
 };
+/// Serializes an algorithm as docs/plan-format.md says.
 std::vector<std::byte> encode(const FrozenAlgorithm &frozen);
-/// Nothing if the bytes are not of this form.
+/// Parses the result of encode(); std::nullopt if the bytes are not of this form.
 std::optional<FrozenAlgorithm> decodeAlgorithm(std::span<const std::byte> bytes);
 
-/// One product with descriptors and algorithm, ready to be launched any number of times.
+/// One GEMM with its descriptors and algorithm. It can be launched any number of times.
 class BoundProduct final {
 public:
   BoundProduct(BoundProduct &&) noexcept;
   BoundProduct &operator=(BoundProduct &&) noexcept;
   ~BoundProduct();
 
+  /// Enqueues the GEMM on `stream`. Device if cuBLASLt refuses.
   Status launch(cudaStream_t stream) const;
 
 private:
@@ -45,32 +47,34 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// The library and a handle for one GPU. Contexts on several threads share it. It stays loaded
-/// until the process ends.
+/// The cuBLASLt library and a handle for one GPU. Contexts on several threads may share it. The
+/// library stays loaded until the process ends.
 class CublasLt final {
 public:
-  /// "libcublasLt.so.13"
+  /// The library's file name: "libcublasLt.so.13".
   static const char *const kLibrary;
-  /// Opens the library: at `path` (the library, or a folder that holds it), or, if empty, where the
-  /// loader looks, then where libraryPlaces says. Device, with the name and the places, if it is
-  /// not there or of another version. Touches no GPU.
+  /// Opens the library. Looks at `path` (the library, or the folder that contains it) or, if `path`
+  /// is empty, in the dynamic loader's search path and then in the paths of libraryPlaces. Device,
+  /// with the name and the paths searched, if the library is missing or of another version. Touches
+  /// no GPU.
   static Result<std::unique_ptr<CublasLt>> open(const std::string &path);
-  /// Makes a handle for `gpu`, which is current. Once, before anything else.
+  /// Creates a handle for `gpu`, which must be current. Called once, before any other function.
   Status initialize(const Gpu &gpu);
   ~CublasLt();
 
-  /// What a product is bound to: a validated call, its bucket's tensors, and their addresses.
+  /// The operands of a GEMM: a validated call, its bucket's tensors, and their addresses.
   struct Operands {
     const ProductCall &call;
     std::span<const TensorRef> tensors;
     std::function<void *(TensorId)> address;
   };
-  /// Takes the algorithm that `frozen` holds, or, if it is empty, for another GPU or version, or
-  /// refused by the library, the first of its heuristic; of the latter cases `note` says which.
+  /// Binds a GEMM with the algorithm in `frozen`. If `frozen` is empty, was made for another GPU or
+  /// version, or is refused by the library, the heuristic's first algorithm is used instead; unless
+  /// `frozen` is empty, `note` then gets the reason.
   Result<BoundProduct> bind(const Operands &operands, std::span<const std::byte> frozen,
                             std::string &note) const;
-  /// At most `count` algorithms for the product, frozen, the heuristic's best first: what a tuner
-  /// tries.
+  /// At most `count` serialized algorithms for the GEMM, the heuristic's best first: the candidates
+  /// of the tuner.
   Result<std::vector<std::vector<std::byte>>> candidates(const Operands &operands, int count) const;
 
 private:

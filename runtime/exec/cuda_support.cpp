@@ -1,4 +1,4 @@
-// CUDA errors as Status, stream and event creation, and the current device.
+// CUDA errors as Status, creation of streams and events, and the current device.
 #include "runtime/exec/cuda_support.h"
 
 namespace cgc {

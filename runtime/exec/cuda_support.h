@@ -1,4 +1,4 @@
-// CUDA handles that free themselves, and CUDA errors as Status.
+// Owning CUDA handles, CUDA errors as Status, and the current device.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -11,11 +11,13 @@
 
 namespace cgc {
 
-/// Ok, or what failed with CUDA's own name and text. OutOfMemory for an allocation, else Device.
-/// Clears the thread's last error, so that a later call does not report it again.
+/// Converts a CUDA error to a Status whose message is `what` with CUDA's name and text of the
+/// error. OutOfMemory for a failed allocation, else Device. Clears the thread's last error, so that
+/// a later call does not report it again.
 Status cudaStatus(cudaError_t error, std::string_view what);
 
-/// Whether the device's context is lost: every later CUDA call of the process fails with it.
+/// Whether the error is sticky: the device's context is lost and every later CUDA call of the
+/// process fails.
 bool isSticky(cudaError_t error);
 
 template <auto Destroy> struct CudaDeleter {
@@ -29,13 +31,13 @@ using CudaEvent = CudaHandle<cudaEvent_t, cudaEventDestroy>;
 using CudaGraph = CudaHandle<cudaGraph_t, cudaGraphDestroy>;
 using CudaGraphExec = CudaHandle<cudaGraphExec_t, cudaGraphExecDestroy>;
 
-/// A stream that does not wait for the legacy default stream.
+/// Creates a non-blocking stream, which does not synchronize with the legacy default stream.
 Result<CudaStream> createStream();
-/// An event without timing.
+/// Creates an event without timing.
 Result<CudaEvent> createEvent();
 
-/// Makes `device` current and puts the caller's device back. A negative device leaves everything as
-/// it is.
+/// Makes `device` current and restores the caller's device when destroyed. Does nothing for a
+/// negative device.
 class DeviceGuard final {
 public:
   explicit DeviceGuard(int device);

@@ -1,4 +1,4 @@
-// Engine: checks the device, opens the libraries, uploads the weights.
+// Engine: checks the device, opens libraries and uploads the weights.
 #include "runtime/base/checked.h"
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/engine_impl.h"
@@ -11,7 +11,7 @@
 namespace cgc {
 namespace {
 
-/// Where each weight goes in the device buffer; the last element is the buffer's size.
+/// The offset of each weight in the device buffer, followed by the buffer's size.
 std::vector<uint64_t> weightOffsets(const Plan &plan) {
   std::vector<uint64_t> offsets;
   uint64_t end = 0;
@@ -24,7 +24,7 @@ std::vector<uint64_t> weightOffsets(const Plan &plan) {
   return offsets;
 }
 
-/// Puts the weights into one device buffer, or each into its own.
+/// Uploads the weights to one device buffer, or each weight to its own.
 Status uploadWeights(const Plan &plan, Engine::Impl &impl) {
   if (impl.separateBuffers) {
     for (size_t i = 0; i < plan.data().weights.size(); ++i) {
@@ -68,7 +68,8 @@ Status FaultLatch::note(Status status, cudaStream_t stream) {
 PlanBytes planBytes(const Plan &plan, bool separateBuffers) {
   PlanBytes bytes;
   bytes.weights = weightOffsets(plan).back();
-  // validate() bounds the largest arena and the sum of inputs and outputs.
+  // validate() bounds the largest arena and the sum of inputs and outputs, so only the sum of all
+  // arenas can overflow.
   for (const Entry &entry : plan.data().entries)
     for (const Bucket &bucket : entry.buckets) {
       bytes.arena = separateBuffers
@@ -134,7 +135,8 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
       }
     } else {
       CGC_TRY(withMemoryBreakdown(impl->memory.reserveMapped(planBytes(plan).weights), plan));
-      // Mapped read-only; validate() lets no record name a weight as what it writes.
+      // The mapping is read-only. The cast is safe because validate() refuses records that write to
+      // a weight.
       for (size_t i = 0; i < plan.data().weights.size(); ++i)
         impl->weights.push_back(const_cast<std::byte *>(plan.weightBytes(i).data()));
     }

@@ -17,41 +17,44 @@ class Context;
 class OpProvider;
 
 struct EngineOptions {
-  /// The GPU, for a plan with target cuda.
+  /// The index of the GPU, for a plan with target cuda.
   int device = 0;
-  /// Where the ATen provider library is; empty: beside libcgc_runtime, then beside the program.
+  /// Path of the ATen provider library, or of its folder. Empty: libcgc_aten.so in the folder of
+  /// libcgc_runtime, then in the folder of the program.
   std::string providerPath;
-  /// Where cuBLASLt is, the library or its folder; empty: where the loader finds it, then beside
-  /// libcgc_runtime, then beside the program. Opened only for a plan that calls it.
+  /// Path of cuBLASLt, or of its folder. Empty: the dynamic loader's search path, then the folder
+  /// of libcgc_runtime, then the folder of the program. Opened only for a plan that calls cuBLASLt.
   std::string cublasLtPath = {};
-  /// Runs the plan's ATen records instead of that library; borrowed, outlives the engine. For
-  /// tests.
+  /// A provider that runs the plan's ATen records instead of that library. Borrowed; it must
+  /// outlive the engine. For tests.
   OpProvider *provider = nullptr;
-  /// The op libraries that the plan names, in any order. Others are ignored, but each file has to
-  /// be readable if the plan names any. They are code: none is loaded whose bytes are not those
-  /// that the plan was compiled with.
+  /// Paths of the op libraries that the plan calls, in any order. Other libraries are ignored, but
+  /// if the plan calls any, each file must be readable. Op libraries are code: only a library whose
+  /// bytes equal those that the plan was compiled with is loaded.
   std::vector<std::string> opLibraries = {};
-  /// Bytes that weights, arenas, inputs and outputs of this engine and its contexts may take
-  /// together. 0: what the GPU has free, or what the host has for this process (the least of
-  /// available memory, cgroup limits and RLIMIT_AS), each time that something is taken; the mapped
-  /// weights of a cpu plan then do not count. LibTorch's and CUDA's own memory is not counted.
+  /// Limit in bytes on the weights, arenas, inputs and outputs of this engine and its contexts
+  /// together. 0: each request is compared with the memory that is free at that moment. For a GPU
+  /// that is its free memory; for the host it is the least of available memory, cgroup limits and
+  /// RLIMIT_AS, and the mapped weights of a cpu plan do not count. LibTorch's and CUDA's own memory
+  /// is never counted.
   uint64_t memoryLimit = 0;
-  /// Gives each weight an allocation of its own and, in every context, each range of the arena that
-  /// tensors share (of a plan compiled without reuse: each tensor), so that a memory checker sees
-  /// where a kernel leaves its tensor. For tests.
+  /// Allocates each weight separately and, in every context, each range of the arena that tensors
+  /// share (each tensor, if the plan was compiled without memory reuse). A memory checker then
+  /// detects accesses outside a tensor. For tests.
   bool separateBuffers = false;
 };
 
-/// The weights on one device, uploaded once and shared by all contexts. Thread-safe. For target cpu
-/// the weights are used where the plan file is mapped.
+/// A plan's weights on one device, uploaded once and shared by all contexts. Thread-safe. For
+/// target cpu the weights stay in the mapped plan file.
 class CGC_API Engine final {
 public:
-  /// `plan` is borrowed and must outlive the engine. Device if there is no usable GPU or driver,
-  /// the plan's kernels do not run on the GPU, or a library that the plan calls is missing;
-  /// Usage if an op library is not given or has another hash;
-  /// OutOfMemory with the bill, before anything is taken, if the weights do not fit.
+  /// Opens the libraries that `plan` needs and uploads its weights. `plan` is borrowed and must
+  /// outlive the engine. Device if there is no usable GPU or driver, the GPU cannot run the plan's
+  /// kernels, or a library that the plan calls is missing. Usage if an op library is not given or
+  /// has another hash. OutOfMemory with a memory breakdown, before anything is allocated, if the
+  /// weights do not fit.
   static Result<Engine> create(const Plan &plan, EngineOptions options = {});
-  static Result<Engine> create(const Plan &&, EngineOptions = {}) = delete; // Would dangle.
+  static Result<Engine> create(const Plan &&, EngineOptions = {}) = delete; // It would dangle.
   Engine(Engine &&) noexcept;
   Engine &operator=(Engine &&) noexcept;
   ~Engine();
@@ -67,78 +70,85 @@ private:
 };
 
 enum class ExecutorKind {
-  Stream, ///< Enqueues every record on the stream: the debug truth.
+  Stream, ///< Enqueues every record on the stream: the reference for debugging.
   Graph,  ///< Replays a CUDA graph captured from the same records. Target cuda only.
 };
 
-/// The largest ContextOptions::threads.
+/// The largest value of ContextOptions::threads.
 inline constexpr int kMaxIntraOpThreads = 1024;
 
 struct ContextOptions {
-  /// Graph on target cuda; a cpu plan always runs its records one by one, and so does a bucket
-  /// whose outputs are all empty.
+  /// The executor, for target cuda. A cpu plan always runs its records one by one, and so does a
+  /// bucket whose outputs are all empty.
   ExecutorKind executor = ExecutorKind::Graph;
-  /// Lets a kernel be scheduled before the one ahead of it ends, where it waits for it itself
-  /// (programmatic dependent launch). The results are the same either way.
+  /// Lets a kernel be scheduled before the preceding kernel ends, if it waits for that kernel
+  /// itself (programmatic dependent launch). The results are the same either way.
   bool programmaticEdges = true;
-  /// Threads that compute one of LibTorch's records, for a plan with target cpu: 1 to
-  /// kMaxIntraOpThreads. 0: as many as the host has set (at::get_num_threads). The host's setting
-  /// stays as it is. Usage from Context::create for another number, and for a plan with target
-  /// cuda.
+  /// Intra-op threads for each record that LibTorch runs, for a plan with target cpu: 1 to
+  /// kMaxIntraOpThreads. 0: the number that the host has set (at::get_num_threads). The host's
+  /// setting does not change. Other values, and any value but 0 for target cuda, make
+  /// Context::create fail with Usage.
   int threads = 0;
-  /// Fills arena and outputs with 0xFF (NaN) before each run, so that a read of memory that nothing
-  /// wrote shows. For tests of the memory plan.
+  /// Fills arena and outputs with 0xFF (NaN) before each run, so that reads of memory that no
+  /// record wrote become visible. For tests of the memory plan.
   bool poisonArena = false;
 };
 
-/// What it took to make one bucket ready.
+/// The cost of preparing one bucket.
 struct BucketStats {
   size_t graphNodes = 0;    ///< 0 with the stream executor.
-  double captureMillis = 0; ///< Capture, instantiate and upload; not the warm-up runs.
+  double captureMillis = 0; ///< Capture, instantiation and upload, without the warm-up runs.
 };
 
-/// Arena, static inputs and outputs, and captured graphs. One thread at a time; a second caller
-/// gets an error. Several contexts may run at once, on one engine or on several. For target cpu
-/// they touch no setting of LibTorch's that another thread sees, so the host's own calls of
-/// LibTorch are not disturbed either. For target cuda LibTorch computes f32 products in f32: where
-/// the host has turned TF32 on for products (allow_tf32, fp32_precision), that setting is off while
-/// LibTorch launches such a record, one context at a time, and is set back exactly. A graph's
-/// records are launched in Context::create alone.
+/// The arena, static input and output buffers, and captured graphs of a plan. One thread may use a
+/// context at a time; a second caller gets Usage. Several contexts may run concurrently, on one
+/// engine or on several.
+///
+/// For target cpu, a context changes no LibTorch setting that other threads see, so the host's own
+/// LibTorch calls are not affected. For target cuda, LibTorch computes f32 GEMMs in f32. If the
+/// host has enabled TF32 for GEMMs (allow_tf32, fp32_precision), that setting is disabled while
+/// LibTorch launches such a record, by one context at a time, and is restored exactly. With the
+/// graph executor, only create() and profile() launch records.
 class CGC_API Context final {
 public:
-  /// `engine` is borrowed and must outlive the context. All buckets are bound to memory here and,
-  /// with the graph executor, warmed up and captured. OutOfMemory with the bill, before anything is
-  /// taken, if arena, inputs and outputs do not fit.
+  /// Binds all buckets to memory and, with the graph executor, warms them up and captures them.
+  /// `engine` is borrowed and must outlive the context. OutOfMemory with a memory breakdown, before
+  /// anything is allocated, if arena, inputs and outputs do not fit.
   static Result<Context> create(const Engine &engine, ContextOptions options = {});
-  static Result<Context> create(const Engine &&, ContextOptions = {}) = delete; // Would dangle.
+  static Result<Context> create(const Engine &&, ContextOptions = {}) = delete; // It would dangle.
   Context(Context &&) noexcept;
   Context &operator=(Context &&) noexcept;
   ~Context();
 
-  /// Runs the bucket of `entry` whose input shapes are those of `inputs`, in the plan's order, and
-  /// copies the results to `outputs`. Views may be on the host or, for target cuda, on the device;
-  /// dense. For target cuda work is enqueued on `stream` (a cudaStream_t; null: a stream of the
-  /// context's own, and the call returns when the results are there). Usage if a name, shape, dtype
-  /// or count does not fit, or if an input on the host has an index outside its embedding
-  /// (IoTensor::upperBound). Indices on the device are not looked at, as that would wait for them:
-  /// cgc's kernels take the first or last row for one outside, and a LibTorch record stops the
-  /// device with an assertion, after which the process cannot use it any more.
+  /// Runs the bucket of `entry` whose input shapes equal those of `inputs`, in the plan's order,
+  /// and copies the results to `outputs`. Views must be dense. They may be in host memory or, for
+  /// target cuda, in device memory.
+  ///
+  /// For target cuda, work is enqueued on `stream`, a cudaStream_t. If `stream` is null, the
+  /// context uses a stream of its own and the call returns when the outputs are complete.
+  ///
+  /// Usage if a name, shape, dtype or count does not fit, or if an input in host memory has an
+  /// index outside its embedding (IoTensor::upperBound). Indices in device memory are not checked,
+  /// because that would wait for them: for an index out of range, cgc's kernels read the first or
+  /// last row, and a LibTorch record stops the device with an assertion, after which the process
+  /// cannot use the device any more.
   Status run(std::string_view entry, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs, void *stream = nullptr);
 
-  /// Microseconds that each record of a bucket takes, [record][run], in the plan's order, in `runs`
-  /// runs on the inputs of the bucket's last run. Target cuda: between events inside a replayed
-  /// graph, whose edges are all plain; event resolution is half a microsecond. Target cpu: on the
-  /// host. Usage if there is no such entry or bucket.
+  /// Measures the microseconds that each record of a bucket takes, as [record][run] in the plan's
+  /// order. Makes `runs` runs on the inputs of the bucket's last run. Target cuda: measured by
+  /// events inside a replayed graph, all of whose edges are plain; the resolution of events is half
+  /// a microsecond. Target cpu: measured on the host. Usage if there is no such entry or bucket.
   Result<std::vector<std::vector<double>>> profile(std::string_view entry, size_t bucket,
                                                    size_t runs);
 
-  /// The bucket of `entry` that fits these inputs; Usage with what the plan offers if none does.
+  /// The index of the bucket of `entry` that fits these inputs. Usage if there is none; the message
+  /// lists the shapes that the plan has.
   Result<size_t> selectBucket(std::string_view entry, std::span<const TensorView> inputs) const;
-  /// Usage if there is no such entry or bucket.
+  /// The cost of preparing a bucket. Usage if there is no such entry or bucket.
   Result<BucketStats> stats(std::string_view entry, size_t bucket) const;
-  /// What a user may want to know and is no error, a line each: that the plan was tuned for another
-  /// GPU, for example.
+  /// Remarks for the user that are not errors, one line each: for example, that the plan was tuned
+  /// for another GPU.
   const std::vector<std::string> &notes() const;
 
 private:

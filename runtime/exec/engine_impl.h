@@ -1,4 +1,4 @@
-// What an engine holds; seen by Context only.
+// Engine::Impl: the state of an engine, which only Engine and Context see.
 #pragma once
 
 #include "runtime/exec/buffer.h"
@@ -14,16 +14,16 @@
 
 namespace cgc {
 
-/// Remembers the first fault after which the device's context is lost.
+/// Remembers the first error that lost the device's context. Thread-safe.
 class FaultLatch final {
 public:
-  /// Ok, or the fault. Touches no CUDA.
+  /// The remembered error, or Ok. Calls no CUDA function.
   Status check() const {
     std::lock_guard lock(mutex_);
     return fault_;
   }
-  /// Passes `status` on. If it is an error, looks at the device through `stream` (no capture may be
-  /// under way on it) and remembers a lost context.
+  /// Returns `status`. If it is an error, synchronizes `stream`, which must not be capturing; if
+  /// the device's context is lost, remembers that and returns it instead.
   Status note(Status status, cudaStream_t stream);
 
 private:
@@ -38,29 +38,30 @@ struct Engine::Impl {
   const Plan &plan;
   int device = -1;                   ///< The GPU; -1 for target cpu.
   Gpu gpu;                           ///< Target cuda only.
-  MemoryBudget memory;               ///< Of the weights and of all contexts.
-  std::vector<std::byte *> weights;  ///< Where each weight lies.
-  std::vector<Buffer> deviceWeights; ///< Hold them for target cuda: one, or one for each.
-  bool separateBuffers = false;      ///< As EngineOptions says.
+  MemoryBudget memory;               ///< For the weights and all contexts.
+  std::vector<std::byte *> weights;  ///< Address of each weight.
+  std::vector<Buffer> deviceWeights; ///< Target cuda: one for all weights, or one for each.
+  bool separateBuffers = false;      ///< EngineOptions::separateBuffers.
   std::unique_ptr<OpProvider> ownProvider;
   OpProvider *provider = nullptr;     ///< Null if the plan has no ATen records.
   std::unique_ptr<CublasLt> cublasLt; ///< Null if the plan does not call it.
-  /// Those of plan.opLibraries, in that order.
+  /// The libraries of PlanData::opLibraries, in that order.
   std::vector<std::shared_ptr<const OpLibrary>> opLibraries;
   FaultLatch fault;
 
   DeviceKind target() const { return plan.data().target; }
 };
 
-/// What a plan takes, in bytes.
+/// The memory that a plan needs, in bytes.
 struct PlanBytes {
-  uint64_t weights = 0;       ///< Once for all contexts.
-  uint64_t arena = 0, io = 0; ///< Of each context.
+  uint64_t weights = 0;       ///< Shared by all contexts.
+  uint64_t arena = 0, io = 0; ///< For each context.
 };
-/// `separateBuffers` as EngineOptions says.
+/// The memory of `plan`. `separateBuffers`: EngineOptions::separateBuffers.
 PlanBytes planBytes(const Plan &plan, bool separateBuffers = false);
 
-/// Adds to an OutOfMemory status what the plan takes and what the device has free.
+/// Appends a memory breakdown to the message of an OutOfMemory status: the memory that the plan
+/// needs and the free memory of the device. Other statuses are returned unchanged.
 Status withMemoryBreakdown(Status status, const Plan &plan);
 
 } // namespace cgc

@@ -1,5 +1,5 @@
-// The two executors over one enqueue: StreamExecutor launches a bucket's records, GraphExecutor
-// replays a CUDA graph captured from the same records.
+// The two executors of a bucket: StreamExecutor launches its records, GraphExecutor replays a CUDA
+// graph captured from the same records.
 #pragma once
 
 #include "runtime/exec/bind.h"
@@ -8,11 +8,11 @@
 
 namespace cgc {
 
-/// Enqueues every record. Also the only executor of target cpu, where it runs them before
-/// returning.
+/// Enqueues every record on a stream. For target cpu, where it is the only executor, it runs each
+/// record before returning.
 class StreamExecutor final {
 public:
-  /// `records` and `provider` (may be null) are borrowed.
+  /// `records` and `provider` (may be null) are borrowed and must outlive the executor.
   StreamExecutor(const std::vector<BoundRecord> &records, DeviceKind target, OpProvider *provider)
       : records_(&records), target_(target), provider_(provider) {}
 
@@ -24,23 +24,27 @@ private:
   OpProvider *provider_;
 };
 
-/// Replays a captured graph. Target cuda only.
+/// Replays a captured CUDA graph. Target cuda only.
 class GraphExecutor final {
 public:
-  /// Calls `enqueueRun`, which enqueues the records on `stream` (own, non-blocking), three times to
-  /// warm up and once to capture, then instantiates and uploads the graph. The provider's
-  /// allocations during the capture stay in a pool of this executor. Borrows all but `enqueueRun`.
+  /// Captures a run. Calls `enqueueRun`, which enqueues the records on `stream`, three times as
+  /// warm-up and once under capture; then instantiates and uploads the graph. `stream` must be a
+  /// non-blocking stream of the context's own. LibTorch's allocations during the capture come from
+  /// a pool that lives as long as the executor. `provider` is borrowed and must outlive the
+  /// executor.
   static Result<GraphExecutor> capture(const std::function<Status()> &enqueueRun,
                                        OpProvider *provider, cudaStream_t stream);
 
   Status run(cudaStream_t stream) {
     return cudaStatus(cudaGraphLaunch(exec_.get(), stream), "cannot launch the graph");
   }
+  /// Nodes in the graph.
   size_t nodes() const { return nodes_; }
+  /// Milliseconds that capture, instantiation and upload took.
   double captureMillis() const { return captureMillis_; }
 
 private:
-  /// LibTorch memory that the graph uses; released with the executor.
+  /// The pool of LibTorch memory that the graph uses. Released with the executor.
   struct Pool {
     OpProvider *provider;
     uint64_t token;
@@ -57,15 +61,16 @@ private:
                                       OpProvider *provider, cudaStream_t stream, PoolHandle &pool);
 
   GraphExecutor() = default;
-  PoolHandle pool_; // Outlives the graph that uses it.
+  PoolHandle pool_; // Declared first, so that it outlives the graph.
   CudaGraphExec exec_;
   size_t nodes_ = 0;
   double captureMillis_ = 0;
 };
 
-/// Microseconds that each record takes, [record][run], in `runs` runs one after the other. Target
-/// cuda: on `stream` (own, non-blocking), between events inside a replayed graph; the records must
-/// have plain edges, because an event between two kernels is one. Target cpu: on the host.
+/// The microseconds that each record takes, [record][run], in `runs` consecutive runs. Target cuda:
+/// measured by events inside a replayed graph on `stream`, which is the context's own non-blocking
+/// stream. The records must have plain edges, because an event between two kernels makes their edge
+/// plain. Target cpu: measured on the host.
 Result<std::vector<std::vector<double>>> profileRecords(const std::vector<BoundRecord> &records,
                                                         DeviceKind target, OpProvider *provider,
                                                         cudaStream_t stream, size_t runs);

@@ -1,4 +1,4 @@
-// The GPU that an engine runs on, and what it has to be able to do.
+// Gpu: finds a GPU and checks its capabilities.
 #include "runtime/exec/gpu.h"
 
 #include "runtime/exec/cuda_support.h"
@@ -7,7 +7,7 @@
 namespace cgc {
 namespace {
 
-constexpr int kMinMajor = 8; ///< sm_80: the oldest GPU that the kernels are compiled for.
+constexpr int kMinMajor = 8; ///< sm_80, the oldest architecture that kernels are compiled for.
 
 std::string versionText(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -47,7 +47,7 @@ Status checkGpu(const Gpu &gpu, unsigned traits) {
                            std::to_string(gpu.major) + std::to_string(gpu.minor) + ")";
   if (gpu.major < kMinMajor)
     return {Code::Device, card + " is older than sm_80, which cgc needs; " + GpuNeed().otherwise};
-  // Code for sm_90a runs on no other GPU, newer ones included.
+  // sm_90a code runs on no other architecture, newer ones included.
   if ((traits & kHopper) && !(gpu.major == 9 && gpu.minor == 0))
     return {Code::Device, card + " cannot run the plan, which has kernels for sm_90a (H100, H200) "
                                  "only; compile it with --arch sm_80"};

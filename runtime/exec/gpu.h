@@ -1,4 +1,4 @@
-// The GPU that an engine runs on, and what it has to be able to do.
+// Gpu: the GPU that an engine runs on, and checks of its capabilities.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -7,23 +7,24 @@
 
 namespace cgc {
 
+/// A GPU: CUDA's device index, name, compute capability major.minor, and number of SMs.
 struct Gpu {
   int index = -1;
   std::string name; ///< "NVIDIA H200"
   int major = 0, minor = 0, multiprocessors = 0;
 };
 
-/// Who needs a GPU, and what to do without one: the ends of a message.
+/// Parts of the message for a missing GPU: who needs it, and what to do without one.
 struct GpuNeed {
   const char *who = "the plan has target cuda";
   const char *otherwise = "run it where there is one, or compile with --target cpu";
 };
-/// GPU `index`. Device, with what is missing, if there is no driver, no GPU, or the driver is too
-/// old; Usage if there is no GPU of this number.
+/// Finds GPU `index`. Device if there is no driver or no GPU, or if the driver is too old; the
+/// message says which. Usage if there is no GPU of this index.
 Result<Gpu> findGpu(int index, GpuNeed need = {});
 
-/// Device, with the card's name and the next step, unless `gpu` runs kernels of these traits
-/// (KernelTrait).
+/// Device unless `gpu` can run kernels with these traits (KernelTrait). The message names the GPU
+/// and the next step.
 Status checkGpu(const Gpu &gpu, unsigned traits);
 
 } // namespace cgc

@@ -1,4 +1,4 @@
-// GraphExecutor: warm-up, capture, instantiation.
+// GraphExecutor: warm-up, capture and instantiation of a CUDA graph.
 #include "runtime/exec/executors.h"
 
 #include <chrono>
@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kWarmUps = 3;
 
-/// A capture on a stream. It is ended in any case: a stream left capturing could never be used
-/// again.
+/// A capture on a stream, ended in any case: a stream that stays in capture mode could never be
+/// used again.
 class CaptureScope final {
 public:
   explicit CaptureScope(cudaStream_t stream) : stream_(stream) {}
@@ -20,7 +20,7 @@ public:
       (void)end();
   }
   Status begin() {
-    // Thread-local: what other threads do with CUDA cannot spoil this capture.
+    // Thread-local mode: CUDA calls of other threads cannot invalidate this capture.
     CGC_TRY(cudaStatus(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
                        "cannot begin the capture"));
     open_ = true;
@@ -55,7 +55,8 @@ Result<CudaGraph> GraphExecutor::captureRun(const std::function<Status()> &enque
     CGC_TRY(scope.begin());
     const Status enqueued = enqueueRun();
     Result<CudaGraph> graph = scope.end();
-    // CUDA may hand out a graph although one of our own records failed: it would lack that record.
+    // cudaStreamEndCapture may succeed although a record failed to enqueue: the graph would lack
+    // that record.
     if (!enqueued.isOk())
       return enqueued;
     return graph;

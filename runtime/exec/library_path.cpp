@@ -1,4 +1,4 @@
-// Where a library that the runtime opens may lie.
+// Candidate paths of the libraries that the runtime opens.
 #include "runtime/exec/library_path.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Where a library that the runtime opens may lie.
+// Candidate paths of the libraries that the runtime opens.
 #pragma once
 
 #include <filesystem>
@@ -7,12 +7,13 @@
 
 namespace cgc {
 
-/// The files that `library` may be, best first: at `path` (the library, or a folder that holds it),
-/// or, if empty, beside this code and beside the program, each also in ../lib.
+/// The candidate files for `library`, in the order to try. If `path` is given: `path` itself, or
+/// the library in the folder `path`. Otherwise: the folder of this code and the folder of the
+/// program, each followed by its ../lib.
 std::vector<std::filesystem::path> libraryPlaces(const std::string &library,
                                                  const std::string &path);
 
-/// "a, b, c"
+/// The paths as "a, b, c", for messages.
 std::string joinPaths(const std::vector<std::filesystem::path> &paths);
 
 } // namespace cgc

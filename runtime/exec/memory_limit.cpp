@@ -1,4 +1,4 @@
-// MemoryBudget, and how much memory host and GPU have free.
+// MemoryBudget, and queries of the free memory of host and GPU.
 #include "runtime/exec/memory_limit.h"
 
 #include "runtime/base/checked.h"
@@ -22,7 +22,8 @@ std::optional<uint64_t> toNumber(std::string_view text) {
   return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-/// The number that follows `key` at the start of a line of the file.
+/// The number after `key` in the first line of the file that starts with `key`; std::nullopt if
+/// there is none.
 std::optional<uint64_t> numberIn(const std::string &path, std::string_view key = "") {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);)
@@ -31,7 +32,8 @@ std::optional<uint64_t> numberIn(const std::string &path, std::string_view key =
   return std::nullopt;
 }
 
-/// The names of one version of cgroups.
+/// The file names and keys of one version of cgroups. Cached file pages are listed as active and
+/// inactive.
 struct CgroupFiles {
   const char *limit, *usage, *activeFile, *inactiveFile;
 };
@@ -40,7 +42,8 @@ constexpr CgroupFiles kVersion1 = {"/memory.limit_in_bytes", "/memory.usage_in_b
 constexpr CgroupFiles kVersion2 = {"/memory.max", "/memory.current", "active_file ",
                                    "inactive_file "};
 
-/// What the group in `folder` allows; cached files do not count, as the kernel drops them.
+/// The bytes that the cgroup in `folder` still allows. Cached file pages do not count as used,
+/// because the kernel drops them under pressure.
 uint64_t availableInCgroup(const std::string &folder, const CgroupFiles &files) {
   const auto limit = numberIn(folder + files.limit), usage = numberIn(folder + files.usage);
   if (!limit || !usage)
@@ -52,11 +55,11 @@ uint64_t availableInCgroup(const std::string &folder, const CgroupFiles &files) 
   return *limit - std::min(*limit, used);
 }
 
-/// The least that the process's groups and those around them allow.
+/// The least that the process's cgroups and their ancestors allow.
 uint64_t availableInCgroups(const std::string &root) {
   uint64_t available = UINT64_MAX;
   std::ifstream file(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) { // number:controllers:path
+  for (std::string line; std::getline(file, line);) { // Format: number:controllers:path
     const size_t first = line.find(':');
     const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos)
@@ -66,7 +69,7 @@ uint64_t availableInCgroups(const std::string &root) {
     if (!isVersion2 && controllers.find(",memory,") == std::string::npos)
       continue;
     const std::string mount = root + (isVersion2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory");
-    // A group's folder may be outside what a container sees: its root then has the limits.
+    // In a container a cgroup's folder may be invisible; the mount's root then has its limits.
     for (std::string path = line.substr(second + 1);; path.resize(path.rfind('/'))) {
       available =
           std::min(available, availableInCgroup(mount + path, isVersion2 ? kVersion2 : kVersion1));
@@ -77,6 +80,7 @@ uint64_t availableInCgroups(const std::string &root) {
   return available;
 }
 
+/// The address space that RLIMIT_AS leaves.
 uint64_t availableAddresses() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
@@ -86,7 +90,7 @@ uint64_t availableAddresses() {
   return limit.rlim_cur - std::min<uint64_t>(limit.rlim_cur, used);
 }
 
-/// Of the current GPU.
+/// Memory of the current GPU, in bytes.
 struct GpuMemory {
   size_t free = 0, total = 0;
 };

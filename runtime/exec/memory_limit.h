@@ -1,4 +1,4 @@
-// Memory limits: what may still be taken on a device is asked before anything is allocated.
+// Memory limits: a request for memory is checked against them before anything is allocated.
 #pragma once
 
 #include "runtime/base/dtype.h"
@@ -10,35 +10,42 @@
 
 namespace cgc {
 
-/// Bytes of host memory that this process can still get: the least of what the system has
-/// available, what the process's cgroups allow, and RLIMIT_AS. UINT64_MAX where none of them says.
-/// `root` stands before the paths of /proc and /sys, for tests.
+/// The bytes of host memory that this process can still get: the least of the system's available
+/// memory, the limits of the process's cgroups, and RLIMIT_AS. UINT64_MAX if none of them is known.
+/// `root` is a prefix of the paths under /proc and /sys, for tests.
 uint64_t availableHostMemory(const std::string &root = "");
 
-/// What an engine and its contexts take of a device's memory, counted before it is allocated.
-/// Thread-safe.
+/// Counts the memory of an engine and its contexts before it is allocated. Thread-safe.
+///
+/// With limit 0 nothing is counted: each request is compared with the memory that is free at that
+/// moment. Host memory that earlier contexts have requested but not yet touched (calloc) still
+/// counts as free then, so contexts may be created that together need more memory than the host
+/// has.
 class MemoryBudget final {
 public:
-  /// Of the current device, if it is Cuda. `limit` is in bytes and for everything that is counted;
-  /// 0: each request is compared with the memory that is free at that moment.
+  /// A budget for `device`; for Cuda, the device that is current at each call. `limit` is in bytes
+  /// and applies to the sum of all reservations; 0 means no limit of its own, as described above.
   MemoryBudget(DeviceKind device, uint64_t limit) : device_(device), limit_(limit) {}
 
-  /// Counts `bytes`. OutOfMemory with both numbers, and nothing is counted, if they pass the limit;
-  /// Device if the GPU cannot be asked.
+  /// Reserves `bytes`. OutOfMemory, with the bytes requested and available, if they exceed the
+  /// limit or the free memory; nothing is reserved then. Device if the GPU's free memory cannot be
+  /// queried.
   Status reserve(uint64_t bytes);
-  /// Counts `bytes` that exist already: they are held against a limit, and are none of what the
-  /// device still has free.
+  /// Reserves `bytes` that are already mapped. They count against a limit, but need none of the
+  /// memory that is free.
   Status reserveMapped(uint64_t bytes) { return limit_ == 0 ? Status::ok() : reserve(bytes); }
+  /// Returns `bytes` that reserve() or reserveMapped() has granted.
   void release(uint64_t bytes);
 
 private:
   const DeviceKind device_;
   const uint64_t limit_;
   std::mutex mutex_;
-  uint64_t reserved_ = 0; ///< Only if there is a limit.
+  uint64_t reserved_ = 0; ///< Stays 0 without a limit.
 };
 
-/// "the GPU has 3.2 GB of 143 GB free", or of the host; empty if it cannot be asked.
+/// The free memory of `device` for messages, such as "the GPU has 3.2 GB of 143 GB free". Empty if
+/// it cannot be queried.
 std::string freeMemoryText(DeviceKind device);
 
 } // namespace cgc

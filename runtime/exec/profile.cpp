@@ -1,4 +1,4 @@
-// profileRecords: the time of each record, by the host's clock or by events inside a graph.
+// profileRecords: times each record by the host's clock or by events inside a CUDA graph.
 #include "runtime/exec/executors.h"
 
 #include <chrono>
@@ -24,7 +24,7 @@ Result<Times> profileOnHost(const std::vector<BoundRecord> &records, OpProvider 
   return times;
 }
 
-/// Records `event`; while `stream` is captured, as a node of the graph.
+/// Records `event` on `stream`. Under capture the record becomes a graph node.
 Status mark(cudaEvent_t event, cudaStream_t stream) {
   cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
   CGC_TRY(cudaStatus(cudaStreamIsCapturing(stream, &capturing), "cannot look at the stream"));
@@ -35,7 +35,7 @@ Status mark(cudaEvent_t event, cudaStream_t stream) {
 
 Result<Times> profileInGraph(const std::vector<BoundRecord> &records, OpProvider *provider,
                              cudaStream_t stream, size_t runs) {
-  std::vector<CudaEvent> events; // One ahead of the records and one behind each.
+  std::vector<CudaEvent> events; // One before the first record and one after each.
   for (size_t i = 0; i <= records.size(); ++i) {
     cudaEvent_t event = nullptr;
     CGC_TRY(cudaStatus(cudaEventCreate(&event), "cannot create an event"));

@@ -1,4 +1,4 @@
-// Finds and opens libcgc_aten.
+// loadProvider: finds libcgc_aten, opens it and calls its factory.
 #include "runtime/exec/provider.h"
 
 #include "runtime/base/libtorch.h"

@@ -1,4 +1,4 @@
-// Opens the library that runs ATen records.
+// loadProvider: opens the library that runs ATen records.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -9,10 +9,11 @@
 
 namespace cgc {
 
-/// The provider of libcgc_aten: at `path` (the library, or a folder that holds it), or, if empty,
-/// beside this code and beside the program, each also in ../lib. The library stays loaded until the
-/// process ends, for LibTorch cannot be unloaded. Device, with the places, if it or LibTorch is
-/// missing or of another version.
+/// Opens libcgc_aten and returns its provider. Looks at `path` (the library, or the folder that
+/// contains it) or, if `path` is empty, in the folder of this code and the folder of the program,
+/// each followed by its ../lib. The library stays loaded until the process ends, because LibTorch
+/// cannot be unloaded. Device, with the paths searched, if libcgc_aten or LibTorch is missing or of
+/// another version.
 Result<std::unique_ptr<OpProvider>> loadProvider(const std::string &path);
 
 } // namespace cgc

@@ -1,4 +1,4 @@
-// Requirements: one pass over the records.
+// requirementsOf: collects a plan's requirements in one pass over its records.
 #include "runtime/exec/requirements.h"
 
 #include "runtime/kernels/kernel_table.h"
@@ -9,7 +9,7 @@
 namespace cgc {
 namespace {
 
-/// The records of one entry that LibTorch runs.
+/// The ATen ops of one entry, by name.
 std::map<std::string, Requirements::LibTorchOp> libTorchOps(const Entry &entry) {
   std::map<std::string, Requirements::LibTorchOp> ops;
   for (const Bucket &bucket : entry.buckets) {

@@ -1,4 +1,4 @@
-// Requirements: what a plan needs at run time besides libcgc_runtime.
+// Requirements: the hardware and libraries that a plan needs besides libcgc_runtime.
 #pragma once
 
 #include "runtime/kernels/kernel_table.h"
@@ -10,29 +10,32 @@
 
 namespace cgc {
 
-/// What a plan needs. Its op libraries are PlanData::opLibraries.
+/// The requirements of a plan, except its op libraries, which PlanData::opLibraries lists.
 struct Requirements {
+  /// An ATen op that LibTorch runs.
   struct LibTorchOp {
-    size_t records = 0;                ///< In the bucket that has the most.
-    LocationId location = kNoLocation; ///< Of the first record.
+    size_t records = 0;                ///< Number of records in the bucket that has the most.
+    LocationId location = kNoLocation; ///< Source location of the first record.
   };
+  /// An entry with records that LibTorch runs.
   struct LibTorchEntry {
     std::string entry;
     std::map<std::string, LibTorchOp> ops; ///< By recordName(): "aten::convolution".
   };
-  /// The entries with records that LibTorch runs, in the plan's order. Empty: the plan needs no
+  /// The entries with records that LibTorch runs, in the plan's order. Empty if the plan needs no
   /// LibTorch.
   std::vector<LibTorchEntry> libTorch;
-  bool cublasLt = false; ///< Some products are cuBLASLt's.
-  bool gpu = false;      ///< The target is cuda.
-  /// The traits (KernelTrait) of all kernels that the plan launches, together. Kernels that this
-  /// runtime lacks count for nothing: bindRecords refuses them.
+  bool cublasLt = false; ///< Whether a record calls cuBLASLt.
+  bool gpu = false;      ///< Whether the target is cuda.
+  /// The union of the traits (KernelTrait) of all kernels that the plan launches. Kernels that this
+  /// runtime lacks are ignored: bindRecords refuses them.
   unsigned kernelTraits = 0;
 
-  /// Some kernels run on sm_90a only; the others run from sm_80 on.
+  /// Whether a kernel runs only on sm_90a. All others run on sm_80 and newer.
   bool needsSm90a() const { return kernelTraits & kHopper; }
 };
 
+/// The requirements of a valid plan.
 Requirements requirementsOf(const PlanData &plan);
 
 } // namespace cgc

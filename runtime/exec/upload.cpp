@@ -1,5 +1,5 @@
-// Upload: threads take chunks of the buffer in turn; each fills one of its two pinned buffers while
-// the other is in flight.
+// Upload: each thread takes chunks of the buffer and fills one of its two pinned staging buffers
+// while the other is in flight.
 #include "runtime/exec/upload.h"
 
 #include "runtime/base/no_throw.h"
@@ -16,26 +16,27 @@
 namespace cgc {
 namespace {
 
-/// Copies as large as this reach the bandwidth of PCIe; larger ones only pin more memory.
+/// Copies of this size reach the bandwidth of PCIe. Larger chunks would only pin more memory.
 constexpr uint64_t kChunk = 4 << 20;
-/// One thread's memcpy is slower than PCIe.
+/// Several threads, because the memcpy of one thread is slower than PCIe.
 constexpr unsigned kThreads = 4;
 
+/// An upload that several threads work on.
 struct Job {
   std::span<const UploadPiece> pieces;
   std::byte *buffer;
   uint64_t bytes;
   int device;
-  std::atomic<uint64_t> next = 0; ///< Where the next chunk begins.
+  std::atomic<uint64_t> next = 0; ///< Offset of the next chunk.
 };
 
-/// What one thread needs.
+/// One thread's stream and staging buffers.
 class Worker final {
 public:
   Status run(Job &job) {
     CGC_ASSIGN_OR_RETURN(stream_, createStream());
     const Status copied = copyChunks(job);
-    // The staging memory is in use until here, after a failure too.
+    // Copies read the staging memory until here, also after a failure.
     const Status waited = cudaStatus(cudaStreamSynchronize(stream_.get()), "copy");
     return copied.isOk() ? waited : copied;
   }
@@ -100,7 +101,7 @@ Status upload(std::span<const UploadPiece> pieces, std::byte *buffer, uint64_t b
   const uint64_t chunks = (bytes + kChunk - 1) / kChunk;
   const auto threads =
       std::min<uint64_t>(chunks, std::clamp(std::thread::hardware_concurrency(), 1u, kThreads));
-  std::vector<std::future<Status>> others; // Destroyed, they wait.
+  std::vector<std::future<Status>> others; // Their destructors wait.
   for (uint64_t i = 1; i < threads; ++i)
     others.push_back(std::async(std::launch::async, [&job] { return work(job); }));
   Status status = chunks > 0 ? work(job) : Status::ok();

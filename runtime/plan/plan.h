@@ -29,8 +29,8 @@ inline constexpr uint32_t kPlanFormatVersion = 3;
 inline constexpr uint32_t kKernelAbi = 1;
 /// Alignment of weights in the file and of buffers in the arena, in bytes.
 inline constexpr uint64_t kBufferAlignment = 256;
-/// Tensors of at least 64 KiB are aligned to 64 KiB in memory: cuBLAS's fp32 kernels lost up to 15
-/// % on an H200 when a matrix began 16 KiB off (docs/log/2026-11-21-64-kib-alignment.md).
+/// Tensors of 64 KiB or more are aligned to 64 KiB in memory. On an H200, cuBLAS's fp32 kernels
+/// lost up to 15 % when a matrix began 16 KiB off (docs/log/2026-11-21-64-kib-alignment.md).
 inline constexpr uint64_t kLargeAlignment = 64 << 10;
 /// The alignment in memory of a tensor of this many bytes.
 constexpr uint64_t placementAlignment(uint64_t bytes) {
@@ -194,8 +194,7 @@ struct Entry {
 
 /// A weight's metadata; its bytes are dense and row-major.
 struct Weight {
-  std::string
-      name; ///< Qualified name in the model; the first one if several weights have equal bytes.
+  std::string name; ///< Qualified name in the model; the first of several with equal bytes.
   DType dtype = DType::F32;
   std::vector<int64_t> sizes;
   uint64_t fileOffset = 0; ///< Set by the writer.
@@ -225,9 +224,8 @@ struct PlanData {
   std::vector<Entry> entries;
   std::vector<Weight> weights;
   std::vector<SourceLocation> locations;
-  std::optional<DType>
-      precision; ///< The dtype that the model's floats were converted to, if they were.
-  std::optional<TargetGpu> gpu;         ///< Set only for target cuda.
+  std::optional<DType> precision; ///< The dtype that the model's floats were converted to, if any.
+  std::optional<TargetGpu> gpu;   ///< Set only for target cuda.
   std::vector<OpLibraryId> opLibraries; ///< The op libraries that records call, each once.
   bool operator==(const PlanData &) const = default;
 
