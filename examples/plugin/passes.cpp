@@ -1,6 +1,5 @@
-// A pass plug-in: QuickGELU becomes one op of the op library ops.cu, and every
-// nn.MultiheadAttention that attends to its own input, with or without a mask to add, is computed
-// by another body.
+// A pass plug-in. Replaces QuickGELU by one op of the op library ops.cu, and the body of every
+// self-attention nn.MultiheadAttention, with or without an additive mask, by another body.
 #include "passes/plugin.h"
 
 #include "ir/text/text.h"
@@ -15,7 +14,7 @@ using namespace cgc;
 
 namespace {
 
-// (a) An op substitution: a pattern and what replaces it, both IR text.
+// (a) An op substitution: a pattern and its replacement, both IR text.
 constexpr const char *kQuickGelu = R"(
 graph @quick_gelu(%x: dynamic) {
   %0 = aten.mul(%x, 1.702) : dynamic
@@ -29,8 +28,9 @@ graph @quick_gelu(%x: dynamic) {
   output %0
 })";
 
-// (b) A module substitution: another body. {0}: the inputs, {1}: heads, {2}: their width, {3}: the
-// scale, {4}: how the mask is added, if there is one, {5}: what the softmax is of.
+// (b) A module substitution: the new body. Placeholders: {0} the inputs, {1} the number of heads,
+// {2} the head dimension, {3} the scale, {4} the addition of the mask, if there is one, {5} the
+// operand of the softmax.
 constexpr const char *kAttention = R"(
 graph @attention({0}) -> dynamic {{
   %w = get_attr @in_proj_weight : dynamic
@@ -56,7 +56,7 @@ graph @attention({0}) -> dynamic {{
   output %y
 })";
 
-/// How many heads the traced body has: a traced module keeps no num_heads.
+/// The number of heads, found in the traced body because a traced module has no num_heads.
 Result<int64_t> headsOf(const ir::Graph &body) {
   for (const ir::Node &node : body) {
     if (node.kind() != ir::NodeKind::CallFunction)
@@ -71,7 +71,7 @@ Result<int64_t> headsOf(const ir::Graph &body) {
   return Status(Code::Unsupported, "cannot tell how many heads graph @" + body.name() + " has");
 }
 
-/// Whether the new body computes what the method does: else Unsupported, with what is in the way.
+/// Unsupported, with the reason, unless the new body computes the same as the method.
 Status checkForm(const ir::Graph &original) {
   const auto refuse = [](const char *why) { return Status(Code::Unsupported, why); };
   const auto isMask = [](const ir::Value *input) {
@@ -94,7 +94,7 @@ Status checkForm(const ir::Graph &original) {
   return Status::ok();
 }
 
-/// The new body of one method, as text; Unsupported if it is not one that kAttention computes.
+/// The new body of one method, as text. Unsupported if kAttention does not compute that method.
 Result<std::string> bodyOf(const ir::Module &module, const ir::Graph &original) {
   const ir::Parameter *weight = module.findParameter("in_proj_weight");
   if (!weight)
@@ -121,7 +121,7 @@ Status replaceAttention(ir::Module &module) {
   std::vector<std::unique_ptr<ir::Graph>> bodies;
   for (const auto &graph : module.graphs()) {
     const Result<std::string> text = bodyOf(module, *graph);
-    if (text.status().code() == Code::Unsupported) { // Not this module: it stays as it was traced.
+    if (text.status().code() == Code::Unsupported) { // This module stays as traced.
       std::fprintf(stderr, "plain-attention: module '%s' stays: %s\n", module.path().c_str(),
                    text.status().message().c_str());
       return Status::ok();

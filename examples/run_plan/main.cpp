@@ -1,5 +1,5 @@
-// run_plan PLAN [ENTRY [FILE...]]: lists the entries of a plan, or runs one on zeros or on files of
-// raw bytes.
+// run_plan PLAN [ENTRY [FILE...]]: lists the entries of a plan, or runs one entry on zeros or on
+// files of raw bytes.
 #include "runtime/exec/engine.h"
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 
 namespace {
 
-/// Host memory for a row of tensors, zeros at first, and views of it for Context::run.
+/// Host memory for a list of tensors, initially zero, and views of it for Context::run.
 class Tensors {
 public:
   explicit Tensors(const std::vector<cgc::IoTensor> &types) : bytes_(types.size()) {
     for (size_t i = 0; i < types.size(); ++i) {
-      // A plan that loads has no tensor whose size overflows.
+      // No tensor's size overflows in a plan that has been loaded.
       bytes_[i].resize(*cgc::tensorBytes(types[i].dtype, types[i].sizes));
       views_.push_back(
           {bytes_[i].data(), types[i].dtype, cgc::DeviceKind::Cpu, types[i].sizes, {}});
@@ -33,7 +33,7 @@ private:
   std::vector<cgc::TensorView> views_;
 };
 
-/// "image f32[1,3,224,224]"
+/// A name and type as text: "image f32[1,3,224,224]".
 std::string typeText(const cgc::IoTensor &tensor) {
   std::string text = tensor.name + " " + std::string(cgc::dtypeName(tensor.dtype)) + "[";
   for (size_t i = 0; i < tensor.sizes.size(); ++i)
@@ -54,7 +54,7 @@ void printEntries(const cgc::PlanData &plan) {
     }
 }
 
-/// Fills `bytes` from a file of exactly as many.
+/// Reads a file of exactly bytes.size() bytes into `bytes`.
 cgc::Status readInput(const std::string &path, std::vector<char> &bytes) {
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> read{std::istreambuf_iterator<char>(file), {}};
@@ -68,7 +68,7 @@ cgc::Status readInput(const std::string &path, std::vector<char> &bytes) {
   return cgc::Status::ok();
 }
 
-/// Each output with its first elements, if it is f32.
+/// Prints each output's name and type and, for f32, its first elements.
 void printOutputs(const std::vector<cgc::IoTensor> &types, Tensors &outputs) {
   for (size_t i = 0; i < types.size(); ++i) {
     std::printf("%s:", typeText(types[i]).c_str());
@@ -82,17 +82,17 @@ void printOutputs(const std::vector<cgc::IoTensor> &types, Tensors &outputs) {
   }
 }
 
-// The README shows these lines.
+// The README shows the lines of this function.
 cgc::Status run(const std::string &path, const std::string &name,
                 const std::vector<std::string> &files) {
-  // Maps the file and verifies it. Touches no GPU.
+  // Maps and verifies the file. Touches no GPU.
   CGC_ASSIGN_OR_RETURN(const cgc::Plan plan, cgc::Plan::load(path));
   const cgc::Entry *entry = plan.data().findEntry(name);
   if (!entry)
     return {cgc::Code::Usage, path + " has no entry '" + name + "'"};
   // Opens the libraries that the plan needs and uploads the weights, once for all contexts.
   CGC_ASSIGN_OR_RETURN(const cgc::Engine engine, cgc::Engine::create(plan));
-  // The arena and a captured CUDA graph for each bucket. One context for each thread.
+  // Allocates the arena and captures a CUDA graph for each bucket. One context per thread.
   CGC_ASSIGN_OR_RETURN(cgc::Context context, cgc::Context::create(engine));
 
   const cgc::Bucket &bucket = entry->buckets.front();
@@ -101,7 +101,7 @@ cgc::Status run(const std::string &path, const std::string &name,
     return {cgc::Code::Usage, "'" + name + "' has fewer inputs than there are files"};
   for (size_t i = 0; i < files.size(); ++i)
     CGC_TRY(readInput(files[i], inputs.bytes(i)));
-  // Chooses the bucket by the shapes of the inputs, and returns when the outputs are there.
+  // Chooses the bucket by the shapes of the inputs. Returns when the outputs are complete.
   CGC_TRY(context.run(name, inputs.views(), outputs.views()));
   printOutputs(bucket.outputs, outputs);
   return cgc::Status::ok();

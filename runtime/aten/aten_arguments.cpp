@@ -1,4 +1,4 @@
-// Arguments: conversion by the schema's argument types.
+// Arguments: conversion by the types in the overload's schema.
 #include "runtime/aten/aten_arguments.h"
 
 #include <ATen/ScalarOps.h>
@@ -35,7 +35,8 @@ std::optional<c10::Scalar> asScalar(const AtenArg &arg) {
   return std::nullopt;
 }
 
-/// A list, or nothing if the elements do not fit. An empty list has no kind: it fits anything.
+/// Converts a list; std::nullopt if its elements do not fit. An empty list has no element kind and
+/// fits any list.
 std::optional<c10::IValue> asList(const AtenArg &arg, const c10::Type &element,
                                   const ArgumentSource &source) {
   auto *ints = std::get_if<std::vector<int64_t>>(&arg);

@@ -1,4 +1,5 @@
-// Arguments: a plan's constants and tensors as the boxed values that LibTorch's dispatcher takes.
+// Arguments: converts a plan's constants and tensors to the boxed values that LibTorch's dispatcher
+// takes.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -12,17 +13,19 @@
 
 namespace cgc::aten {
 
+/// LibTorch's type for `dtype`.
 at::ScalarType scalarType(DType dtype);
 
+/// The tensors and the device that arguments refer to.
 struct ArgumentSource {
-  /// Ids are valid, and never kNoTensor.
+  /// The tensor of an id. Called with valid ids only, never with kNoTensor.
   std::function<at::Tensor(TensorId)> tensor;
-  c10::Device device; ///< What a DeviceArg stands for.
+  c10::Device device; ///< The value of a DeviceArg.
 };
 
-/// `arg` as the overload's `argument` wants it: dispatcher calls convert nothing by themselves. A
-/// number for a Tensor becomes a "wrapped number", as LibTorch's own Scalar overloads make it.
-/// Unsupported if the kind does not fit.
+/// Converts `arg` to the type of the overload's `argument`, because dispatcher calls convert
+/// nothing. A number for a Tensor argument becomes a "wrapped number", as in LibTorch's own Scalar
+/// overloads. Unsupported if the kind of `arg` does not fit.
 Result<c10::IValue> toIValue(const AtenArg &arg, const c10::Argument &argument,
                              const ArgumentSource &source);
 

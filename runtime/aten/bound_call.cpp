@@ -1,4 +1,4 @@
-// bindCall: finds the overload, builds its boxed arguments once, and runs it any number of times.
+// bindCall: finds the overload, builds its boxed arguments once, and calls it any number of times.
 #include "runtime/aten/bound_call.h"
 
 #include "runtime/aten/aten_arguments.h"
@@ -24,9 +24,10 @@ std::string nameOf(const AtenCall &call) {
   return call.overload.empty() ? call.op : call.op + "." + call.overload;
 }
 
-/// Copies a result into its slot. For equal layouts LibTorch's copy_ is a memcpy node in a captured
-/// graph; a pointwise kernel there made replays up to 1 % shorter on an H200
-/// (docs/log/2026-11-21-result-copies.md). Times one is exact; a bool would become an int.
+/// Copies a result to its slot. For equal layouts LibTorch's copy_ becomes a memcpy node in a
+/// captured graph; an elementwise kernel instead made replays up to 1 % faster on an H200
+/// (docs/log/2026-11-21-result-copies.md). Multiplying by one is exact. A bool is copied, because
+/// mul would make it an int.
 void copyInto(at::Tensor &output, const at::Tensor &result) {
   if (output.is_cuda() && output.strides() == result.strides() && output.scalar_type() != at::kBool)
     at::mul_out(output, result, at::native::wrapped_scalar_tensor(1));
@@ -34,7 +35,7 @@ void copyInto(at::Tensor &output, const at::Tensor &result) {
     output.copy_(result);
 }
 
-/// An argument that the op writes: `out`, or the `self` of an in-place op.
+/// Whether the op writes the argument: `out`, or the `self` of an in-place op.
 bool isWritten(const c10::Argument &argument) {
   return argument.alias_info() && argument.alias_info()->isWrite();
 }
@@ -74,7 +75,8 @@ public:
   }
 
 private:
-  /// An `out` of the wrong size would be resized by LibTorch instead of refused.
+  /// Checks the written arguments after a call, because LibTorch resizes an `out` of the wrong size
+  /// instead of refusing it.
   Status checkOutputs() const {
     for (size_t i = 0; i < outputs_.size(); ++i)
       if (outputs_[i].data_ptr() != data_[i] || outputs_[i].sizes() != sizes_[i])
@@ -95,11 +97,11 @@ private:
   std::string name_;
   c10::OperatorHandle op_;
   std::vector<c10::IValue> args_;
-  std::vector<at::Tensor> outputs_; ///< Undefined where the plan wants no result.
+  std::vector<at::Tensor> outputs_; ///< Undefined for results that the plan does not need.
   std::vector<void *> data_;
   std::vector<std::vector<int64_t>> sizes_;
   bool writesOut_, fullPrecision_;
-  bool dividesIntegers_; ///< On the CPU; a GPU does not trap.
+  bool dividesIntegers_; ///< Only on the CPU; a GPU does not trap.
 };
 
 } // namespace
@@ -164,7 +166,7 @@ Result<std::unique_ptr<BoundCall>> bindCall(const AtenCall &call, const Bucket &
   bool fullPrecision = device.is_cuda() && isProduct(call.op) && hasF32(args);
   if (fullPrecision && call.op == "aten::conv2d" && outputs.size() == 1 && outputs[0].defined()) {
     withoutTf32(*op, args, outputs[0]);
-    fullPrecision = false; // An argument of the call says it now.
+    fullPrecision = false; // The argument allow_tf32 replaces the guard.
   }
   return std::unique_ptr<BoundCall>(
       std::make_unique<DispatcherCall>(nameOf(call), *op, std::move(args), std::move(outputs),

@@ -1,4 +1,4 @@
-// bindCall: one AtenCall of a plan, resolved in LibTorch's dispatcher and bound to memory.
+// bindCall: resolves an AtenCall in LibTorch's dispatcher and binds it to memory.
 #pragma once
 
 #include "runtime/plan/op_provider.h"
@@ -7,9 +7,10 @@
 
 namespace cgc::aten {
 
-/// Tensors of the bucket become LibTorch tensors over `address(id)` on `device`; they own nothing.
-/// Unsupported for an op that no plan may call (runtime/plan/aten_ops.h). May throw what LibTorch
-/// throws.
+/// Resolves `call` and binds its tensors as LibTorch tensors over `address(id)` on `device`. They
+/// do not own that memory, which must outlive the result. Unsupported if no plan may call the op
+/// (runtime/plan/aten_ops.h), or if LibTorch has no such overload or it takes other arguments. May
+/// throw LibTorch's exceptions.
 Result<std::unique_ptr<BoundCall>> bindCall(const AtenCall &call, const Bucket &bucket,
                                             const std::function<void *(TensorId)> &address,
                                             c10::Device device);

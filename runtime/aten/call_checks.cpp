@@ -1,4 +1,4 @@
-// Checks of a call: by LibTorch's meta device, whose tensors have sizes and no memory.
+// Checks of a call on LibTorch's meta device, whose tensors have sizes but no memory.
 #include "runtime/aten/call_checks.h"
 
 #include <ATen/ScalarOps.h>
@@ -25,7 +25,7 @@ std::string describe(const at::Tensor &tensor) {
 }
 
 at::Tensor metaTensor(const at::Tensor &tensor) {
-  // A number in the place of a tensor promotes types as a number does.
+  // A wrapped number takes part in type promotion as a number does, so it is passed unchanged.
   if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number())
     return tensor;
   return at::empty_strided(tensor.sizes(), tensor.strides(),
@@ -52,7 +52,8 @@ c10::IValue metaValue(const c10::IValue &value) {
   return value;
 }
 
-/// The dividend or divisor. A number becomes a tensor that promotes types as the number does.
+/// The dividend or divisor. A number becomes a wrapped number, which takes part in type promotion
+/// as a number does.
 at::Tensor operand(const c10::IValue &value) {
   return value.isTensor() ? value.toTensor() : at::native::wrapped_scalar_tensor(value.toScalar());
 }
@@ -78,7 +79,8 @@ Status checkResults(const std::vector<at::Tensor> &results,
                               " tensors, the plan has " + std::to_string(outputs.size())};
   for (size_t i = 0; i < results.size(); ++i) {
     const at::Tensor &result = results[i], &output = outputs[i];
-    // LibTorch has no tensor for a result that it was not asked for; the plan has an empty one.
+    // LibTorch returns an undefined tensor for a result that was not requested; the plan has an
+    // empty one.
     if (!output.defined() || (!result.defined() && output.numel() == 0))
       continue;
     if (!result.defined() || result.scalar_type() != output.scalar_type() ||

@@ -1,5 +1,5 @@
-// Checks of a call that need LibTorch: its results before they are allocated, and divisions that
-// would end the process.
+// Checks of a call that need LibTorch: the sizes of its results before they are allocated, and
+// integer divisions that would trap.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -12,22 +12,23 @@
 
 namespace cgc::aten {
 
-/// The tensors among a call's results, in order, those of a list one by one.
+/// The tensors among a call's results, in order. Lists of tensors are flattened.
 std::vector<at::Tensor> tensorsOf(const std::vector<c10::IValue> &results);
 
 /// Failed unless the results have the number, element types and sizes of `outputs`. An undefined
-/// output is a result that the plan does not want.
+/// output stands for a result that the plan does not need.
 Status checkResults(const std::vector<at::Tensor> &results, const std::vector<at::Tensor> &outputs);
 
-/// checkResults of what the call would yield, found without memory and without data; with
-/// `writesOut` instead, that it would resize none of its arguments. Ok where LibTorch has no such
-/// rule for the op. May throw what LibTorch throws.
+/// Applies checkResults to the results that the call would have, computed on the meta device
+/// without memory or data. With `writesOut`, checks that the call would not resize its written
+/// arguments. Ok if LibTorch has no meta kernel for the op. May throw LibTorch's exceptions.
 Status checkResultSizes(const c10::OperatorHandle &op, const std::vector<c10::IValue> &args,
                         const std::vector<at::Tensor> &outputs, bool writesOut);
 
-/// Whether a call of aten::div truncates integers, so that it has to be asked checkIntegerDivision.
+/// Whether this is a call of aten::div that truncates integers, which checkIntegerDivision must
+/// check.
 bool dividesIntegers(const c10::OperatorHandle &op, const std::vector<c10::IValue> &args);
-/// Failed if an element is the least integer and its divisor -1: their quotient is no integer, and
+/// Failed if an element is the smallest integer and its divisor is -1: the quotient overflows, and
 /// a CPU traps. Reads the tensors' memory.
 Status checkIntegerDivision(const std::vector<c10::IValue> &args);
 

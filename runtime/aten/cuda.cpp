@@ -1,4 +1,5 @@
-// Cuda: finds libtorch_cuda, sets streams, and directs allocations under capture to private pools.
+// Cuda: finds libtorch_cuda, sets streams, and directs allocations during a capture to private
+// pools.
 #include "runtime/aten/cuda.h"
 
 #include "runtime/base/libtorch.h"
@@ -25,7 +26,7 @@ CUDAAllocator &allocatorAt(void *symbol) {
   return *static_cast<std::atomic<CUDAAllocator *> *>(symbol)->load();
 }
 
-/// LibTorch's own graph pools are {0, number}.
+/// LibTorch's id of a graph pool: {0, number}.
 c10::MempoolId_t poolId(uint64_t pool) {
   return {0, pool};
 }
@@ -41,7 +42,7 @@ Result<Cuda> Cuda::open(int device) {
     return Status(Code::Device, std::string("LibTorch's CUDA library is of another version than "
                                             "cgc was built for: use LibTorch ") +
                                     kLibTorchVersion);
-  // LibTorch asks once, at its first thought of CUDA, whether the library is there.
+  // LibTorch looks for its CUDA library once, when CUDA is first needed, and keeps the answer.
   if (!at::detail::getCUDAHooks().hasCUDART())
     return Status(Code::Device, "this process used LibTorch before it opened LibTorch's CUDA "
                                 "library, and LibTorch now stays on the CPU: create the engine of "

@@ -1,5 +1,5 @@
-// Cuda: LibTorch's CUDA side, reached without linking it: libtorch_cuda is opened by dlopen and
-// found through the registries of libc10 and a few exported symbols.
+// Cuda: LibTorch's CUDA functions without linking them. libtorch_cuda is opened with dlopen and
+// reached through the registries of libc10 and a few exported symbols.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -11,20 +11,23 @@
 
 namespace cgc::aten {
 
+/// LibTorch's CUDA library for one device.
 class Cuda {
 public:
-  /// Opens libtorch_cuda from where libtorch_cpu is and initialises LibTorch for `device`. Device
-  /// if there is no CUDA build of LibTorch, no driver or no such GPU, or if LibTorch was used
-  /// before in a way that fixed that there is no CUDA. May throw what LibTorch throws.
+  /// Opens libtorch_cuda from the folder of libtorch_cpu and initializes LibTorch for `device`.
+  /// Device if LibTorch has no CUDA build, there is no driver or no such GPU, or the process has
+  /// used LibTorch before in a way that made it decide that there is no CUDA. May throw LibTorch's
+  /// exceptions.
   static Result<Cuda> open(int device);
 
-  /// Calls `body` with LibTorch's current device and stream set; both are set back afterwards.
+  /// Calls `body` with LibTorch's current device and stream set, and restores both afterwards.
   Status onStream(void *stream, const std::function<Status()> &body) const;
 
-  /// A private memory pool for what `stream` allocates until endPool. Pools are numbered
-  /// process-wide by LibTorch.
+  /// Directs allocations for `stream` to a new private memory pool until endPool. Returns the
+  /// pool's number, which LibTorch makes unique in the process.
   uint64_t beginPool(void *stream) const;
   void endPool(uint64_t pool) const;
+  /// Allows LibTorch to free the pool's memory.
   void releasePool(uint64_t pool) const;
 
 private:

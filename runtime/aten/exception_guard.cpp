@@ -1,4 +1,4 @@
-// guarded(): translates exceptions.
+// guarded(): converts exceptions to Status.
 #include "runtime/aten/exception_guard.h"
 
 #include <c10/util/Exception.h>

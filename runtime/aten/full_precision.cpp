@@ -1,5 +1,5 @@
-// Full precision: the thread's guard, the host's setting, and convolutions that take TF32 as an
-// argument.
+// Full precision: the thread's guard, the host's setting, and convolutions that take allow_tf32 as
+// an argument.
 #include "runtime/aten/full_precision.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@ using at::Float32Backend;
 using at::Float32Op;
 using at::Float32Precision;
 
-/// The value set explicitly for (backend, op), or NONE. LibTorch reports only the effective one,
-/// which (backend, ALL) and (GENERIC, ALL) may supply.
+/// The value set explicitly for (backend, op), or NONE. LibTorch reports only the effective value,
+/// which may be inherited from (backend, ALL) or (GENERIC, ALL).
 Float32Precision ownPrecision(Float32Backend backend, Float32Op op) {
   at::Context &context = at::globalContext();
   const Float32Precision value = context.float32Precision(backend, op);
@@ -21,7 +21,7 @@ Float32Precision ownPrecision(Float32Backend backend, Float32Op op) {
   const Float32Backend parent = op == Float32Op::ALL ? Float32Backend::GENERIC : backend;
   if (context.float32Precision(parent, Float32Op::ALL) != value)
     return value;
-  // Both have one value: it is inherited if it follows its parent.
+  // The value equals its parent's. It is inherited if it changes with the parent's.
   const Float32Precision parents = ownPrecision(parent, Float32Op::ALL);
   context.setFloat32Precision(parent, Float32Op::ALL,
                               value == Float32Precision::IEEE ? Float32Precision::TF32
@@ -31,6 +31,7 @@ Float32Precision ownPrecision(Float32Backend backend, Float32Op op) {
   return follows ? Float32Precision::NONE : value;
 }
 
+/// Serializes changes of LibTorch's process-wide settings.
 std::mutex &settings() {
   static std::mutex mutex;
   return mutex;

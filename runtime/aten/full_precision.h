@@ -1,4 +1,4 @@
-// Full precision: a cuda plan's f32 products are computed in f32, whatever the host lets LibTorch
+// Full precision: computes the f32 GEMMs of a cuda plan in f32, even if the host allows LibTorch to
 // round to TF32.
 #pragma once
 
@@ -13,14 +13,14 @@
 
 namespace cgc::aten {
 
-/// Whether `op` multiplies matrices, so that a GPU could round its f32 factors to TF32.
+/// Whether `op` multiplies matrices, so that a GPU could round its f32 operands to TF32.
 bool isProduct(std::string_view op);
 
-/// While it lives, LibTorch multiplies f32 matrices on this thread without TF32. Only where the
-/// host has turned TF32 on for products does it change a process-wide setting, as cuBLASLt's calls
-/// heed no other: float32Precision(CUDA, MATMUL), which it sets back exactly. Finding out whether
-/// the host's value is inherited changes (CUDA, ALL) and (GENERIC, ALL) for a moment. One lives at
-/// a time; a second thread waits.
+/// While alive, makes LibTorch multiply f32 matrices on this thread without TF32. LibTorch's
+/// cuBLASLt calls obey only the process-wide float32Precision(CUDA, MATMUL), so that is changed,
+/// only if the host has enabled TF32 for GEMMs, and restored exactly. Finding out whether the
+/// host's value is inherited changes (CUDA, ALL) and (GENERIC, ALL) briefly. Only one object exists
+/// at a time; the constructor waits for others.
 class FullPrecision final {
 public:
   FullPrecision();
@@ -31,12 +31,12 @@ public:
 private:
   at::NoTF32Guard thread_;
   std::unique_lock<std::mutex> lock_;
-  std::optional<at::Float32Precision> own_; ///< The host's setting, if it was changed.
+  std::optional<at::Float32Precision> own_; ///< The host's setting, if this object changed it.
 };
 
-/// Makes a call of aten::conv2d one of aten::_convolution, which takes TF32 as an argument: so no
-/// setting of the host is touched. A batch dimension that conv2d may lack is added to the image and
-/// to `output`.
+/// Turns a call of aten::conv2d into one of aten::_convolution, which takes allow_tf32 as an
+/// argument, so that no setting of the host changes. Adds a batch dimension to the image and to
+/// `output` if they have none.
 void withoutTf32(c10::OperatorHandle &op, std::vector<c10::IValue> &args, at::Tensor &output);
 
 } // namespace cgc::aten

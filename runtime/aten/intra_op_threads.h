@@ -1,10 +1,10 @@
-// IntraOpThreads: how many threads LibTorch's CPU kernels use, for one calling thread.
+// IntraOpThreads: the number of threads of LibTorch's CPU kernels for one calling thread.
 #pragma once
 
 namespace cgc::aten {
 
-/// While it lives, an op that this thread calls is computed by `threads` threads, itself included.
-/// Other threads, and what at::get_num_threads says on them, stay as they are.
+/// While alive, ops that this thread calls use `threads` threads, including the caller. Other
+/// threads, and at::get_num_threads on them, are not affected.
 class IntraOpThreads final {
 public:
   explicit IntraOpThreads(int threads);
@@ -13,8 +13,8 @@ public:
   ~IntraOpThreads();
 
 private:
-  int openMp_;  ///< The thread's own values before.
-  int mkl_ = 0; ///< 0: it follows the process-wide one.
+  int openMp_;  ///< The calling thread's previous value.
+  int mkl_ = 0; ///< The previous value; 0: follows the process-wide value.
 };
 
 } // namespace cgc::aten

@@ -1,4 +1,4 @@
-// libcgc_aten: the op provider over LibTorch, and its factory symbol.
+// libcgc_aten: implements OpProvider with LibTorch and exports its factory.
 #include "runtime/aten/bound_call.h"
 #include "runtime/aten/cuda.h"
 #include "runtime/aten/exception_guard.h"
@@ -20,7 +20,7 @@ public:
       device_ = c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(index));
       return Status::ok();
     });
-    // Whatever LibTorch says while it starts the device is about the device.
+    // Any error while LibTorch initializes the device is an error of the device.
     return status.code() == Code::Failed ? Status(Code::Device, status.message()) : status;
   }
 
@@ -63,8 +63,8 @@ public:
   }
 
   void releasePool(uint64_t token) override {
-    // The allocator only fails on a pool that it does not know: a bug of ours that must not end the
-    // process.
+    // The allocator fails only for an unknown pool. That would be a bug in cgc, which must not end
+    // the process.
     Status status = guarded([&] {
       cuda_->releasePool(token);
       return Status::ok();
