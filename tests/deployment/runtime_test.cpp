@@ -1,5 +1,5 @@
-// libcgc_runtime alone, as a deployment links it: the public API is exported, loads and runs a
-// plan, and the library needs no LibTorch, LLVM or Python.
+// libcgc_runtime as a deployment links it: the public API is exported, a plan loads and runs, and
+// the library needs no LibTorch, LLVM, Python or cuBLAS.
 #include "runtime/exec/engine.h"
 #include "tests/temp_folder.h"
 #include "tests/unit/runtime/sample_plan.h"
@@ -12,7 +12,8 @@
 #include <cstdlib>
 #include <new>
 
-/// Allocations that still succeed; negative: all do. The library takes this program's operator new.
+/// The number of allocations that still succeed; negative: all. The library uses this program's
+/// operator new.
 static long allocationsLeft = -1;
 
 [[gnu::noinline]] void *operator new(size_t bytes) {
@@ -34,14 +35,14 @@ static long allocationsLeft = -1;
 namespace cgc::test {
 namespace {
 
-/// Fails the n-th allocation in `call` for n = 0, 1, ... until it succeeds; each failure must come
-/// back as OutOfMemory. Returns how many there were.
 Status statusOf(const Status &status) {
   return status;
 }
 template <class T> Status statusOf(const Result<T> &result) {
   return result.status();
 }
+/// Calls `call` with its n-th allocation failing, for n = 0, 1, ... until it succeeds. Each failure
+/// must be reported as OutOfMemory. Returns the number of allocations.
 template <class Call> long failEachAllocation(const Call &call) {
   for (long n = 0;; ++n) {
     allocationsLeft = n;

@@ -1,4 +1,4 @@
-// The fake GPU itself: its properties, errors, and kernels, which it does not run.
+// The fake GPU's properties, errors and kernels, which cannot be launched.
 #include "tests/fake_cuda/state.h"
 
 #include <cstring>
@@ -119,7 +119,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void *
   return api(__func__, [](State &) { return cudaErrorInvalidDeviceFunction; });
 }
 
-// What nvcc's host code calls: it registers its kernels when the program starts.
+// The functions that nvcc's host code calls to register its kernels when the program starts.
 extern "C" {
 void **__cudaRegisterFatBinary(void *) {
   static void *handle = nullptr;

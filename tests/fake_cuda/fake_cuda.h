@@ -1,12 +1,13 @@
-// A GPU for tests, made of host memory: the functions of the CUDA runtime that cgc calls, linked in
-// place of the static CUDA runtime.
+// A fake GPU in host memory for tests: implements the CUDA runtime functions that cgc calls and is
+// linked in place of the static CUDA runtime.
 //
-// Work on a stream runs only when something waits for it: a missing wait shows as stale data.
-// Streams that nothing orders do not run in the order of the calls. Device memory is poisoned when
-// it is allocated and when it is freed, has a limit, and is told from host memory. A capture
-// follows CUDA's rules: what CUDA forbids fails with CUDA's code and invalidates the capture.
+// Work on a stream runs only when something waits for it, so a missing wait shows as stale data.
+// Streams that no wait or event orders do not run in call order. Device memory is filled with a
+// poison value when it is allocated and when it is freed, is limited in size, and is distinguished
+// from host memory. Captures follow CUDA's rules: a forbidden call returns CUDA's error code and
+// invalidates the capture.
 //
-// There is one device. Kernels do not run: a launch fails with cudaErrorInvalidDeviceFunction.
+// There is one device. Kernels do not run: a launch returns cudaErrorInvalidDeviceFunction.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,23 +19,24 @@
 
 namespace cgc::test::fake_cuda {
 
-/// Forgets faults and the log of calls, and sets the size of the device memory in bytes.
-/// Allocations and handles that are alive stay alive.
+/// Clears faults and the call log and sets the size of the device memory in bytes. Existing
+/// allocations and handles stay valid.
 void reset(uint64_t deviceBytes = uint64_t(1) << 30);
 
-/// Bytes of device and pinned host memory that are allocated now.
+/// Bytes of device memory and pinned host memory that are currently allocated.
 uint64_t allocatedBytes();
-/// Streams, events, graphs and executable graphs that exist now.
+/// The number of existing streams, events, graphs and executable graphs.
 size_t liveHandles();
 
-/// The `nth` call of `function` from now on, counted from 1, fails with `error`. A sticky fault
-/// stays: every later call fails with it too. Functions that free or destroy do so all the same.
+/// Makes the `nth` call of `function` from now on, counted from 1, fail with `error`. After a
+/// sticky fault every later call fails with it too. Functions that free or destroy still do so when
+/// they fail.
 void failCall(std::string function, int nth, cudaError_t error, bool sticky = false);
 
-/// The functions that were called since reset(), in order.
+/// The functions called since reset(), in order.
 std::vector<std::string> calls();
 
-/// Enqueues host code that stands for a kernel; a capture makes it a kernel node.
+/// Enqueues host code in place of a kernel. Under capture it becomes a graph node.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 
 } // namespace cgc::test::fake_cuda

@@ -1,4 +1,4 @@
-// The fake GPU's captures and graphs.
+// The fake GPU's stream captures and graphs.
 #include "tests/fake_cuda/state.h"
 
 using namespace cgc::test::fake_cuda;
@@ -28,7 +28,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode) {
   return api(__func__, [&](State &state) {
     Stream &stream = state.stream(handle);
     if (!handle)
-      return cudaErrorStreamCaptureUnsupported; // Not the legacy stream.
+      return cudaErrorStreamCaptureUnsupported; // The legacy stream cannot be captured.
     if (stream.capture)
       return cudaErrorIllegalState;
     stream.capture = std::make_unique<Capture>();
@@ -38,7 +38,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode) {
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *result) {
-  // A call that is to fail ends the capture too.
+  // The capture ends even if a fault makes the call fail.
   return freeingApi(__func__, [&](State &state) {
     *result = nullptr;
     const std::unique_ptr<Capture> capture = std::move(state.stream(handle).capture);

@@ -1,4 +1,4 @@
-// The fake GPU's memory: allocation, copies and sets.
+// The fake GPU's memory: allocation, copies and memsets.
 #include "tests/fake_cuda/state.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ using namespace cgc::test::fake_cuda;
 
 namespace {
 
-constexpr int kFresh = 0xa5; // What memory holds that nobody wrote.
+constexpr int kFresh = 0xa5; // The content of fresh memory.
 constexpr size_t kAlignment = 256;
 
 std::byte *allocate(size_t bytes) {
@@ -19,7 +19,7 @@ std::byte *allocate(size_t bytes) {
   return data;
 }
 
-/// Whether both sides lie where `kind` says.
+/// Whether both addresses are in the kind of memory that `kind` says.
 bool fits(const State &state, const void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
   const bool toDevice = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool fromDevice = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
@@ -48,7 +48,7 @@ cudaError_t cudaFree(void *data) {
     const auto allocation = state.device.find(static_cast<std::byte *>(data));
     if (allocation == state.device.end())
       return cudaErrorInvalidValue;
-    // CUDA may wait for the device here. This one does not, so that a missing wait shows.
+    // CUDA may wait for the device here. The fake GPU does not, so that a missing wait shows.
     state.quarantine(allocation->first, allocation->second);
     state.device.erase(allocation);
     return cudaSuccess;
@@ -91,7 +91,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     if (!fits(state, to, from, bytes, kind))
       return cudaErrorInvalidValue;
     Stream &on = state.stream(stream);
-    // The call returns when pageable host memory has been read.
+    // A copy from pageable host memory returns after it has read that memory.
     if (kind == cudaMemcpyHostToDevice && !on.capture && !state.isPinned(from)) {
       const auto *source = static_cast<const std::byte *>(from);
       return state.add(stream, [to, staged = std::vector(source, source + bytes)] {
@@ -99,7 +99,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
       });
     }
     const cudaError_t error = state.add(stream, [=] { std::memcpy(to, from, bytes); });
-    // The call returns when pageable host memory has been written.
+    // A copy to pageable host memory returns after it has written that memory.
     if (kind == cudaMemcpyDeviceToHost && !on.capture && !state.isPinned(to))
       state.run(on);
     return error;

@@ -1,4 +1,4 @@
-// The fake GPU's state: faults, the log of calls, streams that run late.
+// The fake GPU's state: faults, the call log, and streams whose work runs on demand.
 #include "tests/fake_cuda/state.h"
 
 #include <cstring>
@@ -6,7 +6,7 @@
 namespace cgc::test::fake_cuda {
 
 State &State::get() {
-  // Never destroyed: CUDA handles in static storage outlive it otherwise.
+  // Never destroyed, because CUDA handles in static storage may outlive it.
   static State *state = new State;
   return *state;
 }

@@ -24,7 +24,7 @@ cudaError_t recordEvent(State &state, cudaEvent_t handle, cudaStream_t stream, b
     return on.capture->invalidated ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
   }
   event.recordedIn = nullptr;
-  if (on.capture) // A node: each replay records the event anew.
+  if (on.capture) // A node: each replay records the event again.
     return state.add(stream, [&state, event = event.shared_from_this()] {
       event->marker = std::make_shared<Marker>(Marker{nullptr, state.ticks});
     });
@@ -57,7 +57,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     auto *stream = reinterpret_cast<Stream *>(handle);
     if (state.streams.erase(stream) == 0)
       return cudaErrorInvalidResourceHandle;
-    state.destroyed.emplace_back(stream); // Its work goes on, at some time.
+    state.destroyed.emplace_back(stream); // Its pending work may still run.
     return cudaSuccess;
   });
 }
@@ -82,14 +82,14 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
       return cudaSuccess; // Never recorded.
     const Capture *const capture = stream.capture.get();
     if (capture != waited.recordedIn) {
-      // Work inside of a capture and outside of it cannot depend on each other. A fork into a
-      // second stream is refused too: nothing here makes one.
+      // Work inside and outside a capture cannot depend on each other. The fake GPU also refuses a
+      // fork into a second stream, which cgc never makes.
       if (capture)
         stream.capture->invalidated = true;
       return cudaErrorStreamCaptureIsolation;
     }
     if (capture)
-      return cudaSuccess; // The nodes stand in order.
+      return cudaSuccess; // Captured nodes run in order.
     return state.add(handle, [&state, marker = waited.marker] { waitFor(state, marker); });
   });
 }
@@ -134,7 +134,7 @@ cudaError_t cudaEventElapsedTime(float *millis, cudaEvent_t begin, cudaEvent_t e
       return cudaErrorInvalidResourceHandle;
     if (first->stream || last->stream)
       return cudaErrorNotReady;
-    *millis = float(last->tick - first->tick); // A command takes a millisecond.
+    *millis = float(last->tick - first->tick); // Each command takes a millisecond.
     return cudaSuccess;
   });
 }

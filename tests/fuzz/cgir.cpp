@@ -1,5 +1,5 @@
-// Fuzz target: IR text. What the parser accepts verifies or is refused, and prints as text that
-// reads back the same.
+// Fuzz target: IR text. A module that the parser accepts is refused by the verifier or prints as
+// text that parses back to the same module.
 #include "ir/text/dot.h"
 #include "ir/text/text.h"
 #include "ir/verifier.h"

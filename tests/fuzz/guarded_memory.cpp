@@ -1,6 +1,7 @@
-// Guarded memory: what the runtime allocates for arenas, inputs and outputs ends, but for its
-// alignment, at a page that nobody may touch, LibTorch's uninstrumented code neither. The linker
-// puts __wrap_calloc and __wrap_free in the place of the C library's (--wrap).
+// Guarded memory: puts an inaccessible page right after (up to alignment) each host buffer that the
+// runtime allocates for arenas, inputs and outputs. It also detects overruns by LibTorch's
+// uninstrumented code. The linker redirects calloc and free to __wrap_calloc and __wrap_free
+// (--wrap).
 #include "runtime/base/checked.h"
 
 #include <cstddef>
@@ -20,7 +21,7 @@ struct Pages {
 };
 std::mutex mutex;
 std::map<void *, Pages> &allocations() {
-  static auto *const map = new std::map<void *, Pages>; // Outlives everybody who frees.
+  static auto *const map = new std::map<void *, Pages>; // Never destroyed.
   return *map;
 }
 

@@ -1,4 +1,4 @@
-# Writes first inputs of the fuzz targets `npy`, `torchscript` and `plan`: make_seeds.py CGC FOLDER
+# Writes the seed inputs of the fuzz targets `npy`, `torchscript` and `plan`: make_seeds.py CGC FOLDER
 import io
 import subprocess
 import sys
@@ -29,7 +29,7 @@ def write_arrays(folder):
 
 
 def write_archives(folder):
-    """The small modules of the other tests, with nothing compressed, so that a mutation changes what it means to."""
+    """Writes the small modules of the other tests uncompressed, so that a mutation changes a module's own bytes."""
     for script in ("e2e/make_scripted.py", "numerics/small_models.py"):
         with tempfile.TemporaryDirectory() as modules:
             subprocess.run([sys.executable, TESTS / script, modules], check=True)
@@ -46,14 +46,14 @@ def not_compressed(archive):
     stored = io.BytesIO()
     with ZipFile(stored, "w") as out:
         for entry in archive.namelist():
-            # Names of source lines, for messages: most of the bytes.
+            # Debug files hold source lines for messages and are most of the bytes.
             if not entry.endswith(".debug_pkl"):
                 out.writestr(entry, archive.read(entry))
     return stored.getvalue()
 
 
 class Block(nn.Module):
-    """A residual block as OpenCLIP's: what cgc has kernels of its own for."""
+    """A residual block like OpenCLIP's, for which cgc has its own kernels."""
 
     def __init__(self, width=32):
         super().__init__()

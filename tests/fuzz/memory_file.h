@@ -1,4 +1,4 @@
-// MemoryFile: bytes as a file that lives in memory, for readers that take a path.
+// MemoryFile: an in-memory file (memfd), for readers that take a path.
 #pragma once
 
 #include <cstddef>

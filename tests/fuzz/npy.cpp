@@ -1,4 +1,4 @@
-// Fuzz target: .npy files. An array that is read writes as a file that reads back the same.
+// Fuzz target: .npy files. An array that was read is written as a file that reads back equal.
 #include "tools/cgc/io/npy.h"
 #include "runtime/plan/plan.h"
 #include "tests/fuzz/memory_file.h"

@@ -1,7 +1,8 @@
-// What the sanitizers assume in every fuzz target; ASAN_OPTIONS and UBSAN_OPTIONS change it.
+// Sanitizer options for every fuzz target. ASAN_OPTIONS and UBSAN_OPTIONS override them.
 
-/// An allocation that fails is the caller's to handle. LibTorch keeps what it has built until the
-/// process ends. The target `torchscript` replaces some forms of operator new and not the others.
+/// A failed allocation returns null, because callers have to handle it. Leaks are not reported,
+/// because LibTorch keeps its objects until the process ends. Mismatches of new and free are not
+/// reported, because the target `torchscript` replaces only some forms of operator new.
 extern "C" __attribute__((visibility("default"))) const char *__asan_default_options() {
   return "allocator_may_return_null=1:detect_leaks=0:alloc_dealloc_mismatch=0";
 }

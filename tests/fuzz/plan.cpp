@@ -1,5 +1,6 @@
-// Fuzz target: plan files, loaded, validated, bound and, for target cpu, run with LibTorch. A run
-// touches no memory but its own, and what comes out does not depend on what the memory held.
+// Fuzz target: plan files. A plan is loaded, validated, bound and, for target cpu, run with
+// LibTorch. A run must access only its own memory, and its outputs must not depend on the memory's
+// previous content.
 #include "runtime/exec/engine.h"
 #include "runtime/exec/provider.h"
 #include "runtime/kernels/kernel_table.h"
@@ -13,9 +14,10 @@
 namespace cgc::fuzz {
 namespace {
 
-/// What a plan may take, so that many runs fit a second.
+/// The memory limit of a plan in bytes, small enough for many runs a second.
 constexpr uint64_t kMemoryLimit = 4 << 20;
 
+/// The provider of the release build, loaded once.
 OpProvider &libtorch() {
   static OpProvider *const provider = [] {
     Result<std::unique_ptr<OpProvider>> loaded = loadProvider(CGC_PROVIDER);
@@ -25,7 +27,7 @@ OpProvider &libtorch() {
   return *provider;
 }
 
-/// Bytes that do not repeat, of integers such that the plan allows.
+/// Varied bytes for an input. Integers are within the bound that the plan gives.
 std::vector<std::byte> inputBytes(const IoTensor &io) {
   std::vector<std::byte> bytes(*tensorBytes(io.dtype, io.sizes));
   for (size_t i = 0; i < bytes.size(); ++i)
@@ -45,7 +47,8 @@ TensorView viewOf(const IoTensor &io, std::vector<std::byte> &bytes) {
   return {bytes.data(), io.dtype, DeviceKind::Cpu, io.sizes, {}};
 }
 
-/// The outputs of every bucket whose run succeeds; nothing of one that fails.
+/// The outputs of every bucket, empty for a bucket whose run fails; std::nullopt if the plan cannot
+/// be bound.
 std::optional<std::vector<Outputs>> runAll(const Plan &plan, bool poison, bool separateBuffers) {
   EngineOptions options;
   options.provider = &libtorch();
@@ -80,7 +83,7 @@ void run(const Plan &plan) {
               "what comes out depends on what the memory held before");
 }
 
-/// Asks cgc's kernels whether they take their launches; there is no GPU to launch them.
+/// Calls the kernels' bind functions, which check the launches. There is no GPU to run them.
 void checkLaunches(const PlanData &plan) {
   for (const Entry &entry : plan.entries)
     for (const Bucket &bucket : entry.buckets)
@@ -125,7 +128,7 @@ void checkLaunches(const PlanData &plan) {
 } // namespace
 } // namespace cgc::fuzz
 
-/// Loads LibTorch, so that no input is charged for it.
+/// Loads LibTorch before the first input, so that its time and memory are not attributed to one.
 extern "C" int LLVMFuzzerInitialize(int *, char ***) {
   cgc::fuzz::libtorch();
   return 0;

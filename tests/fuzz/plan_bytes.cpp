@@ -1,4 +1,4 @@
-// PlanFile: reads without judging, writes with checksums.
+// PlanFile: unpacks plan files without validation and writes them with matching checksums.
 #include "tests/fuzz/plan_bytes.h"
 
 #include "runtime/base/file.h"
@@ -7,7 +7,8 @@
 namespace cgc::fuzz {
 namespace {
 
-/// Longer weights keep the place and the checksum that they have, which no longer fit.
+/// Limit on the weights in bytes. Weights beyond it keep their old offset and checksum, which no
+/// longer match.
 constexpr uint64_t kMaxWeightBytes = 1 << 20;
 
 void append(std::vector<uint8_t> &file, const void *data, size_t size) {
@@ -24,7 +25,7 @@ uint32_t featuresOf(const fb::PlanT &plan) {
   return features;
 }
 
-/// The region with every weight at its place; sets places and checksums.
+/// The weights region with every weight at its place. Sets offsets and checksums in `plan`.
 std::vector<std::byte> placeWeights(fb::PlanT &plan, const std::vector<std::byte> &region) {
   std::vector<std::byte> placed;
   for (const auto &weight : plan.weights) {

@@ -1,5 +1,5 @@
-// PlanFile: a plan file taken apart into FlatBuffers objects, changed, and put together again with
-// checksums that match: damage that reaches validation, binding and runs.
+// PlanFile: a plan file unpacked into FlatBuffers objects, so that it can be edited and written
+// with matching checksums. Such damage reaches validation, binding and runs.
 #pragma once
 
 #include <plan_generated.h>
@@ -16,15 +16,16 @@ struct PlanFile {
   fb::PlanT plan;
   std::vector<std::byte> weights; ///< The file's weights region.
 
-  /// Nothing if `bytes` are no plan file in form; meaning and checksums do not matter.
+  /// Unpacks a plan file; std::nullopt if it is malformed. Checksums and meaning are not checked.
   static std::optional<PlanFile> parse(std::span<const uint8_t> bytes);
-  /// Places the weights where a reader wants them, if they are few bytes, and seals. A weight's
-  /// bytes are those of the region at its place, and zeros past its end.
+  /// Writes the file with matching checksums. If the weights are small, places them where a reader
+  /// expects them; a weight then keeps the bytes of the region at its place, with zeros past the
+  /// region's end.
   std::vector<uint8_t> write();
 };
 
-/// A file of this metadata and these weights, with a header that fits them. `features` as
-/// planFeatures() says.
+/// A file of this metadata and these weights with a matching header. `features`: as planFeatures()
+/// returns.
 std::vector<uint8_t> sealedFile(std::span<const uint8_t> metadata,
                                 std::span<const std::byte> weights, uint32_t features);
 

@@ -1,4 +1,5 @@
-// The mutator of plan files: edits fields, lists and shapes of the plan, and seals it again.
+// Mutator of plan files: edits fields, lists and shapes of a plan and writes it with matching
+// checksums.
 #include "runtime/plan/aten_ops.h"
 #include "runtime/plan/layout.h"
 #include "tests/fuzz/plan_bytes.h"
@@ -50,13 +51,13 @@ template <class F> void fields(fb::PlanT &p, F &f) {
   f(p.gpu), f(p.multiprocessors), f(p.op_libraries);
 }
 
-/// All fields of a plan, by type; elements of lists of numbers are fields too.
+/// All fields of a plan, grouped by type. Elements of number lists count as fields.
 class Pools {
 public:
   explicit Pools(fb::PlanT &plan) { fields(plan, *this); }
 
   template <class T> std::vector<T *> &of() { return std::get<std::vector<T *>>(pools_); }
-  /// Calls `f` with each pool.
+  /// Calls `f` with the pool of each type.
   template <class F> void each(F f) {
     std::apply([&](auto &...pool) { (f(pool), ...); }, pools_);
   }
@@ -89,7 +90,7 @@ class Mutator {
 public:
   Mutator(fb::PlanT &plan, Random &random) : plan_(plan), random_(random) {}
 
-  /// One or two edits, most of them where a plan means something.
+  /// Makes one or two edits, mostly of fields that affect the plan's meaning.
   void mutate() {
     for (size_t edits = 1 + below(2); edits > 0; --edits)
       switch (below(8)) {
@@ -118,7 +119,7 @@ private:
   size_t below(size_t n) { return random_() % n; }
   template <class T> T &anyOf(std::vector<T> &list) { return list[below(list.size())]; }
 
-  /// One field of one type, each type as often as any other.
+  /// Edits one field. Every type of field is equally likely.
   void editField() {
     Pools pools(plan_);
     size_t types = 0;
@@ -225,7 +226,7 @@ private:
     return tables;
   }
 
-  /// Another value for an argument of an op, seldom of another kind.
+  /// Changes an ATen argument's value or, rarely, its kind.
   void editArgument() {
     const std::vector<fb::ArgT *> args = all<fb::ArgT>();
     if (args.empty())
@@ -238,8 +239,8 @@ private:
     std::vector<double *> reals;
     std::vector<std::vector<int64_t> *> numbers{&arg.numbers};
     switch (arg.kind) {
-    case 1: // A tensor's number.
-    case 7: // A dtype.
+    case 1: // TensorId
+    case 7: // DType
       arg.number = below(12);
       break;
     case 2:
@@ -274,7 +275,7 @@ private:
     }
   }
 
-  /// Another view of the same memory: strides, offset, one size.
+  /// Changes a tensor's view of its memory: strides, offset or one size.
   void editTensor() {
     const std::vector<fb::TensorT *> tensors = all<fb::TensorT>();
     if (tensors.empty())
@@ -301,7 +302,7 @@ private:
     }
   }
 
-  /// Another op or overload, with the arguments that there are.
+  /// Changes an ATen call's op or overload and keeps its arguments.
   void renameOp() {
     static constexpr const char *kOverloads[] = {
         "",        "out",         "Tensor",     "Tensor_out",  "Scalar",      "Scalar_out",
@@ -320,8 +321,8 @@ private:
     record.flag = below(2);
   }
 
-  /// A number that is a size becomes another one wherever it is a size. Tensors become dense; a few
-  /// keep their strides, or stay as they are.
+  /// Replaces one size by another number wherever it occurs as a size. Most tensors become dense;
+  /// some keep their strides or stay unchanged.
   void resize() {
     const std::vector<fb::TensorT *> tensors = all<fb::TensorT>();
     std::vector<std::vector<int64_t> *> sizes;
@@ -350,7 +351,8 @@ private:
           int64_t(uint64_t(tensor.strides[i]) * uint64_t(std::max<int64_t>(tensor.sizes[i], 1)));
   }
 
-  /// Mends what an edit elsewhere would fail for: element types of buffers, the arena's size.
+  /// Adjusts the element types of weights, inputs and outputs, and the arena's size, so that the
+  /// plan is not refused for these alone.
   void repair() {
     for (auto &entry : plan_.entries)
       for (auto &bucket : entry->buckets) {
@@ -380,7 +382,7 @@ private:
   Random &random_;
 };
 
-/// Changes bytes of the metadata, of which FlatBuffers' own structure is a part.
+/// Changes bytes of the metadata, including FlatBuffers' own structure.
 std::vector<uint8_t> withChangedBytes(std::span<const uint8_t> file, size_t maxSize) {
   PlanHeader header;
   std::memcpy(&header, file.data(), sizeof(header));
@@ -399,7 +401,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max
                                           unsigned seed) {
   using namespace cgc::fuzz;
   Random random(seed);
-  random.discard(1); // Seeds that lie close together begin alike.
+  random.discard(1); // Nearby seeds give similar first numbers.
   auto file = PlanFile::parse({data, size});
   const unsigned how = random() % 32;
   if (!file || how == 0)

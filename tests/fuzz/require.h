@@ -1,4 +1,4 @@
-// CGC_REQUIRE: what a fuzz target claims, in every kind of build; a claim that fails ends the run.
+// CGC_REQUIRE: an assertion of a fuzz target, active in every build type. A failure aborts the run.
 #pragma once
 
 #include <cstdio>

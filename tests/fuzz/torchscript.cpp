@@ -1,5 +1,5 @@
-// Fuzz target: TorchScript archives, by cgc's reader of zips and its importer. What LibTorch loads
-// becomes IR that prints as text which reads back the same.
+// Fuzz target: TorchScript archives, read by cgc's zip reader and importer. If LibTorch loads a
+// module, it is imported as IR that prints as text which parses back to the same module.
 #include "frontend/archive.h"
 #include "frontend/frontend.h"
 #include "frontend/guard.h"
@@ -15,8 +15,9 @@
 
 using namespace cgc;
 
-// LibTorch's reader of pickles reserves what a length in the file says. AddressSanitizer's operator
-// new ends the process where the standard's throws.
+// Replaces operator new, because LibTorch's unpickler allocates as many bytes as a length in the
+// file says. AddressSanitizer's operator new would end the process for such a size; this one
+// throws.
 void *operator new(size_t size) {
   constexpr size_t kMost = size_t(1) << 30;
   void *const data = size <= kMost ? std::malloc(size) : nullptr;

@@ -1,4 +1,4 @@
-// The mutator of archives: changes the bytes of one entry of a zip and seals the checksums again.
+// Mutator of zip archives: changes the bytes of one entry and updates the checksums.
 #include "runtime/base/zip.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -28,7 +28,7 @@ void put(std::vector<uint8_t> &out, const std::string &text) {
   out.insert(out.end(), text.begin(), text.end());
 }
 
-/// What the header before an entry and its line of the directory both say.
+/// Writes the fields that the local file header and the directory entry have in common.
 void putSizes(std::vector<uint8_t> &out, const File &file) {
   put<uint32_t>(out, 0); // Time and date.
   put<uint32_t>(out, llvm::crc32(llvm::ArrayRef<uint8_t>(file.bytes)));
@@ -38,7 +38,7 @@ void putSizes(std::vector<uint8_t> &out, const File &file) {
   put<uint16_t>(out, 0);
 }
 
-/// A zip in which nothing is compressed.
+/// A zip archive of these files, uncompressed.
 std::vector<uint8_t> zipOf(const std::vector<File> &files) {
   std::vector<uint8_t> zip, directory;
   for (const File &file : files) {
@@ -64,7 +64,7 @@ std::vector<uint8_t> zipOf(const std::vector<File> &files) {
   return zip;
 }
 
-/// The entries with their bytes; empty if it is not a zip, or if something is compressed.
+/// The entries with their bytes; empty if `zip` is not a zip archive or an entry is compressed.
 std::vector<File> filesOf(std::span<const std::byte> zip) {
   std::vector<File> files;
   const auto entries = zipEntries(zip);

@@ -1,5 +1,5 @@
-// Engine and Context of target cuda on the fake GPU: capture, replay, order, memory, and every CUDA
-// call that fails.
+// Engine and Context for target cuda on the fake GPU: capture, replay, ordering, memory, and a
+// failure of every CUDA call.
 #include "runtime/exec/engine.h"
 #include "tests/fake_cuda/fake_cuda.h"
 #include "tests/unit/runtime/fake_provider.h"
@@ -23,7 +23,7 @@ Status enqueue(void *stream, std::function<void()> work) {
   return error == cudaSuccess ? Status::ok() : Status(Code::Device, cudaGetErrorName(error));
 }
 
-/// -x
+/// Computes -x.
 Status negate(const FakeCall &f, void *stream) {
   const auto *x = static_cast<const float *>(f.arguments[0]);
   auto *y = static_cast<float *>(f.outputs[0]);
@@ -31,7 +31,7 @@ Status negate(const FakeCall &f, void *stream) {
   return enqueue(stream, [=] { std::transform(x, x + n, y, std::negate<>()); });
 }
 
-/// x + w, with w repeated.
+/// Computes x + w, with w repeated.
 Status addRows(const FakeCall &f, void *stream) {
   const auto *x = static_cast<const float *>(f.arguments[0]);
   const auto *w = static_cast<const float *>(f.arguments[1]);
@@ -43,7 +43,7 @@ Status addRows(const FakeCall &f, void *stream) {
   });
 }
 
-/// Device memory that is freed with the test.
+/// Device memory that is freed with the object.
 class DeviceFloats final {
 public:
   explicit DeviceFloats(size_t count) : count_(count) {
@@ -52,7 +52,7 @@ public:
   DeviceFloats(const DeviceFloats &) = delete;
   DeviceFloats &operator=(const DeviceFloats &) = delete;
   ~DeviceFloats() { (void)cudaFree(data_); }
-  /// The fake device's memory is the host's.
+  /// The fake device's memory is host memory.
   void set(float value) { std::fill_n(data_, count_, value); }
   std::vector<float> values() const { return {data_, data_ + count_}; }
   float *data() const { return data_; }
@@ -79,7 +79,7 @@ protected:
     return Engine::create(*plan_, options);
   }
 
-  /// Runs "main" on one row, from and to host memory.
+  /// Runs "main" on one row in host memory.
   static Result<std::vector<float>> runMain(Context &context, std::vector<float> x) {
     const std::vector<int64_t> sizes = {1, 4};
     std::vector<float> y(4);
@@ -89,7 +89,7 @@ protected:
     return y;
   }
 
-  /// Enqueues "main" on one row of device memory.
+  /// Enqueues "main" on one row in device memory.
   static Status enqueueMain(Context &context, const DeviceFloats &x, const DeviceFloats &y,
                             cudaStream_t stream) {
     const std::vector<int64_t> sizes = {1, 4};
@@ -130,8 +130,8 @@ TEST_P(FakeDeviceExecutors, ARunOnAnotherStreamWaitsForTheRunBefore) {
     x2.set(20);
     EXPECT_TRUE(enqueueMain(context, x1, y1, first).isOk());
     EXPECT_TRUE(enqueueMain(context, x2, y2, second).isOk());
-    // Both runs share arena and static buffers. Unordered, the second would run first here, and the
-    // first would then leave its own results in the buffers of both.
+    // Both runs share the arena and the static buffers. Without ordering, the second run would
+    // execute first here, and the first run's results would then be in both outputs.
     EXPECT_EQ(cudaStreamSynchronize(second), cudaSuccess);
     EXPECT_THAT(y1.values(), ElementsAre(-9, -8, -7, -6));
     EXPECT_THAT(y2.values(), ElementsAre(-19, -18, -17, -16));
@@ -171,8 +171,8 @@ TEST_F(FakeDevice, WarmUpRunsReadZeros) {
 }
 
 TEST_F(FakeDevice, ARecordThatFailsDuringTheCaptureFailsTheContext) {
-  // The fourth run of the first record is the one that is captured. CUDA ends the capture without
-  // an error then, with a graph that lacks the record.
+  // The fourth run of the first record is the captured one. CUDA then ends the capture without an
+  // error, with a graph that lacks the record.
   int runs = 0;
   provider_.ops["aten::neg"] = [&](const FakeCall &f, void *stream) {
     return ++runs == 4 ? Status(Code::Failed, "boom") : negate(f, stream);
@@ -193,7 +193,7 @@ TEST_F(FakeDevice, ARecordThatFailsDuringTheCaptureFailsTheContext) {
 }
 
 TEST_F(FakeDevice, WhatCannotBeCapturedFailsTheContext) {
-  // LibTorch does this where an op copies its result to the host.
+  // LibTorch does this for an op that copies its result to the host.
   provider_.ops["aten::neg"] = [](const FakeCall &f, void *stream) {
     CGC_TRY(negate(f, stream));
     (void)cudaStreamSynchronize(cudaStream_t(stream));
@@ -211,7 +211,7 @@ TEST_F(FakeDevice, ProfilesEachRecordBetweenEventsOfAReplay) {
   ASSERT_TRUE(runMain(context, {1, 2, 3, 4}).isOk());
   const auto times = context.profile("main", 0, 2);
   ASSERT_TRUE(times.isOk()) << times.status().message();
-  // On the fake GPU each node takes a millisecond, and the event behind it another one.
+  // On the fake GPU each node takes a millisecond, as does the event node after it.
   EXPECT_THAT(*times, ElementsAre(ElementsAre(2000, 2000), ElementsAre(2000, 2000),
                                   ElementsAre(2000, 2000)));
   EXPECT_THAT(*runMain(context, {10, 10, 10, 10}), ElementsAre(-9, -8, -7, -6));
@@ -256,8 +256,8 @@ TEST_F(FakeDevice, ADeviceWithoutRoomGivesTheMemoryBreakdown) {
   const auto before = allocations();
   const Status status = Context::create(engine).status();
   EXPECT_EQ(status.code(), Code::OutOfMemory);
-  EXPECT_EQ(allocations(), before); // Refused before anything is taken.
-  // The weights take 256 + 3 bytes; the arena is that of the larger bucket; inputs and outputs are
+  EXPECT_EQ(allocations(), before); // Refused before anything is allocated.
+  // The weights take 256 + 3 bytes. The arena is that of the larger bucket; inputs and outputs are
   // those of all buckets.
   EXPECT_THAT(status.message(),
               AllOf(HasSubstr("259 bytes for weights"), HasSubstr("512 bytes for the arena"),
@@ -265,9 +265,9 @@ TEST_F(FakeDevice, ADeviceWithoutRoomGivesTheMemoryBreakdown) {
                     HasSubstr("541 bytes of 800 bytes free")));
 }
 
-/// Every call of the CUDA runtime that creating and running makes fails once.
+/// Each CUDA runtime call of creation and run fails once.
 TEST_F(FakeDevice, EveryCallThatFailsIsReportedAndLeavesNothingBehind) {
-  // Destroying is counted no more: its failures are nobody's.
+  // Calls during destruction are not counted: their failures are ignored.
   size_t callsUntilDestroyed = 0;
   const auto createAndRun = [&]() -> Status {
     CGC_ASSIGN_OR_RETURN(const Engine engine, createEngine());
@@ -285,7 +285,8 @@ TEST_F(FakeDevice, EveryCallThatFailsIsReportedAndLeavesNothingBehind) {
   calls.resize(callsUntilDestroyed);
   for (const std::string &call : calls)
     ++counts[call];
-  // Their failures change nothing: what they free is not used again, and the current device stays.
+  // Failures of these calls have no effect: the freed objects are not used again, and the current
+  // device stays the same.
   for (const char *ignored : {"cudaFreeHost", "cudaEventDestroy", "cudaStreamDestroy",
                               "cudaGraphDestroy", "cudaGraphExecDestroy", "cudaGetDevice"})
     counts.erase(ignored);
