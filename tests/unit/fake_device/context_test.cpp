@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Both, FakeDeviceExecutors,
                            return info.param == ExecutorKind::Stream ? "Stream" : "Graph";
                          });
 
-TEST_P(FakeDeviceExecutors, ComputeAgainAndAgain) {
+TEST_P(FakeDeviceExecutors, ComputeRepeatedly) {
   const Engine engine = *createEngine();
   Context context = *Context::create(engine, {.executor = GetParam()});
   for (float x : {10.f, 20.f, 30.f})
@@ -192,7 +192,7 @@ TEST_F(FakeDevice, ARecordThatFailsDuringTheCaptureFailsTheContext) {
   EXPECT_TRUE(Context::create(engine).isOk());
 }
 
-TEST_F(FakeDevice, WhatCannotBeCapturedFailsTheContext) {
+TEST_F(FakeDevice, AnOpThatCannotBeCapturedFailsTheContext) {
   // LibTorch does this for an op that copies its result to the host.
   provider_.ops["aten::neg"] = [](const FakeCall &f, void *stream) {
     CGC_TRY(negate(f, stream));
@@ -249,7 +249,7 @@ TEST_F(FakeDevice, AReplayAllocatesNothingAndWaitsForNothing) {
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
-TEST_F(FakeDevice, ADeviceWithoutRoomGivesTheMemoryBreakdown) {
+TEST_F(FakeDevice, ADeviceWithoutMemoryGivesTheMemoryBreakdown) {
   fake_cuda::reset(/*deviceBytes=*/800);
   const Engine engine = *createEngine();
   const auto allocations = [] { return std::ranges::count(fake_cuda::calls(), "cudaMalloc"); };

@@ -1,5 +1,5 @@
-// DamagedPlan: a plan file that tests change in place, with checksums that match again if they
-// want.
+// DamagedPlan: a fixture with a plan file that tests damage in place, optionally with matching
+// checksums.
 #pragma once
 
 #include "runtime/plan/layout.h"
@@ -14,7 +14,8 @@
 
 namespace cgc::test {
 
-/// A plan file that tests change in place: much faster than writing it anew for each case.
+/// A plan file that tests damage in place, which is much faster than writing a new file for each
+/// case.
 class DamagedPlan : public testing::Test {
 protected:
   void SetUp() override {
@@ -40,13 +41,13 @@ protected:
   static uint64_t hash(std::string_view bytes) {
     return hash64(std::as_bytes(std::span(bytes.data(), bytes.size())));
   }
-  /// Writes `header` with a checksum that matches.
+  /// Writes `header` with a matching checksum.
   void pokeSealed(PlanHeader header) {
     const std::string_view bytes(reinterpret_cast<const char *>(&header), sizeof(header));
     header.headerHash = hash(bytes.substr(0, offsetof(PlanHeader, headerHash)));
     poke(0, bytes);
   }
-  /// Writes other metadata of the same length, and a header for it.
+  /// Writes other metadata of the same length, with a matching header.
   void pokeMetadata(const std::string &metadata) {
     PlanHeader sealed = header();
     sealed.metadataHash = hash(metadata);

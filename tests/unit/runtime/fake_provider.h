@@ -1,5 +1,5 @@
 // FakeProvider: runs a few ATen records without LibTorch, on the host or with plain CUDA copies,
-// and counts what the executors ask of it.
+// and counts the executors' calls.
 #pragma once
 
 #include "runtime/plan/op_provider.h"
@@ -13,8 +13,8 @@
 
 namespace cgc::test {
 
-/// What one record does: gets the addresses of its tensor arguments and outputs, and the stream
-/// (null on cpu).
+/// An ATen record bound to memory: the addresses of its tensor arguments and outputs (null if
+/// absent).
 struct FakeCall {
   const AtenCall &call;
   const Bucket &bucket;
@@ -27,11 +27,12 @@ struct FakeCall {
     return n;
   }
 };
+/// The implementation of an op. `stream` is null on cpu.
 using FakeOp = std::function<Status(const FakeCall &, void *stream)>;
 
 class FakeProvider final : public OpProvider {
 public:
-  /// The ops by name. An op that is not there cannot be bound.
+  /// The ops by name. Other ops cannot be bound.
   std::map<std::string, FakeOp> ops;
 
   Status initialize(DeviceKind, int) override {
@@ -73,11 +74,11 @@ public:
   void releasePool(uint64_t) override { --pools; }
 
   Status initializeStatus;
-  std::vector<int> threads; ///< What each run on target cpu was asked to use.
+  std::vector<int> threads; ///< The thread count of each run on target cpu.
   std::atomic<int> initialized = 0, pools = 0, captures = 0, runs = 0;
 
 private:
-  /// LibTorch's current stream is one of the thread, too.
+  /// The current stream, which belongs to the thread as in LibTorch.
   static void *&current() {
     thread_local void *stream = nullptr;
     return stream;

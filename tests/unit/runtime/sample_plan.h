@@ -1,4 +1,4 @@
-// Small plans for tests: one by hand, and random ones that are valid by construction.
+// Small plans for tests: handwritten ones, and random ones that are valid by construction.
 #pragma once
 
 #include "runtime/plan/plan.h"
@@ -39,8 +39,8 @@ inline std::vector<std::byte> floatBytes(const std::vector<float> &values) {
   return bytes;
 }
 
-/// y = -(x) * 1 + w by way of the arena, as entry "main" with buckets of 1 and 2 rows of 4; and
-/// entry "fill", which gives 4 bytes of 7 and ignores its weight.
+/// A plan with two entries. "main" computes y = -(x) * 1 + w through the arena, in buckets of 1 and
+/// 2 rows of 4. "fill" sets 4 bytes to 7 and does not use its weight.
 inline SamplePlan samplePlan() {
   SamplePlan sample;
   PlanData &plan = sample.plan;
@@ -80,7 +80,7 @@ inline SamplePlan samplePlan() {
   return sample;
 }
 
-/// A plan with target cuda that has every kind of record and of argument.
+/// A plan with target cuda that contains every kind of record and argument.
 inline SamplePlan cudaSamplePlan() {
   SamplePlan sample = samplePlan();
   PlanData &plan = sample.plan;
@@ -136,8 +136,7 @@ inline SamplePlan opLibraryPlan(DeviceKind target, OpLibraryId library, std::str
   return sample;
 }
 
-/// A valid plan of target cpu: a chain of records over slots that do not overlap, random in all the
-/// rest.
+/// A random valid plan with target cpu: a chain of records over slots that do not overlap.
 inline SamplePlan randomPlan(unsigned seed) {
   std::mt19937 random(seed);
   const auto upTo = [&](uint32_t n) {
@@ -146,7 +145,7 @@ inline SamplePlan randomPlan(unsigned seed) {
   const auto sizes = [&] {
     std::vector<int64_t> s(upTo(4));
     for (int64_t &size : s)
-      size = upTo(3); // 0 too: empty tensors are legal
+      size = upTo(3); // May be 0: empty tensors are valid.
     return s;
   };
   const auto dtype = [&] { return DType(upTo(kNumDTypes - 1)); };

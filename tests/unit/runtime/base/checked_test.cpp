@@ -1,4 +1,4 @@
-// Overflow-checked arithmetic at its edges.
+// Overflow-checked arithmetic at the limits of uint64_t.
 #include "runtime/base/checked.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
 
-TEST(Checked, RefusesWhatWraps) {
+TEST(Checked, DetectsOverflow) {
   EXPECT_EQ(checkedAdd(kMax, 0), kMax);
   EXPECT_EQ(checkedAdd(kMax, 1), std::nullopt);
   EXPECT_EQ(checkedMul(uint64_t(1) << 32, (uint64_t(1) << 32) - 1), kMax - 0xffffffffu);

@@ -1,4 +1,4 @@
-// Files: what cannot be mapped, and that an output is either the old file or the whole new one.
+// Files: mapping errors, and outputs that are either the old file or the complete new one.
 #include "runtime/base/file.h"
 #include "tests/temp_folder.h"
 
@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 namespace {
-/// What fsync does while it is set.
+/// Replaces fsync while it is set.
 std::function<int(int)> onFsync;
 } // namespace
 
-/// Stands in for the C library's in this program, so that tests see who calls it when.
+/// Replaces the C library's fsync in this program, so that tests observe when it is called.
 extern "C" int fsync(int fd) {
   return onFsync ? onFsync(fd) : fdatasync(fd);
 }
@@ -50,7 +50,8 @@ TEST(MappedFile, GivesTheBytes) {
   EXPECT_EQ(static_cast<char>(moved.bytes()[4]), 'o');
 }
 
-/// Ends this process, a child, with the code of opening `path` under a limit of addresses.
+/// Opens `path` with almost no address space left and exits this child process with the status
+/// code.
 [[noreturn]] void openWithoutAddresses(const std::string &path) {
   const rlimit few{256 << 20, 256 << 20};
   ::setrlimit(RLIMIT_AS, &few);
@@ -66,7 +67,7 @@ TEST(MappedFileDeathTest, WithoutAddressesIsOutOfMemory) {
   const TempFolder folder;
   const std::string path = folder / "large";
   writeFile(path, "");
-  ASSERT_EQ(::truncate(path.c_str(), off_t(1) << 32), 0); // Sparse.
+  ASSERT_EQ(::truncate(path.c_str(), off_t(1) << 32), 0); // A sparse file.
   EXPECT_EXIT(openWithoutAddresses(path), testing::ExitedWithCode(int(Code::OutOfMemory)),
               "no addresses left for its 4294967296 bytes");
 }
@@ -158,7 +159,7 @@ TEST(AtomicFile, AFailedSyncLeavesNothing) {
   EXPECT_THAT(folder.list(), IsEmpty());
 }
 
-TEST(AtomicFile, RefusesPlacesThatAreNoFile) {
+TEST(AtomicFile, RefusesTargetsThatAreNotFiles) {
   const TempFolder folder;
   ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
   const std::pair<std::string, const char *> cases[] = {
@@ -174,7 +175,7 @@ TEST(AtomicFile, RefusesPlacesThatAreNoFile) {
   EXPECT_THAT(folder.list(), ElementsAre("fifo"));
 }
 
-TEST(AtomicFile, WritesWhereALinkLeads) {
+TEST(AtomicFile, WritesToTheTargetOfALink) {
   const TempFolder folder;
   writeFile(folder / "out", "old");
   std::filesystem::create_symlink("out", folder / "near");
@@ -190,7 +191,7 @@ TEST(AtomicFile, WritesWhereALinkLeads) {
   EXPECT_THAT(folder.list(), ElementsAre("far", "near", "out"));
 }
 
-TEST(AtomicFile, RefusesALinkToNowhere) {
+TEST(AtomicFile, RefusesADanglingLink) {
   const TempFolder folder;
   std::filesystem::create_symlink("nowhere", folder / "link");
   const Status status = AtomicFile::create(folder / "link").status();
@@ -199,8 +200,8 @@ TEST(AtomicFile, RefusesALinkToNowhere) {
   EXPECT_THAT(folder.list(), ElementsAre("link"));
 }
 
-/// As /dev/stdout is, when standard output goes to a file.
-TEST(AtomicFile, WritesOnWhereThisProcessHasAFileOpen) {
+/// Like /dev/stdout when standard output is redirected to a file.
+TEST(AtomicFile, ContinuesAtTheOffsetOfAnOpenDescriptor) {
   const TempFolder folder;
   const int fd = ::open((folder / "out").c_str(), O_WRONLY | O_CREAT, 0600);
   ASSERT_GE(fd, 0);
@@ -221,13 +222,13 @@ TEST(AtomicFile, WritesOnWhereThisProcessHasAFileOpen) {
   EXPECT_FALSE(AtomicFile::create(open).isOk()) << "it is closed";
 }
 
-TEST(AtomicFile, RefusesWhatAnotherProcessHasOpen) {
+TEST(AtomicFile, RefusesADescriptorOfAnotherProcess) {
   const TempFolder folder;
   writeFile(folder / "out", "old");
   const int fd = ::open((folder / "out").c_str(), O_WRONLY);
   ASSERT_GE(fd, 0);
   const std::string open =
-      "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd); // Of the parent.
+      "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd); // The parent's.
   const auto create = [&] {
     std::fputs(AtomicFile::create(open).status().message().c_str(), stderr);
     ::_exit(0);
@@ -251,7 +252,7 @@ TEST(AtomicFile, WritesToCharacterDevices) {
   EXPECT_THAT(status.message(), HasSubstr("cannot write '/dev/full'"));
 }
 
-TEST(AtomicFile, AHundredAreOpenAtOnce) {
+TEST(AtomicFile, AHundredFilesMayBeOpenAtOnce) {
   const TempFolder folder;
   {
     std::vector<AtomicFile> open;
@@ -285,7 +286,8 @@ TEST(AtomicFile, RefusesAReadOnlyFolder) {
   ::chmod(folder.path().c_str(), 0700);
 }
 
-/// Restores the limit on file sizes, which stands in for a full disk: it needs no privileges.
+/// Limits the size of files and restores the old limit. The limit emulates a full disk without
+/// privileges.
 class FileSizeLimit {
 public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -304,7 +306,7 @@ private:
   void (*handler_)(int);
 };
 
-TEST(AtomicFile, ReportsAWriteThatDoesNotFitAndLeavesNothing) {
+TEST(AtomicFile, ReportsAFailedWriteAndLeavesNoFile) {
   const TempFolder folder;
   {
     Result<AtomicFile> file = AtomicFile::create(folder / "out");
@@ -319,7 +321,7 @@ TEST(AtomicFile, ReportsAWriteThatDoesNotFitAndLeavesNothing) {
   EXPECT_THAT(folder.list(), IsEmpty());
 }
 
-TEST(AtomicFile, ASignalHandlerCanRemoveWhatIsOpen) {
+TEST(AtomicFile, ASignalHandlerCanRemoveOpenFiles) {
   const TempFolder folder;
   const auto interrupted = [&] {
     std::signal(SIGTERM, [](int) {

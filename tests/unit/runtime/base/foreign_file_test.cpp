@@ -1,5 +1,4 @@
-// describeForeignFile: every kind of file that somebody hands to cgc by mistake is called by its
-// name.
+// describeForeignFile: recognizes every kind of file that users pass to cgc by mistake.
 #include "runtime/base/file.h"
 #include "tests/temp_folder.h"
 
@@ -20,7 +19,7 @@ void putLittle(std::string &out, uint64_t value, int bytes) {
     out += static_cast<char>(value >> (8 * i));
 }
 
-/// A zip of empty stored entries with these names.
+/// A zip archive of empty stored entries with these names.
 std::string zipOf(const std::vector<std::string> &names) {
   std::string file, directory;
   for (const std::string &name : names) {
@@ -60,7 +59,7 @@ struct Case {
 
 class ForeignFile : public testing::TestWithParam<Case> {};
 
-TEST_P(ForeignFile, IsCalledByItsName) {
+TEST_P(ForeignFile, IsNamed) {
   const TempFolder folder;
   writeFile(folder / "file", GetParam().content);
   EXPECT_THAT(describeForeignFile(folder / "file"), HasSubstr(GetParam().description));
@@ -118,7 +117,7 @@ TEST(ForeignFile, UnknownBytesHaveNoName) {
   EXPECT_EQ(describeForeignFile(folder / "file"), "");
 }
 
-/// A sparse zip of 8 GB: only its ends can have been read.
+/// A sparse zip archive of 8 GB: only its beginning and end can have been read.
 TEST(ForeignFile, LooksAtTheEndsOfALargeZipOnly) {
   const TempFolder folder;
   const uint64_t size = uint64_t(8) << 30;

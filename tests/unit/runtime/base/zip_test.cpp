@@ -1,4 +1,4 @@
-// Zip: entries with their numbers, zip64 included, and archives that are damaged.
+// Zip: entries and their fields, with and without zip64, and damaged archives.
 #include "runtime/base/zip.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ std::string little(uint64_t value, int bytes) {
   return out;
 }
 
-/// An archive of one entry 'a/x' with the bytes "hello"; `large`: its numbers are zip64's.
+/// An archive with one entry 'a/x' of the bytes "hello". `large`: with zip64 fields.
 std::string archive(bool large, uint16_t method = 0, uint64_t size = 5) {
   std::string zip = "junk"s + "PK\3\4" + std::string(22, '\0') + little(3, 2) + little(2, 2) +
                     "a/x" + "??" + "hello";
@@ -60,7 +60,7 @@ TEST(Zip, DamagedArchivesHaveNoEntries) {
   const std::string zip = archive(true);
   EXPECT_FALSE(zipEntries({}));
   EXPECT_FALSE(zipEntries(bytesOf(zip.substr(0, zip.find("PK\5\6")))));
-  std::string cut = zip; // The directory begins behind its first entry.
+  std::string cut = zip; // The directory offset is one too large.
   cut.replace(cut.find("PK\5\6") + 16, 4, little(cut.find("PK\1\2") + 1, 4));
   EXPECT_FALSE(zipEntries(bytesOf(cut)));
   for (const std::string &tooLong : {archive(false, 0, 500), archive(true, 0, UINT64_MAX)}) {

@@ -1,4 +1,4 @@
-// Which edges are programmatic, and on which GPUs a plan runs: decided without one.
+// Binding without a GPU: programmatic edges, refused kernels, and GPUs that cannot run a plan.
 #include "runtime/exec/bind.h"
 #include "runtime/exec/gpu.h"
 #include "runtime/kernels/kernel_table.h"
@@ -26,12 +26,12 @@ BoundRecord kernel(bool waits) {
 
 TEST(ProgrammaticEdges, AreBetweenKernelsWhoseConsumerWaits) {
   std::vector<BoundRecord> records;
-  records.push_back(kernel(true)); // Nothing ahead of it.
+  records.push_back(kernel(true)); // No record before it.
   records.push_back(kernel(true));
-  records.push_back(kernel(false)); // Would not wait.
+  records.push_back(kernel(false)); // Does not wait.
   records.push_back(kernel(true));
   records.push_back({BoundMemset{nullptr, 0, 0}, ""});
-  records.push_back(kernel(true)); // Behind no kernel of ours.
+  records.push_back(kernel(true)); // The preceding record is not a kernel of ours.
   records.push_back({BoundAtenCall{}, ""});
   records.push_back(kernel(true));
   records.push_back({BoundMemcpy{nullptr, nullptr, 0}, ""});
@@ -45,7 +45,7 @@ TEST(ProgrammaticEdges, AreBetweenKernelsWhoseConsumerWaits) {
   EXPECT_THAT(programmatic, ElementsAre(1, 3, 10));
 }
 
-/// What binding says of a plan whose only record is `launch`, over tensors of f32[2,4].
+/// The status of binding a plan whose only record is `launch`, over tensors of f32[2,4].
 Status bindStatus(KernelLaunch launch) {
   PlanData plan;
   plan.target = DeviceKind::Cuda;
@@ -69,7 +69,7 @@ TEST(BindRecords, AKernelOfAnotherAbiOrWithOtherArgumentsIsRefused) {
   good.writes.assign(kernel.writes, id(0));
   good.ints.assign(kernel.ints, 0);
   good.floats.assign(kernel.floats, 0);
-  // What comes next asks for a GPU, or refuses the launch.
+  // The following check needs a GPU or refuses the launch.
   EXPECT_THAT(bindStatus(good).message(), Not(AnyOf(HasSubstr("abi"), HasSubstr("number of arg"))));
 
   KernelLaunch launch = good;

@@ -1,4 +1,4 @@
-// Engine and Context on target cpu, with a provider that needs no LibTorch: results, bucket
+// Engine and Context for target cpu with a provider that needs no LibTorch: results, bucket
 // selection, messages, misuse.
 #include "runtime/exec/engine.h"
 #include "tests/temp_folder.h"
@@ -18,7 +18,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What is borrowed for a lifetime cannot be a temporary.
+// A borrowed argument must not be a temporary.
 template <class T>
 concept MakesEngine = requires { Engine::create(std::declval<T>()); };
 template <class T>
@@ -33,7 +33,7 @@ Status negate(const FakeCall &f, void *) {
   return Status::ok();
 }
 
-/// x + w, with w repeated.
+/// Computes x + w, with w repeated.
 Status addRows(const FakeCall &f, void *) {
   const int64_t n = f.elements(f.call.outputs[0]);
   const auto *x = static_cast<const float *>(f.arguments[0]);
@@ -47,9 +47,9 @@ class CpuContext : public testing::Test {
 protected:
   CpuContext() { provider_.ops = {{"aten::neg", negate}, {"aten::add", addRows}}; }
 
-  /// Loads `sample` from a file, as a deployment would.
+  /// Loads `sample` from a file, as a deployment does.
   void load(const SamplePlan &sample, ContextOptions options = {}, bool separateBuffers = false) {
-    // What borrows goes before what it borrows.
+    // Borrowers are destroyed before the objects that they borrow.
     context_.reset();
     engine_.reset();
     const Status written = writePlan(sample.plan, sample.weightSpans(), folder_ / "plan");
@@ -113,7 +113,7 @@ TEST_F(CpuContext, ProfilesEachRecord) {
   EXPECT_EQ(context_->profile("nothing", 0, 3).status().code(), Code::Usage);
 }
 
-TEST_F(CpuContext, RunsWithTheThreadsThatItIsGiven) {
+TEST_F(CpuContext, RunsWithTheGivenThreadCount) {
   load(samplePlan(), {.threads = 3});
   ASSERT_TRUE(context_) << contextStatus_.message();
   ASSERT_TRUE(runMain({1, 2, 3, 4}, 1).isOk());
@@ -124,7 +124,7 @@ TEST_F(CpuContext, RunsWithTheThreadsThatItIsGiven) {
   EXPECT_THAT(provider_.threads, ElementsAre(3, 3));
 }
 
-TEST_F(CpuContext, LeavesTheThreadsToTheHost) {
+TEST_F(CpuContext, UsesTheHostsThreadCountByDefault) {
   load(samplePlan());
   ASSERT_TRUE(runMain({1, 2, 3, 4}, 1).isOk());
   ASSERT_TRUE(context_->profile("main", 0, 2).isOk());
@@ -147,8 +147,8 @@ TEST_F(CpuContext, APlanWithoutAtenRecordsNeedsNoProvider) {
   EXPECT_EQ(provider_.initialized, 0);
 }
 
-TEST_F(CpuContext, PoisonShowsWhatNobodyWrote) {
-  // The record claims to write and does not: without poison an older result would come out.
+TEST_F(CpuContext, PoisonRevealsReadsOfUnwrittenMemory) {
+  // The record claims to write but does not. Without poison, an older result would remain.
   bool write = true;
   provider_.ops["aten::add"] = [&](const FakeCall &f, void *stream) {
     return write ? addRows(f, stream) : Status::ok();
@@ -162,7 +162,7 @@ TEST_F(CpuContext, PoisonShowsWhatNobodyWrote) {
 }
 
 TEST_F(CpuContext, SeparateBuffersGiveTheSameResultsAndArePoisonedToo) {
-  // From the memory of add's argument to that of its result, 4096 bytes apart in the arena.
+  // The distance from add's argument to its result, which is 4096 bytes in a shared arena.
   SamplePlan sample = samplePlan();
   for (Bucket &bucket : sample.plan.entries[0].buckets) {
     bucket.tensors[3].slot.offset = 4096;
@@ -196,7 +196,7 @@ TEST_F(CpuContext, PoisonCoversOutputsToo) {
   EXPECT_THAT(*y, Each(testing::IsNan()));
 }
 
-TEST_F(CpuContext, TheContextMayMove) {
+TEST_F(CpuContext, AContextCanBeMoved) {
   load(samplePlan());
   Context moved = std::move(*context_);
   *context_ = std::move(moved);
@@ -276,7 +276,7 @@ INSTANTIATE_TEST_SUITE_P(
                DeviceKind::Cuda}),
     [](const auto &info) { return info.param.name; });
 
-/// What a run says of `ids` for an input of the same type with values below 100.
+/// The status of a run on `ids`, for an input of this type whose values must be below 100.
 template <class T> Status runWithIds(FakeProvider &provider, DType dtype, std::vector<T> ids) {
   SamplePlan sample = samplePlan();
   sample.plan.entries.erase(sample.plan.entries.begin());
@@ -312,7 +312,7 @@ TEST_F(CpuContext, IndicesOutsideTheirEmbeddingAreRefused) {
   }
 }
 
-TEST_F(CpuContext, SelectBucketIsAboutInputsOnly) {
+TEST_F(CpuContext, SelectBucketDependsOnInputsOnly) {
   load(samplePlan());
   const std::vector<int64_t> sizes = {2, 4};
   const TensorView in{nullptr, DType::F32, DeviceKind::Cpu, sizes, {}};
@@ -346,7 +346,7 @@ TEST_F(CpuContext, AnOpThatCannotBeBoundIsNamedAtCreation) {
 
 TEST_F(CpuContext, TheProviderIsFoundForWhicheverRecordNeedsIt) {
   SamplePlan sample = samplePlan();
-  std::swap(sample.plan.entries[0], sample.plan.entries[1]); // "fill", first now, has no ATen call.
+  std::swap(sample.plan.entries[0], sample.plan.entries[1]); // "fill" has no ATen call.
   load(sample);
   ASSERT_TRUE(context_) << contextStatus_.message();
   EXPECT_TRUE(runMain({1, 2, 3, 4}, 1));
@@ -440,8 +440,8 @@ TEST_F(CpuContext, AMemoryLimitHoldsForWeightsAndAllContexts) {
   const SamplePlan sample = samplePlan();
   const Result<Plan> plan = Plan::fromMemory(sample.plan, sample.weights);
   ASSERT_TRUE(plan.isOk());
-  // 16 and 3 bytes of weights, the second behind padding; an arena of 512, and 100 for all inputs
-  // and outputs.
+  // Weights of 16 and 3 bytes, the second after padding. An arena of 512 bytes, and 100 bytes for
+  // all inputs and outputs.
   constexpr uint64_t kWeights = 256 + 3, kContext = 512 + 100;
   const auto engine = [&](uint64_t limit) {
     EngineOptions options;
@@ -462,7 +462,7 @@ TEST_F(CpuContext, AMemoryLimitHoldsForWeightsAndAllContexts) {
                                 "bytes are taken"),
                       HasSubstr("512 bytes for the arena and 100 bytes for inputs")));
   }
-  EXPECT_TRUE(Context::create(*small).isOk()); // What the first had is free again.
+  EXPECT_TRUE(Context::create(*small).isOk()); // The first context has released its memory.
 }
 
 TEST(CudaEngine, SaysWhatIsMissing) {

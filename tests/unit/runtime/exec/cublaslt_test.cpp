@@ -1,5 +1,4 @@
-// What of cuBLASLt needs no GPU: frozen algorithms as bytes, and what is said when the library
-// cannot be opened.
+// CublasLt without a GPU: serialized algorithms, and messages when the library cannot be opened.
 #include "runtime/exec/cublaslt.h"
 #include "tests/op_library_files.h"
 #include "tests/temp_folder.h"
@@ -21,24 +20,24 @@ FrozenAlgorithm sample() {
   return f;
 }
 
-TEST(FrozenAlgorithm, ComesBackFromItsBytes) {
+TEST(FrozenAlgorithm, RoundTrips) {
   const std::vector<std::byte> bytes = encode(sample());
   EXPECT_EQ(bytes.size(), 8 + 4 + 64 + 11);
   EXPECT_EQ(decodeAlgorithm(bytes), sample());
 }
 
-TEST(FrozenAlgorithm, OtherBytesAreNone) {
+TEST(FrozenAlgorithm, OtherBytesAreRefused) {
   std::vector<std::byte> bytes = encode(sample());
   EXPECT_FALSE(decodeAlgorithm({}));
   EXPECT_FALSE(decodeAlgorithm(std::span(bytes).first(75)));
-  EXPECT_TRUE(decodeAlgorithm(std::span(bytes).first(76))); // Without a name.
+  EXPECT_TRUE(decodeAlgorithm(std::span(bytes).first(76))); // An empty name.
   bytes.back() = std::byte{0x1b};
   EXPECT_FALSE(decodeAlgorithm(bytes));
   bytes.assign(76 + 257, std::byte{'x'});
   EXPECT_FALSE(decodeAlgorithm(bytes));
 }
 
-TEST(CublasLt, ThatIsMissingIsNamedWithThePlace) {
+TEST(CublasLt, AMissingLibraryIsNamedWithItsPath) {
   const TempFolder folder;
   const Status status = CublasLt::open(folder.path()).status();
   EXPECT_EQ(status.code(), Code::Device);
@@ -54,8 +53,8 @@ TEST(CublasLt, AnotherLibraryIsRefused) {
               AllOf(HasSubstr("has no function cublasLt"), HasSubstr("needs cuBLASLt 13")));
 }
 
-/// Binds a product whose x begins at `address`, with a frozen algorithm that asks for multiples of
-/// `alignment` bytes; what is noted.
+/// Binds a GEMM whose x begins at `address`, with a frozen algorithm that requires an alignment of
+/// `alignment` bytes. Returns the note.
 std::string noteOfBinding(uint64_t alignment, uintptr_t address) {
   const auto library = CublasLt::open(builtLibrary("libcgc_test_cublaslt.so"));
   EXPECT_TRUE(library.isOk()) << library.status().message();
@@ -76,7 +75,7 @@ std::string noteOfBinding(uint64_t alignment, uintptr_t address) {
   return note;
 }
 
-TEST(CublasLt, AFrozenAlgorithmIsTakenOnlyForAddressesThatItAsksFor) {
+TEST(CublasLt, AFrozenAlgorithmIsUsedOnlyForAlignedOperands) {
   EXPECT_EQ(noteOfBinding(16, 4096), "");
   EXPECT_EQ(noteOfBinding(16, 4096 + 16), "");
   EXPECT_EQ(noteOfBinding(1, 4096 + 2), "");
@@ -84,7 +83,7 @@ TEST(CublasLt, AFrozenAlgorithmIsTakenOnlyForAddressesThatItAsksFor) {
   EXPECT_THAT(noteOfBinding(256, 4096 + 128), HasSubstr("cuBLASLt refuses an algorithm"));
 }
 
-/// No such library is part of the build; where one can be found, it is the right one.
+/// The build has no such library, but if the loader finds one, it must be the right one.
 TEST(CublasLt, IsFoundByTheLoader) {
   const Result<std::unique_ptr<CublasLt>> library = CublasLt::open("");
   if (!library.isOk())

@@ -1,5 +1,5 @@
-// Plans with metadata that somebody changed, and checksums that match: each is refused, or it is
-// bound and runs, and touches nothing but its own memory.
+// Plans with changed metadata and matching checksums: each is refused, or is bound, runs, and
+// accesses only its own memory.
 #include "runtime/exec/engine.h"
 #include "tests/unit/runtime/damaged_plan.h"
 #include "tests/unit/runtime/fake_provider.h"
@@ -9,7 +9,7 @@
 namespace cgc::test {
 namespace {
 
-/// Calls `visit` with the address of each element of `tensor`, which lies at `base`.
+/// Calls `visit` with the address of each element of `tensor`, which begins at `base`.
 template <class Visit>
 void forEachElement(const TensorRef &tensor, void *base, const Visit &visit) {
   uint64_t elements = 1;
@@ -23,7 +23,7 @@ void forEachElement(const TensorRef &tensor, void *base, const Visit &visit) {
   }
 }
 
-/// What it writes shows every byte that it has read.
+/// Reads every byte of its arguments; its outputs depend on all of them.
 Status touchAll(const FakeCall &call, void *) {
   std::byte all{};
   size_t next = 0;
@@ -53,7 +53,7 @@ protected:
       provider_.ops[op] = touchAll;
   }
 
-  /// Binds all of `plan` and runs each bucket on zeros. Whatever it says is fine: ok, or an error.
+  /// Binds `plan` and runs each bucket on zeros. Both Ok and an error are acceptable.
   Status run(const Plan &plan) {
     EngineOptions options;
     options.provider = &provider_;
@@ -101,8 +101,8 @@ TEST_F(SealedPlan, IsRefusedOrBoundAndRun) {
       ++(status.isOk() ? ran : failed);
     }
   EXPECT_GT(refused, metadata.size());
-  EXPECT_GT(ran, 100u);  // Names and numbers without meaning may change.
-  EXPECT_GT(failed, 0u); // Names of ops, and arenas past the limit.
+  EXPECT_GT(ran, 100u);  // Changes of names and of numbers that do not matter.
+  EXPECT_GT(failed, 0u); // Unknown op names, and arenas above the limit.
 }
 
 } // namespace

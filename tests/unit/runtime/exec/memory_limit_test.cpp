@@ -1,4 +1,4 @@
-// What counts as available host memory, and buffers of absurd sizes.
+// Available host memory, and host buffers of extreme sizes.
 #include "runtime/exec/buffer.h"
 #include "runtime/exec/memory_limit.h"
 #include "runtime/plan/plan.h"
@@ -41,10 +41,10 @@ TEST_F(AvailableHostMemory, IsTheLeastOfAllGroupsAroundTheProcess) {
   write("sys/fs/cgroup/outer/memory.max", "600000\n");
   write("sys/fs/cgroup/outer/memory.current", "500000\n");
   EXPECT_EQ(available(), 100'000u);
-  // Cached files are dropped when memory runs short.
+  // The kernel drops cached file pages under memory pressure.
   write("sys/fs/cgroup/outer/memory.stat", "anon 7\nactive_file 1000\ninactive_file 2000\n");
   EXPECT_EQ(available(), 103'000u);
-  write("sys/fs/cgroup/memory.max", "10\n"); // As in a container, whose own group this is.
+  write("sys/fs/cgroup/memory.max", "10\n"); // As in a container, where this is its own cgroup.
   write("sys/fs/cgroup/memory.current", "20\n");
   EXPECT_EQ(available(), 0u);
 }

@@ -1,5 +1,4 @@
-// Op libraries: what a plan's call computes on the host, and what is refused before anything is
-// opened.
+// Op libraries: calls on the host, and libraries that are refused before they are loaded.
 #include "runtime/base/file.h"
 #include "runtime/base/shared_library.h"
 #include "runtime/exec/engine.h"
@@ -32,7 +31,7 @@ Plan planFor(const OpLibraryId &library, const std::string &op = "example.quick_
   return *Plan::fromMemory(opLibraryPlan(DeviceKind::Cpu, library, op).plan, {});
 }
 
-/// The ops of a library that was loaded.
+/// The op names of a loaded library.
 std::vector<std::string> opNames(void *library) {
   const auto entry = reinterpret_cast<decltype(&cgcOpLibrary)>(dlsym(library, "cgcOpLibrary"));
   std::vector<std::string> names;
@@ -53,7 +52,7 @@ protected:
   const TempFolder folder_;
 };
 
-TEST_F(OpLibraryTest, APlanCallsIt) {
+TEST_F(OpLibraryTest, APlanCallsAnOp) {
   const Plan plan = planFor(id_);
   const auto engine = engineFor(plan, {exampleOps()});
   ASSERT_TRUE(engine.isOk()) << engine.status().message();
@@ -68,7 +67,7 @@ TEST_F(OpLibraryTest, APlanCallsIt) {
     EXPECT_NEAR(y[i], x[i] / (1 + std::exp(-1.702 * x[i])), 1e-6) << x[i];
 }
 
-TEST_F(OpLibraryTest, WithoutItThePlanIsRefusedWithNameHashAndOption) {
+TEST_F(OpLibraryTest, AMissingLibraryIsReportedWithNameHashAndOption) {
   const Plan plan = planFor(id_);
   const Status status = engineFor(plan, {}).status();
   EXPECT_EQ(status.code(), Code::Usage);
@@ -86,7 +85,7 @@ TEST_F(OpLibraryTest, AFileThatIsMissingIsNamedWithTheLibrary) {
                                       HasSubstr("'" + path + "' does not exist")));
 }
 
-TEST_F(OpLibraryTest, AnotherOneOfThatNameIsRefusedWithBothHashesAndNotOpened) {
+TEST_F(OpLibraryTest, ALibraryWithAnotherHashIsRefusedAndNotOpened) {
   const std::string path = folder_ / "libcgc_test_ops.so";
   std::ofstream(path) << "no library at all";
   const Plan plan = planFor(id_);
@@ -98,14 +97,14 @@ TEST_F(OpLibraryTest, AnotherOneOfThatNameIsRefusedWithBothHashesAndNotOpened) {
                                       HasSubstr(hashText(id_.hash))));
 }
 
-TEST_F(OpLibraryTest, TheBytesCountAndNotTheName) {
+TEST_F(OpLibraryTest, LibrariesAreIdentifiedByTheirBytes) {
   const std::string path = folder_ / "renamed.so";
   std::filesystem::copy_file(exampleOps(), path);
   const Plan plan = planFor(id_);
   EXPECT_TRUE(engineFor(plan, {path}).isOk());
 }
 
-TEST_F(OpLibraryTest, AnOpThatItDoesNotHaveIsNamed) {
+TEST_F(OpLibraryTest, AnUnknownOpIsNamed) {
   const Plan plan = planFor(id_, "example.slow_gelu");
   const auto engine = engineFor(plan, {exampleOps()});
   ASSERT_TRUE(engine.isOk());
@@ -114,7 +113,7 @@ TEST_F(OpLibraryTest, AnOpThatItDoesNotHaveIsNamed) {
       AllOf(HasSubstr("example.slow_gelu (model.py:12, mlp.act)"), HasSubstr("has no such op")));
 }
 
-TEST_F(OpLibraryTest, ACallThatItRefusesIsRefusedWhenThePlanIsLoaded) {
+TEST_F(OpLibraryTest, ARefusedCallFailsWhenThePlanIsLoaded) {
   SamplePlan sample = opLibraryPlan(DeviceKind::Cpu, id_, "example.quick_gelu");
   std::get<LibraryCall>(sample.plan.entries[0].buckets[0].records[0].op).ints = {1};
   const Plan plan = *Plan::fromMemory(sample.plan, {});
@@ -124,7 +123,7 @@ TEST_F(OpLibraryTest, ACallThatItRefusesIsRefusedWhenThePlanIsLoaded) {
               HasSubstr("op 'example.quick_gelu' of 'libcgc_test_ops.so' refuses: it takes one"));
 }
 
-TEST_F(OpLibraryTest, WhatItFailsOfIsTheStatusOfTheRun) {
+TEST_F(OpLibraryTest, AnErrorOfAnOpIsTheStatusOfTheRun) {
   const std::string path = builtLibrary("libcgc_test_partial_ops.so");
   const Plan plan = planFor((*OpLibrary::open(path))->id(), "test.host");
   const auto engine = engineFor(plan, {path});
@@ -147,7 +146,7 @@ TEST_F(OpLibraryTest, APlanWithoutOpLibrariesOpensNone) {
               Not(HasSubstr("missing.so")));
 }
 
-TEST(OpLibraryFiles, WhatWasHashedIsLoadedThoughItsNameStandsForAnotherFile) {
+TEST(OpLibraryFiles, TheHashedFileIsLoadedEvenIfItsPathWasReplaced) {
   const TempFolder folder;
   const std::string path = folder / "ops.so";
   const std::string first = builtLibrary("libcgc_test_partial_ops.so"), second = exampleOps();
@@ -162,12 +161,12 @@ TEST(OpLibraryFiles, WhatWasHashedIsLoadedThoughItsNameStandsForAnotherFile) {
   EXPECT_THAT(opNames(*library), Contains("test.host"));
 }
 
-/// Descriptors of files that were opened and closed have the same number.
+/// Descriptors of files that are opened and closed in turn have the same number.
 TEST(OpLibraryFiles, EachFileIsItsOwnLibrary) {
   const TempFolder folder;
   for (const auto &[file, op] : {std::pair(builtLibrary("libcgc_test_partial_ops.so"), "test.host"),
                                  {exampleOps(), "example.quick_gelu"}}) {
-    const std::string path = folder / "ops.so"; // Another file each time: not yet loaded.
+    const std::string path = folder / "ops.so"; // A new file each time, not yet loaded.
     std::filesystem::remove(path);
     std::filesystem::copy_file(file, path);
     const auto library = OpLibrary::open(path);
@@ -177,7 +176,7 @@ TEST(OpLibraryFiles, EachFileIsItsOwnLibrary) {
   }
 }
 
-TEST(OpLibraryFiles, WhatIsNoOpLibraryIsNamed) {
+TEST(OpLibraryFiles, AFileThatIsNoOpLibraryIsNamed) {
   EXPECT_EQ(OpLibrary::open("/nonexistent/lib.so").status().code(), Code::InvalidFile);
   const TempFolder folder;
   const std::string text = folder / "text.so";

@@ -1,4 +1,4 @@
-// What a plan needs at run time, told from its records.
+// Requirements of a plan, derived from its records.
 #include "runtime/exec/requirements.h"
 #include "runtime/kernels/kernel_table.h"
 #include "tests/unit/runtime/sample_plan.h"
@@ -14,7 +14,7 @@ using testing::Key;
 
 TEST(Requirements, NameTheRecordsThatLibTorchRuns) {
   PlanData plan = samplePlan().plan; // "fill" has none.
-  // A second aten::neg in one of two buckets: the larger number counts.
+  // One of two buckets has a second aten::neg: the larger count is reported.
   std::vector<LaunchRecord> &records = plan.entries[0].buckets[1].records;
   records.push_back(records[0]);
   const Requirements needs = requirementsOf(plan);

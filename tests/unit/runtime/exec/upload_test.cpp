@@ -1,4 +1,4 @@
-// gather(): what a chunk of the weights' buffer holds.
+// gather(): the content of a chunk of the weights' buffer.
 #include "runtime/exec/upload.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ TEST(Gather, EveryChunkHoldsItsBytesAndZerosBetween) {
   for (size_t i = 0; i < bytes.size(); ++i)
     bytes[i] = std::byte(i + 1);
   const std::span<const std::byte> all(bytes);
-  // Adjacent, apart, empty, and one that many chunks divide.
+  // Adjacent pieces, separate pieces, an empty piece, and one that spans many chunks.
   const std::vector<UploadPiece> pieces = {{all.subspan(0, 3), 0},
                                            {all.subspan(3, 2), 3},
                                            {all.subspan(5, 0), 8},

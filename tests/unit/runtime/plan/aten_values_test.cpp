@@ -1,4 +1,4 @@
-// checkAtenValues: dangerous values of ATen arguments are refused by validate, others are not.
+// checkAtenValues: validate() refuses dangerous values of ATen arguments and accepts others.
 #include "runtime/plan/plan_file.h"
 #include "tests/unit/runtime/sample_plan.h"
 
@@ -13,8 +13,9 @@ using testing::Not;
 using Ints = std::vector<int64_t>;
 using Shapes = std::vector<std::vector<int64_t>>;
 
-/// What validate() says of a plan with one call, whose tensors t0, t1, ... are f32 inputs of these
-/// sizes; the last is the output. Empty if nothing.
+/// The message of validate() for a plan with one call; empty if it is valid. The tensors t0, t1,
+/// ... are f32 inputs of these sizes; the last one is the output, or with `outputStrides` a tensor
+/// of the arena.
 std::string refusal(const Shapes &shapes, AtenCall call, DType dtype = DType::F32,
                     std::vector<int64_t> outputStrides = {}) {
   PlanData plan;
@@ -111,7 +112,7 @@ TEST(AtenValues, AttentionHasAValueForEachKey) {
               HasSubstr("its result is [9,9,3,8]"));
 }
 
-TEST(AtenValues, AttentionDropsNothing) {
+TEST(AtenValues, AttentionHasNoDropout) {
   const auto call = [](AtenArg dropout) {
     return AtenCall{"aten::scaled_dot_product_attention",
                     "",
@@ -205,7 +206,7 @@ TEST(AtenValues, IndicesSelectTheResultOfThePlan) {
     EXPECT_THAT(refusal(shapes, select(dim), DType::I64), HasSubstr("does not exist"));
 }
 
-TEST(AtenValues, ACallThatKeepsNoResultIsRefused) {
+TEST(AtenValues, ACallWithoutResultsIsRefused) {
   AtenCall call{"aten::neg", "", {id(0)}, {kNoTensor}};
   EXPECT_THAT(refusal({{3}, {3}}, call), HasSubstr("it writes nothing"));
 }

@@ -1,5 +1,5 @@
-// No damaged plan is accepted: any changed byte, any length, other versions, and headers whose
-// checksums were made to match again.
+// Damaged plans are refused: any changed byte, any length, other versions, and headers with
+// matching checksums.
 #include "tests/unit/runtime/damaged_plan.h"
 
 #include <gmock/gmock.h>
@@ -106,15 +106,15 @@ TEST_F(DamagedPlan, ASealedHeaderCannotPointElsewhere) {
     }
 }
 
-/// The most memory that this process had so far.
+/// The peak memory use of this process so far.
 long peakKilobytes() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   return usage.ru_maxrss;
 }
 
-/// FlatBuffers lets any number of tables share one vector. Here 2000 arguments are made to share
-/// one of 80 KB: a file of 200 KB would unpack into 160 MB.
+/// In FlatBuffers any number of tables can share one vector. Here 2000 arguments share one vector
+/// of 80 KB: a file of 200 KB would unpack into 160 MB.
 TEST_F(DamagedPlan, ASmallFileCannotUnpackIntoMuchMemory) {
   constexpr int64_t kMark = 0x1234567812345678;
   SamplePlan sample = samplePlan();
@@ -133,7 +133,7 @@ TEST_F(DamagedPlan, ASmallFileCannotUnpackIntoMuchMemory) {
     std::memcpy(&value, metadata.data() + at, sizeof(value));
     return value;
   };
-  // Vectors are a length and elements; a field that holds one is the distance to its length.
+  // A vector is a length followed by its elements; a field stores the distance to the length.
   size_t longVector = 0, redirected = 0;
   while (word(longVector) != 10'000 || word(longVector + 4) != 7)
     longVector += 4;
@@ -160,7 +160,7 @@ TEST_F(DamagedPlan, ASmallFileCannotUnpackIntoMuchMemory) {
   EXPECT_LT(peakKilobytes() - before, 80'000);
 }
 
-TEST_F(DamagedPlan, OtherKindsOfFileAreCalledByTheirName) {
+TEST_F(DamagedPlan, OtherKindsOfFileAreNamed) {
   const std::pair<const char *, const char *> cases[] = {
       {"\x89PNG\r\n\x1a\n", "it is a PNG image, not a cgc plan"},
       {"hello", "it is a text file, not a cgc plan"},

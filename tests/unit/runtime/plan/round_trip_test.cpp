@@ -1,4 +1,4 @@
-// A plan that is written and read again is the same plan; the same plan gives the same bytes.
+// A plan that is written and read again is equal; equal plans give equal bytes.
 #include "runtime/plan/plan_file.h"
 #include "tests/temp_folder.h"
 #include "tests/unit/runtime/sample_plan.h"
@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// What the writer sets does not take part in comparisons.
+/// Clears the fields that the writer sets, which comparisons ignore.
 PlanData withoutPlaces(PlanData plan) {
   for (Weight &weight : plan.weights)
     weight.fileOffset = weight.hash = 0;

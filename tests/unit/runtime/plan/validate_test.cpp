@@ -1,4 +1,4 @@
-// validate(): each invariant of plan.h is broken once and has to be named.
+// validate(): each invariant of plan.h is violated once and must be named.
 #include "runtime/plan/gemm_call.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/unit/runtime/sample_plan.h"
@@ -213,7 +213,7 @@ INSTANTIATE_TEST_SUITE_P(
                   [](auto &, auto &b) {
                     b.tensors.push_back(b.tensors[1]);
                     b.tensors[1].sizes = {1, 2};
-                    b.tensors[1].strides = {1, 3}; // The range of all four elements.
+                    b.tensors[1].strides = {1, 3}; // Spans all four elements.
                     std::get<AtenCall>(b.records[1].op).args[0] = id(5);
                   },
                   "it reads tensor 5, which no earlier record has written"},
@@ -286,7 +286,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Validate, NamesAreUtf8) {
   const auto isName = [](std::string name) { return isPlanName(name); };
-  // The first and last of each length, and beside the surrogates.
+  // The first and last character of each length, and those next to the surrogates.
   for (const char *good : {" ", "~", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf",
                            "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"})
     EXPECT_TRUE(isName(good)) << good;
@@ -350,7 +350,7 @@ TEST(Validate, BroadcastOperandsAreFine) {
   b.tensors[2].sizes = {1 << 20};
   b.tensors[2].strides = {0};
   EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
-  // A mask for all batches and heads is less than queries and keys span.
+  // A mask that is broadcast over batches and heads spans less than queries and keys do.
   b.inputs.push_back({.name = "q", .dtype = DType::F16, .sizes = {64, 16, 1024, 8}});
   plan.entries[0].buckets.resize(1);
   b.tensors.push_back(dense(BufferKind::Input, 1, 0, DType::F16, {64, 16, 1024, 8}));
@@ -364,7 +364,7 @@ TEST(Validate, BroadcastOperandsAreFine) {
 TEST(Validate, InterleavedWritesCoverARead) {
   PlanData plan = samplePlan().plan;
   Bucket &b = plan.entries[0].buckets[0];
-  // Two halves of the row are written one after the other, as by the parts of a cat.
+  // Two halves of the row are written one after the other, as by the operands of a cat.
   b.tensors[1].sizes = {1, 2};
   b.tensors.push_back(dense(BufferKind::Arena, 0, 8, DType::F32, {1, 2}));
   b.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::F32, {1, 4}));
@@ -373,7 +373,7 @@ TEST(Validate, InterleavedWritesCoverARead) {
   EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
 }
 
-/// What validate() says of a plan that calls an op library, once `breakIt` has changed it.
+/// The message of validate() for a plan that calls an op library, changed by `breakIt`.
 template <class Break> std::string refusalOfOpCall(const Break &breakIt) {
   PlanData plan = opLibraryPlan(DeviceKind::Cpu, {"libops.so", 1}, "test.op").plan;
   EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
@@ -390,7 +390,7 @@ TEST(ValidateOpLibraries, EachRuleIsNamed) {
       HasSubstr("the name 'libops.so' is used twice"));
   EXPECT_THAT(refusalOfOpCall([](auto &p, auto &, auto &) { p.opLibraries[0].name = "cublaslt"; }),
               HasSubstr("has the name of a vendor's library"));
-  // A library that the plan does not list is a vendor's, for cuda alone.
+  // A library that the plan does not list is a vendor's, which only target cuda may call.
   EXPECT_THAT(refusalOfOpCall([](auto &p, auto &, auto &) { p.opLibraries.clear(); }),
               HasSubstr("library calls need target cuda"));
   EXPECT_THAT(refusalOfOpCall([](auto &, auto &, auto &call) { call.function = "a\n"; }),

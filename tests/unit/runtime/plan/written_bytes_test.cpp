@@ -1,4 +1,4 @@
-// WrittenBytes: gaps stay gaps, slices add up, and it never says more than a byte map does.
+// WrittenBytes: gaps are not covered, slices merge, and it never covers more than a byte map does.
 #include "runtime/plan/written_bytes.h"
 
 #include <gtest/gtest.h>
@@ -26,11 +26,11 @@ TEST(WrittenBytes, GapsOfAStridedTensorAreNotWritten) {
   EXPECT_FALSE(covers(written, tensor(0, {26}, {1})));
   EXPECT_FALSE(covers(written, tensor(2, {1}, {1})));
   EXPECT_FALSE(covers(written, tensor(0, {4, 3}, {8, 1})));
-  EXPECT_FALSE(covers(written, tensor(32, {2}, {1}))); // A fifth row.
+  EXPECT_FALSE(covers(written, tensor(32, {2}, {1}))); // Past the last row.
   EXPECT_FALSE(written.coversFirst(3));
 }
 
-/// A dense tensor, filled slice by slice along `dimension`.
+/// A dense tensor is written slice by slice along each dimension.
 TEST(WrittenBytes, SlicesAddUpAlongEachDimension) {
   const std::vector<int64_t> sizes = {3, 4, 5, 6}, strides = {120, 30, 6, 1};
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -48,16 +48,16 @@ TEST(WrittenBytes, SlicesAddUpAlongEachDimension) {
   }
 }
 
-TEST(WrittenBytes, EachPixelOfFourAddsUp) {
+TEST(WrittenBytes, FourInterleavedPixelsAddUp) {
   WrittenBytes written;
-  for (uint64_t pixel : {0, 17, 16, 1}) { // Rows of 16: every second of rows and columns.
+  for (uint64_t pixel : {0, 17, 16, 1}) { // Every second row and column.
     EXPECT_FALSE(written.coversFirst(128));
     written.add(tensor(pixel, {4, 8}, {32, 2}));
   }
   EXPECT_TRUE(written.coversFirst(128));
 }
 
-TEST(WrittenBytes, WhatRepeatsOftenTakesOneStep) {
+TEST(WrittenBytes, ALongRepetitionTakesOneStep) {
   WrittenBytes written;
   constexpr int64_t kRows = int64_t(1) << 40;
   written.add(tensor(0, {kRows, 3}, {7, 1}));
@@ -67,13 +67,13 @@ TEST(WrittenBytes, WhatRepeatsOftenTakesOneStep) {
   EXPECT_TRUE(written.coversFirst(uint64_t(kRows) * 7));
 }
 
-TEST(WrittenBytes, LooksAreCounted) {
+TEST(WrittenBytes, ExaminedRunsAreCounted) {
   WrittenBytes written;
   written.add(tensor(0, {1000, 3}, {7, 1}));
   const TensorRef fewerRows = tensor(7, {500, 2}, {7, 1});
   uint64_t steps = 2000;
   EXPECT_TRUE(written.covers(fewerRows, steps));
-  EXPECT_EQ(steps, 2000u - 1001); // The tensor, and each row: in which ranges it is.
+  EXPECT_EQ(steps, 2000u - 1001); // One for the tensor, two for each row.
   steps = 500;
   EXPECT_FALSE(written.covers(fewerRows, steps));
   EXPECT_EQ(steps, 0u);
@@ -87,7 +87,7 @@ TEST(WrittenBytes, EmptyTensorsTouchNothing) {
   EXPECT_TRUE(written.coversFirst(0));
 }
 
-/// Calls `visit` with each byte of the tensor.
+/// Calls `visit` with the offset of each byte of the tensor.
 template <class Visit> void forEachByte(const TensorRef &t, const Visit &visit) {
   int64_t elements = 1;
   for (int64_t size : t.sizes)
@@ -101,7 +101,7 @@ template <class Visit> void forEachByte(const TensorRef &t, const Visit &visit) 
   }
 }
 
-TEST(WrittenBytes, NeverSaysMoreThanAByteMap) {
+TEST(WrittenBytes, NeverCoversMoreThanAByteMap) {
   std::mt19937 random(1);
   const auto upTo = [&](int n) { return std::uniform_int_distribution<int>(0, n)(random); };
   const auto randomTensor = [&] {
@@ -133,7 +133,7 @@ TEST(WrittenBytes, NeverSaysMoreThanAByteMap) {
     }
   }
   EXPECT_GT(covered, 1000u);
-  EXPECT_LT(missed, covered / 10); // Only what tensors of other dimensions wrote together.
+  EXPECT_LT(missed, covered / 10); // Only elements written by tensors of different dimensions.
 }
 
 } // namespace
