@@ -40,7 +40,7 @@ public:
   Code code() const { return code_; }
   const std::string &message() const { return message_; }
 
-  /// The same failure with `context` and a colon put in front of its message.
+  /// The same failure with `context` and a colon before its message. Ok stays Ok.
   Status withContext(std::string_view context) const;
 
 private:

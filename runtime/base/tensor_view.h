@@ -16,7 +16,7 @@ struct TensorView {
   DType dtype = DType::F32;
   DeviceKind device = DeviceKind::Cpu;
   std::span<const int64_t> sizes;
-  /// In elements. Empty means contiguous, row-major.
+  /// Strides in elements. Empty means contiguous and row-major.
   std::span<const int64_t> strides;
 };
 

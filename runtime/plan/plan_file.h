@@ -60,7 +60,7 @@ CGC_API Status validate(const PlanData &plan);
 /// control characters.
 CGC_API bool isPlanName(std::string_view name);
 
-/// The line of toText() for one record. `tensorText` formats its tensors.
+/// The line of toText() for one record, whose tensors `tensorText` formats.
 CGC_API std::string recordText(const LaunchRecord &record,
                                const std::function<std::string(TensorId)> &tensorText);
 

@@ -20,6 +20,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   CGC_REQUIRE(back.isOk(), back.status().message());
   CGC_REQUIRE(back->dtype == tensor->dtype && back->sizes == tensor->sizes &&
                   back->bytes == tensor->bytes,
-              "the array that was written reads back as another one");
+              "the written array reads back different");
   return 0;
 }

@@ -80,7 +80,7 @@ void run(const Plan &plan) {
   const bool separateBuffers = plan.data().producer.size() % 2;
   const auto outputs = runAll(plan, /*poison=*/false, separateBuffers);
   CGC_REQUIRE(outputs == runAll(plan, /*poison=*/true, separateBuffers),
-              "what comes out depends on what the memory held before");
+              "the outputs depend on the memory's previous content");
 }
 
 /// Calls the kernels' bind functions, which check the launches. There is no GPU to run them.

@@ -57,13 +57,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       if (const auto stored = storedBytes(bytes, entry))
         CGC_REQUIRE(stored->data() >= bytes.data() &&
                         stored->data() + stored->size() <= bytes.data() + bytes.size(),
-                    "bytes of an entry that are not the archive's");
+                    "an entry's bytes lie outside the archive");
   const fuzz::MemoryFile file(data, size);
   const Status sound =
       frontend::guarded(Code::InvalidFile, [&] { return frontend::checkArchive(file.path()); });
   const Result<std::unique_ptr<ir::Module>> module = frontend::importTorchScript(file.path());
   if (!module.isOk()) {
-    CGC_REQUIRE(!module.status().message().empty(), "a refusal without a word");
+    CGC_REQUIRE(!module.status().message().empty(), "an error without a message");
     return 0;
   }
   CGC_REQUIRE(sound.isOk(), sound.message());

@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::Key;
 
 TEST(Requirements, NameTheRecordsThatLibTorchRuns) {
-  PlanData plan = samplePlan().plan; // "fill" has none.
+  PlanData plan = samplePlan().plan; // Entry "fill" has no ATen call.
   // One of two buckets has a second aten::neg: the larger count is reported.
   std::vector<LaunchRecord> &records = plan.entries[0].buckets[1].records;
   records.push_back(records[0]);
