@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const std::unique_ptr<Module> module = parseModule(text, "input", diagnostics);
   CGC_REQUIRE((module == nullptr) == diagnostics.hasErrors(), diagnostics.render());
   if (!module) {
-    CGC_REQUIRE(!diagnostics.render().empty(), "a refusal without a word");
+    CGC_REQUIRE(!diagnostics.render().empty(), "an error without a message");
     return 0;
   }
   const cgc::Status roundTrip = checkRoundTrip(*module);
