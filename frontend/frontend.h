@@ -34,7 +34,7 @@ struct HostTensor {
 class Reference {
 public:
   virtual ~Reference() = default;
-  /// Runs a method without gradients and without the JIT's optimisations. `inputs` lie in host
+  /// Runs a method without gradients and without the JIT's optimizations. `inputs` lie in host
   /// memory, in the order of the method's arguments; if they are fewer, `names` says which these
   /// are, and the others are left at their defaults. Tuples, lists and dicts are flattened in
   /// order. Usage if there is no such method or the inputs are not its.
@@ -54,8 +54,8 @@ Result<std::unique_ptr<Reference>> loadReference(const std::string &path, Device
 
 /// How LibTorch runs a method that is timed.
 enum class PeerKind : uint8_t {
-  Eager,  ///< The file's own ops, one by one, without the JIT's optimisations.
-  Frozen, ///< Frozen and optimised for inference, with the JIT's fusers.
+  Eager,  ///< The file's own ops, one by one, without the JIT's optimizations.
+  Frozen, ///< Frozen and optimized for inference, with the JIT's fusers.
 };
 
 /// A method with inputs on its device.

@@ -65,7 +65,7 @@ private:
 class TorchPeers final : public Peers {
 public:
   explicit TorchPeers(LoadedModel model) : model_(std::move(model)) {
-    // Of the whole process, whose JIT runs nothing else: a shape is specialised and fused for
+    // Of the whole process, whose JIT runs nothing else: a shape is specialized and fused for
     // itself, not one kernel for many shapes.
     torch::jit::FusionStrategy strategy = {{torch::jit::FusionBehavior::STATIC, kMostShapes}};
     torch::jit::setFusionStrategy(strategy);

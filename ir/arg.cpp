@@ -10,7 +10,7 @@ std::optional<llvm::SmallVector<int64_t, 6>> Arg::asInts() const {
   for (const Arg &element : list()) {
     if (const int64_t *value = element.getIf<int64_t>())
       ints.push_back(*value);
-    else if (const bool *flag = element.getIf<bool>()) // As checkArgs: a bool is an int.
+    else if (const bool *flag = element.getIf<bool>()) // A bool counts as an int, as in checkArgs.
       ints.push_back(*flag);
     else
       return std::nullopt;

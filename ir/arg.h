@@ -17,8 +17,8 @@ namespace cgc::ir {
 
 class Value;
 
-/// The constants are those of TorchScript that can reach an op. A `Value *` is borrowed from the
-/// graph.
+/// An argument holds a TorchScript constant that can reach an op, a borrowed `Value *` of the
+/// graph, or a list of arguments.
 class Arg {
 public:
   using List = std::vector<Arg>;
@@ -52,24 +52,24 @@ public:
   bool isNone() const { return is<None>(); }
   bool isValue() const { return is<Value *>(); }
   bool isList() const { return is<List>(); }
-  /// Calls `fn` with what it holds: None, Value *, bool, int64_t, double, std::string, DType,
-  /// DeviceKind or List.
+  /// Calls `fn` with the held alternative: None, Value *, bool, int64_t, double, std::string,
+  /// DType, DeviceKind or List.
   template <class Fn> decltype(auto) visit(Fn &&fn) const {
     return std::visit(std::forward<Fn>(fn), state_);
   }
   Value *value() const { return std::get<Value *>(state_); }
   const List &list() const { return std::get<List>(state_); }
   List &list() { return std::get<List>(state_); }
-  /// The integers (or bools) of a constant list; nothing if an element is neither.
+  /// Returns the elements of a constant list of ints or bools; nullopt if an element is neither.
   std::optional<llvm::SmallVector<int64_t, 6>> asInts() const;
-  /// A constant int, float or bool as a double; nothing otherwise.
+  /// Returns a constant int, float or bool as a double; nullopt otherwise.
   std::optional<double> asNumber() const;
-  /// Whether no Value occurs in it, at any depth.
+  /// Returns true if the argument contains no Value, at any depth.
   bool isConstant() const;
 
-  /// Calls `fn` for each Value in it, at any depth, in order.
+  /// Calls `fn` for each contained Value, at any depth, in order.
   void forEachValue(llvm::function_ref<void(Value *)> fn) const;
-  /// Replaces each Value `v` in it, at any depth, by `fn(v)`.
+  /// Replaces each contained Value `v`, at any depth, with `fn(v)`.
   void mapValues(llvm::function_ref<Arg(Value *)> fn);
 
   bool operator==(const Arg &other) const = default;

@@ -1,4 +1,4 @@
-// Diagnostics: collecting errors and rendering them.
+// Diagnostics: collects and renders errors.
 #include "ir/diagnostics.h"
 
 #include "ir/fallback.h"
@@ -9,7 +9,8 @@
 namespace cgc::ir {
 namespace {
 
-/// `clip.cgir:3:12: ` in IR text, `transformer.py:918: ` in the model's source, or nothing.
+/// Returns `clip.cgir:3:12: ` for IR text, `transformer.py:918: ` for the model's source, or an
+/// empty string.
 std::string position(const Diagnostic &error) {
   if (error.line != 0)
     return error.fileName + ":" + std::to_string(error.line) + ":" + std::to_string(error.column) +
@@ -19,7 +20,8 @@ std::string position(const Diagnostic &error) {
   return source.file.empty() ? "" : toString(source) + ": ";
 }
 
-/// The line of IR text and a caret under the column. Tabs stay tabs, so that the caret lands right.
+/// Returns the line of IR text and a caret under the column. Tabs are kept so that the caret
+/// aligns.
 std::string lineWithCaret(const Diagnostic &error) {
   std::string blanks;
   for (char c : llvm::StringRef(error.lineText).take_front(error.column - 1))

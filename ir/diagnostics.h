@@ -1,5 +1,4 @@
-// Diagnostics: everything that is wrong with a user's model or IR file, collected, then shown at
-// once.
+// Diagnostics: errors in a user's model or IR file, collected and reported together.
 #pragma once
 
 #include "ir/graph.h"
@@ -13,12 +12,12 @@
 namespace cgc::ir {
 
 struct Diagnostic {
-  std::string message;       ///< What is wrong and what to do, one sentence each.
-  Loc loc;                   ///< In the model's source, if known.
-  std::string subject;       ///< The IR line or the op it is about; may be empty.
-  Cause cause = Cause::None; ///< Why it cannot be captured.
-  std::string op;            ///< The op that cannot, as the model's author knows it.
-  /// For errors in IR text: position and the line itself, for a caret.
+  std::string message;       ///< One sentence that states the error, one that states the fix.
+  Loc loc;                   ///< Location in the model's source, if known.
+  std::string subject;       ///< The IR line or the op that the error concerns; may be empty.
+  Cause cause = Cause::None; ///< Why the op cannot be captured.
+  std::string op;            ///< The op that cannot be captured, as the model's author knows it.
+  /// For errors in IR text: the position and the source line, for a caret.
   std::string fileName;
   unsigned line = 0, column = 0;
   std::string lineText;
@@ -26,29 +25,31 @@ struct Diagnostic {
 
 class Diagnostics {
 public:
-  /// The same message at the same line of the model's source is kept once: many modules share a
-  /// line, and several methods a module.
+  /// Adds an error. Keeps one copy of a message at the same line of the model's source, since
+  /// several modules may share a line, and several methods a module.
   void error(Diagnostic diagnostic);
-  /// An error at a node: takes its location, text and op.
+  /// Adds an error at a node, with its location, text and op.
   void error(const Node &node, std::string message, Cause cause = Cause::None);
-  /// An error at a whole graph.
+  /// Adds an error about a whole graph.
   void error(const Graph &graph, std::string message);
   bool hasErrors() const { return !errors_.empty(); }
   llvm::ArrayRef<Diagnostic> errors() const { return errors_; }
 
-  /// All errors, one block each: `file:line: error: message`, what to do if the cause is known, the
-  /// subject or the line with a caret, and the module path. Errors before `first` are left out.
+  /// Renders all errors from index `first` on, one block each: `file:line: error: message`, the fix
+  /// if the cause is known, the subject or the source line with a caret, and the module path.
   std::string render(size_t first = 0) const;
-  /// Ok if there are no errors, else `code` with render() as its message.
+  /// Returns Ok if there are no errors, otherwise `code` with render() as its message.
   Status toStatus(Code code) const;
 
-  /// Says where in a file of IR text a node or a graph stands: fills in the position and the line.
+  /// Fills in the file, position and line at which IR text defines a node or a graph.
   using Locator = std::function<void(const void *nodeOrGraph, Diagnostic &)>;
-  /// Asked for each error at a node or a graph from now on; empty: nobody is.
+  /// Sets the function that locates later errors at a node or a graph. An empty function disables
+  /// it.
   void setLocator(Locator locator) { locator_ = std::move(locator); }
 
 private:
-  /// Adds an error that a locator may place; a line that is shown needs no text of the object.
+  /// Adds an error and its IR-text position, if known. With a source line to show, drops the
+  /// subject.
   void errorAt(const void *object, Diagnostic diagnostic);
 
   std::vector<Diagnostic> errors_;

@@ -1,4 +1,4 @@
-// fallback: cuts the schema "aten::add.Tensor(Tensor self, ...) -> Tensor".
+// fallback: splits a schema such as "aten::add.Tensor(Tensor self, ...) -> Tensor".
 #include "ir/fallback.h"
 
 namespace cgc::ir {

@@ -1,18 +1,18 @@
-// fallback: what the schema of an aten.fallback names.
+// fallback: the op that an aten.fallback node's schema names.
 #pragma once
 
 #include "ir/graph.h"
 
 namespace cgc::ir {
 
-/// Parts of the node's target, which owns the text.
+/// Slices of the node's target string, which owns the text.
 struct FallbackName {
-  llvm::StringRef full;     ///< "aten::add.Tensor"; "aten::relu" without an overload.
+  llvm::StringRef full;     ///< "aten::add.Tensor", or "aten::relu" without an overload.
   llvm::StringRef op;       ///< "aten::add".
-  llvm::StringRef overload; ///< "Tensor"; empty without one.
+  llvm::StringRef overload; ///< "Tensor"; empty without an overload.
 };
 
-/// What `node`, an aten.fallback, calls: its schema up to the arguments.
+/// Returns the op called by `node`, which must be an aten.fallback: its schema up to the arguments.
 FallbackName fallbackName(const Node &node);
 
 } // namespace cgc::ir

@@ -175,7 +175,8 @@ std::unique_ptr<Graph> Graph::clone(std::string name) const {
     fresh->loc_ = node.loc_;
     for (Arg &arg : fresh->args_)
       arg.mapValues([&](Value *value) { return Arg(map.lookup(value)); });
-    // Names are unique in the original, so each is free here; the provisional one is none of them.
+    // Names are unique in the original, so each is free here. The provisional name collides with
+    // none of them.
     Node *inserted = copy->insert(std::move(fresh), node.numResults(), nullptr, "<clone>");
     for (unsigned i = 0; i < node.numResults(); ++i) {
       inserted->result(i)->setType(node.result(i)->type());

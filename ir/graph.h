@@ -4,11 +4,11 @@
 //  - list order is execution order; a node's arguments are results of earlier nodes of the same
 //    graph;
 //  - placeholders come first; exactly one output node, last;
-//  - a Graph owns its nodes, a Node its results; everybody else borrows pointers, which stay valid
-//    until the node is erased; a node with users cannot be erased.
+//  - a Graph owns its nodes and a Node owns its results. Other code borrows pointers, which stay
+//    valid until the node is erased; a node with users cannot be erased.
 //
-// Graph and Node are what builds a graph: the frontend, the parser, `inline`, `specialize`, and the
-// rewrite of a module substitution. Every later pass changes a graph by GraphRewriter alone.
+// The frontend, the parser, `inline`, `specialize` and rewrites of module substitutions build
+// graphs through Graph and Node. Every later pass changes a graph only through GraphRewriter.
 #pragma once
 
 #include "ir/arg.h"
@@ -30,9 +30,8 @@ class Graph;
 class Module;
 class Node;
 
-/// Where a node came from: the model's source file and line, and the path of the module it ran in.
-/// An unknown location is spelled Loc::unknown(); rewrites pass on the location of what they
-/// replace.
+/// Origin of a node: the model's source file and line, and the path of the module it ran in. Use
+/// Loc::unknown() for an unknown location. Rewrites copy the location of the nodes they replace.
 struct Loc {
   std::string file;   ///< As TorchScript recorded it; empty if unknown.
   unsigned line = 0;  ///< 1-based; 0 if unknown.
@@ -43,7 +42,8 @@ struct Loc {
   bool operator==(const Loc &) const = default;
 };
 
-/// `transformer.py:918 (visual.transformer)`: for messages. The file is its last path component.
+/// Returns `transformer.py:918 (visual.transformer)`, for messages. The file is its last path
+/// component.
 std::string toString(const Loc &loc);
 
 /// One result of a node.
@@ -55,7 +55,7 @@ public:
   void setType(Type type) { type_ = std::move(type); }
   bool isTensor() const { return type_.isTensor(); }
   const TensorType &tensor() const { return type_.tensor(); }
-  /// Without the `%`; unique in its graph; never empty once the node is in a graph.
+  /// Without the `%`. Unique in its graph; not empty once the node is in a graph.
   const std::string &name() const { return name_; }
 
 private:
@@ -68,13 +68,13 @@ private:
 };
 
 enum class NodeKind : uint8_t {
-  Placeholder, ///< A graph input; its name is the result's name. One argument, a constant, if it
-               ///< may be left out: its default.
+  Placeholder, ///< A graph input, named after its result. Its one argument, if any, is the constant
+               ///< default of an optional input.
   GetAttr, ///< Reads a parameter, buffer or constant; target is its path from the owning module.
-  CallFunction, ///< An op; one argument for each argument of the op's schema, in order.
-  CallModule,   ///< A method of a submodule; target is `path.method`; arguments as that graph's
-                ///< inputs.
-  Output,       ///< Ends the graph; its arguments are the results. No results of its own.
+  CallFunction, ///< An op call, with one argument for each argument of the op's schema, in order.
+  CallModule,   ///< Calls a method of a submodule; target is `path.method`, arguments match that
+                ///< graph's inputs.
+  Output,       ///< Ends the graph; its arguments are the graph's outputs. Has no results.
 };
 
 class Node : public llvm::ilist_node<Node> {
@@ -87,11 +87,11 @@ public:
     return op_;
   }
   /// GetAttr: the attribute's path. CallModule: `path.method`. `aten.fallback`: the ATen schema.
-  /// Else empty.
+  /// Otherwise empty.
   const std::string &target() const { return target_; }
   void setTarget(std::string target) { target_ = std::move(target); }
-  /// A TorchScript in-place op (`aten.relu_`): the result is argument 0, overwritten. Printed with
-  /// a trailing underscore; gone after canonicalize.
+  /// True for a TorchScript in-place op (`aten.relu_`): the result is argument 0, overwritten.
+  /// Printed with a trailing underscore; canonicalize removes in-place ops.
   bool isInPlace() const { return inPlace_; }
   void setInPlace(bool inPlace) { inPlace_ = inPlace; }
 
@@ -100,11 +100,12 @@ public:
 
   llvm::ArrayRef<Arg> args() const { return args_; }
   const Arg &arg(unsigned i) const { return args_[i]; }
-  /// The argument with this name in the op's schema; CallFunction only; the name must exist.
+  /// Returns the argument with this name in the op's schema. The node must be a CallFunction whose
+  /// schema has the name.
   const Arg &arg(llvm::StringRef name) const;
   void setArg(unsigned i, Arg arg) { args_[i] = std::move(arg); }
   void setArgs(std::vector<Arg> args) { args_ = std::move(args); }
-  /// Calls `fn` for each Value among the arguments, lists included, in order.
+  /// Calls `fn` for each Value among the arguments, including those in lists, in order.
   void forEachInput(llvm::function_ref<void(Value *)> fn) const;
 
   unsigned numResults() const { return static_cast<unsigned>(results_.size()); }
@@ -120,12 +121,12 @@ private:
   bool inPlace_ = false;
   std::string target_;
   std::vector<Arg> args_;
-  std::vector<Value> results_; ///< Never resized after creation: `Value *` stays valid.
+  std::vector<Value> results_; ///< Not resized after creation, so that `Value *` stays valid.
   Loc loc_;
   Graph *graph_ = nullptr;
 };
 
-/// One method of a module, or one specialised bucket of an entry.
+/// One method of a module, or the specialization of an entry for one bucket.
 class Graph {
 public:
   using NodeList = llvm::ilist<Node>;
@@ -137,7 +138,7 @@ public:
   ~Graph();
 
   const std::string &name() const { return name_; }
-  /// The module whose parameters `get_attr` names; null for a graph on its own. Borrowed.
+  /// The module whose parameters `get_attr` names; null for a standalone graph. Borrowed.
   Module *owner() const { return owner_; }
   void setOwner(Module *owner) { owner_ = owner; }
 
@@ -149,15 +150,15 @@ public:
   bool empty() const { return nodes_.empty(); }
 
   std::vector<Value *> inputs() const;
-  /// The output node, or null while the graph is being built.
+  /// The output node; null while the graph is being built.
   Node *output() const;
-  /// Names of the outputs (keys of a dict, or what the file says), one for each argument of the
+  /// Names of the outputs, from dict keys or from the model file, one for each argument of the
   /// output node; empty if they are unnamed.
   const std::vector<std::string> &outputNames() const { return outputNames_; }
   void setOutputNames(std::vector<std::string> names) { outputNames_ = std::move(names); }
 
-  /// Node creation: appends, or inserts before `before` if it is given. A result's name is `name`
-  /// made unique, or the next free number.
+  /// The creation functions append a node, or insert it before `before` if that is given. A result
+  /// is named `name`, made unique, or the next free number.
   Node *placeholder(llvm::StringRef name, Type type, Loc loc);
   Node *getAttr(llvm::StringRef path, Type type, Loc loc, Node *before = nullptr);
   Node *call(OpKind op, std::vector<Arg> args, unsigned numResults, Loc loc, Node *before = nullptr,
@@ -166,14 +167,14 @@ public:
                    Node *before = nullptr);
   Node *createOutput(std::vector<Arg> args, Loc loc);
 
-  /// Gives `value` this name, or the name with a suffix if it is taken.
+  /// Renames `value` to `name`, with a suffix if the name is taken.
   void rename(Value *value, llvm::StringRef name);
-  /// Points every use of `from` at `to`. Linear in the graph.
+  /// Replaces every use of `from` with `to`. Linear in the size of the graph.
   void replaceAllUses(Value *from, Value *to);
-  /// Erases a node that has no users (asserted in Debug).
+  /// Erases a node, which must have no users (asserted in Debug).
   void erase(Node *node);
 
-  /// A deep copy with the same value names. Its owner is the same module.
+  /// Returns a deep copy with the same value names and the same owner.
   std::unique_ptr<Graph> clone(std::string name) const;
 
 private:

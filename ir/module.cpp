@@ -1,4 +1,4 @@
-// Module: children, paths and look-up.
+// Module: children, paths and lookup.
 #include "ir/module.h"
 
 #include "llvm/ADT/STLExtras.h"

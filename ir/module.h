@@ -9,12 +9,12 @@
 
 namespace cgc::ir {
 
-/// A named tensor of a module. `data` is null in IR that was read from text.
+/// A named tensor of a module. `data` is null in IR that was parsed from text.
 struct Parameter {
   enum class Kind : uint8_t {
-    Parameter, ///< nn.Parameter
-    Buffer,    ///< registered buffer, or a tensor attribute
-    Constant,  ///< made by the frontend or a pass: no name in the model
+    Parameter, ///< nn.Parameter.
+    Buffer,    ///< Registered buffer, or a tensor attribute.
+    Constant,  ///< Created by the frontend or a pass; has no name in the model.
   };
   std::string name;
   Kind kind = Kind::Parameter;
@@ -22,7 +22,7 @@ struct Parameter {
   std::shared_ptr<const TensorData> data;
 };
 
-/// A plain attribute of the original module (`training`, `num_heads`): for matching module
+/// A plain attribute of the original module (`training`, `num_heads`), for matching module
 /// substitutions.
 struct Attribute {
   std::string name;
@@ -36,15 +36,15 @@ public:
   Module(const Module &) = delete;
   Module &operator=(const Module &) = delete;
 
-  /// The attribute name in the parent; the root's is chosen by whoever made it.
+  /// The attribute name in the parent. The creator of a root chooses its name.
   const std::string &name() const { return name_; }
-  /// The Python class, for example "VisionTransformer" (a traced file keeps no more than that).
+  /// The Python class, for example "VisionTransformer". A traced file keeps only the class name.
   const std::string &className() const { return className_; }
   Module *parent() const { return parent_; }
   /// Dotted path from the root; empty for the root.
   std::string path() const;
 
-  // Children, in the order in which they were added. Names are unique among each kind.
+  // Children, in insertion order. Names are unique within each kind.
   const std::vector<std::unique_ptr<Module>> &submodules() const { return submodules_; }
   const std::vector<Parameter> &parameters() const { return parameters_; }
   const std::vector<Attribute> &attributes() const { return attributes_; }
@@ -52,8 +52,7 @@ public:
 
   Module *addSubmodule(std::unique_ptr<Module> module);
   void addParameter(Parameter parameter);
-  /// Gives the parameter of this module called `name`, which must exist, its bytes: for IR from
-  /// text.
+  /// Sets the bytes of this module's parameter `name`, which must exist. For IR parsed from text.
   void setParameterData(llvm::StringRef name, std::shared_ptr<const TensorData> data);
   void addAttribute(Attribute attribute);
   Graph *addGraph(std::unique_ptr<Graph> graph);
@@ -61,13 +60,14 @@ public:
   std::string addConstant(llvm::StringRef hint, std::shared_ptr<const TensorData> data);
   void removeGraph(llvm::StringRef name);
 
-  /// Null if there is none.
+  /// Returns null if there is no such submodule or graph.
   Module *findSubmodule(llvm::StringRef name) const;
   Graph *findGraph(llvm::StringRef name) const;
-  /// `path` is dotted, relative to this module: "conv1.weight". Null if there is none.
+  /// Finds a parameter by its dotted path relative to this module, as in "conv1.weight". Null if
+  /// there is none.
   const Parameter *findParameter(llvm::StringRef path) const;
-  /// Splits `a.b.forward` into the submodule `a.b` and the name `forward`; the module is null if a
-  /// part of the path is missing.
+  /// Splits `a.b.forward` into the submodule `a.b` and the name `forward`. The module is null if a
+  /// path component is missing.
   std::pair<Module *, llvm::StringRef> resolve(llvm::StringRef target) const;
 
 private:

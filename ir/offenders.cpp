@@ -1,4 +1,4 @@
-// Offenders: look-ups in the table.
+// Offenders: lookups in the table of causes.
 #include "ir/offenders.h"
 
 #include "llvm/ADT/STLExtras.h"

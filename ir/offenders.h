@@ -1,4 +1,4 @@
-// Offenders: why a part of a model cannot be captured into a CUDA graph, from the table
+// Offenders: why part of a model cannot be captured into a CUDA graph, from the table
 // offenders.def.
 #pragma once
 
@@ -9,8 +9,7 @@
 
 namespace cgc::ir {
 
-/// One for each row of the table; None for what is wrong in another way, such as shapes that do
-/// not fit.
+/// One enumerator per row of the table. None marks other errors, such as mismatched shapes.
 enum class Cause : uint8_t {
   None,
 #define CGC_CAUSE(Enum, id, why, fix) Enum,
@@ -18,19 +17,19 @@ enum class Cause : uint8_t {
 #include "ir/offenders.def"
 };
 
-/// A row of the table; empty texts for None.
+/// A row of the table; the texts are empty for None.
 struct CauseText {
   llvm::StringRef id, why, fix;
 };
 const CauseText &textOf(Cause cause);
-/// None for an unknown id.
+/// Returns None for an unknown id.
 Cause parseCause(llvm::StringRef id);
 
-/// "what: why".
+/// Returns "what: why".
 std::string explain(llvm::StringRef what, Cause cause);
 
-/// Why an op of TorchScript ("aten::nonzero", "aten::bernoulli_") cannot be compiled: its row's
-/// cause, else NoRule.
+/// Returns why a TorchScript op ("aten::nonzero", "aten::bernoulli_") cannot be compiled: the cause
+/// in its row, or NoRule.
 Cause causeOf(llvm::StringRef op);
 
 } // namespace cgc::ir

@@ -1,4 +1,4 @@
-// OpDef: the table of ops, argument access, and running a rule.
+// OpDef: the table of ops, access to arguments, and type inference.
 #include "ir/op_def.h"
 
 #include "ir/graph.h"
@@ -81,7 +81,8 @@ std::optional<Arg> evaluateEarly(OpKind op, llvm::ArrayRef<Arg> args) {
   const OpDef &def = opDef(op);
   if (!def.evaluate || op == OpKind::PrimRefused || op == OpKind::PrimDevice)
     return std::nullopt;
-  // Devices become the target's later.
+  // specialize later replaces devices with the target, so an op that reads one cannot be evaluated
+  // yet.
   const bool reads = op == OpKind::PrimDeviceType || op == OpKind::PrimEqual ||
                      op == OpKind::PrimContains || op == OpKind::PrimFormat;
   if (reads && llvm::any_of(args, hasDevice))
@@ -99,8 +100,8 @@ Result<llvm::SmallVector<Inferred, 1>> inferResults(OpKind op, llvm::ArrayRef<Ar
     return Status(Code::Unsupported, "cgc has no rule for the result type of this op");
   const Schema &schema = opSchema(op);
   CGC_TRY(checkArgs(schema, args));
-  // The rule reads every argument: none may still be dynamic, and values may stand only for
-  // tensors.
+  // The rule reads every argument: none may still be dynamic, and only tensor arguments may be
+  // values.
   for (unsigned i = 0; i < args.size(); ++i) {
     bool takesTensor =
         schema.args[i].kind == ArgKind::Tensor || schema.args[i].kind == ArgKind::TensorOrNumber;

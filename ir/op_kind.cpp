@@ -1,4 +1,4 @@
-// OpKind: names.
+// OpKind: conversion to and from names.
 #include "ir/op_kind.h"
 
 #include "llvm/ADT/StringMap.h"

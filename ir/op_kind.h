@@ -1,4 +1,4 @@
-// OpKind: the closed set of ops, one for each row of ops.def.
+// OpKind: the closed set of ops, one enumerator per row of ops.def.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -18,9 +18,9 @@ inline constexpr unsigned kNumOps = 0
 #include "ir/ops.def"
     ;
 
-/// The name in IR text, for example "aten.layer_norm".
+/// Returns the name in IR text, for example "aten.layer_norm".
 llvm::StringRef opName(OpKind op);
-/// Nothing for an unknown name.
+/// Returns nullopt for an unknown name.
 std::optional<OpKind> parseOpName(llvm::StringRef name);
 
 } // namespace cgc::ir

@@ -1,4 +1,4 @@
-// GraphRewriter: mutation for passes.
+// GraphRewriter: graph mutation for passes.
 #include "ir/rewriter.h"
 
 namespace cgc::ir {

@@ -1,5 +1,5 @@
-// GraphRewriter: the only way in which passes change a graph once `specialize` has typed it. Keeps
-// locations and remembers whether anything changed.
+// GraphRewriter: the only way for passes to change a graph once `specialize` has typed it. Keeps
+// locations and records whether anything changed.
 #pragma once
 
 #include "ir/graph.h"
@@ -15,26 +15,27 @@ public:
   Graph &graph() { return graph_; }
   bool changed() const { return changed_; }
 
-  /// Inserts a call before `before`, with `root`'s location and result types from the op's rule.
-  /// Results inherit the device of `root`'s first result. Fails with the rule's reason if it
-  /// refuses the arguments; nothing is changed then.
+  /// Inserts a call before `before`, with the location of `root` and result types from the op's
+  /// rule. Results get the device of `root`'s first result. If the rule refuses the arguments,
+  /// returns its reason and changes nothing.
   Result<Node *> tryCreate(OpKind op, std::vector<Arg> args, const Node &root, Node *before);
-  /// The same for arguments that the rule is known to accept, which is asserted: a pass of cgc
-  /// checks before it rewrites.
+  /// Like tryCreate, for arguments that the caller has checked: asserts that the rule accepts them.
   Node *create(OpKind op, std::vector<Arg> args, const Node &root, Node *before);
-  /// Inserts a read of the owning module's parameter `path` before `before`, with this type and
-  /// `root`'s location.
+  /// Inserts a get_attr of the owning module's parameter `path` before `before`, with this type and
+  /// the location of `root`.
   Node *getAttr(llvm::StringRef path, Type type, const Node &root, Node *before);
-  /// Points all users of `from` at `to`; `from` keeps its node. The types must be equal but for
+  /// Replaces all uses of `from` with `to`; the node of `from` stays. The types may differ only in
   /// strides.
   void replaceUses(Value *from, Value *to);
-  /// Points all users of `node`'s only result at `to` and erases `node`.
+  /// Replaces all uses of the only result of `node` with `to`, and erases `node`.
   void replace(Node *node, Value *to);
-  /// What reads `from` behind `node` reads `to`. The types must be equal but for strides.
+  /// Replaces the uses of `from` in nodes after `node` with `to`. The types may differ only in
+  /// strides.
   void replaceUsesBehind(Node *node, Value *from, Value *to);
   void erase(Node *node);
   void setArg(Node *node, unsigned i, Arg arg);
-  /// Makes an in-place call functional: what reads the overwritten value after it reads its result.
+  /// Makes an in-place call functional: later uses of the overwritten value become uses of its
+  /// result.
   void makeFunctional(Node *node);
 
 private:
@@ -42,7 +43,7 @@ private:
   bool changed_ = false;
 };
 
-/// Recomputes the result types of every view and compute node from its arguments, in order: after a
+/// Recomputes the result types of every view and compute node from its arguments, in order, after a
 /// rewrite changed strides upstream. Returns the first node whose rule refuses, or null.
 Node *reinferTypes(Graph &graph);
 

@@ -53,7 +53,7 @@ llvm::StringRef kindName(ArgKind kind) {
   return "";
 }
 
-/// A default in a schema: none, true, false, an int, a float, a "string", [ints].
+/// Parses a default in a schema: none, true, false, an int, a float, a "string", or [ints].
 Arg parseDefault(llvm::StringRef text) {
   text = text.trim();
   if (text == "none")
@@ -105,7 +105,7 @@ llvm::SmallVector<llvm::StringRef, 8> splitArgs(llvm::StringRef text) {
 
 bool accepts(const SchemaArg &schema, const Arg &arg) {
   if (arg.isValue())
-    return true; // A tensor, or dynamic.
+    return true; // A tensor or dynamic value.
   switch (schema.kind) {
   case ArgKind::Tensor:
     return false;
@@ -171,7 +171,7 @@ Status checkArgs(const Schema &schema, llvm::ArrayRef<Arg> args) {
   for (unsigned i = 0; i < args.size(); ++i) {
     const SchemaArg &expected = schema.args[i];
     const Arg &arg = args[i];
-    // `Tensor?[]`: each element may be none; all others: the argument itself.
+    // For `Tensor?[]` each element may be none; for other kinds the argument itself.
     bool optionalElements = expected.isList && expected.kind == ArgKind::Tensor;
     if (arg.isNone() && expected.isOptional && !optionalElements)
       continue;

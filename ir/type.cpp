@@ -92,7 +92,7 @@ std::optional<TensorType> parseTensorType(llvm::StringRef text) {
   auto sizes = consumeDims(text);
   if (!sizes)
     return std::nullopt;
-  // The element count must fit: everything downstream multiplies sizes.
+  // The byte count must fit in an int64, since later code multiplies sizes unchecked.
   int64_t count = static_cast<int64_t>(dtypeSize(*dtype));
   for (int64_t size : *sizes)
     if (__builtin_mul_overflow(count, std::max<int64_t>(size, 1), &count))
@@ -102,7 +102,7 @@ std::optional<TensorType> parseTensorType(llvm::StringRef text) {
     auto strides = consumeDims(text);
     if (!strides || strides->size() != sizes->size())
       return std::nullopt;
-    // So must the extent in memory.
+    // The extent in memory must fit too.
     int64_t extent = 0, step;
     for (size_t i = 0; i < sizes->size(); ++i)
       if (__builtin_mul_overflow((*sizes)[i], (*strides)[i], &step) ||

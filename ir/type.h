@@ -1,4 +1,4 @@
-// Type: dtype, sizes, strides and device of a value; and TensorData, the bytes of a parameter.
+// Type: dtype, sizes, strides and device of a value. TensorData: the bytes of a parameter.
 #pragma once
 
 #include "runtime/base/dtype.h"
@@ -18,38 +18,38 @@ namespace cgc::ir {
 
 using Dims = llvm::SmallVector<int64_t, 6>;
 
-/// Row-major strides, in elements, of a dense tensor with these sizes.
+/// Returns row-major strides, in elements, of a dense tensor with these sizes.
 Dims contiguousStrides(llvm::ArrayRef<int64_t> sizes);
 
-/// The type of a tensor value whose shape is known. All sizes are concrete: a bucket has no
-/// symbols.
+/// The type of a tensor value of known shape. All sizes are concrete: a bucket has no symbolic
+/// sizes.
 struct TensorType {
   DType dtype = DType::F32;
   Dims sizes;
-  Dims strides; ///< In elements, one for each size; 0 where a dimension is broadcast by a view.
+  Dims strides; ///< In elements, one per size; 0 in a dimension that a view broadcasts.
   DeviceKind device = DeviceKind::Cpu;
 
-  /// A contiguous tensor.
+  /// Returns the type of a contiguous tensor.
   static TensorType dense(DType dtype, llvm::ArrayRef<int64_t> sizes,
                           DeviceKind device = DeviceKind::Cpu);
 
   int64_t rank() const { return static_cast<int64_t>(sizes.size()); }
   int64_t numElements() const;
   uint64_t numBytes() const { return static_cast<uint64_t>(numElements()) * dtypeSize(dtype); }
-  /// Row-major and dense, as LibTorch's is_contiguous(): strides of size-1 dimensions do not
-  /// matter.
+  /// Returns true if row-major and dense, as LibTorch's is_contiguous(): strides of size-1
+  /// dimensions are ignored.
   bool isContiguous() const;
   bool operator==(const TensorType &other) const = default;
 };
 
-/// `f16[1,50,768]`, with a second bracket for the strides where not contiguous and `@cuda` off the
-/// CPU.
+/// Returns `f16[1,50,768]`, with the strides in a second bracket unless contiguous, and `@cuda`
+/// unless on the CPU.
 std::string toString(const TensorType &type);
-/// The inverse of toString; nothing if `text` is not exactly one tensor type.
+/// Parses the output of toString; nullopt if `text` is not exactly one tensor type.
 std::optional<TensorType> parseTensorType(llvm::StringRef text);
 
-/// The type of an IR value: a tensor type, or dynamic where nothing is known before specialisation
-/// (a dynamic value may also be an int, a list or any other TorchScript value).
+/// The type of an IR value: a tensor type, or dynamic if nothing is known before specialization. A
+/// dynamic value may also be an int, a list or any other TorchScript value.
 class Type {
 public:
   Type() = default;
@@ -67,14 +67,14 @@ private:
   std::optional<TensorType> tensor_;
 };
 
-/// `dynamic` or the tensor type.
+/// Returns `dynamic` or the tensor type.
 std::string toString(const Type &type);
 
 /// Dense row-major bytes of a parameter, buffer or constant, in host memory. Immutable and shared:
-/// modules, clones and constants point at one copy.
+/// modules, clones and constants reference one copy.
 class TensorData {
 public:
-  /// `keepAlive` owns the memory at `bytes` (a LibTorch tensor's storage, a vector, a mapping).
+  /// `keepAlive` owns the memory at `bytes`: a LibTorch tensor's storage, a vector, or a mapping.
   TensorData(TensorType type, llvm::ArrayRef<std::byte> bytes,
              std::shared_ptr<const void> keepAlive)
       : type_(std::move(type)), bytes_(bytes), keepAlive_(std::move(keepAlive)) {

@@ -1,4 +1,4 @@
-// UseMap: derives users from a graph.
+// UseMap: collects the users of each value.
 #include "ir/uses.h"
 
 namespace cgc::ir {

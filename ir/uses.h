@@ -1,4 +1,4 @@
-// UseMap: who uses each value. Derived from the graph on demand; stale after the next mutation.
+// UseMap: the users of each value. Built from a graph on demand; stale after the next mutation.
 #pragma once
 
 #include "ir/graph.h"
@@ -10,7 +10,7 @@ namespace cgc::ir {
 class UseMap {
 public:
   explicit UseMap(const Graph &graph);
-  /// The nodes that take `value` as an argument, in graph order, each once.
+  /// Returns the nodes that take `value` as an argument, in graph order, each once.
   llvm::ArrayRef<Node *> users(const Value *value) const;
   bool hasOneUser(const Value *value) const { return users(value).size() == 1; }
 

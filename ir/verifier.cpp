@@ -15,7 +15,7 @@ std::string counted(size_t count, llvm::StringRef noun) {
   return std::to_string(count) + " " + noun.str() + (count == 1 ? "" : "s");
 }
 
-/// The same tensor, wherever it lives: parameters have their bytes on the host.
+/// Returns true if the types differ at most in the device: parameters have their bytes on the host.
 bool sameButForDevice(const TensorType &a, const TensorType &b) {
   return a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides;
 }
@@ -43,7 +43,7 @@ private:
   void checkOutput(const Node &node);
   void checkBranch(const Node &node);
 
-  /// A branch whose prim.end_if has not come yet, and what its sides define.
+  /// A branch whose prim.end_if has not come yet, and the values that its sides define.
   struct Branch {
     const Node *begin;
     bool inElse = false;
@@ -52,10 +52,10 @@ private:
 
   const Graph &graph_;
   Diagnostics &diagnostics_;
-  /// By the nodes before this one, without the sides of branches that have ended; never iterated.
+  /// Values defined by earlier nodes, except in sides of branches that have ended; never iterated.
   llvm::DenseSet<const Value *> defined_;
-  std::vector<Branch> branches_; ///< Innermost last.
-  llvm::StringSet<> names_;      ///< Of all results so far.
+  std::vector<Branch> branches_; ///< The innermost branch is last.
+  llvm::StringSet<> names_;      ///< Names of all results so far.
   bool placeholdersEnded_ = false;
   unsigned numOutputs_ = 0;
 };
@@ -120,7 +120,7 @@ void GraphVerifier::checkInputs(const Node &node) {
 }
 
 void GraphVerifier::checkInput(const Node &node, const Arg &arg) {
-  // Only values that are known to be alive are looked into.
+  // Dereferences only values that are known to be alive.
   arg.forEachValue([&](const Value *value) {
     if (defined_.contains(value))
       return;
@@ -216,7 +216,7 @@ void GraphVerifier::checkCallModule(const Node &node) {
   if (node.args().size() != numInputs)
     error(node, "the method takes " + counted(numInputs, "input") + ", the call has " +
                     counted(node.args().size(), "argument"));
-  const Node *output = callee->output(); // If it is missing, that is the callee's error.
+  const Node *output = callee->output(); // A missing output is an error of the callee.
   if (output && node.numResults() != output->args().size())
     error(node, "the method has " + counted(output->args().size(), "output") + ", the call has " +
                     counted(node.numResults(), "result"));
@@ -283,8 +283,8 @@ void GraphVerifier::checkOutput(const Node &node) {
       error(node, "two outputs are named '" + name + "'");
 }
 
-/// Reports methods of `module` that call themselves: `inline` would not end. Only calls within one
-/// module can close a circle, all others go down the tree.
+/// Reports methods of `module` that call themselves, since `inline` would not terminate. Only calls
+/// within one module can form a cycle: all others go down the module tree.
 class RecursionCheck {
 public:
   RecursionCheck(const Module &module, Diagnostics &diagnostics)

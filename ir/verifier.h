@@ -1,5 +1,5 @@
 // Verifier: checks the invariants of graph.h, argument kinds against schemas, and result types
-// against rules.
+// against the ops' rules.
 #pragma once
 
 #include "ir/diagnostics.h"
@@ -7,9 +7,9 @@
 
 namespace cgc::ir {
 
-/// Adds one error for each violation; returns whether there was none.
+/// Adds one error to `diagnostics` for each violation. Returns true if there were none.
 bool verify(const Graph &graph, Diagnostics &diagnostics);
-/// Every graph of the module tree.
+/// Verifies every graph of the module tree.
 bool verify(const Module &module, Diagnostics &diagnostics);
 
 } // namespace cgc::ir

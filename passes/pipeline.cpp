@@ -39,10 +39,10 @@ std::string selectionPasses() {
       "select-tokens",
       "select-embedding",
       "select-linear",      // activations and residuals
-      "select-norm",        // what is left of residuals; normalised vectors
+      "select-norm",        // what is left of residuals; normalized vectors
       "select-rows",        // pooling by one row
       "prune-rows",         // what is not pooled is not computed
-      "select-norm-linear", // products that normalise their rows
+      "select-norm-linear", // products that normalize their rows
       "fold",               // weights in their new form
       "cse",
       "dce",

@@ -1,4 +1,4 @@
-// Pipeline: from an imported module to one specialised graph for each bucket.
+// Pipeline: from an imported module to one specialized graph for each bucket.
 #pragma once
 
 #include "passes/manager/instrumentation.h"

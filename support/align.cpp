@@ -1,4 +1,4 @@
-// align: the algorithm of Hunt and Szymanski, and texts by their lines.
+// align: the Hunt-Szymanski longest-common-subsequence algorithm, and the line diff built on it.
 #include "support/align.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -10,12 +10,13 @@
 namespace cgc::ir {
 namespace {
 
-/// More equal elements than that would take too much memory: the pairs of equals are kept.
+/// Bounds memory: the algorithm stores every pair of equal elements, so elements that occur more
+/// often in `b` are left out of the search.
 constexpr size_t kOften = 200;
 
 using Pairs = std::vector<std::pair<size_t, size_t>>;
 
-/// Adds the equal elements at both ends of each gap between pairs.
+/// Extends the common subsequence by the equal elements at both ends of each gap between pairs.
 Pairs extended(llvm::ArrayRef<llvm::StringRef> a, llvm::ArrayRef<llvm::StringRef> b, Pairs pairs) {
   Pairs all;
   pairs.emplace_back(a.size(), b.size());
@@ -40,7 +41,7 @@ Pairs extended(llvm::ArrayRef<llvm::StringRef> a, llvm::ArrayRef<llvm::StringRef
 
 std::vector<std::pair<size_t, size_t>> alignEqual(llvm::ArrayRef<llvm::StringRef> a,
                                                   llvm::ArrayRef<llvm::StringRef> b) {
-  // What is equal at both ends needs no search.
+  // A common prefix and suffix need no search.
   size_t front = 0, back = 0;
   while (front < std::min(a.size(), b.size()) && a[front] == b[front])
     ++front;
@@ -50,11 +51,11 @@ std::vector<std::pair<size_t, size_t>> alignEqual(llvm::ArrayRef<llvm::StringRef
 
   struct Match {
     size_t a, b;
-    size_t previous; ///< In `matches`; kNone for the first of a sequence.
+    size_t previous; ///< Index into `matches`; kNone for the first of a sequence.
   };
   constexpr size_t kNone = SIZE_MAX;
   std::vector<Match> matches;
-  // ends[n] is the match that ends a common subsequence of n + 1 elements the earliest in b.
+  // ends[n] is the match that ends a common subsequence of n + 1 elements earliest in b.
   std::vector<size_t> ends;
   llvm::StringMap<std::vector<size_t>> positions;
   for (size_t j = front; j < b.size() - back; ++j)

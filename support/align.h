@@ -1,4 +1,4 @@
-// align: which elements of two sequences correspond, for what compares texts and graphs.
+// align: longest common subsequences of sequences, and line diffs of texts.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -10,13 +10,13 @@
 
 namespace cgc::ir {
 
-/// The positions of a longest common subsequence, in order. Elements that occur very often count
-/// only where they follow or precede a pair of others.
+/// Returns the index pairs of a longest common subsequence of `a` and `b`, in increasing order.
+/// Elements that occur very often count only next to a pair of other elements.
 std::vector<std::pair<size_t, size_t>> alignEqual(llvm::ArrayRef<llvm::StringRef> a,
                                                   llvm::ArrayRef<llvm::StringRef> b);
 
-/// The lines that differ, `-` or `+` in front, with a line around each place; `...` stands for what
-/// is left out. Empty if the texts are equal.
+/// Returns a diff of the differing lines, each prefixed with `-` or `+`, with one line of context
+/// around each hunk; `...` marks omitted lines. Empty if the texts are equal.
 std::string diffLines(llvm::StringRef before, llvm::StringRef after);
 
 } // namespace cgc::ir

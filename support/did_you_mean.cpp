@@ -1,4 +1,4 @@
-// didYouMean: nearest by edit distance.
+// didYouMean: picks the nearest candidate by edit distance.
 #include "support/did_you_mean.h"
 
 #include <algorithm>

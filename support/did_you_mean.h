@@ -1,4 +1,4 @@
-// didYouMean: the near miss, for messages about a name that does not exist.
+// didYouMean: the suggestion for messages about an unknown name.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -8,8 +8,8 @@
 
 namespace cgc::ir {
 
-/// "; did you mean '%x'?" with the nearest of `candidates` and `sigil` in front of it, or nothing
-/// if none is near.
+/// Returns "; did you mean '%x'?" with the candidate nearest to `text` by edit distance, prefixed
+/// with `sigil`; empty if no candidate is near.
 std::string didYouMean(llvm::StringRef text, llvm::ArrayRef<llvm::StringRef> candidates,
                        llvm::StringRef sigil = "");
 

@@ -1,4 +1,4 @@
-// DotGraph: clusters, repeated blocks, and the text that Graphviz reads.
+// DotGraph: clusters, collapsed repeated blocks, and the Graphviz text.
 #include "support/dot_graph.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -13,13 +13,14 @@
 namespace cgc::ir {
 namespace {
 
-/// What stands for `c` of a text where only UTF-8 without control characters will do.
+/// Returns `c`, or '?' where the output must be printable UTF-8 and `c` is not.
 char shown(char c, bool isUtf8) {
   const auto byte = static_cast<unsigned char>(c);
   return (byte < 0x20 && c != '\n') || byte == 0x7f || (byte >= 0x80 && !isUtf8) ? '?' : c;
 }
 
-/// A DOT string. `\l` and the like are not used by us, so every backslash is a literal one.
+/// Returns `text` as a quoted DOT string. Labels use no DOT escapes such as `\l`, so every
+/// backslash is escaped.
 std::string dotString(llvm::StringRef text) {
   const bool isUtf8 = llvm::json::isUTF8(text);
   std::string out = "\"";
@@ -52,16 +53,16 @@ bool isNumber(llvm::StringRef name) {
   return !name.empty() && llvm::all_of(name, llvm::isDigit);
 }
 
-/// The nodes of one module path and its submodules, both in execution order.
+/// The nodes of one module path, and its submodules, both in execution order.
 struct Cluster {
   std::string name; ///< One component of the path.
   std::vector<unsigned> nodes;
   std::vector<std::unique_ptr<Cluster>> children;
-  size_t repeats = 1;   ///< This one stands for so many: itself and those after it ...
-  std::string lastName; ///< ... the last of which is called so.
+  size_t repeats = 1;   ///< This cluster stands for this many consecutive ones, itself included.
+  std::string lastName; ///< The name of the last of them.
 
   Cluster &child(llvm::StringRef component) {
-    // The last one first: nodes of a module mostly follow each other.
+    // Searches backwards: consecutive nodes mostly belong to the same module.
     for (auto &existing : llvm::reverse(children))
       if (existing->name == component)
         return *existing;
@@ -115,7 +116,7 @@ OpClass classOfName(llvm::StringRef name) {
   return OpClass::Pointwise;
 }
 
-llvm::StringRef colourOf(OpClass opClass) {
+llvm::StringRef colorOf(OpClass opClass) {
   switch (opClass) {
   case OpClass::Io:
     return "#ffffff";
@@ -171,7 +172,7 @@ llvm::StringRef describe(OpClass opClass) {
   llvm_unreachable("covered switch");
 }
 
-/// Puts the nodes into clusters, finds repeated ones, and writes what is left.
+/// Puts the nodes into clusters, collapses repeated clusters, and writes the remaining ones.
 class DotLayout {
 public:
   DotLayout(const DotGraph &graph, llvm::raw_ostream &os) : graph_(graph), os_(os) {}
@@ -202,7 +203,8 @@ private:
 
   Cluster &clusterOf(llvm::StringRef path) {
     Cluster *cluster = &root_;
-    // A path from a hostile file must not nest without end; the rest of it shares the last cluster.
+    // Bounds the nesting, since the path may come from a hostile file; its remainder shares the
+    // last cluster.
     for (unsigned depth = 0; depth < 64 && !path.empty(); ++depth) {
       auto [head, rest] = path.split('.');
       cluster = &cluster->child(head);
@@ -213,8 +215,8 @@ private:
 
   // ---- Repeated blocks
 
-  /// What the block `cluster` computes: equal texts, equal blocks. Where its inputs come from is
-  /// left out, but not which of them are the same.
+  /// Returns a text that is equal for blocks that compute the same. It leaves out where a block's
+  /// inputs come from, but keeps which of them are the same value.
   std::string signatureOf(const Cluster &cluster) const {
     std::vector<unsigned> nodes;
     cluster.collectNodes(nodes);
@@ -248,7 +250,8 @@ private:
     std::string signature;
     for (auto &child : cluster.children) {
       std::string next = signatureOf(*child);
-      // Numbered ones, which lists of modules have: others run side by side, as query and key.
+      // Collapses numbered modules only, which lists of modules have: equal siblings such as query
+      // and key run side by side.
       if (kept.empty() || next != signature || !isNumber(child->name) ||
           !isNumber(kept.back()->name)) {
         signature = std::move(next);
@@ -269,7 +272,7 @@ private:
       collapse(*child);
   }
 
-  /// The node that is drawn in place of `node`.
+  /// Returns the node that is drawn in place of `node`.
   unsigned drawn(unsigned node) const {
     while (standsFor_[node] != node)
       node = standsFor_[node];
@@ -285,7 +288,7 @@ private:
     os_ << "  label=<<table border=\"0\" cellborder=\"0\" cellspacing=\"4\"><tr>"
         << "<td><b>" << markupText(graph_.title_) << "</b></td>";
     for (OpClass opClass : used)
-      os_ << "<td bgcolor=\"" << colourOf(opClass) << "\"><font point-size=\"9\">"
+      os_ << "<td bgcolor=\"" << colorOf(opClass) << "\"><font point-size=\"9\">"
           << describe(opClass) << "</font></td>";
     os_ << "</tr></table>>;\n";
   }
@@ -295,7 +298,7 @@ private:
       const DotGraph::Node &node = graph_.nodes_[index];
       os_.indent(indent) << dotString(node.id) << " [label=" << dotString(node.label)
                          << ", shape=" << shapeOf(node.opClass) << ", fillcolor=\""
-                         << colourOf(node.opClass) << "\"";
+                         << colorOf(node.opClass) << "\"";
       if (!node.tooltip.empty())
         os_ << ", tooltip=" << dotString(node.tooltip);
       os_ << "];\n";
@@ -303,7 +306,7 @@ private:
     for (const auto &child : cluster.children) {
       const Cluster *shown = child.get();
       std::string label = childLabel(*shown), childPath = joined(path, shown->name);
-      // A module that holds one other module and nothing else needs no frame of its own.
+      // A module that holds only one other module needs no frame of its own.
       while (shown->nodes.empty() && shown->children.size() == 1 && shown->repeats == 1) {
         shown = shown->children.front().get();
         label += "." + childLabel(*shown);
@@ -325,7 +328,7 @@ private:
     return path.empty() ? name : path + "." + name;
   }
 
-  /// "0 … 11  × 12" where the block stands for several.
+  /// Returns "0 … 11  × 12" for a cluster that stands for several.
   static std::string childLabel(const Cluster &cluster) {
     if (cluster.repeats == 1)
       return cluster.name;
@@ -339,7 +342,8 @@ private:
       const unsigned from = drawn(edge.from), to = drawn(edge.to);
       if (!written.emplace(from, to, edge.label).second)
         continue;
-      // From one of several equal blocks to the next: backwards where one of them is drawn.
+      // An edge from one of several equal blocks to the next points backwards once they are
+      // collapsed.
       const bool toNext = from >= to;
       os_ << "  " << dotString(graph_.nodes_[from].id) << " -> " << dotString(graph_.nodes_[to].id);
       llvm::ListSeparator comma(", ");

@@ -1,5 +1,5 @@
-// DotGraph: a drawing as Graphviz text: nodes in nested clusters by module path, coloured by what
-// they do; repeated blocks of a large drawing are drawn once.
+// DotGraph: a drawing as Graphviz text, with nodes in nested clusters by module path and colored by
+// their function; repeated blocks of a large drawing are drawn once.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -10,56 +10,57 @@
 
 namespace cgc::ir {
 
-/// What an op or a record does, as far as its colour goes.
+/// The function of an op or a record, which selects its color.
 enum class OpClass : uint8_t {
   Io,
   Weight,
   Module,    ///< A call of a method.
-  Product,   ///< Matrix products and convolutions: they cost the time.
+  Product,   ///< Matrix products and convolutions, which dominate run time.
   Attention, //
-  Reduction, ///< Normalisations, softmax, sums, pooling.
+  Reduction, ///< Normalizations, softmax, sums, pooling.
   Pointwise,
-  Move, ///< Copies, lookups, concatenation: memory traffic alone.
-  View, ///< Free.
-  Host, ///< Evaluated while compiling.
+  Move, ///< Copies, lookups, concatenation: memory traffic only.
+  View, ///< No work at run time.
+  Host, ///< Evaluated at compile time.
   Unknown,
 };
 
-/// By the name of an op, a kernel or a function of a library: `aten.linear`, `aten::gelu`,
-/// `layer_norm_f16`. Pointwise if the name says nothing else.
+/// Classifies by the name of an op, a kernel or a library function: `aten.linear`, `aten::gelu`,
+/// `layer_norm_f16`. Unrecognized names are Pointwise.
 OpClass classOfName(llvm::StringRef name);
-/// A fill colour, `#rrggbb`, and what the legend calls the class.
-llvm::StringRef colourOf(OpClass opClass);
+/// Returns the fill color of the class, `#rrggbb`.
+llvm::StringRef colorOf(OpClass opClass);
+/// Returns the name of the class in the legend.
 llvm::StringRef describe(OpClass opClass);
 
-/// `text` as XML holds it, in an HTML-like label of Graphviz or in SVG: '?' stands for what XML
-/// cannot hold.
+/// Returns `text` escaped for XML, for HTML-like Graphviz labels and for SVG; '?' replaces
+/// characters that XML does not allow.
 std::string markupText(llvm::StringRef text);
 
 class DotGraph {
 public:
-  /// From so many nodes on, numbered sibling modules that follow each other and are equal are drawn
-  /// as one: a plan of ViT-B-32 has 69 nodes, 12 equal blocks in a column of six screens.
+  /// Collapses equal consecutive numbered sibling modules once a drawing has this many nodes: a
+  /// plan of ViT-B-32 has 69 nodes, 12 equal blocks in a column six screens high.
   static constexpr size_t kCollapseFrom = 60;
 
   struct Node {
     std::string id = {}; ///< Unique; never an address.
     std::string label = {};
-    std::string tooltip = {}; ///< Shown by viewers of SVG; may be empty.
-    std::string path = {};    ///< Of the module, dotted: becomes nested clusters.
+    std::string tooltip = {}; ///< Shown by SVG viewers; may be empty.
+    std::string path = {};    ///< Dotted module path, drawn as nested clusters.
     OpClass opClass = OpClass::Pointwise;
-    /// Equal for nodes that may stand for each other in repeated blocks.
+    /// Nodes with equal signatures may stand for each other in repeated blocks.
     std::string signature = {};
   };
 
   explicit DotGraph(std::string title) : title_(std::move(title)) {}
 
-  /// In execution order. Returns its index.
+  /// Adds a node; call in execution order. Returns the node's index.
   unsigned addNode(Node node);
-  /// `label` is the tensor that goes along it; may be empty.
+  /// `label` names the tensor along the edge; may be empty.
   void addEdge(unsigned from, unsigned to, std::string label);
 
-  /// The same text for the same calls.
+  /// Writes the drawing. Deterministic: equal calls give equal text.
   void write(llvm::raw_ostream &os) const;
 
 private:

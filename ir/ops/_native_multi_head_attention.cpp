@@ -4,8 +4,8 @@
 namespace cgc::ir {
 namespace {
 
-/// A mask may have the sizes of the scores [B, H, L, L]; else mask_type says what it is: 0 for one
-/// [L, L] that all sequences share, 1 for padding [B, L].
+/// A mask may have the sizes of the scores, [B, H, L, L]. Any other mask needs mask_type: 0 for one
+/// [L, L] mask shared by all sequences, 1 for a padding mask [B, L].
 Status checkMask(const InferArgs &args, llvm::ArrayRef<int64_t> scores) {
   if (args.isNone("mask") || llvm::ArrayRef(args.tensor("mask").sizes) == scores)
     return Status::ok();
@@ -45,7 +45,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
       return rules::mismatch(name, rules::toString(sizes), args.tensor(name));
   CGC_TRY(checkMask(args, {batch, heads, length, length}));
   CGC_TRY(rules::addDense(results, query.dtype, query.sizes));
-  // LibTorch gives no weights for an empty batch either.
+  // Like LibTorch, returns no weights for an empty batch.
   if (!args.boolean("need_weights") || query.numElements() == 0)
     return rules::addDense(results, query.dtype, {0});
   if (args.boolean("average_attn_weights"))

@@ -1,4 +1,4 @@
-// aten.adaptive_avg_pool2d: average pooling to given sizes.
+// aten.adaptive_avg_pool2d: average pooling to a given output size.
 #include "ir/ops/rules.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -7,7 +7,7 @@ namespace cgc::ir {
 namespace {
 
 Status infer(const InferArgs &args, rules::Results &results) {
-  // As LibTorch: i64 counts exactly, all other dtypes count in double.
+  // As in LibTorch: i64 counts exactly, all other dtypes count in double.
   const Arg &start = args["start"], &end = args["end"], &step = args["step"];
   bool integers = !start.is<double>() && !end.is<double>() && !step.is<double>();
   DType dtype = !args.isNone("dtype") ? args.dtype("dtype") : integers ? DType::I64 : DType::F32;

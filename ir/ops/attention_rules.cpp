@@ -1,4 +1,4 @@
-// The rule of attention masks.
+// attention_rules: the type rule of attention masks.
 #include "ir/ops/attention_rules.h"
 
 namespace cgc::ir::rules {

@@ -1,4 +1,4 @@
-// aten.batch_norm: batch normalisation with running statistics.
+// aten.batch_norm: batch normalization with running statistics.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -22,7 +22,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
     if (parameter.rank() != 1 || parameter.sizes[0] != channels)
       return rules::mismatch(name, "[" + llvm::Twine(channels) + "], as the channels of 'input'",
                              parameter);
-    if (channels == 0 && !name.starts_with("running")) // As LibTorch, which reads element 0.
+    if (channels == 0 && !name.starts_with("running")) // As in LibTorch, which reads element 0.
       return rules::mismatch(name, "none for an 'input' without channels", parameter);
   }
   CGC_TRY(rules::sameDType(args, "input", {"weight", "bias", "running_mean", "running_var"}));

@@ -21,7 +21,7 @@ const OpDef defs::BitwiseNot = {
     .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = host::bitwiseNot,
-    .doc = "Every bit of an integer flipped; the opposite of a bool.",
+    .doc = "Flips every bit of an integer, negates a bool.",
 };
 
 } // namespace cgc::ir

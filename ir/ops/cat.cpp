@@ -17,7 +17,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
     if (tensor->rank() == 0)
       return rules::mismatch("tensors", "of rank 1 or more", *tensor);
     if (tensor->rank() == 1 && tensor->sizes[0] == 0)
-      continue; // LibTorch skips these whatever the rank of the others.
+      continue; // LibTorch skips these whatever the rank of the others is.
     if (!first) {
       first = tensor;
       sizes = tensor->sizes;
@@ -35,7 +35,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
     if (__builtin_add_overflow(sizes[dim], tensor->sizes[dim], &sizes[dim]))
       return rules::refuse("the result would be too large");
   }
-  if (!first) // Nothing to join: dim does not matter.
+  if (!first) // Nothing to concatenate: dim does not matter.
     sizes = {0};
   return rules::addDense(results, promotion.result(), sizes);
 }
@@ -47,7 +47,7 @@ const OpDef defs::Cat = {
     .traits = kPure,
     .infer = infer,
     .evaluate = nullptr,
-    .doc = "The tensors one after the other along dimension dim; all other sizes agree. Dtypes are "
+    .doc = "The tensors concatenated along dimension dim; all other sizes agree. Dtypes are "
            "promoted. Tensors of sizes [0] are skipped.",
 };
 

@@ -1,4 +1,4 @@
-// cgc.add_layer_norm: a sum and its layer normalisation, in f32 inside.
+// cgc.add_layer_norm: a sum and its layer normalization, computed in f32.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -37,10 +37,10 @@ const OpDef defs::AddLayerNorm = {
     .traits = kPure,
     .infer = infer,
     .evaluate = nullptr,
-    .doc = "input [..., E] plus addend, whose sizes are the last ones of input's, or input itself; "
-           "and that sum, rounded to its dtype, with zero mean and unit variance over the last "
-           "dimension, times weight [E], plus bias [E], rounded once. weight and bias are of "
-           "input's dtype or f32.",
+    .doc = "Two results. The first is input [..., E] plus addend, whose sizes are the last ones of "
+           "input's, or input itself without an addend. The second is that sum, rounded to its "
+           "dtype and normalized to zero mean and unit variance over the last dimension, times "
+           "weight [E], plus bias [E], rounded once. weight and bias are of input's dtype or f32.",
 };
 
 } // namespace cgc::ir

@@ -1,4 +1,4 @@
-// cgc.attention: softmax(query key^T scale + mask) value, token by token.
+// cgc.attention: softmax(query key^T scale + mask) value, with a token-major result.
 #include "ir/ops/attention_rules.h"
 
 namespace cgc::ir {
@@ -19,7 +19,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
   int64_t batch = query.sizes[0], heads = query.sizes[1], length = query.sizes[2],
           width = query.sizes[3];
   CGC_TRY(rules::checkAttentionMask(args, query.dtype, {batch, heads, length, key.sizes[2]}));
-  // The query's own size was checked, in whatever order the two dimensions lie.
+  // The size of the query was checked, and the result has the same number of elements in another
+  // dimension order.
   CGC_TRY(rules::checkSizes(query.dtype, {batch, length, heads, width}));
   return rules::addDense(results, query.dtype, {batch, length, heads * width});
 }
@@ -33,9 +34,10 @@ const OpDef defs::FusedAttention = {
     .infer = infer,
     .evaluate = nullptr,
     .doc = "Scaled dot-product attention of query [B, H, L, D] with key and value [B, H, S, D], "
-           "which may have any strides: views of one packed product, usually. The result has the "
-           "heads of a token side by side: [B, L, H * D]. attn_mask broadcasts to [B, H, L, S]: "
-           "bool (true takes part) or added. With is_causal, query l sees the keys up to l.",
+           "which may have any strides, usually those of slices of one packed projection. The "
+           "result is token-major, with the heads of a token side by side: [B, L, H * D]. "
+           "attn_mask broadcasts to [B, H, L, S]: bool (true keeps the score) or added to the "
+           "scores. With is_causal, query l sees the keys up to l.",
 };
 
 } // namespace cgc::ir

@@ -1,4 +1,4 @@
-// cgc.center_rows: a weight whose rows sum to nothing.
+// cgc.center_rows: a weight with each row's mean subtracted.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -22,9 +22,10 @@ const OpDef defs::CenterRows = {
     .traits = kPure,
     .infer = infer,
     .evaluate = nullptr,
-    .doc = "weight, f32 [N, K], with each row less its mean, as numbers that dtype, f16 or bf16, "
-           "holds: some are rounded away from what is nearest, so that rows sum to nearly 0. For "
-           "constants, which the pass fold computes; lowered, it takes off the mean alone.",
+    .doc =
+        "weight, f32 [N, K], with each row's mean subtracted, in numbers that dtype, f16 or bf16, "
+        "can represent. Some are not rounded to nearest, so that each row sums to nearly 0. For "
+        "constants, which the pass fold computes; when lowered, it only subtracts the mean.",
 };
 
 } // namespace cgc::ir

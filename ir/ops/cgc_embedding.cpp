@@ -1,4 +1,4 @@
-// cgc.embedding: rows of a table, and positions.
+// cgc.embedding: embedding lookup plus positions.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {

@@ -1,11 +1,11 @@
-// cgc.library_op: an op that a library of the user computes.
+// cgc.library_op: an op implemented by a user's library.
 #include "ir/graph.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
 namespace {
 
-/// The type that `type` states, else that of the input that `like` names.
+/// The result has the type stated by `type`, or else the type of input number `like`.
 Status inferLibraryOp(const InferArgs &args, rules::Results &results) {
   if (!args.isNone("type")) {
     auto type = parseTensorType(args.str("type"));
@@ -31,8 +31,8 @@ const OpDef defs::LibraryOp = {
     .infer = inferLibraryOp,
     .evaluate = nullptr,
     .doc = "The op called op of an op library (runtime/plan/op_library_abi.h), which gets the "
-           "inputs, dense, and the numbers. The result is dense, of the type that type states, "
-           "else of the dtype and sizes of the input numbered like.",
+           "inputs, made dense, and the numbers. The result is dense, of the type that type "
+           "states, or else of the dtype and sizes of input number like.",
 };
 
 } // namespace cgc::ir

@@ -1,4 +1,4 @@
-// cgc.norm_linear: a linear of normalised rows.
+// cgc.norm_linear: a linear of normalized rows.
 #include "ir/ops/linear_rules.h"
 
 namespace cgc::ir {
@@ -17,10 +17,10 @@ const OpDef defs::NormLinear = {
     .traits = kPure,
     .infer = infer,
     .evaluate = nullptr,
-    .doc = "activation(the rows of input [..., K] with zero mean and unit variance, times the "
-           "transpose of weight [N, K], plus bias [N]): [..., N]. Rows of weight have to sum to 0, "
-           "as those of cgc.center_rows: means of input then add nothing, and need not be taken "
-           "off. activation as in cgc.linear. Floating dtypes.",
+    .doc = "activation(rows of input [..., K] normalized to zero mean and unit variance, times the "
+           "transpose of weight [N, K], plus bias [N]): [..., N]. Each row of weight must sum to "
+           "0, as those of cgc.center_rows do: the mean of an input row then contributes nothing "
+           "and need not be subtracted. activation as in cgc.linear. Floating dtypes.",
 };
 
 } // namespace cgc::ir

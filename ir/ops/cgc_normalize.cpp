@@ -1,4 +1,4 @@
-// cgc.normalize: vectors of length one.
+// cgc.normalize: division of vectors by their norm.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {

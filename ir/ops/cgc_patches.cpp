@@ -1,4 +1,4 @@
-// cgc.patches: an image cut into patches, one in each row.
+// cgc.patches: an image cut into patches, one per row.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -28,9 +28,10 @@ const OpDef defs::Patches = {
     .traits = kPure,
     .infer = infer,
     .evaluate = nullptr,
-    .doc = "image [B, C, H, W] in patches [PH, PW] without overlap, row by row: [B, (H / PH) * (W "
-           "/ PW), columns]. A row holds the C * PH * PW pixels in the order of a convolution's "
-           "weight [O, C, PH, PW], then zeros. Pixels beyond the last whole patch are left out.",
+    .doc = "The patches [PH, PW] of image [B, C, H, W], without overlap and in row-major order: "
+           "[B, (H / PH) * (W / PW), columns]. A row holds the C * PH * PW pixels in the order of "
+           "a convolution's weight [O, C, PH, PW], followed by zeros. Pixels beyond the last whole "
+           "patch are left out.",
 };
 
 } // namespace cgc::ir

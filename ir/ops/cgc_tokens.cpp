@@ -1,4 +1,4 @@
-// cgc.tokens: a class token before patches, and positions.
+// cgc.tokens: a class token before the patches, plus positions.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {

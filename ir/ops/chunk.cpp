@@ -1,4 +1,4 @@
-// aten.chunk: splits into about equal parts.
+// aten.chunk: splits into parts of about equal size.
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -10,7 +10,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   int64_t chunks = args.integer("chunks"), size = self.sizes[dim];
   if (chunks < 1)
     return rules::mismatch("chunks", "at least 1", chunks);
-  if (size == 0) // LibTorch gives all of them, each empty.
+  if (size == 0) // LibTorch returns all of them, each empty.
     return rules::addEqualParts(results, self, dim, 0, chunks);
   int64_t part = size / chunks + (size % chunks != 0);
   return rules::addEqualParts(results, self, dim, part, (size - 1) / part + 1);

@@ -1,4 +1,4 @@
-// aten.clamp: lower and upper bound.
+// aten.clamp: lower and upper bounds.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {

@@ -1,4 +1,4 @@
-// aten.constant_pad_nd: a constant around a tensor.
+// aten.constant_pad_nd: pads a tensor with a constant.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -12,7 +12,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
                          llvm::Twine(self.rank()) + " dimensions, got " + rules::toString(pad));
   Dims sizes = self.sizes;
   for (size_t i = 0; i < pad.size(); ++i) {
-    // The first pair is that of the last dimension. Negative numbers crop, one side after the
+    // The first pair belongs to the last dimension. Negative numbers crop, first one side, then the
     // other.
     int64_t &size = sizes[sizes.size() - 1 - i / 2];
     if (pad[i] < 0 && size + pad[i] < 0)
@@ -35,7 +35,7 @@ const OpDef defs::ConstantPad = {
     .traits = kPure,
     .infer = infer,
     .evaluate = nullptr,
-    .doc = "self with pad[0] elements of this value before and pad[1] behind it in the last "
+    .doc = "self padded with value: pad[0] elements before and pad[1] after it in the last "
            "dimension, pad[2] and pad[3] in the one before, and so on. Negative numbers crop.",
 };
 

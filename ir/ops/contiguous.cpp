@@ -1,4 +1,4 @@
-// aten.contiguous: a row-major form.
+// aten.contiguous: a dense row-major tensor.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {

@@ -1,4 +1,4 @@
-// aten.detach: the same tensor outside the gradient graph.
+// aten.detach: the same tensor outside the autograd graph.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {

@@ -1,4 +1,4 @@
-// aten.dropout: nothing, in inference.
+// aten.dropout: the identity in inference.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {

@@ -1,4 +1,4 @@
-// aten.embedding: rows of a table.
+// aten.embedding: embedding lookup.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -25,7 +25,7 @@ const OpDef defs::Embedding = {
     .infer = infer,
     .evaluate = nullptr,
     .doc = "Row indices[i...] of weight [N, D]: [sizes of indices..., D]. ATen's other arguments "
-           "matter to gradients only.",
+           "affect gradients only.",
 };
 
 } // namespace cgc::ir

@@ -15,7 +15,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
     return fail();
   for (int64_t i = static_cast<int64_t>(sizes.size()) - 1; i >= 0; --i) {
     int64_t d = i - added;
-    if (d < 0) { // A new dimension: where it is not broadcast, LibTorch gives it a dense stride.
+    if (d < 0) { // LibTorch gives a new dimension a dense stride where it is not broadcast.
       if (sizes[i] < 0)
         return fail();
       strides[i] = sizes[i] == 1 && self.rank() > 0 ? sizes[i + 1] * strides[i + 1] : 0;

@@ -1,4 +1,4 @@
-// aten.fallback: the escape hatch for an ATen op that has no row of its own.
+// aten.fallback: an ATen op that has no row of its own.
 #include "ir/op_def.h"
 
 namespace cgc::ir {
@@ -8,10 +8,10 @@ const OpDef defs::Fallback = {
     .traits = kNoTraits,
     .infer = nullptr,
     .evaluate = nullptr,
-    .doc = "An ATen op named by the full schema in the node's target. Its one argument is the list "
-           "of that "
-           "op's arguments in order. It has no rule: its result types come from running it in "
-           "LibTorch.",
+    .doc =
+        "An ATen op named by the full schema in the node's target. Its one argument is the list of "
+        "that op's arguments in order. It has no rule: its result types come from running it in "
+        "LibTorch.",
 };
 
 } // namespace cgc::ir

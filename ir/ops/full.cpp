@@ -17,7 +17,7 @@ const OpDef defs::Full = {
     .infer = infer,
     .evaluate = nullptr,
     .doc = "A tensor of these sizes filled with fill_value. Without dtype: bool for a bool, i64 "
-           "for an int, f32 for a float. zeros and ones come here too.",
+           "for an int, f32 for a float. zeros and ones are imported as this op.",
 };
 
 } // namespace cgc::ir

@@ -1,4 +1,4 @@
-// aten.full_like: a tensor with one value, shaped as another.
+// aten.full_like: a tensor with one value everywhere, shaped like another.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {

@@ -11,7 +11,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
     return rules::mismatch("index", "of dtype i64 or i32", index);
   if (index.numElements() == 0)
     return rules::addDense(results, self.dtype, index.sizes);
-  // A 0-d tensor counts as one of size [1].
+  // A 0-d tensor counts as a tensor of size [1].
   if (std::max<int64_t>(index.rank(), 1) != std::max<int64_t>(self.rank(), 1))
     return rules::mismatch("index", "of rank " + llvm::Twine(self.rank()) + ", as 'self'", index);
   for (int64_t d = 0; d < self.rank(); ++d)

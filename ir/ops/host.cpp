@@ -1,5 +1,5 @@
-// Host ops: lists, dicts, sizes and conversions of numbers, evaluated while specialising and never
-// lowered.
+// Host ops of traced code: lists, dicts, sizes and conversions of numbers. specialize evaluates
+// them; they are never lowered.
 #include "ir/graph.h"
 #include "ir/op_def.h"
 #include "ir/ops/host_math.h"
@@ -11,7 +11,7 @@
 namespace cgc::ir {
 namespace {
 
-/// The type of a tensor argument.
+/// Returns the type of a tensor argument.
 Result<const TensorType *> tensorOf(const Arg &arg) {
   if (!arg.isValue() || !arg.value()->isTensor())
     return rules::refuse("expected a tensor whose type is known at compile time");
@@ -37,7 +37,7 @@ Result<Arg> list(llvm::ArrayRef<Arg> args) {
   return Arg(*elements);
 }
 
-/// A dict is a list of [key, value] lists.
+/// Represents a dict as a list of [key, value] lists.
 Result<Arg> dict(llvm::ArrayRef<Arg> args) {
   CGC_ASSIGN_OR_RETURN(const Arg::List *keys, listOf(args[0]));
   CGC_ASSIGN_OR_RETURN(const Arg::List *values, listOf(args[1]));
@@ -50,7 +50,7 @@ Result<Arg> dict(llvm::ArrayRef<Arg> args) {
   return Arg(std::move(entries));
 }
 
-/// `index` into a list, counted from the end if negative.
+/// Returns the element at `index`, counted from the end if negative.
 Result<Arg> element(const Arg::List &elements, int64_t index) {
   int64_t size = static_cast<int64_t>(elements.size());
   if (index < -size || index >= size)
@@ -72,7 +72,7 @@ Result<Arg> getItem(llvm::ArrayRef<Arg> args) {
   return rules::refuse("the dict has no key \"" + *key + "\"");
 }
 
-/// Of a list, dict or string, or the first size of a tensor.
+/// Returns the length of a list, dict or string, or the first size of a tensor.
 Result<Arg> len(llvm::ArrayRef<Arg> args) {
   if (args[0].is<std::string>())
     return Arg(static_cast<int64_t>(args[0].as<std::string>().size()));
@@ -122,7 +122,7 @@ Result<Arg> numel(llvm::ArrayRef<Arg> args) {
   return Arg(type->numElements());
 }
 
-/// "f32[2,3]" of a tensor, "[f32[2,3], none]" of a list, else the constant.
+/// Returns "f32[2,3]" for a tensor, "[f32[2,3], none]" for a list, otherwise the constant's text.
 std::string typeText(const Arg &arg) {
   if (arg.isValue())
     return toString(arg.value()->type());
@@ -134,8 +134,8 @@ std::string typeText(const Arg &arg) {
   return "[" + text + "]";
 }
 
-/// Whether `a` can stand for `b`: tensors of one dtype and equal sizes, equal constants, and lists
-/// of these.
+/// Returns true if `a` can replace `b`: tensors of one dtype and equal sizes, equal constants, or
+/// lists of these.
 bool isInterchangeable(const Arg &a, const Arg &b) {
   if (a.isValue() && b.isValue()) {
     const Type &x = a.value()->type(), &y = b.value()->type();
@@ -163,11 +163,11 @@ constexpr OpDef hostOp(const char *schema, EvaluateFn evaluate, const char *doc)
 
 const OpDef defs::PrimRefused = {
     .schema = "(str reason, str cause=\"\") -> Tensor[]",
-    .traits = kHost, // Not pure: it is reported even if nobody uses what stands for its results.
+    .traits = kHost, // Not pure: reported even if its results have no users.
     .infer = nullptr,
     .evaluate = refused,
-    .doc = "Stands for what a frontend cannot express, with any number of results: compiling it "
-           "fails with the reason. `cause` is a row of ir/offenders.def, or empty.",
+    .doc = "Stands for a construct that the frontend cannot express, with any number of results: "
+           "compiling it fails with the reason. `cause` is a row of ir/offenders.def, or empty.",
 };
 const OpDef defs::PrimList = hostOp("(any[] items) -> any", list, "A list or tuple of the items.");
 const OpDef defs::PrimDict = hostOp("(any[] keys, any[] values) -> any", dict,
@@ -180,9 +180,9 @@ const OpDef defs::PrimGetItem =
 const OpDef defs::PrimLen = hostOp("(any list) -> any", len,
                                    "The number of elements of a list, dict or string, or the first "
                                    "size of a tensor.");
-const OpDef defs::PrimNumToTensor =
-    hostOp("(any a) -> any", identity,
-           "The number itself: what TorchScript wraps in a 0-d tensor stays a number in cgc.");
+const OpDef defs::PrimNumToTensor = hostOp(
+    "(any a) -> any", identity,
+    "The number itself: a number that TorchScript wraps in a 0-d tensor stays a number in cgc.");
 const OpDef defs::PrimInt =
     hostOp("(any a) -> any", host::toInt, "A number as an int, rounded towards zero.");
 const OpDef defs::PrimFloat = hostOp("(any a) -> any", host::toFloat, "A number as a float.");
@@ -191,10 +191,10 @@ const OpDef defs::PrimBool =
 const OpDef defs::PrimNot = hostOp("(any a) -> any", logicalNot, "Whether a number is zero.");
 const OpDef defs::PrimDType = hostOp("(Tensor self) -> any", dtype, "The dtype of a tensor.");
 const OpDef defs::PrimDevice = hostOp("(Tensor self) -> any", device, "The device of a tensor.");
-const OpDef defs::PrimSubstituted =
-    hostOp("(any replacement, any original, str name) -> any", substituted,
-           "The replacement, once specialize has seen that its type is that of the original, what "
-           "the substitution called name replaced. What only the original needs vanishes then.");
+const OpDef defs::PrimSubstituted = hostOp(
+    "(any replacement, any original, str name) -> any", substituted,
+    "The replacement, once specialize has checked that its type is that of the original, which the "
+    "substitution called name replaced. Nodes that only the original needs are then removed.");
 const OpDef defs::Size = hostOp("(Tensor self, int? dim=none) -> any", size,
                                 "The size of a dimension, or the list of all sizes without dim.");
 const OpDef defs::Dim = hostOp("(Tensor self) -> any", rank, "The number of dimensions.");

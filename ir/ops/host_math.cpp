@@ -1,4 +1,4 @@
-// host_math: Python's arithmetic on ints and floats, with errors instead of overflow.
+// host_math: Python arithmetic on ints and floats, with errors instead of overflow.
 #include "ir/ops/host_math.h"
 
 #include <cmath>
@@ -73,14 +73,14 @@ Result<Arg> product(const Arg &a, const Arg &b) {
   return __builtin_mul_overflow(x.integer, y.integer, &result) ? overflow() : Result<Arg>(result);
 }
 
-/// Quotient and remainder of a division; rounds down, or towards zero with `truncate`.
+/// Returns quotient and remainder, rounded down, or towards zero with `truncate`.
 Result<std::pair<Arg, Arg>> divide(const Arg &a, const Arg &b, bool truncate) {
   CGC_ASSIGN_OR_RETURN(const auto pair, operands(a, b));
   const auto &[x, y] = pair;
   if (y.real == 0)
     return zeroDivision();
   if (x.isInt && y.isInt) {
-    if (y.integer == -1) { // The one divisor whose quotient may overflow.
+    if (y.integer == -1) { // Only this divisor can overflow the quotient.
       CGC_ASSIGN_OR_RETURN(Arg quotient, difference(0, a));
       return std::pair(std::move(quotient), Arg(0));
     }
@@ -108,7 +108,7 @@ Result<Order> order(llvm::ArrayRef<Arg> args) {
   return x.isInt && y.isInt ? rank(x.integer, y.integer) : rank(x.real, y.real);
 }
 
-/// The ints behind two ints or bools.
+/// Returns two int or bool operands as ints.
 Result<std::pair<int64_t, int64_t>> intOperands(llvm::ArrayRef<Arg> args) {
   CGC_ASSIGN_OR_RETURN(const auto pair, operands(args[0], args[1]));
   const auto &[x, y] = pair;
@@ -121,7 +121,7 @@ bool bothBool(llvm::ArrayRef<Arg> args) {
   return args[0].is<bool>() && args[1].is<bool>();
 }
 
-/// Exact power of ints by squaring; `exponent` is not negative.
+/// Returns the exact power of ints by repeated squaring; `exponent` is not negative.
 Result<Arg> intPower(int64_t base, int64_t exponent) {
   int64_t result = 1;
   while (exponent > 0) {

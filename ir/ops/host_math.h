@@ -1,9 +1,8 @@
-// host_math: arithmetic of pointwise ops on numbers, for sizes that are computed while
-// specialising.
+// host_math: pointwise ops on numbers, for sizes that specialize computes.
 //
-// Python's semantics: ints stay ints, a bool counts as 0 or 1, div is true division. Each function
-// takes the arguments of the op of its name, in schema order, and fails with a message on anything
-// but numbers, on division by zero and on overflow of an int.
+// Python semantics: ints stay ints, a bool counts as 0 or 1, div is true division. Each function
+// takes the arguments of the op with its name, in schema order. It fails with a message for an
+// argument that is not a number, division by zero, or int overflow.
 #pragma once
 
 #include "ir/arg.h"
@@ -32,13 +31,12 @@ Result<Arg> le(llvm::ArrayRef<Arg> args);
 Result<Arg> gt(llvm::ArrayRef<Arg> args);
 Result<Arg> ge(llvm::ArrayRef<Arg> args);
 
-/// Of two bools a bool, else of two ints an int. `bitwiseNot` of a bool is its opposite, as for a
-/// tensor.
+/// Two bools give a bool, two ints an int. `bitwiseNot` negates a bool, as for a tensor.
 Result<Arg> bitwiseAnd(llvm::ArrayRef<Arg> args);
 Result<Arg> bitwiseOr(llvm::ArrayRef<Arg> args);
 Result<Arg> bitwiseNot(llvm::ArrayRef<Arg> args);
 
-/// prim.int: rounds towards zero. prim.float, prim.bool: conversions.
+/// prim.int, which rounds towards zero; prim.float; prim.bool.
 Result<Arg> toInt(llvm::ArrayRef<Arg> args);
 Result<Arg> toFloat(llvm::ArrayRef<Arg> args);
 Result<Arg> toBool(llvm::ArrayRef<Arg> args);

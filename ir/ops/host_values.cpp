@@ -1,5 +1,5 @@
-// Host ops of scripted code: comparisons, lists, dicts, strings and flags, evaluated while
-// specialising (host.cpp has those of traced code).
+// Host ops of scripted code: comparisons, lists, dicts, strings and flags, evaluated by specialize.
+// host.cpp has those of traced code.
 #include "ir/graph.h"
 #include "ir/op_def.h"
 #include "ir/ops/rules.h"
@@ -20,7 +20,7 @@ Result<const Arg::List *> listOf(const Arg &arg) {
   return &arg.list();
 }
 
-/// ATen's number of a dtype, which is what scripted code compares with.
+/// Returns ATen's c10::ScalarType code for a dtype, which scripted code compares with.
 int64_t atenNumber(DType dtype) {
   switch (dtype) {
   case DType::U8:
@@ -51,7 +51,7 @@ Arg plain(const Arg &arg) {
   return arg.is<DType>() ? Arg(atenNumber(arg.as<DType>())) : arg;
 }
 
-/// Whether `value` can be nothing but a tensor.
+/// Returns true if `value` can only be a tensor.
 bool isSurelyTensor(const Value *value) {
   const Node &node = *value->node();
   if (value->isTensor() || node.kind() == NodeKind::GetAttr)
@@ -61,7 +61,7 @@ bool isSurelyTensor(const Value *value) {
          !opDef(node.op()).evaluate;
 }
 
-/// Two names of one tensor that a no-op made, such as `x.to(x.dtype)`, count as different.
+/// Two values that alias one tensor through a no-op, such as `x.to(x.dtype)`, count as different.
 Result<Arg> is(llvm::ArrayRef<Arg> args) {
   const Arg &a = args[0], &b = args[1];
   if (a.isValue() && b.isValue() && a.value() == b.value())
@@ -167,7 +167,7 @@ Result<Arg> setItem(llvm::ArrayRef<Arg> args) {
   return Arg(std::move(list));
 }
 
-/// How many elements are true; nothing if one is not known.
+/// Returns the number of true elements; nullopt if one is not known.
 Result<size_t> countTrue(const Arg &arg) {
   CGC_ASSIGN_OR_RETURN(const Arg::List *elements, listOf(arg));
   size_t count = 0;
@@ -189,7 +189,7 @@ Result<Arg> any(llvm::ArrayRef<Arg> args) {
   return Arg(count > 0);
 }
 
-/// The texts go into messages alone, so a tensor is spelled by its name.
+/// The text appears only in messages, so a tensor is printed as its value name.
 Result<Arg> format(llvm::ArrayRef<Arg> args) {
   CGC_ASSIGN_OR_RETURN(const Arg::List *parts, listOf(args[0]));
   if (parts->empty() || !parts->front().is<std::string>())
@@ -239,7 +239,7 @@ const OpDef defs::PrimIsFloating =
     hostOp("(Tensor self) -> any", isFloatingTensor, "Whether a tensor is of a floating dtype.");
 const OpDef defs::PrimItem =
     hostOp("(any self) -> any", item,
-           "The number itself. Of a tensor, its element: refused, since that is read on the host.");
+           "The number itself. The element of a tensor is refused, since the host would read it.");
 const OpDef defs::PrimIs = hostOp("(any a, any b) -> any", is,
                                   "Whether both are the same tensor, or the same constant (none).");
 const OpDef defs::PrimEqual =
@@ -249,15 +249,15 @@ const OpDef defs::PrimEqual =
 const OpDef defs::PrimContains = hostOp("(any container, any item) -> any", contains,
                                         "Whether a list has an equal element, or a dict the key.");
 const OpDef defs::PrimConcat =
-    hostOp("(any a, any b) -> any", concat, "Two lists, or two strings, one behind the other.");
+    hostOp("(any a, any b) -> any", concat, "Two lists or two strings, concatenated.");
 const OpDef defs::PrimListSlice =
     hostOp("(any list, any start, any end, any step) -> any", listSlice,
            "The elements list[start:end:step]; step is positive.");
 const OpDef defs::PrimAppend =
     hostOp("(any list, any item) -> any", append, "A new list with one more element.");
-const OpDef defs::PrimSetItem = hostOp("(any container, any key, any value) -> any", setItem,
-                                       "A new list or dict with another element at an index or a "
-                                       "key; a new key comes last.");
+const OpDef defs::PrimSetItem = hostOp(
+    "(any container, any key, any value) -> any", setItem,
+    "A new list or dict with the element at an index or a key replaced; a new key comes last.");
 const OpDef defs::PrimAll = hostOp("(any list) -> any", all, "Whether all elements are true.");
 const OpDef defs::PrimAny = hostOp("(any list) -> any", any, "Whether an element is true.");
 const OpDef defs::PrimFormat =

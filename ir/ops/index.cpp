@@ -1,4 +1,4 @@
-// aten.index: indexing with tensors.
+// aten.index: advanced indexing with tensors.
 #include "ir/graph.h"
 #include "ir/ops/rules.h"
 
@@ -13,7 +13,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   if (static_cast<int64_t>(indices.size()) > self.rank())
     return rules::refuse("expected at most " + llvm::Twine(self.rank()) + " 'indices', got " +
                          llvm::Twine(indices.size()));
-  // The broadcast index tensors replace the dimensions that they index.
+  // The broadcast index tensors replace the indexed dimensions.
   Dims picked;
   std::optional<size_t> first, last;
   bool adjacent = true;

@@ -1,4 +1,4 @@
-// aten.index_select: picks indices of one dimension.
+// aten.index_select: selects indices along one dimension.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {

@@ -1,4 +1,4 @@
-// aten.layer_norm: layer normalisation.
+// aten.layer_norm: layer normalization.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -13,11 +13,11 @@ Status infer(const InferArgs &args, rules::Results &results) {
       llvm::ArrayRef(input.sizes).take_back(shape.size()) != llvm::ArrayRef(shape))
     return rules::mismatch(
         "input", "[..., normalized_shape] with normalized_shape " + rules::toString(shape), input);
-  llvm::StringRef first; // Of weight and bias.
+  llvm::StringRef first; // The first of weight and bias that is given.
   for (llvm::StringRef name : {"weight", "bias"}) {
     if (args.isNone(name))
       continue;
-    // A model that was traced under autocast has parameters of f32 here.
+    // A model traced under autocast has f32 parameters here.
     if (args.tensor(name).dtype != DType::F32 || dtypeSize(input.dtype) != 2)
       CGC_TRY(rules::sameDType(args, "input", {name}));
     if (args.tensor(name).sizes != shape)
@@ -38,9 +38,9 @@ const OpDef defs::LayerNorm = {
     .infer = infer,
     .evaluate = nullptr,
     .doc =
-        "input [..., normalized_shape] with zero mean and unit variance over its last "
-        "dimensions, times weight, plus bias; both have sizes normalized_shape and input's dtype, "
-        "or f32 if that has 16 bits: then all is computed in f32 and rounded once.",
+        "input [..., normalized_shape] normalized to zero mean and unit variance over its last "
+        "dimensions, times weight, plus bias. Both have sizes normalized_shape and input's dtype, "
+        "or f32 if that has 16 bits: then everything is computed in f32 and rounded once.",
 };
 
 } // namespace cgc::ir

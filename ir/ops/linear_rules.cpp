@@ -1,4 +1,4 @@
-// Rules of fused linears.
+// linear_rules: the type rule of fused linears.
 #include "ir/ops/linear_rules.h"
 
 #include "llvm/ADT/STLExtras.h"

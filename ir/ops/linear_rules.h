@@ -1,13 +1,13 @@
-// What the rules of cgc.linear and cgc.norm_linear share.
+// linear_rules: the type rule shared by cgc.linear and cgc.norm_linear.
 #pragma once
 
 #include "ir/ops/rules.h"
 
 namespace cgc::ir::rules {
 
-/// The sizes of 'input' [..., K] times the transpose of 'weight' [N, K]: [..., N]. Refuses other
-/// sizes, a 'bias' that is not [N], operands of several dtypes, and an 'activation' that there is
-/// not.
+/// Returns the sizes of 'input' [..., K] times the transpose of 'weight' [N, K]: [..., N]. Refuses
+/// other sizes, a 'bias' that is not [N], operands of different dtypes, and an unknown
+/// 'activation'.
 Result<Dims> fusedLinear(const InferArgs &args);
 
 } // namespace cgc::ir::rules

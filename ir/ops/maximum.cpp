@@ -1,4 +1,4 @@
-// aten.maximum: the larger of two.
+// aten.maximum: elementwise maximum of two tensors.
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -10,7 +10,7 @@ const OpDef defs::Maximum = {
     .infer = rules::extremum,
     .evaluate = host::maximum,
     .doc = "The larger of self and other, broadcast, dtypes promoted; both tensors or, as sizes, "
-           "both numbers. NaN wins.",
+           "both numbers. NaN propagates.",
 };
 
 } // namespace cgc::ir

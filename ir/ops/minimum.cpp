@@ -1,4 +1,4 @@
-// aten.minimum: the smaller of two.
+// aten.minimum: elementwise minimum of two tensors.
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -10,7 +10,7 @@ const OpDef defs::Minimum = {
     .infer = rules::extremum,
     .evaluate = host::minimum,
     .doc = "The smaller of self and other, broadcast, dtypes promoted; both tensors or, as sizes, "
-           "both numbers. NaN wins.",
+           "both numbers. NaN propagates.",
 };
 
 } // namespace cgc::ir

@@ -1,4 +1,4 @@
-// aten.roll: elements shifted around the end of a dimension.
+// aten.roll: rotates the elements of dimensions.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -12,7 +12,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
     return rules::refuse("expected one of 'shifts' for each of 'dims', got " +
                          rules::toString(shifts) + " for " + rules::toString(dims));
   if (self.numElements() !=
-      0) // As LibTorch, which looks at dims only if there is something to move.
+      0) // As in LibTorch, which checks dims only if there are elements to move.
     for (int64_t dim : dims) {
       if (self.rank() == 0)
         return rules::mismatch("self", "of rank 1 or more", self);
@@ -28,8 +28,8 @@ const OpDef defs::Roll = {
     .traits = kPure,
     .infer = infer,
     .evaluate = nullptr,
-    .doc = "self with each element moved by shifts[i] along dims[i]; what leaves at one end enters "
-           "at the other. Without dims, along all elements in order.",
+    .doc = "self with its elements shifted by shifts[i] along dims[i], wrapping around. Without "
+           "dims, shifts the flattened elements.",
 };
 
 } // namespace cgc::ir

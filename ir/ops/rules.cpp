@@ -1,4 +1,4 @@
-// rules: what the shape rules of several ops share.
+// rules: helpers of the type rules of several ops.
 #include "ir/ops/rules.h"
 
 #include "ir/graph.h"
@@ -8,8 +8,7 @@
 
 namespace cgc::ir::rules {
 
-//===-- Errors
-//------------------------------------------------------------------------------------===//
+// ---- Errors
 
 Status refuse(const llvm::Twine &message) {
   return Status(Code::Unsupported, message.str());
@@ -28,8 +27,7 @@ std::string toString(llvm::ArrayRef<int64_t> sizes) {
   return "[" + llvm::join(texts, ",") + "]";
 }
 
-//===-- Results
-//-----------------------------------------------------------------------------------===//
+// ---- Results
 
 Status checkSizes(DType dtype, llvm::ArrayRef<int64_t> sizes) {
   int64_t bytes = static_cast<int64_t>(dtypeSize(dtype));
@@ -65,8 +63,7 @@ Status addAlias(Results &results, const TensorType &base) {
   return addView(results, base, base.sizes, base.strides);
 }
 
-//===-- Dimensions
-//--------------------------------------------------------------------------------===//
+// ---- Dimensions
 
 Result<int64_t> wrapDim(llvm::StringRef arg, int64_t dim, int64_t rank) {
   int64_t count = std::max<int64_t>(rank, 1);
@@ -102,7 +99,7 @@ Dims reducedSizes(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<bool> reduced, b
 Result<Dims> broadcast(llvm::StringRef what, llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) {
   size_t rank = std::max(a.size(), b.size());
   Dims result(rank);
-  for (size_t i = 0; i < rank; ++i) { // From the last dimension.
+  for (size_t i = 0; i < rank; ++i) { // Counts from the last dimension.
     int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
     int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
     if (x != y && x != 1 && y != 1)
@@ -122,8 +119,7 @@ bool broadcastsTo(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) {
   return true;
 }
 
-//===-- Dtypes
-//------------------------------------------------------------------------------------===//
+// ---- Dtypes
 
 DType promote(DType a, DType b) {
   if (a == b || b == DType::Bool)
@@ -146,7 +142,7 @@ static void merge(std::optional<DType> &into, DType dtype) {
   into = into ? promote(*into, dtype) : dtype;
 }
 
-/// `high` alone unless `low` is of a higher kind.
+/// Returns `high`, unless `low` is of a higher kind.
 static std::optional<DType> combine(std::optional<DType> high, std::optional<DType> low) {
   if (!high || !low)
     return high ? high : low;
@@ -188,8 +184,7 @@ DType Promotion::result() const {
   return combine(dims_, combine(zeroDim_, number_)).value();
 }
 
-//===-- Whole rules
-//-------------------------------------------------------------------------------===//
+// ---- Complete rules
 
 Result<TensorType> pointwise(const InferArgs &args,
                              std::initializer_list<llvm::StringRef> operands) {

@@ -1,4 +1,5 @@
-// rules: what the shape rules of several ops share: errors, results, dims, broadcasting, promotion.
+// rules: helpers of the type rules of several ops: errors, results, dims, broadcasting, type
+// promotion.
 #pragma once
 
 #include "ir/op_def.h"
@@ -9,25 +10,25 @@ namespace cgc::ir::rules {
 
 using Results = llvm::SmallVectorImpl<Inferred>;
 
-// Errors. Messages name an argument of the schema; the caller adds op and location.
+// Errors. Messages name an argument of the schema; the caller adds the op and its location.
 
 Status refuse(const llvm::Twine &message);
-/// "expected 'weight' to be <expected>, got f32[512,768]".
+/// Returns "expected 'weight' to be <expected>, got f32[512,768]".
 Status mismatch(llvm::StringRef arg, const llvm::Twine &expected, const TensorType &got);
-/// "expected 'dim' to be <expected>, got 7".
+/// Returns "expected 'dim' to be <expected>, got 7".
 Status mismatch(llvm::StringRef arg, const llvm::Twine &expected, int64_t got);
-/// "[1,50,768]".
+/// Returns "[1,50,768]".
 std::string toString(llvm::ArrayRef<int64_t> sizes);
 
 // Results.
 
-/// Refuses negative sizes and more bytes than an int64 can count: everything downstream multiplies
-/// them.
+/// Refuses negative sizes, and sizes whose bytes overflow an int64, since later code multiplies
+/// them unchecked.
 Status checkSizes(DType dtype, llvm::ArrayRef<int64_t> sizes);
-/// Adds a dense row-major result; refuses as checkSizes does.
+/// Adds a dense row-major result. Refuses what checkSizes refuses.
 Status addDense(Results &results, DType dtype, llvm::ArrayRef<int64_t> sizes);
-/// Adds a view of `base` that begins `offset` elements after its first; refuses as
-/// checkSizes does, and an extent in memory that an int64 cannot count.
+/// Adds a view of `base` that begins `offset` elements after its first. Refuses what checkSizes
+/// refuses, and a memory extent that overflows an int64.
 Status addView(Results &results, const TensorType &base, Dims sizes, Dims strides,
                int64_t offset = 0);
 /// Adds `base` itself as a view.
@@ -35,70 +36,72 @@ Status addAlias(Results &results, const TensorType &base);
 
 // Dimensions.
 
-/// `dim` counted from the front; `rank` 0 counts as 1.
+/// Returns `dim` counted from the front. `rank` 0 counts as 1.
 Result<int64_t> wrapDim(llvm::StringRef arg, int64_t dim, int64_t rank);
-/// Which of `rank` dimensions an `int[]?` argument lists: all if it is none or empty. Refuses
-/// duplicates. For rank 0 the result is empty.
+/// Returns a mask of the dimensions that an `int[]?` argument lists, out of `rank`: all of them if
+/// it is none or empty. Refuses duplicates. For rank 0 the result is empty.
 Result<llvm::SmallVector<bool, 6>> listedDims(const InferArgs &args, llvm::StringRef arg,
                                               int64_t rank);
-/// The sizes after reducing the marked dimensions: dropped, or 1 with `keepDim`.
+/// Returns the sizes after reducing the marked dimensions, which are dropped, or kept as 1 with
+/// `keepDim`.
 Dims reducedSizes(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<bool> reduced, bool keepDim);
-/// The sizes to which both broadcast; `what` names them in the message.
+/// Returns the common broadcast sizes; `what` names the operands in the message.
 Result<Dims> broadcast(llvm::StringRef what, llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
-/// Whether `from` broadcasts to exactly `to`.
+/// Returns true if `from` broadcasts to exactly `to`.
 bool broadcastsTo(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
 
 // Dtypes.
 
-/// The smallest dtype that holds both, as LibTorch promotes tensors of equal rank category.
+/// Returns the smallest dtype that holds both, as LibTorch promotes tensors of equal category.
 DType promote(DType a, DType b);
 
-/// Type promotion over operands: tensors with dimensions come before 0-d tensors, these before
-/// numbers; a lower category only matters if it is of a higher kind (bool, integer, floating).
+/// Type promotion over operands. Tensors with dimensions take precedence over 0-d tensors, and
+/// these over numbers; an operand of a lower category counts only if its dtype is of a higher kind
+/// (bool, integer, floating).
 class Promotion {
 public:
   void add(const TensorType &type);
-  /// A tensor value or a number constant.
+  /// Adds a tensor value or a number constant.
   void add(const Arg &operand);
-  /// At least one operand must have been added.
+  /// Returns the promoted dtype. At least one operand must have been added.
   DType result() const;
 
 private:
   std::optional<DType> dims_, zeroDim_, number_;
 };
 
-/// Refuses an argument among `others` (those that are none are skipped) whose dtype is not that of
-/// `arg`.
+/// Refuses arguments among `others` whose dtype differs from that of `arg`. Skips arguments that
+/// are none.
 Status sameDType(const InferArgs &args, llvm::StringRef arg,
                  std::initializer_list<llvm::StringRef> others);
 
-/// The dtype of a number constant by itself: bool, i64 or f32.
+/// Returns the dtype of a number constant by itself: bool, i64 or f32.
 DType numberDType(const Arg &number);
 
-// Whole rules.
+// Complete rules.
 
-/// The type after broadcasting and promoting the operands: tensors, numbers or none, at least one
-/// tensor.
+/// Returns the type after broadcasting and promoting the operands, which are tensors, numbers or
+/// none, with at least one tensor.
 Result<TensorType> pointwise(const InferArgs &args,
                              std::initializer_list<llvm::StringRef> operands);
-/// Adds the result of `pointwise`; refuses a bool result if `allowBool` is not set.
+/// Adds the result of `pointwise`. Refuses a bool result unless `allowBool`.
 Status pointwiseResult(const InferArgs &args, std::initializer_list<llvm::StringRef> operands,
                        Results &results, bool allowBool = true);
-/// Refuses `alpha` of a higher kind than the result, as LibTorch does.
+/// Refuses an `alpha` of a higher kind than the result, as LibTorch does.
 Status checkAlpha(const InferArgs &args, DType result);
-/// Argument 'self' elementwise: floating dtypes are kept, others give f32.
+/// Elementwise on 'self': keeps floating dtypes, other dtypes give f32.
 Status unaryToFloat(const InferArgs &args, Results &results);
-/// Argument 'self' elementwise: any dtype but bool is kept.
+/// Elementwise on 'self': keeps any dtype but bool.
 Status unaryKeep(const InferArgs &args, Results &results);
-/// Argument 'self' elementwise: floating dtypes only.
+/// Elementwise on 'self': floating dtypes only.
 Status unaryFloating(const InferArgs &args, Results &results);
-/// 'self' and 'other' subtracted, either way round: as pointwise, bools refused.
+/// 'self' - 'other' or 'other' - 'self': as pointwise, without bools.
 Status difference(const InferArgs &args, Results &results);
-/// The larger or smaller of 'self' and 'other': as pointwise, tensors only.
+/// Maximum or minimum of 'self' and 'other': as pointwise, tensors only.
 Status extremum(const InferArgs &args, Results &results);
-/// 'self' against 'other': bool.
+/// Comparison of 'self' with 'other': the result is bool.
 Status compare(const InferArgs &args, Results &results);
-/// 'self' with 'other': integers and bools.
+/// Bitwise op on 'self' and 'other': integers and bools.
 Status bitwise(const InferArgs &args, Results &results);
 
 } // namespace cgc::ir::rules

@@ -9,8 +9,8 @@
 namespace cgc::ir {
 namespace {
 
-/// Strides of a dense tensor whose dimensions, but for the last, lie in memory in the order of the
-/// query's: as LibTorch's kernels write it. Row-major if the query is broadcast.
+/// Returns the strides of a dense tensor with the query's dimension order in memory, except for the
+/// last dimension, as LibTorch's kernels write it. Row-major if the query is broadcast.
 Dims stridesLike(const TensorType &query, llvm::ArrayRef<int64_t> sizes) {
   if (query.sizes.size() != sizes.size() || llvm::is_contained(query.strides, 0))
     return contiguousStrides(sizes);
@@ -56,7 +56,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
       if (batch->back() == 0 || heads % batch->back() != 0)
         return rules::mismatch(name, "of a number of heads that divides " + llvm::Twine(heads),
                                args.tensor(name));
-      batch->back() = heads; // Each head serves several heads of the query.
+      batch->back() = heads; // Each key and value head serves several query heads.
     }
   }
   CGC_ASSIGN_OR_RETURN(Dims sizes,
@@ -82,10 +82,10 @@ const OpDef defs::Attention = {
     .infer = infer,
     .evaluate = nullptr,
     .doc = "query [..., L, E], key [..., S, E], value [..., S, V]: [..., L, V]; leading dimensions "
-           "broadcast. attn_mask broadcasts to [..., L, S]: bool (true takes part) or added. scale "
-           "is 1 / sqrt(E) by default. With enable_gqa, key and value may have fewer heads "
-           "(dimension -3). Only dropout_p=0. The result lies in memory in the query's order of "
-           "dimensions.",
+           "broadcast. attn_mask broadcasts to [..., L, S]: bool (true keeps the score) or added "
+           "to the scores. scale is 1 / sqrt(E) by default. With enable_gqa, key and value may "
+           "have fewer heads (dimension -3). Only dropout_p=0. The result lies in memory in the "
+           "query's order of dimensions.",
 };
 
 } // namespace cgc::ir

@@ -1,4 +1,4 @@
-// aten.select: one index of one dimension.
+// aten.select: one index along one dimension.
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {

@@ -9,7 +9,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   CGC_ASSIGN_OR_RETURN(int64_t a, rules::wrapDim("dim0", args.integer("dim0"), self.rank()));
   CGC_ASSIGN_OR_RETURN(int64_t b, rules::wrapDim("dim1", args.integer("dim1"), self.rank()));
   Dims sizes = self.sizes, strides = self.strides;
-  if (a != b) { // Also for rank 0, which has no dimension to swap.
+  if (a != b) { // False also for rank 0, which has no dimensions to swap.
     std::swap(sizes[a], sizes[b]);
     std::swap(strides[a], strides[b]);
   }

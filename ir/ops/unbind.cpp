@@ -1,4 +1,4 @@
-// aten.unbind: all slices of one dimension.
+// aten.unbind: all slices along one dimension.
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {

@@ -1,4 +1,4 @@
-// view_rules: what the rules of view ops share.
+// view_rules: helpers of the type rules of view ops.
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir::rules {
@@ -8,8 +8,8 @@ std::optional<Dims> viewStrides(const TensorType &type, llvm::ArrayRef<int64_t> 
     return llvm::ArrayRef(type.sizes) == sizes ? type.strides : contiguousStrides(sizes);
   if (type.rank() == 0)
     return Dims(sizes.size(), 1);
-  // Walk both shapes from the back: each maximal run of dimensions that lie densely behind one
-  // another in memory must be covered exactly by a run of new dimensions.
+  // Walks both shapes from the last dimension. Each maximal run of source dimensions that are dense
+  // relative to each other must be covered exactly by a run of new dimensions.
   Dims strides(sizes.size(), 1);
   int64_t next = static_cast<int64_t>(sizes.size()) - 1;
   int64_t runElements = 1;
@@ -94,7 +94,7 @@ Status addParts(Results &results, const TensorType &self, int64_t dim, llvm::Str
   CGC_TRY(checkResultCount(static_cast<int64_t>(parts.size())));
   int64_t start = 0;
   for (int64_t part : parts) {
-    if (part < 0 || part > self.sizes[dim] - start) // Too much or negative: never fits.
+    if (part < 0 || part > self.sizes[dim] - start) // Too large or negative: never fits.
       return refuse("expected '" + arg + "' to add up to " + llvm::Twine(self.sizes[dim]) +
                     ", got " + toString(parts));
     Dims sizes = self.sizes;

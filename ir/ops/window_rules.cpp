@@ -1,4 +1,4 @@
-// window_rules: what convolution and pooling share.
+// window_rules: the type rules of convolution and pooling windows.
 #include "ir/ops/window_rules.h"
 
 #include <limits>
@@ -6,7 +6,7 @@
 namespace cgc::ir::rules {
 
 Result<Extent> heightAndWidth(const InferArgs &args, llvm::StringRef arg, int64_t min) {
-  // Larger extents would overflow the window arithmetic and mean nothing.
+  // Larger extents would overflow the window arithmetic and have no use.
   constexpr int64_t max = std::numeric_limits<int32_t>::max();
   Dims values = args.ints(arg);
   if (values.size() != 1 && values.size() != 2)
@@ -21,13 +21,13 @@ Result<Extent> heightAndWidth(const InferArgs &args, llvm::StringRef arg, int64_
 Result<int64_t> windowCount(llvm::StringRef arg, int64_t size, int64_t kernel, int64_t stride,
                             int64_t padding, int64_t dilation, bool ceilMode) {
   constexpr int64_t max = std::numeric_limits<int32_t>::max();
-  int64_t extent; // All factors are int32 values, so that nothing below overflows.
+  int64_t extent; // All factors are int32 values, so the computation below cannot overflow.
   if (size > max || __builtin_mul_overflow(dilation, kernel - 1, &extent))
     return refuse("'" + arg + "' has a size that is too large: " + llvm::Twine(size));
-  // The first elements of windows; rounded up, the last window may reach out of the padding.
+  // Counts window starts; rounded up, the last window may extend past the padding.
   int64_t room = size + 2 * padding - extent - 1 + (ceilMode ? stride - 1 : 0);
   int64_t count = room < 0 ? 0 : room / stride + 1;
-  // A last window must begin inside the input or its left padding.
+  // The last window must begin inside the input or its left padding.
   if (ceilMode && (count - 1) * stride >= size + padding)
     --count;
   if (count < 1)
@@ -37,7 +37,7 @@ Result<int64_t> windowCount(llvm::StringRef arg, int64_t size, int64_t kernel, i
 }
 
 namespace {
-/// 'self' [N, C, H, W] or [C, H, W], of which only the batch may be empty.
+/// Checks that 'self' is [N, C, H, W] or [C, H, W], and nonempty in all dimensions but N.
 Status checkImage(const InferArgs &args) {
   const TensorType &self = args.tensor("self");
   if (self.rank() != 3 && self.rank() != 4)

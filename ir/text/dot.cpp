@@ -1,4 +1,5 @@
-// DOT: a graph as a DotGraph. Written directly: LLVM's GraphWriter names nodes by their addresses.
+// DOT: a graph as a DotGraph. LLVM's GraphWriter is not used because it names nodes by their
+// addresses.
 #include "ir/text/dot.h"
 
 #include "ir/fallback.h"
@@ -30,12 +31,12 @@ OpClass classOf(const Node &node) {
   if (hasTrait(node.op(), kHost))
     return OpClass::Host;
   if (node.is(OpKind::To) ||
-      node.is(OpKind::Contiguous)) // Views only where there is nothing to do.
+      node.is(OpKind::Contiguous)) // Views only where there is nothing to copy.
     return OpClass::Move;
   return hasTrait(node.op(), kView) ? OpClass::View : classOfName(opName(node.op()));
 }
 
-/// What the node does, without its results, types and the values that the edges show.
+/// Returns the node's label: without results, types, and the values that edges show.
 std::string labelOf(const Node &node) {
   switch (node.kind()) {
   case NodeKind::Placeholder:
@@ -64,34 +65,34 @@ std::string labelOf(const Node &node) {
   return label;
 }
 
-/// "f16[3072,1024]": strides and device would only be noise here.
+/// Returns "f16[3072,1024]", without strides and device.
 std::string shapeText(const Type &type) {
   return type.isTensor()
              ? toString(Type(TensorType::dense(type.tensor().dtype, type.tensor().sizes)))
              : "";
 }
 
-/// Whether `value` is a parameter that is shown in the label of `reader`, not as a node.
+/// Returns true if `value` is a parameter that the label of `reader` shows, instead of a node.
 bool isShownInLabel(const Value &value, const Node &reader) {
   return value.node()->kind() == NodeKind::GetAttr && reader.kind() != NodeKind::Output;
 }
 
 DotGraph::Node drawn(const Node &node, size_t position) {
   DotGraph::Node result;
-  // The first result names the node; a node without results is numbered by its position.
+  // The first result names the node; a node without results is named by its position.
   result.id = node.numResults() ? "%" + node.result()->name() : "#" + std::to_string(position);
   result.label = labelOf(node);
   result.tooltip = node.loc().isKnown() ? toString(node.loc()) : "";
   result.path = node.loc().module;
   result.opClass = classOf(node);
-  // Blocks have weights of their own.
+  // Each block has its own weights, so their names are left out.
   result.signature = node.kind() == NodeKind::GetAttr ? "weight" : result.label;
   for (const Value &value : node.results())
     result.signature += " " + toString(value.type());
   node.forEachInput([&](const Value *value) {
     if (!isShownInLabel(*value, node))
       return;
-    // Without the modules that both are in.
+    // Omits the module path prefix that both share.
     llvm::StringRef name = value->node()->target(), path = node.loc().module;
     while (!path.empty() && name.split('.').first == path.split('.').first) {
       name = name.split('.').second;

@@ -1,4 +1,4 @@
-// DOT: a graph as Graphviz text. Deterministic: ids are value names, never addresses.
+// DOT: a graph as Graphviz text. Deterministic: node ids are value names, never addresses.
 #pragma once
 
 #include "ir/module.h"
@@ -7,7 +7,8 @@
 
 namespace cgc::ir {
 
-/// One drawing (support/dot_graph.h), with types on its edges. The graph must be valid.
+/// Writes `graph`, which must be valid, as one drawing (support/dot_graph.h) with types on its
+/// edges.
 void writeDot(llvm::raw_ostream &os, const Graph &graph);
 
 } // namespace cgc::ir

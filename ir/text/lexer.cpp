@@ -101,8 +101,8 @@ void Lexer::lexToken(Token &token) {
 }
 
 void Lexer::lexNumber(Token &token) {
-  // Everything that could belong to the number, so that `1x` is one wrong token and not two good
-  // ones.
+  // Takes every character that could belong to the number, so that `1x` is one invalid token rather
+  // than two valid ones.
   ++cursor_;
   while (cursor_ != end_ && (isBareChar(*cursor_) || ((*cursor_ == '-' || *cursor_ == '+') &&
                                                       (cursor_[-1] == 'e' || cursor_[-1] == 'E'))))

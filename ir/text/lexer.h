@@ -1,4 +1,4 @@
-// Lexer: cuts IR text into tokens with positions. docs/ir.md has the grammar. Private to the
+// Lexer: splits IR text into tokens with positions. docs/ir.md has the grammar. Private to the
 // parser.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace cgc::ir {
 
 enum class TokenKind : uint8_t {
   End,
-  Invalid, ///< `text` is what is wrong.
+  Invalid, ///< `text` is the error message.
   Name,    ///< `graph`, `aten.relu_`, `f16`, `none`; spelling in `text`.
   Value,   ///< `%x`; `text` is the name, unescaped.
   Symbol,  ///< `@a.b`; `text` is the name, unescaped.
@@ -24,13 +24,13 @@ enum class TokenKind : uint8_t {
 
 struct Token {
   TokenKind kind = TokenKind::End;
-  const char *begin = nullptr; ///< Where it starts and ends in the buffer.
+  const char *begin = nullptr; ///< First character of the token in the buffer.
   const char *end = nullptr;
   std::string text;
   int64_t intValue = 0;
   double floatValue = 0;
   char punct = 0;
-  bool startsLine = false; ///< Nothing but blanks precedes it on its line.
+  bool startsLine = false; ///< Only blanks precede it on its line.
 };
 
 class Lexer {
@@ -38,13 +38,14 @@ public:
   /// Borrows `text`.
   explicit Lexer(llvm::StringRef text) : cursor_(text.begin()), end_(text.end()) {}
 
-  /// The next token; End again and again at the end.
+  /// Returns the next token; End repeatedly at the end of the text.
   Token next();
 
 private:
   void lexToken(Token &token);
   void lexNumber(Token &token);
-  /// A quoted string; the cursor is at the quote. Fills `token.text`, or makes the token Invalid.
+  /// Lexes a quoted string, with the cursor at the quote. Fills `token.text` or makes the token
+  /// Invalid.
   void lexString(Token &token);
   void lexSigil(Token &token, TokenKind kind);
 
@@ -53,11 +54,11 @@ private:
   bool lexedAny_ = false;
 };
 
-/// `text` in quotes, escaped so that the lexer reads it back.
+/// Returns `text` quoted and escaped for the lexer.
 std::string quoted(llvm::StringRef text);
-/// Whether `%text` and `@text` need no quotes.
+/// Returns true if `%text` and `@text` need no quotes.
 bool isBareName(llvm::StringRef text);
-/// Whether `text` is one Name token.
+/// Returns true if `text` is a single Name token.
 bool isName(llvm::StringRef text);
 
 } // namespace cgc::ir

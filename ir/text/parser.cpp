@@ -1,6 +1,6 @@
 // Parser: the file and its modules (docs/ir.md has the grammar). Reports every error of a file:
-// after one it goes on at the next line, and what depends on a line that failed is not reported
-// again.
+// after an error, parsing resumes at the next line, and uses of names from a failed line are not
+// reported.
 #include "ir/text/parser.h"
 
 #include "ir/text/text.h"

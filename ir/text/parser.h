@@ -1,5 +1,5 @@
-// Parser: IR text to modules, by recursive descent. Private to its three files: parser.cpp has
-// modules, parser_graph.cpp graphs and nodes, parser_values.cpp what stands in them.
+// Parser: IR text to modules, by recursive descent. Private to its three files: parser.cpp parses
+// modules, parser_graph.cpp graphs and nodes, parser_values.cpp arguments, types and locations.
 #pragma once
 
 #include "ir/module.h"
@@ -15,7 +15,7 @@
 
 namespace cgc::ir {
 
-/// Functions that return bool, or an optional, report their errors themselves.
+/// Functions that return bool or an optional report their errors themselves.
 class Parser final : private TokenReader {
 public:
   Parser(llvm::StringRef text, llvm::StringRef fileName, Diagnostics &diagnostics)
@@ -23,13 +23,14 @@ public:
 
   std::unique_ptr<Module> parseFile();
 
-  /// Where the text defines a node or a graph that parseFile() has made; for Diagnostics.
+  /// Sets the position at which the text defines a node or a graph made by parseFile(), for
+  /// Diagnostics.
   void locate(const void *nodeOrGraph, Diagnostic &diagnostic) const;
 
 private:
-  static constexpr unsigned kMaxDepth = 64; ///< Of nested modules, and of nested lists.
+  static constexpr unsigned kMaxDepth = 64; ///< Bounds the nesting of modules and of lists.
 
-  /// What `->` in a graph's header says.
+  /// The outputs declared after `->` in a graph's header.
   struct DeclaredOutputs {
     std::optional<Token> arrow;
     std::vector<std::string> keys;
@@ -47,13 +48,13 @@ private:
     Arg arg;
     Token at;
   };
-  /// The graph that is being parsed, and its names. A null value is that of a line that failed.
+  /// The graph that is being parsed, and its names. A null value marks a name whose line failed.
   struct Scope {
     Graph *graph = nullptr;
     llvm::StringMap<Value *> values;
-    /// The header failed: names may be missing through no fault of the body.
+    /// The header failed, so names may be missing although the body is correct.
     bool isIncomplete = false;
-    bool hasOutput = false; ///< Or one that failed.
+    bool hasOutput = false; ///< Also set by an output that failed.
   };
 
   // parser.cpp: modules
@@ -80,7 +81,7 @@ private:
   bool parseResultTypes(size_t count, std::vector<Type> &types);
 
   // parser_values.cpp
-  /// `@name` of something that paths go through: no dots, not empty.
+  /// Parses the `@name` of a definition that paths go through: not empty, without dots.
   bool parseDefinedName(std::string &name, Token &at);
   bool parseKey(std::string &key);
   bool parseArgs(std::vector<Positioned> &args);
@@ -91,11 +92,11 @@ private:
   std::optional<Arg> lookUp();
   bool parseType(Type &type);
   bool skipDims();
-  /// Nothing is read if the next token is not `loc`.
+  /// Consumes nothing if the next token is not `loc`.
   bool parseLoc(Loc &loc);
 
   Scope *scope_ = nullptr; ///< Null outside graphs.
-  /// Of nodes and graphs; looked up, never iterated.
+  /// Positions of nodes and graphs; looked up, never iterated.
   llvm::DenseMap<const void *, const char *> positions_;
 };
 

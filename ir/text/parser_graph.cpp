@@ -1,4 +1,4 @@
-// Parser: graphs, their nodes, and calls against the schemas of ops.
+// Parser: graphs, their nodes, and calls checked against op schemas.
 #include "ir/text/parser.h"
 
 #include "ir/op_def.h"
@@ -97,7 +97,7 @@ bool Parser::parseDeclaredOutputs(DeclaredOutputs &outputs) {
   if (consume(')'))
     return true;
   do {
-    // `dynamic`, `f16[...]` and `key: ...` all begin with a name: the colon tells them apart.
+    // `dynamic`, `f16[...]` and `key: ...` all begin with a name; the colon distinguishes them.
     Token first = token_;
     bool keyed = first.kind == TokenKind::String;
     if (first.kind == TokenKind::Name) {
@@ -191,7 +191,8 @@ bool Parser::parseNode(Scope &scope, llvm::ArrayRef<Token> names) {
     node->setTarget(std::move(call.target));
   }
   positions_[node] = at.begin;
-  // Away from the provisional names first: one of them may be another result's name.
+  // Renames away from the provisional names first: one of them may be the final name of another
+  // result.
   for (Value &result : node->results())
     graph.rename(&result, "<provisional>");
   for (Value &result : node->results()) {

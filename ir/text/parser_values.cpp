@@ -127,7 +127,8 @@ std::optional<Arg> Parser::lookUp() {
     return it->second ? std::optional<Arg>(it->second) : std::nullopt;
   if (!scope_->isIncomplete) {
     std::vector<llvm::StringRef> names;
-    for (const auto &entry : scope_->values) // The nearest name does not depend on their order.
+    for (const auto &entry : scope_->values) // The nearest name does not depend on the iteration
+                                             // order.
       names.push_back(entry.first());
     fail(token_,
          "no value '%" + token_.text + "' before this line" + didYouMean(token_.text, names, "%"));

@@ -11,7 +11,8 @@
 namespace cgc::ir {
 namespace {
 
-/// The fewest digits that read back as the same double, always with a point or an exponent.
+/// Returns the shortest digits that parse back to the same double, always with a point or an
+/// exponent.
 std::string floatText(double value) {
   if (std::isnan(value))
     return "nan";
@@ -42,7 +43,8 @@ struct ArgText {
   std::string operator()(const Arg::List &list) const;
 };
 
-// By hand: llvm::join maps each element twice, which doubles the work with each level of nesting.
+// Does not use llvm::join, which maps each element twice and so doubles the work at each nesting
+// level.
 std::string joinArgs(llvm::ArrayRef<Arg> args) {
   std::string text;
   llvm::ListSeparator comma;
@@ -55,7 +57,7 @@ std::string ArgText::operator()(const Arg::List &list) const {
   return "[" + joinArgs(list) + "]";
 }
 
-/// Prints one module or graph; `indent_` is the current line's.
+/// Prints one module or graph; `indent_` is the indentation of the current line.
 class Printer {
 public:
   Printer(llvm::raw_ostream &os, PrintOptions options) : os_(os), options_(options) {}
@@ -171,11 +173,11 @@ void Printer::printCall(const Node &node) {
   }
   const Schema &schema = opSchema(node.op());
   if (node.args().size() != schema.args.size()) {
-    os_ << "(" << joinArgs(node.args()) << ")"; // Malformed; for messages only.
+    os_ << "(" << joinArgs(node.args()) << ")"; // Malformed; only messages print such a node.
     return;
   }
   std::vector<std::string> positional, named;
-  size_t needed = 0; // Positional arguments up to the last that is not its default.
+  size_t needed = 0; // The positional arguments up to the last one that differs from its default.
   for (const auto &[expected, arg] : llvm::zip(schema.args, node.args())) {
     std::string text = argText(arg);
     bool isDefault = expected.defaultValue && argText(*expected.defaultValue) == text;
@@ -201,7 +203,7 @@ void Printer::printNode(const Node &node) {
     os_ << " = ";
   switch (node.kind()) {
   case NodeKind::Placeholder:
-    os_ << "placeholder"; // Only in messages: the graph's header prints the real ones.
+    os_ << "placeholder"; // Only in messages: the graph's header prints placeholders.
     break;
   case NodeKind::GetAttr:
     os_ << "get_attr @" << nameText(node.target());

@@ -1,4 +1,4 @@
-// TokenReader: look-ahead, expectations, errors and recovery.
+// TokenReader: lookahead, expectations, errors and recovery.
 #include "ir/text/token_reader.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -8,12 +8,12 @@ namespace cgc::ir {
 namespace {
 
 constexpr unsigned kMaxErrors = 100;
-/// A longer line is not shown with its error: it is hardly IR text.
+/// Errors show no line longer than this: it is hardly IR text.
 constexpr size_t kMaxShownLine = 1000;
 constexpr size_t kMaxMessage = 500;
 
-/// Text of the file as a terminal may show it, byte for byte: '?' for each control character but
-/// the tab, and for what is not ASCII unless the whole is UTF-8.
+/// Returns text of the file in a form that is safe for a terminal, byte for byte: '?' replaces
+/// control characters other than the tab, and non-ASCII bytes unless the whole text is UTF-8.
 std::string printable(llvm::StringRef text) {
   const bool isUtf8 = llvm::json::isUTF8(text);
   std::string shown = text.str();
@@ -57,7 +57,7 @@ bool TokenReader::expect(TokenKind kind, llvm::StringRef what, Token &token) {
 }
 
 bool TokenReader::failExpected(llvm::StringRef what) {
-  // On the line that lacks something, not on the one after it.
+  // Reports at the end of the incomplete line rather than on the next one.
   if (token_.startsLine && lastEnd_ && token_.kind != TokenKind::Invalid) {
     reportAt(lastEnd_, "expected " + what.str() + " before the end of the line");
     return false;
@@ -78,7 +78,7 @@ void TokenReader::place(const char *position, Diagnostic &diagnostic) const {
   diagnostic.column = static_cast<unsigned>(position - line.begin()) + 1;
   if (line.size() <= kMaxShownLine)
     diagnostic.lineText = printable(line);
-  // It may quote a name of the file, of any length.
+  // The message may quote a name of the file, of any length.
   std::string &message = diagnostic.message;
   if (message.size() > kMaxMessage)
     message = message.substr(0, kMaxMessage) + "...";

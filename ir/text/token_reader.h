@@ -1,5 +1,5 @@
-// TokenReader: what any parser of IR text needs: one token of look-ahead, errors with positions,
-// and recovery at the next line. Private to the parser.
+// TokenReader: the base of the IR parser: one token of lookahead, errors with positions, and
+// recovery at the next line. Private to the parser.
 #pragma once
 
 #include "ir/diagnostics.h"
@@ -20,23 +20,23 @@ protected:
   }
   bool consume(char c);
   bool expect(char c);
-  /// Takes a token of this kind into `token`.
+  /// Consumes a token of this kind into `token`.
   bool expect(TokenKind kind, llvm::StringRef what, Token &token);
-  /// Always false, as fail().
+  /// Always returns false, as fail() does.
   bool failExpected(llvm::StringRef what);
   bool fail(const Token &at, std::string message);
-  /// No more tokens and no more errors.
+  /// Stops: no further tokens and no further errors.
   void giveUp();
-  /// Fills in file, line, column and the line's text of what is wrong at `position`, and makes the
-  /// message one that a terminal can show.
+  /// Fills in the file, line, column and source line for an error at `position`, and makes the
+  /// message safe for a terminal.
   void place(const char *position, Diagnostic &diagnostic) const;
 
-  /// After a statement: nothing else may stand on its line.
+  /// After a statement: expects the end of the line.
   bool expectLineEnd();
   void skipLine();
-  /// After a header that failed: skips its line; true if a body follows.
+  /// After a header that failed: skips its line. Returns true if a body follows.
   bool skipToBody();
-  /// Parses one statement and, if that fails, skips to the next line.
+  /// Parses one statement. On failure, skips to the next line.
   template <class Fn> void recover(Fn parseStatement) {
     const char *start = token_.begin;
     if (parseStatement() && expectLineEnd())
@@ -47,8 +47,8 @@ protected:
   }
 
   Lexer lexer_;
-  Token token_;                   ///< The next one, not yet taken.
-  const char *lastEnd_ = nullptr; ///< The end of the last one taken.
+  Token token_;                   ///< The lookahead token.
+  const char *lastEnd_ = nullptr; ///< The end of the last consumed token.
   unsigned numErrors_ = 0;
 
 private:

@@ -8,7 +8,7 @@ namespace cgc::passes {
 
 /// One form for each idea, so that later stages see few cases (patterns/patterns.h lists them).
 /// In-place ops become functional first, or are refused with Unsupported where the mutation can be
-/// seen; then the patterns of patterns.h run to a fixed point. Wants a specialised graph.
+/// seen; then the patterns of patterns.h run to a fixed point. Wants a specialized graph.
 struct CanonicalizePass {
   static constexpr const char *name = "canonicalize";
   static constexpr bool isRequired = true; ///< Nothing after it takes in-place ops.

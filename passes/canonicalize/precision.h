@@ -15,7 +15,7 @@ namespace cgc::passes {
 /// becomes the largest of the new one. Any other number that the new dtype cannot hold is refused.
 struct PrecisionPass {
   static constexpr const char *name = "precision";
-  static constexpr bool isRequired = true; ///< What it was asked for, not an optimisation.
+  static constexpr bool isRequired = true; ///< What it was asked for, not an optimization.
   /// `to=f16`, `bf16` or `f32`, which must be given.
   static Result<PrecisionPass> create(PassOptions &options);
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;

@@ -70,7 +70,7 @@ struct PruneRowsPass {
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 
-/// A linear of normalised rows in f16 or bf16, where the layer_norm has no other reader and its
+/// A linear of normalized rows in f16 or bf16, where the layer_norm has no other reader and its
 /// parameters and those of the linear are constant, becomes cgc.norm_linear: the scale goes into
 /// the columns of the weight, whose rows lose their mean, and the shift into the bias. A weight
 /// that something else reads too stays, so that a plan never holds it twice. Wants `fold` after it.

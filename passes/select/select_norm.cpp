@@ -28,7 +28,7 @@ std::optional<Arg> parameterBefore(const Node &norm, const char *name, Node &roo
   return Arg(rewriter->getAttr(attr.target(), arg.value()->type(), attr, &root)->result());
 }
 
-/// Whether `norm` normalises `sum` over its last dimension, and nothing else.
+/// Whether `norm` normalizes `sum` over its last dimension, and nothing else.
 bool normalizes(const Node &norm, const Value *sum) {
   if (norm.is(OpKind::AddLayerNorm))
     return norm.arg("input").value() == sum && norm.arg("addend").isNone();

@@ -1,4 +1,4 @@
-// select-norm-linear: a linear of normalised rows -> cgc.norm_linear.
+// select-norm-linear: a linear of normalized rows -> cgc.norm_linear.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/select/select.h"
 
@@ -73,7 +73,7 @@ public:
   Value *rounded(Value *value) { return create(OpKind::To, {value, dtype_, Arg()}); }
 
   /// `weight` with its columns scaled, its rows without their mean.
-  Value *centred(const Arg &weight, const Arg &scale) {
+  Value *centered(const Arg &weight, const Arg &scale) {
     Value *scaled = scale.isNone() ? inF32(weight) : create(OpKind::Mul, {weight, inF32(scale)});
     return rounded(create(OpKind::CenterRows, {scaled, dtype_}));
   }
@@ -111,7 +111,7 @@ bool selectNormLinear(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rew
   Folding folding(node, rewriter);
   Value *fused =
       folding.create(OpKind::NormLinear,
-                     {input, folding.centred(weight, scale), folding.shifted(bias, weight, shift),
+                     {input, folding.centered(weight, scale), folding.shifted(bias, weight, shift),
                       norm->arg("eps"), isFused ? node.arg("activation") : Arg("none")});
   replaceUses(rewriter, node.result(), fused);
   return true;

@@ -269,7 +269,7 @@ TEST(Frontend, PromotesPythonNumbersAsLibTorchDoes) {
     dtypes.emplace_back(dtypeName(output.value()->tensor().dtype));
   EXPECT_EQ(dtypes, expected);
 
-  // What `cgc compare` compares with must agree, although it runs without the JIT's optimisations.
+  // What `cgc compare` compares with must agree, although it runs without the JIT's optimizations.
   auto reference = loadReference(smallModel("numbers"), DeviceKind::Cpu, std::nullopt);
   ASSERT_TRUE(reference.isOk());
   int64_t sizes[] = {4};

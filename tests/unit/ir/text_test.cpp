@@ -92,7 +92,7 @@ TEST(Text, TensorLists) {
                             "    %1 = aten.index(%a, [none, %b]) : dynamic"));
 }
 
-TEST(Text, ValuesInBracesBeforeSpecialisation) {
+TEST(Text, ValuesInBracesBeforeSpecialization) {
   expectFixedPoint(withBody("%x: dynamic", "%0 = aten.size(%x) {dim=0} : dynamic\n"
                                            "    %1 = aten.view(%x) {size=[%0, 50, -1]} : dynamic\n"
                                            "    %2 = prim.list([%0, 1, [2, %0]]) : dynamic\n"

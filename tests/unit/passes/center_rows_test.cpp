@@ -84,8 +84,8 @@ TEST(CenterRows, SumToNothingAndAreNearWhatTheyWere) {
 }
 
 /// What product_norm makes of them is what layer_norm and a product are, whatever the mean of its
-/// rows is; LibTorch rounds the normalised row, which costs 2^-digits * 0.42 of the result.
-TEST(CenterRows, ScaledSumsAreThoseOfNormalisedRows) {
+/// rows is; LibTorch rounds the normalized row, which costs 2^-digits * 0.42 of the result.
+TEST(CenterRows, ScaledSumsAreThoseOfNormalizedRows) {
   for (const auto &[dtype, digits] : {std::pair("f16", 11), {"bf16", 8}}) {
     const Rows rows = normalRows(digits, false), weights = centered(rows, dtype);
     std::mt19937 random(2);

@@ -56,7 +56,7 @@ TEST(PassManagerTest, WrongOptionsSayWhatIsRight) {
   for (const Case &c :
        {Case{"fold{limt=1}", "pass 'fold' has no option 'limt'; did you mean 'limit'?"},
         Case{"precision{too=f16}", "has no option 'too'; did you mean 'to'?"},
-        Case{"fold{colour=red}", "has no option 'colour'; its options are limit"},
+        Case{"fold{color=red}", "has no option 'color'; its options are limit"},
         Case{"cse{limit=1}", "pass 'cse' has no option 'limit'; it takes none"},
         Case{"precision", "needs a dtype, as in precision{to=f16}"},
         Case{"precision{to=fp16}", "f16, bf16, f32, not 'fp16'; did you mean 'f16'?"},
@@ -129,7 +129,7 @@ module @Root class="Root" {
   }
 })";
 
-TEST(PipelineTest, OneSpecialisedGraphForEachBucketAndTheEntryStays) {
+TEST(PipelineTest, OneSpecializedGraphForEachBucketAndTheEntryStays) {
   auto module = parse(kTwoMethods);
   auto pipeline = PipelineBuilder().build();
   ASSERT_TRUE(pipeline);

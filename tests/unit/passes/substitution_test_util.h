@@ -36,7 +36,7 @@ module @Root class="Model" {
   }
 })";
 
-/// The model's graph, specialised by the built pipeline for f32[2,2], or why not.
+/// The model's graph, specialized by the built pipeline for f32[2,2], or why not.
 inline Result<std::unique_ptr<ir::Graph>> compileModel(ir::Module &module,
                                                        PipelineBuilder &builder) {
   CGC_ASSIGN_OR_RETURN(const Pipeline pipeline, builder.build());

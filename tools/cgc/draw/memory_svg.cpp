@@ -123,7 +123,7 @@ private:
       const std::string name = ir::describe(opClass).str();
       svg_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"10\" fill=\"{}\" "
                           "stroke=\"#666666\" stroke-width=\"0.5\"/>\n",
-                          at, y_ - 18, std::string_view(ir::colourOf(opClass)));
+                          at, y_ - 18, std::string_view(ir::colorOf(opClass)));
       text(at + 16, y_ - 9, 10, name);
       at += 30 + 5.6 * static_cast<double>(name.size());
     }
@@ -170,7 +170,7 @@ private:
         fmt::format("<rect x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" "
                     "fill=\"{}\" stroke=\"#444444\" stroke-width=\"0.5\"><title>{}</title>"
                     "</rect>\n",
-                    left, top, width, height, std::string_view(ir::colourOf(classOf(buffer.first))),
+                    left, top, width, height, std::string_view(ir::colorOf(classOf(buffer.first))),
                     ir::markupText(fmt::format("{} {}\n{} at offset {}\nrecords {} to {}\n{}",
                                                recordName(writer), shape,
                                                formatBytes(buffer.end - buffer.begin), buffer.begin,
