@@ -1,6 +1,5 @@
-// ConstantEvaluator: runs one op on constant tensors at compile time. Passes know only this
-// interface; the tool implements it with the runtime's CPU target, so that ir and passes need no
-// LibTorch.
+// ConstantEvaluator: interface that runs one op on constant tensors at compile time. The driver
+// implements it with the runtime's CPU target, so that ir and passes do not need LibTorch.
 #pragma once
 
 #include "ir/graph.h"
@@ -14,8 +13,8 @@ namespace cgc::passes {
 class ConstantEvaluator {
 public:
   virtual ~ConstantEvaluator() = default;
-  /// `inputs` holds the bytes of the node's Value arguments in the order of Node::forEachInput. The
-  /// results are dense, one for each result of the node.
+  /// Evaluates `node`. `inputs` holds the bytes of the node's Value arguments, in the order of
+  /// Node::forEachInput. Returns one dense tensor for each result of the node.
   virtual Result<std::vector<std::shared_ptr<const ir::TensorData>>>
   evaluate(const ir::Node &node, llvm::ArrayRef<std::shared_ptr<const ir::TensorData>> inputs) = 0;
 };

@@ -1,4 +1,4 @@
-// Constants: reading and adding them.
+// Constants: reads and adds constants.
 #include "passes/constants.h"
 
 #include "passes/match.h"

@@ -1,4 +1,4 @@
-// Constants: what passes read of parameters' bytes, and adding constants of their own.
+// Constants: access to the bytes of parameters, and adding constants, for passes.
 #pragma once
 
 #include "ir/module.h"
@@ -9,14 +9,15 @@
 
 namespace cgc::passes {
 
-/// Whether `value` is a parameter, or a view of one.
+/// Returns true if `value` is a parameter or a view of one.
 bool isConstant(ir::Value *value);
 
-/// The elements of a parameter or a view of one, in row-major order; nothing if its bytes are not
-/// known or they are more than a pass should look at.
+/// Returns the elements of a parameter or a view of one, in row-major order; nullopt if its bytes
+/// are unknown or too many for a pass to look at.
 std::optional<std::vector<double>> elementsOf(ir::Value *value);
 
-/// The constant of `module` with these bytes; a new one named after `hint` if there is none.
+/// Returns the name of the constant of `module` with these bytes. Adds one named after `hint` if
+/// there is none.
 std::string findOrAddConstant(ir::Module &module, llvm::StringRef hint,
                               const std::shared_ptr<const ir::TensorData> &data);
 

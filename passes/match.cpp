@@ -1,4 +1,4 @@
-// Helpers with which patterns look at a graph.
+// Match: helpers for patterns.
 #include "passes/match.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -8,7 +8,8 @@
 namespace cgc::passes {
 namespace {
 
-/// The offset of result `index` in argument 0's memory; nothing if it has memory of its own.
+/// Returns the offset of result `index` in argument 0's memory; nullopt if it has memory of its
+/// own.
 std::optional<int64_t> viewOffset(const ir::Node &node, unsigned index) {
   if (node.kind() != ir::NodeKind::CallFunction || !ir::hasTrait(node.op(), ir::kView) ||
       node.isInPlace())
@@ -47,7 +48,7 @@ std::optional<ir::Dims> denseOrder(const ir::TensorType &type) {
   std::iota(order.begin(), order.end(), 0);
   if (type.isContiguous())
     return order;
-  // Dimensions of size 1 stay where they are, between those that are sorted.
+  // Dimensions of size 1 stay in place; the others are sorted around them.
   ir::Dims real;
   llvm::copy_if(order, std::back_inserter(real), [&](int64_t d) { return type.sizes[d] != 1; });
   llvm::stable_sort(real, [&](int64_t a, int64_t b) { return type.strides[a] > type.strides[b]; });

@@ -1,4 +1,4 @@
-// Helpers with which patterns look at a graph and redirect uses.
+// Match: helpers with which patterns inspect a graph and redirect uses.
 #pragma once
 
 #include "ir/op_def.h"
@@ -7,36 +7,38 @@
 
 namespace cgc::passes {
 
-/// Whether `node` is a call whose results all lie in argument 0's memory.
+/// Returns true if `node` is a call whose results all alias argument 0's memory.
 bool isView(const ir::Node &node);
 
-/// Where `value` lies in the memory of the nearest value above it that is no view.
+/// The position of a value in the memory of its base, the nearest value above it that is not a
+/// view.
 struct Layout {
-  ir::Value *base = nullptr; ///< `value` itself if it is no view.
+  ir::Value *base = nullptr; ///< The value itself if it is not a view.
   int64_t offset = 0;        ///< From base's first element, in elements.
 };
 Layout layoutOf(ir::Value *value);
 
-/// Whether both address memory in the same way: equal but for strides of dimensions of size 1.
+/// Returns true if both address memory in the same way: equal except for the strides of size-1
+/// dimensions.
 bool sameLayout(const ir::TensorType &a, const ir::TensorType &b);
 
-/// If `type` is contiguous once its dimensions are put into another order: that order.
+/// Returns the permutation of dimensions that makes `type` contiguous, if there is one.
 std::optional<ir::Dims> denseOrder(const ir::TensorType &type);
 
-/// Whether `dims` is 0, 1, 2, ...
+/// Returns true if `dims` is 0, 1, 2, ...
 bool isIdentity(llvm::ArrayRef<int64_t> dims);
-/// The permutation that undoes `dims`.
+/// Returns the inverse permutation of `dims`.
 ir::Dims inverse(llvm::ArrayRef<int64_t> dims);
 
-/// The call of `op` that yields `value`, or null.
+/// Returns the call of `op` that defines `value`, or null.
 ir::Node *definedBy(const ir::Value *value, ir::OpKind op);
 
-/// strides.cpp: whether all users of `value`, followed through views, could do with strides of
-/// `type` at no extra cost: views stay views, ops read such strides directly, and the strides of
-/// the graph's outputs stay as they are.
+/// strides.cpp: returns true if all users of `value`, followed through views, can read the strides
+/// of `type` at no extra cost: views stay views, ops read such strides directly, and the strides of
+/// the graph's outputs do not change.
 bool acceptsStrides(ir::Value *value, const ir::TensorType &type);
 
-/// Points the users of `from` at `to` and recomputes types if the strides differ.
+/// Replaces all uses of `from` with `to`, and recomputes types if the strides differ.
 void replaceUses(ir::GraphRewriter &rewriter, ir::Value *from, ir::Value *to);
 
 } // namespace cgc::passes

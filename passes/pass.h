@@ -1,5 +1,5 @@
-// Pass: anything with a name and a run(). No base class, no registration at start-up: rows are in
-// passes.def.
+// Pass: the concepts of module and graph passes. A pass has a name and a run(); it needs no base
+// class and no static registration, since passes.def lists all passes.
 #pragma once
 
 #include "ir/diagnostics.h"
@@ -16,35 +16,35 @@ namespace cgc::passes {
 
 enum class Changed : bool { No, Yes };
 
-/// What a pass may know beside the graph. Borrowed pointers outlive the run.
+/// Environment of a pass. Borrowed pointers outlive the run.
 struct PassContext {
-  /// The device that the compiled plan is for; baked devices become this one.
+  /// The device that the plan is compiled for; devices in the model become this one.
   DeviceKind target = DeviceKind::Cpu;
-  /// Runs ops at compile time; null where there is none (then nothing is folded).
+  /// Evaluates ops at compile time; null disables folding.
   ConstantEvaluator *evaluator = nullptr;
-  /// What the user registered; empty by default.
+  /// Substitutions that the user registered; none by default.
   const Substitutions *substitutions = nullptr;
-  /// Where a pass reports what is wrong with the model; it reports all it can find, then fails.
+  /// Receives the errors of the model. A pass reports all that it finds, then fails.
   ir::Diagnostics *diagnostics = nullptr;
 };
 
-/// A graph pass changes its graph through ir::GraphRewriter, and of the owning module only by
-/// adding constants: buckets run one after the other on copies of one graph that share that module.
+/// A graph pass changes its graph through ir::GraphRewriter, and the owning module only by adding
+/// constants: the buckets of one graph are copies that share the module and run one after another.
 template <class P>
 concept GraphPass = requires(P p, ir::Graph &graph, PassContext &context) {
   { P::name } -> std::convertible_to<std::string_view>;
   { p.run(graph, context) } -> std::same_as<Result<Changed>>;
 };
 
-/// A pass that takes options: `create` takes those it knows out of what stands in the braces behind
-/// its name in a pipeline. A pass without `create` takes none.
+/// A pass with options. `create` takes the options that it knows. A pass without `create` has no
+/// options.
 template <class P>
 concept ConfiguredPass = requires(PassOptions &options) {
   { P::create(options) } -> std::same_as<Result<P>>;
 };
 
-/// A pass whose work later stages rely on: --pass-limit does not leave it out. It says
-/// `static constexpr bool isRequired = true`.
+/// A pass whose result later stages rely on: --pass-limit does not skip it. Declares `static
+/// constexpr bool isRequired = true`.
 template <class P>
 concept RequiredPass = requires { requires P::isRequired; };
 

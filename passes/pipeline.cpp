@@ -1,4 +1,4 @@
-// Pipeline: the default phases, in order, and how they are run.
+// Pipeline: the default passes of each phase, in order, and running them.
 #include "passes/pipeline.h"
 
 #include "passes/substitution/op_pattern.h"
@@ -17,9 +17,9 @@ std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType
       "inline",              // every method of the root becomes one flat graph
       // For each bucket, on a copy with typed inputs:
       "specialize",      // sizes, dtypes and host arithmetic
-      "canonicalize",    // one form for each idea: attention, views, in-place ops
-      convert,           // floats become what the user asked for
-      "fold",            // constants are computed now
+      "canonicalize",    // one form for each idiom: attention, views, in-place ops
+      convert,           // converts floating dtypes to the requested precision
+      "fold",            // evaluates constants
       "op-substitution", // extension point: empty unless something is registered
       "cse",
       "dce",
@@ -33,16 +33,16 @@ std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType
 
 std::string selectionPasses() {
   static constexpr llvm::StringRef kPhases[] = {
-      "pack-linears",     // query, key and value from one product
+      "pack-linears",     // query, key and value from one GEMM
       "select-attention", // token-major results, flags for masks
-      "select-patches",   // convolutions as products
+      "select-patches",   // convolutions as GEMMs
       "select-tokens",
       "select-embedding",
       "select-linear",      // activations and residuals
-      "select-norm",        // what is left of residuals; normalized vectors
+      "select-norm",        // remaining residuals; normalized vectors
       "select-rows",        // pooling by one row
-      "prune-rows",         // what is not pooled is not computed
-      "select-norm-linear", // products that normalize their rows
+      "prune-rows",         // rows that are not pooled are not computed
+      "select-norm-linear", // GEMMs that normalize their rows
       "fold",               // weights in their new form
       "cse",
       "dce",

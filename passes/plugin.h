@@ -1,5 +1,5 @@
-// PassPlugin: how a library adds passes and substitutions to cgc (`--pass-plugin`). docs/plugins.md
-// says how to build one.
+// PassPlugin: the interface of a library that adds passes and substitutions to cgc
+// (`--pass-plugin`). docs/plugins.md says how to build one.
 #pragma once
 
 #include "passes/headers_hash.h"
@@ -12,11 +12,11 @@
 
 namespace cgc::passes {
 
-/// Changes when PassPlugin does.
+/// Increment when PassPlugin changes.
 inline constexpr uint32_t kPassPluginAbi = 1;
 
-/// FNV-1a of what a built plug-in has taken in: LLVM's version and cgc's headers, any of which may
-/// hold a layout or a number that it relies on.
+/// FNV-1a hash of the versions that a plug-in was built with: LLVM's version and cgc's headers. Any
+/// header may define a layout or a constant that the plug-in depends on.
 inline constexpr uint64_t kPassPluginBuild = [] {
   uint64_t hash = 0xcbf29ce484222325u;
   for (char c : std::string_view(LLVM_VERSION_STRING " " CGC_HEADERS_HASH))
@@ -24,19 +24,19 @@ inline constexpr uint64_t kPassPluginBuild = [] {
   return hash;
 }();
 
-/// What a plug-in says of itself. The first member stays the first.
+/// Description of a plug-in. The first member must stay first.
 struct PassPlugin {
   uint32_t abi = kPassPluginAbi;
   const char *name = nullptr; ///< For messages.
-  /// Called once for each pipeline; may throw.
+  /// Registers the passes and substitutions. Called once for each pipeline; may throw.
   void (*registerIn)(PipelineBuilder &builder) = nullptr;
-  uint64_t build = kPassPluginBuild; ///< Left as it is.
+  uint64_t build = kPassPluginBuild; ///< Do not set.
 };
 
 inline constexpr const char *kPassPluginSymbol = "cgcPassPlugin";
 
 } // namespace cgc::passes
 
-/// The one entry of a plug-in: defined by the plug-in, called by cgc. The result lives as long as
-/// the library.
+/// The single entry point of a plug-in: defined by the plug-in, called by cgc. The result must stay
+/// valid as long as the library is loaded.
 extern "C" [[gnu::visibility("default")]] const cgc::passes::PassPlugin *cgcPassPlugin();

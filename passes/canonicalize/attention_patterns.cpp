@@ -1,4 +1,4 @@
-// Attention: LibTorch's fused layer, and scaled queries.
+// Attention patterns: expands LibTorch's fused attention layer and folds query scales.
 #include "passes/canonicalize/patterns.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -13,8 +13,8 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-/// Whether what reads `value`, followed through views, is the query of attention ops and nothing
-/// else; collects these.
+/// Returns true if all users of `value`, followed through views, are attention ops that take it as
+/// the query. Collects these ops.
 bool onlyQueries(const Value *value, const ir::UseMap &uses, std::vector<Node *> &attentions) {
   return llvm::all_of(uses.users(value), [&](Node *user) {
     if (user->is(OpKind::Attention)) {
@@ -36,8 +36,8 @@ bool isPowerOfTwo(double number) {
   return number > 0 && std::frexp(number, &exponent) == 0.5;
 }
 
-/// Moves the factor of `node`, mul or div by a number, into the scale of the attentions whose query
-/// it is.
+/// Moves the factor of `node`, a mul or div by a number, into the scale of the attention ops whose
+/// query it scales.
 bool foldScale(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter, bool exactly) {
   bool divides = node.is(OpKind::Div) && node.arg("rounding_mode").isNone();
   if ((!node.is(OpKind::Mul) && !divides) || !node.arg(0).isValue())
@@ -69,7 +69,8 @@ bool expandNativeMha(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
   const Arg &query = node.arg("query");
   bool selfAttention = query == node.arg("key") && query == node.arg("value");
   bool weightsUnused = uses.users(node.result(1)).empty();
-  // A mask has another sense there (true: leave out; a row without any key), so such a call stays.
+  // LibTorch's fused layer gives masks other semantics (true excludes a key, and a row may have no
+  // key at all), so a call with a mask stays.
   if (!selfAttention || !weightsUnused || !node.arg("mask").isNone())
     return false;
   const ir::TensorType &type = query.value()->tensor();
@@ -97,7 +98,7 @@ bool expandNativeMha(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
 }
 
 bool foldQueryScale(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  // A power of two changes exponents only, so it may be applied later without another rounding.
+  // A power of two changes only exponents, so applying it later causes no other rounding.
   return foldScale(node, uses, rewriter, /*exactly=*/true);
 }
 

@@ -1,4 +1,4 @@
-// CanonicalizePass: in-place ops first, then all patterns until nothing changes.
+// CanonicalizePass: functionalizes in-place ops, then runs all patterns to a fixed point.
 #include "passes/canonicalize/canonicalize.h"
 
 #include "passes/canonicalize/in_place.h"

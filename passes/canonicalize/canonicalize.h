@@ -1,4 +1,4 @@
-// CanonicalizePass: brings equal computations into one form.
+// CanonicalizePass: rewrites equivalent computations to one canonical form.
 #pragma once
 
 #include "passes/canonicalize/run_patterns.h"
@@ -6,13 +6,13 @@
 
 namespace cgc::passes {
 
-/// One form for each idea, so that later stages see few cases (patterns/patterns.h lists them).
-/// In-place ops become functional first, or are refused with Unsupported where the mutation can be
-/// seen; then the patterns of patterns.h run to a fixed point. Wants a specialized graph.
+/// Rewrites each idiom to one form, so that later passes see few cases; patterns.h lists the
+/// patterns. In-place ops become functional first, or are refused with Unsupported where the
+/// mutation is observable. The patterns then run to a fixed point. Requires a specialized graph.
 struct CanonicalizePass {
   static constexpr const char *name = "canonicalize";
-  static constexpr bool isRequired = true; ///< Nothing after it takes in-place ops.
-  /// `max-rewrites=N`: stops after so many rewrites of each graph, to find the wrong one.
+  static constexpr bool isRequired = true; ///< No later pass accepts in-place ops.
+  /// `max-rewrites=N`: stops after N rewrites of each graph, to bisect a wrong rewrite.
   static Result<CanonicalizePass> create(PassOptions &options);
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 

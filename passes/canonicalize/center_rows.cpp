@@ -1,5 +1,6 @@
-// centerRows. Rounding each element by itself would not do: those of one binade that came with the
-// 16 bits of a parameter are all off by the same, which a row of 1024 sums up to hundreds of units.
+// centerRows: rounds the rows of a weight so that they sum to nearly 0. Rounding each element to
+// nearest is not enough: elements of one binade that were 16-bit parameters all have the same
+// rounding error, which sums to hundreds of units over a row of 1024.
 #include "passes/canonicalize/center_rows.h"
 
 #include <algorithm>
@@ -13,11 +14,11 @@
 namespace cgc::passes {
 namespace {
 
-/// A floating dtype of 16 bits.
+/// A 16-bit floating dtype.
 struct Format {
-  int digits, leastExponent; ///< Of the significand; of the smallest normal number.
+  int digits, leastExponent; ///< Digits of the significand; exponent of the smallest normal number.
 
-  /// One unit of the last place of the finite `value`.
+  /// Returns one unit in the last place of the finite `value`.
   float unitOf(float value) const {
     const int exponent = int(std::bit_cast<uint32_t>(value) >> 23 & 0xff) - 127;
     const int ofUnit = std::max(exponent, leastExponent) - (digits - 1);
@@ -25,23 +26,24 @@ struct Format {
   }
 };
 constexpr Format kF16{11, -14};
-/// There are smaller ones, whose unit f32 would not have as a normal number.
+/// bf16 has smaller normal numbers, but their unit would not be a normal f32 number.
 constexpr Format kBF16{8, -119};
 
-/// Rounds to a multiple of `unit`, a power of two; in between to an even one: a sum of this
-/// magnitude has no smaller digits.
+/// Rounds to a multiple of `unit`, a power of two, with ties to even: the addition pushes the
+/// smaller digits out of the f32 significand.
 float roundTo(float unit, float value) {
   return (value / unit + 0x1.8p23f - 0x1.8p23f) * unit;
 }
 
-/// Rounds the elements of one row, then moves some of them by one unit, so that they sum to nearly
-/// nothing: first those for which that costs least. To move an element, which is f units off, back
-/// across its exact value adds u^2 (1 - 2 f) to the squared errors for each unit u of the sum.
+/// Rounds the elements of one row, then moves some of them by one unit so that the row sums to
+/// nearly 0, starting with those whose move costs least. Moving an element whose rounding error is
+/// f units back across its exact value adds u^2 (1 - 2 f) to the squared error, for each unit u by
+/// which the sum changes.
 class Row {
 public:
   Row(Format format, size_t columns) : format_(format), units_(columns), bins_(columns) {}
 
-  /// In place.
+  /// Centers and rounds `row` in place.
   void center(std::span<float> row) {
     double sum = 0;
     for (const float value : row)
@@ -53,7 +55,7 @@ public:
     float largest = 0;
     for (size_t k = 0; k < row.size(); ++k) {
       row[k] -= mean;
-      // Rounded up to a power of two, an element has the unit of what is above.
+      // An element that rounds up to a power of two gets the unit of the binade above.
       const float rounded = roundTo(format_.unitOf(row[k]), row[k]);
       units_[k] = format_.unitOf(rounded);
       rest += rounded;
@@ -61,7 +63,7 @@ public:
     }
     if (!std::isfinite(rest))
       return;
-    const float sign = rest > 0 ? -1 : 1; // Of the moves.
+    const float sign = rest > 0 ? -1 : 1; // Direction of the moves.
     std::array<double, kBins> units{};
     for (size_t k = 0; k < row.size(); ++k) {
       const float rounded = roundTo(units_[k], row[k]);
@@ -71,7 +73,7 @@ public:
       units[bins_[k]] += units_[k];
     }
     double left = std::abs(rest);
-    size_t whole = 0; // Bins of which all elements are moved.
+    size_t whole = 0; // Bins whose elements are all moved.
     for (double before = 0; whole < kBins && before + units[whole] <= left; ++whole)
       before += units[whole];
     const auto moveThoseOf = [&](auto test) {
@@ -86,7 +88,7 @@ public:
   }
 
 private:
-  static constexpr size_t kBins = 64; ///< Of costs, equally wide.
+  static constexpr size_t kBins = 64; ///< Number of cost bins of equal width.
 
   const Format format_;
   std::vector<float> units_;

@@ -1,4 +1,4 @@
-// centerRows: what cgc.center_rows is, computed by `fold`.
+// centerRows: evaluates cgc.center_rows, for `fold`.
 #pragma once
 
 #include "ir/graph.h"
@@ -8,10 +8,10 @@
 
 namespace cgc::passes {
 
-/// The result of a cgc.center_rows node for the weight `weight`, f32 [N, K]. What an element is off
-/// by is at most one and a half units of its last place in the node's dtype; what a row sums to is
-/// at most one unit of its largest element's. A row with an element that is not finite, or so large
-/// that less the mean it is not, is not rounded.
+/// Returns the result of the cgc.center_rows node `node` for `weight`, f32 [N, K]. The error of an
+/// element is at most 1.5 units in its last place in the node's dtype; the sum of a row is at most
+/// one unit of the row's largest element. A row is left unrounded if an element, or an element
+/// minus the mean, is not finite.
 std::shared_ptr<const ir::TensorData> centerRows(const ir::Node &node,
                                                  const ir::TensorData &weight);
 

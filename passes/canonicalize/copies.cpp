@@ -1,4 +1,4 @@
-// Copies: one spelling for them, and dropping those that nobody needs.
+// Copy patterns: normalize copies and drop redundant ones.
 #include "passes/canonicalize/patterns.h"
 
 namespace cgc::passes {

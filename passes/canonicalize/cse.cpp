@@ -1,4 +1,4 @@
-// CsePass: value numbering in one walk.
+// CsePass: value numbering in one walk over the graph.
 #include "passes/canonicalize/cse.h"
 
 #include "ir/rewriter.h"
@@ -15,7 +15,7 @@ namespace {
 
 using Numbers = llvm::DenseMap<const ir::Value *, unsigned>; // Looked up, never iterated.
 
-/// Appends a text that is equal for equal arguments only.
+/// Appends a key that is equal only for equal arguments.
 void appendKey(std::string &key, const ir::Arg &arg, const Numbers &numbers) {
   auto tagged = [&](char tag, auto text) { ((key += tag) += text) += ';'; };
   if (arg.isNone())

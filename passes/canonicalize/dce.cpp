@@ -1,4 +1,4 @@
-// DcePass: one walk from the back.
+// DcePass: one backward walk over the graph.
 #include "passes/canonicalize/dce.h"
 
 #include "ir/rewriter.h"

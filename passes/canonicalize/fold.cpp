@@ -1,4 +1,4 @@
-// FoldPass: which nodes are constant, which are worth folding, and their evaluation.
+// FoldPass: classifies constant nodes, decides which to fold, and evaluates them.
 #include "passes/canonicalize/fold.h"
 
 #include "ir/rewriter.h"
@@ -13,7 +13,8 @@
 namespace cgc::passes {
 namespace {
 
-constexpr uint64_t kGrowth = 8; ///< The results may be larger than what is read by one part of it.
+constexpr uint64_t kGrowth = 8; ///< The results may exceed the constants read by at most one part
+                                ///< in this many.
 
 using Data = std::shared_ptr<const ir::TensorData>;
 
@@ -50,8 +51,8 @@ public:
 private:
   struct Facts {
     bool constant = false;
-    bool view = false;      ///< Has no memory of its own.
-    uint64_t readBytes = 0; ///< Of the parameters that it comes from, through views.
+    bool view = false;      ///< A view has no memory of its own.
+    uint64_t readBytes = 0; ///< Bytes of the parameters that it reads, through views.
   };
 
   void classify(ir::Node &node) {
@@ -65,7 +66,8 @@ private:
         facts.readBytes = parameter->type.numBytes();
       }
     } else if (node.kind() == ir::NodeKind::CallFunction && node.result()->isTensor() &&
-               !node.is(ir::OpKind::LibraryOp)) { // Its library may have it on the GPU alone.
+               !node.is(ir::OpKind::LibraryOp)) { // An op library may implement its op for the GPU
+                                                  // only.
       facts.constant = true;
       facts.view = isView(node);
       node.forEachInput([&](ir::Value *input) {
@@ -91,7 +93,7 @@ private:
            (bytes <= facts.readBytes + facts.readBytes / kGrowth || bytes <= limit_);
   }
 
-  /// Computes the dense bytes of a constant node's results, and of what it needs.
+  /// Computes the dense bytes of a constant node's results, and of its operands.
   Status materialize(ir::Node &node) {
     if (data_.count(node.result()))
       return Status::ok();
@@ -124,7 +126,8 @@ private:
   // Looked up, never iterated.
   llvm::DenseMap<const ir::Node *, Facts> facts_;
   llvm::DenseMap<const ir::Value *, Data> data_;
-  /// Those of data_ that the node which is folded now needs: weights in f32 are too large to keep.
+  /// Entries of data_ needed by the node being folded, dropped afterwards: f32 weights are too
+  /// large to keep.
   std::vector<const ir::Value *> computed_;
 };
 

@@ -1,4 +1,4 @@
-// Identities: nodes that equal their input.
+// Identity patterns: drop nodes whose result equals their input.
 #include "passes/canonicalize/patterns.h"
 
 namespace cgc::passes {
@@ -11,7 +11,7 @@ bool isConstantNumber(const ir::Arg &arg, double number) {
   return value && *value == number;
 }
 
-/// Whether the arithmetic of `node` gives argument 0 bit by bit.
+/// Returns true if the arithmetic of `node` returns argument 0 bit for bit.
 bool isNeutral(const ir::Node &node) {
   switch (node.op()) {
   case OpKind::Mul:
@@ -30,7 +30,7 @@ bool isNeutral(const ir::Node &node) {
   }
 }
 
-/// Whether every `from` is a `to`.
+/// Returns true if every value of `from` is representable in `to`.
 bool isLossless(DType from, DType to) {
   if (from == to)
     return true;
@@ -49,7 +49,7 @@ bool isLossless(DType from, DType to) {
   }
 }
 
-/// The type of `expand` after a cast of its input to the dtype of `to`.
+/// Returns the type of `expand` after its input has been cast to the dtype of `to`.
 ir::TensorType expandedType(const ir::Node &expand, const ir::Node &to) {
   ir::TensorType type = to.result()->tensor();
   const ir::TensorType &from = expand.arg(0).value()->tensor();

@@ -1,4 +1,4 @@
-// In-place ops: functional where nobody can tell the difference, refused where somebody can.
+// In-place ops: made functional where the mutation is not observable, refused where it is.
 #include "passes/canonicalize/in_place.h"
 
 #include "ir/text/text.h"
@@ -15,8 +15,9 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-/// The views through which `node` overwrites part of a value, from that part up, if each is a range
-/// or an index of one dimension; else, or if it overwrites the whole, nothing.
+/// Returns the views through which `node` overwrites part of a value, innermost first, if each is a
+/// slice of step 1 or a select. Otherwise, or if `node` overwrites the whole value, returns an
+/// empty list.
 std::vector<Node *> viewsOf(Node &node) {
   std::vector<Node *> views;
   for (Value *value = node.arg(0).value(); isView(*value->node());
@@ -30,10 +31,10 @@ std::vector<Node *> viewsOf(Node &node) {
   return views;
 }
 
-/// What is read of the memory that `node` overwrites, behind it.
+/// Later reads of the memory that `node` overwrites.
 struct Reads {
-  bool wholes = false;   ///< What one of the `views` is a view of.
-  std::string otherView; ///< A view that is neither that nor what is overwritten: which, and where.
+  bool wholes = false;   ///< A value that one of the `views` is a view of is read.
+  std::string otherView; ///< The first other view that is read, and where; empty if none is.
 };
 
 Reads readsBehind(Node &node, llvm::ArrayRef<Node *> views) {
@@ -59,13 +60,13 @@ Reads readsBehind(Node &node, llvm::ArrayRef<Node *> views) {
   return reads;
 }
 
-/// A bound or index that may count from the end.
+/// Returns a bound or index counted from the front, clamped to [0, size].
 int64_t fromFront(const ir::Arg &arg, int64_t size) {
   const int64_t value = arg.isNone() ? 0 : arg.as<int64_t>();
   return std::clamp<int64_t>(value < 0 ? value + size : value, 0, size);
 }
 
-/// `whole` with `part` in the place that `view` shows.
+/// Returns a copy of `whole` with `part` at the elements that `view` addresses.
 Value *withPart(const Node &view, Value *whole, Value *part, const Node &root, Node *before,
                 ir::GraphRewriter &rewriter) {
   const auto create = [&](OpKind op, std::vector<ir::Arg> args) {
@@ -88,8 +89,8 @@ Value *withPart(const Node &view, Value *whole, Value *part, const Node &root, N
   return pieces.size() == 1 ? part : create(OpKind::Cat, {std::move(pieces), dim});
 }
 
-/// Behind `node`, which is functional by now, every value that the `views` lead through is made
-/// anew from its result.
+/// After `node`, which is functional now, recomputes from its result every value that the `views`
+/// lead through.
 void writeBack(Node &node, llvm::ArrayRef<Node *> views, ir::GraphRewriter &rewriter) {
   Node *before = &*std::next(node.getIterator());
   Value *whole = node.result();

@@ -1,4 +1,4 @@
-// functionalize: the first step of canonicalize, which rids a graph of in-place ops.
+// functionalize: the first step of canonicalize, which removes in-place ops.
 #pragma once
 
 #include "ir/diagnostics.h"
@@ -6,20 +6,21 @@
 
 namespace cgc::passes {
 
-/// What an in-place op changes that is not the graph's own.
+/// Memory outside the graph that an in-place op overwrites.
 struct Overwritten {
   ir::Cause cause = ir::Cause::None;
   std::string message;
 };
-/// Whether `node`, in place and typed as all above it, overwrites an input or a parameter.
+/// Returns whether `node`, an in-place op, overwrites an input or a parameter: cause None if it
+/// does not. The node and all nodes before it must be typed.
 Overwritten overwritten(ir::Node &node);
 
-/// "it is read at model.py:6", or that the model returns it.
+/// Returns "it is read at model.py:6", or that the model returns it.
 std::string readBy(const ir::Node &reader);
 
-/// Makes every in-place op functional. What one changes by way of ranges and indices of a value,
-/// `x[1:3, 0] += y`, is put together with the rest to a new value. An op whose effect could be seen
-/// otherwise (on an input, a parameter, or through another live view) is an error at that op.
+/// Makes every in-place op functional. An update through ranges and indices of a value, as in
+/// `x[1:3, 0] += y`, is concatenated with the rest to a new value. If the mutation is observable
+/// otherwise (on an input, a parameter, or through another live view), reports an error at the op.
 /// Returns whether there was any in-place op.
 bool functionalize(ir::Graph &graph, ir::Diagnostics &diagnostics);
 

@@ -1,4 +1,5 @@
-// Linear: merging linears of slices of one weight, and working on rows in memory order.
+// Linear patterns: merge linears by slices of one weight, and move views and permutations past
+// them.
 #include "passes/canonicalize/patterns.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -11,7 +12,7 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-/// Rows [begin, end) of `source`; all of it if it is no slice.
+/// Rows [begin, end) of `source`; all rows if it is not a slice.
 struct Rows {
   Value *source = nullptr;
   int64_t begin = 0, end = 0;
@@ -30,8 +31,8 @@ struct Part {
   Rows weight;
 };
 
-/// Whether the bias of `part` is the same slice of one source (`bias`; null for none) as its
-/// weight.
+/// Returns true if the bias of `part` is the same slice of `bias` (null for no bias) as the part's
+/// weight is of its source.
 bool hasBiasFrom(const Part &part, Value *bias) {
   const Arg &arg = part.linear->arg(2);
   if (!bias || !arg.isValue())
@@ -40,7 +41,7 @@ bool hasBiasFrom(const Part &part, Value *bias) {
   return rows.source == bias && rows.begin == part.weight.begin && rows.end == part.weight.end;
 }
 
-/// Rows [begin, end) of the parameter that `source` reads, read again before `root`.
+/// Rereads rows [begin, end) of the parameter read by `source`, before `root`.
 Value *takeRows(Value *source, int64_t begin, int64_t end, Node &root,
                 ir::GraphRewriter &rewriter) {
   Node &attr = *source->node();
@@ -76,7 +77,7 @@ bool mergeLinears(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewrite
     if (parts[i].weight.begin != parts[i - 1].weight.end)
       return false;
 
-  // What each user would see: a slice of the merged result's rows.
+  // Each user reads a slice of the merged result's rows.
   int64_t begin = parts.front().weight.begin, end = parts.back().weight.end;
   for (const Part &part : parts) {
     ir::TensorType sliced = part.linear->result()->tensor();
@@ -107,7 +108,7 @@ bool unflattenLinear(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
   Node *linear = definedBy(node.arg(0).value(), OpKind::Linear);
   if (!linear || !uses.hasOneUser(linear->result()))
     return false;
-  // Two views in a row first become one: the second says which rows are wanted.
+  // Waits until two views in a row are one: the second tells which rows are wanted.
   if (uses.hasOneUser(node.result()))
     if (Node &user = *uses.users(node.result()).front();
         isView(user) && user.numResults() == 1 && user.result()->tensor().isContiguous())
@@ -167,10 +168,10 @@ bool sinkPermute(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
   for (int64_t dim = type.rank() - inner; dim < type.rank(); ++dim)
     if ((*order)[dim] != dim)
       return false;
-  if (node.result()->tensor().rank() != type.rank()) // linear with a weight [K]
+  if (node.result()->tensor().rank() != type.rank()) // A linear with a weight [K].
     return false;
 
-  // The result with the rows in memory order, seen in the order of before.
+  // The result with its rows in memory order, viewed in the original order.
   ir::TensorType sunk = node.result()->tensor();
   ir::Dims memorySizes, back = inverse(*order);
   for (int64_t dim : *order)

@@ -1,5 +1,5 @@
-// PrecisionPass: one walk in execution order that converts arguments and recomputes types, and the
-// conversion of parameters.
+// PrecisionPass: converts arguments and recomputes types in one walk in execution order, and
+// converts parameters.
 #include "passes/canonicalize/precision.h"
 
 #include "ir/op_def.h"
@@ -42,7 +42,8 @@ double largest(DType dtype) {
   }
 }
 
-/// From here on, rounding to `dtype` gives infinity: half a step past its largest number.
+/// Returns the smallest magnitude that rounds to infinity in `dtype`: half a step past its largest
+/// number.
 double overflowsAt(DType dtype) {
   switch (dtype) {
   case DType::F16:
@@ -54,7 +55,8 @@ double overflowsAt(DType dtype) {
   }
 }
 
-/// `number` such that `dtype` holds it, if it may be that: see the pass.
+/// Returns the value that `number` takes in `dtype`, or nullopt if the pass refuses it
+/// (precision.h).
 std::optional<double> fit(double number, DType dtype) {
   double size = std::abs(number);
   if (!(size >= overflowsAt(dtype)) || std::isinf(number))
@@ -105,7 +107,7 @@ template <class T> void store(std::byte *bytes, int64_t i, T value) {
   std::memcpy(bytes + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
 }
 
-/// All 16-bit floats of `dtype`.
+/// Returns all 16-bit floats of `dtype`.
 std::vector<double> valuesOf(DType dtype) {
   const auto &semantics = dtype == DType::F16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat();
   std::vector<double> values;
@@ -114,8 +116,8 @@ std::vector<double> valuesOf(DType dtype) {
   return values;
 }
 
-/// Calls `write(i, value)` for `count` elements that `read(i)` gives, made to fit. The first that
-/// cannot, or nothing.
+/// Calls `write(i, value)` for `count` elements given by `read(i)`, each fitted to the dtype.
+/// Returns the first element that does not fit, if any.
 template <class Read, class Write>
 std::optional<double> convertEach(int64_t count, DType to, Read read, Write write) {
   const double limit = overflowsAt(to);
@@ -132,8 +134,8 @@ std::optional<double> convertEach(int64_t count, DType to, Read read, Write writ
   return std::nullopt;
 }
 
-/// `from` in another floating dtype, rounded to nearest; in `offender` an element that it cannot
-/// hold, and no data then.
+/// Returns `from` in another floating dtype, rounded to nearest. If an element does not fit,
+/// returns null and sets `offender` to it.
 std::shared_ptr<const ir::TensorData> converted(const ir::TensorData &from, DType to,
                                                 double &offender) {
   ir::TensorType type = from.type();
@@ -176,7 +178,7 @@ public:
   Converter(ir::Graph &graph, DType precision, ir::Diagnostics &diagnostics)
       : graph_(graph), rewriter_(graph), precision_(precision), diagnostics_(diagnostics) {}
 
-  /// Errors go to the diagnostics. Returns whether anything changed.
+  /// Reports errors to the diagnostics. Returns whether anything changed.
   bool run() {
     for (Node &node : llvm::make_early_inc_range(graph_)) {
       if (node.kind() == ir::NodeKind::Placeholder)
@@ -198,7 +200,7 @@ private:
   }
 
   void convertCall(Node &node) {
-    // Mean and variance of 16-bit numbers, and what scales them, are kept exact.
+    // Layer norm computes mean and variance of 16-bit numbers in f32, with f32 weight and bias.
     const bool widened = node.is(OpKind::LayerNorm) && dtypeSize(precision_) == 2;
     std::vector<Arg> args = mapped(node, widened ? DType::F32 : precision_);
     if (isFloating(node.result()->tensor().dtype))
@@ -206,7 +208,7 @@ private:
     for (unsigned i = 0; i < args.size(); ++i) {
       Arg &arg = args[i];
       const DType *dtype = arg.getIf<DType>();
-      // Without a dtype, numbers would make f32.
+      // Without a dtype, these would produce f32.
       const bool byDefault = (node.is(OpKind::Full) || node.is(OpKind::Arange)) && arg.isNone() &&
                              isFloating(node.result()->tensor().dtype);
       if ((dtype && isFloating(*dtype)) || byDefault)
@@ -227,25 +229,27 @@ private:
     for (unsigned i = 0; i < node.numResults(); ++i) {
       setType(*node.result(i), (*inferred)[i].type);
       const DType dtype = node.result(i)->tensor().dtype;
-      if (isFloating(dtype) && dtype != precision_) // Also what integers alone become.
+      if (isFloating(dtype) && dtype != precision_) // Includes results that come from integers
+                                                    // alone.
         now_[node.result(i)] =
             rewriter_.create(OpKind::To, {node.result(i), precision_, Arg()}, node, next)->result();
     }
   }
 
-  /// Whether the cast `node` changes nothing any more: who reads it then reads what it read.
+  /// Drops the cast `node` if it no longer changes anything: its readers then read its input.
+  /// Returns true if it was dropped.
   bool dropCast(Node &node, llvm::ArrayRef<Arg> args) {
     Value *input = args[0].value();
     const DType *dtype = args[1].getIf<DType>();
     if ((dtype && *dtype != input->tensor().dtype) || input->type() == node.result()->type())
       return false;
-    if (!input->tensor().isContiguous()) // A cast is dense.
+    if (!input->tensor().isContiguous()) // The result of a cast is dense.
       input = rewriter_.create(OpKind::Contiguous, {input}, node, &node)->result();
     now_[node.result()] = input;
     return changed_ = true;
   }
 
-  /// The arguments of `node` as they are now; parameters become `dtype`.
+  /// Returns the arguments of `node` after conversion; parameters become `dtype`.
   std::vector<Arg> mapped(const Node &node, DType dtype) {
     std::vector<Arg> args = node.args().vec();
     for (Arg &arg : args)
@@ -258,7 +262,7 @@ private:
     return args;
   }
 
-  /// The parameter that `attr` reads, as `dtype`.
+  /// Returns the parameter that `attr` reads, as `dtype`.
   Value *parameter(Node &attr, DType dtype) {
     if (attr.result()->tensor().dtype == dtype)
       return attr.result();
@@ -267,7 +271,7 @@ private:
       return result;
     ir::Module *owner = graph_.owner();
     const ir::Parameter *parameter = owner ? owner->findParameter(attr.target()) : nullptr;
-    if (!parameter || !parameter->data) { // IR from text has no bytes.
+    if (!parameter || !parameter->data) { // IR parsed from text has no bytes.
       Node *next = &*std::next(attr.getIterator());
       result = rewriter_.create(OpKind::To, {attr.result(), dtype, Arg()}, attr, next)->result();
       return result;
@@ -287,8 +291,8 @@ private:
     return result;
   }
 
-  /// Numbers that become elements have to fit; what else is a number takes part in arithmetic,
-  /// which is wider.
+  /// Numbers that become elements must fit the dtype. Other numbers take part in arithmetic, which
+  /// is wider.
   void fitNumbers(const Node &node, std::vector<Arg> &args) {
     const bool fills = node.is(OpKind::Full) || node.is(OpKind::FullLike) ||
                        node.is(OpKind::MaskedFill) || node.is(OpKind::Where) ||
@@ -299,7 +303,7 @@ private:
         continue;
       const double number = *arg.asNumber();
       std::optional<double> fitted = fit(number, precision_);
-      if (!fitted && bounds) // No number of this dtype lies beyond.
+      if (!fitted && bounds) // No value of this dtype lies beyond the bound.
         fitted = std::copysign(largest(precision_), number);
       if (fitted && *fitted != number)
         arg = *fitted;
@@ -326,8 +330,10 @@ private:
   ir::Diagnostics &diagnostics_;
   bool changed_ = false;
   // Looked up, never iterated.
-  llvm::DenseMap<const Value *, Value *> now_;                       ///< What readers read instead.
-  llvm::DenseMap<std::pair<const Node *, int>, Value *> parameters_; ///< By get_attr and dtype.
+  llvm::DenseMap<const Value *, Value *> now_;                       ///< The value that readers
+                                                                     ///< read instead.
+  llvm::DenseMap<std::pair<const Node *, int>, Value *> parameters_; ///< By get_attr node and
+                                                                     ///< dtype.
 };
 
 } // namespace
@@ -342,8 +348,8 @@ Result<PrecisionPass> PrecisionPass::create(PassOptions &options) {
 Result<Changed> PrecisionPass::run(ir::Graph &graph, PassContext &context) const {
   CGC_TRY(requireTypes(graph));
   CGC_TRY(requireFunctional(graph));
-  // To 16 bits: constants are computed as exactly as the model does, then rounded. To f32: computed
-  // in f32, so that no rounding of the model's is left.
+  // To 16 bits: constants are computed as exactly as the model computes them, then rounded once. To
+  // f32: constants are computed in f32, so that no rounding of the model's precision remains.
   Changed folded = Changed::No;
   if (dtypeSize(to) == 2) {
     CGC_ASSIGN_OR_RETURN(folded, FoldPass().run(graph, context));

@@ -1,4 +1,4 @@
-// runPatterns: rounds over the nodes, with a sweep before each.
+// runPatterns: rounds over the nodes, with dead code elimination before each.
 #include "passes/canonicalize/run_patterns.h"
 
 #include "passes/canonicalize/dce.h"
@@ -8,17 +8,17 @@
 namespace cgc::passes {
 namespace {
 
-/// Each pattern makes something fewer or simpler, so this ends soon; the bound is against our own
-/// bugs.
+/// Each pattern makes something fewer or simpler, so a fixed point is reached soon; the bound
+/// catches bugs.
 constexpr unsigned kMaxRounds = 64;
 
-/// The pipeline's fault: it lacks the pass `first`, or has it in another place.
+/// Returns the error for a pipeline that lacks the pass `first` or runs it too late.
 Status refused(const std::string &what, const std::string &first) {
   return Status(Code::Usage, what + "; run the pass '" + first + "' first");
 }
 
-/// Offers each node in use to each pattern, once. Returns whether one rewrote something, and counts
-/// down `rewritesLeft`.
+/// Offers each node in use to each pattern, once. Returns true if a pattern rewrote something, and
+/// decrements `rewritesLeft` for each rewrite.
 bool runRound(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns, uint64_t &rewritesLeft) {
   std::vector<ir::Node *> nodes;
   for (ir::Node &node : graph)

@@ -1,4 +1,4 @@
-// runPatterns: a list of patterns on one graph until nothing changes.
+// runPatterns: applies a list of patterns to one graph until nothing changes.
 #pragma once
 
 #include "passes/canonicalize/patterns.h"
@@ -8,22 +8,22 @@
 
 namespace cgc::passes {
 
-/// Usage, naming the pass to run first, if `graph` has a call of a submodule.
+/// Returns Usage, naming the pass to run first, if `graph` calls a submodule.
 Status requireInlined(const ir::Graph &graph);
 
-/// Usage, naming the pass to run first, if a value of `graph` has no tensor type.
+/// Returns Usage, naming the pass to run first, if a value of `graph` has no tensor type.
 Status requireTypes(const ir::Graph &graph);
 
-/// Usage, naming the pass to run first, if `graph` has ops with an effect, in place or otherwise,
-/// or calls that may have one: what a value is depends on where it is read then. For each pass that
-/// moves, merges or evaluates nodes.
+/// Returns Usage, naming the pass to run first, if `graph` has in-place ops, other ops with a side
+/// effect, or calls that may have one: a value would then depend on where it is read. Every pass
+/// that moves, merges or evaluates nodes must check this.
 Status requireFunctional(const ir::Graph &graph);
 
 inline constexpr uint64_t kNoLimit = UINT64_MAX;
 
-/// Offers each node in use to each pattern, in order, until none rewrites anything, or
-/// `maxRewrites` of them have; what becomes unused is swept. Usage without requireTypes and
-/// requireFunctional; Failed if the patterns do not settle.
+/// Offers each node in use to each pattern, in order, until none rewrites anything or `maxRewrites`
+/// rewrites were made. Erases dead nodes. Usage if requireTypes or requireFunctional fails; Failed
+/// if the patterns reach no fixed point.
 Result<Changed> runPatterns(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns,
                             PassContext &context, uint64_t maxRewrites = kNoLimit);
 

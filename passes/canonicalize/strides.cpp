@@ -1,4 +1,4 @@
-// acceptsStrides: a trial run of the type rules with other strides for one value.
+// acceptsStrides: re-runs type inference with other strides for one value.
 #include "passes/match.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -9,7 +9,7 @@ namespace {
 
 using ir::OpKind;
 
-/// Rows of the last `inner` dimensions lie dense in memory, in whatever order.
+/// Returns true if rows of the last `inner` dimensions are dense in memory, in any order.
 bool hasDenseRows(const ir::TensorType &type, int64_t inner) {
   auto order = denseOrder(type);
   if (!order)
@@ -20,7 +20,8 @@ bool hasDenseRows(const ir::TensorType &type, int64_t inner) {
   return true;
 }
 
-/// Whether `node` reads argument `index` with strides of `type` as fast as dense.
+/// Returns true if `node` reads argument `index` with the strides of `type` as fast as a dense
+/// argument.
 bool readsStrides(const ir::Node &node, unsigned index, const ir::TensorType &type) {
   switch (node.op()) {
   case OpKind::Attention:
@@ -42,12 +43,12 @@ bool readsStrides(const ir::Node &node, unsigned index, const ir::TensorType &ty
   }
 }
 
-/// The types that values would have; those that are not in it stay as they are.
+/// Hypothetical types of values; values without an entry keep theirs.
 class Trial {
 public:
   Trial(ir::Value *value, const ir::TensorType &type) { set(value, type); }
 
-  /// Whether `node` accepts the new types; records those of its results.
+  /// Returns whether `node` accepts the new types, and records those of its results.
   bool step(ir::Node &node) {
     bool touched = false;
     std::vector<ir::Arg> args = node.args().vec();

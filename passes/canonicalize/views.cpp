@@ -1,5 +1,5 @@
-// Views: any chain of views is a way to address its base's memory (sizes, strides, offset); the
-// shortest chain of one form that addresses it so replaces it.
+// View patterns: a chain of views is an address mapping (sizes, strides, offset) of its base's
+// memory. It is replaced by the shortest chain in canonical form with the same mapping.
 #include "passes/canonicalize/patterns.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -12,12 +12,12 @@ namespace {
 using ir::Dims;
 using ir::OpKind;
 
-/// The positions of the base's memory as a number with mixed radix, slowest digit first. Each digit
-/// is a dimension of the view, or is fixed.
+/// One digit of a position in the base's memory, written as a mixed-radix number with the slowest
+/// digit first. A digit is either a dimension of the view or fixed.
 struct Digit {
   int64_t radix = 1;
-  int64_t dim = -1;  ///< Of the view; -1: fixed at `start`.
-  int64_t start = 0; ///< The view has [start, start + size) of the digit.
+  int64_t dim = -1;  ///< Dimension of the view; -1: fixed at `start`.
+  int64_t start = 0; ///< The view covers [start, start + size) of the digit.
   int64_t size = 1;
 };
 
@@ -28,12 +28,12 @@ struct Step {
   bool operator==(const Step &) const = default;
 };
 
-/// Writes the addresses of `view` as digits over `total` dense elements; nothing if they are not of
-/// that kind (overlapping windows, steps). `boundaries` are the strides of the base's own
+/// Writes the addresses of `view` as digits over `total` dense elements. Returns nullopt if they
+/// have no such form (overlapping windows, steps). `boundaries` are the strides of the base's own
 /// dimensions.
 std::optional<std::vector<Digit>> digitsOf(const ir::TensorType &view, int64_t offset,
                                            int64_t total, llvm::ArrayRef<int64_t> boundaries) {
-  // Dimensions that move through memory, slowest first.
+  // Dimensions with more than one address, slowest first.
   llvm::SmallVector<int64_t, 6> moving;
   for (int64_t dim = 0; dim < view.rank(); ++dim)
     if (view.sizes[dim] != 1 && view.strides[dim] != 0)
@@ -42,7 +42,7 @@ std::optional<std::vector<Digit>> digitsOf(const ir::TensorType &view, int64_t o
                     [&](int64_t a, int64_t b) { return view.strides[a] > view.strides[b]; });
 
   std::vector<Digit> digits;
-  int64_t span = total; // Elements that the digits not yet written address.
+  int64_t span = total; // Elements addressed by the digits not yet written.
   for (int64_t dim : moving) {
     int64_t stride = view.strides[dim], size = view.sizes[dim];
     if (span % stride != 0)
@@ -63,7 +63,7 @@ std::optional<std::vector<Digit>> digitsOf(const ir::TensorType &view, int64_t o
   }
   if (span > 1)
     digits.push_back({.radix = span, .start = offset % span});
-  // A fixed digit may stand for several dimensions of the base, which need not be merged first.
+  // A fixed digit may span several dimensions of the base, which then need not be merged first.
   std::vector<Digit> split;
   int64_t below = total;
   for (const Digit &digit : digits) {
@@ -86,9 +86,9 @@ std::optional<std::vector<Digit>> digitsOf(const ir::TensorType &view, int64_t o
   return split;
 }
 
-/// Inserts a digit of radix 1 for each dimension of the view that does not move: in front for
-/// leading dimensions (a batch of one looks as any batch), else before the digit of the next
-/// dimension.
+/// Inserts a digit of radix 1 for each dimension of the view with a single address: in front for
+/// leading dimensions, so that a batch of one looks like any batch, otherwise before the digit of
+/// the next dimension.
 void insertStill(std::vector<Digit> &digits, const ir::TensorType &view) {
   auto isStill = [&](int64_t dim) { return view.sizes[dim] == 1 || view.strides[dim] == 0; };
   int64_t leading = 0;
@@ -135,7 +135,7 @@ std::optional<std::vector<Step>> chainFor(const ir::TensorType &base, const ir::
     steps.push_back({OpKind::Permute, {ir::Arg::ints(*baseOrder)}});
   if (viewSizes != memorySizes)
     steps.push_back({OpKind::View, {ir::Arg::ints(viewSizes)}});
-  // From the last dimension on, so that the numbers of those before it stay.
+  // Starts at the last dimension, so that the numbers of earlier ones stay valid.
   for (int64_t i = static_cast<int64_t>(digits->size()) - 1; i >= 0; --i) {
     const Digit &digit = (*digits)[i];
     if (digit.dim < 0)
@@ -143,7 +143,7 @@ std::optional<std::vector<Step>> chainFor(const ir::TensorType &base, const ir::
     else if (digit.size != digit.radix)
       steps.push_back({OpKind::Slice, {i, digit.start, digit.start + digit.size, 1}});
   }
-  // Position of each dimension of the view among the digits that are left.
+  // Position of each dimension of the view among the remaining digits.
   Dims finalOrder(view.rank());
   int64_t position = 0;
   for (const Digit &digit : *digits)
@@ -162,7 +162,7 @@ std::optional<std::vector<Step>> chainFor(const ir::TensorType &base, const ir::
   return steps;
 }
 
-/// The chain from `base` to `value` as it is now; nothing if a node of it has several results.
+/// Returns the current chain from `base` to `value`; nullopt if a node of it has several results.
 std::optional<std::vector<Step>> chainOf(const ir::Value *value, const ir::Value *base) {
   std::vector<Step> steps;
   for (; value != base; value = value->node()->arg(0).value()) {
@@ -203,7 +203,7 @@ bool normalizeViews(ir::Node &node, const ir::UseMap &uses, ir::GraphRewriter &r
     return false;
   bool changed = false;
   for (ir::Value &result : node.results()) {
-    // A view that only views use is part of their chains.
+    // A view used only by views is part of their chains.
     if (llvm::any_of(uses.users(&result), [](const ir::Node *user) { return !isView(*user); }))
       changed |= normalizeView(&result, rewriter);
   }

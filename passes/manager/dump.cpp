@@ -1,4 +1,4 @@
-// Dumps: the text of the IR, and of a graph the drawing.
+// Dumps: writes the IR text, and the drawing of a graph.
 #include "passes/manager/dump.h"
 
 #include "ir/text/dot.h"

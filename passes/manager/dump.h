@@ -5,11 +5,11 @@
 
 namespace cgc::passes {
 
-/// Writes `NN-pass.graph.cgir` and `.dot` into `folder` after each pass
+/// Returns callbacks that write `NN-pass.graph.cgir` and `.dot` into `folder` after each pass
 /// (InstrumentationOptions::dumpDir).
 PassCallbacks dumpTo(const std::string &folder);
 
-/// Whether a dump may be called so.
+/// Returns true if `fileName` has the form of a dump's name.
 bool isDumpName(llvm::StringRef fileName);
 
 } // namespace cgc::passes

@@ -34,7 +34,7 @@ PassCallbacks printAfter(const InstrumentationOptions &options, llvm::raw_ostrea
   }};
 }
 
-/// Declares the parameter `path` of `from` in `to`, with the submodules on the way.
+/// Declares the parameter `path` of `from` in `to`, with the submodules on its path.
 void declareParameter(ir::Module &to, const ir::Module &from, llvm::StringRef path) {
   const ir::Parameter *parameter = from.findParameter(path);
   if (!parameter || to.findParameter(path))
@@ -107,7 +107,7 @@ PassCallbacks timePasses(llvm::raw_ostream &log) {
                   all.changed += row.changed;
                   all.total += row.total;
                 }
-                // The slowest first; of equal ones the one that ran first.
+                // Slowest first; ties in the order in which they ran.
                 llvm::stable_sort(state->rows,
                                   [](const Row &a, const Row &b) { return a.total > b.total; });
                 state->rows.push_back(all);
@@ -133,7 +133,8 @@ PassCallbacks verifyEach() {
 }
 
 #ifndef NDEBUG
-/// The text before and after: it says whether the pass told the truth, and parses back to itself.
+/// Compares the text before and after: checks that the pass reported its change correctly, and that
+/// the text round-trips.
 PassCallbacks checkText() {
   auto before = std::make_shared<std::string>();
   return {.before = [before](const PassRun &run) { *before = toString(run); },

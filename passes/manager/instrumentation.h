@@ -1,5 +1,5 @@
-// Instrumentation: what happens around passes (printing, dumping, timing, checking). Passes know
-// nothing of it.
+// Instrumentation: callbacks around passes (printing, dumping, timing, checking). Passes are
+// unaware of it.
 #pragma once
 
 #include "passes/pass.h"
@@ -17,32 +17,33 @@ namespace cgc::passes {
 class PassManager;
 struct RegisteredPass;
 
-/// One run of one pass: on a module, or on a graph; the other pointer is null. Borrowed.
+/// One run of one pass, on a module or on a graph; the other pointer is null. Borrowed.
 struct PassRun {
   std::string_view pass;
-  unsigned position = 0; ///< In the pipeline of `manager`, from 1.
+  unsigned position = 0; ///< Position in the pipeline of `manager`, from 1.
   bool isRequired = false;
   const PassManager *manager = nullptr;
   const ir::Module *module = nullptr;
   const ir::Graph *graph = nullptr;
 };
 
-/// The IR that `run` is about, as text.
+/// Returns the IR of `run` as text.
 std::string toString(const PassRun &run);
-/// The same such that it can be parsed and run on its own: a graph that reads parameters comes in a
-/// module that declares them.
+/// Returns text that can be parsed and run on its own: a graph that reads parameters is wrapped in
+/// a module that declares them.
 std::string standaloneText(const PassRun &run);
 
 /// Any of them may be empty.
 struct PassCallbacks {
-  /// False leaves the pass out, without any other callback for it. The first that says so decides.
+  /// Returns false to skip the pass and its other callbacks. The first callback that returns false
+  /// decides.
   std::function<bool(const PassRun &)> shouldRun = {};
   std::function<void(const PassRun &)> before = {};
-  /// An error ends the pipeline.
+  /// Runs after the pass. An error ends the pipeline.
   std::function<Status(const PassRun &, Changed)> after = {};
-  /// The pass, or a callback after it, has failed with this status.
+  /// Runs when the pass, or a callback after it, has failed with this status.
   std::function<void(const PassRun &, const Status &)> failed = {};
-  /// Once, when the last pass has run, or one has failed.
+  /// Runs once, after the last pass or after a failure.
   std::function<void()> finish = {};
 };
 
@@ -51,9 +52,10 @@ public:
   void add(PassCallbacks callbacks) { callbacks_.push_back(std::move(callbacks)); }
 
   bool shouldRun(const PassRun &run) const;
-  /// In the order of add().
+  /// Runs the callbacks in the order of add().
   void before(const PassRun &run) const;
-  /// In the opposite order, so that what was added last is nearest to the pass. Stops at an error.
+  /// Runs the callbacks in reverse order, so that the callback added last is the innermost. Stops
+  /// at an error.
   Status after(const PassRun &run, Changed changed) const;
   void failed(const PassRun &run, const Status &status) const;
   void finish() const;
@@ -62,37 +64,38 @@ private:
   std::vector<PassCallbacks> callbacks_;
 };
 
-/// A plug-in that took part in a run, for its reproducer.
+/// A plug-in loaded for a run, for the run's reproducer.
 struct UsedPlugin {
   std::string path;
-  uint64_t hash = 0; ///< xxhash64 of its bytes.
+  uint64_t hash = 0; ///< xxhash64 of the file.
 };
 
-/// What a pipeline ran in; a reproducer records it.
+/// The environment of a pipeline run, which its reproducer records.
 struct RunOrigin {
   DeviceKind target = DeviceKind::Cpu;
-  std::string producer = {}; ///< Versions of cgc and of what it was built with.
+  std::string producer = {}; ///< Versions of cgc and of the libraries it was built with.
   std::vector<UsedPlugin> plugins = {};
 };
 
 struct InstrumentationOptions {
   bool printAfterAll = false;
   std::vector<std::string> printAfter = {}; ///< Names of passes.
-  /// `NN-pass.graph.cgir` and `.dot` after each pass, NN being its position; the folder is made if
-  /// it is missing. Empty: nothing is written.
+  /// Folder for `NN-pass.graph.cgir` and `.dot` after each pass, where NN is its position. Created
+  /// if missing. Empty: writes nothing.
   std::string dumpDir = {};
-  bool printChanged = false; ///< After each pass the lines that it changed.
-  /// Runs that are numbered higher are left out, but for those of required passes; each is named.
+  bool printChanged = false; ///< Prints the lines that each pass changed.
+  /// Skips passes that are not required once this many passes have run, and logs each run.
   std::optional<unsigned> passLimit = {};
-  bool timePasses = false; ///< A table at finish().
-  /// Where to keep what a failing pass ran on (reproducer.h); empty: nowhere.
+  bool timePasses = false; ///< Prints a table at finish().
+  /// File for the input of a failing pass (reproducer.h); empty: none.
   std::string crashReproducer = {};
   RunOrigin origin = {};  ///< For the reproducer.
-  bool verifyEach = true; ///< In Debug builds text is also parsed back and compared.
+  bool verifyEach = true; ///< Debug builds also check that the text round-trips.
 };
 
-/// The standard callbacks that `options` ask for; they write to `log`, which must outlive them.
-/// Usage if `printAfter` or `crashReproducer` will not do; `more`: passes that passes.def has not.
+/// Returns the standard callbacks that `options` ask for. They write to `log`, which must outlive
+/// them. Usage if `printAfter` or `crashReproducer` is invalid. `more` lists passes in addition to
+/// passes.def.
 Result<Instrumentation> makeInstrumentation(const InstrumentationOptions &options,
                                             llvm::raw_ostream &log,
                                             llvm::ArrayRef<RegisteredPass> more = {});

@@ -21,7 +21,7 @@
 namespace cgc::passes {
 namespace {
 
-/// Those of passes.def, then `more`.
+/// Returns the passes of passes.def, followed by `more`.
 std::vector<RegisteredPass> allPasses(llvm::ArrayRef<RegisteredPass> more) {
 #define CGC_MODULE_PASS(text, Type)                                                                \
   static_assert(std::string_view(text) == Type::name, "the row's name is not the pass's");         \
@@ -51,14 +51,14 @@ Status checkName(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> passes) {
                     (nearest.empty() ? "; the passes are " + llvm::join(names, ", ") : nearest));
 }
 
-/// Runs one pass between its callbacks; an exception becomes a failure that names the pass.
+/// Runs one pass between its callbacks. An exception becomes a failure that names the pass.
 Status runOne(const PassRun &run, const Instrumentation &instrumentation,
               llvm::function_ref<Result<Changed>()> pass) {
   if (!instrumentation.shouldRun(run))
     return Status::ok();
   instrumentation.before(run);
   auto failed = [&](Status status) {
-    // Unsupported speaks of the model: the pass that found it does not matter.
+    // Unsupported concerns the model, whichever pass found it.
     if (status.code() != Code::Unsupported)
       status = status.withContext("pass '" + std::string(run.pass) + "'");
     instrumentation.failed(run, status);
@@ -76,12 +76,12 @@ Status runOne(const PassRun &run, const Instrumentation &instrumentation,
     return failed(Status(Code::OutOfMemory, "out of memory"));
   } catch (const std::exception &error) {
     return failed(Status(Code::Failed, std::string("an exception: ") + error.what()));
-  } catch (...) { // Of a plug-in's pass.
+  } catch (...) { // Thrown by a plug-in's pass.
     return failed(Status(Code::Failed, "an exception that is no std::exception"));
   }
 }
 
-/// `fold{limit=1},cse` -> `fold{limit=1}` and `cse`: at the commas that are not in braces.
+/// Splits at commas outside braces: `fold{limit=1},cse` gives `fold{limit=1}` and `cse`.
 std::vector<llvm::StringRef> splitPasses(llvm::StringRef pipeline) {
   std::vector<llvm::StringRef> passes;
   size_t begin = 0, depth = 0;
@@ -117,7 +117,7 @@ Result<PassManager::Entry> PassManager::parsePass(llvm::StringRef text,
   Result<ConfiguredRun> run = llvm::find_if(passes, [&](const RegisteredPass &pass) {
                                 return pass.name == name;
                               })->create(parsed);
-  CGC_TRY(parsed.checkAllTaken()); // The first to be said: a misspelt name is also a missing one.
+  CGC_TRY(parsed.checkAllTaken()); // Reported first: a misspelt name is also a missing one.
   CGC_TRY(run.status());
   return Entry{name.str(), options.trim().str(), *std::move(run)};
 }

@@ -1,4 +1,4 @@
-// PassManager: a pipeline of passes, made from its text form and run on a module and on graphs.
+// PassManager: a pipeline of passes, parsed from text and run on a module and on graphs.
 #pragma once
 
 #include "passes/manager/instrumentation.h"
@@ -14,14 +14,14 @@
 
 namespace cgc::passes {
 
-/// A pass with its options, ready to run: one of the two functions is empty.
+/// A pass with its options, ready to run. One of the two functions is empty.
 struct ConfiguredRun {
   bool isRequired = false;
   std::function<Result<Changed>(ir::Module &, PassContext &)> onModule = {};
   std::function<Result<Changed>(ir::Graph &, PassContext &)> onGraph = {};
 };
 
-/// A pass that pipelines may name.
+/// A pass that pipelines can name.
 struct RegisteredPass {
   std::string name;
   std::function<Result<ConfiguredRun>(PassOptions &)> create;
@@ -44,27 +44,27 @@ template <class Pass> RegisteredPass registeredPass() {
           }};
 }
 
-/// Usage, with the nearest name, if there is no such pass in passes.def or among `more`.
+/// Returns Usage, with the nearest name, if neither passes.def nor `more` has this pass.
 Status checkPassName(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> more = {});
 
-/// Module passes, then graph passes.
+/// A sequence of module passes followed by graph passes.
 class PassManager final {
 public:
-  /// Parses names with commas between them, each with its options in braces behind it:
+  /// Parses comma-separated names, each optionally followed by its options in braces:
   /// `inline,specialize,precision{to=f16},fold{limit=1024}`. An empty text has no passes. Usage for
-  /// an unknown name or option, or for a module pass after a graph pass. `more` are passes beside
-  /// those of passes.def.
+  /// an unknown name or option, or for a module pass after a graph pass. `more` lists passes in
+  /// addition to passes.def.
   static Result<PassManager> parse(llvm::StringRef pipeline,
                                    llvm::ArrayRef<RegisteredPass> more = {});
 
-  /// The inverse of parse, from the pass at `position` on, which is 1 for the first.
+  /// The inverse of parse, starting at the pass at `position` (from 1).
   std::string toString(unsigned position = 1) const;
 
-  /// What option `name` of the last pass called `pass` was given as; nothing if it was not.
+  /// Returns the text of option `name` of the last pass named `pass`; nullopt if it was not given.
   std::optional<std::string> option(llvm::StringRef pass, llvm::StringRef name) const;
 
-  /// Drops the passes behind the first that is called `passOrPosition` or has that position. Usage,
-  /// with the nearest name, if there is none.
+  /// Drops the passes after the first one with the name or position `passOrPosition`. Usage, with
+  /// the nearest name, if there is none.
   Status stopAfter(llvm::StringRef passOrPosition);
 
   /// Runs the module passes, in order, up to the first error.
@@ -76,7 +76,7 @@ public:
 
 private:
   struct Entry {
-    std::string name, options; ///< As they were written.
+    std::string name, options; ///< As written in the pipeline text.
     ConfiguredRun run;
   };
   static Result<Entry> parsePass(llvm::StringRef text, llvm::ArrayRef<RegisteredPass> passes);

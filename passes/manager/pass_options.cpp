@@ -1,4 +1,4 @@
-// PassOptions: parsing, and what is said about options that do not exist.
+// PassOptions: parsing, and errors about unknown options.
 #include "passes/manager/pass_options.h"
 
 #include "support/did_you_mean.h"

@@ -1,4 +1,4 @@
-// PassOptions: what stands in the braces behind a pass's name in a pipeline.
+// PassOptions: the options in the braces after a pass's name in a pipeline.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -13,22 +13,23 @@
 
 namespace cgc::passes {
 
-/// The options of one pass. The pass takes each that it knows; what is left over is a mistake of
-/// whoever wrote the pipeline.
+/// The options of one pass. The pass takes each option that it knows; a leftover option is an error
+/// in the pipeline text.
 class PassOptions final {
 public:
-  /// Parses `name=value,name=value`. Usage if it is malformed or an option is there twice.
+  /// Parses `name=value,name=value`. Usage if the text is malformed or an option is given twice.
   static Result<PassOptions> parse(llvm::StringRef pass, llvm::StringRef text);
 
-  /// The option's text, if it is given.
+  /// Returns the option's text; nullopt if it is not given.
   std::optional<std::string> take(llvm::StringRef name);
-  /// A number that is not negative, if it is given. Usage if it is none.
+  /// Returns a nonnegative number; nullopt if it is not given. Usage if it is not such a number.
   Result<std::optional<uint64_t>> takeNumber(llvm::StringRef name);
-  /// One of `values`, if it is given. Usage, with the nearest, if it is none of them.
+  /// Returns one of `values`; nullopt if it is not given. Usage, with the nearest value, if it is
+  /// none of them.
   Result<std::optional<std::string>> takeOneOf(llvm::StringRef name,
                                                llvm::ArrayRef<llvm::StringRef> values);
 
-  /// Usage, with the nearest that the pass takes, if there is an option that it did not take.
+  /// Returns Usage, with the nearest known option, if an option was not taken.
   Status checkAllTaken() const;
 
 private:

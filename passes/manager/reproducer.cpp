@@ -1,4 +1,4 @@
-// Reproducer: comments in front of IR text.
+// Reproducer: header comments before IR text.
 #include "passes/manager/reproducer.h"
 
 #include "passes/manager/pass_manager.h"
@@ -30,7 +30,7 @@ std::optional<UsedPlugin> parsePlugin(llvm::StringRef text) {
   return plugin;
 }
 
-/// A comment ends with its line.
+/// Prefixes every line with `;`, since a comment ends with its line.
 std::string commented(llvm::StringRef text) {
   std::string comments;
   llvm::SmallVector<llvm::StringRef> lines;
@@ -41,14 +41,15 @@ std::string commented(llvm::StringRef text) {
 }
 
 struct State {
-  std::string text; ///< Of the reproducer of the pass that is running.
+  std::string text; ///< Reproducer of the running pass.
   Status written;
-  std::string refused; ///< That of the first Unsupported, which gives way to any other failure.
-  bool failed = false; ///< In another way.
+  std::string refused; ///< Reproducer of the first Unsupported failure; any other failure takes
+                       ///< precedence.
+  bool failed = false; ///< A pass failed other than with Unsupported.
   bool began = false;
 };
 
-/// Whether nothing is lost if `path` is written: it is free, or holds a reproducer.
+/// Returns true if `path` may be overwritten: it does not exist, or holds a reproducer.
 bool isReplaceable(const std::string &path) {
   std::error_code ignored;
   if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored)))
@@ -76,7 +77,7 @@ Result<PassCallbacks> writeReproducer(const std::string &path, const RunOrigin &
       return;
     std::error_code ignored;
     if (!std::exchange(state->began, true))
-      std::filesystem::remove(path, ignored); // Of a run before this one.
+      std::filesystem::remove(path, ignored); // Left by an earlier run.
     state->text = kTitle.str() + kPipeline.str() + run.manager->toString(run.position) + "\n" +
                   head + standaloneText(run);
     state->written = writeFile(path, state->text);
@@ -92,14 +93,14 @@ Result<PassCallbacks> writeReproducer(const std::string &path, const RunOrigin &
     if (isRefusal)
       state->refused = state->text;
     state->failed = !isRefusal;
-    // What was written before the pass ran stays if this cannot be written.
+    // If this write fails, the text written before the pass ran stays.
     state->written = writeFile(path, state->text);
   };
   callbacks.finish = [=] {
     std::error_code ignored;
     if (state->began && !state->failed && state->refused.empty())
       std::filesystem::remove(path, ignored);
-    else if (state->began && !state->failed) // Another entry's passes have run since.
+    else if (state->began && !state->failed) // Passes of another entry have run since.
       state->written = writeFile(path, state->refused);
   };
   return callbacks;

@@ -1,5 +1,4 @@
-// Reproducer: the IR in front of a pass that fails, and how to run that pass on it again, in one
-// file.
+// Reproducer: a file with the input IR of a failing pass and the pipeline to run on it.
 #pragma once
 
 #include "passes/manager/instrumentation.h"
@@ -7,20 +6,21 @@
 
 namespace cgc::passes {
 
-/// What the head of a reproducer says.
+/// The header of a reproducer.
 struct Reproducer {
-  std::string pipeline; ///< The pass that failed and those behind it.
+  std::string pipeline; ///< The pass that failed and the passes after it.
   RunOrigin origin;
 };
 
-/// Keeps at `path` the IR in front of the pass that is running, so that even a crash of the process
-/// leaves it; after a failure that of the pass that failed first, one that refused the model only
-/// if none failed otherwise; without a failure no file. An earlier reproducer goes when the first
-/// pass begins. Usage if something else is at `path`.
+/// Returns callbacks that keep at `path` the input IR of the running pass, so that it survives a
+/// crash of the process. After a failure, the file holds the input of the first pass that failed; a
+/// pass that refused the model (Unsupported) counts only if none failed otherwise. Without a
+/// failure, the file is removed. The first pass overwrites an earlier reproducer. Usage if `path`
+/// is anything else.
 Result<PassCallbacks> writeReproducer(const std::string &path, const RunOrigin &origin);
 
-/// Reads the head of a file that writeReproducer wrote; the rest of it is IR text. InvalidFile,
-/// naming `fileName`, if it is no reproducer.
+/// Parses the header of a file that writeReproducer wrote; the rest of the file is IR text.
+/// InvalidFile, naming `fileName`, if it is not a reproducer.
 Result<Reproducer> parseReproducer(llvm::StringRef text, const std::string &fileName);
 
 } // namespace cgc::passes

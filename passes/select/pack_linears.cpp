@@ -1,4 +1,4 @@
-// pack-linears: separate projections of query, key and value -> one.
+// pack-linears: merges separate query, key and value projections into one linear.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
 #include "passes/select/select.h"
@@ -13,7 +13,7 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-/// Whether what reads `value`, followed through views, is attention and nothing else.
+/// Returns true if all users of `value`, followed through views, are attention ops.
 bool feedsAttention(const Value *value, const ir::UseMap &uses) {
   return !uses.users(value).empty() && llvm::all_of(uses.users(value), [&](Node *user) {
     return user->is(OpKind::Attention) ||
@@ -30,7 +30,7 @@ bool isPart(const Node &node, const ir::UseMap &uses) {
          feedsAttention(node.result(), uses);
 }
 
-/// `value` again, right before `root`: a constant may be read first by the last of the parts.
+/// Returns `value` reread before `root`, since its own get_attr may come later.
 Value *readAgain(Value *value, Node &root, ir::GraphRewriter &rewriter) {
   Node &node = *value->node();
   if (node.kind() == ir::NodeKind::GetAttr)

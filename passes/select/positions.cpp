@@ -1,4 +1,4 @@
-// Positions: a sum of tokens and one row for each position.
+// Positions: matches a sum of tokens and positions.
 #include "passes/select/positions.h"
 
 namespace cgc::passes {

@@ -1,4 +1,4 @@
-// prune-rows: cgc.rows moves up through what works row by row.
+// prune-rows: moves cgc.rows up through ops that process each row independently.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
 #include "passes/select/select.h"
@@ -18,8 +18,8 @@ using ir::OpKind;
 using ir::TensorType;
 using ir::Value;
 
-/// All that reads results of `source`, in graph order, if it is cgc.rows with the index of `first`,
-/// which is the first of it; else nothing.
+/// Returns all users of the results of `source`, in graph order, if they all are cgc.rows with the
+/// same index as `first` and `first` is the first of them. Otherwise returns an empty list.
 std::vector<Node *> rowsReaders(Node &source, Node &first, const ir::UseMap &uses) {
   std::vector<Node *> readers;
   for (const Value &result : source.results())
@@ -35,7 +35,7 @@ std::vector<Node *> rowsReaders(Node &source, Node &first, const ir::UseMap &use
   return after == readers.size() ? readers : std::vector<Node *>();
 }
 
-/// The bits, in the lowest bytes.
+/// Returns the bits of -inf in the lowest bytes.
 uint64_t negativeInfinity(DType dtype) {
   const llvm::fltSemantics &semantics = dtype == DType::F16    ? llvm::APFloat::IEEEhalf()
                                         : dtype == DType::BF16 ? llvm::APFloat::BFloat()
@@ -44,15 +44,15 @@ uint64_t negativeInfinity(DType dtype) {
   return llvm::APFloat::getInf(semantics, /*Negative=*/true).bitcastToAPInt().getZExtValue();
 }
 
-/// Makes the ops of one pruned call right before the cgc.rows `rows`.
+/// Creates the ops of one pruned call before the cgc.rows node `rows`.
 class Pruner {
 public:
   Pruner(Node &source, Node &rows, ir::GraphRewriter &rewriter)
       : source_(source), rows_(rows), rewriter_(rewriter),
         type_(rows.arg("input").value()->tensor()) {}
 
-  /// The results of `source` with only the rows that are read; nothing if it does not work row by
-  /// row: then the graph is as it was.
+  /// Returns the results of `source` for only the pooled rows. Returns an empty list, with the
+  /// graph unchanged, if `source` does not process rows independently.
   std::vector<Value *> prune() {
     switch (source_.op()) {
     case OpKind::LayerNorm:
@@ -90,9 +90,9 @@ private:
   Value *create(OpKind op, std::vector<Arg> args) {
     return rewriter_.create(op, std::move(args), source_, &rows_)->result();
   }
-  /// The row of each sequence of `sequences` [B, T, ...].
+  /// Returns the pooled row of each sequence of `sequences` [B, T, ...].
   Value *rowsOf(Value *sequences) { return create(OpKind::Rows, {sequences, rows_.arg("index")}); }
-  /// `value`, of the sizes of the result or of its last ones, with the rows that are read.
+  /// Returns the pooled rows of `value`, whose sizes are those of the result or its last ones.
   Value *pruned(Value *value) {
     const Dims &sizes = value->tensor().sizes;
     if (sizes.size() < 2)
@@ -102,7 +102,7 @@ private:
     return rowsOf(value);
   }
 
-  /// The same call on the rows of the arguments at `positions`.
+  /// Repeats the call on the pooled rows of the arguments at `positions`.
   std::vector<Value *> call(std::initializer_list<unsigned> positions) {
     std::vector<Arg> args = source_.args().vec();
     for (unsigned i : positions)
@@ -115,7 +115,8 @@ private:
     return results;
   }
 
-  /// Whether each operand has the result's sizes, is a vector for each row, or a number.
+  /// Returns true if each operand has the sizes of the result, is a vector that is equal for each
+  /// row, or is a number.
   bool pointwise() const {
     return llvm::all_of(source_.args().take_front(2), [&](const Arg &arg) {
       if (!arg.isValue())
@@ -130,7 +131,7 @@ private:
     const TensorType &type = query->tensor();
     int64_t batch = type.sizes[0], heads = type.sizes[1], width = type.sizes[3];
     bool first = rows_.arg("index").isNone();
-    // The heads of a token have to lie side by side, as in a packed product.
+    // The heads of a token must lie side by side, as in a packed projection.
     bool sideBySide = (width == 1 || type.strides[3] == 1) &&
                       (heads == 1 || type.strides[1] == width * type.strides[3]);
     if (!(first || sideBySide) || !canPruneMask())
@@ -153,7 +154,7 @@ private:
     return {create(OpKind::View, {attended, Arg::ints(Dims{batch, heads * width})})};
   }
 
-  /// Whether the mask is the same for all heads, or for all queries.
+  /// Returns true if the mask is equal for all heads or for all queries.
   bool canPruneMask() const {
     if (source_.arg("is_causal") == Arg(true))
       return source_.graph()->owner();
@@ -165,7 +166,7 @@ private:
     return rank <= 4 && (sizes[rank - 2] == 1 || rank == 2 || sizes[rank - 3] == 1);
   }
 
-  /// The mask [B, 1, 1, S] for the queries that are left; null if it stays as it is.
+  /// Returns the mask [B, 1, 1, S] of the remaining queries; null if the mask stays as it is.
   Value *prunedMask() {
     Value *mask = nullptr;
     if (source_.arg("is_causal") == Arg(true))
@@ -182,7 +183,7 @@ private:
     return create(OpKind::View, {rowsOf(expanded), Arg::ints(Dims{batch, 1, 1, keys})});
   }
 
-  /// A constant [L, S]: -inf where a query does not see a key, else 0.
+  /// Returns a constant [L, S]: -inf where a query does not see a key, else 0.
   Value *causalMask() {
     const TensorType &query = source_.arg("query").value()->tensor();
     int64_t queries = query.sizes[2], keys = source_.arg("key").value()->tensor().sizes[2];
@@ -201,7 +202,7 @@ private:
 
   Node &source_, &rows_;
   ir::GraphRewriter &rewriter_;
-  const TensorType type_; ///< Of what the rows are taken from: [B, T, E].
+  const TensorType type_; ///< Type of the tensor that the rows are taken from: [B, T, E].
 };
 
 bool pruneRows(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {

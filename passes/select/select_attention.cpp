@@ -1,4 +1,4 @@
-// select-attention: scaled_dot_product_attention -> cgc.attention.
+// select-attention: replaces scaled_dot_product_attention with cgc.attention.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
 #include "passes/select/select.h"
@@ -14,7 +14,7 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-/// Whether `mask` [..., L, S] lets query l see the keys up to l and no others.
+/// Returns true if `mask` [..., L, S] lets query l see exactly the keys up to l.
 bool isCausal(Value *mask) {
   auto elements = elementsOf(mask);
   const ir::TensorType &type = mask->tensor();
@@ -32,7 +32,7 @@ bool isCausal(Value *mask) {
   return true;
 }
 
-/// The type of a result of attention [B, H, L, D] whose memory is [B, L, H, D].
+/// Returns the type of an attention result [B, H, L, D] whose memory is [B, L, H, D].
 ir::TensorType tokenMajor(ir::TensorType type) {
   int64_t heads = type.sizes[1], length = type.sizes[2], width = type.sizes[3];
   type.strides = {length * heads * width, width, heads * width, 1};
@@ -47,7 +47,7 @@ bool selectAttention(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter
     return false;
   Arg mask = node.arg("attn_mask");
   bool causal = node.arg("is_causal") == Arg(true);
-  // A mask of one row or column for all is none for each pair of query and key.
+  // A mask of one row or one column does not cover each pair of query and key.
   if (mask.isValue() &&
       llvm::ArrayRef(mask.value()->tensor().sizes).take_back(2) ==
           llvm::ArrayRef({query.sizes[2], node.arg("key").value()->tensor().sizes[2]}) &&
@@ -59,7 +59,7 @@ bool selectAttention(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter
       node.arg("scale").asNumber().value_or(1 / std::sqrt(static_cast<double>(query.sizes.back())));
   std::vector<Arg> args = {
       node.arg("query"), node.arg("key"), node.arg("value"), mask, causal, scale};
-  // Broadcast batches and shared heads stay as they are.
+  // Calls with broadcast batches or shared heads stay as they are.
   if (!ir::inferResults(OpKind::FusedAttention, args, query.device))
     return false;
   Node *fused = rewriter.create(OpKind::FusedAttention, std::move(args), node, &node);
@@ -73,8 +73,8 @@ bool selectAttention(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter
   return true;
 }
 
-// The results are in another order than LibTorch's: the product that reads them works on its rows
-// in theirs.
+// The results have another dimension order than LibTorch's, so the linear that reads them must
+// process its rows in that order.
 constexpr Pattern kPatterns[] = {foldAnyQueryScale, selectAttention, sinkPermute,
                                  normalizeViews,    dropIdentity,    dropCopy};
 

@@ -1,4 +1,4 @@
-// select-embedding: embedding plus positions -> cgc.embedding.
+// select-embedding: replaces embedding plus positions with cgc.embedding.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
 #include "passes/select/positions.h"
@@ -10,7 +10,7 @@ namespace {
 using ir::Node;
 using ir::OpKind;
 
-/// A narrowing cast of what was looked up becomes a cast of the table, which folds.
+/// Rewrites a narrowing cast of looked-up rows to a cast of the table, which `fold` evaluates.
 bool castBeforeEmbedding(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
   if (!node.is(OpKind::To))
     return false;

@@ -1,4 +1,4 @@
-// select-linear: linear with what follows it -> cgc.linear.
+// select-linear: fuses a linear and the ops that follow it into cgc.linear.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
 #include "passes/select/select.h"
@@ -11,10 +11,10 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-constexpr unsigned kResidual = 3, kActivation = 4; ///< Arguments of cgc.linear.
+constexpr unsigned kResidual = 3, kActivation = 4; ///< Argument positions of cgc.linear.
 
-/// The arguments of the cgc.linear that computes `value`; nothing if it is neither that nor a
-/// linear, or if `node` is not its only user.
+/// Returns the arguments of the cgc.linear that computes `value`; nullopt if it is neither that nor
+/// a linear, or if `node` is not its only user.
 std::optional<std::vector<Arg>> linearBefore(const Arg &arg, const Node &node,
                                              const ir::UseMap &uses) {
   if (!arg.isValue() || !uses.hasOneUser(arg.value()))
@@ -70,7 +70,7 @@ bool selectQuickGelu(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
   return false;
 }
 
-/// The activation of cgc.linear that `node` computes, or null.
+/// Returns the cgc.linear activation that `node` computes, or null.
 const char *activationOf(const Node &node) {
   switch (node.op()) {
   case OpKind::Gelu:

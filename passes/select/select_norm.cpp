@@ -1,5 +1,5 @@
-// select-norm: a sum and its layer_norm, or a layer_norm between casts -> cgc.add_layer_norm;
-// division by the norm -> cgc.normalize.
+// select-norm: fuses a sum and its layer_norm, or a layer_norm between casts, into
+// cgc.add_layer_norm, and division by the norm into cgc.normalize.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/select/select.h"
 
@@ -13,8 +13,8 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-/// The argument of `norm` before `root`, at which it may not be there yet; nothing if it is no
-/// parameter.
+/// Returns the argument of `norm`, reread before `root`, where it may not be defined yet; nullopt
+/// if it is not a parameter.
 std::optional<Arg> parameterBefore(const Node &norm, const char *name, Node &root,
                                    ir::GraphRewriter *rewriter) {
   const Arg &arg = norm.arg(name);
@@ -28,7 +28,7 @@ std::optional<Arg> parameterBefore(const Node &norm, const char *name, Node &roo
   return Arg(rewriter->getAttr(attr.target(), arg.value()->type(), attr, &root)->result());
 }
 
-/// Whether `norm` normalizes `sum` over its last dimension, and nothing else.
+/// Returns true if `norm` normalizes `sum` over its last dimension only.
 bool normalizes(const Node &norm, const Value *sum) {
   if (norm.is(OpKind::AddLayerNorm))
     return norm.arg("input").value() == sum && norm.arg("addend").isNone();
@@ -36,7 +36,8 @@ bool normalizes(const Node &norm, const Value *sum) {
          norm.arg("normalized_shape").list().size() == 1;
 }
 
-/// layer_norm in f32 of 16-bit values, rounded back: as the models keep their statistics exact.
+/// Matches an f32 layer_norm of 16-bit values, rounded back, as models write it to keep the
+/// statistics exact.
 bool selectMixedLayerNorm(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
   if (!node.is(OpKind::To))
     return false;
@@ -89,7 +90,8 @@ bool selectAddLayerNorm(Node &node, const ir::UseMap &uses, ir::GraphRewriter &r
   return false;
 }
 
-/// The norm of `vectors` over the last dimension, kept, that `value` is, if `user` alone reads it.
+/// Returns true if `value` is the norm of `vectors` over the last dimension, with that dimension
+/// kept, and has only one user.
 bool isNormOf(const Value *value, const Arg &vectors, const ir::UseMap &uses) {
   Node *norm = definedBy(value, OpKind::VectorNorm);
   if (!norm || norm->arg("self") != vectors || !uses.hasOneUser(value))

@@ -1,4 +1,4 @@
-// select-norm-linear: a linear of normalized rows -> cgc.norm_linear.
+// select-norm-linear: fuses a linear of normalized rows into cgc.norm_linear.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/select/select.h"
 
@@ -13,14 +13,14 @@ using ir::NodeKind;
 using ir::OpKind;
 using ir::Value;
 
-/// Whether `test` holds for each value that `node` takes.
+/// Returns true if `test` holds for each input value of `node`.
 template <class Test> bool allInputs(const Node &node, Test test) {
   bool all = true;
   node.forEachInput([&](Value *input) { all &= test(input); });
   return all;
 }
 
-/// Whether `value` comes from parameters alone, so that `fold` computes what is made of it.
+/// Returns true if `value` depends only on parameters, so that `fold` evaluates ops on it.
 bool isKnown(const Value *value) {
   const Node &node = *value->node();
   return node.kind() == NodeKind::GetAttr ||
@@ -31,7 +31,7 @@ bool isKnown(const Arg &arg) {
   return arg.isNone() || isKnown(arg.value());
 }
 
-/// Whether nothing but the one user of `value` needs the parameters that it comes from.
+/// Returns true if the one user of `value` is the only user of the parameters that it depends on.
 bool hasOneReader(const Value *value, const ir::UseMap &uses) {
   const Node &node = *value->node();
   if (!uses.hasOneUser(value))
@@ -44,7 +44,8 @@ bool hasOneReader(const Value *value, const ir::UseMap &uses) {
   });
 }
 
-/// The layer_norm over the last dimension that yields `value` and nothing else that is read.
+/// Returns the layer_norm over the last dimension that defines `value` and has no other used
+/// results.
 Node *normOf(Value *value, const ir::UseMap &uses) {
   if (!uses.hasOneUser(value))
     return nullptr;
@@ -55,9 +56,9 @@ Node *normOf(Value *value, const ir::UseMap &uses) {
                                                                                      : nullptr;
 }
 
-/// Makes the constants of one cgc.norm_linear right before its linear. What is of the linear's
-/// dtype is multiplied by, and added to, f32: LibTorch then computes in f32, without a copy of a
-/// weight.
+/// Creates the constants of one cgc.norm_linear before its linear. Operands of the linear's dtype
+/// are combined with f32 operands in mul and add: LibTorch then computes in f32, without an f32
+/// copy of a weight.
 class Folding {
 public:
   Folding(Node &linear, ir::GraphRewriter &rewriter)
@@ -72,12 +73,12 @@ public:
   }
   Value *rounded(Value *value) { return create(OpKind::To, {value, dtype_, Arg()}); }
 
-  /// `weight` with its columns scaled, its rows without their mean.
+  /// Returns `weight` with its columns scaled and its rows centered.
   Value *centered(const Arg &weight, const Arg &scale) {
     Value *scaled = scale.isNone() ? inF32(weight) : create(OpKind::Mul, {weight, inF32(scale)});
     return rounded(create(OpKind::CenterRows, {scaled, dtype_}));
   }
-  /// `bias` plus the product of `weight` and `shift`.
+  /// Returns `bias` plus `weight` times `shift`.
   Arg shifted(const Arg &bias, const Arg &weight, const Arg &shift) {
     if (shift.isNone())
       return bias;

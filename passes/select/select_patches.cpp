@@ -1,4 +1,4 @@
-// select-patches: a convolution of windows that do not overlap -> cgc.patches and a linear.
+// select-patches: replaces a convolution with non-overlapping windows by cgc.patches and a linear.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
 #include "passes/select/select.h"
@@ -13,10 +13,10 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-constexpr int64_t kMultiple = 8;  ///< Of columns: what matrix products like.
-constexpr int64_t kMaxGrowth = 8; ///< Padding may be one part of this many of the columns.
+constexpr int64_t kMultiple = 8;  ///< Alignment of the columns that GEMMs prefer.
+constexpr int64_t kMaxGrowth = 8; ///< Padding may add at most one part in this many columns.
 
-/// The two extents of an `int[]` argument of one or two elements.
+/// Returns the two extents of an `int[]` argument of one or two elements.
 std::pair<int64_t, int64_t> extents(const Node &node, llvm::StringRef name) {
   auto values = *node.arg(name).asInts();
   return {values.front(), values.back()};

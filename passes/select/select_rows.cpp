@@ -1,4 +1,4 @@
-// select-rows: pooling by one row of each sequence -> cgc.rows.
+// select-rows: replaces pooling by one row of each sequence with cgc.rows.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
 #include "passes/select/select.h"
@@ -11,7 +11,7 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-/// x[:, 0]: a view, which costs nothing, becomes a copy only if prune-rows then saves more.
+/// x[:, 0] is a free view; it becomes a copy only if prune-rows then saves more.
 bool selectFirstRow(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
   if (!node.is(OpKind::Select) || node.arg("dim") != Arg(1) || node.arg("index") != Arg(0))
     return false;
@@ -36,7 +36,7 @@ bool selectFirstRow(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewri
   return true;
 }
 
-/// Whether `value` is 0, 1, 2, ...
+/// Returns true if `value` is 0, 1, 2, ...
 bool countsUp(Value *value) {
   auto elements = elementsOf(value);
   if (!elements || isFloating(value->tensor().dtype))
@@ -47,8 +47,8 @@ bool countsUp(Value *value) {
   return true;
 }
 
-/// x[arange(B), argmax]: an argmax is inside where it was taken over as many elements as there are
-/// rows.
+/// Matches x[arange(B), argmax]. The index is in bounds if the argmax is over as many elements as
+/// there are rows.
 bool selectNamedRow(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
   if (!node.is(OpKind::Index))
     return false;

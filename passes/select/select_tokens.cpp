@@ -1,4 +1,5 @@
-// select-tokens: a class token before patches, and positions -> cgc.tokens.
+// select-tokens: replaces a class token concatenated before patches, and positions, with
+// cgc.tokens.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/select/positions.h"
 #include "passes/select/select.h"
@@ -11,7 +12,7 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-/// The vector [E] that `value`, [B, 1, E], repeats; null if there is none.
+/// Returns the vector [E] that `value`, [B, 1, E], repeats; null if there is none.
 Value *repeatedVector(Value *value) {
   const ir::TensorType &type = value->tensor();
   Layout layout = layoutOf(value);
@@ -30,7 +31,7 @@ bool selectTokens(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
     return false;
   Value *first = node.arg("tensors").list()[0].value(),
         *patches = node.arg("tensors").list()[1].value();
-  // cat also takes an empty vector, and converts dtypes.
+  // cat also accepts an empty vector, and converts dtypes.
   if (first->tensor().rank() != 3 || patches->tensor().rank() != 3 ||
       first->tensor().dtype != type.dtype || patches->tensor().dtype != type.dtype)
     return false;

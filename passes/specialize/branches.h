@@ -1,4 +1,5 @@
-// BranchStack: which nodes run, for a walk over a graph with prim.if, prim.else and prim.end_if.
+// BranchStack: tracks which nodes run, for a walk over a graph with prim.if, prim.else and
+// prim.end_if.
 #pragma once
 
 #include "llvm/ADT/STLExtras.h"
@@ -8,29 +9,31 @@
 
 namespace cgc::passes {
 
-/// The branches around the node that a walk has come to. Tell it of each marker in order.
+/// The branches that enclose the current node of a walk. Call it for each marker, in order.
 class BranchStack {
 public:
-  /// prim.if. `taken`: whether its condition holds; nothing if that is not known. `mayBeSkipped`:
-  /// whether either side may yet turn out not to run. Of no interest while isSkipped().
+  /// Call at prim.if. `taken`: whether its condition holds; nullopt if that is unknown.
+  /// `mayBeSkipped`: whether either side may turn out not to run. Both are ignored while
+  /// isSkipped().
   void enter(std::optional<bool> taken, bool mayBeSkipped = false) {
     branches_.push_back({isSkipped(), taken, false, mayBeSkipped || this->mayBeSkipped()});
   }
-  /// prim.else.
+  /// Call at prim.else.
   void enterElse() { branches_.back().inElse = true; }
-  /// prim.end_if. Returns which side was taken; nothing if that is not known.
+  /// Call at prim.end_if. Returns which side was taken; nullopt if that is unknown.
   std::optional<bool> leave() { return branches_.pop_back_val().taken; }
 
-  /// Whether the walk is in a side that is not taken.
+  /// Returns true in a side that is not taken.
   bool isSkipped() const {
     if (branches_.empty())
       return false;
     const Branch &innermost = branches_.back();
     return innermost.skipped || (innermost.taken && *innermost.taken == innermost.inElse);
   }
-  /// Whether the innermost branch is one of which the side is not known.
+  /// Returns true if the taken side of the innermost branch is unknown.
   bool isUndecided() const { return !branches_.back().taken; }
-  /// Whether all branches around are decided, so that the node certainly runs.
+  /// Returns true if the taken sides of all enclosing branches are known, so that the node
+  /// certainly runs.
   bool allDecided() const {
     return llvm::all_of(branches_, [](const Branch &branch) { return branch.taken.has_value(); });
   }
@@ -39,10 +42,10 @@ public:
 
 private:
   struct Branch {
-    bool skipped; ///< The whole of it.
+    bool skipped; ///< The whole branch is skipped.
     std::optional<bool> taken;
     bool inElse;
-    bool mayBeSkipped; ///< Either side, also for the sake of a branch around.
+    bool mayBeSkipped; ///< Applies to both sides; inherited from an enclosing branch.
   };
   llvm::SmallVector<Branch> branches_;
 };

@@ -1,4 +1,4 @@
-// InlinePass: rebuilds each graph of the root with the bodies in place of the calls.
+// InlinePass: rebuilds each graph of the root with the callees' bodies in place of the calls.
 #include "passes/specialize/inline.h"
 
 #include "ir/op_def.h"
@@ -23,8 +23,8 @@ class Inliner {
 public:
   Inliner(const ir::Module &root, ir::Graph &target) : root_(root), target_(target) {}
 
-  /// Copies the nodes of `source`, a graph of `root_`, with its inputs bound in `map`. Returns what
-  /// the graph yields.
+  /// Copies the nodes of `source`, a graph of `root_` whose inputs are bound in `map`. Returns the
+  /// outputs of the copy.
   Result<std::vector<ir::Arg>> emit(const ir::Graph &source, ValueMap &map) {
     if (llvm::is_contained(stack_, &source))
       return Status(Code::Failed, "graph @" + source.name() + " of module '" +
@@ -101,7 +101,7 @@ private:
     arg.mapValues([&](ir::Value *value) { return map.find(value)->second; });
   }
 
-  /// Binds the results of a node that the caller's constants decide.
+  /// Binds the results of a node that can be evaluated from the caller's constants.
   static bool evaluate(const ir::Node &node, llvm::ArrayRef<ir::Arg> args, ValueMap &map) {
     const std::optional<ir::Arg> value = ir::evaluateEarly(node.op(), args);
     if (!value)
@@ -111,7 +111,7 @@ private:
       return true;
     }
     if (value->list().size() != node.numResults())
-      return false; // Whoever compiles the graph gets the error.
+      return false; // Compiling the graph reports the error.
     for (unsigned i = 0; i < node.numResults(); ++i)
       map[node.result(i)] = value->list()[i];
     return true;
@@ -141,11 +141,11 @@ private:
     return results;
   }
 
-  /// Copies types and names of results.
+  /// Copies the types and names of the results.
   void bind(const ir::Node &from, ir::Node &to, ValueMap &map) {
     for (unsigned i = 0; i < from.numResults(); ++i) {
       to.result(i)->setType(from.result(i)->type());
-      // A number says nothing outside the graph that it was counted in.
+      // A number has no meaning outside its own graph.
       if (!llvm::all_of(from.result(i)->name(), llvm::isDigit))
         target_.rename(to.result(i), from.result(i)->name());
       map[from.result(i)] = ir::Arg(to.result(i));
@@ -193,7 +193,7 @@ Result<Changed> InlinePass::run(ir::Module &root, PassContext &) const {
     CGC_ASSIGN_OR_RETURN(auto one, flatten(root, *graph));
     flat.push_back(std::move(one));
   }
-  for (auto &graph : flat) { // All or none: a method may call another one of the root.
+  for (auto &graph : flat) { // All or none: a method may call another method of the root.
     root.removeGraph(graph->name());
     root.addGraph(std::move(graph));
   }

@@ -1,4 +1,4 @@
-// SpecializePass: one walk in execution order; this file has types and host values.
+// SpecializePass: one walk in execution order. This file has types and host values.
 #include "passes/specialize/specialize.h"
 
 #include "ir/fallback.h"
@@ -20,7 +20,7 @@ using ir::Value;
 
 namespace {
 
-/// A dict on the host is a list of [key, value] pairs.
+/// Returns true for a dict on the host: a list of [key, value] pairs.
 bool isDict(const Arg &arg) {
   return arg.isList() && !arg.list().empty() && llvm::all_of(arg.list(), [](const Arg &pair) {
            return pair.isList() && pair.list().size() == 2 && pair.list()[0].is<std::string>();
@@ -48,7 +48,7 @@ bool takesTensor(OpKind op) {
 bool Specializer::run() {
   for (Node &node : llvm::make_early_inc_range(graph_)) {
     visit(node);
-    if (isSilent()) { // What a substitution replaced vanishes.
+    if (isSilent()) { // The nodes that a substitution replaced are erased.
       rememberReplaced(node);
       evaluated(node);
     }
@@ -130,7 +130,7 @@ void Specializer::visitCall(Node &node) {
     return evaluate(node, args);
   }
   if (node.op() == OpKind::Fallback) {
-    // The node, printed below, has the whole schema.
+    // The node is printed below with its whole schema.
     const llvm::StringRef op = ir::fallbackName(node).full;
     const ir::Cause cause = causeOfFallback(node);
     error(node, ir::explain("cgc cannot compile " + op.str(), cause), cause);
@@ -144,7 +144,7 @@ void Specializer::visitCall(Node &node) {
   if (node.op() == OpKind::PrimRaise)
     return visitRaise(node, args[0]);
   rememberTensors(node, args);
-  // What it depends on has been reported, or cannot be known without types.
+  // The value it depends on was reported, or is unknown without types.
   if (llvm::any_of(args, [](const Arg &arg) { return dependsOnError(arg); }))
     return judgeUntyped(node, args);
   bool onHost = ir::hasTrait(node.op(), ir::kHost);
@@ -165,7 +165,7 @@ void Specializer::evaluate(Node &node, llvm::ArrayRef<Arg> args) {
   if (!value) {
     if (ir::hasTrait(node.op(), ir::kHost))
       error(node, value.status().message());
-    else // Arithmetic on numbers: these are all that matters.
+    else // For arithmetic on numbers, the operands are the whole context.
       report(node, ir::opName(node.op()).str() + " of " + ir::argText(Arg(Arg::List(args))) + ": " +
                        value.status().message());
     return;
@@ -192,7 +192,7 @@ void Specializer::infer(Node &node, std::vector<Arg> args) {
     error(node, inferred.status().message(), causeOfRefusal(node, args));
     return;
   }
-  // One dynamic result is the list as a whole: it becomes several typed ones.
+  // One dynamic result stands for the whole list and becomes several typed results.
   if (ir::opSchema(node.op()).listResult && node.numResults() == 1 &&
       node.result()->type().isDynamic()) {
     Node *several = graph_.call(node.op(), std::move(args), inferred->size(), node.loc(), &node);
@@ -328,7 +328,8 @@ void Specializer::setType(Value *value, ir::TensorType type) {
 
 Result<Changed> SpecializePass::run(ir::Graph &graph, PassContext &context) const {
   CGC_TRY(requireInlined(graph));
-  CGC_ASSIGN_OR_RETURN(Changed changed, DcePass().run(graph, context)); // Dead code is not judged.
+  // Dead code is not diagnosed.
+  CGC_ASSIGN_OR_RETURN(Changed changed, DcePass().run(graph, context));
   ir::Diagnostics diagnostics;
   Specializer specializer(graph, context.target, diagnostics);
   if (specializer.run())

@@ -5,23 +5,25 @@
 
 namespace cgc::passes {
 
-/// From placeholders with types to a graph in which every value has one; inputs that have none are
-/// left at their defaults. Host ops and arithmetic on constants are evaluated and vanish, of each
-/// branch one side stays; lists become several results; tuples, lists and dicts that are returned
-/// are flattened (dict keys become output names, nested ones joined by dots; none is dropped);
-/// baked devices become context.target. Everything that cannot be compiled is collected in
-/// context.diagnostics (an op without a rule, a rule that refuses, a tensor read on the host, a
-/// branch that data decide, an input that is overwritten); what depends on it is not reported
-/// again; then it fails with Unsupported. Usage if a call of a submodule is left.
+/// Turns a graph with typed placeholders into one in which every value has a type. Inputs without a
+/// type keep their defaults. Host ops and arithmetic on constants are evaluated and erased, and
+/// each branch keeps only its taken side. Lists become several results. Returned tuples, lists and
+/// dicts are flattened; dict keys become output names, nested keys are joined with dots, and no
+/// output is dropped. Devices in the model become context.target. Collects everything that cannot
+/// be compiled in context.diagnostics (an op without a rule, a rule that refuses, a tensor read on
+/// the host, a branch that depends on data, an input that is overwritten), without repeating errors
+/// for values that depend on a reported one, then fails with Unsupported. Usage if a call of a
+/// submodule is left.
 struct SpecializePass {
   static constexpr const char *name = "specialize";
   static constexpr bool isRequired = true;
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 
-/// Reports of a flat graph what the pass would report for inputs of any type: a method can be
-/// judged without shapes. Inputs without a type are tensors, also those whose default is none. What
-/// is in a side of a branch that shapes decide is not reported. `graph` is of no use afterwards.
+/// Reports the errors that the pass would report for a flat graph with inputs of any type, so that
+/// a method can be diagnosed without shapes. Inputs without a type count as tensors, including
+/// those whose default is none. Does not report errors in a branch that shapes decide. `graph` must
+/// not be used afterwards.
 void judge(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics);
 
 } // namespace cgc::passes

@@ -1,5 +1,5 @@
-// Specializer: branches. Of one whose condition is known a side vanishes; both sides of any other
-// are walked through, so that all that is in the way is reported.
+// Specializer: branches. A branch whose condition is known loses the other side. Both sides of any
+// other branch are visited, to report all errors.
 #include "ir/op_def.h"
 #include "ir/text/text.h"
 #include "passes/specialize/specializer.h"
@@ -21,7 +21,8 @@ void Specializer::visitIf(Node &node) {
   resolve(condition);
   if (const bool *taken = condition.getIf<bool>())
     return branches_.enter(*taken);
-  if (condition.is<std::string>()) // What a substitution replaced: it is typed, and never runs.
+  if (condition.is<std::string>()) // The nodes that a substitution replaced are typed and never
+                                   // run.
     return branches_.enter(true, /*mayBeSkipped=*/true);
   const bool byData =
       isTensor(condition) || (condition.isValue() && decidesOnly(*condition.value()->node()));
@@ -45,7 +46,7 @@ void Specializer::visitEndIf(Node &node) {
 }
 
 void Specializer::visitRaise(Node &node, const Arg &message) {
-  // Of a branch that nothing decides, one side may be an assertion that holds.
+  // In an undecided branch, one side may be an assertion that holds.
   if (branches_.allDecided())
     report(node,
            "the model raises an exception for these inputs: " +

@@ -1,4 +1,4 @@
-// Specializer: in-place ops whose effect the compiled model would not have.
+// Specializer: in-place ops whose effect the compiled model would lose.
 #include "ir/fallback.h"
 #include "ir/op_def.h"
 #include "passes/canonicalize/in_place.h"
@@ -18,7 +18,7 @@ namespace {
 
 using Nodes = llvm::DenseSet<const Node *>; // Looked up, never iterated.
 
-/// Whether argument 0 and the result of `node` may be the same memory.
+/// Returns true if argument 0 and the result of `node` may alias.
 bool mayAlias(const Node &node) {
   if (node.kind() != ir::NodeKind::CallFunction || node.args().empty() || !node.arg(0).isValue())
     return false;
@@ -28,7 +28,8 @@ bool mayAlias(const Node &node) {
   return !inferred || inferred->front().viewOffset;
 }
 
-/// What `node` overwrites, whether cgc can compile it or not; else none.
+/// Returns the argument that `node` overwrites, whether or not cgc can compile the node; none if it
+/// overwrites nothing.
 Arg written(const Node &node) {
   if (node.kind() != ir::NodeKind::CallFunction)
     return {};
@@ -39,7 +40,7 @@ Arg written(const Node &node) {
                                                                          : Arg();
 }
 
-/// The name of the substitution whose original has `node`; null if it is of none.
+/// Returns the name of the substitution whose original contains `node`; null if there is none.
 const std::string *substitutionOf(const Node &node) {
   unsigned inner = 0;
   const auto begin = node.graph()->begin();
@@ -56,8 +57,8 @@ const std::string *substitutionOf(const Node &node) {
   return nullptr;
 }
 
-/// Of `copy`, made of a graph, only what functionalize takes is left: nodes that certainly run,
-/// have types and fit their rules.
+/// Erases from `copy`, a clone of `graph`, all nodes that functionalize cannot handle. Nodes that
+/// certainly run, have types and fit their rules stay.
 void keepTyped(const ir::Graph &graph, ir::Graph &copy, const Nodes &vanished, DeviceKind target) {
   llvm::DenseSet<const Value *> kept; // Looked up, never iterated.
   std::vector<Node *> dropped;
@@ -145,7 +146,7 @@ void Specializer::judgeViews() {
   keepTyped(graph_, *copy, vanished, target_);
   ir::Diagnostics found;
   functionalize(*copy, found);
-  for (const ir::Diagnostic &error : found.errors()) // The others have been reported.
+  for (const ir::Diagnostic &error : found.errors()) // The other errors have been reported.
     if (error.cause == ir::Cause::MutatesView)
       diagnostics_.error(error);
 }

@@ -1,4 +1,4 @@
-// Specializer: what is wrong with a model, and what can be said of it without types.
+// Specializer: errors about a model, and diagnosis without types.
 #include "ir/fallback.h"
 #include "ir/op_def.h"
 #include "ir/text/text.h"
@@ -15,7 +15,7 @@ using ir::Value;
 
 namespace {
 
-/// What the model's author calls an op that reads one element of a tensor; empty for other ops.
+/// Returns the Python name of an op that reads one element of a tensor; empty for other ops.
 llvm::StringRef hostRead(const Node &node) {
   switch (node.op()) {
   case OpKind::PrimInt:
@@ -31,13 +31,13 @@ llvm::StringRef hostRead(const Node &node) {
   }
 }
 
-/// Whether the result is bool, whatever the operands are.
+/// Returns true if the result is bool whatever the operands are.
 bool isComparison(const Node &node) {
   return node.is(OpKind::Eq) || node.is(OpKind::Ne) || node.is(OpKind::Lt) || node.is(OpKind::Le) ||
          node.is(OpKind::Gt) || node.is(OpKind::Ge);
 }
 
-/// Whether `arg` picks elements by a mask, so that data decide how many.
+/// Returns true if `arg` selects elements by a mask, so that their number depends on data.
 bool isMask(const Arg &arg) {
   if (!arg.isValue())
     return false;
@@ -143,7 +143,7 @@ bool Specializer::isTensor(const Arg &arg) const {
 void Specializer::rememberTensors(const Node &node, llvm::ArrayRef<Arg> args) {
   if (ir::hasTrait(node.op(), ir::kHost) || ir::opSchema(node.op()).listResult)
     return;
-  // Arithmetic of sizes has the ops of tensors.
+  // Arithmetic on sizes uses the same ops as tensors.
   const bool mayBeNumber = ir::opDef(node.op()).evaluate != nullptr;
   if (!mayBeNumber || llvm::any_of(args, [&](const Arg &arg) { return isTensor(arg); }))
     for (const Value &result : node.results())

@@ -1,5 +1,4 @@
-// ModuleSubstitutionPass: matching modules, replacing, and what it takes to compare with the
-// original.
+// ModuleSubstitutionPass: matches modules, replaces them, and keeps the originals for comparison.
 #include "passes/substitution/module_substitution.h"
 
 #include "ir/text/text.h"
@@ -10,7 +9,7 @@
 namespace cgc::passes {
 namespace {
 
-/// `*` matches within one path component, `**` across components.
+/// Matches a glob: `*` within one path component, `**` across components.
 bool matchesGlob(llvm::StringRef glob, llvm::StringRef path) {
   if (glob.empty())
     return path.empty();
@@ -54,9 +53,9 @@ std::string toString(const Signature &signature) {
          " outputs";
 }
 
-/// Ends the branch, begun by prim.if(name), that holds what the substitution of this name replaced.
-/// Gives a check for each of `replacements`, to stand in its place; the end still needs what the
-/// original gave as its argument 0.
+/// Ends the branch begun by prim.if(name), which holds the original that the substitution `name`
+/// replaced. Returns a check for each of `replacements`, to be used in its place, and the
+/// prim.end_if, whose first list the caller sets to the original's outputs.
 struct OriginalEnd {
   ir::Node *end;
   std::vector<ir::Value *> checks;
@@ -76,8 +75,8 @@ OriginalEnd endOriginal(ir::Graph &graph, llvm::ArrayRef<ir::Arg> replacements,
   return result;
 }
 
-/// Appends the nodes of `original` to `graph`, which has the same inputs, and leaves to
-/// `specialize` to compare what both give.
+/// Appends the nodes of `original` to `graph`, which has the same inputs, so that `specialize` can
+/// compare the outputs of both.
 void addCheck(ir::Graph &graph, const ir::Graph &original, const std::string &name) {
   llvm::DenseMap<const ir::Value *, ir::Arg> map; // Looked up, never iterated.
   std::vector<ir::Value *> inputs = graph.inputs();
@@ -159,11 +158,11 @@ Status replaceCall(const ModuleSubstitution &substitution, ir::Node &call, ir::M
   return Status::ok();
 }
 
-/// What a substitution matches, all of it found before anything is replaced: what a replacement
-/// adds is not matched by the same substitution.
+/// The matches of a substitution. All are found before the first is replaced, so that the
+/// substitution does not match the modules that its replacements add.
 struct Matches {
   std::vector<ir::Module *> modules;
-  std::vector<std::pair<ir::Node *, ir::Module *>> calls; ///< With the module that is called.
+  std::vector<std::pair<ir::Node *, ir::Module *>> calls; ///< Each call with the called module.
 };
 
 void findBelow(const ModuleSubstitution &substitution, ir::Module &module, Matches &found) {

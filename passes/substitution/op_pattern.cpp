@@ -1,4 +1,4 @@
-// OpPattern: reading the texts, matching from the root upwards, and copying the replacement.
+// OpPattern: parses the texts, matches from the root up, and copies the replacement.
 #include "passes/substitution/op_pattern.h"
 
 #include "ir/text/text.h"
@@ -15,7 +15,7 @@ using ir::Arg;
 using ir::Node;
 using ir::Value;
 
-/// Parses `text`, called `what` in messages: one graph of calls of ops with one output.
+/// Parses `text`, named `what` in messages: one graph of op calls with one output.
 Result<std::unique_ptr<ir::Module>> parseGraph(llvm::StringRef text, llvm::StringRef what) {
   auto refuse = [&](const std::string &why) {
     return Status(Code::Failed, what.str() + ": " + why);
@@ -39,7 +39,7 @@ Result<std::unique_ptr<ir::Module>> parseGraph(llvm::StringRef text, llvm::Strin
   return module;
 }
 
-/// Whether every call of `graph` leads to its output.
+/// Returns true if every call of `graph` leads to its output.
 bool isConnected(const ir::Graph &graph) {
   llvm::DenseSet<const Node *> needed; // Looked up, never iterated.
   for (const Node &node : llvm::reverse(graph)) {
@@ -51,13 +51,13 @@ bool isConnected(const ir::Graph &graph) {
   return true;
 }
 
-/// Whether a type of the pattern, which may be dynamic, allows `type`.
+/// Returns true if the pattern's type, which may be dynamic, allows `type`.
 bool allows(const ir::Type &pattern, const ir::Type &type) {
   return pattern.isDynamic() || (type.isTensor() && pattern.tensor().dtype == type.tensor().dtype &&
                                  pattern.tensor().sizes == type.tensor().sizes);
 }
 
-/// One attempt at one place.
+/// One match attempt at one root.
 class Matcher {
 public:
   bool matches(const Node &pattern, Node &node) {
@@ -72,7 +72,7 @@ public:
                             [&](const Arg &p, const Arg &a) { return matches(p, a); });
   }
 
-  /// What `input` of the pattern stands for.
+  /// Returns the argument bound to `input` of the pattern.
   const Arg &bound(const Value *input) const { return bound_.find(input)->second; }
 
 private:
@@ -89,7 +89,7 @@ private:
              llvm::all_of_zip(pattern.list(), arg.list(),
                               [&](const Arg &p, const Arg &a) { return matches(p, a); });
     auto number = pattern.asNumber();
-    return number ? arg.asNumber() == number : pattern == arg; // 2 is 2.0.
+    return number ? arg.asNumber() == number : pattern == arg; // 2 matches 2.0.
   }
 
   bool bind(const Value *input, const Arg &arg) {

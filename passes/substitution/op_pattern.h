@@ -1,5 +1,5 @@
-// OpPattern: the text of an OpSubstitution, read and checked; matching it, and building what
-// replaces a match.
+// OpPattern: the parsed and checked text of an OpSubstitution; finds matches and builds
+// replacements.
 #pragma once
 
 #include "passes/substitution/substitutions.h"
@@ -11,20 +11,22 @@ namespace cgc::passes {
 
 class OpPattern final {
 public:
-  /// Failed, with what is wrong with a text, if `substitution` cannot be used. Borrows it.
+  /// Parses the texts of `substitution`, which is borrowed. Failed, with the error in the text, if
+  /// it is invalid.
   static Result<OpPattern> create(const OpSubstitution &substitution);
 
-  /// The match whose output `root` computes, if there is one. Changes nothing.
+  /// Returns the match whose output `root` computes, if there is one. Does not change the graph.
   std::optional<OpMatch> match(ir::Node &root) const;
 
-  /// The value that replaces the root's result; null if the substitution's function declines.
+  /// Returns the value that replaces the root's result; null if the substitution's function
+  /// declines.
   Result<ir::Value *> build(const OpMatch &match, ir::GraphRewriter &rewriter) const;
 
 private:
   explicit OpPattern(const OpSubstitution &substitution) : substitution_(&substitution) {}
 
   const OpSubstitution *substitution_;
-  std::unique_ptr<ir::Module> pattern_, replacement_; ///< Each with one graph.
+  std::unique_ptr<ir::Module> pattern_, replacement_; ///< Each has one graph.
 };
 
 } // namespace cgc::passes

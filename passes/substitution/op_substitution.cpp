@@ -17,7 +17,7 @@ Status checkType(const ir::Value &replacement, const ir::Value &original) {
                                   toString(before) + "; make it give the same");
 }
 
-/// Replaces the match at `root`, if there is one. Returns whether it did.
+/// Replaces the match at `root`, if there is one. Returns true if it did.
 Result<bool> replaceAt(const OpPattern &pattern, ir::Node &root, ir::Graph &graph) {
   std::optional<OpMatch> match = pattern.match(root);
   if (!match)
