@@ -1,4 +1,5 @@
-// Archive: checksums over a mapping, and a pass over the pickles by LibTorch's Unpickler.
+// Archive: checks checksums over a mapping of the file, and parses the pickles with LibTorch's
+// Unpickler.
 #include "frontend/archive.h"
 
 #include "runtime/base/file.h"
@@ -24,13 +25,13 @@ uint32_t crcOf(const void *data, size_t size) {
   return llvm::crc32(llvm::ArrayRef<uint8_t>(static_cast<const uint8_t *>(data), size));
 }
 
-/// A record that a pickle refers to.
+/// A record that a pickle references.
 struct Record {
   std::string name;
-  uint64_t size = 0; ///< In bytes, not compressed.
+  uint64_t size = 0; ///< Uncompressed, in bytes.
 };
 
-/// Reads the pickles of an archive as torch::jit::load does, but without the module's code: each
+/// Reads the pickles of an archive as torch::jit::load does, but without the module's code: every
 /// class is an empty one. Tensors point into the mapping of the archive.
 class TensorCheck {
 public:
@@ -49,11 +50,12 @@ private:
   std::span<const std::byte> zip_;
   std::shared_ptr<torch::jit::CompilationUnit> classes_ =
       std::make_shared<torch::jit::CompilationUnit>();
-  llvm::DenseMap<const void *, Record> records_; ///< By the address that their storages have.
+  llvm::DenseMap<const void *, Record> records_; ///< By the address of their storage.
   Status status_;
 };
 
-/// `name` is a class, or a type such as List[Tensor] that the pickle gives to a list.
+/// Resolves `name`, which is a class or a type such as List[Tensor] that the pickle gives to a
+/// list.
 c10::StrongTypePtr TensorCheck::typeNamed(const c10::QualifiedName &name) {
   const std::string &text = name.qualifiedName();
   c10::TypePtr type;
@@ -71,9 +73,9 @@ at::DataPtr TensorCheck::record(const std::string &name) {
   at::DataPtr data;
   if (offset <= zip_.size() && size <= zip_.size() - offset)
     data = at::DataPtr(const_cast<std::byte *>(zip_.data()) + offset, c10::kCPU);
-  else // Packed: takes more bytes than it has in the archive.
+  else // Compressed: larger than in the archive.
     data = std::get<0>(reader_.getRecord(name));
-  // Of records that overlap, the shortest counts.
+  // If records overlap, the shortest one bounds the tensor.
   Record &known = records_[data.get()];
   if (known.name.empty() || size < known.size)
     known = {name, size};
@@ -142,7 +144,7 @@ Status checkArchive(const std::string &path) {
         return broken;
       crc = crcOf(bytes->data(), bytes->size());
     } else {
-      // The reader leaves out the folder that all records are in.
+      // The reader omits the folder that contains all records.
       const size_t slash = entry.name.find('/');
       auto [data, size] = reader.getRecord(
           std::string(slash == std::string_view::npos ? "" : entry.name.substr(slash + 1)));

@@ -1,4 +1,4 @@
-// Archive: checks of a TorchScript file, which is a zip of records, that LibTorch does not make.
+// Archive: checks of a TorchScript file, a zip of records, that LibTorch omits.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -8,9 +8,9 @@
 namespace cgc::frontend {
 
 /// Checks the zip `path` before LibTorch loads it. InvalidFile names the first record whose bytes
-/// do not have its CRC-32, or the first record that has fewer bytes than a tensor in it takes:
-/// LibTorch believes the lengths, sizes, strides and offsets of the pickle. May throw what LibTorch
-/// throws.
+/// do not match its CRC-32, or the first record with fewer bytes than a tensor in it needs:
+/// LibTorch trusts the lengths, sizes, strides and offsets of the pickle. May throw LibTorch's
+/// exceptions.
 Status checkArchive(const std::string &path);
 
 } // namespace cgc::frontend

@@ -1,5 +1,5 @@
-// GraphImporter: branches and loops. Those that constants decide are resolved. Other branches stay,
-// between prim.if and prim.end_if; other loops are refused.
+// GraphImporter: branches and loops. Branches and loops that constants decide are resolved. Other
+// branches stay between prim.if and prim.end_if; other loops are refused.
 #include "frontend/graph_import.h"
 #include "ir/offenders.h"
 #include "ir/op_def.h"
@@ -21,14 +21,15 @@ namespace {
 
 constexpr int64_t kMaxTrips = 1000;
 
-/// What a value that is no constant depends on; the later one wins where several come together.
+/// What a nonconstant value depends on. The enumerator declared later wins where several are
+/// combined.
 enum class Origin {
   Shape,   ///< Only sizes, dtypes and devices of tensors.
-  Refused, ///< Something that was refused itself.
-  Data,    ///< Elements of tensors, or what the caller gives.
+  Refused, ///< A value that was itself refused.
+  Data,    ///< Elements of tensors, or arguments of the caller.
 };
 
-/// The condition of the branch that `end`, a prim.end_if, ends.
+/// Returns the condition of the branch that `end`, a prim.end_if, ends.
 const Arg &conditionOf(const ir::Node &end) {
   unsigned inner = 0;
   auto it = std::prev(end.getIterator());
@@ -47,7 +48,7 @@ Origin originOf(const Arg &arg, unsigned depth = 0) {
     else if (node.is(OpKind::Size) || node.is(OpKind::Dim) || node.is(OpKind::Numel) ||
              node.is(OpKind::PrimDType) || node.is(OpKind::PrimDevice))
       own = Origin::Shape;
-    else if (node.is(OpKind::PrimLen)) // Of a tensor or of a list of them.
+    else if (node.is(OpKind::PrimLen)) // The length of a tensor or of a list of tensors.
       own = originOf(node.arg(0), depth + 1) == Origin::Refused ? Origin::Refused : Origin::Shape;
     else if (depth < 32 && node.is(OpKind::PrimEndIf)) {
       Arg::List deciders = {conditionOf(node)};
@@ -76,7 +77,7 @@ void GraphImporter::importIf(const Node &node) {
       bind(output, arg(result));
     return;
   }
-  // The caller's constants or the shapes of a bucket may decide: both sides stay.
+  // The caller's constants or the shapes of a bucket may decide, so both sides stay.
   const ir::Loc loc = locOf(node);
   const llvm::DenseMap<const Value *, Arg> before = args_;
   const size_t mutationsBefore = mutated_.size();
@@ -88,7 +89,8 @@ void GraphImporter::importIf(const Node &node) {
       graph_.call(OpKind::PrimElse, {}, 0, loc);
     importBlock(*node.blocks()[side]);
     results[side] = argsOf(node.blocks()[side]->outputs());
-    // What a side computes is not there behind it, and its changes of lists are its own.
+    // Values computed in a side are not visible after it, and its list mutations do not reach the
+    // other side.
     after[side] = std::exchange(args_, before);
   }
   std::vector<const Value *> outputs(node.outputs().begin(), node.outputs().end());
@@ -106,8 +108,8 @@ void GraphImporter::importIf(const Node &node) {
 }
 
 void GraphImporter::importLoop(const Node &node) {
-  // Inputs: trip count, initial condition, carried values. Block: trip number, carried ->
-  // condition, carried.
+  // Inputs: trip count, initial condition, carried values. Block inputs: trip number, carried
+  // values. Block outputs: condition, carried values.
   Arg trips = arg(node.inputs()[0]);
   Arg condition = arg(node.inputs()[1]);
   std::vector<Arg> carried = argsOf(node.inputs().slice(2));
@@ -129,7 +131,7 @@ void GraphImporter::importLoop(const Node &node) {
     if (!trips.is<int64_t>() || !condition.is<bool>()) {
       refuseLoop(node, Arg(Arg::List{trips, condition}));
       if (trip == 0)
-        importTrip(0); // What else cannot be compiled is to be known, too.
+        importTrip(0); // Imports one trip, to report other errors in the body.
       return;
     }
     if (trip >= trips.as<int64_t>() || !condition.as<bool>())
@@ -151,7 +153,7 @@ void GraphImporter::refuseLoop(const Node &node, const Arg &decider) {
     refuse(node, ir::explain("data-dependent control flow", ir::Cause::DataFlow),
            ir::Cause::DataFlow);
     return;
-  case Origin::Refused: // That is reported, and nothing that depends on it.
+  case Origin::Refused: // The refusal is reported, and nothing that depends on it.
     decider.forEachValue([&](ir::Value *value) {
       if (originOf(Arg(value)) == Origin::Refused)
         for (const Value *output : node.outputs())

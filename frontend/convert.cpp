@@ -1,4 +1,4 @@
-// Conversions between LibTorch's types and cgc's.
+// Convert: conversions between LibTorch's types and cgc's.
 #include "frontend/convert.h"
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// Conversions between LibTorch's types and cgc's: dtypes, tensors, plain constants.
+// Convert: conversions between LibTorch's types and cgc's: dtypes, tensors, constants.
 #pragma once
 
 #include "ir/arg.h"
@@ -16,27 +16,27 @@
 
 namespace cgc::frontend {
 
-/// Nothing for a type that cgc has not (complex, quantized, float8).
+/// Returns nullopt for a type that cgc does not have (complex, quantized, float8).
 std::optional<DType> toDType(c10::ScalarType type);
 c10::ScalarType toScalarType(DType dtype);
 
-/// Whether an int given for `argument` is a dtype: TorchScript stores both alike, only schemas
-/// tell.
+/// Returns true if an int given for `argument` is a dtype. TorchScript stores both as ints; only
+/// schemas distinguish them.
 bool isDTypeArgument(const c10::Argument &argument);
 
-/// Why cgc cannot hold `tensor` ("a ComplexFloat tensor"), or empty.
+/// Returns why cgc cannot hold `tensor` ("a ComplexFloat tensor"); empty if it can.
 std::string whyUnsupported(const at::Tensor &tensor);
 
-/// A constant that holds no tensor: none, bool, int, float, string, device, and lists, tuples of
-/// them. Nothing for anything else.
+/// Converts a constant without tensors: none, bool, int, float, string, device, and lists and
+/// tuples of these. Returns nullopt for any other value.
 std::optional<ir::Arg> toConstant(const c10::IValue &value);
 
-/// Turns tensors into TensorData that shares their memory. Tensors that are the same view of the
-/// same memory, such as a parameter that two modules share, give one TensorData.
+/// Converts tensors into TensorData that shares their memory. Tensors that are the same view of the
+/// same memory, such as a parameter shared by two modules, give one TensorData.
 class TensorPool {
 public:
-  /// `tensor` is on the CPU and whyUnsupported() of it is empty. Copies only if it is not
-  /// contiguous.
+  /// Returns the data of `tensor`, which must be on the CPU and for which whyUnsupported() must be
+  /// empty. Copies only if it is not contiguous.
   std::shared_ptr<const ir::TensorData> get(const at::Tensor &tensor);
 
 private:

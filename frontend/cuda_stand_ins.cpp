@@ -1,4 +1,4 @@
-// Stand-ins: schemas and classes without anything behind them.
+// CUDA stubs: schemas and classes without implementations.
 #include "frontend/cuda_stand_ins.h"
 
 #include <torch/csrc/jit/frontend/function_schema_parser.h>
@@ -27,7 +27,7 @@ using StreamPtr = c10::intrusive_ptr<Stream>;
 using EventPtr = c10::intrusive_ptr<Event>;
 
 void declareClasses() {
-  // Both names are known before methods speak of them.
+  // Both names must be known before the methods' schemas use them.
   torch::class_<Stream> stream("cuda", "Stream");
   torch::class_<Event> event("cuda", "Event");
   stream

@@ -1,14 +1,15 @@
-// Stand-ins for what LibTorch's CUDA library registers: a model with streams can then be read
-// without that library, and each use be refused by line. They are never run.
+// CUDA stubs: declarations of the ops and classes that LibTorch's CUDA library registers, so that a
+// model with streams can be read without that library and each use refused with its line. The stubs
+// are never run.
 #pragma once
 
 namespace cgc::frontend {
 
-/// Declares the ops on devices. Harmless if the CUDA library is there or comes later.
+/// Declares the device ops. Harmless if the CUDA library is loaded before or later.
 void standInForCudaOps();
 
-/// Declares the classes of streams and events, and the ops that take them. Only for a process that
-/// does not open the CUDA library later: it would find its classes taken.
+/// Declares the stream and event classes, and the ops that take them. Only for a process that does
+/// not load the CUDA library later, which would find its classes already registered.
 void standInForCudaClasses();
 
 } // namespace cgc::frontend

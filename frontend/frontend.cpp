@@ -1,4 +1,5 @@
-// importTorchScript: the module tree with its parameters and attributes, then every method's graph.
+// importTorchScript: imports the module tree with its parameters and attributes, then every
+// method's graph.
 #include "frontend/frontend.h"
 
 #include "frontend/graph_import.h"
@@ -13,13 +14,13 @@
 namespace cgc::frontend {
 namespace {
 
-/// Bounds on the module tree: a hostile file could nest or share modules without end.
+/// Bounds on the module tree, since a hostile file could nest or share modules without limit.
 constexpr unsigned kMaxModuleDepth = 64;
 constexpr size_t kMaxModules = 100000;
 
 class ModuleImporter {
 public:
-  /// `names` are those of the methods of `source` itself.
+  /// `names` are the output names of the methods of `source` itself.
   explicit ModuleImporter(OutputNames names) { state_.outputNames = std::move(names); }
 
   Result<std::unique_ptr<ir::Module>> import(const torch::jit::Module &source) {
@@ -63,7 +64,8 @@ Result<std::unique_ptr<ir::Module>> ModuleImporter::importTree(const torch::jit:
   return module;
 }
 
-/// What cgc cannot hold is left out here and refused where a graph reads it.
+/// Imports one attribute. A type that cgc cannot hold is skipped here and refused where a graph
+/// reads it.
 void ModuleImporter::importAttribute(const c10::ClassType &type, size_t slot,
                                      const c10::IValue &value, ir::Module &module) {
   const std::string &name = type.getAttributeName(slot);
@@ -77,13 +79,13 @@ void ModuleImporter::importAttribute(const c10::ClassType &type, size_t slot,
          type.is_parameter(slot) ? ir::Parameter::Kind::Parameter : ir::Parameter::Kind::Buffer,
          std::move(tensorType), std::move(data)});
   } else if (std::optional<ir::Arg> constant = toConstant(value)) {
-    // The tracer's own bookkeeping says nothing about the model.
+    // The tracer's own bookkeeping attribute carries no information about the model.
     if (name != "_is_full_backward_hook")
       module.addAttribute({name, std::move(*constant)});
   }
 }
 
-/// The methods of `source` that its own methods call.
+/// Returns the methods of `source` that its own methods call.
 std::set<std::string> ownCallees(const torch::jit::Module &source) {
   std::set<std::string> callees;
   for (const torch::jit::Method &method : source.get_methods()) {

@@ -1,6 +1,6 @@
-// Frontend: TorchScript files -> ir::Module, and LibTorch as the reference. The one compiler part
-// that links LibTorch; built as the library libcgc_frontend, which the tool opens by dlopen so that
-// verbs that need no LibTorch start fast.
+// Frontend: imports TorchScript files as ir::Module, and runs them with LibTorch as the reference.
+// The only compiler part that links LibTorch; built as the library libcgc_frontend, which the tool
+// loads with dlopen so that commands without LibTorch start fast.
 #pragma once
 
 #include "ir/module.h"
@@ -16,81 +16,81 @@
 
 namespace cgc::frontend {
 
-/// Loads `path` on the CPU and lowers every method of every module, hierarchy kept. The tensors of
-/// the module share LibTorch's memory. InvalidFile if it is not a TorchScript file (says what it
-/// is). What cgc cannot express becomes prim.refused nodes, so that compiling a method names
-/// everything that is in its way at once, and nothing that is not.
+/// Loads `path` on the CPU and imports every method of every module; the module hierarchy is kept.
+/// The tensors of the module share LibTorch's memory. InvalidFile, with the kind of file, if it is
+/// not a TorchScript file. A construct that cgc cannot express becomes a prim.refused node, so that
+/// compiling a method reports all of its errors at once and no errors of other methods.
 Result<std::unique_ptr<ir::Module>> importTorchScript(const std::string &path);
 
 /// A dense tensor that owns its bytes.
 struct HostTensor {
-  std::string name; ///< Key of a dict output, else empty.
+  std::string name; ///< Key of a dict output, otherwise empty.
   DType dtype = DType::F32;
   std::vector<int64_t> sizes;
   std::vector<std::byte> bytes;
 };
 
-/// A TorchScript file loaded to be run by LibTorch itself: what `cgc compare` compares with.
+/// A TorchScript file that LibTorch itself runs: the reference of `cgc compare`.
 class Reference {
 public:
   virtual ~Reference() = default;
-  /// Runs a method without gradients and without the JIT's optimizations. `inputs` lie in host
-  /// memory, in the order of the method's arguments; if they are fewer, `names` says which these
-  /// are, and the others are left at their defaults. Tuples, lists and dicts are flattened in
-  /// order. Usage if there is no such method or the inputs are not its.
+  /// Runs a method without gradients and without the JIT's optimizations. `inputs` are in host
+  /// memory, in the order of the method's arguments. If there are fewer inputs than arguments,
+  /// `names` tells which arguments they are, and the others keep their defaults. Tuples, lists and
+  /// dicts are flattened in order. Usage if there is no such method or the inputs do not match it.
   virtual Result<std::vector<HostTensor>> run(const std::string &method,
                                               std::span<const TensorView> inputs,
                                               std::span<const std::string> names = {}) = 0;
 };
 
-/// Loads `path` for `device`: the CPU or, for cuda, device 0; device constants in the code are
-/// moved too. With `precision` F32 or F64, everything floating that is narrower becomes that
-/// wide, casts written in the code included: the truth that reduced precision is measured against.
-/// With F16 or BF16 everything floating becomes that, as by `half()` of the module before tracing.
-/// With any of them, products of f32 round their factors to TF32 only if `tf32`. Device if LibTorch
-/// sees no GPU.
+/// Loads `path` for `device`: the CPU, or device 0 for cuda. Device constants in the code are
+/// changed too. With `precision` F32 or F64, every narrower floating dtype becomes that one, casts
+/// in the code included: the ground truth for measuring reduced precision. With F16 or BF16, every
+/// floating dtype becomes that one, as by `half()` of the module before tracing. With any
+/// precision, f32 GEMMs round their operands to TF32 only if `tf32`. Device if LibTorch sees no
+/// GPU.
 Result<std::unique_ptr<Reference>> loadReference(const std::string &path, DeviceKind device,
                                                  std::optional<DType> precision, bool tf32 = false);
 
-/// How LibTorch runs a method that is timed.
+/// The ways in which LibTorch runs a method to be timed.
 enum class PeerKind : uint8_t {
   Eager,  ///< The file's own ops, one by one, without the JIT's optimizations.
   Frozen, ///< Frozen and optimized for inference, with the JIT's fusers.
 };
 
-/// A method with inputs on its device.
+/// A method with its inputs on the device.
 class Peer {
 public:
   virtual ~Peer() = default;
-  /// Runs once; for cuda on LibTorch's current stream, without waiting for it. With `copies` the
-  /// inputs are copied first and the outputs last, always to the same memory: for a capture.
+  /// Runs once; on cuda on LibTorch's current stream, without synchronizing. With `copies`, copies
+  /// the inputs first and the outputs last, always to the same memory, for capture into a graph.
   virtual Status run(bool copies) = 0;
 };
 
-/// A TorchScript file for LibTorch to run as `cgc bench` times it.
+/// A TorchScript file that LibTorch runs for the timings of `cgc bench`.
 class Peers {
 public:
   virtual ~Peers() = default;
-  /// `inputs` as for Reference::run. The first that is frozen freezes the whole model, which takes
-  /// seconds. Usage if there is no such method or the number of inputs is wrong.
+  /// Prepares a method. `inputs` as for Reference::run. The first Frozen call freezes the whole
+  /// model, which takes seconds. Usage if there is no such method or the number of inputs is wrong.
   virtual Result<std::unique_ptr<Peer>> prepare(PeerKind kind, const std::string &method,
                                                 std::span<const TensorView> inputs) = 0;
 };
 
-/// As loadReference(); TF32 is as asked for also without a precision.
+/// Like loadReference(), except that `tf32` also applies without a precision.
 Result<std::unique_ptr<Peers>> loadPeers(const std::string &path, DeviceKind device,
                                          std::optional<DType> precision, bool tf32);
 
-/// What libcgc_frontend exports as `extern "C" const Api *cgcFrontend()`. The library must stay
-/// open as long as anything that it returned lives.
+/// The functions that libcgc_frontend exports through `extern "C" const Api *cgcFrontend()`. The
+/// library must stay loaded as long as any object that it returned exists.
 struct Api {
   decltype(frontend::importTorchScript) *import;
   decltype(frontend::loadReference) *loadReference;
   decltype(frontend::loadPeers) *loadPeers;
 };
-/// Says whether both sides were built from the same headers. The list of ops is in it: nodes cross
-/// with their op's ordinal. The number at its start changes by hand whenever a struct of this
-/// header or of ir's does.
+/// Detects a tool and a library built from different headers. Hashes the list of ops, since nodes
+/// cross the boundary with their op's ordinal. Increment the initial number whenever a struct of
+/// this header or of ir's headers changes.
 inline constexpr uint32_t kFrontendAbi = [] {
   uint32_t hash = 6;
   for (char c : std::string_view(
@@ -100,7 +100,7 @@ inline constexpr uint32_t kFrontendAbi = [] {
     hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u; // FNV-1a
   return hash;
 }();
-/// Null if `abi` is not the library's own.
+/// Returns null if `abi` is not the library's own.
 using ApiEntry = const Api *(uint32_t abi);
 inline constexpr const char *kApiEntryName = "cgcFrontend";
 

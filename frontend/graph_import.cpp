@@ -1,5 +1,5 @@
-// GraphImporter: nodes one by one: attributes, calls, lists. Values are in graph_values.cpp, ops in
-// op_import.cpp, branches and loops in control_flow.cpp, changes of lists in mutation.cpp.
+// GraphImporter: imports nodes: attributes, calls, lists. Values are in graph_values.cpp, ops in
+// op_import.cpp, branches and loops in control_flow.cpp, mutation of lists in mutation.cpp.
 #include "frontend/graph_import.h"
 
 #include "frontend/op_import.h"
@@ -24,9 +24,9 @@ using torch::jit::Value;
 
 namespace {
 
-constexpr unsigned kMaxDepth = 64; ///< Of blocks and inlined functions.
+constexpr unsigned kMaxDepth = 64; ///< Bounds the nesting of blocks and inlined functions.
 
-/// Whether a call of `graph` leaves no trace but its result.
+/// Returns true if a call of `graph` has no effect but its result.
 bool isPure(const Block &block, unsigned depth = 0) {
   for (const Node *node : block.nodes()) {
     if (node->kind() == prim::CallMethod || node->kind() == prim::CallFunction ||
@@ -41,12 +41,12 @@ bool isPure(const Block &block, unsigned depth = 0) {
   return true;
 }
 
-/// "visual.conv1.forward": a name in a module.
+/// Returns the path of a name in a module, as in "visual.conv1.forward".
 std::string join(const std::string &module, const std::string &name) {
   return module.empty() ? name : module + "." + name;
 }
 
-/// Whether `value` is an object of a class whose full name begins so.
+/// Returns true if `value` is an object whose qualified class name begins with `prefix`.
 bool isObject(const Value *value, llvm::StringRef prefix) {
   auto type = value->type()->cast<c10::ClassType>();
   return type && type->name() && llvm::StringRef(type->name()->qualifiedName()).starts_with(prefix);
@@ -57,8 +57,8 @@ bool isIdleContext(const Value *value) {
          isObject(value, "__torch__.torch.autograd.profiler.record_function");
 }
 
-/// Whether `node` belongs to `with torch.no_grad()`, `with record_function("…")` and the like,
-/// which mean nothing to a plan: it has no gradients, and a profile of its own.
+/// Returns true if `node` belongs to `with torch.no_grad()`, `with record_function("…")` or a
+/// similar context without effect on a plan, which has no gradients and a profiler of its own.
 bool usesIdleContext(const Node &node) {
   switch (node.kind()) {
   case prim::CreateObject:
@@ -72,7 +72,7 @@ bool usesIdleContext(const Node &node) {
   }
 }
 
-/// Whether `node` makes or uses a stream or an event of CUDA.
+/// Returns true if `node` creates or uses a CUDA stream or event.
 bool usesStream(const Node &node) {
   auto isStream = [](const Value *value) {
     return isObject(value, "__torch__.torch.classes.cuda.");
@@ -91,7 +91,7 @@ Arg::List resultsOf(ir::Node &node) {
   return results;
 }
 
-/// Whether a method can take what `type` is from outside.
+/// Returns true if a caller can pass a value of `type`.
 bool isTensorInput(const c10::TypePtr &type) {
   if (auto optional = type->cast<c10::OptionalType>())
     return isTensorInput(optional->getElementType());
@@ -134,7 +134,7 @@ void GraphImporter::createOutput(c10::ArrayRef<const Value *> results, ir::Loc l
   for (const Value *result : results) {
     Arg output = arg(result);
     if (names && isTuple(*result)) {
-      // A tuple has as many elements as names: readOutputNames() has checked it.
+      // readOutputNames() checked that the tuple has as many elements as there are names.
       outputs = output.isList()
                     ? output.list()
                     : resultsOf(*graph_.call(OpKind::PrimUnpack, {output},
@@ -151,7 +151,7 @@ void GraphImporter::createOutput(c10::ArrayRef<const Value *> results, ir::Loc l
 void GraphImporter::refuseInput(const Value &input) {
   ir::Loc loc = locOf(*input.node());
   const std::string name = args_.lookup(&input).value()->name();
-  // What is computed from it is not to be reported again.
+  // Nothing computed from it is reported again.
   args_[&input] =
       graph_
           .call(OpKind::PrimRefused,
@@ -167,7 +167,7 @@ void GraphImporter::refuseInput(const Value &input) {
 void GraphImporter::refuseStream(const Node &node) {
   std::string what = node.kind().toQualString();
   if (node.kind() == prim::CallMethod && node.s(c10::attr::name) == "__init__")
-    return; // CreateObject has said it.
+    return; // CreateObject reported it.
   if (node.kind() == prim::CallMethod)
     what = node.s(c10::attr::name) + "() of a CUDA stream or event";
   else if (node.kind() == prim::CreateObject)
@@ -177,7 +177,7 @@ void GraphImporter::refuseStream(const Node &node) {
 }
 
 ir::Loc GraphImporter::locOf(const Node &node) {
-  // An assignment to an attribute has no line of its own; what is assigned has it.
+  // An assignment to an attribute has no source line; the assigned value has one.
   const Node &source = node.kind() == prim::SetAttr ? *node.inputs()[1]->node() : node;
   std::vector<ir::Loc> frames = framesOf(source);
   auto users = llvm::find_if(frames, [](const ir::Loc &frame) { return !isTorchs(frame.file); });
@@ -249,12 +249,12 @@ void GraphImporter::importNode(const Node &node) {
     return importIf(node);
   if (kind == prim::Loop)
     return importLoop(node);
-  // Types only.
+  // Affect only types.
   if (kind == prim::unchecked_cast || kind == c10::aten::_unwrap_optional)
     return bind(node.output(), arg(node.inputs()[0]));
   if (kind == prim::Uninitialized)
     return bind(node.output(), Arg());
-  // Messages to whoever runs the model, and what switches gradients or profiles.
+  // Messages to the user, and contexts that switch gradients or profiling.
   if (kind == prim::Print || kind == c10::aten::warn || usesIdleContext(node))
     return;
   if (kind == prim::RaiseException) {
@@ -268,7 +268,7 @@ void GraphImporter::importNode(const Node &node) {
 
 void GraphImporter::importConstant(const Node &node) {
   if (node.output()->type()->kind() == c10::TypeKind::FunctionType)
-    return; // CallFunction looks at the type.
+    return; // CallFunction reads it from the type.
   std::optional<c10::IValue> value = torch::jit::toIValue(node.output());
   if (value && value->isTensor() && whyUnsupported(value->toTensor()).empty()) {
     tensorConstants_[node.output()] = value->toTensor();
@@ -311,7 +311,7 @@ void GraphImporter::importCallMethod(const Node &node) {
   }
   const std::string &name = node.s(c10::attr::name);
   const torch::jit::Method method = receiver->second.module.get_method(name);
-  // Identity and dropout, traced, become calls without a result.
+  // Traced Identity and Dropout modules become calls without a result.
   if (node.output()->type()->kind() == c10::TypeKind::NoneType) {
     if (!isPure(*method.graph()->block()))
       refuse(node, "a call of '" + name +
@@ -343,7 +343,7 @@ void GraphImporter::importCallFunction(const Node &node) {
   }
   const torch::jit::Graph &callee = *torch::jit::toGraphFunction(*type->function()).graph();
   for (auto [parameter, input] : llvm::zip(callee.inputs(), node.inputs().slice(1))) {
-    // The same function may be called again: forget what its values were.
+    // The function may have been called before: forget its earlier values.
     args_[parameter] = arg(input);
   }
   callSites_.push_back(locOf(node));

@@ -1,4 +1,4 @@
-// GraphImporter: one TorchScript method becomes one ir::Graph.
+// GraphImporter: imports one TorchScript method as one ir::Graph.
 #pragma once
 
 #include "frontend/convert.h"
@@ -17,18 +17,18 @@
 
 namespace cgc::frontend {
 
-/// What the imports of all graphs of one file share.
+/// State shared by the imports of all graphs of one file.
 struct ImportState {
   TensorPool tensors;
-  /// Where the user's source first calls a method ("visual.ln_pre.forward"), for the lines of
-  /// methods that are torch's own. Never iterated.
+  /// The line of the user's source that first calls a method ("visual.ln_pre.forward"), used as the
+  /// location of methods in torch's own files. Never iterated.
   std::map<std::string, ir::Loc> callers;
-  OutputNames outputNames; ///< Of the methods of the file's own module, not of its submodules.
+  OutputNames outputNames; ///< For the methods of the file's root module, not of its submodules.
 };
 
-/// What is expected of a graph.
+/// The callers of a graph.
 enum class Role {
-  Entry,  ///< Whoever compiles it gives its inputs: they must be tensors.
+  Entry,  ///< Compiled as an entry: its inputs must be tensors.
   Callee, ///< Called by other graphs of the file.
 };
 
@@ -40,39 +40,40 @@ public:
                 ir::Graph &graph)
       : state_(state), self_(self), module_(module), graph_(graph), path_(module.path()) {}
 
-  /// `schema` is that of the method whose code is `source`.
+  /// Imports the method with the code `source` and the schema `schema`.
   void import(const torch::jit::Graph &source, const c10::FunctionSchema &schema, Role role);
 
   // For the functions that import one op.
 
   ir::Graph &graph() { return graph_; }
-  /// The user's line: the innermost one that is not in torch's own files; where none is recorded,
-  /// that of the call or of the node before.
+  /// Returns the user's line: the innermost frame outside torch's own files, or, where none is
+  /// recorded, the line of the call or of the preceding node.
   ir::Loc locOf(const torch::jit::Node &node);
-  /// The IR form of `value`. Tensor constants become get_attr nodes here, on first use.
+  /// Returns the IR form of `value`. A tensor constant becomes a get_attr node on first use.
   ir::Arg arg(const torch::jit::Value *value);
-  /// For an argument that may be a number: a tensor constant without dimensions as a number, else
-  /// arg(). (Traced size arithmetic spells its numbers as such tensors. Fractions count only beside
-  /// a size: with another tensor they take part in type promotion.)
+  /// Like arg(), for an argument that may be a number: returns a 0-d tensor constant as a number.
+  /// Traced size arithmetic spells its numbers as such tensors. A fraction becomes a number only
+  /// beside a size, since beside another tensor it takes part in type promotion.
   ir::Arg argOrNumber(const torch::jit::Value *value, const torch::jit::Node &user);
-  /// A prim.refused in the place of `node`, bound to its outputs: the import goes on, and whoever
-  /// compiles the graph gets `reason` with the line. Returns what stands for the first output.
+  /// Emits a prim.refused in place of `node`, bound to its outputs: the import continues, and
+  /// compiling the graph reports `reason` with the line. Returns the value of the first output.
   ir::Arg refuse(const torch::jit::Node &node, std::string reason,
                  ir::Cause cause = ir::Cause::None);
-  /// An aten.fallback that stands for `node`: its target is the ATen schema.
+  /// Emits an aten.fallback for `node`, with the ATen schema as its target.
   ir::Node *emitFallback(const torch::jit::Node &node);
 
 private:
   struct Submodule {
     torch::jit::Module module;
-    std::string path; ///< Relative to the graph's module; empty for itself.
+    std::string path; ///< Relative to the graph's module; empty for that module itself.
   };
 
   void refuseInput(const torch::jit::Value &input);
-  /// What the file says about the outputs of `method`, a path from this graph's module; null if
-  /// nothing.
+  /// Returns the output names recorded in the file for `method`, a path from this graph's module;
+  /// null if there are none.
   const std::vector<std::string> *namesOfOutputs(const std::string &method) const;
-  /// The outputs of the graph: `results`, or each element of a tuple with a name of its own.
+  /// Creates the outputs of the graph: `results`, or each element of a tuple whose elements are
+  /// named.
   void createOutput(c10::ArrayRef<const torch::jit::Value *> results, ir::Loc loc);
   void refuseStream(const torch::jit::Node &node);
   void importBlock(const torch::jit::Block &block);
@@ -86,21 +87,21 @@ private:
   void importOp(const torch::jit::Node &node);
 
   // mutation.cpp
-  /// Append and the like; false if `node` is nothing like that. A list is a constant of the import:
-  /// a change binds its name to another one.
+  /// Imports a mutation of a list or dict, such as append; returns false if `node` is none. Lists
+  /// are immutable during the import: a mutation rebinds the name to a new list.
   bool importMutation(const torch::jit::Node &node);
 
   // control_flow.cpp
   void importIf(const torch::jit::Node &node);
   void importLoop(const torch::jit::Node &node);
-  /// Refuses the loop `node`, since `decider` decides how often it runs and is no constant.
+  /// Refuses the loop `node`, whose number of trips depends on `decider`, which is not a constant.
   void refuseLoop(const torch::jit::Node &node, const ir::Arg &decider);
 
   // graph_values.cpp
   void bind(const torch::jit::Value *value, ir::Arg arg);
   ir::Arg importIValue(const c10::IValue &value, const torch::jit::Node &node);
   ir::Arg materialize(const at::Tensor &tensor, ir::Loc loc);
-  /// A list as a value, for places that take no lists.
+  /// Returns a list as a single value, for arguments that accept no lists.
   ir::Arg asValue(ir::Arg arg, ir::Loc loc);
   std::vector<ir::Arg> argsOf(c10::ArrayRef<const torch::jit::Value *> values);
 
@@ -109,16 +110,17 @@ private:
   ir::Module &module_;
   ir::Graph &graph_;
   std::string path_;
-  ir::Loc lastLine_;               ///< The user's line seen last; at first that of the caller.
-  std::vector<ir::Loc> callSites_; ///< Of the functions that are being inlined, outermost first.
+  ir::Loc lastLine_;               ///< The last user line seen; initially that of the caller.
+  std::vector<ir::Loc> callSites_; ///< Call sites of the functions being inlined, outermost first.
   // Looked up, never iterated.
   llvm::DenseMap<const torch::jit::Value *, ir::Arg> args_;
   llvm::DenseMap<const torch::jit::Value *, Submodule> submodules_;
   llvm::DenseMap<const torch::jit::Value *, at::Tensor> tensorConstants_;
-  std::vector<const torch::jit::Value *> mutated_; ///< Lists and dicts, each time they change.
+  std::vector<const torch::jit::Value *> mutated_; ///< Lists and dicts, one entry for each
+                                                   ///< mutation.
 };
 
-/// The name of a TorchScript value without the suffix that keeps it unique; empty for a number.
+/// Returns the name of a TorchScript value without its uniquing suffix; empty for a number.
 std::string plainName(const torch::jit::Value &value);
 
 } // namespace cgc::frontend

@@ -1,4 +1,4 @@
-// GraphImporter: what TorchScript values and constants are in the IR.
+// GraphImporter: maps TorchScript values and constants to the IR.
 #include "frontend/graph_import.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -14,7 +14,7 @@ using torch::jit::Value;
 
 namespace {
 
-/// Whether `value` is a size or was computed from sizes and constants alone.
+/// Returns true if `value` is a size, or computed only from sizes and constants.
 bool isHostNumber(const Value *value, unsigned depth = 0) {
   const Node *node = value->node();
   if (node->kind() == prim::NumToTensor)

@@ -1,4 +1,4 @@
-// Guard: exceptions of LibTorch become Status.
+// Guard: converts LibTorch's exceptions to Status.
 #include "frontend/guard.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -11,14 +11,14 @@
 namespace cgc::frontend {
 namespace {
 
-/// The cause in one line. LibTorch puts a trace of TorchScript frames before it, if it was running
-/// a method, and C++ frames behind it.
+/// Returns the cause in one line. LibTorch puts a trace of TorchScript frames before it, when it
+/// was running a method, and C++ frames after it.
 std::string causeOf(llvm::StringRef text) {
   constexpr llvm::StringRef marker = "RuntimeError: ";
   if (size_t at = text.rfind(marker); at != llvm::StringRef::npos)
     text = text.drop_front(at + marker.size());
   text = text.ltrim().split('\n').first.trim();
-  // What LibTorch adds for its own users.
+  // Advice that LibTorch adds for its own users.
   for (llvm::StringRef advice :
        {" This is an internal miniz error.", "  (Could this error message"})
     text = text.split(advice).first;

@@ -1,4 +1,4 @@
-// Guard: LibTorch throws; cgc returns a Status. The only place where exceptions are caught.
+// Guard: the only place that catches exceptions, since LibTorch throws and cgc returns Status.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -7,8 +7,8 @@
 
 namespace cgc::frontend {
 
-/// Runs `fn` and returns its Status. An exception becomes `code` with the cause in one line; out of
-/// memory and device faults get their own codes.
+/// Runs `fn` and returns its Status. An exception becomes `code` with the cause in one line;
+/// out-of-memory errors and device faults get their own codes.
 Status guarded(Code code, llvm::function_ref<Status()> fn);
 
 } // namespace cgc::frontend

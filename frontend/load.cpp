@@ -1,4 +1,4 @@
-// Load: torch::jit::load behind checks that give better messages than its own.
+// Load: torch::jit::load, preceded by checks with better error messages.
 #include "frontend/load.h"
 
 #include "frontend/archive.h"
@@ -14,14 +14,14 @@
 namespace cgc::frontend {
 namespace {
 
-/// Whether LibTorch misses what its CUDA library registers.
+/// Returns true if LibTorch failed because its CUDA library has not registered an op or a class.
 bool namesCuda(const Status &status) {
   return status.message().find("torch.classes.cuda") != std::string::npos ||
          status.message().find("cuda::") != std::string::npos;
 }
 
-/// The op or class of another library ("torchvision::nms") without which LibTorch cannot read a
-/// module; empty if that is not why.
+/// Returns the op or class of another library ("torchvision::nms") that prevents LibTorch from
+/// reading a module; empty if that is not the cause.
 llvm::StringRef foreignName(const Status &status) {
   llvm::StringRef message = status.message();
   if (message.consume_front("Unknown builtin op: "))
@@ -34,7 +34,7 @@ llvm::StringRef foreignName(const Status &status) {
 } // namespace
 
 Result<torch::jit::Module> loadTorchScript(const std::string &path) {
-  // A missing file, a folder, an empty file.
+  // Reports a missing file, a folder, or an empty file.
   CGC_TRY(MappedFile::open(path).status());
   std::string kind = describeForeignFile(path);
   if (!kind.empty() && kind != kTorchScriptFile)

@@ -1,4 +1,4 @@
-// Load: a file becomes a torch::jit::Module, or a message that says what the file is instead.
+// Load: reads a file as a torch::jit::Module, or reports what kind of file it is instead.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -9,8 +9,8 @@
 
 namespace cgc::frontend {
 
-/// Loads on the CPU, with Python's numbers restored (numbers.h). InvalidFile names the path, what
-/// is wrong and what to do.
+/// Loads `path` on the CPU and restores Python's numbers (numbers.h). InvalidFile names the path,
+/// the error and the fix.
 Result<torch::jit::Module> loadTorchScript(const std::string &path);
 
 } // namespace cgc::frontend

@@ -1,4 +1,4 @@
-// LoadedModel: load, open CUDA, retarget.
+// LoadedModel: loads a file, loads LibTorch's CUDA library, and retargets the module.
 #include "frontend/model.h"
 
 #include "frontend/convert.h"
@@ -14,7 +14,7 @@ namespace cgc::frontend {
 namespace {
 
 Status openCuda() {
-  // It is huge, so that only those who need it load it.
+  // The library is huge, so it is loaded only when needed.
   CGC_TRY(
       openLibTorchCuda(reinterpret_cast<const void *>(&c10::Dispatcher::realSingleton)).status());
   if (!at::globalContext().hasCUDA())
@@ -45,7 +45,7 @@ at::Tensor toTensor(const TensorView &view, const Target &target) {
   at::Tensor borrowed = strides.empty() && !sizes.empty()
                             ? at::from_blob(view.data, sizes, options)
                             : at::from_blob(view.data, sizes, strides, options);
-  // A copy: the method may write to its inputs.
+  // A copy, since the method may write to its inputs.
   return target.convert(borrowed.clone());
 }
 

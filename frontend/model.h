@@ -16,15 +16,15 @@ struct LoadedModel {
   Target target;
 };
 
-/// As loadReference() of frontend.h says.
+/// Loads a model as loadReference() of frontend.h describes.
 Result<LoadedModel> loadModel(const std::string &path, DeviceKind device,
                               std::optional<DType> precision, bool tf32);
 
-/// A copy of a tensor in host memory, converted and moved to the target. May throw.
+/// Returns a copy of a tensor in host memory, converted and moved to the target. May throw.
 at::Tensor toTensor(const TensorView &view, const Target &target);
 
-/// While it lives, products and convolutions of float32 on the GPU round their factors to TF32 if
-/// `allowed`, and not else.
+/// While it exists, f32 GEMMs and convolutions on the GPU round their operands to TF32 if and only
+/// if `allowed`.
 class Tf32 final {
 public:
   explicit Tf32(bool allowed);

@@ -1,4 +1,4 @@
-// GraphImporter: lists and dicts that change.
+// GraphImporter: mutation of lists and dicts.
 #include "frontend/graph_import.h"
 #include "ir/op_def.h"
 
@@ -16,7 +16,7 @@ using torch::jit::Value;
 
 namespace {
 
-/// What the list or dict becomes that `node` changes.
+/// Returns the op that computes the list or dict after its mutation by `node`.
 std::optional<OpKind> mutationOf(const Node &node) {
   const c10::FunctionSchema *schema = node.maybeSchema();
   if (schema && schema->name() == "aten::add_" && schema->overload_name() == "t")
@@ -28,7 +28,7 @@ std::optional<OpKind> mutationOf(const Node &node) {
       .Default(std::nullopt);
 }
 
-/// Whether `use` makes the value part of something that may be read later, or hands it on.
+/// Returns true if `use` stores the value in an object that may be read later, or passes it on.
 bool stores(const torch::jit::Use &use) {
   if (mutationOf(*use.user))
     return use.offset > 0;
@@ -41,20 +41,20 @@ bool stores(const torch::jit::Use &use) {
   case prim::SetAttr:
   case prim::Loop:
     return true;
-  case prim::Return: // Of a block: what the node around it yields.
+  case prim::Return: // The return of a block: an output of the enclosing node.
     return use.user->owningBlock()->owningNode() != nullptr;
   default:
     return false;
   }
 }
 
-/// Whether `list` may have another name when `mutation` changes it: then the change would have to
-/// be seen under that, too.
+/// Returns true if `list` may have an alias when `mutation` changes it: the change would have to be
+/// visible through the alias too.
 bool mayHaveOtherName(const Value &list, const Node &mutation) {
   const c10::Symbol source = list.node()->kind();
   if (source != prim::ListConstruct && source != prim::DictConstruct && source != c10::aten::list)
     return true;
-  const Node *loop = nullptr; // The outermost one around the mutation but not around the list.
+  const Node *loop = nullptr; // The outermost loop around the mutation but not around the list.
   for (const Block *block = mutation.owningBlock(); block != list.node()->owningBlock();
        block = block->owningNode()->owningBlock())
     if (block->owningNode()->kind() == prim::Loop)

@@ -1,4 +1,4 @@
-// Numbers: constant operands without dimensions become Scalar operands.
+// Numbers: replaces 0-d constant operands by Scalar operands.
 #include "frontend/numbers.h"
 
 #include "frontend/convert.h"
@@ -16,7 +16,7 @@ using torch::jit::Block;
 using torch::jit::Graph;
 using torch::jit::Node;
 
-/// Whether LibTorch has an overload of the same op with a number as the second operand.
+/// Returns true if LibTorch has an overload of the same op with a number as the second operand.
 bool takesNumber(const Node &node) {
   c10::Symbol kind = node.kind();
   if (kind != c10::aten::add && kind != c10::aten::sub && kind != c10::aten::mul &&
@@ -36,7 +36,7 @@ void restoreInBlock(Block &block, Graph &graph) {
     if (!other || !other->isTensor() || !whyUnsupported(other->toTensor()).empty())
       continue;
     const at::Tensor &tensor = other->toTensor();
-    // A bool takes part in no promotion; LibTorch has no such overloads for it.
+    // A bool takes no part in promotion, and LibTorch has no such overloads for it.
     bool isNumber = c10::isFloatingType(tensor.scalar_type()) ||
                     c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false);
     if (tensor.dim() != 0 || !isNumber)

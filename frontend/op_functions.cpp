@@ -1,4 +1,4 @@
-// ATen ops that are not one op of cgc with the same arguments: one function for each.
+// Op functions: the import of ATen ops that are not one op of cgc with the same arguments.
 #include "frontend/op_import.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -10,8 +10,8 @@ namespace cgc::frontend {
 using ir::Arg;
 using ir::OpKind;
 
-// Host values. A tensor made of a number is the number, so what reads a number out of a tensor is
-// nothing.
+// Host values. A tensor made of a number is imported as the number, so reading the number out of
+// the tensor is the identity.
 
 Arg importIdentity(OpImporter &op) {
   return op.input(0);
@@ -23,7 +23,7 @@ Arg importItem(OpImporter &op) {
 
 Arg importFalse(OpImporter &op) {
   for (size_t i = 0; i < op.node().inputs().size(); ++i)
-    op.input(i); // Of whatever it is.
+    op.input(i); // Marks the argument as read, whatever it is.
   return Arg(false);
 }
 
@@ -46,7 +46,7 @@ Arg importLeast(OpImporter &op) {
 }
 
 Arg importRangeLength(OpImporter &op) {
-  // (hi - lo) / step, rounded up: lo - hi is divided, rounded down, and the sign changed twice.
+  // (hi - lo) / step, rounded up: divides lo - hi, rounds down, and negates.
   Arg less = op.emit(OpKind::Sub, {{"self", op.arg("lo")}, {"other", op.arg("hi")}});
   Arg negative = op.emit(OpKind::FloorDivide, {{"self", less}, {"other", op.arg("step")}});
   return op.emit(
@@ -79,7 +79,7 @@ Arg negated(OpImporter &op, const Arg &condition) {
 
 Arg importIs(OpImporter &op) {
   Arg sides[] = {op.input(0), op.input(1)};
-  // Against None, a type that is not optional decides.
+  // For a comparison with None, a type that is not optional decides.
   for (int i : {0, 1}) {
     c10::TypeKind kind = op.node().inputs()[i]->type()->kind();
     bool mayBeNone = kind == c10::TypeKind::OptionalType || kind == c10::TypeKind::AnyType;
@@ -117,7 +117,7 @@ Arg importIsCuda(OpImporter &op) {
   return op.emit(OpKind::PrimEqual, {{"a", type}, {"b", "cuda"}});
 }
 
-// Creation. LibTorch's zeros() are floats unless a dtype is given, full() has the type of its
+// Creation. LibTorch's zeros() returns floats unless a dtype is given; full() has the type of its
 // value.
 
 Arg importArange(OpImporter &op) {
@@ -168,7 +168,7 @@ Arg importZeroInPlace(OpImporter &op) {
 }
 
 Arg importCopyInPlace(OpImporter &op) {
-  // Zeros, and the source added: it is cloned first, since it may be part of what is overwritten.
+  // Adds the source to zeros. It is cloned first, since it may alias the overwritten tensor.
   Arg self = op.arg("self");
   Arg dtype = op.emit(OpKind::PrimDType, {{"self", self}});
   Arg source = op.emit(OpKind::To, {{"self", op.arg("src")}, {"dtype", dtype}});
@@ -208,7 +208,7 @@ Arg importOnesLike(OpImporter &op) {
   return fillLike(op, 1);
 }
 
-// Views
+// Views.
 
 Arg importReshapeAs(OpImporter &op) {
   return op.emit(OpKind::Reshape, {{"self", op.arg("self")},
@@ -225,7 +225,7 @@ Arg importT(OpImporter &op) {
 }
 
 Arg importNumpyT(OpImporter &op) {
-  // Reverses all dimensions; their number is known here for parameters only.
+  // Reverses all dimensions; their number is known here only for parameters.
   Arg self = op.arg("self");
   if (!self.isValue() || !self.value()->isTensor() || self.value()->tensor().rank() != 2)
     return op.refuse("x.T of a tensor whose rank is not known here; write x.transpose(0, 1)");
@@ -236,11 +236,11 @@ Arg importMT(OpImporter &op) {
   return op.emit(OpKind::Transpose, {{"self", op.arg("self")}, {"dim0", -2}, {"dim1", -1}});
 }
 
-// Copies and casts
+// Copies and casts.
 
 Arg importRepeatInterleave(OpImporter &op) {
-  // The repeats as a dimension of their own, merged with the one before it.
-  constexpr int64_t kMost = 1024; // Each is an argument of a node.
+  // The repeats become a dimension, which is merged with the one before it.
+  constexpr int64_t kMost = 1024; // Each repeat is an argument of a node.
   Arg self = op.arg("self"), repeats = op.arg("repeats"), dim = op.arg("dim");
   if (!repeats.is<int64_t>() || repeats.as<int64_t>() < 1 || repeats.as<int64_t>() > kMost)
     return op.refuse("cgc repeats a constant number of times, from 1 to " + std::to_string(kMost));
@@ -277,7 +277,7 @@ Arg importPad(OpImporter &op) {
                                        {"value", value.isNone() ? Arg(0) : value}});
 }
 
-// Arithmetic and layers
+// Arithmetic and layers.
 
 Arg importWhereTrue(OpImporter &op) {
   return op.refuse(ir::Cause::DataShape);
@@ -295,7 +295,7 @@ Arg importConvolution(OpImporter &op) {
   Arg weight = op.arg("weight");
   if (weight.isValue() && weight.value()->isTensor() && weight.value()->tensor().rank() != 4)
     return op.refuse("only convolutions over two dimensions are supported");
-  op.arg("output_padding"); // Of transposed ones only.
+  op.arg("output_padding"); // Used only by transposed convolutions.
   return op.emit(OpKind::Conv2d, {{"input", op.arg("input")},
                                   {"weight", weight},
                                   {"bias", op.arg("bias")},

@@ -32,8 +32,8 @@ const Row *findRow(llvm::StringRef name) {
   return nullptr;
 }
 
-/// Arguments that say how LibTorch shall do it, not what: dropped from every op that has no use for
-/// them.
+/// Returns true for arguments that control how LibTorch computes, not the result. They are dropped
+/// from ops whose schema lacks them.
 bool isIgnorable(llvm::StringRef name) {
   return llvm::StringSwitch<bool>(name)
       .Cases("device", "layout", "pin_memory", "memory_format", "non_blocking", true)
@@ -42,7 +42,7 @@ bool isIgnorable(llvm::StringRef name) {
       .Default(false);
 }
 
-/// What a row's text says about an argument.
+/// How a row's text maps an argument.
 struct Renamed {
   std::string name;
   bool dropped = false;
@@ -65,7 +65,7 @@ bool isListType(const c10::TypePtr &type) {
   return type->kind() == c10::TypeKind::ListType || type->kind() == c10::TypeKind::TupleType;
 }
 
-/// Whether `value` is what ATen's schema would have filled in.
+/// Returns true if `value` is the default of ATen's schema.
 bool isDefault(const ir::Arg &value, const c10::Argument &argument) {
   if (value.isNone())
     return true;
@@ -83,7 +83,7 @@ ir::Arg OpImporter::argAt(size_t i, bool mayBeNumber) {
     asked_.set(i);
   const torch::jit::Value *value = node_.inputs()[i];
   ir::Arg arg = mayBeNumber ? importer_.argOrNumber(value, node_) : importer_.arg(value);
-  // Of aten::format, all but the first are beyond the schema.
+  // The arguments of aten::format after the first are not in the schema.
   if (!arg.is<int64_t>() || i >= asked_.size() || !isDTypeArgument(schema_.arguments()[i]))
     return arg;
   auto type = static_cast<c10::ScalarType>(arg.as<int64_t>());
@@ -119,7 +119,7 @@ OpImporter::Results OpImporter::import() {
   llvm::StringRef plain = name;
   if (!row && !plain.ends_with("__") && plain.consume_back("_")) {
     row = findRow(plain);
-    // An in-place view changes what its argument is, not what it holds.
+    // An in-place view changes the tensor's metadata, not its elements.
     inPlace = row && row->op && !ir::hasTrait(*row->op, ir::kView);
     if (!inPlace)
       row = nullptr;
@@ -205,7 +205,7 @@ OpImporter::Results OpImporter::emitArgs(ir::OpKind op, std::vector<ir::Arg> arg
   const ir::Schema &schema = ir::opSchema(op);
   if (Status status = ir::checkArgs(schema, args); !status.isOk())
     return {refuse(schema_.name() + ": " + status.message())};
-  // Conditions of branches and trip counts of loops become constants here.
+  // Evaluates conditions of branches and trip counts of loops to constants.
   if (isOnHost() || ir::hasTrait(op, ir::kHost))
     if (std::optional<ir::Arg> value = ir::evaluateEarly(op, args))
       return {*value};
@@ -213,7 +213,7 @@ OpImporter::Results OpImporter::emitArgs(ir::OpKind op, std::vector<ir::Arg> arg
   unsigned numResults = schema.numResults;
   std::optional<unsigned> count;
   if (schema.listResult) {
-    // Where the number is not known here, one result stands for the list.
+    // If the number of results is unknown here, one result stands for the list.
     count = numListResults(op, args);
     numResults = count.value_or(1);
   }
@@ -232,7 +232,8 @@ std::optional<unsigned> OpImporter::numListResults(ir::OpKind op,
   for (const torch::jit::Use &use : node_.outputs()[0]->uses())
     if (use.user->kind() == c10::prim::ListUnpack)
       return static_cast<unsigned>(use.user->outputs().size());
-  // The size of the split dimension is unknown, so the count of `split` by a number is, too.
+  // The size of the split dimension is unknown, so the number of results of `split` by a number is
+  // too.
   if (op == ir::OpKind::Split && args[1].isList())
     return static_cast<unsigned>(args[1].list().size());
   return std::nullopt;

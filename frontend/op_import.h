@@ -1,4 +1,4 @@
-// OpImporter: one TorchScript op on its way into the IR, by a row of aten.def.
+// OpImporter: imports one TorchScript op by a row of aten.def.
 #pragma once
 
 #include "frontend/graph_import.h"
@@ -20,26 +20,26 @@ public:
              const c10::FunctionSchema &schema)
       : importer_(importer), node_(node), schema_(schema), asked_(schema.arguments().size()) {}
 
-  /// Adds nodes to the graph; the results stand for the outputs of the TorchScript node.
+  /// Adds nodes to the graph. Returns one Arg for each output of the TorchScript node.
   Results import();
 
   // For the functions in aten.def's rows.
 
   GraphImporter &importer() { return importer_; }
   const torch::jit::Node &node() const { return node_; }
-  /// The argument with this name in ATen's schema; none if there is none.
+  /// Returns the argument with this name in ATen's schema, or none if there is no such argument.
   ir::Arg arg(llvm::StringRef name);
-  /// The argument at a position. An argument that is not asked for and that is not what ATen's
-  /// schema would fill in is refused, unless it only says how to compute.
+  /// Returns the argument at a position. An argument that is never read and differs from its
+  /// default in ATen's schema is refused, unless it only controls how to compute.
   ir::Arg input(size_t i) { return argAt(i, false); }
-  /// Whether the op computes on host values: its result is no tensor.
+  /// Returns true if the op computes on host values: its result is not a tensor.
   bool isOnHost() const;
   /// Adds a call. Arguments that are not named take their default.
   ir::Arg emit(ir::OpKind op, std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> args,
                bool inPlace = false);
-  /// Says that this call cannot be compiled, and why. The result stands for its first output.
+  /// Refuses the call with a reason. Returns the value of its first output.
   ir::Arg refuse(std::string reason, ir::Cause cause = ir::Cause::None);
-  /// The same for a reason of the table of causes.
+  /// Refuses the call with a reason from the table of causes.
   ir::Arg refuse(ir::Cause cause) {
     return refuse(ir::explain("cgc cannot compile " + schema_.name(), cause), cause);
   }
@@ -48,14 +48,14 @@ private:
   ir::Arg argAt(size_t i, bool mayBeNumber);
   Results importByName(ir::OpKind op, llvm::StringRef spec, bool inPlace);
   Results emitArgs(ir::OpKind op, std::vector<ir::Arg> args, bool inPlace);
-  /// Refuses the call if an argument matters that nobody has asked for.
+  /// Refuses the call if it has a significant argument that was never read.
   std::optional<ir::Arg> refuseUnasked();
   std::optional<unsigned> numListResults(ir::OpKind op, llvm::ArrayRef<ir::Arg> args) const;
 
   GraphImporter &importer_;
   const torch::jit::Node &node_;
   const c10::FunctionSchema &schema_;
-  llvm::SmallBitVector asked_; ///< The arguments of the schema that have been asked for.
+  llvm::SmallBitVector asked_; ///< The arguments of the schema that have been read.
   bool refused_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Output names: the record extra/cgc.json of the archive, checked against the methods' types.
+// Output names: reads extra/cgc.json of the archive and checks it against the methods' types.
 #include "frontend/output_names.h"
 
 #include <ATen/core/jit_type.h>
@@ -29,8 +29,8 @@ bool isTensor(const c10::TypePtr &type) {
   return type->kind() == c10::TypeKind::TensorType;
 }
 
-/// The number of outputs of a method that returns a tensor or a tuple of tensors; nothing of
-/// others.
+/// Returns the number of outputs of a method that returns a tensor or a tuple of tensors; nullopt
+/// for any other method.
 std::optional<size_t> countOutputs(const c10::TypePtr &type) {
   if (isTensor(type))
     return 1;
@@ -47,7 +47,7 @@ bool isName(const Json &name) {
          });
 }
 
-/// The names of the outputs of `method`, from `list`.
+/// Returns the names of the outputs of `method`, from `list`.
 Result<std::vector<std::string>> namesOf(const std::string &method, const Json &list,
                                          const torch::jit::Module &module) {
   const auto found = module.find_method(method);

@@ -1,5 +1,5 @@
-// Output names: what a TorchScript file says about the outputs of its methods. TorchScript itself
-// names only those of a dict.
+// Output names: the names that a TorchScript file records for the outputs of its methods.
+// TorchScript itself names only those of a dict.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -12,12 +12,12 @@
 
 namespace cgc::frontend {
 
-/// The names of a method's outputs, in their order, by method.
+/// The names of each method's outputs, in order, keyed by method.
 using OutputNames = std::map<std::string, std::vector<std::string>>;
 
-/// What the record extra/cgc.json of the archive `path` says, from which `module` was loaded; empty
-/// if there is no such record. InvalidFile if it says what does not fit the module. May throw what
-/// LibTorch throws.
+/// Reads the record extra/cgc.json of the archive `path`, from which `module` was loaded. Empty if
+/// there is no such record. InvalidFile if the record does not match the module. May throw
+/// LibTorch's exceptions.
 Result<OutputNames> readOutputNames(const std::string &path, const torch::jit::Module &module);
 
 } // namespace cgc::frontend

@@ -1,4 +1,4 @@
-// Peers: LibTorch's own ways to run a method, to be timed beside a plan.
+// Peers: LibTorch's own ways to run a method, timed by `cgc bench` for comparison with a plan.
 #include "frontend/frontend.h"
 #include "frontend/guard.h"
 #include "frontend/model.h"
@@ -10,10 +10,10 @@
 namespace cgc::frontend {
 namespace {
 
-/// Of one method; more are run without fusion.
+/// Shapes for which one method is fused; further shapes run without fusion.
 constexpr size_t kMostShapes = 20;
 
-/// The tensors of a result, tuples, lists and dicts flattened.
+/// Collects the tensors of a result: tuples, lists and dicts are flattened.
 void collect(const c10::IValue &value, std::vector<at::Tensor> &tensors) {
   if (value.isTensor())
     tensors.push_back(value.toTensor());
@@ -65,8 +65,8 @@ private:
 class TorchPeers final : public Peers {
 public:
   explicit TorchPeers(LoadedModel model) : model_(std::move(model)) {
-    // Of the whole process, whose JIT runs nothing else: a shape is specialized and fused for
-    // itself, not one kernel for many shapes.
+    // Applies to the whole process, whose JIT runs nothing else. Each shape is specialized and
+    // fused separately, instead of one kernel for many shapes.
     torch::jit::FusionStrategy strategy = {{torch::jit::FusionBehavior::STATIC, kMostShapes}};
     torch::jit::setFusionStrategy(strategy);
   }
@@ -97,7 +97,7 @@ public:
   }
 
 private:
-  /// All methods at once and once for all callers: freezing a ViT-L-14 takes seconds.
+  /// Freezes all methods at once and once for all callers: freezing a ViT-L-14 takes seconds.
   torch::jit::Module &frozen() {
     if (frozen_)
       return *frozen_;

@@ -30,14 +30,14 @@ at::Tensor Target::convert(const at::Tensor &tensor) const {
 
 namespace {
 
-/// The constant that takes the place of `node`'s, if any.
+/// Returns the constant that replaces that of `node`, if any.
 std::optional<c10::IValue> retargetConstant(const Node &node, const Target &target) {
   std::optional<c10::IValue> value = torch::jit::toIValue(node.output());
   if (!value)
     return std::nullopt;
   if (value->isDevice() && value->toDevice() != target.device && !value->toDevice().is_meta())
     return c10::IValue(target.device);
-  // Tensors without dimensions stay on the CPU: ops take them as numbers from there.
+  // 0-d tensors stay on the CPU: ops read them as numbers from there.
   if (value->isTensor() && value->toTensor().defined()) {
     const at::Tensor &tensor = value->toTensor();
     Target where{tensor.dim() == 0 ? tensor.device() : target.device, target.precision};
@@ -65,7 +65,8 @@ void retargetBlock(Block &block, Graph &graph, const Target &target) {
     const c10::FunctionSchema *schema = node->maybeSchema();
     if (!schema)
       continue;
-    // One constant int may be a dtype here and a dimension there: replace it use by use.
+    // A constant int may be a dtype in one use and a dimension in another, so each use is replaced
+    // separately.
     for (size_t i = 0; i < schema->arguments().size(); ++i) {
       if (schema->arguments()[i].name() == "allow_tf32")
         node->replaceInput(i, graph.insertConstant(target.tf32));
@@ -81,10 +82,10 @@ void retargetBlock(Block &block, Graph &graph, const Target &target) {
   }
 }
 
-/// Tensors in lists, tuples and dicts too.
+/// Retargets tensors, including those in lists, tuples and dicts.
 void retargetValue(const c10::IValue &value, const Target &target) {
   if (value.isTensor() && value.toTensor().defined()) {
-    // In place, so that a tensor that two modules share stays shared.
+    // Works in place, so that a tensor shared by two modules stays shared.
     value.toTensor().set_data(target.convert(value.toTensor()));
   } else if (value.isList()) {
     for (const c10::IValue &element : value.toListRef())

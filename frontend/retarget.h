@@ -1,4 +1,4 @@
-// Retarget: moves a loaded TorchScript module to a device and a precision, code included.
+// Retarget: moves a loaded TorchScript module, including its code, to a device and a precision.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -11,20 +11,20 @@ namespace cgc::frontend {
 
 struct Target {
   c10::Device device;
-  /// f32, f64: floating types narrower than this become this one. f16, bf16: all do.
+  /// f32, f64: narrower floating dtypes become this one. f16, bf16: all floating dtypes do.
   std::optional<c10::ScalarType> precision;
-  /// Whether products and convolutions of f32 on a GPU may round their factors to TF32.
+  /// Allows f32 GEMMs and convolutions on a GPU to round their operands to TF32.
   bool tf32 = false;
 
-  /// The type that `type` becomes.
+  /// Returns the type that `type` is converted to.
   c10::ScalarType converted(c10::ScalarType type) const;
-  /// A tensor, if of floats converted, on the device.
+  /// Returns the tensor on the device, converted if it is floating.
   at::Tensor convert(const at::Tensor &tensor) const;
 };
 
 /// Changes parameters, buffers and tensor attributes, and in the code of every method and function:
 /// device constants, dtypes in casts, tensor constants, and whether a convolution may round to
-/// TF32. Tracing bakes all of these in. To be called before any method has run.
+/// TF32. Tracing bakes all of these in. Call before any method has run.
 void retarget(torch::jit::Module &module, const Target &target);
 
 } // namespace cgc::frontend

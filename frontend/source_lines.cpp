@@ -1,5 +1,5 @@
-// Source lines: saved modules keep the source range of each node; for traced code its text is the
-// Python stack.
+// Source lines: reads the source range that saved modules keep for each node; for traced code its
+// text is the Python stack.
 #include "frontend/source_lines.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -8,7 +8,7 @@ namespace cgc::frontend {
 
 namespace {
 
-/// "model.py(12): forward", a line of the Python stack that tracing records.
+/// Parses "model.py(12): forward", a line of the Python stack that tracing records.
 std::optional<ir::Loc> parseFrame(llvm::StringRef text) {
   auto [place, function] = text.rsplit("): ");
   auto [file, number] = place.rsplit('(');
@@ -30,7 +30,7 @@ std::vector<ir::Loc> framesOf(const torch::jit::Node &node) {
   if (auto original = range.findSourceRangeThatGenerated())
     range = *original;
   auto position = range.file_line_col();
-  // Nodes that tracing made up have an empty file name.
+  // Nodes created by tracing have an empty file name.
   if (!position || std::get<0>(*position).empty() || std::get<1>(*position) == 0)
     return {};
   std::vector<ir::Loc> frames = {

@@ -1,4 +1,4 @@
-// The one symbol that libcgc_frontend exports.
+// Entry: the one symbol that libcgc_frontend exports.
 #include "frontend/frontend.h"
 
 extern "C" __attribute__((visibility("default"))) const cgc::frontend::Api *
