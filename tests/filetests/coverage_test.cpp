@@ -1,5 +1,4 @@
-// Coverage: every row of the tables of ops, of passes and of offenders has a file test that
-// exercises it.
+// Coverage: every row of the tables of ops, passes and offenders has a file test that exercises it.
 #include "ir/op_def.h"
 #include "ir/text/text.h"
 #include "tests/filetests/run_pipeline.h"
@@ -16,7 +15,7 @@ namespace {
 
 const fs::path kRoot = fs::path(CGC_SOURCE_DIR) / "tests" / "filetests";
 
-/// The tests `<folder>/<name>.cgir` and `<folder>/<name>_<case>.cgir`, in order.
+/// Returns the tests `<folder>/<name>.cgir` and `<folder>/<name>_<case>.cgir`, in order.
 std::vector<fs::path> testsOf(const std::string &name, const char *folder) {
   std::vector<fs::path> tests;
   for (const auto &entry : fs::directory_iterator(kRoot / folder)) {
@@ -30,7 +29,7 @@ std::vector<fs::path> testsOf(const std::string &name, const char *folder) {
   return tests;
 }
 
-/// The text without its comments.
+/// Returns the text without its comments.
 std::string codeOf(llvm::StringRef text) {
   std::string code;
   for (llvm::StringRef line : llvm::split(text, '\n'))
@@ -38,7 +37,8 @@ std::string codeOf(llvm::StringRef text) {
   return code;
 }
 
-/// Whether `code` calls the op `name`, in place or not: not one whose name is longer.
+/// Returns true if `code` calls the op `name`, in place or not. An op with a longer name does not
+/// count.
 bool calls(llvm::StringRef code, const std::string &name) {
   return llvm::any_of(std::initializer_list<const char *>{"(", "_(", " \""},
                       [&](const char *end) { return code.contains(" " + name + end); });
@@ -58,7 +58,7 @@ TEST(FileTestCoverage, EveryOp) {
   }
 }
 
-/// The pipeline of a file test; empty if it runs none.
+/// Returns the pipeline of a file test; empty if it runs none.
 std::string pipelineOf(llvm::StringRef text) {
   llvm::StringRef line = text.split('\n').first.trim();
   return line.consume_front("; test: passes=") ? line.str() : "";
@@ -70,7 +70,7 @@ TEST(FileTestCoverage, EveryPass) {
 #define CGC_GRAPH_PASS(name, Type) name,
 #include "passes/passes.def"
   };
-  // Of itself an extension point does nothing: the substitutions of tests/unit/passes fill it.
+  // An extension point does nothing by itself: tests/unit/passes tests it with substitutions.
   const std::string extensionPoints[] = {"module-substitution", "op-substitution"};
   for (const std::string &pass : passes) {
     std::string file = pass;

@@ -1,4 +1,4 @@
-// PassDocs: docs/passes.md has a section for each pass, and its examples are what the passes do.
+// PassDocs: docs/passes.md has a section for each pass, and its examples match the passes' output.
 #include "passes/pipeline.h"
 #include "tests/filetests/run_pipeline.h"
 
@@ -14,14 +14,14 @@ namespace cgc {
 namespace {
 
 const fs::path kDocs = fs::path(CGC_SOURCE_DIR) / "docs" / "passes.md";
-/// A place in a text; `end` is npos if there is none.
+/// A range of a text; `end` is npos if there is none.
 struct Span {
   size_t begin = 0, end = std::string::npos;
   bool isFound() const { return end != std::string::npos; }
   std::string of(const std::string &text) const { return text.substr(begin, end - begin); }
 };
 
-/// What is between `open` and the first `close` behind it, from `at` on.
+/// Returns the range between `open` and the first `close` after it, searched from `at`.
 Span between(const std::string &text, const std::string &open, const std::string &close,
              size_t at) {
   const size_t found = text.find(open, at);
@@ -30,13 +30,13 @@ Span between(const std::string &text, const std::string &open, const std::string
   return {found + open.size(), text.find(close, found + open.size())};
 }
 
-/// The lines of the first block that begins behind `at`; there may be none in it.
+/// Returns the lines of the first fenced block after `at`; the block may be empty.
 Span blockBehind(const std::string &text, size_t at) {
   const std::string fence = "\n```\n";
   const size_t open = text.find(fence, at);
   if (open == std::string::npos)
     return {};
-  // The line break in front of the second fence may be the one behind the first.
+  // In an empty block, the line break before the second fence is the one after the first.
   const size_t close = text.find(fence, open + fence.size() - 1);
   return {open + fence.size(), close == std::string::npos ? close : close + 1};
 }
@@ -48,7 +48,7 @@ struct Example {
 
 constexpr const char *kExpected = "; docs/adding-a-pass.md shows what a section looks like";
 
-/// Fails the test, and returns nothing, if there is none.
+/// Fails the test and returns nullopt if there is no example.
 std::optional<Example> findExample(const std::string &docs, const std::string &pass) {
   const size_t section = docs.find("\n## " + pass + "\n");
   if (section == std::string::npos) {
@@ -70,7 +70,7 @@ std::optional<Example> findExample(const std::string &docs, const std::string &p
   return std::nullopt;
 }
 
-/// What the example's passes give, as the lines of a block.
+/// Returns the output of the example's passes, as the lines of a block.
 std::optional<std::string> runExample(const std::string &docs, const Example &example) {
   const auto output = runPipeline(kDocs, example.before.of(docs), example.pipeline.of(docs));
   if (!output)

@@ -1,4 +1,4 @@
-// Running pipelines on IR text in tests.
+// run_pipeline: runs pipelines on IR text in tests.
 #include "tests/filetests/run_pipeline.h"
 
 #include "ir/text/text.h"
@@ -28,7 +28,7 @@ std::unique_ptr<ir::Module> parsedAndVerified(llvm::StringRef text, const std::s
 
 namespace {
 
-/// Gives each parameter bytes of its own: text holds none, and equal weights would be merged.
+/// Gives each parameter distinct bytes: text holds none, and equal weights would be merged.
 void fillParameters(ir::Module &module, uint8_t &next) {
   for (const ir::Parameter &parameter : module.parameters()) {
     std::vector<std::byte> bytes(parameter.type.numBytes(), std::byte{next++});
@@ -70,7 +70,7 @@ std::optional<std::string> runPipeline(const fs::path &path, llvm::StringRef tex
                             },
                         .failed =
                             [&](const passes::PassRun &run, const Status &status) {
-                              // A refusal is what some passes are tested for.
+                              // A refusal counts: it is the tested behavior of some passes.
                               if (changing && status.code() == Code::Unsupported)
                                 changing->emplace(run.pass);
                             }});
@@ -78,7 +78,7 @@ std::optional<std::string> runPipeline(const fs::path &path, llvm::StringRef tex
   for (const auto &graph : module->graphs())
     if (status.isOk())
       status = passes->runGraphPasses(*graph, context, *instrumentation);
-  // A pass may refuse the model: tests of refusals check the text. It may not break the IR.
+  // A pass may refuse the model, and tests of refusals check the message. It must not break the IR.
   EXPECT_TRUE(status.isOk() || status.code() == Code::Unsupported) << status.message();
   return status.isOk() ? ir::toString(*module) : "failed: " + status.message();
 }

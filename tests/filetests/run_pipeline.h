@@ -1,5 +1,5 @@
-// Running pipelines on IR text: for file tests, for the examples of docs/passes.md, and for what
-// checks that every pass has a test.
+// run_pipeline: runs pipelines on IR text for the file tests, the examples of docs/passes.md, and
+// the coverage test.
 #pragma once
 
 #include "ir/module.h"
@@ -16,15 +16,16 @@ namespace fs = std::filesystem;
 
 std::string readFile(const fs::path &path);
 
-/// A valid module; null, with a failure, if the text is wrong.
+/// Parses and verifies the text. Fails the test and returns null if it is invalid.
 std::unique_ptr<ir::Module> parsedAndVerified(llvm::StringRef text, const std::string &name);
 
-/// A module that can be compiled, its parameters with bytes; null if the text is wrong.
+/// Returns a module that can be compiled, with bytes for its parameters; null if the text is
+/// invalid.
 std::unique_ptr<ir::Module> compilable(llvm::StringRef text, const fs::path &path);
 
-/// Runs `pipeline` on the text, with bytes for its parameters, and verifies after each pass. The
-/// printed module, or what a pass refuses; nothing, with failures reported, if the text is wrong.
-/// `changing` gets the passes that change or refuse something.
+/// Runs `pipeline` on the text, with bytes for its parameters, and verifies after each pass.
+/// Returns the printed module, or the refusal of a pass; nullopt, with test failures, if the text
+/// is invalid. Adds to `changing` the passes that change or refuse something.
 std::optional<std::string> runPipeline(const fs::path &path, llvm::StringRef text,
                                        llvm::StringRef pipeline,
                                        std::set<std::string> *changing = nullptr);

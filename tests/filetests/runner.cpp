@@ -1,5 +1,5 @@
-// Runner of the file tests: one gtest for each tests/filetests/**/*.cgir. docs/ir.md says what the
-// files hold.
+// Runner of the file tests: one gtest for each tests/filetests/**/*.cgir. docs/ir.md describes the
+// files.
 #include "backend/backend.h"
 #include "ir/text/text.h"
 #include "passes/manager/pass_manager.h"
@@ -26,8 +26,8 @@ constexpr llvm::StringLiteral kExpectMark = "\n; EXPECT:\n";
 
 // ---- Comparing output
 
-/// The `; CHECK` lines of `text` against `output`. What FileCheck says if they do not match, else
-/// nothing.
+/// Checks `output` against the `; CHECK` lines of `text`. Returns FileCheck's errors; empty if the
+/// lines match.
 std::string runFileCheck(llvm::StringRef text, llvm::StringRef output, const std::string &name) {
   llvm::FileCheckRequest request;
   request.CheckPrefixes = {"CHECK"};
@@ -58,7 +58,7 @@ std::string runFileCheck(llvm::StringRef text, llvm::StringRef output, const std
   return "";
 }
 
-/// `output` as a block of comments.
+/// Returns `output` as a block of comments.
 std::string commented(llvm::StringRef output) {
   std::string text;
   llvm::SmallVector<llvm::StringRef> lines;
@@ -68,7 +68,8 @@ std::string commented(llvm::StringRef output) {
   return text;
 }
 
-/// Compares with the CHECK lines and the EXPECT block; with CGC_BLESS=1 rewrites the block instead.
+/// Compares with the CHECK lines and the EXPECT block. With CGC_BLESS=1, rewrites the block
+/// instead.
 void compareOutput(const fs::path &path, llvm::StringRef text, llvm::StringRef output,
                    bool mayCheckNothing) {
   bool hasChecks = text.contains("; CHECK");
@@ -107,12 +108,13 @@ struct ExpectedError {
   std::string text;
 };
 
-/// A line without its comment and blanks.
+/// Returns a line without its comment and blanks.
 llvm::StringRef code(llvm::StringRef line) {
   return line.split(';').first.trim();
 }
 
-/// The error marks of a file; a mark on a line of its own is about the next line that has code.
+/// Returns the expected errors of a file. A mark on a line of its own refers to the next line with
+/// code.
 std::vector<ExpectedError> expectedErrors(llvm::ArrayRef<llvm::StringRef> lines) {
   std::vector<ExpectedError> expected;
   for (size_t i = 0; i < lines.size(); ++i) {

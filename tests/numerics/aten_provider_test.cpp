@@ -1,5 +1,4 @@
-// The ATen provider: every row of the lowering table exists in this LibTorch; calls, copies and
-// errors.
+// ATen provider: every row of the lowering table exists in this LibTorch; calls, copies and errors.
 #include "backend/lowering.h"
 #include "ir/op_def.h"
 #include "runtime/plan/op_provider.h"
@@ -37,8 +36,8 @@ TEST_P(TableRow, ExistsInLibTorch) {
   auto handle = c10::Dispatcher::singleton().findSchema({row.op, row.overload});
   ASSERT_TRUE(handle) << row.op << "." << row.overload;
 
-  // The plan's arguments are the op's, then the row's extra ones: they have to be LibTorch's, by
-  // name.
+  // The plan's arguments are the op's, followed by the row's extra ones. They must be LibTorch's,
+  // by name.
   std::vector<std::string> expected, actual;
   size_t written = 0;
   for (const c10::Argument &argument : handle->schema().arguments()) {
@@ -92,7 +91,7 @@ protected:
     ASSERT_TRUE(provider_->initialize(DeviceKind::Cpu, 0).isOk());
   }
 
-  /// A tensor of the bucket over the memory of `tensor`, which the caller keeps.
+  /// Adds a tensor to the bucket over the memory of `tensor`, which the caller keeps alive.
   TensorId add(const at::Tensor &tensor, DType dtype) {
     bucket_.tensors.push_back({{}, dtype, tensor.sizes().vec(), tensor.strides().vec()});
     memory_.push_back(tensor.data_ptr());
@@ -148,7 +147,7 @@ TEST_F(AtenProvider, ABoundCallRunsOnWhatTheMemoryHoldsThen) {
 TEST_F(AtenProvider, NumbersDoNotPromote) {
   at::Tensor x = at::full({2}, 1.0f).to(at::kHalf), y = at::empty({2}, at::kHalf);
   TensorId in = add(x, DType::F16), out = add(y, DType::F16);
-  // A functional call refuses results of another dtype, so this shows what the sum's dtype was.
+  // A functional call refuses results of another dtype, so this reveals the dtype of the sum.
   ASSERT_TRUE(run({"aten::add", "Tensor", {in, 2.5, int64_t{1}}, {out}, false}).isOk());
   EXPECT_TRUE(y.equal(at::full({2}, 3.5f).to(at::kHalf)));
 }
@@ -171,11 +170,11 @@ TEST_F(AtenProvider, RefusesWhatLibTorchDoesNotHave) {
               AllOf(HasSubstr("aten::add.nowhere"), HasSubstr("no such op")));
 }
 
-/// A crafted plan must not reach what LibTorch's dispatcher offers beside computing.
+/// A crafted plan must not reach LibTorch ops that do more than compute.
 TEST_F(AtenProvider, RefusesOpsThatNoPlanMayCall) {
   at::Tensor x = at::empty({2});
   TensorId id = add(x, DType::F32);
-  // Reads, and with `shared` creates, the file that it names.
+  // Reads, and with `shared` creates, the file named by its argument.
   const std::string path = testing::TempDir() + "cgc-from-file-" + std::to_string(getpid());
   AtenCall fromFile{"aten::from_file",
                     "",
@@ -252,7 +251,7 @@ TEST_F(AtenProvider, LibTorchsExceptionsBecomeStatus) {
   EXPECT_EQ(thrown.message(), "boom");
 }
 
-/// checkAtenValues reads arguments by position: these are LibTorch's.
+/// checkAtenValues reads arguments by position: the positions must be those of LibTorch's schemas.
 TEST(AtenSchemas, HaveTheirArgumentsWhereValidateReadsThem) {
   const std::vector<std::tuple<const char *, std::vector<const char *>, size_t, const char *>>
       arguments = {
@@ -282,7 +281,8 @@ TEST(AtenSchemas, HaveTheirArgumentsWhereValidateReadsThem) {
     }
 }
 
-/// A functional call allocates its result: what the plan does not have is refused before that.
+/// A functional call allocates its result, so a result missing from the plan is refused before the
+/// call.
 TEST_F(AtenProvider, RefusesAtBindAResultThatThePlanDoesNotHave) {
   const int64_t many = int64_t(1) << 20;
   at::Tensor x = at::full({1}, 1.0f), y = at::empty({4});
@@ -327,7 +327,7 @@ TEST_F(AtenProvider, RefusesTheIntegerQuotientThatTraps) {
                           writesOut};
       EXPECT_THAT(run(call).message(), HasSubstr("by -1")) << call.overload;
     }
-    // These do not trap, so LibTorch's own result stays.
+    // These do not trap, so LibTorch's own result is kept.
     EXPECT_TRUE(divide(one, "floor").isOk());
     EXPECT_TRUE(run({"aten::floor_divide", "", {in, one}, {out}, false}).isOk());
     EXPECT_TRUE(run({"aten::remainder", "Tensor", {in, one}, {out}, false}).isOk());

@@ -1,5 +1,5 @@
-// Contexts of a cpu plan on several threads: they run at once, in any process, and leave the host's
-// LibTorch as it was.
+// Concurrency: contexts of a cpu plan run at once on several threads, in any process, and leave the
+// host's LibTorch settings unchanged.
 #include "runtime/exec/engine.h"
 #include "runtime/plan/op_provider.h"
 #include "tests/temp_folder.h"
@@ -28,7 +28,7 @@ using testing::HasSubstr;
 constexpr int kThreads = 4, kRuns = 50, kProcesses = 60;
 constexpr int64_t kImage = 3 * 16 * 16, kFeatures = 8 * 14 * 14, kOut = 10;
 
-/// A convolution and a linear layer, each of which LibTorch runs.
+/// A convolution and a linear layer, each run by LibTorch.
 SamplePlan products() {
   SamplePlan sample;
   PlanData &plan = sample.plan;
@@ -80,7 +80,7 @@ protected:
     engine_ = std::make_unique<Engine>(*std::move(engine));
   }
 
-  /// The outputs of a context's last run, after `runs` of them on one input.
+  /// Returns the outputs of a context's last run, after `runs` runs on one input.
   Result<std::vector<float>> run(ContextOptions options, int runs) const {
     CGC_ASSIGN_OR_RETURN(Context context, Context::create(*engine_, options));
     std::vector<float> x(kImage), y(kOut);
@@ -94,7 +94,8 @@ protected:
     return y;
   }
 
-  /// The first error of kThreads threads with a context each, or that their outputs differ.
+  /// Runs kThreads threads with a context each. Returns the first error, or an error if their
+  /// outputs differ.
   Status runOnThreads() const {
     std::vector<std::future<Result<std::vector<float>>>> threads;
     for (int i = 0; i < kThreads; ++i)
@@ -207,7 +208,7 @@ TEST(ProviderThreads, AreThoseOfTheCallAlone) {
   EXPECT_EQ(inside(), (std::vector<int>{before + 2, before, before}));
   EXPECT_EQ(std::async(std::launch::async, inside).get(),
             (std::vector<int>{before + 2, before, before}));
-  // An error of the body goes through, and the setting is back.
+  // An error of the body is returned, and the setting is restored.
   EXPECT_EQ(provider->withThreads(before + 2, [] { return Status(Code::Failed, "x"); }).message(),
             "x");
   EXPECT_EQ(threads(), before);

@@ -1,4 +1,4 @@
-// Frontend: what is refused and how, and files that are no TorchScript.
+// Frontend refusals: unsupported constructs, and files that are not TorchScript.
 #include "frontend/frontend.h"
 #include "tests/numerics/imported.h"
 #include "tests/numerics/test_models.h"
@@ -32,7 +32,7 @@ TEST(FrontendRefusals, RefusesDataDependentFlowByLineAndCollectsAll) {
   EXPECT_EQ(found[1].loc.line, lineOf("loop"));
 }
 
-/// The messages by line of what is in the way of `shape_condition`.
+/// Returns the errors of `shape_condition` by line.
 std::map<unsigned, std::string> inShapeCondition(std::vector<int64_t> sizes) {
   std::map<unsigned, std::string> found;
   for (const ir::Diagnostic &error : offenders(smallModel("shape_condition"), {floats(sizes)}))
@@ -137,7 +137,7 @@ TEST(FrontendRefusals, NamesTheOpOfAnotherLibraryThatKeepsAModelFromBeingRead) {
   EXPECT_THAT(status.message(), HasSubstr("the model uses 'elsewhere::twice', an op or class of"));
 }
 
-// Wrong files
+// Wrong files.
 
 TEST(FrontendRefusals, SaysWhatAForeignFileIs) {
   test::TempFolder temporary;

@@ -1,4 +1,4 @@
-// Frontend: what an imported TorchScript file keeps, and what its constructs become.
+// Frontend: the content that an import keeps, and the IR of TorchScript's constructs.
 #include "frontend/frontend.h"
 #include "ir/text/text.h"
 #include "tests/numerics/imported.h"
@@ -35,7 +35,7 @@ template <class Fn> void forEachModule(const ir::Module &module, Fn fn) {
     forEachModule(*child, fn);
 }
 
-/// How often each op occurs, in the whole tree; in-place forms with an underscore.
+/// Counts each op in the whole tree; in-place forms have an underscore.
 std::map<std::string, int> countOps(const ir::Module &root) {
   std::map<std::string, int> counts;
   forEachModule(root, [&](const ir::Module &module) {
@@ -52,7 +52,7 @@ std::string graphText(const ir::Module &module, const char *name = "forward") {
   return graph ? ir::toString(*graph, {.locations = false}) : "no such graph";
 }
 
-/// The attribute paths, from the root, that some graph reads.
+/// Returns the attribute paths, from the root, that some graph reads.
 std::set<std::string> readParameters(const ir::Module &root) {
   std::set<std::string> read;
   forEachModule(root, [&](const ir::Module &module) {
@@ -65,7 +65,7 @@ std::set<std::string> readParameters(const ir::Module &root) {
   return read;
 }
 
-// The hierarchy
+// The hierarchy.
 
 TEST(Frontend, KeepsModulesClassesAndParameterNames) {
   auto root = import(openclipModel("tiny", "fp32"));
@@ -121,7 +121,7 @@ TEST(Frontend, LocationsNameTheModelsSourceAndModule) {
   auto [block, method] = root->resolve("visual.conv1.forward");
   for (const ir::Node &node : *block->findGraph("forward"))
     if (node.is(ir::OpKind::Conv2d)) {
-      // conv.py of torch called it; this is the line that called that.
+      // conv.py of torch called it; the expected line called that one.
       EXPECT_THAT(ir::toString(node.loc()),
                   ::testing::MatchesRegex("transformer\\.py:[0-9]+ \\(visual\\.conv1\\)"));
     }
@@ -141,7 +141,7 @@ TEST(Frontend, ParametersHoldTheFilesBytes) {
   ASSERT_EQ(table->data->bytes().size(), values.size() * sizeof(int64_t));
   std::memcpy(values.data(), table->data->bytes().data(), table->data->bytes().size());
   EXPECT_THAT(values, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
-  // Saved as a transposed view; held dense.
+  // Saved as a transposed view, held dense.
   const ir::Parameter *permuted = root->findParameter("permuted");
   EXPECT_EQ(ir::toString(permuted->type), "f32[3,2]");
   std::vector<float> floats(6);
@@ -168,7 +168,7 @@ TEST(Frontend, SharedParametersShareTheirData) {
   EXPECT_NE(root->findParameter("first.bias")->data, root->findParameter("second.bias")->data);
 }
 
-// The three forms of attention
+// The three forms of attention.
 
 class FrontendPrecision : public ::testing::TestWithParam<std::pair<const char *, DType>> {};
 
@@ -208,7 +208,7 @@ TEST(Frontend, ImportsQuickGelu) {
   EXPECT_EQ(countOps(*quick)["aten.sigmoid"], 8);
 }
 
-// Single constructs
+// Single constructs.
 
 TEST(Frontend, CallsAModuleTwice) {
   auto root = import(smallModel("called_twice"));
@@ -269,7 +269,7 @@ TEST(Frontend, PromotesPythonNumbersAsLibTorchDoes) {
     dtypes.emplace_back(dtypeName(output.value()->tensor().dtype));
   EXPECT_EQ(dtypes, expected);
 
-  // What `cgc compare` compares with must agree, although it runs without the JIT's optimizations.
+  // The reference of `cgc compare` must agree, although it runs without the JIT's optimizations.
   auto reference = loadReference(smallModel("numbers"), DeviceKind::Cpu, std::nullopt);
   ASSERT_TRUE(reference.isOk());
   int64_t sizes[] = {4};

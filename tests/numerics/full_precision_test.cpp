@@ -1,4 +1,4 @@
-// FullPrecision and withoutTf32: f32 products without TF32, and the host's settings as they were.
+// FullPrecision and withoutTf32: f32 GEMMs without TF32, and the host's settings restored.
 #include "runtime/aten/full_precision.h"
 
 #include <ATen/ops/conv2d.h>
@@ -28,7 +28,7 @@ void set(Float32Backend backend, Float32Op op, Float32Precision precision) {
   host().setFloat32Precision(backend, op, precision);
 }
 
-/// Leaves LibTorch as a process starts with it.
+/// Resets LibTorch to the settings with which a process starts.
 class FullPrecisionScope : public testing::Test {
 protected:
   void TearDown() override {
@@ -61,7 +61,7 @@ TEST_F(FullPrecisionScope, SetsBackWhatAllowTf32Set) {
     EXPECT_EQ(matmul(), Float32Precision::IEEE);
   }
   EXPECT_EQ(matmul(), Float32Precision::TF32);
-  EXPECT_TRUE(host().allowTF32CuBLAS()); // Throws if only half of it is set back.
+  EXPECT_TRUE(host().allowTF32CuBLAS()); // Throws if only half of the setting is restored.
 }
 
 TEST_F(FullPrecisionScope, SetsBackAnInheritedSettingAsInherited) {
@@ -73,7 +73,7 @@ TEST_F(FullPrecisionScope, SetsBackAnInheritedSettingAsInherited) {
       EXPECT_EQ(matmul(), Float32Precision::IEEE);
     }
     EXPECT_EQ(matmul(), Float32Precision::TF32);
-    // It still follows.
+    // The setting still follows its parent.
     set(parent, Float32Op::ALL, Float32Precision::IEEE);
     EXPECT_EQ(matmul(), Float32Precision::IEEE);
     set(parent, Float32Op::ALL, Float32Precision::NONE);
@@ -87,7 +87,7 @@ TEST_F(FullPrecisionScope, SetsBackAnOwnSettingAsOwnBelowAnEqualParent) {
   {
     const aten::FullPrecision scope;
   }
-  // Neither follows.
+  // Neither setting follows its parent.
   set(Float32Backend::GENERIC, Float32Op::ALL, Float32Precision::IEEE);
   EXPECT_EQ(host().float32Precision(Float32Backend::CUDA, Float32Op::ALL), Float32Precision::TF32);
   set(Float32Backend::CUDA, Float32Op::ALL, Float32Precision::IEEE);

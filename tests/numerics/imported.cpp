@@ -1,4 +1,4 @@
-// Imported: the frontend, then `inline,specialize`.
+// Imported: runs the frontend, then `inline,specialize`.
 #include "tests/numerics/imported.h"
 
 #include "frontend/frontend.h"

@@ -1,4 +1,4 @@
-// Imported: TorchScript files through the frontend and the passes that refuse, for tests.
+// Imported: TorchScript files run through the frontend and the passes that refuse, for tests.
 #pragma once
 
 #include "ir/diagnostics.h"
@@ -10,21 +10,21 @@
 
 namespace cgc::test {
 
-/// Imports a file that must be fine, and verifies it.
+/// Imports and verifies a file that must be valid.
 std::unique_ptr<ir::Module> import(const std::string &path);
 
-/// Compiles one method down to a graph in which every value has a type. What is wrong with it is in
+/// Compiles one method to a graph in which every value has a type. Adds its errors to
 /// `diagnostics`.
 std::unique_ptr<ir::Graph> specialize(const std::string &path, const std::string &method,
                                       std::vector<ir::Type> inputs, ir::Diagnostics &diagnostics);
 
-/// What is in the way of compiling a method.
+/// Returns the errors of compiling a method.
 std::vector<ir::Diagnostic> offenders(const std::string &path, std::vector<ir::Type> inputs,
                                       const std::string &method = "forward");
 
 ir::Type floats(std::vector<int64_t> sizes);
 
-/// The 1-based line of small_models.py that ends in `# LINE: tag`.
+/// Returns the 1-based line of small_models.py that ends in `# LINE: tag`.
 unsigned lineOf(const std::string &tag);
 
 } // namespace cgc::test

@@ -1,4 +1,4 @@
-// LoweredGraph: parse, verify, lower, write, load, run.
+// LoweredGraph: parses, verifies, lowers, writes, loads and runs IR text.
 #include "tests/numerics/lowered_graph.h"
 
 #include "backend/backend.h"
@@ -40,7 +40,7 @@ void fillParameters(ir::Module &module, int64_t bound, at::Generator &random) {
     fillParameters(*submodule, bound, random);
 }
 
-/// Types of results that the text leaves out.
+/// Infers the types of results that the text leaves out.
 void inferTypes(ir::Graph &graph) {
   for (ir::Node &node : graph) {
     if (node.kind() != ir::NodeKind::CallFunction || node.result()->isTensor())
@@ -142,7 +142,7 @@ LoweredGraph::LoweredGraph(const std::string &text, int64_t bound, DeviceKind ta
 
 LoweredGraph::~LoweredGraph() {
   std::error_code ignored;
-  // scripts/fuzz.sh begins with these plans.
+  // scripts/fuzz.sh uses these plans as seeds.
   static int kept = 0;
   if (const char *folder = std::getenv("CGC_KEEP_PLANS"))
     std::filesystem::copy(file_, std::filesystem::path(folder) / std::to_string(kept++), ignored);
@@ -175,7 +175,7 @@ Result<std::vector<at::Tensor>> LoweredGraph::run(const std::string &entry,
     outputs.push_back(at::empty(output.sizes, torchType(output.dtype)));
     outputViews.push_back(view(outputs.back(), output.dtype));
   }
-  // Nothing of the first run may leak into the second.
+  // State of the first run must not leak into the second.
   for (int i = 0; i < 2; ++i)
     CGC_TRY(context.run(entry, inputViews, outputViews));
   return outputs;

@@ -1,5 +1,5 @@
-// Lowering: each op, and each form of view and output, lowered and run against LibTorch called
-// directly.
+// Lowering: each op, and each form of view and output, lowered, run, and compared with direct calls
+// of LibTorch.
 #include "backend/lowering.h"
 #include "ir/op_def.h"
 #include "tests/numerics/lowered_graph.h"
@@ -20,15 +20,15 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// One graph called "g" and what LibTorch says of it. `t` are the inputs.
+/// One graph named "g" and its LibTorch reference, where `t` are the inputs.
 struct Case {
   std::string name;
   std::string inputs; ///< "%x: f32[2,3]"
   std::string body;   ///< Nodes and output.
   Tensors (*reference)(const Tensors &t);
-  int64_t bound = 3; ///< Of integer inputs.
+  int64_t bound = 3; ///< Bound of integer inputs.
 
-  /// The graph, with `dynamic` for the types that `body` leaves out.
+  /// Returns the graph, with `dynamic` for the types that `body` leaves out.
   std::string text() const {
     std::string text = "graph @g(" + inputs + ") {\n";
     std::stringstream lines(body);
@@ -52,9 +52,9 @@ const Case kCases[] = {
 #include "tests/numerics/lowering_cases.inc"
 };
 
-/// What a GPU may make of a result of `type` that the CPU computed: another order of summation and
-/// other elementary functions in f32, and one rounding to the result's dtype, which may fall to
-/// either side. Integers and bools are exact.
+/// Returns the tolerance of a CUDA result of `type` against the CPU: f32 results differ by
+/// summation order and elementary functions, and rounding to the result's dtype may go either way.
+/// Integers and bools are exact.
 double cudaTolerance(at::ScalarType type) {
   switch (type) {
   case at::kBFloat16:
@@ -69,7 +69,7 @@ double cudaTolerance(at::ScalarType type) {
   }
 }
 
-/// `tolerance` is relative, and a tenth of it absolute.
+/// `tolerance` is relative; the absolute tolerance is a tenth of it.
 void expectNear(const at::Tensor &actual, const at::Tensor &expected, double tolerance) {
   ASSERT_EQ(actual.sizes(), expected.sizes());
   ASSERT_EQ(actual.scalar_type(), expected.scalar_type());
@@ -79,7 +79,7 @@ void expectNear(const at::Tensor &actual, const at::Tensor &expected, double tol
       << expected;
 }
 
-/// `tolerance(type)` for each output.
+/// Compares each output with `tolerance(type)`.
 template <class Fn> void expectNear(const Tensors &actual, const Tensors &expected, Fn tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -93,8 +93,8 @@ bool hasGpu() {
   return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
 }
 
-/// Opens LibTorch's CUDA library before any test uses LibTorch, which would else decide for good
-/// that there is none.
+/// Loads LibTorch's CUDA library before any test uses LibTorch, which would otherwise conclude
+/// permanently that there is none.
 class CudaFirst : public testing::Environment {
   void SetUp() override {
     if (hasGpu()) {
@@ -142,7 +142,8 @@ TEST(LoweredCases, CoverEveryOpThatMakesRecords) {
   for (unsigned i = 0; i < ir::kNumOps; ++i) {
     auto op = static_cast<ir::OpKind>(i);
     if (backend::lowering(op).kind == backend::Lowering::Kind::Host ||
-        op == ir::OpKind::LibraryOp) // LibTorch has none; tests/e2e/plugin_test.cpp compares one.
+        op == ir::OpKind::LibraryOp) // LibTorch has no such op; tests/e2e/plugin_test.cpp compares
+                                     // one.
       continue;
     bool covered = false;
     for (const Case &c : kCases)

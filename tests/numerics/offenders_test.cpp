@@ -1,5 +1,5 @@
-// Offenders: the ops of ir/offenders.def are ops of this LibTorch, none of them compiles, and each
-// tagged line of a scripted model is given its cause.
+// Offenders: the ops of ir/offenders.def exist in this LibTorch, none of them compiles, and each
+// tagged line of a scripted model reports its cause.
 #include "ir/offenders.h"
 
 #include "ir/diagnostics.h"
@@ -32,7 +32,7 @@ bool exists(const std::string &op) {
 
 TEST(Offenders, AreOpsOfLibTorch) {
   for (const std::string &op : kOffenders)
-    // Nodes without a schema, and what LibTorch's CUDA library registers, are not there.
+    // Excludes nodes without a schema, and ops that LibTorch's CUDA library registers.
     if (!op.starts_with("prim::") && !op.starts_with("cuda::")) {
       EXPECT_TRUE(exists(op) || exists(op + "_")) << op;
     }
@@ -56,8 +56,8 @@ TEST(Offenders, CountInPlaceFormsAndKnowTheirCause) {
   EXPECT_EQ(ir::parseCause("no such cause"), ir::Cause::None);
 }
 
-/// The causes that small_models.py names, by line, from the line that holds `begin` to the next
-/// method or class.
+/// Returns the causes that small_models.py names, by line, from the line that contains `begin` to
+/// the next method or class.
 std::map<unsigned, std::string> taggedLines(const std::string &begin) {
   std::ifstream file(CGC_SOURCE_DIR "/tests/numerics/small_models.py");
   const std::string tag = "# OFFENDER: ";
@@ -74,7 +74,8 @@ std::map<unsigned, std::string> taggedLines(const std::string &begin) {
   return tags;
 }
 
-/// The offenders are at the tagged lines behind `begin`, each with the cause that its line names.
+/// Checks that the offenders are at the tagged lines after `begin`, each with the cause named on
+/// its line.
 void expectTagged(const std::string &begin, llvm::ArrayRef<ir::Diagnostic> found) {
   const std::map<unsigned, std::string> tags = taggedLines(begin);
   EXPECT_FALSE(tags.empty()) << begin;

@@ -1,5 +1,5 @@
-// Peers: what `cgc bench` times beside a plan is what it says: the file's own ops, or those of a
-// frozen and optimized module.
+// Peers: `cgc bench` times what it reports: the file's own ops, or those of a frozen and optimized
+// module.
 #include "frontend/frontend.h"
 #include "tests/numerics/test_models.h"
 
@@ -13,7 +13,7 @@
 namespace cgc::frontend {
 namespace {
 
-/// How often each op ran on this thread while an object of this kind lives.
+/// Counts how often each op runs on this thread while the object exists.
 class OpCounts {
 public:
   OpCounts() : guard_(true) {
@@ -36,7 +36,7 @@ private:
   at::CallbackHandle handle_;
 };
 
-/// The ops of the third run, which is the first that the JIT has optimized.
+/// Returns the count of `op` in the third run, the first one that the JIT has optimized.
 int runsOf(const std::string &op, PeerKind kind) {
   auto peers = loadPeers(test::smallModel("twice_the_same"), DeviceKind::Cpu, std::nullopt, false);
   EXPECT_TRUE(peers.isOk()) << peers.status().message();

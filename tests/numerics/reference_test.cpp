@@ -1,4 +1,4 @@
-// Reference: LibTorch runs a method for cgc to compare with.
+// Reference: LibTorch runs a method as the reference for cgc.
 #include "frontend/frontend.h"
 #include "tests/numerics/test_models.h"
 
@@ -55,7 +55,7 @@ TEST(Reference, LeavesInputsAlone) {
 }
 
 TEST(Reference, WidensParametersAndBakedCasts) {
-  // The file computes in fp16 and returns fp16; widened, nothing of that is left.
+  // The file computes in fp16 and returns fp16; widened, no rounding to fp16 remains.
   Input x{{0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f, 1.1f, 1.2f}, {3, 4}};
   TensorView inputs[] = {x.view()};
   auto plain = loadReference(smallModel("casts"), DeviceKind::Cpu, std::nullopt);
@@ -69,12 +69,12 @@ TEST(Reference, WidensParametersAndBakedCasts) {
   ASSERT_EQ((*wideOutput)[0].dtype, DType::F64);
   double row[4];
   std::memcpy(row, (*wideOutput)[0].bytes.data(), sizeof(row));
-  // A softmax that rounds to fp16 anywhere misses one by far more.
+  // A softmax with any rounding to fp16 misses 1 by far more.
   EXPECT_NEAR(row[0] + row[1] + row[2] + row[3], 1.0, 1e-14);
 }
 
 TEST(Reference, NarrowsParametersInputsAndBakedCasts) {
-  // The file casts to fp32 before its linear and to fp16 behind it.
+  // The file casts to fp32 before its linear and to fp16 after it.
   Input x{{0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f, 1.1f, 1.2f}, {3, 4}};
   TensorView inputs[] = {x.view()};
   for (DType dtype : {DType::F16, DType::BF16}) {
@@ -105,7 +105,7 @@ TEST(Reference, ReportsMisuse) {
   EXPECT_EQ(noMethod.status().code(), Code::Usage);
   EXPECT_THAT(noMethod.status().message(), HasSubstr("encode"));
   EXPECT_EQ((*reference)->run("forward", {}).status().code(), Code::Usage);
-  // A shape that does not fit is LibTorch's to report: one line, no frames.
+  // LibTorch reports a mismatched shape: one line, without frames.
   auto linear = loadReference(smallModel("called_twice"), DeviceKind::Cpu, std::nullopt);
   ASSERT_TRUE(linear.isOk());
   Input x{{1, 2, 3}, {1, 3}};

@@ -1,5 +1,5 @@
-// shape_rules_grid: the combinations, op by op. Each list has empty, size-1 and non-contiguous
-// tensors.
+// shape_rules_grid: the argument combinations of each op. Each list includes empty, size-1 and
+// non-contiguous tensors.
 #include "shape_rules_grid.h"
 
 namespace cgc::test {
@@ -18,7 +18,7 @@ const Choices kNumbers = {"true", "2", "2.5"};
 const Choices kDims = {"-4", "-3", "-2", "-1", "0", "1", "2", "3"};
 const Choices kBools = {"false", "true"};
 
-/// Each dtype with these sizes.
+/// Returns a tensor of each dtype with these sizes.
 Choices each(const std::string &sizes) {
   Choices result;
   for (const std::string &dtype : kDTypes)
@@ -26,7 +26,7 @@ Choices each(const std::string &sizes) {
   return result;
 }
 
-/// One tensor of each kind of layout.
+/// One tensor for each kind of layout.
 const Choices kLayouts = {"f32[]",
                           "f32[1]",
                           "f32[0]",
@@ -51,11 +51,11 @@ const Choices kLayouts = {"f32[]",
 /// Every dtype, as a tensor with a dimension and as one without.
 const Choices kOperands = each("[2]") + each("[]");
 
-/// What kLayouts is combined with where arguments broadcast.
+/// Partners of kLayouts where arguments broadcast.
 const Choices kBroadcast = {"f32[]",         "f32[1]",     "f32[3]",    "f32[0]",
                             "f32[2,3][1,2]", "f32[2,1,1]", "f32[1,3,4]"};
 
-/// `choices` with another dtype in the place of f32.
+/// Returns `choices` with `dtype` in place of f32.
 Choices as(const std::string &dtype, Choices choices) {
   for (std::string &choice : choices)
     choice.replace(0, 3, dtype);
@@ -157,8 +157,8 @@ std::vector<Grid> make() {
         "{f32[2,0]; i64[2,0]}"},
        kDims});
 
-  // Pointwise arithmetic: every pair of dtypes, with and without dimensions, and numbers; the
-  // layouts against some that broadcast with them.
+  // Pointwise arithmetic: every pair of dtypes, with and without dimensions, and numbers; and the
+  // layouts with some partners that broadcast with them.
   auto binary = [&](OpKind op, const std::string &name, Choices extra = {},
                     const std::string &dtype = "f32") {
     std::vector<Choices> tensors = {kOperands, kOperands}, scalars = {kOperands, kNumbers},
@@ -423,7 +423,7 @@ std::vector<Grid> make() {
        {"false"},
        {"none"},
        {"false"}});
-  // Apart: with keys but no values, LibTorch divides by zero.
+  // Separate, since LibTorch divides by zero for keys without values.
   attention({{"f32[2,4,5,8]", "f32[0,4,5,8]", "f32[2,4,0,8]"},
              {"f32[2,4,0,8]"},
              {"f32[2,4,0,8]"},

@@ -1,9 +1,10 @@
-// shape_rules: compares each op's rule with what LibTorch really returns, over a grid of arguments.
+// shape_rules: compares each op's type rule with LibTorch's results over a grid of arguments.
 //
-// Number of results, dtypes and sizes must agree always, and so must who accepts the arguments.
-// Where the rule says "view", LibTorch must return one with the same strides and offset, and the
-// reverse. Strides of fresh results are compared for contiguous arguments only: LibTorch lets some
-// ops keep a permuted memory format, while in cgc compute ops write dense row-major results.
+// The number of results, their dtypes and sizes must always agree, and so must acceptance of the
+// arguments. Where the rule says "view", LibTorch must return one with the same strides and offset,
+// and vice versa. Strides of fresh results are compared for contiguous arguments only: LibTorch
+// lets some ops keep a permuted memory format, while cgc's compute ops write dense row-major
+// results.
 #include "ir/graph.h"
 #include "ir/op_def.h"
 #include "tests/numerics/lowered_graph.h"
@@ -27,7 +28,7 @@ namespace {
 using ir::Arg;
 using ir::TensorType;
 
-/// Argument lists of one case for both sides. Owns the values that the Args point at.
+/// The argument lists of one case for both sides. Owns the values that the Args point at.
 class Call {
 public:
   Call(const Grid &grid, const std::vector<std::string> &texts) : grid_(grid) {
@@ -36,7 +37,7 @@ public:
   }
 
   const std::vector<Arg> &args() const { return args_; }
-  /// The LibTorch tensor of argument 0, if it is one.
+  /// Returns the LibTorch tensor of argument 0, if it is a tensor.
   std::optional<at::Tensor> self() const {
     return args_[0].isValue() ? std::optional(tensors_.at(args_[0].value())) : std::nullopt;
   }
@@ -47,7 +48,7 @@ public:
     return true;
   }
 
-  /// The results of LibTorch; nothing if it refuses.
+  /// Returns the results of LibTorch; nullopt if it refuses.
   std::optional<std::vector<at::Tensor>> runLibTorch(std::string &error) const {
     size_t dot = grid_.overload.find('.');
     auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
@@ -57,7 +58,7 @@ public:
     std::vector<bool> used(args_.size());
     torch::jit::Stack stack;
     for (const c10::Argument &argument : op.schema().arguments()) {
-      // ATen calls the sizes of split_with_sizes otherwise.
+      // ATen has another name for the sizes of split_with_sizes.
       std::string name = argument.name() == "split_sizes" ? "split_size" : argument.name();
       auto index = schema.find(name);
       if (index)
@@ -76,7 +77,8 @@ public:
     try {
       op.callBoxed(stack);
     } catch (const c10::Error &e) {
-      error = e.what_without_backtrace(); // Symbols of a backtrace would take most of the time.
+      error = e.what_without_backtrace(); // Resolving the symbols of a backtrace would take most of
+                                          // the time.
       return std::nullopt;
     } catch (const std::exception &e) {
       error = e.what();
@@ -145,7 +147,7 @@ private:
     return Arg(value);
   }
 
-  /// `arg` as LibTorch's schema wants it.
+  /// Converts `arg` as LibTorch's schema requires.
   c10::IValue toIValue(const Arg &arg, const c10::Type &type) const {
     if (auto *optional = type.castRaw<c10::OptionalType>())
       return arg.isNone() ? c10::IValue() : toIValue(arg, *optional->getElementType());
@@ -186,10 +188,11 @@ private:
   ir::Graph graph_{"case"};
   std::vector<Arg> args_;
   std::map<const ir::Value *, at::Tensor>
-      tensors_; // Only looked up, or visited where order is no matter.
+      tensors_; // Only looked up, or visited where order does not matter.
 };
 
-/// Whether two stride lists address the same elements: those of size-1 dimensions do not matter.
+/// Returns true if two stride lists address the same elements: strides of size-1 dimensions do not
+/// matter.
 bool sameLayout(const TensorType &type, at::IntArrayRef strides) {
   for (int64_t d = 0; d < type.rank(); ++d)
     if (type.sizes[d] != 1 && type.strides[d] != strides[d])
@@ -197,11 +200,11 @@ bool sameLayout(const TensorType &type, at::IntArrayRef strides) {
   return true;
 }
 
-/// Why one result differs; empty if it does not.
+/// Returns why one result differs; empty if it does not.
 std::string difference(const Grid &grid, const ir::Inferred &expected, const at::Tensor &actual,
                        const Call &call) {
   const TensorType &type = expected.type;
-  if (!actual.defined()) // LibTorch has no empty result; cgc has.
+  if (!actual.defined()) // LibTorch returns no empty tensor; cgc does.
     return type.numElements() == 0 ? "" : "LibTorch gives no tensor";
   if (actual.scalar_type() != torchType(type.dtype))
     return std::string("LibTorch's dtype is ") + c10::toString(actual.scalar_type());
@@ -219,8 +222,7 @@ std::string difference(const Grid &grid, const ir::Inferred &expected, const at:
       return "LibTorch's offset is " + std::to_string(actual.storage_offset());
     return "";
   }
-  // Attention alone keeps the order of the query's dimensions; LibTorch's strides depend on the
-  // kernel.
+  // Attention keeps the order of the query's dimensions; LibTorch's strides depend on the kernel.
   if (grid.op == ir::OpKind::Attention)
     return "";
   if (!type.isContiguous())
@@ -230,7 +232,7 @@ std::string difference(const Grid &grid, const ir::Inferred &expected, const at:
   return "";
 }
 
-/// The number of combinations of a grid's choices.
+/// Returns the number of combinations of a grid's choices.
 size_t numCalls(const Grid &grid) {
   size_t total = 1;
   for (const auto &choices : grid.args)
@@ -238,7 +240,7 @@ size_t numCalls(const Grid &grid) {
   return total;
 }
 
-/// The combination with this number.
+/// Returns the combination with this number.
 std::vector<std::string> choose(const Grid &grid, size_t number) {
   std::vector<std::string> texts;
   for (const auto &choices : grid.args) {
@@ -302,7 +304,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, ShapeRules, ::testing::ValuesIn(shapeRuleGrids()),
                            return name + "_" + std::to_string(info.index);
                          });
 
-/// LibTorch has no op called cgc.*: lowering_test compares these with their parts.
+/// LibTorch has no op named cgc.*: lowering_test compares these with their parts.
 bool isCompared(ir::OpKind op) {
   return ir::opDef(op).infer && !ir::opName(op).starts_with("cgc.");
 }
@@ -318,7 +320,7 @@ TEST(ShapeRules, EveryRuleIsCompared) {
     }
 }
 
-/// The kinds of tensors that are among `arg`, as bits of kEmpty, kSizeOne, kStrided.
+/// Kinds of tensors among the values of an argument, as bits.
 constexpr unsigned kEmpty = 1, kSizeOne = 2, kStrided = 4, kAllKinds = 7;
 unsigned kindsOf(const Arg &arg) {
   unsigned kinds = 0;
@@ -330,14 +332,15 @@ unsigned kindsOf(const Arg &arg) {
   return kinds;
 }
 
-/// The kinds that no call of `op` can have as the argument called `arg`.
+/// Returns the kinds that no call of `op` can have as the argument named `arg`.
 unsigned impossibleKinds(ir::OpKind op, llvm::StringRef arg) {
   switch (op) {
-  case ir::OpKind::MaskedFill: // LibTorch takes a tensor without dimensions only.
+  case ir::OpKind::MaskedFill: // LibTorch accepts only a 0-d tensor.
     return arg == "value" ? kAllKinds : 0;
-  case ir::OpKind::Conv2d: // LibTorch takes no weight without elements: there is an output channel.
+  case ir::OpKind::Conv2d: // LibTorch accepts no weight without elements, since there is an output
+                           // channel.
     return arg == "weight" || arg == "bias" ? kEmpty : 0;
-  case ir::OpKind::BatchNorm: // Without channels, LibTorch fails on the element 0 of these two.
+  case ir::OpKind::BatchNorm: // Without channels, LibTorch fails on element 0 of these two.
     return arg == "weight" || arg == "bias" ? kEmpty : 0;
   case ir::OpKind::NativeMha: // Three times the width or, with one head, at least one.
     return arg.contains("weight") || arg.contains("bias") ? kEmpty | kSizeOne : 0;
@@ -347,7 +350,7 @@ unsigned impossibleKinds(ir::OpKind op, llvm::StringRef arg) {
 }
 
 TEST(ShapeRules, EveryRuleSeesEmptySizeOneAndStridedTensors) {
-  // For each op, the kinds that each of its arguments has in some call that its rule accepts.
+  // For each op, the kinds that each of its arguments has in some call accepted by its rule.
   std::map<ir::OpKind, std::vector<unsigned>> seen;
   for (const Grid &grid : shapeRuleGrids()) {
     std::vector<unsigned> &kinds = seen[grid.op];

@@ -13,7 +13,7 @@ warnings.simplefilter("ignore")
 
 
 class CalledTwice(nn.Module):
-    """One submodule, two calls; one parameter under two names."""
+    """One submodule that is called twice, and one parameter under two names."""
 
     def __init__(self):
         super().__init__()
@@ -124,7 +124,7 @@ class ConstantFlow(nn.Module):
 
 
 class Numbers(nn.Module):
-    """Python numbers and 0-d tensors beside integers: who takes part in type promotion."""
+    """Type promotion of Python numbers and 0-d tensors beside integers."""
 
     def forward(self, u, i, f):
         size = u.size(0)
@@ -136,7 +136,7 @@ class Numbers(nn.Module):
 
 
 class OtherLines(nn.Module):
-    """Ops without a rule that torch's own code calls for the model."""
+    """Ops without a rule, called by torch's own code."""
 
     def __init__(self):
         super().__init__()
@@ -188,7 +188,7 @@ class SmallForms(nn.Module):
 
 
 class SharedStorage(nn.Module):
-    """Square parameters that begin at the same byte and differ in their strides alone."""
+    """Square parameters that begin at the same byte and differ only in their strides."""
 
     def __init__(self):
         super().__init__()
@@ -200,7 +200,7 @@ class SharedStorage(nn.Module):
 
 
 class ListsAndCopies(nn.Module):
-    """A list indexed from its end, and a cast that copies even where nothing is cast."""
+    """A list indexed from its end, and a cast that copies even if the dtype stays."""
 
     def forward(self, x):
         parts = [x.sin(), x.cos(), x.tanh()]
@@ -238,7 +238,7 @@ class Optional(nn.Module):
 
 
 class OtherName(nn.Module):
-    """Lists that are reached by two names when they change."""
+    """Lists that have two names when they are mutated."""
 
     def forward(self, x):
         parts = [x]
@@ -253,7 +253,7 @@ class OtherName(nn.Module):
 
 
 class Offenders(nn.Module):
-    """What cannot be captured, in all its spellings: each tagged line names the cause."""
+    """Every spelling of an op that cannot be captured: each tagged line names the cause."""
 
     def __init__(self):
         super().__init__()
@@ -381,7 +381,7 @@ class Offenders(nn.Module):
 
 
 class Streams(nn.Module):
-    """Objects of CUDA, and what else cannot be captured."""
+    """CUDA objects, and another op that cannot be captured."""
 
     def forward(self, x):
         stream = torch.cuda.current_stream(0)  # OFFENDER: default-stream
@@ -414,7 +414,7 @@ class UnaskedArgument(nn.Module):
 
 
 class TwiceTheSame(nn.Module):
-    """In training mode; an optimizer computes the exponential once."""
+    """A model in training mode; an optimizer computes the exponential once."""
 
     def __init__(self):
         super().__init__()
@@ -426,7 +426,7 @@ class TwiceTheSame(nn.Module):
 
 
 class Containers(nn.Module):
-    """Tensors that lie in lists, tuples and dicts."""
+    """Tensors in lists, tuples and dicts."""
 
     parts: List[torch.Tensor]
     pair: Tuple[torch.Tensor, torch.Tensor]
@@ -481,7 +481,7 @@ def main(folder):
     }
     for name, model in models.items():
         model.save(str(folder / f"{name}.pt"))
-    # What LibTorch itself makes of the numbers, with its default executor.
+    # The results of LibTorch's default executor for the numbers.
     numbers = torch.ones(4, dtype=torch.uint8), torch.ones(4, dtype=torch.long), torch.ones(4)
     trace(Numbers(), *numbers).save(str(folder / "numbers.pt"))
     outputs = torch.jit.load(folder / "numbers.pt")(*numbers)
@@ -491,11 +491,11 @@ def main(folder):
     torch.save(CalledTwice().state_dict(), folder / "state_dict.pt")
     whole = (folder / "casts.pt").read_bytes()
     (folder / "truncated.pt").write_bytes(whole[: len(whole) // 2])
-    # One bit of the first weight is not what it was.
+    # Flips one bit of the first weight.
     start = whole.index(torch.jit.load(folder / "casts.pt").linear.weight.detach().numpy().tobytes())
     (folder / "flipped.pt").write_bytes(whole[:start] + bytes([whole[start] ^ 1]) + whole[start + 1 :])
-    # Sound as zips, and changed otherwise: code that is not TorchScript, a weight of 4 times 4 that says that it has
-    # 127 times 4 elements, a weight and a constant whose records end early.
+    # Valid zips with changed content: code that is not TorchScript, a 4x4 weight that claims to have 127x4 elements, a
+    # weight and a constant whose records end early.
     rewrite(folder, "casts", "bad_code", r".*", lambda content: content.replace(b"def forward", b"fed forward"))
     rewrite(folder, "casts", "past_bytes", r"/data\.pkl", lambda content: content.replace(b"(K\4K\4t", b"(K\x7fK\4t"))
     rewrite(folder, "casts", "short_weight", r"/data/0", lambda content: content[:-1])

@@ -1,4 +1,4 @@
-// TorchScript files for tests: runs the exporters.
+// Test models: runs the exporters of TorchScript files.
 #include "tests/numerics/test_models.h"
 
 #include <fcntl.h>
@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 const fs::path kSource = CGC_SOURCE_DIR;
 const fs::path kModels = fs::path(CGC_BINARY_DIR) / "test_models";
 
-/// Makes `target` with `command` unless it is newer than `script`. Tests run as processes side by
-/// side: one makes it, the others wait.
+/// Creates `target` with `command` unless it is newer than `script`. Tests run as parallel
+/// processes: one creates the file, the others wait.
 void makeOnce(const fs::path &target, const fs::path &script, const std::string &command) {
   fs::create_directories(kModels);
   int lock = open((kModels / "lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);

@@ -1,15 +1,15 @@
-// TorchScript files for tests, exported once for each build folder and kept there.
+// Test models: TorchScript files for tests, exported once for each build folder and kept there.
 #pragma once
 
 #include <string>
 
 namespace cgc::test {
 
-/// A file that small_models.py writes, for example "called_twice".
+/// Returns the path of a file that small_models.py writes, for example "called_twice".
 std::string smallModel(const std::string &name);
 
-/// A tiny OpenCLIP model: `config` is a name in tests/data ("tiny"), `precision` fp32, fp16 or
-/// bf16.
+/// Returns the path of a tiny OpenCLIP model. `config` is a name in tests/data ("tiny"),
+/// `precision` fp32, fp16 or bf16.
 std::string openclipModel(const std::string &config, const std::string &precision);
 
 } // namespace cgc::test

@@ -1,4 +1,4 @@
-// align: common subsequences and differences of texts.
+// align: longest common subsequences and line diffs.
 #include "support/align.h"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@ namespace {
 
 using Pairs = std::vector<std::pair<size_t, size_t>>;
 
-/// The length of a longest common subsequence, by the table that everybody knows.
+/// Returns the length of a longest common subsequence by the textbook dynamic program.
 size_t longest(const std::vector<llvm::StringRef> &a, const std::vector<llvm::StringRef> &b) {
   std::vector<std::vector<size_t>> best(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i < a.size(); ++i)

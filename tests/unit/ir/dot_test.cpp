@@ -1,4 +1,4 @@
-// DOT: deterministic, escaped, nested by module path.
+// DOT: deterministic output, escaping, and clusters nested by module path.
 #include "ir_test_util.h"
 
 #include "ir/text/dot.h"
@@ -83,7 +83,7 @@ TEST(Dot, ParametersStandInTheLabelsOfTheirReaders) {
   std::string text = dot(*parsed(kText));
   EXPECT_THAT(text, HasSubstr("[label=\"linear\\nproj.w f32[4,4]\""));
   EXPECT_THAT(text, testing::Not(HasSubstr("\"%w\"")));
-  // One that is an output is a node.
+  // A parameter that is an output is a node of its own.
   text = dot(*parsed("graph @f() {\n  %w = get_attr @w : f32[2]\n  output %w\n}"));
   EXPECT_THAT(text, HasSubstr("\"%w\" -> \"#1\" [label=\"f32[2]\"]"));
 }
@@ -92,7 +92,8 @@ TEST(Dot, LabelsShowArgumentsThatAreNotDefaults) {
   EXPECT_THAT(dot(*parsed(kText)), HasSubstr("[label=\"chunk\\nchunks=2\""));
 }
 
-/// A chain of `blocks` equal blocks of 20 ops each, in modules `tower.layers.<i>`, and a head.
+/// Returns a chain of `blocks` equal blocks of 20 ops each, in modules `tower.layers.<i>`, and a
+/// head.
 std::string blocks(int blocks, const char *lastOp = "relu") {
   std::string text = "graph @f(%x: f32[2]) -> f32[2] {\n";
   std::string previous = "%x";
@@ -113,7 +114,7 @@ TEST(Dot, RepeatedBlocksOfALargeGraphAreDrawnOnce) {
   EXPECT_THAT(text, HasSubstr("0 \u2026 11   \u00d7 12"));
   EXPECT_THAT(text, HasSubstr("\"%b0_19\" ["));
   EXPECT_THAT(text, testing::Not(HasSubstr("\"%b1_0\"")));
-  // Into the first block, from it to the next, and from the last to the head.
+  // Edges into the first block, from it to the next, and from the last to the head.
   EXPECT_THAT(text, HasSubstr("\"%x\" -> \"%b0_0\" [label=\"f32[2]\"]"));
   EXPECT_THAT(text, HasSubstr("\"%b0_19\" -> \"%b0_0\" [label=\"f32[2]\", style=dashed"));
   EXPECT_THAT(text, HasSubstr("\"%b0_19\" -> \"%h\" [label=\"f32[2]\"]"));
@@ -127,7 +128,7 @@ TEST(Dot, ABlockThatDiffersIsDrawnForItself) {
 }
 
 TEST(Dot, BlocksThatComputeOtherTensorsAreNotEqual) {
-  // From the third block on half the precision.
+  // From the third block on, in half precision.
   std::string text = blocks(6);
   const size_t third = text.find("  %b3_0"), end = text.find("  %h");
   std::string rest = text.substr(third, end - third);
@@ -151,7 +152,7 @@ TEST(Dot, OnlyNumberedBlocksAreDrawnAsOne) {
   EXPECT_THAT(dot(*parsed(text)), testing::Not(HasSubstr("\u00d7")));
 }
 
-/// A graph of so many nodes, of which 40 are in two equal blocks.
+/// Returns a graph of `nodes` nodes, of which 40 are in two equal blocks.
 std::string drawn(unsigned nodes) {
   DotGraph graph("g");
   for (unsigned i = 0; i < nodes; ++i)

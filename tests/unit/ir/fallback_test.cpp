@@ -1,4 +1,4 @@
-// What an aten.fallback calls, cut from its schema.
+// fallback: the op that an aten.fallback's schema names.
 #include "ir_test_util.h"
 
 #include "ir/fallback.h"
@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-/// Of a node with this schema.
+/// Checks the name parts of a node with this schema.
 void expectName(const std::string &schema, llvm::StringRef full, llvm::StringRef op,
                 llvm::StringRef overload) {
   Graph graph("f");
@@ -24,7 +24,7 @@ TEST(Fallback, OverloadsAreApart) {
   expectName("aten::erfinv(Tensor self) -> Tensor", "aten::erfinv", "aten::erfinv", "");
 }
 
-/// A dot or parenthesis among the arguments belongs to no name.
+/// A dot or parenthesis inside the arguments belongs to no name.
 TEST(Fallback, ArgumentsBelongToNoName) {
   expectName("aten::normal_(Tensor(a!) self, float mean=0.5, str s=\"(.\") -> Tensor(a!)",
              "aten::normal_", "aten::normal_", "");

@@ -1,4 +1,4 @@
-// Graph, Node, UseMap and Module: creation, names, mutation, cloning, look-up.
+// Graph, Node, UseMap and Module: creation, names, mutation, cloning, lookup.
 #include "ir_test_util.h"
 
 #include "ir/uses.h"

@@ -1,4 +1,4 @@
-// Helpers of the IR unit tests: parsing text that must parse, and running the verifier on text.
+// Helpers of the IR unit tests: parse text that must be valid, and run the verifier on text.
 #pragma once
 
 #include "ir/text/text.h"
@@ -11,8 +11,8 @@
 
 namespace cgc::ir {
 
-/// Parses text that must be right; on failure the test fails with the errors and the module is
-/// empty.
+/// Parses text that must be valid. Otherwise fails the test with the errors and returns an empty
+/// module.
 inline std::unique_ptr<Module> parsed(llvm::StringRef text) {
   Diagnostics diagnostics;
   auto module = parseModule(text, "test.cgir", diagnostics);
@@ -20,14 +20,14 @@ inline std::unique_ptr<Module> parsed(llvm::StringRef text) {
   return module ? std::move(module) : std::make_unique<Module>("failed", "");
 }
 
-/// What the parser says of text that must be wrong.
+/// Returns the parser's errors for text that must be invalid.
 inline std::string parseErrors(llvm::StringRef text) {
   Diagnostics diagnostics;
   EXPECT_FALSE(parseModule(text, "test.cgir", diagnostics)) << text.str();
   return diagnostics.render();
 }
 
-/// What the verifier says of text that must parse; empty if it finds nothing.
+/// Returns the verifier's errors for text that must parse; empty if there are none.
 inline std::string verifyErrors(llvm::StringRef text) {
   Diagnostics diagnostics;
   verify(*parsed(text), diagnostics);

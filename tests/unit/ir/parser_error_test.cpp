@@ -1,4 +1,5 @@
-// Parse errors: what is wrong, where (line, column, caret), all of them at once and no followers.
+// Parse errors: message and position (line, column, caret), all errors at once, and no follow-up
+// errors.
 #include "ir_test_util.h"
 
 namespace cgc::ir {
@@ -7,7 +8,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-/// The only error of `text`, or a failure.
+/// Returns the only error of `text`; fails the test if there is not exactly one.
 Diagnostic onlyError(llvm::StringRef text) {
   Diagnostics diagnostics;
   EXPECT_FALSE(parseModule(text, "test.cgir", diagnostics)) << text.str();
@@ -15,7 +16,7 @@ Diagnostic onlyError(llvm::StringRef text) {
   return diagnostics.hasErrors() ? diagnostics.errors().front() : Diagnostic();
 }
 
-/// The only error of a graph with an input %x and this line as its third.
+/// Returns the only error of a graph with an input %x and `line` as its third line.
 Diagnostic errorInBody(const std::string &line) {
   Diagnostic error = onlyError("graph @f(%x: f32[2]) {\n  %y = aten.relu(%x) : f32[2]\n" + line +
                                "\n  output %y\n}\n");

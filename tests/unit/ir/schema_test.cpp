@@ -1,4 +1,4 @@
-// Schemas: parsing every form, checking arguments, and that every op's schema is well formed.
+// Schemas: parses every form, checks arguments, and checks that every op's schema is well formed.
 #include "ir_test_util.h"
 
 #include "ir/op_def.h"

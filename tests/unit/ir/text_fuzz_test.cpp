@@ -1,5 +1,5 @@
-// Mutated IR text: the parser never crashes or hangs, and whatever it accepts round-trips and can
-// be verified and drawn.
+// Text fuzzing: on mutated IR text the parser never crashes or hangs, and any module it accepts
+// round-trips and can be verified and drawn.
 #include "ir_test_util.h"
 
 #include "ir/text/dot.h"
@@ -77,7 +77,7 @@ TEST(TextFuzz, EveryLineRemovedOrDoubled) {
 }
 
 TEST(TextFuzz, RandomEdits) {
-  std::mt19937 random(1); // The standard fixes its sequence.
+  std::mt19937 random(1); // The C++ standard fixes its sequence.
   auto below = [&](size_t n) { return random() % n; };
   constexpr llvm::StringLiteral kBytes = "(){}[],:=%@\"\\;-.eE019 \n\tx_\x80";
   for (int round = 0; round < 5000; ++round) {
@@ -94,7 +94,7 @@ TEST(TextFuzz, RandomEdits) {
       case 2:
         text.erase(at, 1 + below(8));
         break;
-      case 3: { // A piece of the text, elsewhere.
+      case 3: { // Copies a piece of the text elsewhere.
         size_t from = below(text.size());
         text.insert(at, text.substr(from, 1 + below(20)));
         break;

@@ -1,5 +1,5 @@
-// The text form: everything a module can hold comes back exactly, and is spelled as docs/ir.md
-// says.
+// The text form: everything that a module can hold round-trips exactly, in the spelling of
+// docs/ir.md.
 #include "ir_test_util.h"
 
 #include <bit>
@@ -9,13 +9,13 @@
 namespace cgc::ir {
 namespace {
 
-/// Checks that printing `text`'s module gives `text` again: text in printed form is a fixed point.
+/// Checks that printing the module of `text` gives `text`: printed text is a fixed point.
 void expectFixedPoint(const std::string &text) {
   auto module = parsed(text);
   EXPECT_EQ(toString(*module), text);
 }
 
-/// A module whose one graph has this body and these inputs.
+/// Returns a module whose one graph has these inputs and this body.
 std::string withBody(const std::string &inputs, const std::string &body) {
   return "module @root {\n  graph @f(" + inputs + ") -> () {\n    " + body +
          "\n    output\n  }\n}\n";
@@ -157,7 +157,7 @@ TEST(Text, NamesThatNeedQuotes) {
                             "    %0 = get_attr @\"a-b.w\" : f32[2]"));
 }
 
-/// The constant that comes back after printing and parsing `constant` as an attribute.
+/// Returns `constant` after a round trip as an attribute.
 Arg throughText(Arg constant) {
   Module module("m", "");
   module.addAttribute({"a", std::move(constant)});
@@ -233,8 +233,9 @@ TEST(CheckRoundTrip, OfWhatTextHoldsIsOk) {
   EXPECT_TRUE(status.isOk()) << status.message();
 }
 
-/// What checkRoundTrip says of a module @m whose one node before the output is `op` with `numArgs`
-/// arguments, %x and then none: fewer than its schema has, which text can show and not hold.
+/// Returns the status of checkRoundTrip for a module @m whose one node before the output is `op`
+/// with `numArgs` arguments, %x and then none: fewer than its schema has, which can be printed but
+/// not parsed.
 Status roundTripOfMalformedCall(OpKind op, unsigned numArgs) {
   Module module("m", "");
   Graph &graph = *module.addGraph(std::make_unique<Graph>("f"));

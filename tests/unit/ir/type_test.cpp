@@ -35,7 +35,7 @@ TEST(Type, Contiguity) {
   EXPECT_EQ(TensorType::dense(DType::F32, {2, 3, 4}).strides, (Dims{12, 4, 1}));
   EXPECT_FALSE(parseTensorType("f32[2,3][1,2]")->isContiguous());
   EXPECT_FALSE(parseTensorType("f32[2,3][0,1]")->isContiguous());
-  // Strides of dimensions of size 1 do not matter, nor any of an empty tensor.
+  // Strides do not matter in dimensions of size 1 or in an empty tensor.
   EXPECT_TRUE(parseTensorType("f32[1,3][77,1]")->isContiguous());
   EXPECT_TRUE(parseTensorType("f32[0,3][1,9]")->isContiguous());
 }

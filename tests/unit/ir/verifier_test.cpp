@@ -1,4 +1,4 @@
-// The verifier: one test for each invariant, each with a graph that violates only that one.
+// Verifier: one test for each invariant, with a graph that violates only that one.
 #include "ir_test_util.h"
 
 #include "llvm/ADT/Twine.h"
@@ -9,7 +9,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// What the verifier says of a graph that text cannot express.
+/// Returns the verifier's errors for a graph that text cannot express.
 std::string graphErrors(const Graph &graph) {
   Diagnostics diagnostics;
   verify(graph, diagnostics);
@@ -18,7 +18,7 @@ std::string graphErrors(const Graph &graph) {
 
 const Type kF32x2 = TensorType::dense(DType::F32, {2});
 
-/// `%x -> relu %0 -> output`, to be damaged.
+/// `%x -> relu %0 -> output`, for the tests to corrupt.
 struct Relu {
   Graph graph{"f"};
   Value *x = graph.placeholder("x", kF32x2, Loc::unknown())->result();

@@ -1,4 +1,4 @@
-// Canonicalize as a whole: random chains of views keep what they address, copies only disappear
+// Canonicalize as a whole: random chains of views keep their addresses, copies are removed only
 // where that is safe, and a second run changes nothing.
 #include "passes/canonicalize/canonicalize.h"
 
@@ -15,7 +15,7 @@
 namespace cgc::passes {
 namespace {
 
-/// Appends a random view of `value`, or a copy now and then.
+/// Appends a random view of `value`, or occasionally a copy.
 ir::Value *randomStep(ir::Graph &graph, ir::Value *value, std::mt19937 &random) {
   const ir::TensorType &type = value->tensor();
   auto pick = [&](int64_t count) { return static_cast<int64_t>(random() % count); };
@@ -75,8 +75,8 @@ ir::Value *randomStep(ir::Graph &graph, ir::Value *value, std::mt19937 &random) 
   return node->result();
 }
 
-/// The input's element numbers in the order in which `value` shows them: views and copies of views
-/// are followed to the graph's input.
+/// Returns the input's element numbers in the order in which `value` shows them, followed through
+/// views and copies of views to the graph's input.
 std::vector<int64_t> elementsOf(ir::Value *value) {
   Layout layout = layoutOf(value);
   const ir::TensorType &type = value->tensor();
@@ -90,7 +90,7 @@ std::vector<int64_t> elementsOf(ir::Value *value) {
   }
   if (layout.base->node()->kind() == ir::NodeKind::Placeholder)
     return positions;
-  // A copy: what its own memory holds.
+  // A copy holds the elements in its own memory.
   std::vector<int64_t> source = elementsOf(layout.base->node()->arg(0).value());
   for (int64_t &position : positions)
     position = source[position];
@@ -125,8 +125,7 @@ TEST(CanonicalizeTest, RandomViewChainsKeepWhatTheyAddress) {
   }
 }
 
-/// Every file test of the passes is an input here too: a second run of the pipeline changes
-/// nothing.
+/// Runs the pipeline twice on every file test of the passes: the second run must change nothing.
 TEST(CanonicalizeTest, ASecondRunChangesNothing) {
   for (const char *name : {"packed_mha", "native_mha", "merge_linears", "views", "copies",
                            "identities", "query_scale", "in_place"}) {

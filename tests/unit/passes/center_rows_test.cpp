@@ -1,4 +1,5 @@
-// centerRows: rows sum to nearly nothing, of numbers that the dtype holds, near to what was there.
+// centerRows: rows sum to nearly 0, elements are representable in the dtype and near their original
+// values.
 #include "passes/canonicalize/center_rows.h"
 
 #include "tests/unit/passes/passes_test_util.h"
@@ -38,14 +39,15 @@ Rows centered(const Rows &rows, const std::string &dtype) {
   return result;
 }
 
-/// `value` with so many digits of its significand.
+/// Rounds `value` to `digits` digits of significand.
 float rounded(float value, int digits) {
   int exponent = 0;
   const float significand = std::frexp(value, &exponent);
   return std::ldexp(std::nearbyint(std::ldexp(significand, digits)), exponent - digits);
 }
 
-/// Normal ones of deviation 0.03: as a parameter of so many digits has them, and times a scale.
+/// Returns normally distributed rows of deviation 0.03, rounded to `digits` digits like a
+/// parameter, and multiplied by a scale if `scaled`.
 Rows normalRows(int digits, bool scaled) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal(0, 0.03f);
@@ -60,7 +62,7 @@ TEST(CenterRows, SumToNothingAndAreNearWhatTheyWere) {
   for (const auto &[dtype, digits] : {std::pair("f16", 11), {"bf16", 8}})
     for (const bool scaled : {false, true}) {
       const Rows rows = normalRows(digits, scaled), result = centered(rows, dtype);
-      const double unit = std::ldexp(0.125, 1 - digits); // Of an element above 0.125.
+      const double unit = std::ldexp(0.125, 1 - digits); // One unit of an element above 0.125.
       for (size_t r = 0; r < rows.size(); ++r) {
         SCOPED_TRACE(std::string(dtype) + (scaled ? " scaled, row " : ", row ") +
                      std::to_string(r));
@@ -77,15 +79,17 @@ TEST(CenterRows, SumToNothingAndAreNearWhatTheyWere) {
           errors += error * error;
         }
         EXPECT_LE(std::abs(sum), unit);
-        // Rounding each to the nearest: 2^-digits * 0.42. What is rounded to one side adds a half.
+        // Rounding to nearest costs 2^-digits * 0.42. Elements that are rounded the other way add a
+        // half.
         EXPECT_LE(std::sqrt(errors / squares), std::ldexp(scaled ? 0.48 : 0.65, -digits));
       }
     }
 }
 
-/// What product_norm makes of them is what layer_norm and a product are, whatever the mean of its
-/// rows is; LibTorch rounds the normalized row, which costs 2^-digits * 0.42 of the result.
-TEST(CenterRows, ScaledSumsAreThoseOfNormalizedRows) {
+/// A GEMM by centered rows, scaled by rstd, equals layer_norm followed by a GEMM, whatever the mean
+/// of the input rows is. LibTorch rounds the normalized row, which costs 2^-digits * 0.42 of the
+/// result.
+TEST(CenterRows, GemmByCenteredRowsEqualsLayerNormThenGemm) {
   for (const auto &[dtype, digits] : {std::pair("f16", 11), {"bf16", 8}}) {
     const Rows rows = normalRows(digits, false), weights = centered(rows, dtype);
     std::mt19937 random(2);

@@ -1,4 +1,4 @@
-// Cse: what the text form cannot say, which is whose bytes two parameters hold.
+// Cse: parameters that share bytes, which the text form cannot express.
 #include "tests/unit/passes/passes_test_util.h"
 
 #include "gmock/gmock.h"
@@ -33,7 +33,7 @@ module @Root class="Root" {
   EXPECT_THAT(read, ElementsAre("matrix", "matrix", "flat"));
 }
 
-/// What moves, merges or evaluates nodes has to know that no value changes in between.
+/// A pass that moves, merges or evaluates nodes requires that no value changes in between.
 TEST(FunctionalTest, PassesRefuseGraphsWithEffects) {
   const OpSubstitution substitution = {
       .name = "s",

@@ -1,5 +1,5 @@
-// The extension points as a whole: a registered pass runs where the pipeline names it, and where
-// nothing is registered nothing is substituted.
+// Extension points as a whole: a registered pass runs where the pipeline names it, and without
+// registrations nothing is substituted.
 #include "tests/unit/passes/substitution_test_util.h"
 
 namespace cgc::passes {
@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-/// What a plug-in may register.
+/// A pass that throws, as a plug-in's may.
 struct Throwing {
   static constexpr const char *name = "throwing";
   Result<Changed> run(ir::Graph &, PassContext &) const { throw 7; }

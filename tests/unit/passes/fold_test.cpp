@@ -1,5 +1,5 @@
-// Fold: what is folded, what is not, and where the constants go. The evaluator here fills each
-// result with a number of its own, so that the results can be told apart.
+// Fold: the nodes that fold, the nodes that do not, and the constants created. The evaluator here
+// fills each result with a different number, to tell the results apart.
 #include "passes/canonicalize/fold.h"
 
 #include "tests/unit/passes/passes_test_util.h"
@@ -33,7 +33,7 @@ public:
     return results;
   }
 
-  std::vector<std::string> ops; ///< Evaluated, in order.
+  std::vector<std::string> ops; ///< Evaluated ops, in order.
   bool fails = false, same = false;
 };
 
@@ -130,7 +130,7 @@ graph @g(%x: f32[5]) {
   }
 }
 
-/// A constant is dense; whatever reads a strided result was compiled for its strides.
+/// A constant is dense, and the users of a strided result were compiled for its strides.
 TEST(FoldTest, AStridedResultStaysAndWhatReadsItFolds) {
   auto module = parse(R"(
 module @Root class="Root" {
@@ -150,7 +150,7 @@ module @Root class="Root" {
   EXPECT_EQ(output.arg(1).value()->node()->target(), "folded_neg");
 }
 
-/// Its library may have it on the GPU alone.
+/// The op library may implement the op for the GPU only.
 TEST(FoldTest, AnOpOfALibraryIsNotFoldedNorIsWhatReadsIt) {
   auto module = parse(R"(
 module @Root class="Root" {
@@ -198,7 +198,7 @@ TEST(FoldTest, AFailingEvaluatorIsReported) {
   EXPECT_THAT(status.message(), HasSubstr("pass 'fold': while folding %smaller: out of patience"));
 }
 
-/// Not by the evaluator, which would round each element by itself.
+/// Not with the evaluator, which would round each element to nearest.
 TEST(FoldTest, CentersRowsItself) {
   auto module = parse(R"(
 module @Root class="Root" {

@@ -184,7 +184,7 @@ TEST(InstrumentationTest, CallbacksOfAPassThatIsLeftOutAreNotCalled) {
 
 TEST(InstrumentationTest, APassThatBreaksTheIrIsNamed) {
   Substitutions substitutions = misbehaving([](ir::Node &neg) -> Result<ir::Value *> {
-    ir::Graph &graph = *neg.graph(); // In front of the placeholder.
+    ir::Graph &graph = *neg.graph(); // Before the placeholder.
     graph.getAttr("nowhere", neg.result()->type(), neg.loc(), &*graph.begin());
     return nullptr;
   });

@@ -1,4 +1,4 @@
-// Module substitution: a registered replacement runs where it matches, and has to fit.
+// Module substitution: a registered replacement runs where it matches and must fit.
 #include "tests/unit/passes/substitution_test_util.h"
 
 namespace cgc::passes {
@@ -16,7 +16,7 @@ Status becomeSilu(ir::Module &module) {
   return Status::ok();
 }
 
-/// The same, and nothing else is left of the body.
+/// Like becomeSilu, and erases the rest of the body.
 Status becomeOnlySilu(ir::Module &module) {
   CGC_TRY(becomeSilu(module));
   ir::Graph &graph = *module.findGraph("forward");
@@ -30,7 +30,7 @@ Status becomeOnlySilu(ir::Module &module) {
   return Status::ok();
 }
 
-/// Makes each graph of the module compute the sum of its first input, of another shape.
+/// Makes each graph of the module compute the sum of its first input, which has another shape.
 Status becomeSum(ir::Module &module) {
   ir::Graph &graph = *module.findGraph("forward");
   ir::Node *sum = graph.call(ir::OpKind::Sum, {graph.inputs()[0], ir::Arg(), false, ir::Arg()}, 1,
@@ -39,7 +39,7 @@ Status becomeSum(ir::Module &module) {
   return Status::ok();
 }
 
-/// tanh of the call's first argument, times the module's attribute `heads`.
+/// Computes tanh of the call's first argument, times the module's attribute `heads`.
 Result<std::vector<ir::Value *>> becomeScaledTanh(ir::Node &call, ir::Module &module) {
   ir::Graph &graph = *call.graph();
   ir::Value *tanh = graph.call(ir::OpKind::Tanh, {call.arg(0)}, 1, call.loc(), &call)->result();
@@ -48,27 +48,27 @@ Result<std::vector<ir::Value *>> becomeScaledTanh(ir::Node &call, ir::Module &mo
       graph.call(ir::OpKind::Mul, {tanh, heads}, 1, call.loc(), &call)->result()};
 }
 
-/// The module phase of kModel with this substitution.
+/// Runs the module phase on kModel with this substitution.
 Status substitute(ModuleSubstitution substitution) {
   Substitutions substitutions{.modules = {std::move(substitution)}, .ops = {}};
   auto module = parse(kModel);
   return runPasses(*module, "module-substitution", {.substitutions = &substitutions});
 }
 
-/// `module`, compiled with this substitution, or why not.
+/// Compiles `module` with this substitution.
 Result<std::unique_ptr<ir::Graph>> compileWith(ir::Module &module,
                                                ModuleSubstitution substitution) {
   PipelineBuilder builder;
   return compileModel(module, builder.registerModuleSubstitution(std::move(substitution)));
 }
 
-/// What compiling kModel with this substitution fails with.
+/// Returns the error of compiling kModel with this substitution.
 Status refusal(ModuleSubstitution substitution) {
   auto module = parse(kModel);
   return compileWith(*module, std::move(substitution)).status();
 }
 
-/// Paths of the modules that a substitution with this match runs on.
+/// Returns the paths of the modules that a substitution with this match runs on.
 std::vector<std::string> matched(ModuleSubstitution substitution) {
   std::vector<std::string> paths;
   substitution.replaceBody = [&](ir::Module &module) {
@@ -106,8 +106,8 @@ TEST(ModuleSubstitutionTest, WhatAReplacementAddsIsNotMatchedAgain) {
   EXPECT_EQ(replaced, 2u);
 }
 
-/// Compiles y = exp(x), a module that works in place on y and that silu replaces, and what is done
-/// with both.
+/// Compiles y = exp(x), a module with the in-place body `body` on y that silu replaces, and `rest`,
+/// which uses both.
 Status compileInPlace(const std::string &body, const std::string &rest) {
   auto module = parse(R"(
 module @Root class="Root" {
@@ -128,7 +128,7 @@ module @Root class="Root" {
 }
 
 TEST(ModuleSubstitutionTest, AnEffectThatIsStillReadCannotBeReplaced) {
-  // The replacement's own copy of the body is left beside it, and would have worked in place.
+  // The replacement keeps the original's in-place body beside it, which would have overwritten y.
   const std::string relu = "%1 = aten.relu_(%x) : dynamic loc(\"act.py\":3)\n output %1";
   const std::string add = "%1 = aten.add(%y, %0) : dynamic loc(\"model.py\":7)\n output %1";
   EXPECT_THAT(compileInPlace(relu, add),
@@ -142,7 +142,7 @@ TEST(ModuleSubstitutionTest, AnEffectThatIsStillReadCannotBeReplaced) {
         "%2 = aten.fallback \"aten::erfinv_(Tensor(a!) self) -> Tensor(a!)\"(%x) : dynamic\n "
         "output %2"})
     EXPECT_THAT(compileInPlace(otherForm, add), refuses(Code::Failed, "it is read at model.py:7"));
-  // Nobody reads it, or it is the module's own.
+  // Nothing reads the overwritten value, or it belongs to the module.
   EXPECT_EQ(compileInPlace(relu, "output %0").message(), "");
   EXPECT_EQ(compileInPlace("%2 = aten.neg(%x) : dynamic\n %3 = aten.relu_(%2) : dynamic\n "
                            "output %3",

@@ -1,4 +1,4 @@
-// Op substitution: a registered pattern becomes its replacement, and what does not fit stays.
+// Op substitution: a registered pattern is replaced where it matches, and other nodes stay.
 #include "tests/unit/passes/substitution_test_util.h"
 
 namespace cgc::passes {
@@ -9,7 +9,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// A graph of f32[2] values after op-substitution and dce, or why not.
+/// Runs op-substitution and dce on a graph of f32[2] values, and returns its text.
 Result<std::string> substitute(const OpSubstitution &substitution, const std::string &body) {
   Substitutions substitutions{.modules = {}, .ops = {substitution}};
   auto module = parse("graph @g(%x: f32[2], %y: f32[2]) {\n" + body + "\n}");
@@ -17,14 +17,14 @@ Result<std::string> substitute(const OpSubstitution &substitution, const std::st
   return ir::toString(*module->graphs()[0]);
 }
 
-/// The same, where it succeeds.
+/// Like substitute, for a run that must succeed.
 std::string substituted(const OpSubstitution &substitution, const std::string &body) {
   const auto graph = substitute(substitution, body);
   EXPECT_TRUE(graph) << graph.status().message();
   return graph ? *graph : "";
 }
 
-/// A graph of one call.
+/// Returns a graph of one call.
 std::string graphOf(const std::string &call, const std::string &inputs = "%x: dynamic") {
   return "graph @g(" + inputs + ") {\n  %0 = " + call + " : dynamic\n  output %0\n}";
 }
@@ -43,7 +43,7 @@ graph @r(%x: dynamic) {
   output %0
 })"};
 
-/// What kQuickGelu's pattern fits.
+/// A body that kQuickGelu's pattern matches.
 const std::string kFits = R"(
   %0 = aten.mul(%x, 1.702) : f32[2]
   %1 = aten.sigmoid(%0) : f32[2]
@@ -121,7 +121,7 @@ TEST(OpSubstitutionTest, WhatOthersReadStays) {
               AllOf(HasSubstr("cgc.quick_gelu(%x)"), HasSubstr("%1 = aten.sigmoid(%0)")));
 }
 
-/// mul(mul(x, a), b) with constants, which a function puts together.
+/// Merges mul(mul(x, a), b) with constants, using a function as the replacement.
 OpSubstitution mergeFactors() {
   return {.name = "merge",
           .pattern = R"(
@@ -156,7 +156,7 @@ TEST(OpSubstitutionTest, AFunctionSeesTheConstantsAndMayDecline) {
               HasSubstr("%1 = aten.mul(%0, 2.0)"));
 }
 
-/// What is said where kFits is to become `call`.
+/// Returns the error of replacing kFits with `call`.
 Status refusalOf(const std::string &call) {
   OpSubstitution substitution = kQuickGelu;
   substitution.replacement = graphOf(call);
@@ -188,7 +188,7 @@ TEST(OpSubstitutionTest, ALiarIsCaught) {
               refuses(Code::Failed, "changed the graph and says that it did not"));
 }
 
-/// What is said of these texts when the pipeline is built.
+/// Returns the error of building a pipeline with these texts.
 Status refusal(const std::string &pattern, const std::string &replacement) {
   PipelineBuilder builder;
   builder.registerOpSubstitution({.name = "s", .pattern = pattern, .replacement = replacement});

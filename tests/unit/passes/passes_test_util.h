@@ -1,4 +1,4 @@
-// Helpers for tests of passes: modules from text, running a pipeline, doing wrong in a pass.
+// Helpers for tests of passes: parse modules, run a pipeline, and misbehave inside a pass.
 #pragma once
 
 #include "ir/text/text.h"
@@ -26,7 +26,8 @@ inline Status runPasses(ir::Module &module, llvm::StringRef pipeline, PassContex
   return Status::ok();
 }
 
-/// A substitution is the way to do wrong from inside a pass: this one is called for each neg.
+/// Returns a substitution that calls `atNeg` for each neg, so that a test can misbehave inside a
+/// pass.
 inline Substitutions misbehaving(std::function<Result<ir::Value *>(ir::Node &)> atNeg) {
   OpSubstitution substitution;
   substitution.name = "test";

@@ -1,4 +1,4 @@
-// Pipelines: their text form, their two phases, and how failures of passes are reported.
+// Pipelines: their text form, their two phases, and error reports of passes.
 #include "passes/pipeline.h"
 
 #include "passes/specialize/specialize.h"

@@ -1,4 +1,4 @@
-// Precision: the bytes of converted parameters, against LLVM's own arithmetic, and what is refused.
+// Precision: the bytes of converted parameters compared with llvm::APFloat, and refusals.
 #include "passes/canonicalize/precision.h"
 
 #include "passes/pipeline.h"
@@ -25,7 +25,7 @@ const llvm::fltSemantics &semanticsOf(DType dtype) {
                                 : llvm::APFloat::IEEEsingle();
 }
 
-/// The bits of `bits`, a number of `from`, in `to`.
+/// Converts `bits`, a number of `from`, to the bits of `to`.
 uint64_t rounded(uint64_t bits, DType from, DType to) {
   unsigned width = 8 * static_cast<unsigned>(dtypeSize(from));
   llvm::APFloat number(semanticsOf(from), llvm::APInt(width, bits));
@@ -40,7 +40,7 @@ template <class T> std::vector<std::byte> bytesOf(const std::vector<T> &values) 
   return bytes;
 }
 
-/// A module that returns its parameter %w, of `count` numbers of `from`.
+/// Returns a module whose graph returns its parameter %w of `count` numbers of `from`.
 std::unique_ptr<ir::Module> returnsParameter(DType from, size_t count,
                                              const std::vector<std::byte> &bytes) {
   std::string type = std::string(dtypeName(from)) + "[" + std::to_string(count) + "]";
@@ -52,7 +52,7 @@ std::unique_ptr<ir::Module> returnsParameter(DType from, size_t count,
   return module;
 }
 
-/// What the output of the module's graph reads.
+/// Returns the parameter read by the output of the module's graph.
 const ir::Parameter &outputParameter(const ir::Module &module) {
   const ir::Value *output = module.findGraph("g")->output()->arg(0).value();
   return *module.findParameter(output->node()->target());
@@ -71,7 +71,7 @@ void expectRounded(const std::vector<From> &values, DType from, DType to) {
     ASSERT_EQ(actual[i], rounded(values[i], from, to)) << "of the bits " << values[i];
 }
 
-/// Floats of every exponent that `to` has, and those halfway between two of its numbers.
+/// Returns floats of every exponent of `to`, and the midpoints between two of its numbers.
 std::vector<uint32_t> floats(double below) {
   std::vector<uint32_t> bits = {0, 0x80000000, 0x7f800000, 0xff800000};
   std::mt19937 random(0);
@@ -81,7 +81,7 @@ std::vector<uint32_t> floats(double below) {
       if (std::abs(std::bit_cast<float>(candidate)) < below)
         bits.push_back(candidate);
   }
-  // Around the ends of f16's subnormal and normal numbers.
+  // Around the limits of f16's subnormal and normal numbers.
   for (float edge : {0x1p-14f, 0x1p-24f, 0x1p-25f, 0x1.8p-24f, 65504.0f, 65519.0f})
     for (int step = -2; step <= 2; ++step)
       bits.push_back(std::bit_cast<uint32_t>(edge) + static_cast<uint32_t>(step));
@@ -96,7 +96,7 @@ TEST(Precision, RoundsToNearestEven) {
 TEST(Precision, ConvertsBetweenSixteenBits) {
   std::vector<uint16_t> all;
   for (uint32_t bits = 0; bits <= 0xffff; ++bits)
-    if ((bits & 0x7c00) != 0x7c00) // No NaN, whose payload may differ.
+    if ((bits & 0x7c00) != 0x7c00) // Excludes NaN, whose payload may differ.
       all.push_back(static_cast<uint16_t>(bits));
   expectRounded<uint16_t, uint32_t>(all, DType::F16, DType::F32);
   expectRounded<uint16_t, uint16_t>(all, DType::F16, DType::BF16);

@@ -1,4 +1,4 @@
-// Reproducers: what stays behind after a failure, and that it fails again.
+// Reproducers: the file that a failure leaves, and that it reproduces the failure.
 #include "passes/manager/reproducer.h"
 
 #include "tests/temp_folder.h"
@@ -48,7 +48,7 @@ module @Root class="Root" {
   }
 })";
 
-/// Fails at a negation, in two lines.
+/// Fails at a neg, with a message of two lines.
 Substitutions refuseNeg() {
   return misbehaving(
       [](ir::Node &) -> Result<ir::Value *> { return Status(Code::Failed, "no negation\ntoday"); });
@@ -72,7 +72,7 @@ TEST_F(ReproducerTest, HoldsWhatTheFailingPassRanOnAndHowToRunItAgain) {
   EXPECT_EQ(reproducer->origin.plugins[0].path, "/a folder/libacme.so");
   EXPECT_EQ(reproducer->origin.plugins[0].hash, 0x0123456789abcdefu);
   EXPECT_THAT(text(), HasSubstr(": no negation\n;   today\n"));
-  // The state in front of the pass, of the graph that it failed on: canonicalize has run.
+  // The graph before the failing pass, after canonicalize.
   auto again = parse(text());
   EXPECT_FALSE(again->findGraph("f"));
   ASSERT_TRUE(again->findGraph("g"));
@@ -110,7 +110,7 @@ TEST_F(ReproducerTest, APassThatBreaksTheIrLeavesOne) {
 }
 
 TEST_F(ReproducerTest, TheFirstOfSeveralFailuresStays) {
-  // As cgc compile does, which tries every entry.
+  // As in cgc compile, which tries every entry.
   const Substitutions substitutions = refuseNeg();
   const PassContext context{.substitutions = &substitutions};
   Instrumentation instrumentation;

@@ -1,5 +1,5 @@
-// Selection: what the bytes of parameters decide: causal masks, and rows named by an index. The
-// rest is in tests/filetests/passes.
+// Selection: decisions that depend on the bytes of parameters: causal masks, and rows selected by
+// an index. tests/filetests/passes tests the rest.
 #include "passes/pipeline.h"
 #include "tests/unit/passes/passes_test_util.h"
 
@@ -46,7 +46,7 @@ void setNumbers(ir::Module &module, llvm::StringRef parameter, llvm::ArrayRef<do
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// The graph after select-attention with a mask [3, 4] of these numbers.
+/// Runs select-attention with a mask [3, 4] of these numbers and returns the graph.
 std::string selectMask(const std::string &dtype, llvm::ArrayRef<double> mask,
                        const std::string &queries = "") {
   std::string q = queries.empty() ? dtype : queries;
@@ -132,7 +132,7 @@ TEST(SelectTest, AnArgmaxOfEachTextNamesARow) {
   EXPECT_THAT(selectIndex({0, 1, 2}, "aten.argmax(%t) {dim=-1}"),
               HasSubstr("cgc.rows(%x, %i) : f32[3,4]"));
   EXPECT_THAT(selectIndex({0, 1, 2}, "aten.argmax(%u) {dim=0}"), HasSubstr("cgc.rows(%x, %i)"));
-  // More columns than rows, so that the index might be outside; not a row of each.
+  // More columns than rows, so that the index may be out of bounds; not one row of each sequence.
   EXPECT_THAT(selectIndex({0, 1, 2}, "aten.argmax(%w) {dim=-1}"), HasSubstr("aten.index"));
   EXPECT_THAT(selectIndex({0, 2, 1}, "aten.argmax(%t) {dim=-1}"), HasSubstr("aten.index"));
   EXPECT_THAT(selectIndex({0, 1, 1}, "aten.argmax(%t) {dim=-1}"), HasSubstr("aten.index"));
@@ -152,7 +152,7 @@ TEST(SelectTest, ThePrunedCausalMaskHasTheQuerysDType) {
               "[2,2,16]\n    %3 = cgc.rows(%2) : " + dtype + "[2,16]\n    output %1, %3\n  }\n}");
     ASSERT_TRUE(runPasses(*module, "prune-rows").isOk());
     EXPECT_THAT(ir::toString(*module), Not(HasSubstr("is_causal")));
-    ASSERT_EQ(module->parameters().size(), 1u); // Both read one.
+    ASSERT_EQ(module->parameters().size(), 1u); // Both calls share one mask.
     const ir::Parameter &mask = module->parameters()[0];
     EXPECT_EQ(dtypeName(mask.type.dtype), dtype);
     llvm::ArrayRef<std::byte> bytes = mask.data->bytes();

@@ -1,4 +1,4 @@
-// What the tests of substitutions share: a model, compiling it, and what a refusal says.
+// Helpers for tests of substitutions: a model, compiling it, and matching refusals.
 #pragma once
 
 #include "passes/pipeline.h"
@@ -8,7 +8,7 @@
 
 namespace cgc::passes {
 
-/// Two blocks, which differ in their paths and attributes, and two factors.
+/// Two blocks that differ in their paths and attributes, and two factors.
 inline constexpr const char *kModel = R"(
 module @Root class="Model" {
   module @blocks class="Sequential" {
@@ -36,7 +36,7 @@ module @Root class="Model" {
   }
 })";
 
-/// The model's graph, specialized by the built pipeline for f32[2,2], or why not.
+/// Compiles the model with the built pipeline for f32[2,2].
 inline Result<std::unique_ptr<ir::Graph>> compileModel(ir::Module &module,
                                                        PipelineBuilder &builder) {
   CGC_ASSIGN_OR_RETURN(const Pipeline pipeline, builder.build());
@@ -53,14 +53,14 @@ inline std::vector<std::string> opsOf(const ir::Graph &graph) {
   return ops;
 }
 
-/// Matches a Status of this code whose message has each of `parts`.
+/// Matches a Status with this code whose message contains each of `parts`.
 template <class... Parts> auto refuses(Code code, const Parts &...parts) {
   using namespace ::testing;
   return AllOf(Property("code", &Status::code, code),
                Property("message", &Status::message, AllOf(HasSubstr(parts)...)));
 }
 
-/// What a refusal says where a substitution gives `given` in place of `original`.
+/// Returns the refusal of a substitution that gives `given` in place of `original`.
 inline std::string anotherType(const std::string &given, const std::string &original) {
   return "gives " + given + ", and what it replaces gives " + original + "; make it give the same";
 }

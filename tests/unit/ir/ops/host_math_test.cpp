@@ -1,4 +1,4 @@
-// host_math: Python's arithmetic on numbers, and errors where Python or int64 has no answer.
+// host_math: Python arithmetic on numbers, and errors where Python or int64 has no answer.
 #include "ir/op_def.h"
 #include "ir/ops/host_math.h"
 
@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 
-/// Evaluates `op` with these arguments and the schema's defaults for the rest.
+/// Evaluates `op` with these arguments, and the schema's defaults for the others.
 Result<Arg> evaluate(OpKind op, std::vector<Arg> args) {
   const Schema &schema = opSchema(op);
   for (size_t i = args.size(); i < schema.args.size(); ++i)
@@ -103,7 +103,7 @@ TEST(HostMath, Comparisons) {
     expectValue(ops[i], {2, 2.0}, equal[i]);
     expectValue(ops[i], {true, 1}, equal[i]);
     expectValue(ops[i], {nan, nan}, unordered[i]);
-    // As doubles these two would be equal.
+    // Converted to doubles, these two would be equal.
     expectValue(ops[i], {kMax - 1, kMax}, less[i]);
   }
 }

@@ -1,4 +1,4 @@
-// Host ops: lists, dicts and what they read from the type of a tensor.
+// Host ops: lists, dicts, and reads of a tensor's type.
 #include "ir/graph.h"
 #include "ir/op_def.h"
 

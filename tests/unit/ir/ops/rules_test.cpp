@@ -1,7 +1,6 @@
-// Rules: every rule answers or refuses whatever passes checkArgs; and messages name argument and
-// cause.
-//
-// That the answers are right is shown against LibTorch in tests/numerics/shape_rules_test.cpp.
+// Type rules: every rule accepts or refuses any arguments that pass checkArgs, without crashing;
+// messages name the argument and the cause. tests/numerics/shape_rules_test.cpp compares the
+// accepted results with LibTorch.
 #include "ir/graph.h"
 #include "ir/op_def.h"
 #include "ir/ops/view_rules.h"
@@ -18,7 +17,8 @@ namespace {
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 
-/// Draws argument lists that checkArgs accepts: extreme numbers, odd ranks, empty and huge tensors.
+/// Draws argument lists that checkArgs accepts: extreme numbers, unusual ranks, empty and huge
+/// tensors.
 class Fuzzer {
 public:
   explicit Fuzzer(unsigned seed) : random_(seed) {
