@@ -54,7 +54,7 @@ void declareClasses() {
 
 } // namespace
 
-void standInForCudaOps() {
+void registerCudaOpStubs() {
   static const bool declared = [] {
     declare({"cuda::synchronize() -> ()", "cuda::synchronize.device(Device? device) -> ()",
              "cuda::synchronize.int(int? val) -> ()", "cuda::_current_device() -> int",
@@ -66,7 +66,7 @@ void standInForCudaOps() {
   (void)declared;
 }
 
-void standInForCudaClasses() {
+void registerCudaClassStubs() {
   static const bool declared = [] {
     declareClasses();
     const std::string stream = "__torch__.torch.classes.cuda.Stream";

@@ -6,10 +6,10 @@
 namespace cgc::frontend {
 
 /// Declares the device ops. Harmless if the CUDA library is loaded before or later.
-void standInForCudaOps();
+void registerCudaOpStubs();
 
 /// Declares the stream and event classes, and the ops that take them. Only for a process that does
 /// not load the CUDA library later, which would find its classes already registered.
-void standInForCudaClasses();
+void registerCudaClassStubs();
 
 } // namespace cgc::frontend

@@ -59,7 +59,7 @@ bool isIdleContext(const Value *value) {
 
 /// Returns true if `node` belongs to `with torch.no_grad()`, `with record_function("…")` or a
 /// similar context without effect on a plan, which has no gradients and a profiler of its own.
-bool usesIdleContext(const Node &node) {
+bool usesNoOpContext(const Node &node) {
   switch (node.kind()) {
   case prim::CreateObject:
     return isIdleContext(node.output());
@@ -180,7 +180,7 @@ ir::Loc GraphImporter::locOf(const Node &node) {
   // An assignment to an attribute has no source line; the assigned value has one.
   const Node &source = node.kind() == prim::SetAttr ? *node.inputs()[1]->node() : node;
   std::vector<ir::Loc> frames = framesOf(source);
-  auto users = llvm::find_if(frames, [](const ir::Loc &frame) { return !isTorchs(frame.file); });
+  auto users = llvm::find_if(frames, [](const ir::Loc &frame) { return !isTorchFile(frame.file); });
   ir::Loc loc;
   if (users != frames.end())
     loc = lastLine_ = *users;
@@ -235,7 +235,7 @@ void GraphImporter::importNode(const Node &node) {
     return importGetAttr(node);
   if (usesStream(node))
     return refuseStream(node);
-  if (kind == prim::CallMethod && !usesIdleContext(node))
+  if (kind == prim::CallMethod && !usesNoOpContext(node))
     return importCallMethod(node);
   if (kind == prim::CallFunction)
     return importCallFunction(node);
@@ -255,7 +255,7 @@ void GraphImporter::importNode(const Node &node) {
   if (kind == prim::Uninitialized)
     return bind(node.output(), Arg());
   // Messages to the user, and contexts that switch gradients or profiling.
-  if (kind == prim::Print || kind == c10::aten::warn || usesIdleContext(node))
+  if (kind == prim::Print || kind == c10::aten::warn || usesNoOpContext(node))
     return;
   if (kind == prim::RaiseException) {
     graph_.call(OpKind::PrimRaise, {arg(node.inputs()[0])}, 0, locOf(node));
@@ -324,7 +324,7 @@ void GraphImporter::importCallMethod(const Node &node) {
     args.push_back(asValue(arg(input), locOf(node)));
   const std::string &path = receiver->second.path;
   std::string target = join(path, name);
-  if (ir::Loc loc = locOf(node); !isTorchs(loc.file))
+  if (ir::Loc loc = locOf(node); !isTorchFile(loc.file))
     state_.callers.try_emplace(join(path_, target), std::move(loc));
   const std::vector<std::string> *names = namesOfOutputs(target);
   if (names && isTuple(*node.output())) {

@@ -59,7 +59,7 @@ Result<torch::jit::Module> loadTorchScript(const std::string &path) {
   torch::jit::Module module;
   const auto load = [&] {
     return guarded(Code::InvalidFile, [&] {
-      standInForCudaOps();
+      registerCudaOpStubs();
       module = torch::jit::load(path, c10::Device(c10::kCPU));
       restoreNumbers(module);
       return Status::ok();
@@ -68,7 +68,7 @@ Result<torch::jit::Module> loadTorchScript(const std::string &path) {
   Status status = load();
   if (status.code() == Code::InvalidFile && namesCuda(status)) {
     CGC_TRY(guarded(Code::Failed, [] {
-      standInForCudaClasses();
+      registerCudaClassStubs();
       return Status::ok();
     }));
     status = load();

@@ -79,12 +79,12 @@ bool isDefault(const ir::Arg &value, const c10::Argument &argument) {
 } // namespace
 
 ir::Arg OpImporter::argAt(size_t i, bool mayBeNumber) {
-  if (i < asked_.size())
-    asked_.set(i);
+  if (i < readArgs_.size())
+    readArgs_.set(i);
   const torch::jit::Value *value = node_.inputs()[i];
   ir::Arg arg = mayBeNumber ? importer_.argOrNumber(value, node_) : importer_.arg(value);
   // The arguments of aten::format after the first are not in the schema.
-  if (!arg.is<int64_t>() || i >= asked_.size() || !isDTypeArgument(schema_.arguments()[i]))
+  if (!arg.is<int64_t>() || i >= readArgs_.size() || !isDTypeArgument(schema_.arguments()[i]))
     return arg;
   auto type = static_cast<c10::ScalarType>(arg.as<int64_t>());
   if (std::optional<DType> dtype = toDType(type))
@@ -134,17 +134,17 @@ OpImporter::Results OpImporter::import() {
   if (!row->function)
     return importByName(*row->op, row->spec, inPlace);
   Results results = {row->function(*this)};
-  if (std::optional<ir::Arg> refused = refuseUnasked())
+  if (std::optional<ir::Arg> refused = refuseUnreadArgs())
     return {*refused};
   return results;
 }
 
-std::optional<ir::Arg> OpImporter::refuseUnasked() {
+std::optional<ir::Arg> OpImporter::refuseUnreadArgs() {
   if (refused_)
     return std::nullopt;
   for (size_t i = 0; i < schema_.arguments().size(); ++i) {
     const c10::Argument &argument = schema_.arguments()[i];
-    if (!asked_.test(i) && !isIgnorable(argument.name()) && !isDefault(argAt(i, true), argument))
+    if (!readArgs_.test(i) && !isIgnorable(argument.name()) && !isDefault(argAt(i, true), argument))
       return refuse("cgc does not support the argument '" + argument.name() + "' of " +
                     schema_.name());
   }
@@ -157,7 +157,7 @@ OpImporter::Results OpImporter::importByName(ir::OpKind op, llvm::StringRef spec
   for (size_t i = 0; i < schema_.arguments().size(); ++i) {
     Renamed renamed = applySpec(spec, schema_.arguments()[i].name());
     if (renamed.dropped) {
-      asked_.set(i);
+      readArgs_.set(i);
       continue;
     }
     std::optional<unsigned> index = schema.find(renamed.name);
@@ -173,7 +173,7 @@ OpImporter::Results OpImporter::importByName(ir::OpKind op, llvm::StringRef spec
       given[*index] = std::move(arg);
     }
   }
-  if (std::optional<ir::Arg> refused = refuseUnasked())
+  if (std::optional<ir::Arg> refused = refuseUnreadArgs())
     return {*refused};
   std::vector<ir::Arg> args;
   for (size_t i = 0; i < given.size(); ++i) {

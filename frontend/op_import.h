@@ -18,7 +18,7 @@ public:
 
   OpImporter(GraphImporter &importer, const torch::jit::Node &node,
              const c10::FunctionSchema &schema)
-      : importer_(importer), node_(node), schema_(schema), asked_(schema.arguments().size()) {}
+      : importer_(importer), node_(node), schema_(schema), readArgs_(schema.arguments().size()) {}
 
   /// Adds nodes to the graph. Returns one Arg for each output of the TorchScript node.
   Results import();
@@ -49,13 +49,13 @@ private:
   Results importByName(ir::OpKind op, llvm::StringRef spec, bool inPlace);
   Results emitArgs(ir::OpKind op, std::vector<ir::Arg> args, bool inPlace);
   /// Refuses the call if it has a significant argument that was never read.
-  std::optional<ir::Arg> refuseUnasked();
+  std::optional<ir::Arg> refuseUnreadArgs();
   std::optional<unsigned> numListResults(ir::OpKind op, llvm::ArrayRef<ir::Arg> args) const;
 
   GraphImporter &importer_;
   const torch::jit::Node &node_;
   const c10::FunctionSchema &schema_;
-  llvm::SmallBitVector asked_; ///< The arguments of the schema that have been read.
+  llvm::SmallBitVector readArgs_; ///< The arguments of the schema that have been read.
   bool refused_ = false;
 };
 

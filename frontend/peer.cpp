@@ -11,7 +11,7 @@ namespace cgc::frontend {
 namespace {
 
 /// Shapes for which one method is fused; further shapes run without fusion.
-constexpr size_t kMostShapes = 20;
+constexpr size_t kMaxShapes = 20;
 
 /// Collects the tensors of a result: tuples, lists and dicts are flattened.
 void collect(const c10::IValue &value, std::vector<at::Tensor> &tensors) {
@@ -67,7 +67,7 @@ public:
   explicit TorchPeers(LoadedModel model) : model_(std::move(model)) {
     // Applies to the whole process, whose JIT runs nothing else. Each shape is specialized and
     // fused separately, instead of one kernel for many shapes.
-    torch::jit::FusionStrategy strategy = {{torch::jit::FusionBehavior::STATIC, kMostShapes}};
+    torch::jit::FusionStrategy strategy = {{torch::jit::FusionBehavior::STATIC, kMaxShapes}};
     torch::jit::setFusionStrategy(strategy);
   }
 

@@ -20,7 +20,7 @@ std::optional<ir::Loc> parseFrame(llvm::StringRef text) {
 
 } // namespace
 
-bool isTorchs(llvm::StringRef file) {
+bool isTorchFile(llvm::StringRef file) {
   return file.empty() || file.starts_with("<") || file.starts_with("code/__torch__") ||
          file.contains("-packages/torch/");
 }

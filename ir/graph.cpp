@@ -142,7 +142,7 @@ void Graph::rename(Value *value, llvm::StringRef name) {
   names_[value->name_] = value;
 }
 
-void Graph::replaceAllUses(Value *from, Value *to) {
+void Graph::replaceAllUsesWith(Value *from, Value *to) {
   assert(from != to && "replacing a value by itself");
   for (Node &node : nodes_)
     for (Arg &arg : node.args_)

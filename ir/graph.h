@@ -170,7 +170,7 @@ public:
   /// Renames `value` to `name`, with a suffix if the name is taken.
   void rename(Value *value, llvm::StringRef name);
   /// Replaces every use of `from` with `to`. Linear in the size of the graph.
-  void replaceAllUses(Value *from, Value *to);
+  void replaceAllUsesWith(Value *from, Value *to);
   /// Erases a node, which must have no users (asserted in Debug).
   void erase(Node *node);
 

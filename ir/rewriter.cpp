@@ -27,18 +27,18 @@ Node *GraphRewriter::getAttr(llvm::StringRef path, Type type, const Node &root, 
   return graph_.getAttr(path, std::move(type), root.loc(), before);
 }
 
-void GraphRewriter::replaceUses(Value *from, Value *to) {
+void GraphRewriter::replaceAllUsesWith(Value *from, Value *to) {
   assert((from->type().isDynamic() || to->type().isDynamic() ||
           (from->tensor().dtype == to->tensor().dtype &&
            from->tensor().sizes == to->tensor().sizes)) &&
          "a replacement has another dtype or shape");
-  graph_.replaceAllUses(from, to);
+  graph_.replaceAllUsesWith(from, to);
   changed_ = true;
 }
 
 void GraphRewriter::replace(Node *node, Value *to) {
   assert(node->numResults() == 1);
-  replaceUses(node->result(), to);
+  replaceAllUsesWith(node->result(), to);
   graph_.erase(node);
 }
 
@@ -52,7 +52,7 @@ void GraphRewriter::setArg(Node *node, unsigned i, Arg arg) {
   changed_ = true;
 }
 
-void GraphRewriter::replaceUsesBehind(Node *node, Value *from, Value *to) {
+void GraphRewriter::replaceUsesAfter(Node *node, Value *from, Value *to) {
   for (auto it = std::next(node->getIterator()); it != graph_.end(); ++it)
     for (unsigned i = 0; i < it->args().size(); ++i) {
       Arg arg = it->arg(i);
@@ -65,7 +65,7 @@ void GraphRewriter::replaceUsesBehind(Node *node, Value *from, Value *to) {
 void GraphRewriter::makeFunctional(Node *node) {
   assert(node->isInPlace());
   node->setInPlace(false);
-  replaceUsesBehind(node, node->arg(0).value(), node->result());
+  replaceUsesAfter(node, node->arg(0).value(), node->result());
 }
 
 Node *reinferTypes(Graph &graph) {

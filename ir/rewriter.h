@@ -26,12 +26,12 @@ public:
   Node *getAttr(llvm::StringRef path, Type type, const Node &root, Node *before);
   /// Replaces all uses of `from` with `to`; the node of `from` stays. The types may differ only in
   /// strides.
-  void replaceUses(Value *from, Value *to);
+  void replaceAllUsesWith(Value *from, Value *to);
   /// Replaces all uses of the only result of `node` with `to`, and erases `node`.
   void replace(Node *node, Value *to);
   /// Replaces the uses of `from` in nodes after `node` with `to`. The types may differ only in
   /// strides.
-  void replaceUsesBehind(Node *node, Value *from, Value *to);
+  void replaceUsesAfter(Node *node, Value *from, Value *to);
   void erase(Node *node);
   void setArg(Node *node, unsigned i, Arg arg);
   /// Makes an in-place call functional: later uses of the overwritten value become uses of its

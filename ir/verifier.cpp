@@ -16,7 +16,7 @@ std::string counted(size_t count, llvm::StringRef noun) {
 }
 
 /// Returns true if the types differ at most in the device: parameters have their bytes on the host.
-bool sameButForDevice(const TensorType &a, const TensorType &b) {
+bool equalExceptDevice(const TensorType &a, const TensorType &b) {
   return a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides;
 }
 
@@ -198,7 +198,7 @@ void GraphVerifier::checkGetAttr(const Node &node) {
   const Type &type = node.result()->type();
   if (!parameter)
     error(node, "module '" + graph_.owner()->name() + "' has no parameter '" + node.target() + "'");
-  else if (type.isTensor() && !sameButForDevice(type.tensor(), parameter->type))
+  else if (type.isTensor() && !equalExceptDevice(type.tensor(), parameter->type))
     error(node, "the parameter's type is " + toString(parameter->type));
 }
 

@@ -80,13 +80,13 @@ ir::Dims inverse(llvm::ArrayRef<int64_t> dims) {
   return result;
 }
 
-ir::Node *definedBy(const ir::Value *value, ir::OpKind op) {
+ir::Node *definingOp(const ir::Value *value, ir::OpKind op) {
   return value->node()->is(op) ? value->node() : nullptr;
 }
 
-void replaceUses(ir::GraphRewriter &rewriter, ir::Value *from, ir::Value *to) {
+void replaceAllUsesWith(ir::GraphRewriter &rewriter, ir::Value *from, ir::Value *to) {
   bool same = from->type() == to->type();
-  rewriter.replaceUses(from, to);
+  rewriter.replaceAllUsesWith(from, to);
   if (same)
     return;
   [[maybe_unused]] ir::Node *refused = ir::reinferTypes(rewriter.graph());

@@ -31,7 +31,7 @@ bool isIdentity(llvm::ArrayRef<int64_t> dims);
 ir::Dims inverse(llvm::ArrayRef<int64_t> dims);
 
 /// Returns the call of `op` that defines `value`, or null.
-ir::Node *definedBy(const ir::Value *value, ir::OpKind op);
+ir::Node *definingOp(const ir::Value *value, ir::OpKind op);
 
 /// strides.cpp: returns true if all users of `value`, followed through views, can read the strides
 /// of `type` at no extra cost: views stay views, ops read such strides directly, and the strides of
@@ -39,6 +39,6 @@ ir::Node *definedBy(const ir::Value *value, ir::OpKind op);
 bool acceptsStrides(ir::Value *value, const ir::TensorType &type);
 
 /// Replaces all uses of `from` with `to`, and recomputes types if the strides differ.
-void replaceUses(ir::GraphRewriter &rewriter, ir::Value *from, ir::Value *to);
+void replaceAllUsesWith(ir::GraphRewriter &rewriter, ir::Value *from, ir::Value *to);
 
 } // namespace cgc::passes

@@ -12,7 +12,7 @@ namespace {
 
 /// Bounds memory: the algorithm stores every pair of equal elements, so elements that occur more
 /// often in `b` are left out of the search.
-constexpr size_t kOften = 200;
+constexpr size_t kMaxOccurrences = 200;
 
 using Pairs = std::vector<std::pair<size_t, size_t>>;
 
@@ -62,7 +62,7 @@ std::vector<std::pair<size_t, size_t>> alignEqual(llvm::ArrayRef<llvm::StringRef
     positions[b[j]].push_back(j);
   for (size_t i = front; i < a.size() - back; ++i) {
     auto found = positions.find(a[i]);
-    if (found == positions.end() || found->second.size() > kOften)
+    if (found == positions.end() || found->second.size() > kMaxOccurrences)
       continue;
     for (size_t j : llvm::reverse(found->second)) {
       auto at = std::lower_bound(ends.begin(), ends.end(), j,

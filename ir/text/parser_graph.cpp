@@ -276,7 +276,7 @@ bool Parser::parseSchemaArgs(const Token &op, Call &call) {
     return false;
   size_t next = 0;
   for (Positioned &argument : positional) {
-    while (next < found.size() && !standsInParentheses(schema.args[next]))
+    while (next < found.size() && !isPositional(schema.args[next]))
       ++next;
     if (next == found.size())
       return fail(argument.at, "too many arguments in the parentheses of " + op.text);
@@ -295,7 +295,7 @@ bool Parser::parseSchemaArgs(const Token &op, Call &call) {
         return fail(name, op.text + " has no argument '" + name.text + "'" +
                               didYouMean(name.text, names));
       }
-      if (standsInParentheses(schema.args[*index]))
+      if (isPositional(schema.args[*index]))
         return fail(name, "argument '" + name.text + "' stands in the parentheses");
       if (found[*index])
         return fail(name, "argument '" + name.text + "' is there twice");

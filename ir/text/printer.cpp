@@ -181,7 +181,7 @@ void Printer::printCall(const Node &node) {
   for (const auto &[expected, arg] : llvm::zip(schema.args, node.args())) {
     std::string text = argText(arg);
     bool isDefault = expected.defaultValue && argText(*expected.defaultValue) == text;
-    if (standsInParentheses(expected)) {
+    if (isPositional(expected)) {
       positional.push_back(std::move(text));
       if (!isDefault)
         needed = positional.size();
@@ -235,7 +235,7 @@ template <class T> std::string printed(const T &object, PrintOptions options) {
 
 } // namespace
 
-bool standsInParentheses(const SchemaArg &arg) {
+bool isPositional(const SchemaArg &arg) {
   return arg.kind == ArgKind::Tensor || arg.kind == ArgKind::TensorOrNumber ||
          arg.kind == ArgKind::Any;
 }

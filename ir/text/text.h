@@ -30,7 +30,7 @@ std::string argText(const Arg &arg);
 
 /// Returns true if calls write this argument in the parentheses rather than as `name=value` in the
 /// braces.
-bool standsInParentheses(const SchemaArg &arg);
+bool isPositional(const SchemaArg &arg);
 
 /// Parses a file that holds one module. On failure returns null, and `diagnostics` holds every
 /// error with its line, column and caret. Graphs without a module are put into a module named

@@ -57,7 +57,7 @@ bool foldScale(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter, 
     double scale = attention->arg("scale").asNumber().value_or(1 / std::sqrt(width));
     rewriter.setArg(attention, *ir::opSchema(OpKind::Attention).find("scale"), scale * factor);
   }
-  replaceUses(rewriter, node.result(), query);
+  replaceAllUsesWith(rewriter, node.result(), query);
   return true;
 }
 
@@ -93,7 +93,7 @@ bool expandNativeMha(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
   Value *merged = create(OpKind::Reshape, {rows, Arg::ints(ir::Dims{batch, length, width})});
   Value *projected =
       create(OpKind::Linear, {merged, node.arg("proj_weight"), node.arg("proj_bias")});
-  replaceUses(rewriter, node.result(0), projected);
+  replaceAllUsesWith(rewriter, node.result(0), projected);
   return true;
 }
 

@@ -10,7 +10,7 @@ bool normalizeCopy(ir::Node &node, const ir::UseMap &, ir::GraphRewriter &rewrit
                   node.is(OpKind::Unflatten);
   if (node.is(OpKind::Clone)) {
     ir::Node *copy = rewriter.create(OpKind::Contiguous, {node.arg(0)}, node, &node);
-    replaceUses(rewriter, node.result(), copy->result());
+    replaceAllUsesWith(rewriter, node.result(), copy->result());
     return true;
   }
   if (!reshapes || isView(node))
@@ -18,7 +18,7 @@ bool normalizeCopy(ir::Node &node, const ir::UseMap &, ir::GraphRewriter &rewrit
   ir::Node *copy = rewriter.create(OpKind::Contiguous, {node.arg(0)}, node, &node);
   ir::Node *view = rewriter.create(
       OpKind::View, {copy->result(), ir::Arg::ints(node.result()->tensor().sizes)}, node, &node);
-  replaceUses(rewriter, node.result(), view->result());
+  replaceAllUsesWith(rewriter, node.result(), view->result());
   return true;
 }
 
@@ -28,7 +28,7 @@ bool dropCopy(ir::Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
   ir::Value *original = node.arg(0).value();
   if (!acceptsStrides(node.result(), original->tensor()))
     return false;
-  replaceUses(rewriter, node.result(), original);
+  replaceAllUsesWith(rewriter, node.result(), original);
   return true;
 }
 

@@ -75,7 +75,7 @@ Result<Changed> CsePass::run(ir::Graph &graph, PassContext &) const {
       continue;
     }
     for (unsigned i = 0; i < node.numResults(); ++i)
-      rewriter.replaceUses(node.result(i), first->result(i));
+      rewriter.replaceAllUsesWith(node.result(i), first->result(i));
     rewriter.erase(&node);
   }
   return rewriter.changed() ? Changed::Yes : Changed::No;

@@ -38,7 +38,7 @@ public:
         ir::Node *constant =
             rewriter.getAttr(findOrAddConstant(*graph_.owner(), hint, data), type, node, &node);
         data_[constant->result()] = data;
-        rewriter.replaceUses(&result, constant->result());
+        rewriter.replaceAllUsesWith(&result, constant->result());
       }
       for (const ir::Value *value : computed_)
         data_.erase(value);

@@ -71,23 +71,23 @@ bool dropIdentity(ir::Node &node, const ir::UseMap &, ir::GraphRewriter &rewrite
   bool same = sameLayout(input->tensor(), type);
   if (same && ((isView(node) && layoutOf(node.result()).offset == layoutOf(input).offset) ||
                isNeutral(node))) {
-    replaceUses(rewriter, node.result(), input);
+    replaceAllUsesWith(rewriter, node.result(), input);
     return true;
   }
   if (node.is(OpKind::To))
-    if (ir::Node *first = definedBy(input, OpKind::To)) {
+    if (ir::Node *first = definingOp(input, OpKind::To)) {
       ir::Value *original = first->arg(0).value();
       if (isLossless(original->tensor().dtype, input->tensor().dtype)) {
         ir::Node *cast =
             rewriter.create(OpKind::To, {original, type.dtype, ir::Arg()}, node, &node);
-        replaceUses(rewriter, node.result(), cast->result());
+        replaceAllUsesWith(rewriter, node.result(), cast->result());
         return true;
       }
     }
   if (node.is(OpKind::Rsub) && node.arg(1).isValue()) {
     ir::Node *sub =
         rewriter.create(OpKind::Sub, {node.arg(1), node.arg(0), node.arg(2)}, node, &node);
-    replaceUses(rewriter, node.result(), sub->result());
+    replaceAllUsesWith(rewriter, node.result(), sub->result());
     return true;
   }
   return false;
@@ -96,14 +96,14 @@ bool dropIdentity(ir::Node &node, const ir::UseMap &, ir::GraphRewriter &rewrite
 bool castBeforeExpand(ir::Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
   if (!node.is(OpKind::To) || isView(node))
     return false;
-  ir::Node *expand = definedBy(node.arg(0).value(), OpKind::Expand);
+  ir::Node *expand = definingOp(node.arg(0).value(), OpKind::Expand);
   if (!expand || !acceptsStrides(node.result(), expandedType(*expand, node)))
     return false;
   ir::Node *cast =
       rewriter.create(OpKind::To, {expand->arg(0), node.arg(1), node.arg(2)}, node, &node);
   ir::Node *expanded =
       rewriter.create(OpKind::Expand, {cast->result(), expand->arg(1)}, node, &node);
-  replaceUses(rewriter, node.result(), expanded->result());
+  replaceAllUsesWith(rewriter, node.result(), expanded->result());
   return true;
 }
 

@@ -37,7 +37,7 @@ struct Reads {
   std::string otherView; ///< The first other view that is read, and where; empty if none is.
 };
 
-Reads readsBehind(Node &node, llvm::ArrayRef<Node *> views) {
+Reads readsAfter(Node &node, llvm::ArrayRef<Node *> views) {
   Value *overwritten = node.arg(0).value();
   Value *base = layoutOf(overwritten).base;
   llvm::DenseSet<const Value *> wholes, others; // Looked up, never iterated.
@@ -106,7 +106,7 @@ void writeBack(Node &node, llvm::ArrayRef<Node *> views, ir::GraphRewriter &rewr
   }
   Node *last = &*std::prev(before->getIterator());
   for (const auto &[old, fresh] : anew)
-    rewriter.replaceUsesBehind(last, old, fresh);
+    rewriter.replaceUsesAfter(last, old, fresh);
 }
 
 } // namespace
@@ -137,7 +137,7 @@ bool functionalize(ir::Graph &graph, ir::Diagnostics &diagnostics) {
     if (what.cause != ir::Cause::None)
       diagnostics.error(node, "in-place op: " + what.message, what.cause);
     const std::vector<Node *> views = viewsOf(node);
-    const Reads reads = readsBehind(node, views);
+    const Reads reads = readsAfter(node, views);
     if (what.cause == ir::Cause::None && !reads.otherView.empty())
       diagnostics.error(node, "in-place op: another view of what it overwrites, " + reads.otherView,
                         ir::Cause::MutatesView);

@@ -19,7 +19,7 @@ struct Rows {
 };
 
 Rows rowsOf(Value *value) {
-  Node *slice = definedBy(value, OpKind::Slice);
+  Node *slice = definingOp(value, OpKind::Slice);
   if (!slice || slice->arg(1) != Arg(0) || slice->arg(4) != Arg(1) ||
       !slice->arg(2).is<int64_t>() || !slice->arg(3).is<int64_t>())
     return {value, 0, value->tensor().sizes[0]};
@@ -97,7 +97,7 @@ bool mergeLinears(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewrite
         OpKind::Slice,
         {merged->result(), last, part.weight.begin - begin, part.weight.end - begin, 1},
         *part.linear, &node);
-    replaceUses(rewriter, part.linear->result(), slice->result());
+    replaceAllUsesWith(rewriter, part.linear->result(), slice->result());
   }
   return true;
 }
@@ -105,7 +105,7 @@ bool mergeLinears(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewrite
 bool unflattenLinear(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
   if (!node.is(OpKind::View))
     return false;
-  Node *linear = definedBy(node.arg(0).value(), OpKind::Linear);
+  Node *linear = definingOp(node.arg(0).value(), OpKind::Linear);
   if (!linear || !uses.hasOneUser(linear->result()))
     return false;
   // Waits until two views in a row are one: the second tells which rows are wanted.
@@ -117,7 +117,7 @@ bool unflattenLinear(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
   const ir::TensorType &output = linear->result()->tensor();
   ir::Dims sizes = node.result()->tensor().sizes;
   if (input->tensor().rank() != 2 || output.rank() != 2 || sizes.empty() ||
-      sizes.back() != output.sizes.back() || !definedBy(input, OpKind::View))
+      sizes.back() != output.sizes.back() || !definingOp(input, OpKind::View))
     return false;
   sizes.back() = input->tensor().sizes.back();
   auto viewed =
@@ -127,14 +127,14 @@ bool unflattenLinear(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
   Node *rows = rewriter.create(OpKind::View, {input, Arg::ints(sizes)}, node, &node);
   Node *direct = rewriter.create(OpKind::Linear, {rows->result(), linear->arg(1), linear->arg(2)},
                                  *linear, &node);
-  replaceUses(rewriter, node.result(), direct->result());
+  replaceAllUsesWith(rewriter, node.result(), direct->result());
   return true;
 }
 
 bool sinkView(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
   if (!node.is(OpKind::Linear) && !node.is(OpKind::LayerNorm))
     return false;
-  Node *view = definedBy(node.arg(0).value(), OpKind::View);
+  Node *view = definingOp(node.arg(0).value(), OpKind::View);
   if (!view || node.result()->tensor().rank() != view->result()->tensor().rank() ||
       (node.is(OpKind::LayerNorm) && node.arg("normalized_shape").list().size() != 1))
     return false;
@@ -152,7 +152,7 @@ bool sinkView(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
   Node *direct = rewriter.create(node.op(), std::move(args), node, &node);
   Node *restored = rewriter.create(
       OpKind::View, {direct->result(), Arg::ints(node.result()->tensor().sizes)}, node, &node);
-  replaceUses(rewriter, node.result(), restored->result());
+  replaceAllUsesWith(rewriter, node.result(), restored->result());
   return true;
 }
 
@@ -188,7 +188,7 @@ bool sinkPermute(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
   Node *direct = rewriter.create(node.op(), std::move(args), node, &node);
   Node *restored =
       rewriter.create(OpKind::Permute, {direct->result(), Arg::ints(back)}, node, &node);
-  replaceUses(rewriter, node.result(), restored->result());
+  replaceAllUsesWith(rewriter, node.result(), restored->result());
   return true;
 }
 

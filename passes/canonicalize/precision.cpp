@@ -231,7 +231,7 @@ private:
       const DType dtype = node.result(i)->tensor().dtype;
       if (isFloating(dtype) && dtype != precision_) // Includes results that come from integers
                                                     // alone.
-        now_[node.result(i)] =
+        replacements_[node.result(i)] =
             rewriter_.create(OpKind::To, {node.result(i), precision_, Arg()}, node, next)->result();
     }
   }
@@ -245,7 +245,7 @@ private:
       return false;
     if (!input->tensor().isContiguous()) // The result of a cast is dense.
       input = rewriter_.create(OpKind::Contiguous, {input}, node, &node)->result();
-    now_[node.result()] = input;
+    replacements_[node.result()] = input;
     return changed_ = true;
   }
 
@@ -256,8 +256,8 @@ private:
       arg.mapValues([&](Value *value) {
         if (value->node()->kind() == ir::NodeKind::GetAttr && isFloating(value->tensor().dtype))
           return Arg(parameter(*value->node(), dtype));
-        auto it = now_.find(value);
-        return Arg(it == now_.end() ? value : it->second);
+        auto it = replacements_.find(value);
+        return Arg(it == replacements_.end() ? value : it->second);
       });
     return args;
   }
@@ -330,7 +330,7 @@ private:
   ir::Diagnostics &diagnostics_;
   bool changed_ = false;
   // Looked up, never iterated.
-  llvm::DenseMap<const Value *, Value *> now_;                       ///< The value that readers
+  llvm::DenseMap<const Value *, Value *> replacements_;              ///< The value that readers
                                                                      ///< read instead.
   llvm::DenseMap<std::pair<const Node *, int>, Value *> parameters_; ///< By get_attr node and
                                                                      ///< dtype.

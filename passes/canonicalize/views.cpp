@@ -89,7 +89,7 @@ std::optional<std::vector<Digit>> digitsOf(const ir::TensorType &view, int64_t o
 /// Inserts a digit of radix 1 for each dimension of the view with a single address: in front for
 /// leading dimensions, so that a batch of one looks like any batch, otherwise before the digit of
 /// the next dimension.
-void insertStill(std::vector<Digit> &digits, const ir::TensorType &view) {
+void insertUnitDigits(std::vector<Digit> &digits, const ir::TensorType &view) {
   auto isStill = [&](int64_t dim) { return view.sizes[dim] == 1 || view.strides[dim] == 0; };
   int64_t leading = 0;
   while (leading < view.rank() && isStill(leading))
@@ -121,7 +121,7 @@ std::optional<std::vector<Step>> chainFor(const ir::TensorType &base, const ir::
   auto digits = digitsOf(view, offset, base.numElements(), boundaries);
   if (!digits)
     return std::nullopt;
-  insertStill(*digits, view);
+  insertUnitDigits(*digits, view);
 
   Dims viewSizes;
   for (const Digit &digit : *digits)
@@ -192,7 +192,7 @@ bool normalizeView(ir::Value *value, ir::GraphRewriter &rewriter) {
     result = rewriter.create(step.op, std::move(args), node, &node)->result();
   }
   assert(sameLayout(result->tensor(), value->tensor()) && "another view than before");
-  replaceUses(rewriter, value, result);
+  replaceAllUsesWith(rewriter, value, result);
   return true;
 }
 

@@ -31,12 +31,12 @@ bool isPart(const Node &node, const ir::UseMap &uses) {
 }
 
 /// Returns `value` reread before `root`, since its own get_attr may come later.
-Value *readAgain(Value *value, Node &root, ir::GraphRewriter &rewriter) {
+Value *rematerialize(Value *value, Node &root, ir::GraphRewriter &rewriter) {
   Node &node = *value->node();
   if (node.kind() == ir::NodeKind::GetAttr)
     return rewriter.getAttr(node.target(), value->type(), node, &root)->result();
   std::vector<Arg> args = node.args().vec();
-  args[0] = readAgain(args[0].value(), root, rewriter);
+  args[0] = rematerialize(args[0].value(), root, rewriter);
   return rewriter.create(node.op(), std::move(args), node, &root)->result(value->index());
 }
 
@@ -66,7 +66,7 @@ bool packLinears(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter
   auto packed = [&](unsigned argument) {
     Arg::List list;
     for (Node *part : parts)
-      list.emplace_back(readAgain(part->arg(argument).value(), node, rewriter));
+      list.emplace_back(rematerialize(part->arg(argument).value(), node, rewriter));
     return Arg(rewriter.create(OpKind::Cat, {std::move(list), 0}, node, &node)->result());
   };
   Arg weight = packed(1), bias = node.arg(2).isNone() ? Arg() : packed(2);
@@ -76,7 +76,7 @@ bool packLinears(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter
     int64_t end = begin + part->result()->tensor().sizes.back();
     Node *slice =
         rewriter.create(OpKind::Slice, {linear->result(), last, begin, end, 1}, *part, &node);
-    replaceUses(rewriter, part->result(), slice->result());
+    replaceAllUsesWith(rewriter, part->result(), slice->result());
     begin = end;
   }
   return true;

@@ -11,7 +11,7 @@ std::optional<AddedPositions> addedPositions(const ir::Node &node, ir::OpKind op
   for (unsigned i : {0u, 1u}) {
     const ir::Arg &tokens = node.arg(i), &positions = node.arg(1 - i);
     if (!tokens.isValue() || !positions.isValue() || tokens == positions ||
-        !definedBy(tokens.value(), op) || !uses.hasOneUser(tokens.value()))
+        !definingOp(tokens.value(), op) || !uses.hasOneUser(tokens.value()))
       continue;
     llvm::ArrayRef<int64_t> sizes = positions.value()->tensor().sizes;
     if (sizes.size() == 3 && sizes.front() == 1)

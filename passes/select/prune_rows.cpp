@@ -218,7 +218,7 @@ bool pruneRows(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) 
   if (results.empty())
     return false;
   for (Node *reader : readers)
-    replaceUses(rewriter, reader->result(), results[reader->arg("input").value()->index()]);
+    replaceAllUsesWith(rewriter, reader->result(), results[reader->arg("input").value()->index()]);
   return true;
 }
 

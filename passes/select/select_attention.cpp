@@ -69,7 +69,7 @@ bool selectAttention(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter
       node, &node);
   Node *heads = rewriter.create(OpKind::Permute, {split->result(), Arg::ints(ir::Dims{0, 2, 1, 3})},
                                 node, &node);
-  replaceUses(rewriter, node.result(), heads->result());
+  replaceAllUsesWith(rewriter, node.result(), heads->result());
   return true;
 }
 

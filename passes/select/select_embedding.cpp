@@ -14,7 +14,7 @@ using ir::OpKind;
 bool castBeforeEmbedding(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
   if (!node.is(OpKind::To))
     return false;
-  Node *embedding = definedBy(node.arg("self").value(), OpKind::Embedding);
+  Node *embedding = definingOp(node.arg("self").value(), OpKind::Embedding);
   DType dtype = node.result()->tensor().dtype;
   if (!embedding || !uses.hasOneUser(embedding->result()) ||
       !isConstant(embedding->arg("weight").value()) || !isFloating(dtype) ||
@@ -24,7 +24,7 @@ bool castBeforeEmbedding(Node &node, const ir::UseMap &uses, ir::GraphRewriter &
       rewriter.create(OpKind::To, {embedding->arg("weight"), dtype, ir::Arg()}, node, &node);
   Node *direct = rewriter.create(OpKind::Embedding, {weight->result(), embedding->arg("indices")},
                                  *embedding, &node);
-  replaceUses(rewriter, node.result(), direct->result());
+  replaceAllUsesWith(rewriter, node.result(), direct->result());
   return true;
 }
 
@@ -36,7 +36,7 @@ bool selectEmbedding(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
   Node *fused =
       rewriter.create(OpKind::FusedEmbedding,
                       {sum->op->arg("indices"), sum->op->arg("weight"), positions}, node, &node);
-  replaceUses(rewriter, node.result(), fused->result());
+  replaceAllUsesWith(rewriter, node.result(), fused->result());
   return true;
 }
 

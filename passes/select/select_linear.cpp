@@ -45,7 +45,7 @@ bool linearOfMatmul(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter)
   if (!weight->tensor().isContiguous())
     weight = rewriter.create(OpKind::Contiguous, {weight}, node, &node)->result();
   Node *linear = rewriter.create(OpKind::Linear, {input, weight, Arg()}, node, &node);
-  replaceUses(rewriter, node.result(), linear->result());
+  replaceAllUsesWith(rewriter, node.result(), linear->result());
   return true;
 }
 
@@ -56,15 +56,15 @@ bool selectQuickGelu(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
     const Arg &x = node.arg(i), &gate = node.arg(1 - i);
     if (!x.isValue() || !gate.isValue() || x == gate || !isFloating(x.value()->tensor().dtype))
       continue;
-    Node *sigmoid = definedBy(gate.value(), OpKind::Sigmoid);
+    Node *sigmoid = definingOp(gate.value(), OpKind::Sigmoid);
     if (!sigmoid || !uses.hasOneUser(sigmoid->result()))
       continue;
-    Node *scaled = definedBy(sigmoid->arg(0).value(), OpKind::Mul);
+    Node *scaled = definingOp(sigmoid->arg(0).value(), OpKind::Mul);
     if (!scaled || !uses.hasOneUser(scaled->result()) || scaled->arg(0) != x ||
         scaled->arg(1) != Arg(1.702))
       continue;
     Node *fused = rewriter.create(OpKind::QuickGelu, {x}, node, &node);
-    replaceUses(rewriter, node.result(), fused->result());
+    replaceAllUsesWith(rewriter, node.result(), fused->result());
     return true;
   }
   return false;
@@ -97,7 +97,7 @@ bool takeActivation(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewri
     return false;
   (*linear)[kActivation] = activation;
   Node *fused = rewriter.create(OpKind::FusedLinear, std::move(*linear), node, &node);
-  replaceUses(rewriter, node.result(), fused->result());
+  replaceAllUsesWith(rewriter, node.result(), fused->result());
   return true;
 }
 
@@ -116,7 +116,7 @@ bool takeResidual(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewrite
         return false;
     (*linear)[kResidual] = residual;
     Node *fused = rewriter.create(OpKind::FusedLinear, std::move(*linear), node, &node);
-    replaceUses(rewriter, node.result(), fused->result());
+    replaceAllUsesWith(rewriter, node.result(), fused->result());
     return true;
   }
   return false;

@@ -41,12 +41,12 @@ bool normalizes(const Node &norm, const Value *sum) {
 bool selectMixedLayerNorm(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
   if (!node.is(OpKind::To))
     return false;
-  Node *norm = definedBy(node.arg("self").value(), OpKind::LayerNorm);
+  Node *norm = definingOp(node.arg("self").value(), OpKind::LayerNorm);
   if (!norm || !uses.hasOneUser(norm->result()) ||
       norm->arg("normalized_shape").list().size() != 1 ||
       norm->result()->tensor().dtype != DType::F32)
     return false;
-  Node *widened = definedBy(norm->arg("input").value(), OpKind::To);
+  Node *widened = definingOp(norm->arg("input").value(), OpKind::To);
   if (!widened)
     return false;
   Value *input = widened->arg("self").value();
@@ -56,7 +56,7 @@ bool selectMixedLayerNorm(Node &node, const ir::UseMap &uses, ir::GraphRewriter 
   Node *fused = rewriter.create(
       OpKind::AddLayerNorm,
       {input, Arg(), norm->arg("weight"), norm->arg("bias"), norm->arg("eps")}, *norm, &node);
-  replaceUses(rewriter, node.result(), fused->result(1));
+  replaceAllUsesWith(rewriter, node.result(), fused->result(1));
   return true;
 }
 
@@ -83,8 +83,8 @@ bool selectAddLayerNorm(Node &node, const ir::UseMap &uses, ir::GraphRewriter &r
     args[2] = *parameterBefore(**norm, "weight", node, &rewriter);
     args[3] = *parameterBefore(**norm, "bias", node, &rewriter);
     Node *fused = rewriter.create(OpKind::AddLayerNorm, std::move(args), node, &node);
-    replaceUses(rewriter, sum, fused->result(0));
-    replaceUses(rewriter, &(*norm)->results().back(), fused->result(1));
+    replaceAllUsesWith(rewriter, sum, fused->result(0));
+    replaceAllUsesWith(rewriter, &(*norm)->results().back(), fused->result(1));
     return true;
   }
   return false;
@@ -93,7 +93,7 @@ bool selectAddLayerNorm(Node &node, const ir::UseMap &uses, ir::GraphRewriter &r
 /// Returns true if `value` is the norm of `vectors` over the last dimension, with that dimension
 /// kept, and has only one user.
 bool isNormOf(const Value *value, const Arg &vectors, const ir::UseMap &uses) {
-  Node *norm = definedBy(value, OpKind::VectorNorm);
+  Node *norm = definingOp(value, OpKind::VectorNorm);
   if (!norm || norm->arg("self") != vectors || !uses.hasOneUser(value))
     return false;
   auto dims = norm->arg("dim").isNone() ? std::nullopt : norm->arg("dim").asInts();
@@ -110,15 +110,15 @@ bool selectNormalize(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
     return false;
   const Arg &vectors = node.arg(0);
   Value *divisor = node.arg(1).value();
-  if (Node *expand = definedBy(divisor, OpKind::Expand); expand && uses.hasOneUser(divisor))
+  if (Node *expand = definingOp(divisor, OpKind::Expand); expand && uses.hasOneUser(divisor))
     divisor = expand->arg(0).value();
-  Node *bounded = definedBy(divisor, OpKind::ClampMin);
+  Node *bounded = definingOp(divisor, OpKind::ClampMin);
   if (!bounded || !uses.hasOneUser(divisor) || !bounded->arg("min").asNumber() ||
       !isNormOf(bounded->arg("self").value(), vectors, uses))
     return false;
   Node *fused =
       rewriter.create(OpKind::Normalize, {vectors, *bounded->arg("min").asNumber()}, node, &node);
-  replaceUses(rewriter, node.result(), fused->result());
+  replaceAllUsesWith(rewriter, node.result(), fused->result());
   return true;
 }
 

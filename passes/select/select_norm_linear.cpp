@@ -49,9 +49,9 @@ bool hasOneReader(const Value *value, const ir::UseMap &uses) {
 Node *normOf(Value *value, const ir::UseMap &uses) {
   if (!uses.hasOneUser(value))
     return nullptr;
-  if (Node *norm = definedBy(value, OpKind::LayerNorm))
+  if (Node *norm = definingOp(value, OpKind::LayerNorm))
     return norm->arg("normalized_shape").list().size() == 1 ? norm : nullptr;
-  Node *norm = definedBy(value, OpKind::AddLayerNorm);
+  Node *norm = definingOp(value, OpKind::AddLayerNorm);
   return norm && norm->arg("addend").isNone() && uses.users(norm->result(0)).empty() ? norm
                                                                                      : nullptr;
 }
@@ -114,7 +114,7 @@ bool selectNormLinear(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rew
       folding.create(OpKind::NormLinear,
                      {input, folding.centered(weight, scale), folding.shifted(bias, weight, shift),
                       norm->arg("eps"), isFused ? node.arg("activation") : Arg("none")});
-  replaceUses(rewriter, node.result(), fused);
+  replaceAllUsesWith(rewriter, node.result(), fused);
   return true;
 }
 

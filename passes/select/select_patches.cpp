@@ -58,7 +58,7 @@ bool selectPatches(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) 
   Value *product = create(OpKind::Linear, {patches, matrix, node.arg("bias")});
   Value *grid = create(OpKind::View, {product, Arg::ints(ir::Dims{batch, height, width, outputs})});
   Value *channels = create(OpKind::Permute, {grid, Arg::ints(ir::Dims{0, 3, 1, 2})});
-  replaceUses(rewriter, node.result(), channels);
+  replaceAllUsesWith(rewriter, node.result(), channels);
   return true;
 }
 

@@ -32,12 +32,12 @@ bool selectFirstRow(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewri
     return false;
   }
   Node *rows = rewriter.create(OpKind::Rows, {sequences, Arg()}, node, &node);
-  replaceUses(rewriter, node.result(), rows->result());
+  replaceAllUsesWith(rewriter, node.result(), rows->result());
   return true;
 }
 
 /// Returns true if `value` is 0, 1, 2, ...
-bool countsUp(Value *value) {
+bool isIota(Value *value) {
   auto elements = elementsOf(value);
   if (!elements || isFloating(value->tensor().dtype))
     return false;
@@ -58,16 +58,16 @@ bool selectNamedRow(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter)
   if (sizes.size() != 3 || indices.size() != 2 || !indices[0].isValue() || !indices[1].isValue())
     return false;
   Value *batch = indices[0].value(), *row = indices[1].value();
-  Node *argmax = definedBy(row, OpKind::Argmax);
+  Node *argmax = definingOp(row, OpKind::Argmax);
   if (!argmax || !argmax->arg("dim").is<int64_t>() || row->tensor().sizes != ir::Dims{sizes[0]} ||
-      batch->tensor().sizes != ir::Dims{sizes[0]} || !countsUp(batch))
+      batch->tensor().sizes != ir::Dims{sizes[0]} || !isIota(batch))
     return false;
   const ir::Dims &scores = argmax->arg("self").value()->tensor().sizes;
   int64_t dim = argmax->arg("dim").as<int64_t>();
   if (scores[dim < 0 ? dim + static_cast<int64_t>(scores.size()) : dim] != sizes[1])
     return false;
   Node *rows = rewriter.create(OpKind::Rows, {sequences, row}, node, &node);
-  replaceUses(rewriter, node.result(), rows->result());
+  replaceAllUsesWith(rewriter, node.result(), rows->result());
   return true;
 }
 

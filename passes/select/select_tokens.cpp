@@ -42,7 +42,7 @@ bool selectTokens(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
     token = rewriter.create(OpKind::View, {token, Arg::ints(ir::Dims{type.sizes[2]})}, node, &node)
                 ->result();
   Node *tokens = rewriter.create(OpKind::Tokens, {patches, token, Arg()}, node, &node);
-  replaceUses(rewriter, node.result(), tokens->result());
+  replaceAllUsesWith(rewriter, node.result(), tokens->result());
   return true;
 }
 
@@ -53,7 +53,7 @@ bool takePositions(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewrit
   Value *positions = asMatrix(sum->positions, node, rewriter);
   Node *tokens =
       rewriter.create(OpKind::Tokens, {sum->op->arg(0), sum->op->arg(1), positions}, node, &node);
-  replaceUses(rewriter, node.result(), tokens->result());
+  replaceAllUsesWith(rewriter, node.result(), tokens->result());
   return true;
 }
 

@@ -50,13 +50,13 @@ bool Specializer::run() {
     visit(node);
     if (isSilent()) { // The nodes that a substitution replaced are erased.
       rememberReplaced(node);
-      evaluated(node);
+      markForErasure(node);
     }
   }
-  judgeReplaced();
-  judgeViews();
+  diagnoseReplaced();
+  diagnoseViews();
   if (!untyped_ && !diagnostics_.hasErrors())
-    for (Node *node : llvm::reverse(evaluated_))
+    for (Node *node : llvm::reverse(toErase_))
       graph_.erase(node);
   return changed_;
 }
@@ -66,12 +66,12 @@ void Specializer::visit(Node &node) {
     return visitIf(node);
   if (node.is(OpKind::PrimElse)) {
     branches_.enterElse();
-    return evaluated(node);
+    return markForErasure(node);
   }
   if (node.is(OpKind::PrimEndIf))
     return visitEndIf(node);
   if (branches_.isSkipped())
-    return evaluated(node);
+    return markForErasure(node);
   switch (node.kind()) {
   case ir::NodeKind::Placeholder:
     visitPlaceholder(node);
@@ -95,8 +95,8 @@ void Specializer::visitPlaceholder(Node &node) {
     return;
   const bool hasDefault = !node.args().empty();
   if (hasDefault && !(untyped_ && node.arg(0).isNone())) {
-    know(node, 0, node.arg(0));
-    evaluated(node);
+    setHostValue(node, 0, node.arg(0));
+    markForErasure(node);
   } else if (untyped_) {
     tensors_.insert(node.result());
   } else {
@@ -146,7 +146,7 @@ void Specializer::visitCall(Node &node) {
   rememberTensors(node, args);
   // The value it depends on was reported, or is unknown without types.
   if (llvm::any_of(args, [](const Arg &arg) { return dependsOnError(arg); }))
-    return judgeUntyped(node, args);
+    return diagnoseUntyped(node, args);
   bool onHost = ir::hasTrait(node.op(), ir::kHost);
   bool allConstant = llvm::all_of(args, [](const Arg &arg) { return arg.isConstant(); });
   if (onHost || (allConstant && ir::opDef(node.op()).evaluate && takesTensor(node.op())))
@@ -171,8 +171,8 @@ void Specializer::evaluate(Node &node, llvm::ArrayRef<Arg> args) {
     return;
   }
   if (node.numResults() == 1 && node.op() != OpKind::PrimUnpack) {
-    know(node, 0, *value);
-    return evaluated(node);
+    setHostValue(node, 0, *value);
+    return markForErasure(node);
   }
   size_t count = value->isList() ? value->list().size() : 0;
   if (count != node.numResults()) {
@@ -181,8 +181,8 @@ void Specializer::evaluate(Node &node, llvm::ArrayRef<Arg> args) {
     return;
   }
   for (unsigned i = 0; i < count; ++i)
-    know(node, i, value->list()[i]);
-  evaluated(node);
+    setHostValue(node, i, value->list()[i]);
+  markForErasure(node);
 }
 
 void Specializer::infer(Node &node, std::vector<Arg> args) {
@@ -201,10 +201,10 @@ void Specializer::infer(Node &node, std::vector<Arg> args) {
       several->result(i)->setType((*inferred)[i].type);
       values.emplace_back(several->result(i));
     }
-    know(node, 0, Arg(std::move(values)));
+    setHostValue(node, 0, Arg(std::move(values)));
     if (isSilent())
-      evaluated(*several);
-    return evaluated(node);
+      markForErasure(*several);
+    return markForErasure(node);
   }
   if (inferred->size() != node.numResults()) {
     error(node, "the op yields " + std::to_string(inferred->size()) + " results and is used for " +
@@ -241,7 +241,7 @@ void Specializer::tensorsFromNumbers(Node &node, std::vector<Arg> &args) {
     DType dtype = arg.is<bool>() ? DType::Bool : arg.is<int64_t>() ? DType::I64 : DType::F32;
     full->result()->setType(ir::TensorType::dense(dtype, {}, target_));
     if (isSilent())
-      evaluated(*full);
+      markForErasure(*full);
     arg = Arg(full->result());
   };
   for (unsigned i = 0; i < args.size() && i < schema.args.size(); ++i) {
@@ -297,8 +297,8 @@ void Specializer::flatten(const Arg &arg, const std::string &name, const Node &n
 
 void Specializer::resolve(Arg &arg) {
   arg.mapValues([&](Value *value) {
-    auto it = known_.find(value);
-    return it == known_.end() ? Arg(value) : it->second;
+    auto it = hostValues_.find(value);
+    return it == hostValues_.end() ? Arg(value) : it->second;
   });
   if (arg.is<DeviceKind>())
     arg = Arg(target_);
@@ -308,14 +308,14 @@ void Specializer::resolve(Arg &arg) {
         element = Arg(target_);
 }
 
-void Specializer::know(Node &node, unsigned result, Arg value) {
-  known_[node.result(result)] = std::move(value);
+void Specializer::setHostValue(Node &node, unsigned result, Arg value) {
+  hostValues_[node.result(result)] = std::move(value);
 }
 
-void Specializer::evaluated(Node &node) {
-  if (!evaluated_.empty() && evaluated_.back() == &node)
+void Specializer::markForErasure(Node &node) {
+  if (!toErase_.empty() && toErase_.back() == &node)
     return;
-  evaluated_.push_back(&node);
+  toErase_.push_back(&node);
   changed_ = true;
 }
 
@@ -343,7 +343,7 @@ Result<Changed> SpecializePass::run(ir::Graph &graph, PassContext &context) cons
                                                                   : Code::Unsupported);
 }
 
-void judge(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics) {
+void diagnose(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics) {
   PassContext context;
   if (DcePass().run(graph, context))
     Specializer(graph, target, diagnostics, /*untyped=*/true).run();

@@ -24,6 +24,6 @@ struct SpecializePass {
 /// a method can be diagnosed without shapes. Inputs without a type count as tensors, including
 /// those whose default is none. Does not report errors in a branch that shapes decide. `graph` must
 /// not be used afterwards.
-void judge(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics);
+void diagnose(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics);
 
 } // namespace cgc::passes

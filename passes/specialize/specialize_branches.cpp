@@ -14,7 +14,7 @@ using ir::OpKind;
 using ir::Value;
 
 void Specializer::visitIf(Node &node) {
-  evaluated(node);
+  markForErasure(node);
   if (branches_.isSkipped())
     return branches_.enter(std::nullopt);
   Arg condition = node.arg(0);
@@ -36,13 +36,13 @@ void Specializer::visitIf(Node &node) {
 
 void Specializer::visitEndIf(Node &node) {
   const std::optional<bool> taken = branches_.leave();
-  evaluated(node);
+  markForErasure(node);
   if (branches_.isSkipped() || !taken)
     return;
   Arg side = node.arg(*taken ? 0 : 1);
   resolve(side);
   for (unsigned i = 0; i < node.numResults(); ++i)
-    know(node, i, side.list()[i]);
+    setHostValue(node, i, side.list()[i]);
 }
 
 void Specializer::visitRaise(Node &node, const Arg &message) {
@@ -51,7 +51,7 @@ void Specializer::visitRaise(Node &node, const Arg &message) {
     report(node,
            "the model raises an exception for these inputs: " +
                (message.is<std::string>() ? message.as<std::string>() : ir::argText(message)));
-  evaluated(node);
+  markForErasure(node);
 }
 
 bool Specializer::decidesOnly(const Node &node) {

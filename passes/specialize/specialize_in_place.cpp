@@ -109,8 +109,8 @@ void Specializer::rememberReplaced(Node &node) {
     replaced_.emplace_back(&node, value.value());
 }
 
-void Specializer::judgeReplaced() {
-  const Nodes vanished(evaluated_.begin(), evaluated_.end());
+void Specializer::diagnoseReplaced() {
+  const Nodes vanished(toErase_.begin(), toErase_.end());
   for (const auto &[node, value] : replaced_) {
     const std::string *substitution = substitutionOf(*node);
     if (!substitution)
@@ -135,8 +135,8 @@ void Specializer::judgeReplaced() {
   }
 }
 
-void Specializer::judgeViews() {
-  const Nodes vanished(evaluated_.begin(), evaluated_.end());
+void Specializer::diagnoseViews() {
+  const Nodes vanished(toErase_.begin(), toErase_.end());
   if (llvm::none_of(graph_, [&](const Node &node) {
         return node.kind() == ir::NodeKind::CallFunction && node.isInPlace() &&
                !vanished.contains(&node);

@@ -120,11 +120,11 @@ bool Specializer::reportHostRead(Node &node) {
   return !what.empty();
 }
 
-void Specializer::judgeUntyped(Node &node, llvm::ArrayRef<Arg> args) {
+void Specializer::diagnoseUntyped(Node &node, llvm::ArrayRef<Arg> args) {
   if (node.is(OpKind::PrimIs)) // A tensor that is given is not none.
     for (int side : {0, 1})
       if (isTensor(args[side]) && args[1 - side].isNone())
-        know(node, 0, Arg(false));
+        setHostValue(node, 0, Arg(false));
   if (!args.empty() && isTensor(args[0])) {
     reportHostRead(node);
     if (node.isInPlace() && args[0].isValue())

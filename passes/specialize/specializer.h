@@ -62,9 +62,10 @@ private:
   void tensorsFromNumbers(ir::Node &node, std::vector<ir::Arg> &args);
   /// Replaces values in `arg` by their host values, and devices by the target.
   void resolve(ir::Arg &arg);
-  void know(ir::Node &node, unsigned result, ir::Arg value);
+  /// Records the host value of a result of `node`.
+  void setHostValue(ir::Node &node, unsigned result, ir::Arg value);
   /// Erases `node` at the end of the walk unless there are errors.
-  void evaluated(ir::Node &node);
+  void markForErasure(ir::Node &node);
   void setType(ir::Value *value, ir::TensorType type);
 
   // Branches
@@ -88,13 +89,13 @@ private:
   /// that it decides.
   bool reportHostRead(ir::Node &node);
   /// Reports errors of a call that do not depend on the types of its arguments.
-  void judgeUntyped(ir::Node &node, llvm::ArrayRef<ir::Arg> args);
+  void diagnoseUntyped(ir::Node &node, llvm::ArrayRef<ir::Arg> args);
   // In-place ops, after the whole graph has been visited
   /// Reports in-place ops that overwrite memory that another view reads, as far as types are known.
   /// Otherwise canonicalize would refuse them.
-  void judgeViews();
+  void diagnoseViews();
   /// Reports substitutions that lose the original's update of a value that is still read.
-  void judgeReplaced();
+  void diagnoseReplaced();
   /// Records the value that `node`, part of a substitution's original, overwrites.
   void rememberReplaced(ir::Node &node);
 
@@ -105,8 +106,8 @@ private:
   ir::Graph &graph_;
   DeviceKind target_;
   ir::Diagnostics &diagnostics_;
-  llvm::DenseMap<const ir::Value *, ir::Arg> known_; ///< Looked up, never iterated.
-  std::vector<ir::Node *> evaluated_;                ///< Nodes to erase after the walk, in order.
+  llvm::DenseMap<const ir::Value *, ir::Arg> hostValues_; ///< Looked up, never iterated.
+  std::vector<ir::Node *> toErase_; ///< Nodes to erase after the walk, in order.
   BranchStack branches_;
   bool untyped_;
   llvm::DenseSet<const ir::Value *> tensors_; ///< Tensors without types. Looked up, never iterated.

@@ -151,7 +151,7 @@ Status replaceCall(const ModuleSubstitution &substitution, ir::Node &call, ir::M
   OriginalEnd ended = endOriginal(graph, replacements, substitution.name, call.loc(), next);
   ir::Arg::List results;
   for (unsigned i = 0; i < values.size(); ++i) {
-    graph.replaceAllUses(call.result(i), ended.checks[i]);
+    graph.replaceAllUsesWith(call.result(i), ended.checks[i]);
     results.emplace_back(call.result(i));
   }
   ended.end->setArg(0, ir::Arg(std::move(results)));

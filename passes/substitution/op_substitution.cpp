@@ -30,7 +30,7 @@ Result<bool> replaceAt(const OpPattern &pattern, ir::Node &root, ir::Graph &grap
     return false;
   }
   CGC_TRY(checkType(*replacement, *root.result()));
-  rewriter.replaceUses(root.result(), replacement);
+  rewriter.replaceAllUsesWith(root.result(), replacement);
   return true;
 }
 

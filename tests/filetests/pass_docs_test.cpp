@@ -31,7 +31,7 @@ Span between(const std::string &text, const std::string &open, const std::string
 }
 
 /// Returns the lines of the first fenced block after `at`; the block may be empty.
-Span blockBehind(const std::string &text, size_t at) {
+Span blockAfter(const std::string &text, size_t at) {
   const std::string fence = "\n```\n";
   const size_t open = text.find(fence, at);
   if (open == std::string::npos)
@@ -57,9 +57,9 @@ std::optional<Example> findExample(const std::string &docs, const std::string &p
   }
   const size_t next = std::min(docs.find("\n## ", section + 1), docs.size());
   const auto isHere = [&](const Span &span) { return span.isFound() && span.end < next; };
-  Example example{.before = blockBehind(docs, section)};
+  Example example{.before = blockAfter(docs, section)};
   example.pipeline = between(docs, "`--passes '", "'` gives", example.before.end);
-  example.after = blockBehind(docs, example.pipeline.end);
+  example.after = blockAfter(docs, example.pipeline.end);
   if (isHere(example.before) && isHere(example.pipeline) && isHere(example.after))
     return example;
   ADD_FAILURE() << "section '## " << pass << "' has not "

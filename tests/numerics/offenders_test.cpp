@@ -118,7 +118,7 @@ TEST(Offenders, AreTheSameWithoutShapes) {
   ASSERT_TRUE(pipeline && pipeline->prepare(*module, {}).isOk());
   for (const auto &method : module->graphs()) {
     ir::Diagnostics diagnostics;
-    passes::judge(*method->clone("judged"), DeviceKind::Cuda, diagnostics);
+    passes::diagnose(*method->clone("judged"), DeviceKind::Cuda, diagnostics);
     if (method->name() == "forward")
       EXPECT_FALSE(diagnostics.hasErrors()) << diagnostics.render();
     else

@@ -67,7 +67,7 @@ TEST(Graph, ReplaceAllUsesReachesListsAndOutputs) {
                        "  %1 = aten.view(%0) {size=[%a, 2]} : dynamic\n"
                        "  output %a, [%1, [%a]]\n}");
   Graph &graph = *module->findGraph("f");
-  graph.replaceAllUses(graph.inputs()[0], graph.inputs()[1]);
+  graph.replaceAllUsesWith(graph.inputs()[0], graph.inputs()[1]);
   EXPECT_EQ(toString(graph), "graph @f(%a: f32[2], %b: f32[2]) -> (f32[2], dynamic) {\n"
                              "  %0 = aten.cat([%b, %b]) : f32[4]\n"
                              "  %1 = aten.view(%0) {size=[%b, 2]} : dynamic\n"

@@ -60,7 +60,7 @@ Result<Capturability> judgeCapturability(ir::Module &root, const std::vector<Inp
       if (!status.isOk() && status.code() != Code::Unsupported)
         return status;
     } else {
-      passes::judge(*method.clone(bucket.entry), kTarget, errors);
+      passes::diagnose(*method.clone(bucket.entry), kTarget, errors);
     }
     add(result, bucket.entry, errors);
   }
