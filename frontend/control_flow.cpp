@@ -21,8 +21,8 @@ namespace {
 
 constexpr int64_t kMaxTrips = 1000;
 
-/// What a nonconstant value depends on. The enumerator declared later wins where several are
-/// combined.
+/// The kind of dependency of a nonconstant value. The enumerator declared later wins where several
+/// are combined.
 enum class Origin {
   Shape,   ///< Only sizes, dtypes and devices of tensors.
   Refused, ///< A value that was itself refused.

@@ -1,7 +1,7 @@
-// Canonicalization patterns. A pattern looks at one node that is in use, and returns true if it
-// rewrote the node; otherwise it changes nothing. It may create nodes and redirect uses but must
-// not erase: runPatterns erases dead nodes afterwards. `uses` is up to date when a pattern is
-// called.
+// patterns: the canonicalization patterns. A pattern looks at one node that is in use, and returns
+// true if it rewrote the node; otherwise it changes nothing. It may create nodes and redirect uses
+// but must not erase: runPatterns erases dead nodes afterwards. `uses` is up to date when a pattern
+// is called.
 #pragma once
 
 #include "passes/match.h"
