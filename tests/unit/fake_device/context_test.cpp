@@ -102,6 +102,37 @@ protected:
   std::unique_ptr<Plan> plan_;
 };
 
+TEST_F(FakeDevice, WeightsAreHeldAgainstTheMemoryLimit) {
+  for (const uint64_t limit : {256 + 2, 256 + 3}) { // The second weight has 3 bytes behind padding.
+    EngineOptions options;
+    options.provider = &provider_;
+    options.memoryLimit = limit;
+    const Status status = Engine::create(*plan_, options).status();
+    EXPECT_EQ(status.code(), limit == 256 + 3 ? Code::Ok : Code::OutOfMemory) << status.message();
+  }
+}
+
+/// What lies on the GPU is checked by nobody: the host does not read it.
+TEST_F(FakeDevice, IndicesOnTheGpuAreNotRead) {
+  SamplePlan sample = samplePlan();
+  sample.plan.target = DeviceKind::Cuda;
+  sample.plan.entries.erase(sample.plan.entries.begin());
+  sample.plan.entries[0].buckets[0].inputs = {
+      {.name = "text", .dtype = DType::I64, .sizes = {1}, .upperBound = 100}};
+  plan_ = std::make_unique<Plan>(*Plan::fromMemory(sample.plan, sample.weights));
+  const Engine engine = *createEngine();
+  Context context = *Context::create(engine);
+  DeviceFloats ids(2), bytes(1);
+  ids.set(-1);
+  const std::vector<int64_t> one = {1}, four = {4};
+  const TensorView out{bytes.data(), DType::U8, DeviceKind::Cuda, four, {}};
+  for (const DeviceKind device : {DeviceKind::Cuda, DeviceKind::Cpu}) {
+    const TensorView in{ids.data(), DType::I64, device, one, {}};
+    const Status status = context.run("fill", {&in, 1}, {&out, 1});
+    EXPECT_EQ(status.isOk(), device == DeviceKind::Cuda) << status.message();
+  }
+}
+
 class FakeDeviceExecutors : public FakeDevice, public testing::WithParamInterface<ExecutorKind> {};
 
 INSTANTIATE_TEST_SUITE_P(Both, FakeDeviceExecutors,

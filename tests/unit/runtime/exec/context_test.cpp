@@ -183,6 +183,26 @@ TEST_F(CpuContext, SeparateBuffersGiveTheSameResultsAndArePoisonedToo) {
   }
 }
 
+TEST_F(CpuContext, TensorsThatOverlapShareASeparateBuffer) {
+  SamplePlan sample = samplePlan();
+  for (Bucket &bucket : sample.plan.entries[0].buckets) {
+    bucket.tensors[3].slot.offset = 4096;
+    bucket.arenaBytes = 8192;
+    // Both are in the first of these, which ends behind the second.
+    bucket.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::U8, {8192}));
+    bucket.tensors.push_back(dense(BufferKind::Arena, 0, 64, DType::U8, {16}));
+  }
+  ptrdiff_t distance = 0;
+  provider_.ops["aten::add"] = [&](const FakeCall &f, void *stream) {
+    distance = static_cast<const char *>(f.outputs[0]) - static_cast<const char *>(f.arguments[0]);
+    return addRows(f, stream);
+  };
+  load(sample, {}, true);
+  ASSERT_TRUE(context_) << contextStatus_.message();
+  EXPECT_THAT(*runMain({10, 20, 30, 40}, 1), ElementsAre(-9, -18, -27, -36));
+  EXPECT_EQ(distance, 4096);
+}
+
 TEST_F(CpuContext, PoisonCoversOutputsToo) {
   provider_.ops["aten::add"] = [](const FakeCall &, void *) { return Status::ok(); };
   SamplePlan sample = samplePlan();
@@ -213,6 +233,7 @@ struct Misuse {
   std::vector<int64_t> inStrides = {};
   bool data = true;
   DeviceKind device = DeviceKind::Cpu;
+  DType outDtype = DType::F32;
 };
 
 class CpuContextMisuse : public CpuContext, public testing::WithParamInterface<Misuse> {};
@@ -224,7 +245,7 @@ TEST_P(CpuContextMisuse, SaysWhatDoesNotFit) {
   const std::vector<TensorView> in(
       m.inputs, {m.data ? memory.data() : nullptr, m.dtype, m.device, m.inSizes, m.inStrides});
   const std::vector<TensorView> out(m.outputs,
-                                    {memory.data(), DType::F32, DeviceKind::Cpu, m.outSizes, {}});
+                                    {memory.data(), m.outDtype, DeviceKind::Cpu, m.outSizes, {}});
   const Status status = context_->run(m.entry, in, out);
   EXPECT_EQ(status.code(), Code::Usage);
   for (const char *message : m.messages)
@@ -250,6 +271,18 @@ INSTANTIATE_TEST_SUITE_P(
                DType::F16},
         Misuse{"InputCount", "main", {1, 4}, {1, 4}, {"takes 1 inputs (x), and 2"}, DType::F32, 2},
         Misuse{"OutputCount", "main", {1, 4}, {1, 4}, {"1 outputs, and 0"}, DType::F32, 1, 0},
+        Misuse{"OutputDtype",
+               "main",
+               {1, 4},
+               {1, 4},
+               {"output 'y' is f32[1,4], and f16[1,4]"},
+               DType::F32,
+               1,
+               1,
+               {},
+               true,
+               DeviceKind::Cpu,
+               DType::F16},
         Misuse{"OutputShape", "main", {1, 4}, {2, 4}, {"output 'y' is f32[1,4], and f32[2,4]"}},
         Misuse{
             "Strided", "main", {2, 4}, {2, 4}, {"input 'x' is strided"}, DType::F32, 1, 1, {1, 2}},
@@ -463,6 +496,23 @@ TEST_F(CpuContext, AMemoryLimitHoldsForWeightsAndAllContexts) {
                       HasSubstr("512 bytes for the arena and 100 bytes for inputs")));
   }
   EXPECT_TRUE(Context::create(*small).isOk()); // The first context has released its memory.
+}
+
+TEST_F(CpuContext, WithSeparateBuffersEachBucketsArenaCounts) {
+  const SamplePlan sample = samplePlan();
+  const Result<Plan> plan = Plan::fromMemory(sample.plan, sample.weights);
+  ASSERT_TRUE(plan.isOk());
+  // As above, with an arena of 512 bytes for each of two buckets.
+  constexpr uint64_t kBytes = 256 + 3 + 2 * 512 + 100;
+  for (const uint64_t limit : {kBytes - 1, kBytes}) {
+    EngineOptions options;
+    options.provider = &provider_;
+    options.separateBuffers = true;
+    options.memoryLimit = limit;
+    const Result<Engine> engine = Engine::create(*plan, options);
+    ASSERT_TRUE(engine.isOk()) << engine.status().message();
+    EXPECT_EQ(Context::create(*engine).isOk(), limit == kBytes);
+  }
 }
 
 TEST(CudaEngine, SaysWhatIsMissing) {

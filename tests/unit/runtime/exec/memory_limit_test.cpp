@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sys/resource.h>
 
 namespace cgc::test {
 namespace {
@@ -44,6 +45,9 @@ TEST_F(AvailableHostMemory, IsTheLeastOfAllGroupsAroundTheProcess) {
   // The kernel drops cached file pages under memory pressure.
   write("sys/fs/cgroup/outer/memory.stat", "anon 7\nactive_file 1000\ninactive_file 2000\n");
   EXPECT_EQ(available(), 103'000u);
+  // The kernel does not count usage and cache at one moment.
+  write("sys/fs/cgroup/outer/memory.stat", "active_file 400000\ninactive_file 200000\n");
+  EXPECT_EQ(available(), 600'000u);
   write("sys/fs/cgroup/memory.max", "10\n"); // As in a container, where this is its own cgroup.
   write("sys/fs/cgroup/memory.current", "20\n");
   EXPECT_EQ(available(), 0u);
@@ -55,6 +59,20 @@ TEST_F(AvailableHostMemory, KnowsGroupsOfVersion1) {
   write("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "3000\n");
   write("sys/fs/cgroup/memory/a/memory.stat", "active_file 9\ntotal_active_file 500\n");
   EXPECT_EQ(available(), 2500u);
+}
+
+TEST_F(AvailableHostMemory, IsWhatTheLimitOfAddressesLeaves) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  rlimit limited = before;
+  limited.rlim_cur = rlim_t(1) << 52; // More than there are addresses: nothing fails by it.
+  if (before.rlim_cur != RLIM_INFINITY)
+    GTEST_SKIP() << "there is a limit already";
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limited), 0);
+  const uint64_t left = available();
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_LT(left, uint64_t(1) << 52); // What the process has mapped does not count.
+  EXPECT_GT(left, uint64_t(1) << 51);
 }
 
 TEST(HostBuffer, NoSizeWraps) {

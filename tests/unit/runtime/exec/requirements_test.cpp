@@ -15,8 +15,8 @@ using testing::Key;
 TEST(Requirements, NameTheRecordsThatLibTorchRuns) {
   PlanData plan = samplePlan().plan; // Entry "fill" has no ATen call.
   // One of two buckets has a second aten::neg: the larger count is reported.
-  std::vector<LaunchRecord> &records = plan.entries[0].buckets[1].records;
-  records.push_back(records[0]);
+  std::vector<LaunchRecord> &records = plan.entries[0].buckets[0].records;
+  records.push_back({records[0].op, LocationId(1)});
   const Requirements needs = requirementsOf(plan);
   ASSERT_EQ(needs.libTorch.size(), 1u);
   EXPECT_EQ(needs.libTorch[0].entry, "main");
@@ -40,6 +40,8 @@ TEST(Requirements, NameCublasLtOnlyForItsProducts) {
   records.push_back({ofALibrary});
   EXPECT_FALSE(requirementsOf(plan).cublasLt);
   records.push_back({product});
+  EXPECT_TRUE(requirementsOf(plan).cublasLt);
+  records.push_back({ofALibrary});
   EXPECT_TRUE(requirementsOf(plan).cublasLt);
 }
 

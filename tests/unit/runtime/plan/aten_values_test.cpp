@@ -87,6 +87,13 @@ TEST(AtenValues, NativeAttentionHasHeadsAndOneElementType) {
   EXPECT_THAT(refusal(shapes, call(0)), HasSubstr("'num_head' has to be at least 1"));
   EXPECT_THAT(refusal(shapes, call(-2)), HasSubstr("'num_head' has to be at least 1"));
   EXPECT_THAT(refusal(shapes, call(2), DType::I8), HasSubstr("of one element type"));
+  // Each of its tensors is held against the others.
+  for (const size_t argument : {0, 1, 2, 5, 6, 7, 8}) {
+    AtenCall mixed = call(2);
+    mixed.args[6] = mixed.args[5];
+    mixed.args[argument] = id(1);
+    EXPECT_THAT(refusal(shapes, mixed, DType::I8), HasSubstr("of one element type")) << argument;
+  }
 }
 
 TEST(AtenValues, AttentionHasAValueForEachKey) {
@@ -105,6 +112,9 @@ TEST(AtenValues, AttentionHasAValueForEachKey) {
     EXPECT_THAT(refusal(shapes, call(false)), HasSubstr("the same number of rows"));
   EXPECT_THAT(refusal({{2, 4, 3, 8}, {2, 3, 5, 8}, {2, 3, 5, 8}, {2, 4, 3, 8}}, call(true)),
               HasSubstr("has to divide"));
+  EXPECT_THAT(refusal({{2, 4, 3, 8}, {2, 0, 5, 8}, {2, 0, 5, 8}, {2, 4, 3, 8}}, call(true)),
+              HasSubstr("has to divide"));
+  EXPECT_THAT(refusal({{8}, {5, 8}, {5, 6}, {6}}, call(false)), HasSubstr("matrices"));
   EXPECT_THAT(
       refusal({{2, 4, 3, 8}, {2, 4, 5, 8}, {2, 4, 5, 8}, {2, 4, 3, 8}}, call(false), DType::F16),
       HasSubstr("matrices of one element type"));
@@ -158,6 +168,7 @@ TEST(AtenValues, PaddingAndPoolsGiveTheResultOfThePlan) {
   EXPECT_THAT(refusal({{2, 3, 5, 5}, {2, 3, 1, 2}}, pool({1 << 20, 1 << 20})),
               HasSubstr("its result is [2,3,1048576,1048576]"));
   EXPECT_THAT(refusal({{2, 3, 5, 5}, {2, 3, 1, 2}}, pool({})), HasSubstr("'output_size'"));
+  EXPECT_THAT(refusal({{5}, {2}}, pool({1, 2})), HasSubstr("a height and a width"));
 }
 
 TEST(AtenValues, ConvolutionsHaveWindows) {
@@ -180,6 +191,9 @@ TEST(AtenValues, ConvolutionsHaveWindows) {
   EXPECT_THAT(refusal(shapes, convolve({2, 2}, {1 << 20, 0}, {1, 1}, 2)),
               HasSubstr("its result is [2,6,"));
   EXPECT_THAT(refusal(shapes, convolve({2, 2}, {1, 0}, {1, 1}, 0)), HasSubstr("groups is none"));
+  for (const Shapes &ranks :
+       {Shapes{{9, 7}, {6, 2, 3, 3}, {9, 7}}, Shapes{{2, 4, 9, 7}, {6, 2, 3}, {2, 6, 5, 3}}})
+    EXPECT_THAT(refusal(ranks, convolve({1}, {1}, {1}, 1)), HasSubstr("image, weight"));
 }
 
 TEST(AtenValues, ElementsBroadcastToTheResultOfThePlan) {
@@ -204,6 +218,8 @@ TEST(AtenValues, IndicesSelectTheResultOfThePlan) {
   EXPECT_THAT(refusal(shapes, select(1), DType::I64), HasSubstr("its result is [5,7]"));
   for (const int64_t dim : {2, -3})
     EXPECT_THAT(refusal(shapes, select(dim), DType::I64), HasSubstr("does not exist"));
+  EXPECT_THAT(refusal({{5, 3}, {7, 2}, {7, 3}}, select(0), DType::I64), HasSubstr("is no list"));
+  EXPECT_EQ(refusal({{}, {1}, {}}, select(0), DType::I64), "");
 }
 
 TEST(AtenValues, ACallWithoutResultsIsRefused) {

@@ -154,6 +154,12 @@ INSTANTIATE_TEST_SUITE_P(
                     b.tensors[2].strides = {0, 0};
                   },
                   "tensor 2: it has too many elements"},
+        Violation{"MoreElementsThanAnyBuffer",
+                  [](auto &, auto &b) {
+                    b.tensors[2].sizes = {int64_t(1) << 47};
+                    b.tensors[2].strides = {0};
+                  },
+                  "tensor 2: it has too many elements"},
         Violation{"ReadOfManyElementsInFewBytes",
                   [](auto &, auto &b) {
                     b.tensors[2].sizes = {(int64_t(1) << 20) + 1};
@@ -342,6 +348,39 @@ TEST(Validate, AWorkspaceIsNotWritten) {
   EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
   b.records.insert(b.records.begin() + 1, LaunchRecord{Memcpy{id(1), id(3)}});
   EXPECT_THAT(validate(plan).message(), HasSubstr("which no earlier record has written"));
+}
+
+TEST(Validate, WeightsTheLargestArenaAndInputsAndOutputsCount) {
+  PlanData plan = samplePlan().plan;
+  // 16 and 3 bytes of weights, and 100 for all inputs and outputs. The first arena has 512.
+  uint64_t &arena = plan.entries[0].buckets[1].arenaBytes;
+  arena = (uint64_t(1) << 48) - 100 - 16 - 3;
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+  ++arena;
+  EXPECT_THAT(validate(plan).message(), HasSubstr("its buffers take more than 281474976710656"));
+}
+
+TEST(Validate, AWriteMayHaveAnyStrideWhereThereIsOneElement) {
+  PlanData plan = samplePlan().plan;
+  Bucket &b = plan.entries[0].buckets[0];
+  b.tensors[1].sizes = {1, 4};
+  b.tensors[1].strides = {0, 1};
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+}
+
+TEST(Validate, AReadOfTooManyPartsIsRefused) {
+  PlanData plan = samplePlan().plan;
+  Bucket &b = plan.entries[0].buckets[0];
+  b.arenaBytes = uint64_t(1) << 24;
+  b.tensors[1].sizes = {1 << 21}; // Every second of 2^22 elements.
+  b.tensors[1].strides = {2};
+  b.tensors.push_back(b.tensors[1]);
+  --b.tensors[5].sizes[0];
+  b.tensors[3].slot.offset = 4;
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+  std::get<AtenCall>(b.records[1].op).args[0] = id(5);
+  EXPECT_THAT(validate(plan).message(),
+              HasSubstr("as far as can be seen: it was written in too many parts"));
 }
 
 TEST(Validate, BroadcastOperandsAreFine) {

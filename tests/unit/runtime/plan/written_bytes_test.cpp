@@ -67,6 +67,13 @@ TEST(WrittenBytes, ALongRepetitionTakesOneStep) {
   EXPECT_TRUE(written.coversFirst(uint64_t(kRows) * 7));
 }
 
+TEST(WrittenBytes, DimensionsThatStepAlikeAreOne) {
+  WrittenBytes written;
+  written.add(tensor(0, {4, 8}, {32, 4}));
+  uint64_t steps = 1;
+  EXPECT_TRUE(written.covers(tensor(0, {32}, {4}), steps));
+}
+
 TEST(WrittenBytes, ExaminedRunsAreCounted) {
   WrittenBytes written;
   written.add(tensor(0, {1000, 3}, {7, 1}));

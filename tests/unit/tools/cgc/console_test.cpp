@@ -1,7 +1,12 @@
 // Console: the exit statuses that docs/cli.md promises, sizes and tables.
 #include "tools/cgc/cli/console.h"
 
+#include "tests/temp_folder.h"
+
 #include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace cgc::tool {
 namespace {
@@ -15,6 +20,24 @@ TEST(Console, ExitStatusesAreThoseOfTheManual) {
   EXPECT_EQ(exitStatus(Code::Mismatch), 5);
   EXPECT_EQ(exitStatus(Code::Device), 6);
   EXPECT_EQ(exitStatus(Code::OutOfMemory), 7);
+}
+
+TEST(Console, StandardOutputIsKnownByAnyNameOfTheStream) {
+  test::TempFolder folder;
+  const int output = ::open((folder / "output").c_str(), O_WRONLY | O_CREAT, 0600);
+  const int other = ::open((folder / "other").c_str(), O_WRONLY | O_CREAT, 0600);
+  const int saved = ::dup(STDOUT_FILENO);
+  ASSERT_EQ(::dup2(output, STDOUT_FILENO), STDOUT_FILENO);
+  std::vector<bool> is;
+  for (const std::string &path :
+       {std::string("/dev/stdout"), "/dev/fd/" + std::to_string(output),
+        "/dev/fd/" + std::to_string(other), std::string("/dev/null"), folder / "output"})
+    is.push_back(isStandardOutput(path));
+  ASSERT_EQ(::dup2(saved, STDOUT_FILENO), STDOUT_FILENO);
+  for (const int descriptor : {output, other, saved})
+    ::close(descriptor);
+  // The last is a file, which is replaced: what is printed goes to the one before.
+  EXPECT_EQ(is, (std::vector<bool>{true, true, false, false, false}));
 }
 
 TEST(Console, SizesAreInPowersOfAThousand) {

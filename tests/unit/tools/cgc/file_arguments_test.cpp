@@ -46,6 +46,11 @@ TEST_F(FileArgumentsTest, TwoResultsAreTwoFiles) {
   const Status status = FileArguments().writes("-o", out_).writes("-x", dump_ + "/../out").check();
   EXPECT_EQ(status.code(), Code::Usage);
   EXPECT_THAT(status.message(), HasSubstr("for -x"));
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(dump_); // "new" has no part that exists.
+  const Status relative = FileArguments().writes("-o", dump_ + "/new").writes("-x", "new").check();
+  std::filesystem::current_path(before);
+  EXPECT_EQ(relative.code(), Code::Usage);
 }
 
 TEST_F(FileArgumentsTest, AStreamTakesAnyNumberOfResults) {
@@ -71,6 +76,9 @@ TEST_F(FileArgumentsTest, DumpsOverwriteNothing) {
   std::filesystem::create_symlink(dumped, folder_ / "to_dump");
   test::writeFile(dumped, "");
   EXPECT_FALSE(FileArguments().reads(folder_ / "to_dump").dumpsTo(dump_).check().isOk());
+  // A dump would replace the link.
+  std::filesystem::create_symlink(in_, dump_ + "/02-cse.f.cgir");
+  EXPECT_FALSE(FileArguments().reads(dump_ + "/02-cse.f.cgir").dumpsTo(dump_).check().isOk());
 }
 
 TEST_F(FileArgumentsTest, AFileThatCannotBeWrittenIsSaidAtOnce) {
