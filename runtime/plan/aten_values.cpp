@@ -148,6 +148,10 @@ Status checkAttention(const Args &args) {
   for (const TensorRef *tensor : tensors) {
     if (!tensor || tensor->sizes.size() < 2 || tensor->dtype != tensors[0]->dtype)
       return refuse("its query, key and value have to be matrices of one element type");
+    // LibTorch's CPU kernel divides by the sizes, but for the number of keys.
+    const bool noKeys = tensor != tensors[0] && *(tensor->sizes.end() - 2) == 0;
+    if (std::ranges::count(tensor->sizes, 0) > noKeys)
+      return refuse("its query, key and value have to have elements");
     batches.emplace_back(tensor->sizes.begin(), tensor->sizes.end() - 2);
   }
   const auto rows = [](const TensorRef *tensor) { return *(tensor->sizes.end() - 2); };
@@ -158,8 +162,7 @@ Status checkAttention(const Args &args) {
   const bool *grouped = args.get<bool>(7);
   if (grouped && *grouped)
     for (Sizes *batch : {&batches[1], &batches[2]}) {
-      if (batch->empty() || batches[0].empty() || batch->back() < 1 ||
-          batches[0].back() % batch->back() != 0)
+      if (batch->empty() || batches[0].empty() || batches[0].back() % batch->back() != 0)
         return refuse(
             "the number of its key's and value's heads has to divide that of its query's");
       batch->back() = batches[0].back();
@@ -221,7 +224,7 @@ std::optional<int64_t> windows(int64_t size, int64_t kernel, int64_t stride, int
   constexpr int64_t kMost = int64_t(1) << 31;
   const auto within = [](int64_t value, int64_t least) { return value >= least && value <= kMost; };
   if (!within(size, 0) || !within(kernel, 1) || !within(stride, 1) || !within(padding, 0) ||
-      !within(dilation, 1) || (kernel - 1) > kMost / dilation)
+      !within(dilation, 1))
     return std::nullopt;
   const int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
   return room < 0 ? std::nullopt : std::optional(room / stride + 1);
