@@ -94,7 +94,8 @@ void TensorCheck::checkTensorsOf(const c10::IValue &value) {
     if (std::max<uint64_t>(taken, tensor.storage().nbytes()) > record.size)
       status_ = Status(Code::InvalidFile,
                        record.name.empty()
-                           ? "a tensor has a size but no bytes; export the file again"
+                           ? "a tensor has a size but no bytes in the file: load the "
+                             "model onto the CPU and export it again"
                            : "the record '" + record.name + "' has " + std::to_string(record.size) +
                                  " bytes, fewer than a tensor in it takes; export or copy "
                                  "the file again");

@@ -9,6 +9,7 @@ seconds=60
 seed=
 targets=()
 while (($#)); do
+  [[ $1 != --* || $# -ge 2 ]] || fail "$1 takes a number"
   case $1 in
     --seconds) seconds=${2-} && shift ;;
     --seed) seed=${2-} && shift ;;
@@ -35,7 +36,8 @@ mkdir -p $found
 make_seeds() {
   local seeds=$out/seeds programs=build/release/bin
   [[ $seeds/complete -nt $programs/cgc && $seeds/complete -nt $programs/cgc_numerics_tests &&
-    $seeds/complete -nt tests/fuzz/make_seeds.py ]] && return
+    $seeds/complete -nt tests/fuzz/make_seeds.py &&
+    -z $(find tests/filetests -newer $seeds/complete -print -quit) ]] && return
   say "writing the seeds"
   rm -rf $seeds
   mkdir -p $seeds/{plan,cgir,npy,torchscript}

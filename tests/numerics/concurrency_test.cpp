@@ -193,7 +193,15 @@ TEST(ProviderThreads, AreThoseOfTheCallAlone) {
   ASSERT_TRUE(provider);
   ASSERT_TRUE(provider->initialize(DeviceKind::Cpu, 0).isOk());
   // On a thread that has not used LibTorch, and on one that has.
-  const auto threads = [] { return at::get_num_threads(); };
+  // OpenMP's number and MKL's, which is inside LibTorch.
+  using MklThreads = int();
+  auto *const mklThreads =
+      reinterpret_cast<MklThreads *>(dlsym(RTLD_DEFAULT, "MKL_Get_Max_Threads"));
+  const auto threads = [mklThreads] {
+    const int openMp = at::get_num_threads();
+    EXPECT_TRUE(!mklThreads || mklThreads() == openMp) << mklThreads();
+    return openMp;
+  };
   const int before = threads();
   const auto inside = [&] {
     std::vector<int> seen;

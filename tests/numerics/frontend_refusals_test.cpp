@@ -32,6 +32,10 @@ TEST(FrontendRefusals, RefusesDataDependentFlowByLineAndCollectsAll) {
   EXPECT_EQ(found[1].loc.line, lineOf("loop"));
 }
 
+TEST(FrontendRefusals, TakesAttributesThatAreNoDenseTensors) {
+  EXPECT_TRUE(offenders(smallModel("attributes"), {floats({3, 4})}).empty());
+}
+
 /// Returns the errors of `shape_condition` by line.
 std::map<unsigned, std::string> inShapeCondition(std::vector<int64_t> sizes) {
   std::map<unsigned, std::string> found;
@@ -158,6 +162,8 @@ TEST(FrontendRefusals, SaysWhatAForeignFileIs) {
       {smallModel("flipped"), "the record 'casts/data/"},
       {smallModel("past_bytes"), "bytes, fewer than a tensor in it takes"},
       {smallModel("short_weight"), "the record 'data/0' has"},
+      {smallModel("long_storage"), "the record 'data/2' has 64 bytes"},
+      {smallModel("overlap"), "the record 'data/1' has 8 bytes"},
       {smallModel("short_constant"), "the record 'constants/0' has"},
       {smallModel("bad_code"), "LibTorch cannot read this as TorchScript"},
   };

@@ -139,7 +139,9 @@ TEST(WithoutTf32, IsTheSameConvolution) {
 }
 
 TEST(Products, AreTheOpsThatMultiplyMatrices) {
-  for (const char *op : {"aten::conv2d", "aten::addmm", "aten::scaled_dot_product_attention"})
+  for (const char *op : {"aten::_native_multi_head_attention", "aten::addmm", "aten::baddbmm",
+                         "aten::bmm", "aten::conv2d", "aten::linear", "aten::matmul", "aten::mm",
+                         "aten::scaled_dot_product_attention"})
     EXPECT_TRUE(aten::isProduct(op)) << op;
   EXPECT_FALSE(aten::isProduct("aten::mul"));
 }

@@ -1,7 +1,9 @@
 # Writes the small TorchScript files that tests/numerics needs: small_models.py FOLDER
 import re
+import shutil
 import sys
 import warnings
+import zlib
 from pathlib import Path
 from typing import Dict, List, Tuple
 from zipfile import ZipFile
@@ -61,6 +63,26 @@ class Casts(nn.Module):
         y = y + mask + torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float16)
         y = y * x.new_ones(4, dtype=torch.float16) + self.table[0].type_as(y)
         return y.softmax(1), self.permuted.sum(6 - 6)
+
+
+class Attributes(nn.Module):
+    """Attributes other than dense tensors, which the frontend reads and does not use."""
+
+    tensors: Dict[str, torch.Tensor]
+    numbers: List[Dict[str, int]]
+
+    def __init__(self):
+        super().__init__()
+        self.tensors, self.numbers = {"x": torch.ones(3)}, [{"y": 1}]
+        self.register_buffer("sparse", torch.eye(3).to_sparse())
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.linear(x)
+
+    @torch.jit.export
+    def attributes(self):
+        return self.tensors, self.numbers
 
 
 class InPlace(nn.Module):
@@ -468,6 +490,7 @@ def main(folder):
         "small_forms": trace(SmallForms(), x),
         "shared_storage": trace(SharedStorage(), torch.randn(3, 2)),
         "lists_and_copies": torch.jit.script(ListsAndCopies().eval()),
+        "attributes": torch.jit.script(Attributes().eval()),
         "other_argument": torch.jit.script(OtherArgument().eval()),
         "other_name": torch.jit.script(OtherName().eval()),
         "changes_argument": torch.jit.script(ChangesArgument().eval()),
@@ -499,7 +522,15 @@ def main(folder):
     rewrite(folder, "casts", "bad_code", r".*", lambda content: content.replace(b"def forward", b"fed forward"))
     rewrite(folder, "casts", "past_bytes", r"/data\.pkl", lambda content: content.replace(b"(K\4K\4t", b"(K\x7fK\4t"))
     rewrite(folder, "casts", "short_weight", r"/data/0", lambda content: content[:-1])
+    rewrite(folder, "casts", "long_storage", r"/data\.pkl", lambda content: content.replace(b"K\x10t", b"K\x7ft", 1))
     rewrite(folder, "casts", "short_constant", r"/constants/0", lambda content: content[:-1])
+    # Two records share their first bytes; the second ends earlier than the tensor in it.
+    shutil.copy(folder / "casts.pt", folder / "overlap.pt")
+    with ZipFile(folder / "overlap.pt", "a") as archive:
+        first, second = (archive.getinfo(f"casts/data/{i}") for i in (0, 1))
+        second.CRC = zlib.crc32(archive.read(first)[:8])
+        second.header_offset, second.file_size, second.compress_size = first.header_offset, 8, 8
+        archive._didModify = True
 
 
 def rewrite(folder, name, other, records, change):
