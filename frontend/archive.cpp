@@ -111,9 +111,12 @@ Status TensorCheck::check(const std::string &folder) {
   torch::jit::Unpickler pickle(
       [&](char *to, size_t length) {
         const size_t available = std::min<size_t>(length, end - next);
-        // Unpickler::readString searches all of its buffer for the end of a line, also behind what
-        // was read: it must not find one there.
-        std::fill_n(std::copy_n(next, available, to), length - available, '\0');
+        std::copy_n(next, available, to);
+        // Unpickler::readString searches all of its buffer for the end of a line, also past the
+        // bytes read. Zeros keep it from finding an old one. Longer reads do not go to the buffer.
+        constexpr size_t kBufferSize = 256;
+        if (length <= kBufferSize)
+          std::fill(to + available, to + length, '\0');
         next += available;
         return available;
       },
