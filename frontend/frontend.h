@@ -3,6 +3,7 @@
 // loads with dlopen so that commands without LibTorch start fast.
 #pragma once
 
+#include "frontend/headers_hash.h"
 #include "ir/module.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
@@ -88,20 +89,16 @@ struct Api {
   decltype(frontend::loadReference) *loadReference;
   decltype(frontend::loadPeers) *loadPeers;
 };
-/// Detects a tool and a library built from different headers. Hashes the list of ops, since nodes
-/// cross the boundary with their op's ordinal. Increment the initial number whenever a struct of
-/// this header or of ir's headers changes.
-inline constexpr uint32_t kFrontendAbi = [] {
-  uint32_t hash = 6;
-  for (char c : std::string_view(
-#define CGC_OP(ENUM, NAME) NAME "\n"
-#include "ir/ops.def"
-           ))
-    hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u; // FNV-1a
+/// FNV-1a hash of the headers that both sides were compiled from: any of them may define a layout
+/// that crosses the boundary, and nodes cross it with their op's ordinal.
+inline constexpr uint64_t kFrontendAbi = [] {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (char c : std::string_view(CGC_FRONTEND_HEADERS_HASH))
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return hash;
 }();
 /// Returns null if `abi` is not the library's own.
-using ApiEntry = const Api *(uint32_t abi);
+using ApiEntry = const Api *(uint64_t abi);
 inline constexpr const char *kApiEntryName = "cgcFrontend";
 
 } // namespace cgc::frontend

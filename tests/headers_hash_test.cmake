@@ -1,6 +1,7 @@
 # cmake/write_headers_hash.cmake: the hash changes with a header that plug-ins include, and with nothing else.
 function(hash_of result)
   execute_process(COMMAND ${CMAKE_COMMAND} -D SOURCE_DIR=${FOLDER} -D FILE=${FOLDER}/hash.h
+    -D MACRO=CGC_HEADERS_HASH "-DFOLDERS=ir;passes"
     -P ${CMAKE_CURRENT_LIST_DIR}/../cmake/write_headers_hash.cmake COMMAND_ERROR_IS_FATAL ANY)
   file(READ ${FOLDER}/hash.h text)
   set(${result} "${text}" PARENT_SCOPE)

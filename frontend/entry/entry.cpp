@@ -2,7 +2,7 @@
 #include "frontend/frontend.h"
 
 extern "C" __attribute__((visibility("default"))) const cgc::frontend::Api *
-cgcFrontend(uint32_t abi) {
+cgcFrontend(uint64_t abi) {
   static constexpr cgc::frontend::Api api = {
       .import = cgc::frontend::importTorchScript,
       .loadReference = cgc::frontend::loadReference,

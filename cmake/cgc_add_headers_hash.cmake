@@ -1,0 +1,21 @@
+# cgc_add_headers_hash(target FILE name MACRO macro FOLDERS folder...): generates the header `name`, which defines
+# `macro` as the hash of all headers in the folders, whenever one of them changes. `target` and what links it may
+# include it.
+function(cgc_add_headers_hash target)
+  cmake_parse_arguments(ARG "" "FILE;MACRO" "FOLDERS" ${ARGN})
+  set(generated ${CMAKE_BINARY_DIR}/generated)
+  set(patterns ${ARG_FOLDERS})
+  list(TRANSFORM patterns PREPEND ${CMAKE_SOURCE_DIR}/)
+  set(definitions ${patterns})
+  list(TRANSFORM patterns APPEND /*.h)
+  list(TRANSFORM definitions APPEND /*.def)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${patterns} ${definitions})
+  set(script ${CMAKE_SOURCE_DIR}/cmake/write_headers_hash.cmake)
+  add_custom_command(OUTPUT ${generated}/${ARG_FILE}
+    COMMAND ${CMAKE_COMMAND} -D SOURCE_DIR=${CMAKE_SOURCE_DIR} -D FILE=${generated}/${ARG_FILE} -D MACRO=${ARG_MACRO}
+      "-DFOLDERS=${ARG_FOLDERS}" -P ${script}
+    DEPENDS ${headers} ${script} VERBATIM)
+  add_custom_target(${target}_headers_hash DEPENDS ${generated}/${ARG_FILE})
+  add_dependencies(${target} ${target}_headers_hash)
+  target_include_directories(${target} PUBLIC ${generated})
+endfunction()
