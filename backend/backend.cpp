@@ -7,6 +7,7 @@
 #include "backend/pointwise.h"
 #include "ir/op_def.h"
 #include "ir/uses.h"
+#include "runtime/base/check.h"
 #include "runtime/plan/op_library.h"
 #include "runtime/plan/plan_file.h"
 
@@ -129,7 +130,7 @@ private:
   Result<bool> placeView(const ir::Node &node) {
     CGC_ASSIGN_OR_RETURN(auto inferred,
                          ir::inferResults(node.op(), node.args(), builder_.target()));
-    assert(inferred.size() == node.numResults());
+    CGC_CHECK(inferred.size() == node.numResults());
     for (const ir::Inferred &result : inferred)
       if (!result.viewOffset)
         return false;

@@ -3,6 +3,7 @@
 
 #include "backend/kernels.h"
 #include "backend/memory_plan.h"
+#include "runtime/base/check.h"
 #include "runtime/plan/aten_ops.h"
 
 namespace cgc::backend {
@@ -25,7 +26,7 @@ IoTensor ioTensor(std::string name, DType dtype, llvm::ArrayRef<int64_t> sizes) 
 } // namespace
 
 std::optional<Place> mergeLeading(const Place &place, size_t rank) {
-  assert(rank > 0 && place.sizes.size() >= rank);
+  CGC_CHECK(rank > 0 && place.sizes.size() >= rank);
   size_t merged = place.sizes.size() - rank + 1;
   // Size and stride of the merged dimension, built from the inside out.
   int64_t size = 1, stride = 1;
@@ -54,7 +55,7 @@ std::optional<Place> mergeLeading(const Place &place, size_t rank) {
 
 Place transposed(Place place) {
   size_t rank = place.sizes.size();
-  assert(rank >= 2);
+  CGC_CHECK(rank >= 2);
   std::swap(place.sizes[rank - 1], place.sizes[rank - 2]);
   std::swap(place.strides[rank - 1], place.strides[rank - 2]);
   return place;
@@ -144,7 +145,7 @@ AtenArg BucketBuilder::arg(const ir::Arg &arg) {
 
 void BucketBuilder::callInto(std::string op, std::string overload, std::vector<AtenArg> args,
                              llvm::ArrayRef<Place> outputs) {
-  assert(isAllowedAtenOp(op) && "add it to runtime/plan/aten_ops.h");
+  CGC_CHECK(isAllowedAtenOp(op) && "add it to runtime/plan/aten_ops.h");
   AtenCall call{std::move(op), std::move(overload), std::move(args), {}, /*writesOut=*/true};
   for (const Place &output : outputs)
     call.outputs.push_back(tensor(output));
@@ -153,7 +154,7 @@ void BucketBuilder::callInto(std::string op, std::string overload, std::vector<A
 
 void BucketBuilder::callThenCopy(std::string op, std::string overload, std::vector<AtenArg> args,
                                  llvm::ArrayRef<std::optional<Place>> outputs) {
-  assert(isAllowedAtenOp(op) && "add it to runtime/plan/aten_ops.h");
+  CGC_CHECK(isAllowedAtenOp(op) && "add it to runtime/plan/aten_ops.h");
   AtenCall call{std::move(op), std::move(overload), std::move(args), {}, /*writesOut=*/false};
   for (const std::optional<Place> &output : outputs)
     call.outputs.push_back(output ? tensor(*output) : kNoTensor);
@@ -161,7 +162,7 @@ void BucketBuilder::callThenCopy(std::string op, std::string overload, std::vect
 }
 
 void BucketBuilder::copy(const Place &source, const Place &destination) {
-  assert(source.sizes == destination.sizes);
+  CGC_CHECK(source.sizes == destination.sizes);
   storages_[destination.storage].input = storages_[source.storage].input;
   if (source.dtype == destination.dtype && source.type().isContiguous() &&
       destination.type().isContiguous())

@@ -4,6 +4,7 @@
 #include "backend/lower_options.h"
 #include "backend/weights.h"
 #include "ir/graph.h"
+#include "runtime/base/check.h"
 #include "runtime/plan/plan.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -66,7 +67,7 @@ public:
   /// The place of a value that was already lowered.
   Place place(const ir::Value *value) const {
     auto it = places_.find(value);
-    assert(it != places_.end() && "not lowered yet");
+    CGC_CHECK(it != places_.end() && "not lowered yet");
     return it->second;
   }
   void setPlace(const ir::Value *value, Place place) { places_[value] = std::move(place); }

@@ -1,6 +1,7 @@
 // Launches of cgc's own kernels.
 #include "backend/kernels.h"
 
+#include "runtime/base/check.h"
 #include "runtime/kernels/kernel_table.h"
 #include "runtime/kernels/rowwise/warp_rows.h"
 
@@ -62,7 +63,7 @@ std::string kernelNamed(llvm::StringRef name, DType dtype) {
 
 KernelLaunch launchOf(llvm::StringRef kernel) {
   const Kernel *row = findKernel({kernel.data(), kernel.size()});
-  assert(row && "not a row of kernels.def");
+  CGC_CHECK(row && "not a row of kernels.def");
   KernelLaunch launch;
   launch.kernel = row->name;
   launch.abiHash = row->abiHash;
@@ -74,9 +75,10 @@ bool takes(const KernelLaunch &record, const RecordTensors &tensors, const Bucke
   if (builder.target() != DeviceKind::Cuda ||
       ((kernel.traits & kHopper) && builder.arch() != Arch::Sm90a))
     return false;
-  [[maybe_unused]] const size_t moments = kernel.traits & kMoments ? 1 : 0;
-  assert(tensors.reads.size() == kernel.reads && tensors.writes.size() + moments == kernel.writes &&
-         record.ints.size() == kernel.ints && record.floats.size() == kernel.floats);
+  const size_t moments = kernel.traits & kMoments ? 1 : 0;
+  CGC_CHECK(tensors.reads.size() == kernel.reads &&
+            tensors.writes.size() + moments == kernel.writes && record.ints.size() == kernel.ints &&
+            record.floats.size() == kernel.floats);
   std::vector<TensorView> reads, writes;
   for (const std::optional<Place> &place : tensors.reads)
     reads.push_back(place ? standIn(*place) : TensorView());

@@ -3,6 +3,7 @@
 
 #include "backend/kernels.h"
 #include "backend/product_tile.h"
+#include "runtime/base/check.h"
 #include "runtime/kernels/rowwise/embedding.h"
 #include "runtime/kernels/rowwise/layer_norm.h"
 #include "runtime/plan/gemm_call.h"
@@ -184,7 +185,7 @@ std::optional<Place> momentsOf(const Place &x, BucketBuilder &builder) {
   auto *launch = writer ? std::get_if<KernelLaunch>(&writer->op) : nullptr;
   if (!launch || !writesMoments(*launch, x, builder))
     return std::nullopt;
-  assert(launch->writes.size() == 2 && "16-bit kernels that write moments write two tensors");
+  CGC_CHECK(launch->writes.size() == 2 && "16-bit kernels that write moments write two tensors");
   TensorId &moments = launch->writes[1];
   if (moments == kNoTensor)
     moments = builder.tensor(builder.temporary(DType::F32, momentSizes(x)));
@@ -208,7 +209,7 @@ Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
 }
 
 bool lowerNormProduct(const Product &product, double eps, BucketBuilder &builder) {
-  assert(!product.residual && "cgc.norm_linear has none");
+  CGC_CHECK(!product.residual && "cgc.norm_linear has none");
   const std::optional<Matrices> matrices = matricesOf(product);
   if (!matrices || !mayHaveTile(*matrices))
     return false;

@@ -18,6 +18,8 @@ set(CGC_PLAIN_BUILD "" CACHE PATH
   "Build tree without sanitizers, which lends what they cannot instrument: device code, the LibTorch provider")
 
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>)
+# CGC_CHECK names a source by its path in the repository.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=>)
 if(CGC_WERROR)
   # GCC 12 at -O3 warns of overlapping copies in `"x" + string` and of uninitialised variants where there are none.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>

@@ -2,6 +2,7 @@
 #include "driver/runtime_evaluator.h"
 
 #include "backend/backend.h"
+#include "runtime/base/check.h"
 #include "runtime/exec/engine.h"
 
 namespace cgc::driver {
@@ -27,7 +28,7 @@ std::unique_ptr<ir::Graph> isolate(const ir::Node &node,
   size_t next = 0;
   for (ir::Arg &arg : args)
     arg.mapValues([&](ir::Value *) { return ir::Arg(placeholders[next++]); });
-  assert(next == placeholders.size() && "one tensor for each Value argument");
+  CGC_CHECK(next == placeholders.size() && "one tensor for each Value argument");
   ir::Node *copy = graph->call(node.op(), std::move(args), node.numResults(), node.loc());
   copy->setTarget(node.target());
   std::vector<ir::Arg> results;

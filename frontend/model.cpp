@@ -4,6 +4,7 @@
 #include "frontend/convert.h"
 #include "frontend/guard.h"
 #include "frontend/load.h"
+#include "runtime/base/check.h"
 #include "runtime/base/libtorch.h"
 
 #include <ATen/Context.h>
@@ -38,7 +39,7 @@ Tf32::~Tf32() {
 }
 
 at::Tensor toTensor(const TensorView &view, const Target &target) {
-  assert(view.device == DeviceKind::Cpu && "inputs lie in host memory");
+  CGC_CHECK(view.device == DeviceKind::Cpu && "inputs lie in host memory");
   at::IntArrayRef sizes(view.sizes.data(), view.sizes.size());
   at::IntArrayRef strides(view.strides.data(), view.strides.size());
   auto options = at::TensorOptions().dtype(toScalarType(view.dtype));
@@ -51,7 +52,7 @@ at::Tensor toTensor(const TensorView &view, const Target &target) {
 
 Result<LoadedModel> loadModel(const std::string &path, DeviceKind device,
                               std::optional<DType> precision, bool tf32) {
-  assert((!precision || isFloating(*precision)) && "a precision is a floating dtype");
+  CGC_CHECK((!precision || isFloating(*precision)) && "a precision is a floating dtype");
   if (device == DeviceKind::Cuda)
     CGC_TRY(openCuda());
   CGC_ASSIGN_OR_RETURN(torch::jit::Module module, loadTorchScript(path));

@@ -2,6 +2,7 @@
 #include "frontend/op_import.h"
 
 #include "ir/op_def.h"
+#include "runtime/base/check.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -195,7 +196,7 @@ ir::Arg OpImporter::emit(ir::OpKind op,
     args.push_back(arg.defaultValue.value_or(ir::Arg()));
   for (const auto &[name, value] : named) {
     std::optional<unsigned> index = schema.find(name);
-    assert(index && "the op has no such argument");
+    CGC_CHECK(index && "the op has no such argument");
     args[*index] = value;
   }
   return emitArgs(op, std::move(args), inPlace).front();

@@ -2,6 +2,7 @@
 #include "ir/graph.h"
 
 #include "ir/op_def.h"
+#include "runtime/base/check.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/Twine.h"
@@ -19,7 +20,7 @@ std::string toString(const Loc &loc) {
 
 const Arg &Node::arg(llvm::StringRef name) const {
   auto index = opSchema(op()).find(name);
-  assert(index && "the op's schema has no such argument");
+  CGC_CHECK(index && "the op's schema has no such argument");
   return args_[*index];
 }
 
@@ -125,7 +126,7 @@ Node *Graph::callModule(llvm::StringRef target, std::vector<Arg> args, unsigned 
 }
 
 Node *Graph::createOutput(std::vector<Arg> args, Loc loc) {
-  assert(!output() && "a graph has one output node");
+  CGC_CHECK(!output() && "a graph has one output node");
   auto node = std::make_unique<Node>();
   node->kind_ = NodeKind::Output;
   node->args_ = std::move(args);
@@ -134,7 +135,7 @@ Node *Graph::createOutput(std::vector<Arg> args, Loc loc) {
 }
 
 void Graph::rename(Value *value, llvm::StringRef name) {
-  assert(value->node()->graph() == this && !name.empty());
+  CGC_CHECK(value->node()->graph() == this && !name.empty());
   if (value->name_ == name)
     return;
   names_.erase(value->name_);
@@ -143,7 +144,7 @@ void Graph::rename(Value *value, llvm::StringRef name) {
 }
 
 void Graph::replaceAllUsesWith(Value *from, Value *to) {
-  assert(from != to && "replacing a value by itself");
+  CGC_CHECK(from != to && "replacing a value by itself");
   for (Node &node : nodes_)
     for (Arg &arg : node.args_)
       arg.mapValues([&](Value *value) { return Arg(value == from ? to : value); });
@@ -153,8 +154,8 @@ void Graph::erase(Node *node) {
 #ifndef NDEBUG
   for (const Node &user : nodes_)
     user.forEachInput(
-        [&](Value *value) { assert(value->node() != node && "erasing a node that has users"); });
-#endif
+        [&](Value *value) { CGC_CHECK(value->node() != node && "erasing a node that has users"); });
+#endif // In release builds a walk over the graph for each node would be too slow.
   for (Value &value : node->results_)
     names_.erase(value.name_);
   nodes_.erase(node->getIterator());

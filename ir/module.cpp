@@ -1,6 +1,8 @@
 // Module: children, paths and lookup.
 #include "ir/module.h"
 
+#include "runtime/base/check.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
@@ -14,30 +16,30 @@ std::string Module::path() const {
 }
 
 Module *Module::addSubmodule(std::unique_ptr<Module> module) {
-  assert(!findSubmodule(module->name()) && "two submodules of one name");
+  CGC_CHECK(!findSubmodule(module->name()) && "two submodules of one name");
   module->parent_ = this;
   submodules_.push_back(std::move(module));
   return submodules_.back().get();
 }
 
 void Module::addParameter(Parameter parameter) {
-  assert(llvm::none_of(parameters_, [&](auto &p) { return p.name == parameter.name; }));
+  CGC_CHECK(llvm::none_of(parameters_, [&](auto &p) { return p.name == parameter.name; }));
   parameters_.push_back(std::move(parameter));
 }
 
 void Module::setParameterData(llvm::StringRef name, std::shared_ptr<const TensorData> data) {
   auto it = llvm::find_if(parameters_, [&](auto &p) { return p.name == name; });
-  assert(it != parameters_.end() && it->type == data->type());
+  CGC_CHECK(it != parameters_.end() && it->type == data->type());
   it->data = std::move(data);
 }
 
 void Module::addAttribute(Attribute attribute) {
-  assert(attribute.value.isConstant() && "an attribute is a constant");
+  CGC_CHECK(attribute.value.isConstant() && "an attribute is a constant");
   attributes_.push_back(std::move(attribute));
 }
 
 Graph *Module::addGraph(std::unique_ptr<Graph> graph) {
-  assert(!findGraph(graph->name()) && "two graphs of one name");
+  CGC_CHECK(!findGraph(graph->name()) && "two graphs of one name");
   graph->setOwner(this);
   graphs_.push_back(std::move(graph));
   return graphs_.back().get();

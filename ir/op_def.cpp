@@ -2,6 +2,7 @@
 #include "ir/op_def.h"
 
 #include "ir/graph.h"
+#include "runtime/base/check.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -31,7 +32,7 @@ const Schema &opSchema(OpKind op) {
 
 const Arg &InferArgs::operator[](llvm::StringRef name) const {
   auto index = schema_.find(name);
-  assert(index && "the op's schema has no such argument");
+  CGC_CHECK(index && "the op's schema has no such argument");
   return args_[*index];
 }
 
@@ -67,7 +68,7 @@ DType InferArgs::dtype(llvm::StringRef name) const {
 
 Dims InferArgs::ints(llvm::StringRef name) const {
   auto ints = (*this)[name].asInts();
-  assert(ints && "not a list of ints");
+  CGC_CHECK(ints && "not a list of ints");
   return *ints;
 }
 

@@ -1,6 +1,8 @@
 // GraphRewriter: graph mutation for passes.
 #include "ir/rewriter.h"
 
+#include "runtime/base/check.h"
+
 namespace cgc::ir {
 
 Result<Node *> GraphRewriter::tryCreate(OpKind op, std::vector<Arg> args, const Node &root,
@@ -18,7 +20,7 @@ Result<Node *> GraphRewriter::tryCreate(OpKind op, std::vector<Arg> args, const 
 
 Node *GraphRewriter::create(OpKind op, std::vector<Arg> args, const Node &root, Node *before) {
   Result<Node *> node = tryCreate(op, std::move(args), root, before);
-  assert(node.isOk() && "a rewrite made a call that the op's rule refuses");
+  CGC_CHECK(node.isOk() && "a rewrite made a call that the op's rule refuses");
   return *node;
 }
 
@@ -28,16 +30,16 @@ Node *GraphRewriter::getAttr(llvm::StringRef path, Type type, const Node &root, 
 }
 
 void GraphRewriter::replaceAllUsesWith(Value *from, Value *to) {
-  assert((from->type().isDynamic() || to->type().isDynamic() ||
-          (from->tensor().dtype == to->tensor().dtype &&
-           from->tensor().sizes == to->tensor().sizes)) &&
-         "a replacement has another dtype or shape");
+  CGC_CHECK((from->type().isDynamic() || to->type().isDynamic() ||
+             (from->tensor().dtype == to->tensor().dtype &&
+              from->tensor().sizes == to->tensor().sizes)) &&
+            "a replacement has another dtype or shape");
   graph_.replaceAllUsesWith(from, to);
   changed_ = true;
 }
 
 void GraphRewriter::replace(Node *node, Value *to) {
-  assert(node->numResults() == 1);
+  CGC_CHECK(node->numResults() == 1);
   replaceAllUsesWith(node->result(), to);
   graph_.erase(node);
 }
@@ -63,7 +65,7 @@ void GraphRewriter::replaceUsesAfter(Node *node, Value *from, Value *to) {
 }
 
 void GraphRewriter::makeFunctional(Node *node) {
-  assert(node->isInPlace());
+  CGC_CHECK(node->isInPlace());
   node->setInPlace(false);
   replaceUsesAfter(node, node->arg(0).value(), node->result());
 }

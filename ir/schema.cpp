@@ -2,6 +2,7 @@
 #include "ir/schema.h"
 
 #include "ir/graph.h"
+#include "runtime/base/check.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -23,7 +24,7 @@ ArgKind parseKind(llvm::StringRef text) {
                   .Case("device", ArgKind::Device)
                   .Case("any", ArgKind::Any)
                   .Default(std::nullopt);
-  assert(kind && "unknown type in an op's schema");
+  CGC_CHECK(kind && "unknown type in an op's schema");
   return *kind;
 }
 
@@ -78,8 +79,8 @@ Arg parseDefault(llvm::StringRef text) {
   if (!text.getAsInteger(10, integer))
     return integer;
   double number;
-  [[maybe_unused]] bool failed = text.getAsDouble(number);
-  assert(!failed && "unreadable default in an op's schema");
+  bool failed = text.getAsDouble(number);
+  CGC_CHECK(!failed && "unreadable default in an op's schema");
   return number;
 }
 
@@ -135,7 +136,7 @@ bool accepts(const SchemaArg &schema, const Arg &arg) {
 Schema parseSchema(llvm::StringRef text) {
   Schema schema;
   size_t close = text.rfind(") ->");
-  assert(text.starts_with("(") && close != llvm::StringRef::npos && "malformed op schema");
+  CGC_CHECK(text.starts_with("(") && close != llvm::StringRef::npos && "malformed op schema");
   for (llvm::StringRef part : splitArgs(text.slice(1, close))) {
     SchemaArg arg;
     auto [declaration, defaultText] = part.split('=');

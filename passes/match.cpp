@@ -1,6 +1,8 @@
 // Match: helpers for patterns.
 #include "passes/match.h"
 
+#include "runtime/base/check.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <numeric>
@@ -15,7 +17,7 @@ std::optional<int64_t> viewOffset(const ir::Node &node, unsigned index) {
       node.isInPlace())
     return std::nullopt;
   auto inferred = ir::inferResults(node.op(), node.args(), node.result()->tensor().device);
-  assert(inferred && "a typed node is refused by its rule");
+  CGC_CHECK(inferred && "a typed node is refused by its rule");
   return (*inferred)[index].viewOffset;
 }
 
@@ -89,8 +91,8 @@ void replaceAllUsesWith(ir::GraphRewriter &rewriter, ir::Value *from, ir::Value 
   rewriter.replaceAllUsesWith(from, to);
   if (same)
     return;
-  [[maybe_unused]] ir::Node *refused = ir::reinferTypes(rewriter.graph());
-  assert(!refused && "a rewrite changed strides that an op needs");
+  ir::Node *refused = ir::reinferTypes(rewriter.graph());
+  CGC_CHECK(!refused && "a rewrite changed strides that an op needs");
 }
 
 } // namespace cgc::passes

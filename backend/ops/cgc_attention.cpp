@@ -2,6 +2,7 @@
 // seen head by head.
 #include "backend/kernels.h"
 #include "backend/lowering.h"
+#include "runtime/base/check.h"
 
 #include "runtime/kernels/attention/attention.h"
 #include "runtime/kernels/attention/attention_f32.h"
@@ -155,7 +156,7 @@ bool lowerToF32(const Attention &a, BucketBuilder &builder) {
 
 Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder) {
   Place result = builder.allocate(*node.result());
-  assert(result.type().isContiguous());
+  CGC_CHECK(result.type().isContiguous());
   Attention a{.query = builder.place(node.arg("query").value()),
               .key = builder.place(node.arg("key").value()),
               .value = builder.place(node.arg("value").value()),

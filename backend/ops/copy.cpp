@@ -1,6 +1,8 @@
 // Copies: ops whose result holds the elements of argument 0 in order, where it cannot be a view.
 #include "backend/lowering.h"
 
+#include "runtime/base/check.h"
+
 namespace cgc::backend {
 
 Status lowerCopy(const ir::Node &node, BucketBuilder &builder) {
@@ -8,7 +10,7 @@ Status lowerCopy(const ir::Node &node, BucketBuilder &builder) {
   Place destination = builder.allocate(*node.result());
   if (destination.sizes != source.sizes) {
     // A reshape: the result is dense, so it can be written in the shape of the source.
-    assert(destination.type().isContiguous());
+    CGC_CHECK(destination.type().isContiguous());
     destination.sizes = source.sizes;
     destination.strides = ir::contiguousStrides(source.sizes);
   }

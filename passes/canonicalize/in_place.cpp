@@ -3,6 +3,7 @@
 
 #include "ir/text/text.h"
 #include "passes/match.h"
+#include "runtime/base/check.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -144,8 +145,8 @@ bool functionalize(ir::Graph &graph, ir::Diagnostics &diagnostics) {
     rewriter.makeFunctional(&node);
     if (reads.wholes)
       writeBack(node, views, rewriter);
-    [[maybe_unused]] Node *refused = ir::reinferTypes(graph);
-    assert(!refused && "an in-place op gave another type than its functional form");
+    Node *refused = ir::reinferTypes(graph);
+    CGC_CHECK(!refused && "an in-place op gave another type than its functional form");
   }
   return rewriter.changed();
 }

@@ -2,6 +2,8 @@
 // memory. It is replaced by the shortest chain in canonical form with the same mapping.
 #include "passes/canonicalize/patterns.h"
 
+#include "runtime/base/check.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -191,7 +193,7 @@ bool normalizeView(ir::Value *value, ir::GraphRewriter &rewriter) {
     args.resize(ir::opSchema(step.op).args.size());
     result = rewriter.create(step.op, std::move(args), node, &node)->result();
   }
-  assert(sameLayout(result->tensor(), value->tensor()) && "another view than before");
+  CGC_CHECK(sameLayout(result->tensor(), value->tensor()) && "another view than before");
   replaceAllUsesWith(rewriter, value, result);
   return true;
 }

@@ -4,6 +4,7 @@
 #include "ir/op_def.h"
 #include "ir/text/text.h"
 #include "passes/specialize/branches.h"
+#include "runtime/base/check.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -58,7 +59,7 @@ public:
         mapArg(arg, map);
       switch (node.kind()) {
       case ir::NodeKind::Placeholder:
-        assert(map.count(node.result()) && "inputs are bound before");
+        CGC_CHECK(map.count(node.result()) && "inputs are bound before");
         break;
       case ir::NodeKind::GetAttr:
         bind(node,

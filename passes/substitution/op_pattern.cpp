@@ -3,6 +3,7 @@
 
 #include "ir/text/text.h"
 #include "ir/verifier.h"
+#include "runtime/base/check.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -105,7 +106,7 @@ private:
 
 const Arg &OpMatch::operator[](llvm::StringRef name) const {
   auto it = llvm::find_if(inputs, [&](auto &input) { return input.first == name; });
-  assert(it != inputs.end() && "the pattern has no such input");
+  CGC_CHECK(it != inputs.end() && "the pattern has no such input");
   return it->second;
 }
 

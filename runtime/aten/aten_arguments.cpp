@@ -1,6 +1,8 @@
 // Arguments: conversion by the types in the overload's schema.
 #include "runtime/aten/aten_arguments.h"
 
+#include "runtime/base/check.h"
+
 #include <ATen/ScalarOps.h>
 #include <ATen/core/jit_type.h>
 
@@ -175,7 +177,7 @@ at::ScalarType scalarType(DType dtype) {
   case DType::Bool:
     return at::ScalarType::Bool;
   }
-  assert(false && "unknown dtype");
+  CGC_CHECK(false && "unknown dtype");
   return at::ScalarType::Undefined;
 }
 

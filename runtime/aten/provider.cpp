@@ -3,6 +3,7 @@
 #include "runtime/aten/cuda.h"
 #include "runtime/aten/exception_guard.h"
 #include "runtime/aten/intra_op_threads.h"
+#include "runtime/base/check.h"
 #include "runtime/plan/op_provider.h"
 
 #include <optional>
@@ -48,7 +49,7 @@ public:
   Result<uint64_t> beginCapture(void *stream) override {
     uint64_t pool = 0;
     CGC_TRY(guarded([&] {
-      assert(cuda_ && "only CUDA streams are captured");
+      CGC_CHECK(cuda_ && "only CUDA streams are captured");
       pool = cuda_->beginPool(stream);
       return Status::ok();
     }));
@@ -69,7 +70,7 @@ public:
       cuda_->releasePool(token);
       return Status::ok();
     });
-    assert(status.isOk() && "released a pool twice");
+    CGC_CHECK(status.isOk() && "released a pool twice");
     (void)status;
   }
 

@@ -2,6 +2,8 @@
 // hashing.
 #include "runtime/base/file.h"
 
+#include "runtime/base/check.h"
+
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -265,7 +267,7 @@ AtomicFile::~AtomicFile() {
 }
 
 Status AtomicFile::write(const void *data, size_t size) {
-  assert(fd_ >= 0 && "write after commit");
+  CGC_CHECK(fd_ >= 0 && "write after commit");
   const char *bytes = static_cast<const char *>(data);
   while (size > 0) {
     const ssize_t written = ::write(fd_, bytes, size);
@@ -281,7 +283,7 @@ Status AtomicFile::write(const void *data, size_t size) {
 }
 
 Status AtomicFile::commit() {
-  assert(fd_ >= 0 && "commit twice");
+  CGC_CHECK(fd_ >= 0 && "commit twice");
   if (tempPath_.empty())
     return ::close(std::exchange(fd_, -1)) == 0 ? Status::ok() : cannotWrite(path_, errno);
   const std::string parent = parentFolder(path_); // May throw, so it comes before the rename.

@@ -1,6 +1,7 @@
 // Binding of records to memory and kernels; enqueue.
 #include "runtime/exec/bind.h"
 
+#include "runtime/base/check.h"
 #include "runtime/kernels/kernel_table.h"
 
 #include <algorithm>
@@ -153,7 +154,7 @@ private:
     if (!isProduct(call))
       return Status(Code::Unsupported, "this runtime knows no such library call; use the cgc that "
                                        "compiled the plan, or compile again");
-    assert(libraries_.cublasLt && "the engine opens cuBLASLt for a plan that calls it");
+    CGC_CHECK(libraries_.cublasLt && "the engine opens cuBLASLt for a plan that calls it");
     CGC_ASSIGN_OR_RETURN(const ProductCall product, productCall(call, bucket_.tensors));
     std::string note;
     CGC_ASSIGN_OR_RETURN(
@@ -167,7 +168,7 @@ private:
   }
 
   Result<BoundOp> bindOp(const AtenCall &call) const {
-    assert(libraries_.provider && "the engine loads a provider for a plan with ATen records");
+    CGC_CHECK(libraries_.provider && "the engine loads a provider for a plan with ATen records");
     CGC_ASSIGN_OR_RETURN(auto bound,
                          libraries_.provider->bind(
                              call, bucket_, [this](TensorId id) -> void * { return address(id); }));
@@ -197,7 +198,7 @@ struct Enqueuer {
   cudaStream_t stream;
 
   Status operator()(const BoundKernel &k) const {
-    assert(target == DeviceKind::Cuda && "validate() lets no kernel into a cpu plan");
+    CGC_CHECK(target == DeviceKind::Cuda && "validate() lets no kernel into a cpu plan");
     const KernelParameters::Companion &companion = k.parameters.companion;
     cudaLaunchAttribute programmatic;
     programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -244,7 +245,7 @@ struct Enqueuer {
 
 std::byte *arenaAddress(uint64_t offset, const BucketMemory &memory) {
   const auto after = std::ranges::upper_bound(memory.arena, offset, {}, &ArenaPart::begin);
-  assert(after != memory.arena.begin() && "every tensor of the arena has memory");
+  CGC_CHECK(after != memory.arena.begin() && "every tensor of the arena has memory");
   const ArenaPart &part = *std::prev(after);
   return part.data + (offset - part.begin);
 }
@@ -262,7 +263,7 @@ std::byte *addressOf(const Slot &slot, const BucketMemory &memory) {
   case BufferKind::Output:
     return memory.outputs[slot.index].data() + slot.offset;
   }
-  assert(false && "validate() lets no other kind of buffer pass");
+  CGC_CHECK(false && "validate() lets no other kind of buffer pass");
   return nullptr;
 }
 

@@ -2,6 +2,7 @@
 // row-major result: d^T[N,M] = w[N,K] x^T[K,M], with the bias along the rows of d^T.
 #include "runtime/exec/cublaslt.h"
 
+#include "runtime/base/check.h"
 #include "runtime/exec/library_path.h"
 
 #include <algorithm>
@@ -353,7 +354,7 @@ Result<std::unique_ptr<CublasLt>> CublasLt::open(const std::string &path) {
 }
 
 Status CublasLt::initialize(const Gpu &gpu) {
-  assert(!impl_->handle && "initialize once");
+  CGC_CHECK(!impl_->handle && "initialize once");
   impl_->machine.gpu = gpu.name;
   impl_->machine.multiprocessors = gpu.multiprocessors;
   return impl_->lib.status(impl_->lib.cublasLtCreate(&impl_->handle), "cannot be started");

@@ -1,5 +1,6 @@
 // Plan::load: checks the header, metadata and weights of a file and unpacks the metadata into plain
 // structs.
+#include "runtime/base/check.h"
 #include "runtime/base/no_throw.h"
 #include "runtime/plan/layout.h"
 #include "runtime/plan/plan_file.h"
@@ -316,7 +317,7 @@ Result<Plan> Plan::load(const std::string &path, Verify verify) {
 
 Result<Plan> Plan::fromMemory(PlanData plan, std::vector<std::vector<std::byte>> weights) {
   return noThrow([&]() -> Result<Plan> {
-    assert(weights.size() == plan.weights.size() && "bytes for each weight");
+    CGC_CHECK(weights.size() == plan.weights.size() && "bytes for each weight");
     CGC_TRY(validate(plan));
     return Plan(std::nullopt, std::move(plan), std::move(weights));
   });

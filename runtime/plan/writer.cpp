@@ -1,4 +1,5 @@
 // writePlan: packs the metadata with FlatBuffers and writes header, metadata and weights.
+#include "runtime/base/check.h"
 #include "runtime/base/no_throw.h"
 #include "runtime/plan/layout.h"
 #include "runtime/plan/plan_file.h"
@@ -180,7 +181,7 @@ void packPlan(fbs::FlatBufferBuilder &b, const PlanData &plan) {
 
 Status padTo(AtomicFile &file, uint64_t offset) {
   static constexpr std::array<char, kBufferAlignment> kZeros{};
-  assert(offset >= file.position() && offset - file.position() <= kZeros.size());
+  CGC_CHECK(offset >= file.position() && offset - file.position() <= kZeros.size());
   return file.write(kZeros.data(), offset - file.position());
 }
 
@@ -190,14 +191,14 @@ Status writePlan(const PlanData &plan, std::span<const std::span<const std::byte
                  const std::string &path) {
   return noThrow([&]() -> Status {
     CGC_TRY(validate(plan));
-    assert(weights.size() == plan.weights.size() && "one span of bytes for each weight");
+    CGC_CHECK(weights.size() == plan.weights.size() && "one span of bytes for each weight");
     // Offsets in the metadata are relative to the weights region, because the region's start
     // depends on the size of the metadata.
     PlanData placed = plan;
     uint64_t end = 0;
     for (size_t i = 0; i < weights.size(); ++i) {
       Weight &weight = placed.weights[i];
-      assert(tensorBytes(weight.dtype, weight.sizes) == weights[i].size());
+      CGC_CHECK(tensorBytes(weight.dtype, weight.sizes) == weights[i].size());
       weight.fileOffset = *alignUp(end, kBufferAlignment);
       weight.hash = hash64(weights[i]);
       end = weight.fileOffset + weights[i].size();

@@ -1,6 +1,7 @@
 // .npy files: reader and writer.
 #include "tools/cgc/io/npy.h"
 
+#include "runtime/base/check.h"
 #include "runtime/base/file.h"
 
 #include <fmt/format.h>
@@ -206,7 +207,7 @@ std::vector<std::byte> formatNpy(const HostTensor &tensor) {
     return formatNpy(convertFloats(tensor, DType::F32));
   const NpyDType *type = std::find_if(std::begin(kDTypes), std::end(kDTypes),
                                       [&](const NpyDType &t) { return t.dtype == tensor.dtype; });
-  assert(type != std::end(kDTypes));
+  CGC_CHECK(type != std::end(kDTypes));
   std::string header =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", type->code,
                   fmt::join(tensor.sizes, ", "), tensor.sizes.size() == 1 ? "," : "");
@@ -214,7 +215,7 @@ std::vector<std::byte> formatNpy(const HostTensor &tensor) {
   const size_t fixed = kMagic.size() + 4;
   header.resize((fixed + header.size() + 1 + 63) / 64 * 64 - fixed - 1, ' ');
   header += '\n';
-  assert(header.size() <= 0xffff);
+  CGC_CHECK(header.size() <= 0xffff);
   std::string start(kMagic);
   start += {1, 0, static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
   start += header;

@@ -1,6 +1,8 @@
 // Tensors in host memory: random values, conversions, closeness.
 #include "tools/cgc/io/tensors.h"
 
+#include "runtime/base/check.h"
+
 #include "llvm/ADT/APFloat.h"
 
 #include <fmt/format.h>
@@ -106,7 +108,7 @@ int64_t randomRange(const IoTensor &input) {
 
 HostTensor makeTensor(std::string name, DType dtype, std::vector<int64_t> sizes) {
   const auto bytes = tensorBytes(dtype, sizes);
-  assert(bytes && "sizes of a valid plan or of a file that was read");
+  CGC_CHECK(bytes && "sizes of a valid plan or of a file that was read");
   return {std::move(name), dtype, std::move(sizes), std::vector<std::byte>(*bytes)};
 }
 
@@ -146,7 +148,7 @@ std::vector<double> toDoubles(const HostTensor &tensor) {
 }
 
 HostTensor convertFloats(const HostTensor &tensor, DType dtype) {
-  assert(isFloating(tensor.dtype) && isFloating(dtype));
+  CGC_CHECK(isFloating(tensor.dtype) && isFloating(dtype));
   HostTensor converted = makeTensor(tensor.name, dtype, tensor.sizes);
   const std::vector<double> values = toDoubles(tensor);
   for (size_t i = 0; i < values.size(); ++i)
@@ -155,7 +157,7 @@ HostTensor convertFloats(const HostTensor &tensor, DType dtype) {
 }
 
 Closeness compareValues(const std::vector<double> &actual, const std::vector<double> &expected) {
-  assert(actual.size() == expected.size());
+  CGC_CHECK(actual.size() == expected.size());
   double maxAbs = 0, difference2 = 0, actual2 = 0, expected2 = 0, product = 0;
   bool finite = true;
   for (size_t i = 0; i < actual.size(); ++i) {
