@@ -1,5 +1,5 @@
-// lower(): specialised graphs to a plan. Views place their results in their argument's memory;
-// everything else adds records by its row in aten_calls.def.
+// lower(): turns specialized graphs into a plan. A view's result shares its argument's memory;
+// every other op adds records by its row in aten_calls.def.
 #include "backend/backend.h"
 
 #include "backend/bucket_builder.h"
@@ -16,7 +16,8 @@
 namespace cgc::backend {
 namespace {
 
-/// Usage, with every node that passes should have removed or typed: the pipeline lacks one.
+/// Usage, listing every node that an earlier pass should have removed or typed, if the pipeline
+/// left out a required pass.
 Status checkForm(std::span<const EntryBucket> buckets) {
   ir::Diagnostics left;
   for (const EntryBucket &bucket : buckets) {
@@ -39,8 +40,8 @@ Status checkForm(std::span<const EntryBucket> buckets) {
   return left.toStatus(Code::Usage);
 }
 
-/// Lowers the graph of one bucket, up to the first node that it cannot lower: that goes to
-/// `diagnostics`.
+/// Lowers the graph of one bucket. Stops at the first node that it cannot lower and reports that
+/// node to `diagnostics`.
 class BucketLowering {
 public:
   BucketLowering(const ir::Graph &graph, BucketBuilder &builder, ir::Diagnostics &diagnostics)
@@ -91,7 +92,7 @@ private:
                   "' has no data: IR text holds none; compile the model's own file"};
     const ir::Value &value = *node.result();
     if (!value.isTensor())
-      return Status::ok(); // Unused: checkForm() has seen to that.
+      return Status::ok(); // Unused: checkForm() refuses a used value without a type.
     if (parameter->data->type().sizes != value.tensor().sizes ||
         parameter->data->type().dtype != value.tensor().dtype || !value.tensor().isContiguous())
       return {Code::Unsupported, "parameter '" + node.target() + "' is " +
@@ -126,7 +127,8 @@ private:
     llvm_unreachable("checkForm() refuses host ops");
   }
 
-  /// Places the results in argument 0's memory; false if a result needs memory of its own.
+  /// Places the results in the memory of argument 0. Returns false if a result needs memory of its
+  /// own.
   Result<bool> placeView(const ir::Node &node) {
     CGC_ASSIGN_OR_RETURN(auto inferred,
                          ir::inferResults(node.op(), node.args(), builder_.target()));
@@ -195,7 +197,7 @@ bool isCalled(const std::string &library, const PlanData &plan) {
   return false;
 }
 
-/// "(embedding: f32, 1: i64)"
+/// For example "(embedding: f32, 1: i64)".
 std::string describeOutputs(const Bucket &bucket) {
   std::string text;
   for (const IoTensor &output : bucket.outputs)
@@ -203,7 +205,7 @@ std::string describeOutputs(const Bucket &bucket) {
   return "(" + text + ")";
 }
 
-/// A caller of an entry gets the same outputs from each bucket, but for their sizes.
+/// Checks that all buckets of an entry have the same outputs except for their sizes.
 Status checkOutputs(std::span<const EntryBucket> buckets, const PlanData &plan,
                     ir::Diagnostics &diagnostics) {
   for (const Entry &entry : plan.entries) {

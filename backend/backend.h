@@ -1,4 +1,4 @@
-// Backend: specialised graphs -> LaunchPlan: lowering, memory plan, weights deduplicated by
+// Backend: lowers specialized graphs to a plan, plans its memory, and deduplicates its weights by
 // content.
 #pragma once
 
@@ -14,22 +14,22 @@
 
 namespace cgc::backend {
 
-/// One specialised graph (no host ops, no in-place ops, every value typed) of one entry. Borrowed.
+/// One specialized graph of one entry: no host ops, no in-place ops, every value typed. Borrows the
+/// graph.
 struct EntryBucket {
   std::string entry;
   const ir::Graph *graph;
 };
 
-/// A plan and, for each of its weights, the bytes. `bytes` are owned by `data` of the modules'
-/// parameters.
+/// A plan and the data of each of its weights, shared with the parameters of the modules.
 struct CompiledPlan {
   PlanData plan;
   std::vector<std::shared_ptr<const ir::TensorData>> weights;
 };
 
-/// Lowers the buckets, in order. Usage, with all that is not of that form and the pass to run
-/// first, if a graph is not. Unsupported, with the offender in `diagnostics`, if a node has no
-/// lowering, or if buckets of one entry have outputs that differ in more than their sizes.
+/// Lowers the buckets, in order. Usage if a graph is not specialized; the message lists the nodes
+/// and the pass to run first. Unsupported, with the offender in `diagnostics`, if a node has no
+/// lowering or if the outputs of two buckets of one entry differ in more than their sizes.
 Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions options,
                            ir::Diagnostics &diagnostics);
 

@@ -1,4 +1,4 @@
-// BucketBuilder: places, records, outputs, and the arena of one bucket.
+// BucketBuilder: implements places, records, outputs and the arena of one bucket.
 #include "backend/bucket_builder.h"
 
 #include "backend/kernels.h"
@@ -28,7 +28,7 @@ IoTensor ioTensor(std::string name, DType dtype, llvm::ArrayRef<int64_t> sizes) 
 std::optional<Place> mergeLeading(const Place &place, size_t rank) {
   CGC_CHECK(rank > 0 && place.sizes.size() >= rank);
   size_t merged = place.sizes.size() - rank + 1;
-  // Size and stride of the merged dimension, built from the inside out.
+  // Size and stride of the merged dimension, computed from the innermost dimension outward.
   int64_t size = 1, stride = 1;
   for (size_t i = merged; i-- > 0;) {
     if (place.sizes[i] == 1)
@@ -40,7 +40,7 @@ std::optional<Place> mergeLeading(const Place &place, size_t rank) {
     size *= place.sizes[i];
   }
   if (size == 1) {
-    // Any stride will do; this one keeps a matrix row-major where it can be.
+    // Any stride is correct; this one keeps a matrix row-major where possible.
     stride = 1;
     for (size_t i = merged; i < place.sizes.size(); ++i)
       stride = std::max(stride, place.sizes[i] * place.strides[i]);
@@ -211,7 +211,7 @@ void BucketBuilder::addOutput(std::string name, const Place &place) {
 }
 
 Bucket BucketBuilder::finish() {
-  // Lifetimes of the arena's storages, over record numbers.
+  // Lifetimes of the arena's storages, as ranges of record indices.
   constexpr uint32_t kNever = UINT32_MAX;
   std::vector<Lifetime> lives(storages_.size(), {kNever, 0, 0});
   for (uint32_t i = 0; i < records_.size(); ++i) {

@@ -1,4 +1,5 @@
-// BucketBuilder: what the lowering of an op sees: where values live, and how to add records.
+// BucketBuilder: the interface that the lowering of an op uses: where values live, and how to add
+// records.
 #pragma once
 
 #include "backend/lower_options.h"
@@ -17,7 +18,7 @@
 
 namespace cgc::backend {
 
-/// A strided tensor in a storage of the bucket: becomes a TensorRef once the arena is planned.
+/// A strided tensor in a storage of the bucket. Becomes a TensorRef once the arena is planned.
 struct Place {
   uint32_t storage = 0;
   uint64_t offset = 0; ///< In bytes.
@@ -28,13 +29,13 @@ struct Place {
   bool operator==(const Place &) const = default;
 };
 
-/// The same memory with the leading dimensions merged so that `rank` are left, or nothing if
-/// strides forbid it.
+/// `place` with its leading dimensions merged into one, so that `rank` dimensions are left. Nothing
+/// if the strides do not allow it.
 std::optional<Place> mergeLeading(const Place &place, size_t rank);
-/// The last two dimensions exchanged.
+/// `place` with its last two dimensions swapped. Its rank is at least 2.
 Place transposed(Place place);
 
-/// The locations of a plan, each once.
+/// The source locations of a plan, without duplicates.
 class LocationTable {
 public:
   LocationId add(const ir::Loc &loc);
@@ -52,11 +53,11 @@ public:
       : options_(options), weights_(weights), locations_(locations) {}
 
   DeviceKind target() const { return options_.target; }
-  /// Which kernels may be chosen for target cuda.
+  /// The GPUs whose kernels may be chosen for target cuda.
   Arch arch() const { return options_.arch; }
-  /// Whether products of f32 may round their factors to tf32.
+  /// Whether GEMMs of f32 may round their operands to tf32.
   bool tf32() const { return options_.tf32; }
-  /// How many SMs the GPU has that launch shapes are chosen for.
+  /// The number of SMs of the GPU that launch shapes are chosen for.
   int64_t multiprocessors() const { return options_.gpu().multiprocessors; }
 
   llvm::ArrayRef<std::shared_ptr<const OpLibrary>> opLibraries() const {
@@ -71,46 +72,47 @@ public:
     return it->second;
   }
   void setPlace(const ir::Value *value, Place place) { places_[value] = std::move(place); }
-  /// Gives a result memory of its own, laid out as its type says, and returns its place.
+  /// Allocates memory of its own for a result, laid out as its type says, and returns its place.
   Place allocate(const ir::Value &result);
-  /// Scratch memory, dense, alive from the first record that uses it to the last.
+  /// Allocates a dense scratch tensor that is alive from the first record that uses it to the last.
   Place temporary(DType dtype, llvm::ArrayRef<int64_t> sizes);
   void addInput(const ir::Value &value);
   void addWeight(const ir::Value &value, const std::string &name,
                  const std::shared_ptr<const ir::TensorData> &data);
 
-  // Records. Each belongs to the node that was begun last.
+  // Records. Each belongs to the node of the last beginNode().
   void beginNode(const ir::Node &node) { location_ = locations_.add(node.loc()); }
   TensorId tensor(const Place &place);
   /// The place that `tensor` was called with.
   const Place &placeOf(TensorId id) const { return tensors_[static_cast<uint32_t>(id)]; }
-  /// If `indices` hold an input, or a copy of one: its values have to be below `bound`.
+  /// Requires the values of `indices` to be below `bound` if they are an input or a copy of one.
   void boundInput(const Place &indices, int64_t bound);
   /// A constant or a placed value as an argument of an ATen overload.
   AtenArg arg(const ir::Arg &arg);
-  /// A call that computes into `outputs`: an overload with true `out` arguments, or one that writes
-  /// in place.
+  /// Adds a call that computes into `outputs`: an overload with true `out` arguments, or one that
+  /// writes in place.
   void callInto(std::string op, std::string overload, std::vector<AtenArg> args,
                 llvm::ArrayRef<Place> outputs);
-  /// A call whose results the provider copies to `outputs`; absent where nobody reads the result.
+  /// Adds a call whose results the provider copies to `outputs`. An output is absent if nothing
+  /// reads that result.
   void callThenCopy(std::string op, std::string overload, std::vector<AtenArg> args,
                     llvm::ArrayRef<std::optional<Place>> outputs);
-  /// Element by element, converting the dtype; sizes must be equal.
+  /// Copies element by element and converts the dtype. The sizes must be equal.
   void copy(const Place &source, const Place &destination);
-  /// With a number, everywhere.
+  /// Sets every element to `number`.
   void fill(const Place &destination, const ir::Arg &number);
   void record(LaunchRecord record) {
     record.location = location_;
     records_.push_back(std::move(record));
   }
 
-  /// The record that fills all of `matrix`, if it was the last one that wrote to its memory and
-  /// what it wrote is that matrix once leading dimensions are merged; else null. Valid until the
-  /// next record.
+  /// The last record that wrote to the memory of `matrix`, if what it wrote is exactly that matrix
+  /// once leading dimensions are merged; else null. Valid until the next record is added.
   LaunchRecord *writerOf(const Place &matrix);
 
-  /// Makes `place` output number `index`. The value's own record writes it if it fills a buffer of
-  /// its own and is not an output already; else a copy is added. Call after all nodes.
+  /// Makes `place` the next output. The record that computes it writes the output directly if
+  /// `place` fills a storage of its own that is not an output already; else a copy is added. Call
+  /// after all nodes.
   void addOutput(std::string name, const Place &place);
   /// Plans the arena and resolves every place.
   Bucket finish();

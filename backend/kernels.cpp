@@ -1,4 +1,4 @@
-// Launches of cgc's own kernels.
+// Launches of cgc's own kernels: makes their records and checks that a kernel takes its tensors.
 #include "backend/kernels.h"
 
 #include "runtime/base/check.h"
@@ -8,7 +8,8 @@
 namespace cgc::backend {
 namespace {
 
-/// `place` as the runtime will bind it. Every buffer begins at a multiple of this address.
+/// A view of `place` at an address with the alignment that the runtime will give it: every buffer
+/// begins at a multiple of kBufferAlignment. Only for checks; never dereferenced.
 TensorView standIn(const Place &place) {
   TensorView view{reinterpret_cast<void *>(kBufferAlignment + place.offset),
                   place.dtype,
@@ -20,15 +21,16 @@ TensorView standIn(const Place &place) {
   return view;
 }
 
-/// Blocks of elementwise and what is launched as it for this result: threads take 16 bytes, of the
-/// result or of operands of this dtype, where elements lie together.
+/// Grid size of elementwise, compare, where and copy for this result. Each thread processes 16
+/// bytes of the result, or of operands of dtype `operands`, if the innermost stride is 1; else one
+/// element.
 uint64_t elementwiseBlocksFor(const Place &result, std::optional<DType> operands = {}) {
   uint64_t width = 16 / dtypeSize(operands.value_or(result.dtype));
   bool together = !result.strides.empty() && result.strides.back() == 1;
   return elementwiseBlocks(result.type().numElements(), together ? width : 1);
 }
 
-/// The record of `launch`, of a kernel that there is, without its tensors.
+/// The record of `launch` without its tensors. The kernel must exist.
 KernelLaunch recordOf(const Launch &launch) {
   KernelLaunch record = launchOf(launch.kernel);
   record.grid[0] = static_cast<uint32_t>(launch.blocks);
@@ -41,7 +43,7 @@ KernelLaunch recordOf(const Launch &launch) {
   return record;
 }
 
-/// result = x op z by elementwise or compare; without `z`, `number` stands for it.
+/// Launches result = x op z as elementwise or compare. Without `z`, `number` is the second operand.
 bool launchOperation(llvm::StringRef kernel, int64_t op, const Place &x,
                      const std::optional<Place> &z, double number, const Place &result,
                      BucketBuilder &builder) {

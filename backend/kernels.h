@@ -1,4 +1,4 @@
-// Launches of cgc's own kernels: what lowers to one, and how its record is made.
+// Launches of cgc's own kernels: helpers that make a kernel's record and add it to the bucket.
 #pragma once
 
 #include "backend/bucket_builder.h"
@@ -9,21 +9,23 @@
 
 namespace cgc::backend {
 
-/// The record of a row of kernels.def, which there is, without its arguments and launch shape.
+/// A record of `kernel`, which must be a row of kernels.def, without its arguments and launch
+/// shape.
 KernelLaunch launchOf(llvm::StringRef kernel);
 
-/// Tensors of a record: those it reads, of which some may be absent, and those it writes, without
-/// moments: what reads them asks for them later.
+/// The tensors of a record: those that it reads, of which some may be absent, and those that it
+/// writes. The moments are left out: the record that reads them adds them later.
 struct RecordTensors {
   std::vector<std::optional<Place>> reads;
   std::vector<Place> writes;
 };
-/// Whether the target has the kernel of `record`, and the kernel takes these tensors.
+/// Whether the target has the kernel of `record` and the kernel accepts these tensors.
 bool takes(const KernelLaunch &record, const RecordTensors &tensors, const BucketBuilder &builder);
-/// Adds the record with these tensors; false, without one, unless takes().
+/// Adds the record with these tensors and returns true. Returns false and adds nothing if takes()
+/// is false.
 bool launch(KernelLaunch record, const RecordTensors &tensors, BucketBuilder &builder);
 
-/// A launch of a row of kernels.def.
+/// A launch of a kernel of kernels.def with its tensors, numbers and launch shape.
 struct Launch {
   std::string kernel;
   uint64_t blocks = 1;
@@ -35,37 +37,38 @@ struct Launch {
   uint32_t blocksY = 1, blocksZ = 1, sharedBytes = 0;
 };
 
-/// "layer_norm_f16".
+/// The name of a kernel for a dtype, for example "layer_norm_f16".
 std::string kernelNamed(llvm::StringRef name, DType dtype);
 
-/// Whether there is such a kernel, for the target, and it takes these tensors.
+/// Whether the kernel exists for the target and accepts these tensors.
 bool takes(const Launch &launch, const BucketBuilder &builder);
-/// Adds the record; false, without one, unless takes(): then the op stays with LibTorch.
+/// Adds the record and returns true. Returns false and adds nothing if takes() is false; the caller
+/// then lowers the op to LibTorch.
 bool launch(const Launch &launch, BucketBuilder &builder);
 
-/// Of a kernel that gives each of `rows` rows to a warp.
+/// Launches a kernel in which one warp computes one of `rows` rows.
 bool launchWarpRows(std::string kernel, int64_t rows, std::vector<std::optional<Place>> reads,
                     const Place &result, BucketBuilder &builder, std::vector<double> floats = {});
 
-/// result = op(x, z); without `z`, `number` stands for it.
+/// Launches result = op(x, z). Without `z`, `number` is the second operand.
 bool launchElementwise(ElementwiseOp op, const Place &x, const std::optional<Place> &z,
                        double number, const Place &result, BucketBuilder &builder);
 
-/// result = x op z, a bool, as launchElementwise.
+/// Launches result = x op z, a tensor of bools. Without `z`, `number` is the second operand.
 bool launchCompare(CompareOp op, const Place &x, const std::optional<Place> &z, double number,
                    const Place &result, BucketBuilder &builder);
 
-/// A tensor, or a number for all of its elements.
+/// A tensor, or a number that stands for every element.
 using Operand = std::variant<Place, double>;
 
-/// result = x where the condition holds, else z. Without a condition it holds everywhere.
+/// Launches result = x where the condition is true, else z. Without a condition the result is x.
 bool launchWhere(const std::optional<Place> &condition, const Operand &x, const Operand &z,
                  const Place &result, BucketBuilder &builder);
 
-/// The argument as one; nothing if it is a number that no double is.
+/// The argument as an operand. Nothing if it is a number that a double cannot represent exactly.
 std::optional<Operand> operand(const ir::Arg &arg, const BucketBuilder &builder);
 
-/// Any strides and conversions.
+/// Launches a copy with any strides and any dtype conversion that the kernel `copy` supports.
 bool launchCopy(const Place &source, const Place &destination, BucketBuilder &builder);
 
 } // namespace cgc::backend

@@ -1,4 +1,5 @@
-// Lowering: the table of rows, complete by construction.
+// Lowering: builds the table of lowerings from aten_calls.def; the compiler checks that no op is
+// missing.
 #include "backend/lowering.h"
 
 #include "runtime/plan/aten_ops.h"
@@ -8,8 +9,8 @@
 namespace cgc::backend {
 namespace {
 
-// A row is a specialisation, so that an op of ir/ops.def without a row in aten_calls.def is a
-// compile error here.
+// Each row is a template specialization, so that an op of ir/ops.def without a row in
+// aten_calls.def is a compile error here.
 template <ir::OpKind> struct RowOf;
 
 #define CGC_HOST(Enum)                                                                             \

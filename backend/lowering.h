@@ -1,5 +1,5 @@
-// Lowering: how each op becomes records. Rows are in aten_calls.def; ops that need more have a
-// function here, defined in backend/ops/<op>.cpp.
+// Lowering: how each op becomes records. The table is in aten_calls.def; an op that needs more than
+// a row has a function here, defined in backend/ops.
 #pragma once
 
 #include "backend/bucket_builder.h"
@@ -8,8 +8,8 @@
 
 namespace cgc::backend {
 
-/// Adds the records of `node` and places its results. The results have types; the arguments are
-/// placed. Unsupported if the op has this form but cgc cannot run it; the caller adds the location.
+/// Adds the records of `node` and places its results. The results have types and the arguments are
+/// placed. Unsupported if cgc cannot run this form of the op; the caller adds the location.
 using LowerFn = Status (*)(const ir::Node &node, BucketBuilder &builder);
 
 struct Lowering {
@@ -40,14 +40,14 @@ Status lowerArgmax(const ir::Node &node, BucketBuilder &builder);
 Status lowerArange(const ir::Node &node, BucketBuilder &builder);
 Status lowerCat(const ir::Node &node, BucketBuilder &builder);
 Status lowerCenterRows(const ir::Node &node, BucketBuilder &builder);
-/// clamp and clamp_min.
+/// Lowers clamp and clamp_min.
 Status lowerClamp(const ir::Node &node, BucketBuilder &builder);
-/// Any op whose result holds argument 0's elements in order: reshape, flatten, contiguous, clone,
-/// to.
+/// Lowers any op whose result holds the elements of argument 0 in order: reshape, flatten,
+/// contiguous, clone, to.
 Status lowerCopy(const ir::Node &node, BucketBuilder &builder);
 Status lowerEmbedding(const ir::Node &node, BucketBuilder &builder);
 Status lowerFallback(const ir::Node &node, BucketBuilder &builder);
-/// full and full_like.
+/// Lowers full and full_like.
 Status lowerFull(const ir::Node &node, BucketBuilder &builder);
 Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder);
 Status lowerFusedEmbedding(const ir::Node &node, BucketBuilder &builder);

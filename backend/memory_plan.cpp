@@ -1,4 +1,4 @@
-// Memory plan: greedy by size, best fit.
+// Memory plan: greedy best-fit placement, largest buffer first.
 #include "backend/memory_plan.h"
 
 #include "runtime/base/checked.h"
@@ -12,7 +12,7 @@
 namespace cgc::backend {
 namespace {
 
-/// Stands for sums that 64 bits do not hold: validate() refuses an arena of so many bytes.
+/// Stands for a sum that overflows 64 bits. validate() refuses an arena of this size.
 constexpr uint64_t kTooLarge = UINT64_MAX;
 
 uint64_t endOf(uint64_t begin, uint64_t bytes) {
@@ -27,8 +27,8 @@ struct Placed {
   uint64_t begin, end;
 };
 
-/// The start of the smallest gap between `taken` (sorted by begin) that holds `bytes`; the end if
-/// none does.
+/// The start of the smallest gap of at least `bytes` between the ranges of `taken`, which are
+/// sorted by begin; the end of the last range if no gap is large enough.
 uint64_t bestFit(llvm::ArrayRef<Placed> taken, uint64_t bytes) {
   uint64_t cursor = 0, best = 0, bestGap = UINT64_MAX;
   for (const Placed &block : taken) {
@@ -43,7 +43,7 @@ uint64_t bestFit(llvm::ArrayRef<Placed> taken, uint64_t bytes) {
 
 } // namespace
 
-// Larger buffers are placed first, so that each begins at a multiple of its own alignment.
+// Placing larger buffers first makes each begin at a multiple of its own alignment.
 MemoryPlan planMemory(llvm::ArrayRef<Lifetime> lifetimes) {
   std::vector<size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), size_t{0});

@@ -1,5 +1,5 @@
-// Pointwise ops: which of them elementwise, compare and where compute, and in what order of
-// operands.
+// Pointwise ops: maps each op to a function of the kernels elementwise, compare or where, with its
+// operands in the order that the kernel takes.
 #include "backend/pointwise.h"
 
 #include "backend/kernels.h"
@@ -7,7 +7,7 @@
 namespace cgc::backend {
 namespace {
 
-/// What elementwise computes of one argument.
+/// The function of one argument that elementwise computes for this op.
 std::optional<ElementwiseOp> unaryOp(const ir::Node &node) {
   switch (node.op()) {
   case ir::OpKind::Abs:
@@ -42,7 +42,7 @@ std::optional<ElementwiseOp> unaryOp(const ir::Node &node) {
   }
 }
 
-/// What elementwise computes of arguments 0 and 1, in this order.
+/// The function of arguments 0 and 1, in this order, that elementwise computes for this op.
 std::optional<ElementwiseOp> binaryOp(const ir::Node &node) {
   switch (node.op()) {
   case ir::OpKind::Add:
@@ -69,7 +69,7 @@ std::optional<ElementwiseOp> binaryOp(const ir::Node &node) {
   }
 }
 
-/// The op of the same result with its operands exchanged.
+/// The op that gives the same result with its operands swapped.
 std::optional<ElementwiseOp> exchanged(ElementwiseOp op) {
   switch (op) {
   case ElementwiseOp::Sub:
@@ -107,7 +107,7 @@ std::optional<CompareOp> comparison(const ir::Node &node) {
   }
 }
 
-/// The comparison of the same result with its operands exchanged.
+/// The comparison that gives the same result with its operands swapped.
 CompareOp exchanged(CompareOp op) {
   switch (op) {
   case CompareOp::Eq:
@@ -143,7 +143,7 @@ bool launchComparison(const ir::Node &node, CompareOp op, BucketBuilder &builder
                        builder);
 }
 
-/// not, and, or of bools.
+/// Launches not, and, or of bools.
 bool launchLogic(const ir::Node &node, BucketBuilder &builder) {
   for (const ir::Arg &arg : node.args())
     if (!arg.isValue() || arg.value()->tensor().dtype != DType::Bool)

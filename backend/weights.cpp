@@ -1,4 +1,4 @@
-// WeightTable: finds equal weights by hash, then by their bytes.
+// WeightTable: finds equal weights by hash and confirms equality by comparing bytes.
 #include "backend/weights.h"
 
 #include "runtime/base/file.h"

@@ -1,4 +1,4 @@
-// WeightTable: the weights of a plan, each content once.
+// WeightTable: the weights of a plan, deduplicated by content.
 #pragma once
 
 #include "ir/module.h"
@@ -14,8 +14,8 @@ namespace cgc::backend {
 
 class WeightTable {
 public:
-  /// The index of the weight with the dtype and bytes of `data`; added under `name`, made unique,
-  /// if there is none yet.
+  /// The index of the weight with the dtype and bytes of `data`. Adds the weight if there is none
+  /// yet, under `name` or, if that is taken, `name` with a number.
   uint32_t add(const std::string &name, const std::shared_ptr<const ir::TensorData> &data);
 
   const Weight &weight(uint32_t index) const { return weights_[index]; }

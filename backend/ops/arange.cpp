@@ -1,4 +1,4 @@
-// arange: computed in the dtype of the result, as LibTorch does.
+// arange: LibTorch's overload, which computes in the dtype of the result.
 #include "backend/lowering.h"
 
 namespace cgc::backend {

@@ -1,4 +1,4 @@
-// argmax: a kernel of our own over the last dimension on cuda.
+// argmax: cgc's own kernel over the last dimension on cuda; else LibTorch.
 #include "backend/kernels.h"
 #include "backend/lowering.h"
 

@@ -1,4 +1,4 @@
-// cat: on cuda, a copy of each part into its slice of the result; else one call.
+// cat: on cuda, one copy of each part into its slice of the result; on cpu, one call of LibTorch.
 #include "backend/ops/cat.h"
 
 namespace cgc::backend {

@@ -1,4 +1,4 @@
-// cgc.add_layer_norm: one kernel on cuda; else the sum, then its layer normalisation.
+// cgc.add_layer_norm: one kernel on cuda; else the sum, then its layer norm.
 #include "backend/kernels.h"
 #include "backend/ops/lower_layer_norm.h"
 

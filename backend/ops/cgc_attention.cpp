@@ -1,5 +1,5 @@
-// cgc.attention: one of our own kernels on cuda, else LibTorch's attention, its result
-// seen head by head.
+// cgc.attention: one of cgc's own kernels on cuda; else LibTorch's attention, which writes to a
+// view of the result with one slice per head.
 #include "backend/kernels.h"
 #include "backend/lowering.h"
 #include "runtime/base/check.h"
@@ -23,7 +23,8 @@ struct Attention {
   int64_t keys() const { return key.sizes[2]; }
 };
 
-/// The mask as the kernel takes it: all four dimensions, broadcast by strides of 0.
+/// The mask in the form that the kernels take: four dimensions, broadcast by strides of 0. Nothing
+/// if the keys would be broadcast.
 std::optional<Place> broadcastMask(Place mask, const Place &query, int64_t keys) {
   const int64_t sizes[] = {query.sizes[0], query.sizes[1], query.sizes[2], keys};
   while (mask.sizes.size() < 4) {
@@ -40,21 +41,22 @@ std::optional<Place> broadcastMask(Place mask, const Place &query, int64_t keys)
   return mask;
 }
 
-/// How a block is made up: `warps` in all, of which each `splits` share 16 queries.
+/// The shape of a block: `warps` in all, in groups of `splits`. Each group computes 16 queries and
+/// splits the keys.
 struct Shape {
   int64_t warps, splits;
 };
 
-/// While SMs are idle, warps that split keys shorten the work, and small blocks spread it; else a
-/// block takes as many queries as there are, so that keys are fetched once. As measured on an H200
-/// (docs/log/2026-11-21-attention-kernels.md).
+/// The fastest shape as measured on an H200 (docs/log/2026-11-21-attention-kernels.md). While SMs
+/// are idle, splitting the keys between warps shortens the work and small blocks spread it.
+/// Otherwise a block takes as many queries as there are, so that keys are fetched once.
 Shape shapeFor(int64_t heads, int64_t queries, int64_t keys, int64_t sms) {
   const int64_t rows = (queries + kAttentionQueries - 1) / kAttentionQueries;
   if (heads * rows <= 3 * sms) {
     const int64_t splits = keys > kAttentionChunk ? 2 : 1;
     return {std::min<int64_t>(2, rows) * splits, splits};
   }
-  // The fewest slices of the queries; then warps evenly over them.
+  // As few slices of the queries as possible, with the warps spread evenly over them.
   const int64_t slices = (rows + kAttentionMaxWarps - 1) / kAttentionMaxWarps;
   return {(rows + slices - 1) / slices, 1};
 }
@@ -73,8 +75,8 @@ bool lowerToHalves(const Attention &a, BucketBuilder &builder) {
                 builder);
 }
 
-/// Adds the record of attention_whole with so many blocks, or one for each item, if it takes these
-/// tensors.
+/// Adds the record of attention_whole, if it takes these tensors, with one block per item and at
+/// most `blocks`.
 bool lowerToWhole(const Attention &a, const WholeShape &shape, int64_t blocks,
                   BucketBuilder &builder) {
   const int64_t items = shape.items(a.batch() * a.heads(), a.queries());
@@ -91,10 +93,11 @@ bool lowerToWhole(const Attention &a, const WholeShape &shape, int64_t blocks,
                            builder);
 }
 
-/// Adds the record of a kernel that has all keys of a head in shared memory; false, without one, if
-/// none takes these tensors or it is not the faster one. As measured on an H200
-/// (docs/log/2026-11-22-attention-whole.md): a tile for each block while SMs are idle; else whole
-/// heads, so that keys are fetched once. Many heads of up to 64 keys are better off in chunks.
+/// Adds the record of a kernel that keeps all keys and values of a head in shared memory. Returns
+/// false and adds nothing if no such kernel takes these tensors or the chunked kernel is faster.
+/// The choice is as measured on an H200 (docs/log/2026-11-22-attention-whole.md): one tile per
+/// block while SMs are idle; otherwise each block takes whole heads, so that keys are fetched once.
+/// For many heads of up to 64 keys the chunked kernel is faster.
 bool lowerWithAllKeys(const Attention &a, BucketBuilder &builder) {
   const int64_t sms = builder.multiprocessors();
   const WholeShape tile{1, 1, 1};
@@ -105,14 +108,15 @@ bool lowerWithAllKeys(const Attention &a, BucketBuilder &builder) {
   if (a.keys() <= kWholeQueries)
     return false;
   const int64_t tiles = wholeTiles(a.queries());
-  // Two blocks of up to two warpgroups and few keys share an SM: registers and memory are enough.
-  // One fetches while the other computes.
+  // Two blocks of up to two warpgroups and few keys fit on an SM at once: registers and shared
+  // memory suffice. One fetches while the other computes.
   if (a.keys() <= 128 && tiles <= 2)
     return lowerToWhole(a, {tiles, tiles, 1}, INT32_MAX, builder);
   return lowerToWhole(a, {tiles, std::min(tiles, kWholeMaxGroups), 2}, sms, builder);
 }
 
-/// Adds the record of attention, if it takes these tensors: where it can by tensor copies.
+/// Adds the record of the chunked kernel `attention`, if it takes these tensors. Prefers the
+/// variant that loads with TMA.
 bool lowerInChunks(const Attention &a, BucketBuilder &builder) {
   const int64_t columns = attentionColumns(a.query.sizes[3]);
   const Shape shape =

@@ -1,5 +1,5 @@
-// cgc.center_rows, if `fold` has not computed it, as where --pass-limit ends in front of it: what
-// reads the result rounds it, each element by itself.
+// cgc.center_rows: usually the pass `fold` has computed it; this lowering serves pipelines that end
+// before it (--pass-limit). The record that reads the result rounds each element by itself.
 #include "backend/lowering.h"
 
 namespace cgc::backend {

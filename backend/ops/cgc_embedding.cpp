@@ -1,4 +1,4 @@
-// cgc.embedding: rows of the table and the positions.
+// cgc.embedding: gathers rows of the table and adds the positions.
 #include "backend/ops/lower_embedding.h"
 
 namespace cgc::backend {

@@ -1,4 +1,4 @@
-// cgc.library_op: a call of the op library that has the op.
+// cgc.library_op: a call into the op library that defines the op.
 #include "backend/lowering.h"
 
 #include "runtime/plan/op_library.h"
@@ -22,7 +22,7 @@ Result<const OpLibrary *> libraryWith(const std::string &op, const BucketBuilder
   return found;
 }
 
-/// `place`, or a copy of it if it is strided: ops of libraries get dense tensors.
+/// `place`, or a dense copy of it if it is strided: library ops take dense tensors.
 Place dense(const Place &place, BucketBuilder &builder) {
   if (place.type().isContiguous())
     return place;

@@ -1,4 +1,4 @@
-// cgc.linear: one product with what fits into it, then the rest in place.
+// cgc.linear: one GEMM with the epilogue that it supports, then the remaining steps in place.
 #include "backend/ops/cgc_linear.h"
 
 #include "backend/kernels.h"

@@ -1,5 +1,5 @@
-// cgc.norm_linear: one kernel where lowerNormProduct has one; else the normalisation, then the
-// product.
+// cgc.norm_linear: one kernel where lowerNormProduct has one; else the normalization, then the
+// GEMM.
 #include "backend/ops/cgc_linear.h"
 #include "backend/ops/lower_activation.h"
 #include "backend/ops/lower_layer_norm.h"

@@ -1,4 +1,4 @@
-// cgc.normalize: one kernel on cuda; else the norm, at least eps, then the quotient.
+// cgc.normalize: one kernel on cuda; else the norm, clamped to at least eps, then the quotient.
 #include "backend/kernels.h"
 #include "backend/lowering.h"
 

@@ -1,4 +1,5 @@
-// cgc.patches: one kernel on cuda; else one copy from the image seen patch by patch.
+// cgc.patches: one kernel on cuda; else one copy from a strided view of the image with one slice
+// per patch.
 #include "backend/kernels.h"
 #include "backend/lowering.h"
 #include "runtime/kernels/rowwise/patches.h"

@@ -21,7 +21,7 @@ Status lowerRows(const ir::Node &node, BucketBuilder &builder) {
     builder.copy(input, result);
     return Status::ok();
   }
-  if (index->dtype != DType::I64) { // gather takes no other.
+  if (index->dtype != DType::I64) { // gather takes no other dtype.
     Place wide = builder.temporary(DType::I64, index->sizes);
     builder.copy(*index, wide);
     index = wide;

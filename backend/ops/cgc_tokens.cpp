@@ -1,12 +1,12 @@
-// cgc.tokens: one kernel on cuda; else the class token and the patches, each into its part of the
-// result.
+// cgc.tokens: one kernel on cuda; else the class token and the patches, each written to its slice
+// of the result.
 #include "backend/kernels.h"
 #include "backend/lowering.h"
 
 namespace cgc::backend {
 namespace {
 
-/// `place` from index `begin` of dimension `dim` on, `size` of it.
+/// The slice [begin, begin + size) of `place` along dimension `dim`.
 Place part(Place place, size_t dim, int64_t begin, int64_t size) {
   place.offset += static_cast<uint64_t>(begin * place.strides[dim]) * dtypeSize(place.dtype);
   place.sizes[dim] = size;

@@ -1,4 +1,4 @@
-// clamp and clamp_min: one overload for bounds that are numbers, another for tensors.
+// clamp and clamp_min: LibTorch has one overload for bounds that are numbers and one for tensors.
 #include "backend/lowering.h"
 
 namespace cgc::backend {

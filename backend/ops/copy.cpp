@@ -1,4 +1,5 @@
-// Copies: ops whose result holds the elements of argument 0 in order, where it cannot be a view.
+// Copies: ops whose result holds the elements of argument 0 in order, where the result cannot be a
+// view.
 #include "backend/lowering.h"
 
 #include "runtime/base/check.h"

@@ -1,4 +1,4 @@
-// fallback: an ATen op without a row of its own, named by its schema.
+// fallback: an ATen op without an IR op of its own, named by its schema.
 #include "backend/lowering.h"
 
 #include "ir/fallback.h"

@@ -1,4 +1,4 @@
-// linear: one product with the bias fused.
+// linear: one GEMM with the bias in its epilogue.
 #include "backend/lower_gemm.h"
 #include "backend/lowering.h"
 

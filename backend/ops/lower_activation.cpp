@@ -1,4 +1,4 @@
-// cgc.quick_gelu, and the other activations of cgc.linear.
+// Activations: cgc.quick_gelu, and the activations of cgc.linear that the GEMM did not fuse.
 #include "backend/ops/lower_activation.h"
 
 #include "backend/kernels.h"

@@ -1,4 +1,4 @@
-// Activations by themselves: cgc.quick_gelu, and what a product did not fuse.
+// Activations as records of their own: cgc.quick_gelu, and those that a GEMM did not fuse.
 #pragma once
 
 #include "backend/lowering.h"
@@ -6,10 +6,12 @@
 
 namespace cgc::backend {
 
-/// The activation that cgc.linear calls `name`, which its rule has checked.
+/// The activation with the name that cgc.linear uses. The inference rule of cgc.linear has checked
+/// `name`.
 Activation activationNamed(llvm::StringRef name);
 
-/// Adds the records of `activation`, not None, from `input` into `result`, which may be the same.
+/// Adds the records that apply `activation`, which is not None, to `input` and write `result`. Both
+/// may be the same place.
 void activate(Activation activation, const Place &input, const Place &result,
               BucketBuilder &builder);
 

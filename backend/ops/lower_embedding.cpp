@@ -1,5 +1,5 @@
-// embedding: rows of the table, straight into the result. LibTorch's own embedding does the same
-// into fresh memory.
+// embedding: gathers rows of the table directly into the result; LibTorch's embedding would
+// allocate its result.
 #include "backend/ops/lower_embedding.h"
 
 #include "backend/kernels.h"

@@ -1,13 +1,13 @@
-// What embedding and cgc.embedding share.
+// embedInto(): lowers a table lookup, for embedding and cgc.embedding.
 #pragma once
 
 #include "backend/lowering.h"
 
 namespace cgc::backend {
 
-/// Adds the records that put rows `indices` of `weight` into `result`, which is dense; with
-/// `positions`, [T, E], added to the rows of each sequence of T. Bounds the indices if they are an
-/// input.
+/// Adds the records that write rows `indices` of `weight` to `result`, which is dense. `positions`,
+/// [T, E], is added to the rows of each sequence of T. If the indices are an input, their upper
+/// bound becomes the number of rows.
 void embedInto(const Place &weight, Place indices, const std::optional<Place> &positions,
                const Place &result, BucketBuilder &builder);
 

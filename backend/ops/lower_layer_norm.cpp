@@ -1,4 +1,4 @@
-// layer_norm: a kernel of our own on cuda, as LibTorch has none that writes into given memory.
+// layer_norm: cgc's own kernel on cuda; LibTorch's would allocate its result.
 #include "backend/ops/lower_layer_norm.h"
 
 #include "backend/kernels.h"
@@ -7,7 +7,7 @@
 namespace cgc::backend {
 namespace {
 
-/// Its kernel; nothing if there are no elements.
+/// The launch that computes `norm`. Nothing if there are no elements.
 std::optional<Launch> kernelOf(const LayerNorm &norm, const BucketBuilder &builder) {
   int64_t elements = norm.input.type().numElements();
   if (elements == 0)
@@ -39,7 +39,7 @@ bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder) {
 }
 
 void callLayerNorm(const LayerNorm &norm, std::vector<int64_t> shape, BucketBuilder &builder) {
-  // On a GPU LibTorch has no layer_norm of two dtypes: it goes through that of the parameters.
+  // LibTorch's GPU layer_norm takes one dtype: x is converted to that of the parameters and back.
   Place x = norm.sum ? *norm.sum : norm.input;
   const std::optional<Place> &parameter = norm.weight ? norm.weight : norm.bias;
   Place normalized = norm.result;
@@ -74,8 +74,8 @@ Status lowerLayerNorm(const ir::Node &node, BucketBuilder &builder) {
   for (int64_t size : normalized)
     norm.columns *= size;
   if (!norm.input.type().isContiguous()) {
-    // The kernel takes dense rows only: they are copied if it takes all else, and until that is
-    // known a place without memory stands for the copy.
+    // The kernel takes dense rows only. `dense.input` has no memory until the kernel is known to
+    // take everything else; only then are the rows copied.
     LayerNorm dense = norm;
     dense.input = {.dtype = norm.input.dtype,
                    .sizes = norm.input.sizes,

@@ -1,25 +1,26 @@
-// What layer_norm and cgc.add_layer_norm share.
+// LayerNorm: lowers a layer norm, for layer_norm, cgc.add_layer_norm and cgc.norm_linear.
 #pragma once
 
 #include "backend/lowering.h"
 
 namespace cgc::backend {
 
-/// result = layer_norm(input) over rows of `columns`; with an addend, whose sizes are the last ones
-/// of input's, of sum = input + addend.
+/// result = layer_norm(input) over rows of `columns`. With an addend: sum = input + addend and
+/// result = layer_norm(sum); the sizes of the addend are the trailing sizes of the input.
 struct LayerNorm {
   Place input;
   std::optional<Place> addend = {}, weight = {}, bias = {};
-  std::optional<Place> sum = {}; ///< There if the addend is.
+  std::optional<Place> sum = {}; ///< Present if and only if the addend is.
   Place result;
   int64_t columns;
   double eps;
 };
 
-/// Adds the record; false, without one, where no kernel takes the tensors.
+/// Adds the record and returns true. Returns false and adds nothing if no kernel takes the tensors.
 bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder);
 
-/// Normalizes the sum, or the input, over its last dimensions, which are `shape`, with LibTorch.
+/// Adds a call of LibTorch's layer_norm on the sum, if there is one, else on the input. `shape`
+/// holds the sizes of the trailing dimensions that are normalized.
 void callLayerNorm(const LayerNorm &norm, std::vector<int64_t> shape, BucketBuilder &builder);
 
 } // namespace cgc::backend

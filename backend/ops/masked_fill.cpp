@@ -1,4 +1,4 @@
-// masked_fill: a choice between the value and the tensor, in one pass.
+// masked_fill: one where(mask, value, self).
 #include "backend/kernels.h"
 #include "backend/lowering.h"
 

@@ -1,4 +1,4 @@
-// max_pool2d: the kernel also yields indices, which go to scratch memory.
+// max_pool2d: LibTorch's kernel also yields indices, which go to scratch memory.
 #include "backend/lowering.h"
 
 namespace cgc::backend {

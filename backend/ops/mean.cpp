@@ -1,4 +1,5 @@
-// mean: over the rows of each batch, as of an image's tokens, a kernel of our own on cuda.
+// mean: cgc's own kernel on cuda for the mean over the rows of each matrix of a batch; else
+// LibTorch.
 #include "backend/kernels.h"
 #include "backend/lowering.h"
 #include "runtime/kernels/rowwise/mean_rows.h"

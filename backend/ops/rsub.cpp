@@ -1,4 +1,4 @@
-// rsub: other - alpha * self, a subtraction with its operands exchanged.
+// rsub: other - alpha * self, a subtraction with its operands swapped.
 #include "backend/lowering.h"
 
 namespace cgc::backend {

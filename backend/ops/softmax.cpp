@@ -1,5 +1,5 @@
-// softmax: a kernel of our own over the last dimension on cuda. A wider result dtype converts the
-// input first, but where LibTorch's kernel widens f16 on its own.
+// softmax: cgc's own kernel over the last dimension on cuda; else LibTorch. If the result has a
+// wider dtype, the input is converted first, except where LibTorch's kernel widens f16 itself.
 #include "runtime/kernels/rowwise/softmax.h"
 #include "backend/kernels.h"
 #include "backend/lowering.h"

@@ -1,4 +1,4 @@
-// stack: cat of views with one more dimension.
+// stack: a concatenation of views with one more dimension.
 #include "backend/ops/cat.h"
 
 namespace cgc::backend {

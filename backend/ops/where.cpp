@@ -1,4 +1,4 @@
-// where: a kernel of our own on cuda. For LibTorch's, which takes no numbers, these become 0-d
+// where: cgc's own kernel on cuda; else LibTorch's, which takes tensors only: numbers become 0-d
 // tensors in device memory.
 #include "backend/kernels.h"
 #include "backend/lowering.h"
