@@ -10,7 +10,7 @@ namespace {
 
 /// A view of `place` at an address with the alignment that the runtime will give it: every buffer
 /// begins at a multiple of kBufferAlignment. Only for checks; never dereferenced.
-TensorView standIn(const Place &place) {
+TensorView placeholderView(const Place &place) {
   TensorView view{reinterpret_cast<void *>(kBufferAlignment + place.offset),
                   place.dtype,
                   DeviceKind::Cuda,
@@ -83,9 +83,9 @@ bool takes(const KernelLaunch &record, const RecordTensors &tensors, const Bucke
             record.floats.size() == kernel.floats);
   std::vector<TensorView> reads, writes;
   for (const std::optional<Place> &place : tensors.reads)
-    reads.push_back(place ? standIn(*place) : TensorView());
+    reads.push_back(place ? placeholderView(*place) : TensorView());
   for (const Place &place : tensors.writes)
-    writes.push_back(standIn(place));
+    writes.push_back(placeholderView(place));
   writes.resize(kernel.writes);
   return kernel
       .bind({.grid = record.grid,

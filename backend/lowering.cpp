@@ -55,7 +55,7 @@ std::vector<AtenArg> callArgs(const ir::Node &node, BucketBuilder &builder) {
   return args;
 }
 
-Place filledWith(const ir::Arg &number, DType dtype, BucketBuilder &builder) {
+Place scalarTensor(const ir::Arg &number, DType dtype, BucketBuilder &builder) {
   Place place = builder.temporary(dtype, {});
   builder.fill(place, number);
   return place;

@@ -33,7 +33,7 @@ const Lowering &lowering(ir::OpKind op);
 std::vector<AtenArg> callArgs(const ir::Node &node, BucketBuilder &builder);
 
 /// A 0-d temporary filled with a number, for overloads of LibTorch that take tensors only.
-Place filledWith(const ir::Arg &number, DType dtype, BucketBuilder &builder);
+Place scalarTensor(const ir::Arg &number, DType dtype, BucketBuilder &builder);
 
 Status lowerAddLayerNorm(const ir::Node &node, BucketBuilder &builder);
 Status lowerArgmax(const ir::Node &node, BucketBuilder &builder);

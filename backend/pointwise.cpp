@@ -70,7 +70,7 @@ std::optional<ElementwiseOp> binaryOp(const ir::Node &node) {
 }
 
 /// The op that gives the same result with its operands swapped.
-std::optional<ElementwiseOp> exchanged(ElementwiseOp op) {
+std::optional<ElementwiseOp> withSwappedOperands(ElementwiseOp op) {
   switch (op) {
   case ElementwiseOp::Sub:
     return ElementwiseOp::ReverseSub;
@@ -108,7 +108,7 @@ std::optional<CompareOp> comparison(const ir::Node &node) {
 }
 
 /// The comparison that gives the same result with its operands swapped.
-CompareOp exchanged(CompareOp op) {
+CompareOp withSwappedOperands(CompareOp op) {
   switch (op) {
   case CompareOp::Eq:
   case CompareOp::Ne:
@@ -128,7 +128,7 @@ CompareOp exchanged(CompareOp op) {
 bool launchComparison(const ir::Node &node, CompareOp op, BucketBuilder &builder) {
   const ir::Arg *x = &node.arg(0), *z = &node.arg(1);
   if (!x->isValue()) {
-    op = exchanged(op);
+    op = withSwappedOperands(op);
     std::swap(x, z);
   }
   const std::optional<Operand> left = operand(*x, builder), right = operand(*z, builder);
@@ -166,7 +166,7 @@ bool launchBinary(const ir::Node &node, ElementwiseOp op, BucketBuilder &builder
     alpha = *node.arg("alpha").asNumber();
   }
   if (!x->isValue()) {
-    std::optional<ElementwiseOp> other = exchanged(op);
+    std::optional<ElementwiseOp> other = withSwappedOperands(op);
     if (!other)
       return false;
     op = *other;

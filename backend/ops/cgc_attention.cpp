@@ -62,7 +62,7 @@ Shape shapeFor(int64_t heads, int64_t queries, int64_t keys, int64_t sms) {
 }
 
 /// Adds the record of attention_halves, if it takes these tensors.
-bool lowerToHalves(const Attention &a, BucketBuilder &builder) {
+bool lowerToSplitKv(const Attention &a, BucketBuilder &builder) {
   return !a.mask && !a.causal &&
          launch({.kernel = kernelNamed("attention_halves", a.query.dtype),
                  .blocks = uint64_t(WholeShape{1, 2, 1}.items(a.batch() * a.heads(), a.queries())),
@@ -77,8 +77,8 @@ bool lowerToHalves(const Attention &a, BucketBuilder &builder) {
 
 /// Adds the record of attention_whole, if it takes these tensors, with one block per item and at
 /// most `blocks`.
-bool lowerToWhole(const Attention &a, const WholeShape &shape, int64_t blocks,
-                  BucketBuilder &builder) {
+bool lowerToResidentKv(const Attention &a, const WholeShape &shape, int64_t blocks,
+                       BucketBuilder &builder) {
   const int64_t items = shape.items(a.batch() * a.heads(), a.queries());
   return !a.mask && launch({.kernel = kernelNamed("attention_whole", a.query.dtype) + "_" +
                                       std::to_string(wholeKeys(a.keys())),
@@ -98,26 +98,26 @@ bool lowerToWhole(const Attention &a, const WholeShape &shape, int64_t blocks,
 /// The choice is as measured on an H200 (docs/log/2026-11-22-attention-whole.md): one tile per
 /// block while SMs are idle; otherwise each block takes whole heads, so that keys are fetched once.
 /// For many heads of up to 64 keys the chunked kernel is faster.
-bool lowerWithAllKeys(const Attention &a, BucketBuilder &builder) {
+bool lowerWithKvInShared(const Attention &a, BucketBuilder &builder) {
   const int64_t sms = builder.multiprocessors();
   const WholeShape tile{1, 1, 1};
   const int64_t tilesOfAll =
       a.batch() * a.heads() * ((a.queries() + kWholeQueries - 1) / kWholeQueries);
   if (tilesOfAll <= sms)
-    return lowerToHalves(a, builder) || lowerToWhole(a, tile, tilesOfAll, builder);
+    return lowerToSplitKv(a, builder) || lowerToResidentKv(a, tile, tilesOfAll, builder);
   if (a.keys() <= kWholeQueries)
     return false;
   const int64_t tiles = wholeTiles(a.queries());
   // Two blocks of up to two warpgroups and few keys fit on an SM at once: registers and shared
   // memory suffice. One fetches while the other computes.
   if (a.keys() <= 128 && tiles <= 2)
-    return lowerToWhole(a, {tiles, tiles, 1}, INT32_MAX, builder);
-  return lowerToWhole(a, {tiles, std::min(tiles, kWholeMaxGroups), 2}, sms, builder);
+    return lowerToResidentKv(a, {tiles, tiles, 1}, INT32_MAX, builder);
+  return lowerToResidentKv(a, {tiles, std::min(tiles, kWholeMaxGroups), 2}, sms, builder);
 }
 
 /// Adds the record of the chunked kernel `attention`, if it takes these tensors. Prefers the
 /// variant that loads with TMA.
-bool lowerInChunks(const Attention &a, BucketBuilder &builder) {
+bool lowerToChunkedKv(const Attention &a, BucketBuilder &builder) {
   const int64_t columns = attentionColumns(a.query.sizes[3]);
   const Shape shape =
       shapeFor(a.batch() * a.heads(), a.queries(), a.keys(), builder.multiprocessors());
@@ -175,9 +175,9 @@ Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder) {
     a.mask = broadcastMask(builder.place(node.arg("attn_mask").value()), a.query, a.keys());
   const bool fits = builder.target() == DeviceKind::Cuda && masked == a.mask.has_value() &&
                     a.query.type().numElements() > 0;
-  if (fits &&
-      (a.query.dtype == DType::F32 ? lowerToF32(a, builder)
-                                   : lowerWithAllKeys(a, builder) || lowerInChunks(a, builder)))
+  if (fits && (a.query.dtype == DType::F32
+                   ? lowerToF32(a, builder)
+                   : lowerWithKvInShared(a, builder) || lowerToChunkedKv(a, builder)))
     return Status::ok();
   builder.callThenCopy("aten::scaled_dot_product_attention", "",
                        {builder.arg(node.arg("query")), builder.arg(node.arg("key")),

@@ -18,7 +18,8 @@ Status lowerMaskedFill(const ir::Node &node, BucketBuilder &builder) {
   }
   if (value && launchWhere(mask, *value, self, result, builder))
     return Status::ok();
-  Place filling = arg.isValue() ? std::get<Place>(*value) : filledWith(arg, result.dtype, builder);
+  Place filling =
+      arg.isValue() ? std::get<Place>(*value) : scalarTensor(arg, result.dtype, builder);
   builder.callInto("aten::where", "self_out",
                    {builder.tensor(mask), builder.tensor(filling), builder.tensor(self)}, result);
   return Status::ok();

@@ -14,7 +14,7 @@ Status lowerWhere(const ir::Node &node, BucketBuilder &builder) {
     return Status::ok();
   auto tensor = [&](const ir::Arg &arg) -> AtenArg {
     return arg.isValue() ? builder.arg(arg)
-                         : builder.tensor(filledWith(arg, result.dtype, builder));
+                         : builder.tensor(scalarTensor(arg, result.dtype, builder));
   };
   AtenArg chosen = tensor(self), rest = tensor(other);
   builder.callInto("aten::where", "self_out", {builder.tensor(condition), chosen, rest}, result);

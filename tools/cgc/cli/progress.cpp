@@ -39,14 +39,15 @@ Progress::Progress(size_t phases)
   sigset_t all, previous;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &previous);
-  shower_ = std::jthread([this](std::stop_token stop) { showUntilStopped(std::move(stop)); });
+  renderThread_ =
+      std::jthread([this](std::stop_token stop) { renderUntilStopped(std::move(stop)); });
   pthread_sigmask(SIG_SETMASK, &previous, nullptr);
 }
 
 Progress::~Progress() {
-  shower_.request_stop();
-  if (shower_.joinable())
-    shower_.join();
+  renderThread_.request_stop();
+  if (renderThread_.joinable())
+    renderThread_.join();
   if (terminal_ && visible_)
     std::fputs("\r\x1b[K", stderr);
 }
@@ -66,7 +67,7 @@ void Progress::begin(std::string phase) {
     logPhase();
 }
 
-void Progress::showUntilStopped(std::stop_token stop) {
+void Progress::renderUntilStopped(std::stop_token stop) {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, stop, kRedraw, [&] { return stop.stop_requested(); })) {
     if (begun_ == 0 || std::chrono::steady_clock::now() - start_ < quietTime())

@@ -25,7 +25,7 @@ public:
   void begin(std::string phase);
 
 private:
-  void showUntilStopped(std::stop_token stop);
+  void renderUntilStopped(std::stop_token stop);
   void drawBar();
   void logPhase();
 
@@ -35,8 +35,8 @@ private:
   std::condition_variable_any wake_;
   size_t phases_, begun_ = 0;
   std::string phase_;
-  bool visible_ = false; ///< The bar is drawn, or phases are logged as they begin.
-  std::jthread shower_;  ///< Last: joins before the rest goes.
+  bool visible_ = false;      ///< The bar is drawn, or phases are logged as they begin.
+  std::jthread renderThread_; ///< Last: joins before the rest goes.
 };
 
 } // namespace cgc::tool

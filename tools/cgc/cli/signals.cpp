@@ -12,7 +12,7 @@ namespace {
 
 // SA_RESETHAND has put the default action back, so raising the signal again ends the process. But
 // not if it is the first of a container, whose default action is to ignore signals.
-void cleanUpAndDie(int signal) {
+void cleanUpAndReraise(int signal) {
   removeOpenTemporaries();
   sigset_t one;
   sigemptyset(&one);
@@ -32,7 +32,7 @@ void handleSignals() {
     if (previous.sa_handler == SIG_IGN)
       continue;
     struct sigaction action{};
-    action.sa_handler = cleanUpAndDie;
+    action.sa_handler = cleanUpAndReraise;
     action.sa_flags = SA_RESETHAND;
     sigaction(signal, &action, nullptr);
   }

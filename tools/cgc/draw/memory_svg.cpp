@@ -19,12 +19,12 @@ namespace cgc::tool {
 namespace {
 
 // In pixels. A chart with its heading and axes takes kChartHeight.
-constexpr double kLeastWidth = 1400, kChartHeight = 560;
+constexpr double kMinWidth = 1400, kChartHeight = 560;
 constexpr double kLeft = 90, kRight = 20, kTop = 46, kBottom = 66;
 constexpr double kPlotHeight = kChartHeight - kTop - kBottom;
-constexpr double kCharWidth = 5.2;   ///< Of a label, about.
-constexpr double kTickWidth = 64;    ///< Between two numbers of the time axis, at least.
-constexpr double kLeastHeight = 0.1; ///< SVG shows nothing of a rectangle of height 0.
+constexpr double kCharWidth = 5.2; ///< Of a label, about.
+constexpr double kTickWidth = 64;  ///< Between two numbers of the time axis, at least.
+constexpr double kMinHeight = 0.1; ///< SVG shows nothing of a rectangle of height 0.
 
 /// As much of `text` as fits into `width`; nothing if that says nothing.
 std::string fitted(std::string text, double width) {
@@ -61,7 +61,7 @@ public:
         plotWidth_(width - kLeft - kRight) {}
 
   std::string draw() {
-    const uint64_t live = mostLive();
+    const uint64_t live = peakLiveBytes();
     text(kLeft, y_ - 28, 15,
          fmt::format("{} ({}): arena {}, of which at most {} are in use at once; {} records, {} "
                      "buffers",
@@ -93,7 +93,7 @@ private:
   }
 
   /// The most bytes of buffers that are alive during one record.
-  uint64_t mostLive() const {
+  uint64_t peakLiveBytes() const {
     std::vector<uint64_t> born(bucket_.records.size() + 1), died(born.size());
     for (const ArenaBuffer &buffer : buffers_) {
       born[buffer.first] += buffer.end - buffer.begin;
@@ -132,7 +132,7 @@ private:
   /// Bands behind the buffers: which block of the model runs when.
   void drawBlocks() {
     const size_t records = bucket_.records.size();
-    double labelled = 0; // Up to where labels stand.
+    double labeledEnd = 0; // Up to where labels stand.
     for (size_t begin = 0, band = 0; begin < records; ++band) {
       const std::string block = blockOf(moduleOf(begin));
       size_t end = begin + 1;
@@ -149,9 +149,9 @@ private:
       llvm::StringRef label = path;
       while (label.size() > room && label.contains('.'))
         label = label.split('.').second;
-      if (label.size() <= room && x(begin) >= labelled) {
+      if (label.size() <= room && x(begin) >= labeledEnd) {
         text(x(begin) + 1, y_ + kPlotHeight + 12, 9, label.str(), " fill=\"#555555\"");
-        labelled = x(begin) + 5.2 * static_cast<double>(label.size());
+        labeledEnd = x(begin) + 5.2 * static_cast<double>(label.size());
       }
       begin = end;
     }
@@ -164,7 +164,7 @@ private:
     const double left = x(static_cast<double>(buffer.first));
     const double width = x(static_cast<double>(buffer.last + 1)) - left;
     const double bottom = y(static_cast<double>(buffer.begin));
-    const double height = std::max(kLeastHeight, bottom - y(static_cast<double>(buffer.end)));
+    const double height = std::max(kMinHeight, bottom - y(static_cast<double>(buffer.end)));
     const double top = bottom - height;
     svg_ +=
         fmt::format("<rect x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" "
@@ -258,7 +258,7 @@ std::string nested(const Drawing &drawing, double y) {
 
 std::string planSvg(const PlanData &plan, std::string_view entry, const std::string &drawing) {
   const Drawing graph = parseDrawing(drawing);
-  const double width = std::max(kLeastWidth, graph.width);
+  const double width = std::max(kMinWidth, graph.width);
   std::string charts;
   double height = 0;
   for (const Entry &e : plan.entries)

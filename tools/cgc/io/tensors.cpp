@@ -85,7 +85,7 @@ size_t elements(const HostTensor &tensor) {
 
 /// The sum of twelve uniform numbers from -1/2 to 1/2: its mean is 0, its variance 1, and its
 /// distribution close to the normal one. Exact.
-double nearlyNormal(std::mt19937_64 &engine) {
+double approximateNormal(std::mt19937_64 &engine) {
   constexpr int64_t kLargest = 0xffffffff;
   int64_t sum = -6 * kLargest;
   for (int i = 0; i < 6; ++i) {
@@ -132,7 +132,7 @@ HostTensor randomInput(const IoTensor &input, uint64_t seed) {
   const size_t size = dtypeSize(input.dtype);
   for (size_t i = 0; i < elements(tensor); ++i) {
     const double value = isFloating(input.dtype)
-                             ? nearlyNormal(engine)
+                             ? approximateNormal(engine)
                              : static_cast<double>((engine() >> 32) * range >> 32);
     storeElement(tensor.bytes.data() + i * size, input.dtype, value);
   }

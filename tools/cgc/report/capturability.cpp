@@ -27,8 +27,8 @@ void add(Capturability &result, const std::string &method, const ir::Diagnostics
 
 } // namespace
 
-Result<Capturability> judgeCapturability(ir::Module &root, const std::vector<InputSpec> &inputs,
-                                         const std::vector<std::string> &entries) {
+Result<Capturability> analyzeCapturability(ir::Module &root, const std::vector<InputSpec> &inputs,
+                                           const std::vector<std::string> &entries) {
   Capturability result;
   result.hasShapes = !inputs.empty();
   std::vector<driver::BucketSpec> buckets;

@@ -21,8 +21,8 @@ struct Capturability {
 
 /// Judges the methods of `root` that `inputs` and `entries` choose as those of compile do, or
 /// without inputs all (or `entries`), as far as no shape matters. `root` is of no use afterwards.
-Result<Capturability> judgeCapturability(ir::Module &root, const std::vector<InputSpec> &inputs,
-                                         const std::vector<std::string> &entries);
+Result<Capturability> analyzeCapturability(ir::Module &root, const std::vector<InputSpec> &inputs,
+                                           const std::vector<std::string> &entries);
 
 std::string capturabilityText(const Capturability &result);
 nlohmann::ordered_json capturabilityJson(const Capturability &result, const std::string &path);

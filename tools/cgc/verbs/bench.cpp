@@ -347,7 +347,7 @@ Verb addBench(CLI::App &app) {
   addBucketOptions(*command, options->buckets, "Measure");
   command->add_option("--samples", options->samples, "Samples of each figure")
       ->type_name("N")
-      ->check(CLI::Range(kFewestSamples, 1'000'000))
+      ->check(CLI::Range(kMinSamples, 1'000'000))
       ->capture_default_str();
   addExecutorOption(*command, options->executor);
   addThreadsOption(*command, options->threads);

@@ -26,9 +26,9 @@ constexpr double kTolerance = 1e-5;
 constexpr double kReducedFactor = 1.2;
 /// The largest relative L2 of LibTorch's own run to the fp32 truth that the truth may be trusted
 /// at.
-constexpr double kMostOwn = 0.1;
+constexpr double kMaxReferenceError = 0.1;
 /// An output that two inputs move apart by less than this times its limit shows little.
-constexpr double kLeastEffect = 10;
+constexpr double kMinEffect = 10;
 /// Small outputs are compared over several inputs: in few elements chance would decide the ratio.
 constexpr uint64_t kElements = 512;
 
@@ -50,9 +50,7 @@ struct Row {
   double inputEffect = 0; ///< Relative L2 between the plan's outputs for two random inputs.
 
   /// A plan that computed something else could pass, too. What no input moves is a constant.
-  bool hardlyDependsOnInput() const {
-    return inputEffect > 0 && inputEffect < kLeastEffect * limit;
-  }
+  bool hardlyDependsOnInput() const { return inputEffect > 0 && inputEffect < kMinEffect * limit; }
 };
 
 /// Whether anything that the plan computes with is narrower than fp32.
@@ -115,10 +113,10 @@ public:
       if (truth_ && !exact) {
         const double ownL2 = compareValues(own[i], expected).relativeL2;
         row.limit = std::max(kTolerance, kReducedFactor * ownL2);
-        if (ownL2 >
-            kMostOwn) { // No rounding explains that: widened, the model is another function.
+        if (ownL2 > kMaxReferenceError) { // No rounding explains that: widened, the model is
+                                          // another function.
           row.closeness = compareValues(actual[i], own[i]);
-          row.limit = kMostOwn;
+          row.limit = kMaxReferenceError;
         }
       }
       // False for NaN on either side.
@@ -271,7 +269,7 @@ Status printRows(const Options &options, const std::vector<Row> &rows) {
                                         "than {:g} times the limit, so that another computation "
                                         "could pass, too.\nThe weights may be random: compare with "
                                         "a trained checkpoint.\n",
-                                        kLeastEffect)
+                                        kMinEffect)
                           : ""));
 }
 

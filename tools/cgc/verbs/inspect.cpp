@@ -129,7 +129,7 @@ Status inspectCapturability(const Options &options, bool &printed) {
   std::vector<std::string> entries;
   if (!options.entry.empty())
     entries.push_back(options.entry);
-  CGC_ASSIGN_OR_RETURN(const Capturability result, judgeCapturability(*root, inputs, entries));
+  CGC_ASSIGN_OR_RETURN(const Capturability result, analyzeCapturability(*root, inputs, entries));
   CGC_TRY(options.json ? printJson("capturability", capturabilityJson(result, options.file))
                        : printOut(capturabilityText(result)));
   printed = true;

@@ -9,7 +9,7 @@
 namespace cgc::tool {
 namespace {
 
-constexpr int kWarmUps = 20, kFewestWarmUps = 3;
+constexpr int kWarmUps = 20, kMinWarmUps = 3;
 constexpr double kWarmUpMillis = 2000;
 /// Back-to-back runs of a sample; fewer if they would take longer than kSampleMillis.
 constexpr int kRunsPerSample = 40;
@@ -45,7 +45,7 @@ Result<Timing> timeRuns(const std::function<Status()> &run, const std::function<
                         int samples) {
   Timing timing;
   const auto begin = Clock::now();
-  for (int i = 0; i < kFewestWarmUps || (i < kWarmUps && millisSince(begin) < kWarmUpMillis); ++i)
+  for (int i = 0; i < kMinWarmUps || (i < kWarmUps && millisSince(begin) < kWarmUpMillis); ++i)
     CGC_TRY(run());
   CGC_TRY(wait());
 

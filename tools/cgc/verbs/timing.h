@@ -12,7 +12,7 @@
 namespace cgc::tool {
 
 /// From fewer, a p90 or p99 says nothing.
-inline constexpr int kFewestSamples = 30;
+inline constexpr int kMinSamples = 30;
 
 using Clock = std::chrono::steady_clock;
 double millisSince(Clock::time_point start);
