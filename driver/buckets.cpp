@@ -1,4 +1,4 @@
-// Buckets: methods and input shapes to compile.
+// Buckets: chooses the methods and input shapes to compile.
 #include "driver/buckets.h"
 
 #include "ir/text/text.h"
@@ -27,14 +27,14 @@ std::vector<std::string> inputNames(const ir::Graph &method) {
   return names;
 }
 
-/// Whether an input is no tensor, as its default tells.
+/// Whether an input is not a tensor. Such an input has a default value.
 bool isFlag(const ir::Value &input) {
   const auto defaults = input.node()->args();
   return !defaults.empty() && !defaults[0].isNone();
 }
 
-/// The specs of the method's inputs in its order, without those that are left at their defaults;
-/// Usage names those that are missing.
+/// The specs of the method's inputs, in its order, without inputs that keep their defaults. Usage,
+/// naming the missing inputs, if one has neither a spec nor a default.
 Result<std::vector<InputSpec>> specsOf(const ir::Graph &method,
                                        const std::vector<InputSpec> &inputs) {
   std::vector<InputSpec> chosen;
@@ -56,7 +56,7 @@ Result<std::vector<InputSpec>> specsOf(const ir::Graph &method,
                             describeMethod(method), fmt::join(missing, ", "), missing[0]));
 }
 
-/// Every name in `inputs` is an input of some method, and a tensor there.
+/// Usage unless every name in `inputs` is a tensor input of some method.
 Status checkNames(const ir::Module &root, const std::vector<InputSpec> &inputs) {
   for (const InputSpec &spec : inputs) {
     const ir::Value *flag = nullptr;

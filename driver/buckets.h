@@ -1,4 +1,5 @@
-// Buckets: which methods of the model are compiled, and for which input shapes.
+// Buckets: the choice of the model's methods to compile, and of the input shapes to compile them
+// for.
 #pragma once
 
 #include "ir/module.h"
@@ -11,34 +12,36 @@
 
 namespace cgc::driver {
 
-/// The type of an input.
+/// The name and type of an input.
 struct InputSpec {
   std::string name;
   DType dtype = DType::F32;
   std::vector<int64_t> sizes;
 };
 
-/// One method with concrete inputs, in the method's order. What is missing stays at its default.
+/// One method with concrete input types, in the method's order. Inputs that are absent keep their
+/// defaults.
 struct BucketSpec {
   std::string entry;
   std::vector<InputSpec> inputs;
 };
 
-/// Every chosen entry at every batch size, entries in the model's order. Without `entries`, all
-/// methods of the root that have an input and all that have no default. A batch size, each of which
-/// is there once, replaces dimension 0 of every input; without any, the shapes are taken as they
-/// are. Usage, with what the model offers, if something does not fit.
+/// One bucket for each chosen entry at each batch size, entries in the model's order. Without
+/// `entries`, chooses every method of the root with at least one input in `inputs` and none missing
+/// (an input with a default may be absent). A batch size replaces dimension 0 of every input;
+/// `batches` has no duplicates. Without batches, the shapes are used as given. Usage, listing what
+/// the model offers, if something does not fit.
 Result<std::vector<BucketSpec>> chooseBuckets(const ir::Module &root,
                                               const std::vector<InputSpec> &inputs,
                                               const std::vector<int64_t> &batches,
                                               const std::vector<std::string> &entries);
 
-/// What Pipeline::specialize takes for `bucket`, a bucket of `method`.
+/// The input types of `bucket`, a bucket of `method`, in the form that Pipeline::specialize takes.
 std::vector<ir::Type> typesOf(const ir::Graph &method, const BucketSpec &bucket);
 
-/// "forward(image, text), encode_image(image)"
+/// For example "forward(image, text), encode_image(image)".
 std::string describeMethods(const ir::Module &root);
-/// "forward(image, text)"
+/// For example "forward(image, text)".
 std::string describeMethod(const ir::Graph &method);
 
 } // namespace cgc::driver

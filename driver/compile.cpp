@@ -1,4 +1,5 @@
-// compile: buckets, the pipeline, one specialized graph for each bucket, lowering.
+// compile: chooses buckets, runs the pipeline, specializes one graph per bucket, and lowers them to
+// a plan.
 #include "driver/compile.h"
 
 #include "driver/runtime_evaluator.h"
@@ -15,7 +16,7 @@ namespace cgc::driver {
 
 namespace {
 
-/// "--input image=f32[4,3,224,224]"
+/// For example "--input image=f32[4,3,224,224]".
 std::string describeInputs(const BucketSpec &bucket) {
   std::string text;
   for (const InputSpec &input : bucket.inputs)
@@ -24,7 +25,7 @@ std::string describeInputs(const BucketSpec &bucket) {
   return text;
 }
 
-/// Tells the caller of each phase.
+/// Reports the beginning of each phase to the caller.
 struct Phases {
   const CompileOptions &options;
   size_t count;
@@ -34,20 +35,20 @@ struct Phases {
   }
 };
 
-/// "encode_image for --input image=f32[4,3,224,224] (--batch sets dimension 0)"
+/// For example "encode_image for --input image=f32[4,3,224,224] (--batch sets dimension 0)".
 std::string describeBucket(const BucketSpec &bucket, bool batched) {
   return fmt::format("{} for {}{}", bucket.entry, describeInputs(bucket),
                      batched ? " (--batch sets dimension 0)" : "");
 }
 
-/// Whether types do not fit an op on tensors: what they began with may be to blame.
+/// Whether an op on tensors rejects its argument types. Wrong input types may be the cause.
 bool isOfTypes(const ir::Diagnostic &error) {
   const std::optional<ir::OpKind> op = ir::parseOpName(error.op);
   return error.cause == ir::Cause::None && op && (ir::opDef(*op).infer || *op == ir::OpKind::Size);
 }
 
-/// One specialised graph for each bucket. Every entry is tried: the failure names each that cannot
-/// be compiled, and every offender once.
+/// One specialized graph for each bucket. Tries every entry: the failure names each entry that
+/// cannot be compiled, and every offender once.
 Result<std::vector<std::unique_ptr<ir::Graph>>>
 specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bool batched,
               const passes::Pipeline &pipeline, const passes::PassContext &context,
@@ -93,7 +94,8 @@ Result<passes::Pipeline> defaultPipeline(const CompileOptions &options) {
   return builder.build();
 }
 
-/// The floats of the plan, as the pipeline's pass `precision` makes them.
+/// The dtype that the pipeline's pass `precision` converts floats to. None if the pipeline has no
+/// such pass.
 std::optional<DType> precisionOf(const passes::Pipeline &pipeline) {
   const auto precision = pipeline.passes().option("precision", "to");
   return precision ? parseDType(*precision) : std::nullopt;
@@ -108,7 +110,8 @@ Result<backend::CompiledPlan> compileWith(ir::Module &root, const passes::Pipeli
   RuntimeEvaluator evaluator(options.providerPath);
   const passes::PassContext context{
       .target = options.target, .evaluator = &evaluator, .diagnostics = &diagnostics};
-  const auto finish = llvm::make_scope_exit([&] { pipeline.finish(); }); // Also after a failure.
+  const auto finish =
+      llvm::make_scope_exit([&] { pipeline.finish(); }); // Runs after a failure, too.
   phases.begin("prepare");
   CGC_TRY(withDiagnostics(pipeline.prepare(root, context), diagnostics));
   CGC_ASSIGN_OR_RETURN(const auto graphs, specializeAll(root, buckets, !options.batches.empty(),

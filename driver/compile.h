@@ -1,4 +1,4 @@
-// compile: from an imported module to a plan in memory. `cgc compile` is one caller.
+// compile: compiles an imported module into a plan in memory; `cgc compile` is one caller.
 #pragma once
 
 #include "backend/backend.h"
@@ -17,35 +17,37 @@
 namespace cgc::driver {
 
 struct CompileOptions {
-  /// Types of the inputs, by name. A method is compiled if all its inputs without default are here.
+  /// Types of the inputs, by name. A method is compiled if all of its inputs without a default are
+  /// here.
   std::vector<InputSpec> inputs;
-  /// Values of dimension 0 of every input, one bucket for each; empty: the sizes of `inputs`.
+  /// Values of dimension 0 of every input, one bucket each. Empty: the sizes of `inputs`.
   std::vector<int64_t> batches;
-  /// Methods to compile; empty: all whose inputs are given.
+  /// Methods to compile. Empty: all whose inputs are given.
   std::vector<std::string> entries;
 
   DeviceKind target = DeviceKind::Cuda;
-  backend::Arch arch = backend::Arch::Sm90a; ///< Of target cuda.
+  backend::Arch arch = backend::Arch::Sm90a; ///< Only for target cuda.
   passes::OptLevel level = passes::OptLevel::O1;
-  /// The dtype that floats become; none: the model's own.
+  /// The dtype that floats are converted to. None: the model's own dtypes.
   std::optional<DType> precision;
-  /// Lets GEMMs of f32 round their operands to TF32. Of target cuda.
+  /// Lets GEMMs of f32 round their operands to TF32. Only for target cuda.
   bool tf32 = false;
-  /// Lets values that are never alive together share memory.
+  /// Lets values whose lifetimes do not overlap share memory.
   bool reusesMemory = true;
 
-  /// Replaces the default pipeline, which `target`, `level` and `precision` choose. Borrowed.
+  /// Replaces the default pipeline, which depends on `target`, `level` and `precision`. Borrowed;
+  /// null: the default.
   const passes::Pipeline *pipeline = nullptr;
-  /// Have the ops of cgc.library_op.
+  /// The op libraries that are searched for the ops of cgc.library_op.
   std::vector<std::shared_ptr<const OpLibrary>> opLibraries;
-  /// Path of the ATen provider (libcgc_aten.so), which folds constants.
+  /// Path of the ATen provider (libcgc_aten.so), which computes folded constants.
   std::string providerPath;
 
   /// Called before each phase of compile() with its name and with the number of phases.
   std::function<void(const std::string &phase, size_t phases)> onPhase;
 };
 
-/// Usage if the options contradict each other. compile() begins with it.
+/// Usage if the options contradict each other. compile() calls it first.
 Status check(const CompileOptions &options);
 
 /// Compiles the chosen methods of `root` for each bucket. `root` changes: its methods are inlined,
@@ -57,7 +59,8 @@ Status check(const CompileOptions &options);
 Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &options,
                                       ir::Diagnostics &diagnostics);
 
-/// `status`, or if there are diagnostics, all of them, each once, with the same code.
+/// A status with the code of `status` and the text of all errors in `diagnostics`; `status` itself
+/// if it is ok or there are no errors.
 Status withDiagnostics(Status status, const ir::Diagnostics &diagnostics);
 
 } // namespace cgc::driver

@@ -1,4 +1,4 @@
-// RuntimeEvaluator: one node becomes a graph, a cpu plan in memory, and is run.
+// RuntimeEvaluator: compiles one node to a cpu plan in memory and runs it.
 #include "driver/runtime_evaluator.h"
 
 #include "backend/backend.h"
@@ -64,7 +64,7 @@ RuntimeEvaluator::evaluate(const ir::Node &node,
   const Bucket &bucket = plan.data().entries[0].buckets[0];
   std::vector<TensorView> inputViews;
   for (size_t i = 0; i < inputs.size(); ++i)
-    // The runtime only reads inputs.
+    // The cast is safe: the runtime only reads inputs.
     inputViews.push_back({const_cast<std::byte *>(inputs[i]->bytes().data()),
                           inputs[i]->type().dtype,
                           DeviceKind::Cpu,

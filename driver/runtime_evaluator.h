@@ -1,5 +1,5 @@
-// RuntimeEvaluator: evaluates constants at compile time with the runtime's own cpu target, so that
-// folding computes what running would have computed.
+// RuntimeEvaluator: evaluates constants at compile time with the runtime's cpu target, so that
+// folding gives the result that the runtime would have computed.
 #pragma once
 
 #include "passes/constant_evaluator.h"
@@ -11,7 +11,7 @@ namespace cgc::driver {
 
 class RuntimeEvaluator final : public passes::ConstantEvaluator {
 public:
-  /// `providerPath` is that of the ATen provider, which computes.
+  /// `providerPath` is the path of the ATen provider, which does the computation.
   explicit RuntimeEvaluator(std::string providerPath) : providerPath_(std::move(providerPath)) {}
 
   Result<std::vector<std::shared_ptr<const ir::TensorData>>>

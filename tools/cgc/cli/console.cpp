@@ -1,4 +1,4 @@
-// Console: stdout, the log, tables and exit statuses.
+// Console: implements stdout, the log, tables and exit statuses.
 #include "tools/cgc/cli/console.h"
 
 #include "runtime/base/file.h"
@@ -81,7 +81,7 @@ bool isStandardOutput(const std::string &path) {
 std::string jsonText(std::string_view kind, const nlohmann::ordered_json &fields) {
   nlohmann::ordered_json object = {{"version", 1}, {"kind", kind}};
   object.update(fields);
-  // Names come from files: replace what is not UTF-8 instead of throwing.
+  // Names come from files, so invalid UTF-8 is replaced: the default handler would throw.
   return object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -94,7 +94,7 @@ void reportError(const Status &status, bool json) {
 }
 
 void reportError(const Status &status, bool json, const nlohmann::ordered_json &fields) {
-  // Rendered diagnostics begin and end as a line of the log does.
+  // Rendered diagnostics bring their own "error: " and line break; the log adds both again.
   std::string_view text = status.message();
   if (text.starts_with("error: "))
     text.remove_prefix(std::string_view("error: ").size());

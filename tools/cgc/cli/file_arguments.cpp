@@ -1,4 +1,4 @@
-// FileArguments: compares by file identity where the files exist, else by normalized path.
+// FileArguments: compares files by identity if they exist, else by normalized path.
 #include "tools/cgc/cli/file_arguments.h"
 
 #include "passes/manager/dump.h"
@@ -16,14 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of what does not exist, weakly_canonical keeps a relative path relative, and a slash at the end.
+/// The absolute, canonical path. weakly_canonical alone keeps the path of a file that does not
+/// exist relative and keeps its trailing slash.
 fs::path normal(const fs::path &path) {
   std::error_code ignored;
   const fs::path whole = fs::weakly_canonical(fs::absolute(path, ignored), ignored);
   return whole.has_filename() ? whole : whole.parent_path();
 }
 
-/// Equal for two names of one file, whether or not it exists.
+/// A key that is equal for two names of one file, whether or not the file exists.
 std::string identityOf(const fs::path &path) {
   struct stat info;
   if (::stat(path.c_str(), &info) == 0)
@@ -35,7 +36,7 @@ bool isSameFile(const fs::path &a, const fs::path &b) {
   return identityOf(a) == identityOf(b);
 }
 
-/// Whether --dump-dir could write `path`, or is it.
+/// Whether `path` is the folder of --dump-dir or a file that --dump-dir could write.
 bool isDump(const std::string &path, const std::string &folder) {
   std::error_code ignored;
   const auto isInside = [&](const fs::path &file) {
@@ -103,7 +104,7 @@ Status FileArguments::check() const {
       if (isDump(written.path, dumpFolder_))
         return overwritten(written.path, "--dump-dir");
   }
-  // Created and at once removed again: commit() is never called.
+  // The temporary file is removed at once, because commit() is never called.
   for (const Written &written : written_)
     CGC_TRY(AtomicFile::create(written.path).status());
   return Status::ok();

@@ -1,5 +1,5 @@
-// FileArguments: says before the long work what would stop the writing after it, and keeps what is
-// read from being written.
+// FileArguments: checks before the long work that every output file can be written and that no
+// input file is overwritten.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -10,21 +10,22 @@
 
 namespace cgc::tool {
 
-/// The files that a verb's arguments name. Every verb that writes names them all here: empty paths
-/// do not count.
+/// The files that a verb's arguments name. Every verb that writes files declares all of them here.
+/// Empty paths are ignored.
 class FileArguments final {
 public:
   FileArguments &reads(const std::string &path);
   FileArguments &reads(const std::vector<std::string> &paths);
-  /// `replaced` is what is read and may be this file all the same: it is replaced at the end.
+  /// Declares a file to write. `replaced` is a file that is read and that may be this one: the verb
+  /// replaces it at the end.
   FileArguments &writes(std::string_view option, const std::string &path,
                         const std::string &replaced = "");
-  /// A folder for the files of --dump-dir.
+  /// Declares the folder of --dump-dir.
   FileArguments &dumpsTo(const std::string &folder);
 
-  /// Usage if a file that is written is "-", is read, or is written by two options (links count;
-  /// a stream such as /dev/null takes any number of results); Failed if it cannot be created.
-  /// Leaves nothing behind.
+  /// Usage if a file to write is "-", is also read, or is written by two options. Two links to one
+  /// file count as one file; a stream such as /dev/null takes any number of results. Failed if a
+  /// file cannot be created. Creates no file that remains.
   Status check() const;
 
 private:

@@ -1,4 +1,4 @@
-// Libraries: dlopen of the LibTorch parts.
+// Libraries: finds, opens and checks the shared libraries.
 #include "tools/cgc/cli/libraries.h"
 
 #include "runtime/base/libtorch.h"
@@ -53,7 +53,7 @@ openOpLibraries(const std::vector<std::string> &paths) {
 
 void noteUnusedOpLibraries(const PlanData &plan, const std::vector<std::string> &paths) {
   for (const std::string &path : paths) {
-    // As openOpLibraries chooses: by content. A file that nobody needs may be absent.
+    // Compares by content, as the engine does. A library that the plan does not need may be absent.
     const auto file = LibraryFile::open(path);
     const bool isUsed =
         file && std::ranges::count(plan.opLibraries, file->hash(), &OpLibraryId::hash) > 0;

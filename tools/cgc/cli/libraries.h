@@ -1,4 +1,4 @@
-// Libraries: the parts of cgc that link LibTorch and are opened only when a verb needs them.
+// Libraries: opens, on demand, the shared libraries of cgc that link LibTorch, and op libraries.
 #pragma once
 
 #include "frontend/frontend.h"
@@ -15,23 +15,24 @@ class App;
 
 namespace cgc::tool {
 
-/// Where a library of this installation lies: in ../lib beside the program's folder, else in that
-/// folder.
+/// The path of a library of this installation: in ../lib beside the program's folder, else in the
+/// program's folder.
 std::string libraryPath(const std::string &name);
 
-/// Opens the frontend, once; it stays open until the process ends. Device if it or LibTorch is
-/// missing.
+/// Opens the frontend once. It stays open until the process ends. Device if the frontend or
+/// LibTorch is missing.
 Result<const frontend::Api *> openFrontend();
 
-/// Where the runtime finds the provider of ATen records.
+/// The path of the provider of ATen records, for the runtime.
 std::string providerPath();
 
 /// Adds --op-library; `paths` must outlive `command`.
 void addOpLibraryOption(CLI::App &command, std::vector<std::string> &paths);
-/// Opens all of them. Usage if two have one name: a plan could not tell them apart.
+/// Opens the op libraries. Usage if two have the same name, because a plan could not tell them
+/// apart.
 Result<std::vector<std::shared_ptr<const OpLibrary>>>
 openOpLibraries(const std::vector<std::string> &paths);
-/// Logs each of `paths` that `plan` calls no op of.
+/// Logs each op library in `paths` of which `plan` calls no op.
 void noteUnusedOpLibraries(const PlanData &plan, const std::vector<std::string> &paths);
 
 } // namespace cgc::tool

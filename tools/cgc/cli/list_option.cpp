@@ -1,4 +1,4 @@
-// List options: splits at commas itself, because CLI11 drops what is empty between them.
+// List options: splits at commas itself, because CLI11 drops empty items.
 #include "tools/cgc/cli/list_option.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -14,7 +14,7 @@ namespace cgc::tool {
 
 namespace {
 
-/// `parse` gives the value of a text, or nothing if that is none.
+/// `parse` converts the text of one item to its value, or returns nothing if the text is invalid.
 template <class T, class Parse>
 CLI::Option *addList(CLI::App &command, const std::string &name, std::vector<T> &items,
                      const std::string &description, const std::string &expected, Parse parse) {

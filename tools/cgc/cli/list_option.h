@@ -1,4 +1,4 @@
-// Options that take a list: `--batch 1,4`, `--entry encode_image,encode_text`.
+// List options: command-line options that take a list, as `--batch 1,4`.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace cgc::tool {
 /// The largest value of --batch.
 inline constexpr int64_t kMaxBatch = int64_t(1) << 30;
 
-/// Adds an option with names between commas; given again, it takes more of them. An empty name and
-/// one that is given twice are usage errors. `items` must outlive `command`.
+/// Adds an option that takes names separated by commas and may be given again for more names. An
+/// empty name or a duplicate is a usage error. `items` must outlive `command`.
 CLI::Option *addListOption(CLI::App &command, const std::string &name,
                            std::vector<std::string> &items, const std::string &description);
-/// The same for sizes of dimension 0: integers from 1 to kMaxBatch.
+/// Adds an option that takes sizes of dimension 0: integers from 1 to kMaxBatch.
 CLI::Option *addListOption(CLI::App &command, const std::string &name, std::vector<int64_t> &items,
                            const std::string &description);
 

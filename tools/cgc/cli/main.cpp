@@ -19,8 +19,9 @@ namespace {
 
 using namespace cgc;
 
-/// "there is no option '--frobnicate'" with the near miss, if an argument of the chosen verb that
-/// looks like an option is none; else nothing. CLI11 may complain of what is missing instead.
+/// "there is no option '--frobnicate'" with the nearest option name, if an argument of the chosen
+/// verb looks like an option and is not one; else an empty string. CLI11 itself may report a
+/// missing argument instead.
 std::string describeUnknownOption(const CLI::App &app) {
   const auto chosen = app.get_subcommands();
   if (chosen.empty())
@@ -37,8 +38,8 @@ std::string describeUnknownOption(const CLI::App &app) {
   return "";
 }
 
-/// "-o,--output is given twice; give it once" if an option of the chosen verb that takes one value
-/// has more; else nothing. CLI11 would say that "At Most 1" is required.
+/// "-o,--output is given twice; give it once" if an option of the chosen verb takes one value and
+/// has more; else an empty string. CLI11 itself would report that "At Most 1" is required.
 std::string describeRepeatedOption(const CLI::App &app) {
   const auto chosen = app.get_subcommands();
   if (chosen.empty())
@@ -51,7 +52,8 @@ std::string describeRepeatedOption(const CLI::App &app) {
   return "";
 }
 
-/// A usage error as CLI11 found it; help and version, which it reports the same way, are results.
+/// Reports a usage error that CLI11 found and returns the exit status. CLI11 reports --help and
+/// --version the same way; these are results.
 int reportParse(const CLI::App &app, const CLI::ParseError &error, const std::string &unknownVerb,
                 bool json) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
@@ -75,8 +77,8 @@ int reportParse(const CLI::App &app, const CLI::ParseError &error, const std::st
   return tool::exitStatus(Code::Usage);
 }
 
-/// "there is no verb 'compil'; did you mean 'compile'?" if the first argument is no verb, else
-/// nothing. CLI11 would only say that a subcommand is missing.
+/// "there is no verb 'compil'; did you mean 'compile'?" if the first argument is not a verb; else
+/// an empty string. CLI11 itself would only report that a subcommand is missing.
 std::string describeUnknownVerb(const std::string &first, llvm::ArrayRef<tool::Verb> verbs) {
   std::vector<std::string> names;
   for (const tool::Verb &verb : verbs)
@@ -138,7 +140,7 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    // Options after the error have not been read.
+    // CLI11 stops at the error, so --json after it is searched for here.
     const bool json = std::count(argv + 1, argv + argc, std::string_view("--json")) > 0;
     return reportParse(app, error, describeUnknownVerb(argv[1], verbs), json);
   }

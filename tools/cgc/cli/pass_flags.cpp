@@ -1,4 +1,4 @@
-// Options about passes.
+// Pass flags: declares the options about passes and interprets their values.
 #include "tools/cgc/cli/pass_flags.h"
 
 #include "tools/cgc/cli/console.h"

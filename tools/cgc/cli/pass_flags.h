@@ -1,5 +1,4 @@
-// Options about passes that compile and opt share, and what happens to the diagnostics that passes
-// leave.
+// Pass flags: options about passes that compile and opt share.
 #pragma once
 
 #include "ir/diagnostics.h"
@@ -19,19 +18,20 @@ namespace cgc::tool {
 /// --crash-reproducer and --time-passes. `options` must outlive `command`.
 void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options);
 
-/// What they ask for, on stderr, for a pipeline for `target` with `plugins`; `more` are passes
-/// beside those of passes.def.
+/// The instrumentation that `options` ask for, which writes to stderr, for a pipeline for `target`
+/// with `plugins`. `more` holds the passes that are not in passes.def.
 Result<passes::Instrumentation> instrumentationOf(passes::InstrumentationOptions options,
                                                   DeviceKind target,
                                                   std::vector<passes::UsedPlugin> plugins,
                                                   llvm::ArrayRef<passes::RegisteredPass> more);
 
-/// `status` of running passes; of a failure the log says that it left a reproducer.
+/// Returns `status`. If it is a failure and a reproducer was written, logs how to use the
+/// reproducer.
 Status withReproducer(Status status, const passes::InstrumentationOptions &options);
 
 /// Adds --precision; `name` must outlive `command`.
 void addPrecisionOption(CLI::App &command, std::string &name);
-/// What a value of --precision stands for: nothing for "keep".
+/// The dtype that a value of --precision stands for; nothing for "keep".
 std::optional<DType> precisionOf(const std::string &name);
 
 } // namespace cgc::tool

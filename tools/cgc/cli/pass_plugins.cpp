@@ -1,4 +1,4 @@
-// Pass plug-ins: opening, checking and calling them.
+// Pass plug-ins: opens, checks and calls them.
 #include "tools/cgc/cli/pass_plugins.h"
 
 #include "passes/plugin.h"
@@ -73,7 +73,7 @@ Result<std::vector<passes::UsedPlugin>> loadPassPlugins(const std::vector<std::s
   for (const std::string &path : paths) {
     CGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
     std::error_code ignored;
-    // A path without a slash would be searched for elsewhere.
+    // dlopen searches the library path for a name without a slash.
     const std::string absolute = std::filesystem::absolute(path, ignored).string();
     CGC_TRY(loadPassPlugin(path, absolute, builder));
     used.push_back({absolute, hash64(file.bytes())});

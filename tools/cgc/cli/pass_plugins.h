@@ -16,9 +16,9 @@ namespace cgc::tool {
 /// Adds --pass-plugin; `paths` must outlive `command`.
 void addPassPluginOption(CLI::App &command, std::vector<std::string> &paths);
 
-/// Opens each plug-in, in order, and lets it register with `builder`. They stay loaded until the
-/// process ends. InvalidFile if one is missing or no plug-in; Failed, by name, if it has another
-/// ABI or throws.
+/// Opens each plug-in, in order, and lets it register with `builder`. Plug-ins stay loaded until
+/// the process ends. InvalidFile if a file is missing or is not a plug-in. Failed, naming the
+/// plug-in, if it has another ABI or throws.
 Result<std::vector<passes::UsedPlugin>> loadPassPlugins(const std::vector<std::string> &paths,
                                                         passes::PipelineBuilder &builder);
 

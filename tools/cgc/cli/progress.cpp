@@ -1,4 +1,4 @@
-// Progress: phases as log lines or as a bar on a terminal.
+// Progress: renders phases as log lines or as a bar on a terminal.
 #include "tools/cgc/cli/progress.h"
 
 #include "tools/cgc/cli/console.h"
@@ -20,7 +20,7 @@ namespace {
 constexpr auto kRedraw = std::chrono::milliseconds(200);
 constexpr size_t kBarWidth = 24;
 
-/// How long a command runs before it shows progress.
+/// How long a command runs before it shows progress; CGC_PROGRESS_AFTER sets other seconds.
 std::chrono::duration<double> quietTime() {
   double seconds = 2;
   if (const char *set = std::getenv("CGC_PROGRESS_AFTER"))
@@ -35,7 +35,7 @@ Progress::Progress(size_t phases)
       visible_(!terminal_ && !isQuiet() && quietTime().count() <= 0) {
   if (isQuiet())
     return;
-  // The thread must not take the signals that the main thread handles.
+  // Signals must go to the main thread, which handles them; the new thread inherits this mask.
   sigset_t all, previous;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &previous);

@@ -1,5 +1,5 @@
-// Progress: which phase a long command is in, on stderr, once the command has taken two seconds: a
-// bar on a terminal, else a line per phase. Nothing with --quiet.
+// Progress: shows the phase of a long command on stderr, as a bar on a terminal, else as a line per
+// phase.
 #pragma once
 
 #include <chrono>
@@ -10,18 +10,20 @@
 
 namespace cgc::tool {
 
+/// Shows nothing in the first two seconds, and nothing at all with --quiet. A thread of its own
+/// draws the bar.
 class Progress final {
 public:
-  /// `phases` is how many times begin() will be called; 0: expect() will say.
+  /// `phases` is the number of calls of begin() to come; 0: unknown until expect().
   explicit Progress(size_t phases = 0);
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;
   /// Removes the bar.
   ~Progress();
 
-  /// How many phases there are, those that have begun included.
+  /// Sets the number of phases, including those that have begun.
   void expect(size_t phases);
-  /// Ends the phase before and begins this one.
+  /// Ends the previous phase and begins this one.
   void begin(std::string phase);
 
 private:
@@ -36,7 +38,7 @@ private:
   size_t phases_, begun_ = 0;
   std::string phase_;
   bool visible_ = false;      ///< The bar is drawn, or phases are logged as they begin.
-  std::jthread renderThread_; ///< Last: joins before the rest goes.
+  std::jthread renderThread_; ///< Declared last: joins before the other members are destroyed.
 };
 
 } // namespace cgc::tool

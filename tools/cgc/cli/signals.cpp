@@ -1,4 +1,4 @@
-// Signals: clean up, then die of the same signal.
+// Signals: cleans up, then raises the same signal again.
 #include "tools/cgc/cli/signals.h"
 
 #include "runtime/base/file.h"
@@ -10,8 +10,8 @@ namespace cgc::tool {
 
 namespace {
 
-// SA_RESETHAND has put the default action back, so raising the signal again ends the process. But
-// not if it is the first of a container, whose default action is to ignore signals.
+// SA_RESETHAND has restored the default action, so raising the signal again ends the process. PID 1
+// of a container is the exception: its default action is to ignore signals.
 void cleanUpAndReraise(int signal) {
   removeOpenTemporaries();
   sigset_t one;

@@ -1,4 +1,4 @@
-// Specs: parsing of --input.
+// Specs: parses the values of --input.
 #include "tools/cgc/cli/specs.h"
 
 #include "ir/type.h"
@@ -14,7 +14,7 @@ namespace cgc::tool {
 
 namespace {
 
-/// The names that PyTorch and NumPy give the dtypes. Those that are cgc's own too are not here.
+/// Names of dtypes in PyTorch and NumPy that differ from cgc's.
 constexpr std::pair<std::string_view, DType> kOtherDTypeNames[] = {
     {"float32", DType::F32}, {"float", DType::F32},     {"float16", DType::F16},
     {"half", DType::F16},    {"bfloat16", DType::BF16}, {"float64", DType::F64},
@@ -23,8 +23,8 @@ constexpr std::pair<std::string_view, DType> kOtherDTypeNames[] = {
     {"short", DType::I16},   {"int8", DType::I8},       {"uint8", DType::U8},
 };
 
-/// `float32[1,3]` with cgc's name of the dtype: `f32[1,3]`; unchanged if it begins with no other
-/// name of a dtype.
+/// `type` with cgc's name of the dtype: `float32[1,3]` becomes `f32[1,3]`. Unchanged if it does not
+/// begin with a name in kOtherDTypeNames.
 std::string withOwnDTypeName(std::string_view type) {
   const std::string_view name = type.substr(0, type.find('['));
   for (const auto &[other, dtype] : kOtherDTypeNames)
@@ -33,7 +33,7 @@ std::string withOwnDTypeName(std::string_view type) {
   return std::string(type);
 }
 
-/// `NAME=REST`, or nothing.
+/// Splits `NAME=REST`. Nothing if the text has another form.
 std::optional<std::pair<std::string, std::string_view>> splitName(std::string_view text) {
   const size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0)
@@ -41,7 +41,7 @@ std::optional<std::pair<std::string, std::string_view>> splitName(std::string_vi
   return std::pair(std::string(text.substr(0, equals)), text.substr(equals + 1));
 }
 
-/// Usage if one of the sizes in "[-1,3,N]" is no number but stands for any.
+/// Usage if a size is symbolic or a wildcard, as in "[-1,3,N]".
 Status checkConcrete(std::string_view text, const std::string &sizes) {
   static const std::regex kSymbolic(R"(\[ *((?:\d+ *, *)*)(-\d+|[?*]|[A-Za-z_]\w*) *[,\]].*)");
   std::smatch match;

@@ -1,4 +1,4 @@
-// Specs: the small languages of --input, for compile (`image=f32[1,3,224,224]`) and for run
+// Specs: the syntax of --input, for compile (`image=f32[1,3,224,224]`) and for run
 // (`image=@x.npy`).
 #pragma once
 
@@ -14,24 +14,25 @@ namespace cgc::tool {
 
 using driver::InputSpec;
 
-/// Where the values of an input come from.
+/// The source of an input's values: .npy files or random numbers.
 struct InputSource {
   std::string name;
-  std::string file;  ///< A .npy file, or a pattern of some; empty: random values.
-  uint64_t seed = 0; ///< Of the random values.
+  std::string file;  ///< An .npy file, or a pattern that matches several; empty: random values.
+  uint64_t seed = 0; ///< Seed of the random values.
 };
 
-/// `NAME=DTYPE[D0,D1,...]`; the dtype by cgc's name or by that of PyTorch (`float32`, `half`).
-/// Usage says what was expected.
+/// Parses `NAME=DTYPE[D0,D1,...]`. The dtype has cgc's name or PyTorch's (`float32`, `half`).
+/// Usage, stating the expected form, if the text is malformed.
 Result<InputSpec> parseInputSpec(std::string_view text);
-/// `NAME=@FILE.npy` or `NAME=random:SEED`.
+/// Parses `NAME=@FILE.npy` or `NAME=random:SEED`. Usage, stating the expected form, if the text is
+/// malformed.
 Result<InputSource> parseInputSource(std::string_view text);
 
-/// Parses each of `texts`; Usage if a name occurs twice.
+/// Parses each of `texts`. Usage if one is malformed or a name occurs twice.
 Result<std::vector<InputSpec>> parseInputSpecs(const std::vector<std::string> &texts);
 Result<std::vector<InputSource>> parseInputSources(const std::vector<std::string> &texts);
 
-/// The entry of a name in `specs` or `sources`; null if there is none.
+/// The item with this name; null if there is none. Borrows from `items`.
 template <class T> const T *findByName(const std::vector<T> &items, std::string_view name) {
   for (const T &item : items)
     if (item.name == name)

@@ -1,4 +1,4 @@
-// Version: of cgc and of the libraries that are linked into it.
+// Version: formats the versions of cgc and of the libraries linked into it.
 #include "tools/cgc/cli/version.h"
 
 #include "tools/cgc/cli/revision.h"

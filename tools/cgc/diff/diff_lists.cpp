@@ -1,4 +1,4 @@
-// Diff lists: of IR modules and of plans.
+// Diff lists: builds them from IR modules and from plans.
 #include "tools/cgc/diff/diff_lists.h"
 
 #include "ir/op_def.h"
@@ -33,7 +33,7 @@ std::string opOf(const ir::Node &node) {
   return ir::opName(node.op()).str() + (node.isInPlace() ? "_" : "");
 }
 
-/// An argument with a mark in place of each value.
+/// The text of an argument with a placeholder for each value.
 std::string withoutValues(const ir::Arg &arg) {
   if (arg.isValue())
     return "%";
@@ -47,7 +47,8 @@ std::string withoutValues(const ir::Arg &arg) {
 
 std::vector<DiffOp> opsOf(const ir::Graph &graph) {
   std::vector<DiffOp> ops;
-  llvm::DenseMap<const ir::Node *, size_t> positions; // Looked up, never iterated.
+  llvm::DenseMap<const ir::Node *, size_t>
+      positions; // Never iterated: the order of pointers is not deterministic.
   for (const ir::Node &node : graph) {
     positions[&node] = ops.size();
     DiffOp op{.op = opOf(node), .path = node.loc().module, .what = node.target()};
@@ -81,14 +82,14 @@ void addModule(const ir::Module &module, const std::string &prefix, DiffLists &l
 
 // ---- Plans
 
-/// "f16[1,257,1024]", with strides if it is not dense.
+/// For example "f16[1,257,1024]"; with strides if the tensor is not dense.
 std::string shapeText(const TensorRef &tensor) {
   std::string text = formatShape(dtypeName(tensor.dtype), tensor.sizes);
   return isDense(tensor.sizes, tensor.strides) ? text : text + formatShape("", tensor.strides);
 }
 
-/// "entry encode_image, image[4,3,32,32]": the inputs' shapes tell the buckets of an entry apart;
-/// dtypes are left out, so that plans of two precisions correspond.
+/// For example "entry encode_image, image[4,3,32,32]". The shapes of the inputs distinguish the
+/// buckets of an entry. Dtypes are left out, so that plans of two precisions correspond.
 std::string titleOf(const Entry &entry, const Bucket &bucket) {
   std::string title = "entry " + entry.name;
   for (const IoTensor &input : bucket.inputs)
@@ -96,7 +97,7 @@ std::string titleOf(const Entry &entry, const Bucket &bucket) {
   return title;
 }
 
-/// "NVIDIA H200, 132 SMs, not tuned"
+/// For example "NVIDIA H200, 132 SMs, not tuned".
 std::string gpuText(const TargetGpu &gpu) {
   return fmt::format("{}, {} SMs, {}", gpu.name, gpu.multiprocessors,
                      gpu.tuned ? "tuned" : "not tuned");

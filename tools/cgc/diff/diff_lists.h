@@ -1,5 +1,5 @@
-// Diff lists: what cgc diff compares: the ops of each graph of a module, or of each bucket of a
-// plan, and the facts about the whole.
+// Diff lists: extracts what cgc diff compares: the ops of each graph of a module or each bucket of
+// a plan, and facts about the whole file.
 #pragma once
 
 #include "ir/module.h"
@@ -13,9 +13,9 @@
 namespace cgc::tool {
 
 struct DiffLists {
-  /// By title: "graph @visual.forward", "entry encode_image, image[1,3,32,32]".
+  /// Ops by title: "graph @visual.forward", "entry encode_image, image[1,3,32,32]".
   std::map<std::string, std::vector<DiffOp>> lists;
-  /// By name: parameters, weights, the target, op libraries.
+  /// Facts by name: parameters, weights, the target, op libraries.
   std::map<std::string, std::string> facts;
 };
 

@@ -1,4 +1,5 @@
-// Op diff: ops that are the same but for operands first; between those, ops of one kind and place.
+// Op diff: first pairs ops that are identical except for their operands; in the gaps between them,
+// ops of the same kind in the same module.
 #include "tools/cgc/diff/op_diff.h"
 
 #include "support/align.h"
@@ -14,7 +15,7 @@ public:
       : before_(before), after_(after), partner_(before.size(), kNone) {}
 
   OpDiff run() {
-    // By the whole of an op over all, then, in the gaps that are left, by ever less of it.
+    // Pairs by the whole op over the whole lists; in the remaining gaps, by weaker and weaker keys.
     pairUp(0, before_.size(), 0, after_.size(), 0);
     OpDiff diff;
     std::vector<bool> taken(after_.size(), false);
@@ -45,7 +46,7 @@ public:
 private:
   static constexpr unsigned kLevels = 2;
 
-  /// What two ops must have in common.
+  /// The text that two ops must have in common to correspond at `level`; a higher level is weaker.
   static std::string key(const DiffOp &op, unsigned level) {
     const std::string weak = op.op + '\n' + op.path;
     return level == 0 ? weak + '\n' + op.what : weak;
@@ -72,7 +73,7 @@ private:
     }
   }
 
-  /// Whether op `i` and its partner do the same with corresponding operands.
+  /// Whether op `i` and its partner are the same op on corresponding operands.
   bool same(size_t i) const {
     const DiffOp &a = before_[i], &b = after_[partner_[i]];
     if (a.what != b.what || a.operands.size() != b.operands.size())
@@ -85,7 +86,7 @@ private:
   }
 
   const std::vector<DiffOp> &before_, &after_;
-  std::vector<size_t> partner_; ///< Of each op of `before_`.
+  std::vector<size_t> partner_; ///< Index in `after_` of the partner of each op of `before_`.
 };
 
 } // namespace

@@ -1,5 +1,5 @@
-// Op diff: which ops of two lists correspond, and what became of the others. Names of values and
-// positions do not matter: ops correspond by what they do and where in the model.
+// Op diff: finds the ops of two lists that correspond, by what they compute and where in the model
+// they are; names of values and positions do not matter.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,18 @@ namespace cgc::tool {
 /// One op of a graph, or one record of a bucket.
 struct DiffOp {
   std::string op = {};   ///< "aten.linear"
-  std::string path = {}; ///< Of the module.
-  std::string what = {}; ///< All that makes it what it is but its operands: constants, types.
-  /// Where its operands come from: earlier ops of the list, each with the number of its result.
+  std::string path = {}; ///< Path of the module.
+  std::string what =
+      {}; ///< Everything that identifies the op besides its operands: constants, types.
+  /// The sources of the operands: the index of an earlier op of the list and the number of its
+  /// result.
   std::vector<std::pair<size_t, uint32_t>> operands = {};
-  std::string text = {}; ///< For people.
+  std::string text = {}; ///< Human-readable text.
 };
 
 struct OpDifference {
   enum Kind { Removed, Added, Changed } kind;
-  size_t before = 0, after = 0; ///< Positions; what a list has not is 0.
+  size_t before = 0, after = 0; ///< Indices into the lists; 0 if the op is not in that list.
 };
 
 struct OpDiff {
@@ -28,6 +30,7 @@ struct OpDiff {
   size_t equal = 0;
 };
 
+/// Compares two lists of ops. The result refers to ops by their index.
 OpDiff diffOps(const std::vector<DiffOp> &before, const std::vector<DiffOp> &after);
 
 } // namespace cgc::tool

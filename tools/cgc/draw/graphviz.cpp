@@ -1,4 +1,4 @@
-// Graphviz: runs `dot -Tsvg` between two unnamed files.
+// Graphviz: runs `dot -Tsvg` from one unnamed file to another.
 #include "tools/cgc/draw/graphviz.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ Status drawingFailed(const std::string &why) {
 } // namespace
 
 Result<std::string> drawSvg(const std::string &dotText) {
-  // Unnamed files instead of pipes: nothing to deadlock on and nothing to remove.
+  // Unnamed files cannot deadlock, as pipes can, and need no cleanup.
   const File input(std::tmpfile()), output(std::tmpfile());
   if (!input || !output)
     return drawingFailed(fmt::format("no temporary file: {}", std::strerror(errno)));

@@ -1,4 +1,4 @@
-// Graphviz: DOT text to an SVG file with the program `dot`.
+// Graphviz: converts DOT text to SVG with the program `dot`.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -7,7 +7,8 @@
 
 namespace cgc::tool {
 
-/// `dotText` as Graphviz draws it: an SVG file. Failed if `dot` is not installed or refuses.
+/// The SVG file that Graphviz draws of `dotText`. Failed if `dot` is not installed or rejects the
+/// text.
 Result<std::string> drawSvg(const std::string &dotText);
 
 } // namespace cgc::tool

@@ -1,4 +1,4 @@
-// Memory picture: charts, their axes, and the frame around them.
+// Memory chart: draws the charts, their axes, and the SVG around them.
 #include "tools/cgc/draw/memory_svg.h"
 
 #include "support/dot_graph.h"
@@ -18,15 +18,15 @@
 namespace cgc::tool {
 namespace {
 
-// In pixels. A chart with its heading and axes takes kChartHeight.
+// All sizes are in pixels. kChartHeight includes the heading and the axes of a chart.
 constexpr double kMinWidth = 1400, kChartHeight = 560;
 constexpr double kLeft = 90, kRight = 20, kTop = 46, kBottom = 66;
 constexpr double kPlotHeight = kChartHeight - kTop - kBottom;
-constexpr double kCharWidth = 5.2; ///< Of a label, about.
-constexpr double kTickWidth = 64;  ///< Between two numbers of the time axis, at least.
-constexpr double kMinHeight = 0.1; ///< SVG shows nothing of a rectangle of height 0.
+constexpr double kCharWidth = 5.2; ///< Approximate width of a character of a label.
+constexpr double kTickWidth = 64;  ///< Minimum distance between two numbers of the time axis.
+constexpr double kMinHeight = 0.1; ///< An SVG rectangle of height 0 is invisible.
 
-/// As much of `text` as fits into `width`; nothing if that says nothing.
+/// `text`, truncated to `width`. Empty if fewer than six characters fit.
 std::string fitted(std::string text, double width) {
   const auto room = static_cast<size_t>(std::max(0.0, width / kCharWidth));
   if (text.size() <= room)
@@ -34,7 +34,7 @@ std::string fitted(std::string text, double width) {
   return room < 6 ? "" : text.substr(0, room - 1) + "\u2026";
 }
 
-/// 1, 2 or 5 times a power of ten such that about `steps` of it make `range`.
+/// A step of 1, 2 or 5 times a power of ten that divides `range` into about `steps` steps.
 double niceStep(double range, double steps) {
   const double power = std::pow(10, std::floor(std::log10(std::max(range / steps, 1.0))));
   for (double factor : {1, 2, 5})
@@ -43,7 +43,8 @@ double niceStep(double range, double steps) {
   return 10 * power;
 }
 
-/// The part of a module path up to its first number: the block that a record belongs to.
+/// The part of a module path up to and including its first number: the block that a record belongs
+/// to.
 std::string blockOf(llvm::StringRef path) {
   std::string block;
   for (llvm::StringRef part : llvm::split(path, '.')) {
@@ -92,7 +93,7 @@ private:
                                                                   : recordName(r));
   }
 
-  /// The most bytes of buffers that are alive during one record.
+  /// The largest number of bytes in buffers that are alive during one record.
   uint64_t peakLiveBytes() const {
     std::vector<uint64_t> born(bucket_.records.size() + 1), died(born.size());
     for (const ArenaBuffer &buffer : buffers_) {
@@ -129,10 +130,10 @@ private:
     }
   }
 
-  /// Bands behind the buffers: which block of the model runs when.
+  /// Draws bands behind the buffers that show which block of the model runs when.
   void drawBlocks() {
     const size_t records = bucket_.records.size();
-    double labeledEnd = 0; // Up to where labels stand.
+    double labeledEnd = 0; // Right end of the last label.
     for (size_t begin = 0, band = 0; begin < records; ++band) {
       const std::string block = blockOf(moduleOf(begin));
       size_t end = begin + 1;
@@ -142,7 +143,7 @@ private:
                           "fill=\"{}\"><title>{}</title></rect>\n",
                           x(begin), y_, x(end) - x(begin), kPlotHeight,
                           band % 2 ? "#f3f3f3" : "#fafafa", ir::markupText(block));
-      // The end of a path says most.
+      // Labels keep the end of the path, which distinguishes blocks best.
       const double width = x(end) - x(begin);
       const llvm::StringRef path = block;
       const size_t room = static_cast<size_t>(width / 5.2);
@@ -179,7 +180,7 @@ private:
     labelBuffer(left, top, width, height, name.substr(name.rfind(' ') + 1), shape);
   }
 
-  /// Along the longer side, if there is room.
+  /// Draws the label of a buffer along its longer side, if there is room.
   void labelBuffer(double left, double top, double width, double height, const std::string &name,
                    const std::string &shape) {
     if (width < 60 && height >= 60 && width >= 11) {
@@ -220,12 +221,12 @@ private:
   const Entry &entry_;
   const Bucket &bucket_;
   const std::vector<ArenaBuffer> buffers_;
-  const double y_; ///< Of the plot's top.
+  const double y_; ///< Top of the plot.
   const double plotWidth_;
   std::string svg_;
 };
 
-/// An SVG of Graphviz's, as a part of another one.
+/// An SVG file written by Graphviz, to be nested in another one.
 struct Drawing {
   llvm::StringRef box, content;
   double width = 0, height = 0;
@@ -244,7 +245,7 @@ Drawing parseDrawing(llvm::StringRef svg) {
   return drawing;
 }
 
-/// It stands at `y`, with its own size.
+/// The SVG element that shows `drawing` at `y`, at its own size.
 std::string nested(const Drawing &drawing, double y) {
   if (drawing.content.empty())
     return "";

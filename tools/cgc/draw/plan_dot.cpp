@@ -1,4 +1,4 @@
-// DOT of a launch plan.
+// DOT of a plan: makes nodes of records and edges of the bytes that they touch.
 #include "tools/cgc/draw/plan_dot.h"
 
 #include "support/dot_graph.h"
@@ -15,7 +15,7 @@ std::string describe(const TensorRef &tensor) {
   return formatShape(dtypeName(tensor.dtype), tensor.sizes);
 }
 
-/// Draws one bucket; paths and node ids begin with the entry's name.
+/// Draws one bucket. Paths and node ids begin with the entry's name.
 class BucketDrawing {
 public:
   BucketDrawing(const PlanData &plan, const Entry &entry, ir::DotGraph &drawing)
@@ -81,8 +81,8 @@ private:
   const std::string entry_;
   const Bucket &bucket_;
   ir::DotGraph &drawing_;
-  Writers writers_;                        ///< Of the records drawn so far.
-  std::vector<unsigned> inputs_, records_; ///< Their nodes.
+  Writers writers_;                        ///< The writers among the records drawn so far.
+  std::vector<unsigned> inputs_, records_; ///< Node numbers.
 };
 
 } // namespace

@@ -1,4 +1,4 @@
-// DOT of a launch plan: what waits for what.
+// DOT of a plan: draws the data dependences between records.
 #pragma once
 
 #include "runtime/plan/plan.h"
@@ -7,9 +7,9 @@
 
 namespace cgc::tool {
 
-/// One cluster for each entry, drawn for its first bucket (support/dot_graph.h): records as nodes,
-/// in their modules, an edge from the record that wrote a byte to each one that reads it. `entry`
-/// limits it to one entry; empty: all.
+/// One cluster for each entry, drawn for its first bucket (support/dot_graph.h). Nodes are records,
+/// nested in their modules; an edge leads from the record that wrote a byte to each record that
+/// reads it. `entry` selects one entry; empty: all.
 std::string planDot(const PlanData &plan, std::string_view entry);
 
 } // namespace cgc::tool

@@ -1,4 +1,4 @@
-// Plan flow: extents, writers, and the lifetimes of arena buffers.
+// Plan flow: computes extents, writers, and the lifetimes of arena buffers.
 #include "tools/cgc/draw/plan_flow.h"
 
 #include <algorithm>
@@ -30,13 +30,13 @@ std::vector<size_t> Writers::of(const Extent &extent) const {
 
 namespace {
 
-/// The value of a RangeMap that is a set of ranges.
+/// The empty value of a RangeMap that serves as a set of ranges.
 struct Unit {};
 
-/// A buffer whose end is known and whose beginning is not: records are visited backwards.
+/// A buffer whose last record is known and whose first is not: records are visited in reverse.
 struct OpenBuffer {
   ArenaBuffer buffer;
-  RangeMap<Unit> missing; ///< What no record visited so far has written.
+  RangeMap<Unit> missing; ///< Ranges that no record visited so far has written.
 };
 
 class Lifetimes {
@@ -50,14 +50,14 @@ public:
       for (const auto &[extent, tensor] : reads)
         isRead.set(extent.begin, extent.end, {});
       for (const auto &[extent, tensor] : arenaExtents(recordWrites(bucket_.records[i]))) {
-        // What is updated in place goes on being the same buffer.
+        // A tensor that is updated in place stays the same buffer.
         const bool inPlace = !isRead.overlapping(extent.begin, extent.end).empty();
         write(extent, tensor, i, inPlace);
       }
       for (const auto &[extent, tensor] : reads)
         read(extent, tensor, i);
     }
-    // Buffers that no record writes. A valid plan has none.
+    // Open buffers are those that no record writes. A valid plan has none.
     for (const auto &[begin, open] : open_)
       done_.push_back(open.buffer);
     std::sort(done_.begin(), done_.end(), [](const ArenaBuffer &a, const ArenaBuffer &b) {
@@ -76,7 +76,7 @@ private:
     return extents;
   }
 
-  /// The first open buffer that ends behind `begin`: they are disjoint and in order.
+  /// The first open buffer that ends after `begin`. Open buffers are disjoint and sorted.
   std::map<uint64_t, OpenBuffer>::iterator firstBehind(uint64_t begin) {
     auto it = open_.upper_bound(begin);
     if (it != open_.begin() && std::prev(it)->second.buffer.end > begin)
@@ -103,7 +103,7 @@ private:
       done_.push_back({extent.begin, extent.end, record, record, tensor});
   }
 
-  /// All that overlaps what is read whole is one buffer.
+  /// Merges all open buffers that overlap the extent that a record reads into one.
   void read(const Extent &extent, TensorId tensor, size_t record) {
     OpenBuffer merged{{extent.begin, extent.end, record, record, tensor}, {}};
     for (auto it = firstBehind(extent.begin); it != open_.end() && it->first < extent.end;
@@ -113,7 +113,7 @@ private:
       merged.buffer.end = std::max(merged.buffer.end, open.buffer.end);
       merged.buffer.last = std::max(merged.buffer.last, open.buffer.last);
       if (open.missing.size() > merged.missing.size())
-        std::swap(open.missing, merged.missing); // The fewer ranges are moved.
+        std::swap(open.missing, merged.missing); // Moves the smaller set.
       for (const auto &[begin, range] : open.missing)
         merged.missing.set(begin, range.end, {});
     }
@@ -122,7 +122,7 @@ private:
   }
 
   const Bucket &bucket_;
-  std::map<uint64_t, OpenBuffer> open_; ///< By where they begin.
+  std::map<uint64_t, OpenBuffer> open_; ///< Keyed by first byte.
   std::vector<ArenaBuffer> done_;
 };
 

@@ -1,4 +1,4 @@
-// Plan flow: which bytes the records of a bucket touch, and so what waits for what.
+// Plan flow: the bytes that the records of a bucket touch, and the dependences that follow.
 #pragma once
 
 #include "runtime/plan/plan.h"
@@ -10,7 +10,7 @@
 
 namespace cgc::tool {
 
-/// The bytes of a buffer that a tensor can touch.
+/// The range of bytes of a buffer that a tensor spans.
 struct Extent {
   BufferKind buffer;
   uint32_t index;
@@ -19,34 +19,34 @@ struct Extent {
 
 Extent extentOf(const TensorRef &tensor);
 
-/// The tensor behind an id.
+/// The tensor of `bucket` with this id.
 inline const TensorRef &tensorOf(const Bucket &bucket, TensorId id) {
   return bucket.tensors[static_cast<uint32_t>(id)];
 }
 
-/// The records that wrote what lies in memory, as far as records have been added: in order.
+/// Tracks the last writer of each byte. Records are added in the order of the bucket.
 class Writers final {
 public:
   explicit Writers(const Bucket &bucket) : bucket_(bucket) {}
-  /// Counts the writes of `record`; they hide what earlier ones wrote in their extents.
+  /// Adds the writes of `record`. They replace earlier writers of the same bytes.
   void add(size_t record);
-  /// The records that wrote what is in `extent`, latest first.
+  /// The last writers of the bytes of `extent`, latest first.
   std::vector<size_t> of(const Extent &extent) const;
 
 private:
   const Bucket &bucket_;
-  std::map<std::pair<BufferKind, uint32_t>, RangeMap<size_t>> writers_; ///< Of each buffer.
+  std::map<std::pair<BufferKind, uint32_t>, RangeMap<size_t>> writers_; ///< For each buffer.
 };
 
-/// A part of the arena from the record that writes it first to the last that touches it.
+/// A range of the arena, alive from the first record that writes it to the last that touches it.
 struct ArenaBuffer {
   uint64_t begin = 0, end = 0; ///< Bytes.
   size_t first = 0, last = 0;  ///< Records.
-  TensorId tensor{};           ///< What the first record wrote.
+  TensorId tensor{};           ///< The tensor that the first record wrote.
 };
 
-/// The buffers of a bucket in the arena, as the records use it, in order of `first`. What several
-/// records write in parts and one reads whole is one buffer.
+/// The arena buffers of a bucket, derived from the accesses of its records, in order of `first`.
+/// Ranges that several records write and one record reads as a whole are one buffer.
 std::vector<ArenaBuffer> arenaBuffers(const Bucket &bucket);
 
 } // namespace cgc::tool

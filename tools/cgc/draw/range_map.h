@@ -1,4 +1,4 @@
-// RangeMap: values of disjoint ranges of bytes.
+// RangeMap: a map from disjoint ranges of bytes to values.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +7,22 @@
 
 namespace cgc::tool {
 
-/// Each operation takes time logarithmic in the number of ranges, besides the ranges that it visits
-/// or removes.
+/// Each operation takes time logarithmic in the number of ranges, plus the ranges that it visits or
+/// removes.
 template <class T> class RangeMap {
 public:
   struct Entry {
     uint64_t end;
     T value;
   };
-  using Map = std::map<uint64_t, Entry>; // By where a range begins.
+  using Map = std::map<uint64_t, Entry>; // Keyed by the first byte of a range.
 
   bool empty() const { return map_.empty(); }
   size_t size() const { return map_.size(); }
   auto begin() const { return map_.begin(); }
   auto end() const { return map_.end(); }
 
-  /// The ranges that share a byte with [begin, end), in order.
+  /// The ranges that overlap [begin, end), in order.
   auto overlapping(uint64_t begin, uint64_t end) const {
     auto first = map_.upper_bound(begin);
     if (first != map_.begin() && std::prev(first)->second.end > begin)
@@ -32,7 +32,7 @@ public:
       ++last;
     return std::ranges::subrange(first, last);
   }
-  /// Removes [begin, end) from the ranges that have a part of it.
+  /// Removes [begin, end) from all ranges that overlap it.
   void remove(uint64_t begin, uint64_t end) {
     if (begin >= end)
       return;
@@ -47,7 +47,7 @@ public:
     if (end < lastEntry.end)
       map_.emplace(end, lastEntry);
   }
-  /// Gives [begin, end) this value.
+  /// Sets the value of [begin, end).
   void set(uint64_t begin, uint64_t end, T value) {
     remove(begin, end);
     if (begin < end)

@@ -1,4 +1,4 @@
-// File kind: by content; IR text in memory.
+// File kind: detects file kinds, and reads and parses IR text.
 #include "tools/cgc/io/file_kind.h"
 
 #include "ir/text/text.h"
@@ -29,7 +29,7 @@ Result<std::string> readIrText(const std::string &path) {
   if (path == "-")
     return std::string(std::istreambuf_iterator<char>(std::cin), {});
   CGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
-  // Of text the parser says what is wrong with it.
+  // The parser reports what is wrong with a text file.
   const std::string kind = describeForeignFile(path);
   if (kind != kIrTextFile && kind != kTextFile)
     return Status(Code::InvalidFile,

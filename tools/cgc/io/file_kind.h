@@ -1,4 +1,4 @@
-// File kind: which of cgc's inputs a file is, by content, never by name.
+// File kind: detects the kind of an input file by its content, never by its name.
 #pragma once
 
 #include "ir/module.h"
@@ -11,13 +11,15 @@ namespace cgc::tool {
 
 enum class FileKind { Plan, TorchScript, Ir };
 
-/// InvalidFile if it is none of them; `use` says who asks, as in "cgc inspects TorchScript files".
+/// The kind of the file `path`. InvalidFile if it is none of them; the message ends with `use`, for
+/// example "cgc inspects TorchScript files".
 Result<FileKind> kindOf(const std::string &path, const std::string &use);
 
-/// A file of IR text, or standard input for "-". InvalidFile if it is a binary file.
+/// Reads a file of IR text, or standard input if `path` is "-". InvalidFile if the file is binary.
 Result<std::string> readIrText(const std::string &path);
 
-/// Parses and verifies the text of `path`. InvalidFile with every error and its line.
+/// Parses and verifies `text`, which was read from `path`. InvalidFile, listing every error with
+/// its line, if the text is malformed.
 Result<std::unique_ptr<ir::Module>> parseIrText(const std::string &text, const std::string &path);
 
 } // namespace cgc::tool

@@ -1,4 +1,4 @@
-// File patterns: matched against the names in one folder.
+// File patterns: checks patterns and matches them against the names in one folder.
 #include "tools/cgc/io/file_pattern.h"
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ Result<std::vector<std::string>> matchPattern(const std::string &pattern) {
   for (fs::directory_iterator file(folder, error), end; !error && file != end;
        file.increment(error)) {
     const std::string found = file->path().filename().string();
-    const bool isHidden = before.empty() && found.starts_with('.'); // As for a shell.
+    const bool isHidden = before.empty() && found.starts_with('.'); // Skipped, as a shell does.
     if (!isHidden && found.size() > before.size() + after.size() && found.starts_with(before) &&
         found.ends_with(after))
       stems.push_back(found.substr(before.size(), found.size() - before.size() - after.size()));

@@ -1,4 +1,5 @@
-// File patterns: names of files with one `*`, which stands for the part that differs: `in/*.npy`.
+// File patterns: file names with one `*`, such as `in/*.npy`. The text that replaces the `*` is the
+// stem.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -9,17 +10,17 @@
 
 namespace cgc::tool {
 
-/// Whether `path` holds a `*`.
+/// Whether `path` contains a `*`.
 bool isPattern(std::string_view path);
 
-/// Usage unless there is one `*`, and in the name of the file, not in a folder's.
+/// Usage unless `path` contains exactly one `*`, in the name of the file and not of a folder.
 Status checkPattern(std::string_view path);
 
-/// The path with `stem` in place of its `*`.
+/// `pattern` with `stem` in place of its `*`.
 std::string fillPattern(std::string_view pattern, std::string_view stem);
 
-/// The stems of the files that there are, sorted. InvalidFile if there is none or the folder cannot
-/// be read.
+/// The stems of the files that match `pattern`, sorted. InvalidFile if no file matches or the
+/// folder cannot be read.
 Result<std::vector<std::string>> matchPattern(const std::string &pattern);
 
 } // namespace cgc::tool

@@ -1,4 +1,4 @@
-// Inputs: bucket choice and input tensors for run.
+// Inputs: chooses buckets and makes input tensors.
 #include "tools/cgc/io/inputs.h"
 
 #include "runtime/exec/bucket_choice.h"
@@ -29,7 +29,7 @@ std::string describeBuckets(const Entry &entry) {
   return fmt::format("{}", fmt::join(texts, " | "));
 }
 
-/// Each input has a source and each source is an input.
+/// Usage unless each input has a source and each source belongs to an input.
 Status checkNames(const Entry &entry, const std::vector<InputSource> &sources) {
   const std::vector<IoTensor> &inputs = entry.buckets[0].inputs;
   for (const InputSource &source : sources)
@@ -45,7 +45,7 @@ Status checkNames(const Entry &entry, const std::vector<InputSource> &sources) {
   return Status::ok();
 }
 
-/// Usage if a number would become an infinity.
+/// Converts to the dtype of `input`. Usage if a finite number would become an infinity.
 Result<HostTensor> roundToHalf(const IoTensor &input, const HostTensor &tensor) {
   HostTensor rounded = convertFloats(tensor, input.dtype);
   const std::vector<double> before = toDoubles(tensor), after = toDoubles(rounded);

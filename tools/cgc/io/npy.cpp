@@ -1,4 +1,4 @@
-// .npy files: reader and writer.
+// .npy files: implements the reader and the writer.
 #include "tools/cgc/io/npy.h"
 
 #include "runtime/base/check.h"
@@ -17,11 +17,11 @@ namespace cgc::tool {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr size_t kMaxRank = 64; ///< NumPy's own.
+constexpr size_t kMaxRank = 64; ///< NumPy's limit.
 
 struct NpyDType {
   DType dtype;
-  std::string_view code; ///< As NumPy writes it on a little-endian machine.
+  std::string_view code; ///< NumPy's code on a little-endian machine.
 };
 constexpr NpyDType kDTypes[] = {
     {DType::F32, "<f4"}, {DType::F16, "<f2"}, {DType::F64, "<f8"},
@@ -35,8 +35,8 @@ struct Header {
   std::vector<int64_t> shape;
 };
 
-/// Reads the Python dict literal in an .npy header, in just the form that NumPy defines: the keys
-/// descr, fortran_order and shape, each once, in any order.
+/// Parses the Python dict literal in an .npy header, in exactly the form that NumPy defines: the
+/// keys descr, fortran_order and shape, each once, in any order.
 class HeaderParser {
 public:
   explicit HeaderParser(std::string_view text) : rest_(text) {}
@@ -100,7 +100,7 @@ private:
     auto text = string();
     if (text)
       header.descr = std::move(*text);
-    else if (peek() == '[') { // A structured type: say so instead of calling the header malformed.
+    else if (peek() == '[') { // A structured type gets an error of its own.
       header.descr = "a record";
       rest_.remove_prefix(std::min(rest_.rfind(']') + 1, rest_.size()));
     }
@@ -211,7 +211,7 @@ std::vector<std::byte> formatNpy(const HostTensor &tensor) {
   std::string header =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", type->code,
                   fmt::join(tensor.sizes, ", "), tensor.sizes.size() == 1 ? "," : "");
-  // Version 1.0: the data begins at a multiple of 64; the header ends in a line break.
+  // In version 1.0, the data begins at a multiple of 64 and the header ends with a line break.
   const size_t fixed = kMagic.size() + 4;
   header.resize((fixed + header.size() + 1 + 63) / 64 * 64 - fixed - 1, ' ');
   header += '\n';

@@ -1,4 +1,4 @@
-// TargetTensors: allocation, and random values.
+// TargetTensors: allocates the tensors and fills inputs with random values.
 #include "tools/cgc/io/target_tensors.h"
 
 #include "runtime/exec/cuda_support.h"

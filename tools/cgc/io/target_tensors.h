@@ -1,4 +1,4 @@
-// TargetTensors: the inputs or outputs of a bucket in memory of the plan's target.
+// TargetTensors: the inputs or outputs of a bucket, in memory of the plan's target.
 #pragma once
 
 #include "runtime/base/tensor_view.h"
@@ -11,14 +11,14 @@ namespace cgc::tool {
 
 class TargetTensors final {
 public:
-  /// Inputs with random values that are the same on every machine. For target cuda on the current
-  /// GPU.
+  /// Allocates inputs with random values that are the same on every machine. For target cuda, on
+  /// the current GPU.
   static Result<TargetTensors> randomInputs(DeviceKind target,
                                             const std::vector<IoTensor> &tensors);
-  /// Outputs, with undefined values.
+  /// Allocates outputs with undefined values.
   static Result<TargetTensors> outputs(DeviceKind target, const std::vector<IoTensor> &tensors);
 
-  /// In order. Borrow from this object and from the plan.
+  /// The tensors, in order. They borrow from this object and from the plan.
   const std::vector<TensorView> &views() const { return views_; }
 
 private:

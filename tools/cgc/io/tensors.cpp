@@ -1,4 +1,4 @@
-// Tensors in host memory: random values, conversions, closeness.
+// Tensors in host memory: implements random values, conversions and comparison.
 #include "tools/cgc/io/tensors.h"
 
 #include "runtime/base/check.h"
@@ -83,8 +83,8 @@ size_t elements(const HostTensor &tensor) {
   return tensor.bytes.size() / dtypeSize(tensor.dtype);
 }
 
-/// The sum of twelve uniform numbers from -1/2 to 1/2: its mean is 0, its variance 1, and its
-/// distribution close to the normal one. Exact.
+/// The sum of twelve uniform numbers from -1/2 to 1/2, which has mean 0, variance 1 and a
+/// distribution close to the normal one. Computed without rounding.
 double approximateNormal(std::mt19937_64 &engine) {
   constexpr int64_t kLargest = 0xffffffff;
   int64_t sum = -6 * kLargest;
@@ -95,7 +95,7 @@ double approximateNormal(std::mt19937_64 &engine) {
   return static_cast<double>(sum) * 0x1p-32;
 }
 
-/// How many values an integer input may take: from 0 up. At most 2^31.
+/// The number of values that an integer input may take, from 0 up. At most 2^31.
 int64_t randomRange(const IoTensor &input) {
   const int64_t largest = input.dtype == DType::I8    ? 127
                           : input.dtype == DType::U8  ? 255
@@ -125,8 +125,8 @@ std::vector<TensorView> viewsOf(std::vector<HostTensor> &tensors) {
 
 HostTensor randomInput(const IoTensor &input, uint64_t seed) {
   HostTensor tensor = makeTensor(input.name, input.dtype, input.sizes);
-  // The standard fixes what the engine yields. Its distributions and libm's functions differ from
-  // machine to machine: integers do not.
+  // The C++ standard specifies the integers that the engine yields. Its distributions and the
+  // functions of libm differ between machines, so they are not used.
   std::mt19937_64 engine(seed);
   const uint64_t range = randomRange(input);
   const size_t size = dtypeSize(input.dtype);

@@ -1,4 +1,5 @@
-// Tensors in host memory: random values that are the same everywhere, conversions, and closeness.
+// Tensors in host memory: random values that are the same on every machine, conversions, and
+// comparison.
 #pragma once
 
 #include "frontend/frontend.h"
@@ -12,31 +13,31 @@ namespace cgc::tool {
 
 using frontend::HostTensor;
 
-/// Zeros of this dtype and these sizes.
+/// A tensor of zeros.
 HostTensor makeTensor(std::string name, DType dtype, std::vector<int64_t> sizes);
-/// A dense view. Borrows from `tensor`, which must stay where it is.
+/// A dense view of `tensor`, which must not move while the view is in use.
 TensorView viewOf(HostTensor &tensor);
-/// A dense view of each tensor, in order. Borrows.
+/// A dense view of each tensor, in order. The tensors must not move while the views are in use.
 std::vector<TensorView> viewsOf(std::vector<HostTensor> &tensors);
 
-/// Values for an input, the same on every machine: floats from -6 to 6 with a distribution close to
-/// the standard normal one, integers evenly from the range that the plan allows (0 and 1 where it
-/// knows no bound), bools evenly.
+/// Random values for an input, the same on every machine for the same seed. Floats are from -6 to 6
+/// with a distribution close to the standard normal one. Integers are uniform in the range that the
+/// plan allows (0 and 1 if it has no bound). Bools are uniform.
 HostTensor randomInput(const IoTensor &input, uint64_t seed);
 
-/// Every element as a double, in order.
+/// All elements as doubles, in order.
 std::vector<double> toDoubles(const HostTensor &tensor);
-/// Elements converted to `dtype`, floats rounded to nearest even. Only between floating dtypes.
+/// Converts `tensor` to `dtype`, rounding to nearest even. Both dtypes are floating.
 HostTensor convertFloats(const HostTensor &tensor, DType dtype);
 
-/// How far `actual` is from `expected`. NaN if either holds a NaN or an infinity.
+/// Distances of `actual` from `expected`. NaN if either holds a NaN or an infinity.
 struct Closeness {
   double maxAbs = 0;
-  double relativeL2 =
-      0; ///< |actual - expected| / |expected|; the numerator where the denominator is 0.
-  double cosine = 1; ///< 1 where both are all zeros.
+  /// |actual - expected| / |expected|, or the numerator if the denominator is 0.
+  double relativeL2 = 0;
+  double cosine = 1; ///< 1 if both are all zeros.
 };
-/// Both hold the same number of elements.
+/// Compares two lists with the same number of elements.
 Closeness compareValues(const std::vector<double> &actual, const std::vector<double> &expected);
 
 } // namespace cgc::tool

@@ -1,4 +1,4 @@
-// BenchTable: arithmetic only.
+// BenchTable: computes the rows of the table and the break-even point.
 #include "tools/cgc/report/bench_table.h"
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// Capturability: runs the passes that refuse, and prints what they found.
+// Capturability: runs the passes that reject ops that cannot be captured, and prints their
+// findings.
 #include "tools/cgc/report/capturability.h"
 
 #include "passes/pipeline.h"
@@ -15,10 +16,10 @@ namespace cgc::tool {
 
 namespace {
 
-/// The device for which graphs are captured.
+/// CUDA graphs are captured for this device.
 constexpr DeviceKind kTarget = DeviceKind::Cuda;
 
-/// Puts one method's errors to those of the others.
+/// Adds the errors of one method to the result.
 void add(Capturability &result, const std::string &method, const ir::Diagnostics &errors) {
   for (const ir::Diagnostic &error : errors.errors())
     result.offenders.error(error);

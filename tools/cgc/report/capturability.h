@@ -1,4 +1,4 @@
-// Capturability: what in a model cannot be captured into a CUDA graph, found without compiling it.
+// Capturability: finds what in a model cannot be captured in a CUDA graph, without compiling it.
 #pragma once
 
 #include "ir/diagnostics.h"
@@ -15,12 +15,13 @@ struct Capturability {
     bool capturable = true;
   };
   std::vector<Method> methods;
-  ir::Diagnostics offenders; ///< Of all methods, each once.
-  bool hasShapes = false;    ///< Whether what depends on shapes was judged.
+  ir::Diagnostics offenders; ///< The offenders of all methods, without duplicates.
+  bool hasShapes = false;    ///< Whether shape-dependent offenders were checked.
 };
 
-/// Judges the methods of `root` that `inputs` and `entries` choose as those of compile do, or
-/// without inputs all (or `entries`), as far as no shape matters. `root` is of no use afterwards.
+/// Analyzes the methods of `root` that `inputs` and `entries` choose, as for compile. Without
+/// inputs, analyzes `entries`, or all methods if there are none, and checks only what does not
+/// depend on shapes. Changes `root`; do not use it afterwards.
 Result<Capturability> analyzeCapturability(ir::Module &root, const std::vector<InputSpec> &inputs,
                                            const std::vector<std::string> &entries);
 

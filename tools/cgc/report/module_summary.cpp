@@ -1,4 +1,4 @@
-// Module summary: text and JSON about a module.
+// Module summary: counts ops and parameters, and formats text and JSON.
 #include "tools/cgc/report/module_summary.h"
 
 #include "tools/cgc/cli/console.h"
@@ -18,8 +18,8 @@ using Json = nlohmann::ordered_json;
 struct Summary {
   size_t modules = 0, parameters = 0;
   uint64_t bytes = 0;
-  std::map<std::string, size_t> ops;            ///< Over every method of every module.
-  std::map<std::string, uint64_t> bytesByDtype; ///< Of parameters and buffers.
+  std::map<std::string, size_t> ops;            ///< Counts over every method of every module.
+  std::map<std::string, uint64_t> bytesByDtype; ///< Sizes of parameters and buffers.
 };
 
 void summarize(const ir::Module &module, Summary &summary) {
@@ -46,7 +46,7 @@ std::vector<std::string> describeInputs(const ir::Graph &graph) {
   return inputs;
 }
 
-/// The number of outputs before lists are flattened.
+/// The number of outputs. A list counts as one.
 size_t numOutputs(const ir::Graph &graph) {
   return graph.output() ? graph.output()->args().size() : 0;
 }

@@ -1,4 +1,4 @@
-// Offenders: one object for each diagnostic.
+// Offender report: makes one JSON object for each diagnostic.
 #include "tools/cgc/report/offender_report.h"
 
 #include <nlohmann/json.hpp>

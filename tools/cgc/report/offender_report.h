@@ -1,4 +1,4 @@
-// Offenders: what is wrong with a model, as JSON.
+// Offender report: the diagnostics about a model as JSON.
 #pragma once
 
 #include "ir/diagnostics.h"
@@ -7,7 +7,7 @@
 
 namespace cgc::tool {
 
-/// A list with one object for each error: where, why, and what to do (docs/cli.md).
+/// A list with one object for each error: its location, its cause, and how to fix it (docs/cli.md).
 nlohmann::ordered_json offendersJson(const ir::Diagnostics &diagnostics);
 
 } // namespace cgc::tool

@@ -1,4 +1,4 @@
-// Plan summary: text and JSON about a plan.
+// Plan summary: counts records and requirements, and formats text and JSON.
 #include "tools/cgc/report/plan_summary.h"
 
 #include "runtime/base/libtorch.h"
@@ -31,7 +31,7 @@ Json ioJson(const std::vector<IoTensor> &tensors) {
   return list;
 }
 
-/// How many records of each name: "aten::linear" -> 24.
+/// The number of records of each name, for example "aten::linear" -> 24.
 std::map<std::string, size_t> countRecords(const Bucket &bucket) {
   std::map<std::string, size_t> counts;
   for (const LaunchRecord &record : bucket.records)
@@ -75,7 +75,7 @@ Json requirementsJson(const PlanData &plan) {
           {"op_libraries", std::move(opLibraries)}};
 }
 
-/// "40 aten::convolution, 1 aten::mean.out"
+/// For example "40 aten::convolution, 1 aten::mean.out".
 std::string countsText(const std::map<std::string, Requirements::LibTorchOp> &ops) {
   std::vector<std::string> counts;
   for (const auto &[name, op] : ops)

@@ -1,4 +1,4 @@
-// Plan summary: what compile and inspect say about a plan.
+// Plan summary: the report of compile and inspect about a plan.
 #pragma once
 
 #include "runtime/plan/plan.h"
@@ -11,20 +11,20 @@ namespace cgc::tool {
 
 /// The fields of the JSON kinds "compile" and "plan" (docs/cli.md).
 nlohmann::ordered_json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes);
-/// The same for people: a heading and a table with a row for each bucket.
+/// The same facts as human-readable text: a heading and a table with a row for each bucket.
 std::string planText(const PlanData &plan, const std::string &path, uint64_t fileBytes);
-/// The records that LibTorch runs, a line for each op of each entry, with the place of the first in
-/// the model; empty if the plan needs no LibTorch.
+/// The records that LibTorch runs: a line for each op of each entry, with the source location of
+/// its first record. Empty if the plan does not need LibTorch.
 std::string libTorchText(const PlanData &plan);
-/// Of all weights.
+/// The total size of all weights.
 uint64_t weightBytes(const PlanData &plan);
-/// Of the largest bucket: buckets share one arena.
+/// The arena size of the largest bucket. Buckets share one arena.
 uint64_t arenaBytes(const PlanData &plan);
-/// How many records of each kind each entry has, from its first bucket.
+/// The number of records of each kind in the first bucket of each entry.
 std::string recordsText(const PlanData &plan);
-/// Whether products of f32 round their factors to tf32.
+/// Whether GEMMs of f32 round their operands to tf32.
 bool roundsToTf32(const PlanData &plan);
-/// "image=f32[1,3,224,224] text=i64[1,77]"
+/// For example "image=f32[1,3,224,224] text=i64[1,77]".
 std::string describeIo(const std::vector<IoTensor> &tensors);
 
 } // namespace cgc::tool

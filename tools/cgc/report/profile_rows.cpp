@@ -1,4 +1,4 @@
-// ProfileRows: medians, names and groups.
+// ProfileRows: computes medians, names and groups.
 #include "tools/cgc/report/profile_rows.h"
 
 #include "tools/cgc/report/plan_summary.h"

@@ -1,4 +1,4 @@
-// ProfileRows: what cgc profile makes of the times of a bucket's records.
+// ProfileRows: aggregates the times of a bucket's records for cgc profile.
 #pragma once
 
 #include "runtime/plan/plan.h"
@@ -11,19 +11,19 @@ namespace cgc::tool {
 /// One record. Module and source are empty where the plan has no location.
 struct ProfileRow {
   std::string op, module, source;
-  double micros = 0; ///< The median of its times.
+  double micros = 0; ///< Median time.
 };
-/// In the order of the records; `times` holds at least one time of each, in microseconds.
+/// One row per record, in order. `times` holds at least one time for each record, in microseconds.
 std::vector<ProfileRow> profileRows(const PlanData &plan, const Bucket &bucket,
                                     std::vector<std::vector<double>> times);
 
-/// Records of one op, or of one module and line, together.
+/// All records of one op, or of one module and source line.
 struct ProfileGroup {
   std::string name, source;
   size_t records = 0;
   double micros = 0;
 };
-/// The group that took longest comes first.
+/// Groups `rows` by op or by module; the group with the longest total time comes first.
 std::vector<ProfileGroup> groupRows(const std::vector<ProfileRow> &rows, bool byModule);
 
 } // namespace cgc::tool

@@ -1,4 +1,5 @@
-// PeerBench: eager, frozen, and captured with the executor of our own plans.
+// PeerBench: runs eager and frozen modules; captures frozen ones with the executor of cgc's own
+// plans.
 #include "tools/cgc/verbs/peers.h"
 
 #include "runtime/exec/executors.h"
@@ -32,7 +33,7 @@ Result<PeerBench> PeerBench::load(const std::string &model, const PlanData &plan
   bench.threads_ = threads;
   const bool cuda = plan.target == DeviceKind::Cuda;
   if (cuda || threads > 0) {
-    // LibTorch looks for its CUDA library once: the provider opens it before anything else.
+    // LibTorch looks for its CUDA library only once, so the provider opens it before anything else.
     CGC_ASSIGN_OR_RETURN(bench.provider_, loadProvider(providerPath()));
     CGC_TRY(bench.provider_->initialize(plan.target, 0));
   }
@@ -110,7 +111,7 @@ Result<PeerFigures> PeerBench::measure(PeerSystem system, const PlanBucket &buck
                               : time(**peer, samples);
   if (timing.isOk())
     figures.timing = *std::move(timing);
-  else if (system == PeerSystem::Eager) // There is nothing to compare with then.
+  else if (system == PeerSystem::Eager) // Without eager there is nothing to compare with.
     return timing.status();
   else
     figures.why = timing.status().message();

@@ -1,4 +1,4 @@
-// Runner: plan, engine and context.
+// Runner: creates plan, engine and context, and runs buckets.
 #include "tools/cgc/verbs/runner.h"
 
 #include "tools/cgc/cli/console.h"

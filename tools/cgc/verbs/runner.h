@@ -1,4 +1,4 @@
-// Runner: a loaded plan ready to run from host tensors.
+// Runner: a loaded plan that is ready to run on host tensors.
 #pragma once
 
 #include "runtime/exec/engine.h"
@@ -12,18 +12,18 @@ class App;
 
 namespace cgc::tool {
 
-/// Plan, engine and context together, at fixed addresses because each borrows from the one before.
+/// A plan, its engine and its context. Each borrows from the one before, so a Runner does not move.
 class Runner final {
 public:
-  /// Loads and verifies the file, opens the op libraries that it calls and makes all buckets ready.
-  /// The context's notes go to the log.
+  /// Loads and verifies the plan `path`, opens the op libraries that it calls and prepares all
+  /// buckets. The context's notes go to the log.
   static Result<std::unique_ptr<Runner>> create(const std::string &path,
                                                 const std::vector<std::string> &opLibraries,
                                                 ContextOptions options,
                                                 bool separateBuffers = false);
 
   const PlanData &plan() const { return plan_.data(); }
-  /// Runs one bucket; returns its outputs.
+  /// Runs one bucket and returns its outputs.
   Result<std::vector<HostTensor>> run(const Entry &entry, size_t bucket,
                                       std::vector<HostTensor> &inputs);
   Context &context() { return *context_; }
@@ -40,11 +40,11 @@ private:
 
 /// Adds --executor; `name` must outlive `command`.
 void addExecutorOption(CLI::App &command, std::string &name);
-/// Adds --threads; `threads`, 0 without the option, must outlive `command`.
+/// Adds --threads. `threads` is 0 without the option and must outlive `command`.
 void addThreadsOption(CLI::App &command, int &threads);
 /// Usage if --threads is given and the plan is not for cpu.
 Status checkThreads(const PlanData &plan, int threads);
-/// What a value of --executor stands for.
+/// The executor that a value of --executor stands for.
 ExecutorKind executorOf(const std::string &name);
 
 } // namespace cgc::tool

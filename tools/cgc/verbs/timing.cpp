@@ -1,4 +1,4 @@
-// Timing: warm-up and the samples of latency, submit and back-to-back.
+// Timing: warms up and takes the samples of latency, submit and back-to-back.
 #include "tools/cgc/verbs/timing.h"
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kWarmUps = 20, kMinWarmUps = 3;
 constexpr double kWarmUpMillis = 2000;
-/// Back-to-back runs of a sample; fewer if they would take longer than kSampleMillis.
+/// The number of back-to-back runs of a sample, unless they would take longer than kSampleMillis.
 constexpr int kRunsPerSample = 40;
 constexpr double kSampleMillis = 50;
 

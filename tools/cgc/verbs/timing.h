@@ -1,4 +1,4 @@
-// Timing: how anything that runs again and again is measured: warm-up, latency, back-to-back.
+// Timing: measures repeated runs: warm-up, latency, and back-to-back time.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -11,19 +11,19 @@
 
 namespace cgc::tool {
 
-/// From fewer, a p90 or p99 says nothing.
+/// With fewer samples, p90 and p99 are meaningless.
 inline constexpr int kMinSamples = 30;
 
 using Clock = std::chrono::steady_clock;
 double millisSince(Clock::time_point start);
 
-/// Several measurements of one figure.
+/// A set of measurements of one quantity.
 class Samples final {
 public:
   Samples() = default;
   explicit Samples(std::vector<double> values);
   void add(double value);
-  /// The smallest value that at least this share of the values does not exceed.
+  /// The smallest value that is at least as large as this share of the values.
   double quantile(double share) const;
   double median() const { return quantile(0.5); }
   /// min, median, p90 and p99.
@@ -34,15 +34,15 @@ private:
 };
 
 struct Timing {
-  Samples latency; ///< A run alone, from the call to its results.
-  Samples submit;  ///< The call alone.
-  /// Each of runs in a row with one wait at the end, `runsPerSample` of them.
+  Samples latency; ///< One run alone, from the call to its results.
+  Samples submit;  ///< The call of one run alone.
+  /// Time per run of `runsPerSample` runs in a row with one wait at the end.
   Samples backToBack;
   int runsPerSample = 0;
 };
 
-/// Warms up, and takes so many samples of each figure. `wait` returns when everything that `run`
-/// began is done.
+/// Warms up and takes `samples` samples of each quantity. `wait` returns when everything that `run`
+/// started has completed.
 Result<Timing> timeRuns(const std::function<Status()> &run, const std::function<Status()> &wait,
                         int samples);
 

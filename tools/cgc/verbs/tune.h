@@ -1,4 +1,4 @@
-// What compile --tune and tune share.
+// tunePlan(): tunes a plan, for the verbs compile (--tune) and tune.
 #pragma once
 
 #include "tools/cgc/cli/progress.h"
@@ -6,8 +6,8 @@
 
 namespace cgc::tool {
 
-/// Tunes the plan, whose op libraries are among `opLibraries`, as one phase of `progress`. What
-/// could not be tried goes to the log.
+/// Tunes the plan as one phase of `progress`. `opLibraries` must contain the op libraries that the
+/// plan calls. Logs candidates that could not be tried.
 Result<tuner::Tuned> tunePlan(const Plan &plan, const std::vector<std::string> &opLibraries,
                               Progress &progress);
 

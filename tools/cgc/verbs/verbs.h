@@ -1,4 +1,4 @@
-// The verbs of cgc: each adds its subcommand and hands back what to do when it is chosen.
+// Verbs of cgc: each function adds a subcommand and returns how to run it.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -15,12 +15,13 @@ namespace cgc::tool {
 
 struct Verb {
   CLI::App *command = nullptr;
-  /// Results go to stdout, log and progress to stderr.
+  /// Runs the verb. Prints results to stdout, log and progress to stderr.
   std::function<Status()> run;
-  /// Whether a failure is reported on stdout too, because the user asked for JSON. Called after
+  /// Whether a failure is also reported on stdout, because the user asked for JSON. Called after
   /// run.
   std::function<bool()> wantsJson = [] { return false; };
-  /// What the object of a failure has beside code and message; may be empty. Called after run.
+  /// The fields of a failure's JSON object besides code and message; may be empty. Called after
+  /// run.
   std::function<nlohmann::ordered_json()> failureFields = nullptr;
 };
 
