@@ -26,7 +26,7 @@ constexpr double kCharWidth = 5.2; ///< Approximate width of a character of a la
 constexpr double kTickWidth = 64;  ///< Minimum distance between two numbers of the time axis.
 constexpr double kMinHeight = 0.1; ///< An SVG rectangle of height 0 is invisible.
 
-/// `text`, truncated to `width`. Empty if fewer than six characters fit.
+/// `text`, truncated to `width`. Empty if fewer than six characters would be left.
 std::string fitted(std::string text, double width) {
   const auto room = static_cast<size_t>(std::max(0.0, width / kCharWidth));
   if (text.size() <= room)

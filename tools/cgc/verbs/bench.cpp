@@ -1,4 +1,5 @@
-// cgc bench: how fast a plan runs. What each figure is: kDefinitions, and docs/benchmarking.md.
+// cgc bench: measures how fast a plan runs; kDefinitions and docs/benchmarking.md define each
+// figure.
 #include "runtime/exec/cuda_support.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/libraries.h"
@@ -58,19 +59,19 @@ struct Options {
 
 struct Figures {
   PlanBucket bucket;
-  Timing timing; ///< Its submit: target cuda only.
-  Samples gpu;   ///< Target cuda only.
+  Timing timing; ///< `submit` is only for target cuda.
+  Samples gpu;   ///< Only for target cuda.
   BucketStats stats;
-  std::vector<PeerFigures> peers; ///< With --against.
+  std::vector<PeerFigures> peers; ///< Only with --against.
 };
 
-/// What is measured once for the plan.
+/// Figures that are measured once for the plan.
 struct LoadFigures {
   double millis = 0;
-  uint64_t gpuBytes = 0; ///< Target cuda only.
+  uint64_t gpuBytes = 0; ///< Only for target cuda.
 };
 
-/// Runs one bucket again and again, inputs and outputs in the target's memory.
+/// Runs one bucket repeatedly, with inputs and outputs in the target's memory.
 class BucketBench {
 public:
   static Result<BucketBench> create(Runner &runner, const PlanBucket &bucket) {
@@ -116,7 +117,7 @@ private:
   }
 
   Status measureGpu(Samples &samples) {
-    // Ahead of the run that is measured: an idle GPU would wait for the host between the events.
+    // This run keeps the GPU busy: an idle GPU would wait for the host between the two events.
     CGC_TRY(run());
     CGC_TRY(cudaStatus(cudaEventRecord(start_.get(), stream_.get()), "cannot record an event"));
     CGC_TRY(run());
@@ -136,7 +137,7 @@ private:
   CudaEvent start_, end_;
 };
 
-/// Free memory of the GPU. 0 if there is none: loading the plan says what is wrong.
+/// Free memory of the GPU. 0 if there is no GPU; loading the plan then reports the problem.
 uint64_t freeGpuBytes() {
   size_t free = 0, total = 0;
   return cudaStatus(cudaMemGetInfo(&free, &total), "no GPU").isOk() ? free : 0;
@@ -301,7 +302,7 @@ Status bench(const Options &options) {
                     systems.size() * buckets.size());
   progress.begin("load " + options.plan);
   LoadFigures load;
-  // Makes CUDA's own context too, which no plan is to blame for.
+  // This also creates the CUDA context, which must not count toward the plan's memory.
   const uint64_t freeBefore = cuda ? freeGpuBytes() : 0;
   const auto start = Clock::now();
   CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries,
@@ -310,7 +311,7 @@ Status bench(const Options &options) {
   load.millis = millisSince(start);
   const uint64_t freeAfter = cuda ? freeGpuBytes() : 0;
   load.gpuBytes = freeBefore - std::min(freeBefore, freeAfter);
-  std::optional<PeerBench> peers; // A wrong model is refused before anything is timed.
+  std::optional<PeerBench> peers; // A wrong model is rejected before anything is timed.
   if (!options.against.empty()) {
     progress.begin("load " + options.against);
     CGC_ASSIGN_OR_RETURN(peers, PeerBench::load(options.against, plan.data(), options.threads));

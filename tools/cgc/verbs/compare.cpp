@@ -1,4 +1,4 @@
-// cgc compare: a plan against LibTorch on the same random inputs.
+// cgc compare: compares a plan with LibTorch on the same random inputs.
 #include "runtime/exec/bucket_choice.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/libraries.h"
@@ -20,16 +20,19 @@ namespace cgc::tool {
 
 namespace {
 
-/// Full precision: relative L2 against LibTorch.
+/// The limit of the relative L2 distance to LibTorch in full precision.
 constexpr double kTolerance = 1e-5;
-/// Reduced precision: how much further than LibTorch's own run from the fp32 truth.
+/// In reduced precision, the limit is this factor times the distance of LibTorch's own run to the
+/// fp32 reference.
 constexpr double kReducedFactor = 1.2;
-/// The largest relative L2 of LibTorch's own run to the fp32 truth that the truth may be trusted
-/// at.
+/// The largest relative L2 distance of LibTorch's own run to the fp32 reference at which that
+/// reference is used.
 constexpr double kMaxReferenceError = 0.1;
-/// An output that two inputs move apart by less than this times its limit shows little.
+/// A comparison is weak if two random inputs change an output by less than this factor times its
+/// limit.
 constexpr double kMinEffect = 10;
-/// Small outputs are compared over several inputs: in few elements chance would decide the ratio.
+/// The minimum number of elements to compare. Smaller outputs are compared over several inputs:
+/// with few elements the ratio is noise.
 constexpr uint64_t kElements = 512;
 
 struct Options {
@@ -40,20 +43,21 @@ struct Options {
   bool json = false;
 };
 
-/// One output of one bucket.
+/// The result for one output of one bucket.
 struct Row {
   std::string entry, inputs, output;
   std::vector<int64_t> shape;
-  Closeness closeness; ///< To the reference: fp32 where the precision is reduced.
-  double limit = 0; ///< Of the relative L2; of integers and bools: 0, and every element is equal.
+  Closeness closeness; ///< Distances to LibTorch's run, which is in fp32 if the plan is reduced.
+  double limit = 0;    ///< Limit of the relative L2. 0 for integers and bools, which must be equal.
   bool passed = false;
   double inputEffect = 0; ///< Relative L2 between the plan's outputs for two random inputs.
 
-  /// A plan that computed something else could pass, too. What no input moves is a constant.
+  /// Whether a plan that computes something else could also pass. An output that no input changes
+  /// is a constant and not weak.
   bool hardlyDependsOnInput() const { return inputEffect > 0 && inputEffect < kMinEffect * limit; }
 };
 
-/// Whether anything that the plan computes with is narrower than fp32.
+/// Whether the plan computes with any dtype narrower than fp32.
 bool isReduced(const PlanData &plan) {
   if (roundsToTf32(plan))
     return true;
@@ -69,19 +73,19 @@ bool isReduced(const PlanData &plan) {
   return false;
 }
 
-/// Compares one bucket after the other. Borrows all that it is given.
+/// Compares one bucket at a time. Borrows all constructor arguments.
 class Comparison {
 public:
-  /// `truth` is null where the precision is not reduced.
+  /// `truth` runs the model in fp32. It is null if the precision is not reduced.
   Comparison(Runner &runner, frontend::Reference &reference, frontend::Reference *truth)
       : runner_(runner), reference_(reference), truth_(truth) {}
 
   Status compare(const Entry &entry, size_t index, std::vector<Row> &rows) {
     const Bucket &bucket = entry.buckets[index];
-    // Of each output, the elements of all runs.
+    // The elements of all runs, for each output.
     std::vector<std::vector<double>> actual(bucket.outputs.size()), own = actual, truth = actual;
     std::vector<bool> equal(bucket.outputs.size(), true);
-    std::vector<HostTensor> first, second; // The outputs for two inputs.
+    std::vector<HostTensor> first, second; // The outputs for two different inputs.
     for (size_t run = 0; run < runsOf(bucket); ++run) {
       auto inputs = randomInputs(bucket, run);
       CGC_ASSIGN_OR_RETURN(const auto outputs, runner_.run(entry, index, inputs));
@@ -113,13 +117,13 @@ public:
       if (truth_ && !exact) {
         const double ownL2 = compareValues(own[i], expected).relativeL2;
         row.limit = std::max(kTolerance, kReducedFactor * ownL2);
-        if (ownL2 > kMaxReferenceError) { // No rounding explains that: widened, the model is
-                                          // another function.
+        // Rounding does not explain a larger distance: in fp32 the model is a different function.
+        if (ownL2 > kMaxReferenceError) {
           row.closeness = compareValues(actual[i], own[i]);
           row.limit = kMaxReferenceError;
         }
       }
-      // False for NaN on either side.
+      // A comparison with NaN is false.
       row.passed = exact ? equal[i] : row.closeness.relativeL2 <= row.limit;
       rows.push_back(std::move(row));
     }
@@ -134,7 +138,7 @@ private:
     return inputs;
   }
 
-  /// Enough runs that the largest output has kElements elements.
+  /// The number of runs after which the largest output has at least kElements elements in all.
   static size_t runsOf(const Bucket &bucket) {
     uint64_t largest = 1;
     for (const IoTensor &output : bucket.outputs)
@@ -151,8 +155,8 @@ private:
     }
   }
 
-  /// The outputs, which are those of the plan; the truth's may be wider, and so may those of a
-  /// model that is widened to fp32, which keeps f64.
+  /// The outputs of LibTorch. Their number and shapes must be those of the plan; dtypes may be
+  /// wider in the fp32 run and in a model that was converted to fp32, which keeps f64.
   Result<std::vector<HostTensor>> runReference(frontend::Reference &reference, const Entry &entry,
                                                const Bucket &bucket,
                                                std::vector<HostTensor> &inputs) {
@@ -160,7 +164,7 @@ private:
     for (const IoTensor &input : bucket.inputs)
       names.push_back(input.name);
     auto outputs = reference.run(entry.name, viewsOf(inputs), names);
-    if (!outputs) // The model may take other inputs, or too little memory may be left.
+    if (!outputs) // The model may take other inputs, or memory may have run out.
       return withThisModel(outputs.status());
     bool same = outputs->size() == bucket.outputs.size();
     for (size_t i = 0; same && i < outputs->size(); ++i)
@@ -186,7 +190,7 @@ bool isWanted(const Entry &entry, const Options &options) {
 
 Result<std::vector<Row>> compareAll(const Options &options) {
   CGC_TRY(MappedFile::open(options.model).status());
-  // What is wrong with the plan is found before LibTorch is opened.
+  // Problems of the plan are found before LibTorch is opened.
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
   CGC_TRY(checkThreads(plan.data(), options.threads));
   for (const std::string &entry : options.entries)
@@ -194,7 +198,7 @@ Result<std::vector<Row>> compareAll(const Options &options) {
   const bool reduced = isReduced(plan.data());
   const DeviceKind device = plan.data().target;
 
-  // What --precision made of the model: LibTorch runs it converted likewise.
+  // LibTorch runs the model with the conversion of --precision applied.
   const std::optional<DType> precision = plan.data().precision;
   size_t phases = reduced ? 3 : 2;
   for (const Entry &entry : plan.data().entries)
@@ -273,7 +277,7 @@ Status printRows(const Options &options, const std::vector<Row> &rows) {
                           : ""));
 }
 
-/// `printed`: whether the rows are on stdout.
+/// Sets `printed` once the rows are on stdout.
 Status compare(const Options &options, bool &printed) {
   CGC_ASSIGN_OR_RETURN(const auto rows, compareAll(options));
   CGC_TRY(printRows(options, rows));
@@ -281,7 +285,7 @@ Status compare(const Options &options, bool &printed) {
   const auto failed = std::ranges::count(rows, false, &Row::passed);
   if (failed == 0)
     return Status::ok();
-  // A difference that is no number comes from values that are none.
+  // The distance is NaN if an output holds NaN or infinities.
   const bool areNumbers = std::ranges::none_of(
       rows, [](const Row &row) { return std::isnan(row.closeness.relativeL2); });
   return Status(Code::Mismatch,
@@ -314,7 +318,7 @@ Verb addCompare(CLI::App &app) {
                   "Examples:\n"
                   "  cgc compare model.cgplan model.pt\n"
                   "  cgc compare model.cgplan model.pt --entry encode_text --json");
-  // Rows that fail are a result: no JSON of an error comes after them.
+  // Failed rows are a result, so no JSON error object follows them.
   auto printed = std::make_shared<bool>(false);
   return {command, [=] { return compare(*options, *printed); },
           [=] { return options->json && !*printed; }};

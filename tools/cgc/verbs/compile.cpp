@@ -1,4 +1,4 @@
-// cgc compile: TorchScript -> plan file.
+// cgc compile: compiles a TorchScript model into a plan file.
 #include "driver/compile.h"
 #include "passes/pipeline.h"
 #include "runtime/base/file.h"
@@ -30,7 +30,7 @@ struct Options {
   std::string model, output, target = "cuda", precision = "keep";
   std::optional<std::string> arch;   ///< None: sm_90a.
   std::optional<std::string> passes; ///< None: the default ones.
-  int level = 1;                     ///< Of -O.
+  int level = 1;                     ///< The value of -O.
   std::vector<std::string> inputs, entries, passPlugins, opLibraries;
   std::vector<int64_t> batches;
   bool noReuse = false, tune = false, requireNative = false, json = false;
@@ -53,7 +53,7 @@ Result<passes::Pipeline> makePipeline(const Options &options) {
   return builder.build();
 }
 
-/// Unsupported, with the records, if LibTorch runs any.
+/// Unsupported, listing the records, if LibTorch runs any.
 Status checkNative(const PlanData &plan) {
   const std::string records = libTorchText(plan);
   if (records.empty())
@@ -69,7 +69,7 @@ Status checkNative(const PlanData &plan) {
                         "op library"));
 }
 
-/// Tunes what was just compiled.
+/// Tunes the plan that was just compiled, before it is written.
 Status tuneInMemory(backend::CompiledPlan &compiled, const std::vector<std::string> &opLibraries,
                     Progress &progress) {
   std::vector<std::vector<std::byte>> weights;
@@ -81,12 +81,13 @@ Status tuneInMemory(backend::CompiledPlan &compiled, const std::vector<std::stri
   return Status::ok();
 }
 
-/// Memory of the GPUs that launch shapes are chosen for, as NVIDIA's data sheets have it; of the
-/// A100 the larger.
+/// Memory of the GPUs that launch shapes are chosen for, from NVIDIA's data sheets; for the A100,
+/// the larger variant.
 constexpr std::pair<std::string_view, uint64_t> kGpuMemory[] = {{"NVIDIA H200", 141'000'000'000},
                                                                 {"NVIDIA A100", 80'000'000'000}};
 
-/// The plan is written all the same: a later GPU may have more.
+/// Warns if the plan does not fit into the GPU's memory. The plan is written nevertheless: another
+/// GPU may have more memory.
 void warnOfMemory(const PlanData &plan) {
   const uint64_t weights = weightBytes(plan), arena = arenaBytes(plan);
   for (const auto &[name, bytes] : kGpuMemory)
@@ -112,7 +113,7 @@ Result<driver::CompileOptions> compileOptionsOf(const Options &options,
   return result;
 }
 
-/// What is wrong with the model goes to `diagnostics`, too.
+/// Compiles and writes the plan. Problems of the model are also added to `diagnostics`.
 Status compile(const Options &options, ir::Diagnostics &diagnostics) {
   if (options.tune && options.target != "cuda")
     return Status(Code::Usage, "--tune is for --target cuda: there is nothing to tune on a cpu");
@@ -138,13 +139,13 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
 
   PlanData plan;
   {
-    Progress progress; // The model says how many phases there are.
+    Progress progress; // The number of phases is known once the model is loaded.
     progress.begin("load " + options.model);
     CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.model));
     bool inPasses = false;
     compileOptions.onPhase = [&](const std::string &phase, size_t phases) {
       inPasses = phase != "lower";
-      progress.expect(phases + (options.tune ? 3 : 2)); // With load, tune and write.
+      progress.expect(phases + (options.tune ? 3 : 2)); // Adds load, write and, if asked for, tune.
       progress.begin(phase);
     };
     auto compiled = driver::compile(*root, compileOptions, diagnostics);
@@ -164,9 +165,9 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
   }
   noteUnusedOpLibraries(plan, options.opLibraries);
   warnOfMemory(plan);
-  if (isStandardOutput(options.output)) // Text behind the plan would damage it.
+  if (isStandardOutput(options.output)) // Text after the plan would corrupt it.
     return Status::ok();
-  std::error_code noSize; // A pipe or a device has none.
+  std::error_code noSize; // A pipe or a device has no size.
   const uint64_t size = std::filesystem::file_size(options.output, noSize);
   const uint64_t fileBytes = noSize ? 0 : size;
   if (options.json)

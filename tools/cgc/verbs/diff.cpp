@@ -1,4 +1,4 @@
-// cgc diff: what became of the ops between two files of IR text, or two plans.
+// cgc diff: shows the ops that differ between two files of IR text, or two plans.
 #include "runtime/plan/plan_file.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/diff/diff_lists.h"
@@ -32,7 +32,7 @@ Result<DiffLists> readLists(const std::string &path, FileKind kind) {
   return diffListsOf(*module);
 }
 
-/// A fact that differs; a side without it has none.
+/// A fact that differs. A side that lacks it is empty.
 struct FactPair {
   std::string name;
   std::optional<std::string> before, after;
@@ -51,7 +51,7 @@ std::vector<FactPair> differingFacts(const DiffLists &before, const DiffLists &a
   return differing;
 }
 
-/// Two lists that correspond; a side without such a list has no title and no ops.
+/// Two corresponding lists. A side that lacks the list has no title and no ops.
 struct ListPair {
   std::optional<std::string> beforeTitle, afterTitle;
   std::vector<DiffOp> before, after;
@@ -64,7 +64,7 @@ std::vector<ListPair> differingLists(const DiffLists &before, const DiffLists &a
     pairs[title].beforeTitle = title;
     pairs[title].before = ops;
   }
-  // One graph against one graph, whatever they are called: dumps of two buckets.
+  // Two single graphs correspond whatever their names, as in dumps of two buckets.
   const bool isOne = before.lists.size() == 1 && after.lists.size() == 1;
   for (const auto &[title, ops] : after.lists) {
     ListPair &pair = pairs[isOne ? before.lists.begin()->first : title];
@@ -90,7 +90,8 @@ std::string factText(const FactPair &fact) {
   return fmt::format("~ {}: {}\n> {}: {}\n", fact.name, *fact.before, fact.name, *fact.after);
 }
 
-/// `-`, `+` and `~` (changed: what it was, and in the next line what it is) under a heading.
+/// The differences under a heading: `-` and `+`, and for a changed op `~` with the old text, then
+/// `>` with the new text.
 std::string listText(const ListPair &pair) {
   const auto &[beforeTitle, afterTitle, before, after, diff] = pair;
   if (!afterTitle)
@@ -99,7 +100,7 @@ std::string listText(const ListPair &pair) {
     return fmt::format("+ {}, {} ops\n", *afterTitle, after.size());
   size_t counts[std::size(kKindNames)] = {};
   std::string lines;
-  std::map<std::string, std::pair<size_t, size_t>> ops; // How many of each that differs.
+  std::map<std::string, std::pair<size_t, size_t>> ops; // Removed and added ops by name.
   for (const OpDifference &difference : diff.differences) {
     ++counts[difference.kind];
     switch (difference.kind) {
@@ -173,7 +174,7 @@ Json diffJson(const Options &options, const std::vector<FactPair> &facts,
           {"lists", std::move(listList)}};
 }
 
-/// `printed`: whether the difference is on stdout.
+/// Sets `printed` once the difference is on stdout.
 Status diff(const Options &options, bool &printed) {
   const std::string use = "cgc diff compares two files of IR text, or two plans";
   CGC_ASSIGN_OR_RETURN(const FileKind kind, kindOf(options.before, use));
@@ -214,7 +215,7 @@ Verb addDiff(CLI::App &app) {
                   "Examples:\n"
                   "  cgc diff model.cgir model.cgir\n"
                   "  cgc diff model.cgplan model.cgplan --json");
-  // What differs is a result: no JSON of an error comes after it.
+  // A difference is a result, so no JSON error object follows it.
   auto printed = std::make_shared<bool>(false);
   return {command, [=] { return diff(*options, *printed); },
           [=] { return options->json && !*printed; }};

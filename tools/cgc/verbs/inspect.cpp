@@ -1,4 +1,4 @@
-// cgc inspect: what is in a file. Needs no GPU; LibTorch only for TorchScript files.
+// cgc inspect: shows what is in a file; needs no GPU, and LibTorch only for TorchScript files.
 #include "ir/text/dot.h"
 #include "passes/pipeline.h"
 #include "runtime/base/write_file.h"
@@ -31,7 +31,7 @@ struct Options {
   bool capturable = false, json = false;
 };
 
-/// `finishSvg` makes the picture of what Graphviz drew.
+/// Writes the drawings that the options ask for. `finishSvg` completes the SVG that Graphviz drew.
 Status draw(
     const Options &options, const std::string &dotText,
     llvm::function_ref<std::string(const std::string &)> finishSvg = [](auto &svg) {
@@ -47,7 +47,7 @@ Status draw(
   return writeFile(options.svg, finishSvg(svg));
 }
 
-/// Unless the drawing has taken stdout.
+/// Prints `text`, unless --dot has written the drawing to stdout.
 Status printResult(const Options &options, std::string_view text) {
   return options.dot == "-" ? Status::ok() : printOut(text);
 }
@@ -70,7 +70,8 @@ Status inspectPlan(const Options &options) {
                    "verify them.\n");
 }
 
-/// The method to draw: the one asked for, else forward, else the first. Null if there is none.
+/// The method to draw: `entry` if given, else forward, else the first. Null if the module has no
+/// method.
 Result<const ir::Graph *> chooseGraph(const ir::Module &root, const std::string &entry) {
   if (!entry.empty()) {
     if (const ir::Graph *graph = root.findGraph(entry))
@@ -82,7 +83,8 @@ Result<const ir::Graph *> chooseGraph(const ir::Module &root, const std::string 
   return root.graphs().empty() ? nullptr : root.graphs().front().get();
 }
 
-/// Taken before passes change the module, printed after the drawing that may fail.
+/// The summary of a module. Made before passes change the module; printed after the drawing, which
+/// may fail.
 std::string summarize(const Options &options, const ir::Module &root, std::string_view kind) {
   return options.json ? jsonText(kind, moduleJson(root, options.file))
                       : moduleText(root, options.file);
@@ -112,7 +114,7 @@ Status inspectTorchScript(const Options &options) {
   CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.file));
   const std::string summary = summarize(options, *root, "torchscript");
   if (!options.dot.empty() || !options.svg.empty()) {
-    // Whole methods are drawn, not the calls of submodules.
+    // Inlines the calls of submodules, so that the drawing shows whole methods.
     passes::PipelineBuilder builder;
     CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, builder.setPasses("inline").build());
     CGC_TRY(pipeline.prepare(*root, {}));
@@ -121,7 +123,7 @@ Status inspectTorchScript(const Options &options) {
   return printResult(options, summary);
 }
 
-/// `printed`: whether the report is on stdout.
+/// Sets `printed` once the report is on stdout.
 Status inspectCapturability(const Options &options, bool &printed) {
   CGC_ASSIGN_OR_RETURN(const auto inputs, parseInputSpecs(options.inputs));
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
@@ -209,7 +211,7 @@ Verb addInspect(CLI::App &app) {
                   "  cgc inspect model.pt --svg model.svg --entry encode_text\n"
                   "  cgc inspect model.cgplan --dot plan.dot --json\n"
                   "  cgc inspect model.pt --capturable --input 'image=f32[1,3,224,224]'");
-  // A report is a result: no JSON of an error comes after it.
+  // A report is a result, so no JSON error object follows it.
   auto printed = std::make_shared<bool>(false);
   return {command, [=] { return inspect(*options, *printed); },
           [=] { return options->json && !*printed; }};

@@ -37,8 +37,9 @@ struct Options {
   passes::InstrumentationOptions instrumentation;
 };
 
-/// The recorded plug-ins are given again: a file of IR text does not name code that cgc runs. Other
-/// folders and other builds will do. Usage, with the whole command, if one is missing.
+/// Checks that the user names each recorded plug-in again: cgc does not run code only because a
+/// file of IR text names it. Other folders and other builds are accepted. Usage, with the whole
+/// command to run, if one is missing.
 Status checkPlugins(llvm::ArrayRef<passes::UsedPlugin> recorded, const Options &options) {
   bool isMissing = false;
   std::string command = "cgc opt --run-reproducer " + options.input;
@@ -64,7 +65,7 @@ Status checkPlugins(llvm::ArrayRef<passes::UsedPlugin> recorded, const Options &
                    : Status::ok();
 }
 
-/// Takes the pipeline and the target from the head of a reproducer.
+/// Takes the pipeline and the target from the header of a reproducer.
 Status readReproducer(const std::string &text, Options &options) {
   CGC_ASSIGN_OR_RETURN(const passes::Reproducer reproducer,
                        passes::parseReproducer(text, options.input));
@@ -92,7 +93,8 @@ Result<passes::Pipeline> makePipeline(const Options &options) {
 
 Status runPasses(ir::Module &module, const passes::Pipeline &pipeline,
                  passes::PassContext context) {
-  const auto finish = llvm::make_scope_exit([&] { pipeline.finish(); }); // Also after a failure.
+  const auto finish =
+      llvm::make_scope_exit([&] { pipeline.finish(); }); // Runs after a failure, too.
   CGC_TRY(pipeline.prepare(module, context));
   for (const auto &graph : module.graphs())
     CGC_TRY(pipeline.run(*graph, context));

@@ -1,4 +1,4 @@
-// cgc profile: the time of each record of a plan, by op and by module.
+// cgc profile: measures the time of each record of a plan, by op and by module.
 #include "runtime/base/write_file.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
@@ -54,7 +54,7 @@ Result<BucketProfile> profileBucket(Runner &runner, const PlanBucket &chosen) {
   return BucketProfile{chosen, profileRows(plan, bucket, std::move(times))};
 }
 
-/// Chrome's trace format: a process for each bucket, the records end to end.
+/// The profile in Chrome's trace format: one process for each bucket, with the records end to end.
 std::string traceText(const std::vector<BucketProfile> &profiles) {
   Json events = Json::array();
   for (size_t pid = 0; pid < profiles.size(); ++pid) {
@@ -159,7 +159,7 @@ Status profile(const Options &options) {
 
   Progress progress(1 + buckets.size());
   progress.begin("load " + options.plan);
-  // What is profiled is captured with its events then.
+  // The stream executor captures no graph here; profiling captures one with its events.
   CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries,
                                                          {.executor = ExecutorKind::Stream,
                                                           .threads = options.threads}));

@@ -34,19 +34,20 @@ struct Options {
 
 /// One run of the entry.
 struct Job {
-  std::string stem; ///< For `*` in the names of files; empty if none has one.
+  std::string stem; ///< Replaces `*` in file names; empty if no file name has one.
   std::vector<InputSource> sources;
-  std::vector<std::string> outputs; ///< Paths, one for each output; none: nothing is written.
+  std::vector<std::string> outputs; ///< One path per output; empty: nothing is written.
 };
 
-/// What a job has computed.
+/// The result of a job.
 struct Outcome {
   size_t bucket = 0;
-  std::vector<HostTensor> outputs; ///< Without their values, which are written.
+  std::vector<HostTensor> outputs; ///< Without values, which are already written.
   double milliseconds = 0;
 };
 
-/// One output: as named. Several: y.0.npy, y.1.npy, ...; a stream takes all.
+/// The path of each output: `path` itself for a single output, y.0.npy, y.1.npy, ... for several. A
+/// stream takes all outputs.
 std::vector<std::string> outputPaths(const std::string &path, size_t count) {
   if (path.empty())
     return {};
@@ -63,12 +64,12 @@ std::vector<std::string> outputPaths(const std::string &path, size_t count) {
   return paths;
 }
 
-/// One job for each stem of the patterns among `sources`, which all have the same; without a
-/// pattern, one. Their outputs are not known yet.
+/// One job for each stem of the patterns among `sources`, which must all match the same stems; one
+/// job if there is no pattern. The jobs' output paths are set later.
 Result<std::vector<Job>> makeJobs(const std::vector<InputSource> &sources,
                                   const std::string &output) {
   std::vector<std::string> stems;
-  const InputSource *first = nullptr; // Of those that are patterns.
+  const InputSource *first = nullptr; // The first source that is a pattern.
   for (const InputSource &source : sources) {
     if (!isPattern(source.file))
       continue;
@@ -109,7 +110,7 @@ Result<std::vector<Job>> makeJobs(const std::vector<InputSource> &sources,
   return jobs;
 }
 
-/// All files or, if one cannot be written, none.
+/// Writes all files or, if one cannot be written, none.
 Status writeOutputs(const std::vector<HostTensor> &outputs, const std::vector<std::string> &paths) {
   std::vector<AtomicFile> files;
   for (size_t i = 0; i < paths.size(); ++i) {
@@ -173,14 +174,15 @@ Status report(const Options &options, const Entry &entry, const Runner &runner,
 
 Status run(const Options &options) {
   CGC_ASSIGN_OR_RETURN(const auto sources, parseInputSources(options.inputs));
-  // Everything that the arguments can have wrong is found before the device is touched.
+  // All arguments are checked before the device is touched.
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
   CGC_TRY(checkThreads(plan.data(), options.threads));
   CGC_ASSIGN_OR_RETURN(const Entry *entry, chooseEntry(plan.data(), options.entry));
   CGC_ASSIGN_OR_RETURN(std::vector<Job> jobs, makeJobs(sources, options.output));
   FileArguments files;
   files.reads(options.plan).reads(options.opLibraries);
-  std::optional<BoundInputs> inputs; // Of the last job: all together may not fit into memory.
+  // Holds one job's inputs at a time: those of all jobs together may not fit into memory.
+  std::optional<BoundInputs> inputs;
   for (Job &job : jobs) {
     CGC_ASSIGN_OR_RETURN(inputs, bindInputs(*entry, job.sources, options.batch));
     const std::string output =
@@ -212,7 +214,7 @@ Status run(const Options &options) {
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
     CGC_TRY(writeOutputs(outputs, job.outputs));
     for (HostTensor &output : outputs)
-      output.bytes = {}; // Only its type is reported.
+      output.bytes = {}; // Frees the values: only the type is reported.
     outcomes.push_back({inputs->bucket, std::move(outputs), time.count()});
   }
   return report(options, *entry, *runner, jobs, outcomes);

@@ -1,4 +1,4 @@
-// cgc tune: times the kernels of a plan's products on this machine's GPU and keeps the fastest.
+// cgc tune: times the kernels of a plan's GEMMs on this machine's GPU and keeps the fastest.
 #include "tools/cgc/verbs/tune.h"
 
 #include "tools/cgc/cli/console.h"
@@ -77,7 +77,7 @@ Status tune(const Options &options) {
   for (size_t i = 0; i < plan.data().weights.size(); ++i)
     weights.push_back(plan.weightBytes(i));
   CGC_TRY(writePlan(tuned.plan, weights, output));
-  // Text behind the plan would damage it.
+  // Text after the plan would corrupt it.
   return isStandardOutput(output) ? Status::ok() : print(options, output, tuned);
 }
 
