@@ -1,4 +1,5 @@
-// Files that are not what a verb wants: said what they are, exit status 3, nothing written.
+// Tests of wrong and damaged files: the message names the kind of file, the exit status is 3, and
+// nothing is written.
 #include "tool.h"
 
 #include <cstring>
@@ -8,8 +9,8 @@ namespace cgc::e2e {
 namespace {
 
 struct WrongFile {
-  const char *name; ///< Of a file among the models, or of one that the test makes.
-  const char *says; ///< What the message has to call it.
+  const char *name; ///< Name of a file among the models, or of one that the test makes.
+  const char *says; ///< The name of its kind in the message.
 };
 constexpr WrongFile kWrongModels[] = {
     {"missing", "does not exist"},
@@ -27,7 +28,7 @@ constexpr WrongFile kWrongModels[] = {
 
 class WrongModel : public ToolTest, public testing::WithParamInterface<WrongFile> {
 protected:
-  /// The wrong file under its own name, outside the test's folder's listing.
+  /// The path of the wrong file, which files() does not list.
   fs::path path() {
     const std::string name = GetParam().name;
     if (fs::exists(models() / name))
@@ -83,7 +84,7 @@ TEST_F(DamagedModel, IsNamedWithTheCauseAndWhatToDo) {
   const std::string whole = readFile(models() / "tiny_fp32.pt");
   const size_t directory = whole.find("PK\1\2"), end = whole.rfind("PK\5\6");
   ASSERT_TRUE(directory != std::string::npos && end != std::string::npos);
-  // The first entry's method, size and offset; the number of disks.
+  // The method, size and offset of the first entry; the number of disks.
   for (size_t at : {directory + 10, directory + 20, directory + 42, end - 56}) {
     std::string damaged = whole;
     damaged[at] ^= 0x40;

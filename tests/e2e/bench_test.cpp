@@ -1,5 +1,4 @@
-// cgc bench: its fields, the order of its figures, and what it refuses. Never how fast something
-// is.
+// Tests of cgc bench: its fields, the order of its figures, and its errors; no test checks speed.
 #include "tool.h"
 
 namespace cgc::e2e {
@@ -28,7 +27,7 @@ TEST_F(Bench, MeasuresEveryBucketOfACpuPlan) {
     expectOrdered(bucket["back_to_back_ms"]);
     EXPECT_GE(bucket["runs_per_sample"], 1);
     EXPECT_GT(bucket["records"], 0);
-    for (const char *field : {"gpu_ms", "submit_ms", "capture_ms"}) // There is no GPU in it.
+    for (const char *field : {"gpu_ms", "submit_ms", "capture_ms"}) // These figures need a GPU.
       EXPECT_FALSE(bucket.contains(field)) << field;
   }
 }
@@ -90,7 +89,7 @@ TEST_F(Bench, MeasuresLibTorchBesideAndMakesTheTable) {
   EXPECT_EQ(text.out.find("captured      "), std::string::npos) << text.out;
 }
 
-/// Freezing ends training mode, which this model needs: only eager can be measured.
+/// Freezing ends training mode, which this model needs, so only eager can be measured.
 TEST_F(Bench, FrozenIsNotEager) {
   const std::string model = (models() / "only_in_training.pt").string();
   ASSERT_EQ(
@@ -117,7 +116,7 @@ TEST_F(Bench, DiesOfSigtermWhileLibTorchRuns) {
   EXPECT_EQ(outcome.out, "");
 }
 
-// Whose signals are ignored by default: only what handles them dies of them.
+/// The default action of such a process is to ignore signals, so only a handler can end it.
 TEST_F(Bench, DiesOfSigtermAsTheFirstProcessOfAContainer) {
   const std::vector<std::string> container = {
       "unshare", "--user", "--map-root-user", "--pid", "--fork", "bash", "-c"};
@@ -152,7 +151,7 @@ TEST_F(Bench, RefusesAModelThatIsNotThePlans) {
   expectRefused("text.pt", 3, {"text.pt"});
   expectRefused(models() / "no_rule.pt", 2,
                 {"LibTorch, encode_text: the model has no such method", "was the plan compiled"});
-  // Another image size: LibTorch's own error, and whose it is.
+  // With another image size the message has LibTorch's own error and names the model.
   makePlan({"--entry", "encode_image"});
   expectRefused(familyModels() / "EVA02-B-16.pt", 1,
                 {"LibTorch, encode_image: ", "was the plan compiled from this model?"});

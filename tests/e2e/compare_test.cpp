@@ -1,4 +1,4 @@
-// cgc compare: passes on its own model in each precision, fails on another one.
+// Tests of cgc compare: it passes for the plan's own model in each precision and fails for another.
 #include "tool.h"
 
 namespace cgc::e2e {
@@ -7,7 +7,7 @@ namespace {
 struct Precision {
   const char *model;
   const char *image;
-  double most; ///< Of the relative L2: four roundings of the dtype.
+  double most; ///< Bound of the relative L2: four roundings of the dtype.
 };
 
 class Compare : public ToolTest {};
@@ -22,7 +22,7 @@ TEST_P(ComparePrecision, PassesForEveryEntryAndBucket) {
   EXPECT_EQ(outcome.status, 0) << outcome.err << outcome.out;
   const auto json = parseJson(outcome, "compare");
   EXPECT_EQ(json["passed"], true);
-  // forward has three outputs, the others one; two buckets.
+  // forward has three outputs and the other entries one; each has two buckets.
   ASSERT_EQ(json["outputs"].size(), 10u);
   for (const auto &output : json["outputs"]) {
     EXPECT_GT(output["cosine"], 0.99);
@@ -61,7 +61,7 @@ TEST_F(Compare, TakesAModelTracedUnderAutocast) {
   const Outcome outcome = cgc({"compare", "plan.cgplan", model, "--json"});
   EXPECT_EQ(outcome.status, 0) << outcome.err << outcome.out;
   EXPECT_EQ(parseJson(outcome, "compare")["passed"], true);
-  // For cuda, kernels of our own take both dtypes.
+  // For cuda, cgc's own kernels take both dtypes.
   std::vector<std::string> native = compile;
   native.push_back("--require-native");
   const Outcome cuda = cgc(native);
@@ -70,7 +70,8 @@ TEST_F(Compare, TakesAModelTracedUnderAutocast) {
   EXPECT_NE(listing.find("kernel layer_norm_by_f32_bf16"), std::string::npos) << listing;
 }
 
-/// fp32 makes floats of doubles in the plan; LibTorch's widened model keeps them.
+/// --precision fp32 converts doubles to floats in the plan, while the converted model in LibTorch
+/// keeps them.
 TEST_F(Compare, TakesDoublesThatThePlanMadeFloats) {
   for (const char *precision : {"fp32", "fp16", "keep"}) {
     const fs::path model = models() / "doubles.pt";
@@ -117,7 +118,7 @@ TEST_P(CompareConverted, IsAsExactAsTheModelExportedAtThatPrecision) {
                  "--target", "cpu"})
                 .status,
             0);
-  // Its limit is 1.2 times what LibTorch's run of it loses.
+  // Its limit is 1.2 times the error of LibTorch's own run.
   const auto own = compare("exported.cgplan", exported);
   ASSERT_EQ(converted.size(), own.size());
   for (size_t i = 0; i < own.size(); ++i)
@@ -157,8 +158,8 @@ TEST_F(Compare, TakesLibTorchsOwnRunWhereWideningMakesAnotherFunction) {
   EXPECT_EQ(json["outputs"][0]["limit"], 0.1);
 }
 
-/// Each model multiplies by its number, so that the plan of `one` is as far from another as the
-/// numbers are.
+/// Each model multiplies by its factor, so the relative distance between two models is that of
+/// their factors.
 TEST_F(Compare, InFullPrecisionTheDistanceMayBeOneHundredThousandth) {
   ASSERT_EQ(cgc({"compile", models() / "scale_one.pt", "-o", "plan.cgplan", "--input", "x=f32[512]",
                  "--target", "cpu"})
@@ -172,8 +173,8 @@ TEST_F(Compare, InFullPrecisionTheDistanceMayBeOneHundredThousandth) {
   EXPECT_NEAR(parseJson(past, "compare")["outputs"][0]["relative_l2"], 1.1e-5, 2e-7);
 }
 
-/// The plan calls what LibTorch calls, so that both are as far from fp32, and the limit is above
-/// that by the factor.
+/// The plan makes the same calls as LibTorch, so both have the same distance to fp32 and the limit
+/// is higher by the factor.
 TEST_F(Compare, InReducedPrecisionTheDistanceMayBeAFifthMoreThanLibTorchs) {
   for (const char *precision : {"fp16", "bf16"}) {
     ASSERT_EQ(cgc({"compile", models() / "doubles.pt", "-o", "plan.cgplan", "--input", "x=f32[4,8]",
@@ -191,7 +192,7 @@ TEST_F(Compare, InReducedPrecisionTheDistanceMayBeAFifthMoreThanLibTorchs) {
 
 TEST_F(Compare, FailsAgainstOtherWeights) {
   makePlan();
-  // The same shapes with other weights: fp16's are rounded, so fp32's plan is far from it.
+  // The same shapes with other weights.
   const fs::path script = fs::path(CGC_SOURCE_DIR) / "scripts/export_openclip.py";
   const Outcome other = runProgram({fs::path(CGC_SOURCE_DIR) / ".venv/bin/python", script,
                                     "--config", fs::path(CGC_SOURCE_DIR) / "tests/data/tiny.json",
@@ -246,7 +247,7 @@ TEST_F(Compare, IntegersAndBoolsMustBeEqual) {
   auto json = parseJson(outcome, "compare");
   ASSERT_EQ(json["outputs"].size(), 2u);
   EXPECT_EQ(json["outputs"][0]["limit"], 0);
-  // One in a million: less than what floats may be off by.
+  // A difference of one in a million, which is within the tolerance of floats.
   outcome = cgc({"compare", "plan.cgplan", models() / "count_1000001.pt", "--json"});
   EXPECT_EQ(outcome.status, 5) << outcome.err;
   json = parseJson(outcome, "compare");
@@ -255,8 +256,8 @@ TEST_F(Compare, IntegersAndBoolsMustBeEqual) {
   EXPECT_EQ(json["outputs"][1]["passed"], true);
 }
 
-/// An output of one element is compared over 512 inputs. Those of the last, all ones, make no
-/// difference.
+/// An output of one element is compared over 512 inputs. The models differ only for some of them:
+/// for the last input, which is all ones, they agree.
 TEST_F(Compare, IntegersMustBeEqualInEveryRun) {
   ASSERT_EQ(cgc({"compile", models() / "product_1.pt", "-o", "plan.cgplan", "--input", "x=i64[4]",
                  "--target", "cpu"})
@@ -303,7 +304,7 @@ TEST_F(Compare, SaysThatAnOutputHardlyDependsOnTheInput) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto outputs = parseJson(outcome, "compare")["outputs"];
   ASSERT_EQ(outputs.size(), 3u);
-  // 1e-6 times the difference of two normal numbers.
+  // The expected value is 1e-6 times the typical difference of two normal numbers.
   EXPECT_NEAR(outputs[0]["input_effect"].get<double>(), 1.41e-6, 2e-7);
   EXPECT_EQ(outputs[0]["hardly_depends_on_input"], true);
   EXPECT_NEAR(outputs[1]["input_effect"].get<double>(), 1, 0.1);

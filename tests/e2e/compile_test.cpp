@@ -1,4 +1,4 @@
-// cgc compile: results, buckets and entries, determinism, interruption, and what it refuses.
+// Tests of cgc compile: results, buckets and entries, determinism, interruption, and errors.
 #include "passes/pipeline.h"
 #include "tool.h"
 
@@ -11,7 +11,7 @@ namespace {
 class Compile : public ToolTest {
 protected:
   fs::path tiny() const { return models() / "tiny_fp32.pt"; }
-  /// compile with these arguments after the output fails like this and leaves nothing.
+  /// Checks that compile with these arguments fails with this status and texts and leaves no file.
   void refuses(const fs::path &model, std::vector<std::string> arguments, int status,
                const std::vector<std::string> &texts) {
     std::vector<std::string> all = {"compile", model, "-o", "out.cgplan", "--target", "cpu"};
@@ -27,7 +27,7 @@ TEST_F(Compile, RefusesAQuantizedModelByLine) {
   EXPECT_EQ(outcome.status, 4) << outcome.err;
   EXPECT_TRUE(files().empty());
   const auto json = parseJson(outcome, "error");
-  EXPECT_EQ(json["offenders"].size(), 2u) << json; // One for each line.
+  EXPECT_EQ(json["offenders"].size(), 2u) << json; // One offender per line.
   for (const auto &offender : json["offenders"]) {
     EXPECT_EQ(offender["op"], "quantized::linear_dynamic");
     EXPECT_EQ(offender["cause"], "quantized");
@@ -190,7 +190,7 @@ TEST_F(Compile, Tf32IsForCudaAndForProductsOnly) {
                   "compile");
     EXPECT_EQ(json["entries"][0]["buckets"][0]["outputs"][0]["dtype"], "f32");
   }
-  // The same records but for what their products of more than a few rows may do.
+  // The records differ only in what the GEMMs of more than a few rows may round.
   EXPECT_NE(readFile(folder / "fp32.cgplan"), readFile(folder / "tf32.cgplan"));
   const Outcome diff = cgc({"diff", "fp32.cgplan", "tf32.cgplan"});
   EXPECT_NE(diff.out.find("cublaslt.matmul"), std::string::npos) << diff.out << diff.err;
@@ -236,7 +236,7 @@ TEST_F(Compile, RefusesMalformedInputs) {
 }
 
 TEST_F(Compile, RefusesShapesAndTypesThatTheModelCannotTake) {
-  // Rank, size and dtype: each with the model's line, and where the shape came from.
+  // For rank, size and dtype, the message has the line of the model and the source of the shape.
   refuses(tiny(), {"--input", "image=f32[3,32]"}, 4,
           {"transformer.py:", "visual.conv1",
            "cannot compile encode_image for --input image=f32[3,32]:"});
@@ -258,7 +258,7 @@ TEST_F(Compile, NamesEveryOffenderOfEveryEntry) {
   refuses(model, {"--input", "x=f32[4]", "--entry", "first,second"}, 4,
           {"cannot compile first", "control flow", "aten::erfinv", "cannot compile second",
            "aten::special_bessel_j0"});
-  // Only what is compiled is judged.
+  // Only compiled entries are checked.
   const Outcome second = cgc({"compile", model, "-o", "out.cgplan", "--target", "cpu", "--input",
                               "x=f32[4]", "--entry", "second"});
   expectError(second, 4, {"aten::special_bessel_j0"});
@@ -288,7 +288,7 @@ TEST_F(Compile, RefusesAnOutputThatItCannotWrite) {
   expectError(compile("/proc/out.cgplan"), 1, {"/proc/out.cgplan"});
   expectError(compile("."), 1, {"directory"});
   expectError(compile("/dev/full"), 1, {"/dev/full"});
-  // A full disk: no file may grow past 100 kB.
+  // Simulates a full disk: no file may grow past 100 kB.
   expectError(compile("out.cgplan", {.fileSizeLimit = 100'000}), 1,
               {"out.cgplan", "File too large"});
   EXPECT_TRUE(files().empty());

@@ -1,4 +1,4 @@
-// cgc diff: two files of IR text, two plans.
+// Tests of cgc diff: it compares two files of IR text, or two plans.
 #include "tool.h"
 
 namespace cgc::e2e {
@@ -68,7 +68,7 @@ TEST_F(Diff, PrintsJsonOfPlans) {
   fs::rename(folder / "plan.cgplan", folder / "a.cgplan");
   makePlan({"--entry", "encode_image"});
   const auto json = parseJson(cgc({"diff", "a.cgplan", "plan.cgplan", "--json"}), "diff");
-  ASSERT_EQ(json["lists"].size(), 1u); // One bucket against one bucket.
+  ASSERT_EQ(json["lists"].size(), 1u); // One bucket is compared with one bucket.
   EXPECT_EQ(json["lists"][0]["before"], "entry encode_text, text[1,16]");
   EXPECT_EQ(json["lists"][0]["after"], "entry encode_image, image[1,3,32,32]");
   EXPECT_FALSE(json["facts"].empty());

@@ -1,4 +1,4 @@
-// scripts/export_openclip.py: its random weights, checkpoints, and what it refuses.
+// Tests of scripts/export_openclip.py: random weights, checkpoints, and errors.
 #include "script.h"
 
 namespace cgc::e2e {
@@ -15,7 +15,8 @@ protected:
     more.insert(more.begin(), {"--config", kTiny, "--out", "model.pt"});
     return exportModel(more);
   }
-  /// A file of the test's folder with the weights of seed 0, changed by a statement about `w`.
+  /// Saves the weights of seed 0 to a file of the test's folder, after a Python statement has
+  /// changed them; `w` holds the weights.
   void saveWeights(const std::string &statement) {
     const Outcome saved = python({"-c",
                                   "import sys, torch; m = torch.jit.load(sys.argv[1])\n"
@@ -47,7 +48,7 @@ print(len(seen) > 30)
 }
 
 TEST_F(Exporter, ACheckpointHoldsTheWeights) {
-  // The weights of the model of seed 0, in a model that another seed made.
+  // A model with another seed loads the weights of the model with seed 0.
   saveWeights("torch.save(w, 'weights.pt')");
   const Outcome outcome = exportTiny({"--checkpoint", "weights.pt", "--seed", "1"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -235,7 +236,7 @@ TEST_F(Exporter, SaysThatWeightsAreRandom) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("RANDOM WEIGHTS of seed 3; --checkpoint"), std::string::npos)
       << outcome.out;
-  // As --input takes them.
+  // The text has the form that --input takes.
   EXPECT_NE(outcome.out.find("traced with image=f32[2,3,32,32] text=i64[2,16],"), std::string::npos)
       << outcome.out;
 }

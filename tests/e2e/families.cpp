@@ -1,4 +1,4 @@
-// Families: compiles them, compares them with LibTorch and records the results.
+// Families: compiles models, compares them with LibTorch and records the results.
 #include "families.h"
 
 #include <algorithm>
@@ -12,9 +12,10 @@ namespace cgc::e2e {
 
 namespace {
 
-/// Rounded up to a power of ten, as scripts/supported_models.py does it. Sums of another machine's
-/// LibTorch differ in their order and so in their last bits: the figure may be one power off. A
-/// plan that is equal makes LibTorch's own calls, on any machine.
+/// Compares `worst` with the figure of a cell of the page, which scripts/supported_models.py rounds
+/// up to a power of ten. LibTorch adds in another order on another machine, so the last bits differ
+/// and the figure may be one power off. An "equal" plan makes LibTorch's own calls, so it is equal
+/// on any machine.
 void expectFigureOfThePage(double worst, const std::string &cell) {
   if (cell == "equal") {
     EXPECT_EQ(worst, 0);
@@ -30,7 +31,7 @@ void expectFigureOfThePage(double worst, const std::string &cell) {
 
 const std::map<std::string, PageRow> &pageRows() {
   static const std::map<std::string, PageRow> rows = [] {
-    // As COLUMNS in scripts/supported_models.py.
+    // Must match COLUMNS in scripts/supported_models.py.
     const std::vector<std::pair<std::string, std::string>> columns = {
         {"small", "small"},
         {"fused", "small, fused ops"},
@@ -47,7 +48,7 @@ const std::map<std::string, PageRow> &pageRows() {
       ;
     if (!file)
       throw std::runtime_error("docs/supported-models.md has no table with these columns: " + head);
-    std::getline(file, line); // The rule below the head.
+    std::getline(file, line); // The separator line below the heading.
     while (std::getline(file, line) && line.starts_with("| `")) {
       std::vector<std::string> cells;
       std::stringstream split(line.substr(1));
@@ -112,7 +113,7 @@ void FamilyTest::expectAgreement(const fs::path &model, const std::string &colum
     const Outcome compared = cgc({"compare", "plan.cgplan", check.reference, "--json"});
     EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
     const auto outputs = parseJson(compared, "compare")["outputs"];
-    EXPECT_EQ(outputs.size(), 2 * check.outputs) << outputs; // With two batches.
+    EXPECT_EQ(outputs.size(), 2 * check.outputs) << outputs; // Each output for two batches.
     for (const auto &output : outputs) {
       EXPECT_LE(output["relative_l2"], 1e-5) << output;
       worst = std::max<double>(worst, output["relative_l2"]);
@@ -121,7 +122,7 @@ void FamilyTest::expectAgreement(const fs::path &model, const std::string &colum
   }
   if (HasFailure())
     return;
-  // Before the page is compared: the script writes it from what the tests leave.
+  // Written before the comparison with the page: the script makes the page from these results.
   writeFile(result, nlohmann::json({{"family", name()},
                                     {"column", column},
                                     {"entries", entries},

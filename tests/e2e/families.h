@@ -1,5 +1,5 @@
-// Families: the models of docs/supported-models.md, and what tests leave for
-// scripts/supported_models.py, which writes that file.
+// Families: the models of docs/supported-models.md and the results that scripts/supported_models.py
+// makes that page from.
 #pragma once
 
 #include "tool.h"
@@ -9,13 +9,13 @@
 namespace cgc::e2e {
 
 struct Family {
-  const char *name; ///< As in make_families.py.
-  size_t outputs;   ///< Of all methods together.
-  size_t scripted;  ///< The same of what torch.jit.script makes of it; 0: that is not tested.
+  const char *name; ///< The name in make_families.py.
+  size_t outputs;   ///< Number of outputs of all methods together.
+  size_t scripted;  ///< As `outputs`, for the scripted module; 0: scripting is not tested.
 };
 
-/// OpenCLIP's have the towers' features, and all outputs of forward. Of CoCa, torch.jit.script
-/// keeps forward and _encode_text, which has two outputs.
+/// OpenCLIP models have the features of both towers and all outputs of forward. For CoCa,
+/// torch.jit.script keeps forward and _encode_text, which has two outputs.
 inline constexpr Family kFamilies[] = {{"ViT-B-32", 5, 5},      {"ViT-B-32-quickgelu", 5, 0},
                                        {"ViT-L-14", 5, 0},      {"ViT-H-14", 5, 0},
                                        {"RN50", 5, 5},          {"coca_ViT-B-32", 7, 7},
@@ -25,19 +25,20 @@ inline constexpr Family kFamilies[] = {{"ViT-B-32", 5, 5},      {"ViT-B-32-quick
                                        {"resnet50", 1, 0},      {"vit_b_16", 1, 0},
                                        {"swin_t", 1, 0},        {"bert", 2, 0}};
 
-/// A row of docs/supported-models.md: the figures by column, as the page has them. Columns without
-/// one are left out.
+/// A row of docs/supported-models.md: the text of each figure by column. Columns without a figure
+/// are left out.
 using PageRow = std::map<std::string, std::string>;
-/// All rows by family; throws if the page does not have the columns of scripts/supported_models.py.
+/// All rows by family. Throws if the page does not have the columns of scripts/supported_models.py.
 const std::map<std::string, PageRow> &pageRows();
 
 std::string testName(const testing::TestParamInfo<Family> &info);
 
-/// One plan of a model, and what it is compared with.
+/// One plan of a model and its reference.
 struct Check {
-  std::vector<std::string> arguments; ///< Of compile, besides the model's inputs and batches.
-  fs::path reference;                 ///< The model that LibTorch runs.
-  size_t outputs;                     ///< How many are compared for each batch.
+  std::vector<std::string>
+      arguments;      ///< Arguments of compile besides the model's inputs and batches.
+  fs::path reference; ///< The model that LibTorch runs.
+  size_t outputs;     ///< The number of outputs to compare for each batch.
 };
 
 /// A test of one family.
@@ -46,12 +47,13 @@ protected:
   void TearDown() override { fs::remove_all(folder); } // Models are large.
 
   std::string name() const { return GetParam().name; }
-  /// Exports the model in real size into the test's folder; `name` may end in `.scripted`.
+  /// Exports the model in real size into the test's folder and returns its path. `name` may end in
+  /// `.scripted`.
   fs::path makeReal(const std::string &name);
   /// Compiles for batches 1 and 3 with these further arguments.
   Outcome compile(const fs::path &model, const std::vector<std::string> &more);
-  /// Makes the plans for target cpu and compares them with LibTorch. The largest relative L2 goes
-  /// into the results as `column`, and is within a power of ten of the page's figure.
+  /// Compiles the plans for target cpu and compares them with LibTorch. Records the largest
+  /// relative L2 as `column` and checks that it is within a power of ten of the page's figure.
   void expectAgreement(const fs::path &model, const std::string &column,
                        const std::vector<Check> &checks);
 };

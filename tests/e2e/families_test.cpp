@@ -1,6 +1,6 @@
-// Every model of docs/supported-models.md: all of its methods, batch 1 and 3, agree with LibTorch,
-// as they are and with what passes select for a GPU. Small models of each architecture; the real
-// ones have the ctest label `families`.
+// Tests of every model of docs/supported-models.md: all methods agree with LibTorch at batch 1 and
+// 3, with the default passes and with those that select fused ops for a GPU. These are small models
+// of each architecture; those in real size have the ctest label `families`.
 #include "families.h"
 #include "passes/pipeline.h"
 
@@ -52,7 +52,7 @@ class ScriptedFamilies : public FamilyTest {};
 TEST_P(ScriptedFamilies, SmallModelAgreesWithItselfAndTheTracedOne) {
   const fs::path model = familyModels() / (name() + ".scripted.pt");
   const fs::path traced = familyModels() / (name() + ".pt");
-  // The default for target cpu, and what passes select for a GPU.
+  // The default passes for target cpu, and those that select fused ops for a GPU.
   const std::vector<std::string> kinds[] = {{}, {"--passes", kSelected}};
   std::vector<Check> checks;
   for (const std::vector<std::string> &passes : kinds) {
@@ -118,7 +118,7 @@ protected:
       for (std::sregex_iterator it(text.begin(), text.end(), call), end; it != end; ++it)
         result.insert((*it)[1]);
     }
-    fs::remove_all(folder / "dump"); // Another call writes its own.
+    fs::remove_all(folder / "dump"); // The next call writes a new dump.
     return result;
   }
 };
@@ -146,13 +146,13 @@ TEST_P(Towers, OnCudaCallNothingOfLibTorch) {
   }
 }
 
-TEST_P(Towers, WithoutOptimisationKeepTheModelsOps) {
+TEST_P(Towers, WithoutOptimizationKeepTheModelsOps) {
   for (const std::string &op : ops({"-O0"}))
     EXPECT_FALSE(op.starts_with("cgc.")) << op;
 }
 
-/// With their constants folded; `compare` has the bound.
-TEST_P(Towers, In16BitsNormaliseInTheirProducts) {
+/// The constants of the norm are folded into the weights. expectAgreement() checks the error.
+TEST_P(Towers, In16BitsNormalizeInTheirGemms) {
   EXPECT_TRUE(ops({"--precision", "fp16"}).contains("cgc.norm_linear"));
   compile(small(), {"--target", "cpu", "--passes",
                     passes::defaultPasses(DeviceKind::Cuda, passes::OptLevel::O1, DType::F16)});
@@ -162,14 +162,15 @@ TEST_P(Towers, In16BitsNormaliseInTheirProducts) {
 
 INSTANTIATE_TEST_SUITE_P(All, Towers, testing::Values(kFamilies[0], kFamilies[1], kFamilies[5]),
                          testName);
-/// Pooled by the mean, at an end token, by attention; heads of 104, 88 and 72 columns.
+/// Towers that pool by the mean, at an end token, and by attention; heads of 104, 88 and 72
+/// columns.
 INSTANTIATE_TEST_SUITE_P(Others, Towers,
                          testing::Values(Family{"ViT-bigG-14-CLIPA", 5, 0},
                                          Family{"ViT-H-14-worldwide", 5, 0},
                                          Family{"ViT-SO400M-14-SigLIP", 6, 0}),
                          testName);
 
-/// Those of OpenCLIP's own, of which all is fused.
+/// OpenCLIP's own vision transformers, in which every op is fused.
 class VitTowers : public Towers {};
 
 TEST_P(VitTowers, OnCudaAreFusedOps) {

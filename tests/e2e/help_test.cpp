@@ -1,4 +1,5 @@
-// cgc's face: help, version, usage errors, exit statuses, and examples that work.
+// Tests of the command line: help, version, usage errors, exit statuses, and the examples in the
+// help.
 #include "tool.h"
 
 #include <regex>
@@ -59,7 +60,7 @@ TEST_F(Help, ListsHaveNoEmptyValues) {
   expectError(cgc({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]", "--entry", "f,"}), 2,
               {"--entry: expected names with commas between them, got 'f,'"});
   expectError(cgc({"opt", "-", "--print-after", ",cse"}), 2, {"--print-after", "got ',cse'"});
-  // Not lists, but no better.
+  // Options that are not lists reject bad values, too.
   expectError(cgc({"run", "p.cgplan", "--batch", "0"}), 2, {"--batch"});
   expectError(cgc({"opt", "-", "--pass-limit", "-1"}), 2, {"--pass-limit", "-1"});
   expectError(cgc({"opt", "-", "--dump-dir", ""}), 2, {"--dump-dir", "empty"});
@@ -78,7 +79,7 @@ TEST_F(Help, AnOptionIsGivenOnce) {
 }
 
 TEST_F(Help, AListHasNoValueTwice) {
-  // Before any file is opened: there is none.
+  // The error comes before any file is opened: the files do not exist.
   for (const char *list : {"1,1", "2,1,2", "4,04"}) {
     expectError(cgc({"compile", "m.pt", "-o", "o", "--input", "x=f32[1]", "--batch", list}), 2,
                 {"--batch: ", "twice", "give it once"});
@@ -135,7 +136,7 @@ TEST_P(HelpOfVerb, EndsInExamples) {
   EXPECT_EQ(outcome.status, 0);
   const size_t examples = outcome.out.find("Examples:\n");
   ASSERT_NE(examples, std::string::npos) << outcome.out;
-  // Nothing but commands after it.
+  // Only commands follow.
   std::istringstream lines(outcome.out.substr(examples + 10));
   size_t commands = 0;
   for (std::string line; std::getline(lines, line);)
@@ -148,8 +149,8 @@ TEST_P(HelpOfVerb, EndsInExamples) {
   EXPECT_NE(outcome.out.find("--json"), std::string::npos);
 }
 
-/// The examples of a verb, with the tiny model's sizes in place of ViT-B-32's. Those with a plug-in
-/// are left to plugin_test.cpp, which has one.
+/// The examples of a verb, with the sizes of the tiny model in place of those of ViT-B-32.
+/// plugin_test.cpp covers the examples with a plug-in.
 std::vector<std::string> exampleCommands(std::string help) {
   help = std::regex_replace(help, std::regex(R"(1,3,224,224)"), "1,3,32,32");
   help = std::regex_replace(help, std::regex(R"(\[1,77\])"), "[1,16]");
@@ -163,7 +164,7 @@ std::vector<std::string> exampleCommands(std::string help) {
 }
 
 TEST_P(HelpOfVerb, ExamplesWork) {
-  // The files that examples name.
+  // Makes the files that the examples name.
   makePlan();
   fs::rename(folder / "plan.cgplan", folder / "model.cgplan");
   fs::copy(models() / "tiny_fp32.pt", folder / "model.pt");
@@ -182,7 +183,7 @@ TEST_P(HelpOfVerb, ExamplesWork) {
   ASSERT_GE(commands.size(), 2u);
   for (const std::string &command : commands) {
     const std::string line = std::string(CGC_BINARY_DIR) + "/bin/cgc " + command;
-    // Through a shell, as a user would paste it.
+    // Runs in a shell, as if a user had pasted it.
     const Outcome outcome = runProgram({"bash", "-c", line}, folder);
     EXPECT_EQ(outcome.status, 0) << command << "\n" << outcome.err;
   }

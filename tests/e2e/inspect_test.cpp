@@ -1,4 +1,4 @@
-// cgc inspect: every kind of file, by content; pictures; JSON.
+// Tests of cgc inspect: every kind of file, drawings, and JSON.
 #include "tool.h"
 
 namespace cgc::e2e {
@@ -39,7 +39,7 @@ TEST_F(Inspect, SaysWhatAPlanNeedsAtRunTime) {
     EXPECT_EQ(cpu["requirements"]["libtorch"][i]["records"], records);
   }
 
-  // A cuda plan of the whole model needs no LibTorch; one without cgc's own ops does.
+  // A cuda plan of the whole model needs no LibTorch; one without cgc's fused ops does.
   const auto compile = [&](std::vector<std::string> more) {
     std::vector<std::string> arguments = {"compile", models() / "tiny_fp16.pt", "-o", "plan.cgplan",
                                           "--input", "text=i64[1,16]"};
@@ -105,14 +105,14 @@ TEST_F(Inspect, DrawsAPlan) {
   EXPECT_NE(readFile(folder / "p.svg").find("<svg"), std::string::npos);
   const std::string dot = readFile(folder / "p.dot");
   EXPECT_NE(dot.find("cluster_encode_text"), std::string::npos);
-  // In their modules, with shapes on the edges.
+  // Records are nested in their modules, and edges have shapes.
   EXPECT_NE(dot.find("cluster_encode_text.ln_final"), std::string::npos) << dot;
   EXPECT_NE(dot.find("[label=\"i64[1,16]\"];"), std::string::npos) << dot;
-  // Every input feeds something and something feeds every output.
+  // Every input has a reader and every output has a writer.
   for (const char *edge : {"\"encode_text.in0\" ->", "-> \"encode_text.out0\"",
                            "\"forward.in1\" ->", "-> \"forward.out2\""})
     EXPECT_NE(dot.find(edge), std::string::npos) << edge;
-  // The same file, the same picture.
+  // The drawing is deterministic.
   ASSERT_EQ(cgc({"inspect", "plan.cgplan", "--dot", "again.dot"}).status, 0);
   EXPECT_EQ(readFile(folder / "again.dot"), dot);
 }

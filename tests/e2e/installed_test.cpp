@@ -1,4 +1,5 @@
-// An installed cgc: what it finds at run time, and programs built against its package.
+// Tests of an installed cgc: the libraries that it finds at run time, and programs built against
+// its package.
 #include "tests/e2e/tool.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +15,7 @@ using ::testing::StartsWith;
 
 class InstalledCgc : public ToolTest {
 protected:
-  /// Runs a program without a LibTorch that the environment of the test names.
+  /// Runs a program without the LibTorch that the environment of the test names.
   Outcome run(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"env", "-u", "CGC_LIBTORCH", "-u", "LD_LIBRARY_PATH"});
     return runProgram(arguments, folder);
@@ -76,7 +77,7 @@ TEST_F(InstalledCgc, RunsAPlanFromCpp) {
        {"encode_image: image f32[2,3,32,32] -> ", "encode_text: text i64[2,16] -> "})
     EXPECT_THAT(listed.out, HasSubstr(line));
 
-  // The same tokens to both; they are zeros where no file is given.
+  // Both get the same tokens, which are zeros without a file.
   const std::vector<int64_t> zeros(2 * 16, 0);
   std::vector<int64_t> tokens = zeros;
   tokens[3] = 5;

@@ -1,4 +1,4 @@
-// cgc opt: passes on IR text.
+// Tests of cgc opt: it runs passes on IR text.
 #include "tool.h"
 
 namespace cgc::e2e {
@@ -132,7 +132,7 @@ TEST_F(Opt, VerifiesTheRoundTrip) {
 }
 
 TEST_F(Opt, AFailureLeavesAReproducerThatFailsAgain) {
-  // canonicalize wants types: a bug of whoever wrote this pipeline.
+  // canonicalize needs types, so this pipeline has a bug.
   const std::string text = "graph @f(%x: f32[2]) -> dynamic {\n  %0 = aten.relu(%x) : dynamic\n"
                            "  output %0\n}\n";
   const Outcome failed = cgc({"opt", "-", "--passes", "cse,canonicalize,dce", "--target", "cuda",
@@ -146,7 +146,7 @@ TEST_F(Opt, AFailureLeavesAReproducerThatFailsAgain) {
     EXPECT_EQ(count(reproducer, line), 1u) << reproducer;
   expectError(cgc({"opt", "--run-reproducer", "crash.cgir"}), 2,
               {"pass 'canonicalize'", "run the pass 'specialize' first"});
-  // Mended: it says so.
+  // With the bug fixed, it says that no pass failed.
   writeFile(folder / "mended.cgir", reproducer.substr(0, reproducer.find("graph @f")) + kGraph);
   const Outcome mended = cgc({"opt", "--run-reproducer", "mended.cgir"});
   EXPECT_EQ(mended.status, 0) << mended.err;
@@ -182,10 +182,10 @@ TEST_F(Opt, NothingThatItReadsIsOverwritten) {
   refuse({"-o", "dump", "--dump-dir", "dump"});
   refuse({"-o", "01-cse.f.cgir", "--dump-dir", "."});
   EXPECT_EQ(files(), (std::vector<std::string>{"in.cgir", "lib.so"}));
-  // Its own input, at the end.
+  // The input itself may be replaced at the end.
   EXPECT_EQ(cgc({"opt", "in.cgir", "--passes", "cse", "-o", "in.cgir"}).status, 0);
   EXPECT_EQ(count(readFile(folder / "in.cgir"), "aten.relu("), 1u);
-  // What was dumped into a folder is not read from there while more is dumped.
+  // An input in a dump folder cannot be read while that folder is written.
   EXPECT_EQ(cgc({"opt", "in.cgir", "--passes", "cse", "--dump-dir", "dump"}).status, 0);
   expectError(cgc({"opt", "dump/01-cse.f.cgir", "--passes", "cse", "--dump-dir", "dump"}), 2,
               {"dump/01-cse.f.cgir' would be overwritten", "--dump-dir"});
@@ -205,7 +205,7 @@ TEST_F(Opt, OnlyAReproducerGivesWayToAReproducer) {
   };
   EXPECT_EQ(leave("canonicalize", untyped).status, 2);
   const std::string reproducer = readFile(folder / "crash.cgir");
-  // Nothing has run: it stays, and is not said to be of this run.
+  // No pass has run, so the old reproducer stays and is not reported as new.
   for (const Outcome &outcome : {leave("sce", kGraph), leave("cse", "graph @f( {")}) {
     EXPECT_NE(outcome.status, 0);
     EXPECT_EQ(count(outcome.err, "holds the IR"), 0u) << outcome.err;

@@ -1,5 +1,5 @@
-// Names of outputs from a file's extra/cgc.json: kept by the plan, and refused where they do not
-// fit.
+// Tests of output names from a file's extra/cgc.json: the plan keeps them, and names that do not
+// fit are errors.
 #include "tool.h"
 
 #include <map>
@@ -47,7 +47,7 @@ for name, text in json.loads(sys.argv[1]).items():
       names.push_back(output[key]);
     return names;
   }
-  /// Of the first bucket of each entry.
+  /// The names of the outputs of the first bucket of each entry.
   std::map<std::string, Names> namesOfEntries(const std::string &plan) {
     std::map<std::string, Names> names;
     const auto json = parseJson(cgc({"inspect", plan, "--json"}), "plan");
@@ -84,7 +84,7 @@ TEST_F(OutputNames, OfTheExporterAreThoseOfOpenClip) {
                      "--input", "text=random:1", "--output", "y.npy", "--json"}),
                 "run");
   EXPECT_EQ(namesOf(ran["outputs"]), forward);
-  // Files go by position.
+  // Names of files are by position.
   EXPECT_EQ(files(), (Names{"plan.cgplan", "y.0.npy", "y.1.npy", "y.2.npy"}));
 }
 
@@ -107,7 +107,7 @@ TEST_F(OutputNames, OfAUsersOwnFile) {
   const std::map<std::string, Names> expected = {
       {"forward", {"sum", "double", "all"}}, {"both", {"left", "right"}}, {"maybe", {"even"}}};
   EXPECT_EQ(namesOfEntries("named.cgplan"), expected);
-  // What differs between the two is what the outputs are called.
+  // The two plans differ only in the names of the outputs.
   const Outcome differ = cgc({"diff", "named.cgplan", "plain.cgplan"});
   EXPECT_EQ(differ.status, 5) << differ.err;
   for (const char *name : {"left", "right", "even", "sum"})

@@ -1,4 +1,4 @@
-// Plug-ins: the example of examples/plugin, built against an installed cgc, and what is refused.
+// Tests of plug-ins: the example of examples/plugin, built against an installed cgc, and errors.
 #include "tests/e2e/tool.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ using ::testing::Not;
 
 constexpr const char *kRecord = "libexample_ops.so.example.quick_gelu";
 
-/// One of the libraries of tests/plugin_libraries.
+/// The path of a library of tests/plugin_libraries.
 std::string testLibrary(const std::string &name) {
   return fs::path(CGC_BINARY_DIR) / "lib" / ("libcgc_test_" + name + ".so");
 }
@@ -58,7 +58,7 @@ TEST_F(InstalledPlugin, ReplacesQuickGeluAndEveryAttention) {
     EXPECT_THAT(records, Not(Contains(Key("aten::scaled_dot_product_attention"))));
     EXPECT_THAT(before, Contains(Key("aten::sigmoid.out")));
     EXPECT_THAT(records, Not(Contains(Key("aten::sigmoid.out"))));
-    EXPECT_EQ(records.at(kRecord), 2u); // Layers.
+    EXPECT_EQ(records.at(kRecord), 2u); // One per layer.
   }
 
   const Outcome compared =
@@ -75,7 +75,7 @@ TEST_F(InstalledPlugin, CompilesForCudaWithoutAGpu) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(recordsOf(outcome, "encode_text").at(kRecord), 2u);
 
-  // Tuning runs the plan: it needs the library, and says so wherever it is asked to.
+  // Tuning runs the plan, so both ways to tune need the library and say so.
   const std::string plan = readFile(folder / "plan.cgplan");
   expectError(installed({"tune", "plan.cgplan"}), 2,
               {"op library 'libexample_ops.so'", "--op-library"});
@@ -134,7 +134,7 @@ protected:
     return cgc(compileTiny(models() / "tiny_quickgelu.pt", "plan.cgplan",
                            {"--pass-plugin", testLibrary(library)}));
   }
-  /// Of a graph that the plug-in's passes are run on.
+  /// Runs the plug-in's passes on a graph.
   Outcome opt(const std::string &passes, std::vector<std::string> more = {}) {
     writeFile(folder / "in.cgir",
               "graph @g(%x: f32[2]) {\n  %0 = aten.exp(%x) : f32[2]\n  output %0\n}\n");
@@ -188,7 +188,7 @@ TEST_F(PluginTest, AReproducerNamesThePluginsThatItNeedsAgain) {
               1, {"pass 'throwing'"});
   const std::string recorded = folder / "lib acme.so";
   EXPECT_THAT(readFile(folder / "crash.cgir"), HasSubstr(recorded + "\n"));
-  // Code is not loaded because a file of text names it.
+  // A text file that names a library does not cause cgc to load it.
   expectError(cgc({"opt", "--run-reproducer", "crash.cgir"}), 2,
               {"'crash.cgir' was left by a run with plug-ins",
                "cgc opt --run-reproducer crash.cgir --pass-plugin '" + recorded + "'"});
@@ -196,7 +196,7 @@ TEST_F(PluginTest, AReproducerNamesThePluginsThatItNeedsAgain) {
       cgc({"opt", "--run-reproducer", "crash.cgir", "--pass-plugin", "lib acme.so"});
   expectError(again, 1, {"pass 'throwing': an exception: the pass gave up"});
   EXPECT_THAT(again.err, Not(HasSubstr("another build")));
-  // From another folder, built again.
+  // A rebuilt library in another folder is accepted.
   fs::create_directories(folder / "other");
   writeFile(folder / "other" / "lib acme.so", readFile(testLibrary("misbehaving")) + "more");
   expectError(cgc({"opt", "--run-reproducer", "crash.cgir", "--pass-plugin", "other/lib acme.so"}),

@@ -1,5 +1,5 @@
-// scripts/preprocess_openclip.py: pictures and prompts as open_clip itself makes them, and what it
-// refuses.
+// Tests of scripts/preprocess_openclip.py: the same tensors of images and prompts as open_clip
+// makes, and errors.
 #include "script.h"
 
 namespace cgc::e2e {
@@ -9,7 +9,7 @@ const fs::path kTiny = fs::path(CGC_SOURCE_DIR) / "tests/data/tiny.json";
 
 class Preprocess : public ScriptTest {
 protected:
-  /// A color picture that is wider than high, and a gray one that is higher than wide.
+  /// Makes a color image in landscape format and a gray image in portrait format.
   void makePictures() {
     const Outcome made = python({"-c",
                                  R"(
@@ -41,7 +41,7 @@ TEST_F(Preprocess, MakesWhatOpenClipMakes) {
   EXPECT_EQ(outcomes[2].out, "half/image.npy: image=f16[1,3,224,224]\n");
   EXPECT_EQ(files(), (std::vector<std::string>{"full", "half", "high.jpg", "tiny", "wide.png"}));
 
-  // The model has the transform that open_clip gives its users.
+  // Computes the same with the transform that open_clip gives its users.
   const Outcome same = python({"-c",
                                R"(
 import sys

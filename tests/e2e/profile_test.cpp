@@ -1,4 +1,4 @@
-// cgc profile: a time for each record, their groups, the trace, and what it refuses.
+// Tests of cgc profile: the time of each record, groups of records, the trace, and errors.
 #include "tool.h"
 
 namespace cgc::e2e {
@@ -30,7 +30,7 @@ TEST_F(Profile, HasATimeForEachRecord) {
     EXPECT_EQ(sum, records) << groups;
   }
   const auto trace = nlohmann::json::parse(readFile(folder / "t.json"));
-  // The records end to end.
+  // The trace has the records end to end.
   size_t slices = 0;
   double end = 0;
   for (const auto &event : trace["traceEvents"]) {

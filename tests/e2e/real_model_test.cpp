@@ -1,5 +1,5 @@
-// The bounds of compiling ViT-B-32 with random weights. ctest label `families`; families_test.cpp
-// compares it with LibTorch.
+// Tests of the time and memory bounds of compiling ViT-B-32 with random weights (ctest label
+// `families`); families_test.cpp compares it with LibTorch.
 #include "tool.h"
 
 namespace cgc::e2e {

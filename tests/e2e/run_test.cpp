@@ -1,4 +1,4 @@
-// cgc run: inputs from files and random ones, outputs, buckets, and what it refuses.
+// Tests of cgc run: inputs from files and random inputs, outputs, buckets, and errors.
 #include "tool.h"
 
 #include <cmath>
@@ -107,7 +107,7 @@ TEST_F(Run, EntryMayBeLeftOutWhereThereIsOne) {
   EXPECT_EQ(cgc({"run", "plan.cgplan", "--input", "text=random:0"}).status, 0);
 }
 
-/// A plan for cpu has the stream executor alone; with a GPU, two executors are compared.
+/// A cpu plan has only the stream executor; with a GPU, the test compares two executors.
 TEST_F(Run, BothExecutorsGiveTheSame) {
   ASSERT_EQ(cgc({"compile", models() / "tiny_fp32.pt", "-o", "plan.cgplan", "--input",
                  "text=i64[1,16]", "--target", hasGpu() ? "cuda" : "cpu"})
@@ -153,7 +153,7 @@ TEST_F(Run, WritesBf16AsFloat32) {
 
 TEST_F(Run, RoundsFloat32ToFp16) {
   makePlan({"--precision", "fp16", "--entry", "encode_image"});
-  // The first lies between two numbers of fp16, the second is one.
+  // The first value lies between two fp16 numbers; the second is an fp16 number.
   std::vector<float> values(3 * 32 * 32, 0.1f);
   const auto run = [&] {
     writeNpy(folder / "image.npy", "<f4", {1, 3, 32, 32}, values);
@@ -264,7 +264,7 @@ TEST_F(Run, WritesToStreams) {
   EXPECT_EQ(null.status, 0) << null.err;
   expectError(to("/dev/full"), 1, {"'/dev/full'"});
   ASSERT_EQ(to("y.npy").status, 0);
-  // All outputs, one behind the other; the table of them comes last.
+  // All outputs in order, then the table.
   const Outcome standardOutput = to("/dev/stdout");
   EXPECT_EQ(standardOutput.status, 0) << standardOutput.err;
   const std::string arrays =
@@ -283,7 +283,7 @@ TEST_F(Run, TakesTheLongestOutputName) {
   EXPECT_EQ(files(), (std::vector<std::string>{"plan.cgplan", name}));
 }
 
-/// `cgc run` with files called in/NAME.npy in its folder, each of another value and batch size.
+/// Runs `cgc run` on files in/NAME.npy, each with its own value and batch size.
 class RunPattern : public Run {
 protected:
   void SetUp() override {
@@ -365,7 +365,7 @@ TEST_F(RunPattern, IsRefusedBeforeAnythingRuns) {
           3, {"no file is called 'in/*.npz'"});
   refuses(cgc({"run", "plan.cgplan", "--entry", "encode_image", "--input", "image=@in/*/*.npy"}), 2,
           {"one *"});
-  writeImage("in/c.npy", 3, 1); // The last of them.
+  writeImage("in/c.npy", 3, 1); // The last file of the pattern.
   refuses(run("out/*.npy"), 2, {"f32[3,3,32,32]"});
 }
 

@@ -1,4 +1,4 @@
-// Script: one process for one run, or for several.
+// Script: starts one process for one run of a script or for several.
 #include "script.h"
 
 #include <stdexcept>
@@ -43,7 +43,7 @@ print(json.dumps(outcomes))
 )",
                                   kSource / "scripts", name, nlohmann::json(runs).dump()});
   const auto json = nlohmann::json::parse(outcome.out, nullptr, false);
-  // Thrown, so that the test ends here: there is nothing to look at.
+  // The exception ends the test: there is no result to check.
   if (json.size() != runs.size())
     throw std::runtime_error("not one outcome for each run: " + outcome.out + outcome.err);
   std::vector<Outcome> outcomes;

@@ -1,5 +1,5 @@
-// Scripted modules: what torch.jit.script writes gives the results of LibTorch, and what cannot be
-// captured is listed. families_test.cpp has OpenCLIP's.
+// Tests of scripted modules: plans of modules from torch.jit.script give the results of LibTorch,
+// and everything that cannot be captured is listed. families_test.cpp tests OpenCLIP's modules.
 #include "tool.h"
 
 #include <fstream>
@@ -70,7 +70,7 @@ TEST_F(ScriptedModels, PartsThatAreOverwritten) {
   expectAgreement("Items", {"--input", "x=f32[1,4]"});
 }
 
-// What cannot be captured
+// Offenders
 
 TEST_F(ScriptedModels, EachKindOfOffenderIsNamedWithItsLine) {
   const fs::path model = scriptedModels() / "Offenders.pt";
@@ -153,7 +153,7 @@ TEST_F(ScriptedModels, CompileGivesOffendersAsJson) {
   EXPECT_EQ((*found)["why"], "the shape of its result depends on data");
   EXPECT_NE((*found)["to_do"], "");
   EXPECT_EQ((*found)["module"], "");
-  // What is not the model's fault has none.
+  // An error that the model does not cause has no offenders.
   const Outcome usage = cgc({"compile", scriptedModels() / "Offenders.pt", "-o", "p.cgplan",
                              "--input", "w=f32[4]", "--json"});
   EXPECT_FALSE(parseJson(usage, "error").contains("offenders"));

@@ -1,4 +1,4 @@
-// --threads: how many threads LibTorch computes a cpu plan with.
+// Tests of --threads, the number of threads with which LibTorch computes a cpu plan.
 #include "tool.h"
 
 #include <cmath>

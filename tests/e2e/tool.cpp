@@ -1,4 +1,4 @@
-// Tool: child processes, models made once, scratch folders.
+// Tool: implements child processes, models that are made once, and scratch folders.
 #include "tool.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ const fs::path kSource = CGC_SOURCE_DIR, kBuild = CGC_BINARY_DIR;
 const fs::path kTool = kBuild / "bin" / "cgc";
 const fs::path kPython = kSource / ".venv" / "bin" / "python";
 
-/// In the child: the files, the folder and the limits that `how` asks for.
+/// Sets up files, folder and limits in the child, as `how` asks for.
 void prepareChild(const fs::path &in, const std::string &inputFile, const std::string &outFile,
                   const std::string &errFile, const How &how) {
   const auto redirect = [](const std::string &path, int flags, int to) {
@@ -35,9 +35,9 @@ void prepareChild(const fs::path &in, const std::string &inputFile, const std::s
   redirect(errFile, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
   if (chdir(in.c_str()) != 0)
     _exit(126);
-  if (!how.killOnPhase.empty()) // Phases are to be seen, however short.
+  if (!how.killOnPhase.empty()) // Shows even short phases.
     setenv("CGC_PROGRESS_AFTER", "0", 1);
-  signal(how.signal, SIG_DFL); // Ignored where the tests run in the background.
+  signal(how.signal, SIG_DFL); // A background shell makes its children ignore SIGINT.
   if (how.fileSizeLimit >= 0) {
     const rlimit limit{static_cast<rlim_t>(how.fileSizeLimit),
                        static_cast<rlim_t>(how.fileSizeLimit)};
@@ -51,7 +51,8 @@ bool holdsTemporary(const fs::path &folder) {
   });
 }
 
-/// Sends the signal to `child` when `how` says so; returns when it has ended.
+/// Sends the signal to `child` when `how` says so. Returns the wait status once the child has
+/// ended.
 int waitFor(pid_t child, const fs::path &in, const std::string &errFile, const How &how,
             rusage &usage) {
   bool sent = how.killOnPhase.empty();
@@ -68,7 +69,7 @@ int waitFor(pid_t child, const fs::path &in, const std::string &errFile, const H
   return status;
 }
 
-/// Calls `make` unless `done` is newer than all of `sources`; one process at a time.
+/// Calls `make` unless `done` is newer than all of `sources`. A lock admits one process at a time.
 template <class Make>
 void makeOnce(const fs::path &done, const std::vector<fs::path> &sources, Make make) {
   fs::create_directories(done.parent_path());
@@ -90,7 +91,7 @@ void makeOnce(const fs::path &done, const std::vector<fs::path> &sources, Make m
 } // namespace
 
 Outcome runProgram(const std::vector<std::string> &command, const fs::path &in, const How &how) {
-  // Outside `in`, so that tests can list what the program left there.
+  // Outside of `in`, so that tests can list the files that the program left there.
   char pattern[] = "/tmp/cgc-e2e-XXXXXX";
   const fs::path scratch = mkdtemp(pattern);
   const std::string inputFile = scratch / "in", errFile = scratch / "err";
@@ -245,7 +246,7 @@ std::vector<std::string> ToolTest::compileTiny(const fs::path &model, const std:
 void ToolTest::makePlan(std::vector<std::string> more) {
   const Outcome outcome =
       cgc(compileTiny(models() / "tiny_fp32.pt", "plan.cgplan", std::move(more)));
-  // Thrown, so that the test ends here: there is nothing to go on with.
+  // The exception ends the test, which cannot go on without a plan.
   if (outcome.status != 0)
     throw std::runtime_error("no plan: " + outcome.err);
 }
@@ -259,7 +260,7 @@ void expectError(const Outcome &outcome, int status, const std::vector<std::stri
 }
 
 nlohmann::json parseJson(const Outcome &outcome, const std::string &kind) {
-  // Thrown, so that the test ends here: there is nothing to look at.
+  // The exception ends the test: there is no result to check.
   auto json = nlohmann::json::parse(outcome.out, nullptr, false);
   if (!json.is_object() || json.value("version", 0) != 1 || json.value("kind", "") != kind)
     throw std::runtime_error("no JSON of kind " + kind + ": " + outcome.out + outcome.err);

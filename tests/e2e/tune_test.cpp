@@ -1,4 +1,4 @@
-// cgc tune and compile --tune: what they need, and, where there is a GPU, that they work.
+// Tests of cgc tune and compile --tune: their requirements and, with a GPU, their results.
 #include "tool.h"
 
 namespace cgc::e2e {

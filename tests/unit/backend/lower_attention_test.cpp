@@ -1,4 +1,4 @@
-// Tests of lower(): which attention becomes which kernel on cuda, and which stays with LibTorch.
+// Tests of lower(): which kernel computes an attention on cuda, and when LibTorch does.
 #include "runtime/kernels/attention/attention_resident_kv.h"
 #include "tests/unit/backend/lowered.h"
 
@@ -11,13 +11,14 @@ namespace {
 using testing::ElementsAre;
 using testing::Not;
 
-const std::string kLibTorchs = "aten::scaled_dot_product_attention";
+const std::string kFallback = "aten::scaled_dot_product_attention";
 
-/// cgc.attention of 77 rows in 12 heads. Operands that `lines` define are no inputs.
+/// Text of a graph with one cgc.attention, by default with 77 queries and keys in 12 heads. An
+/// operand that `lines` defines is not an input.
 struct Attention {
-  std::string type = "f16[1,12,77,64]"; ///< Of query, key and value.
-  std::string lines = "";               ///< Before it.
-  std::string inputs = "";              ///< More of them, each with a comma before it.
+  std::string type = "f16[1,12,77,64]"; ///< Type of query, key and value.
+  std::string lines = "";               ///< Lines before the attention.
+  std::string inputs = "";              ///< More inputs, each with a comma before it.
   std::string mask = "";                ///< A value's name; "": none.
   std::string scale = "0.125";
   bool causal = false;
@@ -36,39 +37,39 @@ struct Attention {
     EXPECT_TRUE(plan) << plan.status().message();
     return plan ? plan->plan.entries[0].buckets[0] : Bucket();
   }
-  /// The name of what computes it.
+  /// The name of the record that computes the attention.
   std::string record(LowerOptions options = DeviceKind::Cuda) const {
     return recordNames(lower(options)).at(0);
   }
 };
 
-/// Which attention kernel takes heads of 64 columns on a GPU of 132 SMs, and how it cuts the work.
-TEST(LowerAttention, HasTheKernelOfItsSizes) {
+/// The kernel and its launch shape for heads of 64 columns on a GPU with 132 SMs.
+TEST(LowerAttention, ChoosesTheKernelBySize) {
   struct Row {
     int64_t batch, heads, queries, keys;
     bool causal;
     std::string kernel;
     uint32_t blocks, threads;
-    int64_t tiles, stages; ///< Of attention_whole.
+    int64_t tiles, stages; ///< Only for attention_whole.
   };
   const Row kRows[] = {
-      // Text of ViT-L-14: a tile for each block while SMs are idle, then two blocks on an SM.
+      // The text tower of ViT-L-14: one tile per block while SMs are idle, then two blocks per SM.
       {1, 12, 77, 77, true, "whole_f16_80", 24, 128, 1, 1},
       {5, 12, 77, 77, true, "whole_f16_80", 120, 128, 1, 1},
       {6, 12, 77, 77, true, "whole_f16_80", 72, 256, 2, 1},
       {16, 12, 77, 77, true, "whole_f16_80", 192, 256, 2, 1},
       {64, 12, 128, 128, false, "whole_f16_128", 768, 256, 2, 1},
-      // More tiles are one block on an SM.
+      // With more tiles, one block per SM.
       {64, 12, 129, 100, false, "whole_f16_128", 768, 256, 2, 1},
       {64, 12, 193, 100, false, "whole_f16_128", 132, 384, 3, 2},
-      // Images: halves of the keys, then whole heads, their last query shared.
+      // The image tower: keys split in two, then whole heads, whose last query is shared.
       {1, 16, 257, 257, false, "halves_f16", 80, 256, 0, 0},
       {8, 16, 257, 257, false, "whole_f16_272", 128, 512, 4, 2},
       {64, 16, 257, 257, false, "whole_f16_272", 132, 512, 4, 2},
       {64, 16, 258, 257, false, "whole_f16_272", 132, 512, 4, 2},
       {64, 16, 197, 197, false, "whole_f16_208", 132, 512, 4, 2},
       {1, 16, 257, 257, true, "whole_f16_272", 80, 128, 1, 1},
-      // Keys that attention_whole does not hold, and many heads of few.
+      // More keys than attention_whole holds, and many heads of few keys.
       {64, 12, 130, 130, false, "f16_64_hopper", 2, 160, 0, 0},
       {64, 12, 50, 50, false, "f16_64_hopper", 1, 128, 0, 0},
       {64, 12, 273, 273, false, "f16_64_hopper", 3, 192, 0, 0}};
@@ -106,10 +107,10 @@ TEST(LowerAttention, HasTheKernelOfItsSizes) {
   }
 }
 
-TEST(LowerAttention, EveryKernelIsToldWhetherItIsCausal) {
+TEST(LowerAttention, EveryKernelPassesIsCausal) {
   const std::tuple<std::string, std::string, Arch, std::string> kRows[] = {
       {"f16", "1", Arch::Sm90a, "whole_f16_80"},
-      {"f16", "64", Arch::Sm90a, "f16_64_hopper"}, // Many heads of few keys: in chunks.
+      {"f16", "64", Arch::Sm90a, "f16_64_hopper"}, // Many heads of few keys use the chunked kernel.
       {"bf16", "64", Arch::Sm80, "bf16_64"},
       {"f32", "1", Arch::Sm90a, "f32_64"}};
   for (const bool causal : {false, true})
@@ -125,7 +126,7 @@ TEST(LowerAttention, EveryKernelIsToldWhetherItIsCausal) {
     }
 }
 
-TEST(LowerAttention, OfLibTorchIsToldWhetherItIsCausal) {
+TEST(LowerAttention, LibTorchCallPassesIsCausal) {
   for (const bool causal : {false, true}) {
     const Bucket bucket =
         Attention{.type = "f64[1,12,77,64]", .causal = causal, .result = "f64[1,77,768]"}.lower();
@@ -134,8 +135,8 @@ TEST(LowerAttention, OfLibTorchIsToldWhetherItIsCausal) {
   }
 }
 
-/// In any floating dtype, on any GPU.
-TEST(LowerAttention, OfHeadsOfEveryWidthOfOpenClipHasAKernel) {
+/// The kernels exist for every floating dtype and every GPU.
+TEST(LowerAttention, EveryOpenClipHeadWidthHasAKernel) {
   const std::pair<int64_t, std::string> kKernels[] = {
       {16, "32"},   {32, "32"},   {48, "48"},   {72, "80"},   {80, "80"}, {88, "96"},
       {104, "112"}, {112, "112"}, {120, "128"}, {128, "128"}, {60, ""},   {136, ""}};
@@ -145,11 +146,11 @@ TEST(LowerAttention, OfHeadsOfEveryWidthOfOpenClipHasAKernel) {
         EXPECT_EQ((Attention{.type = dtype + "[2,3,130," + std::to_string(width) + "]",
                              .result = dtype + "[2,130," + std::to_string(3 * width) + "]"})
                       .record({DeviceKind::Cuda, arch}),
-                  kernel.empty() ? kLibTorchs : "kernel attention_" + dtype + "_" + kernel)
+                  kernel.empty() ? kFallback : "kernel attention_" + dtype + "_" + kernel)
             << width;
 }
 
-TEST(LowerAttention, OfMoreThanAGridHoldsIsLibTorchs) {
+TEST(LowerAttention, GridOverflowFallsBackToLibTorch) {
   for (const auto &[batch, heads] : {std::pair<int64_t, int64_t>{65536, 1}, {1, 65536}})
     for (const int64_t rows : {3, 70}) {
       const std::string sizes = std::to_string(rows) + ",64]@cuda",
@@ -161,12 +162,12 @@ TEST(LowerAttention, OfMoreThanAGridHoldsIsLibTorchs) {
                                  "%0 = cgc.attention(%q, %q, %q) {scale=0.125} : " + result +
                                      "\noutput %0");
       ASSERT_TRUE(plan) << plan.status().message();
-      EXPECT_EQ(recordNames(plan->plan.entries[0].buckets[0])[0], kLibTorchs);
+      EXPECT_EQ(recordNames(plan->plan.entries[0].buckets[0])[0], kFallback);
     }
 }
 
-/// attention_whole takes no mask, and code of its own has sm_90a only.
-TEST(LowerAttention, WithAMaskOrBeforeHopperIsInChunks) {
+/// attention_whole takes no mask and exists for sm_90a only.
+TEST(LowerAttention, MaskOrPreHopperUsesTheChunkedKernel) {
   const std::string heads = "f16[1,12,77,64]@cuda",
                     graph = "graph @g(%q: " + heads + ", %k: " + heads + ", %v: " + heads +
                             ", %m: f16[77,77]@cuda) {\n%0 = cgc.attention(%q, %k, %v",
@@ -185,7 +186,7 @@ TEST(LowerAttention, WithAMaskOrBeforeHopperIsInChunks) {
   }
 }
 
-TEST(LowerAttention, OfOtherTypesAndWidthsIsLibTorchs) {
+TEST(LowerAttention, OtherTypesAndWidthsFallBackToLibTorch) {
   const auto ofType = [](const std::string &dtype, const std::string &width,
                          const std::string &columns) {
     return Attention{.type = dtype + "[1,12,77," + width + "]",
@@ -194,44 +195,45 @@ TEST(LowerAttention, OfOtherTypesAndWidthsIsLibTorchs) {
   EXPECT_EQ(ofType("f16", "64", "768").record(), "kernel attention_whole_f16_80");
   EXPECT_EQ(ofType("bf16", "64", "768").record(), "kernel attention_whole_bf16_80");
   EXPECT_EQ(ofType("f32", "64", "768").record(), "kernel attention_f32_64");
-  EXPECT_EQ(ofType("f64", "64", "768").record(), kLibTorchs);
+  EXPECT_EQ(ofType("f64", "64", "768").record(), kFallback);
   for (const std::string dtype : {"f16", "bf16", "f32"}) {
     EXPECT_EQ(ofType(dtype, "80", "960").record(), "kernel attention_" + dtype + "_80");
-    EXPECT_EQ(ofType(dtype, "60", "720").record(), kLibTorchs);
-    EXPECT_EQ(ofType(dtype, "256", "3072").record(), kLibTorchs);
-    EXPECT_EQ(ofType(dtype, "64", "768").record(DeviceKind::Cpu), kLibTorchs);
+    EXPECT_EQ(ofType(dtype, "60", "720").record(), kFallback);
+    EXPECT_EQ(ofType(dtype, "256", "3072").record(), kFallback);
+    EXPECT_EQ(ofType(dtype, "64", "768").record(DeviceKind::Cpu), kFallback);
   }
 }
 
-TEST(LowerAttention, WithoutAPositiveScaleIsLibTorchs) {
+TEST(LowerAttention, NonPositiveScaleFallsBackToLibTorch) {
   for (const std::string type : {"f16", "f32"})
     for (const std::string scale : {"0.0", "-0.125"})
       EXPECT_EQ(
           (Attention{.type = type + "[1,12,77,64]", .scale = scale, .result = type + "[1,77,768]"}
                .record()),
-          kLibTorchs)
+          kFallback)
           << type << " " << scale;
 }
 
-TEST(LowerAttention, OfNoKeysIsLibTorchs) {
+TEST(LowerAttention, NoKeysFallsBackToLibTorch) {
   const std::string keys = " = aten.slice(%a) {dim=2, start=0, end=0} : "
                            "f16[1,12,0,64][59136,4928,64,1]@cuda\n";
   EXPECT_EQ((Attention{.lines = "%k" + keys + "%v" + keys, .inputs = ", %a: f16[1,12,77,64]@cuda"}
                  .record()),
-            kLibTorchs);
+            kFallback);
 }
 
-TEST(LowerAttention, OfNoQueriesIsLibTorchs) {
+TEST(LowerAttention, NoQueriesFallsBackToLibTorch) {
   EXPECT_EQ((Attention{.lines = "%q = aten.slice(%a) {dim=2, start=0, end=0} : "
                                 "f16[1,12,0,64][59136,4928,64,1]@cuda\n",
                        .inputs = ", %a: f16[1,12,77,64]@cuda",
                        .result = "f16[1,0,768]"})
                 .record(),
-            kLibTorchs);
+            kFallback);
 }
 
-/// 12 * 77 * 64 = 59136 elements, and some more.
-TEST(LowerAttention, OfRowsWithoutVectorsIsLibTorchs) {
+/// The kernels load vectors, so rows, heads and batches must begin at a multiple of a vector. An
+/// operand has 12 * 77 * 64 = 59136 elements.
+TEST(LowerAttention, UnalignedRowsFallBackToLibTorch) {
   for (const std::string name : {"%q", "%k", "%v"}) {
     const auto record = [&](const std::string &lines, const std::string &input) {
       Attention attention{.lines = lines, .inputs = ", %s: f16[" + input + "]@cuda"};
@@ -246,9 +248,9 @@ TEST(LowerAttention, OfRowsWithoutVectorsIsLibTorchs) {
                     "59152");
     };
     EXPECT_EQ(from(8), "kernel attention_whole_f16_80") << name;
-    EXPECT_EQ(from(4), kLibTorchs) << name;
-    EXPECT_EQ(from(1), kLibTorchs) << name;
-    // From row to row: packed with others, or with 4 elements more.
+    EXPECT_EQ(from(4), kFallback) << name;
+    EXPECT_EQ(from(1), kFallback) << name;
+    // The distance between rows: packed with others, or with 4 more elements.
     EXPECT_EQ(record("%NAME = aten.slice(%s) {dim=3, start=64, end=128} : "
                      "f16[1,12,77,64][177408,14784,192,1]@cuda",
                      "1,12,77,192"),
@@ -257,32 +259,32 @@ TEST(LowerAttention, OfRowsWithoutVectorsIsLibTorchs) {
     EXPECT_EQ(record("%NAME = aten.slice(%s) {dim=3, start=0, end=64} : "
                      "f16[1,12,77,64][62832,5236,68,1]@cuda",
                      "1,12,77,68"),
-              kLibTorchs)
+              kFallback)
         << name;
-    // From head to head.
+    // The distance between heads.
     EXPECT_EQ(record("%a = aten.slice(%s) {dim=1, start=0, end=4928} : f16[12,4928][4932,1]@cuda\n"
                      "%NAME = aten.view(%a) {size=[1, 12, 77, 64]} : "
                      "f16[1,12,77,64][59184,4932,64,1]@cuda",
                      "12,4932"),
-              kLibTorchs)
+              kFallback)
         << name;
-    // Of one batch the distance to the next does not matter.
+    // The stride of a batch dimension of size 1 does not matter.
     EXPECT_EQ(record("%NAME = aten.permute(%s) {dims=[3, 0, 1, 2]} : "
                      "f16[1,12,77,64][1,4928,64,1]@cuda",
                      "12,77,64,1"),
               "kernel attention_whole_f16_80")
         << name;
-    // Columns lie apart.
+    // Columns that are not contiguous.
     EXPECT_EQ(record("%NAME = aten.slice(%s) {dim=3, start=0, end=128, step=2} : "
                      "f16[1,12,77,64][118272,9856,128,2]@cuda",
                      "1,12,77,128"),
-              kLibTorchs)
+              kFallback)
         << name;
   }
 }
 
-/// Tensor copies take no dimension that is broadcast: other kernels do.
-TEST(LowerAttention, OfHeadsThatShareKeysIsCopiedByThreads) {
+/// TMA cannot load a broadcast dimension; the kernels without TMA can.
+TEST(LowerAttention, SharedKeyHeadsUseTheKernelWithoutTma) {
   const auto record = [](const std::string &name) {
     return Attention{.lines = name + " = aten.expand(%s) {size=[1, 12, 77, 64]} : "
                                      "f16[1,12,77,64][4928,0,64,1]@cuda",
@@ -312,10 +314,10 @@ TEST(LowerAttention, TakesAMaskThatBroadcasts) {
   }
 }
 
-TEST(LowerAttention, WithAnyOtherMaskIsLibTorchs) {
+TEST(LowerAttention, UnsupportedMaskFallsBackToLibTorch) {
   const std::pair<std::string, std::string> kMasks[] = {
       {"%m: bool[77,77]@cuda", ""},
-      // One number for all keys of a query.
+      // A mask that is broadcast along the keys.
       {"%m: f16[77,1]@cuda", ""},
       {"%t: f16[77,77]@cuda", "%m = aten.transpose(%t) {dim0=0, dim1=1} : f16[77,77][1,77]@cuda"},
       {"%t: f16[77,154]@cuda",
@@ -323,7 +325,7 @@ TEST(LowerAttention, WithAnyOtherMaskIsLibTorchs) {
       {"%t: f16[77,1]@cuda", "%m = aten.expand(%t) {size=[77, 77]} : f16[77,77][1,0]@cuda"}};
   for (const auto &[input, lines] : kMasks) {
     const Bucket bucket = Attention{.lines = lines, .inputs = ", " + input, .mask = "%m"}.lower();
-    ASSERT_EQ(recordName(bucket.records[0]), kLibTorchs) << input;
+    ASSERT_EQ(recordName(bucket.records[0]), kFallback) << input;
     const auto &call = std::get<AtenCall>(bucket.records[0].op);
     EXPECT_THAT(call.args[3], Not(AtenArg(NoneArg{}))) << input;
   }

@@ -1,4 +1,4 @@
-// Tests of lower(): which ops become which kernels and library calls on cuda.
+// Tests of lower(): the kernels and library calls that ops become on cuda.
 #include "runtime/kernels/pointwise/compare.h"
 #include "runtime/kernels/pointwise/elementwise.h"
 #include "runtime/plan/gemm_call.h"
@@ -48,17 +48,17 @@ TEST(Lower, LayerNormIsAKernelOnCudaOnly) {
   })");
   auto cuda = lowerAll(*module, DeviceKind::Cuda);
   ASSERT_TRUE(cuda) << cuda.status().message();
-  // The second one's input is strided.
+  // The input of the second layer norm is strided.
   const Bucket &bucket = cuda->plan.entries[0].buckets[0];
   EXPECT_THAT(recordNames(bucket),
               ElementsAre("kernel layer_norm_f16", "kernel copy", "kernel layer_norm_f16"));
   const auto &launch = std::get<KernelLaunch>(bucket.records[0].op);
-  EXPECT_EQ(launch.grid[0], 2u); // Four rows a block.
+  EXPECT_EQ(launch.grid[0], 2u); // Four rows per block.
   EXPECT_THAT(launch.ints, ElementsAre(6, 8));
   EXPECT_EQ(launch.reads[2], kNoTensor);
 }
 
-/// The records of one graph for cuda.
+/// The names of the records of one graph for cuda.
 std::vector<std::string> cudaRecords(const std::string &text) {
   auto plan = lowerAll(*parse(text), DeviceKind::Cuda);
   EXPECT_TRUE(plan) << plan.status().message();
@@ -206,7 +206,7 @@ TEST(Lower, ChoicesAndFillsAreOneKernelOnCuda) {
   const Bucket &bucket = plan->plan.entries[0].buckets[0];
   EXPECT_THAT(recordNames(bucket),
               testing::AllOf(testing::SizeIs(9), testing::Each("kernel where")));
-  // The inputs that are read, or none; and the numbers.
+  // The inputs that the record reads, of which some are absent, and its numbers.
   struct Row {
     int condition, x, z;
     double numbers[2];
@@ -278,7 +278,7 @@ TEST(Lower, ConcatenatedPartsLieOneAfterTheOther) {
   EXPECT_EQ(written(bucket, 2).offset, 16u);
 }
 
-/// An empty vector has no dimension to count; other empty parts have one of no columns.
+/// An empty part is either a vector of rank 1 or has a dimension of size 0.
 TEST(Lower, EmptyPartsOfACatAreNotCopied) {
   auto module = parse(R"(graph @g(%x: f16[2,3]@cuda, %e: f32[2,0]@cuda, %v: f32[0]@cuda,
                                   %z: f32[2,4]@cuda) {
@@ -339,7 +339,7 @@ TEST(Lower, MeansOfRowsAreKernelsOnCuda) {
   EXPECT_THAT(x(1).sizes, ElementsAre(2, 3, 136));
   EXPECT_THAT(x(1).strides, ElementsAre(544, 136, 1));
   EXPECT_THAT(x(2).sizes, ElementsAre(1, 2, 136));
-  // Of 136 columns a block has 64.
+  // Each block has 64 of the 136 columns.
   EXPECT_EQ(launch(0).grid[0], 24u);
   EXPECT_EQ(launch(1).grid[0], 6u);
   EXPECT_EQ(launch(2).grid[0], 3u);
@@ -403,7 +403,7 @@ TEST(Lower, LayerNormByF32ParametersIsOneKernelOnCuda) {
   const Bucket &bucket = plan->plan.entries[0].buckets[0];
   EXPECT_THAT(recordNames(bucket),
               ElementsAre("kernel layer_norm_by_f32_f16", "kernel add_layer_norm_by_f32_f16"));
-  // Without an addend the sum is the input itself.
+  // Without an addend, the sum is the input itself.
   EXPECT_EQ(read(bucket, 1), (Slot{BufferKind::Input, 0, 0}));
 }
 
@@ -437,7 +437,8 @@ TEST(Lower, LinearIsALibraryCallOnCudaWhereItsRowsAreDense) {
   auto cuda = lowerAll(*module, DeviceKind::Cuda);
   ASSERT_TRUE(cuda) << cuda.status().message();
   const Bucket &bucket = cuda->plan.entries[0].buckets[0];
-  // The second one's bias lies at 6 bytes; the fourth one's input has no rows at one distance.
+  // The second bias is misaligned, at offset 6 bytes; the rows of the fourth input have no common
+  // stride.
   ASSERT_THAT(recordNames(bucket),
               ElementsAre("cublaslt.matmul", "aten::addmm.out", "cublaslt.matmul", "aten::linear",
                           "cublaslt.matmul"));

@@ -97,7 +97,7 @@ TEST(Lower, NormLinearOfManyTokensIsAPersistentKernel) {
   }
 }
 
-TEST(Lower, NormLinearOfManyTokensHasALayerNormWherePersistentKernelsDoNotNormalise) {
+TEST(Lower, NormLinearOfManyTokensHasALayerNormWherePersistentKernelsDoNotNormalize) {
   const auto names = [](int64_t tokens, int64_t width, const std::string &activation) {
     auto plan = lowerManyTokens(tokens, width, activation);
     EXPECT_TRUE(plan) << plan.status().message();
@@ -127,7 +127,7 @@ TEST(Lower, NormLinearIsALayerNormAndAProductElsewhere) {
               ElementsAre(testing::StartsWith("kernel product_f16_"), "kernel layer_norm_f16",
                           testing::StartsWith("kernel product_f16_")));
   EXPECT_EQ(std::get<KernelLaunch>(bucket.records[0].op).writes[1], kNoTensor);
-  // The weights of the plan hold scale and shift already.
+  // The weights of the plan already contain scale and shift.
   EXPECT_THAT(std::get<KernelLaunch>(bucket.records[1].op).reads,
               ElementsAre(testing::Ne(kNoTensor), kNoTensor, kNoTensor));
   EXPECT_THAT(std::get<KernelLaunch>(bucket.records[1].op).floats, ElementsAre(0.001));
@@ -193,11 +193,11 @@ TEST(Lower, NormLinearOfOtherRowsThanAKernelHasMomentsOfHasALayerNorm) {
            "f16[5,24]@cuda"},
       {"%x: f16[9,96]@cuda",
        "%y = aten.embedding(%x, %i) : f16[2,5,96]@cuda\n%r = " + ofU + "f16[2,5,24]@cuda"},
-      // Normalised over two dimensions, of which the reader has one.
+      // Normalized over two dimensions, while the reader normalizes one.
       {"%x: f16[5,2,64]@cuda",
        "%y = aten.layer_norm(%x) {normalized_shape=[2, 64]} : f16[5,2,64]@cuda\n%r = " + ofW +
            "f16[5,2,24]@cuda"},
-      // Of other rows; of some of them.
+      // Other rows; some of the rows.
       {"%x: f16[5,128]@cuda",
        "%n = aten.layer_norm(%x) {normalized_shape=[128]} : f16[5,128]@cuda\n"
        "%y = aten.view(%n) {size=[10, 64]} : f16[10,64]@cuda\n%r = " +
@@ -210,7 +210,7 @@ TEST(Lower, NormLinearOfOtherRowsThanAKernelHasMomentsOfHasALayerNorm) {
        "%n = aten.embedding(%x, %i) : f16[2,5,64]@cuda\n"
        "%y = aten.slice(%n) {dim=1, start=1, end=5} : f16[2,4,64][320,64,1]@cuda\n%r = " +
            ofW + "f16[2,4,24]@cuda"},
-      // Between vectors.
+      // A view that begins between two vectors.
       {"%x: f16[321]@cuda",
        "%n = aten.slice(%x) {dim=0, start=1, end=321} : f16[320]@cuda\n"
        "%m = aten.view(%n) {size=[5, 64]} : f16[5,64]@cuda\n"

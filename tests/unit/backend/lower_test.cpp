@@ -40,7 +40,7 @@ TEST(Lower, OutputsAreCopiedOnlyWhereTheyMustBe) {
   })");
   auto plan = lowerAll(*module);
   ASSERT_TRUE(plan) << plan.status().message();
-  // %0 is written as output 0, in the shape of %1; the strided view needs a copy that can stride.
+  // %0 is written directly to output 0, in the shape of %1; the strided view needs a strided copy.
   EXPECT_THAT(recordNames(plan->plan.entries[0].buckets[0]),
               ElementsAre("aten::neg.out", "memcpy", "aten::copy_", "memcpy"));
 }
@@ -67,7 +67,7 @@ TEST(Lower, AViewOfTheArenaBeginsInsideItsOwnersBuffer) {
   EXPECT_EQ(read(bucket, 3), (Slot{BufferKind::Arena, 0, second.offset + 4 * sizeof(float)}));
 }
 
-/// The record computes more than the output takes.
+/// An output that is only a part of what a record computes.
 TEST(Lower, APartOfAResultIsCopiedToTheOutput) {
   for (const char *slice : {"start=0, end=1", "start=1, end=2"}) {
     auto plan = lowerAll(*parse(std::string(R"(graph @g(%x: f32[2,4]) {
@@ -132,7 +132,7 @@ TEST(Lower, WeightsAreStoredOnceInOrderOfUse) {
   std::vector<std::string> names;
   for (const Weight &weight : plan->plan.weights)
     names.push_back(weight.name);
-  // Equal bytes of another dtype are another weight.
+  // Equal bytes with another dtype are another weight.
   EXPECT_THAT(names, ElementsAre("w", "same_b", "same_as_f16"));
   ASSERT_EQ(plan->weights.size(), 3u);
   EXPECT_EQ(plan->weights[0]->bytes().size(), 32u);

@@ -1,4 +1,4 @@
-// Graphs written as text, lowered: what the tests of lower() share.
+// Helpers for the tests of lower(): parse a graph from text, lower it, and look at its records.
 #pragma once
 
 #include "backend/backend.h"
@@ -10,7 +10,8 @@
 
 namespace cgc::backend {
 
-/// Parses, verifies, and gives the parameters bytes: those whose name begins with "same" are equal.
+/// Parses and verifies `text`. With `withData`, fills the parameters with bytes; those whose names
+/// begin with "same" get equal bytes.
 inline std::unique_ptr<ir::Module> parse(const std::string &text, bool withData = true) {
   ir::Diagnostics diagnostics;
   auto module = ir::parseModule(text, "test", diagnostics);
@@ -47,16 +48,16 @@ inline std::vector<std::string> recordNames(const Bucket &bucket) {
   return names;
 }
 
-/// Where record `i` writes its first result.
+/// The slot of the first result of record `i`.
 inline Slot written(const Bucket &bucket, size_t i) {
   return bucket.tensors[static_cast<uint32_t>(recordWrites(bucket.records[i])[0])].slot;
 }
-/// Where record `i` reads its first argument.
+/// The slot of the first argument of record `i`.
 inline Slot read(const Bucket &bucket, size_t i) {
   return bucket.tensors[static_cast<uint32_t>(recordReads(bucket.records[i])[0])].slot;
 }
 
-/// A graph with these inputs and lines, for Hopper.
+/// Lowers a graph with these inputs and lines for Hopper.
 inline Result<CompiledPlan> lowerForHopper(const std::string &inputs, const std::string &lines) {
   return lowerAll(*parse("graph @g(" + inputs + ") {\n" + lines + "\n}"),
                   {DeviceKind::Cuda, Arch::Sm90a});

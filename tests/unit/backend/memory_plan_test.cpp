@@ -16,7 +16,7 @@ uint64_t aligned(uint64_t bytes) {
   return *alignUp(bytes, kBufferAlignment);
 }
 
-/// The most bytes alive at one time: no plan can be smaller.
+/// The largest number of bytes alive at one time, which is a lower bound of any plan.
 uint64_t peakBytes(const std::vector<Lifetime> &lives) {
   std::map<uint32_t, int64_t> changes;
   for (const Lifetime &life : lives) {
@@ -49,7 +49,7 @@ TEST(MemoryPlan, ReadAndWriteOfOneRecordDoNotShare) {
 }
 
 TEST(MemoryPlan, TakesTheSmallestGapThatFits) {
-  // Placed by size: 0, 1, 2 stacked; 1 ends early, so 3 goes into its gap and not on top.
+  // Placed by size: 0, 1 and 2 are stacked; 1 ends early, so 3 goes into its gap and not on top.
   Lifetime lives[] = {{0, 9, 4096}, {0, 1, 2048}, {0, 9, 1024}, {5, 9, 512}};
   MemoryPlan plan = planMemory(lives);
   EXPECT_EQ(plan.offsets[3], plan.offsets[1]);

@@ -1,4 +1,4 @@
-// The classic table: what calls take, loading included, and from how many calls on a plan pays.
+// Tests of the table of bench --table: the time of a number of calls, and the break-even point.
 #include "tools/cgc/report/bench_table.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Console: the exit statuses that docs/cli.md promises, sizes and tables.
+// Tests of the console: the exit statuses of docs/cli.md, sizes and tables.
 #include "tools/cgc/cli/console.h"
 
 #include "tests/temp_folder.h"

@@ -1,4 +1,4 @@
-// Diff lists of plans: what a plan depends on, and which buckets correspond.
+// Tests of diff lists of plans: the facts about a plan, and which buckets correspond.
 #include "tools/cgc/diff/diff_lists.h"
 
 #include "tests/unit/runtime/sample_plan.h"
@@ -27,7 +27,7 @@ TEST(DiffLists, BucketsAreCalledByTheShapesOfTheirInputs) {
   const auto before = diffListsOf(plan);
   EXPECT_THAT(before.lists,
               ElementsAre(Key("entry fill"), Key("entry main, x[1,4]"), Key("entry main, x[2,4]")));
-  // Their order does not matter, nor does what else the entry was compiled for.
+  // Neither the order of the buckets nor further buckets of the entry matter.
   auto &buckets = plan.entries.front().buckets;
   buckets.erase(buckets.begin());
   EXPECT_THAT(diffListsOf(plan).lists, ElementsAre(Key("entry fill"), Key("entry main, x[2,4]")));

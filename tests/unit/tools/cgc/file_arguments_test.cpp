@@ -1,4 +1,4 @@
-// FileArguments: what is read is not written, however it is named.
+// Tests of FileArguments: an input file is never an output file, whatever its name.
 #include "tools/cgc/cli/file_arguments.h"
 
 #include "tests/temp_folder.h"
@@ -23,7 +23,7 @@ protected:
                     dump_ = folder_ / "dump";
 };
 
-TEST_F(FileArgumentsTest, WhatIsReadIsNotWritten) {
+TEST_F(FileArgumentsTest, AnInputIsNotAnOutput) {
   for (const std::string &path : {in_, link_, folder_ / "dump/../in"}) {
     const Status status = FileArguments().writes("-o", path).reads({out_, in_}).check();
     EXPECT_EQ(status.code(), Code::Usage) << path;
@@ -35,7 +35,7 @@ TEST_F(FileArgumentsTest, WhatIsReadIsNotWritten) {
   EXPECT_EQ(folder_.list(), (std::vector<std::string>{"dump", "in", "link"}));
 }
 
-TEST_F(FileArgumentsTest, WhatIsReplacedIsReadByNobodyElse) {
+TEST_F(FileArgumentsTest, AReplacedFileIsNotAnotherInput) {
   EXPECT_TRUE(FileArguments().reads(in_).writes("-o", in_, in_).check().isOk());
   EXPECT_TRUE(FileArguments().reads(in_).writes("-o", link_, in_).check().isOk());
   EXPECT_FALSE(FileArguments().reads(in_).reads(link_).writes("-o", in_, in_).check().isOk());
@@ -81,7 +81,7 @@ TEST_F(FileArgumentsTest, DumpsOverwriteNothing) {
   EXPECT_FALSE(FileArguments().reads(dump_ + "/02-cse.f.cgir").dumpsTo(dump_).check().isOk());
 }
 
-TEST_F(FileArgumentsTest, AFileThatCannotBeWrittenIsSaidAtOnce) {
+TEST_F(FileArgumentsTest, AnUnwritableFileFailsAtOnce) {
   EXPECT_EQ(FileArguments().writes("-o", folder_ / "no/out").check().code(), Code::Failed);
   EXPECT_EQ(FileArguments().writes("-o", "-").check().code(), Code::Usage);
 }

@@ -1,4 +1,4 @@
-// .npy files: what is written is read back, and what is wrong is refused.
+// Tests of .npy files: written files are read back, and malformed files are rejected.
 #include "tools/cgc/io/npy.h"
 
 #include "tests/temp_folder.h"
@@ -71,7 +71,7 @@ TEST_F(Npy, WritesBf16AsFloat32) {
 }
 
 TEST_F(Npy, TransposesFortranOrder) {
-  // [[0, 1, 2], [3, 4, 5]] column by column.
+  // [[0, 1, 2], [3, 4, 5]] in column-major order.
   write("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }\n",
         std::string("\0\3\1\4\2\5", 6));
   const auto tensor = read();

@@ -1,4 +1,4 @@
-// Op diff: which ops correspond, by what they do and not by what they are called.
+// Tests of the op diff: ops correspond by what they compute, not by their names.
 #include "tools/cgc/diff/op_diff.h"
 
 #include "ir/text/text.h"
@@ -17,7 +17,7 @@ std::vector<DiffOp> ops(const std::string &body) {
   return diffListsOf(*module).lists.at("graph @f");
 }
 
-/// "-%1 +%2 ~%3>%4": by the names of first results.
+/// The differences as text, for example "-%1 +%2 ~%3>%4", with the name of each op's first result.
 std::string differences(const std::string &before, const std::string &after) {
   const auto a = ops(before), b = ops(after);
   auto name = [](const DiffOp &op) { return op.text.substr(0, op.text.find(' ')); };
@@ -40,20 +40,20 @@ TEST(OpDiff, NamesDoNotMatter) {
             "");
 }
 
-TEST(OpDiff, AnOpThatGoesTakesNothingElseWithIt) {
+TEST(OpDiff, ARemovedOpDoesNotChangeItsNeighbors) {
   EXPECT_EQ(differences("%0 = aten.exp(%x) : f32[2]\n%1 = aten.abs(%x) : f32[2]\n"
                         "%2 = aten.neg(%0) : f32[2]\noutput %2",
                         "%0 = aten.exp(%x) : f32[2]\n%1 = aten.neg(%0) : f32[2]\noutput %1"),
             "-%1");
 }
 
-TEST(OpDiff, WhoReadsSomethingElseHasChanged) {
+TEST(OpDiff, AChangedOperandIsAChange) {
   EXPECT_EQ(differences("%0 = aten.exp(%x) : f32[2]\n%1 = aten.neg(%0) : f32[2]\noutput %1",
                         "%0 = aten.abs(%x) : f32[2]\n%1 = aten.neg(%0) : f32[2]\noutput %1"),
             "-%0 +%0 ~%1>%1");
 }
 
-TEST(OpDiff, WhoReadsAnotherResultHasChanged) {
+TEST(OpDiff, AnotherResultOfTheOperandIsAChange) {
   const std::string chunk = "%0, %1 = aten.chunk(%x) {chunks=2} : f32[1], f32[1]\n";
   EXPECT_EQ(differences(chunk + "%2 = aten.exp(%0) : f32[1]\noutput %2",
                         chunk + "%2 = aten.exp(%1) : f32[1]\noutput %2"),

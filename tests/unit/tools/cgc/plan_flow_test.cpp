@@ -1,4 +1,4 @@
-// Plan flow: the lifetimes of arena buffers, read off the records, and their picture.
+// Tests of plan flow: the lifetimes of arena buffers, derived from the records, and their drawing.
 #include "tools/cgc/draw/plan_flow.h"
 
 #include "tools/cgc/draw/memory_svg.h"
@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// A bucket of records over bytes of the arena; input 0 and output 0 are 8 bytes.
+/// Builds a bucket whose records access bytes of the arena. Input 0 and output 0 have 8 bytes.
 class Builder {
 public:
   Builder() {
@@ -37,7 +37,7 @@ public:
         {.op = KernelLaunch{.kernel = "copy", .reads = reads, .writes = writes}});
   }
 
-  /// "begin-end@first-last" of each buffer.
+  /// Each buffer as "begin-end@first-last".
   std::vector<std::string> buffers() const {
     std::vector<std::string> texts;
     for (const ArenaBuffer &b : arenaBuffers(bucket))
@@ -139,7 +139,7 @@ TEST(Writers, AreThoseWhoseBytesAreStillThere) {
   EXPECT_THAT(writers.of({BufferKind::Output, 0, 0, UINT64_MAX}), ElementsAre(3));
 }
 
-/// A plan may have a million records. Work that grows with their square would never end.
+/// A plan may have a million records, for which quadratic time is too slow.
 TEST(PlanSvg, ManyRecordsWithLongLivesAreDrawn) {
   constexpr uint64_t kRecords = 200'000;
   Builder b;
@@ -170,7 +170,8 @@ TEST(PlanSvg, HasARectangleForEachBufferAndIsTheSameEachTime) {
   const std::string drawing = "<?xml?>\n<svg width=\"62pt\" height=\"116pt\" "
                               "viewBox=\"0.00 0.00 62.00 116.00\">\n<g/>\n</svg>\n";
   const std::string svg = planSvg(plan, "a<b", drawing);
-  // From record 0 and from the bottom up: 1290 by 448 pixels are 3 records by 8096 bytes.
+  // The chart begins at record 0 at the bottom left: 1290 by 448 pixels are 3 records by 8096
+  // bytes.
   EXPECT_THAT(svg, HasSubstr("<rect x=\"90.0\" y=\"272.66\" width=\"860.0\" height=\"221.34\""));
   EXPECT_THAT(svg, HasSubstr("<rect x=\"520.0\" y=\"46.00\" width=\"860.0\" height=\"221.34\""));
   EXPECT_THAT(svg, HasSubstr("of which at most 8.0 kB are in use at once"));
@@ -183,7 +184,7 @@ TEST(PlanSvg, HasARectangleForEachBufferAndIsTheSameEachTime) {
   EXPECT_EQ(svg, planSvg(plan, "a<b", drawing));
 }
 
-/// SVG shows nothing of a rectangle whose height is 0.
+/// An SVG rectangle of height 0 is invisible.
 TEST(PlanSvg, ShowsABufferOf8BytesInAGigabyte) {
   Builder b;
   const TensorId small = b.arena(0, 8), large = b.arena(256, 1'000'000'000);

@@ -1,4 +1,4 @@
-// Plan summary: sizes of a plan with several buckets, in text and JSON.
+// Tests of the plan summary: sizes of a plan with several buckets, in text and JSON.
 #include "tools/cgc/report/plan_summary.h"
 
 #include "tests/unit/runtime/sample_plan.h"
@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Buckets share one arena, so that a plan takes as much as its largest bucket.
+/// Buckets share one arena, so its size is that of the largest bucket.
 TEST(PlanSummary, ArenaIsTheLargestOfAllBuckets) {
   PlanData plan = test::samplePlan().plan;
   plan.entries[0].buckets[0].arenaBytes = 3000;

@@ -1,4 +1,4 @@
-// ProfileRows: of each record the median of its times, and the groups of records.
+// Tests of ProfileRows: the median time of each record, and the groups of records.
 #include "tools/cgc/report/profile_rows.h"
 
 #include <gtest/gtest.h>

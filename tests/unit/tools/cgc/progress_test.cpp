@@ -1,4 +1,4 @@
-// Progress on a terminal: the bar appears, says which phase it is in, and is removed at the end.
+// Tests of Progress on a terminal: the bar appears, names the phase, and is removed at the end.
 #include "tools/cgc/cli/progress.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ namespace {
 using testing::EndsWith;
 using testing::HasSubstr;
 
-/// A child process on a terminal of its own.
+/// A child process with its own pseudo-terminal.
 class OnTerminal {
 public:
   template <class Body> explicit OnTerminal(const Body &body) {
@@ -32,8 +32,8 @@ public:
     close(terminal_);
   }
 
-  /// All that the child has written once `text` is in it or the child has ended. A minute without
-  /// a byte is an end, too.
+  /// Reads until the child has written `text`, has ended, or has written nothing for a minute.
+  /// Returns everything that it has written.
   std::string readUntil(const std::string &text) {
     char bytes[256];
     pollfd ready{terminal_, POLLIN, 0};

@@ -1,4 +1,4 @@
-// Signals: a process that dies of one leaves no temporary file behind.
+// Tests of signals: a process that a signal ends leaves no temporary file behind.
 #include "tools/cgc/cli/signals.h"
 
 #include "runtime/base/file.h"
@@ -14,8 +14,9 @@
 namespace cgc::tool {
 namespace {
 
-/// The status of a child that runs `body` with cgc's handlers, and 99 where it returns. `action` is
-/// what its caller does with `signal`: that of the tests may ignore it.
+/// The wait status of a child that installs cgc's handlers and runs `body`; it exits with 99 if
+/// `body` returns. The child starts with `action` for `signal`, because the caller of the tests may
+/// ignore the signal.
 int statusOf(int signal, void (*action)(int), const std::function<void()> &body) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// The languages of --input, and the buckets that compile makes from them.
+// Tests of specs: the syntax of --input, and the buckets that compile makes from it.
 #include "driver/buckets.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(Specs, SizesAreConcrete) {
               std::string::npos)
         << message;
     EXPECT_NE(message.find("--batch"), std::string::npos) << message;
-    // --batch sets no other dimension.
+    // --batch sets dimension 0 only.
     const std::string second = "image=f32[3, " + std::string(size) + " ]";
     const std::string other = parseInputSpec(second).status().message();
     EXPECT_NE(other.find("sizes are concrete"), std::string::npos) << other;
@@ -99,7 +99,7 @@ TEST(Specs, ParsesSources) {
     EXPECT_FALSE(parseInputSource(text).isOk()) << text;
 }
 
-/// A root with the methods of CLIP.
+/// A root module with the methods of CLIP.
 class Buckets : public testing::Test {
 protected:
   Buckets() {

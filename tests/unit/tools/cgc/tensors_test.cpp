@@ -1,4 +1,4 @@
-// Random inputs, conversions and closeness.
+// Tests of host tensors: random inputs, conversions and comparison.
 #include "tools/cgc/io/tensors.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 
-/// Computed apart, by another implementation of the 64-bit Mersenne Twister.
+/// Another implementation of the 64-bit Mersenne Twister computed the expected values.
 TEST(Tensors, RandomValuesAreTheSameOnEveryMachine) {
   EXPECT_THAT(toDoubles(randomInput({"x", DType::F32, {4}}, 0)),
               ElementsAre(0x1.91c83ap-2, -0x1.5f90d8p-1, 0x1.1c1e8ep-1, -0x1.28ddeep+0));
@@ -35,7 +35,7 @@ TEST(Tensors, RandomFloatsAreNormal) {
     variance += (value - mean) * (value - mean) / 20000;
   EXPECT_NEAR(mean, 0, 0.03);
   EXPECT_NEAR(variance, 1, 0.04);
-  // The normal distribution has 68.3 % within one deviation and 4.6 % past two.
+  // A normal distribution has 68.3 % within one standard deviation and 4.6 % beyond two.
   const auto past = [&](double bound) {
     return std::ranges::count_if(values, [&](double value) { return std::abs(value) > bound; }) /
            20000.0;
@@ -67,7 +67,8 @@ TEST(Tensors, ConversionRoundsToNearestEven) {
   HostTensor tensor = makeTensor("", DType::F32, {5});
   const float values[] = {1.0f, 1.00390625f, 1.01171875f, -3.0e38f, 65520.0f};
   std::memcpy(tensor.bytes.data(), values, sizeof values);
-  // bf16 has 8 bits: 1 + 2^-8 is halfway to 1 + 2^-7 and goes to the even 1; 1 + 3 * 2^-8 goes up.
+  // bf16 has 8 significant bits: 1 + 2^-8 is a tie and rounds to the even 1; 1 + 3 * 2^-8 rounds
+  // up.
   const auto bf16 = toDoubles(convertFloats(tensor, DType::BF16));
   EXPECT_EQ(bf16[0], 1.0);
   EXPECT_EQ(bf16[1], 1.0);
@@ -96,7 +97,7 @@ TEST(Tensors, ClosenessIsNanWhereAValueIs) {
   for (double bad : {kNan, kInf}) {
     EXPECT_TRUE(std::isnan(compareValues({1, bad}, {1, 2}).relativeL2));
     EXPECT_TRUE(std::isnan(compareValues({1, 2}, {1, bad}).relativeL2));
-    // The same infinity on both sides is no agreement either.
+    // Equal infinities do not count as close, either.
     EXPECT_TRUE(std::isnan(compareValues({bad}, {bad}).maxAbs));
   }
 }

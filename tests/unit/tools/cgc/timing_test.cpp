@@ -1,4 +1,5 @@
-// Timing: quantiles of given samples, and what timeRuns calls. Never how long anything takes.
+// Tests of timing: quantiles of given samples, and the calls that timeRuns makes; no test measures
+// time.
 #include "tools/cgc/verbs/timing.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +35,7 @@ TEST(Samples, JsonHasTheFourFigures) {
   EXPECT_EQ(Samples(values).json().dump(), R"({"min":1.0,"median":100.0,"p90":180.0,"p99":198.0})");
 }
 
-/// A row of runs ends with one wait, each run alone with its own.
+/// A series of back-to-back runs ends with one wait; a run alone has a wait of its own.
 TEST(TimeRuns, TakesSoManySamplesOfEachFigure) {
   std::string calls;
   const auto timing = timeRuns([&] { return calls += 'r', Status::ok(); },
