@@ -1,4 +1,4 @@
-# cgc_add_library(name [SUBDIRS dir...] [LINK target...] [PRIVATE_LINK target...]): one folder, one static library.
+# cgc_add_library(name [SUBDIRS dir...] [LINK target...] [PRIVATE_LINK target...]): a static library of one folder.
 #
 # Takes every .cpp and .h of the folder (and of SUBDIRS). Headers sit beside sources, are included from the
 # repository root, and must each compile alone: the target all_verify_interface_header_sets checks it.

@@ -1,6 +1,6 @@
-# Everything cgc takes from outside, found once. Which version and why: scripts/dependencies.txt.
+# Finds all external dependencies. scripts/dependencies.txt lists their versions and purposes.
 
-# CUDA 13.0: an installed toolkit if there is one, else the compiler from the Python environment.
+# CUDA 13.0: an installed toolkit if there is one, else the wheels in the Python environment.
 file(GLOB CGC_SITE_PACKAGES ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages)
 function(cgc_is_cuda_13_0 result path)
   execute_process(COMMAND ${path} --version OUTPUT_VARIABLE version ERROR_QUIET)
@@ -16,12 +16,13 @@ if(NOT CMAKE_CUDA_COMPILER)
 endif()
 set(CMAKE_CUDA_ARCHITECTURES 80-real 90a-real 80-virtual)
 enable_language(CUDA)
-# CMake 3.25 knows no C++20 flag for nvcc 13: tell it.
+# CMake 3.25 does not know the C++20 flag of nvcc 13.
 set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
 set(CMAKE_CUDA_STANDARD 20)
 find_package(CUDAToolkit 13.0 REQUIRED)
 
-# cuBLASLt: its header here, the library at run time. Programs of the build tree find it by their RUNPATH.
+# cuBLASLt: only its header is needed here; the library is opened at run time. Programs of the build tree find it by
+# their RUNPATH.
 find_path(CGC_CUBLASLT_INCLUDE cublasLt.h
   PATHS ${CUDAToolkit_INCLUDE_DIRS} ${CGC_SITE_PACKAGES}/nvidia/cu13/include NO_DEFAULT_PATH REQUIRED)
 set(CMAKE_BUILD_RPATH ${CGC_CUBLASLT_INCLUDE}/../lib ${CGC_SITE_PACKAGES}/nvidia/cu13/lib)
@@ -36,15 +37,15 @@ find_package(Threads REQUIRED)
 find_path(CGC_XXHASH_INCLUDE xxhash.h REQUIRED)
 find_program(CGC_FLATC flatc REQUIRED)
 
-# LLVM Support/ADT, linked statically and kept private to whoever links it.
+# LLVM Support and ADT, linked statically; their symbols stay private to each library or program.
 llvm_map_components_to_libnames(CGC_LLVM_LIBS support)
 add_library(cgc_llvm INTERFACE)
 target_include_directories(cgc_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 target_compile_definitions(cgc_llvm INTERFACE ${LLVM_DEFINITIONS_LIST})
 target_link_libraries(cgc_llvm INTERFACE ${CGC_LLVM_LIBS})
 
-# LibTorch without find_package(Torch): that one probes for a GPU and asks for a CUDA dialect that
-# CMake 3.25 does not know. Two imported libraries are all the CPU side needs.
+# LibTorch without find_package(Torch), which probes for a GPU and requests a CUDA dialect that CMake 3.25 does not
+# know. The CPU part needs only two imported libraries.
 set(CGC_TORCH_DIR ${CGC_SITE_PACKAGES}/torch CACHE PATH "LibTorch: the folder with include/ and lib/")
 if(NOT EXISTS ${CGC_TORCH_DIR}/include/torch/csrc/api/include/torch/version.h)
   message(FATAL_ERROR "LibTorch is not in '${CGC_TORCH_DIR}': run scripts/setup.sh or set CGC_TORCH_DIR")

@@ -1,11 +1,13 @@
-# cmake --install: the program and its libraries, the headers that plug-ins and deployments include, and what
-# find_package(cgc) reads. Its components are pass_plugin, op_library (docs/plugins.md) and runtime (docs/deployment.md).
+# cmake --install: installs the program and its libraries, the headers for plug-ins and deployments, and the package
+# for find_package(cgc). Its components are pass_plugin, op_library (docs/plugins.md) and runtime
+# (docs/deployment.md).
 include(CMakePackageConfigHelpers)
 # The program looks for its libraries in ../lib.
 set(CGC_INSTALL_INCLUDE include/cgc)
 set(CGC_INSTALL_CMAKE lib/cmake/cgc)
 
-# What a pass plug-in compiles against. It links nothing: it finds ir, passes and LLVM Support in the program.
+# The headers that a pass plug-in compiles against. A plug-in links no library: its symbols of ir, passes and LLVM
+# Support resolve in the program.
 add_library(cgc_pass_plugin INTERFACE)
 target_include_directories(cgc_pass_plugin INTERFACE
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:${CGC_INSTALL_INCLUDE}>)
@@ -14,14 +16,14 @@ target_compile_features(cgc_pass_plugin INTERFACE cxx_std_20)
 add_dependencies(cgc_pass_plugin cgc_passes_headers_hash)
 target_include_directories(cgc_pass_plugin INTERFACE $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated>)
 install(FILES ${CMAKE_BINARY_DIR}/generated/passes/headers_hash.h DESTINATION ${CGC_INSTALL_INCLUDE}/passes)
-# What an op library compiles against: one C header.
+# The C header that an op library compiles against.
 add_library(cgc_op_library INTERFACE)
 target_include_directories(cgc_op_library INTERFACE
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:${CGC_INSTALL_INCLUDE}>)
 
 set_target_properties(cgc cgc_runtime PROPERTIES INSTALL_RPATH $ORIGIN/../lib)
-# LibTorch: CGC_LIBTORCH, else beside them, else LD_LIBRARY_PATH (docs/deployment.md). RPATH, not RUNPATH, so that a LibTorch that is installed
-# with cgc goes before LD_LIBRARY_PATH.
+# These libraries find LibTorch by CGC_LIBTORCH, else beside themselves, else by LD_LIBRARY_PATH (docs/deployment.md).
+# They have an RPATH, not a RUNPATH, so that a LibTorch installed with cgc precedes LD_LIBRARY_PATH.
 set_target_properties(cgc_frontend cgc_aten PROPERTIES INSTALL_RPATH $ORIGIN)
 target_link_options(cgc_frontend PRIVATE LINKER:--disable-new-dtags)
 target_link_options(cgc_aten PRIVATE LINKER:--disable-new-dtags)
@@ -41,7 +43,7 @@ install(FILES ${CMAKE_SOURCE_DIR}/runtime/exec/engine.h DESTINATION ${CGC_INSTAL
 
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/cgcConfig.cmake.in ${CMAKE_BINARY_DIR}/cgcConfig.cmake
   INSTALL_DESTINATION ${CGC_INSTALL_CMAKE} NO_SET_AND_CHECK_MACRO)
-# Plug-ins are built for one version.
+# A plug-in works only with the version that it was built for.
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/cgcConfigVersion.cmake COMPATIBILITY ExactVersion)
 install(FILES ${CMAKE_BINARY_DIR}/cgcConfig.cmake ${CMAKE_BINARY_DIR}/cgcConfigVersion.cmake
   DESTINATION ${CGC_INSTALL_CMAKE})

@@ -1,4 +1,4 @@
-# Language level, warnings, sanitizers and where outputs go.
+# Build options: language level, warnings, sanitizers and output folders.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -21,12 +21,12 @@ add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-
 # CGC_CHECK names a source by its path in the repository.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=>)
 if(CGC_WERROR)
-  # GCC 12 at -O3 warns of overlapping copies in `"x" + string` and of uninitialised variants where there are none.
+  # GCC 12 at -O3 falsely warns of overlapping copies in `"x" + string` and of uninitialized variants.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>
                       $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
 endif()
 if(CGC_ASAN)
-  # Undefined behavior ends the test, as a bad address does.
+  # Undefined behavior ends the test, as an invalid access does.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=undefined>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
@@ -39,7 +39,7 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Not for CUDA: what ccache preprocesses lacks the code inside of __CUDA_ARCH__, so that it takes an object of before a
-  # change there for the right one.
+  # Not for CUDA: ccache preprocesses without __CUDA_ARCH__, so it misses a change of device-only code and returns an
+  # outdated object.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()

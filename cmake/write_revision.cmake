@@ -1,5 +1,6 @@
-# Writes FILE, the C++ source with the git revision of SOURCE_DIR, if it has changed: a build step, so that the
-# program names the commit it was built from and not the one CMake last ran at. Empty outside a clone.
+# Writes FILE, a C++ source with the git revision of SOURCE_DIR, if the revision has changed. This is a build step, so
+# that the program names the commit that it was built from, not the commit at which CMake last ran. The revision is
+# empty outside a clone.
 set(revision "")
 if(EXISTS ${SOURCE_DIR}/.git)
   execute_process(COMMAND git describe --always --dirty WORKING_DIRECTORY ${SOURCE_DIR}

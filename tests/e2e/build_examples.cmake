@@ -11,5 +11,5 @@ endfunction()
 file(REMOVE_RECURSE ${FOLDER}/prefix ${FOLDER}/plugin ${FOLDER}/run_plan)
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${FOLDER}/prefix)
 build(plugin -DCMAKE_CUDA_COMPILER=${CUDA_COMPILER})
-# A machine that runs plans has no LLVM.
+# A program that runs plans must build without LLVM.
 build(run_plan -DCMAKE_DISABLE_FIND_PACKAGE_LLVM=ON)

@@ -1,5 +1,5 @@
 # Writes the models of docs/supported-models.md with random weights: make_families.py FOLDER [--real] [NAME...]
-# Beside NAME.pt comes NAME.inputs, the arguments of --input of cgc. NAME.scripted is NAME from torch.jit.script.
+# NAME.inputs holds the arguments of cgc's --input for NAME.pt. NAME.scripted is the model from torch.jit.script.
 # Without --real the models are small: the same configuration with fewer and narrower layers, on smaller inputs.
 import argparse
 import functools
@@ -20,7 +20,7 @@ TEXT = {"context_length": 16, "vocab_size": 512, "width": 64, "heads": 4, "layer
 VIT = {"image_size": 32, "patch_size": 16, "layers": 2, "width": 64, "head_width": 32}
 VITAMIN = VitCfg(embed_dim=(16, 32, 64), depths=(1, 2, 1), stem_width=16,
                  conv_cfg=VitConvCfg(norm_layer="layernorm2d", norm_eps=1e-6), head_type="1d")
-# What makes them small: replacements of parts of the configuration, and arguments of the timm model.
+# The changes that make a model small: replaced parts of its configuration, and arguments of the timm model.
 OPENCLIP = {
     "ViT-B-32": ({"vision_cfg": VIT}, {}),
     "ViT-B-32-quickgelu": ({"vision_cfg": VIT}, {}),
@@ -41,7 +41,7 @@ OPENCLIP = {
                   {"img_size": 64, "embed_dim": 64, "depth": 2, "num_heads": 2, "embed_cfg": VITAMIN}),
     "roberta-ViT-B-32": ({"vision_cfg": VIT}, {}),
 }
-# Not in docs/supported-models.md: towers whose heads have other widths or that pool in other ways, small ones only.
+# Small models only, not in docs/supported-models.md: towers with other head widths or other pooling.
 TOWERS = {
     "ViT-bigG-14-CLIPA": ({"vision_cfg": {**VIT, "width": 208, "head_width": 104}}, {}),
     "ViT-H-14-worldwide": ({"vision_cfg": {**VIT, "width": 176, "head_width": 88}}, {}),
@@ -51,7 +51,7 @@ TOWERS = {
 }
 SMALL = {**OPENCLIP, **TOWERS}
 SCRIPTED = ("ViT-B-32", "RN50", "coca_ViT-B-32", "convnext_base")
-# roberta-base's own configuration, which transformers would download.
+# The configuration of roberta-base, which transformers would otherwise download.
 ROBERTA = {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
 ROBERTA_SMALL = {**ROBERTA, "vocab_size": 512, "max_position_embeddings": 40, "hidden_size": 64,
                  "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
@@ -102,13 +102,13 @@ def bert(real):
 
 
 models = torchvision.models
-# Not OpenCLIP's: functions of whether the real size is wanted, to the model and its inputs for a batch.
+# Other models: functions that take whether to make the real size and return the model and its inputs for a batch.
 OTHERS = {
     "resnet50": image_model(models.resnet50, lambda: models.ResNet(
         models.resnet.Bottleneck, [1, 2, 1, 1], num_classes=16, width_per_group=16), 64),
     "vit_b_16": image_model(models.vit_b_16, lambda: models.VisionTransformer(
         32, 16, 2, 2, 64, 128, num_classes=16), 32),
-    # Windows that do not fit the image, so that it is padded, and shifted ones, which need a mask.
+    # Windows that do not fit the image need padding, and shifted windows need a mask.
     "swin_t": image_model(models.swin_t, lambda: models.SwinTransformer(
         [4, 4], 16, [2, 2], [2, 4], [6, 6], num_classes=16), 64),
     "bert": bert,

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class DataDependent(nn.Module):
-    """Its control flow depends on the values of its input."""
+    """Has control flow that depends on the values of the input."""
 
     def forward(self, x):
         if bool(x.sum() > 0):
@@ -21,14 +21,14 @@ class DataDependent(nn.Module):
 
 
 class NoRule(nn.Module):
-    """Two ops that cgc has no rule for."""
+    """Has two ops without an inference rule."""
 
     def forward(self, x):
         return torch.linalg.svdvals(x).sum() + torch.special.bessel_j0(x).sum()
 
 
 class Offenders(nn.Module):
-    """Methods that cannot be compiled, for different reasons."""
+    """Has methods that cannot be compiled, for different reasons."""
 
     @torch.jit.export
     def first(self, x):
@@ -50,7 +50,7 @@ class Offenders(nn.Module):
 
 
 class TwoOutputs(nn.Module):
-    """A dict of outputs; an input of each kind."""
+    """Returns a dict and takes an input of each kind."""
 
     def __init__(self):
         super().__init__()
@@ -62,7 +62,7 @@ class TwoOutputs(nn.Module):
 
 
 class Count(nn.Module):
-    """Outputs that are integers and bools."""
+    """Returns integers and bools."""
 
     def __init__(self, start):
         super().__init__()
@@ -73,7 +73,7 @@ class Count(nn.Module):
 
 
 class Product(nn.Module):
-    """Of zeros and ones: models of two factors differ where all are zeros, one input in sixteen."""
+    """Multiplies zeros and ones: models with two factors differ only if all are zeros, for one input in sixteen."""
 
     def __init__(self, factor):
         super().__init__()
@@ -85,7 +85,7 @@ class Product(nn.Module):
 
 
 class Repeats(nn.Module):
-    """repeat_interleave of dense and strided tensors along each dimension, and along none."""
+    """Calls repeat_interleave on dense and strided tensors along each dimension, and along none."""
 
     def forward(self, x):
         y = x.transpose(0, 2)
@@ -98,7 +98,7 @@ class NoRepeats(nn.Module):
 
 
 class CastThatCopies(nn.Module):
-    """In fp16 the cast is a copy; in fp32 it is x itself, so that the result is another one."""
+    """Computes another function in fp32: its cast is a copy in fp16, but x itself in fp32."""
 
     def forward(self, x):
         x.float().add_(1)
@@ -106,7 +106,7 @@ class CastThatCopies(nn.Module):
 
 
 class Doubles(nn.Module):
-    """Its output is f64, of an f32 input."""
+    """Returns f64 for an f32 input."""
 
     def __init__(self):
         super().__init__()
@@ -126,7 +126,7 @@ class Scale(nn.Module):
 
 
 class OnlyInTraining(nn.Module):
-    """Frozen, it is in evaluation mode and raises."""
+    """Raises in evaluation mode, which freezing sets."""
 
     def forward(self, x):
         if not self.training:
@@ -135,7 +135,7 @@ class OnlyInTraining(nn.Module):
 
 
 class HardlyDepends(nn.Module):
-    """Its first output hardly depends on its input, as those of random weights may; the second does, the third not."""
+    """Its first output hardly depends on the input, as with random weights; the second does, and the third does not."""
 
     def __init__(self):
         super().__init__()
@@ -146,7 +146,7 @@ class HardlyDepends(nn.Module):
 
 
 class Block(nn.Module):
-    """Norms and products, as a transformer has them, on a residual path."""
+    """Has the norms and GEMMs of a transformer on a residual path."""
 
     def __init__(self):
         super().__init__()
@@ -159,8 +159,8 @@ class Block(nn.Module):
 
 
 def trace_autocast(model, example):
-    """Traced under autocast on the CPU: weights stay in fp32, and layer_norm gets bf16 and fp32."""
-    # With the cache of casts, the trace would hold weights as constants.
+    """Traces under autocast on the CPU: weights stay in fp32, and layer_norm gets bf16 and fp32."""
+    # The cache of casts would put weights into the trace as constants.
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False):
         return torch.jit.trace(model, example, check_trace=False)
 

@@ -22,7 +22,7 @@ class OptionalInput(nn.Module):
 
 
 class Shapes(nn.Module):
-    """Branches that the rank, the batch and the dtype of a bucket decide, with assertions."""
+    """Has branches that the rank, the batch and the dtype of a bucket decide, and assertions."""
 
     def forward(self, x):
         assert x.dim() in [2, 3], f"no rank {x.dim()}"
@@ -38,7 +38,7 @@ class Shapes(nn.Module):
 
 
 class Flags(nn.Module):
-    """Attributes and arguments of methods that decide."""
+    """Has branches that attributes and arguments of methods decide."""
 
     bias: Optional[torch.Tensor]
     pool: torch.jit.Final[str]
@@ -93,7 +93,7 @@ class Loops(nn.Module):
 
 
 class Ranges(nn.Module):
-    """Ranges with a step, enumerate and zip of lists, and a list that grows by +=."""
+    """Has ranges with a step, enumerate and zip of lists, and a list that grows by +=."""
 
     def forward(self, x):
         for i in range(0, 6, 2):
@@ -147,7 +147,7 @@ class Items(nn.Module):
 
 
 class Lists(nn.Module):
-    """Lists and dicts that grow, also in branches that shapes decide; nested outputs."""
+    """Has lists and dicts that grow, also in branches that shapes decide, and nested outputs."""
 
     def forward(self, x):
         parts: List[torch.Tensor] = []
@@ -178,7 +178,7 @@ class NoGrad(nn.Module):
 
 
 class NotTypes(nn.Module):
-    """What cannot be compiled whatever the inputs are."""
+    """Has methods that cannot be compiled for any inputs."""
 
     def forward(self, x):
         return x * 2
@@ -221,7 +221,7 @@ class ListInput(nn.Module):
 
 
 class Attention(nn.Module):
-    """The branches of nn.MultiheadAttention: its fast path, masks, weights, cross attention."""
+    """Takes the branches of nn.MultiheadAttention: its fast path, masks, weights, cross attention."""
 
     def __init__(self):
         super().__init__()
@@ -237,7 +237,7 @@ class Attention(nn.Module):
 
 
 class Offenders(nn.Module):
-    """One method for each kind of thing that cannot be captured."""
+    """Has one method for each kind of offender."""
 
     def __init__(self):
         super().__init__()
@@ -359,7 +359,7 @@ class Streams(nn.Module):
 
 
 class OtherOutputs(nn.Module):
-    """What is returned depends on the batch."""
+    """Returns other outputs for other batches."""
 
     def forward(self, x):
         y = x * 2
@@ -369,7 +369,7 @@ class OtherOutputs(nn.Module):
 
 
 class Parts(nn.Module):
-    """Overwrites parts of a value, and reads the whole and other parts behind that. Traced."""
+    """Overwrites parts of a value, then reads the whole and other parts. Traced."""
 
     def forward(self, x):
         table = x.new_zeros((3, 4))
