@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles a model twice with cgc and prints what docs/results.md says about compiling: time, peak memory, plan size
-against the weights, whether both plans have the same bytes, and how long inspect of a plan takes.
+"""Compiles a model twice with cgc and prints the figures of docs/results.md about compiling: time, peak memory,
+plan size relative to the weights, whether both plans have the same bytes, and the time of inspecting a plan.
 
     bench/compile.py model.pt --input 'image=f32[1,3,224,224]' --input 'text=i64[1,77]' --target cpu
 

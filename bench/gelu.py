@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Prints how far off the GELU of products in f16 and bf16 is (geluRest in runtime/kernels/pointwise/activations.cuh), for every
-f16, or bf16, x: its steps in f16 with one rounding each, as the GPU has them. Weighted as if x were normally
-distributed, with deviations of 0.1, 0.5, 1 and 2. Then how far off it is beyond a rounding, which kGeluError in
-tests/conformance/product_numbers.h bounds. Needs numpy."""
+"""Prints the error of the GELU in the epilogues of GEMMs in f16 and bf16 (geluRest in
+runtime/kernels/pointwise/activations.cuh) over every f16, or bf16, x. Emulates the steps of the GPU in f16 with one
+rounding each. Weights the errors as if x were normally distributed, with standard deviations of 0.1, 0.5, 1 and 2.
+Then prints the error beyond one rounding, which kGeluError in tests/conformance/product_numbers.h bounds. Needs
+numpy."""
 import math
 
 import numpy as np

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails if a source includes a header of a layer above its own. Link lines enforce this for symbols; an inline
-# function of a higher layer would pass them.
+# Fails if a source includes a header of a layer above its own. Link lines enforce the layering for symbols but not for
+# inline functions.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,4 +1,4 @@
-# The table of compare_sass.sh: compare_sass.py OLD NEW. Needs cuobjdump, nvdisasm and c++filt in PATH.
+# Prints the table of compare_sass.sh: compare_sass.py OLD NEW. Needs cuobjdump, nvdisasm and c++filt in PATH.
 import re
 import subprocess
 import sys
@@ -44,7 +44,7 @@ def kernels_of(path):
 
 
 def named(kernels):
-    """The same by (architecture, readable name): an anonymous namespace has a hash of its file in its name."""
+    """The kernels by (architecture, readable name), without the hash of the file in names of anonymous namespaces."""
     names = sorted({name for _, name in kernels})
     plain = subprocess.run(["c++filt"], input="\n".join(names), check=True, capture_output=True, text=True).stdout
     readable = dict(zip(names, plain.splitlines()))

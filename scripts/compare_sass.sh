@@ -7,7 +7,7 @@ source "$(dirname "$0")/setup.sh"
 
 [[ $# == 2 && -f $1 && -f $2 ]] || fail "usage: compare_sass.sh OLD NEW, two files with device code"
 
-# cuobjdump and nvdisasm are no part of the build: they lie in a folder of their own.
+# cuobjdump and nvdisasm are not part of the build, so they have a folder of their own.
 tools=build/sass-tools
 if [[ ! -x $tools/nvidia/cu13/bin/cuobjdump ]]; then
   say "installing cuobjdump and nvdisasm into $tools"

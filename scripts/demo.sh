@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The whole path on a real model with random weights: sets up, builds, exports OpenCLIP ViT-B-32, compiles it, runs both towers,
-# compares with LibTorch and draws the plan. What it makes is in demo/.
+# Shows the whole path on a real model with random weights: sets up, builds, exports OpenCLIP ViT-B-32, compiles it,
+# runs both towers, compares with LibTorch and draws the plan. Writes its files to demo/.
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/setup.sh"
 setup

@@ -5,12 +5,12 @@
     export_openclip.py --config tests/data/tiny.json --out tiny.pt
 
 With --script it scripts the model instead of tracing it. open_clip scripts a few of its families;
-of CoCa the file then has forward alone of these methods.
+for CoCa the file then has only forward of these methods.
 
 The precision is what open_clip itself gives its users: fp16 and bf16 keep LayerNorm, the
 embeddings and logit_scale in fp32 and hold the other weights, and the image, in the low precision.
 
-Without --checkpoint the weights are open_clip's random initialisation, made from --seed, in which
+Without --checkpoint the weights are open_clip's random initialization, made from --seed, in which
 every tensor that would be constant (LayerNorm, biases, logit_scale) is spread a little: no two
 parameters are equal, so a mixed-up parameter changes the result. The weights do not depend on the
 device, and those of fp16 and bf16 are those of fp32, rounded.
@@ -32,10 +32,10 @@ from openclip_model import (Failure, add_arguments, cgc_type, check_model, check
                             model_name, run)
 
 METHODS = {"forward": ("image", "text"), "encode_image": ("image",), "encode_text": ("text",)}
-# What open_clip calls them in the dicts that it can return; logit_bias only where the model has one.
+# The names of the outputs in the dicts of open_clip; logit_bias only if the model has one.
 OUTPUTS = {"forward": ("image_features", "text_features", "logit_scale", "logit_bias"),
            "encode_image": ("image_features",), "encode_text": ("text_features",)}
-# How far the reloaded file may be from the eager model: relative L2 of an output.
+# The largest relative L2 of an output between the reloaded file and the eager model.
 TOLERANCE = {"fp32": 1e-5, "fp16": 1e-2, "bf16": 5e-2}
 
 
@@ -57,7 +57,7 @@ def parse_args():
 
 
 def check_arguments(args):
-    """Refuses what cannot work before the slow imports."""
+    """Checks the arguments before the slow imports."""
     check_output("--out", args.out, [path for path in (args.config, args.checkpoint) if path])
     check_model(args)
     if args.checkpoint is not None:
@@ -65,8 +65,8 @@ def check_arguments(args):
 
 
 def spread_constants(model, torch, seed):
-    """Replaces every constant tensor by a neighbourhood of its value, and NaN, which is what
-    open_clip left uninitialised, by that of 0: the same on every machine."""
+    """Spreads every constant tensor around its value, and NaN, which open_clip left uninitialized,
+    around 0: with the same values on every machine."""
     generator = torch.Generator().manual_seed(seed)
     for value in model.state_dict().values():
         if value.is_floating_point() and value.isnan().any():
@@ -96,7 +96,7 @@ def example_inputs(args, model, batch, torch, open_clip):
     height, width = size if isinstance(size, (tuple, list)) else (size, size)
     image = torch.randn((batch, 3, height, width), generator=generator)
     tower = getattr(model, "text", model)
-    # As many tokens as open_clip's tokenizer of this model makes; those of transformers take more.
+    # The number of tokens that open_clip's tokenizer of this model makes; towers of transformers take more.
     length = open_clip.get_model_config(model_name(args))["text_cfg"].get("context_length", 77)
     text = torch.randint(tower.vocab_size, (batch, length), generator=generator)
     dtype = open_clip.get_input_dtype(args.precision) or torch.float32
@@ -104,14 +104,14 @@ def example_inputs(args, model, batch, torch, open_clip):
 
 
 def outputs(result, torch):
-    """What a method returned, a tensor, a tuple or a dict, by name or index."""
+    """The outputs of a method, which returned a tensor, a tuple or a dict, by name or index."""
     if isinstance(result, torch.Tensor):
         result = (result,)
     return result if isinstance(result, dict) else dict(enumerate(result))
 
 
 def check(args, model, path, torch, open_clip):
-    """Largest relative L2 between the saved file and the eager model, over all outputs."""
+    """The largest relative L2 between the saved file and the eager model over all outputs."""
     saved = torch.jit.load(path, map_location=args.device)
     inputs = example_inputs(args, model, args.batch + 1, torch, open_clip)
     worst = 0.0
@@ -136,14 +136,14 @@ def check(args, model, path, torch, open_clip):
 def trace(model, inputs, torch):
     examples = {m: tuple(inputs[name] for name in names) for m, names in METHODS.items()}
     encode_image = model.encode_image
-    # CoCa calls its argument images.
+    # CoCa's argument is called images.
     model.encode_image = lambda image, **options: encode_image(image, **options)
     # Not strict: some families return a dict.
     return torch.jit.trace_module(model, examples, check_trace=False, strict=False)
 
 
 def output_names(exported):
-    """The names of the outputs, by method. A dict has names of its own."""
+    """The names of the outputs by method. A dict already has names."""
     names = {}
     for method in METHODS:
         if hasattr(exported, method):
@@ -161,7 +161,7 @@ def script(model, torch):
 
 
 def check_space(folder, model):
-    """LibTorch aborts the process when the disk gets full, so this comes before."""
+    """Checks the free disk space first, because LibTorch aborts the process when the disk is full."""
     need = sum(t.nbytes for t in model.state_dict().values()) + 8_000_000
     free = shutil.disk_usage(folder).free
     if free < need:
@@ -183,8 +183,8 @@ def export(args):
         model = model.to(args.device).eval().requires_grad_(False)
         inputs = example_inputs(args, model, args.batch, torch, open_clip)
         exported = script(model, torch) if args.script else trace(model, inputs, torch)
-        # A folder, because the file keeps the name under which it was written; beside the result,
-        # so that the rename is atomic.
+        # A folder, because the file records the name under which it was written. It is beside the
+        # result, so that the rename is atomic.
         folder = os.path.dirname(args.out) or "."
         check_space(folder, model)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as scratch:

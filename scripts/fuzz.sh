@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# fuzz.sh [--seconds N] [--seed N] [TARGET...]: builds the libFuzzer targets and runs each for N seconds (60), all
-# seeds and regressions first. With --seed, mutations repeat and the corpus of earlier runs is left out. Findings go
-# to build/fuzz/found, and the exit status is 1. docs/fuzzing.md explains.
+# fuzz.sh [--seconds N] [--seed N] [TARGET...]: builds the libFuzzer targets and runs each for N seconds (60), beginning
+# with all seeds and regressions. With --seed, mutations are reproducible and the corpus of earlier runs is not used.
+# Findings go to build/fuzz/found, and the exit status is then 1. docs/fuzzing.md explains.
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/setup.sh"
 
@@ -23,7 +23,7 @@ done
 ((${#targets[@]})) || targets=(plan cgir npy torchscript)
 
 setup
-# The release build lends LibTorch's provider and device code, and makes the plans to begin with.
+# The fuzz build uses the LibTorch provider and the device code of the release build, which also makes the seed plans.
 build cgc cgc_numerics_tests
 build_preset fuzz
 
@@ -32,7 +32,7 @@ out=build/fuzz
 found=$out/found
 mkdir -p $found
 
-# Written again after a change of what makes them.
+# make_seeds: writes the seeds anew if a program that makes them has changed.
 make_seeds() {
   local seeds=$out/seeds programs=build/release/bin
   [[ $seeds/complete -nt $programs/cgc && $seeds/complete -nt $programs/cgc_numerics_tests &&
@@ -52,7 +52,7 @@ make_seeds() {
 }
 make_seeds
 
-# fuzz TARGET: its log is build/fuzz/TARGET.log.
+# fuzz TARGET: runs one target; its log is build/fuzz/TARGET.log.
 fuzz() {
   local target=$1 corpus=$out/corpus/$1 options=()
   if [[ $seed ]]; then
@@ -64,9 +64,9 @@ fuzz() {
   mkdir -p "$corpus"
   if [[ -d tests/fuzz/regressions/$target ]]; then folders+=("tests/fuzz/regressions/$target"); fi
   if [[ $target == cgir ]]; then options+=(-dict=$out/cgir.dict); fi
-  # One edit is much; of five, one breaks the file.
+  # One edit per mutation: of several, one usually makes the file invalid.
   if [[ $target == plan || $target == torchscript ]]; then options+=(-mutate_depth=1); fi
-  # LibTorch's reader of pickles reserves what a length in the file says, and gives it back.
+  # LibTorch's pickle reader allocates as much as a length in the file says, and frees it again.
   if [[ $target == torchscript ]]; then options+=(-malloc_limit_mb=1000000); else options+=(-malloc_limit_mb=2048); fi
   nice $out/bin/cgc_fuzz_"$target" "${folders[@]}" "${options[@]}" -max_total_time="$seconds" -timeout=20 \
     -rss_limit_mb=3072 -max_len=65536 -print_final_stats=1 \
@@ -94,6 +94,6 @@ while ((${#running[@]})); do wait_for_one; done
 for target in "${failed[@]}"; do
   echo "-- $target" >&2
   grep -m1 -A 25 -E 'ERROR: |runtime error: |Assertion|^tests/fuzz' "$out/$target.log" >&2 || tail -n 30 "$out/$target.log" >&2
-  echo "again: $out/bin/cgc_fuzz_$target FILE, the file that the log names last ($found/$target-*)" >&2
+  echo "to reproduce: $out/bin/cgc_fuzz_$target FILE, the file that the log names last ($found/$target-*)" >&2
 done
-((${#failed[@]} == 0)) || fail "found something: ${failed[*]}; docs/fuzzing.md says how to go on"
+((${#failed[@]} == 0)) || fail "found something: ${failed[*]}; docs/fuzzing.md explains the next steps"

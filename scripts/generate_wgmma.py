@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints runtime/kernels/sm90/wgmma.cuh: one wrapper of `wgmma.mma_async` for each width that the kernels use.
 
-An asm statement names each accumulator register by itself, which no template can write.
+A template cannot write the asm statement, which names each accumulator register.
 Usage: scripts/generate_wgmma.py > runtime/kernels/sm90/wgmma.cuh
 """
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The models of docs/supported-models.md on a GPU machine, from a build carried in build/gpu/ (scripts/pack_for_gpu.sh):
-# each is exported in real size, compiled for cuda, compared with LibTorch, and run by both executors, whose results must
-# be bit-equal. Prints as it goes; a line for each model goes to families.txt in the folder given as first argument
-# (default build/gpu/out). The others are models (default: all). Needs python3 with torch, torchvision, timm and
-# transformers, and about 10 GB in /tmp.
+# gpu_families.sh [FOLDER [MODEL...]]: tests the models of docs/supported-models.md on a GPU machine, with the build in
+# build/gpu/ (scripts/pack_for_gpu.sh). Exports each model in real size, compiles it for cuda, compares it with LibTorch,
+# and runs it with both executors, whose results must be bit-equal. Writes a line for each model to families.txt in
+# FOLDER (default build/gpu/out). MODELs default to all. Needs python3 with torch, torchvision, timm and transformers,
+# and about 10 GB in /tmp.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
@@ -17,7 +17,7 @@ export LD_LIBRARY_PATH=$torch/lib:$(dirname "$torch")/nvidia/cu13/lib:/usr/local
 export PYTHONPATH=$PWD/build/gpu/py PYTHONUNBUFFERED=1 HF_HUB_OFFLINE=1
 cgc=build/gpu/bin/cgc
 
-# Exports one model, on the CPU: cgc puts it on the GPU.
+# export_one NAME: exports one model on the CPU; cgc moves it to the GPU.
 export_one() {
   mkdir -p "$work/$1"
   python3 tests/e2e/make_families.py "$work/$1" --real "$1" >"$work/$1.log" 2>&1 && return
@@ -26,7 +26,7 @@ export_one() {
   return 1
 }
 
-# test_one NAME: prints what fails, and at the end one line.
+# test_one NAME: tests one exported model; prints each failure, or one line for success.
 test_one() {
   local name=$1 folder=$work/$1 entry input bad=0 start=$SECONDS
   local model=$folder/$1.pt plan=$folder/plan.cgplan inputs=()
@@ -77,7 +77,7 @@ names=("${@:2}")
 : >"$out/families.txt"
 failures=0
 for name in "${names[@]}"; do
-  while (($(jobs -rp | wc -l) >= 5)); do # So many at a time.
+  while (($(jobs -rp | wc -l) >= 5)); do # At most five at a time.
     wait -n || failures=$((failures + 1))
   done
   (

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs what needs a GPU, in parts that can be run one by one (by scripts/gpu_test.sh).
+"""Runs everything that needs a GPU, in parts that can be run one by one (by scripts/gpu_test.sh).
 
-Each step has a time limit of its own and one line of verdict, whatever the steps before gave. OUT gets PART.log with all
+Each step has its own time limit and prints one verdict line, whatever the earlier steps gave. OUT gets PART.log with all
 output and summary.json with every verdict. A bound is reported with its figure and limit, and does not fail a run: speed
 is measured, not tested. Models and plans stay in --cache, so that a later call on the same machine finds them.
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "gpu"
 CGC = BUILD / "bin" / "cgc"
 ENTRIES = ("encode_image", "encode_text", "forward")
-# ms back-to-back asked of ViT-L-14 in fp16 on an H200.
+# Bounds of the back-to-back milliseconds of ViT-L-14 in fp16 on an H200.
 ASKED = {("encode_text", 1): 0.36, ("encode_text", 16): 0.60,
          ("encode_image", 1): 0.90, ("encode_image", 8): 2.65, ("encode_image", 64): 18.0}
 TIMED = {"encode_text": (1, 16), "encode_image": (1, 8, 64)}
@@ -30,13 +30,13 @@ PARTS = {}
 
 
 def part(function):
-    """A part by the name of its function; its first line of text is its help."""
+    """Registers a part under the name of its function, whose docstring is its help."""
     PARTS[function.__name__] = function
     return function
 
 
 class Session:
-    """Runs steps and keeps their verdicts."""
+    """Runs steps and collects their verdicts."""
 
     def __init__(self, out, cache):
         self.out, self.cache, self.part = Path(out), Path(cache), ""
@@ -45,7 +45,7 @@ class Session:
             folder.mkdir(parents=True, exist_ok=True)
 
     def verdict(self, name, word, **fields):
-        """One line, and a row of summary.json; `word` is ok, FAILED, met, MISSED or skipped."""
+        """Prints a line and adds a row to summary.json; `word` is ok, FAILED, met, MISSED or skipped."""
         row = {"part": self.part, "step": name, "verdict": word, **fields}
         self.verdicts.append(row)
         more = " ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
@@ -58,8 +58,8 @@ class Session:
                      limit=float(limit), unit=unit)
 
     def run(self, name, command, limit, expect=0, says=(), quiet=False, env=None):
-        """Runs a command for at most `limit` seconds; its stdout, or None if it did not do as
-        expected. `says`: texts that stderr has to have. `quiet`: a success has no line."""
+        """Runs a command for at most `limit` seconds. Returns its stdout, or None if it did not behave as
+        expected. `says`: texts that stderr must contain. `quiet`: prints no line on success."""
         command, began = [str(word) for word in command], time.monotonic()
         out = err = ""
         try:
@@ -71,7 +71,7 @@ class Session:
             except subprocess.TimeoutExpired:
                 process.kill()
                 why = f"not done in {limit} s"
-                # What the driver holds on to in the kernel does not die, and has no output either.
+                # A process that hangs in the driver does not die and gives no output.
                 out, err = process.communicate(timeout=10)
         except subprocess.TimeoutExpired:
             why += ", nor killed in 10 s"
@@ -97,7 +97,7 @@ class Session:
         return None if text is None else json.loads(text)
 
     def model(self, name):
-        """The path of ViT-L-14-fp16, exported if it is not there; or of a config in tests/data."""
+        """The path of a model such as ViT-L-14-fp16, or of a config in tests/data, exported if it is missing."""
         path = self.cache / f"{name}.pt"
         if path.exists():
             return path
@@ -109,7 +109,7 @@ class Session:
         return None if done is None else path
 
     def plan(self, model, kind, batches, entries=(), more=(), size=224, context=77):
-        """The plan of an exported model, compiled if it is not there."""
+        """The path of the plan of an exported model, compiled if it is missing."""
         source = self.model(model)
         if source is None:
             return None
@@ -129,13 +129,13 @@ class Session:
         return None if done is None else path
 
     def timed_plans(self, model, more=(), kind=""):
-        """A plan of each tower with the buckets that are timed, by entry."""
+        """A plan of each tower with the timed buckets, by entry."""
         plans = {entry: self.plan(model, f"{entry}{kind}", batches, [entry], more)
                  for entry, batches in TIMED.items()}
         return {entry: plan for entry, plan in plans.items() if plan}
 
     def bench(self, name, plan, limit=120, more=()):
-        """Median milliseconds of every bucket of a plan: {(entry, batch): {system: back-to-back}}."""
+        """Benchmarks a plan; the median milliseconds of each bucket: {(entry, batch): {system: back-to-back}}."""
         result = self.json(name, [CGC, "bench", plan, *more], limit)
         if result is None:
             return {}
@@ -155,7 +155,7 @@ class Session:
 
 
 def asked(session, model, figures):
-    """The bounds of the five cases, if this is their model."""
+    """Checks the bounds in ASKED, if this is their model."""
     for case, limit in ASKED.items():
         if model == "ViT-L-14-fp16" and case in figures:
             session.bound(f"{case[0]} batch {case[1]} back-to-back", figures[case]["cgc"], limit, "ms")
@@ -243,7 +243,7 @@ def small_plan(session, kind, batches=(1, 3), more=()):
 def sanitizer(session, models):
     """compute-sanitizer on a small model, an allocation for each buffer"""
     few = small_plan(session, "apart", more=["--no-reuse"])
-    # More than 1536 tokens: persistent kernels. Their results leave by tensor copies, which initcheck does not see.
+    # More than 1536 rows select persistent kernels, which store with TMA. initcheck does not see TMA stores.
     many = small_plan(session, "many-apart", (96,), ["--no-reuse"])
     checker = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     if not few or not many:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs what needs a GPU, from a build carried in build/gpu/ (scripts/pack_for_gpu.sh): sets up the libraries, then
-# scripts/gpu_test.py does the work. gpu_test.sh --help lists the parts. Needs python3 with torch.
+# Runs everything that needs a GPU, with the build in build/gpu/ (scripts/pack_for_gpu.sh): sets the library paths, then
+# starts scripts/gpu_test.py. gpu_test.sh --help lists the parts. Needs python3 with torch.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 torch=$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))')

@@ -1,4 +1,4 @@
-"""Trained weights for a model of open_clip: what is no checkpoint is refused in plain words."""
+"""Loads trained weights into a model of open_clip, with plain errors for files that are not checkpoints."""
 import logging
 import os
 import pickletools
@@ -8,14 +8,14 @@ import zipfile
 from openclip_model import Failure, Usage, check_input, first_line, package
 
 SAVE = "torch.save(model.state_dict(), 'weights.pt')"
-# What the state_dict of a TorchScript module may have beside weights.
+# Constants that the state_dict of a TorchScript module may hold besides weights.
 CONSTANTS = ("attn_mask", "input_resolution", "context_length", "vocab_size")
-# What torch.save without the zip format puts first.
+# The first object in a file of torch.save without the zip format.
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 
 
 def check_name(path, model):
-    """Refuses what is no file, and says of the `model`'s pretrained weights how to get them."""
+    """Checks that the file exists; for pretrained weights of `model`, the error explains how to get them."""
     if not os.path.exists(path):
         download = "nothing is downloaded here; where there is a network, run "
         if path.startswith("hf-hub:"):
@@ -32,7 +32,7 @@ def check_name(path, model):
 
 
 def content_of_pickle(file):
-    """What the pickle holds: the class of the object, or the opcode that makes it."""
+    """The content of a pickle: the class of its object, or the opcode that makes it."""
     strings = []
     for opcode, argument, _ in pickletools.genops(file):
         if opcode.name == "GLOBAL":
@@ -89,7 +89,7 @@ def is_text(head):
 
 
 def why_no_checkpoint(path):
-    """What the file is instead, from its beginning; nothing if it may be a checkpoint."""
+    """A description of a file that is not a checkpoint, from its first bytes; nothing if it may be one."""
     with open(path, "rb") as file:
         head = file.read(4096)
         file.seek(0)
@@ -114,7 +114,7 @@ def why_no_checkpoint(path):
 
 
 def check_checkpoint(path, model):
-    """Refuses a file that is no checkpoint; before the slow imports."""
+    """Checks, before the slow imports, that a file is a checkpoint."""
     if path == "":
         raise Usage("--checkpoint '': the name is empty; give a file, or leave the option out for random weights")
     check_name(path, model)
@@ -129,7 +129,7 @@ def check_checkpoint(path, model):
 
 
 class Resizes(logging.Handler):
-    """While it is entered, collects what open_clip logs about positions that it interpolates."""
+    """A context manager that collects open_clip's log messages about interpolated positions."""
 
     def __init__(self):
         super().__init__(logging.INFO)
@@ -169,14 +169,14 @@ def load_trained(args, name, open_clip):
     """The model with the weights of args.checkpoint; prints which positions were resized."""
     try:
         with Resizes() as resizes:
-            # The whole path: open_clip takes a name that is also a tag for the tag.
+            # The absolute path: open_clip prefers a tag to a file of the same name.
             model = open_clip.create_model(name, pretrained=os.path.abspath(args.checkpoint),
                                            precision=args.precision, pretrained_text=False)
     except Exception as error:
         refused = re.search(r"GLOBAL (\S+)", str(error)) if type(error).__name__ == "UnpicklingError" else None
         if refused:
             raise Failure(f"{args.checkpoint}: this {pickled_object(refused[1])}")
-        # What open_clip stumbles over in a dictionary of other things.
+        # The errors of open_clip for a dictionary without weights.
         other = isinstance(error, (StopIteration, AttributeError, TypeError))
         raise Failure(f"{args.checkpoint}: no weights for {name}: "
                       f"{'it holds no weights by name' if other else first_line(error)}; give the --model or --config "

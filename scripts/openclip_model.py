@@ -1,6 +1,6 @@
-"""The model that a script for OpenCLIP is about, by name or by configuration file, and errors for the user.
+"""Chooses an OpenCLIP model by name or by configuration file, and reports errors to the user.
 
-open_clip takes seconds to import. What its files say without that is checked first.
+Importing open_clip takes seconds, so everything that its files tell is checked before.
 """
 import ast
 import difflib
@@ -17,18 +17,18 @@ import warnings
 
 
 class Failure(Exception):
-    """An error whose message is for the user."""
+    """An error with a message for the user."""
     status = 1
 
 
 class Usage(Failure):
-    """One that the command line alone is to blame for."""
+    """An error in the command line."""
     status = 2
 
 
 def first_line(error):
-    """The first line of an exception's message, with the next one where it only announces that, or
-    its type where it has none; without colors."""
+    """The first line of an exception's message without colors, with the next line if the first only
+    introduces it; the type if there is no message."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     lines = text.strip().splitlines() or [type(error).__name__]
     if lines[0].rstrip().endswith(":") and len(lines) > 1:
@@ -37,7 +37,7 @@ def first_line(error):
 
 
 def run(program, work):
-    """Calls `work`. What it raises becomes one line and the exit status."""
+    """Calls `work`. An exception becomes one line on stderr and the exit status."""
     warnings.simplefilter("ignore")  # TorchScript is deprecated, and tracing says so at every call
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # lets scratch folders be removed
     try:
@@ -50,7 +50,7 @@ def run(program, work):
 
 
 def did_you_mean(word, known):
-    """"; did you mean ...?", or nothing if no known word is near."""
+    """"; did you mean ...?", or an empty string if no known word is similar."""
     by_lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower(), by_lower, n=3, cutoff=0.5)
     return f"; did you mean {', '.join(by_lower[n] for n in near)}?" if near else ""
@@ -66,7 +66,7 @@ def check_input(option, path):
 
 
 def check_output(option, path, inputs):
-    """Refuses a path that cannot be written, or that is one of the `inputs`, by whatever name."""
+    """Fails if a path cannot be written or is a file of `inputs` under any name."""
     if path == "":
         raise Usage(f"{option} '': the name is empty; give a file")
     for source in inputs:
@@ -83,7 +83,7 @@ def check_output(option, path, inputs):
 
 @functools.cache
 def package():
-    """The folder of open_clip."""
+    """The folder of the package open_clip."""
     found = importlib.util.find_spec("open_clip")
     if not found:
         raise Failure("there is no open_clip; run it with .venv/bin/python, which scripts/setup.sh makes")
@@ -97,12 +97,12 @@ def add_arguments(parser):
 
 
 def model_name(args):
-    """The name under which open_clip knows the model."""
+    """The name of the model in open_clip."""
     return args.model if args.config is None else os.path.splitext(os.path.basename(args.config))[0]
 
 
 def check_model(args):
-    """Refuses a model that open_clip does not have, and a configuration that it could not read."""
+    """Fails if open_clip does not have the model or cannot read the configuration."""
     if args.config is not None:
         check_input("--config", args.config)
         check_config(args.config)
@@ -158,13 +158,13 @@ def check_config(path):
 
 
 def cgc_type(tensor):
-    """The type of a tensor or array as --input of cgc has it: f32[2,3,224,224]."""
+    """The type of a tensor or array in the syntax of cgc's --input: f32[2,3,224,224]."""
     names = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64"}
     return f"{names[str(tensor.dtype).removeprefix('torch.')]}[{','.join(map(str, tensor.shape))}]"
 
 
 def import_open_clip(args):
-    """torch and open_clip, which then knows the model."""
+    """Imports torch and open_clip, and registers the configuration with open_clip."""
     try:
         import torch
         import open_clip

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Collects what scripts/gpu_test.sh needs from a release build into build/gpu/ (stripped, about 40 MB), so that a GPU
-# machine without a compiler or the project's packages can run it. Carry the repository and that folder.
+# Collects the files of a release build that scripts/gpu_test.sh needs in build/gpu/ (stripped, about 40 MB). A GPU
+# machine then needs neither a compiler nor the project's packages, only the repository with that folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,11 +15,11 @@ done
 for library in libcgc_frontend.so libcgc_aten.so libcgc_runtime.so libcgc_test_ops.so libcgc_test_partial_ops.so; do
   strip -o "$target/lib/$library" "$release/lib/$library"
 done
-# Made by the ctest Examples.BuildAgainstAnInstalledCgc.
+# The ctest Examples.BuildAgainstAnInstalledCgc builds these libraries.
 for library in "$release"/examples/plugin/libexample_*.so; do
   if [[ -e $library ]]; then strip -o "$target/lib/$(basename "$library")" "$library"; fi
 done
-# open_clip is pure Python and is all that a GPU machine with torch lacks for exporting models.
+# To export models, a GPU machine with torch lacks only open_clip and its dependencies, which are pure Python.
 pinned=$(awk '$2 ~ /^(open[-_]clip[-_]torch|ftfy|wcwidth)$/ {print $2 "==" $3}' scripts/dependencies.txt)
 # shellcheck disable=SC2086
 .venv/bin/pip install -q --no-deps --target "$target/py" $pinned

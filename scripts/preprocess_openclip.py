@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the inputs of an OpenCLIP model for cgc run: pictures to image.npy, prompts to text.npy.
+"""Makes the inputs of an OpenCLIP model for cgc run: image.npy from pictures, text.npy from prompts.
 
     preprocess_openclip.py --model ViT-B-32 --image cat.jpg dog.jpg --text "a cat" "a dog"
 
 Pictures and prompts go through open_clip's own transform and tokenizer of this model, several to
 one batch. A few models have pretrained weights that were trained with different transforms: for
-these --tag says whose to use.
+these --tag chooses the weights.
 
-stdout gets a line for each file, as --input of cgc compile has it; errors go to stderr. Exit code:
+stdout gets a line for each file, in the syntax of cgc's --input; errors go to stderr. Exit code:
 0 done, 1 failed, 2 usage.
 """
 import argparse
@@ -18,7 +18,7 @@ import tempfile
 from openclip_model import (Failure, Usage, add_arguments, cgc_type, check_input, check_model, check_output, first_line,
                             import_open_clip, model_name, run)
 
-# What open_clip holds an image in; NumPy has no bf16, which cgc reads from float32.
+# The dtype of open_clip's images. NumPy has no bf16, which cgc reads from float32.
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "float32"}
 
 
@@ -37,7 +37,7 @@ def parse_args():
 
 
 def check_arguments(args):
-    """Refuses what cannot work before the slow imports."""
+    """Checks the arguments before the slow imports."""
     if args.out == "":
         raise Usage("--out '': the name is empty; give a folder")
     inputs = [*args.image, *([args.config] if args.config else [])]
@@ -50,7 +50,7 @@ def check_arguments(args):
 
 
 def transform_of(args, open_clip):
-    """open_clip's transform of a picture for inference."""
+    """open_clip's image transform for inference."""
     from open_clip.transform import PreprocessCfg, image_transform_v2, merge_preprocess_dict
     name = model_name(args)
     base = PreprocessCfg(size=open_clip.get_model_config(name)["vision_cfg"].get("image_size", 224))
@@ -97,7 +97,7 @@ def texts(args, open_clip):
 
 
 def write(path, array):
-    """Whole or not at all."""
+    """Writes the whole file or nothing."""
     import numpy
     with tempfile.TemporaryDirectory(dir=os.path.dirname(path) or ".", prefix=".preprocess-") as scratch:
         partial = os.path.join(scratch, "array.npy")

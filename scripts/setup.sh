@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sets up a Debian 12 machine for cgc: the packages of scripts/dependencies.txt and .venv. Run again, it does
-# only what is missing. demo.sh and test.sh source it for setup, build and say.
+# Sets up a Debian 12 machine for cgc: installs the packages of scripts/dependencies.txt and makes .venv. A second run
+# does only what is missing. Other scripts source this one for setup, build and say.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mkdir -p build
@@ -9,7 +9,7 @@ trap 'echo "interrupted: run it again to go on" >&2; exit 130' INT
 say() { echo "== $*"; }
 fail() { echo "$(basename "$0"): $*" >&2; exit 1; }
 
-# quietly LOG COMMAND...: output goes to the log, whose end is shown if the command fails.
+# quietly LOG COMMAND...: runs the command with its output in the log, and shows the end of the log on failure.
 quietly() {
   local log=$1 status=0
   shift
@@ -19,7 +19,7 @@ quietly() {
   fail "failed with status $status: $1 ${2-} ${3-}... (all of its output: $log)"
 }
 
-# The lines of one kind in the dependency list, as NAME SEPARATOR VERSION.
+# dependencies KIND SEPARATOR: prints the dependencies of one kind as NAME SEPARATOR VERSION.
 dependencies() { awk -v kind="$1" -v separator="$2" '$1 == kind { print $2 separator $3 }' scripts/dependencies.txt; }
 
 install_debian_packages() {
@@ -50,7 +50,7 @@ install_debian_packages() {
   say "Debian packages: installing ${#missing[@]} (log: $log)"
   : >$log
   quietly $log "${apt[@]}" update
-  # An interrupted dpkg refuses everything until it has been told to finish.
+  # After an interruption, dpkg refuses all work until `dpkg --configure -a` has finished it.
   if ! "${apt[@]}" install --no-install-recommends "${missing[@]}" >>$log 2>&1 </dev/null; then
     say "Debian packages: a second try, after finishing what an interrupted one has left"
     quietly $log "${root[@]}" dpkg --configure -a
@@ -59,7 +59,7 @@ install_debian_packages() {
   fi
 }
 
-# Debian's own Python: another one that comes first in PATH may be older or come without venv.
+# Prefers Debian's own Python: another one that comes first in PATH may be older or lack venv.
 find_python() {
   local candidate enough='import sys; sys.exit(sys.version_info < (3, 11))'
   for candidate in /usr/bin/python3 "$(command -v python3)"; do
@@ -72,7 +72,7 @@ find_python() {
   fail "needs Python 3.11 or newer; /usr/bin/python3 and the python3 in PATH are older"
 }
 
-# The same places in which cmake/dependencies.cmake looks.
+# Looks in the same places as cmake/dependencies.cmake.
 has_cuda_toolkit() {
   local nvcc
   for nvcc in /usr/local/cuda-13.0/bin/nvcc /usr/local/cuda/bin/nvcc; do
@@ -81,7 +81,7 @@ has_cuda_toolkit() {
   return 1
 }
 
-# The wheels lack what nvcc and CMake look for in a toolkit: lib64, and library names without a version.
+# The CUDA wheels lack two things that nvcc and CMake expect: lib64, and library names without a version.
 complete_cuda_wheels() {
   local library toolkit
   toolkit=$(echo .venv/lib/python3*/site-packages/nvidia/cu13)
@@ -91,7 +91,7 @@ complete_cuda_wheels() {
   done
 }
 
-# .venv carries a stamp, written last, of what it was made from. One without it, or with another, is made anew.
+# .venv holds a stamp of its requirements, written last. Without a stamp, or with a different one, .venv is made anew.
 make_python_environment() {
   local python requirements wanted cuda_wheels="" stamp=.venv/cgc-stamp log=build/setup-python.log
   python=$(find_python)
@@ -113,7 +113,7 @@ make_python_environment() {
   mv $stamp.new $stamp
 }
 
-# One set-up or build at a time in this folder; the lock is gone with the process.
+# Admits one set-up or build at a time in this folder. The lock ends with the process.
 lock() {
   exec 9>build/.lock
   flock --nonblock 9 || { say "waiting for another set-up or build in this folder"; flock 9; }
@@ -126,7 +126,7 @@ setup() {
   say "set-up is complete"
 }
 
-# build_preset PRESET [TARGET...]: the preset's targets, or these.
+# build_preset PRESET [TARGET...]: builds the preset's default targets, or the given ones.
 build_preset() {
   local preset=$1 targets=()
   shift
@@ -144,7 +144,7 @@ build_preset() {
   exec 9>&-
 }
 
-# build [TARGET...]: everything, or these targets.
+# build [TARGET...]: builds everything, or the given targets.
 build() { build_preset release "$@"; }
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then setup; fi

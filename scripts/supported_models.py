@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes docs/supported-models.md from what the tests of the families left in build/release/e2e/results.
+"""Writes docs/supported-models.md from the results of the family tests in build/release/e2e/results.
 
     ctest --preset release -R Families && scripts/supported_models.py
 
 Prints the CPU time of compiling each model in real size, which the page leaves out; writes nothing if one takes more than CPU_SECONDS.
-A result that is not there is an error and says `not run` on the page.
+A missing result is an error and appears as `not run` on the page.
 """
 import json
 import math
@@ -17,7 +17,7 @@ RESULTS = ROOT / "build/release/e2e/results"
 PAGE = ROOT / "docs/supported-models.md"
 COLUMNS = {"small": "small", "fused": "small, fused ops", "real": "real size", "scripted": "scripted, small",
            "scripted_real": "scripted, real size"}
-CPU_SECONDS = 20  # Not wall time, which depends on what else runs.
+CPU_SECONDS = 20  # Not wall time, which depends on the load of the machine.
 
 HEAD = f"""\
 <!-- Which models compile and match LibTorch on target=cpu. Written by scripts/supported_models.py from the results of the tests. -->
@@ -39,7 +39,7 @@ CoCa's `forward` returns a dict, whose keys become the names of the outputs. `ro
 
 
 def families():
-    """The names in kFamilies, in order, each with the columns that its tests fill; a third value of 0 says that no test scripts it."""
+    """The names in kFamilies, in order, with the columns that their tests fill; a third value of 0 means that no test scripts the model."""
     source = (ROOT / "tests/e2e/families.h").read_text().split("kFamilies[] = {", 1)[1].split("};", 1)[0]
     rows = re.findall(r'{"([^"]+)", \d+, (\d+)}', source)
     return {name: [column for column in COLUMNS if scripted != "0" or "scripted" not in column] for name, scripted in rows}

@@ -5,23 +5,23 @@ source "$(dirname "$0")/setup.sh"
 setup
 say "checking the format of the sources"
 sources() { find backend bench driver examples frontend ir passes runtime support tests tools tuner -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.inc'; }
-sources | xargs clang-format-19 --dry-run --Werror || fail "not formatted, as above; clang-format-19 -i mends it"
+sources | xargs clang-format-19 --dry-run --Werror || fail "not formatted, as above; clang-format-19 -i fixes it"
 say "checking the layers"
 scripts/check_layers.sh
-# Every header that needs no LibTorch compiles alone.
+# Also checks that every header that needs no LibTorch compiles alone.
 layers=(cgc_{base,plan,kernels,exec,support,ir,passes,backend,tuner,driver})
 build all "${layers[@]/%/_verify_interface_header_sets}"
-# What passes is one line each in the log; here come the skipped, the failed with their output, and the summary.
+# run_tests PRESET: logs all output; prints only skipped tests, failed tests with their output, and the summary.
 run_tests() {
   ctest --preset "$1" --parallel "$(nproc)" 2>&1 | tee "build/test-$1.log" |
     grep -vE '^ +Start|^ *[0-9]+/[0-9]+ Test .* Passed '
 }
 say "testing"
-# Without the models in real size: ctest --preset release --label-exclude families
+# To leave out the models in real size: ctest --preset release --label-exclude families
 run_tests release
-# What needs no LibTorch, again: with assertions, sanitizers, and the IR's round trip checked after every pass.
+# Repeats the tests that need no LibTorch, with assertions, sanitizers, and a check of the IR's round trip after every pass.
 build_preset asan
 say "testing with sanitizers"
 run_tests asan
-# The readers of files, with inputs that repeat from run to run: docs/fuzzing.md.
+# Fuzzes the file readers with reproducible inputs (docs/fuzzing.md).
 scripts/fuzz.sh --seconds 20 --seed 1
