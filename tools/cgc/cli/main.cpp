@@ -132,7 +132,8 @@ int main(int argc, char **argv) {
                               tool::addTune(app),    tool::addOpt(app),   tool::addDiff(app)};
   for (const tool::Verb &verb : verbs)
     verb.command->add_flag_callback(
-        "--quiet", tool::setQuiet, "On stderr no progress and no notes: warnings and errors alone");
+        "--quiet", tool::setQuiet,
+        "Print only warnings and errors on stderr: no progress, no notes");
   if (argc < 2) {
     fmt::print(stderr, "{}", app.help());
     return tool::exitStatus(Code::Usage);

@@ -14,7 +14,7 @@
 namespace cgc::tool {
 
 void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options) {
-  const std::string group = "Looking at passes (on stderr)";
+  const std::string group = "Debugging passes (on stderr)";
   command.add_flag("--print-after-all", options.printAfterAll, "Print the IR after each pass")
       ->group(group);
   addListOption(command, "--print-after", options.printAfter, "Print the IR after these passes")
@@ -32,14 +32,14 @@ void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options) 
   command
       .add_option(
           "--pass-limit", options.passLimit,
-          "Leave out all runs of passes after the first N but the required ones, and number "
-          "them: to find the pass that does the damage")
+          "Skip all pass runs after the first N except the required ones, and number them, to "
+          "bisect a wrong result")
       ->type_name("N")
       ->check(CLI::Range(0u, std::numeric_limits<unsigned>::max()))
       ->group(group);
   command
       .add_option("--crash-reproducer", options.crashReproducer,
-                  "Where to leave the IR in front of a pass that fails or crashes, for cgc opt "
+                  "Where to save the IR before a pass that fails or crashes, for cgc opt "
                   "--run-reproducer")
       ->type_name("F.cgir")
       ->check(requireName)
@@ -51,8 +51,8 @@ void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options) 
 void addPrecisionOption(CLI::App &command, std::string &name) {
   command
       .add_option("--precision", name,
-                  "What floats become: parameters, casts, inputs and outputs; keep leaves the "
-                  "model's own, tf32 is fp32 whose products round their factors (cuda)")
+                  "Dtype of parameters, casts, inputs and outputs that are floats; keep leaves the "
+                  "model's own, tf32 is fp32 with GEMMs that round their operands (cuda)")
       ->check(CLI::IsMember({"keep", "fp16", "bf16", "fp32", "tf32"}))
       ->capture_default_str();
 }
@@ -76,7 +76,7 @@ Result<passes::Instrumentation> instrumentationOf(passes::InstrumentationOptions
 Status withReproducer(Status status, const passes::InstrumentationOptions &options) {
   std::error_code ignored;
   if (!status.isOk() && std::filesystem::exists(options.crashReproducer, ignored))
-    logInfo(fmt::format("'{0}' holds the IR in front of the pass that failed; run that pass again: "
+    logInfo(fmt::format("'{0}' holds the IR before the pass that failed; run that pass again: "
                         "cgc opt --run-reproducer {0}",
                         options.crashReproducer));
   return status;

@@ -73,7 +73,7 @@ std::string capturabilityText(const Capturability &result) {
   for (const auto &[name, capturable] : result.methods)
     text += fmt::format("{}: {}\n", name, capturable ? "can be captured" : "cannot be captured");
   if (!result.hasShapes)
-    text += "What depends on shapes is not judged: give them with --input.\n";
+    text += "Shape-dependent ops are not checked: give shapes with --input.\n";
   return text;
 }
 

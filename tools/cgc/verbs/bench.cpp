@@ -28,10 +28,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char *kCommonDefinitions =
     "latency       one run alone: from the call to its results\n"
-    "back-to-back  time per run of a row of runs with one wait at the end\n"
+    "back-to-back  time per run of several runs in a row, with one wait at the end\n"
     "load          plan opened and verified, weights in place, all buckets made ready";
 constexpr const char *kCudaDefinitions =
-    "\nGPU           one run between two events on the stream, behind another run\n"
+    "\nGPU           one run between two events on the stream, after another run\n"
     "host submit   how long the call itself takes; the GPU goes on after it\n"
     "capture       capture, instantiate and upload of the bucket's graph; part of load\n"
     "GPU memory    what loading took from the GPU's free memory, without CUDA's own context\n"
@@ -40,14 +40,15 @@ constexpr const char *kCudaDefinitions =
 constexpr const char *kPeerDefinitions =
     "LibTorch in this process, TF32 as in the plan, inputs on its device, results left where it "
     "puts them:\n"
-    "eager         the model file's ops one by one, without the JIT's optimisations\n"
-    "frozen        the method frozen and optimised for inference, with the JIT's fusers";
+    "eager         the model file's ops one by one, without the JIT's optimizations\n"
+    "frozen        the method frozen and optimized for inference, with the JIT's fusers";
 constexpr const char *kCapturedDefinition =
     "\ncaptured      frozen, in a CUDA graph with the copies of its inputs and outputs";
 constexpr const char *kTableDefinitions =
     "Table: eager is times x its median back-to-back time. graph (plan, for cpu) is load, with "
     "all\n"
-    "captures, once and times x the plan's. From break-even calls on the plan takes less in all.";
+    "captures, once and times x the plan's. From break-even calls on, the plan takes less in "
+    "total.";
 
 struct Options {
   std::string plan, against, executor = "graph";

@@ -269,7 +269,7 @@ Status printRows(const Options &options, const std::vector<Row> &rows) {
                      row.inputs});
   }
   return printOut(formatTable(table) +
-                  (isWeak ? fmt::format("\nweak: two random inputs move this output apart by less "
+                  (isWeak ? fmt::format("\nweak: two random inputs change this output by less "
                                         "than {:g} times the limit, so that another computation "
                                         "could pass, too.\nThe weights may be random: compare with "
                                         "a trained checkpoint.\n",

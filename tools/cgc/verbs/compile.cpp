@@ -209,7 +209,7 @@ Verb addCompile(CLI::App &app) {
       ->default_str("sm_90a");
   command
       ->add_option("-O", options->level,
-                   "0 keeps the model's own ops; 1 puts those together that have one kernel (cuda)")
+                   "0 keeps the model's own ops; 1 fuses ops that one kernel computes (cuda)")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({0, 1}))
       ->capture_default_str();
@@ -221,9 +221,8 @@ Verb addCompile(CLI::App &app) {
       ->excludes("--precision");
   addPassPluginOption(*command, options->passPlugins);
   addOpLibraryOption(*command, options->opLibraries);
-  command->add_flag(
-      "--no-reuse", options->noReuse,
-      "Give every value memory of its own, to look for mistakes in the use of memory");
+  command->add_flag("--no-reuse", options->noReuse,
+                    "Give every value its own memory, to find memory errors");
   command->add_flag(
       "--tune", options->tune,
       "Time each matrix product's kernels on this machine's GPU and keep the fastest");

@@ -152,12 +152,12 @@ Status inspect(const Options &options, bool &printed) {
     return Status(Code::Usage, "--dot - and --json both go to standard output; choose one");
   if (!options.entry.empty() && !draws && !options.capturable)
     return Status(Code::Usage,
-                  "--entry is the method to draw or to judge; add --dot, --svg or --capturable");
+                  "--entry is the method to draw or to check; add --dot, --svg or --capturable");
   CGC_ASSIGN_OR_RETURN(const FileKind kind,
                        kindOf(options.file, "cgc inspects TorchScript files, IR text and plans"));
   if (options.capturable && kind != FileKind::TorchScript)
     return Status(Code::Usage,
-                  "--capturable judges TorchScript; what is in a plan can be captured");
+                  "--capturable checks TorchScript; everything in a plan can be captured");
   FileArguments files;
   if (options.dot != "-")
     files.writes("--dot", options.dot);
@@ -184,7 +184,7 @@ Verb addInspect(CLI::App &app) {
       ->required();
   command
       ->add_option("--entry", options->entry,
-                   "The method to draw [a plan: all; else forward or the first] or to judge [all]")
+                   "The method to draw [a plan: all; else forward or the first] or to check [all]")
       ->type_name("NAME");
   command
       ->add_option("--dot", options->dot,
@@ -197,20 +197,21 @@ Verb addInspect(CLI::App &app) {
       ->type_name("F")
       ->check(requireName);
   command->add_flag("--capturable", options->capturable,
-                    "List all that cannot be in a CUDA graph, instead of the summary");
+                    "List everything that a CUDA graph cannot contain, instead of the summary");
   command
       ->add_option("--input", options->inputs,
-                   "With --capturable: type of an input, so that what depends on shapes is judged")
+                   "With --capturable: type of an input, so that shape-dependent ops are checked")
       ->type_name("NAME=DTYPE[SIZES]")
       ->allow_extra_args(false);
   command->add_flag("--json", options->json, "Print the result as JSON");
-  command->footer("Of a plan the metadata is verified, so that it takes no time; run and compare "
-                  "verify the weights too.\n\n"
-                  "Examples:\n"
-                  "  cgc inspect model.cgplan\n"
-                  "  cgc inspect model.pt --svg model.svg --entry encode_text\n"
-                  "  cgc inspect model.cgplan --dot plan.dot --json\n"
-                  "  cgc inspect model.pt --capturable --input 'image=f32[1,3,224,224]'");
+  command->footer(
+      "Verifies only the metadata of a plan, which is fast; run and compare verify the weights, "
+      "too.\n\n"
+      "Examples:\n"
+      "  cgc inspect model.cgplan\n"
+      "  cgc inspect model.pt --svg model.svg --entry encode_text\n"
+      "  cgc inspect model.cgplan --dot plan.dot --json\n"
+      "  cgc inspect model.pt --capturable --input 'image=f32[1,3,224,224]'");
   // A report is a result, so no JSON error object follows it.
   auto printed = std::make_shared<bool>(false);
   return {command, [=] { return inspect(*options, *printed); },

@@ -160,9 +160,9 @@ Verb addOpt(CLI::App &app) {
       ->type_name("IN.cgir")
       ->required();
   command
-      ->add_option("--passes", options->passes,
-                   "Passes to run, with commas between them and options in braces behind them; "
-                   "without it, none")
+      ->add_option(
+          "--passes", options->passes,
+          "Comma-separated passes to run, each with its options in braces; without it, none")
       ->type_name("P{O=V},...");
   command->add_option("-o,--output", options->output, "Where to write; - is standard output")
       ->type_name("OUT.cgir")
@@ -174,12 +174,12 @@ Verb addOpt(CLI::App &app) {
   addPassPluginOption(*command, options->passPlugins);
   command
       ->add_option("--stop-after", options->stopAfter,
-                   "Run no pass behind the first of this name, or behind this position")
+                   "Stop after the first pass of this name, or after this position")
       ->type_name("P|N");
   command
-      ->add_flag("--run-reproducer", options->runReproducer,
-                 "IN.cgir is what --crash-reproducer left: run the pass that failed, and those "
-                 "behind it")
+      ->add_flag(
+          "--run-reproducer", options->runReproducer,
+          "IN.cgir is a file of --crash-reproducer: run the pass that failed and those after it")
       ->excludes("--passes")
       ->excludes("--target");
   command->add_flag("--verify-roundtrip", options->verifyRoundTrip,

@@ -82,8 +82,8 @@ std::string describeMethod(bool cuda) {
   return fmt::format(
       "The median of {} runs of each record, on random inputs; {}.\n", kRuns,
       cuda ? "between events inside a replayed graph, resolution 0.5 us.\nEvents make every edge "
-             "plain: no kernel starts before the one ahead of it has ended, and the sum is more "
-             "than a run takes (cgc bench)"
+             "plain: no kernel starts before the previous one has ended, so the sum exceeds the "
+             "time of a run (cgc bench)"
            : "by the host's clock");
 }
 

@@ -88,9 +88,10 @@ Result<std::vector<Job>> makeJobs(const std::vector<InputSource> &sources,
   if (isPattern(output)) {
     CGC_TRY(checkPattern(output));
     if (!first)
-      return Status(Code::Usage, fmt::format("--output {}: * is what it is in an --input, and no "
-                                             "input has one; give the name of a file",
-                                             output));
+      return Status(Code::Usage,
+                    fmt::format("--output {}: * stands for the text of a * in --input, "
+                                "and no input has one; give the name of a file",
+                                output));
   } else if (first && !output.empty() && !isStream(output)) {
     return Status(Code::Usage, fmt::format("--output {}: there is a run for each file of '{}'; "
                                            "name the outputs likewise, for example --output "
@@ -242,8 +243,8 @@ Verb addRun(CLI::App &app) {
       ->check(CLI::Range(int64_t(1), kMaxBatch));
   command
       ->add_option("--output", options->output,
-                   "Where to write the output; several become Y.0.npy, Y.1.npy, ...; * is what it "
-                   "is in --input")
+                   "Where to write the output; several become Y.0.npy, Y.1.npy, ...; * stands for "
+                   "the same text as in --input")
       ->type_name("Y.npy")
       ->check(requireName);
   addExecutorOption(*command, options->executor);
@@ -251,9 +252,10 @@ Verb addRun(CLI::App &app) {
   command->add_flag("--no-pdl", options->noPdl,
                     "Start each kernel only when the one ahead of it has ended: no programmatic "
                     "dependent launch");
-  command->add_flag("--separate-buffers", options->separateBuffers,
-                    "Allocate each weight and each part of the arena apart, for memory checkers; "
-                    "best of a plan compiled with --no-reuse");
+  command->add_flag(
+      "--separate-buffers", options->separateBuffers,
+      "Allocate each weight and each part of the arena by itself, for memory checkers; "
+      "works best for a plan compiled with --no-reuse");
   addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer(
