@@ -26,15 +26,15 @@ HEAD = f"""\
 Each figure is the result of a test in `tests/e2e/families_test.cpp`: the largest relative L2 to LibTorch over the outputs of all entries at batch 1 and 3, fp32, `target=cpu`,
 rounded up to a power of ten. A test fails above 1e-5. Weights are random; nothing is downloaded.
 
-A small model is the same configuration with fewer and narrower layers (`tests/e2e/make_families.py`): the same classes and ops, in seconds. *Fused ops* are what `-O1` selects for cuda.
-The tests of the real sizes have the ctest label `families`. A scripted module is compared with LibTorch's run of itself; if small, also of the traced module.
-Small scripted modules are compiled by the default passes and with fused ops, those in real size with fused ops.
+A small model is the same configuration with fewer and narrower layers (`tests/e2e/make_families.py`): with the same classes and ops, tested in seconds. *Fused ops* are the ops that `-O1` selects for cuda.
+The tests of the real sizes have the ctest label `families`. A scripted module is compared with LibTorch's run of the same module; a small one, also with that of the traced module.
+Small scripted modules are compiled with the default passes and with fused ops, those in real size only with fused ops.
 
-Compiling a model, in real size too, takes at most {CPU_SECONDS} s of CPU time, all entries and both batches together: with a longer one the script does not write this page.
+Compiling a model, in real size too, takes at most {CPU_SECONDS} s of CPU time, for all entries and both batches together: if a compilation takes longer, the script does not write this page.
 """
 TAIL = """
-CoCa's `forward` returns a dict, whose keys become the names of the outputs. `roberta-ViT-B-32` has a text tower of transformers, made from a configuration; so is `bert`, the encoder.
-`resnet50`, `vit_b_16` and `swin_t` are torchvision's. [scripted-modules.md](scripted-modules.md) says what else in scripted code compiles.
+CoCa's `forward` returns a dict, whose keys become the names of the outputs. `roberta-ViT-B-32` has a text tower of transformers, made from a configuration, as is `bert`, an encoder.
+`resnet50`, `vit_b_16` and `swin_t` are torchvision's. [scripted-modules.md](scripted-modules.md) describes the scripted code that compiles.
 """
 
 
@@ -77,7 +77,7 @@ def main():
         if "real" in found:
             print(f"{name:20} compiled in {found['real']['compile_cpu_seconds']:.1f} s of CPU time")
     if notes:
-        lines += ["", "The entries are those of the traced modules. A scripted module that has others is compared in all of its own:", "", *notes]
+        lines += ["", "The entries are those of the traced modules. A scripted module with other entries is compared in all of its own:", "", *notes]
     PAGE.write_text("\n".join([HEAD, *lines, TAIL]))
     if missing:
         sys.exit(f"supported_models: no result of {', '.join(missing)}; run ctest --preset release -R Families")
