@@ -192,7 +192,7 @@ TEST_F(Compare, InReducedPrecisionTheDistanceMayBeAFifthMoreThanLibTorchs) {
 
 TEST_F(Compare, FailsAgainstOtherWeights) {
   makePlan();
-  // The same shapes with other weights.
+  // The other model has the same shapes and other weights.
   const fs::path script = fs::path(CGC_SOURCE_DIR) / "scripts/export_openclip.py";
   const Outcome other = runProgram({fs::path(CGC_SOURCE_DIR) / ".venv/bin/python", script,
                                     "--config", fs::path(CGC_SOURCE_DIR) / "tests/data/tiny.json",

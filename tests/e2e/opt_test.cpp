@@ -147,10 +147,10 @@ TEST_F(Opt, AFailureLeavesAReproducerThatFailsAgain) {
   expectError(cgc({"opt", "--run-reproducer", "crash.cgir"}), 2,
               {"pass 'canonicalize'", "run the pass 'specialize' first"});
   // With the bug fixed, it says that no pass failed.
-  writeFile(folder / "mended.cgir", reproducer.substr(0, reproducer.find("graph @f")) + kGraph);
-  const Outcome mended = cgc({"opt", "--run-reproducer", "mended.cgir"});
-  EXPECT_EQ(mended.status, 0) << mended.err;
-  EXPECT_EQ(count(mended.err, "no pass failed"), 1u) << mended.err;
+  writeFile(folder / "fixed.cgir", reproducer.substr(0, reproducer.find("graph @f")) + kGraph);
+  const Outcome fixed = cgc({"opt", "--run-reproducer", "fixed.cgir"});
+  EXPECT_EQ(fixed.status, 0) << fixed.err;
+  EXPECT_EQ(count(fixed.err, "no pass failed"), 1u) << fixed.err;
 }
 
 TEST_F(Opt, WithoutAFailureThereIsNoReproducer) {

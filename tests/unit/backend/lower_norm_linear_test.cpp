@@ -1,4 +1,5 @@
-// Tests of lower(): when cgc.norm_linear is one kernel, and who writes the moments that it reads.
+// Tests of lower(): when cgc.norm_linear is one kernel, and which record writes the row statistics
+// that it reads.
 #include "runtime/kernels/gemm/gemm.h"
 #include "runtime/kernels/pointwise/activation.h"
 #include "tests/unit/backend/lowered.h"
@@ -12,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// cgc.norm_linear of so many rows of 64 on cuda.
+/// Lowers cgc.norm_linear of `rows` rows of 64 columns on cuda.
 Result<CompiledPlan> lowerNormLinear(int64_t rows, Arch arch = Arch::Sm90a,
                                      const std::string &dtype = "f16") {
   const std::string x = dtype + "[" + std::to_string(rows) + ",64]@cuda",
@@ -48,7 +49,7 @@ TEST(Lower, NormLinearIsOneKernelForFewTokens) {
       EXPECT_EQ(launch.block[0], tile->threads());
       EXPECT_GE(launch.sharedBytes, tile->sharedBytes(2));
       ASSERT_EQ(launch.reads.size(), 4u);
-      // The product before it writes the moments of its rows.
+      // The preceding GEMM writes the row statistics of its result.
       EXPECT_EQ(launch.reads[3], first.writes[1]);
       EXPECT_THAT(bucket.tensors[static_cast<uint32_t>(launch.reads[3])].sizes,
                   ElementsAre(rows, 1, 2));
@@ -58,7 +59,7 @@ TEST(Lower, NormLinearIsOneKernelForFewTokens) {
     }
 }
 
-/// What computed x is asked for its moments only where a kernel reads them.
+/// The producer of x writes row statistics only if a kernel reads them.
 TEST(Lower, NormLinearWithoutAKernelAsksForNoMoments) {
   auto plan = lowerForHopper("%x: f16[77,64]@cuda, %p: f16[64,64]@cuda, %w: f16[24,64]@cuda, "
                              "%b: f16[25]@cuda",
@@ -72,7 +73,7 @@ TEST(Lower, NormLinearWithoutAKernelAsksForNoMoments) {
   EXPECT_EQ(std::get<KernelLaunch>(bucket.records[0].op).writes[1], kNoTensor);
 }
 
-/// cgc.norm_linear with 4096 features of so many tokens, which a linear has computed.
+/// Lowers cgc.norm_linear with N = 4096 of `tokens` rows that a linear computes.
 Result<CompiledPlan> lowerManyTokens(int64_t tokens, int64_t width, const std::string &activation) {
   const auto f16 = [](int64_t rows, int64_t columns) {
     return "f16[" + std::to_string(rows) + "," + std::to_string(columns) + "]@cuda";
@@ -103,17 +104,17 @@ TEST(Lower, NormLinearOfManyTokensHasALayerNormWherePersistentKernelsDoNotNormal
     EXPECT_TRUE(plan) << plan.status().message();
     return plan.isOk() ? recordNames(plan->plan.entries[0].buckets[0]) : std::vector<std::string>();
   };
-  // At 64 images of ViT-L-14 neither is the library's.
+  // At 64 images of ViT-L-14, cuBLASLt computes neither GEMM.
   EXPECT_THAT(names(16448, 1024, "none"),
               ElementsAre(testing::StartsWith("kernel product_f16_"),
                           testing::StartsWith("kernel product_norm_f16_")));
-  // What computed x is the library's, and writes no moments.
+  // cuBLASLt computes x and writes no row statistics.
   EXPECT_THAT(names(32768, 2048, "gelu"), ElementsAre("cublaslt.matmul", "kernel layer_norm_f16",
                                                       testing::StartsWith("kernel product_f16_")));
-  // The product itself is for the library.
+  // cuBLASLt computes the GEMM itself.
   EXPECT_THAT(names(32768, 1024, "none"), ElementsAre(testing::StartsWith("kernel product_f16_"),
                                                       "kernel layer_norm_f16", "cublaslt.matmul"));
-  // An odd number of groups of moments.
+  // The number of groups of row statistics is odd.
   EXPECT_THAT(names(2056, 960, "gelu"),
               ElementsAre(testing::StartsWith("kernel product_f16_"), "kernel layer_norm_f16",
                           testing::StartsWith("kernel product_f16_")));
@@ -139,7 +140,7 @@ TEST(Lower, NormLinearIsALayerNormAndAProductElsewhere) {
                           "kernel elementwise_f16"));
 }
 
-/// The first layer of a tower reads the moments that the kernel in front of it writes.
+/// The first layer of a tower reads the row statistics that the preceding kernel writes.
 TEST(Lower, LayerNormAndEmbeddingWriteMomentsForNormLinear) {
   const std::pair<std::string, std::string> kFirst[] = {
       {"kernel layer_norm_", "%0 = aten.layer_norm(%x, %g) {normalized_shape=[128]} : T[2,5,128]"},
@@ -184,7 +185,7 @@ TEST(Lower, NormLinearOfOtherRowsThanAKernelHasMomentsOfHasALayerNorm) {
   const std::string ofV = "cgc.norm_linear(%y, %v, none) {eps=0.001, activation=\"none\"} : ";
   const std::string ofU = "cgc.norm_linear(%y, %u, none) {eps=0.001, activation=\"none\"} : ";
   const std::pair<std::string, std::string> kGraphs[] = {
-      // More columns than registers keep; no whole groups.
+      // More columns than fit in registers; an incomplete group.
       {"%x: f16[5,1088]@cuda",
        "%y = aten.layer_norm(%x) {normalized_shape=[1088]} : f16[5,1088]@cuda\n%r = " + ofV +
            "f16[5,24]@cuda"},
@@ -229,7 +230,7 @@ TEST(Lower, NormLinearOfOtherRowsThanAKernelHasMomentsOfHasALayerNorm) {
        "%m = aten.view(%n) {size=[5, 64]} : f16[5,64]@cuda\n"
        "%y = cgc.embedding(%i, %x, %m) : f16[2,5,64]@cuda\n%r = " +
            ofW + "f16[2,5,24]@cuda"},
-      // For so many rows products by themselves are faster.
+      // For this many rows, a separate layer norm and GEMM are faster.
       {"%x: f16[1537,64]@cuda",
        "%y = aten.layer_norm(%x) {normalized_shape=[64]} : f16[1537,64]@cuda\n%r = " + ofW +
            "f16[1537,24]@cuda"}};
@@ -244,7 +245,7 @@ TEST(Lower, NormLinearOfOtherRowsThanAKernelHasMomentsOfHasALayerNorm) {
   }
 }
 
-/// Kernels that write no moments, whatever else they write, and none.
+/// Producers of x that write no row statistics, and an x without a producer.
 TEST(Lower, NormLinearOfWhatWritesNoMomentsHasALayerNorm) {
   const std::pair<std::string, std::string> kFirst[] = {
       {"kernel elementwise_f16", "%y = aten.relu(%x) : f16[2,5,64]@cuda"},
@@ -273,7 +274,7 @@ TEST(Lower, NormLinearOfWhatWritesNoMomentsHasALayerNorm) {
   }
 }
 
-/// What product does not take, product_norm does not; there is none before Hopper.
+/// product_norm takes no operands that product does not take, and exists only for Hopper.
 TEST(Lower, NormLinearThatProductDoesNotTakeHasALayerNorm) {
   for (const auto &[features, arch, isOne] :
        {std::tuple(24, Arch::Sm90a, true), {20, Arch::Sm90a, false}, {24, Arch::Sm80, false}}) {

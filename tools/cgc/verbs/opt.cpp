@@ -133,8 +133,9 @@ Status opt(Options options) {
       withReproducer(driver::withDiagnostics(runPasses(*module, pipeline, context), diagnostics),
                      instrumentation));
   if (options.runReproducer)
-    logInfo("no pass failed: it is mended, or it depends on the bytes of parameters, which IR text "
-            "does not hold");
+    logInfo(
+        "no pass failed: the bug is fixed, or it depends on the bytes of parameters, which IR text "
+        "does not hold");
   if (options.verifyRoundTrip)
     CGC_TRY(ir::checkRoundTrip(*module));
   const std::string result = ir::toString(*module);
