@@ -1,5 +1,5 @@
-# Writes FILE, a header with the hash of all headers below SOURCE_DIR that a pass plug-in includes. This is a build
-# step, so that a plug-in and the program agree only if both were compiled with the same headers.
+# Writes FILE, a header that defines MACRO as the hash of all headers in FOLDERS below SOURCE_DIR. This is a build step
+# (cgc_add_headers_hash), so that two libraries agree only if both were compiled from the same headers.
 set(hashes "")
 foreach(folder IN LISTS FOLDERS)
   file(GLOB_RECURSE headers RELATIVE ${SOURCE_DIR} ${SOURCE_DIR}/${folder}/*.h ${SOURCE_DIR}/${folder}/*.def)
