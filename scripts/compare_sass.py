@@ -1,4 +1,6 @@
-# Prints the table of compare_sass.sh: compare_sass.py OLD NEW. Needs cuobjdump, nvdisasm and c++filt in PATH.
+# Prints the table of compare_sass.sh: compare_sass.py OLD NEW [--rename s/PATTERN/REPLACEMENT/]... Needs cuobjdump,
+# nvdisasm and c++filt in PATH.
+import argparse
 import re
 import subprocess
 import sys
@@ -44,7 +46,7 @@ def kernels_of(path):
 
 
 def named(kernels):
-    """The kernels by (architecture, readable name), without the hash of the file in names of anonymous namespaces."""
+    """The kernels by (architecture, readable name). Drops the file hash that mangled anonymous namespaces contain."""
     names = sorted({name for _, name in kernels})
     plain = subprocess.run(["c++filt"], input="\n".join(names), check=True, capture_output=True, text=True).stdout
     readable = dict(zip(names, plain.splitlines()))
@@ -60,10 +62,41 @@ def cell(old, new):
     return str(new) if old == new else f"{old} -> {new}"
 
 
-def main(old_path, new_path):
-    old, new = kernels_of(old_path), kernels_of(new_path)
+def substitution(text):
+    """The pattern and the replacement of s/PATTERN/REPLACEMENT/, with any character as the delimiter."""
+    parts = text.split(text[1]) if len(text) > 1 else []
+    if text[:1] != "s" or len(parts) != 4 or not parts[1] or parts[3]:
+        raise argparse.ArgumentTypeError(f"'{text}' is not of the form s/PATTERN/REPLACEMENT/")
+    try:
+        re.compile(parts[1])
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"'{parts[1]}' is no regular expression: {error}") from error
+    return parts[1], parts[2]
+
+
+def renamed(kernels, renames):
+    """The kernels with the substitutions applied to their readable names, in order."""
+    result = {}
+    for (arch, name), kernel in kernels.items():
+        for pattern, replacement in renames:
+            name = re.sub(pattern, replacement, name)
+        if (arch, name) in result:
+            sys.exit(f"compare_sass: --rename gives two kernels of OLD the name {name}")
+        result[arch, name] = kernel
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="compare_sass.sh", allow_abbrev=False)
+    parser.add_argument("old", metavar="OLD")
+    parser.add_argument("new", metavar="NEW")
+    parser.add_argument("--rename", metavar="s/PATTERN/REPLACEMENT/", type=substitution, action="append", default=[],
+                        help="substitute in the kernel names of OLD before pairing; may be repeated")
+    options = parser.parse_args()
+    old, new = kernels_of(options.old), kernels_of(options.new)
     if not old or not new:
-        sys.exit(f"compare_sass: {new_path if old else old_path} has no device code")
+        sys.exit(f"compare_sass: {options.new if old else options.old} has no device code")
+    old = renamed(old, options.rename)
     rows, same = [("registers", "spills", "stack", "shared", "instructions", "SASS", "kernel")], 0
     for key in sorted(old.keys() | new.keys()):
         name = f"{key[0]} {key[1]}"
@@ -82,4 +115,4 @@ def main(old_path, new_path):
     sys.exit(same != len(rows) - 1)
 
 
-main(*sys.argv[1:])
+main()
