@@ -77,10 +77,10 @@ bool takes(const KernelLaunch &record, const RecordTensors &tensors, const Bucke
   if (builder.target() != DeviceKind::Cuda ||
       ((kernel.traits & kHopper) && builder.arch() != Arch::Sm90a))
     return false;
-  const size_t moments = kernel.traits & kMoments ? 1 : 0;
+  const size_t statistics = kernel.traits & kRowStatistics ? 1 : 0;
   CGC_CHECK(tensors.reads.size() == kernel.reads &&
-            tensors.writes.size() + moments == kernel.writes && record.ints.size() == kernel.ints &&
-            record.floats.size() == kernel.floats);
+            tensors.writes.size() + statistics == kernel.writes &&
+            record.ints.size() == kernel.ints && record.floats.size() == kernel.floats);
   std::vector<TensorView> reads, writes;
   for (const std::optional<Place> &place : tensors.reads)
     reads.push_back(place ? placeholderView(*place) : TensorView());

@@ -1,8 +1,8 @@
-// Products: on cuda by a kernel of our own or by cuBLASLt, else by LibTorch.
+// Lowers GEMMs: on cuda to our own kernels or cuBLASLt, otherwise to LibTorch.
 #include "backend/lower_gemm.h"
 
+#include "backend/gemm_tile.h"
 #include "backend/kernels.h"
-#include "backend/product_tile.h"
 #include "runtime/base/check.h"
 #include "runtime/kernels/rowwise/embedding.h"
 #include "runtime/kernels/rowwise/layer_norm.h"
@@ -13,17 +13,19 @@
 namespace cgc::backend {
 namespace {
 
-/// From this many multiplications on cuBLASLt computes what it can fuse. Below, a tower with a norm
-/// before each second product, as OpenCLIP's, is faster with our kernels, which need no layer_norm:
-/// measured up to 64 images of ViT-L-14, 6.9e10, on an H200 (docs/log/2026-11-22-tile-model.md). A
-/// large product away from any norm may be slower than cuBLASLt's; `cgc tune` finds that out.
+/// From this many multiplications on, cuBLASLt computes a GEMM that it can fuse. Below, a tower
+/// with a norm before each second GEMM, as OpenCLIP's, is faster with our kernels, which need no
+/// layer_norm: measured up to 64 images of ViT-L-14, 6.9e10, on an H200
+/// (docs/log/2026-11-22-tile-model.md). A large GEMM that is not next to a norm may be slower than
+/// cuBLASLt's; `cgc tune` decides that by measurement.
 constexpr double kMultiplicationsForLibrary = 1e11;
 
-/// Products of so few rows wait for their weights: rounding their factors to TF32 would save no
-/// time. On an H200, f32 weights at 4.8 TB/s and 67 TFLOP/s without tensor cores, up to 28 rows.
+/// With an M up to this a GEMM is bound by loading its weights, so rounding its operands to TF32
+/// would save no time. On an H200 that holds up to M = 28, for f32 weights at 4.8 TB/s and 67
+/// TFLOP/s without tensor cores.
 constexpr int64_t kRowsBehindWeights = 16;
 
-/// `place` seen as a matrix; nothing if its strides forbid it.
+/// `place` as a matrix with all but the last dimension merged; nothing if its strides forbid it.
 std::optional<Place> asMatrix(Place place) {
   if (place.sizes.size() == 1) {
     place.strides.insert(place.strides.begin(), place.sizes[0] * place.strides[0]);
@@ -32,7 +34,7 @@ std::optional<Place> asMatrix(Place place) {
   return place.sizes.size() < 2 ? std::nullopt : mergeLeading(place, 2);
 }
 
-/// Not empty, with rows that have no gaps and do not overlap.
+/// Whether a matrix is not empty and its rows are dense and do not overlap.
 bool hasDenseRows(const Place &matrix) {
   auto fits = [](int64_t size) { return size > 0 && size <= INT_MAX; };
   return fits(matrix.sizes[0]) && fits(matrix.sizes[1]) &&
@@ -40,34 +42,34 @@ bool hasDenseRows(const Place &matrix) {
          (matrix.strides[0] >= matrix.sizes[1] || matrix.sizes[0] == 1);
 }
 
-/// The factors and the result of a product as matrices.
+/// The operands and the result of a GEMM as matrices.
 struct Matrices {
   Place x, weight, result;
 };
 
-std::optional<Matrices> matricesOf(const Product &p) {
+std::optional<Matrices> matricesOf(const Gemm &p) {
   std::optional<Place> x = asMatrix(p.x), result = asMatrix(p.result);
   if (!x || !result || p.weight.sizes.size() != 2)
     return std::nullopt;
   return Matrices{std::move(*x), p.weight, std::move(*result)};
 }
 
-/// The tile that the model holds to be fastest.
+/// The tile that the model ranks first.
 TileChoice bestTile(const TiledKernels &family, const Matrices &m, const BucketBuilder &builder) {
   return tileChoices(family.tiles, m.x.sizes[0], m.weight.sizes[0], m.weight.sizes[1],
                      builder.multiprocessors())
       .front();
 }
 
-/// Whether a tile can be looked for: there are kernels of this dtype, and the model of tiles knows
-/// these sizes. What else kernels ask of tensors and GPU, takes() finds out.
+/// Whether to look for a tile: there are kernels of this dtype, and the model can rank tiles for
+/// these sizes. takes() checks everything else that kernels require of tensors and GPU.
 bool mayHaveTile(const Matrices &m) {
   return (m.x.dtype == DType::F16 || m.x.dtype == DType::BF16) && hasDenseRows(m.x) &&
          hasDenseRows(m.weight);
 }
 
-/// A launch of the family's kernel of this tile, without its tensors.
-KernelLaunch launchOfTile(const TiledKernels &family, const TileChoice &tile, const Product &p,
+/// A launch of the family's kernel for this tile, without its tensors.
+KernelLaunch launchOfTile(const TiledKernels &family, const TileChoice &tile, const Gemm &p,
                           const Matrices &m) {
   KernelLaunch launch;
   launch.ints = {m.x.sizes[0], m.weight.sizes[0], m.weight.sizes[1], int64_t(p.activation)};
@@ -75,23 +77,23 @@ KernelLaunch launchOfTile(const TiledKernels &family, const TileChoice &tile, co
   return launch;
 }
 
-/// The tensors of `product`; nothing if the residual is no matrix.
-std::optional<RecordTensors> tensorsOf(const Product &p, const Matrices &m) {
+/// The tensors of a launch; nothing if the residual is no matrix.
+std::optional<RecordTensors> tensorsOf(const Gemm &p, const Matrices &m) {
   const std::optional<Place> residual = p.residual ? asMatrix(*p.residual) : std::optional<Place>();
   if (p.residual && !residual)
     return std::nullopt;
   return RecordTensors{{m.x, m.weight, p.bias, residual}, {m.result}};
 }
 
-bool lowerToKernel(const Product &p, const Matrices &m, BucketBuilder &builder) {
+bool lowerToKernel(const Gemm &p, const Matrices &m, BucketBuilder &builder) {
   const std::optional<RecordTensors> tensors = tensorsOf(p, m);
   if (!tensors || !mayHaveTile(m))
     return false;
-  const TiledKernels family = productKernels();
+  const TiledKernels family = gemmKernels();
   return launch(launchOfTile(family, bestTile(family, m, builder), p, m), *tensors, builder);
 }
 
-bool isForCublasLt(const Product &p, const Matrices &m) {
+bool isForCublasLt(const Gemm &p, const Matrices &m) {
   DType dtype = m.x.dtype;
   if (dtype != DType::F16 && dtype != DType::BF16 && dtype != DType::F32)
     return false;
@@ -102,8 +104,8 @@ bool isForCublasLt(const Product &p, const Matrices &m) {
                      p.bias->offset % kBiasAlignment == 0);
 }
 
-/// Whether cuBLASLt can fuse all there is, and the product is large enough for it.
-bool prefersCublasLt(const Product &p, const Matrices &m) {
+/// Whether cuBLASLt can fuse bias, activation and residual, and the GEMM is large enough.
+bool prefersCublasLt(const Gemm &p, const Matrices &m) {
   const double multiplications =
       double(m.x.sizes[0]) * double(m.weight.sizes[0]) * double(m.weight.sizes[1]);
   const bool fuses =
@@ -111,8 +113,8 @@ bool prefersCublasLt(const Product &p, const Matrices &m) {
   return isForCublasLt(p, m) && fuses && multiplications >= kMultiplicationsForLibrary;
 }
 
-Remainder lowerToCublasLt(const Product &p, const Matrices &m, BucketBuilder &builder) {
-  // The library's GELU is the one by tanh, and its activation comes after the residual.
+Remainder lowerToCublasLt(const Gemm &p, const Matrices &m, BucketBuilder &builder) {
+  // cuBLASLt's GELU is the approximation by tanh, and its activation follows the residual.
   bool relu = p.activation == Activation::Relu;
   bool leavesActivation = !relu && p.activation != Activation::None;
   std::optional<Place> residual;
@@ -121,7 +123,7 @@ Remainder lowerToCublasLt(const Product &p, const Matrices &m, BucketBuilder &bu
   if (residual && (residual->dtype != m.x.dtype || !hasDenseRows(*residual)))
     residual.reset();
 
-  ProductCall call;
+  GemmCall call;
   call.x = builder.tensor(m.x);
   call.weight = builder.tensor(m.weight);
   if (p.bias)
@@ -137,7 +139,7 @@ Remainder lowerToCublasLt(const Product &p, const Matrices &m, BucketBuilder &bu
   return {leavesActivation, p.residual && !residual};
 }
 
-Remainder lowerToAten(const Product &p, const std::optional<Matrices> &m, BucketBuilder &builder) {
+Remainder lowerToAten(const Gemm &p, const std::optional<Matrices> &m, BucketBuilder &builder) {
   Remainder remainder{p.activation != Activation::None, p.residual.has_value()};
   auto bias = [&]() -> AtenArg {
     return p.bias ? AtenArg(builder.tensor(*p.bias)) : AtenArg(NoneArg{});
@@ -155,8 +157,8 @@ Remainder lowerToAten(const Product &p, const std::optional<Matrices> &m, Bucket
   return remainder;
 }
 
-/// Whether `launch`, which writes the matrix `y`, can write the moments of its rows, too.
-bool writesMoments(const KernelLaunch &launch, const Place &y, const BucketBuilder &builder) {
+/// Whether `launch`, which writes the matrix `y`, can also write the row statistics of `y`.
+bool writesRowStatistics(const KernelLaunch &launch, const Place &y, const BucketBuilder &builder) {
   const auto isOf = [&](llvm::StringRef name) {
     return launch.kernel == kernelNamed(name, y.dtype);
   };
@@ -165,31 +167,32 @@ bool writesMoments(const KernelLaunch &launch, const Place &y, const BucketBuild
     for (TensorId id : tensors)
       aligned &= id == kNoTensor || builder.placeOf(id).offset % 16 == 0;
   const int64_t columns = y.sizes[1];
-  // A layer_norm over several dimensions has longer rows.
+  // The rows of a layer_norm over several dimensions are longer than those of y.
   if (isOf("layer_norm") || isOf("layer_norm_by_f32"))
-    return launch.ints[1] == columns && layerNormWritesMoments(columns, aligned);
+    return launch.ints[1] == columns && layerNormWritesRowStatistics(columns, aligned);
   if (isOf("embedding"))
-    return embeddingWritesMoments(columns, aligned);
+    return embeddingWritesRowStatistics(columns, aligned);
   return tiledKernelsOf(launch).has_value();
 }
 
-/// The sizes of the moments of the rows of `x`.
-ir::Dims momentSizes(const Place &x) {
-  return {x.sizes[0], momentGroups(x.sizes[1]), 2};
+/// The sizes of the row statistics of `x`.
+ir::Dims rowStatisticsSizes(const Place &x) {
+  return {x.sizes[0], statisticsGroups(x.sizes[1]), 2};
 }
 
-/// The moments of the rows of `x`, 16-bit, written by the kernel that computed it; nothing if none
-/// did that can write them.
-std::optional<Place> momentsOf(const Place &x, BucketBuilder &builder) {
+/// The row statistics of `x`, a 16-bit matrix. Makes the kernel that computed it write them.
+/// Nothing if it cannot, or if no kernel computed it.
+std::optional<Place> rowStatisticsOf(const Place &x, BucketBuilder &builder) {
   LaunchRecord *writer = builder.writerOf(x);
   auto *launch = writer ? std::get_if<KernelLaunch>(&writer->op) : nullptr;
-  if (!launch || !writesMoments(*launch, x, builder))
+  if (!launch || !writesRowStatistics(*launch, x, builder))
     return std::nullopt;
-  CGC_CHECK(launch->writes.size() == 2 && "16-bit kernels that write moments write two tensors");
-  TensorId &moments = launch->writes[1];
-  if (moments == kNoTensor)
-    moments = builder.tensor(builder.temporary(DType::F32, momentSizes(x)));
-  return builder.placeOf(moments);
+  CGC_CHECK(launch->writes.size() == 2 &&
+            "16-bit kernels that write row statistics write two tensors");
+  TensorId &statistics = launch->writes[1];
+  if (statistics == kNoTensor)
+    statistics = builder.tensor(builder.temporary(DType::F32, rowStatisticsSizes(x)));
+  return builder.placeOf(statistics);
 }
 
 } // namespace
@@ -198,38 +201,38 @@ int64_t libraryWorkspaceBytes(Arch arch) {
   return arch == Arch::Sm90a ? 32 << 20 : 4 << 20;
 }
 
-Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder) {
-  std::optional<Matrices> matrices = matricesOf(product);
+Result<Remainder> lowerGemm(const Gemm &gemm, BucketBuilder &builder) {
+  std::optional<Matrices> matrices = matricesOf(gemm);
   if (builder.target() != DeviceKind::Cuda || !matrices)
-    return lowerToAten(product, matrices, builder);
-  if (!prefersCublasLt(product, *matrices) && lowerToKernel(product, *matrices, builder))
+    return lowerToAten(gemm, matrices, builder);
+  if (!prefersCublasLt(gemm, *matrices) && lowerToKernel(gemm, *matrices, builder))
     return Remainder{};
-  return isForCublasLt(product, *matrices) ? lowerToCublasLt(product, *matrices, builder)
-                                           : lowerToAten(product, matrices, builder);
+  return isForCublasLt(gemm, *matrices) ? lowerToCublasLt(gemm, *matrices, builder)
+                                        : lowerToAten(gemm, matrices, builder);
 }
 
-bool lowerNormProduct(const Product &product, double eps, BucketBuilder &builder) {
-  CGC_CHECK(!product.residual && "cgc.norm_linear has none");
-  const std::optional<Matrices> matrices = matricesOf(product);
+bool lowerNormGemm(const Gemm &gemm, double eps, BucketBuilder &builder) {
+  CGC_CHECK(!gemm.residual && "cgc.norm_linear has none");
+  const std::optional<Matrices> matrices = matricesOf(gemm);
   if (!matrices || !mayHaveTile(*matrices))
     return false;
-  const TiledKernels family = normProductKernels();
+  const TiledKernels family = gemmNormKernels();
   const TileChoice choice = bestTile(family, *matrices, builder);
-  if (matrices->x.sizes[0] > kNormTokens &&
-      (!choice.tile->persistent || prefersCublasLt(product, *matrices)))
+  if (matrices->x.sizes[0] > kNormNonPersistentMaxM &&
+      (!choice.tile->persistent || prefersCublasLt(gemm, *matrices)))
     return false;
-  KernelLaunch record = launchOfTile(family, choice, product, *matrices);
+  KernelLaunch record = launchOfTile(family, choice, gemm, *matrices);
   record.floats = {eps};
-  // Whatever wrote x is asked for its moments only if all else fits: until then a place of their
-  // sizes stands for them.
-  const ir::Dims sizes = momentSizes(matrices->x);
+  // A placeholder of the right sizes stands for the row statistics until everything else is
+  // checked; only then is the kernel that wrote x made to write them.
+  const ir::Dims sizes = rowStatisticsSizes(matrices->x);
   RecordTensors tensors{
-      {matrices->x, matrices->weight, product.bias,
+      {matrices->x, matrices->weight, gemm.bias,
        Place{.dtype = DType::F32, .sizes = sizes, .strides = ir::contiguousStrides(sizes)}},
       {matrices->result}};
   if (!takes(record, tensors, builder))
     return false;
-  tensors.reads.back() = momentsOf(matrices->x, builder);
+  tensors.reads.back() = rowStatisticsOf(matrices->x, builder);
   return launch(std::move(record), tensors, builder);
 }
 

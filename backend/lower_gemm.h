@@ -1,4 +1,5 @@
-// Products: where it is decided what runs a matrix product and what of its surroundings is fused.
+// Lowers GEMMs: chooses what computes a GEMM, and what of its bias, activation and residual is
+// fused.
 #pragma once
 
 #include "backend/bucket_builder.h"
@@ -7,31 +8,32 @@
 
 namespace cgc::backend {
 
-/// result = activation(x [..., K] weight [N, K]^T + bias [N]) + residual [..., N]. All of one
-/// floating dtype.
-struct Product {
+/// result = activation(x [..., K] weight [N, K]^T + bias [N]) + residual [..., N]. All tensors have
+/// one floating dtype.
+struct Gemm {
   Place x, weight;
   std::optional<Place> bias, residual;
   Activation activation = Activation::None;
   Place result; ///< Dense.
 };
 
-/// What was not fused. The caller applies it to `result`, in place: first the activation.
+/// What was not fused. The caller applies it to `result` in place: the activation, then the
+/// residual.
 struct Remainder {
   bool activation = false, residual = false;
 };
 
-/// Adds the records of as much of the product as one call computes. Unsupported if nothing can
-/// compute it.
-Result<Remainder> lowerProduct(const Product &product, BucketBuilder &builder);
+/// Adds the record that computes the GEMM with as much as it fuses, and returns the rest.
+/// Unsupported if nothing can compute the GEMM.
+Result<Remainder> lowerGemm(const Gemm &gemm, BucketBuilder &builder);
 
-/// The same with the rows of x normalised first: to zero mean and unit variance, `eps` added to the
-/// variance. Rows of weight sum to 0; there is no residual. Adds the record of a kernel that
-/// computes all of it; false, without one, where there is none or the layer_norm and the product by
-/// themselves are faster.
-bool lowerNormProduct(const Product &product, double eps, BucketBuilder &builder);
+/// Lowers the GEMM with the rows of x normalized first: to zero mean and unit variance, with `eps`
+/// added to the variance. Rows of weight sum to 0; there is no residual. Adds the record of one
+/// kernel that computes all of it. Returns false, without a record, if no kernel can or if a
+/// separate layer_norm and a GEMM are faster.
+bool lowerNormGemm(const Gemm &gemm, double eps, BucketBuilder &builder);
 
-/// What cuBLASLt may use besides its operands: what NVIDIA recommends for these GPUs.
+/// Bytes of the workspace of a cuBLASLt call, as NVIDIA recommends for these GPUs.
 int64_t libraryWorkspaceBytes(Arch arch);
 
 } // namespace cgc::backend

@@ -2,7 +2,7 @@
 """Prints the error of the GELU in the epilogues of GEMMs in f16 and bf16 (geluRest in
 runtime/kernels/pointwise/activations.cuh) over every f16, or bf16, x. Emulates the steps of the GPU in f16 with one
 rounding each. Weights the errors as if x were normally distributed, with standard deviations of 0.1, 0.5, 1 and 2.
-Then prints the error beyond one rounding, which kGeluError in tests/conformance/product_numbers.h bounds. Needs
+Then prints the error beyond one rounding, which kGeluError in tests/conformance/gemm_numbers.h bounds. Needs
 numpy."""
 import math
 

@@ -8,7 +8,7 @@ Usage: scripts/generate_wgmma.py > runtime/kernels/sm90/wgmma.cuh
 WIDTHS = [8, 16, 32, 64, 80, 88, 112, 128, 136, 144, 176, 192, 208, 256]
 
 HEADER = """\
-// wgmma: products of 64 x kWidth tiles of 16-bit floats from shared memory, by one warpgroup.
+// wgmma.mma_async of a warpgroup, with 64 x 16 and kWidth x 16 tiles of 16-bit floats in shared memory.
 // Written by scripts/generate_wgmma.py.
 // clang-format off
 #pragma once
@@ -20,8 +20,8 @@ HEADER = """\
 
 namespace cgc::device {
 
-/// d += a b^T for a 64 x 16 tile a and a kWidth x 16 tile b, described by shared-memory descriptors; d = a b^T
-/// unless `accumulate`. Asynchronous: see wgmmaCommit. All four warps of a warpgroup call it together.
+/// Starts d += a b^T, or d = a b^T unless `accumulate`, for a 64 x 16 tile a and a kWidth x 16 tile b, given by
+/// shared-memory descriptors. Asynchronous: see wgmmaCommit. All four warps of a warpgroup call it together.
 template <class T, int kWidth> struct Wgmma;
 """
 

@@ -105,8 +105,8 @@ OpClass classOfName(llvm::StringRef name) {
   };
   if (has({"attention", "multi_head"}))
     return OpClass::Attention;
-  if (name.ends_with("mm") || has({"linear", "matmul", "conv", "product"}))
-    return OpClass::Product;
+  if (name.ends_with("mm") || has({"linear", "matmul", "conv", "gemm"}))
+    return OpClass::Gemm;
   if (has({"norm", "softmax", "pool", "sum", "mean", "amax", "argmax"}))
     return OpClass::Reduction;
   if (name == "to" ||
@@ -124,7 +124,7 @@ llvm::StringRef colorOf(OpClass opClass) {
     return "#f2f2f2";
   case OpClass::Module:
     return "#e6d9f2";
-  case OpClass::Product:
+  case OpClass::Gemm:
     return "#f7c6a3";
   case OpClass::Attention:
     return "#f2e08c";
@@ -152,8 +152,8 @@ llvm::StringRef describe(OpClass opClass) {
     return "weight";
   case OpClass::Module:
     return "call";
-  case OpClass::Product:
-    return "product";
+  case OpClass::Gemm:
+    return "GEMM";
   case OpClass::Attention:
     return "attention";
   case OpClass::Reduction:

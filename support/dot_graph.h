@@ -15,7 +15,7 @@ enum class OpClass : uint8_t {
   Io,
   Weight,
   Module,    ///< A call of a method.
-  Product,   ///< Matrix products and convolutions, which dominate run time.
+  Gemm,      ///< Matrix products and convolutions, which dominate run time.
   Attention, //
   Reduction, ///< Normalizations, softmax, sums, pooling.
   Pointwise,

@@ -1,4 +1,4 @@
-// EditedBucket: new records, and a workspace behind the arena.
+// EditedBucket: replaces records, and adds a workspace behind the arena.
 #include "tuner/edited_bucket.h"
 
 #include "runtime/base/checked.h"
@@ -22,7 +22,7 @@ TensorId EditedBucket::workspaceOf(const LaunchRecord &record) const {
 
 size_t EditedBucket::count(const std::string &description) const {
   return size_t(std::ranges::count_if(bucket_.records, [&](const LaunchRecord &record) {
-    const auto site = productSite(record, bucket_);
+    const auto site = gemmSite(record, bucket_);
     return site && describe(*site, bucket_) == description;
   }));
 }
@@ -31,7 +31,7 @@ std::vector<LaunchRecord> EditedBucket::recordsWith(const std::string &descripti
                                                     const Choice &choice) const {
   std::vector<LaunchRecord> records = bucket_.records;
   for (LaunchRecord &record : records)
-    if (const auto site = productSite(record, bucket_);
+    if (const auto site = gemmSite(record, bucket_);
         site && describe(*site, bucket_) == description)
       record.op = opOf(choice, *site, record, workspaceOf(record));
   return records;

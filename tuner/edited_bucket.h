@@ -1,26 +1,27 @@
-// EditedBucket: a bucket whose products are replaced.
+// EditedBucket: a bucket with GEMMs replaced by other kernels or library calls.
 #pragma once
 
-#include "tuner/product_site.h"
+#include "tuner/gemm_site.h"
 
 namespace cgc::tuner {
 
-/// A bucket with memory for a cuBLASLt call anywhere in it, behind its arena: one at a time runs.
+/// A copy of a bucket with a workspace for cuBLASLt calls behind its arena. All calls share it,
+/// because they run one at a time.
 class EditedBucket final {
 public:
   EditedBucket(Bucket bucket, int64_t workspaceBytes);
 
   const Bucket &bucket() const { return bucket_; }
-  /// For a call of cuBLASLt in the place of `record`, which may be one with a workspace already.
+  /// The workspace for a call of cuBLASLt in place of `record`: its own if it is such a call.
   TensorId workspaceOf(const LaunchRecord &record) const;
 
-  /// How many products of this description there are.
+  /// The number of GEMMs with this description.
   size_t count(const std::string &description) const;
-  /// The bucket's records with `choice` for each product of this description.
+  /// The bucket's records, with `choice` for each GEMM of this description.
   std::vector<LaunchRecord> recordsWith(const std::string &description, const Choice &choice) const;
   void setRecords(std::vector<LaunchRecord> records) { bucket_.records = std::move(records); }
 
-  /// The bucket as it is now, with the workspace only if a record uses it.
+  /// Moves the bucket out, with the workspace only if a record uses it.
   Bucket take() &&;
 
 private:

@@ -1,4 +1,4 @@
-// tune(): one bucket after the other, in each one kind of product after the other.
+// tune(): tunes one bucket after another, and in a bucket one kind of GEMM after another.
 #include "tuner/tuner.h"
 
 #include "backend/lower_gemm.h"
@@ -15,33 +15,34 @@
 namespace cgc::tuner {
 namespace {
 
-/// How many are timed: of tiles those that the model of the backend holds to be fastest, of
-/// algorithms cuBLASLt's heuristic.
+/// The most choices that are timed: the tiles that the backend's model ranks first, and the
+/// algorithms that cuBLASLt's heuristic names first.
 constexpr size_t kMostTiles = 20;
 constexpr int kMostAlgorithms = 8;
-/// Samples of each choice, of which the least counts.
+/// Samples of each choice in the first round, of which the minimum counts.
 constexpr int kSamples = 3;
-/// The fastest few are timed again, in turns, and their medians compared.
+/// The fastest choices are timed again, alternately, and their medians are compared.
 constexpr size_t kFinalists = 4;
 constexpr int kRounds = 9;
-/// What the bucket has to gain for the plan's own choice to go: less is noise.
+/// The least relative gain of the bucket's time for which the plan's own choice is replaced. Less
+/// is noise.
 constexpr double kLeastGain = 0.002;
 
-/// Choices by description of the product; none: what the plan had.
+/// The choice for each description of a GEMM; nothing: the plan's own.
 using Choices = std::map<std::string, std::optional<Choice>>;
 
-/// Whether both are algorithms of cuBLASLt, of one version and for one GPU.
+/// Whether both are algorithms of the same version of cuBLASLt, for the same GPU.
 bool isOfOneMachine(std::span<const std::byte> a, std::span<const std::byte> b) {
   const auto first = decodeAlgorithm(a), second = decodeAlgorithm(b);
   return first && second && first->version == second->version && first->gpu == second->gpu &&
          first->multiprocessors == second->multiprocessors;
 }
 
-/// A choice on its way through the rounds.
+/// A choice, its captured graph and its samples.
 struct Contender {
-  std::optional<Choice> choice; ///< None: the plan's own.
+  std::optional<Choice> choice; ///< Nothing: the plan's own.
   std::unique_ptr<CapturedBucket> captured;
-  std::vector<double> micros; ///< Sorted.
+  std::vector<double> micros; ///< Samples, sorted.
 
   double least() const { return micros.front(); }
   double median() const { return micros[micros.size() / 2]; }
@@ -56,13 +57,13 @@ class Tuner {
 public:
   Tuner(const Engine::Impl &engine, const Gpu &gpu, const CublasLt *cublasLt)
       : engine_(engine), gpu_(gpu), cublasLt_(cublasLt),
-        // A plan without code for Hopper alone stays one that runs on other GPUs.
+        // A plan that runs on other GPUs gets no sm_90a code.
         mayUseTiles_(requirementsOf(engine.plan.data()).needsSm90a()) {}
 
   Result<Tuned> tune() {
     Tuned tuned;
     tuned.plan = engine_.plan.data();
-    // Small graphs first: in them a product counts for more.
+    // Small graphs first: a GEMM has a larger share of their time.
     std::vector<std::pair<Entry *, size_t>> buckets;
     for (Entry &entry : tuned.plan.entries)
       for (size_t i = 0; i < entry.buckets.size(); ++i)
@@ -70,7 +71,7 @@ public:
     std::ranges::stable_sort(
         buckets, {}, [](const auto &at) { return at.first->buckets[at.second].records.size(); });
     for (const auto &[entry, index] : buckets) {
-      auto bucket = tuneBucket(entry->name, entry->buckets[index], tuned.products);
+      auto bucket = tuneBucket(entry->name, entry->buckets[index], tuned.gemms);
       if (!bucket.isOk())
         return bucket.status().withContext("entry '" + entry->name + "', bucket " +
                                            std::to_string(index));
@@ -82,12 +83,12 @@ public:
 
 private:
   Result<Bucket> tuneBucket(const std::string &entry, const Bucket &bucket,
-                            std::vector<TunedProduct> &report) {
+                            std::vector<TunedGemm> &report) {
     const auto arch = gpu_.major == 9 ? backend::Arch::Sm90a : backend::Arch::Sm80;
     EditedBucket edited(bucket, backend::libraryWorkspaceBytes(arch));
-    std::optional<BucketGraphs> graphs; // Made if there is anything to time.
+    std::optional<BucketGraphs> graphs; // Created when there is something to time.
     for (const LaunchRecord &record : bucket.records) {
-      const auto site = productSite(record, bucket);
+      const auto site = gemmSite(record, bucket);
       if (!site)
         continue;
       const std::string description = describe(*site, bucket);
@@ -102,33 +103,33 @@ private:
           return made.status();
         graphs.emplace(*std::move(made));
       }
-      TunedProduct product;
-      product.entry = entry;
-      product.product = description;
-      product.before = nameOf(record);
+      TunedGemm gemm;
+      gemm.entry = entry;
+      gemm.description = description;
+      gemm.before = nameOf(record);
       CGC_ASSIGN_OR_RETURN(const auto choice,
-                           choose(*site, description, record, edited, *graphs, product));
+                           choose(*site, description, record, edited, *graphs, gemm));
       if (choice)
         edited.setRecords(edited.recordsWith(description, *choice));
       choices_[description] = choice;
-      report.push_back(std::move(product));
+      report.push_back(std::move(gemm));
     }
     return std::move(edited).take();
   }
 
-  /// What the product can be computed by. A call of cuBLASLt is first in it as its heuristic has
-  /// it.
-  Result<std::vector<Choice>> choicesFor(const ProductSite &site, const LaunchRecord &record,
+  /// The choices that can compute the GEMM. If cuBLASLt can, the first one is that of its
+  /// heuristic.
+  Result<std::vector<Choice>> choicesFor(const GemmSite &site, const LaunchRecord &record,
                                          const EditedBucket &edited,
                                          const BucketGraphs &graphs) const {
     std::vector<Choice> choices;
     if (cublasLt_ && site.isForLibrary()) {
       const auto call = std::get<LibraryCall>(
           opOf({std::vector<std::byte>(), ""}, site, record, edited.workspaceOf(record)));
-      const Result<ProductCall> product = productCall(call, edited.bucket().tensors);
-      if (product.isOk()) {
+      const Result<GemmCall> gemm = gemmCall(call, edited.bucket().tensors);
+      if (gemm.isOk()) {
         auto found = cublasLt_->candidates(
-            {*product, edited.bucket().tensors, [&](TensorId id) { return graphs.address(id); }},
+            {*gemm, edited.bucket().tensors, [&](TensorId id) { return graphs.address(id); }},
             kMostAlgorithms);
         if (found.isOk())
           for (std::vector<std::byte> &algorithm : *found)
@@ -137,8 +138,8 @@ private:
       }
     }
     if (mayUseTiles_ && site.isForTile()) {
-      auto tiles = backend::tileChoices(site.family.tiles, site.tokens, site.features, site.depth,
-                                        gpu_.multiprocessors);
+      auto tiles =
+          backend::tileChoices(site.family.tiles, site.m, site.n, site.k, gpu_.multiprocessors);
       tiles.resize(std::min(tiles.size(), kMostTiles));
       for (const backend::TileChoice &tile : tiles)
         choices.push_back({tile, "tile " + std::string(tile.tile->name) + " with " +
@@ -147,14 +148,14 @@ private:
     return choices;
   }
 
-  /// The fastest choice for the product; none if that is the plan's own.
-  Result<std::optional<Choice>> choose(const ProductSite &site, const std::string &description,
+  /// The fastest choice for the GEMM; nothing if that is the plan's own. Fills `report`.
+  Result<std::optional<Choice>> choose(const GemmSite &site, const std::string &description,
                                        const LaunchRecord &record, const EditedBucket &edited,
-                                       BucketGraphs &graphs, TunedProduct &report) const {
+                                       BucketGraphs &graphs, TunedGemm &report) const {
     Contender own;
     CGC_ASSIGN_OR_RETURN(own.captured, graphs.capture(edited.bucket().records));
     CGC_ASSIGN_OR_RETURN(std::vector<Choice> choices, choicesFor(site, record, edited, graphs));
-    // What cuBLASLt would choose anew at each start is frozen, too.
+    // Freezes what cuBLASLt would otherwise choose anew at each start.
     if (const auto *call = std::get_if<LibraryCall>(&record.op); call && !choices.empty())
       if (const auto *first = std::get_if<std::vector<std::byte>>(&choices[0].how);
           first && !isOfOneMachine(call->algorithm, *first))
@@ -194,7 +195,7 @@ private:
 
   const Engine::Impl &engine_;
   const Gpu &gpu_;
-  const CublasLt *cublasLt_; ///< Null: there is none here.
+  const CublasLt *cublasLt_; ///< Null if cuBLASLt cannot be used here.
   const bool mayUseTiles_;
   Choices choices_;
 };
@@ -202,7 +203,7 @@ private:
 } // namespace
 
 Status checkMachine() {
-  return findGpu(0, {"tuning times each product on a GPU",
+  return findGpu(0, {"tuning times each GEMM on a GPU",
                      "run `cgc tune PLAN` where there is one; compiling without --tune needs none"})
       .status();
 }
@@ -212,7 +213,7 @@ Result<Tuned> tune(const Plan &plan, const EngineOptions &options) {
     if (plan.data().target != DeviceKind::Cuda)
       return Status(Code::Usage, "the plan has target cpu, and there is nothing to tune in it; "
                                  "compile it with --target cuda");
-    // First what is wrong wherever it runs.
+    // First the errors that do not depend on the machine.
     CGC_TRY(openOpLibraries(plan.data(), options.opLibraries).status());
     CGC_TRY(checkMachine());
     CGC_ASSIGN_OR_RETURN(const Gpu gpu, findGpu(options.device));

@@ -61,27 +61,28 @@ Shape shapeFor(int64_t heads, int64_t queries, int64_t keys, int64_t sms) {
   return {(rows + slices - 1) / slices, 1};
 }
 
-/// Adds the record of attention_halves, if it takes these tensors.
+/// Adds the record of attention_split_kv, if it takes these tensors.
 bool lowerToSplitKv(const Attention &a, BucketBuilder &builder) {
   return !a.mask && !a.causal &&
-         launch({.kernel = kernelNamed("attention_halves", a.query.dtype),
-                 .blocks = uint64_t(WholeShape{1, 2, 1}.items(a.batch() * a.heads(), a.queries())),
+         launch({.kernel = kernelNamed("attention_split_kv", a.query.dtype),
+                 .blocks =
+                     uint64_t(ResidentKvShape{1, 2, 1}.items(a.batch() * a.heads(), a.queries())),
                  .threads = 256,
                  .reads = {a.query, a.key, a.value},
                  .writes = {a.result},
                  .ints = {a.batch(), a.heads(), a.queries(), a.keys()},
                  .floats = {a.scale},
-                 .sharedBytes = kHalvesSharedBytes},
+                 .sharedBytes = kSplitKvSharedBytes},
                 builder);
 }
 
-/// Adds the record of attention_whole, if it takes these tensors, with one block per item and at
-/// most `blocks`.
-bool lowerToResidentKv(const Attention &a, const WholeShape &shape, int64_t blocks,
+/// Adds the record of attention_resident_kv, if it takes these tensors, with one block per item and
+/// at most `blocks`.
+bool lowerToResidentKv(const Attention &a, const ResidentKvShape &shape, int64_t blocks,
                        BucketBuilder &builder) {
   const int64_t items = shape.items(a.batch() * a.heads(), a.queries());
-  return !a.mask && launch({.kernel = kernelNamed("attention_whole", a.query.dtype) + "_" +
-                                      std::to_string(wholeKeys(a.keys())),
+  return !a.mask && launch({.kernel = kernelNamed("attention_resident_kv", a.query.dtype) + "_" +
+                                      std::to_string(residentKvKeys(a.keys())),
                             .blocks = uint64_t(std::min(items, blocks)),
                             .threads = uint32_t(shape.groups * 128),
                             .reads = {a.query, a.key, a.value},
@@ -100,19 +101,19 @@ bool lowerToResidentKv(const Attention &a, const WholeShape &shape, int64_t bloc
 /// For many heads of up to 64 keys the chunked kernel is faster.
 bool lowerWithKvInShared(const Attention &a, BucketBuilder &builder) {
   const int64_t sms = builder.multiprocessors();
-  const WholeShape tile{1, 1, 1};
+  const ResidentKvShape tile{1, 1, 1};
   const int64_t tilesOfAll =
-      a.batch() * a.heads() * ((a.queries() + kWholeQueries - 1) / kWholeQueries);
+      a.batch() * a.heads() * ((a.queries() + kResidentKvQueries - 1) / kResidentKvQueries);
   if (tilesOfAll <= sms)
     return lowerToSplitKv(a, builder) || lowerToResidentKv(a, tile, tilesOfAll, builder);
-  if (a.keys() <= kWholeQueries)
+  if (a.keys() <= kResidentKvQueries)
     return false;
-  const int64_t tiles = wholeTiles(a.queries());
+  const int64_t tiles = residentKvTiles(a.queries());
   // Two blocks of up to two warpgroups and few keys fit on an SM at once: registers and shared
   // memory suffice. One fetches while the other computes.
   if (a.keys() <= 128 && tiles <= 2)
     return lowerToResidentKv(a, {tiles, tiles, 1}, INT32_MAX, builder);
-  return lowerToResidentKv(a, {tiles, std::min(tiles, kWholeMaxGroups), 2}, sms, builder);
+  return lowerToResidentKv(a, {tiles, std::min(tiles, kResidentKvMaxGroups), 2}, sms, builder);
 }
 
 /// Adds the record of the chunked kernel `attention`, if it takes these tensors. Prefers the

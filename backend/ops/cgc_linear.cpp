@@ -6,16 +6,15 @@
 
 namespace cgc::backend {
 
-Status lowerWholeProduct(const Product &product, BucketBuilder &builder) {
-  CGC_ASSIGN_OR_RETURN(Remainder rest, lowerProduct(product, builder));
-  const Place &result = product.result;
+Status lowerWholeGemm(const Gemm &gemm, BucketBuilder &builder) {
+  CGC_ASSIGN_OR_RETURN(Remainder rest, lowerGemm(gemm, builder));
+  const Place &result = gemm.result;
   if (rest.activation)
-    activate(product.activation, result, result, builder);
+    activate(gemm.activation, result, result, builder);
   if (rest.residual &&
-      !launchElementwise(ElementwiseOp::Add, result, product.residual, 0, result, builder))
+      !launchElementwise(ElementwiseOp::Add, result, gemm.residual, 0, result, builder))
     builder.callInto("aten::add", "out",
-                     {builder.tensor(*product.residual), builder.tensor(result), int64_t{1}},
-                     result);
+                     {builder.tensor(*gemm.residual), builder.tensor(result), int64_t{1}}, result);
   return Status::ok();
 }
 
@@ -24,13 +23,13 @@ Status lowerFusedLinear(const ir::Node &node, BucketBuilder &builder) {
     const ir::Arg &arg = node.arg(name);
     return arg.isNone() ? std::nullopt : std::optional(builder.place(arg.value()));
   };
-  return lowerWholeProduct({.x = builder.place(node.arg("input").value()),
-                            .weight = builder.place(node.arg("weight").value()),
-                            .bias = optional("bias"),
-                            .residual = optional("residual"),
-                            .activation = activationNamed(node.arg("activation").as<std::string>()),
-                            .result = builder.allocate(*node.result())},
-                           builder);
+  return lowerWholeGemm({.x = builder.place(node.arg("input").value()),
+                         .weight = builder.place(node.arg("weight").value()),
+                         .bias = optional("bias"),
+                         .residual = optional("residual"),
+                         .activation = activationNamed(node.arg("activation").as<std::string>()),
+                         .result = builder.allocate(*node.result())},
+                        builder);
 }
 
 } // namespace cgc::backend

@@ -5,8 +5,8 @@
 
 namespace cgc::backend {
 
-/// Adds the records of `product`: one call with the epilogue that it supports, then the remaining
+/// Adds the records of `gemm`: one call with the epilogue that it supports, then the remaining
 /// steps in place.
-Status lowerWholeProduct(const Product &product, BucketBuilder &builder);
+Status lowerWholeGemm(const Gemm &gemm, BucketBuilder &builder);
 
 } // namespace cgc::backend

@@ -5,13 +5,13 @@
 namespace cgc::backend {
 
 Status lowerLinear(const ir::Node &node, BucketBuilder &builder) {
-  Product product;
-  product.x = builder.place(node.arg("input").value());
-  product.weight = builder.place(node.arg("weight").value());
+  Gemm gemm;
+  gemm.x = builder.place(node.arg("input").value());
+  gemm.weight = builder.place(node.arg("weight").value());
   if (const ir::Arg &bias = node.arg("bias"); !bias.isNone())
-    product.bias = builder.place(bias.value());
-  product.result = builder.allocate(*node.result());
-  return lowerProduct(product, builder).status();
+    gemm.bias = builder.place(bias.value());
+  gemm.result = builder.allocate(*node.result());
+  return lowerGemm(gemm, builder).status();
 }
 
 } // namespace cgc::backend

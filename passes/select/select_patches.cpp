@@ -55,8 +55,8 @@ bool selectPatches(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) 
         create(OpKind::Full, {Arg::ints(ir::Dims{outputs, padding}), 0.0, weight->tensor().dtype});
     matrix = create(OpKind::Cat, {Arg(Arg::List{matrix, zeros}), 1});
   }
-  Value *product = create(OpKind::Linear, {patches, matrix, node.arg("bias")});
-  Value *grid = create(OpKind::View, {product, Arg::ints(ir::Dims{batch, height, width, outputs})});
+  Value *gemm = create(OpKind::Linear, {patches, matrix, node.arg("bias")});
+  Value *grid = create(OpKind::View, {gemm, Arg::ints(ir::Dims{batch, height, width, outputs})});
   Value *channels = create(OpKind::Permute, {grid, Arg::ints(ir::Dims{0, 3, 1, 2})});
   replaceAllUsesWith(rewriter, node.result(), channels);
   return true;

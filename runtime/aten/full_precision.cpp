@@ -39,8 +39,8 @@ std::mutex &settings() {
 
 } // namespace
 
-bool isProduct(std::string_view op) {
-  constexpr std::string_view kProducts[] = {
+bool multipliesMatrices(std::string_view op) {
+  constexpr std::string_view kOps[] = {
       "aten::_native_multi_head_attention",
       "aten::addmm",
       "aten::baddbmm",
@@ -51,7 +51,7 @@ bool isProduct(std::string_view op) {
       "aten::mm",
       "aten::scaled_dot_product_attention",
   };
-  return std::ranges::find(kProducts, op) != std::end(kProducts);
+  return std::ranges::find(kOps, op) != std::end(kOps);
 }
 
 FullPrecision::FullPrecision() : lock_(settings()) {

@@ -14,7 +14,7 @@
 namespace cgc::aten {
 
 /// Whether `op` multiplies matrices, so that a GPU could round its f32 operands to TF32.
-bool isProduct(std::string_view op);
+bool multipliesMatrices(std::string_view op);
 
 /// While alive, makes LibTorch multiply f32 matrices on this thread without TF32. LibTorch's
 /// cuBLASLt calls obey only the process-wide float32Precision(CUDA, MATMUL), so that is changed,

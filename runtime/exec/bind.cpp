@@ -92,10 +92,10 @@ private:
     CGC_ASSIGN_OR_RETURN(bound.parameters,
                          kernel->bind({launch.grid, launch.block, launch.sharedBytes, reads, writes,
                                        launch.ints, launch.floats, constantReads}));
-    const KernelParameters::Companion &companion = bound.parameters.companion;
-    if (companion.function)
-      CGC_TRY(prepare(companion.function, launch.sharedBytes));
-    bound.grid = {launch.grid[0] - companion.blocks, launch.grid[1], launch.grid[2]};
+    const KernelParameters::TailLaunch &tail = bound.parameters.tail;
+    if (tail.function)
+      CGC_TRY(prepare(tail.function, launch.sharedBytes));
+    bound.grid = {launch.grid[0] - tail.blocks, launch.grid[1], launch.grid[2]};
     bound.block = {launch.block[0], launch.block[1], launch.block[2]};
     bound.sharedBytes = launch.sharedBytes;
     bound.waits = kernel->traits & kWaits;
@@ -151,17 +151,17 @@ private:
   Result<BoundOp> bindOp(const LibraryCall &call) const {
     if (const auto library = plan_.opLibraryOf(call))
       return bindOpCall(call, *libraries_.opLibraries[*library]);
-    if (!isProduct(call))
+    if (!isGemm(call))
       return Status(Code::Unsupported, "this runtime knows no such library call; use the cgc that "
                                        "compiled the plan, or compile again");
     CGC_CHECK(libraries_.cublasLt && "the engine opens cuBLASLt for a plan that calls it");
     CGC_ASSIGN_OR_RETURN(const ProductCall product, productCall(call, bucket_.tensors));
     std::string note;
-    CGC_ASSIGN_OR_RETURN(
-        BoundProduct bound,
-        libraries_.cublasLt->bind(
-            {product, bucket_.tensors, [this](TensorId id) -> void * { return address(id); }},
-            call.algorithm, note));
+    CGC_ASSIGN_OR_RETURN(BoundGemm bound, libraries_.cublasLt->bind({gemm, bucket_.tensors,
+                                                                     [this](TensorId id) -> void * {
+                                                                       return address(id);
+                                                                     }},
+                                                                    call.algorithm, note));
     if (!note.empty() && std::find(notes_.begin(), notes_.end(), note) == notes_.end())
       notes_.push_back(std::move(note));
     return BoundOp(BoundLibraryCall{std::move(bound)});
@@ -213,14 +213,14 @@ struct Enqueuer {
     // cudaLaunchKernelExC does not write through the pointers in `parameters`.
     void *parameters = const_cast<KernelParameters &>(k.parameters).data();
     CGC_TRY(cudaStatus(cudaLaunchKernelExC(&config, k.function, &parameters), "cannot launch"));
-    if (!companion.function)
+    if (!tail.function)
       return Status::ok();
     config.gridDim = companion.blocks;
     config.numAttrs = 1; // Always programmatic within a record.
     return cudaStatus(cudaLaunchKernelExC(&config, companion.function, &parameters),
                       "cannot launch the companion");
   }
-  Status operator()(const BoundLibraryCall &l) const { return l.product.launch(stream); }
+  Status operator()(const BoundLibraryCall &l) const { return l.gemm.launch(stream); }
   Status operator()(const BoundOpCall &o) const {
     const CgcOpCall call = o.arguments.call();
     const char *why = target == DeviceKind::Cuda ? o.op->launch(&call, stream) : o.op->run(&call);

@@ -20,7 +20,7 @@ namespace cgc {
 /// A kernel with its launch shape and parameters.
 struct BoundKernel {
   const void *function = nullptr;
-  dim3 grid, block; ///< The grid without the blocks of the companion (KernelParameters).
+  dim3 grid, block; ///< `grid` excludes the CTAs of the tail launch (KernelParameters).
   size_t sharedBytes = 0;
   KernelParameters parameters;
   bool waits = false; ///< The kernel's trait kWaits.
@@ -28,7 +28,7 @@ struct BoundKernel {
   bool programmatic = false;
 };
 struct BoundLibraryCall {
-  BoundProduct product;
+  BoundGemm gemm;
 };
 struct BoundOpCall {
   const CgcOp *op;

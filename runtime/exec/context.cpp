@@ -138,7 +138,7 @@ void Context::Impl::noteOtherGpu() {
   if (target() == DeviceKind::Cpu || !tuned || !tuned->tuned ||
       (tuned->name == gpu.name && int(tuned->multiprocessors) == gpu.multiprocessors))
     return;
-  notes.push_back("the plan's products were tuned on " + tuned->name + " (" +
+  notes.push_back("the plan's GEMMs were tuned on " + tuned->name + " (" +
                   std::to_string(tuned->multiprocessors) + " SMs), and this is " + gpu.name + " (" +
                   std::to_string(gpu.multiprocessors) +
                   " SMs): they may be slower here than after `cgc tune`");

@@ -155,7 +155,7 @@ struct CublasLt::Impl {
   Status set(Operation &operation, cublasLtMatmulDescAttributes_t attribute, T value) const {
     return lib.status(
         lib.cublasLtMatmulDescSetAttribute(&operation.desc, attribute, &value, sizeof(value)),
-        "cannot describe the product");
+        "cannot describe the GEMM");
   }
   template <class T>
   Status set(cublasLtMatmulPreferenceOpaque_t &preference,
@@ -178,7 +178,7 @@ struct CublasLt::Impl {
 
 Result<std::unique_ptr<Operation>> CublasLt::Impl::describe(const Operands &o) const {
   const auto tensor = [&](TensorId id) -> const TensorRef & { return o.tensors[uint32_t(id)]; };
-  const ProductCall &p = o.call;
+  const GemmCall &p = o.call;
   const bool hasBias = p.bias != kNoTensor, hasResidual = p.residual != kNoTensor;
   const TensorId c = hasResidual ? p.residual : p.d;
   auto owner = std::make_unique<Operation>();
@@ -186,7 +186,7 @@ Result<std::unique_ptr<Operation>> CublasLt::Impl::describe(const Operands &o) c
   CGC_TRY(lib.status(lib.cublasLtMatmulDescInit_internal(
                          &operation.desc, sizeof(operation.desc),
                          p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
-                     "cannot describe the product"));
+                     "cannot describe the GEMM"));
   CGC_TRY(set(operation, CUBLASLT_MATMUL_DESC_TRANSA, int32_t(CUBLAS_OP_T)));
   const uint32_t epilogue = p.relu ? hasBias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU
                             : hasBias ? CUBLASLT_EPILOGUE_BIAS
@@ -229,14 +229,14 @@ Result<std::vector<cublasLtMatmulAlgo_t>> CublasLt::Impl::heuristic(Operation &o
                                                         &operation.bLayout, &operation.cLayout,
                                                         &operation.dLayout, &preference, count,
                                                         results.data(), &found),
-                     "has no algorithm for this product"));
+                     "has no algorithm for this GEMM"));
   std::vector<cublasLtMatmulAlgo_t> algorithms;
   for (int i = 0; i < found; ++i)
     if (results[i].state == CUBLAS_STATUS_SUCCESS &&
         results[i].workspaceSize <= operation.workspaceBytes)
       algorithms.push_back(results[i].algo);
   if (algorithms.empty())
-    return Status(Code::Device, "cuBLASLt has no algorithm for this product");
+    return Status(Code::Device, "cuBLASLt has no algorithm for this GEMM");
   return algorithms;
 }
 
@@ -274,7 +274,7 @@ CublasLt::Impl::usableAlgorithm(Operation &operation, std::span<const std::byte>
   }
   if (frozen->version != machine.version || frozen->gpu != machine.gpu ||
       frozen->multiprocessors != machine.multiprocessors) {
-    note = "the plan's products were tuned on " + machineText(*frozen) + ", and this is " +
+    note = "the plan's GEMMs were tuned on " + machineText(*frozen) + ", and this is " +
            machineText(machine) + kInstead;
     return std::nullopt;
   }
@@ -288,26 +288,26 @@ CublasLt::Impl::usableAlgorithm(Operation &operation, std::span<const std::byte>
   return algorithm;
 }
 
-struct BoundProduct::Impl {
+struct BoundGemm::Impl {
   const Functions &lib;
   cublasLtHandle_t handle;
   std::unique_ptr<Operation> operation;
   cublasLtMatmulAlgo_t algorithm;
 };
 
-BoundProduct::BoundProduct(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-BoundProduct::BoundProduct(BoundProduct &&) noexcept = default;
-BoundProduct &BoundProduct::operator=(BoundProduct &&) noexcept = default;
-BoundProduct::~BoundProduct() = default;
+BoundGemm::BoundGemm(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+BoundGemm::BoundGemm(BoundGemm &&) noexcept = default;
+BoundGemm &BoundGemm::operator=(BoundGemm &&) noexcept = default;
+BoundGemm::~BoundGemm() = default;
 
-Status BoundProduct::launch(cudaStream_t stream) const {
+Status BoundGemm::launch(cudaStream_t stream) const {
   constexpr float kAlpha = 1;
   Operation &o = *impl_->operation;
   return impl_->lib.status(impl_->lib.cublasLtMatmul(impl_->handle, &o.desc, &kAlpha, o.a,
                                                      &o.aLayout, o.b, &o.bLayout, &o.beta, o.c,
                                                      &o.cLayout, o.d, &o.dLayout, &impl_->algorithm,
                                                      o.workspace, o.workspaceBytes, stream),
-                           "cannot launch the product");
+                           "cannot launch the GEMM");
 }
 
 const char *const CublasLt::kLibrary = "libcublasLt.so." CGC_STRING(CUBLAS_VER_MAJOR);
@@ -360,8 +360,8 @@ Status CublasLt::initialize(const Gpu &gpu) {
   return impl_->lib.status(impl_->lib.cublasLtCreate(&impl_->handle), "cannot be started");
 }
 
-Result<BoundProduct> CublasLt::bind(const Operands &operands, std::span<const std::byte> frozen,
-                                    std::string &note) const {
+Result<BoundGemm> CublasLt::bind(const Operands &operands, std::span<const std::byte> frozen,
+                                 std::string &note) const {
   CGC_ASSIGN_OR_RETURN(auto operation, impl_->describe(operands));
   std::optional<cublasLtMatmulAlgo_t> algorithm;
   if (!frozen.empty())
@@ -370,8 +370,8 @@ Result<BoundProduct> CublasLt::bind(const Operands &operands, std::span<const st
     CGC_ASSIGN_OR_RETURN(const auto found, impl_->heuristic(*operation, 4));
     algorithm = found[0];
   }
-  return BoundProduct(std::unique_ptr<BoundProduct::Impl>(
-      new BoundProduct::Impl{impl_->lib, impl_->handle, std::move(operation), *algorithm}));
+  return BoundGemm(std::unique_ptr<BoundGemm::Impl>(
+      new BoundGemm::Impl{impl_->lib, impl_->handle, std::move(operation), *algorithm}));
 }
 
 Result<std::vector<std::vector<std::byte>>> CublasLt::candidates(const Operands &operands,

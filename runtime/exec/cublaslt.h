@@ -33,9 +33,9 @@ std::optional<FrozenAlgorithm> decodeAlgorithm(std::span<const std::byte> bytes)
 /// One GEMM with its descriptors and algorithm. It can be launched any number of times.
 class BoundProduct final {
 public:
-  BoundProduct(BoundProduct &&) noexcept;
-  BoundProduct &operator=(BoundProduct &&) noexcept;
-  ~BoundProduct();
+  BoundGemm(BoundGemm &&) noexcept;
+  BoundGemm &operator=(BoundGemm &&) noexcept;
+  ~BoundGemm();
 
   /// Enqueues the GEMM on `stream`. Device if cuBLASLt refuses.
   Status launch(cudaStream_t stream) const;
@@ -43,7 +43,7 @@ public:
 private:
   friend class CublasLt;
   struct Impl;
-  explicit BoundProduct(std::unique_ptr<Impl> impl);
+  explicit BoundGemm(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 
@@ -64,7 +64,7 @@ public:
 
   /// The operands of a GEMM: a validated call, its bucket's tensors, and their addresses.
   struct Operands {
-    const ProductCall &call;
+    const GemmCall &call;
     std::span<const TensorRef> tensors;
     std::function<void *(TensorId)> address;
   };

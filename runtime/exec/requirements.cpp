@@ -37,7 +37,7 @@ Requirements requirementsOf(const PlanData &plan) {
     for (const Bucket &bucket : entry.buckets)
       for (const LaunchRecord &record : bucket.records) {
         if (const auto *call = std::get_if<LibraryCall>(&record.op))
-          needs.cublasLt |= isProduct(*call);
+          needs.cublasLt |= isGemm(*call);
         if (const auto *launch = std::get_if<KernelLaunch>(&record.op))
           if (const Kernel *kernel = findKernel(launch->kernel))
             needs.kernelTraits |= kernel->traits;

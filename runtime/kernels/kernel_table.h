@@ -1,5 +1,4 @@
-// The kernel library: what kernels this runtime has, how each takes its arguments, and when it
-// accepts them.
+// The kernel table: which kernels this runtime has, and how each checks and takes its arguments.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -14,24 +13,24 @@
 
 namespace cgc {
 
-/// One launch as a plan asks for it, with tensors bound to device memory. Dense tensors come with
-/// empty strides; an absent optional tensor with null data.
+/// A launch of a plan, with tensors bound to device memory. Dense tensors have empty strides; an
+/// absent optional tensor has null data. Borrows everything for the duration of bind.
 struct KernelArguments {
   std::span<const uint32_t, 3> grid, block;
   uint32_t sharedBytes;
   std::span<const TensorView> reads, writes;
   std::span<const int64_t> ints;
   std::span<const double> floats;
-  /// Bit i: reads[i] is a weight, which nothing writes while the plan runs. A kernel may load it
-  /// before it waits.
+  /// Bit i: reads[i] is a weight, which nothing writes while the plan runs, so a kernel may load it
+  /// before griddepcontrol.wait.
   uint64_t constantReads = 0;
-  /// Nothing will be launched: addresses stand for those of a later run, and there may be no driver
-  /// to ask.
+  /// Whether bind only checks: nothing will be launched, addresses are placeholders, and there may
+  /// be no driver.
   bool onlyChecks = false;
 };
 
-/// What bind makes of a launch: the bytes of the struct that a kernel takes as its only parameter,
-/// and its companion if it has one.
+/// The result of bind: the bytes of the struct that a kernel takes as its only parameter, and its
+/// tail launch if it has one.
 class KernelParameters final {
   struct alignas(128) Unit { // A tensor map has to lie at a multiple of 128 bytes.
     unsigned char bytes[128];
@@ -47,46 +46,45 @@ public:
   }
   void *data() { return units_.data(); }
 
-  /// A function with the same parameter that is launched right behind the kernel's own, with a
-  /// programmatic edge, and runs beside it. The kernel's own launch has `blocks` fewer than the
-  /// grid; these are the companion's, or nobody's without a function. The kernel releases it when
-  /// it has itself waited for what is ahead, so that the companion need not; and the companion
-  /// waits for the kernel before it ends.
-  struct Companion {
+  /// A second launch, with the same parameter, right after the kernel's own and behind a
+  /// programmatic edge, which runs concurrently with it. The kernel's own grid has `blocks` CTAs
+  /// fewer than the record's; the tail launch has these, or nobody if `function` is null. The
+  /// kernel releases the tail launch after its own griddepcontrol.wait, so that the tail launch
+  /// need not wait before it reads. The tail launch waits for the kernel before it exits.
+  struct TailLaunch {
     const void *function = nullptr;
     uint32_t blocks = 0;
-  } companion;
+  } tail;
 
 private:
   std::vector<Unit> units_;
 };
 
-/// Traits of a kernel are bits.
+/// Traits of a kernel, as bits.
 enum KernelTrait : unsigned {
-  /// Touches nothing that another kernel writes or reads before `griddepcontrol.wait`, in every
-  /// block: an edge to it may be programmatic. Its companion starts behind that wait.
+  /// No CTA touches what another kernel writes or reads before griddepcontrol.wait, so an edge to
+  /// the kernel may be programmatic. Its tail launch starts after that wait.
   kWaits = 1u << 0,
   /// Has code for sm_90a only.
   kHopper = 1u << 1,
-  /// The last tensor it writes, the moments of the one before, is there only if something reads it.
-  kMoments = 1u << 2,
+  /// The last tensor that it writes is optional: the row statistics of the one before it.
+  kRowStatistics = 1u << 2,
 };
 
 /// A row of kernels.def.
 struct Kernel {
   std::string_view name;
   unsigned traits;
-  /// The parameter list as text. Its hash is the row's ABI: change the text when the meaning
-  /// changes.
+  /// The parameter list as text. Its hash is the kernel's ABI hash: change the text when the
+  /// meaning of an argument changes.
   std::string_view parameters;
   uint64_t abiHash;
-  size_t reads, writes, ints, floats; ///< How many of each.
+  size_t reads, writes, ints, floats; ///< The number of arguments of each kind.
   /// The `__global__` function.
   const void *(*function)();
-  /// The kernel's parameter, or why it cannot take these arguments without leaving its tensors.
-  /// Called with counts that are right; unless `onlyChecks`, with a function that is ready for
-  /// launches with this much shared memory, as it may ask the GPU for how many blocks there is
-  /// room.
+  /// Builds the kernel's parameter. InvalidFile, with the reason, if the launch could access memory
+  /// outside its tensors. The caller has checked the counts of arguments. Unless `onlyChecks`, the
+  /// function is configured for this much shared memory, because bind may query its occupancy.
   Result<KernelParameters> (*bind)(const KernelArguments &arguments);
 };
 
@@ -95,7 +93,7 @@ std::span<const Kernel> kernels();
 /// The kernel called `name`, or null.
 const Kernel *findKernel(std::string_view name);
 
-/// FNV-1a; for the ABI hashes.
+/// The ABI hash of a parameter list: FNV-1a.
 constexpr uint64_t kernelAbiHash(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (char c : text)

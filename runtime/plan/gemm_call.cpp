@@ -1,4 +1,4 @@
-// ProductCall: the record, and what it has to keep to.
+// GemmCall: conversion to a record and back, with the checks of a record.
 #include "runtime/plan/gemm_call.h"
 
 #include <climits>
@@ -6,7 +6,7 @@
 namespace cgc {
 namespace {
 
-/// Not empty, of sizes that cuBLASLt takes, with rows that have no gaps and do not overlap.
+/// Whether a tensor is a matrix of sizes that cuBLASLt takes, with dense rows that do not overlap.
 bool isMatrix(const TensorRef &t) {
   const auto fits = [](int64_t size) { return size > 0 && size <= INT_MAX; };
   return t.sizes.size() == 2 && fits(t.sizes[0]) && fits(t.sizes[1]) &&
@@ -29,13 +29,13 @@ Status refuse(const char *why) {
 
 } // namespace
 
-bool isProduct(const LibraryCall &call) {
-  return call.library == kProductLibrary && call.function == "matmul";
+bool isGemm(const LibraryCall &call) {
+  return call.library == kGemmLibrary && call.function == "matmul";
 }
 
-LibraryCall libraryCall(const ProductCall &p) {
+LibraryCall libraryCall(const GemmCall &p) {
   LibraryCall call;
-  call.library = kProductLibrary;
+  call.library = kGemmLibrary;
   call.function = "matmul";
   call.reads = {p.x, p.weight, p.bias, p.residual};
   call.writes = {p.d, p.workspace};
@@ -43,17 +43,17 @@ LibraryCall libraryCall(const ProductCall &p) {
   return call;
 }
 
-Result<ProductCall> productCall(const LibraryCall &call, std::span<const TensorRef> tensors) {
+Result<GemmCall> gemmCall(const LibraryCall &call, std::span<const TensorRef> tensors) {
   const auto tensor = [&](TensorId id) -> const TensorRef & { return tensors[uint32_t(id)]; };
   if (call.reads.size() != 4 || call.writes.size() != 2 || call.ints.size() != 2 ||
       !call.floats.empty())
-    return refuse("the number of arguments is not that of a product");
+    return refuse("the number of arguments is not that of a GEMM");
   if (call.reads[0] == kNoTensor || call.reads[1] == kNoTensor)
-    return refuse("a product needs both factors");
+    return refuse("a GEMM needs both factors");
   if (!isFlag(call.ints[0]) || !isFlag(call.ints[1]))
     return refuse("relu and tf32 have to be 0 or 1");
-  const ProductCall p{call.reads[0],  call.reads[1],  call.reads[2],     call.reads[3],
-                      call.writes[0], call.writes[1], call.ints[0] == 1, call.ints[1] == 1};
+  const GemmCall p{call.reads[0],  call.reads[1],  call.reads[2],     call.reads[3],
+                   call.writes[0], call.writes[1], call.ints[0] == 1, call.ints[1] == 1};
 
   const TensorRef &x = tensor(p.x), &weight = tensor(p.weight), &d = tensor(p.d);
   if (x.dtype != DType::F16 && x.dtype != DType::BF16 && x.dtype != DType::F32)
@@ -64,7 +64,7 @@ Result<ProductCall> productCall(const LibraryCall &call, std::span<const TensorR
     return refuse("factors and result have to be matrices with rows that lie apart");
   const int64_t rows = x.sizes[0], columns = weight.sizes[0];
   if (weight.sizes[1] != x.sizes[1] || d.sizes[0] != rows || d.sizes[1] != columns)
-    return refuse("the sizes are not those of a product");
+    return refuse("the sizes are not those of a GEMM");
   if (p.bias != kNoTensor) {
     const TensorRef &bias = tensor(p.bias);
     if (bias.dtype != x.dtype || bias.sizes != std::vector<int64_t>{columns} ||

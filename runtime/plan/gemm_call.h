@@ -1,4 +1,4 @@
-// ProductCall: the library call cublaslt.matmul, a matrix product with what may be fused into it.
+// GemmCall: the library call cublaslt.matmul, a GEMM with bias, and relu or a residual.
 #pragma once
 
 #include "runtime/plan/plan.h"
@@ -8,32 +8,31 @@
 namespace cgc {
 
 /// d = x w^T + bias + residual, or d = relu(x w^T + bias). All matrices have one element type, f16,
-/// bf16 or f32, and rows without gaps; rows may lie apart. Sums are in f32.
-struct ProductCall {
+/// bf16 or f32, and dense rows that may lie apart. Accumulation is in f32.
+struct GemmCall {
   TensorId x{};      ///< [M,K]
   TensorId weight{}; ///< [N,K]
-  /// Dense [N], at a multiple of kBiasAlignment bytes; may be kNoTensor.
+  /// Dense [N] at a multiple of kBiasAlignment bytes, or kNoTensor.
   TensorId bias = kNoTensor;
-  TensorId residual = kNoTensor; ///< [M,N], may be kNoTensor and may be d; not with relu.
+  TensorId residual = kNoTensor; ///< [M,N], or kNoTensor; may be d. Not with relu.
   TensorId d{};                  ///< [M,N]
   TensorId workspace{};          ///< Dense bytes for the library's own use.
   bool relu = false;
-  bool tf32 = false; ///< f32 only: the factors may be rounded to 10 bits of mantissa.
+  bool tf32 = false; ///< f32 only: operands may be rounded to 10 bits of mantissa.
 };
 inline constexpr uint64_t kBiasAlignment = 16;
 
-inline constexpr const char *kProductLibrary = "cublaslt";
+inline constexpr const char *kGemmLibrary = "cublaslt";
 /// Whether `call` is a cublaslt.matmul.
-CGC_API bool isProduct(const LibraryCall &call);
-/// The record of `product`: reads {x, weight, bias, residual}, writes {d, workspace}, ints
-/// {relu, tf32}.
-CGC_API LibraryCall libraryCall(const ProductCall &product);
-/// The inverse, for a call whose tensors exist. InvalidFile, with what is wrong, if the library
-/// could leave its tensors or does not compute this.
-CGC_API Result<ProductCall> productCall(const LibraryCall &call,
-                                        std::span<const TensorRef> tensors);
+CGC_API bool isGemm(const LibraryCall &call);
+/// The record of `gemm`. Reads {x, weight, bias, residual}, writes {d, workspace}, ints {relu,
+/// tf32}.
+CGC_API LibraryCall libraryCall(const GemmCall &gemm);
+/// The inverse of libraryCall(), for a call whose tensors exist. InvalidFile, with the reason, if
+/// the call could access memory outside its tensors or is no GEMM that cuBLASLt computes.
+CGC_API Result<GemmCall> gemmCall(const LibraryCall &call, std::span<const TensorRef> tensors);
 
-/// Elements from one row of a matrix to the next; the columns, if there is one row.
+/// The row stride of a matrix in elements; the number of columns if it has one row.
 inline int64_t rowStride(const TensorRef &matrix) {
   return matrix.sizes[0] == 1 ? matrix.sizes[1] : matrix.strides[0];
 }

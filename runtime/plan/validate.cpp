@@ -154,7 +154,7 @@ private:
     std::set<std::string_view> names;
     for (const OpLibraryId &library : plan_.opLibraries) {
       CGC_TRY(checkName(library.name, names));
-      if (library.name == kProductLibrary)
+      if (library.name == kGemmLibrary)
         return fail("an op library has the name of a vendor's library, '" + library.name + "'");
     }
     return Status::ok();
@@ -329,8 +329,8 @@ private:
       return fail("the library's or function's name is empty or not an identifier");
     if (call.writes.empty())
       return fail("it writes nothing");
-    if (isProduct(call))
-      if (const Status status = productCall(call, bucket.tensors).status(); !status.isOk())
+    if (isGemm(call))
+      if (const Status status = gemmCall(call, bucket.tensors).status(); !status.isOk())
         return fail(status.message());
     return Status::ok();
   }
@@ -440,7 +440,7 @@ private:
     // How much of its workspace cuBLASLt writes is unknown, so the workspace does not count as
     // written.
     const auto *call = std::get_if<LibraryCall>(&record.op);
-    const bool hasWorkspace = call && isProduct(*call);
+    const bool hasWorkspace = call && isGemm(*call);
     for (TensorId id : recordWrites(record)) {
       const TensorRef &tensor = bucket.tensors[uint32_t(id)];
       if (tensor.slot.buffer == BufferKind::Weight || tensor.slot.buffer == BufferKind::Input)

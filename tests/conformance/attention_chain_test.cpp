@@ -1,23 +1,24 @@
-// Chains of products and attention_whole, as the layers of a tower, with and without programmatic
-// edges: each kernel begins while the one before ends, in memory that both know.
+// Chains of GEMMs and attention_resident_kv, as in the layers of a tower, with and without
+// programmatic edges. Each kernel starts while the previous one still runs, and both use the same
+// memory.
 #include "runtime/kernels/attention/attention_resident_kv.h"
-#include "tests/conformance/product_numbers.h"
+#include "tests/conformance/gemm_numbers.h"
 
 namespace cgc::test {
 namespace {
 
-/// Of 257 tokens each, as an image's.
+/// Sizes of a batch of images with 257 tokens each.
 struct Heads {
   int64_t batch, heads = 2, tokens = 257;
   int64_t rows() const { return batch * tokens; }
   int64_t width() const { return heads * 64; }
 };
 
-class AttentionChains : public ProductKernelTest {
+class AttentionChains : public GemmKernelTest {
 protected:
-  /// x -> qkv = x p^T + bias -> a = attention of qkv -> x = a q^T + x, three times around in the
-  /// same memory, by this tile of products on so many multiprocessors.
-  static SamplePlan chainOf(const ProductTile &tile, DType dtype, const Heads &of,
+  /// x -> qkv = x p^T + bias -> a = attention of qkv -> x = a q^T + x, three times in the same
+  /// memory. GEMMs use this tile, with grids for this many SMs.
+  static SamplePlan chainOf(const GemmTile &tile, DType dtype, const Heads &of,
                             uint32_t multiprocessors) {
     const int64_t rows = of.rows(), width = of.width(), packed = 3 * width;
     SamplePlan sample;
@@ -54,17 +55,16 @@ protected:
                       dense(BufferKind::Weight, 0, 0, dtype, {packed, width}),
                       dense(BufferKind::Weight, 1, 0, dtype, {width, width}),
                       dense(BufferKind::Weight, 2, 0, dtype, {packed})};
-    const auto product = [&](TensorId x, TensorId w, TensorId bias, TensorId residual, TensorId y,
-                             int64_t features) {
-      KernelLaunch launch =
-          recordOf("product", tile, dtype, rows, features, width, multiprocessors);
+    const auto gemm = [&](TensorId x, TensorId w, TensorId bias, TensorId residual, TensorId y,
+                          int64_t features) {
+      KernelLaunch launch = recordOf("gemm", tile, dtype, rows, features, width, multiprocessors);
       launch.reads = {x, w, bias, residual};
       launch.writes = {y, kNoTensor};
       bucket.records.push_back({launch});
     };
     const auto attention = [&] {
-      const WholeShape shape{wholeTiles(of.tokens), 4, 2};
-      KernelLaunch launch = launchOfKernel(named("attention_whole", dtype) + "_272");
+      const ResidentKvShape shape{residentKvTiles(of.tokens), 4, 2};
+      KernelLaunch launch = launchOfKernel(named("attention_resident_kv", dtype) + "_272");
       launch.grid[0] =
           uint32_t(std::min<int64_t>(shape.items(of.batch * of.heads, of.tokens), multiprocessors));
       launch.block[0] = uint32_t(shape.groups * 128);
@@ -77,9 +77,9 @@ protected:
     };
     bucket.records.push_back({Memcpy{id(0), id(2)}});
     for (int round = 0; round < 3; ++round) {
-      product(id(2), id(9), id(11), kNoTensor, id(3), packed);
+      gemm(id(2), id(9), id(11), kNoTensor, id(3), packed);
       attention();
-      product(id(8), id(10), kNoTensor, id(2), id(2), width);
+      gemm(id(8), id(10), kNoTensor, id(2), id(2), width);
     }
     bucket.records.push_back({Memcpy{id(2), id(1)}});
     plan.entries = {{"main", {bucket}}};
@@ -90,12 +90,12 @@ CGC_ON_BOTH_EXECUTORS(AttentionChains);
 
 TEST_P(AttentionChains, AreBitEqualWithAndWithoutProgrammaticEdges) {
   for (const DType dtype : kHalves)
-    for (const ProductTile &tile : productTiles())
-      // One image, and as many as give each SM of an H200 an item of attention and one more.
+    for (const GemmTile &tile : gemmTiles())
+      // One image, and enough images that some SMs of an H200 have two items of attention.
       for (const int64_t batch : {1, 70}) {
         if (!tile.takes(128) || (batch > 1 && !tile.persistent))
           continue;
-        SCOPED_TRACE(kernelOf("product", tile, dtype) + " batch=" + std::to_string(batch));
+        SCOPED_TRACE(kernelOf("gemm", tile, dtype) + " batch=" + std::to_string(batch));
         expectSameWithProgrammaticEdges(chainOf(tile, dtype, {batch}, 132));
         if (HasFatalFailure())
           return;

@@ -1,5 +1,5 @@
-// The attention kernels against double precision: odd numbers of queries and keys, causal, masks,
-// heads in packed projections, and every way to cut the work.
+// Attention kernels against double precision: odd numbers of queries and keys, causal, masks, heads
+// in packed projections, and every division of the work.
 #include "runtime/kernels/attention/attention.h"
 #include "runtime/kernels/attention/attention_f32.h"
 #include "runtime/kernels/attention/attention_resident_kv.h"
@@ -16,8 +16,8 @@ struct Case {
   DType dtype;
   int64_t batch, heads, queries, keys, width;
   bool causal = false;
-  enum Mask { None, Full, OfKeys } mask = None; ///< OfKeys: the same for all queries and heads.
-  bool packed = true;     ///< Heads lie in packed projections, and the results token by token.
+  enum Mask { None, Full, OfKeys } mask = None; ///< OfKeys: one mask for all queries and heads.
+  bool packed = true; ///< Heads are parts of packed projections; results are stored token by token.
   bool nanInLast = false; ///< All values of the last batch are NaN.
   /// Scores of four of five queries grow at every 48th key, by about this many powers of two.
   int growth = 0;
@@ -31,7 +31,7 @@ std::string describe(const Case &c) {
          (c.growth > 0 ? " growth=" + std::to_string(c.growth) : "");
 }
 
-/// The operands of a case, and what attention makes of them.
+/// The operands of a case, and the expected results.
 struct Problem {
   Case c;
   double scale;
@@ -44,7 +44,8 @@ struct Problem {
       const auto floats = randomFloats(count, seed);
       return decodeAll(c.dtype, encode(c.dtype, floats));
     };
-    // Columns of part `part` of three of each token; NaN lies between the rows.
+    // A tensor of part `part` of three of each token's columns. NaN fills the memory between the
+    // rows.
     const auto heads = [&](int64_t rows, int64_t part) {
       const int64_t token = 3 * c.heads * c.width;
       const std::vector<int64_t> sizes = {c.batch, c.heads, rows, c.width};
@@ -81,7 +82,7 @@ struct Problem {
     else if (c.mask == Case::OfKeys)
       mask = emptyTensor(c.dtype, maskSizes, {c.keys, 0, 0, 1});
     if (mask) {
-      // Some keys are hidden, of long rows all of the first chunk; never the last one.
+      // Masks some keys; in long rows the whole first chunk; never the last key.
       std::vector<double> entries = values(mask->bytes.size() / dtypeSize(c.dtype), 4);
       for (size_t i = 0; i < entries.size(); ++i)
         if (const int64_t key = i % c.keys;
@@ -117,8 +118,8 @@ private:
         total += weight;
         for (int64_t d = 0; d < c.width; ++d) {
           sums[d] += weight * value[d];
-          // A weight is rounded to the element type, near 0 to its smallest numbers; that its
-          // exponent is in f32 costs less than 1e-4 of it, and 2e-5 where no fast function is used.
+          // The kernel rounds weights to the element type, near 0 to its subnormals. Computing
+          // exponents in f32 adds a relative error below 1e-4, or 2e-5 without fast functions.
           const double ofWeight = unit + (c.dtype == DType::F32 ? 2e-5 : 1e-4);
           magnitudes[d] += (weight * ofWeight + smallest(c.dtype)) * std::abs(value[d]);
         }
@@ -147,7 +148,7 @@ protected:
     }
   }
 
-  /// attention_DTYPE_COLUMNSsuffix.
+  /// Launches attention_DTYPE_COLUMNS + suffix.
   void check(const Problem &p, const std::string &suffix, int64_t warps, int64_t splits) {
     const Case &c = p.c;
     SCOPED_TRACE(describe(c) + " warps=" + std::to_string(warps) +
@@ -167,15 +168,15 @@ protected:
                                    c.keys, attentionColumns(c.width), warps, splits)})[0]);
   }
 
-  /// attention_whole_DTYPE_KEYS; blocks 0: one for each item.
-  void checkWhole(const Problem &p, const WholeShape &shape, uint64_t blocks = 0) {
+  /// Launches attention_resident_kv_DTYPE_KEYS. With `blocks` 0 there is a CTA for each item.
+  void checkResidentKv(const Problem &p, const ResidentKvShape &shape, uint64_t blocks = 0) {
     const Case &c = p.c;
     SCOPED_TRACE(describe(c) + " tiles=" + std::to_string(shape.tiles) +
                  " groups=" + std::to_string(shape.groups) +
                  " stages=" + std::to_string(shape.stages) + " blocks=" + std::to_string(blocks));
     const uint64_t items = shape.items(c.batch * c.heads, c.queries);
-    expectAttention(p, launch({.kernel = named("attention_whole", c.dtype) + "_" +
-                                         std::to_string(wholeKeys(c.keys)),
+    expectAttention(p, launch({.kernel = named("attention_resident_kv", c.dtype) + "_" +
+                                         std::to_string(residentKvKeys(c.keys)),
                                .blocks = blocks == 0 ? items : std::min(blocks, items),
                                .threads = uint32_t(shape.groups * 128),
                                .reads = {p.q, p.k, p.v},
@@ -186,24 +187,24 @@ protected:
                                .sharedBytes = shape.sharedBytes(c.queries, c.keys)})[0]);
   }
 
-  void checkHalves(const Problem &p) {
+  void checkSplitKv(const Problem &p) {
     const Case &c = p.c;
     SCOPED_TRACE(describe(c) + " halves");
     expectAttention(
-        p, launch({.kernel = named("attention_halves", c.dtype),
-                   .blocks = uint64_t(WholeShape{1, 2, 1}.items(c.batch * c.heads, c.queries)),
+        p, launch({.kernel = named("attention_split_kv", c.dtype),
+                   .blocks = uint64_t(ResidentKvShape{1, 2, 1}.items(c.batch * c.heads, c.queries)),
                    .threads = 256,
                    .reads = {p.q, p.k, p.v},
                    .writes = {p.out},
                    .ints = {c.batch, c.heads, c.queries, c.keys},
                    .floats = {p.scale},
-                   .sharedBytes = kHalvesSharedBytes})[0]);
+                   .sharedBytes = kSplitKvSharedBytes})[0]);
   }
 };
 
 class Attention : public AttentionKernels {
 protected:
-  /// Two ways to cut the work, each time others.
+  /// Checks two divisions of the work, different ones in each call.
   void checkSome(const Case &c, const std::string &suffix) {
     constexpr std::pair<int64_t, int64_t> kCuts[] = {{1, 1}, {3, 1}, {8, 1}, {2, 2},
                                                      {8, 2}, {4, 4}, {8, 4}};
@@ -215,7 +216,7 @@ protected:
   }
   void checkShapes(int64_t width, const std::string &suffix = "") {
     for (const DType dtype : kHalves) {
-      // (queries, keys), of which 400 do not fit into the ring.
+      // (queries, keys); 400 keys do not fit into the ring.
       for (const auto &[queries, keys] : {std::pair<int64_t, int64_t>{1, 1},
                                           {1, 257},
                                           {3, 16},
@@ -261,7 +262,7 @@ TEST_P(Attention, HeadsOf112) {
 TEST_P(Attention, HeadsOf128) {
   checkShapes(128);
 }
-/// Widths for which a kernel has zeros behind the columns: NaN lies there in memory.
+/// Widths that a kernel pads with zeros. Memory has NaN in the padding.
 TEST_P(Attention, HeadsOf8) {
   checkShapes(8);
 }
@@ -343,50 +344,50 @@ TEST_P(AttentionF32, NanStaysInItsBatch) {
       check({DType::F32, 2, 2, 33, keys, 64, false, Case::None, packed, /*nanInLast=*/true});
 }
 
-class AttentionWhole : public AttentionKernels {
+class AttentionResidentKv : public AttentionKernels {
 protected:
   void SetUp() override {
     AttentionKernels::SetUp();
     skipUnlessGpuRuns(kHopper);
   }
-  /// Three of 72 ways to cut the work, each time others.
+  /// Checks three of 72 divisions of the work, different ones in each call.
   void checkSome(const Case &c) {
     constexpr int64_t kTiles[] = {1, 2, 4};
     const Problem problem(c);
     for (int i = 0; i < 3; ++i, step_ += 7)
       checkCut(problem, kTiles[step_ % 3], step_ / 3);
   }
-  /// One of 24 ways for these tiles.
+  /// Checks one of 24 divisions for this number of tiles.
   void checkCut(const Problem &problem, int64_t tiles, unsigned way) {
-    constexpr uint64_t kBlocks[] = {0, 3, 1}; // One for each item; some, or all, for a block.
-    checkWhole(problem, {tiles, 1 + way % 4, 1 + way / 4 % 2}, kBlocks[way / 8 % 3]);
+    constexpr uint64_t kBlocks[] = {0, 3, 1}; // A CTA for each item, three CTAs, or one.
+    checkResidentKv(problem, {tiles, 1 + way % 4, 1 + way / 4 % 2}, kBlocks[way / 8 % 3]);
   }
 
 private:
   unsigned step_ = 0;
 };
-CGC_ON_BOTH_EXECUTORS(AttentionWhole);
+CGC_ON_BOTH_EXECUTORS(AttentionResidentKv);
 
-/// Around the numbers of keys that kernels hold.
+/// Around the key capacities of the kernels.
 constexpr int64_t kSomeKeys[] = {1,   5,   50,  64,  65,  77,  81,  100,
                                  127, 128, 136, 197, 208, 209, 257, 272};
 
-TEST_P(AttentionWhole, OddNumbersOfKeys) {
+TEST_P(AttentionResidentKv, OddNumbersOfKeys) {
   for (const DType dtype : kHalves)
     for (const int64_t keys : kSomeKeys)
       for (const bool causal : {false, true})
         checkSome({dtype, 2, 2, keys, keys, 64, causal});
 }
 
-TEST_P(AttentionWhole, QueriesOtherThanKeys) {
+TEST_P(AttentionResidentKv, QueriesOtherThanKeys) {
   for (const DType dtype : kHalves)
     for (const int64_t keys : {5, 77, 100, 257})
       for (const int64_t queries : {1, 63, 130, 330})
         checkSome({dtype, 1, 2, queries, keys, 64, queries == 130, Case::None, queries != 63});
 }
 
-/// The base of the weights follows the scores only where they have grown by more than a factor.
-TEST_P(AttentionWhole, ScoresThatGrowAlongTheKeys) {
+/// Covers the rescaling of accumulators, which happens only if scores grow by more than kBaseSlack.
+TEST_P(AttentionResidentKv, ScoresThatGrowAlongTheKeys) {
   for (const DType dtype : kHalves)
     for (const int growth : {7, 9, 35})
       for (const auto &[queries, keys] :
@@ -396,36 +397,36 @@ TEST_P(AttentionWhole, ScoresThatGrowAlongTheKeys) {
                      growth});
 }
 
-/// One query more than whole tiles.
-TEST_P(AttentionWhole, SingleQueries) {
+/// A single query beyond full tiles.
+TEST_P(AttentionResidentKv, SingleQueries) {
   unsigned way = 0, problems = 0;
   for (const DType dtype : kHalves)
     for (const int64_t tiles : {2, 3, 4})
       for (const int64_t keys : {1, 5, 77, 100, 197, 257, 272})
         for (const bool causal : {false, true})
           for (const bool nan : {false, true}) {
-            const Problem problem({dtype, 2, 3, tiles * kWholeQueries + 1, keys, 64, causal,
+            const Problem problem({dtype, 2, 3, tiles * kResidentKvQueries + 1, keys, 64, causal,
                                    Case::None, problems++ % 3 > 0, nan});
             for (int i = 0; i < 3; ++i, ++way)
               checkCut(problem, tiles, 7 * way);
           }
-  // As the lowering cuts the images of ViT-L-14 at batch 8.
+  // The lowering's launch for images of ViT-L-14 at batch 8.
   for (const DType dtype : kHalves)
-    checkWhole(Problem({dtype, 8, 16, 257, 257, 64}), {4, 4, 2});
+    checkResidentKv(Problem({dtype, 8, 16, 257, 257, 64}), {4, 4, 2});
 }
 
-TEST_P(AttentionWhole, HalvesOfTheKeys) {
+TEST_P(AttentionResidentKv, SplitKv) {
   for (const DType dtype : kHalves)
     for (const int64_t keys : {145, 152, 197, 208, 257, 280, 288})
       for (const int64_t queries : {1, 63, 130, 257})
         for (const bool nan : {false, true})
-          checkHalves(
+          checkSplitKv(
               Problem({dtype, 2, 3, queries, keys, 64, false, Case::None, queries != 63, nan}));
   for (const int growth : {7, 9, 35})
-    checkHalves(Problem({DType::F16, 1, 2, 70, 257, 64, false, Case::None, true, false, growth}));
+    checkSplitKv(Problem({DType::F16, 1, 2, 70, 257, 64, false, Case::None, true, false, growth}));
 }
 
-TEST_P(AttentionWhole, NanStaysInItsBatch) {
+TEST_P(AttentionResidentKv, NanStaysInItsBatch) {
   for (const DType dtype : kHalves)
     for (const int64_t keys : kSomeKeys)
       for (const bool packed : {false, true})

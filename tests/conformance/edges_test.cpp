@@ -1,5 +1,5 @@
-// Programmatic edges change no bit: a chain of kernels that read and overwrite each other's memory,
-// with a product of cuBLASLt in its middle, on both executors with and without them.
+// Programmatic edges change no bit of a result. The plan is a chain of kernels that read and
+// overwrite each other's memory, with a cuBLASLt GEMM in the middle; it runs on both executors.
 #include "tests/conformance/cuda_fixture.h"
 
 #include "runtime/plan/gemm_call.h"
@@ -7,7 +7,7 @@
 namespace cgc::test {
 namespace {
 
-/// x -> layer_norm 8 times, between two buffers -> times a weight -> layer_norm 8 times -> y.
+/// x -> layer_norm 8 times, between two buffers -> GEMM with a weight -> layer_norm 8 times -> y.
 SamplePlan kernelChain(int64_t rows) {
   constexpr int kNorms = 8;
   constexpr int64_t kWorkspace = 4 << 20;
@@ -43,13 +43,13 @@ SamplePlan kernelChain(int64_t rows) {
     }
   };
   norms();
-  ProductCall product;
-  product.x = from;
-  product.weight = id(7);
-  product.d = from == id(1) ? id(2) : id(1);
-  product.workspace = id(8);
-  bucket.records.push_back({libraryCall(product)});
-  from = product.d;
+  GemmCall gemm;
+  gemm.x = from;
+  gemm.weight = id(7);
+  gemm.d = from == id(1) ? id(2) : id(1);
+  gemm.workspace = id(8);
+  bucket.records.push_back({libraryCall(gemm)});
+  from = gemm.d;
   norms();
   bucket.records.push_back({Memset{id(4), 5}});
   bucket.records.push_back({layerNorm(DType::F32, rows, kColumns, from, id(5), id(6), id(3))});

@@ -1,4 +1,5 @@
-// The layer_norm kernels against double precision at odd shapes; and the moments that they write.
+// The layer_norm kernels against double precision at odd shapes, and the row statistics that they
+// write.
 #include "tests/conformance/row_statistics_reference.h"
 
 namespace cgc::test {
@@ -8,10 +9,10 @@ struct Case {
   DType dtype;
   int64_t rows, columns;
   bool weight, bias;
-  int64_t addendRows = 0; ///< Above 0: of add_layer_norm.
-  uint64_t offset = 0;    ///< Of every tensor in its memory, in elements.
-  bool byF32 = false;     ///< Weight and bias are f32.
-  bool moments = false;   ///< Asks for those of the result, too.
+  int64_t addendRows = 0;  ///< Above 0: for add_layer_norm.
+  uint64_t offset = 0;     ///< Offset of every tensor in its memory, in elements.
+  bool byF32 = false;      ///< Weight and bias are f32.
+  bool statistics = false; ///< Whether to request the row statistics of y.
 };
 
 class LayerNorm : public KernelTest {
@@ -48,11 +49,11 @@ protected:
       input = withValues(x, sums);
     }
     const std::vector<HostTensor> results = launch(layerNorm);
-    if (c.moments) {
-      layerNorm.writes.push_back(emptyMoments(c.rows, c.columns));
+    if (c.statistics) {
+      layerNorm.writes.push_back(emptyRowStatistics(c.rows, c.columns));
       const std::vector<HostTensor> both = launch(layerNorm);
       EXPECT_EQ(both[0].bytes, results[0].bytes);
-      expectMomentsOf(both[0], c.rows, both[1]);
+      expectRowStatisticsOf(both[0], c.rows, both[1]);
     }
     if (adds)
       expectEqual(results[0], [&](uint64_t i) { return input.at(i); });
@@ -66,8 +67,8 @@ protected:
         mean += at(k) / c.columns;
       for (int64_t k = 0; k < c.columns; ++k)
         variance += std::pow(at(k) - mean, 2) / c.columns;
-      // What f32 loses where a row's elements are nearly equal: the subtraction of the mean
-      // cancels.
+      // The error of f32 where the subtraction of the mean cancels because a row's elements are
+      // nearly equal.
       for (int64_t k = 0; k < c.columns; ++k)
         largest = std::max(largest, std::abs(at(k)));
       const double cancelled = 0x1p-22 * largest / std::sqrt(variance + 1e-5);
@@ -124,7 +125,7 @@ TEST_P(LayerNorm, ByWeightAndBiasInF32) {
       }
 }
 
-TEST_P(LayerNorm, WritesMoments) {
+TEST_P(LayerNorm, WritesRowStatistics) {
   constexpr std::pair<int64_t, int64_t> kShapesOfGroups[] = {
       {1, 64}, {3, 192}, {7, 512}, {50, 768}, {5, 960}, {257, 1024}, {5000, 320}};
   for (const DType dtype : {DType::F16, DType::BF16})
@@ -137,7 +138,7 @@ TEST_P(LayerNorm, WritesMoments) {
                  .weight = parameters,
                  .bias = parameters,
                  .byF32 = byF32,
-                 .moments = true});
+                 .statistics = true});
 }
 
 } // namespace

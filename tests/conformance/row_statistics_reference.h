@@ -1,4 +1,4 @@
-// Moments as the host computes them, for the tests of the kernels that write and read them.
+// Row statistics computed on the host, for tests of the kernels that write and read them.
 #pragma once
 
 #include "runtime/kernels/rowwise/row_statistics.h"
@@ -6,32 +6,32 @@
 
 namespace cgc::test {
 
-/// Of each row, for each kMomentGroup columns: their sum, and the sum of their squares.
-inline std::vector<double> momentsOf(const std::vector<double> &x, int64_t rows) {
-  const int64_t columns = std::ssize(x) / rows, groups = momentGroups(columns);
-  std::vector<double> moments(rows * groups * 2);
+/// The row statistics of x [rows, columns]: the sum and the sum of squares of each group of a row.
+inline std::vector<double> rowStatisticsOf(const std::vector<double> &x, int64_t rows) {
+  const int64_t columns = std::ssize(x) / rows, groups = statisticsGroups(columns);
+  std::vector<double> statistics(rows * groups * 2);
   for (int64_t i = 0; i < std::ssize(x); ++i) {
-    double *const of = &moments[(i / columns * groups + i % columns / kMomentGroup) * 2];
+    double *const of = &statistics[(i / columns * groups + i % columns / kStatisticsGroup) * 2];
     of[0] += x[i];
     of[1] += x[i] * x[i];
   }
-  return moments;
+  return statistics;
 }
 
-/// Memory for the moments of a matrix.
-inline HostTensor emptyMoments(int64_t rows, int64_t columns) {
-  return emptyTensor(DType::F32, {rows, momentGroups(columns), 2});
+/// Memory for the row statistics of a matrix.
+inline HostTensor emptyRowStatistics(int64_t rows, int64_t columns) {
+  return emptyTensor(DType::F32, {rows, statisticsGroups(columns), 2});
 }
 
-/// Whether `moments` are those of the rows of `y` as it is stored, up to sums in f32.
-inline void expectMomentsOf(const HostTensor &y, int64_t rows, const HostTensor &moments) {
+/// Expects `statistics` to be those of `y` as it is stored, up to the error of sums in f32.
+inline void expectRowStatisticsOf(const HostTensor &y, int64_t rows, const HostTensor &statistics) {
   std::vector<double> stored;
   for (uint64_t i = 0; i < y.elements(); ++i)
     stored.push_back(y.at(i));
-  const std::vector<double> want = momentsOf(stored, rows);
-  ASSERT_EQ(moments.elements(), want.size());
+  const std::vector<double> want = rowStatisticsOf(stored, rows);
+  ASSERT_EQ(statistics.elements(), want.size());
   for (uint64_t i = 0; i < want.size(); ++i)
-    ASSERT_NEAR(moments.at(i), want[i], 1e-5 * (1 + want[i / 2 * 2 + 1])) << "moment " << i;
+    ASSERT_NEAR(statistics.at(i), want[i], 1e-5 * (1 + want[i / 2 * 2 + 1])) << "statistic " << i;
 }
 
 } // namespace cgc::test

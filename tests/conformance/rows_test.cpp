@@ -1,5 +1,6 @@
 // The kernels that move and reduce rows, against double precision at odd shapes: embedding, tokens,
-// rows, patches, mean_rows, normalize, argmax, softmax; and the moments that embedding writes.
+// rows, patches, mean_rows, normalize, argmax, softmax; and the row statistics that embedding
+// writes.
 #include "runtime/kernels/rowwise/mean_rows.h"
 #include "runtime/kernels/rowwise/patches.h"
 #include "runtime/kernels/rowwise/softmax.h"
@@ -11,7 +12,7 @@ namespace {
 
 class RowKernels : public KernelTest {
 protected:
-  /// Launches a kernel that gives each of `rows` rows to a warp.
+  /// Launches a kernel that processes each of `rows` rows with one warp.
   HostTensor warpRows(std::string kernel, int64_t rows,
                       std::vector<std::optional<HostTensor>> reads, const HostTensor &y,
                       std::vector<double> floats = {}) {
@@ -34,7 +35,7 @@ TEST_P(RowKernels, Embedding) {
       for (const int64_t rows : kRows)
         for (const int64_t columns : kColumns)
           for (const int64_t positionRows : {int64_t(0), int64_t(1), rows}) {
-            // Ids outside get the first and the last row.
+            // Ids outside the table get the first or the last row.
             std::vector<double> ids(2 * rows);
             for (size_t i = 0; i < ids.size(); ++i)
               ids[i] = int64_t(i * 7 % (kTableRows + 4)) - 2;
@@ -57,7 +58,7 @@ TEST_P(RowKernels, Embedding) {
           }
 }
 
-TEST_P(RowKernels, EmbeddingWritesMoments) {
+TEST_P(RowKernels, EmbeddingWritesRowStatistics) {
   constexpr int64_t kTableRows = 11;
   for (const DType dtype : {DType::F16, DType::BF16})
     for (const int64_t rows : kRows)
@@ -78,10 +79,10 @@ TEST_P(RowKernels, EmbeddingWritesMoments) {
                                      positions},
                            .writes = {emptyTensor(dtype, {2, rows, columns})}};
           const std::vector<HostTensor> alone = launch(embedding);
-          embedding.writes.push_back(emptyMoments(2 * rows, columns));
+          embedding.writes.push_back(emptyRowStatistics(2 * rows, columns));
           const std::vector<HostTensor> both = launch(embedding);
           EXPECT_EQ(both[0].bytes, alone[0].bytes);
-          expectMomentsOf(both[0], 2 * rows, both[1]);
+          expectRowStatisticsOf(both[0], 2 * rows, both[1]);
         }
 }
 
@@ -115,7 +116,7 @@ TEST_P(RowKernels, Rows) {
         constexpr int64_t kCount = 5;
         std::vector<double> indices(batch);
         for (int64_t i = 0; i < batch; ++i)
-          indices[i] = i * 3 % (kCount + 2) - 1; // Some are outside.
+          indices[i] = i * 3 % (kCount + 2) - 1; // Some are outside x.
         const auto index = [&](int64_t b) {
           return std::clamp<int64_t>(int64_t(indices[b]), 0, kCount - 1);
         };
@@ -144,12 +145,13 @@ TEST_P(RowKernels, Patches) {
     int64_t batch, channels, height, width, patchHeight, patchWidth, columns;
   };
   for (const DType dtype : kFloats)
-    for (const Case &c : std::vector<Case>{{1, 3, 32, 32, 16, 16, 768},
-                                           {2, 3, 28, 42, 14, 14, 592},
-                                           {2, 3, 29, 44, 14, 14, 588}, // Pixels are left over.
-                                           {3, 1, 5, 7, 2, 3, 7},
-                                           {1, 2, 6, 4, 1, 4, 8},
-                                           {1, 3, 224, 224, 32, 32, 3072}}) {
+    for (const Case &c :
+         std::vector<Case>{{1, 3, 32, 32, 16, 16, 768},
+                           {2, 3, 28, 42, 14, 14, 592},
+                           {2, 3, 29, 44, 14, 14, 588}, // Some pixels belong to no patch.
+                           {3, 1, 5, 7, 2, 3, 7},
+                           {1, 2, 6, 4, 1, 4, 8},
+                           {1, 3, 224, 224, 32, 32, 3072}}) {
       const int64_t down = c.height / c.patchHeight, across = c.width / c.patchWidth;
       const HostTensor image =
           withRandom(emptyTensor(dtype, {c.batch, c.channels, c.height, c.width}), 1);
@@ -181,15 +183,15 @@ TEST_P(RowKernels, Mean) {
           SCOPED_TRACE(std::to_string(batch) + " times " + std::to_string(rows) + "x" +
                        std::to_string(columns));
           const std::vector<int64_t> sizes = {batch, rows, columns};
-          // Dense; without a first row; token by token; rows that no vector reads, and one that is
-          // for all.
+          // Dense; without the first row; token by token; rows that cannot be read as vectors; one
+          // row broadcast to all.
           for (const HostTensor &layout :
                {emptyTensor(dtype, sizes),
                 emptyTensor(dtype, sizes, {(rows + 1) * columns, columns, 1}, columns),
                 emptyTensor(dtype, sizes, {columns, batch * columns, 1}),
                 emptyTensor(dtype, sizes, {rows * (columns + 1), columns + 1, 1}, 3),
                 emptyTensor(dtype, sizes, {columns, 0, 1})}) {
-            // NaN stands wherever no element of x is.
+            // Memory outside the elements of x is NaN.
             std::vector<double> values(layout.elements());
             const HostTensor random = withRandom(layout, 1);
             for (uint64_t i = 0; i < values.size(); ++i)
@@ -237,7 +239,7 @@ TEST_P(RowKernels, Argmax) {
       for (const int64_t columns : {1, 2, 31, 32, 77, 1000}) {
         std::vector<double> values(rows * columns);
         for (size_t i = 0; i < values.size(); ++i)
-          values[i] = int64_t(i * 2654435761u % 23) - 30; // All below 0; maxima appear often.
+          values[i] = int64_t(i * 2654435761u % 23) - 30; // All are negative; maxima repeat.
         if (isFloating(dtype))
           values[values.size() / 2] = values.back() = NAN;
         const HostTensor x = withValues(emptyTensor(dtype, {rows, columns}), values);
@@ -253,7 +255,7 @@ TEST_P(RowKernels, Argmax) {
           return double(best);
         });
       }
-  // Integers that no float tells apart.
+  // Integers that round to the same float.
   HostTensor x = emptyTensor(DType::I64, {1, 3});
   const int64_t values[] = {INT64_MAX - 2, INT64_MAX, INT64_MAX - 1};
   std::memcpy(x.bytes.data(), values, sizeof(values));
@@ -266,7 +268,8 @@ TEST_P(RowKernels, Softmax) {
       for (const int64_t columns : {1, 31, 77, 257, 1024, 1025, 5003}) {
         const HostTensor shape = emptyTensor(dtype, {rows, columns});
         HostTensor x = withRandom(shape, 1);
-        // One element masked; and a row without any, of which LibTorch too makes NaN.
+        // One element masked, and a row with all elements masked, for which LibTorch also gives
+        // NaN.
         std::vector<double> values(x.elements());
         for (uint64_t i = 0; i < values.size(); ++i)
           values[i] = (columns > 1 && i % columns == 1) || (rows > 1 && i / columns == 1)

@@ -1,5 +1,5 @@
-// A small CLIP text tower, as the passes leave one, from lowering to replays: all of it kernels,
-// and both executors bit-equal.
+// A small CLIP text tower in the form after the passes, from lowering to replays: all records are
+// kernels, and both executors give bit-equal results.
 #include "backend/backend.h"
 #include "ir/text/text.h"
 #include "ir/verifier.h"
@@ -23,7 +23,7 @@ std::string type(const std::string &dtype, std::initializer_list<int64_t> sizes)
   return text + "]@cuda";
 }
 
-/// The tower's parameters and, in `gets`, the nodes that read them.
+/// The parameters of the tower and, in `gets`, the nodes that read them.
 std::string parameters(std::string &gets) {
   std::string text;
   const auto add = [&](const std::string &name, const std::string &type) {
@@ -48,7 +48,7 @@ std::string parameters(std::string &gets) {
   return text;
 }
 
-/// The graph of so many texts.
+/// The graph for this many texts.
 std::string graphOf(int64_t batch, const std::string &gets) {
   const auto rows = [&](int64_t columns) { return type("f16", {batch, kContext, columns}); };
   const std::string strides =
@@ -120,7 +120,7 @@ Result<SamplePlan> textTower(backend::Arch arch) {
   return sample;
 }
 
-TEST(TextTowerLowering, IsKernelsAndTheLibrarysProducts) {
+TEST(TextTowerLowering, IsKernelsAndTheLibrarysGemms) {
   for (const backend::Arch arch : {backend::Arch::Sm90a, backend::Arch::Sm80}) {
     const auto tower = textTower(arch);
     ASSERT_TRUE(tower.isOk()) << tower.status().message();

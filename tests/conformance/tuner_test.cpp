@@ -1,8 +1,8 @@
-// The tuner on a GPU: it replaces what is slow, computes the same, and says on which machine. How
-// fast anything is, is not asserted; of several tiles, the worst is not kept.
+// The tuner on a GPU: it replaces slow choices, keeps the results, and records the GPU. No times
+// are asserted, except that the worst of several tiles is replaced.
 #include "tests/conformance/cuda_fixture.h"
 #include "tests/conformance/element_bytes.h"
-#include "tests/unit/tuner/product_chain.h"
+#include "tests/unit/tuner/gemm_chain.h"
 
 #include "runtime/exec/gpu.h"
 #include "tuner/tuner.h"
@@ -24,7 +24,7 @@ protected:
   }
 
   void loadChain(DType dtype, MadeOf made) {
-    load(productChain(dtype, made, [&](int index, int64_t count) {
+    load(gemmChain(dtype, made, [&](int index, int64_t count) {
       std::vector<double> values;
       for (const float v : randomFloats(size_t(count), unsigned(index)))
         values.push_back((v - 0.5) * 0.02);
@@ -32,14 +32,14 @@ protected:
     }));
   }
 
-  /// Tunes what is loaded, and loads that. Says what was done.
-  std::vector<tuner::TunedProduct> tune() {
+  /// Tunes the loaded plan, loads the tuned one, and returns the report.
+  std::vector<tuner::TunedGemm> tune() {
     auto tuned = tuner::tune(*plan_);
     if (!tuned.isOk())
       throw std::runtime_error(tuned.status().message());
     EXPECT_THAT(tuned->notes, IsEmpty());
     load({tuned->plan, weights_});
-    return std::move(tuned->products);
+    return std::move(tuned->gemms);
   }
 
   std::vector<double> compute(std::vector<std::string> *notes = nullptr) {
@@ -47,7 +47,7 @@ protected:
     if (notes)
       *notes = context.notes();
     const IoTensor &io = plan_->data().entries[0].buckets[0].inputs[0];
-    std::vector<std::byte> x = encode(io.dtype, randomFloats(kTokens * kNarrow, 99)), y(x.size());
+    std::vector<std::byte> x = encode(io.dtype, randomFloats(kM * kNarrow, 99)), y(x.size());
     const TensorView in{x.data(), io.dtype, DeviceKind::Cpu, io.sizes, {}},
         out{y.data(), io.dtype, DeviceKind::Cpu, io.sizes, {}};
     const Status status = context.run("main", {&in, 1}, {&out, 1});
@@ -65,7 +65,7 @@ protected:
     EXPECT_LT(std::sqrt(distance / size), relative); // False for NaN.
   }
 
-  /// Skips unless the GPU runs the tiles.
+  /// Whether the GPU runs the tiles.
   bool hasHopper() {
     const Result<Gpu> gpu = findGpu(0);
     return gpu.isOk() && checkGpu(*gpu, kHopper).isOk();
@@ -81,12 +81,12 @@ TEST_F(Tune, TheWorstTilesAreReplacedAlikeInAllLayers) {
     loadChain(dtype, MadeOf::Tiles);
     const std::vector<double> before = compute();
     const Bucket was = plan_->data().entries[0].buckets[0];
-    const auto products = tune();
-    ASSERT_EQ(products.size(), 2u);
-    for (const tuner::TunedProduct &product : products) {
-      EXPECT_EQ(product.sites, 3u) << product.product;
-      EXPECT_GE(product.tried, 10u) << product.product;
-      EXPECT_NE(product.after, product.before) << product.product;
+    const auto gemms = tune();
+    ASSERT_EQ(gemms.size(), 2u);
+    for (const tuner::TunedGemm &gemm : gemms) {
+      EXPECT_EQ(gemm.sites, 3u) << gemm.description;
+      EXPECT_GE(gemm.tried, 10u) << gemm.description;
+      EXPECT_NE(gemm.after, gemm.before) << gemm.description;
     }
     const PlanData &plan = plan_->data();
     const Bucket &is = plan.entries[0].buckets[0];
@@ -113,10 +113,10 @@ TEST_F(Tune, CallsAreFrozenAndNeedNoOtherGpu) {
     for (const MadeOf made : {MadeOf::Calls, MadeOf::TunedCalls}) {
       loadChain(dtype, made);
       const std::vector<double> before = compute();
-      const auto products = tune();
-      ASSERT_EQ(products.size(), 2u);
+      const auto gemms = tune();
+      ASSERT_EQ(gemms.size(), 2u);
       for (const LaunchRecord &record : plan_->data().entries[0].buckets[0].records) {
-        // No tile: the plan had no code for Hopper alone.
+        // No tiles, because the plan had no sm_90a code.
         const auto *call = std::get_if<LibraryCall>(&record.op);
         ASSERT_TRUE(call);
         EXPECT_FALSE(call->algorithm.empty());
@@ -146,7 +146,7 @@ TEST_F(Tune, OnAnotherGpuItIsOneNoteAndTheSameResult) {
   std::vector<std::string> notes;
   EXPECT_EQ(compute(&notes), before);
   EXPECT_THAT(notes, ElementsAre(HasSubstr("were tuned on NVIDIA Some (17 SMs)")));
-  plan.gpu->tuned = false; // Launch shapes of a model: nothing to say.
+  plan.gpu->tuned = false; // Launch shapes that the model chose need no note.
   load({plan, weights_});
   compute(&notes);
   EXPECT_THAT(notes, IsEmpty());

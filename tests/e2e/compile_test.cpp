@@ -177,7 +177,7 @@ TEST_F(Compile, TargetCudaNeedsNoGpu) {
   EXPECT_FALSE(fs::exists(folder / "y.npy"));
 }
 
-TEST_F(Compile, Tf32IsForCudaAndForProductsOnly) {
+TEST_F(Compile, Tf32IsForCudaAndForGemmsOnly) {
   const std::string model = models() / "tiny_fp16.pt";
   expectError(cgc({"compile", model, "-o", "plan.cgplan", "--input", "text=i64[1,16]", "--target",
                    "cpu", "--precision", "tf32"}),

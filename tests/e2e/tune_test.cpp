@@ -31,8 +31,7 @@ TEST_F(Tune, IsForCudaPlans) {
 TEST_F(Tune, WithoutAGpuSaysWhatItNeedsAndWritesNothing) {
   if (hasGpu())
     GTEST_SKIP() << "there is a GPU";
-  expectError(cgc(compileForCuda({"--tune"})), 6,
-              {"tuning times each product on a GPU", "cgc tune"});
+  expectError(cgc(compileForCuda({"--tune"})), 6, {"tuning times each GEMM on a GPU", "cgc tune"});
   EXPECT_TRUE(files().empty());
   ASSERT_EQ(cgc(compileForCuda()).status, 0);
   const std::string before = readFile(folder / "plan.cgplan");
@@ -60,7 +59,7 @@ TEST_F(Tune, OnAGpuKeepsThePlanRight) {
   EXPECT_EQ(cgc({"compare", "plan.cgplan", (models() / "tiny_fp16.pt").string()}).status, 0);
   ASSERT_EQ(cgc(compileForCuda()).status, 0);
   const auto json = parseJson(cgc({"tune", "plan.cgplan", "--json"}), "tune");
-  EXPECT_GT(json["products"].size(), 0u);
+  EXPECT_GT(json["gemms"].size(), 0u);
   EXPECT_EQ(cgc({"compare", "plan.cgplan", (models() / "tiny_fp16.pt").string()}).status, 0);
 }
 

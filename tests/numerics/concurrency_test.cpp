@@ -29,7 +29,7 @@ constexpr int kThreads = 4, kRuns = 50, kProcesses = 60;
 constexpr int64_t kImage = 3 * 16 * 16, kFeatures = 8 * 14 * 14, kOut = 10;
 
 /// A convolution and a linear layer, each run by LibTorch.
-SamplePlan products() {
+SamplePlan gemms() {
   SamplePlan sample;
   PlanData &plan = sample.plan;
   plan.target = DeviceKind::Cpu;
@@ -69,7 +69,7 @@ SamplePlan products() {
 class ConcurrentContexts : public testing::Test {
 protected:
   void SetUp() override {
-    const SamplePlan sample = products();
+    const SamplePlan sample = gemms();
     const Status written = writePlan(sample.plan, sample.weightSpans(), folder_ / "plan");
     ASSERT_TRUE(written.isOk()) << written.message();
     Result<Plan> plan = Plan::load(folder_ / "plan");

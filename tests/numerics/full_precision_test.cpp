@@ -138,12 +138,12 @@ TEST(WithoutTf32, IsTheSameConvolution) {
     }
 }
 
-TEST(Products, AreTheOpsThatMultiplyMatrices) {
+TEST(MultipliesMatrices, IsTrueForTheOpsThatDo) {
   for (const char *op : {"aten::_native_multi_head_attention", "aten::addmm", "aten::baddbmm",
                          "aten::bmm", "aten::conv2d", "aten::linear", "aten::matmul", "aten::mm",
                          "aten::scaled_dot_product_attention"})
-    EXPECT_TRUE(aten::isProduct(op)) << op;
-  EXPECT_FALSE(aten::isProduct("aten::mul"));
+    EXPECT_TRUE(aten::multipliesMatrices(op)) << op;
+  EXPECT_FALSE(aten::multipliesMatrices("aten::mul"));
 }
 
 } // namespace

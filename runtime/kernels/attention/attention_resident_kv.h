@@ -1,5 +1,4 @@
-// attention_whole and attention_halves: the variants there are, and the launch shape that the
-// kernels expect.
+// The variants and launch shapes of attention_resident_kv_* and attention_split_kv_*.
 #pragma once
 
 #include <algorithm>
@@ -8,63 +7,72 @@
 
 namespace cgc {
 
-/// Queries of a tile: what one warpgroup works on at a time.
-inline constexpr int64_t kWholeQueries = 64;
-inline constexpr int64_t kWholeMaxTiles = 4, kWholeMaxGroups = 4;
-/// Items of a launch: blocks count them in 32 bits, some behind the last.
-inline constexpr int64_t kWholeMaxItems = int64_t(1) << 28;
-/// Of a stage: for a single query, and for what 16 warps find for it; a multiple of 1024.
-inline constexpr uint32_t kWholeSingleBytes = 5120;
-static_assert(kWholeSingleBytes % 1024 == 0, "the next stage's tiles are swizzled from there on");
-/// The kernels look for missing keys among the last ones only.
-inline constexpr int64_t kWholeMostMissing = 72;
+/// Queries of a tile, which one warpgroup computes.
+inline constexpr int64_t kResidentKvQueries = 64;
+inline constexpr int64_t kResidentKvMaxTiles = 4, kResidentKvMaxGroups = 4;
+/// Upper limit of the items of a launch. CTAs count items in 32 bits, and beyond the last one.
+inline constexpr int64_t kResidentKvMaxItems = int64_t(1) << 28;
+/// Bytes of a stage for a single query and the partial results of 16 warps for it; a multiple of
+/// 1024.
+inline constexpr uint32_t kResidentKvSingleBytes = 5120;
+static_assert(kResidentKvSingleBytes % 1024 == 0,
+              "the next stage's tiles are swizzled from there on");
+/// The most keys that a kernel may hold beyond those of the tensor; it masks only the last ones.
+inline constexpr int64_t kResidentKvMaxMissing = 72;
 
-/// Numbers of keys that the kernels hold, multiples of 16: "attention_whole_f16_80".
-inline constexpr std::array<int64_t, 5> kWholeKeys = {64, 80, 128, 208, 272};
+/// The key capacities of the kernels, multiples of 16: "attention_resident_kv_f16_80".
+inline constexpr std::array<int64_t, 5> kResidentKvKeys = {64, 80, 128, 208, 272};
 
-/// The least of them that is enough; 0 if none is.
-constexpr int64_t wholeKeys(int64_t keys) {
-  for (int64_t held : kWholeKeys)
-    if (keys <= held && held - keys <= kWholeMostMissing)
+/// The smallest capacity for this many keys; 0 if no kernel takes them.
+constexpr int64_t residentKvKeys(int64_t keys) {
+  for (int64_t held : kResidentKvKeys)
+    if (keys <= held && held - keys <= kResidentKvMaxMissing)
       return held;
   return 0;
 }
 
-/// attention_halves: keys of each of the two warpgroups of a block, which share 64 queries.
-inline constexpr int64_t kHalfKeys = 144;
-/// Whether each of them has a key.
-constexpr bool fitsHalves(int64_t keys) {
-  return keys > kHalfKeys && keys <= 2 * kHalfKeys;
+/// attention_split_kv: the key capacity of each of the two warpgroups of a CTA, which share 64
+/// queries.
+inline constexpr int64_t kSplitKvKeys = 144;
+/// Whether attention_split_kv takes this many keys: each warpgroup needs one.
+constexpr bool fitsSplitKv(int64_t keys) {
+  return keys > kSplitKvKeys && keys <= 2 * kSplitKvKeys;
 }
-/// Queries, keys and values in rows of 128 bytes; 1024 more, to begin at a multiple of it.
-inline constexpr uint32_t kHalvesSharedBytes = (kWholeQueries + 4 * kHalfKeys) * 128 + 1024;
+/// Dynamic shared memory in bytes: queries, keys and values in rows of 128 bytes. 1024 bytes more
+/// align the first tile.
+inline constexpr uint32_t kSplitKvSharedBytes =
+    (kResidentKvQueries + 4 * kSplitKvKeys) * 128 + 1024;
 
-/// How the work is cut: an item is some tiles of queries of one head. A block takes items in turn;
-/// its warpgroups share the tiles, and with two stages the next item is fetched meanwhile. One
-/// query more than whole tiles is no tile: all warps share its keys.
-struct WholeShape {
+/// The division of the work. An item is up to `tiles` tiles of queries of one head. A CTA of
+/// `groups` warpgroups computes items in turn; its warpgroups share the tiles of an item, and with
+/// two stages it loads the next item meanwhile. A single query beyond full tiles is no tile of its
+/// own: all warps of the CTA share its keys.
+struct ResidentKvShape {
   int64_t tiles, groups, stages;
 
-  /// Whether heads have that one query more.
+  /// Whether heads have such a single query.
   constexpr bool hasSingle(int64_t queries) const {
-    return tiles > 1 && queries == tiles * kWholeQueries + 1;
+    return tiles > 1 && queries == tiles * kResidentKvQueries + 1;
   }
   constexpr int64_t items(int64_t heads, int64_t queries) const {
-    const int64_t all = (queries - hasSingle(queries) + kWholeQueries - 1) / kWholeQueries;
+    const int64_t all =
+        (queries - hasSingle(queries) + kResidentKvQueries - 1) / kResidentKvQueries;
     return heads * ((all + tiles - 1) / tiles);
   }
-  /// Keys, values and queries in rows of 128 bytes; 1024 more, to begin at a multiple of it.
+  /// Dynamic shared memory in bytes: keys, values and queries in rows of 128 bytes. 1024 bytes more
+  /// align the first tile.
   constexpr uint32_t sharedBytes(int64_t queries, int64_t keys) const {
-    return uint32_t(stages * ((2 * wholeKeys(keys) + tiles * kWholeQueries) * 128 +
-                              (hasSingle(queries) ? kWholeSingleBytes : 0)) +
+    return uint32_t(stages * ((2 * residentKvKeys(keys) + tiles * kResidentKvQueries) * 128 +
+                              (hasSingle(queries) ? kResidentKvSingleBytes : 0)) +
                     1024);
   }
 };
 
-/// The tiles of an item that has all of so many queries, or as many as there may be.
-constexpr int64_t wholeTiles(int64_t queries) {
-  const int64_t full = queries / kWholeQueries, all = (queries + kWholeQueries - 1) / kWholeQueries;
-  return std::min(WholeShape{full, 1, 1}.hasSingle(queries) ? full : all, kWholeMaxTiles);
+/// The tiles of an item with all queries of a head, up to the maximum.
+constexpr int64_t residentKvTiles(int64_t queries) {
+  const int64_t full = queries / kResidentKvQueries,
+                all = (queries + kResidentKvQueries - 1) / kResidentKvQueries;
+  return std::min(ResidentKvShape{full, 1, 1}.hasSingle(queries) ? full : all, kResidentKvMaxTiles);
 }
 
 } // namespace cgc

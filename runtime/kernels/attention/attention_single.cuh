@@ -1,7 +1,7 @@
-// Attention of one query by all warps of a block, its keys and values in shared memory as tensor
-// copies write them: for attention_whole.cu. Each warp has some of the keys, 16 at a time; in its
-// products the query, the weights of keys and what they sum up are columns or rows that are all
-// alike, so that every lane has what it needs.
+// Attention of a single query by all warps of a CTA, with keys and values in shared memory in TMA's
+// swizzled layout. Each warp processes 16 keys at a time. In its mma operations all rows (or
+// columns) of the query, of the weights and of the results are equal, so every lane has the values
+// it needs. Included by attention_resident_kv.cu.
 #pragma once
 
 #include "runtime/kernels/pointwise/activations.cuh"
@@ -15,26 +15,28 @@ namespace {
 
 using namespace device;
 
-/// The memory of a stage for a single query: the query, and what each warp has found for it: the
-/// base and the total of its weights, which are 2^(scale score - base), and their sums of values.
+/// The memory of a stage for a single query: the query, and the partial results of each warp. The
+/// weight of a key is 2^(scale score - base). A warp stores its base, the total of its weights, and
+/// the weighted sums of values.
 struct SingleMemory {
   uint8_t query[128];
-  float sums[kWholeMaxGroups * 4][64];
-  float2 totals[kWholeMaxGroups * 4];
+  float sums[kResidentKvMaxGroups * 4][64];
+  float2 totals[kResidentKvMaxGroups * 4];
 };
-static_assert(sizeof(SingleMemory) <= kWholeSingleBytes);
+static_assert(sizeof(SingleMemory) <= kResidentKvSingleBytes);
 
-/// What warp `warp` finds for a single query in its share of the `seen` keys; `scale` is times
-/// log2(e). Waits for `isRead` before it tells.
+/// Computes the partial results of warp `warp` for a single query over the warp's part of the first
+/// `seen` keys. `scale` includes a factor of log2(e). Waits for `isRead` before it stores them.
 template <class T>
 __device__ void attendSingle(int warp, int seen, float scale, const uint8_t *keys,
                              const uint8_t *values, SingleMemory &memory, uint64_t *isRead,
                              uint32_t parity) {
   constexpr int kKeys = 16;
   const int warps = blockDim.x / 32, lane = threadIdx.x % 32;
-  // Where the lane's row of four matrices begins: eight keys and the next, of two vectors each.
+  // The row and vector whose address this lane gives to ldmatrix: four 8x8 matrices are two groups
+  // of eight keys by two vectors.
   const int row = lane / 16 * 8 + lane % 8, vector = lane / 8 % 2;
-  uint32_t query[2][4]; // Of each eight columns two of the lane's.
+  uint32_t query[2][4]; // Two columns of this lane in each group of eight columns.
 #pragma unroll
   for (int half = 0; half < 2; ++half)
     loadMatrices(query[half], memory.query + (half * 4 + lane / 8) * 16);
@@ -42,7 +44,7 @@ __device__ void attendSingle(int warp, int seen, float scale, const uint8_t *key
   float base = -INFINITY, totals[4] = {}, sums[4][4] = {};
 #pragma unroll 1
   for (int first = warp * kKeys; first < seen; first += warps * kKeys) {
-    float scores[2][4] = {}; // Of eight keys and the next; the lane's are two of each, twice.
+    float scores[2][4] = {}; // Two groups of eight keys; two of each are this lane's, in two rows.
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       uint32_t matrices[4];
@@ -68,7 +70,7 @@ __device__ void attendSingle(int warp, int seen, float scale, const uint8_t *key
 #pragma unroll
     for (int h = 0; h < 2; ++h)
       weights[h] = packPair<T>(fastExp2(scores[h][0] - base), fastExp2(scores[h][1] - base));
-    totals[0] *= factor; // The others are not looked at.
+    totals[0] *= factor; // The other elements are not used.
     multiply<T>(totals, ones, weights[0], weights[1]);
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
@@ -90,11 +92,13 @@ __device__ void attendSingle(int warp, int seen, float scale, const uint8_t *key
     memory.totals[warp] = {base, totals[0]};
 }
 
-/// Puts together what all warps have found for a single query, and stores its result.
+/// Combines the partial results of all warps for a single query and stores the result. One warp
+/// calls it.
 template <class T> __device__ void finishSingle(const SingleMemory &memory, T *to) {
-  static_assert(kWholeMaxGroups * 4 <= 32);
+  static_assert(kResidentKvMaxGroups * 4 <= 32);
   const int warps = blockDim.x / 32, lane = threadIdx.x % 32;
-  const float2 of = lane < warps ? memory.totals[lane] : float2{-INFINITY, 0}; // Of a warp.
+  const float2 of =
+      lane < warps ? memory.totals[lane] : float2{-INFINITY, 0}; // Base and total of warp `lane`.
   float most = of.x;
 #pragma unroll
   for (int offset = 1; offset < 32; offset *= 2)

@@ -1,52 +1,52 @@
-// product and product_norm: the kernels of all tiles, for f16 and bf16.
+// Instantiates gemm_* and gemm_norm_* for every tile, in f16 and bf16.
 #include "runtime/kernels/gemm/gemm.cuh"
 #include "runtime/kernels/gemm/gemm_persistent.cuh"
 
 namespace cgc {
 namespace {
 
-#define CGC_PRODUCT_TILE(F, N, SPLIT, BLOCKS) {#F "x" #N "_" #SPLIT, F, N, SPLIT},
-#define CGC_PRODUCT_PERSISTENT(N) {"128x" #N "_persistent", kPersistentFeatures, N, 1, true},
-constexpr ProductTile kTiles[] = {
+#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS) {#N "x" #M "_" #SPLIT_K, N, M, SPLIT_K},
+#define CGC_GEMM_PERSISTENT(M) {"128x" #M "_persistent", kPersistentTileN, M, 1, true},
+constexpr GemmTile kTiles[] = {
 #include "runtime/kernels/gemm/tiles.def"
 };
-#define CGC_PRODUCT_TILE(F, N, SPLIT, BLOCKS) {#F "x" #N "_" #SPLIT, F, N, SPLIT, false, true},
-#define CGC_PRODUCT_PERSISTENT(N) {"128x" #N "_persistent", kPersistentFeatures, N, 1, true, true},
-constexpr ProductTile kNormTiles[] = {
+#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS) {#N "x" #M "_" #SPLIT_K, N, M, SPLIT_K, false, true},
+#define CGC_GEMM_PERSISTENT(M) {"128x" #M "_persistent", kPersistentTileN, M, 1, true, true},
+constexpr GemmTile kNormTiles[] = {
 #include "runtime/kernels/gemm/norm_tiles.def"
 };
 
 } // namespace
 
-std::span<const ProductTile> productTiles() {
+std::span<const GemmTile> gemmTiles() {
   return kTiles;
 }
 
-std::span<const ProductTile> productNormTiles() {
+std::span<const GemmTile> gemmNormTiles() {
   return kNormTiles;
 }
 
-/// Both rows of a tile in one of the families.
-#define CGC_PRODUCT_KERNELS(FAMILY, NORM, F, N, SPLIT, BLOCKS)                                     \
-  CGC_KERNEL_OF(FAMILY##_f16_##F##x##N##_##SPLIT, (product<__half, F, N, SPLIT, BLOCKS, NORM>),    \
-                (bindProduct<__half, F, N, SPLIT, NORM>))                                          \
-  CGC_KERNEL_OF(FAMILY##_bf16_##F##x##N##_##SPLIT,                                                 \
-                (product<__nv_bfloat16, F, N, SPLIT, BLOCKS, NORM>),                               \
-                (bindProduct<__nv_bfloat16, F, N, SPLIT, NORM>))
-#define CGC_PERSISTENT_KERNELS(FAMILY, NORM, N)                                                    \
-  CGC_KERNEL_OF(FAMILY##_f16_128x##N##_persistent,                                                 \
-                (productPersistent<__half, N, NORM, kClustersOf<N>>),                              \
-                (bindPersistent<__half, N, NORM>))                                                 \
-  CGC_KERNEL_OF(FAMILY##_bf16_128x##N##_persistent,                                                \
-                (productPersistent<__nv_bfloat16, N, NORM, kClustersOf<N>>),                       \
-                (bindPersistent<__nv_bfloat16, N, NORM>))
-#define CGC_PRODUCT_TILE(...) CGC_PRODUCT_KERNELS(product, false, __VA_ARGS__)
-#define CGC_PRODUCT_PERSISTENT(N) CGC_PERSISTENT_KERNELS(product, false, N)
+/// The f16 and the bf16 kernel of a tile in one of the families.
+#define CGC_GEMM_KERNELS(FAMILY, NORM, N, M, SPLIT_K, CTAS)                                        \
+  CGC_KERNEL_OF(FAMILY##_f16_##N##x##M##_##SPLIT_K, (gemm<__half, N, M, SPLIT_K, CTAS, NORM>),     \
+                (bindGemm<__half, N, M, SPLIT_K, NORM>))                                           \
+  CGC_KERNEL_OF(FAMILY##_bf16_##N##x##M##_##SPLIT_K,                                               \
+                (gemm<__nv_bfloat16, N, M, SPLIT_K, CTAS, NORM>),                                  \
+                (bindGemm<__nv_bfloat16, N, M, SPLIT_K, NORM>))
+#define CGC_PERSISTENT_KERNELS(FAMILY, NORM, M)                                                    \
+  CGC_KERNEL_OF(FAMILY##_f16_128x##M##_persistent,                                                 \
+                (gemmPersistent<__half, M, NORM, kClustersOf<M>>),                                 \
+                (bindPersistent<__half, M, NORM>))                                                 \
+  CGC_KERNEL_OF(FAMILY##_bf16_128x##M##_persistent,                                                \
+                (gemmPersistent<__nv_bfloat16, M, NORM, kClustersOf<M>>),                          \
+                (bindPersistent<__nv_bfloat16, M, NORM>))
+#define CGC_GEMM_TILE(...) CGC_GEMM_KERNELS(gemm, false, __VA_ARGS__)
+#define CGC_GEMM_PERSISTENT(M) CGC_PERSISTENT_KERNELS(gemm, false, M)
 #include "runtime/kernels/gemm/tiles.def"
-#define CGC_PRODUCT_TILE(...) CGC_PRODUCT_KERNELS(product_norm, true, __VA_ARGS__)
-#define CGC_PRODUCT_PERSISTENT(N) CGC_PERSISTENT_KERNELS(product_norm, true, N)
+#define CGC_GEMM_TILE(...) CGC_GEMM_KERNELS(gemm_norm, true, __VA_ARGS__)
+#define CGC_GEMM_PERSISTENT(M) CGC_PERSISTENT_KERNELS(gemm_norm, true, M)
 #include "runtime/kernels/gemm/norm_tiles.def"
-#undef CGC_PRODUCT_KERNELS
+#undef CGC_GEMM_KERNELS
 #undef CGC_PERSISTENT_KERNELS
 
 } // namespace cgc

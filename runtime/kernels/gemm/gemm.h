@@ -1,5 +1,4 @@
-// product: y = activation(x w^T + bias) + residual on Hopper's tensor cores, and product_norm,
-// which normalises x first: the tiles there are, and the launch shape that the kernels expect.
+// The tiles of the Hopper GEMM kernels gemm_* and gemm_norm_*, and the launch shapes they expect.
 #pragma once
 
 #include "runtime/kernels/rowwise/row_statistics.h"
@@ -12,118 +11,117 @@
 
 namespace cgc {
 
-/// Shared memory of a block that has an SM to itself, less what the kernels declare themselves.
-inline constexpr uint32_t kProductMemory = 224 << 10;
-/// Columns that a stage holds.
-inline constexpr uint32_t kProductDepth = 64;
-/// Features of a block of a persistent kernel.
-inline constexpr uint32_t kPersistentFeatures = 128;
-/// Blocks of a wide cluster of a persistent kernel: two rows of four. Those of a row have the same
-/// tokens, those behind one another the same features.
-inline constexpr uint32_t kWideClusterBlocks = 8;
-/// Most stages of a ring.
-inline constexpr uint32_t kProductMaxStages = 16;
+/// Dynamic shared memory of a CTA that has an SM to itself, in bytes. The SM's 227 KiB less what
+/// the kernels declare statically.
+inline constexpr uint32_t kGemmMemory = 224 << 10;
+/// Extent of a pipeline stage in K, in elements.
+inline constexpr uint32_t kGemmTileK = 64;
+/// Extent in N of a CTA's tile in a persistent kernel.
+inline constexpr uint32_t kPersistentTileN = 128;
+/// CTAs in a wide cluster of a persistent kernel: two rows of four. The CTAs of a row have the same
+/// rows of X, those of a column the same rows of W.
+inline constexpr uint32_t kWideClusterCtas = 8;
+/// Upper limit of pipeline stages.
+inline constexpr uint32_t kGemmMaxStages = 16;
 
-/// One way to cut the product of x [tokens, depth] and w [features, depth] into blocks. Weights are
-/// the left operand of the tensor cores, so that a tile may have as few tokens as 8.
-struct ProductTile {
-  std::string_view name; ///< Kernel row: "product_f16_" + name.
-  uint32_t features, tokens;
-  uint32_t split; ///< Blocks (one cluster) that share a tile, each with a part of the depth.
-  /// Whether the kernel is product_persistent.cuh's: as many blocks as the GPU has SMs stay for all
-  /// tiles. Two, a cluster, have the same tokens and twice as many features; or hasWideClusters().
+/// A tiling of y[M,N] = x[M,K] w[N,K]^T. The kernels compute y^T = w x^T: w is the left operand of
+/// wgmma and N runs along wgmma's M of 64, so that a tile may be as narrow as 8 in M.
+struct GemmTile {
+  /// tileN x tileM, then the split-K factor or "persistent". The kernel is "gemm_f16_" + name.
+  std::string_view name;
+  uint32_t tileN, tileM;
+  uint32_t splitK; ///< CTAs of a cluster that share an output tile, each with a part of K.
+  /// Whether gemm_persistent.cuh has the kernel. Its grid has at most one CTA for each SM, and a
+  /// cluster computes several tiles in turn. The two CTAs of a pair share a tile of tileM rows and
+  /// 2 * tileN columns of y; see hasWideClusters() for clusters of eight.
   bool persistent = false;
-  bool normalises = false; ///< Whether it is one of product_norm.
+  bool normalizes = false; ///< Whether the kernel is gemm_norm, which normalizes the rows of x.
 
-  /// Whether this depth gives every block of the split something to add up (without, results were
-  /// wrong on an H200, and why is not understood: docs/log/2026-11-22-split-k-push.md), and whether
-  /// a persistent kernel that normalises can have its tokens' moments: they come in pairs of groups
-  /// to the memory of the results.
-  constexpr bool takes(int64_t depth) const {
-    const int64_t groups = momentGroups(depth);
-    if (persistent && normalises && (groups % 2 != 0 || groups * 8 > features * 2))
+  /// Whether the kernel supports this K. Split-K needs at least one K step for each CTA: without
+  /// one, results were wrong on an H200, for a reason that is not understood
+  /// (docs/log/2026-11-22-split-k-push.md). A persistent kernel that normalizes stages the row
+  /// statistics of its tile in the memory of the results, two groups at a time.
+  constexpr bool takes(int64_t k) const {
+    const int64_t groups = statisticsGroups(k);
+    if (persistent && normalizes && (groups % 2 != 0 || groups * 8 > tileN * 2))
       return false;
-    return depth > int64_t(split - 1) * kProductDepth;
+    return k > int64_t(splitK - 1) * kGemmTileK;
   }
-  /// The blocks of a launch on a GPU with so many SMs.
-  constexpr std::array<uint32_t, 3> grid(int64_t tokenCount, int64_t featureCount,
-                                         uint32_t multiprocessors) const {
+  /// The grid of a launch on a GPU with this many SMs.
+  constexpr std::array<uint32_t, 3> grid(int64_t m, int64_t n, uint32_t multiprocessors) const {
     if (persistent) {
-      const auto [ofTokens, ofFeatures] = tilesOfPairs(tokenCount, featureCount);
-      const auto pairs = uint32_t(std::min(ofTokens * ofFeatures, int64_t(multiprocessors / 2)));
-      return {std::max(2 * pairs, hasWideClusters() ? kWideClusterBlocks : 0), 1, 1};
+      const auto [tilesM, tilesN] = tilesOfPairs(m, n);
+      const auto pairs = uint32_t(std::min(tilesM * tilesN, int64_t(multiprocessors / 2)));
+      return {std::max(2 * pairs, hasWideClusters() ? kWideClusterCtas : 0), 1, 1};
     }
-    return {uint32_t(tilesOf(featureCount, features)) * split,
-            uint32_t(tilesOf(tokenCount, tokens)), 1};
+    return {uint32_t(tilesOf(n, tileN)) * splitK, uint32_t(tilesOf(m, tileM)), 1};
   }
   static constexpr int64_t tilesOf(int64_t count, int64_t size) {
     return (count + size - 1) / size;
   }
-  /// Of persistent ones: tiles of the tokens and of the features, twice `features` each, that pairs
-  /// of blocks take in turns.
-  constexpr std::array<int64_t, 2> tilesOfPairs(int64_t tokenCount, int64_t featureCount) const {
-    return {tilesOf(tokenCount, tokens), tilesOf(featureCount, 2 * int64_t(features))};
+  /// Persistent kernels: the number of tiles of a pair, tileM x 2 tileN, along M and along N.
+  constexpr std::array<int64_t, 2> tilesOfPairs(int64_t m, int64_t n) const {
+    return {tilesOf(m, tileM), tilesOf(n, 2 * int64_t(tileN))};
   }
-  /// Whether wide clusters take most of the tiles, and pairs beside them the others, on the SMs
-  /// that those leave over: a product of so many tokens takes less power if the L2 cache sends
-  /// less.
-  constexpr bool hasWideClusters() const { return persistent && tokens > 192; }
-  /// How the blocks of such a launch share its tiles.
+  /// Whether wide clusters compute most tiles and a tail launch of pairs the others, on the SMs
+  /// that wide clusters cannot use. A wide cluster loads fewer bytes from the L2 cache for each
+  /// result, which lowers the power of a GEMM with a large M.
+  constexpr bool hasWideClusters() const { return persistent && tileM > 192; }
+  /// The division of a launch's tiles between wide clusters and the pairs of the tail launch.
   struct Shares {
     uint32_t clusters = 0, pairs = 0;
-    /// Rows of 2 * tokens tokens of the clusters; the pairs have those behind.
+    /// Rows of cluster tiles, of 2 tileM rows of y each. The pairs compute the rows after them.
     int64_t clusterRows = 0;
-    int64_t turns = INT64_MAX; ///< Tiles that one has after the other, at most.
+    int64_t turns = INT64_MAX; ///< The most tiles that a cluster or a pair computes in turn.
   };
-  /// The shares with the fewest turns of a grid of so many blocks, on a GPU that has room for so
-  /// many wide clusters at a time, at least one; of equal ones those in which the clusters have
-  /// most.
-  constexpr Shares shares(int64_t tokenCount, int64_t featureCount, uint32_t blocks,
-                          uint32_t clustersAtOnce) const {
-    const auto [ofTokens, ofFeatures] = tilesOfPairs(tokenCount, featureCount);
+  /// The division with the fewest turns for a grid of this many CTAs on a GPU that can hold
+  /// `clustersAtOnce` wide clusters, at least 1. Among equal ones, that with the most clusterRows.
+  constexpr Shares shares(int64_t m, int64_t n, uint32_t ctas, uint32_t clustersAtOnce) const {
+    const auto [tilesM, tilesN] = tilesOfPairs(m, n);
     const auto turns = [](int64_t tiles, uint32_t takers) {
       return tiles == 0 ? 0 : takers == 0 ? INT64_MAX : tilesOf(tiles, takers);
     };
     Shares best;
-    for (uint32_t clusters = std::min(clustersAtOnce, blocks / kWideClusterBlocks); clusters > 0;
+    for (uint32_t clusters = std::min(clustersAtOnce, ctas / kWideClusterCtas); clusters > 0;
          --clusters) {
-      const uint32_t pairs = (blocks - clusters * kWideClusterBlocks) / 2;
-      for (int64_t rows = 0; rows <= tilesOf(ofTokens, 2); ++rows) {
-        const int64_t behind = std::max(ofTokens - 2 * rows, int64_t(0));
-        const int64_t most = std::max(turns(rows * tilesOf(ofFeatures, 2), clusters),
-                                      turns(behind * ofFeatures, pairs));
+      const uint32_t pairs = (ctas - clusters * kWideClusterCtas) / 2;
+      for (int64_t rows = 0; rows <= tilesOf(tilesM, 2); ++rows) {
+        const int64_t tail = std::max(tilesM - 2 * rows, int64_t(0));
+        const int64_t most =
+            std::max(turns(rows * tilesOf(tilesN, 2), clusters), turns(tail * tilesN, pairs));
         if (most < best.turns || (most == best.turns && rows > best.clusterRows))
           best = {clusters, pairs, rows, most};
       }
     }
     return best;
   }
-  /// A warpgroup for each 64 features and a warp that copies, of product_norm one more, that helps
-  /// to read moments; persistent ones have a warpgroup for all of this.
+  /// Threads of a CTA: a consumer warpgroup for each 64 of tileN and a producer warp; gemm_norm has
+  /// one more warp, which helps to read row statistics. The producer warps of a persistent kernel
+  /// fill a warpgroup.
   constexpr uint32_t threads() const {
-    return features * 2 + (persistent ? 128 : normalises ? 64 : 32);
+    return tileN * 2 + (persistent ? 128 : normalizes ? 64 : 32);
   }
-  /// Of persistent ones: the tokens of a box in which results are stored, whole groups of 8 rows of
-  /// the swizzle.
-  constexpr uint32_t boxTokens() const { return tokens > 192 ? tokens / 4 : tokens / 2; }
-  /// The most groups of 8 tokens that a block finishes: of a split, its share of the tile.
-  constexpr uint32_t mostGroups() const { return (tokens / 8 + split - 1) / split; }
-  /// Of a split: where a block has the sums that others hand to it, one of four for each thread.
-  constexpr uint32_t handedBytes() const {
-    return split == 1 ? 0 : split * mostGroups() * features * 2 * 16;
+  /// Persistent kernels: the rows of y in a box of a TMA store, a multiple of the 8 rows after
+  /// which the swizzle repeats.
+  constexpr uint32_t boxM() const { return tileM > 192 ? tileM / 4 : tileM / 2; }
+  /// The most groups of 8 rows of y that a CTA stores. With split-K each CTA stores some.
+  constexpr uint32_t maxGroups() const { return (tileM / 8 + splitK - 1) / splitK; }
+  /// Split-K: the bytes of shared memory for the partial accumulators from all CTAs of the cluster.
+  constexpr uint32_t splitKBytes() const {
+    return splitK == 1 ? 0 : splitK * maxGroups() * tileN * 2 * 16;
   }
-  /// With so many stages: 64 columns of both operands each, on their way at the same time. The
-  /// results are staged in the same memory, padded against bank conflicts. 1024 more, to begin at a
-  /// multiple of it.
+  /// Dynamic shared memory for this many stages, each with kGemmTileK columns of both operands. The
+  /// epilogue stages results in the same memory, in rows padded against bank conflicts; a
+  /// persistent kernel stages them in memory of their own. 1024 bytes more align the first tile.
   constexpr uint32_t sharedBytes(uint32_t stages) const {
-    const uint32_t operands = stages * (features + tokens) * 128;
-    if (persistent) // Results have memory of their own.
-      return operands + features * tokens * 2 + 1024;
-    const uint32_t results = handedBytes() + features / 64 * mostGroups() * 8 * (64 + 8) * 2;
+    const uint32_t operands = stages * (tileN + tileM) * 128;
+    if (persistent)
+      return operands + tileN * tileM * 2 + 1024;
+    const uint32_t results = splitKBytes() + tileN / 64 * maxGroups() * 8 * (64 + 8) * 2;
     return std::max(operands, results) + 1024;
   }
-  /// The most stages, up to `most`, for which so much memory is enough; 1 if not even two fit.
-  constexpr uint32_t stagesIn(uint32_t bytes, uint32_t most = kProductMaxStages) const {
+  /// The most stages, up to `most`, that fit into this many bytes; 1 if two do not.
+  constexpr uint32_t stagesIn(uint32_t bytes, uint32_t most = kGemmMaxStages) const {
     uint32_t stages = 1;
     while (stages < most && sharedBytes(stages + 1) <= bytes)
       ++stages;
@@ -131,9 +129,9 @@ struct ProductTile {
   }
 };
 
-/// All tiles, in the order of product_tiles.def.
-std::span<const ProductTile> productTiles();
-/// Those of product_norm, in the order of product_norm_tiles.def.
-std::span<const ProductTile> productNormTiles();
+/// The tiles of gemm_*, in the order of tiles.def.
+std::span<const GemmTile> gemmTiles();
+/// The tiles of gemm_norm_*, in the order of norm_tiles.def.
+std::span<const GemmTile> gemmNormTiles();
 
 } // namespace cgc

@@ -1,6 +1,7 @@
-// product and product_norm of many tokens: the persistent kernels. Blocks stay for all tiles; those
-// of a cluster share the copies of their operands; results are staged, and stored while the next
-// tile is multiplied. For product.cu.
+// gemm and gemm_norm for many rows of X: the persistent kernels. A CTA computes several output
+// tiles in turn. The CTAs of a cluster share operands by multicast. The epilogue stages a tile's
+// results in memory of their own, and TMA stores them during the mainloop of the next tile.
+// Included by gemm.cu.
 #pragma once
 
 #include "runtime/kernels/pointwise/activations.cuh"
@@ -13,193 +14,195 @@
 namespace cgc {
 namespace {
 
-/// What a persistent kernel's clusters are. The fewer bytes the L2 cache sends, the less power a
-/// product takes; but clusters of eight leave SMs over, as groups of SMs have no multiple of eight.
+/// The clusters of a persistent kernel. Wide clusters load fewer bytes from the L2 cache, which
+/// lowers the GEMM's power. But they leave some SMs unused, because the number of SMs in a GPC is
+/// no multiple of eight; a tail launch of pairs uses those.
 enum class Clusters {
-  Pairs, ///< Two blocks with the same tokens; they take all tiles.
-  Wide,  ///< Eight: two rows, of four with the same tokens each. They take the first tokens.
-  Beside ///< Pairs, the companion of such a kernel: they take the other tokens.
+  Pairs, ///< Two CTAs with the same rows of X. They compute all tiles.
+  Wide,  ///< Two rows of four CTAs. Those of a row have the same rows of X. The first rows of y.
+  Tail   ///< The tail launch of such a kernel: pairs that compute the remaining rows of y.
 };
 
-/// Each block has 128 features of its own, in two warpgroups.
-template <int kTokens, Clusters kClusters> struct PersistentShape {
-  static constexpr ProductTile kTile{"", kPersistentFeatures, kTokens, 1, true};
-  static constexpr int kFeatures = kPersistentFeatures;
-  /// Blocks of a cluster that have the same tokens, and the same features.
+/// Each CTA computes 128 columns of y, in two consumer warpgroups.
+template <int kTileM, Clusters kClusters> struct PersistentShape {
+  static constexpr GemmTile kTile{"", kPersistentTileN, kTileM, 1, true};
+  static constexpr int kTileN = kPersistentTileN;
+  /// CTAs of a cluster that share rows of X (kAcross), and that share rows of W (kAlong).
   static constexpr int kAcross = kClusters == Clusters::Wide ? 4 : 2;
   static constexpr int kAlong = kClusters == Clusters::Wide ? 2 : 1;
-  static constexpr int kBlocks = kAcross * kAlong;
-  /// Rows of a box of an operand: wide clusters and the pairs beside them have the same maps.
-  static constexpr int kTokenRows = kClusters == Clusters::Pairs ? kTokens / 2 : kTokens / 4;
-  static constexpr int kWeightRows = kClusters == Clusters::Pairs ? kFeatures : kFeatures / 2;
-  /// Of these a block copies so many, to all that have them.
-  static constexpr int kTokenBoxes = kTokens / kAcross / kTokenRows;
-  static constexpr int kWeightBoxes = kFeatures / kAlong / kWeightRows;
-  static constexpr int kWeightBytes = kFeatures * kDepthTile * 2;
-  static constexpr int kTokenBytes = kTokens * kDepthTile * 2;
-  static constexpr int kStageBytes = kWeightBytes + kTokenBytes;
-  /// Warps that multiply; then a warpgroup with one that fetches operands and residuals, one that
-  /// fetches moments and stores, and two that find what the end of a tile needs.
-  static constexpr int kWarps = kFeatures / 16, kThreads = int(kTile.threads());
-  /// Results are stored in boxes of that many tokens and 64 features.
-  static constexpr int kBoxTokens = int(kTile.boxTokens());
-  static constexpr int kBoxesOfHalf = kTokens / 2 / kBoxTokens; ///< Half of the tokens.
-  static constexpr int kStagedBytes = kTokens * kFeatures * 2;
-  static_assert(kThreads == kWarps * 32 + 128 && kFeatures == 128 && kTokens % 16 == 0 &&
-                kTokens / 2 % kBoxTokens == 0 && kBoxTokens % 8 == 0); // Halves are stored.
+  static constexpr int kCtas = kAcross * kAlong;
+  /// Rows in a TMA box of X and of W. Wide clusters and their tail launch use the same tensor maps.
+  static constexpr int kXBoxRows = kClusters == Clusters::Pairs ? kTileM / 2 : kTileM / 4;
+  static constexpr int kWBoxRows = kClusters == Clusters::Pairs ? kTileN : kTileN / 2;
+  /// Boxes of each operand that a CTA loads for a stage, and multicasts to the CTAs that share
+  /// them.
+  static constexpr int kXBoxes = kTileM / kAcross / kXBoxRows;
+  static constexpr int kWBoxes = kTileN / kAlong / kWBoxRows;
+  static constexpr int kWBytes = kTileN * kTileK * 2;
+  static constexpr int kXBytes = kTileM * kTileK * 2;
+  static constexpr int kStageBytes = kWBytes + kXBytes;
+  /// Consumer warps. The warpgroup after them has a warp that loads operands and residuals, one
+  /// that loads row statistics and stores results, and two that prepare epilogues.
+  static constexpr int kWarps = kTileN / 16, kThreads = int(kTile.threads());
+  /// TMA stores results in boxes of kBoxM rows and 64 columns.
+  static constexpr int kBoxM = int(kTile.boxM());
+  static constexpr int kBoxesPerHalf = kTileM / 2 / kBoxM; ///< Of half of the rows, 64 columns.
+  static constexpr int kStagedBytes = kTileM * kTileN * 2;
+  static_assert(kThreads == kWarps * 32 + 128 && kTileN == 128 && kTileM % 16 == 0 &&
+                kTileM / 2 % kBoxM == 0 && kBoxM % 8 == 0); // Each half is stored by itself.
   static_assert(kTile.sharedBytes(2) ==
-                2 * kStageBytes + kStagedBytes + 1024); // The last to begin at a multiple of it.
-  static_assert(sizeof(Moments) == 8);                  // Two are read at a time.
-  /// Of the registers of 384 threads, 168 each, what a thread of the last warpgroup keeps, and what
-  /// the others have then: 128 * 40 + 256 * 232 = 384 * 168.
+                2 * kStageBytes + kStagedBytes + 1024); // 1024 to align the first tile.
+  static_assert(sizeof(RowStatistics) == 8);            // Read in pairs of 16 bytes.
+  /// Registers of a thread of the last warpgroup, and of a consumer thread, after setmaxnreg. The
+  /// launch gives each of the 384 threads 168: 128 * 40 + 256 * 232 = 384 * 168.
   static constexpr int kFewRegisters = 40, kManyRegisters = 232;
 };
 
-/// Finds the scales of tokens from their moments in shared memory: a thread for each token, as
-/// shared memory and shuffles take hundreds of clocks while the tensor cores read their operands.
+/// Computes the scales of `rows` rows of X from their statistics in shared memory, one thread for
+/// each row. Shared memory accesses and shuffles take hundreds of clocks while the tensor cores
+/// read their operands, so a thread exchanges nothing with others.
 template <class T>
-__device__ void findScales(const ProductParameters<T> &p, const Moments *moments, int tokens,
-                           float *scales, int thread, int threads) {
-  const int pairs = p.xGroups / 2; // Of groups: 16 bytes.
-  for (int t = thread; t < tokens; t += threads) {
-    const float4 *const row = reinterpret_cast<const float4 *>(moments) + t * pairs;
-    Moments sums{};
+__device__ void computeScales(const GemmParameters<T> &p, const RowStatistics *statistics, int rows,
+                              float *scales, int thread, int threads) {
+  const int pairs = p.xGroups / 2; // Pairs of groups, 16 bytes each.
+  for (int t = thread; t < rows; t += threads) {
+    const float4 *const row = reinterpret_cast<const float4 *>(statistics) + t * pairs;
+    RowStatistics all{};
 #pragma unroll 8
     for (int i = 0, at = thread % pairs; i < pairs; ++i) {
-      sums.addTwo(row[at]);
-      at = at + 1 == pairs ? 0 : at + 1; // Neighbours read other banks.
+      all.addTwo(row[at]);
+      at = at + 1 == pairs ? 0 : at + 1; // Neighboring threads start at different banks.
     }
-    scales[t] = scaleOf(p, sums);
+    scales[t] = scaleOf(p, all);
   }
 }
 
-/// A kernel of wide clusters lets its companion start when it has itself waited: all of what the
-/// kernels ahead wrote is in memory then. PTX promises that to who waits, and the companion, whose
-/// wait would be for this kernel, does not; but its blocks begin after that, with nothing of it in
-/// their caches. It waits for this kernel before it ends, so that whoever waits for the companion
-/// waits for both.
-template <class T, int kTokens, bool kNorm, Clusters kClusters>
-__global__ void __launch_bounds__(PersistentShape<kTokens, kClusters>::kThreads, 1)
-    __cluster_dims__(PersistentShape<kTokens, kClusters>::kBlocks, 1, 1)
-        productPersistent(const __grid_constant__ ProductParameters<T> p) {
+/// A kernel with wide clusters releases its tail launch after its own griddepcontrol.wait, when the
+/// writes of all earlier kernels are in memory. PTX guarantees their visibility only to a thread
+/// that waits. The tail launch does not wait before it reads, because its wait would be for this
+/// kernel; but its CTAs start after the release, with none of that data in their caches. It waits
+/// for this kernel before it exits, so that a successor that waits for the tail launch waits for
+/// both.
+template <class T, int kTileM, bool kNorm, Clusters kClusters>
+__global__ void __launch_bounds__(PersistentShape<kTileM, kClusters>::kThreads, 1)
+    __cluster_dims__(PersistentShape<kTileM, kClusters>::kCtas, 1, 1)
+        gemmPersistent(const __grid_constant__ GemmParameters<T> p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  using Shape = PersistentShape<kTokens, kClusters>;
-  constexpr bool kWide = kClusters == Clusters::Wide, kBeside = kClusters == Clusters::Beside;
-  const ClusterTiles &tiles = kBeside ? p.tilesBeside : p.tiles;
+  using Shape = PersistentShape<kTileM, kClusters>;
+  constexpr bool kWide = kClusters == Clusters::Wide, kTail = kClusters == Clusters::Tail;
+  const ClusterTiles &tiles = kTail ? p.tailTiles : p.tiles;
   extern __shared__ uint8_t dynamic[];
   uint8_t *const memory =
       dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024; // NOLINT: swizzled tiles
   uint8_t *const staged = memory + p.stages * Shape::kStageBytes;
-  __shared__ uint64_t full[kProductMaxStages], empty[kProductMaxStages];
-  // Where threads hand over what they have written or read themselves, each of them arrives: a lane
-  // for its warp would do, too, but racecheck takes the others' accesses for races then.
-  // The staged tile may be overwritten, by its residual; it is ready for results, with its residual
-  // if there is one; its first boxes have been written, and all of it.
-  __shared__ uint64_t stagedIsEmpty, stagedIsReady, firstAreFull, stagedIsFull;
-  // The moments of the tile's tokens are staged; what the end needs of them, and of the tile's
-  // features, is there. It has been read when the tile is staged.
-  __shared__ uint64_t momentsAreStaged, endIsPrepared;
-  __shared__ alignas(8) float scales[kNorm ? kTokens : 1]; // Of tokens; two are read at a time.
-  __shared__ float biases[Shape::kFeatures];
+  __shared__ uint64_t full[kGemmMaxStages], empty[kGemmMaxStages];
+  // Every thread arrives for its own accesses to shared memory. One lane for its warp would do, but
+  // compute-sanitizer's racecheck then reports the other lanes' accesses as races.
+  // stagedIsEmpty: the residual may overwrite the staged tile. stagedIsReady: results may be
+  // written to it, and the residual, if any, is there. firstHalfIsFull, stagedIsFull: results are
+  // written to its first half, to all of it.
+  __shared__ uint64_t stagedIsEmpty, stagedIsReady, firstHalfIsFull, stagedIsFull;
+  // statisticsAreStaged: the row statistics of the tile's rows are in shared memory.
+  // epilogueIsPrepared: `scales` and `biases` are those of the tile; stagedIsFull means that they
+  // have been read.
+  __shared__ uint64_t statisticsAreStaged, epilogueIsPrepared;
+  __shared__ alignas(8) float scales[kNorm ? kTileM : 1]; // Of rows; read in pairs.
+  __shared__ float biases[Shape::kTileN];
 
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int rank = int(clusterRank()), across = rank % Shape::kAcross,
             along = rank / Shape::kAcross;
-  // The ranks that have this block's tokens, and those that have its features.
-  const auto ofTokens = uint16_t(((1 << Shape::kAcross) - 1) << along * Shape::kAcross);
-  const auto ofFeatures = uint16_t((1 | 1 << Shape::kAcross * (Shape::kAlong - 1)) << across);
-  const bool hasResidual = !kNorm && p.residual; // product_norm has none.
+  // Multicast masks: the ranks that share this CTA's rows of X, and those that share its rows of W.
+  const auto xRanks = uint16_t(((1 << Shape::kAcross) - 1) << along * Shape::kAcross);
+  const auto wRanks = uint16_t((1 | 1 << Shape::kAcross * (Shape::kAlong - 1)) << across);
+  const bool hasResidual = !kNorm && p.residual; // gemm_norm has no residual.
   if (threadIdx.x == 0) {
     prefetchMap(&p.w);
     prefetchMap(&p.x);
 #pragma unroll 1
     for (int s = 0; s < p.stages; ++s) {
       initBarrier(&full[s], 1);
-      // All that this block copies to.
+      // Arrivals of the consumer warps of all CTAs that this CTA loads operands for.
       initBarrier(&empty[s], (Shape::kAcross + Shape::kAlong - 1) * Shape::kWarps);
     }
     initBarrier(&stagedIsEmpty, 1);
     initBarrier(&stagedIsReady, 1);
-    initBarrier(&firstAreFull, Shape::kWarps * 32);
+    initBarrier(&firstHalfIsFull, Shape::kWarps * 32);
     initBarrier(&stagedIsFull, Shape::kWarps * 32);
-    initBarrier(&momentsAreStaged, 1);
-    initBarrier(&endIsPrepared, 64);
+    initBarrier(&statisticsAreStaged, 1);
+    initBarrier(&epilogueIsPrepared, 64);
     fenceBarrierInit();
   }
   if constexpr (!kWide)
     releaseSuccessor();
   const auto waitForOperands = [] {
-    if constexpr (!kBeside)
+    if constexpr (!kTail)
       waitForPredecessor();
   };
 
-  const int steps = (p.depth + kDepthTile - 1) / kDepthTile;
-  const int firstTile = int(blockIdx.x) / Shape::kBlocks,
-            tileStep = int(gridDim.x) / Shape::kBlocks;
+  const int steps = (p.k + kTileK - 1) / kTileK;
+  const int firstTile = int(blockIdx.x) / Shape::kCtas, tileStep = int(gridDim.x) / Shape::kCtas;
   struct Origin {
-    int token, feature;
+    int m, n;
   };
   const auto originOf = [&](int tile) {
     const int outer = int(tiles.ofRow.quotient(uint32_t(tile)));
     const int inner = tile - outer * int(tiles.ofRow.divisor);
-    const int token = ((p.tokensFirst ? inner : outer) * Shape::kAlong + along) * kTokens;
-    return Origin{kBeside ? tiles.firstToken + token : token,
-                  ((p.tokensFirst ? outer : inner) * Shape::kAcross + across) * Shape::kFeatures};
+    const int m = ((p.mIsInner ? inner : outer) * Shape::kAlong + along) * kTileM;
+    return Origin{kTail ? tiles.firstM + m : m,
+                  ((p.mIsInner ? outer : inner) * Shape::kAcross + across) * Shape::kTileN};
   };
-  // Calls f with the origin and the turn of each of the block's tiles.
+  // Calls f with the origin and the turn, 0, 1 and so on, of each of the CTA's tiles.
   const auto forTiles = [&](auto f) {
     uint32_t turn = 0;
 #pragma unroll 1
     for (int tile = firstTile; tile < tiles.count; tile += tileStep, ++turn)
       f(originOf(tile), turn);
   };
-  // Calls f with a box of the staged tile, its feature and its token; those of the first half of
-  // the tokens come first.
-  constexpr int kBoxes = 4 * Shape::kBoxesOfHalf;
+  // Calls f with the address of a box of the staged tile, and its first column and row of y. The
+  // boxes of the first half of the rows come first.
+  constexpr int kBoxes = 4 * Shape::kBoxesPerHalf;
   const auto withBox = [&](const Origin &origin, int box, auto f) {
-    const int half = box / (2 * Shape::kBoxesOfHalf), ofHalf = box % (2 * Shape::kBoxesOfHalf);
-    const int group = ofHalf / Shape::kBoxesOfHalf;
-    const int token =
-        (half * Shape::kBoxesOfHalf + ofHalf % Shape::kBoxesOfHalf) * Shape::kBoxTokens;
-    f(staged + (group * kTokens + token) * 128, origin.feature + group * 64, origin.token + token);
+    const int half = box / (2 * Shape::kBoxesPerHalf), ofHalf = box % (2 * Shape::kBoxesPerHalf);
+    const int group = ofHalf / Shape::kBoxesPerHalf;
+    const int m = (half * Shape::kBoxesPerHalf + ofHalf % Shape::kBoxesPerHalf) * Shape::kBoxM;
+    f(staged + (group * kTileM + m) * 128, origin.n + group * 64, origin.m + m);
   };
-  meetInCluster();
-  // No other kernel reads weights, so that they make room first; unless they are what this one
-  // reads again and again.
-  const auto policyOfWeights = [&] {
-    return !kWide && p.wIsConstant && (p.tokensFirst || tiles.count <= tileStep) ? evictFirst()
-                                                                                 : evictNormally();
+  syncClusterRelaxed();
+  // No other kernel reads W, so its lines leave the L2 cache first, unless this kernel reads W
+  // repeatedly.
+  const auto policyOfW = [&] {
+    return !kWide && p.wIsConstant && (p.mIsInner || tiles.count <= tileStep) ? evictFirst()
+                                                                              : evictNormal();
   };
-  const auto tokensOf = [&](const Origin &origin) {
-    const int tokens = min(kTokens, p.tokens - origin.token);
-    return kWide ? max(tokens, 0) : tokens; // Their last row of tiles may be one of a half.
+  const auto rowsOf = [&](const Origin &origin) {
+    const int rows = min(kTileM, p.m - origin.m);
+    return kWide ? max(rows, 0) : rows; // Half of the last row of tiles may be empty.
   };
 
   if (warp >= Shape::kWarps) {
     shrinkRegisters<Shape::kFewRegisters>();
-    if (threadIdx.x == Shape::kWarps * 32) { // Fetches operands and residuals.
-      const CachePolicy weightPolicy = policyOfWeights();
-      const auto copyWeights = [&](int feature, int i, int stage) {
+    if (threadIdx.x == Shape::kWarps * 32) { // Loads operands and residuals.
+      const CachePolicy wPolicy = policyOfW();
+      const auto copyW = [&](int n, int i, int stage) {
         arriveExpecting(&full[stage], Shape::kStageBytes);
         uint8_t *const to = memory + stage * Shape::kStageBytes;
 #pragma unroll
-        for (int b = 0; b < Shape::kWeightBoxes; ++b) {
-          const int row = (along * Shape::kWeightBoxes + b) * Shape::kWeightRows;
+        for (int b = 0; b < Shape::kWBoxes; ++b) {
+          const int row = (along * Shape::kWBoxes + b) * Shape::kWBoxRows;
           if constexpr (kWide)
-            copyTileToAll(to + row * 128, &p.w, i * kDepthTile, feature + row, &full[stage],
-                          ofFeatures);
+            copyTileMulticast(to + row * 128, &p.w, i * kTileK, n + row, &full[stage], wRanks);
           else
-            copyTile(to + row * 128, &p.w, i * kDepthTile, feature + row, &full[stage],
-                     weightPolicy);
+            copyTile(to + row * 128, &p.w, i * kTileK, n + row, &full[stage], wPolicy);
         }
       };
-      // Of the first tile: nobody has used the ring. No more than two, or the first tokens would
-      // arrive behind all these bytes.
+      // The first stages of W, before the wait: the ring is still empty. No more than two, because
+      // X would arrive after all these bytes.
       const bool hasTile = kClusters == Clusters::Pairs || firstTile < tiles.count;
       const int early = p.wIsConstant && hasTile ? min(steps, 2) : 0;
 #pragma unroll 1
       for (int i = 0; i < early; ++i)
-        copyWeights(originOf(firstTile).feature, i, i);
+        copyW(originOf(firstTile).n, i, i);
       waitForOperands();
       if constexpr (kWide)
         releaseSuccessor();
@@ -208,15 +211,16 @@ __global__ void __launch_bounds__(PersistentShape<kTokens, kClusters>::kThreads,
         int box = hasResidual ? 0 : kBoxes;
 #pragma unroll 1
         for (int i = 0; i < steps || box < kBoxes; ++i) {
-          // A box of the residual at a time: operands would wait behind all of it. Not before the
-          // products have begun, when the staged tile may still be stored.
+          // One box of the residual at a time, because operands would wait behind all of them. The
+          // first follows the start of the mainloop: until then, TMA may still read the staged
+          // tile.
           if (box < kBoxes && i > min(steps - 1, p.stages)) {
             if (box == 0) {
               waitBarrier(&stagedIsEmpty, turn & 1);
               arriveExpecting(&stagedIsReady, Shape::kStagedBytes);
             }
-            withBox(origin, box++, [&](uint8_t *to, int feature, int token) {
-              copyTile(to, &p.residualTiles, feature, token, &stagedIsReady);
+            withBox(origin, box++, [&](uint8_t *to, int n, int m) {
+              copyTile(to, &p.residualTiles, n, m, &stagedIsReady);
             });
           }
           if (i >= steps)
@@ -224,115 +228,116 @@ __global__ void __launch_bounds__(PersistentShape<kTokens, kClusters>::kThreads,
           uint8_t *const stage = memory + ring.stage * Shape::kStageBytes;
           if (turn > 0 || i >= early) {
             waitBarrier(&empty[ring.stage], ring.phase ^ 1);
-            copyWeights(origin.feature, i, ring.stage);
+            copyW(origin.n, i, ring.stage);
           }
-          // To the same place of all blocks that have them. Another block's bytes may come before
-          // the arrival above, but not before this stage is empty in all these blocks.
+          // Multicast to the same offset in all CTAs that share these rows. The bytes of another
+          // CTA may arrive before the arrival above, but not before this stage is empty in all of
+          // them.
 #pragma unroll
-          for (int b = 0; b < Shape::kTokenBoxes; ++b) {
-            const int row = (across * Shape::kTokenBoxes + b) * Shape::kTokenRows;
-            copyTileToAll(stage + Shape::kWeightBytes + row * 128, &p.x, i * kDepthTile,
-                          origin.token + row, &full[ring.stage], ofTokens);
+          for (int b = 0; b < Shape::kXBoxes; ++b) {
+            const int row = (across * Shape::kXBoxes + b) * Shape::kXBoxRows;
+            copyTileMulticast(stage + Shape::kWBytes + row * 128, &p.x, i * kTileK, origin.m + row,
+                              &full[ring.stage], xRanks);
           }
           ring.next();
         }
       });
-      // No block may end while others signal it.
+      // A CTA may not exit while others arrive at its barriers.
 #pragma unroll 1
       for (int s = 0; s < p.stages; ++s, ring.next())
         waitBarrier(&empty[ring.stage], ring.phase ^ 1);
-      if constexpr (kBeside) // For the kernel of wide clusters.
+      if constexpr (kTail) // For the kernel with wide clusters.
         waitForPredecessor();
     }
-    if (threadIdx.x == Shape::kWarps * 32 + 32) { // Fetches moments and stores results.
+    if (threadIdx.x == Shape::kWarps * 32 + 32) { // Loads row statistics and stores results.
       waitForOperands();
       forTiles([&](const Origin &origin, uint32_t turn) {
-        if constexpr (kNorm) { // Until the scales are found, the moments lie there.
-          const uint32_t bytes = uint32_t(tokensOf(origin) * p.xGroups) * sizeof(Moments);
-          arriveExpecting(&momentsAreStaged, bytes);
+        if constexpr (kNorm) { // `staged` holds the row statistics until the scales are computed.
+          const uint32_t bytes = uint32_t(rowsOf(origin) * p.xGroups) * sizeof(RowStatistics);
+          arriveExpecting(&statisticsAreStaged, bytes);
           if (!kWide || bytes > 0)
-            copyBytes(staged, p.xMoments + int64_t(origin.token) * p.xGroups, bytes,
-                      &momentsAreStaged);
-          waitBarrier(&endIsPrepared, turn & 1);
+            copyBytes(staged, p.xStatistics + int64_t(origin.m) * p.xGroups, bytes,
+                      &statisticsAreStaged);
+          waitBarrier(&epilogueIsPrepared, turn & 1);
         }
         arrive(hasResidual ? &stagedIsEmpty : &stagedIsReady);
 #pragma unroll 1
         for (int box = 0; box < kBoxes; ++box) {
-          waitBarrier(box < kBoxes / 2 ? &firstAreFull : &stagedIsFull, turn & 1);
-          withBox(origin, box, [&](uint8_t *from, int feature, int token) {
-            storeTile(&p.yTiles, feature, token, from);
-          });
+          waitBarrier(box < kBoxes / 2 ? &firstHalfIsFull : &stagedIsFull, turn & 1);
+          withBox(origin, box,
+                  [&](uint8_t *from, int n, int m) { storeTile(&p.yTiles, n, m, from); });
         }
         waitStoresRead();
       });
     }
-    if (warp >= Shape::kWarps + 2) { // Find what the ends need, while others multiply.
+    if (warp >= Shape::kWarps + 2) { // Prepare the epilogues during mainloops.
       const int thread = int(threadIdx.x) - (Shape::kWarps + 2) * 32;
-      if (thread == 0 && p.wIsConstant && !kBeside) { // The blocks together bring all of it near.
-        const CachePolicy policy = policyOfWeights();
-        constexpr int kRows = Shape::kWeightRows;
-        const int boxes = steps * ((p.features + kRows - 1) / kRows);
+      if (thread == 0 && p.wIsConstant && !kTail) { // All CTAs together prefetch W to the L2 cache.
+        const CachePolicy policy = policyOfW();
+        constexpr int kRows = Shape::kWBoxRows;
+        const int boxes = steps * ((p.n + kRows - 1) / kRows);
 #pragma unroll 1
         for (int box = int(blockIdx.x); box < boxes; box += int(gridDim.x))
-          prefetchTile(&p.w, box % steps * kDepthTile, box / steps * kRows, policy);
+          prefetchTile(&p.w, box % steps * kTileK, box / steps * kRows, policy);
       }
       if (!p.biasIsConstant)
         waitForOperands();
       forTiles([&](const Origin &origin, uint32_t turn) {
-        float of[2] = {}; // Two features for each thread.
+        float of[2] = {}; // Two columns for each thread.
 #pragma unroll
         for (int i = 0; i < 2; ++i)
-          if (const int feature = origin.feature + thread + i * 64; p.bias && feature < p.features)
-            of[i] = toFloat(kBeside ? __ldcg(p.bias + feature) : p.bias[feature]);
-        if (turn > 0) // The end before has read them.
+          if (const int n = origin.n + thread + i * 64; p.bias && n < p.n)
+            of[i] = toFloat(kTail ? __ldcg(p.bias + n) : p.bias[n]);
+        if (turn > 0) // The previous epilogue has read them.
           waitBarrier(&stagedIsFull, (turn - 1) & 1);
 #pragma unroll
         for (int i = 0; i < 2; ++i)
           biases[thread + i * 64] = of[i];
         if constexpr (kNorm) {
-          waitBarrier(&momentsAreStaged, turn & 1);
-          findScales(p, reinterpret_cast<const Moments *>(staged), tokensOf(origin), scales, thread,
-                     64);
-          fenceShared(); // Tensor copies may overwrite what it has read.
+          waitBarrier(&statisticsAreStaged, turn & 1);
+          computeScales(p, reinterpret_cast<const RowStatistics *>(staged), rowsOf(origin), scales,
+                        thread, 64);
+          fenceShared(); // TMA may overwrite the statistics that this thread has read.
         }
-        arrive(&endIsPrepared);
+        arrive(&epilogueIsPrepared);
       });
     }
   } else {
-    // Their operands come after the kernels ahead have ended, and so does all that they write.
+    // Consumers need no griddepcontrol.wait: the producer loads X after its own, and consumers
+    // write results only after they have multiplied X.
     growRegisters<Shape::kManyRegisters>();
     const int group = warp / 4;
-    float sums[kTokens / 2];
-    // The descriptors of the first stage.
-    const uint64_t w = sameInWarp(tileDescriptor(memory + group * 64 * kDepthTile * 2));
-    const uint64_t x = tileDescriptor(memory + Shape::kWeightBytes);
+    float accumulators[kTileM / 2];
+    // Descriptors of the operands in stage 0.
+    const uint64_t w = warpUniform(tileDescriptor(memory + group * 64 * kTileK * 2));
+    const uint64_t x = tileDescriptor(memory + Shape::kWBytes);
     Ring ring{p.stages};
-    // The blocks that copy to this one, a lane for each: those with its tokens, then the other one
-    // with its features.
-    const auto copier =
+    // A lane for each CTA that loads operands for this one: those that share its rows of X, then
+    // the other one that shares its rows of W.
+    const auto loader =
         kWide ? uint32_t(lane < Shape::kAcross ? along * Shape::kAcross + lane
                                                : (1 - along) * Shape::kAcross + across)
               : uint32_t(lane);
     forTiles([&](const Origin &origin, uint32_t turn) {
       const auto release = [&](int stage) {
         if (lane < Shape::kAcross + Shape::kAlong - 1)
-          arriveAt(&empty[stage], copier);
+          arriveAt(&empty[stage], loader);
       };
       release(
-          multiplyStages<T, kTokens, Shape::kStageBytes>(sums, ring, full, steps, w, x, release));
-      waitBarrier(&endIsPrepared, turn & 1);
+          mainloop<T, kTileM, Shape::kStageBytes>(accumulators, ring, full, steps, w, x, release));
+      waitBarrier(&epilogueIsPrepared, turn & 1);
       const float bias[2] = {biases[warp * 16 + lane / 4], biases[warp * 16 + lane / 4 + 8]};
       waitBarrier(&stagedIsReady, turn & 1);
-      // Four matrices of 8 tokens and 8 features: 0 and 1 are features 0-7 and 8-15 of eight
-      // tokens, 2 and 3 of the next eight; swizzled, as tensor copies have it. Few instructions for
-      // each of them: they are unrolled, and the first end has to fetch them.
-      uint8_t *const line = staged + group * kTokens * 128 + (lane / 16 * 8 + lane % 8) * 128 +
+      // stmatrix with four 8x8 matrices: 0 and 1 are columns 0-7 and 8-15 of eight rows, 2 and 3
+      // those of the next eight, in TMA's swizzled layout. The loop is unrolled and the first
+      // epilogue has to fetch its instructions, so each iteration has few.
+      uint8_t *const line = staged + group * kTileM * 128 + (lane / 16 * 8 + lane % 8) * 128 +
                             ((warp % 4 * 2 + lane / 8 % 2) ^ lane % 8) * 16;
-      // What shared memory has for eight tokens and the next: loaded before the results of those
-      // before are stored, which no load would pass.
+      // Operands in shared memory for two groups of eight rows. They are loaded before the previous
+      // results are stored, because a load does not pass a store.
       struct Loaded {
         Pair<T> residual[2][2];
-        float2 scales[2]; // Of this thread's two tokens of eight.
+        float2 scales[2]; // Of this thread's two rows in each group.
       };
       const auto load = [&](int j) {
         Loaded loaded;
@@ -351,14 +356,15 @@ __global__ void __launch_bounds__(PersistentShape<kTokens, kClusters>::kThreads,
       withActivation<T>(p.activation, [&](auto activation) {
         Loaded loaded = load(0);
 #pragma unroll
-        for (int j = 0; j < kTokens / 8; j += 2) {
+        for (int j = 0; j < kTileM / 8; j += 2) {
           const Loaded of = loaded;
-          if (j + 2 < kTokens / 8)
+          if (j + 2 < kTileM / 8)
             loaded = load(j + 2);
-          Pair<T> pairs[2][2]; // Of eight tokens and the next: this thread's two, for two features.
+          Pair<T> pairs[2][2]; // Of two groups of rows: two rows in each, in two columns.
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
-            float a = sums[(j + i / 2) * 4 + i % 2 * 2], b = sums[(j + i / 2) * 4 + i % 2 * 2 + 1];
+            float a = accumulators[(j + i / 2) * 4 + i % 2 * 2],
+                  b = accumulators[(j + i / 2) * 4 + i % 2 * 2 + 1];
             if constexpr (kNorm) {
               a = fmaf(a, of.scales[i / 2].x, bias[i % 2]);
               b = fmaf(b, of.scales[i / 2].y, bias[i % 2]);
@@ -372,28 +378,28 @@ __global__ void __launch_bounds__(PersistentShape<kTokens, kClusters>::kThreads,
               pair = __hadd2_rn(pair, of.residual[i / 2][i % 2]);
           }
           storeTransposed(line + j * 8 * 128, pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1]);
-          if (j * 8 < kTokens / 2 && (j + 2) * 8 >= kTokens / 2)
-            arriveStaged(&firstAreFull);
+          if (j * 8 < kTileM / 2 && (j + 2) * 8 >= kTileM / 2)
+            arriveStaged(&firstHalfIsFull);
         }
       });
-      if (p.yMoments) {
-        syncThreads(1 + group, 128); // The warpgroup has staged its 64 features.
-        // A thread for each token: shuffles would take longer.
-        const int feature = origin.feature + group * 64;
-        const int inside = min(8, (p.features - feature) / 8); // Vectors with features that are.
-        const int tokens = inside > 0 ? tokensOf(origin) : 0;
+      if (p.yStatistics) {
+        syncThreads(1 + group, 128); // The warpgroup has staged its 64 columns.
+        // A thread for each row, because shuffles would take longer.
+        const int n = origin.n + group * 64;
+        const int inside = min(8, (p.n - n) / 8); // Vectors of eight columns inside y.
+        const int rows = inside > 0 ? rowsOf(origin) : 0;
 #pragma unroll 1
-        for (int t = int(threadIdx.x) % 128; t < tokens; t += 128) {
-          Moments moments{};
+        for (int t = int(threadIdx.x) % 128; t < rows; t += 128) {
+          RowStatistics statistics{};
 #pragma unroll 4
           for (int v = 0; v < inside; ++v) {
             Pairs<T> values = *reinterpret_cast<const Pairs<T> *>(
-                swizzledVector(staged + group * kTokens * 128, t, v));
+                swizzledVector(staged + group * kTileM * 128, t, v));
 #pragma unroll
             for (int i = 0; i < Pairs<T>::kSize; ++i)
-              moments.add(toFloats(values[i]));
+              statistics.add(toFloats(values[i]));
           }
-          p.yMoments[int64_t(origin.token + t) * p.yGroups + feature / kMomentGroup] = moments;
+          p.yStatistics[int64_t(origin.m + t) * p.yGroups + n / kStatisticsGroup] = statistics;
         }
       }
       arriveStaged(&stagedIsFull);
@@ -402,15 +408,16 @@ __global__ void __launch_bounds__(PersistentShape<kTokens, kClusters>::kThreads,
 #endif
 }
 
-/// How many clusters of a kernel's launch the GPU has room for at the same time.
+/// The number of clusters of a kernel's launch that the GPU can hold at the same time, at least 1.
+/// Device if it can hold none.
 inline Result<uint32_t> clustersAtOnce(const void *function, const KernelArguments &a,
-                                       uint32_t blocksOfCluster) {
+                                       uint32_t ctasOfCluster) {
   cudaLaunchAttribute cluster;
   cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = blocksOfCluster;
+  cluster.val.clusterDim.x = ctasOfCluster;
   cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
   cudaLaunchConfig_t config = {};
-  config.gridDim = blocksOfCluster;
+  config.gridDim = ctasOfCluster;
   config.blockDim = a.block[0];
   config.dynamicSmemBytes = a.sharedBytes;
   config.attrs = &cluster;
@@ -418,70 +425,65 @@ inline Result<uint32_t> clustersAtOnce(const void *function, const KernelArgumen
   int count = 0;
   if (const cudaError_t error = cudaOccupancyMaxActiveClusters(&count, function, &config);
       error != cudaSuccess) {
-    cudaGetLastError(); // Not for whoever asks next.
+    cudaGetLastError(); // Clears the error, which a later call would report.
     return Status(Code::Device, std::string("cannot ask for how many clusters there is room: ") +
                                     cudaGetErrorString(error));
   }
   if (count < 1)
     return Status(Code::Device, "this GPU, or the part of it, has no room for a cluster of " +
-                                    std::to_string(blocksOfCluster) +
-                                    " blocks; run the plan on a whole GPU");
+                                    std::to_string(ctasOfCluster) +
+                                    " CTAs; run the plan on a whole GPU");
   return uint32_t(count);
 }
 
-/// The clusters of the kernel of a tile's row.
-template <int kTokens>
+/// The clusters of the kernel that a plan names for this tile.
+template <int kTileM>
 constexpr Clusters kClustersOf =
-    ProductTile{"", kPersistentFeatures, kTokens, 1, true}.hasWideClusters() ? Clusters::Wide
-                                                                             : Clusters::Pairs;
+    GemmTile{"", kPersistentTileN, kTileM, 1, true}.hasWideClusters() ? Clusters::Wide
+                                                                      : Clusters::Pairs;
 
-template <class T, int kTokens, bool kNorm>
+template <class T, int kTileM, bool kNorm>
 Result<KernelParameters> bindPersistent(const KernelArguments &a) {
-  constexpr ProductTile tile{"", kPersistentFeatures, kTokens, 1, true, kNorm};
-  constexpr Clusters kClusters = kClustersOf<kTokens>;
+  constexpr GemmTile tile{"", kPersistentTileN, kTileM, 1, true, kNorm};
+  constexpr Clusters kClusters = kClustersOf<kTileM>;
   static_assert(kClusters == Clusters::Pairs ||
-                PersistentShape<kTokens, kClusters>::kBlocks == kWideClusterBlocks);
-  using Shape = PersistentShape<kTokens, kClusters>;
-  CGC_ASSIGN_OR_RETURN(
-      ProductParameters<T> p,
-      (productParameters<T, kNorm>(a, tile, Shape::kWeightRows, Shape::kTokenRows)));
+                PersistentShape<kTileM, kClusters>::kCtas == kWideClusterCtas);
+  using Shape = PersistentShape<kTileM, kClusters>;
+  CGC_ASSIGN_OR_RETURN(GemmParameters<T> p,
+                       (gemmParameters<T, kNorm>(a, tile, Shape::kWBoxRows, Shape::kXBoxRows)));
   const auto map = [&](const TensorView &t, int64_t stride) {
-    return tileMap(t.data, kDTypeOf<T>, p.tokens, p.features, stride, tile.boxTokens(),
-                   a.onlyChecks);
+    return tileMap(t.data, kDTypeOf<T>, p.m, p.n, stride, tile.boxM(), a.onlyChecks);
   };
   CGC_ASSIGN_OR_RETURN(p.yTiles, map(a.writes[0], p.yStride));
   if (p.residual) {
     CGC_ASSIGN_OR_RETURN(p.residualTiles, map(a.reads[3], p.residualStride));
   }
-  const auto [ofTokens, ofFeatures] = tile.tilesOfPairs(p.tokens, p.features);
-  if (ofTokens * ofFeatures > INT_MAX)
+  const auto [tilesM, tilesN] = tile.tilesOfPairs(p.m, p.n);
+  if (tilesM * tilesN > INT_MAX)
     return refuseArguments("there are too many tiles");
-  p.tokensFirst = p.tokens < p.features;
-  const auto tilesOf = [&](int64_t tokens, int64_t features, int64_t firstToken) {
-    return ClusterTiles{int(tokens * features),
-                        Divider(std::max(uint32_t(p.tokensFirst ? tokens : features), 1u)),
-                        int(firstToken)};
+  p.mIsInner = p.m < p.n;
+  const auto tilesOf = [&](int64_t m, int64_t n, int64_t firstM) {
+    return ClusterTiles{int(m * n), Divider(std::max(uint32_t(p.mIsInner ? m : n), 1u)),
+                        int(firstM)};
   };
   if constexpr (kClusters == Clusters::Pairs) {
-    p.tiles = tilesOf(ofTokens, ofFeatures, 0);
+    p.tiles = tilesOf(tilesM, tilesN, 0);
     return KernelParameters(p);
   } else {
     if (a.onlyChecks)
       return KernelParameters(p);
     const auto function = [](auto *kernel) { return reinterpret_cast<const void *>(kernel); };
-    CGC_ASSIGN_OR_RETURN(
-        const uint32_t atOnce,
-        clustersAtOnce(function(&productPersistent<T, kTokens, kNorm, Clusters::Wide>), a,
-                       Shape::kBlocks));
-    const auto shares = tile.shares(p.tokens, p.features, a.grid[0], atOnce);
-    p.tiles = tilesOf(shares.clusterRows, ProductTile::tilesOf(ofFeatures, 2), 0);
-    p.tilesBeside = tilesOf(std::max(ofTokens - 2 * shares.clusterRows, int64_t(0)), ofFeatures,
-                            shares.clusterRows * 2 * kTokens);
+    CGC_ASSIGN_OR_RETURN(const uint32_t atOnce,
+                         clustersAtOnce(function(&gemmPersistent<T, kTileM, kNorm, Clusters::Wide>),
+                                        a, Shape::kCtas));
+    const auto shares = tile.shares(p.m, p.n, a.grid[0], atOnce);
+    p.tiles = tilesOf(shares.clusterRows, GemmTile::tilesOf(tilesN, 2), 0);
+    p.tailTiles = tilesOf(std::max(tilesM - 2 * shares.clusterRows, int64_t(0)), tilesN,
+                          shares.clusterRows * 2 * kTileM);
     KernelParameters parameters(p);
-    parameters.companion.blocks = 2 * shares.pairs;
-    if (p.tilesBeside.count > 0)
-      parameters.companion.function =
-          function(&productPersistent<T, kTokens, kNorm, Clusters::Beside>);
+    parameters.tail.blocks = 2 * shares.pairs;
+    if (p.tailTiles.count > 0)
+      parameters.tail.function = function(&gemmPersistent<T, kTileM, kNorm, Clusters::Tail>);
     return parameters;
   }
 }

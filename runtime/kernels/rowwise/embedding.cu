@@ -1,4 +1,4 @@
-// embedding: rows of a table by index, plus the row's position.
+// embedding_*: gathers rows of a table by index and adds positions.
 #include "runtime/kernels/rowwise/embedding.h"
 
 #include "runtime/kernels/kernel_checks.h"
@@ -14,23 +14,24 @@ template <class T> struct EmbeddingParameters {
   const T *table, *positions; ///< positions may be null.
   const void *ids;
   T *y;
-  Moments *moments; ///< [rows, columns / 64] of y; null if nobody asks for them.
+  RowStatistics *statistics; ///< Of y, [rows, columns / 64]; null if not requested.
   int64_t rows, columns, tableRows, positionRows; ///< Row r gets position r % positionRows.
   bool isWide, vectors;
 };
 
-/// addRow, and the moments of `to`: of whole groups, in vectors.
+/// As addRow() with vectors, and writes the row statistics of `to`. `columns` is a multiple of
+/// kStatisticsGroup.
 template <class T>
-__device__ void addRowWithMoments(T *to, const T *from, const T *addend, int64_t columns,
-                                  Moments *moments) {
+__device__ void addRowWithStatistics(T *to, const T *from, const T *addend, int64_t columns,
+                                     RowStatistics *statistics) {
   constexpr int kSize = Vector<T>::kSize;
   for (int64_t first = 0; first < columns; first += 32 * kSize) {
     const int64_t column = first + threadIdx.x % 32 * kSize;
     float values[kSize];
     if (column < columns)
       addElements(to, from, addend, column, values);
-    // Whole warps go on together.
-    storeMoments<T>(moments + column / kMomentGroup, column < columns, values);
+    // All lanes of a warp call storeRowStatistics().
+    storeRowStatistics<T>(statistics + column / kStatisticsGroup, column < columns, values);
   }
 }
 
@@ -45,10 +46,10 @@ __global__ void __launch_bounds__(kWarpRowThreads)
   const T *position = p.positions ? p.positions + row % p.positionRows * p.columns : nullptr;
   const T *from = p.table + loadIndex(p.ids, p.isWide, row, p.tableRows) * p.columns;
   T *y = p.y + row * p.columns;
-  if constexpr (kHasMoments<T>)
-    if (p.moments)
-      return addRowWithMoments(y, from, position, p.columns,
-                               p.moments + row * (p.columns / kMomentGroup));
+  if constexpr (kHasRowStatistics<T>)
+    if (p.statistics)
+      return addRowWithStatistics(y, from, position, p.columns,
+                                  p.statistics + row * (p.columns / kStatisticsGroup));
   addRow(y, from, position, p.columns, p.vectors);
 }
 
@@ -74,16 +75,18 @@ template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
     return refuseWarpRows();
   const bool vectors = hasVectorRows(table, columns) && hasVectorRows(positions, columns) &&
                        hasVectorRows(y, columns);
-  const TensorView moments = kHasMoments<T> ? a.writes[1] : TensorView();
-  if (moments.data && !embeddingWritesMoments(columns, vectors))
-    return refuseArguments("moments are written of a multiple of 64 columns, if all tensors begin "
-                           "at multiples of 16 bytes");
-  if (moments.data && !isMomentsOf(moments, rows, columns))
-    return refuseArguments("moments have to be dense, two f32 for each 64 columns of a row");
+  const TensorView statistics = kHasRowStatistics<T> ? a.writes[1] : TensorView();
+  if (statistics.data && !embeddingWritesRowStatistics(columns, vectors))
+    return refuseArguments(
+        "row statistics are written of a multiple of 64 columns, if all tensors begin "
+        "at multiples of 16 bytes");
+  if (statistics.data && !isRowStatisticsOf(statistics, rows, columns))
+    return refuseArguments("row statistics have to be dense, two f32 for each 64 columns of a row");
   return KernelParameters(EmbeddingParameters<T>{
       static_cast<const T *>(table.data), static_cast<const T *>(positions.data), ids.data,
-      static_cast<T *>(y.data), static_cast<Moments *>(moments.data), static_cast<int64_t>(rows),
-      columns, tableRows, positionRows, ids.dtype == DType::I64, vectors});
+      static_cast<T *>(y.data), static_cast<RowStatistics *>(statistics.data),
+      static_cast<int64_t>(rows), columns, tableRows, positionRows, ids.dtype == DType::I64,
+      vectors});
 }
 
 } // namespace

@@ -1,5 +1,4 @@
-// layer_norm over the rows of a matrix, also of a sum: one warp per row, statistics in f32 in two
-// passes.
+// layer_norm_* and add_layer_norm_*: one warp for each row, mean and variance in f32 in two passes.
 #include "runtime/kernels/rowwise/layer_norm.h"
 
 #include "runtime/kernels/device.cuh"
@@ -11,22 +10,22 @@ namespace {
 
 using namespace device;
 
-/// Elements of a row that a lane keeps in registers.
+/// The most elements of a row that a lane keeps in registers.
 constexpr int kCached = kLayerNormCached / 32;
 
-/// W is the type of weight and bias.
+/// T is the type of x, addend, sum and y; W that of weight and bias.
 template <class T, class W> struct LayerNormParameters {
   const T *x, *addend;               ///< addend may be null.
   const W *weight, *bias;            ///< May be null.
   T *sum, *y;                        ///< sum is null without addend.
-  Moments *moments;                  ///< [rows, columns / 64] of y; null if nobody asks for them.
+  RowStatistics *statistics;         ///< Of y, [rows, columns / 64]; null if not requested.
   int64_t rows, columns, addendRows; ///< Row r gets row r % addendRows of the addend.
   float eps;
-  bool vectors;               ///< All rows begin at multiples of 16 bytes and end there.
+  bool vectors;               ///< All rows begin and end at multiples of 16 bytes.
   bool parametersAreConstant; ///< Nothing writes weight and bias while the plan runs.
 };
 
-/// `Size` elements from memory, as floats, in 16-byte loads where it can be.
+/// Loads `Size` elements as floats, with 16-byte loads if Size allows them.
 template <int Size, class T> __device__ void loadChunk(const T *from, float (&values)[Size]) {
   constexpr int kWidth = Size < Vector<T>::kSize ? Size : Vector<T>::kSize;
 #pragma unroll
@@ -39,7 +38,7 @@ template <int Size, class T> __device__ void loadChunk(const T *from, float (&va
   }
 }
 
-/// Where one row lies.
+/// The addresses of one row.
 template <class T> struct RowOf {
   const T *x, *addend;
   T *sum, *y;
@@ -50,12 +49,12 @@ template <class T> struct RowOf {
         addend(p.addend ? p.addend + row % p.addendRows * p.columns : nullptr),
         sum(p.addend ? p.sum + row * p.columns : nullptr), y(p.y + row * p.columns) {}
 
-  /// x, or the sum as it is stored, rounded.
+  /// Loads x, or the sum rounded to T, as it is stored.
   template <int Size> __device__ void load(int64_t column, float (&values)[Size]) const {
     loadChunk(x + column, values);
     add(column, values);
   }
-  /// Makes x the sum.
+  /// Turns values of x into those of the sum rounded to T.
   template <int Size> __device__ void add(int64_t column, float (&values)[Size]) const {
     if (!addend)
       return;
@@ -67,7 +66,7 @@ template <class T> struct RowOf {
   }
 };
 
-/// Rows of whole vectors that fit into registers, with weight and bias in shared memory.
+/// Normalizes rows that fit into registers as whole vectors, with weight and bias in shared memory.
 template <class T, class W> __device__ void normalizeCached(const LayerNormParameters<T, W> &p) {
   constexpr int kSize = Vector<T>::kSize, kChunks = kCached / kSize;
   const auto columnOf = [](int k) -> int { return (threadIdx.x % 32 + k * 32) * kSize; };
@@ -88,7 +87,7 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
   waitForPredecessor();
   const int64_t step = int64_t(gridDim.x) * kLayerNormRows;
   int64_t row = int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32;
-  // The next row is on its way while this one is normalised.
+  // Loads the next row while this one is normalized.
   Vector<T> next[kChunks];
   const auto fetch = [&](int64_t from) {
     if (from < p.rows)
@@ -128,20 +127,20 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
         values[k][i] = (values[k][i] - mean) * scale * factor[i] + summand[i];
       storeFloats<kSize>(at.y + column, values[k]);
     });
-    // Whole warps go on together.
-    if constexpr (kHasMoments<T>)
-      if (p.moments)
+    // All lanes of a warp call storeRowStatistics().
+    if constexpr (kHasRowStatistics<T>)
+      if (p.statistics)
 #pragma unroll
         for (int k = 0; k < kChunks; ++k)
           if (k * 32 * kSize < p.columns) {
             const int column = columnOf(k);
-            storeMoments<T>(p.moments + (row * p.columns + column) / kMomentGroup,
-                            column < p.columns, values[k]);
+            storeRowStatistics<T>(p.statistics + (row * p.columns + column) / kStatisticsGroup,
+                                  column < p.columns, values[k]);
           }
   }
 }
 
-/// Any rows, in chunks of Size elements, each read three times.
+/// Normalizes rows of any length in chunks of Size elements. Reads each row three times.
 template <int Size, class T, class W>
 __device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
   waitForPredecessor();
@@ -170,7 +169,7 @@ __device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
     forChunks([&](int64_t column) {
       at.load(column, values);
       float factor[Size];
-      if (at.sum) // It may be x: written last.
+      if (at.sum) // `sum` may be x, so it is written after the last load.
         storeFloats<Size>(at.sum + column, values);
 #pragma unroll
       for (int i = 0; i < Size; ++i)
@@ -204,12 +203,12 @@ __global__ void __launch_bounds__(kLayerNormThreads, 5)
     normalizeStreamed<1>(p);
 }
 
-/// `parameters` are weight and bias; a.reads[firstParameter] is the first of them. `results` are
-/// the sum, if there is an addend, and y.
+/// Checks a launch. a.reads[firstParameter] is the weight, the next one the bias. `results` are the
+/// sum, if there is an addend, and y.
 template <class T, class W>
 Result<KernelParameters> bind(const KernelArguments &a, const TensorView &addend,
                               size_t firstParameter, std::span<const TensorView> results,
-                              const TensorView &moments, int64_t addendRows) {
+                              const TensorView &statistics, int64_t addendRows) {
   constexpr DType dtype = kDTypeOf<T>;
   const int64_t rows = a.ints[0], columns = a.ints[1];
   const auto elements =
@@ -234,11 +233,12 @@ Result<KernelParameters> bind(const KernelArguments &a, const TensorView &addend
   for (const TensorView &result : results)
     if (!isDenseOf(result, dtype, *elements))
       return refuseArguments("the results have to be dense, of rows * columns elements");
-  if (moments.data && !layerNormWritesMoments(columns, vectors))
-    return refuseArguments("moments are written of at most 1024 columns, a multiple of 64, if all "
-                           "tensors begin at multiples of 16 bytes");
-  if (moments.data && !isMomentsOf(moments, rows, columns))
-    return refuseArguments("moments have to be dense, two f32 for each 64 columns of a row");
+  if (statistics.data && !layerNormWritesRowStatistics(columns, vectors))
+    return refuseArguments(
+        "row statistics are written of at most 1024 columns, a multiple of 64, if all "
+        "tensors begin at multiples of 16 bytes");
+  if (statistics.data && !isRowStatisticsOf(statistics, rows, columns))
+    return refuseArguments("row statistics have to be dense, two f32 for each 64 columns of a row");
   bool constant = true;
   for (size_t i = 0; i < 2; ++i)
     constant &= !parameters[i].data || (a.constantReads >> (firstParameter + i) & 1);
@@ -246,12 +246,13 @@ Result<KernelParameters> bind(const KernelArguments &a, const TensorView &addend
       static_cast<const T *>(a.reads[0].data), static_cast<const T *>(addend.data),
       static_cast<const W *>(parameters[0].data), static_cast<const W *>(parameters[1].data),
       static_cast<T *>(addend.data ? results[0].data : nullptr),
-      static_cast<T *>(results.back().data), static_cast<Moments *>(moments.data), rows, columns,
-      addendRows, static_cast<float>(a.floats[0]), vectors, constant});
+      static_cast<T *>(results.back().data), static_cast<RowStatistics *>(statistics.data), rows,
+      columns, addendRows, static_cast<float>(a.floats[0]), vectors, constant});
 }
 
 template <class T, class W = T> Result<KernelParameters> bindPlain(const KernelArguments &a) {
-  return bind<T, W>(a, {}, 1, a.writes.first(1), kHasMoments<T> ? a.writes[1] : TensorView(), 1);
+  return bind<T, W>(a, {}, 1, a.writes.first(1), kHasRowStatistics<T> ? a.writes[1] : TensorView(),
+                    1);
 }
 
 template <class T, class W = T> Result<KernelParameters> bindSum(const KernelArguments &a) {

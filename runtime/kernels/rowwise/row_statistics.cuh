@@ -1,4 +1,4 @@
-// Moments on the device: what the kernels that write them share.
+// Computes and writes row statistics (row_statistics.h) on the device.
 #pragma once
 
 #include "runtime/kernels/device.cuh"
@@ -6,26 +6,27 @@
 
 namespace cgc::device {
 
-/// The sum of some of a row's elements, and of their squares. In f32 the variance that follows
-/// from them is as good as the elements, which have lost mean / deviation times their own
-/// precision.
-struct alignas(8) Moments {
+/// The sum of some elements of a row, and the sum of their squares. In f32 they give a variance as
+/// accurate as the 16-bit elements allow, whose rounding errors relative to the deviation grow with
+/// mean / deviation.
+struct alignas(8) RowStatistics {
   float sum, squares;
   __device__ void add(float2 two) {
     sum += two.x + two.y;
     squares += two.x * two.x + two.y * two.y;
   }
-  /// Two others, that lie one behind the other.
-  __device__ void addTwo(float4 moments) {
-    sum += moments.x + moments.z;
-    squares += moments.y + moments.w;
+  /// Adds two consecutive statistics, loaded as one vector.
+  __device__ void addTwo(float4 statistics) {
+    sum += statistics.x + statistics.z;
+    squares += statistics.y + statistics.w;
   }
 };
 
-/// Writes the sum of those of each eight lanes, if the first of them is `inside`. All lanes of a
-/// warp call it.
-__device__ inline void storeSumOfLanes(Moments *to, bool inside, const Moments &own) {
-  const bool ofSquares = threadIdx.x & 4; // What four of the lanes go on with.
+/// Adds up the statistics of each eight consecutive lanes; the first of them writes the sum to its
+/// `to` if it is `inside`. All lanes of a warp call it.
+__device__ inline void storeSumOfLanes(RowStatistics *to, bool inside, const RowStatistics &own) {
+  const bool ofSquares =
+      threadIdx.x & 4; // Four of the eight lanes reduce the squares, four the sums.
   float sum = ofSquares ? own.squares : own.sum;
   sum += __shfl_xor_sync(0xffffffffu, ofSquares ? own.sum : own.squares, 4);
   sum += __shfl_xor_sync(0xffffffffu, sum, 2);
@@ -35,19 +36,21 @@ __device__ inline void storeSumOfLanes(Moments *to, bool inside, const Moments &
     *to = {sum, squares};
 }
 
-/// Whether kernels of these elements can write moments: products, which read them, are of 16 bits.
-template <class T> constexpr bool kHasMoments = sizeof(T) == 2;
+/// Whether kernels of these elements can write row statistics: gemm_norm reads those of 16-bit
+/// elements only.
+template <class T> constexpr bool kHasRowStatistics = sizeof(T) == 2;
 
-/// Writes the moments of 64 columns for each eight lanes; a lane has eight of the columns, which it
-/// has stored rounded to T. All lanes of a warp call it; those that are not `inside` have none.
+/// Writes the statistics of 64 columns for each eight consecutive lanes. A lane has eight of the
+/// columns, which it has stored rounded to T. All lanes of a warp call it; lanes that are not
+/// `inside` contribute nothing.
 template <class T>
-__device__ void storeMoments(Moments *to, bool inside, const float (&values)[8]) {
+__device__ void storeRowStatistics(RowStatistics *to, bool inside, const float (&values)[8]) {
   const auto stored = [](float value) { return toFloat(fromFloat<T>(value)); };
-  Moments moments{};
+  RowStatistics statistics{};
 #pragma unroll
   for (int i = 0; i < 8; i += 2)
-    moments.add(inside ? float2{stored(values[i]), stored(values[i + 1])} : float2{});
-  storeSumOfLanes(to, inside, moments);
+    statistics.add(inside ? float2{stored(values[i]), stored(values[i + 1])} : float2{});
+  storeSumOfLanes(to, inside, statistics);
 }
 
 } // namespace cgc::device

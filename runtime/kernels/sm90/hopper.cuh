@@ -1,5 +1,4 @@
-// Hopper's own instructions: tensor copies, warpgroup products, clusters, waiting for barriers in
-// shared memory. For code compiled for sm_90a.
+// PTX of sm_90a: mbarrier waits, TMA copies, wgmma descriptors, stmatrix, setmaxnreg, clusters.
 #pragma once
 
 #include "runtime/kernels/sm80/async_copy.cuh"
@@ -13,12 +12,13 @@
 
 namespace cgc::device {
 
-// Barriers in shared memory (mbarrier).
+// mbarrier.
 
-/// Makes initialised barriers visible to tensor copies, and to the cluster once it has met.
+/// Makes initialized barriers visible to TMA, and to the cluster after its next cluster barrier.
 __device__ inline void fenceBarrierInit() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
+/// Arrives, and lets the current phase expect this many bytes of TMA loads.
 __device__ inline void arriveExpecting(uint64_t *barrier, uint32_t bytes) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(sharedAddress(barrier)),
@@ -28,7 +28,7 @@ __device__ inline void arriveExpecting(uint64_t *barrier, uint32_t bytes) {
 __device__ inline void arrive(uint64_t *barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(sharedAddress(barrier)) : "memory");
 }
-/// Arrives at the same barrier of block `rank` of the cluster.
+/// Arrives at the same barrier of CTA `rank` of the cluster.
 __device__ inline void arriveAt(uint64_t *barrier, uint32_t rank) {
   asm volatile("{\n"
                ".reg .b32 address;\n"
@@ -38,7 +38,7 @@ __device__ inline void arriveAt(uint64_t *barrier, uint32_t rank) {
                "r"(rank)
                : "memory");
 }
-/// Waits until the phase of this parity has ended.
+/// Waits until the phase with this parity has completed.
 __device__ inline void waitBarrier(uint64_t *barrier, uint32_t parity) {
   asm volatile("{\n"
                ".reg .pred done;\n"
@@ -52,31 +52,29 @@ __device__ inline void waitBarrier(uint64_t *barrier, uint32_t parity) {
                : "memory");
 }
 
-// Tensor copies (TMA).
+// TMA.
 
-/// How the L2 cache treats lines that a copy reads.
+/// L2 eviction priority of the lines that a copy reads, as createpolicy encodes it.
 using CachePolicy = uint64_t;
-/// They stay as others do.
-__device__ inline CachePolicy evictNormally() {
+__device__ inline CachePolicy evictNormal() {
   CachePolicy policy;
   asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
   return policy;
 }
-/// They make room before all others.
 __device__ inline CachePolicy evictFirst() {
   CachePolicy policy;
   asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   return policy;
 }
 
-/// Copies the box at (x, y) of a 2-d tensor to shared memory; `barrier` counts its bytes.
+/// TMA load of the box at column x and row y of a 2-d tensor; completes its bytes on `barrier`.
 __device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
                "[%0], [%1, {%3, %4}], [%2];" ::"r"(sharedAddress(to)),
                "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y)
                : "memory");
 }
-/// The same, for lines of the L2 cache that are to be treated so.
+/// TMA load with an L2 eviction hint.
 __device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier,
                                 CachePolicy policy) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
@@ -85,24 +83,24 @@ __device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, 
                "l"(policy)
                : "memory");
 }
-/// Copies bytes that lie together, a multiple of 16, to shared memory; `barrier` counts them.
+/// Bulk copy of consecutive bytes, a multiple of 16, to shared memory; completes them on `barrier`.
 __device__ inline void copyBytes(void *to, const void *from, uint32_t bytes, uint64_t *barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
                "[%0], [%1], %2, [%3];" ::"r"(sharedAddress(to)),
                "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(sharedAddress(barrier))
                : "memory");
 }
-/// Copies the box at (x, y) of a 2-d tensor to this place in all blocks of the cluster whose ranks
-/// are bits of `ranks`, each with its own barrier.
-__device__ inline void copyTileToAll(void *to, const CUtensorMap *map, int x, int y,
-                                     uint64_t *barrier, uint16_t ranks) {
+/// TMA load with multicast to all CTAs of the cluster whose ranks are bits of `ranks`: to the same
+/// offset in shared memory, and on the same barrier, of each.
+__device__ inline void copyTileMulticast(void *to, const CUtensorMap *map, int x, int y,
+                                         uint64_t *barrier, uint16_t ranks) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
                ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(sharedAddress(to)),
                "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y),
                "h"(ranks)
                : "memory");
 }
-/// As copyTile, for the rows from `row` of one head: a map of headsMap.
+/// TMA load of a box of one head, from row `row` on. `map` is of headsMap().
 __device__ inline void copyHeadTile(void *to, const CUtensorMap *map, int row, int head, int batch,
                                     uint64_t *barrier) {
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
@@ -111,15 +109,17 @@ __device__ inline void copyHeadTile(void *to, const CUtensorMap *map, int row, i
                "r"(head), "r"(batch)
                : "memory");
 }
-/// Copies a box from shared memory to (x, y) of a 2-d tensor, what of it lies inside. The writes to
-/// it have to be fenced by fenceShared, and waitStoresRead has to follow before the block ends.
+/// TMA store of a box to column x and row y of a 2-d tensor, clipped to the tensor. The threads
+/// that wrote the box call fenceShared() before it. The calling thread calls waitStoresRead()
+/// before the CTA exits or overwrites the box.
 __device__ inline void storeTile(const CUtensorMap *map, int x, int y, const void *from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];\n"
                "cp.async.bulk.commit_group;" ::"l"(reinterpret_cast<uint64_t>(map)),
                "r"(sharedAddress(from)), "r"(x), "r"(y)
                : "memory");
 }
-/// As storeTile, for the rows from `row` of one head: a map of headsMap.
+/// TMA store of a box of one head, from row `row` on; otherwise as storeTile(). `map` is of
+/// headsMap().
 __device__ inline void storeHeadTile(const CUtensorMap *map, int row, int head, int batch,
                                      const void *from) {
   asm volatile(
@@ -128,20 +128,21 @@ __device__ inline void storeHeadTile(const CUtensorMap *map, int row, int head, 
       "r"(sharedAddress(from)), "r"(0), "r"(row), "r"(head), "r"(batch)
       : "memory");
 }
-/// Where a tensor copy puts a 16-byte vector of a row of 128 bytes: those of 8 rows are swizzled.
+/// The address of 16-byte vector `index` of a row of 128 bytes in TMA's 128-byte swizzle.
 template <class Byte> __device__ Byte *swizzledVector(Byte *rows, int row, int index) {
   static_assert(sizeof(Byte) == 1);
   return rows + row * 128 + (index ^ row % 8) * 16;
 }
-/// Makes this thread's writes to shared memory visible to tensor copies.
+/// Makes this thread's accesses to shared memory visible to the async proxy (TMA, wgmma).
 __device__ inline void fenceShared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-/// Waits until this thread's stores have read their boxes. They are done when the kernel ends.
+/// Waits until this thread's TMA stores have read shared memory (wait_group.read). A CTA may exit
+/// then; the global writes complete by kernel end.
 __device__ inline void waitStoresRead() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
-/// Fetches a box to the L2 cache.
+/// Prefetches a box to the L2 cache.
 __device__ inline void prefetchTile(const CUtensorMap *map, int x, int y, CachePolicy policy) {
   asm volatile(
       "cp.async.bulk.prefetch.tensor.2d.L2.global.L2::cache_hint [%0, {%1, %2}], %3;" ::"l"(
@@ -153,22 +154,22 @@ __device__ inline void prefetchMap(const CUtensorMap *map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(reinterpret_cast<uint64_t>(map)) : "memory");
 }
 
-// Warpgroup products (wgmma.cuh).
+// wgmma. The instructions with both operands in shared memory are in wgmma.cuh.
 
-/// Describes a tile of rows of 128 bytes, swizzled by 128 bytes as a tensor copy writes it, that
-/// begins at a multiple of 1024 bytes (PTX ISA, "matrix descriptor": address / 16; stride between
-/// groups of 8 rows / 16 at bit 32; swizzle mode 1 at bit 62). Adding 2 moves 16 elements along.
+/// The matrix descriptor of a tile of 128-byte rows in TMA's 128-byte swizzle, at a multiple of
+/// 1024 bytes. Fields (PTX ISA, "matrix descriptor"): address / 16; stride between groups of 8 rows
+/// / 16 at bit 32; swizzle mode 1 at bit 62. Adding 2 advances 16 elements along a row.
 __device__ inline uint64_t tileDescriptor(const void *tile) {
   return uint64_t((sharedAddress(tile) & 0x3ffff) >> 4) | uint64_t(1) << 16 |
          uint64_t(1024 >> 4) << 32 | uint64_t(1) << 62;
 }
-/// The same for what lies `bytes` behind. Only the low word differs, so that the high one stays a
-/// constant of the code.
+/// The descriptor of the tile `bytes` after another one. It changes the low word only, so that the
+/// compiler keeps the high word an immediate.
 __device__ inline uint64_t descriptorAt(uint64_t descriptor, int bytes) {
   return descriptor >> 32 << 32 | (uint32_t(descriptor) + uint32_t(bytes / 16));
 }
-/// The value of the warp's first lane: what is the same in all of them, so that the compiler knows.
-__device__ inline uint64_t sameInWarp(uint64_t descriptor) {
+/// Broadcasts lane 0 so that the compiler sees a warp-uniform value.
+__device__ inline uint64_t warpUniform(uint64_t descriptor) {
   return descriptor >> 32 << 32 | __shfl_sync(0xffffffffu, uint32_t(descriptor), 0);
 }
 __device__ inline void wgmmaFence() {
@@ -177,14 +178,15 @@ __device__ inline void wgmmaFence() {
 __device__ inline void wgmmaCommit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/// Waits until at most kPending committed groups are under way.
+/// Waits until at most kPending committed groups of wgmma operations are pending.
 template <int kPending> __device__ void wgmmaWait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
 // clang-format off
-/// d += a b for a 64 x 16 tile a in the registers of a warpgroup (each warp 16 rows, as mma.m16n8k16
-/// has it) and a 16 x 64 tile b in shared memory, its 16 rows of 64 columns as tileDescriptor says.
+/// Starts d += a b, or d = a b unless `accumulate`. a is a 64 x 16 tile in the registers of a
+/// warpgroup, 16 rows for each warp in the layout of mma.m16n8k16. b is a 16 x 64 tile in shared
+/// memory, 16 rows of 64 columns, described by tileDescriptor().
 template <class T>
 __device__ void multiplyByRows(float (&d)[32], const uint32_t (&a)[4], uint64_t b, bool accumulate) {
 #define CGC_MULTIPLY_BY_ROWS(TYPE)                                                                 \
@@ -198,8 +200,8 @@ __device__ void multiplyByRows(float (&d)[32], const uint32_t (&a)[4], uint64_t 
     CGC_MULTIPLY_BY_ROWS("bf16");
 #undef CGC_MULTIPLY_BY_ROWS
 }
-/// The same with a 16 x 8 tile b of which all 256 bytes are alike: each column of d gets the sums of a's rows,
-/// times that element.
+/// As multiplyByRows(), with a 16 x 8 tile b whose elements are all equal: each column of d gets the
+/// row sums of a, times that element.
 template <class T>
 __device__ void multiplyByEqual(float (&d)[4], const uint32_t (&a)[4], const void *b, bool accumulate) {
   const uint64_t descriptor =
@@ -217,15 +219,15 @@ __device__ void multiplyByEqual(float (&d)[4], const uint32_t (&a)[4], const voi
 }
 // clang-format on
 
-/// Stores four 8x8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix
-/// l / 8.
+/// Stores four 8x8 matrices of 16-bit elements (stmatrix). Lane l gives the address of row l % 8 of
+/// matrix l / 8.
 __device__ inline void storeMatrices(void *row, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
   asm volatile(
       "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(sharedAddress(row)),
       "r"(a), "r"(b), "r"(c), "r"(d)
       : "memory");
 }
-/// The same, each transposed.
+/// Stores as storeMatrices() and transposes each matrix.
 template <class P> __device__ void storeTransposed(void *row, P a, P b, P c, P d) {
   static_assert(sizeof(P) == 4);
   const auto bits = [](const P &pair) { return reinterpret_cast<const uint32_t &>(pair); };
@@ -235,10 +237,12 @@ template <class P> __device__ void storeTransposed(void *row, P a, P b, P c, P d
                : "memory");
 }
 
-/// Moves registers between the warpgroups of a block, whose threads all begin with as many.
+/// setmaxnreg: all threads of a warpgroup raise their register count to kCount. It waits until
+/// other warpgroups of the CTA have released as many.
 template <int kCount> __device__ void growRegisters() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
 }
+/// setmaxnreg: all threads of a warpgroup lower their register count to kCount.
 template <int kCount> __device__ void shrinkRegisters() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
 }
@@ -250,28 +254,30 @@ __device__ inline uint32_t clusterRank() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
-/// All threads of all blocks of the cluster come together. This publishes nothing, but barriers
-/// that fenceBarrierInit has made visible, and does not wait for stores.
-__device__ inline void meetInCluster() {
+/// Cluster barrier with relaxed arrival, for all threads of all CTAs of the cluster. It does not
+/// order memory accesses; barriers that fenceBarrierInit() covered are visible after it.
+__device__ inline void syncClusterRelaxed() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
                "barrier.cluster.wait.aligned;" ::
                    : "memory");
 }
-/// The same; but what was written to shared memory before is visible after.
+/// Cluster barrier with release and acquire: writes to shared memory before it are visible after
+/// it.
 __device__ inline void syncCluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;\n"
                "barrier.cluster.wait.acquire.aligned;" ::
                    : "memory");
 }
-/// The address of the same place in the shared memory of block `rank` of the cluster.
-__device__ inline uint32_t addressInBlock(const void *local, uint32_t rank) {
+/// The shared::cluster address of the same offset in CTA `rank` of the cluster (mapa).
+__device__ inline uint32_t addressInCta(const void *local, uint32_t rank) {
   uint32_t address;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                : "=r"(address)
                : "r"(sharedAddress(local)), "r"(rank));
   return address;
 }
-__device__ inline void storeToBlock(uint32_t address, float4 v) {
+/// Stores to an address of addressInCta().
+__device__ inline void storeToCta(uint32_t address, float4 v) {
   asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(v.x),
                "f"(v.y), "f"(v.z), "f"(v.w)
                : "memory");

@@ -50,26 +50,26 @@ TEST(LowerAttention, ChoosesTheKernelBySize) {
     bool causal;
     std::string kernel;
     uint32_t blocks, threads;
-    int64_t tiles, stages; ///< Only for attention_whole.
+    int64_t tiles, stages; ///< Only for attention_resident_kv.
   };
   const Row kRows[] = {
       // The text tower of ViT-L-14: one tile per block while SMs are idle, then two blocks per SM.
-      {1, 12, 77, 77, true, "whole_f16_80", 24, 128, 1, 1},
-      {5, 12, 77, 77, true, "whole_f16_80", 120, 128, 1, 1},
-      {6, 12, 77, 77, true, "whole_f16_80", 72, 256, 2, 1},
-      {16, 12, 77, 77, true, "whole_f16_80", 192, 256, 2, 1},
-      {64, 12, 128, 128, false, "whole_f16_128", 768, 256, 2, 1},
+      {1, 12, 77, 77, true, "resident_kv_f16_80", 24, 128, 1, 1},
+      {5, 12, 77, 77, true, "resident_kv_f16_80", 120, 128, 1, 1},
+      {6, 12, 77, 77, true, "resident_kv_f16_80", 72, 256, 2, 1},
+      {16, 12, 77, 77, true, "resident_kv_f16_80", 192, 256, 2, 1},
+      {64, 12, 128, 128, false, "resident_kv_f16_128", 768, 256, 2, 1},
       // With more tiles, one block per SM.
-      {64, 12, 129, 100, false, "whole_f16_128", 768, 256, 2, 1},
-      {64, 12, 193, 100, false, "whole_f16_128", 132, 384, 3, 2},
+      {64, 12, 129, 100, false, "resident_kv_f16_128", 768, 256, 2, 1},
+      {64, 12, 193, 100, false, "resident_kv_f16_128", 132, 384, 3, 2},
       // The image tower: keys split in two, then whole heads, whose last query is shared.
-      {1, 16, 257, 257, false, "halves_f16", 80, 256, 0, 0},
-      {8, 16, 257, 257, false, "whole_f16_272", 128, 512, 4, 2},
-      {64, 16, 257, 257, false, "whole_f16_272", 132, 512, 4, 2},
-      {64, 16, 258, 257, false, "whole_f16_272", 132, 512, 4, 2},
-      {64, 16, 197, 197, false, "whole_f16_208", 132, 512, 4, 2},
-      {1, 16, 257, 257, true, "whole_f16_272", 80, 128, 1, 1},
-      // More keys than attention_whole holds, and many heads of few keys.
+      {1, 16, 257, 257, false, "split_kv_f16", 80, 256, 0, 0},
+      {8, 16, 257, 257, false, "resident_kv_f16_272", 128, 512, 4, 2},
+      {64, 16, 257, 257, false, "resident_kv_f16_272", 132, 512, 4, 2},
+      {64, 16, 258, 257, false, "resident_kv_f16_272", 132, 512, 4, 2},
+      {64, 16, 197, 197, false, "resident_kv_f16_208", 132, 512, 4, 2},
+      {1, 16, 257, 257, true, "resident_kv_f16_272", 80, 128, 1, 1},
+      // More keys than attention_resident_kv holds, and many heads of few keys.
       {64, 12, 130, 130, false, "f16_64_hopper", 2, 160, 0, 0},
       {64, 12, 50, 50, false, "f16_64_hopper", 1, 128, 0, 0},
       {64, 12, 273, 273, false, "f16_64_hopper", 3, 192, 0, 0}};
@@ -101,7 +101,7 @@ TEST(LowerAttention, ChoosesTheKernelBySize) {
     if (row.tiles > 0) {
       EXPECT_EQ(launch.ints[5], row.tiles);
       EXPECT_EQ(launch.ints[6], row.stages);
-      EXPECT_EQ(launch.sharedBytes, (WholeShape{row.tiles, row.threads / 128, row.stages})
+      EXPECT_EQ(launch.sharedBytes, (ResidentKvShape{row.tiles, row.threads / 128, row.stages})
                                         .sharedBytes(row.queries, row.keys));
     }
   }
@@ -109,7 +109,7 @@ TEST(LowerAttention, ChoosesTheKernelBySize) {
 
 TEST(LowerAttention, EveryKernelPassesIsCausal) {
   const std::tuple<std::string, std::string, Arch, std::string> kRows[] = {
-      {"f16", "1", Arch::Sm90a, "whole_f16_80"},
+      {"f16", "1", Arch::Sm90a, "resident_kv_f16_80"},
       {"f16", "64", Arch::Sm90a, "f16_64_hopper"}, // Many heads of few keys use the chunked kernel.
       {"bf16", "64", Arch::Sm80, "bf16_64"},
       {"f32", "1", Arch::Sm90a, "f32_64"}};
@@ -166,7 +166,7 @@ TEST(LowerAttention, GridOverflowFallsBackToLibTorch) {
     }
 }
 
-/// attention_whole takes no mask and exists for sm_90a only.
+/// attention_resident_kv takes no mask and exists for sm_90a only.
 TEST(LowerAttention, MaskOrPreHopperUsesTheChunkedKernel) {
   const std::string heads = "f16[1,12,77,64]@cuda",
                     graph = "graph @g(%q: " + heads + ", %k: " + heads + ", %v: " + heads +
@@ -192,8 +192,8 @@ TEST(LowerAttention, OtherTypesAndWidthsFallBackToLibTorch) {
     return Attention{.type = dtype + "[1,12,77," + width + "]",
                      .result = dtype + "[1,77," + columns + "]"};
   };
-  EXPECT_EQ(ofType("f16", "64", "768").record(), "kernel attention_whole_f16_80");
-  EXPECT_EQ(ofType("bf16", "64", "768").record(), "kernel attention_whole_bf16_80");
+  EXPECT_EQ(ofType("f16", "64", "768").record(), "kernel attention_resident_kv_f16_80");
+  EXPECT_EQ(ofType("bf16", "64", "768").record(), "kernel attention_resident_kv_bf16_80");
   EXPECT_EQ(ofType("f32", "64", "768").record(), "kernel attention_f32_64");
   EXPECT_EQ(ofType("f64", "64", "768").record(), kFallback);
   for (const std::string dtype : {"f16", "bf16", "f32"}) {
@@ -247,14 +247,14 @@ TEST(LowerAttention, UnalignedRowsFallBackToLibTorch) {
                         "f16[1,12,77,64]@cuda",
                     "59152");
     };
-    EXPECT_EQ(from(8), "kernel attention_whole_f16_80") << name;
+    EXPECT_EQ(from(8), "kernel attention_resident_kv_f16_80") << name;
     EXPECT_EQ(from(4), kFallback) << name;
     EXPECT_EQ(from(1), kFallback) << name;
     // The distance between rows: packed with others, or with 4 more elements.
     EXPECT_EQ(record("%NAME = aten.slice(%s) {dim=3, start=64, end=128} : "
                      "f16[1,12,77,64][177408,14784,192,1]@cuda",
                      "1,12,77,192"),
-              "kernel attention_whole_f16_80")
+              "kernel attention_resident_kv_f16_80")
         << name;
     EXPECT_EQ(record("%NAME = aten.slice(%s) {dim=3, start=0, end=64} : "
                      "f16[1,12,77,64][62832,5236,68,1]@cuda",
@@ -272,7 +272,7 @@ TEST(LowerAttention, UnalignedRowsFallBackToLibTorch) {
     EXPECT_EQ(record("%NAME = aten.permute(%s) {dims=[3, 0, 1, 2]} : "
                      "f16[1,12,77,64][1,4928,64,1]@cuda",
                      "12,77,64,1"),
-              "kernel attention_whole_f16_80")
+              "kernel attention_resident_kv_f16_80")
         << name;
     // Columns that are not contiguous.
     EXPECT_EQ(record("%NAME = aten.slice(%s) {dim=3, start=0, end=128, step=2} : "

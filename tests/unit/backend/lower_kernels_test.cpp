@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(Lower, ProductsOfManyF32RowsRoundToTf32OnlyIfTheyMay) {
+TEST(Lower, GemmsOfManyF32RowsRoundToTf32OnlyIfTheyMay) {
   auto module = parse(R"(graph @g(%x: f32[17,8]@cuda, %w: f32[5,8]@cuda) {
     %0 = aten.linear(%x, %w) : f32[17,5]@cuda
     output %0
@@ -30,7 +30,7 @@ TEST(Lower, ProductsOfManyF32RowsRoundToTf32OnlyIfTheyMay) {
     auto plan = lowerAll(of, options);
     EXPECT_TRUE(plan) << plan.status().message();
     const Bucket &bucket = plan->plan.entries[0].buckets[0];
-    return productCall(std::get<LibraryCall>(bucket.records[0].op), bucket.tensors)->tf32;
+    return gemmCall(std::get<LibraryCall>(bucket.records[0].op), bucket.tensors)->tf32;
   };
   EXPECT_FALSE(rounds(*module));
   options.tf32 = true;
@@ -442,20 +442,20 @@ TEST(Lower, LinearIsALibraryCallOnCudaWhereItsRowsAreDense) {
   ASSERT_THAT(recordNames(bucket),
               ElementsAre("cublaslt.matmul", "aten::addmm.out", "cublaslt.matmul", "aten::linear",
                           "cublaslt.matmul"));
-  auto product = [&](size_t record) {
-    return *productCall(std::get<LibraryCall>(bucket.records[record].op), bucket.tensors);
+  auto gemm = [&](size_t record) {
+    return *gemmCall(std::get<LibraryCall>(bucket.records[record].op), bucket.tensors);
   };
   auto tensor = [&](TensorId id) { return bucket.tensors[static_cast<uint32_t>(id)]; };
-  EXPECT_THAT(tensor(product(0).x).sizes, ElementsAre(6, 8));
-  EXPECT_EQ(tensor(product(0).bias).slot.offset, 16u);
-  EXPECT_EQ(product(0).residual, kNoTensor);
-  EXPECT_EQ(tensor(product(0).workspace).sizes[0], 32 << 20);
-  EXPECT_FALSE(product(0).relu || product(0).tf32);
-  EXPECT_THAT(tensor(product(2).x).strides, ElementsAre(8, 1));
-  EXPECT_THAT(tensor(product(2).weight).strides, ElementsAre(8, 1));
-  EXPECT_EQ(product(2).bias, kNoTensor);
-  EXPECT_THAT(tensor(product(4).x).sizes, ElementsAre(1, 8));
-  EXPECT_THAT(tensor(product(4).d).sizes, ElementsAre(1, 5));
+  EXPECT_THAT(tensor(gemm(0).x).sizes, ElementsAre(6, 8));
+  EXPECT_EQ(tensor(gemm(0).bias).slot.offset, 16u);
+  EXPECT_EQ(gemm(0).residual, kNoTensor);
+  EXPECT_EQ(tensor(gemm(0).workspace).sizes[0], 32 << 20);
+  EXPECT_FALSE(gemm(0).relu || gemm(0).tf32);
+  EXPECT_THAT(tensor(gemm(2).x).strides, ElementsAre(8, 1));
+  EXPECT_THAT(tensor(gemm(2).weight).strides, ElementsAre(8, 1));
+  EXPECT_EQ(gemm(2).bias, kNoTensor);
+  EXPECT_THAT(tensor(gemm(4).x).sizes, ElementsAre(1, 8));
+  EXPECT_THAT(tensor(gemm(4).d).sizes, ElementsAre(1, 5));
   // All calls share one workspace.
   EXPECT_LT(bucket.arenaBytes, (32 << 20) + 4096u);
   EXPECT_TRUE(validate(cuda->plan).isOk()) << validate(cuda->plan).message();
@@ -465,7 +465,7 @@ TEST(Lower, LinearIsALibraryCallOnCudaWhereItsRowsAreDense) {
   EXPECT_LT(portable->plan.entries[0].buckets[0].arenaBytes, (4 << 20) + 4096u);
 }
 
-TEST(Lower, ProductsOfOtherTypesOrNumbersOfElementsStayWithLibTorch) {
+TEST(Lower, GemmsOfOtherTypesOrNumbersOfElementsStayWithLibTorch) {
   for (std::string types :
        {"f64[2,8] f64[5,8] f64[2,5]", "f32[0,8] f32[5,8] f32[0,5]", "f32[2,0] f32[5,0] f32[2,5]",
         "f16[2147483648,8] f16[8,8] f16[2147483648,8]"}) {

@@ -37,14 +37,14 @@ TEST(Lower, NormLinearIsOneKernelForFewTokens) {
       ASSERT_TRUE(plan) << plan.status().message();
       const Bucket &bucket = plan->plan.entries[0].buckets[0];
       ASSERT_THAT(recordNames(bucket),
-                  ElementsAre(testing::StartsWith("kernel product_" + dtype + "_"),
-                              testing::StartsWith("kernel product_norm_" + dtype + "_")));
+                  ElementsAre(testing::StartsWith("kernel gemm_" + dtype + "_"),
+                              testing::StartsWith("kernel gemm_norm_" + dtype + "_")));
       const auto &first = std::get<KernelLaunch>(bucket.records[0].op);
       const auto &launch = std::get<KernelLaunch>(bucket.records[1].op);
-      const auto tile = std::ranges::find_if(productNormTiles(), [&](const ProductTile &tile) {
+      const auto tile = std::ranges::find_if(gemmNormTiles(), [&](const GemmTile &tile) {
         return launch.kernel.ends_with(tile.name);
       });
-      ASSERT_NE(tile, productNormTiles().end());
+      ASSERT_NE(tile, gemmNormTiles().end());
       EXPECT_TRUE(std::ranges::equal(launch.grid, tile->grid(rows, 24, 132)));
       EXPECT_EQ(launch.block[0], tile->threads());
       EXPECT_GE(launch.sharedBytes, tile->sharedBytes(2));
@@ -60,7 +60,7 @@ TEST(Lower, NormLinearIsOneKernelForFewTokens) {
 }
 
 /// The producer of x writes row statistics only if a kernel reads them.
-TEST(Lower, NormLinearWithoutAKernelAsksForNoMoments) {
+TEST(Lower, NormLinearWithoutAKernelAsksForNoRowStatistics) {
   auto plan = lowerForHopper("%x: f16[77,64]@cuda, %p: f16[64,64]@cuda, %w: f16[24,64]@cuda, "
                              "%b: f16[25]@cuda",
                              "%1 = cgc.linear(%x, %p) {activation=\"none\"} : f16[77,64]@cuda\n"
@@ -90,8 +90,8 @@ TEST(Lower, NormLinearOfManyTokensIsAPersistentKernel) {
     auto plan = lowerManyTokens(2056, 1024, activation);
     ASSERT_TRUE(plan) << plan.status().message();
     const Bucket &bucket = plan->plan.entries[0].buckets[0];
-    ASSERT_THAT(recordNames(bucket), ElementsAre(testing::StartsWith("kernel product_f16_"),
-                                                 "kernel product_norm_f16_128x176_persistent"));
+    ASSERT_THAT(recordNames(bucket), ElementsAre(testing::StartsWith("kernel gemm_f16_"),
+                                                 "kernel gemm_norm_f16_128x176_persistent"));
     const auto launch = [&](size_t i) { return std::get<KernelLaunch>(bucket.records[i].op); };
     EXPECT_NE(launch(0).writes[1], kNoTensor);
     EXPECT_EQ(launch(1).reads[3], launch(0).writes[1]);
@@ -106,27 +106,27 @@ TEST(Lower, NormLinearOfManyTokensHasALayerNormWherePersistentKernelsDoNotNormal
   };
   // At 64 images of ViT-L-14, cuBLASLt computes neither GEMM.
   EXPECT_THAT(names(16448, 1024, "none"),
-              ElementsAre(testing::StartsWith("kernel product_f16_"),
-                          testing::StartsWith("kernel product_norm_f16_")));
+              ElementsAre(testing::StartsWith("kernel gemm_f16_"),
+                          testing::StartsWith("kernel gemm_norm_f16_")));
   // cuBLASLt computes x and writes no row statistics.
   EXPECT_THAT(names(32768, 2048, "gelu"), ElementsAre("cublaslt.matmul", "kernel layer_norm_f16",
-                                                      testing::StartsWith("kernel product_f16_")));
+                                                      testing::StartsWith("kernel gemm_f16_")));
   // cuBLASLt computes the GEMM itself.
-  EXPECT_THAT(names(32768, 1024, "none"), ElementsAre(testing::StartsWith("kernel product_f16_"),
+  EXPECT_THAT(names(32768, 1024, "none"), ElementsAre(testing::StartsWith("kernel gemm_f16_"),
                                                       "kernel layer_norm_f16", "cublaslt.matmul"));
   // The number of groups of row statistics is odd.
   EXPECT_THAT(names(2056, 960, "gelu"),
-              ElementsAre(testing::StartsWith("kernel product_f16_"), "kernel layer_norm_f16",
-                          testing::StartsWith("kernel product_f16_")));
+              ElementsAre(testing::StartsWith("kernel gemm_f16_"), "kernel layer_norm_f16",
+                          testing::StartsWith("kernel gemm_f16_")));
 }
 
-TEST(Lower, NormLinearIsALayerNormAndAProductElsewhere) {
+TEST(Lower, NormLinearIsALayerNormAndAGemmElsewhere) {
   auto many = lowerNormLinear(1537);
   ASSERT_TRUE(many) << many.status().message();
   const Bucket &bucket = many->plan.entries[0].buckets[0];
   EXPECT_THAT(recordNames(bucket),
-              ElementsAre(testing::StartsWith("kernel product_f16_"), "kernel layer_norm_f16",
-                          testing::StartsWith("kernel product_f16_")));
+              ElementsAre(testing::StartsWith("kernel gemm_f16_"), "kernel layer_norm_f16",
+                          testing::StartsWith("kernel gemm_f16_")));
   EXPECT_EQ(std::get<KernelLaunch>(bucket.records[0].op).writes[1], kNoTensor);
   // The weights of the plan already contain scale and shift.
   EXPECT_THAT(std::get<KernelLaunch>(bucket.records[1].op).reads,
@@ -141,7 +141,7 @@ TEST(Lower, NormLinearIsALayerNormAndAProductElsewhere) {
 }
 
 /// The first layer of a tower reads the row statistics that the preceding kernel writes.
-TEST(Lower, LayerNormAndEmbeddingWriteMomentsForNormLinear) {
+TEST(Lower, LayerNormAndEmbeddingWriteRowStatisticsForNormLinear) {
   const std::pair<std::string, std::string> kFirst[] = {
       {"kernel layer_norm_", "%0 = aten.layer_norm(%x, %g) {normalized_shape=[128]} : T[2,5,128]"},
       {"kernel layer_norm_by_f32_",
@@ -165,20 +165,20 @@ TEST(Lower, LayerNormAndEmbeddingWriteMomentsForNormLinear) {
       ASSERT_TRUE(plan) << plan.status().message();
       const Bucket &bucket = plan->plan.entries[0].buckets[0];
       ASSERT_THAT(recordNames(bucket),
-                  ElementsAre(kernel + dtype, testing::StartsWith("kernel product_norm_" + dtype),
-                              testing::StartsWith("kernel product_norm_" + dtype)));
+                  ElementsAre(kernel + dtype, testing::StartsWith("kernel gemm_norm_" + dtype),
+                              testing::StartsWith("kernel gemm_norm_" + dtype)));
       const auto launch = [&](size_t i) { return std::get<KernelLaunch>(bucket.records[i].op); };
       ASSERT_EQ(launch(0).writes.size(), 2u);
       ASSERT_NE(launch(0).writes[1], kNoTensor);
       EXPECT_EQ(launch(1).reads[3], launch(0).writes[1]);
       EXPECT_EQ(launch(2).reads[3], launch(0).writes[1]);
-      const TensorRef &moments = bucket.tensors[static_cast<uint32_t>(launch(0).writes[1])];
-      EXPECT_EQ(moments.dtype, DType::F32);
-      EXPECT_THAT(moments.sizes, ElementsAre(10, 2, 2));
+      const TensorRef &statistics = bucket.tensors[static_cast<uint32_t>(launch(0).writes[1])];
+      EXPECT_EQ(statistics.dtype, DType::F32);
+      EXPECT_THAT(statistics.sizes, ElementsAre(10, 2, 2));
     }
 }
 
-TEST(Lower, NormLinearOfOtherRowsThanAKernelHasMomentsOfHasALayerNorm) {
+TEST(Lower, NormLinearOfOtherRowsThanAKernelHasRowStatisticsOfHasALayerNorm) {
   const std::string constants = "%w: f16[24,64]@cuda, %v: f16[24,1088]@cuda, %u: f16[24,96]@cuda, "
                                 "%i: i64[2,5]@cuda, ";
   const std::string ofW = "cgc.norm_linear(%y, %w, none) {eps=0.001, activation=\"none\"} : ";
@@ -238,7 +238,7 @@ TEST(Lower, NormLinearOfOtherRowsThanAKernelHasMomentsOfHasALayerNorm) {
     auto plan = lowerForHopper(constants + input, lines + "\noutput %r");
     ASSERT_TRUE(plan) << plan.status().message();
     const Bucket &bucket = plan->plan.entries[0].buckets[0];
-    EXPECT_THAT(recordNames(bucket), testing::Not(testing::Contains(HasSubstr("product_norm"))))
+    EXPECT_THAT(recordNames(bucket), testing::Not(testing::Contains(HasSubstr("gemm_norm"))))
         << lines;
     EXPECT_THAT(recordNames(bucket), testing::Contains("kernel layer_norm_f16")) << lines;
     EXPECT_EQ(std::get<KernelLaunch>(bucket.records[0].op).writes[1], kNoTensor) << lines;
@@ -246,7 +246,7 @@ TEST(Lower, NormLinearOfOtherRowsThanAKernelHasMomentsOfHasALayerNorm) {
 }
 
 /// Producers of x that write no row statistics, and an x without a producer.
-TEST(Lower, NormLinearOfWhatWritesNoMomentsHasALayerNorm) {
+TEST(Lower, NormLinearOfWhatWritesNoRowStatisticsHasALayerNorm) {
   const std::pair<std::string, std::string> kFirst[] = {
       {"kernel elementwise_f16", "%y = aten.relu(%x) : f16[2,5,64]@cuda"},
       {"kernel add_layer_norm_f16",
@@ -269,13 +269,13 @@ TEST(Lower, NormLinearOfWhatWritesNoMomentsHasALayerNorm) {
       names.erase(names.begin());
     }
     EXPECT_THAT(names,
-                ElementsAre("kernel layer_norm_f16", testing::StartsWith("kernel product_f16_")))
+                ElementsAre("kernel layer_norm_f16", testing::StartsWith("kernel gemm_f16_")))
         << first;
   }
 }
 
-/// product_norm takes no operands that product does not take, and exists only for Hopper.
-TEST(Lower, NormLinearThatProductDoesNotTakeHasALayerNorm) {
+/// gemm_norm takes no operands that gemm does not take, and exists only for Hopper.
+TEST(Lower, NormLinearThatGemmDoesNotTakeHasALayerNorm) {
   for (const auto &[features, arch, isOne] :
        {std::tuple(24, Arch::Sm90a, true), {20, Arch::Sm90a, false}, {24, Arch::Sm80, false}}) {
     const std::string n = std::to_string(features);
@@ -289,7 +289,7 @@ TEST(Lower, NormLinearThatProductDoesNotTakeHasALayerNorm) {
     const std::vector<std::string> names = recordNames(plan->plan.entries[0].buckets[0]);
     if (isOne)
       EXPECT_THAT(names, ElementsAre("kernel layer_norm_f16",
-                                     testing::StartsWith("kernel product_norm_f16_")));
+                                     testing::StartsWith("kernel gemm_norm_f16_")));
     else
       EXPECT_THAT(names,
                   ElementsAre("kernel layer_norm_f16", "kernel layer_norm_f16", "cublaslt.matmul"));

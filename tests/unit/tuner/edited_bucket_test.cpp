@@ -1,7 +1,8 @@
-// Products of a plan: recognised, described, and replaced by either kind of record and back.
+// GemmSite and EditedBucket: GEMMs of a plan are recognized, described, and replaced by either kind
+// of record and back.
 #include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/plan_file.h"
-#include "tests/unit/tuner/product_chain.h"
+#include "tests/unit/tuner/gemm_chain.h"
 #include "tuner/edited_bucket.h"
 #include "tuner/tuner.h"
 
@@ -15,33 +16,34 @@ using testing::HasSubstr;
 using namespace cgc::tuner;
 
 constexpr int64_t kWorkspaceBytes = 1 << 20;
-constexpr const char *kFc1 = "product f16 [77,256] x [1024,256], bias, activation 1",
-                     *kFc2 = "product f16 [77,1024] x [256,1024], bias, residual [77,256]";
+constexpr const char *kFc1 = "gemm f16 [77,256] x [1024,256], bias, activation 1",
+                     *kFc2 = "gemm f16 [77,1024] x [256,1024], bias, residual [77,256]";
 
 PlanData chain(MadeOf made, DType dtype = DType::F16) {
-  return productChain(dtype, made, [](int, int64_t) { return std::vector<std::byte>(); }).plan;
+  return gemmChain(dtype, made, [](int, int64_t) { return std::vector<std::byte>(); }).plan;
 }
 
 Choice algorithm() {
   return {std::vector<std::byte>(80, std::byte{7}), "some algorithm"};
 }
-Choice tile(int64_t features, int64_t depth) {
-  return {backend::tileChoices(productTiles(), kTokens, features, depth, 132).front(), "some tile"};
+Choice tile(int64_t n, int64_t k) {
+  return {backend::tileChoices(gemmTiles(), kM, n, k, 132).front(), "some tile"};
 }
 
-TEST(EditedBucket, CountsProductsByWhatTheyAre) {
+TEST(EditedBucket, CountsGemmsByWhatTheyAre) {
   const EditedBucket tiles(chain(MadeOf::Tiles).entries[0].buckets[0], kWorkspaceBytes);
   EXPECT_EQ(tiles.count(kFc1), 3u);
   EXPECT_EQ(tiles.count(kFc2), 3u);
   EXPECT_EQ(tiles.count("f16"), 0u);
-  // Less aligned, it is another product: an algorithm of cuBLASLt may be wrong for it.
+  // With less alignment it is another kind of GEMM, because an algorithm of cuBLASLt may not
+  // support it.
   Bucket shifted = chain(MadeOf::Tiles).entries[0].buckets[0];
   shifted.tensors[uint32_t(recordReads(shifted.records[0])[0])].slot.offset += 48;
   const EditedBucket other(shifted, kWorkspaceBytes);
   EXPECT_EQ(other.count(kFc1), 2u);
-  EXPECT_EQ(other.count("product f16 [77,256] at 16 x [1024,256], bias, activation 1"), 1u);
+  EXPECT_EQ(other.count("gemm f16 [77,256] at 16 x [1024,256], bias, activation 1"), 1u);
   const EditedBucket calls(chain(MadeOf::Calls).entries[0].buckets[0], kWorkspaceBytes);
-  EXPECT_EQ(calls.count("product f16 [77,256] x [1024,256], bias, activation 5"), 3u);
+  EXPECT_EQ(calls.count("gemm f16 [77,256] x [1024,256], bias, activation 5"), 3u);
   EXPECT_EQ(calls.count(kFc2), 3u);
 }
 
@@ -51,7 +53,7 @@ TEST(EditedBucket, ATileBecomesACallWithAWorkspaceBehindTheArena) {
   const uint64_t arena = bucket.arenaBytes;
   EditedBucket edited(bucket, kWorkspaceBytes);
   edited.setRecords(edited.recordsWith(kFc2, algorithm()));
-  EXPECT_EQ(edited.count(kFc2), 3u) << "it is the same product";
+  EXPECT_EQ(edited.count(kFc2), 3u) << "it is the same GEMM";
   const Bucket before = bucket;
   bucket = std::move(edited).take();
   EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
@@ -59,7 +61,7 @@ TEST(EditedBucket, ATileBecomesACallWithAWorkspaceBehindTheArena) {
   for (size_t i = 0; i < bucket.records.size(); ++i) {
     const LaunchRecord &record = bucket.records[i];
     if (i % 2 == 0) {
-      EXPECT_EQ(record, before.records[i]) << "another product";
+      EXPECT_EQ(record, before.records[i]) << "another GEMM";
       continue;
     }
     const auto &call = std::get<LibraryCall>(record.op);
@@ -102,33 +104,32 @@ TEST(EditedBucket, ACallKeepsItsOwnWorkspace) {
 }
 
 TEST(SetTile, GivesTheLaunchThatTheKernelExpects) {
-  constexpr int64_t kMany = backend::kPersistentTokens + 1; // For persistent tiles, too.
+  constexpr int64_t kMany = backend::kNonPersistentMaxM + 1; // Includes persistent tiles.
   const auto view = [](const std::vector<int64_t> &sizes, DType dtype = DType::F16) {
     return TensorView{reinterpret_cast<void *>(4096), dtype, DeviceKind::Cuda, sizes, {}};
   };
-  for (const auto &[tokens, depth] :
-       {std::pair(kTokens, kWide), {kMany, kWide}, {kMany, 72}, {kMany, 64}, {kMany, 4096}})
-    for (const backend::TiledKernels &family :
-         {backend::productKernels(), backend::normProductKernels()})
+  for (const auto &[m, k] :
+       {std::pair(kM, kWide), {kMany, kWide}, {kMany, 72}, {kMany, 64}, {kMany, 4096}})
+    for (const backend::TiledKernels &family : {backend::gemmKernels(), backend::gemmNormKernels()})
       for (const backend::TileChoice &choice :
-           backend::tileChoices(family.tiles, tokens, kNarrow, depth, 132)) {
-        const std::vector<int64_t> x = {tokens, depth}, w = {kNarrow, depth}, y = {tokens, kNarrow},
-                                   moments = {tokens, momentGroups(depth), 2};
+           backend::tileChoices(family.tiles, m, kNarrow, k, 132)) {
+        const std::vector<int64_t> x = {m, k}, w = {kNarrow, k}, y = {m, kNarrow},
+                                   statistics = {m, statisticsGroups(k), 2};
         KernelLaunch launch;
-        launch.ints = {tokens, kNarrow, depth, 0};
+        launch.ints = {m, kNarrow, k, 0};
         backend::setTile(launch, family, DType::F16, choice);
         const Kernel *kernel = findKernel(launch.kernel);
         ASSERT_TRUE(kernel) << launch.kernel;
         EXPECT_EQ(launch.abiHash, kernel->abiHash);
         EXPECT_EQ(backend::tiledKernelsOf(launch)->name, family.name);
         std::vector<TensorView> reads = {view(x), view(w), {}, {}}, writes = {view(y), {}};
-        if (choice.tile->normalises) {
-          reads[3] = view(moments, DType::F32);
+        if (choice.tile->normalizes) {
+          reads[3] = view(statistics, DType::F32);
           launch.floats = {1e-5};
         }
         ASSERT_EQ(reads.size(), kernel->reads);
         ASSERT_EQ(writes.size(), kernel->writes);
-        // Without a driver, describing the tensors to it fails: that comes after everything else.
+        // Without a driver, encoding tensor maps fails with another code, after all checks.
         const Status status = kernel
                                   ->bind({launch.grid, launch.block, launch.sharedBytes, reads,
                                           writes, launch.ints, launch.floats})
@@ -137,27 +138,27 @@ TEST(SetTile, GivesTheLaunchThatTheKernelExpects) {
       }
 }
 
-TEST(ProductSite, GeluAndF32HaveOneWay) {
+TEST(GemmSite, GeluAndF32HaveOneWay) {
   const Bucket tiles = chain(MadeOf::Tiles).entries[0].buckets[0];
-  EXPECT_FALSE(productSite(tiles.records[0], tiles)->isForLibrary()) << "its GELU is another one";
-  EXPECT_TRUE(productSite(tiles.records[1], tiles)->isForLibrary());
-  EXPECT_TRUE(productSite(tiles.records[0], tiles)->isForTile());
+  EXPECT_FALSE(gemmSite(tiles.records[0], tiles)->isForLibrary()) << "its GELU is another one";
+  EXPECT_TRUE(gemmSite(tiles.records[1], tiles)->isForLibrary());
+  EXPECT_TRUE(gemmSite(tiles.records[0], tiles)->isForTile());
   const Bucket wide = chain(MadeOf::Calls, DType::F32).entries[0].buckets[0];
-  EXPECT_FALSE(productSite(wide.records[0], wide)->isForTile());
-  EXPECT_TRUE(productSite(wide.records[0], wide)->isForLibrary());
-  EXPECT_FALSE(productSite({Memcpy{}}, wide));
+  EXPECT_FALSE(gemmSite(wide.records[0], wide)->isForTile());
+  EXPECT_TRUE(gemmSite(wide.records[0], wide)->isForLibrary());
+  EXPECT_FALSE(gemmSite({Memcpy{}}, wide));
 }
 
-TEST(ProductSite, ANormalisingProductHasMomentsWhereOthersHaveAResidual) {
+TEST(GemmSite, ANormalizingGemmHasRowStatisticsWhereOthersHaveAResidual) {
   Bucket bucket = chain(MadeOf::Tiles).entries[0].buckets[0];
-  bucket.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::F32, {kTokens, 4, 2}));
+  bucket.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::F32, {kM, 4, 2}));
   auto &launch = std::get<KernelLaunch>(bucket.records[0].op);
-  launch.kernel = "product_norm_f16_64x80_1";
+  launch.kernel = "gemm_norm_f16_64x80_1";
   launch.reads[3] = TensorId(bucket.tensors.size() - 1);
-  const auto site = productSite(bucket.records[0], bucket);
+  const auto site = gemmSite(bucket.records[0], bucket);
   ASSERT_TRUE(site);
   EXPECT_EQ(describe(*site, bucket),
-            "product_norm f16 [77,256] x [1024,256], bias, activation 1, 1 more");
+            "gemm_norm f16 [77,256] x [1024,256], bias, activation 1, 1 more");
   EXPECT_TRUE(site->isForTile());
   EXPECT_FALSE(site->isForLibrary());
 }

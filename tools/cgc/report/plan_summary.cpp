@@ -123,9 +123,8 @@ bool roundsToTf32(const PlanData &plan) {
   for (const Entry &entry : plan.entries)
     for (const Bucket &bucket : entry.buckets)
       for (const LaunchRecord &record : bucket.records)
-        if (const auto *call = std::get_if<LibraryCall>(&record.op); call && isProduct(*call))
-          if (const auto product = productCall(*call, bucket.tensors);
-              product.isOk() && product->tf32)
+        if (const auto *call = std::get_if<LibraryCall>(&record.op); call && isGemm(*call))
+          if (const auto gemm = gemmCall(*call, bucket.tensors); gemm.isOk() && gemm->tf32)
             return true;
   return false;
 }

@@ -223,9 +223,8 @@ Verb addCompile(CLI::App &app) {
   addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--no-reuse", options->noReuse,
                     "Give every value its own memory, to find memory errors");
-  command->add_flag(
-      "--tune", options->tune,
-      "Time each matrix product's kernels on this machine's GPU and keep the fastest");
+  command->add_flag("--tune", options->tune,
+                    "Time each GEMM's kernels on this machine's GPU and keep the fastest");
   command->add_flag("--require-native", options->requireNative,
                     "Refuse, with a list, to write a plan that needs LibTorch at run time");
   command->add_flag("--json", options->json, "Print the result as JSON");

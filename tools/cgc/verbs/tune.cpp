@@ -33,29 +33,29 @@ struct Options {
 Status print(const Options &options, const std::string &output, const tuner::Tuned &tuned) {
   const TargetGpu &gpu = *tuned.plan.gpu;
   if (options.json) {
-    nlohmann::ordered_json products = nlohmann::ordered_json::array();
-    for (const tuner::TunedProduct &product : tuned.products)
-      products.push_back({{"entry", product.entry},
-                          {"product", product.product},
-                          {"sites", product.sites},
-                          {"tried", product.tried},
-                          {"before", product.before},
-                          {"after", product.after},
-                          {"bucket_us_before", product.microsBefore},
-                          {"bucket_us_after", product.microsAfter}});
+    nlohmann::ordered_json gemms = nlohmann::ordered_json::array();
+    for (const tuner::TunedGemm &gemm : tuned.gemms)
+      gemms.push_back({{"entry", gemm.entry},
+                       {"gemm", gemm.description},
+                       {"sites", gemm.sites},
+                       {"tried", gemm.tried},
+                       {"before", gemm.before},
+                       {"after", gemm.after},
+                       {"bucket_us_before", gemm.microsBefore},
+                       {"bucket_us_after", gemm.microsAfter}});
     return printJson("tune", {{"plan", options.plan},
                               {"output", output},
                               {"gpu", gpu.name},
                               {"multiprocessors", gpu.multiprocessors},
-                              {"products", std::move(products)}});
+                              {"gemms", std::move(gemms)}});
   }
   std::vector<std::vector<std::string>> rows = {
-      {"entry", "product", "sites", "tried", "before", "after", "bucket, us", "tuned"}};
-  for (const tuner::TunedProduct &product : tuned.products)
-    rows.push_back({product.entry, product.product, std::to_string(product.sites),
-                    std::to_string(product.tried), product.before, product.after,
-                    fmt::format("{:.1f}", product.microsBefore),
-                    fmt::format("{:.1f}", product.microsAfter)});
+      {"entry", "gemm", "sites", "tried", "before", "after", "bucket, us", "tuned"}};
+  for (const tuner::TunedGemm &gemm : tuned.gemms)
+    rows.push_back({gemm.entry, gemm.description, std::to_string(gemm.sites),
+                    std::to_string(gemm.tried), gemm.before, gemm.after,
+                    fmt::format("{:.1f}", gemm.microsBefore),
+                    fmt::format("{:.1f}", gemm.microsAfter)});
   return printOut(fmt::format("{}: tuned on {} ({} SMs)\n\n{}", output, gpu.name,
                               gpu.multiprocessors, formatTable(rows)));
 }
@@ -86,7 +86,7 @@ Status tune(const Options &options) {
 Verb addTune(CLI::App &app) {
   auto options = std::make_shared<Options>();
   CLI::App *command =
-      app.add_subcommand("tune", "Time each product's kernels on this GPU and keep the fastest");
+      app.add_subcommand("tune", "Time each GEMM's kernels on this GPU and keep the fastest");
   command->add_option("plan", options->plan, "The plan, for target cuda")
       ->type_name("PLAN")
       ->required();
@@ -95,7 +95,7 @@ Verb addTune(CLI::App &app) {
       ->check(requireName);
   addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--json", options->json, "Print the result as JSON");
-  command->footer("Every kernel and cuBLASLt algorithm that may compute a product is timed inside "
+  command->footer("Every kernel and cuBLASLt algorithm that may compute a GEMM is timed inside "
                   "the captured graph\nof its bucket. Needs the GPU that the plan will run on; "
                   "weights do not change.\n\n"
                   "Examples:\n"

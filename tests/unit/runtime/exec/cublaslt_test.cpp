@@ -64,7 +64,7 @@ std::string noteOfBinding(uint64_t alignment, uintptr_t address) {
   EXPECT_TRUE((*library)->initialize(gpu).isOk());
   const std::vector<TensorRef> tensors = {dense(BufferKind::Arena, 0, 0, DType::F16, {8, 8}),
                                           dense(BufferKind::Arena, 0, 256, DType::U8, {16})};
-  const ProductCall call{.x = id(0), .weight = id(0), .d = id(0), .workspace = id(1)};
+  const GemmCall call{.x = id(0), .weight = id(0), .d = id(0), .workspace = id(1)};
   FrozenAlgorithm frozen{130000, 132, "NVIDIA H200", {}};
   std::memcpy(frozen.algorithm.data(), &alignment, sizeof(alignment));
   std::string note;

@@ -30,16 +30,16 @@ TEST(Requirements, NameTheRecordsThatLibTorchRuns) {
   EXPECT_FALSE(needs.cublasLt);
 }
 
-TEST(Requirements, NameCublasLtOnlyForItsProducts) {
+TEST(Requirements, NameCublasLtOnlyForItsGemms) {
   PlanData plan = samplePlan().plan;
-  LibraryCall ofALibrary, product;
+  LibraryCall ofALibrary, gemm;
   ofALibrary.library = "libacme_ops.so";
-  product.library = "cublaslt";
-  product.function = "matmul";
+  gemm.library = "cublaslt";
+  gemm.function = "matmul";
   std::vector<LaunchRecord> &records = plan.entries[1].buckets[0].records;
   records.push_back({ofALibrary});
   EXPECT_FALSE(requirementsOf(plan).cublasLt);
-  records.push_back({product});
+  records.push_back({gemm});
   EXPECT_TRUE(requirementsOf(plan).cublasLt);
   records.push_back({ofALibrary});
   EXPECT_TRUE(requirementsOf(plan).cublasLt);

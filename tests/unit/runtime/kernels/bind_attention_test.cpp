@@ -1,5 +1,5 @@
-// What the attention kernels refuse: every launch that would leave its tensors, or that tensor maps
-// cannot describe; and the launch shapes that they expect. Needs no GPU.
+// Bind functions of attention kernels refuse launches that would access memory outside their
+// tensors or that tensor maps cannot describe; and the expected launch shapes. Needs no GPU.
 #include "runtime/kernels/attention/attention.h"
 #include "runtime/kernels/attention/attention_f32.h"
 #include "runtime/kernels/attention/attention_resident_kv.h"
@@ -27,27 +27,28 @@ Launch attention(const std::string &name, int64_t width) {
           .floats = {0.125}};
 }
 
-/// Of 64 and more columns: "attention_whole_f16_208".
-Launch attentionWhole() {
-  constexpr WholeShape shape{2, 2, 2};
-  constexpr int64_t kWholeKeys = 197;
-  return {.kernel = "attention_whole_f16_208",
-          .grid = {4, 1, 1},
-          .block = {256, 1, 1},
-          .sharedBytes = shape.sharedBytes(kQueries, kWholeKeys),
-          .reads = {{kAddress, {kBatch, kHeads, kQueries, 64}},
-                    {kAddress, {kBatch, kHeads, kWholeKeys, 64}},
-                    {kAddress, {kBatch, kHeads, kWholeKeys, 64}}},
-          .writes = {{kAddress, {kBatch, kHeads, kQueries, 64}}},
-          .ints = {kBatch, kHeads, kQueries, kWholeKeys, /*causal=*/0, shape.tiles, shape.stages},
-          .floats = {0.125}};
+/// A launch of attention_resident_kv_f16_208.
+Launch attentionResidentKv() {
+  constexpr ResidentKvShape shape{2, 2, 2};
+  constexpr int64_t kResidentKvKeys = 197;
+  return {
+      .kernel = "attention_resident_kv_f16_208",
+      .grid = {4, 1, 1},
+      .block = {256, 1, 1},
+      .sharedBytes = shape.sharedBytes(kQueries, kResidentKvKeys),
+      .reads = {{kAddress, {kBatch, kHeads, kQueries, 64}},
+                {kAddress, {kBatch, kHeads, kResidentKvKeys, 64}},
+                {kAddress, {kBatch, kHeads, kResidentKvKeys, 64}}},
+      .writes = {{kAddress, {kBatch, kHeads, kQueries, 64}}},
+      .ints = {kBatch, kHeads, kQueries, kResidentKvKeys, /*causal=*/0, shape.tiles, shape.stages},
+      .floats = {0.125}};
 }
 
-Launch attentionHalves() {
-  Launch launch = attentionWhole();
-  launch.kernel = "attention_halves_f16";
-  launch.grid[0] = uint32_t(WholeShape{1, 2, 1}.items(kBatch * kHeads, kQueries));
-  launch.sharedBytes = kHalvesSharedBytes;
+Launch attentionSplitKv() {
+  Launch launch = attentionResidentKv();
+  launch.kernel = "attention_split_kv_f16";
+  launch.grid[0] = uint32_t(ResidentKvShape{1, 2, 1}.items(kBatch * kHeads, kQueries));
+  launch.sharedBytes = kSplitKvSharedBytes;
   launch.ints.resize(4);
   return launch;
 }
@@ -68,19 +69,19 @@ Launch attentionF32(int64_t width) {
           .floats = {0.125}};
 }
 
-/// Kernels, and the widths of heads that they take.
+/// The kernels and the widths of heads that they take.
 const std::vector<std::pair<std::string, int64_t>> kAttention = {
     {"32", 8},  {"32", 32},   {"48", 40},   {"64", 64},   {"80", 72},   {"80", 80},
     {"96", 88}, {"112", 104}, {"112", 112}, {"128", 120}, {"128", 128}, {"64_hopper", 64}};
 
-/// What all attention kernels refuse.
+/// Expects the refusals that all attention kernels have in common.
 void expectCommonRefusals(const Launch &good) {
   SCOPED_TRACE(good.kernel);
   expectTaken(good);
   for (const int64_t bad : {int64_t(0), int64_t(-1), int64_t(1) << 40, INT64_MIN})
     for (int i = 0; i < 4; ++i)
       expectRefused(good, [&](Launch &l) { l.ints[i] = bad; }, "have to be positive");
-  if (good.ints.size() > 4) // Whether it is causal.
+  if (good.ints.size() > 4) // ints[4] is `causal`.
     for (const int64_t bad : {-1, 2})
       expectRefused(good, [&](Launch &l) { l.ints[4] = bad; }, "have to be positive");
   for (const double bad : {0.0, -1.0, double(NAN)})
@@ -144,7 +145,7 @@ TEST(BindAttention, RefusesWarpsSplitsAndMasks) {
       expectRefused(good, [&](Launch &l) { l.ints[5] = bad; }, warps);
     for (const uint32_t bad : {16, 96, 288, 320})
       expectRefused(good, [&](Launch &l) { l.block[0] = bad; }, warps);
-    for (const int64_t other : {1, 4}) // Of which the grid and the shared memory are others.
+    for (const int64_t other : {1, 4}) // The grid and the shared memory would be different.
       expectRefused(good, [&](Launch &l) { l.ints[5] = other; }, "not that of the sizes");
     const std::string mask = "at multiples of 16 bytes";
     expectRefused(good, [](Launch &l) { --l.reads[3].sizes[3]; }, mask);
@@ -154,7 +155,7 @@ TEST(BindAttention, RefusesWarpsSplitsAndMasks) {
   }
 }
 
-/// Widths for which there is another kernel, or none.
+/// Widths of another kernel, or of none.
 TEST(BindAttention, RefusesOtherWidths) {
   const auto refused = [](Launch good, int64_t width) {
     expectRefused(
@@ -176,7 +177,7 @@ TEST(BindAttention, RefusesOtherWidths) {
       t.dtype = DType::F32;
   for (const int64_t other : {64, 76, 88})
     refused(f32, other);
-  // Boxes of tensor copies have 64 columns.
+  // TMA boxes have 64 columns.
   expectRefused(
       attention("64_hopper", 64),
       [](Launch &l) {
@@ -196,7 +197,7 @@ TEST(AttentionColumns, AreTheLeastThatAKernelHolds) {
     EXPECT_EQ(attentionColumns(width), columns) << width;
 }
 
-/// A block of sm_86 and sm_89 has 99 KiB: plans for sm_80 run there.
+/// A CTA has at most 99 KiB on sm_86 and sm_89, where plans for sm_80 run.
 TEST(AttentionSharedBytes, AreWhatEveryGpuHas) {
   for (int64_t width = 8; width <= 128; width += 8) {
     const int64_t columns = attentionColumns(width);
@@ -211,7 +212,7 @@ TEST(AttentionSharedBytes, AreWhatEveryGpuHas) {
   EXPECT_EQ(attentionStages(257, 128), 2);
 }
 
-/// Of dimensions that are repeated, tensor copies have no map; other copies read them.
+/// Tensor maps cannot describe broadcast dimensions; kernels without TMA read them.
 TEST(BindAttention, TensorCopiesRefuseRepeatedRows) {
   const auto repeated = [](Launch l, int read, int dimension) {
     Tensor &tensor = l.reads[read];
@@ -225,29 +226,29 @@ TEST(BindAttention, TensorCopiesRefuseRepeatedRows) {
           repeated(attention("64_hopper", 64), read, d), [](Launch &) {}, "are not repeated");
     for (int read = 0; read < 3; ++read) {
       expectTaken(repeated(attention("64", 64), read, d));
-      expectRefused(repeated(attentionWhole(), read, d), [](Launch &) {}, "are not repeated");
-      expectRefused(repeated(attentionHalves(), read, d), [](Launch &) {}, "are not repeated");
+      expectRefused(repeated(attentionResidentKv(), read, d), [](Launch &) {}, "are not repeated");
+      expectRefused(repeated(attentionSplitKv(), read, d), [](Launch &) {}, "are not repeated");
     }
   }
 }
 
-TEST(BindAttentionWhole, Refuses) {
-  expectCommonRefusals(attentionWhole());
+TEST(BindAttentionResidentKv, Refuses) {
+  expectCommonRefusals(attentionResidentKv());
 }
 
-TEST(BindAttentionHalves, Refuses) {
-  const Launch good = attentionHalves();
+TEST(BindAttentionSplitKv, Refuses) {
+  const Launch good = attentionSplitKv();
   expectCommonRefusals(good);
   for (const int64_t keys : {144, 289})
     expectRefused(good, [&](Launch &l) { l.ints[3] = keys; }, "the keys those of the kernel");
 }
 
-TEST(BindAttentionWhole, RefusesShapes) {
-  const Launch good = attentionWhole();
-  for (const int64_t keys : {128, 135, 209}) // Of other kernels, or of none.
+TEST(BindAttentionResidentKv, RefusesShapes) {
+  const Launch good = attentionResidentKv();
+  for (const int64_t keys : {128, 135, 209}) // For other kernels, or for none.
     expectRefused(good, [&](Launch &l) { l.ints[3] = keys; }, "the keys those of the kernel");
   const std::string range = "tiles, warpgroups or stages are out of range";
-  for (const int64_t bad : {int64_t(0), int64_t(-1), kWholeMaxTiles + 1, INT64_MAX})
+  for (const int64_t bad : {int64_t(0), int64_t(-1), kResidentKvMaxTiles + 1, INT64_MAX})
     expectRefused(good, [&](Launch &l) { l.ints[5] = bad; }, range);
   for (const int64_t bad : {0, -1, 3})
     expectRefused(good, [&](Launch &l) { l.ints[6] = bad; }, range);
@@ -255,11 +256,11 @@ TEST(BindAttentionWhole, RefusesShapes) {
     expectRefused(good, [&](Launch &l) { l.block[0] = bad; }, range);
 }
 
-TEST(BindAttentionWhole, RefusesMoreItemsThanItCanCount) {
+TEST(BindAttentionResidentKv, RefusesMoreItemsThanItCanCount) {
   expectRefused(
-      attentionWhole(),
+      attentionResidentKv(),
       [](Launch &l) {
-        l.ints[0] = l.ints[1] = 65535; // Of each two items: 2^33.
+        l.ints[0] = l.ints[1] = 65535; // 2^33 items: two of each head.
         for (auto *tensors : {&l.reads, &l.writes})
           for (Tensor &t : *tensors) {
             t.sizes[0] = t.sizes[1] = 65535;
@@ -269,9 +270,9 @@ TEST(BindAttentionWhole, RefusesMoreItemsThanItCanCount) {
       "the launch is not that of the sizes");
 }
 
-/// One query more than two tiles: an item has all of them.
-TEST(BindAttentionWhole, TakesASingleQuery) {
-  Launch good = attentionWhole();
+/// A single query beyond two tiles: an item has all queries of a head.
+TEST(BindAttentionResidentKv, TakesASingleQuery) {
+  Launch good = attentionResidentKv();
   for (Tensor *t : {&good.reads[0], &good.writes[0]})
     t->sizes[2] = 129;
   good.ints[2] = 129;
@@ -281,39 +282,39 @@ TEST(BindAttentionWhole, TakesASingleQuery) {
   const std::string why = "the launch is not that of the sizes";
   expectRefused(good, [](Launch &l) { ++l.grid[0]; }, why);
   expectRefused(good, [](Launch &l) { l.sharedBytes -= 2 * 5120; }, why);
-  // One stage, and fewer blocks than items.
+  // One stage, and fewer CTAs than items.
   good.ints[6] = 1;
   good.sharedBytes = (2 * 208 + 2 * 64) * 128 + 5120 + 1024;
   good.grid[0] = 1;
   expectTaken(good);
 }
 
-TEST(WholeTiles, OneQueryMoreIsNone) {
+TEST(ResidentKvTiles, OneQueryMoreIsNone) {
   const std::pair<int64_t, int64_t> kTiles[] = {{1, 1},   {64, 1},  {65, 2},  {128, 2},
                                                 {129, 2}, {130, 3}, {193, 3}, {256, 4},
                                                 {257, 4}, {258, 4}, {321, 4}};
   for (const auto &[queries, tiles] : kTiles)
-    EXPECT_EQ(wholeTiles(queries), tiles) << queries;
-  EXPECT_TRUE((WholeShape{4, 4, 2}.hasSingle(257)));
-  EXPECT_FALSE((WholeShape{4, 4, 2}.hasSingle(258)));
-  EXPECT_FALSE((WholeShape{1, 1, 2}.hasSingle(65)));
-  EXPECT_EQ((WholeShape{4, 4, 2}.items(3, 257)), 3);
-  EXPECT_EQ((WholeShape{4, 4, 2}.items(3, 258)), 6);
-  EXPECT_EQ((WholeShape{4, 4, 2}.items(3, 321)), 6);
-  EXPECT_EQ((WholeShape{1, 1, 2}.items(3, 65)), 6);
-  EXPECT_EQ((WholeShape{4, 4, 2}.sharedBytes(257, 257)), 216064u);
-  EXPECT_EQ((WholeShape{2, 2, 1}.sharedBytes(77, 77)), 37888u);
+    EXPECT_EQ(residentKvTiles(queries), tiles) << queries;
+  EXPECT_TRUE((ResidentKvShape{4, 4, 2}.hasSingle(257)));
+  EXPECT_FALSE((ResidentKvShape{4, 4, 2}.hasSingle(258)));
+  EXPECT_FALSE((ResidentKvShape{1, 1, 2}.hasSingle(65)));
+  EXPECT_EQ((ResidentKvShape{4, 4, 2}.items(3, 257)), 3);
+  EXPECT_EQ((ResidentKvShape{4, 4, 2}.items(3, 258)), 6);
+  EXPECT_EQ((ResidentKvShape{4, 4, 2}.items(3, 321)), 6);
+  EXPECT_EQ((ResidentKvShape{1, 1, 2}.items(3, 65)), 6);
+  EXPECT_EQ((ResidentKvShape{4, 4, 2}.sharedBytes(257, 257)), 216064u);
+  EXPECT_EQ((ResidentKvShape{2, 2, 1}.sharedBytes(77, 77)), 37888u);
 }
 
-TEST(WholeKeys, AreTheLeastThatAKernelHolds) {
-  EXPECT_EQ(wholeKeys(1), 64);
-  EXPECT_EQ(wholeKeys(64), 64);
-  EXPECT_EQ(wholeKeys(65), 80);
-  EXPECT_EQ(wholeKeys(128), 128);
-  EXPECT_EQ(wholeKeys(129), 0); // 208 would miss too many.
-  EXPECT_EQ(wholeKeys(136), 208);
-  EXPECT_EQ(wholeKeys(272), 272);
-  EXPECT_EQ(wholeKeys(273), 0);
+TEST(ResidentKvKeys, AreTheLeastThatAKernelHolds) {
+  EXPECT_EQ(residentKvKeys(1), 64);
+  EXPECT_EQ(residentKvKeys(64), 64);
+  EXPECT_EQ(residentKvKeys(65), 80);
+  EXPECT_EQ(residentKvKeys(128), 128);
+  EXPECT_EQ(residentKvKeys(129), 0); // 208 would hold too many more.
+  EXPECT_EQ(residentKvKeys(136), 208);
+  EXPECT_EQ(residentKvKeys(272), 272);
+  EXPECT_EQ(residentKvKeys(273), 0);
 }
 
 } // namespace

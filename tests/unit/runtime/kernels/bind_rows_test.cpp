@@ -1,5 +1,5 @@
-// What the kernels of rows refuse, from layer_norm to argmax: every launch that would leave its
-// tensors. Needs no GPU.
+// Bind functions of row-wise kernels, from layer_norm to argmax, refuse launches that would access
+// memory outside their tensors. Needs no GPU.
 #include "runtime/kernels/rowwise/layer_norm.h"
 #include "runtime/kernels/rowwise/mean_rows.h"
 #include "runtime/kernels/rowwise/patches.h"
@@ -11,7 +11,7 @@
 namespace cgc::test {
 namespace {
 
-/// Of kernels with a warp for each of `rows`.
+/// Refusals of launch shapes by kernels with a warp for each of `rows`.
 Launch ofWarpRows(const std::string &kernel, uint64_t rows) {
   return {.kernel = kernel,
           .grid = {uint32_t(warpRowBlocks(rows)), 1, 1},
@@ -19,7 +19,7 @@ Launch ofWarpRows(const std::string &kernel, uint64_t rows) {
           .sharedBytes = 0};
 }
 
-/// With what every kernel refuses whose launch is fixed.
+/// Appends the refusals of every kernel with a fixed launch shape.
 std::vector<Refusal> withLaunch(std::vector<Refusal> refusals) {
   const std::string why = "the grid has to be";
   for (int i = 0; i < 3; ++i) {
@@ -32,7 +32,7 @@ std::vector<Refusal> withLaunch(std::vector<Refusal> refusals) {
 
 constexpr int64_t kNormRows = 10, kNormColumns = 16, kAddendRows = 5;
 
-/// layer_norm of such rows; of a sum, if its name says so.
+/// A launch of layer_norm, or of add_layer_norm if `name` says so.
 Launch layerNorm(const std::string &name) {
   const DType dtype = name.ends_with("bf16")  ? DType::BF16
                       : name.ends_with("f16") ? DType::F16
@@ -54,12 +54,12 @@ Launch layerNorm(const std::string &name) {
     launch.writes.push_back(rows);
     launch.ints.push_back(kAddendRows);
   } else if (dtype != DType::F32) {
-    launch.writes.push_back({}); // Moments, which nobody asks for.
+    launch.writes.push_back({}); // No row statistics requested.
   }
   return launch;
 }
 
-/// A tensor of a launch that refuses it if it is not dense, of one dtype and of its size.
+/// Selects a tensor of a launch that has to be dense, of one dtype and one size.
 using TensorOf = std::function<Tensor &(Launch &)>;
 void refuseOtherTensors(std::vector<Refusal> &refusals, const TensorOf &of, const std::string &why,
                         bool mayBeAbsent = false) {
@@ -81,7 +81,7 @@ TensorOf writeOf(size_t i) {
   return [i](Launch &l) -> Tensor & { return l.writes[i]; };
 }
 
-/// What both refuse; of add_layer_norm weight and bias are reads 2 and 3.
+/// Refusals of layer_norm and add_layer_norm. Weight and bias of add_layer_norm are reads 2 and 3.
 std::vector<Refusal> ofLayerNorm(bool isSum) {
   const std::string launch = "the grid has to be {1 to layerNormMostBlocks(rows), 1, 1}";
   std::vector<Refusal> refusals = {{[](Launch &l) { l.grid[0] = 0; }, launch},
@@ -105,7 +105,7 @@ std::vector<Refusal> ofLayerNorm(bool isSum) {
   return refusals;
 }
 
-/// Fewer blocks take more rows each; weight and bias may be absent.
+/// Fewer CTAs take more rows each. Weight and bias may be absent.
 void expectTakesLess(Launch launch) {
   for (const uint32_t blocks : {1u, launch.grid[0]}) {
     launch.grid[0] = blocks;
@@ -148,7 +148,7 @@ TEST(BindLayerNorm, HandsEpsOver) {
     launch.floats = {0.015625};
     Result<KernelParameters> parameters = launch.bind();
     ASSERT_TRUE(parameters.isOk()) << parameters.status().message();
-    float words[32]; // Of the 128 bytes that there are at least.
+    float words[32]; // The parameter has at least 128 bytes.
     std::memcpy(words, parameters->data(), sizeof words);
     EXPECT_THAT(words, testing::Contains(0.015625f)) << name;
   }
@@ -239,7 +239,7 @@ TEST(BindTokens, Refuses) {
                                    {[](Launch &l) { l.writes[0].strides = {160, 32, 2}; }, y}}));
 }
 
-/// One row less than 2^31 is taken, in a launch that fits both.
+/// The kernel takes 2^31 - 1 rows and refuses 2^31; the launch shape is that of both.
 TEST(BindTokens, HasFewerThan2To31Rows) {
   constexpr int64_t kMost = INT32_MAX;
   const auto launch = [](int64_t rows) {
@@ -278,7 +278,7 @@ TEST(BindPatches, Refuses) {
                         {[](Launch &l) { l.block[0] = 64; }, launch}});
 }
 
-/// Of y, padding included; a patch is 32 elements, and a row of y at least as long.
+/// Columns of y with padding. A patch has 32 elements, so a row of y has at least 32 columns.
 TEST(BindPatches, HasFewerThan2To31Elements) {
   const auto launch = [](int64_t patches, int64_t columns) {
     return Launch{.kernel = "patches_f16",
@@ -295,19 +295,19 @@ TEST(BindPatches, HasFewerThan2To31Elements) {
   expectRefused(launch(1, int64_t(INT32_MAX) + 1), [](Launch &) {}, "y has to be dense");
 }
 
-/// A number of groups that passes 32 bits is refused, not cut to its low bits.
-TEST(BindEmbedding, GroupsOfMomentsAreNotCutTo32Bits) {
+/// A number of groups beyond 32 bits is refused, not truncated.
+TEST(BindEmbedding, GroupsOfRowStatisticsAreNotCutTo32Bits) {
   constexpr int64_t kColumns = int64_t(64) << 32;
   Launch launch = ofWarpRows("embedding_f16", 1);
   launch.reads = {{kAddress, {1, kColumns}}, {kAddress, {1}, {}, DType::I64}, {}};
   launch.writes = {{kAddress, {1, kColumns}}, {kAddress, {1, 0, 2}, {}, DType::F32}};
-  expectRefused(launch, [](Launch &) {}, "moments ");
-  EXPECT_EQ(momentGroups(kColumns), int64_t(1) << 32);
-  EXPECT_EQ(momentGroups(INT64_MAX), int64_t(1) << 57);
+  expectRefused(launch, [](Launch &) {}, "row statistics ");
+  EXPECT_EQ(statisticsGroups(kColumns), int64_t(1) << 32);
+  EXPECT_EQ(statisticsGroups(INT64_MAX), int64_t(1) << 57);
 }
 
 TEST(BindMeanRows, Refuses) {
-  // Two slices, of which the second is not whole.
+  // Two slices, the second one not full.
   const Launch good = {.kernel = "mean_rows_f16",
                        .grid = {6, 1, 1},
                        .block = {kMeanThreads, 1, 1},
@@ -329,7 +329,8 @@ TEST(BindMeanRows, Refuses) {
                                    {[](Launch &l) { l.writes[0].strides = {144, 1}; }, y},
                                    {[](Launch &l) { l.writes[0].dtype = DType::F32; }, y},
                                    {[](Launch &l) { --l.grid[0]; }, launch},
-                                   // More blocks than a grid has, though their lower 32 bits fit.
+                                   // More CTAs than a grid can have; their number modulo 2^32 would
+                                   // fit.
                                    {[](Launch &l) {
                                       l.reads[0].sizes[0] = l.writes[0].sizes[0] =
                                           (int64_t(1) << 31) + 3;

@@ -1,5 +1,5 @@
-// The order of a product's tiles, and their launches.
-#include "backend/product_tile.h"
+// tileChoices() and setTile(): the ranking of a GEMM's tiles, and their launches.
+#include "backend/gemm_tile.h"
 
 #include <gtest/gtest.h>
 
@@ -20,34 +20,34 @@ bool hasPersistent(const std::vector<TileChoice> &choices) {
                              [](const TileChoice &choice) { return choice.tile->persistent; });
 }
 
-TEST(ProductTile, PersistentIsForManyTokens) {
-  for (const auto &tiles : {productTiles(), productNormTiles()}) {
+TEST(GemmTile, PersistentIsForManyTokens) {
+  for (const auto &tiles : {gemmTiles(), gemmNormTiles()}) {
     EXPECT_FALSE(
-        hasPersistent(tileChoices(tiles, kPersistentTokens, 4096, 1024, kMultiprocessors)));
+        hasPersistent(tileChoices(tiles, kNonPersistentMaxM, 4096, 1024, kMultiprocessors)));
     EXPECT_TRUE(
-        hasPersistent(tileChoices(tiles, kPersistentTokens + 1, 4096, 1024, kMultiprocessors)));
+        hasPersistent(tileChoices(tiles, kNonPersistentMaxM + 1, 4096, 1024, kMultiprocessors)));
   }
 }
 
-/// Whatever its moments, some tile takes each depth.
-TEST(ProductTile, PersistentOnesNormalisePairsOfGroupsUpTo32) {
-  for (const int64_t depth : {8, 64, 72, 960, 1024, 2048, 2056, 4096}) {
-    const auto choices = tileChoices(productNormTiles(), 2056, 4096, depth, kMultiprocessors);
-    EXPECT_FALSE(choices.empty()) << depth;
-    EXPECT_EQ(hasPersistent(choices), depth == 72 || depth == 1024 || depth == 2048) << depth;
+/// Some tile of gemm_norm takes every K, whatever its number of groups.
+TEST(GemmTile, PersistentOnesNormalizePairsOfGroupsUpTo32) {
+  for (const int64_t k : {8, 64, 72, 960, 1024, 2048, 2056, 4096}) {
+    const auto choices = tileChoices(gemmNormTiles(), 2056, 4096, k, kMultiprocessors);
+    EXPECT_FALSE(choices.empty()) << k;
+    EXPECT_EQ(hasPersistent(choices), k == 72 || k == 1024 || k == 2048) << k;
   }
 }
 
-/// Sites at which a tuner that tried all tiles found one clearly the fastest
+/// GEMMs for which a tuner that tried all tiles found one clearly fastest
 /// (docs/log/2026-11-22-tile-model.md).
-TEST(ProductTile, TheModelPicksWhatWasMeasuredToBeFastest) {
+TEST(GemmTile, TheModelPicksWhatWasMeasuredToBeFastest) {
   struct Site {
-    std::span<const ProductTile> tiles;
-    int64_t tokens, features, depth;
+    std::span<const GemmTile> tiles;
+    int64_t m, n, k;
     std::string_view name;
     uint32_t stages;
   };
-  const auto plain = productTiles(), norm = productNormTiles();
+  const auto plain = gemmTiles(), norm = gemmNormTiles();
   for (const Site &site : std::initializer_list<Site>{
            {norm, 77, 2304, 768, "64x80_1", 12},
            {norm, 77, 3072, 768, "64x80_1", 12},
@@ -64,21 +64,21 @@ TEST(ProductTile, TheModelPicksWhatWasMeasuredToBeFastest) {
            {plain, 2056, 1024, 4096, "128x144_persistent", 5},
        }) {
     const TileChoice choice =
-        tileChoices(site.tiles, site.tokens, site.features, site.depth, kMultiprocessors).front();
-    EXPECT_EQ(choice.tile->name, site.name) << site.tokens << " x " << site.features;
+        tileChoices(site.tiles, site.m, site.n, site.k, kMultiprocessors).front();
+    EXPECT_EQ(choice.tile->name, site.name) << site.m << " x " << site.n;
     EXPECT_EQ(choice.stages, site.stages) << site.name;
   }
 }
 
-/// Of ViT-L-14 at the batches of docs/results.md and between: whatever changes the model's choice
-/// changes the speed of a tower, and has to be measured.
-TEST(ProductTile, LayersOfTowersHaveTheseTiles) {
+/// The GEMMs of ViT-L-14 at the batches of docs/results.md and between. A change of the model's
+/// choices changes the speed of a tower and has to be measured.
+TEST(GemmTile, LayersOfTowersHaveTheseTiles) {
   struct Choice {
     std::string_view name;
     uint32_t stages;
   };
   struct Layer {
-    int64_t tokens, width;
+    int64_t m, width;
     Choice qkv, projection, fc1, fc2;
   };
   for (const Layer &layer : std::initializer_list<Layer>{
@@ -110,7 +110,7 @@ TEST(ProductTile, LayersOfTowersHaveTheseTiles) {
             {"128x256_persistent", 3},
             {"128x256_persistent", 3},
             {"128x256_persistent", 3}},
-           // Where little decides: 64 images of ViT-B-32 and 3 of ViT-L-14-336.
+           // Close decisions: 64 images of ViT-B-32 and 3 of ViT-L-14-336.
            {3200,
             768,
             {"128x256_persistent", 3},
@@ -124,65 +124,63 @@ TEST(ProductTile, LayersOfTowersHaveTheseTiles) {
             {"128x256_persistent", 3},
             {"128x144_persistent", 5}},
        }) {
-    const auto expectChoice = [&](std::span<const ProductTile> tiles, int64_t features,
-                                  int64_t depth, const Choice &expected) {
-      const TileChoice choice =
-          tileChoices(tiles, layer.tokens, features, depth, kMultiprocessors).front();
-      EXPECT_EQ(choice.tile->name, expected.name) << layer.tokens << " x " << features;
-      EXPECT_EQ(choice.stages, expected.stages) << layer.tokens << " x " << features;
+    const auto expectChoice = [&](std::span<const GemmTile> tiles, int64_t n, int64_t k,
+                                  const Choice &expected) {
+      const TileChoice choice = tileChoices(tiles, layer.m, n, k, kMultiprocessors).front();
+      EXPECT_EQ(choice.tile->name, expected.name) << layer.m << " x " << n;
+      EXPECT_EQ(choice.stages, expected.stages) << layer.m << " x " << n;
     };
     const int64_t width = layer.width;
-    expectChoice(productNormTiles(), 3 * width, width, layer.qkv);
-    expectChoice(productTiles(), width, width, layer.projection);
-    expectChoice(productNormTiles(), 4 * width, width, layer.fc1);
-    expectChoice(productTiles(), width, 4 * width, layer.fc2);
+    expectChoice(gemmNormTiles(), 3 * width, width, layer.qkv);
+    expectChoice(gemmTiles(), width, width, layer.projection);
+    expectChoice(gemmNormTiles(), 4 * width, width, layer.fc1);
+    expectChoice(gemmTiles(), width, 4 * width, layer.fc2);
   }
 }
 
-/// A depth of few steps needs no more stages than a half of the memory holds.
-TEST(ProductTile, ChoicesAreUnique) {
-  for (const int64_t tokens : {1, 77, 1232, 2056})
-    for (const int64_t depth : {64, 128, 256, 768, 1024, 4096})
-      for (const auto &tiles : {productTiles(), productNormTiles()}) {
-        std::set<std::pair<const ProductTile *, uint32_t>> seen;
-        for (const TileChoice &choice : tileChoices(tiles, tokens, 768, depth, kMultiprocessors))
+/// A K of few steps needs no more stages than half of the memory holds.
+TEST(GemmTile, ChoicesAreUnique) {
+  for (const int64_t m : {1, 77, 1232, 2056})
+    for (const int64_t k : {64, 128, 256, 768, 1024, 4096})
+      for (const auto &tiles : {gemmTiles(), gemmNormTiles()}) {
+        std::set<std::pair<const GemmTile *, uint32_t>> seen;
+        for (const TileChoice &choice : tileChoices(tiles, m, 768, k, kMultiprocessors))
           EXPECT_TRUE(seen.emplace(choice.tile, choice.stages).second)
-              << choice.tile->name << " with " << choice.stages << " stages, " << depth;
+              << choice.tile->name << " with " << choice.stages << " stages, " << k;
       }
 }
 
-TEST(ProductTile, PersistentBlocksStayForAllTiles) {
+TEST(GemmTile, PersistentBlocksStayForAllTiles) {
   const std::vector<TileChoice> choices =
-      tileChoices(productTiles(), 64 * 257, 4096, 1024, kMultiprocessors);
+      tileChoices(gemmTiles(), 64 * 257, 4096, 1024, kMultiprocessors);
   EXPECT_EQ(choices.front().tile->name, "128x256_persistent");
   for (const TileChoice &choice : choices) {
     if (!choice.tile->persistent)
       continue;
     KernelLaunch launch;
     launch.ints = {64 * 257, 4096, 1024, 0};
-    setTile(launch, productKernels(), DType::F16, choice);
+    setTile(launch, gemmKernels(), DType::F16, choice);
     EXPECT_EQ(launch.grid[0], kMultiprocessors) << choice.tile->name;
     EXPECT_EQ(launch.grid[1], 1u);
   }
 }
 
-TEST(ProductTile, PersistentBlocksAreNoMoreThanTheirTiles) {
-  const auto choices = tileChoices(productTiles(), 1600, 520, 520, kMultiprocessors);
+TEST(GemmTile, PersistentBlocksAreNoMoreThanTheirTiles) {
+  const auto choices = tileChoices(gemmTiles(), 1600, 520, 520, kMultiprocessors);
   const auto persistent = std::ranges::find_if(
       choices, [](const TileChoice &choice) { return choice.tile->name == "128x256_persistent"; });
   ASSERT_NE(persistent, choices.end());
   KernelLaunch launch;
   launch.ints = {1600, 520, 520, 0};
-  setTile(launch, productKernels(), DType::F16, *persistent);
-  // 7 times 256 tokens, 3 times 256 features, two blocks each.
+  setTile(launch, gemmKernels(), DType::F16, *persistent);
+  // 7 tiles of 256 along M, 3 of 256 along N, two CTAs each.
   EXPECT_EQ(launch.grid[0], 42u);
 }
 
-TEST(ProductTile, PersistentBlocksHaveAllMemoryOfAnSm) {
-  for (const auto &[tokens, features] : {std::pair(1542, 3072), {3080, 768}, {16448, 4096}}) {
-    std::vector<const ProductTile *> seen;
-    for (const TileChoice &choice :
-         tileChoices(productTiles(), tokens, features, 1024, kMultiprocessors))
+TEST(GemmTile, PersistentBlocksHaveAllMemoryOfAnSm) {
+  for (const auto &[m, n] : {std::pair(1542, 3072), {3080, 768}, {16448, 4096}}) {
+    std::vector<const GemmTile *> seen;
+    for (const TileChoice &choice : tileChoices(gemmTiles(), m, n, 1024, kMultiprocessors))
       if (choice.tile->persistent) {
         EXPECT_GT(choice.stages, 2u) << choice.tile->name;
         EXPECT_EQ(std::ranges::count(seen, choice.tile), 0) << choice.tile->name;
@@ -192,9 +190,8 @@ TEST(ProductTile, PersistentBlocksHaveAllMemoryOfAnSm) {
   }
 }
 
-/// With two stages, results and the sums that blocks of a split hand over may need more memory than
-/// operands.
-TEST(ProductTile, SharedMemoryHasRoomForResults) {
+/// With two stages, results and split-K partial accumulators may need more memory than operands.
+TEST(GemmTile, SharedMemoryHasRoomForResults) {
   struct Row {
     std::string_view name;
     uint32_t two, three;
@@ -202,7 +199,7 @@ TEST(ProductTile, SharedMemoryHasRoomForResults) {
   for (const Row &row : std::initializer_list<Row>{
            {"64x8_4", 18432, 27648},
            {"64x80_8", 36864, 55296},
-           // 4 times 3 groups of 8 tokens handed over, 3 of results.
+           // 4 x 3 groups of 8 rows of partial accumulators, 3 of results.
            {"128x88_4", 4 * 3 * 128 * 32 + 2 * 3 * 8 * 144, 82944},
            {"128x88_2", 2 * 6 * 128 * 32 + 2 * 6 * 8 * 144, 82944},
            {"128x136_4", 4 * 5 * 128 * 32 + 2 * 5 * 8 * 144, 101376},
@@ -211,20 +208,20 @@ TEST(ProductTile, SharedMemoryHasRoomForResults) {
            {"256x128_1", 98304, 147456},
            {"128x256_persistent", 98304 + 65536, 147456 + 65536},
        }) {
-    const auto tile = std::ranges::find(productTiles(), row.name, &ProductTile::name);
-    ASSERT_NE(tile, productTiles().end()) << row.name;
+    const auto tile = std::ranges::find(gemmTiles(), row.name, &GemmTile::name);
+    ASSERT_NE(tile, gemmTiles().end()) << row.name;
     EXPECT_EQ(tile->sharedBytes(2), row.two + 1024) << row.name;
     EXPECT_EQ(tile->sharedBytes(3), row.three + 1024) << row.name;
   }
-  const auto split = std::ranges::find(productTiles(), "128x136_4", &ProductTile::name);
+  const auto split = std::ranges::find(gemmTiles(), "128x136_4", &GemmTile::name);
   EXPECT_EQ(split->stagesIn(93440 + 1024), 2u);
   EXPECT_EQ(split->stagesIn(93440 + 1023), 1u);
 }
 
-TEST(ProductTile, FitsSharedMemory) {
-  for (const int64_t tokens : {1, 77, 257, 1232, 2056, 16448})
-    for (const auto &tiles : {productTiles(), productNormTiles()})
-      for (const TileChoice &choice : tileChoices(tiles, tokens, 3072, 768, kMultiprocessors)) {
+TEST(GemmTile, FitsSharedMemory) {
+  for (const int64_t m : {1, 77, 257, 1232, 2056, 16448})
+    for (const auto &tiles : {gemmTiles(), gemmNormTiles()})
+      for (const TileChoice &choice : tileChoices(tiles, m, 3072, 768, kMultiprocessors)) {
         EXPECT_GE(choice.stages, 2u);
         EXPECT_LE(choice.tile->sharedBytes(choice.stages), 225u << 10) << choice.tile->name;
       }

@@ -1,4 +1,4 @@
-// Tests of lower(): what computes a product on cuda, and what that fuses.
+// lower() of GEMMs on cuda: what computes them, and what is fused.
 #include "runtime/kernels/pointwise/activation.h"
 #include "runtime/kernels/pointwise/elementwise.h"
 #include "runtime/plan/gemm_call.h"
@@ -13,15 +13,15 @@ namespace {
 using testing::ElementsAre;
 using testing::StartsWith;
 
-const auto kProduct = StartsWith("kernel product_f16_");
+const auto kGemm = StartsWith("kernel gemm_f16_");
 
-/// A cgc.linear, and where its operands come from.
+/// A cgc.linear and the lines that compute its operands.
 struct Linear {
-  std::string x, weight, result; ///< Types.
-  std::string residual = "";     ///< A type; "": none.
+  std::string x, weight, result; ///< Types of the tensors.
+  std::string residual = "";     ///< The type of the residual; "": none.
   std::string activation = "none";
-  std::string lines = "";  ///< Before it.
-  std::string inputs = ""; ///< More of them, each with a comma before it.
+  std::string lines = "";  ///< IR lines before it.
+  std::string inputs = ""; ///< More graph inputs, each preceded by a comma.
 
   Bucket lower(Arch arch = Arch::Sm90a) const {
     const auto input = [&](const std::string &name, const std::string &type) {
@@ -38,8 +38,8 @@ struct Linear {
   }
 };
 
-ProductCall callOf(const Bucket &bucket) {
-  return *productCall(std::get<LibraryCall>(bucket.records[0].op), bucket.tensors);
+GemmCall callOf(const Bucket &bucket) {
+  return *gemmCall(std::get<LibraryCall>(bucket.records[0].op), bucket.tensors);
 }
 KernelLaunch launchOf(const Bucket &bucket, size_t record) {
   return std::get<KernelLaunch>(bucket.records[record].op);
@@ -48,11 +48,11 @@ const TensorRef &tensorOf(const Bucket &bucket, TensorId id) {
   return bucket.tensors[static_cast<uint32_t>(id)];
 }
 
-/// Of 1.4e11 multiplications.
+/// A GEMM of 1.4e11 multiplications.
 const Linear kLarge = {
     .x = "f16[16384,4096]@cuda", .weight = "f16[2048,4096]@cuda", .result = "f16[16384,2048]@cuda"};
 
-TEST(LowerProduct, ALargeOneIsTheLibrarysIfItFusesAll) {
+TEST(LowerGemm, ALargeOneIsTheLibrarysIfItFusesAll) {
   for (const std::string activation : {"none", "relu", "gelu", "gelu_tanh", "quick_gelu"})
     for (const bool residual : {false, true}) {
       SCOPED_TRACE(activation + (residual ? " and a residual" : ""));
@@ -62,7 +62,7 @@ TEST(LowerProduct, ALargeOneIsTheLibrarysIfItFusesAll) {
         linear.residual = linear.result;
       const Bucket bucket = linear.lower();
       if (activation != "none" && (activation != "relu" || residual)) {
-        ASSERT_THAT(recordNames(bucket), ElementsAre(kProduct));
+        ASSERT_THAT(recordNames(bucket), ElementsAre(kGemm));
         EXPECT_EQ(launchOf(bucket, 0).reads[3] != kNoTensor, residual);
         continue;
       }
@@ -73,18 +73,18 @@ TEST(LowerProduct, ALargeOneIsTheLibrarysIfItFusesAll) {
     }
 }
 
-TEST(LowerProduct, OneIsLargeFrom1e11MultiplicationsOn) {
+TEST(LowerGemm, OneIsLargeFrom1e11MultiplicationsOn) {
   const auto ofRows = [](int64_t rows) {
     const std::string matrix = "f16[" + std::to_string(rows) + ",1000]@cuda";
     return recordNames(
         Linear{.x = matrix, .weight = "f16[1000,1000]@cuda", .result = matrix}.lower());
   };
   EXPECT_THAT(ofRows(100000), ElementsAre("cublaslt.matmul"));
-  EXPECT_THAT(ofRows(99999), ElementsAre(kProduct));
+  EXPECT_THAT(ofRows(99999), ElementsAre(kGemm));
 }
 
-/// Whoever computes the product, large or not.
-TEST(LowerProduct, AResidualIsFusedIfItsRowsAreDense) {
+/// Whether our kernel or cuBLASLt computes the GEMM.
+TEST(LowerGemm, AResidualIsFusedIfItsRowsAreDense) {
   Linear small = {.x = "f16[16,64]@cuda", .weight = "f16[24,64]@cuda", .result = "f16[16,24]@cuda"};
   small.residual = small.result;
   small.inputs = ", %s: f16[16,48]@cuda, %t: f16[24,16]@cuda, %u: f16[1,24]@cuda";
@@ -94,9 +94,9 @@ TEST(LowerProduct, AResidualIsFusedIfItsRowsAreDense) {
 
   small.lines = "%r = aten.slice(%s) {dim=1, start=8, end=32} : f16[16,24][48,1]@cuda";
   large.lines = "%r = aten.slice(%s) {dim=1, start=8, end=2056} : f16[16384,2048][4096,1]@cuda";
-  const Bucket product = small.lower(), call = large.lower();
-  ASSERT_THAT(recordNames(product), ElementsAre(kProduct));
-  EXPECT_THAT(tensorOf(product, launchOf(product, 0).reads[3]).strides, ElementsAre(48, 1));
+  const Bucket gemm = small.lower(), call = large.lower();
+  ASSERT_THAT(recordNames(gemm), ElementsAre(kGemm));
+  EXPECT_THAT(tensorOf(gemm, launchOf(gemm, 0).reads[3]).strides, ElementsAre(48, 1));
   ASSERT_THAT(recordNames(call), ElementsAre("cublaslt.matmul"));
   EXPECT_THAT(tensorOf(call, callOf(call).residual).strides, ElementsAre(4096, 1));
 
@@ -120,8 +120,8 @@ TEST(LowerProduct, AResidualIsFusedIfItsRowsAreDense) {
   }
 }
 
-/// Its rows lie at no single distance.
-TEST(LowerProduct, AResidualThatIsNoMatrixIsAddedAfterwards) {
+/// Its rows have no single stride.
+TEST(LowerGemm, AResidualThatIsNoMatrixIsAddedAfterwards) {
   const Bucket bucket =
       Linear{.x = "f16[2,3,64]@cuda",
              .weight = "f16[24,64]@cuda",
@@ -134,8 +134,8 @@ TEST(LowerProduct, AResidualThatIsNoMatrixIsAddedAfterwards) {
   EXPECT_EQ(callOf(bucket).residual, kNoTensor);
 }
 
-/// Before Hopper, and of f32.
-TEST(LowerProduct, WhatTheLibraryDoesNotFuseComesAfterwardsInOrder) {
+/// GEMMs before Hopper and in f32.
+TEST(LowerGemm, WhatTheLibraryDoesNotFuseComesAfterwardsInOrder) {
   const Linear half = {
       .x = "f16[32,64]@cuda", .weight = "f16[24,64]@cuda", .result = "f16[32,24]@cuda"};
   const Linear full = {
@@ -163,18 +163,18 @@ TEST(LowerProduct, WhatTheLibraryDoesNotFuseComesAfterwardsInOrder) {
   }
 }
 
-/// Our kernels move 16 bytes at a time.
-TEST(LowerProduct, OnesWithoutVectorsAreTheLibrarys) {
+/// Our kernels load and store 16 bytes at a time.
+TEST(LowerGemm, OnesWithoutVectorsAreTheLibrarys) {
   const Linear good = {.x = "f16[16,64]@cuda",
                        .weight = "f16[24,64]@cuda",
                        .result = "f16[16,24]@cuda",
                        .residual = "f16[16,24]@cuda"};
-  EXPECT_THAT(recordNames(good.lower()), ElementsAre(kProduct));
+  EXPECT_THAT(recordNames(good.lower()), ElementsAre(kGemm));
 
   const std::string inputs = ", %s: f16[1032]@cuda, %t: f16[16,68]@cuda, %u: f16[24,68]@cuda, "
                              "%v: f16[1544]@cuda, %y: f16[392]@cuda, %z: f16[16,28]@cuda";
   const std::pair<std::string, bool> kLines[] = {
-      // The address: 16 bytes into the buffer, or 8.
+      // Addresses 16 or 8 bytes into the buffer.
       {"%a = aten.slice(%s) {dim=0, start=8, end=1032} : f16[1024]@cuda\n"
        "%x = aten.view(%a) {size=[16, 64]} : f16[16,64]@cuda",
        true},
@@ -187,7 +187,7 @@ TEST(LowerProduct, OnesWithoutVectorsAreTheLibrarys) {
       {"%a = aten.slice(%y) {dim=0, start=4, end=388} : f16[384]@cuda\n"
        "%r = aten.view(%a) {size=[16, 24]} : f16[16,24]@cuda",
        false},
-      // From row to row.
+      // Row strides.
       {"%x = aten.slice(%t) {dim=1, start=0, end=64} : f16[16,64][68,1]@cuda", false},
       {"%w = aten.slice(%u) {dim=1, start=0, end=64} : f16[24,64][68,1]@cuda", false},
       {"%r = aten.slice(%z) {dim=1, start=0, end=24} : f16[16,24][28,1]@cuda", false}};
@@ -196,7 +196,7 @@ TEST(LowerProduct, OnesWithoutVectorsAreTheLibrarys) {
     linear.lines = lines;
     linear.inputs = inputs;
     if (isOurs)
-      EXPECT_THAT(recordNames(linear.lower()), ElementsAre(kProduct)) << lines;
+      EXPECT_THAT(recordNames(linear.lower()), ElementsAre(kGemm)) << lines;
     else
       EXPECT_THAT(recordNames(linear.lower()), ElementsAre("cublaslt.matmul")) << lines;
   }
@@ -211,7 +211,7 @@ TEST(LowerProduct, OnesWithoutVectorsAreTheLibrarys) {
                .inputs = ", %s: f16[16,64]@cuda, %t: f16[24,64]@cuda"}})
     EXPECT_THAT(recordNames(linear.lower()), ElementsAre("cublaslt.matmul")) << linear.x;
 
-  // Of one row the distance to the next does not matter.
+  // The row stride of a single row does not matter.
   EXPECT_THAT(recordNames(Linear{
                   .x = "f16[1,64]@cuda",
                   .weight = "f16[24,64]@cuda",
@@ -219,10 +219,10 @@ TEST(LowerProduct, OnesWithoutVectorsAreTheLibrarys) {
                   .lines = "%x = aten.slice(%t) {dim=1, start=0, end=64} : f16[1,64][68,1]@cuda",
                   .inputs = ", %t: f16[1,68]@cuda"}
                               .lower()),
-              ElementsAre(kProduct));
+              ElementsAre(kGemm));
 }
 
-TEST(LowerProduct, OnesWithGapsBetweenColumnsAreLibTorchs) {
+TEST(LowerGemm, OnesWithGapsBetweenColumnsAreLibTorchs) {
   const Linear gaps = {.x = "f16[16,64]@cuda",
                        .weight = "f16[24,64]@cuda",
                        .result = "f16[16,24]@cuda",
@@ -236,10 +236,10 @@ TEST(LowerProduct, OnesWithGapsBetweenColumnsAreLibTorchs) {
   }
 }
 
-/// A bias between vectors is for neither our kernels nor the library.
-TEST(LowerProduct, ABiasLiesInVectors) {
+/// Neither our kernels nor cuBLASLt take a bias that is not aligned to 16 bytes.
+TEST(LowerGemm, ABiasLiesInVectors) {
   const std::pair<std::string, std::string> kBiases[] = {
-      {"start=8, end=32} : f16[24]", "kernel product_f16_"},
+      {"start=8, end=32} : f16[24]", "kernel gemm_f16_"},
       {"start=4, end=28} : f16[24]", "aten::addmm.out"},
       {"start=0, end=48, step=2} : f16[24][2]", "aten::addmm.out"}};
   for (const auto &[slice, record] : kBiases) {

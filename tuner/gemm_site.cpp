@@ -1,5 +1,5 @@
-// ProductSite: recognising the two kinds of records, and making them.
-#include "tuner/product_site.h"
+// GemmSite: recognizes the two kinds of records that compute a GEMM, and makes them.
+#include "tuner/gemm_site.h"
 
 #include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/gemm_call.h"
@@ -16,21 +16,21 @@ bool areMatrices(const Bucket &bucket, std::initializer_list<TensorId> ids) {
   });
 }
 
-std::optional<ProductSite> siteOf(const KernelLaunch &launch, const Bucket &bucket) {
+std::optional<GemmSite> siteOf(const KernelLaunch &launch, const Bucket &bucket) {
   const auto family = backend::tiledKernelsOf(launch);
   if (!family || launch.reads.size() < 4 || launch.writes.empty() || launch.ints.size() < 4 ||
       !areMatrices(bucket, {launch.reads[0], launch.reads[1], launch.writes[0]}))
     return std::nullopt;
-  // product_norm has moments instead.
-  const bool mayHaveResidual = family->name == backend::productKernels().name;
+  // gemm_norm reads row statistics in place of a residual.
+  const bool mayHaveResidual = family->name == backend::gemmKernels().name;
   const TensorId residual = mayHaveResidual ? launch.reads[3] : kNoTensor;
   if (residual != kNoTensor && !areMatrices(bucket, {residual}))
     return std::nullopt;
-  ProductSite site;
+  GemmSite site;
   site.dtype = bucket.tensors[uint32_t(launch.reads[0])].dtype;
-  site.tokens = launch.ints[0];
-  site.features = launch.ints[1];
-  site.depth = launch.ints[2];
+  site.m = launch.ints[0];
+  site.n = launch.ints[1];
+  site.k = launch.ints[2];
   site.activation = Activation(launch.ints[3]);
   site.x = launch.reads[0];
   site.weight = launch.reads[1];
@@ -45,30 +45,30 @@ std::optional<ProductSite> siteOf(const KernelLaunch &launch, const Bucket &buck
   return site;
 }
 
-std::optional<ProductSite> siteOf(const LibraryCall &call, const Bucket &bucket) {
-  if (!isProduct(call))
+std::optional<GemmSite> siteOf(const LibraryCall &call, const Bucket &bucket) {
+  if (!isGemm(call))
     return std::nullopt;
-  const Result<ProductCall> product = productCall(call, bucket.tensors);
-  if (!product.isOk())
+  const Result<GemmCall> gemm = gemmCall(call, bucket.tensors);
+  if (!gemm.isOk())
     return std::nullopt;
-  const TensorRef &x = bucket.tensors[uint32_t(product->x)];
-  ProductSite site;
+  const TensorRef &x = bucket.tensors[uint32_t(gemm->x)];
+  GemmSite site;
   site.dtype = x.dtype;
-  site.tokens = x.sizes[0];
-  site.features = bucket.tensors[uint32_t(product->weight)].sizes[0];
-  site.depth = x.sizes[1];
-  site.activation = product->relu ? Activation::Relu : Activation::None;
-  site.tf32 = product->tf32;
-  site.x = product->x;
-  site.weight = product->weight;
-  site.bias = product->bias;
-  site.residual = product->residual;
-  site.result = product->d;
-  site.family = backend::productKernels();
+  site.m = x.sizes[0];
+  site.n = bucket.tensors[uint32_t(gemm->weight)].sizes[0];
+  site.k = x.sizes[1];
+  site.activation = gemm->relu ? Activation::Relu : Activation::None;
+  site.tf32 = gemm->tf32;
+  site.x = gemm->x;
+  site.weight = gemm->weight;
+  site.bias = gemm->bias;
+  site.residual = gemm->residual;
+  site.result = gemm->d;
+  site.family = backend::gemmKernels();
   return site;
 }
 
-template <class T> std::optional<ProductSite> siteOf(const T &, const Bucket &) {
+template <class T> std::optional<GemmSite> siteOf(const T &, const Bucket &) {
   return std::nullopt;
 }
 
@@ -76,7 +76,7 @@ std::string matrixText(const TensorRef &t) {
   std::string text = "[" + std::to_string(t.sizes[0]) + "," + std::to_string(t.sizes[1]) + "]";
   if (!isDense(t.sizes, t.strides))
     text += " by " + std::to_string(rowStride(t));
-  // An algorithm of cuBLASLt is for operands that are aligned so much, at least.
+  // An algorithm of cuBLASLt requires operands of at least this alignment.
   if (const uint64_t at = t.slot.offset % kBufferAlignment; at != 0)
     text += " at " + std::to_string(at & (~at + 1));
   return text;
@@ -84,11 +84,11 @@ std::string matrixText(const TensorRef &t) {
 
 } // namespace
 
-std::optional<ProductSite> productSite(const LaunchRecord &record, const Bucket &bucket) {
+std::optional<GemmSite> gemmSite(const LaunchRecord &record, const Bucket &bucket) {
   return std::visit([&](const auto &op) { return siteOf(op, bucket); }, record.op);
 }
 
-std::string describe(const ProductSite &site, const Bucket &bucket) {
+std::string describe(const GemmSite &site, const Bucket &bucket) {
   const auto tensor = [&](TensorId id) -> const TensorRef & {
     return bucket.tensors[uint32_t(id)];
   };
@@ -107,7 +107,7 @@ std::string describe(const ProductSite &site, const Bucket &bucket) {
   return site.tf32 ? text + ", tf32" : text;
 }
 
-decltype(LaunchRecord::op) opOf(const Choice &choice, const ProductSite &site,
+decltype(LaunchRecord::op) opOf(const Choice &choice, const GemmSite &site,
                                 const LaunchRecord &record, TensorId workspace) {
   if (const auto *tile = std::get_if<backend::TileChoice>(&choice.how)) {
     KernelLaunch launch;
@@ -115,7 +115,7 @@ decltype(LaunchRecord::op) opOf(const Choice &choice, const ProductSite &site,
     if (now)
       launch = *now;
     else
-      launch.ints = {site.tokens, site.features, site.depth, int64_t(site.activation)};
+      launch.ints = {site.m, site.n, site.k, int64_t(site.activation)};
     backend::setTile(launch, site.family, site.dtype, *tile);
     if (!now) {
       const Kernel *kernel = findKernel(launch.kernel);

@@ -1,4 +1,4 @@
-// cuBLASLt's products against double precision: odd shapes, strided rows, bias, residual and relu,
+// cuBLASLt's GEMMs against double precision: odd shapes, strided rows, bias, residual and relu,
 // between guard bands, on both executors; and frozen algorithms.
 #include "tests/conformance/cuda_fixture.h"
 #include "tests/conformance/element_bytes.h"
@@ -19,20 +19,20 @@ constexpr uint8_t kGuardByte = 0xab;
 
 struct Case {
   DType dtype;
-  int64_t rows, columns, depth; ///< M, N, K
+  int64_t m, n, k;
   bool bias = false, residual = false, relu = false;
-  int64_t rowStride = 0; ///< Of x; 0: dense.
+  int64_t rowStride = 0; ///< The row stride of x; 0: dense.
   bool tf32 = false;
 };
 
 std::string describe(const Case &c) {
-  return std::string(dtypeName(c.dtype)) + " M=" + std::to_string(c.rows) +
-         " N=" + std::to_string(c.columns) + " K=" + std::to_string(c.depth) +
-         (c.bias ? " bias" : "") + (c.residual ? " residual" : "") + (c.relu ? " relu" : "") +
+  return std::string(dtypeName(c.dtype)) + " M=" + std::to_string(c.m) +
+         " N=" + std::to_string(c.n) + " K=" + std::to_string(c.k) + (c.bias ? " bias" : "") +
+         (c.residual ? " residual" : "") + (c.relu ? " relu" : "") +
          (c.rowStride ? " stride=" + std::to_string(c.rowStride) : "") + (c.tf32 ? " tf32" : "");
 }
 
-/// The operands of a case, as the numbers that the element type holds.
+/// The operands of a case, in the element type.
 struct Numbers {
   std::vector<std::byte> x, weight, bias, residual;
 };
@@ -41,54 +41,53 @@ Numbers numbersOf(const Case &c) {
   const auto make = [&](int64_t count, unsigned seed) {
     return encode(c.dtype, randomFloats(count, seed));
   };
-  return {make(c.rows * std::max(c.rowStride, c.depth), 1), make(c.columns * c.depth, 2),
-          make(c.columns, 3), make(c.rows * c.columns, 4)};
+  return {make(c.m * std::max(c.rowStride, c.k), 1), make(c.n * c.k, 2), make(c.n, 3),
+          make(c.m * c.n, 4)};
 }
 
-/// Poisons the arena's first part with guard bytes, writes d into its middle, and gives all of that
-/// part as the output. The workspace lies behind it.
+/// A plan that fills the first part of the arena with guard bytes, writes d into its middle, and
+/// copies that part to the output. The workspace follows it.
 SamplePlan guardedPlan(const Case &c, const Numbers &numbers, std::vector<std::byte> algorithm) {
   SamplePlan sample;
   PlanData &plan = sample.plan;
   plan.target = DeviceKind::Cuda;
-  plan.weights = {{.name = "weight", .dtype = c.dtype, .sizes = {c.columns, c.depth}},
-                  {.name = "bias", .dtype = c.dtype, .sizes = {c.columns}}};
+  plan.weights = {{.name = "weight", .dtype = c.dtype, .sizes = {c.n, c.k}},
+                  {.name = "bias", .dtype = c.dtype, .sizes = {c.n}}};
   sample.weights = {numbers.weight, numbers.bias};
-  const int64_t stride = std::max(c.rowStride, c.depth);
-  const uint64_t bytes = c.rows * c.columns * dtypeSize(c.dtype), total = bytes + 2 * kGuard,
+  const int64_t stride = std::max(c.rowStride, c.k);
+  const uint64_t bytes = c.m * c.n * dtypeSize(c.dtype), total = bytes + 2 * kGuard,
                  workspace = (total + 255) / 256 * 256;
   Bucket bucket;
-  bucket.inputs = {{"x", c.dtype, {c.rows, stride}, 0},
-                   {"residual", c.dtype, {c.rows, c.columns}, 0}};
+  bucket.inputs = {{"x", c.dtype, {c.m, stride}, 0}, {"residual", c.dtype, {c.m, c.n}, 0}};
   bucket.outputs = {{"arena", DType::U8, {int64_t(total)}, 0}};
   bucket.arenaBytes = workspace + kWorkspace;
-  bucket.tensors = {{{BufferKind::Input, 0, 0}, c.dtype, {c.rows, c.depth}, {stride, 1}},
-                    dense(BufferKind::Weight, 0, 0, c.dtype, {c.columns, c.depth}),
-                    dense(BufferKind::Weight, 1, 0, c.dtype, {c.columns}),
-                    dense(BufferKind::Input, 1, 0, c.dtype, {c.rows, c.columns}),
-                    dense(BufferKind::Arena, 0, kGuard, c.dtype, {c.rows, c.columns}),
+  bucket.tensors = {{{BufferKind::Input, 0, 0}, c.dtype, {c.m, c.k}, {stride, 1}},
+                    dense(BufferKind::Weight, 0, 0, c.dtype, {c.n, c.k}),
+                    dense(BufferKind::Weight, 1, 0, c.dtype, {c.n}),
+                    dense(BufferKind::Input, 1, 0, c.dtype, {c.m, c.n}),
+                    dense(BufferKind::Arena, 0, kGuard, c.dtype, {c.m, c.n}),
                     dense(BufferKind::Arena, 0, workspace, DType::U8, {int64_t(kWorkspace)}),
                     dense(BufferKind::Arena, 0, 0, DType::U8, {int64_t(total)}),
                     dense(BufferKind::Output, 0, 0, DType::U8, {int64_t(total)})};
-  ProductCall product;
-  product.x = id(0);
-  product.weight = id(1);
-  product.bias = c.bias ? id(2) : kNoTensor;
-  product.residual = c.residual ? id(3) : kNoTensor;
-  product.d = id(4);
-  product.workspace = id(5);
-  product.relu = c.relu;
-  product.tf32 = c.tf32;
-  LibraryCall call = libraryCall(product);
+  GemmCall gemm;
+  gemm.x = id(0);
+  gemm.weight = id(1);
+  gemm.bias = c.bias ? id(2) : kNoTensor;
+  gemm.residual = c.residual ? id(3) : kNoTensor;
+  gemm.d = id(4);
+  gemm.workspace = id(5);
+  gemm.relu = c.relu;
+  gemm.tf32 = c.tf32;
+  LibraryCall call = libraryCall(gemm);
   call.algorithm = std::move(algorithm);
   bucket.records = {{Memset{id(6), kGuardByte}}, {call}, {Memcpy{id(6), id(7)}}};
   plan.entries = {{"main", {bucket}}};
   return sample;
 }
 
-class Product : public CudaTest, public testing::WithParamInterface<ExecutorKind> {
+class Gemm : public CudaTest, public testing::WithParamInterface<ExecutorKind> {
 protected:
-  /// The guarded bytes of the product.
+  /// The first part of the arena after a run: d between guard bytes.
   std::vector<std::byte> compute(const Case &c, const Numbers &numbers,
                                  std::vector<std::byte> algorithm = {}) {
     load(guardedPlan(c, numbers, std::move(algorithm)));
@@ -96,8 +95,8 @@ protected:
     notes_ = context.notes();
     std::vector<std::byte> x = numbers.x, residual = numbers.residual;
     std::vector<std::byte> arena(residual.size() + 2 * kGuard);
-    const std::vector<int64_t> xSizes = {c.rows, std::max(c.rowStride, c.depth)},
-                               sizes = {c.rows, c.columns}, arenaSizes = {int64_t(arena.size())};
+    const std::vector<int64_t> xSizes = {c.m, std::max(c.rowStride, c.k)}, sizes = {c.m, c.n},
+                               arenaSizes = {int64_t(arena.size())};
     const TensorView ins[] = {{x.data(), c.dtype, DeviceKind::Cpu, xSizes, {}},
                               {residual.data(), c.dtype, DeviceKind::Cpu, sizes, {}}};
     const TensorView out{arena.data(), DType::U8, DeviceKind::Cpu, arenaSizes, {}};
@@ -119,27 +118,28 @@ protected:
                               weight = decodeAll(c.dtype, numbers.weight),
                               bias = decodeAll(c.dtype, numbers.bias),
                               residual = decodeAll(c.dtype, numbers.residual);
-    const int64_t stride = std::max(c.rowStride, c.depth);
-    // One rounding to the result's type, f32 sums (with tf32: of factors of 10 bits). Where rows
-    // lie at odd places, the library adds the bias in a second step: to a sum that it has rounded.
+    const int64_t stride = std::max(c.rowStride, c.k);
+    // One rounding to the result's type and accumulation in f32 (with tf32, of operands with 10
+    // bits of mantissa). If rows are badly aligned, the library adds the bias in a second step to a
+    // rounded sum.
     const double rounding = c.dtype == DType::F32   ? 0x1p-23
                             : c.dtype == DType::F16 ? 0x1p-11
                                                     : 0x1p-8,
-                 summing = c.tf32 ? 0x1p-9 : c.depth * 0x1p-24 + 0x1p-20;
-    for (int64_t r = 0; r < c.rows; ++r)
-      for (int64_t n = 0; n < c.columns; ++n) {
+                 summing = c.tf32 ? 0x1p-9 : c.k * 0x1p-24 + 0x1p-20;
+    for (int64_t r = 0; r < c.m; ++r)
+      for (int64_t n = 0; n < c.n; ++n) {
         double sum = 0, magnitude = 0;
-        for (int64_t k = 0; k < c.depth; ++k) {
-          const double term = x[r * stride + k] * weight[n * c.depth + k];
+        for (int64_t k = 0; k < c.k; ++k) {
+          const double term = x[r * stride + k] * weight[n * c.k + k];
           sum += term;
           magnitude += std::abs(term);
         }
-        const double more = c.residual ? residual[r * c.columns + n] : 0;
+        const double more = c.residual ? residual[r * c.n + n] : 0;
         const double rounded = c.bias ? std::abs(sum + more) : 0;
         double expected = sum + more + (c.bias ? bias[n] : 0);
         if (c.relu)
           expected = std::max(expected, 0.0);
-        const double got = decode(c.dtype, arena.data() + kGuard, r * c.columns + n);
+        const double got = decode(c.dtype, arena.data() + kGuard, r * c.n + n);
         ASSERT_NEAR(got, expected,
                     rounding * (2 * std::abs(expected) + rounded) +
                         summing * (magnitude + std::abs(more) + std::abs(bias[n])))
@@ -150,45 +150,44 @@ protected:
   std::vector<std::string> notes_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Both, Product, testing::Values(ExecutorKind::Stream, ExecutorKind::Graph),
+INSTANTIATE_TEST_SUITE_P(Both, Gemm, testing::Values(ExecutorKind::Stream, ExecutorKind::Graph),
                          [](const auto &info) {
                            return info.param == ExecutorKind::Stream ? "Stream" : "Graph";
                          });
 
 constexpr DType kDTypes[] = {DType::F32, DType::F16, DType::BF16};
 
-TEST_P(Product, OddShapes) {
+TEST_P(Gemm, OddShapes) {
   for (const DType dtype : kDTypes)
-    for (const int64_t rows : {1, 3, 77, 257})
-      for (const auto &[columns, depth] :
+    for (const int64_t m : {1, 3, 77, 257})
+      for (const auto &[n, k] :
            {std::pair<int64_t, int64_t>{1, 1}, {5, 7}, {33, 65}, {77, 257}, {256, 768}, {320, 72}})
-        check({dtype, rows, columns, depth, /*bias=*/true});
+        check({dtype, m, n, k, /*bias=*/true});
 }
 
-TEST_P(Product, WithAndWithoutBiasResidualAndRelu) {
+TEST_P(Gemm, WithAndWithoutBiasResidualAndRelu) {
   for (const DType dtype : kDTypes)
-    for (const auto &[columns, depth] :
-         {std::pair<int64_t, int64_t>{45, 51}, {192, 128}, {192, 3072}})
+    for (const auto &[n, k] : {std::pair<int64_t, int64_t>{45, 51}, {192, 128}, {192, 3072}})
       for (const bool bias : {false, true}) {
-        check({dtype, 77, columns, depth, bias});
-        check({dtype, 77, columns, depth, bias, /*residual=*/true});
-        check({dtype, 77, columns, depth, bias, false, /*relu=*/true});
+        check({dtype, 77, n, k, bias});
+        check({dtype, 77, n, k, bias, /*residual=*/true});
+        check({dtype, 77, n, k, bias, false, /*relu=*/true});
       }
 }
 
-TEST_P(Product, RowsMayLieApart) {
+TEST_P(Gemm, RowsMayLieApart) {
   for (const DType dtype : kDTypes) {
     check({dtype, 50, 64, 64, true, false, false, /*rowStride=*/3200});
     check({dtype, 3, 40, 24, true, true, false, /*rowStride=*/25});
   }
 }
 
-TEST_P(Product, Tf32IsForWhoAsks) {
+TEST_P(Gemm, Tf32IsForWhoAsks) {
   check({DType::F32, 77, 128, 256, true, false, false, 0, /*tf32=*/true});
 }
 
-/// Candidates are made with a library and handle of our own, as a tuner's.
-TEST_P(Product, FrozenAlgorithmsRunAndOthersAreNotedAndReplaced) {
+/// Candidates come from a library handle of their own, as in the tuner.
+TEST_P(Gemm, FrozenAlgorithmsRunAndOthersAreNotedAndReplaced) {
   const Case c{DType::F16, 77, 768, 768, true};
   const Numbers numbers = numbersOf(c);
   const Result<Gpu> gpu = findGpu(0);
@@ -198,9 +197,9 @@ TEST_P(Product, FrozenAlgorithmsRunAndOthersAreNotedAndReplaced) {
   ASSERT_TRUE((*library)->initialize(*gpu).isOk());
   const SamplePlan sample = guardedPlan(c, numbers, {});
   const Bucket &bucket = sample.plan.entries[0].buckets[0];
-  const Result<ProductCall> call =
-      productCall(std::get<LibraryCall>(bucket.records[1].op), bucket.tensors);
-  // Addresses matter by their alignment only.
+  const Result<GemmCall> call =
+      gemmCall(std::get<LibraryCall>(bucket.records[1].op), bucket.tensors);
+  // Only the alignment of the addresses matters.
   const auto candidates = (*library)->candidates(
       {*call, bucket.tensors,
        [&](TensorId id) {
@@ -216,7 +215,7 @@ TEST_P(Product, FrozenAlgorithmsRunAndOthersAreNotedAndReplaced) {
   for (const std::vector<std::byte> &candidate : *candidates) {
     const std::vector<std::byte> result = compute(c, numbers, candidate);
     EXPECT_THAT(notes_, IsEmpty());
-    for (int64_t i = 0; i < c.rows * c.columns; ++i) {
+    for (int64_t i = 0; i < c.m * c.n; ++i) {
       const double a = decode(c.dtype, best.data() + kGuard, i),
                    b = decode(c.dtype, result.data() + kGuard, i);
       ASSERT_NEAR(a, b, 0x1p-9 * std::abs(a) + 0.1) << "element " << i;
@@ -240,7 +239,7 @@ TEST_P(Product, FrozenAlgorithmsRunAndOthersAreNotedAndReplaced) {
   EXPECT_THAT(notes_, ElementsAre(HasSubstr("another version of cgc")));
 }
 
-TEST_P(Product, ALibraryThatIsMissingIsNamed) {
+TEST_P(Gemm, ALibraryThatIsMissingIsNamed) {
   const Case c{DType::F32, 3, 4, 4};
   const SamplePlan sample = guardedPlan(c, numbersOf(c), {});
   const Result<Plan> plan = Plan::fromMemory(sample.plan, sample.weights);
@@ -252,7 +251,7 @@ TEST_P(Product, ALibraryThatIsMissingIsNamed) {
   EXPECT_THAT(status.message(), HasSubstr("/nowhere/libcublasLt.so.13"));
 }
 
-TEST_P(Product, AWorkspaceThatDoesNotFitComesWithTheMemoryBreakdown) {
+TEST_P(Gemm, AWorkspaceThatDoesNotFitComesWithTheMemoryBreakdown) {
   const Case c{DType::F32, 3, 4, 4};
   SamplePlan sample = guardedPlan(c, numbersOf(c), {});
   Bucket &bucket = sample.plan.entries[0].buckets[0];

@@ -1,8 +1,7 @@
-// A plan of products for the tests of the tuner: three layers of two products each, with weights of
-// their own.
+// A plan for tests of the tuner: three layers of two GEMMs each, with weights of their own.
 #pragma once
 
-#include "backend/product_tile.h"
+#include "backend/gemm_tile.h"
 #include "runtime/kernels/kernel_table.h"
 #include "runtime/kernels/pointwise/activation.h"
 #include "runtime/plan/gemm_call.h"
@@ -10,27 +9,27 @@
 
 namespace cgc::test {
 
-inline constexpr int64_t kTokens = 77, kNarrow = 256, kWide = 1024;
+inline constexpr int64_t kM = 77, kNarrow = 256, kWide = 1024;
 inline constexpr int kLayers = 3;
 
 enum class MadeOf {
-  Tiles,     ///< Kernels of our own, by the worst tile; the first product of a layer has a GELU.
-  Calls,     ///< Calls of cuBLASLt that its heuristic shall choose for; relu in place of GELU.
-  TunedCalls ///< The same, with an algorithm of a machine that there is not.
+  Tiles,     ///< Kernels of our own with the worst tile. The first GEMM of a layer has a GELU.
+  Calls,     ///< Calls of cuBLASLt without an algorithm. Relu in place of GELU.
+  TunedCalls ///< Calls of cuBLASLt with an algorithm of another machine.
 };
 
-/// Entry "main": y = x + layers of fc2(activation(fc1(x))). `weight(i, count)` gives the bytes of
-/// weight number i, which has so many elements.
-inline SamplePlan productChain(DType dtype, MadeOf made, const auto &weight) {
+/// Entry "main": three layers of x = x + fc2(activation(fc1(x))). `weight(i, count)` returns the
+/// bytes of weight i, which has `count` elements.
+inline SamplePlan gemmChain(DType dtype, MadeOf made, const auto &weight) {
   SamplePlan sample;
   PlanData &plan = sample.plan;
   plan.target = DeviceKind::Cuda;
   plan.gpu = {"NVIDIA H200", 132, false};
-  const int64_t size = int64_t(dtypeSize(dtype)), narrow = kTokens * kNarrow * size,
-                wide = kTokens * kWide * size;
+  const int64_t size = int64_t(dtypeSize(dtype)), narrow = kM * kNarrow * size,
+                wide = kM * kWide * size;
   Bucket bucket;
-  bucket.inputs = {{"x", dtype, {kTokens, kNarrow}, 0}};
-  bucket.outputs = {{"y", dtype, {kTokens, kNarrow}, 0}};
+  bucket.inputs = {{"x", dtype, {kM, kNarrow}, 0}};
+  bucket.outputs = {{"y", dtype, {kM, kNarrow}, 0}};
   const auto tensor = [&](TensorRef t) {
     bucket.tensors.push_back(std::move(t));
     return TensorId(bucket.tensors.size() - 1);
@@ -48,21 +47,20 @@ inline SamplePlan productChain(DType dtype, MadeOf made, const auto &weight) {
   const uint64_t hidden = 2 * aligned(narrow), workspace = hidden + aligned(wide);
   constexpr int64_t kWorkspace = 4 << 20;
   bucket.arenaBytes = workspace + (made == MadeOf::Tiles ? 0 : kWorkspace);
-  const TensorId h = tensor(dense(BufferKind::Arena, 0, hidden, dtype, {kTokens, kWide}));
+  const TensorId h = tensor(dense(BufferKind::Arena, 0, hidden, dtype, {kM, kWide}));
   const TensorId space =
       made == MadeOf::Tiles
           ? kNoTensor
           : tensor(dense(BufferKind::Arena, 0, workspace, DType::U8, {kWorkspace}));
-  const auto product = [&](TensorId x, TensorId residual, TensorId y, int64_t features,
-                           int64_t depth, bool activates) {
-    const TensorId w = addWeight({features, depth}), bias = addWeight({features});
+  const auto gemm = [&](TensorId x, TensorId residual, TensorId y, int64_t n, int64_t k,
+                        bool activates) {
+    const TensorId w = addWeight({n, k}), bias = addWeight({n});
     if (made == MadeOf::Tiles) {
-      const backend::TiledKernels family = backend::productKernels();
+      const backend::TiledKernels family = backend::gemmKernels();
       KernelLaunch launch;
-      launch.ints = {kTokens, features, depth,
-                     int64_t(activates ? Activation::Gelu : Activation::None)};
+      launch.ints = {kM, n, k, int64_t(activates ? Activation::Gelu : Activation::None)};
       backend::setTile(launch, family, dtype,
-                       backend::tileChoices(family.tiles, kTokens, features, depth, 132).back());
+                       backend::tileChoices(family.tiles, kM, n, k, 132).back());
       launch.reads = {x, w, bias, residual};
       launch.writes = {y};
       launch.writes.resize(findKernel(launch.kernel)->writes, kNoTensor);
@@ -80,14 +78,14 @@ inline SamplePlan productChain(DType dtype, MadeOf made, const auto &weight) {
       call.algorithm.resize(80, std::byte{'x'});
     bucket.records.push_back({std::move(call)});
   };
-  TensorId x = tensor(dense(BufferKind::Input, 0, 0, dtype, {kTokens, kNarrow}));
+  TensorId x = tensor(dense(BufferKind::Input, 0, 0, dtype, {kM, kNarrow}));
   for (int layer = 0; layer < kLayers; ++layer) {
-    const TensorId y = layer + 1 == kLayers
-                           ? tensor(dense(BufferKind::Output, 0, 0, dtype, {kTokens, kNarrow}))
-                           : tensor(dense(BufferKind::Arena, 0, layer * aligned(narrow), dtype,
-                                          {kTokens, kNarrow}));
-    product(x, kNoTensor, h, kWide, kNarrow, true);
-    product(h, x, y, kNarrow, kWide, false);
+    const TensorId y =
+        layer + 1 == kLayers
+            ? tensor(dense(BufferKind::Output, 0, 0, dtype, {kM, kNarrow}))
+            : tensor(dense(BufferKind::Arena, 0, layer * aligned(narrow), dtype, {kM, kNarrow}));
+    gemm(x, kNoTensor, h, kWide, kNarrow, true);
+    gemm(h, x, y, kNarrow, kWide, false);
     x = y;
   }
   plan.entries = {{"main", {bucket}}};

@@ -1,4 +1,4 @@
-// ProductCall: record and back, and every way in which a record is no product.
+// GemmCall: conversion to a record and back, and every way in which a record is no GEMM.
 #include "runtime/plan/gemm_call.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/unit/runtime/sample_plan.h"
@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 
 /// y[3,5] = x[3,8] w[5,8]^T + b + r, with x in rows of 10.
-PlanData productPlan() {
+PlanData gemmPlan() {
   PlanData plan;
   plan.target = DeviceKind::Cuda;
   plan.weights = {{.name = "w", .dtype = DType::F16, .sizes = {5, 8}},
@@ -30,36 +30,36 @@ PlanData productPlan() {
                     dense(BufferKind::Input, 1, 0, DType::F16, {3, 5}),
                     dense(BufferKind::Output, 0, 0, DType::F16, {3, 5}),
                     dense(BufferKind::Arena, 0, 256, DType::U8, {768})};
-  ProductCall product;
-  product.x = id(0);
-  product.weight = id(1);
-  product.bias = id(2);
-  product.residual = id(3);
-  product.d = id(4);
-  product.workspace = id(5);
-  bucket.records = {{libraryCall(product)}};
+  GemmCall gemm;
+  gemm.x = id(0);
+  gemm.weight = id(1);
+  gemm.bias = id(2);
+  gemm.residual = id(3);
+  gemm.d = id(4);
+  gemm.workspace = id(5);
+  bucket.records = {{libraryCall(gemm)}};
   plan.entries = {{"main", {bucket}}};
   return plan;
 }
 
-TEST(Product, ComesBackFromItsRecord) {
-  const PlanData plan = productPlan();
+TEST(Gemm, ComesBackFromItsRecord) {
+  const PlanData plan = gemmPlan();
   ASSERT_TRUE(validate(plan).isOk()) << validate(plan).message();
   const Bucket &bucket = plan.entries[0].buckets[0];
   LibraryCall call = std::get<LibraryCall>(bucket.records[0].op);
-  EXPECT_TRUE(isProduct(call));
-  EXPECT_EQ(libraryCall(*productCall(call, bucket.tensors)), call);
+  EXPECT_TRUE(isGemm(call));
+  EXPECT_EQ(libraryCall(*gemmCall(call, bucket.tensors)), call);
   call.reads[2] = call.reads[3] = kNoTensor;
   call.ints = {1, 0};
-  const Result<ProductCall> plain = productCall(call, bucket.tensors);
+  const Result<GemmCall> plain = gemmCall(call, bucket.tensors);
   ASSERT_TRUE(plain.isOk()) << plain.status().message();
   EXPECT_TRUE(plain->relu);
   EXPECT_EQ(plain->bias, kNoTensor);
   EXPECT_EQ(libraryCall(*plain), call);
 }
 
-TEST(Product, ARowCountOfOneNeedsNoStride) {
-  PlanData plan = productPlan();
+TEST(Gemm, ARowCountOfOneNeedsNoStride) {
+  PlanData plan = gemmPlan();
   Bucket &bucket = plan.entries[0].buckets[0];
   bucket.tensors[0].sizes = {1, 8};
   bucket.tensors[0].strides = {0, 1};
@@ -69,8 +69,8 @@ TEST(Product, ARowCountOfOneNeedsNoStride) {
   EXPECT_EQ(rowStride(bucket.tensors[0]), 8);
 }
 
-TEST(Product, ItsAlgorithmSurvivesTheFile) {
-  PlanData plan = productPlan();
+TEST(Gemm, ItsAlgorithmSurvivesTheFile) {
+  PlanData plan = gemmPlan();
   std::get<LibraryCall>(plan.entries[0].buckets[0].records[0].op).algorithm = {
       std::byte{0}, std::byte{0xff}, std::byte{0}};
   const Result<Plan> loaded =
@@ -85,10 +85,10 @@ struct Violation {
   const char *message;
 };
 
-class NoProduct : public testing::TestWithParam<Violation> {};
+class NoGemm : public testing::TestWithParam<Violation> {};
 
-TEST_P(NoProduct, IsNamed) {
-  PlanData plan = productPlan();
+TEST_P(NoGemm, IsNamed) {
+  PlanData plan = gemmPlan();
   Bucket &bucket = plan.entries[0].buckets[0];
   GetParam().breakIt(bucket, std::get<LibraryCall>(bucket.records[0].op));
   const Status status = validate(plan);
@@ -98,9 +98,9 @@ TEST_P(NoProduct, IsNamed) {
 }
 
 // A tensor of the bucket with other sizes or strides is still inside its buffer: what refuses it is
-// the product.
+// the GEMM.
 INSTANTIATE_TEST_SUITE_P(
-    Records, NoProduct,
+    Records, NoGemm,
     testing::Values(
         Violation{"Reads", [](auto &, auto &c) { c.reads.pop_back(); }, "number of arguments"},
         Violation{"Writes", [](auto &, auto &c) { c.writes.pop_back(); }, "number of arguments"},
@@ -138,11 +138,11 @@ INSTANTIATE_TEST_SUITE_P(
             [](auto &b, auto &) { b.tensors[1].sizes = {5, 4}, b.tensors[1].strides = {8, 2}; },
             "have to be matrices"},
         Violation{"InnerSizes", [](auto &b, auto &) { b.tensors[0].sizes = {3, 7}; },
-                  "not those of a product"},
+                  "not those of a GEMM"},
         Violation{"ResultRows", [](auto &b, auto &) { b.tensors[4].sizes = {2, 5}; },
-                  "not those of a product"},
+                  "not those of a GEMM"},
         Violation{"ResultColumns", [](auto &b, auto &) { b.tensors[4].sizes = {3, 4}; },
-                  "not those of a product"},
+                  "not those of a GEMM"},
         Violation{"BiasSize", [](auto &b, auto &) { b.tensors[2].sizes = {4}; },
                   "the bias has to be"},
         Violation{"BiasStride",

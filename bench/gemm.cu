@@ -1,6 +1,6 @@
-// Times the tiles of product that fit each shape of the ViT-L-14 towers: a chain of products with
-// weights of their own in one captured graph, with plain and with programmatic edges. Checks each
-// result against a plain kernel. Prints one line for each tile and shape.
+// Times the tiles of gemm_f16 that fit each shape of the ViT-L-14 towers: a chain of GEMMs, each
+// with weights of its own, in one captured graph, with plain and with programmatic edges. Checks
+// each result against a plain kernel. Prints one line for each tile and shape.
 #include "runtime/kernels/gemm/gemm.h"
 #include "runtime/kernels/kernel_table.h"
 #include "runtime/kernels/pointwise/activation.h"
@@ -40,7 +40,8 @@ __device__ float activated(float v, int kind) {
   return kind == int(cgc::Activation::Gelu) ? 0.5f * v * (1 + erff(v * 0.70710678f)) : v;
 }
 
-/// sum of |difference|^2 and of |reference|^2 over all results.
+/// Adds |y - reference|^2 to errors[0] and |reference|^2 to errors[1] over all results. `kind` is
+/// an Activation.
 __global__ void compare(const __half *x, const __half *w, const __half *bias,
                         const __half *residual, const __half *y, int m, int n, int k, int kind,
                         double *errors) {
@@ -121,22 +122,22 @@ int main(int argc, char **argv) {
       std::string text;
     };
     std::vector<Line> lines;
-    for (const cgc::ProductTile &tile : cgc::productTiles())
-      for (const uint32_t memory : {cgc::kProductMemory / 2, cgc::kProductMemory}) {
-        const uint32_t steps = uint32_t(((k + 63) / 64 + tile.split - 1) / tile.split);
+    for (const cgc::GemmTile &tile : cgc::gemmTiles())
+      for (const uint32_t memory : {cgc::kGemmMemory / 2, cgc::kGemmMemory}) {
+        const uint32_t steps = uint32_t(((k + 63) / 64 + tile.splitK - 1) / tile.splitK);
         const uint32_t stages =
-            tile.stagesIn(memory, std::min(std::max(steps, 2u), cgc::kProductMaxStages));
+            tile.stagesIn(memory, std::min(std::max(steps, 2u), cgc::kGemmMaxStages));
         if (stages < 2 ||
-            (memory == cgc::kProductMemory && tile.sharedBytes(stages) <= cgc::kProductMemory / 2))
+            (memory == cgc::kGemmMemory && tile.sharedBytes(stages) <= cgc::kGemmMemory / 2))
           continue;
-        const cgc::Kernel *kernel = cgc::findKernel("product_f16_" + std::string(tile.name));
-        // Tiles that fit badly only cost time.
+        const cgc::Kernel *kernel = cgc::findKernel("gemm_f16_" + std::string(tile.name));
+        // Skips tiles that fit the shape badly.
         const std::array<uint32_t, 3> grid = tile.grid(m, n, 132);
         const double blocks = double(grid[0]) * grid[1];
-        const double waste = double((m + tile.tokens - 1) / tile.tokens * tile.tokens) / m;
-        if ((m > 16 && waste > 1.5) || (m <= 16 && tile.tokens > 32) || blocks < 8 ||
-            (m > 300 && tile.tokens < 88) || (m > 3000 && tile.tokens < 112) ||
-            (m > 600 && tile.split > 2))
+        const double waste = double((m + tile.tileM - 1) / tile.tileM * tile.tileM) / m;
+        if ((m > 16 && waste > 1.5) || (m <= 16 && tile.tileM > 32) || blocks < 8 ||
+            (m > 300 && tile.tileM < 88) || (m > 3000 && tile.tileM < 112) ||
+            (m > 600 && tile.splitK > 2))
           continue;
         const uint32_t block[3] = {tile.threads(), 1, 1};
         const std::vector<int64_t> xs = {m, k}, ws = {n, k}, bs = {n}, ys = {m, n};
@@ -151,7 +152,7 @@ int main(int argc, char **argv) {
         for (int l = 0; l < layers; ++l) {
           const cgc::TensorView reads[] = {view(x, xs), view(w + n * k * l, ws), view(bias, bs),
                                            residual ? view(more, ys) : cgc::TensorView{}};
-          const cgc::TensorView writes[] = {view(y, ys), {}}; // No moments.
+          const cgc::TensorView writes[] = {view(y, ys), {}}; // No row statistics.
           auto bound = kernel->bind(
               {grid, block, tile.sharedBytes(stages), reads, writes, ints, {}, 0b0110});
           if (!bound.isOk()) {
@@ -160,15 +161,15 @@ int main(int argc, char **argv) {
           }
           parameters.push_back(*std::move(bound));
         }
-        const cgc::KernelParameters::Companion companion = parameters[0].companion;
-        if (companion.function)
-          prepare(companion.function);
+        const cgc::KernelParameters::TailLaunch tail = parameters[0].tail;
+        if (tail.function)
+          prepare(tail.function);
         const auto launch = [&](int layer, bool programmatic) {
           cudaLaunchAttribute attribute;
           attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
           attribute.val.programmaticStreamSerializationAllowed = 1;
           cudaLaunchConfig_t config = {};
-          config.gridDim = dim3(grid[0] - companion.blocks, grid[1]);
+          config.gridDim = dim3(grid[0] - tail.blocks, grid[1]);
           config.blockDim = dim3(block[0]);
           config.dynamicSmemBytes = tile.sharedBytes(stages);
           config.stream = stream;
@@ -176,11 +177,11 @@ int main(int argc, char **argv) {
           config.numAttrs = programmatic;
           void *argument = parameters[layer].data();
           CHECK(cudaLaunchKernelExC(&config, kernel->function(), &argument));
-          if (!companion.function)
+          if (!tail.function)
             return;
-          config.gridDim = dim3(companion.blocks);
+          config.gridDim = dim3(tail.blocks);
           config.numAttrs = 1;
-          CHECK(cudaLaunchKernelExC(&config, companion.function, &argument));
+          CHECK(cudaLaunchKernelExC(&config, tail.function, &argument));
         };
         CHECK(cudaMemsetAsync(y, 0xff, m * n * 2, stream));
         launch(0, false);

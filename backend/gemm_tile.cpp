@@ -1,0 +1,149 @@
+// Estimates the time of each tile, in order to rank them, and makes launches of tiles. The model
+// and its constants were fitted to the times of all tiles that a tuner measured on an H200 in the
+// towers of ViT-L-14, at 1, 2, 4 and 16 texts and at 1, 2 and 8 images
+// (docs/log/2026-11-22-tile-model.md), so that the tile it ranks first is the fastest one or nearly
+// so. That was before epilogues became shorter and before gemm_norm had tiles of 256 rows, of which
+// 64 images were measured. `cgc tune` measures the first of its ranking instead.
+#include "backend/gemm_tile.h"
+
+#include "backend/kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace cgc::backend {
+namespace {
+
+constexpr uint32_t kSharedOfHalf = kGemmMemory / 2;
+
+// All times are in clock cycles.
+
+/// Latency until the first operands arrive.
+constexpr double kLatency = 1450;
+
+/// Time of the tensor cores for 64 of K and this many accumulators, at 4096 operations a clock.
+double multiplying(double accumulators) {
+  return accumulators * 64 * 2 / 4096;
+}
+/// Time in which an SM loads 64 columns of this many rows, at 54 bytes a clock.
+double fetching(double rows) {
+  return rows * 64 * 2 / 54;
+}
+
+/// The number of wide clusters that a GPU can hold at a time, scaled from 15 on an H200 with 132
+/// SMs. The bind function of the kernel queries the GPU that a plan is loaded on.
+uint32_t wideClustersOf(int64_t multiprocessors) {
+  return std::max(uint32_t(multiprocessors * 15 / 132), 1u);
+}
+
+double estimatePersistent(const GemmTile &tile, int64_t m, int64_t n, int64_t k,
+                          int64_t multiprocessors) {
+  const uint32_t blocks = tile.grid(m, n, uint32_t(multiprocessors))[0];
+  const auto [tilesM, tilesN] = tile.tilesOfPairs(m, n);
+  const double turns =
+      tile.hasWideClusters()
+          ? double(tile.shares(m, n, blocks, wideClustersOf(multiprocessors)).turns)
+          : std::ceil(double(tilesM) * double(tilesN) / (blocks / 2));
+  const double steps = double((k + 63) / 64), epilogue = 1500 + 8.0 * tile.tileM;
+  const double step =
+      std::max(multiplying(double(tile.tileN) * tile.tileM),
+               fetching(tile.tileN + tile.tileM / 2.0)); // A pair at least shares X.
+  return turns * (steps * step + epilogue);
+}
+
+double estimate(const GemmTile &tile, uint32_t stages, int64_t m, int64_t n, int64_t k,
+                int64_t multiprocessors) {
+  if (tile.persistent)
+    return estimatePersistent(tile, m, n, k, multiprocessors);
+  const double area = double(tile.tileN) * tile.tileM;
+  const auto grid = tile.grid(m, n, uint32_t(multiprocessors));
+  const double blocks = double(grid[0]) * grid[1];
+  // Clusters of 3 and more CTAs do not fill every GPC.
+  const double sms = std::round(double(multiprocessors) * (tile.splitK < 3 ? 1 : 125.0 / 132));
+  const bool fitsHalf = tile.sharedBytes(stages) <= kSharedOfHalf;
+
+  // The mainloops of `together` CTAs on an SM. The first stages of W were loaded ahead; later ones
+  // also wait for memory, whose latency the ring does not cover.
+  const auto steps = uint32_t(((k + 63) / 64 + tile.splitK - 1) / tile.splitK);
+  const uint32_t early = std::min(steps, stages);
+  const auto mainloop = [&](double together) {
+    const double multiply = multiplying(area) * together;
+    return early * std::max(multiply, fetching(tile.tileM) * together) +
+           (steps - early) * std::max({multiply, fetching(tile.tileN + tile.tileM) * together,
+                                       kLatency / (stages - 1)});
+  };
+  const double epilogue = area / 128 * 22 + (tile.splitK > 1 ? 1100 + 370.0 * tile.splitK : 1000);
+
+  const bool isForTwo = tile.tileN <= 128 && tile.tileM <= 136 && fitsHalf;
+  if (isForTwo && blocks > sms) { // Two CTAs on an SM hide part of each other's epilogues.
+    const auto round = [&](double together) {
+      return mainloop(together) + together * epilogue * 0.6;
+    };
+    const double full = std::floor(blocks / (2 * sms)), rest = blocks - full * 2 * sms;
+    const double last = rest > 0 ? round(std::ceil(rest / sms)) : 0;
+    return full * round(2) + last * (full > 0 ? 0.9 : 1) + kLatency;
+  }
+  // CTAs of a cluster that fit on one SM are placed there, while other SMs are idle.
+  const bool landTogether = tile.splitK > 1 && fitsHalf && blocks > sms / 4 && blocks <= sms;
+  const double rounds = std::ceil(blocks / sms);
+  return rounds * (mainloop(landTogether ? 2 : 1) + epilogue + kLatency * (rounds > 1 ? 1.8 : 1));
+}
+
+} // namespace
+
+std::vector<TileChoice> tileChoices(std::span<const GemmTile> tiles, int64_t m, int64_t n,
+                                    int64_t k, int64_t multiprocessors) {
+  std::vector<std::pair<double, TileChoice>> choices;
+  for (const GemmTile &tile : tiles) {
+    if (m <= kNonPersistentMaxM && tile.persistent)
+      continue;
+    for (const uint32_t memory : {kSharedOfHalf, kGemmMemory}) {
+      if (tile.persistent && memory != kGemmMemory)
+        continue; // Its registers allow one CTA on an SM.
+      const auto steps = uint32_t(((k + 63) / 64 + tile.splitK - 1) / tile.splitK);
+      const uint32_t stages = tile.stagesIn(memory, std::min(std::max(steps, 2u), kGemmMaxStages));
+      const bool isLikeTheLast = !choices.empty() && choices.back().second.tile == &tile &&
+                                 choices.back().second.stages == stages;
+      if (stages < 2 || !tile.takes(k) || isLikeTheLast)
+        continue;
+      choices.push_back({estimate(tile, stages, m, n, k, multiprocessors),
+                         {&tile, stages, uint32_t(multiprocessors)}});
+    }
+  }
+  std::ranges::stable_sort(choices, {}, &std::pair<double, TileChoice>::first);
+  std::vector<TileChoice> sorted;
+  for (const auto &[clocks, choice] : choices)
+    sorted.push_back(choice);
+  return sorted;
+}
+
+TiledKernels gemmKernels() {
+  return {"gemm", gemmTiles()};
+}
+
+TiledKernels gemmNormKernels() {
+  return {"gemm_norm", gemmNormTiles()};
+}
+
+std::optional<TiledKernels> tiledKernelsOf(const KernelLaunch &launch) {
+  for (const TiledKernels &family : {gemmKernels(), gemmNormKernels()})
+    for (const DType dtype : {DType::F16, DType::BF16})
+      for (const GemmTile &tile : family.tiles)
+        if (launch.kernel == kernelNamed(family.name, dtype) + "_" + std::string(tile.name))
+          return family;
+  return std::nullopt;
+}
+
+void setTile(KernelLaunch &launch, const TiledKernels &family, DType dtype,
+             const TileChoice &choice) {
+  const GemmTile &tile = *choice.tile;
+  const KernelLaunch row = launchOf(kernelNamed(family.name, dtype) + "_" + std::string(tile.name));
+  launch.kernel = row.kernel;
+  launch.abiHash = row.abiHash;
+  std::ranges::copy(tile.grid(launch.ints[0], launch.ints[1], choice.multiprocessors), launch.grid);
+  launch.block[0] = tile.threads();
+  launch.sharedBytes = tile.sharedBytes(choice.stages);
+}
+
+} // namespace cgc::backend
