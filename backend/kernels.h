@@ -14,7 +14,7 @@ namespace cgc::backend {
 KernelLaunch launchOf(llvm::StringRef kernel);
 
 /// The tensors of a record: those that it reads, of which some may be absent, and those that it
-/// writes. The moments are left out: the record that reads them adds them later.
+/// writes. The statistics are left out: the record that reads them adds them later.
 struct RecordTensors {
   std::vector<std::optional<Place>> reads;
   std::vector<Place> writes;

@@ -1,4 +1,4 @@
-// BucketGraphs: memory, capture, and time between two events.
+// BucketGraphs: allocates memory, captures graphs, and times replays between two events.
 #include "tuner/bucket_graph.h"
 
 #include <algorithm>
@@ -11,22 +11,23 @@ namespace {
 constexpr double kSampleMicros = 5000;
 constexpr int kMostRuns = 50;
 
-/// Magnitudes from one half to two with random signs, since a GPU that multiplies zeros runs
-/// faster. Zeros for anything that is not f32, f16 or bf16: a valid index.
+/// Magnitudes from one half to two with random signs, because a GPU that multiplies zeros runs
+/// faster. Zeros, which are valid indices, for dtypes other than f32, f16 and bf16.
 std::vector<std::byte> randomBytes(DType dtype, uint64_t bytes) {
   std::vector<std::byte> values(bytes);
   if (dtype != DType::F32 && dtype != DType::F16 && dtype != DType::BF16)
     return values;
   const int mantissaBits = dtype == DType::F32 ? 23 : dtype == DType::F16 ? 10 : 7;
   const int exponentBits = dtype == DType::F16 ? 5 : 8;
-  const uint32_t half = (1u << (exponentBits - 1)) - 2; // The exponent of 0.5; one more: of 1.
+  const uint32_t half =
+      (1u << (exponentBits - 1)) - 2; // The biased exponent of 0.5; that of 1 is one more.
   std::minstd_rand random;
   const size_t size = dtypeSize(dtype);
   for (uint64_t at = 0; at < bytes; at += size) {
     const uint32_t r = random(), mantissa = random() & ((1u << mantissaBits) - 1);
     const uint32_t bits =
         (r & 1) << (mantissaBits + exponentBits) | (half + (r >> 1 & 1)) << mantissaBits | mantissa;
-    std::memcpy(&values[at], &bits, size); // Little-endian: the low bytes.
+    std::memcpy(&values[at], &bits, size); // Copies the low bytes: little-endian.
   }
   return values;
 }
@@ -81,7 +82,7 @@ BucketGraphs::capture(const std::vector<LaunchRecord> &records) {
 }
 
 Result<double> BucketGraphs::timeRuns(CapturedBucket &captured, int runs) {
-  // Ahead of the runs that are timed: an idle GPU would wait for the host between the events.
+  // An untimed run first: an idle GPU would wait for the host between the events.
   CGC_TRY(captured.graph.run(stream_.get()));
   CGC_TRY(cudaStatus(cudaEventRecord(start_.get(), stream_.get()), "cannot record an event"));
   for (int i = 0; i < runs; ++i)

@@ -1,5 +1,5 @@
-// BucketGraphs: one bucket in memory of its own, captured again and again with other records, and
-// timed.
+// BucketGraphs: one bucket with memory of its own, captured and timed repeatedly with other
+// records.
 #pragma once
 
 #include "runtime/exec/engine_impl.h"
@@ -9,7 +9,7 @@
 
 namespace cgc::tuner {
 
-/// A captured graph of the bucket.
+/// A captured graph of the bucket, and the bound records that it launches.
 struct CapturedBucket {
   std::vector<BoundRecord> records;
   GraphExecutor graph;
@@ -17,15 +17,17 @@ struct CapturedBucket {
 
 class BucketGraphs final {
 public:
-  /// Borrows everything. Floating inputs are random, others zero.
+  /// Borrows `engine` and `cublasLt`; the latter may be null. Copies `bucket`. Floating inputs get
+  /// random values, others zeros.
   static Result<BucketGraphs> create(const Engine::Impl &engine, const CublasLt *cublasLt,
                                      const Bucket &bucket);
 
-  /// Binds and captures these records instead of the bucket's own, with programmatic edges.
+  /// Binds and captures these records instead of the bucket's own, with programmatic edges. An
+  /// error if a bind function refuses one.
   Result<std::unique_ptr<CapturedBucket>> capture(const std::vector<LaunchRecord> &records);
-  /// Microseconds of a replay: the mean of as many, one behind the other, as take about 5 ms.
+  /// Microseconds of a replay: the mean of consecutive replays that take about 5 ms.
   Result<double> time(CapturedBucket &captured);
-  /// Where a tensor of the bucket lies.
+  /// The device address of a tensor of the bucket.
   void *address(TensorId id) const;
 
 private:

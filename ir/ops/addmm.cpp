@@ -1,4 +1,4 @@
-// aten.addmm: matrix product plus a matrix.
+// aten.addmm: a matrix product plus a matrix.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {

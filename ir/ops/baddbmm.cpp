@@ -1,4 +1,4 @@
-// aten.baddbmm: batched matrix product plus a tensor.
+// aten.baddbmm: a batched matrix product plus a tensor.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {

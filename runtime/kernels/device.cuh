@@ -1,4 +1,4 @@
-// What all kernels share: programmatic dependent launch, conversions, 16-byte vectors, warp sums.
+// Device helpers of all kernels: programmatic dependent launch, conversions, vectors, warp sums.
 #pragma once
 
 #include "runtime/base/dtype.h"
@@ -10,24 +10,26 @@
 
 namespace cgc::device {
 
-/// Waits until the kernels ahead have ended and their writes are visible. Nothing that another
-/// kernel writes may be read, and nothing that another reads may be written, before it. Returns at
-/// once if the edge is not programmatic, and on GPUs before sm_90.
+/// Waits until all earlier kernels have completed and their writes are visible
+/// (griddepcontrol.wait). Before it, a kernel may neither read what another kernel writes nor write
+/// what another kernel reads. Returns at once if the graph edge is not programmatic, and before
+/// sm_90.
 __device__ inline void waitForPredecessor() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-/// Lets the next kernel be scheduled as soon as every block of this one has said so. It publishes
-/// nothing: the next kernel waits for our end.
+/// Allows the next kernel to be scheduled once every CTA of this one has called it or exited
+/// (griddepcontrol.launch_dependents). It publishes no writes: the next kernel waits for the
+/// completion of this one.
 __device__ inline void releaseSuccessor() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-/// The address of what lies in shared memory, as instructions for it have it.
+/// The address of `p` in the shared state space, for PTX instructions.
 __device__ inline uint32_t sharedAddress(const void *p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
@@ -52,7 +54,7 @@ template <> __device__ inline __nv_bfloat16 fromFloat<__nv_bfloat16>(float v) {
   return __float2bfloat16_rn(v);
 }
 
-/// 16 bytes of T: what one thread loads or stores at a time.
+/// 16 bytes of T, the widest load or store of a thread.
 template <class T> struct alignas(16) Vector {
   static constexpr int kSize = 16 / sizeof(T);
   T v[kSize];
@@ -62,7 +64,7 @@ template <class T> __device__ Vector<T> loadVector(const T *p) {
   return *reinterpret_cast<const Vector<T> *>(p);
 }
 
-/// `Width` elements that lie together, at a multiple of their size.
+/// `Width` consecutive elements, aligned to their total size.
 template <class T, int Width> struct alignas(sizeof(T) * Width) Pack {
   T v[Width];
 };
@@ -80,7 +82,7 @@ template <int Width, class T> __device__ void storeFloats(T *to, const float (&v
   *reinterpret_cast<Pack<T, Width> *>(to) = pack;
 }
 
-/// Two floats, rounded, in one register; `a` in the lower half.
+/// Rounds two floats to T and packs them into one register, `a` in the lower half.
 template <class T> __device__ uint32_t packPair(float a, float b);
 template <> __device__ inline uint32_t packPair<__half>(float a, float b) {
   uint32_t bits;
@@ -93,7 +95,7 @@ template <> __device__ inline uint32_t packPair<__nv_bfloat16>(float a, float b)
   return bits;
 }
 
-/// Two elements in one register, for instructions that work on both.
+/// Two elements in one register, for SIMD instructions such as HFMA2.
 template <class T> struct PairOf;
 template <> struct PairOf<__half> {
   using Type = __half2;
@@ -103,8 +105,8 @@ template <> struct PairOf<__nv_bfloat16> {
 };
 template <class T> using Pair = typename PairOf<T>::Type;
 
-/// The pairs of a vector. As one word of 16 bytes: pairs have copy constructors, for which they
-/// would be loaded and stored one by one.
+/// A vector of four pairs, stored as one 16-byte word: __half2 has a copy constructor, for which
+/// the compiler would load and store pairs one by one.
 template <class T> struct Pairs {
   static constexpr int kSize = 4;
   uint4 bits;
@@ -127,7 +129,7 @@ template <class T> __device__ Pair<T> fromFloats(float a, float b) {
   return *reinterpret_cast<const Pair<T> *>(&bits);
 }
 
-/// A barrier of `threads` threads of the block, by number (0 is __syncthreads').
+/// Synchronizes `threads` threads of the CTA at named barrier `number`; __syncthreads uses 0.
 __device__ inline void syncThreads(int number, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }

@@ -1,4 +1,4 @@
-// Divider: division by a number that is known at launch, as a multiplication.
+// Divider: division by a number that the host knows at launch, as a multiplication and a shift.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace cgc {
 
-/// Divides numbers below 2^31 by one between 1 and 2^31 - 1 (Granlund and Montgomery).
+/// Divides numbers below 2^31 by a divisor between 1 and 2^31 - 1 (Granlund and Montgomery, 1994).
 struct Divider {
   uint32_t divisor = 1, factor = 1, shift = 0;
 

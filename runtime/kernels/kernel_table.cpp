@@ -1,4 +1,4 @@
-// The kernel table, from kernels.def.
+// Builds the kernel table from kernels.def.
 #include "runtime/kernels/kernel_table.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What goes wrong at capture and on the device: it is named, nothing is left behind, and the next
-// try works.
+// Failures during capture and on the device: the error names them, no resources leak, and the next
+// try succeeds.
 #include "tests/conformance/cuda_fixture.h"
 
 namespace cgc::test {
@@ -13,8 +13,8 @@ protected:
   Status tryCreate(ExecutorKind executor = ExecutorKind::Graph) {
     return Context::create(*engine_, {.executor = executor}).status();
   }
-  /// After a failure: nothing is held, no error sticks, and a context can be made and gives right
-  /// results.
+  /// Checks after a failure: no memory is held, no CUDA error is pending, and a new context gives
+  /// right results.
   void expectRecovery() {
     EXPECT_EQ(provider_.pools, 0);
     EXPECT_EQ(provider_.captures, 0);
@@ -30,7 +30,7 @@ protected:
 
 TEST_F(Capture, AFailingRecordDiscardsTheGraph) {
   load(chainPlan());
-  // CUDA itself sees no error here and hands out a graph that lacks a record.
+  // CUDA reports no error here and returns a graph that lacks a record.
   provider_.ops["aten::clone"] = [](const FakeCall &f, void *stream) {
     return isCapturing(stream) ? Status(Code::Failed, "not now") : cloneOp(f, stream);
   };
@@ -110,7 +110,7 @@ TEST_F(Capture, AnArenaThatDoesNotFitComesWithTheMemoryBreakdown) {
   SamplePlan sample = chainPlan();
   sample.plan.entries[0].buckets[0].arenaBytes = uint64_t(1) << 46;
   load(sample);
-  ASSERT_FALSE(tryCreate().isOk()); // What the driver takes or gives back once, it has.
+  ASSERT_FALSE(tryCreate().isOk()); // The driver has made its one-time allocations by now.
   size_t before = 0, after = 0, total = 0;
   ASSERT_EQ(cudaMemGetInfo(&before, &total), cudaSuccess);
   const Status status = tryCreate();
@@ -140,7 +140,7 @@ TEST_F(Capture, KernelsThatThisRuntimeLacksAreRefusedByName) {
   EXPECT_THAT(message([&](auto &r) { kernel(r).abiHash = 1; }), HasSubstr("with abi 1, and"));
   EXPECT_THAT(message([&](auto &r) { kernel(r).ints.push_back(1); }),
               HasSubstr("number of arguments"));
-  // Arguments with which the kernel would leave its tensors.
+  // Arguments with which the kernel would access memory outside its tensors.
   EXPECT_THAT(message([&](auto &r) { kernel(r).ints[1] += 1; }), HasSubstr("rows * columns"));
   EXPECT_THAT(message([&](auto &r) { kernel(r).ints = {int64_t(1) << 62, 8}; }),
               HasSubstr("rows and columns"));
@@ -158,7 +158,7 @@ TEST_F(Capture, KernelsThatThisRuntimeLacksAreRefusedByName) {
               AllOf(HasSubstr("cublaslt.transform"), HasSubstr("knows no such library call")));
 }
 
-/// A kernel that traps: the device's context is lost from then on.
+/// A kernel that traps. The CUDA context of the process is unusable afterwards.
 Status trap(void *stream) {
   static constexpr char kPtx[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
                                  ".visible .entry boom() { trap; }\n";
@@ -175,7 +175,7 @@ Status trap(void *stream) {
 
 class DeviceFault : public Capture {};
 
-/// In a process of its own, which the fault makes useless.
+/// Runs in a child process, because the fault makes its CUDA context unusable.
 TEST_F(DeviceFault, LatchesWithoutTouchingCudaAgain) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto child = [&] {
@@ -203,7 +203,7 @@ TEST_F(DeviceFault, LatchesWithoutTouchingCudaAgain) {
       if (provider_.runs != runs)
         ::_exit(2);
     }
-    // Destructors neither hang nor abort on a lost context.
+    // Destructors neither hang nor abort with an unusable context.
     engine_.reset();
     std::exit(0);
   };

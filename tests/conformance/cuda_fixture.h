@@ -1,4 +1,4 @@
-// What the conformance tests share: plans with target cuda, a provider of plain CUDA ops, and
+// Fixture of the conformance tests: plans with target cuda, a provider of plain CUDA ops, and
 // loading.
 #pragma once
 
@@ -28,7 +28,8 @@ inline std::vector<float> randomFloats(size_t count, unsigned seed) {
   return values;
 }
 
-/// A launch of this kernel: its operands, numbers and shape are to be set. Throws if there is none.
+/// A launch of this kernel, without operands, numbers and shape. Throws if the kernel does not
+/// exist.
 inline KernelLaunch launchOfKernel(const std::string &name) {
   const Kernel *kernel = findKernel(name);
   if (!kernel)
@@ -39,7 +40,7 @@ inline KernelLaunch launchOfKernel(const std::string &name) {
   return launch;
 }
 
-/// A layer_norm over the last dimension. Weight or bias may be kNoTensor.
+/// A launch of layer_norm over the last dimension. Weight or bias may be kNoTensor.
 inline KernelLaunch layerNorm(DType dtype, int64_t rows, int64_t columns, TensorId x,
                               TensorId weight, TensorId bias, TensorId y) {
   KernelLaunch launch = launchOfKernel("layer_norm_" + std::string(dtypeName(dtype)));
@@ -54,8 +55,8 @@ inline KernelLaunch layerNorm(DType dtype, int64_t rows, int64_t columns, Tensor
 
 constexpr int64_t kColumns = 384;
 
-/// Every kind of record that runs: layer_norm, memcpy, the ATen op "clone", memset, layer_norm.
-/// Entry "main" with buckets of 1, 3 and 5 rows.
+/// A plan with most kinds of records: layer_norm, memcpy, the ATen op "clone", memset, layer_norm.
+/// Entry "main" has buckets of 1, 3 and 5 rows.
 inline SamplePlan chainPlan() {
   SamplePlan sample;
   PlanData &plan = sample.plan;
@@ -110,7 +111,7 @@ inline bool isCapturing(void *stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-/// Skips where there is no GPU; else loads plans and runs entry "main".
+/// Skips without a GPU. Loads plans and runs entry "main".
 class CudaTest : public testing::Test {
 protected:
   void SetUp() override {

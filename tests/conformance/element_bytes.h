@@ -1,4 +1,4 @@
-// Numbers as the bytes of any dtype, and back.
+// Conversion of numbers to the bytes of any dtype and back.
 #pragma once
 
 #include "runtime/base/dtype.h"
@@ -12,7 +12,7 @@
 
 namespace cgc::test {
 
-/// Element `i` of `bytes` as a number. Exact but for i64 beyond 2^53.
+/// Element `i` of `bytes` as a double. Exact except for i64 beyond 2^53.
 inline double decode(DType dtype, const std::byte *bytes, uint64_t i) {
   const auto read = [&]<class T>(T value) {
     std::memcpy(&value, bytes + i * sizeof(T), sizeof(T));

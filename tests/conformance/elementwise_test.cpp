@@ -85,7 +85,7 @@ bool reference(CompareOp op, double x, double y) {
   return false;
 }
 
-/// The tensor with one of five small numbers everywhere in its memory; of bool, with one of two.
+/// The tensor with random elements of five small numbers, or of two for bool, in all of its memory.
 HostTensor withFew(HostTensor tensor, uint64_t seed) {
   std::vector<double> values(tensor.bytes.size() / dtypeSize(tensor.dtype));
   const bool isSigned = tensor.dtype != DType::U8 && tensor.dtype != DType::Bool;
@@ -96,8 +96,8 @@ HostTensor withFew(HostTensor tensor, uint64_t seed) {
   return withValues(std::move(tensor), values);
 }
 
-/// Ways in which [24, 40] lies in memory: dense, transposed, in a wider matrix, aligned and not,
-/// every second element.
+/// Layouts of [24, 40]: dense, transposed, in a wider matrix, aligned and not, every second
+/// element.
 std::vector<HostTensor> layoutsOf(DType dtype) {
   const std::vector<int64_t> sizes = {24, 40};
   return {emptyTensor(dtype, sizes),
@@ -115,7 +115,7 @@ class Elementwise : public KernelTest {
 protected:
   static uint64_t blocks(const HostTensor &y) { return elementwiseBlocks(y.elements(), 4); }
 
-  /// elementwise or compare.
+  /// Launches elementwise or compare.
   HostTensor operation(const std::string &kernel, int64_t op, const HostTensor &x,
                        std::optional<HostTensor> z, const HostTensor &y, double number) {
     return launch({.kernel = named(kernel, x.dtype),
@@ -188,8 +188,7 @@ TEST_P(Elementwise, EveryOp) {
           values[k] = std::abs(x.at(k)) + 0.125;
         x = withValues(x, values);
       }
-      // Besides rounding: what f32 arithmetic and the fast functions lose, and where results
-      // cancel.
+      // In addition to rounding: the errors of f32 arithmetic and fast functions, and cancellation.
       const double ofValue = dtype == DType::F32 ? 8e-6 : 4e-6;
       const double absolute = dtype == DType::F32 ? 1e-6 : 1e-7;
       const HostTensor y = compute(op, x, isBinary(op) ? std::optional(z) : std::nullopt, shape);
@@ -260,7 +259,7 @@ TEST_P(Elementwise, StridesAndOffsets) {
       checkSum(withRandom(x, 1), z, flat);
       checkSum(z, withRandom(x, 1), flat);
     }
-    // Into a part of a result.
+    // Writes to a part of a tensor.
     for (const HostTensor &y :
          {emptyTensor(dtype, {24, 40}, {64, 1}, 16), emptyTensor(dtype, {24, 40}, {64, 1}, 5),
           emptyTensor(dtype, {24, 40}, {1, 24}), emptyTensor(dtype, {24, 40}, {41, 1})})
@@ -404,7 +403,7 @@ TEST_P(Elementwise, WhereOfEveryDType) {
                        z = withFew(shape, 2),
                        condition = withFew(emptyTensor(DType::Bool, sizes), 3);
       checkChoice(condition, x, z, shape);
-      // Numbers: of integers whole, else rounded.
+      // Numbers: integers for integer dtypes, otherwise rounded.
       const double number = isFloating(dtype) ? 1.7 : 1, other = isFloating(dtype) ? -INFINITY : 0;
       const double rounded = decode(dtype, encode(dtype, std::vector{number}).data(), 0);
       const auto holds = [&](uint64_t i) { return condition.at(i) != 0; };
@@ -414,7 +413,7 @@ TEST_P(Elementwise, WhereOfEveryDType) {
                   [&](uint64_t i) { return holds(i) ? x.at(i) : other; });
       expectEqual(where(condition, std::nullopt, std::nullopt, shape, {number, other}),
                   [&](uint64_t i) { return holds(i) ? rounded : other; });
-      // Everywhere.
+      // Without a condition.
       expectEqual(where(std::nullopt, std::nullopt, std::nullopt, shape, {number, 0}),
                   [&](uint64_t) { return rounded; });
     }

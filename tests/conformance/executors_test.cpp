@@ -90,7 +90,7 @@ TEST_P(Executors, DoNotReadMemoryThatNobodyWrote) {
 TEST_P(Executors, PoisonShowsARecordThatDoesNotWrite) {
   provider_.ops["aten::clone"] = [](const FakeCall &, void *) { return Status::ok(); };
   SamplePlan sample = chainPlan();
-  // The clone's result goes to memory of its own, which only the clone could have written.
+  // The clone writes to memory that no other record writes.
   for (Bucket &bucket : sample.plan.entries[0].buckets) {
     TensorRef own = bucket.tensors[1];
     own.slot.offset = bucket.arenaBytes;
@@ -107,7 +107,7 @@ TEST_P(Executors, PoisonShowsARecordThatDoesNotWrite) {
 }
 
 TEST_P(Executors, RunWhatHasEmptyOutputsOnly) {
-  // By no record at all, and by one that does nothing.
+  // A plan without records, and one with a record that does nothing.
   for (const bool hasRecord : {false, true}) {
     SamplePlan sample = chainPlan();
     Bucket bucket;
@@ -132,7 +132,7 @@ TEST_P(Executors, RunWhatHasEmptyOutputsOnly) {
   }
 }
 
-/// Device memory for a test.
+/// Device memory, freed by the destructor.
 struct DeviceFloats {
   explicit DeviceFloats(size_t count) : bytes(count * sizeof(float)) {
     EXPECT_EQ(cudaMalloc(&data, bytes), cudaSuccess);
@@ -143,8 +143,7 @@ struct DeviceFloats {
 };
 
 TEST_P(Executors, TakeDeviceMemoryAndTheCallersStreams) {
-  // Each run stays in the middle of its records for a while: one on another stream could overtake
-  // it.
+  // Each run pauses between its records, so that a run on another stream could overtake it.
   provider_.ops["aten::clone"] = [](const FakeCall &f, void *stream) -> Status {
     const auto wait = [](void *) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
     if (cudaLaunchHostFunc(cudaStream_t(stream), wait, nullptr) != cudaSuccess)
@@ -161,10 +160,10 @@ TEST_P(Executors, TakeDeviceMemoryAndTheCallersStreams) {
   const size_t count = rows * kColumns;
   const std::vector<int64_t> sizes = {rows, kColumns}, flagSizes = {3};
   std::vector<std::unique_ptr<DeviceFloats>> ins, outs;
-  // On the device: a copy to pageable memory would wait for the run.
+  // In device memory, because a copy to pageable memory would wait for the run.
   const DeviceFloats flags(1);
-  // All is enqueued without a wait, with the streams changing: the runs must not overlap in the
-  // arena.
+  // Enqueues all runs without a wait, on alternating streams: runs must not overlap, because they
+  // share the arena.
   for (int i = 0; i < kRuns; ++i) {
     ins.push_back(std::make_unique<DeviceFloats>(count));
     outs.push_back(std::make_unique<DeviceFloats>(count));
@@ -207,7 +206,8 @@ TEST_P(Executors, RunReturnsWhileTheStreamIsBusyAndAllocatesNothing) {
   ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   size_t before = 0, after = 0, total = 0;
   ASSERT_EQ(cudaMemGetInfo(&before, &total), cudaSuccess);
-  // The stream waits until all runs have returned; or, if one waits for the stream, gives up.
+  // The stream is blocked until all run() calls have returned, or for a limited time if one waits
+  // for it.
   std::promise<void> returned;
   struct Gate {
     std::future<void> open;
@@ -248,7 +248,7 @@ TEST_P(Executors, ContextsRunSideBySideInThreads) {
   std::vector<std::future<std::string>> threads;
   for (int t = 0; t < 2; ++t)
     threads.push_back(std::async(std::launch::async, [&, t]() -> std::string {
-      // Captured while the other thread captures and replays.
+      // Captures while the other thread captures and replays.
       Result<Context> context = Context::create(*engine_, {.executor = GetParam()});
       if (!context.isOk())
         return context.status().message();

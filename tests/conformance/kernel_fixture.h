@@ -1,5 +1,5 @@
-// What the tests of single kernels share: tensors of any dtype and strides, and launches whose
-// results lie between guard bands.
+// Fixture of tests of single kernels: tensors of any dtype and strides, and launches with results
+// between guard bands.
 #pragma once
 
 #include "runtime/base/checked.h"
@@ -18,20 +18,20 @@ inline constexpr DType kFloats[] = {DType::F32, DType::F16, DType::BF16};
 inline double rounding(DType dtype) {
   return dtype == DType::F32 ? 0x1p-24 : dtype == DType::F16 ? 0x1p-11 : 0x1p-8;
 }
-/// The distance of the smallest numbers.
+/// The spacing of subnormal numbers.
 inline double smallest(DType dtype) {
   return dtype == DType::F16 ? 0x1p-24 : 0;
 }
 
-/// A tensor on the host: its memory, and how it lies in it.
+/// A tensor on the host: its memory and its layout in it.
 struct HostTensor {
   DType dtype = DType::F32;
   std::vector<int64_t> sizes, strides;
-  uint64_t offset = 0;          ///< Of the first element, in elements.
-  std::vector<std::byte> bytes; ///< Of the memory.
+  uint64_t offset = 0;          ///< Offset of the first element, in elements.
+  std::vector<std::byte> bytes; ///< The memory.
 
-  /// The distance of element number `i`, in row-major order of `shape`, to which the tensor
-  /// broadcasts.
+  /// The offset from the first element, in elements, of element `i` in row-major order of `shape`,
+  /// to which the tensor broadcasts.
   uint64_t place(uint64_t i, const std::vector<int64_t> &shape) const {
     uint64_t at = offset;
     for (size_t d = shape.size(); d-- > 0; i /= shape[d]) {
@@ -51,7 +51,7 @@ struct HostTensor {
   }
 };
 
-/// A tensor without values: `offset` elements into its memory; dense without `strides`.
+/// A tensor without values, `offset` elements into its memory. Dense without `strides`.
 inline HostTensor emptyTensor(DType dtype, std::vector<int64_t> sizes,
                               std::vector<int64_t> strides = {}, uint64_t offset = 0) {
   if (strides.empty())
@@ -63,12 +63,12 @@ inline HostTensor emptyTensor(DType dtype, std::vector<int64_t> sizes,
   tensor.bytes.resize(extent * dtypeSize(dtype));
   return tensor;
 }
-/// The same with these values in its memory.
+/// The tensor with these values in its memory.
 inline HostTensor withValues(HostTensor tensor, const std::vector<double> &values) {
   tensor.bytes = encode(tensor.dtype, values);
   return tensor;
 }
-/// The same with the elements of `values`, in row-major order, and NaN wherever it has none.
+/// The tensor with the elements of `values` in row-major order, and NaN in the rest of its memory.
 inline HostTensor withElements(HostTensor tensor, const std::vector<double> &values) {
   std::vector<double> memory(tensor.bytes.size() / dtypeSize(tensor.dtype), NAN);
   for (uint64_t i = 0; i < values.size(); ++i)
@@ -76,7 +76,7 @@ inline HostTensor withElements(HostTensor tensor, const std::vector<double> &val
   tensor.bytes = encode(tensor.dtype, memory);
   return tensor;
 }
-/// The same with random values in its memory, of every element and between them.
+/// The tensor with random values in all of its memory.
 inline HostTensor withRandom(HostTensor tensor, unsigned seed) {
   const auto floats = randomFloats(tensor.bytes.size() / dtypeSize(tensor.dtype), seed);
   return withValues(std::move(tensor), {floats.begin(), floats.end()});
@@ -89,17 +89,19 @@ protected:
     uint64_t blocks;
     uint32_t threads;
     std::vector<std::optional<HostTensor>> reads;
-    std::vector<HostTensor> writes; ///< Gives their layout. Optional last ones may be missing.
+    std::vector<HostTensor>
+        writes; ///< Give the layout of results. The last ones may be missing if optional.
     std::vector<int64_t> ints = {};
     std::vector<double> floats = {};
     uint32_t blocksY = 1, blocksZ = 1, sharedBytes = 0;
     uint64_t constantReads = 0; ///< Bit i: reads[i] is a weight.
-    /// The read that lies where writes[0] does, as dense as it: the kernel overwrites it.
+    /// Index of the read that has the memory of writes[0] and its layout, which the kernel
+    /// overwrites.
     std::optional<size_t> overwritten = {};
   };
 
-  /// Runs the kernel. Every byte of the memory of the results begins as kGuardByte, and so do bands
-  /// before and after; whatever is not an element of a result has to stay so.
+  /// Runs the kernel and returns its results. Their memory and bands before and after it are filled
+  /// with kGuardByte; every byte outside the elements has to keep this value.
   std::vector<HostTensor> launch(const Launch &launch) {
     SCOPED_TRACE(launch.kernel);
     SamplePlan sample;
@@ -202,8 +204,8 @@ protected:
     return results;
   }
 
-  /// Checks `result` against `expected(i)` for each element in row-major order: to one rounding,
-  /// `ofValue` of it, and `absolute`.
+  /// Expects each element i of `result`, in row-major order, to be `expected(i)` up to one
+  /// rounding, a relative error of `ofValue` and an absolute one of `absolute`.
   template <class F>
   static void expectNear(const HostTensor &result, F expected, double ofValue = 0,
                          double absolute = 0) {
@@ -221,7 +223,7 @@ protected:
       ASSERT_EQ(result.at(i), expected(i)) << "element " << i << " of " << dtypeName(result.dtype);
   }
 
-  /// Skips where there is no GPU for kernels of these traits.
+  /// Skips without a GPU that runs kernels with these traits.
   void skipUnlessGpuRuns(unsigned traits) {
     if (IsSkipped())
       return;
@@ -240,7 +242,7 @@ inline std::string named(const std::string &kernel, DType dtype) {
   return kernel + "_" + std::string(dtypeName(dtype));
 }
 
-/// Runs the suite on both executors.
+/// Instantiates the suite for both executors.
 #define CGC_ON_BOTH_EXECUTORS(SUITE)                                                               \
   INSTANTIATE_TEST_SUITE_P(                                                                        \
       Both, SUITE, testing::Values(ExecutorKind::Stream, ExecutorKind::Graph),                     \

@@ -1,4 +1,4 @@
-// An op of a library: how cgc.library_op is lowered, and its CUDA kernel on both executors.
+// An op of a user's library: the lowering of cgc.library_op, and its CUDA kernel on both executors.
 #include "backend/backend.h"
 #include "ir/text/text.h"
 #include "runtime/plan/op_library.h"

@@ -1,7 +1,6 @@
-// attention: softmax(scale q k^T + mask) v for one head and a slice of queries in each block, with
-// the tensor cores of sm_80 and later. Reads strided heads, so packed projections need no copies,
-// and writes token by token. Softmax runs over chunks of keys (Milakov and Gimelshein, 2018), in
-// powers of two.
+// attention_*: softmax(scale q k^T + mask) v on tensor cores of sm_80 and later. A CTA computes a
+// slice of the queries of one head. Heads may be strided, so packed projections need no copies. The
+// softmax is online, over chunks of keys (Milakov and Gimelshein, 2018), in powers of two.
 #include "runtime/kernels/attention/attention.h"
 
 #include "runtime/kernels/attention/heads.h"
@@ -18,21 +17,20 @@ namespace {
 
 using namespace device;
 
-/// Where tensor copies find keys and values.
+/// TMA descriptors of keys and values.
 struct HeadMaps {
   CUtensorMap k, v;
 };
 struct NoMaps {};
 
-/// The scale is times log2(e).
+/// HeadsParameters::scale includes a factor of log2(e).
 template <class T, bool kTensorCopies> struct AttentionParameters : HeadsParameters<T> {
   std::conditional_t<kTensorCopies, HeadMaps, NoMaps> maps;
-  int splits; ///< Warps that share queries, each with some of the chunks of keys.
+  int splits; ///< Warps that share 16 queries; each computes every splits-th chunk of keys.
 };
 
-/// A chunk of keys or values in shared memory: rows of kColumns elements, either padded against
-/// bank conflicts or, as a tensor copy writes them, with the 16-byte vectors of each group of 8
-/// rows of 128 bytes swizzled.
+/// A chunk of keys or values in shared memory: rows of kColumns elements. The rows are either
+/// padded against bank conflicts, or 128 bytes each in TMA's 128-byte swizzle.
 template <class T, int kColumns, bool kSwizzled> struct ChunkTile {
   static constexpr int kPitch = kSwizzled ? kColumns : kColumns + 8;
   T *first;
@@ -41,9 +39,10 @@ template <class T, int kColumns, bool kSwizzled> struct ChunkTile {
   }
 };
 
-/// Stages of the ring for any number of keys.
+/// Upper limit of pipeline stages, for any number of keys.
 template <int kColumns> constexpr int kMostStages = int(attentionStages(INT32_MAX, kColumns));
-/// Whether a narrower kernel takes all heads that miss more than the last eight columns.
+/// Whether heads of this kernel lack at most the last eight columns, because a narrower kernel
+/// takes all narrower heads.
 template <int kColumns>
 constexpr bool kMissesEight = attentionColumns(kColumns - 16) == kColumns - 16;
 
@@ -69,11 +68,11 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
     const int groups = threads / 32 / p.splits, group = warp % groups, split = warp / groups;
     const int firstQuery = (blockIdx.x * groups + group) * int(kAttentionQueries);
     const int head = blockIdx.y, batch = blockIdx.z;
-    // Whether heads have this column; the others are zeros.
+    // Whether heads have this column. The kernel computes with zeros in the others.
     const auto exists = [&](int column) {
       return kTensorCopies || (kMissesEight<kColumns> && column < kColumns - 8) || column < p.width;
     };
-    // The keys that any query of this block sees.
+    // The keys that any query of this CTA attends to.
     const int lastQuery = min(int(blockIdx.x + 1) * groups * int(kAttentionQueries), p.queries);
     const int keys = p.causal ? min(p.keys, lastQuery) : p.keys;
     const int chunks = (keys + kChunk - 1) / kChunk;
@@ -117,7 +116,7 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
     for (int chunk = 0; chunk < min(chunks, stages); ++chunk)
       fetch(chunk);
 
-    // Fragments of the queries: rows lane / 4 and 8 more, columns lane % 4 * 2 and 8 more.
+    // mma fragments of the queries: rows lane / 4 and + 8, columns lane % 4 * 2 and + 8.
     const int row = firstQuery + lane / 4, column = lane % 4 * 2;
     uint32_t q[kColumns / 16][4];
     {
@@ -137,9 +136,10 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
 
     float out[kColumns / 8][4] = {};
     float most[2] = {-INFINITY, -INFINITY}, sum[2] = {};
-    // Queries of this warp see nothing behind this.
+    // The end of the keys that any query of this warp attends to.
     const int seen = p.causal ? min(keys, firstQuery + int(kAttentionQueries)) : keys;
-    // One chunk, of which this warp sees `left` keys: all, or groups of 16.
+    // Attends to one chunk, of which `left` keys remain for this warp. `all`: the chunk is full.
+    // Otherwise, groups of 16 keys without a key are skipped.
     const auto attend = [&](auto all, int chunk, int left) {
       constexpr bool kAll = decltype(all)::value;
       const Tile k = keysOf(chunk), v = valuesOf(chunk);
@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
       float factor[2];
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        // Short chains of dependent instructions: a block has few warps.
+        // Short chains of dependent instructions, because a CTA has few warps to hide latency.
         float highest = most[h], part[4] = {};
 #pragma unroll
         for (int n = 0; n < 8; n += 2)
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
                           fmaxf(scores[n + 1][2 * h], scores[n + 1][2 * h + 1]));
         highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
         highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2));
-        // Where all is masked so far, nothing is added.
+        // Avoids -inf - -inf while all keys so far are masked.
         const float base = highest == -INFINITY ? 0 : highest * p.scale;
         factor[h] = fastExp2(fmaf(most[h], p.scale, -base));
         most[h] = highest;
@@ -236,16 +236,16 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
         else
           attend(std::false_type(), chunk, left);
       }
-      if (chunk + stages < chunks) { // The ring is too small for all keys: its stage is used again.
+      if (chunk + stages < chunks) { // The ring does not hold all keys: reuses the stage.
         __syncthreads();
         fetch(chunk + stages);
       }
     }
 
-    if (p.splits > 1) { // The first warp of each group takes up what the others have.
-      constexpr int kPart = kColumns / 2 + 4; // Floats of a lane.
+    if (p.splits > 1) { // The first warp of each group combines the partial results.
+      constexpr int kPart = kColumns / 2 + 4; // Floats for each lane.
       float *const parts = reinterpret_cast<float *>(shared);
-      __syncthreads(); // All keys and values have been read: their memory is used again.
+      __syncthreads(); // All keys and values have been read; `parts` overwrites them.
       if (split > 0) {
         float *const part = parts + (warp - groups) * 32 * kPart + lane;
 #pragma unroll

@@ -1,7 +1,7 @@
-// attention_f32: softmax(scale q k^T + mask) v in f32 for one head and 32 queries in each block,
-// without tensor cores. Reads strided heads and writes token by token, as attention. Softmax runs
-// over chunks of keys; a chunk's values arrive while its scores are computed, the next chunk's keys
-// while its values are added up.
+// attention_f32_*: softmax(scale q k^T + mask) v in f32, without tensor cores. A CTA computes 32
+// queries of one head. Heads may be strided. The softmax is online, over chunks of keys. The values
+// of a chunk are loaded while its scores are computed, the keys of the next chunk while its values
+// are summed up.
 #include "runtime/kernels/attention/attention_f32.h"
 
 #include "runtime/kernels/attention/attention.h"
@@ -16,14 +16,14 @@ using namespace device;
 
 constexpr int kQueries = kAttentionF32Queries, kChunk = kAttentionF32Chunk,
               kThreads = kAttentionF32Threads;
-/// A thread computes 4 queries by 4 keys of the scores; 16 neighbours share the queries.
+/// A thread computes the scores of 4 queries and 4 keys; 16 neighboring threads share the queries.
 constexpr int kLanes = 16, kRows = 4;
 static_assert(kThreads == kQueries / kRows * kLanes && kChunk == 4 * kLanes);
 
 using AttentionF32Parameters = HeadsParameters<float>;
 
-/// Begins to copy `count` rows from row `first` on, zeros from row `rows` and from column `width`
-/// on, as one group.
+/// Starts cp.async copies of `count` rows from row `first` on, as one group. Rows from `rows` on
+/// and columns from `width` on become zeros.
 template <int kColumns>
 __device__ void copyRows(float *to, int pitch, const float *from, int64_t stride, int first,
                          int count, int rows, int width) {
@@ -41,13 +41,14 @@ __device__ float4 loadFour(const float *from) {
   return *reinterpret_cast<const float4 *>(from);
 }
 
-/// The greatest or the sum of the values of the 16 neighbours, in each of them.
+/// The maximum of `value` over the 16 neighboring threads, in each of them.
 __device__ float greatestOfLanes(float value) {
 #pragma unroll
   for (int offset = kLanes / 2; offset > 0; offset /= 2)
     value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, offset));
   return value;
 }
+/// The sum of `value` over the 16 neighboring threads, in each of them.
 __device__ float sumOfLanes(float value) {
 #pragma unroll
   for (int offset = kLanes / 2; offset > 0; offset /= 2)
@@ -59,7 +60,7 @@ template <int kColumns>
 __global__ void __launch_bounds__(kThreads)
     attentionF32(const __grid_constant__ AttentionF32Parameters p) {
   constexpr int kPitch = kColumns + 4, kWeightPitch = kChunk + 4;
-  // Columns of the result that a thread computes: kParts times kPack neighbours.
+  // A thread computes kParts times kPack adjacent columns of the result.
   constexpr int kPack = kColumns % 64 == 0   ? 4
                         : kColumns % 32 == 0 ? 2
                                              : 1,
@@ -73,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t head = blockIdx.y, batch = blockIdx.z;
   const float *const k = p.k + batch * p.kStrides.batch + head * p.kStrides.head,
                      *const v = p.v + batch * p.vStrides.batch + head * p.vStrides.head;
-  // Keys that a query of the block sees.
+  // The end of the keys that any query of this CTA attends to.
   const int end = p.causal ? min(p.keys, first + kQueries) : p.keys;
 
   releaseSuccessor();
@@ -88,9 +89,9 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = 0; i < kRows; ++i)
     most[i] = -INFINITY;
   for (int chunk = 0; chunk < end; chunk += kChunk) {
-    waitForCopies<1>(); // All but the values.
+    waitForCopies<1>(); // Queries and keys have arrived; values may be pending.
     __syncthreads();
-    // Of queries row to row + 3 and keys lane, lane + 16, lane + 32, lane + 48.
+    // Queries row to row + 3, keys lane, lane + 16, lane + 32 and lane + 48.
     float scores[kRows][4] = {};
 #pragma unroll 4
     for (int d = 0; d < kColumns; d += 4) {
@@ -128,7 +129,7 @@ __global__ void __launch_bounds__(kThreads)
         greatest = fmaxf(greatest, score);
       }
       greatest = greatestOfLanes(greatest);
-      // As long as all keys are hidden there is nothing to take away.
+      // Avoids -inf - -inf while all keys so far are masked.
       const float base = greatest == -INFINITY ? 0 : greatest, factor = expf(most[i] - base);
       float part = 0;
 #pragma unroll
@@ -146,7 +147,7 @@ __global__ void __launch_bounds__(kThreads)
           out[i][c][e] *= factor;
     }
     waitForCopies<0>();
-    __syncthreads(); // Weights and values are there, and the keys have been read.
+    __syncthreads(); // Weights and values are in shared memory; the keys have been read.
     copyRows<kColumns>(keys, kPitch, k, p.kStrides.row, chunk + kChunk, kChunk, end, p.width);
 #pragma unroll 2
     for (int key = 0; key < kChunk; key += 4) {

@@ -1,4 +1,5 @@
-// Heads: how attention kernels see queries, keys, values and results, and what they refuse.
+// The view that attention kernels have of queries, keys, values and results, and the checks of
+// them.
 #pragma once
 
 #include "runtime/kernels/attention/attention.h"
@@ -11,13 +12,14 @@ namespace cgc {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
-/// Strides of a tensor [batch, heads, rows, ...] in elements; columns are dense.
+/// Strides in elements of a tensor [batch, heads, rows, columns] with dense columns.
 struct HeadStrides {
   int64_t batch, head, row;
 };
 
-/// Strides of a tensor [batch, heads, rows, columns] with dense columns, broadcast where a stride
-/// is 0; nothing if it is none of these sizes or not made of vectors of so many elements.
+/// The strides of a tensor [batch, heads, rows, columns] of `dtype`. A stride of 0 broadcasts.
+/// Nothing if the tensor has other sizes, columns that are not dense, or an address or strides that
+/// are no multiples of `vector` elements.
 inline std::optional<HeadStrides> headStridesOf(const TensorView &t, DType dtype, int64_t batch,
                                                 int64_t heads, int64_t rows, int64_t columns,
                                                 int64_t vector = 8) {
@@ -35,8 +37,8 @@ inline std::optional<HeadStrides> headStridesOf(const TensorView &t, DType dtype
   return HeadStrides{t.strides[0], t.strides[1], t.strides[2]};
 }
 
-/// What attention with a mask takes: reads q, k, v and a mask or none, writes out; its ints begin
-/// with batch, heads, queries, keys and whether it is causal; scale is its float.
+/// The arguments of a kernel of attention with an optional mask. Reads: q, k, v, mask or none.
+/// Writes: out. The ints begin with batch, heads, queries, keys, causal; the float is the scale.
 struct Heads {
   int64_t batch, heads, queries, keys, width;
   bool causal;
@@ -44,8 +46,8 @@ struct Heads {
   HeadStrides q, k, v, mask, out;
 };
 
-/// Of heads that a kernel made for `columns` takes (attentionColumns), all in `dtype`; refuses
-/// those that are not there in these sizes.
+/// Checks and returns the arguments of a kernel for heads of `columns` columns (attentionColumns),
+/// all in `dtype`. InvalidFile if sizes, strides or numbers are not supported.
 inline Result<Heads> headsOf(const KernelArguments &a, DType dtype, int64_t columns) {
   const int64_t batch = a.ints[0], heads = a.ints[1], queries = a.ints[2], keys = a.ints[3],
                 causal = a.ints[4];
@@ -82,14 +84,14 @@ inline Result<Heads> headsOf(const KernelArguments &a, DType dtype, int64_t colu
                .out = *out};
 }
 
-/// What kernels of attention with a mask have in common in their parameters.
+/// The kernel parameter of attention with an optional mask.
 template <class T> struct HeadsParameters {
-  const T *q, *k, *v, *mask; ///< mask may be null; it is added to the scaled scores.
+  const T *q, *k, *v, *mask; ///< mask may be null; the kernel adds it to the scaled scores.
   T *out;
   HeadStrides qStrides, kStrides, vStrides, maskStrides, outStrides;
   int queries, keys, width;
-  float scale; ///< Times what the kernel asked for.
-  bool causal; ///< Query i sees keys 0 to i.
+  float scale; ///< The scale times `scaleFactor` of headsParameters().
+  bool causal; ///< Query i attends to keys 0 to i.
 };
 
 template <class T>

@@ -1,4 +1,4 @@
-// Activation: the functions that kernels apply to each element of a result.
+// Activation: the functions that an epilogue applies to each element.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@ namespace cgc {
 /// Values are part of the plan format: append, never renumber.
 enum class Activation : uint8_t {
   None,
-  Gelu,      ///< x * Phi(x), with the exact normal distribution.
-  GeluTanh,  ///< Its approximation by tanh.
+  Gelu,      ///< x * Phi(x), with the exact cumulative normal distribution.
+  GeluTanh,  ///< The approximation of GELU by tanh.
   QuickGelu, ///< x * sigmoid(1.702 x).
   Silu,      ///< x * sigmoid(x).
   Relu,

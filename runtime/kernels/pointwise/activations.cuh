@@ -1,6 +1,6 @@
-// The activation functions on the device. T is the type that the result is rounded to: f32 gets
-// the accurate functions, f16 and bf16 fast ones whose error is far below their rounding; but the
-// GELU of pairs, for products, has errors like those of rounding.
+// The activation functions on the device. T is the type that the caller rounds the result to. f32
+// uses accurate functions. f16 and bf16 use fast ones, whose errors are far below their rounding,
+// except GELU on pairs in GEMM epilogues, whose errors are as large as rounding.
 #pragma once
 
 #include "runtime/kernels/pointwise/activation.h"
@@ -10,12 +10,13 @@
 
 namespace cgc::device {
 
-/// The larger of two; NaN if either is NaN, where fmaxf drops it.
+/// The maximum; NaN if either operand is NaN, unlike fmaxf.
 __device__ inline float maxOrNan(float a, float b) {
   float result;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
   return result;
 }
+/// The minimum; NaN if either operand is NaN, unlike fminf.
 __device__ inline float minOrNan(float a, float b) {
   float result;
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
@@ -85,7 +86,7 @@ struct Tanh {
   __device__ float operator()(float x) const { return tanhf(x); }
 };
 
-/// Calls `f(functor)` with the functor of `kind`: one switch around a loop, not in it.
+/// Calls `f(functor)` with the functor of `kind`, so that the switch is outside of loops.
 template <class T, class F> __device__ decltype(auto) withActivation(Activation kind, F &&f) {
   switch (kind) {
   case Activation::Gelu:
@@ -114,12 +115,12 @@ template <class T, class F> __device__ Pair<T> activatePair(F activation, Pair<T
   return fromFloats<T>(activation(values.x), activation(values.y));
 }
 
-/// |x| Phi(-|x|) as a product: GELU is max(x, 0) without it.
+/// |x| Phi(-|x|) as a product of two factors. GELU(x) is max(x, 0) minus it.
 struct GeluRest {
-  __half2 size, weight; ///< |x|, but at most 3.796875, and about Phi(-size).
+  __half2 size, weight; ///< min(|x|, 3.796875), and an approximation of Phi(-size).
 };
-/// weight is the square of a polynomial of size, fitted for this file to the least error of f16
-/// results with coefficients of 11 bits. A polynomial of log2(weight) needs a slow 2^x.
+/// The weight is the square of a polynomial in `size`, fitted for this file to the least error of
+/// f16 results, with coefficients of 11 bits. A polynomial for log2(weight) would need a slow 2^x.
 __device__ inline GeluRest geluRest(__half2 x) {
   const auto both = [](float v) { return __float2half2_rn(v); };
   const __half2 size = __hmin2(__habs2(x), both(3.796875f));
@@ -130,12 +131,12 @@ __device__ inline GeluRest geluRest(__half2 x) {
   p = __hfma2(p, size, both(0.70654296875f));
   return {size, __hmul2(p, p)};
 }
-/// bench/gelu.py computes how far off it is. Of f16, for x with a normal distribution of deviation
-/// 0.1, 0.5, 1 and 2: 2.66, 1.61, 1.26 and 1.17 times what rounding the exact result is off by
-/// (root mean square over all results); 3.02, 2.98, 4.01 and 6.61 times for x < 0, where results
-/// are small, and there 4.6e-4 at most. Of bf16 1.05 times at most; 1.30 for x < 0, there 6.1e-4 at
-/// most. Near 0 results are off by 0.15 % of themselves before they are rounded.
-/// Below 1e-4 bf16 results lose their relative precision.
+/// GELU of a pair. bench/gelu.py computes its error relative to the rounding error of the exact
+/// result, both as root mean squares, for x with a normal distribution of deviation 0.1, 0.5, 1 and
+/// 2. f16: 2.66, 1.61, 1.26 and 1.17 over all x; 3.02, 2.98, 4.01 and 6.61 for x < 0, where results
+/// are small, with an error of at most 4.6e-4. bf16: at most 1.05; 1.30 for x < 0, with an error of
+/// at most 6.1e-4. Near 0 the relative error before rounding is 0.15 %. Below 1e-4 bf16 results
+/// lose relative precision.
 template <> __device__ inline __half2 activatePair<__half>(Gelu<__half>, __half2 x) {
   const GeluRest rest = geluRest(x);
   return __hfma2(__hneg2(rest.size), rest.weight, __hmax2_nan(x, __float2half2_rn(0)));

@@ -1,4 +1,4 @@
-// compare: whether elements are equal, less or greater, with broadcasting.
+// compare_*: elementwise comparisons of strided operands, with broadcasting.
 #include "runtime/kernels/pointwise/compare.h"
 
 #include "runtime/kernels/pointwise/strided.cuh"
@@ -12,13 +12,13 @@ using namespace device;
 
 template <class T> struct CompareParameters {
   bool *out;
-  const T *x, *y; ///< Without y, `number` stands for it.
+  const T *x, *y; ///< Without y, `number` is the second operand.
   ElementBits number;
   CompareOp op;
   StridedLayout layout;
 };
 
-/// What elements are compared as.
+/// The value to compare: floats as f32, otherwise the element itself.
 template <class T> __device__ auto comparable(T value) {
   if constexpr (std::is_integral_v<T>)
     return value;

@@ -1,11 +1,11 @@
-// compare: what it finds out.
+// CompareOp: the comparisons of compare_*.
 #pragma once
 
 #include <cstdint>
 
 namespace cgc {
 
-/// A value's place is its value in plans: append, never move.
+/// Plans store the values: append, never reorder.
 enum class CompareOp : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
 inline constexpr int kNumCompareOps = 6;
 

@@ -1,4 +1,5 @@
-// elementwise: one op on strided operands with broadcasting; copy: any strides, any dtype.
+// elementwise_*: one op on strided operands, with broadcasting. copy: strided copies and
+// conversions.
 #include "runtime/kernels/pointwise/activations.cuh"
 #include "runtime/kernels/pointwise/strided.cuh"
 
@@ -18,7 +19,7 @@ __device__ void load(const T *from, int64_t step, float (&values)[Width]) {
     values[i] = toFloat(unit.v[i]);
 }
 
-/// x = op(x, y), with the accuracy that T needs.
+/// x = op(x, y), accurate enough for a result of type T.
 template <class T, int Width>
 __device__ void apply(ElementwiseOp op, float (&x)[Width], const float (&y)[Width]) {
   const auto each = [&](auto function) {
@@ -81,7 +82,7 @@ __device__ void apply(ElementwiseOp op, float (&x)[Width], const float (&y)[Widt
 
 template <class T> struct ElementwiseParameters {
   T *out;
-  const T *x, *y; ///< Without y, `number` stands for it.
+  const T *x, *y; ///< Without y, `number` is the second operand.
   float number;
   ElementwiseOp op;
   StridedLayout layout;
@@ -124,7 +125,7 @@ template <class T> struct Type {
   using type = T;
 };
 
-/// Calls `f(Type<T>)` with the element type of `dtype`, one that copy converts.
+/// Calls `f(Type<T>)` with the element type of `dtype`, if copy converts it.
 template <class F> __device__ void withType(DType dtype, F f) {
   switch (dtype) {
   case DType::F32:
@@ -163,7 +164,7 @@ template <class To, class From> __device__ To convert(From value) {
     return static_cast<To>(value);
 }
 
-/// Elements that move together: 16 bytes of the wider type.
+/// Elements of a unit: 16 bytes of the wider type.
 template <class To, class From>
 constexpr int kCopyWidth = 16 / int(sizeof(To) > sizeof(From) ? sizeof(To) : sizeof(From));
 
@@ -238,9 +239,9 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   });
 }
 
-// On the host.
+// Host code.
 
-/// Whether copy converts from and to elements of `dtype`: those of withType.
+/// Whether copy converts from and to `dtype`; the same types as in withType().
 bool isConverted(DType dtype) {
   return dtype != DType::F64 && dtype != DType::I16 && dtype != DType::I8;
 }

@@ -1,4 +1,4 @@
-// elementwise and copy: the ops, and the launch shape that the kernels expect.
+// elementwise_* and copy: the ops, and the launch shape.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace cgc {
 
-/// What elementwise computes: a row of elementwise_ops.def each.
+/// The ops of elementwise_*: one for each row of elementwise_ops.def.
 enum class ElementwiseOp : uint8_t {
 #define CGC_ELEMENTWISE_OP(NAME, OPERANDS) NAME,
 #include "runtime/kernels/pointwise/elementwise_ops.def"
@@ -22,11 +22,11 @@ constexpr bool isBinary(ElementwiseOp op) {
 }
 
 inline constexpr uint32_t kElementwiseThreads = 256;
-/// Dimensions left after merging.
+/// The most dimensions after merging.
 inline constexpr int kElementwiseRank = 6;
 
-/// Blocks for a result of which each thread computes `width` elements at a time. Any number is
-/// right: blocks go on until all is done.
+/// CTAs for a result of which each thread computes `width` elements at a time. The kernels are
+/// correct with any number, because they loop over the grid.
 constexpr uint32_t elementwiseBlocks(uint64_t elements, uint64_t width) {
   const uint64_t perBlock = kElementwiseThreads * width;
   return static_cast<uint32_t>(

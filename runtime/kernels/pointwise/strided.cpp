@@ -1,4 +1,4 @@
-// How kernels go through tensors of any strides: dimensions merged, and the width of a unit.
+// Computes StridedLayouts: merges dimensions and finds whether units of 16 bytes are possible.
 #include "runtime/kernels/pointwise/strided.h"
 
 #include "runtime/kernels/kernel_checks.h"
@@ -17,7 +17,7 @@ namespace cgc {
 
 namespace {
 
-/// One dimension, with the stride of every operand.
+/// A dimension of the result, with the stride of every operand.
 struct Dimension {
   int64_t size;
   std::array<int64_t, kStridedOperands> strides;
@@ -32,7 +32,7 @@ int64_t strideOf(const TensorView &tensor, size_t dimension) {
   return stride;
 }
 
-/// Whether units of `width` elements lie together in memory wherever they begin.
+/// Whether all units of `width` elements are contiguous and aligned in memory.
 bool hasUnits(std::span<const Dimension> dimensions, std::span<const TensorView *const> operands,
               int64_t width) {
   if (dimensions[0].size % width != 0)
@@ -40,7 +40,7 @@ bool hasUnits(std::span<const Dimension> dimensions, std::span<const TensorView 
   for (size_t k = 0; k < operands.size(); ++k) {
     const int64_t step = dimensions[0].strides[k];
     if (step == 0 && k > 0)
-      continue; // One element for all of a unit.
+      continue; // Broadcast: one element for the whole unit.
     const uint64_t bytes = width * dtypeSize(operands[k]->dtype);
     if (step != 1 || reinterpret_cast<uintptr_t>(operands[k]->data) % bytes != 0)
       return false;
@@ -57,7 +57,7 @@ Result<StridedLayout> stridedLayout(std::span<const TensorView *const> operands,
   const TensorView &out = *operands[0];
   const size_t rank = out.sizes.size();
   uint64_t elements = 1;
-  std::vector<Dimension> dimensions; // The innermost first; merged where all operands allow it.
+  std::vector<Dimension> dimensions; // Innermost first; merged where all operands allow it.
   for (size_t d = rank; d-- > 0;) {
     Dimension dimension{out.sizes[d], {}};
     elements = checkedMul(elements, static_cast<uint64_t>(dimension.size)).value_or(0);

@@ -1,4 +1,4 @@
-// What the kernels share that go through tensors of any strides (strided.h), on the device.
+// Device helpers of kernels that iterate over strided operands (strided.h).
 #pragma once
 
 #include "runtime/kernels/kernel_checks.h"
@@ -36,7 +36,8 @@ template <class F> __device__ void forUnits(const StridedLayout &layout, F f) {
     f(offsets(layout, unit));
 }
 
-/// A unit of an operand; `step` is its stride along the innermost dimension.
+/// Loads a unit of an operand. `step` is the operand's stride along the innermost dimension; with
+/// 0, one element is repeated.
 template <int Width, class T> __device__ Pack<T, Width> loadUnit(const T *from, int64_t step) {
   if (step != 0)
     return *reinterpret_cast<const Pack<T, Width> *>(from);

@@ -1,5 +1,5 @@
-// How kernels go through tensors of any strides, element by element or 16 bytes at a time, as the
-// host finds it out: elementwise, copy, compare and where.
+// StridedLayout: how elementwise, copy, compare and where iterate over strided operands, one
+// element or 16 bytes at a time.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -14,10 +14,10 @@
 
 namespace cgc {
 
-/// At most: the result and three that are read.
+/// The most operands: the result and three that are read.
 inline constexpr int kStridedOperands = 4;
 
-/// How unit number n (one element, or `width` along the innermost dimension) is found.
+/// The iteration space. A unit is one element, or `width` elements along the innermost dimension.
 struct StridedLayout {
   uint32_t units;
   int rank, width;
@@ -25,19 +25,19 @@ struct StridedLayout {
   int64_t strides[kStridedOperands][kElementwiseRank]; ///< In elements for each unit.
 };
 
-/// How to walk the operands, the result first, broadcast to its shape; `width` elements at a time
-/// where they allow it. One that is absent has a single element.
+/// The layout for `operands`, of which the first is the result and the others broadcast to its
+/// shape. Units have `width` elements if all operands allow it, otherwise one. An absent operand
+/// has a single element. InvalidFile if shapes do not broadcast or exceed the limits.
 Result<StridedLayout> stridedLayout(std::span<const TensorView *const> operands, int64_t width);
 
-/// An element of any dtype, in its first bytes: where a kernel takes a number for an operand, it
-/// reads it from here.
+/// An element of any dtype, in the first bytes. A kernel reads an operand that is a number from it.
 using ElementBits = uint64_t;
 
-/// `number` as an element of `dtype`: rounded if that is a floating one, and nothing if it is not
-/// and has no such number.
+/// `number` as an element of `dtype`. A floating dtype rounds it; nothing if an integer dtype or
+/// bool cannot represent it exactly.
 std::optional<ElementBits> elementBits(DType dtype, double number);
 
-/// The launch shape of these kernels, and that there is a result.
+/// Checks the launch shape of these kernels, and that the result is present.
 Status checkStridedLaunch(const KernelArguments &a);
 
 } // namespace cgc

@@ -1,4 +1,4 @@
-// where: the elements of one tensor or of another, or a number; broadcasting.
+// where: selects elements of one operand or another by a tensor of bools, with broadcasting.
 #include "runtime/kernels/pointwise/strided.cuh"
 
 namespace cgc {
@@ -8,10 +8,10 @@ using namespace device;
 
 struct WhereParameters {
   void *out;
-  const bool *condition; ///< May be null: it holds everywhere.
-  const void *x, *z;     ///< Without one, its number stands for it.
+  const bool *condition; ///< Null: true everywhere.
+  const void *x, *z;     ///< If one is null, its number is the operand.
   ElementBits numbers[2];
-  int bytes; ///< Of an element.
+  int bytes; ///< Size of an element.
   StridedLayout layout;
 };
 

@@ -1,4 +1,5 @@
-// argmax over the last dimension: the first of equal maxima; NaN is the largest.
+// argmax_*: the column of the maximum over the last dimension. Of equal maxima the first wins; NaN
+// is the largest value.
 #include "runtime/kernels/kernel_checks.h"
 #include "runtime/kernels/rowwise/warp_rows.cuh"
 
@@ -14,7 +15,7 @@ template <class T> struct ArgmaxParameters {
   int columns;
 };
 
-/// What is compared: integers as they are, 16-bit floats as f32.
+/// The value to compare: f32 for 16-bit floats, otherwise the element itself.
 template <class T> __device__ auto comparable(T value) {
   if constexpr (sizeof(T) == 2)
     return toFloat(value);

@@ -1,4 +1,4 @@
-// mean_rows: the mean of the rows of each batch.
+// mean_rows_*: the mean of the rows of each batch.
 #include "runtime/kernels/rowwise/mean_rows.h"
 
 #include "runtime/kernels/device.cuh"
@@ -19,8 +19,8 @@ template <class T> struct MeanParameters {
   bool vectors;
 };
 
-/// Every `kMeanThreads / kMeanLanes`th row is a thread's. The sums of a warp meet in its registers,
-/// those of the warps in shared memory: always in the same order.
+/// A thread sums every (kMeanThreads / kMeanLanes)th row. Shuffles add up the sums of a warp,
+/// shared memory those of the warps, always in the same order.
 template <class T>
 __global__ void __launch_bounds__(kMeanThreads)
     meanRows(const __grid_constant__ MeanParameters<T> p) {
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kMeanThreads)
   const int64_t begin = int64_t(blockIdx.x - batch * p.slices) * kColumns;
   const int lane = threadIdx.x % kMeanLanes;
   const int64_t column = begin + lane * kSize;
-  // Elements that this thread has of a row: all, none, or those before the end.
+  // Columns from this thread's first one to the end of the row; may be negative.
   const int64_t width = p.columns - column;
 
   float sums[kSize] = {};

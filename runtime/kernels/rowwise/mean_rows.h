@@ -1,4 +1,4 @@
-// The launch shape of mean_rows.
+// Launch shape of mean_rows_*.
 #pragma once
 
 #include "runtime/base/dtype.h"
@@ -8,10 +8,10 @@
 namespace cgc {
 
 inline constexpr uint32_t kMeanThreads = 256;
-/// Threads side by side, 16 bytes of a row each; the others of a block have other rows.
+/// Threads with 16 adjacent bytes of a row each; the other threads of a CTA have other rows.
 inline constexpr uint32_t kMeanLanes = 8;
 
-/// A block has so many columns of one batch.
+/// Columns of one batch that a CTA computes.
 inline uint64_t meanColumns(DType dtype) {
   return kMeanLanes * 16 / dtypeSize(dtype);
 }

@@ -1,4 +1,4 @@
-// normalize: each row divided by its length, the length in f32.
+// normalize_*: divides each row by its Euclidean norm, computed in f32.
 #include "runtime/kernels/kernel_checks.h"
 #include "runtime/kernels/rowwise/warp_rows.cuh"
 
@@ -11,7 +11,7 @@ template <class T> struct NormalizeParameters {
   const T *x;
   T *y;
   int64_t rows, columns;
-  float eps; ///< The least that a row is divided by.
+  float eps; ///< The least divisor.
   bool vectors;
 };
 
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kWarpRowThreads)
       squares += values[i] * values[i];
   });
   const float length = sqrtf(warpSum(squares));
-  const float divisor = length < p.eps ? p.eps : length; // A length that is not a number stays.
+  const float divisor = length < p.eps ? p.eps : length; // Keeps NaN.
   forColumns<T>(p.columns, p.vectors, [&](int64_t column, auto width) {
     float values[width];
     loadFloats(x + column, values);

@@ -1,4 +1,5 @@
-// patches: the patches of images as rows of a matrix, so that a patch embedding is a product.
+// patches_*: gathers the patches of images as rows of a matrix, so that a patch embedding is a
+// GEMM.
 #include "runtime/kernels/rowwise/patches.h"
 
 #include "runtime/kernels/device.cuh"
@@ -13,11 +14,11 @@ using namespace device;
 template <class T> struct PatchesParameters {
   const T *image;
   T *y;
-  uint32_t units;        ///< Of the result: vectors, or elements.
-  Divider unitsOfRow;    ///< Of a row of the result.
-  Divider across, down;  ///< Patches of an image.
+  uint32_t units;        ///< Units of the result: vectors, or elements.
+  Divider unitsOfRow;    ///< Units of a row of the result.
+  Divider across, down;  ///< Patches of an image along x and y.
   Divider width, height; ///< Pixels of a patch.
-  uint32_t pixels;       ///< Elements of a patch; the rest of a row is 0.
+  uint32_t pixels;       ///< Elements of a patch; the rest of a row is zeros.
   uint32_t channels;
   int64_t imageWidth, imageHeight;
   bool vectors;

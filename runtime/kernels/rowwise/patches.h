@@ -1,4 +1,4 @@
-// patches: the launch shape that the kernels expect.
+// Launch shape of patches_*.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 namespace cgc {
 
 inline constexpr uint32_t kPatchesThreads = 128;
-/// Blocks for a result of that many bytes, 16 for each thread. Any number is right: blocks go on
-/// until all is done.
+/// CTAs for a result of this many bytes, 16 for each thread. The kernel is correct with any number,
+/// because it loops over the grid.
 constexpr uint32_t patchesBlocks(uint64_t bytes) {
   constexpr uint64_t kBytes = uint64_t(kPatchesThreads) * 16;
   return static_cast<uint32_t>(

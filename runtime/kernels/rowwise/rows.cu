@@ -1,4 +1,4 @@
-// rows: one row of each batch, by index or the first.
+// rows_*: gathers one row of each batch, by index or the first one.
 #include "runtime/kernels/kernel_checks.h"
 #include "runtime/kernels/rowwise/warp_rows.cuh"
 
@@ -11,7 +11,7 @@ using namespace device;
 
 template <class T> struct RowsParameters {
   const T *x;
-  const void *indices; ///< May be null: the first row.
+  const void *indices; ///< Null: the first row of each batch.
   T *y;
   int64_t batches, rows, columns, batchStride, rowStride; ///< Strides of x.
   bool isWide, vectors;

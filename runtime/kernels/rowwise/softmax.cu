@@ -1,4 +1,5 @@
-// softmax over the last dimension, in f32: a warp for a short row, a block for a long one.
+// softmax_*: softmax over the last dimension, computed in f32: a warp for a short row, a CTA for a
+// long one.
 #include "runtime/kernels/rowwise/softmax.h"
 
 #include "runtime/kernels/device.cuh"
@@ -16,7 +17,7 @@ template <class T> struct SoftmaxParameters {
   int64_t rows, columns;
 };
 
-/// The largest `value` over the warp, in every lane.
+/// The maximum of `value` over the warp, in every lane.
 __device__ float warpMax(float value) {
   for (int offset = 16; offset > 0; offset /= 2)
     value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, offset));
@@ -30,8 +31,7 @@ template <class T> __device__ float exponential(float x) {
     return __expf(x);
 }
 
-/// What `combine` makes of the `value` of each of the block's warps, or of this warp if it works
-/// alone.
+/// Reduces `value` over the warps of the CTA with `combine`. With Warps 1, returns `value`.
 template <int Warps, class F>
 __device__ float overWarps(float (&values)[Warps], float value, F combine) {
   if constexpr (Warps > 1) {
@@ -46,7 +46,7 @@ __device__ float overWarps(float (&values)[Warps], float value, F combine) {
   return value;
 }
 
-/// One row for `Threads` threads, of which this is number `thread`: 32, or the block.
+/// Computes one row with `Threads` threads, a warp or the CTA, of which this is number `thread`.
 template <int Threads, class T>
 __device__ void softmaxRow(const T *x, T *y, int64_t columns, int thread) {
   constexpr int kWarps = Threads / 32;

@@ -1,4 +1,4 @@
-// softmax: the launch shape that the kernels expect.
+// Launch shape of softmax_*.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace cgc {
 
 inline constexpr uint32_t kSoftmaxThreads = 128;
-/// Rows up to this long are a warp's; longer ones a block's.
+/// The most columns of a row that one warp computes; a CTA computes longer ones.
 inline constexpr int64_t kSoftmaxWarpColumns = 1024;
 constexpr uint64_t softmaxBlocks(uint64_t rows, int64_t columns) {
   constexpr uint64_t kWarps = kSoftmaxThreads / 32;

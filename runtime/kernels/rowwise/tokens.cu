@@ -1,4 +1,4 @@
-// tokens: a class token before the patches of each image, and positions added to all.
+// tokens_*: puts a class token before the patches of each image and adds positions.
 #include "runtime/kernels/kernel_checks.h"
 #include "runtime/kernels/rowwise/warp_rows.cuh"
 
@@ -10,7 +10,7 @@ using namespace device;
 template <class T> struct TokensParameters {
   const T *patches, *token, *positions; ///< positions may be null.
   T *y;
-  int64_t rows, tokens, columns; ///< `tokens` of an image, with the class token.
+  int64_t rows, tokens, columns; ///< `tokens`: of an image, with the class token.
   bool vectors;
 };
 
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kWarpRowThreads)
   if (row >= p.rows)
     return;
   const int64_t image = row / p.tokens, token = row % p.tokens;
-  // There is one patch less than there are tokens for each image up to this one.
+  // Each image up to this one has one patch less than it has tokens.
   const T *from = token == 0 ? p.token : p.patches + (row - image - 1) * p.columns;
   const T *position = p.positions ? p.positions + token * p.columns : nullptr;
   addRow(p.y + row * p.columns, from, position, p.columns, p.vectors);

@@ -1,4 +1,4 @@
-// What the kernels that give each row to a warp share.
+// Device helpers of kernels that process each row with one warp.
 #pragma once
 
 #include "runtime/kernels/device.cuh"
@@ -6,7 +6,7 @@
 
 namespace cgc::device {
 
-/// The row of this warp; may be past the last.
+/// The row of this warp; may be past the last one.
 __device__ inline int64_t warpRow() {
   return int64_t(blockIdx.x) * kWarpRows + threadIdx.x / 32;
 }
@@ -15,8 +15,8 @@ template <int N> struct Constant {
   __device__ constexpr operator int() const { return N; }
 };
 
-/// Calls `f(column, width)` for this lane's part of a row, where `width`, a constant, is 1 or what
-/// makes 16 bytes.
+/// Calls `f(column, width)` for this lane's parts of a row. `width` is a constant: the elements of
+/// 16 bytes if `vectors`, otherwise 1.
 template <class T, class F> __device__ void forColumns(int64_t columns, bool vectors, F f) {
   const int lane = threadIdx.x % 32;
   constexpr int kSize = Vector<T>::kSize;
@@ -28,8 +28,8 @@ template <class T, class F> __device__ void forColumns(int64_t columns, bool vec
       f(column, Constant<1>());
 }
 
-/// to = from + addend, which may be null, for the elements from `column` on. `values` gets the sums
-/// before they are rounded.
+/// to = from + addend for the elements from `column` on. `addend` may be null. `values` receives
+/// the sums before they are rounded to T.
 template <int Width, class T>
 __device__ void addElements(T *to, const T *from, const T *addend, int64_t column,
                             float (&values)[Width]) {
@@ -44,7 +44,7 @@ __device__ void addElements(T *to, const T *from, const T *addend, int64_t colum
   storeFloats(to + column, values);
 }
 
-/// to = from + addend, which may be null.
+/// to = from + addend for a row, by one warp. `addend` may be null.
 template <class T>
 __device__ void addRow(T *to, const T *from, const T *addend, int64_t columns, bool vectors) {
   forColumns<T>(columns, vectors, [=](int64_t column, auto width) {
@@ -53,7 +53,7 @@ __device__ void addRow(T *to, const T *from, const T *addend, int64_t columns, b
   });
 }
 
-/// Element `i` of i64 or i32 indices, moved into [0, bound).
+/// Element `i` of i64 (`isWide`) or i32 indices, clamped to [0, bound).
 __device__ inline int64_t loadIndex(const void *indices, bool isWide, int64_t i, int64_t bound) {
   const int64_t index =
       isWide ? static_cast<const int64_t *>(indices)[i] : static_cast<const int32_t *>(indices)[i];

@@ -1,4 +1,4 @@
-// The launch shape of the kernels that give each row to a warp.
+// Launch shape of kernels that process each row with one warp.
 #pragma once
 
 #include <cstdint>

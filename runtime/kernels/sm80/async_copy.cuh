@@ -1,4 +1,4 @@
-// Asynchronous copies to shared memory and barriers there (mbarrier), as sm_80 and later have them.
+// cp.async copies to shared memory and mbarrier operations of sm_80 and later.
 #pragma once
 
 #include "runtime/kernels/device.cuh"
@@ -7,36 +7,36 @@
 
 namespace cgc::device {
 
-/// Copies 16 bytes to shared memory, zeros if not `valid`.
+/// Starts a copy of 16 bytes to shared memory, of zeros if not `valid`.
 __device__ inline void copyAsync(void *to, const void *from, bool valid) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(sharedAddress(to)), "l"(from),
                "r"(valid ? 16 : 0)
                : "memory");
 }
 
-// Copies in groups.
+// Completion by groups of copies.
 
-/// Ends a group of copies.
+/// Commits this thread's copies so far as a group.
 __device__ inline void commitCopies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
-/// Waits for this thread's copies but those of the last `kPending` groups.
+/// Waits until at most the last `kPending` groups of this thread are pending.
 template <int kPending> __device__ void waitForCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-// Copies that arrive at a barrier.
+// Completion by arrival at an mbarrier.
 
 __device__ inline void initBarrier(uint64_t *barrier, uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(sharedAddress(barrier)),
                "r"(arrivals));
 }
-/// Arrives when this thread's copies so far have landed.
+/// Arrives once this thread's copies so far have completed.
 __device__ inline void arriveWithCopies(uint64_t *barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(sharedAddress(barrier))
                : "memory");
 }
-/// Waits until the phase of this parity has ended; also before sm_90, unlike waitBarrier.
+/// Waits until the phase with this parity has completed. Works before sm_90, unlike waitBarrier.
 __device__ inline void waitPhase(uint64_t *barrier, uint32_t parity) {
   asm volatile("{\n"
                ".reg .pred done;\n"

@@ -1,5 +1,5 @@
-// Products by the tensor cores for a single warp, with fragments in registers as mma.m16n8k16 has
-// them (PTX ISA), for sm_80 and later.
+// Tensor-core multiply-accumulate of one warp: ldmatrix and mma.m16n8k16, for sm_80 and later.
+// Fragments are in registers as the PTX ISA describes.
 #pragma once
 
 #include "runtime/kernels/device.cuh"
@@ -9,15 +9,15 @@
 
 namespace cgc::device {
 
-/// Loads four 8x8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l /
-/// 8, and gets two elements of row l / 4 of each.
+/// Loads four 8x8 matrices of 16-bit elements (ldmatrix). Lane l gives the address of row l % 8 of
+/// matrix l / 8, and receives two elements of row l / 4 of each matrix.
 __device__ inline void loadMatrices(uint32_t (&r)[4], const void *row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(sharedAddress(row))
                : "memory");
 }
-/// The same, each transposed.
+/// Loads as loadMatrices() and transposes each matrix.
 __device__ inline void loadTransposed(uint32_t (&r)[4], const void *row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])

@@ -1,4 +1,4 @@
-// Tensor maps, by the driver function that encodes them.
+// Encodes tensor maps with the driver's cuTensorMapEncodeTiled.
 #include "runtime/kernels/sm90/tensor_map.h"
 
 #include "runtime/kernels/kernel_checks.h"
@@ -12,8 +12,8 @@ namespace cgc {
 
 namespace {
 
-/// A map whose boxes are 64 columns of `boxRows` rows. Sizes and strides from the inside out; the
-/// columns are dense. The limits are those of cuTensorMapEncodeTiled.
+/// Encodes a map with boxes of 64 columns and `boxRows` rows. Sizes and strides are innermost
+/// first; columns are dense. The checks are the limits of cuTensorMapEncodeTiled.
 Result<CUtensorMap> encode(const void *data, DType dtype, std::span<const cuuint64_t> sizes,
                            std::span<const cuuint64_t> byteStrides, uint32_t boxRows,
                            bool onlyChecks) {
@@ -27,7 +27,7 @@ Result<CUtensorMap> encode(const void *data, DType dtype, std::span<const cuuint
         "tensor copies need rows at multiples of 16 bytes that are not repeated");
   if (onlyChecks)
     return CUtensorMap{};
-  // Asked of the runtime, so that nothing links libcuda.
+  // The CUDA runtime provides the entry point, so that nothing links libcuda.
   void *function = nullptr;
   cudaDriverEntryPointQueryResult found;
   if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
@@ -62,7 +62,7 @@ Result<CUtensorMap> headsMap(const void *data, DType dtype, const std::array<int
                              bool onlyChecks) {
   const cuuint64_t all[] = {64, cuuint64_t(sizes[2]), cuuint64_t(sizes[1]), cuuint64_t(sizes[0])};
   cuuint64_t bytes[3];
-  for (int i = 0; i < 3; ++i) // Of a dimension of size 1 any stride will do.
+  for (int i = 0; i < 3; ++i) // The stride of a dimension of size 1 is arbitrary.
     bytes[i] = sizes[2 - i] == 1 ? 128 : cuuint64_t(strides[2 - i]) * 2;
   return encode(data, dtype, all, bytes, boxRows, onlyChecks);
 }

@@ -1,4 +1,4 @@
-// wgmma: products of 64 x kWidth tiles of 16-bit floats from shared memory, by one warpgroup.
+// wgmma.mma_async of a warpgroup, with 64 x 16 and kWidth x 16 tiles of 16-bit floats in shared memory.
 // Written by scripts/generate_wgmma.py.
 // clang-format off
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace cgc::device {
 
-/// d += a b^T for a 64 x 16 tile a and a kWidth x 16 tile b, described by shared-memory descriptors; d = a b^T
-/// unless `accumulate`. Asynchronous: see wgmmaCommit. All four warps of a warpgroup call it together.
+/// Starts d += a b^T, or d = a b^T unless `accumulate`, for a 64 x 16 tile a and a kWidth x 16 tile b, given by
+/// shared-memory descriptors. Asynchronous: see wgmmaCommit. All four warps of a warpgroup call it together.
 template <class T, int kWidth> struct Wgmma;
 
 template <> struct Wgmma<__half, 8> {

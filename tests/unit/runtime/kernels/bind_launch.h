@@ -1,5 +1,5 @@
-// Launches of kernels for tests of their bind functions, which look at tensors and never at memory:
-// a plan is a file from somewhere.
+// Launches for tests of bind functions, which check tensors and never access memory. They must
+// refuse anything unsafe, because a plan may come from an untrusted file.
 #pragma once
 
 #include "runtime/kernels/kernel_table.h"
@@ -13,7 +13,7 @@ namespace cgc::test {
 
 inline constexpr uintptr_t kAddress = 1 << 20;
 
-/// A tensor that nothing reads: `address` stands for its memory.
+/// A tensor that is never accessed; `address` is arbitrary.
 struct Tensor {
   uintptr_t address = 0; ///< 0: absent.
   std::vector<int64_t> sizes, strides = {};
@@ -57,7 +57,7 @@ struct Launch {
   }
 };
 
-/// Whether `good` with this change is refused, with a message that has `why`.
+/// Expects that `good` with this change is refused, with a message that contains `why`.
 inline void expectRefused(const Launch &good, const std::function<void(Launch &)> &change,
                           const std::string &why) {
   Launch launch = good;
@@ -71,13 +71,13 @@ inline void expectTaken(const Launch &good) {
   EXPECT_TRUE(status.isOk()) << good.kernel << ": " << status.message();
 }
 
-/// A change to a launch, and what the refusal says.
+/// A change to a launch, and a part of the refusal's message.
 struct Refusal {
   std::function<void(Launch &)> change;
   std::string why;
 };
 
-/// Whether the kernel takes `good`, and none of the changes to it.
+/// Expects that the kernel takes `good` and refuses it with each change.
 inline void expectRefusals(const Launch &good, const std::vector<Refusal> &refusals) {
   const Status status = good.bind().status();
   ASSERT_TRUE(status.isOk()) << good.kernel << ": " << status.message();

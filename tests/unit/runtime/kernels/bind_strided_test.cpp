@@ -1,5 +1,5 @@
-// What the kernels of any strides refuse, elementwise, copy, compare and where: every launch that
-// would leave its tensors. Needs no GPU.
+// Bind functions of elementwise, copy, compare and where refuse launches that would access memory
+// outside their tensors. Needs no GPU.
 #include "runtime/kernels/pointwise/compare.h"
 #include "runtime/kernels/pointwise/elementwise.h"
 #include "tests/unit/runtime/kernels/bind_launch.h"
@@ -7,7 +7,7 @@
 namespace cgc::test {
 namespace {
 
-/// Of a result [4, 6, 16].
+/// A launch with a result [4, 6, 16].
 Launch elementwise(const std::string &kernel) {
   return {.kernel = kernel,
           .grid = {1, 1, 1},
@@ -16,7 +16,7 @@ Launch elementwise(const std::string &kernel) {
           .reads = {{kAddress, {4, 6, 16}}},
           .writes = {{kAddress, {4, 6, 16}}}};
 }
-/// What elementwise and copy refuse of a launch and of the first operand.
+/// Expects the refusals of launch shapes and first operands.
 std::vector<Refusal> ofOperands() {
   const std::string shape = "an operand does not broadcast", launch = "the grid has to be",
                     absent = "is absent", most = "between 1 and 2^31 - 1 elements";
@@ -115,7 +115,7 @@ TEST(BindWhere, Refuses) {
       {[](Launch &l) { l.grid[0] = (1 << 16) + 1; }, "the grid has to be"},
       {[](Launch &l) { l.block[0] = 128; }, "the grid has to be"}};
   expectRefusals(good, refusals);
-  // A number is looked at where it stands for an operand.
+  // A number is checked only if it is an operand.
   for (Tensor *tensor : {&good.reads[1], &good.reads[2], &good.writes[0]})
     tensor->dtype = DType::I64;
   for (const int k : {0, 1})

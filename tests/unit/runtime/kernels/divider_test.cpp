@@ -1,4 +1,4 @@
-// Divider against division, at the ends of its range.
+// Divider against division, at the limits of its range.
 #include "runtime/kernels/divider.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// How kernels go through tensors of any strides: the width of a unit, which dimensions merge, what
-// is refused, and numbers as elements. Needs no GPU.
+// StridedLayout: the width of a unit, merged dimensions, refusals; and numbers as elements. Needs
+// no GPU.
 #include "runtime/kernels/pointwise/strided.h"
 
 #include "tests/unit/runtime/kernels/bind_launch.h"
@@ -22,7 +22,7 @@ Result<StridedLayout> layoutOf(const std::vector<Tensor> &tensors, int64_t width
   return stridedLayout(operands, width);
 }
 
-/// Of f16 operands, 8 elements at a time.
+/// The layout of f16 operands, with units of up to 8 elements.
 StridedLayout layout(const std::vector<Tensor> &tensors) {
   Result<StridedLayout> layout = layoutOf(tensors, 8);
   EXPECT_TRUE(layout.isOk()) << layout.status().message();
@@ -44,7 +44,7 @@ const Tensor kDense = {kAddress, {4, 6, 16}};
 TEST(StridedWidth, IsFullWhereUnitsLieTogether) {
   EXPECT_EQ(layout({kDense, kDense}).width, 8);
   EXPECT_EQ(layout({kDense, kDense}).units, 4u * 6 * 16 / 8);
-  // Rows with something between them, and one element for all of a row.
+  // Rows with gaps between them, and one element broadcast to a row.
   EXPECT_EQ(layout({kDense, {kAddress, {4, 6, 16}, {192, 24, 1}}}).width, 8);
   EXPECT_EQ(layout({kDense, {kAddress + 2, {6, 1}, {3, 1}}}).width, 8);
   EXPECT_EQ(layout({kDense, {}}).width, 8);
@@ -60,7 +60,7 @@ TEST(StridedWidth, DependsOnTheAddressOfEveryOperand) {
       tensors[k].address = kAddress + 16;
       EXPECT_EQ(layout(tensors).width, 8) << k;
     }
-  // In bytes of the operand: 8 bools beside 8 elements of f16.
+  // Alignment is in bytes of the operand: 8 bools with 8 elements of f16.
   Tensor bools = {kAddress + 8, {4, 6, 16}, {}, DType::Bool};
   EXPECT_EQ(layout({kDense, bools}).width, 8);
   bools.address -= 4;
@@ -85,7 +85,7 @@ TEST(StridedWidth, DependsOnTheOuterStrides) {
       tensors[k].strides = bad;
       EXPECT_EQ(layout(tensors).width, 1) << k << ", " << bad[0] << ", " << bad[1];
     }
-  // Of a dimension of size 1 any stride will do.
+  // The stride of a dimension of size 1 is arbitrary.
   EXPECT_EQ(layout({{kAddress, {1, 6, 16}, {3, 24, 1}}, {kAddress, {6, 16}}}).width, 8);
 }
 
@@ -94,7 +94,7 @@ TEST(StridedWidth, DependsOnTheInnermostSize) {
   EXPECT_EQ(layout({rows(16)}).width, 8);
   for (const int64_t columns : {1, 4, 12, 15})
     EXPECT_EQ(layout({rows(columns)}).width, 1) << columns;
-  // Dense rows are one.
+  // Dense rows merge.
   EXPECT_EQ(layout({{kAddress, {6, 4}}}).width, 8);
   EXPECT_EQ(layoutOf({kDense}, 1)->width, 1);
 }
@@ -104,7 +104,7 @@ TEST(StridedLayout, MergesWhatAllOperandsAllow) {
   EXPECT_EQ(sizes(merged), Sizes{48});
   EXPECT_EQ(strides(merged, 1), Sizes{8});
 
-  // One that has gaps after each row, one after each matrix.
+  // An operand with gaps after each row, and one with gaps after each matrix.
   merged = layout({kDense, {kAddress, {4, 6, 16}, {144, 24, 1}}});
   EXPECT_EQ(sizes(merged), (Sizes{2, 24}));
   EXPECT_EQ(strides(merged, 0), (Sizes{8, 16}));
@@ -113,7 +113,7 @@ TEST(StridedLayout, MergesWhatAllOperandsAllow) {
   EXPECT_EQ(sizes(merged), (Sizes{12, 4}));
   EXPECT_EQ(strides(merged, 1), (Sizes{8, 200}));
 
-  // Element by element; a dimension of size 1 disappears.
+  // Units of one element; dimensions of size 1 disappear.
   merged = layout({{kAddress, {3, 1, 5}, {5, 7, 1}}, {kAddress, {3, 1, 5}, {1, 7, 3}}});
   EXPECT_EQ(merged.width, 1);
   EXPECT_EQ(merged.units, 15u);
@@ -137,7 +137,7 @@ TEST(StridedLayout, BroadcastsWithStridesOfZero) {
   EXPECT_EQ(strides(all, 1), (Sizes{8, 0, 0}));
   EXPECT_EQ(strides(all, 2), (Sizes{0, 1, 0}));
   EXPECT_EQ(strides(all, 3), (Sizes{0, 0, 1}));
-  // What is absent has no strides, whatever its sizes.
+  // An absent operand has strides of 0, whatever its sizes.
   const StridedLayout absent = layout({kDense, {0, {4, 6, 16}}, {kAddress, {}}});
   EXPECT_EQ(sizes(absent), Sizes{48});
   EXPECT_EQ(strides(absent, 1), Sizes{0});
@@ -182,7 +182,8 @@ template <class T> std::optional<T> as(DType dtype, double number) {
   return element;
 }
 
-/// Whether an integer dtype has the ends of its range, but nothing beyond and nothing between.
+/// Expects that an integer dtype represents the limits of its range, nothing beyond them and no
+/// fractions.
 template <class T> void expectIntegers(DType dtype, double least, double most) {
   for (const double number : {least, 0.0, -0.0, 1.0, most})
     EXPECT_EQ(as<T>(dtype, number), T(number)) << dtypeName(dtype) << ", " << number;

@@ -1,5 +1,4 @@
-// What tensor maps describe and what they refuse: the limits of cuTensorMapEncodeTiled, found out
-// without a driver.
+// Tensor maps refuse what exceeds the limits of cuTensorMapEncodeTiled. Needs no driver.
 #include "runtime/kernels/sm90/tensor_map.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +39,7 @@ template <class T> void expectTaken(const T &map) {
   EXPECT_TRUE(map.check().isOk()) << map.check().message();
 }
 
-/// The greatest stride in elements of 2 bytes: below 2^40 bytes, a multiple of 16.
+/// The largest stride in elements of 2 bytes: a multiple of 16 bytes below 2^40 bytes.
 constexpr int64_t kMostStride = (int64_t(1) << 39) - 8;
 
 TEST(TensorMap, OfATileHasLimits) {
@@ -96,7 +95,7 @@ TEST(TensorMap, OfHeadsHasLimits) {
     for (const int64_t stride :
          {int64_t(0), int64_t(4), int64_t(65), int64_t(-64), kMostStride + 8}) {
       expectRefused(ofStride(stride));
-      // Of a dimension of size 1 any stride will do.
+      // The stride of a dimension of size 1 is arbitrary.
       Heads one = ofStride(stride);
       one.sizes[d] = 1;
       expectTaken(one);
