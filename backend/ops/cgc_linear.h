@@ -1,4 +1,4 @@
-// lowerWholeProduct(): lowers a GEMM with all of its epilogue, for cgc.linear and cgc.norm_linear.
+// lowerWholeGemm(): lowers a GEMM with all of its epilogue, for cgc.linear and cgc.norm_linear.
 #pragma once
 
 #include "backend/lower_gemm.h"

@@ -155,7 +155,7 @@ private:
       return Status(Code::Unsupported, "this runtime knows no such library call; use the cgc that "
                                        "compiled the plan, or compile again");
     CGC_CHECK(libraries_.cublasLt && "the engine opens cuBLASLt for a plan that calls it");
-    CGC_ASSIGN_OR_RETURN(const ProductCall product, productCall(call, bucket_.tensors));
+    CGC_ASSIGN_OR_RETURN(const GemmCall gemm, gemmCall(call, bucket_.tensors));
     std::string note;
     CGC_ASSIGN_OR_RETURN(BoundGemm bound, libraries_.cublasLt->bind({gemm, bucket_.tensors,
                                                                      [this](TensorId id) -> void * {
@@ -199,7 +199,7 @@ struct Enqueuer {
 
   Status operator()(const BoundKernel &k) const {
     CGC_CHECK(target == DeviceKind::Cuda && "validate() lets no kernel into a cpu plan");
-    const KernelParameters::Companion &companion = k.parameters.companion;
+    const KernelParameters::TailLaunch &tail = k.parameters.tail;
     cudaLaunchAttribute programmatic;
     programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     programmatic.val.programmaticStreamSerializationAllowed = 1;
@@ -215,10 +215,10 @@ struct Enqueuer {
     CGC_TRY(cudaStatus(cudaLaunchKernelExC(&config, k.function, &parameters), "cannot launch"));
     if (!tail.function)
       return Status::ok();
-    config.gridDim = companion.blocks;
+    config.gridDim = tail.blocks;
     config.numAttrs = 1; // Always programmatic within a record.
-    return cudaStatus(cudaLaunchKernelExC(&config, companion.function, &parameters),
-                      "cannot launch the companion");
+    return cudaStatus(cudaLaunchKernelExC(&config, tail.function, &parameters),
+                      "cannot launch the tail kernel");
   }
   Status operator()(const BoundLibraryCall &l) const { return l.gemm.launch(stream); }
   Status operator()(const BoundOpCall &o) const {

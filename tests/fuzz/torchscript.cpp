@@ -19,7 +19,7 @@ using namespace cgc;
 // file says. AddressSanitizer's operator new would end the process for such a size; this one
 // throws.
 void *operator new(size_t size) {
-  constexpr size_t kMost = size_t(1) << 30;
+  constexpr size_t kMost = size_t(1) << 26; // Zeroing a gigabyte would take seconds.
   void *const data = size <= kMost ? std::malloc(size) : nullptr;
   if (!data)
     throw std::bad_alloc();
