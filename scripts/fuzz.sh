@@ -52,13 +52,15 @@ make_seeds() {
 }
 make_seeds
 
+declare -A seeded_runs=([plan]=10000 [cgir]=20000 [npy]=150000 [torchscript]=600)
 # fuzz TARGET: runs one target; its log is build/fuzz/TARGET.log.
 fuzz() {
   local target=$1 corpus=$out/corpus/$1 options=()
   if [[ $seed ]]; then
     corpus=$out/corpus-seeded/$1
     rm -rf "$corpus"
-    options+=(-seed="$seed")
+    # As many runs as take less than 20 seconds, so that a faster machine tries no other inputs.
+    options+=(-seed="$seed" -runs="${seeded_runs[$target]}")
   fi
   local folders=("$corpus" "$out/seeds/$1")
   mkdir -p "$corpus"
