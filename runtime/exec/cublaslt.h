@@ -31,7 +31,7 @@ std::vector<std::byte> encode(const FrozenAlgorithm &frozen);
 std::optional<FrozenAlgorithm> decodeAlgorithm(std::span<const std::byte> bytes);
 
 /// One GEMM with its descriptors and algorithm. It can be launched any number of times.
-class BoundProduct final {
+class BoundGemm final {
 public:
   BoundGemm(BoundGemm &&) noexcept;
   BoundGemm &operator=(BoundGemm &&) noexcept;
@@ -71,8 +71,8 @@ public:
   /// Binds a GEMM with the algorithm in `frozen`. If `frozen` is empty, was made for another GPU or
   /// version, or is refused by the library, the heuristic's first algorithm is used instead; unless
   /// `frozen` is empty, `note` then gets the reason.
-  Result<BoundProduct> bind(const Operands &operands, std::span<const std::byte> frozen,
-                            std::string &note) const;
+  Result<BoundGemm> bind(const Operands &operands, std::span<const std::byte> frozen,
+                         std::string &note) const;
   /// At most `count` serialized algorithms for the GEMM, the heuristic's best first: the candidates
   /// of the tuner.
   Result<std::vector<std::vector<std::byte>>> candidates(const Operands &operands, int count) const;
