@@ -10,6 +10,7 @@
 #include "tools/cgc/cli/pass_flags.h"
 #include "tools/cgc/cli/pass_plugins.h"
 #include "tools/cgc/cli/progress.h"
+#include "tools/cgc/cli/specs.h"
 #include "tools/cgc/report/offender_report.h"
 #include "tools/cgc/report/plan_summary.h"
 #include "tools/cgc/verbs/tune.h"
