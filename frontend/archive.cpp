@@ -7,6 +7,8 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CRC.h"
 
 #include <ATen/EmptyTensor.h>
@@ -35,19 +37,22 @@ struct Record {
 /// class is an empty one. Tensors point into the mapping of the archive.
 class TensorCheck {
 public:
-  TensorCheck(caffe2::serialize::PyTorchStreamReader &reader, std::span<const std::byte> zip)
-      : reader_(reader), zip_(zip) {}
+  /// For the tensors of `folder`.pkl, whose records are in `folder`.
+  TensorCheck(caffe2::serialize::PyTorchStreamReader &reader, std::span<const std::byte> zip,
+              std::string folder)
+      : reader_(reader), zip_(zip), folder_(std::move(folder)) {}
 
-  /// Checks the tensors of `folder`.pkl, whose records are in `folder`.
-  Status check(const std::string &folder);
+  Status check();
 
 private:
   c10::StrongTypePtr typeNamed(const c10::QualifiedName &name);
   at::DataPtr record(const std::string &name);
-  void checkTensorsOf(const c10::IValue &value);
+  void checkTensor(const at::Tensor &tensor);
+  void checkTensorsOf(std::vector<c10::IValue> values);
 
   caffe2::serialize::PyTorchStreamReader &reader_;
   std::span<const std::byte> zip_;
+  std::string folder_;
   std::shared_ptr<torch::jit::CompilationUnit> classes_ =
       std::make_shared<torch::jit::CompilationUnit>();
   llvm::DenseMap<const void *, Record> records_; ///< By the address of their storage.
@@ -82,31 +87,58 @@ at::DataPtr TensorCheck::record(const std::string &name) {
   return data;
 }
 
-void TensorCheck::checkTensorsOf(const c10::IValue &value) {
-  value.visit([this](const c10::IValue &part) {
-    if (!status_.isOk() || !part.isTensor() || !part.toTensor().defined() ||
-        part.toTensor().layout() != c10::kStrided)
-      return !status_.isOk();
-    const at::Tensor &tensor = part.toTensor();
-    const Record record = records_.lookup(tensor.storage().data());
-    const uint64_t taken = at::detail::computeStorageNbytes(
-        tensor.sizes(), tensor.strides(), tensor.itemsize(), tensor.storage_offset());
-    if (std::max<uint64_t>(taken, tensor.storage().nbytes()) > record.size)
-      status_ = Status(Code::InvalidFile,
-                       record.name.empty()
-                           ? "a tensor has a size but no bytes in the file: load the "
-                             "model onto the CPU and export it again"
-                           : "the record '" + record.name + "' has " + std::to_string(record.size) +
-                                 " bytes, fewer than a tensor in it takes; export or copy "
-                                 "the file again");
-    return false;
-  });
+void TensorCheck::checkTensor(const at::Tensor &tensor) {
+  if (!tensor.defined() || tensor.layout() != c10::kStrided) // The importer refuses other layouts.
+    return;
+  const uint64_t claimed = tensor.storage().nbytes();
+  const auto record = records_.find(tensor.storage().data());
+  // A tensor of the meta device, or one whose storage was freed, has no record. The importer
+  // refuses it where the model uses it. LibTorch reads constants while it loads.
+  if (record == records_.end() && claimed == 0 && folder_ != "constants")
+    return;
+  const bool negative = tensor.storage_offset() < 0 ||
+                        llvm::any_of(tensor.sizes(), [](int64_t size) { return size < 0; });
+  const uint64_t taken =
+      negative ? UINT64_MAX
+               : at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(),
+                                                  tensor.itemsize(), tensor.storage_offset());
+  const Record none{folder_ + ".pkl"};
+  const auto &[name, size] = record == records_.end() ? none : record->second;
+  if (std::max(taken, claimed) > size)
+    status_ = Status(Code::InvalidFile,
+                     "the record '" + name + "' has " + std::to_string(size) +
+                         " bytes, fewer than a tensor in it takes; copy the file again, or clone "
+                         "views of another dtype and export it again");
 }
 
-Status TensorCheck::check(const std::string &folder) {
-  if (!reader_.hasRecord(folder + ".pkl"))
+/// Lists and dicts may share parts, and may contain themselves.
+void TensorCheck::checkTensorsOf(std::vector<c10::IValue> values) {
+  llvm::DenseSet<const void *> seen;
+  while (!values.empty() && status_.isOk()) {
+    const c10::IValue value = std::move(values.back());
+    values.pop_back();
+    if (value.isTensor())
+      checkTensor(value.toTensor());
+    else if (value.isPtrType() && !seen.insert(value.internalToPointer()).second)
+      continue;
+    else if (value.isTuple())
+      llvm::append_range(values, value.toTupleRef().elements());
+    else if (value.isList())
+      llvm::append_range(values, value.toListRef());
+    else if (value.isGenericDict())
+      for (const auto &entry : value.toGenericDict()) {
+        values.push_back(entry.key());
+        values.push_back(entry.value());
+      }
+  }
+}
+
+Status TensorCheck::check() {
+  if (!reader_.hasRecord(folder_ + ".pkl"))
     return Status::ok();
-  const auto [data, size] = reader_.getRecord(folder + ".pkl");
+  const auto [data, size] = reader_.getRecord(folder_ + ".pkl");
+  // A pickle may change the state of an object after the object was built.
+  std::vector<c10::IValue> states;
   const char *next = static_cast<const char *>(data.get()), *const end = next + size;
   torch::jit::Unpickler pickle(
       [&](char *to, size_t length) {
@@ -121,12 +153,13 @@ Status TensorCheck::check(const std::string &folder) {
         return available;
       },
       [this](const c10::QualifiedName &name) { return typeNamed(name); },
-      [this](const c10::StrongTypePtr &type, const c10::IValue &state) {
-        checkTensorsOf(state);
+      [&](const c10::StrongTypePtr &type, const c10::IValue &state) {
+        states.push_back(state);
         return c10::ivalue::Object::create(type, 0);
       },
-      [&](const std::string &name) { return record(folder + "/" + name); }, c10::kCPU);
-  checkTensorsOf(pickle.parse_ivalue());
+      [&](const std::string &name) { return record(folder_ + "/" + name); }, c10::kCPU);
+  states.push_back(pickle.parse_ivalue());
+  checkTensorsOf(std::move(states));
   return status_;
 }
 
@@ -140,7 +173,12 @@ Status checkArchive(const std::string &path) {
   if (!entries)
     return broken;
   caffe2::serialize::PyTorchStreamReader reader(path);
+  // The archive's records are in one folder, that of its first entry. Other tools add files beside.
+  const std::string_view first = entries->empty() ? "" : entries->front().name;
+  const std::string_view root = first.substr(0, first.find('/') + 1);
   for (const ZipEntry &entry : *entries) {
+    if (!entry.name.starts_with(root))
+      continue;
     uint32_t crc = 0;
     if (entry.isStored) {
       const auto bytes = storedBytes(file.bytes(), entry);
@@ -148,10 +186,7 @@ Status checkArchive(const std::string &path) {
         return broken;
       crc = crcOf(bytes->data(), bytes->size());
     } else {
-      // The reader omits the folder that contains all records.
-      const size_t slash = entry.name.find('/');
-      auto [data, size] = reader.getRecord(
-          std::string(slash == std::string_view::npos ? "" : entry.name.substr(slash + 1)));
+      auto [data, size] = reader.getRecord(std::string(entry.name.substr(root.size())));
       crc = crcOf(data.get(), size);
     }
     if (crc != entry.crc)
@@ -160,7 +195,7 @@ Status checkArchive(const std::string &path) {
                                            "the file; export or copy the file again");
   }
   for (const char *folder : {"constants", "data"})
-    CGC_TRY(TensorCheck(reader, file.bytes()).check(folder));
+    CGC_TRY(TensorCheck(reader, file.bytes(), folder).check());
   return Status::ok();
 }
 

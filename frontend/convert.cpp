@@ -1,6 +1,7 @@
 // Convert: conversions between LibTorch's types and cgc's.
 #include "frontend/convert.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/jit_type.h>
 
@@ -77,6 +78,12 @@ std::string whyUnsupported(const at::Tensor &tensor) {
     return std::string("a ") + c10::toString(tensor.scalar_type()) + " tensor";
   if (!tensor.device().is_cpu())
     return "a tensor without data";
+  const size_t taken = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(),
+                                                        tensor.itemsize(), tensor.storage_offset());
+  if (taken > 0 && tensor.storage().nbytes() == 0)
+    return "a tensor without data: it was on the meta device, or its storage was freed";
+  if (taken > tensor.storage().nbytes())
+    return "a damaged tensor, which reaches past its bytes";
   return "";
 }
 

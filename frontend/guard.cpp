@@ -35,7 +35,10 @@ Status guarded(Code code, llvm::function_ref<Status()> fn) {
   } catch (const c10::AcceleratorError &error) {
     return Status(Code::Device, causeOf(error.what_without_backtrace()));
   } catch (const c10::Error &error) {
-    return Status(code, causeOf(error.what_without_backtrace()));
+    const std::string cause = causeOf(error.what_without_backtrace());
+    // LibTorch's CPU allocator throws no error type of its own.
+    const bool outOfMemory = cause.find("can't allocate memory") != std::string::npos;
+    return Status(outOfMemory ? Code::OutOfMemory : code, cause);
   } catch (const std::bad_alloc &) {
     return Status(Code::OutOfMemory, "not enough host memory");
   } catch (const std::exception &error) {

@@ -6,6 +6,7 @@
 #include "frontend/guard.h"
 #include "frontend/numbers.h"
 #include "runtime/base/file.h"
+#include "runtime/base/libtorch.h"
 
 #include "llvm/ADT/StringRef.h"
 
@@ -48,7 +49,11 @@ Result<torch::jit::Module> loadTorchScript(const std::string &path) {
       sound = checkArchive(path);
       return Status::ok();
     });
-    if (read.code() == Code::InvalidFile)
+    if (read.message().find("upgrade PyTorch") != std::string::npos)
+      sound = Status(Code::InvalidFile,
+                     std::string("a newer PyTorch wrote this file than LibTorch ") +
+                         kLibTorchVersion + " can read; export the model with an older PyTorch");
+    else if (read.code() == Code::InvalidFile)
       sound = Status(Code::InvalidFile, "the zip is damaged or cut short (" + read.message() +
                                             "); export or copy the file again");
     else if (!read.isOk())

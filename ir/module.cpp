@@ -3,6 +3,7 @@
 
 #include "runtime/base/check.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
@@ -46,12 +47,20 @@ Graph *Module::addGraph(std::unique_ptr<Graph> graph) {
 }
 
 std::string Module::addConstant(llvm::StringRef hint, std::shared_ptr<const TensorData> data) {
-  auto taken = [&](llvm::StringRef name) {
-    return llvm::any_of(parameters_, [&](auto &p) { return p.name == name; });
-  };
-  std::string name = hint.str();
-  for (unsigned suffix = 1; taken(name); ++suffix)
-    name = (hint + "_" + llvm::Twine(suffix)).str();
+  // The suffixes in use; 0 stands for the hint itself.
+  llvm::DenseSet<unsigned> used;
+  for (const Parameter &parameter : parameters_) {
+    llvm::StringRef rest = parameter.name;
+    unsigned suffix = 0;
+    if (rest.consume_front(hint) &&
+        (rest.empty() || (rest.consume_front("_") && !rest.starts_with("0") &&
+                          !rest.getAsInteger(10, suffix))))
+      used.insert(suffix);
+  }
+  unsigned suffix = 0;
+  while (used.contains(suffix))
+    ++suffix;
+  std::string name = suffix == 0 ? hint.str() : (hint + "_" + llvm::Twine(suffix)).str();
   TensorType type = data->type();
   addParameter({name, Parameter::Kind::Constant, std::move(type), std::move(data)});
   return name;

@@ -36,6 +36,11 @@ TEST(FrontendRefusals, TakesAttributesThatAreNoDenseTensors) {
   EXPECT_TRUE(offenders(smallModel("attributes"), {floats({3, 4})}).empty());
 }
 
+TEST(FrontendRefusals, TakesArchivesWithOddPartsThatTheModelDoesNotUse) {
+  for (const char *model : {"no_data", "file_beside", "cycle", "shared_parts"})
+    EXPECT_TRUE(offenders(smallModel(model), {floats({3, 4})}).empty()) << model;
+}
+
 /// Returns the errors of `shape_condition` by line.
 std::map<unsigned, std::string> inShapeCondition(std::vector<int64_t> sizes) {
   std::map<unsigned, std::string> found;
@@ -163,6 +168,8 @@ TEST(FrontendRefusals, SaysWhatAForeignFileIs) {
       {smallModel("past_bytes"), "bytes, fewer than a tensor in it takes"},
       {smallModel("short_weight"), "the record 'data/0' has"},
       {smallModel("long_storage"), "the record 'data/2' has 64 bytes"},
+      {smallModel("negative_offset"), "bytes, fewer than a tensor in it takes"},
+      {smallModel("newer"), "a newer PyTorch wrote this file than LibTorch 2.11"},
       {smallModel("overlap"), "the record 'data/1' has 8 bytes"},
       {smallModel("short_constant"), "the record 'constants/0' has"},
       {smallModel("bad_code"), "LibTorch cannot read this as TorchScript"},

@@ -6,7 +6,7 @@ import warnings
 import zlib
 from pathlib import Path
 from typing import Dict, List, Tuple
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import torch
 from torch import nn
@@ -524,6 +524,25 @@ def main(folder):
     rewrite(folder, "casts", "short_weight", r"/data/0", lambda content: content[:-1])
     rewrite(folder, "casts", "long_storage", r"/data\.pkl", lambda content: content.replace(b"K\x10t", b"K\x7ft", 1))
     rewrite(folder, "casts", "short_constant", r"/constants/0", lambda content: content[:-1])
+    # Buffers without data, which the model does not use.
+    freed = Casts()
+    freed.register_buffer("freed", torch.ones(3))
+    freed.register_buffer("meta", torch.ones(3, device="meta"))
+    script = trace(freed, x)
+    script.freed.untyped_storage().resize_(0)
+    script.save(str(folder / "no_data.pt"))
+    offset = lambda content: content.replace(b"QK\0(", b"QJ\xff\xff\xff\xff(", 1)
+    rewrite(folder, "casts", "negative_offset", r"/data\.pkl", offset)
+    rewrite(folder, "casts", "newer", r"/version", lambda content: b"11\n")
+    # As zip tools of other systems leave it: a packed file beside the folder of the records.
+    shutil.copy(folder / "casts.pt", folder / "file_beside.pt")
+    with ZipFile(folder / "file_beside.pt", "a", ZIP_DEFLATED) as archive:
+        archive.writestr("__MACOSX/._casts", b"\0" * 100)
+    # Constants that are a list that contains itself, and a list of shared parts: 2^35 of them if each is visited.
+    cycle = b"\x80\2]q\0h\0a\x85."
+    shared = b"\x80\2(]q\0" + b"".join(b"](h%ch%ceq%c" % (i, i, i + 1) for i in range(35)) + b"t."
+    for name, constants in {"cycle": cycle, "shared_parts": shared}.items():
+        rewrite(folder, "called_twice", name, r"/constants\.pkl", lambda content, new=constants: new)
     # Two records share their first bytes; the second ends earlier than the tensor in it.
     shutil.copy(folder / "casts.pt", folder / "overlap.pt")
     with ZipFile(folder / "overlap.pt", "a") as archive:
