@@ -148,10 +148,9 @@ Status checkAttention(const Args &args) {
   for (const TensorRef *tensor : tensors) {
     if (!tensor || tensor->sizes.size() < 2 || tensor->dtype != tensors[0]->dtype)
       return refuse("its query, key and value have to be matrices of one element type");
-    // LibTorch's CPU kernel divides by the sizes, but for the number of keys.
-    const bool noKeys = tensor != tensors[0] && *(tensor->sizes.end() - 2) == 0;
-    if (std::ranges::count(tensor->sizes, 0) > noKeys)
-      return refuse("its query, key and value have to have elements");
+    // LibTorch's CPU kernel divides by the number of heads.
+    if (tensor->sizes.size() > 2 && *(tensor->sizes.end() - 3) == 0)
+      return refuse("its query, key and value have to have a head");
     batches.emplace_back(tensor->sizes.begin(), tensor->sizes.end() - 2);
   }
   const auto rows = [](const TensorRef *tensor) { return *(tensor->sizes.end() - 2); };

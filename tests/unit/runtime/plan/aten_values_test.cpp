@@ -107,18 +107,17 @@ TEST(AtenValues, AttentionHasAValueForEachKey) {
   EXPECT_EQ(refusal({{2, 4, 3, 8}, {2, 2, 5, 8}, {2, 2, 5, 6}, {2, 4, 3, 6}}, call(true)), "");
   EXPECT_EQ(refusal({{2, 4, 3, 8}, {2, 4, 0, 8}, {2, 4, 0, 6}, {2, 4, 3, 6}}, call(false)), "");
   EXPECT_EQ(refusal({{3, 8}, {2, 5, 8}, {5, 6}, {2, 3, 6}}, call(false)), "");
-  for (const Shapes &shapes : {Shapes{{0, 4, 3, 8}, {0, 4, 5, 8}, {0, 4, 5, 6}, {0, 4, 3, 6}},
-                               Shapes{{2, 0, 3, 8}, {2, 0, 5, 8}, {2, 0, 5, 6}, {2, 0, 3, 6}},
-                               Shapes{{2, 4, 0, 8}, {2, 4, 5, 8}, {2, 4, 5, 6}, {2, 4, 0, 6}},
-                               Shapes{{2, 4, 3, 0}, {2, 4, 0, 0}, {2, 4, 0, 6}, {2, 4, 3, 6}}})
-    EXPECT_THAT(refusal(shapes, call(false)), HasSubstr("have to have elements"));
+  EXPECT_EQ(refusal({{0, 4, 3, 8}, {0, 4, 5, 8}, {0, 4, 5, 6}, {0, 4, 3, 6}}, call(false)), "");
+  EXPECT_EQ(refusal({{2, 4, 0, 8}, {2, 4, 5, 8}, {2, 4, 5, 6}, {2, 4, 0, 6}}, call(false)), "");
+  EXPECT_THAT(refusal({{2, 0, 3, 8}, {2, 0, 5, 8}, {2, 0, 5, 6}, {2, 0, 3, 6}}, call(false)),
+              HasSubstr("have to have a head"));
   for (const Shapes &shapes : {Shapes{{2, 4, 3, 8}, {2, 4, 1, 8}, {2, 4, 3, 8}, {2, 4, 3, 8}},
                                Shapes{{2, 4, 3, 8}, {2, 4, 3, 8}, {2, 4, 0, 8}, {2, 4, 3, 8}}})
     EXPECT_THAT(refusal(shapes, call(false)), HasSubstr("the same number of rows"));
   EXPECT_THAT(refusal({{2, 4, 3, 8}, {2, 3, 5, 8}, {2, 3, 5, 8}, {2, 4, 3, 8}}, call(true)),
               HasSubstr("has to divide"));
   EXPECT_THAT(refusal({{2, 4, 3, 8}, {2, 0, 5, 8}, {2, 0, 5, 8}, {2, 4, 3, 8}}, call(true)),
-              HasSubstr("have to have elements"));
+              HasSubstr("have to have a head"));
   EXPECT_THAT(refusal({{8}, {5, 8}, {5, 6}, {6}}, call(false)), HasSubstr("matrices"));
   EXPECT_THAT(
       refusal({{2, 4, 3, 8}, {2, 4, 5, 8}, {2, 4, 5, 8}, {2, 4, 3, 8}}, call(false), DType::F16),

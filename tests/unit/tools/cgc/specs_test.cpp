@@ -1,4 +1,6 @@
 // Tests of specs: the syntax of --input, and the buckets that compile makes from it.
+#include "tools/cgc/cli/specs.h"
+
 #include "driver/buckets.h"
 
 #include <gtest/gtest.h>
