@@ -94,7 +94,7 @@ void TensorCheck::checkTensor(const at::Tensor &tensor) {
   const auto record = records_.find(tensor.storage().data());
   // A tensor of the meta device, or one whose storage was freed, has no record. The importer
   // refuses it where the model uses it. LibTorch reads constants while it loads.
-  if (record == records_.end() && claimed == 0 && folder_ != "constants")
+  if (record == records_.end() && folder_ != "constants")
     return;
   const bool negative = tensor.storage_offset() < 0 ||
                         llvm::any_of(tensor.sizes(), [](int64_t size) { return size < 0; });

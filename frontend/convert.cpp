@@ -80,7 +80,7 @@ std::string whyUnsupported(const at::Tensor &tensor) {
     return "a tensor without data";
   const size_t taken = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(),
                                                         tensor.itemsize(), tensor.storage_offset());
-  if (taken > 0 && tensor.storage().nbytes() == 0)
+  if (taken > 0 && (!tensor.storage().data() || tensor.storage().nbytes() == 0))
     return "a tensor without data: it was on the meta device, or its storage was freed";
   if (taken > tensor.storage().nbytes())
     return "a damaged tensor, which reaches past its bytes";

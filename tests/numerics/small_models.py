@@ -531,7 +531,7 @@ def main(folder):
     script = trace(freed, x)
     script.freed.untyped_storage().resize_(0)
     script.save(str(folder / "no_data.pt"))
-    offset = lambda content: content.replace(b"QK\0(", b"QJ\xff\xff\xff\xff(", 1)
+    offset = lambda content: re.sub(rb"(?s)(Qq.)K\0\(", lambda m: m[1] + b"J\xff\xff\xff\xff(", content, 1)
     rewrite(folder, "casts", "negative_offset", r"/data\.pkl", offset)
     rewrite(folder, "casts", "newer", r"/version", lambda content: b"11\n")
     # As zip tools of other systems leave it: a packed file beside the folder of the records.
