@@ -53,8 +53,8 @@ std::string Module::addConstant(llvm::StringRef hint, std::shared_ptr<const Tens
     llvm::StringRef rest = parameter.name;
     unsigned suffix = 0;
     if (rest.consume_front(hint) &&
-        (rest.empty() || (rest.consume_front("_") && !rest.starts_with("0") &&
-                          !rest.getAsInteger(10, suffix))))
+        (rest.empty() ||
+         (rest.consume_front("_") && !rest.starts_with("0") && !rest.getAsInteger(10, suffix))))
       used.insert(suffix);
   }
   unsigned suffix = 0;
