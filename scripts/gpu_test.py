@@ -8,6 +8,7 @@ is measured, not tested. Models and plans stay in --cache, so that a later call 
 Exit code: 0 nothing failed, 1 a test or command failed, 2 usage.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import shutil
@@ -350,6 +351,27 @@ def conversions(session, models):
         if plan:
             session.run(f"{kind} compared", [CGC, "compare", plan, session.model(model)], 100)
             bit_equal(session, kind, plan, batch=3)
+
+
+@part
+def families(session, models):
+    """a small model of each family in every precision compared with LibTorch (gpu_families.sh: in real size)"""
+    folder = session.cache / "families"
+    if session.run("export", [sys.executable, "tests/e2e/make_families.py", folder], 200) is None:
+        return
+    kinds = {"fp32": [], "O0": ["-O0"], "tf32": ["--precision", "tf32"], "fp16": ["--precision", "fp16"],
+             "bf16": ["--precision", "bf16"], "sm80-fp16": ["--arch", "sm_80", "--precision", "fp16"]}
+
+    def check(model, kind):
+        plan = folder / f"{model.stem}.{kind}.cgplan"
+        inputs = [word for line in model.with_suffix(".inputs").read_text().split() for word in ("--input", line)]
+        if session.run(f"compile {plan.stem}", [CGC, "compile", model, "-o", plan, "--target", "cuda", "--batch", "1,3",
+                                                *inputs, *kinds[kind]], 150, quiet=True) is not None:
+            session.run(f"{plan.stem} compared", [CGC, "compare", plan, model], 150)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for future in [pool.submit(check, model, kind) for model in sorted(folder.glob("*.pt")) for kind in kinds]:
+            future.result()
 
 
 @part

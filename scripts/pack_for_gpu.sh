@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Collects the files of a release build that scripts/gpu_test.sh needs in build/gpu/ (stripped, about 40 MB). A GPU
+# Collects the files of a release build that scripts/gpu_test.sh needs in build/gpu/ (stripped, about 80 MB). A GPU
 # machine then needs neither a compiler nor the project's packages, only the repository with that folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
