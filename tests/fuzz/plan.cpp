@@ -5,6 +5,7 @@
 #include "runtime/exec/provider.h"
 #include "runtime/kernels/kernel_table.h"
 #include "tests/fuzz/memory_file.h"
+#include "tests/fuzz/plan_bytes.h"
 #include "tests/fuzz/require.h"
 
 #include <algorithm>
@@ -138,7 +139,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   using namespace cgc;
   if (size == 0)
     return 0;
-  const fuzz::MemoryFile file(data, size);
+  const auto present = fuzz::inPresentVersion({data, size});
+  const fuzz::MemoryFile file(present ? present->data() : data, present ? present->size() : size);
   const Result<Plan> plan = Plan::load(file.path());
   if (!plan.isOk()) {
     CGC_REQUIRE(plan.status().code() == Code::InvalidFile, plan.status().message());

@@ -98,4 +98,16 @@ std::vector<uint8_t> sealedFile(std::span<const uint8_t> metadata,
   return file;
 }
 
+std::optional<std::vector<uint8_t>> inPresentVersion(std::span<const uint8_t> bytes) {
+  PlanHeader header;
+  if (bytes.size() < sizeof(header))
+    return std::nullopt;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (std::memcmp(header.magic, kPlanMagic, sizeof(kPlanMagic)) != 0 ||
+      header.formatVersion >= kPlanFormatVersion)
+    return std::nullopt;
+  std::optional<PlanFile> file = PlanFile::parse(bytes);
+  return file ? std::optional(file->write()) : std::nullopt;
+}
+
 } // namespace cgc::fuzz

@@ -29,4 +29,8 @@ struct PlanFile {
 std::vector<uint8_t> sealedFile(std::span<const uint8_t> metadata,
                                 std::span<const std::byte> weights, uint32_t features);
 
+/// The plan of a file of an older format version, written in the present one, so that a regression
+/// outlives the version in which it was found; std::nullopt for any other file.
+std::optional<std::vector<uint8_t>> inPresentVersion(std::span<const uint8_t> bytes);
+
 } // namespace cgc::fuzz
