@@ -153,6 +153,13 @@ Status checkAttention(const Args &args) {
       return refuse("its query, key and value have to have a head");
     batches.emplace_back(tensor->sizes.begin(), tensor->sizes.end() - 2);
   }
+  // LibTorch makes the result like the query. If another dimension has the stride 1 of the columns,
+  // the columns of that result may be strided, and the CPU kernel writes them as if they were
+  // dense.
+  for (size_t d = 0; d + 1 < tensors[0]->sizes.size(); ++d)
+    if (tensors[0]->strides[d] == 1 && tensors[0]->sizes[d] > 1 &&
+        tensors[0]->strides.back() == 1 && tensors[0]->sizes.back() > 1)
+      return refuse("its query has elements that overlap: two of its dimensions have stride 1");
   const auto rows = [](const TensorRef *tensor) { return *(tensor->sizes.end() - 2); };
   if (rows(tensors[1]) != rows(tensors[2]))
     return refuse("its key and value have to have the same number of rows");

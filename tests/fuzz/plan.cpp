@@ -77,11 +77,32 @@ std::optional<std::vector<Outputs>> runAll(const Plan &plan, bool poison, bool s
   return all;
 }
 
+/// "bucket 0 output 1, 3 of 64 bytes from byte 16 on": the first output that differs.
+std::string differenceOf(const std::vector<Outputs> &a, const std::vector<Outputs> &b) {
+  for (size_t bucket = 0; bucket < a.size(); ++bucket)
+    for (size_t i = 0; i < std::min(a[bucket].size(), b[bucket].size()); ++i) {
+      const auto &x = a[bucket][i], &y = b[bucket][i];
+      size_t first = x.size(), count = 0;
+      for (size_t at = 0; at < x.size(); ++at)
+        if (x[at] != y[at]) {
+          first = std::min(first, at);
+          ++count;
+        }
+      if (count > 0)
+        return "bucket " + std::to_string(bucket) + " output " + std::to_string(i) + ", " +
+               std::to_string(count) + " of " + std::to_string(x.size()) + " bytes from byte " +
+               std::to_string(first) + " on";
+    }
+  return "one run failed";
+}
+
 void run(const Plan &plan) {
   const bool separateBuffers = plan.data().producer.size() % 2;
   const auto outputs = runAll(plan, /*poison=*/false, separateBuffers);
-  CGC_REQUIRE(outputs == runAll(plan, /*poison=*/true, separateBuffers),
-              "the outputs depend on the memory's previous content");
+  const auto again = runAll(plan, /*poison=*/true, separateBuffers);
+  CGC_REQUIRE(outputs.has_value() == again.has_value(), "only one of two runs can be bound");
+  CGC_REQUIRE(outputs == again, "the outputs depend on the memory's previous content: " +
+                                    differenceOf(*outputs, *again));
 }
 
 /// Calls the kernels' bind functions, which check the launches. There is no GPU to run them.

@@ -15,9 +15,10 @@ using Shapes = std::vector<std::vector<int64_t>>;
 
 /// The message of validate() for a plan with one call; empty if it is valid. The tensors t0, t1,
 /// ... are f32 inputs of these sizes; the last one is the output, or with `outputStrides` a tensor
-/// of the arena.
+/// of the arena. t0 has `inputStrides`, or is dense without them.
 std::string refusal(const Shapes &shapes, AtenCall call, DType dtype = DType::F32,
-                    std::vector<int64_t> outputStrides = {}) {
+                    std::vector<int64_t> outputStrides = {},
+                    std::vector<int64_t> inputStrides = {}) {
   PlanData plan;
   plan.target = DeviceKind::Cpu;
   plan.producer = "test";
@@ -30,6 +31,8 @@ std::string refusal(const Shapes &shapes, AtenCall call, DType dtype = DType::F3
                                    uint32_t(list.size()), 0, type, shapes[i]));
     list.push_back({.name = "t" + std::to_string(i), .dtype = type, .sizes = shapes[i]});
   }
+  if (!inputStrides.empty())
+    bucket.tensors[0].strides = std::move(inputStrides);
   if (!outputStrides.empty()) {
     // A view of the arena.
     bucket.arenaBytes = 4096;
@@ -124,6 +127,21 @@ TEST(AtenValues, AttentionHasAValueForEachKey) {
       HasSubstr("matrices of one element type"));
   EXPECT_THAT(refusal({{9, 1, 3, 8}, {1, 9, 5, 8}, {1, 9, 5, 8}, {9, 1, 3, 8}}, call(false)),
               HasSubstr("its result is [9,9,3,8]"));
+}
+
+TEST(AtenValues, AttentionHasAQueryWithoutOverlaps) {
+  const Shapes shapes = {{2, 4, 3, 8}, {2, 4, 5, 8}, {2, 4, 5, 8}, {2, 4, 3, 8}};
+  const AtenCall call = {"aten::scaled_dot_product_attention",
+                         "",
+                         {id(0), id(1), id(2), NoneArg{}, 0.0, false, NoneArg{}, false},
+                         {}};
+  for (const Ints &strides : {Ints{96, 8, 32, 1}, Ints{0, 24, 8, 1}, Ints{0, 0, 0, 1},
+                              Ints{1, 2, 8, 24}, Ints{2, 24, 8, 1}})
+    EXPECT_EQ(refusal(shapes, call, DType::F32, {}, strides), "");
+  for (const Ints &strides : {Ints{1, 24, 8, 1}, Ints{96, 1, 8, 1}, Ints{96, 24, 1, 1}})
+    EXPECT_THAT(refusal(shapes, call, DType::F32, {}, strides), HasSubstr("overlap"));
+  const Shapes one = {{1, 4, 3, 8}, {1, 4, 5, 8}, {1, 4, 5, 8}, {1, 4, 3, 8}};
+  EXPECT_EQ(refusal(one, call, DType::F32, {}, {1, 24, 8, 1}), "");
 }
 
 TEST(AtenValues, AttentionHasNoDropout) {
