@@ -8,14 +8,10 @@
 namespace cgc::backend {
 namespace {
 
-/// A view of `place` at an address with the alignment that the runtime will give it: every buffer
-/// begins at a multiple of kBufferAlignment. Only for checks; never dereferenced.
-TensorView placeholderView(const Place &place) {
-  TensorView view{reinterpret_cast<void *>(kBufferAlignment + place.offset),
-                  place.dtype,
-                  DeviceKind::Cuda,
-                  place.sizes,
-                  {}};
+/// The operand in `place`. Its alignment is the one that the offset leaves of a buffer's: every
+/// buffer begins at a multiple of kBufferAlignment.
+OperandView operandView(const Place &place) {
+  OperandView view{place.dtype, place.sizes, {}, alignmentOf(kBufferAlignment | place.offset)};
   if (!place.type().isContiguous())
     view.strides = place.strides;
   return view;
@@ -81,21 +77,15 @@ bool takes(const KernelLaunch &record, const RecordTensors &tensors, const Bucke
   CGC_CHECK(tensors.reads.size() == kernel.reads &&
             tensors.writes.size() + statistics == kernel.writes &&
             record.ints.size() == kernel.ints && record.floats.size() == kernel.floats);
-  std::vector<TensorView> reads, writes;
+  std::vector<OperandView> reads, writes;
   for (const std::optional<Place> &place : tensors.reads)
-    reads.push_back(place ? placeholderView(*place) : TensorView());
+    reads.push_back(place ? operandView(*place) : OperandView());
   for (const Place &place : tensors.writes)
-    writes.push_back(placeholderView(place));
+    writes.push_back(operandView(place));
   writes.resize(kernel.writes);
   return kernel
-      .bind({.grid = record.grid,
-             .block = record.block,
-             .sharedBytes = record.sharedBytes,
-             .reads = reads,
-             .writes = writes,
-             .ints = record.ints,
-             .floats = record.floats,
-             .onlyChecks = true})
+      .check({record.grid, record.block, record.sharedBytes, reads, writes, record.ints,
+              record.floats})
       .isOk();
 }
 

@@ -1,8 +1,8 @@
 // Times the tiles of gemm_f16 that fit each shape of the ViT-L-14 towers: a chain of GEMMs, each
 // with weights of its own, in one captured graph, with plain and with programmatic edges. Checks
 // each result against a plain kernel. Prints one line for each tile and shape.
+#include "runtime/kernels/device/device_kernels.h"
 #include "runtime/kernels/gemm/gemm.h"
-#include "runtime/kernels/kernel_table.h"
 #include "runtime/kernels/pointwise/activation.h"
 
 #include <cuda_fp16.h>
@@ -92,8 +92,8 @@ constexpr Shape kShapes[] = {
     {"pooled:16 fc2", 16, 768, 3072, false, true},
 };
 
-cgc::TensorView view(void *data, const std::vector<int64_t> &sizes) {
-  return {data, cgc::DType::F16, cgc::DeviceKind::Cuda, sizes, {}};
+cgc::OperandView view(const void *data, const std::vector<int64_t> &sizes) {
+  return {cgc::DType::F16, sizes, {}, cgc::alignmentOf(reinterpret_cast<uintptr_t>(data))};
 }
 
 } // namespace
@@ -147,14 +147,21 @@ int main(int argc, char **argv) {
           CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      int(tile.sharedBytes(stages))));
         };
-        prepare(kernel->function());
+        const cgc::DeviceKernel &device = cgc::deviceKernel(*kernel);
+        prepare(device.function());
         std::vector<cgc::KernelParameters> parameters;
         for (int l = 0; l < layers; ++l) {
-          const cgc::TensorView reads[] = {view(x, xs), view(w + n * k * l, ws), view(bias, bs),
-                                           residual ? view(more, ys) : cgc::TensorView{}};
-          const cgc::TensorView writes[] = {view(y, ys), {}}; // No row statistics.
-          auto bound = kernel->bind(
-              {grid, block, tile.sharedBytes(stages), reads, writes, ints, {}, 0b0110});
+          void *const readFrom[] = {x, w + n * k * l, bias, residual ? more : nullptr};
+          void *const writeTo[] = {y, nullptr}; // No row statistics.
+          const cgc::OperandView reads[] = {view(readFrom[0], xs), view(readFrom[1], ws),
+                                            view(readFrom[2], bs), view(readFrom[3], ys)};
+          const cgc::OperandView writes[] = {view(writeTo[0], ys), {}};
+          const cgc::LaunchView launch{grid, block, tile.sharedBytes(stages), reads, writes,
+                                       ints, {}};
+          auto bound = [&]() -> cgc::Result<cgc::KernelParameters> {
+            CGC_TRY(kernel->check(launch));
+            return device.bind(launch, {readFrom, writeTo, 0b0110});
+          }();
           if (!bound.isOk()) {
             std::fprintf(stderr, "%s\n", bound.status().message().c_str());
             return 1;
@@ -176,7 +183,7 @@ int main(int argc, char **argv) {
           config.attrs = &attribute;
           config.numAttrs = programmatic;
           void *argument = parameters[layer].data();
-          CHECK(cudaLaunchKernelExC(&config, kernel->function(), &argument));
+          CHECK(cudaLaunchKernelExC(&config, device.function(), &argument));
           if (!tail.function)
             return;
           config.gridDim = dim3(tail.blocks);

@@ -1,12 +1,15 @@
-# cgc_add_library(name [SUBDIRS dir...] [LINK target...] [PRIVATE_LINK target...]): a static library of one folder.
+# cgc_add_library(name [DIRS dir...] [SUBDIRS dir...] [LINK target...] [PRIVATE_LINK target...]): a static library.
 #
-# Takes every .cpp and .h of the folder (and of SUBDIRS). Headers sit beside sources, are included from the
+# Takes every .cpp and .h of the folder, or of DIRS instead, and of SUBDIRS. Headers sit beside sources, are included from the
 # repository root, and must each compile alone: the target all_verify_interface_header_sets checks it.
 function(cgc_add_library name)
-  cmake_parse_arguments(ARG "" "" "SUBDIRS;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DIRS;SUBDIRS;LINK;PRIVATE_LINK" ${ARGN})
   set(sources "")
   set(headers "")
-  foreach(dir . ${ARG_SUBDIRS})
+  if(NOT ARG_DIRS)
+    set(ARG_DIRS .)
+  endif()
+  foreach(dir ${ARG_DIRS} ${ARG_SUBDIRS})
     file(GLOB dir_sources CONFIGURE_DEPENDS ${dir}/*.cpp)
     file(GLOB dir_headers CONFIGURE_DEPENDS ${dir}/*.h)
     list(APPEND sources ${dir_sources})

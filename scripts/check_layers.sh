@@ -27,4 +27,15 @@ layer backend support ir runtime/base runtime/plan runtime/kernels
 layer frontend support ir runtime/base
 layer tuner backend support ir runtime/base runtime/plan runtime/kernels runtime/exec
 layer driver tuner backend passes support ir runtime/base runtime/plan runtime/kernels runtime/exec
+
+# The kernels have a host half, which the compiler may include, and a device half (docs/kernels.md).
+# only_host FILES...: these files may include neither the device half nor CUDA.
+only_host() {
+  if grep -nE '#include ("runtime/kernels/(device|sm90|sm80)/|".*\.cuh"|<cuda)' "$@"; then
+    echo "the files above may include only the host half of runtime/kernels, without CUDA" >&2
+    failures=$((failures + 1))
+  fi
+}
+mapfile -t host_files < <(find runtime/kernels backend tuner driver -name '*.h' -o -name '*.cpp' | grep -vE '/(device|sm90|sm80)/')
+only_host "${host_files[@]}"
 exit $((failures > 0))

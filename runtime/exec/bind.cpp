@@ -2,7 +2,6 @@
 #include "runtime/exec/bind.h"
 
 #include "runtime/base/check.h"
-#include "runtime/kernels/kernel_table.h"
 
 #include <algorithm>
 #include <cstring>
@@ -52,19 +51,25 @@ private:
 
   std::byte *address(TensorId id) const { return addressOf(tensor(id).slot, memory_); }
 
-  std::vector<TensorView> views(const std::vector<TensorId> &ids) const {
-    std::vector<TensorView> views;
+  /// The operands of a kernel and their addresses; the address of an absent one is null.
+  struct Operands {
+    std::vector<OperandView> views;
+    std::vector<void *> addresses;
+  };
+  Operands operands(const std::vector<TensorId> &ids) const {
+    Operands operands;
     for (TensorId id : ids) {
-      if (id == kNoTensor) {
-        views.emplace_back();
+      OperandView &view = operands.views.emplace_back();
+      void *&at = operands.addresses.emplace_back();
+      if (id == kNoTensor)
         continue;
-      }
       const TensorRef &t = tensor(id);
-      views.push_back({address(id), t.dtype, plan_.target, t.sizes, {}});
+      at = address(id);
+      view = {t.dtype, t.sizes, {}, alignmentOf(reinterpret_cast<uintptr_t>(at))};
       if (!isDense(t.sizes, t.strides))
-        views.back().strides = t.strides;
+        view.strides = t.strides;
     }
-    return views;
+    return operands;
   }
 
   Result<BoundOp> bindOp(const KernelLaunch &launch) const {
@@ -78,20 +83,22 @@ private:
                     "the plan needs this kernel with abi " + std::to_string(launch.abiHash) +
                         ", and this runtime has abi " + std::to_string(kernel->abiHash) +
                         "; use the cgc that compiled it, or compile again");
-    if (launch.reads.size() != kernel->reads || launch.writes.size() != kernel->writes ||
-        launch.ints.size() != kernel->ints || launch.floats.size() != kernel->floats)
+    if (!kernel->takesCountsOf(launch))
       return Status(Code::InvalidFile, "the number of arguments is not that of the kernel");
-    const std::vector<TensorView> reads = views(launch.reads), writes = views(launch.writes);
+    const Operands reads = operands(launch.reads), writes = operands(launch.writes);
+    const LaunchView view{launch.grid,  launch.block, launch.sharedBytes, reads.views,
+                          writes.views, launch.ints,  launch.floats};
+    CGC_TRY(kernel->check(view));
     uint64_t constantReads = 0;
     for (size_t i = 0; i < launch.reads.size(); ++i)
       if (launch.reads[i] != kNoTensor && tensor(launch.reads[i]).slot.buffer == BufferKind::Weight)
         constantReads |= uint64_t(1) << i;
     BoundKernel bound;
-    bound.function = kernel->function();
+    const DeviceKernel &device = deviceKernel(*kernel);
+    bound.function = device.function();
     CGC_TRY(prepare(bound.function, launch.sharedBytes));
     CGC_ASSIGN_OR_RETURN(bound.parameters,
-                         kernel->bind({launch.grid, launch.block, launch.sharedBytes, reads, writes,
-                                       launch.ints, launch.floats, constantReads}));
+                         device.bind(view, {reads.addresses, writes.addresses, constantReads}));
     const KernelParameters::TailLaunch &tail = bound.parameters.tail;
     if (tail.function)
       CGC_TRY(prepare(tail.function, launch.sharedBytes));

@@ -4,7 +4,7 @@
 #include "runtime/exec/buffer.h"
 #include "runtime/exec/cublaslt.h"
 #include "runtime/exec/cuda_support.h"
-#include "runtime/kernels/kernel_table.h"
+#include "runtime/kernels/device/device_kernels.h"
 #include "runtime/plan/op_library.h"
 #include "runtime/plan/op_provider.h"
 #include "runtime/plan/plan.h"

@@ -1,21 +1,19 @@
-// Builds the kernel table from kernels.def.
+// Builds the host half of the kernel table from kernels.def.
 #include "runtime/kernels/kernel_table.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 namespace cgc {
 
 #define CGC_KERNEL(NAME, TRAITS, READS, WRITES, INTS, FLOATS, PARAMETERS)                          \
-  const void *NAME##Function();                                                                    \
-  Result<KernelParameters> NAME##Bind(const KernelArguments &arguments);
+  Status NAME##Check(const LaunchView &launch);
 #include "runtime/kernels/kernels.def"
 
 namespace {
 constexpr Kernel kKernels[] = {
 #define CGC_KERNEL(NAME, TRAITS, READS, WRITES, INTS, FLOATS, PARAMETERS)                          \
-  {#NAME,  TRAITS,         PARAMETERS, kernelAbiHash(PARAMETERS), READS, WRITES, INTS,             \
-   FLOATS, NAME##Function, NAME##Bind},
+  {#NAME, TRAITS, PARAMETERS, kernelAbiHash(PARAMETERS), READS, WRITES, INTS, FLOATS, NAME##Check},
 #include "runtime/kernels/kernels.def"
 };
 } // namespace

@@ -1,63 +1,41 @@
-// The kernel table: which kernels this runtime has, and how each checks and takes its arguments.
+// The kernel table: which kernels this runtime has, and which launches each accepts. Host code
+// only: device/device_kernels.h has the device half.
 #pragma once
 
+#include "runtime/base/dtype.h"
 #include "runtime/base/status.h"
-#include "runtime/base/tensor_view.h"
 
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string_view>
-#include <type_traits>
-#include <vector>
 
 namespace cgc {
 
-/// A launch of a plan, with tensors bound to device memory. Dense tensors have empty strides; an
-/// absent optional tensor has null data. Borrows everything for the duration of bind.
-struct KernelArguments {
-  std::span<const uint32_t, 3> grid, block;
-  uint32_t sharedBytes;
-  std::span<const TensorView> reads, writes;
-  std::span<const int64_t> ints;
-  std::span<const double> floats;
-  /// Bit i: reads[i] is a weight, which nothing writes while the plan runs, so a kernel may load it
-  /// before griddepcontrol.wait.
-  uint64_t constantReads = 0;
-  /// Whether bind only checks: nothing will be launched, addresses are placeholders, and there may
-  /// be no driver.
-  bool onlyChecks = false;
+/// The greatest power of two that divides `address`, an address or an offset; 0 for 0.
+constexpr uint64_t alignmentOf(uint64_t address) {
+  return address & (~address + 1);
+}
+
+/// An operand of a launch without its address. Borrows sizes and strides.
+struct OperandView {
+  DType dtype = DType::F32;
+  std::span<const int64_t> sizes;
+  std::span<const int64_t> strides; ///< In elements. Empty if the tensor is dense.
+  /// The address is a multiple of this power of two, in bytes. 0: an optional operand is absent.
+  uint64_t alignment = 0;
+
+  bool isPresent() const { return alignment != 0; }
 };
 
-/// The result of bind: the bytes of the struct that a kernel takes as its only parameter, and its
-/// tail launch if it has one.
-class KernelParameters final {
-  struct alignas(128) Unit { // A tensor map has to lie at a multiple of 128 bytes.
-    unsigned char bytes[128];
-  };
-
-public:
-  KernelParameters() = default;
-  template <class T>
-  explicit KernelParameters(const T &parameters) : units_(sizeof(T) / sizeof(Unit) + 1) {
-    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(Unit) &&
-                  sizeof(T) <= 4096);
-    std::memcpy(units_.data(), &parameters, sizeof(T));
-  }
-  void *data() { return units_.data(); }
-
-  /// A second launch, with the same parameter, right after the kernel's own and behind a
-  /// programmatic edge, which runs concurrently with it. The kernel's own grid has `blocks` CTAs
-  /// fewer than the record's; the tail launch has these, or nobody if `function` is null. The
-  /// kernel releases the tail launch after its own griddepcontrol.wait, so that the tail launch
-  /// need not wait before it reads. The tail launch waits for the kernel before it exits.
-  struct TailLaunch {
-    const void *function = nullptr;
-    uint32_t blocks = 0;
-  } tail;
-
-private:
-  std::vector<Unit> units_;
+/// A launch of a plan as a check sees it: all but the addresses, so that the compiler can ask
+/// whether a kernel accepts a launch. Borrows everything.
+struct LaunchView {
+  std::span<const uint32_t, 3> grid, block;
+  uint32_t sharedBytes;
+  std::span<const OperandView> reads, writes;
+  std::span<const int64_t> ints;
+  std::span<const double> floats;
 };
 
 /// Traits of a kernel, as bits.
@@ -71,7 +49,7 @@ enum KernelTrait : unsigned {
   kRowStatistics = 1u << 2,
 };
 
-/// A row of kernels.def.
+/// The host half of a row of kernels.def.
 struct Kernel {
   std::string_view name;
   unsigned traits;
@@ -80,12 +58,15 @@ struct Kernel {
   std::string_view parameters;
   uint64_t abiHash;
   size_t reads, writes, ints, floats; ///< The number of arguments of each kind.
-  /// The `__global__` function.
-  const void *(*function)();
-  /// Builds the kernel's parameter. InvalidFile, with the reason, if the launch could access memory
-  /// outside its tensors. The caller has checked the counts of arguments. Unless `onlyChecks`, the
-  /// function is configured for this much shared memory, because bind may query its occupancy.
-  Result<KernelParameters> (*bind)(const KernelArguments &arguments);
+  /// InvalidFile, with the reason, if the launch could access memory outside its tensors or if the
+  /// kernel does not support it. The caller has checked the counts of arguments. Needs no GPU.
+  Status (*check)(const LaunchView &launch);
+
+  /// Whether `launch` has as many arguments of each kind as the kernel.
+  template <class Launch> bool takesCountsOf(const Launch &launch) const {
+    return launch.reads.size() == reads && launch.writes.size() == writes &&
+           launch.ints.size() == ints && launch.floats.size() == floats;
+  }
 };
 
 /// All kernels, in the order of kernels.def.

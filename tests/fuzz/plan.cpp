@@ -105,29 +105,23 @@ void run(const Plan &plan) {
                                     differenceOf(*outputs, *again));
 }
 
-/// Calls the kernels' bind functions, which check the launches. There is no GPU to run them.
+/// Calls the checks of the kernels. There is no GPU to run the launches.
 void checkLaunches(const PlanData &plan) {
   for (const Entry &entry : plan.entries)
     for (const Bucket &bucket : entry.buckets)
       for (const LaunchRecord &record : bucket.records) {
         const auto *launch = std::get_if<KernelLaunch>(&record.op);
         const Kernel *kernel = launch ? findKernel(launch->kernel) : nullptr;
-        if (!kernel || launch->reads.size() != kernel->reads ||
-            launch->writes.size() != kernel->writes || launch->ints.size() != kernel->ints ||
-            launch->floats.size() != kernel->floats)
+        if (!kernel || !kernel->takesCountsOf(*launch))
           continue;
         const auto views = [&](const std::vector<TensorId> &ids) {
-          std::vector<TensorView> views;
+          std::vector<OperandView> views;
           for (const TensorId id : ids) {
-            TensorView &view = views.emplace_back();
+            OperandView &view = views.emplace_back();
             if (id == kNoTensor)
               continue;
             const TensorRef &t = bucket.tensors[uint32_t(id)];
-            view = {reinterpret_cast<void *>(kLargeAlignment + t.slot.offset),
-                    t.dtype,
-                    DeviceKind::Cuda,
-                    t.sizes,
-                    {}};
+            view = {t.dtype, t.sizes, {}, alignmentOf(kBufferAlignment | t.slot.offset)};
             if (!isDense(t.sizes, t.strides))
               view.strides = t.strides;
           }
@@ -135,14 +129,8 @@ void checkLaunches(const PlanData &plan) {
         };
         const auto reads = views(launch->reads), writes = views(launch->writes);
         (void)kernel
-            ->bind({.grid = launch->grid,
-                    .block = launch->block,
-                    .sharedBytes = launch->sharedBytes,
-                    .reads = reads,
-                    .writes = writes,
-                    .ints = launch->ints,
-                    .floats = launch->floats,
-                    .onlyChecks = true})
+            ->check({launch->grid, launch->block, launch->sharedBytes, reads, writes, launch->ints,
+                     launch->floats})
             .isOk();
       }
 }

@@ -3,14 +3,14 @@
 // softmax is online, over chunks of keys (Milakov and Gimelshein, 2018), in powers of two.
 #include "runtime/kernels/attention/attention.h"
 
-#include "runtime/kernels/attention/heads.h"
+#include "runtime/kernels/attention/heads.cuh"
 #include "runtime/kernels/device.cuh"
-#include "runtime/kernels/kernel_checks.h"
+#include "runtime/kernels/device/kernel_rows.h"
+#include "runtime/kernels/device/tensor_map.h"
 #include "runtime/kernels/pointwise/activations.cuh"
 #include "runtime/kernels/sm80/async_copy.cuh"
 #include "runtime/kernels/sm80/warp_mma.cuh"
 #include "runtime/kernels/sm90/hopper.cuh"
-#include "runtime/kernels/sm90/tensor_map.h"
 
 namespace cgc {
 namespace {
@@ -302,28 +302,14 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
 }
 
 template <class T, int kColumns, bool kTensorCopies>
-Result<KernelParameters> bindAttention(const KernelArguments &a) {
+Result<KernelParameters> bindAttention(const LaunchView &launch, const LaunchAddresses &at) {
   constexpr DType dtype = kDTypeOf<T>;
-  CGC_ASSIGN_OR_RETURN(const Heads heads, headsOf(a, dtype, kColumns));
-  const int64_t splits = a.ints[5], warps = a.block[0] / 32;
-  if (splits < 1 || warps < 1 || warps > kAttentionMaxWarps || warps % splits != 0)
-    return refuseArguments("the warps of a block have to be a multiple of the splits");
-  const int64_t rows = warps / splits * kAttentionQueries;
-  if (a.block[0] % 32 != 0 || a.block[1] != 1 || a.block[2] != 1 ||
-      a.grid[0] != (heads.queries + rows - 1) / rows || a.grid[1] != heads.heads ||
-      a.grid[2] != heads.batch ||
-      a.sharedBytes != attentionSharedBytes(heads.keys, kColumns, warps, splits))
-    return refuseArguments("the launch is not that of the sizes");
-  if (kTensorCopies && heads.width != kColumns)
-    return refuseArguments("tensor copies bring whole rows of 64 columns");
-  AttentionParameters<T, kTensorCopies> p{headsParameters<T>(a, heads, kLog2e), {}, int(splits)};
+  const AttentionLaunch l = *checkAttention(launch, dtype, kColumns, kTensorCopies);
+  AttentionParameters<T, kTensorCopies> p{
+      headsParameters<T>(at, l.heads, kLog2e), {}, int(l.splits)};
   if constexpr (kTensorCopies) {
-    const auto map = [&](const TensorView &t, const HeadStrides &strides) {
-      return headsMap(t.data, dtype, {heads.batch, heads.heads, heads.keys},
-                      {strides.batch, strides.head, strides.row}, kAttentionChunk, a.onlyChecks);
-    };
-    CGC_ASSIGN_OR_RETURN(p.maps.k, map(a.reads[1], heads.k));
-    CGC_ASSIGN_OR_RETURN(p.maps.v, map(a.reads[2], heads.v));
+    CGC_ASSIGN_OR_RETURN(p.maps.k, tensorMap(at.reads[1], dtype, l.k));
+    CGC_ASSIGN_OR_RETURN(p.maps.v, tensorMap(at.reads[2], dtype, l.v));
   }
   return KernelParameters(p);
 }

@@ -1,8 +1,11 @@
-// Launch shapes of attention_*, and limits that all attention kernels have in common.
+// attention_*: the launch shapes and the check; and limits that all attention kernels have in
+// common.
 #pragma once
 
+#include "runtime/kernels/attention/heads.h"
+#include "runtime/kernels/tensor_map_shape.h"
+
 #include <algorithm>
-#include <cstdint>
 
 namespace cgc {
 
@@ -45,5 +48,16 @@ constexpr uint32_t attentionSharedBytes(int64_t keys, int64_t columns, int64_t w
   const int64_t sums = (warps - warps / splits) * 32 * (columns / 2 + 4) * 4;
   return uint32_t(std::max(ring, sums)) + 1024;
 }
+
+/// A checked launch.
+struct AttentionLaunch {
+  Heads heads;
+  int64_t splits;      ///< Warps that share 16 queries.
+  TensorMapShape k, v; ///< Only of kernels that load with TMA.
+};
+/// Checks a launch of the kernel for heads of `columns` columns (attentionColumns), which loads
+/// keys and values with TMA if `tensorCopies`.
+Result<AttentionLaunch> checkAttention(const LaunchView &launch, DType dtype, int64_t columns,
+                                       bool tensorCopies);
 
 } // namespace cgc

@@ -4,9 +4,9 @@
 // are summed up.
 #include "runtime/kernels/attention/attention_f32.h"
 
-#include "runtime/kernels/attention/attention.h"
-#include "runtime/kernels/attention/heads.h"
+#include "runtime/kernels/attention/heads.cuh"
 #include "runtime/kernels/device.cuh"
+#include "runtime/kernels/device/kernel_rows.h"
 #include "runtime/kernels/sm80/async_copy.cuh"
 
 namespace cgc {
@@ -194,13 +194,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <int kColumns> Result<KernelParameters> bindAttentionF32(const KernelArguments &a) {
-  CGC_ASSIGN_OR_RETURN(const Heads heads, headsOf(a, DType::F32, kColumns));
-  if (a.block[0] != kAttentionF32Threads || a.block[1] != 1 || a.block[2] != 1 ||
-      a.grid[0] != (heads.queries + kQueries - 1) / kQueries || a.grid[1] != heads.heads ||
-      a.grid[2] != heads.batch || a.sharedBytes != attentionF32SharedBytes(kColumns))
-    return refuseArguments("the launch is not that of the sizes");
-  return KernelParameters(headsParameters<float>(a, heads));
+template <int kColumns>
+Result<KernelParameters> bindAttentionF32(const LaunchView &launch, const LaunchAddresses &at) {
+  return KernelParameters(headsParameters<float>(at, *checkAttentionF32(launch, kColumns)));
 }
 
 } // namespace

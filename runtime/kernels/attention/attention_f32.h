@@ -1,7 +1,7 @@
-// Launch shape of attention_f32_*.
+// attention_f32_*: the launch shape and the check.
 #pragma once
 
-#include <cstdint>
+#include "runtime/kernels/attention/heads.h"
 
 namespace cgc {
 
@@ -17,5 +17,8 @@ constexpr uint32_t attentionF32SharedBytes(int64_t columns) {
                    kAttentionF32Chunk * columns + kAttentionF32Queries * (kAttentionF32Chunk + 4)) *
                   4);
 }
+
+/// Checks a launch of the kernel for heads of `columns` columns (attentionColumns).
+Result<Heads> checkAttentionF32(const LaunchView &launch, int64_t columns);
 
 } // namespace cgc

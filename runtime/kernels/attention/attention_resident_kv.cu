@@ -6,13 +6,13 @@
 #include "runtime/kernels/attention/attention_resident_kv.h"
 
 #include "runtime/kernels/attention/attention_single.cuh"
-#include "runtime/kernels/attention/heads.h"
+#include "runtime/kernels/attention/heads.cuh"
 #include "runtime/kernels/device.cuh"
+#include "runtime/kernels/device/kernel_rows.h"
+#include "runtime/kernels/device/tensor_map.h"
 #include "runtime/kernels/divider.h"
-#include "runtime/kernels/kernel_checks.h"
 #include "runtime/kernels/pointwise/activations.cuh"
 #include "runtime/kernels/sm90/hopper.cuh"
-#include "runtime/kernels/sm90/tensor_map.h"
 #include "runtime/kernels/sm90/wgmma.cuh"
 
 #include <type_traits>
@@ -46,13 +46,11 @@ template <class T> __device__ Place placeOf(const ResidentKvParameters<T> &p, in
   return {item - int(row * p.slices.divisor), int(row - batch * p.heads.divisor), int(batch)};
 }
 
-/// TMA boxes for this many keys: a box has up to 256 rows.
-__host__ __device__ constexpr int boxesOf(int keys) {
-  return keys > 256 ? 2 : 1;
-}
+/// TMA boxes of the keys, and of the values, of a kernel.
+template <int kKeys> constexpr int kBoxesOf = int(residentKvBoxes(kKeys));
 
 /// Queries of a tile that one warp computes.
-constexpr int kWarpQueries = int(kResidentKvQueries) / 4;
+constexpr int kWarpQueries = int(kResidentKvWarpQueries);
 
 constexpr int kRowBytes = 128;
 constexpr int kTileBytes = int(kResidentKvQueries) * kRowBytes;
@@ -199,7 +197,7 @@ __global__ void __launch_bounds__(kResidentKvMaxGroups * 128, 1)
     attentionResidentKv(const __grid_constant__ ResidentKvParameters<T> p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr int kPart = kKeys <= 80 ? kKeys : 64, kParts = (kKeys + kPart - 1) / kPart;
-  constexpr int kBoxes = boxesOf(kKeys), kBox = kKeys / kBoxes;
+  constexpr int kBoxes = kBoxesOf<kKeys>, kBox = kKeys / kBoxes;
   static_assert(kKeys % 16 == 0);
   extern __shared__ uint8_t dynamic[];
   uint8_t *const memory = dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024;
@@ -494,88 +492,43 @@ __global__ void __launch_bounds__(256, 1)
 #endif
 }
 
-/// Checks the tensors of a launch of either kernel and builds the common part of the parameter. TMA
-/// loads queries in boxes of `queryBox` rows, keys and values in boxes of `keyBox` rows.
+/// The part of the parameter that both kernels use.
 template <class T>
-Result<ResidentKvParameters<T>> parametersOf(const KernelArguments &a, int64_t queryBox,
-                                             int64_t keyBox) {
+Result<ResidentKvParameters<T>> parametersOf(const LaunchAddresses &at, const ResidentKvLaunch &l) {
   constexpr DType dtype = kDTypeOf<T>;
-  const int64_t batch = a.ints[0], heads = a.ints[1], queries = a.ints[2], keys = a.ints[3];
-  if (!(a.floats[0] > 0))
-    return refuseArguments("scale has to be positive");
-  const auto q = headStridesOf(a.reads[0], dtype, batch, heads, queries, 64);
-  const auto k = headStridesOf(a.reads[1], dtype, batch, heads, keys, 64);
-  const auto v = headStridesOf(a.reads[2], dtype, batch, heads, keys, 64);
-  const auto out = headStridesOf(a.writes[0], dtype, batch, heads, queries, 64);
-  if (!q || !k || !v || !out)
-    return refuseArguments("q, k, v and out [batch, heads, rows, 64] need dense columns and rows "
-                           "at multiples of 16 bytes");
-  const auto map = [&](const TensorView &t, const HeadStrides &s, int64_t rows, int64_t box) {
-    return headsMap(t.data, dtype, {batch, heads, rows}, {s.batch, s.head, s.row}, uint32_t(box),
-                    a.onlyChecks);
-  };
   ResidentKvParameters<T> p{};
-  CGC_ASSIGN_OR_RETURN(p.q, map(a.reads[0], *q, queries, queryBox));
-  CGC_ASSIGN_OR_RETURN(p.k, map(a.reads[1], *k, keys, keyBox));
-  CGC_ASSIGN_OR_RETURN(p.v, map(a.reads[2], *v, keys, keyBox));
-  p.qStrides = *q;
-  p.out = static_cast<T *>(a.writes[0].data);
-  p.outStrides = *out;
-  p.heads = Divider(uint32_t(heads));
-  p.queries = int(queries);
-  p.keys = int(keys);
-  p.scale = static_cast<float>(a.floats[0] * kLog2e);
+  CGC_ASSIGN_OR_RETURN(p.q, tensorMap(at.reads[0], dtype, l.q));
+  CGC_ASSIGN_OR_RETURN(p.k, tensorMap(at.reads[1], dtype, l.k));
+  CGC_ASSIGN_OR_RETURN(p.v, tensorMap(at.reads[2], dtype, l.v));
+  p.qStrides = l.qStrides;
+  p.out = static_cast<T *>(at.writes[0]);
+  p.outStrides = l.outStrides;
+  p.heads = Divider(uint32_t(l.heads));
+  p.slices = Divider(uint32_t(l.shape.items(1, l.queries)));
+  p.queries = int(l.queries);
+  p.keys = int(l.keys);
+  p.scale = static_cast<float>(l.scale * kLog2e);
   return p;
 }
 
-/// Whether the first four ints, the sizes, are in range.
-bool hasSizes(const KernelArguments &a) {
-  const int64_t batch = a.ints[0], heads = a.ints[1], queries = a.ints[2], keys = a.ints[3];
-  return batch >= 1 && heads >= 1 && queries >= 1 && keys >= 1 && batch <= kAttentionMostOfGrid &&
-         heads <= kAttentionMostOfGrid && queries <= 1 << 20;
-}
-
-template <class T, int kKeys> Result<KernelParameters> bindResidentKv(const KernelArguments &a) {
-  const int64_t causal = a.ints[4];
-  const ResidentKvShape shape{a.ints[5], a.block[0] / 128, a.ints[6]};
-  if (!hasSizes(a) || causal < 0 || causal > 1 || residentKvKeys(a.ints[3]) != kKeys)
-    return refuseArguments("batch, heads, queries and keys have to be positive, and the keys those "
-                           "of the kernel");
-  if (shape.tiles < 1 || shape.tiles > kResidentKvMaxTiles || shape.groups < 1 ||
-      shape.groups > kResidentKvMaxGroups || shape.stages < 1 || shape.stages > 2)
-    return refuseArguments("tiles, warpgroups or stages are out of range");
-  const int64_t items = shape.items(a.ints[0] * a.ints[1], a.ints[2]);
-  if (a.grid[0] < 1 || a.grid[0] > items || items > kResidentKvMaxItems || a.grid[1] != 1 ||
-      a.grid[2] != 1 || a.block[0] != shape.groups * 128 || a.block[1] != 1 || a.block[2] != 1 ||
-      a.sharedBytes != shape.sharedBytes(a.ints[2], a.ints[3]))
-    return refuseArguments("the launch is not that of the sizes");
-  CGC_ASSIGN_OR_RETURN(
-      ResidentKvParameters<T> p,
-      parametersOf<T>(a, shape.tiles * kResidentKvQueries, kKeys / boxesOf(kKeys)));
-  p.tiles = int(shape.tiles);
-  CGC_ASSIGN_OR_RETURN(p.outTiles,
-                       headsMap(a.writes[0].data, kDTypeOf<T>, {a.ints[0], a.ints[1], a.ints[2]},
-                                {p.outStrides.batch, p.outStrides.head, p.outStrides.row},
-                                kWarpQueries, a.onlyChecks));
-  if (shape.hasSingle(a.ints[2]))
-    p.single = static_cast<const T *>(a.reads[0].data) + (a.ints[2] - 1) * p.qStrides.row;
-  p.slices = Divider(uint32_t(shape.items(1, a.ints[2])));
-  p.items = int(items);
-  p.stages = int(shape.stages);
-  p.causal = causal == 1;
+template <class T, int kKeys>
+Result<KernelParameters> bindResidentKv(const LaunchView &launch, const LaunchAddresses &at) {
+  const ResidentKvLaunch l = *checkResidentKv(launch, kDTypeOf<T>, kKeys);
+  CGC_ASSIGN_OR_RETURN(ResidentKvParameters<T> p, parametersOf<T>(at, l));
+  CGC_ASSIGN_OR_RETURN(p.outTiles, tensorMap(at.writes[0], kDTypeOf<T>, l.out));
+  if (l.shape.hasSingle(l.queries))
+    p.single = static_cast<const T *>(at.reads[0]) + (l.queries - 1) * l.qStrides.row;
+  p.tiles = int(l.shape.tiles);
+  p.items = int(l.items());
+  p.stages = int(l.shape.stages);
+  p.causal = l.causal;
   return KernelParameters(p);
 }
 
-template <class T> Result<KernelParameters> bindSplitKv(const KernelArguments &a) {
-  if (!hasSizes(a) || !fitsSplitKv(a.ints[3]))
-    return refuseArguments("batch, heads, queries and keys have to be positive, and the keys those "
-                           "of the kernel");
-  const int64_t items = ResidentKvShape{1, 2, 1}.items(a.ints[0] * a.ints[1], a.ints[2]);
-  if (items > kResidentKvMaxItems || !hasLaunch(a, items, 256, kSplitKvSharedBytes))
-    return refuseArguments("the launch is not that of the sizes");
-  CGC_ASSIGN_OR_RETURN(ResidentKvParameters<T> p,
-                       parametersOf<T>(a, kResidentKvQueries, kSplitKvKeys));
-  p.slices = Divider(uint32_t(ResidentKvShape{1, 2, 1}.items(1, a.ints[2])));
+template <class T>
+Result<KernelParameters> bindSplitKv(const LaunchView &launch, const LaunchAddresses &at) {
+  CGC_ASSIGN_OR_RETURN(const ResidentKvParameters<T> p,
+                       parametersOf<T>(at, *checkSplitKv(launch, kDTypeOf<T>)));
   return KernelParameters(p);
 }
 

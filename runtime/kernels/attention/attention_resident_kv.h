@@ -1,9 +1,11 @@
-// The variants and launch shapes of attention_resident_kv_* and attention_split_kv_*.
+// The variants, launch shapes and checks of attention_resident_kv_* and attention_split_kv_*.
 #pragma once
+
+#include "runtime/kernels/attention/heads.h"
+#include "runtime/kernels/tensor_map_shape.h"
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 
 namespace cgc {
 
@@ -74,5 +76,28 @@ constexpr int64_t residentKvTiles(int64_t queries) {
                 all = (queries + kResidentKvQueries - 1) / kResidentKvQueries;
   return std::min(ResidentKvShape{full, 1, 1}.hasSingle(queries) ? full : all, kResidentKvMaxTiles);
 }
+
+/// Queries of a tile that one warp computes: the rows in a box of a TMA store of results.
+inline constexpr int64_t kResidentKvWarpQueries = kResidentKvQueries / 4;
+/// TMA boxes of keys, and of values, for this key capacity: a box has up to 256 rows.
+constexpr int64_t residentKvBoxes(int64_t keys) {
+  return keys > 256 ? 2 : 1;
+}
+
+/// A checked launch of either kernel.
+struct ResidentKvLaunch {
+  int64_t batch, heads, queries, keys;
+  bool causal;
+  double scale;
+  ResidentKvShape shape; ///< {1, 2, 1} for attention_split_kv.
+  HeadStrides qStrides, outStrides;
+  TensorMapShape q, k, v;
+  TensorMapShape out; ///< attention_resident_kv only.
+
+  int64_t items() const { return shape.items(batch * heads, queries); }
+};
+/// Checks a launch of the kernel with this key capacity.
+Result<ResidentKvLaunch> checkResidentKv(const LaunchView &launch, DType dtype, int64_t capacity);
+Result<ResidentKvLaunch> checkSplitKv(const LaunchView &launch, DType dtype);
 
 } // namespace cgc

@@ -3,28 +3,6 @@
 #include "runtime/kernels/gemm/gemm_persistent.cuh"
 
 namespace cgc {
-namespace {
-
-#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS) {#N "x" #M "_" #SPLIT_K, N, M, SPLIT_K},
-#define CGC_GEMM_PERSISTENT(M) {"128x" #M "_persistent", kPersistentTileN, M, 1, true},
-constexpr GemmTile kTiles[] = {
-#include "runtime/kernels/gemm/tiles.def"
-};
-#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS) {#N "x" #M "_" #SPLIT_K, N, M, SPLIT_K, false, true},
-#define CGC_GEMM_PERSISTENT(M) {"128x" #M "_persistent", kPersistentTileN, M, 1, true, true},
-constexpr GemmTile kNormTiles[] = {
-#include "runtime/kernels/gemm/norm_tiles.def"
-};
-
-} // namespace
-
-std::span<const GemmTile> gemmTiles() {
-  return kTiles;
-}
-
-std::span<const GemmTile> gemmNormTiles() {
-  return kNormTiles;
-}
 
 /// The f16 and the bf16 kernel of a tile in one of the families.
 #define CGC_GEMM_KERNELS(FAMILY, NORM, N, M, SPLIT_K, CTAS)                                        \

@@ -6,8 +6,8 @@
 // than executing them. Included by gemm.cu.
 #pragma once
 
-#include "runtime/kernels/pointwise/activations.cuh"
 #include "runtime/kernels/gemm/gemm_common.cuh"
+#include "runtime/kernels/pointwise/activations.cuh"
 
 namespace cgc {
 namespace {
@@ -272,10 +272,11 @@ __global__ void __maxnreg__(maxRegisters(GemmShape<kTileN, kTileM, kSplitK, kNor
 }
 
 template <class T, int kTileN, int kTileM, int kSplitK, bool kNorm>
-Result<KernelParameters> bindGemm(const KernelArguments &a) {
-  constexpr GemmTile tile{"", kTileN, kTileM, kSplitK, false, kNorm};
-  CGC_ASSIGN_OR_RETURN(const GemmParameters<T> p,
-                       (gemmParameters<T, kNorm>(a, tile, kTileN, kTileM)));
+Result<KernelParameters> bindGemm(const LaunchView &launch, const LaunchAddresses &at) {
+  constexpr GemmTile kTile = GemmShape<kTileN, kTileM, kSplitK, kNorm>::kTile;
+  CGC_ASSIGN_OR_RETURN(
+      const GemmParameters<T> p,
+      (gemmParameters<T, kNorm>(launch, at, *checkGemm(launch, kDTypeOf<T>, kTile))));
   return KernelParameters(p);
 }
 

@@ -1,13 +1,14 @@
-// The tiles of the Hopper GEMM kernels gemm_* and gemm_norm_*, and the launch shapes they expect.
+// The tiles of the Hopper GEMM kernels gemm_* and gemm_norm_*, the launch shapes they expect, and
+// the check.
 #pragma once
 
+#include "runtime/kernels/kernel_table.h"
+#include "runtime/kernels/pointwise/activation.h"
 #include "runtime/kernels/rowwise/row_statistics.h"
+#include "runtime/kernels/tensor_map_shape.h"
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <span>
-#include <string_view>
 
 namespace cgc {
 
@@ -104,6 +105,9 @@ struct GemmTile {
   /// Persistent kernels: the rows of y in a box of a TMA store, a multiple of the 8 rows after
   /// which the swizzle repeats.
   constexpr uint32_t boxM() const { return tileM > 192 ? tileM / 4 : tileM / 2; }
+  /// Rows in a TMA box of X and of W.
+  constexpr uint32_t xBoxRows() const { return persistent ? boxM() : tileM; }
+  constexpr uint32_t wBoxRows() const { return hasWideClusters() ? tileN / 2 : tileN; }
   /// The most groups of 8 rows of y that a CTA stores. With split-K each CTA stores some.
   constexpr uint32_t maxGroups() const { return (tileM / 8 + splitK - 1) / splitK; }
   /// Split-K: the bytes of shared memory for the partial accumulators from all CTAs of the cluster.
@@ -133,5 +137,17 @@ struct GemmTile {
 std::span<const GemmTile> gemmTiles();
 /// The tiles of gemm_norm_*, in the order of norm_tiles.def.
 std::span<const GemmTile> gemmNormTiles();
+
+/// A checked launch.
+struct GemmLaunch {
+  int64_t m, n, k;
+  uint32_t stages;
+  Activation activation;
+  int64_t residualStride,
+      yStride; ///< From row to row, in elements. residualStride is 0 without one.
+  TensorMapShape w, x;
+  TensorMapShape y, residual; ///< Persistent kernels only; the residual only if there is one.
+};
+Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTile &tile);
 
 } // namespace cgc

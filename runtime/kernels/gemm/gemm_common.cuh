@@ -1,14 +1,14 @@
 // Device and host code shared by gemm.cuh and gemm_persistent.cuh: the kernel parameter, the
-// pipeline state, the mainloop, the scales that normalize rows of X, and the checks of a launch.
+// pipeline state, the mainloop, and the scales that normalize rows of X.
 #pragma once
 
-#include "runtime/kernels/kernel_checks.h"
 #include "runtime/kernels/device.cuh"
+#include "runtime/kernels/device/kernel_rows.h"
+#include "runtime/kernels/device/tensor_map.h"
 #include "runtime/kernels/divider.h"
-#include "runtime/kernels/sm90/hopper.cuh"
-#include "runtime/kernels/rowwise/row_statistics.cuh"
 #include "runtime/kernels/gemm/gemm.h"
-#include "runtime/kernels/sm90/tensor_map.h"
+#include "runtime/kernels/rowwise/row_statistics.cuh"
+#include "runtime/kernels/sm90/hopper.cuh"
 #include "runtime/kernels/sm90/wgmma.cuh"
 
 namespace cgc {
@@ -117,88 +117,33 @@ __device__ int mainloop(float (&accumulators)[kTileM / 2], Ring &ring, uint64_t 
   return last;
 }
 
-/// The row stride, in elements, of a matrix that TMA and 16-byte accesses can use: [rows, columns]
-/// of `dtype`, a 16-bit float, with dense rows at multiples of 16 bytes. Nothing for other tensors.
-inline std::optional<int64_t> rowStrideOf(const TensorView &matrix, DType dtype, int64_t rows,
-                                          int64_t columns) {
-  if (!matrix.data || matrix.dtype != dtype || matrix.sizes.size() != 2 ||
-      matrix.sizes[0] != rows || matrix.sizes[1] != columns ||
-      reinterpret_cast<uintptr_t>(matrix.data) % 16 != 0)
-    return std::nullopt;
-  if (matrix.strides.empty())
-    return columns;
-  if (matrix.strides[1] != 1 || matrix.strides[0] < columns || matrix.strides[0] % 8 != 0)
-    return std::nullopt;
-  return matrix.strides[0];
-}
-
-/// Checks a launch and builds its parameter, without the fields that only persistent kernels have.
-/// TMA loads W in boxes of `wBoxRows` rows and X in boxes of `xBoxRows`. InvalidFile if the launch
-/// could access memory outside its tensors.
+/// The parameter of a checked launch, without the fields that only persistent kernels have.
 template <class T, bool kNorm>
-Result<GemmParameters<T>> gemmParameters(const KernelArguments &a, const GemmTile &tile,
-                                         uint32_t wBoxRows, uint32_t xBoxRows) {
+Result<GemmParameters<T>> gemmParameters(const LaunchView &launch, const LaunchAddresses &at,
+                                         const GemmLaunch &l) {
   constexpr DType dtype = kDTypeOf<T>;
-  const int64_t m = a.ints[0], n = a.ints[1], k = a.ints[2], kind = a.ints[3];
-  const int64_t most = int64_t(1) << 30;
-  if (m < 1 || n < 8 || k < 8 || m > most || n > most || k > most || n % 8 != 0 || k % 8 != 0)
-    return refuseArguments("N and K have to be positive multiples of 8, and M positive");
-  if (kind < 0 || kind >= kNumActivations)
-    return refuseArguments("there is no such activation");
-  if (!tile.takes(k))
-    return refuseArguments(
-        tile.splitK > 1
-            ? "K has to give each CTA of the split 64 columns or the rest"
-            : "a persistent kernel normalizes rows of an even number of groups up to 32");
-  const uint32_t stages = tile.stagesIn(a.sharedBytes);
-  // A persistent kernel accepts any even number of CTAs up to two for each tile of a pair; one with
-  // wide clusters needs at least one cluster.
-  const auto grid = tile.grid(m, n, a.grid[0]);
-  if (a.grid[0] == 0 || !std::ranges::equal(a.grid, grid) || a.block[0] != tile.threads() ||
-      a.block[1] != 1 || a.block[2] != 1 || stages < 2)
-    return refuseArguments("the launch is not that of the tile");
-  const TensorView &x = a.reads[0], &w = a.reads[1], &bias = a.reads[2];
-  const TensorView &residual = kNorm ? TensorView() : a.reads[3];
-  const auto xStride = rowStrideOf(x, dtype, m, k);
-  const auto wStride = rowStrideOf(w, dtype, n, k);
-  const auto yStride = rowStrideOf(a.writes[0], dtype, m, n);
-  const auto residualStride =
-      residual.data ? rowStrideOf(residual, dtype, m, n) : std::optional<int64_t>(0);
-  if (!xStride || !wStride || !yStride || !residualStride)
-    return refuseArguments("x [M,K], w [N,K], residual and y [M,N] need dense rows at multiples of "
-                           "16 bytes");
-  if (!isAbsentOrDenseOf(bias, dtype, n) || reinterpret_cast<uintptr_t>(bias.data) % 16 != 0)
-    return refuseArguments("bias has to be dense, with one element for each column of y");
-  const TensorView &yStatistics = a.writes[1];
-  if (yStatistics.data && !isRowStatisticsOf(yStatistics, m, n))
-    return refuseArguments("row statistics have to be dense, two f32 for each 64 columns of a row");
-  if constexpr (kNorm)
-    if (!isRowStatisticsOf(a.reads[3], m, k) ||
-        reinterpret_cast<uintptr_t>(a.reads[3].data) % 16 != 0)
-      return refuseArguments("row statistics have to be dense, at a multiple of 16 bytes, two f32 "
-                             "for each 64 columns of a row");
   GemmParameters<T> p{};
-  CGC_ASSIGN_OR_RETURN(p.w, tileMap(w.data, dtype, n, k, *wStride, wBoxRows, a.onlyChecks));
-  CGC_ASSIGN_OR_RETURN(p.x, tileMap(x.data, dtype, m, k, *xStride, xBoxRows, a.onlyChecks));
-  p.bias = static_cast<const T *>(bias.data);
-  p.residual = static_cast<const T *>(residual.data);
-  p.y = static_cast<T *>(a.writes[0].data);
-  p.residualStride = *residualStride;
-  p.yStride = *yStride;
-  p.m = int(m);
-  p.n = int(n);
-  p.k = int(k);
-  p.stages = int(stages);
-  p.xGroups = int(statisticsGroups(k));
-  p.yGroups = int(statisticsGroups(n));
-  p.activation = Activation(kind);
-  p.yStatistics = static_cast<RowStatistics *>(yStatistics.data);
-  p.wIsConstant = a.constantReads >> 1 & 1;
-  p.biasIsConstant = !bias.data || (a.constantReads >> 2 & 1);
+  CGC_ASSIGN_OR_RETURN(p.w, tensorMap(at.reads[1], dtype, l.w));
+  CGC_ASSIGN_OR_RETURN(p.x, tensorMap(at.reads[0], dtype, l.x));
+  p.bias = static_cast<const T *>(at.reads[2]);
+  p.residual = static_cast<const T *>(kNorm ? nullptr : at.reads[3]);
+  p.y = static_cast<T *>(at.writes[0]);
+  p.residualStride = l.residualStride;
+  p.yStride = l.yStride;
+  p.m = int(l.m);
+  p.n = int(l.n);
+  p.k = int(l.k);
+  p.stages = int(l.stages);
+  p.xGroups = int(statisticsGroups(l.k));
+  p.yGroups = int(statisticsGroups(l.n));
+  p.activation = l.activation;
+  p.yStatistics = static_cast<RowStatistics *>(at.writes[1]);
+  p.wIsConstant = at.isConstant(1);
+  p.biasIsConstant = !at.reads[2] || at.isConstant(2);
   if constexpr (kNorm) {
-    p.xStatistics = static_cast<const RowStatistics *>(a.reads[3].data);
-    p.eps = static_cast<float>(a.floats[0]);
-    p.perColumn = 1.0f / static_cast<float>(k);
+    p.xStatistics = static_cast<const RowStatistics *>(at.reads[3]);
+    p.eps = static_cast<float>(launch.floats[0]);
+    p.perColumn = 1.0f / static_cast<float>(l.k);
   }
   return p;
 }

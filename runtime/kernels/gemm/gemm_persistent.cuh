@@ -4,11 +4,10 @@
 // Included by gemm.cu.
 #pragma once
 
-#include "runtime/kernels/pointwise/activations.cuh"
 #include "runtime/kernels/gemm/gemm_common.cuh"
+#include "runtime/kernels/pointwise/activations.cuh"
 #include "runtime/kernels/sm80/warp_mma.cuh"
 
-#include <climits>
 #include <string>
 
 namespace cgc {
@@ -32,8 +31,7 @@ template <int kTileM, Clusters kClusters> struct PersistentShape {
   static constexpr int kAlong = kClusters == Clusters::Wide ? 2 : 1;
   static constexpr int kCtas = kAcross * kAlong;
   /// Rows in a TMA box of X and of W. Wide clusters and their tail launch use the same tensor maps.
-  static constexpr int kXBoxRows = kClusters == Clusters::Pairs ? kTileM / 2 : kTileM / 4;
-  static constexpr int kWBoxRows = kClusters == Clusters::Pairs ? kTileN : kTileN / 2;
+  static constexpr int kXBoxRows = int(kTile.xBoxRows()), kWBoxRows = int(kTile.wBoxRows());
   /// Boxes of each operand that a CTA loads for a stage, and multicasts to the CTAs that share
   /// them.
   static constexpr int kXBoxes = kTileM / kAcross / kXBoxRows;
@@ -410,7 +408,7 @@ __global__ void __launch_bounds__(PersistentShape<kTileM, kClusters>::kThreads, 
 
 /// The number of clusters of a kernel's launch that the GPU can hold at the same time, at least 1.
 /// Device if it can hold none.
-inline Result<uint32_t> clustersAtOnce(const void *function, const KernelArguments &a,
+inline Result<uint32_t> clustersAtOnce(const void *function, const LaunchView &launch,
                                        uint32_t ctasOfCluster) {
   cudaLaunchAttribute cluster;
   cluster.id = cudaLaunchAttributeClusterDimension;
@@ -418,8 +416,8 @@ inline Result<uint32_t> clustersAtOnce(const void *function, const KernelArgumen
   cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = ctasOfCluster;
-  config.blockDim = a.block[0];
-  config.dynamicSmemBytes = a.sharedBytes;
+  config.blockDim = launch.block[0];
+  config.dynamicSmemBytes = launch.sharedBytes;
   config.attrs = &cluster;
   config.numAttrs = 1;
   int count = 0;
@@ -443,24 +441,19 @@ constexpr Clusters kClustersOf =
                                                                       : Clusters::Pairs;
 
 template <class T, int kTileM, bool kNorm>
-Result<KernelParameters> bindPersistent(const KernelArguments &a) {
+Result<KernelParameters> bindPersistent(const LaunchView &launch, const LaunchAddresses &at) {
+  constexpr DType dtype = kDTypeOf<T>;
   constexpr GemmTile tile{"", kPersistentTileN, kTileM, 1, true, kNorm};
   constexpr Clusters kClusters = kClustersOf<kTileM>;
   static_assert(kClusters == Clusters::Pairs ||
                 PersistentShape<kTileM, kClusters>::kCtas == kWideClusterCtas);
-  using Shape = PersistentShape<kTileM, kClusters>;
-  CGC_ASSIGN_OR_RETURN(GemmParameters<T> p,
-                       (gemmParameters<T, kNorm>(a, tile, Shape::kWBoxRows, Shape::kXBoxRows)));
-  const auto map = [&](const TensorView &t, int64_t stride) {
-    return tileMap(t.data, kDTypeOf<T>, p.m, p.n, stride, tile.boxM(), a.onlyChecks);
-  };
-  CGC_ASSIGN_OR_RETURN(p.yTiles, map(a.writes[0], p.yStride));
+  const GemmLaunch l = *checkGemm(launch, dtype, tile);
+  CGC_ASSIGN_OR_RETURN(GemmParameters<T> p, (gemmParameters<T, kNorm>(launch, at, l)));
+  CGC_ASSIGN_OR_RETURN(p.yTiles, tensorMap(at.writes[0], dtype, l.y));
   if (p.residual) {
-    CGC_ASSIGN_OR_RETURN(p.residualTiles, map(a.reads[3], p.residualStride));
+    CGC_ASSIGN_OR_RETURN(p.residualTiles, tensorMap(at.reads[3], dtype, l.residual));
   }
-  const auto [tilesM, tilesN] = tile.tilesOfPairs(p.m, p.n);
-  if (tilesM * tilesN > INT_MAX)
-    return refuseArguments("there are too many tiles");
+  const auto [tilesM, tilesN] = tile.tilesOfPairs(l.m, l.n);
   p.mIsInner = p.m < p.n;
   const auto tilesOf = [&](int64_t m, int64_t n, int64_t firstM) {
     return ClusterTiles{int(m * n), Divider(std::max(uint32_t(p.mIsInner ? m : n), 1u)),
@@ -470,13 +463,11 @@ Result<KernelParameters> bindPersistent(const KernelArguments &a) {
     p.tiles = tilesOf(tilesM, tilesN, 0);
     return KernelParameters(p);
   } else {
-    if (a.onlyChecks)
-      return KernelParameters(p);
     const auto function = [](auto *kernel) { return reinterpret_cast<const void *>(kernel); };
     CGC_ASSIGN_OR_RETURN(const uint32_t atOnce,
                          clustersAtOnce(function(&gemmPersistent<T, kTileM, kNorm, Clusters::Wide>),
-                                        a, Shape::kCtas));
-    const auto shares = tile.shares(p.m, p.n, a.grid[0], atOnce);
+                                        launch, PersistentShape<kTileM, kClusters>::kCtas));
+    const auto shares = tile.shares(l.m, l.n, launch.grid[0], atOnce);
     p.tiles = tilesOf(shares.clusterRows, GemmTile::tilesOf(tilesN, 2), 0);
     p.tailTiles = tilesOf(std::max(tilesM - 2 * shares.clusterRows, int64_t(0)), tilesN,
                           shares.clusterRows * 2 * kTileM);

@@ -1,6 +1,8 @@
 // compare_*: elementwise comparisons of strided operands, with broadcasting.
 #include "runtime/kernels/pointwise/compare.h"
 
+#include "runtime/kernels/device/element_bits.h"
+#include "runtime/kernels/device/kernel_rows.h"
 #include "runtime/kernels/pointwise/strided.cuh"
 
 #include <type_traits>
@@ -78,28 +80,13 @@ __global__ void __launch_bounds__(kElementwiseThreads)
     compareUnits<T, 1>(p);
 }
 
-template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
+template <class T>
+Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
   constexpr DType dtype = kDTypeOf<T>;
-  const TensorView &out = a.writes[0], &x = a.reads[0], &y = a.reads[1];
-  CGC_TRY(checkStridedLaunch(a));
-  if (!x.data)
-    return refuseArguments("x is absent");
-  if (a.ints[0] < 0 || a.ints[0] >= kNumCompareOps)
-    return refuseArguments("there is no op of this number");
-  if (x.dtype != dtype || (y.data && y.dtype != dtype) || out.dtype != DType::Bool)
-    return refuseArguments("the operands have to be of one dtype, the result of bool");
-  ElementBits number = 0;
-  if (!y.data) {
-    const std::optional<ElementBits> element = elementBits(dtype, a.floats[0]);
-    if (!element)
-      return refuseArguments("the number is none of the operand's dtype");
-    number = *element;
-  }
-  const TensorView *operands[] = {&out, &x, &y};
-  CGC_ASSIGN_OR_RETURN(const StridedLayout layout, stridedLayout(operands, Vector<T>::kSize));
   return KernelParameters(CompareParameters<T>{
-      static_cast<bool *>(out.data), static_cast<const T *>(x.data), static_cast<const T *>(y.data),
-      number, static_cast<CompareOp>(a.ints[0]), layout});
+      static_cast<bool *>(at.writes[0]), static_cast<const T *>(at.reads[0]),
+      static_cast<const T *>(at.reads[1]), at.reads[1] ? 0 : elementBits(dtype, launch.floats[0]),
+      static_cast<CompareOp>(launch.ints[0]), *checkCompare(launch, dtype)});
 }
 
 } // namespace

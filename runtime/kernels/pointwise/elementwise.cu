@@ -1,9 +1,10 @@
 // elementwise_*: one op on strided operands, with broadcasting. copy: strided copies and
 // conversions.
+#include "runtime/kernels/pointwise/elementwise.h"
+
+#include "runtime/kernels/device/kernel_rows.h"
 #include "runtime/kernels/pointwise/activations.cuh"
 #include "runtime/kernels/pointwise/strided.cuh"
-
-#include <algorithm>
 
 namespace cgc {
 namespace {
@@ -125,7 +126,7 @@ template <class T> struct Type {
   using type = T;
 };
 
-/// Calls `f(Type<T>)` with the element type of `dtype`, if copy converts it.
+/// Calls `f(Type<T>)` with the element type of `dtype`, if copy converts it (checkCopy).
 template <class F> __device__ void withType(DType dtype, F f) {
   switch (dtype) {
   case DType::F32:
@@ -239,44 +240,17 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   });
 }
 
-// Host code.
-
-/// Whether copy converts from and to `dtype`; the same types as in withType().
-bool isConverted(DType dtype) {
-  return dtype != DType::F64 && dtype != DType::I16 && dtype != DType::I8;
-}
-
-template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
-  const TensorView &out = a.writes[0], &x = a.reads[0], &y = a.reads[1];
-  CGC_TRY(checkStridedLaunch(a));
-  if (!x.data)
-    return refuseArguments("x is absent");
-  if (a.ints[0] < 0 || a.ints[0] >= kNumElementwiseOps)
-    return refuseArguments("there is no op of this number");
-  const auto op = static_cast<ElementwiseOp>(a.ints[0]);
-  if (y.data && !isBinary(op))
-    return refuseArguments("the op takes one operand");
-  const TensorView *operands[] = {&out, &x, &y};
-  for (const TensorView *operand : operands)
-    if (operand->data && operand->dtype != kDTypeOf<T>)
-      return refuseArguments("the operands and the result have to be of one dtype");
-  CGC_ASSIGN_OR_RETURN(const StridedLayout layout, stridedLayout(operands, Vector<T>::kSize));
+template <class T>
+Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
   return KernelParameters(ElementwiseParameters<T>{
-      static_cast<T *>(out.data), static_cast<const T *>(x.data), static_cast<const T *>(y.data),
-      static_cast<float>(a.floats[0]), op, layout});
+      static_cast<T *>(at.writes[0]), static_cast<const T *>(at.reads[0]),
+      static_cast<const T *>(at.reads[1]), static_cast<float>(launch.floats[0]),
+      static_cast<ElementwiseOp>(launch.ints[0]), *checkElementwise(launch, kDTypeOf<T>)});
 }
 
-Result<KernelParameters> bindCopy(const KernelArguments &a) {
-  const TensorView &out = a.writes[0], &x = a.reads[0];
-  CGC_TRY(checkStridedLaunch(a));
-  if (!x.data)
-    return refuseArguments("x is absent");
-  if (x.dtype != out.dtype && (!isConverted(x.dtype) || !isConverted(out.dtype)))
-    return refuseArguments("there is no conversion between these dtypes");
-  const TensorView *operands[] = {&out, &x};
-  const size_t bytes = std::max(dtypeSize(out.dtype), dtypeSize(x.dtype));
-  CGC_ASSIGN_OR_RETURN(const StridedLayout layout, stridedLayout(operands, 16 / bytes));
-  return KernelParameters(CopyParameters{out.data, x.data, out.dtype, x.dtype, layout});
+Result<KernelParameters> bindCopy(const LaunchView &launch, const LaunchAddresses &at) {
+  return KernelParameters(CopyParameters{at.writes[0], at.reads[0], launch.writes[0].dtype,
+                                         launch.reads[0].dtype, *checkCopy(launch)});
 }
 
 } // namespace

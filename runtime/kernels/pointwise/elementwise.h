@@ -1,8 +1,8 @@
-// elementwise_* and copy: the ops, and the launch shape.
+// elementwise_* and copy: the ops and the checks. The launch shape is in strided.h.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
+#include "runtime/kernels/pointwise/strided.h"
+
 #include <iterator>
 
 namespace cgc {
@@ -21,16 +21,8 @@ constexpr bool isBinary(ElementwiseOp op) {
   return kElementwiseOperands[int(op)] == 2;
 }
 
-inline constexpr uint32_t kElementwiseThreads = 256;
-/// The most dimensions after merging.
-inline constexpr int kElementwiseRank = 6;
-
-/// CTAs for a result of which each thread computes `width` elements at a time. The kernels are
-/// correct with any number, because they loop over the grid.
-constexpr uint32_t elementwiseBlocks(uint64_t elements, uint64_t width) {
-  const uint64_t perBlock = kElementwiseThreads * width;
-  return static_cast<uint32_t>(
-      std::clamp<uint64_t>((elements + perBlock - 1) / perBlock, 1, uint64_t(1) << 16));
-}
+/// The layout of a checked launch: of y, x and, for elementwise, z, in this order.
+Result<StridedLayout> checkElementwise(const LaunchView &launch, DType dtype);
+Result<StridedLayout> checkCopy(const LaunchView &launch);
 
 } // namespace cgc

@@ -3,12 +3,8 @@
 
 #include "runtime/kernels/kernel_checks.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -23,17 +19,17 @@ struct Dimension {
   std::array<int64_t, kStridedOperands> strides;
 };
 
-int64_t strideOf(const TensorView &tensor, size_t dimension) {
-  if (!tensor.strides.empty())
-    return tensor.strides[dimension];
+int64_t strideOf(const OperandView &operand, size_t dimension) {
+  if (!operand.strides.empty())
+    return operand.strides[dimension];
   int64_t stride = 1;
-  for (size_t d = tensor.sizes.size(); --d > dimension;)
-    stride *= tensor.sizes[d];
+  for (size_t d = operand.sizes.size(); --d > dimension;)
+    stride *= operand.sizes[d];
   return stride;
 }
 
 /// Whether all units of `width` elements are contiguous and aligned in memory.
-bool hasUnits(std::span<const Dimension> dimensions, std::span<const TensorView *const> operands,
+bool hasUnits(std::span<const Dimension> dimensions, std::span<const OperandView *const> operands,
               int64_t width) {
   if (dimensions[0].size % width != 0)
     return false;
@@ -42,7 +38,7 @@ bool hasUnits(std::span<const Dimension> dimensions, std::span<const TensorView 
     if (step == 0 && k > 0)
       continue; // Broadcast: one element for the whole unit.
     const uint64_t bytes = width * dtypeSize(operands[k]->dtype);
-    if (step != 1 || reinterpret_cast<uintptr_t>(operands[k]->data) % bytes != 0)
+    if (step != 1 || !isAligned(*operands[k], bytes))
       return false;
     for (const Dimension &dimension : dimensions.subspan(1))
       if (dimension.strides[k] % width != 0)
@@ -53,8 +49,8 @@ bool hasUnits(std::span<const Dimension> dimensions, std::span<const TensorView 
 
 } // namespace
 
-Result<StridedLayout> stridedLayout(std::span<const TensorView *const> operands, int64_t width) {
-  const TensorView &out = *operands[0];
+Result<StridedLayout> stridedLayout(std::span<const OperandView *const> operands, int64_t width) {
+  const OperandView &out = *operands[0];
   const size_t rank = out.sizes.size();
   uint64_t elements = 1;
   std::vector<Dimension> dimensions; // Innermost first; merged where all operands allow it.
@@ -62,16 +58,16 @@ Result<StridedLayout> stridedLayout(std::span<const TensorView *const> operands,
     Dimension dimension{out.sizes[d], {}};
     elements = checkedMul(elements, static_cast<uint64_t>(dimension.size)).value_or(0);
     if (elements == 0 || elements > INT32_MAX)
-      return refuseArguments("the result has to have between 1 and 2^31 - 1 elements");
+      return refuseLaunch("the result has to have between 1 and 2^31 - 1 elements");
     for (size_t k = 0; k < operands.size(); ++k) {
-      const TensorView &tensor = *operands[k];
-      if (!tensor.data || d + tensor.sizes.size() < rank)
+      const OperandView &operand = *operands[k];
+      if (!operand.isPresent() || d + operand.sizes.size() < rank)
         continue; // Broadcast: the stride is 0.
-      const size_t own = d + tensor.sizes.size() - rank;
-      if (tensor.sizes[own] == dimension.size)
-        dimension.strides[k] = strideOf(tensor, own);
-      else if (tensor.sizes[own] != 1)
-        return refuseArguments("an operand does not broadcast to the shape of the result");
+      const size_t own = d + operand.sizes.size() - rank;
+      if (operand.sizes[own] == dimension.size)
+        dimension.strides[k] = strideOf(operand, own);
+      else if (operand.sizes[own] != 1)
+        return refuseLaunch("an operand does not broadcast to the shape of the result");
     }
     if (dimension.size == 1)
       continue;
@@ -84,13 +80,13 @@ Result<StridedLayout> stridedLayout(std::span<const TensorView *const> operands,
     else
       dimensions.push_back(dimension);
   }
-  for (const TensorView *operand : operands)
+  for (const OperandView *operand : operands)
     if (operand->sizes.size() > rank)
-      return refuseArguments("an operand has more dimensions than the result");
+      return refuseLaunch("an operand has more dimensions than the result");
   if (dimensions.empty())
     dimensions.push_back({1, {}});
   if (dimensions.size() > kElementwiseRank)
-    return refuseArguments("the operands cannot be merged to 6 dimensions");
+    return refuseLaunch("the operands cannot be merged to 6 dimensions");
 
   if (width > 1 && hasUnits(dimensions, operands, width)) {
     dimensions[0].size /= width;
@@ -111,52 +107,40 @@ Result<StridedLayout> stridedLayout(std::span<const TensorView *const> operands,
   return layout;
 }
 
-std::optional<ElementBits> elementBits(DType dtype, double number) {
-  ElementBits element = 0;
-  const auto set = [&](auto value) { std::memcpy(&element, &value, sizeof(value)); };
-  const auto setInteger = [&]<class T>(T) {
+bool represents(DType dtype, double number) {
+  const auto fits = [&]<class T>(T) {
     const double end = std::ldexp(1.0, std::numeric_limits<T>::digits);
-    const bool fits = number >= (std::is_signed_v<T> ? -end : 0) && number < end;
-    if (!fits || std::trunc(number) != number)
-      return false;
-    set(static_cast<T>(number));
-    return true;
+    return number >= (std::is_signed_v<T> ? -end : 0) && number < end &&
+           std::trunc(number) == number;
   };
   switch (dtype) {
   case DType::F32:
-    set(static_cast<float>(number));
-    return element;
   case DType::F16:
-    set(__half_raw(__float2half_rn(static_cast<float>(number))));
-    return element;
   case DType::BF16:
-    set(__nv_bfloat16_raw(__float2bfloat16_rn(static_cast<float>(number))));
-    return element;
   case DType::F64:
-    set(number);
-    return element;
+    return true;
   case DType::I64:
-    return setInteger(int64_t()) ? std::optional(element) : std::nullopt;
+    return fits(int64_t());
   case DType::I32:
-    return setInteger(int32_t()) ? std::optional(element) : std::nullopt;
+    return fits(int32_t());
   case DType::I16:
-    return setInteger(int16_t()) ? std::optional(element) : std::nullopt;
+    return fits(int16_t());
   case DType::I8:
-    return setInteger(int8_t()) ? std::optional(element) : std::nullopt;
+    return fits(int8_t());
   case DType::U8:
-    return setInteger(uint8_t()) ? std::optional(element) : std::nullopt;
+    return fits(uint8_t());
   case DType::Bool:
-    return setInteger(bool()) ? std::optional(element) : std::nullopt;
+    return fits(bool());
   }
-  return std::nullopt;
+  return false;
 }
 
-Status checkStridedLaunch(const KernelArguments &a) {
-  if (!hasLaunch(a, a.grid[0], kElementwiseThreads) || a.grid[0] > UINT32_C(1) << 16)
-    return refuseArguments("the grid has to be {up to 65536, 1, 1}, the block {256, 1, 1}, without "
-                           "shared memory");
-  if (!a.writes[0].data)
-    return refuseArguments("the result is absent");
+Status checkStridedLaunch(const LaunchView &launch) {
+  if (!hasShape(launch, launch.grid[0], kElementwiseThreads) || launch.grid[0] > UINT32_C(1) << 16)
+    return refuseLaunch("the grid has to be {up to 65536, 1, 1}, the block {256, 1, 1}, without "
+                        "shared memory");
+  if (!launch.writes[0].isPresent())
+    return refuseLaunch("the result is absent");
   return Status::ok();
 }
 

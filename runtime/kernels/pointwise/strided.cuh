@@ -1,7 +1,6 @@
 // Device helpers of kernels that iterate over strided operands (strided.h).
 #pragma once
 
-#include "runtime/kernels/kernel_checks.h"
 #include "runtime/kernels/device.cuh"
 #include "runtime/kernels/pointwise/strided.h"
 

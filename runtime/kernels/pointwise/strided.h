@@ -1,18 +1,25 @@
 // StridedLayout: how elementwise, copy, compare and where iterate over strided operands, one
-// element or 16 bytes at a time.
+// element or 16 bytes at a time; and their launch shape.
 #pragma once
 
-#include "runtime/base/status.h"
-#include "runtime/base/tensor_view.h"
 #include "runtime/kernels/divider.h"
 #include "runtime/kernels/kernel_table.h"
-#include "runtime/kernels/pointwise/elementwise.h"
 
-#include <cstdint>
-#include <optional>
-#include <span>
+#include <algorithm>
 
 namespace cgc {
+
+inline constexpr uint32_t kElementwiseThreads = 256;
+/// The most dimensions after merging.
+inline constexpr int kElementwiseRank = 6;
+
+/// CTAs for a result of which each thread computes `width` elements at a time. The kernels are
+/// correct with any number, because they loop over the grid.
+constexpr uint32_t elementwiseBlocks(uint64_t elements, uint64_t width) {
+  const uint64_t perBlock = kElementwiseThreads * width;
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>((elements + perBlock - 1) / perBlock, 1, uint64_t(1) << 16));
+}
 
 /// The most operands: the result and three that are read.
 inline constexpr int kStridedOperands = 4;
@@ -28,16 +35,13 @@ struct StridedLayout {
 /// The layout for `operands`, of which the first is the result and the others broadcast to its
 /// shape. Units have `width` elements if all operands allow it, otherwise one. An absent operand
 /// has a single element. InvalidFile if shapes do not broadcast or exceed the limits.
-Result<StridedLayout> stridedLayout(std::span<const TensorView *const> operands, int64_t width);
+Result<StridedLayout> stridedLayout(std::span<const OperandView *const> operands, int64_t width);
 
-/// An element of any dtype, in the first bytes. A kernel reads an operand that is a number from it.
-using ElementBits = uint64_t;
-
-/// `number` as an element of `dtype`. A floating dtype rounds it; nothing if an integer dtype or
-/// bool cannot represent it exactly.
-std::optional<ElementBits> elementBits(DType dtype, double number);
+/// Whether `dtype` represents `number`: floating dtypes round any, others have to represent it
+/// exactly.
+bool represents(DType dtype, double number);
 
 /// Checks the launch shape of these kernels, and that the result is present.
-Status checkStridedLaunch(const KernelArguments &a);
+Status checkStridedLaunch(const LaunchView &launch);
 
 } // namespace cgc

@@ -1,4 +1,8 @@
 // where: selects elements of one operand or another by a tensor of bools, with broadcasting.
+#include "runtime/kernels/pointwise/where.h"
+
+#include "runtime/kernels/device/element_bits.h"
+#include "runtime/kernels/device/kernel_rows.h"
 #include "runtime/kernels/pointwise/strided.cuh"
 
 namespace cgc {
@@ -58,27 +62,18 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   }
 }
 
-Result<KernelParameters> bind(const KernelArguments &a) {
-  const TensorView &out = a.writes[0], &condition = a.reads[0];
-  CGC_TRY(checkStridedLaunch(a));
-  if (condition.data && condition.dtype != DType::Bool)
-    return refuseArguments("the condition has to be of bool");
-  WhereParameters p = {.out = out.data, .condition = static_cast<const bool *>(condition.data)};
-  for (int k = 0; k < 2; ++k) {
-    const TensorView &operand = a.reads[1 + k];
-    if (operand.data && operand.dtype != out.dtype)
-      return refuseArguments("the operands and the result have to be of one dtype");
-    const std::optional<ElementBits> number = elementBits(out.dtype, a.floats[k]);
-    if (!operand.data && !number)
-      return refuseArguments("a number is none of the result's dtype");
-    p.numbers[k] = number.value_or(0);
-  }
-  p.x = a.reads[1].data;
-  p.z = a.reads[2].data;
-  const int64_t bytes = dtypeSize(out.dtype);
-  p.bytes = static_cast<int>(bytes);
-  const TensorView *operands[] = {&out, &condition, &a.reads[1], &a.reads[2]};
-  CGC_ASSIGN_OR_RETURN(p.layout, stridedLayout(operands, 16 / bytes));
+Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
+  const DType dtype = launch.writes[0].dtype;
+  WhereParameters p = {.out = at.writes[0],
+                       .condition = static_cast<const bool *>(at.reads[0]),
+                       .x = at.reads[1],
+                       .z = at.reads[2],
+                       .numbers = {},
+                       .bytes = int(dtypeSize(dtype)),
+                       .layout = *checkWhere(launch)};
+  for (int k = 0; k < 2; ++k)
+    if (!at.reads[1 + k])
+      p.numbers[k] = elementBits(dtype, launch.floats[k]);
   return KernelParameters(p);
 }
 

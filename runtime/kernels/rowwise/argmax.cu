@@ -1,6 +1,8 @@
 // argmax_*: the column of the maximum over the last dimension. Of equal maxima the first wins; NaN
 // is the largest value.
-#include "runtime/kernels/kernel_checks.h"
+#include "runtime/kernels/rowwise/argmax.h"
+
+#include "runtime/kernels/device/kernel_rows.h"
 #include "runtime/kernels/rowwise/warp_rows.cuh"
 
 namespace cgc {
@@ -66,20 +68,12 @@ __global__ void __launch_bounds__(kWarpRowThreads)
     p.y[row] = best.column;
 }
 
-template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
-  const TensorView &x = a.reads[0], &y = a.writes[0];
-  const uint64_t elements = elementsOf(x);
-  if (!isDenseOf(x, kDTypeOf<T>, elements) || x.sizes.empty() || elements == 0 ||
-      x.sizes.back() >= kNoColumn)
-    return refuseArguments("x has to be dense, of one dimension or more");
-  const int64_t columns = x.sizes.back(), rows = static_cast<int64_t>(elements) / columns;
-  if (!isDenseOf(y, DType::I64, rows))
-    return refuseArguments("y has to be dense i64, one element for each row");
-  if (rows > INT32_MAX || !hasLaunch(a, warpRowBlocks(rows), kWarpRowThreads))
-    return refuseWarpRows();
-  return KernelParameters(ArgmaxParameters<T>{static_cast<const T *>(x.data),
-                                              static_cast<int64_t *>(y.data), rows,
-                                              static_cast<int>(columns)});
+template <class T>
+Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
+  const ArgmaxLaunch l = *checkArgmax(launch, kDTypeOf<T>);
+  return KernelParameters(ArgmaxParameters<T>{static_cast<const T *>(at.reads[0]),
+                                              static_cast<int64_t *>(at.writes[0]), l.rows,
+                                              static_cast<int>(l.columns)});
 }
 
 } // namespace

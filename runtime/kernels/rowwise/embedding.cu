@@ -1,7 +1,7 @@
 // embedding_*: gathers rows of a table by index and adds positions.
 #include "runtime/kernels/rowwise/embedding.h"
 
-#include "runtime/kernels/kernel_checks.h"
+#include "runtime/kernels/device/kernel_rows.h"
 #include "runtime/kernels/rowwise/row_statistics.cuh"
 #include "runtime/kernels/rowwise/warp_rows.cuh"
 
@@ -53,40 +53,14 @@ __global__ void __launch_bounds__(kWarpRowThreads)
   addRow(y, from, position, p.columns, p.vectors);
 }
 
-template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
-  constexpr DType dtype = kDTypeOf<T>;
-  const TensorView &table = a.reads[0], &ids = a.reads[1], &positions = a.reads[2],
-                   &y = a.writes[0];
-  if (!isDenseOf(table, dtype, elementsOf(table)) || table.sizes.size() != 2 ||
-      elementsOf(table) == 0)
-    return refuseArguments("the table has to be dense, [rows, columns]");
-  const int64_t tableRows = table.sizes[0], columns = table.sizes[1];
-  const uint64_t rows = elementsOf(ids);
-  if (!isIndicesOf(ids, rows) || rows == 0 || rows > INT32_MAX)
-    return refuseArguments("ids have to be dense i64 or i32");
-  const auto elements = checkedMul(rows, columns);
-  if (!elements || !isDenseOf(y, dtype, *elements))
-    return refuseArguments("y has to be dense, a row for each id");
-  const int64_t positionRows =
-      positions.data ? static_cast<int64_t>(elementsOf(positions)) / columns : 1;
-  if (positionRows == 0 || !isAbsentOrDenseOf(positions, dtype, positionRows * columns))
-    return refuseArguments("positions have to be dense, with as many columns as the table");
-  if (!hasLaunch(a, warpRowBlocks(rows), kWarpRowThreads))
-    return refuseWarpRows();
-  const bool vectors = hasVectorRows(table, columns) && hasVectorRows(positions, columns) &&
-                       hasVectorRows(y, columns);
-  const TensorView statistics = kHasRowStatistics<T> ? a.writes[1] : TensorView();
-  if (statistics.data && !embeddingWritesRowStatistics(columns, vectors))
-    return refuseArguments(
-        "row statistics are written of a multiple of 64 columns, if all tensors begin "
-        "at multiples of 16 bytes");
-  if (statistics.data && !isRowStatisticsOf(statistics, rows, columns))
-    return refuseArguments("row statistics have to be dense, two f32 for each 64 columns of a row");
+template <class T>
+Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
+  const EmbeddingLaunch l = *checkEmbedding(launch, kDTypeOf<T>);
   return KernelParameters(EmbeddingParameters<T>{
-      static_cast<const T *>(table.data), static_cast<const T *>(positions.data), ids.data,
-      static_cast<T *>(y.data), static_cast<RowStatistics *>(statistics.data),
-      static_cast<int64_t>(rows), columns, tableRows, positionRows, ids.dtype == DType::I64,
-      vectors});
+      static_cast<const T *>(at.reads[0]), static_cast<const T *>(at.reads[2]), at.reads[1],
+      static_cast<T *>(at.writes[0]),
+      static_cast<RowStatistics *>(kHasRowStatistics<T> ? at.writes[1] : nullptr), l.rows,
+      l.columns, l.tableRows, l.positionRows, launch.reads[1].dtype == DType::I64, l.vectors});
 }
 
 } // namespace

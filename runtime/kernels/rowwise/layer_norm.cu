@@ -2,7 +2,7 @@
 #include "runtime/kernels/rowwise/layer_norm.h"
 
 #include "runtime/kernels/device.cuh"
-#include "runtime/kernels/kernel_checks.h"
+#include "runtime/kernels/device/kernel_rows.h"
 #include "runtime/kernels/rowwise/row_statistics.cuh"
 
 namespace cgc {
@@ -203,65 +203,34 @@ __global__ void __launch_bounds__(kLayerNormThreads, 5)
     normalizeStreamed<1>(p);
 }
 
-/// Checks a launch. a.reads[firstParameter] is the weight, the next one the bias. `results` are the
-/// sum, if there is an addend, and y.
+/// Binds either kernel. at.reads[firstParameter] is the weight, the next one the bias.
 template <class T, class W>
-Result<KernelParameters> bind(const KernelArguments &a, const TensorView &addend,
-                              size_t firstParameter, std::span<const TensorView> results,
-                              const TensorView &statistics, int64_t addendRows) {
-  constexpr DType dtype = kDTypeOf<T>;
-  const int64_t rows = a.ints[0], columns = a.ints[1];
-  const auto elements =
-      rows > 0 && columns > 0 ? checkedMul(rows, columns) : std::optional<uint64_t>();
-  if (!elements || rows > INT32_MAX)
-    return refuseArguments("rows and columns have to be positive");
-  if (a.grid[0] == 0 || a.grid[0] > layerNormMostBlocks(rows) ||
-      !hasLaunch(a, a.grid[0], kLayerNormThreads))
-    return refuseArguments("the grid has to be {1 to layerNormMostBlocks(rows), 1, 1}, the block "
-                           "{128, 1, 1}, without shared memory");
-  if (!isDenseOf(a.reads[0], dtype, *elements))
-    return refuseArguments("x has to be dense, of rows * columns elements");
-  const std::span<const TensorView> parameters = a.reads.subspan(firstParameter, 2);
-  for (const TensorView &parameter : parameters)
-    if (!isAbsentOrDenseOf(parameter, kDTypeOf<W>, columns))
-      return refuseArguments(
-          "weight and bias have to be dense, of as many elements as there are columns");
-  bool vectors = columns % Vector<T>::kSize == 0;
-  for (const auto &views : {a.reads, results})
-    for (const TensorView &view : views)
-      vectors &= reinterpret_cast<uintptr_t>(view.data) % 16 == 0;
-  for (const TensorView &result : results)
-    if (!isDenseOf(result, dtype, *elements))
-      return refuseArguments("the results have to be dense, of rows * columns elements");
-  if (statistics.data && !layerNormWritesRowStatistics(columns, vectors))
-    return refuseArguments(
-        "row statistics are written of at most 1024 columns, a multiple of 64, if all "
-        "tensors begin at multiples of 16 bytes");
-  if (statistics.data && !isRowStatisticsOf(statistics, rows, columns))
-    return refuseArguments("row statistics have to be dense, two f32 for each 64 columns of a row");
+Result<KernelParameters> bindRows(const LaunchView &launch, const LaunchAddresses &at,
+                                  const LayerNormLaunch &l, const void *addend,
+                                  size_t firstParameter, void *sum, void *y, void *statistics) {
   bool constant = true;
-  for (size_t i = 0; i < 2; ++i)
-    constant &= !parameters[i].data || (a.constantReads >> (firstParameter + i) & 1);
+  for (const size_t i : {firstParameter, firstParameter + 1})
+    constant &= !at.reads[i] || at.isConstant(i);
   return KernelParameters(LayerNormParameters<T, W>{
-      static_cast<const T *>(a.reads[0].data), static_cast<const T *>(addend.data),
-      static_cast<const W *>(parameters[0].data), static_cast<const W *>(parameters[1].data),
-      static_cast<T *>(addend.data ? results[0].data : nullptr),
-      static_cast<T *>(results.back().data), static_cast<RowStatistics *>(statistics.data), rows,
-      columns, addendRows, static_cast<float>(a.floats[0]), vectors, constant});
+      static_cast<const T *>(at.reads[0]), static_cast<const T *>(addend),
+      static_cast<const W *>(at.reads[firstParameter]),
+      static_cast<const W *>(at.reads[firstParameter + 1]), static_cast<T *>(sum),
+      static_cast<T *>(y), static_cast<RowStatistics *>(statistics), l.rows, l.columns,
+      l.addendRows, static_cast<float>(launch.floats[0]), l.vectors, constant});
 }
 
-template <class T, class W = T> Result<KernelParameters> bindPlain(const KernelArguments &a) {
-  return bind<T, W>(a, {}, 1, a.writes.first(1), kHasRowStatistics<T> ? a.writes[1] : TensorView(),
-                    1);
+template <class T, class W = T>
+Result<KernelParameters> bindPlain(const LaunchView &launch, const LaunchAddresses &at) {
+  const LayerNormLaunch l = *checkLayerNorm(launch, kDTypeOf<T>, kDTypeOf<W>);
+  return bindRows<T, W>(launch, at, l, /*addend=*/nullptr, 1, /*sum=*/nullptr, at.writes[0],
+                        kHasRowStatistics<T> ? at.writes[1] : nullptr);
 }
 
-template <class T, class W = T> Result<KernelParameters> bindSum(const KernelArguments &a) {
-  const int64_t columns = a.ints[1], addendRows = a.ints[2];
-  const auto elements =
-      columns > 0 && addendRows > 0 ? checkedMul(addendRows, columns) : std::optional<uint64_t>();
-  if (!elements || !isDenseOf(a.reads[1], kDTypeOf<T>, *elements))
-    return refuseArguments("addend has to be dense, of addend_rows * columns elements");
-  return bind<T, W>(a, a.reads[1], 2, a.writes, {}, addendRows);
+template <class T, class W = T>
+Result<KernelParameters> bindSum(const LaunchView &launch, const LaunchAddresses &at) {
+  const LayerNormLaunch l = *checkAddLayerNorm(launch, kDTypeOf<T>, kDTypeOf<W>);
+  return bindRows<T, W>(launch, at, l, at.reads[1], 2, at.writes[0], at.writes[1],
+                        /*statistics=*/nullptr);
 }
 
 } // namespace

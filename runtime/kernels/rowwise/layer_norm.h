@@ -1,11 +1,11 @@
-// layer_norm_* and add_layer_norm_*: their launch shape, and which launches can write row
+// layer_norm_* and add_layer_norm_*: the launch shape, the checks, and which launches can write row
 // statistics.
 #pragma once
 
+#include "runtime/kernels/kernel_table.h"
 #include "runtime/kernels/rowwise/row_statistics.h"
 
 #include <algorithm>
-#include <cstdint>
 
 namespace cgc {
 
@@ -32,5 +32,15 @@ constexpr uint64_t layerNormBlocks(int64_t rows, int64_t multiprocessors) {
 constexpr bool layerNormWritesRowStatistics(int64_t columns, bool aligned) {
   return aligned && columns <= kLayerNormCached && columns % kStatisticsGroup == 0;
 }
+
+/// A checked launch.
+struct LayerNormLaunch {
+  int64_t rows, columns;
+  int64_t addendRows; ///< Row r gets row r % addendRows of the addend.
+  bool vectors;       ///< All rows begin and end at multiples of 16 bytes.
+};
+Result<LayerNormLaunch> checkLayerNorm(const LaunchView &launch, DType dtype, DType parameterType);
+Result<LayerNormLaunch> checkAddLayerNorm(const LaunchView &launch, DType dtype,
+                                          DType parameterType);
 
 } // namespace cgc

@@ -2,9 +2,7 @@
 #include "runtime/kernels/rowwise/mean_rows.h"
 
 #include "runtime/kernels/device.cuh"
-#include "runtime/kernels/kernel_checks.h"
-
-#include <algorithm>
+#include "runtime/kernels/device/kernel_rows.h"
 
 namespace cgc {
 namespace {
@@ -73,28 +71,12 @@ __global__ void __launch_bounds__(kMeanThreads)
   p.y[batch * p.columns + begin + threadIdx.x] = fromFloat<T>(sum / static_cast<float>(p.rows));
 }
 
-template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
-  constexpr DType dtype = kDTypeOf<T>;
-  const TensorView &x = a.reads[0], &y = a.writes[0];
-  if (!x.data || x.dtype != dtype || x.sizes.size() != 3 ||
-      std::ranges::find(x.sizes, 0) != x.sizes.end() || (!x.strides.empty() && x.strides[2] != 1))
-    return refuseArguments("x has to be [batches, rows, columns] with dense columns");
-  const int64_t batches = x.sizes[0], rows = x.sizes[1], columns = x.sizes[2];
-  const int64_t batchStride = x.strides.empty() ? rows * columns : x.strides[0],
-                rowStride = x.strides.empty() ? columns : x.strides[1];
-  const auto elements = checkedMul(batches, columns);
-  if (!elements || !isDenseOf(y, dtype, *elements))
-    return refuseArguments("y has to be dense, [batches, columns]");
-  const uint64_t slices = meanSlices(columns, dtype);
-  const auto blocks = checkedMul(batches, int64_t(slices));
-  if (!blocks || !hasLaunch(a, *blocks, kMeanThreads))
-    return refuseArguments("the grid has to be {batches times slices, 1, 1}, the block {256, 1, "
-                           "1}, without shared memory");
-  const bool vectors =
-      hasVectorRows(x, columns) && hasVectorRows(x, batchStride) && hasVectorRows(x, rowStride);
-  return KernelParameters(MeanParameters<T>{static_cast<const T *>(x.data),
-                                            static_cast<T *>(y.data), rows, columns, batchStride,
-                                            rowStride, static_cast<uint32_t>(slices), vectors});
+template <class T>
+Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
+  const MeanRowsLaunch l = *checkMeanRows(launch, kDTypeOf<T>);
+  return KernelParameters(MeanParameters<T>{
+      static_cast<const T *>(at.reads[0]), static_cast<T *>(at.writes[0]), l.rows, l.columns,
+      l.batchStride, l.rowStride, static_cast<uint32_t>(l.slices), l.vectors});
 }
 
 } // namespace

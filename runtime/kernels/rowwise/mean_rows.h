@@ -1,9 +1,7 @@
-// Launch shape of mean_rows_*.
+// mean_rows_*: the launch shape and the check.
 #pragma once
 
-#include "runtime/base/dtype.h"
-
-#include <cstdint>
+#include "runtime/kernels/kernel_table.h"
 
 namespace cgc {
 
@@ -18,5 +16,13 @@ inline uint64_t meanColumns(DType dtype) {
 inline uint64_t meanSlices(uint64_t columns, DType dtype) {
   return (columns + meanColumns(dtype) - 1) / meanColumns(dtype);
 }
+
+/// A checked launch.
+struct MeanRowsLaunch {
+  int64_t rows, columns, batchStride, rowStride; ///< Of x.
+  uint64_t slices;                               ///< CTAs for each batch.
+  bool vectors;                                  ///< All rows of x can be read 16 bytes at a time.
+};
+Result<MeanRowsLaunch> checkMeanRows(const LaunchView &launch, DType dtype);
 
 } // namespace cgc

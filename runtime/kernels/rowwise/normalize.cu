@@ -1,5 +1,7 @@
 // normalize_*: divides each row by its Euclidean norm, computed in f32.
-#include "runtime/kernels/kernel_checks.h"
+#include "runtime/kernels/rowwise/normalize.h"
+
+#include "runtime/kernels/device/kernel_rows.h"
 #include "runtime/kernels/rowwise/warp_rows.cuh"
 
 namespace cgc {
@@ -45,19 +47,12 @@ __global__ void __launch_bounds__(kWarpRowThreads)
   });
 }
 
-template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
-  const TensorView &x = a.reads[0], &y = a.writes[0];
-  const uint64_t elements = elementsOf(x);
-  if (!isDenseOf(x, kDTypeOf<T>, elements) || x.sizes.empty() || elements == 0)
-    return refuseArguments("x has to be dense, of one dimension or more");
-  if (!isDenseOf(y, kDTypeOf<T>, elements))
-    return refuseArguments("y has to be dense, of as many elements as x");
-  const int64_t columns = x.sizes.back(), rows = static_cast<int64_t>(elements) / columns;
-  if (rows > INT32_MAX || !hasLaunch(a, warpRowBlocks(rows), kWarpRowThreads))
-    return refuseWarpRows();
-  return KernelParameters(NormalizeParameters<T>{
-      static_cast<const T *>(x.data), static_cast<T *>(y.data), rows, columns,
-      static_cast<float>(a.floats[0]), hasVectorRows(x, columns) && hasVectorRows(y, columns)});
+template <class T>
+Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
+  const NormalizeLaunch l = *checkNormalize(launch, kDTypeOf<T>);
+  return KernelParameters(NormalizeParameters<T>{static_cast<const T *>(at.reads[0]),
+                                                 static_cast<T *>(at.writes[0]), l.rows, l.columns,
+                                                 static_cast<float>(launch.floats[0]), l.vectors});
 }
 
 } // namespace

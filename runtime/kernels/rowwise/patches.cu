@@ -3,8 +3,8 @@
 #include "runtime/kernels/rowwise/patches.h"
 
 #include "runtime/kernels/device.cuh"
+#include "runtime/kernels/device/kernel_rows.h"
 #include "runtime/kernels/divider.h"
-#include "runtime/kernels/kernel_checks.h"
 
 namespace cgc {
 namespace {
@@ -58,33 +58,17 @@ __global__ void __launch_bounds__(kPatchesThreads)
     gatherUnits<T, 1>(p);
 }
 
-template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
-  constexpr DType dtype = kDTypeOf<T>;
-  const TensorView &image = a.reads[0], &y = a.writes[0];
-  const int64_t height = a.ints[0], width = a.ints[1];
-  if (!isDenseOf(image, dtype, elementsOf(image)) || image.sizes.size() != 4 ||
-      elementsOf(image) == 0)
-    return refuseArguments("the image has to be dense, [images, channels, height, width]");
-  if (height < 1 || width < 1 || height > image.sizes[2] || width > image.sizes[3])
-    return refuseArguments("a patch has to be of the image's size or smaller");
-  const int64_t down = image.sizes[2] / height, across = image.sizes[3] / width;
-  const int64_t rows = image.sizes[0] * down * across, pixels = image.sizes[1] * height * width;
-  if (!isDenseOf(y, dtype, elementsOf(y)) || y.sizes.size() != 2 || y.sizes[0] != rows ||
-      y.sizes[1] < pixels || elementsOf(y) > INT32_MAX)
-    return refuseArguments("y has to be dense, [patches, columns], with a column for each element "
-                           "of a patch");
-  if (!hasLaunch(a, a.grid[0], kPatchesThreads) || a.grid[0] > UINT32_C(1) << 16)
-    return refuseArguments("the grid has to be {up to 65536, 1, 1}, the block {128, 1, 1}, without "
-                           "shared memory");
-  const int64_t columns = y.sizes[1];
-  const bool vectors = hasVectorRows(y, columns);
-  const auto perUnit = static_cast<uint32_t>(vectors ? Vector<T>::kSize : 1);
+template <class T>
+Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
+  const PatchesLaunch l = *checkPatches(launch, kDTypeOf<T>);
+  const std::span<const int64_t> image = launch.reads[0].sizes, y = launch.writes[0].sizes;
+  const auto perUnit = static_cast<uint32_t>(l.vectors ? Vector<T>::kSize : 1);
   const auto divider = [](int64_t by) { return Divider(static_cast<uint32_t>(by)); };
   return KernelParameters(PatchesParameters<T>{
-      static_cast<const T *>(image.data), static_cast<T *>(y.data),
-      static_cast<uint32_t>(elementsOf(y)) / perUnit, divider(columns / perUnit), divider(across),
-      divider(down), divider(width), divider(height), static_cast<uint32_t>(pixels),
-      static_cast<uint32_t>(image.sizes[1]), image.sizes[3], image.sizes[2], vectors});
+      static_cast<const T *>(at.reads[0]), static_cast<T *>(at.writes[0]),
+      static_cast<uint32_t>(y[0] * y[1]) / perUnit, divider(l.columns / perUnit), divider(l.across),
+      divider(l.down), divider(l.width), divider(l.height), static_cast<uint32_t>(l.pixels),
+      static_cast<uint32_t>(image[1]), image[3], image[2], l.vectors});
 }
 
 } // namespace

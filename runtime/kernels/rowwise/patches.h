@@ -1,8 +1,9 @@
-// Launch shape of patches_*.
+// patches_*: the launch shape and the check.
 #pragma once
 
+#include "runtime/kernels/kernel_table.h"
+
 #include <algorithm>
-#include <cstdint>
 
 namespace cgc {
 
@@ -14,5 +15,15 @@ constexpr uint32_t patchesBlocks(uint64_t bytes) {
   return static_cast<uint32_t>(
       std::clamp<uint64_t>((bytes + kBytes - 1) / kBytes, 1, uint64_t(1) << 16));
 }
+
+/// A checked launch.
+struct PatchesLaunch {
+  int64_t across, down;  ///< Patches of an image along x and y.
+  int64_t height, width; ///< Pixels of a patch.
+  int64_t pixels;        ///< Elements of a patch; the rest of a row is zeros.
+  int64_t columns;       ///< Elements of a row of y.
+  bool vectors;          ///< All rows of y begin and end at multiples of 16 bytes.
+};
+Result<PatchesLaunch> checkPatches(const LaunchView &launch, DType dtype);
 
 } // namespace cgc

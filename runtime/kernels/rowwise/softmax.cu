@@ -3,7 +3,7 @@
 #include "runtime/kernels/rowwise/softmax.h"
 
 #include "runtime/kernels/device.cuh"
-#include "runtime/kernels/kernel_checks.h"
+#include "runtime/kernels/device/kernel_rows.h"
 #include "runtime/kernels/pointwise/activations.cuh"
 
 namespace cgc {
@@ -78,19 +78,11 @@ __global__ void __launch_bounds__(kSoftmaxThreads)
     softmaxRow<32>(p.x + row * p.columns, p.y + row * p.columns, p.columns, threadIdx.x % 32);
 }
 
-template <class T> Result<KernelParameters> bind(const KernelArguments &a) {
-  const TensorView &x = a.reads[0], &y = a.writes[0];
-  const uint64_t elements = elementsOf(x);
-  if (!isDenseOf(x, kDTypeOf<T>, elements) || x.sizes.empty() || elements == 0)
-    return refuseArguments("x has to be dense, of one dimension or more");
-  if (!isDenseOf(y, kDTypeOf<T>, elements))
-    return refuseArguments("y has to be dense, of as many elements as x");
-  const int64_t columns = x.sizes.back(), rows = static_cast<int64_t>(elements) / columns;
-  if (rows > INT32_MAX || !hasLaunch(a, softmaxBlocks(rows, columns), kSoftmaxThreads))
-    return refuseArguments("the grid has to be {ceil(rows / 4), 1, 1}, or {rows, 1, 1} for rows "
-                           "longer than 1024, the block {128, 1, 1}, without shared memory");
-  return KernelParameters(SoftmaxParameters<T>{static_cast<const T *>(x.data),
-                                               static_cast<T *>(y.data), rows, columns});
+template <class T>
+Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
+  const SoftmaxLaunch l = *checkSoftmax(launch, kDTypeOf<T>);
+  return KernelParameters(SoftmaxParameters<T>{static_cast<const T *>(at.reads[0]),
+                                               static_cast<T *>(at.writes[0]), l.rows, l.columns});
 }
 
 } // namespace

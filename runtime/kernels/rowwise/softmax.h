@@ -1,7 +1,7 @@
-// Launch shape of softmax_*.
+// softmax_*: the launch shape and the check.
 #pragma once
 
-#include <cstdint>
+#include "runtime/kernels/kernel_table.h"
 
 namespace cgc {
 
@@ -12,5 +12,11 @@ constexpr uint64_t softmaxBlocks(uint64_t rows, int64_t columns) {
   constexpr uint64_t kWarps = kSoftmaxThreads / 32;
   return columns > kSoftmaxWarpColumns ? rows : (rows + kWarps - 1) / kWarps;
 }
+
+/// A checked launch.
+struct SoftmaxLaunch {
+  int64_t rows, columns;
+};
+Result<SoftmaxLaunch> checkSoftmax(const LaunchView &launch, DType dtype);
 
 } // namespace cgc

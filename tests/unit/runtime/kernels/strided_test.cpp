@@ -2,7 +2,8 @@
 // no GPU.
 #include "runtime/kernels/pointwise/strided.h"
 
-#include "tests/unit/runtime/kernels/bind_launch.h"
+#include "runtime/kernels/device/element_bits.h"
+#include "tests/unit/runtime/kernels/check_launch.h"
 
 #include <cmath>
 #include <cstring>
@@ -13,11 +14,11 @@ namespace {
 using Sizes = std::vector<int64_t>;
 
 Result<StridedLayout> layoutOf(const std::vector<Tensor> &tensors, int64_t width) {
-  std::vector<TensorView> views;
+  std::vector<OperandView> views;
   for (const Tensor &tensor : tensors)
     views.push_back(tensor.view());
-  std::vector<const TensorView *> operands;
-  for (const TensorView &view : views)
+  std::vector<const OperandView *> operands;
+  for (const OperandView &view : views)
     operands.push_back(&view);
   return stridedLayout(operands, width);
 }
@@ -172,13 +173,13 @@ TEST(StridedLayout, RefusesWhatItCannotWalk) {
 }
 
 template <class T> std::optional<T> as(DType dtype, double number) {
-  const std::optional<ElementBits> bits = elementBits(dtype, number);
-  if (!bits)
+  if (!represents(dtype, number))
     return std::nullopt;
+  const ElementBits bits = elementBits(dtype, number);
   EXPECT_EQ(sizeof(T), dtypeSize(dtype));
-  EXPECT_TRUE(sizeof(T) == 8 || *bits >> (sizeof(T) * 8 % 64) == 0) << number;
+  EXPECT_TRUE(sizeof(T) == 8 || bits >> (sizeof(T) * 8 % 64) == 0) << number;
   T element;
-  std::memcpy(&element, &*bits, sizeof(element));
+  std::memcpy(&element, &bits, sizeof(element));
   return element;
 }
 

@@ -1,12 +1,13 @@
-// Bind functions of row-wise kernels, from layer_norm to argmax, refuse launches that would access
+// Checks of row-wise kernels, from layer_norm to argmax, refuse launches that would access
 // memory outside their tensors. Needs no GPU.
+#include "runtime/kernels/device/device_kernels.h"
 #include "runtime/kernels/rowwise/layer_norm.h"
 #include "runtime/kernels/rowwise/mean_rows.h"
 #include "runtime/kernels/rowwise/patches.h"
 #include "runtime/kernels/rowwise/row_statistics.h"
 #include "runtime/kernels/rowwise/softmax.h"
 #include "runtime/kernels/rowwise/warp_rows.h"
-#include "tests/unit/runtime/kernels/bind_launch.h"
+#include "tests/unit/runtime/kernels/check_launch.h"
 
 namespace cgc::test {
 namespace {
@@ -114,13 +115,13 @@ void expectTakesLess(Launch launch) {
       for (size_t i = 0; i < 2; ++i)
         if (absent >> i & 1)
           less.reads[less.reads.size() - 1 - i] = {};
-      const Status status = less.bind().status();
+      const Status status = less.check();
       EXPECT_TRUE(status.isOk()) << launch.kernel << ": " << status.message();
     }
   }
 }
 
-TEST(BindLayerNorm, Refuses) {
+TEST(CheckLayerNorm, Refuses) {
   for (const std::string name : {"layer_norm_f32", "layer_norm_f16", "layer_norm_bf16",
                                  "layer_norm_by_f32_f16", "layer_norm_by_f32_bf16"}) {
     expectRefusals(layerNorm(name), ofLayerNorm(/*isSum=*/false));
@@ -128,7 +129,7 @@ TEST(BindLayerNorm, Refuses) {
   }
 }
 
-TEST(BindAddLayerNorm, Refuses) {
+TEST(CheckAddLayerNorm, Refuses) {
   for (const std::string name : {"add_layer_norm_f32", "add_layer_norm_f16", "add_layer_norm_bf16",
                                  "add_layer_norm_by_f32_f16", "add_layer_norm_by_f32_bf16"}) {
     std::vector<Refusal> refusals = ofLayerNorm(/*isSum=*/true);
@@ -146,7 +147,10 @@ TEST(BindLayerNorm, HandsEpsOver) {
   for (const std::string name : {"layer_norm_f16", "add_layer_norm_by_f32_bf16"}) {
     Launch launch = layerNorm(name);
     launch.floats = {0.015625};
-    Result<KernelParameters> parameters = launch.bind();
+    const std::vector<void *> addresses(4, reinterpret_cast<void *>(kAddress));
+    Result<KernelParameters> parameters = launch.withView([&](const LaunchView &view) {
+      return deviceKernel(*findKernel(name)).bind(view, {addresses, addresses});
+    });
     ASSERT_TRUE(parameters.isOk()) << parameters.status().message();
     float words[32]; // The parameter has at least 128 bytes.
     std::memcpy(words, parameters->data(), sizeof words);
@@ -154,7 +158,7 @@ TEST(BindLayerNorm, HandsEpsOver) {
   }
 }
 
-TEST(BindEmbedding, Refuses) {
+TEST(CheckEmbedding, Refuses) {
   for (const auto &[dtype, name] : {std::pair(DType::F32, "embedding_f32"),
                                     {DType::F16, "embedding_f16"},
                                     {DType::BF16, "embedding_bf16"}}) {
@@ -196,12 +200,12 @@ TEST(BindEmbedding, Refuses) {
              [](Launch &l) { l.reads[2].sizes = {1, 16}; }}) {
       Launch other = good;
       change(other);
-      EXPECT_TRUE(other.bind().isOk()) << other.bind().status().message();
+      EXPECT_TRUE(other.check().isOk()) << other.check().message();
     }
   }
 }
 
-TEST(BindRows, Refuses) {
+TEST(CheckRows, Refuses) {
   Launch good = ofWarpRows("rows_f16", 3);
   good.reads = {{kAddress, {3, 5, 16}}, {kAddress, {3}, {}, DType::I64}};
   good.writes = {{kAddress, {3, 16}}};
@@ -221,7 +225,7 @@ TEST(BindRows, Refuses) {
                                    {[](Launch &l) { l.writes[0].dtype = DType::F32; }, y}}));
 }
 
-TEST(BindTokens, Refuses) {
+TEST(CheckTokens, Refuses) {
   Launch good = ofWarpRows("tokens_f16", 10);
   good.reads = {{kAddress, {2, 4, 16}}, {kAddress, {16}}, {kAddress, {5, 16}}};
   good.writes = {{kAddress, {2, 5, 16}}};
@@ -240,7 +244,7 @@ TEST(BindTokens, Refuses) {
 }
 
 /// The kernel takes 2^31 - 1 rows and refuses 2^31; the launch shape is that of both.
-TEST(BindTokens, HasFewerThan2To31Rows) {
+TEST(CheckTokens, HasFewerThan2To31Rows) {
   constexpr int64_t kMost = INT32_MAX;
   const auto launch = [](int64_t rows) {
     Launch l = ofWarpRows("tokens_f16", uint64_t(rows));
@@ -252,7 +256,7 @@ TEST(BindTokens, HasFewerThan2To31Rows) {
   expectRefused(launch(kMost + 1), [](Launch &) {}, "y has to be dense");
 }
 
-TEST(BindPatches, Refuses) {
+TEST(CheckPatches, Refuses) {
   const Launch good = {.kernel = "patches_f16",
                        .grid = {2, 1, 1},
                        .block = {kPatchesThreads, 1, 1},
@@ -279,7 +283,7 @@ TEST(BindPatches, Refuses) {
 }
 
 /// Columns of y with padding. A patch has 32 elements, so a row of y has at least 32 columns.
-TEST(BindPatches, HasFewerThan2To31Elements) {
+TEST(CheckPatches, HasFewerThan2To31Elements) {
   const auto launch = [](int64_t patches, int64_t columns) {
     return Launch{.kernel = "patches_f16",
                   .grid = {1, 1, 1},
@@ -296,7 +300,7 @@ TEST(BindPatches, HasFewerThan2To31Elements) {
 }
 
 /// A number of groups beyond 32 bits is refused, not truncated.
-TEST(BindEmbedding, GroupsOfRowStatisticsAreNotCutTo32Bits) {
+TEST(CheckEmbedding, GroupsOfRowStatisticsAreNotCutTo32Bits) {
   constexpr int64_t kColumns = int64_t(64) << 32;
   Launch launch = ofWarpRows("embedding_f16", 1);
   launch.reads = {{kAddress, {1, kColumns}}, {kAddress, {1}, {}, DType::I64}, {}};
@@ -306,7 +310,7 @@ TEST(BindEmbedding, GroupsOfRowStatisticsAreNotCutTo32Bits) {
   EXPECT_EQ(statisticsGroups(INT64_MAX), int64_t(1) << 57);
 }
 
-TEST(BindMeanRows, Refuses) {
+TEST(CheckMeanRows, Refuses) {
   // Two slices, the second one not full.
   const Launch good = {.kernel = "mean_rows_f16",
                        .grid = {6, 1, 1},
@@ -338,7 +342,7 @@ TEST(BindMeanRows, Refuses) {
                                     launch}}));
 }
 
-TEST(BindNormalize, Refuses) {
+TEST(CheckNormalize, Refuses) {
   Launch good = ofWarpRows("normalize_f16", 6);
   good.reads = {{kAddress, {2, 3, 16}}};
   good.writes = {{kAddress, {6, 16}}};
@@ -352,7 +356,7 @@ TEST(BindNormalize, Refuses) {
                         {[](Launch &l) { l.writes[0].dtype = DType::F32; }, "y has to be dense"}}));
 }
 
-TEST(BindSoftmax, Refuses) {
+TEST(CheckSoftmax, Refuses) {
   for (const int64_t columns : {int64_t(16), kSoftmaxWarpColumns + 1}) {
     const Launch good = {.kernel = "softmax_f16",
                          .grid = {uint32_t(softmaxBlocks(6, columns)), 1, 1},
@@ -370,7 +374,7 @@ TEST(BindSoftmax, Refuses) {
   }
 }
 
-TEST(BindArgmax, Refuses) {
+TEST(CheckArgmax, Refuses) {
   Launch good = ofWarpRows("argmax_i64", 6);
   good.reads = {{kAddress, {6, 77}, {}, DType::I64}};
   good.writes = {{kAddress, {6}, {}, DType::I64}};

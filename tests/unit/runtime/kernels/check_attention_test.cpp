@@ -1,9 +1,9 @@
-// Bind functions of attention kernels refuse launches that would access memory outside their
+// Checks of attention kernels refuse launches that would access memory outside their
 // tensors or that tensor maps cannot describe; and the expected launch shapes. Needs no GPU.
 #include "runtime/kernels/attention/attention.h"
 #include "runtime/kernels/attention/attention_f32.h"
 #include "runtime/kernels/attention/attention_resident_kv.h"
-#include "tests/unit/runtime/kernels/bind_launch.h"
+#include "tests/unit/runtime/kernels/check_launch.h"
 
 namespace cgc::test {
 namespace {
@@ -117,12 +117,12 @@ void expectCommonRefusals(const Launch &good) {
   }
 }
 
-TEST(BindAttention, Refuses) {
+TEST(CheckAttention, Refuses) {
   for (const auto &[name, width] : kAttention)
     expectCommonRefusals(attention(name, width));
 }
 
-TEST(BindAttentionF32, Refuses) {
+TEST(CheckAttentionF32, Refuses) {
   for (const int64_t width : {8, 32, 48, 64, 72, 80, 88, 96, 104, 112, 128}) {
     Launch good = attentionF32(width);
     for (Tensor &read : good.reads)
@@ -137,7 +137,7 @@ TEST(BindAttentionF32, Refuses) {
   }
 }
 
-TEST(BindAttention, RefusesWarpsSplitsAndMasks) {
+TEST(CheckAttention, RefusesWarpsSplitsAndMasks) {
   for (const auto &[name, width] : kAttention) {
     const Launch good = attention(name, width);
     const std::string warps = "the warps of a block have to be a multiple of the splits";
@@ -156,7 +156,7 @@ TEST(BindAttention, RefusesWarpsSplitsAndMasks) {
 }
 
 /// Widths of another kernel, or of none.
-TEST(BindAttention, RefusesOtherWidths) {
+TEST(CheckAttention, RefusesOtherWidths) {
   const auto refused = [](Launch good, int64_t width) {
     expectRefused(
         good,
@@ -213,7 +213,7 @@ TEST(AttentionSharedBytes, AreWhatEveryGpuHas) {
 }
 
 /// Tensor maps cannot describe broadcast dimensions; kernels without TMA read them.
-TEST(BindAttention, TensorCopiesRefuseRepeatedRows) {
+TEST(CheckAttention, TensorCopiesRefuseRepeatedRows) {
   const auto repeated = [](Launch l, int read, int dimension) {
     Tensor &tensor = l.reads[read];
     tensor.strides = {64 * 130 * 3, 64 * 130, 64, 1};
@@ -232,18 +232,18 @@ TEST(BindAttention, TensorCopiesRefuseRepeatedRows) {
   }
 }
 
-TEST(BindAttentionResidentKv, Refuses) {
+TEST(CheckAttentionResidentKv, Refuses) {
   expectCommonRefusals(attentionResidentKv());
 }
 
-TEST(BindAttentionSplitKv, Refuses) {
+TEST(CheckAttentionSplitKv, Refuses) {
   const Launch good = attentionSplitKv();
   expectCommonRefusals(good);
   for (const int64_t keys : {144, 289})
     expectRefused(good, [&](Launch &l) { l.ints[3] = keys; }, "the keys those of the kernel");
 }
 
-TEST(BindAttentionResidentKv, RefusesShapes) {
+TEST(CheckAttentionResidentKv, RefusesShapes) {
   const Launch good = attentionResidentKv();
   for (const int64_t keys : {128, 135, 209}) // For other kernels, or for none.
     expectRefused(good, [&](Launch &l) { l.ints[3] = keys; }, "the keys those of the kernel");
@@ -256,7 +256,7 @@ TEST(BindAttentionResidentKv, RefusesShapes) {
     expectRefused(good, [&](Launch &l) { l.block[0] = bad; }, range);
 }
 
-TEST(BindAttentionResidentKv, RefusesMoreItemsThanItCanCount) {
+TEST(CheckAttentionResidentKv, RefusesMoreItemsThanItCanCount) {
   expectRefused(
       attentionResidentKv(),
       [](Launch &l) {
@@ -271,7 +271,7 @@ TEST(BindAttentionResidentKv, RefusesMoreItemsThanItCanCount) {
 }
 
 /// A single query beyond two tiles: an item has all queries of a head.
-TEST(BindAttentionResidentKv, TakesASingleQuery) {
+TEST(CheckAttentionResidentKv, TakesASingleQuery) {
   Launch good = attentionResidentKv();
   for (Tensor *t : {&good.reads[0], &good.writes[0]})
     t->sizes[2] = 129;

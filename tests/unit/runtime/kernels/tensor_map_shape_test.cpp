@@ -1,5 +1,7 @@
-// Tensor maps refuse what exceeds the limits of cuTensorMapEncodeTiled. Needs no driver.
-#include "runtime/kernels/sm90/tensor_map.h"
+// Shapes of tensor maps that exceed the limits of cuTensorMapEncodeTiled are refused.
+#include "runtime/kernels/tensor_map_shape.h"
+
+#include "runtime/kernels/kernel_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,9 +15,7 @@ struct Tile {
   uint32_t boxRows = 64;
 
   Status check() const {
-    return tileMap(reinterpret_cast<void *>(address), DType::F16, rows, columns, rowStride, boxRows,
-                   /*onlyChecks=*/true)
-        .status();
+    return checkTensorMap(tileMapShape(rows, columns, rowStride, boxRows), alignmentOf(address));
   }
 };
 
@@ -25,9 +25,7 @@ struct Heads {
   uint32_t boxRows = 64;
 
   Status check() const {
-    return headsMap(reinterpret_cast<void *>(address), DType::BF16, sizes, strides, boxRows,
-                    /*onlyChecks=*/true)
-        .status();
+    return checkTensorMap(headsMapShape(sizes, strides, boxRows), alignmentOf(address));
   }
 };
 

@@ -1,8 +1,8 @@
-// Bind functions of elementwise, copy, compare and where refuse launches that would access memory
+// Checks of elementwise, copy, compare and where refuse launches that would access memory
 // outside their tensors. Needs no GPU.
 #include "runtime/kernels/pointwise/compare.h"
 #include "runtime/kernels/pointwise/elementwise.h"
-#include "tests/unit/runtime/kernels/bind_launch.h"
+#include "tests/unit/runtime/kernels/check_launch.h"
 
 namespace cgc::test {
 namespace {
@@ -33,7 +33,7 @@ std::vector<Refusal> ofOperands() {
           {[](Launch &l) { l.sharedBytes = 16; }, launch}};
 }
 
-TEST(BindElementwise, Refuses) {
+TEST(CheckElementwise, Refuses) {
   Launch good = elementwise("elementwise_f16");
   good.reads.push_back({kAddress, {16}});
   good.ints = {int64_t(ElementwiseOp::Add)};
@@ -53,7 +53,7 @@ TEST(BindElementwise, Refuses) {
   expectRefusals(good, refusals);
 }
 
-TEST(BindElementwise, OfOneOperandTakesNoSecond) {
+TEST(CheckElementwise, OfOneOperandTakesNoSecond) {
   Launch good = elementwise("elementwise_f16");
   good.reads.push_back({});
   good.floats = {0};
@@ -64,7 +64,7 @@ TEST(BindElementwise, OfOneOperandTakesNoSecond) {
   }
 }
 
-TEST(BindCompare, Refuses) {
+TEST(CheckCompare, Refuses) {
   Launch good = elementwise("compare_f16");
   good.reads.push_back({kAddress, {16}});
   good.writes[0].dtype = DType::Bool;
@@ -81,7 +81,7 @@ TEST(BindCompare, Refuses) {
   expectRefusals(good, refusals);
 }
 
-TEST(BindCompare, RefusesNumbersThatAreNoneOfTheDType) {
+TEST(CheckCompare, RefusesNumbersThatAreNoneOfTheDType) {
   const std::pair<DType, std::vector<double>> kNumbers[] = {
       {DType::I64, {0.5, 0x1p63, -0x1.8p63, INFINITY, NAN}},
       {DType::I32, {-0.5, 0x1p31, -0x1p31 - 1, -INFINITY, NAN}},
@@ -98,7 +98,7 @@ TEST(BindCompare, RefusesNumbersThatAreNoneOfTheDType) {
   }
 }
 
-TEST(BindWhere, Refuses) {
+TEST(CheckWhere, Refuses) {
   Launch good = elementwise("where");
   good.reads = {{kAddress, {6, 1}, {}, DType::Bool}, {kAddress, {4, 6, 16}}, {kAddress, {16}}};
   good.floats = {0.5, 0.5};
@@ -122,7 +122,7 @@ TEST(BindWhere, Refuses) {
     expectRefusals(good, {{[k](Launch &l) { l.reads[1 + k] = {}; }, "a number is none"}});
 }
 
-TEST(BindCopy, Refuses) {
+TEST(CheckCopy, Refuses) {
   const Launch good = elementwise("copy");
   std::vector<Refusal> refusals = ofOperands();
   refusals.push_back({[](Launch &l) { l.reads[0].dtype = DType::F64; }, "there is no conversion"});

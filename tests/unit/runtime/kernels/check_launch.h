@@ -1,5 +1,5 @@
-// Launches for tests of bind functions, which check tensors and never access memory. They must
-// refuse anything unsafe, because a plan may come from an untrusted file.
+// Launches for tests of the checks of kernels. They must refuse anything unsafe, because a plan may
+// come from an untrusted file.
 #pragma once
 
 #include "runtime/kernels/kernel_table.h"
@@ -19,9 +19,7 @@ struct Tensor {
   std::vector<int64_t> sizes, strides = {};
   DType dtype = DType::F16;
 
-  TensorView view() const {
-    return {reinterpret_cast<void *>(address), dtype, DeviceKind::Cuda, sizes, strides};
-  }
+  OperandView view() const { return {dtype, sizes, strides, alignmentOf(address)}; }
 };
 
 struct Launch {
@@ -33,27 +31,25 @@ struct Launch {
   std::vector<int64_t> ints;
   std::vector<double> floats = {};
 
-  Result<KernelParameters> bind() const {
-    const Kernel *row = findKernel(kernel);
-    if (!row)
-      return Status(Code::Unsupported, "there is no kernel " + kernel);
-    std::vector<TensorView> readViews, writeViews;
+  /// The result of `f` for the view of the launch.
+  template <class F> auto withView(F f) const {
+    std::vector<OperandView> readViews, writeViews;
     for (const Tensor &tensor : reads)
       readViews.push_back(tensor.view());
     for (const Tensor &tensor : writes)
       writeViews.push_back(tensor.view());
+    return f(LaunchView{grid, block, sharedBytes, readViews, writeViews, ints, floats});
+  }
+
+  Status check() const {
+    const Kernel *row = findKernel(kernel);
+    if (!row)
+      return Status(Code::Unsupported, "there is no kernel " + kernel);
     EXPECT_EQ(reads.size(), row->reads);
     EXPECT_EQ(writes.size(), row->writes);
     EXPECT_EQ(ints.size(), row->ints);
     EXPECT_EQ(floats.size(), row->floats);
-    return row->bind({.grid = grid,
-                      .block = block,
-                      .sharedBytes = sharedBytes,
-                      .reads = readViews,
-                      .writes = writeViews,
-                      .ints = ints,
-                      .floats = floats,
-                      .onlyChecks = true});
+    return withView([&](const LaunchView &view) { return row->check(view); });
   }
 };
 
@@ -62,12 +58,12 @@ inline void expectRefused(const Launch &good, const std::function<void(Launch &)
                           const std::string &why) {
   Launch launch = good;
   change(launch);
-  const Status status = launch.bind().status();
+  const Status status = launch.check();
   EXPECT_EQ(status.code(), Code::InvalidFile) << launch.kernel;
   EXPECT_THAT(status.message(), testing::HasSubstr(why)) << launch.kernel;
 }
 inline void expectTaken(const Launch &good) {
-  const Status status = good.bind().status();
+  const Status status = good.check();
   EXPECT_TRUE(status.isOk()) << good.kernel << ": " << status.message();
 }
 
@@ -79,7 +75,7 @@ struct Refusal {
 
 /// Expects that the kernel takes `good` and refuses it with each change.
 inline void expectRefusals(const Launch &good, const std::vector<Refusal> &refusals) {
-  const Status status = good.bind().status();
+  const Status status = good.check();
   ASSERT_TRUE(status.isOk()) << good.kernel << ": " << status.message();
   for (size_t i = 0; i < refusals.size(); ++i) {
     SCOPED_TRACE("refusal " + std::to_string(i));

@@ -1,10 +1,10 @@
-// Bind functions of GEMM kernels refuse launches that would access memory outside their tensors;
+// Checks of GEMM kernels refuse launches that would access memory outside their tensors;
 // and all kernels that write row statistics refuse wrong ones. Needs no GPU.
 #include "runtime/kernels/gemm/gemm.h"
 #include "runtime/kernels/pointwise/activation.h"
 #include "runtime/kernels/rowwise/layer_norm.h"
 #include "runtime/kernels/rowwise/warp_rows.h"
-#include "tests/unit/runtime/kernels/bind_launch.h"
+#include "tests/unit/runtime/kernels/check_launch.h"
 
 namespace cgc::test {
 namespace {
@@ -40,7 +40,7 @@ Launch gemm(const GemmTile &tile) {
           .ints = {kM, kN, kK, int64_t(Activation::Gelu)}};
 }
 
-TEST(BindGemm, RefusesSizes) {
+TEST(CheckGemm, RefusesSizes) {
   for (const GemmTile &tile : gemmTiles()) {
     const Launch good = gemm(tile);
     expectTaken(good);
@@ -59,7 +59,7 @@ TEST(BindGemm, RefusesSizes) {
   }
 }
 
-TEST(BindGemm, RefusesLaunchesOfOtherTiles) {
+TEST(CheckGemm, RefusesLaunchesOfOtherTiles) {
   for (const GemmTile &tile : gemmTiles()) {
     const Launch good = gemm(tile);
     const auto refused = [&](const std::function<void(Launch &)> &change) {
@@ -77,7 +77,7 @@ TEST(BindGemm, RefusesLaunchesOfOtherTiles) {
   }
 }
 
-TEST(BindGemm, RefusesTensors) {
+TEST(CheckGemm, RefusesTensors) {
   for (const GemmTile &tile : gemmTiles()) {
     const Launch good = gemm(tile);
     const auto refused = [&](const std::function<void(Launch &)> &change) {
@@ -114,7 +114,7 @@ TEST(BindGemm, RefusesTensors) {
 
 /// Kernels read row statistics 16 bytes at a time. Persistent kernels need an even number of groups
 /// that fits into the memory of a tile's results.
-TEST(BindGemm, RefusesRowStatisticsThatCannotBeRead) {
+TEST(CheckGemm, RefusesRowStatisticsThatCannotBeRead) {
   int persistent = 0;
   for (const GemmTile &tile : gemmNormTiles()) {
     const auto ofK = [&](int64_t k) {
@@ -188,7 +188,7 @@ void expectTakesRowStatistics(const Launch &good) {
   expectTaken(shifted);
 }
 
-TEST(BindLayerNorm, RefusesRowStatistics) {
+TEST(CheckLayerNorm, RefusesRowStatistics) {
   for (const std::string name :
        {"layer_norm_f16", "layer_norm_bf16", "layer_norm_by_f32_f16", "layer_norm_by_f32_bf16"}) {
     for (const int64_t columns : {64, 768, 1024})
@@ -205,7 +205,7 @@ TEST(BindLayerNorm, RefusesRowStatistics) {
   }
 }
 
-TEST(BindEmbedding, RefusesRowStatistics) {
+TEST(CheckEmbedding, RefusesRowStatistics) {
   for (const std::string name : {"embedding_f16", "embedding_bf16"}) {
     for (const int64_t columns : {64, 768, 1088})
       expectTakesRowStatistics(embedding(name, columns));

@@ -1,0 +1,49 @@
+// Checks launches of attention_*.
+#include "runtime/kernels/attention/attention.h"
+
+#include "runtime/kernels/kernel_checks.h"
+
+namespace cgc {
+
+Result<AttentionLaunch> checkAttention(const LaunchView &launch, DType dtype, int64_t columns,
+                                       bool tensorCopies) {
+  CGC_ASSIGN_OR_RETURN(const Heads heads, headsOf(launch, dtype, columns));
+  const int64_t splits = launch.ints[5], warps = launch.block[0] / 32;
+  if (splits < 1 || warps < 1 || warps > kAttentionMaxWarps || warps % splits != 0)
+    return refuseLaunch("the warps of a block have to be a multiple of the splits");
+  const int64_t rows = warps / splits * kAttentionQueries;
+  if (launch.block[0] % 32 != 0 || launch.block[1] != 1 || launch.block[2] != 1 ||
+      launch.grid[0] != (heads.queries + rows - 1) / rows || launch.grid[1] != heads.heads ||
+      launch.grid[2] != heads.batch ||
+      launch.sharedBytes != attentionSharedBytes(heads.keys, columns, warps, splits))
+    return refuseLaunch("the launch is not that of the sizes");
+  AttentionLaunch checked{.heads = heads, .splits = splits, .k = {}, .v = {}};
+  if (!tensorCopies)
+    return checked;
+  if (heads.width != columns)
+    return refuseLaunch("tensor copies bring whole rows of 64 columns");
+  const auto shape = [&](const HeadStrides &strides) {
+    return headsMapShape({heads.batch, heads.heads, heads.keys},
+                         {strides.batch, strides.head, strides.row}, kAttentionChunk);
+  };
+  checked.k = shape(heads.k);
+  checked.v = shape(heads.v);
+  CGC_TRY(checkTensorMap(checked.k, launch.reads[1].alignment));
+  CGC_TRY(checkTensorMap(checked.v, launch.reads[2].alignment));
+  return checked;
+}
+
+#define CGC_ATTENTION_CHECKS(NAME, ...)                                                            \
+  CGC_KERNEL_CHECK(attention_f16_##NAME, checkAttention, DType::F16, __VA_ARGS__)                  \
+  CGC_KERNEL_CHECK(attention_bf16_##NAME, checkAttention, DType::BF16, __VA_ARGS__)
+CGC_ATTENTION_CHECKS(32, 32, false)
+CGC_ATTENTION_CHECKS(48, 48, false)
+CGC_ATTENTION_CHECKS(64, 64, false)
+CGC_ATTENTION_CHECKS(80, 80, false)
+CGC_ATTENTION_CHECKS(96, 96, false)
+CGC_ATTENTION_CHECKS(112, 112, false)
+CGC_ATTENTION_CHECKS(128, 128, false)
+CGC_ATTENTION_CHECKS(64_hopper, 64, true)
+#undef CGC_ATTENTION_CHECKS
+
+} // namespace cgc

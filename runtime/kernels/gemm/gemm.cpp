@@ -1,0 +1,132 @@
+// The tables of tiles, and the check of gemm_* and gemm_norm_*.
+#include "runtime/kernels/gemm/gemm.h"
+
+#include "runtime/kernels/kernel_checks.h"
+
+#include <climits>
+#include <optional>
+
+namespace cgc {
+namespace {
+
+#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS) {#N "x" #M "_" #SPLIT_K, N, M, SPLIT_K},
+#define CGC_GEMM_PERSISTENT(M) {"128x" #M "_persistent", kPersistentTileN, M, 1, true},
+constexpr GemmTile kTiles[] = {
+#include "runtime/kernels/gemm/tiles.def"
+};
+#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS) {#N "x" #M "_" #SPLIT_K, N, M, SPLIT_K, false, true},
+#define CGC_GEMM_PERSISTENT(M) {"128x" #M "_persistent", kPersistentTileN, M, 1, true, true},
+constexpr GemmTile kNormTiles[] = {
+#include "runtime/kernels/gemm/norm_tiles.def"
+};
+
+/// The row stride, in elements, of a matrix that TMA and 16-byte accesses can use: [rows, columns]
+/// of `dtype`, a 16-bit float, with dense rows at multiples of 16 bytes. Nothing for other
+/// operands.
+std::optional<int64_t> rowStrideOf(const OperandView &matrix, DType dtype, int64_t rows,
+                                   int64_t columns) {
+  if (!matrix.isPresent() || matrix.dtype != dtype || matrix.sizes.size() != 2 ||
+      matrix.sizes[0] != rows || matrix.sizes[1] != columns || !isAligned(matrix, 16))
+    return std::nullopt;
+  if (matrix.strides.empty())
+    return columns;
+  if (matrix.strides[1] != 1 || matrix.strides[0] < columns || matrix.strides[0] % 8 != 0)
+    return std::nullopt;
+  return matrix.strides[0];
+}
+
+} // namespace
+
+std::span<const GemmTile> gemmTiles() {
+  return kTiles;
+}
+
+std::span<const GemmTile> gemmNormTiles() {
+  return kNormTiles;
+}
+
+Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTile &tile) {
+  const int64_t m = launch.ints[0], n = launch.ints[1], k = launch.ints[2],
+                activation = launch.ints[3];
+  const int64_t most = int64_t(1) << 30;
+  if (m < 1 || n < 8 || k < 8 || m > most || n > most || k > most || n % 8 != 0 || k % 8 != 0)
+    return refuseLaunch("N and K have to be positive multiples of 8, and M positive");
+  if (activation < 0 || activation >= kNumActivations)
+    return refuseLaunch("there is no such activation");
+  if (!tile.takes(k))
+    return refuseLaunch(
+        tile.splitK > 1
+            ? "K has to give each CTA of the split 64 columns or the rest"
+            : "a persistent kernel normalizes rows of an even number of groups up to 32");
+  const uint32_t stages = tile.stagesIn(launch.sharedBytes);
+  // A persistent kernel accepts any even number of CTAs up to two for each tile of a pair; one with
+  // wide clusters needs at least one cluster.
+  const auto grid = tile.grid(m, n, launch.grid[0]);
+  if (launch.grid[0] == 0 || !std::ranges::equal(launch.grid, grid) ||
+      launch.block[0] != tile.threads() || launch.block[1] != 1 || launch.block[2] != 1 ||
+      stages < 2)
+    return refuseLaunch("the launch is not that of the tile");
+
+  const OperandView &x = launch.reads[0], &w = launch.reads[1], &bias = launch.reads[2];
+  const OperandView residual = tile.normalizes ? OperandView() : launch.reads[3];
+  const OperandView &y = launch.writes[0], &yStatistics = launch.writes[1];
+  const auto xStride = rowStrideOf(x, dtype, m, k), wStride = rowStrideOf(w, dtype, n, k),
+             yStride = rowStrideOf(y, dtype, m, n);
+  const auto residualStride =
+      residual.isPresent() ? rowStrideOf(residual, dtype, m, n) : std::optional<int64_t>(0);
+  if (!xStride || !wStride || !yStride || !residualStride)
+    return refuseLaunch("x [M,K], w [N,K], residual and y [M,N] need dense rows at multiples of "
+                        "16 bytes");
+  if (!isAbsentOrDenseOf(bias, dtype, n) || !isAligned(bias, 16))
+    return refuseLaunch("bias has to be dense, with one element for each column of y");
+  if (yStatistics.isPresent() && !isRowStatisticsOf(yStatistics, m, n))
+    return refuseLaunch("row statistics have to be dense, two f32 for each 64 columns of a row");
+  if (tile.normalizes &&
+      (!isRowStatisticsOf(launch.reads[3], m, k) || !isAligned(launch.reads[3], 16)))
+    return refuseLaunch("row statistics have to be dense, at a multiple of 16 bytes, two f32 for "
+                        "each 64 columns of a row");
+
+  GemmLaunch checked{.m = m,
+                     .n = n,
+                     .k = k,
+                     .stages = stages,
+                     .activation = Activation(activation),
+                     .residualStride = *residualStride,
+                     .yStride = *yStride,
+                     .w = tileMapShape(n, k, *wStride, tile.wBoxRows()),
+                     .x = tileMapShape(m, k, *xStride, tile.xBoxRows()),
+                     .y = {},
+                     .residual = {}};
+  CGC_TRY(checkTensorMap(checked.w, w.alignment));
+  CGC_TRY(checkTensorMap(checked.x, x.alignment));
+  if (!tile.persistent)
+    return checked;
+  checked.y = tileMapShape(m, n, *yStride, tile.boxM());
+  CGC_TRY(checkTensorMap(checked.y, y.alignment));
+  if (residual.isPresent()) {
+    checked.residual = tileMapShape(m, n, *residualStride, tile.boxM());
+    CGC_TRY(checkTensorMap(checked.residual, residual.alignment));
+  }
+  const auto [tilesM, tilesN] = tile.tilesOfPairs(m, n);
+  if (tilesM * tilesN > INT_MAX)
+    return refuseLaunch("there are too many tiles");
+  return checked;
+}
+
+/// The checks of the f16 and the bf16 kernel of a tile.
+#define CGC_GEMM_CHECKS(FAMILY, NAME, ...)                                                         \
+  CGC_KERNEL_CHECK(FAMILY##_f16_##NAME, checkGemm, DType::F16, {"", __VA_ARGS__})                  \
+  CGC_KERNEL_CHECK(FAMILY##_bf16_##NAME, checkGemm, DType::BF16, {"", __VA_ARGS__})
+#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS)                                                         \
+  CGC_GEMM_CHECKS(gemm, N##x##M##_##SPLIT_K, N, M, SPLIT_K, false, false)
+#define CGC_GEMM_PERSISTENT(M)                                                                     \
+  CGC_GEMM_CHECKS(gemm, 128x##M##_persistent, kPersistentTileN, M, 1, true, false)
+#include "runtime/kernels/gemm/tiles.def"
+#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS)                                                         \
+  CGC_GEMM_CHECKS(gemm_norm, N##x##M##_##SPLIT_K, N, M, SPLIT_K, false, true)
+#define CGC_GEMM_PERSISTENT(M)                                                                     \
+  CGC_GEMM_CHECKS(gemm_norm, 128x##M##_persistent, kPersistentTileN, M, 1, true, true)
+#include "runtime/kernels/gemm/norm_tiles.def"
+#undef CGC_GEMM_CHECKS
+
+} // namespace cgc
