@@ -1,0 +1,82 @@
+// References of elementwise_*.
+#include "runtime/kernels/pointwise/elementwise.h"
+
+#include "runtime/kernels/pointwise/reference_activations.h"
+#include "runtime/kernels/reference_elements.h"
+
+namespace cgc::reference {
+namespace {
+
+/// Calls `f(function)` with the function (x, z) of `op`.
+template <class T, class F> void withOp(ElementwiseOp op, F f) {
+  const auto activation = [&](Activation kind) {
+    withActivation<T>(kind, [&](auto function) { f([=](float x, float) { return function(x); }); });
+  };
+  switch (op) {
+  case ElementwiseOp::Abs:
+    return f([](float x, float) { return std::fabs(x); });
+  case ElementwiseOp::Neg:
+    return f([](float x, float) { return -x; });
+  case ElementwiseOp::Exp:
+    return f([](float x, float) { return std::exp(x); });
+  case ElementwiseOp::Sqrt:
+    return f([](float x, float) { return std::sqrt(x); });
+  case ElementwiseOp::Rsqrt:
+    return f([](float x, float) { return 1 / std::sqrt(x); });
+  case ElementwiseOp::Sin:
+    return f([](float x, float) { return std::sin(x); });
+  case ElementwiseOp::Cos:
+    return f([](float x, float) { return std::cos(x); });
+  case ElementwiseOp::Erf:
+    return f([](float x, float) { return std::erf(x); });
+  case ElementwiseOp::Sigmoid:
+    return f([](float x, float) { return sigmoid(x); });
+  case ElementwiseOp::Tanh:
+    return activation(Activation::Tanh);
+  case ElementwiseOp::Relu:
+    return activation(Activation::Relu);
+  case ElementwiseOp::Gelu:
+    return activation(Activation::Gelu);
+  case ElementwiseOp::GeluTanh:
+    return activation(Activation::GeluTanh);
+  case ElementwiseOp::QuickGelu:
+    return activation(Activation::QuickGelu);
+  case ElementwiseOp::Silu:
+    return activation(Activation::Silu);
+  case ElementwiseOp::Add:
+    return f([](float x, float z) { return x + z; });
+  case ElementwiseOp::Sub:
+    return f([](float x, float z) { return x - z; });
+  case ElementwiseOp::ReverseSub:
+    return f([](float x, float z) { return z - x; });
+  case ElementwiseOp::Mul:
+    return f([](float x, float z) { return x * z; });
+  case ElementwiseOp::Div:
+    return f([](float x, float z) { return x / z; });
+  case ElementwiseOp::ReverseDiv:
+    return f([](float x, float z) { return z / x; });
+  case ElementwiseOp::Pow:
+    return f([](float x, float z) { return std::pow(x, z); });
+  case ElementwiseOp::Maximum:
+    return f([](float x, float z) { return maxOrNan(x, z); });
+  case ElementwiseOp::Minimum:
+    return f([](float x, float z) { return minOrNan(x, z); });
+  }
+}
+
+template <class T> void elementwise(const ReferenceArguments &a) {
+  const TensorView &x = a.reads[0], &z = a.reads[1], &y = a.writes[0];
+  const auto number = static_cast<float>(a.floats[0]);
+  withOp<T>(ElementwiseOp(a.ints[0]), [&](auto function) {
+    forElements<3>({&y, &x, &z}, [&](const auto &at) {
+      const float second = z.data ? toFloat(dataOf<T>(z)[at[2]]) : number;
+      resultOf<T>(y)[at[0]] = fromFloat<T>(function(toFloat(dataOf<T>(x)[at[1]]), second));
+    });
+  });
+}
+
+} // namespace
+
+CGC_FLOAT_REFERENCES(elementwise, elementwise)
+
+} // namespace cgc::reference
