@@ -34,7 +34,7 @@ foreach(component runtime pass_plugin op_library)
   install(EXPORT cgc_${component} NAMESPACE cgc:: DESTINATION ${CGC_INSTALL_CMAKE})
 endforeach()
 install(TARGETS cgc RUNTIME DESTINATION bin)
-install(TARGETS cgc_frontend cgc_aten LIBRARY DESTINATION lib)
+install(TARGETS cgc_frontend cgc_aten cgc_reference LIBRARY DESTINATION lib)
 foreach(folder support ir passes runtime/base runtime/plan)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder}/ DESTINATION ${CGC_INSTALL_INCLUDE}/${folder}
     FILES_MATCHING PATTERN *.h PATTERN *.def)

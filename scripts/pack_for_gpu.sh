@@ -12,7 +12,7 @@ mkdir -p "$target/bin" "$target/lib" "$target/py"
 for program in cgc cgc_conformance_tests cgc_numerics_tests; do
   strip -o "$target/bin/$program" "$release/bin/$program"
 done
-for library in libcgc_frontend.so libcgc_aten.so libcgc_runtime.so libcgc_test_ops.so libcgc_test_partial_ops.so; do
+for library in libcgc_frontend.so libcgc_aten.so libcgc_reference.so libcgc_runtime.so libcgc_test_ops.so libcgc_test_partial_ops.so; do
   strip -o "$target/lib/$library" "$release/lib/$library"
 done
 # The ctest Examples.BuildAgainstAnInstalledCgc builds these libraries.

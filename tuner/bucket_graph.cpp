@@ -47,6 +47,7 @@ Result<BucketGraphs> BucketGraphs::create(const Engine::Impl &engine, const Cubl
   CGC_ASSIGN_OR_RETURN(graphs.start_, createTimer());
   CGC_ASSIGN_OR_RETURN(graphs.end_, createTimer());
   CGC_ASSIGN_OR_RETURN(graphs.arena_, Buffer::allocate(DeviceKind::Cuda, bucket.arenaBytes));
+  graphs.memory_.device = DeviceKind::Cuda;
   graphs.memory_.weights = &engine.weights;
   graphs.memory_.arena = {{0, graphs.arena_.data()}};
   for (const IoTensor &input : bucket.inputs) {

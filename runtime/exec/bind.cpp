@@ -28,7 +28,7 @@ public:
       : plan_(plan), bucket_(bucket), memory_(memory), libraries_(libraries), notes_(notes) {}
 
   Result<BoundRecord> bind(const LaunchRecord &record) const {
-    BoundRecord bound{{}, name(record)};
+    BoundRecord bound{{}, recordText(plan_, recordName(record), record.location)};
     Result<BoundOp> op = std::visit([&](const auto &r) { return bindOp(r); }, record.op);
     if (!op.isOk())
       return op.status().withContext(bound.name);
@@ -37,16 +37,6 @@ public:
   }
 
 private:
-  std::string name(const LaunchRecord &record) const {
-    std::string text = recordName(record);
-    if (record.location != kNoLocation) {
-      const SourceLocation &l = plan_.locations[uint32_t(record.location)];
-      text += " (" + l.file + ":" + std::to_string(l.line) +
-              (l.module.empty() ? "" : ", " + l.module) + ")";
-    }
-    return text;
-  }
-
   const TensorRef &tensor(TensorId id) const { return bucket_.tensors[uint32_t(id)]; }
 
   std::byte *address(TensorId id) const { return addressOf(tensor(id).slot, memory_); }
@@ -72,6 +62,21 @@ private:
     return operands;
   }
 
+  /// The operands of a reference; an absent one has null data.
+  std::vector<TensorView> views(const std::vector<TensorId> &ids) const {
+    std::vector<TensorView> views;
+    for (TensorId id : ids) {
+      TensorView &view = views.emplace_back();
+      if (id == kNoTensor)
+        continue;
+      const TensorRef &t = tensor(id);
+      view = {address(id), t.dtype, memory_.device, t.sizes, {}};
+      if (!isDense(t.sizes, t.strides))
+        view.strides = t.strides;
+    }
+    return views;
+  }
+
   Result<BoundOp> bindOp(const KernelLaunch &launch) const {
     const Kernel *kernel = findKernel(launch.kernel);
     if (!kernel)
@@ -89,6 +94,8 @@ private:
     const LaunchView view{launch.grid,  launch.block, launch.sharedBytes, reads.views,
                           writes.views, launch.ints,  launch.floats};
     CGC_TRY(kernel->check(view));
+    if (libraries_.references)
+      return bindReference(launch.kernel, kernel->abiHash, launch);
     uint64_t constantReads = 0;
     for (size_t i = 0; i < launch.reads.size(); ++i)
       if (launch.reads[i] != kNoTensor && tensor(launch.reads[i]).slot.buffer == BufferKind::Weight)
@@ -107,6 +114,16 @@ private:
     bound.sharedBytes = launch.sharedBytes;
     bound.waits = kernel->traits & kWaits;
     return BoundOp(std::move(bound));
+  }
+
+  /// Binds the reference of `record`, a KernelLaunch or LibraryCall that has been checked.
+  template <class Record>
+  Result<BoundOp> bindReference(std::string_view name, uint64_t abiHash,
+                                const Record &record) const {
+    CGC_ASSIGN_OR_RETURN(const ReferenceFunction function,
+                         libraries_.references->find(name, abiHash));
+    return BoundOp(BoundReference{function, views(record.reads), views(record.writes), record.ints,
+                                  record.floats});
   }
 
   /// Loads a kernel and allows launches with `sharedBytes` of dynamic shared memory.
@@ -151,7 +168,7 @@ private:
     for (TensorId id : call.reads)
       inputs.push_back(opTensor(id));
     OpArguments arguments(inputs, opTensor(call.writes[0]), call.ints, call.floats);
-    CGC_TRY(checkOpCall(library, *op, arguments, plan_.target));
+    CGC_TRY(checkOpCall(library, *op, arguments, memory_.device));
     return BoundOp(BoundOpCall{op, std::move(arguments)});
   }
 
@@ -161,8 +178,10 @@ private:
     if (!isGemm(call))
       return Status(Code::Unsupported, "this runtime knows no such library call; use the cgc that "
                                        "compiled the plan, or compile again");
-    CGC_CHECK(libraries_.cublasLt && "the engine opens cuBLASLt for a plan that calls it");
     CGC_ASSIGN_OR_RETURN(const GemmCall gemm, gemmCall(call, bucket_.tensors));
+    if (libraries_.references)
+      return bindReference(call.library + "." + call.function, 0, call);
+    CGC_CHECK(libraries_.cublasLt && "the engine opens cuBLASLt for a plan that calls it");
     std::string note;
     CGC_ASSIGN_OR_RETURN(BoundGemm bound, libraries_.cublasLt->bind({gemm, bucket_.tensors,
                                                                      [this](TensorId id) -> void * {
@@ -201,11 +220,11 @@ private:
 
 /// Enqueues each kind of record.
 struct Enqueuer {
-  DeviceKind target;
+  DeviceKind device;
   cudaStream_t stream;
 
   Status operator()(const BoundKernel &k) const {
-    CGC_CHECK(target == DeviceKind::Cuda && "validate() lets no kernel into a cpu plan");
+    CGC_CHECK(device == DeviceKind::Cuda && "only a GPU runs kernels");
     const KernelParameters::TailLaunch &tail = k.parameters.tail;
     cudaLaunchAttribute programmatic;
     programmatic.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -227,15 +246,19 @@ struct Enqueuer {
     return cudaStatus(cudaLaunchKernelExC(&config, tail.function, &parameters),
                       "cannot launch the tail kernel");
   }
+  Status operator()(const BoundReference &r) const {
+    r.function({r.reads, r.writes, r.ints, r.floats});
+    return Status::ok();
+  }
   Status operator()(const BoundLibraryCall &l) const { return l.gemm.launch(stream); }
   Status operator()(const BoundOpCall &o) const {
     const CgcOpCall call = o.arguments.call();
-    const char *why = target == DeviceKind::Cuda ? o.op->launch(&call, stream) : o.op->run(&call);
+    const char *why = device == DeviceKind::Cuda ? o.op->launch(&call, stream) : o.op->run(&call);
     return why ? Status(Code::Failed, why) : Status::ok();
   }
   Status operator()(const BoundAtenCall &a) const { return a.call->run(); }
   Status operator()(const BoundMemcpy &m) const {
-    if (target == DeviceKind::Cuda)
+    if (device == DeviceKind::Cuda)
       return cudaStatus(
           cudaMemcpyAsync(m.destination, m.source, m.bytes, cudaMemcpyDeviceToDevice, stream),
           "cannot copy");
@@ -243,7 +266,7 @@ struct Enqueuer {
     return Status::ok();
   }
   Status operator()(const BoundMemset &m) const {
-    if (target == DeviceKind::Cuda)
+    if (device == DeviceKind::Cuda)
       return cudaStatus(cudaMemsetAsync(m.destination, m.value, m.bytes, stream), "cannot set");
     std::memset(m.destination, m.value, m.bytes);
     return Status::ok();
@@ -300,15 +323,23 @@ void makePlainEdges(std::vector<BoundRecord> &records) {
       kernel->programmatic = false;
 }
 
-Status enqueue(const BoundRecord &record, DeviceKind target, cudaStream_t stream) {
-  return std::visit(Enqueuer{target, stream}, record.op);
+std::string recordText(const PlanData &plan, const std::string &name, LocationId location) {
+  if (location == kNoLocation)
+    return name;
+  const SourceLocation &l = plan.locations[uint32_t(location)];
+  return name + " (" + l.file + ":" + std::to_string(l.line) +
+         (l.module.empty() ? "" : ", " + l.module) + ")";
 }
 
-Status enqueueAll(const std::vector<BoundRecord> &records, DeviceKind target, OpProvider *provider,
+Status enqueue(const BoundRecord &record, DeviceKind device, cudaStream_t stream) {
+  return std::visit(Enqueuer{device, stream}, record.op);
+}
+
+Status enqueueAll(const std::vector<BoundRecord> &records, DeviceKind device, OpProvider *provider,
                   cudaStream_t stream, const std::function<Status(size_t)> &after) {
   const auto body = [&]() -> Status {
     for (size_t i = 0; i < records.size(); ++i) {
-      if (Status status = enqueue(records[i], target, stream); !status.isOk())
+      if (Status status = enqueue(records[i], device, stream); !status.isOk())
         return status.withContext(records[i].name);
       if (after)
         CGC_TRY(after(i));

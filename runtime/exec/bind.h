@@ -4,6 +4,7 @@
 #include "runtime/exec/buffer.h"
 #include "runtime/exec/cublaslt.h"
 #include "runtime/exec/cuda_support.h"
+#include "runtime/exec/reference_library.h"
 #include "runtime/kernels/device/device_kernels.h"
 #include "runtime/plan/op_library.h"
 #include "runtime/plan/op_provider.h"
@@ -26,6 +27,14 @@ struct BoundKernel {
   bool waits = false; ///< The kernel's trait kWaits.
   /// The edge to this kernel is programmatic: it may be scheduled while the preceding kernel runs.
   bool programmatic = false;
+};
+/// The reference of a kernel or of a library call, with its operands in host memory. Borrows sizes,
+/// strides and numbers from the plan.
+struct BoundReference {
+  ReferenceFunction function = nullptr;
+  std::vector<TensorView> reads, writes;
+  std::span<const int64_t> ints;
+  std::span<const double> floats;
 };
 struct BoundLibraryCall {
   BoundGemm gemm;
@@ -50,7 +59,8 @@ struct BoundMemset {
 
 /// A record bound to memory. It can be enqueued any number of times.
 struct BoundRecord {
-  std::variant<BoundKernel, BoundLibraryCall, BoundOpCall, BoundAtenCall, BoundMemcpy, BoundMemset>
+  std::variant<BoundKernel, BoundReference, BoundLibraryCall, BoundOpCall, BoundAtenCall,
+               BoundMemcpy, BoundMemset>
       op;
   std::string name; ///< Name, source line and module of the record, for messages.
 };
@@ -63,6 +73,7 @@ struct ArenaPart {
 
 /// The memory of one bucket of a context. `inputs` and `outputs` are its static buffers.
 struct BucketMemory {
+  DeviceKind device = DeviceKind::Cpu;               ///< Where the memory is.
   const std::vector<std::byte *> *weights = nullptr; ///< The engine's, by weight.
   std::vector<ArenaPart> arena;                      ///< By ascending `begin`; usually one part.
   std::vector<Buffer> inputs, outputs;
@@ -76,6 +87,8 @@ struct Libraries {
   OpProvider *provider = nullptr;     ///< Null if the plan has no ATen records.
   const CublasLt *cublasLt = nullptr; ///< Null if no record calls it.
   std::span<const std::shared_ptr<const OpLibrary>> opLibraries; ///< As PlanData::opLibraries.
+  /// Null unless the reference executor runs kernels and calls of cuBLASLt.
+  const ReferenceLibrary *references = nullptr;
 };
 
 /// Binds every record of `bucket`, with plain (full-dependency) edges. All arguments must outlive
@@ -91,13 +104,18 @@ void makeProgrammaticEdges(std::vector<BoundRecord> &records);
 /// Makes all edges plain again.
 void makePlainEdges(std::vector<BoundRecord> &records);
 
-/// Enqueues `record` on `stream` (target cuda), or runs it before returning (target cpu). For an
-/// ATen record the provider must already be set to the same stream.
-Status enqueue(const BoundRecord &record, DeviceKind target, cudaStream_t stream);
+/// The name of a record with its source line and module, if it has them, for messages:
+/// "aten::gelu (model.py:40, visual.mlp)".
+std::string recordText(const PlanData &plan, const std::string &name, LocationId location);
+
+/// Enqueues `record` on `stream` (device cuda), or runs it before returning (device cpu). `device`
+/// is that of the record's memory. For an ATen record the provider must already be set to the same
+/// stream.
+Status enqueue(const BoundRecord &record, DeviceKind device, cudaStream_t stream);
 
 /// Enqueues all records in order, with `provider` (null if not needed) set to `stream`. Calls
 /// `after`, if given, with the index of each record once it is enqueued.
-Status enqueueAll(const std::vector<BoundRecord> &records, DeviceKind target, OpProvider *provider,
+Status enqueueAll(const std::vector<BoundRecord> &records, DeviceKind device, OpProvider *provider,
                   cudaStream_t stream, const std::function<Status(size_t)> &after = nullptr);
 
 } // namespace cgc

@@ -71,11 +71,11 @@ struct Context::Impl {
               cudaStream_t on);
   Status fill(const Buffer &buffer, int value, cudaStream_t on);
 
-  DeviceKind target() const { return engine.target(); }
-
   Engine::Impl &engine;
   const ContextOptions options;
-  uint64_t reserved = 0; ///< Bytes reserved in the engine's MemoryBudget.
+  const ExecutorKind executor = options.executor.value_or(engine.executor);
+  const DeviceKind device = engine.runsOn; ///< Of all memory and records.
+  uint64_t reserved = 0;                   ///< Bytes reserved in the engine's MemoryBudget.
   Buffer arena;
   CudaStream stream; ///< For warm-up, capture, and runs without a caller's stream.
   CudaEvent done;    ///< Recorded after the last run's work.
@@ -104,9 +104,12 @@ Status Context::Impl::create() {
   if (options.threads < 0 || options.threads > kMaxIntraOpThreads)
     return {Code::Usage, std::to_string(options.threads) + " threads: allowed are 1 to " +
                              std::to_string(kMaxIntraOpThreads) + ", and 0 for the host's setting"};
-  if (options.threads > 0 && target() == DeviceKind::Cuda)
+  if (options.threads > 0 && device == DeviceKind::Cuda)
     return {Code::Usage, "threads are for a plan with target cpu, and this plan's is cuda"};
-  if (target() == DeviceKind::Cuda) {
+  if ((executor == ExecutorKind::Reference) != (engine.executor == ExecutorKind::Reference))
+    return {Code::Usage, "the reference executor needs an engine that was created for it, and only "
+                         "that: its memory is the host's"};
+  if (device == DeviceKind::Cuda) {
     CGC_ASSIGN_OR_RETURN(stream, createStream());
     CGC_ASSIGN_OR_RETURN(done, createEvent());
   }
@@ -114,7 +117,7 @@ Status Context::Impl::create() {
   CGC_TRY(engine.memory.reserve(bytes.arena + bytes.io));
   reserved = bytes.arena + bytes.io;
   if (!engine.separateBuffers) {
-    CGC_ASSIGN_OR_RETURN(arena, Buffer::allocate(target(), bytes.arena));
+    CGC_ASSIGN_OR_RETURN(arena, Buffer::allocate(device, bytes.arena));
   }
   for (const Entry &entry : plan.entries) {
     auto &list = buckets.emplace_back();
@@ -129,13 +132,13 @@ Status Context::Impl::create() {
   if (notes.empty())
     noteOtherGpu();
   // The first run may be on another stream and has to wait for the work enqueued here.
-  return target() == DeviceKind::Cuda ? markDone(stream.get()) : Status::ok();
+  return device == DeviceKind::Cuda ? markDone(stream.get()) : Status::ok();
 }
 
 void Context::Impl::noteOtherGpu() {
   const std::optional<TargetGpu> &tuned = engine.plan.data().gpu;
   const Gpu &gpu = engine.gpu;
-  if (target() == DeviceKind::Cpu || !tuned || !tuned->tuned ||
+  if (device == DeviceKind::Cpu || !tuned || !tuned->tuned ||
       (tuned->name == gpu.name && int(tuned->multiprocessors) == gpu.multiprocessors))
     return;
   notes.push_back("the plan's GEMMs were tuned on " + tuned->name + " (" +
@@ -168,7 +171,7 @@ Status Context::Impl::createParts(const Bucket &bucket, BoundBucket &bound) {
     auto [begin, end] = ranges[i];
     while (++i < ranges.size() && (ranges[i].first < end || ranges[i].first == begin))
       end = std::max(end, ranges[i].second);
-    CGC_ASSIGN_OR_RETURN(Buffer part, Buffer::allocate(target(), end - begin));
+    CGC_ASSIGN_OR_RETURN(Buffer part, Buffer::allocate(device, end - begin));
     bound.memory.arena.push_back({begin, part.data()});
     bound.parts.push_back(std::move(part));
   }
@@ -176,6 +179,7 @@ Status Context::Impl::createParts(const Bucket &bucket, BoundBucket &bound) {
 }
 
 Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
+  bound.memory.device = device;
   bound.memory.weights = &engine.weights;
   if (engine.separateBuffers)
     CGC_TRY(createParts(bucket, bound));
@@ -185,29 +189,29 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
        {std::pair(&bucket.inputs, &bound.memory.inputs), {&bucket.outputs, &bound.memory.outputs}})
     for (const IoTensor &io : *tensors) {
       CGC_ASSIGN_OR_RETURN(Buffer buffer,
-                           Buffer::allocate(target(), *tensorBytes(io.dtype, io.sizes)));
+                           Buffer::allocate(device, *tensorBytes(io.dtype, io.sizes)));
       // Warm-up runs read the inputs. Zero is a valid index and a harmless number. Host buffers
       // already hold zeros.
-      if (target() == DeviceKind::Cuda)
+      if (device == DeviceKind::Cuda)
         CGC_TRY(fill(buffer, 0, stream.get()));
       buffers->push_back(std::move(buffer));
     }
-  CGC_ASSIGN_OR_RETURN(bound.records,
-                       bindRecords(engine.plan.data(), bucket, bound.memory,
-                                   {engine.provider, engine.cublasLt.get(), engine.opLibraries},
-                                   notes));
+  CGC_ASSIGN_OR_RETURN(bound.records, bindRecords(engine.plan.data(), bucket, bound.memory,
+                                                  {engine.provider, engine.cublasLt.get(),
+                                                   engine.opLibraries, engine.references.get()},
+                                                  notes));
   if (options.programmaticEdges)
     makeProgrammaticEdges(bound.records);
   // Records on empty tensors capture no node, and GraphExecutor treats a graph without nodes as a
   // failed capture.
   const bool hasOutput = std::ranges::any_of(
       bound.memory.outputs, [](const Buffer &output) { return output.size() > 0; });
-  if (target() == DeviceKind::Cpu || options.executor == ExecutorKind::Stream || !hasOutput) {
-    bound.executor.emplace<StreamExecutor>(bound.records, target(), engine.provider);
+  if (device == DeviceKind::Cpu || executor == ExecutorKind::Stream || !hasOutput) {
+    bound.executor.emplace<StreamExecutor>(bound.records, device, engine.provider);
     return Status::ok();
   }
   const auto enqueueRun = [&] {
-    return enqueueAll(bound.records, target(), engine.provider, stream.get());
+    return enqueueAll(bound.records, device, engine.provider, stream.get());
   };
   CGC_ASSIGN_OR_RETURN(GraphExecutor graph,
                        GraphExecutor::capture(enqueueRun, engine.provider, stream.get()));
@@ -218,7 +222,7 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
 Status Context::Impl::fill(const Buffer &buffer, int value, cudaStream_t on) {
   if (buffer.size() == 0) // The arena, if the engine has separate buffers.
     return Status::ok();
-  if (target() == DeviceKind::Cuda)
+  if (device == DeviceKind::Cuda)
     return cudaStatus(cudaMemsetAsync(buffer.data(), value, buffer.size(), on),
                       "cannot fill memory");
   std::memset(buffer.data(), value, buffer.size());
@@ -229,7 +233,7 @@ Status Context::Impl::copy(void *to, DeviceKind toDevice, const void *from, Devi
                            size_t bytes, cudaStream_t on) {
   if (bytes == 0) // Either pointer may be null.
     return Status::ok();
-  if (target() == DeviceKind::Cpu) {
+  if (device == DeviceKind::Cpu) {
     std::memmove(to, from, bytes);
     return Status::ok();
   }
@@ -262,7 +266,7 @@ Status Context::Impl::runBucket(BoundBucket &bound, const Bucket &bucket,
                                 std::span<const TensorView> outputs, cudaStream_t callers) {
   const cudaStream_t on = callers ? callers : stream.get();
   Status status = enqueueBucket(bound, bucket, inputs, outputs, on);
-  if (target() == DeviceKind::Cpu)
+  if (device == DeviceKind::Cpu)
     return status;
   // A run that failed partway may also have work in flight.
   Status marked = markDone(on);
@@ -273,19 +277,19 @@ Status Context::Impl::runBucket(BoundBucket &bound, const Bucket &bucket,
 
 Result<std::vector<std::vector<double>>> Context::Impl::profileBucket(BoundBucket &bound,
                                                                       size_t runs) {
-  if (target() == DeviceKind::Cuda)
+  if (device == DeviceKind::Cuda)
     CGC_TRY(cudaStatus(cudaStreamWaitEvent(stream.get(), done.get()),
                        "cannot wait for the run before"));
   makePlainEdges(bound.records);
   std::vector<std::vector<double>> times;
   const Status profiled = withThreads([&]() -> Status {
     CGC_ASSIGN_OR_RETURN(
-        times, profileRecords(bound.records, target(), engine.provider, stream.get(), runs));
+        times, profileRecords(bound.records, device, engine.provider, stream.get(), runs));
     return Status::ok();
   });
   if (options.programmaticEdges)
     makeProgrammaticEdges(bound.records);
-  if (target() == DeviceKind::Cuda)
+  if (device == DeviceKind::Cuda)
     CGC_TRY(markDone(stream.get()));
   CGC_TRY(profiled);
   return times;
@@ -294,20 +298,20 @@ Result<std::vector<std::vector<double>>> Context::Impl::profileBucket(BoundBucke
 Status Context::Impl::enqueueBucket(BoundBucket &bound, const Bucket &bucket,
                                     std::span<const TensorView> inputs,
                                     std::span<const TensorView> outputs, cudaStream_t on) {
-  const bool cuda = target() == DeviceKind::Cuda;
+  const bool cuda = device == DeviceKind::Cuda;
   // All runs share the arena and the static buffers, so work on another stream waits for the last
   // run.
   if (cuda)
     CGC_TRY(cudaStatus(cudaStreamWaitEvent(on, done.get()), "cannot wait for the run before"));
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Buffer &buffer = bound.memory.inputs[i];
-    CGC_TRY(copy(buffer.data(), target(), inputs[i].data, inputs[i].device, buffer.size(), on)
+    CGC_TRY(copy(buffer.data(), device, inputs[i].data, inputs[i].device, buffer.size(), on)
                 .withContext("input '" + bucket.inputs[i].name + "'"));
   }
   CGC_TRY(launch(bound, on));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Buffer &buffer = bound.memory.outputs[i];
-    CGC_TRY(copy(outputs[i].data, outputs[i].device, buffer.data(), target(), buffer.size(), on)
+    CGC_TRY(copy(outputs[i].data, outputs[i].device, buffer.data(), device, buffer.size(), on)
                 .withContext("output '" + bucket.outputs[i].name + "'"));
   }
   return Status::ok();
@@ -328,7 +332,7 @@ Result<Context> Context::create(const Engine &engine, ContextOptions options) {
         status = impl->engine.fault.note(status, impl->stream.get());
       // Frees the context first, so that the breakdown reports free memory without it.
       impl.reset();
-      return withMemoryBreakdown(status, engine.plan());
+      return withMemoryBreakdown(status, engine.plan(), engine.impl().runsOn);
     }
     return Context(std::move(impl));
   });
@@ -354,13 +358,13 @@ Status Context::run(std::string_view entry, std::span<const TensorView> inputs,
     CGC_ASSIGN_OR_RETURN(const Entry *found, findEntry(plan, entry));
     CGC_ASSIGN_OR_RETURN(const size_t bucketIndex, cgc::selectBucket(*found, inputs));
     const Bucket &bucket = found->buckets[bucketIndex];
-    CGC_TRY(checkViews(bucket.inputs, inputs, impl_->target(), "input"));
-    CGC_TRY(checkViews(bucket.outputs, outputs, impl_->target(), "output"));
+    CGC_TRY(checkViews(bucket.inputs, inputs, impl_->device, "input"));
+    CGC_TRY(checkViews(bucket.outputs, outputs, impl_->device, "output"));
     CGC_TRY(checkIndices(bucket.inputs, inputs));
     const DeviceGuard guard(engine.device);
     BoundBucket &bound = *impl_->buckets[found - plan.entries.data()][bucketIndex];
     Status status = impl_->runBucket(bound, bucket, inputs, outputs, cudaStream_t(stream));
-    if (impl_->target() == DeviceKind::Cuda)
+    if (impl_->device == DeviceKind::Cuda)
       status = engine.fault.note(std::move(status), impl_->stream.get());
     return status.isOk() ? status : status.withContext("entry '" + found->name + "'");
   });
@@ -380,7 +384,7 @@ Result<std::vector<std::vector<double>>> Context::profile(std::string_view entry
     if (times.isOk())
       return times;
     Status status = times.status();
-    if (impl_->target() == DeviceKind::Cuda)
+    if (impl_->device == DeviceKind::Cuda)
       status = engine.fault.note(std::move(status), impl_->stream.get());
     return status.withContext("profile of entry '" + std::string(entry) + "'");
   });

@@ -1,6 +1,7 @@
 // Engine: checks the device, opens libraries and uploads the weights.
 #include "runtime/base/checked.h"
 #include "runtime/base/no_throw.h"
+#include "runtime/exec/bind.h"
 #include "runtime/exec/engine_impl.h"
 #include "runtime/exec/provider.h"
 #include "runtime/exec/requirements.h"
@@ -48,6 +49,24 @@ Status uploadWeights(const Plan &plan, Engine::Impl &impl) {
   return Status::ok();
 }
 
+/// Refuses plans that the reference executor cannot run.
+Status checkForReference(const PlanData &plan) {
+  if (plan.target == DeviceKind::Cpu)
+    return {Code::Usage, "the reference executor runs plans with target cuda, and this plan's is "
+                         "cpu: run it without"};
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      for (const LaunchRecord &record : bucket.records)
+        if (const auto *call = std::get_if<LibraryCall>(&record.op))
+          if (const auto library = plan.opLibraryOf(*call))
+            return {Code::Unsupported,
+                    recordText(plan, recordName(record), record.location) +
+                        ": the reference executor calls no op library, and this op is of '" +
+                        plan.opLibraries[*library].name +
+                        "'; run the plan on a GPU, or compile it with --target cpu"};
+  return Status::ok();
+}
+
 } // namespace
 
 Status FaultLatch::note(Status status, cudaStream_t stream) {
@@ -82,7 +101,7 @@ PlanBytes planBytes(const Plan &plan, bool separateBuffers) {
   return bytes;
 }
 
-Status withMemoryBreakdown(Status status, const Plan &plan) {
+Status withMemoryBreakdown(Status status, const Plan &plan, DeviceKind device) {
   if (status.code() != Code::OutOfMemory)
     return status;
   const PlanBytes bytes = planBytes(plan);
@@ -90,7 +109,7 @@ Status withMemoryBreakdown(Status status, const Plan &plan) {
                      " for weights (once for all contexts) and, for each context, " +
                      byteText(bytes.arena) + " for the arena and " + byteText(bytes.io) +
                      " for inputs and outputs";
-  const std::string free = freeMemoryText(plan.data().target);
+  const std::string free = freeMemoryText(device);
   if (!free.empty() && !status.message().ends_with(free))
     text += "; " + free;
   return {Code::OutOfMemory, text};
@@ -111,41 +130,54 @@ const Plan &Engine::plan() const {
 
 Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
   return noThrow([&]() -> Result<Engine> {
-    auto impl = std::make_unique<Impl>(plan, options.memoryLimit);
-    impl->separateBuffers = options.separateBuffers;
+    auto impl = std::make_unique<Impl>(plan, options);
+    const bool isReference = impl->executor == ExecutorKind::Reference,
+               onGpu = impl->runsOn == DeviceKind::Cuda;
+    if (isReference)
+      CGC_TRY(checkForReference(plan.data()));
     CGC_ASSIGN_OR_RETURN(impl->opLibraries, openOpLibraries(plan.data(), options.opLibraries));
     const Requirements needs = requirementsOf(plan.data());
-    if (needs.gpu) {
+    if (onGpu) {
       CGC_ASSIGN_OR_RETURN(impl->gpu, findGpu(options.device));
       CGC_TRY(checkGpu(impl->gpu, needs.kernelTraits));
       impl->device = impl->gpu.index;
     }
     const DeviceGuard guard(impl->device);
-    if (needs.cublasLt) {
+    if (isReference) {
+      CGC_ASSIGN_OR_RETURN(impl->references, ReferenceLibrary::open(options.referencePath));
+    } else if (needs.cublasLt) {
       CGC_ASSIGN_OR_RETURN(impl->cublasLt, CublasLt::open(options.cublasLtPath));
-      CGC_TRY(withMemoryBreakdown(impl->cublasLt->initialize(impl->gpu), plan));
+      CGC_TRY(withMemoryBreakdown(impl->cublasLt->initialize(impl->gpu), plan, impl->runsOn));
     }
-    if (needs.gpu) {
+    if (onGpu) {
       Status status = impl->memory.reserve(planBytes(plan).weights);
       if (status.isOk())
         status = uploadWeights(plan, *impl);
       if (!status.isOk()) {
         impl.reset();
-        return withMemoryBreakdown(status.withContext("cannot upload the weights"), plan);
+        return withMemoryBreakdown(status.withContext("cannot upload the weights"), plan,
+                                   DeviceKind::Cuda);
       }
     } else {
-      CGC_TRY(withMemoryBreakdown(impl->memory.reserveMapped(planBytes(plan).weights), plan));
+      CGC_TRY(withMemoryBreakdown(impl->memory.reserveMapped(planBytes(plan).weights), plan,
+                                  impl->runsOn));
       // The mapping is read-only. The cast is safe because validate() refuses records that write to
       // a weight.
       for (size_t i = 0; i < plan.data().weights.size(); ++i)
         impl->weights.push_back(const_cast<std::byte *>(plan.weightBytes(i).data()));
     }
     if (!needs.libTorch.empty()) {
+      const auto &[name, op] = *needs.libTorch[0].ops.begin();
+      const std::string record = recordText(plan.data(), name, op.location);
       if (!options.provider) {
-        CGC_ASSIGN_OR_RETURN(impl->ownProvider, loadProvider(options.providerPath));
+        auto loaded = loadProvider(options.providerPath);
+        if (!loaded.isOk())
+          return loaded.status().withContext(record);
+        impl->ownProvider = *std::move(loaded);
       }
       impl->provider = options.provider ? options.provider : impl->ownProvider.get();
-      CGC_TRY(impl->provider->initialize(impl->target(), needs.gpu ? options.device : 0));
+      CGC_TRY(
+          impl->provider->initialize(impl->runsOn, onGpu ? options.device : 0).withContext(record));
     }
     return Engine(std::move(impl));
   });

@@ -7,6 +7,7 @@
 #include "runtime/plan/plan_file.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,8 +17,20 @@ namespace cgc {
 class Context;
 class OpProvider;
 
+enum class ExecutorKind {
+  Stream, ///< Enqueues every record on the stream: for debugging.
+  Graph,  ///< Replays a CUDA graph captured from the same records. Target cuda only.
+  /// Runs a plan with target cuda on the host, without a GPU or a driver: for each kernel its
+  /// reference in plain C++ (libcgc_reference), and LibTorch's CPU ops for ATen records. Slow. It
+  /// rounds where the kernels round, except that tf32 is f32.
+  Reference,
+};
+
 struct EngineOptions {
-  /// The index of the GPU, for a plan with target cuda.
+  /// The executor of the engine's contexts. Reference: the weights stay in the mapped plan file,
+  /// and each context runs the references. Otherwise a context may choose between the other two.
+  ExecutorKind executor = ExecutorKind::Graph;
+  /// The index of the GPU, for a plan with target cuda and an executor other than Reference.
   int device = 0;
   /// Path of the ATen provider library, or of its folder. Empty: libcgc_aten.so in the folder of
   /// libcgc_runtime, then in the folder of the program.
@@ -25,6 +38,9 @@ struct EngineOptions {
   /// Path of cuBLASLt, or of its folder. Empty: the dynamic loader's search path, then the folder
   /// of libcgc_runtime, then the folder of the program. Opened only for a plan that calls cuBLASLt.
   std::string cublasLtPath = {};
+  /// Path of libcgc_reference, or of its folder. Empty: as for `providerPath`. Opened only for the
+  /// reference executor.
+  std::string referencePath = {};
   /// A provider that runs the plan's ATen records instead of that library. Borrowed; it must
   /// outlive the engine. For tests.
   OpProvider *provider = nullptr;
@@ -45,13 +61,15 @@ struct EngineOptions {
 };
 
 /// A plan's weights on one device, uploaded once and shared by all contexts. Thread-safe. For
-/// target cpu the weights stay in the mapped plan file.
+/// target cpu and the reference executor the weights stay in the mapped plan file.
 class CGC_API Engine final {
 public:
   /// Opens the libraries that `plan` needs and uploads its weights. `plan` is borrowed and must
   /// outlive the engine. Device if there is no usable GPU or driver, the GPU cannot run the plan's
   /// kernels, or a library that the plan calls is missing. Usage if an op library is not given or
-  /// has another hash. OutOfMemory with a memory breakdown, before anything is allocated, if the
+  /// has another hash, or if the executor is Reference and the plan's target is cpu. Unsupported,
+  /// naming the record, if the executor is Reference and the plan calls an op library. OutOfMemory
+  /// with a memory breakdown, before anything is allocated, if the
   /// weights do not fit.
   static Result<Engine> create(const Plan &plan, EngineOptions options = {});
   static Result<Engine> create(const Plan &&, EngineOptions = {}) = delete; // It would dangle.
@@ -69,25 +87,21 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-enum class ExecutorKind {
-  Stream, ///< Enqueues every record on the stream: the reference for debugging.
-  Graph,  ///< Replays a CUDA graph captured from the same records. Target cuda only.
-};
-
 /// The largest value of ContextOptions::threads.
 inline constexpr int kMaxIntraOpThreads = 1024;
 
 struct ContextOptions {
-  /// The executor, for target cuda. A cpu plan always runs its records one by one, and so does a
-  /// bucket whose outputs are all empty.
-  ExecutorKind executor = ExecutorKind::Graph;
+  /// The executor, for target cuda. Empty: the engine's. Usage if only one of engine and context
+  /// has Reference. A cpu plan always runs its records one by one, and so does a bucket whose
+  /// outputs are all empty.
+  std::optional<ExecutorKind> executor = {};
   /// Lets a kernel be scheduled before the preceding kernel ends, if it waits for that kernel
   /// itself (programmatic dependent launch). The results are the same either way.
   bool programmaticEdges = true;
-  /// Intra-op threads for each record that LibTorch runs, for a plan with target cpu: 1 to
-  /// kMaxIntraOpThreads. 0: the number that the host has set (at::get_num_threads). The host's
-  /// setting does not change. Other values, and any value but 0 for target cuda, make
-  /// Context::create fail with Usage.
+  /// Intra-op threads for each record that LibTorch runs, for a plan with target cpu or the
+  /// reference executor: 1 to kMaxIntraOpThreads. 0: the number that the host has set
+  /// (at::get_num_threads). The host's setting does not change. Other values, and any value but 0
+  /// on a GPU, make Context::create fail with Usage.
   int threads = 0;
   /// Fills arena and outputs with 0xFF (NaN) before each run, so that reads of memory that no
   /// record wrote become visible. For tests of the memory plan.
@@ -96,7 +110,7 @@ struct ContextOptions {
 
 /// The cost of preparing one bucket.
 struct BucketStats {
-  size_t graphNodes = 0;    ///< 0 with the stream executor.
+  size_t graphNodes = 0;    ///< 0 without the graph executor.
   double captureMillis = 0; ///< Capture, instantiation and upload, without the warm-up runs.
 };
 
@@ -104,8 +118,8 @@ struct BucketStats {
 /// context at a time; a second caller gets Usage. Several contexts may run concurrently, on one
 /// engine or on several.
 ///
-/// For target cpu, a context changes no LibTorch setting that other threads see, so the host's own
-/// LibTorch calls are not affected. For target cuda, LibTorch computes f32 GEMMs in f32. If the
+/// On the host, a context changes no LibTorch setting that other threads see, so the host's own
+/// LibTorch calls are not affected. On a GPU, LibTorch computes f32 GEMMs in f32. If the
 /// host has enabled TF32 for GEMMs (allow_tf32, fp32_precision), that setting is disabled while
 /// LibTorch launches such a record, by one context at a time, and is restored exactly. With the
 /// graph executor, only create() and profile() launch records.
@@ -121,10 +135,10 @@ public:
   ~Context();
 
   /// Runs the bucket of `entry` whose input shapes equal those of `inputs`, in the plan's order,
-  /// and copies the results to `outputs`. Views must be dense. They may be in host memory or, for
-  /// target cuda, in device memory.
+  /// and copies the results to `outputs`. Views must be dense. They may be in host memory or, if
+  /// the plan runs on a GPU, in device memory.
   ///
-  /// For target cuda, work is enqueued on `stream`, a cudaStream_t. If `stream` is null, the
+  /// On a GPU, work is enqueued on `stream`, a cudaStream_t. If `stream` is null, the
   /// context uses a stream of its own and the call returns when the outputs are complete.
   ///
   /// Usage if a name, shape, dtype or count does not fit, or if an input in host memory has an
@@ -136,9 +150,9 @@ public:
              std::span<const TensorView> outputs, void *stream = nullptr);
 
   /// Measures the microseconds that each record of a bucket takes, as [record][run] in the plan's
-  /// order. Makes `runs` runs on the inputs of the bucket's last run. Target cuda: measured by
-  /// events inside a replayed graph, all of whose edges are plain; the resolution of events is half
-  /// a microsecond. Target cpu: measured on the host. Usage if there is no such entry or bucket.
+  /// order. Makes `runs` runs on the inputs of the bucket's last run. On a GPU: measured by events
+  /// inside a replayed graph, all of whose edges are plain; the resolution of events is half a
+  /// microsecond. On the host: measured by its clock. Usage if there is no such entry or bucket.
   Result<std::vector<std::vector<double>>> profile(std::string_view entry, size_t bucket,
                                                    size_t runs);
 

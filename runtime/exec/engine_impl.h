@@ -7,6 +7,7 @@
 #include "runtime/exec/engine.h"
 #include "runtime/exec/gpu.h"
 #include "runtime/exec/memory_limit.h"
+#include "runtime/exec/reference_library.h"
 #include "runtime/plan/op_library.h"
 #include "runtime/plan/op_provider.h"
 
@@ -32,24 +33,29 @@ private:
 };
 
 struct Engine::Impl {
-  Impl(const Plan &plan, uint64_t memoryLimit)
-      : plan(plan), memory(plan.data().target, memoryLimit) {}
+  Impl(const Plan &plan, const EngineOptions &options)
+      : plan(plan), executor(options.executor),
+        runsOn(executor == ExecutorKind::Reference ? DeviceKind::Cpu : plan.data().target),
+        memory(runsOn, options.memoryLimit), separateBuffers(options.separateBuffers) {}
 
   const Plan &plan;
-  int device = -1;                   ///< The GPU; -1 for target cpu.
-  Gpu gpu;                           ///< Target cuda only.
+  const ExecutorKind executor; ///< EngineOptions::executor.
+  /// The device that runs records, and whose memory holds weights, arenas, inputs and outputs: the
+  /// plan's target, or the host for the reference executor.
+  const DeviceKind runsOn;
+  int device = -1;                   ///< The GPU; -1 on the host.
+  Gpu gpu;                           ///< On a GPU only.
   MemoryBudget memory;               ///< For the weights and all contexts.
   std::vector<std::byte *> weights;  ///< Address of each weight.
-  std::vector<Buffer> deviceWeights; ///< Target cuda: one for all weights, or one for each.
-  bool separateBuffers = false;      ///< EngineOptions::separateBuffers.
+  std::vector<Buffer> deviceWeights; ///< On a GPU: one for all weights, or one for each.
+  const bool separateBuffers;        ///< EngineOptions::separateBuffers.
   std::unique_ptr<OpProvider> ownProvider;
   OpProvider *provider = nullptr;     ///< Null if the plan has no ATen records.
-  std::unique_ptr<CublasLt> cublasLt; ///< Null if the plan does not call it.
+  std::unique_ptr<CublasLt> cublasLt; ///< Null if the plan does not call it, or on the host.
+  std::unique_ptr<ReferenceLibrary> references; ///< Reference executor only.
   /// The libraries of PlanData::opLibraries, in that order.
   std::vector<std::shared_ptr<const OpLibrary>> opLibraries;
   FaultLatch fault;
-
-  DeviceKind target() const { return plan.data().target; }
 };
 
 /// The memory that a plan needs, in bytes.
@@ -61,7 +67,7 @@ struct PlanBytes {
 PlanBytes planBytes(const Plan &plan, bool separateBuffers = false);
 
 /// Appends a memory breakdown to the message of an OutOfMemory status: the memory that the plan
-/// needs and the free memory of the device. Other statuses are returned unchanged.
-Status withMemoryBreakdown(Status status, const Plan &plan);
+/// needs and the free memory of `device`, which it runs on. Other statuses are returned unchanged.
+Status withMemoryBreakdown(Status status, const Plan &plan, DeviceKind device);
 
 } // namespace cgc

@@ -8,23 +8,23 @@
 
 namespace cgc {
 
-/// Enqueues every record on a stream. For target cpu, where it is the only executor, it runs each
+/// Enqueues every record on a stream. On the host, where it is the only executor, it runs each
 /// record before returning.
 class StreamExecutor final {
 public:
   /// `records` and `provider` (may be null) are borrowed and must outlive the executor.
-  StreamExecutor(const std::vector<BoundRecord> &records, DeviceKind target, OpProvider *provider)
-      : records_(&records), target_(target), provider_(provider) {}
+  StreamExecutor(const std::vector<BoundRecord> &records, DeviceKind device, OpProvider *provider)
+      : records_(&records), device_(device), provider_(provider) {}
 
-  Status run(cudaStream_t stream) { return enqueueAll(*records_, target_, provider_, stream); }
+  Status run(cudaStream_t stream) { return enqueueAll(*records_, device_, provider_, stream); }
 
 private:
   const std::vector<BoundRecord> *records_;
-  DeviceKind target_;
+  DeviceKind device_;
   OpProvider *provider_;
 };
 
-/// Replays a captured CUDA graph. Target cuda only.
+/// Replays a captured CUDA graph. On a GPU only.
 class GraphExecutor final {
 public:
   /// Captures a run. Calls `enqueueRun`, which enqueues the records on `stream`, three times as
@@ -67,12 +67,12 @@ private:
   double captureMillis_ = 0;
 };
 
-/// The microseconds that each record takes, [record][run], in `runs` consecutive runs. Target cuda:
+/// The microseconds that each record takes, [record][run], in `runs` consecutive runs. On a GPU:
 /// measured by events inside a replayed graph on `stream`, which is the context's own non-blocking
 /// stream. The records must have plain edges, because an event between two kernels makes their edge
-/// plain. Target cpu: measured on the host.
+/// plain. On the host: measured by its clock.
 Result<std::vector<std::vector<double>>> profileRecords(const std::vector<BoundRecord> &records,
-                                                        DeviceKind target, OpProvider *provider,
+                                                        DeviceKind device, OpProvider *provider,
                                                         cudaStream_t stream, size_t runs);
 
 } // namespace cgc

@@ -63,9 +63,9 @@ Result<Times> profileInGraph(const std::vector<BoundRecord> &records, OpProvider
 
 } // namespace
 
-Result<Times> profileRecords(const std::vector<BoundRecord> &records, DeviceKind target,
+Result<Times> profileRecords(const std::vector<BoundRecord> &records, DeviceKind device,
                              OpProvider *provider, cudaStream_t stream, size_t runs) {
-  return target == DeviceKind::Cuda ? profileInGraph(records, provider, stream, runs)
+  return device == DeviceKind::Cuda ? profileInGraph(records, provider, stream, runs)
                                     : profileOnHost(records, provider, runs);
 }
 

@@ -351,7 +351,7 @@ Verb addBench(CLI::App &app) {
       ->type_name("N")
       ->check(CLI::Range(kMinSamples, 1'000'000))
       ->capture_default_str();
-  addExecutorOption(*command, options->executor);
+  addTimedExecutorOption(*command, options->executor);
   addThreadsOption(*command, options->threads);
   command
       ->add_option("--against", options->against,

@@ -36,7 +36,7 @@ constexpr double kMinEffect = 10;
 constexpr uint64_t kElements = 512;
 
 struct Options {
-  std::string plan, model;
+  std::string plan, model, executor = "graph";
   std::vector<std::string> entries; ///< Empty: all.
   int threads = 0;
   std::vector<std::string> opLibraries;
@@ -188,15 +188,24 @@ bool isWanted(const Entry &entry, const Options &options) {
   return options.entries.empty() || std::ranges::count(options.entries, entry.name) > 0;
 }
 
-Result<std::vector<Row>> compareAll(const Options &options) {
+/// The rows of all outputs, and the executor that ran the plan.
+struct Report {
+  std::vector<Row> rows;
+  std::string executor;
+};
+
+Result<Report> compareAll(const Options &options) {
   CGC_TRY(MappedFile::open(options.model).status());
   // Problems of the plan are found before LibTorch is opened.
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
-  CGC_TRY(checkThreads(plan.data(), options.threads));
+  const ExecutorKind executor = executorOf(options.executor);
+  CGC_TRY(checkThreads(plan.data(), options.threads, executor));
   for (const std::string &entry : options.entries)
     CGC_TRY(findEntry(plan.data(), entry).status());
   const bool reduced = isReduced(plan.data());
-  const DeviceKind device = plan.data().target;
+  // LibTorch runs where the plan runs.
+  const DeviceKind device =
+      executor == ExecutorKind::Reference ? DeviceKind::Cpu : plan.data().target;
 
   // LibTorch runs the model with the conversion of --precision applied.
   const std::optional<DType> precision = plan.data().precision;
@@ -206,8 +215,10 @@ Result<std::vector<Row>> compareAll(const Options &options) {
       phases += entry.buckets.size();
   Progress progress(phases);
   progress.begin("load " + options.plan);
-  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries,
-                                                         {.threads = options.threads}));
+  CGC_ASSIGN_OR_RETURN(
+      const auto runner,
+      Runner::create(options.plan, options.opLibraries,
+                     {.executor = executor, .threads = options.threads, .poisonArena = true}));
   progress.begin("load " + options.model);
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
   CGC_ASSIGN_OR_RETURN(
@@ -219,19 +230,21 @@ Result<std::vector<Row>> compareAll(const Options &options) {
     CGC_ASSIGN_OR_RETURN(truth, frontend->loadReference(options.model, device, DType::F32, false));
   }
   Comparison comparison(*runner, *reference, truth.get());
-  std::vector<Row> rows;
+  const bool onlyStream = plan.data().target == DeviceKind::Cpu;
+  Report report{{}, onlyStream ? "stream" : options.executor};
   for (const Entry &entry : runner->plan().entries) {
     if (!isWanted(entry, options))
       continue;
     for (size_t i = 0; i < entry.buckets.size(); ++i) {
       progress.begin(fmt::format("compare {} {}", entry.name, describeIo(entry.buckets[i].inputs)));
-      CGC_TRY(comparison.compare(entry, i, rows));
+      CGC_TRY(comparison.compare(entry, i, report.rows));
     }
   }
-  return rows;
+  return report;
 }
 
-Status printRows(const Options &options, const std::vector<Row> &rows) {
+Status printRows(const Options &options, const Report &report) {
+  const std::vector<Row> &rows = report.rows;
   if (options.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     bool passed = true;
@@ -251,6 +264,7 @@ Status printRows(const Options &options, const std::vector<Row> &rows) {
     }
     return printJson("compare", {{"plan", options.plan},
                                  {"model", options.model},
+                                 {"executor", report.executor},
                                  {"passed", passed},
                                  {"outputs", std::move(list)}});
   }
@@ -279,9 +293,10 @@ Status printRows(const Options &options, const std::vector<Row> &rows) {
 
 /// Sets `printed` once the rows are on stdout.
 Status compare(const Options &options, bool &printed) {
-  CGC_ASSIGN_OR_RETURN(const auto rows, compareAll(options));
-  CGC_TRY(printRows(options, rows));
+  CGC_ASSIGN_OR_RETURN(const Report report, compareAll(options));
+  CGC_TRY(printRows(options, report));
   printed = true;
+  const std::vector<Row> &rows = report.rows;
   const auto failed = std::ranges::count(rows, false, &Row::passed);
   if (failed == 0)
     return Status::ok();
@@ -307,17 +322,19 @@ Verb addCompare(CLI::App &app) {
       ->required();
   addListOption(*command, "--entry", options->entries, "Compare just these entries [all]")
       ->type_name("NAME,...");
+  addExecutorOption(*command, options->executor);
   addThreadsOption(*command, options->threads);
   addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--json", options->json, "Print the result as JSON");
-  command->footer("Both run on the plan's target. In fp32 the relative L2 distance may be 1e-5. In "
-                  "fp16 and bf16\n"
-                  "the distance to an fp32 run may be 1.2 times that of LibTorch's own run. NaN "
+  command->footer("Both run on the plan's target, or on the CPU with --executor "
+                  "reference.\nIn fp32 the relative L2 distance may be 1e-5. In fp16 and bf16 "
+                  "the distance\nto an fp32 run may be 1.2 times that of LibTorch's own run. NaN "
                   "never passes.\nIntegers and bools must be equal. Of a plan compiled with "
                   "--precision, LibTorch's own run is of\nthe model converted likewise.\n\n"
                   "Examples:\n"
                   "  cgc compare model.cgplan model.pt\n"
-                  "  cgc compare model.cgplan model.pt --entry encode_text --json");
+                  "  cgc compare model.cgplan model.pt --entry encode_text --json\n"
+                  "  cgc compare model.cgplan model.pt --executor reference");
   // Failed rows are a result, so no JSON error object follows them.
   auto printed = std::make_shared<bool>(false);
   return {command, [=] { return compare(*options, *printed); },

@@ -15,6 +15,7 @@
 #include "tools/cgc/report/capturability.h"
 #include "tools/cgc/report/module_summary.h"
 #include "tools/cgc/report/plan_summary.h"
+#include "tools/cgc/verbs/runner.h"
 #include "tools/cgc/verbs/verbs.h"
 
 #include <CLI/CLI.hpp>
@@ -26,7 +27,7 @@ namespace cgc::tool {
 namespace {
 
 struct Options {
-  std::string file, entry, dot, svg;
+  std::string file, entry, dot, svg, executor;
   std::vector<std::string> inputs;
   bool capturable = false, json = false;
 };
@@ -59,15 +60,23 @@ Status inspectPlan(const Options &options) {
   CGC_TRY(draw(options, planDot(plan.data(), options.entry), [&](const std::string &drawing) {
     return planSvg(plan.data(), options.entry, drawing);
   }));
+  // Prepares every record and runs nothing.
+  if (!options.executor.empty())
+    CGC_TRY(Runner::create(options.file, {}, {.executor = executorOf(options.executor)}).status());
   if (options.json) {
     auto fields = planJson(plan.data(), options.file, plan.fileBytes());
-    fields["verified"] = "metadata";
+    fields["verified"] = options.executor.empty() ? "metadata" : "all";
+    if (!options.executor.empty())
+      fields["executor"] = options.executor;
     return printResult(options, jsonText("plan", fields));
   }
-  return printResult(
-      options, planText(plan.data(), options.file, plan.fileBytes()) + recordsText(plan.data()) +
-                   "\nThe metadata is verified. The weights are not: run and compare "
-                   "verify them.\n");
+  const char *const verified =
+      options.executor.empty()
+          ? "\nThe metadata is verified. The weights are not: run and compare verify them.\n"
+          : "\nMetadata and weights are verified. The reference executor can run every record "
+            "here.\n";
+  return printResult(options, planText(plan.data(), options.file, plan.fileBytes()) +
+                                  recordsText(plan.data()) + verified);
 }
 
 /// The method to draw: `entry` if given, else forward, else the first. Null if the module has no
@@ -158,6 +167,8 @@ Status inspect(const Options &options, bool &printed) {
   if (options.capturable && kind != FileKind::TorchScript)
     return Status(Code::Usage,
                   "--capturable checks TorchScript; everything in a plan can be captured");
+  if (!options.executor.empty() && kind != FileKind::Plan)
+    return Status(Code::Usage, "--executor is for plans");
   FileArguments files;
   if (options.dot != "-")
     files.writes("--dot", options.dot);
@@ -203,12 +214,17 @@ Verb addInspect(CLI::App &app) {
                    "With --capturable: type of an input, so that shape-dependent ops are checked")
       ->type_name("NAME=DTYPE[SIZES]")
       ->allow_extra_args(false);
+  command
+      ->add_option("--executor", options->executor,
+                   "Also verify a whole plan and that the reference executor can run it here")
+      ->check(CLI::IsMember({"reference"}));
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer(
       "Verifies only the metadata of a plan, which is fast; run and compare verify the weights, "
       "too.\n\n"
       "Examples:\n"
       "  cgc inspect model.cgplan\n"
+      "  cgc inspect model.cgplan --executor reference\n"
       "  cgc inspect model.pt --svg model.svg --entry encode_text\n"
       "  cgc inspect model.cgplan --dot plan.dot --json\n"
       "  cgc inspect model.pt --capturable --input 'image=f32[1,3,224,224]'");

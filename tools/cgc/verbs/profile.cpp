@@ -188,6 +188,7 @@ Verb addProfile(CLI::App &app) {
                    "Write a trace that Perfetto and chrome://tracing show")
       ->type_name("F")
       ->check(requireName);
+  refuseExecutorOption(*command);
   addThreadsOption(*command, options->threads);
   addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--json", options->json, "Print the result as JSON");

@@ -137,9 +137,13 @@ nlohmann::ordered_json outputsJson(const Job &job, const Outcome &outcome) {
   return list;
 }
 
-nlohmann::ordered_json jobJson(const Job &job, const Outcome &outcome, const BucketStats &stats) {
+nlohmann::ordered_json jobJson(const Job &job, const Outcome &outcome, const BucketStats &stats,
+                               const std::string &executor) {
+  const char *const used = executor == "reference" ? "reference"
+                           : stats.graphNodes > 0  ? "graph"
+                                                   : "stream";
   nlohmann::ordered_json json = {{"bucket", outcome.bucket},
-                                 {"executor", stats.graphNodes > 0 ? "graph" : "stream"},
+                                 {"executor", used},
                                  {"graph_nodes", stats.graphNodes},
                                  {"capture_ms", stats.captureMillis},
                                  {"milliseconds", outcome.milliseconds},
@@ -165,7 +169,8 @@ Status report(const Options &options, const Entry &entry, const Runner &runner,
       {"plan", options.plan}, {"entry", entry.name}, {"target", deviceName(runner.plan().target)}};
   nlohmann::ordered_json runs = nlohmann::ordered_json::array();
   for (size_t j = 0; j < jobs.size(); ++j)
-    runs.push_back(jobJson(jobs[j], outcomes[j], runner.stats(entry, outcomes[j].bucket)));
+    runs.push_back(
+        jobJson(jobs[j], outcomes[j], runner.stats(entry, outcomes[j].bucket), options.executor));
   if (jobs[0].stem.empty())
     fields.update(runs[0]);
   else
@@ -177,7 +182,7 @@ Status run(const Options &options) {
   CGC_ASSIGN_OR_RETURN(const auto sources, parseInputSources(options.inputs));
   // All arguments are checked before the device is touched.
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
-  CGC_TRY(checkThreads(plan.data(), options.threads));
+  CGC_TRY(checkThreads(plan.data(), options.threads, executorOf(options.executor)));
   CGC_ASSIGN_OR_RETURN(const Entry *entry, chooseEntry(plan.data(), options.entry));
   CGC_ASSIGN_OR_RETURN(std::vector<Job> jobs, makeJobs(sources, options.output));
   FileArguments files;
@@ -263,7 +268,8 @@ Verb addRun(CLI::App &app) {
       "  cgc run model.cgplan --entry encode_text --input text=random:0 --output text.npy\n"
       "  cgc run model.cgplan --entry encode_image --input image=@image.npy --output "
       "image_features.npy\n"
-      "  cgc run model.cgplan --entry forward --input image=random:0 --input text=random:1 --json");
+      "  cgc run model.cgplan --entry forward --input image=random:0 --input text=random:1 --json\n"
+      "  cgc run model.cgplan --entry encode_text --input text=random:0 --executor reference");
   return {command, [options] { return run(*options); }, [options] { return options->json; }};
 }
 

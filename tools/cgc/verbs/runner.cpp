@@ -1,6 +1,7 @@
 // Runner: creates plan, engine and context, and runs buckets.
 #include "tools/cgc/verbs/runner.h"
 
+#include "runtime/kernels/reference.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/libraries.h"
 
@@ -8,13 +9,43 @@
 
 namespace cgc::tool {
 
+namespace {
+
+/// The error for the reference executor in a verb that measures.
+const char *const kNoTimes = "the reference executor is for results: its times say nothing about a "
+                             "GPU";
+
+} // namespace
+
 void addExecutorOption(CLI::App &command, std::string &name) {
+  command
+      .add_option("--executor", name,
+                  "graph replays a captured CUDA graph, stream launches one by one, reference runs "
+                  "a cuda plan without a GPU, slowly; cpu plans always run one by one")
+      ->check(CLI::IsMember({"graph", "stream", "reference"}))
+      ->capture_default_str();
+}
+
+void addTimedExecutorOption(CLI::App &command, std::string &name) {
   command
       .add_option("--executor", name,
                   "graph replays a captured CUDA graph, stream launches one by one; cpu plans "
                   "always run one by one")
+      ->check([](const std::string &value) {
+        return value == "reference" ? std::string(kNoTimes) + "; choose graph or stream" : "";
+      })
       ->check(CLI::IsMember({"graph", "stream"}))
       ->capture_default_str();
+}
+
+void refuseExecutorOption(CLI::App &command) {
+  command.add_option_function<std::string>("--executor", [](const std::string &) {})
+      ->check([](const std::string &value) {
+        return (value == "reference" ? std::string(kNoTimes)
+                                     : "this verb chooses the executor itself") +
+               "; leave it out";
+      })
+      ->group(""); // Not in the help.
 }
 
 void addThreadsOption(CLI::App &command, int &threads) {
@@ -26,15 +57,17 @@ void addThreadsOption(CLI::App &command, int &threads) {
       ->check(CLI::Range(1, kMaxIntraOpThreads));
 }
 
-Status checkThreads(const PlanData &plan, int threads) {
-  if (threads == 0 || plan.target == DeviceKind::Cpu)
+Status checkThreads(const PlanData &plan, int threads, ExecutorKind executor) {
+  if (threads == 0 || plan.target == DeviceKind::Cpu || executor == ExecutorKind::Reference)
     return Status::ok();
   return {Code::Usage, "--threads is for plans with target cpu, and this one's is cuda: leave it "
                        "out"};
 }
 
 ExecutorKind executorOf(const std::string &name) {
-  return name == "stream" ? ExecutorKind::Stream : ExecutorKind::Graph;
+  return name == "reference" ? ExecutorKind::Reference
+         : name == "stream"  ? ExecutorKind::Stream
+                             : ExecutorKind::Graph;
 }
 
 Result<std::unique_ptr<Runner>> Runner::create(const std::string &path,
@@ -43,10 +76,13 @@ Result<std::unique_ptr<Runner>> Runner::create(const std::string &path,
   CGC_ASSIGN_OR_RETURN(Plan plan, Plan::load(path));
   noteUnusedOpLibraries(plan.data(), opLibraries);
   std::unique_ptr<Runner> runner(new Runner(std::move(plan)));
-  CGC_ASSIGN_OR_RETURN(Engine engine,
-                       Engine::create(runner->plan_, {.providerPath = providerPath(),
-                                                      .opLibraries = opLibraries,
-                                                      .separateBuffers = separateBuffers}));
+  CGC_ASSIGN_OR_RETURN(
+      Engine engine,
+      Engine::create(runner->plan_, {.executor = options.executor.value_or(ExecutorKind::Graph),
+                                     .providerPath = providerPath(),
+                                     .referencePath = libraryPath(kReferenceLibrary),
+                                     .opLibraries = opLibraries,
+                                     .separateBuffers = separateBuffers}));
   runner->engine_.emplace(std::move(engine));
   CGC_ASSIGN_OR_RETURN(Context context, Context::create(*runner->engine_, options));
   runner->context_.emplace(std::move(context));

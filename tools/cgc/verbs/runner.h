@@ -16,7 +16,7 @@ namespace cgc::tool {
 class Runner final {
 public:
   /// Loads and verifies the plan `path`, opens the op libraries that it calls and prepares all
-  /// buckets. The context's notes go to the log.
+  /// buckets for `options.executor`. The context's notes go to the log.
   static Result<std::unique_ptr<Runner>> create(const std::string &path,
                                                 const std::vector<std::string> &opLibraries,
                                                 ContextOptions options,
@@ -38,12 +38,16 @@ private:
   std::optional<Context> context_;
 };
 
-/// Adds --executor; `name` must outlive `command`.
+/// Adds --executor with all executors; `name` must outlive `command`.
 void addExecutorOption(CLI::App &command, std::string &name);
+/// Adds --executor to a verb that measures times, which refuses the reference executor.
+void addTimedExecutorOption(CLI::App &command, std::string &name);
+/// Adds a hidden --executor to a verb that chooses the executor itself: an error that says so.
+void refuseExecutorOption(CLI::App &command);
 /// Adds --threads. `threads` is 0 without the option and must outlive `command`.
 void addThreadsOption(CLI::App &command, int &threads);
-/// Usage if --threads is given and the plan is not for cpu.
-Status checkThreads(const PlanData &plan, int threads);
+/// Usage if --threads is given and the plan runs on a GPU.
+Status checkThreads(const PlanData &plan, int threads, ExecutorKind executor = ExecutorKind::Graph);
 /// The executor that a value of --executor stands for.
 ExecutorKind executorOf(const std::string &name);
 

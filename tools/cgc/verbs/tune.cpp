@@ -1,5 +1,6 @@
 // cgc tune: times the kernels of a plan's GEMMs on this machine's GPU and keeps the fastest.
 #include "tools/cgc/verbs/tune.h"
+#include "tools/cgc/verbs/runner.h"
 
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
@@ -93,6 +94,7 @@ Verb addTune(CLI::App &app) {
   command->add_option("-o,--output", options->output, "The plan to write [replaces PLAN]")
       ->type_name("OUT.cgplan")
       ->check(requireName);
+  refuseExecutorOption(*command);
   addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer("Every kernel and cuBLASLt algorithm that may compute a GEMM is timed inside "

@@ -21,14 +21,16 @@ TEST(MemoryBreakdown, SaysWhatWeightsArenaInputsAndOutputsTake) {
   ASSERT_TRUE(writePlan(sample.plan, sample.weightSpans(), folder / "plan").isOk());
   const Result<Plan> plan = Plan::load(folder / "plan");
   ASSERT_TRUE(plan.isOk()) << plan.status().message();
-  const Status extended = withMemoryBreakdown({Code::OutOfMemory, "no room"}, *plan);
+  const Status extended =
+      withMemoryBreakdown({Code::OutOfMemory, "no room"}, *plan, DeviceKind::Cpu);
   EXPECT_EQ(extended.code(), Code::OutOfMemory);
   // Weights of 16 and 3 bytes, the second at offset 256. Inputs of 16 and 32 bytes; outputs of 16,
   // 32 and 4 bytes.
   EXPECT_THAT(extended.message(),
               AllOf(HasSubstr("no room; "), HasSubstr("259 bytes for weights"),
                     HasSubstr("5.00 MB for the arena"), HasSubstr("100 bytes for inputs")));
-  EXPECT_EQ(withMemoryBreakdown({Code::Device, "no GPU"}, *plan).message(), "no GPU");
+  EXPECT_EQ(withMemoryBreakdown({Code::Device, "no GPU"}, *plan, DeviceKind::Cpu).message(),
+            "no GPU");
 }
 
 } // namespace
