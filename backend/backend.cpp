@@ -1,5 +1,5 @@
 // lower(): turns specialized graphs into a plan. A view's result shares its argument's memory;
-// every other op adds records by its row in aten_calls.def.
+// every other op adds records by its lowering.
 #include "backend/backend.h"
 
 #include "backend/bucket_builder.h"
@@ -147,11 +147,16 @@ private:
   }
 
   Status lowerRow(const ir::Node &node, const Lowering &row) {
-    std::vector<AtenArg> args = callArgs(node, builder_);
-    for (AtenArg &extra : row.extra())
-      args.push_back(std::move(extra));
+    std::vector<AtenArg> args;
+    for (const CallArg &arg : row.args) {
+      const unsigned *position = std::get_if<unsigned>(&arg);
+      args.push_back(position ? builder_.arg(node.arg(*position)) : std::get<AtenArg>(arg));
+    }
     if (row.kind == Lowering::Kind::Into) {
-      builder_.callInto(row.op, row.overload, std::move(args), builder_.allocate(*node.result()));
+      llvm::SmallVector<Place> results;
+      for (const ir::Value &result : node.results())
+        results.push_back(builder_.allocate(result));
+      builder_.callInto(row.op, row.overload, std::move(args), results);
       return Status::ok();
     }
     std::vector<std::optional<Place>> outputs;

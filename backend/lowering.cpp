@@ -1,51 +1,81 @@
-// Lowering: builds the table of lowerings from aten_calls.def; the compiler checks that no op is
-// missing.
+// Lowering: derives how each op becomes records from lowerings.def and the ops' definitions.
 #include "backend/lowering.h"
 
-#include "runtime/plan/aten_ops.h"
+#include "ir/op_def.h"
+#include "runtime/base/check.h"
 
-#include <array>
+#include "llvm/ADT/StringExtras.h"
 
 namespace cgc::backend {
 namespace {
 
-// Each row is a template specialization, so that an op of ir/ops.def without a row in
-// aten_calls.def is a compile error here.
-template <ir::OpKind> struct RowOf;
+LowerFn functionOf(ir::OpKind op) {
+  switch (op) {
+#define CGC_LOWERING(Enum, function)                                                               \
+  case ir::OpKind::Enum:                                                                           \
+    return function;
+#include "backend/lowerings.def"
+  default:
+    return nullptr;
+  }
+}
 
-#define CGC_HOST(Enum)                                                                             \
-  template <> struct RowOf<ir::OpKind::Enum> {                                                     \
-    static constexpr Lowering row{Lowering::Kind::Host};                                           \
-  };
-#define CGC_VIEW(Enum)                                                                             \
-  template <> struct RowOf<ir::OpKind::Enum> {                                                     \
-    static constexpr Lowering row{Lowering::Kind::View};                                           \
-  };
-#define CGC_CALL(Kind_, Enum, op, overload, ...)                                                   \
-  static_assert(isAllowedAtenOp(op), op " is not in runtime/plan/aten_ops.h");                     \
-  template <> struct RowOf<ir::OpKind::Enum> {                                                     \
-    static std::vector<AtenArg> extra() {                                                          \
-      return {__VA_ARGS__};                                                                        \
-    }                                                                                              \
-    static constexpr Lowering row{Lowering::Kind::Kind_, op, overload, &extra};                    \
-  };
-#define CGC_INTO(Enum, op, ...) CGC_CALL(Into, Enum, op, __VA_ARGS__)
-#define CGC_COPIED(Enum, op, ...) CGC_CALL(Copied, Enum, op, __VA_ARGS__)
-#define CGC_SPECIAL(Enum, function)                                                                \
-  template <> struct RowOf<ir::OpKind::Enum> {                                                     \
-    static constexpr Lowering row{Lowering::Kind::Special, "", "", nullptr, &function};            \
-  };
-#include "backend/aten_calls.def"
+/// The argument that a word of OpDef::aten names.
+CallArg callArg(const ir::Schema &schema, llvm::StringRef word) {
+  if (std::optional<unsigned> index = schema.find(word))
+    return *index;
+  if (word == "true" || word == "false")
+    return AtenArg(word == "true");
+  if (word == "none")
+    return AtenArg(NoneArg{});
+  int64_t number = 0;
+  const bool failed = word.getAsInteger(10, number);
+  CGC_CHECK(!failed && "OpDef::aten names an argument that the op does not have");
+  return AtenArg(number);
+}
 
-constexpr std::array<const Lowering *, ir::kNumOps> kRows = {
-#define CGC_OP(Enum, text) &RowOf<ir::OpKind::Enum>::row,
-#include "ir/ops.def"
-};
+/// Parses OpDef::aten: `[copy ]aten::op[.overload][(argument, ...)]`.
+Lowering callOf(ir::OpKind op, llvm::StringRef text) {
+  const bool copies = text.consume_front("copy ");
+  auto [target, list] = text.split('(');
+  auto [name, overload] = target.split('.');
+  Lowering row{copies ? Lowering::Kind::Copied : Lowering::Kind::Into, name.str(), overload.str()};
+  const ir::Schema &schema = ir::opSchema(op);
+  if (!list.consume_back(")"))
+    list = "...";
+  llvm::SmallVector<llvm::StringRef> words;
+  list.split(words, ',');
+  for (llvm::StringRef word : words)
+    if (word.trim() == "...")
+      for (unsigned i = 0; i < schema.args.size(); ++i)
+        row.args.emplace_back(i);
+    else
+      row.args.push_back(callArg(schema, word.trim()));
+  return row;
+}
+
+Lowering derive(ir::OpKind op) {
+  if (LowerFn function = functionOf(op))
+    return {.kind = Lowering::Kind::Special, .special = function};
+  if (ir::hasTrait(op, ir::kHost))
+    return {.kind = Lowering::Kind::Host};
+  if (ir::hasTrait(op, ir::kView))
+    return {.kind = Lowering::Kind::View};
+  if (const char *call = ir::opDef(op).aten)
+    return callOf(op, call);
+  return callOf(op, "aten::" + ir::opName(op).split('.').second.str() + ".out");
+}
 
 } // namespace
 
 const Lowering &lowering(ir::OpKind op) {
-  return *kRows[static_cast<unsigned>(op)];
+  static const std::vector<Lowering> rows = [] {
+    std::vector<Lowering> derived;
+    for (unsigned i = 0; i < ir::kNumOps; ++i)
+      derived.push_back(derive(static_cast<ir::OpKind>(i)));
+    return derived;
+  }();
+  return rows[static_cast<unsigned>(op)];
 }
 
 std::vector<AtenArg> callArgs(const ir::Node &node, BucketBuilder &builder) {

@@ -1,10 +1,14 @@
-// Lowering: how each op becomes records. The table is in aten_calls.def; an op that needs more than
-// a row has a function here, defined in backend/ops.
+// Lowering: how each op becomes records. An op is a view, a call of LibTorch that its OpDef names,
+// or has a function in lowerings.def.
 #pragma once
 
 #include "backend/bucket_builder.h"
 #include "ir/graph.h"
 #include "runtime/base/status.h"
+
+#include <string>
+#include <variant>
+#include <vector>
 
 namespace cgc::backend {
 
@@ -12,21 +16,24 @@ namespace cgc::backend {
 /// placed. Unsupported if cgc cannot run this form of the op; the caller adds the location.
 using LowerFn = Status (*)(const ir::Node &node, BucketBuilder &builder);
 
+/// One argument of a call of LibTorch: an argument of the op by its position, or a constant.
+using CallArg = std::variant<unsigned, AtenArg>;
+
 struct Lowering {
   enum class Kind {
-    Host,
-    View,
-    Into,
-    Copied,
-    Special,
+    Host,    ///< Evaluated by the pass `specialize`: never reaches the backend.
+    View,    ///< Always a view: no record.
+    Into,    ///< A call of `op.overload`, which computes into the results.
+    Copied,  ///< A call of `op.overload`, whose results the provider copies.
+    Special, ///< `special` adds the records.
   };
   Kind kind;
-  const char *op = "", *overload = "";
-  std::vector<AtenArg> (*extra)() = nullptr;
+  std::string op = {}, overload = {};
+  std::vector<CallArg> args = {};
   LowerFn special = nullptr;
 };
 
-/// The row of an op in aten_calls.def.
+/// The lowering of an op: its function in lowerings.def, or what its OpDef says.
 const Lowering &lowering(ir::OpKind op);
 
 /// The arguments of a call, in schema order.
@@ -35,40 +42,8 @@ std::vector<AtenArg> callArgs(const ir::Node &node, BucketBuilder &builder);
 /// A 0-d temporary filled with a number, for overloads of LibTorch that take tensors only.
 Place scalarTensor(const ir::Arg &number, DType dtype, BucketBuilder &builder);
 
-Status lowerAddLayerNorm(const ir::Node &node, BucketBuilder &builder);
-Status lowerArgmax(const ir::Node &node, BucketBuilder &builder);
-Status lowerArange(const ir::Node &node, BucketBuilder &builder);
-Status lowerCat(const ir::Node &node, BucketBuilder &builder);
-Status lowerCenterRows(const ir::Node &node, BucketBuilder &builder);
-/// Lowers clamp and clamp_min.
-Status lowerClamp(const ir::Node &node, BucketBuilder &builder);
-/// Lowers any op whose result holds the elements of argument 0 in order: reshape, flatten,
-/// contiguous, clone, to.
-Status lowerCopy(const ir::Node &node, BucketBuilder &builder);
-Status lowerEmbedding(const ir::Node &node, BucketBuilder &builder);
-Status lowerFallback(const ir::Node &node, BucketBuilder &builder);
-/// Lowers full and full_like.
-Status lowerFull(const ir::Node &node, BucketBuilder &builder);
-Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder);
-Status lowerFusedEmbedding(const ir::Node &node, BucketBuilder &builder);
-Status lowerFusedLinear(const ir::Node &node, BucketBuilder &builder);
-Status lowerLayerNorm(const ir::Node &node, BucketBuilder &builder);
-Status lowerLibraryOp(const ir::Node &node, BucketBuilder &builder);
-Status lowerLinear(const ir::Node &node, BucketBuilder &builder);
-Status lowerMaskedFill(const ir::Node &node, BucketBuilder &builder);
-Status lowerMatmul(const ir::Node &node, BucketBuilder &builder);
-Status lowerMaxPool2d(const ir::Node &node, BucketBuilder &builder);
-Status lowerMean(const ir::Node &node, BucketBuilder &builder);
-Status lowerNormLinear(const ir::Node &node, BucketBuilder &builder);
-Status lowerNormalize(const ir::Node &node, BucketBuilder &builder);
-Status lowerPatches(const ir::Node &node, BucketBuilder &builder);
-Status lowerPow(const ir::Node &node, BucketBuilder &builder);
-Status lowerQuickGelu(const ir::Node &node, BucketBuilder &builder);
-Status lowerRows(const ir::Node &node, BucketBuilder &builder);
-Status lowerRsub(const ir::Node &node, BucketBuilder &builder);
-Status lowerSoftmax(const ir::Node &node, BucketBuilder &builder);
-Status lowerStack(const ir::Node &node, BucketBuilder &builder);
-Status lowerTokens(const ir::Node &node, BucketBuilder &builder);
-Status lowerWhere(const ir::Node &node, BucketBuilder &builder);
+// The functions of lowerings.def, each defined in a file of backend/ops.
+#define CGC_LOWERING(Enum, function) Status function(const ir::Node &node, BucketBuilder &builder);
+#include "backend/lowerings.def"
 
 } // namespace cgc::backend

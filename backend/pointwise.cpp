@@ -4,68 +4,43 @@
 
 #include "backend/kernels.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 namespace cgc::backend {
 namespace {
 
-/// The function of one argument that elementwise computes for this op.
-std::optional<ElementwiseOp> unaryOp(const ir::Node &node) {
+/// The row of elementwise_ops.def with the name of an op's row in ops.def; nullopt if there is
+/// none.
+std::optional<ElementwiseOp> namesake(ir::OpKind op) {
+  static constexpr llvm::StringLiteral kOps[] = {
+#define CGC_OP(Enum, text) #Enum,
+#include "ir/ops.def"
+  };
+  static constexpr llvm::StringLiteral kFunctions[] = {
+#define CGC_ELEMENTWISE_OP(Name, operands) #Name,
+#include "runtime/kernels/pointwise/elementwise_ops.def"
+  };
+  const llvm::StringRef name = kOps[static_cast<unsigned>(op)];
+  for (const auto &[i, function] : llvm::enumerate(kFunctions))
+    if (function == name)
+      return static_cast<ElementwiseOp>(i);
+  return std::nullopt;
+}
+
+/// The function that elementwise computes for this op, of argument 0, or of 0 and 1 in this order.
+std::optional<ElementwiseOp> functionOf(const ir::Node &node) {
   switch (node.op()) {
-  case ir::OpKind::Abs:
-    return ElementwiseOp::Abs;
-  case ir::OpKind::Neg:
-    return ElementwiseOp::Neg;
-  case ir::OpKind::Exp:
-    return ElementwiseOp::Exp;
-  case ir::OpKind::Sqrt:
-    return ElementwiseOp::Sqrt;
-  case ir::OpKind::Rsqrt:
-    return ElementwiseOp::Rsqrt;
-  case ir::OpKind::Sin:
-    return ElementwiseOp::Sin;
-  case ir::OpKind::Cos:
-    return ElementwiseOp::Cos;
-  case ir::OpKind::Erf:
-    return ElementwiseOp::Erf;
-  case ir::OpKind::Sigmoid:
-    return ElementwiseOp::Sigmoid;
-  case ir::OpKind::Tanh:
-    return ElementwiseOp::Tanh;
-  case ir::OpKind::Relu:
-    return ElementwiseOp::Relu;
   case ir::OpKind::Gelu:
     return node.arg("approximate").as<std::string>() == "tanh" ? ElementwiseOp::GeluTanh
                                                                : ElementwiseOp::Gelu;
-  case ir::OpKind::Silu:
-    return ElementwiseOp::Silu;
-  default:
-    return std::nullopt;
-  }
-}
-
-/// The function of arguments 0 and 1, in this order, that elementwise computes for this op.
-std::optional<ElementwiseOp> binaryOp(const ir::Node &node) {
-  switch (node.op()) {
-  case ir::OpKind::Add:
-    return ElementwiseOp::Add;
-  case ir::OpKind::Sub:
-    return ElementwiseOp::Sub;
+  case ir::OpKind::Div:
+    return node.arg("rounding_mode").isNone() ? std::optional(ElementwiseOp::Div) : std::nullopt;
   case ir::OpKind::Rsub:
     return ElementwiseOp::ReverseSub;
-  case ir::OpKind::Mul:
-    return ElementwiseOp::Mul;
-  case ir::OpKind::Div:
-    if (!node.arg("rounding_mode").isNone())
-      return std::nullopt;
-    return ElementwiseOp::Div;
-  case ir::OpKind::Pow:
-    return ElementwiseOp::Pow;
-  case ir::OpKind::Maximum:
   case ir::OpKind::ClampMin:
     return ElementwiseOp::Maximum;
-  case ir::OpKind::Minimum:
-    return ElementwiseOp::Minimum;
   default:
-    return std::nullopt;
+    return namesake(node.op());
   }
 }
 
@@ -189,11 +164,10 @@ bool launchBinary(const ir::Node &node, ElementwiseOp op, BucketBuilder &builder
 bool launchPointwise(const ir::Node &node, BucketBuilder &builder) {
   if (builder.target() != DeviceKind::Cuda)
     return false;
-  if (std::optional<ElementwiseOp> op = unaryOp(node))
-    return launchElementwise(*op, builder.place(node.arg(0).value()), std::nullopt, 0,
-                             builder.allocate(*node.result()), builder);
-  if (std::optional<ElementwiseOp> op = binaryOp(node))
-    return launchBinary(node, *op, builder);
+  if (std::optional<ElementwiseOp> op = functionOf(node))
+    return isBinary(*op) ? launchBinary(node, *op, builder)
+                         : launchElementwise(*op, builder.place(node.arg(0).value()), std::nullopt,
+                                             0, builder.allocate(*node.result()), builder);
   if (std::optional<CompareOp> op = comparison(node))
     return launchComparison(node, *op, builder);
   if (node.is(ir::OpKind::BitwiseNot) || node.is(ir::OpKind::BitwiseAnd) ||

@@ -14,9 +14,9 @@ namespace cgc::frontend {
 namespace {
 
 struct Row {
-  llvm::StringLiteral name;
+  llvm::StringRef name;
   std::optional<ir::OpKind> op;
-  llvm::StringLiteral spec;
+  llvm::StringRef spec;
   OpFunction function;
 };
 
@@ -26,11 +26,15 @@ constexpr Row kRows[] = {
 #include "frontend/aten.def"
 };
 
-const Row *findRow(llvm::StringRef name) {
+/// Returns the row of `name`, or for `aten::x` without one that of cgc's op `aten.x`.
+std::optional<Row> findRow(llvm::StringRef name) {
   for (const Row &row : kRows)
     if (row.name == name)
-      return &row;
-  return nullptr;
+      return row;
+  if (llvm::StringRef plain = name; plain.consume_front("aten::"))
+    if (std::optional<ir::OpKind> op = ir::parseOpName(("aten." + plain).str()))
+      return Row{name, op, "", nullptr};
+  return std::nullopt;
 }
 
 /// Returns true for arguments that control how LibTorch computes, not the result. They are dropped
@@ -113,7 +117,7 @@ bool OpImporter::isOnHost() const {
 
 OpImporter::Results OpImporter::import() {
   std::string name = schema_.name();
-  const Row *row = findRow(name + "." + schema_.overload_name());
+  std::optional<Row> row = findRow(name + "." + schema_.overload_name());
   if (!row)
     row = findRow(name);
   bool inPlace = false;
@@ -123,7 +127,7 @@ OpImporter::Results OpImporter::import() {
     // An in-place view changes the tensor's metadata, not its elements.
     inPlace = row && row->op && !ir::hasTrait(*row->op, ir::kView);
     if (!inPlace)
-      row = nullptr;
+      row = std::nullopt;
   }
   if (!row) {
     Results results;

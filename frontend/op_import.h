@@ -1,4 +1,4 @@
-// OpImporter: imports one TorchScript op by a row of aten.def.
+// OpImporter: imports one TorchScript op by a row of aten.def or the name of cgc's op.
 #pragma once
 
 #include "frontend/graph_import.h"

@@ -72,6 +72,26 @@ Dims InferArgs::ints(llvm::StringRef name) const {
   return *ints;
 }
 
+bool readsStrides(OpKind op, llvm::ArrayRef<Arg> args, unsigned index, const TensorType &type) {
+  if (hasTrait(op, kPointwise) || hasTrait(op, kAnyStrides))
+    return true;
+  const OpDef &def = opDef(op);
+  return def.readsStrides && def.readsStrides(InferArgs(opSchema(op), args), index, type);
+}
+
+llvm::SmallVector<unsigned, 2> rowArgs(OpKind op, llvm::ArrayRef<Arg> args) {
+  llvm::SmallVector<unsigned, 2> positions;
+  const OpDef &def = opDef(op);
+  if (!def.rowArgs)
+    return positions;
+  for (llvm::StringRef name : def.rowArgs(InferArgs(opSchema(op), args))) {
+    const std::optional<unsigned> index = opSchema(op).find(name);
+    CGC_CHECK(index && "the op's schema has no such argument");
+    positions.push_back(*index);
+  }
+  return positions;
+}
+
 namespace {
 bool hasDevice(const Arg &arg) {
   return arg.is<DeviceKind>() || (arg.isList() && llvm::any_of(arg.list(), hasDevice));

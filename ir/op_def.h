@@ -1,7 +1,7 @@
-// OpDef: the definition of one op: schema, traits, type-inference rule, documentation.
+// OpDef: the definition of one op: schema, traits, type-inference rule, ATen call, documentation.
 //
 // Each row of ops.def has one file ir/ops/<op>.cpp that defines `defs::<Enum>`; a missing file is a
-// link error that names the op. docs/adding-an-op.md lists the other places.
+// link error that names the op. docs/adding-an-op.md describes the fields.
 #pragma once
 
 #include "ir/op_kind.h"
@@ -18,8 +18,15 @@ enum Trait : unsigned {
   kView = 1u << 1, ///< The result may alias argument 0's memory; Inferred::viewOffset tells whether
                    ///< it does.
   kHost = 1u << 2, ///< Works on ints, lists and sizes: evaluated by specialize, never lowered.
-  kPointwise = 1u << 3, ///< Each result element depends only on the argument elements at its
-                        ///< position, whatever the arguments' strides; arguments broadcast.
+  kPointwise = 1u << 3,  ///< Each result element depends only on the argument elements at its
+                         ///< position, whatever the arguments' strides; arguments broadcast.
+  kAnyStrides = 1u << 4, ///< Reads arguments of any strides as fast as dense ones. Pointwise ops do
+                         ///< so without this trait.
+  // The work of an op that is not pointwise: at most one. Drawings color ops by it.
+  kGemm = 1u << 5,      ///< Matrix products and convolutions.
+  kAttention = 1u << 6, ///< Attention.
+  kReduction = 1u << 7, ///< Normalizations, softmax, sums, pooling.
+  kMove = 1u << 8,      ///< Copies, lookups, concatenation: memory traffic only.
 };
 
 /// The inferred type of one result of an op.
@@ -62,13 +69,31 @@ using InferFn = Status (*)(const InferArgs &args, llvm::SmallVectorImpl<Inferred
 /// Returns one Arg, or a list of Args for an op with several results.
 using EvaluateFn = Result<Arg> (*)(llvm::ArrayRef<Arg> args);
 
+/// Returns true if the op reads tensor argument `index` with the strides of `type` as fast as a
+/// dense one. `args` are the arguments of the call.
+using ReadsStridesFn = bool (*)(const InferArgs &args, unsigned index, const TensorType &type);
+
+/// Returns the names of the tensor arguments [..., C] whose row i alone, with the other arguments,
+/// determines row i of every result. An argument with fewer dimensions holds the last ones. Empty
+/// if rows are not independent.
+using RowArgs = llvm::SmallVector<llvm::StringRef, 2>;
+using RowArgsFn = RowArgs (*)(const InferArgs &args);
+
+/// Constant-initialized, so that code that runs before main() can read it.
 struct OpDef {
   const char *schema;
   unsigned traits;
-  InferFn infer;       ///< Null for host ops and for aten.fallback.
-  EvaluateFn evaluate; ///< For host ops, and for arithmetic that also works on sizes; otherwise
-                       ///< null.
-  const char *doc;     ///< One paragraph: what the op computes, with shapes.
+  InferFn infer = nullptr;       ///< Null for host ops and for aten.fallback.
+  EvaluateFn evaluate = nullptr; ///< For host ops, and for arithmetic that also works on sizes.
+  /// The call of LibTorch that computes the op; null: the overload `out` of the op's own name, with
+  /// the op's arguments, into the results. `copy aten::roll`: a functional overload, whose results
+  /// are copied. `aten::clamp_min.out(..., 0)` lists the arguments: names of the op's, `...` for
+  /// all of these, and constants. Not used for host ops, views and the ops of
+  /// backend/lowerings.def.
+  const char *aten = nullptr;
+  ReadsStridesFn readsStrides = nullptr; ///< Null: only as the traits say.
+  RowArgsFn rowArgs = nullptr;           ///< Null: none. Pointwise ops need none.
+  const char *doc;                       ///< One paragraph: what the op computes, with shapes.
 };
 
 namespace defs {
@@ -82,6 +107,12 @@ const Schema &opSchema(OpKind op);
 inline bool hasTrait(OpKind op, Trait trait) {
   return opDef(op).traits & trait;
 }
+
+/// Returns true if the op reads argument `index` of a call with the strides of `type` as fast as a
+/// dense argument.
+bool readsStrides(OpKind op, llvm::ArrayRef<Arg> args, unsigned index, const TensorType &type);
+/// Returns the positions of the arguments that OpDef::rowArgs names for a call.
+llvm::SmallVector<unsigned, 2> rowArgs(OpKind op, llvm::ArrayRef<Arg> args);
 
 /// Evaluates the op where its result does not depend on types and devices that are still unknown. A
 /// host op may be evaluated from constants, list elements and parameter types; arithmetic only from

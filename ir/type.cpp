@@ -1,9 +1,11 @@
 // Type and TensorData: sizes, strides and the text form of types.
 #include "ir/type.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 namespace cgc::ir {
@@ -40,6 +42,39 @@ bool TensorType::isContiguous() const {
       return false;
     expected *= sizes[i];
   }
+  return true;
+}
+
+std::optional<Dims> denseOrder(const TensorType &type) {
+  Dims order(type.sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (type.isContiguous())
+    return order;
+  // Dimensions of size 1 stay in place; the others are sorted around them.
+  Dims real;
+  llvm::copy_if(order, std::back_inserter(real), [&](int64_t d) { return type.sizes[d] != 1; });
+  llvm::stable_sort(real, [&](int64_t a, int64_t b) { return type.strides[a] > type.strides[b]; });
+  auto next = real.begin();
+  for (int64_t &dim : order)
+    if (type.sizes[dim] != 1)
+      dim = *next++;
+  TensorType permuted = type;
+  for (size_t i = 0; i < order.size(); ++i) {
+    permuted.sizes[i] = type.sizes[order[i]];
+    permuted.strides[i] = type.strides[order[i]];
+  }
+  if (!permuted.isContiguous())
+    return std::nullopt;
+  return order;
+}
+
+bool hasDenseRows(const TensorType &type, int64_t inner) {
+  auto order = denseOrder(type);
+  if (!order)
+    return false;
+  for (int64_t dim = type.rank() - inner; dim < type.rank(); ++dim)
+    if ((*order)[dim] != dim)
+      return false;
   return true;
 }
 

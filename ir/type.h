@@ -42,6 +42,12 @@ struct TensorType {
   bool operator==(const TensorType &other) const = default;
 };
 
+/// Returns the permutation of dimensions that makes `type` contiguous; nullopt if there is none.
+std::optional<Dims> denseOrder(const TensorType &type);
+/// Returns true if the last `inner` dimensions are dense in memory, and so are the others in some
+/// order.
+bool hasDenseRows(const TensorType &type, int64_t inner);
+
 /// Returns `f16[1,50,768]`, with the strides in a second bracket unless contiguous, and `@cuda`
 /// unless on the CPU.
 std::string toString(const TensorType &type);

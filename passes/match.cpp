@@ -5,8 +5,6 @@
 
 #include "llvm/ADT/STLExtras.h"
 
-#include <numeric>
-
 namespace cgc::passes {
 namespace {
 
@@ -43,29 +41,6 @@ bool sameLayout(const ir::TensorType &a, const ir::TensorType &b) {
     if (a.sizes[i] != 1 && a.strides[i] != b.strides[i])
       return false;
   return true;
-}
-
-std::optional<ir::Dims> denseOrder(const ir::TensorType &type) {
-  ir::Dims order(type.sizes.size());
-  std::iota(order.begin(), order.end(), 0);
-  if (type.isContiguous())
-    return order;
-  // Dimensions of size 1 stay in place; the others are sorted around them.
-  ir::Dims real;
-  llvm::copy_if(order, std::back_inserter(real), [&](int64_t d) { return type.sizes[d] != 1; });
-  llvm::stable_sort(real, [&](int64_t a, int64_t b) { return type.strides[a] > type.strides[b]; });
-  auto next = real.begin();
-  for (int64_t &dim : order)
-    if (type.sizes[dim] != 1)
-      dim = *next++;
-  ir::TensorType permuted = type;
-  for (size_t i = 0; i < order.size(); ++i) {
-    permuted.sizes[i] = type.sizes[order[i]];
-    permuted.strides[i] = type.strides[order[i]];
-  }
-  if (!permuted.isContiguous())
-    return std::nullopt;
-  return order;
 }
 
 bool isIdentity(llvm::ArrayRef<int64_t> dims) {

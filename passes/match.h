@@ -22,9 +22,6 @@ Layout layoutOf(ir::Value *value);
 /// dimensions.
 bool sameLayout(const ir::TensorType &a, const ir::TensorType &b);
 
-/// Returns the permutation of dimensions that makes `type` contiguous, if there is one.
-std::optional<ir::Dims> denseOrder(const ir::TensorType &type);
-
 /// Returns true if `dims` is 0, 1, 2, ...
 bool isIdentity(llvm::ArrayRef<int64_t> dims);
 /// Returns the inverse permutation of `dims`.

@@ -107,11 +107,10 @@ OpClass classOfName(llvm::StringRef name) {
     return OpClass::Attention;
   if (name.ends_with("mm") || has({"linear", "matmul", "conv", "gemm"}))
     return OpClass::Gemm;
-  if (has({"norm", "softmax", "pool", "sum", "mean", "amax", "argmax"}))
+  if (has({"norm", "softmax", "pool", "mean", "argmax"}))
     return OpClass::Reduction;
-  if (name == "to" ||
-      has({"copy", "contiguous", "clone", "cat", "stack", "embedding", "tokens", "rows", "patches",
-           "gather", "index", "full", "fill", "arange", "triu", "memcpy", "memset"}))
+  if (has({"copy", "cat", "embedding", "tokens", "rows", "patches", "gather", "fill", "memcpy",
+           "memset"}))
     return OpClass::Move;
   return OpClass::Pointwise;
 }

@@ -25,8 +25,8 @@ enum class OpClass : uint8_t {
   Unknown,
 };
 
-/// Classifies by the name of an op, a kernel or a library function: `aten.linear`, `aten::gelu`,
-/// `layer_norm_f16`. Unrecognized names are Pointwise.
+/// Classifies by the name of a kernel or a library function: `layer_norm_f16`, `aten::_softmax`.
+/// Unrecognized names are Pointwise.
 OpClass classOfName(llvm::StringRef name);
 /// Returns the fill color of the class, `#rrggbb`.
 llvm::StringRef colorOf(OpClass opClass);

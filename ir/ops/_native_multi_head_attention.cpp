@@ -60,9 +60,9 @@ const OpDef defs::NativeMha = {
               "qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? "
               "mask=none, bool need_weights=true, bool average_attn_weights=true, int? "
               "mask_type=none) -> (Tensor, Tensor)",
-    .traits = kPure,
+    .traits = kPure | kAttention,
     .infer = infer,
-    .evaluate = nullptr,
+    .aten = "copy aten::_native_multi_head_attention",
     .doc = "The inference path of nn.MultiheadAttention. query, key, value [B, L, E] are projected "
            "by qkv_weight [3E, E], attended with num_head heads and projected by proj_weight [E, "
            "E]: [B, L, E]. The second result is the attention weights, or an empty tensor with "

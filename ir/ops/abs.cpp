@@ -7,7 +7,6 @@ const OpDef defs::Abs = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryKeep,
-    .evaluate = nullptr,
     .doc = "|self|, elementwise; same dtype.",
 };
 

@@ -27,9 +27,9 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::AdaptiveAvgPool2d = {
     .schema = "(Tensor self, int[] output_size) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kReduction,
     .infer = infer,
-    .evaluate = nullptr,
+    .aten = "copy aten::adaptive_avg_pool2d",
     .doc = "Averages of self [N, C, H, W] (or without N) over windows chosen such that the result "
            "is [N, C, output_size].",
 };

@@ -27,9 +27,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Addmm = {
     .schema = "(Tensor self, Tensor mat1, Tensor mat2, number beta=1, number alpha=1) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kGemm,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "beta * self + alpha * (mat1 [M, K] times mat2 [K, N]); self is broadcast to [M, N].",
 };
 

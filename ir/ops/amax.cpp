@@ -18,9 +18,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Amax = {
     .schema = "(Tensor self, int[] dim=[], bool keepdim=false) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kReduction,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "The largest element over the listed dimensions, or over all if there are none; none of "
            "them may have size 0.",
 };

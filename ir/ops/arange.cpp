@@ -44,9 +44,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Arange = {
     .schema = "(number start, number end, number step=1, dtype? dtype=none) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "start, start + step, ... up to but without end: [ceil((end - start) / step)]. i64 if "
            "all three are integers, else f32, unless dtype is given.",
 };

@@ -25,9 +25,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Argmax = {
     .schema = "(Tensor self, int? dim=none, bool keepdim=false) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kReduction,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "The index (i64) of the first largest element along dim, or in the flattened tensor "
            "without dim.",
 };

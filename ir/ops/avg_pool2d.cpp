@@ -19,9 +19,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::AvgPool2d = {
     .schema = "(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=[0,0], bool "
               "ceil_mode=false, bool count_include_pad=true, int? divisor_override=none) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kReduction,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "Averages of windows of self [N, C, H, W] (or without N): [N, C, OH, OW]. An empty "
            "stride means kernel_size.",
 };

@@ -33,9 +33,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Baddbmm = {
     .schema =
         "(Tensor self, Tensor batch1, Tensor batch2, number beta=1, number alpha=1) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kGemm,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "beta * self + alpha * (batch1 [B, M, K] times batch2 [B, K, N]); self is broadcast to "
            "[B, M, N].",
 };

@@ -34,9 +34,9 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::BatchNorm = {
     .schema = "(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
               "running_var, bool training, float momentum, float eps) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kReduction,
     .infer = infer,
-    .evaluate = nullptr,
+    .aten = "copy aten::batch_norm(..., true)",
     .doc = "(input - running_mean) / sqrt(running_var + eps) * weight + bias for input [N, C, "
            "...]; all others [C]. Without channels, weight and bias must be none. Only "
            "training=false.",

@@ -9,6 +9,7 @@ const OpDef defs::BitwiseAnd = {
     .traits = kPure | kPointwise,
     .infer = rules::bitwise,
     .evaluate = host::bitwiseAnd,
+    .aten = "aten::bitwise_and.Tensor_out",
     .doc = "self & other of integers or bools, broadcast, dtypes promoted.",
 };
 

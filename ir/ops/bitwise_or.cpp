@@ -9,6 +9,7 @@ const OpDef defs::BitwiseOr = {
     .traits = kPure | kPointwise,
     .infer = rules::bitwise,
     .evaluate = host::bitwiseOr,
+    .aten = "aten::bitwise_or.Tensor_out",
     .doc = "self | other of integers or bools, broadcast, dtypes promoted.",
 };
 

@@ -6,7 +6,7 @@ namespace {
 
 /// Not pure, so that dce keeps a marker without users.
 constexpr OpDef marker(const char *schema, const char *doc) {
-  return {schema, kHost, nullptr, nullptr, doc};
+  return {.schema = schema, .traits = kHost, .doc = doc};
 }
 
 } // namespace

@@ -44,9 +44,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Cat = {
     .schema = "(Tensor[] tensors, int dim=0) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove | kAnyStrides,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "The tensors concatenated along dimension dim; all other sizes agree. Dtypes are "
            "promoted. Tensors of sizes [0] are skipped.",
 };

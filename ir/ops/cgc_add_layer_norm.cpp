@@ -34,9 +34,9 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::AddLayerNorm = {
     .schema = "(Tensor input, Tensor? addend=none, Tensor? weight=none, Tensor? bias=none, float "
               "eps=1e-05) -> (Tensor, Tensor)",
-    .traits = kPure,
+    .traits = kPure | kReduction,
     .infer = infer,
-    .evaluate = nullptr,
+    .rowArgs = [](const InferArgs &) { return RowArgs{"input", "addend"}; },
     .doc = "Two results. The first is input [..., E] plus addend, whose sizes are the last ones of "
            "input's, or input itself without an addend. The second is that sum, rounded to its "
            "dtype and normalized to zero mean and unit variance over the last dimension, times "

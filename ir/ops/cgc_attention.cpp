@@ -30,9 +30,12 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::FusedAttention = {
     .schema = "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=none, bool "
               "is_causal=false, float scale) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kAttention,
     .infer = infer,
-    .evaluate = nullptr,
+    .readsStrides =
+        [](const InferArgs &, unsigned index, const TensorType &type) {
+          return index < 3 && (type.strides.back() == 1 || type.sizes.back() == 1);
+        },
     .doc = "Scaled dot-product attention of query [B, H, L, D] with key and value [B, H, S, D], "
            "which may have any strides, usually those of slices of one packed projection. The "
            "result is token-major, with the heads of a token side by side: [B, L, H * D]. "

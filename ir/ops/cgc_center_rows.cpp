@@ -19,9 +19,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::CenterRows = {
     .schema = "(Tensor weight, dtype dtype) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove,
     .infer = infer,
-    .evaluate = nullptr,
     .doc =
         "weight, f32 [N, K], with each row's mean subtracted, in numbers that dtype, f16 or bf16, "
         "can represent. Some are not rounded to nearest, so that each row sums to nearly 0. For "

@@ -22,9 +22,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::FusedEmbedding = {
     .schema = "(Tensor indices, Tensor weight, Tensor positions) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "Row indices[b, t] of weight [N, E] plus row t of positions [T, E]: [B, T, E]. Floating "
            "dtypes.",
 };

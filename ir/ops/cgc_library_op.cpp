@@ -29,7 +29,6 @@ const OpDef defs::LibraryOp = {
               "float[] floats=[]) -> Tensor",
     .traits = kPure,
     .infer = inferLibraryOp,
-    .evaluate = nullptr,
     .doc = "The op called op of an op library (runtime/plan/op_library_abi.h), which gets the "
            "inputs, made dense, and the numbers. The result is dense, of the type that type "
            "states, or else of the dtype and sizes of input number like.",

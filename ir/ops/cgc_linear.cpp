@@ -17,9 +17,13 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::FusedLinear = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=none, Tensor? residual=none, str "
               "activation=\"none\") -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kGemm,
     .infer = infer,
-    .evaluate = nullptr,
+    .readsStrides =
+        [](const InferArgs &, unsigned index, const TensorType &type) {
+          return index == 0 && type.rank() > 0 && hasDenseRows(type, 1);
+        },
+    .rowArgs = [](const InferArgs &) { return RowArgs{"input", "residual"}; },
     .doc = "activation(input [..., K] times the transpose of weight [N, K], plus bias [N]) plus "
            "residual [..., N]: [..., N]. activation is none, gelu, gelu_tanh, quick_gelu, silu, "
            "relu or tanh. Floating dtypes.",

@@ -14,9 +14,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::NormLinear = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias, float eps=1e-05, str "
               "activation=\"none\") -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kGemm,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "activation(rows of input [..., K] normalized to zero mean and unit variance, times the "
            "transpose of weight [N, K], plus bias [N]): [..., N]. Each row of weight must sum to "
            "0, as those of cgc.center_rows do: the mean of an input row then contributes nothing "

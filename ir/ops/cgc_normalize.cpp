@@ -15,9 +15,9 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Normalize = {
     .schema = "(Tensor input, float eps) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kReduction,
     .infer = infer,
-    .evaluate = nullptr,
+    .rowArgs = [](const InferArgs &) { return RowArgs{"input"}; },
     .doc = "input [..., E] divided by its Euclidean norm over the last dimension, or by eps where "
            "that is larger. Floating dtypes.",
 };

@@ -25,9 +25,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Patches = {
     .schema = "(Tensor image, int[] patch, int columns) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "The patches [PH, PW] of image [B, C, H, W], without overlap and in row-major order: "
            "[B, (H / PH) * (W / PW), columns]. A row holds the C * PH * PW pixels in the order of "
            "a convolution's weight [O, C, PH, PW], followed by zeros. Pixels beyond the last whole "

@@ -7,7 +7,6 @@ const OpDef defs::QuickGelu = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
-    .evaluate = nullptr,
     .doc = "self * sigmoid(1.702 * self), elementwise; floating dtypes.",
 };
 

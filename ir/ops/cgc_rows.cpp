@@ -22,9 +22,10 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Rows = {
     .schema = "(Tensor input, Tensor? index=none) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove,
     .infer = infer,
-    .evaluate = nullptr,
+    .readsStrides = [](const InferArgs &, unsigned index,
+                       const TensorType &type) { return index == 0 && type.strides.back() == 1; },
     .doc = "Row index[b], in [0, T), of each input[b] of input [B, T, E]: [B, E]; row 0 without an "
            "index. The input may have any strides.",
 };

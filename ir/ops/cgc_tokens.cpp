@@ -23,9 +23,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Tokens = {
     .schema = "(Tensor patches, Tensor class_token, Tensor? positions=none) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "class_token [E] before each row of patches [B, N, E], plus positions [1 + N, E]: [B, 1 "
            "+ N, E]. Floating dtypes.",
 };

@@ -22,7 +22,6 @@ const OpDef defs::Chunk = {
     .schema = "(Tensor self, int chunks, int dim=0) -> Tensor[]",
     .traits = kPure | kView,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "At most chunks parts of dimension dim, each of ceil(size / chunks) but the last, which "
            "may be smaller.",
 };

@@ -18,7 +18,6 @@ const OpDef defs::Clamp = {
     .schema = "(Tensor self, Tensor|number? min=none, Tensor|number? max=none) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "min(max(self, min), max), broadcast, dtypes promoted; one bound may be none.",
 };
 

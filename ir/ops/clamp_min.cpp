@@ -14,7 +14,6 @@ const OpDef defs::ClampMin = {
     .schema = "(Tensor self, Tensor|number min) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "max(self, min), broadcast, dtypes promoted.",
 };
 

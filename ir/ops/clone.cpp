@@ -13,9 +13,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Clone = {
     .schema = "(Tensor self) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "A dense row-major copy of self.",
 };
 

@@ -32,9 +32,9 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::ConstantPad = {
     .schema = "(Tensor self, int[] pad, number value=0) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove,
     .infer = infer,
-    .evaluate = nullptr,
+    .aten = "copy aten::constant_pad_nd",
     .doc = "self padded with value: pad[0] elements before and pad[1] after it in the last "
            "dimension, pad[2] and pad[3] in the one before, and so on. Negative numbers crop.",
 };

@@ -15,9 +15,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Contiguous = {
     .schema = "(Tensor self) -> Tensor",
-    .traits = kPure | kView,
+    .traits = kPure | kView | kMove,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "self itself if it is contiguous, else a dense row-major copy.",
 };
 

@@ -47,9 +47,9 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Conv2d = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=none, int[] stride=[1,1], int[] "
               "padding=[0,0], int[] dilation=[1,1], int groups=1) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kGemm,
     .infer = infer,
-    .evaluate = nullptr,
+    .aten = "copy aten::conv2d",
     .doc = "input [N, C, H, W] (or without N), weight [O, C / groups, KH, KW], bias [O]: [N, O, "
            "OH, OW]. stride, padding and dilation have one or two elements.",
 };

@@ -7,7 +7,6 @@ const OpDef defs::Cos = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
-    .evaluate = nullptr,
     .doc = "The cosine of self in radians, elementwise; integers give f32.",
 };
 

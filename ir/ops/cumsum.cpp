@@ -19,9 +19,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Cumsum = {
     .schema = "(Tensor self, int dim, dtype? dtype=none) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kReduction,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "The sum of all elements up to and including this one along dim. Integers and bools "
            "give i64 unless dtype is given.",
 };

@@ -14,7 +14,6 @@ const OpDef defs::Detach = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "self itself: cgc has no gradients.",
 };
 

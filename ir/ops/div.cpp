@@ -25,6 +25,7 @@ const OpDef defs::Div = {
     .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = host::div,
+    .aten = "aten::div.out_mode",
     .doc = "self / other, broadcast. True division (integers give f32) unless rounding_mode is "
            "\"trunc\" or \"floor\", which keep the promoted dtype.",
 };

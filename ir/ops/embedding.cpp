@@ -21,9 +21,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Embedding = {
     .schema = "(Tensor weight, Tensor indices) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "Row indices[i...] of weight [N, D]: [sizes of indices..., D]. ATen's other arguments "
            "affect gradients only.",
 };

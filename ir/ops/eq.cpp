@@ -9,6 +9,7 @@ const OpDef defs::Eq = {
     .traits = kPure | kPointwise,
     .infer = rules::compare,
     .evaluate = host::eq,
+    .aten = "aten::eq.Tensor_out",
     .doc = "self == other, broadcast; bool.",
 };
 

@@ -7,7 +7,6 @@ const OpDef defs::Erf = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
-    .evaluate = nullptr,
     .doc = "The Gauss error function, elementwise; integers give f32.",
 };
 

@@ -7,7 +7,6 @@ const OpDef defs::Exp = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
-    .evaluate = nullptr,
     .doc = "e to the power of self, elementwise; integers give f32.",
 };
 

@@ -35,7 +35,6 @@ const OpDef defs::Expand = {
     .schema = "(Tensor self, int[] size) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "self broadcast to size, with new dimensions in front; -1 keeps a size. Broadcast "
            "dimensions have stride 0.",
 };

@@ -6,8 +6,6 @@ namespace cgc::ir {
 const OpDef defs::Fallback = {
     .schema = "(any[] args) -> Tensor[]",
     .traits = kNoTraits,
-    .infer = nullptr,
-    .evaluate = nullptr,
     .doc =
         "An ATen op named by the full schema in the node's target. Its one argument is the list of "
         "that op's arguments in order. It has no rule: its result types come from running it in "

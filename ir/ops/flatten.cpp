@@ -31,7 +31,6 @@ const OpDef defs::Flatten = {
     .schema = "(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "Dimensions start_dim to end_dim become one. A view where the strides of self allow it, "
            "else a copy; a 0-d tensor becomes [1].",
 };

@@ -13,9 +13,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Full = {
     .schema = "(int[] size, number fill_value, dtype? dtype=none) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "A tensor of these sizes filled with fill_value. Without dtype: bool for a bool, i64 "
            "for an int, f32 for a float. zeros and ones are imported as this op.",
 };

@@ -14,9 +14,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::FullLike = {
     .schema = "(Tensor self, number fill_value, dtype? dtype=none) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "A tensor with the sizes of self, and its dtype unless dtype is given, filled with "
            "fill_value.",
 };

@@ -27,9 +27,9 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Gather = {
     .schema = "(Tensor self, int dim, Tensor index) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove,
     .infer = infer,
-    .evaluate = nullptr,
+    .aten = "aten::gather.out(..., false)",
     .doc = "result[i][j][k] = self[i][index[i][j][k]][k] for dim 1; sizes of index, dtype of self. "
            "index is i32 or i64.",
 };

@@ -9,6 +9,7 @@ const OpDef defs::Ge = {
     .traits = kPure | kPointwise,
     .infer = rules::compare,
     .evaluate = host::ge,
+    .aten = "aten::ge.Tensor_out",
     .doc = "self >= other, broadcast; bool.",
 };
 

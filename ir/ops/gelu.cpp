@@ -18,7 +18,6 @@ const OpDef defs::Gelu = {
     .schema = "(Tensor self, str approximate=\"none\") -> Tensor",
     .traits = kPure | kPointwise,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "self * Phi(self), elementwise, exact or with approximate \"tanh\"; floating dtypes.",
 };
 

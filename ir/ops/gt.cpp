@@ -9,6 +9,7 @@ const OpDef defs::Gt = {
     .traits = kPure | kPointwise,
     .infer = rules::compare,
     .evaluate = host::gt,
+    .aten = "aten::gt.Tensor_out",
     .doc = "self > other, broadcast; bool.",
 };
 

@@ -156,7 +156,7 @@ Result<Arg> substituted(llvm::ArrayRef<Arg> args) {
 }
 
 constexpr OpDef hostOp(const char *schema, EvaluateFn evaluate, const char *doc) {
-  return {schema, kPure | kHost, nullptr, evaluate, doc};
+  return {.schema = schema, .traits = kPure | kHost, .evaluate = evaluate, .doc = doc};
 }
 
 } // namespace
@@ -164,7 +164,6 @@ constexpr OpDef hostOp(const char *schema, EvaluateFn evaluate, const char *doc)
 const OpDef defs::PrimRefused = {
     .schema = "(str reason, str cause=\"\") -> Tensor[]",
     .traits = kHost, // Not pure: reported even if its results have no users.
-    .infer = nullptr,
     .evaluate = refused,
     .doc = "Stands for a construct that the frontend cannot express, with any number of results: "
            "compiling it fails with the reason. `cause` is a row of ir/offenders.def, or empty.",

@@ -228,7 +228,7 @@ Result<Arg> item(llvm::ArrayRef<Arg> args) {
 }
 
 constexpr OpDef hostOp(const char *schema, EvaluateFn evaluate, const char *doc) {
-  return {schema, kPure | kHost, nullptr, evaluate, doc};
+  return {.schema = schema, .traits = kPure | kHost, .evaluate = evaluate, .doc = doc};
 }
 
 } // namespace

@@ -54,9 +54,9 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Index = {
     .schema = "(Tensor self, Tensor?[] indices) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove | kAnyStrides,
     .infer = infer,
-    .evaluate = nullptr,
+    .aten = "aten::index.Tensor_out",
     .doc = "Advanced indexing: one integer tensor, or none for all, for each leading dimension. "
            "The index tensors broadcast against each other; their sizes come where the first one "
            "stood, or in front if they are not adjacent. Bool masks are refused: their result size "

@@ -27,9 +27,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::IndexSelect = {
     .schema = "(Tensor self, int dim, Tensor index) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "self with dimension dim replaced by its elements at index (0-d or 1-d, i32 or i64).",
 };
 

@@ -34,9 +34,16 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::LayerNorm = {
     .schema = "(Tensor input, int[] normalized_shape, Tensor? weight=none, Tensor? bias=none, "
               "float eps=1e-05) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kReduction,
     .infer = infer,
-    .evaluate = nullptr,
+    .readsStrides =
+        [](const InferArgs &args, unsigned index, const TensorType &type) {
+          return index == 0 && hasDenseRows(type, args.ints("normalized_shape").size());
+        },
+    .rowArgs =
+        [](const InferArgs &args) {
+          return args.ints("normalized_shape").size() == 1 ? RowArgs{"input"} : RowArgs();
+        },
     .doc =
         "input [..., normalized_shape] normalized to zero mean and unit variance over its last "
         "dimensions, times weight, plus bias. Both have sizes normalized_shape and input's dtype, "

@@ -9,6 +9,7 @@ const OpDef defs::Le = {
     .traits = kPure | kPointwise,
     .infer = rules::compare,
     .evaluate = host::le,
+    .aten = "aten::le.Tensor_out",
     .doc = "self <= other, broadcast; bool.",
 };
 

@@ -29,9 +29,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::VectorNorm = {
     .schema = "(Tensor self, number ord=2, int[]? dim=none, bool keepdim=false, dtype? dtype=none) "
               "-> Tensor",
-    .traits = kPure,
+    .traits = kPure | kReduction,
     .infer = infer,
-    .evaluate = nullptr,
     .doc =
         "The ord-norm over the listed dimensions, or over all if there are none; floating dtypes.",
 };

@@ -32,9 +32,16 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Linear = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=none) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kGemm,
     .infer = infer,
-    .evaluate = nullptr,
+    .readsStrides =
+        [](const InferArgs &, unsigned index, const TensorType &type) {
+          return index == 0 && type.rank() > 0 && hasDenseRows(type, 1);
+        },
+    .rowArgs =
+        [](const InferArgs &args) {
+          return args.tensor("weight").rank() == 2 ? RowArgs{"input"} : RowArgs();
+        },
     .doc = "input [..., K] times the transpose of weight [N, K], plus bias [N]: [..., N]. A weight "
            "[K] gives [...].",
 };

@@ -7,7 +7,6 @@ const OpDef defs::Log = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
-    .evaluate = nullptr,
     .doc = "The natural logarithm, elementwise; integers give f32.",
 };
 

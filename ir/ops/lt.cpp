@@ -9,6 +9,7 @@ const OpDef defs::Lt = {
     .traits = kPure | kPointwise,
     .infer = rules::compare,
     .evaluate = host::lt,
+    .aten = "aten::lt.Tensor_out",
     .doc = "self < other, broadcast; bool.",
 };
 

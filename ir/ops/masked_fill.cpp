@@ -20,7 +20,6 @@ const OpDef defs::MaskedFill = {
     .schema = "(Tensor self, Tensor mask, Tensor|number value) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "value (a number or a 0-d tensor) where mask (bool) holds, else self; broadcast. The "
            "dtype is that of self.",
 };

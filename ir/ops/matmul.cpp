@@ -31,9 +31,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Matmul = {
     .schema = "(Tensor self, Tensor other) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kGemm,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "self [..., M, K] times other [..., K, N], leading dimensions broadcast: [..., M, N]. A "
            "1-d operand is a vector, whose dimension is dropped.",
 };

@@ -17,9 +17,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::MaxPool2d = {
     .schema = "(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=[0,0], int[] "
               "dilation=[1,1], bool ceil_mode=false) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kReduction,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "Maxima of windows of self [N, C, H, W] (or without N): [N, C, OH, OW]. An empty stride "
            "means kernel_size.",
 };

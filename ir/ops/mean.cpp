@@ -18,9 +18,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Mean = {
     .schema = "(Tensor self, int[]? dim=none, bool keepdim=false, dtype? dtype=none) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kReduction,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "The mean over the listed dimensions, or over all if there are none. Floating dtypes "
            "only, after dtype.",
 };

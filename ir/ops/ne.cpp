@@ -9,6 +9,7 @@ const OpDef defs::Ne = {
     .traits = kPure | kPointwise,
     .infer = rules::compare,
     .evaluate = host::ne,
+    .aten = "aten::ne.Tensor_out",
     .doc = "self != other, broadcast; bool.",
 };
 

@@ -28,7 +28,6 @@ const OpDef defs::Permute = {
     .schema = "(Tensor self, int[] dims) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "Dimension i of the result is dimension dims[i] of self.",
 };
 

@@ -7,7 +7,7 @@ const OpDef defs::Relu = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryKeep,
-    .evaluate = nullptr,
+    .aten = "aten::clamp_min.out(..., 0)",
     .doc = "max(self, 0), elementwise; same dtype, which is not bool.",
 };
 

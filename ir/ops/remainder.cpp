@@ -16,6 +16,7 @@ const OpDef defs::Remainder = {
     .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = host::remainder,
+    .aten = "aten::remainder.Tensor_out",
     .doc = "self - other * floor(self / other), as Python's %, broadcast, dtypes promoted.",
 };
 

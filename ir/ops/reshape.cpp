@@ -17,7 +17,6 @@ const OpDef defs::Reshape = {
     .schema = "(Tensor self, int[] shape) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "The elements of self in row-major order under other sizes; one size may be -1. A view "
            "where the strides of self allow it, else a copy.",
 };

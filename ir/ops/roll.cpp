@@ -25,9 +25,9 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Roll = {
     .schema = "(Tensor self, int[] shifts, int[] dims=[]) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove,
     .infer = infer,
-    .evaluate = nullptr,
+    .aten = "copy aten::roll",
     .doc = "self with its elements shifted by shifts[i] along dims[i], wrapping around. Without "
            "dims, shifts the flattened elements.",
 };

@@ -7,7 +7,6 @@ const OpDef defs::Rsqrt = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
-    .evaluate = nullptr,
     .doc = "1 / sqrt(self), elementwise; integers give f32.",
 };
 

@@ -9,6 +9,7 @@ const OpDef defs::Rsub = {
     .traits = kPure | kPointwise,
     .infer = rules::difference,
     .evaluate = host::rsub,
+    .aten = "aten::sub.out(other, self, alpha)",
     .doc = "other - alpha * self, broadcast, dtypes promoted.",
 };
 

@@ -78,9 +78,13 @@ const OpDef defs::Attention = {
     .schema =
         "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=none, float dropout_p=0.0, "
         "bool is_causal=false, float? scale=none, bool enable_gqa=false) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kAttention,
     .infer = infer,
-    .evaluate = nullptr,
+    .aten = "copy aten::scaled_dot_product_attention",
+    .readsStrides =
+        [](const InferArgs &, unsigned index, const TensorType &type) {
+          return index < 3 && (type.strides.back() == 1 || type.sizes.back() == 1);
+        },
     .doc = "query [..., L, E], key [..., S, E], value [..., S, V]: [..., L, V]; leading dimensions "
            "broadcast. attn_mask broadcasts to [..., L, S]: bool (true keeps the score) or added "
            "to the scores. scale is 1 / sqrt(E) by default. With enable_gqa, key and value may "

@@ -21,7 +21,6 @@ const OpDef defs::Select = {
     .schema = "(Tensor self, int dim, int index) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "self at this index of dimension dim, which is dropped. A negative index counts from "
            "the end.",
 };

@@ -7,7 +7,6 @@ const OpDef defs::Sigmoid = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
-    .evaluate = nullptr,
     .doc = "1 / (1 + exp(-self)), elementwise; integers give f32.",
 };
 

@@ -7,7 +7,6 @@ const OpDef defs::Silu = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
-    .evaluate = nullptr,
     .doc = "self * sigmoid(self), elementwise; floating dtypes.",
 };
 

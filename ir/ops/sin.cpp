@@ -7,7 +7,6 @@ const OpDef defs::Sin = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
-    .evaluate = nullptr,
     .doc = "The sine of self in radians, elementwise; integers give f32.",
 };
 

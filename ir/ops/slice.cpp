@@ -30,7 +30,6 @@ const OpDef defs::Slice = {
     .schema = "(Tensor self, int dim=0, int? start=none, int? end=none, int step=1) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "Elements start, start + step, ... before end of dimension dim. Negative bounds count "
            "from the end; both are clamped.",
 };

@@ -17,9 +17,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Softmax = {
     .schema = "(Tensor self, int dim, dtype? dtype=none) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kReduction,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "exp(self) / sum(exp(self)) along dim, after conversion to dtype if it is given; "
            "floating dtypes.",
 };

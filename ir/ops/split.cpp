@@ -24,7 +24,6 @@ const OpDef defs::Split = {
     .schema = "(Tensor self, any split_size, int dim=0) -> Tensor[]",
     .traits = kPure | kView,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "Parts of dimension dim: split_size is the size of every part but the last, or the list "
            "of their sizes.",
 };

@@ -7,7 +7,6 @@ const OpDef defs::Sqrt = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
-    .evaluate = nullptr,
     .doc = "The square root, elementwise; integers give f32.",
 };
 

@@ -25,7 +25,6 @@ const OpDef defs::Squeeze = {
     .schema = "(Tensor self, int[]? dim=none) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "self without its dimensions of size 1, or without those listed in dim; a listed "
            "dimension of another size stays.",
 };

@@ -25,9 +25,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Stack = {
     .schema = "(Tensor[] tensors, int dim=0) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove | kAnyStrides,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "Tensors of equal sizes along a new dimension dim. Dtypes are promoted.",
 };
 

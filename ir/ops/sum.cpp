@@ -18,9 +18,9 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Sum = {
     .schema = "(Tensor self, int[]? dim=none, bool keepdim=false, dtype? dtype=none) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kReduction,
     .infer = infer,
-    .evaluate = nullptr,
+    .aten = "aten::sum.IntList_out",
     .doc = "The sum over the listed dimensions, or over all if there are none. Integers and bools "
            "give i64 unless dtype is given.",
 };

@@ -7,7 +7,6 @@ const OpDef defs::Tanh = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
-    .evaluate = nullptr,
     .doc = "The hyperbolic tangent, elementwise; integers give f32.",
 };
 

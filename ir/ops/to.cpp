@@ -17,9 +17,9 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::To = {
     .schema = "(Tensor self, dtype? dtype=none, device? device=none) -> Tensor",
-    .traits = kPure | kView,
+    .traits = kPure | kView | kMove,
     .infer = infer,
-    .evaluate = nullptr,
+    .rowArgs = [](const InferArgs &) { return RowArgs{"self"}; },
     .doc =
         "self with this dtype on this device. self itself if neither changes, else a dense copy.",
 };

@@ -22,7 +22,6 @@ const OpDef defs::Transpose = {
     .schema = "(Tensor self, int dim0, int dim1) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "self with dimensions dim0 and dim1 swapped.",
 };
 

@@ -15,9 +15,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::Triu = {
     .schema = "(Tensor self, int diagonal=0) -> Tensor",
-    .traits = kPure,
+    .traits = kPure | kMove,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "self [..., M, N] with zeros below this diagonal.",
 };
 

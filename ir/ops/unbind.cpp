@@ -19,7 +19,6 @@ const OpDef defs::Unbind = {
     .schema = "(Tensor self, int dim=0) -> Tensor[]",
     .traits = kPure | kView,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "One result for each index of dimension dim, which is dropped.",
 };
 

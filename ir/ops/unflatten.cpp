@@ -22,7 +22,6 @@ const OpDef defs::Unflatten = {
     .schema = "(Tensor self, int dim, int[] sizes) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "Dimension dim is replaced by the given sizes, whose product must be its size; one may "
            "be -1.",
 };

@@ -20,7 +20,6 @@ const OpDef defs::Unsqueeze = {
     .schema = "(Tensor self, int dim) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "self with a dimension of size 1 inserted before dim; -1 appends.",
 };
 

@@ -16,7 +16,6 @@ const OpDef defs::View = {
     .schema = "(Tensor self, int[] size) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "The elements of self in row-major order under other sizes; one size may be -1. A view "
            "where the strides of self allow it, else a copy (LibTorch fails there).",
 };

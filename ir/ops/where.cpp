@@ -26,7 +26,6 @@ const OpDef defs::Where = {
     .schema = "(Tensor condition, Tensor|number self, Tensor|number other) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = infer,
-    .evaluate = nullptr,
     .doc = "self where condition (bool) holds, else other; all broadcast, dtypes of self and other "
            "promoted.",
 };

@@ -26,14 +26,7 @@ OpClass classOf(const Node &node) {
   case NodeKind::CallFunction:
     break;
   }
-  if (node.is(OpKind::Fallback))
-    return OpClass::Unknown;
-  if (hasTrait(node.op(), kHost))
-    return OpClass::Host;
-  if (node.is(OpKind::To) ||
-      node.is(OpKind::Contiguous)) // Views only where there is nothing to copy.
-    return OpClass::Move;
-  return hasTrait(node.op(), kView) ? OpClass::View : classOfName(opName(node.op()));
+  return classOf(node.op());
 }
 
 /// Returns the node's label: without results, types, and the values that edges show.
@@ -105,6 +98,25 @@ DotGraph::Node drawn(const Node &node, size_t position) {
 }
 
 } // namespace
+
+OpClass classOf(OpKind op) {
+  if (op == OpKind::Fallback)
+    return OpClass::Unknown;
+  const std::pair<Trait, OpClass> classes[] = {
+      {kHost, OpClass::Host},           {kGemm, OpClass::Gemm}, {kAttention, OpClass::Attention},
+      {kReduction, OpClass::Reduction}, {kMove, OpClass::Move}, {kView, OpClass::View}};
+  for (auto [trait, opClass] : classes)
+    if (hasTrait(op, trait))
+      return opClass;
+  return OpClass::Pointwise;
+}
+
+OpClass classOfRecord(llvm::StringRef name) {
+  if (name.consume_front("aten::"))
+    if (auto op = parseOpName(("aten." + name.split('.').first).str()))
+      return classOf(*op);
+  return classOfName(name);
+}
 
 void writeDot(llvm::raw_ostream &os, const Graph &graph) {
   DotGraph drawing(graph.name());

@@ -7,42 +7,6 @@
 namespace cgc::passes {
 namespace {
 
-using ir::OpKind;
-
-/// Returns true if rows of the last `inner` dimensions are dense in memory, in any order.
-bool hasDenseRows(const ir::TensorType &type, int64_t inner) {
-  auto order = denseOrder(type);
-  if (!order)
-    return false;
-  for (int64_t dim = type.rank() - inner; dim < type.rank(); ++dim)
-    if ((*order)[dim] != dim)
-      return false;
-  return true;
-}
-
-/// Returns true if `node` reads argument `index` with the strides of `type` as fast as a dense
-/// argument.
-bool readsStrides(const ir::Node &node, unsigned index, const ir::TensorType &type) {
-  switch (node.op()) {
-  case OpKind::Attention:
-  case OpKind::FusedAttention:
-    return index < 3 && (type.strides.back() == 1 || type.sizes.back() == 1);
-  case OpKind::Linear:
-  case OpKind::FusedLinear:
-    return index == 0 && type.rank() > 0 && hasDenseRows(type, 1);
-  case OpKind::Rows:
-    return index == 0 && type.strides.back() == 1;
-  case OpKind::LayerNorm:
-    return index == 0 && hasDenseRows(type, node.arg("normalized_shape").list().size());
-  case OpKind::Cat:
-  case OpKind::Stack:
-  case OpKind::Index:
-    return true;
-  default:
-    return ir::hasTrait(node.op(), ir::kPointwise);
-  }
-}
-
 /// Hypothetical types of values; values without an entry keep theirs.
 class Trial {
 public:
@@ -59,9 +23,9 @@ public:
         if (!standIn)
           return ir::Arg(value);
         touched = true;
-        accepted &=
-            node.kind() == ir::NodeKind::CallFunction &&
-            (ir::hasTrait(node.op(), ir::kView) || readsStrides(node, i, standIn->tensor()));
+        accepted &= node.kind() == ir::NodeKind::CallFunction &&
+                    (ir::hasTrait(node.op(), ir::kView) ||
+                     ir::readsStrides(node.op(), node.args(), i, standIn->tensor()));
         return ir::Arg(standIn);
       });
       if (!accepted)

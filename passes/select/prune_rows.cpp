@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 
 #include <cstring>
 
@@ -54,36 +55,12 @@ public:
   /// Returns the results of `source` for only the pooled rows. Returns an empty list, with the
   /// graph unchanged, if `source` does not process rows independently.
   std::vector<Value *> prune() {
-    switch (source_.op()) {
-    case OpKind::LayerNorm:
-      return source_.arg("normalized_shape").list().size() == 1 ? call({0})
-                                                                : std::vector<Value *>();
-    case OpKind::Linear:
-      return source_.arg("weight").value()->tensor().rank() == 2 ? call({0})
-                                                                 : std::vector<Value *>();
-    case OpKind::FusedLinear:
-      return call({0, 3});
-    case OpKind::AddLayerNorm:
-      return call({0, 1});
-    case OpKind::Add:
-    case OpKind::Sub:
-    case OpKind::Mul:
-    case OpKind::Div:
-      return pointwise() ? call({0, 1}) : std::vector<Value *>();
-    case OpKind::Gelu:
-    case OpKind::QuickGelu:
-    case OpKind::Silu:
-    case OpKind::Relu:
-    case OpKind::Tanh:
-    case OpKind::Sigmoid:
-    case OpKind::To:
-    case OpKind::Normalize:
-      return call({0});
-    case OpKind::FusedAttention:
+    if (source_.is(OpKind::FusedAttention))
       return attention();
-    default:
-      return {};
-    }
+    if (!ir::hasTrait(source_.op(), ir::kPointwise))
+      return call(ir::rowArgs(source_.op(), source_.args()));
+    return isRowwise() ? call(llvm::to_vector<2>(llvm::seq<unsigned>(source_.args().size())))
+                       : std::vector<Value *>();
   }
 
 private:
@@ -102,8 +79,11 @@ private:
     return rowsOf(value);
   }
 
-  /// Repeats the call on the pooled rows of the arguments at `positions`.
-  std::vector<Value *> call(std::initializer_list<unsigned> positions) {
+  /// Repeats the call on the pooled rows of the arguments at `positions`; returns an empty list if
+  /// there are none.
+  std::vector<Value *> call(llvm::ArrayRef<unsigned> positions) {
+    if (positions.empty())
+      return {};
     std::vector<Arg> args = source_.args().vec();
     for (unsigned i : positions)
       if (args[i].isValue())
@@ -115,10 +95,10 @@ private:
     return results;
   }
 
-  /// Returns true if each operand has the sizes of the result, is a vector that is equal for each
-  /// row, or is a number.
-  bool pointwise() const {
-    return llvm::all_of(source_.args().take_front(2), [&](const Arg &arg) {
+  /// Returns true if each operand of a pointwise op has the sizes of the result, is a vector that
+  /// is equal for each row, or is a constant.
+  bool isRowwise() const {
+    return llvm::all_of(source_.args(), [&](const Arg &arg) {
       if (!arg.isValue())
         return true;
       const Dims &sizes = arg.value()->tensor().sizes;

@@ -1,8 +1,10 @@
-// Lowering: each op, and each form of view and output, lowered, run, and compared with direct calls
+// Lowering: the `; numerics` graphs of the file tests, lowered, run, and compared with direct calls
 // of LibTorch.
 #include "backend/lowering.h"
 #include "ir/op_def.h"
+#include "tests/numerics/libtorch_call.h"
 #include "tests/numerics/lowered_graph.h"
+#include "tests/numerics/op_tests.h"
 
 #include <ATen/ATen.h>
 
@@ -11,46 +13,12 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <cstring>
-#include <sstream>
 
 namespace cgc::test {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
-
-/// One graph named "g" and its LibTorch reference, where `t` are the inputs.
-struct Case {
-  std::string name;
-  std::string inputs; ///< "%x: f32[2,3]"
-  std::string body;   ///< Nodes and output.
-  Tensors (*reference)(const Tensors &t);
-  int64_t bound = 3; ///< Bound of integer inputs.
-
-  /// Returns the graph, with `dynamic` for the types that `body` leaves out.
-  std::string text() const {
-    std::string text = "graph @g(" + inputs + ") {\n";
-    std::stringstream lines(body);
-    for (std::string line; std::getline(lines, line); text += line + "\n") {
-      size_t equals = line.find(" = ");
-      if (equals == std::string::npos || line.find(" : ") != std::string::npos)
-        continue;
-      line += " : dynamic";
-      for (auto i = std::count(line.begin(), line.begin() + equals, ','); i > 0; --i)
-        line += ", dynamic";
-    }
-    return text + "}\n";
-  }
-};
-
-void PrintTo(const Case &c, std::ostream *os) {
-  *os << c.name;
-}
-
-const Case kCases[] = {
-#include "tests/numerics/lowering_cases.inc"
-};
 
 /// Returns the tolerance of a CUDA result of `type` against the CPU: f32 results differ by
 /// summation order and elementary functions, and rounding to the result's dtype may go either way.
@@ -105,26 +73,27 @@ class CudaFirst : public testing::Environment {
 const testing::Environment *const kCudaFirst =
     testing::AddGlobalTestEnvironment(new CudaFirst); // NOLINT: gtest owns it.
 
-class Lowered : public testing::TestWithParam<Case> {};
+class Lowered : public testing::TestWithParam<NumericsCase> {};
 
 TEST_P(Lowered, EqualsLibTorch) {
-  LoweredGraph graph(GetParam().text(), GetParam().bound);
-  ASSERT_TRUE(graph.isOk()) << GetParam().text();
+  LoweredGraph graph(GetParam().graph, GetParam().bound);
+  ASSERT_TRUE(graph.isOk()) << GetParam().graph;
   Tensors inputs = graph.randomInputs("g");
   auto outputs = graph.run("g", inputs);
   ASSERT_TRUE(outputs) << outputs.status().message();
-  expectNear(*outputs, GetParam().reference(inputs), [](at::ScalarType) { return 1e-5; });
+  expectNear(*outputs, runWithLibTorch(GetParam().reference, inputs),
+             [](at::ScalarType) { return 1e-5; });
 }
 
 TEST_P(Lowered, EqualsTheCpuOnCuda) {
   if (!hasGpu())
     GTEST_SKIP() << "needs a GPU";
-  LoweredGraph graph(GetParam().text(), GetParam().bound, DeviceKind::Cuda);
-  ASSERT_TRUE(graph.isOk()) << GetParam().text();
+  LoweredGraph graph(GetParam().graph, GetParam().bound, DeviceKind::Cuda);
+  ASSERT_TRUE(graph.isOk()) << GetParam().graph;
   Tensors inputs = graph.randomInputs("g");
   auto streamed = graph.run("g", inputs, ExecutorKind::Stream);
   ASSERT_TRUE(streamed) << streamed.status().message();
-  expectNear(*streamed, GetParam().reference(inputs), cudaTolerance);
+  expectNear(*streamed, runWithLibTorch(GetParam().reference, inputs), cudaTolerance);
   auto replayed = graph.run("g", inputs, ExecutorKind::Graph);
   ASSERT_TRUE(replayed) << replayed.status().message();
   for (size_t i = 0; i < streamed->size(); ++i)
@@ -134,7 +103,7 @@ TEST_P(Lowered, EqualsTheCpuOnCuda) {
         << "output " << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Lowered, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Cases, Lowered, testing::ValuesIn(opTests().cases),
                          [](const auto &info) { return info.param.name; });
 
 TEST(LoweredCases, CoverEveryOpThatMakesRecords) {
@@ -146,11 +115,11 @@ TEST(LoweredCases, CoverEveryOpThatMakesRecords) {
                                      // one.
       continue;
     bool covered = false;
-    for (const Case &c : kCases)
-      covered |= c.body.find(" " + ir::opName(op).str() +
-                             (op == ir::OpKind::Fallback ? " " : "(")) != std::string::npos;
+    for (const NumericsCase &c : opTests().cases)
+      covered |= c.graph.find(" " + ir::opName(op).str() +
+                              (op == ir::OpKind::Fallback ? " " : "(")) != std::string::npos;
     if (!covered)
-      missing += " " + ir::opName(op).str();
+      missing += " " + ir::opName(op).str(); // Its file test has no '; numerics'.
   }
   EXPECT_EQ(missing, "");
 }

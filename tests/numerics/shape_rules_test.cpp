@@ -7,8 +7,9 @@
 // results.
 #include "ir/graph.h"
 #include "ir/op_def.h"
+#include "tests/numerics/libtorch_call.h"
 #include "tests/numerics/lowered_graph.h"
-#include "tests/numerics/shape_rules_grid.h"
+#include "tests/numerics/op_tests.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -17,6 +18,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -50,49 +52,25 @@ public:
 
   /// Returns the results of LibTorch; nullopt if it refuses.
   std::optional<std::vector<at::Tensor>> runLibTorch(std::string &error) const {
-    size_t dot = grid_.overload.find('.');
+    const size_t dot = grid_.overload.find('.');
     auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
         grid_.overload.substr(0, dot).c_str(),
         dot == std::string::npos ? "" : grid_.overload.substr(dot + 1).c_str());
-    const ir::Schema &schema = ir::opSchema(grid_.op);
-    std::vector<bool> used(args_.size());
-    torch::jit::Stack stack;
-    for (const c10::Argument &argument : op.schema().arguments()) {
-      // ATen has another name for the sizes of split_with_sizes.
-      std::string name = argument.name() == "split_sizes" ? "split_size" : argument.name();
-      auto index = schema.find(name);
-      if (index)
-        used[*index] = true;
-      if (index && !args_[*index].isNone())
-        stack.push_back(toIValue(args_[*index], *argument.type()));
-      else if (argument.default_value())
-        stack.push_back(*argument.default_value());
-      else
-        stack.push_back(argument.type()->kind() == c10::TypeKind::BoolType ? c10::IValue(false)
-                                                                           : c10::IValue());
+    auto stack =
+        stackOf(op, grid_.op, args_, [this](const ir::Value *value) { return tensors_.at(value); });
+    if (!stack) {
+      ADD_FAILURE() << grid_.where << ": " << grid_.overload << " does not take the arguments";
+      return std::nullopt;
     }
-    for (size_t i = 0; i < args_.size(); ++i)
-      EXPECT_TRUE(used[i] || args_[i].isNone())
-          << grid_.overload << " has no argument " << schema.args[i].name;
     try {
-      op.callBoxed(stack);
+      return callBoxed(op, *std::move(stack));
     } catch (const c10::Error &e) {
       error = e.what_without_backtrace(); // Resolving the symbols of a backtrace would take most of
                                           // the time.
-      return std::nullopt;
     } catch (const std::exception &e) {
       error = e.what();
-      return std::nullopt;
     }
-    std::vector<at::Tensor> results;
-    for (const c10::IValue &value : stack) {
-      if (value.isTensorList())
-        for (const at::Tensor &tensor : value.toTensorVector())
-          results.push_back(tensor);
-      else
-        results.push_back(value.isNone() ? at::Tensor() : value.toTensor());
-    }
-    return results;
+    return std::nullopt;
   }
 
 private:
@@ -145,43 +123,6 @@ private:
     tensors_[value] = storage.as_strided(at::IntArrayRef(type.sizes.data(), type.sizes.size()),
                                          at::IntArrayRef(type.strides.data(), type.strides.size()));
     return Arg(value);
-  }
-
-  /// Converts `arg` as LibTorch's schema requires.
-  c10::IValue toIValue(const Arg &arg, const c10::Type &type) const {
-    if (auto *optional = type.castRaw<c10::OptionalType>())
-      return arg.isNone() ? c10::IValue() : toIValue(arg, *optional->getElementType());
-    if (arg.isValue())
-      return tensors_.at(arg.value());
-    if (const DType *dtype = arg.getIf<DType>())
-      return static_cast<int64_t>(torchType(*dtype));
-    if (type.kind() == c10::TypeKind::FloatType)
-      return *arg.asNumber();
-    if (const bool *b = arg.getIf<bool>())
-      return *b;
-    if (const int64_t *i = arg.getIf<int64_t>())
-      return *i;
-    if (const double *d = arg.getIf<double>())
-      return *d;
-    if (const std::string *s = arg.getIf<std::string>())
-      return *s;
-    const c10::Type &element = *type.castRaw<c10::ListType>()->getElementType();
-    if (element.kind() == c10::TypeKind::OptionalType) {
-      c10::List<std::optional<at::Tensor>> list;
-      for (const Arg &e : arg.list())
-        list.push_back(e.isNone() ? std::optional<at::Tensor>() : tensors_.at(e.value()));
-      return list;
-    }
-    if (element.kind() == c10::TypeKind::TensorType) {
-      c10::List<at::Tensor> list;
-      for (const Arg &e : arg.list())
-        list.push_back(tensors_.at(e.value()));
-      return list;
-    }
-    c10::List<int64_t> list;
-    for (const Arg &e : arg.list())
-      list.push_back(e.as<int64_t>());
-    return list;
   }
 
   const Grid &grid_;
@@ -255,11 +196,11 @@ class ShapeRules : public ::testing::TestWithParam<Grid> {};
 TEST_P(ShapeRules, AgreeWithLibTorch) {
   c10::InferenceMode guard;
   const Grid &grid = GetParam();
-  ASSERT_EQ(grid.args.size(), ir::opSchema(grid.op).args.size());
   size_t compared = 0, failures = 0;
   for (size_t number = 0; number < numCalls(grid) && failures < 10; ++number) {
     const std::vector<std::string> texts = choose(grid, number);
-    const std::string line = ir::opName(grid.op).str() + "(" + llvm::join(texts, ", ") + ")";
+    const std::string line =
+        grid.where + ": " + ir::opName(grid.op).str() + "(" + llvm::join(texts, ", ") + ")";
     Call call(grid, texts);
     auto inferred = ir::inferResults(grid.op, call.args(), DeviceKind::Cpu);
     std::string error;
@@ -297,12 +238,8 @@ TEST_P(ShapeRules, AgreeWithLibTorch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, ShapeRules, ::testing::ValuesIn(shapeRuleGrids()),
-                         [](const auto &info) {
-                           std::string name = info.param.overload.substr(6);
-                           std::replace(name.begin(), name.end(), '.', '_');
-                           return name + "_" + std::to_string(info.index);
-                         });
+INSTANTIATE_TEST_SUITE_P(Ops, ShapeRules, ::testing::ValuesIn(opTests().grids),
+                         [](const auto &info) { return info.param.name; });
 
 /// LibTorch has no op named cgc.*: lowering_test compares these with their parts.
 bool isCompared(ir::OpKind op) {
@@ -311,17 +248,16 @@ bool isCompared(ir::OpKind op) {
 
 TEST(ShapeRules, EveryRuleIsCompared) {
   std::set<ir::OpKind> covered;
-  for (const Grid &grid : shapeRuleGrids())
+  for (const Grid &grid : opTests().grids)
     covered.insert(grid.op);
   for (unsigned i = 0; i < ir::kNumOps; ++i)
     if (auto op = static_cast<ir::OpKind>(i); isCompared(op)) {
       EXPECT_TRUE(covered.count(op))
-          << ir::opName(op).str() << " has no grid in shape_rules_grid.cpp";
+          << ir::opName(op).str() << " has no line '; shapes: aten::op(...)' in its file test";
     }
 }
 
-/// Kinds of tensors among the values of an argument, as bits.
-constexpr unsigned kEmpty = 1, kSizeOne = 2, kStrided = 4, kAllKinds = 7;
+/// Returns the kinds of tensors among the values of an argument.
 unsigned kindsOf(const Arg &arg) {
   unsigned kinds = 0;
   arg.forEachValue([&](const ir::Value *value) {
@@ -332,27 +268,22 @@ unsigned kindsOf(const Arg &arg) {
   return kinds;
 }
 
-/// Returns the kinds that no call of `op` can have as the argument named `arg`.
-unsigned impossibleKinds(ir::OpKind op, llvm::StringRef arg) {
-  switch (op) {
-  case ir::OpKind::MaskedFill: // LibTorch accepts only a 0-d tensor.
-    return arg == "value" ? kAllKinds : 0;
-  case ir::OpKind::Conv2d: // LibTorch accepts no weight without elements, since there is an output
-                           // channel.
-    return arg == "weight" || arg == "bias" ? kEmpty : 0;
-  case ir::OpKind::BatchNorm: // Without channels, LibTorch fails on element 0 of these two.
-    return arg == "weight" || arg == "bias" ? kEmpty : 0;
-  case ir::OpKind::NativeMha: // Three times the width or, with one head, at least one.
-    return arg.contains("weight") || arg.contains("bias") ? kEmpty | kSizeOne : 0;
-  default:
-    return 0;
-  }
+/// Returns the kinds that no call of `op` accepts in the argument, by the lines '; never'.
+unsigned impossibleKinds(ir::OpKind op, const std::string &arg) {
+  auto found = opTests().impossible.find(op);
+  return found == opTests().impossible.end() || !found->second.contains(arg)
+             ? 0
+             : found->second.at(arg);
+}
+
+TEST(ShapeRules, EveryLineOfTheFileTestsCanBeRead) {
+  EXPECT_THAT(opTests().errors, testing::IsEmpty());
 }
 
 TEST(ShapeRules, EveryRuleSeesEmptySizeOneAndStridedTensors) {
   // For each op, the kinds that each of its arguments has in some call accepted by its rule.
   std::map<ir::OpKind, std::vector<unsigned>> seen;
-  for (const Grid &grid : shapeRuleGrids()) {
+  for (const Grid &grid : opTests().grids) {
     std::vector<unsigned> &kinds = seen[grid.op];
     kinds.resize(grid.args.size());
     for (size_t number = 0; number < numCalls(grid); ++number) {

@@ -1,0 +1,329 @@
+// OpTests: reads the lines of the file tests.
+#include "tests/numerics/op_tests.h"
+
+#include "ir/op_def.h"
+#include "ir/text/text.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace cgc::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Choices = std::vector<std::string>;
+using Sets = std::map<std::string, Choices>;
+
+/// Splits at `separator` outside brackets and strings, and trims.
+llvm::SmallVector<llvm::StringRef> splitOutside(llvm::StringRef text, char separator) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  size_t begin = 0;
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    quoted ^= c == '"';
+    if (quoted)
+      continue;
+    depth += c == '[' || c == '{' || c == '(';
+    depth -= c == ']' || c == '}' || c == ')';
+    if (c == separator && depth == 0) {
+      parts.push_back(text.slice(begin, i).trim());
+      begin = i + 1;
+    }
+  }
+  if (llvm::StringRef last = text.drop_front(begin).trim(); !last.empty() || !parts.empty())
+    parts.push_back(last);
+  return parts;
+}
+
+/// Returns a tensor of each dtype with these sizes.
+Choices ofEachDType(llvm::StringRef sizes) {
+  Choices result;
+  for (const char *dtype : {"f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "u8", "bool"})
+    result.push_back(dtype + sizes.str());
+  return result;
+}
+
+/// The sets that every file can name.
+Sets commonSets() {
+  Sets sets;
+  sets["dtypes"] = ofEachDType("");
+  sets["numbers"] = {"true", "2", "2.5"};
+  sets["dims"] = {"-4", "-3", "-2", "-1", "0", "1", "2", "3"};
+  sets["bools"] = {"false", "true"};
+  // One tensor for each kind of layout.
+  sets["layouts"] = {"f32[]",
+                     "f32[1]",
+                     "f32[0]",
+                     "f32[4]",
+                     "f32[4][2]",
+                     "f32[4][0]",
+                     "f32[2,3]",
+                     "f32[2,3][1,2]",
+                     "f32[2,3][6,2]",
+                     "f32[1,3][7,1]",
+                     "f32[2,1]",
+                     "f32[2,0]",
+                     "f32[2,3,4]",
+                     "f32[2,3,4][1,2,6]",
+                     "f32[2,3,4][12,1,3]",
+                     "f32[1,3,1]",
+                     "f32[1,3,1][9,1,5]",
+                     "f32[2,3,4][0,4,1]",
+                     "f32[0,3,4]",
+                     "f32[2,1,6][12,12,2]"};
+  // Every dtype, as a tensor with a dimension and as one without.
+  sets["operands"] = ofEachDType("[2]");
+  llvm::append_range(sets["operands"], ofEachDType("[]"));
+  // Partners of `layouts` where arguments broadcast.
+  sets["partners"] = {"f32[]",         "f32[1]",     "f32[3]",    "f32[0]",
+                      "f32[2,3][1,2]", "f32[2,1,1]", "f32[1,3,4]"};
+  return sets;
+}
+
+/// Returns the choices of `a | b | ...`: each is a set, a set in another dtype (`layouts:i64`), a
+/// tensor of each dtype (`each[2,2]`), or a choice itself.
+Choices choicesOf(llvm::StringRef text, const Sets &sets) {
+  Choices choices;
+  for (llvm::StringRef part : splitOutside(text, '|')) {
+    auto [name, dtype] = part.split(':');
+    if (auto set = sets.find(name.str()); set != sets.end()) {
+      for (std::string choice : set->second) {
+        if (!dtype.empty())
+          choice.replace(0, choice.find('['), dtype.str());
+        choices.push_back(std::move(choice));
+      }
+    } else if (part.consume_front("each")) {
+      llvm::append_range(choices, ofEachDType(part));
+    } else {
+      choices.push_back(part.str());
+    }
+  }
+  return choices;
+}
+
+/// Writes one call of an op as a graph @g: tensor types become inputs.
+class CallGraph {
+public:
+  CallGraph(ir::OpKind op, llvm::StringRef args) {
+    const ir::Schema &schema = ir::opSchema(op);
+    std::string positional, named;
+    for (const auto &[arg, text] : llvm::zip(schema.args, splitOutside(args, ','))) {
+      const bool inParentheses = ir::isPositional(arg);
+      std::string &list = inParentheses ? positional : named;
+      list += (list.empty() ? "" : ", ") + (inParentheses ? "" : arg.name + "=") + value(text);
+    }
+    std::string results, types;
+    for (unsigned i = 0; i < schema.numResults; ++i) {
+      results += (i ? ", %" : "%") + std::to_string(i);
+      types += i ? ", dynamic" : "dynamic";
+    }
+    text_ = "graph @g(" + inputs_ + ") {\n  " + results + " = " + ir::opName(op).str() + "(" +
+            positional + ")" + (named.empty() ? "" : " {" + named + "}") + " : " + types +
+            "\n  output " + results + "\n}\n";
+  }
+
+  const std::string &text() const { return text_; }
+
+private:
+  std::string value(llvm::StringRef text) {
+    if (text.consume_front("{") && text.consume_back("}")) {
+      auto parts = splitOutside(text, ';');
+      auto values = llvm::map_range(parts, [&](llvm::StringRef part) { return value(part); });
+      return "[" + llvm::join(values, ", ") + "]";
+    }
+    if (!ir::parseTensorType(text))
+      return text.str();
+    std::string name = "%t" + std::to_string(numInputs_++);
+    inputs_ += (inputs_.empty() ? "" : ", ") + name + ": " + text.str();
+    return name;
+  }
+
+  std::string inputs_, text_;
+  unsigned numInputs_ = 0;
+};
+
+/// Reads the lines of one file.
+class FileReader {
+public:
+  FileReader(const fs::path &path, std::string where, OpTests &tests)
+      : where_(std::move(where)), stem_(path.stem().string()), tests_(tests) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);)
+      lines_.push_back(line);
+    for (llvm::StringRef space : {"aten.", "prim."})
+      if (!op_)
+        op_ = ir::parseOpName((space + stem_).str());
+    if (llvm::StringRef name = stem_; name.consume_front("cgc_"))
+      op_ = ir::parseOpName(("cgc." + name).str());
+  }
+
+  void read() {
+    for (line_ = 0; line_ < lines_.size(); ++line_) {
+      const size_t first = line_;
+      llvm::StringRef line = lines_[line_];
+      if (!line.consume_front("; "))
+        continue;
+      for (llvm::StringRef word : {"shapes:", "numerics:", "numerics", "reference", "never", "let"})
+        if (line.consume_front(word) && (line.empty() || line.front() == ' ')) {
+          std::string text = line.trim().str();
+          // Lines that begin with three blanks continue a line.
+          while (line_ + 1 < lines_.size() &&
+                 llvm::StringRef(lines_[line_ + 1]).starts_with(";   "))
+            text += " " + llvm::StringRef(lines_[++line_]).drop_front().trim().str();
+          readLine(word.rtrim(':'), text, first + 1);
+          break;
+        }
+    }
+  }
+
+private:
+  void error(size_t line, const std::string &what) {
+    tests_.errors.push_back(where_ + ":" + std::to_string(line) + ": " + what);
+  }
+
+  void readLine(llvm::StringRef word, llvm::StringRef text, size_t line) {
+    if (word == "let") {
+      auto [name, choices] = text.split('=');
+      sets_[name.trim().str()] = choicesOf(choices, sets_);
+      return;
+    }
+    if (word == "reference") {
+      if (tests_.cases.empty() || tests_.cases.size() == before_)
+        return error(line, "there is no '; numerics' before this reference");
+      tests_.cases.back().reference = graphAfter(line).second;
+      return;
+    }
+    if (word == "numerics")
+      return readNumerics(text, line);
+    if (!op_)
+      return error(line, "the file is not named after an op");
+    if (word == "never") {
+      // "; never empty: weight, bias (reason)"
+      auto [kind, names] = text.split(':');
+      const unsigned bit = kind == "empty" ? kEmpty : kind == "size-1" ? kSizeOne : kStrided;
+      if (bit == kStrided && kind != "strided")
+        return error(line, "expected '; never empty', 'size-1' or 'strided', and ': arguments'");
+      for (llvm::StringRef name : splitOutside(names.split('(').first, ','))
+        tests_.impossible[*op_][name.str()] |= bit;
+      return;
+    }
+    readShapes(text, line);
+  }
+
+  /// "aten::pow.Scalar(numbers, operands) fill=0 may refuse: reason"
+  void readShapes(llvm::StringRef text, size_t line) {
+    auto [overload, rest] = text.split('(');
+    const size_t end = closing(rest);
+    if (end == llvm::StringRef::npos)
+      return error(line, "expected 'aten::op.overload(choices, ...)'");
+    llvm::StringRef options = rest.drop_front(end + 1).trim();
+    std::string name = llvm::StringRef(overload).substr(6).str();
+    std::replace(name.begin(), name.end(), '.', '_');
+    Grid grid{where_ + ":" + std::to_string(line),
+              name + "_" + std::to_string(line),
+              *op_,
+              overload.str(),
+              {}};
+    for (llvm::StringRef arg : splitOutside(rest.take_front(end), ','))
+      grid.args.push_back(choicesOf(arg, sets_));
+    if (options.consume_front("fill=0"))
+      grid.fill = 0;
+    options = options.trim();
+    if (options.starts_with("may refuse: "))
+      grid.strictness = Strictness::MayRefuse;
+    else if (options.starts_with("may accept: "))
+      grid.strictness = Strictness::MayAccept;
+    else if (!options.empty())
+      error(line, "expected 'fill=0', 'may refuse: reason' or 'may accept: reason', not '" +
+                      options.str() + "'");
+    if (grid.args.size() != ir::opSchema(*op_).args.size())
+      return error(line, "expected choices for each of the op's arguments");
+    tests_.grids.push_back(std::move(grid));
+  }
+
+  /// Returns the position of the parenthesis that closes `text`; npos if there is none.
+  static size_t closing(llvm::StringRef text) {
+    bool quoted = false;
+    for (size_t i = 0; i < text.size(); ++i) {
+      quoted ^= text[i] == '"';
+      if (text[i] == ')' && !quoted)
+        return i;
+    }
+    return llvm::StringRef::npos;
+  }
+
+  /// "bound=9 (f32[2,3], 0.5)", or without a call: then the next graph.
+  void readNumerics(llvm::StringRef text, size_t line) {
+    NumericsCase c;
+    if (text.consume_front("bound=") && text.consumeInteger(10, c.bound))
+      return error(line, "expected 'bound=' and a number");
+    text = text.trim();
+    if (!text.empty()) {
+      if (!op_ || !text.consume_front("(") || !text.consume_back(")"))
+        return error(line, "expected a call '(argument, ...)' of the op after which the file is "
+                           "named, or nothing and a graph on the next line");
+      c.graph = CallGraph(*op_, text).text();
+      c.name = stem_ + (++calls_ > 1 ? "_" + std::to_string(calls_) : "");
+    } else {
+      std::tie(c.name, c.graph) = graphAfter(line);
+    }
+    c.reference = c.graph;
+    tests_.cases.push_back(std::move(c));
+  }
+
+  /// Returns the name and the text, with the name @g, of the graph that begins after line `line`.
+  std::pair<std::string, std::string> graphAfter(size_t line) {
+    while (line < lines_.size() && llvm::StringRef(lines_[line]).starts_with(";"))
+      ++line;
+    llvm::StringRef head = line < lines_.size() ? lines_[line] : llvm::StringRef();
+    if (!head.consume_front("graph @")) {
+      error(line + 1, "expected a graph");
+      return {};
+    }
+    const size_t parenthesis = head.find('(');
+    std::string text =
+        "graph @g" + head.drop_front(std::min(parenthesis, head.size())).str() + "\n";
+    for (size_t i = line + 1; i < lines_.size(); ++i) {
+      text += lines_[i] + "\n";
+      if (lines_[i] == "}")
+        break;
+    }
+    return {head.take_front(parenthesis).str(), text};
+  }
+
+  std::string where_, stem_;
+  OpTests &tests_;
+  size_t before_ = tests_.cases.size(); ///< Cases of earlier files.
+  std::optional<ir::OpKind> op_;
+  std::vector<std::string> lines_;
+  size_t line_ = 0;
+  unsigned calls_ = 0;
+  Sets sets_ = commonSets();
+};
+
+} // namespace
+
+const OpTests &opTests() {
+  static const OpTests tests = [] {
+    OpTests all;
+    const fs::path root = fs::path(CGC_SOURCE_DIR) / "tests" / "filetests";
+    std::vector<fs::path> paths;
+    for (const auto &entry : fs::recursive_directory_iterator(root))
+      if (entry.path().extension() == ".cgir")
+        paths.push_back(entry.path());
+    llvm::sort(paths);
+    for (const fs::path &path : paths)
+      FileReader(path, fs::relative(path, root).string(), all).read();
+    return all;
+  }();
+  return tests;
+}
+
+} // namespace cgc::test
