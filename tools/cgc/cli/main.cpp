@@ -127,9 +127,10 @@ int main(int argc, char **argv) {
              "  cgc compare model.cgplan model.pt\n\n"
              "Exit status: 0 ok, 1 failed, 2 usage, 3 bad input file, 4 unsupported model,\n"
              "5 comparison failed, 6 device, 7 out of memory.");
-  const tool::Verb verbs[] = {tool::addCompile(app), tool::addRun(app),   tool::addInspect(app),
-                              tool::addCompare(app), tool::addBench(app), tool::addProfile(app),
-                              tool::addTune(app),    tool::addOpt(app),   tool::addDiff(app)};
+  const tool::Verb verbs[] = {
+#define CGC_VERB(function) tool::function(app),
+#include "tools/cgc/verbs/verbs.def"
+  };
   for (const tool::Verb &verb : verbs)
     verb.command->add_flag_callback(
         "--quiet", tool::setQuiet,

@@ -89,8 +89,8 @@ private:
   }
   ir::OpClass classOf(size_t record) const {
     const LaunchRecord &r = bucket_.records[record];
-    return ir::classOfName(std::holds_alternative<AtenCall>(r.op) ? std::get<AtenCall>(r.op).op
-                                                                  : recordName(r));
+    return ir::classOfRecord(std::holds_alternative<AtenCall>(r.op) ? std::get<AtenCall>(r.op).op
+                                                                    : recordName(r));
   }
 
   /// The largest number of bytes in buffers that are alive during one record.

@@ -50,9 +50,9 @@ private:
     const LaunchRecord &record = bucket_.records[i];
     ir::DotGraph::Node node{
         .id = fmt::format("{}.r{}", entry_, i), .label = recordName(record), .path = entry_};
-    node.opClass = ir::classOfName(std::holds_alternative<AtenCall>(record.op)
-                                       ? std::get<AtenCall>(record.op).op
-                                       : node.label);
+    node.opClass = ir::classOfRecord(std::holds_alternative<AtenCall>(record.op)
+                                         ? std::get<AtenCall>(record.op).op
+                                         : node.label);
     node.signature = node.label;
     for (TensorId write : recordWrites(record))
       node.signature += " " + describe(tensorOf(bucket_, write));

@@ -1,4 +1,4 @@
-// Verbs of cgc: each function adds a subcommand and returns how to run it.
+// Verbs of cgc: each function of verbs.def adds a subcommand and returns how to run it.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -25,14 +25,7 @@ struct Verb {
   std::function<nlohmann::ordered_json()> failureFields = nullptr;
 };
 
-Verb addCompile(CLI::App &app);
-Verb addRun(CLI::App &app);
-Verb addInspect(CLI::App &app);
-Verb addCompare(CLI::App &app);
-Verb addBench(CLI::App &app);
-Verb addProfile(CLI::App &app);
-Verb addTune(CLI::App &app);
-Verb addOpt(CLI::App &app);
-Verb addDiff(CLI::App &app);
+#define CGC_VERB(function) Verb function(CLI::App &app);
+#include "tools/cgc/verbs/verbs.def"
 
 } // namespace cgc::tool
