@@ -59,6 +59,8 @@ public:
   bool tf32() const { return options_.tf32; }
   /// The number of SMs of the GPU that launch shapes are chosen for.
   int64_t multiprocessors() const { return options_.gpu().multiprocessors; }
+  /// The GPU that kernels are chosen for, for target cuda.
+  GpuTarget gpu() const { return {arch(), multiprocessors()}; }
 
   llvm::ArrayRef<std::shared_ptr<const OpLibrary>> opLibraries() const {
     return options_.opLibraries;

@@ -2,7 +2,6 @@
 #include "backend/kernels.h"
 
 #include "runtime/base/check.h"
-#include "runtime/kernels/kernel_table.h"
 #include "runtime/kernels/rowwise/warp_rows.h"
 
 namespace cgc::backend {
@@ -28,7 +27,7 @@ uint64_t elementwiseBlocksFor(const Place &result, std::optional<DType> operands
 
 /// The record of `launch` without its tensors. The kernel must exist.
 KernelLaunch recordOf(const Launch &launch) {
-  KernelLaunch record = launchOf(launch.kernel);
+  KernelLaunch record = launchOf(*findKernel(launch.kernel));
   record.grid[0] = static_cast<uint32_t>(launch.blocks);
   record.grid[1] = launch.blocksY;
   record.grid[2] = launch.blocksZ;
@@ -37,6 +36,10 @@ KernelLaunch recordOf(const Launch &launch) {
   record.ints = launch.ints;
   record.floats = launch.floats;
   return record;
+}
+
+RecordTensors tensorsOf(const Launch &launch) {
+  return {launch.reads, {launch.writes.begin(), launch.writes.end()}};
 }
 
 /// Launches result = x op z as elementwise or compare. Without `z`, `number` is the second operand.
@@ -59,12 +62,10 @@ std::string kernelNamed(llvm::StringRef name, DType dtype) {
   return name.str() + "_" + std::string(dtypeName(dtype));
 }
 
-KernelLaunch launchOf(llvm::StringRef kernel) {
-  const Kernel *row = findKernel({kernel.data(), kernel.size()});
-  CGC_CHECK(row && "not a row of kernels.def");
+KernelLaunch launchOf(const Kernel &kernel) {
   KernelLaunch launch;
-  launch.kernel = row->name;
-  launch.abiHash = row->abiHash;
+  launch.kernel = kernel.name;
+  launch.abiHash = kernel.abiHash;
   return launch;
 }
 
@@ -75,14 +76,18 @@ bool takes(const KernelLaunch &record, const RecordTensors &tensors, const Bucke
     return false;
   const size_t statistics = kernel.traits & kRowStatistics ? 1 : 0;
   CGC_CHECK(tensors.reads.size() == kernel.reads &&
-            tensors.writes.size() + statistics == kernel.writes &&
+            (tensors.writes.size() == kernel.writes ||
+             tensors.writes.size() + statistics == kernel.writes) &&
             record.ints.size() == kernel.ints && record.floats.size() == kernel.floats);
-  std::vector<OperandView> reads, writes;
-  for (const std::optional<Place> &place : tensors.reads)
-    reads.push_back(place ? operandView(*place) : OperandView());
-  for (const Place &place : tensors.writes)
-    writes.push_back(operandView(place));
-  writes.resize(kernel.writes);
+  const auto views = [](const std::vector<std::optional<Place>> &places, size_t count) {
+    std::vector<OperandView> views;
+    for (const std::optional<Place> &place : places)
+      views.push_back(place ? operandView(*place) : OperandView());
+    views.resize(count);
+    return views;
+  };
+  const auto reads = views(tensors.reads, kernel.reads),
+             writes = views(tensors.writes, kernel.writes);
   return kernel
       .check({record.grid, record.block, record.sharedBytes, reads, writes, record.ints,
               record.floats})
@@ -92,23 +97,24 @@ bool takes(const KernelLaunch &record, const RecordTensors &tensors, const Bucke
 bool launch(KernelLaunch record, const RecordTensors &tensors, BucketBuilder &builder) {
   if (!takes(record, tensors, builder))
     return false;
+  const auto tensor = [&](const std::optional<Place> &place) {
+    return place ? builder.tensor(*place) : kNoTensor;
+  };
   for (const std::optional<Place> &place : tensors.reads)
-    record.reads.push_back(place ? builder.tensor(*place) : kNoTensor);
-  for (const Place &place : tensors.writes)
-    record.writes.push_back(builder.tensor(place));
+    record.reads.push_back(tensor(place));
+  for (const std::optional<Place> &place : tensors.writes)
+    record.writes.push_back(tensor(place));
   record.writes.resize(findKernel(record.kernel)->writes, kNoTensor);
   builder.record({std::move(record)});
   return true;
 }
 
 bool takes(const Launch &launch, const BucketBuilder &builder) {
-  return findKernel(launch.kernel) &&
-         takes(recordOf(launch), {launch.reads, launch.writes}, builder);
+  return findKernel(launch.kernel) && takes(recordOf(launch), tensorsOf(launch), builder);
 }
 
 bool launch(const Launch &launch, BucketBuilder &builder) {
-  return findKernel(launch.kernel) &&
-         backend::launch(recordOf(launch), {launch.reads, launch.writes}, builder);
+  return findKernel(launch.kernel) && backend::launch(recordOf(launch), tensorsOf(launch), builder);
 }
 
 bool launchWarpRows(std::string kernel, int64_t rows, std::vector<std::optional<Place>> reads,

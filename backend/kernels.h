@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/bucket_builder.h"
+#include "runtime/kernels/kernel_table.h"
 #include "runtime/kernels/pointwise/compare.h"
 #include "runtime/kernels/pointwise/elementwise.h"
 
@@ -9,16 +10,17 @@
 
 namespace cgc::backend {
 
-/// A record of `kernel`, which must be a row of kernels.def, without its arguments and launch
-/// shape.
-KernelLaunch launchOf(llvm::StringRef kernel);
+/// A record of `kernel` without its arguments and launch shape.
+KernelLaunch launchOf(const Kernel &kernel);
 
-/// The tensors of a record: those that it reads, of which some may be absent, and those that it
-/// writes. The statistics are left out: the record that reads them adds them later.
-struct RecordTensors {
-  std::vector<std::optional<Place>> reads;
-  std::vector<Place> writes;
+/// The operands of a record, in its order: a Place each while a bucket is lowered, or a TensorId.
+/// Optional ones may be absent.
+template <class T> struct RecordOperands {
+  std::vector<std::optional<T>> reads, writes;
 };
+/// The row statistics that a record could write may be left out: the record that reads them adds
+/// them later.
+using RecordTensors = RecordOperands<Place>;
 /// Whether the target has the kernel of `record` and the kernel accepts these tensors.
 bool takes(const KernelLaunch &record, const RecordTensors &tensors, const BucketBuilder &builder);
 /// Adds the record with these tensors and returns true. Returns false and adds nothing if takes()

@@ -1,7 +1,8 @@
 // Lowers GEMMs: on cuda to our own kernels or cuBLASLt, otherwise to LibTorch.
 #include "backend/lower_gemm.h"
 
-#include "backend/gemm_tile.h"
+#include "backend/gemm_model.h"
+#include "backend/gemm_record.h"
 #include "backend/kernels.h"
 #include "runtime/base/check.h"
 #include "runtime/kernels/rowwise/embedding.h"
@@ -13,17 +14,14 @@
 namespace cgc::backend {
 namespace {
 
-/// From this many multiplications on, cuBLASLt computes a GEMM that it can fuse. Below, a tower
-/// with a norm before each second GEMM, as OpenCLIP's, is faster with our kernels, which need no
-/// layer_norm: measured up to 64 images of ViT-L-14, 6.9e10, on an H200
-/// (docs/log/2026-11-22-tile-model.md). A large GEMM that is not next to a norm may be slower than
-/// cuBLASLt's; `cgc tune` decides that by measurement.
-constexpr double kMultiplicationsForLibrary = 1e11;
-
 /// With an M up to this a GEMM is bound by loading its weights, so rounding its operands to TF32
 /// would save no time. On an H200 that holds up to M = 28, for f32 weights at 4.8 TB/s and 67
 /// TFLOP/s without tensor cores.
 constexpr int64_t kRowsBehindWeights = 16;
+
+/// Up to this M, gemm_norm is used with any tile, because a separate layer_norm costs mostly its
+/// launch. Beyond, it is used with persistent tiles only.
+constexpr int64_t kNormNonPersistentMaxM = kNonPersistentMaxM;
 
 /// `place` as a matrix with all but the last dimension merged; nothing if its strides forbid it.
 std::optional<Place> asMatrix(Place place) {
@@ -42,118 +40,121 @@ bool hasDenseRows(const Place &matrix) {
          (matrix.strides[0] >= matrix.sizes[1] || matrix.sizes[0] == 1);
 }
 
-/// The operands and the result of a GEMM as matrices.
-struct Matrices {
-  Place x, weight, result;
-};
-
-std::optional<Matrices> matricesOf(const Gemm &p) {
-  std::optional<Place> x = asMatrix(p.x), result = asMatrix(p.result);
-  if (!x || !result || p.weight.sizes.size() != 2)
+/// The operands as matrices; without the residual if that is no matrix with dense rows. Nothing if
+/// another operand is no matrix.
+std::optional<GemmPlaces> matricesOf(const GemmPlaces &operands) {
+  std::optional<Place> x = asMatrix(operands.x), y = asMatrix(operands.y);
+  if (!x || !y || operands.w.sizes.size() != 2)
     return std::nullopt;
-  return Matrices{std::move(*x), p.weight, std::move(*result)};
+  GemmPlaces matrices = operands;
+  matrices.x = std::move(*x);
+  matrices.y = std::move(*y);
+  if (operands.residual) {
+    matrices.residual = asMatrix(*operands.residual);
+    if (matrices.residual &&
+        (matrices.residual->dtype != matrices.x.dtype || !hasDenseRows(*matrices.residual)))
+      matrices.residual.reset();
+  }
+  return matrices;
 }
 
-/// The tile that the model ranks first.
-TileChoice bestTile(const TiledKernels &family, const Matrices &m, const BucketBuilder &builder) {
-  return tileChoices(family.tiles, m.x.sizes[0], m.weight.sizes[0], m.weight.sizes[1],
-                     builder.multiprocessors())
-      .front();
+GemmProblem::Rows rowsOf(const Place &matrix) {
+  return {matrix.sizes[0] == 1 ? matrix.sizes[1] : matrix.strides[0],
+          alignmentOf(kBufferAlignment | matrix.offset)};
 }
 
-/// Whether to look for a tile: there are kernels of this dtype, and the model can rank tiles for
-/// these sizes. takes() checks everything else that kernels require of tensors and GPU.
-bool mayHaveTile(const Matrices &m) {
-  return (m.x.dtype == DType::F16 || m.x.dtype == DType::BF16) && hasDenseRows(m.x) &&
-         hasDenseRows(m.weight);
+/// The problem of these matrices; nothing if one of them has other rows than dense ones of the
+/// dtype of x.
+std::optional<GemmProblem> problemOf(const GemmPlaces &matrices, Activation activation,
+                                     std::optional<double> normEps, const BucketBuilder &builder) {
+  const Place &x = matrices.x, &w = matrices.w, &y = matrices.y;
+  for (const Place *matrix : {&x, &w, &y})
+    if (matrix->dtype != x.dtype || !hasDenseRows(*matrix))
+      return std::nullopt;
+  return GemmProblem{
+      .dtype = x.dtype,
+      .m = x.sizes[0],
+      .n = w.sizes[0],
+      .k = w.sizes[1],
+      .x = rowsOf(x),
+      .w = rowsOf(w),
+      .y = rowsOf(y),
+      .residual = matrices.residual ? rowsOf(*matrices.residual) : GemmProblem::Rows(),
+      .epilogue = {.bias = matrices.bias.has_value(),
+                   .residual = matrices.residual.has_value(),
+                   .activation = activation,
+                   .normEps = normEps},
+      .tf32 = builder.tf32() && x.dtype == DType::F32 && x.sizes[0] > kRowsBehindWeights};
 }
 
-/// A launch of the family's kernel for this tile, without its tensors.
-KernelLaunch launchOfTile(const TiledKernels &family, const TileChoice &tile, const Gemm &p,
-                          const Matrices &m) {
-  KernelLaunch launch;
-  launch.ints = {m.x.sizes[0], m.weight.sizes[0], m.weight.sizes[1], int64_t(p.activation)};
-  setTile(launch, family, m.x.dtype, tile);
-  return launch;
+/// Whether cuBLASLt can read the bias, if there is one.
+bool hasLibraryBias(const GemmPlaces &matrices) {
+  const std::optional<Place> &bias = matrices.bias;
+  return !bias || (bias->dtype == matrices.x.dtype && bias->type().isContiguous() &&
+                   bias->offset % kBiasAlignment == 0);
 }
 
-/// The tensors of a launch; nothing if the residual is no matrix.
-std::optional<RecordTensors> tensorsOf(const Gemm &p, const Matrices &m) {
-  const std::optional<Place> residual = p.residual ? asMatrix(*p.residual) : std::optional<Place>();
-  if (p.residual && !residual)
-    return std::nullopt;
-  return RecordTensors{{m.x, m.weight, p.bias, residual}, {m.result}};
-}
-
-bool lowerToKernel(const Gemm &p, const Matrices &m, BucketBuilder &builder) {
-  const std::optional<RecordTensors> tensors = tensorsOf(p, m);
-  if (!tensors || !mayHaveTile(m))
+/// Adds the record with which `choice` computes `problem`. Returns false and adds nothing if it
+/// does not take these operands.
+bool recordGemm(const GemmProblem &problem, const GemmChoice &choice, const GemmPlaces &matrices,
+                BucketBuilder &builder) {
+  if (const auto *kernel = std::get_if<GemmKernelChoice>(&choice))
+    return launch(gemmLaunch(problem, *kernel), gemmTensors(problem, matrices), builder);
+  if (!hasLibraryBias(matrices))
     return false;
-  const TiledKernels family = gemmKernels();
-  return launch(launchOfTile(family, bestTile(family, m, builder), p, m), *tensors, builder);
-}
-
-bool isForCublasLt(const Gemm &p, const Matrices &m) {
-  DType dtype = m.x.dtype;
-  if (dtype != DType::F16 && dtype != DType::BF16 && dtype != DType::F32)
-    return false;
-  for (const Place *matrix : {&m.x, &m.weight, &m.result})
-    if (matrix->dtype != dtype || !hasDenseRows(*matrix))
-      return false;
-  return !p.bias || (p.bias->dtype == dtype && p.bias->type().isContiguous() &&
-                     p.bias->offset % kBiasAlignment == 0);
-}
-
-/// Whether cuBLASLt can fuse bias, activation and residual, and the GEMM is large enough.
-bool prefersCublasLt(const Gemm &p, const Matrices &m) {
-  const double multiplications =
-      double(m.x.sizes[0]) * double(m.weight.sizes[0]) * double(m.weight.sizes[1]);
-  const bool fuses =
-      p.activation == Activation::None || (p.activation == Activation::Relu && !p.residual);
-  return isForCublasLt(p, m) && fuses && multiplications >= kMultiplicationsForLibrary;
-}
-
-Remainder lowerToCublasLt(const Gemm &p, const Matrices &m, BucketBuilder &builder) {
-  // cuBLASLt's GELU is the approximation by tanh, and its activation follows the residual.
-  bool relu = p.activation == Activation::Relu;
-  bool leavesActivation = !relu && p.activation != Activation::None;
-  std::optional<Place> residual;
-  if (p.residual && p.activation == Activation::None)
-    residual = asMatrix(*p.residual);
-  if (residual && (residual->dtype != m.x.dtype || !hasDenseRows(*residual)))
-    residual.reset();
-
-  GemmCall call;
-  call.x = builder.tensor(m.x);
-  call.weight = builder.tensor(m.weight);
-  if (p.bias)
-    call.bias = builder.tensor(*p.bias);
-  if (residual)
-    call.residual = builder.tensor(*residual);
-  call.d = builder.tensor(m.result);
-  call.workspace =
+  const auto tensor = [&](const std::optional<Place> &place) {
+    return place ? std::optional(builder.tensor(*place)) : std::nullopt;
+  };
+  const GemmOperands<TensorId> operands{.x = builder.tensor(matrices.x),
+                                        .w = builder.tensor(matrices.w),
+                                        .bias = tensor(matrices.bias),
+                                        .residual = tensor(matrices.residual),
+                                        .y = builder.tensor(matrices.y)};
+  const TensorId workspace =
       builder.tensor(builder.temporary(DType::U8, {libraryWorkspaceBytes(builder.arch())}));
-  call.relu = relu;
-  call.tf32 = builder.tf32() && m.x.dtype == DType::F32 && m.x.sizes[0] > kRowsBehindWeights;
-  builder.record({libraryCall(call)});
-  return {leavesActivation, p.residual && !residual};
+  builder.record({encodeGemm({problem, operands, choice, workspace})});
+  return true;
 }
 
-Remainder lowerToAten(const Gemm &p, const std::optional<Matrices> &m, BucketBuilder &builder) {
-  Remainder remainder{p.activation != Activation::None, p.residual.has_value()};
+/// Adds one record that computes the GEMM with as much of its epilogue as it fuses. Returns nothing
+/// and adds nothing if neither a kernel nor cuBLASLt takes the operands.
+std::optional<Remainder> lowerToOneRecord(const GemmPlaces &operands, const GemmPlaces &matrices,
+                                          Activation activation, BucketBuilder &builder) {
+  const auto problem = problemOf(matrices, activation, {}, builder);
+  if (!problem)
+    return std::nullopt;
+  if (matrices.residual.has_value() == operands.residual.has_value())
+    for (const GemmChoice &choice : gemmCandidates(*problem, builder.gpu()))
+      if (recordGemm(*problem, choice, matrices, builder))
+        return Remainder{};
+  // The part of the epilogue that cuBLASLt fuses.
+  GemmPlaces part = matrices;
+  if (activation != Activation::None)
+    part.residual.reset();
+  const bool fusesActivation = activation == Activation::None || activation == Activation::Relu;
+  const auto partial =
+      problemOf(part, fusesActivation ? activation : Activation::None, {}, builder);
+  if (!fitsLibrary(*partial) || !recordGemm(*partial, GemmLibraryChoice{}, part, builder))
+    return std::nullopt;
+  return Remainder{!fusesActivation, operands.residual && !part.residual};
+}
+
+Remainder lowerToAten(const GemmPlaces &p, const std::optional<GemmPlaces> &matrices,
+                      Activation activation, BucketBuilder &builder) {
+  Remainder remainder{activation != Activation::None, p.residual.has_value()};
   auto bias = [&]() -> AtenArg {
     return p.bias ? AtenArg(builder.tensor(*p.bias)) : AtenArg(NoneArg{});
   };
-  if (!m || p.x.sizes.size() < 2) {
-    builder.callThenCopy("aten::linear", "",
-                         {builder.tensor(p.x), builder.tensor(p.weight), bias()}, {p.result});
+  if (!matrices || p.x.sizes.size() < 2) {
+    builder.callThenCopy("aten::linear", "", {builder.tensor(p.x), builder.tensor(p.w), bias()},
+                         {p.y});
     return remainder;
   }
-  AtenArg a = builder.tensor(m->x), b = builder.tensor(transposed(m->weight));
+  AtenArg a = builder.tensor(matrices->x), b = builder.tensor(transposed(matrices->w));
   if (p.bias)
-    builder.callInto("aten::addmm", "out", {bias(), a, b, int64_t{1}, int64_t{1}}, m->result);
+    builder.callInto("aten::addmm", "out", {bias(), a, b, int64_t{1}, int64_t{1}}, matrices->y);
   else
-    builder.callInto("aten::mm", "out", {a, b}, m->result);
+    builder.callInto("aten::mm", "out", {a, b}, matrices->y);
   return remainder;
 }
 
@@ -172,7 +173,8 @@ bool writesRowStatistics(const KernelLaunch &launch, const Place &y, const Bucke
     return launch.ints[1] == columns && layerNormWritesRowStatistics(columns, aligned);
   if (isOf("embedding"))
     return embeddingWritesRowStatistics(columns, aligned);
-  return tiledKernelsOf(launch).has_value();
+  const Kernel *row = findKernel(launch.kernel);
+  return row && gemmKernelOf(*row);
 }
 
 /// The sizes of the row statistics of `x`.
@@ -197,43 +199,40 @@ std::optional<Place> rowStatisticsOf(const Place &x, BucketBuilder &builder) {
 
 } // namespace
 
-int64_t libraryWorkspaceBytes(Arch arch) {
-  return arch == Arch::Sm90a ? 32 << 20 : 4 << 20;
+Result<Remainder> lowerGemm(const GemmPlaces &operands, Activation activation,
+                            BucketBuilder &builder) {
+  const std::optional<GemmPlaces> matrices = matricesOf(operands);
+  if (builder.target() == DeviceKind::Cuda && matrices)
+    if (const auto remainder = lowerToOneRecord(operands, *matrices, activation, builder))
+      return *remainder;
+  return lowerToAten(operands, matrices, activation, builder);
 }
 
-Result<Remainder> lowerGemm(const Gemm &gemm, BucketBuilder &builder) {
-  std::optional<Matrices> matrices = matricesOf(gemm);
-  if (builder.target() != DeviceKind::Cuda || !matrices)
-    return lowerToAten(gemm, matrices, builder);
-  if (!prefersCublasLt(gemm, *matrices) && lowerToKernel(gemm, *matrices, builder))
-    return Remainder{};
-  return isForCublasLt(gemm, *matrices) ? lowerToCublasLt(gemm, *matrices, builder)
-                                        : lowerToAten(gemm, matrices, builder);
-}
-
-bool lowerNormGemm(const Gemm &gemm, double eps, BucketBuilder &builder) {
-  CGC_CHECK(!gemm.residual && "cgc.norm_linear has none");
-  const std::optional<Matrices> matrices = matricesOf(gemm);
-  if (!matrices || !mayHaveTile(*matrices))
+bool lowerNormGemm(const GemmPlaces &operands, Activation activation, double eps,
+                   BucketBuilder &builder) {
+  CGC_CHECK(!operands.residual && "cgc.norm_linear has none");
+  std::optional<GemmPlaces> matrices = matricesOf(operands);
+  const auto problem =
+      matrices ? problemOf(*matrices, activation, eps, builder) : std::optional<GemmProblem>();
+  const std::vector<GemmChoice> candidates =
+      problem ? gemmCandidates(*problem, builder.gpu()) : std::vector<GemmChoice>();
+  if (candidates.empty())
     return false;
-  const TiledKernels family = gemmNormKernels();
-  const TileChoice choice = bestTile(family, *matrices, builder);
-  if (matrices->x.sizes[0] > kNormNonPersistentMaxM &&
-      (!choice.tile->persistent || prefersCublasLt(gemm, *matrices)))
+  const auto &choice = std::get<GemmKernelChoice>(candidates.front());
+  if (problem->m > kNormNonPersistentMaxM &&
+      (!choice.kernel.tile->persistent ||
+       prefersLibrary(*problemOf(*matrices, activation, {}, builder))))
     return false;
-  KernelLaunch record = launchOfTile(family, choice, gemm, *matrices);
-  record.floats = {eps};
+  const KernelLaunch record = gemmLaunch(*problem, choice);
   // A placeholder of the right sizes stands for the row statistics until everything else is
   // checked; only then is the kernel that wrote x made to write them.
   const ir::Dims sizes = rowStatisticsSizes(matrices->x);
-  RecordTensors tensors{
-      {matrices->x, matrices->weight, gemm.bias,
-       Place{.dtype = DType::F32, .sizes = sizes, .strides = ir::contiguousStrides(sizes)}},
-      {matrices->result}};
-  if (!takes(record, tensors, builder))
+  matrices->xStatistics =
+      Place{.dtype = DType::F32, .sizes = sizes, .strides = ir::contiguousStrides(sizes)};
+  if (!takes(record, gemmTensors(*problem, *matrices), builder))
     return false;
-  tensors.reads.back() = rowStatisticsOf(matrices->x, builder);
-  return launch(std::move(record), tensors, builder);
+  matrices->xStatistics = rowStatisticsOf(matrices->x, builder);
+  return launch(record, gemmTensors(*problem, *matrices), builder);
 }
 
 } // namespace cgc::backend

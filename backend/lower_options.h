@@ -19,6 +19,12 @@ enum class Arch : uint8_t {
   Sm90a, ///< Also kernels that only H100 and H200 run.
 };
 
+/// A kind of GPU, as far as the choice of kernels depends on it.
+struct GpuTarget {
+  Arch arch;
+  int64_t multiprocessors; ///< The SMs that launch shapes are for.
+};
+
 struct LowerOptions {
   LowerOptions(DeviceKind target, Arch arch = Arch::Sm90a) : target(target), arch(arch) {}
 

@@ -130,7 +130,7 @@ int main(int argc, char **argv) {
         if (stages < 2 ||
             (memory == cgc::kGemmMemory && tile.sharedBytes(stages) <= cgc::kGemmMemory / 2))
           continue;
-        const cgc::Kernel *kernel = cgc::findKernel("gemm_f16_" + std::string(tile.name));
+        const cgc::Kernel &kernel = cgc::GemmKernel{cgc::DType::F16, &tile}.row();
         // Skips tiles that fit the shape badly.
         const std::array<uint32_t, 3> grid = tile.grid(m, n, 132);
         const double blocks = double(grid[0]) * grid[1];
@@ -147,7 +147,7 @@ int main(int argc, char **argv) {
           CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      int(tile.sharedBytes(stages))));
         };
-        const cgc::DeviceKernel &device = cgc::deviceKernel(*kernel);
+        const cgc::DeviceKernel &device = cgc::deviceKernel(kernel);
         prepare(device.function());
         std::vector<cgc::KernelParameters> parameters;
         for (int l = 0; l < layers; ++l) {
@@ -159,7 +159,7 @@ int main(int argc, char **argv) {
           const cgc::LaunchView launch{grid, block, tile.sharedBytes(stages), reads, writes,
                                        ints, {}};
           auto bound = [&]() -> cgc::Result<cgc::KernelParameters> {
-            CGC_TRY(kernel->check(launch));
+            CGC_TRY(kernel.check(launch));
             return device.bind(launch, {readFrom, writeTo, 0b0110});
           }();
           if (!bound.isOk()) {

@@ -22,18 +22,21 @@ TensorId EditedBucket::workspaceOf(const LaunchRecord &record) const {
 
 size_t EditedBucket::count(const std::string &description) const {
   return size_t(std::ranges::count_if(bucket_.records, [&](const LaunchRecord &record) {
-    const auto site = gemmSite(record, bucket_);
-    return site && describe(*site, bucket_) == description;
+    const auto gemm = backend::decodeGemm(record, bucket_);
+    return gemm && describe(gemm->problem) == description;
   }));
 }
 
 std::vector<LaunchRecord> EditedBucket::recordsWith(const std::string &description,
-                                                    const Choice &choice) const {
+                                                    const backend::GemmChoice &choice) const {
   std::vector<LaunchRecord> records = bucket_.records;
   for (LaunchRecord &record : records)
-    if (const auto site = gemmSite(record, bucket_);
-        site && describe(*site, bucket_) == description)
-      record.op = opOf(choice, *site, record, workspaceOf(record));
+    if (auto gemm = backend::decodeGemm(record, bucket_);
+        gemm && describe(gemm->problem) == description) {
+      gemm->choice = choice;
+      gemm->workspace = workspaceOf(record);
+      record.op = encodeGemm(*gemm);
+    }
   return records;
 }
 

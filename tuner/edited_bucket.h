@@ -1,7 +1,7 @@
 // EditedBucket: a bucket with GEMMs replaced by other kernels or library calls.
 #pragma once
 
-#include "tuner/gemm_site.h"
+#include "backend/gemm_record.h"
 
 namespace cgc::tuner {
 
@@ -15,10 +15,11 @@ public:
   /// The workspace for a call of cuBLASLt in place of `record`: its own if it is such a call.
   TensorId workspaceOf(const LaunchRecord &record) const;
 
-  /// The number of GEMMs with this description.
+  /// The number of GEMMs with this description (backend::describe).
   size_t count(const std::string &description) const;
   /// The bucket's records, with `choice` for each GEMM of this description.
-  std::vector<LaunchRecord> recordsWith(const std::string &description, const Choice &choice) const;
+  std::vector<LaunchRecord> recordsWith(const std::string &description,
+                                        const backend::GemmChoice &choice) const;
   void setRecords(std::vector<LaunchRecord> records) { bucket_.records = std::move(records); }
 
   /// Moves the bucket out, with the workspace only if a record uses it.

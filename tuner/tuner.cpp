@@ -1,15 +1,16 @@
 // tune(): tunes one bucket after another, and in a bucket one kind of GEMM after another.
 #include "tuner/tuner.h"
 
-#include "backend/lower_gemm.h"
+#include "backend/gemm_record.h"
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/gpu.h"
 #include "runtime/exec/requirements.h"
-#include "runtime/kernels/kernel_table.h"
+#include "runtime/plan/gemm_call.h"
 #include "tuner/bucket_graph.h"
 #include "tuner/edited_bucket.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 namespace cgc::tuner {
@@ -27,6 +28,12 @@ constexpr int kRounds = 9;
 /// The least relative gain of the bucket's time for which the plan's own choice is replaced. Less
 /// is noise.
 constexpr double kLeastGain = 0.002;
+
+/// A way to compute a GEMM and its name in a report.
+struct Choice {
+  backend::GemmChoice how;
+  std::string name; ///< "tile 128x88_2 with 6 stages", "cuBLASLt algorithm 3"
+};
 
 /// The choice for each description of a GEMM; nothing: the plan's own.
 using Choices = std::map<std::string, std::optional<Choice>>;
@@ -53,12 +60,22 @@ struct Contender {
   }
 };
 
+/// The name of the op of a GEMM's record in a report, like Choice::name.
+std::string nameOf(const LaunchRecord &record) {
+  if (const auto *launch = std::get_if<KernelLaunch>(&record.op))
+    return launch->kernel + " with " + std::to_string(launch->sharedBytes >> 10) + " KiB";
+  const auto &call = std::get<LibraryCall>(record.op);
+  return call.algorithm.empty() ? "cuBLASLt's heuristic" : "cuBLASLt, tuned";
+}
+
 class Tuner {
 public:
   Tuner(const Engine::Impl &engine, const Gpu &gpu, const CublasLt *cublasLt)
       : engine_(engine), gpu_(gpu), cublasLt_(cublasLt),
         // A plan that runs on other GPUs gets no sm_90a code.
-        mayUseTiles_(requirementsOf(engine.plan.data()).needsSm90a()) {}
+        target_{requirementsOf(engine.plan.data()).needsSm90a() ? backend::Arch::Sm90a
+                                                                : backend::Arch::Sm80,
+                gpu.multiprocessors} {}
 
   Result<Tuned> tune() {
     Tuned tuned;
@@ -88,83 +105,89 @@ private:
     EditedBucket edited(bucket, backend::libraryWorkspaceBytes(arch));
     std::optional<BucketGraphs> graphs; // Created when there is something to time.
     for (const LaunchRecord &record : bucket.records) {
-      const auto site = gemmSite(record, bucket);
-      if (!site)
+      const auto made = backend::decodeGemm(record, bucket);
+      if (!made)
         continue;
-      const std::string description = describe(*site, bucket);
+      const std::string description = describe(made->problem);
       if (const auto known = choices_.find(description); known != choices_.end()) {
         if (known->second)
-          edited.setRecords(edited.recordsWith(description, *known->second));
+          edited.setRecords(edited.recordsWith(description, known->second->how));
         continue;
       }
       if (!graphs) {
-        auto made = BucketGraphs::create(engine_, cublasLt_, edited.bucket());
-        if (!made.isOk())
-          return made.status();
-        graphs.emplace(*std::move(made));
+        auto created = BucketGraphs::create(engine_, cublasLt_, edited.bucket());
+        if (!created.isOk())
+          return created.status();
+        graphs.emplace(*std::move(created));
       }
       TunedGemm gemm;
       gemm.entry = entry;
       gemm.description = description;
       gemm.before = nameOf(record);
       CGC_ASSIGN_OR_RETURN(const auto choice,
-                           choose(*site, description, record, edited, *graphs, gemm));
+                           choose(*made, description, record, edited, *graphs, gemm));
       if (choice)
-        edited.setRecords(edited.recordsWith(description, *choice));
+        edited.setRecords(edited.recordsWith(description, choice->how));
       choices_[description] = choice;
       report.push_back(std::move(gemm));
     }
     return std::move(edited).take();
   }
 
-  /// The choices that can compute the GEMM. If cuBLASLt can, the first one is that of its
-  /// heuristic.
-  Result<std::vector<Choice>> choicesFor(const GemmSite &site, const LaunchRecord &record,
-                                         const EditedBucket &edited,
-                                         const BucketGraphs &graphs) const {
+  /// The algorithms of cuBLASLt for the GEMM, that of its heuristic first.
+  std::vector<Choice> algorithmsFor(backend::GemmRecord gemm, const LaunchRecord &record,
+                                    const EditedBucket &edited, const BucketGraphs &graphs) const {
+    gemm.choice = backend::GemmLibraryChoice{};
+    gemm.workspace = edited.workspaceOf(record);
+    const auto call = std::get<LibraryCall>(encodeGemm(gemm));
+    const Result<GemmCall> valid = gemmCall(call, edited.bucket().tensors);
+    if (!cublasLt_ || !valid.isOk())
+      return {};
+    auto found = cublasLt_->candidates(
+        {*valid, edited.bucket().tensors, [&](TensorId id) { return graphs.address(id); }},
+        kMostAlgorithms);
     std::vector<Choice> choices;
-    if (cublasLt_ && site.isForLibrary()) {
-      const auto call = std::get<LibraryCall>(
-          opOf({std::vector<std::byte>(), ""}, site, record, edited.workspaceOf(record)));
-      const Result<GemmCall> gemm = gemmCall(call, edited.bucket().tensors);
-      if (gemm.isOk()) {
-        auto found = cublasLt_->candidates(
-            {*gemm, edited.bucket().tensors, [&](TensorId id) { return graphs.address(id); }},
-            kMostAlgorithms);
-        if (found.isOk())
-          for (std::vector<std::byte> &algorithm : *found)
-            choices.push_back(
-                {std::move(algorithm), "cuBLASLt algorithm " + std::to_string(choices.size() + 1)});
-      }
+    if (found.isOk())
+      for (std::vector<std::byte> &algorithm : *found)
+        choices.push_back({backend::GemmLibraryChoice{std::move(algorithm)},
+                           "cuBLASLt algorithm " + std::to_string(choices.size() + 1)});
+    return choices;
+  }
+
+  /// The choices that can compute the GEMM: algorithms of cuBLASLt, if it can, then the kernels
+  /// that the model ranks first.
+  std::vector<Choice> choicesFor(const backend::GemmRecord &gemm, const LaunchRecord &record,
+                                 const EditedBucket &edited, const BucketGraphs &graphs) const {
+    std::vector<Choice> choices, tiles;
+    for (const backend::GemmChoice &candidate : gemmCandidates(gemm.problem, target_)) {
+      const auto *kernel = std::get_if<backend::GemmKernelChoice>(&candidate);
+      if (!kernel)
+        choices = algorithmsFor(gemm, record, edited, graphs);
+      else if (tiles.size() < kMostTiles)
+        tiles.push_back({candidate, kernel->name()});
     }
-    if (mayUseTiles_ && site.isForTile()) {
-      auto tiles =
-          backend::tileChoices(site.family.tiles, site.m, site.n, site.k, gpu_.multiprocessors);
-      tiles.resize(std::min(tiles.size(), kMostTiles));
-      for (const backend::TileChoice &tile : tiles)
-        choices.push_back({tile, "tile " + std::string(tile.tile->name) + " with " +
-                                     std::to_string(tile.stages) + " stages"});
-    }
+    std::ranges::move(tiles, std::back_inserter(choices));
     return choices;
   }
 
   /// The fastest choice for the GEMM; nothing if that is the plan's own. Fills `report`.
-  Result<std::optional<Choice>> choose(const GemmSite &site, const std::string &description,
-                                       const LaunchRecord &record, const EditedBucket &edited,
-                                       BucketGraphs &graphs, TunedGemm &report) const {
+  Result<std::optional<Choice>> choose(const backend::GemmRecord &gemm,
+                                       const std::string &description, const LaunchRecord &record,
+                                       const EditedBucket &edited, BucketGraphs &graphs,
+                                       TunedGemm &report) const {
     Contender own;
     CGC_ASSIGN_OR_RETURN(own.captured, graphs.capture(edited.bucket().records));
-    CGC_ASSIGN_OR_RETURN(std::vector<Choice> choices, choicesFor(site, record, edited, graphs));
+    std::vector<Choice> choices = choicesFor(gemm, record, edited, graphs);
     // Freezes what cuBLASLt would otherwise choose anew at each start.
     if (const auto *call = std::get_if<LibraryCall>(&record.op); call && !choices.empty())
-      if (const auto *first = std::get_if<std::vector<std::byte>>(&choices[0].how);
-          first && !isOfOneMachine(call->algorithm, *first))
+      if (const auto *first = std::get_if<backend::GemmLibraryChoice>(&choices[0].how);
+          first && !isOfOneMachine(call->algorithm, first->algorithm))
         own.choice = choices[0];
 
     std::vector<Contender> contenders;
     for (Choice &choice : choices) {
       Contender contender{std::move(choice), nullptr, {}};
-      auto captured = graphs.capture(edited.recordsWith(description, *contender.choice));
+      auto captured = graphs.capture(edited.recordsWith(description, contender.choice->how));
       if (!captured.isOk())
         continue; // Its bind function or the library refuses these operands.
       contender.captured = *std::move(captured);
@@ -196,7 +219,7 @@ private:
   const Engine::Impl &engine_;
   const Gpu &gpu_;
   const CublasLt *cublasLt_; ///< Null if cuBLASLt cannot be used here.
-  const bool mayUseTiles_;
+  const backend::GpuTarget target_;
   Choices choices_;
 };
 

@@ -6,15 +6,15 @@
 
 namespace cgc::backend {
 
-Status lowerWholeGemm(const Gemm &gemm, BucketBuilder &builder) {
-  CGC_ASSIGN_OR_RETURN(Remainder rest, lowerGemm(gemm, builder));
-  const Place &result = gemm.result;
+Status lowerWholeGemm(const GemmPlaces &operands, Activation activation, BucketBuilder &builder) {
+  CGC_ASSIGN_OR_RETURN(Remainder rest, lowerGemm(operands, activation, builder));
+  const Place &y = operands.y;
+  const std::optional<Place> &residual = operands.residual;
   if (rest.activation)
-    activate(gemm.activation, result, result, builder);
-  if (rest.residual &&
-      !launchElementwise(ElementwiseOp::Add, result, gemm.residual, 0, result, builder))
-    builder.callInto("aten::add", "out",
-                     {builder.tensor(*gemm.residual), builder.tensor(result), int64_t{1}}, result);
+    activate(activation, y, y, builder);
+  if (rest.residual && !launchElementwise(ElementwiseOp::Add, y, residual, 0, y, builder))
+    builder.callInto("aten::add", "out", {builder.tensor(*residual), builder.tensor(y), int64_t{1}},
+                     y);
   return Status::ok();
 }
 
@@ -24,12 +24,11 @@ Status lowerFusedLinear(const ir::Node &node, BucketBuilder &builder) {
     return arg.isNone() ? std::nullopt : std::optional(builder.place(arg.value()));
   };
   return lowerWholeGemm({.x = builder.place(node.arg("input").value()),
-                         .weight = builder.place(node.arg("weight").value()),
+                         .w = builder.place(node.arg("weight").value()),
                          .bias = optional("bias"),
                          .residual = optional("residual"),
-                         .activation = activationNamed(node.arg("activation").as<std::string>()),
-                         .result = builder.allocate(*node.result())},
-                        builder);
+                         .y = builder.allocate(*node.result())},
+                        activationNamed(node.arg("activation").as<std::string>()), builder);
 }
 
 } // namespace cgc::backend

@@ -5,8 +5,8 @@
 
 namespace cgc::backend {
 
-/// Adds the records of `gemm`: one call with the epilogue that it supports, then the remaining
-/// steps in place.
-Status lowerWholeGemm(const Gemm &gemm, BucketBuilder &builder);
+/// Adds the records of a GEMM: one with the epilogue that it supports, then the remaining steps in
+/// place.
+Status lowerWholeGemm(const GemmPlaces &operands, Activation activation, BucketBuilder &builder);
 
 } // namespace cgc::backend

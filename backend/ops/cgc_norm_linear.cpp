@@ -8,14 +8,13 @@ namespace cgc::backend {
 
 Status lowerNormLinear(const ir::Node &node, BucketBuilder &builder) {
   const ir::Arg &bias = node.arg("bias");
-  Gemm gemm{.x = builder.place(node.arg("input").value()),
-            .weight = builder.place(node.arg("weight").value()),
-            .bias = bias.isNone() ? std::nullopt : std::optional(builder.place(bias.value())),
-            .residual = {},
-            .activation = activationNamed(node.arg("activation").as<std::string>()),
-            .result = builder.allocate(*node.result())};
+  GemmPlaces gemm{.x = builder.place(node.arg("input").value()),
+                  .w = builder.place(node.arg("weight").value()),
+                  .bias = bias.isNone() ? std::nullopt : std::optional(builder.place(bias.value())),
+                  .y = builder.allocate(*node.result())};
+  const Activation activation = activationNamed(node.arg("activation").as<std::string>());
   const double eps = *node.arg("eps").asNumber();
-  if (lowerNormGemm(gemm, eps, builder))
+  if (lowerNormGemm(gemm, activation, eps, builder))
     return Status::ok();
 
   const Place x = gemm.x;
@@ -27,7 +26,7 @@ Status lowerNormLinear(const ir::Node &node, BucketBuilder &builder) {
   }
   if (!launchLayerNorm(norm, builder))
     callLayerNorm(norm, {norm.columns}, builder);
-  return lowerWholeGemm(gemm, builder);
+  return lowerWholeGemm(gemm, activation, builder);
 }
 
 } // namespace cgc::backend

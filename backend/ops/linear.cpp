@@ -5,13 +5,13 @@
 namespace cgc::backend {
 
 Status lowerLinear(const ir::Node &node, BucketBuilder &builder) {
-  Gemm gemm;
-  gemm.x = builder.place(node.arg("input").value());
-  gemm.weight = builder.place(node.arg("weight").value());
+  GemmPlaces operands;
+  operands.x = builder.place(node.arg("input").value());
+  operands.w = builder.place(node.arg("weight").value());
   if (const ir::Arg &bias = node.arg("bias"); !bias.isNone())
-    gemm.bias = builder.place(bias.value());
-  gemm.result = builder.allocate(*node.result());
-  return lowerGemm(gemm, builder).status();
+    operands.bias = builder.place(bias.value());
+  operands.y = builder.allocate(*node.result());
+  return lowerGemm(operands, Activation::None, builder).status();
 }
 
 } // namespace cgc::backend

@@ -2,13 +2,14 @@
 #include "runtime/kernels/attention/attention.h"
 
 #include "runtime/kernels/kernel_checks.h"
+#include "runtime/kernels/kernel_id.h"
 
 namespace cgc {
 
 Result<AttentionLaunch> checkAttention(const LaunchView &launch, DType dtype, int64_t columns,
                                        bool tensorCopies) {
   CGC_ASSIGN_OR_RETURN(const Heads heads, headsOf(launch, dtype, columns));
-  const int64_t splits = launch.ints[5], warps = launch.block[0] / 32;
+  const int64_t splits = launch.ints[kAttentionSplitsInt], warps = launch.block[0] / 32;
   if (splits < 1 || warps < 1 || warps > kAttentionMaxWarps || warps % splits != 0)
     return refuseLaunch("the warps of a block have to be a multiple of the splits");
   const int64_t rows = warps / splits * kAttentionQueries;
@@ -33,17 +34,37 @@ Result<AttentionLaunch> checkAttention(const LaunchView &launch, DType dtype, in
   return checked;
 }
 
+// The kernels of a dtype: ROW(suffix of the name, columns, tensorCopies).
+#define CGC_ATTENTION_KERNELS(ROW)                                                                 \
+  ROW(32, 32, false)                                                                               \
+  ROW(48, 48, false)                                                                               \
+  ROW(64, 64, false)                                                                               \
+  ROW(80, 80, false)                                                                               \
+  ROW(96, 96, false)                                                                               \
+  ROW(112, 112, false)                                                                             \
+  ROW(128, 128, false)                                                                             \
+  ROW(64_hopper, 64, true)
+
 #define CGC_ATTENTION_CHECKS(NAME, ...)                                                            \
   CGC_KERNEL_CHECK(attention_f16_##NAME, checkAttention, DType::F16, __VA_ARGS__)                  \
   CGC_KERNEL_CHECK(attention_bf16_##NAME, checkAttention, DType::BF16, __VA_ARGS__)
-CGC_ATTENTION_CHECKS(32, 32, false)
-CGC_ATTENTION_CHECKS(48, 48, false)
-CGC_ATTENTION_CHECKS(64, 64, false)
-CGC_ATTENTION_CHECKS(80, 80, false)
-CGC_ATTENTION_CHECKS(96, 96, false)
-CGC_ATTENTION_CHECKS(112, 112, false)
-CGC_ATTENTION_CHECKS(128, 128, false)
-CGC_ATTENTION_CHECKS(64_hopper, 64, true)
-#undef CGC_ATTENTION_CHECKS
+CGC_ATTENTION_KERNELS(CGC_ATTENTION_CHECKS)
+
+const Kernel *attentionKernel(DType dtype, int64_t columns, bool tensorCopies) {
+  struct Row {
+    KernelId f16, bf16;
+    int64_t columns;
+    bool tensorCopies;
+  };
+#define CGC_ATTENTION_ROW(NAME, ...)                                                               \
+  {KernelId::attention_f16_##NAME, KernelId::attention_bf16_##NAME, __VA_ARGS__},
+  static constexpr Row kRows[] = {CGC_ATTENTION_KERNELS(CGC_ATTENTION_ROW)};
+  if (dtype != DType::F16 && dtype != DType::BF16)
+    return nullptr;
+  for (const Row &row : kRows)
+    if (row.columns == columns && row.tensorCopies == tensorCopies)
+      return &kernelOf(dtype == DType::F16 ? row.f16 : row.bf16);
+  return nullptr;
+}
 
 } // namespace cgc

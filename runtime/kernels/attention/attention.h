@@ -49,14 +49,20 @@ constexpr uint32_t attentionSharedBytes(int64_t keys, int64_t columns, int64_t w
   return uint32_t(std::max(ring, sums)) + 1024;
 }
 
+/// The kernel for heads of `columns` columns (attentionColumns), which loads keys and values with
+/// TMA if `tensorCopies`; null if there is none.
+const Kernel *attentionKernel(DType dtype, int64_t columns, bool tensorCopies);
+
+/// The position of `splits` in the ints of a launch, after AttentionNumbers.
+inline constexpr size_t kAttentionSplitsInt = 5;
+
 /// A checked launch.
 struct AttentionLaunch {
   Heads heads;
   int64_t splits;      ///< Warps that share 16 queries.
   TensorMapShape k, v; ///< Only of kernels that load with TMA.
 };
-/// Checks a launch of the kernel for heads of `columns` columns (attentionColumns), which loads
-/// keys and values with TMA if `tensorCopies`.
+/// Checks a launch of attentionKernel(dtype, columns, tensorCopies).
 Result<AttentionLaunch> checkAttention(const LaunchView &launch, DType dtype, int64_t columns,
                                        bool tensorCopies);
 

@@ -2,6 +2,7 @@
 #include "runtime/kernels/attention/attention_f32.h"
 
 #include "runtime/kernels/kernel_checks.h"
+#include "runtime/kernels/kernel_id.h"
 
 namespace cgc {
 
@@ -15,12 +16,18 @@ Result<Heads> checkAttentionF32(const LaunchView &launch, int64_t columns) {
   return heads;
 }
 
-CGC_KERNEL_CHECK(attention_f32_32, checkAttentionF32, 32)
-CGC_KERNEL_CHECK(attention_f32_48, checkAttentionF32, 48)
-CGC_KERNEL_CHECK(attention_f32_64, checkAttentionF32, 64)
-CGC_KERNEL_CHECK(attention_f32_80, checkAttentionF32, 80)
-CGC_KERNEL_CHECK(attention_f32_96, checkAttentionF32, 96)
-CGC_KERNEL_CHECK(attention_f32_112, checkAttentionF32, 112)
-CGC_KERNEL_CHECK(attention_f32_128, checkAttentionF32, 128)
+#define CGC_ATTENTION_F32_KERNELS(ROW) ROW(32) ROW(48) ROW(64) ROW(80) ROW(96) ROW(112) ROW(128)
+
+#define CGC_ATTENTION_F32_CHECK(COLUMNS)                                                           \
+  CGC_KERNEL_CHECK(attention_f32_##COLUMNS, checkAttentionF32, COLUMNS)
+CGC_ATTENTION_F32_KERNELS(CGC_ATTENTION_F32_CHECK)
+
+const Kernel *attentionF32Kernel(int64_t columns) {
+#define CGC_ATTENTION_F32_CASE(COLUMNS)                                                            \
+  case COLUMNS:                                                                                    \
+    return &kernelOf(KernelId::attention_f32_##COLUMNS);
+  switch (columns) { CGC_ATTENTION_F32_KERNELS(CGC_ATTENTION_F32_CASE) }
+  return nullptr;
+}
 
 } // namespace cgc

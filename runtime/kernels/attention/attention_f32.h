@@ -18,7 +18,9 @@ constexpr uint32_t attentionF32SharedBytes(int64_t columns) {
                   4);
 }
 
-/// Checks a launch of the kernel for heads of `columns` columns (attentionColumns).
+/// The kernel for heads of `columns` columns (attentionColumns); null if there is none.
+const Kernel *attentionF32Kernel(int64_t columns);
+/// Checks a launch of attentionF32Kernel(columns).
 Result<Heads> checkAttentionF32(const LaunchView &launch, int64_t columns);
 
 } // namespace cgc

@@ -3,16 +3,15 @@
 
 #include "runtime/kernels/attention/attention.h"
 #include "runtime/kernels/kernel_checks.h"
+#include "runtime/kernels/kernel_id.h"
 
 namespace cgc {
 namespace {
 
-/// Whether the first four ints, the sizes, are in range.
-bool hasSizes(const LaunchView &launch) {
-  const int64_t batch = launch.ints[0], heads = launch.ints[1], queries = launch.ints[2],
-                keys = launch.ints[3];
-  return batch >= 1 && heads >= 1 && queries >= 1 && keys >= 1 && batch <= kAttentionMostOfGrid &&
-         heads <= kAttentionMostOfGrid && queries <= 1 << 20;
+/// Whether the sizes are in range.
+bool hasSizes(const AttentionNumbers &n) {
+  return n.batch >= 1 && n.heads >= 1 && n.queries >= 1 && n.keys >= 1 &&
+         n.batch <= kAttentionMostOfGrid && n.heads <= kAttentionMostOfGrid && n.queries <= 1 << 20;
 }
 
 Status refuseKeys() {
@@ -23,10 +22,9 @@ Status refuseKeys() {
 /// Checks the tensors of a launch of either kernel, whose sizes are in range. TMA loads queries in
 /// boxes of `queryBox` rows, keys and values in boxes of `keyBox` rows.
 Result<ResidentKvLaunch> checkTensors(const LaunchView &launch, DType dtype,
-                                      const ResidentKvShape &shape, bool causal, int64_t queryBox,
+                                      const ResidentKvShape &shape, int64_t queryBox,
                                       int64_t keyBox) {
-  const int64_t batch = launch.ints[0], heads = launch.ints[1], queries = launch.ints[2],
-                keys = launch.ints[3];
+  const auto [batch, heads, queries, keys, causal] = AttentionNumbers::of(launch.ints);
   if (!(launch.floats[0] > 0))
     return refuseLaunch("scale has to be positive");
   const auto q = headStridesOf(launch.reads[0], dtype, batch, heads, queries, 64);
@@ -44,7 +42,7 @@ Result<ResidentKvLaunch> checkTensors(const LaunchView &launch, DType dtype,
                                  .heads = heads,
                                  .queries = queries,
                                  .keys = keys,
-                                 .causal = causal,
+                                 .causal = causal == 1,
                                  .scale = launch.floats[0],
                                  .shape = shape,
                                  .qStrides = *q,
@@ -62,46 +60,66 @@ Result<ResidentKvLaunch> checkTensors(const LaunchView &launch, DType dtype,
 } // namespace
 
 Result<ResidentKvLaunch> checkResidentKv(const LaunchView &launch, DType dtype, int64_t capacity) {
-  const int64_t causal = launch.ints[4];
-  const ResidentKvShape shape{launch.ints[5], launch.block[0] / 128, launch.ints[6]};
-  if (!hasSizes(launch) || causal < 0 || causal > 1 || residentKvKeys(launch.ints[3]) != capacity)
+  const auto n = AttentionNumbers::of(launch.ints);
+  const ResidentKvShape shape{launch.ints[kResidentKvTilesInt], launch.block[0] / 128,
+                              launch.ints[kResidentKvStagesInt]};
+  if (!hasSizes(n) || n.causal < 0 || n.causal > 1 || residentKvKeys(n.keys) != capacity)
     return refuseKeys();
   if (shape.tiles < 1 || shape.tiles > kResidentKvMaxTiles || shape.groups < 1 ||
       shape.groups > kResidentKvMaxGroups || shape.stages < 1 || shape.stages > 2)
     return refuseLaunch("tiles, warpgroups or stages are out of range");
-  const int64_t items = shape.items(launch.ints[0] * launch.ints[1], launch.ints[2]);
+  const int64_t items = shape.items(n.batch * n.heads, n.queries);
   if (launch.grid[0] < 1 || launch.grid[0] > items || items > kResidentKvMaxItems ||
       !hasShape(launch, launch.grid[0], uint32_t(shape.groups * 128),
-                shape.sharedBytes(launch.ints[2], launch.ints[3])))
+                shape.sharedBytes(n.queries, n.keys)))
     return refuseLaunch("the launch is not that of the sizes");
   CGC_ASSIGN_OR_RETURN(const ResidentKvLaunch checked,
-                       checkTensors(launch, dtype, shape, causal == 1,
-                                    shape.tiles * kResidentKvQueries,
+                       checkTensors(launch, dtype, shape, shape.tiles * kResidentKvQueries,
                                     capacity / residentKvBoxes(capacity)));
   CGC_TRY(checkTensorMap(checked.out, launch.writes[0].alignment));
   return checked;
 }
 
 Result<ResidentKvLaunch> checkSplitKv(const LaunchView &launch, DType dtype) {
-  if (!hasSizes(launch) || !fitsSplitKv(launch.ints[3]))
+  const auto n = AttentionNumbers::of(launch.ints);
+  if (!hasSizes(n) || !fitsSplitKv(n.keys))
     return refuseKeys();
-  const ResidentKvShape shape{1, 2, 1};
-  const int64_t items = shape.items(launch.ints[0] * launch.ints[1], launch.ints[2]);
+  const int64_t items = kSplitKvShape.items(n.batch * n.heads, n.queries);
   if (items > kResidentKvMaxItems || !hasShape(launch, items, 256, kSplitKvSharedBytes))
     return refuseLaunch("the launch is not that of the sizes");
-  return checkTensors(launch, dtype, shape, /*causal=*/false, kResidentKvQueries, kSplitKvKeys);
+  return checkTensors(launch, dtype, kSplitKvShape, kResidentKvQueries, kSplitKvKeys);
 }
+
+// ROW(key capacity) for each of kResidentKvKeys.
+#define CGC_RESIDENT_KV_KERNELS(ROW) ROW(64) ROW(80) ROW(128) ROW(208) ROW(272)
 
 #define CGC_RESIDENT_KV_CHECKS(KEYS)                                                               \
   CGC_KERNEL_CHECK(attention_resident_kv_f16_##KEYS, checkResidentKv, DType::F16, KEYS)            \
   CGC_KERNEL_CHECK(attention_resident_kv_bf16_##KEYS, checkResidentKv, DType::BF16, KEYS)
-CGC_RESIDENT_KV_CHECKS(64)
-CGC_RESIDENT_KV_CHECKS(80)
-CGC_RESIDENT_KV_CHECKS(128)
-CGC_RESIDENT_KV_CHECKS(208)
-CGC_RESIDENT_KV_CHECKS(272)
-#undef CGC_RESIDENT_KV_CHECKS
+CGC_RESIDENT_KV_KERNELS(CGC_RESIDENT_KV_CHECKS)
 CGC_KERNEL_CHECK(attention_split_kv_f16, checkSplitKv, DType::F16)
 CGC_KERNEL_CHECK(attention_split_kv_bf16, checkSplitKv, DType::BF16)
+
+const Kernel *residentKvKernel(DType dtype, int64_t keys) {
+  if (dtype != DType::F16 && dtype != DType::BF16)
+    return nullptr;
+#define CGC_RESIDENT_KV_CASE(KEYS)                                                                 \
+  case KEYS:                                                                                       \
+    return &kernelOf(dtype == DType::F16 ? KernelId::attention_resident_kv_f16_##KEYS              \
+                                         : KernelId::attention_resident_kv_bf16_##KEYS);
+  switch (residentKvKeys(keys)) { CGC_RESIDENT_KV_KERNELS(CGC_RESIDENT_KV_CASE) }
+  return nullptr;
+}
+
+const Kernel *splitKvKernel(DType dtype) {
+  switch (dtype) {
+  case DType::F16:
+    return &kernelOf(KernelId::attention_split_kv_f16);
+  case DType::BF16:
+    return &kernelOf(KernelId::attention_split_kv_bf16);
+  default:
+    return nullptr;
+  }
+}
 
 } // namespace cgc

@@ -70,6 +70,9 @@ struct ResidentKvShape {
   }
 };
 
+/// The division of the work of attention_split_kv: a tile for each CTA of two warpgroups.
+inline constexpr ResidentKvShape kSplitKvShape{1, 2, 1};
+
 /// The tiles of an item with all queries of a head, up to the maximum.
 constexpr int64_t residentKvTiles(int64_t queries) {
   const int64_t full = queries / kResidentKvQueries,
@@ -84,12 +87,20 @@ constexpr int64_t residentKvBoxes(int64_t keys) {
   return keys > 256 ? 2 : 1;
 }
 
+/// attention_resident_kv for this many keys; null if there is none.
+const Kernel *residentKvKernel(DType dtype, int64_t keys);
+/// attention_split_kv; null if there is none of this dtype.
+const Kernel *splitKvKernel(DType dtype);
+
+/// The positions of tiles and stages in the ints of attention_resident_kv, after AttentionNumbers.
+inline constexpr size_t kResidentKvTilesInt = 5, kResidentKvStagesInt = 6;
+
 /// A checked launch of either kernel.
 struct ResidentKvLaunch {
   int64_t batch, heads, queries, keys;
   bool causal;
   double scale;
-  ResidentKvShape shape; ///< {1, 2, 1} for attention_split_kv.
+  ResidentKvShape shape; ///< kSplitKvShape for attention_split_kv.
   HeadStrides qStrides, outStrides;
   TensorMapShape q, k, v;
   TensorMapShape out; ///< attention_resident_kv only.

@@ -4,11 +4,11 @@
 // it needs. Included by attention_resident_kv.cu.
 #pragma once
 
-#include "runtime/kernels/pointwise/activations.cuh"
 #include "runtime/kernels/attention/attention_resident_kv.h"
 #include "runtime/kernels/device.cuh"
-#include "runtime/kernels/sm90/hopper.cuh"
+#include "runtime/kernels/pointwise/activations.cuh"
 #include "runtime/kernels/sm80/warp_mma.cuh"
+#include "runtime/kernels/sm90/hopper.cuh"
 
 namespace cgc {
 namespace {

@@ -27,8 +27,7 @@ std::optional<HeadStrides> headStridesOf(const OperandView &operand, DType dtype
 }
 
 Result<Heads> headsOf(const LaunchView &launch, DType dtype, int64_t columns) {
-  const int64_t batch = launch.ints[0], heads = launch.ints[1], queries = launch.ints[2],
-                keys = launch.ints[3], causal = launch.ints[4];
+  const auto [batch, heads, queries, keys, causal] = AttentionNumbers::of(launch.ints);
   const int64_t most = 1 << 24;
   if (batch < 1 || heads < 1 || queries < 1 || keys < 1 || batch > kAttentionMostOfGrid ||
       heads > kAttentionMostOfGrid || queries > most || keys > most || causal < 0 || causal > 1)

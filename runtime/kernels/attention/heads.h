@@ -5,6 +5,7 @@
 #include "runtime/kernels/kernel_table.h"
 
 #include <optional>
+#include <vector>
 
 namespace cgc {
 
@@ -20,8 +21,24 @@ std::optional<HeadStrides> headStridesOf(const OperandView &operand, DType dtype
                                          int64_t heads, int64_t rows, int64_t columns,
                                          int64_t vector = 8);
 
+/// The numbers of a launch of any attention kernel, in the order of kernels.def. Further ones
+/// follow in some kernels; attention_split_kv has no `causal`.
+struct AttentionNumbers {
+  int64_t batch, heads, queries, keys, causal;
+
+  static AttentionNumbers of(std::span<const int64_t> ints) {
+    return {ints[0], ints[1], ints[2], ints[3], ints.size() > 4 ? ints[4] : 0};
+  }
+  /// The first `count` ints of a launch; those after these numbers are zeros.
+  std::vector<int64_t> ints(size_t count) const {
+    std::vector<int64_t> all = {batch, heads, queries, keys, causal};
+    all.resize(count);
+    return all;
+  }
+};
+
 /// The arguments of a kernel of attention with an optional mask. Reads: q, k, v, mask or none.
-/// Writes: out. The ints begin with batch, heads, queries, keys, causal; the float is the scale.
+/// Writes: out. The ints begin with AttentionNumbers; the float is the scale.
 struct Heads {
   int64_t batch, heads, queries, keys, width;
   bool causal;

@@ -2,6 +2,7 @@
 #include "runtime/kernels/gemm/gemm.h"
 
 #include "runtime/kernels/kernel_checks.h"
+#include "runtime/kernels/kernel_id.h"
 
 #include <climits>
 #include <optional>
@@ -19,6 +20,23 @@ constexpr GemmTile kTiles[] = {
 constexpr GemmTile kNormTiles[] = {
 #include "runtime/kernels/gemm/norm_tiles.def"
 };
+
+/// The rows of kernels.def for a tile.
+struct TileRows {
+  KernelId f16, bf16;
+};
+#define CGC_GEMM_ROWS(FAMILY, NAME) {KernelId::FAMILY##_f16_##NAME, KernelId::FAMILY##_bf16_##NAME},
+#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS) CGC_GEMM_ROWS(gemm, N##x##M##_##SPLIT_K)
+#define CGC_GEMM_PERSISTENT(M) CGC_GEMM_ROWS(gemm, 128x##M##_persistent)
+constexpr TileRows kRows[] = {
+#include "runtime/kernels/gemm/tiles.def"
+};
+#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS) CGC_GEMM_ROWS(gemm_norm, N##x##M##_##SPLIT_K)
+#define CGC_GEMM_PERSISTENT(M) CGC_GEMM_ROWS(gemm_norm, 128x##M##_persistent)
+constexpr TileRows kNormRows[] = {
+#include "runtime/kernels/gemm/norm_tiles.def"
+};
+#undef CGC_GEMM_ROWS
 
 /// The row stride, in elements, of a matrix that TMA and 16-byte accesses can use: [rows, columns]
 /// of `dtype`, a 16-bit float, with dense rows at multiples of 16 bytes. Nothing for other
@@ -45,9 +63,22 @@ std::span<const GemmTile> gemmNormTiles() {
   return kNormTiles;
 }
 
+const Kernel &GemmKernel::row() const {
+  const TileRows &rows = tile->normalizes ? kNormRows[tile - kNormTiles] : kRows[tile - kTiles];
+  return kernelOf(dtype == DType::F16 ? rows.f16 : rows.bf16);
+}
+
+std::optional<GemmKernel> gemmKernelOf(const Kernel &row) {
+  for (const std::span<const GemmTile> tiles : {gemmTiles(), gemmNormTiles()})
+    for (const GemmTile &tile : tiles)
+      for (const DType dtype : {DType::F16, DType::BF16})
+        if (const GemmKernel kernel{dtype, &tile}; &kernel.row() == &row)
+          return kernel;
+  return std::nullopt;
+}
+
 Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTile &tile) {
-  const int64_t m = launch.ints[0], n = launch.ints[1], k = launch.ints[2],
-                activation = launch.ints[3];
+  const auto [m, n, k, activation] = GemmNumbers::of(launch.ints);
   const int64_t most = int64_t(1) << 30;
   if (m < 1 || n < 8 || k < 8 || m > most || n > most || k > most || n % 8 != 0 || k % 8 != 0)
     return refuseLaunch("N and K have to be positive multiples of 8, and M positive");
@@ -67,9 +98,10 @@ Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTi
       stages < 2)
     return refuseLaunch("the launch is not that of the tile");
 
-  const OperandView &x = launch.reads[0], &w = launch.reads[1], &bias = launch.reads[2];
-  const OperandView residual = tile.normalizes ? OperandView() : launch.reads[3];
-  const OperandView &y = launch.writes[0], &yStatistics = launch.writes[1];
+  const OperandView &x = launch.reads[kGemmX], &w = launch.reads[kGemmW],
+                    &bias = launch.reads[kGemmBias], &y = launch.writes[kGemmY],
+                    &yStatistics = launch.writes[kGemmYStatistics];
+  const OperandView residual = tile.normalizes ? OperandView() : launch.reads[kGemmResidual];
   const auto xStride = rowStrideOf(x, dtype, m, k), wStride = rowStrideOf(w, dtype, n, k),
              yStride = rowStrideOf(y, dtype, m, n);
   const auto residualStride =
@@ -81,8 +113,8 @@ Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTi
     return refuseLaunch("bias has to be dense, with one element for each column of y");
   if (yStatistics.isPresent() && !isRowStatisticsOf(yStatistics, m, n))
     return refuseLaunch("row statistics have to be dense, two f32 for each 64 columns of a row");
-  if (tile.normalizes &&
-      (!isRowStatisticsOf(launch.reads[3], m, k) || !isAligned(launch.reads[3], 16)))
+  if (tile.normalizes && (!isRowStatisticsOf(launch.reads[kGemmXStatistics], m, k) ||
+                          !isAligned(launch.reads[kGemmXStatistics], 16)))
     return refuseLaunch("row statistics have to be dense, at a multiple of 16 bytes, two f32 for "
                         "each 64 columns of a row");
 

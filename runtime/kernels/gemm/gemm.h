@@ -1,5 +1,5 @@
-// The tiles of the Hopper GEMM kernels gemm_* and gemm_norm_*, the launch shapes they expect, and
-// the check.
+// The Hopper GEMM kernels gemm_* and gemm_norm_*: their tiles, ids, arguments and launch shapes,
+// and the check.
 #pragma once
 
 #include "runtime/kernels/kernel_table.h"
@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace cgc {
 
@@ -137,6 +138,33 @@ struct GemmTile {
 std::span<const GemmTile> gemmTiles();
 /// The tiles of gemm_norm_*, in the order of norm_tiles.def.
 std::span<const GemmTile> gemmNormTiles();
+
+/// A kernel of gemm_* or gemm_norm_*: its family is gemm_norm_* if the tile normalizes.
+struct GemmKernel {
+  DType dtype;          ///< F16 or BF16.
+  const GemmTile *tile; ///< Of gemmTiles() or gemmNormTiles().
+
+  /// Its row of kernels.def.
+  const Kernel &row() const;
+  bool operator==(const GemmKernel &) const = default;
+};
+/// The kernel of a row of kernels.def; nothing for a row of another family.
+std::optional<GemmKernel> gemmKernelOf(const Kernel &row);
+
+// The arguments of a launch, in the order of kernels.def.
+
+/// What gemm_norm reads in place of a residual is the row statistics of x.
+enum GemmRead : size_t { kGemmX, kGemmW, kGemmBias, kGemmResidual, kGemmReads };
+inline constexpr GemmRead kGemmXStatistics = kGemmResidual;
+enum GemmWrite : size_t { kGemmY, kGemmYStatistics, kGemmWrites };
+struct GemmNumbers {
+  int64_t m, n, k, activation;
+
+  static GemmNumbers of(std::span<const int64_t> ints) {
+    return {ints[0], ints[1], ints[2], ints[3]};
+  }
+  std::array<int64_t, 4> ints() const { return {m, n, k, activation}; }
+};
 
 /// A checked launch.
 struct GemmLaunch {

@@ -123,11 +123,11 @@ Result<GemmParameters<T>> gemmParameters(const LaunchView &launch, const LaunchA
                                          const GemmLaunch &l) {
   constexpr DType dtype = kDTypeOf<T>;
   GemmParameters<T> p{};
-  CGC_ASSIGN_OR_RETURN(p.w, tensorMap(at.reads[1], dtype, l.w));
-  CGC_ASSIGN_OR_RETURN(p.x, tensorMap(at.reads[0], dtype, l.x));
-  p.bias = static_cast<const T *>(at.reads[2]);
-  p.residual = static_cast<const T *>(kNorm ? nullptr : at.reads[3]);
-  p.y = static_cast<T *>(at.writes[0]);
+  CGC_ASSIGN_OR_RETURN(p.w, tensorMap(at.reads[kGemmW], dtype, l.w));
+  CGC_ASSIGN_OR_RETURN(p.x, tensorMap(at.reads[kGemmX], dtype, l.x));
+  p.bias = static_cast<const T *>(at.reads[kGemmBias]);
+  p.residual = static_cast<const T *>(kNorm ? nullptr : at.reads[kGemmResidual]);
+  p.y = static_cast<T *>(at.writes[kGemmY]);
   p.residualStride = l.residualStride;
   p.yStride = l.yStride;
   p.m = int(l.m);
@@ -137,11 +137,11 @@ Result<GemmParameters<T>> gemmParameters(const LaunchView &launch, const LaunchA
   p.xGroups = int(statisticsGroups(l.k));
   p.yGroups = int(statisticsGroups(l.n));
   p.activation = l.activation;
-  p.yStatistics = static_cast<RowStatistics *>(at.writes[1]);
-  p.wIsConstant = at.isConstant(1);
-  p.biasIsConstant = !at.reads[2] || at.isConstant(2);
+  p.yStatistics = static_cast<RowStatistics *>(at.writes[kGemmYStatistics]);
+  p.wIsConstant = at.isConstant(kGemmW);
+  p.biasIsConstant = !at.reads[kGemmBias] || at.isConstant(kGemmBias);
   if constexpr (kNorm) {
-    p.xStatistics = static_cast<const RowStatistics *>(at.reads[3]);
+    p.xStatistics = static_cast<const RowStatistics *>(at.reads[kGemmXStatistics]);
     p.eps = static_cast<float>(launch.floats[0]);
     p.perColumn = 1.0f / static_cast<float>(l.k);
   }

@@ -449,9 +449,9 @@ Result<KernelParameters> bindPersistent(const LaunchView &launch, const LaunchAd
                 PersistentShape<kTileM, kClusters>::kCtas == kWideClusterCtas);
   const GemmLaunch l = *checkGemm(launch, dtype, tile);
   CGC_ASSIGN_OR_RETURN(GemmParameters<T> p, (gemmParameters<T, kNorm>(launch, at, l)));
-  CGC_ASSIGN_OR_RETURN(p.yTiles, tensorMap(at.writes[0], dtype, l.y));
+  CGC_ASSIGN_OR_RETURN(p.yTiles, tensorMap(at.writes[kGemmY], dtype, l.y));
   if (p.residual) {
-    CGC_ASSIGN_OR_RETURN(p.residualTiles, tensorMap(at.reads[3], dtype, l.residual));
+    CGC_ASSIGN_OR_RETURN(p.residualTiles, tensorMap(at.reads[kGemmResidual], dtype, l.residual));
   }
   const auto [tilesM, tilesN] = tile.tilesOfPairs(l.m, l.n);
   p.mIsInner = p.m < p.n;

@@ -1,6 +1,4 @@
-// GemmSite and EditedBucket: GEMMs of a plan are recognized, described, and replaced by either kind
-// of record and back.
-#include "runtime/kernels/kernel_table.h"
+// EditedBucket: GEMMs of a plan are counted, and replaced by either kind of record and back.
 #include "runtime/plan/plan_file.h"
 #include "tests/unit/tuner/gemm_chain.h"
 #include "tuner/edited_bucket.h"
@@ -23,11 +21,11 @@ PlanData chain(MadeOf made, DType dtype = DType::F16) {
   return gemmChain(dtype, made, [](int, int64_t) { return std::vector<std::byte>(); }).plan;
 }
 
-Choice algorithm() {
-  return {std::vector<std::byte>(80, std::byte{7}), "some algorithm"};
+backend::GemmChoice algorithm() {
+  return backend::GemmLibraryChoice{std::vector<std::byte>(80, std::byte{7})};
 }
-Choice tile(int64_t n, int64_t k) {
-  return {backend::tileChoices(gemmTiles(), kM, n, k, 132).front(), "some tile"};
+backend::GemmChoice tile(int64_t n, int64_t k) {
+  return kernelChoices(gemmProblem(DType::F16, n, k)).front();
 }
 
 TEST(EditedBucket, CountsGemmsByWhatTheyAre) {
@@ -101,63 +99,6 @@ TEST(EditedBucket, ACallKeepsItsOwnWorkspace) {
              &is = std::get<LibraryCall>(after.records[1].op);
   EXPECT_EQ(is.writes, was.writes);
   EXPECT_EQ(is.algorithm.size(), 80u);
-}
-
-TEST(SetTile, GivesTheLaunchThatTheKernelExpects) {
-  constexpr int64_t kMany = backend::kNonPersistentMaxM + 1; // Includes persistent tiles.
-  const auto view = [](const std::vector<int64_t> &sizes, DType dtype = DType::F16) {
-    return OperandView{dtype, sizes, {}, kBufferAlignment};
-  };
-  for (const auto &[m, k] :
-       {std::pair(kM, kWide), {kMany, kWide}, {kMany, 72}, {kMany, 64}, {kMany, 4096}})
-    for (const backend::TiledKernels &family : {backend::gemmKernels(), backend::gemmNormKernels()})
-      for (const backend::TileChoice &choice :
-           backend::tileChoices(family.tiles, m, kNarrow, k, 132)) {
-        const std::vector<int64_t> x = {m, k}, w = {kNarrow, k}, y = {m, kNarrow},
-                                   statistics = {m, statisticsGroups(k), 2};
-        KernelLaunch launch;
-        launch.ints = {m, kNarrow, k, 0};
-        backend::setTile(launch, family, DType::F16, choice);
-        const Kernel *kernel = findKernel(launch.kernel);
-        ASSERT_TRUE(kernel) << launch.kernel;
-        EXPECT_EQ(launch.abiHash, kernel->abiHash);
-        EXPECT_EQ(backend::tiledKernelsOf(launch)->name, family.name);
-        std::vector<OperandView> reads = {view(x), view(w), {}, {}}, writes = {view(y), {}};
-        if (choice.tile->normalizes) {
-          reads[3] = view(statistics, DType::F32);
-          launch.floats = {1e-5};
-        }
-        ASSERT_EQ(reads.size(), kernel->reads);
-        ASSERT_EQ(writes.size(), kernel->writes);
-        const Status status = kernel->check({launch.grid, launch.block, launch.sharedBytes, reads,
-                                             writes, launch.ints, launch.floats});
-        EXPECT_TRUE(status.isOk()) << launch.kernel << ": " << status.message();
-      }
-}
-
-TEST(GemmSite, GeluAndF32HaveOneWay) {
-  const Bucket tiles = chain(MadeOf::Tiles).entries[0].buckets[0];
-  EXPECT_FALSE(gemmSite(tiles.records[0], tiles)->isForLibrary()) << "its GELU is another one";
-  EXPECT_TRUE(gemmSite(tiles.records[1], tiles)->isForLibrary());
-  EXPECT_TRUE(gemmSite(tiles.records[0], tiles)->isForTile());
-  const Bucket wide = chain(MadeOf::Calls, DType::F32).entries[0].buckets[0];
-  EXPECT_FALSE(gemmSite(wide.records[0], wide)->isForTile());
-  EXPECT_TRUE(gemmSite(wide.records[0], wide)->isForLibrary());
-  EXPECT_FALSE(gemmSite({Memcpy{}}, wide));
-}
-
-TEST(GemmSite, ANormalizingGemmHasRowStatisticsWhereOthersHaveAResidual) {
-  Bucket bucket = chain(MadeOf::Tiles).entries[0].buckets[0];
-  bucket.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::F32, {kM, 4, 2}));
-  auto &launch = std::get<KernelLaunch>(bucket.records[0].op);
-  launch.kernel = "gemm_norm_f16_64x80_1";
-  launch.reads[3] = TensorId(bucket.tensors.size() - 1);
-  const auto site = gemmSite(bucket.records[0], bucket);
-  ASSERT_TRUE(site);
-  EXPECT_EQ(describe(*site, bucket),
-            "gemm_norm f16 [77,256] x [1024,256], bias, activation 1, 1 more");
-  EXPECT_TRUE(site->isForTile());
-  EXPECT_FALSE(site->isForLibrary());
 }
 
 TEST(Tune, RefusesACpuPlan) {

@@ -1,16 +1,35 @@
 // A plan for tests of the tuner: three layers of two GEMMs each, with weights of their own.
 #pragma once
 
-#include "backend/gemm_tile.h"
-#include "runtime/kernels/kernel_table.h"
-#include "runtime/kernels/pointwise/activation.h"
-#include "runtime/plan/gemm_call.h"
+#include "backend/gemm_record.h"
 #include "tests/unit/runtime/sample_plan.h"
 
 namespace cgc::test {
 
 inline constexpr int64_t kM = 77, kNarrow = 256, kWide = 1024;
 inline constexpr int kLayers = 3;
+
+/// A GEMM of kM dense rows, without its operands.
+inline backend::GemmProblem gemmProblem(DType dtype, int64_t n, int64_t k,
+                                        Activation activation = Activation::None) {
+  return {.dtype = dtype,
+          .m = kM,
+          .n = n,
+          .k = k,
+          .x = {k, kBufferAlignment},
+          .w = {k, kBufferAlignment},
+          .y = {n, kBufferAlignment},
+          .epilogue = {.activation = activation}};
+}
+
+/// The kernels for a problem of f16 or bf16 on an H200, the fastest by the model first.
+inline std::vector<backend::GemmKernelChoice> kernelChoices(const backend::GemmProblem &problem) {
+  std::vector<backend::GemmKernelChoice> choices;
+  for (const backend::GemmChoice &choice : gemmCandidates(problem, {backend::Arch::Sm90a, 132}))
+    if (const auto *kernel = std::get_if<backend::GemmKernelChoice>(&choice))
+      choices.push_back(*kernel);
+  return choices;
+}
 
 enum class MadeOf {
   Tiles,     ///< Kernels of our own with the worst tile. The first GEMM of a layer has a GELU.
@@ -52,31 +71,22 @@ inline SamplePlan gemmChain(DType dtype, MadeOf made, const auto &weight) {
       made == MadeOf::Tiles
           ? kNoTensor
           : tensor(dense(BufferKind::Arena, 0, workspace, DType::U8, {kWorkspace}));
-  const auto gemm = [&](TensorId x, TensorId residual, TensorId y, int64_t n, int64_t k,
-                        bool activates) {
+  const auto addGemm = [&](TensorId x, std::optional<TensorId> residual, TensorId y, int64_t n,
+                           int64_t k, bool activates) {
     const TensorId w = addWeight({n, k}), bias = addWeight({n});
-    if (made == MadeOf::Tiles) {
-      const backend::TiledKernels family = backend::gemmKernels();
-      KernelLaunch launch;
-      launch.ints = {kM, n, k, int64_t(activates ? Activation::Gelu : Activation::None)};
-      backend::setTile(launch, family, dtype,
-                       backend::tileChoices(family.tiles, kM, n, k, 132).back());
-      launch.reads = {x, w, bias, residual};
-      launch.writes = {y};
-      launch.writes.resize(findKernel(launch.kernel)->writes, kNoTensor);
-      bucket.records.push_back({launch});
-      return;
-    }
-    LibraryCall call = libraryCall({.x = x,
-                                    .weight = w,
-                                    .bias = bias,
-                                    .residual = residual,
-                                    .d = y,
-                                    .workspace = space,
-                                    .relu = activates});
-    if (made == MadeOf::TunedCalls)
-      call.algorithm.resize(80, std::byte{'x'});
-    bucket.records.push_back({std::move(call)});
+    const Activation activation = !activates              ? Activation::None
+                                  : made == MadeOf::Tiles ? Activation::Gelu
+                                                          : Activation::Relu;
+    backend::GemmRecord gemm{
+        .problem = gemmProblem(dtype, n, k, activation),
+        .operands = {.x = x, .w = w, .bias = bias, .residual = residual, .y = y},
+        .choice = backend::GemmLibraryChoice{},
+        .workspace = space};
+    if (made == MadeOf::Tiles)
+      gemm.choice = kernelChoices(gemm.problem).back();
+    else if (made == MadeOf::TunedCalls)
+      gemm.choice = backend::GemmLibraryChoice{std::vector(80, std::byte{'x'})};
+    bucket.records.push_back({encodeGemm(gemm)});
   };
   TensorId x = tensor(dense(BufferKind::Input, 0, 0, dtype, {kM, kNarrow}));
   for (int layer = 0; layer < kLayers; ++layer) {
@@ -84,8 +94,8 @@ inline SamplePlan gemmChain(DType dtype, MadeOf made, const auto &weight) {
         layer + 1 == kLayers
             ? tensor(dense(BufferKind::Output, 0, 0, dtype, {kM, kNarrow}))
             : tensor(dense(BufferKind::Arena, 0, layer * aligned(narrow), dtype, {kM, kNarrow}));
-    gemm(x, kNoTensor, h, kWide, kNarrow, true);
-    gemm(h, x, y, kNarrow, kWide, false);
+    addGemm(x, {}, h, kWide, kNarrow, true);
+    addGemm(h, x, y, kNarrow, kWide, false);
     x = y;
   }
   plan.entries = {{"main", {bucket}}};

@@ -317,5 +317,28 @@ TEST(ResidentKvKeys, AreTheLeastThatAKernelHolds) {
   EXPECT_EQ(residentKvKeys(273), 0);
 }
 
+TEST(AttentionKernels, AreTheRowsOfTheirNames) {
+  const auto name = [](const Kernel *kernel) {
+    return kernel ? std::string(kernel->name) : "none";
+  };
+  EXPECT_EQ(name(attentionKernel(DType::F16, 80, false)), "attention_f16_80");
+  EXPECT_EQ(name(attentionKernel(DType::BF16, 128, false)), "attention_bf16_128");
+  EXPECT_EQ(name(attentionKernel(DType::BF16, 64, true)), "attention_bf16_64_hopper");
+  EXPECT_EQ(name(attentionKernel(DType::F16, 80, true)), "none");
+  EXPECT_EQ(name(attentionKernel(DType::F16, 0, false)), "none");
+  EXPECT_EQ(name(attentionKernel(DType::F32, 64, false)), "none");
+  EXPECT_EQ(name(attentionF32Kernel(112)), "attention_f32_112");
+  EXPECT_EQ(name(attentionF32Kernel(0)), "none");
+  EXPECT_EQ(name(residentKvKernel(DType::F16, 77)), "attention_resident_kv_f16_80");
+  EXPECT_EQ(name(residentKvKernel(DType::BF16, 272)), "attention_resident_kv_bf16_272");
+  EXPECT_EQ(name(residentKvKernel(DType::F16, 129)), "none");
+  EXPECT_EQ(name(residentKvKernel(DType::F32, 77)), "none");
+  EXPECT_EQ(name(splitKvKernel(DType::BF16)), "attention_split_kv_bf16");
+  EXPECT_EQ(name(splitKvKernel(DType::F64)), "none");
+  for (const int64_t keys : kResidentKvKeys)
+    for (const DType dtype : {DType::F16, DType::BF16})
+      EXPECT_TRUE(residentKvKernel(dtype, keys)) << keys;
+}
+
 } // namespace
 } // namespace cgc::test

@@ -1,12 +1,10 @@
-// Estimates the time of each tile, in order to rank them, and makes launches of tiles. The model
-// and its constants were fitted to the times of all tiles that a tuner measured on an H200 in the
-// towers of ViT-L-14, at 1, 2, 4 and 16 texts and at 1, 2 and 8 images
-// (docs/log/2026-11-22-tile-model.md), so that the tile it ranks first is the fastest one or nearly
-// so. That was before epilogues became shorter and before gemm_norm had tiles of 256 rows, of which
-// 64 images were measured. `cgc tune` measures the first of its ranking instead.
-#include "backend/gemm_tile.h"
-
-#include "backend/kernels.h"
+// Estimates the time of each tile, in order to rank the kernels of a GEMM. The model and its
+// constants were fitted to the times of all tiles that a tuner measured on an H200 in the towers of
+// ViT-L-14, at 1, 2, 4 and 16 texts and at 1, 2 and 8 images (docs/log/2026-11-22-tile-model.md),
+// so that the tile it ranks first is the fastest one or nearly so. That was before epilogues became
+// shorter and before gemm_norm had tiles of 256 rows, of which 64 images were measured. `cgc tune`
+// measures the first of its ranking instead.
+#include "backend/gemm_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,27 +35,31 @@ uint32_t wideClustersOf(int64_t multiprocessors) {
   return std::max(uint32_t(multiprocessors * 15 / 132), 1u);
 }
 
-double estimatePersistent(const GemmTile &tile, int64_t m, int64_t n, int64_t k,
-                          int64_t multiprocessors) {
-  const uint32_t blocks = tile.grid(m, n, uint32_t(multiprocessors))[0];
-  const auto [tilesM, tilesN] = tile.tilesOfPairs(m, n);
+double estimatePersistent(const GemmTile &tile, const GemmProblem &p, int64_t multiprocessors) {
+  const uint32_t blocks = tile.grid(p.m, p.n, uint32_t(multiprocessors))[0];
+  const auto [tilesM, tilesN] = tile.tilesOfPairs(p.m, p.n);
   const double turns =
       tile.hasWideClusters()
-          ? double(tile.shares(m, n, blocks, wideClustersOf(multiprocessors)).turns)
+          ? double(tile.shares(p.m, p.n, blocks, wideClustersOf(multiprocessors)).turns)
           : std::ceil(double(tilesM) * double(tilesN) / (blocks / 2));
-  const double steps = double((k + 63) / 64), epilogue = 1500 + 8.0 * tile.tileM;
+  const double steps = double((p.k + 63) / 64), epilogue = 1500 + 8.0 * tile.tileM;
   const double step =
       std::max(multiplying(double(tile.tileN) * tile.tileM),
                fetching(tile.tileN + tile.tileM / 2.0)); // A pair at least shares X.
   return turns * (steps * step + epilogue);
 }
 
-double estimate(const GemmTile &tile, uint32_t stages, int64_t m, int64_t n, int64_t k,
+/// K steps of each CTA of a split.
+uint32_t stepsOf(const GemmTile &tile, int64_t k) {
+  return uint32_t(((k + 63) / 64 + tile.splitK - 1) / tile.splitK);
+}
+
+double estimate(const GemmTile &tile, uint32_t stages, const GemmProblem &p,
                 int64_t multiprocessors) {
   if (tile.persistent)
-    return estimatePersistent(tile, m, n, k, multiprocessors);
+    return estimatePersistent(tile, p, multiprocessors);
   const double area = double(tile.tileN) * tile.tileM;
-  const auto grid = tile.grid(m, n, uint32_t(multiprocessors));
+  const auto grid = tile.grid(p.m, p.n, uint32_t(multiprocessors));
   const double blocks = double(grid[0]) * grid[1];
   // Clusters of 3 and more CTAs do not fill every GPC.
   const double sms = std::round(double(multiprocessors) * (tile.splitK < 3 ? 1 : 125.0 / 132));
@@ -65,7 +67,7 @@ double estimate(const GemmTile &tile, uint32_t stages, int64_t m, int64_t n, int
 
   // The mainloops of `together` CTAs on an SM. The first stages of W were loaded ahead; later ones
   // also wait for memory, whose latency the ring does not cover.
-  const auto steps = uint32_t(((k + 63) / 64 + tile.splitK - 1) / tile.splitK);
+  const uint32_t steps = stepsOf(tile, p.k);
   const uint32_t early = std::min(steps, stages);
   const auto mainloop = [&](double together) {
     const double multiply = multiplying(area) * together;
@@ -92,58 +94,29 @@ double estimate(const GemmTile &tile, uint32_t stages, int64_t m, int64_t n, int
 
 } // namespace
 
-std::vector<TileChoice> tileChoices(std::span<const GemmTile> tiles, int64_t m, int64_t n,
-                                    int64_t k, int64_t multiprocessors) {
-  std::vector<std::pair<double, TileChoice>> choices;
-  for (const GemmTile &tile : tiles) {
-    if (m <= kNonPersistentMaxM && tile.persistent)
+std::vector<GemmKernelChoice> rankedKernels(const GemmProblem &p, int64_t multiprocessors) {
+  std::vector<std::pair<double, GemmKernelChoice>> choices;
+  for (const GemmTile &tile : p.epilogue.normEps ? gemmNormTiles() : gemmTiles()) {
+    if (p.m <= kNonPersistentMaxM && tile.persistent)
       continue;
     for (const uint32_t memory : {kSharedOfHalf, kGemmMemory}) {
       if (tile.persistent && memory != kGemmMemory)
         continue; // Its registers allow one CTA on an SM.
-      const auto steps = uint32_t(((k + 63) / 64 + tile.splitK - 1) / tile.splitK);
+      const uint32_t steps = stepsOf(tile, p.k);
       const uint32_t stages = tile.stagesIn(memory, std::min(std::max(steps, 2u), kGemmMaxStages));
-      const bool isLikeTheLast = !choices.empty() && choices.back().second.tile == &tile &&
+      const bool isLikeTheLast = !choices.empty() && choices.back().second.kernel.tile == &tile &&
                                  choices.back().second.stages == stages;
-      if (stages < 2 || !tile.takes(k) || isLikeTheLast)
+      if (stages < 2 || !tile.takes(p.k) || isLikeTheLast)
         continue;
-      choices.push_back({estimate(tile, stages, m, n, k, multiprocessors),
-                         {&tile, stages, uint32_t(multiprocessors)}});
+      choices.push_back({estimate(tile, stages, p, multiprocessors),
+                         {{p.dtype, &tile}, stages, uint32_t(multiprocessors)}});
     }
   }
-  std::ranges::stable_sort(choices, {}, &std::pair<double, TileChoice>::first);
-  std::vector<TileChoice> sorted;
+  std::ranges::stable_sort(choices, {}, &std::pair<double, GemmKernelChoice>::first);
+  std::vector<GemmKernelChoice> sorted;
   for (const auto &[clocks, choice] : choices)
     sorted.push_back(choice);
   return sorted;
-}
-
-TiledKernels gemmKernels() {
-  return {"gemm", gemmTiles()};
-}
-
-TiledKernels gemmNormKernels() {
-  return {"gemm_norm", gemmNormTiles()};
-}
-
-std::optional<TiledKernels> tiledKernelsOf(const KernelLaunch &launch) {
-  for (const TiledKernels &family : {gemmKernels(), gemmNormKernels()})
-    for (const DType dtype : {DType::F16, DType::BF16})
-      for (const GemmTile &tile : family.tiles)
-        if (launch.kernel == kernelNamed(family.name, dtype) + "_" + std::string(tile.name))
-          return family;
-  return std::nullopt;
-}
-
-void setTile(KernelLaunch &launch, const TiledKernels &family, DType dtype,
-             const TileChoice &choice) {
-  const GemmTile &tile = *choice.tile;
-  const KernelLaunch row = launchOf(kernelNamed(family.name, dtype) + "_" + std::string(tile.name));
-  launch.kernel = row.kernel;
-  launch.abiHash = row.abiHash;
-  std::ranges::copy(tile.grid(launch.ints[0], launch.ints[1], choice.multiprocessors), launch.grid);
-  launch.block[0] = tile.threads();
-  launch.sharedBytes = tile.sharedBytes(choice.stages);
 }
 
 } // namespace cgc::backend

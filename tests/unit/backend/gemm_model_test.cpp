@@ -1,12 +1,13 @@
-// tileChoices() and setTile(): the ranking of a GEMM's tiles, and their launches.
-#include "backend/gemm_tile.h"
+// rankedKernels(): the ranking of a GEMM's kernels, and their launches.
+#include "backend/gemm_model.h"
+
+#include "backend/gemm_record.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <initializer_list>
 #include <set>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -15,24 +16,34 @@ namespace {
 
 constexpr int64_t kMultiprocessors = 132;
 
-bool hasPersistent(const std::vector<TileChoice> &choices) {
-  return std::ranges::any_of(choices,
-                             [](const TileChoice &choice) { return choice.tile->persistent; });
+enum Family { kGemm, kGemmNorm };
+
+GemmProblem problemOf(Family family, int64_t m, int64_t n, int64_t k) {
+  GemmProblem problem{.m = m, .n = n, .k = k};
+  if (family == kGemmNorm)
+    problem.epilogue.normEps = 1e-5;
+  return problem;
+}
+std::vector<GemmKernelChoice> ranked(Family family, int64_t m, int64_t n, int64_t k) {
+  return rankedKernels(problemOf(family, m, n, k), kMultiprocessors);
 }
 
-TEST(GemmTile, PersistentIsForManyTokens) {
-  for (const auto &tiles : {gemmTiles(), gemmNormTiles()}) {
-    EXPECT_FALSE(
-        hasPersistent(tileChoices(tiles, kNonPersistentMaxM, 4096, 1024, kMultiprocessors)));
-    EXPECT_TRUE(
-        hasPersistent(tileChoices(tiles, kNonPersistentMaxM + 1, 4096, 1024, kMultiprocessors)));
+bool hasPersistent(const std::vector<GemmKernelChoice> &choices) {
+  return std::ranges::any_of(
+      choices, [](const GemmKernelChoice &choice) { return choice.kernel.tile->persistent; });
+}
+
+TEST(GemmModel, PersistentIsForManyTokens) {
+  for (const Family family : {kGemm, kGemmNorm}) {
+    EXPECT_FALSE(hasPersistent(ranked(family, kNonPersistentMaxM, 4096, 1024)));
+    EXPECT_TRUE(hasPersistent(ranked(family, kNonPersistentMaxM + 1, 4096, 1024)));
   }
 }
 
 /// Some tile of gemm_norm takes every K, whatever its number of groups.
-TEST(GemmTile, PersistentOnesNormalizePairsOfGroupsUpTo32) {
+TEST(GemmModel, PersistentOnesNormalizePairsOfGroupsUpTo32) {
   for (const int64_t k : {8, 64, 72, 960, 1024, 2048, 2056, 4096}) {
-    const auto choices = tileChoices(gemmNormTiles(), 2056, 4096, k, kMultiprocessors);
+    const auto choices = ranked(kGemmNorm, 2056, 4096, k);
     EXPECT_FALSE(choices.empty()) << k;
     EXPECT_EQ(hasPersistent(choices), k == 72 || k == 1024 || k == 2048) << k;
   }
@@ -40,39 +51,37 @@ TEST(GemmTile, PersistentOnesNormalizePairsOfGroupsUpTo32) {
 
 /// GEMMs for which a tuner that tried all tiles found one clearly fastest
 /// (docs/log/2026-11-22-tile-model.md).
-TEST(GemmTile, TheModelPicksWhatWasMeasuredToBeFastest) {
+TEST(GemmModel, TheModelPicksWhatWasMeasuredToBeFastest) {
   struct Site {
-    std::span<const GemmTile> tiles;
+    Family family;
     int64_t m, n, k;
     std::string_view name;
     uint32_t stages;
   };
-  const auto plain = gemmTiles(), norm = gemmNormTiles();
   for (const Site &site : std::initializer_list<Site>{
-           {norm, 77, 2304, 768, "64x80_1", 12},
-           {norm, 77, 3072, 768, "64x80_1", 12},
-           {plain, 77, 768, 768, "64x80_2", 6},
-           {plain, 154, 768, 768, "64x32_4", 3},
-           {norm, 1232, 3072, 768, "128x112_1", 3},
-           {plain, 1232, 768, 3072, "128x112_2", 7},
-           {plain, 1, 1024, 1024, "64x8_4", 4},
-           {norm, 257, 3072, 1024, "64x136_1", 8},
-           {plain, 257, 1024, 4096, "128x88_4", 8},
-           {norm, 514, 4096, 1024, "128x136_1", 6},
-           {norm, 2056, 3072, 1024, "128x192_persistent", 4},
-           {norm, 2056, 4096, 1024, "128x176_persistent", 4},
-           {plain, 2056, 1024, 4096, "128x144_persistent", 5},
+           {kGemmNorm, 77, 2304, 768, "64x80_1", 12},
+           {kGemmNorm, 77, 3072, 768, "64x80_1", 12},
+           {kGemm, 77, 768, 768, "64x80_2", 6},
+           {kGemm, 154, 768, 768, "64x32_4", 3},
+           {kGemmNorm, 1232, 3072, 768, "128x112_1", 3},
+           {kGemm, 1232, 768, 3072, "128x112_2", 7},
+           {kGemm, 1, 1024, 1024, "64x8_4", 4},
+           {kGemmNorm, 257, 3072, 1024, "64x136_1", 8},
+           {kGemm, 257, 1024, 4096, "128x88_4", 8},
+           {kGemmNorm, 514, 4096, 1024, "128x136_1", 6},
+           {kGemmNorm, 2056, 3072, 1024, "128x192_persistent", 4},
+           {kGemmNorm, 2056, 4096, 1024, "128x176_persistent", 4},
+           {kGemm, 2056, 1024, 4096, "128x144_persistent", 5},
        }) {
-    const TileChoice choice =
-        tileChoices(site.tiles, site.m, site.n, site.k, kMultiprocessors).front();
-    EXPECT_EQ(choice.tile->name, site.name) << site.m << " x " << site.n;
+    const GemmKernelChoice choice = ranked(site.family, site.m, site.n, site.k).front();
+    EXPECT_EQ(choice.kernel.tile->name, site.name) << site.m << " x " << site.n;
     EXPECT_EQ(choice.stages, site.stages) << site.name;
   }
 }
 
 /// The GEMMs of ViT-L-14 at the batches of docs/results.md and between. A change of the model's
 /// choices changes the speed of a tower and has to be measured.
-TEST(GemmTile, LayersOfTowersHaveTheseTiles) {
+TEST(GemmModel, LayersOfTowersHaveTheseTiles) {
   struct Choice {
     std::string_view name;
     uint32_t stages;
@@ -124,74 +133,69 @@ TEST(GemmTile, LayersOfTowersHaveTheseTiles) {
             {"128x256_persistent", 3},
             {"128x144_persistent", 5}},
        }) {
-    const auto expectChoice = [&](std::span<const GemmTile> tiles, int64_t n, int64_t k,
-                                  const Choice &expected) {
-      const TileChoice choice = tileChoices(tiles, layer.m, n, k, kMultiprocessors).front();
-      EXPECT_EQ(choice.tile->name, expected.name) << layer.m << " x " << n;
+    const auto expectChoice = [&](Family family, int64_t n, int64_t k, const Choice &expected) {
+      const GemmKernelChoice choice = ranked(family, layer.m, n, k).front();
+      EXPECT_EQ(choice.kernel.tile->name, expected.name) << layer.m << " x " << n;
       EXPECT_EQ(choice.stages, expected.stages) << layer.m << " x " << n;
     };
     const int64_t width = layer.width;
-    expectChoice(gemmNormTiles(), 3 * width, width, layer.qkv);
-    expectChoice(gemmTiles(), width, width, layer.projection);
-    expectChoice(gemmNormTiles(), 4 * width, width, layer.fc1);
-    expectChoice(gemmTiles(), width, 4 * width, layer.fc2);
+    expectChoice(kGemmNorm, 3 * width, width, layer.qkv);
+    expectChoice(kGemm, width, width, layer.projection);
+    expectChoice(kGemmNorm, 4 * width, width, layer.fc1);
+    expectChoice(kGemm, width, 4 * width, layer.fc2);
   }
 }
 
 /// A K of few steps needs no more stages than half of the memory holds.
-TEST(GemmTile, ChoicesAreUnique) {
+TEST(GemmModel, ChoicesAreUnique) {
   for (const int64_t m : {1, 77, 1232, 2056})
     for (const int64_t k : {64, 128, 256, 768, 1024, 4096})
-      for (const auto &tiles : {gemmTiles(), gemmNormTiles()}) {
+      for (const Family family : {kGemm, kGemmNorm}) {
         std::set<std::pair<const GemmTile *, uint32_t>> seen;
-        for (const TileChoice &choice : tileChoices(tiles, m, 768, k, kMultiprocessors))
-          EXPECT_TRUE(seen.emplace(choice.tile, choice.stages).second)
-              << choice.tile->name << " with " << choice.stages << " stages, " << k;
+        for (const GemmKernelChoice &choice : ranked(family, m, 768, k))
+          EXPECT_TRUE(seen.emplace(choice.kernel.tile, choice.stages).second)
+              << choice.kernel.tile->name << " with " << choice.stages << " stages, " << k;
       }
 }
 
-TEST(GemmTile, PersistentBlocksStayForAllTiles) {
-  const std::vector<TileChoice> choices =
-      tileChoices(gemmTiles(), 64 * 257, 4096, 1024, kMultiprocessors);
-  EXPECT_EQ(choices.front().tile->name, "128x256_persistent");
-  for (const TileChoice &choice : choices) {
-    if (!choice.tile->persistent)
+TEST(GemmModel, PersistentBlocksStayForAllTiles) {
+  const std::vector<GemmKernelChoice> choices = ranked(kGemm, 64 * 257, 4096, 1024);
+  EXPECT_EQ(choices.front().kernel.tile->name, "128x256_persistent");
+  for (const GemmKernelChoice &choice : choices) {
+    if (!choice.kernel.tile->persistent)
       continue;
-    KernelLaunch launch;
-    launch.ints = {64 * 257, 4096, 1024, 0};
-    setTile(launch, gemmKernels(), DType::F16, choice);
-    EXPECT_EQ(launch.grid[0], kMultiprocessors) << choice.tile->name;
+    const KernelLaunch launch = gemmLaunch(problemOf(kGemm, 64 * 257, 4096, 1024), choice);
+    EXPECT_EQ(launch.grid[0], kMultiprocessors) << choice.kernel.tile->name;
     EXPECT_EQ(launch.grid[1], 1u);
   }
 }
 
-TEST(GemmTile, PersistentBlocksAreNoMoreThanTheirTiles) {
-  const auto choices = tileChoices(gemmTiles(), 1600, 520, 520, kMultiprocessors);
-  const auto persistent = std::ranges::find_if(
-      choices, [](const TileChoice &choice) { return choice.tile->name == "128x256_persistent"; });
+TEST(GemmModel, PersistentBlocksAreNoMoreThanTheirTiles) {
+  const auto choices = ranked(kGemm, 1600, 520, 520);
+  const auto persistent = std::ranges::find_if(choices, [](const GemmKernelChoice &choice) {
+    return choice.kernel.tile->name == "128x256_persistent";
+  });
   ASSERT_NE(persistent, choices.end());
-  KernelLaunch launch;
-  launch.ints = {1600, 520, 520, 0};
-  setTile(launch, gemmKernels(), DType::F16, *persistent);
+  const KernelLaunch launch = gemmLaunch(problemOf(kGemm, 1600, 520, 520), *persistent);
   // 7 tiles of 256 along M, 3 of 256 along N, two CTAs each.
   EXPECT_EQ(launch.grid[0], 42u);
 }
 
-TEST(GemmTile, PersistentBlocksHaveAllMemoryOfAnSm) {
+TEST(GemmModel, PersistentBlocksHaveAllMemoryOfAnSm) {
   for (const auto &[m, n] : {std::pair(1542, 3072), {3080, 768}, {16448, 4096}}) {
     std::vector<const GemmTile *> seen;
-    for (const TileChoice &choice : tileChoices(gemmTiles(), m, n, 1024, kMultiprocessors))
-      if (choice.tile->persistent) {
-        EXPECT_GT(choice.stages, 2u) << choice.tile->name;
-        EXPECT_EQ(std::ranges::count(seen, choice.tile), 0) << choice.tile->name;
-        seen.push_back(choice.tile);
+    for (const GemmKernelChoice &choice : ranked(kGemm, m, n, 1024))
+      if (choice.kernel.tile->persistent) {
+        EXPECT_GT(choice.stages, 2u) << choice.kernel.tile->name;
+        EXPECT_EQ(std::ranges::count(seen, choice.kernel.tile), 0) << choice.kernel.tile->name;
+        seen.push_back(choice.kernel.tile);
       }
     EXPECT_FALSE(seen.empty());
   }
 }
 
 /// With two stages, results and split-K partial accumulators may need more memory than operands.
-TEST(GemmTile, SharedMemoryHasRoomForResults) {
+TEST(GemmModel, SharedMemoryHasRoomForResults) {
   struct Row {
     std::string_view name;
     uint32_t two, three;
@@ -218,12 +222,13 @@ TEST(GemmTile, SharedMemoryHasRoomForResults) {
   EXPECT_EQ(split->stagesIn(93440 + 1023), 1u);
 }
 
-TEST(GemmTile, FitsSharedMemory) {
+TEST(GemmModel, FitsSharedMemory) {
   for (const int64_t m : {1, 77, 257, 1232, 2056, 16448})
-    for (const auto &tiles : {gemmTiles(), gemmNormTiles()})
-      for (const TileChoice &choice : tileChoices(tiles, m, 3072, 768, kMultiprocessors)) {
+    for (const Family family : {kGemm, kGemmNorm})
+      for (const GemmKernelChoice &choice : ranked(family, m, 3072, 768)) {
         EXPECT_GE(choice.stages, 2u);
-        EXPECT_LE(choice.tile->sharedBytes(choice.stages), 225u << 10) << choice.tile->name;
+        EXPECT_LE(choice.kernel.tile->sharedBytes(choice.stages), 225u << 10)
+            << choice.kernel.tile->name;
       }
 }
 

@@ -1,0 +1,215 @@
+// Records of GEMMs: what is encoded is decoded again, kernels accept it, and its text names it.
+#include "backend/gemm_record.h"
+
+#include "runtime/plan/gemm_call.h"
+#include "tests/unit/runtime/sample_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace cgc::backend {
+namespace {
+
+using test::dense;
+using test::id;
+
+constexpr int64_t kM = 1600, kN = 256, kK = 1024;
+
+/// A bucket with operands of any GEMM of [kM,kK] by [kN,kK] in `dtype`. The rows of w are strided.
+Bucket bucketOf(DType dtype) {
+  Bucket bucket;
+  bucket.tensors = {dense(BufferKind::Input, 0, 0, dtype, {kM, kK}),
+                    {{BufferKind::Weight, 0, 48}, dtype, {kN, kK}, {kK + 8, 1}},
+                    dense(BufferKind::Weight, 1, 0, dtype, {kN}),
+                    dense(BufferKind::Arena, 0, 0, dtype, {kM, kN}),
+                    dense(BufferKind::Arena, 0, 1 << 22, DType::F32, {kM, kK / 64, 2}),
+                    dense(BufferKind::Output, 0, 0, dtype, {kM, kN}),
+                    dense(BufferKind::Arena, 0, 1 << 23, DType::F32, {kM, kN / 64, 2}),
+                    dense(BufferKind::Arena, 0, 1 << 24, DType::U8, {1 << 20})};
+  return bucket;
+}
+
+GemmRecord plainGemm(DType dtype) {
+  return {.problem = {.dtype = dtype,
+                      .m = kM,
+                      .n = kN,
+                      .k = kK,
+                      .x = {kK, 256},
+                      .w = {kK + 8, 16},
+                      .y = {kN, 256}},
+          .operands = {.x = id(0), .w = id(1), .y = id(5)},
+          .choice = GemmLibraryChoice{}};
+}
+
+/// All that a kernel's epilogue can do to plain rows.
+GemmRecord fullGemm(DType dtype) {
+  GemmRecord gemm = plainGemm(dtype);
+  gemm.problem.residual = {kN, 256};
+  gemm.problem.epilogue = {
+      .bias = true, .residual = true, .activation = Activation::Gelu, .rowStatistics = true};
+  gemm.operands.bias = id(2);
+  gemm.operands.residual = id(3);
+  gemm.operands.yStatistics = id(6);
+  return gemm;
+}
+
+GemmRecord normGemm(DType dtype) {
+  GemmRecord gemm = plainGemm(dtype);
+  gemm.problem.epilogue.normEps = 1e-5;
+  gemm.operands.xStatistics = id(4);
+  return gemm;
+}
+
+GemmRecord callOf(GemmRecord gemm) {
+  gemm.choice = GemmLibraryChoice{std::vector(80, std::byte{7})};
+  gemm.workspace = id(7);
+  return gemm;
+}
+
+void expectDecodes(const GemmRecord &gemm, const Bucket &bucket) {
+  const LaunchRecord record{encodeGemm(gemm)};
+  SCOPED_TRACE(recordName(record));
+  const std::optional<GemmRecord> decoded = decodeGemm(record, bucket);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->problem, gemm.problem);
+  EXPECT_EQ(decoded->operands.x, gemm.operands.x);
+  EXPECT_EQ(decoded->operands.bias, gemm.operands.bias);
+  EXPECT_EQ(decoded->operands.residual, gemm.operands.residual);
+  EXPECT_EQ(decoded->operands.xStatistics, gemm.operands.xStatistics);
+  EXPECT_EQ(decoded->operands.yStatistics, gemm.operands.yStatistics);
+  EXPECT_EQ(decoded->choice.index(), gemm.choice.index());
+  // Nothing of the record is lost.
+  EXPECT_EQ(encodeGemm(*decoded), record.op);
+}
+
+TEST(GemmRecord, ComesBackFromARecordOfEachCandidate) {
+  for (const DType dtype : {DType::F16, DType::BF16}) {
+    const Bucket bucket = bucketOf(dtype);
+    for (GemmRecord gemm : {plainGemm(dtype), fullGemm(dtype), normGemm(dtype)}) {
+      int kernels = 0;
+      for (const GemmChoice &choice : gemmCandidates(gemm.problem, {Arch::Sm90a, 132})) {
+        gemm.choice = choice;
+        gemm.workspace = std::holds_alternative<GemmLibraryChoice>(choice) ? id(7) : kNoTensor;
+        kernels += std::holds_alternative<GemmKernelChoice>(choice);
+        expectDecodes(gemm, bucket);
+      }
+      EXPECT_GT(kernels, 20);
+    }
+  }
+}
+
+TEST(GemmRecord, ComesBackFromACallWithItsAlgorithm) {
+  GemmRecord relu = plainGemm(DType::F16);
+  relu.problem.epilogue = {.bias = true, .activation = Activation::Relu};
+  relu.operands.bias = id(2);
+  expectDecodes(callOf(relu), bucketOf(DType::F16));
+  GemmRecord tf32 = plainGemm(DType::F32);
+  tf32.problem.tf32 = true;
+  expectDecodes(callOf(tf32), bucketOf(DType::F32));
+}
+
+/// The check of each candidate's kernel accepts its launch.
+TEST(GemmRecord, IsALaunchThatTheKernelTakes) {
+  for (const auto &[m, k] : {std::pair(77, 1024), {1537, 1024}, {1537, 72}, {1537, 64}})
+    for (const bool normalizes : {false, true}) {
+      GemmProblem problem{.m = m, .n = kN, .k = k};
+      if (normalizes)
+        problem.epilogue.normEps = 1e-5;
+      for (const GemmChoice &choice : gemmCandidates(problem, {Arch::Sm90a, 132})) {
+        const auto *kernel = std::get_if<GemmKernelChoice>(&choice);
+        if (!kernel)
+          continue;
+        const KernelLaunch launch = gemmLaunch(problem, *kernel);
+        const std::vector<int64_t> x = {m, k}, w = {kN, k}, y = {m, kN},
+                                   statistics = {m, statisticsGroups(k), 2};
+        const auto view = [](const std::vector<int64_t> &sizes, DType dtype = DType::F16) {
+          return OperandView{dtype, sizes, {}, kBufferAlignment};
+        };
+        std::vector<OperandView> reads = {view(x), view(w), {}, {}}, writes = {view(y), {}};
+        if (normalizes)
+          reads[kGemmXStatistics] = view(statistics, DType::F32);
+        const Kernel &row = kernel->kernel.row();
+        EXPECT_EQ(launch.kernel, row.name);
+        EXPECT_EQ(launch.abiHash, row.abiHash);
+        EXPECT_EQ(kernel->kernel.tile->normalizes, normalizes);
+        const Status status = row.check({launch.grid, launch.block, launch.sharedBytes, reads,
+                                         writes, launch.ints, launch.floats});
+        EXPECT_TRUE(status.isOk()) << launch.kernel << ": " << status.message();
+      }
+    }
+}
+
+TEST(GemmRecord, OtherRecordsAreNone) {
+  const Bucket bucket = bucketOf(DType::F16);
+  EXPECT_FALSE(decodeGemm({Memcpy{id(0), id(0)}}, bucket));
+  GemmRecord gemm = plainGemm(DType::F16);
+  gemm.choice = gemmCandidates(gemm.problem, {Arch::Sm90a, 132}).front();
+  auto launch = std::get<KernelLaunch>(encodeGemm(gemm));
+  ASSERT_TRUE(decodeGemm({launch}, bucket));
+  launch.kernel = "softmax_f16";
+  EXPECT_FALSE(decodeGemm({launch}, bucket));
+}
+
+TEST(GemmKernel, IsItsRow) {
+  size_t kernels = 0;
+  for (const auto &tiles : {gemmTiles(), gemmNormTiles()})
+    for (const GemmTile &tile : tiles)
+      for (const DType dtype : {DType::F16, DType::BF16}) {
+        const GemmKernel kernel{dtype, &tile};
+        EXPECT_EQ(kernel.row().name, std::string(tile.normalizes ? "gemm_norm_" : "gemm_") +
+                                         std::string(dtypeName(dtype)) + "_" +
+                                         std::string(tile.name));
+        EXPECT_EQ(gemmKernelOf(kernel.row()), kernel);
+        ++kernels;
+      }
+  for (const Kernel &row : cgc::kernels())
+    kernels -= gemmKernelOf(row).has_value();
+  EXPECT_EQ(kernels, 0u);
+}
+
+TEST(GemmProblem, HasATextThatDiffersForDifferentProblems) {
+  EXPECT_EQ(describe(plainGemm(DType::F16).problem),
+            "gemm f16 [1600,1024] x [256,1024] by 1032 at 16");
+  EXPECT_EQ(describe(fullGemm(DType::BF16).problem),
+            "gemm bf16 [1600,1024] x [256,1024] by 1032 at 16, bias, activation 1, residual "
+            "[1600,256], 1 more");
+  EXPECT_EQ(describe(normGemm(DType::F16).problem),
+            "gemm_norm f16 [1600,1024] x [256,1024] by 1032 at 16, 1 more");
+  GemmProblem strided = plainGemm(DType::F32).problem;
+  strided.y = {kN * 2, 64};
+  strided.tf32 = true;
+  EXPECT_EQ(describe(strided), "gemm f32 [1600,1024] x [256,1024] by 1032 at 16, to [1600,256] by "
+                               "512 at 64, tf32");
+}
+
+TEST(GemmCandidates, AreKernelsOnlyWhereTheyRun) {
+  const auto ways = [](const GemmProblem &problem, Arch arch) {
+    std::string text;
+    for (const GemmChoice &choice : gemmCandidates(problem, {arch, 132})) {
+      const char way = std::holds_alternative<GemmLibraryChoice>(choice) ? 'L' : 'K';
+      if (!text.ends_with(way))
+        text += way;
+    }
+    return text;
+  };
+  GemmProblem problem = plainGemm(DType::F16).problem;
+  EXPECT_EQ(ways(problem, Arch::Sm90a), "KL");
+  EXPECT_EQ(ways(problem, Arch::Sm80), "L");
+  problem.epilogue.activation = Activation::Gelu; // cuBLASLt's GELU is another one.
+  EXPECT_EQ(ways(problem, Arch::Sm90a), "K");
+  EXPECT_EQ(ways(problem, Arch::Sm80), "");
+  problem.epilogue.activation = Activation::Relu;
+  EXPECT_EQ(ways(problem, Arch::Sm90a), "KL");
+  problem.epilogue.residual = true; // cuBLASLt would apply relu to it too.
+  EXPECT_EQ(ways(problem, Arch::Sm90a), "K");
+  EXPECT_EQ(ways(normGemm(DType::F16).problem, Arch::Sm90a), "K");
+  EXPECT_EQ(ways(plainGemm(DType::F32).problem, Arch::Sm90a), "L");
+  problem = plainGemm(DType::F16).problem;
+  problem.n = 260;
+  EXPECT_EQ(ways(problem, Arch::Sm90a), "L");
+  problem = plainGemm(DType::F16).problem;
+  problem.m = 400000; // 1e11 multiplications.
+  EXPECT_EQ(ways(problem, Arch::Sm90a), "LK");
+}
+
+} // namespace
+} // namespace cgc::backend
