@@ -178,7 +178,7 @@ def conformance(session, models):
 @part
 def ops(session, models):
     """each lowered op on the GPU against LibTorch on the CPU"""
-    gtest(session, "lowered ops", "cgc_numerics_tests", "*CudaFirst*:*EqualsTheCpuOnCuda*", 280)
+    gtest(session, "lowered ops", "cgc_numerics_tests", "*CudaFirst*:*EqualsTheCpuForCuda*", 280)
 
 
 @part

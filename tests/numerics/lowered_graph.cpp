@@ -99,7 +99,8 @@ at::Tensor randomTensor(const ir::TensorType &type, int64_t bound, at::Generator
       .to(torchType(type.dtype));
 }
 
-LoweredGraph::LoweredGraph(const std::string &text, int64_t bound, DeviceKind target)
+LoweredGraph::LoweredGraph(const std::string &text, int64_t bound, DeviceKind target,
+                           ExecutorKind executor)
     : bound_(bound), random_(at::detail::createCPUGenerator(7)) {
   ir::Diagnostics diagnostics;
   module_ = ir::parseModule(text, "graph", diagnostics);
@@ -132,7 +133,7 @@ LoweredGraph::LoweredGraph(const std::string &text, int64_t bound, DeviceKind ta
     return;
   }
   plan_ = std::make_unique<Plan>(*std::move(plan));
-  auto engine = Engine::create(*plan_);
+  auto engine = Engine::create(*plan_, {.executor = executor});
   if (!engine) {
     ADD_FAILURE() << engine.status().message();
     return;
@@ -163,7 +164,7 @@ std::vector<at::Tensor> LoweredGraph::randomInputs(const std::string &entry) {
 
 Result<std::vector<at::Tensor>> LoweredGraph::run(const std::string &entry,
                                                   const std::vector<at::Tensor> &inputs,
-                                                  ExecutorKind executor) {
+                                                  std::optional<ExecutorKind> executor) {
   CGC_ASSIGN_OR_RETURN(Context context,
                        Context::create(*engine_, {.executor = executor, .poisonArena = true}));
   const Bucket &bucket = plan().findEntry(entry)->buckets[0];

@@ -22,9 +22,11 @@ at::Tensor randomTensor(const ir::TensorType &type, int64_t bound, at::Generator
 class LoweredGraph {
 public:
   /// Lowers every graph of `text` to an entry of its name. The text's types are those of the CPU,
-  /// also for another target. Parameters get random bytes. Failures are gtest failures.
+  /// also for another target. Parameters get random bytes. `executor` is the engine's. Failures are
+  /// gtest failures.
   explicit LoweredGraph(const std::string &text, int64_t bound = 3,
-                        DeviceKind target = DeviceKind::Cpu);
+                        DeviceKind target = DeviceKind::Cpu,
+                        ExecutorKind executor = ExecutorKind::Stream);
   ~LoweredGraph();
 
   /// Returns true if there is an engine, that is, if nothing failed.
@@ -35,9 +37,10 @@ public:
   /// Returns random inputs for `entry`.
   std::vector<at::Tensor> randomInputs(const std::string &entry);
   /// Runs `entry` twice in a row, in memory that was poisoned. Returns results in host memory.
+  /// `executor`: the engine's, if empty.
   Result<std::vector<at::Tensor>> run(const std::string &entry,
                                       const std::vector<at::Tensor> &inputs,
-                                      ExecutorKind executor = ExecutorKind::Stream);
+                                      std::optional<ExecutorKind> executor = {});
 
 private:
   int64_t bound_;
