@@ -19,13 +19,15 @@ Result<std::unique_ptr<ReferenceLibrary>> ReferenceLibrary::open(const std::stri
     return Status(Code::Device, std::string("the reference executor needs ") + kReferenceLibrary +
                                     ", which was not found (looked for " + joinPaths(files) +
                                     "); install it there or say where it is");
-  CGC_ASSIGN_OR_RETURN(void *const library, openSharedLibrary(found->string()));
-  const auto entry = reinterpret_cast<ReferencesEntry>(dlsym(library, kReferenceSymbol));
+  const std::string instead = "; install the one that came with this runtime";
+  const Result<void *> library = openSharedLibrary(found->string());
+  if (!library.isOk())
+    return Status(Code::Device, library.status().message() + instead);
+  const auto entry = reinterpret_cast<ReferencesEntry>(dlsym(*library, kReferenceSymbol));
   const References *references = entry ? entry(kReferenceAbi) : nullptr;
   if (!references)
-    return Status(Code::Device, "'" + found->string() +
-                                    "' belongs to another version of cgc; install the one that "
-                                    "came with this runtime");
+    return Status(Code::Device,
+                  "'" + found->string() + "' belongs to another version of cgc" + instead);
   return std::unique_ptr<ReferenceLibrary>(new ReferenceLibrary(found->string(), *references));
 }
 

@@ -14,7 +14,7 @@ class ReferenceLibrary final {
 public:
   /// Opens the library. Looks at `path` (the library, or the folder that contains it) or, if `path`
   /// is empty, in the paths of libraryPlaces. Device, with the paths searched, if the library is
-  /// missing or of another version.
+  /// missing, damaged or of another version.
   static Result<std::unique_ptr<ReferenceLibrary>> open(const std::string &path);
 
   /// The reference of the kernel or library call `name`. Unsupported, with the library's path, if

@@ -39,13 +39,13 @@ void addTimedExecutorOption(CLI::App &command, std::string &name) {
 }
 
 void refuseExecutorOption(CLI::App &command) {
-  command.add_option_function<std::string>("--executor", [](const std::string &) {})
-      ->check([](const std::string &value) {
-        return (value == "reference" ? std::string(kNoTimes)
-                                     : "this verb chooses the executor itself") +
-               "; leave it out";
-      })
-      ->group(""); // Not in the help.
+  const auto refuse = [](const std::string &value) {
+    const std::string why =
+        value == "reference" ? kNoTimes : "this verb chooses the executor itself";
+    // CLI11 does not put the name of a hidden option into its own errors.
+    throw CLI::ValidationError("--executor", why + "; leave it out");
+  };
+  command.add_option_function<std::string>("--executor", refuse)->group(""); // Not in the help.
 }
 
 void addThreadsOption(CLI::App &command, int &threads) {
