@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <sstream>
 
 namespace cgc::e2e {
@@ -39,7 +40,7 @@ TEST_F(InstalledCgc, SearchesNoFolderOfTheMachineThatBuiltIt) {
           EXPECT_THAT(line.substr(line.find('[') + 1), StartsWith("$ORIGIN")) << file.path();
         }
     }
-  EXPECT_EQ(files, 4u); // cgc, the runtime, the frontend, the provider.
+  EXPECT_EQ(files, 5u); // cgc, the runtime, the frontend, the provider, the references.
 }
 
 TEST_F(InstalledCgc, SaysWhichLibraryIsMissingAndHowItIsFound) {
@@ -67,6 +68,16 @@ TEST_F(InstalledCgc, SaysWhichLibraryIsMissingAndHowItIsFound) {
   }
   expectError(with("CGC_LIBTORCH=/nonexistent"), 6,
               {"CGC_LIBTORCH is '/nonexistent'", "libc10.so", "set it to the folder"});
+}
+
+TEST_F(InstalledCgc, RunsAPlanForCudaWithoutGpuAndLibTorch) {
+  std::vector<std::string> arguments =
+      compileTiny(models() / "tiny_fp32.pt", "cuda.cgplan", {"--entry", "encode_text"});
+  *std::ranges::find(arguments, "cpu") = "cuda";
+  ASSERT_EQ(cgc(arguments).status, 0);
+  const Outcome outcome = run({kInstalledTool, "run", "cuda.cgplan", "--input", "text=random:0",
+                               "--executor", "reference"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
 TEST_F(InstalledCgc, RunsAPlanFromCpp) {
