@@ -25,8 +25,10 @@ template <class T> float gelu(float x) {
   constexpr float kSqrtHalf = 0.70710678118654752f;
   if constexpr (std::is_same_v<T, float>)
     return x * 0.5f * (1 + std::erf(x * kSqrtHalf));
-  else // Keeps relative precision for negative x, as the kernels of 16-bit elements do.
-    return x * 0.5f * std::erfc(-x * kSqrtHalf);
+  // As the kernels of 16-bit elements: max(x, 0) - |x| Phi(-|x|) keeps relative precision for
+  // negative x and gives 0 for -infinity. Phi(-20) rounds to 0 in f32.
+  const float t = std::fmin(std::fabs(x), 20.0f);
+  return maxOrNan(x, 0) - t * 0.5f * std::erfc(t * kSqrtHalf);
 }
 
 inline float geluTanh(float x) {
