@@ -2,6 +2,7 @@
 #include "passes/canonicalize/canonicalize.h"
 
 #include "passes/canonicalize/in_place.h"
+#include "passes/manager/registered_pass.h"
 
 namespace cgc::passes {
 namespace {
@@ -31,5 +32,7 @@ Result<Changed> CanonicalizePass::run(ir::Graph &graph, PassContext &context) co
   CGC_ASSIGN_OR_RETURN(Changed rewrote, runPatterns(graph, kPatterns, context, maxRewrites));
   return changed ? Changed::Yes : rewrote;
 }
+
+CGC_DEFINE_PASS(CanonicalizePass)
 
 } // namespace cgc::passes

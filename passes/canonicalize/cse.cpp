@@ -3,6 +3,7 @@
 
 #include "ir/rewriter.h"
 #include "passes/canonicalize/run_patterns.h"
+#include "passes/manager/registered_pass.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -80,5 +81,7 @@ Result<Changed> CsePass::run(ir::Graph &graph, PassContext &) const {
   }
   return rewriter.changed() ? Changed::Yes : Changed::No;
 }
+
+CGC_DEFINE_PASS(CsePass)
 
 } // namespace cgc::passes

@@ -2,6 +2,7 @@
 #include "passes/canonicalize/dce.h"
 
 #include "ir/rewriter.h"
+#include "passes/manager/registered_pass.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -25,5 +26,7 @@ Result<Changed> DcePass::run(ir::Graph &graph, PassContext &) const {
     rewriter.erase(node);
   return dead.empty() ? Changed::No : Changed::Yes;
 }
+
+CGC_DEFINE_PASS(DcePass)
 
 } // namespace cgc::passes

@@ -5,6 +5,7 @@
 #include "passes/canonicalize/center_rows.h"
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
+#include "passes/manager/registered_pass.h"
 #include "passes/match.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -144,5 +145,7 @@ Result<Changed> FoldPass::run(ir::Graph &graph, PassContext &context) const {
     return Changed::No;
   return Folder(graph, *context.evaluator, limit).run();
 }
+
+CGC_DEFINE_PASS(FoldPass)
 
 } // namespace cgc::passes

@@ -8,6 +8,7 @@
 #include "passes/canonicalize/fold.h"
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
+#include "passes/manager/registered_pass.h"
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/DenseMap.h"
@@ -366,5 +367,7 @@ Result<Changed> PrecisionPass::run(ir::Graph &graph, PassContext &context) const
     CGC_TRY(CanonicalizePass().run(graph, context).status());
   return changed || folded == Changed::Yes ? Changed::Yes : Changed::No;
 }
+
+CGC_DEFINE_PASS(PrecisionPass)
 
 } // namespace cgc::passes

@@ -1,16 +1,7 @@
 // PassManager: the table of passes, parsing and running.
 #include "passes/manager/pass_manager.h"
 
-#include "passes/canonicalize/canonicalize.h"
-#include "passes/canonicalize/cse.h"
-#include "passes/canonicalize/dce.h"
-#include "passes/canonicalize/fold.h"
-#include "passes/canonicalize/precision.h"
-#include "passes/select/select.h"
-#include "passes/specialize/inline.h"
-#include "passes/specialize/specialize.h"
-#include "passes/substitution/module_substitution.h"
-#include "passes/substitution/op_substitution.h"
+#include "runtime/base/check.h"
 #include "support/did_you_mean.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -19,22 +10,22 @@
 #include <exception>
 
 namespace cgc::passes {
+
+// Each is defined by CGC_DEFINE_PASS in the source file of the pass.
+#define CGC_MODULE_PASS(text, Type) RegisteredPass registered##Type();
+#define CGC_GRAPH_PASS(text, Type) RegisteredPass registered##Type();
+#include "passes/passes.def"
+
 namespace {
 
 /// Returns the passes of passes.def, followed by `more`.
 std::vector<RegisteredPass> allPasses(llvm::ArrayRef<RegisteredPass> more) {
+  std::vector<RegisteredPass> passes;
 #define CGC_MODULE_PASS(text, Type)                                                                \
-  static_assert(std::string_view(text) == Type::name, "the row's name is not the pass's");         \
-  static_assert(ModulePass<Type>);
-#define CGC_GRAPH_PASS(text, Type)                                                                 \
-  static_assert(std::string_view(text) == Type::name, "the row's name is not the pass's");         \
-  static_assert(GraphPass<Type>);
+  passes.push_back(registered##Type());                                                            \
+  CGC_CHECK(passes.back().name == text && "the row's name is not the pass's");
+#define CGC_GRAPH_PASS(text, Type) CGC_MODULE_PASS(text, Type)
 #include "passes/passes.def"
-  std::vector<RegisteredPass> passes = {
-#define CGC_MODULE_PASS(text, Type) registeredPass<Type>(),
-#define CGC_GRAPH_PASS(text, Type) registeredPass<Type>(),
-#include "passes/passes.def"
-  };
   passes.insert(passes.end(), more.begin(), more.end());
   return passes;
 }

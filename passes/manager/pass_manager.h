@@ -2,47 +2,16 @@
 #pragma once
 
 #include "passes/manager/instrumentation.h"
-#include "passes/pass.h"
+#include "passes/manager/registered_pass.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace cgc::passes {
-
-/// A pass with its options, ready to run. One of the two functions is empty.
-struct ConfiguredRun {
-  bool isRequired = false;
-  std::function<Result<Changed>(ir::Module &, PassContext &)> onModule = {};
-  std::function<Result<Changed>(ir::Graph &, PassContext &)> onGraph = {};
-};
-
-/// A pass that pipelines can name.
-struct RegisteredPass {
-  std::string name;
-  std::function<Result<ConfiguredRun>(PassOptions &)> create;
-};
-
-template <class Pass> RegisteredPass registeredPass() {
-  static_assert(ModulePass<Pass> != GraphPass<Pass>,
-                "a pass has run(ir::Module &, PassContext &) const or run(ir::Graph &, ...) const");
-  return {std::string(Pass::name), [](PassOptions &options) -> Result<ConfiguredRun> {
-            Pass pass;
-            if constexpr (ConfiguredPass<Pass>) {
-              CGC_ASSIGN_OR_RETURN(pass, Pass::create(options));
-            }
-            ConfiguredRun run{.isRequired = RequiredPass<Pass>};
-            if constexpr (ModulePass<Pass>)
-              run.onModule = [pass](ir::Module &m, PassContext &c) { return pass.run(m, c); };
-            else
-              run.onGraph = [pass](ir::Graph &g, PassContext &c) { return pass.run(g, c); };
-            return run;
-          }};
-}
 
 /// Returns Usage, with the nearest name, if neither passes.def nor `more` has this pass.
 Status checkPassName(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> more = {});

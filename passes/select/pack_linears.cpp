@@ -1,7 +1,7 @@
 // pack-linears: merges separate query, key and value projections into one linear.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
-#include "passes/select/select.h"
+#include "passes/manager/registered_pass.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -86,8 +86,17 @@ constexpr Pattern kPatterns[] = {packLinears, normalizeViews, dropIdentity};
 
 } // namespace
 
+/// Merges linears of one input, with constant weights and results that only attention uses, into
+/// one linear by the concatenated weights, and slices.
+struct PackLinearsPass {
+  static constexpr const char *name = "pack-linears";
+  Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+};
+
 Result<Changed> PackLinearsPass::run(ir::Graph &graph, PassContext &context) const {
   return runPatterns(graph, kPatterns, context);
 }
+
+CGC_DEFINE_PASS(PackLinearsPass)
 
 } // namespace cgc::passes

@@ -1,7 +1,7 @@
 // prune-rows: moves cgc.rows up through ops that process each row independently.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
-#include "passes/select/select.h"
+#include "passes/manager/registered_pass.h"
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/STLExtras.h"
@@ -206,8 +206,17 @@ constexpr Pattern kPatterns[] = {pruneRows, normalizeViews, dropIdentity};
 
 } // namespace
 
+/// Moves cgc.rows up through ops that process each row independently, so that rows that are not
+/// pooled are not computed. Attention then has one query for each sequence.
+struct PruneRowsPass {
+  static constexpr const char *name = "prune-rows";
+  Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+};
+
 Result<Changed> PruneRowsPass::run(ir::Graph &graph, PassContext &context) const {
   return runPatterns(graph, kPatterns, context);
 }
+
+CGC_DEFINE_PASS(PruneRowsPass)
 
 } // namespace cgc::passes

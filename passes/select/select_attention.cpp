@@ -1,7 +1,7 @@
 // select-attention: replaces scaled_dot_product_attention with cgc.attention.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
-#include "passes/select/select.h"
+#include "passes/manager/registered_pass.h"
 
 #include <cmath>
 #include <limits>
@@ -80,8 +80,18 @@ constexpr Pattern kPatterns[] = {foldAnyQueryScale, selectAttention, sinkPermute
 
 } // namespace
 
+/// Replaces scaled_dot_product_attention with cgc.attention, which writes the heads of a token side
+/// by side, if the users of its result accept that order, and drops the copies that produced it. A
+/// factor of the query moves into the scale, and a constant causal mask becomes a flag.
+struct SelectAttentionPass {
+  static constexpr const char *name = "select-attention";
+  Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+};
+
 Result<Changed> SelectAttentionPass::run(ir::Graph &graph, PassContext &context) const {
   return runPatterns(graph, kPatterns, context);
 }
+
+CGC_DEFINE_PASS(SelectAttentionPass)
 
 } // namespace cgc::passes

@@ -1,8 +1,8 @@
 // select-embedding: replaces embedding plus positions with cgc.embedding.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
+#include "passes/manager/registered_pass.h"
 #include "passes/select/positions.h"
-#include "passes/select/select.h"
 
 namespace cgc::passes {
 namespace {
@@ -44,8 +44,17 @@ constexpr Pattern kPatterns[] = {castBeforeEmbedding, selectEmbedding};
 
 } // namespace
 
+/// Replaces embedding plus positions by cgc.embedding. A narrowing cast of the looked-up rows
+/// becomes a cast of the table.
+struct SelectEmbeddingPass {
+  static constexpr const char *name = "select-embedding";
+  Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+};
+
 Result<Changed> SelectEmbeddingPass::run(ir::Graph &graph, PassContext &context) const {
   return runPatterns(graph, kPatterns, context);
 }
+
+CGC_DEFINE_PASS(SelectEmbeddingPass)
 
 } // namespace cgc::passes

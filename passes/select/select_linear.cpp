@@ -1,7 +1,7 @@
 // select-linear: fuses a linear and the ops that follow it into cgc.linear.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
-#include "passes/select/select.h"
+#include "passes/manager/registered_pass.h"
 
 namespace cgc::passes {
 namespace {
@@ -126,8 +126,18 @@ constexpr Pattern kPatterns[] = {linearOfMatmul, selectQuickGelu, takeActivation
 
 } // namespace
 
+/// Replaces a matmul with a constant matrix by a linear, and x * sigmoid(1.702 * x) by
+/// cgc.quick_gelu. Fuses a linear with the activation and the residual that follow it into
+/// cgc.linear.
+struct SelectLinearPass {
+  static constexpr const char *name = "select-linear";
+  Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+};
+
 Result<Changed> SelectLinearPass::run(ir::Graph &graph, PassContext &context) const {
   return runPatterns(graph, kPatterns, context);
 }
+
+CGC_DEFINE_PASS(SelectLinearPass)
 
 } // namespace cgc::passes

@@ -1,7 +1,7 @@
 // select-norm: fuses a sum and its layer_norm, or a layer_norm between casts, into
 // cgc.add_layer_norm, and division by the norm into cgc.normalize.
 #include "passes/canonicalize/run_patterns.h"
-#include "passes/select/select.h"
+#include "passes/manager/registered_pass.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -126,8 +126,17 @@ constexpr Pattern kPatterns[] = {selectMixedLayerNorm, selectAddLayerNorm, selec
 
 } // namespace
 
+/// Fuses a sum and its layer_norm into cgc.add_layer_norm. Replaces a division by the norm by
+/// cgc.normalize.
+struct SelectNormPass {
+  static constexpr const char *name = "select-norm";
+  Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+};
+
 Result<Changed> SelectNormPass::run(ir::Graph &graph, PassContext &context) const {
   return runPatterns(graph, kPatterns, context);
 }
+
+CGC_DEFINE_PASS(SelectNormPass)
 
 } // namespace cgc::passes

@@ -1,6 +1,6 @@
 // select-norm-linear: fuses a linear of normalized rows into cgc.norm_linear.
 #include "passes/canonicalize/run_patterns.h"
-#include "passes/select/select.h"
+#include "passes/manager/registered_pass.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -122,8 +122,19 @@ constexpr Pattern kPatterns[] = {selectNormLinear};
 
 } // namespace
 
+/// Fuses a linear of normalized rows in f16 or bf16 into cgc.norm_linear, if the layer_norm has no
+/// other user and the parameters of both are constant. The norm's scale goes into the columns of
+/// the weight, whose rows are then centered, and its shift into the bias. A weight with other users
+/// is left alone, so that a plan never holds it twice. Requires `fold` after it.
+struct SelectNormLinearPass {
+  static constexpr const char *name = "select-norm-linear";
+  Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+};
+
 Result<Changed> SelectNormLinearPass::run(ir::Graph &graph, PassContext &context) const {
   return runPatterns(graph, kPatterns, context);
 }
+
+CGC_DEFINE_PASS(SelectNormLinearPass)
 
 } // namespace cgc::passes

@@ -1,7 +1,7 @@
 // select-patches: replaces a convolution with non-overlapping windows by cgc.patches and a linear.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
-#include "passes/select/select.h"
+#include "passes/manager/registered_pass.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -66,8 +66,17 @@ constexpr Pattern kPatterns[] = {selectPatches, normalizeViews, dropIdentity, dr
 
 } // namespace
 
+/// Replaces a convolution with non-overlapping windows by cgc.patches and a linear. Pads a row of
+/// patches to a multiple of 8 where that adds few columns.
+struct SelectPatchesPass {
+  static constexpr const char *name = "select-patches";
+  Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+};
+
 Result<Changed> SelectPatchesPass::run(ir::Graph &graph, PassContext &context) const {
   return runPatterns(graph, kPatterns, context);
 }
+
+CGC_DEFINE_PASS(SelectPatchesPass)
 
 } // namespace cgc::passes

@@ -1,7 +1,7 @@
 // select-rows: replaces pooling by one row of each sequence with cgc.rows.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
-#include "passes/select/select.h"
+#include "passes/manager/registered_pass.h"
 
 namespace cgc::passes {
 namespace {
@@ -75,8 +75,17 @@ constexpr Pattern kPatterns[] = {selectFirstRow, selectNamedRow};
 
 } // namespace
 
+/// Replaces pooling by the first row, or by the row that an argmax selects, by cgc.rows, where
+/// prune-rows benefits.
+struct SelectRowsPass {
+  static constexpr const char *name = "select-rows";
+  Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+};
+
 Result<Changed> SelectRowsPass::run(ir::Graph &graph, PassContext &context) const {
   return runPatterns(graph, kPatterns, context);
 }
+
+CGC_DEFINE_PASS(SelectRowsPass)
 
 } // namespace cgc::passes

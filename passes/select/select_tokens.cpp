@@ -1,8 +1,8 @@
 // select-tokens: replaces a class token concatenated before patches, and positions, with
 // cgc.tokens.
 #include "passes/canonicalize/run_patterns.h"
+#include "passes/manager/registered_pass.h"
 #include "passes/select/positions.h"
-#include "passes/select/select.h"
 
 namespace cgc::passes {
 namespace {
@@ -61,8 +61,16 @@ constexpr Pattern kPatterns[] = {selectTokens, takePositions};
 
 } // namespace
 
+/// Replaces a class token concatenated before patches by cgc.tokens, including the added positions.
+struct SelectTokensPass {
+  static constexpr const char *name = "select-tokens";
+  Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+};
+
 Result<Changed> SelectTokensPass::run(ir::Graph &graph, PassContext &context) const {
   return runPatterns(graph, kPatterns, context);
 }
+
+CGC_DEFINE_PASS(SelectTokensPass)
 
 } // namespace cgc::passes

@@ -3,6 +3,7 @@
 
 #include "ir/op_def.h"
 #include "ir/text/text.h"
+#include "passes/manager/registered_pass.h"
 #include "passes/specialize/branches.h"
 #include "runtime/base/check.h"
 
@@ -200,5 +201,7 @@ Result<Changed> InlinePass::run(ir::Module &root, PassContext &) const {
   }
   return Changed::Yes;
 }
+
+CGC_DEFINE_PASS(InlinePass)
 
 } // namespace cgc::passes

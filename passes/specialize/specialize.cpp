@@ -7,6 +7,7 @@
 #include "passes/canonicalize/dce.h"
 #include "passes/canonicalize/in_place.h"
 #include "passes/canonicalize/run_patterns.h"
+#include "passes/manager/registered_pass.h"
 #include "passes/specialize/specializer.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -348,5 +349,7 @@ void diagnose(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics)
   if (DcePass().run(graph, context))
     Specializer(graph, target, diagnostics, /*untyped=*/true).run();
 }
+
+CGC_DEFINE_PASS(SpecializePass)
 
 } // namespace cgc::passes

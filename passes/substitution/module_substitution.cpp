@@ -2,6 +2,7 @@
 #include "passes/substitution/module_substitution.h"
 
 #include "ir/text/text.h"
+#include "passes/manager/registered_pass.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -207,5 +208,7 @@ Result<Changed> ModuleSubstitutionPass::run(ir::Module &module, PassContext &con
     }
   return changed;
 }
+
+CGC_DEFINE_PASS(ModuleSubstitutionPass)
 
 } // namespace cgc::passes

@@ -4,6 +4,7 @@
 #include "ir/text/text.h"
 #include "passes/canonicalize/dce.h"
 #include "passes/canonicalize/run_patterns.h"
+#include "passes/manager/registered_pass.h"
 #include "passes/substitution/op_pattern.h"
 
 namespace cgc::passes {
@@ -72,5 +73,7 @@ Result<Changed> OpSubstitutionPass::run(ir::Graph &graph, PassContext &context) 
   }
   return changed;
 }
+
+CGC_DEFINE_PASS(OpSubstitutionPass)
 
 } // namespace cgc::passes
