@@ -1,0 +1,42 @@
+// Names: what is printable text, an identifier, and the name of an entry, input or output.
+#include "runtime/plan/names.h"
+
+#include "runtime/plan/plan_file.h"
+
+#include <algorithm>
+
+namespace cgc {
+
+bool isPrintableUtf8(std::string_view s) {
+  for (size_t i = 0; i < s.size();) {
+    const auto byte = [&](size_t k) { return static_cast<unsigned char>(s[k]); };
+    const unsigned char lead = byte(i);
+    const int extra = lead < 0x80 ? 0 : lead < 0xc2 ? -1 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+    if (extra < 0 || lead > 0xf4 || i + extra >= s.size() || (lead < 0x20) || lead == 0x7f)
+      return false;
+    for (int k = 1; k <= extra; ++k)
+      if ((byte(i + k) & 0xc0) != 0x80)
+        return false;
+    // Overlong forms, surrogates and code points above U+10FFFF are invalid.
+    if (extra >= 2) {
+      const unsigned char second = byte(i + 1);
+      if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
+          (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f))
+        return false;
+    }
+    i += extra + 1;
+  }
+  return true;
+}
+
+bool isIdentifier(std::string_view s) {
+  return !s.empty() && s.size() <= 256 && std::all_of(s.begin(), s.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+bool isPlanName(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxNameBytes && isPrintableUtf8(name);
+}
+
+} // namespace cgc
