@@ -11,6 +11,8 @@ scripts/check_layers.sh
 # Also checks that every header that needs no LibTorch compiles alone.
 layers=(cgc_{base,plan,kernels,exec,support,ir,passes,backend,tuner,driver})
 build all "${layers[@]/%/_verify_interface_header_sets}"
+say "checking the changed files with clang-tidy"
+scripts/clang_tidy.sh || fail "clang-tidy has found something, as above; .clang-tidy says what it checks"
 # run_tests PRESET: logs all output; prints only skipped tests, failed tests with their output, and the summary.
 run_tests() {
   ctest --preset "$1" --parallel "$(nproc)" 2>&1 | tee "build/test-$1.log" |
