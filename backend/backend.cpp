@@ -6,7 +6,6 @@
 #include "backend/lowering.h"
 #include "backend/pointwise.h"
 #include "ir/op_def.h"
-#include "ir/uses.h"
 #include "runtime/base/check.h"
 #include "runtime/plan/op_library.h"
 #include "runtime/plan/plan_file.h"
@@ -21,7 +20,6 @@ namespace {
 Status checkForm(std::span<const EntryBucket> buckets) {
   ir::Diagnostics left;
   for (const EntryBucket &bucket : buckets) {
-    const ir::UseMap uses(*bucket.graph);
     for (const ir::Node &node : *bucket.graph)
       if (node.kind() == ir::NodeKind::CallModule)
         left.error(node, "a call of a submodule has no lowering: run the pass 'inline' first");
@@ -32,8 +30,7 @@ Status checkForm(std::span<const EntryBucket> buckets) {
         left.error(node, "an in-place op has no lowering: run the pass 'canonicalize' first");
       else
         for (const ir::Value &result : node.results())
-          if (!result.isTensor() &&
-              (node.kind() == ir::NodeKind::Placeholder || !uses.users(&result).empty()))
+          if (!result.isTensor() && (node.kind() == ir::NodeKind::Placeholder || result.hasUsers()))
             left.error(node, "the type of %" + result.name() +
                                  " is not known: run the pass 'specialize' first");
   }
@@ -127,8 +124,8 @@ private:
     llvm_unreachable("checkForm() refuses host ops");
   }
 
-  /// Places the results in the memory of argument 0. Returns false if a result needs memory of its
-  /// own.
+  /// Places the results in the memory of the argument that they view. Returns false if a result
+  /// needs memory of its own.
   Result<bool> placeView(const ir::Node &node) {
     CGC_ASSIGN_OR_RETURN(auto inferred,
                          ir::inferResults(node.op(), node.args(), builder_.target()));
@@ -136,7 +133,7 @@ private:
     for (const ir::Inferred &result : inferred)
       if (!result.viewOffset)
         return false;
-    Place base = builder_.place(node.arg(0).value());
+    Place base = builder_.place(ir::aliasedArg(node).value());
     for (auto [value, result] : llvm::zip_equal(node.results(), inferred)) {
       Place place{base.storage,
                   base.offset + static_cast<uint64_t>(*result.viewOffset) * dtypeSize(base.dtype),

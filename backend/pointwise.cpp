@@ -62,7 +62,7 @@ std::optional<ElementwiseOp> withSwappedOperands(ElementwiseOp op) {
   }
 }
 
-/// The comparison of arguments 0 and 1, in this order.
+/// The comparison of both operands, in this order.
 std::optional<CompareOp> comparison(const ir::Node &node) {
   switch (node.op()) {
   case ir::OpKind::Eq:
@@ -101,7 +101,7 @@ CompareOp withSwappedOperands(CompareOp op) {
 }
 
 bool launchComparison(const ir::Node &node, CompareOp op, BucketBuilder &builder) {
-  const ir::Arg *x = &node.arg(0), *z = &node.arg(1);
+  const ir::Arg *x = &node.arg("self"), *z = &node.arg("other");
   if (!x->isValue()) {
     op = withSwappedOperands(op);
     std::swap(x, z);
@@ -123,16 +123,18 @@ bool launchLogic(const ir::Node &node, BucketBuilder &builder) {
   for (const ir::Arg &arg : node.args())
     if (!arg.isValue() || arg.value()->tensor().dtype != DType::Bool)
       return false;
-  const Place x = builder.place(node.arg(0).value()), result = builder.allocate(*node.result());
+  const Place x = builder.place(node.arg("self").value()),
+              result = builder.allocate(*node.result());
   if (node.is(ir::OpKind::BitwiseNot))
     return launchCompare(CompareOp::Eq, x, std::nullopt, 0, result, builder);
-  const Place z = builder.place(node.arg(1).value());
+  const Place z = builder.place(node.arg("other").value());
   return node.is(ir::OpKind::BitwiseAnd) ? launchWhere(x, z, 0.0, result, builder)
                                          : launchWhere(x, 1.0, z, result, builder);
 }
 
+/// The operands are the first two arguments of the op's schema.
 bool launchBinary(const ir::Node &node, ElementwiseOp op, BucketBuilder &builder) {
-  const ir::Arg *x = &node.arg(0), *z = &node.arg(1);
+  const ir::Arg *x = &node.args()[0], *z = &node.args()[1];
   // add, sub and rsub scale one operand.
   const ir::Arg *scaled = nullptr;
   double alpha = 1;
@@ -166,7 +168,7 @@ bool launchPointwise(const ir::Node &node, BucketBuilder &builder) {
     return false;
   if (std::optional<ElementwiseOp> op = functionOf(node))
     return isBinary(*op) ? launchBinary(node, *op, builder)
-                         : launchElementwise(*op, builder.place(node.arg(0).value()), std::nullopt,
+                         : launchElementwise(*op, builder.place(node.arg("self").value()), std::nullopt,
                                              0, builder.allocate(*node.result()), builder);
   if (std::optional<CompareOp> op = comparison(node))
     return launchComparison(node, *op, builder);

@@ -13,9 +13,10 @@ target_include_directories(cgc_pass_plugin INTERFACE
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:${CGC_INSTALL_INCLUDE}>)
 target_include_directories(cgc_pass_plugin SYSTEM INTERFACE $<BUILD_INTERFACE:${LLVM_INCLUDE_DIRS}>)
 target_compile_features(cgc_pass_plugin INTERFACE cxx_std_20)
-add_dependencies(cgc_pass_plugin cgc_passes_headers_hash)
+add_dependencies(cgc_pass_plugin cgc_passes_headers_hash cgc_op_views_header)
 target_include_directories(cgc_pass_plugin INTERFACE $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated>)
 install(FILES ${CMAKE_BINARY_DIR}/generated/passes/headers_hash.h DESTINATION ${CGC_INSTALL_INCLUDE}/passes)
+install(FILES ${CMAKE_BINARY_DIR}/generated/ir/op_views.h DESTINATION ${CGC_INSTALL_INCLUDE}/ir)
 # The C header that an op library compiles against.
 add_library(cgc_op_library INTERFACE)
 target_include_directories(cgc_op_library INTERFACE

@@ -29,8 +29,8 @@ std::vector<std::string> inputNames(const ir::Graph &method) {
 
 /// Whether an input is not a tensor. Such an input has a default value.
 bool isFlag(const ir::Value &input) {
-  const auto defaults = input.node()->args();
-  return !defaults.empty() && !defaults[0].isNone();
+  const ir::Arg *value = input.node()->defaultValue();
+  return value && !value->isNone();
 }
 
 /// The specs of the method's inputs, in its order, without inputs that keep their defaults. Usage,
@@ -43,7 +43,7 @@ Result<std::vector<InputSpec>> specsOf(const ir::Graph &method,
     const InputSpec *spec = findSpec(inputs, input->name());
     if (spec && !isFlag(*input))
       chosen.push_back(*spec);
-    else if (input->node()->args().empty())
+    else if (!input->node()->defaultValue())
       missing.push_back(input->name());
   }
   if (missing.empty() && !chosen.empty())
@@ -71,8 +71,9 @@ Status checkNames(const ir::Module &root, const std::vector<InputSpec> &inputs) 
       return Status(Code::Usage, fmt::format("no method of the model has an input '{}'; it has {}",
                                              spec.name, describeMethods(root)));
     if (!known)
-      return Status(Code::Usage, fmt::format("input '{}' is no tensor: it stays at its default, {}",
-                                             spec.name, ir::argText(flag->node()->arg(0))));
+      return Status(Code::Usage,
+                    fmt::format("input '{}' is no tensor: it stays at its default, {}", spec.name,
+                                ir::argText(*flag->node()->defaultValue())));
   }
   return Status::ok();
 }

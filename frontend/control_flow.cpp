@@ -35,7 +35,7 @@ const Arg &conditionOf(const ir::Node &end) {
   auto it = std::prev(end.getIterator());
   for (; inner > 0 || !it->is(OpKind::PrimIf); --it)
     inner += it->is(OpKind::PrimEndIf) ? 1 : it->is(OpKind::PrimIf) ? -1 : 0;
-  return it->arg(0);
+  return it->arg("condition");
 }
 
 Origin originOf(const Arg &arg, unsigned depth = 0) {
@@ -49,7 +49,8 @@ Origin originOf(const Arg &arg, unsigned depth = 0) {
              node.is(OpKind::PrimDType) || node.is(OpKind::PrimDevice))
       own = Origin::Shape;
     else if (node.is(OpKind::PrimLen)) // The length of a tensor or of a list of tensors.
-      own = originOf(node.arg(0), depth + 1) == Origin::Refused ? Origin::Refused : Origin::Shape;
+      own = originOf(node.arg("list"), depth + 1) == Origin::Refused ? Origin::Refused
+                                                                     : Origin::Shape;
     else if (depth < 32 && node.is(OpKind::PrimEndIf)) {
       Arg::List deciders = {conditionOf(node)};
       for (const Arg &side : node.args())

@@ -8,14 +8,20 @@ std::optional<llvm::SmallVector<int64_t, 6>> Arg::asInts() const {
     return std::nullopt;
   llvm::SmallVector<int64_t, 6> ints;
   for (const Arg &element : list()) {
-    if (const int64_t *value = element.getIf<int64_t>())
-      ints.push_back(*value);
-    else if (const bool *flag = element.getIf<bool>()) // A bool counts as an int, as in checkArgs.
-      ints.push_back(*flag);
-    else
+    const std::optional<int64_t> value = element.asInt();
+    if (!value)
       return std::nullopt;
+    ints.push_back(*value);
   }
   return ints;
+}
+
+std::optional<int64_t> Arg::asInt() const {
+  if (auto *i = getIf<int64_t>())
+    return *i;
+  if (auto *b = getIf<bool>()) // A bool counts as an int, as in checkArgs.
+    return *b ? 1 : 0;
+  return std::nullopt;
 }
 
 std::optional<double> Arg::asNumber() const {

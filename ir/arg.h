@@ -62,6 +62,8 @@ public:
   List &list() { return std::get<List>(state_); }
   /// Returns the elements of a constant list of ints or bools; nullopt if an element is neither.
   std::optional<llvm::SmallVector<int64_t, 6>> asInts() const;
+  /// Returns a constant int or bool as an int; nullopt otherwise.
+  std::optional<int64_t> asInt() const;
   /// Returns a constant int, float or bool as a double; nullopt otherwise.
   std::optional<double> asNumber() const;
   /// Returns true if the argument contains no Value, at any depth.

@@ -1,13 +1,23 @@
-// Graph and Node: creation, naming, mutation, cloning.
+// Graph, Node and Value: creation, naming, mutation, users, cloning.
 #include "ir/graph.h"
 
 #include "ir/op_def.h"
 #include "runtime/base/check.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
 namespace cgc::ir {
+namespace {
+
+constexpr uint64_t kSpacing = uint64_t(1) << 32; ///< Between the positions of two nodes.
+
+bool comesBefore(const Node *a, const Node *b) {
+  return a->isBefore(*b);
+}
+
+} // namespace
 
 std::string toString(const Loc &loc) {
   std::string text;
@@ -18,15 +28,64 @@ std::string toString(const Loc &loc) {
   return text;
 }
 
+bool Value::hasOneUse() const {
+  if (!hasOneUser())
+    return false;
+  unsigned uses = 0;
+  users_.front()->forEachInput([&](const Value *value) { uses += value == this; });
+  return uses == 1;
+}
+
+void Value::addUser(Node *node) {
+  auto at = llvm::lower_bound(users_, node, comesBefore);
+  if (at == users_.end() || *at != node)
+    users_.insert(at, node);
+}
+
+void Value::removeUser(Node *node) {
+  auto at = llvm::lower_bound(users_, node, comesBefore);
+  if (at != users_.end() && *at == node)
+    users_.erase(at);
+}
+
 const Arg &Node::arg(llvm::StringRef name) const {
   auto index = opSchema(op()).find(name);
   CGC_CHECK(index && "the op's schema has no such argument");
   return args_[*index];
 }
 
+std::vector<Arg> Node::argsWith(llvm::StringRef name, Arg arg) const {
+  auto index = opSchema(op()).find(name);
+  CGC_CHECK(index && "the op's schema has no such argument");
+  std::vector<Arg> args = args_;
+  args[*index] = std::move(arg);
+  return args;
+}
+
 void Node::forEachInput(llvm::function_ref<void(Value *)> fn) const {
   for (const Arg &arg : args_)
     arg.forEachValue(fn);
+}
+
+void Node::addUses() {
+  forEachInput([this](Value *value) { value->addUser(this); });
+}
+
+void Node::dropUses() {
+  forEachInput([this](Value *value) { value->removeUser(this); });
+}
+
+void Node::setArgs(std::vector<Arg> args) {
+  dropUses();
+  args_ = std::move(args);
+  addUses();
+}
+
+void Node::replaceUsesOf(Value *from, Value *to) {
+  dropUses();
+  for (Arg &arg : args_)
+    arg.mapValues([&](Value *value) { return Arg(value == from ? to : value); });
+  addUses();
 }
 
 Graph::~Graph() = default;
@@ -77,7 +136,23 @@ Node *Graph::insert(std::unique_ptr<Node> owned, unsigned numResults, Node *befo
     names_[value.name_] = &value;
   }
   nodes_.insert(before ? before->getIterator() : nodes_.end(), node);
+  setPosition(*node);
+  node->addUses();
   return node;
+}
+
+void Graph::setPosition(Node &node) {
+  const iterator at = node.getIterator(), next = std::next(at);
+  const uint64_t low = at == nodes_.begin() ? 0 : std::prev(at)->position_;
+  if (next == nodes_.end()) {
+    node.position_ = low + kSpacing;
+  } else if (next->position_ - low > 1) {
+    node.position_ = low + (next->position_ - low) / 2;
+  } else { // The gap is used up. New positions keep the order, and with it the users sorted.
+    uint64_t position = 0;
+    for (Node &each : nodes_)
+      each.position_ = position += kSpacing;
+  }
 }
 
 Node *Graph::placeholder(llvm::StringRef name, Type type, Loc loc) {
@@ -145,19 +220,24 @@ void Graph::rename(Value *value, llvm::StringRef name) {
 
 void Graph::replaceAllUsesWith(Value *from, Value *to) {
   CGC_CHECK(from != to && "replacing a value by itself");
-  for (Node &node : nodes_)
-    for (Arg &arg : node.args_)
-      arg.mapValues([&](Value *value) { return Arg(value == from ? to : value); });
+  const llvm::SmallVector<Node *, 2> users = from->users_; // Shrinks as uses are replaced.
+  for (Node *user : users)
+    user->replaceUsesOf(from, to);
+}
+
+void Graph::replaceUsesAfter(const Node &node, Value *from, Value *to) {
+  const llvm::SmallVector<Node *, 2> users = from->users_;
+  for (Node *user : users)
+    if (node.isBefore(*user))
+      user->replaceUsesOf(from, to);
 }
 
 void Graph::erase(Node *node) {
-#ifndef NDEBUG
-  for (const Node &user : nodes_)
-    user.forEachInput(
-        [&](Value *value) { CGC_CHECK(value->node() != node && "erasing a node that has users"); });
-#endif // In release builds a walk over the graph for each node would be too slow.
-  for (Value &value : node->results_)
+  for (Value &value : node->results_) {
+    CGC_CHECK(!value.hasUsers() && "erasing a node that has users");
     names_.erase(value.name_);
+  }
+  node->dropUses();
   nodes_.erase(node->getIterator());
 }
 

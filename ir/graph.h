@@ -5,7 +5,8 @@
 //    graph;
 //  - placeholders come first; exactly one output node, last;
 //  - a Graph owns its nodes and a Node owns its results. Other code borrows pointers, which stay
-//    valid until the node is erased; a node with users cannot be erased.
+//    valid until the node is erased; a node with users cannot be erased;
+//  - a value lists its users. Arguments are changed only through Node, which keeps the lists right.
 //
 // The frontend, the parser, `inline`, `specialize` and rewrites of module substitutions build
 // graphs through Graph and Node. Every later pass changes a graph only through GraphRewriter.
@@ -58,13 +59,26 @@ public:
   /// Without the `%`. Unique in its graph; not empty once the node is in a graph.
   const std::string &name() const { return name_; }
 
+  /// The nodes with this value among their arguments, at any depth of a list, the output node
+  /// included. In graph order, and each once, however often it uses the value. The next change of
+  /// the graph invalidates the range.
+  llvm::ArrayRef<Node *> users() const { return users_; }
+  bool hasUsers() const { return !users_.empty(); }
+  bool hasOneUser() const { return users_.size() == 1; }
+  /// Returns true if one node uses the value, once.
+  bool hasOneUse() const;
+
 private:
   friend class Node;
   friend class Graph;
+  void addUser(Node *node);
+  void removeUser(Node *node);
+
   Node *node_ = nullptr;
   unsigned index_ = 0;
   Type type_;
   std::string name_;
+  llvm::SmallVector<Node *, 2> users_; ///< Sorted by Node::isBefore.
 };
 
 enum class NodeKind : uint8_t {
@@ -97,16 +111,28 @@ public:
 
   const Loc &loc() const { return loc_; }
   Graph *graph() const { return graph_; }
+  /// Returns true if this node comes before `other`, a node of the same graph. Takes constant time.
+  bool isBefore(const Node &other) const { return position_ < other.position_; }
 
+  /// All arguments, in order. To read one, passes and lowerings use its name: through the op's
+  /// class in ir/op_views.h, or through arg() where several ops share the name.
   llvm::ArrayRef<Arg> args() const { return args_; }
-  const Arg &arg(unsigned i) const { return args_[i]; }
   /// Returns the argument with this name in the op's schema. The node must be a CallFunction whose
   /// schema has the name.
   const Arg &arg(llvm::StringRef name) const;
-  void setArg(unsigned i, Arg arg) { args_[i] = std::move(arg); }
-  void setArgs(std::vector<Arg> args) { args_ = std::move(args); }
+  /// Returns all arguments, with `arg` in place of the one named `name`.
+  std::vector<Arg> argsWith(llvm::StringRef name, Arg arg) const;
+  /// Placeholder: returns the default of an optional input; null if it has none.
+  const Arg *defaultValue() const { return args_.empty() ? nullptr : &args_.front(); }
   /// Calls `fn` for each Value among the arguments, including those in lists, in order.
   void forEachInput(llvm::function_ref<void(Value *)> fn) const;
+
+  /// Replaces all arguments, and updates the users of the old and of the new ones.
+  void setArgs(std::vector<Arg> args);
+  /// Replaces the argument with this name in the op's schema.
+  void setArg(llvm::StringRef name, Arg arg) { setArgs(argsWith(name, std::move(arg))); }
+  /// Replaces each use of `from` by this node, at any depth of a list, with `to`.
+  void replaceUsesOf(Value *from, Value *to);
 
   unsigned numResults() const { return static_cast<unsigned>(results_.size()); }
   Value *result(unsigned i = 0) { return &results_[i]; }
@@ -116,6 +142,9 @@ public:
 
 private:
   friend class Graph;
+  void addUses();
+  void dropUses();
+
   NodeKind kind_ = NodeKind::CallFunction;
   OpKind op_ = OpKind::Fallback;
   bool inPlace_ = false;
@@ -124,6 +153,7 @@ private:
   std::vector<Value> results_; ///< Not resized after creation, so that `Value *` stays valid.
   Loc loc_;
   Graph *graph_ = nullptr;
+  uint64_t position_ = 0; ///< Ascending in graph order, with gaps for nodes to come.
 };
 
 /// One method of a module, or the specialization of an entry for one bucket.
@@ -152,6 +182,8 @@ public:
   std::vector<Value *> inputs() const;
   /// The output node; null while the graph is being built.
   Node *output() const;
+  /// The arguments of the output node, which must exist.
+  llvm::ArrayRef<Arg> outputs() const { return output()->args(); }
   /// Names of the outputs, from dict keys or from the model file, one for each argument of the
   /// output node; empty if they are unnamed.
   const std::vector<std::string> &outputNames() const { return outputNames_; }
@@ -169,16 +201,21 @@ public:
 
   /// Renames `value` to `name`, with a suffix if the name is taken.
   void rename(Value *value, llvm::StringRef name);
-  /// Replaces every use of `from` with `to`. Linear in the size of the graph.
+  /// Replaces every use of `from` with `to`. Takes time in proportion to the users of both.
   void replaceAllUsesWith(Value *from, Value *to);
-  /// Erases a node, which must have no users (asserted in Debug).
+  /// Replaces the uses of `from` by nodes after `node` with `to`.
+  void replaceUsesAfter(const Node &node, Value *from, Value *to);
+  /// Erases a node, which must have no users.
   void erase(Node *node);
 
   /// Returns a deep copy with the same value names and the same owner.
   std::unique_ptr<Graph> clone(std::string name) const;
 
 private:
+  /// Takes over a node, names its results, and adds it to the users of its arguments.
   Node *insert(std::unique_ptr<Node> node, unsigned numResults, Node *before, llvm::StringRef name);
+  /// Sets the position of a node that was just linked into the list.
+  void setPosition(Node &node);
   std::string uniqueName(llvm::StringRef wanted);
 
   std::string name_;

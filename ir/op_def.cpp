@@ -72,24 +72,21 @@ Dims InferArgs::ints(llvm::StringRef name) const {
   return *ints;
 }
 
-bool readsStrides(OpKind op, llvm::ArrayRef<Arg> args, unsigned index, const TensorType &type) {
-  if (hasTrait(op, kPointwise) || hasTrait(op, kAnyStrides))
+bool readsStrides(const Node &node, llvm::StringRef name, const TensorType &type) {
+  if (hasTrait(node.op(), kPointwise) || hasTrait(node.op(), kAnyStrides))
     return true;
-  const OpDef &def = opDef(op);
-  return def.readsStrides && def.readsStrides(InferArgs(opSchema(op), args), index, type);
+  const OpDef &def = opDef(node.op());
+  return def.readsStrides &&
+         def.readsStrides(InferArgs(opSchema(node.op()), node.args()), name, type);
 }
 
-llvm::SmallVector<unsigned, 2> rowArgs(OpKind op, llvm::ArrayRef<Arg> args) {
-  llvm::SmallVector<unsigned, 2> positions;
-  const OpDef &def = opDef(op);
-  if (!def.rowArgs)
-    return positions;
-  for (llvm::StringRef name : def.rowArgs(InferArgs(opSchema(op), args))) {
-    const std::optional<unsigned> index = opSchema(op).find(name);
-    CGC_CHECK(index && "the op's schema has no such argument");
-    positions.push_back(*index);
-  }
-  return positions;
+RowArgs rowArgs(const Node &node) {
+  const OpDef &def = opDef(node.op());
+  return def.rowArgs ? def.rowArgs(InferArgs(opSchema(node.op()), node.args())) : RowArgs();
+}
+
+const Arg &aliasedArg(const Node &node) {
+  return node.args().front();
 }
 
 namespace {

@@ -10,6 +10,8 @@
 
 namespace cgc::ir {
 
+class Node;
+
 /// Bit flags.
 enum Trait : unsigned {
   kNoTraits = 0,
@@ -69,9 +71,10 @@ using InferFn = Status (*)(const InferArgs &args, llvm::SmallVectorImpl<Inferred
 /// Returns one Arg, or a list of Args for an op with several results.
 using EvaluateFn = Result<Arg> (*)(llvm::ArrayRef<Arg> args);
 
-/// Returns true if the op reads tensor argument `index` with the strides of `type` as fast as a
+/// Returns true if the op reads its tensor argument `name` with the strides of `type` as fast as a
 /// dense one. `args` are the arguments of the call.
-using ReadsStridesFn = bool (*)(const InferArgs &args, unsigned index, const TensorType &type);
+using ReadsStridesFn = bool (*)(const InferArgs &args, llvm::StringRef name,
+                                const TensorType &type);
 
 /// Returns the names of the tensor arguments [..., C] whose row i alone, with the other arguments,
 /// determines row i of every result. An argument with fewer dimensions holds the last ones. Empty
@@ -108,11 +111,15 @@ inline bool hasTrait(OpKind op, Trait trait) {
   return opDef(op).traits & trait;
 }
 
-/// Returns true if the op reads argument `index` of a call with the strides of `type` as fast as a
-/// dense argument.
-bool readsStrides(OpKind op, llvm::ArrayRef<Arg> args, unsigned index, const TensorType &type);
-/// Returns the positions of the arguments that OpDef::rowArgs names for a call.
-llvm::SmallVector<unsigned, 2> rowArgs(OpKind op, llvm::ArrayRef<Arg> args);
+/// Returns true if the call reads its argument `name` with the strides of `type` as fast as a dense
+/// argument.
+bool readsStrides(const Node &node, llvm::StringRef name, const TensorType &type);
+/// Returns the names of OpDef::rowArgs for a call.
+RowArgs rowArgs(const Node &node);
+
+/// Returns the argument, the first, whose memory the results of a view may share (kView) and which
+/// an in-place op overwrites. `node` must have arguments.
+const Arg &aliasedArg(const Node &node);
 
 /// Evaluates the op where its result does not depend on types and devices that are still unknown. A
 /// host op may be evaluated from constants, list elements and parameter types; arithmetic only from

@@ -49,25 +49,25 @@ void GraphRewriter::erase(Node *node) {
   changed_ = true;
 }
 
-void GraphRewriter::setArg(Node *node, unsigned i, Arg arg) {
-  node->setArg(i, std::move(arg));
+void GraphRewriter::setArg(Node *node, llvm::StringRef name, Arg arg) {
+  node->setArg(name, std::move(arg));
+  changed_ = true;
+}
+
+void GraphRewriter::setArgs(Node *node, std::vector<Arg> args) {
+  node->setArgs(std::move(args));
   changed_ = true;
 }
 
 void GraphRewriter::replaceUsesAfter(Node *node, Value *from, Value *to) {
-  for (auto it = std::next(node->getIterator()); it != graph_.end(); ++it)
-    for (unsigned i = 0; i < it->args().size(); ++i) {
-      Arg arg = it->arg(i);
-      arg.mapValues([&](Value *value) { return Arg(value == from ? to : value); });
-      it->setArg(i, std::move(arg));
-    }
+  graph_.replaceUsesAfter(*node, from, to);
   changed_ = true;
 }
 
 void GraphRewriter::makeFunctional(Node *node) {
   CGC_CHECK(node->isInPlace());
   node->setInPlace(false);
-  replaceUsesAfter(node, node->arg(0).value(), node->result());
+  replaceUsesAfter(node, aliasedArg(*node).value(), node->result());
 }
 
 Node *reinferTypes(Graph &graph) {

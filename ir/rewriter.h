@@ -32,8 +32,11 @@ public:
   /// Replaces the uses of `from` in nodes after `node` with `to`. The types may differ only in
   /// strides.
   void replaceUsesAfter(Node *node, Value *from, Value *to);
+  /// Erases a node, which must have no users.
   void erase(Node *node);
-  void setArg(Node *node, unsigned i, Arg arg);
+  /// Replaces the argument with this name in the op's schema.
+  void setArg(Node *node, llvm::StringRef name, Arg arg);
+  void setArgs(Node *node, std::vector<Arg> args);
   /// Makes an in-place call functional: later uses of the overwritten value become uses of its
   /// result.
   void makeFunctional(Node *node);

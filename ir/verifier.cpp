@@ -4,6 +4,7 @@
 #include "ir/op_def.h"
 #include "ir/text/text.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -42,6 +43,7 @@ private:
   void checkResultTypes(const Node &node);
   void checkOutput(const Node &node);
   void checkBranch(const Node &node);
+  void checkUsers();
 
   /// A branch whose prim.end_if has not come yet, and the values that its sides define.
   struct Branch {
@@ -70,7 +72,7 @@ void GraphVerifier::run() {
     switch (node.kind()) {
     case NodeKind::Placeholder:
       if (node.args().size() > 1 || node.numResults() != 1 ||
-          (!node.args().empty() && !node.arg(0).isConstant()))
+          (node.defaultValue() && !node.defaultValue()->isConstant()))
         error(node, "a placeholder has one result, and no argument but a constant default");
       break;
     case NodeKind::GetAttr:
@@ -97,6 +99,26 @@ void GraphVerifier::run() {
     error(*branch.begin, "this branch has no prim.end_if");
   if (numOutputs_ == 0)
     errorAtGraph("the graph has no output node");
+  checkUsers();
+}
+
+void GraphVerifier::checkUsers() {
+  llvm::DenseMap<const Value *, llvm::SmallVector<Node *, 2>> users; // Looked up, never iterated.
+  for (const Node &node : graph_)
+    node.forEachInput([&](const Value *value) {
+      auto &found = users[value];
+      if (found.empty() || found.back() != &node)
+        found.push_back(const_cast<Node *>(&node));
+    });
+  for (const Node &node : graph_)
+    for (const Value &result : node.results()) {
+      const auto found = users.find(&result);
+      const bool isRight = found == users.end() ? !result.hasUsers()
+                                                : result.users() == llvm::ArrayRef(found->second);
+      if (!isRight)
+        error(node,
+              "'%" + result.name() + "' lists other users than the arguments of the nodes do");
+    }
 }
 
 void GraphVerifier::checkPlace(const Node &node, bool isLast) {
@@ -166,8 +188,9 @@ void GraphVerifier::checkBranch(const Node &node) {
   branches_.pop_back();
   for (unsigned side : {1, 0}) {
     if (side < node.args().size()) {
-      checkInput(node, node.arg(side));
-      if (node.arg(side).isList() && node.arg(side).list().size() != node.numResults())
+      const Arg &results = node.args()[side];
+      checkInput(node, results);
+      if (results.isList() && results.list().size() != node.numResults())
         error(node, "each side gives one element for each result");
     }
     for (const Value *value : ended.sides[side])
@@ -248,9 +271,10 @@ void GraphVerifier::checkResultTypes(const Node &node) {
   if (!typed)
     return;
   if (node.isInPlace()) {
-    if (node.arg(0).isValue() && node.result()->type() != node.arg(0).value()->type())
+    const Arg &overwritten = aliasedArg(node);
+    if (overwritten.isValue() && node.result()->type() != overwritten.value()->type())
       error(node, "the result of an in-place op has the type of its first argument, " +
-                      toString(node.arg(0).value()->type()));
+                      toString(overwritten.value()->type()));
     return;
   }
   if (!opDef(node.op()).infer)

@@ -8,8 +8,8 @@
 namespace cgc::passes {
 namespace {
 
-/// Returns the offset of result `index` in argument 0's memory; nullopt if it has memory of its
-/// own.
+/// Returns the offset of result `index` in the memory of the first argument; nullopt if it has
+/// memory of its own.
 std::optional<int64_t> viewOffset(const ir::Node &node, unsigned index) {
   if (node.kind() != ir::NodeKind::CallFunction || !ir::hasTrait(node.op(), ir::kView) ||
       node.isInPlace())
@@ -17,6 +17,12 @@ std::optional<int64_t> viewOffset(const ir::Node &node, unsigned index) {
   auto inferred = ir::inferResults(node.op(), node.args(), node.result()->tensor().device);
   CGC_CHECK(inferred && "a typed node is refused by its rule");
   return (*inferred)[index].viewOffset;
+}
+
+llvm::SmallVector<Operands, 2> bothOrders(const ir::Arg &a, const ir::Arg &b) {
+  if (!a.isValue() || !b.isValue())
+    return {};
+  return {{a.value(), b.value()}, {b.value(), a.value()}};
 }
 
 } // namespace
@@ -29,7 +35,7 @@ Layout layoutOf(ir::Value *value) {
   Layout layout{value, 0};
   while (auto offset = viewOffset(*layout.base->node(), layout.base->index())) {
     layout.offset += *offset;
-    layout.base = layout.base->node()->arg(0).value();
+    layout.base = ir::aliasedArg(*layout.base->node()).value();
   }
   return layout;
 }
@@ -57,8 +63,15 @@ ir::Dims inverse(llvm::ArrayRef<int64_t> dims) {
   return result;
 }
 
-ir::Node *definingOp(const ir::Value *value, ir::OpKind op) {
-  return value->node()->is(op) ? value->node() : nullptr;
+llvm::SmallVector<Operands, 2> operandsOfSum(const ir::Node &node) {
+  auto add = ir::AddOp::of(node);
+  return add && add->alpha() == 1 ? bothOrders(add->self(), add->other())
+                                  : llvm::SmallVector<Operands, 2>();
+}
+
+llvm::SmallVector<Operands, 2> operandsOfProduct(const ir::Node &node) {
+  auto mul = ir::MulOp::of(node);
+  return mul ? bothOrders(mul->self(), mul->other()) : llvm::SmallVector<Operands, 2>();
 }
 
 void replaceAllUsesWith(ir::GraphRewriter &rewriter, ir::Value *from, ir::Value *to) {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "ir/op_def.h"
+#include "ir/op_views.h"
 #include "ir/rewriter.h"
-#include "ir/uses.h"
 
 namespace cgc::passes {
 
@@ -27,13 +27,26 @@ bool isIdentity(llvm::ArrayRef<int64_t> dims);
 /// Returns the inverse permutation of `dims`.
 ir::Dims inverse(llvm::ArrayRef<int64_t> dims);
 
-/// Returns the call of `op` that defines `value`, or null.
-ir::Node *definingOp(const ir::Value *value, ir::OpKind op);
+/// The operands of an op on two tensors.
+struct Operands {
+  ir::Value *first, *second;
+};
+/// Returns the operands of a sum of two tensors, in both orders; an empty list if `node` is no sum,
+/// scales an operand, or adds a number.
+llvm::SmallVector<Operands, 2> operandsOfSum(const ir::Node &node);
+/// Returns the operands of a product of two tensors, in both orders; an empty list if `node` is no
+/// product, or multiplies by a number.
+llvm::SmallVector<Operands, 2> operandsOfProduct(const ir::Node &node);
 
-/// strides.cpp: returns true if all users of `value`, followed through views, can read the strides
-/// of `type` at no extra cost: views stay views, ops read such strides directly, and the strides of
-/// the graph's outputs do not change.
-bool acceptsStrides(ir::Value *value, const ir::TensorType &type);
+/// strides.cpp: returns the first user of `value`, followed through views, that cannot read the
+/// strides of `type` at no extra cost; null if there is none: views stay views, ops read such
+/// strides directly, and the strides of the graph's outputs do not change.
+const ir::Node *findStridesRefused(const ir::Value *value, const ir::TensorType &type);
+inline bool acceptsStrides(const ir::Value *value, const ir::TensorType &type) {
+  return !findStridesRefused(value, type);
+}
+/// Returns the reason of a match failure: `reader` was found by findStridesRefused for `type`.
+std::string stridesRefused(const ir::Node &reader, const ir::TensorType &type);
 
 /// Replaces all uses of `from` with `to`, and recomputes types if the strides differ.
 void replaceAllUsesWith(ir::GraphRewriter &rewriter, ir::Value *from, ir::Value *to);

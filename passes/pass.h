@@ -5,6 +5,7 @@
 #include "ir/diagnostics.h"
 #include "ir/module.h"
 #include "passes/constant_evaluator.h"
+#include "passes/explain.h"
 #include "passes/manager/pass_options.h"
 #include "passes/substitution/substitutions.h"
 #include "runtime/base/status.h"
@@ -26,6 +27,9 @@ struct PassContext {
   const Substitutions *substitutions = nullptr;
   /// Receives the errors of the model. A pass reports all that it finds, then fails.
   ir::Diagnostics *diagnostics = nullptr;
+  /// Receives the candidates that the patterns of the running pass do not match; null unless
+  /// --explain names the pass. runPatterns reports them once it has reached its fixed point.
+  const MatchListener *matchFailed = nullptr;
 };
 
 /// A graph pass changes its graph through ir::GraphRewriter, and the owning module only by adding
@@ -47,6 +51,11 @@ concept ConfiguredPass = requires(PassOptions &options) {
 /// constexpr bool isRequired = true`.
 template <class P>
 concept RequiredPass = requires { requires P::isRequired; };
+
+/// A pass that reports to PassContext::matchFailed. Declares `static constexpr bool explains =
+/// true`.
+template <class P>
+concept ExplainingPass = requires { requires P::explains; };
 
 template <class P>
 concept ModulePass = requires(P p, ir::Module &module, PassContext &context) {

@@ -1,4 +1,4 @@
-// Copies: ops whose result holds the elements of argument 0 in order, where the result cannot be a
+// Copies: ops whose result holds the elements of `self` in order, where the result cannot be a
 // view.
 #include "backend/lowering.h"
 
@@ -7,7 +7,7 @@
 namespace cgc::backend {
 
 Status lowerCopy(const ir::Node &node, BucketBuilder &builder) {
-  Place source = builder.place(node.arg(0).value());
+  Place source = builder.place(node.arg("self").value());
   Place destination = builder.allocate(*node.result());
   if (destination.sizes != source.sizes) {
     // A reshape: the result is dense, so it can be written in the shape of the source.

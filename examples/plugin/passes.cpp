@@ -65,8 +65,8 @@ Result<int64_t> headsOf(const ir::Graph &body) {
       return node.arg("num_head").as<int64_t>();
     // head_dim = embed_dim // num_heads
     if (node.is(ir::OpKind::Div) && !node.arg("rounding_mode").isNone() &&
-        node.arg(1).is<int64_t>())
-      return node.arg(1).as<int64_t>();
+        node.arg("other").is<int64_t>())
+      return node.arg("other").as<int64_t>();
   }
   return Status(Code::Unsupported, "cannot tell how many heads graph @" + body.name() + " has");
 }

@@ -33,8 +33,8 @@ const OpDef defs::FusedAttention = {
     .traits = kPure | kAttention,
     .infer = infer,
     .readsStrides =
-        [](const InferArgs &, unsigned index, const TensorType &type) {
-          return index < 3 && (type.strides.back() == 1 || type.sizes.back() == 1);
+        [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
+          return name != "attn_mask" && (type.strides.back() == 1 || type.sizes.back() == 1);
         },
     .doc = "Scaled dot-product attention of query [B, H, L, D] with key and value [B, H, S, D], "
            "which may have any strides, usually those of slices of one packed projection. The "

@@ -20,8 +20,8 @@ const OpDef defs::FusedLinear = {
     .traits = kPure | kGemm,
     .infer = infer,
     .readsStrides =
-        [](const InferArgs &, unsigned index, const TensorType &type) {
-          return index == 0 && type.rank() > 0 && hasDenseRows(type, 1);
+        [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
+          return name == "input" && type.rank() > 0 && hasDenseRows(type, 1);
         },
     .rowArgs = [](const InferArgs &) { return RowArgs{"input", "residual"}; },
     .doc = "activation(input [..., K] times the transpose of weight [N, K], plus bias [N]) plus "

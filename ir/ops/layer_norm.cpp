@@ -37,8 +37,8 @@ const OpDef defs::LayerNorm = {
     .traits = kPure | kReduction,
     .infer = infer,
     .readsStrides =
-        [](const InferArgs &args, unsigned index, const TensorType &type) {
-          return index == 0 && hasDenseRows(type, args.ints("normalized_shape").size());
+        [](const InferArgs &args, llvm::StringRef name, const TensorType &type) {
+          return name == "input" && hasDenseRows(type, args.ints("normalized_shape").size());
         },
     .rowArgs =
         [](const InferArgs &args) {

@@ -35,8 +35,8 @@ const OpDef defs::Linear = {
     .traits = kPure | kGemm,
     .infer = infer,
     .readsStrides =
-        [](const InferArgs &, unsigned index, const TensorType &type) {
-          return index == 0 && type.rank() > 0 && hasDenseRows(type, 1);
+        [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
+          return name == "input" && type.rank() > 0 && hasDenseRows(type, 1);
         },
     .rowArgs =
         [](const InferArgs &args) {

@@ -82,8 +82,8 @@ const OpDef defs::Attention = {
     .infer = infer,
     .aten = "copy aten::scaled_dot_product_attention",
     .readsStrides =
-        [](const InferArgs &, unsigned index, const TensorType &type) {
-          return index < 3 && (type.strides.back() == 1 || type.sizes.back() == 1);
+        [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
+          return name != "attn_mask" && (type.strides.back() == 1 || type.sizes.back() == 1);
         },
     .doc = "query [..., L, E], key [..., S, E], value [..., S, V]: [..., L, V]; leading dimensions "
            "broadcast. attn_mask broadcasts to [..., L, S]: bool (true keeps the score) or added "

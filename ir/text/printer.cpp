@@ -122,8 +122,8 @@ void Printer::printInputs(const Graph &graph) {
   llvm::ListSeparator comma;
   for (const Value *input : graph.inputs()) {
     os_ << comma << "%" << nameText(input->name()) << ": " << toString(input->type());
-    if (!input->node()->args().empty())
-      os_ << " = " << argText(input->node()->arg(0));
+    if (const Arg *value = input->node()->defaultValue())
+      os_ << " = " << argText(*value);
     printLoc(input->node()->loc());
   }
 }
@@ -167,8 +167,9 @@ void Printer::printCall(const Node &node) {
   os_ << opName(node.op()) << (node.isInPlace() ? "_" : "");
   if (node.is(OpKind::Fallback)) {
     os_ << " " << quoted(node.target()) << " ";
-    bool wellFormed = node.args().size() == 1 && node.arg(0).isList();
-    os_ << "(" << joinArgs(wellFormed ? llvm::ArrayRef(node.arg(0).list()) : node.args()) << ")";
+    bool wellFormed = node.args().size() == 1 && node.args().front().isList();
+    os_ << "(" << joinArgs(wellFormed ? llvm::ArrayRef(node.args().front().list()) : node.args())
+        << ")";
     return;
   }
   const Schema &schema = opSchema(node.op());

@@ -15,18 +15,16 @@ using ir::Value;
 
 /// Returns true if all users of `value`, followed through views, are attention ops that take it as
 /// the query. Collects these ops.
-bool onlyQueries(const Value *value, const ir::UseMap &uses, std::vector<Node *> &attentions) {
-  return llvm::all_of(uses.users(value), [&](Node *user) {
-    if (user->is(OpKind::Attention)) {
-      bool isQuery = user->arg(0) == Arg(const_cast<Value *>(value));
+bool onlyQueries(const Value *value, std::vector<ir::AttentionOp> &attentions) {
+  return llvm::all_of(value->users(), [&](const Node *user) {
+    if (auto attention = ir::AttentionOp::of(*user)) {
+      attentions.push_back(*attention);
       unsigned reads = 0;
-      user->forEachInput([&](Value *input) { reads += input == value; });
-      if (!llvm::is_contained(attentions, user))
-        attentions.push_back(user);
-      return isQuery && reads == 1;
+      user->forEachInput([&](const Value *input) { reads += input == value; });
+      return attention->query() == value && reads == 1;
     }
     return isView(*user) && llvm::all_of(user->results(), [&](const Value &result) {
-             return onlyQueries(&result, uses, attentions);
+             return onlyQueries(&result, attentions);
            });
   });
 }
@@ -36,51 +34,77 @@ bool isPowerOfTwo(double number) {
   return number > 0 && std::frexp(number, &exponent) == 0.5;
 }
 
+/// A tensor times a number.
+struct Scaled {
+  Value *tensor;
+  double factor;
+};
+
+/// Returns what `node` scales; nullopt if it is no multiplication or true division by a number.
+std::optional<Scaled> scaledBy(const Node &node) {
+  auto scaled = [](const Arg &tensor, const Arg &number, bool divides) -> std::optional<Scaled> {
+    const auto factor = number.asNumber();
+    if (!tensor.isValue() || !factor || *factor == 0)
+      return std::nullopt;
+    return Scaled{tensor.value(), divides ? 1 / *factor : *factor};
+  };
+  if (auto mul = ir::MulOp::of(node))
+    return scaled(mul->self(), mul->other(), /*divides=*/false);
+  if (auto div = ir::DivOp::of(node); div && !div->roundingMode())
+    return scaled(div->self(), div->other(), /*divides=*/true);
+  return std::nullopt;
+}
+
 /// Moves the factor of `node`, a mul or div by a number, into the scale of the attention ops whose
 /// query it scales.
-bool foldScale(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter, bool exactly) {
-  bool divides = node.is(OpKind::Div) && node.arg("rounding_mode").isNone();
-  if ((!node.is(OpKind::Mul) && !divides) || !node.arg(0).isValue())
+bool foldScale(Node &node, PatternRewriter &rewriter, bool exactly) {
+  const std::optional<Scaled> scaled = scaledBy(node);
+  std::vector<ir::AttentionOp> attentions;
+  const bool scalesQueries = scaled && onlyQueries(node.result(), attentions);
+  if (attentions.empty())
     return false;
-  auto number = node.arg(1).asNumber();
-  Value *query = node.arg(0).value();
-  if (!number || *number == 0 || (exactly && !isPowerOfTwo(*number)) ||
-      query->tensor().dtype != node.result()->tensor().dtype ||
-      !acceptsStrides(node.result(), query->tensor()))
-    return false;
-  std::vector<Node *> attentions;
-  if (!onlyQueries(node.result(), uses, attentions) || attentions.empty())
-    return false;
-  double factor = divides ? 1 / *number : *number;
-  for (Node *attention : attentions) {
-    double width = static_cast<double>(attention->arg(0).value()->tensor().sizes.back());
-    double scale = attention->arg("scale").asNumber().value_or(1 / std::sqrt(width));
-    rewriter.setArg(attention, *ir::opSchema(OpKind::Attention).find("scale"), scale * factor);
+  if (!scalesQueries)
+    return rewriter.notifyMatchFailure(node, "not only queries of attention are scaled");
+  if (exactly && !isPowerOfTwo(scaled->factor))
+    return rewriter.notifyMatchFailure(node, "the factor is no power of two, so scaling the scores "
+                                             "would round differently");
+  const ir::TensorType &type = scaled->tensor->tensor();
+  if (type.dtype != node.result()->tensor().dtype)
+    return rewriter.notifyMatchFailure(node, "the product has another dtype than the query");
+  if (const Node *reader = findStridesRefused(node.result(), type))
+    return rewriter.notifyMatchFailure(node, [&] { return stridesRefused(*reader, type); });
+  for (ir::AttentionOp attention : attentions) {
+    const auto width = static_cast<double>(attention.query()->tensor().sizes.back());
+    const double scale = attention.scale().value_or(1 / std::sqrt(width));
+    rewriter.setArg(&attention.node(), "scale", scale * scaled->factor);
   }
-  replaceAllUsesWith(rewriter, node.result(), query);
+  replaceAllUsesWith(rewriter, node.result(), scaled->tensor);
   return true;
 }
 
 } // namespace
 
-bool expandNativeMha(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::NativeMha))
+bool expandNativeMha(Node &node, PatternRewriter &rewriter) {
+  auto mha = ir::NativeMhaOp::of(node);
+  if (!mha)
     return false;
-  const Arg &query = node.arg("query");
-  bool selfAttention = query == node.arg("key") && query == node.arg("value");
-  bool weightsUnused = uses.users(node.result(1)).empty();
-  // LibTorch's fused layer gives masks other semantics (true excludes a key, and a row may have no
-  // key at all), so a call with a mask stays.
-  if (!selfAttention || !weightsUnused || !node.arg("mask").isNone())
-    return false;
-  const ir::TensorType &type = query.value()->tensor();
-  int64_t heads = node.arg("num_head").as<int64_t>(), width = node.arg("embed_dim").as<int64_t>();
+  Value *query = mha->query();
+  if (query != mha->key() || query != mha->value())
+    return rewriter.notifyMatchFailure(node, "query, key and value are not one tensor");
+  if (node.result(1)->hasUsers())
+    return rewriter.notifyMatchFailure(node, "the attention weights are used");
+  // LibTorch's fused layer gives masks other semantics: true excludes a key, and a row may have no
+  // key at all.
+  if (mha->mask())
+    return rewriter.notifyMatchFailure(node, "it has a mask");
+  const ir::TensorType &type = query->tensor();
+  int64_t heads = mha->numHead(), width = mha->embedDim();
   int64_t batch = type.sizes[0], length = type.sizes[1];
 
   auto create = [&](OpKind op, std::vector<Arg> args) {
     return rewriter.create(op, std::move(args), node, &node)->result();
   };
-  Value *packed = create(OpKind::Linear, {query, node.arg("qkv_weight"), node.arg("qkv_bias")});
+  Value *packed = create(OpKind::Linear, {query, mha->qkvWeight(), mha->qkvBias()});
   Value *split =
       create(OpKind::View, {packed, Arg::ints(ir::Dims{batch, length, 3, heads, width / heads})});
   Arg qkv[3];
@@ -91,19 +115,18 @@ bool expandNativeMha(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewr
       create(OpKind::Attention, {qkv[0], qkv[1], qkv[2], Arg(), 0.0, false, Arg(), false});
   Value *rows = create(OpKind::Permute, {attended, Arg::ints(ir::Dims{0, 2, 1, 3})});
   Value *merged = create(OpKind::Reshape, {rows, Arg::ints(ir::Dims{batch, length, width})});
-  Value *projected =
-      create(OpKind::Linear, {merged, node.arg("proj_weight"), node.arg("proj_bias")});
+  Value *projected = create(OpKind::Linear, {merged, mha->projWeight(), mha->projBias()});
   replaceAllUsesWith(rewriter, node.result(0), projected);
   return true;
 }
 
-bool foldQueryScale(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
+bool foldQueryScale(Node &node, PatternRewriter &rewriter) {
   // A power of two changes only exponents, so applying it later causes no other rounding.
-  return foldScale(node, uses, rewriter, /*exactly=*/true);
+  return foldScale(node, rewriter, /*exactly=*/true);
 }
 
-bool foldAnyQueryScale(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  return foldScale(node, uses, rewriter, /*exactly=*/false);
+bool foldAnyQueryScale(Node &node, PatternRewriter &rewriter) {
+  return foldScale(node, rewriter, /*exactly=*/false);
 }
 
 } // namespace cgc::passes

@@ -8,8 +8,17 @@ namespace cgc::passes {
 namespace {
 
 constexpr Pattern kPatterns[] = {
-    dropIdentity, castBeforeExpand, normalizeCopy, expandNativeMha, normalizeViews, dropCopy,
-    mergeLinears, unflattenLinear,  sinkView,      sinkPermute,     foldQueryScale,
+    {"dropIdentity", dropIdentity},
+    {"castBeforeExpand", castBeforeExpand},
+    {"normalizeCopy", normalizeCopy},
+    {"expandNativeMha", expandNativeMha},
+    {"normalizeViews", normalizeViews},
+    {"dropCopy", dropCopy},
+    {"mergeLinears", mergeLinears},
+    {"unflattenLinear", unflattenLinear},
+    {"sinkView", sinkView},
+    {"sinkPermute", sinkPermute},
+    {"foldQueryScale", foldQueryScale},
 };
 
 } // namespace

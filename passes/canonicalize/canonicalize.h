@@ -11,6 +11,7 @@ namespace cgc::passes {
 /// mutation is observable. The patterns then run to a fixed point. Requires a specialized graph.
 struct CanonicalizePass {
   static constexpr const char *name = "canonicalize";
+  static constexpr bool explains = true;
   static constexpr bool isRequired = true; ///< No later pass accepts in-place ops.
   /// `max-rewrites=N`: stops after N rewrites of each graph, to bisect a wrong rewrite.
   static Result<CanonicalizePass> create(PassOptions &options);

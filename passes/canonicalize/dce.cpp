@@ -4,27 +4,32 @@
 #include "ir/rewriter.h"
 #include "passes/manager/registered_pass.h"
 
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace cgc::passes {
+namespace {
+
+bool isDead(const ir::Node &node) {
+  const bool removable = node.kind() == ir::NodeKind::GetAttr ||
+                         (node.kind() == ir::NodeKind::CallFunction && !node.isInPlace() &&
+                          ir::hasTrait(node.op(), ir::kPure));
+  return removable &&
+         llvm::none_of(node.results(), [](const ir::Value &result) { return result.hasUsers(); });
+}
+
+} // namespace
 
 Result<Changed> DcePass::run(ir::Graph &graph, PassContext &) const {
-  llvm::DenseSet<const ir::Node *> used; // Looked up, never iterated.
-  std::vector<ir::Node *> dead;
-  for (ir::Node &node : llvm::reverse(graph)) {
-    bool removable = node.kind() == ir::NodeKind::GetAttr ||
-                     (node.kind() == ir::NodeKind::CallFunction && !node.isInPlace() &&
-                      ir::hasTrait(node.op(), ir::kPure));
-    if (removable && !used.contains(&node))
-      dead.push_back(&node);
-    else
-      node.forEachInput([&](ir::Value *value) { used.insert(value->node()); });
-  }
   ir::GraphRewriter rewriter(graph);
-  for (ir::Node *node : dead)
-    rewriter.erase(node);
-  return dead.empty() ? Changed::No : Changed::Yes;
+  // The users of a node come after it, so they are gone when the walk reaches it.
+  for (auto it = graph.end(); it != graph.begin();) {
+    ir::Node &node = *--it;
+    if (!isDead(node))
+      continue;
+    ++it;
+    rewriter.erase(&node);
+  }
+  return rewriter.changed() ? Changed::Yes : Changed::No;
 }
 
 CGC_DEFINE_PASS(DcePass)

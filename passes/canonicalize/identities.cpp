@@ -6,28 +6,34 @@ namespace {
 
 using ir::OpKind;
 
-bool isConstantNumber(const ir::Arg &arg, double number) {
-  auto value = arg.asNumber();
-  return value && *value == number;
+/// Returns true if the arithmetic of `node` returns its argument `self` bit for bit.
+bool isNeutral(const ir::Node &node) {
+  if (auto mul = ir::MulOp::of(node))
+    return mul->other().asNumber() == 1;
+  if (auto div = ir::DivOp::of(node))
+    return div->other().asNumber() == 1 && !div->roundingMode();
+  if (auto sub = ir::SubOp::of(node))
+    return sub->other().asNumber() == 0;
+  if (auto add = ir::AddOp::of(node)) // -0.0 + 0 is +0.0
+    return add->other().asNumber() == 0 && !isFloating(add->result()->tensor().dtype);
+  if (auto pad = ir::ConstantPadOp::of(node))
+    return llvm::all_of(pad->pad(), [](int64_t width) { return width == 0; });
+  return false;
 }
 
-/// Returns true if the arithmetic of `node` returns argument 0 bit for bit.
-bool isNeutral(const ir::Node &node) {
-  switch (node.op()) {
-  case OpKind::Mul:
-  case OpKind::Div:
-    return isConstantNumber(node.arg("other"), 1) &&
-           (node.op() == OpKind::Mul || node.arg("rounding_mode").isNone());
-  case OpKind::Sub:
-    return isConstantNumber(node.arg("other"), 0);
-  case OpKind::Add: // -0.0 + 0 is +0.0
-    return isConstantNumber(node.arg("other"), 0) && !isFloating(node.result()->tensor().dtype);
-  case OpKind::ConstantPad:
-    return llvm::all_of(node.arg("pad").list(),
-                        [](const ir::Arg &pad) { return pad == ir::Arg(int64_t{0}); });
-  default:
-    return false;
-  }
+/// Returns the input that the result of `node` equals, element for element and in the same memory
+/// layout; null if there is none.
+ir::Value *equalInput(ir::Node &node) {
+  if (node.numResults() != 1)
+    return nullptr;
+  const bool view = isView(node);
+  if (!view && !isNeutral(node))
+    return nullptr;
+  const ir::Arg &input = view ? ir::aliasedArg(node) : node.arg("self");
+  if (!input.isValue() || !sameLayout(input.value()->tensor(), node.result()->tensor()))
+    return nullptr;
+  const bool moves = view && layoutOf(node.result()).offset != layoutOf(input.value()).offset;
+  return moves ? nullptr : input.value();
 }
 
 /// Returns true if every value of `from` is representable in `to`.
@@ -50,9 +56,9 @@ bool isLossless(DType from, DType to) {
 }
 
 /// Returns the type of `expand` after its input has been cast to the dtype of `to`.
-ir::TensorType expandedType(const ir::Node &expand, const ir::Node &to) {
+ir::TensorType expandedType(ir::ExpandOp expand, ir::ToOp to) {
   ir::TensorType type = to.result()->tensor();
-  const ir::TensorType &from = expand.arg(0).value()->tensor();
+  const ir::TensorType &from = expand.self()->tensor();
   ir::Dims dense = ir::contiguousStrides(from.sizes);
   int64_t added = type.rank() - from.rank();
   for (int64_t dim = 0; dim < type.rank(); ++dim)
@@ -63,46 +69,44 @@ ir::TensorType expandedType(const ir::Node &expand, const ir::Node &to) {
 
 } // namespace
 
-bool dropIdentity(ir::Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
-  if (node.args().empty() || node.numResults() != 1 || !node.arg(0).isValue())
-    return false;
-  ir::Value *input = node.arg(0).value();
-  const ir::TensorType &type = node.result()->tensor();
-  bool same = sameLayout(input->tensor(), type);
-  if (same && ((isView(node) && layoutOf(node.result()).offset == layoutOf(input).offset) ||
-               isNeutral(node))) {
+bool dropIdentity(ir::Node &node, PatternRewriter &rewriter) {
+  if (ir::Value *input = equalInput(node)) {
     replaceAllUsesWith(rewriter, node.result(), input);
     return true;
   }
-  if (node.is(OpKind::To))
-    if (ir::Node *first = definingOp(input, OpKind::To)) {
-      ir::Value *original = first->arg(0).value();
-      if (isLossless(original->tensor().dtype, input->tensor().dtype)) {
-        ir::Node *cast =
-            rewriter.create(OpKind::To, {original, type.dtype, ir::Arg()}, node, &node);
+  if (auto to = ir::ToOp::of(node))
+    if (auto first = ir::ToOp::of(to->self())) {
+      ir::Value *original = first->self();
+      if (isLossless(original->tensor().dtype, to->self()->tensor().dtype)) {
+        const DType dtype = node.result()->tensor().dtype;
+        ir::Node *cast = rewriter.create(OpKind::To, {original, dtype, ir::Arg()}, node, &node);
         replaceAllUsesWith(rewriter, node.result(), cast->result());
         return true;
       }
     }
-  if (node.is(OpKind::Rsub) && node.arg(1).isValue()) {
+  if (auto rsub = ir::RsubOp::of(node); rsub && rsub->self().isValue() && rsub->other().isValue()) {
     ir::Node *sub =
-        rewriter.create(OpKind::Sub, {node.arg(1), node.arg(0), node.arg(2)}, node, &node);
+        rewriter.create(OpKind::Sub, {rsub->other(), rsub->self(), node.arg("alpha")}, node, &node);
     replaceAllUsesWith(rewriter, node.result(), sub->result());
     return true;
   }
   return false;
 }
 
-bool castBeforeExpand(ir::Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::To) || isView(node))
+bool castBeforeExpand(ir::Node &node, PatternRewriter &rewriter) {
+  auto to = ir::ToOp::of(node);
+  if (!to || isView(node))
     return false;
-  ir::Node *expand = definingOp(node.arg(0).value(), OpKind::Expand);
-  if (!expand || !acceptsStrides(node.result(), expandedType(*expand, node)))
+  auto expand = ir::ExpandOp::of(to->self());
+  if (!expand)
     return false;
-  ir::Node *cast =
-      rewriter.create(OpKind::To, {expand->arg(0), node.arg(1), node.arg(2)}, node, &node);
+  const ir::TensorType type = expandedType(*expand, *to);
+  if (const ir::Node *reader = findStridesRefused(node.result(), type))
+    return rewriter.notifyMatchFailure(node, [&] { return stridesRefused(*reader, type); });
+  ir::Node *cast = rewriter.create(
+      OpKind::To, {expand->self(), node.arg("dtype"), node.arg("device")}, node, &node);
   ir::Node *expanded =
-      rewriter.create(OpKind::Expand, {cast->result(), expand->arg(1)}, node, &node);
+      rewriter.create(OpKind::Expand, {cast->result(), expand->node().arg("size")}, node, &node);
   replaceAllUsesWith(rewriter, node.result(), expanded->result());
   return true;
 }

@@ -21,8 +21,8 @@ using ir::Value;
 /// empty list.
 std::vector<Node *> viewsOf(Node &node) {
   std::vector<Node *> views;
-  for (Value *value = node.arg(0).value(); isView(*value->node());
-       value = value->node()->arg(0).value()) {
+  for (Value *value = ir::aliasedArg(node).value(); isView(*value->node());
+       value = ir::aliasedArg(*value->node()).value()) {
     Node *view = value->node();
     if (!view->is(OpKind::Select) &&
         !(view->is(OpKind::Slice) && view->arg("step") == ir::Arg(int64_t{1})))
@@ -39,11 +39,11 @@ struct Reads {
 };
 
 Reads readsAfter(Node &node, llvm::ArrayRef<Node *> views) {
-  Value *overwritten = node.arg(0).value();
+  Value *overwritten = ir::aliasedArg(node).value();
   Value *base = layoutOf(overwritten).base;
   llvm::DenseSet<const Value *> wholes, others; // Looked up, never iterated.
   for (Node *view : views)
-    wholes.insert(view->arg(0).value());
+    wholes.insert(ir::aliasedArg(*view).value());
   ir::Graph &graph = *node.graph();
   auto it = graph.begin();
   for (; &*it != &node; ++it)
@@ -96,13 +96,11 @@ void writeBack(Node &node, llvm::ArrayRef<Node *> views, ir::GraphRewriter &rewr
   Node *before = &*std::next(node.getIterator());
   Value *whole = node.result();
   for (Node *view : views)
-    whole = withPart(*view, view->arg(0).value(), whole, node, before, rewriter);
-  Value *base = views.back()->arg(0).value();
+    whole = withPart(*view, ir::aliasedArg(*view).value(), whole, node, before, rewriter);
+  Value *base = ir::aliasedArg(*views.back()).value();
   std::vector<std::pair<Value *, Value *>> anew = {{base, whole}};
   for (Node *view : llvm::reverse(views)) {
-    std::vector<ir::Arg> args = view->args().vec();
-    args[0] = whole;
-    whole = rewriter.create(view->op(), std::move(args), node, before)->result();
+    whole = rewriter.create(view->op(), view->argsWith("self", whole), node, before)->result();
     anew.emplace_back(view == views.front() ? node.result() : view->result(), whole);
   }
   Node *last = &*std::prev(before->getIterator());
@@ -120,7 +118,7 @@ std::string readBy(const Node &reader) {
 }
 
 Overwritten overwritten(Node &node) {
-  const Value *base = layoutOf(node.arg(0).value()).base;
+  const Value *base = layoutOf(ir::aliasedArg(node).value()).base;
   if (base->node()->kind() == ir::NodeKind::Placeholder)
     return {ir::Cause::MutatesInput, "it overwrites the input '" + base->name() + "'"};
   if (base->node()->kind() == ir::NodeKind::GetAttr)

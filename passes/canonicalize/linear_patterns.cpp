@@ -19,25 +19,24 @@ struct Rows {
 };
 
 Rows rowsOf(Value *value) {
-  Node *slice = definingOp(value, OpKind::Slice);
-  if (!slice || slice->arg(1) != Arg(0) || slice->arg(4) != Arg(1) ||
-      !slice->arg(2).is<int64_t>() || !slice->arg(3).is<int64_t>())
+  auto slice = ir::SliceOp::of(value);
+  if (!slice || slice->dim() != 0 || slice->step() != 1 || !slice->start() || !slice->end())
     return {value, 0, value->tensor().sizes[0]};
-  return {slice->arg(0).value(), slice->arg(2).as<int64_t>(), slice->arg(3).as<int64_t>()};
+  return {slice->self(), *slice->start(), *slice->end()};
 }
 
 struct Part {
-  Node *linear;
+  ir::LinearOp linear;
   Rows weight;
 };
 
 /// Returns true if the bias of `part` is the same slice of `bias` (null for no bias) as the part's
 /// weight is of its source.
 bool hasBiasFrom(const Part &part, Value *bias) {
-  const Arg &arg = part.linear->arg(2);
-  if (!bias || !arg.isValue())
-    return !bias && !arg.isValue();
-  Rows rows = rowsOf(arg.value());
+  Value *own = part.linear.bias();
+  if (!bias || !own)
+    return !bias && !own;
+  Rows rows = rowsOf(own);
   return rows.source == bias && rows.begin == part.weight.begin && rows.end == part.weight.end;
 }
 
@@ -51,41 +50,55 @@ Value *takeRows(Value *source, int64_t begin, int64_t end, Node &root,
   return rewriter.create(OpKind::Slice, {all, 0, begin, end, 1}, root, &root)->result();
 }
 
+/// Returns how many of the last dimensions a linear or a layer_norm reads as one row; 0 for other
+/// ops.
+int64_t rowDims(const Node &node) {
+  if (node.is(OpKind::Linear))
+    return 1;
+  auto norm = ir::LayerNormOp::of(node);
+  return norm ? static_cast<int64_t>(norm->normalizedShape().size()) : 0;
+}
+
 } // namespace
 
-bool mergeLinears(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::Linear) || node.arg(1).value()->tensor().rank() != 2)
+bool mergeLinears(Node &node, PatternRewriter &rewriter) {
+  auto linear = ir::LinearOp::of(node);
+  if (!linear || linear->weight()->tensor().rank() != 2)
     return false;
-  Value *input = node.arg(0).value();
-  Value *weight = rowsOf(node.arg(1).value()).source;
-  Value *bias = node.arg(2).isValue() ? rowsOf(node.arg(2).value()).source : nullptr;
+  Value *input = linear->input();
+  Value *weight = rowsOf(linear->weight()).source;
+  Value *bias = linear->bias() ? rowsOf(linear->bias()).source : nullptr;
   auto isParameter = [](Value *v) { return v->node()->kind() == ir::NodeKind::GetAttr; };
   if (!isParameter(weight) || (bias && !isParameter(bias)))
-    return false;
+    return rewriter.notifyMatchFailure(
+        node, "the weight or the bias is neither a parameter nor a slice of one's rows");
 
   std::vector<Part> parts;
-  for (Node *user : uses.users(input))
-    if (user->is(OpKind::Linear) && user->arg(0) == Arg(input)) {
-      Part part{user, rowsOf(user->arg(1).value())};
+  for (Node *user : input->users())
+    if (auto other = ir::LinearOp::of(*user); other && other->input() == input) {
+      Part part{*other, rowsOf(other->weight())};
       if (part.weight.source == weight && hasBiasFrom(part, bias))
         parts.push_back(part);
     }
-  if (parts.size() < 2 || parts.front().linear != &node) // In list order `node` is the first.
+  if (parts.size() < 2)
+    return rewriter.notifyMatchFailure(
+        node, "no other linear of the same input takes rows of the same weight and bias");
+  if (&parts.front().linear.node() != &node) // Users come in graph order: the first is the root.
     return false;
   llvm::stable_sort(parts, [](auto &a, auto &b) { return a.weight.begin < b.weight.begin; });
   for (size_t i = 1; i < parts.size(); ++i)
     if (parts[i].weight.begin != parts[i - 1].weight.end)
-      return false;
+      return rewriter.notifyMatchFailure(node, "the rows of the weight are not consecutive slices");
 
   // Each user reads a slice of the merged result's rows.
   int64_t begin = parts.front().weight.begin, end = parts.back().weight.end;
   for (const Part &part : parts) {
-    ir::TensorType sliced = part.linear->result()->tensor();
+    ir::TensorType sliced = part.linear.result()->tensor();
     ir::Dims merged = sliced.sizes;
     merged.back() = end - begin;
     sliced.strides = ir::contiguousStrides(merged);
-    if (!acceptsStrides(part.linear->result(), sliced))
-      return false;
+    if (const Node *reader = findStridesRefused(part.linear.result(), sliced))
+      return rewriter.notifyMatchFailure(node, [&] { return stridesRefused(*reader, sliced); });
   }
 
   Value *mergedWeight = takeRows(weight, begin, end, node, rewriter);
@@ -96,49 +109,51 @@ bool mergeLinears(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewrite
     Node *slice = rewriter.create(
         OpKind::Slice,
         {merged->result(), last, part.weight.begin - begin, part.weight.end - begin, 1},
-        *part.linear, &node);
-    replaceAllUsesWith(rewriter, part.linear->result(), slice->result());
+        part.linear.node(), &node);
+    replaceAllUsesWith(rewriter, part.linear.result(), slice->result());
   }
   return true;
 }
 
-bool unflattenLinear(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::View))
+bool unflattenLinear(Node &node, PatternRewriter &rewriter) {
+  auto view = ir::ViewOp::of(node);
+  auto linear = view ? ir::LinearOp::of(view->self()) : std::nullopt;
+  if (!linear)
     return false;
-  Node *linear = definingOp(node.arg(0).value(), OpKind::Linear);
-  if (!linear || !uses.hasOneUser(linear->result()))
-    return false;
+  if (!linear->result()->hasOneUser())
+    return rewriter.notifyMatchFailure(node, "the linear has other users");
   // Waits until two views in a row are one: the second tells which rows are wanted.
-  if (uses.hasOneUser(node.result()))
-    if (Node &user = *uses.users(node.result()).front();
+  if (node.result()->hasOneUser())
+    if (Node &user = *node.result()->users().front();
         isView(user) && user.numResults() == 1 && user.result()->tensor().isContiguous())
       return false;
-  Value *input = linear->arg(0).value();
+  Value *input = linear->input();
   const ir::TensorType &output = linear->result()->tensor();
   ir::Dims sizes = node.result()->tensor().sizes;
   if (input->tensor().rank() != 2 || output.rank() != 2 || sizes.empty() ||
-      sizes.back() != output.sizes.back() || !definingOp(input, OpKind::View))
-    return false;
+      sizes.back() != output.sizes.back() || !ir::ViewOp::of(input))
+    return rewriter.notifyMatchFailure(
+        node, "it does more than to split the rows of a matrix that is a view");
   sizes.back() = input->tensor().sizes.back();
   auto viewed =
       ir::inferResults(OpKind::View, {Arg(input), Arg::ints(sizes)}, input->tensor().device);
   if (!viewed || !(*viewed)[0].viewOffset)
-    return false;
+    return rewriter.notifyMatchFailure(node, "the linear's input cannot be viewed in these sizes");
   Node *rows = rewriter.create(OpKind::View, {input, Arg::ints(sizes)}, node, &node);
-  Node *direct = rewriter.create(OpKind::Linear, {rows->result(), linear->arg(1), linear->arg(2)},
-                                 *linear, &node);
+  Node *direct = rewriter.create(OpKind::Linear, linear->node().argsWith("input", rows->result()),
+                                 linear->node(), &node);
   replaceAllUsesWith(rewriter, node.result(), direct->result());
   return true;
 }
 
-bool sinkView(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::Linear) && !node.is(OpKind::LayerNorm))
+bool sinkView(Node &node, PatternRewriter &rewriter) {
+  const int64_t inner = rowDims(node);
+  if (inner != 1)
     return false;
-  Node *view = definingOp(node.arg(0).value(), OpKind::View);
-  if (!view || node.result()->tensor().rank() != view->result()->tensor().rank() ||
-      (node.is(OpKind::LayerNorm) && node.arg("normalized_shape").list().size() != 1))
+  auto view = ir::ViewOp::of(node.arg("input").value());
+  if (!view || node.result()->tensor().rank() != view->result()->tensor().rank())
     return false;
-  Value *rows = view->arg(0).value();
+  Value *rows = view->self();
   const ir::TensorType &from = rows->tensor(), &to = view->result()->tensor();
   auto withoutOnes = [](ir::Dims sizes) {
     llvm::erase(sizes, 1);
@@ -147,29 +162,27 @@ bool sinkView(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
   if (from.rank() != to.rank() || from.rank() < 3 || !from.isContiguous() ||
       from.sizes.back() != to.sizes.back() || withoutOnes(from.sizes) != withoutOnes(to.sizes))
     return false;
-  std::vector<Arg> args = node.args().vec();
-  args[0] = Arg(rows);
-  Node *direct = rewriter.create(node.op(), std::move(args), node, &node);
+  Node *direct = rewriter.create(node.op(), node.argsWith("input", rows), node, &node);
   Node *restored = rewriter.create(
       OpKind::View, {direct->result(), Arg::ints(node.result()->tensor().sizes)}, node, &node);
   replaceAllUsesWith(rewriter, node.result(), restored->result());
   return true;
 }
 
-bool sinkPermute(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::Linear) && !node.is(OpKind::LayerNorm))
+bool sinkPermute(Node &node, PatternRewriter &rewriter) {
+  const int64_t inner = rowDims(node);
+  if (inner == 0)
     return false;
-  Value *input = node.arg(0).value();
+  Value *input = node.arg("input").value();
   const ir::TensorType &type = input->tensor();
   auto order = denseOrder(type);
   if (!order || isIdentity(*order))
     return false;
-  int64_t inner = node.is(OpKind::Linear) ? 1 : node.arg("normalized_shape").list().size();
   for (int64_t dim = type.rank() - inner; dim < type.rank(); ++dim)
     if ((*order)[dim] != dim)
-      return false;
-  if (node.result()->tensor().rank() != type.rank()) // A linear with a weight [K].
-    return false;
+      return rewriter.notifyMatchFailure(node, "the permutation moves a dimension within the rows");
+  if (node.result()->tensor().rank() != type.rank())
+    return rewriter.notifyMatchFailure(node, "the weight is a vector");
 
   // The result with its rows in memory order, viewed in the original order.
   ir::TensorType sunk = node.result()->tensor();
@@ -179,13 +192,11 @@ bool sinkPermute(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
   ir::Dims strides = ir::contiguousStrides(memorySizes);
   for (int64_t dim = 0; dim < sunk.rank(); ++dim)
     sunk.strides[dim] = strides[back[dim]];
-  if (!acceptsStrides(node.result(), sunk))
-    return false;
+  if (const Node *reader = findStridesRefused(node.result(), sunk))
+    return rewriter.notifyMatchFailure(node, [&] { return stridesRefused(*reader, sunk); });
 
   Node *rows = rewriter.create(OpKind::Permute, {input, Arg::ints(*order)}, node, &node);
-  std::vector<Arg> args = node.args().vec();
-  args[0] = Arg(rows->result());
-  Node *direct = rewriter.create(node.op(), std::move(args), node, &node);
+  Node *direct = rewriter.create(node.op(), node.argsWith("input", rows->result()), node, &node);
   Node *restored =
       rewriter.create(OpKind::Permute, {direct->result(), Arg::ints(back)}, node, &node);
   replaceAllUsesWith(rewriter, node.result(), restored->result());

@@ -217,7 +217,7 @@ private:
       if (widened && arg.isValue() && arg.value()->tensor().dtype != DType::F32)
         arg = rewriter_.create(OpKind::To, {arg, DType::F32, Arg()}, node, &node)->result();
     }
-    if (node.is(OpKind::To) && dropCast(node, args))
+    if (node.is(OpKind::To) && dropCast(node, ir::InferArgs(ir::opSchema(OpKind::To), args)))
       return;
     auto inferred = ir::inferResults(node.op(), args, node.result()->tensor().device);
     if (!inferred) {
@@ -239,9 +239,9 @@ private:
 
   /// Drops the cast `node` if it no longer changes anything: its readers then read its input.
   /// Returns true if it was dropped.
-  bool dropCast(Node &node, llvm::ArrayRef<Arg> args) {
-    Value *input = args[0].value();
-    const DType *dtype = args[1].getIf<DType>();
+  bool dropCast(Node &node, const ir::InferArgs &args) {
+    Value *input = args["self"].value();
+    const DType *dtype = args["dtype"].getIf<DType>();
     if ((dtype && *dtype != input->tensor().dtype) || input->type() == node.result()->type())
       return false;
     if (!input->tensor().isContiguous()) // The result of a cast is dense.
@@ -314,9 +314,8 @@ private:
   }
 
   void setArgs(Node &node, std::vector<Arg> args) {
-    for (unsigned i = 0; i < args.size(); ++i)
-      if (!(args[i] == node.arg(i)))
-        rewriter_.setArg(&node, i, std::move(args[i]));
+    if (node.args() != llvm::ArrayRef(args))
+      rewriter_.setArgs(&node, std::move(args));
   }
   void setType(Value &value, ir::TensorType type) {
     if (value.type() == ir::Type(type))

@@ -2,6 +2,7 @@
 #include "passes/canonicalize/run_patterns.h"
 
 #include "passes/canonicalize/dce.h"
+#include "runtime/base/check.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -18,25 +19,25 @@ Status refused(const std::string &what, const std::string &first) {
 }
 
 /// Offers each node in use to each pattern, once. Returns true if a pattern rewrote something, and
-/// decrements `rewritesLeft` for each rewrite.
-bool runRound(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns, uint64_t &rewritesLeft) {
+/// decrements `rewritesLeft` for each rewrite. Sends match failures to `listener`, unless it is
+/// null.
+bool runRound(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns, uint64_t &rewritesLeft,
+              const MatchListener *listener) {
   std::vector<ir::Node *> nodes;
   for (ir::Node &node : graph)
     if (node.kind() == ir::NodeKind::CallFunction)
       nodes.push_back(&node);
   bool changed = false;
-  std::optional<ir::UseMap> uses(graph);
   for (ir::Node *node : nodes)
-    for (Pattern pattern : patterns) {
-      if (llvm::all_of(node->results(), [&](auto &r) { return uses->users(&r).empty(); }))
+    for (const Pattern &pattern : patterns) {
+      if (llvm::none_of(node->results(), [](const ir::Value &r) { return r.hasUsers(); }))
         break; // Replaced in this round.
       if (rewritesLeft == 0)
         return changed;
-      ir::GraphRewriter rewriter(graph);
-      if (pattern(*node, *uses, rewriter)) {
+      PatternRewriter rewriter(graph, pattern.name, listener);
+      if (pattern.rewrite(*node, rewriter)) {
         changed = true;
         --rewritesLeft;
-        uses.emplace(graph);
       }
     }
   return changed;
@@ -78,10 +79,15 @@ Result<Changed> runPatterns(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns,
   bool changed = false;
   for (unsigned round = 0; round < kMaxRounds; ++round) {
     CGC_ASSIGN_OR_RETURN(Changed swept, DcePass().run(graph, context));
-    bool rewrote = runRound(graph, patterns, maxRewrites);
+    bool rewrote = runRound(graph, patterns, maxRewrites, /*listener=*/nullptr);
     changed |= rewrote || swept == Changed::Yes;
-    if (!rewrote)
-      return changed ? Changed::Yes : Changed::No;
+    if (rewrote)
+      continue;
+    if (context.matchFailed) { // What does not match at the fixed point stays: one round asks why.
+      const bool again = runRound(graph, patterns, maxRewrites, context.matchFailed);
+      CGC_CHECK(!again && "a pattern decides otherwise the second time");
+    }
+    return changed ? Changed::Yes : Changed::No;
   }
   return Status(Code::Failed, "the patterns do not settle on @" + graph.name() + ": a bug of cgc");
 }

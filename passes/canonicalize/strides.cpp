@@ -1,8 +1,11 @@
-// acceptsStrides: re-runs type inference with other strides for one value.
+// findStridesRefused: re-runs type inference with other strides for one value.
 #include "passes/match.h"
 
+#include "ir/text/text.h"
+
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/STLExtras.h"
+
+#include <set>
 
 namespace cgc::passes {
 namespace {
@@ -10,11 +13,30 @@ namespace {
 /// Hypothetical types of values; values without an entry keep theirs.
 class Trial {
 public:
-  Trial(ir::Value *value, const ir::TensorType &type) { set(value, type); }
+  Trial(const ir::Value *value, const ir::TensorType &type) { set(value, type); }
+
+  /// Returns the first node that does not accept the new types of its arguments; null if all do.
+  /// Visits only nodes with such an argument, in graph order.
+  const ir::Node *run() {
+    while (!pending_.empty()) {
+      const ir::Node *node = *pending_.begin();
+      pending_.erase(pending_.begin());
+      if (!step(*node))
+        return node;
+    }
+    return nullptr;
+  }
+
+private:
+  struct IsBefore {
+    bool operator()(const ir::Node *a, const ir::Node *b) const { return a->isBefore(*b); }
+  };
 
   /// Returns whether `node` accepts the new types, and records those of its results.
-  bool step(ir::Node &node) {
-    bool touched = false;
+  bool step(const ir::Node &node) {
+    if (node.kind() != ir::NodeKind::CallFunction)
+      return false;
+    const ir::Schema &schema = ir::opSchema(node.op());
     std::vector<ir::Arg> args = node.args().vec();
     for (unsigned i = 0; i < args.size(); ++i) {
       bool accepted = true;
@@ -22,17 +44,13 @@ public:
         ir::Value *standIn = standIns_.lookup(value);
         if (!standIn)
           return ir::Arg(value);
-        touched = true;
-        accepted &= node.kind() == ir::NodeKind::CallFunction &&
-                    (ir::hasTrait(node.op(), ir::kView) ||
-                     ir::readsStrides(node.op(), node.args(), i, standIn->tensor()));
+        accepted &= ir::hasTrait(node.op(), ir::kView) ||
+                    ir::readsStrides(node, schema.args[i].name, standIn->tensor());
         return ir::Arg(standIn);
       });
       if (!accepted)
         return false;
     }
-    if (!touched)
-      return true;
     DeviceKind device = node.result()->tensor().device;
     auto before = ir::inferResults(node.op(), node.args(), device);
     auto after = ir::inferResults(node.op(), args, device);
@@ -50,24 +68,27 @@ public:
     return true;
   }
 
-private:
-  void set(ir::Value *value, ir::TensorType type) {
+  void set(const ir::Value *value, ir::TensorType type) {
     standIns_[value] = scratch_.placeholder("", std::move(type), ir::Loc::unknown())->result();
+    pending_.insert(value->users().begin(), value->users().end());
   }
 
   ir::Graph scratch_{"trial"};
   llvm::DenseMap<const ir::Value *, ir::Value *> standIns_; ///< Looked up, never iterated.
+  std::set<const ir::Node *, IsBefore> pending_;            ///< Nodes to visit.
 };
 
 } // namespace
 
-bool acceptsStrides(ir::Value *value, const ir::TensorType &type) {
-  if (sameLayout(value->tensor(), type))
-    return true;
-  Trial trial(value, type);
-  ir::Graph &graph = *value->node()->graph();
-  return llvm::all_of(llvm::make_range(std::next(value->node()->getIterator()), graph.end()),
-                      [&](ir::Node &node) { return trial.step(node); });
+const ir::Node *findStridesRefused(const ir::Value *value, const ir::TensorType &type) {
+  return sameLayout(value->tensor(), type) ? nullptr : Trial(value, type).run();
+}
+
+std::string stridesRefused(const ir::Node &reader, const ir::TensorType &type) {
+  return "the result would be " + toString(type) + ", and " +
+         (reader.kind() == ir::NodeKind::Output
+              ? "the graph returns it"
+              : "a reader cannot take these strides: " + ir::toString(reader));
 }
 
 } // namespace cgc::passes

@@ -167,7 +167,7 @@ std::optional<std::vector<Step>> chainFor(const ir::TensorType &base, const ir::
 /// Returns the current chain from `base` to `value`; nullopt if a node of it has several results.
 std::optional<std::vector<Step>> chainOf(const ir::Value *value, const ir::Value *base) {
   std::vector<Step> steps;
-  for (; value != base; value = value->node()->arg(0).value()) {
+  for (; value != base; value = ir::aliasedArg(*value->node()).value()) {
     const ir::Node &node = *value->node();
     if (node.numResults() != 1)
       return std::nullopt;
@@ -177,15 +177,16 @@ std::optional<std::vector<Step>> chainOf(const ir::Value *value, const ir::Value
   return steps;
 }
 
-bool normalizeView(ir::Value *value, ir::GraphRewriter &rewriter) {
+bool normalizeView(ir::Value *value, PatternRewriter &rewriter) {
   Layout layout = layoutOf(value);
+  ir::Node &node = *value->node();
   auto wanted = chainFor(layout.base->tensor(), value->tensor(), layout.offset);
   if (!wanted)
-    return false;
+    return rewriter.notifyMatchFailure(
+        node, "no chain of permute, view, select, slice and expand addresses the same elements");
   auto current = chainOf(value, layout.base);
   if (current && (*current == *wanted || current->size() < wanted->size()))
     return false;
-  ir::Node &node = *value->node();
   ir::Value *result = layout.base;
   for (Step &step : *wanted) {
     std::vector<ir::Arg> args = {result};
@@ -200,13 +201,13 @@ bool normalizeView(ir::Value *value, ir::GraphRewriter &rewriter) {
 
 } // namespace
 
-bool normalizeViews(ir::Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
+bool normalizeViews(ir::Node &node, PatternRewriter &rewriter) {
   if (!isView(node))
     return false;
   bool changed = false;
   for (ir::Value &result : node.results()) {
     // A view used only by views is part of their chains.
-    if (llvm::any_of(uses.users(&result), [](const ir::Node *user) { return !isView(*user); }))
+    if (llvm::any_of(result.users(), [](const ir::Node *user) { return !isView(*user); }))
       changed |= normalizeView(&result, rewriter);
   }
   return changed;

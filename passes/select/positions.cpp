@@ -4,24 +4,27 @@
 namespace cgc::passes {
 
 std::optional<AddedPositions> addedPositions(const ir::Node &node, ir::OpKind op,
-                                             const ir::UseMap &uses) {
-  if (!node.is(ir::OpKind::Add) || node.arg("alpha").asNumber() != 1.0)
-    return std::nullopt;
+                                             const PatternRewriter &rewriter) {
   const ir::TensorType &type = node.result()->tensor();
-  for (unsigned i : {0u, 1u}) {
-    const ir::Arg &tokens = node.arg(i), &positions = node.arg(1 - i);
-    if (!tokens.isValue() || !positions.isValue() || tokens == positions ||
-        !definingOp(tokens.value(), op) || !uses.hasOneUser(tokens.value()))
+  const char *reason = nullptr; // Of the last operand that `op` computes.
+  for (const auto &[tokens, positions] : operandsOfSum(node)) {
+    if (!tokens->node()->is(op))
       continue;
-    llvm::ArrayRef<int64_t> sizes = positions.value()->tensor().sizes;
+    llvm::ArrayRef<int64_t> sizes = positions->tensor().sizes;
     if (sizes.size() == 3 && sizes.front() == 1)
       sizes = sizes.drop_front();
-    if (type.rank() == 3 && tokens.value()->tensor().sizes == type.sizes &&
-        sizes == llvm::ArrayRef(type.sizes).drop_front() &&
-        tokens.value()->tensor().dtype == type.dtype &&
-        positions.value()->tensor().dtype == type.dtype)
-      return AddedPositions{tokens.value()->node(), positions.value()};
+    if (!tokens->hasOneUse())
+      reason = "the rows without positions have another use";
+    else if (type.rank() != 3 || tokens->tensor().sizes != type.sizes ||
+             sizes != llvm::ArrayRef(type.sizes).drop_front())
+      reason = "the sum is not one of [B, T, E] and positions [T, E] or [1, T, E]";
+    else if (tokens->tensor().dtype != type.dtype || positions->tensor().dtype != type.dtype)
+      reason = "rows and positions have different dtypes";
+    else
+      return AddedPositions{tokens, positions};
   }
+  if (reason)
+    rewriter.notifyMatchFailure(node, reason);
   return std::nullopt;
 }
 

@@ -2,18 +2,18 @@
 #pragma once
 
 #include "passes/match.h"
+#include "passes/pattern.h"
 
 namespace cgc::passes {
 
-/// The result of `op` [B, T, E] plus positions that are equal for each batch: [T, E] or [1, T, E].
+/// The result [B, T, E] of an op plus positions that are equal for each batch: [T, E] or [1, T, E].
 struct AddedPositions {
-  ir::Node *op;
-  ir::Value *positions;
+  ir::Value *tokens, *positions;
 };
-/// Matches `node` as such a sum, in either order, for any B. Returns nullopt if the result of `op`
-/// has other users.
+/// Matches `node` as such a sum with the result of `op`, in either order, for any B. Returns
+/// nullopt, and says why, if the sum has another form or the result of `op` another use.
 std::optional<AddedPositions> addedPositions(const ir::Node &node, ir::OpKind op,
-                                             const ir::UseMap &uses);
+                                             const PatternRewriter &rewriter);
 
 /// Returns `positions` as [T, E]. Inserts a view before `root` if necessary.
 ir::Value *asMatrix(ir::Value *positions, ir::Node &root, ir::GraphRewriter &rewriter);

@@ -1,4 +1,5 @@
 // prune-rows: moves cgc.rows up through ops that process each row independently.
+#include "ir/text/text.h"
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
@@ -21,19 +22,18 @@ using ir::Value;
 
 /// Returns all users of the results of `source`, in graph order, if they all are cgc.rows with the
 /// same index as `first` and `first` is the first of them. Otherwise returns an empty list.
-std::vector<Node *> rowsReaders(Node &source, Node &first, const ir::UseMap &uses) {
+std::vector<Node *> rowsReaders(Node &source, Node &first) {
   std::vector<Node *> readers;
   for (const Value &result : source.results())
-    for (Node *user : uses.users(&result)) {
+    for (Node *user : result.users()) {
       if (!user->is(OpKind::Rows) || user->arg("index") != first.arg("index") ||
           user->arg("input").value()->node() != &source)
         return {};
       readers.push_back(user);
     }
-  size_t after = 0;
-  for (Node &node : llvm::make_range(first.getIterator(), source.graph()->end()))
-    after += llvm::is_contained(readers, &node);
-  return after == readers.size() ? readers : std::vector<Node *>();
+  const bool isFirst =
+      llvm::none_of(readers, [&](const Node *reader) { return reader->isBefore(first); });
+  return isFirst ? readers : std::vector<Node *>();
 }
 
 /// Returns the bits of -inf in the lowest bytes.
@@ -58,9 +58,8 @@ public:
     if (source_.is(OpKind::FusedAttention))
       return attention();
     if (!ir::hasTrait(source_.op(), ir::kPointwise))
-      return call(ir::rowArgs(source_.op(), source_.args()));
-    return isRowwise() ? call(llvm::to_vector<2>(llvm::seq<unsigned>(source_.args().size())))
-                       : std::vector<Value *>();
+      return call(ir::rowArgs(source_));
+    return isRowwise() ? call(allNames()) : std::vector<Value *>();
   }
 
 private:
@@ -79,15 +78,23 @@ private:
     return rowsOf(value);
   }
 
-  /// Repeats the call on the pooled rows of the arguments at `positions`; returns an empty list if
+  ir::RowArgs allNames() const {
+    ir::RowArgs names;
+    for (const ir::SchemaArg &arg : ir::opSchema(source_.op()).args)
+      names.push_back(arg.name);
+    return names;
+  }
+
+  /// Repeats the call on the pooled rows of the arguments of these names; returns an empty list if
   /// there are none.
-  std::vector<Value *> call(llvm::ArrayRef<unsigned> positions) {
-    if (positions.empty())
+  std::vector<Value *> call(llvm::ArrayRef<llvm::StringRef> names) {
+    if (names.empty())
       return {};
+    const ir::Schema &schema = ir::opSchema(source_.op());
     std::vector<Arg> args = source_.args().vec();
-    for (unsigned i : positions)
-      if (args[i].isValue())
-        args[i] = pruned(args[i].value());
+    for (llvm::StringRef name : names)
+      if (Arg &arg = args[*schema.find(name)]; arg.isValue())
+        arg = pruned(arg.value());
     Node *node = rewriter_.create(source_.op(), std::move(args), source_, &rows_);
     std::vector<Value *> results;
     for (Value &result : node->results())
@@ -116,21 +123,21 @@ private:
                       (heads == 1 || type.strides[1] == width * type.strides[3]);
     if (!(first || sideBySide) || !canPruneMask())
       return {};
-    std::vector<Arg> args = source_.args().vec();
+    const auto op = *ir::FusedAttentionOp::of(source_);
+    Value *row = nullptr;
     if (first) {
-      args[0] = create(OpKind::Slice, {query, 2, 0, 1, 1});
+      row = create(OpKind::Slice, {query, 2, 0, 1, 1});
     } else {
       Value *tokens = create(OpKind::Permute, {query, Arg::ints(Dims{0, 2, 1, 3})});
       Value *flat =
           create(OpKind::View, {tokens, Arg::ints(Dims{batch, type.sizes[2], heads * width})});
       Value *split = create(OpKind::View, {rowsOf(flat), Arg::ints(Dims{batch, 1, heads, width})});
-      args[0] = create(OpKind::Permute, {split, Arg::ints(Dims{0, 2, 1, 3})});
+      row = create(OpKind::Permute, {split, Arg::ints(Dims{0, 2, 1, 3})});
     }
-    if (Value *mask = prunedMask()) {
-      args[3] = mask;
-      args[4] = false;
-    }
-    Value *attended = create(OpKind::FusedAttention, std::move(args));
+    Value *rowMask = prunedMask();
+    const Arg mask = rowMask ? Arg(rowMask) : source_.arg("attn_mask");
+    Value *attended = create(OpKind::FusedAttention, {row, op.key(), op.value(), mask,
+                                                      !rowMask && op.isCausal(), op.scale()});
     return {create(OpKind::View, {attended, Arg::ints(Dims{batch, heads * width})})};
   }
 
@@ -185,24 +192,32 @@ private:
   const TensorType type_; ///< Type of the tensor that the rows are taken from: [B, T, E].
 };
 
-bool pruneRows(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::Rows))
+bool pruneRows(Node &node, PatternRewriter &rewriter) {
+  auto rows = ir::RowsOp::of(node);
+  if (!rows)
     return false;
-  Node &source = *node.arg("input").value()->node();
+  Node &source = *rows->input()->node();
   if (source.kind() != ir::NodeKind::CallFunction)
-    return false;
-  std::vector<Node *> readers = rowsReaders(source, node, uses);
+    return rewriter.notifyMatchFailure(node, "no op computes the rows");
+  std::vector<Node *> readers = rowsReaders(source, node);
   if (readers.empty())
-    return false;
+    return rewriter.notifyMatchFailure(node, [&] {
+      return "other rows are used too, or an earlier cgc.rows prunes them: " + ir::toString(source);
+    });
   std::vector<Value *> results = Pruner(source, node, rewriter).prune();
   if (results.empty())
-    return false;
+    return rewriter.notifyMatchFailure(
+        node, [&] { return "the rows depend on each other: " + ir::toString(source); });
   for (Node *reader : readers)
     replaceAllUsesWith(rewriter, reader->result(), results[reader->arg("input").value()->index()]);
   return true;
 }
 
-constexpr Pattern kPatterns[] = {pruneRows, normalizeViews, dropIdentity};
+constexpr Pattern kPatterns[] = {
+    {"pruneRows", pruneRows},
+    {"normalizeViews", normalizeViews},
+    {"dropIdentity", dropIdentity},
+};
 
 } // namespace
 
@@ -210,6 +225,7 @@ constexpr Pattern kPatterns[] = {pruneRows, normalizeViews, dropIdentity};
 /// pooled are not computed. Attention then has one query for each sequence.
 struct PruneRowsPass {
   static constexpr const char *name = "prune-rows";
+  static constexpr bool explains = true;
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 

@@ -39,29 +39,34 @@ ir::TensorType tokenMajor(ir::TensorType type) {
   return type;
 }
 
-bool selectAttention(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::Attention) || node.result()->tensor().rank() != 4)
+bool selectAttention(Node &node, PatternRewriter &rewriter) {
+  auto attention = ir::AttentionOp::of(node);
+  if (!attention)
     return false;
-  const ir::TensorType &query = node.arg("query").value()->tensor();
-  if (!acceptsStrides(node.result(), tokenMajor(node.result()->tensor())))
-    return false;
-  Arg mask = node.arg("attn_mask");
-  bool causal = node.arg("is_causal") == Arg(true);
+  if (node.result()->tensor().rank() != 4)
+    return rewriter.notifyMatchFailure(node, "the result is not [B, H, L, D]");
+  const ir::TensorType &query = attention->query()->tensor();
+  const ir::TensorType selected = tokenMajor(node.result()->tensor());
+  if (const Node *reader = findStridesRefused(node.result(), selected))
+    return rewriter.notifyMatchFailure(node, [&] { return stridesRefused(*reader, selected); });
+  Value *mask = attention->attnMask();
+  bool causal = attention->isCausal();
   // A mask of one row or one column does not cover each pair of query and key.
-  if (mask.isValue() &&
-      llvm::ArrayRef(mask.value()->tensor().sizes).take_back(2) ==
-          llvm::ArrayRef({query.sizes[2], node.arg("key").value()->tensor().sizes[2]}) &&
-      isCausal(mask.value())) {
-    mask = Arg();
+  if (mask &&
+      llvm::ArrayRef(mask->tensor().sizes).take_back(2) ==
+          llvm::ArrayRef({query.sizes[2], attention->key()->tensor().sizes[2]}) &&
+      isCausal(mask)) {
+    mask = nullptr;
     causal = true;
   }
-  double scale =
-      node.arg("scale").asNumber().value_or(1 / std::sqrt(static_cast<double>(query.sizes.back())));
-  std::vector<Arg> args = {
-      node.arg("query"), node.arg("key"), node.arg("value"), mask, causal, scale};
+  const double scale =
+      attention->scale().value_or(1 / std::sqrt(static_cast<double>(query.sizes.back())));
+  std::vector<Arg> args = {attention->query(),       attention->key(), attention->value(),
+                           mask ? Arg(mask) : Arg(), causal,           scale};
   // Calls with broadcast batches or shared heads stay as they are.
-  if (!ir::inferResults(OpKind::FusedAttention, args, query.device))
-    return false;
+  if (auto inferred = ir::inferResults(OpKind::FusedAttention, args, query.device); !inferred)
+    return rewriter.notifyMatchFailure(
+        node, [&] { return "cgc.attention refuses it: " + inferred.status().message(); });
   Node *fused = rewriter.create(OpKind::FusedAttention, std::move(args), node, &node);
   const ir::Dims &sizes = query.sizes;
   Node *split = rewriter.create(
@@ -75,8 +80,14 @@ bool selectAttention(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter
 
 // The results have another dimension order than LibTorch's, so the linear that reads them must
 // process its rows in that order.
-constexpr Pattern kPatterns[] = {foldAnyQueryScale, selectAttention, sinkPermute,
-                                 normalizeViews,    dropIdentity,    dropCopy};
+constexpr Pattern kPatterns[] = {
+    {"foldAnyQueryScale", foldAnyQueryScale},
+    {"selectAttention", selectAttention},
+    {"sinkPermute", sinkPermute},
+    {"normalizeViews", normalizeViews},
+    {"dropIdentity", dropIdentity},
+    {"dropCopy", dropCopy},
+};
 
 } // namespace
 
@@ -85,6 +96,7 @@ constexpr Pattern kPatterns[] = {foldAnyQueryScale, selectAttention, sinkPermute
 /// factor of the query moves into the scale, and a constant causal mask becomes a flag.
 struct SelectAttentionPass {
   static constexpr const char *name = "select-attention";
+  static constexpr bool explains = true;
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 

@@ -11,36 +11,44 @@ using ir::Node;
 using ir::OpKind;
 
 /// Rewrites a narrowing cast of looked-up rows to a cast of the table, which `fold` evaluates.
-bool castBeforeEmbedding(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::To))
+bool castBeforeEmbedding(Node &node, PatternRewriter &rewriter) {
+  auto to = ir::ToOp::of(node);
+  auto embedding = to ? ir::EmbeddingOp::of(to->self()) : std::nullopt;
+  if (!embedding)
     return false;
-  Node *embedding = definingOp(node.arg("self").value(), OpKind::Embedding);
   DType dtype = node.result()->tensor().dtype;
-  if (!embedding || !uses.hasOneUser(embedding->result()) ||
-      !isConstant(embedding->arg("weight").value()) || !isFloating(dtype) ||
-      dtypeSize(dtype) >= dtypeSize(embedding->result()->tensor().dtype))
-    return false;
-  Node *weight =
-      rewriter.create(OpKind::To, {embedding->arg("weight"), dtype, ir::Arg()}, node, &node);
-  Node *direct = rewriter.create(OpKind::Embedding, {weight->result(), embedding->arg("indices")},
-                                 *embedding, &node);
+  if (!embedding->result()->hasOneUser())
+    return rewriter.notifyMatchFailure(node, "the rows have other users");
+  if (!isConstant(embedding->weight()))
+    return rewriter.notifyMatchFailure(node, "the table is not a parameter");
+  if (!isFloating(dtype) || dtypeSize(dtype) >= dtypeSize(embedding->result()->tensor().dtype))
+    return rewriter.notifyMatchFailure(node, "the cast does not narrow floats");
+  Node *weight = rewriter.create(OpKind::To, {embedding->weight(), dtype, ir::Arg()}, node, &node);
+  Node *direct =
+      rewriter.create(OpKind::Embedding, embedding->node().argsWith("weight", weight->result()),
+                      embedding->node(), &node);
   replaceAllUsesWith(rewriter, node.result(), direct->result());
   return true;
 }
 
-bool selectEmbedding(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  auto sum = addedPositions(node, OpKind::Embedding, uses);
-  if (!sum || !isFloating(node.result()->tensor().dtype))
+bool selectEmbedding(Node &node, PatternRewriter &rewriter) {
+  auto sum = addedPositions(node, OpKind::Embedding, rewriter);
+  if (!sum)
     return false;
+  if (!isFloating(node.result()->tensor().dtype))
+    return rewriter.notifyMatchFailure(node, "the rows are not floats");
   ir::Value *positions = asMatrix(sum->positions, node, rewriter);
-  Node *fused =
-      rewriter.create(OpKind::FusedEmbedding,
-                      {sum->op->arg("indices"), sum->op->arg("weight"), positions}, node, &node);
+  auto embedding = ir::EmbeddingOp::of(sum->tokens);
+  Node *fused = rewriter.create(
+      OpKind::FusedEmbedding, {embedding->indices(), embedding->weight(), positions}, node, &node);
   replaceAllUsesWith(rewriter, node.result(), fused->result());
   return true;
 }
 
-constexpr Pattern kPatterns[] = {castBeforeEmbedding, selectEmbedding};
+constexpr Pattern kPatterns[] = {
+    {"castBeforeEmbedding", castBeforeEmbedding},
+    {"selectEmbedding", selectEmbedding},
+};
 
 } // namespace
 
@@ -48,6 +56,7 @@ constexpr Pattern kPatterns[] = {castBeforeEmbedding, selectEmbedding};
 /// becomes a cast of the table.
 struct SelectEmbeddingPass {
   static constexpr const char *name = "select-embedding";
+  static constexpr bool explains = true;
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 

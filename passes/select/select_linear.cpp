@@ -11,35 +11,39 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-constexpr unsigned kResidual = 3, kActivation = 4; ///< Argument positions of cgc.linear.
+/// The arguments of a cgc.linear.
+struct FusedLinear {
+  Value *input, *weight, *bias, *residual;
+  std::string activation;
 
-/// Returns the arguments of the cgc.linear that computes `value`; nullopt if it is neither that nor
-/// a linear, or if `node` is not its only user.
-std::optional<std::vector<Arg>> linearBefore(const Arg &arg, const Node &node,
-                                             const ir::UseMap &uses) {
-  if (!arg.isValue() || !uses.hasOneUser(arg.value()))
+  std::vector<Arg> args() const {
+    auto optional = [](Value *value) { return value ? Arg(value) : Arg(); };
+    return {input, weight, optional(bias), optional(residual), activation};
+  }
+};
+
+/// Returns the cgc.linear that computes `value`; nullopt if it is neither that nor a linear.
+std::optional<FusedLinear> linearOf(const Value *value) {
+  if (auto fused = ir::FusedLinearOp::of(value))
+    return FusedLinear{fused->input(), fused->weight(), fused->bias(), fused->residual(),
+                       fused->activation().str()};
+  auto linear = ir::LinearOp::of(value);
+  if (!linear || linear->weight()->tensor().rank() != 2 || !isFloating(value->tensor().dtype))
     return std::nullopt;
-  unsigned reads = 0;
-  node.forEachInput([&](Value *input) { reads += input == arg.value(); });
-  const Node &linear = *arg.value()->node();
-  if (reads != 1)
-    return std::nullopt;
-  if (linear.is(OpKind::FusedLinear))
-    return linear.args().vec();
-  if (!linear.is(OpKind::Linear) || linear.arg("weight").value()->tensor().rank() != 2 ||
-      !isFloating(arg.value()->tensor().dtype))
-    return std::nullopt;
-  return std::vector<Arg>{linear.arg(0), linear.arg(1), linear.arg(2), Arg(), "none"};
+  return FusedLinear{linear->input(), linear->weight(), linear->bias(), nullptr, "none"};
 }
 
-bool linearOfMatmul(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::Matmul))
+bool linearOfMatmul(Node &node, PatternRewriter &rewriter) {
+  auto matmul = ir::MatmulOp::of(node);
+  if (!matmul)
     return false;
-  Value *input = node.arg("self").value(), *matrix = node.arg("other").value();
+  Value *input = matmul->self(), *matrix = matmul->other();
   const ir::TensorType &type = matrix->tensor();
-  if (input->tensor().rank() < 2 || type.rank() != 2 || !isConstant(matrix) ||
-      !isFloating(type.dtype))
-    return false;
+  if (!isConstant(matrix))
+    return rewriter.notifyMatchFailure(node, "the second operand is not a parameter");
+  if (input->tensor().rank() < 2 || type.rank() != 2 || !isFloating(type.dtype))
+    return rewriter.notifyMatchFailure(
+        node, "the operands are not rows and a matrix of a floating dtype");
   Value *weight =
       rewriter.create(OpKind::Permute, {matrix, Arg::ints(ir::Dims{1, 0})}, node, &node)->result();
   if (!weight->tensor().isContiguous())
@@ -49,25 +53,27 @@ bool linearOfMatmul(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter)
   return true;
 }
 
-bool selectQuickGelu(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::Mul))
-    return false;
-  for (unsigned i : {0u, 1u}) {
-    const Arg &x = node.arg(i), &gate = node.arg(1 - i);
-    if (!x.isValue() || !gate.isValue() || x == gate || !isFloating(x.value()->tensor().dtype))
+/// Matches x * sigmoid(1.702 * x). The candidates are products with a sigmoid.
+bool selectQuickGelu(Node &node, PatternRewriter &rewriter) {
+  const char *reason = nullptr;
+  for (const auto &[x, gate] : operandsOfProduct(node)) {
+    auto sigmoid = ir::SigmoidOp::of(gate);
+    if (!sigmoid)
       continue;
-    Node *sigmoid = definingOp(gate.value(), OpKind::Sigmoid);
-    if (!sigmoid || !uses.hasOneUser(sigmoid->result()))
-      continue;
-    Node *scaled = definingOp(sigmoid->arg(0).value(), OpKind::Mul);
-    if (!scaled || !uses.hasOneUser(scaled->result()) || scaled->arg(0) != x ||
-        scaled->arg(1) != Arg(1.702))
-      continue;
-    Node *fused = rewriter.create(OpKind::QuickGelu, {x}, node, &node);
-    replaceAllUsesWith(rewriter, node.result(), fused->result());
-    return true;
+    auto scaled = ir::MulOp::of(sigmoid->self());
+    if (!scaled || scaled->self() != Arg(x) || scaled->other() != Arg(1.702)) {
+      reason = "the sigmoid is not of 1.702 times the other operand";
+    } else if (!gate->hasOneUse() || !sigmoid->self()->hasOneUser()) {
+      reason = "an intermediate value has another use";
+    } else if (!isFloating(x->tensor().dtype)) {
+      reason = "the operands are not floats";
+    } else {
+      Node *fused = rewriter.create(OpKind::QuickGelu, {x}, node, &node);
+      replaceAllUsesWith(rewriter, node.result(), fused->result());
+      return true;
+    }
   }
-  return false;
+  return reason && rewriter.notifyMatchFailure(node, reason);
 }
 
 /// Returns the cgc.linear activation that `node` computes, or null.
@@ -88,41 +94,54 @@ const char *activationOf(const Node &node) {
   }
 }
 
-bool takeActivation(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
+bool takeActivation(Node &node, PatternRewriter &rewriter) {
   const char *activation = activationOf(node);
-  if (!activation)
+  auto linear = activation ? linearOf(node.arg("self").value()) : std::nullopt;
+  if (!linear)
     return false;
-  auto linear = linearBefore(node.arg(0), node, uses);
-  if (!linear || (*linear)[kActivation] != Arg("none") || !(*linear)[kResidual].isNone())
-    return false;
-  (*linear)[kActivation] = activation;
-  Node *fused = rewriter.create(OpKind::FusedLinear, std::move(*linear), node, &node);
+  if (!node.arg("self").value()->hasOneUse())
+    return rewriter.notifyMatchFailure(node, "the linear has other users");
+  if (linear->activation != "none" || linear->residual)
+    return rewriter.notifyMatchFailure(node, "the linear has an activation or a residual already");
+  linear->activation = activation;
+  Node *fused = rewriter.create(OpKind::FusedLinear, linear->args(), node, &node);
   replaceAllUsesWith(rewriter, node.result(), fused->result());
   return true;
 }
 
-bool takeResidual(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::Add) || node.arg("alpha").asNumber() != 1.0)
-    return false;
+/// The candidates are sums with the result of a linear.
+bool takeResidual(Node &node, PatternRewriter &rewriter) {
   const ir::TensorType &type = node.result()->tensor();
-  for (unsigned i : {1u, 0u}) {
-    const Arg &residual = node.arg(1 - i);
-    auto linear = linearBefore(node.arg(i), node, uses);
-    if (!linear || !(*linear)[kResidual].isNone() || !residual.isValue())
+  auto hasType = [&](const Value *value) {
+    return value->tensor().sizes == type.sizes && value->tensor().dtype == type.dtype;
+  };
+  const char *reason = nullptr;
+  for (const auto &[residual, product] : operandsOfSum(node)) {
+    auto linear = linearOf(product);
+    if (!linear)
       continue;
-    for (const Arg &operand : {node.arg(i), residual})
-      if (operand.value()->tensor().sizes != type.sizes ||
-          operand.value()->tensor().dtype != type.dtype)
-        return false;
-    (*linear)[kResidual] = residual;
-    Node *fused = rewriter.create(OpKind::FusedLinear, std::move(*linear), node, &node);
-    replaceAllUsesWith(rewriter, node.result(), fused->result());
-    return true;
+    if (!product->hasOneUse()) {
+      reason = "the linear has other users";
+    } else if (linear->residual) {
+      reason = "the linear has a residual already";
+    } else if (!hasType(product) || !hasType(residual)) {
+      return rewriter.notifyMatchFailure(node, "an operand is broadcast or converted");
+    } else {
+      linear->residual = residual;
+      Node *fused = rewriter.create(OpKind::FusedLinear, linear->args(), node, &node);
+      replaceAllUsesWith(rewriter, node.result(), fused->result());
+      return true;
+    }
   }
-  return false;
+  return reason && rewriter.notifyMatchFailure(node, reason);
 }
 
-constexpr Pattern kPatterns[] = {linearOfMatmul, selectQuickGelu, takeActivation, takeResidual};
+constexpr Pattern kPatterns[] = {
+    {"linearOfMatmul", linearOfMatmul},
+    {"selectQuickGelu", selectQuickGelu},
+    {"takeActivation", takeActivation},
+    {"takeResidual", takeResidual},
+};
 
 } // namespace
 
@@ -131,6 +150,7 @@ constexpr Pattern kPatterns[] = {linearOfMatmul, selectQuickGelu, takeActivation
 /// cgc.linear.
 struct SelectLinearPass {
   static constexpr const char *name = "select-linear";
+  static constexpr bool explains = true;
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 

@@ -13,116 +13,156 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-/// Returns the argument of `norm`, reread before `root`, where it may not be defined yet; nullopt
-/// if it is not a parameter.
-std::optional<Arg> parameterBefore(const Node &norm, const char *name, Node &root,
-                                   ir::GraphRewriter *rewriter) {
-  const Arg &arg = norm.arg(name);
-  if (arg.isNone())
-    return arg;
-  Node &attr = *arg.value()->node();
-  if (attr.kind() != ir::NodeKind::GetAttr)
-    return std::nullopt;
-  if (!rewriter)
-    return arg;
-  return Arg(rewriter->getAttr(attr.target(), arg.value()->type(), attr, &root)->result());
+/// A layer_norm over the last dimension of one tensor, or the cgc.add_layer_norm of that form.
+struct Norm {
+  Node *node;
+  Value *input, *weight, *bias, *result;
+};
+
+std::optional<Norm> normOf(Node &node) {
+  if (auto norm = ir::LayerNormOp::of(node); norm && norm->normalizedShape().size() == 1)
+    return Norm{&node, norm->input(), norm->weight(), norm->bias(), norm->result()};
+  if (auto norm = ir::AddLayerNormOp::of(node); norm && !norm->addend())
+    return Norm{&node, norm->input(), norm->weight(), norm->bias(), norm->result(1)};
+  return std::nullopt;
 }
 
-/// Returns true if `norm` normalizes `sum` over its last dimension only.
-bool normalizes(const Node &norm, const Value *sum) {
-  if (norm.is(OpKind::AddLayerNorm))
-    return norm.arg("input").value() == sum && norm.arg("addend").isNone();
-  return norm.is(OpKind::LayerNorm) && norm.arg("input").value() == sum &&
-         norm.arg("normalized_shape").list().size() == 1;
+bool isParameterOrNone(const Value *value) {
+  return !value || value->node()->kind() == ir::NodeKind::GetAttr;
+}
+
+/// Returns the parameter `value`, reread before `root`, where it may not be defined yet; none for
+/// null.
+Arg rereadBefore(Node &root, const Value *value, ir::GraphRewriter &rewriter) {
+  if (!value)
+    return {};
+  const Node &attr = *value->node();
+  return rewriter.getAttr(attr.target(), value->type(), attr, &root)->result();
 }
 
 /// Matches an f32 layer_norm of 16-bit values, rounded back, as models write it to keep the
 /// statistics exact.
-bool selectMixedLayerNorm(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::To))
+bool selectMixedLayerNorm(Node &node, PatternRewriter &rewriter) {
+  auto to = ir::ToOp::of(node);
+  auto norm = to ? ir::LayerNormOp::of(to->self()) : std::nullopt;
+  if (!norm)
     return false;
-  Node *norm = definingOp(node.arg("self").value(), OpKind::LayerNorm);
-  if (!norm || !uses.hasOneUser(norm->result()) ||
-      norm->arg("normalized_shape").list().size() != 1 ||
-      norm->result()->tensor().dtype != DType::F32)
-    return false;
-  Node *widened = definingOp(norm->arg("input").value(), OpKind::To);
-  if (!widened)
-    return false;
-  Value *input = widened->arg("self").value();
+  if (!norm->result()->hasOneUser())
+    return rewriter.notifyMatchFailure(node, "the layer_norm has other users");
+  if (norm->normalizedShape().size() != 1)
+    return rewriter.notifyMatchFailure(node, "the layer_norm is over several dimensions");
+  auto widened = ir::ToOp::of(norm->input());
+  if (!widened || norm->result()->tensor().dtype != DType::F32)
+    return rewriter.notifyMatchFailure(node, "the layer_norm is not in f32 after a cast");
+  Value *input = widened->self();
   const DType dtype = input->tensor().dtype;
   if (dtypeSize(dtype) != 2 || !isFloating(dtype) || dtype != node.result()->tensor().dtype)
-    return false;
+    return rewriter.notifyMatchFailure(node, "the casts are not from a 16-bit dtype and back");
+  const Node &call = norm->node();
   Node *fused = rewriter.create(
-      OpKind::AddLayerNorm,
-      {input, Arg(), norm->arg("weight"), norm->arg("bias"), norm->arg("eps")}, *norm, &node);
+      OpKind::AddLayerNorm, {input, Arg(), call.arg("weight"), call.arg("bias"), call.arg("eps")},
+      call, &node);
   replaceAllUsesWith(rewriter, node.result(), fused->result(1));
   return true;
 }
 
-bool selectAddLayerNorm(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::Add) || node.arg("alpha").asNumber() != 1.0 ||
-      !isFloating(node.result()->tensor().dtype))
-    return false;
+/// The candidates are sums that a layer_norm reads.
+bool selectAddLayerNorm(Node &node, PatternRewriter &rewriter) {
   Value *sum = node.result();
-  auto norm = llvm::find_if(uses.users(sum), [&](Node *user) {
-    return normalizes(*user, sum) && parameterBefore(*user, "weight", node, nullptr) &&
-           parameterBefore(*user, "bias", node, nullptr);
-  });
-  if (norm == uses.users(sum).end())
+  const auto operands = operandsOfSum(node);
+  std::optional<Norm> norm;
+  const char *reason = nullptr;
+  if (operands.empty())
     return false;
-  for (unsigned i : {0u, 1u}) {
-    const Arg &input = node.arg(i), &addend = node.arg(1 - i);
-    if (!input.isValue() || !addend.isValue() ||
-        input.value()->tensor().sizes != sum->tensor().sizes)
+  for (Node *user : sum->users()) {
+    std::optional<Norm> found = normOf(*user);
+    if (!found || found->input != sum)
       continue;
-    std::vector<Arg> args = {input, addend, (*norm)->arg("weight"), (*norm)->arg("bias"),
-                             (*norm)->arg("eps")};
-    if (!ir::inferResults(OpKind::AddLayerNorm, args, sum->tensor().device))
+    reason = "weight or bias of the layer_norm is not a parameter";
+    if (isParameterOrNone(found->weight) && isParameterOrNone(found->bias)) {
+      norm = found;
+      break;
+    }
+  }
+  if (!norm)
+    return reason && rewriter.notifyMatchFailure(node, reason);
+  if (!isFloating(sum->tensor().dtype))
+    return rewriter.notifyMatchFailure(node, "the sum is not of a floating dtype");
+  std::string refusal = "no operand has the sizes of the sum";
+  for (const auto &[input, addend] : operands) {
+    if (input->tensor().sizes != sum->tensor().sizes)
       continue;
-    args[2] = *parameterBefore(**norm, "weight", node, &rewriter);
-    args[3] = *parameterBefore(**norm, "bias", node, &rewriter);
-    Node *fused = rewriter.create(OpKind::AddLayerNorm, std::move(args), node, &node);
+    auto args = [&](const Arg &weight, const Arg &bias) {
+      return std::vector<Arg>{input, addend, weight, bias, norm->node->arg("eps")};
+    };
+    auto inferred = ir::inferResults(OpKind::AddLayerNorm,
+                                     args(norm->node->arg("weight"), norm->node->arg("bias")),
+                                     sum->tensor().device);
+    if (!inferred) {
+      refusal = "cgc.add_layer_norm refuses it: " + inferred.status().message();
+      continue;
+    }
+    const Arg weight = rereadBefore(node, norm->weight, rewriter);
+    const Arg bias = rereadBefore(node, norm->bias, rewriter);
+    Node *fused = rewriter.create(OpKind::AddLayerNorm, args(weight, bias), node, &node);
     replaceAllUsesWith(rewriter, sum, fused->result(0));
-    replaceAllUsesWith(rewriter, &(*norm)->results().back(), fused->result(1));
+    replaceAllUsesWith(rewriter, norm->result, fused->result(1));
     return true;
   }
-  return false;
+  return rewriter.notifyMatchFailure(node, refusal);
 }
 
-/// Returns true if `value` is the norm of `vectors` over the last dimension, with that dimension
-/// kept, and has only one user.
-bool isNormOf(const Value *value, const Arg &vectors, const ir::UseMap &uses) {
-  Node *norm = definingOp(value, OpKind::VectorNorm);
-  if (!norm || norm->arg("self") != vectors || !uses.hasOneUser(value))
-    return false;
-  auto dims = norm->arg("dim").isNone() ? std::nullopt : norm->arg("dim").asInts();
-  int64_t last = vectors.value()->tensor().rank() - 1;
-  return norm->arg("ord").asNumber() == 2.0 && dims && dims->size() == 1 &&
-         (dims->front() == -1 || dims->front() == last) && norm->arg("keepdim") == Arg(true) &&
-         value->tensor().dtype == vectors.value()->tensor().dtype;
+/// Returns why `norm` is not the 2-norm of `vectors` over the last dimension, with that dimension
+/// kept; null if it is.
+const char *whyNotNormOf(ir::VectorNormOp norm, const Value *vectors) {
+  const std::optional<ir::Dims> dims = norm.dim();
+  const int64_t last = vectors->tensor().rank() - 1;
+  if (norm.self() != vectors)
+    return "the norm is of another tensor";
+  if (norm.ord() != 2)
+    return "the norm is not the 2-norm";
+  if (!dims || dims->size() != 1 || (dims->front() != -1 && dims->front() != last) ||
+      !norm.keepdim())
+    return "the norm is not over the last dimension, with keepdim";
+  if (norm.result()->tensor().dtype != vectors->tensor().dtype)
+    return "the norm has another dtype";
+  return nullptr;
 }
 
-bool selectNormalize(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::Div) || !node.arg("rounding_mode").isNone() || !node.arg(0).isValue() ||
-      !node.arg(1).isValue() ||
-      !(node.result()->tensor().sizes == node.arg(0).value()->tensor().sizes))
+/// Matches vectors / clamp_min(norm(vectors)). The candidates are quotients by a clamped norm.
+bool selectNormalize(Node &node, PatternRewriter &rewriter) {
+  auto div = ir::DivOp::of(node);
+  if (!div || !div->self().isValue() || !div->other().isValue())
     return false;
-  const Arg &vectors = node.arg(0);
-  Value *divisor = node.arg(1).value();
-  if (Node *expand = definingOp(divisor, OpKind::Expand); expand && uses.hasOneUser(divisor))
-    divisor = expand->arg(0).value();
-  Node *bounded = definingOp(divisor, OpKind::ClampMin);
-  if (!bounded || !uses.hasOneUser(divisor) || !bounded->arg("min").asNumber() ||
-      !isNormOf(bounded->arg("self").value(), vectors, uses))
+  Value *vectors = div->self().value(), *divisor = div->other().value();
+  bool isShared = !divisor->hasOneUser();
+  if (auto expand = ir::ExpandOp::of(divisor)) {
+    divisor = expand->self();
+    isShared |= !divisor->hasOneUser();
+  }
+  auto bounded = ir::ClampMinOp::of(divisor);
+  auto norm = bounded ? ir::VectorNormOp::of(bounded->self()) : std::nullopt;
+  if (!norm)
     return false;
-  Node *fused =
-      rewriter.create(OpKind::Normalize, {vectors, *bounded->arg("min").asNumber()}, node, &node);
+  if (const char *reason = whyNotNormOf(*norm, vectors))
+    return rewriter.notifyMatchFailure(node, reason);
+  if (isShared || !norm->result()->hasOneUser())
+    return rewriter.notifyMatchFailure(node, "the norm or the divisor has other users");
+  const std::optional<double> eps = bounded->min().asNumber();
+  if (!eps)
+    return rewriter.notifyMatchFailure(node, "the bound of the norm is not a number");
+  if (div->roundingMode() || node.result()->tensor().sizes != vectors->tensor().sizes)
+    return rewriter.notifyMatchFailure(node, "the quotient is rounded or broadcast");
+  Node *fused = rewriter.create(OpKind::Normalize, {vectors, *eps}, node, &node);
   replaceAllUsesWith(rewriter, node.result(), fused->result());
   return true;
 }
 
-constexpr Pattern kPatterns[] = {selectMixedLayerNorm, selectAddLayerNorm, selectNormalize};
+constexpr Pattern kPatterns[] = {
+    {"selectMixedLayerNorm", selectMixedLayerNorm},
+    {"selectAddLayerNorm", selectAddLayerNorm},
+    {"selectNormalize", selectNormalize},
+};
 
 } // namespace
 
@@ -130,6 +170,7 @@ constexpr Pattern kPatterns[] = {selectMixedLayerNorm, selectAddLayerNorm, selec
 /// cgc.normalize.
 struct SelectNormPass {
   static constexpr const char *name = "select-norm";
+  static constexpr bool explains = true;
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 

@@ -32,28 +32,25 @@ bool isKnown(const Arg &arg) {
 }
 
 /// Returns true if the one user of `value` is the only user of the parameters that it depends on.
-bool hasOneReader(const Value *value, const ir::UseMap &uses) {
+bool hasOneReader(const Value *value) {
   const Node &node = *value->node();
-  if (!uses.hasOneUser(value))
+  if (!value->hasOneUser())
     return false;
   if (node.kind() != NodeKind::GetAttr)
-    return allInputs(node, [&](Value *input) { return hasOneReader(input, uses); });
+    return allInputs(node, hasOneReader);
   return llvm::none_of(*node.graph(), [&](const Node &other) {
     return &other != &node && other.kind() == NodeKind::GetAttr &&
-           other.target() == node.target() && !uses.users(other.result()).empty();
+           other.target() == node.target() && other.result()->hasUsers();
   });
 }
 
 /// Returns the layer_norm over the last dimension that defines `value` and has no other used
-/// results.
-Node *normOf(Value *value, const ir::UseMap &uses) {
-  if (!uses.hasOneUser(value))
-    return nullptr;
-  if (Node *norm = definingOp(value, OpKind::LayerNorm))
-    return norm->arg("normalized_shape").list().size() == 1 ? norm : nullptr;
-  Node *norm = definingOp(value, OpKind::AddLayerNorm);
-  return norm && norm->arg("addend").isNone() && uses.users(norm->result(0)).empty() ? norm
-                                                                                     : nullptr;
+/// results; null if there is none.
+const Node *normOf(const Value *value) {
+  if (auto norm = ir::LayerNormOp::of(value))
+    return norm->normalizedShape().size() == 1 ? &norm->node() : nullptr;
+  auto norm = ir::AddLayerNormOp::of(value);
+  return norm && !norm->addend() && !norm->result(0)->hasUsers() ? &norm->node() : nullptr;
 }
 
 /// Creates the constants of one cgc.norm_linear before its linear. Operands of the linear's dtype
@@ -93,22 +90,30 @@ private:
   const DType dtype_;
 };
 
-bool selectNormLinear(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
+bool selectNormLinear(Node &node, PatternRewriter &rewriter) {
   const bool isFused = node.is(OpKind::FusedLinear);
-  if (!(isFused && node.arg("residual").isNone()) && !node.is(OpKind::Linear))
+  if (!isFused && !node.is(OpKind::Linear))
+    return false;
+  const Node *norm = normOf(node.arg("input").value());
+  if (!norm)
     return false;
   const ir::TensorType &type = node.result()->tensor();
   const Arg &weight = node.arg("weight"), &bias = node.arg("bias");
-  if ((type.dtype != DType::F16 && type.dtype != DType::BF16) ||
-      weight.value()->tensor().rank() != 2)
-    return false;
-  Node *norm = normOf(node.arg("input").value(), uses);
-  if (!norm)
-    return false;
+  if (isFused && !node.arg("residual").isNone())
+    return rewriter.notifyMatchFailure(node, "it adds a residual");
+  if (type.dtype != DType::F16 && type.dtype != DType::BF16)
+    return rewriter.notifyMatchFailure(node, "it is not in f16 or bf16");
+  if (weight.value()->tensor().rank() != 2)
+    return rewriter.notifyMatchFailure(node, "the weight is a vector");
+  if (!node.arg("input").value()->hasOneUser())
+    return rewriter.notifyMatchFailure(node, "the normalized rows have other users");
   const Arg &input = norm->arg("input"), &scale = norm->arg("weight"), &shift = norm->arg("bias");
-  if (!isKnown(weight) || !isKnown(bias) || !isKnown(scale) || !isKnown(shift) ||
-      !hasOneReader(weight.value(), uses))
-    return false;
+  if (!isKnown(weight) || !isKnown(bias) || !isKnown(scale) || !isKnown(shift))
+    return rewriter.notifyMatchFailure(
+        node, "a weight or bias of the linear or of the layer_norm does not depend on parameters "
+              "alone");
+  if (!hasOneReader(weight.value()))
+    return rewriter.notifyMatchFailure(node, "the weight has other users");
   Folding folding(node, rewriter);
   Value *fused =
       folding.create(OpKind::NormLinear,
@@ -118,7 +123,7 @@ bool selectNormLinear(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rew
   return true;
 }
 
-constexpr Pattern kPatterns[] = {selectNormLinear};
+constexpr Pattern kPatterns[] = {{"selectNormLinear", selectNormLinear}};
 
 } // namespace
 
@@ -128,6 +133,7 @@ constexpr Pattern kPatterns[] = {selectNormLinear};
 /// is left alone, so that a plan never holds it twice. Requires `fold` after it.
 struct SelectNormLinearPass {
   static constexpr const char *name = "select-norm-linear";
+  static constexpr bool explains = true;
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 

@@ -16,29 +16,34 @@ using ir::Value;
 constexpr int64_t kMultiple = 8;  ///< Alignment of the columns that GEMMs prefer.
 constexpr int64_t kMaxGrowth = 8; ///< Padding may add at most one part in this many columns.
 
-/// Returns the two extents of an `int[]` argument of one or two elements.
-std::pair<int64_t, int64_t> extents(const Node &node, llvm::StringRef name) {
-  auto values = *node.arg(name).asInts();
+/// Returns the two extents of an argument of one or two elements.
+std::pair<int64_t, int64_t> extents(const ir::Dims &values) {
   return {values.front(), values.back()};
 }
 
-bool selectPatches(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::Conv2d))
+bool selectPatches(Node &node, PatternRewriter &rewriter) {
+  auto conv = ir::Conv2dOp::of(node);
+  if (!conv)
     return false;
-  Value *image = node.arg("input").value(), *weight = node.arg("weight").value();
+  Value *image = conv->input(), *weight = conv->weight();
   const ir::Dims &kernel = weight->tensor().sizes;
   using Pair = std::pair<int64_t, int64_t>;
-  if (image->tensor().rank() != 4 || extents(node, "stride") != Pair(kernel[2], kernel[3]) ||
-      extents(node, "padding") != Pair(0, 0) || extents(node, "dilation") != Pair(1, 1) ||
-      node.arg("groups") != Arg(1) || !isConstant(weight) || !weight->tensor().isContiguous())
-    return false;
+  if (image->tensor().rank() != 4)
+    return rewriter.notifyMatchFailure(node, "the image has no batch dimension");
+  if (extents(conv->stride()) != Pair(kernel[2], kernel[3]))
+    return rewriter.notifyMatchFailure(node, "the stride is not the kernel's size");
+  if (extents(conv->padding()) != Pair(0, 0) || extents(conv->dilation()) != Pair(1, 1) ||
+      conv->groups() != 1)
+    return rewriter.notifyMatchFailure(node, "it has padding, dilation or groups");
+  if (!isConstant(weight) || !weight->tensor().isContiguous())
+    return rewriter.notifyMatchFailure(node, "the weight is not a dense parameter");
   // The result with the channels of a patch side by side.
   ir::TensorType result = node.result()->tensor();
   int64_t batch = result.sizes[0], outputs = result.sizes[1], height = result.sizes[2],
           width = result.sizes[3];
   result.strides = {height * width * outputs, 1, width * outputs, outputs};
-  if (!acceptsStrides(node.result(), result))
-    return false;
+  if (const Node *reader = findStridesRefused(node.result(), result))
+    return rewriter.notifyMatchFailure(node, [&] { return stridesRefused(*reader, result); });
 
   auto create = [&](OpKind op, std::vector<Arg> args) {
     return rewriter.create(op, std::move(args), node, &node)->result();
@@ -62,7 +67,12 @@ bool selectPatches(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) 
   return true;
 }
 
-constexpr Pattern kPatterns[] = {selectPatches, normalizeViews, dropIdentity, dropCopy};
+constexpr Pattern kPatterns[] = {
+    {"selectPatches", selectPatches},
+    {"normalizeViews", normalizeViews},
+    {"dropIdentity", dropIdentity},
+    {"dropCopy", dropCopy},
+};
 
 } // namespace
 
@@ -70,6 +80,7 @@ constexpr Pattern kPatterns[] = {selectPatches, normalizeViews, dropIdentity, dr
 /// patches to a multiple of 8 where that adds few columns.
 struct SelectPatchesPass {
   static constexpr const char *name = "select-patches";
+  static constexpr bool explains = true;
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 

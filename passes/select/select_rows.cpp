@@ -1,4 +1,5 @@
 // select-rows: replaces pooling by one row of each sequence with cgc.rows.
+#include "ir/text/text.h"
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
@@ -11,14 +12,9 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-/// x[:, 0] is a free view; it becomes a copy only if prune-rows then saves more.
-bool selectFirstRow(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::Select) || node.arg("dim") != Arg(1) || node.arg("index") != Arg(0))
-    return false;
-  Value *sequences = node.arg("self").value();
-  const Node &source = *sequences->node();
-  if (sequences->tensor().rank() != 3 || source.kind() != ir::NodeKind::CallFunction ||
-      !uses.hasOneUser(sequences))
+/// Returns true if prune-rows can move a cgc.rows above `source`.
+bool isRowwise(const Node &source) {
+  if (source.kind() != ir::NodeKind::CallFunction)
     return false;
   switch (source.op()) {
   case OpKind::LayerNorm:
@@ -27,10 +23,23 @@ bool selectFirstRow(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewri
   case OpKind::FusedLinear:
   case OpKind::FusedAttention:
   case OpKind::To:
-    break;
+    return true;
   default:
     return false;
   }
+}
+
+/// x[:, 0] is a free view; it becomes a copy only if prune-rows then saves more.
+bool selectFirstRow(Node &node, PatternRewriter &rewriter) {
+  auto select = ir::SelectOp::of(node);
+  if (!select || select->dim() != 1 || select->index() != 0 || select->self()->tensor().rank() != 3)
+    return false;
+  Value *sequences = select->self();
+  if (!isRowwise(*sequences->node()))
+    return rewriter.notifyMatchFailure(
+        node, [&] { return "prune-rows cannot prune " + ir::toString(*sequences->node()); });
+  if (!sequences->hasOneUser())
+    return rewriter.notifyMatchFailure(node, "other rows are used too");
   Node *rows = rewriter.create(OpKind::Rows, {sequences, Arg()}, node, &node);
   replaceAllUsesWith(rewriter, node.result(), rows->result());
   return true;
@@ -49,29 +58,34 @@ bool isIota(Value *value) {
 
 /// Matches x[arange(B), argmax]. The index is in bounds if the argmax is over as many elements as
 /// there are rows.
-bool selectNamedRow(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::Index))
+bool selectNamedRow(Node &node, PatternRewriter &rewriter) {
+  auto index = ir::IndexOp::of(node);
+  if (!index)
     return false;
-  Value *sequences = node.arg("self").value();
-  const Arg::List &indices = node.arg("indices").list();
+  Value *sequences = index->self();
+  const Arg::List &indices = index->indices().list();
   const ir::Dims &sizes = sequences->tensor().sizes;
   if (sizes.size() != 3 || indices.size() != 2 || !indices[0].isValue() || !indices[1].isValue())
-    return false;
+    return rewriter.notifyMatchFailure(node, "it does not take rows of [B, T, E] by two indices");
   Value *batch = indices[0].value(), *row = indices[1].value();
-  Node *argmax = definingOp(row, OpKind::Argmax);
-  if (!argmax || !argmax->arg("dim").is<int64_t>() || row->tensor().sizes != ir::Dims{sizes[0]} ||
-      batch->tensor().sizes != ir::Dims{sizes[0]} || !isIota(batch))
-    return false;
-  const ir::Dims &scores = argmax->arg("self").value()->tensor().sizes;
-  int64_t dim = argmax->arg("dim").as<int64_t>();
+  auto argmax = ir::ArgmaxOp::of(row);
+  if (!argmax || !argmax->dim() || row->tensor().sizes != ir::Dims{sizes[0]})
+    return rewriter.notifyMatchFailure(node, "the second index is not an argmax for each sequence");
+  if (batch->tensor().sizes != ir::Dims{sizes[0]} || !isIota(batch))
+    return rewriter.notifyMatchFailure(node, "the first index is not known to be 0, 1, 2, ...");
+  const ir::Dims &scores = argmax->self()->tensor().sizes;
+  int64_t dim = *argmax->dim();
   if (scores[dim < 0 ? dim + static_cast<int64_t>(scores.size()) : dim] != sizes[1])
-    return false;
+    return rewriter.notifyMatchFailure(node, "the argmax is over another number of rows");
   Node *rows = rewriter.create(OpKind::Rows, {sequences, row}, node, &node);
   replaceAllUsesWith(rewriter, node.result(), rows->result());
   return true;
 }
 
-constexpr Pattern kPatterns[] = {selectFirstRow, selectNamedRow};
+constexpr Pattern kPatterns[] = {
+    {"selectFirstRow", selectFirstRow},
+    {"selectNamedRow", selectNamedRow},
+};
 
 } // namespace
 
@@ -79,6 +93,7 @@ constexpr Pattern kPatterns[] = {selectFirstRow, selectNamedRow};
 /// prune-rows benefits.
 struct SelectRowsPass {
   static constexpr const char *name = "select-rows";
+  static constexpr bool explains = true;
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 

@@ -22,22 +22,25 @@ Value *repeatedVector(Value *value) {
   return type.sizes[1] == 1 && isWhole ? layout.base : nullptr;
 }
 
-bool selectTokens(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
-  if (!node.is(OpKind::Cat) || node.arg("tensors").list().size() != 2)
-    return false;
+bool selectTokens(Node &node, PatternRewriter &rewriter) {
+  auto cat = ir::CatOp::of(node);
   const ir::TensorType &type = node.result()->tensor();
-  int64_t dim = node.arg("dim").as<int64_t>();
-  if (type.rank() != 3 || (dim != 1 && dim != -2) || !isFloating(type.dtype))
+  if (!cat || type.rank() != 3 || (cat->dim() != 1 && cat->dim() != -2))
     return false;
-  Value *first = node.arg("tensors").list()[0].value(),
-        *patches = node.arg("tensors").list()[1].value();
+  const Arg::List &operands = cat->tensors().list();
+  if (operands.size() != 2)
+    return rewriter.notifyMatchFailure(node, "it does not concatenate one token and patches");
+  if (!isFloating(type.dtype))
+    return rewriter.notifyMatchFailure(node, "its elements are not floats");
+  Value *first = operands.front().value(), *patches = operands.back().value();
   // cat also accepts an empty vector, and converts dtypes.
   if (first->tensor().rank() != 3 || patches->tensor().rank() != 3 ||
       first->tensor().dtype != type.dtype || patches->tensor().dtype != type.dtype)
-    return false;
+    return rewriter.notifyMatchFailure(node, "an operand has another rank or dtype");
   Value *token = repeatedVector(first);
   if (!token)
-    return false;
+    return rewriter.notifyMatchFailure(
+        node, "the first operand is not one vector [E] repeated for each batch");
   if (token->tensor().rank() != 1)
     token = rewriter.create(OpKind::View, {token, Arg::ints(ir::Dims{type.sizes[2]})}, node, &node)
                 ->result();
@@ -46,24 +49,31 @@ bool selectTokens(Node &node, const ir::UseMap &, ir::GraphRewriter &rewriter) {
   return true;
 }
 
-bool takePositions(Node &node, const ir::UseMap &uses, ir::GraphRewriter &rewriter) {
-  auto sum = addedPositions(node, OpKind::Tokens, uses);
-  if (!sum || !sum->op->arg("positions").isNone())
+bool takePositions(Node &node, PatternRewriter &rewriter) {
+  auto sum = addedPositions(node, OpKind::Tokens, rewriter);
+  if (!sum)
     return false;
+  auto tokens = ir::TokensOp::of(sum->tokens);
+  if (tokens->positions())
+    return rewriter.notifyMatchFailure(node, "the tokens have positions already");
   Value *positions = asMatrix(sum->positions, node, rewriter);
-  Node *tokens =
-      rewriter.create(OpKind::Tokens, {sum->op->arg(0), sum->op->arg(1), positions}, node, &node);
-  replaceAllUsesWith(rewriter, node.result(), tokens->result());
+  Node *fused =
+      rewriter.create(OpKind::Tokens, tokens->node().argsWith("positions", positions), node, &node);
+  replaceAllUsesWith(rewriter, node.result(), fused->result());
   return true;
 }
 
-constexpr Pattern kPatterns[] = {selectTokens, takePositions};
+constexpr Pattern kPatterns[] = {
+    {"selectTokens", selectTokens},
+    {"takePositions", takePositions},
+};
 
 } // namespace
 
 /// Replaces a class token concatenated before patches by cgc.tokens, including the added positions.
 struct SelectTokensPass {
   static constexpr const char *name = "select-tokens";
+  static constexpr bool explains = true;
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 

@@ -44,7 +44,7 @@ public:
         if (branches.isSkipped())
           continue;
         if (taken) {
-          ir::Arg side = node.arg(*taken ? 0 : 1);
+          ir::Arg side = node.arg(*taken ? "then" : "else");
           mapArg(side, map);
           for (unsigned i = 0; i < node.numResults(); ++i)
             map[node.result(i)] = side.list()[i];
@@ -70,7 +70,7 @@ public:
         break;
       case ir::NodeKind::CallFunction: {
         if (node.is(OpKind::PrimIf)) {
-          const bool *taken = args[0].getIf<bool>();
+          const bool *taken = args.front().getIf<bool>();
           branches.enter(taken ? std::optional(*taken) : std::nullopt);
           if (taken)
             break;

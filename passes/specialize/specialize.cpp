@@ -94,9 +94,9 @@ void Specializer::visit(Node &node) {
 void Specializer::visitPlaceholder(Node &node) {
   if (!node.result()->type().isDynamic())
     return;
-  const bool hasDefault = !node.args().empty();
-  if (hasDefault && !(untyped_ && node.arg(0).isNone())) {
-    setHostValue(node, 0, node.arg(0));
+  const Arg *value = node.defaultValue();
+  if (value && !(untyped_ && value->isNone())) {
+    setHostValue(node, 0, *value);
     markForErasure(node);
   } else if (untyped_) {
     tensors_.insert(node.result());
@@ -123,12 +123,15 @@ void Specializer::visitCall(Node &node) {
   std::vector<Arg> args = node.args().vec();
   for (Arg &arg : args)
     resolve(arg);
+  const ir::InferArgs named(ir::opSchema(node.op()), args);
   if (node.op() == OpKind::PrimSubstituted) {
-    if (dependsOnError(args[0]))
+    const Arg &replacement = named["replacement"];
+    if (dependsOnError(replacement))
       return;
-    if (dependsOnError(args[1])) // Nothing to compare with: cgc cannot compile the original.
-      args[1] = args[0];
-    return evaluate(node, args);
+    // Without a type of the original there is nothing to compare with: cgc cannot compile it.
+    return dependsOnError(named["original"])
+               ? evaluate(node, {replacement, replacement, named["name"]})
+               : evaluate(node, args);
   }
   if (node.op() == OpKind::Fallback) {
     // The node is printed below with its whole schema.
@@ -143,7 +146,7 @@ void Specializer::visitCall(Node &node) {
     return;
   }
   if (node.op() == OpKind::PrimRaise)
-    return visitRaise(node, args[0]);
+    return visitRaise(node, named["message"]);
   rememberTensors(node, args);
   // The value it depends on was reported, or is unknown without types.
   if (llvm::any_of(args, [](const Arg &arg) { return dependsOnError(arg); }))
@@ -157,7 +160,7 @@ void Specializer::visitCall(Node &node) {
 }
 
 void Specializer::evaluate(Node &node, llvm::ArrayRef<Arg> args) {
-  if (!args.empty() && isTensor(args[0]) && reportHostRead(node))
+  if (!args.empty() && isTensor(args.front()) && reportHostRead(node))
     return;
   auto *evaluate = ir::opDef(node.op()).evaluate;
   Result<Arg> value = evaluate ? evaluate(args)
@@ -213,7 +216,7 @@ void Specializer::infer(Node &node, std::vector<Arg> args) {
     return;
   }
   if (node.isInPlace()) {
-    const ir::TensorType &self = args[0].value()->tensor();
+    const ir::TensorType &self = args.front().value()->tensor();
     const ir::TensorType &result = (*inferred)[0].type;
     if (self.dtype != result.dtype || self.sizes != result.sizes) {
       error(node, "in-place op: the result " + toString(result) +
@@ -260,8 +263,8 @@ void Specializer::visitOutput(Node &node) {
   std::vector<std::string> names;
   const std::vector<std::string> given = graph_.outputNames();
   bool named = !given.empty();
-  for (unsigned i = 0; i < node.args().size(); ++i) {
-    Arg arg = node.arg(i);
+  for (auto [i, output] : llvm::enumerate(node.args())) {
+    Arg arg = output;
     resolve(arg);
     const std::string position = node.args().size() > 1 ? std::to_string(i) : "";
     flatten(arg, given.empty() ? position : given[i], node, flat, names, named);

@@ -17,7 +17,7 @@ void Specializer::visitIf(Node &node) {
   markForErasure(node);
   if (branches_.isSkipped())
     return branches_.enter(std::nullopt);
-  Arg condition = node.arg(0);
+  Arg condition = node.arg("condition");
   resolve(condition);
   if (const bool *taken = condition.getIf<bool>())
     return branches_.enter(*taken);
@@ -39,7 +39,7 @@ void Specializer::visitEndIf(Node &node) {
   markForErasure(node);
   if (branches_.isSkipped() || !taken)
     return;
-  Arg side = node.arg(*taken ? 0 : 1);
+  Arg side = node.arg(*taken ? "then" : "else");
   resolve(side);
   for (unsigned i = 0; i < node.numResults(); ++i)
     setHostValue(node, i, side.list()[i]);
@@ -57,12 +57,10 @@ void Specializer::visitRaise(Node &node, const Arg &message) {
 bool Specializer::decidesOnly(const Node &node) {
   if (!node.is(OpKind::PrimBool))
     return false;
-  Arg operand = node.arg(0);
+  Arg operand = node.arg("a");
   resolve(operand);
-  return isTensor(operand) && llvm::all_of(graph_, [&](const Node &user) {
-           bool reads = false;
-           user.forEachInput([&](const Value *value) { reads |= value == node.result(); });
-           return !reads || user.is(OpKind::PrimIf);
+  return isTensor(operand) && llvm::all_of(node.result()->users(), [](const Node *user) {
+           return user->is(OpKind::PrimIf);
          });
 }
 

@@ -18,9 +18,10 @@ namespace {
 
 using Nodes = llvm::DenseSet<const Node *>; // Looked up, never iterated.
 
-/// Returns true if argument 0 and the result of `node` may alias.
+/// Returns true if aliasedArg and the result of `node` may alias.
 bool mayAlias(const Node &node) {
-  if (node.kind() != ir::NodeKind::CallFunction || node.args().empty() || !node.arg(0).isValue())
+  if (node.kind() != ir::NodeKind::CallFunction || node.args().empty() ||
+      !ir::aliasedArg(node).isValue())
     return false;
   if (node.isInPlace() || !ir::hasTrait(node.op(), ir::kView))
     return node.isInPlace();
@@ -34,10 +35,11 @@ Arg written(const Node &node) {
   if (node.kind() != ir::NodeKind::CallFunction)
     return {};
   if (node.isInPlace())
-    return node.arg(0);
-  const bool fallback = node.is(OpKind::Fallback) && isInPlaceName(ir::fallbackName(node).op);
-  return fallback && node.arg(0).isList() && !node.arg(0).list().empty() ? node.arg(0).list()[0]
-                                                                         : Arg();
+    return ir::aliasedArg(node);
+  if (!node.is(OpKind::Fallback) || !isInPlaceName(ir::fallbackName(node).op))
+    return {};
+  const Arg &operands = node.arg("args");
+  return operands.isList() && !operands.list().empty() ? operands.list().front() : Arg();
 }
 
 /// Returns the name of the substitution whose original contains `node`; null if there is none.
@@ -51,7 +53,7 @@ const std::string *substitutionOf(const Node &node) {
     else if (it->is(OpKind::PrimIf) && inner > 0)
       --inner;
     else if (const std::string *name =
-                 it->is(OpKind::PrimIf) ? it->arg(0).getIf<std::string>() : nullptr)
+                 it->is(OpKind::PrimIf) ? it->arg("condition").getIf<std::string>() : nullptr)
       return name;
   }
   return nullptr;
@@ -98,7 +100,7 @@ void keepTyped(const ir::Graph &graph, ir::Graph &copy, const Nodes &vanished, D
 const Node &ownerOf(const Value *value) {
   const Node *node = value->node();
   while (mayAlias(*node))
-    node = node->arg(0).value()->node();
+    node = ir::aliasedArg(*node).value()->node();
   return *node;
 }
 

@@ -50,17 +50,16 @@ bool isMask(const Arg &arg) {
 } // namespace
 
 ir::Cause causeOfRefusal(const Node &node, llvm::ArrayRef<Arg> args) {
-  auto isTrue = [&](llvm::StringRef name) {
-    return args[*ir::opSchema(node.op()).find(name)] == Arg(true);
-  };
-  if (node.is(OpKind::Index) && args[1].isList() && llvm::any_of(args[1].list(), isMask))
+  const ir::InferArgs named(ir::opSchema(node.op()), args);
+  if (node.is(OpKind::Index) && named["indices"].isList() &&
+      llvm::any_of(named["indices"].list(), isMask))
     return ir::Cause::DataShape;
-  if (node.is(OpKind::Dropout) && isTrue("train"))
+  if (node.is(OpKind::Dropout) && named["train"] == Arg(true))
     return ir::Cause::Random;
   if (node.is(OpKind::Attention))
-    if (auto p = args[*ir::opSchema(node.op()).find("dropout_p")].asNumber(); p && *p != 0)
+    if (auto p = named["dropout_p"].asNumber(); p && *p != 0)
       return ir::Cause::Random;
-  if (node.is(OpKind::BatchNorm) && isTrue("training"))
+  if (node.is(OpKind::BatchNorm) && named["training"] == Arg(true))
     return ir::Cause::MutatesState;
   return ir::Cause::None;
 }
@@ -68,11 +67,11 @@ ir::Cause causeOfRefusal(const Node &node, llvm::ArrayRef<Arg> args) {
 ir::Cause causeOfFallback(const Node &node) {
   const llvm::StringRef op = ir::fallbackName(node).op;
   const ir::Cause cause = ir::causeOf(op);
-  const Arg &operands = node.arg(0);
+  const Arg &operands = node.arg("args");
   if (cause != ir::Cause::NoRule || !isInPlaceName(op) || !operands.isList() ||
-      operands.list().empty() || !operands.list()[0].isValue())
+      operands.list().empty() || !operands.list().front().isValue())
     return cause;
-  switch (ownerOf(operands.list()[0].value()).kind()) {
+  switch (ownerOf(operands.list().front().value()).kind()) {
   case ir::NodeKind::Placeholder:
     return ir::Cause::MutatesInput;
   case ir::NodeKind::GetAttr:
@@ -121,14 +120,17 @@ bool Specializer::reportHostRead(Node &node) {
 }
 
 void Specializer::diagnoseUntyped(Node &node, llvm::ArrayRef<Arg> args) {
-  if (node.is(OpKind::PrimIs)) // A tensor that is given is not none.
-    for (int side : {0, 1})
-      if (isTensor(args[side]) && args[1 - side].isNone())
-        setHostValue(node, 0, Arg(false));
-  if (!args.empty() && isTensor(args[0])) {
+  if (node.is(OpKind::PrimIs)) { // A tensor that is given is not none.
+    const ir::InferArgs named(ir::opSchema(OpKind::PrimIs), args);
+    const Arg &a = named["a"], &b = named["b"];
+    if ((isTensor(a) && b.isNone()) || (a.isNone() && isTensor(b)))
+      setHostValue(node, 0, Arg(false));
+  }
+  if (!args.empty() && isTensor(args.front())) {
     reportHostRead(node);
-    if (node.isInPlace() && args[0].isValue())
-      if (const Node &owner = ownerOf(args[0].value()); owner.kind() == ir::NodeKind::Placeholder)
+    if (node.isInPlace() && args.front().isValue())
+      if (const Node &owner = ownerOf(args.front().value());
+          owner.kind() == ir::NodeKind::Placeholder)
         error(node, "in-place op: it overwrites the input '" + owner.result()->name() + "'",
               ir::Cause::MutatesInput);
   }

@@ -46,7 +46,7 @@ struct Signature {
 };
 
 Signature signatureOf(const ir::Graph &graph) {
-  return {graph.inputs().size(), graph.output() ? graph.output()->args().size() : 0};
+  return {graph.inputs().size(), graph.output() ? graph.outputs().size() : 0};
 }
 
 std::string toString(const Signature &signature) {
@@ -107,7 +107,7 @@ void addCheck(ir::Graph &graph, const ir::Graph &original, const std::string &na
       break;
     case ir::NodeKind::Output: {
       OriginalEnd ended = endOriginal(graph, output->args(), name, node.loc(), output);
-      ended.end->setArg(0, ir::Arg(ir::Arg::List(args.begin(), args.end())));
+      ended.end->setArg("then", ir::Arg(std::move(args)));
       output->setArgs({ended.checks.begin(), ended.checks.end()});
       return;
     }
@@ -155,7 +155,7 @@ Status replaceCall(const ModuleSubstitution &substitution, ir::Node &call, ir::M
     graph.replaceAllUsesWith(call.result(i), ended.checks[i]);
     results.emplace_back(call.result(i));
   }
-  ended.end->setArg(0, ir::Arg(std::move(results)));
+  ended.end->setArg("then", ir::Arg(std::move(results)));
   return Status::ok();
 }
 

@@ -35,7 +35,7 @@ Result<std::unique_ptr<ir::Module>> parseGraph(llvm::StringRef text, llvm::Strin
     if (node.kind() == ir::NodeKind::GetAttr || node.kind() == ir::NodeKind::CallModule ||
         node.isInPlace())
       return refuse("expected calls of ops that are not in place, got " + ir::toString(node));
-  if (graph.output()->args().size() != 1 || !graph.output()->arg(0).isValue())
+  if (graph.outputs().size() != 1 || !graph.outputs().front().isValue())
     return refuse("expected one output, a value");
   return module;
 }
@@ -61,14 +61,18 @@ bool allows(const ir::Type &pattern, const ir::Type &type) {
 /// One match attempt at one root.
 class Matcher {
 public:
+  Matcher(const Node &root, const PatternRewriter &rewriter) : root_(root), rewriter_(rewriter) {}
+
   bool matches(const Node &pattern, Node &node) {
     if (node.kind() != ir::NodeKind::CallFunction || !node.is(pattern.op()) || node.isInPlace() ||
         node.target() != pattern.target() || node.args().size() != pattern.args().size() ||
         node.numResults() != pattern.numResults())
-      return false;
+      return rewriter_.notifyMatchFailure(
+          root_, [&] { return differs(ir::toString(pattern), ir::toString(node)); });
     for (unsigned i = 0; i < node.numResults(); ++i)
       if (!allows(pattern.result(i)->type(), node.result(i)->type()))
-        return false;
+        return rewriter_.notifyMatchFailure(
+            root_, [&] { return differs(ir::toString(pattern), ir::toString(node)); });
     return llvm::all_of_zip(pattern.args(), node.args(),
                             [&](const Arg &p, const Arg &a) { return matches(p, a); });
   }
@@ -78,19 +82,17 @@ public:
 
 private:
   bool matches(const Arg &pattern, const Arg &arg) {
-    if (pattern.isValue()) {
-      const Value *value = pattern.value();
-      if (value->node()->kind() == ir::NodeKind::Placeholder)
-        return bind(value, arg);
-      return arg.isValue() && arg.value()->index() == value->index() &&
-             matches(*value->node(), *arg.value()->node());
-    }
-    if (pattern.isList() && arg.isList())
-      return pattern.list().size() == arg.list().size() &&
-             llvm::all_of_zip(pattern.list(), arg.list(),
+    const Value *value = pattern.isValue() ? pattern.value() : nullptr;
+    if (value && value->node()->kind() == ir::NodeKind::Placeholder)
+      return bind(value, arg) || refuse(pattern, arg);
+    if (value && arg.isValue() && arg.value()->index() == value->index())
+      return matches(*value->node(), *arg.value()->node());
+    if (pattern.isList() && arg.isList() && pattern.list().size() == arg.list().size())
+      return llvm::all_of_zip(pattern.list(), arg.list(),
                               [&](const Arg &p, const Arg &a) { return matches(p, a); });
     auto number = pattern.asNumber();
-    return number ? arg.asNumber() == number : pattern == arg; // 2 matches 2.0.
+    const bool isEqual = number ? arg.asNumber() == number : pattern == arg; // 2 matches 2.0.
+    return isEqual || refuse(pattern, arg);
   }
 
   bool bind(const Value *input, const Arg &arg) {
@@ -99,6 +101,19 @@ private:
     return bound_.try_emplace(input, arg).first->second == arg;
   }
 
+  static std::string differs(const std::string &pattern, const std::string &found) {
+    return "the pattern has " + pattern + ", and the graph " + found;
+  }
+  bool refuse(const Arg &pattern, const Arg &arg) const {
+    return rewriter_.notifyMatchFailure(root_, [&] {
+      const Node *call = pattern.isValue() ? pattern.value()->node() : nullptr;
+      const bool isInput = !call || call->kind() == ir::NodeKind::Placeholder;
+      return differs(isInput ? ir::argText(pattern) : ir::toString(*call), ir::argText(arg));
+    });
+  }
+
+  const Node &root_;
+  const PatternRewriter &rewriter_;
   llvm::DenseMap<const Value *, Arg> bound_; ///< Looked up, never iterated.
 };
 
@@ -117,21 +132,15 @@ Result<OpPattern> OpPattern::create(const OpSubstitution &substitution) {
   };
   CGC_ASSIGN_OR_RETURN(pattern.pattern_, parseGraph(substitution.pattern, context("the pattern")));
   const ir::Graph &graph = *pattern.pattern_->graphs()[0];
-  Node *root = graph.output()->arg(0).value()->node();
+  Node *root = graph.outputs().front().value()->node();
   if (root->kind() != ir::NodeKind::CallFunction || root->numResults() != 1 || !isConnected(graph))
     return Status(Code::Failed, context("the pattern") +
                                     ": expected every call to lead to the output, and that to be "
                                     "the only result of a call");
-  for (const Value *input : graph.inputs()) {
-    bool used = llvm::any_of(graph, [&](const Node &node) {
-      bool reads = false;
-      node.forEachInput([&](const Value *value) { reads |= value == input; });
-      return reads;
-    });
-    if (!used)
+  for (const Value *input : graph.inputs())
+    if (!input->hasUsers())
       return Status(Code::Failed,
                     context("the pattern") + ": nothing reads input '%" + input->name() + "'");
-  }
   if (substitution.replacement.empty() == !substitution.replace)
     return Status(Code::Failed, "substitution '" + substitution.name +
                                     "' needs a replacement: a text or a function");
@@ -146,10 +155,12 @@ Result<OpPattern> OpPattern::create(const OpSubstitution &substitution) {
   return pattern;
 }
 
-std::optional<OpMatch> OpPattern::match(Node &root) const {
+std::optional<OpMatch> OpPattern::match(Node &root, const PatternRewriter &rewriter) const {
   const ir::Graph &graph = *pattern_->graphs()[0];
-  Matcher matcher;
-  if (!matcher.matches(*graph.output()->arg(0).value()->node(), root))
+  if (!root.is(graph.outputs().front().value()->node()->op()))
+    return std::nullopt;
+  Matcher matcher(root, rewriter);
+  if (!matcher.matches(*graph.outputs().front().value()->node(), root))
     return std::nullopt;
   OpMatch match{root, {}};
   for (const Value *input : graph.inputs())
@@ -182,7 +193,7 @@ Result<Value *> OpPattern::build(const OpMatch &match, ir::GraphRewriter &rewrit
       for (unsigned i = 0; i < node.numResults(); ++i)
         map[node.result(i)] = Arg((*copy)->result(i));
     } else {
-      Arg result = mapped(node.arg(0));
+      Arg result = mapped(node.args().front());
       if (!result.isValue())
         return Status(Code::Failed, "the replacement is the constant " + ir::argText(result));
       return result.value();

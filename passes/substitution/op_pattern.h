@@ -2,6 +2,7 @@
 // replacements.
 #pragma once
 
+#include "passes/pattern.h"
 #include "passes/substitution/substitutions.h"
 
 #include <memory>
@@ -16,7 +17,8 @@ public:
   static Result<OpPattern> create(const OpSubstitution &substitution);
 
   /// Returns the match whose output `root` computes, if there is one. Does not change the graph.
-  std::optional<OpMatch> match(ir::Node &root) const;
+  /// Otherwise reports to `rewriter` what differs, if `root` is of the op that the pattern ends in.
+  std::optional<OpMatch> match(ir::Node &root, const PatternRewriter &rewriter) const;
 
   /// Returns the value that replaces the root's result; null if the substitution's function
   /// declines.

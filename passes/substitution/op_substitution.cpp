@@ -19,30 +19,31 @@ Status checkType(const ir::Value &replacement, const ir::Value &original) {
 }
 
 /// Replaces the match at `root`, if there is one. Returns true if it did.
-Result<bool> replaceAt(const OpPattern &pattern, ir::Node &root, ir::Graph &graph) {
-  std::optional<OpMatch> match = pattern.match(root);
+Result<bool> replaceAt(const OpPattern &pattern, ir::Node &root, PatternRewriter rewriter) {
+  std::optional<OpMatch> match = pattern.match(root, rewriter);
   if (!match)
     return false;
-  ir::GraphRewriter rewriter(graph);
   CGC_ASSIGN_OR_RETURN(ir::Value * replacement, pattern.build(*match, rewriter));
   if (!replacement) {
     if (rewriter.changed())
       return Status(Code::Failed, "changed the graph and says that it did not");
-    return false;
+    return rewriter.notifyMatchFailure(root, "the substitution's function declines the match");
   }
   CGC_TRY(checkType(*replacement, *root.result()));
   rewriter.replaceAllUsesWith(root.result(), replacement);
   return true;
 }
 
-Result<Changed> apply(const OpSubstitution &substitution, ir::Graph &graph) {
+Result<Changed> apply(const OpSubstitution &substitution, ir::Graph &graph,
+                      const MatchListener *listener) {
   CGC_ASSIGN_OR_RETURN(const OpPattern pattern, OpPattern::create(substitution));
   std::vector<ir::Node *> nodes;
   for (ir::Node &node : graph)
     nodes.push_back(&node);
   bool changed = false;
   for (ir::Node *node : nodes) {
-    Result<bool> replaced = replaceAt(pattern, *node, graph);
+    Result<bool> replaced =
+        replaceAt(pattern, *node, PatternRewriter(graph, substitution.name, listener));
     if (!replaced)
       return replaced.status().withContext("substitution '" + substitution.name + "' at " +
                                            ir::toString(*node));
@@ -65,7 +66,7 @@ Result<Changed> OpSubstitutionPass::run(ir::Graph &graph, PassContext &context) 
   CGC_TRY(requireFunctional(graph));
   Changed changed = Changed::No;
   for (const OpSubstitution &substitution : context.substitutions->ops) {
-    CGC_ASSIGN_OR_RETURN(Changed one, apply(substitution, graph));
+    CGC_ASSIGN_OR_RETURN(Changed one, apply(substitution, graph, context.matchFailed));
     if (one == Changed::No)
       continue;
     changed = Changed::Yes;

@@ -11,6 +11,7 @@ namespace cgc::passes {
 /// erases dead nodes afterwards. Without registrations it does nothing.
 struct OpSubstitutionPass {
   static constexpr const char *name = "op-substitution";
+  static constexpr bool explains = true; ///< At the time at which a substitution sees a node.
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 

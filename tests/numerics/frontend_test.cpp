@@ -289,7 +289,7 @@ TEST(Frontend, ImportsInPlaceDropoutAndMatrixTranspose) {
   ir::Diagnostics diagnostics;
   auto graph = specialize(smallModel("small_forms"), "forward", {floats({3, 4})}, diagnostics);
   ASSERT_TRUE(graph) << diagnostics.render();
-  EXPECT_THAT(graph->output()->arg(0).value()->tensor().sizes, ElementsAre(4, 3));
+  EXPECT_THAT(graph->outputs().front().value()->tensor().sizes, ElementsAre(4, 3));
 }
 
 TEST(Frontend, MakesTensorsOfNumbersWithTheirDtypes) {
@@ -306,10 +306,11 @@ TEST(Frontend, TakesFromTheEndOfListsAndCopiesWhereAsked) {
   ir::Diagnostics diagnostics;
   auto graph = specialize(smallModel("lists_and_copies"), "forward", {floats({3, 4})}, diagnostics);
   ASSERT_TRUE(graph) << diagnostics.render();
-  const ir::Node &add = *graph->output()->arg(0).value()->node();
+  const ir::Node &add = *graph->outputs().front().value()->node();
   ASSERT_TRUE(add.is(ir::OpKind::Add));
-  EXPECT_TRUE(add.arg(0).value()->node()->is(ir::OpKind::Cos));
-  EXPECT_TRUE(add.arg(1).value()->node()->is(ir::OpKind::Clone)) << "relu_ would change the input";
+  EXPECT_TRUE(add.arg("self").value()->node()->is(ir::OpKind::Cos));
+  EXPECT_TRUE(add.arg("other").value()->node()->is(ir::OpKind::Clone))
+      << "relu_ would change the input";
 }
 
 TEST(Frontend, UnknownOpsBecomeFallbacksWithTheirSchema) {
@@ -342,7 +343,8 @@ TEST(Frontend, ResolvesConstantBranchesLoopsAndFunctions) {
   for (const ir::Node &node : *root->findGraph("forward"))
     if (node.is(ir::OpKind::Add) || node.is(ir::OpKind::Mul)) {
       if (previous) {
-        EXPECT_EQ(node.arg(0).value()->node(), previous) << "a trip starts where the last ended";
+        EXPECT_EQ(node.arg("self").value()->node(), previous)
+            << "a trip starts where the last ended";
       }
       previous = &node;
     }

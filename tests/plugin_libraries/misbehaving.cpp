@@ -17,7 +17,7 @@ struct ThrowingPass {
 struct BreakingPass {
   static constexpr const char *name = "breaking";
   Result<passes::Changed> run(ir::Graph &graph, passes::PassContext &) const {
-    graph.output()->arg(0).value()->setType(ir::TensorType::dense(DType::F64, {1, 2, 3}));
+    graph.outputs().front().value()->setType(ir::TensorType::dense(DType::F64, {1, 2, 3}));
     return passes::Changed::Yes;
   }
 };

@@ -1,7 +1,5 @@
-// Graph, Node, UseMap and Module: creation, names, mutation, cloning, lookup.
+// Graph, Node, Value and Module: creation, names, mutation, users, cloning, lookup.
 #include "ir_test_util.h"
-
-#include "ir/uses.h"
 
 namespace cgc::ir {
 namespace {
@@ -83,13 +81,11 @@ TEST(Graph, EraseFreesTheName) {
   EXPECT_EQ(graph.call(OpKind::Relu, {x}, 1, kLoc, nullptr, "r")->result()->name(), "r");
 }
 
-#ifndef NDEBUG
 TEST(GraphDeathTest, ErasingAUsedNodeIsABug) {
   auto module = parsed("graph @f(%x: f32[2]) {\n  %0 = aten.relu(%x) : f32[2]\n  output %0\n}");
   Graph &graph = *module->findGraph("f");
   EXPECT_DEATH(graph.erase(&*std::next(graph.begin())), "erasing a node that has users");
 }
-#endif
 
 TEST(Graph, CloneIsEqualAndIndependent) {
   auto module =
@@ -110,18 +106,107 @@ TEST(Graph, CloneIsEqualAndIndependent) {
   EXPECT_EQ(toString(graph), before);
 }
 
-TEST(UseMap, UsersInOrderEachOnce) {
+/// Returns the names of the nodes that use `value`, in the order of users(): that of the first
+/// result, or "output".
+std::vector<std::string> usersOf(const Value *value) {
+  std::vector<std::string> names;
+  for (const Node *user : value->users())
+    names.push_back(user->numResults() ? user->result()->name() : "output");
+  return names;
+}
+
+/// Expects what the arguments say of the users of each value, as the verifier counts them.
+void expectUsersAreRight(const Graph &graph) {
+  Diagnostics diagnostics;
+  verify(graph, diagnostics);
+  EXPECT_THAT(diagnostics.render(), testing::Not(testing::HasSubstr("lists other users")));
+}
+
+TEST(Users, AreInGraphOrderEachOnce) {
   auto module = parsed("graph @f(%x: f32[2], %unused: f32[2]) {\n"
                        "  %0 = aten.add(%x, %x) : f32[2]\n"
                        "  %1 = aten.cat([%0, %x]) : f32[4]\n"
                        "  output [%1]\n}");
   Graph &graph = *module->findGraph("f");
-  UseMap uses(graph);
-  auto node = [&](unsigned i) { return &*std::next(graph.begin(), i); };
-  EXPECT_THAT(uses.users(graph.inputs()[0]), testing::ElementsAre(node(2), node(3)));
-  EXPECT_TRUE(uses.users(graph.inputs()[1]).empty());
-  EXPECT_TRUE(uses.hasOneUser(node(3)->result()));
-  EXPECT_THAT(uses.users(node(3)->result()), testing::ElementsAre(graph.output()));
+  auto result = [&](unsigned i) { return std::next(graph.begin(), i)->result(); };
+  EXPECT_THAT(usersOf(result(0)), testing::ElementsAre("0", "1"));
+  EXPECT_THAT(usersOf(result(1)), testing::IsEmpty());
+  EXPECT_FALSE(result(1)->hasUsers());
+  EXPECT_TRUE(result(2)->hasOneUser());
+  EXPECT_THAT(usersOf(result(3)), testing::ElementsAre("output"));
+}
+
+TEST(Users, ANodeThatUsesAValueTwiceIsOneUserWithTwoUses) {
+  Graph graph("f");
+  Value *x = graph.placeholder("x", Type(), kLoc)->result();
+  Value *y = graph.placeholder("y", Type(), kLoc)->result();
+  Node *add = graph.call(OpKind::Add, {x, x, 1}, 1, kLoc);
+  EXPECT_TRUE(x->hasOneUser());
+  EXPECT_FALSE(x->hasOneUse());
+  add->setArg("self", y);
+  EXPECT_TRUE(x->hasOneUse()) << "the other use stays";
+  add->setArg("other", y);
+  EXPECT_FALSE(x->hasUsers());
+  EXPECT_TRUE(y->hasOneUser());
+  EXPECT_FALSE(y->hasOneUse());
+}
+
+TEST(Users, FollowEveryWayToChangeArguments) {
+  Graph graph("f");
+  Value *x = graph.placeholder("x", Type(), kLoc)->result();
+  Value *y = graph.placeholder("y", Type(), kLoc)->result();
+  Node *cat = graph.call(OpKind::Cat, {Arg(Arg::List{x, y, x}), 0}, 1, kLoc, nullptr, "cat");
+  Node *neg = graph.call(OpKind::Neg, {x}, 1, kLoc, nullptr, "neg");
+  Node *output = graph.createOutput({Arg(Arg::List{neg->result(), x}), cat->result()}, kLoc);
+  EXPECT_THAT(usersOf(x), testing::ElementsAre("cat", "neg", "output"));
+
+  Node *relu = graph.call(OpKind::Relu, {x}, 1, kLoc, cat, "relu");
+  EXPECT_THAT(usersOf(x), testing::ElementsAre("relu", "cat", "neg", "output"))
+      << "inserted before";
+  cat->replaceUsesOf(x, relu->result());
+  EXPECT_THAT(usersOf(x), testing::ElementsAre("relu", "neg", "output"));
+  EXPECT_THAT(usersOf(y), testing::ElementsAre("cat"));
+  graph.replaceUsesAfter(*neg, x, y);
+  EXPECT_THAT(usersOf(x), testing::ElementsAre("relu", "neg"));
+  EXPECT_THAT(usersOf(y), testing::ElementsAre("cat", "output"));
+  graph.replaceAllUsesWith(y, relu->result());
+  EXPECT_THAT(usersOf(y), testing::IsEmpty());
+  EXPECT_THAT(usersOf(relu->result()), testing::ElementsAre("cat", "output"));
+  output->setArgs({cat->result()});
+  EXPECT_THAT(usersOf(relu->result()), testing::ElementsAre("cat"));
+  EXPECT_THAT(usersOf(neg->result()), testing::IsEmpty());
+  graph.erase(neg);
+  EXPECT_THAT(usersOf(x), testing::ElementsAre("relu"));
+  expectUsersAreRight(graph);
+}
+
+TEST(Users, StayInGraphOrderHoweverManyNodesAreInserted) {
+  Graph graph("f");
+  Value *x = graph.placeholder("x", Type(), kLoc)->result();
+  Node *last = graph.call(OpKind::Neg, {x}, 1, kLoc);
+  for (int i = 0; i < 200; ++i) { // Far more than halve the gap between two nodes once.
+    Node *inserted = graph.call(OpKind::Neg, {x}, 1, kLoc, last);
+    EXPECT_TRUE(inserted->isBefore(*last));
+    if (i % 2)
+      last = inserted;
+  }
+  std::vector<Node *> nodes;
+  for (Node &node : graph)
+    if (&node != x->node())
+      nodes.push_back(&node);
+  EXPECT_EQ(x->users(), llvm::ArrayRef(nodes));
+}
+
+TEST(Users, OfACloneAreOfTheClone) {
+  auto module = parsed("graph @f(%x: f32[2]) {\n"
+                       "  %0 = aten.add(%x, %x) : f32[2]\n"
+                       "  output %0, [%x]\n}");
+  Graph &graph = *module->findGraph("f");
+  auto copy = graph.clone("g");
+  expectUsersAreRight(*copy);
+  EXPECT_THAT(usersOf(copy->inputs()[0]), testing::ElementsAre("0", "output"));
+  copy->output()->setArgs({});
+  EXPECT_THAT(usersOf(graph.inputs()[0]), testing::ElementsAre("0", "output"));
 }
 
 TEST(Module, PathsAndLookUp) {

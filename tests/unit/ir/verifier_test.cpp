@@ -119,8 +119,15 @@ TEST(Verifier, ArgumentsAreDefinedBefore) {
 
 TEST(Verifier, ArgumentsAreOfTheSameGraph) {
   Relu test, other;
-  test.relu->setArg(0, other.x);
+  test.relu->setArg("self", other.x);
   EXPECT_THAT(graphErrors(test.graph), HasSubstr("uses a value that is not in this graph"));
+}
+
+TEST(Verifier, UsersAreThoseThatTheArgumentsName) {
+  Relu test, other;
+  EXPECT_EQ(graphErrors(other.graph), "");
+  test.relu->setArg("self", other.x); // Now the values of `other` list a node of `test`.
+  EXPECT_THAT(graphErrors(other.graph), HasSubstr("'%x' lists other users"));
 }
 
 TEST(Verifier, ValuesInListsAreCheckedToo) {

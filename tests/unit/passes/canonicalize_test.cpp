@@ -91,7 +91,7 @@ std::vector<int64_t> elementsOf(ir::Value *value) {
   if (layout.base->node()->kind() == ir::NodeKind::Placeholder)
     return positions;
   // A copy holds the elements in its own memory.
-  std::vector<int64_t> source = elementsOf(layout.base->node()->arg(0).value());
+  std::vector<int64_t> source = elementsOf(ir::aliasedArg(*layout.base->node()).value());
   for (int64_t &position : positions)
     position = source[position];
   return positions;
@@ -117,7 +117,7 @@ TEST(CanonicalizeTest, RandomViewChainsKeepWhatTheyAddress) {
     ASSERT_TRUE(changed) << changed.status().message() << text;
     ir::Diagnostics diagnostics;
     EXPECT_TRUE(ir::verify(graph, diagnostics)) << diagnostics.render() << text;
-    EXPECT_EQ(elementsOf(softmax->arg(0).value()), before) << text << ir::toString(graph);
+    EXPECT_EQ(elementsOf(softmax->arg("self").value()), before) << text << ir::toString(graph);
     auto again = CanonicalizePass().run(graph, context);
     EXPECT_TRUE(again && *again == Changed::No) << text << ir::toString(graph);
     if (HasFailure())

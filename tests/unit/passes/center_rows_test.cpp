@@ -22,7 +22,7 @@ Rows centered(const Rows &rows, const std::string &dtype) {
   const auto module =
       parse("graph @g(%w: " + type + ") {\n%0 = cgc.center_rows(%w) {dtype=" + dtype +
             "} : " + type + "\noutput %0\n}");
-  const ir::Node &node = *module->findGraph("g")->output()->arg(0).value()->node();
+  const ir::Node &node = *module->findGraph("g")->outputs().front().value()->node();
   std::vector<float> values;
   for (const auto &row : rows)
     values.insert(values.end(), row.begin(), row.end());

@@ -17,9 +17,9 @@ struct Negating {
   Result<Changed> run(ir::Graph &graph, PassContext &) const {
     ir::GraphRewriter rewriter(graph);
     ir::Node *output = graph.output();
-    ir::Node *last = output->arg(0).value()->node();
-    rewriter.setArg(output, 0,
-                    rewriter.create(ir::OpKind::Neg, {output->arg(0)}, *last, output)->result());
+    ir::Value *last = graph.outputs().front().value();
+    rewriter.setArgs(output,
+                     {rewriter.create(ir::OpKind::Neg, {last}, *last->node(), output)->result()});
     return Changed::Yes;
   }
 };

@@ -108,8 +108,8 @@ module @Root class="Root" {
   FakeEvaluator evaluator;
   ASSERT_TRUE(runPasses(*module, "fold,dce", {.evaluator = &evaluator}).isOk());
   const ir::Node &output = *module->findGraph("g")->output();
-  EXPECT_EQ(output.arg(0).value()->node()->kind(), ir::NodeKind::GetAttr);
-  EXPECT_TRUE(output.arg(1).value()->node()->is(ir::OpKind::Cat));
+  EXPECT_EQ(output.args()[0].value()->node()->kind(), ir::NodeKind::GetAttr);
+  EXPECT_TRUE(output.args()[1].value()->node()->is(ir::OpKind::Cat));
 }
 
 TEST(FoldTest, EqualResultsAreOneConstantAndOthersAreNot) {
@@ -125,7 +125,8 @@ graph @g(%x: f32[5]) {
     ASSERT_TRUE(runPasses(*module, "fold", {.evaluator = &evaluator}).isOk());
     EXPECT_EQ(module->parameters().size(), same ? 1u : 2u);
     const ir::Node &output = *module->findGraph("g")->output();
-    EXPECT_EQ(output.arg(0).value()->node()->target() == output.arg(1).value()->node()->target(),
+    EXPECT_EQ(output.args()[0].value()->node()->target() ==
+                  output.args()[1].value()->node()->target(),
               same);
   }
 }
@@ -146,8 +147,8 @@ module @Root class="Root" {
   FakeEvaluator evaluator;
   ASSERT_TRUE(runPasses(*module, "fold", {.evaluator = &evaluator}).isOk());
   const ir::Node &output = *module->findGraph("g")->output();
-  EXPECT_TRUE(output.arg(0).value()->node()->is(ir::OpKind::Attention));
-  EXPECT_EQ(output.arg(1).value()->node()->target(), "folded_neg");
+  EXPECT_TRUE(output.args()[0].value()->node()->is(ir::OpKind::Attention));
+  EXPECT_EQ(output.args()[1].value()->node()->target(), "folded_neg");
 }
 
 /// The op library may implement the op for the GPU only.
@@ -217,7 +218,7 @@ module @Root class="Root" {
   FakeEvaluator evaluator;
   ASSERT_TRUE(runPasses(*module, "fold", {.evaluator = &evaluator}).isOk());
   EXPECT_TRUE(evaluator.ops.empty());
-  const ir::Node &constant = *module->findGraph("g")->output()->arg(0).value()->node();
+  const ir::Node &constant = *module->findGraph("g")->outputs().front().value()->node();
   ASSERT_EQ(constant.kind(), ir::NodeKind::GetAttr);
   float centered[4];
   const auto bytes = module->findParameter(constant.target())->data->bytes();

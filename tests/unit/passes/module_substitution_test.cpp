@@ -20,7 +20,7 @@ Status becomeSilu(ir::Module &module) {
 Status becomeOnlySilu(ir::Module &module) {
   CGC_TRY(becomeSilu(module));
   ir::Graph &graph = *module.findGraph("forward");
-  const ir::Node *silu = graph.output()->arg(0).value()->node();
+  const ir::Node *silu = graph.outputs().front().value()->node();
   std::vector<ir::Node *> old;
   for (ir::Node &node : graph)
     if (node.kind() == ir::NodeKind::CallFunction && &node != silu)
@@ -42,7 +42,8 @@ Status becomeSum(ir::Module &module) {
 /// Computes tanh of the call's first argument, times the module's attribute `heads`.
 Result<std::vector<ir::Value *>> becomeScaledTanh(ir::Node &call, ir::Module &module) {
   ir::Graph &graph = *call.graph();
-  ir::Value *tanh = graph.call(ir::OpKind::Tanh, {call.arg(0)}, 1, call.loc(), &call)->result();
+  ir::Value *tanh =
+      graph.call(ir::OpKind::Tanh, {call.args().front()}, 1, call.loc(), &call)->result();
   ir::Arg heads = module.attributes()[0].value;
   return std::vector<ir::Value *>{
       graph.call(ir::OpKind::Mul, {tanh, heads}, 1, call.loc(), &call)->result()};
@@ -163,7 +164,7 @@ TEST(ModuleSubstitutionTest, ARegisteredClassIsReplacedInTheCompiledGraph) {
 TEST(ModuleSubstitutionTest, AnotherNumberOfOutputsIsRefusedWithBoth) {
   auto twice = [](ir::Module &module) {
     ir::Node *output = module.findGraph("forward")->output();
-    output->setArgs({output->arg(0), output->arg(0)});
+    output->setArgs({output->args().front(), output->args().front()});
     return Status::ok();
   };
   EXPECT_THAT(substitute({.name = "two", .className = "Block", .replaceBody = twice}),
@@ -292,8 +293,8 @@ TEST(ModuleSubstitutionTest, AnAssertionOnDataGoesWithTheBodyOrTheCallThatIsRepl
 TEST(ModuleSubstitutionTest, CallsOfAnotherTypeOrNumberAreRefused) {
   using Values = Result<std::vector<ir::Value *>>;
   auto sum = [](ir::Node &call, ir::Module &) -> Values {
-    ir::Node *node = call.graph()->call(ir::OpKind::Sum, {call.arg(0), ir::Arg(), false, ir::Arg()},
-                                        1, call.loc(), &call);
+    ir::Node *node = call.graph()->call(
+        ir::OpKind::Sum, {call.args().front(), ir::Arg(), false, ir::Arg()}, 1, call.loc(), &call);
     return std::vector<ir::Value *>{node->result()};
   };
   EXPECT_THAT(refusal({.name = "sum", .className = "Block", .replaceCall = sum}),

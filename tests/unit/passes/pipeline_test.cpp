@@ -143,7 +143,7 @@ TEST(PipelineTest, OneSpecializedGraphForEachBucketAndTheEntryStays) {
                              {ir::Type(ir::TensorType::dense(DType::F16, {batch, 8}))}, context);
     ASSERT_TRUE(graph) << graph.status().message();
     EXPECT_EQ((*graph)->name(), "encode.b" + std::to_string(batch));
-    EXPECT_EQ((*graph)->output()->arg(0).value()->tensor(),
+    EXPECT_EQ((*graph)->outputs().front().value()->tensor(),
               ir::TensorType::dense(DType::F16, {batch, 8}, DeviceKind::Cuda));
   }
   EXPECT_EQ(ir::toString(entry), before);

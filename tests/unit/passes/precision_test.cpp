@@ -54,7 +54,7 @@ std::unique_ptr<ir::Module> returnsParameter(DType from, size_t count,
 
 /// Returns the parameter read by the output of the module's graph.
 const ir::Parameter &outputParameter(const ir::Module &module) {
-  const ir::Value *output = module.findGraph("g")->output()->arg(0).value();
+  const ir::Value *output = module.findGraph("g")->outputs().front().value();
   return *module.findParameter(output->node()->target());
 }
 
