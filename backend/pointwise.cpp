@@ -167,9 +167,10 @@ bool launchPointwise(const ir::Node &node, BucketBuilder &builder) {
   if (builder.target() != DeviceKind::Cuda)
     return false;
   if (std::optional<ElementwiseOp> op = functionOf(node))
-    return isBinary(*op) ? launchBinary(node, *op, builder)
-                         : launchElementwise(*op, builder.place(node.arg("self").value()), std::nullopt,
-                                             0, builder.allocate(*node.result()), builder);
+    return isBinary(*op)
+               ? launchBinary(node, *op, builder)
+               : launchElementwise(*op, builder.place(node.arg("self").value()), std::nullopt, 0,
+                                   builder.allocate(*node.result()), builder);
   if (std::optional<CompareOp> op = comparison(node))
     return launchComparison(node, *op, builder);
   if (node.is(ir::OpKind::BitwiseNot) || node.is(ir::OpKind::BitwiseAnd) ||

@@ -121,6 +121,12 @@ Result<Pipeline> PipelineBuilder::build() {
   CGC_ASSIGN_OR_RETURN(PassManager passes, PassManager::parse(passes_, registered_));
   if (!stopAfter_.empty())
     CGC_TRY(passes.stopAfter(stopAfter_));
+  if (const std::string &explained = instrumentation_.explained();
+      !explained.empty() && !passes.contains(explained))
+    return Status(Code::Usage,
+                  "pass '" + explained + "' is to be explained and does not run: the " +
+                      (passes.toString().empty() ? "pipeline has no passes"
+                                                 : "pipeline is " + passes.toString()));
   return Pipeline(std::move(passes), std::move(instrumentation_), std::move(substitutions_));
 }
 

@@ -24,8 +24,10 @@ const OpDef defs::Rows = {
     .schema = "(Tensor input, Tensor? index=none) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
-    .readsStrides = [](const InferArgs &, llvm::StringRef name,
-                       const TensorType &type) { return name == "input" && type.strides.back() == 1; },
+    .readsStrides =
+        [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
+          return name == "input" && type.strides.back() == 1;
+        },
     .doc = "Row index[b], in [0, T), of each input[b] of input [B, T, E]: [B, E]; row 0 without an "
            "index. The input may have any strides.",
 };

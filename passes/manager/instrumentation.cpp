@@ -119,6 +119,24 @@ PassCallbacks timePasses(llvm::raw_ostream &log) {
               }};
 }
 
+/// Prints the match failures of the pass `name` below a line for each graph, and at the end their
+/// number.
+void printExplained(const std::string &name, llvm::raw_ostream &log,
+                    Instrumentation &instrumentation) {
+  auto count = std::make_shared<unsigned>(0);
+  auto graph = std::make_shared<std::string>();
+  instrumentation.explain(name, [=, &log](const MatchFailure &failure) {
+    if (++*count == 1 || failure.graph != *graph)
+      log << "; " << name << " on @" << failure.graph << "\n";
+    *graph = failure.graph;
+    log << toString(failure);
+  });
+  instrumentation.add({.finish = [count, name, &log] {
+    log << name << ": " << *count << (*count == 1 ? " candidate does" : " candidates do")
+        << " not match\n";
+  }});
+}
+
 Status broken(const PassRun &run, const std::string &how) {
   return Status(Code::Failed, "pass '" + std::string(run.pass) +
                                   "' broke the IR, which is a bug of that pass: " + how);
@@ -209,6 +227,8 @@ Result<Instrumentation> makeInstrumentation(const InstrumentationOptions &option
                                             llvm::ArrayRef<RegisteredPass> more) {
   for (const std::string &name : options.printAfter)
     CGC_TRY(checkPassName(name, more));
+  if (!options.explain.empty())
+    CGC_TRY(checkExplains(options.explain, more));
   Instrumentation instrumentation;
 #ifndef NDEBUG
   if (options.verifyEach)
@@ -231,6 +251,10 @@ Result<Instrumentation> makeInstrumentation(const InstrumentationOptions &option
   }
   if (options.timePasses)
     instrumentation.add(timePasses(log));
+  if (!options.explain.empty() && options.matchFailed)
+    instrumentation.explain(options.explain, options.matchFailed);
+  else if (!options.explain.empty())
+    printExplained(options.explain, log, instrumentation);
   return instrumentation;
 }
 

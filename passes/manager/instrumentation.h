@@ -50,6 +50,18 @@ struct PassCallbacks {
 class Instrumentation final {
 public:
   void add(PassCallbacks callbacks) { callbacks_.push_back(std::move(callbacks)); }
+  /// Sends the match failures of `pass` to `listener`.
+  void explain(std::string pass, MatchListener listener) {
+    explained_ = std::move(pass);
+    listener_ = std::move(listener);
+  }
+
+  /// The pass given to explain(); empty without one.
+  const std::string &explained() const { return explained_; }
+  /// Returns who receives the match failures of `pass`; null if nobody does.
+  const MatchListener *listenerTo(llvm::StringRef pass) const {
+    return !explained_.empty() && pass == explained_ ? &listener_ : nullptr;
+  }
 
   bool shouldRun(const PassRun &run) const;
   /// Runs the callbacks in the order of add().
@@ -62,6 +74,8 @@ public:
 
 private:
   std::vector<PassCallbacks> callbacks_;
+  std::string explained_;
+  MatchListener listener_;
 };
 
 /// A plug-in loaded for a run, for the run's reproducer.
@@ -87,6 +101,10 @@ struct InstrumentationOptions {
   /// Skips passes that are not required once this many passes have run, and logs each run.
   std::optional<unsigned> passLimit = {};
   bool timePasses = false; ///< Prints a table at finish().
+  /// Name of a pass whose candidates that do not match are reported; empty: none.
+  std::string explain = {};
+  /// Receives them; empty: they are printed, with their number at finish().
+  MatchListener matchFailed = {};
   /// File for the input of a failing pass (reproducer.h); empty: none.
   std::string crashReproducer = {};
   RunOrigin origin = {};  ///< For the reproducer.
@@ -94,8 +112,8 @@ struct InstrumentationOptions {
 };
 
 /// Returns the standard callbacks that `options` ask for. They write to `log`, which must outlive
-/// them. Usage if `printAfter` or `crashReproducer` is invalid. `more` lists passes in addition to
-/// passes.def.
+/// them. Usage if `printAfter`, `explain` or `crashReproducer` is invalid. `more` lists passes in
+/// addition to passes.def.
 Result<Instrumentation> makeInstrumentation(const InstrumentationOptions &options,
                                             llvm::raw_ostream &log,
                                             llvm::ArrayRef<RegisteredPass> more = {});

@@ -94,6 +94,19 @@ Status checkPassName(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> more) 
   return checkName(name, allPasses(more));
 }
 
+Status checkExplains(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> more) {
+  const std::vector<RegisteredPass> passes = allPasses(more);
+  CGC_TRY(checkName(name, passes));
+  std::vector<std::string> explaining;
+  for (const RegisteredPass &pass : passes)
+    if (pass.explains)
+      explaining.push_back(pass.name);
+  if (llvm::is_contained(explaining, name))
+    return Status::ok();
+  return Status(Code::Usage, "pass '" + name.str() + "' has no patterns to explain; these have: " +
+                                 llvm::join(explaining, ", "));
+}
+
 Result<PassManager::Entry> PassManager::parsePass(llvm::StringRef text,
                                                   llvm::ArrayRef<RegisteredPass> passes) {
   auto [name, options] = text.split('{');
@@ -150,6 +163,10 @@ std::optional<std::string> PassManager::option(llvm::StringRef pass, llvm::Strin
   return options ? options->take(name) : std::nullopt;
 }
 
+bool PassManager::contains(llvm::StringRef pass) const {
+  return llvm::any_of(entries_, [&](const Entry &entry) { return entry.name == pass; });
+}
+
 Status PassManager::stopAfter(llvm::StringRef passOrPosition) {
   size_t position = 0;
   passOrPosition.getAsInteger(10, position);
@@ -184,13 +201,15 @@ Status PassManager::runModulePasses(ir::Module &module, PassContext &context,
 Status PassManager::runGraphPasses(ir::Graph &graph, PassContext &context,
                                    const Instrumentation &instrumentation) const {
   for (unsigned i = 0; i < entries_.size(); ++i)
-    if (const Entry &entry = entries_[i]; entry.run.onGraph)
+    if (const Entry &entry = entries_[i]; entry.run.onGraph) {
+      context.matchFailed = instrumentation.listenerTo(entry.name);
       CGC_TRY(runOne({.pass = entry.name,
                       .position = i + 1,
                       .isRequired = entry.run.isRequired,
                       .manager = this,
                       .graph = &graph},
                      instrumentation, [&] { return entry.run.onGraph(graph, context); }));
+    }
   return Status::ok();
 }
 

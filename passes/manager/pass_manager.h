@@ -16,6 +16,9 @@ namespace cgc::passes {
 /// Returns Usage, with the nearest name, if neither passes.def nor `more` has this pass.
 Status checkPassName(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> more = {});
 
+/// Returns Usage, with the passes that explain, unless `name` is a pass that does.
+Status checkExplains(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> more = {});
+
 /// A sequence of module passes followed by graph passes.
 class PassManager final {
 public:
@@ -31,6 +34,9 @@ public:
 
   /// Returns the text of option `name` of the last pass named `pass`; nullopt if it was not given.
   std::optional<std::string> option(llvm::StringRef pass, llvm::StringRef name) const;
+
+  /// Returns true if a pass of the pipeline has this name.
+  bool contains(llvm::StringRef pass) const;
 
   /// Drops the passes after the first one with the name or position `passOrPosition`. Usage, with
   /// the nearest name, if there is none.

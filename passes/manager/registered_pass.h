@@ -18,13 +18,15 @@ struct ConfiguredRun {
 /// A pass that pipelines can name.
 struct RegisteredPass {
   std::string name;
+  bool explains = false; ///< --explain can name it.
   std::function<Result<ConfiguredRun>(PassOptions &)> create;
 };
 
 template <class Pass> RegisteredPass registeredPass() {
   static_assert(ModulePass<Pass> != GraphPass<Pass>,
                 "a pass has run(ir::Module &, PassContext &) const or run(ir::Graph &, ...) const");
-  return {std::string(Pass::name), [](PassOptions &options) -> Result<ConfiguredRun> {
+  return {std::string(Pass::name), ExplainingPass<Pass>,
+          [](PassOptions &options) -> Result<ConfiguredRun> {
             Pass pass;
             if constexpr (ConfiguredPass<Pass>) {
               CGC_ASSIGN_OR_RETURN(pass, Pass::create(options));

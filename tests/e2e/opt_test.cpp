@@ -119,6 +119,52 @@ TEST_F(Opt, PrintsWhatPassesChange) {
   EXPECT_EQ(count(outcome.err, "; cse on @f: no change"), 1u) << outcome.err;
 }
 
+/// Attention whose result the graph returns, so that select-attention leaves it.
+constexpr const char *kAttention =
+    "graph @f(%q: f32[2,2,5,4]) {\n"
+    "  %0 = aten.scaled_dot_product_attention(%q, %q, %q) : f32[2,2,5,4] "
+    "loc(\"transformer.py\":918 \"visual.attn\")\n"
+    "  output %0\n"
+    "}\n";
+
+TEST_F(Opt, ExplainsWhatAPassLeaves) {
+  const Outcome outcome = cgc({"opt", "-", "--explain", "select-attention"}, {.input = kAttention});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "; select-attention on @f\n"
+                         "transformer.py:918: remark: selectAttention: the result would be "
+                         "f32[2,2,5,4][40,4,8,1], and the graph returns it\n"
+                         "  %0 = aten.scaled_dot_product_attention(%q, %q, %q) : f32[2,2,5,4]\n"
+                         "  in module 'visual.attn'\n"
+                         "select-attention: 1 candidate does not match\n");
+  EXPECT_EQ(count(outcome.out, "scaled_dot_product_attention"), 1u);
+
+  const Outcome json =
+      cgc({"opt", "-", "--explain", "select-attention", "--json"}, {.input = kAttention});
+  EXPECT_EQ(json.err, "");
+  const auto explain = parseJson(json, "opt")["explain"];
+  EXPECT_EQ(explain["pass"], "select-attention");
+  ASSERT_EQ(explain["failures"].size(), 1u);
+  const auto &failure = explain["failures"][0];
+  EXPECT_EQ(failure["pattern"], "selectAttention");
+  EXPECT_EQ(failure["graph"], "f");
+  EXPECT_EQ(failure["file"], "transformer.py");
+  EXPECT_EQ(failure["line"], 918);
+  EXPECT_EQ(failure["module"], "visual.attn");
+  EXPECT_EQ(failure["reason"],
+            "the result would be f32[2,2,5,4][40,4,8,1], and the graph returns it");
+}
+
+TEST_F(Opt, ExplainsOnlyPassesWithPatternsThatRun) {
+  expectError(cgc({"opt", "-", "--explain", "cse"}, {.input = kAttention}), 2,
+              {"pass 'cse' has no patterns to explain; these have: canonicalize, op-substitution, "
+               "pack-linears"});
+  expectError(cgc({"opt", "-", "--explain", "select-atention"}, {.input = kAttention}), 2,
+              {"no pass 'select-atention'", "select-attention"});
+  expectError(
+      cgc({"opt", "-", "--passes", "dce", "--explain", "select-rows"}, {.input = kAttention}), 2,
+      {"pass 'select-rows' is to be explained and does not run: the pipeline is dce"});
+}
+
 TEST_F(Opt, TimesPasses) {
   const Outcome outcome = cgc({"opt", "-", "--passes", "cse", "--time-passes"}, {.input = kGraph});
   EXPECT_EQ(count(outcome.err, "runs  changed  pass"), 1u) << outcome.err;

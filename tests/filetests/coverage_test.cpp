@@ -1,6 +1,7 @@
 // Coverage: every row of the tables of ops, passes and offenders has a file test that exercises it.
 #include "ir/op_def.h"
 #include "ir/text/text.h"
+#include "passes/manager/pass_manager.h"
 #include "tests/filetests/run_pipeline.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -86,6 +87,29 @@ TEST(FileTestCoverage, EveryPass) {
                 llvm::is_contained(extensionPoints, pass))
         << "in none of the tests/filetests/passes/" << file
         << "*.cgir does the pass change or refuse something";
+  }
+}
+
+TEST(FileTestCoverage, EveryPassThatExplains) {
+  for (const char *pass : {
+#define CGC_MODULE_PASS(name, Type) name,
+#define CGC_GRAPH_PASS(name, Type) name,
+#include "passes/passes.def"
+       }) {
+    // Its patterns are those that a caller registers: tests/unit/passes has them.
+    if (!passes::checkExplains(pass).isOk() || llvm::StringRef(pass) == "op-substitution")
+      continue;
+    std::string file = std::string(pass) + "_explain";
+    std::replace(file.begin(), file.end(), '-', '_');
+    const auto tests = testsOf(file, "passes");
+    EXPECT_FALSE(tests.empty()) << "tests/filetests/passes/" << file << ".cgir is missing";
+    for (const fs::path &test : tests) {
+      const std::string text = readFile(test);
+      EXPECT_TRUE(llvm::StringRef(text).starts_with(std::string("; test: explain=") + pass + "\n"))
+          << test;
+      const auto output = explainPass(test, text, pass);
+      EXPECT_TRUE(output && output->find("remark: ") != std::string::npos) << test;
+    }
   }
 }
 

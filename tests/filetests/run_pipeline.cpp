@@ -48,6 +48,24 @@ std::unique_ptr<ir::Module> compilable(llvm::StringRef text, const fs::path &pat
   return module;
 }
 
+namespace {
+
+/// Runs `passes` on `module`, with the environment that the file tests give to passes.
+Status run(const passes::PassManager &passes, ir::Module &module,
+           const passes::Instrumentation &instrumentation) {
+  ir::Diagnostics diagnostics;
+  passes::Substitutions none;
+  FileTestEvaluator evaluator;
+  passes::PassContext context{
+      .evaluator = &evaluator, .substitutions = &none, .diagnostics = &diagnostics};
+  CGC_TRY(passes.runModulePasses(module, context, instrumentation));
+  for (const auto &graph : module.graphs())
+    CGC_TRY(passes.runGraphPasses(*graph, context, instrumentation));
+  return Status::ok();
+}
+
+} // namespace
+
 std::optional<std::string> runPipeline(const fs::path &path, llvm::StringRef text,
                                        llvm::StringRef pipeline, std::set<std::string> *changing) {
   auto passes = passes::PassManager::parse(pipeline);
@@ -55,11 +73,6 @@ std::optional<std::string> runPipeline(const fs::path &path, llvm::StringRef tex
   auto module = compilable(text, path);
   if (!passes || !module)
     return std::nullopt;
-  ir::Diagnostics diagnostics;
-  passes::Substitutions none;
-  FileTestEvaluator evaluator;
-  passes::PassContext context{
-      .evaluator = &evaluator, .substitutions = &none, .diagnostics = &diagnostics};
   auto instrumentation = passes::makeInstrumentation({}, llvm::nulls());
   EXPECT_TRUE(instrumentation) << instrumentation.status().message();
   instrumentation->add({.after =
@@ -74,13 +87,26 @@ std::optional<std::string> runPipeline(const fs::path &path, llvm::StringRef tex
                               if (changing && status.code() == Code::Unsupported)
                                 changing->emplace(run.pass);
                             }});
-  Status status = passes->runModulePasses(*module, context, *instrumentation);
-  for (const auto &graph : module->graphs())
-    if (status.isOk())
-      status = passes->runGraphPasses(*graph, context, *instrumentation);
+  const Status status = run(*passes, *module, *instrumentation);
   // A pass may refuse the model, and tests of refusals check the message. It must not break the IR.
   EXPECT_TRUE(status.isOk() || status.code() == Code::Unsupported) << status.message();
   return status.isOk() ? ir::toString(*module) : "failed: " + status.message();
+}
+
+std::optional<std::string> explainPass(const fs::path &path, llvm::StringRef text,
+                                       llvm::StringRef pass) {
+  std::string output;
+  llvm::raw_string_ostream log(output);
+  auto passes = passes::PassManager::parse(pass);
+  auto instrumentation = passes::makeInstrumentation({.explain = pass.str()}, log);
+  EXPECT_TRUE(passes && instrumentation) << path << ": " << instrumentation.status().message();
+  auto module = compilable(text, path);
+  if (!passes || !instrumentation || !module)
+    return std::nullopt;
+  const Status status = run(*passes, *module, *instrumentation);
+  EXPECT_TRUE(status.isOk()) << path << ": " << status.message();
+  instrumentation->finish();
+  return output;
 }
 
 } // namespace cgc

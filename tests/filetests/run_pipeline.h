@@ -1,5 +1,5 @@
 // run_pipeline: runs pipelines on IR text for the file tests, the examples of docs/passes.md, and
-// the coverage test.
+// the coverage tests.
 #pragma once
 
 #include "ir/module.h"
@@ -29,5 +29,11 @@ std::unique_ptr<ir::Module> compilable(llvm::StringRef text, const fs::path &pat
 std::optional<std::string> runPipeline(const fs::path &path, llvm::StringRef text,
                                        llvm::StringRef pipeline,
                                        std::set<std::string> *changing = nullptr);
+
+/// Runs `pass` on the text as runPipeline does and returns the candidates that it does not match,
+/// as
+/// --explain prints them; nullopt, with test failures, if the text is invalid or the pass fails.
+std::optional<std::string> explainPass(const fs::path &path, llvm::StringRef text,
+                                       llvm::StringRef pass);
 
 } // namespace cgc

@@ -154,6 +154,11 @@ void runPasses(const fs::path &path, llvm::StringRef text, llvm::StringRef pipel
     compareOutput(path, text, *output, /*mayCheckNothing=*/false);
 }
 
+void runExplain(const fs::path &path, llvm::StringRef text, llvm::StringRef pass) {
+  if (const auto output = explainPass(path, text, pass))
+    compareOutput(path, text, *output, /*mayCheckNothing=*/false);
+}
+
 void runLower(const fs::path &path, llvm::StringRef text) {
   auto module = compilable(text, path);
   if (!module)
@@ -182,11 +187,13 @@ public:
       runVerify(path_, text);
     else if (what.consume_front("passes="))
       runPasses(path_, text, what);
+    else if (what.consume_front("explain="))
+      runExplain(path_, text, what);
     else if (what == "lower")
       runLower(path_, text);
     else
       FAIL() << path_ << ": no kind of test '" << what.str()
-             << "'; there are roundtrip, verify, passes=... and lower";
+             << "'; there are roundtrip, verify, passes=..., explain=... and lower";
   }
 
 private:

@@ -220,5 +220,33 @@ TEST(InstrumentationTest, APassThatThrowsIsNamed) {
   EXPECT_THAT(status.message(), HasSubstr("ouch"));
 }
 
+TEST(InstrumentationTest, ExplainsOnePassAtItsFixedPoint) {
+  Log log;
+  auto module = parse(R"(
+graph @g(%x: f32[2,3]) {
+  %0 = aten.clone(%x) : f32[2,3]
+  %1 = aten.permute(%0) {dims=[1, 0]} : f32[3,2][1,3]
+  %2 = aten.contiguous(%1) : f32[3,2] loc("model.py":4 "head")
+  output %2
+})");
+  const Instrumentation instrumentation = standard({.explain = "canonicalize"}, log.stream);
+  ASSERT_TRUE(runPasses(*module, "canonicalize,cse", {}, instrumentation).isOk());
+  instrumentation.finish();
+  EXPECT_EQ(log.text, "; canonicalize on @g\n"
+                      "model.py:4: remark: dropCopy: the result would be f32[3,2][1,3], and the "
+                      "graph returns it\n"
+                      "  %2 = aten.contiguous(%4) : f32[3,2]\n"
+                      "  in module 'head'\n"
+                      "canonicalize: 1 candidate does not match\n");
+}
+
+TEST(InstrumentationTest, ExplainsOnlyPassesWithPatterns) {
+  Log log;
+  const auto status = makeInstrumentation({.explain = "dce"}, log.stream).status();
+  EXPECT_EQ(status.code(), Code::Usage);
+  EXPECT_THAT(status.message(), HasSubstr("pass 'dce' has no patterns to explain; these have: "
+                                          "canonicalize, op-substitution, pack-linears"));
+}
+
 } // namespace
 } // namespace cgc::passes

@@ -219,5 +219,28 @@ TEST(OpSubstitutionTest, TextsThatCannotBeUsedAreRefusedWhenThePipelineIsBuilt) 
     EXPECT_THAT(refusal(pattern, exp), refuses(Code::Failed, says)) << pattern;
 }
 
+TEST(OpSubstitutionTest, ExplainsWhatDiffersFromThePattern) {
+  Substitutions substitutions{.modules = {}, .ops = {kQuickGelu}};
+  auto module = parse(R"(
+graph @g(%x: f32[2], %y: f32[2]) {
+  %0 = aten.mul(%x, 1.5) : f32[2]
+  %1 = aten.sigmoid(%0) : f32[2]
+  %2 = aten.mul(%x, %1) : f32[2] loc("m.py":8 "act")
+  output %2
+})");
+  std::vector<std::string> failures;
+  Instrumentation instrumentation;
+  instrumentation.explain("op-substitution", [&](const MatchFailure &failure) {
+    failures.push_back(failure.pattern + ": " + failure.node + ": " + failure.reason);
+  });
+  ASSERT_TRUE(
+      runPasses(*module, "op-substitution,dce", {.substitutions = &substitutions}, instrumentation)
+          .isOk());
+  EXPECT_THAT(failures, ElementsAre(AllOf(HasSubstr("quick-gelu: %0 = aten.mul(%x, 1.5)"),
+                                          HasSubstr("the pattern has %1 = aten.sigmoid(%0)")),
+                                    AllOf(HasSubstr("quick-gelu: %2 = aten.mul(%x, %1)"),
+                                          HasSubstr("the pattern has 1.702, and the graph 1.5"))));
+}
+
 } // namespace
 } // namespace cgc::passes

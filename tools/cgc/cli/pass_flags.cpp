@@ -44,6 +44,13 @@ void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options) 
       ->type_name("F.cgir")
       ->check(requireName)
       ->group(group);
+  command
+      .add_option("--explain", options.explain,
+                  "Print each op that the patterns of this pass are for and do not match, and the "
+                  "condition that it fails")
+      ->type_name("PASS")
+      ->check(requireName)
+      ->group(group);
   command.add_flag("--time-passes", options.timePasses, "Print a table of how long each pass took")
       ->group(group);
 }

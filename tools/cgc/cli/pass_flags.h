@@ -15,7 +15,7 @@ class App;
 namespace cgc::tool {
 
 /// Adds --print-after-all, --print-after, --print-changed, --dump-dir, --pass-limit,
-/// --crash-reproducer and --time-passes. `options` must outlive `command`.
+/// --crash-reproducer, --explain and --time-passes. `options` must outlive `command`.
 void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options);
 
 /// The instrumentation that `options` ask for, which writes to stderr, for a pipeline for `target`

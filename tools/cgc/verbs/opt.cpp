@@ -101,6 +101,12 @@ Status runPasses(ir::Module &module, const passes::Pipeline &pipeline,
   return Status::ok();
 }
 
+nlohmann::ordered_json matchFailureJson(const passes::MatchFailure &failure) {
+  return {{"pattern", failure.pattern},  {"reason", failure.reason}, {"graph", failure.graph},
+          {"node", failure.node},        {"file", failure.loc.file}, {"line", failure.loc.line},
+          {"module", failure.loc.module}};
+}
+
 Status opt(Options options) {
   const passes::InstrumentationOptions &instrumentation = options.instrumentation;
   FileArguments files;
@@ -117,6 +123,13 @@ Status opt(Options options) {
     CGC_ASSIGN_OR_RETURN(text, readIrText(options.input));
     CGC_TRY(readReproducer(text, options));
   }
+  if (options.passes.empty())
+    options.passes = instrumentation.explain;
+  nlohmann::ordered_json failures = nlohmann::ordered_json::array();
+  if (options.json)
+    options.instrumentation.matchFailed = [&](const passes::MatchFailure &failure) {
+      failures.push_back(matchFailureJson(failure));
+    };
   CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, makePipeline(options));
   if (!options.runReproducer) {
     CGC_ASSIGN_OR_RETURN(text, readIrText(options.input));
@@ -146,6 +159,8 @@ Status opt(Options options) {
     return isPrinted ? printOut(result) : Status::ok();
   nlohmann::ordered_json fields = {
       {"input", options.input}, {"target", options.target}, {"passes", options.passes}};
+  if (!instrumentation.explain.empty())
+    fields["explain"] = {{"pass", instrumentation.explain}, {"failures", std::move(failures)}};
   fields.update(moduleJson(*module, options.output));
   if (isPrinted)
     fields["text"] = result;
@@ -195,6 +210,7 @@ Verb addOpt(CLI::App &app) {
       "--stop-after canonicalize\n"
       "  cgc opt model.cgir --passes acme-pass --pass-plugin libacme.so --crash-reproducer "
       "crash.cgir\n"
+      "  cgc opt model.cgir --explain select-attention -o /dev/null\n"
       "  cgc opt model.cgir --passes canonicalize,cse,dce --pass-limit 2 --verify-roundtrip");
   return {command, [options] { return opt(*options); }, [options] { return options->json; }};
 }
