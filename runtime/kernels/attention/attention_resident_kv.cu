@@ -1,170 +1,21 @@
-// attention_resident_kv_* and attention_split_kv_*: softmax(scale q k^T) v with all keys and values
-// of a head in shared memory, for Hopper and heads of 64 columns. The scores of 64 queries stay in
-// the registers of a warpgroup, one part of the keys after another (resident_kv); or two warpgroups
-// have half of the keys each (split_kv). All warps share a last single query. The softmax is online
-// (Milakov and Gimelshein, 2018), in powers of two. Heads may be strided.
-#include "runtime/kernels/attention/attention_resident_kv.h"
-
+// attention_resident_kv_*: softmax(scale q k^T) v with all keys and values of a head in shared
+// memory, for Hopper and heads of 64 columns. The scores of 64 queries stay in the registers of a
+// warpgroup, one part of the keys after another. All warps share a last single query. Heads may be
+// strided. Also has the rows of attention_split_kv_*.
 #include "runtime/kernels/attention/attention_single.cuh"
-#include "runtime/kernels/attention/heads.cuh"
-#include "runtime/kernels/device.cuh"
-#include "runtime/kernels/device/kernel_rows.h"
-#include "runtime/kernels/device/tensor_map.h"
-#include "runtime/kernels/divider.h"
-#include "runtime/kernels/pointwise/activations.cuh"
-#include "runtime/kernels/sm90/hopper.cuh"
-#include "runtime/kernels/sm90/wgmma.cuh"
+#include "runtime/kernels/attention/attention_split_kv.cuh"
+#include "runtime/kernels/attention/resident_kv.cuh"
 
 #include <type_traits>
 
-// Functions that only sm_90a code calls are unused in the other architectures.
-#pragma nv_diag_suppress 177
-
 namespace cgc {
 namespace {
-
-using namespace device;
-
-template <class T> struct ResidentKvParameters {
-  CUtensorMap q, k, v, outTiles;
-  T *out;
-  const T *single; ///< The single query of the first head; null if heads have none.
-  HeadStrides qStrides, outStrides;
-  int queries, keys;
-  int tiles, stages, items;
-  Divider slices, heads; ///< Slices of a head; heads of an entry of the batch.
-  float scale;           ///< Includes a factor of log2(e).
-  bool causal;           ///< Query i attends to keys 0 to i.
-};
-
-/// The position of an item: its slice of the queries of a head, some tiles.
-struct Place {
-  int slice, head, batch;
-};
-template <class T> __device__ Place placeOf(const ResidentKvParameters<T> &p, int item) {
-  const uint32_t row = p.slices.quotient(uint32_t(item)), batch = p.heads.quotient(row);
-  return {item - int(row * p.slices.divisor), int(row - batch * p.heads.divisor), int(batch)};
-}
 
 /// TMA boxes of the keys, and of the values, of a kernel.
 template <int kKeys> constexpr int kBoxesOf = int(residentKvBoxes(kKeys));
 
 /// Queries of a tile that one warp computes.
 constexpr int kWarpQueries = int(kResidentKvWarpQueries);
-
-constexpr int kRowBytes = 128;
-constexpr int kTileBytes = int(kResidentKvQueries) * kRowBytes;
-
-// Scores of a warpgroup: score(b, e) is that of key 8 b + lane % 4 * 2 + e % 2, for the query of
-// the thread's row if e < 2, otherwise of the row 8 below. `column` is lane % 4 * 2.
-
-/// Sets the scores of the keys from `keys` on to -infinity. The first kFull keys always exist.
-template <int kBlocks, int kFull, class Score>
-__device__ void hideMissing(Score score, int keys, int column) {
-#pragma unroll
-  for (int b = kFull / 8; b < kBlocks; ++b)
-    if (b * 8 + 8 > keys) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        if (b * 8 + column + e % 2 >= keys)
-          score(b, e) = -INFINITY;
-    }
-}
-
-/// The weights of a row are 2^(scale score - base). The base changes only when the largest scale
-/// score exceeds it by more than this, so that weights stay far inside the range of f16 and
-/// accumulators are rarely rescaled.
-constexpr float kBaseSlack = 8;
-
-/// Replaces scores by weights and updates the bases of both rows. Returns whether a base of the
-/// warp changed; then the caller has to multiply the accumulators by `factors`.
-template <int kBlocks, class Score>
-__device__ bool exponentiate(Score score, float scale, float (&bases)[2], float (&factors)[2]) {
-  float most[2];
-  bool exceeds = false;
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    float highest[4];
-#pragma unroll
-    for (int c = 0; c < 4; ++c)
-      highest[c] = -INFINITY;
-#pragma unroll
-    for (int b = 0; b < kBlocks; ++b)
-      highest[b % 4] = fmaxf(highest[b % 4], fmaxf(score(b, 2 * h), score(b, 2 * h + 1)));
-    most[h] = fmaxf(fmaxf(highest[0], highest[1]), fmaxf(highest[2], highest[3])) * scale;
-    exceeds |= most[h] > bases[h] + kBaseSlack;
-  }
-  exceeds = __any_sync(0xffffffffu, exceeds);
-  if (exceeds) {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) { // The four threads of a row have the same base.
-      most[h] = fmaxf(most[h], __shfl_xor_sync(0xffffffffu, most[h], 1));
-      most[h] = fmaxf(most[h], __shfl_xor_sync(0xffffffffu, most[h], 2));
-      const float base = fmaxf(bases[h], most[h]);
-      factors[h] = fastExp2(bases[h] - base);
-      bases[h] = base;
-    }
-  }
-#pragma unroll
-  for (int b = 0; b < kBlocks; ++b)
-#pragma unroll
-    for (int e = 0; e < 4; ++e)
-      score(b, e) = fastExp2(fmaf(score(b, e), scale, -bases[e / 2]));
-  return exceeds;
-}
-
-/// The accumulators of a warpgroup's queries: weighted sums of values, and of ones.
-struct Accumulators {
-  float values[32], totals[4];
-  __device__ void multiply(const float (&factors)[2]) {
-#pragma unroll
-    for (int i = 0; i < 32; ++i)
-      values[i] *= factors[i / 2 % 2];
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      totals[i] *= factors[i / 2];
-  }
-  __device__ float total(int h) const { return totals[2 * h]; }
-};
-
-/// Starts wgmma operations that add weights times the rows of the tile `values` to `accumulators`,
-/// or overwrite them unless `accumulate`. They read `weights` until the caller waits for them.
-template <class T, int kKeys, class Score>
-__device__ void addValues(Score score, uint64_t values, const void *ones,
-                          Accumulators &accumulators, uint32_t (&weights)[kKeys / 16][4],
-                          bool accumulate) {
-#pragma unroll
-  for (int k = 0; k < kKeys / 16; ++k)
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      weights[k][j] =
-          packPair<T>(score(2 * k + j / 2, j % 2 * 2), score(2 * k + j / 2, j % 2 * 2 + 1));
-  wgmmaFence();
-#pragma unroll
-  for (int k = 0; k < kKeys / 16; ++k) {
-    multiplyByRows<T>(accumulators.values, weights[k], descriptorAt(values, k * 16 * kRowBytes),
-                      accumulate || k > 0);
-    multiplyByEqual<T>(accumulators.totals, weights[k], ones, accumulate || k > 0);
-  }
-  wgmmaCommit();
-}
-
-/// Writes the tile of ones, by the first threads of the CTA, and makes it visible to wgmma.
-template <class T> __device__ void writeOnes(uint32_t (&ones)[64]) {
-  if (threadIdx.x < 64) {
-    ones[threadIdx.x] = packPair<T>(1, 1);
-    fenceShared();
-  }
-}
-
-/// Stores this thread's part of the 64 results of a query.
-template <class T>
-__device__ void storeQuery(T *to, const float (&accumulators)[32], int h, int column, float scale) {
-#pragma unroll
-  for (int b = 0; b < 8; ++b)
-    *reinterpret_cast<uint32_t *>(to + b * 8 + column) =
-        packPair<T>(accumulators[4 * b + 2 * h] * scale, accumulators[4 * b + 2 * h + 1] * scale);
-}
 
 /// Counts this warp among those that have finished with a stage. Returns how many had before it.
 __device__ uint32_t leave(uint32_t *leavers) {
@@ -387,130 +238,6 @@ __global__ void __launch_bounds__(kResidentKvMaxGroups * 128, 1)
 #endif
 }
 
-/// A CTA computes one item: 64 queries of a head. Its second warpgroup passes the partial results
-/// for its half of the keys to the first one.
-template <class T>
-__global__ void __launch_bounds__(256, 1)
-    attentionSplitKv(const __grid_constant__ ResidentKvParameters<T> p) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  constexpr int kKeys = int(kSplitKvKeys), kBlocks = kKeys / 8, kHalfBytes = kKeys * kRowBytes;
-  extern __shared__ uint8_t dynamic[];
-  uint8_t *const memory = dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024;
-  uint8_t *const keys = memory + kTileBytes, *const values = keys + 2 * kHalfBytes;
-  __shared__ uint64_t haveQueries, haveKeys[2], haveValues[2];
-  __shared__ alignas(16) uint32_t ones[64];
-  releaseSuccessor();
-
-  const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-  const auto [tile, head, batch] = placeOf(p, int(blockIdx.x));
-  if (threadIdx.x == 0) {
-    prefetchMap(&p.q);
-    prefetchMap(&p.k);
-    prefetchMap(&p.v);
-    initBarrier(&haveQueries, 1);
-    for (int g = 0; g < 2; ++g) {
-      initBarrier(&haveKeys[g], 1);
-      initBarrier(&haveValues[g], 1);
-    }
-    fenceBarrierInit();
-  }
-  writeOnes<T>(ones);
-  __syncthreads();
-  waitForPredecessor();
-  if (threadIdx.x == 0) {
-    const auto fetch = [&](uint8_t *to, const CUtensorMap *map, int row, int bytes,
-                           uint64_t *have) {
-      arriveExpecting(have, bytes);
-      copyHeadTile(to, map, row, head, batch, have);
-    };
-    fetch(memory, &p.q, tile * int(kResidentKvQueries), kTileBytes, &haveQueries);
-    for (int g = 0; g < 2; ++g)
-      fetch(keys + g * kHalfBytes, &p.k, g * kKeys, kHalfBytes, &haveKeys[g]);
-    for (int g = 0; g < 2; ++g)
-      fetch(values + g * kHalfBytes, &p.v, g * kKeys, kHalfBytes, &haveValues[g]);
-  }
-  __syncwarp();
-
-  waitBarrier(&haveQueries, 0);
-  waitBarrier(&haveKeys[group], 0);
-  float scores[kKeys / 2];
-  const auto score = [&](int b, int e) -> float & { return scores[4 * b + e]; };
-  const uint64_t q = tileDescriptor(memory), k = tileDescriptor(keys + group * kHalfBytes);
-  wgmmaFence();
-#pragma unroll
-  for (int d = 0; d < 4; ++d)
-    Wgmma<T, kKeys>::run(scores, q + 2 * d, k + 2 * d, d > 0);
-  wgmmaCommit();
-  wgmmaWait<0>();
-  const int column = lane % 4 * 2;
-  if (group == 1)
-    hideMissing<kBlocks, 0>(score, p.keys - kKeys, column);
-  float bases[2] = {-INFINITY, -INFINITY}, unused[2];
-  Accumulators accumulators;
-  uint32_t weights[kKeys / 16][4];
-  exponentiate<kBlocks>(score, p.scale, bases, unused);
-  waitBarrier(&haveValues[group], 0);
-  addValues<T, kKeys>(score, tileDescriptor(values + group * kHalfBytes), ones, accumulators,
-                      weights, false);
-  wgmmaWait<0>();
-
-  // The partial results overwrite the second half of the keys, which its warpgroup has read.
-  float *const partial = reinterpret_cast<float *>(keys + kHalfBytes) + threadIdx.x % 128;
-  static_assert(kHalfBytes == (32 + 4) * 128 * sizeof(float));
-  if (group == 1) {
-    syncThreads(1, 128); // All warps of the warpgroup have read the keys.
-#pragma unroll
-    for (int i = 0; i < 32; ++i)
-      partial[i * 128] = accumulators.values[i];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      partial[(32 + h) * 128] = bases[h];
-      partial[(34 + h) * 128] = accumulators.total(h);
-    }
-  }
-  __syncthreads();
-  if (group == 1)
-    return;
-  float factors[2][2], totals[2];
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    const float other = partial[(32 + h) * 128], most = fmaxf(bases[h], other);
-    factors[h][0] = fastExp2(bases[h] - most);
-    factors[h][1] = fastExp2(other - most);
-    totals[h] = accumulators.total(h) * factors[h][0] + partial[(34 + h) * 128] * factors[h][1];
-  }
-#pragma unroll
-  for (int i = 0; i < 32; ++i)
-    accumulators.values[i] =
-        accumulators.values[i] * factors[i / 2 % 2][0] + partial[i * 128] * factors[i / 2 % 2][1];
-  T *const out = p.out + batch * p.outStrides.batch + head * p.outStrides.head;
-#pragma unroll
-  for (int h = 0; h < 2; ++h)
-    if (const int query = tile * int(kResidentKvQueries) + warp * 16 + lane / 4 + h * 8;
-        query < p.queries)
-      storeQuery(out + query * p.outStrides.row, accumulators.values, h, column, 1 / totals[h]);
-#endif
-}
-
-/// The part of the parameter that both kernels use.
-template <class T>
-Result<ResidentKvParameters<T>> parametersOf(const LaunchAddresses &at, const ResidentKvLaunch &l) {
-  constexpr DType dtype = kDTypeOf<T>;
-  ResidentKvParameters<T> p{};
-  CGC_ASSIGN_OR_RETURN(p.q, tensorMap(at.reads[0], dtype, l.q));
-  CGC_ASSIGN_OR_RETURN(p.k, tensorMap(at.reads[1], dtype, l.k));
-  CGC_ASSIGN_OR_RETURN(p.v, tensorMap(at.reads[2], dtype, l.v));
-  p.qStrides = l.qStrides;
-  p.out = static_cast<T *>(at.writes[0]);
-  p.outStrides = l.outStrides;
-  p.heads = Divider(uint32_t(l.heads));
-  p.slices = Divider(uint32_t(l.shape.items(1, l.queries)));
-  p.queries = int(l.queries);
-  p.keys = int(l.keys);
-  p.scale = static_cast<float>(l.scale * kLog2e);
-  return p;
-}
-
 template <class T, int kKeys>
 Result<KernelParameters> bindResidentKv(const LaunchView &launch, const LaunchAddresses &at) {
   const ResidentKvLaunch l = *checkResidentKv(launch, kDTypeOf<T>, kKeys);
@@ -522,13 +249,6 @@ Result<KernelParameters> bindResidentKv(const LaunchView &launch, const LaunchAd
   p.items = int(l.items());
   p.stages = int(l.shape.stages);
   p.causal = l.causal;
-  return KernelParameters(p);
-}
-
-template <class T>
-Result<KernelParameters> bindSplitKv(const LaunchView &launch, const LaunchAddresses &at) {
-  CGC_ASSIGN_OR_RETURN(const ResidentKvParameters<T> p,
-                       parametersOf<T>(at, *checkSplitKv(launch, kDTypeOf<T>)));
   return KernelParameters(p);
 }
 

@@ -1,6 +1,6 @@
 // Instantiates gemm_* and gemm_norm_* for every tile, in f16 and bf16.
+#include "runtime/kernels/gemm/bind_persistent.cuh"
 #include "runtime/kernels/gemm/gemm.cuh"
-#include "runtime/kernels/gemm/gemm_persistent.cuh"
 
 namespace cgc {
 

@@ -4,57 +4,12 @@
 // Included by gemm.cu.
 #pragma once
 
-#include "runtime/kernels/gemm/gemm_common.cuh"
+#include "runtime/kernels/gemm/persistent_shape.cuh"
 #include "runtime/kernels/pointwise/activations.cuh"
 #include "runtime/kernels/sm80/warp_mma.cuh"
 
-#include <string>
-
 namespace cgc {
 namespace {
-
-/// The clusters of a persistent kernel. Wide clusters load fewer bytes from the L2 cache, which
-/// lowers the GEMM's power. But they leave some SMs unused, because the number of SMs in a GPC is
-/// no multiple of eight; a tail launch of pairs uses those.
-enum class Clusters {
-  Pairs, ///< Two CTAs with the same rows of X. They compute all tiles.
-  Wide,  ///< Two rows of four CTAs. Those of a row have the same rows of X. The first rows of y.
-  Tail   ///< The tail launch of such a kernel: pairs that compute the remaining rows of y.
-};
-
-/// Each CTA computes 128 columns of y, in two consumer warpgroups.
-template <int kTileM, Clusters kClusters> struct PersistentShape {
-  static constexpr GemmTile kTile{"", kPersistentTileN, kTileM, 1, true};
-  static constexpr int kTileN = kPersistentTileN;
-  /// CTAs of a cluster that share rows of X (kAcross), and that share rows of W (kAlong).
-  static constexpr int kAcross = kClusters == Clusters::Wide ? 4 : 2;
-  static constexpr int kAlong = kClusters == Clusters::Wide ? 2 : 1;
-  static constexpr int kCtas = kAcross * kAlong;
-  /// Rows in a TMA box of X and of W. Wide clusters and their tail launch use the same tensor maps.
-  static constexpr int kXBoxRows = int(kTile.xBoxRows()), kWBoxRows = int(kTile.wBoxRows());
-  /// Boxes of each operand that a CTA loads for a stage, and multicasts to the CTAs that share
-  /// them.
-  static constexpr int kXBoxes = kTileM / kAcross / kXBoxRows;
-  static constexpr int kWBoxes = kTileN / kAlong / kWBoxRows;
-  static constexpr int kWBytes = kTileN * kTileK * 2;
-  static constexpr int kXBytes = kTileM * kTileK * 2;
-  static constexpr int kStageBytes = kWBytes + kXBytes;
-  /// Consumer warps. The warpgroup after them has a warp that loads operands and residuals, one
-  /// that loads row statistics and stores results, and two that prepare epilogues.
-  static constexpr int kWarps = kTileN / 16, kThreads = int(kTile.threads());
-  /// TMA stores results in boxes of kBoxM rows and 64 columns.
-  static constexpr int kBoxM = int(kTile.boxM());
-  static constexpr int kBoxesPerHalf = kTileM / 2 / kBoxM; ///< Of half of the rows, 64 columns.
-  static constexpr int kStagedBytes = kTileM * kTileN * 2;
-  static_assert(kThreads == kWarps * 32 + 128 && kTileN == 128 && kTileM % 16 == 0 &&
-                kTileM / 2 % kBoxM == 0 && kBoxM % 8 == 0); // Each half is stored by itself.
-  static_assert(kTile.sharedBytes(2) ==
-                2 * kStageBytes + kStagedBytes + 1024); // 1024 to align the first tile.
-  static_assert(sizeof(RowStatistics) == 8);            // Read in pairs of 16 bytes.
-  /// Registers of a thread of the last warpgroup, and of a consumer thread, after setmaxnreg. The
-  /// launch gives each of the 384 threads 168: 128 * 40 + 256 * 232 = 384 * 168.
-  static constexpr int kFewRegisters = 40, kManyRegisters = 232;
-};
 
 /// Computes the scales of `rows` rows of X from their statistics in shared memory, one thread for
 /// each row. Shared memory accesses and shuffles take hundreds of clocks while the tensor cores
@@ -72,6 +27,26 @@ __device__ void computeScales(const GemmParameters<T> &p, const RowStatistics *s
       at = at + 1 == pairs ? 0 : at + 1; // Neighboring threads start at different banks.
     }
     scales[t] = scaleOf(p, all);
+  }
+}
+
+/// Writes the row statistics of 64 columns of y, from column `n` on, by a warpgroup: those of
+/// `rows` rows from row `m` on. Their elements are in `staged`, the first `inside` vectors of eight
+/// of each row inside y. A thread for each row, because shuffles would take longer.
+template <class T>
+__device__ __forceinline__ void storeTileStatistics(const GemmParameters<T> &p, uint8_t *staged,
+                                                    int m, int n, int rows, int inside) {
+#pragma unroll 1
+  for (int t = int(threadIdx.x) % 128; t < rows; t += 128) {
+    RowStatistics statistics{};
+#pragma unroll 4
+    for (int v = 0; v < inside; ++v) {
+      Pairs<T> values = *reinterpret_cast<const Pairs<T> *>(swizzledVector(staged, t, v));
+#pragma unroll
+      for (int i = 0; i < Pairs<T>::kSize; ++i)
+        statistics.add(toFloats(values[i]));
+    }
+    p.yStatistics[int64_t(m + t) * p.yGroups + n / kStatisticsGroup] = statistics;
   }
 }
 
@@ -382,101 +357,15 @@ __global__ void __launch_bounds__(PersistentShape<kTileM, kClusters>::kThreads, 
       });
       if (p.yStatistics) {
         syncThreads(1 + group, 128); // The warpgroup has staged its 64 columns.
-        // A thread for each row, because shuffles would take longer.
         const int n = origin.n + group * 64;
-        const int inside = min(8, (p.n - n) / 8); // Vectors of eight columns inside y.
+        const int inside = min(8, (p.n - n) / 8);
         const int rows = inside > 0 ? rowsOf(origin) : 0;
-#pragma unroll 1
-        for (int t = int(threadIdx.x) % 128; t < rows; t += 128) {
-          RowStatistics statistics{};
-#pragma unroll 4
-          for (int v = 0; v < inside; ++v) {
-            Pairs<T> values = *reinterpret_cast<const Pairs<T> *>(
-                swizzledVector(staged + group * kTileM * 128, t, v));
-#pragma unroll
-            for (int i = 0; i < Pairs<T>::kSize; ++i)
-              statistics.add(toFloats(values[i]));
-          }
-          p.yStatistics[int64_t(origin.m + t) * p.yGroups + n / kStatisticsGroup] = statistics;
-        }
+        storeTileStatistics(p, staged + group * kTileM * 128, origin.m, n, rows, inside);
       }
       arriveStaged(&stagedIsFull);
     });
   }
 #endif
-}
-
-/// The number of clusters of a kernel's launch that the GPU can hold at the same time, at least 1.
-/// Device if it can hold none.
-inline Result<uint32_t> clustersAtOnce(const void *function, const LaunchView &launch,
-                                       uint32_t ctasOfCluster) {
-  cudaLaunchAttribute cluster;
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = ctasOfCluster;
-  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = ctasOfCluster;
-  config.blockDim = launch.block[0];
-  config.dynamicSmemBytes = launch.sharedBytes;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  int count = 0;
-  if (const cudaError_t error = cudaOccupancyMaxActiveClusters(&count, function, &config);
-      error != cudaSuccess) {
-    cudaGetLastError(); // Clears the error, which a later call would report.
-    return Status(Code::Device, std::string("cannot ask for how many clusters there is room: ") +
-                                    cudaGetErrorString(error));
-  }
-  if (count < 1)
-    return Status(Code::Device, "this GPU, or the part of it, has no room for a cluster of " +
-                                    std::to_string(ctasOfCluster) +
-                                    " CTAs; run the plan on a whole GPU");
-  return uint32_t(count);
-}
-
-/// The clusters of the kernel that a plan names for this tile.
-template <int kTileM>
-constexpr Clusters kClustersOf =
-    GemmTile{"", kPersistentTileN, kTileM, 1, true}.hasWideClusters() ? Clusters::Wide
-                                                                      : Clusters::Pairs;
-
-template <class T, int kTileM, bool kNorm>
-Result<KernelParameters> bindPersistent(const LaunchView &launch, const LaunchAddresses &at) {
-  constexpr DType dtype = kDTypeOf<T>;
-  constexpr GemmTile tile{"", kPersistentTileN, kTileM, 1, true, kNorm};
-  constexpr Clusters kClusters = kClustersOf<kTileM>;
-  static_assert(kClusters == Clusters::Pairs ||
-                PersistentShape<kTileM, kClusters>::kCtas == kWideClusterCtas);
-  const GemmLaunch l = *checkGemm(launch, dtype, tile);
-  CGC_ASSIGN_OR_RETURN(GemmParameters<T> p, (gemmParameters<T, kNorm>(launch, at, l)));
-  CGC_ASSIGN_OR_RETURN(p.yTiles, tensorMap(at.writes[kGemmY], dtype, l.y));
-  if (p.residual) {
-    CGC_ASSIGN_OR_RETURN(p.residualTiles, tensorMap(at.reads[kGemmResidual], dtype, l.residual));
-  }
-  const auto [tilesM, tilesN] = tile.tilesOfPairs(l.m, l.n);
-  p.mIsInner = p.m < p.n;
-  const auto tilesOf = [&](int64_t m, int64_t n, int64_t firstM) {
-    return ClusterTiles{int(m * n), Divider(std::max(uint32_t(p.mIsInner ? m : n), 1u)),
-                        int(firstM)};
-  };
-  if constexpr (kClusters == Clusters::Pairs) {
-    p.tiles = tilesOf(tilesM, tilesN, 0);
-    return KernelParameters(p);
-  } else {
-    const auto function = [](auto *kernel) { return reinterpret_cast<const void *>(kernel); };
-    CGC_ASSIGN_OR_RETURN(const uint32_t atOnce,
-                         clustersAtOnce(function(&gemmPersistent<T, kTileM, kNorm, Clusters::Wide>),
-                                        launch, PersistentShape<kTileM, kClusters>::kCtas));
-    const auto shares = tile.shares(l.m, l.n, launch.grid[0], atOnce);
-    p.tiles = tilesOf(shares.clusterRows, GemmTile::tilesOf(tilesN, 2), 0);
-    p.tailTiles = tilesOf(std::max(tilesM - 2 * shares.clusterRows, int64_t(0)), tilesN,
-                          shares.clusterRows * 2 * kTileM);
-    KernelParameters parameters(p);
-    parameters.tail.blocks = 2 * shares.pairs;
-    if (p.tailTiles.count > 0)
-      parameters.tail.function = function(&gemmPersistent<T, kTileM, kNorm, Clusters::Tail>);
-    return parameters;
-  }
 }
 
 } // namespace
