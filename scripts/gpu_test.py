@@ -171,8 +171,8 @@ def gtest(session, name, program, filters, limit):
 @part
 def conformance(session, models):
     """kernels, executors, edges, capture, plug-in op and tuner against references"""
-    gtest(session, "kernels of GEMMs", "cgc_conformance_tests", "*Gemm*", 280)
-    gtest(session, "all other conformance tests", "cgc_conformance_tests", "-*Gemm*", 280)
+    gtest(session, "kernels of GEMMs", "cgc_conformance_tests", "*Gemm*", 420)
+    gtest(session, "all other conformance tests", "cgc_conformance_tests", "-*Gemm*", 420)
 
 
 @part

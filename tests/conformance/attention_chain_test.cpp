@@ -86,7 +86,7 @@ protected:
     return sample;
   }
 };
-CGC_ON_BOTH_EXECUTORS(AttentionChains);
+CGC_ON_GPU_EXECUTORS(AttentionChains);
 
 TEST_P(AttentionChains, AreBitEqualWithAndWithoutProgrammaticEdges) {
   for (const DType dtype : kHalves)

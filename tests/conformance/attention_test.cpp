@@ -242,7 +242,7 @@ protected:
 private:
   unsigned step_ = 0;
 };
-CGC_ON_BOTH_EXECUTORS(Attention);
+CGC_ON_ALL_EXECUTORS(Attention);
 
 TEST_P(Attention, HeadsOf32) {
   checkShapes(32);
@@ -309,7 +309,7 @@ protected:
                             .sharedBytes = attentionF32SharedBytes(attentionColumns(c.width))})[0]);
   }
 };
-CGC_ON_BOTH_EXECUTORS(AttentionF32);
+CGC_ON_ALL_EXECUTORS(AttentionF32);
 
 constexpr int64_t kWidths[] = {8, 32, 48, 64, 72, 80, 88, 96, 104, 112, 128};
 
@@ -366,7 +366,7 @@ protected:
 private:
   unsigned step_ = 0;
 };
-CGC_ON_BOTH_EXECUTORS(AttentionResidentKv);
+CGC_ON_ALL_EXECUTORS(AttentionResidentKv);
 
 /// Around the key capacities of the kernels.
 constexpr int64_t kSomeKeys[] = {1,   5,   50,  64,  65,  77,  81,  100,

@@ -1,5 +1,5 @@
-// Fixture of the conformance tests: plans with target cuda, a provider of plain CUDA ops, and
-// loading.
+// Fixtures of the conformance tests: plans with target cuda, a provider of plain ops, loading, and
+// the executors to test.
 #pragma once
 
 #include "runtime/exec/engine.h"
@@ -13,6 +13,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstring>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -97,9 +98,13 @@ inline SamplePlan chainPlan() {
   return sample;
 }
 
-/// Copies its first argument to its output on the stream.
+/// Copies its first argument to its output on the stream, or on the host without a stream.
 inline Status cloneOp(const FakeCall &f, void *stream) {
   const size_t bytes = f.elements(f.call.outputs[0]) * sizeof(float);
+  if (!stream) {
+    std::memcpy(f.outputs[0], f.arguments[0], bytes);
+    return Status::ok();
+  }
   const cudaError_t error = cudaMemcpyAsync(f.outputs[0], f.arguments[0], bytes,
                                             cudaMemcpyDeviceToDevice, cudaStream_t(stream));
   return error == cudaSuccess ? Status::ok() : Status(Code::Device, cudaGetErrorString(error));
@@ -111,20 +116,28 @@ inline bool isCapturing(void *stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-/// Skips without a GPU. Loads plans and runs entry "main".
-class CudaTest : public testing::Test {
+/// The reason why there is no GPU, or cudaSuccess.
+inline cudaError_t gpuError() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  return error == cudaSuccess && count == 0 ? cudaErrorNoDevice : error;
+}
+
+/// Loads plans and runs entry "main".
+class PlanTest : public testing::Test {
 protected:
-  void SetUp() override {
-    int count = 0;
-    if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0)
+  static void skipWithoutGpu() {
+    if (const cudaError_t error = gpuError(); error != cudaSuccess)
       GTEST_SKIP() << "needs a GPU: " << cudaGetErrorString(error);
   }
 
-  void load(const SamplePlan &sample) {
+  void load(const SamplePlan &sample) { load(sample, executor_); }
+  void load(const SamplePlan &sample, ExecutorKind executor) {
     Result<Plan> plan = Plan::fromMemory(sample.plan, sample.weights);
     ASSERT_TRUE(plan.isOk()) << plan.status().message();
     plan_ = std::make_unique<Plan>(*std::move(plan));
     EngineOptions options;
+    options.executor = executor;
     options.provider = &provider_;
     Result<Engine> engine = Engine::create(*plan_, options);
     ASSERT_TRUE(engine.isOk()) << engine.status().message();
@@ -156,11 +169,54 @@ protected:
     return out;
   }
 
+  PlanTest() { provider_.ops = {{"aten::clone", cloneOp}}; }
+
+  ExecutorKind executor_ = ExecutorKind::Graph; ///< Of the engine.
   FakeProvider provider_;
   std::unique_ptr<Plan> plan_;
   std::unique_ptr<Engine> engine_;
-
-  CudaTest() { provider_.ops = {{"aten::clone", cloneOp}}; }
 };
+
+/// A test of what only a GPU has. Skips without one.
+class CudaTest : public PlanTest {
+protected:
+  void SetUp() override { skipWithoutGpu(); }
+};
+
+/// A test with each of several executors. Skips without a GPU, unless the executor is Reference.
+class ExecutorTest : public PlanTest, public testing::WithParamInterface<ExecutorKind> {
+protected:
+  ExecutorTest() { executor_ = GetParam(); }
+  void SetUp() override {
+    if (!isReference())
+      skipWithoutGpu();
+  }
+
+  static bool isReference() { return GetParam() == ExecutorKind::Reference; }
+  /// The executor without a graph on the device that the test runs on.
+  static ExecutorKind plainExecutor() {
+    return isReference() ? ExecutorKind::Reference : ExecutorKind::Stream;
+  }
+};
+
+/// The executors of this machine: the reference, and with a GPU the other two.
+inline std::vector<ExecutorKind> executorsHere() {
+  if (gpuError() != cudaSuccess)
+    return {ExecutorKind::Reference};
+  return {ExecutorKind::Reference, ExecutorKind::Stream, ExecutorKind::Graph};
+}
+inline std::string nameOfExecutor(const testing::TestParamInfo<ExecutorKind> &info) {
+  return info.param == ExecutorKind::Reference ? "Reference"
+         : info.param == ExecutorKind::Stream  ? "Stream"
+                                               : "Graph";
+}
+
+/// Instantiates a suite of ExecutorTests for the executors of this machine.
+#define CGC_ON_ALL_EXECUTORS(SUITE)                                                                \
+  INSTANTIATE_TEST_SUITE_P(All, SUITE, testing::ValuesIn(executorsHere()), nameOfExecutor)
+/// Instantiates a suite of ExecutorTests of what only a GPU has: streams, edges, device memory.
+#define CGC_ON_GPU_EXECUTORS(SUITE)                                                                \
+  INSTANTIATE_TEST_SUITE_P(                                                                        \
+      Both, SUITE, testing::Values(ExecutorKind::Stream, ExecutorKind::Graph), nameOfExecutor)
 
 } // namespace cgc::test

@@ -171,7 +171,7 @@ protected:
     expectNear(result, [&](uint64_t i) { return x.at(i, y.sizes) + z.at(i, y.sizes); });
   }
 };
-CGC_ON_BOTH_EXECUTORS(Elementwise);
+CGC_ON_ALL_EXECUTORS(Elementwise);
 
 TEST_P(Elementwise, EveryOp) {
   for (const DType dtype : kFloats)

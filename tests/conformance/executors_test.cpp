@@ -1,5 +1,5 @@
-// Both executors give bit-equal results for the same plan, in any order of buckets, streams and
-// threads.
+// Each executor gives the right results for a plan, in any order of buckets, streams and threads;
+// those of the stream and the graph executor are bit-equal.
 #include "tests/conformance/cuda_fixture.h"
 
 #include <chrono>
@@ -12,13 +12,13 @@ namespace {
 
 using testing::Each;
 
-class Executors : public CudaTest, public testing::WithParamInterface<ExecutorKind> {};
+class Executors : public ExecutorTest {};
 
-INSTANTIATE_TEST_SUITE_P(Both, Executors,
-                         testing::Values(ExecutorKind::Stream, ExecutorKind::Graph),
-                         [](const auto &info) {
-                           return info.param == ExecutorKind::Stream ? "Stream" : "Graph";
-                         });
+CGC_ON_ALL_EXECUTORS(Executors);
+
+/// Executors with device memory and streams.
+class GpuExecutors : public ExecutorTest {};
+CGC_ON_GPU_EXECUTORS(GpuExecutors);
 
 /// The chain in double precision.
 std::vector<float> reference(const std::vector<float> &x) {
@@ -142,7 +142,7 @@ struct DeviceFloats {
   size_t bytes;
 };
 
-TEST_P(Executors, TakeDeviceMemoryAndTheCallersStreams) {
+TEST_P(GpuExecutors, TakeDeviceMemoryAndTheCallersStreams) {
   // Each run pauses between its records, so that a run on another stream could overtake it.
   provider_.ops["aten::clone"] = [](const FakeCall &f, void *stream) -> Status {
     const auto wait = [](void *) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
@@ -191,7 +191,7 @@ TEST_P(Executors, TakeDeviceMemoryAndTheCallersStreams) {
     cudaStreamDestroy(stream);
 }
 
-TEST_P(Executors, RunReturnsWhileTheStreamIsBusyAndAllocatesNothing) {
+TEST_P(GpuExecutors, RunReturnsWhileTheStreamIsBusyAndAllocatesNothing) {
   load(chainPlan());
   Context context = this->context(GetParam());
   constexpr int64_t kRows = 3;
@@ -236,7 +236,7 @@ TEST_P(Executors, RunReturnsWhileTheStreamIsBusyAndAllocatesNothing) {
 
 TEST_P(Executors, ContextsRunSideBySideInThreads) {
   load(chainPlan());
-  Context alone = context(ExecutorKind::Stream);
+  Context alone = context(plainExecutor());
   std::vector<std::vector<float>> inputs;
   std::vector<Outputs> expected;
   for (unsigned i = 0; i < 30; ++i) {
@@ -264,7 +264,7 @@ TEST_P(Executors, ContextsRunSideBySideInThreads) {
     EXPECT_EQ(thread.get(), "");
 }
 
-TEST_P(Executors, ManyContextsShareOneSetOfWeightsAndFreeTheirMemory) {
+TEST_P(GpuExecutors, ManyContextsShareOneSetOfWeightsAndFreeTheirMemory) {
   load(chainPlan());
   size_t before = 0, after = 0, total = 0;
   {

@@ -5,7 +5,7 @@ namespace cgc::test {
 namespace {
 
 class GemmActivations : public GemmKernelTest {};
-CGC_ON_BOTH_EXECUTORS(GemmActivations);
+CGC_ON_ALL_EXECUTORS(GemmActivations);
 
 /// A GEMM whose accumulators are every finite number of the dtype, each in two columns of a row,
 /// followed by rows of infinity, -infinity and NaN. The weights are two stacked identity matrices

@@ -85,7 +85,7 @@ SamplePlan guardedPlan(const Case &c, const Numbers &numbers, std::vector<std::b
   return sample;
 }
 
-class Gemm : public CudaTest, public testing::WithParamInterface<ExecutorKind> {
+class Gemm : public ExecutorTest {
 protected:
   /// The first part of the arena after a run: d between guard bytes.
   std::vector<std::byte> compute(const Case &c, const Numbers &numbers,
@@ -150,10 +150,7 @@ protected:
   std::vector<std::string> notes_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Both, Gemm, testing::Values(ExecutorKind::Stream, ExecutorKind::Graph),
-                         [](const auto &info) {
-                           return info.param == ExecutorKind::Stream ? "Stream" : "Graph";
-                         });
+CGC_ON_ALL_EXECUTORS(Gemm);
 
 constexpr DType kDTypes[] = {DType::F32, DType::F16, DType::BF16};
 
@@ -186,8 +183,12 @@ TEST_P(Gemm, Tf32IsForWhoAsks) {
   check({DType::F32, 77, 128, 256, true, false, false, 0, /*tf32=*/true});
 }
 
+/// A test of the library itself, which the reference executor does not open.
+class GemmOfCublasLt : public Gemm {};
+CGC_ON_GPU_EXECUTORS(GemmOfCublasLt);
+
 /// Candidates come from a library handle of their own, as in the tuner.
-TEST_P(Gemm, FrozenAlgorithmsRunAndOthersAreNotedAndReplaced) {
+TEST_P(GemmOfCublasLt, FrozenAlgorithmsRunAndOthersAreNotedAndReplaced) {
   const Case c{DType::F16, 77, 768, 768, true};
   const Numbers numbers = numbersOf(c);
   const Result<Gpu> gpu = findGpu(0);
@@ -239,7 +240,7 @@ TEST_P(Gemm, FrozenAlgorithmsRunAndOthersAreNotedAndReplaced) {
   EXPECT_THAT(notes_, ElementsAre(HasSubstr("another version of cgc")));
 }
 
-TEST_P(Gemm, ALibraryThatIsMissingIsNamed) {
+TEST_P(GemmOfCublasLt, ALibraryThatIsMissingIsNamed) {
   const Case c{DType::F32, 3, 4, 4};
   const SamplePlan sample = guardedPlan(c, numbersOf(c), {});
   const Result<Plan> plan = Plan::fromMemory(sample.plan, sample.weights);

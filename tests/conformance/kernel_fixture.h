@@ -82,7 +82,7 @@ inline HostTensor withRandom(HostTensor tensor, unsigned seed) {
   return withValues(std::move(tensor), {floats.begin(), floats.end()});
 }
 
-class KernelTest : public CudaTest, public testing::WithParamInterface<ExecutorKind> {
+class KernelTest : public ExecutorTest {
 protected:
   struct Launch {
     std::string kernel;
@@ -101,9 +101,44 @@ protected:
   };
 
   /// Runs the kernel and returns its results. Their memory and bands before and after it are filled
-  /// with kGuardByte; every byte outside the elements has to keep this value.
+  /// with kGuardByte; every byte outside the elements has to keep this value. The results of
+  /// the stream executor are also compared with those of the kernel's reference.
   std::vector<HostTensor> launch(const Launch &launch) {
     SCOPED_TRACE(launch.kernel);
+    std::vector<HostTensor> results = launchOn(GetParam(), launch);
+    if (GetParam() == ExecutorKind::Stream)
+      expectAgreement(results, launchOn(ExecutorKind::Reference, launch));
+    return results;
+  }
+
+private:
+  /// Expects integers to be equal, and floats to differ in the L2 norm by a few roundings of the
+  /// launch's least precise result: row statistics in f32 are those of 16-bit elements. Functions
+  /// in f32 differ by more than roundings. The tests' own formulas bound the error of each element.
+  static void expectAgreement(const std::vector<HostTensor> &results,
+                              const std::vector<HostTensor> &references) {
+    double tolerance = 1e-4;
+    for (const HostTensor &result : results)
+      if (isFloating(result.dtype))
+        tolerance = std::max(tolerance, 8 * rounding(result.dtype));
+    for (size_t w = 0; w < results.size(); ++w) {
+      const HostTensor &result = results[w], &reference = references[w];
+      double squares = 0, differences = 0;
+      for (uint64_t i = 0; i < result.elements(); ++i) {
+        const double got = result.at(i), want = reference.at(i);
+        if (!isFloating(result.dtype)) {
+          ASSERT_EQ(got, want) << "element " << i << " of result " << w;
+        } else if (std::isfinite(got) && std::isfinite(want)) {
+          squares += want * want;
+          differences += (got - want) * (got - want);
+        }
+      }
+      EXPECT_LE(std::sqrt(differences), tolerance * (1 + std::sqrt(squares)))
+          << "result " << w << " and the reference's";
+    }
+  }
+
+  std::vector<HostTensor> launchOn(ExecutorKind executor, const Launch &launch) {
     SamplePlan sample;
     sample.plan.target = DeviceKind::Cuda;
     Bucket bucket;
@@ -172,10 +207,10 @@ protected:
     bucket.records.push_back({Memcpy{arenaId, outputId}});
     sample.plan.entries = {{"main", {bucket}}};
 
-    load(sample);
+    load(sample, executor);
     if (HasFatalFailure())
       throw std::runtime_error("the plan cannot be loaded");
-    Context context = this->context(GetParam());
+    Context context = this->context(executor);
     for (size_t i = 0; i < inputs.size(); ++i)
       inputViews.push_back(
           {inputs[i].data(), bucket.inputs[i].dtype, DeviceKind::Cpu, inputSizes[i], {}});
@@ -204,6 +239,7 @@ protected:
     return results;
   }
 
+protected:
   /// Expects each element i of `result`, in row-major order, to be `expected(i)` up to one
   /// rounding, a relative error of `ofValue` and an absolute one of `absolute`.
   template <class F>
@@ -223,9 +259,9 @@ protected:
       ASSERT_EQ(result.at(i), expected(i)) << "element " << i << " of " << dtypeName(result.dtype);
   }
 
-  /// Skips without a GPU that runs kernels with these traits.
+  /// Skips if the GPU cannot run kernels with these traits. The reference runs all.
   void skipUnlessGpuRuns(unsigned traits) {
-    if (IsSkipped())
+    if (isReference() || IsSkipped())
       return;
     const Result<Gpu> gpu = findGpu(0);
     ASSERT_TRUE(gpu.isOk()) << gpu.status().message();
@@ -241,11 +277,5 @@ private:
 inline std::string named(const std::string &kernel, DType dtype) {
   return kernel + "_" + std::string(dtypeName(dtype));
 }
-
-/// Instantiates the suite for both executors.
-#define CGC_ON_BOTH_EXECUTORS(SUITE)                                                               \
-  INSTANTIATE_TEST_SUITE_P(                                                                        \
-      Both, SUITE, testing::Values(ExecutorKind::Stream, ExecutorKind::Graph),                     \
-      [](const auto &info) { return info.param == ExecutorKind::Stream ? "Stream" : "Graph"; })
 
 } // namespace cgc::test

@@ -85,7 +85,7 @@ protected:
         2e-5 + worstCancelled);
   }
 };
-CGC_ON_BOTH_EXECUTORS(LayerNorm);
+CGC_ON_ALL_EXECUTORS(LayerNorm);
 
 constexpr std::pair<int64_t, int64_t> kShapes[] = {
     {1, 1},      {3, 2},    {1, 31},   {2, 33},   {5, 255},  {7, 257},  {50, 768},

@@ -24,7 +24,7 @@ protected:
                    .floats = std::move(floats)})[0];
   }
 };
-CGC_ON_BOTH_EXECUTORS(RowKernels);
+CGC_ON_ALL_EXECUTORS(RowKernels);
 
 constexpr int64_t kRows[] = {1, 3, 77, 257}, kColumns[] = {1, 7, 64, 100, 771, 1024};
 
