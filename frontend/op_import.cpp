@@ -32,7 +32,7 @@ std::optional<Row> findRow(llvm::StringRef name) {
     if (row.name == name)
       return row;
   if (llvm::StringRef plain = name; plain.consume_front("aten::"))
-    if (std::optional<ir::OpKind> op = ir::parseOpName(("aten." + plain).str()))
+    if (std::optional<ir::OpKind> op = ir::parseOpName("aten." + plain.str()))
       return Row{name, op, "", nullptr};
   return std::nullopt;
 }
@@ -191,8 +191,7 @@ OpImporter::Results OpImporter::importByName(ir::OpKind op, llvm::StringRef spec
   return emitArgs(op, std::move(args), inPlace);
 }
 
-ir::Arg OpImporter::emit(ir::OpKind op,
-                         std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> named,
+ir::Arg OpImporter::emit(ir::OpKind op, llvm::ArrayRef<std::pair<llvm::StringRef, ir::Arg>> named,
                          bool inPlace) {
   const ir::Schema &schema = ir::opSchema(op);
   std::vector<ir::Arg> args;

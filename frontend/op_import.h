@@ -36,6 +36,10 @@ public:
   bool isOnHost() const;
   /// Adds a call. Arguments that are not named take their default.
   ir::Arg emit(ir::OpKind op, std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> args,
+               bool inPlace = false) {
+    return emit(op, llvm::ArrayRef(args.begin(), args.end()), inPlace);
+  }
+  ir::Arg emit(ir::OpKind op, llvm::ArrayRef<std::pair<llvm::StringRef, ir::Arg>> args,
                bool inPlace = false);
   /// Refuses the call with a reason. Returns the value of its first output.
   ir::Arg refuse(std::string reason, ir::Cause cause = ir::Cause::None);

@@ -25,7 +25,8 @@ public:
 
   std::optional<c10::IValue> convert(const Arg &arg, const c10::Type &type) const {
     if (auto *optional = type.castRaw<c10::OptionalType>())
-      return arg.isNone() ? c10::IValue() : convert(arg, *optional->getElementType());
+      return arg.isNone() ? std::optional<c10::IValue>(std::in_place)
+                          : convert(arg, *optional->getElementType());
     switch (type.kind()) {
     case c10::TypeKind::TensorType:
       if (arg.isValue())
@@ -188,9 +189,11 @@ std::optional<torch::jit::Stack> stackOf(const c10::OperatorHandle &overload, ir
   std::vector<bool> used(args.size());
   torch::jit::Stack stack;
   for (const c10::Argument &argument : overload.schema().arguments()) {
-    // ATen has another name for the sizes of split_with_sizes.
-    std::string name = argument.name() == "split_sizes" ? "split_size" : argument.name();
-    auto index = schema.find(name);
+    auto index = schema.find(argument.name());
+    if (!index && argument.name() == "split_sizes") // Of split_with_sizes.
+      index = schema.find("split_size");
+    if (!index && argument.name() == "value") // Of scatter.value.
+      index = schema.find("src");
     if (index)
       used[*index] = true;
     if (index && !args[*index].isNone()) {

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <tuple>
 
 namespace cgc::test {
 namespace {
@@ -270,7 +270,7 @@ private:
         return error(line, "expected a call '(argument, ...)' of the op after which the file is "
                            "named, or nothing and a graph on the next line");
       c.graph = CallGraph(*op_, text).text();
-      c.name = stem_ + (++calls_ > 1 ? "_" + std::to_string(calls_) : "");
+      c.name = stem_ + "_call" + (++calls_ > 1 ? "_" + std::to_string(calls_) : "");
     } else {
       std::tie(c.name, c.graph) = graphAfter(line);
     }

@@ -35,7 +35,7 @@ struct Grid {
 
 /// A `; numerics` line: a graph and its inputs' bound.
 struct NumericsCase {
-  std::string name;      ///< Of the graph, or of the op for a call in the line itself.
+  std::string name;      ///< Of the graph; "add_call" for a call in the line itself.
   std::string graph;     ///< IR text of one graph @g.
   std::string reference; ///< IR text of the graph @g that gives the expected outputs.
   int64_t bound = 3;     ///< Exclusive bound of integer inputs.

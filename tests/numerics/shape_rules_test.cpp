@@ -262,8 +262,12 @@ unsigned kindsOf(const Arg &arg) {
   unsigned kinds = 0;
   arg.forEachValue([&](const ir::Value *value) {
     const TensorType &type = value->tensor();
-    kinds |= type.numElements() == 0 ? kEmpty : type.isContiguous() ? 0 : kStrided;
-    kinds |= llvm::is_contained(type.sizes, 1) ? kSizeOne : 0;
+    if (type.numElements() == 0)
+      kinds |= kEmpty;
+    else if (!type.isContiguous())
+      kinds |= kStrided;
+    if (llvm::is_contained(type.sizes, 1))
+      kinds |= kSizeOne;
   });
   return kinds;
 }
