@@ -33,6 +33,7 @@ std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType
 
 std::string selectionPasses() {
   static constexpr llvm::StringRef kPhases[] = {
+      "fold-batch-norm",  // convolutions that normalize
       "pack-linears",     // query, key and value from one GEMM
       "select-attention", // token-major results, flags for masks
       "select-patches",   // convolutions as GEMMs
