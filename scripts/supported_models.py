@@ -78,7 +78,8 @@ def main():
             print(f"{name:20} compiled in {found['real']['compile_cpu_seconds']:.1f} s of CPU time")
     if notes:
         lines += ["", "The entries are those of the traced modules. A scripted module with other entries is compared in all of its own:", "", *notes]
-    PAGE.write_text("\n".join([HEAD, *lines, TAIL]))
+    _, heading, zoo = PAGE.read_text().partition("\n## Architectures")  # Written by scripts/model_zoo.py.
+    PAGE.write_text("\n".join([HEAD, *lines, TAIL]) + heading + zoo)
     if missing:
         sys.exit(f"supported_models: no result of {', '.join(missing)}; run ctest --preset release -R Families")
 

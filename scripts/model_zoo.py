@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Compiles one architecture of each family of timm and torchvision, and of each configuration group of open_clip, and
+compares the plans with LibTorch.
+
+    model_zoo.py [--only PATTERN] [--jobs N] [--cgc build/release/bin/cgc]
+
+Each model has random weights and is traced; cgc compiles it for cpu and compares it with LibTorch on random inputs. A model
+agrees if the relative L2 of every output is at most 1e-5; a model that cgc refuses is refused by op and line. The results
+are JSON files in build/release/zoo, which a later call does not repeat: remove a file to run its model again. The table
+of all results is written to the end of docs/supported-models.md. Exit code: 0 if every chosen model agrees or is refused
+as expected by name, 1 if one differs or fails.
+"""
+import argparse
+import concurrent.futures
+import fnmatch
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs/supported-models.md"
+HEADING = "## Architectures"
+SECONDS = 1800  # For one model; the largest take minutes.
+
+# One architecture per family, the smallest usual size of each.
+TIMM = """
+beit_base_patch16_224 bat_resnext26ts botnet26t_256 cait_xxs24_224 coat_tiny coatnet_0_rw_224 convformer_s18
+convit_tiny convmixer_768_32 convnext_tiny convnextv2_tiny crossvit_tiny_240 cs3darknet_m cspresnet50 davit_tiny
+deit3_small_patch16_224 deit_tiny_patch16_224 densenet121 dla34 dpn68 eca_nfnet_l0 edgenext_small efficientformer_l1
+efficientformerv2_s0 efficientnet_b0 efficientvit_b0 ese_vovnet19b_dw eva02_tiny_patch14_224 fastvit_t8 focalnet_tiny_srf
+gcvit_xxtiny ghostnet_100 gmlp_s16_224 halonet26t hardcorenas_a hgnet_tiny hiera_tiny_224 hrnet_w18_small inception_v3
+lambda_resnet26t levit_128 maxvit_tiny_rw_224 mixer_b16_224 mobilenetv3_large_100 mobilevit_xs mvitv2_tiny nest_tiny_jx
+nf_resnet50 pit_ti_224 poolformer_s12 pvt_v2_b0 regnety_004 repvgg_a0 res2net50_26w_4s resnest14d rexnet_100
+swinv2_tiny_window8_256 tinynet_a twins_pcpvt_small xcit_nano_12_p16_224
+""".split()
+TORCHVISION = """
+alexnet convnext_tiny densenet121 efficientnet_b0 efficientnet_v2_s googlenet inception_v3 maxvit_t mnasnet0_5
+mobilenet_v2 mobilenet_v3_large mobilenet_v3_small regnet_x_400mf regnet_y_400mf resnet18 resnet50 resnext50_32x4d
+shufflenet_v2_x0_5 squeezenet1_0 squeezenet1_1 swin_t swin_v2_t vgg11 vgg11_bn vit_b_16 vit_b_32 wide_resnet50_2
+segmentation.deeplabv3_mobilenet_v3_large segmentation.deeplabv3_resnet50 segmentation.fcn_resnet50
+segmentation.lraspp_mobilenet_v3_large backbone.fasterrcnn_resnet50_fpn backbone.fasterrcnn_mobilenet_v3_large_fpn
+backbone.retinanet_resnet50_fpn backbone.retinanet_resnet50_fpn_v2 backbone.ssd300_vgg16
+backbone.ssdlite320_mobilenet_v3_large backbone.fcos_resnet50_fpn backbone.maskrcnn_resnet50_fpn
+backbone.keypointrcnn_resnet50_fpn
+""".split()
+
+
+def openclip_groups():
+    """The smallest model of each distinct configuration group of open_clip: configurations that differ in numbers only."""
+    import open_clip
+    groups = {}
+    for path in sorted((Path(open_clip.__file__).parent / "model_configs").glob("*.json")):
+        config = json.loads(path.read_text())
+
+        def shape(value, key=""):
+            if isinstance(value, dict):
+                return {k: shape(v, k) for k, v in sorted(value.items())}
+            if isinstance(value, list):
+                return "list"
+            if key in ("timm_model_name", "hf_model_name", "hf_tokenizer_name"):
+                return re.split(r"[/_\d-]", value.split("/")[-1])[0]
+            return value if isinstance(value, (bool, str)) else "number"
+
+        size = sum(v for k in ("vision_cfg", "text_cfg") for v in [config[k].get("width", 0) * 10] if isinstance(v, int))
+        groups.setdefault(json.dumps(shape(config)), []).append((size + config["embed_dim"], path.stem))
+    return sorted(min(members)[1] for members in groups.values())
+
+
+def build(name):
+    """The model, its example inputs and the names of the inputs."""
+    import torch
+    kind, arch = name.split("/", 1)
+    torch.manual_seed(0)
+    if kind == "timm":
+        import timm
+        model = timm.create_model(arch, pretrained=False).eval()
+        size = timm.data.resolve_model_data_config(model)["input_size"]
+        return model, (torch.randn(1, *size),)
+    if kind == "torchvision":
+        import torchvision
+        group, _, arch = arch.rpartition(".")
+        if group == "backbone":
+            model = getattr(torchvision.models.detection, arch)(weights=None, weights_backbone=None).backbone.eval()
+            return model, (torch.randn(1, 3, 320, 320),)
+        models = torchvision.models.segmentation if group else torchvision.models
+        options = {"weights_backbone": None} if group else {"init_weights": True} if arch in ("googlenet", "inception_v3") else {}
+        size = 299 if arch == "inception_v3" else 224
+        return getattr(models, arch)(weights=None, **options).eval(), (torch.randn(1, 3, size, size),)
+    import open_clip
+    model = open_clip.create_model(arch, pretrained=None, pretrained_hf=False).eval()
+    size = model.visual.image_size
+    height, width = size if isinstance(size, (tuple, list)) else (size, size)
+    text = open_clip.get_tokenizer(arch)(["a photo"])
+    return model, (torch.randn(1, 3, height, width), text)
+
+
+def run_one(name, cgc):
+    """Builds, traces, compiles and compares a model; returns its result."""
+    warnings.simplefilter("ignore")
+    import torch
+    with tempfile.TemporaryDirectory() as folder:
+        file, plan = Path(folder) / "model.pt", Path(folder) / "model.cgplan"
+        try:
+            model, example = build(name)
+            parameters = sum(p.numel() for p in model.parameters())
+            with torch.no_grad():
+                torch.jit.trace(model, example, strict=False, check_trace=False).save(str(file))
+            del model
+        except Exception as error:
+            return {"status": "no trace", "message": str(error).strip().split("\n")[0]}
+        result = {"parameters": parameters}
+        inputs = [f"--input={torch.jit.load(str(file)).forward.schema.arguments[i + 1].name}="
+                  f"{'f32' if x.is_floating_point() else 'i64'}{list(x.shape)}".replace(" ", "") for i, x in enumerate(example)]
+        compiled = subprocess.run([cgc, "compile", file, "-o", plan, "--target", "cpu", "--entry", "forward", "--json", *inputs],
+                                  capture_output=True, text=True, timeout=SECONDS)
+        if compiled.returncode != 0:
+            error = next((line for line in compiled.stderr.splitlines() if "error" in line or "cannot" in line), compiled.stderr[-300:])
+            return {**result, "status": "refused" if compiled.returncode == 4 else "failed", "message": error.strip()}
+        compared = subprocess.run([cgc, "compare", plan, file, "--json"], capture_output=True, text=True, timeout=SECONDS)
+        try:
+            outputs = json.loads(compared.stdout)["outputs"]
+        except (ValueError, KeyError):
+            return {**result, "status": "failed", "message": compared.stderr.strip().split("\n")[0]}
+        error = max(output["relative_l2"] for output in outputs)
+        return {**result, "status": "agrees" if compared.returncode == 0 and error <= 1e-5 else "differs", "relative_l2": error}
+
+
+def write_page(results):
+    """Replaces the page's last section, which scripts/supported_models.py keeps."""
+    lines = [HEADING, "",
+             "One architecture for each family of timm and torchvision, and each configuration group of open_clip, with random weights,",
+             "traced and compiled for cpu. The figure is the largest relative L2 to LibTorch. `scripts/model_zoo.py` writes this section.", "",
+             "| model | parameters | result |", "|---|---|---|"]
+    for name, result in sorted(results.items()):
+        text = f"{result['relative_l2']:.0e}" if result["status"] == "agrees" else \
+            f"{result['status']}: {result.get('message', result.get('relative_l2'))}".replace("|", "\\|").replace(str(ROOT) + "/", "")
+        lines.append(f"| `{name}` | {result.get('parameters', 0) / 1e6:.1f} M | {text} |")
+    page = PAGE.read_text().split("\n" + HEADING)[0].rstrip("\n")
+    PAGE.write_text(page + "\n\n" + "\n".join(lines) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="*", metavar="PATTERN", help="models whose name matches, such as 'timm/res*'")
+    parser.add_argument("--jobs", type=int, default=1, help="models at a time")
+    parser.add_argument("--cgc", default=ROOT / "build/release/bin/cgc", type=Path)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if not args.cgc.exists():
+        sys.exit(f"model_zoo: {args.cgc} does not exist; build cgc, or name it with --cgc")
+    if args.one:
+        print(json.dumps(run_one(args.one, args.cgc)))
+        return
+    names = [f"timm/{n}" for n in TIMM] + [f"torchvision/{n}" for n in TORCHVISION] + [f"open_clip/{n}" for n in openclip_groups()]
+    chosen = [name for name in names if fnmatch.fnmatch(name, args.only)]
+    if not chosen:
+        sys.exit(f"model_zoo: no model matches '{args.only}'")
+    folder = ROOT / "build/release/zoo"
+    folder.mkdir(parents=True, exist_ok=True)
+    path_of = lambda name: folder / (name.replace("/", ".") + ".json")
+
+    def run(name):
+        if not path_of(name).exists():
+            done = subprocess.run([sys.executable, __file__, "--one", name, "--cgc", args.cgc], capture_output=True, text=True,
+                                  env={**os.environ, "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // args.jobs))})
+            last = done.stdout.strip().splitlines()[-1:] or ["{}"]
+            result = json.loads(last[0]) if done.returncode == 0 else \
+                {"status": "failed", "message": (done.stderr.strip().splitlines() or ["killed"])[-1]}
+            path_of(name).write_text(json.dumps(result) + "\n")
+        result = json.loads(path_of(name).read_text())
+        print(f"{name:50} {result['status']} {result.get('relative_l2', result.get('message', ''))}", flush=True)
+        return result["status"] in ("agrees", "refused")
+
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        passed = all(list(pool.map(run, chosen)))
+    write_page({name: json.loads(path_of(name).read_text()) for name in names if path_of(name).exists()})
+    sys.exit(0 if passed else 1)
+
+
+if __name__ == "__main__":
+    main()
