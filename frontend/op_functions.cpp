@@ -269,12 +269,20 @@ Arg importTypeAs(OpImporter &op) {
 }
 
 Arg importPad(OpImporter &op) {
-  if (op.arg("mode") != Arg("constant"))
-    return op.refuse("cgc pads with a constant only");
-  Arg value = op.arg("value");
-  return op.emit(OpKind::ConstantPad, {{"self", op.arg("self")},
-                                       {"pad", op.arg("pad")},
-                                       {"value", value.isNone() ? Arg(0) : value}});
+  Arg mode = op.arg("mode"), pad = op.arg("pad"), value = op.arg("value");
+  if (mode == Arg("constant"))
+    return op.emit(
+        OpKind::ConstantPad,
+        {{"self", op.arg("self")}, {"pad", pad}, {"value", value.isNone() ? Arg(0) : value}});
+  const bool mirrors = mode == Arg("reflect");
+  const size_t length = pad.isList() ? pad.list().size() : 0;
+  if ((!mirrors && mode != Arg("replicate")) || (length != 2 && length != 4))
+    return op.refuse("cgc pads with a constant, or one or two dimensions by \"reflect\" or "
+                     "\"replicate\"");
+  const OpKind kind = mirrors ? length == 2 ? OpKind::ReflectionPad1d : OpKind::ReflectionPad2d
+                      : length == 2 ? OpKind::ReplicationPad1d
+                                    : OpKind::ReplicationPad2d;
+  return op.emit(kind, {{"self", op.arg("self")}, {"padding", pad}});
 }
 
 // Arithmetic and layers.
@@ -288,21 +296,154 @@ Arg importSquare(OpImporter &op) {
 }
 
 Arg importConvolution(OpImporter &op) {
-  if (op.arg("transposed") == Arg(true))
-    return op.refuse(
-        ir::explain("cgc cannot compile a transposed aten::_convolution", ir::Cause::NoRule),
-        ir::Cause::NoRule);
-  Arg weight = op.arg("weight");
-  if (weight.isValue() && weight.value()->isTensor() && weight.value()->tensor().rank() != 4)
-    return op.refuse("only convolutions over two dimensions are supported");
-  op.arg("output_padding"); // Used only by transposed convolutions.
-  return op.emit(OpKind::Conv2d, {{"input", op.arg("input")},
-                                  {"weight", weight},
-                                  {"bias", op.arg("bias")},
-                                  {"stride", op.arg("stride")},
-                                  {"padding", op.arg("padding")},
-                                  {"dilation", op.arg("dilation")},
-                                  {"groups", op.arg("groups")}});
+  Arg weight = op.arg("weight"), stride = op.arg("stride");
+  // The weight's rank is known for parameters only, the length of the stride almost always.
+  size_t spatial = stride.isList() ? stride.list().size() : 2;
+  if (weight.isValue() && weight.value()->isTensor())
+    spatial = weight.value()->tensor().rank() - 2;
+  const bool transposed = op.arg("transposed") == Arg(true);
+  if (spatial != 2 && (spatial != 1 || transposed))
+    return op.refuse(transposed ? "only transposed convolutions over two dimensions are supported"
+                                : "only convolutions over one or two dimensions are supported");
+  const Arg outputPadding = op.arg("output_padding"); // Used only by transposed convolutions.
+  std::initializer_list<std::pair<llvm::StringRef, Arg>> args = {
+      {"input", op.arg("input")},     {"weight", weight},
+      {"bias", op.arg("bias")},       {"stride", stride},
+      {"padding", op.arg("padding")}, {"dilation", op.arg("dilation")},
+      {"groups", op.arg("groups")}};
+  if (!transposed)
+    return op.emit(spatial == 1 ? OpKind::Conv1d : OpKind::Conv2d, args);
+  std::vector<std::pair<llvm::StringRef, Arg>> all(args);
+  all.emplace_back("output_padding", outputPadding);
+  return op.emit(OpKind::ConvTranspose2d, all);
+}
+
+Arg importInstanceNorm(OpImporter &op) {
+  if (op.arg("use_input_stats") != Arg(true))
+    return op.refuse("cgc takes instance_norm with the statistics of its input only");
+  op.arg("running_mean"), op.arg("running_var"), op.arg("momentum"); // Not used then.
+  Arg input = op.arg("input");
+  return op.emit(OpKind::GroupNorm,
+                 {{"input", input},
+                  {"num_groups", op.emit(OpKind::Size, {{"self", input}, {"dim", 1}})},
+                  {"weight", op.arg("weight")},
+                  {"bias", op.arg("bias")},
+                  {"eps", op.arg("eps")}});
+}
+
+namespace {
+/// Imports an overload whose size is given, or computed from a scale for each dimension.
+Arg upsample(OpImporter &op, OpKind kind) {
+  Arg input = op.arg("input"), size = op.arg("output_size"), scales = op.arg("scale_factors");
+  std::vector<std::pair<llvm::StringRef, Arg>> args = {{"self", input}, {"output_size", size}};
+  if (kind != OpKind::UpsampleNearest2d)
+    args.emplace_back("align_corners", op.arg("align_corners"));
+  if (size.isNone()) {
+    if (!scales.isList() || scales.list().size() != 2)
+      return op.refuse("cgc resamples by a constant scale for height and width");
+    Arg::List sizes;
+    for (int64_t i : {0, 1}) {
+      const Arg &scale = scales.list()[static_cast<size_t>(i)];
+      Arg extent = op.emit(OpKind::Size, {{"self", input}, {"dim", 2 + i}});
+      sizes.push_back(op.emit(OpKind::PrimInt,
+                              {{"a", op.emit(OpKind::Mul, {{"self", extent}, {"other", scale}})}}));
+      args.emplace_back(i == 0 ? "scales_h" : "scales_w", scale);
+    }
+    args[1].second = Arg(std::move(sizes));
+  }
+  return op.emit(kind, args);
+}
+} // namespace
+
+Arg importNearest2d(OpImporter &op) {
+  return upsample(op, OpKind::UpsampleNearest2d);
+}
+Arg importBilinear2d(OpImporter &op) {
+  return upsample(op, OpKind::UpsampleBilinear2d);
+}
+Arg importBicubic2d(OpImporter &op) {
+  return upsample(op, OpKind::UpsampleBicubic2d);
+}
+
+// Functions of other ops.
+
+namespace {
+Arg relu6(OpImporter &op, bool inPlace) {
+  return op.emit(OpKind::Hardtanh, {{"self", op.arg("self")}, {"min_val", 0}, {"max_val", 6}},
+                 inPlace);
+}
+} // namespace
+
+Arg importRelu6(OpImporter &op) {
+  return relu6(op, /*inPlace=*/false);
+}
+Arg importRelu6InPlace(OpImporter &op) {
+  return relu6(op, /*inPlace=*/true);
+}
+
+Arg importLogSigmoid(OpImporter &op) {
+  Arg negative = op.emit(OpKind::Neg, {{"self", op.arg("self")}});
+  return op.emit(OpKind::Neg, {{"self", op.emit(OpKind::Softplus, {{"self", negative}})}});
+}
+
+Arg importMax(OpImporter &op) {
+  return op.emit(OpKind::Amax, {{"self", op.arg("self")}});
+}
+Arg importMin(OpImporter &op) {
+  return op.emit(OpKind::Amin, {{"self", op.arg("self")}});
+}
+
+namespace {
+/// Imports the overloads with `correction` and those with `unbiased`.
+Arg spread(OpImporter &op, OpKind kind) {
+  Arg unbiased = op.arg("unbiased"), correction = op.arg("correction"), keep = op.arg("keepdim");
+  if (unbiased.is<bool>())
+    correction = unbiased.as<bool>() ? 1 : 0;
+  return op.emit(kind, {{"self", op.arg("self")},
+                        {"dim", op.arg("dim")},
+                        {"correction", correction},
+                        {"keepdim", keep.isNone() ? Arg(false) : keep}});
+}
+} // namespace
+
+Arg importVar(OpImporter &op) {
+  return spread(op, OpKind::Var);
+}
+Arg importStd(OpImporter &op) {
+  return spread(op, OpKind::Std);
+}
+
+Arg importNarrow(OpImporter &op) {
+  Arg start = op.arg("start");
+  return op.emit(OpKind::Slice,
+                 {{"self", op.arg("self")},
+                  {"dim", op.arg("dim")},
+                  {"start", start},
+                  {"end", op.emit(OpKind::Add, {{"self", start}, {"other", op.arg("length")}})}});
+}
+
+namespace {
+/// Returns whether each index equals each number from 0 to `count` - 1, in a new last dimension.
+Arg equalsEach(OpImporter &op, Arg indices, const Arg &count) {
+  Arg column = op.emit(OpKind::Unsqueeze, {{"self", std::move(indices)}, {"dim", -1}});
+  Arg numbers = op.emit(OpKind::Arange, {{"start", 0}, {"end", count}, {"step", 1}});
+  return op.emit(OpKind::Eq, {{"self", column}, {"other", numbers}});
+}
+} // namespace
+
+Arg importEye(OpImporter &op) {
+  Arg rows = op.arg("n"), columns = op.arg("m"), dtype = op.arg("dtype");
+  Arg numbers = op.emit(OpKind::Arange, {{"start", 0}, {"end", rows}, {"step", 1}});
+  return op.emit(OpKind::To, {{"self", equalsEach(op, numbers, columns.isNone() ? rows : columns)},
+                              {"dtype", dtype.isNone() ? Arg(DType::F32) : dtype}});
+}
+
+Arg importOneHot(OpImporter &op) {
+  Arg classes = op.arg("num_classes");
+  if (!classes.is<int64_t>() || classes.as<int64_t>() < 1)
+    return op.refuse(ir::Cause::DataShape);
+  return op.emit(OpKind::To,
+                 {{"self", equalsEach(op, op.arg("self"), classes)}, {"dtype", DType::I64}});
 }
 
 } // namespace cgc::frontend

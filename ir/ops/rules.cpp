@@ -248,6 +248,14 @@ Status unaryFloating(const InferArgs &args, Results &results) {
   return addDense(results, self.dtype, self.sizes);
 }
 
+Status unaryAny(const InferArgs &args, Results &results) {
+  return addDense(results, args.tensor("self").dtype, args.tensor("self").sizes);
+}
+
+Status unaryBool(const InferArgs &args, Results &results) {
+  return addDense(results, DType::Bool, args.tensor("self").sizes);
+}
+
 Status difference(const InferArgs &args, Results &results) {
   CGC_ASSIGN_OR_RETURN(TensorType type, pointwise(args, {"self", "other"}));
   CGC_TRY(checkAlpha(args, type.dtype));
@@ -267,6 +275,13 @@ Status extremum(const InferArgs &args, Results &results) {
 Status compare(const InferArgs &args, Results &results) {
   CGC_ASSIGN_OR_RETURN(TensorType type, pointwise(args, {"self", "other"}));
   return addDense(results, DType::Bool, type.sizes);
+}
+
+Status compareTensors(const InferArgs &args, Results &results) {
+  for (llvm::StringRef name : {"self", "other"})
+    if (!args.isTensor(name))
+      return refuse("expected '" + name + "' to be a tensor, got a number");
+  return compare(args, results);
 }
 
 Status bitwise(const InferArgs &args, Results &results) {

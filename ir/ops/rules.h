@@ -95,12 +95,18 @@ Status unaryToFloat(const InferArgs &args, Results &results);
 Status unaryKeep(const InferArgs &args, Results &results);
 /// Elementwise on 'self': floating dtypes only.
 Status unaryFloating(const InferArgs &args, Results &results);
+/// Elementwise on 'self': keeps any dtype.
+Status unaryAny(const InferArgs &args, Results &results);
+/// Elementwise on 'self': the result is bool.
+Status unaryBool(const InferArgs &args, Results &results);
 /// 'self' - 'other' or 'other' - 'self': as pointwise, without bools.
 Status difference(const InferArgs &args, Results &results);
 /// Maximum or minimum of 'self' and 'other': as pointwise, tensors only.
 Status extremum(const InferArgs &args, Results &results);
 /// Comparison of 'self' with 'other': the result is bool.
 Status compare(const InferArgs &args, Results &results);
+/// Like compare, for tensors only.
+Status compareTensors(const InferArgs &args, Results &results);
 /// Bitwise op on 'self' and 'other': integers and bools.
 Status bitwise(const InferArgs &args, Results &results);
 

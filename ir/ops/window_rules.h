@@ -18,4 +18,19 @@ Result<int64_t> windowCount(llvm::StringRef arg, int64_t size, int64_t kernel, i
 /// 'ceil_mode'.
 Status pool2d(const InferArgs &args, Results &results, Extent dilation);
 
+/// Adds the result of a convolution over the last `spatial` dimensions of 'input', without
+/// transposition: [N, C, ...] (or without N), 'weight' [O, C / groups, ...], 'bias' [O].
+Status convolution(const InferArgs &args, Results &results, unsigned spatial);
+/// Adds [N, C, output_size] for 'self' [N, C, H, W].
+Status upsample2d(const InferArgs &args, Results &results);
+/// Adds 'self' padded by 'padding' in its last `spatial` dimensions. `mirrored` paddings must be
+/// smaller than the dimension.
+Status pad(const InferArgs &args, Results &results, unsigned spatial, bool mirrored);
+template <unsigned kSpatial> Status reflectionPad(const InferArgs &args, Results &results) {
+  return pad(args, results, kSpatial, /*mirrored=*/true);
+}
+template <unsigned kSpatial> Status replicationPad(const InferArgs &args, Results &results) {
+  return pad(args, results, kSpatial, /*mirrored=*/false);
+}
+
 } // namespace cgc::ir::rules

@@ -19,6 +19,7 @@ constexpr Pattern kPatterns[] = {
     {"sinkView", sinkView},
     {"sinkPermute", sinkPermute},
     {"foldQueryScale", foldQueryScale},
+    {"expandEinsum", expandEinsum},
 };
 
 } // namespace

@@ -46,4 +46,7 @@ bool foldQueryScale(ir::Node &node, PatternRewriter &rewriter);
 /// rounding is acceptable.
 bool foldAnyQueryScale(ir::Node &node, PatternRewriter &rewriter);
 
+/// einsum_pattern.cpp: an einsum of two operands becomes permutations and a matmul.
+bool expandEinsum(ir::Node &node, PatternRewriter &rewriter);
+
 } // namespace cgc::passes

@@ -111,8 +111,9 @@ Status checkResultSizes(const c10::OperatorHandle &op, const std::vector<c10::IV
 }
 
 bool dividesIntegers(const c10::OperatorHandle &op, const std::vector<c10::IValue> &args) {
-  if (op.schema().name() != "aten::div" || args.size() < 3 || !args[2].isString() ||
-      args[2].toStringRef() != "trunc")
+  const bool truncates = op.schema().name() == "aten::div" && args.size() > 2 &&
+                         args[2].isString() && args[2].toStringRef() == "trunc";
+  if (!truncates && op.schema().name() != "aten::fmod")
     return false;
   const at::ScalarType type = at::result_type(operand(args[0]), operand(args[1]));
   return type == at::kInt || type == at::kLong;

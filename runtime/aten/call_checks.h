@@ -25,8 +25,8 @@ Status checkResults(const std::vector<at::Tensor> &results, const std::vector<at
 Status checkResultSizes(const c10::OperatorHandle &op, const std::vector<c10::IValue> &args,
                         const std::vector<at::Tensor> &outputs, bool writesOut);
 
-/// Whether this is a call of aten::div that truncates integers, which checkIntegerDivision must
-/// check.
+/// Whether this is a call of aten::div that truncates integers, or of aten::fmod of integers, which
+/// checkIntegerDivision must check.
 bool dividesIntegers(const c10::OperatorHandle &op, const std::vector<c10::IValue> &args);
 /// Failed if an element is the smallest integer and its divisor is -1: the quotient overflows, and
 /// a CPU traps. Reads the tensors' memory.

@@ -237,24 +237,50 @@ std::optional<int64_t> windows(int64_t size, int64_t kernel, int64_t stride, int
 }
 
 /// Arguments: input, weight, bias, stride, padding, dilation, groups.
-Status checkConvolution(const Args &args) {
+template <size_t kSpatial> Status checkConvolution(const Args &args) {
   const TensorRef *input = args.tensor(0), *weight = args.tensor(1);
   const int64_t *groups = args.get<int64_t>(6);
-  if (!input || input->sizes.size() < 3 || !weight || weight->sizes.size() != 4 || !groups ||
-      *groups < 1)
+  if (!input || input->sizes.size() < kSpatial + 1 || !weight ||
+      weight->sizes.size() != kSpatial + 2 || !groups || *groups < 1)
     return refuse("its image, weight or number of groups is none");
   Sizes sizes = input->sizes;
-  sizes[sizes.size() - 3] = weight->sizes[0];
-  for (const size_t i : {0, 1}) {
+  sizes[sizes.size() - kSpatial - 1] = weight->sizes[0];
+  for (size_t i = 0; i < kSpatial; ++i) {
     const auto stride = args.element(3, i), padding = args.element(4, i),
                dilation = args.element(5, i);
-    int64_t &size = sizes[sizes.size() - 2 + i];
+    int64_t &size = sizes[sizes.size() - kSpatial + i];
     const auto count = stride && padding && dilation
                            ? windows(size, weight->sizes[2 + i], *stride, *padding, *dilation)
                            : std::nullopt;
     if (!count)
       return refuse("its stride, padding or dilation is out of range for its image");
     size = *count;
+  }
+  return args.expectResult(sizes);
+}
+
+/// Arguments: input, weight, bias, stride, padding, output_padding, groups, dilation.
+Status checkTransposedConvolution(const Args &args) {
+  const TensorRef *input = args.tensor(0), *weight = args.tensor(1);
+  const int64_t *groups = args.get<int64_t>(6);
+  constexpr int64_t kMost = int64_t(1) << 20; // No product below overflows.
+  if (!input || input->sizes.size() < 3 || !weight || weight->sizes.size() != 4 || !groups ||
+      *groups < 1 || *groups > kMost || weight->sizes[1] > kMost)
+    return refuse("its image, weight or number of groups is none");
+  Sizes sizes = input->sizes;
+  sizes[sizes.size() - 3] = weight->sizes[1] * *groups;
+  for (const size_t i : {0, 1}) {
+    const auto stride = args.element(3, i), padding = args.element(4, i),
+               extra = args.element(5, i), dilation = args.element(7, i);
+    int64_t &size = sizes[sizes.size() - 2 + i];
+    const auto within = [](std::optional<int64_t> value, int64_t least) {
+      return value && *value >= least && *value <= kMost;
+    };
+    if (!within(stride, 1) || !within(padding, 0) || !within(extra, 0) || !within(dilation, 1) ||
+        !within(size, 1) || !within(weight->sizes[2 + i], 1))
+      return refuse("its stride, padding or dilation is out of range for its image");
+    size =
+        (size - 1) * *stride - 2 * *padding + *dilation * (weight->sizes[2 + i] - 1) + *extra + 1;
   }
   return args.expectResult(sizes);
 }
@@ -271,6 +297,19 @@ Status checkIndexSelect(const Args &args) {
   if (rank > 0)
     sizes[*dim < 0 ? *dim + rank : *dim] = index->sizes.empty() ? 1 : index->sizes[0];
   return args.expectResult(sizes);
+}
+
+/// Arguments: self, output_size, ..., scales_h, scales_w. LibTorch multiplies coordinates by the
+/// inverse of a scale and converts the product to an integer, which indexes the image.
+template <size_t kFirstScale> Status checkUpsample(const Args &args) {
+  for (const size_t i : {kFirstScale, kFirstScale + 1})
+    if (const auto scale = args.number(i); scale && !(*scale >= 0x1p-20 && *scale <= 0x1p20))
+      return refuse("its scales have to be between 2^-20 and 2^20");
+  const TensorRef *self = args.tensor(0);
+  const auto height = args.element(1, 0), width = args.element(1, 1);
+  if (!self || self->sizes.size() != 4 || !height || !width)
+    return refuse("its image has to be [N, C, H, W], and 'output_size' a height and a width");
+  return args.expectResult({self->sizes[0], self->sizes[1], *height, *width});
 }
 
 /// LibTorch 2.11 writes `out` of these ops as if it were dense, or not at all.
@@ -294,11 +333,16 @@ const std::vector<Row> &rows() {
       {"aten::arange", {"", "out", "start", "start_out", "start_step"}, &checkArange},
       {"aten::batch_norm", {""}, &checkBatchNorm},
       {"aten::constant_pad_nd", {"", "out"}, &checkPad},
-      {"aten::conv2d", {""}, &checkConvolution},
+      {"aten::conv1d", {""}, &checkConvolution<1>},
+      {"aten::conv2d", {""}, &checkConvolution<2>},
+      {"aten::conv_transpose2d", {"input"}, &checkTransposedConvolution},
       {"aten::floor_divide", {"", "Scalar", "Scalar_out", "out"}, &checkBroadcast},
       {"aten::gelu", {"", "out"}, &checkDenseResult},
       {"aten::index_select", {"", "out"}, &checkIndexSelect},
       {"aten::scaled_dot_product_attention", {""}, &checkAttention},
+      {"aten::upsample_bicubic2d", {"", "out"}, &checkUpsample<3>},
+      {"aten::upsample_bilinear2d", {"", "out"}, &checkUpsample<3>},
+      {"aten::upsample_nearest2d", {"", "out"}, &checkUpsample<2>},
       {"aten::where", {"", "Scalar", "ScalarOther", "ScalarSelf", "self", "self_out"}, &checkWhere},
   };
   return table;

@@ -70,6 +70,19 @@ TEST_F(Compare, TakesAModelTracedUnderAutocast) {
   EXPECT_NE(listing.find("kernel layer_norm_by_f32_bf16"), std::string::npos) << listing;
 }
 
+/// Each call of the model becomes one or several other ops while it is imported.
+TEST_F(Compare, TakesFunctionsThatBecomeOtherOps) {
+  const fs::path model = models() / "functions.pt";
+  for (const char *batch : {"1", "2"}) {
+    ASSERT_EQ(cgc({"compile", model, "-o", "plan.cgplan", "--input", "x=f32[2,4,6,6]", "--batch",
+                   batch, "--target", "cpu"})
+                  .status,
+              0);
+    const Outcome compared = cgc({"compare", "plan.cgplan", model});
+    EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
+  }
+}
+
 /// --precision fp32 converts doubles to floats in the plan, while the converted model in LibTorch
 /// keeps them.
 TEST_F(Compare, TakesDoublesThatThePlanMadeFloats) {

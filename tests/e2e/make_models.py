@@ -145,6 +145,34 @@ class HardlyDepends(nn.Module):
         return self.bias + 1e-6 * x, self.bias + x, self.bias.clone()
 
 
+class Functions(nn.Module):
+    """Calls that the frontend imports as other ops of cgc."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1d = nn.Conv1d(4, 6, 3, padding=1)
+        self.up = nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1, output_padding=1)
+        self.instance = nn.InstanceNorm2d(4, affine=True)
+
+    def forward(self, x):
+        f = nn.functional
+        ids = x.flatten(2).argmax(-1) % 5
+        y = torch.cat([
+            self.instance(x),
+            f.interpolate(f.interpolate(x, scale_factor=2.0, mode="nearest"), size=(6, 6), mode="bilinear"),
+            f.interpolate(x, scale_factor=(1.5, 0.5), mode="bicubic")[..., :3].repeat(1, 1, 1, 2)[:, :, :6],
+            f.pad(x, (1, 2, 2, 1), mode="reflect")[..., 1:7, 1:7] + f.pad(x, (0, 1, 1, 0), mode="replicate")[..., :6, :6],
+        ], 1)
+        y = f.relu6(y * 3, inplace=True) - f.logsigmoid(y) + f.pixel_shuffle(y, 2).narrow(2, 3, 6)[..., :6].mean(1, keepdim=True)
+        rows = y.flatten(2)
+        attention = torch.einsum("bid,bjd->bij", rows, rows) + torch.eye(16)
+        values, _ = attention.sort(descending=True)
+        top = attention.topk(3)[0]
+        return (values, top, f.one_hot(ids, 5), self.conv1d(x.flatten(2)), self.up(x), x.var((2, 3), unbiased=False),
+                x.std(1), x.max() - x.min(), torch.max(x, x * 0.5), x.max(1)[0], f.log_softmax(rows, -1),
+                torch.logical_and(x > 0, x < 1), torch.linspace(0, 1, 16) * attention)
+
+
 class Block(nn.Module):
     """Has the norms and GEMMs of a transformer on a residual path."""
 
@@ -186,6 +214,8 @@ def main():
     torch.jit.trace(HardlyDepends(), torch.randn(2, 512)).save(folder / "hardly_depends.pt")
     torch.jit.trace(NoRule(), torch.randn(4, 3)).save(folder / "no_rule.pt")
     torch.jit.trace(Doubles(), torch.randn(4, 8)).save(folder / "doubles.pt")
+    with torch.no_grad():
+        torch.jit.trace(Functions().eval(), torch.randn(2, 4, 6, 6)).save(folder / "functions.pt")
     block = Block().eval().requires_grad_(False)
     trace_autocast(block, torch.randn(2, 5, 64)).save(folder / "autocast.pt")
     quantized = torch.ao.quantization.quantize_dynamic(block, {nn.Linear}, dtype=torch.qint8)

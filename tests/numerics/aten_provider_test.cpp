@@ -266,6 +266,13 @@ TEST(AtenSchemas, HaveTheirArgumentsWhereValidateReadsThem) {
           {"conv2d", {""}, 4, "padding"},
           {"conv2d", {""}, 5, "dilation"},
           {"conv2d", {""}, 6, "groups"},
+          {"conv1d", {""}, 6, "groups"},
+          {"conv_transpose2d", {"input"}, 5, "output_padding"},
+          {"conv_transpose2d", {"input"}, 6, "groups"},
+          {"conv_transpose2d", {"input"}, 7, "dilation"},
+          {"upsample_bicubic2d", {"", "out"}, 3, "scales_h"},
+          {"upsample_bilinear2d", {"", "out"}, 3, "scales_h"},
+          {"upsample_nearest2d", {"", "out"}, 2, "scales_h"},
           {"index_select", {"", "out"}, 1, "dim"},
           {"index_select", {"", "out"}, 2, "index"},
           {"scaled_dot_product_attention", {""}, 2, "value"},
@@ -316,6 +323,8 @@ TEST_F(AtenProvider, RefusesTheIntegerQuotientThatTraps) {
     };
     EXPECT_THAT(divide(one, "trunc").message(), HasSubstr("by -1"));
     EXPECT_THAT(divide(int64_t{-1}, "trunc").message(), HasSubstr("by -1"));
+    EXPECT_THAT(run({"aten::fmod", "Tensor_out", {in, one}, {out}, true}).message(),
+                HasSubstr("by -1"));
     ASSERT_TRUE(divide(other, "trunc").isOk());
     EXPECT_TRUE(y.equal(at::full({5}, least / 2, scalar)));
     for (const bool writesOut : {false, true}) {

@@ -101,10 +101,10 @@ class UnknownOp(nn.Module):
 class Transposed(nn.Module):
     def __init__(self):
         super().__init__()
-        self.conv = nn.ConvTranspose2d(2, 2, 2)
+        self.conv = nn.ConvTranspose1d(2, 2, 2, stride=2)
 
     def forward(self, x):
-        pairs = self.conv(x).unflatten(-1, (-1, 2)).contiguous()
+        pairs = self.conv(x.flatten(2)).unflatten(-1, (-1, 2)).contiguous()
         return torch.view_as_complex(pairs).to(torch.complex64)
 
 
@@ -162,12 +162,13 @@ class OtherLines(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.softplus = nn.Softplus()
+        self.prelu = nn.PReLU()
 
     def forward(self, x):
-        x = self.softplus(x)  # LINE: module
-        x = nn.functional.hardsigmoid(x)  # LINE: function
-        return torch.reciprocal(x) if torch.jit.is_scripting() else 2.5 / x  # LINE: operator
+        x = self.prelu(x)  # LINE: module
+        x = nn.functional.celu(x)  # LINE: function
+        i = x.to(torch.int32)
+        return torch.bitwise_left_shift(i + 2, i) if torch.jit.is_scripting() else 2 << i  # LINE: operator
 
 
 class ShapeCondition(nn.Module):

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace cgc::test {
 namespace {
 
@@ -62,6 +64,48 @@ TEST(AtenValues, BatchNormDoesNotTrain) {
   AtenCall other = batchNorm(false);
   other.overload = "else";
   EXPECT_THAT(refusal(shapes, other), HasSubstr("does not know its overload"));
+}
+
+TEST(AtenValues, ResamplingScalesKeepCoordinatesInTheImage) {
+  const auto call = [](AtenArg scale) {
+    return AtenCall{"aten::upsample_nearest2d",
+                    "out",
+                    {id(0), std::vector<int64_t>{8, 8}, std::move(scale), NoneArg{}},
+                    {}};
+  };
+  const Shapes shapes = {{1, 3, 4, 4}, {1, 3, 8, 8}};
+  EXPECT_EQ(refusal(shapes, call(NoneArg{})), "");
+  EXPECT_EQ(refusal(shapes, call(2.0)), "");
+  for (double scale : {1e-300, 1e300, 0.0, -2.0, std::nan("")})
+    EXPECT_THAT(refusal(shapes, call(scale)), HasSubstr("between 2^-20 and 2^20")) << scale;
+  EXPECT_THAT(refusal({{1, 3, 4, 4}, {1, 3, 8, 9}}, call(2.0)), HasSubstr("its result is"));
+}
+
+TEST(AtenValues, ConvolutionsOfOneDimensionAndTransposedOnesDivideByNoZero) {
+  const auto flat = [](int64_t stride, int64_t groups) {
+    return AtenCall{"aten::conv1d",
+                    "",
+                    {id(0), id(1), NoneArg{}, std::vector<int64_t>{stride}, std::vector<int64_t>{0},
+                     std::vector<int64_t>{1}, groups},
+                    {}};
+  };
+  const Shapes lines = {{2, 4, 9}, {6, 4, 3}, {2, 6, 7}};
+  EXPECT_EQ(refusal(lines, flat(1, 1)), "");
+  EXPECT_THAT(refusal(lines, flat(0, 1)), HasSubstr("out of range"));
+  EXPECT_THAT(refusal(lines, flat(1, 0)), HasSubstr("number of groups"));
+  const auto transposed = [](int64_t stride, int64_t groups) {
+    const std::vector<int64_t> none = {0, 0}, one = {1, 1};
+    return AtenCall{
+        "aten::conv_transpose2d",
+        "input",
+        {id(0), id(1), NoneArg{}, std::vector<int64_t>{stride, 2}, none, none, groups, one},
+        {}};
+  };
+  const Shapes images = {{1, 4, 5, 6}, {4, 3, 2, 2}, {1, 3, 10, 12}};
+  EXPECT_EQ(refusal(images, transposed(2, 1)), "");
+  EXPECT_THAT(refusal(images, transposed(0, 1)), HasSubstr("out of range"));
+  EXPECT_THAT(refusal(images, transposed(2, 0)), HasSubstr("number of groups"));
+  EXPECT_THAT(refusal(images, transposed(3, 1)), HasSubstr("its result is"));
 }
 
 TEST(AtenValues, ResultsWhoseStridesLibTorchIgnoresAreDense) {

@@ -1,0 +1,23 @@
+// aten.addcmul: scaled product added.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  CGC_ASSIGN_OR_RETURN(TensorType type, rules::pointwise(args, {"self", "tensor1", "tensor2"}));
+  if (!isFloating(type.dtype))
+    return rules::refuse("expected a floating operand, got " + std::string(dtypeName(type.dtype)));
+  return rules::addDense(results, type.dtype, type.sizes);
+}
+
+} // namespace
+
+const OpDef defs::Addcmul = {
+    .schema = "(Tensor self, Tensor tensor1, Tensor tensor2, number value=1) -> Tensor",
+    .traits = kPure | kPointwise,
+    .infer = infer,
+    .doc = "self + value * tensor1 * tensor2, broadcast, dtypes promoted; a floating result.",
+};
+
+} // namespace cgc::ir

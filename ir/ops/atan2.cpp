@@ -1,0 +1,21 @@
+// aten.atan2: angle of a point.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  CGC_ASSIGN_OR_RETURN(TensorType type, rules::pointwise(args, {"self", "other"}));
+  return rules::addDense(results, isFloating(type.dtype) ? type.dtype : DType::F32, type.sizes);
+}
+
+} // namespace
+
+const OpDef defs::Atan2 = {
+    .schema = "(Tensor self, Tensor other) -> Tensor",
+    .traits = kPure | kPointwise,
+    .infer = infer,
+    .doc = "The angle of the point (other, self), broadcast, dtypes promoted; integers give f32.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,13 @@
+// aten.expm1: exponential minus one.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Expm1 = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure | kPointwise,
+    .infer = rules::unaryToFloat,
+    .doc = "exp(self) - 1, exact near 0, elementwise; integers and bools give f32.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,23 @@
+// aten.flip: reversed order along dimensions.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_TRY(rules::listedDims(args, "dims", self.rank()).status());
+  return rules::addDense(results, self.dtype, self.sizes);
+}
+
+} // namespace
+
+const OpDef defs::Flip = {
+    .schema = "(Tensor self, int[] dims) -> Tensor",
+    .traits = kPure | kMove,
+    .infer = infer,
+    .aten = "copy aten::flip",
+    .doc = "self with the order of the elements along the listed dimensions reversed.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,21 @@
+// aten.fmod: remainder of the truncated quotient.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  return rules::pointwiseResult(args, {"self", "other"}, results, /*allowBool=*/false);
+}
+
+} // namespace
+
+const OpDef defs::Fmod = {
+    .schema = "(Tensor self, Tensor|number other) -> Tensor",
+    .traits = kPure | kPointwise,
+    .infer = infer,
+    .aten = "aten::fmod.Tensor_out",
+    .doc = "self - other * trunc(self / other), with the sign of self, broadcast, dtypes promoted.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,13 @@
+// aten.log1p: logarithm of one plus x.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Log1p = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure | kPointwise,
+    .infer = rules::unaryToFloat,
+    .doc = "log(1 + self), exact near 0, elementwise; integers and bools give f32.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,24 @@
+// aten.logsumexp: logarithm of the sum of exponentials.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_ASSIGN_OR_RETURN(auto reduced, rules::listedDims(args, "dim", self.rank()));
+  return rules::addDense(results, isFloating(self.dtype) ? self.dtype : DType::F32,
+                         rules::reducedSizes(self.sizes, reduced, args.boolean("keepdim")));
+}
+
+} // namespace
+
+const OpDef defs::LogSumExp = {
+    .schema = "(Tensor self, int[] dim, bool keepdim=false) -> Tensor",
+    .traits = kPure | kReduction,
+    .infer = infer,
+    .aten = "copy aten::logsumexp",
+    .doc = "log(sum(exp(self))) over the listed dimensions; integers and bools give f32.",
+};
+
+} // namespace cgc::ir

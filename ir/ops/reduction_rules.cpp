@@ -1,0 +1,53 @@
+// reduction_rules: the type rules of reductions that several ops share.
+#include "ir/ops/reduction_rules.h"
+
+namespace cgc::ir::rules {
+
+Status extremes(const InferArgs &args, Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_ASSIGN_OR_RETURN(auto reduced, listedDims(args, "dim", self.rank()));
+  for (int64_t d = 0; d < self.rank(); ++d)
+    if (reduced[d] && self.sizes[d] == 0)
+      return mismatch("self", "nonempty in every reduced dimension", self);
+  return addDense(results, self.dtype, reducedSizes(self.sizes, reduced, args.boolean("keepdim")));
+}
+
+Status indexOfExtreme(const InferArgs &args, Results &results) {
+  const TensorType &self = args.tensor("self");
+  if (self.dtype == DType::Bool)
+    return mismatch("self", "of a numeric dtype", self);
+  llvm::SmallVector<bool, 6> reduced(self.rank(), args.isNone("dim"));
+  if (!args.isNone("dim")) {
+    CGC_ASSIGN_OR_RETURN(int64_t dim, wrapDim("dim", args.integer("dim"), self.rank()));
+    if (self.rank() > 0)
+      reduced[dim] = true;
+  }
+  for (int64_t d = 0; d < self.rank(); ++d)
+    if (reduced[d] && self.sizes[d] == 0)
+      return mismatch("self", "nonempty in every reduced dimension", self);
+  return addDense(results, DType::I64, reducedSizes(self.sizes, reduced, args.boolean("keepdim")));
+}
+
+Status extremeAndIndex(const InferArgs &args, Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_ASSIGN_OR_RETURN(int64_t dim, wrapDim("dim", args.integer("dim"), self.rank()));
+  llvm::SmallVector<bool, 6> reduced(self.rank(), false);
+  if (self.rank() > 0) {
+    reduced[dim] = true;
+    if (self.sizes[dim] == 0)
+      return mismatch("self", "nonempty in dimension " + llvm::Twine(dim), self);
+  }
+  const Dims sizes = reducedSizes(self.sizes, reduced, args.boolean("keepdim"));
+  CGC_TRY(addDense(results, self.dtype, sizes));
+  return addDense(results, DType::I64, sizes);
+}
+
+Status floatingReduction(const InferArgs &args, Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_ASSIGN_OR_RETURN(auto reduced, listedDims(args, "dim", self.rank()));
+  if (!isFloating(self.dtype))
+    return mismatch("self", "of a floating dtype", self);
+  return addDense(results, self.dtype, reducedSizes(self.sizes, reduced, args.boolean("keepdim")));
+}
+
+} // namespace cgc::ir::rules

@@ -1,0 +1,31 @@
+// aten.repeat: repetition along dimensions.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  const Dims repeats = args.ints("repeats");
+  if (repeats.size() < self.sizes.size())
+    return rules::refuse("expected 'repeats' to have at least " + llvm::Twine(self.rank()) +
+                         " elements, got " + rules::toString(repeats));
+  Dims sizes(repeats.size() - self.sizes.size(), 1);
+  sizes.append(self.sizes);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (repeats[i] < 0 || __builtin_mul_overflow(sizes[i], repeats[i], &sizes[i]))
+      return rules::refuse("'repeats' " + rules::toString(repeats) + " is negative or too large");
+  return rules::addDense(results, self.dtype, sizes);
+}
+
+} // namespace
+
+const OpDef defs::Repeat = {
+    .schema = "(Tensor self, int[] repeats) -> Tensor",
+    .traits = kPure | kMove,
+    .infer = infer,
+    .aten = "copy aten::repeat",
+    .doc = "self repeated along each dimension, new ones in front included.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,15 @@
+// aten.replication_pad1d: padding with the edge's elements.
+#include "ir/ops/window_rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::ReplicationPad1d = {
+    .schema = "(Tensor self, int[] padding) -> Tensor",
+    .traits = kPure | kMove,
+    .infer = rules::replicationPad<1>,
+    .doc = "self [N, C, W] or [C, W] padded by its outermost elements: padding[0] elements before "
+           "and padding[1] "
+           "after it in the last dimension; negative numbers crop.",
+};
+
+} // namespace cgc::ir

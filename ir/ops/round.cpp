@@ -1,0 +1,13 @@
+// aten.round: rounding to nearest.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Round = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure | kPointwise,
+    .infer = rules::unaryKeep,
+    .doc = "The nearest integer, the even one of two, elementwise; same dtype, which is not bool.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,13 @@
+// aten.sign: sign.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Sign = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure | kPointwise,
+    .infer = rules::unaryAny,
+    .doc = "-1, 0 or 1, elementwise; same dtype.",
+};
+
+} // namespace cgc::ir

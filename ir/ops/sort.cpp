@@ -1,0 +1,26 @@
+// aten.sort: stable sort along a dimension.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_TRY(rules::wrapDim("dim", args.integer("dim"), self.rank()).status());
+  CGC_TRY(rules::addDense(results, self.dtype, self.sizes));
+  return rules::addDense(results, DType::I64, self.sizes);
+}
+
+} // namespace
+
+const OpDef defs::Sort = {
+    .schema = "(Tensor self, int dim=-1, bool descending=false) -> (Tensor, Tensor)",
+    .traits = kPure | kReduction,
+    .infer = infer,
+    .aten = "aten::sort.values_stable(self, true, dim, descending)",
+    .doc =
+        "Two results: the elements in order along dim, equal ones in the order of self, and their "
+        "indices (i64).",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,13 @@
+// aten.trunc: rounding toward zero.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::Trunc = {
+    .schema = "(Tensor self) -> Tensor",
+    .traits = kPure | kPointwise,
+    .infer = rules::unaryKeep,
+    .doc = "self without its fraction, elementwise; same dtype, which is not bool.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,16 @@
+// aten.upsample_bicubic2d: bicubic resampling of images.
+#include "ir/ops/window_rules.h"
+
+namespace cgc::ir {
+
+const OpDef defs::UpsampleBicubic2d = {
+    .schema = "(Tensor self, int[] output_size, bool align_corners, float? scales_h=none, float? "
+              "scales_w=none) -> Tensor",
+    .traits = kPure | kReduction,
+    .infer = rules::upsample2d,
+    .doc = "self [N, C, H, W] resampled to [N, C, output_size], bicubic. A scale replaces the "
+           "quotient of "
+           "the sizes in the mapping of coordinates; floating dtypes.",
+};
+
+} // namespace cgc::ir
