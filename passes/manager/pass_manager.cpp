@@ -113,7 +113,7 @@ Result<PassManager::Entry> PassManager::parsePass(llvm::StringRef text,
   name = name.rtrim();
   CGC_TRY(checkName(name, passes));
   if (text.contains('{') &&
-      (!options.consume_back("}") || options.find_first_of("{}") != options.npos))
+      (!options.consume_back("}") || options.find_first_of("{}") != llvm::StringRef::npos))
     return Status(Code::Usage, "'" + text.str() +
                                    "': expected options in one pair of braces behind the pass's "
                                    "name, as in fold{limit=1024}");
