@@ -1,6 +1,7 @@
 // Memory chart: draws the charts, their axes, and the SVG around them.
 #include "tools/cgc/draw/memory_svg.h"
 
+#include "ir/text/dot.h"
 #include "support/dot_graph.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/draw/plan_flow.h"

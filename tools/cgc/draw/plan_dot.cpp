@@ -1,6 +1,7 @@
 // DOT of a plan: makes nodes of records and edges of the bytes that they touch.
 #include "tools/cgc/draw/plan_dot.h"
 
+#include "ir/text/dot.h"
 #include "support/dot_graph.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/draw/plan_flow.h"
