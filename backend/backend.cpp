@@ -147,7 +147,7 @@ private:
     std::vector<AtenArg> args;
     for (const CallArg &arg : row.args) {
       const unsigned *position = std::get_if<unsigned>(&arg);
-      args.push_back(position ? builder_.arg(node.arg(*position)) : std::get<AtenArg>(arg));
+      args.push_back(position ? builder_.arg(node.args()[*position]) : std::get<AtenArg>(arg));
     }
     if (row.kind == Lowering::Kind::Into) {
       llvm::SmallVector<Place> results;

@@ -204,8 +204,8 @@ class NotTypes(nn.Module):
         pass
 
     @torch.jit.export
-    def transposed(self, x):
-        return F.conv_transpose2d(x.view(1, 1, 2, 2), torch.ones(1, 1, 2, 2))
+    def distances(self, x):
+        return torch.cdist(x.view(2, 2), x.view(2, 2))
 
     @torch.jit.export
     def types(self, x):

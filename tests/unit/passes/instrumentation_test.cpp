@@ -245,7 +245,7 @@ TEST(InstrumentationTest, ExplainsOnlyPassesWithPatterns) {
   const auto status = makeInstrumentation({.explain = "dce"}, log.stream).status();
   EXPECT_EQ(status.code(), Code::Usage);
   EXPECT_THAT(status.message(), HasSubstr("pass 'dce' has no patterns to explain; these have: "
-                                          "canonicalize, op-substitution, pack-linears"));
+                                          "canonicalize, op-substitution, fold-batch-norm, pack-linears"));
 }
 
 } // namespace
