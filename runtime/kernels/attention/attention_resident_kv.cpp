@@ -107,8 +107,11 @@ const Kernel *residentKvKernel(DType dtype, int64_t keys) {
   case KEYS:                                                                                       \
     return &kernelOf(dtype == DType::F16 ? KernelId::attention_resident_kv_f16_##KEYS              \
                                          : KernelId::attention_resident_kv_bf16_##KEYS);
-  switch (residentKvKeys(keys)) { CGC_RESIDENT_KV_KERNELS(CGC_RESIDENT_KV_CASE) }
-  return nullptr;
+  switch (residentKvKeys(keys)) {
+    CGC_RESIDENT_KV_KERNELS(CGC_RESIDENT_KV_CASE)
+  default:
+    return nullptr;
+  }
 }
 
 const Kernel *splitKvKernel(DType dtype) {
