@@ -50,4 +50,13 @@ Status floatingReduction(const InferArgs &args, Results &results) {
   return addDense(results, self.dtype, reducedSizes(self.sizes, reduced, args.boolean("keepdim")));
 }
 
+Status softmax(const InferArgs &args, Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_TRY(wrapDim("dim", args.integer("dim"), self.rank()).status());
+  const DType dtype = args.isNone("dtype") ? self.dtype : args.dtype("dtype");
+  if (!isFloating(dtype))
+    return mismatch("self", "of a floating dtype, or 'dtype' to be one", self);
+  return addDense(results, dtype, self.sizes);
+}
+
 } // namespace cgc::ir::rules

@@ -13,5 +13,8 @@ Status indexOfExtreme(const InferArgs &args, Results &results);
 Status extremeAndIndex(const InferArgs &args, Results &results);
 /// Adds a result of the dtype of 'self', which is floating, over the dimensions of the list 'dim'.
 Status floatingReduction(const InferArgs &args, Results &results);
+/// Adds a result of the sizes of 'self' and of 'dtype', or of the dtype of 'self' without it;
+/// floating.
+Status softmax(const InferArgs &args, Results &results);
 
 } // namespace cgc::ir::rules

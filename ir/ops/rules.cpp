@@ -291,4 +291,11 @@ Status bitwise(const InferArgs &args, Results &results) {
   return addDense(results, type.dtype, type.sizes);
 }
 
+Status matrices(const InferArgs &args, Results &results) {
+  const TensorType &self = args.tensor("self");
+  if (self.rank() < 2)
+    return mismatch("self", "of rank 2 or more", self);
+  return addDense(results, self.dtype, self.sizes);
+}
+
 } // namespace cgc::ir::rules

@@ -109,5 +109,7 @@ Status compare(const InferArgs &args, Results &results);
 Status compareTensors(const InferArgs &args, Results &results);
 /// Bitwise op on 'self' and 'other': integers and bools.
 Status bitwise(const InferArgs &args, Results &results);
+/// Elements of the matrices 'self' [..., M, N], any dtype, in their places.
+Status matrices(const InferArgs &args, Results &results);
 
 } // namespace cgc::ir::rules

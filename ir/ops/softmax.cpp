@@ -1,24 +1,12 @@
 // aten.softmax: softmax along one dimension.
-#include "ir/ops/rules.h"
+#include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
-namespace {
-
-Status infer(const InferArgs &args, rules::Results &results) {
-  const TensorType &self = args.tensor("self");
-  CGC_TRY(rules::wrapDim("dim", args.integer("dim"), self.rank()).status());
-  DType dtype = args.isNone("dtype") ? self.dtype : args.dtype("dtype");
-  if (!isFloating(dtype))
-    return rules::mismatch("self", "of a floating dtype, or 'dtype' to be one", self);
-  return rules::addDense(results, dtype, self.sizes);
-}
-
-} // namespace
 
 const OpDef defs::Softmax = {
     .schema = "(Tensor self, int dim, dtype? dtype=none) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = rules::softmax,
     .doc = "exp(self) / sum(exp(self)) along dim, after conversion to dtype if it is given; "
            "floating dtypes.",
 };
