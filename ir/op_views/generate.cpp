@@ -10,8 +10,7 @@ namespace {
 
 /// Returns "attnMask" for "attn_mask".
 std::string accessorName(llvm::StringRef name) {
-  std::string camel = llvm::convertToCamelFromSnakeCase(name);
-  return camel;
+  return llvm::convertToCamelFromSnakeCase(name);
 }
 
 /// Return type and body of an accessor.

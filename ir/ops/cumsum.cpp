@@ -1,5 +1,5 @@
 // aten.cumsum: running sum.
-#include "ir/ops/rules.h"
+#include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
 namespace {
@@ -7,9 +7,7 @@ namespace {
 Status infer(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_TRY(rules::wrapDim("dim", args.integer("dim"), self.rank()).status());
-  DType dtype = !args.isNone("dtype")    ? args.dtype("dtype")
-                : isFloating(self.dtype) ? self.dtype
-                                         : DType::I64;
+  const DType dtype = rules::accumulationDType(args);
   if (dtype == DType::Bool)
     return rules::refuse("expected 'dtype' to be numeric, got bool");
   return rules::addDense(results, dtype, self.sizes);

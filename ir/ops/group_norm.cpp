@@ -29,8 +29,7 @@ const OpDef defs::GroupNorm = {
     .infer = infer,
     .aten = "copy aten::group_norm(..., true)",
     .doc = "input [N, C, ...] normalized to zero mean and unit variance over each of num_groups "
-           "groups of "
-           "channels, times weight [C], plus bias [C]; floating dtypes.",
+           "groups of channels, times weight [C], plus bias [C]; floating dtypes.",
 };
 
 } // namespace cgc::ir

@@ -1,5 +1,5 @@
 // aten.prod: product along a dimension.
-#include "ir/ops/rules.h"
+#include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
 namespace {
@@ -10,10 +10,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   llvm::SmallVector<bool, 6> reduced(self.rank(), false);
   if (self.rank() > 0)
     reduced[dim] = true;
-  DType dtype = !args.isNone("dtype")    ? args.dtype("dtype")
-                : isFloating(self.dtype) ? self.dtype
-                                         : DType::I64;
-  return rules::addDense(results, dtype,
+  return rules::addDense(results, rules::accumulationDType(args),
                          rules::reducedSizes(self.sizes, reduced, args.boolean("keepdim")));
 }
 

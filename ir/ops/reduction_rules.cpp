@@ -50,6 +50,13 @@ Status floatingReduction(const InferArgs &args, Results &results) {
   return addDense(results, self.dtype, reducedSizes(self.sizes, reduced, args.boolean("keepdim")));
 }
 
+DType accumulationDType(const InferArgs &args) {
+  if (!args.isNone("dtype"))
+    return args.dtype("dtype");
+  const DType dtype = args.tensor("self").dtype;
+  return isFloating(dtype) ? dtype : DType::I64;
+}
+
 Status softmax(const InferArgs &args, Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_TRY(wrapDim("dim", args.integer("dim"), self.rank()).status());

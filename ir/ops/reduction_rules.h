@@ -13,6 +13,9 @@ Status indexOfExtreme(const InferArgs &args, Results &results);
 Status extremeAndIndex(const InferArgs &args, Results &results);
 /// Adds a result of the dtype of 'self', which is floating, over the dimensions of the list 'dim'.
 Status floatingReduction(const InferArgs &args, Results &results);
+/// The dtype of a sum, product or running sum of 'self': 'dtype' if it is given, else that of
+/// 'self', but i64 for integers and bools.
+DType accumulationDType(const InferArgs &args);
 /// Adds a result of the sizes of 'self' and of 'dtype', or of the dtype of 'self' without it;
 /// floating.
 Status softmax(const InferArgs &args, Results &results);

@@ -1,5 +1,5 @@
 // aten.sum: sum over dimensions.
-#include "ir/ops/rules.h"
+#include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
 namespace {
@@ -7,10 +7,7 @@ namespace {
 Status infer(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(auto reduced, rules::listedDims(args, "dim", self.rank()));
-  DType dtype = !args.isNone("dtype")    ? args.dtype("dtype")
-                : isFloating(self.dtype) ? self.dtype
-                                         : DType::I64;
-  return rules::addDense(results, dtype,
+  return rules::addDense(results, rules::accumulationDType(args),
                          rules::reducedSizes(self.sizes, reduced, args.boolean("keepdim")));
 }
 

@@ -9,8 +9,7 @@ const OpDef defs::UpsampleNearest2d = {
     .traits = kPure | kReduction,
     .infer = rules::upsample2d,
     .doc = "self [N, C, H, W] resampled to [N, C, output_size], nearest-neighbor. A scale replaces "
-           "the quotient of "
-           "the sizes in the mapping of coordinates; floating dtypes.",
+           "the quotient of the sizes in the mapping of coordinates; floating dtypes.",
 };
 
 } // namespace cgc::ir

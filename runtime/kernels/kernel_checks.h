@@ -81,6 +81,22 @@ inline Status checkRowStatistics(const OperandView &statistics, uint64_t rows, i
   return Status::ok();
 }
 
+/// A dense matrix: the last dimension of an operand, and all dimensions before it as one.
+struct DenseRows {
+  int64_t rows, columns;
+};
+/// The rows of `x`, which has elements, for a kernel that writes as many to `y`; both dense and of
+/// `dtype`. InvalidFile if they are not.
+inline Result<DenseRows> denseRows(const OperandView &x, const OperandView &y, DType dtype) {
+  const uint64_t elements = elementsOf(x);
+  if (!isDenseOf(x, dtype, elements) || x.sizes.empty() || elements == 0)
+    return refuseLaunch("x has to be dense, of one dimension or more");
+  if (!isDenseOf(y, dtype, elements))
+    return refuseLaunch("y has to be dense, of as many elements as x");
+  const int64_t columns = x.sizes.back();
+  return DenseRows{static_cast<int64_t>(elements) / columns, columns};
+}
+
 /// The error for a launch shape other than that of warp_rows.h.
 inline Status refuseWarpRows() {
   return refuseLaunch("the grid has to be {ceil(rows / 4), 1, 1}, the block {128, 1, 1}, without "
