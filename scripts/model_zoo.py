@@ -50,6 +50,24 @@ backbone.keypointrcnn_resnet50_fpn
 """.split()
 
 
+# Published sizes of the text towers, which transformers would otherwise download.
+ROBERTA = {"max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
+NLLB = {"vocab_size": 256206, "d_model": 1024, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, "scale_embedding": True}
+MT5 = {"vocab_size": 250112, "d_kv": 64, "feed_forward_proj": "gated-gelu"}
+TEXT_TOWERS = {
+    "roberta-base": ("RobertaConfig", {**ROBERTA, "vocab_size": 50265}),
+    "xlm-roberta-base": ("XLMRobertaConfig", {**ROBERTA, "vocab_size": 250002}),
+    "xlm-roberta-large": ("XLMRobertaConfig", {**ROBERTA, "vocab_size": 250002, "hidden_size": 1024, "num_hidden_layers": 24,
+                                               "num_attention_heads": 16, "intermediate_size": 4096}),
+    "google/mt5-base": ("MT5Config", {**MT5, "d_model": 768, "d_ff": 2048, "num_layers": 12, "num_heads": 12}),
+    "google/mt5-xl": ("MT5Config", {**MT5, "d_model": 2048, "d_ff": 5120, "num_layers": 2, "num_heads": 32}),
+    "facebook/nllb-200-distilled-600M": ("M2M100Config", {**NLLB, "encoder_layers": 12, "decoder_layers": 1}),
+    "facebook/nllb-200-distilled-1.3B": ("M2M100Config", {**NLLB, "encoder_layers": 24, "decoder_layers": 1,
+                                                          "encoder_ffn_dim": 8192}),
+}
+LARGE = 7e8  # A tower of more parameters, without its embeddings, has two layers here, so that a model fits in 16 GB.
+
+
 def openclip_groups():
     """The smallest model of each distinct configuration group of open_clip: configurations that differ in numbers only."""
     import open_clip
@@ -72,7 +90,7 @@ def openclip_groups():
 
 
 def build(name):
-    """The model, its example inputs and the names of the inputs."""
+    """The model and its example inputs."""
     import torch
     kind, arch = name.split("/", 1)
     torch.manual_seed(0)
@@ -91,12 +109,29 @@ def build(name):
         options = {"weights_backbone": None} if group else {"init_weights": True} if arch in ("googlenet", "inception_v3") else {}
         size = 299 if arch == "inception_v3" else 224
         return getattr(models, arch)(weights=None, **options).eval(), (torch.randn(1, 3, size, size),)
+    return build_openclip(arch)
+
+
+def build_openclip(arch):
     import open_clip
-    model = open_clip.create_model(arch, pretrained=None, pretrained_hf=False).eval()
+    import torch
+    import transformers
+    transformers.AutoConfig.from_pretrained = lambda name: getattr(transformers, TEXT_TOWERS[name][0])(**TEXT_TOWERS[name][1])
+    config = open_clip.get_model_config(arch)
+    shallow = {}
+    for key in ("vision_cfg", "text_cfg", "multimodal_cfg"):
+        tower = config.get(key, {})
+        if "width" in tower and isinstance(tower.get("layers"), int) and 12 * tower["layers"] * tower["width"] ** 2 > LARGE:
+            shallow[key] = {**tower, "layers": 2}
+    model = open_clip.create_model(arch, pretrained=None, pretrained_hf=False, **shallow).eval()
     size = model.visual.image_size
     height, width = size if isinstance(size, (tuple, list)) else (size, size)
-    text = open_clip.get_tokenizer(arch)(["a photo"])
-    return model, (torch.randn(1, 3, height, width), text)
+    text = config["text_cfg"]
+    length = text.get("context_length", 77)
+    vocabulary = TEXT_TOWERS[text["hf_model_name"]][1]["vocab_size"] if "hf_model_name" in text else text.get("vocab_size", 49408)
+    tokens = torch.randint(2, vocabulary - 1, (1, length))
+    tokens[0, -1] = vocabulary - 1  # The end of the text, in which a tower may pool, is its largest token.
+    return model, (torch.randn(1, 3, height, width), tokens)
 
 
 def run_one(name, cgc):
@@ -119,8 +154,10 @@ def run_one(name, cgc):
         compiled = subprocess.run([cgc, "compile", file, "-o", plan, "--target", "cpu", "--entry", "forward", "--json", *inputs],
                                   capture_output=True, text=True, timeout=SECONDS)
         if compiled.returncode != 0:
-            error = next((line for line in compiled.stderr.splitlines() if "error" in line or "cannot" in line), compiled.stderr[-300:])
-            return {**result, "status": "refused" if compiled.returncode == 4 else "failed", "message": error.strip()}
+            errors = [line for line in compiled.stderr.splitlines() if "error: " in line]
+            located = [line for line in errors if not line.startswith("cgc:")]  # FILE:LINE: error: the op and the cause.
+            return {**result, "status": "refused" if compiled.returncode == 4 and located else "failed",
+                    "message": (located or errors or [compiled.stderr[-300:]])[0].strip()}
         compared = subprocess.run([cgc, "compare", plan, file, "--json"], capture_output=True, text=True, timeout=SECONDS)
         try:
             outputs = json.loads(compared.stdout)["outputs"]
