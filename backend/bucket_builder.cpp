@@ -90,7 +90,6 @@ void BucketBuilder::addInput(const ir::Value &value) {
   const ir::TensorType &type = value.tensor();
   auto index = static_cast<uint32_t>(inputs_.size());
   setPlace(&value, newStorage(BufferKind::Input, index, type));
-  storages_.back().input = index;
   inputs_.push_back(ioTensor(value.name(), type.dtype, type.sizes));
 }
 
@@ -163,7 +162,8 @@ void BucketBuilder::callThenCopy(std::string op, std::string overload, std::vect
 
 void BucketBuilder::copy(const Place &source, const Place &destination) {
   CGC_CHECK(source.sizes == destination.sizes);
-  storages_[destination.storage].input = storages_[source.storage].input;
+  if (coversStorage(destination))
+    storages_[destination.storage].inputView = inputViewOf(source);
   if (source.dtype == destination.dtype && source.type().isContiguous() &&
       destination.type().isContiguous())
     record({Memcpy{tensor(source), tensor(destination)}});
@@ -171,12 +171,57 @@ void BucketBuilder::copy(const Place &source, const Place &destination) {
     callInto("aten::copy_", "", {tensor(source), false}, destination);
 }
 
+bool BucketBuilder::coversStorage(const Place &place) const {
+  llvm::SmallVector<std::pair<int64_t, int64_t>, 6> dims; // Stride and size.
+  for (auto [size, stride] : llvm::zip_equal(place.sizes, place.strides))
+    if (size != 1)
+      dims.emplace_back(stride, size);
+  llvm::sort(dims);
+  int64_t elements = 1;
+  for (auto [stride, size] : dims) {
+    if (stride != elements)
+      return false;
+    elements *= size;
+  }
+  return place.offset == 0 && place.type().numBytes() == storages_[place.storage].bytes;
+}
+
+std::optional<Place> BucketBuilder::inputViewOf(const Place &place) const {
+  const Storage &storage = storages_[place.storage];
+  if (storage.kind == BufferKind::Input)
+    return place;
+  return coversStorage(place) ? storage.inputView : std::nullopt;
+}
+
 void BucketBuilder::boundInput(const Place &indices, int64_t bound) {
-  std::optional<uint32_t> input = storages_[indices.storage].input;
-  if (!input)
+  const std::optional<Place> view = inputViewOf(indices);
+  if (!view)
     return;
-  int64_t &upper = inputs_[*input].upperBound;
-  upper = upper == 0 ? bound : std::min(upper, bound);
+  IoTensor &input = inputs_[storages_[view->storage].index];
+  IndexBound added{.upperBound = bound,
+                   .offset = static_cast<int64_t>(view->offset / dtypeSize(view->dtype))};
+  if (coversStorage(*view)) {
+    const ir::Dims dense = ir::contiguousStrides(input.sizes);
+    added.sizes = input.sizes;
+    added.strides.assign(dense.begin(), dense.end());
+  } else {
+    for (auto [size, stride] : llvm::zip_equal(view->sizes, view->strides))
+      if (size != 1 && stride != 0) {
+        added.sizes.push_back(size);
+        added.strides.push_back(stride);
+      }
+  }
+  // Overlapping windows may have more elements than the input.
+  if (*tensorBytes(input.dtype, added.sizes) > *tensorBytes(input.dtype, input.sizes))
+    return;
+  for (IndexBound &known : input.indexBounds)
+    if (known.offset == added.offset && known.sizes == added.sizes &&
+        known.strides == added.strides) {
+      known.upperBound = std::min(known.upperBound, bound);
+      return;
+    }
+  if (input.indexBounds.size() < kMaxIndexBounds)
+    input.indexBounds.push_back(std::move(added));
 }
 
 void BucketBuilder::fill(const Place &destination, const ir::Arg &number) {

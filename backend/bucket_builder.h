@@ -87,7 +87,8 @@ public:
   TensorId tensor(const Place &place);
   /// The place that `tensor` was called with.
   const Place &placeOf(TensorId id) const { return tensors_[static_cast<uint32_t>(id)]; }
-  /// Requires the values of `indices` to be below `bound` if they are an input or a copy of one.
+  /// Requires the values of `indices` to be below `bound` if they are elements of an input or a
+  /// copy of some.
   void boundInput(const Place &indices, int64_t bound);
   /// A constant or a placed value as an argument of an ATen overload.
   AtenArg arg(const ir::Arg &arg);
@@ -124,9 +125,14 @@ private:
     BufferKind kind;
     uint32_t index;
     uint64_t bytes;
-    std::optional<uint32_t> input = std::nullopt; ///< The input whose values it holds, if any.
+    std::optional<Place> inputView = std::nullopt; ///< The view of an input that it is a copy of.
   };
   Place newStorage(BufferKind kind, uint32_t index, const ir::TensorType &type);
+  /// Returns true if `place` has each element of its storage once.
+  bool coversStorage(const Place &place) const;
+  /// Returns the view of an input that has the elements of `place`, in any order; nothing if
+  /// `place` is neither in an input nor a whole copy of a view of one.
+  std::optional<Place> inputViewOf(const Place &place) const;
 
   LowerOptions options_;
   WeightTable &weights_;

@@ -29,19 +29,32 @@ std::string names(const std::vector<IoTensor> &inputs) {
   return s;
 }
 
-/// Checks values of type T at `data`, which may be unaligned.
-template <class T> Status checkIndicesOf(const IoTensor &input, const std::byte *data) {
-  const size_t count = *tensorBytes(input.dtype, input.sizes) / sizeof(T);
-  for (size_t i = 0; i < count; ++i) {
+/// Checks the elements of `bound` among values of type T at `data`, which may be unaligned.
+template <class T>
+Status checkIndicesOf(const IoTensor &input, const IndexBound &bound, const std::byte *data) {
+  if (std::ranges::find(bound.sizes, 0) != bound.sizes.end())
+    return Status::ok();
+  std::vector<int64_t> at(bound.sizes.size(), 0); // The place in the view, in row-major order.
+  int64_t element = bound.offset;
+  while (true) {
     T value;
-    std::memcpy(&value, data + i * sizeof(T), sizeof(T));
-    if (value < 0 || int64_t(value) >= input.upperBound)
-      return {Code::Usage, "input '" + input.name + "': element " + std::to_string(i) + " is " +
-                               std::to_string(value) +
+    std::memcpy(&value, data + element * int64_t(sizeof(T)), sizeof(T));
+    if (value < 0 || int64_t(value) >= bound.upperBound)
+      return {Code::Usage, "input '" + input.name + "': element " + std::to_string(element) +
+                               " is " + std::to_string(value) +
                                ", but the model's embedding takes values from 0 to " +
-                               std::to_string(input.upperBound - 1)};
+                               std::to_string(bound.upperBound - 1)};
+    size_t dim = at.size();
+    for (; dim > 0; --dim) {
+      element += bound.strides[dim - 1];
+      if (++at[dim - 1] < bound.sizes[dim - 1])
+        break;
+      element -= bound.strides[dim - 1] * bound.sizes[dim - 1];
+      at[dim - 1] = 0;
+    }
+    if (dim == 0)
+      return Status::ok();
   }
-  return Status::ok();
 }
 
 } // namespace
@@ -114,21 +127,23 @@ Status checkViews(std::span<const IoTensor> tensors, std::span<const TensorView>
 Status checkIndices(std::span<const IoTensor> inputs, std::span<const TensorView> views) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const IoTensor &input = inputs[i];
-    if (input.upperBound == 0 || views[i].device == DeviceKind::Cuda)
+    if (views[i].device == DeviceKind::Cuda)
       continue;
     const auto *data = static_cast<const std::byte *>(views[i].data);
-    Status status;
-    if (input.dtype == DType::I64)
-      status = checkIndicesOf<int64_t>(input, data);
-    else if (input.dtype == DType::I32)
-      status = checkIndicesOf<int32_t>(input, data);
-    else if (input.dtype == DType::I16)
-      status = checkIndicesOf<int16_t>(input, data);
-    else if (input.dtype == DType::I8)
-      status = checkIndicesOf<int8_t>(input, data);
-    else if (input.dtype == DType::U8)
-      status = checkIndicesOf<uint8_t>(input, data);
-    CGC_TRY(status);
+    for (const IndexBound &bound : input.indexBounds) {
+      Status status;
+      if (input.dtype == DType::I64)
+        status = checkIndicesOf<int64_t>(input, bound, data);
+      else if (input.dtype == DType::I32)
+        status = checkIndicesOf<int32_t>(input, bound, data);
+      else if (input.dtype == DType::I16)
+        status = checkIndicesOf<int16_t>(input, bound, data);
+      else if (input.dtype == DType::I8)
+        status = checkIndicesOf<int8_t>(input, bound, data);
+      else if (input.dtype == DType::U8)
+        status = checkIndicesOf<uint8_t>(input, bound, data);
+      CGC_TRY(status);
+    }
   }
   return Status::ok();
 }

@@ -22,7 +22,7 @@ Result<size_t> selectBucket(const Entry &entry, std::span<const TensorView> inpu
 Status checkViews(std::span<const IoTensor> tensors, std::span<const TensorView> views,
                   DeviceKind target, std::string_view kind);
 
-/// Usage if an integer input in host memory has a value outside [0, upperBound); the message names
+/// Usage if an integer input in host memory has a value outside its bounds; the message names
 /// input, element and value. Inputs in device memory are not checked.
 Status checkIndices(std::span<const IoTensor> inputs, std::span<const TensorView> views);
 

@@ -142,7 +142,7 @@ public:
   /// context uses a stream of its own and the call returns when the outputs are complete.
   ///
   /// Usage if a name, shape, dtype or count does not fit, or if an input in host memory has an
-  /// index outside its embedding (IoTensor::upperBound). Indices in device memory are not checked,
+  /// index outside its embedding (IoTensor::indexBounds). Indices in device memory are not checked,
   /// because that would wait for them: for an index out of range, cgc's kernels read the first or
   /// last row, and a LibTorch record stops the device with an assertion, after which the process
   /// cannot use the device any more.

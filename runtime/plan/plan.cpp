@@ -104,6 +104,13 @@ std::optional<uint64_t> tensorExtent(const TensorRef &tensor) {
   return empty ? 0 : checkedMul(elements, dtypeSize(tensor.dtype));
 }
 
+std::optional<int64_t> leastBound(const IoTensor &input) {
+  std::optional<int64_t> least;
+  for (const IndexBound &bound : input.indexBounds)
+    least = std::min(least.value_or(bound.upperBound), bound.upperBound);
+  return least;
+}
+
 bool isDense(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
   if (sizes.size() != strides.size())
     return false;

@@ -24,7 +24,7 @@
 namespace cgc {
 
 /// The version of the file format. A reader accepts this version only.
-inline constexpr uint32_t kPlanFormatVersion = 4;
+inline constexpr uint32_t kPlanFormatVersion = 5;
 /// The version of the kernel calling convention: pointers, then ints, then floats.
 inline constexpr uint32_t kKernelAbi = 1;
 /// Alignment of weights in the file and of buffers in the arena, in bytes.
@@ -165,16 +165,30 @@ CGC_API std::vector<TensorId> recordWrites(const LaunchRecord &record);
 /// "memcpy".
 CGC_API std::string recordName(const LaunchRecord &record);
 
+/// The bounds that one input may have. A check of its indices reads each element so often at most.
+inline constexpr size_t kMaxIndexBounds = 64;
+
+/// Elements of an integer input that index a table of `upperBound` rows: each must be in
+/// [0, upperBound). They are a strided view of the input: offset and strides are in elements.
+struct IndexBound {
+  int64_t upperBound = 0;
+  int64_t offset = 0;
+  std::vector<int64_t> sizes = {}, strides = {};
+  bool operator==(const IndexBound &) const = default;
+};
+
 /// An input or output of a bucket. Always dense.
 struct IoTensor {
   std::string name;
   DType dtype = DType::F32;
   std::vector<int64_t> sizes;
-  /// For an integer input that indexes an embedding: each value must be in [0, upperBound). 0: no
-  /// bound is known.
-  int64_t upperBound = 0;
+  std::vector<IndexBound> indexBounds = {}; ///< Of an integer input.
   bool operator==(const IoTensor &) const = default;
 };
+
+/// The least bound of `input`'s indices, below which all of its values are valid; nothing without
+/// bounds.
+CGC_API std::optional<int64_t> leastBound(const IoTensor &input);
 
 /// An entry specialized to one concrete set of input shapes.
 struct Bucket {

@@ -69,7 +69,12 @@ public:
   }
 
   IoTensor unpack(const fb::Io &io) {
-    return {text(io.name()), DType(io.dtype()), vector<int64_t>(io.sizes()), io.upper_bound()};
+    return {text(io.name()), DType(io.dtype()), vector<int64_t>(io.sizes()),
+            tables(io.index_bounds())};
+  }
+  IndexBound unpack(const fb::IndexBound &bound) {
+    return {bound.upper_bound(), bound.offset(), vector<int64_t>(bound.sizes()),
+            vector<int64_t>(bound.strides())};
   }
   TensorRef unpack(const fb::Tensor &t) {
     return {{BufferKind(t.buffer()), t.index(), t.offset()},

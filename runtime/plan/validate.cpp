@@ -101,6 +101,27 @@ private:
     return Status::ok();
   }
 
+  /// Checks a bound of `io`, whose type checkDense() has accepted. Its elements are no more than
+  /// those of `io`, so that checking the indices of a call takes no longer than copying them.
+  Status checkBound(const IoTensor &io, const IndexBound &bound) const {
+    const auto refuse = [&](const char *why) {
+      return fail("a bound for the indices of '" + io.name + "' " + why);
+    };
+    if (isFloating(io.dtype) || io.dtype == DType::Bool)
+      return refuse("that are no integers");
+    if (bound.upperBound < 1)
+      return refuse("is not positive");
+    if (bound.sizes.size() > kMaxRank)
+      return refuse("has too many dimensions");
+    const auto extent = tensorExtent({{}, io.dtype, bound.sizes, bound.strides});
+    const auto bytes = tensorBytes(io.dtype, bound.sizes);
+    const uint64_t all = *tensorBytes(io.dtype, io.sizes);
+    if (bound.offset < 0 || !extent || !bytes || *bytes > all || *extent > all ||
+        uint64_t(bound.offset) > (all - *extent) / dtypeSize(io.dtype))
+      return refuse("lies outside the input");
+    return Status::ok();
+  }
+
   /// Adds the size of a buffer that checkDense() has accepted to the plan's total.
   Status addBytes(uint64_t bytes) {
     bytes_ += bytes; // No overflow: both are at most kMaxBytes.
@@ -174,8 +195,9 @@ private:
         CGC_TRY(checkName(io.name, names));
         CGC_TRY(checkDense(io.dtype, io.sizes));
         CGC_TRY(addBytes(*tensorBytes(io.dtype, io.sizes)));
-        if (io.upperBound < 0)
-          return fail("a negative bound for '" + io.name + "'");
+        CGC_TRY(count(io.indexBounds.size(), 0, kMaxIndexBounds, "bounds of one input"));
+        for (const IndexBound &bound : io.indexBounds)
+          CGC_TRY(checkBound(io, bound));
       }
     }
     for (size_t i = 0; i < bucket.tensors.size(); ++i) {

@@ -121,9 +121,19 @@ fbs::Offset<fb::Tensor> pack(fbs::FlatBufferBuilder &b, const TensorRef &t) {
                           sizes, strides);
 }
 
+fbs::Offset<fb::IndexBound> pack(fbs::FlatBufferBuilder &b, const IndexBound &bound) {
+  const auto sizes = b.CreateVector(bound.sizes), strides = b.CreateVector(bound.strides);
+  return fb::CreateIndexBound(b, bound.upperBound, bound.offset, sizes, strides);
+}
+
 fbs::Offset<fb::Io> pack(fbs::FlatBufferBuilder &b, const IoTensor &io) {
   const auto name = b.CreateSharedString(io.name);
-  return fb::CreateIo(b, name, uint8_t(io.dtype), b.CreateVector(io.sizes), io.upperBound);
+  const auto sizes = b.CreateVector(io.sizes);
+  std::vector<fbs::Offset<fb::IndexBound>> packed;
+  for (const IndexBound &bound : io.indexBounds)
+    packed.push_back(pack(b, bound));
+  const auto bounds = packOptional(b, packed);
+  return fb::CreateIo(b, name, uint8_t(io.dtype), sizes, bounds);
 }
 
 fbs::Offset<fb::Weight> pack(fbs::FlatBufferBuilder &b, const Weight &w) {

@@ -72,8 +72,8 @@ inline SamplePlan chainPlan() {
     const uint64_t bytes = rows * kColumns * sizeof(float);
     const std::vector<int64_t> sizes = {rows, kColumns};
     Bucket bucket;
-    bucket.inputs = {{"x", DType::F32, sizes, 0}};
-    bucket.outputs = {{"y", DType::F32, sizes, 0}, {"flags", DType::U8, {3}, 0}};
+    bucket.inputs = {{"x", DType::F32, sizes}};
+    bucket.outputs = {{"y", DType::F32, sizes}, {"flags", DType::U8, {3}}};
     bucket.arenaBytes = 2 * bytes;
     bucket.tensors = {dense(BufferKind::Input, 0, 0, DType::F32, sizes),
                       dense(BufferKind::Arena, 0, 0, DType::F32, sizes),

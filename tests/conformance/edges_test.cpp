@@ -22,8 +22,8 @@ SamplePlan kernelChain(int64_t rows) {
   sample.weights = {floatBytes(randomFloats(kColumns, 1)), floatBytes(randomFloats(kColumns, 2)),
                     floatBytes(randomFloats(kColumns * kColumns, 3))};
   Bucket bucket;
-  bucket.inputs = {{"x", DType::F32, sizes, 0}};
-  bucket.outputs = {{"y", DType::F32, sizes, 0}, {"flags", DType::U8, {3}, 0}};
+  bucket.inputs = {{"x", DType::F32, sizes}};
+  bucket.outputs = {{"y", DType::F32, sizes}, {"flags", DType::U8, {3}}};
   bucket.arenaBytes = 2 * bytes + kWorkspace;
   bucket.tensors = {dense(BufferKind::Input, 0, 0, DType::F32, sizes),
                     dense(BufferKind::Arena, 0, 0, DType::F32, sizes),

@@ -111,8 +111,8 @@ TEST_P(Executors, RunWhatHasEmptyOutputsOnly) {
   for (const bool hasRecord : {false, true}) {
     SamplePlan sample = chainPlan();
     Bucket bucket;
-    bucket.inputs = {{"x", DType::F32, {2, 3}, 0}};
-    bucket.outputs = {{"y", DType::F32, {2, 0}, 0}};
+    bucket.inputs = {{"x", DType::F32, {2, 3}}};
+    bucket.outputs = {{"y", DType::F32, {2, 0}}};
     if (hasRecord) {
       bucket.tensors = {dense(BufferKind::Output, 0, 0, DType::F32, {2, 0})};
       bucket.records = {{Memset{id(0), 0}}};

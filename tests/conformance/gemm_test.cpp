@@ -59,7 +59,7 @@ SamplePlan guardedPlan(const Case &c, const Numbers &numbers, std::vector<std::b
                  workspace = (total + 255) / 256 * 256;
   Bucket bucket;
   bucket.inputs = {{"x", c.dtype, {c.m, stride}, 0}, {"residual", c.dtype, {c.m, c.n}, 0}};
-  bucket.outputs = {{"arena", DType::U8, {int64_t(total)}, 0}};
+  bucket.outputs = {{"arena", DType::U8, {int64_t(total)}}};
   bucket.arenaBytes = workspace + kWorkspace;
   bucket.tensors = {{{BufferKind::Input, 0, 0}, c.dtype, {c.m, c.k}, {stride, 1}},
                     dense(BufferKind::Weight, 0, 0, c.dtype, {c.n, c.k}),

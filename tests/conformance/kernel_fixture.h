@@ -193,7 +193,7 @@ private:
     record.writes.resize(findKernel(launch.kernel)->writes, kNoTensor);
     const std::vector<int64_t> arenaSizes = {int64_t(total)};
     bucket.arenaBytes = total;
-    bucket.outputs = {{"arena", DType::U8, arenaSizes, 0}};
+    bucket.outputs = {{"arena", DType::U8, arenaSizes}};
     const HostTensor whole = emptyTensor(DType::U8, arenaSizes);
     const TensorId arenaId = add(whole, BufferKind::Arena, 0, 0),
                    outputId = add(whole, BufferKind::Output, 0, 0);

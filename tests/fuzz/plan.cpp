@@ -36,7 +36,8 @@ std::vector<std::byte> inputBytes(const IoTensor &io) {
   const size_t width = dtypeSize(io.dtype);
   if (isFloating(io.dtype))
     return bytes;
-  const uint64_t bound = io.dtype == DType::Bool ? 2 : std::clamp<int64_t>(io.upperBound, 1, 100);
+  const int64_t largest = leastBound(io).value_or(1);
+  const uint64_t bound = io.dtype == DType::Bool ? 2 : std::clamp<int64_t>(largest, 1, 100);
   for (size_t i = 0; i < bytes.size(); ++i)
     bytes[i] = i % width == 0 ? std::byte(uint8_t(bytes[i]) % bound) : std::byte{};
   return bytes;

@@ -28,8 +28,11 @@ template <class F> void fields(fb::RecordT &r, F &f) {
   f(r.kind), f(r.location), f(r.name), f(r.function), f(r.reads), f(r.writes), f(r.ints);
   f(r.floats), f(r.launch), f(r.abi_hash), f(r.algorithm), f(r.args), f(r.flag);
 }
+template <class F> void fields(fb::IndexBoundT &bound, F &f) {
+  f(bound.upper_bound), f(bound.offset), f(bound.sizes), f(bound.strides);
+}
 template <class F> void fields(fb::IoT &io, F &f) {
-  f(io.name), f(io.dtype), f(io.sizes), f(io.upper_bound);
+  f(io.name), f(io.dtype), f(io.sizes), f(io.index_bounds);
 }
 template <class F> void fields(fb::BucketT &b, F &f) {
   f(b.inputs), f(b.outputs), f(b.tensors), f(b.records), f(b.arena_bytes);

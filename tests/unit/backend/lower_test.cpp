@@ -212,6 +212,24 @@ TEST(Lower, ScratchMemoryIsReusedOnlyIfItMay) {
   EXPECT_EQ(plan->plan.entries[0].buckets[0].arenaBytes, 3 * 256u);
 }
 
+TEST(Lower, ColumnsThatIndexDifferentEmbeddingsHaveBoundsOfTheirOwn) {
+  auto plan = lowerAll(*parse(R"(graph @g(%w: f32[9,4], %v: f32[7,4], %i: i64[2,5]) {
+    %0 = aten.select(%i) {dim=1, index=0} : i64[2][5]
+    %1 = aten.embedding(%w, %0) : f32[2,4]
+    %2 = aten.slice(%i) {dim=1, start=3} : i64[2,2][5,1]
+    %3 = aten.embedding(%v, %2) : f32[2,2,4]
+    %4 = aten.clone(%2) : i64[2,2]
+    %5 = aten.embedding(%w, %4) : f32[2,2,4]
+    %6 = aten.select(%4) {dim=1, index=0} : i64[2][2]
+    %7 = aten.embedding(%v, %6) : f32[2,4]
+    output %1, %3, %5, %7
+  })"));
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_THAT(plan->plan.entries[0].buckets[0].inputs[2].indexBounds,
+              testing::ElementsAre(IndexBound{9, 0, {2}, {5}}, IndexBound{7, 3, {2, 2}, {5, 1}}))
+      << "part of a copy has no bound";
+}
+
 TEST(Lower, AnInputThatIndexesAnEmbeddingIsBounded) {
   auto plan = lowerAll(*parse(R"(graph @g(%w: f32[9,4], %v: f32[7,4], %i: i32[2,5], %j: i32[2,5]) {
     %0 = aten.to(%i) {dtype=i64} : i64[2,5]
@@ -223,9 +241,13 @@ TEST(Lower, AnInputThatIndexesAnEmbeddingIsBounded) {
     output %1, %2, %5
   })"));
   ASSERT_TRUE(plan) << plan.status().message();
-  EXPECT_EQ(plan->plan.entries[0].buckets[0].inputs[2].upperBound, 7);
-  EXPECT_EQ(plan->plan.entries[0].buckets[0].inputs[3].upperBound, 9);
-  EXPECT_EQ(plan->plan.entries[0].buckets[0].inputs[0].upperBound, 0);
+  const std::vector<IoTensor> &inputs = plan->plan.entries[0].buckets[0].inputs;
+  const auto below = [](int64_t bound) {
+    return testing::ElementsAre(IndexBound{bound, 0, {2, 5}, {5, 1}});
+  };
+  EXPECT_THAT(inputs[2].indexBounds, below(7)) << "of the two embeddings, the smaller";
+  EXPECT_THAT(inputs[3].indexBounds, below(9));
+  EXPECT_THAT(inputs[0].indexBounds, testing::IsEmpty());
 }
 
 TEST(Lower, AFallbackIsCalledByItsNameAndOverload) {

@@ -118,7 +118,10 @@ TEST_F(FakeDevice, IndicesOnTheGpuAreNotRead) {
   sample.plan.target = DeviceKind::Cuda;
   sample.plan.entries.erase(sample.plan.entries.begin());
   sample.plan.entries[0].buckets[0].inputs = {
-      {.name = "text", .dtype = DType::I64, .sizes = {1}, .upperBound = 100}};
+      {.name = "text",
+       .dtype = DType::I64,
+       .sizes = {1},
+       .indexBounds = {{.upperBound = 100, .sizes = {1}, .strides = {1}}}}};
   plan_ = std::make_unique<Plan>(*Plan::fromMemory(sample.plan, sample.weights));
   const Engine engine = *createEngine();
   Context context = *Context::create(engine);

@@ -3,6 +3,7 @@
 
 #include "runtime/plan/plan.h"
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <span>
@@ -166,7 +167,11 @@ inline SamplePlan randomPlan(unsigned seed) {
   for (uint32_t e = 0, entries = 1 + upTo(2); e < entries; ++e) {
     Bucket bucket;
     for (uint32_t i = 0, n = upTo(3); i < n; ++i) {
-      bucket.inputs.push_back({"in" + std::to_string(i), dtype(), sizes(), upTo(100)});
+      bucket.inputs.push_back({"in" + std::to_string(i), dtype(), sizes()});
+      IoTensor &input = bucket.inputs.back();
+      if (!isFloating(input.dtype) && input.dtype != DType::Bool && !input.sizes.empty() &&
+          std::ranges::find(input.sizes, 0) == input.sizes.end())
+        input.indexBounds = {{1 + upTo(100), 0, {input.sizes.back()}, {1}}};
       bucket.tensors.push_back(
           dense(BufferKind::Input, i, 0, bucket.inputs[i].dtype, bucket.inputs[i].sizes));
     }
@@ -174,7 +179,7 @@ inline SamplePlan randomPlan(unsigned seed) {
       bucket.tensors.push_back(
           dense(BufferKind::Weight, i, 0, plan.weights[i].dtype, plan.weights[i].sizes));
     for (uint32_t i = 0, n = 1 + upTo(2); i < n; ++i)
-      bucket.outputs.push_back({"out" + std::to_string(i), dtype(), sizes(), 0});
+      bucket.outputs.push_back({"out" + std::to_string(i), dtype(), sizes()});
     const uint32_t inner = upTo(8), all = inner + bucket.outputs.size();
     for (uint32_t i = 0; i < all; ++i) {
       AtenCall call;

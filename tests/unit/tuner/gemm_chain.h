@@ -47,8 +47,8 @@ inline SamplePlan gemmChain(DType dtype, MadeOf made, const auto &weight) {
   const int64_t size = int64_t(dtypeSize(dtype)), narrow = kM * kNarrow * size,
                 wide = kM * kWide * size;
   Bucket bucket;
-  bucket.inputs = {{"x", dtype, {kM, kNarrow}, 0}};
-  bucket.outputs = {{"y", dtype, {kM, kNarrow}, 0}};
+  bucket.inputs = {{"x", dtype, {kM, kNarrow}}};
+  bucket.outputs = {{"y", dtype, {kM, kNarrow}}};
   const auto tensor = [&](TensorRef t) {
     bucket.tensors.push_back(std::move(t));
     return TensorId(bucket.tensors.size() - 1);

@@ -101,7 +101,7 @@ int64_t randomRange(const IoTensor &input) {
                           : input.dtype == DType::U8  ? 255
                           : input.dtype == DType::I16 ? 32767
                                                       : std::numeric_limits<int32_t>::max();
-  return input.upperBound > 0 ? std::min(input.upperBound, largest + 1) : 2;
+  return std::min(leastBound(input).value_or(2), largest + 1);
 }
 
 } // namespace

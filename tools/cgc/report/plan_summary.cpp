@@ -24,8 +24,8 @@ Json ioJson(const std::vector<IoTensor> &tensors) {
   Json list = Json::array();
   for (const IoTensor &tensor : tensors) {
     Json io = {{"name", tensor.name}, {"dtype", dtypeName(tensor.dtype)}, {"shape", tensor.sizes}};
-    if (tensor.upperBound > 0)
-      io["upper_bound"] = tensor.upperBound;
+    if (const std::optional<int64_t> bound = leastBound(tensor))
+      io["upper_bound"] = *bound;
     list.push_back(std::move(io));
   }
   return list;

@@ -309,12 +309,16 @@ INSTANTIATE_TEST_SUITE_P(
                DeviceKind::Cuda}),
     [](const auto &info) { return info.param.name; });
 
-/// The status of a run on `ids`, for an input of this type whose values must be below 100.
-template <class T> Status runWithIds(FakeProvider &provider, DType dtype, std::vector<T> ids) {
+/// The status of a run on `ids`, for an input of this type whose values have these bounds.
+template <class T>
+Status runWithIds(FakeProvider &provider, DType dtype, std::vector<T> ids,
+                  std::vector<IndexBound> bounds) {
   SamplePlan sample = samplePlan();
   sample.plan.entries.erase(sample.plan.entries.begin());
-  sample.plan.entries[0].buckets[0].inputs = {
-      {.name = "text", .dtype = dtype, .sizes = {int64_t(ids.size())}, .upperBound = 100}};
+  sample.plan.entries[0].buckets[0].inputs = {{.name = "text",
+                                               .dtype = dtype,
+                                               .sizes = {int64_t(ids.size())},
+                                               .indexBounds = std::move(bounds)}};
   const Result<Plan> plan = Plan::fromMemory(sample.plan, sample.weights);
   EngineOptions options;
   options.provider = &provider;
@@ -325,6 +329,30 @@ template <class T> Status runWithIds(FakeProvider &provider, DType dtype, std::v
   const TensorView input{ids.data(), dtype, DeviceKind::Cpu, in, {}},
       output{bytes.data(), DType::U8, DeviceKind::Cpu, out, {}};
   return context->run("fill", {&input, 1}, {&output, 1});
+}
+
+/// As above, with all values below 100.
+template <class T> Status runWithIds(FakeProvider &provider, DType dtype, std::vector<T> ids) {
+  const auto count = int64_t(ids.size());
+  return runWithIds(provider, dtype, std::move(ids),
+                    {{.upperBound = 100, .sizes = {count}, .strides = {1}}});
+}
+
+TEST_F(CpuContext, EachIndexHasTheBoundOfItsOwnEmbedding) {
+  // Rows of three: the first element indexes 100 rows, the last one 10, the middle one none.
+  const std::vector<IndexBound> bounds = {
+      {.upperBound = 100, .offset = 0, .sizes = {2}, .strides = {3}},
+      {.upperBound = 10, .offset = 2, .sizes = {2, 1}, .strides = {3, 1}},
+      {.upperBound = 1, .offset = 5, .sizes = {0}, .strides = {1}}};
+  const auto run = [&](std::vector<int64_t> ids) {
+    return runWithIds<int64_t>(provider_, DType::I64, std::move(ids), bounds);
+  };
+  EXPECT_TRUE(run({99, -1, 9, 99, 1000, 9}).isOk());
+  EXPECT_THAT(run({0, 0, 0, 100, 0, 0}).message(),
+              AllOf(HasSubstr("element 3 is 100"), HasSubstr("from 0 to 99")));
+  EXPECT_THAT(run({0, 0, 0, 0, 0, 10}).message(),
+              AllOf(HasSubstr("element 5 is 10"), HasSubstr("from 0 to 9")));
+  EXPECT_THAT(run({0, 0, -1, 0, 0, 0}).message(), HasSubstr("element 2 is -1"));
 }
 
 TEST_F(CpuContext, IndicesOutsideTheirEmbeddingAreRefused) {

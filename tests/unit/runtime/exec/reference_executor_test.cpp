@@ -33,8 +33,8 @@ SamplePlan softmaxPlan() {
   for (const int64_t rows : {1, 3}) {
     const std::vector<int64_t> sizes = {rows, 4};
     Bucket bucket;
-    bucket.inputs = {{"x", DType::F32, sizes, 0}};
-    bucket.outputs = {{"y", DType::F32, sizes, 0}, {"flags", DType::U8, {3}, 0}};
+    bucket.inputs = {{"x", DType::F32, sizes}};
+    bucket.outputs = {{"y", DType::F32, sizes}, {"flags", DType::U8, {3}}};
     bucket.tensors = {dense(BufferKind::Input, 0, 0, DType::F32, sizes),
                       dense(BufferKind::Arena, 0, 0, DType::F32, sizes),
                       dense(BufferKind::Arena, 0, 256, DType::F32, sizes),

@@ -36,6 +36,15 @@ Memcpy &copy(Bucket &b) {
   return std::get<Memcpy>(b.records.back().op);
 }
 
+/// Gives the first input 12 elements of `dtype` and a bound.
+std::function<void(PlanData &, Bucket &)> boundOf(DType dtype, IndexBound bound) {
+  return [=](PlanData &, Bucket &b) {
+    b.inputs[0].dtype = dtype;
+    b.inputs[0].sizes = {3, 4};
+    b.inputs[0].indexBounds = {bound};
+  };
+}
+
 class Invalid : public testing::TestWithParam<Violation> {};
 
 TEST_P(Invalid, IsNamed) {
@@ -112,8 +121,27 @@ INSTANTIATE_TEST_SUITE_P(
                       b.inputs.push_back(b.inputs[0]);
                   },
                   "the name 'x' is used twice"},
-        Violation{"NegativeBound", [](auto &, auto &b) { b.inputs[0].upperBound = -1; },
-                  "negative bound"},
+        Violation{"BoundOfFloats", boundOf(DType::F32, {.upperBound = 1}), "are no integers"},
+        Violation{"BoundOfZero", boundOf(DType::I64, {}), "is not positive"},
+        Violation{"BoundBehindTheInput",
+                  boundOf(DType::I64, {.upperBound = 1, .offset = 12, .sizes = {1}, .strides = {1}}),
+                  "lies outside the input"},
+        Violation{"BoundBeforeTheInput",
+                  boundOf(DType::I64, {.upperBound = 1, .offset = -1, .sizes = {1}, .strides = {1}}),
+                  "lies outside the input"},
+        Violation{"BoundThatReachesPastTheInput",
+                  boundOf(DType::I64, {.upperBound = 1, .offset = 1, .sizes = {12}, .strides = {1}}),
+                  "lies outside the input"},
+        Violation{"BoundOfTooManyElements",
+                  boundOf(DType::I64,
+                          {.upperBound = 1, .sizes = {int64_t(1) << 40}, .strides = {0}}),
+                  "lies outside the input"},
+        Violation{"BoundWithoutStrides",
+                  boundOf(DType::I64, {.upperBound = 1, .sizes = {2}, .strides = {}}),
+                  "lies outside the input"},
+        Violation{"TooManyBounds",
+                  [](auto &, auto &b) { b.inputs[0].indexBounds.resize(65); },
+                  "65 bounds of one input"},
         Violation{"TensorOfUnknownType", [](auto &, auto &b) { b.tensors[1].dtype = DType(200); },
                   "tensor 1: unknown element type 200"},
         Violation{"RankTooHigh",
@@ -320,8 +348,8 @@ TEST(Validate, TensorsAndRecordsAreCapped) {
 TEST(Validate, EmptyTensorsAndScalarsAreFine) {
   PlanData plan = samplePlan().plan;
   Bucket &b = plan.entries[1].buckets[0];
-  b.outputs.push_back({"none", DType::F32, {0, 5}, 0});
-  b.outputs.push_back({"scalar", DType::F64, {}, 0});
+  b.outputs.push_back({"none", DType::F32, {0, 5}});
+  b.outputs.push_back({"scalar", DType::F64, {}});
   b.tensors.push_back(dense(BufferKind::Output, 2, 0, DType::F64, {}));
   b.records.push_back({Memset{id(1), 0}});
   EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
@@ -330,7 +358,7 @@ TEST(Validate, EmptyTensorsAndScalarsAreFine) {
 TEST(Validate, WhereAllOutputsAreEmptyThereMayBeNoRecord) {
   PlanData plan = samplePlan().plan;
   Bucket &b = plan.entries[1].buckets[0];
-  b.outputs = {{"none", DType::F32, {0, 5}, 0}};
+  b.outputs = {{"none", DType::F32, {0, 5}}};
   b.tensors.clear();
   b.records.clear();
   EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
