@@ -63,11 +63,11 @@ Status addReshaped(Results &results, const TensorType &type, llvm::ArrayRef<int6
   return addDense(results, type.dtype, sizes);
 }
 
-Result<int64_t> dimOfSelf(const InferArgs &args) {
+Result<int64_t> dimOfSelf(const InferArgs &args, llvm::StringRef name) {
   const TensorType &self = args.tensor("self");
   if (self.rank() == 0)
     return mismatch("self", "of rank 1 or more", self);
-  return wrapDim("dim", args.integer("dim"), self.rank());
+  return wrapDim(name, args.integer(name), self.rank());
 }
 
 Status checkResultCount(int64_t count) {

@@ -1,0 +1,34 @@
+// aten.unfold: the windows of a dimension.
+#include "ir/ops/view_rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_ASSIGN_OR_RETURN(int64_t dim, rules::dimOfSelf(args, "dimension"));
+  const int64_t window = args.integer("size"), step = args.integer("step");
+  if (window < 0 || window > self.sizes[dim])
+    return rules::mismatch("size", "between 0 and " + llvm::Twine(self.sizes[dim]), window);
+  if (step < 1)
+    return rules::mismatch("step", "at least 1", step);
+  Dims sizes = self.sizes, strides = self.strides;
+  sizes[dim] = (self.sizes[dim] - window) / step + 1;
+  sizes.push_back(window);
+  if (__builtin_mul_overflow(strides[dim], step, &strides[dim]))
+    return rules::mismatch("step", "within the tensor's size", step);
+  strides.push_back(self.strides[dim]);
+  return rules::addView(results, self, sizes, strides);
+}
+
+} // namespace
+
+const OpDef defs::Unfold = {
+    .schema = "(Tensor self, int dimension, int size, int step) -> Tensor",
+    .traits = kPure | kView,
+    .infer = infer,
+    .doc = "The windows of `size` elements of a dimension that begin at multiples of step, in a "
+           "new last dimension. Windows may overlap.",
+};
+
+} // namespace cgc::ir
