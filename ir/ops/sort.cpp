@@ -1,4 +1,4 @@
-// aten.sort: stable sort along a dimension.
+// aten.sort: sort along a dimension.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -14,13 +14,13 @@ Status infer(const InferArgs &args, rules::Results &results) {
 } // namespace
 
 const OpDef defs::Sort = {
-    .schema = "(Tensor self, int dim=-1, bool descending=false) -> (Tensor, Tensor)",
+    .schema =
+        "(Tensor self, bool stable=false, int dim=-1, bool descending=false) -> (Tensor, Tensor)",
     .traits = kPure | kReduction,
     .infer = infer,
-    .aten = "aten::sort.values_stable(self, true, dim, descending)",
-    .doc =
-        "Two results: the elements in order along dim, equal ones in the order of self, and their "
-        "indices (i64).",
+    .aten = "aten::sort.values_stable",
+    .doc = "Two results: the elements in order along dim, and their indices (i64). With stable, "
+           "equal elements keep the order of self.",
 };
 
 } // namespace cgc::ir
