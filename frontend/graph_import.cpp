@@ -335,10 +335,25 @@ void GraphImporter::importCallMethod(const Node &node) {
   bind(node.output(), graph_.callModule(target, std::move(args), 1, locOf(node))->result());
 }
 
+namespace {
+/// Returns true for the functions of torch.nn.functional that refuse an input to normalize whose
+/// channels have one element each, and do nothing else. They loop over the rank of the input, which
+/// is not known here.
+bool onlyChecksSizes(const torch::jit::Function &function) {
+  const std::string name = function.qualname().qualifiedName();
+  return name == "__torch__.torch.nn.functional._verify_batch_size" ||
+         name == "__torch__.torch.nn.functional._verify_spatial_size";
+}
+} // namespace
+
 void GraphImporter::importCallFunction(const Node &node) {
   auto type = node.inputs()[0]->type()->cast<c10::FunctionType>();
   if (!type || callSites_.size() >= kMaxDepth) {
     refuse(node, "a call of a function that is not known here");
+    return;
+  }
+  if (onlyChecksSizes(*type->function())) {
+    bind(node.output(), Arg());
     return;
   }
   const torch::jit::Graph &callee = *torch::jit::toGraphFunction(*type->function()).graph();

@@ -21,8 +21,9 @@ bool isHostNumber(const Value *value, unsigned depth = 0) {
     return true;
   bool isArithmetic = node->kind() == c10::aten::mul || node->kind() == c10::aten::add ||
                       node->kind() == c10::aten::sub || node->kind() == c10::aten::div ||
-                      node->kind() == c10::aten::floor_divide;
-  if (!isArithmetic || depth >= 8)
+                      node->kind() == c10::aten::floor_divide || node->kind() == c10::aten::ceil ||
+                      node->kind() == c10::aten::floor || node->kind() == c10::aten::clamp;
+  if (!isArithmetic || depth >= 16)
     return false;
   auto isHost = [&](const Value *input) { return isHostNumber(input, depth + 1); };
   auto isConstant = [](const Value *input) { return input->node()->kind() == prim::Constant; };

@@ -318,6 +318,72 @@ Arg importConvolution(OpImporter &op) {
   return op.emit(OpKind::ConvTranspose2d, all);
 }
 
+Arg importConvolutionMode(OpImporter &op) {
+  Arg input = op.arg("input"), weight = op.arg("weight"), dilation = op.arg("dilation");
+  const bool known = weight.isValue() && weight.value()->isTensor();
+  const ir::Dims kernel = known ? weight.value()->tensor().sizes : ir::Dims();
+  const size_t spatial = known ? kernel.size() - 2 : 0;
+  if (spatial != 1 && spatial != 2)
+    return op.refuse("cgc takes a convolution with padding by name if its weight is a parameter "
+                     "over one or two dimensions");
+  // "same" pads by dilation * (kernel - 1) in all, and by the odd element at the end.
+  Arg::List ends(2 * spatial, Arg(0));
+  bool padsEnds = false;
+  std::vector<int64_t> starts(spatial, 0);
+  if (op.arg("padding") == Arg("same")) {
+    if (!dilation.isList() || dilation.list().empty())
+      return op.refuse("cgc takes a constant dilation only");
+    for (size_t i = 0; i < spatial; ++i) {
+      const Arg &d = dilation.list()[std::min(i, dilation.list().size() - 1)];
+      if (!d.is<int64_t>())
+        return op.refuse("cgc takes a constant dilation only");
+      const int64_t total = d.as<int64_t>() * (kernel[2 + i] - 1);
+      starts[i] = total / 2;
+      ends[2 * (spatial - 1 - i) + 1] = Arg(total % 2);
+      padsEnds |= total % 2 != 0;
+    }
+  }
+  if (padsEnds)
+    input = op.emit(OpKind::ConstantPad,
+                    {{"self", input}, {"pad", Arg(std::move(ends))}, {"value", 0}});
+  return op.emit(spatial == 1 ? OpKind::Conv1d : OpKind::Conv2d,
+                 {{"input", input},
+                  {"weight", weight},
+                  {"bias", op.arg("bias")},
+                  {"stride", op.arg("stride")},
+                  {"padding", Arg::ints(ir::Dims(starts.begin(), starts.end()))},
+                  {"dilation", dilation},
+                  {"groups", op.arg("groups")}});
+}
+
+Arg importBatchNorm(OpImporter &op) {
+  Arg input = op.arg("input"), weight = op.arg("weight"), bias = op.arg("bias");
+  Arg mean = op.arg("running_mean"), var = op.arg("running_var"), eps = op.arg("eps");
+  Arg training = op.arg("training"), momentum = op.arg("momentum");
+  if (training != Arg(true) || !mean.isNone() || !var.isNone())
+    return op.emit(OpKind::BatchNorm, {{"input", input},
+                                       {"weight", weight},
+                                       {"bias", bias},
+                                       {"running_mean", mean},
+                                       {"running_var", var},
+                                       {"training", training},
+                                       {"momentum", momentum},
+                                       {"eps", eps}});
+  // The statistics of the input, as in weight standardization: a group_norm with the elements of
+  // each channel as one group.
+  Arg channels = op.emit(OpKind::Transpose, {{"self", input}, {"dim0", 0}, {"dim1", 1}});
+  Arg rows = op.emit(OpKind::Flatten, {{"self", channels}, {"start_dim", 1}, {"end_dim", -1}});
+  Arg normalized = op.emit(OpKind::GroupNorm,
+                           {{"input", op.emit(OpKind::Unsqueeze, {{"self", rows}, {"dim", 0}})},
+                            {"num_groups", op.emit(OpKind::Size, {{"self", input}, {"dim", 1}})},
+                            {"weight", weight},
+                            {"bias", bias},
+                            {"eps", eps}});
+  Arg result = op.emit(OpKind::Reshape, {{"self", normalized},
+                                         {"shape", op.emit(OpKind::Size, {{"self", channels}})}});
+  return op.emit(OpKind::Transpose, {{"self", result}, {"dim0", 0}, {"dim1", 1}});
+}
+
 Arg importInstanceNorm(OpImporter &op) {
   if (op.arg("use_input_stats") != Arg(true))
     return op.refuse("cgc takes instance_norm with the statistics of its input only");

@@ -1,12 +1,14 @@
 // aten.ceil: rounding up.
+#include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
 
 const OpDef defs::Ceil = {
-    .schema = "(Tensor self) -> Tensor",
+    .schema = "(Tensor|number self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryKeep,
+    .evaluate = host::ceil,
     .doc = "The least integer that is not below self, elementwise; same dtype, which is not bool.",
 };
 

@@ -1,4 +1,5 @@
 // aten.clamp: lower and upper bounds.
+#include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -15,9 +16,10 @@ Status infer(const InferArgs &args, rules::Results &results) {
 } // namespace
 
 const OpDef defs::Clamp = {
-    .schema = "(Tensor self, Tensor|number? min=none, Tensor|number? max=none) -> Tensor",
+    .schema = "(Tensor|number self, Tensor|number? min=none, Tensor|number? max=none) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = infer,
+    .evaluate = host::clamp,
     .doc = "min(max(self, min), max), broadcast, dtypes promoted; one bound may be none.",
 };
 

@@ -1,12 +1,14 @@
 // aten.floor: rounding down.
+#include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
 
 const OpDef defs::Floor = {
-    .schema = "(Tensor self) -> Tensor",
+    .schema = "(Tensor|number self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryKeep,
+    .evaluate = host::floor,
     .doc =
         "The greatest integer that is not above self, elementwise; same dtype, which is not bool.",
 };

@@ -196,6 +196,16 @@ Result<Arg> neg(llvm::ArrayRef<Arg> args) {
   return x.isInt ? difference(0, args[0]) : Result<Arg>(Arg(-x.real));
 }
 
+Result<Arg> ceil(llvm::ArrayRef<Arg> args) {
+  CGC_ASSIGN_OR_RETURN(Number x, number(args[0]));
+  return x.isInt ? Arg(x.integer) : Arg(std::ceil(x.real));
+}
+
+Result<Arg> floor(llvm::ArrayRef<Arg> args) {
+  CGC_ASSIGN_OR_RETURN(Number x, number(args[0]));
+  return x.isInt ? Arg(x.integer) : Arg(std::floor(x.real));
+}
+
 Result<Arg> maximum(llvm::ArrayRef<Arg> args) {
   CGC_ASSIGN_OR_RETURN(Order o, order(args));
   if (o == Order::Unordered)
@@ -208,6 +218,17 @@ Result<Arg> minimum(llvm::ArrayRef<Arg> args) {
   if (o == Order::Unordered)
     return Arg(std::nan(""));
   return o == Order::Greater ? args[1] : args[0];
+}
+
+Result<Arg> clamp(llvm::ArrayRef<Arg> args) {
+  Arg result = args[0];
+  if (!args[1].isNone()) {
+    CGC_ASSIGN_OR_RETURN(result, maximum({result, args[1]}));
+  }
+  if (!args[2].isNone()) {
+    CGC_ASSIGN_OR_RETURN(result, minimum({result, args[2]}));
+  }
+  return result;
 }
 
 Result<Arg> eq(llvm::ArrayRef<Arg> args) {

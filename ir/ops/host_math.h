@@ -21,8 +21,11 @@ Result<Arg> floorDivide(llvm::ArrayRef<Arg> args);
 Result<Arg> remainder(llvm::ArrayRef<Arg> args);
 Result<Arg> pow(llvm::ArrayRef<Arg> args);
 Result<Arg> neg(llvm::ArrayRef<Arg> args);
+Result<Arg> ceil(llvm::ArrayRef<Arg> args);
+Result<Arg> floor(llvm::ArrayRef<Arg> args);
 Result<Arg> maximum(llvm::ArrayRef<Arg> args);
 Result<Arg> minimum(llvm::ArrayRef<Arg> args);
+Result<Arg> clamp(llvm::ArrayRef<Arg> args);
 
 Result<Arg> eq(llvm::ArrayRef<Arg> args);
 Result<Arg> ne(llvm::ArrayRef<Arg> args);

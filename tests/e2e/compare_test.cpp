@@ -83,6 +83,35 @@ TEST_F(Compare, TakesFunctionsThatBecomeOtherOps) {
   }
 }
 
+TEST_F(Compare, TakesLayersThatDependOnSizes) {
+  for (const char *name : {"layers.pt", "layers_scripted.pt"}) {
+    const fs::path model = models() / name;
+    const Outcome compiled =
+        cgc({"compile", model, "-o", "plan.cgplan", "--input", "x=f32[2,4,7,6]", "--input",
+             "ids=i64[2,2]", "--batch", "1,2", "--target", "cpu"});
+    ASSERT_EQ(compiled.status, 0) << compiled.err;
+    const Outcome compared = cgc({"compare", "plan.cgplan", model});
+    EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
+    // Each column of the ids indexes an embedding of its own.
+    const Outcome run =
+        cgc({"run", "plan.cgplan", "--input", "x=random:0", "--input",
+             "ids=@" + (models() / "layers_ids.npy").string(), "--output", "y.npy"});
+    EXPECT_EQ(run.status, 0) << run.err;
+  }
+}
+
+/// A trace computes the padding by tensors of the input's sizes.
+TEST_F(Compare, TakesPaddingThatDependsOnSizes) {
+  const fs::path model = models() / "padded_pool.pt";
+  for (const char *input : {"x=f32[2,4,7,6]", "x=f32[1,2,12,5]"}) {
+    ASSERT_EQ(
+        cgc({"compile", model, "-o", "plan.cgplan", "--input", input, "--target", "cpu"}).status,
+        0);
+    const Outcome compared = cgc({"compare", "plan.cgplan", model});
+    EXPECT_EQ(compared.status, 0) << input << compared.err << compared.out;
+  }
+}
+
 /// --precision fp32 converts doubles to floats in the plan, while the converted model in LibTorch
 /// keeps them.
 TEST_F(Compare, TakesDoublesThatThePlanMadeFloats) {

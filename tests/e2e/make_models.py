@@ -4,7 +4,9 @@ import sys
 import warnings
 from pathlib import Path
 
+import numpy
 import torch
+from timm.layers.padding import pad_same
 from torch import nn
 
 warnings.simplefilter("ignore")
@@ -173,6 +175,38 @@ class Functions(nn.Module):
                 torch.logical_and(x > 0, x < 1), torch.linspace(0, 1, 16) * attention)
 
 
+class Layers(nn.Module):
+    """Layers whose calls depend on the sizes of weights and inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.same = nn.Conv2d(4, 6, (3, 4), padding="same", dilation=(1, 3))
+        self.valid = nn.Conv1d(4, 6, 3, padding="valid")
+        self.group = nn.GroupNorm(2, 4)
+        self.instance = nn.InstanceNorm2d(4)
+        self.drop = nn.Dropout2d()
+        self.weight = nn.Parameter(torch.randn(6, 4, 3, 3))
+        self.near, self.far = nn.Embedding(7, 5), nn.Embedding(900, 5)
+
+    def forward(self, x, ids):
+        f = nn.functional
+        # Weight standardization: the statistics are those of the weight.
+        weight = f.batch_norm(self.weight.reshape(1, 6, -1), None, None, training=True, momentum=0.0).reshape_as(self.weight)
+        wide = f.conv2d(self.drop(x), weight, padding=1) + self.same(x)
+        normal = f.batch_norm(x, None, None, training=True)
+        windows = x.unfold(2, 3, 2).unfold(3, 2, 1)
+        values, order = x.relu().flatten(1).sort()
+        return (wide, self.valid(x.flatten(2)), self.group(x), self.instance(x), normal, windows, values, order,
+                self.near(ids[:, 0]) + self.far(ids[:, 1]))
+
+
+class PaddedPool(nn.Module):
+    """Pads as TensorFlow does: a trace computes the padding with tensors of the input's sizes."""
+
+    def forward(self, x):
+        return nn.functional.max_pool2d(pad_same(x, [3, 3], [2, 2]), 3, 2)
+
+
 class Block(nn.Module):
     """Has the norms and GEMMs of a transformer on a residual path."""
 
@@ -216,6 +250,13 @@ def main():
     torch.jit.trace(Doubles(), torch.randn(4, 8)).save(folder / "doubles.pt")
     with torch.no_grad():
         torch.jit.trace(Functions().eval(), torch.randn(2, 4, 6, 6)).save(folder / "functions.pt")
+        layers = Layers().eval()
+        # Ids of the second embedding are out of range for the first.
+        example = torch.randn(2, 4, 7, 6), torch.tensor([[6, 899], [0, 500]])
+        torch.jit.trace(layers, example).save(folder / "layers.pt")
+        torch.jit.script(layers).save(folder / "layers_scripted.pt")
+        torch.jit.trace(PaddedPool(), example[0]).save(folder / "padded_pool.pt")
+    numpy.save(folder / "layers_ids.npy", example[1].numpy())
     block = Block().eval().requires_grad_(False)
     trace_autocast(block, torch.randn(2, 5, 64)).save(folder / "autocast.pt")
     quantized = torch.ao.quantization.quantize_dynamic(block, {nn.Linear}, dtype=torch.qint8)
