@@ -22,7 +22,8 @@ Result<std::unique_ptr<ReferenceLibrary>> ReferenceLibrary::open(const std::stri
   const std::string instead = "; install the one that came with this runtime";
   const Result<void *> library = openSharedLibrary(found->string());
   if (!library.isOk())
-    return Status(Code::Device, library.status().message() + instead);
+    return Status(Code::Device,
+                  "cannot open '" + found->string() + "': " + library.status().message());
   const auto entry = reinterpret_cast<ReferencesEntry>(dlsym(*library, kReferenceSymbol));
   const References *references = entry ? entry(kReferenceAbi) : nullptr;
   if (!references)

@@ -55,10 +55,14 @@ void noteUnusedOpLibraries(const PlanData &plan, const std::vector<std::string> 
   for (const std::string &path : paths) {
     // Compares by content, as the engine does. A library that the plan does not need may be absent.
     const auto file = LibraryFile::open(path);
-    const bool isUsed =
-        file && std::ranges::count(plan.opLibraries, file->hash(), &OpLibraryId::hash) > 0;
-    if (!isUsed)
-      logInfo(fmt::format("{} {} is not used: the plan calls no op of it", kOpLibraryOption, path));
+    if (file && std::ranges::count(plan.opLibraries, file->hash(), &OpLibraryId::hash) > 0)
+      continue;
+    const std::string name = fs::path(path).filename().string();
+    const bool isOtherBuild = std::ranges::count(plan.opLibraries, name, &OpLibraryId::name) > 0;
+    logInfo(fmt::format("{} {} is not used: the plan {}", kOpLibraryOption, path,
+                        isOtherBuild
+                            ? "was compiled with another build of it; compile the model again"
+                            : "calls no op of it"));
   }
 }
 
