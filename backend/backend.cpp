@@ -127,19 +127,12 @@ private:
   /// Places the results in the memory of the argument that they view. Returns false if a result
   /// needs memory of its own.
   Result<bool> placeView(const ir::Node &node) {
-    CGC_ASSIGN_OR_RETURN(auto inferred,
-                         ir::inferResults(node.op(), node.args(), builder_.target()));
-    CGC_CHECK(inferred.size() == node.numResults());
-    for (const ir::Inferred &result : inferred)
-      if (!result.viewOffset)
-        return false;
-    Place base = builder_.place(ir::aliasedArg(node).value());
-    for (auto [value, result] : llvm::zip_equal(node.results(), inferred)) {
-      Place place{base.storage,
-                  base.offset + static_cast<uint64_t>(*result.viewOffset) * dtypeSize(base.dtype),
-                  result.type.dtype, result.type.sizes, result.type.strides};
+    const Place base = builder_.place(ir::aliasedArg(node).value());
+    CGC_ASSIGN_OR_RETURN(auto places, viewPlaces(node, base, builder_.target()));
+    if (!places)
+      return false;
+    for (auto [value, place] : llvm::zip_equal(node.results(), *places))
       builder_.setPlace(&value, std::move(place));
-    }
     return true;
   }
 

@@ -230,16 +230,6 @@ void BucketBuilder::fill(const Place &destination, const ir::Arg &number) {
     callInto("aten::fill_", "Scalar", {arg(number)}, destination);
 }
 
-LaunchRecord *BucketBuilder::writerOf(const Place &matrix) {
-  for (LaunchRecord &record : llvm::reverse(records_))
-    for (TensorId id : recordWrites(record))
-      if (const Place &written = placeOf(id); written.storage == matrix.storage) {
-        const bool isMatrix = written.sizes.size() >= 2 && mergeLeading(written, 2) == matrix;
-        return isMatrix ? &record : nullptr;
-      }
-  return nullptr;
-}
-
 void BucketBuilder::addOutput(std::string name, const Place &place) {
   auto index = static_cast<uint32_t>(outputs_.size());
   outputs_.push_back(ioTensor(std::move(name), place.dtype, place.sizes));

@@ -73,6 +73,7 @@ public:
     CGC_CHECK(it != places_.end() && "not lowered yet");
     return it->second;
   }
+  bool isPlaced(const ir::Value *value) const { return places_.contains(value); }
   void setPlace(const ir::Value *value, Place place) { places_[value] = std::move(place); }
   /// Allocates memory of its own for a result, laid out as its type says, and returns its place.
   Place allocate(const ir::Value &result);
@@ -85,8 +86,6 @@ public:
   // Records. Each belongs to the node of the last beginNode().
   void beginNode(const ir::Node &node) { location_ = locations_.add(node.loc()); }
   TensorId tensor(const Place &place);
-  /// The place that `tensor` was called with.
-  const Place &placeOf(TensorId id) const { return tensors_[static_cast<uint32_t>(id)]; }
   /// Requires the values of `indices` to be below `bound` if they are elements of an input or a
   /// copy of some.
   void boundInput(const Place &indices, int64_t bound);
@@ -108,10 +107,6 @@ public:
     record.location = location_;
     records_.push_back(std::move(record));
   }
-
-  /// The last record that wrote to the memory of `matrix`, if what it wrote is exactly that matrix
-  /// once leading dimensions are merged; else null. Valid until the next record is added.
-  LaunchRecord *writerOf(const Place &matrix);
 
   /// Makes `place` the next output. The record that computes it writes the output directly if
   /// `place` fills a storage of its own that is not an output already; else a copy is added. Call

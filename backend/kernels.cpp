@@ -39,7 +39,10 @@ KernelLaunch recordOf(const Launch &launch) {
 }
 
 RecordTensors tensorsOf(const Launch &launch) {
-  return {launch.reads, {launch.writes.begin(), launch.writes.end()}};
+  RecordTensors tensors{launch.reads, {launch.writes.begin(), launch.writes.end()}};
+  if (launch.rowStatistics)
+    tensors.writes.push_back(launch.rowStatistics);
+  return tensors;
 }
 
 /// Launches result = x op z as elementwise or compare. Without `z`, `number` is the second operand.
@@ -110,21 +113,25 @@ bool launch(KernelLaunch record, const RecordTensors &tensors, BucketBuilder &bu
 }
 
 bool takes(const Launch &launch, const BucketBuilder &builder) {
-  return findKernel(launch.kernel) && takes(recordOf(launch), tensorsOf(launch), builder);
+  const Kernel *kernel = findKernel(launch.kernel);
+  return kernel && (!launch.rowStatistics || (kernel->traits & kRowStatistics)) &&
+         takes(recordOf(launch), tensorsOf(launch), builder);
 }
 
 bool launch(const Launch &launch, BucketBuilder &builder) {
-  return findKernel(launch.kernel) && backend::launch(recordOf(launch), tensorsOf(launch), builder);
+  return takes(launch, builder) && backend::launch(recordOf(launch), tensorsOf(launch), builder);
 }
 
 bool launchWarpRows(std::string kernel, int64_t rows, std::vector<std::optional<Place>> reads,
-                    const Place &result, BucketBuilder &builder, std::vector<double> floats) {
+                    const Place &result, BucketBuilder &builder, std::vector<double> floats,
+                    std::optional<Place> rowStatistics) {
   return launch({.kernel = std::move(kernel),
                  .blocks = warpRowBlocks(rows),
                  .threads = kWarpRowThreads,
                  .reads = std::move(reads),
                  .writes = {result},
-                 .floats = std::move(floats)},
+                 .floats = std::move(floats),
+                 .rowStatistics = std::move(rowStatistics)},
                 builder);
 }
 

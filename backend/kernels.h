@@ -18,8 +18,7 @@ KernelLaunch launchOf(const Kernel &kernel);
 template <class T> struct RecordOperands {
   std::vector<std::optional<T>> reads, writes;
 };
-/// The row statistics that a record could write may be left out: the record that reads them adds
-/// them later.
+/// The row statistics that a kernel can write may be left out of `writes`.
 using RecordTensors = RecordOperands<Place>;
 /// Whether the target has the kernel of `record` and the kernel accepts these tensors.
 bool takes(const KernelLaunch &record, const RecordTensors &tensors, const BucketBuilder &builder);
@@ -37,6 +36,7 @@ struct Launch {
   std::vector<int64_t> ints = {};
   std::vector<double> floats = {};
   uint32_t blocksY = 1, blocksZ = 1, sharedBytes = 0;
+  std::optional<Place> rowStatistics = {}; ///< Of the last of `writes`.
 };
 
 /// The name of a kernel for a dtype, for example "layer_norm_f16".
@@ -50,7 +50,8 @@ bool launch(const Launch &launch, BucketBuilder &builder);
 
 /// Launches a kernel in which one warp computes one of `rows` rows.
 bool launchWarpRows(std::string kernel, int64_t rows, std::vector<std::optional<Place>> reads,
-                    const Place &result, BucketBuilder &builder, std::vector<double> floats = {});
+                    const Place &result, BucketBuilder &builder, std::vector<double> floats = {},
+                    std::optional<Place> rowStatistics = {});
 
 /// Launches result = op(x, z). Without `z`, `number` is the second operand.
 bool launchElementwise(ElementwiseOp op, const Place &x, const std::optional<Place> &z,

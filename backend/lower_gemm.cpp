@@ -5,8 +5,6 @@
 #include "backend/gemm_record.h"
 #include "backend/kernels.h"
 #include "runtime/base/check.h"
-#include "runtime/kernels/rowwise/embedding.h"
-#include "runtime/kernels/rowwise/layer_norm.h"
 #include "runtime/plan/gemm_call.h"
 
 #include <climits>
@@ -120,13 +118,16 @@ bool recordGemm(const GemmProblem &problem, const GemmChoice &choice, const Gemm
 /// and adds nothing if neither a kernel nor cuBLASLt takes the operands.
 std::optional<Remainder> lowerToOneRecord(const GemmPlaces &operands, const GemmPlaces &matrices,
                                           Activation activation, BucketBuilder &builder) {
+  // Row statistics of y do not decide which way is used: for large GEMMs cuBLASLt, which cannot
+  // write them, saves more than a separate layer_norm costs.
   const auto problem = problemOf(matrices, activation, {}, builder);
   if (!problem)
     return std::nullopt;
   if (matrices.residual.has_value() == operands.residual.has_value())
     for (const GemmChoice &choice : gemmCandidates(*problem, builder.gpu()))
       if (recordGemm(*problem, choice, matrices, builder))
-        return Remainder{};
+        return Remainder{.rowStatistics = operands.yStatistics &&
+                                          std::holds_alternative<GemmLibraryChoice>(choice)};
   // The part of the epilogue that cuBLASLt fuses.
   GemmPlaces part = matrices;
   if (activation != Activation::None)
@@ -136,12 +137,14 @@ std::optional<Remainder> lowerToOneRecord(const GemmPlaces &operands, const Gemm
       problemOf(part, fusesActivation ? activation : Activation::None, {}, builder);
   if (!fitsLibrary(*partial) || !recordGemm(*partial, GemmLibraryChoice{}, part, builder))
     return std::nullopt;
-  return Remainder{!fusesActivation, operands.residual && !part.residual};
+  return Remainder{!fusesActivation, operands.residual && !part.residual,
+                   operands.yStatistics.has_value()};
 }
 
 Remainder lowerToAten(const GemmPlaces &p, const std::optional<GemmPlaces> &matrices,
                       Activation activation, BucketBuilder &builder) {
-  Remainder remainder{activation != Activation::None, p.residual.has_value()};
+  Remainder remainder{activation != Activation::None, p.residual.has_value(),
+                      p.yStatistics.has_value()};
   auto bias = [&]() -> AtenArg {
     return p.bias ? AtenArg(builder.tensor(*p.bias)) : AtenArg(NoneArg{});
   };
@@ -158,43 +161,30 @@ Remainder lowerToAten(const GemmPlaces &p, const std::optional<GemmPlaces> &matr
   return remainder;
 }
 
-/// Whether `launch`, which writes the matrix `y`, can also write the row statistics of `y`.
-bool writesRowStatistics(const KernelLaunch &launch, const Place &y, const BucketBuilder &builder) {
-  const auto isOf = [&](llvm::StringRef name) {
-    return launch.kernel == kernelNamed(name, y.dtype);
-  };
-  bool aligned = true;
-  for (const auto &tensors : {launch.reads, launch.writes})
-    for (TensorId id : tensors)
-      aligned &= id == kNoTensor || builder.placeOf(id).offset % 16 == 0;
-  const int64_t columns = y.sizes[1];
-  // The rows of a layer_norm over several dimensions are longer than those of y.
-  if (isOf("layer_norm") || isOf("layer_norm_by_f32"))
-    return launch.ints[1] == columns && layerNormWritesRowStatistics(columns, aligned);
-  if (isOf("embedding"))
-    return embeddingWritesRowStatistics(columns, aligned);
-  const Kernel *row = findKernel(launch.kernel);
-  return row && gemmKernelOf(*row);
-}
+/// A GEMM that a kernel of gemm_norm_* computes.
+struct NormGemm {
+  KernelLaunch launch;
+  RecordTensors tensors;
+};
 
-/// The sizes of the row statistics of `x`.
-ir::Dims rowStatisticsSizes(const Place &x) {
-  return {x.sizes[0], statisticsGroups(x.sizes[1]), 2};
-}
-
-/// The row statistics of `x`, a 16-bit matrix. Makes the kernel that computed it write them.
-/// Nothing if it cannot, or if no kernel computed it.
-std::optional<Place> rowStatisticsOf(const Place &x, BucketBuilder &builder) {
-  LaunchRecord *writer = builder.writerOf(x);
-  auto *launch = writer ? std::get_if<KernelLaunch>(&writer->op) : nullptr;
-  if (!launch || !writesRowStatistics(*launch, x, builder))
+/// The one place that decides whether a kernel normalizes the rows of x: as lowersToNormGemm().
+std::optional<NormGemm> normGemmOf(const GemmPlaces &operands, Activation activation, double eps,
+                                   const BucketBuilder &builder) {
+  CGC_CHECK(!operands.residual && "cgc.norm_linear has none");
+  const std::optional<GemmPlaces> matrices = matricesOf(operands);
+  const auto problem =
+      matrices ? problemOf(*matrices, activation, eps, builder) : std::optional<GemmProblem>();
+  const std::vector<GemmChoice> candidates =
+      problem ? gemmCandidates(*problem, builder.gpu()) : std::vector<GemmChoice>();
+  if (candidates.empty())
     return std::nullopt;
-  CGC_CHECK(launch->writes.size() == 2 &&
-            "16-bit kernels that write row statistics write two tensors");
-  TensorId &statistics = launch->writes[1];
-  if (statistics == kNoTensor)
-    statistics = builder.tensor(builder.temporary(DType::F32, rowStatisticsSizes(x)));
-  return builder.placeOf(statistics);
+  const auto &choice = std::get<GemmKernelChoice>(candidates.front());
+  if (problem->m > kNormNonPersistentMaxM &&
+      (!choice.kernel.tile->persistent ||
+       prefersLibrary(*problemOf(*matrices, activation, {}, builder))))
+    return std::nullopt;
+  NormGemm gemm{gemmLaunch(*problem, choice), gemmTensors(*problem, *matrices)};
+  return takes(gemm.launch, gemm.tensors, builder) ? std::optional(std::move(gemm)) : std::nullopt;
 }
 
 } // namespace
@@ -208,31 +198,15 @@ Result<Remainder> lowerGemm(const GemmPlaces &operands, Activation activation,
   return lowerToAten(operands, matrices, activation, builder);
 }
 
+bool lowersToNormGemm(const GemmPlaces &operands, Activation activation, double eps,
+                      const BucketBuilder &builder) {
+  return normGemmOf(operands, activation, eps, builder).has_value();
+}
+
 bool lowerNormGemm(const GemmPlaces &operands, Activation activation, double eps,
                    BucketBuilder &builder) {
-  CGC_CHECK(!operands.residual && "cgc.norm_linear has none");
-  std::optional<GemmPlaces> matrices = matricesOf(operands);
-  const auto problem =
-      matrices ? problemOf(*matrices, activation, eps, builder) : std::optional<GemmProblem>();
-  const std::vector<GemmChoice> candidates =
-      problem ? gemmCandidates(*problem, builder.gpu()) : std::vector<GemmChoice>();
-  if (candidates.empty())
-    return false;
-  const auto &choice = std::get<GemmKernelChoice>(candidates.front());
-  if (problem->m > kNormNonPersistentMaxM &&
-      (!choice.kernel.tile->persistent ||
-       prefersLibrary(*problemOf(*matrices, activation, {}, builder))))
-    return false;
-  const KernelLaunch record = gemmLaunch(*problem, choice);
-  // A placeholder of the right sizes stands for the row statistics until everything else is
-  // checked; only then is the kernel that wrote x made to write them.
-  const ir::Dims sizes = rowStatisticsSizes(matrices->x);
-  matrices->xStatistics =
-      Place{.dtype = DType::F32, .sizes = sizes, .strides = ir::contiguousStrides(sizes)};
-  if (!takes(record, gemmTensors(*problem, *matrices), builder))
-    return false;
-  matrices->xStatistics = rowStatisticsOf(matrices->x, builder);
-  return launch(record, gemmTensors(*problem, *matrices), builder);
+  const std::optional<NormGemm> gemm = normGemmOf(operands, activation, eps, builder);
+  return gemm && launch(gemm->launch, gemm->tensors, builder);
 }
 
 } // namespace cgc::backend

@@ -8,12 +8,14 @@
 namespace cgc::backend {
 
 /// The operands of an op: x is [..., K], w [N, K], the bias [N], y and the residual are [..., N].
-/// All have one floating dtype; y is dense.
+/// All have one floating dtype; y is dense. Row statistics are those of
+/// ir/ops/row_statistics_rules.h.
 using GemmPlaces = GemmOperands<Place>;
 
 /// What was not fused. The caller applies it to y in place: the activation, then the residual.
 struct Remainder {
   bool activation = false, residual = false;
+  bool rowStatistics = false; ///< yStatistics is given and was not written.
 };
 
 /// Adds the record that computes the GEMM with as much of its epilogue as it fuses, and returns the
@@ -21,10 +23,15 @@ struct Remainder {
 Result<Remainder> lowerGemm(const GemmPlaces &operands, Activation activation,
                             BucketBuilder &builder);
 
-/// Lowers the GEMM with the rows of x normalized first (GemmProblem::Epilogue::normEps). There is
-/// no residual. Adds the record of one kernel that computes all of it. Returns false, without a
-/// record, if no kernel can or if a separate layer_norm and a GEMM are faster.
+/// Lowers the GEMM with the rows of x normalized first (GemmProblem::Epilogue::normEps), by means
+/// of xStatistics. There is no residual. Adds the record of one kernel that computes all of it and
+/// writes yStatistics, if given. Returns false, without a record, if no kernel can or if a separate
+/// layer_norm and a GEMM are faster.
 bool lowerNormGemm(const GemmPlaces &operands, Activation activation, double eps,
                    BucketBuilder &builder);
+
+/// Whether lowerNormGemm() adds a record. The places need no storage.
+bool lowersToNormGemm(const GemmPlaces &operands, Activation activation, double eps,
+                      const BucketBuilder &builder);
 
 } // namespace cgc::backend

@@ -78,6 +78,34 @@ const Lowering &lowering(ir::OpKind op) {
   return rows[static_cast<unsigned>(op)];
 }
 
+Result<std::optional<std::vector<Place>>> viewPlaces(const ir::Node &node, const Place &base,
+                                                     DeviceKind target) {
+  CGC_ASSIGN_OR_RETURN(auto inferred, ir::inferResults(node.op(), node.args(), target));
+  CGC_CHECK(inferred.size() == node.numResults());
+  std::vector<Place> places;
+  for (const ir::Inferred &result : inferred) {
+    if (!result.viewOffset)
+      return std::optional<std::vector<Place>>();
+    const uint64_t offset = static_cast<uint64_t>(*result.viewOffset) * dtypeSize(base.dtype);
+    places.push_back({base.storage, base.offset + offset, result.type.dtype, result.type.sizes,
+                      result.type.strides});
+  }
+  return std::optional(std::move(places));
+}
+
+Place expectedPlace(const ir::Value &value, const BucketBuilder &builder) {
+  if (builder.isPlaced(&value))
+    return builder.place(&value);
+  const ir::Node &node = *value.node();
+  if (node.kind() == ir::NodeKind::CallFunction && ir::hasTrait(node.op(), ir::kView)) {
+    const Place base = expectedPlace(*ir::aliasedArg(node).value(), builder);
+    if (const auto places = viewPlaces(node, base, builder.target()); places && *places)
+      return (**places)[value.index()];
+  }
+  const ir::TensorType &type = value.tensor();
+  return {.dtype = type.dtype, .sizes = type.sizes, .strides = type.strides};
+}
+
 std::vector<AtenArg> callArgs(const ir::Node &node, BucketBuilder &builder) {
   std::vector<AtenArg> args;
   for (const ir::Arg &arg : node.args())

@@ -36,6 +36,14 @@ struct Lowering {
 /// The lowering of an op: its function in lowerings.def, or what its OpDef says.
 const Lowering &lowering(ir::OpKind op);
 
+/// The places of the results of `node`, a view of `base`. Nothing if a result needs memory of its
+/// own. The rule of the op may refuse the arguments.
+Result<std::optional<std::vector<Place>>> viewPlaces(const ir::Node &node, const Place &base,
+                                                     DeviceKind target);
+/// The place of `value`. A value that is not lowered yet has no storage; its place then has the
+/// offset that is to be expected: that of a view, or 0 for a value with memory of its own.
+Place expectedPlace(const ir::Value &value, const BucketBuilder &builder);
+
 /// The arguments of a call, in schema order.
 std::vector<AtenArg> callArgs(const ir::Node &node, BucketBuilder &builder);
 

@@ -153,8 +153,9 @@ Schema parseSchema(llvm::StringRef text) {
     schema.args.push_back(std::move(arg));
   }
   llvm::StringRef result = text.drop_front(close + 4).trim();
-  schema.listResult = result == "Tensor[]";
-  schema.numResults = static_cast<unsigned>(result.count(',')) + 1;
+  const bool lastIsOptional = result.ends_with("?)");
+  schema.listResult = result == "Tensor[]" || lastIsOptional;
+  schema.numResults = static_cast<unsigned>(result.count(',')) + (lastIsOptional ? 0 : 1);
   return schema;
 }
 

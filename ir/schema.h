@@ -37,8 +37,9 @@ struct SchemaArg {
 
 struct Schema {
   std::vector<SchemaArg> args;
-  unsigned numResults = 1;
-  /// `-> Tensor[]`: the op's rule determines the number of results (chunk, split, unbind).
+  unsigned numResults = 1; ///< Without an optional one.
+  /// The op's rule determines the number of results: `-> Tensor[]` (chunk, split, unbind) and
+  /// `-> (Tensor, Tensor?)`, whose last result is optional.
   bool listResult = false;
 
   /// Returns the position of the argument with this name; nullopt if there is none.
@@ -47,8 +48,8 @@ struct Schema {
 
 /// Parses `(type name[=default], ...) -> result` with types `Tensor number Tensor|number int float
 /// bool str dtype device any`, suffixes `[]` and `?`, and results `Tensor`, `(Tensor, Tensor)`,
-/// `Tensor[]`, `any`; defaults as in IR text. Asserts that the text is well formed, since only
-/// cgc's own texts are parsed.
+/// `(Tensor, Tensor?)`, `Tensor[]`, `any`; defaults as in IR text. Asserts that the text is well
+/// formed, since only cgc's own texts are parsed.
 Schema parseSchema(llvm::StringRef text);
 
 /// Checks the number and kinds of `args` against the schema. Accepts a dynamic value wherever a

@@ -1,13 +1,20 @@
-// cgc.embedding: gathers rows of the table and adds the positions.
+// cgc.embedding: gathers rows of the table and adds the positions; then row statistics.
 #include "backend/ops/lower_embedding.h"
+#include "backend/row_statistics.h"
 
 namespace cgc::backend {
 
 Status lowerFusedEmbedding(const ir::Node &node, BucketBuilder &builder) {
   Place weight = builder.place(node.arg("weight").value());
   Place indices = builder.place(node.arg("indices").value());
-  Place positions = builder.place(node.arg("positions").value());
-  embedInto(weight, std::move(indices), positions, builder.allocate(*node.result()), builder);
+  const ir::Arg &positions = node.arg("positions");
+  const Place result = builder.allocate(*node.result());
+  const std::optional<Place> statistics = wantedRowStatistics(node, builder);
+  const bool written =
+      embedInto(weight, std::move(indices),
+                positions.isNone() ? std::nullopt : std::optional(builder.place(positions.value())),
+                result, statistics, builder);
+  placeRowStatistics(node, result, statistics, written, builder);
   return Status::ok();
 }
 

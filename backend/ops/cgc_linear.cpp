@@ -3,10 +3,12 @@
 
 #include "backend/kernels.h"
 #include "backend/ops/lower_activation.h"
+#include "backend/row_statistics.h"
 
 namespace cgc::backend {
 
-Status lowerWholeGemm(const GemmPlaces &operands, Activation activation, BucketBuilder &builder) {
+Status lowerWholeGemm(const ir::Node &node, const GemmPlaces &operands, Activation activation,
+                      BucketBuilder &builder) {
   CGC_ASSIGN_OR_RETURN(Remainder rest, lowerGemm(operands, activation, builder));
   const Place &y = operands.y;
   const std::optional<Place> &residual = operands.residual;
@@ -15,6 +17,7 @@ Status lowerWholeGemm(const GemmPlaces &operands, Activation activation, BucketB
   if (rest.residual && !launchElementwise(ElementwiseOp::Add, y, residual, 0, y, builder))
     builder.callInto("aten::add", "out", {builder.tensor(*residual), builder.tensor(y), int64_t{1}},
                      y);
+  placeRowStatistics(node, y, operands.yStatistics, !rest.rowStatistics, builder);
   return Status::ok();
 }
 
@@ -23,11 +26,13 @@ Status lowerFusedLinear(const ir::Node &node, BucketBuilder &builder) {
     const ir::Arg &arg = node.arg(name);
     return arg.isNone() ? std::nullopt : std::optional(builder.place(arg.value()));
   };
-  return lowerWholeGemm({.x = builder.place(node.arg("input").value()),
+  return lowerWholeGemm(node,
+                        {.x = builder.place(node.arg("input").value()),
                          .w = builder.place(node.arg("weight").value()),
                          .bias = optional("bias"),
                          .residual = optional("residual"),
-                         .y = builder.allocate(*node.result())},
+                         .y = builder.allocate(*node.result()),
+                         .yStatistics = wantedRowStatistics(node, builder)},
                         activationNamed(node.arg("activation").as<std::string>()), builder);
 }
 

@@ -6,8 +6,9 @@
 
 namespace cgc::backend {
 
-void embedInto(const Place &weight, Place indices, const std::optional<Place> &positions,
-               const Place &result, BucketBuilder &builder) {
+bool embedInto(const Place &weight, Place indices, const std::optional<Place> &positions,
+               const Place &result, const std::optional<Place> &rowStatistics,
+               BucketBuilder &builder) {
   builder.boundInput(indices, weight.sizes[0]);
   if (indices.sizes.empty()) {
     indices.sizes = {1};
@@ -19,9 +20,14 @@ void embedInto(const Place &weight, Place indices, const std::optional<Place> &p
     builder.copy(indices, dense);
     flat = mergeLeading(dense, 1);
   }
-  if (launchWarpRows(kernelNamed("embedding", weight.dtype), flat->sizes[0],
-                     {weight, *flat, positions}, result, builder))
-    return;
+  const auto launchWith = [&](const std::optional<Place> &statistics) {
+    return launchWarpRows(kernelNamed("embedding", weight.dtype), flat->sizes[0],
+                          {weight, *flat, positions}, result, builder, {}, statistics);
+  };
+  if (rowStatistics && launchWith(rowStatistics))
+    return true;
+  if (launchWith(std::nullopt))
+    return false;
   Place sum = positions ? builder.temporary(result.dtype, result.sizes) : result, rows = sum;
   rows.sizes = {flat->sizes[0], weight.sizes[1]};
   rows.strides = ir::contiguousStrides(rows.sizes);
@@ -30,12 +36,13 @@ void embedInto(const Place &weight, Place indices, const std::optional<Place> &p
   if (positions)
     builder.callInto("aten::add", "out",
                      {builder.tensor(sum), builder.tensor(*positions), int64_t{1}}, result);
+  return false;
 }
 
 Status lowerEmbedding(const ir::Node &node, BucketBuilder &builder) {
   Place weight = builder.place(node.arg("weight").value());
   Place indices = builder.place(node.arg("indices").value());
-  embedInto(weight, std::move(indices), std::nullopt, builder.allocate(*node.result()), builder);
+  embedInto(weight, std::move(indices), {}, builder.allocate(*node.result()), {}, builder);
   return Status::ok();
 }
 

@@ -21,7 +21,8 @@ std::optional<Launch> kernelOf(const LayerNorm &norm, const BucketBuilder &build
                 .reads = {norm.input, norm.weight, norm.bias},
                 .writes = {norm.result},
                 .ints = {rows, norm.columns},
-                .floats = {norm.eps}};
+                .floats = {norm.eps},
+                .rowStatistics = norm.rowStatistics};
   if (norm.addend) {
     kernel.kernel = kernelNamed("add_layer_norm" + mixed, norm.input.dtype);
     kernel.reads.insert(kernel.reads.begin() + 1, norm.addend);

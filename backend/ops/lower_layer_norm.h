@@ -12,15 +12,17 @@ struct LayerNorm {
   std::optional<Place> addend = {}, weight = {}, bias = {};
   std::optional<Place> sum = {}; ///< Present if and only if the addend is.
   Place result;
+  std::optional<Place> rowStatistics = {}; ///< Of the result.
   int64_t columns;
   double eps;
 };
 
-/// Adds the record and returns true. Returns false and adds nothing if no kernel takes the tensors.
+/// Adds the record and returns true. Returns false and adds nothing if no kernel takes the tensors
+/// and writes the row statistics, if they are given.
 bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder);
 
-/// Adds a call of LibTorch's layer_norm on the sum, if there is one, else on the input. `shape`
-/// holds the sizes of the trailing dimensions that are normalized.
+/// Adds a call of LibTorch's layer_norm, without row statistics, on the sum, if there is one, else
+/// on the input. `shape` holds the sizes of the trailing dimensions that are normalized.
 void callLayerNorm(const LayerNorm &norm, std::vector<int64_t> shape, BucketBuilder &builder);
 
 } // namespace cgc::backend

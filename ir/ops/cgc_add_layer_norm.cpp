@@ -1,5 +1,5 @@
 // cgc.add_layer_norm: a sum and its layer normalization, computed in f32.
-#include "ir/ops/rules.h"
+#include "ir/ops/row_statistics_rules.h"
 
 namespace cgc::ir {
 namespace {
@@ -26,21 +26,27 @@ Status infer(const InferArgs &args, rules::Results &results) {
       CGC_TRY(rules::sameDType(args, "input", {name}));
   }
   CGC_TRY(rules::addDense(results, input.dtype, input.sizes));
-  return rules::addDense(results, input.dtype, input.sizes);
+  CGC_TRY(rules::addDense(results, input.dtype, input.sizes));
+  return rules::addRowStatistics(args, results);
 }
 
 } // namespace
 
 const OpDef defs::AddLayerNorm = {
     .schema = "(Tensor input, Tensor? addend=none, Tensor? weight=none, Tensor? bias=none, float "
-              "eps=1e-05) -> (Tensor, Tensor)",
+              "eps=1e-05, bool row_statistics=false) -> (Tensor, Tensor, Tensor?)",
     .traits = kPure | kReduction,
     .infer = infer,
-    .rowArgs = [](const InferArgs &) { return RowArgs{"input", "addend"}; },
+    .rowArgs =
+        [](const InferArgs &args) {
+          // Row statistics have the rows of all sequences in one dimension.
+          return args.boolean("row_statistics") ? RowArgs() : RowArgs{"input", "addend"};
+        },
     .doc = "Two results. The first is input [..., E] plus addend, whose sizes are the last ones of "
            "input's, or input itself without an addend. The second is that sum, rounded to its "
            "dtype and normalized to zero mean and unit variance over the last dimension, times "
-           "weight [E], plus bias [E], rounded once. weight and bias are of input's dtype or f32.",
+           "weight [E], plus bias [E], rounded once. weight and bias are of input's dtype or f32. "
+           "With row_statistics, the third is the row statistics of the second, as in cgc.linear.",
 };
 
 } // namespace cgc::ir

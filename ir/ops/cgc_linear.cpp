@@ -1,5 +1,6 @@
 // cgc.linear: linear with an activation and a residual.
 #include "ir/ops/linear_rules.h"
+#include "ir/ops/row_statistics_rules.h"
 
 namespace cgc::ir {
 namespace {
@@ -9,24 +10,31 @@ Status infer(const InferArgs &args, rules::Results &results) {
   CGC_TRY(rules::sameDType(args, "input", {"residual"}));
   if (!args.isNone("residual") && args.tensor("residual").sizes != sizes)
     return rules::mismatch("residual", rules::toString(sizes), args.tensor("residual"));
-  return rules::addDense(results, args.tensor("input").dtype, sizes);
+  CGC_TRY(rules::addDense(results, args.tensor("input").dtype, sizes));
+  return rules::addRowStatistics(args, results);
 }
 
 } // namespace
 
 const OpDef defs::FusedLinear = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=none, Tensor? residual=none, str "
-              "activation=\"none\") -> Tensor",
+              "activation=\"none\", bool row_statistics=false) -> (Tensor, Tensor?)",
     .traits = kPure | kGemm,
     .infer = infer,
     .readsStrides =
         [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
           return name == "input" && type.rank() > 0 && hasDenseRows(type, 1);
         },
-    .rowArgs = [](const InferArgs &) { return RowArgs{"input", "residual"}; },
+    .rowArgs =
+        [](const InferArgs &args) {
+          // Row statistics have the rows of all sequences in one dimension.
+          return args.boolean("row_statistics") ? RowArgs() : RowArgs{"input", "residual"};
+        },
     .doc = "activation(input [..., K] times the transpose of weight [N, K], plus bias [N]) plus "
            "residual [..., N]: [..., N]. activation is none, gelu, gelu_tanh, quick_gelu, silu, "
-           "relu or tanh. Floating dtypes.",
+           "relu or tanh. Floating dtypes. With row_statistics, the second result is the row "
+           "statistics of the first: f32 [R, ceil(N / 64), 2] for its R rows, the sum of each 64 "
+           "elements of a row (fewer at its end) and the sum of their squares.",
 };
 
 } // namespace cgc::ir

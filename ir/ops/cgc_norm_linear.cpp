@@ -1,25 +1,37 @@
 // cgc.norm_linear: a linear of normalized rows.
 #include "ir/ops/linear_rules.h"
+#include "ir/ops/row_statistics_rules.h"
 
 namespace cgc::ir {
 namespace {
 
 Status infer(const InferArgs &args, rules::Results &results) {
   CGC_ASSIGN_OR_RETURN(Dims sizes, rules::fusedLinear(args));
-  return rules::addDense(results, args.tensor("input").dtype, sizes);
+  if (!args.isNone("input_statistics")) {
+    const TensorType &statistics = args.tensor("input_statistics");
+    const Dims expected = rules::rowStatisticsSizes(args.tensor("input").sizes);
+    if (statistics.dtype != DType::F32 || statistics.sizes != expected)
+      return rules::mismatch("input_statistics",
+                             "f32" + rules::toString(expected) + ", the row statistics of 'input'",
+                             statistics);
+  }
+  CGC_TRY(rules::addDense(results, args.tensor("input").dtype, sizes));
+  return rules::addRowStatistics(args, results);
 }
 
 } // namespace
 
 const OpDef defs::NormLinear = {
-    .schema = "(Tensor input, Tensor weight, Tensor? bias, float eps=1e-05, str "
-              "activation=\"none\") -> Tensor",
+    .schema = "(Tensor input, Tensor weight, Tensor? bias, Tensor? input_statistics=none, float "
+              "eps=1e-05, str activation=\"none\", bool row_statistics=false) -> (Tensor, Tensor?)",
     .traits = kPure | kGemm,
     .infer = infer,
     .doc = "activation(rows of input [..., K] normalized to zero mean and unit variance, times the "
            "transpose of weight [N, K], plus bias [N]): [..., N]. Each row of weight must sum to "
            "0, as those of cgc.center_rows do: the mean of an input row then contributes nothing "
-           "and need not be subtracted. activation as in cgc.linear. Floating dtypes.",
+           "and need not be subtracted. activation and row_statistics as in cgc.linear. "
+           "input_statistics are the row statistics of input, as the op that computes input gives "
+           "them: with or without them the op computes the same. Floating dtypes.",
 };
 
 } // namespace cgc::ir

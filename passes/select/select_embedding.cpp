@@ -39,8 +39,9 @@ bool selectEmbedding(Node &node, PatternRewriter &rewriter) {
     return rewriter.notifyMatchFailure(node, "the rows are not floats");
   ir::Value *positions = asMatrix(sum->positions, node, rewriter);
   auto embedding = ir::EmbeddingOp::of(sum->tokens);
-  Node *fused = rewriter.create(
-      OpKind::FusedEmbedding, {embedding->indices(), embedding->weight(), positions}, node, &node);
+  Node *fused =
+      rewriter.create(OpKind::FusedEmbedding,
+                      {embedding->indices(), embedding->weight(), positions, false}, node, &node);
   replaceAllUsesWith(rewriter, node.result(), fused->result());
   return true;
 }

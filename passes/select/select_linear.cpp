@@ -18,13 +18,14 @@ struct FusedLinear {
 
   std::vector<Arg> args() const {
     auto optional = [](Value *value) { return value ? Arg(value) : Arg(); };
-    return {input, weight, optional(bias), optional(residual), activation};
+    return {input, weight, optional(bias), optional(residual), activation, false};
   }
 };
 
-/// Returns the cgc.linear that computes `value`; nullopt if it is neither that nor a linear.
+/// Returns the cgc.linear that computes `value`, without row statistics; nullopt if it is neither
+/// that nor a linear.
 std::optional<FusedLinear> linearOf(const Value *value) {
-  if (auto fused = ir::FusedLinearOp::of(value))
+  if (auto fused = ir::FusedLinearOp::of(value); fused && !fused->rowStatistics())
     return FusedLinear{fused->input(), fused->weight(), fused->bias(), fused->residual(),
                        fused->activation().str()};
   auto linear = ir::LinearOp::of(value);

@@ -13,7 +13,8 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-/// A layer_norm over the last dimension of one tensor, or the cgc.add_layer_norm of that form.
+/// A layer_norm over the last dimension of one tensor, or the cgc.add_layer_norm of that form,
+/// without row statistics.
 struct Norm {
   Node *node;
   Value *input, *weight, *bias, *result;
@@ -22,7 +23,7 @@ struct Norm {
 std::optional<Norm> normOf(Node &node) {
   if (auto norm = ir::LayerNormOp::of(node); norm && norm->normalizedShape().size() == 1)
     return Norm{&node, norm->input(), norm->weight(), norm->bias(), norm->result()};
-  if (auto norm = ir::AddLayerNormOp::of(node); norm && !norm->addend())
+  if (auto norm = ir::AddLayerNormOp::of(node); norm && !norm->addend() && !norm->rowStatistics())
     return Norm{&node, norm->input(), norm->weight(), norm->bias(), norm->result(1)};
   return std::nullopt;
 }
@@ -60,8 +61,8 @@ bool selectMixedLayerNorm(Node &node, PatternRewriter &rewriter) {
     return rewriter.notifyMatchFailure(node, "the casts are not from a 16-bit dtype and back");
   const Node &call = norm->node();
   Node *fused = rewriter.create(
-      OpKind::AddLayerNorm, {input, Arg(), call.arg("weight"), call.arg("bias"), call.arg("eps")},
-      call, &node);
+      OpKind::AddLayerNorm,
+      {input, Arg(), call.arg("weight"), call.arg("bias"), call.arg("eps"), false}, call, &node);
   replaceAllUsesWith(rewriter, node.result(), fused->result(1));
   return true;
 }
@@ -93,7 +94,7 @@ bool selectAddLayerNorm(Node &node, PatternRewriter &rewriter) {
     if (input->tensor().sizes != sum->tensor().sizes)
       continue;
     auto args = [&](const Arg &weight, const Arg &bias) {
-      return std::vector<Arg>{input, addend, weight, bias, norm->node->arg("eps")};
+      return std::vector<Arg>{input, addend, weight, bias, norm->node->arg("eps"), false};
     };
     auto inferred = ir::inferResults(OpKind::AddLayerNorm,
                                      args(norm->node->arg("weight"), norm->node->arg("bias")),

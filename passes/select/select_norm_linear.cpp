@@ -1,6 +1,7 @@
 // select-norm-linear: fuses a linear of normalized rows into cgc.norm_linear.
 #include "passes/canonicalize/run_patterns.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/select/row_statistics.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -62,7 +63,10 @@ public:
       : linear_(linear), rewriter_(rewriter), dtype_(linear.result()->tensor().dtype) {}
 
   Value *create(OpKind op, std::vector<Arg> args) {
-    return rewriter_.create(op, std::move(args), linear_, &linear_)->result();
+    return createNode(op, std::move(args))->result();
+  }
+  Node *createNode(OpKind op, std::vector<Arg> args) {
+    return rewriter_.create(op, std::move(args), linear_, &linear_);
   }
   Value *inF32(const Arg &arg) {
     return arg.value()->tensor().dtype == DType::F32 ? arg.value()
@@ -107,7 +111,7 @@ bool selectNormLinear(Node &node, PatternRewriter &rewriter) {
     return rewriter.notifyMatchFailure(node, "the weight is a vector");
   if (!node.arg("input").value()->hasOneUser())
     return rewriter.notifyMatchFailure(node, "the normalized rows have other users");
-  const Arg &input = norm->arg("input"), &scale = norm->arg("weight"), &shift = norm->arg("bias");
+  const Arg &scale = norm->arg("weight"), &shift = norm->arg("bias");
   if (!isKnown(weight) || !isKnown(bias) || !isKnown(scale) || !isKnown(shift))
     return rewriter.notifyMatchFailure(
         node, "a weight or bias of the linear or of the layer_norm does not depend on parameters "
@@ -115,11 +119,17 @@ bool selectNormLinear(Node &node, PatternRewriter &rewriter) {
   if (!hasOneReader(weight.value()))
     return rewriter.notifyMatchFailure(node, "the weight has other users");
   Folding folding(node, rewriter);
-  Value *fused =
-      folding.create(OpKind::NormLinear,
-                     {input, folding.centered(weight, scale), folding.shifted(bias, weight, shift),
-                      norm->arg("eps"), isFused ? node.arg("activation") : Arg("none")});
-  replaceAllUsesWith(rewriter, node.result(), fused);
+  const Arg newWeight = folding.centered(weight, scale);
+  const Arg newBias = folding.shifted(bias, weight, shift);
+  // May replace the op that computes the input.
+  Value *statistics = requestRowStatistics(norm->arg("input").value(), rewriter);
+  Node *fused = folding.createNode(OpKind::NormLinear,
+                                   {norm->arg("input"), newWeight, newBias,
+                                    statistics ? Arg(statistics) : Arg(), norm->arg("eps"),
+                                    isFused ? node.arg("activation") : Arg("none"),
+                                    isFused ? node.arg("row_statistics") : Arg(false)});
+  for (Value &result : node.results())
+    replaceAllUsesWith(rewriter, &result, fused->result(result.index()));
   return true;
 }
 
@@ -128,9 +138,11 @@ constexpr Pattern kPatterns[] = {{"selectNormLinear", selectNormLinear}};
 } // namespace
 
 /// Fuses a linear of normalized rows in f16 or bf16 into cgc.norm_linear, if the layer_norm has no
-/// other user and the parameters of both are constant. The norm's scale goes into the columns of
-/// the weight, whose rows are then centered, and its shift into the bias. A weight with other users
-/// is left alone, so that a plan never holds it twice. Requires `fold` after it.
+/// other user and the parameters of both are constant. If an op that can have row statistics
+/// computes the input, that op gets them as a result, and cgc.norm_linear reads them. The norm's
+/// scale goes into the columns of the weight, whose rows are then centered, and its shift into the
+/// bias. A weight with other users is left alone, so that a plan never holds it twice. Requires
+/// `fold` after it.
 struct SelectNormLinearPass {
   static constexpr const char *name = "select-norm-linear";
   static constexpr bool explains = true;

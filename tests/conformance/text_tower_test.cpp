@@ -53,11 +53,14 @@ std::string graphOf(int64_t batch, const std::string &gets) {
   const auto rows = [&](int64_t columns) { return type("f16", {batch, kContext, columns}); };
   const std::string strides =
       "[" + std::to_string(kContext * 3 * kWidth) + "," + std::to_string(3 * kWidth);
-  std::string text = "graph @text" + std::to_string(batch) +
-                     "(%text: " + type("i64", {batch, kContext}) + ") {\n" + gets +
-                     "%x0 = cgc.embedding(%text, %table, %positions) : " + rows(kWidth) + "\n";
+  const std::string statistics = ", " + type("f32", {batch * kContext, kWidth / 64, 2});
+  std::string text =
+      "graph @text" + std::to_string(batch) + "(%text: " + type("i64", {batch, kContext}) +
+      ") {\n" + gets +
+      "%x0, %sx0 = cgc.embedding(%text, %table, %positions) {row_statistics=true} : " +
+      rows(kWidth) + statistics + "\n";
   for (const std::string l : {"0", "1"}) {
-    text += "%qkv" + l + " = cgc.norm_linear(%x" + l + ", %wqkv" + l + ", %bqkv" + l +
+    text += "%qkv" + l + " = cgc.norm_linear(%x" + l + ", %wqkv" + l + ", %bqkv" + l + ", %sx" + l +
             ") {eps=1e-05, activation=\"none\"} : " + rows(3 * kWidth) + "\n";
     for (const int part : {0, 1, 2}) {
       const std::string name = "%" + std::string(1, "qkv"[part]) + l,
@@ -72,13 +75,13 @@ std::string graphOf(int64_t batch, const std::string &gets) {
     }
     const std::string next = l == "0" ? "1" : "2";
     text += "%a" + l + " = cgc.attention(%q" + l + ", %k" + l + ", %v" + l +
-            ") {is_causal=true, scale=0.125} : " + rows(kWidth) + "\n%y" + l + " = cgc.linear(%a" +
-            l + ", %wout" + l + ", %bout" + l + ", %x" + l +
-            ") {activation=\"none\"} : " + rows(kWidth) + "\n%h" + l + " = cgc.norm_linear(%y" + l +
-            ", %wfc1" + l + ", %bfc1" + l +
-            ") {eps=1e-05, activation=\"gelu\"} : " + rows(4 * kWidth) + "\n%x" + next +
-            " = cgc.linear(%h" + l + ", %wfc2" + l + ", %bfc2" + l + ", %y" + l +
-            ") {activation=\"none\"} : " + rows(kWidth) + "\n";
+            ") {is_causal=true, scale=0.125} : " + rows(kWidth) + "\n%y" + l + ", %sy" + l +
+            " = cgc.linear(%a" + l + ", %wout" + l + ", %bout" + l + ", %x" + l +
+            ") {row_statistics=true} : " + rows(kWidth) + statistics + "\n%h" + l +
+            " = cgc.norm_linear(%y" + l + ", %wfc1" + l + ", %bfc1" + l + ", %sy" + l +
+            ") {eps=1e-05, activation=\"gelu\"} : " + rows(4 * kWidth) + "\n%x" + next + ", %sx" +
+            next + " = cgc.linear(%h" + l + ", %wfc2" + l + ", %bfc2" + l + ", %y" + l +
+            ") {row_statistics=true} : " + rows(kWidth) + statistics + "\n";
   }
   return text + "%i = aten.argmax(%text) {dim=1} : " + type("i64", {batch}) +
          "\n%r = cgc.rows(%x2, %i) : " + type("f16", {batch, kWidth}) +

@@ -11,7 +11,6 @@ namespace cgc::backend {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 /// Lowers cgc.norm_linear of `rows` rows of 64 columns on cuda.
 Result<CompiledPlan> lowerNormLinear(int64_t rows, Arch arch = Arch::Sm90a,
@@ -22,9 +21,10 @@ Result<CompiledPlan> lowerNormLinear(int64_t rows, Arch arch = Arch::Sm90a,
       parse("module @m {\n  param @w : " + dtype + "[24,64]@cuda\n  param @b : " + dtype +
             "[24]@cuda\n  param @p : " + dtype + "[64,64]@cuda\n  graph @g(%r: " + x +
             ") {\n    %p = get_attr @p : " + dtype +
-            "[64,64]@cuda\n    %x = cgc.linear(%r, %p) {activation=\"none\"} : " + x +
-            "\n    %w = get_attr @w : " + dtype + "[24,64]@cuda\n    %b = get_attr @b : " + dtype +
-            "[24]@cuda\n    %0 = cgc.norm_linear(%x, %w, %b) {eps=0.001, "
+            "[64,64]@cuda\n    %x, %s = cgc.linear(%r, %p) {row_statistics=true} : " + x +
+            ", f32[" + std::to_string(rows) + ",1,2]@cuda\n    %w = get_attr @w : " + dtype +
+            "[24,64]@cuda\n    %b = get_attr @b : " + dtype +
+            "[24]@cuda\n    %0 = cgc.norm_linear(%x, %w, %b, %s) {eps=0.001, "
             "activation=\"gelu\"} : " +
             y + "\n    output %0\n  }\n}");
   return lowerAll(*module, {DeviceKind::Cuda, arch});
@@ -63,9 +63,10 @@ TEST(Lower, NormLinearIsOneKernelForFewTokens) {
 TEST(Lower, NormLinearWithoutAKernelAsksForNoRowStatistics) {
   auto plan = lowerForHopper("%x: f16[77,64]@cuda, %p: f16[64,64]@cuda, %w: f16[24,64]@cuda, "
                              "%b: f16[25]@cuda",
-                             "%1 = cgc.linear(%x, %p) {activation=\"none\"} : f16[77,64]@cuda\n"
+                             "%1, %s = cgc.linear(%x, %p) {row_statistics=true} : "
+                             "f16[77,64]@cuda, f32[77,1,2]@cuda\n"
                              "%2 = aten.slice(%b) {dim=0, start=1} : f16[24]@cuda\n"
-                             "%3 = cgc.norm_linear(%1, %w, %2) {eps=0.001, "
+                             "%3 = cgc.norm_linear(%1, %w, %2, %s) {eps=0.001, "
                              "activation=\"none\"} : f16[77,24]@cuda\noutput %3");
   ASSERT_TRUE(plan) << plan.status().message();
   const Bucket &bucket = plan->plan.entries[0].buckets[0];
@@ -78,11 +79,12 @@ Result<CompiledPlan> lowerManyTokens(int64_t tokens, int64_t width, const std::s
   const auto f16 = [](int64_t rows, int64_t columns) {
     return "f16[" + std::to_string(rows) + "," + std::to_string(columns) + "]@cuda";
   };
-  return lowerForHopper("%x: " + f16(tokens, width) + ", %p: " + f16(width, width) +
-                            ", %w: " + f16(4096, width),
-                        "%0 = cgc.linear(%x, %p) {activation=\"none\"} : " + f16(tokens, width) +
-                            "\n%1 = cgc.norm_linear(%0, %w, none) {eps=0.001, activation=\"" +
-                            activation + "\"} : " + f16(tokens, 4096) + "\noutput %1");
+  return lowerForHopper(
+      "%x: " + f16(tokens, width) + ", %p: " + f16(width, width) + ", %w: " + f16(4096, width),
+      "%0, %s = cgc.linear(%x, %p) {row_statistics=true} : " + f16(tokens, width) + ", f32[" +
+          std::to_string(tokens) + "," + std::to_string(width / 64) +
+          ",2]@cuda\n%1 = cgc.norm_linear(%0, %w, none, %s) {eps=0.001, activation=\"" +
+          activation + "\"} : " + f16(tokens, 4096) + "\noutput %1");
 }
 
 TEST(Lower, NormLinearOfManyTokensIsAPersistentKernel) {
@@ -143,11 +145,15 @@ TEST(Lower, NormLinearIsALayerNormAndAGemmElsewhere) {
 /// The first layer of a tower reads the row statistics that the preceding kernel writes.
 TEST(Lower, LayerNormAndEmbeddingWriteRowStatisticsForNormLinear) {
   const std::pair<std::string, std::string> kFirst[] = {
-      {"kernel layer_norm_", "%0 = aten.layer_norm(%x, %g) {normalized_shape=[128]} : T[2,5,128]"},
+      {"kernel layer_norm_",
+       "%9, %0, %s = cgc.add_layer_norm(%x, none, %g) {row_statistics=true} : "
+       "T[2,5,128]@cuda, T[2,5,128]"},
       {"kernel layer_norm_by_f32_",
-       "%9, %0 = cgc.add_layer_norm(%x, none, %f) : T[2,5,128]@cuda, T[2,5,128]"},
-      {"kernel embedding_", "%0 = aten.embedding(%t, %i) : T[2,5,128]"},
-      {"kernel embedding_", "%0 = cgc.embedding(%i, %t, %p) : T[2,5,128]"}};
+       "%9, %0, %s = cgc.add_layer_norm(%x, none, %f) {row_statistics=true} : "
+       "T[2,5,128]@cuda, T[2,5,128]"},
+      {"kernel embedding_", "%0, %s = cgc.embedding(%i, %t) {row_statistics=true} : T[2,5,128]"},
+      {"kernel embedding_",
+       "%0, %s = cgc.embedding(%i, %t, %p) {row_statistics=true} : T[2,5,128]"}};
   for (const std::string dtype : {"f16", "bf16"})
     for (const auto &[kernel, first] : kFirst) {
       const auto typed = [&](std::string text) {
@@ -158,9 +164,9 @@ TEST(Lower, LayerNormAndEmbeddingWriteRowStatisticsForNormLinear) {
       auto plan = lowerForHopper(
           typed("%x: T[2,5,128]@cuda, %g: T[128]@cuda, %f: f32[128]@cuda, %i: i64[2,5]@cuda, "
                 "%t: T[9,128]@cuda, %p: T[5,128]@cuda, %w: T[24,128]@cuda"),
-          typed(first + R"(@cuda
-    %1 = cgc.norm_linear(%0, %w, none) {eps=0.001, activation="none"} : T[2,5,24]@cuda
-    %2 = cgc.norm_linear(%0, %w, none) {eps=0.002, activation="none"} : T[2,5,24]@cuda
+          typed(first + R"(@cuda, f32[10,2,2]@cuda
+    %1 = cgc.norm_linear(%0, %w, none, %s) {eps=0.001, activation="none"} : T[2,5,24]@cuda
+    %2 = cgc.norm_linear(%0, %w, none, %s) {eps=0.002, activation="none"} : T[2,5,24]@cuda
     output %0, %1, %2)"));
       ASSERT_TRUE(plan) << plan.status().message();
       const Bucket &bucket = plan->plan.entries[0].buckets[0];
@@ -178,99 +184,82 @@ TEST(Lower, LayerNormAndEmbeddingWriteRowStatisticsForNormLinear) {
     }
 }
 
-TEST(Lower, NormLinearOfOtherRowsThanAKernelHasRowStatisticsOfHasALayerNorm) {
-  const std::string constants = "%w: f16[24,64]@cuda, %v: f16[24,1088]@cuda, %u: f16[24,96]@cuda, "
-                                "%i: i64[2,5]@cuda, ";
-  const std::string ofW = "cgc.norm_linear(%y, %w, none) {eps=0.001, activation=\"none\"} : ";
-  const std::string ofV = "cgc.norm_linear(%y, %v, none) {eps=0.001, activation=\"none\"} : ";
-  const std::string ofU = "cgc.norm_linear(%y, %u, none) {eps=0.001, activation=\"none\"} : ";
-  const std::pair<std::string, std::string> kGraphs[] = {
+/// Kernels that cannot write row statistics of their result.
+TEST(Lower, NormLinearOfRowsWithoutRowStatisticsHasALayerNorm) {
+  const std::string norm = "%z, %y, %s = cgc.add_layer_norm";
+  const std::string with = " {row_statistics=true} : ";
+  struct Case {
+    std::string record, inputs, lines, y, statistics;
+  };
+  const Case kCases[] = {
       // More columns than fit in registers; an incomplete group.
-      {"%x: f16[5,1088]@cuda",
-       "%y = aten.layer_norm(%x) {normalized_shape=[1088]} : f16[5,1088]@cuda\n%r = " + ofV +
-           "f16[5,24]@cuda"},
-      {"%x: f16[5,96]@cuda",
-       "%y = aten.layer_norm(%x) {normalized_shape=[96]} : f16[5,96]@cuda\n%r = " + ofU +
-           "f16[5,24]@cuda"},
-      {"%x: f16[9,96]@cuda",
-       "%y = aten.embedding(%x, %i) : f16[2,5,96]@cuda\n%r = " + ofU + "f16[2,5,24]@cuda"},
-      // Normalized over two dimensions, while the reader normalizes one.
-      {"%x: f16[5,2,64]@cuda",
-       "%y = aten.layer_norm(%x) {normalized_shape=[2, 64]} : f16[5,2,64]@cuda\n%r = " + ofW +
-           "f16[5,2,24]@cuda"},
-      // Other rows; some of the rows.
-      {"%x: f16[5,128]@cuda",
-       "%n = aten.layer_norm(%x) {normalized_shape=[128]} : f16[5,128]@cuda\n"
-       "%y = aten.view(%n) {size=[10, 64]} : f16[10,64]@cuda\n%r = " +
-           ofW + "f16[10,24]@cuda"},
-      {"%x: f16[2,5,64]@cuda",
-       "%n = aten.layer_norm(%x) {normalized_shape=[64]} : f16[2,5,64]@cuda\n"
-       "%y = aten.select(%n) {dim=0, index=0} : f16[5,64]@cuda\n%r = " +
-           ofW + "f16[5,24]@cuda"},
-      {"%x: f16[9,64]@cuda",
-       "%n = aten.embedding(%x, %i) : f16[2,5,64]@cuda\n"
-       "%y = aten.slice(%n) {dim=1, start=1, end=5} : f16[2,4,64][320,64,1]@cuda\n%r = " +
-           ofW + "f16[2,4,24]@cuda"},
+      {"layer_norm_f16", "%x: f16[5,1088]@cuda",
+       norm + "(%x)" + with + "f16[5,1088]@cuda, f16[5,1088]@cuda", "[5,1088]", "[5,17,2]"},
+      {"layer_norm_f16", "%x: f16[5,96]@cuda",
+       norm + "(%x)" + with + "f16[5,96]@cuda, f16[5,96]@cuda", "[5,96]", "[5,2,2]"},
+      {"embedding_f16", "%x: f16[9,96]@cuda, %i: i64[2,5]@cuda",
+       "%y, %s = cgc.embedding(%i, %x)" + with + "f16[2,5,96]@cuda", "[2,5,96]", "[10,2,2]"},
+      // The sum has a kernel of its own.
+      {"add_layer_norm_f16", "%x: f16[5,64]@cuda, %a: f16[5,64]@cuda",
+       norm + "(%x, %a)" + with + "f16[5,64]@cuda, f16[5,64]@cuda", "[5,64]", "[5,1,2]"},
       // A view that begins between two vectors.
-      {"%x: f16[321]@cuda",
-       "%n = aten.slice(%x) {dim=0, start=1, end=321} : f16[320]@cuda\n"
-       "%m = aten.view(%n) {size=[5, 64]} : f16[5,64]@cuda\n"
-       "%y = aten.layer_norm(%m) {normalized_shape=[64]} : f16[5,64]@cuda\n%r = " +
-           ofW + "f16[5,24]@cuda"},
-      {"%x: f16[5,64]@cuda, %g: f16[65]@cuda",
-       "%a = aten.slice(%g) {dim=0, start=1, end=65} : f16[64]@cuda\n"
-       "%y = aten.layer_norm(%x, %a) {normalized_shape=[64]} : f16[5,64]@cuda\n%r = " +
-           ofW + "f16[5,24]@cuda"},
-      {"%x: f16[577]@cuda", "%n = aten.slice(%x) {dim=0, start=1, end=577} : f16[576]@cuda\n"
-                            "%m = aten.view(%n) {size=[9, 64]} : f16[9,64]@cuda\n"
-                            "%y = aten.embedding(%m, %i) : f16[2,5,64]@cuda\n%r = " +
-                                ofW + "f16[2,5,24]@cuda"},
-      {"%x: f16[9,64]@cuda, %p: f16[321]@cuda",
-       "%n = aten.slice(%p) {dim=0, start=1, end=321} : f16[320]@cuda\n"
-       "%m = aten.view(%n) {size=[5, 64]} : f16[5,64]@cuda\n"
-       "%y = cgc.embedding(%i, %x, %m) : f16[2,5,64]@cuda\n%r = " +
-           ofW + "f16[2,5,24]@cuda"},
+      {"layer_norm_f16", "%x: f16[5,64]@cuda, %g: f16[65]@cuda",
+       "%a = aten.slice(%g) {dim=0, start=1, end=65} : f16[64]@cuda\n" + norm + "(%x, none, %a)" +
+           with + "f16[5,64]@cuda, f16[5,64]@cuda",
+       "[5,64]", "[5,1,2]"},
+      {"embedding_f16", "%x: f16[577]@cuda, %i: i64[2,5]@cuda",
+       "%n = aten.slice(%x) {dim=0, start=1, end=577} : f16[576]@cuda\n"
+       "%m = aten.view(%n) {size=[9, 64]} : f16[9,64]@cuda\n"
+       "%y, %s = cgc.embedding(%i, %m)" +
+           with + "f16[2,5,64]@cuda",
+       "[2,5,64]", "[10,1,2]"},
       // For this many rows, a separate layer norm and GEMM are faster.
-      {"%x: f16[1537,64]@cuda",
-       "%y = aten.layer_norm(%x) {normalized_shape=[64]} : f16[1537,64]@cuda\n%r = " + ofW +
-           "f16[1537,24]@cuda"}};
-  for (const auto &[input, lines] : kGraphs) {
-    auto plan = lowerForHopper(constants + input, lines + "\noutput %r");
+      {"layer_norm_f16", "%x: f16[1537,64]@cuda",
+       norm + "(%x)" + with + "f16[1537,64]@cuda, f16[1537,64]@cuda", "[1537,64]", "[1537,1,2]"}};
+  for (const auto &[record, inputs, lines, y, statistics] : kCases) {
+    const std::string columns = y.substr(y.rfind(',')), rows = y.substr(0, y.rfind(','));
+    auto plan = lowerForHopper("%w: f16[24" + columns + "@cuda, " + inputs,
+                               lines + ", f32" + statistics +
+                                   "@cuda\n%r = cgc.norm_linear(%y, %w, none, %s) : f16" + rows +
+                                   ",24]@cuda\noutput %r");
     ASSERT_TRUE(plan) << plan.status().message();
     const Bucket &bucket = plan->plan.entries[0].buckets[0];
-    EXPECT_THAT(recordNames(bucket), testing::Not(testing::Contains(HasSubstr("gemm_norm"))))
+    EXPECT_THAT(recordNames(bucket), ElementsAre("kernel " + record, "kernel layer_norm_f16",
+                                                 testing::StartsWith("kernel gemm_f16_")))
         << lines;
-    EXPECT_THAT(recordNames(bucket), testing::Contains("kernel layer_norm_f16")) << lines;
-    EXPECT_EQ(std::get<KernelLaunch>(bucket.records[0].op).writes[1], kNoTensor) << lines;
+    // No tensor holds row statistics.
+    for (const TensorRef &tensor : bucket.tensors)
+      EXPECT_NE(tensor.dtype, DType::F32) << lines;
   }
 }
 
-/// Producers of x that write no row statistics, and an x without a producer.
-TEST(Lower, NormLinearOfWhatWritesNoRowStatisticsHasALayerNorm) {
-  const std::pair<std::string, std::string> kFirst[] = {
-      {"kernel elementwise_f16", "%y = aten.relu(%x) : f16[2,5,64]@cuda"},
-      {"kernel add_layer_norm_f16",
-       "%9, %y = cgc.add_layer_norm(%x, %z) : f16[2,5,64]@cuda, f16[2,5,64]@cuda"},
-      {"kernel add_layer_norm_f16",
-       "%y, %9 = cgc.add_layer_norm(%x, %z) : f16[2,5,64]@cuda, f16[2,5,64]@cuda"},
-      {"kernel tokens_f16", "%y = cgc.tokens(%p, %t, none) : f16[2,5,64]@cuda"},
-      {"aten::log.out", "%y = aten.log(%x) : f16[2,5,64]@cuda"},
-      {"", "%y = aten.view(%x) {size=[2, 5, 64]} : f16[2,5,64]@cuda"}};
-  for (const auto &[record, first] : kFirst) {
-    auto plan = lowerForHopper("%x: f16[2,5,64]@cuda, %z: f16[2,5,64]@cuda, %p: f16[2,4,64]@cuda, "
-                               "%t: f16[64]@cuda, %w: f16[24,64]@cuda",
-                               first + R"(
-    %1 = cgc.norm_linear(%y, %w, none) {eps=0.001, activation="none"} : f16[2,5,24]@cuda
-    output %1)");
+TEST(Lower, NormLinearOfAnInputHasALayerNorm) {
+  auto plan = lowerForHopper("%x: f16[5,64]@cuda, %w: f16[24,64]@cuda",
+                             "%1 = cgc.norm_linear(%x, %w, none) : f16[5,24]@cuda\noutput %1");
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_THAT(recordNames(plan->plan.entries[0].buckets[0]),
+              ElementsAre("kernel layer_norm_f16", testing::StartsWith("kernel gemm_f16_")));
+}
+
+/// Readers other than cgc.norm_linear get row statistics in any case; a kernel that cannot write
+/// them is followed by records that compute them.
+TEST(Lower, RowStatisticsThatAreAnOutputAreComputed) {
+  for (const auto &[columns, kernelWrites] : {std::pair(64, true), {96, false}}) {
+    const std::string c = std::to_string(columns), groups = columns == 64 ? "1" : "2";
+    auto plan = lowerForHopper(
+        "%x: f16[5," + c + "]@cuda, %w: f16[24," + c + "]@cuda",
+        "%z, %y, %s = cgc.add_layer_norm(%x) {row_statistics=true} : f16[5," + c +
+            "]@cuda, f16[5," + c + "]@cuda, f32[5," + groups +
+            ",2]@cuda\n%r = cgc.norm_linear(%y, %w, none, %s) : f16[5,24]@cuda\noutput %s, %r");
     ASSERT_TRUE(plan) << plan.status().message();
-    std::vector<std::string> names = recordNames(plan->plan.entries[0].buckets[0]);
-    if (!record.empty()) {
-      ASSERT_EQ(names[0], record);
-      names.erase(names.begin());
-    }
-    EXPECT_THAT(names,
-                ElementsAre("kernel layer_norm_f16", testing::StartsWith("kernel gemm_f16_")))
-        << first;
+    const Bucket &bucket = plan->plan.entries[0].buckets[0];
+    const std::vector<std::string> names = recordNames(bucket);
+    EXPECT_EQ(names.front(), "kernel layer_norm_f16");
+    EXPECT_THAT(names.back(), testing::StartsWith("kernel gemm_norm_f16_"));
+    EXPECT_EQ(std::ranges::count(names, "aten::sum.IntList_out"), kernelWrites ? 0 : 2);
+    // The last record reads the output.
+    const TensorId statistics = std::get<KernelLaunch>(bucket.records.back().op).reads[3];
+    EXPECT_EQ(bucket.tensors[static_cast<uint32_t>(statistics)].slot.buffer, BufferKind::Output);
   }
 }
 
@@ -281,8 +270,8 @@ TEST(Lower, NormLinearThatGemmDoesNotTakeHasALayerNorm) {
     const std::string n = std::to_string(features);
     auto plan = lowerAll(*parse("graph @g(%x: f16[5,64]@cuda, %w: f16[" + n +
                                 R"(,64]@cuda) {
-    %0 = aten.layer_norm(%x) {normalized_shape=[64]} : f16[5,64]@cuda
-    %1 = cgc.norm_linear(%0, %w, none) {eps=0.001, activation="none"} : f16[5,)" +
+    %z, %0, %s = cgc.add_layer_norm(%x) {row_statistics=true} : f16[5,64]@cuda, f16[5,64]@cuda, f32[5,1,2]@cuda
+    %1 = cgc.norm_linear(%0, %w, none, %s) {eps=0.001, activation="none"} : f16[5,)" +
                                 n + "]@cuda\n    output %1\n  }"),
                          {DeviceKind::Cuda, arch});
     ASSERT_TRUE(plan) << plan.status().message();

@@ -39,6 +39,8 @@ TEST(Schema, Results) {
   EXPECT_EQ(parseSchema("() -> Tensor").numResults, 1u);
   EXPECT_TRUE(parseSchema("() -> Tensor[]").listResult);
   EXPECT_EQ(parseSchema("() -> (Tensor, Tensor, Tensor)").numResults, 3u);
+  EXPECT_TRUE(parseSchema("() -> (Tensor, Tensor?)").listResult);
+  EXPECT_EQ(parseSchema("() -> (Tensor, Tensor?)").numResults, 1u);
   EXPECT_EQ(parseSchema("() -> any").numResults, 1u);
 }
 
