@@ -107,14 +107,18 @@ protected:
     SCOPED_TRACE(launch.kernel);
     std::vector<HostTensor> results = launchOn(GetParam(), launch);
     if (GetParam() == ExecutorKind::Stream)
-      expectAgreement(results, launchOn(ExecutorKind::Reference, launch));
+      expectAgreement(results, launchReference(launch));
     return results;
+  }
+  /// The results of the kernel's reference.
+  std::vector<HostTensor> launchReference(const Launch &launch) {
+    return launchOn(ExecutorKind::Reference, launch);
   }
 
 private:
   /// Expects integers to be equal, and floats to differ in the L2 norm by a few roundings of the
   /// launch's least precise result: row statistics in f32 are those of 16-bit elements. Functions
-  /// in f32 differ by more than roundings. The tests' own formulas bound the error of each element.
+  /// in f32 differ by more than roundings. The tests bound the error of each element.
   static void expectAgreement(const std::vector<HostTensor> &results,
                               const std::vector<HostTensor> &references) {
     double tolerance = 1e-4;
