@@ -31,7 +31,8 @@ def kernels_of(path):
             key = arch, match[1]
             kernels[key] = Kernel()
         elif key and re.match(r"\s*/\*", line):
-            kernels[key].code.append(line.strip())
+            # cuobjdump pads the instructions to the longest one in the file.
+            kernels[key].code.append(" ".join(line.split()))
             kernels[key].instructions += bool(re.match(r"\s*/\*[0-9a-f]+\*/", line))
             kernels[key].spills += bool(re.search(r"\b(LDL|STL)\b", line))
     for line in dump("--dump-resource-usage", path).splitlines():
