@@ -20,7 +20,62 @@ __device__ void load(const T *from, int64_t step, float (&values)[Width]) {
     values[i] = toFloat(unit.v[i]);
 }
 
-/// x = op(x, y), accurate enough for a result of type T.
+/// op(a, b), accurate enough for a result of type T. Ops of one operand ignore b.
+template <class T, ElementwiseOp op> __device__ float compute(float a, float b) {
+  using enum ElementwiseOp;
+  if constexpr (op == Abs)
+    return fabsf(a);
+  else if constexpr (op == Neg)
+    return -a;
+  else if constexpr (op == Exp)
+    return expf(a);
+  else if constexpr (op == Sqrt)
+    return sqrtf(a);
+  else if constexpr (op == Rsqrt)
+    return rsqrtf(a);
+  else if constexpr (op == Sin)
+    return sinf(a);
+  else if constexpr (op == Cos)
+    return cosf(a);
+  else if constexpr (op == Erf)
+    return erff(a);
+  else if constexpr (op == Sigmoid)
+    return timesSigmoid<T>(1.0f, a);
+  else if constexpr (op == Tanh)
+    return device::Tanh()(a);
+  else if constexpr (op == Relu)
+    return device::Relu()(a);
+  else if constexpr (op == Gelu)
+    return device::Gelu<T>()(a);
+  else if constexpr (op == GeluTanh)
+    return device::GeluTanh<T>()(a);
+  else if constexpr (op == QuickGelu)
+    return device::QuickGelu<T>()(a);
+  else if constexpr (op == Silu)
+    return device::Silu<T>()(a);
+  else if constexpr (op == Add)
+    return a + b;
+  else if constexpr (op == Sub)
+    return a - b;
+  else if constexpr (op == ReverseSub)
+    return b - a;
+  else if constexpr (op == Mul)
+    return a * b;
+  else if constexpr (op == Div)
+    return a / b;
+  else if constexpr (op == ReverseDiv)
+    return b / a;
+  else if constexpr (op == Pow)
+    return powf(a, b);
+  else if constexpr (op == Maximum)
+    return maxOrNan(a, b);
+  else if constexpr (op == Minimum)
+    return minOrNan(a, b);
+  else
+    static_assert(op != op, "a row of elementwise_ops.def has no function here");
+}
+
+/// x = op(x, y).
 template <class T, int Width>
 __device__ void apply(ElementwiseOp op, float (&x)[Width], const float (&y)[Width]) {
   const auto each = [&](auto function) {
@@ -28,56 +83,11 @@ __device__ void apply(ElementwiseOp op, float (&x)[Width], const float (&y)[Widt
     for (int i = 0; i < Width; ++i)
       x[i] = function(x[i], y[i]);
   };
-  const auto activation = [&](auto function) { each([=](float a, float) { return function(a); }); };
   switch (op) {
-  case ElementwiseOp::Abs:
-    return each([](float a, float) { return fabsf(a); });
-  case ElementwiseOp::Neg:
-    return each([](float a, float) { return -a; });
-  case ElementwiseOp::Exp:
-    return each([](float a, float) { return expf(a); });
-  case ElementwiseOp::Sqrt:
-    return each([](float a, float) { return sqrtf(a); });
-  case ElementwiseOp::Rsqrt:
-    return each([](float a, float) { return rsqrtf(a); });
-  case ElementwiseOp::Sin:
-    return each([](float a, float) { return sinf(a); });
-  case ElementwiseOp::Cos:
-    return each([](float a, float) { return cosf(a); });
-  case ElementwiseOp::Erf:
-    return each([](float a, float) { return erff(a); });
-  case ElementwiseOp::Sigmoid:
-    return each([](float a, float) { return timesSigmoid<T>(1.0f, a); });
-  case ElementwiseOp::Tanh:
-    return activation(Tanh());
-  case ElementwiseOp::Relu:
-    return activation(Relu());
-  case ElementwiseOp::Gelu:
-    return activation(Gelu<T>());
-  case ElementwiseOp::GeluTanh:
-    return activation(GeluTanh<T>());
-  case ElementwiseOp::QuickGelu:
-    return activation(QuickGelu<T>());
-  case ElementwiseOp::Silu:
-    return activation(Silu<T>());
-  case ElementwiseOp::Add:
-    return each([](float a, float b) { return a + b; });
-  case ElementwiseOp::Sub:
-    return each([](float a, float b) { return a - b; });
-  case ElementwiseOp::ReverseSub:
-    return each([](float a, float b) { return b - a; });
-  case ElementwiseOp::Mul:
-    return each([](float a, float b) { return a * b; });
-  case ElementwiseOp::Div:
-    return each([](float a, float b) { return a / b; });
-  case ElementwiseOp::ReverseDiv:
-    return each([](float a, float b) { return b / a; });
-  case ElementwiseOp::Pow:
-    return each([](float a, float b) { return powf(a, b); });
-  case ElementwiseOp::Maximum:
-    return each([](float a, float b) { return maxOrNan(a, b); });
-  case ElementwiseOp::Minimum:
-    return each([](float a, float b) { return minOrNan(a, b); });
+#define CGC_ELEMENTWISE_OP(NAME, OPERANDS)                                                         \
+  case ElementwiseOp::NAME:                                                                        \
+    return each([](float a, float b) { return compute<T, ElementwiseOp::NAME>(a, b); });
+#include "runtime/kernels/pointwise/elementwise_ops.def"
   }
 }
 
