@@ -71,6 +71,8 @@ template <class T, ElementwiseOp op> __device__ float compute(float a, float b) 
     return maxOrNan(a, b);
   else if constexpr (op == Minimum)
     return minOrNan(a, b);
+  else if constexpr (op == Hardshrink)
+    return a >= -b && a <= b ? 0 : a;
   else
     static_assert(op != op, "a row of elementwise_ops.def has no function here");
 }

@@ -61,6 +61,8 @@ template <class T, class F> void withOp(ElementwiseOp op, F f) {
     return f([](float x, float z) { return maxOrNan(x, z); });
   case ElementwiseOp::Minimum:
     return f([](float x, float z) { return minOrNan(x, z); });
+  case ElementwiseOp::Hardshrink:
+    return f([](float x, float z) { return x >= -z && x <= z ? 0 : x; });
   }
 }
 
