@@ -1,6 +1,5 @@
 // softmax: cgc's own kernel over the last dimension on cuda; else LibTorch. If the result has a
-// wider dtype, the input is converted first: LibTorch's kernel widens f16 itself, but only on a
-// GPU, and the reference executor runs the same record on the CPU.
+// wider dtype, the input is converted first, except where LibTorch's CUDA kernel widens f16 itself.
 #include "runtime/kernels/rowwise/softmax.h"
 #include "backend/kernels.h"
 #include "backend/lowering.h"
@@ -27,7 +26,9 @@ Status lowerSoftmax(const ir::Node &node, BucketBuilder &builder) {
   Place result = builder.allocate(*node.result());
   bool isLast = node.arg("dim").as<int64_t>() == -1 ||
                 node.arg("dim").as<int64_t>() == int64_t(input.sizes.size()) - 1;
-  if (input.dtype != result.dtype) {
+  bool widens = !isLast && builder.target() == DeviceKind::Cuda && input.dtype == DType::F16 &&
+                result.dtype == DType::F32;
+  if (input.dtype != result.dtype && !widens) {
     Place converted = builder.temporary(result.dtype, input.sizes);
     builder.copy(input, converted);
     input = converted;
@@ -35,7 +36,7 @@ Status lowerSoftmax(const ir::Node &node, BucketBuilder &builder) {
   if (isLast && launchRows(input, result, builder))
     return Status::ok();
   builder.callInto("aten::_softmax", "out",
-                   {builder.tensor(input), builder.arg(node.arg("dim")), false}, result);
+                   {builder.tensor(input), builder.arg(node.arg("dim")), widens}, result);
   return Status::ok();
 }
 

@@ -46,13 +46,23 @@ bool hasF32(const std::vector<c10::IValue> &args) {
   });
 }
 
+/// The position of `half_to_float` if it is true and the call runs on the CPU. There LibTorch's
+/// softmax does not widen its f16 argument itself, as on a GPU, so that the argument has to be
+/// converted first.
+std::optional<int> widenedOnCpu(const c10::OperatorHandle &op, const std::vector<c10::IValue> &args,
+                                bool isCpu) {
+  const std::optional<int> position = op.schema().argumentIndexWithName("half_to_float");
+  return isCpu && position && args[*position].toBool() ? position : std::nullopt;
+}
+
 class DispatcherCall final : public BoundCall {
 public:
   DispatcherCall(std::string name, c10::OperatorHandle op, std::vector<c10::IValue> args,
                  std::vector<at::Tensor> outputs, bool writesOut, bool fullPrecision, bool isCpu)
       : name_(std::move(name)), op_(std::move(op)), args_(std::move(args)),
         outputs_(std::move(outputs)), writesOut_(writesOut), fullPrecision_(fullPrecision),
-        dividesIntegers_(isCpu && dividesIntegers(op_, args_)) {
+        dividesIntegers_(isCpu && dividesIntegers(op_, args_)),
+        widened_(widenedOnCpu(op_, args_, isCpu)) {
     for (const at::Tensor &output : outputs_) {
       data_.push_back(output.defined() ? output.data_ptr() : nullptr);
       sizes_.push_back(output.defined() ? output.sizes().vec() : std::vector<int64_t>());
@@ -68,6 +78,10 @@ public:
              if (fullPrecision_)
                fullPrecision.emplace();
              std::vector<c10::IValue> stack = args_;
+             if (widened_) {
+               stack[0] = stack[0].toTensor().to(at::kFloat);
+               stack[*widened_] = false;
+             }
              op_.callBoxed(stack);
              return writesOut_ ? checkOutputs() : copyResults(stack);
            })
@@ -102,6 +116,7 @@ private:
   std::vector<std::vector<int64_t>> sizes_;
   bool writesOut_, fullPrecision_;
   bool dividesIntegers_; ///< Only on the CPU; a GPU does not trap.
+  std::optional<int> widened_;
 };
 
 } // namespace

@@ -317,6 +317,24 @@ TEST(Lower, ReductionsOfTheLastDimensionAreKernelsOnCuda) {
                           "aten::argmax.out"));
 }
 
+/// The call of LibTorch widens f16 itself. bf16 is converted first.
+TEST(Lower, ASoftmaxThatWidensF16IsOneRecordOnCuda) {
+  auto plan = lowerAll(*parse(R"(graph @g(%x: f16[2,3,8]@cuda) {
+    %0 = aten.softmax(%x) {dim=1, dtype=f32} : f32[2,3,8]@cuda
+    output %0
+  })"),
+                       DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  ASSERT_THAT(recordNames(bucket), ElementsAre("aten::_softmax.out"));
+  EXPECT_EQ(std::get<bool>(std::get<AtenCall>(bucket.records[0].op).args[2]), true);
+  EXPECT_THAT(cudaRecords(R"(graph @g(%x: bf16[2,3,8]@cuda) {
+    %0 = aten.softmax(%x) {dim=1, dtype=f32} : f32[2,3,8]@cuda
+    output %0
+  })"),
+              ElementsAre("kernel copy", "aten::_softmax.out"));
+}
+
 TEST(Lower, MeansOfRowsAreKernelsOnCuda) {
   auto module = parse(R"(graph @g(%x: f16[2,4,7,136]@cuda) {
     %0 = aten.mean(%x) {dim=[2]} : f16[2,4,136]@cuda
