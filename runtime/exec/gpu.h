@@ -17,7 +17,9 @@ struct Gpu {
 /// Parts of the message for a missing GPU: who needs it, and what to do without one.
 struct GpuNeed {
   const char *who = "the plan has target cuda";
-  const char *otherwise = "run it where there is one, or compile with --target cpu";
+  const char *otherwise =
+      "run it where there is one, or with the reference executor, which is slow "
+      "(cgc run --executor reference), or compile it with --target cpu";
 };
 /// Finds GPU `index`. Device if there is no driver or no GPU, or if the driver is too old; the
 /// message says which. Usage if there is no GPU of this index.

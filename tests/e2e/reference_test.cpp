@@ -94,5 +94,21 @@ TEST_F(ReferenceExecutor, ComparesWithLibTorchOnTheCpu) {
   EXPECT_EQ(other.status, 5) << other.err;
 }
 
+/// CUDA_VISIBLE_DEVICES hides the GPUs of a machine that has any.
+TEST_F(ReferenceExecutor, IsSuggestedWhereThereIsNoGpu) {
+  makeCudaPlan();
+  const auto withoutGpu = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(),
+                     {"env", "CUDA_VISIBLE_DEVICES=", fs::path(CGC_BINARY_DIR) / "bin" / "cgc"});
+    return runProgram(arguments, folder);
+  };
+  const std::vector<std::string> parts = {"the plan has target cuda",
+                                          "cgc run --executor reference", "--target cpu"};
+  expectError(
+      withoutGpu({"run", "plan.cgplan", "--entry", "encode_text", "--input", "text=random:0"}), 6,
+      parts);
+  expectError(withoutGpu({"compare", "plan.cgplan", models() / "tiny_fp32.pt"}), 6, parts);
+}
+
 } // namespace
 } // namespace cgc::e2e
