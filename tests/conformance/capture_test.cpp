@@ -1,5 +1,5 @@
-// Failures during capture and on the device: the error names them, no resources leak, and the next
-// try succeeds.
+// Failures of records and launches, during capture and on the device: the error names them, no
+// resources leak, and the next try succeeds.
 #include "tests/conformance/cuda_fixture.h"
 
 namespace cgc::test {
@@ -7,6 +7,57 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+
+/// Failures that every executor reports.
+class Failures : public ExecutorTest {};
+CGC_ON_ALL_EXECUTORS(Failures);
+
+TEST_P(Failures, AFailingRecordIsNamedAndTheNextRunWorks) {
+  load(chainPlan());
+  bool fail = true;
+  provider_.ops["aten::clone"] = [&](const FakeCall &f, void *stream) {
+    return fail ? Status(Code::Failed, "once") : cloneOp(f, stream);
+  };
+  Context context = this->context(plainExecutor());
+  EXPECT_THAT(run(context, randomFloats(kColumns, 1)).status().message(),
+              AllOf(HasSubstr("entry 'main'"), HasSubstr("model.py:41"), HasSubstr("once")));
+  fail = false;
+  EXPECT_TRUE(run(context, randomFloats(kColumns, 1)).isOk());
+}
+
+TEST_P(Failures, KernelsThatThisRuntimeLacksAreRefusedByName) {
+  const auto message = [&](auto change) {
+    SamplePlan sample = chainPlan();
+    change(sample.plan.entries[0].buckets[0].records[0]);
+    load(sample);
+    return Context::create(*engine_, {}).status().message();
+  };
+  const auto kernel = [](LaunchRecord &r) -> KernelLaunch & {
+    return std::get<KernelLaunch>(r.op);
+  };
+  EXPECT_THAT(
+      message([&](auto &r) { kernel(r).kernel = "gemm_x"; }),
+      AllOf(HasSubstr("kernel gemm_x (model.py:40, visual.ln_pre)"), HasSubstr("does not have")));
+  EXPECT_THAT(message([&](auto &r) { kernel(r).abiHash = 1; }), HasSubstr("with abi 1, and"));
+  EXPECT_THAT(message([&](auto &r) { kernel(r).ints.push_back(1); }),
+              HasSubstr("number of arguments"));
+  // Arguments with which the kernel would access memory outside its tensors.
+  EXPECT_THAT(message([&](auto &r) { kernel(r).ints[1] += 1; }), HasSubstr("rows * columns"));
+  EXPECT_THAT(message([&](auto &r) { kernel(r).ints = {int64_t(1) << 62, 8}; }),
+              HasSubstr("rows and columns"));
+  EXPECT_THAT(message([&](auto &r) { kernel(r).grid[0] += 1; }), HasSubstr("grid"));
+  EXPECT_THAT(message([&](auto &r) { kernel(r).reads[0] = kNoTensor; }),
+              HasSubstr("x has to be dense"));
+  EXPECT_THAT(message([&](auto &r) {
+                LibraryCall call;
+                call.library = "cublaslt";
+                call.function = "transform";
+                call.reads = {id(0)};
+                call.writes = {id(1)};
+                r.op = call;
+              }),
+              AllOf(HasSubstr("cublaslt.transform"), HasSubstr("knows no such library call")));
+}
 
 class Capture : public CudaTest {
 protected:
@@ -93,19 +144,6 @@ TEST_F(Capture, RunsEachRecordThreeTimesAndOnceForTheGraph) {
   EXPECT_EQ(provider_.runs, 3 * 4);
 }
 
-TEST_F(Capture, AFailingRecordOfAStreamRunIsNamedAndTheNextRunWorks) {
-  load(chainPlan());
-  bool fail = true;
-  provider_.ops["aten::clone"] = [&](const FakeCall &f, void *stream) {
-    return fail ? Status(Code::Failed, "once") : cloneOp(f, stream);
-  };
-  Context context = this->context(ExecutorKind::Stream);
-  EXPECT_THAT(run(context, randomFloats(kColumns, 1)).status().message(),
-              AllOf(HasSubstr("entry 'main'"), HasSubstr("model.py:41"), HasSubstr("once")));
-  fail = false;
-  EXPECT_TRUE(run(context, randomFloats(kColumns, 1)).isOk());
-}
-
 TEST_F(Capture, AnArenaThatDoesNotFitComesWithTheMemoryBreakdown) {
   SamplePlan sample = chainPlan();
   sample.plan.entries[0].buckets[0].arenaBytes = uint64_t(1) << 46;
@@ -122,40 +160,6 @@ TEST_F(Capture, AnArenaThatDoesNotFitComesWithTheMemoryBreakdown) {
   EXPECT_EQ(before, after) << "memory leaked";
   load(chainPlan());
   expectRecovery();
-}
-
-TEST_F(Capture, KernelsThatThisRuntimeLacksAreRefusedByName) {
-  const auto message = [&](auto change) {
-    SamplePlan sample = chainPlan();
-    change(sample.plan.entries[0].buckets[0].records[0]);
-    load(sample);
-    return tryCreate().message();
-  };
-  const auto kernel = [](LaunchRecord &r) -> KernelLaunch & {
-    return std::get<KernelLaunch>(r.op);
-  };
-  EXPECT_THAT(
-      message([&](auto &r) { kernel(r).kernel = "gemm_x"; }),
-      AllOf(HasSubstr("kernel gemm_x (model.py:40, visual.ln_pre)"), HasSubstr("does not have")));
-  EXPECT_THAT(message([&](auto &r) { kernel(r).abiHash = 1; }), HasSubstr("with abi 1, and"));
-  EXPECT_THAT(message([&](auto &r) { kernel(r).ints.push_back(1); }),
-              HasSubstr("number of arguments"));
-  // Arguments with which the kernel would access memory outside its tensors.
-  EXPECT_THAT(message([&](auto &r) { kernel(r).ints[1] += 1; }), HasSubstr("rows * columns"));
-  EXPECT_THAT(message([&](auto &r) { kernel(r).ints = {int64_t(1) << 62, 8}; }),
-              HasSubstr("rows and columns"));
-  EXPECT_THAT(message([&](auto &r) { kernel(r).grid[0] += 1; }), HasSubstr("grid"));
-  EXPECT_THAT(message([&](auto &r) { kernel(r).reads[0] = kNoTensor; }),
-              HasSubstr("x has to be dense"));
-  EXPECT_THAT(message([&](auto &r) {
-                LibraryCall call;
-                call.library = "cublaslt";
-                call.function = "transform";
-                call.reads = {id(0)};
-                call.writes = {id(1)};
-                r.op = call;
-              }),
-              AllOf(HasSubstr("cublaslt.transform"), HasSubstr("knows no such library call")));
 }
 
 /// A kernel that traps. The CUDA context of the process is unusable afterwards.

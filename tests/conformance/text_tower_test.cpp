@@ -1,5 +1,5 @@
 // A small CLIP text tower in the form after the passes, from lowering to replays: all records are
-// kernels, and both executors give bit-equal results.
+// kernels, texts do not influence each other, and the executors of a GPU give bit-equal results.
 #include "backend/backend.h"
 #include "ir/text/text.h"
 #include "ir/verifier.h"
@@ -142,32 +142,82 @@ TEST(TextTowerLowering, IsKernelsAndTheLibrarysGemms) {
   }
 }
 
-class TextTower : public CudaTest {};
+/// The features of texts of kContext ids each, in f16.
+std::vector<std::byte> features(Context &context, std::vector<int64_t> &ids) {
+  const int64_t batch = int64_t(ids.size()) / kContext;
+  const std::vector<int64_t> inSizes = {batch, kContext}, outSizes = {batch, kEmbedding};
+  std::vector<std::byte> y(batch * kEmbedding * 2);
+  const TensorView in{ids.data(), DType::I64, DeviceKind::Cpu, inSizes, {}},
+      out{y.data(), DType::F16, DeviceKind::Cpu, outSizes, {}};
+  const Status status = context.run("main", {&in, 1}, {&out, 1});
+  EXPECT_TRUE(status.isOk()) << status.message();
+  return y;
+}
 
-TEST_F(TextTower, ExecutorsAreBitEqualOver1000ReplaysThatAllocateNothing) {
+std::vector<int64_t> randomIds(int64_t batch, std::mt19937 &random) {
+  std::vector<int64_t> ids(batch * kContext);
+  for (int64_t &id : ids)
+    id = int64_t(random() % kVocabulary);
+  return ids;
+}
+
+/// The architecture of this machine's GPU.
+backend::Arch archHere() {
   const Result<Gpu> gpu = findGpu(0);
-  const bool isHopper = gpu.isOk() && checkGpu(*gpu, kHopper).isOk();
-  const auto tower = textTower(isHopper ? backend::Arch::Sm90a : backend::Arch::Sm80);
+  return gpu.isOk() && checkGpu(*gpu, kHopper).isOk() ? backend::Arch::Sm90a : backend::Arch::Sm80;
+}
+
+class TextTower : public ExecutorTest {
+protected:
+  /// The architectures whose plans the executor runs.
+  static std::vector<backend::Arch> archs() {
+    if (isReference())
+      return {backend::Arch::Sm90a, backend::Arch::Sm80};
+    return {archHere()};
+  }
+};
+CGC_ON_ALL_EXECUTORS(TextTower);
+
+/// Kernels of different batches have different launches and memory plans.
+TEST_P(TextTower, FeaturesOfATextDoNotDependOnItsBatch) {
+  for (const backend::Arch arch : archs()) {
+    SCOPED_TRACE(arch == backend::Arch::Sm90a ? "sm_90a" : "sm_80");
+    const auto tower = textTower(arch);
+    ASSERT_TRUE(tower.isOk()) << tower.status().message();
+    load(*tower);
+    Context context = this->context(GetParam(), /*poison=*/true);
+    std::mt19937 random(1);
+    std::vector<int64_t> ids = randomIds(4, random);
+    const std::vector<double> together = decodeAll(DType::F16, features(context, ids));
+    for (int64_t text = 0; text < 4; ++text) {
+      std::vector<int64_t> own(ids.begin() + text * kContext, ids.begin() + (text + 1) * kContext);
+      const std::vector<double> alone = decodeAll(DType::F16, features(context, own));
+      double squares = 0, differences = 0, toOther = 0;
+      for (int64_t i = 0; i < kEmbedding; ++i) {
+        const double inBatch = together[text * kEmbedding + i];
+        squares += alone[i] * alone[i];
+        differences += std::pow(alone[i] - inBatch, 2);
+        toOther += std::pow(alone[i] - together[(text + 1) % 4 * kEmbedding + i], 2);
+      }
+      EXPECT_NEAR(squares, 1, 0.01) << "text " << text; // False for NaN.
+      EXPECT_LE(differences, 1e-5) << "text " << text;
+      EXPECT_GE(toOther, 1e-3) << "text " << text << " has the features of the next one";
+    }
+  }
+}
+
+class TextTowerReplays : public CudaTest {};
+
+TEST_F(TextTowerReplays, AreBitEqualToStreamRunsAndAllocateNothing) {
+  const auto tower = textTower(archHere());
   ASSERT_TRUE(tower.isOk()) << tower.status().message();
   load(*tower);
   Context stream = context(ExecutorKind::Stream), graph = context(ExecutorKind::Graph);
-  const auto run = [](Context &context, std::vector<int64_t> &ids) {
-    const int64_t batch = int64_t(ids.size()) / kContext;
-    const std::vector<int64_t> inSizes = {batch, kContext}, outSizes = {batch, kEmbedding};
-    std::vector<std::byte> y(batch * kEmbedding * 2);
-    const TensorView in{ids.data(), DType::I64, DeviceKind::Cpu, inSizes, {}},
-        out{y.data(), DType::F16, DeviceKind::Cpu, outSizes, {}};
-    const Status status = context.run("main", {&in, 1}, {&out, 1});
-    EXPECT_TRUE(status.isOk()) << status.message();
-    return y;
-  };
   std::mt19937 random(1);
   size_t before = 0, after = 0, total = 0;
   for (int i = 0; i < 1000; ++i) {
-    std::vector<int64_t> ids(kBatches[i % std::size(kBatches)] * kContext);
-    for (int64_t &id : ids)
-      id = int64_t(random() % kVocabulary);
-    const std::vector<std::byte> a = run(stream, ids), b = run(graph, ids);
+    std::vector<int64_t> ids = randomIds(kBatches[i % std::size(kBatches)], random);
+    const std::vector<std::byte> a = features(stream, ids), b = features(graph, ids);
     ASSERT_EQ(a, b) << "replay " << i;
     for (size_t row = 0; row < a.size(); row += kEmbedding * 2) {
       double squares = 0;
