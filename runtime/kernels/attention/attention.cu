@@ -3,19 +3,13 @@
 // softmax is online, over chunks of keys (Milakov and Gimelshein, 2018), in powers of two.
 #include "runtime/kernels/attention/attention.h"
 
-#include "runtime/kernels/attention/heads.cuh"
-#include "runtime/kernels/device.cuh"
+#include "runtime/kernels/attention/attention_parts.cuh"
 #include "runtime/kernels/device/kernel_rows.h"
 #include "runtime/kernels/device/tensor_map.h"
-#include "runtime/kernels/pointwise/activations.cuh"
-#include "runtime/kernels/sm80/async_copy.cuh"
-#include "runtime/kernels/sm80/warp_mma.cuh"
 #include "runtime/kernels/sm90/hopper.cuh"
 
 namespace cgc {
 namespace {
-
-using namespace device;
 
 /// TMA descriptors of keys and values.
 struct HeadMaps {
@@ -27,16 +21,6 @@ struct NoMaps {};
 template <class T, bool kTensorCopies> struct AttentionParameters : HeadsParameters<T> {
   std::conditional_t<kTensorCopies, HeadMaps, NoMaps> maps;
   int splits; ///< Warps that share 16 queries; each computes every splits-th chunk of keys.
-};
-
-/// A chunk of keys or values in shared memory: rows of kColumns elements. The rows are either
-/// padded against bank conflicts, or 128 bytes each in TMA's 128-byte swizzle.
-template <class T, int kColumns, bool kSwizzled> struct ChunkTile {
-  static constexpr int kPitch = kSwizzled ? kColumns : kColumns + 8;
-  T *first;
-  __device__ T *vector(int row, int index) const {
-    return first + row * kPitch + (kSwizzled ? index ^ (row % 8) : index) * 8;
-  }
 };
 
 /// Upper limit of pipeline stages, for any number of keys.
@@ -98,39 +82,19 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
           copyHeadTile(valuesOf(chunk).first, &p.maps.v, chunk * kChunk, head, batch, barrier);
         }
       } else {
-        const T *const k = p.k + batch * p.kStrides.batch + head * p.kStrides.head;
-        const T *const v = p.v + batch * p.vStrides.batch + head * p.vStrides.head;
-        constexpr int kVectors = kColumns / 8;
-        const int rows = min(kChunk, (p.keys - chunk * kChunk + 15) / 16 * 16);
-        for (int i = threadIdx.x; i < rows * kVectors; i += threads) {
-          const int row = i / kVectors, index = i % kVectors, key = chunk * kChunk + row;
-          const bool valid = key < p.keys && exists(index * 8);
-          copyAsync(keysOf(chunk).vector(row, index),
-                    k + (valid ? key * p.kStrides.row + index * 8 : 0), valid);
-          copyAsync(valuesOf(chunk).vector(row, index),
-                    v + (valid ? key * p.vStrides.row + index * 8 : 0), valid);
-        }
+        copyChunk<kColumns, T>(p, chunk, p.k + batch * p.kStrides.batch + head * p.kStrides.head,
+                               p.v + batch * p.vStrides.batch + head * p.vStrides.head, keysOf,
+                               valuesOf, threads, exists);
         arriveWithCopies(barrier);
       }
     };
     for (int chunk = 0; chunk < min(chunks, stages); ++chunk)
       fetch(chunk);
 
-    // mma fragments of the queries: rows lane / 4 and + 8, columns lane % 4 * 2 and + 8.
-    const int row = firstQuery + lane / 4, column = lane % 4 * 2;
+    const int row = firstQuery + lane / 4, column = lane % 4 * 2; // The lane's first ones.
     uint32_t q[kColumns / 16][4];
-    {
-      const T *const from = p.q + batch * p.qStrides.batch + head * p.qStrides.head;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int r = row + i % 2 * 8;
-        const T *const line = from + (r < p.queries ? r : 0) * p.qStrides.row + column + i / 2 * 8;
-#pragma unroll
-        for (int d = 0; d < kColumns / 16; ++d)
-          q[d][i] =
-              exists(d * 16 + i / 2 * 8) ? *reinterpret_cast<const uint32_t *>(line + d * 16) : 0;
-      }
-    }
+    loadQueries<T>(p, p.q + batch * p.qStrides.batch + head * p.qStrides.head, q, row, column,
+                   exists);
     const T *const mask =
         p.mask ? p.mask + batch * p.maskStrides.batch + head * p.maskStrides.head : nullptr;
 
@@ -144,57 +108,21 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
       constexpr bool kAll = decltype(all)::value;
       const Tile k = keysOf(chunk), v = valuesOf(chunk);
       float scores[8][4];
-#pragma unroll
-      for (int g = 0; g < 4; ++g) {
-        const bool hasKeys = kAll || g * 16 < left;
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          scores[2 * g][i] = scores[2 * g + 1][i] = hasKeys ? 0 : -INFINITY;
-        if (hasKeys) {
-#pragma unroll
-          for (int d = 0; d < kColumns / 16; ++d) {
-            uint32_t b[4];
-            loadMatrices(b, k.vector(g * 16 + lane / 16 * 8 + lane % 8, 2 * d + lane / 8 % 2));
-            multiply<T>(scores[2 * g], q[d], b[0], b[1]);
-            multiply<T>(scores[2 * g + 1], q[d], b[2], b[3]);
-          }
-        }
-      }
-      if (mask) {
-#pragma unroll
-        for (int n = 0; n < 8; ++n)
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int key = chunk * kChunk + n * 8 + column + i % 2, query = row + i / 2 * 8;
-            if (key < keys && query < p.queries)
-              scores[n][i] += toFloat(mask[query * p.maskStrides.row + key]) * (kLog2e / p.scale);
-          }
-      }
-      if (!kAll || (p.causal && chunk * kChunk + kChunk > firstQuery)) {
-#pragma unroll
-        for (int n = 0; n < 8; ++n)
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int key = chunk * kChunk + n * 8 + column + i % 2, query = row + i / 2 * 8;
-            if (key >= keys || (p.causal && key > query))
-              scores[n][i] = -INFINITY;
-          }
-      }
+      multiplyKeys<kAll, T>(scores, q, k, left, lane);
+      if (mask)
+        addMask<T>(p, mask, scores, chunk * kChunk, keys, row, column);
+      if (!kAll || (p.causal && chunk * kChunk + kChunk > firstQuery))
+        excludeKeys<T>(p, scores, chunk * kChunk, keys, row, column);
       float factor[2];
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         // Short chains of dependent instructions, because a CTA has few warps to hide latency.
-        float highest = most[h], part[4] = {};
-#pragma unroll
-        for (int n = 0; n < 8; n += 2)
-          highest = fmaxf(fmaxf(highest, fmaxf(scores[n][2 * h], scores[n][2 * h + 1])),
-                          fmaxf(scores[n + 1][2 * h], scores[n + 1][2 * h + 1]));
-        highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
-        highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2));
+        const float highest = maximumOfRow(scores, h, most[h]);
         // Avoids -inf - -inf while all keys so far are masked.
         const float base = highest == -INFINITY ? 0 : highest * p.scale;
         factor[h] = fastExp2(fmaf(most[h], p.scale, -base));
         most[h] = highest;
+        float part[4] = {};
 #pragma unroll
         for (int n = 0; n < 8; ++n)
 #pragma unroll
@@ -205,27 +133,8 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
           }
         sum[h] = sum[h] * factor[h] + ((part[0] + part[1]) + (part[2] + part[3]));
       }
-#pragma unroll
-      for (int n = 0; n < kColumns / 8; ++n)
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          out[n][i] *= factor[i / 2];
-#pragma unroll
-      for (int g = 0; g < 4; ++g) {
-        if (!kAll && g * 16 >= left)
-          continue;
-        const uint32_t weights[4] = {packPair<T>(scores[2 * g][0], scores[2 * g][1]),
-                                     packPair<T>(scores[2 * g][2], scores[2 * g][3]),
-                                     packPair<T>(scores[2 * g + 1][0], scores[2 * g + 1][1]),
-                                     packPair<T>(scores[2 * g + 1][2], scores[2 * g + 1][3])};
-#pragma unroll
-        for (int n = 0; n < kColumns / 16; ++n) {
-          uint32_t b[4];
-          loadTransposed(b, v.vector(g * 16 + lane / 8 % 2 * 8 + lane % 8, 2 * n + lane / 16));
-          multiply<T>(out[2 * n], weights, b[0], b[1]);
-          multiply<T>(out[2 * n + 1], weights, b[2], b[3]);
-        }
-      }
+      rescale(out, factor);
+      addValues<kAll, T>(out, scores, v, left, lane);
     };
     for (int chunk = 0; chunk < chunks; ++chunk) {
       waitPhase(&full[chunk % stages], chunk / stages & 1);
@@ -246,19 +155,8 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
       constexpr int kPart = kColumns / 2 + 4; // Floats for each lane.
       float *const parts = reinterpret_cast<float *>(shared);
       __syncthreads(); // All keys and values have been read; `parts` overwrites them.
-      if (split > 0) {
-        float *const part = parts + (warp - groups) * 32 * kPart + lane;
-#pragma unroll
-        for (int n = 0; n < kColumns / 8; ++n)
-#pragma unroll
-          for (int i = 0; i < 4; ++i)
-            part[(4 * n + i) * 32] = out[n][i];
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          part[(kColumns / 2 + h) * 32] = most[h];
-          part[(kColumns / 2 + 2 + h) * 32] = sum[h];
-        }
-      }
+      if (split > 0)
+        storePartial(parts + (warp - groups) * 32 * kPart + lane, out, most, sum);
       __syncthreads();
       if (split > 0)
         return;
@@ -283,21 +181,7 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
     }
 
     T *const to = p.out + batch * p.outStrides.batch + head * p.outStrides.head;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      float total = sum[h];
-      total += __shfl_xor_sync(0xffffffffu, total, 1);
-      total += __shfl_xor_sync(0xffffffffu, total, 2);
-      const float scale = 1 / total;
-      const int query = row + h * 8;
-      if (query >= p.queries)
-        continue;
-#pragma unroll
-      for (int n = 0; n < kColumns / 8; ++n)
-        if (exists(n * 8))
-          *reinterpret_cast<uint32_t *>(to + query * p.outStrides.row + n * 8 + column) =
-              packPair<T>(out[n][2 * h] * scale, out[n][2 * h + 1] * scale);
-    }
+    storeResults<T>(p, to, out, sum, row, column, exists);
   }
 }
 
