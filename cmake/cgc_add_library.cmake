@@ -1,9 +1,11 @@
-# cgc_add_library(name [DIRS dir...] [SUBDIRS dir...] [LINK target...] [PRIVATE_LINK target...]): a static library.
+# cgc_add_library(name [DIRS dir...] [SUBDIRS dir...] [EXCLUDE regex] [LINK target...] [PRIVATE_LINK target...]): a
+# static library.
 #
-# Takes every .cpp and .h of the folder, or of DIRS instead, and of SUBDIRS. Headers sit beside sources, are included from the
-# repository root, and must each compile alone: the target all_verify_interface_header_sets checks it.
+# Takes every .cpp and .h of the folder, or of DIRS instead, and of SUBDIRS, except the .cpp whose paths match EXCLUDE.
+# Headers sit beside sources, are included from the repository root, and must each compile alone: the target
+# all_verify_interface_header_sets checks it.
 function(cgc_add_library name)
-  cmake_parse_arguments(ARG "" "" "DIRS;SUBDIRS;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "EXCLUDE" "DIRS;SUBDIRS;LINK;PRIVATE_LINK" ${ARGN})
   set(sources "")
   set(headers "")
   if(NOT ARG_DIRS)
@@ -15,6 +17,9 @@ function(cgc_add_library name)
     list(APPEND sources ${dir_sources})
     list(APPEND headers ${dir_headers})
   endforeach()
+  if(ARG_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ${ARG_EXCLUDE})
+  endif()
   add_library(${name} STATIC ${sources})
   target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR} FILES ${headers})
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
