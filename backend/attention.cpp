@@ -116,8 +116,8 @@ std::vector<AttentionChoice> attentionCandidates(const AttentionProblem &p, cons
         add(*choice);
   }
   const int64_t columns = attentionColumns(p.width);
-  for (const bool tensorCopies : {true, false})
-    add(chunked(p, attentionKernel(p.dtype, columns, tensorCopies), gpu.multiprocessors));
+  for (const bool useTma : {true, false})
+    add(chunked(p, attentionKernel(p.dtype, columns, useTma), gpu.multiprocessors));
   return candidates;
 }
 

@@ -13,7 +13,7 @@
 namespace cgc::backend {
 namespace {
 
-constexpr uint32_t kSharedOfHalf = kGemmMemory / 2;
+constexpr uint32_t kSharedOfHalf = kGemmMaxSharedBytes / 2;
 
 // All times are in clock cycles.
 
@@ -21,11 +21,11 @@ constexpr uint32_t kSharedOfHalf = kGemmMemory / 2;
 constexpr double kLatency = 1450;
 
 /// Time of the tensor cores for 64 of K and this many accumulators, at 4096 operations a clock.
-double multiplying(double accumulators) {
+double mmaCycles(double accumulators) {
   return accumulators * 64 * 2 / 4096;
 }
 /// Time in which an SM loads 64 columns of this many rows, at 54 bytes a clock.
-double fetching(double rows) {
+double loadCycles(double rows) {
   return rows * 64 * 2 / 54;
 }
 
@@ -38,15 +38,15 @@ uint32_t wideClustersOf(int64_t multiprocessors) {
 double estimatePersistent(const GemmTile &tile, const GemmProblem &p, int64_t multiprocessors) {
   const uint32_t blocks = tile.grid(p.m, p.n, uint32_t(multiprocessors))[0];
   const auto [tilesM, tilesN] = tile.tilesOfPairs(p.m, p.n);
-  const double turns =
+  const double waves =
       tile.hasWideClusters()
-          ? double(tile.shares(p.m, p.n, blocks, wideClustersOf(multiprocessors)).turns)
+          ? double(tile.schedule(p.m, p.n, blocks, wideClustersOf(multiprocessors)).waves)
           : std::ceil(double(tilesM) * double(tilesN) / (blocks / 2));
   const double steps = double((p.k + 63) / 64), epilogue = 1500 + 8.0 * tile.tileM;
   const double step =
-      std::max(multiplying(double(tile.tileN) * tile.tileM),
-               fetching(tile.tileN + tile.tileM / 2.0)); // A pair at least shares X.
-  return turns * (steps * step + epilogue);
+      std::max(mmaCycles(double(tile.tileN) * tile.tileM),
+               loadCycles(tile.tileN + tile.tileM / 2.0)); // A pair at least shares X.
+  return waves * (steps * step + epilogue);
 }
 
 /// K steps of each CTA of a split.
@@ -70,15 +70,15 @@ double estimate(const GemmTile &tile, uint32_t stages, const GemmProblem &p,
   const uint32_t steps = stepsOf(tile, p.k);
   const uint32_t early = std::min(steps, stages);
   const auto mainloop = [&](double together) {
-    const double multiply = multiplying(area) * together;
-    return early * std::max(multiply, fetching(tile.tileM) * together) +
-           (steps - early) * std::max({multiply, fetching(tile.tileN + tile.tileM) * together,
+    const double multiply = mmaCycles(area) * together;
+    return early * std::max(multiply, loadCycles(tile.tileM) * together) +
+           (steps - early) * std::max({multiply, loadCycles(tile.tileN + tile.tileM) * together,
                                        kLatency / (stages - 1)});
   };
   const double epilogue = area / 128 * 22 + (tile.splitK > 1 ? 1100 + 370.0 * tile.splitK : 1000);
 
-  const bool isForTwo = tile.tileN <= 128 && tile.tileM <= 136 && fitsHalf;
-  if (isForTwo && blocks > sms) { // Two CTAs on an SM hide part of each other's epilogues.
+  const bool fitsTwoPerSm = tile.tileN <= 128 && tile.tileM <= 136 && fitsHalf;
+  if (fitsTwoPerSm && blocks > sms) { // Two CTAs on an SM hide part of each other's epilogues.
     const auto round = [&](double together) {
       return mainloop(together) + together * epilogue * 0.6;
     };
@@ -87,9 +87,9 @@ double estimate(const GemmTile &tile, uint32_t stages, const GemmProblem &p,
     return full * round(2) + last * (full > 0 ? 0.9 : 1) + kLatency;
   }
   // CTAs of a cluster that fit on one SM are placed there, while other SMs are idle.
-  const bool landTogether = tile.splitK > 1 && fitsHalf && blocks > sms / 4 && blocks <= sms;
+  const bool shareSm = tile.splitK > 1 && fitsHalf && blocks > sms / 4 && blocks <= sms;
   const double rounds = std::ceil(blocks / sms);
-  return rounds * (mainloop(landTogether ? 2 : 1) + epilogue + kLatency * (rounds > 1 ? 1.8 : 1));
+  return rounds * (mainloop(shareSm ? 2 : 1) + epilogue + kLatency * (rounds > 1 ? 1.8 : 1));
 }
 
 } // namespace
@@ -99,14 +99,14 @@ std::vector<GemmKernelChoice> rankedKernels(const GemmProblem &p, int64_t multip
   for (const GemmTile &tile : p.epilogue.normEps ? gemmNormTiles() : gemmTiles()) {
     if (p.m <= kNonPersistentMaxM && tile.persistent)
       continue;
-    for (const uint32_t memory : {kSharedOfHalf, kGemmMemory}) {
-      if (tile.persistent && memory != kGemmMemory)
+    for (const uint32_t memory : {kSharedOfHalf, kGemmMaxSharedBytes}) {
+      if (tile.persistent && memory != kGemmMaxSharedBytes)
         continue; // Its registers allow one CTA on an SM.
       const uint32_t steps = stepsOf(tile, p.k);
       const uint32_t stages = tile.stagesIn(memory, std::min(std::max(steps, 2u), kGemmMaxStages));
-      const bool isLikeTheLast = !choices.empty() && choices.back().second.kernel.tile == &tile &&
-                                 choices.back().second.stages == stages;
-      if (stages < 2 || !tile.takes(p.k) || isLikeTheLast)
+      const bool isDuplicate = !choices.empty() && choices.back().second.kernel.tile == &tile &&
+                               choices.back().second.stages == stages;
+      if (stages < 2 || !tile.takes(p.k) || isDuplicate)
         continue;
       choices.push_back({estimate(tile, stages, p, multiprocessors),
                          {{p.dtype, &tile}, stages, uint32_t(multiprocessors)}});

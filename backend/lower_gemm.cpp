@@ -116,8 +116,9 @@ bool recordGemm(const GemmProblem &problem, const GemmChoice &choice, const Gemm
 
 /// Adds one record that computes the GEMM with as much of its epilogue as it fuses. Returns nothing
 /// and adds nothing if neither a kernel nor cuBLASLt takes the operands.
-std::optional<Remainder> lowerToOneRecord(const GemmPlaces &operands, const GemmPlaces &matrices,
-                                          Activation activation, BucketBuilder &builder) {
+std::optional<UnfusedEpilogue> lowerToOneRecord(const GemmPlaces &operands,
+                                                const GemmPlaces &matrices, Activation activation,
+                                                BucketBuilder &builder) {
   // Row statistics of y do not decide which way is used: for large GEMMs cuBLASLt, which cannot
   // write them, saves more than a separate layer_norm costs.
   const auto problem = problemOf(matrices, activation, {}, builder);
@@ -126,8 +127,8 @@ std::optional<Remainder> lowerToOneRecord(const GemmPlaces &operands, const Gemm
   if (matrices.residual.has_value() == operands.residual.has_value())
     for (const GemmChoice &choice : gemmCandidates(*problem, builder.gpu()))
       if (recordGemm(*problem, choice, matrices, builder))
-        return Remainder{.rowStatistics = operands.yStatistics &&
-                                          std::holds_alternative<GemmLibraryChoice>(choice)};
+        return UnfusedEpilogue{.rowStatistics = operands.yStatistics &&
+                                                std::holds_alternative<GemmLibraryChoice>(choice)};
   // The part of the epilogue that cuBLASLt fuses.
   GemmPlaces part = matrices;
   if (activation != Activation::None)
@@ -137,14 +138,14 @@ std::optional<Remainder> lowerToOneRecord(const GemmPlaces &operands, const Gemm
       problemOf(part, fusesActivation ? activation : Activation::None, {}, builder);
   if (!fitsLibrary(*partial) || !recordGemm(*partial, GemmLibraryChoice{}, part, builder))
     return std::nullopt;
-  return Remainder{!fusesActivation, operands.residual && !part.residual,
-                   operands.yStatistics.has_value()};
+  return UnfusedEpilogue{!fusesActivation, operands.residual && !part.residual,
+                         operands.yStatistics.has_value()};
 }
 
-Remainder lowerToAten(const GemmPlaces &p, const std::optional<GemmPlaces> &matrices,
-                      Activation activation, BucketBuilder &builder) {
-  Remainder remainder{activation != Activation::None, p.residual.has_value(),
-                      p.yStatistics.has_value()};
+UnfusedEpilogue lowerToAten(const GemmPlaces &p, const std::optional<GemmPlaces> &matrices,
+                            Activation activation, BucketBuilder &builder) {
+  UnfusedEpilogue remainder{activation != Activation::None, p.residual.has_value(),
+                            p.yStatistics.has_value()};
   auto bias = [&]() -> AtenArg {
     return p.bias ? AtenArg(builder.tensor(*p.bias)) : AtenArg(NoneArg{});
   };
@@ -189,8 +190,8 @@ std::optional<NormGemm> normGemmOf(const GemmPlaces &operands, Activation activa
 
 } // namespace
 
-Result<Remainder> lowerGemm(const GemmPlaces &operands, Activation activation,
-                            BucketBuilder &builder) {
+Result<UnfusedEpilogue> lowerGemm(const GemmPlaces &operands, Activation activation,
+                                  BucketBuilder &builder) {
   const std::optional<GemmPlaces> matrices = matricesOf(operands);
   if (builder.target() == DeviceKind::Cuda && matrices)
     if (const auto remainder = lowerToOneRecord(operands, *matrices, activation, builder))

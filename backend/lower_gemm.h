@@ -13,15 +13,15 @@ namespace cgc::backend {
 using GemmPlaces = GemmOperands<Place>;
 
 /// What was not fused. The caller applies it to y in place: the activation, then the residual.
-struct Remainder {
+struct UnfusedEpilogue {
   bool activation = false, residual = false;
   bool rowStatistics = false; ///< yStatistics is given and was not written.
 };
 
 /// Adds the record that computes the GEMM with as much of its epilogue as it fuses, and returns the
 /// rest. Unsupported if nothing can compute the GEMM.
-Result<Remainder> lowerGemm(const GemmPlaces &operands, Activation activation,
-                            BucketBuilder &builder);
+Result<UnfusedEpilogue> lowerGemm(const GemmPlaces &operands, Activation activation,
+                                  BucketBuilder &builder);
 
 /// Lowers the GEMM with the rows of x normalized first (GemmProblem::Epilogue::normEps), by means
 /// of xStatistics. There is no residual. Adds the record of one kernel that computes all of it and

@@ -123,12 +123,12 @@ int main(int argc, char **argv) {
     };
     std::vector<Line> lines;
     for (const cgc::GemmTile &tile : cgc::gemmTiles())
-      for (const uint32_t memory : {cgc::kGemmMemory / 2, cgc::kGemmMemory}) {
+      for (const uint32_t memory : {cgc::kGemmMaxSharedBytes / 2, cgc::kGemmMaxSharedBytes}) {
         const uint32_t steps = uint32_t(((k + 63) / 64 + tile.splitK - 1) / tile.splitK);
         const uint32_t stages =
             tile.stagesIn(memory, std::min(std::max(steps, 2u), cgc::kGemmMaxStages));
-        if (stages < 2 ||
-            (memory == cgc::kGemmMemory && tile.sharedBytes(stages) <= cgc::kGemmMemory / 2))
+        if (stages < 2 || (memory == cgc::kGemmMaxSharedBytes &&
+                           tile.sharedBytes(stages) <= cgc::kGemmMaxSharedBytes / 2))
           continue;
         const cgc::Kernel &kernel = cgc::GemmKernel{cgc::DType::F16, &tile}.row();
         // Skips tiles that fit the shape badly.

@@ -18,7 +18,7 @@ namespace {
 
 /// The most choices that are timed: the tiles that the backend's model ranks first, and the
 /// algorithms that cuBLASLt's heuristic names first.
-constexpr size_t kMostTiles = 20;
+constexpr size_t kMaxTiles = 20;
 constexpr int kMostAlgorithms = 8;
 /// Samples of each choice in the first round, of which the minimum counts.
 constexpr int kSamples = 3;
@@ -27,7 +27,7 @@ constexpr size_t kFinalists = 4;
 constexpr int kRounds = 9;
 /// The least relative gain of the bucket's time for which the plan's own choice is replaced. Less
 /// is noise.
-constexpr double kLeastGain = 0.002;
+constexpr double kMinGain = 0.002;
 
 /// A way to compute a GEMM and its name in a report.
 struct Choice {
@@ -163,7 +163,7 @@ private:
       const auto *kernel = std::get_if<backend::GemmKernelChoice>(&candidate);
       if (!kernel)
         choices = algorithmsFor(gemm, record, edited, graphs);
-      else if (tiles.size() < kMostTiles)
+      else if (tiles.size() < kMaxTiles)
         tiles.push_back({candidate, kernel->name()});
     }
     std::ranges::move(tiles, std::back_inserter(choices));
@@ -208,7 +208,7 @@ private:
 
     Contender &before = contenders.back();
     Contender &best = *std::ranges::min_element(contenders, {}, &Contender::median);
-    Contender &winner = best.median() < before.median() * (1 - kLeastGain) ? best : before;
+    Contender &winner = best.median() < before.median() * (1 - kMinGain) ? best : before;
     report.sites = edited.count(description);
     report.microsBefore = before.median();
     report.microsAfter = winner.median();

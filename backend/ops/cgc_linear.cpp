@@ -9,7 +9,7 @@ namespace cgc::backend {
 
 Status lowerWholeGemm(const ir::Node &node, const GemmPlaces &operands, Activation activation,
                       BucketBuilder &builder) {
-  CGC_ASSIGN_OR_RETURN(Remainder rest, lowerGemm(operands, activation, builder));
+  CGC_ASSIGN_OR_RETURN(UnfusedEpilogue rest, lowerGemm(operands, activation, builder));
   const Place &y = operands.y;
   const std::optional<Place> &residual = operands.residual;
   if (rest.activation)

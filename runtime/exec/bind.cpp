@@ -112,7 +112,7 @@ private:
     bound.grid = {launch.grid[0] - tail.blocks, launch.grid[1], launch.grid[2]};
     bound.block = {launch.block[0], launch.block[1], launch.block[2]};
     bound.sharedBytes = launch.sharedBytes;
-    bound.waits = kernel->traits & kWaits;
+    bound.waits = kernel->traits & kProgrammaticLaunch;
     return BoundOp(std::move(bound));
   }
 

@@ -24,7 +24,7 @@ struct BoundKernel {
   dim3 grid, block; ///< `grid` excludes the CTAs of the tail launch (KernelParameters).
   size_t sharedBytes = 0;
   KernelParameters parameters;
-  bool waits = false; ///< The kernel's trait kWaits.
+  bool waits = false; ///< The kernel's trait kProgrammaticLaunch.
   /// The edge to this kernel is programmatic: it may be scheduled while the preceding kernel runs.
   bool programmatic = false;
 };
@@ -99,7 +99,7 @@ Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket 
                                              std::vector<std::string> &notes);
 
 /// Makes an edge between two consecutive records programmatic if both are kernels of the kernel
-/// library and the second waits for the first itself (kWaits).
+/// library and the second waits for the first itself (kProgrammaticLaunch).
 void makeProgrammaticEdges(std::vector<BoundRecord> &records);
 /// Makes all edges plain again.
 void makePlainEdges(std::vector<BoundRecord> &records);

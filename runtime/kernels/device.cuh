@@ -14,7 +14,7 @@ namespace cgc::device {
 /// (griddepcontrol.wait). Before it, a kernel may neither read what another kernel writes nor write
 /// what another kernel reads. Returns at once if the graph edge is not programmatic, and before
 /// sm_90.
-__device__ inline void waitForPredecessor() {
+__device__ inline void griddepWait() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
@@ -23,7 +23,7 @@ __device__ inline void waitForPredecessor() {
 /// Allows the next kernel to be scheduled once every CTA of this one has called it or exited
 /// (griddepcontrol.launch_dependents). It publishes no writes: the next kernel waits for the
 /// completion of this one.
-__device__ inline void releaseSuccessor() {
+__device__ inline void griddepLaunchDependents() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
@@ -145,8 +145,9 @@ __device__ inline float warpSum(float value) {
 
 namespace cgc {
 
-/// The DType of a device element type.
-template <class T> constexpr DType kDTypeOf = DType::F32;
+/// The DType of a device element type. Undefined for types that no kernel has.
+template <class T> constexpr DType kDTypeOf;
+template <> inline constexpr DType kDTypeOf<float> = DType::F32;
 template <> inline constexpr DType kDTypeOf<__half> = DType::F16;
 template <> inline constexpr DType kDTypeOf<__nv_bfloat16> = DType::BF16;
 template <> inline constexpr DType kDTypeOf<int64_t> = DType::I64;

@@ -42,7 +42,7 @@ struct LaunchView {
 enum KernelTrait : unsigned {
   /// No CTA touches what another kernel writes or reads before griddepcontrol.wait, so an edge to
   /// the kernel may be programmatic. Its tail launch starts after that wait.
-  kWaits = 1u << 0,
+  kProgrammaticLaunch = 1u << 0,
   /// Has code for sm_90a only.
   kHopper = 1u << 1,
   /// The last tensor that it writes is optional: the row statistics of the one before it.

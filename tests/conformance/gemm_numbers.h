@@ -13,7 +13,7 @@ inline constexpr DType kHalves[] = {DType::F16, DType::BF16};
 inline constexpr double kGeluError = 4.5e-4;
 /// The most stages for which a CTA has memory.
 inline uint32_t mostStages(const GemmTile &tile) {
-  return tile.stagesIn(kGemmMemory);
+  return tile.stagesIn(kGemmMaxSharedBytes);
 }
 
 inline double activate(Activation activation, double x) {

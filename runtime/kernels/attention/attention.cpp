@@ -7,7 +7,7 @@
 namespace cgc {
 
 Result<AttentionLaunch> checkAttention(const LaunchView &launch, DType dtype, int64_t columns,
-                                       bool tensorCopies) {
+                                       bool useTma) {
   CGC_ASSIGN_OR_RETURN(const Heads heads, headsOf(launch, dtype, columns));
   const int64_t splits = launch.ints[kAttentionSplitsInt], warps = launch.block[0] / 32;
   if (splits < 1 || warps < 1 || warps > kAttentionMaxWarps || warps % splits != 0)
@@ -17,12 +17,12 @@ Result<AttentionLaunch> checkAttention(const LaunchView &launch, DType dtype, in
       launch.grid[0] != (heads.queries + rows - 1) / rows || launch.grid[1] != heads.heads ||
       launch.grid[2] != heads.batch ||
       launch.sharedBytes != attentionSharedBytes(heads.keys, columns, warps, splits))
-    return refuseLaunch("the launch is not that of the sizes");
+    return refuseLaunch("grid, block or shared memory does not match the problem size");
   AttentionLaunch checked{.heads = heads, .splits = splits, .k = {}, .v = {}};
-  if (!tensorCopies)
+  if (!useTma)
     return checked;
   if (heads.width != columns)
-    return refuseLaunch("tensor copies bring whole rows of 64 columns");
+    return refuseLaunch("TMA needs a head width of exactly 64");
   const auto shape = [&](const HeadStrides &strides) {
     return headsMapShape({heads.batch, heads.heads, heads.keys},
                          {strides.batch, strides.head, strides.row}, kAttentionChunk);
@@ -34,7 +34,7 @@ Result<AttentionLaunch> checkAttention(const LaunchView &launch, DType dtype, in
   return checked;
 }
 
-// The kernels of a dtype: ROW(suffix of the name, columns, tensorCopies).
+// The kernels of a dtype: ROW(suffix of the name, columns, useTma).
 #define CGC_ATTENTION_KERNELS(ROW)                                                                 \
   ROW(32, 32, false)                                                                               \
   ROW(48, 48, false)                                                                               \
@@ -50,11 +50,11 @@ Result<AttentionLaunch> checkAttention(const LaunchView &launch, DType dtype, in
   CGC_KERNEL_CHECK(attention_bf16_##NAME, checkAttention, DType::BF16, __VA_ARGS__)
 CGC_ATTENTION_KERNELS(CGC_ATTENTION_CHECKS)
 
-const Kernel *attentionKernel(DType dtype, int64_t columns, bool tensorCopies) {
+const Kernel *attentionKernel(DType dtype, int64_t columns, bool useTma) {
   struct Row {
     KernelId f16, bf16;
     int64_t columns;
-    bool tensorCopies;
+    bool useTma;
   };
 #define CGC_ATTENTION_ROW(NAME, ...)                                                               \
   {KernelId::attention_f16_##NAME, KernelId::attention_bf16_##NAME, __VA_ARGS__},
@@ -62,7 +62,7 @@ const Kernel *attentionKernel(DType dtype, int64_t columns, bool tensorCopies) {
   if (dtype != DType::F16 && dtype != DType::BF16)
     return nullptr;
   for (const Row &row : kRows)
-    if (row.columns == columns && row.tensorCopies == tensorCopies)
+    if (row.columns == columns && row.useTma == useTma)
       return &kernelOf(dtype == DType::F16 ? row.f16 : row.bf16);
   return nullptr;
 }

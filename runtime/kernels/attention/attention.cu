@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
     constexpr int kChunk = kAttentionChunk, kStage = 2 * kChunk * Tile::kPitch;
     extern __shared__ uint4 memory[];
     __shared__ uint64_t full[kAttentionStages];
-    releaseSuccessor();
+    griddepLaunchDependents();
 
     uint8_t *const bytes = reinterpret_cast<uint8_t *>(memory);
     T *const shared = reinterpret_cast<T *>(
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
     if constexpr (kTensorCopies)
       fenceBarrierInit();
     __syncthreads();
-    waitForPredecessor();
+    griddepWait();
 
     const auto keysOf = [&](int chunk) { return Tile{shared + chunk % stages * kStage}; };
     const auto valuesOf = [&](int chunk) {
@@ -77,9 +77,9 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
       uint64_t *const barrier = &full[chunk % stages];
       if constexpr (kTensorCopies) {
         if (threadIdx.x == 0) {
-          arriveExpecting(barrier, kStage * sizeof(T));
-          copyHeadTile(keysOf(chunk).first, &p.maps.k, chunk * kChunk, head, batch, barrier);
-          copyHeadTile(valuesOf(chunk).first, &p.maps.v, chunk * kChunk, head, batch, barrier);
+          arriveExpectTx(barrier, kStage * sizeof(T));
+          tmaLoadHead(keysOf(chunk).first, &p.maps.k, chunk * kChunk, head, batch, barrier);
+          tmaLoadHead(valuesOf(chunk).first, &p.maps.v, chunk * kChunk, head, batch, barrier);
         }
       } else {
         copyChunk<kColumns, T>(p, chunk, p.k + batch * p.kStrides.batch + head * p.kStrides.head,

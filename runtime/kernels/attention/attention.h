@@ -11,7 +11,7 @@ namespace cgc {
 
 /// Upper limit of the batch size and of the number of heads: CUDA's limit for the second and third
 /// dimension of a grid, which attention_* uses for them. All attention kernels keep to it.
-inline constexpr int64_t kAttentionMostOfGrid = 65535;
+inline constexpr int64_t kMaxGridYZ = 65535;
 /// Queries of a warp.
 inline constexpr int64_t kAttentionQueries = 16;
 /// Keys (and values) in a chunk. Shared memory holds up to kAttentionStages chunks.
@@ -50,8 +50,8 @@ constexpr uint32_t attentionSharedBytes(int64_t keys, int64_t columns, int64_t w
 }
 
 /// The kernel for heads of `columns` columns (attentionColumns), which loads keys and values with
-/// TMA if `tensorCopies`; null if there is none.
-const Kernel *attentionKernel(DType dtype, int64_t columns, bool tensorCopies);
+/// TMA if `useTma`; null if there is none.
+const Kernel *attentionKernel(DType dtype, int64_t columns, bool useTma);
 
 /// The position of `splits` in the ints of a launch, after AttentionNumbers.
 inline constexpr size_t kAttentionSplitsInt = 5;
@@ -62,8 +62,8 @@ struct AttentionLaunch {
   int64_t splits;      ///< Warps that share 16 queries.
   TensorMapShape k, v; ///< Only of kernels that load with TMA.
 };
-/// Checks a launch of attentionKernel(dtype, columns, tensorCopies).
+/// Checks a launch of attentionKernel(dtype, columns, useTma).
 Result<AttentionLaunch> checkAttention(const LaunchView &launch, DType dtype, int64_t columns,
-                                       bool tensorCopies);
+                                       bool useTma);
 
 } // namespace cgc

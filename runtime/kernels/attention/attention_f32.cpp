@@ -12,7 +12,7 @@ Result<Heads> checkAttentionF32(const LaunchView &launch, int64_t columns) {
       launch.grid[0] != (heads.queries + kAttentionF32Queries - 1) / kAttentionF32Queries ||
       launch.grid[1] != heads.heads || launch.grid[2] != heads.batch ||
       launch.sharedBytes != attentionF32SharedBytes(columns))
-    return refuseLaunch("the launch is not that of the sizes");
+    return refuseLaunch("grid, block or shared memory does not match the problem size");
   return heads;
 }
 

@@ -77,8 +77,8 @@ __global__ void __launch_bounds__(kThreads)
   // The end of the keys that any query of this CTA attends to.
   const int end = p.causal ? min(p.keys, first + kQueries) : p.keys;
 
-  releaseSuccessor();
-  waitForPredecessor();
+  griddepLaunchDependents();
+  griddepWait();
   copyRows<kColumns>(queries, kPitch, p.q + batch * p.qStrides.batch + head * p.qStrides.head,
                      p.qStrides.row, first, kQueries, p.queries, p.width);
   copyRows<kColumns>(keys, kPitch, k, p.kStrides.row, 0, kChunk, end, p.width);

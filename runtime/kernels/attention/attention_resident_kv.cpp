@@ -10,8 +10,8 @@ namespace {
 
 /// Whether the sizes are in range.
 bool hasSizes(const AttentionNumbers &n) {
-  return n.batch >= 1 && n.heads >= 1 && n.queries >= 1 && n.keys >= 1 &&
-         n.batch <= kAttentionMostOfGrid && n.heads <= kAttentionMostOfGrid && n.queries <= 1 << 20;
+  return n.batch >= 1 && n.heads >= 1 && n.queries >= 1 && n.keys >= 1 && n.batch <= kMaxGridYZ &&
+         n.heads <= kMaxGridYZ && n.queries <= 1 << 20;
 }
 
 Status refuseKeys() {
@@ -72,7 +72,7 @@ Result<ResidentKvLaunch> checkResidentKv(const LaunchView &launch, DType dtype, 
   if (launch.grid[0] < 1 || launch.grid[0] > items || items > kResidentKvMaxItems ||
       !hasShape(launch, launch.grid[0], uint32_t(shape.groups * 128),
                 shape.sharedBytes(n.queries, n.keys)))
-    return refuseLaunch("the launch is not that of the sizes");
+    return refuseLaunch("grid, block or shared memory does not match the problem size");
   CGC_ASSIGN_OR_RETURN(const ResidentKvLaunch checked,
                        checkTensors(launch, dtype, shape, shape.tiles * kResidentKvQueries,
                                     capacity / residentKvBoxes(capacity)));
@@ -86,7 +86,7 @@ Result<ResidentKvLaunch> checkSplitKv(const LaunchView &launch, DType dtype) {
     return refuseKeys();
   const int64_t items = kSplitKvShape.items(n.batch * n.heads, n.queries);
   if (items > kResidentKvMaxItems || !hasShape(launch, items, 256, kSplitKvSharedBytes))
-    return refuseLaunch("the launch is not that of the sizes");
+    return refuseLaunch("grid, block or shared memory does not match the problem size");
   return checkTensors(launch, dtype, kSplitKvShape, kResidentKvQueries, kSplitKvKeys);
 }
 

@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kResidentKvMaxGroups * 128, 1)
   __shared__ Place places[2];
   __shared__ uint32_t leavers[2];
   __shared__ alignas(16) uint32_t ones[64];
-  releaseSuccessor();
+  griddepLaunchDependents();
 
   const int groups = blockDim.x / 128, group = threadIdx.x / 128;
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
@@ -72,21 +72,21 @@ __global__ void __launch_bounds__(kResidentKvMaxGroups * 128, 1)
     const auto [slice, head, batch] = places[stage] = placeOf(p, item);
     leavers[stage] = 0;
     uint8_t *const to = memory + stage * stageBytes, *const tiles = to + 2 * kKeys * kRowBytes;
-    arriveExpecting(&haveKeys[stage], kBox * kRowBytes + tilesBytes + (p.single ? kRowBytes : 0));
-    copyHeadTile(tiles, &p.q, slice * p.tiles * int(kResidentKvQueries), head, batch,
-                 &haveKeys[stage]);
-    copyHeadTile(to, &p.k, 0, head, batch, &haveKeys[stage]);
+    arriveExpectTx(&haveKeys[stage], kBox * kRowBytes + tilesBytes + (p.single ? kRowBytes : 0));
+    tmaLoadHead(tiles, &p.q, slice * p.tiles * int(kResidentKvQueries), head, batch,
+                &haveKeys[stage]);
+    tmaLoadHead(to, &p.k, 0, head, batch, &haveKeys[stage]);
     if constexpr (kBoxes > 1) {
-      arriveExpecting(&haveMoreKeys[stage], (kKeys - kBox) * kRowBytes);
-      copyHeadTile(to + kBox * kRowBytes, &p.k, kBox, head, batch, &haveMoreKeys[stage]);
+      arriveExpectTx(&haveMoreKeys[stage], (kKeys - kBox) * kRowBytes);
+      tmaLoadHead(to + kBox * kRowBytes, &p.k, kBox, head, batch, &haveMoreKeys[stage]);
     }
     if (p.single)
       copyBytes(tiles + tilesBytes, p.single + batch * p.qStrides.batch + head * p.qStrides.head,
                 kRowBytes, &haveKeys[stage]);
-    arriveExpecting(&haveValues[stage], kKeys * kRowBytes);
+    arriveExpectTx(&haveValues[stage], kKeys * kRowBytes);
     for (int box = 0; box < kBoxes; ++box)
-      copyHeadTile(to + (kKeys + box * kBox) * kRowBytes, &p.v, box * kBox, head, batch,
-                   &haveValues[stage]);
+      tmaLoadHead(to + (kKeys + box * kBox) * kRowBytes, &p.v, box * kBox, head, batch,
+                  &haveValues[stage]);
   };
   if (threadIdx.x == 0) {
     prefetchMap(&p.q);
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kResidentKvMaxGroups * 128, 1)
       initBarrier(&singleIsRead[s], 1);
     }
     fenceBarrierInit();
-    waitForPredecessor();
+    griddepWait();
 #pragma unroll 1
     for (int s = 0; s < p.stages; ++s)
       if (const int item = blockIdx.x + s * gridDim.x; item < p.items)
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kResidentKvMaxGroups * 128, 1)
   }
   writeOnes<T>(ones);
   __syncthreads();
-  waitForPredecessor();
+  griddepWait();
 
   const auto waitForMoreKeys = [&](int stage, uint32_t phase) {
     if constexpr (kBoxes > 1)
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(kResidentKvMaxGroups * 128, 1)
         if constexpr (kIndex + 1 < kParts)
           startScores(std::integral_constant<int, kIndex + 1>());
         const auto score = [&](int b, int e) -> float & { return scores[kIndex % 2][4 * b + e]; };
-        constexpr int kFull = kKeys - int(kResidentKvMaxMissing) - kFirst;
+        constexpr int kFull = kKeys - int(kResidentKvMaxPaddedKeys) - kFirst;
         hideMissing<kBlocks, (kFull > 0 ? kFull : 0)>(score, p.keys - kFirst, column);
         if (p.causal) {
 #pragma unroll
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(kResidentKvMaxGroups * 128, 1)
       fenceShared();
       __syncwarp();
       if (lane == 0 && warpQuery < p.queries)
-        storeHeadTile(&p.outTiles, warpQuery, place.head, place.batch, rows);
+        tmaStoreHead(&p.outTiles, warpQuery, place.head, place.batch, rows);
     }
     auto &single = *reinterpret_cast<SingleMemory *>(tiles + tilesBytes);
     if (p.single) {

@@ -20,7 +20,7 @@ inline constexpr uint32_t kResidentKvSingleBytes = 5120;
 static_assert(kResidentKvSingleBytes % 1024 == 0,
               "the next stage's tiles are swizzled from there on");
 /// The most keys that a kernel may hold beyond those of the tensor; it masks only the last ones.
-inline constexpr int64_t kResidentKvMaxMissing = 72;
+inline constexpr int64_t kResidentKvMaxPaddedKeys = 72;
 
 /// The key capacities of the kernels, multiples of 16: "attention_resident_kv_f16_80".
 inline constexpr std::array<int64_t, 5> kResidentKvKeys = {64, 80, 128, 208, 272};
@@ -28,7 +28,7 @@ inline constexpr std::array<int64_t, 5> kResidentKvKeys = {64, 80, 128, 208, 272
 /// The smallest capacity for this many keys; 0 if no kernel takes them.
 constexpr int64_t residentKvKeys(int64_t keys) {
   for (int64_t held : kResidentKvKeys)
-    if (keys <= held && held - keys <= kResidentKvMaxMissing)
+    if (keys <= held && held - keys <= kResidentKvMaxPaddedKeys)
       return held;
   return 0;
 }

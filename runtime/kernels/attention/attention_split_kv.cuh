@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(256, 1)
   uint8_t *const keys = memory + kTileBytes, *const values = keys + 2 * kHalfBytes;
   __shared__ uint64_t haveQueries, haveKeys[2], haveValues[2];
   __shared__ alignas(16) uint32_t ones[64];
-  releaseSuccessor();
+  griddepLaunchDependents();
 
   const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
   const auto [tile, head, batch] = placeOf(p, int(blockIdx.x));
@@ -37,12 +37,12 @@ __global__ void __launch_bounds__(256, 1)
   }
   writeOnes<T>(ones);
   __syncthreads();
-  waitForPredecessor();
+  griddepWait();
   if (threadIdx.x == 0) {
     const auto fetch = [&](uint8_t *to, const CUtensorMap *map, int row, int bytes,
                            uint64_t *have) {
-      arriveExpecting(have, bytes);
-      copyHeadTile(to, map, row, head, batch, have);
+      arriveExpectTx(have, bytes);
+      tmaLoadHead(to, map, row, head, batch, have);
     };
     fetch(memory, &p.q, tile * int(kResidentKvQueries), kTileBytes, &haveQueries);
     for (int g = 0; g < 2; ++g)

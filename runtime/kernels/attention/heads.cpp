@@ -29,8 +29,8 @@ std::optional<HeadStrides> headStridesOf(const OperandView &operand, DType dtype
 Result<Heads> headsOf(const LaunchView &launch, DType dtype, int64_t columns) {
   const auto [batch, heads, queries, keys, causal] = AttentionNumbers::of(launch.ints);
   const int64_t most = 1 << 24;
-  if (batch < 1 || heads < 1 || queries < 1 || keys < 1 || batch > kAttentionMostOfGrid ||
-      heads > kAttentionMostOfGrid || queries > most || keys > most || causal < 0 || causal > 1)
+  if (batch < 1 || heads < 1 || queries < 1 || keys < 1 || batch > kMaxGridYZ ||
+      heads > kMaxGridYZ || queries > most || keys > most || causal < 0 || causal > 1)
     return refuseLaunch("batch, heads, queries and keys have to be positive and not too many");
   if (!(launch.floats[0] > 0))
     return refuseLaunch("scale has to be positive");

@@ -64,12 +64,12 @@ Result<KernelParameters> bindPersistent(const LaunchView &launch, const LaunchAd
     CGC_ASSIGN_OR_RETURN(const uint32_t atOnce,
                          clustersAtOnce(function(&gemmPersistent<T, kTileM, kNorm, Clusters::Wide>),
                                         launch, PersistentShape<kTileM, kClusters>::kCtas));
-    const auto shares = tile.shares(l.m, l.n, launch.grid[0], atOnce);
-    p.tiles = tilesOf(shares.clusterRows, GemmTile::tilesOf(tilesN, 2), 0);
-    p.tailTiles = tilesOf(std::max(tilesM - 2 * shares.clusterRows, int64_t(0)), tilesN,
-                          shares.clusterRows * 2 * kTileM);
+    const auto schedule = tile.schedule(l.m, l.n, launch.grid[0], atOnce);
+    p.tiles = tilesOf(schedule.clusterRows, GemmTile::tilesOf(tilesN, 2), 0);
+    p.tailTiles = tilesOf(std::max(tilesM - 2 * schedule.clusterRows, int64_t(0)), tilesN,
+                          schedule.clusterRows * 2 * kTileM);
     KernelParameters parameters(p);
-    parameters.tail.blocks = 2 * shares.pairs;
+    parameters.tail.blocks = 2 * schedule.pairs;
     if (p.tailTiles.count > 0)
       parameters.tail.function = function(&gemmPersistent<T, kTileM, kNorm, Clusters::Tail>);
     return parameters;

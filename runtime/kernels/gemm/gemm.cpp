@@ -96,7 +96,7 @@ Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTi
   if (launch.grid[0] == 0 || !std::ranges::equal(launch.grid, grid) ||
       launch.block[0] != tile.threads() || launch.block[1] != 1 || launch.block[2] != 1 ||
       stages < 2)
-    return refuseLaunch("the launch is not that of the tile");
+    return refuseLaunch("grid, block or shared memory does not match the tile");
 
   const OperandView &x = launch.reads[kGemmX], &w = launch.reads[kGemmW],
                     &bias = launch.reads[kGemmBias], &y = launch.writes[kGemmY],

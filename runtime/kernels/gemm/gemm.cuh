@@ -49,7 +49,7 @@ __global__ void __maxnreg__(maxRegisters(GemmShape<kTileN, kTileM, kSplitK, kNor
     }
     fenceBarrierInit();
   }
-  releaseSuccessor();
+  griddepLaunchDependents();
   __syncthreads();
 
   const auto leaveSplitK = [] { // The cluster barriers of a warp without accumulators.
@@ -64,21 +64,21 @@ __global__ void __maxnreg__(maxRegisters(GemmShape<kTileN, kTileM, kSplitK, kNor
       // No other kernel reads W, and the CTAs that share a tile of it load it at the same time.
       const CachePolicy wPolicy = p.wIsConstant ? evictFirst() : evictNormal();
       const auto copyW = [&](int i, int stage) {
-        arriveExpecting(&full[stage], Shape::kStageBytes);
-        copyTile(memory + stage * Shape::kStageBytes, &p.w, (first + i) * kTileK, n0, &full[stage],
+        arriveExpectTx(&full[stage], Shape::kStageBytes);
+        tmaLoad2d(memory + stage * Shape::kStageBytes, &p.w, (first + i) * kTileK, n0, &full[stage],
                  wPolicy);
       };
       const auto copyX = [&](int i, int stage) {
-        copyTile(memory + stage * Shape::kStageBytes + Shape::kWBytes, &p.x, (first + i) * kTileK,
+        tmaLoad2d(memory + stage * Shape::kStageBytes + Shape::kWBytes, &p.x, (first + i) * kTileK,
                  m0, &full[stage]);
       };
       const int early = steps < p.stages ? steps : p.stages;
       if (!p.wIsConstant)
-        waitForPredecessor();
+        griddepWait();
 #pragma unroll 1
       for (int i = 0; i < early; ++i)
         copyW(i, i);
-      waitForPredecessor();
+      griddepWait();
       Ring ring{p.stages};
 #pragma unroll 1
       for (int i = 0; i < steps; ++i, ring.next()) {
@@ -107,12 +107,12 @@ __global__ void __maxnreg__(maxRegisters(GemmShape<kTileN, kTileM, kSplitK, kNor
   const int column = group * 64 + warp % 4 * 16 + lane / 4; // Of the accumulators; and column + 8.
   float bias[2] = {};
   if (!p.biasIsConstant)
-    waitForPredecessor();
+    griddepWait();
   for (int h = 0; h < 2; ++h)
     if (const int n = n0 + column + h * 8; p.bias && warp < kConsumerWarps && n < p.n)
       bias[h] = toFloat(p.bias[n]);
   // The epilogue reads what earlier kernels wrote, and overwrites what they may still read.
-  waitForPredecessor();
+  griddepWait();
   if constexpr (kNorm) {
     const bool helps = warp > kConsumerWarps;
 #pragma unroll 1

@@ -15,7 +15,7 @@ namespace cgc {
 
 /// Dynamic shared memory of a CTA that has an SM to itself, in bytes. The SM's 227 KiB less what
 /// the kernels declare statically.
-inline constexpr uint32_t kGemmMemory = 224 << 10;
+inline constexpr uint32_t kGemmMaxSharedBytes = 224 << 10;
 /// Extent of a pipeline stage in K, in elements.
 inline constexpr uint32_t kGemmTileK = 64;
 /// Extent in N of a CTA's tile in a persistent kernel.
@@ -70,28 +70,29 @@ struct GemmTile {
   /// result, which lowers the power of a GEMM with a large M.
   constexpr bool hasWideClusters() const { return persistent && tileM > 192; }
   /// The division of a launch's tiles between wide clusters and the pairs of the tail launch.
-  struct Shares {
+  struct TileSchedule {
     uint32_t clusters = 0, pairs = 0;
     /// Rows of cluster tiles, of 2 tileM rows of y each. The pairs compute the rows after them.
     int64_t clusterRows = 0;
-    int64_t turns = INT64_MAX; ///< The most tiles that a cluster or a pair computes in turn.
+    int64_t waves = INT64_MAX; ///< The most tiles that one cluster or pair computes.
   };
-  /// The division with the fewest turns for a grid of this many CTAs on a GPU that can hold
+  /// The division with the fewest waves for a grid of this many CTAs on a GPU that can hold
   /// `clustersAtOnce` wide clusters, at least 1. Among equal ones, that with the most clusterRows.
-  constexpr Shares shares(int64_t m, int64_t n, uint32_t ctas, uint32_t clustersAtOnce) const {
+  constexpr TileSchedule schedule(int64_t m, int64_t n, uint32_t ctas,
+                                  uint32_t clustersAtOnce) const {
     const auto [tilesM, tilesN] = tilesOfPairs(m, n);
-    const auto turns = [](int64_t tiles, uint32_t takers) {
-      return tiles == 0 ? 0 : takers == 0 ? INT64_MAX : tilesOf(tiles, takers);
+    const auto waves = [](int64_t tiles, uint32_t workers) {
+      return tiles == 0 ? 0 : workers == 0 ? INT64_MAX : tilesOf(tiles, workers);
     };
-    Shares best;
+    TileSchedule best;
     for (uint32_t clusters = std::min(clustersAtOnce, ctas / kWideClusterCtas); clusters > 0;
          --clusters) {
       const uint32_t pairs = (ctas - clusters * kWideClusterCtas) / 2;
       for (int64_t rows = 0; rows <= tilesOf(tilesM, 2); ++rows) {
         const int64_t tail = std::max(tilesM - 2 * rows, int64_t(0));
         const int64_t most =
-            std::max(turns(rows * tilesOf(tilesN, 2), clusters), turns(tail * tilesN, pairs));
-        if (most < best.turns || (most == best.turns && rows > best.clusterRows))
+            std::max(waves(rows * tilesOf(tilesN, 2), clusters), waves(tail * tilesN, pairs));
+        if (most < best.waves || (most == best.waves && rows > best.clusterRows))
           best = {clusters, pairs, rows, most};
       }
     }

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(PersistentShape<kTileM, kClusters>::kThreads, 
     barriers.initialize<Shape>(p.stages);
   }
   if constexpr (kClusters != Clusters::Wide)
-    releaseSuccessor();
+    griddepLaunchDependents();
   const int steps = (p.k + kTileK - 1) / kTileK;
   const int firstTile = int(blockIdx.x) / Shape::kCtas, tileStep = int(gridDim.x) / Shape::kCtas;
   const PersistentCta<T, kTileM, kNorm, kClusters> cta{
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(PersistentShape<kTileM, kClusters>::kThreads, 
   syncClusterRelaxed();
 
   if (warp >= Shape::kWarps) {
-    shrinkRegisters<Shape::kFewRegisters>();
+    shrinkRegisters<Shape::kProducerRegisters>();
     if (threadIdx.x == Shape::kWarps * 32)
       loadOperands(cta);
     if (threadIdx.x == Shape::kWarps * 32 + 32)
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(PersistentShape<kTileM, kClusters>::kThreads, 
   } else {
     // Consumers need no griddepcontrol.wait: the producer loads X after its own, and consumers
     // write results only after they have multiplied X.
-    growRegisters<Shape::kManyRegisters>();
+    growRegisters<Shape::kConsumerRegisters>();
     consumeTiles(cta);
   }
 #endif

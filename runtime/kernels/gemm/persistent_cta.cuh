@@ -63,7 +63,7 @@ struct PersistentCta : PersistentBarriers {
 
   __device__ __forceinline__ void waitForOperands() const {
     if constexpr (!kTail)
-      waitForPredecessor();
+      griddepWait();
   }
 
   __device__ __forceinline__ TileOrigin originOf(int tile) const {

@@ -15,7 +15,7 @@ loadOperands(const PersistentCta<T, kTileM, kNorm, kClusters> &cta) {
   using Shape = typename Cta::Shape;
   const CachePolicy wPolicy = cta.policyOfW();
   const auto copyW = [&](int n, int i, int stage) {
-    arriveExpecting(&cta.full[stage], Shape::kStageBytes);
+    arriveExpectTx(&cta.full[stage], Shape::kStageBytes);
     uint8_t *const to = cta.memory + stage * Shape::kStageBytes;
 #pragma unroll
     for (int b = 0; b < Shape::kWBoxes; ++b) {
@@ -24,7 +24,7 @@ loadOperands(const PersistentCta<T, kTileM, kNorm, kClusters> &cta) {
         copyTileMulticast(to + row * 128, &cta.p.w, i * kTileK, n + row, &cta.full[stage],
                           cta.wRanks);
       else
-        copyTile(to + row * 128, &cta.p.w, i * kTileK, n + row, &cta.full[stage], wPolicy);
+        tmaLoad2d(to + row * 128, &cta.p.w, i * kTileK, n + row, &cta.full[stage], wPolicy);
     }
   };
   // The first stages of W, before the wait: the ring is still empty. No more than two, because
@@ -36,7 +36,7 @@ loadOperands(const PersistentCta<T, kTileM, kNorm, kClusters> &cta) {
     copyW(cta.originOf(cta.firstTile).n, i, i);
   cta.waitForOperands();
   if constexpr (Cta::kWide)
-    releaseSuccessor();
+    griddepLaunchDependents();
   Ring ring{cta.p.stages};
   cta.forTiles([&](const TileOrigin &origin, uint32_t turn) {
     int box = cta.hasResidual ? 0 : Cta::kBoxes;
@@ -48,10 +48,10 @@ loadOperands(const PersistentCta<T, kTileM, kNorm, kClusters> &cta) {
       if (box < Cta::kBoxes && i > min(cta.steps - 1, cta.p.stages)) {
         if (box == 0) {
           waitBarrier(cta.stagedIsEmpty, turn & 1);
-          arriveExpecting(cta.stagedIsReady, Shape::kStagedBytes);
+          arriveExpectTx(cta.stagedIsReady, Shape::kStagedBytes);
         }
         cta.withBox(origin, box++, [&](uint8_t *to, int n, int m) {
-          copyTile(to, &cta.p.residualTiles, n, m, cta.stagedIsReady);
+          tmaLoad2d(to, &cta.p.residualTiles, n, m, cta.stagedIsReady);
         });
       }
       if (i >= cta.steps)
@@ -78,7 +78,7 @@ loadOperands(const PersistentCta<T, kTileM, kNorm, kClusters> &cta) {
   for (int s = 0; s < cta.p.stages; ++s, ring.next())
     waitBarrier(&cta.empty[ring.stage], ring.phase ^ 1);
   if constexpr (Cta::kTail) // For the kernel with wide clusters.
-    waitForPredecessor();
+    griddepWait();
 }
 
 /// One thread loads the row statistics of X and stores the results.
@@ -91,7 +91,7 @@ storeResults(const PersistentCta<T, kTileM, kNorm, kClusters> &cta) {
   cta.forTiles([&](const TileOrigin &origin, uint32_t turn) {
     if constexpr (kNorm) { // `staged` holds the row statistics until the scales are computed.
       const uint32_t bytes = uint32_t(cta.rowsOf(origin) * cta.p.xGroups) * sizeof(RowStatistics);
-      arriveExpecting(cta.statisticsAreStaged, bytes);
+      arriveExpectTx(cta.statisticsAreStaged, bytes);
       if (!Cta::kWide || bytes > 0)
         copyBytes(cta.staged, cta.p.xStatistics + int64_t(origin.m) * cta.p.xGroups, bytes,
                   cta.statisticsAreStaged);
@@ -102,7 +102,7 @@ storeResults(const PersistentCta<T, kTileM, kNorm, kClusters> &cta) {
     for (int box = 0; box < Cta::kBoxes; ++box) {
       waitBarrier(box < Cta::kBoxes / 2 ? cta.firstHalfIsFull : cta.stagedIsFull, turn & 1);
       cta.withBox(origin, box,
-                  [&](uint8_t *from, int n, int m) { storeTile(&cta.p.yTiles, n, m, from); });
+                  [&](uint8_t *from, int n, int m) { tmaStore2d(&cta.p.yTiles, n, m, from); });
     }
     waitStoresRead();
   });

@@ -47,7 +47,7 @@ template <int kTileM, Clusters kClusters> struct PersistentShape {
   static_assert(sizeof(RowStatistics) == 8);            // Read in pairs of 16 bytes.
   /// Registers of a thread of the last warpgroup, and of a consumer thread, after setmaxnreg. The
   /// launch gives each of the 384 threads 168: 128 * 40 + 256 * 232 = 384 * 168.
-  static constexpr int kFewRegisters = 40, kManyRegisters = 232;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
 };
 
 /// The clusters of the kernel that a plan names for this tile.

@@ -72,8 +72,8 @@ template <class T, int Width> __device__ void compareUnits(const CompareParamete
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads)
     compareElements(const __grid_constant__ CompareParameters<T> p) {
-  releaseSuccessor();
-  waitForPredecessor();
+  griddepLaunchDependents();
+  griddepWait();
   if (p.layout.width > 1)
     compareUnits<T, Vector<T>::kSize>(p);
   else

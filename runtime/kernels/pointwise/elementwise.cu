@@ -77,7 +77,7 @@ template <class T, ElementwiseOp op> __device__ float compute(float a, float b) 
     static_assert(op != op, "a row of elementwise_ops.def has no function here");
 }
 
-/// x = op(x, y).
+/// y = op(x, z), in place of x.
 template <class T, int Width>
 __device__ void apply(ElementwiseOp op, float (&x)[Width], const float (&y)[Width]) {
   const auto each = [&](auto function) {
@@ -119,8 +119,8 @@ template <class T, int Width> __device__ void computeUnits(const ElementwisePara
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads)
     elementwise(const __grid_constant__ ElementwiseParameters<T> p) {
-  releaseSuccessor();
-  waitForPredecessor();
+  griddepLaunchDependents();
+  griddepWait();
   if (p.layout.width > 1)
     computeUnits<T, Vector<T>::kSize>(p);
   else
@@ -228,8 +228,8 @@ __device__ int elementBytes(DType dtype) {
 
 __global__ void __launch_bounds__(kElementwiseThreads)
     copyElements(const __grid_constant__ CopyParameters p) {
-  releaseSuccessor();
-  waitForPredecessor();
+  griddepLaunchDependents();
+  griddepWait();
   if (p.from == p.to) {
     switch (elementBytes(p.from)) {
     case 1:

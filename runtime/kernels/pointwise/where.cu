@@ -48,8 +48,8 @@ template <class Bits> __device__ void choose(const WhereParameters &p) {
 
 __global__ void __launch_bounds__(kElementwiseThreads)
     whereHolds(const __grid_constant__ WhereParameters p) {
-  releaseSuccessor();
-  waitForPredecessor();
+  griddepLaunchDependents();
+  griddepWait();
   switch (p.bytes) {
   case 1:
     return choose<uint8_t>(p);

@@ -46,8 +46,8 @@ template <class V> struct Candidate {
 template <class T>
 __global__ void __launch_bounds__(kWarpRowThreads)
     argmax(const __grid_constant__ ArgmaxParameters<T> p) {
-  releaseSuccessor();
-  waitForPredecessor();
+  griddepLaunchDependents();
+  griddepWait();
   const int64_t row = warpRow();
   if (row >= p.rows)
     return;

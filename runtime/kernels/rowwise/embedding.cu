@@ -38,8 +38,8 @@ __device__ void addRowWithStatistics(T *to, const T *from, const T *addend, int6
 template <class T>
 __global__ void __launch_bounds__(kWarpRowThreads)
     embedding(const __grid_constant__ EmbeddingParameters<T> p) {
-  releaseSuccessor();
-  waitForPredecessor();
+  griddepLaunchDependents();
+  griddepWait();
   const int64_t row = warpRow();
   if (row >= p.rows)
     return;

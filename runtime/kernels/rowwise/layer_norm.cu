@@ -77,14 +77,14 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
         f(k, column);
   };
   if (!p.parametersAreConstant)
-    waitForPredecessor();
+    griddepWait();
   __shared__ alignas(16) float weight[kLayerNormCached], bias[kLayerNormCached];
   for (int column = threadIdx.x; column < p.columns; column += kLayerNormThreads) {
     weight[column] = p.weight ? toFloat(p.weight[column]) : 1.0f;
     bias[column] = p.bias ? toFloat(p.bias[column]) : 0.0f;
   }
   __syncthreads();
-  waitForPredecessor();
+  griddepWait();
   const int64_t step = int64_t(gridDim.x) * kLayerNormRows;
   int64_t row = int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32;
   // Loads the next row while this one is normalized.
@@ -143,7 +143,7 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
 /// Normalizes rows of any length in chunks of Size elements. Reads each row three times.
 template <int Size, class T, class W>
 __device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
-  waitForPredecessor();
+  griddepWait();
   const auto forChunks = [&](auto f) {
     for (int64_t column = threadIdx.x % 32 * Size; column < p.columns; column += 32 * Size)
       f(column);
@@ -194,7 +194,7 @@ __device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
 template <class T, class W = T>
 __global__ void __launch_bounds__(kLayerNormThreads, 5)
     layerNorm(const __grid_constant__ LayerNormParameters<T, W> p) {
-  releaseSuccessor();
+  griddepLaunchDependents();
   if (p.vectors && p.columns <= kLayerNormCached)
     normalizeCached(p);
   else if (p.vectors)

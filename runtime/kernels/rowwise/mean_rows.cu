@@ -22,8 +22,8 @@ template <class T> struct MeanParameters {
 template <class T>
 __global__ void __launch_bounds__(kMeanThreads)
     meanRows(const __grid_constant__ MeanParameters<T> p) {
-  releaseSuccessor();
-  waitForPredecessor();
+  griddepLaunchDependents();
+  griddepWait();
   constexpr int kSize = Vector<T>::kSize, kColumns = kMeanLanes * kSize;
   __shared__ float warpSums[kMeanThreads / 32][kColumns];
   const uint32_t batch = blockIdx.x / p.slices;

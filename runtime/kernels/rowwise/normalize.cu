@@ -20,8 +20,8 @@ template <class T> struct NormalizeParameters {
 template <class T>
 __global__ void __launch_bounds__(kWarpRowThreads)
     normalize(const __grid_constant__ NormalizeParameters<T> p) {
-  releaseSuccessor();
-  waitForPredecessor();
+  griddepLaunchDependents();
+  griddepWait();
   const int64_t row = warpRow();
   if (row >= p.rows)
     return;

@@ -49,8 +49,8 @@ template <class T, int Width> __device__ void gatherUnits(const PatchesParameter
 template <class T>
 __global__ void __launch_bounds__(kPatchesThreads)
     patches(const __grid_constant__ PatchesParameters<T> p) {
-  releaseSuccessor();
-  waitForPredecessor();
+  griddepLaunchDependents();
+  griddepWait();
   constexpr int kSize = Vector<T>::kSize;
   if (p.vectors)
     gatherUnits<T, kSize>(p);

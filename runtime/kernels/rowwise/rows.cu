@@ -20,8 +20,8 @@ template <class T> struct RowsParameters {
 template <class T>
 __global__ void __launch_bounds__(kWarpRowThreads)
     pickRows(const __grid_constant__ RowsParameters<T> p) {
-  releaseSuccessor();
-  waitForPredecessor();
+  griddepLaunchDependents();
+  griddepWait();
   const int64_t batch = warpRow();
   if (batch >= p.batches)
     return;

@@ -66,8 +66,8 @@ __device__ void softmaxRow(const T *x, T *y, int64_t columns, int thread) {
 template <class T>
 __global__ void __launch_bounds__(kSoftmaxThreads)
     softmax(const __grid_constant__ SoftmaxParameters<T> p) {
-  releaseSuccessor();
-  waitForPredecessor();
+  griddepLaunchDependents();
+  griddepWait();
   if (p.columns > kSoftmaxWarpColumns) {
     const int64_t start = int64_t(blockIdx.x) * p.columns;
     softmaxRow<kSoftmaxThreads>(p.x + start, p.y + start, p.columns, threadIdx.x);

@@ -19,8 +19,8 @@ template <class T> struct TokensParameters {
 template <class T>
 __global__ void __launch_bounds__(kWarpRowThreads)
     tokens(const __grid_constant__ TokensParameters<T> p) {
-  releaseSuccessor();
-  waitForPredecessor();
+  griddepLaunchDependents();
+  griddepWait();
   const int64_t row = warpRow();
   if (row >= p.rows)
     return;

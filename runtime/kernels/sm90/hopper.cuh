@@ -19,7 +19,7 @@ __device__ inline void fenceBarrierInit() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 /// Arrives, and lets the current phase expect this many bytes of TMA loads.
-__device__ inline void arriveExpecting(uint64_t *barrier, uint32_t bytes) {
+__device__ inline void arriveExpectTx(uint64_t *barrier, uint32_t bytes) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(sharedAddress(barrier)),
       "r"(bytes)
@@ -68,14 +68,14 @@ __device__ inline CachePolicy evictFirst() {
 }
 
 /// TMA load of the box at column x and row y of a 2-d tensor; completes its bytes on `barrier`.
-__device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier) {
+__device__ inline void tmaLoad2d(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
                "[%0], [%1, {%3, %4}], [%2];" ::"r"(sharedAddress(to)),
                "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y)
                : "memory");
 }
 /// TMA load with an L2 eviction hint.
-__device__ inline void copyTile(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier,
+__device__ inline void tmaLoad2d(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier,
                                 CachePolicy policy) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
                ".L2::cache_hint [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(sharedAddress(to)),
@@ -101,7 +101,7 @@ __device__ inline void copyTileMulticast(void *to, const CUtensorMap *map, int x
                : "memory");
 }
 /// TMA load of a box of one head, from row `row` on. `map` is of headsMap().
-__device__ inline void copyHeadTile(void *to, const CUtensorMap *map, int row, int head, int batch,
+__device__ inline void tmaLoadHead(void *to, const CUtensorMap *map, int row, int head, int batch,
                                     uint64_t *barrier) {
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
                "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(sharedAddress(to)),
@@ -112,15 +112,15 @@ __device__ inline void copyHeadTile(void *to, const CUtensorMap *map, int row, i
 /// TMA store of a box to column x and row y of a 2-d tensor, clipped to the tensor. The threads
 /// that wrote the box call fenceShared() before it. The calling thread calls waitStoresRead()
 /// before the CTA exits or overwrites the box.
-__device__ inline void storeTile(const CUtensorMap *map, int x, int y, const void *from) {
+__device__ inline void tmaStore2d(const CUtensorMap *map, int x, int y, const void *from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];\n"
                "cp.async.bulk.commit_group;" ::"l"(reinterpret_cast<uint64_t>(map)),
                "r"(sharedAddress(from)), "r"(x), "r"(y)
                : "memory");
 }
-/// TMA store of a box of one head, from row `row` on; otherwise as storeTile(). `map` is of
+/// TMA store of a box of one head, from row `row` on; otherwise as tmaStore2d(). `map` is of
 /// headsMap().
-__device__ inline void storeHeadTile(const CUtensorMap *map, int row, int head, int batch,
+__device__ inline void tmaStoreHead(const CUtensorMap *map, int row, int head, int batch,
                                      const void *from) {
   asm volatile(
       "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];\n"
@@ -157,8 +157,10 @@ __device__ inline void prefetchMap(const CUtensorMap *map) {
 // wgmma. The instructions with both operands in shared memory are in wgmma.cuh.
 
 /// The matrix descriptor of a tile of 128-byte rows in TMA's 128-byte swizzle, at a multiple of
-/// 1024 bytes. Fields (PTX ISA, "matrix descriptor"): address / 16; stride between groups of 8 rows
-/// / 16 at bit 32; swizzle mode 1 at bit 62. Adding 2 advances 16 elements along a row.
+/// 1024 bytes. Fields (PTX ISA, "matrix descriptor"): address / 16; at bit 16 the leading byte
+/// offset / 16, which this swizzle ignores and which is 1 by convention; at bit 32 the stride
+/// between groups of 8 rows / 16; at bit 62 swizzle mode 1. Adding 2 advances 16 elements along a
+/// row.
 __device__ inline uint64_t tileDescriptor(const void *tile) {
   return uint64_t((sharedAddress(tile) & 0x3ffff) >> 4) | uint64_t(1) << 16 |
          uint64_t(1024 >> 4) << 32 | uint64_t(1) << 62;

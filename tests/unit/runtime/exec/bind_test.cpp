@@ -99,8 +99,8 @@ TEST(CheckGpu, NamesTheCardAndTheNextStep) {
   const Gpu v100{0, "Tesla V100", 7, 0, 80}, a100{1, "NVIDIA A100", 8, 0, 108},
       h200{0, "NVIDIA H200", 9, 0, 132}, b200{0, "NVIDIA B200", 10, 0, 148};
   for (const Gpu &gpu : {a100, h200, b200})
-    EXPECT_TRUE(checkGpu(gpu, kWaits).isOk()) << gpu.name;
-  EXPECT_TRUE(checkGpu(h200, kWaits | kHopper).isOk());
+    EXPECT_TRUE(checkGpu(gpu, kProgrammaticLaunch).isOk()) << gpu.name;
+  EXPECT_TRUE(checkGpu(h200, kProgrammaticLaunch | kHopper).isOk());
   const Status old = checkGpu(v100, 0);
   EXPECT_EQ(old.code(), Code::Device);
   EXPECT_THAT(old.message(), AllOf(HasSubstr("GPU 0 (Tesla V100, sm_70) is older than sm_80"),

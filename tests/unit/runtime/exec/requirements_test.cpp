@@ -57,7 +57,7 @@ TEST(Requirements, HaveTheTraitsOfAllKernels) {
   plan.entries[0].buckets[0].records = {{unknown}};
   EXPECT_EQ(requirementsOf(plan).kernelTraits, 0u);
   plan.entries[1].buckets[0].records = {{Memset{}}, {known}};
-  EXPECT_EQ(requirementsOf(plan).kernelTraits, unsigned(kWaits));
+  EXPECT_EQ(requirementsOf(plan).kernelTraits, unsigned(kProgrammaticLaunch));
 }
 
 } // namespace

@@ -87,7 +87,7 @@ void expectCommonRefusals(const Launch &good) {
   for (const double bad : {0.0, -1.0, double(NAN)})
     expectRefused(good, [&](Launch &l) { l.floats[0] = bad; }, "scale has to be positive");
   const auto refusedLaunch = [&](const std::function<void(Launch &)> &change) {
-    expectRefused(good, change, "the launch is not that of the sizes");
+    expectRefused(good, change, "grid, block or shared memory does not match the problem size");
   };
   refusedLaunch([](Launch &l) { l.grid[0] = 100; });
   refusedLaunch([](Launch &l) { l.grid[0] = 0; });
@@ -267,7 +267,7 @@ TEST(CheckAttentionResidentKv, RefusesMoreItemsThanItCanCount) {
             t.strides = {64, 64, 64, 1};
           }
       },
-      "the launch is not that of the sizes");
+      "grid, block or shared memory does not match the problem size");
 }
 
 /// A single query beyond two tiles: an item has all queries of a head.
@@ -279,7 +279,7 @@ TEST(CheckAttentionResidentKv, TakesASingleQuery) {
   good.grid[0] = uint32_t(kBatch * kHeads);
   good.sharedBytes = 2 * ((2 * 208 + 2 * 64) * 128 + 5120) + 1024;
   expectTaken(good);
-  const std::string why = "the launch is not that of the sizes";
+  const std::string why = "grid, block or shared memory does not match the problem size";
   expectRefused(good, [](Launch &l) { ++l.grid[0]; }, why);
   expectRefused(good, [](Launch &l) { l.sharedBytes -= 2 * 5120; }, why);
   // One stage, and fewer CTAs than items.

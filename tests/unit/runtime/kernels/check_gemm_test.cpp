@@ -63,7 +63,7 @@ TEST(CheckGemm, RefusesLaunchesOfOtherTiles) {
   for (const GemmTile &tile : gemmTiles()) {
     const Launch good = gemm(tile);
     const auto refused = [&](const std::function<void(Launch &)> &change) {
-      expectRefused(good, change, "the launch is not that of the tile");
+      expectRefused(good, change, "grid, block or shared memory does not match the tile");
     };
     for (int i = 0; i < 3; ++i) {
       refused([&](Launch &l) { ++l.grid[i]; });
