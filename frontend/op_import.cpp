@@ -111,6 +111,13 @@ ir::Arg OpImporter::refuse(std::string reason, ir::Cause cause) {
   return importer_.refuse(node_, std::move(reason), cause);
 }
 
+ir::Arg OpImporter::onlyResult(ir::Arg first) {
+  for (const torch::jit::Value *other : node_.outputs().slice(1))
+    if (other->hasUses())
+      return refuse("cgc computes the first result of this op only");
+  return first;
+}
+
 bool OpImporter::isOnHost() const {
   return node_.outputs()[0]->type()->kind() != c10::TypeKind::TensorType;
 }
@@ -138,7 +145,10 @@ OpImporter::Results OpImporter::import() {
   }
   if (!row->function)
     return importByName(*row->op, row->spec, inPlace);
-  Results results = {row->function(*this)};
+  ir::Arg value = row->function(*this);
+  Results results = {value};
+  if (value.isList() && node_.outputs().size() > 1)
+    results.assign(value.list().begin(), value.list().end());
   if (std::optional<ir::Arg> refused = refuseUnreadArgs())
     return {*refused};
   return results;

@@ -41,6 +41,9 @@ public:
   }
   ir::Arg emit(ir::OpKind op, llvm::ArrayRef<std::pair<llvm::StringRef, ir::Arg>> args,
                bool inPlace = false);
+  /// Returns `first`, or refuses a call of which another result than the first is read. Models read
+  /// the first; the others are for training.
+  ir::Arg onlyResult(ir::Arg first);
   /// Refuses the call with a reason. Returns the value of its first output.
   ir::Arg refuse(std::string reason, ir::Cause cause = ir::Cause::None);
   /// Refuses the call with a reason from the table of causes.
@@ -63,6 +66,7 @@ private:
   bool refused_ = false;
 };
 
+/// Returns the result, or the list of all results of an op with several.
 using OpFunction = ir::Arg (*)(OpImporter &);
 #define CGC_ATEN(name, op, spec)
 #define CGC_ATEN_FN(name, function) ir::Arg function(OpImporter &);

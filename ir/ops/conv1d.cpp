@@ -1,5 +1,5 @@
 // aten.conv1d: one-dimensional convolution.
-#include "ir/ops/window_rules.h"
+#include "ir/ops/convolution_rules.h"
 
 namespace cgc::ir {
 

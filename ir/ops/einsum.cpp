@@ -10,18 +10,15 @@ namespace cgc::ir {
 namespace {
 
 Status infer(const InferArgs &args, rules::Results &results) {
-  CGC_ASSIGN_OR_RETURN(rules::Einsum einsum, rules::parseEinsum(args.str("equation")));
   const auto tensors = args.tensors("tensors");
-  if (tensors.size() != einsum.terms.size())
-    return rules::refuse("expected 'tensors' to be " + llvm::Twine(einsum.terms.size()) +
-                         ", as in 'equation', got " + llvm::Twine(tensors.size()));
+  Dims ranks;
+  for (const TensorType *tensor : tensors)
+    ranks.push_back(tensor->rank());
+  CGC_ASSIGN_OR_RETURN(rules::Einsum einsum, rules::parseEinsum(args.str("equation"), ranks));
   std::map<char, int64_t> sizes;
   for (const auto &[term, tensor] : llvm::zip_equal(einsum.terms, tensors)) {
     if (tensor->dtype != tensors.front()->dtype)
       return rules::mismatch("tensors", "of one dtype", *tensor);
-    if (tensor->rank() != static_cast<int64_t>(term.size()))
-      return rules::mismatch(
-          "tensors", "of rank " + llvm::Twine(term.size()) + " for '" + term + "'", *tensor);
     for (const auto &[label, size] : llvm::zip_equal(term, tensor->sizes))
       if (int64_t first = sizes.try_emplace(label, size).first->second; first != size)
         return rules::mismatch("tensors",
@@ -45,11 +42,12 @@ const OpDef defs::Einsum = {
     .traits = kPure | kGemm,
     .infer = infer,
     .aten = "copy aten::einsum(..., none)",
-    .doc =
-        "The sum of the products of the elements of all tensors over the labels that the result "
-        "lacks: "
-        "ij,jk->ik is a matrix product. Letters only, each once in a term; dimensions of size 1 do "
-        "not broadcast. canonicalize writes two operands as a matmul.",
+    .doc = "The sum of the products of the elements of all tensors over the labels that the result "
+           "lacks: "
+           "ij,jk->ik is a matrix product. Letters, each once in a term, and an ellipsis for any "
+           "number "
+           "of dimensions; dimensions of size 1 do not broadcast. canonicalize writes two operands "
+           "as a matmul.",
 };
 
 } // namespace cgc::ir

@@ -3,6 +3,7 @@
 
 #include "runtime/base/status.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <string>
@@ -10,14 +11,17 @@
 
 namespace cgc::ir::rules {
 
-/// The labels of the dimensions of each operand and of the result.
+/// The labels of the dimensions of each operand and of the result. The dimensions of an ellipsis
+/// have digits, '9' for the last.
 struct Einsum {
   std::vector<std::string> terms;
   std::string result;
 };
 
-/// Parses "ij,jk->ik". Without an arrow the result has the labels that occur once, in alphabetical
-/// order. Refuses an ellipsis, and a label that occurs twice in one term.
-Result<Einsum> parseEinsum(llvm::StringRef equation);
+/// Parses "ij,jk->ik" for operands of these ranks; there must be one for each term. Without an
+/// arrow the result has the dimensions of the ellipsis, then the labels that occur once, in
+/// alphabetical order. Refuses a label that occurs twice in one term, and a term that does not fit
+/// its rank.
+Result<Einsum> parseEinsum(llvm::StringRef equation, llvm::ArrayRef<int64_t> ranks);
 
 } // namespace cgc::ir::rules

@@ -42,6 +42,15 @@ Status extremeAndIndex(const InferArgs &args, Results &results) {
   return addDense(results, DType::I64, sizes);
 }
 
+Status truth(const InferArgs &args, Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_ASSIGN_OR_RETURN(auto reduced, listedDims(args, "dim", self.rank()));
+  if (!args.isNone("dim") && args.ints("dim").empty())
+    reduced.assign(self.rank(), false);
+  return addDense(results, self.dtype == DType::U8 ? DType::U8 : DType::Bool,
+                  reducedSizes(self.sizes, reduced, args.boolean("keepdim")));
+}
+
 Status floatingReduction(const InferArgs &args, Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(auto reduced, listedDims(args, "dim", self.rank()));

@@ -11,6 +11,9 @@ Status extremes(const InferArgs &args, Results &results);
 Status indexOfExtreme(const InferArgs &args, Results &results);
 /// Adds the extreme element of 'self' along 'dim', and its index.
 Status extremeAndIndex(const InferArgs &args, Results &results);
+/// Adds the bool, or for u8 the u8, of 'self' over the dimensions of the list 'dim': all if it is
+/// none, no dimension if it is empty.
+Status truth(const InferArgs &args, Results &results);
 /// Adds a result of the dtype of 'self', which is floating, over the dimensions of the list 'dim'.
 Status floatingReduction(const InferArgs &args, Results &results);
 /// The dtype of a sum, product or running sum of 'self': 'dtype' if it is given, else that of

@@ -1,6 +1,8 @@
 // view_rules: helpers of the type rules of view ops.
 #include "ir/ops/view_rules.h"
 
+#include <algorithm>
+
 namespace cgc::ir::rules {
 
 std::optional<Dims> viewStrides(const TensorType &type, llvm::ArrayRef<int64_t> sizes) {
@@ -113,6 +115,34 @@ Status addSelected(Results &results, const TensorType &self, int64_t dim, int64_
   sizes.erase(sizes.begin() + dim);
   strides.erase(strides.begin() + dim);
   return addView(results, self, sizes, strides, index * self.strides[dim]);
+}
+
+Status addSlice(const InferArgs &args, Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_ASSIGN_OR_RETURN(int64_t dim, dimOfSelf(args));
+  int64_t step = args.integer("step"), size = self.sizes[dim];
+  if (step < 1)
+    return mismatch("step", "at least 1", step);
+  auto bound = [&](llvm::StringRef name, int64_t fallback) {
+    int64_t value = args.isNone(name) ? fallback : args.integer(name);
+    return std::clamp<int64_t>(value < 0 ? value + size : value, 0, size);
+  };
+  int64_t start = bound("start", 0), end = std::max(start, bound("end", size));
+  Dims sizes = self.sizes, strides = self.strides;
+  sizes[dim] = (end - start) / step + ((end - start) % step != 0);
+  if (__builtin_mul_overflow(strides[dim], step, &strides[dim]))
+    return mismatch("step", "within the tensor's size", step);
+  return addView(results, self, sizes, strides, start * self.strides[dim]);
+}
+
+Status addSelect(const InferArgs &args, Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_ASSIGN_OR_RETURN(int64_t dim, dimOfSelf(args));
+  int64_t index = args.integer("index"), size = self.sizes[dim];
+  if (index < -size || index >= size)
+    return refuse("expected 'index' to be inside dimension " + llvm::Twine(dim) + " of 'self' " +
+                  toString(self.sizes) + ", got " + llvm::Twine(index));
+  return addSelected(results, self, dim, index < 0 ? index + size : index);
 }
 
 } // namespace cgc::ir::rules

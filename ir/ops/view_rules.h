@@ -27,6 +27,10 @@ Status addEqualParts(Results &results, const TensorType &self, int64_t dim, int6
 /// Adds views of the sizes `parts`, the argument named `arg`, which must add up to dimension `dim`.
 Status addParts(Results &results, const TensorType &self, int64_t dim, llvm::StringRef arg,
                 llvm::ArrayRef<int64_t> parts);
+/// Adds the view that aten.slice returns for its arguments; 'self' must have a dimension.
+Status addSlice(const InferArgs &args, Results &results);
+/// Adds the view that aten.select returns for its arguments.
+Status addSelect(const InferArgs &args, Results &results);
 /// Adds the view at `index`, which must be in range, of dimension `dim`, and drops the dimension.
 Status addSelected(Results &results, const TensorType &self, int64_t dim, int64_t index);
 

@@ -1,21 +1,30 @@
-// window_rules: the type rules of convolution and pooling windows.
+// window_rules: the type rules of pooling, resampling and padding of images.
 #include "ir/ops/window_rules.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 #include <limits>
 
 namespace cgc::ir::rules {
 
-Result<Extent> heightAndWidth(const InferArgs &args, llvm::StringRef arg, int64_t min) {
+Result<Dims> extents(const InferArgs &args, llvm::StringRef arg, unsigned spatial, int64_t min) {
   // Larger extents would overflow the window arithmetic and have no use.
   constexpr int64_t max = std::numeric_limits<int32_t>::max();
   Dims values = args.ints(arg);
-  if (values.size() != 1 && values.size() != 2)
-    return refuse("expected '" + arg + "' to have one or two elements, got " + toString(values));
+  if (values.size() != 1 && values.size() != spatial)
+    return refuse("expected '" + arg + "' to have 1 or " + llvm::Twine(spatial) +
+                  " elements, got " + toString(values));
   for (int64_t value : values)
     if (value < min || value > max)
       return refuse("expected '" + arg + "' to be at least " + llvm::Twine(min) +
                     " and an int32, got " + toString(values));
-  return Extent(values.front(), values.back());
+  values.resize(spatial, values.front());
+  return values;
+}
+
+std::string imageSizes(unsigned spatial) {
+  const std::string image = spatial == 1 ? "C, W]" : spatial == 2 ? "C, H, W]" : "C, D, H, W]";
+  return "[N, " + image + " or [" + image;
 }
 
 Result<int64_t> windowCount(llvm::StringRef arg, int64_t size, int64_t kernel, int64_t stride,
@@ -36,93 +45,66 @@ Result<int64_t> windowCount(llvm::StringRef arg, int64_t size, int64_t kernel, i
   return count;
 }
 
-namespace {
-/// Checks that 'self' is [N, C, H, W] or [C, H, W], and nonempty in all dimensions but N.
-Status checkImage(const InferArgs &args) {
+Status pool(const InferArgs &args, Results &results, unsigned spatial, const Dims &dilation) {
   const TensorType &self = args.tensor("self");
-  if (self.rank() != 3 && self.rank() != 4)
-    return mismatch("self", "[N, C, H, W] or [C, H, W]", self);
-  for (int64_t size : llvm::ArrayRef(self.sizes).take_back(3))
+  if (self.rank() != spatial + 1 && self.rank() != spatial + 2)
+    return mismatch("self", imageSizes(spatial), self);
+  for (int64_t size : llvm::ArrayRef(self.sizes).take_back(spatial + 1))
     if (size == 0)
       return mismatch("self", "nonempty but for its batch", self);
-  return Status::ok();
-}
-} // namespace
-
-Status pool2d(const InferArgs &args, Results &results, Extent dilation) {
-  CGC_TRY(checkImage(args));
-  const TensorType &self = args.tensor("self");
-  CGC_ASSIGN_OR_RETURN(Extent kernel, heightAndWidth(args, "kernel_size", 1));
-  Extent stride = kernel;
+  CGC_ASSIGN_OR_RETURN(Dims kernel, extents(args, "kernel_size", spatial, 1));
+  Dims stride = kernel;
   if (!args.ints("stride").empty()) {
-    CGC_ASSIGN_OR_RETURN(stride, heightAndWidth(args, "stride", 1));
+    CGC_ASSIGN_OR_RETURN(stride, extents(args, "stride", spatial, 1));
   }
-  CGC_ASSIGN_OR_RETURN(Extent padding, heightAndWidth(args, "padding", 0));
-  if (padding.first > kernel.first / 2 || padding.second > kernel.second / 2)
-    return mismatch("padding", "at most half of 'kernel_size'",
-                    std::max(padding.first, padding.second));
-  bool ceilMode = args.boolean("ceil_mode");
-  auto image = llvm::ArrayRef(self.sizes).take_back(2);
-  CGC_ASSIGN_OR_RETURN(int64_t height, windowCount("self", image[0], kernel.first, stride.first,
-                                                   padding.first, dilation.first, ceilMode));
-  CGC_ASSIGN_OR_RETURN(int64_t width, windowCount("self", image[1], kernel.second, stride.second,
-                                                  padding.second, dilation.second, ceilMode));
-  Dims sizes(llvm::ArrayRef(self.sizes).drop_back(2));
-  sizes.append({height, width});
+  CGC_ASSIGN_OR_RETURN(Dims padding, extents(args, "padding", spatial, 0));
+  Dims sizes = self.sizes;
+  for (unsigned i = 0; i < spatial; ++i) {
+    if (padding[i] > kernel[i] / 2)
+      return mismatch("padding", "at most half of 'kernel_size'", padding[i]);
+    int64_t &size = sizes[self.rank() - spatial + i];
+    CGC_ASSIGN_OR_RETURN(size, windowCount("self", size, kernel[i], stride[i], padding[i],
+                                           dilation[i], args.boolean("ceil_mode")));
+  }
   return addDense(results, self.dtype, sizes);
 }
 
-namespace {
-/// Reads an `int[]` argument of one or `spatial` elements, each an int32 of at least `min`.
-Result<Dims> extents(const InferArgs &args, llvm::StringRef arg, unsigned spatial, int64_t min) {
-  Dims values = args.ints(arg);
-  if (values.size() != 1 && values.size() != spatial)
-    return refuse("expected '" + arg + "' to have one or " + llvm::Twine(spatial) +
-                  " elements, got " + toString(values));
-  for (int64_t value : values)
-    if (value < min || value > std::numeric_limits<int32_t>::max())
-      return refuse("expected '" + arg + "' to be at least " + llvm::Twine(min) +
-                    " and an int32, got " + toString(values));
-  values.resize(spatial, values.front());
-  return values;
+Status adaptivePool(const InferArgs &args, Results &results, unsigned spatial) {
+  const TensorType &self = args.tensor("self");
+  if (self.rank() != spatial + 1 && self.rank() != spatial + 2)
+    return mismatch("self", imageSizes(spatial), self);
+  // As in LibTorch, only a pool of two dimensions takes an image without channels.
+  if (llvm::is_contained(llvm::ArrayRef(self.sizes).take_back(spatial == 2 ? 2 : spatial + 1), 0))
+    return mismatch("self", "nonempty but for its batch", self);
+  if (!isFloating(self.dtype))
+    return mismatch("self", "of a floating dtype", self);
+  const Dims output = args.ints("output_size");
+  if (output.size() != spatial)
+    return refuse("expected 'output_size' to have " + llvm::Twine(spatial) + " elements, got " +
+                  toString(output));
+  Dims sizes(llvm::ArrayRef(self.sizes).drop_back(spatial));
+  sizes.append(output);
+  return addDense(results, self.dtype, sizes);
 }
-} // namespace
 
-Status convolution(const InferArgs &args, Results &results, unsigned spatial) {
-  const TensorType &input = args.tensor("input"), &weight = args.tensor("weight");
-  const bool flat = spatial == 1;
-  if (input.rank() != spatial + 1 && input.rank() != spatial + 2)
-    return mismatch("input", flat ? "[N, C, W] or [C, W]" : "[N, C, H, W] or [C, H, W]", input);
-  const std::string kernel = flat ? "K]" : "KH, KW]";
-  if (weight.rank() != spatial + 2)
-    return mismatch("weight", "[O, C / groups, " + kernel, weight);
-  if (!isFloating(input.dtype))
-    return mismatch("input", "of a floating dtype", input);
-  CGC_TRY(sameDType(args, "input", {"weight", "bias"}));
-  CGC_ASSIGN_OR_RETURN(Dims stride, extents(args, "stride", spatial, 1));
-  CGC_ASSIGN_OR_RETURN(Dims padding, extents(args, "padding", spatial, 0));
-  CGC_ASSIGN_OR_RETURN(Dims dilation, extents(args, "dilation", spatial, 1));
-  int64_t groups = args.integer("groups"), outputs = weight.sizes[0];
-  llvm::ArrayRef<int64_t> image = llvm::ArrayRef(input.sizes).take_back(spatial + 1);
-  if (groups < 1 || outputs % groups != 0)
-    return mismatch("groups", "a divisor of " + llvm::Twine(outputs) + " output channels", groups);
-  if (image[0] % groups != 0 || weight.sizes[1] != image[0] / groups)
-    return mismatch("weight",
-                    "[O, " + llvm::Twine(image[0]) + " / " + llvm::Twine(groups) + ", " + kernel +
-                        ", as the channels of 'input'",
-                    weight);
-  if (image[0] < 1 || weight.numElements() == 0)
-    return mismatch("weight", "nonempty", weight);
-  if (!args.isNone("bias") && args.tensor("bias").sizes != Dims{outputs})
-    return mismatch("bias", "[" + llvm::Twine(outputs) + "]", args.tensor("bias"));
-  Dims sizes(llvm::ArrayRef(input.sizes).drop_back(spatial + 1));
-  sizes.push_back(outputs);
-  for (unsigned i = 0; i < spatial; ++i) {
-    CGC_ASSIGN_OR_RETURN(int64_t count, windowCount("input", image[1 + i], weight.sizes[2 + i],
+Result<Columns> columnsOf(const InferArgs &args, llvm::StringRef arg,
+                          llvm::ArrayRef<int64_t> sizes) {
+  for (llvm::StringRef name : {"kernel_size", "dilation", "padding", "stride"})
+    if (args.ints(name).size() != 2)
+      return refuse("expected '" + name + "' to have two elements, got " +
+                    toString(args.ints(name)));
+  CGC_ASSIGN_OR_RETURN(Dims kernel, extents(args, "kernel_size", 2, 1));
+  CGC_ASSIGN_OR_RETURN(Dims dilation, extents(args, "dilation", 2, 1));
+  CGC_ASSIGN_OR_RETURN(Dims padding, extents(args, "padding", 2, 0));
+  CGC_ASSIGN_OR_RETURN(Dims stride, extents(args, "stride", 2, 1));
+  Columns columns{1, 1};
+  for (unsigned i : {0, 1}) {
+    CGC_ASSIGN_OR_RETURN(int64_t count, windowCount(arg, sizes.take_back(2)[i], kernel[i],
                                                     stride[i], padding[i], dilation[i], false));
-    sizes.push_back(count);
+    columns.rows *= kernel[i]; // Factors are int32 values.
+    columns.count *= count;
   }
-  return addDense(results, input.dtype, sizes);
+  return columns;
 }
 
 Status upsample2d(const InferArgs &args, Results &results) {
@@ -141,11 +123,21 @@ Status upsample2d(const InferArgs &args, Results &results) {
   return addDense(results, self.dtype, {self.sizes[0], self.sizes[1], size[0], size[1]});
 }
 
+Status upsampleAntialiased2d(const InferArgs &args, Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_TRY(upsample2d(args, results));
+  for (auto [name, d] : {std::pair("scales_h", 2), std::pair("scales_w", 3)})
+    if (!args.isNone(name) && static_cast<double>(results.back().type.sizes[d]) >
+                                  static_cast<double>(self.sizes[d]) * args.number(name))
+      return refuse("expected '" + llvm::Twine(name) +
+                    "' to be at least the quotient of the sizes");
+  return Status::ok();
+}
+
 Status pad(const InferArgs &args, Results &results, unsigned spatial, bool mirrored) {
   const TensorType &self = args.tensor("self");
   if (self.rank() != spatial + 1 && self.rank() != spatial + 2)
-    return mismatch("self", spatial == 1 ? "[N, C, W] or [C, W]" : "[N, C, H, W] or [C, H, W]",
-                    self);
+    return mismatch("self", imageSizes(spatial), self);
   if (self.numElements() == 0 || !isFloating(self.dtype))
     return mismatch("self", "nonempty and of a floating dtype", self);
   const Dims padding = args.ints("padding");

@@ -1,28 +1,57 @@
-// window_rules: the extents of windows that slide over an image, for convolution and pooling.
+// window_rules: the type rules of ops on images: the windows of pooling, resampling, padding.
 #pragma once
 
 #include "ir/ops/rules.h"
 
 namespace cgc::ir::rules {
 
-/// Height and width.
-using Extent = std::pair<int64_t, int64_t>;
-
-/// Reads an `int[]` argument of one or two elements, each an int32 of at least `min`.
-Result<Extent> heightAndWidth(const InferArgs &args, llvm::StringRef arg, int64_t min);
+/// Reads an `int[]` argument of one element, which counts for each dimension, or of `spatial`. Each
+/// must be an int32 of at least `min`.
+Result<Dims> extents(const InferArgs &args, llvm::StringRef arg, unsigned spatial, int64_t min);
+/// Returns "[N, C, H, W] or [C, H, W]" for two spatial dimensions.
+std::string imageSizes(unsigned spatial);
 /// Returns how many windows fit along `size` elements of the argument `arg`, padded on both sides.
-/// Refuses 0 windows. Take the other extents from heightAndWidth.
+/// Refuses 0 windows. Take the other extents from extents().
 Result<int64_t> windowCount(llvm::StringRef arg, int64_t size, int64_t kernel, int64_t stride,
                             int64_t padding, int64_t dilation, bool ceilMode);
-/// Adds the result of pooling 'self' with the arguments 'kernel_size', 'stride', 'padding' and
-/// 'ceil_mode'.
-Status pool2d(const InferArgs &args, Results &results, Extent dilation);
+/// Adds the result of pooling the last `spatial` dimensions of 'self' with the arguments
+/// 'kernel_size', 'stride', 'padding' and 'ceil_mode'; `dilation` has an element for each.
+Status pool(const InferArgs &args, Results &results, unsigned spatial, const Dims &dilation);
+template <unsigned kSpatial> Status maxPool(const InferArgs &args, Results &results) {
+  const TensorType &self = args.tensor("self");
+  if (self.dtype == DType::Bool)
+    return mismatch("self", "of a numeric dtype", self);
+  CGC_ASSIGN_OR_RETURN(Dims dilation, extents(args, "dilation", kSpatial, 1));
+  return pool(args, results, kSpatial, dilation);
+}
+/// Adds the averages of windows; refuses a 'divisor_override' of 0.
+template <unsigned kSpatial> Status averagePool(const InferArgs &args, Results &results) {
+  const TensorType &self = args.tensor("self");
+  if (!isFloating(self.dtype))
+    return mismatch("self", "of a floating dtype", self);
+  if (!args.isNone("divisor_override") && args.integer("divisor_override") == 0)
+    return mismatch("divisor_override", "other than 0", 0);
+  return pool(args, results, kSpatial, Dims(kSpatial, 1));
+}
+/// Adds the averages of 'self' over windows chosen such that its last `spatial` dimensions become
+/// 'output_size'.
+Status adaptivePool(const InferArgs &args, Results &results, unsigned spatial);
 
-/// Adds the result of a convolution over the last `spatial` dimensions of 'input', without
-/// transposition: [N, C, ...] (or without N), 'weight' [O, C / groups, ...], 'bias' [O].
-Status convolution(const InferArgs &args, Results &results, unsigned spatial);
+/// The columns that im2col makes of an image's windows.
+struct Columns {
+  int64_t rows;  ///< For each channel: the elements of the kernel.
+  int64_t count; ///< The windows.
+};
+/// Returns the columns of an image whose last two sizes are those of `sizes`, from the arguments
+/// 'kernel_size', 'dilation', 'padding' and 'stride'. `arg` names the image in messages.
+Result<Columns> columnsOf(const InferArgs &args, llvm::StringRef arg,
+                          llvm::ArrayRef<int64_t> sizes);
+
 /// Adds [N, C, output_size] for 'self' [N, C, H, W].
 Status upsample2d(const InferArgs &args, Results &results);
+/// The same with filters that grow with the reduction. A scale must not map a result pixel to
+/// outside of the image: LibTorch's kernels read there.
+Status upsampleAntialiased2d(const InferArgs &args, Results &results);
 /// Adds 'self' padded by 'padding' in its last `spatial` dimensions. `mirrored` paddings must be
 /// smaller than the dimension.
 Status pad(const InferArgs &args, Results &results, unsigned spatial, bool mirrored);

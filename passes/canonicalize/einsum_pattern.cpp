@@ -32,7 +32,10 @@ bool expandEinsum(ir::Node &node, PatternRewriter &rewriter) {
     return false;
   if (node.arg("tensors").list().size() != 2)
     return rewriter.notifyMatchFailure(node, "it has other than two operands");
-  auto einsum = ir::rules::parseEinsum(node.arg("equation").as<std::string>());
+  Dims ranks;
+  for (const Arg &tensor : node.arg("tensors").list())
+    ranks.push_back(tensor.value()->tensor().rank());
+  auto einsum = ir::rules::parseEinsum(node.arg("equation").as<std::string>(), ranks);
   if (!einsum)
     return rewriter.notifyMatchFailure(node, einsum.status().message());
   const std::string &a = einsum->terms[0], &b = einsum->terms[1], &result = einsum->result;

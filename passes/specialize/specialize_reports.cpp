@@ -54,6 +54,11 @@ ir::Cause causeOfRefusal(const Node &node, llvm::ArrayRef<Arg> args) {
   if (node.is(OpKind::Index) && named["indices"].isList() &&
       llvm::any_of(named["indices"].list(), isMask))
     return ir::Cause::DataShape;
+  // A mask may choose where one element is written.
+  if (node.is(OpKind::IndexPut) && named["indices"].isList() && named.isTensor("values") &&
+      named["values"].value()->isTensor() && named.tensor("values").numElements() != 1 &&
+      llvm::any_of(named["indices"].list(), isMask))
+    return ir::Cause::DataShape;
   if (node.is(OpKind::Dropout) && named["train"] == Arg(true))
     return ir::Cause::Random;
   if (node.is(OpKind::Attention))
@@ -77,13 +82,8 @@ ir::Cause causeOfFallback(const Node &node) {
   case ir::NodeKind::GetAttr:
     return ir::Cause::MutatesState;
   default:
-    break;
+    return cause;
   }
-  const bool writesElements = op == "aten::index_put_" && operands.list().size() > 1;
-  if (writesElements && operands.list()[1].isList() &&
-      llvm::any_of(operands.list()[1].list(), isMask))
-    return ir::Cause::DataShape;
-  return cause;
 }
 
 void Specializer::error(const Node &node, std::string message, ir::Cause cause) {

@@ -1,93 +1,17 @@
 // Checks of ATen arguments by value: one function for each op with dangerous arguments, and their
-// table.
+// table. Those of ops on images are in aten_image_values.cpp.
 #include "runtime/plan/aten_values.h"
+
+#include "runtime/plan/aten_call_args.h"
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 namespace cgc {
+
+using namespace aten_values;
+
 namespace {
-
-using Sizes = std::vector<int64_t>;
-
-std::string text(const Sizes &sizes) {
-  std::string list;
-  for (const int64_t size : sizes)
-    list += (list.empty() ? "" : ",") + std::to_string(size);
-  return "[" + list + "]";
-}
-
-/// A call's arguments by their position in LibTorch's schema. Written arguments come last in the
-/// schema and are not counted.
-class Args {
-public:
-  Args(const AtenCall &call, std::span<const TensorRef> tensors) : call_(call), tensors_(tensors) {}
-
-  const std::string &overload() const { return call_.overload; }
-
-  /// Null if the argument is missing or of another kind.
-  template <class T> const T *get(size_t i) const {
-    return i < call_.args.size() ? std::get_if<T>(&call_.args[i]) : nullptr;
-  }
-  const TensorRef *tensor(size_t i) const {
-    const auto *id = get<TensorId>(i);
-    return id ? &tensors_[uint32_t(*id)] : nullptr;
-  }
-  std::optional<double> number(size_t i) const {
-    if (const auto *integer = get<int64_t>(i))
-      return double(*integer);
-    const auto *real = get<double>(i);
-    return real ? std::optional(*real) : std::nullopt;
-  }
-  /// Element `k` of a list of ints. A list of one element applies to both dimensions of an image.
-  std::optional<int64_t> element(size_t i, size_t k) const {
-    const auto *list = get<Sizes>(i);
-    if (!list || list->empty())
-      return std::nullopt;
-    return list->size() == 1  ? list->front()
-           : k < list->size() ? std::optional((*list)[k])
-                              : std::nullopt;
-  }
-  /// The sizes of all tensor arguments.
-  std::vector<const Sizes *> allSizes() const {
-    std::vector<const Sizes *> sizes;
-    for (size_t i = 0; i < call_.args.size(); ++i)
-      if (const TensorRef *t = tensor(i))
-        sizes.push_back(&t->sizes);
-    return sizes;
-  }
-
-  /// InvalidFile unless the plan's first result has these sizes.
-  Status expectResult(const Sizes &sizes) const {
-    if (call_.outputs.empty() || call_.outputs[0] == kNoTensor)
-      return Status::ok(); // Other checks refuse such a call.
-    const Sizes &plans = tensors_[uint32_t(call_.outputs[0])].sizes;
-    if (plans == sizes)
-      return Status::ok();
-    return {Code::InvalidFile,
-            "its result is " + text(sizes) + ", and the plan has a tensor of " + text(plans)};
-  }
-
-  /// Refuses a result with gaps or permuted dimensions.
-  Status expectDenseResult() const {
-    for (const TensorId id : call_.outputs)
-      if (id != kNoTensor) {
-        const TensorRef &result = tensors_[uint32_t(id)];
-        if (!isDense(result.sizes, result.strides))
-          return {Code::InvalidFile, "its result has to be dense: LibTorch ignores the strides"};
-      }
-    return Status::ok();
-  }
-
-private:
-  const AtenCall &call_;
-  std::span<const TensorRef> tensors_;
-};
-
-Status refuse(const std::string &what) {
-  return {Code::InvalidFile, what};
-}
 
 /// The sizes that `all` broadcast to; std::nullopt if they do not broadcast.
 std::optional<Sizes> broadcast(const std::vector<const Sizes *> &all) {
@@ -196,95 +120,6 @@ Status checkArange(const Args &args) {
   return args.expectResult({int64_t(count)});
 }
 
-/// Arguments: self, pad, ... `pad` has two numbers for each dimension, from the last dimension on.
-Status checkPad(const Args &args) {
-  const TensorRef *self = args.tensor(0);
-  const auto *pad = args.get<Sizes>(1);
-  if (!self || !pad || pad->size() % 2 != 0 || pad->size() / 2 > self->sizes.size())
-    return refuse("'pad' has to be two numbers for each dimension that is padded");
-  Sizes sizes = self->sizes;
-  for (size_t i = 0; i < pad->size(); ++i) {
-    int64_t &size = sizes[sizes.size() - 1 - i / 2];
-    if (__builtin_add_overflow(size, (*pad)[i], &size))
-      return refuse("'pad' is too large");
-  }
-  return args.expectResult(sizes);
-}
-
-/// Arguments: self, output_size.
-Status checkAdaptivePool(const Args &args) {
-  const TensorRef *self = args.tensor(0);
-  const auto height = args.element(1, 0), width = args.element(1, 1);
-  if (!self || self->sizes.size() < 2 || !height || !width)
-    return refuse("its image has to have a height and a width, and 'output_size' both");
-  Sizes sizes = self->sizes;
-  sizes[sizes.size() - 2] = *height;
-  sizes[sizes.size() - 1] = *width;
-  return args.expectResult(sizes);
-}
-
-/// The number of windows along one dimension of an image; std::nullopt if an argument is out of
-/// range.
-std::optional<int64_t> windows(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
-                               int64_t dilation) {
-  constexpr int64_t kMost = int64_t(1) << 31;
-  const auto within = [](int64_t value, int64_t least) { return value >= least && value <= kMost; };
-  if (!within(size, 0) || !within(kernel, 1) || !within(stride, 1) || !within(padding, 0) ||
-      !within(dilation, 1))
-    return std::nullopt;
-  const int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
-  return room < 0 ? std::nullopt : std::optional(room / stride + 1);
-}
-
-/// Arguments: input, weight, bias, stride, padding, dilation, groups.
-template <size_t kSpatial> Status checkConvolution(const Args &args) {
-  const TensorRef *input = args.tensor(0), *weight = args.tensor(1);
-  const int64_t *groups = args.get<int64_t>(6);
-  if (!input || input->sizes.size() < kSpatial + 1 || !weight ||
-      weight->sizes.size() != kSpatial + 2 || !groups || *groups < 1)
-    return refuse("its image, weight or number of groups is none");
-  Sizes sizes = input->sizes;
-  sizes[sizes.size() - kSpatial - 1] = weight->sizes[0];
-  for (size_t i = 0; i < kSpatial; ++i) {
-    const auto stride = args.element(3, i), padding = args.element(4, i),
-               dilation = args.element(5, i);
-    int64_t &size = sizes[sizes.size() - kSpatial + i];
-    const auto count = stride && padding && dilation
-                           ? windows(size, weight->sizes[2 + i], *stride, *padding, *dilation)
-                           : std::nullopt;
-    if (!count)
-      return refuse("its stride, padding or dilation is out of range for its image");
-    size = *count;
-  }
-  return args.expectResult(sizes);
-}
-
-/// Arguments: input, weight, bias, stride, padding, output_padding, groups, dilation.
-Status checkTransposedConvolution(const Args &args) {
-  const TensorRef *input = args.tensor(0), *weight = args.tensor(1);
-  const int64_t *groups = args.get<int64_t>(6);
-  constexpr int64_t kMost = int64_t(1) << 20; // No product below overflows.
-  if (!input || input->sizes.size() < 3 || !weight || weight->sizes.size() != 4 || !groups ||
-      *groups < 1 || *groups > kMost || weight->sizes[1] > kMost)
-    return refuse("its image, weight or number of groups is none");
-  Sizes sizes = input->sizes;
-  sizes[sizes.size() - 3] = weight->sizes[1] * *groups;
-  for (const size_t i : {0, 1}) {
-    const auto stride = args.element(3, i), padding = args.element(4, i),
-               extra = args.element(5, i), dilation = args.element(7, i);
-    int64_t &size = sizes[sizes.size() - 2 + i];
-    const auto within = [](std::optional<int64_t> value, int64_t least) {
-      return value && *value >= least && *value <= kMost;
-    };
-    if (!within(stride, 1) || !within(padding, 0) || !within(extra, 0) || !within(dilation, 1) ||
-        !within(size, 1) || !within(weight->sizes[2 + i], 1))
-      return refuse("its stride, padding or dilation is out of range for its image");
-    size =
-        (size - 1) * *stride - 2 * *padding + *dilation * (weight->sizes[2 + i] - 1) + *extra + 1;
-  }
-  return args.expectResult(sizes);
-}
-
 /// Arguments: self, dim, index.
 Status checkIndexSelect(const Args &args) {
   const TensorRef *self = args.tensor(0), *index = args.tensor(2);
@@ -299,17 +134,59 @@ Status checkIndexSelect(const Args &args) {
   return args.expectResult(sizes);
 }
 
-/// Arguments: self, output_size, ..., scales_h, scales_w. LibTorch multiplies coordinates by the
-/// inverse of a scale and converts the product to an integer, which indexes the image.
-template <size_t kFirstScale> Status checkUpsample(const Args &args) {
-  for (const size_t i : {kFirstScale, kFirstScale + 1})
-    if (const auto scale = args.number(i); scale && !(*scale >= 0x1p-20 && *scale <= 0x1p20))
-      return refuse("its scales have to be between 2^-20 and 2^20");
+/// Arguments: x1, x2, p, compute_mode.
+Status checkDistances(const Args &args) {
+  const TensorRef *x1 = args.tensor(0), *x2 = args.tensor(1);
+  if (!x1 || !x2 || x1->sizes.size() < 2 || x2->sizes.size() < 2 ||
+      x1->sizes.back() != x2->sizes.back())
+    return refuse("its tensors have to be matrices with as many columns");
+  const Sizes leading[] = {{x1->sizes.begin(), x1->sizes.end() - 2},
+                           {x2->sizes.begin(), x2->sizes.end() - 2}};
+  std::optional<Sizes> sizes = broadcast({&leading[0], &leading[1]});
+  if (!sizes)
+    return refuse("its tensors do not broadcast to each other");
+  sizes->insert(sizes->end(), {*(x1->sizes.end() - 2), *(x2->sizes.end() - 2)});
+  return args.expectResult(*sizes);
+}
+
+/// Arguments: self, p.
+Status checkPairDistances(const Args &args) {
   const TensorRef *self = args.tensor(0);
-  const auto height = args.element(1, 0), width = args.element(1, 1);
-  if (!self || self->sizes.size() != 4 || !height || !width)
-    return refuse("its image has to be [N, C, H, W], and 'output_size' a height and a width");
-  return args.expectResult({self->sizes[0], self->sizes[1], *height, *width});
+  constexpr int64_t kMost = int64_t(1) << 31; // The product below does not overflow.
+  if (!self || self->sizes.size() != 2 || self->sizes[0] > kMost)
+    return refuse("it takes a matrix");
+  const int64_t rows = self->sizes[0];
+  return args.expectResult({rows == 0 ? 0 : rows * (rows - 1) / 2});
+}
+
+/// Arguments: self, indices, values, accumulate. LibTorch checks that the indices are inside of
+/// `self` when the call runs.
+Status checkIndexPut(const Args &args) {
+  const TensorRef *self = args.tensor(0);
+  const auto *indices = args.get<std::vector<TensorId>>(1);
+  if (!self || !indices)
+    return refuse("it has no tensor or no indices");
+  for (const TensorId id : *indices)
+    if (id != kNoTensor && args.at(id).dtype != DType::I64 && args.at(id).dtype != DType::I32)
+      return refuse("its indices have to be integers: how many elements a mask picks depends on "
+                    "data");
+  return args.expectResult(self->sizes);
+}
+
+/// Arguments: self, mask, source. LibTorch checks that the source has enough elements when the call
+/// runs.
+Status checkMaskedScatter(const Args &args) {
+  const TensorRef *self = args.tensor(0), *mask = args.tensor(1);
+  if (!self || !mask || mask->dtype != DType::Bool)
+    return refuse("its mask has to be a tensor of bools");
+  const std::optional<Sizes> sizes = broadcast({&self->sizes, &mask->sizes});
+  return sizes ? args.expectResult(*sizes) : refuse("its tensors do not broadcast to each other");
+}
+
+/// Arguments: self, ... The result is like self.
+Status checkSelfSizes(const Args &args) {
+  const TensorRef *self = args.tensor(0);
+  return self ? args.expectResult(self->sizes) : refuse("it has no tensor");
 }
 
 /// LibTorch 2.11 writes `out` of these ops as if it were dense, or not at all.
@@ -317,34 +194,32 @@ Status checkDenseResult(const Args &args) {
   return args.expectDenseResult();
 }
 
-/// An op with dangerous arguments: the overloads that a plan may call, and their check. Other
-/// overloads of the op are refused.
-struct Row {
-  std::string_view op;
-  std::vector<std::string_view> overloads;
-  Status (*check)(const Args &);
-};
-
 const std::vector<Row> &rows() {
-  static const std::vector<Row> table = {
-      {"aten::_native_multi_head_attention", {"", "out"}, &checkNativeAttention},
-      {"aten::_softmax", {"", "out"}, &checkDenseResult},
-      {"aten::adaptive_avg_pool2d", {"", "out"}, &checkAdaptivePool},
-      {"aten::arange", {"", "out", "start", "start_out", "start_step"}, &checkArange},
-      {"aten::batch_norm", {""}, &checkBatchNorm},
-      {"aten::constant_pad_nd", {"", "out"}, &checkPad},
-      {"aten::conv1d", {""}, &checkConvolution<1>},
-      {"aten::conv2d", {""}, &checkConvolution<2>},
-      {"aten::conv_transpose2d", {"input"}, &checkTransposedConvolution},
-      {"aten::floor_divide", {"", "Scalar", "Scalar_out", "out"}, &checkBroadcast},
-      {"aten::gelu", {"", "out"}, &checkDenseResult},
-      {"aten::index_select", {"", "out"}, &checkIndexSelect},
-      {"aten::scaled_dot_product_attention", {""}, &checkAttention},
-      {"aten::upsample_bicubic2d", {"", "out"}, &checkUpsample<3>},
-      {"aten::upsample_bilinear2d", {"", "out"}, &checkUpsample<3>},
-      {"aten::upsample_nearest2d", {"", "out"}, &checkUpsample<2>},
-      {"aten::where", {"", "Scalar", "ScalarOther", "ScalarSelf", "self", "self_out"}, &checkWhere},
-  };
+  static const std::vector<Row> table = [] {
+    std::vector<Row> all = {
+        {"aten::_native_multi_head_attention", {"", "out"}, &checkNativeAttention},
+        {"aten::_softmax", {"", "out"}, &checkDenseResult},
+        {"aten::arange", {"", "out", "start", "start_out", "start_step"}, &checkArange},
+        {"aten::batch_norm", {""}, &checkBatchNorm},
+        {"aten::cdist", {""}, &checkDistances},
+        {"aten::floor_divide", {"", "Scalar", "Scalar_out", "out"}, &checkBroadcast},
+        {"aten::gelu", {"", "out"}, &checkDenseResult},
+        {"aten::index_put", {""}, &checkIndexPut},
+        {"aten::index_select", {"", "out"}, &checkIndexSelect},
+        {"aten::masked_scatter", {""}, &checkMaskedScatter},
+        {"aten::pdist", {""}, &checkPairDistances},
+        {"aten::reflection_pad3d", {"", "out"}, &checkDenseResult},
+        {"aten::replication_pad3d", {"", "out"}, &checkDenseResult},
+        {"aten::scaled_dot_product_attention", {""}, &checkAttention},
+        {"aten::scatter_reduce", {"two", "two_out"}, &checkSelfSizes},
+        {"aten::where",
+         {"", "Scalar", "ScalarOther", "ScalarSelf", "self", "self_out"},
+         &checkWhere},
+    };
+    const std::vector<Row> images = imageRows();
+    all.insert(all.end(), images.begin(), images.end());
+    return all;
+  }();
   return table;
 }
 

@@ -250,6 +250,36 @@ TEST_F(AtenProvider, LibTorchsExceptionsBecomeStatus) {
   EXPECT_EQ(thrown.message(), "boom");
 }
 
+/// No check of the plan sees the indices: LibTorch has to refuse those outside of the tensor.
+TEST_F(AtenProvider, RefusesIndicesOutsideOfTheTensor) {
+  at::Tensor x = at::full({5, 3}, 0.0f), y = at::empty({5, 3}), values = at::full({2, 3}, 1.0f),
+             few = at::full({14}, 1.0f), mask = at::full({5, 3}, true, at::kBool);
+  const TensorId in = add(x, DType::F32), out = add(y, DType::F32), src = add(values, DType::F32),
+                 source = add(few, DType::F32), all = add(mask, DType::Bool);
+  for (const int64_t wrong : {5, -6}) {
+    at::Tensor list = at::full({2}, wrong, at::kLong), places = at::full({2, 3}, wrong, at::kLong);
+    const TensorId indices = add(list, DType::I64), index = add(places, DType::I64);
+    for (const bool accumulate : {false, true})
+      EXPECT_THAT(
+          run({"aten::index_put", "", {in, std::vector{indices}, src, accumulate}, {out}, false})
+              .message(),
+          HasSubstr("out of bounds"));
+    for (const char *reduce : {"sum", "amax"})
+      EXPECT_THAT(run({"aten::scatter_reduce",
+                       "two_out",
+                       {in, int64_t{0}, index, src, std::string(reduce), true},
+                       {out},
+                       true})
+                      .message(),
+                  HasSubstr("out of bounds"));
+    EXPECT_THAT(
+        run({"aten::scatter_add", "out", {in, int64_t{0}, index, src}, {out}, true}).message(),
+        HasSubstr("out of bounds"));
+  }
+  EXPECT_THAT(run({"aten::masked_scatter", "", {in, all, source}, {out}, false}).message(),
+              HasSubstr("elements of source"));
+}
+
 /// checkAtenValues reads arguments by position: the positions must be those of LibTorch's schemas.
 TEST(AtenSchemas, HaveTheirArgumentsWhereValidateReadsThem) {
   const std::vector<std::tuple<const char *, std::vector<const char *>, size_t, const char *>>
@@ -275,6 +305,24 @@ TEST(AtenSchemas, HaveTheirArgumentsWhereValidateReadsThem) {
           {"upsample_nearest2d", {"", "out"}, 2, "scales_h"},
           {"index_select", {"", "out"}, 1, "dim"},
           {"index_select", {"", "out"}, 2, "index"},
+          {"_upsample_bicubic2d_aa", {"", "out"}, 3, "scales_h"},
+          {"_upsample_bilinear2d_aa", {"", "out"}, 4, "scales_w"},
+          {"adaptive_avg_pool3d", {""}, 1, "output_size"},
+          {"avg_pool3d", {"", "out"}, 3, "padding"},
+          {"avg_pool3d", {"", "out"}, 4, "ceil_mode"},
+          {"cdist", {""}, 1, "x2"},
+          {"col2im", {""}, 1, "output_size"},
+          {"col2im", {""}, 5, "stride"},
+          {"conv3d", {""}, 6, "groups"},
+          {"conv_transpose3d", {"input"}, 7, "dilation"},
+          {"grid_sampler_2d", {""}, 2, "interpolation_mode"},
+          {"grid_sampler_2d", {""}, 3, "padding_mode"},
+          {"im2col", {""}, 1, "kernel_size"},
+          {"im2col", {""}, 4, "stride"},
+          {"index_put", {""}, 1, "indices"},
+          {"masked_scatter", {""}, 1, "mask"},
+          {"max_pool3d_with_indices", {"", "out"}, 4, "dilation"},
+          {"max_pool3d_with_indices", {"", "out"}, 5, "ceil_mode"},
           {"scaled_dot_product_attention", {""}, 2, "value"},
           {"scaled_dot_product_attention", {""}, 7, "enable_gqa"},
       };

@@ -115,9 +115,20 @@ LoweredGraph::LoweredGraph(const std::string &text, int64_t bound, DeviceKind ta
   std::vector<backend::EntryBucket> buckets;
   for (const auto &graph : module_->graphs())
     buckets.push_back({graph->name(), graph.get()});
+  load(buckets, target, executor);
+}
+
+LoweredGraph::LoweredGraph(const ir::Graph &graph)
+    : bound_(3), random_(at::detail::createCPUGenerator(7)) {
+  load(backend::EntryBucket{graph.name(), &graph}, DeviceKind::Cpu, ExecutorKind::Stream);
+}
+
+void LoweredGraph::load(llvm::ArrayRef<backend::EntryBucket> buckets, DeviceKind target,
+                        ExecutorKind executor) {
+  ir::Diagnostics diagnostics;
   auto compiled = backend::lower(buckets, target, diagnostics);
   if (!compiled) {
-    ADD_FAILURE() << compiled.status().message();
+    ADD_FAILURE() << compiled.status().message() << diagnostics.render();
     return;
   }
   std::vector<std::span<const std::byte>> weights;

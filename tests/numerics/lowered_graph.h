@@ -1,6 +1,7 @@
 // LoweredGraph: IR text, lowered and run by the runtime with LibTorch's provider, for tests.
 #pragma once
 
+#include "backend/backend.h"
 #include "ir/module.h"
 #include "runtime/exec/engine.h"
 
@@ -27,6 +28,8 @@ public:
   explicit LoweredGraph(const std::string &text, int64_t bound = 3,
                         DeviceKind target = DeviceKind::Cpu,
                         ExecutorKind executor = ExecutorKind::Stream);
+  /// Lowers a graph of types as its entry, for the CPU, with the parameters of its module.
+  explicit LoweredGraph(const ir::Graph &graph);
   ~LoweredGraph();
 
   /// Returns true if there is an engine, that is, if nothing failed.
@@ -43,6 +46,9 @@ public:
                                       std::optional<ExecutorKind> executor = {});
 
 private:
+  /// Lowers, writes and loads the plan, and makes the engine.
+  void load(llvm::ArrayRef<backend::EntryBucket> buckets, DeviceKind target, ExecutorKind executor);
+
   int64_t bound_;
   /// A private generator: at::manual_seed queries CUDA, and LibTorch then never looks for it again.
   at::Generator random_;

@@ -98,13 +98,9 @@ class UnknownOp(nn.Module):
         return torch.erfinv(x)
 
 
-class Transposed(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv = nn.ConvTranspose1d(2, 2, 2, stride=2)
-
+class Complex(nn.Module):
     def forward(self, x):
-        pairs = self.conv(x.flatten(2)).unflatten(-1, (-1, 2)).contiguous()
+        pairs = x.unflatten(-1, (-1, 2)).contiguous()
         return torch.view_as_complex(pairs).to(torch.complex64)
 
 
@@ -330,7 +326,7 @@ class Offenders(nn.Module):
         e = torch.masked_select(x, x > 0)  # OFFENDER: data-shape
         f, _ = torch.unique(x, return_inverse=True)  # OFFENDER: data-shape
         y = x + 1
-        y[x > 0] = 0.5  # OFFENDER: data-shape
+        y[x > 0] = x[x > 0]  # OFFENDER: data-shape
         return a, b[0], c, d, e, f, y
 
     @torch.jit.export
@@ -395,8 +391,15 @@ class Offenders(nn.Module):
     @torch.jit.export
     def memory(self, x):
         a = (x * 2).resize_(2, 2)  # OFFENDER: allocates
-        b = torch.empty(3, 4)  # OFFENDER: allocates
-        return a, b
+        return a
+
+    @torch.jit.export
+    def layout(self, x):
+        return torch.as_strided(x, (2, 2), (4, 1))  # OFFENDER: memory-layout
+
+    @torch.jit.export
+    def complex_numbers(self, x):
+        return torch.view_as_real(torch.fft.rfft(x))  # OFFENDER: complex
 
     @torch.jit.export
     def unknown(self, x):
@@ -480,7 +483,7 @@ def main(folder):
         "casts": trace(Casts(), x),
         "in_place": trace(InPlace(), x),
         "unknown_op": trace(UnknownOp(), x),
-        "transposed": trace(Transposed(), torch.randn(1, 2, 4, 3)),
+        "complex": trace(Complex(), x),
         "data_dependent": torch.jit.script(DataDependent().eval()),
         "constant_flow": torch.jit.script(ConstantFlow().eval()),
         "optional": torch.jit.script(Optional().eval()),

@@ -42,6 +42,11 @@ std::string smallModel(const std::string &name) {
   return (kModels / (name + ".pt")).string();
 }
 
+std::string coreOps(const std::string &name) {
+  makeOnce(kModels / "core_ops.txt", kSource / "tests/numerics/core_ops.py", kModels.string());
+  return (kModels / name).string();
+}
+
 std::string openclipModel(const std::string &config, const std::string &precision) {
   fs::path path = kModels / (config + "_" + precision + ".pt");
   makeOnce(path, kSource / "scripts/export_openclip.py",

@@ -234,7 +234,7 @@ TEST(AtenValues, PaddingAndPoolsGiveTheResultOfThePlan) {
   EXPECT_THAT(refusal({{2, 3, 5, 5}, {2, 3, 1, 2}}, pool({1 << 20, 1 << 20})),
               HasSubstr("its result is [2,3,1048576,1048576]"));
   EXPECT_THAT(refusal({{2, 3, 5, 5}, {2, 3, 1, 2}}, pool({})), HasSubstr("'output_size'"));
-  EXPECT_THAT(refusal({{5}, {2}}, pool({1, 2})), HasSubstr("a height and a width"));
+  EXPECT_THAT(refusal({{5}, {2}}, pool({1, 2})), HasSubstr("fewer dimensions"));
 }
 
 TEST(AtenValues, ConvolutionsHaveWindows) {
@@ -286,6 +286,86 @@ TEST(AtenValues, IndicesSelectTheResultOfThePlan) {
     EXPECT_THAT(refusal(shapes, select(dim), DType::I64), HasSubstr("does not exist"));
   EXPECT_THAT(refusal({{5, 3}, {7, 2}, {7, 3}}, select(0), DType::I64), HasSubstr("is no list"));
   EXPECT_EQ(refusal({{}, {1}, {}}, select(0), DType::I64), "");
+}
+
+TEST(AtenValues, IndicesAreIntegersAndKeepTheSizesOfTheTensor) {
+  const AtenCall put{
+      "aten::index_put", "", {id(0), std::vector{kNoTensor, id(1)}, id(0), false}, {}};
+  const Shapes shapes = {{5, 3}, {7}, {5, 3}};
+  EXPECT_EQ(refusal(shapes, put, DType::I64), "");
+  EXPECT_THAT(refusal(shapes, put, DType::Bool), HasSubstr("depends on data"));
+  EXPECT_THAT(refusal({{5, 3}, {7}, {5, 7}}, put, DType::I64), HasSubstr("its result is [5,3]"));
+  const AtenCall scatter{"aten::masked_scatter", "", {id(0), id(1), id(0)}, {}};
+  EXPECT_EQ(refusal({{5, 3}, {3}, {5, 3}}, scatter, DType::Bool), "");
+  EXPECT_THAT(refusal({{5, 3}, {3}, {5, 3}}, scatter, DType::U8), HasSubstr("tensor of bools"));
+  EXPECT_THAT(refusal({{5, 3}, {4}, {5, 3}}, scatter, DType::Bool), HasSubstr("do not broadcast"));
+  const AtenCall reduce{"aten::scatter_reduce",
+                        "two",
+                        {id(0), int64_t{0}, id(1), id(0), std::string("sum"), true},
+                        {}};
+  EXPECT_THAT(refusal({{5, 3}, {5, 3}, {5}}, reduce, DType::I64), HasSubstr("its result is [5,3]"));
+}
+
+TEST(AtenValues, PoolsOfVolumesHaveTheResultOfThePlan) {
+  const auto pool = [](Ints kernel, Ints stride, Ints padding, bool ceilMode) {
+    return AtenCall{"aten::avg_pool3d",
+                    "",
+                    {id(0), std::move(kernel), std::move(stride), std::move(padding), ceilMode,
+                     true, NoneArg{}},
+                    {}};
+  };
+  EXPECT_EQ(refusal({{2, 8, 7, 6}, {2, 4, 3, 3}}, pool({2}, {}, {0}, false)), "");
+  EXPECT_EQ(refusal({{2, 8, 7, 6}, {2, 4, 4, 3}}, pool({2}, {2, 2, 2}, {0}, true)), "");
+  EXPECT_THAT(refusal({{2, 8, 7, 6}, {2, 9, 9, 9}}, pool({2}, {}, {0}, false)),
+              HasSubstr("its result is [2,4,3,3]"));
+  for (const auto &[kernel, stride, padding] : {std::tuple(Ints{0}, Ints{}, Ints{0}),
+                                                {Ints{2}, Ints{0}, Ints{0}},
+                                                {Ints{2}, Ints{}, Ints{-1}},
+                                                {Ints{9}, Ints{}, Ints{0}},
+                                                {Ints{2, 2}, Ints{}, Ints{0}}})
+    EXPECT_THAT(refusal({{2, 8, 7, 6}, {2, 4, 3, 3}}, pool(kernel, stride, padding, false)),
+                HasSubstr("out of range"));
+  EXPECT_THAT(
+      refusal({{2, 8, 7, 6}, {2, 4, 3, 3}}, pool({2}, {}, {0}, false), DType::F32, {1, 2, 8, 24}),
+      HasSubstr("has to be dense"));
+}
+
+TEST(AtenValues, SamplesLieInTheImage) {
+  const auto resample = [](AtenArg scale) {
+    return AtenCall{
+        "aten::_upsample_bilinear2d_aa", "", {id(0), Ints{4, 4}, false, scale, scale}, {}};
+  };
+  const Shapes shapes = {{1, 2, 8, 8}, {1, 2, 4, 4}};
+  EXPECT_EQ(refusal(shapes, resample(NoneArg{})), "");
+  EXPECT_EQ(refusal(shapes, resample(0.5)), "");
+  EXPECT_THAT(refusal(shapes, resample(0.25)), HasSubstr("outside of its image"));
+  const auto sample = [](int64_t mode, int64_t padding) {
+    return AtenCall{"aten::grid_sampler_2d", "", {id(0), id(1), mode, padding, false}, {}};
+  };
+  const Shapes grid = {{1, 2, 8, 8}, {1, 3, 4, 2}, {1, 2, 3, 4}};
+  EXPECT_EQ(refusal(grid, sample(2, 2)), "");
+  for (const auto &[mode, padding] : {std::pair(3, 0), std::pair(0, -1)})
+    EXPECT_THAT(refusal(grid, sample(mode, padding)), HasSubstr("modes have to be"));
+}
+
+TEST(AtenValues, ColumnsAreTheWindowsOfTheImage) {
+  const Ints one = {1, 1}, none = {0, 0}, two = {2, 2};
+  const AtenCall columns{"aten::im2col", "", {id(0), two, one, none, one}, {}};
+  EXPECT_EQ(refusal({{2, 3, 4, 5}, {2, 12, 12}}, columns), "");
+  EXPECT_THAT(refusal({{2, 3, 4, 5}, {2, 12, 20}}, columns), HasSubstr("its result is [2,12,12]"));
+  EXPECT_THAT(refusal({{2, 3, 1, 5}, {2, 12, 12}}, columns), HasSubstr("out of range"));
+  const AtenCall image{"aten::col2im", "", {id(0), Ints{4, 5}, two, one, none, one}, {}};
+  EXPECT_EQ(refusal({{2, 12, 12}, {2, 3, 4, 5}}, image), "");
+  EXPECT_THAT(refusal({{2, 12, 13}, {2, 3, 4, 5}}, image), HasSubstr("are not the windows"));
+}
+
+TEST(AtenValues, DistancesHaveTheResultOfThePlan) {
+  const AtenCall distances{"aten::cdist", "", {id(0), id(1), 2.0, NoneArg{}}, {}};
+  EXPECT_EQ(refusal({{2, 3, 4}, {5, 4}, {2, 3, 5}}, distances), "");
+  EXPECT_THAT(refusal({{2, 3, 4}, {5, 4}, {2, 3}}, distances), HasSubstr("its result is [2,3,5]"));
+  EXPECT_THAT(refusal({{2, 3, 4}, {5, 3}, {2, 3, 5}}, distances), HasSubstr("as many columns"));
+  EXPECT_THAT(refusal({{5, 3}, {9}}, {"aten::pdist", "", {id(0), 2.0}, {}}),
+              HasSubstr("its result is [10]"));
 }
 
 TEST(AtenValues, ACallWithoutResultsIsRefused) {

@@ -1,0 +1,144 @@
+// Op functions: ops that make or fill a tensor.
+#include "frontend/op_import.h"
+
+namespace cgc::frontend {
+
+using ir::Arg;
+using ir::OpKind;
+
+// LibTorch's zeros() returns floats unless a dtype is given; full() has the type of its
+// value.
+
+Arg importArange(OpImporter &op) {
+  Arg start = op.arg("start"), step = op.arg("step");
+  return op.emit(OpKind::Arange, {{"start", start.isNone() ? Arg(0) : start},
+                                  {"end", op.arg("end")},
+                                  {"step", step.isNone() ? Arg(1) : step},
+                                  {"dtype", op.arg("dtype")}});
+}
+
+namespace {
+Arg fill(OpImporter &op, int value) {
+  Arg dtype = op.arg("dtype");
+  return op.emit(OpKind::Full, {{"size", op.arg("size")},
+                                {"fill_value", value},
+                                {"dtype", dtype.isNone() ? Arg(DType::F32) : dtype}});
+}
+
+Arg fillNew(OpImporter &op, Arg value) {
+  Arg dtype = op.arg("dtype"), self = op.arg("self");
+  if (dtype.isNone())
+    dtype = op.emit(OpKind::PrimDType, {{"self", self}});
+  return op.emit(OpKind::Full,
+                 {{"size", op.arg("size")}, {"fill_value", std::move(value)}, {"dtype", dtype}});
+}
+
+Arg fillLike(OpImporter &op, int value) {
+  return op.emit(OpKind::FullLike,
+                 {{"self", op.arg("self")}, {"fill_value", value}, {"dtype", op.arg("dtype")}});
+}
+/// Fills 'self' with a number or the element of a 0-d tensor.
+Arg fillSelf(OpImporter &op, Arg value, bool inPlace) {
+  Arg everywhere = op.emit(OpKind::Full, {{"size", Arg::List()}, {"fill_value", true}});
+  return op.emit(OpKind::MaskedFill,
+                 {{"self", op.arg("self")}, {"mask", everywhere}, {"value", std::move(value)}},
+                 inPlace);
+}
+} // namespace
+
+Arg importFillInPlace(OpImporter &op) {
+  return fillSelf(op, op.arg("value"), /*inPlace=*/true);
+}
+
+Arg importFill(OpImporter &op) {
+  return fillSelf(op, op.arg("value"), /*inPlace=*/false);
+}
+
+Arg importZeroInPlace(OpImporter &op) {
+  return fillSelf(op, 0, /*inPlace=*/true);
+}
+
+Arg importCopyInPlace(OpImporter &op) {
+  // Adds the source to zeros. It is cloned first, since it may alias the overwritten tensor.
+  Arg self = op.arg("self");
+  Arg dtype = op.emit(OpKind::PrimDType, {{"self", self}});
+  Arg source = op.emit(OpKind::To, {{"self", op.arg("src")}, {"dtype", dtype}});
+  source = op.emit(OpKind::Clone, {{"self", source}});
+  return op.emit(OpKind::Add, {{"self", fillSelf(op, 0, /*inPlace=*/true)}, {"other", source}},
+                 /*inPlace=*/true);
+}
+
+Arg importZeros(OpImporter &op) {
+  return fill(op, 0);
+}
+Arg importOnes(OpImporter &op) {
+  return fill(op, 1);
+}
+Arg importNewZeros(OpImporter &op) {
+  return fillNew(op, 0);
+}
+Arg importNewOnes(OpImporter &op) {
+  return fillNew(op, 1);
+}
+Arg importNewFull(OpImporter &op) {
+  return fillNew(op, op.arg("fill_value"));
+}
+
+Arg importTensor(OpImporter &op) {
+  Arg value = op.input(0), dtype = op.arg("dtype");
+  if (!value.is<int64_t>() && !value.is<double>() && !value.is<bool>())
+    return op.refuse(ir::Cause::HostCopy);
+  if (dtype.isNone() && value.is<double>())
+    dtype = DType::F32;
+  return op.emit(OpKind::Full, {{"size", Arg::List{}}, {"fill_value", value}, {"dtype", dtype}});
+}
+
+Arg importZerosLike(OpImporter &op) {
+  return fillLike(op, 0);
+}
+// The elements of an empty tensor are any; the strides are cgc's own.
+Arg importEmpty(OpImporter &op) {
+  op.arg("stride");
+  return fill(op, 0);
+}
+Arg importNewEmpty(OpImporter &op) {
+  op.arg("stride");
+  return fillNew(op, 0);
+}
+
+Arg importScalarTensor(OpImporter &op) {
+  Arg dtype = op.arg("dtype");
+  return op.emit(OpKind::Full, {{"size", Arg::List{}},
+                                {"fill_value", op.arg("s")},
+                                {"dtype", dtype.isNone() ? Arg(DType::F32) : dtype}});
+}
+
+Arg importOnesLike(OpImporter &op) {
+  return fillLike(op, 1);
+}
+
+namespace {
+/// Returns whether each index equals each number from 0 to `count` - 1, in a new last dimension.
+Arg equalsEach(OpImporter &op, Arg indices, const Arg &count) {
+  Arg column = op.emit(OpKind::Unsqueeze, {{"self", std::move(indices)}, {"dim", -1}});
+  Arg numbers = op.emit(OpKind::Arange, {{"start", 0}, {"end", count}, {"step", 1}});
+  return op.emit(OpKind::Eq, {{"self", column}, {"other", numbers}});
+}
+} // namespace
+
+Arg importEye(OpImporter &op) {
+  Arg rows = op.arg("n"), columns = op.arg("m"), dtype = op.arg("dtype");
+  Arg numbers = op.emit(OpKind::Arange, {{"start", 0}, {"end", rows}, {"step", 1}});
+  return op.emit(OpKind::To, {{"self", equalsEach(op, numbers, columns.isNone() ? rows : columns)},
+                              {"dtype", dtype.isNone() ? Arg(DType::F32) : dtype}});
+}
+
+Arg importOneHot(OpImporter &op) {
+  Arg classes = op.arg("num_classes");
+  if (!classes.is<int64_t>() || classes.as<int64_t>() < 1)
+    return op.refuse(ir::Cause::DataShape);
+  return op.emit(OpKind::To,
+                 {{"self", equalsEach(op, op.arg("self"), classes)}, {"dtype", DType::I64}});
+}
+
+} // namespace cgc::frontend

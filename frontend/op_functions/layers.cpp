@@ -1,0 +1,201 @@
+// Op functions: convolutions, pooling and resampling.
+#include "frontend/op_import.h"
+
+namespace cgc::frontend {
+
+using ir::Arg;
+using ir::OpKind;
+
+namespace {
+/// Returns a list for two dimensions, of which the first has the element `rows`, from one for one.
+Arg withRow(const Arg &list, int64_t rows) {
+  if (!list.isList())
+    return Arg::List{rows, list};
+  Arg::List result = list.list();
+  if (!result.empty())
+    result.insert(result.begin(), Arg(rows));
+  return result;
+}
+
+/// Returns [N, C, W] as images of one row.
+Arg asImages(OpImporter &op, Arg rows) {
+  return op.emit(OpKind::Unsqueeze, {{"self", std::move(rows)}, {"dim", -2}});
+}
+
+/// Returns images of one row as [N, C, W].
+Arg asRows(OpImporter &op, Arg images) {
+  return op.emit(OpKind::Squeeze, {{"self", std::move(images)}, {"dim", Arg::List{-2}}});
+}
+
+/// The convolutions over one, two and three dimensions.
+constexpr OpKind kConvolutions[] = {OpKind::Conv1d, OpKind::Conv2d, OpKind::Conv3d};
+
+/// Imports a convolution with the arguments of `op`, whatever form it has.
+Arg convolution(OpImporter &op, size_t spatial, bool transposed) {
+  std::vector<std::pair<llvm::StringRef, Arg>> args = {
+      {"input", op.arg("input")},     {"weight", op.arg("weight")},
+      {"bias", op.arg("bias")},       {"stride", op.arg("stride")},
+      {"padding", op.arg("padding")}, {"dilation", op.arg("dilation")},
+      {"groups", op.arg("groups")}};
+  const Arg outputPadding = op.arg("output_padding"); // Used only by transposed convolutions.
+  if (!transposed) {
+    return op.emit(kConvolutions[spatial - 1], args);
+  }
+  args.emplace_back("output_padding", outputPadding);
+  if (spatial > 1)
+    return op.emit(spatial == 2 ? OpKind::ConvTranspose2d : OpKind::ConvTranspose3d, args);
+  for (auto &[name, arg] : args)
+    if (name == "input" || name == "weight")
+      arg = asImages(op, arg);
+    else if (name.ends_with("padding"))
+      arg = withRow(arg, 0);
+    else if (name == "stride" || name == "dilation")
+      arg = withRow(arg, 1);
+  return asRows(op, op.emit(OpKind::ConvTranspose2d, args));
+}
+} // namespace
+
+Arg importConvolution(OpImporter &op) {
+  Arg weight = op.arg("weight"), stride = op.arg("stride");
+  // The weight's rank is known for parameters only, the length of the stride almost always.
+  size_t spatial = stride.isList() ? stride.list().size() : 2;
+  if (weight.isValue() && weight.value()->isTensor())
+    spatial = weight.value()->tensor().rank() - 2;
+  if (spatial < 1 || spatial > 3)
+    return op.refuse("only convolutions over one to three dimensions are supported");
+  return convolution(op, spatial, op.arg("transposed") == Arg(true));
+}
+
+Arg importConvolutionMode(OpImporter &op) {
+  Arg input = op.arg("input"), weight = op.arg("weight"), dilation = op.arg("dilation");
+  const bool known = weight.isValue() && weight.value()->isTensor();
+  const ir::Dims kernel = known ? weight.value()->tensor().sizes : ir::Dims();
+  const size_t spatial = known ? kernel.size() - 2 : 0;
+  if (spatial < 1 || spatial > 3)
+    return op.refuse("cgc takes a convolution with padding by name if its weight is a parameter "
+                     "over one to three dimensions");
+  // "same" pads by dilation * (kernel - 1) in all, and by the odd element at the end.
+  Arg::List ends(2 * spatial, Arg(0));
+  bool padsEnds = false;
+  std::vector<int64_t> starts(spatial, 0);
+  if (op.arg("padding") == Arg("same")) {
+    if (!dilation.isList() || dilation.list().empty())
+      return op.refuse("cgc takes a constant dilation only");
+    for (size_t i = 0; i < spatial; ++i) {
+      const Arg &d = dilation.list()[std::min(i, dilation.list().size() - 1)];
+      if (!d.is<int64_t>())
+        return op.refuse("cgc takes a constant dilation only");
+      const int64_t total = d.as<int64_t>() * (kernel[2 + i] - 1);
+      starts[i] = total / 2;
+      ends[2 * (spatial - 1 - i) + 1] = Arg(total % 2);
+      padsEnds |= total % 2 != 0;
+    }
+  }
+  if (padsEnds)
+    input = op.emit(OpKind::ConstantPad,
+                    {{"self", input}, {"pad", Arg(std::move(ends))}, {"value", 0}});
+  return op.emit(kConvolutions[spatial - 1],
+                 {{"input", input},
+                  {"weight", weight},
+                  {"bias", op.arg("bias")},
+                  {"stride", op.arg("stride")},
+                  {"padding", Arg::ints(ir::Dims(starts.begin(), starts.end()))},
+                  {"dilation", dilation},
+                  {"groups", op.arg("groups")}});
+}
+
+Arg importConvTranspose1d(OpImporter &op) {
+  return convolution(op, 1, /*transposed=*/true);
+}
+
+// Pooling over one dimension, as images of one row.
+
+namespace {
+Arg poolRows(OpImporter &op, OpKind kind,
+             std::initializer_list<std::pair<llvm::StringRef, Arg>> more) {
+  std::vector<std::pair<llvm::StringRef, Arg>> args = {
+      {"self", asImages(op, op.arg("self"))},
+      {"kernel_size", withRow(op.arg("kernel_size"), 1)},
+      {"stride", withRow(op.arg("stride"), 1)},
+      {"padding", withRow(op.arg("padding"), 0)},
+      {"ceil_mode", op.arg("ceil_mode")}};
+  args.insert(args.end(), more.begin(), more.end());
+  return asRows(op, op.emit(kind, args));
+}
+} // namespace
+
+Arg importAvgPool1d(OpImporter &op) {
+  return poolRows(op, OpKind::AvgPool2d, {{"count_include_pad", op.arg("count_include_pad")}});
+}
+
+Arg importMaxPool1d(OpImporter &op) {
+  return poolRows(op, OpKind::MaxPool2d, {{"dilation", withRow(op.arg("dilation"), 1)}});
+}
+
+Arg importAdaptiveAvgPool1d(OpImporter &op) {
+  return asRows(
+      op, op.emit(OpKind::AdaptiveAvgPool2d, {{"self", asImages(op, op.arg("self"))},
+                                              {"output_size", withRow(op.arg("output_size"), 1)}}));
+}
+
+// Ops with several results, of which models read the first: the others are for training.
+
+namespace {
+Arg maxPoolWithIndices(OpImporter &op, OpKind kind) {
+  return op.onlyResult(op.emit(kind, {{"self", op.arg("self")},
+                                      {"kernel_size", op.arg("kernel_size")},
+                                      {"stride", op.arg("stride")},
+                                      {"padding", op.arg("padding")},
+                                      {"dilation", op.arg("dilation")},
+                                      {"ceil_mode", op.arg("ceil_mode")}}));
+}
+} // namespace
+
+Arg importMaxPool2dWithIndices(OpImporter &op) {
+  return maxPoolWithIndices(op, OpKind::MaxPool2d);
+}
+Arg importMaxPool3dWithIndices(OpImporter &op) {
+  return maxPoolWithIndices(op, OpKind::MaxPool3d);
+}
+
+namespace {
+/// Imports an overload whose size is given, or computed from a scale for each dimension.
+Arg upsample(OpImporter &op, OpKind kind) {
+  Arg input = op.arg("input"), size = op.arg("output_size"), scales = op.arg("scale_factors");
+  std::vector<std::pair<llvm::StringRef, Arg>> args = {{"self", input}, {"output_size", size}};
+  if (kind != OpKind::UpsampleNearest2d)
+    args.emplace_back("align_corners", op.arg("align_corners"));
+  if (size.isNone()) {
+    if (!scales.isList() || scales.list().size() != 2)
+      return op.refuse("cgc resamples by a constant scale for height and width");
+    Arg::List sizes;
+    for (int64_t i : {0, 1}) {
+      const Arg &scale = scales.list()[static_cast<size_t>(i)];
+      Arg extent = op.emit(OpKind::Size, {{"self", input}, {"dim", 2 + i}});
+      sizes.push_back(op.emit(OpKind::PrimInt,
+                              {{"a", op.emit(OpKind::Mul, {{"self", extent}, {"other", scale}})}}));
+      args.emplace_back(i == 0 ? "scales_h" : "scales_w", scale);
+    }
+    args[1].second = Arg(std::move(sizes));
+  }
+  return op.emit(kind, args);
+}
+} // namespace
+
+Arg importNearest2d(OpImporter &op) {
+  return upsample(op, OpKind::UpsampleNearest2d);
+}
+Arg importBilinear2d(OpImporter &op) {
+  return upsample(op, OpKind::UpsampleBilinear2d);
+}
+Arg importBicubic2d(OpImporter &op) {
+  return upsample(op, OpKind::UpsampleBicubic2d);
+}
+Arg importBilinear2dAa(OpImporter &op) {
+  return upsample(op, OpKind::UpsampleBilinear2dAa);
+}
+Arg importBicubic2dAa(OpImporter &op) {
+  return upsample(op, OpKind::UpsampleBicubic2dAa);
+}
+
+} // namespace cgc::frontend

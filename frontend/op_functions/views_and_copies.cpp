@@ -1,0 +1,106 @@
+// Op functions: views, copies, casts and padding.
+#include "frontend/op_import.h"
+
+namespace cgc::frontend {
+
+using ir::Arg;
+using ir::OpKind;
+
+Arg importReshapeAs(OpImporter &op) {
+  return op.emit(OpKind::Reshape, {{"self", op.arg("self")},
+                                   {"shape", op.emit(OpKind::Size, {{"self", op.arg("other")}})}});
+}
+
+Arg importExpandAs(OpImporter &op) {
+  return op.emit(OpKind::Expand, {{"self", op.arg("self")},
+                                  {"size", op.emit(OpKind::Size, {{"self", op.arg("other")}})}});
+}
+
+Arg importT(OpImporter &op) {
+  return op.emit(OpKind::Transpose, {{"self", op.arg("self")}, {"dim0", 0}, {"dim1", 1}});
+}
+
+Arg importNumpyT(OpImporter &op) {
+  // Reverses all dimensions; their number is known here only for parameters.
+  Arg self = op.arg("self");
+  if (!self.isValue() || !self.value()->isTensor() || self.value()->tensor().rank() != 2)
+    return op.refuse("x.T of a tensor whose rank is not known here; write x.transpose(0, 1)");
+  return importT(op);
+}
+
+Arg importMT(OpImporter &op) {
+  return op.emit(OpKind::Transpose, {{"self", op.arg("self")}, {"dim0", -2}, {"dim1", -1}});
+}
+
+Arg importNarrow(OpImporter &op) {
+  Arg start = op.arg("start");
+  return op.emit(OpKind::Slice,
+                 {{"self", op.arg("self")},
+                  {"dim", op.arg("dim")},
+                  {"start", start},
+                  {"end", op.emit(OpKind::Add, {{"self", start}, {"other", op.arg("length")}})}});
+}
+
+Arg importRepeatInterleave(OpImporter &op) {
+  // The repeats become a dimension, which is merged with the one before it.
+  constexpr int64_t kMost = 1024; // Each repeat is an argument of a node.
+  Arg self = op.arg("self"), repeats = op.arg("repeats"), dim = op.arg("dim");
+  if (!repeats.is<int64_t>() || repeats.as<int64_t>() < 1 || repeats.as<int64_t>() > kMost)
+    return op.refuse("cgc repeats a constant number of times, from 1 to " + std::to_string(kMost));
+  auto count = static_cast<size_t>(repeats.as<int64_t>());
+  int64_t last = dim.isNone() ? -1 : dim.as<int64_t>() + (dim.as<int64_t>() < 0 ? 0 : 1);
+  Arg stacked = op.emit(OpKind::Stack, {{"tensors", Arg::List(count, self)}, {"dim", last}});
+  return op.emit(
+      OpKind::Flatten,
+      {{"self", stacked}, {"start_dim", dim.isNone() ? 0 : last - 1}, {"end_dim", last}});
+}
+
+Arg importTo(OpImporter &op) {
+  Arg dtype = op.arg("dtype"), device = op.arg("device"), other = op.arg("other");
+  if (other.isValue())
+    dtype = op.emit(OpKind::PrimDType, {{"self", other}});
+  Arg result =
+      op.emit(OpKind::To, {{"self", op.arg("self")}, {"dtype", dtype}, {"device", device}});
+  if (op.arg("copy") == Arg(true))
+    result = op.emit(OpKind::Clone, {{"self", result}});
+  return result;
+}
+
+Arg importTypeAs(OpImporter &op) {
+  return op.emit(OpKind::To, {{"self", op.arg("self")},
+                              {"dtype", op.emit(OpKind::PrimDType, {{"self", op.arg("other")}})}});
+}
+
+Arg importToCopy(OpImporter &op) {
+  return op.emit(OpKind::Clone, {{"self", importTo(op)}});
+}
+
+Arg importCopy(OpImporter &op) {
+  Arg self = op.arg("self");
+  Arg source = op.emit(OpKind::To, {{"self", op.arg("src")},
+                                    {"dtype", op.emit(OpKind::PrimDType, {{"self", self}})}});
+  source = op.emit(OpKind::Expand,
+                   {{"self", source}, {"size", op.emit(OpKind::Size, {{"self", self}})}});
+  return op.emit(OpKind::Clone, {{"self", source}});
+}
+
+Arg importPad(OpImporter &op) {
+  Arg mode = op.arg("mode"), pad = op.arg("pad"), value = op.arg("value");
+  if (mode == Arg("constant"))
+    return op.emit(
+        OpKind::ConstantPad,
+        {{"self", op.arg("self")}, {"pad", pad}, {"value", value.isNone() ? Arg(0) : value}});
+  const bool mirrors = mode == Arg("reflect");
+  const size_t length = pad.isList() ? pad.list().size() : 0;
+  if ((!mirrors && mode != Arg("replicate")) || (length != 2 && length != 4 && length != 6))
+    return op.refuse("cgc pads with a constant, or one to three dimensions by \"reflect\" or "
+                     "\"replicate\"");
+  constexpr OpKind kMirror[] = {OpKind::ReflectionPad1d, OpKind::ReflectionPad2d,
+                                OpKind::ReflectionPad3d};
+  constexpr OpKind kRepeat[] = {OpKind::ReplicationPad1d, OpKind::ReplicationPad2d,
+                                OpKind::ReplicationPad3d};
+  const OpKind kind = (mirrors ? kMirror : kRepeat)[length / 2 - 1];
+  return op.emit(kind, {{"self", op.arg("self")}, {"padding", pad}});
+}
+
+} // namespace cgc::frontend

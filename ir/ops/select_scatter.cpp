@@ -1,0 +1,27 @@
+// aten.select_scatter: replacement of one index along one dimension.
+#include "ir/ops/view_rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self"), &src = args.tensor("src");
+  llvm::SmallVector<Inferred, 1> slice;
+  CGC_TRY(rules::addSelect(args, slice));
+  if (src.sizes != slice.front().type.sizes)
+    return rules::mismatch("src", rules::toString(slice.front().type.sizes) + ", as the selection",
+                           src);
+  return rules::addDense(results, self.dtype, self.sizes);
+}
+
+} // namespace
+
+const OpDef defs::SelectScatter = {
+    .schema = "(Tensor self, Tensor src, int dim, int index) -> Tensor",
+    .traits = kPure | kMove,
+    .infer = infer,
+    .doc = "self with its elements at this index of dimension dim replaced by src, which lacks "
+           "the dimension and is converted to the dtype of self.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,28 @@
+// aten.slice_scatter: replacement of a range of one dimension.
+#include "ir/ops/view_rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self"), &src = args.tensor("src");
+  llvm::SmallVector<Inferred, 1> slice;
+  CGC_TRY(rules::addSlice(args, slice));
+  if (src.sizes != slice.front().type.sizes)
+    return rules::mismatch("src", rules::toString(slice.front().type.sizes) + ", as the slice",
+                           src);
+  return rules::addDense(results, self.dtype, self.sizes);
+}
+
+} // namespace
+
+const OpDef defs::SliceScatter = {
+    .schema = "(Tensor self, Tensor src, int dim=0, int? start=none, int? end=none, int step=1) -> "
+              "Tensor",
+    .traits = kPure | kMove,
+    .infer = infer,
+    .doc = "self with its slice by these bounds replaced by src, which has the sizes of the "
+           "slice and is converted to the dtype of self.",
+};
+
+} // namespace cgc::ir
