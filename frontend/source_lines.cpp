@@ -6,6 +6,8 @@
 
 namespace cgc::frontend {
 
+using torch::jit::SourceRange;
+
 namespace {
 
 /// Parses "model.py(12): forward", a line of the Python stack that tracing records.
@@ -18,6 +20,21 @@ std::optional<ir::Loc> parseFrame(llvm::StringRef text) {
   return ir::Loc{file.str(), line, ""};
 }
 
+/// Returns the range of the original source that a node with `range` in the saved code comes from,
+/// or `range` itself if it is not in saved code. The range of a call of a function is the
+/// function's name, for which torch records no origin; the parenthesis after it has that of the
+/// call.
+SourceRange originOf(const SourceRange &range) {
+  std::optional<SourceRange> origin = range.findSourceRangeThatGenerated();
+  if (!origin)
+    return range;
+  const auto place = origin->file_line_col();
+  if ((!place || std::get<0>(*place).empty()) && range.end() < range.source()->size())
+    origin =
+        SourceRange(range.source(), range.end(), range.end() + 1).findSourceRangeThatGenerated();
+  return origin.value_or(range);
+}
+
 } // namespace
 
 bool isTorchFile(llvm::StringRef file) {
@@ -26,9 +43,7 @@ bool isTorchFile(llvm::StringRef file) {
 }
 
 std::vector<ir::Loc> framesOf(const torch::jit::Node &node) {
-  torch::jit::SourceRange range = node.sourceRange();
-  if (auto original = range.findSourceRangeThatGenerated())
-    range = *original;
+  const SourceRange range = originOf(node.sourceRange());
   auto position = range.file_line_col();
   // Nodes created by tracing have an empty file name.
   if (!position || std::get<0>(*position).empty() || std::get<1>(*position) == 0)

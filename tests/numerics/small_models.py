@@ -162,7 +162,7 @@ class OtherLines(nn.Module):
 
     def forward(self, x):
         x = self.prelu(x)  # LINE: module
-        x = torch.celu(x) if torch.jit.is_scripting() else nn.functional.celu(x)  # LINE: function
+        x = nn.functional.celu(x)  # LINE: function
         i = x.to(torch.int32)
         return torch.bitwise_left_shift(i + 2, i) if torch.jit.is_scripting() else 2 << i  # LINE: operator
 
