@@ -1,6 +1,8 @@
 // Op functions: convolutions, pooling and resampling.
 #include "frontend/op_import.h"
 
+#include <algorithm>
+
 namespace cgc::frontend {
 
 using ir::Arg;
