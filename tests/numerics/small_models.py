@@ -175,7 +175,7 @@ class ShapeCondition(nn.Module):
         else:
             x = torch.special.bessel_j0(x)  # LINE: other
         if x.sum() > 0:  # LINE: sum
-            x = torch.digamma(x)  # LINE: inside
+            x = torch.special.airy_ai(x)  # LINE: inside
         return torch.special.bessel_j1(x)  # LINE: after
 
 
