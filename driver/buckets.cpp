@@ -52,7 +52,7 @@ Result<std::vector<InputSpec>> specsOf(const ir::Graph &method,
     return Status(Code::Usage,
                   fmt::format("none of the inputs of method {} is given", describeMethod(method)));
   return Status(Code::Usage,
-                fmt::format("method {} has no shape for {}; add --input {}=DTYPE[SIZES]",
+                fmt::format("method {} has no type for {}; add {}=DTYPE[SIZES]",
                             describeMethod(method), fmt::join(missing, ", "), missing[0]));
 }
 
@@ -93,7 +93,7 @@ Result<std::vector<const ir::Graph *>> chooseMethods(const ir::Module &root,
       methods.push_back(method.get());
   }
   if (methods.empty())
-    return Status(Code::Usage, fmt::format("give --input NAME=DTYPE[SIZES] for every input of at "
+    return Status(Code::Usage, fmt::format("give a type NAME=DTYPE[SIZES] for every input of at "
                                            "least one method; the model has {}",
                                            describeMethods(root)));
   return methods;
@@ -107,11 +107,11 @@ Result<BucketSpec> makeBucket(const ir::Graph &method, std::vector<InputSpec> in
     if (input.sizes.empty())
       return Status(
           Code::Usage,
-          fmt::format("--batch replaces dimension 0, but input '{}' has none", input.name));
+          fmt::format("a batch size replaces dimension 0, but input '{}' has none", input.name));
     input.sizes[0] = *batch;
     if (!tensorBytes(input.dtype, input.sizes))
       return Status(Code::Usage,
-                    fmt::format("--batch {}: input '{}' gets too large", *batch, input.name));
+                    fmt::format("batch size {}: input '{}' gets too large", *batch, input.name));
   }
   return BucketSpec{method.name(), std::move(inputs)};
 }

@@ -16,11 +16,11 @@ namespace cgc::driver {
 
 namespace {
 
-/// For example "--input image=f32[4,3,224,224]".
+/// For example "image=f32[4,3,224,224], text=i64[4,77]".
 std::string describeInputs(const BucketSpec &bucket) {
   std::string text;
   for (const InputSpec &input : bucket.inputs)
-    text += fmt::format("{}--input {}={}", text.empty() ? "" : " ", input.name,
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", input.name,
                         ir::toString(ir::TensorType::dense(input.dtype, input.sizes)));
   return text;
 }
@@ -35,10 +35,10 @@ struct Phases {
   }
 };
 
-/// For example "encode_image for --input image=f32[4,3,224,224] (--batch sets dimension 0)".
+/// For example "encode_image for image=f32[4,3,224,224] (dimension 0 is the batch size)".
 std::string describeBucket(const BucketSpec &bucket, bool batched) {
   return fmt::format("{} for {}{}", bucket.entry, describeInputs(bucket),
-                     batched ? " (--batch sets dimension 0)" : "");
+                     batched ? " (dimension 0 is the batch size)" : "");
 }
 
 /// Whether an op on tensors rejects its argument types. Wrong input types may be the cause.
@@ -80,7 +80,7 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
     if (!errors.empty() && llvm::all_of(context.diagnostics->errors().drop_front(known), isOfTypes))
       failures += fmt::format("  to do: {} may not be what the model takes; compare number of "
                               "dimensions, sizes and dtype with the example of its export "
-                              "(its own dtype, also with --precision)\n",
+                              "(its own dtype, whatever the plan's precision)\n",
                               describeInputs(bucket));
   }
   if (!failures.empty())
@@ -130,24 +130,6 @@ Result<backend::CompiledPlan> compileWith(ir::Module &root, const passes::Pipeli
     return withDiagnostics(compiled.status(), diagnostics);
   compiled->plan.precision = precisionOf(pipeline);
   return compiled;
-}
-
-} // namespace
-
-Status check(const CompileOptions &options) {
-  if (options.tf32 && options.target != DeviceKind::Cuda)
-    return Status(Code::Usage, "--precision tf32 is for --target cuda: on a cpu nothing rounds to "
-                               "tf32; use fp32");
-  return Status::ok();
-}
-
-Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &options,
-                                      ir::Diagnostics &diagnostics) {
-  CGC_TRY(check(options));
-  if (options.pipeline)
-    return compileWith(root, *options.pipeline, options, diagnostics);
-  CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, defaultPipeline(options));
-  return compileWith(root, pipeline, options, diagnostics);
 }
 
 Status withDiagnostics(Status status, const ir::Diagnostics &diagnostics) {

@@ -167,7 +167,7 @@ TEST_F(ScriptedModels, OnlyTypesThatDoNotFitAreBlamedOnTheInputs) {
            {"number", "which is not a tensor"},
            {"nothing", "returns no tensor"},
            {"distances", "to do: write it with other ops, or add the op"},
-           {"types", "to do: --input x=f32[4] may not be what the model takes"}}) {
+           {"types", "to do: x=f32[4] may not be what the model takes"}}) {
     const Outcome outcome = cgc({"compile", scriptedModels() / "NotTypes.pt", "-o", "p.cgplan",
                                  "--entry", method, "--input", "x=f32[4]", "--target", "cpu"});
     EXPECT_EQ(outcome.status, 4) << outcome.err;

@@ -131,4 +131,8 @@ Result<std::vector<InputSource>> parseInputSources(const std::vector<std::string
   return parseEach<InputSource>(texts, parseInputSource);
 }
 
+Status withOptionsToChange(const Status &status, std::string_view options) {
+  return {status.code(), fmt::format("{}\n  to do: add or change {}", status.message(), options)};
+}
+
 } // namespace cgc::tool

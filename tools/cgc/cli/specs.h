@@ -32,6 +32,10 @@ Result<InputSource> parseInputSource(std::string_view text);
 Result<std::vector<InputSpec>> parseInputSpecs(const std::vector<std::string> &texts);
 Result<std::vector<InputSource>> parseInputSources(const std::vector<std::string> &texts);
 
+/// Adds the line "to do: add or change `options`" to an error of driver::chooseBuckets, which names
+/// no option of the command line.
+Status withOptionsToChange(const Status &status, std::string_view options);
+
 /// The item with this name; null if there is none. Borrows from `items`.
 template <class T> const T *findByName(const std::vector<T> &items, std::string_view name) {
   for (const T &item : items)

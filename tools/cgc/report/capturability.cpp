@@ -5,6 +5,7 @@
 #include "passes/pipeline.h"
 #include "passes/specialize/specialize.h"
 #include "tools/cgc/cli/console.h"
+#include "tools/cgc/cli/specs.h"
 #include "tools/cgc/report/offender_report.h"
 
 #include <fmt/format.h>
@@ -34,7 +35,10 @@ Result<Capturability> analyzeCapturability(ir::Module &root, const std::vector<I
   result.hasShapes = !inputs.empty();
   std::vector<driver::BucketSpec> buckets;
   if (result.hasShapes) {
-    CGC_ASSIGN_OR_RETURN(buckets, driver::chooseBuckets(root, inputs, {}, entries));
+    auto chosen = driver::chooseBuckets(root, inputs, {}, entries);
+    if (!chosen.isOk())
+      return withOptionsToChange(chosen.status(), "--input or --entry");
+    buckets = *std::move(chosen);
   } else {
     for (const std::string &entry : entries)
       if (!root.findGraph(entry))

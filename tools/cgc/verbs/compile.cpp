@@ -118,6 +118,9 @@ Result<driver::CompileOptions> compileOptionsOf(const Options &options,
 Status compile(const Options &options, ir::Diagnostics &diagnostics) {
   if (options.tune && options.target != "cuda")
     return Status(Code::Usage, "--tune is for --target cuda: there is nothing to tune on a cpu");
+  if (options.precision == "tf32" && options.target != "cuda")
+    return Status(Code::Usage, "--precision tf32 is for --target cuda: on a cpu nothing rounds to "
+                               "tf32; use fp32");
   if (options.arch && options.target != "cuda")
     return Status(Code::Usage, fmt::format("--arch {} is for --target cuda: a plan for --target {} "
                                            "runs on no GPU; leave --arch out",
@@ -140,11 +143,14 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
 
   PlanData plan;
   {
+      begun = true;
     Progress progress; // The number of phases is known once the model is loaded.
     progress.begin("load " + options.model);
     CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.model));
-    bool inPasses = false;
+    bool begun = false, inPasses = false;
     compileOptions.onPhase = [&](const std::string &phase, size_t phases) {
+    if (!begun) // Inputs, batch sizes or entries do not fit the model.
+      return withOptionsToChange(compiled.status(), "--input, --batch or --entry");
       inPasses = phase != "lower";
       progress.expect(phases + (options.tune ? 3 : 2)); // Adds load, write and, if asked for, tune.
       progress.begin(phase);
