@@ -88,10 +88,26 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
   return graphs;
 }
 
-Result<passes::Pipeline> defaultPipeline(const CompileOptions &options) {
-  passes::PipelineBuilder builder;
-  builder.setPasses(passes::defaultPasses(options.target, options.level, options.precision));
-  return builder.build();
+std::string passesOf(const CompileOptions &options) {
+  if (const auto *text = std::get_if<std::string>(&options.passes))
+    return *text;
+  const auto &[level, precision] = std::get<DefaultPasses>(options.passes);
+  return passes::defaultPasses(options.target, level, precision);
+}
+
+/// Fails as check() does.
+Result<passes::Pipeline> makePipeline(const CompileOptions &options) {
+  if (options.tf32 && options.target != DeviceKind::Cuda)
+    return Status(Code::Usage, "tf32 is for target cuda: on a cpu nothing rounds to tf32");
+  passes::PipelineBuilder builder = options.extensions;
+  passes::InstrumentationOptions asked = options.instrumentation;
+  asked.origin.target = options.target;
+  CGC_ASSIGN_OR_RETURN(
+      passes::Instrumentation instrumentation,
+      passes::makeInstrumentation(asked, *options.log, builder.registeredPasses()));
+  return builder.setPasses(passesOf(options))
+      .setInstrumentation(std::move(instrumentation))
+      .build();
 }
 
 /// The dtype that the pipeline's pass `precision` converts floats to. None if the pipeline has no
@@ -101,9 +117,15 @@ std::optional<DType> precisionOf(const passes::Pipeline &pipeline) {
   return precision ? parseDType(*precision) : std::nullopt;
 }
 
-Result<backend::CompiledPlan> compileWith(ir::Module &root, const passes::Pipeline &pipeline,
-                                          const CompileOptions &options,
-                                          ir::Diagnostics &diagnostics) {
+} // namespace
+
+Status check(const CompileOptions &options) {
+  return makePipeline(options).status();
+}
+
+Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &options,
+                                      ir::Diagnostics &diagnostics) {
+  CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, makePipeline(options));
   CGC_ASSIGN_OR_RETURN(const auto buckets,
                        chooseBuckets(root, options.inputs, options.batches, options.entries));
   const Phases phases{options, buckets.size() + 2};

@@ -7,14 +7,24 @@
 #include "ir/module.h"
 #include "passes/pipeline.h"
 
+#include "llvm/Support/raw_ostream.h"
+
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace cgc::driver {
+
+/// The passes of passes::defaultPasses() for the target.
+struct DefaultPasses {
+  passes::OptLevel level = passes::OptLevel::O1;
+  /// The dtype that floats are converted to. None: the model's own dtypes.
+  std::optional<DType> precision = {};
+};
 
 struct CompileOptions {
   /// Types of the inputs, by name. A method is compiled if all of its inputs without a default are
@@ -27,17 +37,21 @@ struct CompileOptions {
 
   DeviceKind target = DeviceKind::Cuda;
   backend::Arch arch = backend::Arch::Sm90a; ///< Only for target cuda.
-  passes::OptLevel level = passes::OptLevel::O1;
-  /// The dtype that floats are converted to. None: the model's own dtypes.
-  std::optional<DType> precision;
   /// Lets GEMMs of f32 round their operands to TF32. Only for target cuda.
   bool tf32 = false;
   /// Lets values whose lifetimes do not overlap share memory.
   bool reusesMemory = true;
 
-  /// Replaces the default pipeline, which depends on `target`, `level` and `precision`. Borrowed;
-  /// null: the default.
-  const passes::Pipeline *pipeline = nullptr;
+  /// The passes to run: the default ones, or a pipeline as text for passes::PassManager::parse.
+  std::variant<DefaultPasses, std::string> passes;
+  /// The registered passes and substitutions, those of pass plug-ins for example. compile() sets
+  /// its passes and its instrumentation.
+  passes::PipelineBuilder extensions;
+  /// Printing, dumping, timing and limiting of the passes. compile() sets origin.target.
+  passes::InstrumentationOptions instrumentation;
+  /// Receives what `instrumentation` prints. Borrowed.
+  llvm::raw_ostream *log = &llvm::errs();
+
   /// The op libraries that are searched for the ops of cgc.library_op.
   std::vector<std::shared_ptr<const OpLibrary>> opLibraries;
   /// Path of the ATen provider (libcgc_aten.so), which computes folded constants.
@@ -47,15 +61,22 @@ struct CompileOptions {
   std::function<void(const std::string &phase, size_t phases)> onPhase;
 };
 
-/// Usage if the options contradict each other. compile() calls it first.
+/// Usage if the options contradict each other, or if `passes` or `instrumentation` names a pass
+/// that does not exist. Failed if an extension is invalid. Needs no model; compile() checks the
+/// same.
 Status check(const CompileOptions &options);
 
-/// Compiles the chosen methods of `root` for each bucket. `root` changes: its methods are inlined,
-/// and its parameters must outlive the plan's weights.
+/// Compiles the chosen methods of `root` for each bucket. `root` changes: its methods are inlined.
+/// The plan's weights share the memory of its parameters, so `root` may be destroyed, but the
+/// library that imported it must stay loaded as long as the weights exist.
 ///
-/// Usage if inputs, batches or entries do not fit the model or the target. Unsupported if a method
-/// cannot be compiled: the status names each such method, and `diagnostics` has every cause with
-/// its source line. Thread-safe for different modules.
+/// Fails as check() does. Usage, before the first phase, if inputs, batches or entries do not fit
+/// the model. Unsupported if a method cannot be compiled: the status names each such method, and
+/// `diagnostics` has every cause with its source line.
+///
+/// Each call has a pipeline and an instrumentation of its own. Calls for different modules may run
+/// concurrently if they share neither `log` nor an output file of `instrumentation`, and if the
+/// functions in their options allow it.
 Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &options,
                                       ir::Diagnostics &diagnostics);
 

@@ -72,12 +72,11 @@ std::optional<DType> precisionOf(const std::string &name) {
   return name == "fp32" || name == "tf32" ? std::optional(DType::F32) : std::nullopt;
 }
 
-Result<passes::Instrumentation> instrumentationOf(passes::InstrumentationOptions options,
-                                                  DeviceKind target,
-                                                  std::vector<passes::UsedPlugin> plugins,
-                                                  llvm::ArrayRef<passes::RegisteredPass> more) {
-  options.origin = {target, versionText(), std::move(plugins)};
-  return passes::makeInstrumentation(options, llvm::errs(), more);
+passes::InstrumentationOptions withOrigin(passes::InstrumentationOptions options,
+                                          std::vector<passes::UsedPlugin> plugins) {
+  options.origin.producer = versionText();
+  options.origin.plugins = std::move(plugins);
+  return options;
 }
 
 Status withReproducer(Status status, const passes::InstrumentationOptions &options) {

@@ -18,12 +18,9 @@ namespace cgc::tool {
 /// --crash-reproducer, --explain and --time-passes. `options` must outlive `command`.
 void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options);
 
-/// The instrumentation that `options` ask for, which writes to stderr, for a pipeline for `target`
-/// with `plugins`. `more` holds the passes that are not in passes.def.
-Result<passes::Instrumentation> instrumentationOf(passes::InstrumentationOptions options,
-                                                  DeviceKind target,
-                                                  std::vector<passes::UsedPlugin> plugins,
-                                                  llvm::ArrayRef<passes::RegisteredPass> more);
+/// Returns `options` with this program's version and `plugins`, for a reproducer.
+passes::InstrumentationOptions withOrigin(passes::InstrumentationOptions options,
+                                          std::vector<passes::UsedPlugin> plugins);
 
 /// Returns `status`. If it is a failure and a reproducer was written, logs how to use the
 /// reproducer.

@@ -38,22 +38,6 @@ struct Options {
   passes::InstrumentationOptions instrumentation;
 };
 
-Result<passes::Pipeline> makePipeline(const Options &options) {
-  const DeviceKind target = *parseDevice(options.target);
-  passes::PipelineBuilder builder;
-  CGC_ASSIGN_OR_RETURN(auto plugins, loadPassPlugins(options.passPlugins, builder));
-  CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
-                       instrumentationOf(options.instrumentation, target, std::move(plugins),
-                                         builder.registeredPasses()));
-  builder
-      .setPasses(options.passes
-                     ? *options.passes
-                     : passes::defaultPasses(target, static_cast<passes::OptLevel>(options.level),
-                                             precisionOf(options.precision)))
-      .setInstrumentation(std::move(instrumentation));
-  return builder.build();
-}
-
 /// Unsupported, listing the records, if LibTorch runs any.
 Status checkNative(const PlanData &plan) {
   const std::string records = libTorchText(plan);
@@ -98,18 +82,23 @@ void warnOfMemory(const PlanData &plan) {
                              formatBytes(arena), formatBytes(weights), formatBytes(bytes), name));
 }
 
-Result<driver::CompileOptions> compileOptionsOf(const Options &options,
-                                                const passes::Pipeline &pipeline) {
+Result<driver::CompileOptions> compileOptionsOf(const Options &options) {
   driver::CompileOptions result;
   CGC_ASSIGN_OR_RETURN(result.inputs, parseInputSpecs(options.inputs));
   CGC_ASSIGN_OR_RETURN(result.opLibraries, openOpLibraries(options.opLibraries));
   result.batches = options.batches;
   result.entries = options.entries;
   result.target = *parseDevice(options.target);
+  CGC_ASSIGN_OR_RETURN(auto plugins, loadPassPlugins(options.passPlugins, result.extensions));
+  result.instrumentation = withOrigin(options.instrumentation, std::move(plugins));
   result.arch = options.arch == "sm_80" ? backend::Arch::Sm80 : backend::Arch::Sm90a;
   result.tf32 = options.precision == "tf32";
   result.reusesMemory = !options.noReuse;
-  result.pipeline = &pipeline;
+  if (options.passes)
+    result.passes = *options.passes;
+  else
+    result.passes = driver::DefaultPasses{static_cast<passes::OptLevel>(options.level),
+                                          precisionOf(options.precision)};
   result.providerPath = providerPath();
   return result;
 }
@@ -118,9 +107,6 @@ Result<driver::CompileOptions> compileOptionsOf(const Options &options,
 Status compile(const Options &options, ir::Diagnostics &diagnostics) {
   if (options.tune && options.target != "cuda")
     return Status(Code::Usage, "--tune is for --target cuda: there is nothing to tune on a cpu");
-  if (options.precision == "tf32" && options.target != "cuda")
-    return Status(Code::Usage, "--precision tf32 is for --target cuda: on a cpu nothing rounds to "
-                               "tf32; use fp32");
   if (options.arch && options.target != "cuda")
     return Status(Code::Usage, fmt::format("--arch {} is for --target cuda: a plan for --target {} "
                                            "runs on no GPU; leave --arch out",
@@ -132,25 +118,25 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
               .reads(options.model)
               .reads(options.passPlugins)
               .reads(options.opLibraries)
+  if (options.precision == "tf32" && options.target != "cuda")
+    return Status(Code::Usage, "--precision tf32 is for --target cuda: on a cpu nothing rounds to "
+                               "tf32; use fp32");
               .writes("-o", options.output)
               .writes("--crash-reproducer", options.instrumentation.crashReproducer)
               .dumpsTo(options.instrumentation.dumpDir)
               .check());
-  CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, makePipeline(options));
-  CGC_ASSIGN_OR_RETURN(driver::CompileOptions compileOptions, compileOptionsOf(options, pipeline));
+  CGC_ASSIGN_OR_RETURN(driver::CompileOptions compileOptions, compileOptionsOf(options));
   CGC_TRY(driver::check(compileOptions));
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
 
   PlanData plan;
   {
-      begun = true;
     Progress progress; // The number of phases is known once the model is loaded.
     progress.begin("load " + options.model);
     CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.model));
     bool begun = false, inPasses = false;
     compileOptions.onPhase = [&](const std::string &phase, size_t phases) {
-    if (!begun) // Inputs, batch sizes or entries do not fit the model.
-      return withOptionsToChange(compiled.status(), "--input, --batch or --entry");
+      begun = true;
       inPasses = phase != "lower";
       progress.expect(phases + (options.tune ? 3 : 2)); // Adds load, write and, if asked for, tune.
       progress.begin(phase);
@@ -163,6 +149,8 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
       CGC_TRY(checkNative(compiled->plan));
     if (options.tune)
       CGC_TRY(tuneInMemory(*compiled, options.opLibraries, progress));
+    if (!begun) // Inputs, batch sizes or entries do not fit the model.
+      return withOptionsToChange(compiled.status(), "--input, --batch or --entry");
     progress.begin("write " + options.output);
     std::vector<std::span<const std::byte>> weights;
     for (const auto &weight : compiled->weights)

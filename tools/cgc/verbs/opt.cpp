@@ -82,9 +82,11 @@ Status readReproducer(const std::string &text, Options &options) {
 Result<passes::Pipeline> makePipeline(const Options &options) {
   passes::PipelineBuilder builder;
   CGC_ASSIGN_OR_RETURN(auto plugins, loadPassPlugins(options.passPlugins, builder));
-  CGC_ASSIGN_OR_RETURN(passes::Instrumentation instrumentation,
-                       instrumentationOf(options.instrumentation, *parseDevice(options.target),
-                                         std::move(plugins), builder.registeredPasses()));
+  auto asked = withOrigin(options.instrumentation, std::move(plugins));
+  asked.origin.target = *parseDevice(options.target);
+  CGC_ASSIGN_OR_RETURN(
+      passes::Instrumentation instrumentation,
+      passes::makeInstrumentation(asked, llvm::errs(), builder.registeredPasses()));
   builder.setPasses(options.passes)
       .setStopAfter(options.stopAfter)
       .setInstrumentation(std::move(instrumentation));
