@@ -26,7 +26,7 @@ layer passes support ir runtime/base
 layer backend support ir runtime/base runtime/plan runtime/kernels
 layer frontend support ir runtime/base
 layer tuner backend support ir runtime/base runtime/plan runtime/kernels runtime/exec
-layer driver tuner backend passes support ir runtime/base runtime/plan runtime/kernels runtime/exec
+layer driver backend passes support ir runtime/base runtime/plan runtime/kernels runtime/exec
 
 # The kernels have a host half, which the compiler may include, and a device half (docs/kernels.md).
 # only_host FILES...: these files may include neither the device half nor CUDA.
