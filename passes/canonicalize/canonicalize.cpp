@@ -2,7 +2,9 @@
 #include "passes/canonicalize/canonicalize.h"
 
 #include "passes/canonicalize/in_place.h"
+#include "passes/canonicalize/patterns.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/preconditions.h"
 
 namespace cgc::passes {
 namespace {

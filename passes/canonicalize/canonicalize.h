@@ -1,8 +1,8 @@
 // CanonicalizePass: rewrites equivalent computations to one canonical form.
 #pragma once
 
-#include "passes/canonicalize/run_patterns.h"
 #include "passes/pass.h"
+#include "passes/run_patterns.h"
 
 namespace cgc::passes {
 

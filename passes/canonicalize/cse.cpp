@@ -2,8 +2,8 @@
 #include "passes/canonicalize/cse.h"
 
 #include "ir/rewriter.h"
-#include "passes/canonicalize/run_patterns.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/preconditions.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"

@@ -3,10 +3,10 @@
 
 #include "ir/rewriter.h"
 #include "passes/canonicalize/center_rows.h"
-#include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
 #include "passes/match.h"
+#include "passes/preconditions.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"

@@ -6,9 +6,9 @@
 #include "ir/rewriter.h"
 #include "passes/canonicalize/canonicalize.h"
 #include "passes/canonicalize/fold.h"
-#include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/preconditions.h"
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/DenseMap.h"

@@ -1,7 +1,8 @@
 // fold-batch-norm: folds a batch_norm with constant parameters into the convolution before it.
-#include "passes/canonicalize/run_patterns.h"
+#include "passes/canonicalize/patterns.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/run_patterns.h"
 
 #include "llvm/ADT/STLExtras.h"
 

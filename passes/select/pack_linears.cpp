@@ -1,7 +1,8 @@
 // pack-linears: merges separate query, key and value projections into one linear.
-#include "passes/canonicalize/run_patterns.h"
+#include "passes/canonicalize/patterns.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/run_patterns.h"
 
 #include "llvm/ADT/STLExtras.h"
 

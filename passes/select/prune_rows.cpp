@@ -1,8 +1,9 @@
 // prune-rows: moves cgc.rows up through ops that process each row independently.
 #include "ir/text/text.h"
-#include "passes/canonicalize/run_patterns.h"
+#include "passes/canonicalize/patterns.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/run_patterns.h"
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/STLExtras.h"

@@ -1,7 +1,8 @@
 // select-attention: replaces scaled_dot_product_attention with cgc.attention.
-#include "passes/canonicalize/run_patterns.h"
+#include "passes/canonicalize/patterns.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/run_patterns.h"
 
 #include <cmath>
 #include <limits>

@@ -1,7 +1,8 @@
 // select-embedding: replaces embedding plus positions with cgc.embedding.
-#include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/match.h"
+#include "passes/run_patterns.h"
 #include "passes/select/positions.h"
 
 namespace cgc::passes {

@@ -1,7 +1,8 @@
 // select-linear: fuses a linear and the ops that follow it into cgc.linear.
-#include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/match.h"
+#include "passes/run_patterns.h"
 
 namespace cgc::passes {
 namespace {

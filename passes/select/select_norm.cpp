@@ -1,7 +1,8 @@
 // select-norm: fuses a sum and its layer_norm, or a layer_norm between casts, into
 // cgc.add_layer_norm, and division by the norm into cgc.normalize.
-#include "passes/canonicalize/run_patterns.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/match.h"
+#include "passes/run_patterns.h"
 
 #include "llvm/ADT/STLExtras.h"
 

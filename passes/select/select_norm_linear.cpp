@@ -1,6 +1,8 @@
 // select-norm-linear: fuses a linear of normalized rows into cgc.norm_linear.
-#include "passes/canonicalize/run_patterns.h"
+#include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/match.h"
+#include "passes/run_patterns.h"
 #include "passes/select/row_statistics.h"
 
 #include "llvm/ADT/STLExtras.h"

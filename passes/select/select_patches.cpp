@@ -1,7 +1,8 @@
 // select-patches: replaces a convolution with non-overlapping windows by cgc.patches and a linear.
-#include "passes/canonicalize/run_patterns.h"
+#include "passes/canonicalize/patterns.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/run_patterns.h"
 
 #include "llvm/ADT/STLExtras.h"
 

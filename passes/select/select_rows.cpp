@@ -1,8 +1,9 @@
 // select-rows: replaces pooling by one row of each sequence with cgc.rows.
 #include "ir/text/text.h"
-#include "passes/canonicalize/run_patterns.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/match.h"
+#include "passes/run_patterns.h"
 
 namespace cgc::passes {
 namespace {

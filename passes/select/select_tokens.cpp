@@ -1,7 +1,8 @@
 // select-tokens: replaces a class token concatenated before patches, and positions, with
 // cgc.tokens.
-#include "passes/canonicalize/run_patterns.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/match.h"
+#include "passes/run_patterns.h"
 #include "passes/select/positions.h"
 
 namespace cgc::passes {

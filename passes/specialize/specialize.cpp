@@ -6,8 +6,8 @@
 #include "ir/text/text.h"
 #include "passes/canonicalize/dce.h"
 #include "passes/canonicalize/in_place.h"
-#include "passes/canonicalize/run_patterns.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/preconditions.h"
 #include "passes/specialize/specializer.h"
 
 #include "llvm/ADT/STLExtras.h"

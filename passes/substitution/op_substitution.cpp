@@ -3,8 +3,9 @@
 
 #include "ir/text/text.h"
 #include "passes/canonicalize/dce.h"
-#include "passes/canonicalize/run_patterns.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/match.h"
+#include "passes/preconditions.h"
 #include "passes/substitution/op_pattern.h"
 
 namespace cgc::passes {

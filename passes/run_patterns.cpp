@@ -1,7 +1,8 @@
 // runPatterns: rounds over the nodes, with dead code elimination before each.
-#include "passes/canonicalize/run_patterns.h"
+#include "passes/run_patterns.h"
 
 #include "passes/canonicalize/dce.h"
+#include "passes/preconditions.h"
 #include "runtime/base/check.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -12,11 +13,6 @@ namespace {
 /// Each pattern makes something fewer or simpler, so a fixed point is reached soon; the bound
 /// catches bugs.
 constexpr unsigned kMaxRounds = 64;
-
-/// Returns the error for a pipeline that lacks the pass `first` or runs it too late.
-Status refused(const std::string &what, const std::string &first) {
-  return Status(Code::Usage, what + "; run the pass '" + first + "' first");
-}
 
 /// Offers each node in use to each pattern, once. Returns true if a pattern rewrote something, and
 /// decrements `rewritesLeft` for each rewrite. Sends match failures to `listener`, unless it is
@@ -44,33 +40,6 @@ bool runRound(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns, uint64_t &rewr
 }
 
 } // namespace
-
-Status requireInlined(const ir::Graph &graph) {
-  for (const ir::Node &node : graph)
-    if (node.kind() == ir::NodeKind::CallModule)
-      return refused("a call of '" + node.target() + "' is left", "inline");
-  return Status::ok();
-}
-
-Status requireTypes(const ir::Graph &graph) {
-  for (const ir::Node &node : graph)
-    for (const ir::Value &value : node.results())
-      if (!value.isTensor())
-        return refused("%" + value.name() + " has no tensor type", "specialize");
-  return Status::ok();
-}
-
-Status requireFunctional(const ir::Graph &graph) {
-  CGC_TRY(requireInlined(graph));
-  for (const ir::Node &node : graph)
-    if (node.kind() != ir::NodeKind::CallFunction)
-      continue;
-    else if (node.isInPlace())
-      return refused("%" + node.result()->name() + " is computed in place", "canonicalize");
-    else if (!ir::hasTrait(node.op(), ir::kPure))
-      return refused("'" + ir::opName(node.op()).str() + "' is left", "specialize");
-  return Status::ok();
-}
 
 Result<Changed> runPatterns(ir::Graph &graph, llvm::ArrayRef<Pattern> patterns,
                             PassContext &context, uint64_t maxRewrites) {

@@ -1,23 +1,12 @@
 // runPatterns: applies a list of patterns to one graph until nothing changes.
 #pragma once
 
-#include "passes/canonicalize/patterns.h"
 #include "passes/pass.h"
+#include "passes/pattern.h"
 
 #include <cstdint>
 
 namespace cgc::passes {
-
-/// Returns Usage, naming the pass to run first, if `graph` calls a submodule.
-Status requireInlined(const ir::Graph &graph);
-
-/// Returns Usage, naming the pass to run first, if a value of `graph` has no tensor type.
-Status requireTypes(const ir::Graph &graph);
-
-/// Returns Usage, naming the pass to run first, if `graph` has in-place ops, other ops with a side
-/// effect, or calls that may have one: a value would then depend on where it is read. Every pass
-/// that moves, merges or evaluates nodes must check this.
-Status requireFunctional(const ir::Graph &graph);
 
 inline constexpr uint64_t kNoLimit = UINT64_MAX;
 
