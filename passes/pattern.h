@@ -37,4 +37,10 @@ struct Pattern {
   bool (*rewrite)(ir::Node &node, PatternRewriter &rewriter);
 };
 
+/// The Pattern of a function.
+#define CGC_PATTERN(function)                                                                      \
+  ::cgc::passes::Pattern {                                                                         \
+    #function, function                                                                            \
+  }
+
 } // namespace cgc::passes

@@ -10,18 +10,10 @@ namespace cgc::passes {
 namespace {
 
 constexpr Pattern kPatterns[] = {
-    {"dropIdentity", dropIdentity},
-    {"castBeforeExpand", castBeforeExpand},
-    {"normalizeCopy", normalizeCopy},
-    {"expandNativeMha", expandNativeMha},
-    {"normalizeViews", normalizeViews},
-    {"dropCopy", dropCopy},
-    {"mergeLinears", mergeLinears},
-    {"unflattenLinear", unflattenLinear},
-    {"sinkView", sinkView},
-    {"sinkPermute", sinkPermute},
-    {"foldQueryScale", foldQueryScale},
-    {"expandEinsum", expandEinsum},
+    CGC_PATTERN(dropIdentity),    CGC_PATTERN(castBeforeExpand), CGC_PATTERN(normalizeCopy),
+    CGC_PATTERN(expandNativeMha), CGC_PATTERN(normalizeViews),   CGC_PATTERN(dropCopy),
+    CGC_PATTERN(mergeLinears),    CGC_PATTERN(unflattenLinear),  CGC_PATTERN(sinkView),
+    CGC_PATTERN(sinkPermute),     CGC_PATTERN(foldQueryScale),   CGC_PATTERN(expandEinsum),
 };
 
 } // namespace

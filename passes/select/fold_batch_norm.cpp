@@ -73,8 +73,8 @@ bool foldBatchNorm(Node &node, PatternRewriter &rewriter) {
 }
 
 constexpr Pattern kPatterns[] = {
-    {"foldBatchNorm", foldBatchNorm},
-    {"dropIdentity", dropIdentity},
+    CGC_PATTERN(foldBatchNorm),
+    CGC_PATTERN(dropIdentity),
 };
 
 } // namespace

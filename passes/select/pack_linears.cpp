@@ -103,9 +103,9 @@ bool packLinears(Node &node, PatternRewriter &rewriter) {
 }
 
 constexpr Pattern kPatterns[] = {
-    {"packLinears", packLinears},
-    {"normalizeViews", normalizeViews},
-    {"dropIdentity", dropIdentity},
+    CGC_PATTERN(packLinears),
+    CGC_PATTERN(normalizeViews),
+    CGC_PATTERN(dropIdentity),
 };
 
 } // namespace

@@ -215,9 +215,9 @@ bool pruneRows(Node &node, PatternRewriter &rewriter) {
 }
 
 constexpr Pattern kPatterns[] = {
-    {"pruneRows", pruneRows},
-    {"normalizeViews", normalizeViews},
-    {"dropIdentity", dropIdentity},
+    CGC_PATTERN(pruneRows),
+    CGC_PATTERN(normalizeViews),
+    CGC_PATTERN(dropIdentity),
 };
 
 } // namespace

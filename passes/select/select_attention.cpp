@@ -82,12 +82,8 @@ bool selectAttention(Node &node, PatternRewriter &rewriter) {
 // The results have another dimension order than LibTorch's, so the linear that reads them must
 // process its rows in that order.
 constexpr Pattern kPatterns[] = {
-    {"foldAnyQueryScale", foldAnyQueryScale},
-    {"selectAttention", selectAttention},
-    {"sinkPermute", sinkPermute},
-    {"normalizeViews", normalizeViews},
-    {"dropIdentity", dropIdentity},
-    {"dropCopy", dropCopy},
+    CGC_PATTERN(foldAnyQueryScale), CGC_PATTERN(selectAttention), CGC_PATTERN(sinkPermute),
+    CGC_PATTERN(normalizeViews),    CGC_PATTERN(dropIdentity),    CGC_PATTERN(dropCopy),
 };
 
 } // namespace

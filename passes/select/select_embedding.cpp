@@ -48,8 +48,8 @@ bool selectEmbedding(Node &node, PatternRewriter &rewriter) {
 }
 
 constexpr Pattern kPatterns[] = {
-    {"castBeforeEmbedding", castBeforeEmbedding},
-    {"selectEmbedding", selectEmbedding},
+    CGC_PATTERN(castBeforeEmbedding),
+    CGC_PATTERN(selectEmbedding),
 };
 
 } // namespace

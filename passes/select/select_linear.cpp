@@ -139,10 +139,10 @@ bool takeResidual(Node &node, PatternRewriter &rewriter) {
 }
 
 constexpr Pattern kPatterns[] = {
-    {"linearOfMatmul", linearOfMatmul},
-    {"selectQuickGelu", selectQuickGelu},
-    {"takeActivation", takeActivation},
-    {"takeResidual", takeResidual},
+    CGC_PATTERN(linearOfMatmul),
+    CGC_PATTERN(selectQuickGelu),
+    CGC_PATTERN(takeActivation),
+    CGC_PATTERN(takeResidual),
 };
 
 } // namespace

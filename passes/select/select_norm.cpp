@@ -161,9 +161,9 @@ bool selectNormalize(Node &node, PatternRewriter &rewriter) {
 }
 
 constexpr Pattern kPatterns[] = {
-    {"selectMixedLayerNorm", selectMixedLayerNorm},
-    {"selectAddLayerNorm", selectAddLayerNorm},
-    {"selectNormalize", selectNormalize},
+    CGC_PATTERN(selectMixedLayerNorm),
+    CGC_PATTERN(selectAddLayerNorm),
+    CGC_PATTERN(selectNormalize),
 };
 
 } // namespace

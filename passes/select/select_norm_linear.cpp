@@ -135,7 +135,7 @@ bool selectNormLinear(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
-constexpr Pattern kPatterns[] = {{"selectNormLinear", selectNormLinear}};
+constexpr Pattern kPatterns[] = {CGC_PATTERN(selectNormLinear)};
 
 } // namespace
 

@@ -69,10 +69,10 @@ bool selectPatches(Node &node, PatternRewriter &rewriter) {
 }
 
 constexpr Pattern kPatterns[] = {
-    {"selectPatches", selectPatches},
-    {"normalizeViews", normalizeViews},
-    {"dropIdentity", dropIdentity},
-    {"dropCopy", dropCopy},
+    CGC_PATTERN(selectPatches),
+    CGC_PATTERN(normalizeViews),
+    CGC_PATTERN(dropIdentity),
+    CGC_PATTERN(dropCopy),
 };
 
 } // namespace

@@ -84,8 +84,8 @@ bool selectNamedRow(Node &node, PatternRewriter &rewriter) {
 }
 
 constexpr Pattern kPatterns[] = {
-    {"selectFirstRow", selectFirstRow},
-    {"selectNamedRow", selectNamedRow},
+    CGC_PATTERN(selectFirstRow),
+    CGC_PATTERN(selectNamedRow),
 };
 
 } // namespace

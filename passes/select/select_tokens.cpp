@@ -65,8 +65,8 @@ bool takePositions(Node &node, PatternRewriter &rewriter) {
 }
 
 constexpr Pattern kPatterns[] = {
-    {"selectTokens", selectTokens},
-    {"takePositions", takePositions},
+    CGC_PATTERN(selectTokens),
+    CGC_PATTERN(takePositions),
 };
 
 } // namespace
