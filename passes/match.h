@@ -42,9 +42,6 @@ llvm::SmallVector<Operands, 2> operandsOfProduct(const ir::Node &node);
 /// strides of `type` at no extra cost; null if there is none: views stay views, ops read such
 /// strides directly, and the strides of the graph's outputs do not change.
 const ir::Node *findStridesRefused(const ir::Value *value, const ir::TensorType &type);
-inline bool acceptsStrides(const ir::Value *value, const ir::TensorType &type) {
-  return !findStridesRefused(value, type);
-}
 /// Returns the reason of a match failure: `reader` was found by findStridesRefused for `type`.
 std::string stridesRefused(const ir::Node &reader, const ir::TensorType &type);
 
