@@ -4,6 +4,7 @@
 #include "passes/match.h"
 
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <cstring>
 
@@ -47,10 +48,41 @@ double element(DType dtype, const std::byte *at) {
   llvm_unreachable("no such dtype");
 }
 
+/// Returns true if `test` holds for each input value of `node`.
+template <class Test> bool allInputs(const ir::Node &node, Test test) {
+  bool all = true;
+  node.forEachInput([&](const ir::Value *input) { all &= test(input); });
+  return all;
+}
+
 } // namespace
 
 bool isConstant(ir::Value *value) {
   return layoutOf(value).base->node()->kind() == ir::NodeKind::GetAttr;
+}
+
+bool dependsOnParametersOnly(const ir::Value *value) {
+  const ir::Node &node = *value->node();
+  return node.kind() == ir::NodeKind::GetAttr ||
+         (node.kind() == ir::NodeKind::CallFunction && ir::hasTrait(node.op(), ir::kPure) &&
+          node.op() != ir::OpKind::Fallback &&
+          allInputs(node, [](const ir::Value *input) { return dependsOnParametersOnly(input); }));
+}
+
+bool dependsOnParametersOnly(const ir::Arg &arg) {
+  return arg.isNone() || dependsOnParametersOnly(arg.value());
+}
+
+bool hasOneReader(const ir::Value *value) {
+  const ir::Node &node = *value->node();
+  if (!value->hasOneUser())
+    return false;
+  if (node.kind() != ir::NodeKind::GetAttr)
+    return allInputs(node, hasOneReader);
+  return llvm::none_of(*node.graph(), [&](const ir::Node &other) {
+    return &other != &node && other.kind() == ir::NodeKind::GetAttr &&
+           other.target() == node.target() && other.result()->hasUsers();
+  });
 }
 
 std::optional<std::vector<double>> elementsOf(ir::Value *value) {

@@ -12,6 +12,16 @@ namespace cgc::passes {
 /// Returns true if `value` is a parameter or a view of one.
 bool isConstant(ir::Value *value);
 
+/// Returns true if `value` depends on parameters alone, so that `fold` evaluates the ops on it.
+bool dependsOnParametersOnly(const ir::Value *value);
+/// Also returns true for none.
+bool dependsOnParametersOnly(const ir::Arg &arg);
+
+/// Returns true if `value` has one user, and nothing else reads the parameters that it depends on.
+/// A pattern that replaces `value` by another form of it requires this, so that a plan never holds
+/// a weight twice.
+bool hasOneReader(const ir::Value *value);
+
 /// Returns the elements of a parameter or a view of one, in row-major order; nullopt if its bytes
 /// are unknown or too many for a pass to look at.
 std::optional<std::vector<double>> elementsOf(ir::Value *value);

@@ -74,6 +74,14 @@ llvm::SmallVector<Operands, 2> operandsOfProduct(const ir::Node &node) {
   return mul ? bothOrders(mul->self(), mul->other()) : llvm::SmallVector<Operands, 2>();
 }
 
+std::optional<RowNorm> rowNormOf(ir::Node &node) {
+  if (auto norm = ir::LayerNormOp::of(node); norm && norm->normalizedShape().size() == 1)
+    return RowNorm{&node, norm->input(), norm->weight(), norm->bias(), norm->result()};
+  if (auto norm = ir::AddLayerNormOp::of(node); norm && !norm->addend() && !norm->rowStatistics())
+    return RowNorm{&node, norm->input(), norm->weight(), norm->bias(), norm->result(1)};
+  return std::nullopt;
+}
+
 void replaceAllUsesWith(ir::GraphRewriter &rewriter, ir::Value *from, ir::Value *to) {
   bool same = from->type() == to->type();
   rewriter.replaceAllUsesWith(from, to);

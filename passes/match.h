@@ -5,6 +5,8 @@
 #include "ir/op_views.h"
 #include "ir/rewriter.h"
 
+#include <optional>
+
 namespace cgc::passes {
 
 /// Returns true if `node` is a call whose results all alias argument 0's memory.
@@ -37,6 +39,17 @@ llvm::SmallVector<Operands, 2> operandsOfSum(const ir::Node &node);
 /// Returns the operands of a product of two tensors, in both orders; an empty list if `node` is no
 /// product, or multiplies by a number.
 llvm::SmallVector<Operands, 2> operandsOfProduct(const ir::Node &node);
+
+/// A layer_norm over the last dimension of one tensor: aten.layer_norm, or cgc.add_layer_norm
+/// without an addend.
+struct RowNorm {
+  ir::Node *node;
+  ir::Value *input;
+  ir::Value *weight, *bias; ///< Null if absent.
+  ir::Value *result;        ///< The normalized rows.
+};
+/// Returns the norm that `node` is; nullopt if it is none.
+std::optional<RowNorm> rowNormOf(ir::Node &node);
 
 /// strides.cpp: returns the first user of `value`, followed through views, that cannot read the
 /// strides of `type` at no extra cost; null if there is none: views stay views, ops read such

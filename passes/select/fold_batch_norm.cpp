@@ -14,10 +14,6 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-bool isConstantOrNone(const Arg &arg) {
-  return arg.isNone() || isConstant(arg.value());
-}
-
 /// batch_norm(conv(x, w, b)) = conv(x, w * s, (b - mean) * s + shift) with s = scale / sqrt(var +
 /// eps), for each output channel.
 bool foldBatchNorm(Node &node, PatternRewriter &rewriter) {
@@ -33,12 +29,12 @@ bool foldBatchNorm(Node &node, PatternRewriter &rewriter) {
   // Without a batch, dimension 1 is not that of the output channels.
   if (normalized->tensor().rank() != weight->tensor().rank())
     return rewriter.notifyMatchFailure(node, "the convolution's input has no batch");
-  if (!isConstant(weight) || !isConstantOrNone(conv->arg("bias")))
+  if (!dependsOnParametersOnly(weight) || !dependsOnParametersOnly(conv->arg("bias")))
     return rewriter.notifyMatchFailure(node, "a parameter of the convolution is not constant");
-  if (!weight->hasOneUser()) // A plan never holds a weight twice.
+  if (!hasOneReader(weight))
     return rewriter.notifyMatchFailure(node, "the convolution's weight has other users");
   for (llvm::StringRef name : {"weight", "bias", "running_mean", "running_var"})
-    if (!isConstantOrNone(node.arg(name)))
+    if (!dependsOnParametersOnly(node.arg(name)))
       return rewriter.notifyMatchFailure(node, "'" + name + "' is not constant");
 
   auto create = [&](OpKind op, std::vector<Arg> args) {

@@ -14,21 +14,6 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-/// A layer_norm over the last dimension of one tensor, or the cgc.add_layer_norm of that form,
-/// without row statistics.
-struct Norm {
-  Node *node;
-  Value *input, *weight, *bias, *result;
-};
-
-std::optional<Norm> normOf(Node &node) {
-  if (auto norm = ir::LayerNormOp::of(node); norm && norm->normalizedShape().size() == 1)
-    return Norm{&node, norm->input(), norm->weight(), norm->bias(), norm->result()};
-  if (auto norm = ir::AddLayerNormOp::of(node); norm && !norm->addend() && !norm->rowStatistics())
-    return Norm{&node, norm->input(), norm->weight(), norm->bias(), norm->result(1)};
-  return std::nullopt;
-}
-
 bool isParameterOrNone(const Value *value) {
   return !value || value->node()->kind() == ir::NodeKind::GetAttr;
 }
@@ -72,12 +57,12 @@ bool selectMixedLayerNorm(Node &node, PatternRewriter &rewriter) {
 bool selectAddLayerNorm(Node &node, PatternRewriter &rewriter) {
   Value *sum = node.result();
   const auto operands = operandsOfSum(node);
-  std::optional<Norm> norm;
+  std::optional<RowNorm> norm;
   const char *reason = nullptr;
   if (operands.empty())
     return false;
   for (Node *user : sum->users()) {
-    std::optional<Norm> found = normOf(*user);
+    std::optional<RowNorm> found = rowNormOf(*user);
     if (!found || found->input != sum)
       continue;
     reason = "weight or bias of the layer_norm is not a parameter";
@@ -168,8 +153,8 @@ constexpr Pattern kPatterns[] = {
 
 } // namespace
 
-/// Fuses a sum and its layer_norm into cgc.add_layer_norm. Replaces a division by the norm by
-/// cgc.normalize.
+/// Fuses a sum and its layer_norm into cgc.add_layer_norm, and replaces an f32 layer_norm of 16-bit
+/// values between casts by one without an addend. Replaces a division by the norm by cgc.normalize.
 struct SelectNormPass {
   static constexpr const char *name = "select-norm";
   static constexpr bool explains = true;

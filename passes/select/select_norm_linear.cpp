@@ -12,48 +12,18 @@ namespace {
 
 using ir::Arg;
 using ir::Node;
-using ir::NodeKind;
 using ir::OpKind;
 using ir::Value;
 
-/// Returns true if `test` holds for each input value of `node`.
-template <class Test> bool allInputs(const Node &node, Test test) {
-  bool all = true;
-  node.forEachInput([&](Value *input) { all &= test(input); });
-  return all;
-}
-
-/// Returns true if `value` depends only on parameters, so that `fold` evaluates ops on it.
-bool isKnown(const Value *value) {
-  const Node &node = *value->node();
-  return node.kind() == NodeKind::GetAttr ||
-         (node.kind() == NodeKind::CallFunction && ir::hasTrait(node.op(), ir::kPure) &&
-          node.op() != OpKind::Fallback && allInputs(node, isKnown));
-}
-bool isKnown(const Arg &arg) {
-  return arg.isNone() || isKnown(arg.value());
-}
-
-/// Returns true if the one user of `value` is the only user of the parameters that it depends on.
-bool hasOneReader(const Value *value) {
-  const Node &node = *value->node();
-  if (!value->hasOneUser())
-    return false;
-  if (node.kind() != NodeKind::GetAttr)
-    return allInputs(node, hasOneReader);
-  return llvm::none_of(*node.graph(), [&](const Node &other) {
-    return &other != &node && other.kind() == NodeKind::GetAttr &&
-           other.target() == node.target() && other.result()->hasUsers();
-  });
-}
-
-/// Returns the layer_norm over the last dimension that defines `value` and has no other used
-/// results; null if there is none.
+/// Returns the norm whose result `value` is and that has no other used results; null if there is
+/// none.
 const Node *normOf(const Value *value) {
-  if (auto norm = ir::LayerNormOp::of(value))
-    return norm->normalizedShape().size() == 1 ? &norm->node() : nullptr;
-  auto norm = ir::AddLayerNormOp::of(value);
-  return norm && !norm->addend() && !norm->result(0)->hasUsers() ? &norm->node() : nullptr;
+  const auto norm = rowNormOf(*value->node());
+  const bool isOnly = norm && norm->result == value &&
+                      llvm::none_of(norm->node->results(), [&](const Value &other) {
+                        return &other != value && other.hasUsers();
+                      });
+  return isOnly ? norm->node : nullptr;
 }
 
 /// Creates the constants of one cgc.norm_linear before its linear. Operands of the linear's dtype
@@ -114,7 +84,8 @@ bool selectNormLinear(Node &node, PatternRewriter &rewriter) {
   if (!node.arg("input").value()->hasOneUser())
     return rewriter.notifyMatchFailure(node, "the normalized rows have other users");
   const Arg &scale = norm->arg("weight"), &shift = norm->arg("bias");
-  if (!isKnown(weight) || !isKnown(bias) || !isKnown(scale) || !isKnown(shift))
+  if (!dependsOnParametersOnly(weight) || !dependsOnParametersOnly(bias) ||
+      !dependsOnParametersOnly(scale) || !dependsOnParametersOnly(shift))
     return rewriter.notifyMatchFailure(
         node, "a weight or bias of the linear or of the layer_norm does not depend on parameters "
               "alone");
