@@ -1,7 +1,6 @@
 // PassManager: the table of passes, parsing and running.
 #include "passes/manager/pass_manager.h"
 
-#include "runtime/base/check.h"
 #include "support/did_you_mean.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -12,23 +11,10 @@
 namespace cgc::passes {
 
 // Each is defined by CGC_DEFINE_PASS in the source file of the pass.
-#define CGC_MODULE_PASS(text, Type) RegisteredPass registered##Type();
-#define CGC_GRAPH_PASS(text, Type) RegisteredPass registered##Type();
+#define CGC_PASS(Type) RegisteredPass registered##Type();
 #include "passes/passes.def"
 
 namespace {
-
-/// Returns the passes of passes.def, followed by `more`.
-std::vector<RegisteredPass> allPasses(llvm::ArrayRef<RegisteredPass> more) {
-  std::vector<RegisteredPass> passes;
-#define CGC_MODULE_PASS(text, Type)                                                                \
-  passes.push_back(registered##Type());                                                            \
-  CGC_CHECK(passes.back().name == text && "the row's name is not the pass's");
-#define CGC_GRAPH_PASS(text, Type) CGC_MODULE_PASS(text, Type)
-#include "passes/passes.def"
-  passes.insert(passes.end(), more.begin(), more.end());
-  return passes;
-}
 
 Status checkName(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> passes) {
   llvm::SmallVector<llvm::StringRef> names;
@@ -89,6 +75,15 @@ std::vector<llvm::StringRef> splitPasses(llvm::StringRef pipeline) {
 }
 
 } // namespace
+
+std::vector<RegisteredPass> allPasses(llvm::ArrayRef<RegisteredPass> more) {
+  std::vector<RegisteredPass> passes = {
+#define CGC_PASS(Type) registered##Type(),
+#include "passes/passes.def"
+  };
+  passes.insert(passes.end(), more.begin(), more.end());
+  return passes;
+}
 
 Status checkPassName(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> more) {
   return checkName(name, allPasses(more));

@@ -13,6 +13,9 @@
 
 namespace cgc::passes {
 
+/// Returns the passes of passes.def, in that order, followed by `more`.
+std::vector<RegisteredPass> allPasses(llvm::ArrayRef<RegisteredPass> more = {});
+
 /// Returns Usage, with the nearest name, if neither passes.def nor `more` has this pass.
 Status checkPassName(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> more = {});
 

@@ -66,14 +66,9 @@ std::string pipelineOf(llvm::StringRef text) {
 }
 
 TEST(FileTestCoverage, EveryPass) {
-  const std::string passes[] = {
-#define CGC_MODULE_PASS(name, Type) name,
-#define CGC_GRAPH_PASS(name, Type) name,
-#include "passes/passes.def"
-  };
   // An extension point does nothing by itself: tests/unit/passes tests it with substitutions.
   const std::string extensionPoints[] = {"module-substitution", "op-substitution"};
-  for (const std::string &pass : passes) {
+  for (const auto &[pass, explains, create] : passes::allPasses()) {
     std::string file = pass;
     std::replace(file.begin(), file.end(), '-', '_');
     std::set<std::string> changing;
@@ -91,22 +86,17 @@ TEST(FileTestCoverage, EveryPass) {
 }
 
 TEST(FileTestCoverage, EveryPassThatExplains) {
-  for (const char *pass : {
-#define CGC_MODULE_PASS(name, Type) name,
-#define CGC_GRAPH_PASS(name, Type) name,
-#include "passes/passes.def"
-       }) {
+  for (const auto &[pass, explains, create] : passes::allPasses()) {
     // Its patterns are those that a caller registers: tests/unit/passes has them.
-    if (!passes::checkExplains(pass).isOk() || llvm::StringRef(pass) == "op-substitution")
+    if (!explains || pass == "op-substitution")
       continue;
-    std::string file = std::string(pass) + "_explain";
+    std::string file = pass + "_explain";
     std::replace(file.begin(), file.end(), '-', '_');
     const auto tests = testsOf(file, "passes");
     EXPECT_FALSE(tests.empty()) << "tests/filetests/passes/" << file << ".cgir is missing";
     for (const fs::path &test : tests) {
       const std::string text = readFile(test);
-      EXPECT_TRUE(llvm::StringRef(text).starts_with(std::string("; test: explain=") + pass + "\n"))
-          << test;
+      EXPECT_TRUE(llvm::StringRef(text).starts_with("; test: explain=" + pass + "\n")) << test;
       const auto output = explainPass(test, text, pass);
       EXPECT_TRUE(output && output->find("remark: ") != std::string::npos) << test;
     }
