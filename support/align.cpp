@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace cgc::ir {
+namespace cgc {
 namespace {
 
 /// Bounds memory: the algorithm stores every pair of equal elements, so elements that occur more
@@ -126,4 +126,4 @@ std::string diffLines(llvm::StringRef before, llvm::StringRef after) {
   return text;
 }
 
-} // namespace cgc::ir
+} // namespace cgc

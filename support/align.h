@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace cgc::ir {
+namespace cgc {
 
 /// Returns the index pairs of a longest common subsequence of `a` and `b`, in increasing order.
 /// Elements that occur very often count only next to a pair of other elements.
@@ -19,4 +19,4 @@ std::vector<std::pair<size_t, size_t>> alignEqual(llvm::ArrayRef<llvm::StringRef
 /// around each hunk; `...` marks omitted lines. Empty if the texts are equal.
 std::string diffLines(llvm::StringRef before, llvm::StringRef after);
 
-} // namespace cgc::ir
+} // namespace cgc

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace cgc::ir {
+namespace cgc {
 
 std::string didYouMean(llvm::StringRef text, llvm::ArrayRef<llvm::StringRef> candidates,
                        llvm::StringRef sigil) {
@@ -16,4 +16,4 @@ std::string didYouMean(llvm::StringRef text, llvm::ArrayRef<llvm::StringRef> can
   return best.first > limit ? "" : "; did you mean '" + sigil.str() + best.second.str() + "'?";
 }
 
-} // namespace cgc::ir
+} // namespace cgc

@@ -6,11 +6,11 @@
 
 #include <string>
 
-namespace cgc::ir {
+namespace cgc {
 
 /// Returns "; did you mean '%x'?" with the candidate nearest to `text` by edit distance, prefixed
 /// with `sigil`; empty if no candidate is near.
 std::string didYouMean(llvm::StringRef text, llvm::ArrayRef<llvm::StringRef> candidates,
                        llvm::StringRef sigil = "");
 
-} // namespace cgc::ir
+} // namespace cgc

@@ -10,7 +10,7 @@
 #include <set>
 #include <tuple>
 
-namespace cgc::ir {
+namespace cgc {
 namespace {
 
 /// Returns `c`, or '?' where the output must be printable UTF-8 and `c` is not.
@@ -34,19 +34,6 @@ std::string dotString(llvm::StringRef text) {
     out += shown(c, isUtf8);
   }
   return out += '"';
-}
-
-llvm::StringRef shapeOf(OpClass opClass) {
-  switch (opClass) {
-  case OpClass::Io:
-    return "oval";
-  case OpClass::Weight:
-    return "note";
-  case OpClass::Module:
-    return "component";
-  default:
-    return "box";
-  }
 }
 
 bool isNumber(llvm::StringRef name) {
@@ -96,79 +83,6 @@ std::string markupText(llvm::StringRef text) {
       out += shown(c, isUtf8);
   }
   return out;
-}
-
-OpClass classOfName(llvm::StringRef name) {
-  name = name.substr(name.find_last_of(".: ") + 1);
-  auto has = [&](std::initializer_list<llvm::StringRef> parts) {
-    return llvm::any_of(parts, [&](llvm::StringRef part) { return name.contains(part); });
-  };
-  if (has({"attention", "multi_head"}))
-    return OpClass::Attention;
-  if (name.ends_with("mm") || has({"linear", "matmul", "conv", "gemm"}))
-    return OpClass::Gemm;
-  if (has({"norm", "softmax", "pool", "mean", "argmax"}))
-    return OpClass::Reduction;
-  if (has({"copy", "cat", "embedding", "tokens", "rows", "patches", "gather", "fill", "memcpy",
-           "memset"}))
-    return OpClass::Move;
-  return OpClass::Pointwise;
-}
-
-llvm::StringRef colorOf(OpClass opClass) {
-  switch (opClass) {
-  case OpClass::Io:
-    return "#ffffff";
-  case OpClass::Weight:
-    return "#f2f2f2";
-  case OpClass::Module:
-    return "#e6d9f2";
-  case OpClass::Gemm:
-    return "#f7c6a3";
-  case OpClass::Attention:
-    return "#f2e08c";
-  case OpClass::Reduction:
-    return "#c9c3ec";
-  case OpClass::Pointwise:
-    return "#cfe2f3";
-  case OpClass::Move:
-    return "#b9e0dc";
-  case OpClass::View:
-    return "#dcefdc";
-  case OpClass::Host:
-    return "#fff9d9";
-  case OpClass::Unknown:
-    return "#f4a6a6";
-  }
-  llvm_unreachable("covered switch");
-}
-
-llvm::StringRef describe(OpClass opClass) {
-  switch (opClass) {
-  case OpClass::Io:
-    return "input, output";
-  case OpClass::Weight:
-    return "weight";
-  case OpClass::Module:
-    return "call";
-  case OpClass::Gemm:
-    return "GEMM";
-  case OpClass::Attention:
-    return "attention";
-  case OpClass::Reduction:
-    return "norm, reduction";
-  case OpClass::Pointwise:
-    return "elementwise";
-  case OpClass::Move:
-    return "copy, lookup";
-  case OpClass::View:
-    return "view";
-  case OpClass::Host:
-    return "host";
-  case OpClass::Unknown:
-    return "no rule";
-  }
-  llvm_unreachable("covered switch");
 }
 
 /// Puts the nodes into clusters, collapses repeated clusters, and writes the remaining ones.
@@ -281,14 +195,14 @@ private:
   // ---- Text
 
   void writeLegend() {
-    std::set<OpClass> used;
+    std::map<unsigned, DotStyle> used;
     for (const DotGraph::Node &node : graph_.nodes_)
-      used.insert(node.opClass);
+      used.emplace(node.style.rank, node.style);
     os_ << "  label=<<table border=\"0\" cellborder=\"0\" cellspacing=\"4\"><tr>"
         << "<td><b>" << markupText(graph_.title_) << "</b></td>";
-    for (OpClass opClass : used)
-      os_ << "<td bgcolor=\"" << colorOf(opClass) << "\"><font point-size=\"9\">"
-          << describe(opClass) << "</font></td>";
+    for (const auto &[rank, style] : used)
+      os_ << "<td bgcolor=\"" << style.fill << "\"><font point-size=\"9\">" << style.legend
+          << "</font></td>";
     os_ << "</tr></table>>;\n";
   }
 
@@ -296,8 +210,8 @@ private:
     for (unsigned index : cluster.nodes) {
       const DotGraph::Node &node = graph_.nodes_[index];
       os_.indent(indent) << dotString(node.id) << " [label=" << dotString(node.label)
-                         << ", shape=" << shapeOf(node.opClass) << ", fillcolor=\""
-                         << colorOf(node.opClass) << "\"";
+                         << ", shape=" << node.style.shape << ", fillcolor=\"" << node.style.fill
+                         << "\"";
       if (!node.tooltip.empty())
         os_ << ", tooltip=" << dotString(node.tooltip);
       os_ << "];\n";
@@ -377,4 +291,4 @@ void DotGraph::write(llvm::raw_ostream &os) const {
   DotLayout(*this, os).write();
 }
 
-} // namespace cgc::ir
+} // namespace cgc

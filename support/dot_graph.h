@@ -1,5 +1,5 @@
-// DotGraph: a drawing as Graphviz text, with nodes in nested clusters by module path and colored by
-// their function; repeated blocks of a large drawing are drawn once.
+// DotGraph: a drawing as Graphviz text, with nodes in nested clusters by module path and a legend
+// of their styles; repeated blocks of a large drawing are drawn once.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -8,30 +8,15 @@
 #include <string>
 #include <vector>
 
-namespace cgc::ir {
+namespace cgc {
 
-/// The function of an op or a record, which selects its color.
-enum class OpClass : uint8_t {
-  Io,
-  Weight,
-  Module,    ///< A call of a method.
-  Gemm,      ///< Matrix products and convolutions, which dominate run time.
-  Attention, //
-  Reduction, ///< Normalizations, softmax, sums, pooling.
-  Pointwise,
-  Move, ///< Copies, lookups, concatenation: memory traffic only.
-  View, ///< No work at run time.
-  Host, ///< Evaluated at compile time.
-  Unknown,
+/// The look of a kind of node.
+struct DotStyle {
+  unsigned rank = 0;                ///< The kinds of a drawing are in this order in its legend.
+  llvm::StringRef legend = "node";  ///< The name of the kind there.
+  llvm::StringRef fill = "#ffffff"; ///< `#rrggbb`
+  llvm::StringRef shape = "box";    ///< A shape of Graphviz.
 };
-
-/// Classifies by the name of a kernel or a library function: `layer_norm_f16`, `aten::_softmax`.
-/// Unrecognized names are Pointwise.
-OpClass classOfName(llvm::StringRef name);
-/// Returns the fill color of the class, `#rrggbb`.
-llvm::StringRef colorOf(OpClass opClass);
-/// Returns the name of the class in the legend.
-llvm::StringRef describe(OpClass opClass);
 
 /// Returns `text` escaped for XML, for HTML-like Graphviz labels and for SVG; '?' replaces
 /// characters that XML does not allow.
@@ -48,7 +33,7 @@ public:
     std::string label = {};
     std::string tooltip = {}; ///< Shown by SVG viewers; may be empty.
     std::string path = {};    ///< Dotted module path, drawn as nested clusters.
-    OpClass opClass = OpClass::Pointwise;
+    DotStyle style = {};
     /// Nodes with equal signatures may stand for each other in repeated blocks.
     std::string signature = {};
   };
@@ -75,4 +60,4 @@ private:
   std::vector<Edge> edges_;
 };
 
-} // namespace cgc::ir
+} // namespace cgc

@@ -4,6 +4,7 @@
 
 #include "ir/fallback.h"
 #include "ir/op_def.h"
+#include "ir/text/op_class.h"
 #include "ir/text/text.h"
 #include "support/dot_graph.h"
 
@@ -77,7 +78,7 @@ DotGraph::Node drawn(const Node &node, size_t position) {
   result.label = labelOf(node);
   result.tooltip = node.loc().isKnown() ? toString(node.loc()) : "";
   result.path = node.loc().module;
-  result.opClass = classOf(node);
+  result.style = styleOf(classOf(node));
   // Each block has its own weights, so their names are left out.
   result.signature = node.kind() == NodeKind::GetAttr ? "weight" : result.label;
   for (const Value &value : node.results())
@@ -98,25 +99,6 @@ DotGraph::Node drawn(const Node &node, size_t position) {
 }
 
 } // namespace
-
-OpClass classOf(OpKind op) {
-  if (op == OpKind::Fallback)
-    return OpClass::Unknown;
-  const std::pair<Trait, OpClass> classes[] = {
-      {kHost, OpClass::Host},           {kGemm, OpClass::Gemm}, {kAttention, OpClass::Attention},
-      {kReduction, OpClass::Reduction}, {kMove, OpClass::Move}, {kView, OpClass::View}};
-  for (auto [trait, opClass] : classes)
-    if (hasTrait(op, trait))
-      return opClass;
-  return OpClass::Pointwise;
-}
-
-OpClass classOfRecord(llvm::StringRef name) {
-  if (name.consume_front("aten::"))
-    if (auto op = parseOpName(("aten." + name.split('.').first).str()))
-      return classOf(*op);
-  return classOfName(name);
-}
 
 void writeDot(llvm::raw_ostream &os, const Graph &graph) {
   DotGraph drawing(graph.name());

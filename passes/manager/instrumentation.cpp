@@ -52,7 +52,7 @@ PassCallbacks printChanged(llvm::raw_ostream &log) {
   auto before = std::make_shared<std::string>();
   return {.before = [before](const PassRun &run) { *before = toString(run); },
           .after = [before, &log](const PassRun &run, Changed) -> Status {
-            const std::string lines = ir::diffLines(*before, toString(run));
+            const std::string lines = diffLines(*before, toString(run));
             log << "; " << title(run) << (lines.empty() ? ": no change\n" : ":\n") << lines;
             return Status::ok();
           }};

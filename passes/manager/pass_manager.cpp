@@ -22,7 +22,7 @@ Status checkName(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> passes) {
     names.push_back(pass.name);
   if (llvm::is_contained(names, name))
     return Status::ok();
-  const std::string nearest = ir::didYouMean(name, names);
+  const std::string nearest = didYouMean(name, names);
   return Status(Code::Usage,
                 "there is no pass '" + name.str() + "'" +
                     (nearest.empty() ? "; the passes are " + llvm::join(names, ", ") : nearest));
@@ -177,7 +177,7 @@ Status PassManager::stopAfter(llvm::StringRef passOrPosition) {
     return Status(Code::Usage, "nothing can stop after '" + passOrPosition.str() +
                                    "': the pipeline has no passes; name them with --passes");
   return Status(Code::Usage, "'" + passOrPosition.str() + "' is not in the pipeline " + toString() +
-                                 ir::didYouMean(passOrPosition, names));
+                                 didYouMean(passOrPosition, names));
 }
 
 Status PassManager::runModulePasses(ir::Module &module, PassContext &context,

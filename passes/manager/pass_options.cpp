@@ -56,7 +56,7 @@ Result<std::optional<std::string>> PassOptions::takeOneOf(llvm::StringRef name,
   if (text && !llvm::is_contained(values, *text))
     return Status(Code::Usage, "option '" + name.str() + "' of pass '" + pass_ + "' is one of " +
                                    llvm::join(values, ", ") + ", not '" + *text + "'" +
-                                   ir::didYouMean(*text, values));
+                                   didYouMean(*text, values));
   return text;
 }
 
@@ -68,7 +68,7 @@ Status PassOptions::checkAllTaken() const {
   if (known_.empty())
     return Status(Code::Usage, what + "; it takes none");
   const std::vector<llvm::StringRef> known(known_.begin(), known_.end());
-  const std::string nearest = ir::didYouMean(name, known);
+  const std::string nearest = didYouMean(name, known);
   return Status(Code::Usage,
                 what +
                     (nearest.empty() ? "; its options are " + llvm::join(known, ", ") : nearest));

@@ -33,8 +33,8 @@ std::string describeUnknownOption(const CLI::App &app) {
   for (const std::string &argument : app.remaining(/*recurse=*/true))
     if (argument.size() > 1 && argument.starts_with('-'))
       return fmt::format("there is no option '{}'{}", argument,
-                         ir::didYouMean(llvm::StringRef(argument).split('=').first,
-                                        std::vector<llvm::StringRef>(names.begin(), names.end())));
+                         didYouMean(llvm::StringRef(argument).split('=').first,
+                                    std::vector<llvm::StringRef>(names.begin(), names.end())));
   return "";
 }
 
@@ -86,7 +86,7 @@ std::string describeUnknownVerb(const std::string &first, llvm::ArrayRef<tool::V
   if (first.starts_with('-') || llvm::is_contained(names, first))
     return "";
   const std::string nearest =
-      ir::didYouMean(first, std::vector<llvm::StringRef>(names.begin(), names.end()));
+      didYouMean(first, std::vector<llvm::StringRef>(names.begin(), names.end()));
   return fmt::format("there is no verb '{}'{}", first,
                      nearest.empty() ? "; the verbs are " + tool::joinNames(names) : nearest);
 }

@@ -60,8 +60,8 @@ private:
       a.push_back(key(before_[i], level));
     for (size_t j = beginB; j < endB; ++j)
       b.push_back(key(after_[j], level));
-    auto pairs = ir::alignEqual(std::vector<llvm::StringRef>(a.begin(), a.end()),
-                                std::vector<llvm::StringRef>(b.begin(), b.end()));
+    auto pairs = alignEqual(std::vector<llvm::StringRef>(a.begin(), a.end()),
+                            std::vector<llvm::StringRef>(b.begin(), b.end()));
     pairs.emplace_back(a.size(), b.size());
     size_t i = beginA, j = beginB;
     for (auto [nextA, nextB] : pairs) {

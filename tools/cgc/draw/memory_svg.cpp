@@ -1,7 +1,7 @@
 // Memory chart: draws the charts, their axes, and the SVG around them.
 #include "tools/cgc/draw/memory_svg.h"
 
-#include "ir/text/dot.h"
+#include "ir/text/op_class.h"
 #include "support/dot_graph.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/draw/plan_flow.h"
@@ -113,7 +113,7 @@ private:
             std::string_view more = "") {
     if (!content.empty())
       svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\"{}>{}</text>\n", x, y,
-                          size, more, ir::markupText(content));
+                          size, more, markupText(content));
   }
 
   void drawLegend() {
@@ -122,10 +122,10 @@ private:
       used.insert(classOf(buffer.first));
     double at = kLeft;
     for (ir::OpClass opClass : used) {
-      const std::string name = ir::describe(opClass).str();
+      const std::string name = ir::styleOf(opClass).legend.str();
       svg_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"10\" fill=\"{}\" "
                           "stroke=\"#666666\" stroke-width=\"0.5\"/>\n",
-                          at, y_ - 18, std::string_view(ir::colorOf(opClass)));
+                          at, y_ - 18, std::string_view(ir::styleOf(opClass).fill));
       text(at + 16, y_ - 9, 10, name);
       at += 30 + 5.6 * static_cast<double>(name.size());
     }
@@ -143,7 +143,7 @@ private:
       svg_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
                           "fill=\"{}\"><title>{}</title></rect>\n",
                           x(begin), y_, x(end) - x(begin), kPlotHeight,
-                          band % 2 ? "#f3f3f3" : "#fafafa", ir::markupText(block));
+                          band % 2 ? "#f3f3f3" : "#fafafa", markupText(block));
       // Labels keep the end of the path, which distinguishes blocks best.
       const double width = x(end) - x(begin);
       const llvm::StringRef path = block;
@@ -168,15 +168,14 @@ private:
     const double bottom = y(static_cast<double>(buffer.begin));
     const double height = std::max(kMinHeight, bottom - y(static_cast<double>(buffer.end)));
     const double top = bottom - height;
-    svg_ +=
-        fmt::format("<rect x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" "
-                    "fill=\"{}\" stroke=\"#444444\" stroke-width=\"0.5\"><title>{}</title>"
-                    "</rect>\n",
-                    left, top, width, height, std::string_view(ir::colorOf(classOf(buffer.first))),
-                    ir::markupText(fmt::format("{} {}\n{} at offset {}\nrecords {} to {}\n{}",
-                                               recordName(writer), shape,
-                                               formatBytes(buffer.end - buffer.begin), buffer.begin,
-                                               buffer.first, buffer.last, moduleOf(buffer.first))));
+    svg_ += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" "
+        "fill=\"{}\" stroke=\"#444444\" stroke-width=\"0.5\"><title>{}</title>"
+        "</rect>\n",
+        left, top, width, height, std::string_view(ir::styleOf(classOf(buffer.first)).fill),
+        markupText(fmt::format("{} {}\n{} at offset {}\nrecords {} to {}\n{}", recordName(writer),
+                               shape, formatBytes(buffer.end - buffer.begin), buffer.begin,
+                               buffer.first, buffer.last, moduleOf(buffer.first))));
     const std::string name = recordName(writer);
     labelBuffer(left, top, width, height, name.substr(name.rfind(' ') + 1), shape);
   }
@@ -189,7 +188,7 @@ private:
       if (!both.empty())
         svg_ += fmt::format("<text transform=\"translate({:.1f} {:.1f}) rotate(-90)\" "
                             "font-size=\"9\">{}</text>\n",
-                            left + width / 2 + 3, top + height - 3, ir::markupText(both));
+                            left + width / 2 + 3, top + height - 3, markupText(both));
       return;
     }
     if (height >= 11)

@@ -1,7 +1,7 @@
 // DOT of a plan: makes nodes of records and edges of the bytes that they touch.
 #include "tools/cgc/draw/plan_dot.h"
 
-#include "ir/text/dot.h"
+#include "ir/text/op_class.h"
 #include "support/dot_graph.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/draw/plan_flow.h"
@@ -19,7 +19,7 @@ std::string describe(const TensorRef &tensor) {
 /// Draws one bucket. Paths and node ids begin with the entry's name.
 class BucketDrawing {
 public:
-  BucketDrawing(const PlanData &plan, const Entry &entry, ir::DotGraph &drawing)
+  BucketDrawing(const PlanData &plan, const Entry &entry, DotGraph &drawing)
       : plan_(plan), entry_(entry.name), bucket_(entry.buckets[0]), drawing_(drawing),
         writers_(bucket_) {}
 
@@ -43,17 +43,17 @@ private:
     return drawing_.addNode({.id = fmt::format("{}.{}{}", entry_, kind, i),
                              .label = label,
                              .path = entry_,
-                             .opClass = ir::OpClass::Io,
+                             .style = ir::styleOf(ir::OpClass::Io),
                              .signature = label});
   }
 
   void drawRecord(size_t i) {
     const LaunchRecord &record = bucket_.records[i];
-    ir::DotGraph::Node node{
+    DotGraph::Node node{
         .id = fmt::format("{}.r{}", entry_, i), .label = recordName(record), .path = entry_};
-    node.opClass = ir::classOfRecord(std::holds_alternative<AtenCall>(record.op)
-                                         ? std::get<AtenCall>(record.op).op
-                                         : node.label);
+    node.style = ir::styleOf(ir::classOfRecord(std::holds_alternative<AtenCall>(record.op)
+                                                   ? std::get<AtenCall>(record.op).op
+                                                   : node.label));
     node.signature = node.label;
     for (TensorId write : recordWrites(record))
       node.signature += " " + describe(tensorOf(bucket_, write));
@@ -81,7 +81,7 @@ private:
   const PlanData &plan_;
   const std::string entry_;
   const Bucket &bucket_;
-  ir::DotGraph &drawing_;
+  DotGraph &drawing_;
   Writers writers_;                        ///< The writers among the records drawn so far.
   std::vector<unsigned> inputs_, records_; ///< Node numbers.
 };
@@ -89,7 +89,7 @@ private:
 } // namespace
 
 std::string planDot(const PlanData &plan, std::string_view entry) {
-  ir::DotGraph drawing("plan");
+  DotGraph drawing("plan");
   for (const Entry &e : plan.entries)
     if ((entry.empty() || e.name == entry) && !e.buckets.empty())
       BucketDrawing(plan, e, drawing).draw();
