@@ -5,6 +5,7 @@
 
 #include "frontend/headers_hash.h"
 #include "ir/module.h"
+#include "runtime/base/fnv1a.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
 
@@ -89,14 +90,9 @@ struct Api {
   decltype(frontend::loadReference) *loadReference;
   decltype(frontend::loadPeers) *loadPeers;
 };
-/// FNV-1a hash of the headers that both sides were compiled from: any of them may define a layout
+/// Hash of the headers that both sides were compiled from: any of them may define a layout
 /// that crosses the boundary, and nodes cross it with their op's ordinal.
-inline constexpr uint64_t kFrontendAbi = [] {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (char c : std::string_view(CGC_FRONTEND_HEADERS_HASH))
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}();
+inline constexpr uint64_t kFrontendAbi = fnv1a(CGC_FRONTEND_HEADERS_HASH);
 /// Returns null if `abi` is not the library's own.
 using ApiEntry = const Api *(uint64_t abi);
 inline constexpr const char *kApiEntryName = "cgcFrontend";

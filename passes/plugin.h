@@ -4,25 +4,20 @@
 
 #include "passes/headers_hash.h"
 #include "passes/pipeline.h"
+#include "runtime/base/fnv1a.h"
 
 #include "llvm/Config/llvm-config.h"
 
 #include <cstdint>
-#include <string_view>
 
 namespace cgc::passes {
 
 /// Increment when PassPlugin changes.
 inline constexpr uint32_t kPassPluginAbi = 1;
 
-/// FNV-1a hash of the versions that a plug-in was built with: LLVM's version and cgc's headers. Any
+/// Hash of the versions that a plug-in was built with: LLVM's version and cgc's headers. Any
 /// header may define a layout or a constant that the plug-in depends on.
-inline constexpr uint64_t kPassPluginBuild = [] {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (char c : std::string_view(LLVM_VERSION_STRING " " CGC_HEADERS_HASH))
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}();
+inline constexpr uint64_t kPassPluginBuild = fnv1a(LLVM_VERSION_STRING " " CGC_HEADERS_HASH);
 
 /// Description of a plug-in. The first member must stay first.
 struct PassPlugin {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/base/dtype.h"
+#include "runtime/base/fnv1a.h"
 #include "runtime/base/status.h"
 
 #include <cstddef>
@@ -74,12 +75,9 @@ std::span<const Kernel> kernels();
 /// The kernel called `name`, or null.
 const Kernel *findKernel(std::string_view name);
 
-/// The ABI hash of a parameter list: FNV-1a.
-constexpr uint64_t kernelAbiHash(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (char c : text)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
+/// The ABI hash of a parameter list.
+constexpr uint64_t kernelAbiHash(std::string_view parameters) {
+  return fnv1a(parameters);
 }
 
 } // namespace cgc
