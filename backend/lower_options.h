@@ -3,8 +3,11 @@
 
 #include "runtime/plan/plan.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace cgc {
@@ -18,6 +21,24 @@ enum class Arch : uint8_t {
   Sm80,  ///< Kernels that every GPU from sm_80 on runs.
   Sm90a, ///< Also kernels that only H100 and H200 run.
 };
+
+/// A GPU that launch shapes are chosen for, from NVIDIA's data sheets.
+struct GpuModel {
+  Arch arch;
+  std::string_view archName; ///< As in `nvcc -arch`.
+  std::string_view name;
+  uint32_t multiprocessors;
+  uint64_t memoryBytes;
+};
+
+/// One model for each Arch, the default one first. The A100 is the larger variant.
+inline constexpr GpuModel kGpuModels[] = {
+    {Arch::Sm90a, "sm_90a", "NVIDIA H200", 132, 141'000'000'000},
+    {Arch::Sm80, "sm_80", "NVIDIA A100", 108, 80'000'000'000},
+};
+constexpr const GpuModel &gpuModel(Arch arch) {
+  return *std::ranges::find(kGpuModels, arch, &GpuModel::arch);
+}
 
 /// A kind of GPU, as far as the choice of kernels depends on it.
 struct GpuTarget {
@@ -33,7 +54,8 @@ struct LowerOptions {
 
   /// The GPU that launch shapes are chosen for. Only speed depends on it.
   TargetGpu gpu() const {
-    return arch == Arch::Sm90a ? TargetGpu{"NVIDIA H200", 132} : TargetGpu{"NVIDIA A100", 108};
+    const GpuModel &model = gpuModel(arch);
+    return {std::string(model.name), model.multiprocessors};
   }
   /// Lets GEMMs of f32 in cuBLASLt round their operands to TF32 (10 bits of mantissa).
   bool tf32 = false;

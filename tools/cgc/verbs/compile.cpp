@@ -29,7 +29,7 @@ namespace {
 
 struct Options {
   std::string model, output, target = "cuda", precision = "keep";
-  std::optional<std::string> arch;   ///< None: sm_90a.
+  std::optional<std::string> arch;   ///< None: the first of backend::kGpuModels.
   std::optional<std::string> passes; ///< None: the default ones.
   int level = 1;                     ///< The value of -O.
   std::vector<std::string> inputs, entries, passPlugins, opLibraries;
@@ -66,32 +66,39 @@ Status tuneInMemory(backend::CompiledPlan &compiled, const std::vector<std::stri
   return Status::ok();
 }
 
-/// Memory of the GPUs that launch shapes are chosen for, from NVIDIA's data sheets; for the A100,
-/// the larger variant.
-constexpr std::pair<std::string_view, uint64_t> kGpuMemory[] = {{"NVIDIA H200", 141'000'000'000},
-                                                                {"NVIDIA A100", 80'000'000'000}};
+/// Warns if the plan does not fit into the memory of the GPU model that it was compiled for. The
+/// plan is written nevertheless: another GPU may have more memory.
+void warnOfMemory(const PlanData &plan, backend::Arch arch) {
+  if (plan.target != DeviceKind::Cuda)
+    return;
+  const backend::GpuModel &gpu = backend::gpuModel(arch);
+  const uint64_t weights = weightBytes(plan), arena = arenaBytes(plan), memory = gpu.memoryBytes;
+  if (arena > memory || weights > memory - arena)
+    logWarning(fmt::format("the arena takes {} and the weights {}, more than the {} of an {}; "
+                           "compile for a smaller --batch or smaller --input",
+                           formatBytes(arena), formatBytes(weights), formatBytes(memory),
+                           gpu.name));
+}
 
-/// Warns if the plan does not fit into the GPU's memory. The plan is written nevertheless: another
-/// GPU may have more memory.
-void warnOfMemory(const PlanData &plan) {
-  const uint64_t weights = weightBytes(plan), arena = arenaBytes(plan);
-  for (const auto &[name, bytes] : kGpuMemory)
-    if (plan.gpu && plan.gpu->name == name && (arena > bytes || weights > bytes - arena))
-      logWarning(fmt::format("the arena takes {} and the weights {}, more than the {} of an {}; "
-                             "compile for a smaller --batch or smaller --input",
-                             formatBytes(arena), formatBytes(weights), formatBytes(bytes), name));
+std::vector<std::string> archNames() {
+  std::vector<std::string> names;
+  for (const backend::GpuModel &gpu : backend::kGpuModels)
+    names.emplace_back(gpu.archName);
+  return names;
 }
 
 Result<driver::CompileOptions> compileOptionsOf(const Options &options) {
   driver::CompileOptions result;
+  CGC_ASSIGN_OR_RETURN(auto plugins, loadPassPlugins(options.passPlugins, result.extensions));
+  result.instrumentation = withOrigin(options.instrumentation, std::move(plugins));
   CGC_ASSIGN_OR_RETURN(result.inputs, parseInputSpecs(options.inputs));
   CGC_ASSIGN_OR_RETURN(result.opLibraries, openOpLibraries(options.opLibraries));
   result.batches = options.batches;
   result.entries = options.entries;
   result.target = *parseDevice(options.target);
-  CGC_ASSIGN_OR_RETURN(auto plugins, loadPassPlugins(options.passPlugins, result.extensions));
-  result.instrumentation = withOrigin(options.instrumentation, std::move(plugins));
-  result.arch = options.arch == "sm_80" ? backend::Arch::Sm80 : backend::Arch::Sm90a;
+  for (const backend::GpuModel &gpu : backend::kGpuModels)
+    if (gpu.archName == options.arch)
+      result.arch = gpu.arch;
   result.tf32 = options.precision == "tf32";
   result.reusesMemory = !options.noReuse;
   if (options.passes)
@@ -111,6 +118,9 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
     return Status(Code::Usage, fmt::format("--arch {} is for --target cuda: a plan for --target {} "
                                            "runs on no GPU; leave --arch out",
                                            *options.arch, options.target));
+  if (options.precision == "tf32" && options.target != "cuda")
+    return Status(Code::Usage, "--precision tf32 is for --target cuda: on a cpu nothing rounds to "
+                               "tf32; use fp32");
   if (options.tune)
     CGC_TRY(tuner::checkMachine());
   CGC_TRY(MappedFile::open(options.model).status());
@@ -118,9 +128,6 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
               .reads(options.model)
               .reads(options.passPlugins)
               .reads(options.opLibraries)
-  if (options.precision == "tf32" && options.target != "cuda")
-    return Status(Code::Usage, "--precision tf32 is for --target cuda: on a cpu nothing rounds to "
-                               "tf32; use fp32");
               .writes("-o", options.output)
               .writes("--crash-reproducer", options.instrumentation.crashReproducer)
               .dumpsTo(options.instrumentation.dumpDir)
@@ -142,6 +149,8 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
       progress.begin(phase);
     };
     auto compiled = driver::compile(*root, compileOptions, diagnostics);
+    if (!begun) // Inputs, batch sizes or entries do not fit the model.
+      return withOptionsToChange(compiled.status(), "--input, --batch or --entry");
     if (!compiled.isOk())
       return inPasses ? withReproducer(compiled.status(), options.instrumentation)
                       : compiled.status();
@@ -149,8 +158,6 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
       CGC_TRY(checkNative(compiled->plan));
     if (options.tune)
       CGC_TRY(tuneInMemory(*compiled, options.opLibraries, progress));
-    if (!begun) // Inputs, batch sizes or entries do not fit the model.
-      return withOptionsToChange(compiled.status(), "--input, --batch or --entry");
     progress.begin("write " + options.output);
     std::vector<std::span<const std::byte>> weights;
     for (const auto &weight : compiled->weights)
@@ -159,7 +166,7 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
     plan = std::move(compiled->plan);
   }
   noteUnusedOpLibraries(plan, options.opLibraries);
-  warnOfMemory(plan);
+  warnOfMemory(plan, compileOptions.arch);
   if (isStandardOutput(options.output)) // Text after the plan would corrupt it.
     return Status::ok();
   std::error_code noSize; // A pipe or a device has no size.
@@ -200,8 +207,8 @@ Verb addCompile(CLI::App &app) {
       ->add_option("--arch", options->arch,
                    "GPUs that a cuda plan runs on: sm_90a for H100 and H200, sm_80 for all from "
                    "sm_80 on")
-      ->check(CLI::IsMember({"sm_90a", "sm_80"}))
-      ->default_str("sm_90a");
+      ->check(CLI::IsMember(archNames()))
+      ->default_str(archNames().front());
   command
       ->add_option("-O", options->level,
                    "0 keeps the model's own ops; 1 fuses ops that one kernel computes (cuda)")
