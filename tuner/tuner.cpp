@@ -3,6 +3,7 @@
 
 #include "backend/gemm_record.h"
 #include "runtime/base/no_throw.h"
+#include "runtime/exec/engine_impl.h"
 #include "runtime/exec/gpu.h"
 #include "runtime/exec/requirements.h"
 #include "runtime/plan/gemm_call.h"
@@ -244,7 +245,7 @@ Result<Tuned> tune(const Plan &plan, const EngineOptions &options) {
     const DeviceGuard guard(gpu.index);
     std::vector<std::string> notes;
     std::unique_ptr<CublasLt> own;
-    const CublasLt *cublasLt = engine.impl().cublasLt.get();
+    const CublasLt *cublasLt = implOf(engine).cublasLt.get();
     if (!cublasLt) {
       auto opened = CublasLt::open(options.cublasLtPath);
       if (opened.isOk() && (*opened)->initialize(gpu).isOk())
@@ -253,7 +254,7 @@ Result<Tuned> tune(const Plan &plan, const EngineOptions &options) {
         notes.push_back("cuBLASLt is not tried: " +
                         (opened.isOk() ? "it cannot be started" : opened.status().message()));
     }
-    CGC_ASSIGN_OR_RETURN(Tuned tuned, Tuner(engine.impl(), gpu, cublasLt).tune());
+    CGC_ASSIGN_OR_RETURN(Tuned tuned, Tuner(implOf(engine), gpu, cublasLt).tune());
     tuned.notes = std::move(notes);
     return tuned;
   });

@@ -324,15 +324,15 @@ Context::~Context() = default;
 
 Result<Context> Context::create(const Engine &engine, ContextOptions options) {
   return noThrow([&]() -> Result<Context> {
-    const DeviceGuard guard(engine.impl().device);
-    auto impl = std::make_unique<Impl>(engine.impl(), options);
+    const DeviceGuard guard(engine.impl_->device);
+    auto impl = std::make_unique<Impl>(*engine.impl_, options);
     Status status = impl->create();
     if (!status.isOk()) {
       if (impl->stream)
         status = impl->engine.fault.note(status, impl->stream.get());
       // Frees the context first, so that the breakdown reports free memory without it.
       impl.reset();
-      return withMemoryBreakdown(status, engine.plan(), engine.impl().runsOn);
+      return withMemoryBreakdown(status, engine.plan(), engine.impl_->runsOn);
     }
     return Context(std::move(impl));
   });

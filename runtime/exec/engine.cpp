@@ -116,6 +116,10 @@ Status withMemoryBreakdown(Status status, const Plan &plan, DeviceKind device) {
 }
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Engine::Impl &implOf(const Engine &engine) {
+  return *engine.impl_;
+}
 Engine::Engine(Engine &&) noexcept = default;
 Engine &Engine::operator=(Engine &&) noexcept = default;
 Engine::~Engine() {

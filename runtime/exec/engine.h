@@ -69,8 +69,7 @@ public:
   /// kernels, or a library that the plan calls is missing. Usage if an op library is not given or
   /// has another hash, or if the executor is Reference and the plan's target is cpu. Unsupported,
   /// naming the record, if the executor is Reference and the plan calls an op library. OutOfMemory
-  /// with a memory breakdown, before anything is allocated, if the
-  /// weights do not fit.
+  /// with a memory breakdown, before anything is allocated, if the weights do not fit.
   static Result<Engine> create(const Plan &plan, EngineOptions options = {});
   static Result<Engine> create(const Plan &&, EngineOptions = {}) = delete; // It would dangle.
   Engine(Engine &&) noexcept;
@@ -79,10 +78,11 @@ public:
 
   const Plan &plan() const;
 
-  struct Impl;
-  Impl &impl() const { return *impl_; } ///< For Context.
+  struct Impl; ///< engine_impl.h, which is not installed.
 
 private:
+  friend class Context;
+  friend Impl &implOf(const Engine &engine);
   explicit Engine(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

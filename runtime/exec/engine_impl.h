@@ -1,4 +1,4 @@
-// Engine::Impl: the state of an engine, which only Engine and Context see.
+// Engine::Impl: the state of an engine, which Engine, Context and the tuner see.
 #pragma once
 
 #include "runtime/exec/buffer.h"
@@ -57,6 +57,9 @@ struct Engine::Impl {
   std::vector<std::shared_ptr<const OpLibrary>> opLibraries;
   FaultLatch fault;
 };
+
+/// For the tuner, which binds and captures records of its own.
+Engine::Impl &implOf(const Engine &engine);
 
 /// The memory that a plan needs, in bytes.
 struct PlanBytes {
