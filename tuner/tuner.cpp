@@ -73,10 +73,9 @@ class Tuner {
 public:
   Tuner(const Engine::Impl &engine, const Gpu &gpu, const CublasLt *cublasLt)
       : engine_(engine), gpu_(gpu), cublasLt_(cublasLt),
-        // A plan that runs on other GPUs gets no sm_90a code.
-        target_{requirementsOf(engine.plan.data()).needsSm90a() ? backend::Arch::Sm90a
-                                                                : backend::Arch::Sm80,
-                gpu.multiprocessors} {}
+        planArch_(requirementsOf(engine.plan.data()).needsSm90a() ? backend::Arch::Sm90a
+                                                                  : backend::Arch::Sm80),
+        machineArch_(gpu.major == 9 ? backend::Arch::Sm90a : backend::Arch::Sm80) {}
 
   Result<Tuned> tune() {
     Tuned tuned;
@@ -102,8 +101,7 @@ public:
 private:
   Result<Bucket> tuneBucket(const std::string &entry, const Bucket &bucket,
                             std::vector<TunedGemm> &report) {
-    const auto arch = gpu_.major == 9 ? backend::Arch::Sm90a : backend::Arch::Sm80;
-    EditedBucket edited(bucket, backend::libraryWorkspaceBytes(arch));
+    EditedBucket edited(bucket, backend::libraryWorkspaceBytes(machineArch_));
     std::optional<BucketGraphs> graphs; // Created when there is something to time.
     for (const LaunchRecord &record : bucket.records) {
       const auto made = backend::decodeGemm(record, bucket);
@@ -160,7 +158,8 @@ private:
   std::vector<Choice> choicesFor(const backend::GemmRecord &gemm, const LaunchRecord &record,
                                  const EditedBucket &edited, const BucketGraphs &graphs) const {
     std::vector<Choice> choices, tiles;
-    for (const backend::GemmChoice &candidate : gemmCandidates(gemm.problem, target_)) {
+    for (const backend::GemmChoice &candidate :
+         gemmCandidates(gemm.problem, {planArch_, gpu_.multiprocessors})) {
       const auto *kernel = std::get_if<backend::GemmKernelChoice>(&candidate);
       if (!kernel)
         choices = algorithmsFor(gemm, record, edited, graphs);
@@ -220,7 +219,9 @@ private:
   const Engine::Impl &engine_;
   const Gpu &gpu_;
   const CublasLt *cublasLt_; ///< Null if cuBLASLt cannot be used here.
-  const backend::GpuTarget target_;
+  /// The kernels that the plan may use: a plan without sm_90a code gets none, so that it still runs
+  /// on other GPUs. cuBLASLt chooses its code at run time, and its workspace fits the machine.
+  const backend::Arch planArch_, machineArch_;
   Choices choices_;
 };
 
