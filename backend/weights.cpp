@@ -7,14 +7,14 @@ namespace cgc::backend {
 
 uint32_t WeightTable::add(const std::string &name,
                           const std::shared_ptr<const ir::TensorData> &data) {
-  if (auto known = known_.find(data.get()); known != known_.end())
+  if (auto known = known_.find(data); known != known_.end())
     return known->second;
   llvm::ArrayRef<std::byte> bytes = data->bytes();
   uint64_t hash = hash64({bytes.data(), bytes.size()});
   auto [begin, end] = byHash_.equal_range(hash);
   for (auto it = begin; it != end; ++it)
     if (weights_[it->second].dtype == data->type().dtype && data_[it->second]->bytes() == bytes)
-      return known_[data.get()] = it->second;
+      return known_[data] = it->second;
 
   auto index = static_cast<uint32_t>(weights_.size());
   const ir::TensorType &type = data->type();
@@ -27,7 +27,7 @@ uint32_t WeightTable::add(const std::string &name,
   weights_.push_back(std::move(weight));
   data_.push_back(data);
   byHash_.emplace(hash, index);
-  return known_[data.get()] = index;
+  return known_[data] = index;
 }
 
 } // namespace cgc::backend

@@ -18,7 +18,6 @@ public:
   /// yet, under `name` or, if that is taken, `name` with a number.
   uint32_t add(const std::string &name, const std::shared_ptr<const ir::TensorData> &data);
 
-  const Weight &weight(uint32_t index) const { return weights_[index]; }
   std::vector<Weight> takeWeights() { return std::move(weights_); }
   std::vector<std::shared_ptr<const ir::TensorData>> takeData() { return std::move(data_); }
 
@@ -27,7 +26,9 @@ private:
   std::vector<std::shared_ptr<const ir::TensorData>> data_;
   std::set<std::string> names_;
   std::multimap<uint64_t, uint32_t> byHash_;
-  std::map<const ir::TensorData *, uint32_t> known_; ///< Never iterated: saves hashing twice.
+  /// The index of each tensor that was added, to hash it once. Keeps duplicates alive, so that no
+  /// later tensor has the address of one of them. Never iterated.
+  std::map<std::shared_ptr<const ir::TensorData>, uint32_t> known_;
 };
 
 } // namespace cgc::backend

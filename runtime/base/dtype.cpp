@@ -30,10 +30,6 @@ bool isFloating(DType dtype) {
   return dtype <= DType::F64;
 }
 
-bool isInteger(DType dtype) {
-  return dtype >= DType::I64 && dtype <= DType::U8;
-}
-
 std::string_view deviceName(DeviceKind device) {
   return device == DeviceKind::Cpu ? "cpu" : "cuda";
 }

@@ -21,8 +21,6 @@ CGC_API std::optional<DType> parseDType(std::string_view name);
 /// Bytes per element.
 CGC_API size_t dtypeSize(DType dtype);
 CGC_API bool isFloating(DType dtype);
-/// Whether `dtype` is an integer type. Bool is not one.
-CGC_API bool isInteger(DType dtype);
 
 /// The device that holds a tensor. The values are part of the plan format.
 enum class DeviceKind : uint8_t { Cpu, Cuda };
