@@ -41,7 +41,7 @@ llvm::SmallVector<Operands, 2> operandsOfSum(const ir::Node &node);
 llvm::SmallVector<Operands, 2> operandsOfProduct(const ir::Node &node);
 
 /// A layer_norm over the last dimension of one tensor: aten.layer_norm, or cgc.add_layer_norm
-/// without an addend.
+/// without an addend and row statistics.
 struct RowNorm {
   ir::Node *node;
   ir::Value *input;

@@ -1,4 +1,4 @@
-// LaunchPlan: the tensors and names of records, lookups, and arithmetic on tensor sizes.
+// PlanData: the tensors and names of records, lookups, and arithmetic on tensor sizes.
 #include "runtime/plan/plan.h"
 
 #include "runtime/base/checked.h"

@@ -1,5 +1,5 @@
-// LaunchPlan: the contents of a plan file as plain structs. A plan has entries, an entry has
-// buckets, and a bucket has tensors and launch records.
+// PlanData: the contents of a plan file as plain structs. A plan has entries, an entry has buckets,
+// and a bucket has tensors and launch records.
 //
 // Invariants, which validate.cpp checks for every plan that is read or written:
 //  - A plan is pure data. A record refers to kernels, libraries and ATen ops by name; a plan
@@ -25,7 +25,7 @@ namespace cgc {
 
 /// The version of the file format. A reader accepts this version only.
 inline constexpr uint32_t kPlanFormatVersion = 5;
-/// The version of the kernel calling convention: pointers, then ints, then floats.
+/// The version of the launch record's argument lists: reads, writes, ints, floats.
 inline constexpr uint32_t kKernelAbi = 1;
 /// Alignment of weights in the file and of buffers in the arena, in bytes.
 inline constexpr uint64_t kBufferAlignment = 256;
@@ -114,11 +114,12 @@ struct KernelLaunch {
   uint64_t abiHash = 0; ///< Hash of the parameter list. Binding fails if the runtime's differs.
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
   uint32_t sharedBytes = 0; ///< Dynamic shared memory of a block.
-  /// Passed as pointers, reads before writes. An operand that kernels.def declares optional may be
+  /// Operands, in the order of kernels.def. One that kernels.def declares optional may be
   /// kNoTensor.
   std::vector<TensorId> reads, writes;
-  std::vector<int64_t> ints;  ///< Passed after the pointers, in the order of kernels.def.
-  std::vector<double> floats; ///< Passed after the ints.
+  /// Parameters, in the order of kernels.def.
+  std::vector<int64_t> ints;
+  std::vector<double> floats;
   bool operator==(const KernelLaunch &) const = default;
 };
 

@@ -47,8 +47,8 @@ std::string withoutValues(const ir::Arg &arg) {
 
 std::vector<DiffOp> opsOf(const ir::Graph &graph) {
   std::vector<DiffOp> ops;
-  llvm::DenseMap<const ir::Node *, size_t>
-      positions; // Never iterated: the order of pointers is not deterministic.
+  // Never iterated: the order of pointers is not deterministic.
+  llvm::DenseMap<const ir::Node *, size_t> positions;
   for (const ir::Node &node : graph) {
     positions[&node] = ops.size();
     DiffOp op{.op = opOf(node), .path = node.loc().module, .what = node.target()};

@@ -12,8 +12,8 @@ namespace cgc::tool {
 struct DiffOp {
   std::string op = {};   ///< "aten.linear"
   std::string path = {}; ///< Path of the module.
-  std::string what =
-      {}; ///< Everything that identifies the op besides its operands: constants, types.
+  /// Everything that identifies the op besides its operands: constants, types.
+  std::string what = {};
   /// The sources of the operands: the index of an earlier op of the list and the number of its
   /// result.
   std::vector<std::pair<size_t, uint32_t>> operands = {};
