@@ -8,8 +8,8 @@ Usage: scripts/generate_wgmma.py > runtime/kernels/sm90/wgmma.cuh
 WIDTHS = [8, 16, 32, 64, 80, 88, 112, 128, 136, 144, 176, 192, 208, 256]
 
 HEADER = """\
-// wgmma.mma_async of a warpgroup, with 64 x 16 and kWidth x 16 tiles of 16-bit floats in shared memory.
-// Written by scripts/generate_wgmma.py.
+// wgmma.mma_async of a warpgroup, with 64 x 16 and kWidth x 16 tiles of 16-bit floats in shared
+// memory. Written by scripts/generate_wgmma.py.
 // clang-format off
 #pragma once
 

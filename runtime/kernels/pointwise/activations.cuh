@@ -3,8 +3,8 @@
 // except GELU on pairs in GEMM epilogues, whose errors are as large as rounding.
 #pragma once
 
-#include "runtime/kernels/pointwise/activation.h"
 #include "runtime/kernels/device.cuh"
+#include "runtime/kernels/pointwise/activation.h"
 
 #include <type_traits>
 

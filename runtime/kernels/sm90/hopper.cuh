@@ -1,8 +1,8 @@
 // PTX of sm_90a: mbarrier waits, TMA copies, wgmma descriptors, stmatrix, setmaxnreg, clusters.
 #pragma once
 
-#include "runtime/kernels/sm80/async_copy.cuh"
 #include "runtime/kernels/device.cuh"
+#include "runtime/kernels/sm80/async_copy.cuh"
 
 #include <cuda.h>
 #include <cuda_fp16.h>

@@ -1,5 +1,5 @@
-// wgmma.mma_async of a warpgroup, with 64 x 16 and kWidth x 16 tiles of 16-bit floats in shared memory.
-// Written by scripts/generate_wgmma.py.
+// wgmma.mma_async of a warpgroup, with 64 x 16 and kWidth x 16 tiles of 16-bit floats in shared
+// memory. Written by scripts/generate_wgmma.py.
 // clang-format off
 #pragma once
 
