@@ -7,6 +7,7 @@
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace cgc::device {
 
@@ -146,12 +147,13 @@ __device__ inline float warpSum(float value) {
 namespace cgc {
 
 /// The DType of a device element type. Undefined for types that no kernel has.
-template <class T> constexpr DType kDTypeOf;
-template <> inline constexpr DType kDTypeOf<float> = DType::F32;
-template <> inline constexpr DType kDTypeOf<__half> = DType::F16;
-template <> inline constexpr DType kDTypeOf<__nv_bfloat16> = DType::BF16;
-template <> inline constexpr DType kDTypeOf<int64_t> = DType::I64;
-template <> inline constexpr DType kDTypeOf<int32_t> = DType::I32;
-template <> inline constexpr DType kDTypeOf<bool> = DType::Bool;
+template <class T> struct DTypeOf;
+template <> struct DTypeOf<float> : std::integral_constant<DType, DType::F32> {};
+template <> struct DTypeOf<__half> : std::integral_constant<DType, DType::F16> {};
+template <> struct DTypeOf<__nv_bfloat16> : std::integral_constant<DType, DType::BF16> {};
+template <> struct DTypeOf<int64_t> : std::integral_constant<DType, DType::I64> {};
+template <> struct DTypeOf<int32_t> : std::integral_constant<DType, DType::I32> {};
+template <> struct DTypeOf<bool> : std::integral_constant<DType, DType::Bool> {};
+template <class T> inline constexpr DType kDTypeOf = DTypeOf<T>::value;
 
 } // namespace cgc

@@ -66,11 +66,11 @@ __global__ void __maxnreg__(maxRegisters(GemmShape<kTileN, kTileM, kSplitK, kNor
       const auto copyW = [&](int i, int stage) {
         arriveExpectTx(&full[stage], Shape::kStageBytes);
         tmaLoad2d(memory + stage * Shape::kStageBytes, &p.w, (first + i) * kTileK, n0, &full[stage],
-                 wPolicy);
+                  wPolicy);
       };
       const auto copyX = [&](int i, int stage) {
         tmaLoad2d(memory + stage * Shape::kStageBytes + Shape::kWBytes, &p.x, (first + i) * kTileK,
-                 m0, &full[stage]);
+                  m0, &full[stage]);
       };
       const int early = steps < p.stages ? steps : p.stages;
       if (!p.wIsConstant)

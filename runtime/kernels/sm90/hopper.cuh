@@ -68,7 +68,8 @@ __device__ inline CachePolicy evictFirst() {
 }
 
 /// TMA load of the box at column x and row y of a 2-d tensor; completes its bytes on `barrier`.
-__device__ inline void tmaLoad2d(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier) {
+__device__ inline void tmaLoad2d(void *to, const CUtensorMap *map, int x, int y,
+                                 uint64_t *barrier) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
                "[%0], [%1, {%3, %4}], [%2];" ::"r"(sharedAddress(to)),
                "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y)
@@ -76,7 +77,7 @@ __device__ inline void tmaLoad2d(void *to, const CUtensorMap *map, int x, int y,
 }
 /// TMA load with an L2 eviction hint.
 __device__ inline void tmaLoad2d(void *to, const CUtensorMap *map, int x, int y, uint64_t *barrier,
-                                CachePolicy policy) {
+                                 CachePolicy policy) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
                ".L2::cache_hint [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(sharedAddress(to)),
                "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y),
@@ -102,7 +103,7 @@ __device__ inline void copyTileMulticast(void *to, const CUtensorMap *map, int x
 }
 /// TMA load of a box of one head, from row `row` on. `map` is of headsMap().
 __device__ inline void tmaLoadHead(void *to, const CUtensorMap *map, int row, int head, int batch,
-                                    uint64_t *barrier) {
+                                   uint64_t *barrier) {
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
                "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(sharedAddress(to)),
                "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(0), "r"(row),
@@ -121,7 +122,7 @@ __device__ inline void tmaStore2d(const CUtensorMap *map, int x, int y, const vo
 /// TMA store of a box of one head, from row `row` on; otherwise as tmaStore2d(). `map` is of
 /// headsMap().
 __device__ inline void tmaStoreHead(const CUtensorMap *map, int row, int head, int batch,
-                                     const void *from) {
+                                    const void *from) {
   asm volatile(
       "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];\n"
       "cp.async.bulk.commit_group;" ::"l"(reinterpret_cast<uint64_t>(map)),
