@@ -148,7 +148,8 @@ def run_one(name, cgc):
             del model
         except Exception as error:
             return {"status": "no trace", "message": str(error).strip().split("\n")[0]}
-        result = {"parameters": parameters}
+        library = name.split("/")[0]
+        result = {"parameters": parameters, "library": f"{library} {sys.modules[library].__version__}"}
         inputs = [f"--input={torch.jit.load(str(file)).forward.schema.arguments[i + 1].name}="
                   f"{'f32' if x.is_floating_point() else 'i64'}{list(x.shape)}".replace(" ", "") for i, x in enumerate(example)]
         compiled = subprocess.run([cgc, "compile", file, "-o", plan, "--target", "cpu", "--entry", "forward", "--json", *inputs],
@@ -171,7 +172,9 @@ def write_page(results):
     """Replaces the page's last section, which scripts/supported_models.py keeps."""
     lines = [HEADING, "",
              "One architecture for each family of timm and torchvision, and each configuration group of open_clip, with random weights,",
-             "traced and compiled for cpu. The figure is the largest relative L2 to LibTorch. `scripts/model_zoo.py` writes this section.", "",
+             "traced and compiled for cpu. The figure is the largest relative L2 to LibTorch, 0 for bit-equal outputs. `scripts/model_zoo.py` writes this section.", "",
+             f"Of {len(results)} models, {sum(r['status'] == 'agrees' for r in results.values())} agree. Made with "
+             + ", ".join(sorted({r["library"] for r in results.values() if "library" in r})) + ".", "",
              "| model | parameters | result |", "|---|---|---|"]
     for name, result in sorted(results.items()):
         text = f"{result['relative_l2']:.0e}" if result["status"] == "agrees" else \
