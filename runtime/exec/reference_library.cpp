@@ -23,7 +23,7 @@ Result<std::unique_ptr<ReferenceLibrary>> ReferenceLibrary::open(const std::stri
   const Result<void *> library = openSharedLibrary(found->string());
   if (!library.isOk())
     return Status(Code::Device,
-                  "cannot open '" + found->string() + "': " + library.status().message());
+                  "cannot open '" + found->string() + "': " + library.status().message() + instead);
   const auto entry = reinterpret_cast<ReferencesEntry>(dlsym(*library, kReferenceSymbol));
   const References *references = entry ? entry(kReferenceAbi) : nullptr;
   if (!references)

@@ -40,8 +40,8 @@ protected:
     };
     const uint64_t attended = narrow + wide, part = uint64_t(width) * 2;
     Bucket bucket;
-    bucket.inputs = {{"x", dtype, {rows, width}, 0}};
-    bucket.outputs = {{"y", dtype, {rows, width}, 0}};
+    bucket.inputs = {{"x", dtype, {rows, width}}};
+    bucket.outputs = {{"y", dtype, {rows, width}}};
     bucket.arenaBytes = attended + narrow;
     bucket.tensors = {dense(BufferKind::Input, 0, 0, dtype, {rows, width}),
                       dense(BufferKind::Output, 0, 0, dtype, {rows, width}),

@@ -141,8 +141,8 @@ SamplePlan GemmNorm::chainOf(const GemmTile &tile, const GemmTile &normTile, DTy
   const std::vector<int64_t> sizes = {rows, kWidth},
                              statisticsSizes = {rows, statisticsGroups(kWidth), 2};
   Bucket bucket;
-  bucket.inputs = {{"x", dtype, sizes, 0}};
-  bucket.outputs = {{"y", dtype, sizes, 0}};
+  bucket.inputs = {{"x", dtype, sizes}};
+  bucket.outputs = {{"y", dtype, sizes}};
   bucket.arenaBytes = 3 * matrix + 2 * statistics;
   bucket.tensors = {
       dense(BufferKind::Input, 0, 0, dtype, sizes),

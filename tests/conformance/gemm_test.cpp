@@ -58,7 +58,7 @@ SamplePlan guardedPlan(const Case &c, const Numbers &numbers, std::vector<std::b
   const uint64_t bytes = c.m * c.n * dtypeSize(c.dtype), total = bytes + 2 * kGuard,
                  workspace = (total + 255) / 256 * 256;
   Bucket bucket;
-  bucket.inputs = {{"x", c.dtype, {c.m, stride}, 0}, {"residual", c.dtype, {c.m, c.n}, 0}};
+  bucket.inputs = {{"x", c.dtype, {c.m, stride}}, {"residual", c.dtype, {c.m, c.n}}};
   bucket.outputs = {{"arena", DType::U8, {int64_t(total)}}};
   bucket.arenaBytes = workspace + kWorkspace;
   bucket.tensors = {{{BufferKind::Input, 0, 0}, c.dtype, {c.m, c.k}, {stride, 1}},

@@ -154,8 +154,8 @@ SamplePlan GemmTiles::chainOf(const GemmTile &tile, DType dtype, int64_t rows,
   Bucket bucket;
   const uint64_t narrow = *alignUp(rows * kNarrow * 2, kBufferAlignment),
                  wide = *alignUp(rows * kWide * 2, kBufferAlignment);
-  bucket.inputs = {{"x", dtype, {rows, kNarrow}, 0}};
-  bucket.outputs = {{"y", dtype, {rows, kNarrow}, 0}};
+  bucket.inputs = {{"x", dtype, {rows, kNarrow}}};
+  bucket.outputs = {{"y", dtype, {rows, kNarrow}}};
   bucket.arenaBytes = narrow + 2 * wide;
   bucket.tensors = {dense(BufferKind::Input, 0, 0, dtype, {rows, kNarrow}),
                     dense(BufferKind::Output, 0, 0, dtype, {rows, kNarrow}),

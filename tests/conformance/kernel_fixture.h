@@ -183,7 +183,7 @@ private:
       }
       const auto index = static_cast<uint32_t>(inputs.size());
       inputSizes.push_back({int64_t(read->bytes.size() / dtypeSize(read->dtype))});
-      bucket.inputs.push_back({"x" + std::to_string(index), read->dtype, inputSizes.back(), 0});
+      bucket.inputs.push_back({"x" + std::to_string(index), read->dtype, inputSizes.back()});
       record.reads.push_back(add(*read, BufferKind::Input, index, 0));
       inputs.push_back(read->bytes);
     }

@@ -38,8 +38,9 @@ Memcpy &copy(Bucket &b) {
 
 /// Gives the first input 12 elements of `dtype` and a bound.
 std::function<void(PlanData &, Bucket &)> boundOf(DType dtype, IndexBound bound) {
-  return [=](PlanData &, Bucket &b) {
-    b.inputs[0].dtype = dtype;
+  return [=](PlanData &plan, Bucket &b) {
+    for (Bucket &bucket : plan.entries[0].buckets)
+      bucket.inputs[0].dtype = dtype;
     b.inputs[0].sizes = {3, 4};
     b.inputs[0].indexBounds = {bound};
   };
