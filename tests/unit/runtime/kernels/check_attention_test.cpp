@@ -146,7 +146,7 @@ TEST(CheckAttention, RefusesWarpsSplitsAndMasks) {
     for (const uint32_t bad : {16, 96, 288, 320})
       expectRefused(good, [&](Launch &l) { l.block[0] = bad; }, warps);
     for (const int64_t other : {1, 4}) // The grid and the shared memory would be different.
-      expectRefused(good, [&](Launch &l) { l.ints[5] = other; }, "not that of the sizes");
+      expectRefused(good, [&](Launch &l) { l.ints[5] = other; }, "does not match the problem size");
     const std::string mask = "at multiples of 16 bytes";
     expectRefused(good, [](Launch &l) { --l.reads[3].sizes[3]; }, mask);
     expectRefused(good, [](Launch &l) { l.reads[3].strides[3] = 0; }, mask);
@@ -185,7 +185,7 @@ TEST(CheckAttention, RefusesOtherWidths) {
           l.reads[i].sizes[3] = l.writes[0].sizes[3] = 56;
         l.reads[2].strides = {};
       },
-      "whole rows of 64 columns");
+      "head width of exactly 64");
 }
 
 TEST(AttentionColumns, AreTheLeastThatAKernelHolds) {

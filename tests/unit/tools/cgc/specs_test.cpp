@@ -149,7 +149,7 @@ TEST_F(Buckets, ErrorsSayWhatTheModelHas) {
   EXPECT_NE(describe({"text=f32[1]"}, {}, {"encode_sound"})
                 .find("'encode_sound'; it has forward(image, text)"),
             std::string::npos);
-  EXPECT_NE(describe({"text=f32[1]"}, {}, {"forward"}).find("no shape for image"),
+  EXPECT_NE(describe({"text=f32[1]"}, {}, {"forward"}).find("no type for image"),
             std::string::npos);
   EXPECT_NE(describe({}, {}, {}).find("at least one method"), std::string::npos);
 }
