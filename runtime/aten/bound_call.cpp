@@ -179,7 +179,7 @@ Result<std::unique_ptr<BoundCall>> bindCall(const AtenCall &call, const Bucket &
             return checkResultSizes(*op, args, outputs, call.writesOut);
           }).withContext(nameOf(call)));
   bool fullPrecision = device.is_cuda() && multipliesMatrices(call.op) && hasF32(args);
-  if (fullPrecision && call.op == "aten::conv2d" && outputs.size() == 1 && outputs[0].defined()) {
+  if (fullPrecision && isConvolution(call.op) && outputs.size() == 1 && outputs[0].defined()) {
     withoutTf32(*op, args, outputs[0]);
     fullPrecision = false; // The argument allow_tf32 replaces the guard.
   }

@@ -46,8 +46,10 @@ bool multipliesMatrices(std::string_view op) {
       "aten::baddbmm",
       "aten::bmm",
       "aten::cdist",
+      "aten::conv1d",
       "aten::conv2d",
       "aten::conv3d",
+      "aten::conv_transpose2d",
       "aten::conv_transpose3d",
       "aten::linear",
       "aten::matmul",
@@ -70,19 +72,33 @@ FullPrecision::~FullPrecision() {
     at::globalContext().setFloat32Precision(Float32Backend::CUDA, Float32Op::MATMUL, *own_);
 }
 
+bool isConvolution(std::string_view op) {
+  constexpr std::string_view kOps[] = {"aten::conv1d", "aten::conv2d", "aten::conv3d",
+                                       "aten::conv_transpose2d", "aten::conv_transpose3d"};
+  return std::ranges::find(kOps, op) != std::end(kOps);
+}
+
 void withoutTf32(c10::OperatorHandle &op, std::vector<c10::IValue> &args, at::Tensor &output) {
   const at::Context &context = at::globalContext();
-  if (const at::Tensor image = args[0].toTensor(); image.dim() == 3) {
+  const bool transposed = op.schema().name().starts_with("aten::conv_transpose");
+  const auto spatial = static_cast<size_t>(args[1].toTensor().dim() - 2);
+  if (const at::Tensor image = args[0].toTensor(); image.dim() == int64_t(spatial) + 1) {
     args[0] = image.unsqueeze(0);
     output = output.unsqueeze(0);
   }
-  const c10::IValue groups = args.back();
-  args.pop_back();
-  args.emplace_back(false);                      // transposed
-  args.emplace_back(c10::List<int64_t>({0, 0})); // output_padding
+  // The arguments after the padding: dilation, groups; transposed: output_padding, groups,
+  // dilation.
+  const c10::IValue groups = args[6], dilation = args[transposed ? 7 : 5];
+  const c10::IValue outputPadding =
+      transposed ? args[5] : c10::IValue(std::vector<int64_t>(spatial, 0));
+  args.resize(5);
+  args.push_back(dilation);
+  args.emplace_back(transposed);
+  args.push_back(outputPadding);
   args.push_back(groups);
   args.emplace_back(context.benchmarkCuDNN());
-  args.emplace_back(context.deterministicCuDNN() || context.deterministicAlgorithms());
+  args.emplace_back(transposed || context.deterministicCuDNN() ||
+                    context.deterministicAlgorithms());
   args.emplace_back(context.userEnabledCuDNN());
   args.emplace_back(false); // allow_tf32
   op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::_convolution", "");

@@ -34,9 +34,12 @@ private:
   std::optional<at::Float32Precision> own_; ///< The host's setting, if this object changed it.
 };
 
-/// Turns a call of aten::conv2d into one of aten::_convolution, which takes allow_tf32 as an
+/// Whether `op` is a convolution that withoutTf32() takes.
+bool isConvolution(std::string_view op);
+/// Turns a call of a convolution into one of aten::_convolution, which takes allow_tf32 as an
 /// argument, so that no setting of the host changes. Adds a batch dimension to the image and to
-/// `output` if they have none.
+/// `output` if they have none. A transposed convolution asks for a deterministic algorithm: others
+/// of cuDNN add partial sums by atomics, so that a replay could differ in the last bits.
 void withoutTf32(c10::OperatorHandle &op, std::vector<c10::IValue> &args, at::Tensor &output);
 
 } // namespace cgc::aten

@@ -1,7 +1,6 @@
 // FullPrecision and withoutTf32: f32 GEMMs without TF32, and the host's settings restored.
 #include "runtime/aten/full_precision.h"
 
-#include <ATen/ops/conv2d.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/randn.h>
 
@@ -111,31 +110,62 @@ TEST_F(FullPrecisionScope, ThreadsTakeTurns) {
   EXPECT_TRUE(host().allowTF32CuBLAS());
 }
 
+/// A convolution with different numbers for each argument, in LibTorch's order.
+struct Convolution {
+  const char *op, *overload;
+  std::vector<int64_t> image, weight;
+  std::vector<std::vector<int64_t>> numbers; ///< Stride, padding, then as in the schema.
+  bool transposed = false;
+};
+
 TEST(WithoutTf32, IsTheSameConvolution) {
-  const at::Tensor images = at::randn({2, 4, 6, 7}), weight = at::randn({6, 2, 3, 3}),
-                   bias = at::randn({6});
-  for (const at::Tensor &input : {images, images[0]})
-    for (const bool biased : {true, false}) {
-      const at::Tensor expected =
-          at::conv2d(input, weight, biased ? bias : at::Tensor(), {2, 1}, {1, 0}, {1, 2}, 2);
-      std::vector<c10::IValue> args = {input,
-                                       weight,
-                                       biased ? c10::IValue(bias) : c10::IValue(),
-                                       c10::List<int64_t>({2, 1}),
-                                       c10::List<int64_t>({1, 0}),
-                                       c10::List<int64_t>({1, 2}),
-                                       int64_t{2}};
-      auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::conv2d", "");
-      at::Tensor output = at::empty_like(expected);
-      aten::withoutTf32(op, args, output);
-      EXPECT_EQ(op.schema().name(), "aten::_convolution");
-      // The last argument is LibTorch's allow_tf32.
-      EXPECT_EQ(op.schema().arguments().back().name(), "allow_tf32");
-      EXPECT_FALSE(args.back().toBool());
-      op.callBoxed(args);
-      EXPECT_TRUE(args.at(0).toTensor().equal(expected.view(output.sizes())));
-      EXPECT_EQ(args.at(0).toTensor().sizes(), output.sizes());
-    }
+  const Convolution convolutions[] = {
+      {"aten::conv1d", "", {2, 4, 7}, {6, 2, 3}, {{2}, {1}, {2}, {}}},
+      {"aten::conv2d", "", {2, 4, 6, 7}, {6, 2, 3, 3}, {{2, 1}, {1, 0}, {1, 2}, {}}},
+      {"aten::conv3d", "", {2, 4, 6, 7, 5}, {6, 2, 3, 3, 2}, {{2, 1, 1}, {1}, {1, 2, 3}, {}}},
+      {"aten::conv_transpose2d",
+       "input",
+       {2, 4, 6, 7},
+       {4, 3, 3, 3},
+       {{3, 2}, {1, 0}, {2, 0}, {}, {1, 2}},
+       true},
+      {"aten::conv_transpose3d",
+       "input",
+       {2, 4, 3, 4, 5},
+       {4, 3, 3, 3, 2},
+       {{3, 2, 1}, {1}, {2, 0, 0}, {}, {1, 2, 1}},
+       true}};
+  for (const Convolution &c : convolutions) {
+    SCOPED_TRACE(c.op);
+    EXPECT_TRUE(aten::isConvolution(c.op));
+    EXPECT_TRUE(aten::multipliesMatrices(c.op));
+    const at::Tensor images = at::randn(c.image), weight = at::randn(c.weight),
+                     bias = at::randn({6});
+    for (const at::Tensor &input : {images, images[0]})
+      for (const bool biased : {true, false}) {
+        std::vector<c10::IValue> args = {input, weight, biased ? c10::IValue(bias) : c10::IValue()};
+        for (const std::vector<int64_t> &numbers : c.numbers)
+          args.push_back(numbers.empty() ? c10::IValue(int64_t{2})
+                                         : c10::IValue(numbers)); // Groups.
+        auto op = c10::Dispatcher::singleton().findSchemaOrThrow(c.op, c.overload);
+        std::vector<c10::IValue> stack = args;
+        op.callBoxed(stack);
+        const at::Tensor expected = stack.at(0).toTensor();
+        at::Tensor output = at::empty_like(expected);
+        aten::withoutTf32(op, args, output);
+        EXPECT_EQ(op.schema().name(), "aten::_convolution");
+        const auto argument = [&](const char *name) {
+          return args.at(*op.schema().argumentIndexWithName(name)).toBool();
+        };
+        EXPECT_FALSE(argument("allow_tf32"));
+        EXPECT_EQ(argument("transposed"), c.transposed);
+        EXPECT_EQ(argument("deterministic"), c.transposed);
+        op.callBoxed(args);
+        EXPECT_TRUE(args.at(0).toTensor().equal(expected.view(output.sizes())));
+        EXPECT_EQ(args.at(0).toTensor().sizes(), output.sizes());
+      }
+  }
+  EXPECT_FALSE(aten::isConvolution("aten::linear"));
 }
 
 TEST(MultipliesMatrices, IsTrueForTheOpsThatDo) {
