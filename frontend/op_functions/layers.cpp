@@ -32,6 +32,16 @@ Arg asRows(OpImporter &op, Arg images) {
 /// The convolutions over one, two and three dimensions.
 constexpr OpKind kConvolutions[] = {OpKind::Conv1d, OpKind::Conv2d, OpKind::Conv3d};
 
+constexpr char kSpatialDims[] = "only convolutions over one to three dimensions are supported";
+
+/// Returns the number of dimensions over which a convolution runs. The weight's rank is known for
+/// parameters only, the length of the stride almost always.
+size_t numSpatialDims(const Arg &weight, const Arg &stride) {
+  if (weight.isValue() && weight.value()->isTensor())
+    return static_cast<size_t>(weight.value()->tensor().rank() - 2);
+  return stride.isList() ? stride.list().size() : 2;
+}
+
 /// Imports a convolution with the arguments of `op`, whatever form it has.
 Arg convolution(OpImporter &op, size_t spatial, bool transposed) {
   std::vector<std::pair<llvm::StringRef, Arg>> args = {
@@ -58,52 +68,43 @@ Arg convolution(OpImporter &op, size_t spatial, bool transposed) {
 } // namespace
 
 Arg importConvolution(OpImporter &op) {
-  Arg weight = op.arg("weight"), stride = op.arg("stride");
-  // The weight's rank is known for parameters only, the length of the stride almost always.
-  size_t spatial = stride.isList() ? stride.list().size() : 2;
-  if (weight.isValue() && weight.value()->isTensor())
-    spatial = weight.value()->tensor().rank() - 2;
+  const size_t spatial = numSpatialDims(op.arg("weight"), op.arg("stride"));
   if (spatial < 1 || spatial > 3)
-    return op.refuse("only convolutions over one to three dimensions are supported");
+    return op.refuse(kSpatialDims);
   return convolution(op, spatial, op.arg("transposed") == Arg(true));
 }
 
 Arg importConvolutionMode(OpImporter &op) {
   Arg input = op.arg("input"), weight = op.arg("weight"), dilation = op.arg("dilation");
-  const bool known = weight.isValue() && weight.value()->isTensor();
-  const ir::Dims kernel = known ? weight.value()->tensor().sizes : ir::Dims();
-  const size_t spatial = known ? kernel.size() - 2 : 0;
+  const size_t spatial = numSpatialDims(weight, op.arg("stride"));
   if (spatial < 1 || spatial > 3)
-    return op.refuse("cgc takes a convolution with padding by name if its weight is a parameter "
-                     "over one to three dimensions");
-  // "same" pads by dilation * (kernel - 1) in all, and by the odd element at the end.
-  Arg::List ends(2 * spatial, Arg(0));
-  bool padsEnds = false;
-  std::vector<int64_t> starts(spatial, 0);
+    return op.refuse(kSpatialDims);
+  Arg padding = Arg::ints(ir::Dims(spatial, 0));
   if (op.arg("padding") == Arg("same")) {
     if (!dilation.isList() || dilation.list().empty())
-      return op.refuse("cgc takes a constant dilation only");
+      return op.refuse("cgc takes a list of dilations for padding=\"same\"");
+    // Pads by dilation * (kernel - 1) in all, half of it rounded down at the start. The input is
+    // padded by the odd element at the end first.
+    Arg::List halves, ends(2 * spatial, Arg(0));
     for (size_t i = 0; i < spatial; ++i) {
-      const Arg &d = dilation.list()[std::min(i, dilation.list().size() - 1)];
-      if (!d.is<int64_t>())
-        return op.refuse("cgc takes a constant dilation only");
-      const int64_t total = d.as<int64_t>() * (kernel[2 + i] - 1);
-      starts[i] = total / 2;
-      ends[2 * (spatial - 1 - i) + 1] = Arg(total % 2);
-      padsEnds |= total % 2 != 0;
+      Arg kernel = op.emit(OpKind::Size, {{"self", weight}, {"dim", static_cast<int64_t>(2 + i)}});
+      Arg all = op.emit(OpKind::Mul,
+                        {{"self", op.emit(OpKind::Sub, {{"self", kernel}, {"other", 1}})},
+                         {"other", dilation.list()[std::min(i, dilation.list().size() - 1)]}});
+      halves.push_back(op.emit(OpKind::FloorDivide, {{"self", all}, {"other", 2}}));
+      ends[2 * (spatial - 1 - i) + 1] = op.emit(OpKind::Remainder, {{"self", all}, {"other", 2}});
     }
-  }
-  if (padsEnds)
+    padding = Arg(std::move(halves));
     input = op.emit(OpKind::ConstantPad,
                     {{"self", input}, {"pad", Arg(std::move(ends))}, {"value", 0}});
-  return op.emit(kConvolutions[spatial - 1],
-                 {{"input", input},
-                  {"weight", weight},
-                  {"bias", op.arg("bias")},
-                  {"stride", op.arg("stride")},
-                  {"padding", Arg::ints(ir::Dims(starts.begin(), starts.end()))},
-                  {"dilation", dilation},
-                  {"groups", op.arg("groups")}});
+  }
+  return op.emit(kConvolutions[spatial - 1], {{"input", input},
+                                              {"weight", weight},
+                                              {"bias", op.arg("bias")},
+                                              {"stride", op.arg("stride")},
+                                              {"padding", padding},
+                                              {"dilation", dilation},
+                                              {"groups", op.arg("groups")}});
 }
 
 Arg importConvTranspose1d(OpImporter &op) {

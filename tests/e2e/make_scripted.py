@@ -204,8 +204,8 @@ class NotTypes(nn.Module):
         pass
 
     @torch.jit.export
-    def distances(self, x):
-        return torch.cdist(x.view(2, 2), x.view(2, 2))
+    def airy(self, x):
+        return torch.special.airy_ai(x)
 
     @torch.jit.export
     def types(self, x):

@@ -166,7 +166,7 @@ TEST_F(ScriptedModels, OnlyTypesThatDoNotFitAreBlamedOnTheInputs) {
            {"overflow", "aten.add of "},
            {"number", "which is not a tensor"},
            {"nothing", "returns no tensor"},
-           {"distances", "to do: write it with other ops, or add the op"},
+           {"airy", "to do: write it with other ops, or add the op"},
            {"types", "to do: x=f32[4] may not be what the model takes"}}) {
     const Outcome outcome = cgc({"compile", scriptedModels() / "NotTypes.pt", "-o", "p.cgplan",
                                  "--entry", method, "--input", "x=f32[4]", "--target", "cpu"});
