@@ -6,14 +6,18 @@ namespace {
 
 Status infer(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
-  CGC_ASSIGN_OR_RETURN(int64_t dim, rules::dimOfSelf(args, "dimension"));
+  CGC_ASSIGN_OR_RETURN(int64_t dim,
+                       rules::wrapDim("dimension", args.integer("dimension"), self.rank()));
   const int64_t window = args.integer("size"), step = args.integer("step");
-  if (window < 0 || window > self.sizes[dim])
-    return rules::mismatch("size", "between 0 and " + llvm::Twine(self.sizes[dim]), window);
+  const int64_t size = self.rank() == 0 ? 1 : self.sizes[dim]; // A 0-d tensor is one element.
+  if (window < 0 || window > size)
+    return rules::mismatch("size", "between 0 and " + llvm::Twine(size), window);
   if (step < 1)
     return rules::mismatch("step", "at least 1", step);
   Dims sizes = self.sizes, strides = self.strides;
-  sizes[dim] = (self.sizes[dim] - window) / step + 1;
+  if (self.rank() == 0)
+    return rules::addView(results, self, {window}, {1});
+  sizes[dim] = (size - window) / step + 1;
   sizes.push_back(window);
   if (__builtin_mul_overflow(strides[dim], step, &strides[dim]))
     return rules::mismatch("step", "within the tensor's size", step);

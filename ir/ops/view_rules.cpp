@@ -65,11 +65,11 @@ Status addReshaped(Results &results, const TensorType &type, llvm::ArrayRef<int6
   return addDense(results, type.dtype, sizes);
 }
 
-Result<int64_t> dimOfSelf(const InferArgs &args, llvm::StringRef name) {
+Result<int64_t> dimOfSelf(const InferArgs &args) {
   const TensorType &self = args.tensor("self");
   if (self.rank() == 0)
     return mismatch("self", "of rank 1 or more", self);
-  return wrapDim(name, args.integer(name), self.rank());
+  return wrapDim("dim", args.integer("dim"), self.rank());
 }
 
 Status checkResultCount(int64_t count) {

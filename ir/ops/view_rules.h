@@ -16,9 +16,8 @@ Result<Dims> inferSize(llvm::StringRef arg, Dims sizes, int64_t count);
 /// dense.
 Status addReshaped(Results &results, const TensorType &type, llvm::ArrayRef<int64_t> sizes);
 
-/// Returns the argument `name`, a dimension of 'self', counted from the front. Refuses a 0-d
-/// 'self'.
-Result<int64_t> dimOfSelf(const InferArgs &args, llvm::StringRef name = "dim");
+/// Returns the argument 'dim' counted from the front of 'self'. Refuses a 0-d 'self'.
+Result<int64_t> dimOfSelf(const InferArgs &args);
 /// Refuses a result count above the limit, which no real model reaches.
 Status checkResultCount(int64_t count);
 /// Adds `count` views of `part` elements each along dimension `dim`; the last takes the remainder.
