@@ -172,12 +172,13 @@ def write_page(results):
     """Replaces the page's last section, which scripts/supported_models.py keeps."""
     lines = [HEADING, "",
              "One architecture for each family of timm and torchvision, and each configuration group of open_clip, with random weights,",
-             "traced and compiled for cpu. The figure is the largest relative L2 to LibTorch, 0 for bit-equal outputs. `scripts/model_zoo.py` writes this section.", "",
+             "traced and compiled for cpu. The figure is the largest relative L2 to LibTorch over the outputs. `scripts/model_zoo.py` writes this section.",
+             f"Towers of open_clip with more than {LARGE / 1e6:.0f} M parameters have two layers instead of all.", "",
              f"Of {len(results)} models, {sum(r['status'] == 'agrees' for r in results.values())} agree. Made with "
              + ", ".join(sorted({r["library"] for r in results.values() if "library" in r})) + ".", "",
              "| model | parameters | result |", "|---|---|---|"]
     for name, result in sorted(results.items()):
-        text = f"{result['relative_l2']:.0e}" if result["status"] == "agrees" else \
+        text = (f"{result['relative_l2']:.0e}" if result["relative_l2"] else "equal") if result["status"] == "agrees" else \
             f"{result['status']}: {result.get('message', result.get('relative_l2'))}".replace("|", "\\|").replace(str(ROOT) + "/", "")
         lines.append(f"| `{name}` | {result.get('parameters', 0) / 1e6:.1f} M | {text} |")
     page = PAGE.read_text().split("\n" + HEADING)[0].rstrip("\n")
