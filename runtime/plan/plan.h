@@ -24,7 +24,7 @@
 namespace cgc {
 
 /// The version of the file format. A reader accepts this version only.
-inline constexpr uint32_t kPlanFormatVersion = 5;
+inline constexpr uint32_t kPlanFormatVersion = 6;
 /// The version of the launch record's argument lists: reads, writes, ints, floats.
 inline constexpr uint32_t kKernelAbi = 1;
 /// Alignment of weights in the file and of buffers in the arena, in bytes.
@@ -178,12 +178,19 @@ struct IndexBound {
   bool operator==(const IndexBound &) const = default;
 };
 
+/// IoTensor::batchDim of a tensor without one.
+inline constexpr int32_t kNoBatchDim = -1;
+
 /// An input or output of a bucket. Always dense.
 struct IoTensor {
   std::string name;
   DType dtype = DType::F32;
   std::vector<int64_t> sizes;
   std::vector<IndexBound> indexBounds = {}; ///< Of an integer input.
+  /// The dimension whose size is the batch; kNoBatchDim if no dimension is. All tensors of a bucket
+  /// with a batch dimension have the same size there, and all buckets of an entry have the same
+  /// batch dimensions.
+  int32_t batchDim = kNoBatchDim;
   bool operator==(const IoTensor &) const = default;
 };
 
@@ -197,13 +204,35 @@ struct Bucket {
   std::vector<TensorRef> tensors;
   std::vector<LaunchRecord> records;
   uint64_t arenaBytes = 0; ///< Size of the arena that the bucket's tensors need.
+  /// The time of one run in microseconds, for comparing the buckets of an entry. 0 if unknown.
+  double expectedMicros = 0;
+  /// expectedMicros was measured on PlanData::gpu. Otherwise it is an estimate.
+  bool isMeasured = false;
   bool operator==(const Bucket &) const = default;
+};
+
+/// Whether the rows of an entry's batch are independent: row i of each output with a batch
+/// dimension is a function of row i of the inputs with one and of all of the other inputs, and each
+/// other output is a function of the other inputs. The function is the same for every batch size of
+/// the buckets. Hence a bucket may run with rows that nobody asked for, and a batch may be split.
+/// It is the compiler's proof; a reader cannot check it.
+struct BatchRows {
+  bool independent = false;
+  /// The op that makes rows depend on each other, "aten.matmul". Empty if they are independent, or
+  /// if no single op is the cause.
+  std::string op = {};
+  /// Why they are not known to be independent, as a clause: "it combines different rows". Empty if
+  /// they are independent, or if nobody has looked.
+  std::string reason = {};
+  LocationId location = kNoLocation; ///< Of `op`.
+  bool operator==(const BatchRows &) const = default;
 };
 
 /// A method of the model, such as "encode_image", with one bucket for each set of input shapes.
 struct Entry {
   std::string name;
   std::vector<Bucket> buckets;
+  BatchRows rows = {};
   bool operator==(const Entry &) const = default;
 };
 

@@ -70,7 +70,7 @@ public:
 
   IoTensor unpack(const fb::Io &io) {
     return {text(io.name()), DType(io.dtype()), vector<int64_t>(io.sizes()),
-            tables(io.index_bounds())};
+            tables(io.index_bounds()), io.batch_dim()};
   }
   IndexBound unpack(const fb::IndexBound &bound) {
     return {bound.upper_bound(), bound.offset(), vector<int64_t>(bound.sizes()),
@@ -91,10 +91,16 @@ public:
   }
   OpLibraryId unpack(const fb::OpLibrary &l) { return {text(l.name()), l.hash()}; }
   Bucket unpack(const fb::Bucket &b) {
-    return {tables(b.inputs()), tables(b.outputs()), tables(b.tensors()), tables(b.records()),
-            b.arena_bytes()};
+    return {tables(b.inputs()),  tables(b.outputs()), tables(b.tensors()),
+            tables(b.records()), b.arena_bytes(),     std::bit_cast<double>(b.expected_micros()),
+            b.is_measured()};
   }
-  Entry unpack(const fb::Entry &e) { return {text(e.name()), tables(e.buckets())}; }
+  Entry unpack(const fb::Entry &e) {
+    return {text(e.name()),
+            tables(e.buckets()),
+            {e.rows_independent(), text(e.rows_op()), text(e.rows_reason()),
+             LocationId(e.rows_location())}};
+  }
 
   AtenArg unpack(const fb::Arg &a) {
     static_assert(std::variant_size_v<AtenArg> == 11);

@@ -1,12 +1,13 @@
 // validate(): checks the invariants of plan.h for plans from untrusted sources: the plan, its
-// entries, buckets and tensors here, records in validate_record.cpp and validate_access.cpp. Checks
-// that depend on the runtime's kernels, libraries and ops happen when a context binds the records
-// (docs/plan-format.md, "Plans from elsewhere").
+// entries, buckets and tensors here, records in validate_record.cpp and validate_access.cpp,
+// batches and times in validate_batch.cpp. Checks that depend on the runtime's kernels, libraries
+// and ops happen when a context binds the records (docs/plan-format.md, "Plans from elsewhere").
 #include "runtime/base/checked.h"
 #include "runtime/plan/gemm_call.h"
 #include "runtime/plan/names.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/validate_access.h"
+#include "runtime/plan/validate_batch.h"
 #include "runtime/plan/validate_record.h"
 
 #include <algorithm>
@@ -58,6 +59,8 @@ public:
         where_ = "entry '" + entry.name + "', bucket " + std::to_string(i);
         CGC_TRY(checkBucket(entry.buckets[i]));
       }
+      where_ = "entry '" + entry.name + "'";
+      CGC_TRY(located(checkBatch(plan_, entry)));
     }
     where_.clear();
     if (plan_.gpu && plan_.target != DeviceKind::Cuda)

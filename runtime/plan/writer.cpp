@@ -19,6 +19,10 @@ fbs::Offset<fbs::Vector<T>> packOptional(fbs::FlatBufferBuilder &b, const std::v
   return v.empty() ? 0 : b.CreateVector(v);
 }
 
+fbs::Offset<fbs::String> packOptional(fbs::FlatBufferBuilder &b, const std::string &s) {
+  return s.empty() ? 0 : b.CreateSharedString(s);
+}
+
 fbs::Offset<fbs::Vector<uint32_t>> packIds(fbs::FlatBufferBuilder &b,
                                            const std::vector<TensorId> &ids) {
   std::vector<uint32_t> numbers;
@@ -133,7 +137,7 @@ fbs::Offset<fb::Io> pack(fbs::FlatBufferBuilder &b, const IoTensor &io) {
   for (const IndexBound &bound : io.indexBounds)
     packed.push_back(pack(b, bound));
   const auto bounds = packOptional(b, packed);
-  return fb::CreateIo(b, name, uint8_t(io.dtype), sizes, bounds);
+  return fb::CreateIo(b, name, uint8_t(io.dtype), sizes, bounds, io.batchDim);
 }
 
 fbs::Offset<fb::Weight> pack(fbs::FlatBufferBuilder &b, const Weight &w) {
@@ -168,12 +172,16 @@ fbs::Offset<fb::Bucket> pack(fbs::FlatBufferBuilder &b, const Bucket &bucket) {
   const auto inputs = packAll(b, bucket.inputs), outputs = packAll(b, bucket.outputs);
   const auto tensors = packAll(b, bucket.tensors);
   return fb::CreateBucket(b, inputs, outputs, tensors, packAll(b, bucket.records),
-                          bucket.arenaBytes);
+                          bucket.arenaBytes, std::bit_cast<uint64_t>(bucket.expectedMicros),
+                          bucket.isMeasured);
 }
 
 fbs::Offset<fb::Entry> pack(fbs::FlatBufferBuilder &b, const Entry &entry) {
   const auto name = b.CreateSharedString(entry.name);
-  return fb::CreateEntry(b, name, packAll(b, entry.buckets));
+  const auto buckets = packAll(b, entry.buckets);
+  const BatchRows &rows = entry.rows;
+  return fb::CreateEntry(b, name, buckets, rows.independent, packOptional(b, rows.op),
+                         packOptional(b, rows.reason), uint32_t(rows.location));
 }
 
 void packPlan(fbs::FlatBufferBuilder &b, const PlanData &plan) {

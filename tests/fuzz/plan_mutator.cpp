@@ -32,13 +32,15 @@ template <class F> void fields(fb::IndexBoundT &bound, F &f) {
   f(bound.upper_bound), f(bound.offset), f(bound.sizes), f(bound.strides);
 }
 template <class F> void fields(fb::IoT &io, F &f) {
-  f(io.name), f(io.dtype), f(io.sizes), f(io.index_bounds);
+  f(io.name), f(io.dtype), f(io.sizes), f(io.index_bounds), f(io.batch_dim);
 }
 template <class F> void fields(fb::BucketT &b, F &f) {
   f(b.inputs), f(b.outputs), f(b.tensors), f(b.records), f(b.arena_bytes);
+  f(b.expected_micros), f(b.is_measured);
 }
 template <class F> void fields(fb::EntryT &e, F &f) {
-  f(e.name), f(e.buckets);
+  f(e.name), f(e.buckets), f(e.rows_independent), f(e.rows_op), f(e.rows_reason);
+  f(e.rows_location);
 }
 template <class F> void fields(fb::WeightT &w, F &f) {
   f(w.name), f(w.dtype), f(w.sizes);
@@ -79,13 +81,13 @@ public:
 
 private:
   template <class T> using Tables = std::vector<std::vector<std::unique_ptr<T>> *>;
-  std::tuple<std::vector<uint8_t *>, std::vector<uint32_t *>, std::vector<uint64_t *>,
-             std::vector<int64_t *>, std::vector<double *>, std::vector<std::string *>,
-             std::vector<std::vector<uint8_t> *>, std::vector<std::vector<uint32_t> *>,
-             std::vector<std::vector<int64_t> *>, std::vector<std::vector<double> *>,
-             Tables<fb::IoT>, Tables<fb::TensorT>, Tables<fb::RecordT>, Tables<fb::ArgT>,
-             Tables<fb::BucketT>, Tables<fb::EntryT>, Tables<fb::WeightT>, Tables<fb::LocationT>,
-             Tables<fb::OpLibraryT>>
+  std::tuple<std::vector<bool *>, std::vector<int32_t *>, std::vector<uint8_t *>,
+             std::vector<uint32_t *>, std::vector<uint64_t *>, std::vector<int64_t *>,
+             std::vector<double *>, std::vector<std::string *>, std::vector<std::vector<uint8_t> *>,
+             std::vector<std::vector<uint32_t> *>, std::vector<std::vector<int64_t> *>,
+             std::vector<std::vector<double> *>, Tables<fb::IoT>, Tables<fb::TensorT>,
+             Tables<fb::RecordT>, Tables<fb::ArgT>, Tables<fb::BucketT>, Tables<fb::EntryT>,
+             Tables<fb::WeightT>, Tables<fb::LocationT>, Tables<fb::OpLibraryT>>
       pools_;
 };
 

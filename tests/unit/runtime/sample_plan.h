@@ -56,8 +56,9 @@ inline SamplePlan samplePlan() {
   Entry main{.name = "main", .buckets = {}};
   for (int64_t rows : {1, 2}) {
     Bucket bucket;
-    bucket.inputs = {{.name = "x", .dtype = DType::F32, .sizes = {rows, 4}}};
-    bucket.outputs = {{.name = "y", .dtype = DType::F32, .sizes = {rows, 4}}};
+    bucket.inputs = {{.name = "x", .dtype = DType::F32, .sizes = {rows, 4}, .batchDim = 0}};
+    bucket.outputs = {{.name = "y", .dtype = DType::F32, .sizes = {rows, 4}, .batchDim = 0}};
+    bucket.expectedMicros = 2.5 * rows;
     bucket.arenaBytes = 512;
     bucket.tensors = {dense(BufferKind::Input, 0, 0, DType::F32, {rows, 4}),
                       dense(BufferKind::Arena, 0, 0, DType::F32, {rows, 4}),
@@ -77,7 +78,9 @@ inline SamplePlan samplePlan() {
   fill.outputs = {{.name = "bytes", .dtype = DType::U8, .sizes = {4}}};
   fill.tensors = {dense(BufferKind::Output, 0, 0, DType::U8, {4})};
   fill.records = {{Memset{id(0), 7}}};
-  plan.entries = {main, {.name = "fill", .buckets = {fill}}};
+  main.rows = {.independent = true};
+  const BatchRows none{.op = "aten.fill", .reason = "it has no rows", .location = LocationId(1)};
+  plan.entries = {main, {.name = "fill", .buckets = {fill}, .rows = none}};
   return sample;
 }
 
@@ -88,6 +91,7 @@ inline SamplePlan cudaSamplePlan() {
   plan.target = DeviceKind::Cuda;
   plan.gpu = {"Some GPU", 7, true};
   for (Bucket &bucket : plan.entries[0].buckets) {
+    bucket.isMeasured = true;
     KernelLaunch kernel{.kernel = "some_kernel",
                         .abiHash = 0xfedcba9876543210u,
                         .grid = {1, 2, 3},

@@ -143,6 +143,64 @@ INSTANTIATE_TEST_SUITE_P(
         Violation{"TooManyBounds",
                   [](auto &, auto &b) { b.inputs[0].indexBounds.resize(65); },
                   "65 bounds of one input"},
+        Violation{"BatchDimensionThatDoesNotExist",
+                  [](auto &p, auto &) {
+                    for (Bucket &b : p.entries[0].buckets)
+                      b.inputs[0].batchDim = 2;
+                  },
+                  "entry 'main': 'x' has no dimension 2, which is to be its batch dimension"},
+        Violation{"NegativeBatchDimension",
+                  [](auto &p, auto &) {
+                    for (Bucket &b : p.entries[0].buckets)
+                      b.outputs[0].batchDim = -2;
+                  },
+                  "'y' has no dimension -2"},
+        Violation{"BucketsWithOtherBatchDimensions",
+                  [](auto &p, auto &) { p.entries[0].buckets[1].outputs[0].batchDim = 1; },
+                  "its buckets differ in the batch dimension of 'y'"},
+        Violation{"BatchesOfDifferentSizes",
+                  [](auto &p, auto &) {
+                    for (Bucket &b : p.entries[0].buckets)
+                      b.outputs[0].batchDim = 1;
+                  },
+                  "'x' and 'y' have batch dimensions of different sizes"},
+        Violation{"IndependentRowsWithoutABatch",
+                  [](auto &p, auto &) {
+                    for (Bucket &b : p.entries[0].buckets)
+                      b.inputs[0].batchDim = b.outputs[0].batchDim = kNoBatchDim;
+                  },
+                  "no input has a batch dimension"},
+        Violation{"IndependentRowsOfAnOutputThatGrowsElsewhere",
+                  [](auto &p, auto &) {
+                    for (Bucket &b : p.entries[0].buckets)
+                      b.outputs[0].batchDim = kNoBatchDim;
+                  },
+                  "the batch changes another dimension of an output"},
+        Violation{"IndependentRowsWithAReason",
+                  [](auto &p, auto &) { p.entries[0].rows.reason = "it mixes them"; },
+                  "its rows are independent, and there is a reason why they are not"},
+        Violation{"ReasonWithControlCharacters",
+                  [](auto &p, auto &) { p.entries[1].rows.reason = "\x1b[2J"; },
+                  "is not printable text"},
+        Violation{"OpThatIsTooLong",
+                  [](auto &p, auto &) { p.entries[1].rows.op = std::string(5000, 'a'); },
+                  "not printable text, or too long"},
+        Violation{"ReasonFromNowhere",
+                  [](auto &p, auto &) { p.entries[1].rows.location = LocationId(2); },
+                  "entry 'fill': the source location of the op"},
+        Violation{"NegativeTime", [](auto &, auto &b) { b.expectedMicros = -1; },
+                  "the expected time of a bucket is negative or not finite"},
+        Violation{"InfiniteTime",
+                  [](auto &, auto &b) {
+                    b.expectedMicros = std::numeric_limits<double>::infinity();
+                  },
+                  "the expected time of a bucket is negative or not finite"},
+        Violation{"MeasuredNoTime",
+                  [](auto &, auto &b) {
+                    b.expectedMicros = 0;
+                    b.isMeasured = true;
+                  },
+                  "the measured time of a bucket is 0"},
         Violation{"TensorOfUnknownType", [](auto &, auto &b) { b.tensors[1].dtype = DType(200); },
                   "tensor 1: unknown element type 200"},
         Violation{"RankTooHigh",
