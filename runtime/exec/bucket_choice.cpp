@@ -2,6 +2,7 @@
 #include "runtime/exec/bucket_choice.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace cgc {
@@ -29,22 +30,52 @@ std::string names(const std::vector<IoTensor> &inputs) {
   return s;
 }
 
+/// Maps the elements of a bucket's input to those of a caller's tensor, of which a run takes some
+/// rows.
+class ElementMap final {
+public:
+  ElementMap(const IoTensor &input, const std::optional<RowRange> &rows) {
+    if (!rows || input.batchDim == kNoBatchDim)
+      return;
+    rows_ = *rows;
+    rowElements_ = int64_t(rowLayout(input).rowBytes / dtypeSize(input.dtype));
+    batch_ = input.sizes[input.batchDim];
+  }
+  /// The caller's element for `element` of the bucket's input; std::nullopt if it is not among the
+  /// rows.
+  std::optional<int64_t> operator()(int64_t element) const {
+    if (batch_ == 0) // All rows.
+      return element;
+    const int64_t row = element / rowElements_ % batch_, block = element / rowElements_ / batch_;
+    if (row >= rows_.count)
+      return std::nullopt;
+    return (block * rows_.total + rows_.begin + row) * rowElements_ + element % rowElements_;
+  }
+
+private:
+  RowRange rows_;
+  int64_t rowElements_ = 0, batch_ = 0;
+};
+
 /// Checks the elements of `bound` among values of type T at `data`, which may be unaligned.
 template <class T>
-Status checkIndicesOf(const IoTensor &input, const IndexBound &bound, const std::byte *data) {
+Status checkIndicesOf(const IoTensor &input, const IndexBound &bound, const ElementMap &map,
+                      const std::byte *data) {
   if (std::ranges::find(bound.sizes, 0) != bound.sizes.end())
     return Status::ok();
-  std::vector<int64_t> at(bound.sizes.size(), 0); // The place in the view, in row-major order.
+  std::array<int64_t, kMaxRank> at{}; // The place in the view, in row-major order.
   int64_t element = bound.offset;
   while (true) {
-    T value;
-    std::memcpy(&value, data + element * int64_t(sizeof(T)), sizeof(T));
-    if (value < 0 || int64_t(value) >= bound.upperBound)
-      return {Code::Usage, "input '" + input.name + "': element " + std::to_string(element) +
-                               " is " + std::to_string(value) +
-                               ", but the model's embedding takes values from 0 to " +
-                               std::to_string(bound.upperBound - 1)};
-    size_t dim = at.size();
+    if (const std::optional<int64_t> mapped = map(element)) {
+      T value;
+      std::memcpy(&value, data + *mapped * int64_t(sizeof(T)), sizeof(T));
+      if (value < 0 || int64_t(value) >= bound.upperBound)
+        return {Code::Usage, "input '" + input.name + "': element " + std::to_string(*mapped) +
+                                 " is " + std::to_string(value) +
+                                 ", but the model's embedding takes values from 0 to " +
+                                 std::to_string(bound.upperBound - 1)};
+    }
+    size_t dim = bound.sizes.size();
     for (; dim > 0; --dim) {
       element += bound.strides[dim - 1];
       if (++at[dim - 1] < bound.sizes[dim - 1])
@@ -69,20 +100,23 @@ Result<const Entry *> findEntry(const PlanData &plan, std::string_view name) {
                 "the plan has no entry '" + std::string(name) + "'; it has " + offered);
 }
 
-Result<size_t> selectBucket(const Entry &entry, std::span<const TensorView> inputs) {
+Status checkInputTypes(const Entry &entry, std::span<const TensorView> inputs) {
   const std::vector<IoTensor> &expected = entry.buckets[0].inputs;
-  const std::string where = "entry '" + entry.name + "'";
+  const auto where = [&] { return "entry '" + entry.name + "'"; };
   if (inputs.size() != expected.size())
-    return Status(Code::Usage, where + " takes " + std::to_string(expected.size()) + " inputs (" +
-                                   names(expected) + "), and " + std::to_string(inputs.size()) +
-                                   " were given");
+    return {Code::Usage, where() + " takes " + std::to_string(expected.size()) + " inputs (" +
+                             names(expected) + "), and " + std::to_string(inputs.size()) +
+                             " were given"};
   // validate() ensures that the buckets of an entry differ only in sizes.
-  for (size_t i = 0; i < inputs.size(); ++i) {
+  for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].dtype != expected[i].dtype)
-      return Status(Code::Usage, "input '" + expected[i].name + "' of " + where + " is " +
-                                     std::string(dtypeName(expected[i].dtype)) + ", and " +
-                                     std::string(dtypeName(inputs[i].dtype)) + " was given");
-  }
+      return {Code::Usage, "input '" + expected[i].name + "' of " + where() + " is " +
+                               std::string(dtypeName(expected[i].dtype)) + ", and " +
+                               std::string(dtypeName(inputs[i].dtype)) + " was given"};
+  return Status::ok();
+}
+
+std::optional<size_t> findBucket(const Entry &entry, std::span<const TensorView> inputs) {
   for (size_t b = 0; b < entry.buckets.size(); ++b) {
     const std::vector<IoTensor> &wanted = entry.buckets[b].inputs;
     if (std::equal(wanted.begin(), wanted.end(), inputs.begin(), inputs.end(),
@@ -92,56 +126,82 @@ Result<size_t> selectBucket(const Entry &entry, std::span<const TensorView> inpu
                    }))
       return b;
   }
+  return std::nullopt;
+}
+
+Status noBucket(const Entry &entry, std::span<const TensorView> inputs) {
+  const std::vector<IoTensor> &expected = entry.buckets[0].inputs;
   std::string given, offered;
   for (size_t i = 0; i < inputs.size(); ++i)
     given += (i ? ", " : "") + expected[i].name + "=" + shape(inputs[i].dtype, inputs[i].sizes);
   for (const Bucket &bucket : entry.buckets)
     offered += "\n  " + shapes(bucket.inputs);
-  return Status(Code::Usage, where + " was not compiled for " + given +
-                                 "; compile again with these sizes, or give one of:" + offered);
+  return {Code::Usage, "entry '" + entry.name + "' was not compiled for " + given +
+                           "; compile again with these sizes, or give one of:" + offered};
+}
+
+Result<size_t> selectBucket(const Entry &entry, std::span<const TensorView> inputs) {
+  CGC_TRY(checkInputTypes(entry, inputs));
+  if (const std::optional<size_t> found = findBucket(entry, inputs))
+    return *found;
+  return noBucket(entry, inputs);
 }
 
 Status checkViews(std::span<const IoTensor> tensors, std::span<const TensorView> views,
-                  DeviceKind target, std::string_view kind) {
+                  DeviceKind target, std::string_view kind, std::optional<int64_t> rows) {
   if (tensors.size() != views.size())
     return {Code::Usage, "there are " + std::to_string(tensors.size()) + " " + std::string(kind) +
                              "s, and " + std::to_string(views.size()) + " were given"};
   for (size_t i = 0; i < tensors.size(); ++i) {
     const IoTensor &tensor = tensors[i];
     const TensorView &view = views[i];
-    const std::string where = std::string(kind) + " '" + tensor.name + "'";
-    if (view.dtype != tensor.dtype ||
-        !std::equal(view.sizes.begin(), view.sizes.end(), tensor.sizes.begin(), tensor.sizes.end()))
-      return {Code::Usage, where + " is " + shape(tensor.dtype, tensor.sizes) + ", and " +
+    const auto where = [&] { return std::string(kind) + " '" + tensor.name + "'"; };
+    const auto sizeOf = [&](size_t d) {
+      return rows && int32_t(d) == tensor.batchDim ? *rows : tensor.sizes[d];
+    };
+    bool fits = view.dtype == tensor.dtype && view.sizes.size() == tensor.sizes.size(),
+         empty = false;
+    for (size_t d = 0; fits && d < view.sizes.size(); ++d) {
+      fits = view.sizes[d] == sizeOf(d);
+      empty |= view.sizes[d] == 0;
+    }
+    if (!fits) {
+      std::vector<int64_t> sizes;
+      for (size_t d = 0; d < tensor.sizes.size(); ++d)
+        sizes.push_back(sizeOf(d));
+      return {Code::Usage, where() + " is " + shape(tensor.dtype, sizes) + ", and " +
                                shape(view.dtype, view.sizes) + " was given"};
-    if (!view.data && *tensorBytes(tensor.dtype, tensor.sizes) > 0)
-      return {Code::Usage, where + " has no data (a null pointer)"};
+    }
+    if (!view.data && !empty)
+      return {Code::Usage, where() + " has no data (a null pointer)"};
     if (!view.strides.empty() && !isDense(view.sizes, view.strides))
-      return {Code::Usage, where + " is strided; give a contiguous tensor"};
+      return {Code::Usage, where() + " is strided; give a contiguous tensor"};
     if (view.device == DeviceKind::Cuda && target == DeviceKind::Cpu)
-      return {Code::Usage, where + " lies on a GPU, and the plan has target cpu; copy it first"};
+      return {Code::Usage, where() + " lies on a GPU, and the plan has target cpu; copy it first"};
   }
   return Status::ok();
 }
 
-Status checkIndices(std::span<const IoTensor> inputs, std::span<const TensorView> views) {
+Status checkIndices(std::span<const IoTensor> inputs, std::span<const TensorView> views,
+                    const std::optional<RowRange> &rows) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const IoTensor &input = inputs[i];
     if (views[i].device == DeviceKind::Cuda)
       continue;
     const auto *data = static_cast<const std::byte *>(views[i].data);
+    const ElementMap map(input, rows);
     for (const IndexBound &bound : input.indexBounds) {
       Status status;
       if (input.dtype == DType::I64)
-        status = checkIndicesOf<int64_t>(input, bound, data);
+        status = checkIndicesOf<int64_t>(input, bound, map, data);
       else if (input.dtype == DType::I32)
-        status = checkIndicesOf<int32_t>(input, bound, data);
+        status = checkIndicesOf<int32_t>(input, bound, map, data);
       else if (input.dtype == DType::I16)
-        status = checkIndicesOf<int16_t>(input, bound, data);
+        status = checkIndicesOf<int16_t>(input, bound, map, data);
       else if (input.dtype == DType::I8)
-        status = checkIndicesOf<int8_t>(input, bound, data);
+        status = checkIndicesOf<int8_t>(input, bound, map, data);
       else if (input.dtype == DType::U8)
-        status = checkIndicesOf<uint8_t>(input, bound, data);
+        status = checkIndicesOf<uint8_t>(input, bound, map, data);
       CGC_TRY(status);
     }
   }

@@ -1,88 +1,12 @@
-// Context: the memory, bound records and executors of all buckets; run and profile.
+// Context: creates the memory, bound records and executors of all buckets.
+#include "runtime/exec/context_impl.h"
+
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/bucket_choice.h"
-#include "runtime/exec/engine_impl.h"
-#include "runtime/exec/executors.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cstring>
-#include <variant>
 
 namespace cgc {
-namespace {
-
-/// A bucket that is ready to run. It must not move: executors point to `records`.
-struct BoundBucket {
-  BucketMemory memory;
-  std::vector<Buffer> parts; ///< Arena memory if the engine has separate buffers.
-  std::vector<BoundRecord> records;
-  std::variant<std::monostate, StreamExecutor, GraphExecutor> executor;
-};
-
-/// Marks a context as busy for its lifetime, unless another thread already has.
-class BusyScope final {
-public:
-  explicit BusyScope(std::atomic<bool> &busy) : busy_(busy), entered_(!busy.exchange(true)) {}
-  BusyScope(const BusyScope &) = delete;
-  BusyScope &operator=(const BusyScope &) = delete;
-  ~BusyScope() {
-    if (entered_)
-      busy_ = false;
-  }
-  bool entered() const { return entered_; }
-
-private:
-  std::atomic<bool> &busy_;
-  bool entered_;
-};
-
-Status busyStatus() {
-  return {Code::Usage,
-          "another thread is running this context; give each thread a context of its own"};
-}
-
-} // namespace
-
-struct Context::Impl {
-  Impl(Engine::Impl &engine, ContextOptions options) : engine(engine), options(options) {}
-  ~Impl();
-
-  Status create();
-  /// Adds a note if the plan was tuned on another GPU.
-  void noteOtherGpu();
-  /// Usage if there is no such entry or bucket.
-  Result<BoundBucket *> findBucket(std::string_view entry, size_t bucket);
-  Status createBucket(const Bucket &bucket, BoundBucket &bound);
-  /// Allocates memory for each range of the arena that tensors of the bucket share
-  /// (EngineOptions::separateBuffers).
-  Status createParts(const Bucket &bucket, BoundBucket &bound);
-  Status runBucket(BoundBucket &bound, const Bucket &bucket, std::span<const TensorView> inputs,
-                   std::span<const TensorView> outputs, cudaStream_t callers);
-  Status enqueueBucket(BoundBucket &bound, const Bucket &bucket, std::span<const TensorView> inputs,
-                       std::span<const TensorView> outputs, cudaStream_t on);
-  Result<std::vector<std::vector<double>>> profileBucket(BoundBucket &bound, size_t runs);
-  /// Records the event `done` on `on`.
-  Status markDone(cudaStream_t on);
-  Status launch(BoundBucket &bound, cudaStream_t on);
-  /// Calls `body`, which runs records, with ContextOptions::threads threads.
-  Status withThreads(const std::function<Status()> &body);
-  Status copy(void *to, DeviceKind toDevice, const void *from, DeviceKind fromDevice, size_t bytes,
-              cudaStream_t on);
-  Status fill(const Buffer &buffer, int value, cudaStream_t on);
-
-  Engine::Impl &engine;
-  const ContextOptions options;
-  const ExecutorKind executor = options.executor.value_or(engine.executor);
-  const DeviceKind device = engine.runsOn; ///< Of all memory and records.
-  uint64_t reserved = 0;                   ///< Bytes reserved in the engine's MemoryBudget.
-  Buffer arena;
-  CudaStream stream; ///< For warm-up, capture, and runs without a caller's stream.
-  CudaEvent done;    ///< Recorded after the last run's work.
-  std::vector<std::vector<std::unique_ptr<BoundBucket>>> buckets; ///< [entry][bucket]
-  std::vector<std::string> notes;
-  std::atomic<bool> busy = false;
-};
 
 Context::Impl::~Impl() {
   const DeviceGuard guard(engine.device);
@@ -119,18 +43,29 @@ Status Context::Impl::create() {
   if (!engine.separateBuffers) {
     CGC_ASSIGN_OR_RETURN(arena, Buffer::allocate(device, bytes.arena));
   }
-  for (const Entry &entry : plan.entries) {
-    auto &list = buckets.emplace_back();
-    for (size_t i = 0; i < entry.buckets.size(); ++i) {
-      list.push_back(std::make_unique<BoundBucket>());
-      Status status = createBucket(entry.buckets[i], *list.back());
-      if (!status.isOk())
-        return status.withContext("entry '" + entry.name + "', bucket " + std::to_string(i));
-    }
-  }
+  for (const Entry &entry : plan.entries)
+    buckets.emplace_back(entry.buckets.size());
+  if (options.capture == CaptureTime::AtCreation)
+    for (size_t entry = 0; entry < buckets.size(); ++entry)
+      for (size_t i = 0; i < buckets[entry].size(); ++i)
+        CGC_TRY(prepare(entry, i));
   // If there are notes, cuBLASLt's calls have already reported the other GPU.
   if (notes.empty())
     noteOtherGpu();
+  return Status::ok();
+}
+
+Status Context::Impl::prepare(size_t entry, size_t bucket) {
+  std::unique_ptr<BoundBucket> &bound = buckets[entry][bucket];
+  if (bound)
+    return Status::ok();
+  const Entry &of = engine.plan.data().entries[entry];
+  auto prepared = std::make_unique<BoundBucket>();
+  if (device == DeviceKind::Cuda)
+    CGC_TRY(waitForLastRun(stream.get())); // The warm-up runs share its arena.
+  if (Status status = createBucket(of.buckets[bucket], *prepared); !status.isOk())
+    return status.withContext("entry '" + of.name + "', bucket " + std::to_string(bucket));
+  bound = std::move(prepared);
   // The first run may be on another stream and has to wait for the work enqueued here.
   return device == DeviceKind::Cuda ? markDone(stream.get()) : Status::ok();
 }
@@ -147,18 +82,15 @@ void Context::Impl::noteOtherGpu() {
                   " SMs): they may be slower here than after `cgc tune`");
 }
 
-Result<BoundBucket *> Context::Impl::findBucket(std::string_view entry, size_t bucket) {
+Result<std::pair<size_t, size_t>> Context::Impl::findBucket(std::string_view entry,
+                                                            size_t bucket) const {
   const PlanData &plan = engine.plan.data();
   CGC_ASSIGN_OR_RETURN(const Entry *found, findEntry(plan, entry));
   if (bucket >= found->buckets.size())
     return Status(Code::Usage, "entry '" + found->name + "' has " +
                                    std::to_string(found->buckets.size()) +
                                    " buckets, none of index " + std::to_string(bucket));
-  return buckets[found - plan.entries.data()][bucket].get();
-}
-
-Status Context::Impl::markDone(cudaStream_t on) {
-  return cudaStatus(cudaEventRecord(done.get(), on), "cannot record the end of the run");
+  return std::pair(size_t(found - plan.entries.data()), bucket);
 }
 
 Status Context::Impl::createParts(const Bucket &bucket, BoundBucket &bound) {
@@ -196,6 +128,7 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
         CGC_TRY(fill(buffer, 0, stream.get()));
       buffers->push_back(std::move(buffer));
     }
+  bound.usedRows.assign(bucket.inputs.size(), 0);
   CGC_ASSIGN_OR_RETURN(bound.records, bindRecords(engine.plan.data(), bucket, bound.memory,
                                                   {engine.provider, engine.cublasLt.get(),
                                                    engine.opLibraries, engine.references.get()},
@@ -219,104 +152,9 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
   return Status::ok();
 }
 
-Status Context::Impl::fill(const Buffer &buffer, int value, cudaStream_t on) {
-  if (buffer.size() == 0) // The arena, if the engine has separate buffers.
-    return Status::ok();
-  if (device == DeviceKind::Cuda)
-    return cudaStatus(cudaMemsetAsync(buffer.data(), value, buffer.size(), on),
-                      "cannot fill memory");
-  std::memset(buffer.data(), value, buffer.size());
-  return Status::ok();
+Context::Impl &implOf(const Context &context) {
+  return *context.impl_;
 }
-
-Status Context::Impl::copy(void *to, DeviceKind toDevice, const void *from, DeviceKind fromDevice,
-                           size_t bytes, cudaStream_t on) {
-  if (bytes == 0) // Either pointer may be null.
-    return Status::ok();
-  if (device == DeviceKind::Cpu) {
-    std::memmove(to, from, bytes);
-    return Status::ok();
-  }
-  const cudaMemcpyKind kind = fromDevice == DeviceKind::Cpu ? cudaMemcpyHostToDevice
-                              : toDevice == DeviceKind::Cpu ? cudaMemcpyDeviceToHost
-                                                            : cudaMemcpyDeviceToDevice;
-  return cudaStatus(cudaMemcpyAsync(to, from, bytes, kind, on), "cannot copy");
-}
-
-Status Context::Impl::launch(BoundBucket &bound, cudaStream_t on) {
-  if (options.poisonArena) {
-    CGC_TRY(fill(arena, 0xff, on));
-    for (const std::vector<Buffer> *buffers : {&bound.parts, &bound.memory.outputs})
-      for (const Buffer &buffer : *buffers)
-        CGC_TRY(fill(buffer, 0xff, on));
-  }
-  if (auto *graph = std::get_if<GraphExecutor>(&bound.executor))
-    return graph->run(on);
-  return withThreads([&] { return std::get<StreamExecutor>(bound.executor).run(on); });
-}
-
-Status Context::Impl::withThreads(const std::function<Status()> &body) {
-  return options.threads > 0 && engine.provider
-             ? engine.provider->withThreads(options.threads, body)
-             : body();
-}
-
-Status Context::Impl::runBucket(BoundBucket &bound, const Bucket &bucket,
-                                std::span<const TensorView> inputs,
-                                std::span<const TensorView> outputs, cudaStream_t callers) {
-  const cudaStream_t on = callers ? callers : stream.get();
-  Status status = enqueueBucket(bound, bucket, inputs, outputs, on);
-  if (device == DeviceKind::Cpu)
-    return status;
-  // A run that failed partway may also have work in flight.
-  Status marked = markDone(on);
-  CGC_TRY(status);
-  CGC_TRY(marked);
-  return callers ? Status::ok() : cudaStatus(cudaStreamSynchronize(on), "the run failed");
-}
-
-Result<std::vector<std::vector<double>>> Context::Impl::profileBucket(BoundBucket &bound,
-                                                                      size_t runs) {
-  if (device == DeviceKind::Cuda)
-    CGC_TRY(cudaStatus(cudaStreamWaitEvent(stream.get(), done.get()),
-                       "cannot wait for the run before"));
-  makePlainEdges(bound.records);
-  std::vector<std::vector<double>> times;
-  const Status profiled = withThreads([&]() -> Status {
-    CGC_ASSIGN_OR_RETURN(
-        times, profileRecords(bound.records, device, engine.provider, stream.get(), runs));
-    return Status::ok();
-  });
-  if (options.programmaticEdges)
-    makeProgrammaticEdges(bound.records);
-  if (device == DeviceKind::Cuda)
-    CGC_TRY(markDone(stream.get()));
-  CGC_TRY(profiled);
-  return times;
-}
-
-Status Context::Impl::enqueueBucket(BoundBucket &bound, const Bucket &bucket,
-                                    std::span<const TensorView> inputs,
-                                    std::span<const TensorView> outputs, cudaStream_t on) {
-  const bool cuda = device == DeviceKind::Cuda;
-  // All runs share the arena and the static buffers, so work on another stream waits for the last
-  // run.
-  if (cuda)
-    CGC_TRY(cudaStatus(cudaStreamWaitEvent(on, done.get()), "cannot wait for the run before"));
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Buffer &buffer = bound.memory.inputs[i];
-    CGC_TRY(copy(buffer.data(), device, inputs[i].data, inputs[i].device, buffer.size(), on)
-                .withContext("input '" + bucket.inputs[i].name + "'"));
-  }
-  CGC_TRY(launch(bound, on));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Buffer &buffer = bound.memory.outputs[i];
-    CGC_TRY(copy(outputs[i].data, outputs[i].device, buffer.data(), device, buffer.size(), on)
-                .withContext("output '" + bucket.outputs[i].name + "'"));
-  }
-  return Status::ok();
-}
-
 Context::Context(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Context::Context(Context &&) noexcept = default;
 Context &Context::operator=(Context &&) noexcept = default;
@@ -346,55 +184,13 @@ Result<size_t> Context::selectBucket(std::string_view entry,
   });
 }
 
-Status Context::run(std::string_view entry, std::span<const TensorView> inputs,
-                    std::span<const TensorView> outputs, void *stream) {
-  return noThrow([&]() -> Status {
-    const BusyScope scope(impl_->busy);
-    if (!scope.entered())
-      return busyStatus();
-    Engine::Impl &engine = impl_->engine;
-    CGC_TRY(engine.fault.check());
-    const PlanData &plan = engine.plan.data();
-    CGC_ASSIGN_OR_RETURN(const Entry *found, findEntry(plan, entry));
-    CGC_ASSIGN_OR_RETURN(const size_t bucketIndex, cgc::selectBucket(*found, inputs));
-    const Bucket &bucket = found->buckets[bucketIndex];
-    CGC_TRY(checkViews(bucket.inputs, inputs, impl_->device, "input"));
-    CGC_TRY(checkViews(bucket.outputs, outputs, impl_->device, "output"));
-    CGC_TRY(checkIndices(bucket.inputs, inputs));
-    const DeviceGuard guard(engine.device);
-    BoundBucket &bound = *impl_->buckets[found - plan.entries.data()][bucketIndex];
-    Status status = impl_->runBucket(bound, bucket, inputs, outputs, cudaStream_t(stream));
-    if (impl_->device == DeviceKind::Cuda)
-      status = engine.fault.note(std::move(status), impl_->stream.get());
-    return status.isOk() ? status : status.withContext("entry '" + found->name + "'");
-  });
-}
-
-Result<std::vector<std::vector<double>>> Context::profile(std::string_view entry, size_t bucket,
-                                                          size_t runs) {
-  return noThrow([&]() -> Result<std::vector<std::vector<double>>> {
-    const BusyScope scope(impl_->busy);
-    if (!scope.entered())
-      return busyStatus();
-    Engine::Impl &engine = impl_->engine;
-    CGC_TRY(engine.fault.check());
-    CGC_ASSIGN_OR_RETURN(BoundBucket * bound, impl_->findBucket(entry, bucket));
-    const DeviceGuard guard(engine.device);
-    auto times = impl_->profileBucket(*bound, runs);
-    if (times.isOk())
-      return times;
-    Status status = times.status();
-    if (impl_->device == DeviceKind::Cuda)
-      status = engine.fault.note(std::move(status), impl_->stream.get());
-    return status.withContext("profile of entry '" + std::string(entry) + "'");
-  });
-}
-
 Result<BucketStats> Context::stats(std::string_view entry, size_t bucket) const {
   return noThrow([&]() -> Result<BucketStats> {
-    CGC_ASSIGN_OR_RETURN(const BoundBucket *bound, impl_->findBucket(entry, bucket));
-    if (const auto *graph = std::get_if<GraphExecutor>(&bound->executor))
-      return BucketStats{graph->nodes(), graph->captureMillis()};
+    CGC_ASSIGN_OR_RETURN(const auto at, impl_->findBucket(entry, bucket));
+    const BoundBucket *const bound = impl_->buckets[at.first][at.second].get();
+    if (bound)
+      if (const auto *graph = std::get_if<GraphExecutor>(&bound->executor))
+        return BucketStats{graph->nodes(), graph->captureMillis()};
     return BucketStats{};
   });
 }

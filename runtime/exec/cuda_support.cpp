@@ -49,6 +49,12 @@ Result<CudaEvent> createEvent() {
   return CudaEvent(event);
 }
 
+Result<int> deviceOf(cudaStream_t stream) {
+  int device = -1;
+  CGC_TRY(cudaStatus(cudaStreamGetDevice(stream, &device), "cannot use the stream"));
+  return device;
+}
+
 DeviceGuard::DeviceGuard(int device) {
   int current = 0;
   if (device < 0 || cudaGetDevice(&current) != cudaSuccess || current == device)

@@ -36,6 +36,9 @@ Result<CudaStream> createStream();
 /// Creates an event without timing.
 Result<CudaEvent> createEvent();
 
+/// The index of the GPU that `stream` belongs to.
+Result<int> deviceOf(cudaStream_t stream);
+
 /// Makes `device` current and restores the caller's device when destroyed. Does nothing for a
 /// negative device.
 class DeviceGuard final {

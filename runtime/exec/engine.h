@@ -90,6 +90,12 @@ private:
 /// The largest value of ContextOptions::threads.
 inline constexpr int kMaxIntraOpThreads = 1024;
 
+/// When a context binds and captures a bucket.
+enum class CaptureTime {
+  AtCreation, ///< All buckets, in Context::create().
+  OnFirstUse, ///< Each bucket in its first run, or in Context::prepare().
+};
+
 struct ContextOptions {
   /// The executor, for target cuda. Empty: the engine's. Usage if only one of engine and context
   /// has Reference. A cpu plan always runs its records one by one, and so does a bucket whose
@@ -98,6 +104,7 @@ struct ContextOptions {
   /// Lets a kernel be scheduled before the preceding kernel ends, if it waits for that kernel
   /// itself (programmatic dependent launch). The results are the same either way.
   bool programmaticEdges = true;
+  CaptureTime capture = CaptureTime::AtCreation;
   /// Intra-op threads for each record that LibTorch runs, for a plan with target cpu or the
   /// reference executor: 1 to kMaxIntraOpThreads. 0: the number that the host has set
   /// (at::get_num_threads). The host's setting does not change. Other values, and any value but 0
@@ -125,7 +132,8 @@ struct BucketStats {
 /// graph executor, only create() and profile() launch records.
 class CGC_API Context final {
 public:
-  /// Binds all buckets to memory and, with the graph executor, warms them up and captures them.
+  /// Binds all buckets to memory and, with the graph executor, warms them up and captures them,
+  /// unless ContextOptions::capture delays that. Reserves the memory of all buckets either way.
   /// `engine` is borrowed and must outlive the context. OutOfMemory with a memory breakdown, before
   /// anything is allocated, if arena, inputs and outputs do not fit.
   static Result<Context> create(const Engine &engine, ContextOptions options = {});
@@ -149,6 +157,10 @@ public:
   Status run(std::string_view entry, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs, void *stream = nullptr);
 
+  /// Binds and captures a bucket of `entry` unless that is done (CaptureTime::OnFirstUse). Usage if
+  /// there is no such entry or bucket.
+  Status prepare(std::string_view entry, size_t bucket);
+
   /// Measures the microseconds that each record of a bucket takes, as [record][run] in the plan's
   /// order. Makes `runs` runs on the inputs of the bucket's last run. On a GPU: measured by events
   /// inside a replayed graph, all of whose edges are plain; the resolution of events is half a
@@ -165,8 +177,10 @@ public:
   /// for another GPU.
   const std::vector<std::string> &notes() const;
 
+  struct Impl; ///< context_impl.h, which is not installed.
+
 private:
-  struct Impl;
+  friend Impl &implOf(const Context &context);
   explicit Context(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

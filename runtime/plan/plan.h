@@ -166,6 +166,9 @@ CGC_API std::vector<TensorId> recordWrites(const LaunchRecord &record);
 /// "memcpy".
 CGC_API std::string recordName(const LaunchRecord &record);
 
+/// The largest number of dimensions of a tensor.
+inline constexpr size_t kMaxRank = 16;
+
 /// The bounds that one input may have. A check of its indices reads each element so often at most.
 inline constexpr size_t kMaxIndexBounds = 64;
 

@@ -19,7 +19,6 @@ namespace {
 constexpr size_t kMaxEntries = 1 << 10, kMaxBuckets = 1 << 10, kMaxIo = 1 << 10;
 constexpr size_t kMaxItems = 1 << 20; // Weights and locations; tensors and records of a bucket.
 constexpr size_t kMaxOpLibraries = 64;
-constexpr size_t kMaxRank = 16;
 // Limit in bytes on the weights, the largest arena, and all inputs and outputs together, and on the
 // elements of one tensor. Sums and products of such sizes fit into 64 bits.
 constexpr uint64_t kMaxBytes = uint64_t(1) << 48;

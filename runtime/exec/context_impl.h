@@ -1,0 +1,95 @@
+// Context::Impl: the memory, bound records and executors of a context's buckets, which Context and
+// Session see.
+#pragma once
+
+#include "runtime/exec/engine_impl.h"
+#include "runtime/exec/executors.h"
+#include "runtime/exec/row_range.h"
+
+#include <atomic>
+#include <variant>
+
+namespace cgc {
+
+/// A bucket that is ready to run. It must not move: executors point to `records`.
+struct BoundBucket {
+  BucketMemory memory;
+  std::vector<Buffer> parts; ///< Arena memory if the engine has separate buffers.
+  std::vector<BoundRecord> records;
+  /// For each input, the leading rows of its static buffer that may hold other values than zeros.
+  std::vector<int64_t> usedRows;
+  std::variant<std::monostate, StreamExecutor, GraphExecutor> executor;
+};
+
+/// Memory that consists of blocks, of which each begins `pitch` bytes after the one before.
+struct Block {
+  std::byte *data = nullptr;
+  DeviceKind device = DeviceKind::Cpu;
+  uint64_t pitch = 0;
+};
+
+struct Context::Impl {
+  Impl(Engine::Impl &engine, ContextOptions options) : engine(engine), options(options) {}
+  ~Impl();
+
+  Status create();
+  /// Adds a note if the plan was tuned on another GPU.
+  void noteOtherGpu();
+  /// The indices of an entry and its bucket. Usage if there is no such entry or bucket.
+  Result<std::pair<size_t, size_t>> findBucket(std::string_view entry, size_t bucket) const;
+  Status createBucket(const Bucket &bucket, BoundBucket &bound);
+  /// Allocates memory for each range of the arena that tensors of the bucket share
+  /// (EngineOptions::separateBuffers).
+  Status createParts(const Bucket &bucket, BoundBucket &bound);
+  /// Binds and captures a bucket of an entry unless that is done.
+  Status prepare(size_t entry, size_t bucket);
+  /// Runs buckets of one entry, one after another, on views that have been checked. Usage if the
+  /// context is busy.
+  Status run(size_t entry, std::span<const BucketRun> runs, std::span<const TensorView> inputs,
+             std::span<const TensorView> outputs, cudaStream_t callers);
+  Status runBuckets(size_t entry, std::span<const BucketRun> runs,
+                    std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                    cudaStream_t callers);
+  Status enqueueBucket(BoundBucket &bound, const Bucket &bucket,
+                       const std::optional<RowRange> &rows, std::span<const TensorView> inputs,
+                       std::span<const TensorView> outputs, cudaStream_t on);
+  /// Copies a caller's tensor, or its rows, to a static input buffer and clears the rows behind
+  /// them that an earlier run used.
+  Status copyIn(BoundBucket &bound, const Bucket &bucket, size_t input,
+                const std::optional<RowRange> &rows, const TensorView &view, cudaStream_t on);
+  Status copyOut(BoundBucket &bound, const Bucket &bucket, size_t output,
+                 const std::optional<RowRange> &rows, const TensorView &view, cudaStream_t on);
+  Result<std::vector<std::vector<double>>> profileBucket(BoundBucket &bound, size_t runs);
+  /// Makes work on `on` wait for the last run, with which it shares arena and static buffers.
+  Status waitForLastRun(cudaStream_t on);
+  /// Records the event `done` on `on`.
+  Status markDone(cudaStream_t on);
+  Status launch(BoundBucket &bound, cudaStream_t on);
+  /// Calls `body`, which runs records, with ContextOptions::threads threads.
+  Status withThreads(const std::function<Status()> &body);
+  /// Copies `blocks` blocks of `width` bytes each.
+  Status copy(const Block &to, const Block &from, uint64_t width, uint64_t blocks, cudaStream_t on);
+  /// Sets `blocks` blocks of `width` bytes each to `value`.
+  Status fill(const Block &to, int value, uint64_t width, uint64_t blocks, cudaStream_t on);
+  Status fill(const Buffer &buffer, int value, cudaStream_t on) {
+    return fill({buffer.data(), device, buffer.size()}, value, buffer.size(), 1, on);
+  }
+
+  Engine::Impl &engine;
+  const ContextOptions options;
+  const ExecutorKind executor = options.executor.value_or(engine.executor);
+  const DeviceKind device = engine.runsOn; ///< Of all memory and records.
+  uint64_t reserved = 0;                   ///< Bytes reserved in the engine's MemoryBudget.
+  Buffer arena;
+  CudaStream stream; ///< For warm-up, capture, and runs without a caller's stream.
+  CudaEvent done;    ///< Recorded after the last run's work.
+  /// [entry][bucket]; null until prepare().
+  std::vector<std::vector<std::unique_ptr<BoundBucket>>> buckets;
+  std::vector<std::string> notes;
+  std::atomic<bool> busy = false;
+};
+
+/// For Session, which runs rows of a batch.
+Context::Impl &implOf(const Context &context);
+
+} // namespace cgc
