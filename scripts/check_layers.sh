@@ -5,12 +5,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 failures=0
-# layer FOLDER ALLOWED...: sources of FOLDER may include "FOLDER/..." and "ALLOWED/...".
+# layer FOLDER ALLOWED...: sources of FOLDER may include "FOLDER/..." and "ALLOWED/...", or the file "ALLOWED".
 layer() {
   local folder=$1 allowed
   allowed=$(IFS='|'; echo "$*")
   if grep -rnE '#include "(runtime|support|ir|passes|backend|frontend|driver|tuner|tools|tests|bench|examples)/' "$folder" --include=*.{cpp,h,cu,cuh,def} |
-    grep -vE "#include \"($allowed)/"; then
+    grep -vE "#include \"($allowed)[/\"]"; then
     echo "$folder may include only: $*" >&2
     failures=$((failures + 1))
   fi
@@ -19,6 +19,7 @@ layer runtime/base
 layer runtime/plan runtime/base
 layer runtime/kernels runtime/base
 layer runtime/exec runtime/base runtime/plan runtime/kernels
+layer runtime/session runtime/base runtime/plan runtime/exec
 layer runtime/aten runtime/base runtime/plan
 layer support
 layer ir support runtime/base

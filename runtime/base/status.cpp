@@ -21,6 +21,8 @@ std::string_view codeName(Code code) {
     return "device";
   case Code::OutOfMemory:
     return "out_of_memory";
+  case Code::Busy:
+    return "busy";
   }
   return "unknown";
 }

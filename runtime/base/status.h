@@ -22,6 +22,7 @@ enum class Code {
   Mismatch,    ///< A comparison went past its tolerance.
   Device,      ///< No usable device or driver, or the device failed.
   OutOfMemory, ///< Host or device memory ran out.
+  Busy,        ///< A limit on waiting or the time-out was reached. Try again later.
 };
 
 /// The name of a code in JSON output, for example "invalid_file".

@@ -23,6 +23,7 @@ int exitStatus(Code code) {
   case Code::Ok:
     return 0;
   case Code::Failed:
+  case Code::Busy:
     return 1;
   case Code::Usage:
     return 2;

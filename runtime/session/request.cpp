@@ -1,0 +1,201 @@
+// RequestTable: groups of buckets, and the checks of a request.
+#include "runtime/session/request.h"
+
+#include "runtime/exec/bucket_choice.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace cgc {
+
+/// The batch of a bucket; std::nullopt if no input has a batch dimension.
+static std::optional<int64_t> batchOf(const Bucket &bucket) {
+  for (const IoTensor &input : bucket.inputs)
+    if (input.batchDim != kNoBatchDim)
+      return input.sizes[input.batchDim];
+  return std::nullopt;
+}
+
+namespace {
+
+/// Whether the sizes of two inputs are equal, but for the batch.
+bool equalRows(const IoTensor &a, std::span<const int64_t> sizes) {
+  if (a.sizes.size() != sizes.size())
+    return false;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (int32_t(d) != a.batchDim && a.sizes[d] != sizes[d])
+      return false;
+  return true;
+}
+
+bool equalRows(const Bucket &a, const Bucket &b) {
+  return std::ranges::equal(a.inputs, b.inputs, [](const IoTensor &x, const IoTensor &y) {
+    return equalRows(x, y.sizes);
+  });
+}
+
+/// Why the rows of an entry may not be padded or split, for messages.
+std::string reasonText(const PlanData &plan, const BatchRows &rows) {
+  if (rows.reason.empty())
+    return "";
+  std::string text = "; no other batch fits, because the rows depend on each other";
+  if (!rows.op.empty())
+    text += ": " + rows.op;
+  if (rows.location != kNoLocation) {
+    const SourceLocation &at = plan.locations[size_t(rows.location)];
+    text += " (" + at.file + ":" + std::to_string(at.line) + ")";
+  }
+  return text;
+}
+
+} // namespace
+
+void Request::runs(std::vector<BucketRun> &runs) const {
+  if (split)
+    split->split(rows, runs);
+  else
+    runs.assign(1, BucketRun{bucket});
+}
+
+RequestTable::RequestTable(const PlanData &plan, int64_t maxBatch)
+    : plan_(plan), maxBatch_(maxBatch) {
+  for (const Entry &entry : plan.entries) {
+    std::vector<Group> &groups = groups_.emplace_back();
+    if (!entry.rows.independent)
+      continue;
+    std::vector<bool> grouped(entry.buckets.size());
+    for (size_t i = 0; i < entry.buckets.size(); ++i) {
+      if (grouped[i] || cgc::batchOf(entry.buckets[i]).value_or(0) == 0)
+        continue;
+      std::vector<BatchBucket> members;
+      const Bucket *largest = &entry.buckets[i];
+      for (size_t j = i; j < entry.buckets.size(); ++j) {
+        const Bucket &bucket = entry.buckets[j];
+        const int64_t batch = cgc::batchOf(bucket).value_or(0);
+        if (batch == 0 || !equalRows(entry.buckets[i], bucket))
+          continue;
+        grouped[j] = true;
+        members.push_back({j, batch, bucket.expectedMicros});
+        if (batch > cgc::batchOf(*largest))
+          largest = &bucket;
+      }
+      groups.push_back({largest, BatchSplit(std::move(members), maxBatch)});
+    }
+  }
+}
+
+Status RequestTable::checkBatch(int64_t rows) const {
+  if (rows < 1)
+    return {Code::Usage, "the batch is empty"};
+  if (rows > maxBatch_)
+    return {Code::Usage, "a batch of " + std::to_string(rows) +
+                             " rows is above the session's limit of " + std::to_string(maxBatch_) +
+                             "; give it in parts, or raise SessionOptions::maxBatch"};
+  return Status::ok();
+}
+
+Result<RequestTable::Match> RequestTable::match(const Entry &entry,
+                                                std::span<const TensorView> inputs) const {
+  for (const Group &group : groups_[&entry - plan_.entries.data()]) {
+    const std::vector<IoTensor> &tensors = group.largest->inputs;
+    bool fits = true;
+    for (size_t i = 0; fits && i < inputs.size(); ++i)
+      fits = equalRows(tensors[i], inputs[i].sizes);
+    if (!fits)
+      continue;
+    Match match{&group, 0};
+    const IoTensor *first = nullptr;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (tensors[i].batchDim == kNoBatchDim)
+        continue;
+      const int64_t rows = inputs[i].sizes[tensors[i].batchDim];
+      if (first && rows != match.rows)
+        return Status(Code::Usage, "input '" + first->name + "' has a batch of " +
+                                       std::to_string(match.rows) + " and input '" +
+                                       tensors[i].name + "' one of " + std::to_string(rows));
+      first = first ? first : &tensors[i];
+      match.rows = rows;
+    }
+    return match;
+  }
+  return Match{};
+}
+
+Result<Request> RequestTable::find(std::string_view name, std::span<const TensorView> inputs,
+                                   std::span<const TensorView> outputs, DeviceKind device) const {
+  CGC_ASSIGN_OR_RETURN(const Entry *entry, findEntry(plan_, name));
+  CGC_TRY(checkInputTypes(*entry, inputs));
+  Request request{.entry = size_t(entry - plan_.entries.data())};
+  CGC_ASSIGN_OR_RETURN(const Match found, match(*entry, inputs));
+  const Bucket *bucket = nullptr;
+  std::optional<int64_t> rows;
+  if (found.group) {
+    CGC_TRY(checkBatch(found.rows));
+    request.split = &found.group->split;
+    request.rows = found.rows;
+    bucket = found.group->largest;
+    rows = found.rows;
+  } else if (const std::optional<size_t> exact = findBucket(*entry, inputs)) {
+    request.bucket = *exact;
+    bucket = &entry->buckets[*exact];
+  } else {
+    const Status none = noBucket(*entry, inputs);
+    return Status(Code::Usage, none.message() + reasonText(plan_, entry->rows));
+  }
+  CGC_TRY(checkViews(bucket->inputs, inputs, device, "input", rows));
+  CGC_TRY(checkViews(bucket->outputs, outputs, device, "output", rows));
+  CGC_TRY(checkOverlaps(inputs, outputs));
+  if (!rows)
+    CGC_TRY(checkIndices(bucket->inputs, inputs));
+  else
+    for (int64_t begin = 0, batch = *cgc::batchOf(*bucket); begin < *rows; begin += batch)
+      CGC_TRY(checkIndices(bucket->inputs, inputs,
+                           RowRange{begin, std::min(batch, *rows - begin), *rows}));
+  return request;
+}
+
+Result<std::vector<size_t>> RequestTable::bucketsFor(std::string_view name, int64_t batch) const {
+  CGC_ASSIGN_OR_RETURN(const Entry *entry, findEntry(plan_, name));
+  const std::vector<Group> &groups = groups_[entry - plan_.entries.data()];
+  std::vector<size_t> buckets;
+  if (groups.empty())
+    for (size_t i = 0; i < entry->buckets.size(); ++i)
+      buckets.push_back(i);
+  std::vector<BucketRun> runs;
+  for (const Group &group : groups) {
+    CGC_TRY(checkBatch(batch));
+    group.split.split(batch, runs);
+    for (const BucketRun &run : runs)
+      if (std::ranges::find(buckets, run.bucket) == buckets.end())
+        buckets.push_back(run.bucket);
+  }
+  return buckets;
+}
+
+int64_t RequestTable::batchOf(size_t entry, size_t bucket) const {
+  return cgc::batchOf(plan_.entries[entry].buckets[bucket]).value_or(0);
+}
+
+Status checkOverlaps(std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const auto end = [](const TensorView &view) {
+    return static_cast<const std::byte *>(view.data) + *tensorBytes(view.dtype, view.sizes);
+  };
+  const auto overlap = [&](const TensorView &a, const TensorView &b) {
+    const std::less<const void *> before;
+    return a.device == b.device && before(a.data, end(b)) && before(b.data, end(a)) &&
+           end(a) != a.data && end(b) != b.data;
+  };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (size_t j = 0; j < inputs.size(); ++j)
+      if (overlap(outputs[i], inputs[j]))
+        return {Code::Usage, "output " + std::to_string(i) + " overlaps input " +
+                                 std::to_string(j) + " in memory; give it memory of its own"};
+    for (size_t j = 0; j < i; ++j)
+      if (overlap(outputs[i], outputs[j]))
+        return {Code::Usage, "output " + std::to_string(i) + " overlaps output " +
+                                 std::to_string(j) + " in memory; give it memory of its own"};
+  }
+  return Status::ok();
+}
+
+} // namespace cgc

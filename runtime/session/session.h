@@ -1,0 +1,116 @@
+// Session: serves a plan to any number of threads, with batches of any size. The first class of the
+// public C++ API of libcgc_runtime to use; Engine and Context lie beneath it.
+#pragma once
+
+#include "runtime/base/export.h"
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
+#include "runtime/exec/engine.h"
+#include "runtime/plan/plan_file.h"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cgc {
+
+/// The largest value of SessionOptions::maxBatch.
+inline constexpr int64_t kMaxBatch = 1 << 20;
+
+struct SessionOptions {
+  /// The GPUs, by index, without duplicates. Empty: EngineOptions::device. For a plan that runs on
+  /// the host it must be empty.
+  std::vector<int> devices = {};
+  /// Contexts on each device, at least 1: the number of requests that run on it at a time. Each has
+  /// an arena and static buffers of its own and shares the weights.
+  int contexts = 1;
+  /// The largest batch of a request: 1 to kMaxBatch.
+  int64_t maxBatch = 1 << 14;
+  /// Requests that may wait for a context at a time. Others fail with Busy.
+  size_t maxWaiting = 1024;
+  /// The longest wait for a context, after which a request fails with Busy. Nothing: no limit.
+  std::optional<std::chrono::milliseconds> timeout = {};
+  EngineOptions engine = {};   ///< Of each device's engine. memoryLimit holds for each device.
+  ContextOptions context = {}; ///< Of all contexts.
+};
+
+/// What a session has done since it was created. All counts only grow.
+struct SessionStats {
+  uint64_t requests = 0;   ///< Calls of run(), failed ones included.
+  uint64_t failures = 0;   ///< Calls of run() that failed.
+  uint64_t splits = 0;     ///< Requests that took more than one run of a bucket.
+  uint64_t bucketRuns = 0; ///< Runs of a bucket.
+  uint64_t rows = 0;       ///< Rows of requests with a batch dimension.
+  uint64_t paddedRows = 0; ///< Rows that were computed and that nobody asked for.
+  uint64_t waits = 0;      ///< Requests that found no free context.
+  uint64_t waitMicros = 0; ///< Their time in the queue, in microseconds.
+  uint64_t updates = 0;    ///< Plans that update() and swapWeights() exchanged.
+};
+
+/// A plan on one or several devices, ready for requests. Thread-safe: any thread may call any
+/// member at any time, except the destructor, which must not overlap other calls.
+class CGC_API Session final {
+public:
+  /// Uploads the weights to each device and creates its contexts. Shares ownership of `plan`.
+  /// Usage for options that do not fit; otherwise fails as Engine::create and Context::create do.
+  static Result<Session> create(std::shared_ptr<const Plan> plan, SessionOptions options = {});
+  /// Loads and verifies the plan file at `path`, then does the same.
+  static Result<Session> load(const std::string &path, SessionOptions options = {});
+  Session(Session &&) noexcept;
+  Session &operator=(Session &&) noexcept;
+  ~Session();
+
+  /// Runs `entry` on `inputs`, in the plan's order, and copies the results to `outputs`. Views are
+  /// dense, in host memory or, if the plan runs on GPUs, in device memory.
+  ///
+  /// The batch may have any size from 1 to SessionOptions::maxBatch if the plan says that the rows
+  /// of the entry are independent (Entry::rows): the bucket of that size runs it, otherwise the
+  /// buckets that take the least time together, the last of which may be padded with zeros.
+  /// Otherwise the inputs must have the shapes of one of the buckets.
+  ///
+  /// If `stream`, a cudaStream_t, is given, the work is enqueued on it and the call returns; the
+  /// views must stay valid until that work is complete. Otherwise the call returns when the outputs
+  /// are complete.
+  ///
+  /// Usage, before anything is enqueued, if the request does not fit: an unknown entry, a wrong
+  /// number, shape, dtype or device of a view, an empty or too large batch, an index out of range
+  /// in host memory, or an output that overlaps an input or another output. Busy if it waited too
+  /// long for a context or if too many requests wait. If the device fails, the outputs are
+  /// undefined.
+  Status run(std::string_view entry, std::span<const TensorView> inputs,
+             std::span<const TensorView> outputs, void *stream = nullptr);
+
+  /// Captures, in all contexts, the buckets that a batch of `batch` rows takes, if the contexts
+  /// capture on first use. For an entry without batch dimension, `batch` is ignored and all buckets
+  /// are captured. Usage if there is no such entry or batch.
+  Status prepare(std::string_view entry, int64_t batch);
+
+  /// Serves later requests with `plan`. Its weights are uploaded and its buckets are captured while
+  /// the session serves requests with the present plan; requests that have begun end with it. No
+  /// request fails or waits for a capture. Until the call returns, both plans take memory. Each
+  /// entry of the present plan must be in `plan`, with equal names, dtypes and numbers of
+  /// dimensions; else Usage. If it fails, the present plan stays.
+  Status update(std::shared_ptr<const Plan> plan);
+
+  /// Does the same as update(), for a plan of the same model with other weights: all of its
+  /// entries, buckets, records and weights are equal but for the bytes of weights. Usage names the
+  /// first difference.
+  Status swapWeights(std::shared_ptr<const Plan> plan);
+
+  /// The plan that serves requests now.
+  std::shared_ptr<const Plan> plan() const;
+  SessionStats stats() const;
+
+  struct Impl; ///< session_impl.h, which is not installed.
+
+private:
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace cgc
