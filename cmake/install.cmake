@@ -42,6 +42,7 @@ foreach(folder support ir passes runtime/base runtime/plan)
 endforeach()
 install(FILES ${CMAKE_SOURCE_DIR}/runtime/exec/engine.h DESTINATION ${CGC_INSTALL_INCLUDE}/runtime/exec)
 install(FILES ${CMAKE_SOURCE_DIR}/runtime/session/session.h DESTINATION ${CGC_INSTALL_INCLUDE}/runtime/session)
+install(FILES ${CMAKE_SOURCE_DIR}/runtime/cgc.h DESTINATION ${CGC_INSTALL_INCLUDE})
 
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/cgcConfig.cmake.in ${CMAKE_BINARY_DIR}/cgcConfig.cmake
   INSTALL_DESTINATION ${CGC_INSTALL_CMAKE} NO_SET_AND_CHECK_MACRO)

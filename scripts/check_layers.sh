@@ -20,6 +20,7 @@ layer runtime/plan runtime/base
 layer runtime/kernels runtime/base
 layer runtime/exec runtime/base runtime/plan runtime/kernels
 layer runtime/session runtime/base runtime/plan runtime/exec
+layer runtime/c_api runtime/base runtime/plan runtime/exec runtime/session runtime/cgc.h
 layer runtime/aten runtime/base runtime/plan
 layer support
 layer ir support runtime/base

@@ -9,7 +9,7 @@ sources | xargs clang-format-19 --dry-run --Werror || fail "not formatted, as ab
 say "checking the layers"
 scripts/check_layers.sh
 # Also checks that every header that needs no LibTorch compiles alone.
-layers=(cgc_{base,plan,kernel_table,kernels,exec,session,support,ir,passes,backend,tuner,driver})
+layers=(cgc_{base,plan,kernel_table,kernels,exec,session,c_api,support,ir,passes,backend,tuner,driver})
 build all "${layers[@]/%/_verify_interface_header_sets}"
 say "checking the changed files with clang-tidy"
 scripts/clang_tidy.sh || fail "clang-tidy has found something, as above; .clang-tidy says what it checks"

@@ -1,0 +1,161 @@
+// The C API: sessions.
+#include "runtime/c_api/handles.h"
+
+using namespace cgc;
+using namespace cgc::c_api;
+
+namespace {
+
+std::string text(const char *given) {
+  return given ? given : "";
+}
+
+/// `given`, or `otherwise` if it is 0.
+template <class T> T orDefault(T given, T otherwise) {
+  return given == T{} ? otherwise : given;
+}
+
+Result<ExecutorKind> executorOf(cgc_executor executor) {
+  switch (executor) {
+  case CGC_GRAPH:
+    return ExecutorKind::Graph;
+  case CGC_STREAM:
+    return ExecutorKind::Stream;
+  case CGC_REFERENCE:
+    return ExecutorKind::Reference;
+  }
+  return Status(Code::Usage, "there is no executor " + std::to_string(int(executor)));
+}
+
+Result<SessionOptions> optionsOf(const cgc_session_options *given) {
+  CGC_ASSIGN_OR_RETURN(const cgc_session_options o, fromCaller(given, "cgc_session_options"));
+  SessionOptions options;
+  if (o.device_count > 0)
+    CGC_TRY(require(o.devices, "devices"));
+  if (o.op_library_count > 0)
+    CGC_TRY(require(o.op_libraries, "op_libraries"));
+  options.devices.assign(o.devices, o.devices + o.device_count);
+  options.contexts = orDefault<int>(o.contexts, options.contexts);
+  options.maxBatch = orDefault(o.max_batch, options.maxBatch);
+  options.maxWaiting = orDefault(o.max_waiting, options.maxWaiting);
+  if (o.timeout_ms < 0)
+    return Status(Code::Usage,
+                  "a time-out of " + std::to_string(o.timeout_ms) + " ms; it must not be negative");
+  if (o.timeout_ms > 0)
+    options.timeout = std::chrono::milliseconds(o.timeout_ms);
+  CGC_ASSIGN_OR_RETURN(options.engine.executor, executorOf(o.executor));
+  options.engine.providerPath = text(o.aten_path);
+  options.engine.cublasLtPath = text(o.cublaslt_path);
+  options.engine.referencePath = text(o.reference_path);
+  for (size_t i = 0; i < o.op_library_count; ++i)
+    options.engine.opLibraries.push_back(text(o.op_libraries[i]));
+  options.engine.memoryLimit = o.memory_limit;
+  options.context.threads = o.threads;
+  if (o.capture_on_first_use)
+    options.context.capture = CaptureTime::OnFirstUse;
+  return options;
+}
+
+/// Views of a caller's tensors. Requests of up to eight tensors need no allocation.
+class Views final {
+public:
+  Status assign(const cgc_tensor *tensors, size_t count, const char *name) {
+    if (count > 0)
+      CGC_TRY(require(tensors, name));
+    if (count > kFew)
+      many_.resize(count);
+    views_ = {count > kFew ? many_.data() : few_, count};
+    for (size_t i = 0; i < count; ++i) {
+      const cgc_tensor &tensor = tensors[i];
+      const auto fail = [&](const std::string &what) {
+        return Status(Code::Usage, std::string(name) + "[" + std::to_string(i) + "]: " + what);
+      };
+      if (tensor.rank < 0 || (tensor.rank > 0 && !tensor.sizes))
+        return fail("rank is negative, or sizes is null");
+      if (int(tensor.dtype) < 0 || int(tensor.dtype) >= kNumDTypes)
+        return fail("there is no element type " + std::to_string(int(tensor.dtype)));
+      if (tensor.memory != CGC_HOST && tensor.memory != CGC_GPU)
+        return fail("there is no memory " + std::to_string(int(tensor.memory)));
+      views_[i] = {tensor.data,
+                   DType(tensor.dtype),
+                   tensor.memory == CGC_GPU ? DeviceKind::Cuda : DeviceKind::Cpu,
+                   {tensor.sizes, size_t(tensor.rank)},
+                   {}};
+    }
+    return Status::ok();
+  }
+  std::span<const TensorView> views() const { return views_; }
+
+private:
+  static constexpr size_t kFew = 8;
+  TensorView few_[kFew];
+  std::vector<TensorView> many_;
+  std::span<TensorView> views_;
+};
+
+} // namespace
+
+cgc_code cgc_session_create(const cgc_plan *plan, const cgc_session_options *options,
+                            cgc_session **session, cgc_error **error) {
+  return call(error, [&]() -> Status {
+    CGC_TRY(require(plan, "plan"));
+    CGC_TRY(require(session, "session"));
+    CGC_ASSIGN_OR_RETURN(SessionOptions converted, optionsOf(options));
+    CGC_ASSIGN_OR_RETURN(Session created, Session::create(plan->plan, std::move(converted)));
+    *session = new cgc_session{std::move(created)};
+    return Status::ok();
+  });
+}
+
+void cgc_session_destroy(cgc_session *session) {
+  delete session;
+}
+
+cgc_code cgc_session_run(cgc_session *session, const char *entry, const cgc_tensor *inputs,
+                         size_t input_count, const cgc_tensor *outputs, size_t output_count,
+                         void *stream, cgc_error **error) {
+  return call(error, [&]() -> Status {
+    CGC_TRY(require(session, "session"));
+    CGC_TRY(require(entry, "entry"));
+    Views in, out;
+    CGC_TRY(in.assign(inputs, input_count, "inputs"));
+    CGC_TRY(out.assign(outputs, output_count, "outputs"));
+    return session->session.run(entry, in.views(), out.views(), stream);
+  });
+}
+
+cgc_code cgc_session_prepare(cgc_session *session, const char *entry, int64_t batch,
+                             cgc_error **error) {
+  return call(error, [&]() -> Status {
+    CGC_TRY(require(session, "session"));
+    CGC_TRY(require(entry, "entry"));
+    return session->session.prepare(entry, batch);
+  });
+}
+
+cgc_code cgc_session_update(cgc_session *session, const cgc_plan *plan, cgc_error **error) {
+  return call(error, [&]() -> Status {
+    CGC_TRY(require(session, "session"));
+    CGC_TRY(require(plan, "plan"));
+    return session->session.update(plan->plan);
+  });
+}
+
+cgc_code cgc_session_swap_weights(cgc_session *session, const cgc_plan *plan, cgc_error **error) {
+  return call(error, [&]() -> Status {
+    CGC_TRY(require(session, "session"));
+    CGC_TRY(require(plan, "plan"));
+    return session->session.swapWeights(plan->plan);
+  });
+}
+
+cgc_code cgc_session_get_stats(const cgc_session *session, cgc_session_stats *stats,
+                               cgc_error **error) {
+  return call(error, [&]() -> Status {
+    CGC_TRY(require(session, "session"));
+    const SessionStats s = session->session.stats();
+    return toCaller({0, s.requests, s.failures, s.splits, s.bucketRuns, s.rows, s.paddedRows,
+                     s.waits, s.waitMicros, s.updates},
+                    stats, "cgc_session_stats");
+  });
+}

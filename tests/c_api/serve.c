@@ -1,0 +1,116 @@
+/* Uses every function of the C API from C99, on the host: serve PLAN, of which entry "rows" computes y = w - x over
+ * batches of f32[N,4]. Exits with the number of the line that failed. */
+#include "runtime/cgc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                           \
+  do {                                                                                             \
+    if (!(condition)) {                                                                            \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                              \
+      return 1;                                                                                    \
+    }                                                                                              \
+  } while (0)
+/* The call fails with `code` and a message that contains `text`. */
+#define FAILS(call, code, text)                                                                    \
+  do {                                                                                             \
+    cgc_error *error = NULL;                                                                       \
+    CHECK((call) == (code));                                                                       \
+    CHECK(cgc_error_code(error) == (code));                                                        \
+    if (!strstr(cgc_error_message(error), text))                                                   \
+      fprintf(stderr, "%s\n", cgc_error_message(error));                                           \
+    CHECK(strstr(cgc_error_message(error), text) != NULL);                                         \
+    cgc_error_destroy(error);                                                                      \
+  } while (0)
+
+static int checkPlan(const cgc_plan *plan) {
+  cgc_tensor_info info = CGC_INIT(cgc_tensor_info);
+  CHECK(cgc_plan_entry_count(plan) == 5);
+  CHECK(strcmp(cgc_plan_entry_name(plan, 0), "rows") == 0);
+  CHECK(cgc_plan_entry_name(plan, 5) == NULL);
+  CHECK(cgc_plan_bucket_count(plan, 0) == 4 && cgc_plan_bucket_count(plan, 5) == 0);
+  CHECK(cgc_plan_takes_any_batch(plan, 0) == 1 && cgc_plan_takes_any_batch(plan, 4) == 0);
+  CHECK(cgc_plan_tensor_count(plan, 0, CGC_INPUT) == 1);
+  CHECK(cgc_plan_tensor_count(plan, 3, CGC_INPUT) == 2);
+  CHECK(cgc_plan_tensor(plan, 0, 2, CGC_INPUT, 0, &info, NULL) == CGC_OK);
+  CHECK(strcmp(info.name, "x") == 0 && info.dtype == CGC_F32 && info.rank == 2);
+  CHECK(info.sizes[0] == 16 && info.sizes[1] == 4 && info.batch_dim == 0);
+  CHECK(info.struct_size == sizeof info);
+  FAILS(cgc_plan_tensor(plan, 5, 0, CGC_INPUT, 0, &info, &error), CGC_USAGE, "no entry of index 5");
+  FAILS(cgc_plan_tensor(plan, 0, 4, CGC_INPUT, 0, &info, &error), CGC_USAGE, "no bucket of index 4");
+  FAILS(cgc_plan_tensor(plan, 0, 0, CGC_OUTPUT, 1, &info, &error), CGC_USAGE, "no output of index 1");
+  info.struct_size = 0;
+  FAILS(cgc_plan_tensor(plan, 0, 0, CGC_INPUT, 0, &info, &error), CGC_USAGE, "sizeof(cgc_tensor_info)");
+  return 0;
+}
+
+static int checkSession(const cgc_plan *plan, cgc_session *session) {
+  float x[6][4], y[6][4];
+  const int64_t sizes[2] = {6, 4}, wrong[2] = {6, 5};
+  cgc_tensor in = {x, sizes, 2, CGC_F32, CGC_HOST}, out = {y, sizes, 2, CGC_F32, CGC_HOST};
+  cgc_session_stats stats = CGC_INIT(cgc_session_stats);
+  for (int row = 0; row < 6; ++row)
+    for (int column = 0; column < 4; ++column)
+      x[row][column] = (float)(10 * row + column);
+  CHECK(cgc_session_prepare(session, "rows", 6, NULL) == CGC_OK);
+  CHECK(cgc_session_run(session, "rows", &in, 1, &out, 1, NULL, NULL) == CGC_OK);
+  for (int row = 0; row < 6; ++row)
+    for (int column = 0; column < 4; ++column)
+      CHECK(y[row][column] == (float)(column + 1) - x[row][column]);
+  CHECK(cgc_session_update(session, plan, NULL) == CGC_OK);
+  CHECK(cgc_session_swap_weights(session, plan, NULL) == CGC_OK);
+  FAILS(cgc_session_run(session, "none", &in, 1, &out, 1, NULL, &error), CGC_USAGE, "no entry 'none'");
+  FAILS(cgc_session_run(session, "rows", NULL, 1, &out, 1, NULL, &error), CGC_USAGE, "inputs is null");
+  in.sizes = wrong;
+  FAILS(cgc_session_run(session, "rows", &in, 1, &out, 1, NULL, &error), CGC_USAGE, "x=f32[6,5]");
+  in.dtype = (cgc_dtype)77;
+  FAILS(cgc_session_run(session, "rows", &in, 1, &out, 1, NULL, &error), CGC_USAGE, "inputs[0]: there is no element type 77");
+  FAILS(cgc_session_prepare(session, "rows", 0, &error), CGC_USAGE, "the batch is empty");
+  CHECK(cgc_session_get_stats(session, &stats, NULL) == CGC_OK);
+  CHECK(stats.struct_size == sizeof stats);
+  CHECK(stats.requests == 3 && stats.failures == 2 && stats.rows == 6 && stats.updates == 2);
+  /* A program that was compiled with an earlier version has a smaller structure. */
+  memset(&stats, 0xff, sizeof stats);
+  stats.struct_size = offsetof(cgc_session_stats, splits);
+  CHECK(cgc_session_get_stats(session, &stats, NULL) == CGC_OK);
+  CHECK(stats.failures == 2 && stats.splits == UINT64_MAX);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  cgc_plan *plan = NULL;
+  cgc_session *session = NULL;
+  cgc_session_options options = CGC_INIT(cgc_session_options);
+  CHECK(argc == 2);
+  CHECK(strlen(cgc_version()) > 0);
+  CHECK(strcmp(cgc_code_name(CGC_BUSY), "busy") == 0);
+  CHECK(strcmp(cgc_dtype_name(CGC_BF16), "bf16") == 0 && cgc_dtype_name((cgc_dtype)10) == NULL);
+  CHECK(cgc_dtype_size(CGC_F16) == 2 && cgc_dtype_size((cgc_dtype)-1) == 0);
+  CHECK(cgc_error_code(NULL) == CGC_OK && strcmp(cgc_error_message(NULL), "") == 0);
+  FAILS(cgc_plan_load("missing.cgplan", &plan, &error), CGC_INVALID_FILE, "missing.cgplan");
+  FAILS(cgc_plan_load(NULL, &plan, &error), CGC_USAGE, "path is null");
+  CHECK(cgc_plan_load(argv[1], &plan, NULL) == CGC_OK);
+  if (checkPlan(plan))
+    return 1;
+  FAILS(cgc_session_create(NULL, NULL, &session, &error), CGC_USAGE, "plan is null");
+  options.struct_size = 1;
+  FAILS(cgc_session_create(plan, &options, &session, &error), CGC_USAGE, "sizeof(cgc_session_options)");
+  options.struct_size = sizeof options;
+  options.contexts = -1;
+  FAILS(cgc_session_create(plan, &options, &session, &error), CGC_USAGE, "at least one context");
+  options.contexts = 2;
+  options.capture_on_first_use = 1;
+  options.executor = (cgc_executor)9;
+  FAILS(cgc_session_create(plan, &options, &session, &error), CGC_USAGE, "no executor 9");
+  options.executor = CGC_GRAPH;
+  CHECK(cgc_session_create(plan, &options, &session, NULL) == CGC_OK);
+  if (checkSession(plan, session))
+    return 1;
+  cgc_plan_destroy(plan); /* The session keeps it. */
+  cgc_session_destroy(session);
+  cgc_session_destroy(NULL);
+  cgc_plan_destroy(NULL);
+  cgc_error_destroy(NULL);
+  return 0;
+}

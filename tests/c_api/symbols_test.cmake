@@ -1,0 +1,26 @@
+# Fails unless the C symbols that LIBRARY exports are those that HEADER declares and MAP lists, with the version CGC_0.
+function(names result)
+  list(REMOVE_DUPLICATES ARGN)
+  list(SORT ARGN)
+  set(${result} "${ARGN}" PARENT_SCOPE)
+endfunction()
+file(READ ${HEADER} text)
+string(REGEX REPLACE "/\\*([^*]|\\*[^/])*\\*/" "" text "${text}")
+string(REGEX MATCHALL "cgc_[a-z_]+\\(" declared "${text}")
+list(TRANSFORM declared REPLACE "\\(" "")
+names(declared ${declared})
+file(STRINGS ${MAP} listed REGEX "^ +cgc_")
+list(TRANSFORM listed REPLACE "[ ]|.$" "")
+names(listed ${listed})
+execute_process(COMMAND ${NM} -D --defined-only --with-symbol-versions ${LIBRARY} OUTPUT_VARIABLE lines
+  COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL " [A-Z] [^_\n][^\n]*" exported "${lines}") # C++ symbols begin with an underscore.
+list(TRANSFORM exported REPLACE "^ [A-Z] " "")
+list(FILTER exported EXCLUDE REGEX "^CGC_0$") # The version itself.
+set(versioned ${exported})
+list(FILTER versioned EXCLUDE REGEX "@@CGC_0$")
+list(TRANSFORM exported REPLACE "@.*" "")
+names(exported ${exported})
+if(NOT declared OR NOT declared STREQUAL listed OR NOT declared STREQUAL exported OR versioned)
+  message(FATAL_ERROR "declared: ${declared}\nlisted: ${listed}\nexported: ${exported}\nwithout version: ${versioned}")
+endif()

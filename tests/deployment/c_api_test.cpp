@@ -1,0 +1,20 @@
+// The C API: a program in C99 loads a plan and serves it.
+#include "tests/temp_folder.h"
+#include "tests/unit/runtime/session/served_plan.h"
+
+#include <cstdlib>
+
+namespace cgc::test {
+namespace {
+
+TEST(CApi, ServesAPlanFromC99) {
+  const TempFolder folder;
+  const std::string path = folder / "served.cgplan";
+  const SamplePlan sample = servedPlan();
+  ASSERT_TRUE(writePlan(sample.plan, sample.weightSpans(), path).isOk());
+  const std::string command = std::string(CGC_BINARY_DIR) + "/bin/cgc_test_c_api '" + path + "'";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+}
+
+} // namespace
+} // namespace cgc::test
