@@ -1,64 +1,84 @@
-// The fake GPU's properties, errors and kernels, which cannot be launched.
+// The fake GPU's devices: how many, which is current, their properties, and access to peers.
 #include "tests/fake_cuda/state.h"
 
 #include <cstring>
-#include <utility>
-#include <vector_types.h>
 
 using namespace cgc::test::fake_cuda;
 
 namespace {
 
-constexpr int kDriverVersion = CUDART_VERSION;
+constexpr int kMultiprocessors = 132;
+constexpr int kSharedBytes = 227 << 10; ///< That a block may have.
+
+bool exists(const State &state, int device) {
+  return device >= 0 && device < state.deviceCount;
+}
 
 } // namespace
 
 cudaError_t cudaDriverGetVersion(int *version) {
   return api(__func__, [&](State &) {
-    *version = kDriverVersion;
+    *version = CUDART_VERSION;
     return cudaSuccess;
   });
 }
 
+cudaError_t cudaRuntimeGetVersion(int *version) {
+  return cudaDriverGetVersion(version);
+}
+
 cudaError_t cudaGetDeviceCount(int *count) {
-  return api(__func__, [&](State &) {
-    *count = 1;
-    return cudaSuccess;
+  return api(__func__, [&](State &state) {
+    *count = state.deviceCount;
+    return state.deviceCount > 0 ? cudaSuccess : cudaErrorNoDevice;
   });
 }
 
 cudaError_t cudaGetDevice(int *device) {
   return api(__func__, [&](State &) {
-    *device = 0;
+    *device = thisThread.device;
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return api(__func__, [&](State &) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; });
-}
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
   return api(__func__, [&](State &state) {
-    if (device != 0)
+    if (!exists(state, device))
       return cudaErrorInvalidDevice;
-    *properties = {};
-    std::strcpy(properties->name, "Fake GPU");
-    properties->major = 9;
-    properties->multiProcessorCount = 132;
-    properties->totalGlobalMem = state.deviceBytes;
+    thisThread.device = device;
     return cudaSuccess;
   });
 }
 
-cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
-  return api(__func__, [&](State &) {
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
+  return api(__func__, [&](State &state) {
+    if (!exists(state, device))
+      return cudaErrorInvalidDevice;
+    *properties = {};
+    std::strcpy(properties->name, "Fake GPU");
+    properties->major = 9;
+    properties->multiProcessorCount = kMultiprocessors;
+    properties->totalGlobalMem = state.devices[device].bytes;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
+  return api(__func__, [&](State &state) {
+    if (!exists(state, device))
+      return cudaErrorInvalidDevice;
     switch (attribute) {
     case cudaDevAttrMultiProcessorCount:
-      *value = 132;
+      *value = kMultiprocessors;
       return cudaSuccess;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = 227 << 10;
+      *value = kSharedBytes;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = 9;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = 0;
       return cudaSuccess;
     default:
       return cudaErrorNotSupported;
@@ -66,77 +86,44 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
   });
 }
 
-cudaError_t cudaGetLastError() {
-  return std::exchange(lastError, cudaSuccess);
+cudaError_t cudaDeviceSynchronize() {
+  return api(__func__, [](State &state) -> cudaError_t {
+    for (const std::shared_ptr<Capture> &capture : state.captures)
+      for (const Stream *stream : capture->streams)
+        if (stream->device == thisThread.device) {
+          capture->isInvalidated = true;
+          return cudaErrorStreamCaptureUnsupported;
+        }
+    if (const cudaError_t error = state.refuseUnsafe(); error != cudaSuccess)
+      return error;
+    state.currentCall().waits = true;
+    state.completeDevice(thisThread.device);
+    return state.sticky;
+  });
 }
 
-const char *cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-#define CGC_NAME(code)                                                                             \
-  case code:                                                                                       \
-    return #code;
-    CGC_NAME(cudaErrorMemoryAllocation)
-    CGC_NAME(cudaErrorInvalidValue)
-    CGC_NAME(cudaErrorInvalidDeviceFunction)
-    CGC_NAME(cudaErrorIllegalAddress)
-    CGC_NAME(cudaErrorNotSupported)
-    CGC_NAME(cudaErrorStreamCaptureUnsupported)
-    CGC_NAME(cudaErrorStreamCaptureInvalidated)
-    CGC_NAME(cudaErrorStreamCaptureIsolation)
-#undef CGC_NAME
-  default:
-    return "cudaErrorOther";
-  }
-}
-
-const char *cudaGetErrorString(cudaError_t) {
-  return "a fault of the fake GPU";
-}
-
-cudaError_t cudaGetDriverEntryPointByVersion(const char *, void **function, unsigned,
-                                             unsigned long long,
-                                             cudaDriverEntryPointQueryResult *found) {
-  return api(__func__, [&](State &) {
-    *function = nullptr;
-    *found = cudaDriverEntryPointSymbolNotFound;
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
+  return api(__func__, [&](State &state) {
+    if (!exists(state, device) || !exists(state, peer))
+      return cudaErrorInvalidDevice;
+    *can = device != peer;
     return cudaSuccess;
   });
 }
 
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *, const void *) {
-  return api(__func__, [](State &) { return cudaErrorInvalidDeviceFunction; });
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  return api(__func__, [&](State &state) {
+    if (!exists(state, peer) || peer == thisThread.device)
+      return cudaErrorInvalidDevice;
+    return state.devices[thisThread.device].peers.insert(peer).second
+               ? cudaSuccess
+               : cudaErrorPeerAccessAlreadyEnabled;
+  });
 }
 
-cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int) {
-  return api(__func__, [](State &) { return cudaErrorInvalidDeviceFunction; });
-}
-
-cudaError_t cudaOccupancyMaxActiveClusters(int *, const void *, const cudaLaunchConfig_t *) {
-  return api(__func__, [](State &) { return cudaErrorInvalidDeviceFunction; });
-}
-
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **) {
-  return api(__func__, [](State &) { return cudaErrorInvalidDeviceFunction; });
-}
-
-// The functions that nvcc's host code calls to register its kernels when the program starts.
-extern "C" {
-void **__cudaRegisterFatBinary(void *) {
-  static void *handle = nullptr;
-  return &handle;
-}
-void __cudaRegisterFatBinaryEnd(void **) {}
-void __cudaUnregisterFatBinary(void **) {}
-void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *,
-                            dim3 *, dim3 *, int *) {}
-void __cudaRegisterVar(void **, char *, char *, const char *, int, size_t, int, int) {}
-cudaError_t __cudaPopCallConfiguration(dim3 *, dim3 *, size_t *, void *) {
-  return cudaErrorInvalidDeviceFunction;
-}
-cudaError_t __cudaGetKernel(cudaKernel_t *, const void *) {
-  return cudaErrorInvalidDeviceFunction;
-}
-cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream_t) {
-  return cudaErrorInvalidDeviceFunction;
-}
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  return api(__func__, [&](State &state) {
+    return state.devices[thisThread.device].peers.erase(peer) ? cudaSuccess
+                                                              : cudaErrorPeerAccessNotEnabled;
+  });
 }

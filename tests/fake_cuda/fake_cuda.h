@@ -1,13 +1,13 @@
 // A fake GPU in host memory for tests: implements the CUDA runtime functions that cgc calls and is
-// linked in place of the static CUDA runtime.
+// linked in place of the static CUDA runtime. Kernels run as their references.
 //
 // Work on a stream runs only when something waits for it, so a missing wait shows as stale data.
-// Streams that no wait or event orders do not run in call order. Device memory is filled with a
-// poison value when it is allocated and when it is freed, is limited in size, and is distinguished
-// from host memory. Captures follow CUDA's rules: a forbidden call returns CUDA's error code and
-// invalidates the capture.
+// Streams that no wait or event orders do not run in call order, and the nodes of a graph run in a
+// random order that respects its edges. Device memory is filled with a poison value when it is
+// allocated and when it is freed, is limited in size, and belongs to one device. Captures follow
+// CUDA's rules: a forbidden call returns CUDA's error code and invalidates the capture.
 //
-// There is one device. Kernels do not run: a launch returns cudaErrorInvalidDeviceFunction.
+// A programmatic edge orders its kernels completely. There is no cudaStreamPerThread.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,16 +15,28 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 namespace cgc::test::fake_cuda {
 
-/// Clears faults and the call log and sets the size of the device memory in bytes. Existing
-/// allocations and handles stay valid.
-void reset(uint64_t deviceBytes = uint64_t(1) << 30);
+/// The machine that reset() sets up.
+struct Machine {
+  int devices = 1;
+  uint64_t deviceBytes = uint64_t(1) << 30; ///< Memory of each device.
+  unsigned seed = 1;                        ///< Of the random orders.
+};
+/// Sets up the machine, makes device 0 current for this thread, and clears faults and the call log.
+/// Existing allocations and handles stay valid.
+void reset(Machine machine = {});
 
+/// Sets the memory of one device in bytes. What is allocated stays, even if it is more.
+void setDeviceBytes(int device, uint64_t bytes);
 /// Bytes of device memory and pinned host memory that are currently allocated.
 uint64_t allocatedBytes();
+/// Bytes of one device's memory that are currently allocated, as they were requested.
+uint64_t allocatedBytes(int device);
 /// The number of existing streams, events, graphs and executable graphs.
 size_t liveHandles();
 
@@ -32,11 +44,30 @@ size_t liveHandles();
 /// sticky fault every later call fails with it too. Functions that free or destroy still do so when
 /// they fail.
 void failCall(std::string function, int nth, cudaError_t error, bool sticky = false);
+/// Likewise for the `nth` call of any function.
+void failAnyCall(int nth, cudaError_t error, bool sticky = false);
 
-/// The functions called since reset(), in order.
-std::vector<std::string> calls();
+/// A call of the CUDA runtime.
+struct Call {
+  std::string_view function;
+  std::thread::id thread;
+  cudaStream_t stream;    ///< As it was given; null for a function without one.
+  bool allocates = false; ///< It allocated, freed, created or destroyed something.
+  bool waits = false;     ///< It waited for work of the device.
+};
+/// The calls since reset() or clearCalls(), in order. cudaGetLastError and the names of errors are
+/// not among them.
+std::vector<Call> calls();
+void clearCalls();
 
-/// Enqueues host code in place of a kernel. Under capture it becomes a graph node.
+/// The number of calls since reset() or clearCalls().
+struct CallCounts {
+  size_t all = 0, allocations = 0, waits = 0;
+};
+CallCounts callCounts();
+
+/// Enqueues host code in place of a kernel. Under capture it becomes a kernel node, which has no
+/// parameters.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 
 } // namespace cgc::test::fake_cuda

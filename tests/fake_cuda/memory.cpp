@@ -1,115 +1,130 @@
-// The fake GPU's memory: allocation, copies and memsets.
+// The fake GPU's memory: allocation, and which device an address belongs to.
 #include "tests/fake_cuda/state.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
-using namespace cgc::test::fake_cuda;
-
+namespace cgc::test::fake_cuda {
 namespace {
 
-constexpr int kFresh = 0xa5; // The content of fresh memory.
+constexpr int kFresh = 0xa5, kFreed = 0xdd; // The content of fresh and of freed memory.
 constexpr size_t kAlignment = 256;
 
-std::byte *allocate(size_t bytes) {
+cudaError_t allocate(State &state, void **result, size_t bytes, bool isPinned) {
+  state.currentCall().allocates = true;
+  if (const cudaError_t error = state.refuseUnsafe(); error != cudaSuccess)
+    return error;
+  *result = nullptr;
+  if (bytes == 0)
+    return cudaSuccess;
+  const int device = thisThread.device;
+  const uint64_t used = isPinned ? 0 : state.allocatedOn(device);
+  if (!isPinned &&
+      (used > state.devices[device].bytes || bytes > state.devices[device].bytes - used))
+    return cudaErrorMemoryAllocation;
   const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   auto *data = static_cast<std::byte *>(std::aligned_alloc(kAlignment, rounded));
+  if (!data)
+    return cudaErrorMemoryAllocation;
   std::memset(data, kFresh, bytes);
-  return data;
+  state.allocations.emplace(data, Allocation{bytes, device, isPinned});
+  *result = data;
+  return cudaSuccess;
 }
 
-/// Whether both addresses are in the kind of memory that `kind` says.
-bool fits(const State &state, const void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
-  const bool toDevice = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-  const bool fromDevice = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  return state.onDevice(to, bytes) == toDevice && state.onDevice(from, bytes) == fromDevice;
+cudaError_t release(State &state, void *data, bool isPinned) {
+  state.currentCall().allocates = true;
+  if (!data)
+    return cudaSuccess;
+  if (const cudaError_t error = state.refuseUnsafe(); error != cudaSuccess)
+    return error;
+  const auto at = state.allocations.find(static_cast<std::byte *>(data));
+  if (at == state.allocations.end() || at->second.isPinned != isPinned)
+    return cudaErrorInvalidValue;
+  // CUDA may wait for the device here. The fake GPU does not, so that a missing wait shows.
+  std::memset(at->first, kFreed, at->second.bytes);
+  state.freed.emplace_back(at->first);
+  state.allocations.erase(at);
+  return cudaSuccess;
 }
 
 } // namespace
 
+uint64_t State::allocatedOn(int device) const {
+  uint64_t bytes = 0;
+  for (const auto &[address, allocation] : allocations)
+    if (!allocation.isPinned && allocation.device == device)
+      bytes += allocation.bytes;
+  return bytes;
+}
+
+const Allocation *State::findAllocation(const void *data, uint64_t bytes) const {
+  auto *const begin = static_cast<std::byte *>(const_cast<void *>(data));
+  const auto after = allocations.upper_bound(begin);
+  if (after == allocations.begin())
+    return nullptr;
+  const auto &[address, allocation] = *std::prev(after);
+  const uint64_t offset = begin - address;
+  return offset < allocation.bytes && bytes <= allocation.bytes - offset ? &allocation : nullptr;
+}
+
+int State::deviceOf(const void *data, uint64_t bytes) const {
+  const Allocation *const allocation = findAllocation(data, bytes);
+  return allocation && !allocation->isPinned ? allocation->device : -1;
+}
+
+bool State::isAccessible(int device, const void *data, uint64_t bytes) const {
+  const Allocation *const allocation = findAllocation(data, bytes);
+  return allocation && (allocation->isPinned || allocation->device == device ||
+                        devices[device].peers.contains(allocation->device));
+}
+
+} // namespace cgc::test::fake_cuda
+
+using namespace cgc::test::fake_cuda;
+
 cudaError_t cudaMalloc(void **result, size_t bytes) {
-  return api(__func__, [&](State &state) -> cudaError_t {
-    if (const cudaError_t error = state.refuseInCapture(); error != cudaSuccess)
-      return error;
-    if (bytes > state.deviceBytes - state.allocatedOnDevice())
-      return cudaErrorMemoryAllocation;
-    std::byte *data = allocate(bytes);
-    state.device.emplace(data, bytes);
-    *result = data;
-    return cudaSuccess;
-  });
+  return api(__func__, [&](State &state) { return allocate(state, result, bytes, false); });
 }
 
 cudaError_t cudaFree(void *data) {
-  return freeingApi(__func__, [&](State &state) {
-    if (!data)
-      return cudaSuccess;
-    const auto allocation = state.device.find(static_cast<std::byte *>(data));
-    if (allocation == state.device.end())
-      return cudaErrorInvalidValue;
-    // CUDA may wait for the device here. The fake GPU does not, so that a missing wait shows.
-    state.quarantine(allocation->first, allocation->second);
-    state.device.erase(allocation);
-    return cudaSuccess;
-  });
+  return freeingApi(__func__, [&](State &state) { return release(state, data, false); });
 }
 
 cudaError_t cudaMallocHost(void **result, size_t bytes) {
-  return api(__func__, [&](State &state) -> cudaError_t {
-    if (const cudaError_t error = state.refuseInCapture(); error != cudaSuccess)
-      return error;
-    std::byte *data = allocate(bytes);
-    state.pinned.emplace(data, bytes);
-    *result = data;
-    return cudaSuccess;
-  });
+  return api(__func__, [&](State &state) { return allocate(state, result, bytes, true); });
+}
+
+cudaError_t cudaHostAlloc(void **result, size_t bytes, unsigned) {
+  return api(__func__, [&](State &state) { return allocate(state, result, bytes, true); });
 }
 
 cudaError_t cudaFreeHost(void *data) {
-  return freeingApi(__func__, [&](State &state) {
-    const auto allocation = state.pinned.find(static_cast<std::byte *>(data));
-    if (allocation == state.pinned.end())
-      return cudaErrorInvalidValue;
-    state.quarantine(allocation->first, allocation->second);
-    state.pinned.erase(allocation);
-    return cudaSuccess;
-  });
+  return freeingApi(__func__, [&](State &state) { return release(state, data, true); });
 }
 
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
   return api(__func__, [&](State &state) {
-    *total = state.deviceBytes;
-    *free = state.deviceBytes - state.allocatedOnDevice();
+    const uint64_t used = state.allocatedOn(thisThread.device);
+    *total = state.devices[thisThread.device].bytes;
+    *free = *total - std::min<uint64_t>(*total, used);
     return cudaSuccess;
   });
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t stream) {
-  return api(__func__, [&](State &state) -> cudaError_t {
-    if (!fits(state, to, from, bytes, kind))
-      return cudaErrorInvalidValue;
-    Stream &on = state.stream(stream);
-    // A copy from pageable host memory returns after it has read that memory.
-    if (kind == cudaMemcpyHostToDevice && !on.capture && !state.isPinned(from)) {
-      const auto *source = static_cast<const std::byte *>(from);
-      return state.add(stream, [to, staged = std::vector(source, source + bytes)] {
-        std::memcpy(to, staged.data(), staged.size());
-      });
-    }
-    const cudaError_t error = state.add(stream, [=] { std::memcpy(to, from, bytes); });
-    // A copy to pageable host memory returns after it has written that memory.
-    if (kind == cudaMemcpyDeviceToHost && !on.capture && !state.isPinned(to))
-      state.run(on);
-    return error;
-  });
-}
-
-cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
-  return api(__func__, [&](State &state) -> cudaError_t {
-    if (!state.onDevice(to, bytes))
-      return cudaErrorInvalidValue;
-    return state.add(stream, [=] { std::memset(to, value, bytes); });
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *data) {
+  return api(__func__, [&](State &state) {
+    *attributes = {};
+    const Allocation *const allocation = state.findAllocation(data, 1);
+    attributes->type = !allocation            ? cudaMemoryTypeUnregistered
+                       : allocation->isPinned ? cudaMemoryTypeHost
+                                              : cudaMemoryTypeDevice;
+    attributes->device = allocation ? allocation->device : cudaInvalidDeviceId;
+    auto *const address = const_cast<void *>(data);
+    if (state.isAccessible(thisThread.device, data, 1))
+      attributes->devicePointer = address;
+    if (!allocation || allocation->isPinned)
+      attributes->hostPointer = address;
+    return cudaSuccess;
   });
 }

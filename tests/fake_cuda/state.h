@@ -1,50 +1,30 @@
-// The state of the fake GPU, and the prologue of every function of its API.
+// State: all state of the fake GPU, and api(), the prologue of every function of its API.
 #pragma once
 
 #include "tests/fake_cuda/fake_cuda.h"
+#include "tests/fake_cuda/graph.h"
+#include "tests/fake_cuda/streams.h"
 
+#include <condition_variable>
 #include <cstdlib>
-#include <deque>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <set>
-#include <thread>
+#include <optional>
+#include <unordered_set>
 
 namespace cgc::test::fake_cuda {
 
-/// One command of a stream, or one node of a graph.
-using Work = std::function<void()>;
-
-struct Stream;
-
-/// A position in a stream, which events refer to.
-struct Marker {
-  Stream *stream = nullptr; ///< Null once the work before it has run.
-  uint64_t tick = 0;        ///< The device's time at which it was reached.
+struct Device {
+  uint64_t bytes = 0;
+  std::shared_ptr<Stream> legacy;
+  std::set<int> peers;                      ///< Devices whose memory its kernels may access.
+  std::map<const void *, int> sharedLimits; ///< cudaFuncAttributeMaxDynamicSharedMemorySize.
 };
 
-/// A stream capture and the nodes that it has recorded.
-struct Capture {
-  std::thread::id thread;
-  bool invalidated = false;
-  std::vector<Work> nodes;
-};
-
-struct Stream {
-  std::deque<Work> queue;
-  std::unique_ptr<Capture> capture;
-};
-
-/// An event. Graph nodes that record it keep it alive.
-struct Event : std::enable_shared_from_this<Event> {
-  std::shared_ptr<Marker> marker;      ///< Null if it was never recorded.
-  const Capture *recordedIn = nullptr; ///< The capture in which it was last recorded.
-};
-
-/// A graph or an executable graph: its nodes, in an order that respects its edges.
-struct Graph {
-  std::vector<Work> nodes;
+struct Allocation {
+  uint64_t bytes;
+  int device; ///< For pinned host memory, the current one of that time.
+  bool isPinned;
 };
 
 struct Free {
@@ -53,74 +33,148 @@ struct Free {
 
 /// A call that is to fail.
 struct Fault {
-  std::string function;
+  std::string function; ///< Empty: any.
   int callsLeft;
   cudaError_t error;
-  bool sticky;
+  bool isSticky;
 };
 
-/// All state of the fake GPU.
 struct State {
-  std::recursive_mutex mutex;
-  uint64_t deviceBytes = uint64_t(1) << 30;
-  std::map<std::byte *, uint64_t> device, pinned; ///< Size in bytes by address.
-  /// Freed memory and destroyed streams, which pending work may still access. reset() drops them.
+  std::mutex mutex; ///< Of everything. A host function runs without it.
+  std::condition_variable_any progressed;
+
+  std::deque<Device> devices; ///< The first `deviceCount` exist.
+  int deviceCount = 0;
+  std::map<std::byte *, Allocation> allocations;
+  /// Freed memory, kept from being reused until reset().
   std::vector<std::unique_ptr<std::byte, Free>> freed;
-  std::vector<std::unique_ptr<Stream>> destroyed;
-  std::set<Stream *> streams;
+
+  std::map<Stream *, std::shared_ptr<Stream>> streams;
+  std::vector<std::shared_ptr<Stream>> destroyedStreams; ///< Which still have work.
   std::map<Event *, std::shared_ptr<Event>> events;
-  std::set<Graph *> graphs; ///< Including executable graphs.
-  Stream legacy;            ///< The stream of handle 0.
+  std::map<Graph *, std::shared_ptr<Graph>> graphs; ///< Those that the user owns.
+  std::map<GraphExec *, std::shared_ptr<GraphExec>> execs;
+  std::vector<std::shared_ptr<Capture>> captures; ///< Those that have not ended.
+  std::unordered_set<const Graph *> allGraphs;    ///< Also captured graphs and child graphs.
+  std::unordered_set<const Node *> allNodes;
+  unsigned long long lastCaptureId = 0;
+
   std::vector<Fault> faults;
-  std::vector<std::string> calls;
+  std::vector<Call> calls;
   cudaError_t sticky = cudaSuccess;
-  uint64_t ticks = 0;
+  uint64_t ticks = 0; ///< Each operation takes one, a millisecond.
+  std::mt19937 random;
 
   static State &get();
-  Stream &stream(cudaStream_t handle);
-  uint64_t allocatedOnDevice() const;
-  /// Whether [data, data + bytes) lies inside one device allocation.
-  bool onDevice(const void *data, uint64_t bytes) const;
-  bool isPinned(const void *data) const;
-  /// Fills freed memory with a poison value and keeps it from being reused.
-  void quarantine(std::byte *data, uint64_t bytes);
-  /// Runs the work enqueued on `stream`, up to `until` if it is given.
-  void run(Stream &stream, const Marker *until = nullptr);
-  /// Appends a command to the stream, or a node to its capture.
-  cudaError_t add(cudaStream_t stream, Work work);
-  /// The open capture of this thread; null if there is none.
-  Capture *captureOfThread();
-  /// For calls that CUDA calls unsafe: if this thread captures, invalidates the capture and returns
-  /// cudaErrorStreamCaptureUnsupported.
-  cudaError_t refuseInCapture();
+  State();
+  void setUp(const Machine &machine);
+
+  // faults.cpp
   /// Logs a call and returns the error that a fault gives it, if any.
-  cudaError_t begin(const char *function);
+  cudaError_t begin(const char *function, cudaStream_t stream);
+  /// The entry of the running call in the log.
+  Call &currentCall();
+
+  // memory.cpp
+  uint64_t allocatedOn(int device) const;
+  /// The allocation that [data, data + bytes) lies in; null if there is none.
+  const Allocation *findAllocation(const void *data, uint64_t bytes) const;
+  /// The device whose memory it is; -1 for host memory, pinned or not.
+  int deviceOf(const void *data, uint64_t bytes) const;
+  /// Whether a kernel of `device` may access this memory.
+  bool isAccessible(int device, const void *data, uint64_t bytes) const;
+
+  // copies.cpp
+  /// Sets the devices of a copy's memory. CUDA's error if the arguments are invalid.
+  cudaError_t check(Copy &copy) const;
+  cudaError_t check(const Fill &fill) const;
+
+  // launch.cpp
+  /// Makes a launch on the current device from CUDA's arguments, or returns CUDA's error.
+  cudaError_t makeLaunch(const void *function, dim3 grid, dim3 block, size_t sharedBytes,
+                         void **arguments, KernelLaunch &launch);
+
+  // streams.cpp
+  std::shared_ptr<Stream> find(cudaStream_t handle);
+  std::shared_ptr<Event> find(cudaEvent_t handle);
+  /// The end of a stream's work so far.
+  static Point endOf(const std::shared_ptr<Stream> &stream) { return {stream, stream->enqueued}; }
+  /// Appends a command. The legacy stream and blocking streams wait for each other.
+  void push(const std::shared_ptr<Stream> &stream, std::function<void()> work,
+            std::vector<Point> after = {});
+  /// Runs the next command, or waits until another thread has run it.
+  void step(Stream &stream);
+  void complete(const Point &point);
+  /// Runs all work of a device, the streams in random order.
+  void completeDevice(int device);
+  /// Runs one command of every second query that finds work, so that polling ends.
+  cudaError_t query(const Point &point);
+
+  // execute.cpp
+  void execute(const Operation &operation);
+  /// Enqueues or captures an operation. `isProgrammatic`: a captured launch gets programmatic edges
+  /// from the launches before it.
+  cudaError_t submit(cudaStream_t stream, Operation operation, bool isProgrammatic = false);
+
+  // capture.cpp
+  /// cudaErrorStreamCaptureImplicit if `stream` is the legacy stream and a blocking stream of its
+  /// device captures, which invalidates that capture.
+  cudaError_t refuseImplicit(const Stream &stream);
+  /// For calls that CUDA calls potentially unsafe: cudaErrorStreamCaptureUnsupported if a capture
+  /// forbids them to this thread, which invalidates it.
+  cudaError_t refuseUnsafe();
+  /// Adds to the dependencies of the next node that `stream` captures, each once.
+  static void addDependencies(Stream &stream, const std::vector<Dependency> &dependencies);
+  /// Takes all streams of the capture out of capture mode.
+  void endCapture(const std::shared_ptr<Capture> &capture);
+
+  // graphs.cpp
+  Graph *find(cudaGraph_t handle) const;
+  Node *find(cudaGraphNode_t handle) const;
+  std::shared_ptr<GraphExec> find(cudaGraphExec_t handle) const; // graph_launch.cpp
 };
 
-/// The last error of this thread, as cudaGetLastError reports it.
-inline thread_local cudaError_t lastError = cudaSuccess;
+/// The state of a thread.
+struct ThreadState {
+  int device = 0;
+  cudaError_t lastError = cudaSuccess;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  size_t call = 0;                 ///< The index of the running call in the log.
+  cudaError_t fault = cudaSuccess; ///< Of the running call.
+  bool isInHostFunction = false;
+};
+inline thread_local ThreadState thisThread;
 
-/// Runs the body of an API function unless a fault replaces it.
-template <class Body> cudaError_t api(const char *function, const Body &body) {
+template <class Handle> Handle handleOf(void *object) {
+  return reinterpret_cast<Handle>(object);
+}
+
+/// Logs a call of an API function and runs its body, unless a fault replaces it. If `frees`, the
+/// body runs even then. `stream`: for the log.
+template <class Body>
+cudaError_t call(const char *function, cudaStream_t stream, bool frees, const Body &body) {
+  if (thisThread.isInHostFunction)
+    return cudaErrorNotPermitted;
   State &state = State::get();
   const std::lock_guard lock(state.mutex);
-  cudaError_t error = state.begin(function);
-  if (error == cudaSuccess)
-    error = body(state);
+  cudaError_t error = thisThread.fault = state.begin(function, stream);
+  if (error == cudaSuccess || frees) {
+    const cudaError_t done = body(state);
+    error = error == cudaSuccess ? done : error;
+  }
   if (error != cudaSuccess)
-    lastError = error;
+    thisThread.lastError = error;
   return error;
 }
 
-/// Like api(), for a function that frees: the body runs even if a fault makes the call fail.
+template <class Body> cudaError_t api(const char *function, cudaStream_t stream, const Body &body) {
+  return call(function, stream, /*frees=*/false, body);
+}
+template <class Body> cudaError_t api(const char *function, const Body &body) {
+  return call(function, nullptr, /*frees=*/false, body);
+}
 template <class Body> cudaError_t freeingApi(const char *function, const Body &body) {
-  State &state = State::get();
-  const std::lock_guard lock(state.mutex);
-  const cudaError_t fault = state.begin(function), freed = body(state);
-  const cudaError_t error = fault != cudaSuccess ? fault : freed;
-  if (error != cudaSuccess)
-    lastError = error;
-  return error;
+  return call(function, nullptr, /*frees=*/true, body);
 }
 
 } // namespace cgc::test::fake_cuda

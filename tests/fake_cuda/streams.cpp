@@ -1,140 +1,185 @@
-// The fake GPU's streams and events.
+// The fake GPU's streams: their order, and the functions that wait for them.
 #include "tests/fake_cuda/state.h"
 
-using namespace cgc::test::fake_cuda;
+#include <algorithm>
+
+namespace cgc::test::fake_cuda {
+
+std::shared_ptr<Stream> State::find(cudaStream_t handle) {
+  if (!handle || handle == cudaStreamLegacy)
+    return devices[thisThread.device].legacy;
+  const auto at = streams.find(reinterpret_cast<Stream *>(handle));
+  return at == streams.end() ? nullptr : at->second;
+}
+
+void State::push(const std::shared_ptr<Stream> &stream, std::function<void()> work,
+                 std::vector<Point> after) {
+  if (stream->isLegacy) {
+    for (const auto &[key, other] : streams)
+      if (other->isBlocking && other->device == stream->device && !other->capture)
+        after.push_back(endOf(other));
+  } else if (stream->isBlocking) {
+    after.push_back(endOf(devices[stream->device].legacy));
+  }
+  std::erase_if(after, [](const Point &point) { return point.isDone(); });
+  stream->queue.push_back({std::move(after), std::move(work)});
+  ++stream->enqueued;
+}
+
+void State::step(Stream &stream) {
+  if (stream.isBusy) {
+    progressed.wait(mutex);
+    return;
+  }
+  Command command = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  stream.isBusy = true;
+  stream.wasQueried = false;
+  for (const Point &point : command.after)
+    complete(point);
+  // After a sticky fault the device runs nothing more.
+  if (sticky == cudaSuccess)
+    command.work();
+  stream.isBusy = false;
+  ++stream.completed;
+  progressed.notify_all();
+}
+
+void State::complete(const Point &point) {
+  while (!point.isDone())
+    step(*point.stream);
+}
+
+void State::completeDevice(int device) {
+  for (;;) {
+    std::vector<std::shared_ptr<Stream>> working;
+    const auto consider = [&](const std::shared_ptr<Stream> &stream) {
+      if (stream->device == device && stream->completed < stream->enqueued)
+        working.push_back(stream);
+    };
+    consider(devices[device].legacy);
+    for (const auto &[key, stream] : streams)
+      consider(stream);
+    for (const std::shared_ptr<Stream> &stream : destroyedStreams)
+      consider(stream);
+    if (working.empty())
+      break;
+    step(*working[random() % working.size()]);
+  }
+  std::erase_if(destroyedStreams, [](const auto &s) { return s->completed == s->enqueued; });
+}
+
+cudaError_t State::query(const Point &point) {
+  if (point.isDone())
+    return sticky;
+  Stream &stream = *point.stream;
+  if (stream.wasQueried && !stream.isBusy) {
+    step(stream);
+    return point.isDone() ? sticky : cudaErrorNotReady;
+  }
+  stream.wasQueried = true;
+  return cudaErrorNotReady;
+}
 
 namespace {
 
-Event &eventOf(cudaEvent_t handle) {
-  return *reinterpret_cast<Event *>(handle);
-}
-
-cudaError_t createEvent(State &state, cudaEvent_t *result) {
-  const auto event = std::make_shared<Event>();
-  state.events.emplace(event.get(), event);
-  *result = reinterpret_cast<cudaEvent_t>(event.get());
+cudaError_t createStream(State &state, cudaStream_t *result, unsigned flags) {
+  state.currentCall().allocates = true;
+  const auto stream = std::make_shared<Stream>();
+  stream->device = thisThread.device;
+  stream->isBlocking = !(flags & cudaStreamNonBlocking);
+  state.streams.emplace(stream.get(), stream);
+  *result = handleOf<cudaStream_t>(stream.get());
   return cudaSuccess;
 }
 
-cudaError_t recordEvent(State &state, cudaEvent_t handle, cudaStream_t stream, bool external) {
-  Event &event = eventOf(handle);
-  Stream &on = state.stream(stream);
-  if (on.capture && !external) {
-    event.recordedIn = on.capture.get();
-    return on.capture->invalidated ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+/// Calls `wait` with a stream that may be waited for.
+template <class Wait> cudaError_t waitFor(State &state, cudaStream_t handle, const Wait &wait) {
+  const std::shared_ptr<Stream> stream = state.find(handle);
+  if (!stream)
+    return cudaErrorInvalidResourceHandle;
+  if (stream->capture) {
+    stream->capture->isInvalidated = true;
+    return cudaErrorStreamCaptureUnsupported;
   }
-  event.recordedIn = nullptr;
-  if (on.capture) // A node: each replay records the event again.
-    return state.add(stream, [&state, event = event.shared_from_this()] {
-      event->marker = std::make_shared<Marker>(Marker{nullptr, state.ticks});
-    });
-  auto marker = std::make_shared<Marker>(Marker{&on, 0});
-  event.marker = marker;
-  return state.add(stream, [&state, marker] {
-    marker->stream = nullptr;
-    marker->tick = state.ticks;
-  });
-}
-
-void waitFor(State &state, const std::shared_ptr<Marker> &marker) {
-  if (marker && marker->stream)
-    state.run(*marker->stream, marker.get());
+  if (const cudaError_t error = state.refuseImplicit(*stream); error != cudaSuccess)
+    return error;
+  if (const cudaError_t error = state.refuseUnsafe(); error != cudaSuccess)
+    return error;
+  return wait(State::endOf(stream));
 }
 
 } // namespace
+} // namespace cgc::test::fake_cuda
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *result, unsigned) {
-  return api(__func__, [&](State &state) {
-    auto *stream = new Stream;
-    state.streams.insert(stream);
-    *result = reinterpret_cast<cudaStream_t>(stream);
-    return cudaSuccess;
-  });
+using namespace cgc::test::fake_cuda;
+
+cudaError_t cudaStreamCreate(cudaStream_t *result) {
+  return api(__func__, [&](State &state) { return createStream(state, result, 0); });
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *result, unsigned flags) {
+  return api(__func__, [&](State &state) { return createStream(state, result, flags); });
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *result, unsigned flags, int) {
+  return api(__func__, [&](State &state) { return createStream(state, result, flags); });
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   return freeingApi(__func__, [&](State &state) {
-    auto *stream = reinterpret_cast<Stream *>(handle);
-    if (state.streams.erase(stream) == 0)
+    state.currentCall().allocates = true;
+    const auto at = state.streams.find(reinterpret_cast<Stream *>(handle));
+    if (at == state.streams.end())
       return cudaErrorInvalidResourceHandle;
-    state.destroyed.emplace_back(stream); // Its pending work may still run.
+    const std::shared_ptr<Stream> stream = at->second;
+    if (const std::shared_ptr<Capture> capture = stream->capture) {
+      // Nothing can end the capture of an origin that is gone.
+      if (capture->origin == stream.get())
+        state.endCapture(capture);
+      capture->isInvalidated = true;
+      capture->streams.erase(stream.get());
+      stream->capture = nullptr;
+    }
+    state.streams.erase(at);
+    if (stream->completed < stream->enqueued) // CUDA completes its work, too.
+      state.destroyedStreams.push_back(stream);
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  return api(__func__, [&](State &state) {
-    Stream &stream = state.stream(handle);
-    if (stream.capture) {
-      stream.capture->invalidated = true;
-      return cudaErrorStreamCaptureUnsupported;
-    }
-    state.run(stream);
-    return cudaSuccess;
+  return api(__func__, handle, [&](State &state) {
+    return waitFor(state, handle, [&](const Point &end) {
+      state.currentCall().waits = true;
+      state.complete(end);
+      return state.sticky;
+    });
   });
 }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {
-  return api(__func__, [&](State &state) -> cudaError_t {
-    Stream &stream = state.stream(handle);
-    const Event &waited = eventOf(event);
-    if (!waited.marker && !waited.recordedIn)
-      return cudaSuccess; // Never recorded.
-    const Capture *const capture = stream.capture.get();
-    if (capture != waited.recordedIn) {
-      // Work inside and outside a capture cannot depend on each other. The fake GPU also refuses a
-      // fork into a second stream, which cgc never makes.
-      if (capture)
-        stream.capture->invalidated = true;
-      return cudaErrorStreamCaptureIsolation;
-    }
-    if (capture)
-      return cudaSuccess; // Captured nodes run in order.
-    return state.add(handle, [&state, marker = waited.marker] { waitFor(state, marker); });
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
+  return api(__func__, handle, [&](State &state) {
+    return waitFor(state, handle, [&](const Point &end) { return state.query(end); });
   });
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t *result) {
-  return api(__func__, [&](State &state) { return createEvent(state, result); });
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *result, unsigned) {
-  return api(__func__, [&](State &state) { return createEvent(state, result); });
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t handle) {
-  return freeingApi(__func__, [&](State &state) {
-    return state.events.erase(&eventOf(handle)) == 1 ? cudaSuccess : cudaErrorInvalidResourceHandle;
-  });
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return api(__func__, [&](State &state) { return recordEvent(state, event, stream, false); });
-}
-
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
-  return api(__func__, [&](State &state) {
-    return recordEvent(state, event, stream, flags & cudaEventRecordExternal);
-  });
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
-  return api(__func__, [&](State &state) {
-    if (eventOf(handle).recordedIn)
-      return cudaErrorCapturedEvent;
-    waitFor(state, eventOf(handle).marker);
-    return cudaSuccess;
-  });
-}
-
-cudaError_t cudaEventElapsedTime(float *millis, cudaEvent_t begin, cudaEvent_t end) {
-  return api(__func__, [&](State &) {
-    const auto &first = eventOf(begin).marker, &last = eventOf(end).marker;
-    if (!first || !last)
+cudaError_t cudaStreamGetDevice(cudaStream_t handle, int *device) {
+  return api(__func__, handle, [&](State &state) {
+    const std::shared_ptr<Stream> stream = state.find(handle);
+    if (!stream)
       return cudaErrorInvalidResourceHandle;
-    if (first->stream || last->stream)
-      return cudaErrorNotReady;
-    *millis = float(last->tick - first->tick); // Each command takes a millisecond.
+    *device = stream->device;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned *flags) {
+  return api(__func__, handle, [&](State &state) {
+    const std::shared_ptr<Stream> stream = state.find(handle);
+    if (!stream)
+      return cudaErrorInvalidResourceHandle;
+    *flags = stream->isBlocking ? cudaStreamDefault : cudaStreamNonBlocking;
     return cudaSuccess;
   });
 }

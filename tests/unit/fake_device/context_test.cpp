@@ -23,6 +23,11 @@ Status enqueue(void *stream, std::function<void()> work) {
   return error == cudaSuccess ? Status::ok() : Status(Code::Device, cudaGetErrorName(error));
 }
 
+/// Matches a call of `function`.
+auto calls(std::string_view function) {
+  return testing::Field("function", &fake_cuda::Call::function, function);
+}
+
 /// Computes -x.
 Status negate(const FakeCall &f, void *stream) {
   const auto *x = static_cast<const float *>(f.arguments[0]);
@@ -273,24 +278,30 @@ TEST_F(FakeDevice, AReplayAllocatesNothingAndWaitsForNothing) {
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
   {
     DeviceFloats x(4), y(4);
-    const size_t before = fake_cuda::calls().size();
+    fake_cuda::clearCalls();
     EXPECT_TRUE(enqueueMain(context, x, y, stream).isOk());
-    const std::vector<std::string> calls = fake_cuda::calls();
-    EXPECT_THAT(std::vector(calls.begin() + before, calls.end()),
-                ElementsAre("cudaGetDevice", "cudaStreamWaitEvent", "cudaMemcpyAsync",
-                            "cudaGraphLaunch", "cudaMemcpyAsync", "cudaEventRecord"));
+    EXPECT_THAT(fake_cuda::calls(),
+                ElementsAre(calls("cudaGetDevice"), calls("cudaStreamWaitEvent"),
+                            calls("cudaMemcpyAsync"), calls("cudaGraphLaunch"),
+                            calls("cudaMemcpyAsync"), calls("cudaEventRecord")));
+    const fake_cuda::CallCounts counts = fake_cuda::callCounts();
+    EXPECT_EQ(counts.all, 6u);
+    EXPECT_EQ(counts.allocations, 0u);
+    EXPECT_EQ(counts.waits, 0u);
   }
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
 TEST_F(FakeDevice, ADeviceWithoutMemoryGivesTheMemoryBreakdown) {
-  fake_cuda::reset(/*deviceBytes=*/800);
+  fake_cuda::reset({.deviceBytes = 800});
   const Engine engine = *createEngine();
-  const auto allocations = [] { return std::ranges::count(fake_cuda::calls(), "cudaMalloc"); };
-  const auto before = allocations();
+  const uint64_t before = fake_cuda::allocatedBytes();
+  fake_cuda::clearCalls();
   const Status status = Context::create(engine).status();
   EXPECT_EQ(status.code(), Code::OutOfMemory);
-  EXPECT_EQ(allocations(), before); // Refused before anything is allocated.
+  // Refused before any memory is allocated.
+  EXPECT_EQ(std::ranges::count(fake_cuda::calls(), "cudaMalloc", &fake_cuda::Call::function), 0);
+  EXPECT_EQ(fake_cuda::allocatedBytes(), before);
   // The weights take 256 + 3 bytes. The arena is that of the larger bucket; inputs and outputs are
   // those of all buckets.
   EXPECT_THAT(status.message(),
@@ -315,10 +326,10 @@ TEST_F(FakeDevice, EveryCallThatFailsIsReportedAndLeavesNothingBehind) {
   };
   ASSERT_TRUE(createAndRun().isOk());
   std::map<std::string, int> counts;
-  std::vector<std::string> calls = fake_cuda::calls();
+  std::vector<fake_cuda::Call> calls = fake_cuda::calls();
   calls.resize(callsUntilDestroyed);
-  for (const std::string &call : calls)
-    ++counts[call];
+  for (const fake_cuda::Call &call : calls)
+    ++counts[std::string(call.function)];
   // Failures of these calls have no effect: the freed objects are not used again, and the current
   // device stays the same.
   for (const char *ignored : {"cudaFreeHost", "cudaEventDestroy", "cudaStreamDestroy",

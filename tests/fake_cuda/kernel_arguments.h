@@ -1,0 +1,37 @@
+// KernelArguments: the one parameter of every kernel of the fake GPU, which has the kernel's
+// operands and numbers.
+#pragma once
+
+#include "runtime/kernels/kernel_table.h"
+
+#include <cstddef>
+#include <functional>
+
+namespace cgc::test::fake_cuda {
+
+/// The arguments of a launch by value, so that a launch can copy them as CUDA copies a parameter.
+struct KernelArguments {
+  static constexpr size_t kMaxRank = 16; ///< As validate() allows.
+  struct Operand {
+    void *data; ///< Null if the operand is absent.
+    DType dtype;
+    bool isStrided; ///< Else it is dense, and `strides` are not set.
+    uint32_t rank;
+    int64_t sizes[kMaxRank], strides[kMaxRank];
+  };
+  uint32_t readCount, writeCount, intCount, floatCount;
+  Operand reads[4], writes[2];
+  int64_t ints[8];
+  double floats[4];
+};
+
+/// Whether `function` is that of a row of kernels.def.
+bool isKernel(const void *function);
+/// The first operand that does not lie in memory that `isAccessible` accepts; null if all do.
+const KernelArguments::Operand *
+inaccessibleOperand(const KernelArguments &arguments,
+                    const std::function<bool(const std::byte *, uint64_t bytes)> &isAccessible);
+/// Computes the launch with the kernel's reference.
+void runReference(const void *function, const KernelArguments &arguments);
+
+} // namespace cgc::test::fake_cuda

@@ -1,0 +1,133 @@
+// The device half of the kernel table for the fake GPU: a kernel's function is an entry of a table
+// of references, and bind copies the operands and numbers of a launch.
+#include "runtime/base/check.h"
+#include "runtime/kernels/device/device_kernels.h"
+#include "runtime/kernels/reference.h"
+#include "tests/fake_cuda/kernel_arguments.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace cgc {
+
+namespace reference {
+#define CGC_KERNEL(NAME, TRAITS, READS, WRITES, INTS, FLOATS, PARAMETERS)                          \
+  void NAME##Reference(const ReferenceArguments &arguments);
+#include "runtime/kernels/kernels.def"
+} // namespace reference
+
+namespace {
+
+using test::fake_cuda::KernelArguments;
+
+/// What stands for the code of a kernel. Its address is the kernel's function.
+struct KernelCode {
+  ReferenceFunction reference;
+};
+constexpr KernelCode kCodes[] = {
+#define CGC_KERNEL(NAME, TRAITS, READS, WRITES, INTS, FLOATS, PARAMETERS)                          \
+  {reference::NAME##Reference},
+#include "runtime/kernels/kernels.def"
+};
+
+enum Row : size_t {
+#define CGC_KERNEL(NAME, TRAITS, READS, WRITES, INTS, FLOATS, PARAMETERS) k_##NAME,
+#include "runtime/kernels/kernels.def"
+};
+
+void copyOperands(std::span<const OperandView> views, std::span<void *const> addresses,
+                  std::span<KernelArguments::Operand> to) {
+  CGC_CHECK(views.size() <= to.size() && "the fake kernels have room for every row's operands");
+  for (size_t i = 0; i < views.size(); ++i) {
+    const OperandView &view = views[i];
+    to[i] = {addresses[i], view.dtype, !view.strides.empty(), uint32_t(view.sizes.size()), {}, {}};
+    std::ranges::copy(view.sizes, to[i].sizes);
+    std::ranges::copy(view.strides, to[i].strides);
+  }
+}
+
+Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
+  KernelArguments arguments = {};
+  arguments.readCount = launch.reads.size();
+  arguments.writeCount = launch.writes.size();
+  arguments.intCount = launch.ints.size();
+  arguments.floatCount = launch.floats.size();
+  copyOperands(launch.reads, at.reads, arguments.reads);
+  copyOperands(launch.writes, at.writes, arguments.writes);
+  CGC_CHECK(launch.ints.size() <= std::size(arguments.ints) &&
+            launch.floats.size() <= std::size(arguments.floats) &&
+            "the fake kernels have room for every row's numbers");
+  std::ranges::copy(launch.ints, arguments.ints);
+  std::ranges::copy(launch.floats, arguments.floats);
+  return KernelParameters(arguments);
+}
+
+constexpr DeviceKernel kDeviceKernels[] = {
+#define CGC_KERNEL(NAME, TRAITS, READS, WRITES, INTS, FLOATS, PARAMETERS)                          \
+  {[]() -> const void * { return &kCodes[k_##NAME]; }, bind},
+#include "runtime/kernels/kernels.def"
+};
+
+} // namespace
+
+const DeviceKernel &deviceKernel(const Kernel &kernel) {
+  return kDeviceKernels[&kernel - kernels().data()];
+}
+
+namespace test::fake_cuda {
+namespace {
+
+std::vector<TensorView> views(std::span<const KernelArguments::Operand> operands) {
+  std::vector<TensorView> views;
+  for (const KernelArguments::Operand &o : operands) {
+    TensorView view{o.data, o.dtype, DeviceKind::Cpu, {o.sizes, o.rank}, {}};
+    if (o.isStrided)
+      view.strides = {o.strides, o.rank};
+    views.push_back(view);
+  }
+  return views;
+}
+
+/// The bytes from the operand's address to its last element's end; 0 if it has no elements.
+uint64_t extent(const KernelArguments::Operand &o) {
+  uint64_t last = 0, dense = 1;
+  for (size_t d = o.rank; d-- > 0;) {
+    if (o.sizes[d] == 0)
+      return 0;
+    last += (o.sizes[d] - 1) * (o.isStrided ? o.strides[d] : dense);
+    dense *= o.sizes[d];
+  }
+  return (last + 1) * dtypeSize(o.dtype);
+}
+
+} // namespace
+
+bool isKernel(const void *function) {
+  const auto *const code = static_cast<const KernelCode *>(function);
+  return std::ranges::any_of(kCodes, [&](const KernelCode &known) { return &known == code; });
+}
+
+const KernelArguments::Operand *
+inaccessibleOperand(const KernelArguments &arguments,
+                    const std::function<bool(const std::byte *, uint64_t bytes)> &isAccessible) {
+  const std::span reads(arguments.reads, arguments.readCount),
+      writes(arguments.writes, arguments.writeCount);
+  for (const std::span operands : {reads, writes})
+    for (const KernelArguments::Operand &o : operands)
+      if (const uint64_t bytes = extent(o);
+          o.data && bytes > 0 && !isAccessible(static_cast<const std::byte *>(o.data), bytes))
+        return &o;
+  return nullptr;
+}
+
+void runReference(const void *function, const KernelArguments &arguments) {
+  const std::vector<TensorView> reads = views({arguments.reads, arguments.readCount}),
+                                writes = views({arguments.writes, arguments.writeCount});
+  static_cast<const KernelCode *>(function)->reference({reads,
+                                                  writes,
+                                                  {arguments.ints, arguments.intCount},
+                                                  {arguments.floats, arguments.floatCount}});
+}
+
+} // namespace test::fake_cuda
+} // namespace cgc
