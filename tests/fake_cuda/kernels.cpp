@@ -124,9 +124,9 @@ void runReference(const void *function, const KernelArguments &arguments) {
   const std::vector<TensorView> reads = views({arguments.reads, arguments.readCount}),
                                 writes = views({arguments.writes, arguments.writeCount});
   static_cast<const KernelCode *>(function)->reference({reads,
-                                                  writes,
-                                                  {arguments.ints, arguments.intCount},
-                                                  {arguments.floats, arguments.floatCount}});
+                                                        writes,
+                                                        {arguments.ints, arguments.intCount},
+                                                        {arguments.floats, arguments.floatCount}});
 }
 
 } // namespace test::fake_cuda
