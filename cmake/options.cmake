@@ -13,6 +13,7 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
 option(CGC_WERROR "Treat warnings as errors" OFF)
 option(CGC_ASAN "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+option(CGC_TSAN "Build with ThreadSanitizer" OFF)
 option(CGC_FUZZ "Build the fuzz targets, instrumented for libFuzzer, with assertions; needs Clang" OFF)
 set(CGC_PLAIN_BUILD "" CACHE PATH
   "Build tree without sanitizers, which lends what they cannot instrument: device code, the LibTorch provider")
@@ -31,6 +32,10 @@ if(CGC_ASAN)
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=undefined>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
   add_link_options(-fsanitize=address,undefined)
+endif()
+if(CGC_TSAN)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=thread> $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+  add_link_options(-fsanitize=thread)
 endif()
 
 if(CGC_FUZZ)

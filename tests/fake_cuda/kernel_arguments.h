@@ -25,7 +25,12 @@ struct KernelArguments {
   double floats[4];
 };
 
-/// Whether `function` is that of a row of kernels.def.
+/// The exported C function of a program with the fake GPU that enqueues a GEMM of cuBLASLt's
+/// stand-in as a kernel: cudaError_t(const KernelArguments &, cudaStream_t). The arguments are
+/// those of the library call cublaslt.matmul.
+inline constexpr const char *kLaunchGemmSymbol = "cgcFakeCudaLaunchGemm";
+
+/// Whether `function` is that of a row of kernels.def, or of cublaslt.matmul.
 bool isKernel(const void *function);
 /// The first operand that does not lie in memory that `isAccessible` accepts; null if all do.
 const KernelArguments::Operand *

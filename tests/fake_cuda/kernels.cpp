@@ -5,6 +5,8 @@
 #include "runtime/kernels/reference.h"
 #include "tests/fake_cuda/kernel_arguments.h"
 
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -14,6 +16,7 @@ namespace reference {
 #define CGC_KERNEL(NAME, TRAITS, READS, WRITES, INTS, FLOATS, PARAMETERS)                          \
   void NAME##Reference(const ReferenceArguments &arguments);
 #include "runtime/kernels/kernels.def"
+void cublasLtMatmulReference(const ReferenceArguments &arguments);
 } // namespace reference
 
 namespace {
@@ -28,6 +31,7 @@ constexpr KernelCode kCodes[] = {
 #define CGC_KERNEL(NAME, TRAITS, READS, WRITES, INTS, FLOATS, PARAMETERS)                          \
   {reference::NAME##Reference},
 #include "runtime/kernels/kernels.def"
+    {reference::cublasLtMatmulReference},
 };
 
 enum Row : size_t {
@@ -131,3 +135,9 @@ void runReference(const void *function, const KernelArguments &arguments) {
 
 } // namespace test::fake_cuda
 } // namespace cgc
+
+extern "C" __attribute__((visibility("default"))) cudaError_t
+cgcFakeCudaLaunchGemm(const cgc::test::fake_cuda::KernelArguments &arguments, cudaStream_t stream) {
+  void *parameter = const_cast<cgc::test::fake_cuda::KernelArguments *>(&arguments);
+  return cudaLaunchKernel(&std::end(cgc::kCodes)[-1], 1, 1, &parameter, 0, stream);
+}

@@ -9,6 +9,8 @@ namespace {
 
 constexpr int kFresh = 0xa5, kFreed = 0xdd; // The content of fresh and of freed memory.
 constexpr size_t kAlignment = 256;
+/// Freed memory that is kept from being reused, so that late accesses find the poison.
+constexpr uint64_t kQuarantine = uint64_t(64) << 20;
 
 cudaError_t allocate(State &state, void **result, size_t bytes, bool isPinned) {
   state.currentCall().allocates = true;
@@ -22,12 +24,13 @@ cudaError_t allocate(State &state, void **result, size_t bytes, bool isPinned) {
   if (!isPinned &&
       (used > state.devices[device].bytes || bytes > state.devices[device].bytes - used))
     return cudaErrorMemoryAllocation;
-  const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  auto *data = static_cast<std::byte *>(std::aligned_alloc(kAlignment, rounded));
-  if (!data)
+  // Not std::aligned_alloc, whose sizes are multiples of the alignment: AddressSanitizer then finds
+  // an access to the first byte past the end.
+  void *data = nullptr;
+  if (posix_memalign(&data, kAlignment, bytes) != 0)
     return cudaErrorMemoryAllocation;
   std::memset(data, kFresh, bytes);
-  state.allocations.emplace(data, Allocation{bytes, device, isPinned});
+  state.allocations.emplace(static_cast<std::byte *>(data), Allocation{bytes, device, isPinned});
   *result = data;
   return cudaSuccess;
 }
@@ -43,7 +46,12 @@ cudaError_t release(State &state, void *data, bool isPinned) {
     return cudaErrorInvalidValue;
   // CUDA may wait for the device here. The fake GPU does not, so that a missing wait shows.
   std::memset(at->first, kFreed, at->second.bytes);
-  state.freed.emplace_back(at->first);
+  state.freedBytes += at->second.bytes;
+  state.freed.emplace_back(std::unique_ptr<std::byte, Free>(at->first), at->second.bytes);
+  while (state.freedBytes > kQuarantine) {
+    state.freedBytes -= state.freed.front().second;
+    state.freed.pop_front();
+  }
   state.allocations.erase(at);
   return cudaSuccess;
 }

@@ -20,7 +20,7 @@ struct KernelLaunch {
   dim3 grid, block;
   unsigned sharedBytes = 0;
   int device = 0;
-  /// Null for a kernel that is no row of kernels.def: host code of enqueue(), or PTX, which traps.
+  /// Null for host code of enqueue() and for PTX, which traps.
   std::shared_ptr<KernelArguments> arguments;
   std::function<void()> hostCode;
 };

@@ -31,6 +31,7 @@ void State::setUp(const Machine &machine) {
   calls.clear();
   destroyedStreams.clear();
   freed.clear();
+  freedBytes = 0;
   sticky = cudaSuccess;
 }
 

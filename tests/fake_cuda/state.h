@@ -46,8 +46,9 @@ struct State {
   std::deque<Device> devices; ///< The first `deviceCount` exist.
   int deviceCount = 0;
   std::map<std::byte *, Allocation> allocations;
-  /// Freed memory, kept from being reused until reset().
-  std::vector<std::unique_ptr<std::byte, Free>> freed;
+  /// Freed memory with its sizes, the oldest first, kept from being reused.
+  std::deque<std::pair<std::unique_ptr<std::byte, Free>, uint64_t>> freed;
+  uint64_t freedBytes = 0;
 
   std::map<Stream *, std::shared_ptr<Stream>> streams;
   std::vector<std::shared_ptr<Stream>> destroyedStreams; ///< Which still have work.

@@ -15,27 +15,29 @@
 
 namespace cgc::test {
 
-/// Device memory of the device that is current when it is created.
-class DeviceInts final {
+/// Elements in memory of the device that is current when they are created.
+template <class T> class DeviceArray final {
 public:
-  explicit DeviceInts(size_t count = 1, int value = 0) : count_(count) {
+  explicit DeviceArray(size_t count = 1, T value = 0) : count_(count) {
     EXPECT_EQ(cudaMalloc(&data_, bytes()), cudaSuccess);
-    const std::vector<int> values(count, value);
-    EXPECT_EQ(cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice), cudaSuccess);
+    set(value);
   }
-  DeviceInts(const DeviceInts &) = delete;
-  DeviceInts &operator=(const DeviceInts &) = delete;
-  ~DeviceInts() { (void)cudaFree(data_); }
+  DeviceArray(const DeviceArray &) = delete;
+  DeviceArray &operator=(const DeviceArray &) = delete;
+  ~DeviceArray() { (void)cudaFree(data_); }
 
-  int *data() const { return static_cast<int *>(data_); }
-  size_t bytes() const { return count_ * sizeof(int); }
-  /// The present values, without waiting for anything.
-  std::vector<int> now() const { return {data(), data() + count_}; }
+  T *data() const { return static_cast<T *>(data_); }
+  size_t bytes() const { return count_ * sizeof(T); }
+  // The fake GPU's memory is the host's. Neither function waits for anything.
+  void set(T value) { std::fill_n(data(), count_, value); }
+  std::vector<T> now() const { return {data(), data() + count_}; }
 
 private:
   size_t count_;
   void *data_ = nullptr;
 };
+using DeviceInts = DeviceArray<int>;
+using DeviceFloats = DeviceArray<float>;
 
 class FakeCuda : public testing::Test {
 protected:
