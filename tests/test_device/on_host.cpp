@@ -1,5 +1,5 @@
 // The host as the device of the session tests.
-#include "tests/unit/runtime/session/test_device.h"
+#include "tests/test_device/test_device.h"
 
 namespace cgc::test {
 

@@ -1,6 +1,6 @@
 // The fake GPU as the device of the session tests.
 #include "tests/fake_cuda/fake_cuda.h"
-#include "tests/unit/runtime/session/test_device.h"
+#include "tests/test_device/test_device.h"
 
 namespace cgc::test {
 
