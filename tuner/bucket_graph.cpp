@@ -77,6 +77,7 @@ BucketGraphs::capture(const std::vector<LaunchRecord> &records) {
   const auto enqueueRun = [&] {
     return enqueueAll(bound, DeviceKind::Cuda, engine_.provider, stream_.get());
   };
+  CGC_TRY(GraphExecutor::warmUp(enqueueRun, stream_.get()));
   CGC_ASSIGN_OR_RETURN(GraphExecutor graph,
                        GraphExecutor::capture(enqueueRun, engine_.provider, stream_.get()));
   return std::make_unique<CapturedBucket>(std::move(bound), std::move(graph));

@@ -11,15 +11,17 @@ namespace cgc {
 Context::Impl::~Impl() {
   const DeviceGuard guard(engine.device);
   // Work in flight may still use the memory and graphs that are freed next.
-  if (done)
-    (void)cudaEventSynchronize(done.get());
+  if (arena)
+    arena->synchronize();
   if (stream)
     (void)cudaStreamSynchronize(stream.get());
   buckets.clear();
-  arena = {};
-  done.reset();
+  arena.reset();
   stream.reset();
-  engine.memory.release(reserved);
+  engine.memory().release(reserved);
+  engine.account->arenas -= counted.arenas;
+  engine.account->io -= counted.io;
+  engine.account->graphs -= counted.graphs;
 }
 
 Status Context::Impl::create() {
@@ -35,14 +37,8 @@ Status Context::Impl::create() {
                          "that: its memory is the host's"};
   if (device == DeviceKind::Cuda) {
     CGC_ASSIGN_OR_RETURN(stream, createStream());
-    CGC_ASSIGN_OR_RETURN(done, createEvent());
   }
-  const PlanBytes bytes = planBytes(engine.plan, engine.separateBuffers);
-  CGC_TRY(engine.memory.reserve(bytes.arena + bytes.io));
-  reserved = bytes.arena + bytes.io;
-  if (!engine.separateBuffers) {
-    CGC_ASSIGN_OR_RETURN(arena, Buffer::allocate(device, bytes.arena));
-  }
+  CGC_TRY(createArena());
   for (const Entry &entry : plan.entries)
     buckets.emplace_back(entry.buckets.size());
   if (options.capture == CaptureTime::AtCreation)
@@ -55,19 +51,39 @@ Status Context::Impl::create() {
   return Status::ok();
 }
 
+Status Context::Impl::createArena() {
+  const PlanBytes bytes = planBytes(engine.plan, engine.separateBuffers);
+  const bool isShared = engine.pool && !engine.separateBuffers;
+  const uint64_t needed = bytes.io + (isShared ? 0 : bytes.arena);
+  CGC_TRY(engine.memory().reserve(needed));
+  reserved = needed;
+  CGC_ASSIGN_OR_RETURN(arena,
+                       isShared ? implOf(*engine.pool).arenaOf(bytes.arena)
+                                : Arena::create(device, engine.separateBuffers ? 0 : bytes.arena));
+  counted.io = bytes.io;
+  engine.account->io += counted.io;
+  if (isShared) { // All contexts of the engine use the same part.
+    engine.account->arenas = bytes.arena;
+  } else {
+    counted.arenas = bytes.arena;
+    engine.account->arenas += counted.arenas;
+  }
+  return Status::ok();
+}
+
 Status Context::Impl::prepare(size_t entry, size_t bucket) {
   std::unique_ptr<BoundBucket> &bound = buckets[entry][bucket];
   if (bound)
     return Status::ok();
   const Entry &of = engine.plan.data().entries[entry];
   auto prepared = std::make_unique<BoundBucket>();
-  if (device == DeviceKind::Cuda)
-    CGC_TRY(waitForLastRun(stream.get())); // The warm-up runs share its arena.
-  if (Status status = createBucket(of.buckets[bucket], *prepared); !status.isOk())
+  if (Status status = createBucket(of.buckets[bucket], *prepared); !status.isOk()) {
+    if (stream)
+      (void)cudaStreamSynchronize(stream.get()); // Its work uses the memory that is freed next.
     return status.withContext("entry '" + of.name + "', bucket " + std::to_string(bucket));
+  }
   bound = std::move(prepared);
-  // The first run may be on another stream and has to wait for the work enqueued here.
-  return device == DeviceKind::Cuda ? markDone(stream.get()) : Status::ok();
+  return Status::ok();
 }
 
 void Context::Impl::noteOtherGpu() {
@@ -116,7 +132,7 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
   if (engine.separateBuffers)
     CGC_TRY(createParts(bucket, bound));
   else
-    bound.memory.arena = {{0, arena.data()}};
+    bound.memory.arena = {{0, arena->data()}};
   for (const auto &[tensors, buffers] :
        {std::pair(&bucket.inputs, &bound.memory.inputs), {&bucket.outputs, &bound.memory.outputs}})
     for (const IoTensor &io : *tensors) {
@@ -146,8 +162,14 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
   const auto enqueueRun = [&] {
     return enqueueAll(bound.records, device, engine.provider, stream.get());
   };
+  // The warm-up runs use the arena; the capture runs nothing.
+  CGC_TRY(inTurn(stream.get(), [&] { return GraphExecutor::warmUp(enqueueRun, stream.get()); }));
+  const uint64_t before = freeGpuMemory();
   CGC_ASSIGN_OR_RETURN(GraphExecutor graph,
                        GraphExecutor::capture(enqueueRun, engine.provider, stream.get()));
+  const uint64_t taken = before - std::min(before, freeGpuMemory());
+  counted.graphs += taken;
+  engine.account->graphs += taken;
   bound.executor.emplace<GraphExecutor>(std::move(graph));
   return Status::ok();
 }

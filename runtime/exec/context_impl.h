@@ -33,6 +33,8 @@ struct Context::Impl {
   ~Impl();
 
   Status create();
+  /// Reserves memory for arena, inputs and outputs, and creates the arena.
+  Status createArena();
   /// Adds a note if the plan was tuned on another GPU.
   void noteOtherGpu();
   /// The indices of an entry and its bucket. Usage if there is no such entry or bucket.
@@ -60,10 +62,9 @@ struct Context::Impl {
   Status copyOut(BoundBucket &bound, const Bucket &bucket, size_t output,
                  const std::optional<RowRange> &rows, const TensorView &view, cudaStream_t on);
   Result<std::vector<std::vector<double>>> profileBucket(BoundBucket &bound, size_t runs);
-  /// Makes work on `on` wait for the last run, with which it shares arena and static buffers.
-  Status waitForLastRun(cudaStream_t on);
-  /// Records the event `done` on `on`.
-  Status markDone(cudaStream_t on);
+  /// Calls `body`, which enqueues work on `on` that uses arena and static buffers, in its turn and
+  /// behind the last run.
+  Status inTurn(cudaStream_t on, const std::function<Status()> &body);
   Status launch(BoundBucket &bound, cudaStream_t on);
   /// Calls `body`, which runs records, with ContextOptions::threads threads.
   Status withThreads(const std::function<Status()> &body);
@@ -80,9 +81,9 @@ struct Context::Impl {
   const ExecutorKind executor = options.executor.value_or(engine.executor);
   const DeviceKind device = engine.runsOn; ///< Of all memory and records.
   uint64_t reserved = 0;                   ///< Bytes reserved in the engine's MemoryBudget.
-  Buffer arena;
+  MemoryReport counted;                    ///< Its part of the engine's MemoryAccount.
+  std::shared_ptr<Arena> arena;            ///< Its own, or that of the engine's pool.
   CudaStream stream; ///< For warm-up, capture, and runs without a caller's stream.
-  CudaEvent done;    ///< Recorded after the last run's work.
   /// [entry][bucket]; null until prepare().
   std::vector<std::vector<std::unique_ptr<BoundBucket>>> buckets;
   std::vector<std::string> notes;

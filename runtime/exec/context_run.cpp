@@ -33,12 +33,15 @@ Status busyStatus() {
 
 } // namespace
 
-Status Context::Impl::markDone(cudaStream_t on) {
-  return cudaStatus(cudaEventRecord(done.get(), on), "cannot record the end of the run");
-}
-
-Status Context::Impl::waitForLastRun(cudaStream_t on) {
-  return cudaStatus(cudaStreamWaitEvent(on, done.get()), "cannot wait for the run before");
+Status Context::Impl::inTurn(cudaStream_t on, const std::function<Status()> &body) {
+  const std::lock_guard turn(arena->turn());
+  if (device == DeviceKind::Cpu)
+    return body();
+  CGC_TRY(arena->waitForLastRun(on));
+  Status status = body();
+  // Work that failed partway may also be in flight.
+  Status marked = arena->markDone(on);
+  return status.isOk() ? marked : status;
 }
 
 Status Context::Impl::fill(const Block &to, int value, uint64_t width, uint64_t blocks,
@@ -115,7 +118,7 @@ Status Context::Impl::copyOut(BoundBucket &bound, const Bucket &bucket, size_t o
 
 Status Context::Impl::launch(BoundBucket &bound, cudaStream_t on) {
   if (options.poisonArena) {
-    CGC_TRY(fill(arena, 0xff, on));
+    CGC_TRY(fill({arena->data(), device, arena->size()}, 0xff, arena->size(), 1, on));
     for (const std::vector<Buffer> *buffers : {&bound.parts, &bound.memory.outputs})
       for (const Buffer &buffer : *buffers)
         CGC_TRY(fill(buffer, 0xff, on));
@@ -153,40 +156,31 @@ Status Context::Impl::runBuckets(size_t entry, std::span<const BucketRun> runs,
                                  std::span<const TensorView> inputs,
                                  std::span<const TensorView> outputs, cudaStream_t callers) {
   const cudaStream_t on = callers ? callers : stream.get();
-  if (device == DeviceKind::Cuda)
-    CGC_TRY(waitForLastRun(on));
-  Status status;
-  for (const BucketRun &run : runs) {
-    status = enqueueBucket(*buckets[entry][run.bucket],
-                           engine.plan.data().entries[entry].buckets[run.bucket], run.rows, inputs,
-                           outputs, on);
-    if (!status.isOk())
-      break;
-  }
-  if (device == DeviceKind::Cpu)
-    return status;
-  // A run that failed partway may also have work in flight.
-  Status marked = markDone(on);
-  CGC_TRY(status);
-  CGC_TRY(marked);
-  return callers ? Status::ok() : cudaStatus(cudaStreamSynchronize(on), "the run failed");
+  const auto enqueue = [&]() -> Status {
+    for (const BucketRun &run : runs)
+      CGC_TRY(enqueueBucket(*buckets[entry][run.bucket],
+                            engine.plan.data().entries[entry].buckets[run.bucket], run.rows, inputs,
+                            outputs, on));
+    return Status::ok();
+  };
+  CGC_TRY(inTurn(on, std::ref(enqueue)));
+  return callers || device == DeviceKind::Cpu
+             ? Status::ok()
+             : cudaStatus(cudaStreamSynchronize(on), "the run failed");
 }
 
 Result<std::vector<std::vector<double>>> Context::Impl::profileBucket(BoundBucket &bound,
                                                                       size_t runs) {
-  if (device == DeviceKind::Cuda)
-    CGC_TRY(waitForLastRun(stream.get()));
   makePlainEdges(bound.records);
   std::vector<std::vector<double>> times;
-  const Status profiled = withThreads([&]() -> Status {
+  const auto profile = [&]() -> Status {
     CGC_ASSIGN_OR_RETURN(
         times, profileRecords(bound.records, device, engine.provider, stream.get(), runs));
     return Status::ok();
-  });
+  };
+  const Status profiled = inTurn(stream.get(), [&] { return withThreads(profile); });
   if (options.programmaticEdges)
     makeProgrammaticEdges(bound.records);
-  if (device == DeviceKind::Cuda)
-    CGC_TRY(markDone(stream.get()));
   CGC_TRY(profiled);
   return times;
 }

@@ -67,7 +67,26 @@ Status checkForReference(const PlanData &plan) {
   return Status::ok();
 }
 
+/// Refuses a pool of another device, and a second limit.
+Status checkPool(const EngineOptions &options, DeviceKind runsOn) {
+  if (!options.pool)
+    return Status::ok();
+  const MemoryPoolOptions &pool = implOf(*options.pool).options;
+  if (pool.target != runsOn || (runsOn == DeviceKind::Cuda && pool.device != options.device))
+    return {Code::Usage, "the memory pool is of another device than the engine"};
+  if (options.memoryLimit > 0)
+    return {Code::Usage, "a memory limit is given besides a memory pool; give it to the pool"};
+  return Status::ok();
+}
+
 } // namespace
+
+Status Engine::Impl::reserveWeights(Status (MemoryBudget::*reserve)(uint64_t)) {
+  const uint64_t bytes = planBytes(plan).weights;
+  CGC_TRY((memory().*reserve)(bytes));
+  account->weights = bytes;
+  return Status::ok();
+}
 
 Status FaultLatch::note(Status status, cudaStream_t stream) {
   if (status.isOk())
@@ -128,6 +147,9 @@ Engine::~Engine() {
     impl_.reset();
   }
 }
+MemoryReport Engine::memory() const {
+  return impl_->account->report();
+}
 const Plan &Engine::plan() const {
   return impl_->plan;
 }
@@ -135,6 +157,7 @@ const Plan &Engine::plan() const {
 Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
   return noThrow([&]() -> Result<Engine> {
     auto impl = std::make_unique<Impl>(plan, options);
+    CGC_TRY(checkPool(options, impl->runsOn));
     const bool isReference = impl->executor == ExecutorKind::Reference,
                onGpu = impl->runsOn == DeviceKind::Cuda;
     if (isReference)
@@ -154,7 +177,7 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
       CGC_TRY(withMemoryBreakdown(impl->cublasLt->initialize(impl->gpu), plan, impl->runsOn));
     }
     if (onGpu) {
-      Status status = impl->memory.reserve(planBytes(plan).weights);
+      Status status = impl->reserveWeights(&MemoryBudget::reserve);
       if (status.isOk())
         status = uploadWeights(plan, *impl);
       if (!status.isOk()) {
@@ -163,7 +186,7 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
                                    DeviceKind::Cuda);
       }
     } else {
-      CGC_TRY(withMemoryBreakdown(impl->memory.reserveMapped(planBytes(plan).weights), plan,
+      CGC_TRY(withMemoryBreakdown(impl->reserveWeights(&MemoryBudget::reserveMapped), plan,
                                   impl->runsOn));
       // The mapping is read-only. The cast is safe because validate() refuses records that write to
       // a weight.
@@ -183,6 +206,8 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
       CGC_TRY(
           impl->provider->initialize(impl->runsOn, onGpu ? options.device : 0).withContext(record));
     }
+    if (impl->pool)
+      implOf(*impl->pool).add(impl->account);
     return Engine(std::move(impl));
   });
 }

@@ -4,6 +4,7 @@
 #include "runtime/base/export.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
+#include "runtime/exec/memory_pool.h"
 #include "runtime/plan/plan_file.h"
 
 #include <memory>
@@ -54,6 +55,10 @@ struct EngineOptions {
   /// RLIMIT_AS, and the mapped weights of a cpu plan do not count. LibTorch's and CUDA's own memory
   /// is never counted.
   uint64_t memoryLimit = 0;
+  /// Shares arena and limit with other engines; memoryLimit must be 0. Null: the engine's contexts
+  /// have arenas of their own.
+  std::shared_ptr<MemoryPool> pool = {};
+  std::string name = {}; ///< The model's name in reports.
   /// Allocates each weight separately and, in every context, each range of the arena that tensors
   /// share (each tensor, if the plan was compiled without memory reuse). A memory checker then
   /// detects accesses outside a tensor. For tests.
@@ -77,6 +82,8 @@ public:
   ~Engine();
 
   const Plan &plan() const;
+  /// The memory of the engine and its contexts now.
+  MemoryReport memory() const;
 
   struct Impl; ///< engine_impl.h, which is not installed.
 

@@ -6,7 +6,7 @@
 #include "runtime/exec/cuda_support.h"
 #include "runtime/exec/engine.h"
 #include "runtime/exec/gpu.h"
-#include "runtime/exec/memory_limit.h"
+#include "runtime/exec/memory_pool_impl.h"
 #include "runtime/exec/reference_library.h"
 #include "runtime/plan/op_library.h"
 #include "runtime/plan/op_provider.h"
@@ -36,16 +36,25 @@ struct Engine::Impl {
   Impl(const Plan &plan, const EngineOptions &options)
       : plan(plan), executor(options.executor),
         runsOn(executor == ExecutorKind::Reference ? DeviceKind::Cpu : plan.data().target),
-        memory(runsOn, options.memoryLimit), separateBuffers(options.separateBuffers) {}
+        ownMemory(runsOn, options.memoryLimit), pool(options.pool),
+        separateBuffers(options.separateBuffers) {
+    account->name = options.name;
+  }
+  ~Impl() { memory().release(account->weights); }
 
   const Plan &plan;
   const ExecutorKind executor; ///< EngineOptions::executor.
   /// The device that runs records, and whose memory holds weights, arenas, inputs and outputs: the
   /// plan's target, or the host for the reference executor.
   const DeviceKind runsOn;
-  int device = -1;                   ///< The GPU; -1 on the host.
-  Gpu gpu;                           ///< On a GPU only.
-  MemoryBudget memory;               ///< For the weights and all contexts.
+  int device = -1;                  ///< The GPU; -1 on the host.
+  Gpu gpu;                          ///< On a GPU only.
+  MemoryBudget ownMemory;           ///< For the weights and all contexts, without a pool.
+  std::shared_ptr<MemoryPool> pool; ///< EngineOptions::pool; may be null.
+  /// Reserves memory for the weights, by MemoryBudget::reserve or reserveMapped.
+  Status reserveWeights(Status (MemoryBudget::*reserve)(uint64_t));
+  MemoryBudget &memory() { return pool ? implOf(*pool).budget : ownMemory; }
+  std::shared_ptr<MemoryAccount> account = std::make_shared<MemoryAccount>();
   std::vector<std::byte *> weights;  ///< Address of each weight.
   std::vector<Buffer> deviceWeights; ///< On a GPU: one for all weights, or one for each.
   const bool separateBuffers;        ///< EngineOptions::separateBuffers.

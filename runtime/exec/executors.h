@@ -27,11 +27,13 @@ private:
 /// Replays a captured CUDA graph. On a GPU only.
 class GraphExecutor final {
 public:
-  /// Captures a run. Calls `enqueueRun`, which enqueues the records on `stream`, three times as
-  /// warm-up and once under capture; then instantiates and uploads the graph. `stream` must be a
-  /// non-blocking stream of the context's own. LibTorch's allocations during the capture come from
-  /// a pool that lives as long as the executor. `provider` is borrowed and must outlive the
-  /// executor.
+  /// Calls `enqueueRun`, which enqueues the records on `stream`, so often that a capture of it
+  /// afterwards initializes nothing, and waits for the work.
+  static Status warmUp(const std::function<Status()> &enqueueRun, cudaStream_t stream);
+  /// Captures a call of `enqueueRun`, which enqueues the records on `stream`, then instantiates and
+  /// uploads the graph. `stream` must be a non-blocking stream of the context's own. LibTorch's
+  /// allocations during the capture come from a pool that lives as long as the executor. `provider`
+  /// is borrowed and must outlive the executor.
   static Result<GraphExecutor> capture(const std::function<Status()> &enqueueRun,
                                        OpProvider *provider, cudaStream_t stream);
 

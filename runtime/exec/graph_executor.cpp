@@ -68,12 +68,14 @@ Result<CudaGraph> GraphExecutor::captureRun(const std::function<Status()> &enque
   return graph;
 }
 
-Result<GraphExecutor> GraphExecutor::capture(const std::function<Status()> &enqueueRun,
-                                             OpProvider *provider, cudaStream_t stream) {
+Status GraphExecutor::warmUp(const std::function<Status()> &enqueueRun, cudaStream_t stream) {
   for (int i = 0; i < kWarmUps; ++i)
     CGC_TRY(enqueueRun().withContext("warm-up"));
-  CGC_TRY(cudaStatus(cudaStreamSynchronize(stream), "the warm-up failed"));
+  return cudaStatus(cudaStreamSynchronize(stream), "the warm-up failed");
+}
 
+Result<GraphExecutor> GraphExecutor::capture(const std::function<Status()> &enqueueRun,
+                                             OpProvider *provider, cudaStream_t stream) {
   const auto start = std::chrono::steady_clock::now();
   GraphExecutor executor;
   Result<CudaGraph> captured = captureRun(enqueueRun, provider, stream, executor.pool_);

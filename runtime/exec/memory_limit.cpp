@@ -117,23 +117,46 @@ uint64_t availableHostMemory(const std::string &root) {
 }
 
 Status MemoryBudget::reserve(uint64_t bytes) {
-  const std::string needs = byteText(bytes) + " more are needed, and ";
+  const std::lock_guard lock(mutex_);
+  const auto needs = [&] { return byteText(bytes) + " more are needed, and "; };
   if (limit_ == 0) {
     CGC_ASSIGN_OR_RETURN(const uint64_t available, availableOn(device_));
-    return bytes <= available ? Status::ok()
-                              : Status(Code::OutOfMemory, needs + freeMemoryText(device_));
-  }
-  const std::lock_guard lock(mutex_);
-  if (!rangeInside(reserved_, bytes, limit_))
-    return {Code::OutOfMemory, needs + "of the memory limit of " + byteText(limit_) + " " +
+    if (bytes > available)
+      return {Code::OutOfMemory, needs() + freeMemoryText(device_)};
+  } else if (!rangeInside(reserved_, bytes, limit_)) {
+    return {Code::OutOfMemory, needs() + "of the memory limit of " + byteText(limit_) + " " +
                                    byteText(reserved_) + " are taken"};
-  reserved_ += bytes;
+  }
+  count(bytes);
   return Status::ok();
+}
+
+Status MemoryBudget::reserveMapped(uint64_t bytes) {
+  if (limit_ > 0)
+    return reserve(bytes);
+  const std::lock_guard lock(mutex_);
+  count(bytes);
+  return Status::ok();
+}
+
+void MemoryBudget::count(uint64_t bytes) {
+  reserved_ += bytes;
+  peak_ = std::max(peak_, reserved_);
 }
 
 void MemoryBudget::release(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   reserved_ -= std::min(reserved_, bytes);
+}
+
+uint64_t MemoryBudget::peak() const {
+  const std::lock_guard lock(mutex_);
+  return peak_;
+}
+
+uint64_t freeGpuMemory() {
+  const auto memory = gpuMemory();
+  return memory ? memory->free : 0;
 }
 
 std::string freeMemoryText(DeviceKind device) {

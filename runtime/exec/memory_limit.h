@@ -17,10 +17,9 @@ uint64_t availableHostMemory(const std::string &root = "");
 
 /// Counts the memory of an engine and its contexts before it is allocated. Thread-safe.
 ///
-/// With limit 0 nothing is counted: each request is compared with the memory that is free at that
-/// moment. Host memory that earlier contexts have requested but not yet touched (calloc) still
-/// counts as free then, so contexts may be created that together need more memory than the host
-/// has.
+/// With limit 0 each request is compared with the memory that is free at that moment. Host memory
+/// that earlier contexts have requested but not yet touched (calloc) still counts as free then, so
+/// contexts may be created that together need more memory than the host has.
 class MemoryBudget final {
 public:
   /// A budget for `device`; for Cuda, the device that is current at each call. `limit` is in bytes
@@ -33,16 +32,23 @@ public:
   Status reserve(uint64_t bytes);
   /// Reserves `bytes` that are already mapped. They count against a limit, but need none of the
   /// memory that is free.
-  Status reserveMapped(uint64_t bytes) { return limit_ == 0 ? Status::ok() : reserve(bytes); }
+  Status reserveMapped(uint64_t bytes);
   /// Returns `bytes` that reserve() or reserveMapped() has granted.
   void release(uint64_t bytes);
+  /// The most bytes that were reserved at a time.
+  uint64_t peak() const;
 
 private:
+  /// Counts `bytes` with the lock held.
+  void count(uint64_t bytes);
   const DeviceKind device_;
   const uint64_t limit_;
-  std::mutex mutex_;
-  uint64_t reserved_ = 0; ///< Stays 0 without a limit.
+  mutable std::mutex mutex_;
+  uint64_t reserved_ = 0, peak_ = 0;
 };
+
+/// The free memory of the current GPU in bytes; 0 if it cannot be queried.
+uint64_t freeGpuMemory();
 
 /// The free memory of `device` for messages, such as "the GPU has 3.2 GB of 143 GB free". Empty if
 /// it cannot be queried.

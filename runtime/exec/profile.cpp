@@ -46,6 +46,7 @@ Result<Times> profileInGraph(const std::vector<BoundRecord> &records, OpProvider
     return enqueueAll(records, DeviceKind::Cuda, provider, stream,
                       [&](size_t i) { return mark(events[i + 1].get(), stream); });
   };
+  CGC_TRY(GraphExecutor::warmUp(enqueueRun, stream));
   CGC_ASSIGN_OR_RETURN(GraphExecutor graph, GraphExecutor::capture(enqueueRun, provider, stream));
   Times times(records.size());
   for (size_t run = 0; run < runs; ++run) {

@@ -93,6 +93,7 @@ Result<Timing> PeerBench::timeCaptured(frontend::Peer &peer, int samples, double
   const auto enqueueRun = [&] {
     return provider_->onStream(stream_.get(), [&] { return peer.run(true); });
   };
+  CGC_TRY(GraphExecutor::warmUp(enqueueRun, stream_.get()));
   CGC_ASSIGN_OR_RETURN(GraphExecutor graph,
                        GraphExecutor::capture(enqueueRun, provider_.get(), stream_.get()));
   captureMillis = graph.captureMillis();
