@@ -29,5 +29,9 @@ total=$(sed -nE 's/.* tests? failed out of ([0-9]+)$/\1/p' build/test-release.lo
 build_preset asan
 say "testing with sanitizers"
 run_tests asan
+# Repeats the runtime's tests on the fake GPU with the thread sanitizer.
+build_preset tsan
+say "testing with the thread sanitizer"
+run_tests tsan
 # Fuzzes the file readers with reproducible inputs (docs/fuzzing.md).
 scripts/fuzz.sh --seconds 20 --seed 1

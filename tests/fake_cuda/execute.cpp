@@ -13,9 +13,11 @@ struct Executor {
 
   void operator()(const KernelLaunch &launch) const {
     ++state.ticks;
-    if (launch.hostCode)
-      return launch.hostCode();
-    if (!launch.arguments)
+    if (launch.hostCode) {
+      thisThread.isInHostFunction = true;
+      launch.hostCode();
+      thisThread.isInHostFunction = false;
+    } else if (!launch.arguments)
       state.sticky = cudaErrorLaunchFailure;
     else if (inaccessibleOperand(*launch.arguments, [&](const std::byte *data, uint64_t bytes) {
                return state.isAccessible(launch.device, data, bytes);

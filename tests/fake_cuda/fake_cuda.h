@@ -67,7 +67,7 @@ struct CallCounts {
 CallCounts callCounts();
 
 /// Enqueues host code in place of a kernel. Under capture it becomes a kernel node, which has no
-/// parameters.
+/// parameters. `work` may call neither CUDA nor the functions of this header.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 
 } // namespace cgc::test::fake_cuda

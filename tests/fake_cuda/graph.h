@@ -11,6 +11,7 @@ namespace cgc::test::fake_cuda {
 
 struct Node {
   Graph *graph;
+  const Node *original = nullptr; ///< If the graph is a clone, the node that this one is of.
   std::shared_ptr<const Operation> operation; ///< Replaced as a whole by an update.
   std::vector<Dependency> dependencies;
   /// The array that cudaGraphKernelNodeGetParams returns.

@@ -99,6 +99,18 @@ cudaError_t readNode(State &state, cudaGraphNode_t handle, const Read &read) {
   return operation ? read(*node, *operation) : cudaErrorInvalidValue;
 }
 
+/// Replaces the operation of a node of a graph that is not instantiated.
+template <class T, class... Parameters>
+cudaError_t setNode(State &state, cudaGraphNode_t handle, const Parameters &...parameters) {
+  return readNode<T>(state, handle, [&](Node &node, const T &) {
+    Operation operation;
+    const cudaError_t error = operationOf(state, parameters..., operation);
+    if (error == cudaSuccess)
+      node.operation = std::make_shared<const Operation>(std::move(operation));
+    return error;
+  });
+}
+
 } // namespace
 } // namespace cgc::test::fake_cuda
 
@@ -129,6 +141,12 @@ cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, cudaKernelNodePar
   });
 }
 
+cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
+                                         const cudaKernelNodeParams *parameters) {
+  return api(__func__,
+             [&](State &state) { return setNode<KernelLaunch>(state, node, *parameters); });
+}
+
 cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *result, cudaGraph_t graph,
                                    const cudaGraphNode_t *from, size_t count,
                                    const cudaMemcpy3DParms *parameters) {
@@ -143,6 +161,12 @@ cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *result, cudaGraph_t graph,
   return api(__func__, [&](State &state) {
     return addNodeOf(state, result, graph, from, count, to, source, bytes, kind);
   });
+}
+
+cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *to, const void *from,
+                                           size_t bytes, cudaMemcpyKind kind) {
+  return api(__func__,
+             [&](State &state) { return setNode<Copy>(state, node, to, from, bytes, kind); });
 }
 
 cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, cudaMemcpy3DParms *parameters) {

@@ -34,6 +34,7 @@ std::shared_ptr<Graph> Graph::clone() const {
     if (const auto *child = std::get_if<ChildGraph>(operation.get()))
       operation = std::make_shared<const Operation>(ChildGraph{child->graph->clone()});
     cloneOf[node.get()] = clone->add(std::move(operation), {});
+    cloneOf[node.get()]->original = node.get();
   }
   for (const std::unique_ptr<Node> &node : nodes_)
     for (const Dependency &d : node->dependencies)
@@ -142,6 +143,22 @@ cudaError_t cudaGraphClone(cudaGraph_t *result, cudaGraph_t original) {
     state.currentCall().allocates = true;
     *result = own(state, graph->clone());
     return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *result, cudaGraphNode_t original,
+                                     cudaGraph_t clone) {
+  return api(__func__, [&](State &state) {
+    const Graph *const graph = state.find(clone);
+    const Node *const node = state.find(original);
+    if (!graph || !node)
+      return cudaErrorInvalidValue;
+    for (const std::unique_ptr<Node> &candidate : graph->nodes())
+      if (candidate->original == node) {
+        *result = handleOf<cudaGraphNode_t>(candidate.get());
+        return cudaSuccess;
+      }
+    return cudaErrorInvalidValue;
   });
 }
 

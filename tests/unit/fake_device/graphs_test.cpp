@@ -6,6 +6,7 @@ namespace cgc::test {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 
 TEST_F(FakeGraphs, NodesRunInEveryOrderThatTheEdgesAllow) {
   const cudaGraph_t g = graph();
@@ -162,14 +163,27 @@ TEST_F(FakeGraphs, EventNodesOrderALaunchAndItsSurroundings) {
   EXPECT_THAT(ran, ElementsAre(1, 2, 3));
 }
 
+/// cudaGraphClone: "All parameters are copied into the cloned graph. The original graph may be
+/// modified after this call without affecting the clone."
 TEST_F(FakeGraphs, ACloneIsIndependent) {
+  const DeviceInts from(1, 7), first, second;
   const cudaGraph_t g = graph();
-  const cudaGraphNode_t one = add(g, 1);
+  const cudaGraphNode_t copy = addCopy(g, first, from);
   cudaGraph_t clone = nullptr;
   ASSERT_EQ(cudaGraphClone(&clone, g), cudaSuccess);
   keep(clone);
-  add(g, 2, {one});
-  EXPECT_THAT(replay(instantiate(clone)), ElementsAre(1));
+  add(g, 2, {copy});
+  cudaGraphNode_t cloned = nullptr;
+  ASSERT_EQ(cudaGraphNodeFindInClone(&cloned, copy, clone), cudaSuccess);
+  EXPECT_EQ(cudaGraphNodeFindInClone(&cloned, copy, g), cudaErrorInvalidValue);
+  ASSERT_EQ(cudaGraphMemcpyNodeSetParams1D(cloned, second.data(), from.data(), 4,
+                                           cudaMemcpyDeviceToDevice),
+            cudaSuccess);
+  EXPECT_THAT(replay(instantiate(clone)), IsEmpty());
+  EXPECT_THAT(first.now(), ElementsAre(0));
+  EXPECT_THAT(second.now(), ElementsAre(7));
+  EXPECT_THAT(replay(instantiate(g)), ElementsAre(2));
+  EXPECT_THAT(first.now(), ElementsAre(7));
 }
 
 TEST_F(FakeGraphs, HandlesThatAreGoneAreRefused) {
