@@ -9,6 +9,16 @@ State &State::get() {
   return *state;
 }
 
+namespace {
+
+/// Drops the work of a stream, which may refer to the stream itself.
+void drop(Stream &stream) {
+  stream.queue.clear();
+  stream.completed = stream.enqueued;
+}
+
+} // namespace
+
 State::State() {
   setUp({});
 }
@@ -29,6 +39,8 @@ void State::setUp(const Machine &machine) {
   random.seed(machine.seed);
   faults.clear();
   calls.clear();
+  for (const std::shared_ptr<Stream> &stream : destroyedStreams)
+    drop(*stream);
   destroyedStreams.clear();
   freed.clear();
   freedBytes = 0;
