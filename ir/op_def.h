@@ -10,7 +10,9 @@
 
 namespace cgc::ir {
 
+class BatchCall;
 class Node;
+struct BatchState;
 
 /// Bit flags.
 enum Trait : unsigned {
@@ -82,6 +84,10 @@ using ReadsStridesFn = bool (*)(const InferArgs &args, llvm::StringRef name,
 using RowArgs = llvm::SmallVector<llvm::StringRef, 2>;
 using RowArgsFn = RowArgs (*)(const InferArgs &args);
 
+/// Returns how the results depend on the rows of a batch, which the arguments depend on as the call
+/// says (ir/batch.h): one state for all results. It must hold for every batch of two or more rows.
+using BatchFn = BatchState (*)(const BatchCall &call);
+
 /// Constant-initialized, so that code that runs before main() can read it.
 struct OpDef {
   const char *schema;
@@ -96,7 +102,8 @@ struct OpDef {
   const char *aten = nullptr;
   ReadsStridesFn readsStrides = nullptr; ///< Null: only as the traits say.
   RowArgsFn rowArgs = nullptr;           ///< Null: none. Pointwise ops need none.
-  const char *doc;                       ///< One paragraph: what the op computes, with shapes.
+  BatchFn batch = nullptr; ///< Null: mixes rows. Pointwise ops need none. batch_rules.h has most.
+  const char *doc;         ///< One paragraph: what the op computes, with shapes.
 };
 
 namespace defs {

@@ -1,4 +1,5 @@
 // aten._native_multi_head_attention: LibTorch's fused self-attention layer.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -63,6 +64,18 @@ const OpDef defs::NativeMha = {
     .traits = kPure | kAttention,
     .infer = infer,
     .aten = "copy aten::_native_multi_head_attention",
+    .batch =
+        [](const BatchCall &call) {
+          batch::Join join(call);
+          for (llvm::StringRef name : {"query", "key", "value"})
+            join.add(call.args[name], batch::leading(call.args.tensor(name), 1));
+          if (call.args.isTensor("mask")) { // [B, H, L, L], [L, L] or [B, L].
+            const TensorType &mask = call.args.tensor("mask");
+            const bool batched = mask.rank() == 4 || call.args.integer("mask_type") == 1;
+            join.add(call.args["mask"], batch::leading(mask, batched ? 1 : 0));
+          }
+          return join.state();
+        },
     .doc = "The inference path of nn.MultiheadAttention. query, key, value [B, L, E] are projected "
            "by qkv_weight [3E, E], attended with num_head heads and projected by proj_weight [E, "
            "E]: [B, L, E]. The second result is the attention weights, or an empty tensor with "

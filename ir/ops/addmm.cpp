@@ -1,4 +1,5 @@
 // aten.addmm: a matrix product plus a matrix.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -29,6 +30,14 @@ const OpDef defs::Addmm = {
     .schema = "(Tensor self, Tensor mat1, Tensor mat2, number beta=1, number alpha=1) -> Tensor",
     .traits = kPure | kGemm,
     .infer = infer,
+    .batch =
+        [](const BatchCall &call) {
+          return batch::Join(call)
+              .add(call.args["self"], batch::broadcast(call.args.tensor("self"), call.result()))
+              .add(call.args["mat1"], {0, batch::kCombined})
+              .add(call.args["mat2"], {batch::kCombined, 1})
+              .state();
+        },
     .doc = "beta * self + alpha * (mat1 [M, K] times mat2 [K, N]); self is broadcast to [M, N].",
 };
 

@@ -1,4 +1,5 @@
 // aten.all: whether all elements are nonzero.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -8,6 +9,7 @@ const OpDef defs::All = {
     .traits = kPure | kReduction,
     .infer = rules::truth,
     .aten = "aten::all.dims_out",
+    .batch = batch::reduction,
     .doc = "Whether all elements over the listed dimensions are nonzero, or all elements without "
            "dim; over an empty list, whether each element is. bool, or u8 for u8.",
 };

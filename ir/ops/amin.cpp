@@ -1,4 +1,5 @@
 // aten.amin: minimum over dimensions.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,7 @@ const OpDef defs::Amin = {
     .schema = "(Tensor self, int[] dim=[], bool keepdim=false) -> Tensor",
     .traits = kPure | kReduction,
     .infer = rules::extremes,
+    .batch = batch::reduction,
     .doc =
         "The smallest element over the listed dimensions, or over all if there are none; none of "
         "them may have size 0.",

@@ -1,4 +1,5 @@
 // aten.arange: evenly spaced values.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 #include <cmath>
@@ -46,6 +47,14 @@ const OpDef defs::Arange = {
     .schema = "(number start, number end, number step=1, dtype? dtype=none) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
+    .batch =
+        [](const BatchCall &call) {
+          const bool counts = call.args.number("start") == 0 && call.args.number("step") == 1 &&
+                              !isFloating(call.result().dtype);
+          return counts && call.result().sizes[0] == call.batch()
+                     ? BatchState{.kind = BatchState::RowIndex}
+                     : BatchState();
+        },
     .doc = "start, start + step, ... up to but without end: [ceil((end - start) / step)]. i64 if "
            "all three are integers, else f32, unless dtype is given.",
 };

@@ -1,4 +1,5 @@
 // aten.argmax: index of the maximum.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,7 @@ const OpDef defs::Argmax = {
     .schema = "(Tensor self, int? dim=none, bool keepdim=false) -> Tensor",
     .traits = kPure | kReduction,
     .infer = rules::indexOfExtreme,
+    .batch = batch::reduction,
     .doc = "The index (i64) of the first largest element along dim, or in the flattened tensor "
            "without dim.",
 };

@@ -1,4 +1,5 @@
 // aten.avg_pool2d: two-dimensional average pooling.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
@@ -8,6 +9,7 @@ const OpDef defs::AvgPool2d = {
               "ceil_mode=false, bool count_include_pad=true, int? divisor_override=none) -> Tensor",
     .traits = kPure | kReduction,
     .infer = rules::averagePool<2>,
+    .batch = batch::allButLast<2>,
     .doc = "Averages of windows of self [N, C, H, W] (or without N): [N, C, OH, OW]. An empty "
            "stride means kernel_size.",
 };

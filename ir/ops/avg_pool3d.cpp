@@ -1,4 +1,5 @@
 // aten.avg_pool3d: three-dimensional average pooling.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
@@ -22,6 +23,7 @@ const OpDef defs::AvgPool3d = {
               "ceil_mode=false, bool count_include_pad=true, int? divisor_override=none) -> Tensor",
     .traits = kPure | kReduction,
     .infer = infer,
+    .batch = batch::allButLast<3>,
     .doc = "Averages of windows of self [N, C, D, H, W] (or without N): [N, C, OD, OH, OW]. An "
            "empty stride means kernel_size.",
 };

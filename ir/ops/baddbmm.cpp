@@ -1,4 +1,5 @@
 // aten.baddbmm: a batched matrix product plus a tensor.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -35,6 +36,14 @@ const OpDef defs::Baddbmm = {
         "(Tensor self, Tensor batch1, Tensor batch2, number beta=1, number alpha=1) -> Tensor",
     .traits = kPure | kGemm,
     .infer = infer,
+    .batch =
+        [](const BatchCall &call) {
+          return batch::Join(call)
+              .add(call.args["self"], batch::broadcast(call.args.tensor("self"), call.result()))
+              .add(call.args["batch1"], {0, 1, batch::kCombined})
+              .add(call.args["batch2"], {0, batch::kCombined, 2})
+              .state();
+        },
     .doc = "beta * self + alpha * (batch1 [B, M, K] times batch2 [B, K, N]); self is broadcast to "
            "[B, M, N].",
 };

@@ -1,4 +1,5 @@
 // aten.batch_norm: batch normalization with running statistics.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -37,6 +38,14 @@ const OpDef defs::BatchNorm = {
     .traits = kPure | kReduction,
     .infer = infer,
     .aten = "copy aten::batch_norm(..., true)",
+    .batch =
+        [](const BatchCall &call) {
+          batch::Join join(call);
+          join.add(call.args["input"], batch::broadcast(call.result(), call.result()));
+          for (llvm::StringRef name : {"weight", "bias", "running_mean", "running_var"})
+            join.add(call.args[name], {1}); // The channels.
+          return join.state();
+        },
     .doc = "(input - running_mean) / sqrt(running_var + eps) * weight + bias for input [N, C, "
            "...]; all others [C]. Without channels, weight and bias must be none. Only "
            "training=false.",

@@ -1,4 +1,5 @@
 // aten.cat: joins along a dimension.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -46,6 +47,15 @@ const OpDef defs::Cat = {
     .schema = "(Tensor[] tensors, int dim=0) -> Tensor",
     .traits = kPure | kMove | kAnyStrides,
     .infer = infer,
+    .batch =
+        [](const BatchCall &call) {
+          const int64_t dim = batch::dimOf(call, call.result());
+          batch::Join join(call);
+          for (const Arg &tensor : call.tensors())
+            if (const TensorType &type = tensor.value()->tensor(); type.numElements() > 0)
+              join.add(tensor, batch::without(type, dim));
+          return join.state();
+        },
     .doc = "The tensors concatenated along dimension dim; all other sizes agree. Dtypes are "
            "promoted. Tensors of sizes [0] are skipped.",
 };

@@ -1,4 +1,5 @@
 // aten.cdist: distances between the rows of two matrices.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -31,6 +32,18 @@ const OpDef defs::Cdist = {
     .traits = kPure | kReduction,
     .infer = infer,
     .aten = "copy aten::cdist",
+    .batch =
+        [](const BatchCall &call) { // As x1 times x2 transposed.
+          const int64_t rank = call.result().rank();
+          batch::Join join(call);
+          for (llvm::StringRef name : {"x1", "x2"}) {
+            batch::DimMap map = batch::broadcast(call.args.tensor(name), call.result());
+            map.back() = batch::kCombined;
+            map[map.size() - 2] = name == "x1" ? rank - 2 : rank - 1;
+            join.add(call.args[name], map);
+          }
+          return join.state();
+        },
     .doc = "The p-norms of the differences of the rows of x1 [..., P, M] and x2 [..., R, M]: "
            "[..., P, R]. compute_mode chooses how p=2 is computed, as in LibTorch: by default by "
            "a matrix product for more than 25 rows.",

@@ -1,4 +1,5 @@
 // aten.chunk: splits into parts of about equal size.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -22,6 +23,7 @@ const OpDef defs::Chunk = {
     .schema = "(Tensor self, int chunks, int dim=0) -> Tensor[]",
     .traits = kPure | kView,
     .infer = infer,
+    .batch = batch::parts,
     .doc = "At most chunks parts of dimension dim, each of ceil(size / chunks) but the last, which "
            "may be smaller.",
 };

@@ -1,4 +1,5 @@
 // aten.clone: a copy.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -15,6 +16,7 @@ const OpDef defs::Clone = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
+    .batch = batch::copy,
     .doc = "A dense row-major copy of self.",
 };
 

@@ -1,4 +1,5 @@
 // aten.col2im: the sum of columns at the places of their windows.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
@@ -32,6 +33,7 @@ const OpDef defs::Col2im = {
     .traits = kPure | kMove,
     .infer = infer,
     .aten = "copy aten::col2im",
+    .batch = batch::allButLast<2>,
     .doc = "The adjoint of im2col: columns self [N, C * KH * KW, windows] (or without N) added "
            "where im2col takes them from an image of output_size: [N, C, OH, OW].",
 };

@@ -1,4 +1,5 @@
 // aten.constant_pad_nd: pads a tensor with a constant.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -35,6 +36,14 @@ const OpDef defs::ConstantPad = {
     .traits = kPure | kMove,
     .infer = infer,
     .aten = "copy aten::constant_pad_nd",
+    .batch =
+        [](const BatchCall &call) {
+          batch::DimMap map = batch::broadcast(call.result(), call.result());
+          for (auto [i, pad] : llvm::enumerate(call.args.ints("pad")))
+            if (pad != 0)
+              map[map.size() - 1 - i / 2] = batch::kCombined;
+          return batch::Join(call).add(call.args["self"], map).state();
+        },
     .doc = "self padded with value: pad[0] elements before and pad[1] after it in the last "
            "dimension, pad[2] and pad[3] in the one before, and so on. Negative numbers crop.",
 };

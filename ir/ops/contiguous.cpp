@@ -1,4 +1,5 @@
 // aten.contiguous: a dense row-major tensor.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -17,6 +18,7 @@ const OpDef defs::Contiguous = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kView | kMove,
     .infer = infer,
+    .batch = batch::copy,
     .doc = "self itself if it is contiguous, else a dense row-major copy.",
 };
 

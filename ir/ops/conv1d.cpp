@@ -1,4 +1,5 @@
 // aten.conv1d: one-dimensional convolution.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/convolution_rules.h"
 
 namespace cgc::ir {
@@ -11,6 +12,7 @@ const OpDef defs::Conv1d = {
     .infer = [](const InferArgs &args,
                 rules::Results &results) { return rules::convolution(args, results, 1); },
     .aten = "copy aten::conv1d",
+    .batch = batch::convolution,
     .doc = "input [N, C, W] (or without N), weight [O, C / groups, K], bias [O]: [N, O, OW].",
 };
 

@@ -1,4 +1,5 @@
 // aten.conv2d: two-dimensional convolution.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/convolution_rules.h"
 
 namespace cgc::ir {
@@ -10,6 +11,7 @@ const OpDef defs::Conv2d = {
     .infer = [](const InferArgs &args,
                 rules::Results &results) { return rules::convolution(args, results, 2); },
     .aten = "copy aten::conv2d",
+    .batch = batch::convolution,
     .doc = "input [N, C, H, W] (or without N), weight [O, C / groups, KH, KW], bias [O]: [N, O, "
            "OH, OW]. stride, padding and dilation have one or two elements.",
 };

@@ -1,4 +1,5 @@
 // aten.conv3d: three-dimensional convolution.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/convolution_rules.h"
 
 namespace cgc::ir {
@@ -10,6 +11,7 @@ const OpDef defs::Conv3d = {
     .infer = [](const InferArgs &args,
                 rules::Results &results) { return rules::convolution(args, results, 3); },
     .aten = "copy aten::conv3d",
+    .batch = batch::convolution,
     .doc = "input [N, C, D, H, W] (or without N), weight [O, C / groups, KD, KH, KW], bias [O]: "
            "[N, O, OD, OH, OW].",
 };

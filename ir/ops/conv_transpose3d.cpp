@@ -1,4 +1,5 @@
 // aten.conv_transpose3d: three-dimensional transposed convolution.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/convolution_rules.h"
 
 namespace cgc::ir {
@@ -12,6 +13,7 @@ const OpDef defs::ConvTranspose3d = {
     .infer = [](const InferArgs &args,
                 rules::Results &results) { return rules::transposedConvolution(args, results, 3); },
     .aten = "copy aten::conv_transpose3d.input",
+    .batch = batch::convolution,
     .doc = "The adjoint of conv3d, as conv_transpose2d is of conv2d: input [N, C, D, H, W] (or "
            "without N), weight [C, O / groups, KD, KH, KW], bias [O].",
 };

@@ -1,4 +1,5 @@
 // aten.cumsum: running sum.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -19,6 +20,7 @@ const OpDef defs::Cumsum = {
     .schema = "(Tensor self, int dim, dtype? dtype=none) -> Tensor",
     .traits = kPure | kReduction,
     .infer = infer,
+    .batch = batch::otherDims,
     .doc = "The sum of all elements up to and including this one along dim. Integers and bools "
            "give i64 unless dtype is given.",
 };

@@ -1,4 +1,5 @@
 // aten.detach: the same tensor outside the autograd graph.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -14,6 +15,7 @@ const OpDef defs::Detach = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
+    .batch = batch::copy,
     .doc = "self itself: cgc has no gradients.",
 };
 

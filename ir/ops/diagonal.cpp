@@ -1,4 +1,5 @@
 // aten.diagonal: the diagonal of two dimensions.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/view_rules.h"
 
 #include <algorithm>
@@ -34,6 +35,14 @@ const OpDef defs::Diagonal = {
     .schema = "(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
+    .batch =
+        [](const BatchCall &call) {
+          const TensorType &self = call.args.tensor("self");
+          llvm::SmallVector<bool, 6> dropped(self.rank(), false);
+          dropped[batch::dimOf(call, self, "dim1")] = true;
+          dropped[batch::dimOf(call, self, "dim2")] = true;
+          return batch::Join(call).add(call.args["self"], batch::reduced(dropped, false)).state();
+        },
     .doc = "A view of the elements whose index in dim2 is that in dim1 plus offset. These "
            "dimensions are dropped; the diagonal is the last dimension.",
 };

@@ -1,4 +1,5 @@
 // aten.dropout: the identity in inference.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -20,6 +21,7 @@ const OpDef defs::Dropout = {
     .schema = "(Tensor input, float p, bool train) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
+    .batch = batch::copy,
     .doc = "input itself: only train=false (or p=0) is accepted, since cgc compiles for inference.",
 };
 

@@ -1,4 +1,5 @@
 // aten.einsum: sum of products by index labels.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/einsum_rules.h"
 #include "ir/ops/rules.h"
 
@@ -42,6 +43,23 @@ const OpDef defs::Einsum = {
     .traits = kPure | kGemm,
     .infer = infer,
     .aten = "copy aten::einsum(..., none)",
+    .batch =
+        [](const BatchCall &call) {
+          Dims ranks;
+          for (const Arg &tensor : call.tensors())
+            ranks.push_back(tensor.value()->tensor().rank());
+          const auto einsum = rules::parseEinsum(call.args.str("equation"), ranks);
+          batch::Join join(call);
+          for (const auto &[term, tensor] : llvm::zip_equal(einsum->terms, call.tensors())) {
+            batch::DimMap map;
+            for (char label : term) {
+              const size_t dim = einsum->result.find(label);
+              map.push_back(dim == std::string::npos ? batch::kCombined : int64_t(dim));
+            }
+            join.add(tensor, map);
+          }
+          return join.state();
+        },
     .doc = "The sum of the products of the elements of all tensors over the labels that the result "
            "lacks: "
            "ij,jk->ik is a matrix product. Letters, each once in a term, and an ellipsis for any "

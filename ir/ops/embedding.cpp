@@ -1,4 +1,5 @@
 // aten.embedding: embedding lookup.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -23,6 +24,14 @@ const OpDef defs::Embedding = {
     .schema = "(Tensor weight, Tensor indices) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
+    .batch =
+        [](const BatchCall &call) {
+          const TensorType &indices = call.args.tensor("indices");
+          return batch::Join(call)
+              .add(call.args["weight"], {batch::kCombined, indices.rank()})
+              .add(call.args["indices"], batch::leading(indices, indices.rank()))
+              .state();
+        },
     .doc = "Row indices[i...] of weight [N, D]: [sizes of indices..., D]. ATen's other arguments "
            "affect gradients only.",
 };

@@ -1,4 +1,5 @@
 // aten.expand: broadcasts without a copy.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -35,6 +36,23 @@ const OpDef defs::Expand = {
     .schema = "(Tensor self, int[] size) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
+    .batch =
+        [](const BatchCall &call) {
+          const TensorType &self = call.args.tensor("self");
+          const int64_t added = call.result().rank() - self.rank();
+          BatchState state = call.state(call.first());
+          if (state.kind != BatchState::Shared) {
+            state.dim += added;
+            return state;
+          }
+          for (auto [dim, size] : llvm::enumerate(call.result().sizes)) {
+            const int64_t from = static_cast<int64_t>(dim) - added;
+            const bool repeats = from < 0 || self.sizes[from] != size;
+            if (repeats && size > 0 && size % call.batch() == 0)
+              return BatchState::rows(static_cast<int64_t>(dim), size / call.batch());
+          }
+          return state;
+        },
     .doc = "self broadcast to size, with new dimensions in front; -1 keeps a size. Broadcast "
            "dimensions have stride 0.",
 };

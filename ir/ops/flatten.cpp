@@ -1,4 +1,5 @@
 // aten.flatten: merges a range of dimensions.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -31,6 +32,7 @@ const OpDef defs::Flatten = {
     .schema = "(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
+    .batch = batch::view,
     .doc = "Dimensions start_dim to end_dim become one. A view where the strides of self allow it, "
            "else a copy; a 0-d tensor becomes [1].",
 };

@@ -1,4 +1,5 @@
 // aten.flip: reversed order along dimensions.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -17,6 +18,7 @@ const OpDef defs::Flip = {
     .traits = kPure | kMove,
     .infer = infer,
     .aten = "copy aten::flip",
+    .batch = batch::otherDims,
     .doc = "self with the order of the elements along the listed dimensions reversed.",
 };
 

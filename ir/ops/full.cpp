@@ -1,4 +1,5 @@
 // aten.full: a tensor with one value everywhere.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -15,6 +16,7 @@ const OpDef defs::Full = {
     .schema = "(int[] size, number fill_value, dtype? dtype=none) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
+    .batch = batch::constant,
     .doc = "A tensor of these sizes filled with fill_value. Without dtype: bool for a bool, i64 "
            "for an int, f32 for a float. zeros and ones are imported as this op.",
 };

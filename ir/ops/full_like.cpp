@@ -1,4 +1,5 @@
 // aten.full_like: a tensor with one value everywhere, shaped like another.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -16,6 +17,13 @@ const OpDef defs::FullLike = {
     .schema = "(Tensor self, number fill_value, dtype? dtype=none) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
+    .batch =
+        [](const BatchCall &call) {
+          BatchState state = call.state(call.first());
+          if (state.kind != BatchState::Shared)
+            state.kind = BatchState::Rows;
+          return state;
+        },
     .doc = "A tensor with the sizes of self, and its dtype unless dtype is given, filled with "
            "fill_value.",
 };

@@ -1,4 +1,5 @@
 // aten.gather: picks one element for each index.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -30,6 +31,14 @@ const OpDef defs::Gather = {
     .traits = kPure | kMove,
     .infer = infer,
     .aten = "aten::gather.out(..., false)",
+    .batch =
+        [](const BatchCall &call) {
+          const TensorType &self = call.args.tensor("self"), &index = call.args.tensor("index");
+          return batch::Join(call)
+              .add(call.args["self"], batch::without(self, batch::dimOf(call, self)))
+              .add(call.args["index"], batch::leading(index, index.rank()))
+              .state();
+        },
     .doc = "result[i][j][k] = self[i][index[i][j][k]][k] for dim 1; sizes of index, dtype of self. "
            "index is i32 or i64.",
 };

@@ -1,4 +1,5 @@
 // aten.grid_sampler_2d: an image sampled at given coordinates.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -28,6 +29,13 @@ const OpDef defs::GridSampler2d = {
     .traits = kPure | kReduction,
     .infer = infer,
     .aten = "copy aten::grid_sampler_2d",
+    .batch =
+        [](const BatchCall &call) {
+          return batch::Join(call)
+              .add(call.args["input"], {0, 1, batch::kCombined, batch::kCombined})
+              .add(call.args["grid"], {0, 2, 3, batch::kCombined})
+              .state();
+        },
     .doc = "input [N, C, H, W] sampled at the coordinates grid [N, OH, OW, 2], in which -1 and 1 "
            "are the borders: [N, C, OH, OW]. interpolation_mode: 0 bilinear, 1 nearest, 2 "
            "bicubic; padding_mode: 0 zeros, 1 border, 2 reflection. Floating dtypes.",

@@ -1,4 +1,5 @@
 // aten.group_norm: normalization over groups of channels.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -28,6 +29,7 @@ const OpDef defs::GroupNorm = {
     .traits = kPure | kReduction,
     .infer = infer,
     .aten = "copy aten::group_norm(..., true)",
+    .batch = batch::firstDim,
     .doc = "input [N, C, ...] normalized to zero mean and unit variance over each of num_groups "
            "groups of channels, times weight [C], plus bias [C]; floating dtypes.",
 };

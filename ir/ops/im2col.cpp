@@ -1,4 +1,5 @@
 // aten.im2col: the windows of an image as columns.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
@@ -25,6 +26,7 @@ const OpDef defs::Im2col = {
     .traits = kPure | kMove,
     .infer = infer,
     .aten = "copy aten::im2col",
+    .batch = batch::allButLast<3>,
     .doc = "The windows of self [N, C, H, W] (or without N), padded with zeros, each of which "
            "becomes a column: [N, C * KH * KW, windows].",
 };

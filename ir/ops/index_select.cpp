@@ -1,4 +1,5 @@
 // aten.index_select: selects indices along one dimension.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -29,6 +30,16 @@ const OpDef defs::IndexSelect = {
     .schema = "(Tensor self, int dim, Tensor index) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
+    .batch =
+        [](const BatchCall &call) {
+          const TensorType &self = call.args.tensor("self");
+          const int64_t dim = batch::dimOf(call, self);
+          const batch::DimMap index(call.args.tensor("index").rank(), dim);
+          return batch::Join(call)
+              .add(call.args["self"], batch::without(self, dim))
+              .add(call.args["index"], index)
+              .state();
+        },
     .doc = "self with dimension dim replaced by its elements at index (0-d or 1-d, i32 or i64).",
 };
 

@@ -1,4 +1,5 @@
 // aten.layer_norm: layer normalization.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -43,6 +44,14 @@ const OpDef defs::LayerNorm = {
     .rowArgs =
         [](const InferArgs &args) {
           return args.ints("normalized_shape").size() == 1 ? RowArgs{"input"} : RowArgs();
+        },
+    .batch =
+        [](const BatchCall &call) {
+          const int64_t normalized = call.args.ints("normalized_shape").size();
+          const TensorType &input = call.args.tensor("input");
+          batch::Join join(call);
+          join.add(call.args["input"], batch::leading(input, input.rank() - normalized));
+          return join.state();
         },
     .doc =
         "input [..., normalized_shape] normalized to zero mean and unit variance over its last "

@@ -1,4 +1,5 @@
 // aten.linalg_vector_norm: vector norm over dimensions.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 #include <cmath>
@@ -31,6 +32,7 @@ const OpDef defs::VectorNorm = {
               "-> Tensor",
     .traits = kPure | kReduction,
     .infer = infer,
+    .batch = batch::reduction,
     .doc =
         "The ord-norm over the listed dimensions, or over all if there are none; floating dtypes.",
 };

@@ -1,4 +1,5 @@
 // aten.linear: affine map of the last dimension.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -42,6 +43,7 @@ const OpDef defs::Linear = {
         [](const InferArgs &args) {
           return args.tensor("weight").rank() == 2 ? RowArgs{"input"} : RowArgs();
         },
+    .batch = batch::linear,
     .doc = "input [..., K] times the transpose of weight [N, K], plus bias [N]: [..., N]. A weight "
            "[K] gives [...].",
 };

@@ -1,4 +1,5 @@
 // aten.log_softmax: logarithm of softmax.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -8,6 +9,7 @@ const OpDef defs::LogSoftmax = {
     .traits = kPure | kReduction,
     .infer = rules::softmax,
     .aten = "copy aten::log_softmax.int",
+    .batch = batch::otherDims,
     .doc =
         "self - log(sum(exp(self))) along dim, after conversion to dtype if it is given; floating "
         "dtypes.",

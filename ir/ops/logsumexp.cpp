@@ -1,4 +1,5 @@
 // aten.logsumexp: logarithm of the sum of exponentials.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -18,6 +19,7 @@ const OpDef defs::LogSumExp = {
     .traits = kPure | kReduction,
     .infer = infer,
     .aten = "copy aten::logsumexp",
+    .batch = batch::reduction,
     .doc = "log(sum(exp(self))) over the listed dimensions; integers and bools give f32.",
 };
 

@@ -1,4 +1,5 @@
 // aten.matmul: matrix product.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -33,6 +34,7 @@ const OpDef defs::Matmul = {
     .schema = "(Tensor self, Tensor other) -> Tensor",
     .traits = kPure | kGemm,
     .infer = infer,
+    .batch = batch::matmul,
     .doc = "self [..., M, K] times other [..., K, N], leading dimensions broadcast: [..., M, N]. A "
            "1-d operand is a vector, whose dimension is dropped.",
 };

@@ -1,4 +1,5 @@
 // aten.max: largest element along a dimension, and its index.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -8,6 +9,7 @@ const OpDef defs::Max = {
     .traits = kPure | kReduction,
     .infer = rules::extremeAndIndex,
     .aten = "aten::max.dim_max",
+    .batch = batch::reduction,
     .doc = "Two results: the largest element along dim, and its index (i64).",
 };
 

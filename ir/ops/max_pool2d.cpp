@@ -1,4 +1,5 @@
 // aten.max_pool2d: two-dimensional maximum pooling.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
@@ -8,6 +9,7 @@ const OpDef defs::MaxPool2d = {
               "dilation=[1,1], bool ceil_mode=false) -> Tensor",
     .traits = kPure | kReduction,
     .infer = rules::maxPool<2>,
+    .batch = batch::allButLast<2>,
     .doc = "Maxima of windows of self [N, C, H, W] (or without N): [N, C, OH, OW]. An empty stride "
            "means kernel_size.",
 };

@@ -1,4 +1,5 @@
 // aten.mean: mean over dimensions.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -20,6 +21,7 @@ const OpDef defs::Mean = {
     .schema = "(Tensor self, int[]? dim=none, bool keepdim=false, dtype? dtype=none) -> Tensor",
     .traits = kPure | kReduction,
     .infer = infer,
+    .batch = batch::reduction,
     .doc = "The mean over the listed dimensions, or over all if there are none. Floating dtypes "
            "only, after dtype.",
 };

@@ -1,4 +1,5 @@
 // aten.min: smallest element along a dimension, and its index.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -8,6 +9,7 @@ const OpDef defs::Min = {
     .traits = kPure | kReduction,
     .infer = rules::extremeAndIndex,
     .aten = "aten::min.dim_min",
+    .batch = batch::reduction,
     .doc = "Two results: the smallest element along dim, and its index (i64).",
 };
 

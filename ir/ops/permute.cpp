@@ -1,4 +1,5 @@
 // aten.permute: reorders dimensions.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -28,6 +29,13 @@ const OpDef defs::Permute = {
     .schema = "(Tensor self, int[] dims) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
+    .batch =
+        [](const BatchCall &call) {
+          Dims order = call.args.ints("dims");
+          for (int64_t &dim : order)
+            dim += dim < 0 ? call.result().rank() : 0;
+          return batch::permuted(call, order);
+        },
     .doc = "Dimension i of the result is dimension dims[i] of self.",
 };
 

@@ -1,4 +1,5 @@
 // aten.pixel_shuffle: channels become pixels.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -28,6 +29,7 @@ const OpDef defs::PixelShuffle = {
     .schema = "(Tensor self, int upscale_factor) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
+    .batch = batch::allButLast<3>,
     .doc = "self [..., C * r * r, H, W] as [..., C, H * r, W * r]: the r * r channels of a pixel "
            "become a "
            "square of pixels.",

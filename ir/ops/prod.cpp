@@ -1,4 +1,5 @@
 // aten.prod: product along a dimension.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -21,6 +22,7 @@ const OpDef defs::Prod = {
     .traits = kPure | kReduction,
     .infer = infer,
     .aten = "aten::prod.int_out",
+    .batch = batch::reduction,
     .doc = "The product along dim. Integers and bools give i64 unless dtype is given.",
 };
 

@@ -1,4 +1,5 @@
 // aten.repeat: repetition along dimensions.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -25,6 +26,20 @@ const OpDef defs::Repeat = {
     .traits = kPure | kMove,
     .infer = infer,
     .aten = "copy aten::repeat",
+    .batch =
+        [](const BatchCall &call) {
+          const int64_t added = call.result().rank() - call.args.tensor("self").rank();
+          BatchState state = call.state(call.first());
+          if (state.kind != BatchState::Shared) {
+            state.dim += added; // The number of elements repeated is a multiple of inner * batch.
+            return state;
+          }
+          for (auto [dim, times] : llvm::enumerate(call.args.ints("repeats")))
+            if (const int64_t size = call.result().sizes[dim];
+                size > 0 && times % call.batch() == 0)
+              return BatchState::rows(static_cast<int64_t>(dim), size / call.batch());
+          return state;
+        },
     .doc = "self repeated along each dimension, new ones in front included.",
 };
 

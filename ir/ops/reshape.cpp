@@ -1,4 +1,5 @@
 // aten.reshape: the same elements with other sizes.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -17,6 +18,7 @@ const OpDef defs::Reshape = {
     .schema = "(Tensor self, int[] shape) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
+    .batch = batch::view,
     .doc = "The elements of self in row-major order under other sizes; one size may be -1. A view "
            "where the strides of self allow it, else a copy.",
 };

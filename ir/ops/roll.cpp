@@ -1,4 +1,5 @@
 // aten.roll: rotates the elements of dimensions.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -28,6 +29,7 @@ const OpDef defs::Roll = {
     .traits = kPure | kMove,
     .infer = infer,
     .aten = "copy aten::roll",
+    .batch = batch::otherDims,
     .doc = "self with its elements shifted by shifts[i] along dims[i], wrapping around. Without "
            "dims, shifts the flattened elements.",
 };

@@ -1,5 +1,6 @@
 // aten.scaled_dot_product_attention: softmax(query key^T scale + mask) value.
 #include "ir/ops/attention_rules.h"
+#include "ir/ops/batch_rules.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -72,6 +73,26 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return Status::ok();
 }
 
+BatchState batchOf(const BatchCall &call) {
+  const int64_t rank = call.result().rank();
+  const bool grouped = call.args.boolean("enable_gqa");
+  batch::Join join(call);
+  for (llvm::StringRef name : {"query", "key", "value", "attn_mask"}) {
+    if (!call.args.isTensor(name))
+      continue;
+    batch::DimMap map = batch::broadcast(call.args.tensor(name), call.result());
+    // The query [L, E], the key [S, E], the value [S, V], the mask [L, S].
+    for (int64_t &to : map)
+      if (to == rank - 1 || (to == rank - 2 && name != "query" && name != "attn_mask") ||
+          (to == rank - 2 && call.args.boolean("is_causal")) || (to == rank - 3 && grouped))
+        to = batch::kCombined;
+    if (name == "value")
+      map.back() = rank - 1;
+    join.add(call.args[name], map);
+  }
+  return join.state();
+}
+
 } // namespace
 
 const OpDef defs::Attention = {
@@ -85,6 +106,7 @@ const OpDef defs::Attention = {
         [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
           return name != "attn_mask" && (type.strides.back() == 1 || type.sizes.back() == 1);
         },
+    .batch = batchOf,
     .doc = "query [..., L, E], key [..., S, E], value [..., S, V]: [..., L, V]; leading dimensions "
            "broadcast. attn_mask broadcasts to [..., L, S]: bool (true keeps the score) or added "
            "to the scores. scale is 1 / sqrt(E) by default. With enable_gqa, key and value may "

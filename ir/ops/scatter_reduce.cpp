@@ -1,4 +1,5 @@
 // aten.scatter_reduce: reduction of elements for each index.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/index_rules.h"
 
 namespace cgc::ir {
@@ -22,6 +23,7 @@ const OpDef defs::ScatterReduce = {
     .traits = kPure | kMove,
     .infer = infer,
     .aten = "aten::scatter_reduce.two_out",
+    .batch = batch::scatter,
     .doc = "As scatter_add, with the reduction sum, prod, mean, amax or amin. Without "
            "include_self an element of self counts only where no index points to.",
 };

@@ -1,4 +1,5 @@
 // aten.select_scatter: replacement of one index along one dimension.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -20,6 +21,19 @@ const OpDef defs::SelectScatter = {
     .schema = "(Tensor self, Tensor src, int dim, int index) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
+    .batch =
+        [](const BatchCall &call) {
+          const TensorType &self = call.args.tensor("self");
+          const int64_t dim = batch::dimOf(call, self);
+          batch::DimMap src;
+          for (int64_t d = 0; d < self.rank(); ++d)
+            if (d != dim)
+              src.push_back(d);
+          return batch::Join(call)
+              .add(call.args["self"], batch::without(self, dim))
+              .add(call.args["src"], src)
+              .state();
+        },
     .doc = "self with its elements at this index of dimension dim replaced by src, which lacks "
            "the dimension and is converted to the dtype of self.",
 };

@@ -1,4 +1,5 @@
 // aten.slice_scatter: replacement of a range of one dimension.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -21,6 +22,15 @@ const OpDef defs::SliceScatter = {
               "Tensor",
     .traits = kPure | kMove,
     .infer = infer,
+    .batch =
+        [](const BatchCall &call) {
+          const TensorType &self = call.args.tensor("self");
+          const int64_t dim = batch::dimOf(call, self);
+          return batch::Join(call)
+              .add(call.args["self"], batch::without(self, dim))
+              .add(call.args["src"], batch::without(self, dim))
+              .state();
+        },
     .doc = "self with its slice by these bounds replaced by src, which has the sizes of the "
            "slice and is converted to the dtype of self.",
 };

@@ -1,4 +1,5 @@
 // aten.sort: sort along a dimension.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -19,6 +20,7 @@ const OpDef defs::Sort = {
     .traits = kPure | kReduction,
     .infer = infer,
     .aten = "aten::sort.values_stable",
+    .batch = batch::otherDims,
     .doc = "Two results: the elements in order along dim, and their indices (i64). With stable, "
            "equal elements keep the order of self.",
 };

@@ -1,4 +1,5 @@
 // aten.split: splits into parts of given sizes.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -24,6 +25,7 @@ const OpDef defs::Split = {
     .schema = "(Tensor self, any split_size, int dim=0) -> Tensor[]",
     .traits = kPure | kView,
     .infer = infer,
+    .batch = batch::parts,
     .doc = "Parts of dimension dim: split_size is the size of every part but the last, or the list "
            "of their sizes.",
 };

@@ -1,4 +1,5 @@
 // aten.squeeze: drops dimensions of size 1.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -25,6 +26,7 @@ const OpDef defs::Squeeze = {
     .schema = "(Tensor self, int[]? dim=none) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
+    .batch = batch::view,
     .doc = "self without its dimensions of size 1, or without those listed in dim; a listed "
            "dimension of another size stays.",
 };

@@ -1,4 +1,5 @@
 // aten.stack: joins along a new dimension.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -27,6 +28,18 @@ const OpDef defs::Stack = {
     .schema = "(Tensor[] tensors, int dim=0) -> Tensor",
     .traits = kPure | kMove | kAnyStrides,
     .infer = infer,
+    .batch =
+        [](const BatchCall &call) {
+          const int64_t dim = batch::dimOf(call, call.result());
+          batch::Join join(call);
+          for (const Arg &tensor : call.tensors()) {
+            batch::DimMap map = batch::leading(tensor.value()->tensor(), call.result().rank());
+            for (int64_t &to : map)
+              to += to >= dim;
+            join.add(tensor, map);
+          }
+          return join.state();
+        },
     .doc = "Tensors of equal sizes along a new dimension dim. Dtypes are promoted.",
 };
 

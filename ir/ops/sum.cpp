@@ -1,4 +1,5 @@
 // aten.sum: sum over dimensions.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -18,6 +19,7 @@ const OpDef defs::Sum = {
     .traits = kPure | kReduction,
     .infer = infer,
     .aten = "aten::sum.IntList_out",
+    .batch = batch::reduction,
     .doc = "The sum over the listed dimensions, or over all if there are none. Integers and bools "
            "give i64 unless dtype is given.",
 };

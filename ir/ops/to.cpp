@@ -1,4 +1,5 @@
 // aten.to: converts dtype or device.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -20,6 +21,7 @@ const OpDef defs::To = {
     .traits = kPure | kView | kMove,
     .infer = infer,
     .rowArgs = [](const InferArgs &) { return RowArgs{"self"}; },
+    .batch = batch::copy,
     .doc =
         "self with this dtype on this device. self itself if neither changes, else a dense copy.",
 };

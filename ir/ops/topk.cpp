@@ -1,4 +1,5 @@
 // aten.topk: largest elements.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -28,6 +29,7 @@ const OpDef defs::TopK = {
     .traits = kPure | kReduction,
     .infer = infer,
     .aten = "aten::topk.values",
+    .batch = batch::otherDims,
     .doc = "Two results: the k largest (or smallest) elements along dim, and their indices (i64).",
 };
 

@@ -1,4 +1,5 @@
 // aten.transpose: swaps two dimensions.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -22,6 +23,15 @@ const OpDef defs::Transpose = {
     .schema = "(Tensor self, int dim0, int dim1) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
+    .batch =
+        [](const BatchCall &call) {
+          if (call.result().rank() == 0)
+            return call.state(call.first());
+          batch::DimMap order = batch::broadcast(call.result(), call.result());
+          std::swap(order[batch::dimOf(call, call.result(), "dim0")],
+                    order[batch::dimOf(call, call.result(), "dim1")]);
+          return batch::permuted(call, order);
+        },
     .doc = "self with dimensions dim0 and dim1 swapped.",
 };
 

@@ -1,4 +1,5 @@
 // aten.tril: lower triangle.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,7 @@ const OpDef defs::Tril = {
     .schema = "(Tensor self, int diagonal=0) -> Tensor",
     .traits = kPure | kMove,
     .infer = rules::matrices,
+    .batch = batch::allButLast<2>,
     .doc = "self [..., M, N] with zeros above this diagonal.",
 };
 

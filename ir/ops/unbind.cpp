@@ -1,4 +1,5 @@
 // aten.unbind: all slices along one dimension.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -19,6 +20,7 @@ const OpDef defs::Unbind = {
     .schema = "(Tensor self, int dim=0) -> Tensor[]",
     .traits = kPure | kView,
     .infer = infer,
+    .batch = batch::parts,
     .doc = "One result for each index of dimension dim, which is dropped.",
 };
 

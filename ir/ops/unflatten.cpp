@@ -1,4 +1,5 @@
 // aten.unflatten: splits one dimension into several.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -22,6 +23,7 @@ const OpDef defs::Unflatten = {
     .schema = "(Tensor self, int dim, int[] sizes) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
+    .batch = batch::view,
     .doc = "Dimension dim is replaced by the given sizes, whose product must be its size; one may "
            "be -1.",
 };

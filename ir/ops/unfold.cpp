@@ -1,4 +1,5 @@
 // aten.unfold: the windows of a dimension.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -31,6 +32,7 @@ const OpDef defs::Unfold = {
     .schema = "(Tensor self, int dimension, int size, int step) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
+    .batch = batch::otherDims,
     .doc = "The windows of `size` elements of a dimension that begin at multiples of step, in a "
            "new last dimension. Windows may overlap.",
 };

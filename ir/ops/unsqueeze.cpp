@@ -1,4 +1,5 @@
 // aten.unsqueeze: inserts a dimension of size 1.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -20,6 +21,7 @@ const OpDef defs::Unsqueeze = {
     .schema = "(Tensor self, int dim) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
+    .batch = batch::view,
     .doc = "self with a dimension of size 1 inserted before dim; -1 appends.",
 };
 

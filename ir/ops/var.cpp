@@ -1,4 +1,5 @@
 // aten.var: variance over dimensions.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -9,6 +10,7 @@ const OpDef defs::Var = {
     .traits = kPure | kReduction,
     .infer = rules::floatingReduction,
     .aten = "aten::var.correction_out",
+    .batch = batch::reduction,
     .doc =
         "The variance over the listed dimensions, or over all if there are none. correction, 1 if "
         "it is none, is subtracted from the number of elements. Floating dtypes.",

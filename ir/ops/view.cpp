@@ -1,4 +1,5 @@
 // aten.view: the same elements with other sizes.
+#include "ir/ops/batch_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -16,6 +17,7 @@ const OpDef defs::View = {
     .schema = "(Tensor self, int[] size) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
+    .batch = batch::view,
     .doc = "The elements of self in row-major order under other sizes; one size may be -1. A view "
            "where the strides of self allow it, else a copy (LibTorch fails there).",
 };

@@ -2,6 +2,7 @@
 // files.
 #include "backend/backend.h"
 #include "ir/text/text.h"
+#include "passes/batch_flow.h"
 #include "passes/manager/pass_manager.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/filetests/run_pipeline.h"
@@ -172,6 +173,35 @@ void runLower(const fs::path &path, llvm::StringRef text) {
   compareOutput(path, text, output, /*mayCheckNothing=*/false);
 }
 
+/// Prints how each value depends on the rows of a batch of this size: of every input, the first
+/// dimension of the size is the batch.
+void runBatch(const fs::path &path, llvm::StringRef text, llvm::StringRef size) {
+  int64_t batch = 0;
+  ASSERT_FALSE(size.getAsInteger(10, batch)) << path << ": batch=" << size.str();
+  const auto module = parsedAndVerified(text, path.filename().string());
+  if (!module)
+    return;
+  std::string output;
+  for (const auto &graph : module->graphs()) {
+    std::vector<std::optional<int64_t>> dims;
+    for (const ir::Value *input : graph->inputs()) {
+      const ir::Dims &sizes = input->tensor().sizes;
+      const auto *const dim = llvm::find(sizes, batch);
+      dims.push_back(dim == sizes.end() ? std::nullopt : std::optional(dim - sizes.begin()));
+    }
+    const passes::BatchFlow flow(*graph, dims, batch);
+    output += "@" + graph->name() + "\n";
+    for (const ir::Node &node : *graph)
+      for (const ir::Value &value : node.results()) {
+        output += "%" + value.name() + ": " + toString(flow.state(value));
+        if (const ir::Node *spoiler = flow.spoiler(value))
+          output += " by " + ir::opName(spoiler->op()).str() + " %" + spoiler->result()->name();
+        output += "\n";
+      }
+  }
+  compareOutput(path, text, output, /*mayCheckNothing=*/false);
+}
+
 class FileTest : public testing::Test {
 public:
   explicit FileTest(fs::path path) : path_(std::move(path)) {}
@@ -191,9 +221,12 @@ public:
       runExplain(path_, text, what);
     else if (what == "lower")
       runLower(path_, text);
+    else if (what.consume_front("batch="))
+      runBatch(path_, text, what);
     else
       FAIL() << path_ << ": no kind of test '" << what.str()
-             << "'; there are roundtrip, verify, passes=..., explain=... and lower";
+             << "'; there are roundtrip, verify, passes=..., explain=..., lower and "
+                "batch=...";
   }
 
 private:
