@@ -5,6 +5,7 @@
 #include "backend/bucket_builder.h"
 #include "backend/lowering.h"
 #include "backend/pointwise.h"
+#include "backend/time_model.h"
 #include "ir/op_def.h"
 #include "runtime/base/check.h"
 #include "runtime/plan/op_library.h"
@@ -242,7 +243,9 @@ Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions op
         llvm::find_if(plan.entries, [&](const Entry &e) { return e.name == bucket.entry; });
     if (entry == plan.entries.end())
       entry = plan.entries.insert(entry, Entry{bucket.entry, {}});
-    entry->buckets.push_back(builder.finish());
+    Bucket &made = entry->buckets.emplace_back(builder.finish());
+    made.expectedMicros =
+        estimateMicros(made, options.target, plan.gpu ? plan.gpu->multiprocessors : 0);
   }
   CGC_TRY(checkOutputs(buckets, plan, diagnostics));
   plan.weights = weights.takeWeights();

@@ -94,6 +94,11 @@ double estimate(const GemmTile &tile, uint32_t stages, const GemmProblem &p,
 
 } // namespace
 
+double gemmClocks(const GemmProblem &problem, const GemmKernelChoice &choice,
+                  int64_t multiprocessors) {
+  return estimate(*choice.kernel.tile, choice.stages, problem, multiprocessors);
+}
+
 std::vector<GemmKernelChoice> rankedKernels(const GemmProblem &p, int64_t multiprocessors) {
   std::vector<std::pair<double, GemmKernelChoice>> choices;
   for (const GemmTile &tile : p.epilogue.normEps ? gemmNormTiles() : gemmTiles()) {

@@ -12,4 +12,8 @@ inline constexpr int64_t kNonPersistentMaxM = 1536;
 /// depths, by increasing estimated time on a GPU with this many SMs.
 std::vector<GemmKernelChoice> rankedKernels(const GemmProblem &problem, int64_t multiprocessors);
 
+/// The estimated time of `choice`, which can compute `problem`, in clock cycles of an H200.
+double gemmClocks(const GemmProblem &problem, const GemmKernelChoice &choice,
+                  int64_t multiprocessors);
+
 } // namespace cgc::backend

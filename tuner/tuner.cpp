@@ -130,7 +130,26 @@ private:
       choices_[description] = choice;
       report.push_back(std::move(gemm));
     }
-    return std::move(edited).take();
+    graphs.reset(); // Frees its memory.
+    return measured(std::move(edited).take());
+  }
+
+  /// Returns the bucket with its time, the median of several samples. A bucket that cannot be
+  /// captured keeps its estimate.
+  Result<Bucket> measured(Bucket bucket) const {
+    if (bucket.records.empty())
+      return bucket;
+    CGC_ASSIGN_OR_RETURN(BucketGraphs graphs, BucketGraphs::create(engine_, cublasLt_, bucket));
+    Contender contender;
+    auto captured = graphs.capture(bucket.records);
+    if (!captured.isOk())
+      return bucket;
+    contender.captured = *std::move(captured);
+    for (int round = 0; round < kRounds; ++round)
+      CGC_TRY(contender.sample(graphs));
+    bucket.expectedMicros = contender.median();
+    bucket.isMeasured = true;
+    return bucket;
   }
 
   /// The algorithms of cuBLASLt for the GEMM, that of its heuristic first.

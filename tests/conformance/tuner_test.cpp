@@ -99,6 +99,8 @@ TEST_F(Tune, TheWorstTilesAreReplacedAlikeInAllLayers) {
         EXPECT_EQ(launch->sharedBytes, first.sharedBytes);
       }
     }
+    EXPECT_TRUE(is.isMeasured);
+    EXPECT_GT(is.expectedMicros, 0);
     ASSERT_TRUE(plan.gpu);
     EXPECT_TRUE(plan.gpu->tuned);
     EXPECT_EQ(plan.gpu->name, findGpu(0)->name);

@@ -1,0 +1,72 @@
+// Tests of the model of a bucket's time: what counts, not how much.
+#include "backend/time_model.h"
+
+#include <gtest/gtest.h>
+
+namespace cgc::backend {
+namespace {
+
+constexpr TensorId id(uint32_t index) {
+  return TensorId{index};
+}
+
+TensorRef matrix(int64_t rows, int64_t columns, DType dtype = DType::F32) {
+  return {.slot = {}, .dtype = dtype, .sizes = {rows, columns}, .strides = {columns, 1}};
+}
+
+/// A bucket of `count` products [m,k] x [k,n].
+Bucket products(int64_t m, int64_t n, int64_t k, size_t count = 1, DType dtype = DType::F32) {
+  Bucket bucket;
+  bucket.tensors = {matrix(m, k, dtype), matrix(k, n, dtype), matrix(m, n, dtype)};
+  const AtenCall call{.op = "aten::mm",
+                      .overload = "out",
+                      .args = {id(0), id(1)},
+                      .outputs = {id(2)},
+                      .writesOut = true};
+  bucket.records.assign(count, {call});
+  return bucket;
+}
+
+double onCpu(const Bucket &bucket) {
+  return estimateMicros(bucket, DeviceKind::Cpu, 0);
+}
+
+TEST(TimeModel, AddsUpRecords) {
+  EXPECT_EQ(onCpu(Bucket{}), 0);
+  const double one = onCpu(products(64, 64, 64));
+  EXPECT_GT(one, 0);
+  EXPECT_DOUBLE_EQ(onCpu(products(64, 64, 64, 3)), 3 * one);
+}
+
+TEST(TimeModel, ALargeProductTakesTheTimeOfItsMultiplications) {
+  const double small = onCpu(products(1024, 1024, 1024)), large = onCpu(products(2048, 1024, 1024));
+  EXPECT_NEAR(large / small, 2, 0.01);
+}
+
+TEST(TimeModel, AProductOfOneRowTakesTheTimeOfItsMatrix) {
+  const double one = onCpu(products(1, 4096, 4096)), two = onCpu(products(2, 4096, 4096));
+  EXPECT_LT(two, 1.01 * one);
+}
+
+TEST(TimeModel, AGpuMultipliesHalfPrecisionFaster) {
+  const auto onGpu = [](DType dtype) {
+    return estimateMicros(products(4096, 4096, 4096, 1, dtype), DeviceKind::Cuda, 132);
+  };
+  EXPECT_LT(onGpu(DType::F16), onGpu(DType::F32));
+}
+
+TEST(TimeModel, ARepeatedElementIsReadOnce) {
+  Bucket bucket;
+  bucket.tensors = {matrix(4096, 4096), matrix(4096, 4096)};
+  bucket.records = {{AtenCall{.op = "aten::neg",
+                              .overload = "out",
+                              .args = {id(0)},
+                              .outputs = {id(1)},
+                              .writesOut = true}}};
+  const double dense = onCpu(bucket);
+  bucket.tensors[0].strides = {0, 1};
+  EXPECT_LT(onCpu(bucket), 0.6 * dense);
+}
+
+} // namespace
+} // namespace cgc::backend
