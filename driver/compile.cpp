@@ -2,6 +2,7 @@
 // a plan.
 #include "driver/compile.h"
 
+#include "driver/batch_rows.h"
 #include "driver/runtime_evaluator.h"
 #include "ir/op_def.h"
 
@@ -151,6 +152,7 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
   if (!compiled.isOk())
     return withDiagnostics(compiled.status(), diagnostics);
   compiled->plan.precision = precisionOf(pipeline);
+  findBatchRows(root, buckets, compiled->plan);
   return compiled;
 }
 

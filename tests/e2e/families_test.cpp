@@ -5,6 +5,8 @@
 #include "passes/pipeline.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <fstream>
 #include <regex>
 #include <set>
@@ -26,6 +28,73 @@ TEST_P(Families, SmallModelAgreesWithLibTorch) {
 
 TEST_P(Families, SmallModelWithFusedOpsAgreesWithLibTorch) {
   expectAgreement(small(), "fused", {{{"--passes", kSelected}, small(), GetParam().outputs}});
+}
+
+/// Writes a batch of 3 for each input of an entry, and its row 1 as a batch of 1. Returns the
+/// arguments of `cgc run` for both.
+std::array<std::vector<std::string>, 2> writeRows(const nlohmann::json &inputs,
+                                                  const fs::path &folder) {
+  std::array<std::vector<std::string>, 2> arguments;
+  for (const auto &input : inputs) {
+    const std::string name = input["name"];
+    const auto shape = input["shape"].get<std::vector<int64_t>>();
+    const bool isFloat = input["dtype"] == "f32";
+    std::vector<float> floats;
+    std::vector<int64_t> ids;
+    int64_t count = 1;
+    for (int64_t size : shape)
+      count *= size;
+    for (int64_t i = 0; i < count; ++i) { // Any numbers without a period that fits the row.
+      floats.push_back(float(std::sin(double(i) * 12.9898) * 1.5));
+      ids.push_back(3 + (i * i + 7 * i) % 29);
+    }
+    for (const bool alone : {false, true}) {
+      std::vector<int64_t> sizes = shape;
+      const int64_t row = count / shape[0], begin = alone ? row : 0, end = alone ? 2 * row : count;
+      if (alone)
+        sizes[0] = 1;
+      const std::string file = name + (alone ? ".row.npy" : ".npy");
+      if (isFloat)
+        writeNpy(folder / file, "<f4", sizes,
+                 std::vector<float>(floats.begin() + begin, floats.begin() + end));
+      else
+        writeNpy(folder / file, "<i8", sizes,
+                 std::vector<int64_t>(ids.begin() + begin, ids.begin() + end));
+      arguments[alone].insert(arguments[alone].end(), {"--input", name + "=@" + file});
+    }
+  }
+  return arguments;
+}
+
+/// The rows of all entries are independent, and row 1 of a batch of 3 is what it is alone.
+TEST_P(Families, RowsOfSmallModelAreIndependent) {
+  compile(small(), {"--target", "cpu"});
+  const auto json = parseJson(cgc({"inspect", "plan.cgplan", "--json"}), "plan");
+  for (const auto &entry : json["entries"]) {
+    const std::string name = entry["name"];
+    SCOPED_TRACE(name);
+    EXPECT_EQ(entry["rows"]["independent"], true) << entry["rows"];
+    const auto &bucket = entry["buckets"][1];
+    const auto arguments = writeRows(bucket["inputs"], folder);
+    for (const bool alone : {false, true}) {
+      std::vector<std::string> command = {"run", "plan.cgplan", "--entry",
+                                          name,  "--output",    alone ? "alone.npy" : "batch.npy"};
+      command.insert(command.end(), arguments[alone].begin(), arguments[alone].end());
+      const Outcome outcome = cgc(command);
+      ASSERT_EQ(outcome.status, 0) << outcome.err;
+    }
+    for (size_t i = 0; i < bucket["outputs"].size(); ++i) {
+      const std::string suffix = bucket["outputs"].size() == 1 ? "" : "." + std::to_string(i);
+      const auto batch = npyFloats(folder / ("batch" + suffix + ".npy")),
+                 alone = npyFloats(folder / ("alone" + suffix + ".npy"));
+      const bool hasRows = bucket["outputs"][i].contains("batch_dim");
+      ASSERT_EQ(batch.size(), alone.size() * (hasRows ? 3 : 1));
+      for (size_t j = 0; j < alone.size(); ++j)
+        ASSERT_NEAR(batch[(hasRows ? alone.size() : 0) + j], alone[j],
+                    1e-4 * (1 + std::abs(alone[j])))
+            << "output " << i << ", element " << j;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(kFamilies), testName);

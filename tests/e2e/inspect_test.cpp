@@ -23,6 +23,31 @@ TEST_F(Inspect, ShowsAPlan) {
   EXPECT_EQ(records, bucket["records"]);
 }
 
+TEST_F(Inspect, SaysWhichRowsDependOnEachOther) {
+  const Outcome compiled =
+      cgc({"compile", models() / "logits.pt", "-o", "plan.cgplan", "--target", "cpu", "--input",
+           "image=f32[1,8]", "--input", "text=f32[1,4]", "--batch", "1,3"});
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  const std::string text = cgc({"inspect", "plan.cgplan"}).out;
+  for (const char *part : {"encode_image: dimension 0 of image, 0 of ", "; rows are independent\n",
+                           "forward: dimension 0 of image, 0 of text; rows depend on each other: "
+                           "aten.matmul at ",
+                           "make_models.py:", ": it combines different rows\n", "expected, us"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in:\n" << text;
+  const auto json = parseJson(cgc({"inspect", "plan.cgplan", "--json"}), "plan");
+  for (const auto &entry : json["entries"]) {
+    const bool isTower = entry["name"] == "encode_image";
+    EXPECT_EQ(entry["rows"]["independent"], isTower);
+    EXPECT_EQ(entry["rows"].contains("op"), !isTower);
+    for (const auto &bucket : entry["buckets"]) {
+      EXPECT_EQ(bucket["inputs"][0]["batch_dim"], 0);
+      EXPECT_EQ(bucket["outputs"][0].contains("batch_dim"), isTower);
+      EXPECT_GT(bucket["expected_us"], 0);
+      EXPECT_EQ(bucket["measured"], false);
+    }
+  }
+}
+
 TEST_F(Inspect, SaysWhatAPlanNeedsAtRunTime) {
   makePlan({"--batch", "1,2"});
   const auto json = [&] { return parseJson(cgc({"inspect", "plan.cgplan", "--json"}), "plan"); };

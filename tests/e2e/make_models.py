@@ -63,6 +63,22 @@ class TwoOutputs(nn.Module):
         return {"rows": rows.masked_fill(mask.unsqueeze(-1), 0.0), "total": rows.sum(-1)}
 
 
+class Logits(nn.Module):
+    """Has a tower, whose rows are independent, and logits, which combine every image with every text."""
+
+    def __init__(self):
+        super().__init__()
+        self.visual = nn.Linear(8, 4)
+
+    @torch.jit.export
+    def encode_image(self, image):
+        return nn.functional.normalize(self.visual(image), dim=-1)
+
+    def forward(self, image, text):
+        features = self.encode_image(image)
+        return features @ text.t()
+
+
 class Count(nn.Module):
     """Returns integers and bools."""
 
@@ -244,6 +260,7 @@ def main():
     torch.manual_seed(0)
     torch.jit.script(DataDependent()).save(folder / "data_dependent.pt")
     torch.jit.script(Offenders()).save(folder / "offenders.pt")
+    torch.jit.script(Logits().eval()).save(folder / "logits.pt")
     torch.jit.script(CastThatCopies()).save(folder / "cast_that_copies.pt")
     torch.jit.trace(HardlyDepends(), torch.randn(2, 512)).save(folder / "hardly_depends.pt")
     torch.jit.trace(NoRule(), torch.randn(4, 3)).save(folder / "no_rule.pt")

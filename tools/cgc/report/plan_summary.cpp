@@ -26,9 +26,64 @@ Json ioJson(const std::vector<IoTensor> &tensors) {
     Json io = {{"name", tensor.name}, {"dtype", dtypeName(tensor.dtype)}, {"shape", tensor.sizes}};
     if (const std::optional<int64_t> bound = leastBound(tensor))
       io["upper_bound"] = *bound;
+    if (tensor.batchDim != kNoBatchDim)
+      io["batch_dim"] = tensor.batchDim;
     list.push_back(std::move(io));
   }
   return list;
+}
+
+/// For example "model.py:371 (visual)"; empty without a location.
+std::string locationText(LocationId id, const PlanData &plan) {
+  if (id == kNoLocation)
+    return "";
+  const SourceLocation &location = plan.locations[uint32_t(id)];
+  return fmt::format("{}:{} ({})", location.file, location.line,
+                     location.module.empty() ? "the model itself" : location.module);
+}
+
+Json rowsJson(const BatchRows &rows, const PlanData &plan) {
+  Json json = {{"independent", rows.independent}};
+  for (const auto &[key, text] : {std::pair("op", rows.op), std::pair("reason", rows.reason),
+                                  std::pair("location", locationText(rows.location, plan))})
+    if (!text.empty())
+      json[key] = text;
+  return json;
+}
+
+/// For example "dimension 0 of image, 1 of features"; "" if there is no batch dimension.
+std::string batchDimsText(const Bucket &bucket) {
+  std::string text;
+  for (const auto *tensors : {&bucket.inputs, &bucket.outputs})
+    for (const IoTensor &tensor : *tensors)
+      if (tensor.batchDim != kNoBatchDim)
+        text += fmt::format("{}{} of {}", text.empty() ? "dimension " : ", ", tensor.batchDim,
+                            tensor.name);
+  return text;
+}
+
+/// For example "rows depend on each other: aten.matmul at model.py:371 (the model itself): it
+/// combines different rows".
+std::string rowsText(const BatchRows &rows, const PlanData &plan) {
+  if (rows.independent)
+    return "rows are independent";
+  if (rows.op.empty())
+    return "rows may depend on each other: " +
+           (rows.reason.empty() ? "nobody has looked" : rows.reason);
+  const std::string at = locationText(rows.location, plan);
+  return fmt::format("rows depend on each other: {}{}: {}", rows.op, at.empty() ? "" : " at " + at,
+                     rows.reason);
+}
+
+/// A line for each entry: the batch dimensions, and whether rows are independent.
+std::string batchText(const PlanData &plan) {
+  std::string text = "  batch:\n";
+  for (const Entry &entry : plan.entries) {
+    const std::string dims = batchDimsText(entry.buckets[0]);
+    text += fmt::format("    {}: {}{}{}\n", entry.name, dims, dims.empty() ? "" : "; ",
+                        rowsText(entry.rows, plan));
+  }
+  return text;
 }
 
 /// The number of records of each name, for example "aten::linear" -> 24.
@@ -108,12 +163,9 @@ std::string libTorchText(const PlanData &plan) {
   for (const auto &[entry, ops] : requirementsOf(plan).libTorch)
     for (const auto &[name, op] : ops) {
       text += fmt::format("  {}: {} {}", entry, op.records, name);
-      if (op.location != kNoLocation) {
-        const SourceLocation &location = plan.locations[uint32_t(op.location)];
-        text += fmt::format(", {} {}:{} ({})", op.records == 1 ? "at" : "the first at",
-                            location.file, location.line,
-                            location.module.empty() ? "the model itself" : location.module);
-      }
+      if (op.location != kNoLocation)
+        text += fmt::format(", {} {}", op.records == 1 ? "at" : "the first at",
+                            locationText(op.location, plan));
       text += "\n";
     }
   return text;
@@ -149,9 +201,13 @@ Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes)
                          {"outputs", ioJson(bucket.outputs)},
                          {"records", bucket.records.size()},
                          {"records_by_kind", std::move(kinds)},
-                         {"arena_bytes", bucket.arenaBytes}});
+                         {"arena_bytes", bucket.arenaBytes},
+                         {"expected_us", bucket.expectedMicros},
+                         {"measured", bucket.isMeasured}});
     }
-    entries.push_back({{"name", entry.name}, {"buckets", std::move(buckets)}});
+    entries.push_back({{"name", entry.name},
+                       {"rows", rowsJson(entry.rows, plan)},
+                       {"buckets", std::move(buckets)}});
   }
   Json opLibraries = Json::array();
   for (const OpLibraryId &library : plan.opLibraries)
@@ -181,13 +237,15 @@ std::string planText(const PlanData &plan, const std::string &path, uint64_t fil
   if (plan.gpu)
     text += fmt::format("  {} {} ({} SMs)\n", plan.gpu->tuned ? "tuned on" : "launch shapes for",
                         plan.gpu->name, plan.gpu->multiprocessors);
-  text += requirementsText(plan) + "\n";
-  std::vector<std::vector<std::string>> rows = {{"entry", "records", "arena", "inputs", "outputs"}};
+  text += requirementsText(plan) + batchText(plan) + "\n";
+  std::vector<std::vector<std::string>> rows = {
+      {"entry", "records", "arena", "expected, us", "inputs", "outputs"}};
   for (const Entry &entry : plan.entries)
     for (const Bucket &bucket : entry.buckets)
-      rows.push_back({entry.name, std::to_string(bucket.records.size()),
-                      formatBytes(bucket.arenaBytes), describeIo(bucket.inputs),
-                      describeIo(bucket.outputs)});
+      rows.push_back(
+          {entry.name, std::to_string(bucket.records.size()), formatBytes(bucket.arenaBytes),
+           fmt::format("{:.1f}{}", bucket.expectedMicros, bucket.isMeasured ? " (measured)" : ""),
+           describeIo(bucket.inputs), describeIo(bucket.outputs)});
   return text + formatTable(rows);
 }
 

@@ -24,5 +24,31 @@ TEST(PlanSummary, ArenaIsTheLargestOfAllBuckets) {
   EXPECT_THAT(planText(plan, "p.cgplan", 10), HasSubstr("2 weights, 19 B; arena 3.0 kB"));
 }
 
+TEST(PlanSummary, SaysWhatABatchIsAndWhetherRowsAreIndependent) {
+  PlanData plan = test::samplePlan().plan;
+  plan.entries[0].buckets[1].isMeasured = true;
+  const std::string text = planText(plan, "p.cgplan", 10);
+  EXPECT_THAT(text, HasSubstr("  batch:\n"
+                              "    main: dimension 0 of x, 0 of y; rows are independent\n"
+                              "    fill: rows depend on each other: aten.fill at model.py:13 (the "
+                              "model itself): it has no rows\n"));
+  EXPECT_THAT(text, HasSubstr(" 2.5 "));
+  EXPECT_THAT(text, HasSubstr(" 5.0 (measured) "));
+  const auto json = planJson(plan, "p.cgplan", 10);
+  EXPECT_EQ(json["entries"][0]["rows"].dump(), R"({"independent":true})");
+  EXPECT_EQ(json["entries"][0]["buckets"][1]["inputs"][0]["batch_dim"], 0);
+  EXPECT_EQ(json["entries"][0]["buckets"][1]["expected_us"], 5);
+  EXPECT_EQ(json["entries"][0]["buckets"][1]["measured"], true);
+  EXPECT_EQ(json["entries"][1]["rows"]["location"], "model.py:13 (the model itself)");
+  EXPECT_FALSE(json["entries"][1]["buckets"][0]["outputs"][0].contains("batch_dim"));
+
+  plan.entries[1].rows = {.reason = "no input has a dimension for a batch"};
+  EXPECT_THAT(planText(plan, "p.cgplan", 10),
+              HasSubstr("fill: rows may depend on each other: no input has a dimension"));
+  plan.entries[1].rows = {};
+  EXPECT_THAT(planText(plan, "p.cgplan", 10),
+              HasSubstr("fill: rows may depend on each other: nobody has looked"));
+}
+
 } // namespace
 } // namespace cgc::tool
