@@ -2,13 +2,34 @@
 #include "ir/ops/batch_rules.h"
 #include "ir/ops/view_rules.h"
 
+#include <algorithm>
+
 namespace cgc::ir {
+namespace {
+
+/// Rows stay rows if the slice is of another dimension, or of whole batches: the first [batch, C]
+/// of [tokens * batch, C].
+BatchState batchOf(const BatchCall &call) {
+  const TensorType &self = call.args.tensor("self");
+  const BatchState state = call.state(call.first());
+  const int64_t dim = batch::dimOf(call, self), size = call.result().sizes[dim];
+  const int64_t start = call.args.isNone("start") ? 0 : call.args.integer("start");
+  const int64_t begin =
+      std::clamp<int64_t>(start < 0 ? start + self.sizes[dim] : start, 0, self.sizes[dim]);
+  const int64_t period = state.inner * call.batch();
+  if (state.kind != BatchState::Shared && state.dim == dim && size > 0 && size % period == 0 &&
+      begin % period == 0 && call.args.integer("step") == 1)
+    return state;
+  return batch::parts(call);
+}
+
+} // namespace
 
 const OpDef defs::Slice = {
     .schema = "(Tensor self, int dim=0, int? start=none, int? end=none, int step=1) -> Tensor",
     .traits = kPure | kView,
     .infer = rules::addSlice,
-    .batch = batch::parts,
+    .batch = batchOf,
     .doc = "Elements start, start + step, ... before end of dimension dim. Negative bounds count "
            "from the end; both are clamped.",
 };

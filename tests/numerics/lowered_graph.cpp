@@ -40,7 +40,16 @@ void fillParameters(ir::Module &module, int64_t bound, at::Generator &random) {
     fillParameters(*submodule, bound, random);
 }
 
-/// Infers the types of results that the text leaves out.
+TensorView view(const at::Tensor &tensor, DType dtype) {
+  return {tensor.data_ptr(),
+          dtype,
+          DeviceKind::Cpu,
+          {tensor.sizes().data(), tensor.sizes().size()},
+          {}};
+}
+
+} // namespace
+
 void inferTypes(ir::Graph &graph) {
   for (ir::Node &node : graph) {
     if (node.kind() != ir::NodeKind::CallFunction || node.result()->isTensor())
@@ -54,16 +63,6 @@ void inferTypes(ir::Graph &graph) {
       node.result(i)->setType((*inferred)[i].type);
   }
 }
-
-TensorView view(const at::Tensor &tensor, DType dtype) {
-  return {tensor.data_ptr(),
-          dtype,
-          DeviceKind::Cpu,
-          {tensor.sizes().data(), tensor.sizes().size()},
-          {}};
-}
-
-} // namespace
 
 at::ScalarType torchType(DType dtype) {
   switch (dtype) {

@@ -20,6 +20,9 @@ at::ScalarType torchType(DType dtype);
 /// Returns a random dense tensor of the type: normal values, integers in [0, bound), or bools.
 at::Tensor randomTensor(const ir::TensorType &type, int64_t bound, at::Generator &random);
 
+/// Infers the types of results that the text of a graph leaves out. Failures are gtest failures.
+void inferTypes(ir::Graph &graph);
+
 class LoweredGraph {
 public:
   /// Lowers every graph of `text` to an entry of its name. The text's types are those of the CPU,
