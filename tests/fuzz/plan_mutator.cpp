@@ -85,9 +85,10 @@ private:
              std::vector<uint32_t *>, std::vector<uint64_t *>, std::vector<int64_t *>,
              std::vector<double *>, std::vector<std::string *>, std::vector<std::vector<uint8_t> *>,
              std::vector<std::vector<uint32_t> *>, std::vector<std::vector<int64_t> *>,
-             std::vector<std::vector<double> *>, Tables<fb::IndexBoundT>, Tables<fb::IoT>,
-             Tables<fb::TensorT>, Tables<fb::RecordT>, Tables<fb::ArgT>, Tables<fb::BucketT>,
-             Tables<fb::EntryT>, Tables<fb::WeightT>, Tables<fb::LocationT>, Tables<fb::OpLibraryT>>
+             std::vector<std::vector<double> *>, Tables<fb::IoT>, Tables<fb::TensorT>,
+             Tables<fb::RecordT>, Tables<fb::ArgT>, Tables<fb::BucketT>, Tables<fb::EntryT>,
+             Tables<fb::WeightT>, Tables<fb::LocationT>, Tables<fb::OpLibraryT>,
+             Tables<fb::IndexBoundT>>
       pools_;
 };
 
