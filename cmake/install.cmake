@@ -50,3 +50,17 @@ configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/cgcConfig.cmake.in ${CMA
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/cgcConfigVersion.cmake COMPATIBILITY ExactVersion)
 install(FILES ${CMAKE_BINARY_DIR}/cgcConfig.cmake ${CMAKE_BINARY_DIR}/cgcConfigVersion.cmake
   DESTINATION ${CGC_INSTALL_CMAKE})
+
+# pkg-config, for C programs that are not built with CMake.
+configure_file(${CMAKE_SOURCE_DIR}/cmake/cgc.pc.in ${CMAKE_BINARY_DIR}/cgc.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/cgc.pc DESTINATION lib/pkgconfig)
+
+# cpack: a .tar.gz and a .deb with what `cmake --install` installs.
+set(CPACK_GENERATOR TGZ DEB)
+set(CPACK_PACKAGE_CONTACT "the developers of cgc")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Compiles TorchScript OpenCLIP modules and replays them as CUDA graphs")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.36), libstdc++6 (>= 12)")
+include(CPack)

@@ -135,6 +135,24 @@ TEST_F(InstalledCgc, AProgramInCppSaysWhatIsWrong) {
   expectError(withLibTorch({"a.bin", "b.bin"}), 1, {"fewer inputs than there are files"});
 }
 
+TEST_F(InstalledCgc, ServesAnyBatchFromThreadsOfCppAndC) {
+  makePlan({"--batch", "1,8,32", "--entry", "encode_text"});
+  for (const std::string name : {"serve_cpp", "serve_c"}) {
+    const std::string program = kExamples / name / name;
+    const auto withLibTorch = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.begin(), {"env", kLibTorchSetting, program});
+      return run(arguments);
+    };
+    const Outcome served = withLibTorch({"plan.cgplan", "encode_text", "8", "1"});
+    EXPECT_EQ(served.status, 0) << served.err;
+    EXPECT_THAT(served.out, HasSubstr(" 0 failures"));
+    EXPECT_EQ(served.err, "");
+    expectError(withLibTorch({}), 2, {"usage: " + name + " PLAN ENTRY"});
+    expectError(withLibTorch({"none.cgplan", "encode_text"}), 1, {name + ": ", "none.cgplan"});
+    expectError(withLibTorch({"plan.cgplan", "forward"}), 2, {"has no entry 'forward'"});
+  }
+}
+
 /// The code of the only block of this language in the README.
 std::string readmeBlock(const std::string &language) {
   const std::string text = readFile(fs::path(CGC_SOURCE_DIR) / "README.md");
