@@ -46,7 +46,7 @@ cudaError_t recordEvent(State &state, cudaEvent_t handle, cudaStream_t streamHan
 
 /// Makes `stream` wait for an event that was last recorded inside a capture: the stream joins the
 /// capture, or the capture gets another edge.
-cudaError_t waitForCaptured(State &state, Stream &stream, const Event &event) {
+cudaError_t waitForCaptured(Stream &stream, const Event &event) {
   const std::shared_ptr<Capture> &capture = event.capture;
   if (capture->hasEnded) {
     if (stream.capture)
@@ -68,7 +68,7 @@ cudaError_t waitForCaptured(State &state, Stream &stream, const Event &event) {
     stream.dependencies.clear();
     capture->streams.insert(&stream);
   }
-  state.addDependencies(stream, event.dependencies);
+  State::addDependencies(stream, event.dependencies);
   return cudaSuccess;
 }
 
@@ -78,7 +78,7 @@ cudaError_t waitEvent(State &state, cudaStream_t streamHandle, cudaEvent_t handl
   if (!event || !stream)
     return cudaErrorInvalidResourceHandle;
   if (event->capture)
-    return waitForCaptured(state, *stream, *event);
+    return waitForCaptured(*stream, *event);
   if (const cudaError_t error = state.refuseImplicit(*stream); error != cudaSuccess)
     return error;
   if (stream->capture && stream->capture->isInvalidated)
