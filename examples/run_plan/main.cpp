@@ -1,6 +1,6 @@
 // run_plan PLAN [ENTRY [FILE...]]: lists the entries of a plan, or runs one entry on zeros or on
 // files of raw bytes.
-#include "runtime/exec/engine.h"
+#include "runtime/session/session.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -13,7 +13,7 @@
 
 namespace {
 
-/// Host memory for a list of tensors, initially zero, and views of it for Context::run.
+/// Host memory for a list of tensors, initially zero, and views of it for Session::run.
 class Tensors {
 public:
   explicit Tensors(const std::vector<cgc::IoTensor> &types) : bytes_(types.size()) {
@@ -85,15 +85,12 @@ void printOutputs(const std::vector<cgc::IoTensor> &types, Tensors &outputs) {
 // The README shows the lines of this function.
 cgc::Status run(const std::string &path, const std::string &name,
                 const std::vector<std::string> &files) {
-  // Maps and verifies the file. Touches no GPU.
-  CGC_ASSIGN_OR_RETURN(const cgc::Plan plan, cgc::Plan::load(path));
-  const cgc::Entry *entry = plan.data().findEntry(name);
+  // Verifies the file, uploads the weights, and captures a CUDA graph for each bucket.
+  CGC_ASSIGN_OR_RETURN(cgc::Session session, cgc::Session::load(path));
+  const std::shared_ptr<const cgc::Plan> plan = session.plan();
+  const cgc::Entry *entry = plan->data().findEntry(name);
   if (!entry)
     return {cgc::Code::Usage, path + " has no entry '" + name + "'"};
-  // Opens the libraries that the plan needs and uploads the weights, once for all contexts.
-  CGC_ASSIGN_OR_RETURN(const cgc::Engine engine, cgc::Engine::create(plan));
-  // Allocates the arena and captures a CUDA graph for each bucket. One context per thread.
-  CGC_ASSIGN_OR_RETURN(cgc::Context context, cgc::Context::create(engine));
 
   const cgc::Bucket &bucket = entry->buckets.front();
   Tensors inputs(bucket.inputs), outputs(bucket.outputs);
@@ -101,8 +98,8 @@ cgc::Status run(const std::string &path, const std::string &name,
     return {cgc::Code::Usage, "'" + name + "' has fewer inputs than there are files"};
   for (size_t i = 0; i < files.size(); ++i)
     CGC_TRY(readInput(files[i], inputs.bytes(i)));
-  // Chooses the bucket by the shapes of the inputs. Returns when the outputs are complete.
-  CGC_TRY(context.run(name, inputs.views(), outputs.views()));
+  // From any thread, with any batch. Returns when the outputs are complete.
+  CGC_TRY(session.run(name, inputs.views(), outputs.views()));
   printOutputs(bucket.outputs, outputs);
   return cgc::Status::ok();
 }

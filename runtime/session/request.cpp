@@ -8,15 +8,15 @@
 
 namespace cgc {
 
+namespace {
+
 /// The batch of a bucket; std::nullopt if no input has a batch dimension.
-static std::optional<int64_t> batchOf(const Bucket &bucket) {
+std::optional<int64_t> batchOf(const Bucket &bucket) {
   for (const IoTensor &input : bucket.inputs)
     if (input.batchDim != kNoBatchDim)
       return input.sizes[input.batchDim];
   return std::nullopt;
 }
-
-namespace {
 
 /// Whether the sizes of two inputs are equal, but for the batch.
 bool equalRows(const IoTensor &a, std::span<const int64_t> sizes) {
@@ -65,18 +65,18 @@ RequestTable::RequestTable(const PlanData &plan, int64_t maxBatch)
       continue;
     std::vector<bool> grouped(entry.buckets.size());
     for (size_t i = 0; i < entry.buckets.size(); ++i) {
-      if (grouped[i] || cgc::batchOf(entry.buckets[i]).value_or(0) == 0)
+      if (grouped[i] || batchOf(entry.buckets[i]).value_or(0) == 0)
         continue;
       std::vector<BatchBucket> members;
       const Bucket *largest = &entry.buckets[i];
       for (size_t j = i; j < entry.buckets.size(); ++j) {
         const Bucket &bucket = entry.buckets[j];
-        const int64_t batch = cgc::batchOf(bucket).value_or(0);
+        const int64_t batch = batchOf(bucket).value_or(0);
         if (batch == 0 || !equalRows(entry.buckets[i], bucket))
           continue;
         grouped[j] = true;
         members.push_back({j, batch, bucket.expectedMicros});
-        if (batch > cgc::batchOf(*largest))
+        if (batch > batchOf(*largest))
           largest = &bucket;
       }
       groups.push_back({largest, BatchSplit(std::move(members), maxBatch)});
@@ -148,7 +148,7 @@ Result<Request> RequestTable::find(std::string_view name, std::span<const Tensor
   if (!rows)
     CGC_TRY(checkIndices(bucket->inputs, inputs));
   else
-    for (int64_t begin = 0, batch = *cgc::batchOf(*bucket); begin < *rows; begin += batch)
+    for (int64_t begin = 0, batch = *batchOf(*bucket); begin < *rows; begin += batch)
       CGC_TRY(checkIndices(bucket->inputs, inputs,
                            RowRange{begin, std::min(batch, *rows - begin), *rows}));
   return request;
@@ -172,8 +172,8 @@ Result<std::vector<size_t>> RequestTable::bucketsFor(std::string_view name, int6
   return buckets;
 }
 
-int64_t RequestTable::batchOf(size_t entry, size_t bucket) const {
-  return cgc::batchOf(plan_.entries[entry].buckets[bucket]).value_or(0);
+int64_t RequestTable::batch(size_t entry, size_t bucket) const {
+  return batchOf(plan_.entries[entry].buckets[bucket]).value_or(0);
 }
 
 Status checkOverlaps(std::span<const TensorView> inputs, std::span<const TensorView> outputs) {

@@ -38,7 +38,7 @@ public:
   Result<std::vector<size_t>> bucketsFor(std::string_view entry, int64_t batch) const;
 
   /// The batch of a bucket that has one.
-  int64_t batchOf(size_t entry, size_t bucket) const;
+  int64_t batch(size_t entry, size_t bucket) const;
 
 private:
   /// Buckets that differ in the batch only.

@@ -71,7 +71,7 @@ void Session::Impl::count(const ServedPlan &served, const Request &request,
   rows += request.rows;
   for (const BucketRun &run : runs)
     if (run.rows)
-      paddedRows += served.requests.batchOf(request.entry, run.bucket) - run.rows->count;
+      paddedRows += served.requests.batch(request.entry, run.bucket) - run.rows->count;
 }
 
 Status Session::Impl::run(std::string_view entry, std::span<const TensorView> inputs,

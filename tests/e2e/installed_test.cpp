@@ -123,7 +123,8 @@ TEST_F(InstalledCgc, AProgramInCppSaysWhatIsWrong) {
   writeFile(folder / "short.bin", "abc");
   expectError(run({kRunPlan}), 2, {"usage: run_plan PLAN"});
   expectError(run({kRunPlan, "none.cgplan"}), 1, {"run_plan: invalid_file", "none.cgplan"});
-  expectError(run({kRunPlan, "plan.cgplan", "forward"}), 1, {"has no entry 'forward'"});
+  expectError(run({"env", kLibTorchSetting, kRunPlan, "plan.cgplan", "forward"}), 1,
+              {"has no entry 'forward'"});
   expectError(run({kRunPlan, "plan.cgplan", "encode_text"}), 1,
               {"run_plan: device", "libcgc_aten.so", "CGC_LIBTORCH"});
   const auto withLibTorch = [&](std::vector<std::string> files) {
