@@ -44,7 +44,8 @@ int main(int argc, char **argv) {
   if (argc < 3)
     return std::fprintf(stderr, "usage: serve_cpp PLAN ENTRY [THREADS [SECONDS]]\n"), 2;
   const std::string entry = argv[2];
-  const int threads = argc > 3 ? std::atoi(argv[3]) : 4, seconds = argc > 4 ? std::atoi(argv[4]) : 5;
+  const int threads = argc > 3 ? std::atoi(argv[3]) : 4,
+            seconds = argc > 4 ? std::atoi(argv[4]) : 5;
   auto session = cgc::Session::load(argv[1], {.contexts = 2});
   if (!session)
     return std::fprintf(stderr, "serve_cpp: %s\n", session.status().message().c_str()), 1;
