@@ -36,12 +36,12 @@ uint32_t wideClustersOf(int64_t multiprocessors) {
 }
 
 double estimatePersistent(const GemmTile &tile, const GemmProblem &p, int64_t multiprocessors) {
-  const uint32_t blocks = tile.grid(p.m, p.n, uint32_t(multiprocessors))[0];
+  const uint32_t ctas = tile.grid(p.m, p.n, uint32_t(multiprocessors))[0];
   const auto [tilesM, tilesN] = tile.tilesOfPairs(p.m, p.n);
   const double waves =
       tile.hasWideClusters()
-          ? double(tile.schedule(p.m, p.n, blocks, wideClustersOf(multiprocessors)).waves)
-          : std::ceil(double(tilesM) * double(tilesN) / (blocks / 2));
+          ? double(tile.schedule(p.m, p.n, ctas, wideClustersOf(multiprocessors)).waves)
+          : std::ceil(double(tilesM) * double(tilesN) / (ctas / 2));
   const double steps = double((p.k + 63) / 64), epilogue = 1500 + 8.0 * tile.tileM;
   const double step =
       std::max(mmaCycles(double(tile.tileN) * tile.tileM),
@@ -60,7 +60,7 @@ double estimate(const GemmTile &tile, uint32_t stages, const GemmProblem &p,
     return estimatePersistent(tile, p, multiprocessors);
   const double area = double(tile.tileN) * tile.tileM;
   const auto grid = tile.grid(p.m, p.n, uint32_t(multiprocessors));
-  const double blocks = double(grid[0]) * grid[1];
+  const double ctas = double(grid[0]) * grid[1];
   // Clusters of 3 and more CTAs do not fill every GPC.
   const double sms = std::round(double(multiprocessors) * (tile.splitK < 3 ? 1 : 125.0 / 132));
   const bool fitsHalf = tile.sharedBytes(stages) <= kSharedOfHalf;
@@ -78,17 +78,17 @@ double estimate(const GemmTile &tile, uint32_t stages, const GemmProblem &p,
   const double epilogue = area / 128 * 22 + (tile.splitK > 1 ? 1100 + 370.0 * tile.splitK : 1000);
 
   const bool fitsTwoPerSm = tile.tileN <= 128 && tile.tileM <= 136 && fitsHalf;
-  if (fitsTwoPerSm && blocks > sms) { // Two CTAs on an SM hide part of each other's epilogues.
+  if (fitsTwoPerSm && ctas > sms) { // Two CTAs on an SM hide part of each other's epilogues.
     const auto round = [&](double together) {
       return mainloop(together) + together * epilogue * 0.6;
     };
-    const double full = std::floor(blocks / (2 * sms)), rest = blocks - full * 2 * sms;
+    const double full = std::floor(ctas / (2 * sms)), rest = ctas - full * 2 * sms;
     const double last = rest > 0 ? round(std::ceil(rest / sms)) : 0;
     return full * round(2) + last * (full > 0 ? 0.9 : 1) + kLatency;
   }
   // CTAs of a cluster that fit on one SM are placed there, while other SMs are idle.
-  const bool shareSm = tile.splitK > 1 && fitsHalf && blocks > sms / 4 && blocks <= sms;
-  const double rounds = std::ceil(blocks / sms);
+  const bool shareSm = tile.splitK > 1 && fitsHalf && ctas > sms / 4 && ctas <= sms;
+  const double rounds = std::ceil(ctas / sms);
   return rounds * (mainloop(shareSm ? 2 : 1) + epilogue + kLatency * (rounds > 1 ? 1.8 : 1));
 }
 

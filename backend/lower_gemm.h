@@ -12,7 +12,8 @@ namespace cgc::backend {
 /// ir/ops/row_statistics_rules.h.
 using GemmPlaces = GemmOperands<Place>;
 
-/// What was not fused. The caller applies it to y in place: the activation, then the residual.
+/// The part of an epilogue that no record fuses. The caller applies it to y in place: the
+/// activation, then the residual.
 struct UnfusedEpilogue {
   bool activation = false, residual = false;
   bool rowStatistics = false; ///< yStatistics is given and was not written.

@@ -4,7 +4,7 @@ plan size relative to the weights, whether both plans have the same bytes, and t
 
     bench/compile.py model.pt --input 'image=f32[1,3,224,224]' --input 'text=i64[1,77]' --target cpu
 
-What follows the model goes to `cgc compile`. One JSON object on stdout.
+All arguments after the model go to `cgc compile`. One JSON object on stdout.
 """
 import argparse
 import filecmp

@@ -19,7 +19,7 @@ stub() {
   { echo '#!/bin/bash'; echo "record() { echo \"\${0##*/} \$*\" >>$calls; }"; cat; } >"bin/$1"
   chmod +x "bin/$1"
 }
-# What dpkg says is installed: the compiler, and what apt-get has installed since.
+# The packages that dpkg lists: the compiler, and those that apt-get has installed since.
 echo 'ii  compiler 12.2' >installed
 stub dpkg-query <<EOF
 cat $PWD/installed
@@ -36,7 +36,7 @@ record "\$@"
 if [[ -e $PWD/apt_fails ]]; then rm $PWD/apt_fails; exit 100; fi
 echo 'ii  library 3.14' >>$PWD/installed
 EOF
-# The Python of .venv too. What the file pip_does says happens while pip installs.
+# The Python of .venv too. While pip installs, it does as the file pip_does says.
 stub python3 <<EOF
 if [[ \$1 == --version ]]; then echo "Python 3.11.2"; exit; fi
 record "\$@"

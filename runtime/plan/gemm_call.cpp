@@ -49,7 +49,7 @@ Result<GemmCall> gemmCall(const LibraryCall &call, std::span<const TensorRef> te
       !call.floats.empty())
     return refuse("the number of arguments is not that of a GEMM");
   if (call.reads[0] == kNoTensor || call.reads[1] == kNoTensor)
-    return refuse("a GEMM needs both factors");
+    return refuse("a GEMM needs both operands, x and w");
   if (!isFlag(call.ints[0]) || !isFlag(call.ints[1]))
     return refuse("relu and tf32 have to be 0 or 1");
   const GemmCall p{call.reads[0],  call.reads[1],  call.reads[2],     call.reads[3],
@@ -57,11 +57,11 @@ Result<GemmCall> gemmCall(const LibraryCall &call, std::span<const TensorRef> te
 
   const TensorRef &x = tensor(p.x), &weight = tensor(p.weight), &d = tensor(p.d);
   if (x.dtype != DType::F16 && x.dtype != DType::BF16 && x.dtype != DType::F32)
-    return refuse("the factors have to be f16, bf16 or f32");
+    return refuse("x and w have to be f16, bf16 or f32");
   if (weight.dtype != x.dtype || d.dtype != x.dtype)
-    return refuse("factors and result differ in element type");
+    return refuse("x, w and the result differ in element type");
   if (!isMatrix(x) || !isMatrix(weight) || !isMatrix(d))
-    return refuse("factors and result have to be matrices with rows that lie apart");
+    return refuse("x, w and the result have to be matrices whose rows do not overlap");
   const int64_t rows = x.sizes[0], columns = weight.sizes[0];
   if (weight.sizes[1] != x.sizes[1] || d.sizes[0] != rows || d.sizes[1] != columns)
     return refuse("the sizes are not those of a GEMM");

@@ -106,7 +106,7 @@ TEST_P(GemmNorm, EveryActivationWithAndWithoutBias) {
 }
 
 /// CTAs of persistent kernels compute several tiles; wide clusters have a tail launch.
-TEST_P(GemmNorm, SeveralTilesOfABlock) {
+TEST_P(GemmNorm, SeveralTilesOfACta) {
   for (const DType dtype : kHalves) {
     const Numbers numbers = uneven(dtype, 900, 520, 256); // An even number of groups.
     const Rows rows(numbers);

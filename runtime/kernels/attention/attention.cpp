@@ -11,7 +11,7 @@ Result<AttentionLaunch> checkAttention(const LaunchView &launch, DType dtype, in
   CGC_ASSIGN_OR_RETURN(const Heads heads, headsOf(launch, dtype, columns));
   const int64_t splits = launch.ints[kAttentionSplitsInt], warps = launch.block[0] / 32;
   if (splits < 1 || warps < 1 || warps > kAttentionMaxWarps || warps % splits != 0)
-    return refuseLaunch("the warps of a block have to be a multiple of the splits");
+    return refuseLaunch("the warps of a CTA have to be a multiple of the splits");
   const int64_t rows = warps / splits * kAttentionQueries;
   if (launch.block[0] % 32 != 0 || launch.block[1] != 1 || launch.block[2] != 1 ||
       launch.grid[0] != (heads.queries + rows - 1) / rows || launch.grid[1] != heads.heads ||

@@ -33,7 +33,7 @@ bool hasPersistent(const std::vector<GemmKernelChoice> &choices) {
       choices, [](const GemmKernelChoice &choice) { return choice.kernel.tile->persistent; });
 }
 
-TEST(GemmModel, PersistentIsForManyTokens) {
+TEST(GemmModel, PersistentIsForManyRows) {
   for (const Family family : {kGemm, kGemmNorm}) {
     EXPECT_FALSE(hasPersistent(ranked(family, kNonPersistentMaxM, 4096, 1024)));
     EXPECT_TRUE(hasPersistent(ranked(family, kNonPersistentMaxM + 1, 4096, 1024)));

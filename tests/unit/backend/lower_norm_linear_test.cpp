@@ -74,22 +74,22 @@ TEST(Lower, NormLinearWithoutAKernelAsksForNoRowStatistics) {
   EXPECT_EQ(std::get<KernelLaunch>(bucket.records[0].op).writes[1], kNoTensor);
 }
 
-/// Lowers cgc.norm_linear with N = 4096 of `tokens` rows that a linear computes.
-Result<CompiledPlan> lowerManyTokens(int64_t tokens, int64_t width, const std::string &activation) {
+/// Lowers cgc.norm_linear with N = 4096 of M rows that a linear computes.
+Result<CompiledPlan> lowerManyRows(int64_t m, int64_t width, const std::string &activation) {
   const auto f16 = [](int64_t rows, int64_t columns) {
     return "f16[" + std::to_string(rows) + "," + std::to_string(columns) + "]@cuda";
   };
   return lowerForHopper(
-      "%x: " + f16(tokens, width) + ", %p: " + f16(width, width) + ", %w: " + f16(4096, width),
-      "%0, %s = cgc.linear(%x, %p) {row_statistics=true} : " + f16(tokens, width) + ", f32[" +
-          std::to_string(tokens) + "," + std::to_string(width / 64) +
+      "%x: " + f16(m, width) + ", %p: " + f16(width, width) + ", %w: " + f16(4096, width),
+      "%0, %s = cgc.linear(%x, %p) {row_statistics=true} : " + f16(m, width) + ", f32[" +
+          std::to_string(m) + "," + std::to_string(width / 64) +
           ",2]@cuda\n%1 = cgc.norm_linear(%0, %w, none, %s) {eps=0.001, activation=\"" +
-          activation + "\"} : " + f16(tokens, 4096) + "\noutput %1");
+          activation + "\"} : " + f16(m, 4096) + "\noutput %1");
 }
 
-TEST(Lower, NormLinearOfManyTokensIsAPersistentKernel) {
+TEST(Lower, NormLinearOfManyRowsIsAPersistentKernel) {
   for (const std::string activation : {"gelu", "none"}) {
-    auto plan = lowerManyTokens(2056, 1024, activation);
+    auto plan = lowerManyRows(2056, 1024, activation);
     ASSERT_TRUE(plan) << plan.status().message();
     const Bucket &bucket = plan->plan.entries[0].buckets[0];
     ASSERT_THAT(recordNames(bucket), ElementsAre(testing::StartsWith("kernel gemm_f16_"),
@@ -100,9 +100,9 @@ TEST(Lower, NormLinearOfManyTokensIsAPersistentKernel) {
   }
 }
 
-TEST(Lower, NormLinearOfManyTokensHasALayerNormWherePersistentKernelsDoNotNormalize) {
-  const auto names = [](int64_t tokens, int64_t width, const std::string &activation) {
-    auto plan = lowerManyTokens(tokens, width, activation);
+TEST(Lower, NormLinearOfManyRowsHasALayerNormWherePersistentKernelsDoNotNormalize) {
+  const auto names = [](int64_t m, int64_t width, const std::string &activation) {
+    auto plan = lowerManyRows(m, width, activation);
     EXPECT_TRUE(plan) << plan.status().message();
     return plan.isOk() ? recordNames(plan->plan.entries[0].buckets[0]) : std::vector<std::string>();
   };

@@ -140,7 +140,7 @@ TEST(CheckAttentionF32, Refuses) {
 TEST(CheckAttention, RefusesWarpsSplitsAndMasks) {
   for (const auto &[name, width] : kAttention) {
     const Launch good = attention(name, width);
-    const std::string warps = "the warps of a block have to be a multiple of the splits";
+    const std::string warps = "the warps of a CTA have to be a multiple of the splits";
     for (const int64_t bad : {0, -2, 3, 16})
       expectRefused(good, [&](Launch &l) { l.ints[5] = bad; }, warps);
     for (const uint32_t bad : {16, 96, 288, 320})
