@@ -5,6 +5,8 @@
 #include "runtime/plan/plan.h"
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 
 namespace cgc::backend {
 namespace {
@@ -24,6 +26,12 @@ std::string matrixText(int64_t rows, int64_t columns, const GemmProblem::Rows &a
   if (at.alignment < kBufferAlignment)
     text += " at " + std::to_string(at.alignment);
   return text;
+}
+
+/// The shortest text that reads back as `number`.
+std::string shortest(double number) {
+  char text[32];
+  return {text, std::to_chars(text, std::end(text), number).ptr};
 }
 
 /// Whether kernels of our own may compute `problem`. Their checks decide about the operands.
@@ -47,8 +55,10 @@ std::string describe(const GemmProblem &p) {
     text += ", activation " + std::to_string(int(epilogue.activation));
   if (epilogue.residual)
     text += ", residual " + matrixText(p.m, p.n, p.residual);
-  if (const int more = epilogue.normEps.has_value() + epilogue.rowStatistics; more > 0)
-    text += ", " + std::to_string(more) + " more";
+  if (epilogue.normEps)
+    text += ", eps " + shortest(*epilogue.normEps);
+  if (epilogue.rowStatistics)
+    text += ", row statistics";
   return p.tf32 ? text + ", tf32" : text;
 }
 

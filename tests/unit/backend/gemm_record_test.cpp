@@ -171,9 +171,9 @@ TEST(GemmProblem, HasATextThatDiffersForDifferentProblems) {
             "gemm f16 [1600,1024] x [256,1024] by 1032 at 16");
   EXPECT_EQ(describe(fullGemm(DType::BF16).problem),
             "gemm bf16 [1600,1024] x [256,1024] by 1032 at 16, bias, activation 1, residual "
-            "[1600,256], 1 more");
+            "[1600,256], row statistics");
   EXPECT_EQ(describe(normGemm(DType::F16).problem),
-            "gemm_norm f16 [1600,1024] x [256,1024] by 1032 at 16, 1 more");
+            "gemm_norm f16 [1600,1024] x [256,1024] by 1032 at 16, eps 1e-05");
   GemmProblem strided = plainGemm(DType::F32).problem;
   strided.y = {kN * 2, 64};
   strided.tf32 = true;
