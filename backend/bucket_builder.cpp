@@ -235,7 +235,8 @@ void BucketBuilder::addOutput(std::string name, const Place &place) {
   outputs_.push_back(ioTensor(std::move(name), place.dtype, place.sizes));
   Storage &storage = storages_[place.storage];
   ir::TensorType type = place.type();
-  if (storage.kind == BufferKind::Arena && place.offset == 0 && type.isContiguous() &&
+  // A dense place of as many bytes as its storage begins where the storage does.
+  if (storage.kind == BufferKind::Arena && type.isContiguous() &&
       type.numBytes() == storage.bytes) {
     storage.kind = BufferKind::Output;
     storage.index = index;
