@@ -14,9 +14,5 @@ enum class KernelId : uint16_t {
 inline const Kernel &kernelOf(KernelId id) {
   return kernels()[size_t(id)];
 }
-/// The id of a row of kernels().
-inline KernelId idOf(const Kernel &kernel) {
-  return KernelId(&kernel - kernels().data());
-}
 
 } // namespace cgc
