@@ -1,4 +1,5 @@
 // References of all attention kernels: for each query the softmax over all keys at once.
+#include "runtime/kernels/attention/heads.h"
 #include "runtime/kernels/reference_elements.h"
 
 #include <cmath>
@@ -73,16 +74,16 @@ struct Head {
 };
 
 template <class T>
-void attend(const ReferenceArguments &a, const TensorView &mask, bool causal, Divisor divisor) {
-  const TensorView &y = a.writes[0];
-  const int64_t batches = a.ints[0], heads = a.ints[1];
-  Head head(a.ints[2], a.ints[3], a.reads[0].sizes[3]);
+void attend(const ReferenceArguments &a, const TensorView &mask, Divisor divisor) {
+  const TensorView &q = a.reads[0], &y = a.writes[0];
+  const auto [batches, heads, queries, keys, causal] = AttentionNumbers::of(a.ints);
+  Head head(queries, keys, q.sizes[3]);
   const auto scale = static_cast<float>(a.floats[0]);
   for (int64_t b = 0; b < batches; ++b)
     for (int64_t h = 0; h < heads; ++h) {
       head.load<T>(a, b, h);
-      for (int64_t i = 0; i < head.queries; ++i) {
-        const int64_t seen = causal ? std::min(head.keys, i + 1) : head.keys;
+      for (int64_t i = 0; i < queries; ++i) {
+        const int64_t seen = causal ? std::min(keys, i + 1) : keys;
         head.score(i, seen, scale);
         if (mask.data) {
           const T *const of = headOf<T>(mask, b, h) + i * strideOf(mask, 2);
@@ -97,13 +98,11 @@ void attend(const ReferenceArguments &a, const TensorView &mask, bool causal, Di
 }
 
 template <class T> void attention(const ReferenceArguments &a) {
-  attend<T>(a, a.reads[3], a.ints[4] == 1, Divisor::OfExactWeights);
+  attend<T>(a, a.reads[3], Divisor::OfExactWeights);
 }
-template <class T> void residentKv(const ReferenceArguments &a) {
-  attend<T>(a, {}, a.ints[4] == 1, Divisor::OfRoundedWeights);
-}
-template <class T> void splitKv(const ReferenceArguments &a) {
-  attend<T>(a, {}, false, Divisor::OfRoundedWeights);
+/// attention_resident_kv and attention_split_kv, which take no mask.
+template <class T> void attentionWithoutMask(const ReferenceArguments &a) {
+  attend<T>(a, {}, Divisor::OfRoundedWeights);
 }
 
 } // namespace
@@ -124,15 +123,15 @@ CGC_REFERENCE(attention_f16_64_hopper, attention<F16>)
 CGC_REFERENCE(attention_bf16_64_hopper, attention<BF16>)
 
 #define CGC_RESIDENT_KV(KEYS)                                                                      \
-  CGC_REFERENCE(attention_resident_kv_f16_##KEYS, residentKv<F16>)                                 \
-  CGC_REFERENCE(attention_resident_kv_bf16_##KEYS, residentKv<BF16>)
+  CGC_REFERENCE(attention_resident_kv_f16_##KEYS, attentionWithoutMask<F16>)                       \
+  CGC_REFERENCE(attention_resident_kv_bf16_##KEYS, attentionWithoutMask<BF16>)
 CGC_RESIDENT_KV(64)
 CGC_RESIDENT_KV(80)
 CGC_RESIDENT_KV(128)
 CGC_RESIDENT_KV(208)
 CGC_RESIDENT_KV(272)
 #undef CGC_RESIDENT_KV
-CGC_REFERENCE(attention_split_kv_f16, splitKv<F16>)
-CGC_REFERENCE(attention_split_kv_bf16, splitKv<BF16>)
+CGC_REFERENCE(attention_split_kv_f16, attentionWithoutMask<F16>)
+CGC_REFERENCE(attention_split_kv_bf16, attentionWithoutMask<BF16>)
 
 } // namespace cgc::reference

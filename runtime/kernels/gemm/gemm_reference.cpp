@@ -1,4 +1,5 @@
 // References of gemm_* and gemm_norm_*, and of cuBLASLt's GEMM.
+#include "runtime/kernels/gemm/gemm.h"
 #include "runtime/kernels/pointwise/reference_activations.h"
 #include "runtime/kernels/rowwise/reference_statistics.h"
 
@@ -81,20 +82,25 @@ void store(const TensorView &y, const TensorView &statistics, int64_t m, const f
     storeRowStatistics(to, m, y.sizes[1], resultOf<float>(statistics));
 }
 
+Activation activationOf(const ReferenceArguments &a) {
+  return Activation(GemmNumbers::of(a.ints).activation);
+}
+
 template <class T> void gemm(const ReferenceArguments &a) {
-  const Gemm g{a.reads[0], a.reads[1]};
-  const TensorView &bias = a.reads[2], &residual = a.reads[3];
+  const Gemm g{a.reads[kGemmX], a.reads[kGemmW]};
+  const TensorView &bias = a.reads[kGemmBias], &residual = a.reads[kGemmResidual];
+  const Activation activation = activationOf(a);
   forRows<T>(g, [&](int64_t m, float *values) {
     if (bias.data)
       for (int64_t n = 0; n < g.n; ++n)
         values[n] += toFloat(dataOf<T>(bias)[n]);
-    activate<T>(Activation(a.ints[3]), values, g.n);
+    activate<T>(activation, values, g.n);
     if (residual.data) {
       const T *const more = dataOf<T>(residual) + m * rowStride(residual);
       for (int64_t n = 0; n < g.n; ++n)
         values[n] += toFloat(more[n]);
     }
-    store<T>(a.writes[0], a.writes[1], m, values);
+    store<T>(a.writes[kGemmY], a.writes[kGemmYStatistics], m, values);
   });
 }
 
@@ -109,22 +115,23 @@ float rstdOf(const TensorView &statistics, int64_t m, int64_t k, float eps) {
 }
 
 template <class T> void gemmNorm(const ReferenceArguments &a) {
-  const Gemm g{a.reads[0], a.reads[1]};
-  const TensorView &bias = a.reads[2];
+  const Gemm g{a.reads[kGemmX], a.reads[kGemmW]};
+  const TensorView &bias = a.reads[kGemmBias];
+  const Activation activation = activationOf(a);
   const auto eps = static_cast<float>(a.floats[0]);
   forRows<T>(g, [&](int64_t m, float *values) {
-    const float rstd = rstdOf(a.reads[3], m, g.k, eps);
+    const float rstd = rstdOf(a.reads[kGemmXStatistics], m, g.k, eps);
     for (int64_t n = 0; n < g.n; ++n)
       values[n] = values[n] * rstd + (bias.data ? toFloat(dataOf<T>(bias)[n]) : 0);
-    activate<T>(Activation(a.ints[3]), values, g.n);
-    store<T>(a.writes[0], a.writes[1], m, values);
+    activate<T>(activation, values, g.n);
+    store<T>(a.writes[kGemmY], a.writes[kGemmYStatistics], m, values);
   });
 }
 
 /// d = x w^T + bias + residual, or relu(x w^T + bias), rounded once. TF32 is computed as f32.
 template <class T> void libraryGemm(const ReferenceArguments &a) {
-  const Gemm g{a.reads[0], a.reads[1]};
-  const TensorView &bias = a.reads[2], &residual = a.reads[3];
+  const Gemm g{a.reads[kGemmX], a.reads[kGemmW]};
+  const TensorView &bias = a.reads[kGemmBias], &residual = a.reads[kGemmResidual];
   const bool relu = a.ints[0] == 1;
   forRows<T>(g, [&](int64_t m, float *values) {
     for (int64_t n = 0; n < g.n; ++n) {
@@ -135,13 +142,13 @@ template <class T> void libraryGemm(const ReferenceArguments &a) {
       if (residual.data)
         values[n] += toFloat(dataOf<T>(residual)[m * rowStride(residual) + n]);
     }
-    store<T>(a.writes[0], {}, m, values);
+    store<T>(a.writes[kGemmY], {}, m, values);
   });
 }
 
 } // namespace
 
-/// Reads x, w, bias and residual; writes d (and a workspace); ints relu and tf32.
+/// Reads as GemmRead; writes d and a workspace; ints relu and tf32 (runtime/plan/gemm_call.h).
 void cublasLtMatmulReference(const ReferenceArguments &arguments) {
   switch (arguments.reads[0].dtype) {
   case DType::F16:
