@@ -96,16 +96,12 @@ private:
     CGC_TRY(kernel->check(view));
     if (libraries_.references)
       return bindReference(launch.kernel, kernel->abiHash, launch);
-    uint64_t constantReads = 0;
-    for (size_t i = 0; i < launch.reads.size(); ++i)
-      if (launch.reads[i] != kNoTensor && tensor(launch.reads[i]).slot.buffer == BufferKind::Weight)
-        constantReads |= uint64_t(1) << i;
     BoundKernel bound;
     const DeviceKernel &device = deviceKernel(*kernel);
     bound.function = device.function();
     CGC_TRY(prepare(bound.function, launch.sharedBytes));
-    CGC_ASSIGN_OR_RETURN(bound.parameters,
-                         device.bind(view, {reads.addresses, writes.addresses, constantReads}));
+    CGC_ASSIGN_OR_RETURN(bound.parameters, device.bind(view, {reads.addresses, writes.addresses,
+                                                              constantReads(launch, bucket_)}));
     const KernelParameters::TailLaunch &tail = bound.parameters.tail;
     if (tail.function)
       CGC_TRY(prepare(tail.function, launch.sharedBytes));
@@ -295,6 +291,15 @@ std::byte *addressOf(const Slot &slot, const BucketMemory &memory) {
   }
   CGC_CHECK(false && "validate() lets no other kind of buffer pass");
   return nullptr;
+}
+
+uint64_t constantReads(const KernelLaunch &launch, const Bucket &bucket) {
+  uint64_t constant = 0;
+  for (size_t i = 0; i < launch.reads.size(); ++i)
+    if (const TensorId id = launch.reads[i];
+        id != kNoTensor && bucket.tensors[uint32_t(id)].slot.buffer == BufferKind::Weight)
+      constant |= uint64_t(1) << i;
+  return constant;
 }
 
 Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket &bucket,

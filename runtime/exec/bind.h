@@ -91,6 +91,9 @@ struct Libraries {
   const ReferenceLibrary *references = nullptr;
 };
 
+/// LaunchAddresses::constantReads of a launch: bit i is set if reads[i] is a weight.
+uint64_t constantReads(const KernelLaunch &launch, const Bucket &bucket);
+
 /// Binds every record of `bucket`, with plain (full-dependency) edges. All arguments must outlive
 /// the result. Adds remarks for the user to `notes`, each once. Unsupported, naming the record, if
 /// this runtime lacks a kernel or library.

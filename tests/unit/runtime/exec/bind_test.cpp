@@ -45,6 +45,21 @@ TEST(ProgrammaticEdges, AreBetweenKernelsWhoseConsumerWaits) {
   EXPECT_THAT(programmatic, ElementsAre(1, 3, 10));
 }
 
+/// A kernel may load a constant read before it waits for the kernel before it, so that a tensor of
+/// the arena must not pass as one.
+TEST(ConstantReads, AreTheWeights) {
+  Bucket bucket;
+  for (const BufferKind buffer :
+       {BufferKind::Weight, BufferKind::Arena, BufferKind::Input, BufferKind::Output})
+    bucket.tensors.push_back(dense(buffer, 0, 0, DType::F32, {2, 4}));
+  KernelLaunch launch;
+  EXPECT_EQ(constantReads(launch, bucket), 0u);
+  launch.reads = {id(0), id(1), kNoTensor, id(0), id(2), id(3)};
+  EXPECT_EQ(constantReads(launch, bucket), 0b001001u);
+  launch.reads = {id(1), id(0)};
+  EXPECT_EQ(constantReads(launch, bucket), 0b10u);
+}
+
 /// The status of binding a plan whose only record is `launch`, over tensors of f32[2,4].
 Status bindStatus(KernelLaunch launch) {
   PlanData plan;
