@@ -5,9 +5,9 @@
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/engine_impl.h"
 #include "runtime/exec/gpu.h"
-#include "runtime/exec/requirements.h"
 #include "runtime/plan/gemm_call.h"
 #include "tuner/bucket_graph.h"
+#include "tuner/decisions.h"
 #include "tuner/edited_bucket.h"
 
 #include <algorithm>
@@ -26,10 +26,6 @@ constexpr int kSamples = 3;
 /// The fastest choices are timed again, alternately, and their medians are compared.
 constexpr size_t kFinalists = 4;
 constexpr int kRounds = 9;
-/// The least relative gain of the bucket's time for which the plan's own choice is replaced. Less
-/// is noise.
-constexpr double kMinGain = 0.002;
-
 /// A way to compute a GEMM and its name in a report.
 struct Choice {
   backend::GemmChoice how;
@@ -50,13 +46,12 @@ bool isOfOneMachine(std::span<const std::byte> a, std::span<const std::byte> b) 
 struct Contender {
   std::optional<Choice> choice; ///< Nothing: the plan's own.
   std::unique_ptr<CapturedBucket> captured;
-  std::vector<double> micros; ///< Samples, sorted.
+  std::vector<double> micros; ///< Samples.
 
-  double least() const { return micros.front(); }
-  double median() const { return micros[micros.size() / 2]; }
+  double least() const { return std::ranges::min(micros); }
   Status sample(BucketGraphs &graphs) {
     CGC_ASSIGN_OR_RETURN(const double time, graphs.time(*captured));
-    micros.insert(std::ranges::upper_bound(micros, time), time);
+    micros.push_back(time);
     return Status::ok();
   }
 };
@@ -72,9 +67,7 @@ std::string nameOf(const LaunchRecord &record) {
 class Tuner {
 public:
   Tuner(const Engine::Impl &engine, const Gpu &gpu, const CublasLt *cublasLt)
-      : engine_(engine), gpu_(gpu), cublasLt_(cublasLt),
-        planArch_(requirementsOf(engine.plan.data()).needsSm90a() ? backend::Arch::Sm90a
-                                                                  : backend::Arch::Sm80),
+      : engine_(engine), gpu_(gpu), cublasLt_(cublasLt), planArch_(archOf(engine.plan.data())),
         machineArch_(gpu.major == 9 ? backend::Arch::Sm90a : backend::Arch::Sm80) {}
 
   Result<Tuned> tune() {
@@ -225,12 +218,13 @@ private:
       for (Contender &contender : contenders)
         CGC_TRY(contender.sample(graphs));
 
-    Contender &before = contenders.back();
-    Contender &best = *std::ranges::min_element(contenders, {}, &Contender::median);
-    Contender &winner = best.median() < before.median() * (1 - kMinGain) ? best : before;
+    std::vector<std::vector<double>> samples;
+    for (const Contender &contender : contenders)
+      samples.push_back(contender.micros);
+    Contender &winner = contenders[winnerOf(samples)];
     report.sites = edited.count(description);
-    report.microsBefore = before.median();
-    report.microsAfter = winner.median();
+    report.microsBefore = median(samples.back());
+    report.microsAfter = median(winner.micros);
     report.after = winner.choice ? winner.choice->name : report.before;
     return std::move(winner.choice);
   }
@@ -238,8 +232,7 @@ private:
   const Engine::Impl &engine_;
   const Gpu &gpu_;
   const CublasLt *cublasLt_; ///< Null if cuBLASLt cannot be used here.
-  /// The kernels that the plan may use: a plan without sm_90a code gets none, so that it still runs
-  /// on other GPUs. cuBLASLt chooses its code at run time, and its workspace fits the machine.
+  /// cuBLASLt chooses its code at run time, and its workspace fits the machine.
   const backend::Arch planArch_, machineArch_;
   Choices choices_;
 };
