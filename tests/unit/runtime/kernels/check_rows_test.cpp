@@ -5,7 +5,9 @@
 #include "runtime/kernels/rowwise/mean_rows.h"
 #include "runtime/kernels/rowwise/patches.h"
 #include "runtime/kernels/rowwise/row_statistics.h"
+#include "runtime/kernels/rowwise/rows.h"
 #include "runtime/kernels/rowwise/softmax.h"
+#include "runtime/kernels/rowwise/tokens.h"
 #include "runtime/kernels/rowwise/warp_rows.h"
 #include "tests/unit/runtime/kernels/check_launch.h"
 
@@ -340,6 +342,73 @@ TEST(CheckMeanRows, Refuses) {
                                           (int64_t(1) << 31) + 3;
                                     },
                                     launch}}));
+}
+
+/// Whether the kernel reads and writes rows 16 bytes at a time: `check` is checkRows, checkTokens
+/// or checkMeanRows.
+template <class F> bool usesVectors(const Launch &launch, F check) {
+  const auto checked =
+      launch.withView([&](const LaunchView &view) { return check(view, DType::F16); });
+  EXPECT_TRUE(checked.isOk()) << launch.kernel << ": " << checked.status().message();
+  return checked.isOk() && checked->vectors;
+}
+
+/// Expects vectors for `good`, and single elements with each of the changes, none of which the
+/// check refuses.
+template <class F>
+void expectVectorsOnlyFor(const Launch &good, F check,
+                          const std::vector<std::function<void(Launch &)>> &changes) {
+  EXPECT_TRUE(usesVectors(good, check)) << good.kernel;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    Launch launch = good;
+    changes[i](launch);
+    EXPECT_FALSE(usesVectors(launch, check)) << good.kernel << ", change " << i;
+  }
+}
+
+TEST(CheckRows, MisalignedRowsAreNotReadAsVectors) {
+  Launch good = ofWarpRows("rows_f16", 3);
+  good.reads = {{kAddress, {3, 5, 16}, {240, 48, 1}}, {kAddress, {3}, {}, DType::I64}};
+  good.writes = {{kAddress, {3, 16}}};
+  expectVectorsOnlyFor(
+      good, checkRows,
+      {[](Launch &l) { l.reads[0].address += 8; }, [](Launch &l) { l.reads[0].strides[0] += 4; },
+       [](Launch &l) { l.reads[0].strides[1] += 4; }, [](Launch &l) { l.writes[0].address += 8; },
+       [](Launch &l) { l.reads[0].sizes[2] = l.writes[0].sizes[1] = 12; }});
+}
+
+TEST(CheckTokens, MisalignedRowsAreNotReadAsVectors) {
+  Launch good = ofWarpRows("tokens_f16", 10);
+  good.reads = {{kAddress, {2, 4, 16}}, {kAddress, {16}}, {kAddress, {5, 16}}};
+  good.writes = {{kAddress, {2, 5, 16}}};
+  std::vector<std::function<void(Launch &)>> changes = {
+      [](Launch &l) { l.writes[0].address += 8; },
+      [](Launch &l) { // Columns whose bytes are no multiple of 16.
+        for (Tensor *tensor : {&l.reads[0], &l.reads[1], &l.reads[2], &l.writes[0]})
+          tensor->sizes.back() = 12;
+      }};
+  for (size_t i = 0; i < 3; ++i)
+    changes.emplace_back([i](Launch &l) { l.reads[i].address += 8; });
+  expectVectorsOnlyFor(good, checkTokens, changes);
+  good.reads[2] = {};
+  EXPECT_TRUE(usesVectors(good, checkTokens)) << "absent positions are not misaligned";
+}
+
+/// The kernel writes single elements, so that the alignment of y is arbitrary.
+TEST(CheckMeanRows, MisalignedRowsAreNotReadAsVectors) {
+  Launch good = {.kernel = "mean_rows_f16",
+                 .grid = {6, 1, 1},
+                 .block = {kMeanThreads, 1, 1},
+                 .sharedBytes = 0,
+                 .reads = {{kAddress, {3, 5, 72}, {480, 96, 1}}},
+                 .writes = {{kAddress, {3, 72}}}};
+  expectVectorsOnlyFor(good, checkMeanRows,
+                       {[](Launch &l) { l.reads[0].address += 8; },
+                        [](Launch &l) { l.reads[0].strides[0] += 4; },
+                        [](Launch &l) { l.reads[0].strides[1] += 4; },
+                        [](Launch &l) { l.reads[0].sizes[2] = l.writes[0].sizes[1] = 76; }});
+  good.writes[0].address += 2;
+  EXPECT_TRUE(usesVectors(good, checkMeanRows));
 }
 
 TEST(CheckNormalize, Refuses) {
