@@ -106,6 +106,48 @@ TEST_F(DamagedPlan, ASealedHeaderCannotPointElsewhere) {
     }
 }
 
+/// A file with more bytes than its weights, whose header and checksums match it.
+TEST_F(DamagedPlan, BytesAfterTheLastWeightAreRefused) {
+  for (const uint64_t more : {uint64_t(1), kBufferAlignment}) {
+    PlanHeader changed = header();
+    changed.weightsBytes += more;
+    changed.fileBytes += more;
+    ASSERT_EQ(::ftruncate(fd_, off_t(changed.fileBytes)), 0);
+    pokeSealed(changed);
+    for (const auto verify : {Plan::Verify::Full, Plan::Verify::Metadata})
+      EXPECT_THAT(load(verify).message(), HasSubstr("there are bytes after the last weight"));
+  }
+}
+
+/// No 1 of the metadata means the same as a 2: neither AtenCall::writesOut nor an argument that is
+/// a bool may be 2.
+TEST_F(DamagedPlan, ABoolIsZeroOrOne) {
+  SamplePlan sample = samplePlan();
+  std::get<AtenCall>(sample.plan.entries[0].buckets[0].records[0].op).args.emplace_back(true);
+  ASSERT_TRUE(writePlan(sample.plan, sample.weightSpans(), path_).isOk());
+  good_ = readFile(path_);
+  ::close(fd_);
+  fd_ = ::open(path_.c_str(), O_RDWR);
+  const Result<Plan> good = Plan::load(path_);
+  ASSERT_TRUE(good.isOk()) << good.status().message();
+  const std::string metadata = this->metadata();
+  size_t malformed = 0;
+  for (size_t i = 0; i < metadata.size(); ++i) {
+    if (metadata[i] != 1)
+      continue;
+    std::string changed = metadata;
+    changed[i] = 2;
+    pokeMetadata(changed);
+    const Result<Plan> plan = Plan::load(path_);
+    if (plan.isOk())
+      EXPECT_NE(plan->data(), good->data()) << "byte " << i;
+    else
+      malformed +=
+          plan.status().message().find("a record or an argument is not") != std::string::npos;
+  }
+  EXPECT_GE(malformed, 3u) << "the bool, and writesOut of a record in each of two buckets";
+}
+
 /// The peak memory use of this process so far.
 long peakKilobytes() {
   rusage usage{};
