@@ -33,11 +33,11 @@ struct Tuned {
 Status checkMachine();
 
 /// Returns the plan, whose target is cuda, with the fastest choice for each GEMM, the measured time
-/// of each bucket and the GPU that it was tuned on. Weights do not change. GEMMs of equal dtype, shape, strides and epilogue are
-/// timed once: all of them are replaced in the graph of the first bucket that has any, so that each
-/// reads weights of its own between its real neighbors. `plan` keeps its own choice unless another
-/// one is faster by more than the noise. `options` are those of the engine that will run the plan.
-/// Usage if the target is cpu; Device without a GPU.
+/// of each bucket and the GPU that it was tuned on. Weights do not change. GEMMs of equal dtype,
+/// shape, strides and epilogue are timed once: all of them are replaced in the graph of the first
+/// bucket that has any, so that each reads weights of its own between its real neighbors. `plan`
+/// keeps its own choice unless another one is faster by more than the noise. `options` are those of
+/// the engine that will run the plan. Usage if the target is cpu; Device without a GPU.
 Result<Tuned> tune(const Plan &plan, const EngineOptions &options = {});
 
 } // namespace cgc::tuner
