@@ -198,6 +198,18 @@ typedef struct cgc_session_stats {
 
 CGC_C_API cgc_code cgc_session_get_stats(const cgc_session *session, cgc_session_stats *stats, cgc_error **error);
 
+/* Memory in bytes, the sum over the session's devices. */
+typedef struct cgc_memory_report {
+  size_t struct_size;
+  uint64_t weights;
+  uint64_t arenas; /* For intermediate values. */
+  uint64_t io;     /* Static inputs and outputs. */
+  uint64_t graphs; /* Memory that the driver took for CUDA graphs. */
+} cgc_memory_report;
+
+/* The memory of the plan that serves requests now. */
+CGC_C_API cgc_code cgc_session_get_memory(const cgc_session *session, cgc_memory_report *report, cgc_error **error);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

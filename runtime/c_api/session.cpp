@@ -159,3 +159,12 @@ cgc_code cgc_session_get_stats(const cgc_session *session, cgc_session_stats *st
                     stats, "cgc_session_stats");
   });
 }
+
+cgc_code cgc_session_get_memory(const cgc_session *session, cgc_memory_report *report,
+                                cgc_error **error) {
+  return call(error, [&]() -> Status {
+    CGC_TRY(require(session, "session"));
+    const MemoryReport m = session->session.memory();
+    return toCaller({0, m.weights, m.arenas, m.io, m.graphs}, report, "cgc_memory_report");
+  });
+}

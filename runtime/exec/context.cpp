@@ -52,7 +52,7 @@ Status Context::Impl::create() {
 }
 
 Status Context::Impl::createArena() {
-  const PlanBytes bytes = planBytes(engine.plan, engine.separateBuffers);
+  const PlanMemory bytes = planMemory(engine.plan.data(), engine.separateBuffers);
   const bool isShared = engine.pool && !engine.separateBuffers;
   const uint64_t needed = bytes.io + (isShared ? 0 : bytes.arena);
   CGC_TRY(engine.memory().reserve(needed));

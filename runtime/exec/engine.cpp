@@ -12,19 +12,6 @@
 namespace cgc {
 namespace {
 
-/// The offset of each weight in the device buffer, followed by the buffer's size.
-std::vector<uint64_t> weightOffsets(const Plan &plan) {
-  std::vector<uint64_t> offsets;
-  uint64_t end = 0;
-  for (size_t i = 0; i < plan.data().weights.size(); ++i) {
-    const uint64_t bytes = plan.weightBytes(i).size();
-    offsets.push_back(*alignUp(end, placementAlignment(bytes)));
-    end = offsets.back() + bytes;
-  }
-  offsets.push_back(end);
-  return offsets;
-}
-
 /// Uploads the weights to one device buffer, or each weight to its own.
 Status uploadWeights(const Plan &plan, Engine::Impl &impl) {
   if (impl.separateBuffers) {
@@ -37,7 +24,7 @@ Status uploadWeights(const Plan &plan, Engine::Impl &impl) {
     }
     return Status::ok();
   }
-  const std::vector<uint64_t> offsets = weightOffsets(plan);
+  const std::vector<uint64_t> offsets = weightOffsets(plan.data());
   CGC_ASSIGN_OR_RETURN(Buffer buffer, Buffer::allocate(DeviceKind::Cuda, offsets.back()));
   std::vector<UploadPiece> pieces;
   for (size_t i = 0; i < plan.data().weights.size(); ++i) {
@@ -82,7 +69,7 @@ Status checkPool(const EngineOptions &options, DeviceKind runsOn) {
 } // namespace
 
 Status Engine::Impl::reserveWeights(Status (MemoryBudget::*reserve)(uint64_t)) {
-  const uint64_t bytes = planBytes(plan).weights;
+  const uint64_t bytes = planMemory(plan.data()).weights;
   CGC_TRY((memory().*reserve)(bytes));
   account->weights = bytes;
   return Status::ok();
@@ -103,27 +90,10 @@ Status FaultLatch::note(Status status, cudaStream_t stream) {
   return fault_;
 }
 
-PlanBytes planBytes(const Plan &plan, bool separateBuffers) {
-  PlanBytes bytes;
-  bytes.weights = weightOffsets(plan).back();
-  // validate() bounds the largest arena and the sum of inputs and outputs, so only the sum of all
-  // arenas can overflow.
-  for (const Entry &entry : plan.data().entries)
-    for (const Bucket &bucket : entry.buckets) {
-      bytes.arena = separateBuffers
-                        ? checkedAdd(bytes.arena, bucket.arenaBytes).value_or(UINT64_MAX / 2)
-                        : std::max(bytes.arena, bucket.arenaBytes);
-      for (const auto *list : {&bucket.inputs, &bucket.outputs})
-        for (const IoTensor &tensor : *list)
-          bytes.io += *tensorBytes(tensor.dtype, tensor.sizes);
-    }
-  return bytes;
-}
-
 Status withMemoryBreakdown(Status status, const Plan &plan, DeviceKind device) {
   if (status.code() != Code::OutOfMemory)
     return status;
-  const PlanBytes bytes = planBytes(plan);
+  const PlanMemory bytes = planMemory(plan.data());
   std::string text = status.message() + "; the plan takes " + byteText(bytes.weights) +
                      " for weights (once for all contexts) and, for each context, " +
                      byteText(bytes.arena) + " for the arena and " + byteText(bytes.io) +

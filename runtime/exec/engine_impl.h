@@ -10,6 +10,7 @@
 #include "runtime/exec/reference_library.h"
 #include "runtime/plan/op_library.h"
 #include "runtime/plan/op_provider.h"
+#include "runtime/plan/plan_memory.h"
 
 #include <mutex>
 
@@ -69,14 +70,6 @@ struct Engine::Impl {
 
 /// For the tuner, which binds and captures records of its own.
 Engine::Impl &implOf(const Engine &engine);
-
-/// The memory that a plan needs, in bytes.
-struct PlanBytes {
-  uint64_t weights = 0;       ///< Shared by all contexts.
-  uint64_t arena = 0, io = 0; ///< For each context.
-};
-/// The memory of `plan`. `separateBuffers`: EngineOptions::separateBuffers.
-PlanBytes planBytes(const Plan &plan, bool separateBuffers = false);
 
 /// Appends a memory breakdown to the message of an OutOfMemory status: the memory that the plan
 /// needs and the free memory of `device`, which it runs on. Other statuses are returned unchanged.

@@ -181,6 +181,19 @@ std::shared_ptr<const Plan> Session::plan() const {
   return impl_->served->plan;
 }
 
+MemoryReport Session::memory() const {
+  const std::lock_guard lock(impl_->mutex);
+  MemoryReport sum;
+  for (const std::unique_ptr<Engine> &engine : impl_->served->engines) {
+    const MemoryReport one = engine->memory();
+    sum.weights += one.weights;
+    sum.arenas += one.arenas;
+    sum.io += one.io;
+    sum.graphs += one.graphs;
+  }
+  return sum;
+}
+
 SessionStats Session::stats() const {
   return {.requests = impl_->requests,
           .failures = impl_->failures,

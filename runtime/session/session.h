@@ -105,6 +105,8 @@ public:
   /// The plan that serves requests now.
   std::shared_ptr<const Plan> plan() const;
   SessionStats stats() const;
+  /// The memory of the plan that serves requests now, the sum over the devices.
+  MemoryReport memory() const;
 
   struct Impl; ///< session_impl.h, which is not installed.
 

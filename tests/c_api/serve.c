@@ -50,6 +50,7 @@ static int checkSession(const cgc_plan *plan, cgc_session *session) {
   const int64_t sizes[2] = {6, 4}, wrong[2] = {6, 5};
   cgc_tensor in = {x, sizes, 2, CGC_F32, CGC_HOST}, out = {y, sizes, 2, CGC_F32, CGC_HOST};
   cgc_session_stats stats = CGC_INIT(cgc_session_stats);
+  cgc_memory_report memory = CGC_INIT(cgc_memory_report);
   for (int row = 0; row < 6; ++row)
     for (int column = 0; column < 4; ++column)
       x[row][column] = (float)(10 * row + column);
@@ -67,6 +68,9 @@ static int checkSession(const cgc_plan *plan, cgc_session *session) {
   in.dtype = (cgc_dtype)77;
   FAILS(cgc_session_run(session, "rows", &in, 1, &out, 1, NULL, &error), CGC_USAGE, "inputs[0]: there is no element type 77");
   FAILS(cgc_session_prepare(session, "rows", 0, &error), CGC_USAGE, "the batch is empty");
+  CHECK(cgc_session_get_memory(session, &memory, NULL) == CGC_OK);
+  CHECK(memory.weights == 16 && memory.arenas > 0 && memory.io > 0 && memory.graphs == 0);
+  FAILS(cgc_session_get_memory(session, NULL, &error), CGC_USAGE, "cgc_memory_report is null");
   CHECK(cgc_session_get_stats(session, &stats, NULL) == CGC_OK);
   CHECK(stats.struct_size == sizeof stats);
   CHECK(stats.requests == 3 && stats.failures == 2 && stats.rows == 6 && stats.updates == 2);

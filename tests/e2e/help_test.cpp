@@ -18,8 +18,8 @@ TEST_F(Help, WithoutArgumentsGoesToStderr) {
 TEST_F(Help, NamesEveryVerb) {
   const Outcome outcome = cgc({"--help"});
   EXPECT_EQ(outcome.status, 0);
-  for (const char *verb :
-       {"compile", "run", "inspect", "compare", "bench", "profile", "tune", "opt", "diff"})
+  for (const char *verb : {"compile", "run", "inspect", "compare", "bench", "profile", "memory",
+                           "tune", "opt", "diff"})
     EXPECT_NE(outcome.out.find(verb), std::string::npos) << verb;
   EXPECT_EQ(outcome.err, "");
 }

@@ -1,0 +1,28 @@
+// PlanMemory: the memory that a plan needs, known before it is loaded to a device.
+#pragma once
+
+#include "runtime/base/export.h"
+#include "runtime/plan/plan.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace cgc {
+
+/// Memory in bytes. The memory of CUDA graphs, libraries and the driver is not in it.
+struct PlanMemory {
+  uint64_t weights = 0; ///< On each device, shared by all contexts, with padding between weights.
+  uint64_t arena = 0;   ///< Of each context, or of a memory pool: that of the largest bucket.
+  uint64_t io = 0;      ///< Static inputs and outputs of all buckets, of each context.
+};
+/// The memory of `plan`. `separateBuffers`: EngineOptions::separateBuffers, with which `arena` is
+/// the sum over the buckets.
+CGC_API PlanMemory planMemory(const PlanData &plan, bool separateBuffers = false);
+
+/// Bytes of the static inputs and outputs of a bucket.
+CGC_API uint64_t ioBytes(const Bucket &bucket);
+
+/// The offset of each weight in the device's memory, followed by the size of all.
+CGC_API std::vector<uint64_t> weightOffsets(const PlanData &plan);
+
+} // namespace cgc

@@ -1,0 +1,59 @@
+// cgc memory: the bill of plans, and the bill of a memory pool.
+#include "tests/e2e/tool.h"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace cgc::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Memory : public ToolTest {};
+
+TEST_F(Memory, AddsUpWeightsArenasInputsAndOutputs) {
+  makePlan({"--batch", "1,2", "--entry", "encode_text"});
+  const auto inspected = parseJson(cgc({"inspect", "plan.cgplan", "--json"}), "plan");
+  const auto json =
+      parseJson(cgc({"memory", "plan.cgplan", "--contexts", "3", "--buckets", "--json"}), "memory");
+  const auto &plan = json["plans"][0];
+  EXPECT_GE(plan["weight_bytes"], inspected["weight_bytes"]); // With padding.
+  EXPECT_EQ(plan["arena_bytes"], inspected["arena_bytes"]);
+  // Tokens are i64[N,16] and features f32[N,32], with N = 1 and N = 2.
+  EXPECT_EQ(plan["io_bytes"], 3 * (16 * 8 + 32 * 4));
+  EXPECT_EQ(plan["total_bytes"],
+            plan["weight_bytes"].get<int64_t>() +
+                3 * (plan["arena_bytes"].get<int64_t>() + plan["io_bytes"].get<int64_t>()));
+  ASSERT_EQ(plan["buckets"].size(), 2u);
+  EXPECT_EQ(plan["buckets"][1]["io_bytes"], 2 * (16 * 8 + 32 * 4));
+  EXPECT_EQ(plan["buckets"][1]["arena_bytes"], plan["arena_bytes"]);
+  EXPECT_FALSE(json.contains("pool"));
+}
+
+TEST_F(Memory, PlansInAPoolShareTheLargestArena) {
+  makePlan({"--batch", "4", "--entry", "encode_text"});
+  ASSERT_EQ(
+      cgc(compileTiny(models() / "tiny_fp32.pt", "one.cgplan", {"--entry", "encode_text"})).status,
+      0);
+  const auto json = parseJson(cgc({"memory", "one.cgplan", "plan.cgplan", "--json"}), "memory");
+  const auto &one = json["plans"][0], &four = json["plans"][1];
+  EXPECT_GT(four["arena_bytes"], one["arena_bytes"]);
+  EXPECT_EQ(json["pool"]["arena_bytes"], four["arena_bytes"]);
+  EXPECT_EQ(json["pool"]["total_bytes"].get<int64_t>(), one["total_bytes"].get<int64_t>() -
+                                                            one["arena_bytes"].get<int64_t>() +
+                                                            four["total_bytes"].get<int64_t>());
+  const Outcome text = cgc({"memory", "one.cgplan", "plan.cgplan"});
+  EXPECT_THAT(text.out, HasSubstr("In one memory pool the plans share an arena of"));
+}
+
+TEST_F(Memory, SaysWhatIsWrong) {
+  writeFile(folder / "bad.cgplan", "no plan");
+  expectError(cgc({"memory", "bad.cgplan"}), 3, {"bad.cgplan"});
+  expectError(cgc({"memory", "none.cgplan"}), 2, {"none.cgplan"});
+  expectError(cgc({"memory"}), 2, {"plans"});
+  makePlan({"--entry", "encode_text"});
+  expectError(cgc({"memory", "plan.cgplan", "--contexts", "0"}), 2, {"--contexts"});
+}
+
+} // namespace
+} // namespace cgc::e2e
