@@ -140,7 +140,7 @@ private:
     contender.captured = *std::move(captured);
     for (int round = 0; round < kRounds; ++round)
       CGC_TRY(contender.sample(graphs));
-    bucket.expectedMicros = contender.median();
+    bucket.expectedMicros = median(contender.micros);
     bucket.isMeasured = true;
     return bucket;
   }
