@@ -3,6 +3,7 @@
 
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/context_impl.h"
+#include "runtime/session/device_views.h"
 #include "runtime/session/session_impl.h"
 
 #include <algorithm>
@@ -74,6 +75,20 @@ void Session::Impl::count(const ServedPlan &served, const Request &request,
       paddedRows += served.requests.batch(request.entry, run.bucket) - run.rows->count;
 }
 
+Result<std::optional<int>> Session::Impl::deviceFor(std::span<const TensorView> inputs,
+                                                    std::span<const TensorView> outputs,
+                                                    void *stream) const {
+  CGC_ASSIGN_OR_RETURN(std::optional<int> device, deviceOfViews(inputs, outputs));
+  if (stream) {
+    CGC_ASSIGN_OR_RETURN(device, deviceOf(static_cast<cudaStream_t>(stream)));
+  }
+  if (device && std::ranges::find(options.devices, *device) == options.devices.end())
+    return Status(Code::Usage,
+                  std::string(stream ? "the stream is of GPU " : "a tensor is on GPU ") +
+                      std::to_string(*device) + ", on which the session has no contexts");
+  return device;
+}
+
 Status Session::Impl::run(std::string_view entry, std::span<const TensorView> inputs,
                           std::span<const TensorView> outputs, void *stream) {
   const Use served(*this);
@@ -81,13 +96,13 @@ Status Session::Impl::run(std::string_view entry, std::span<const TensorView> in
       const Request request,
       served->requests.find(entry, inputs, outputs, implOf(*served->engines.front()).runsOn));
   ContextFilter filter;
-  if (stream && served->engines.size() > 1) {
-    CGC_ASSIGN_OR_RETURN(filter.device, deviceOf(static_cast<cudaStream_t>(stream)));
-    if (std::ranges::find(options.devices, *filter.device) == options.devices.end())
-      return {Code::Usage, "the stream is of GPU " + std::to_string(*filter.device) +
-                               ", on which the session has no contexts"};
+  if (served->engines.size() > 1) {
+    CGC_ASSIGN_OR_RETURN(filter.device, deviceFor(inputs, outputs, stream));
   }
   CGC_ASSIGN_OR_RETURN(const ContextPool::Lease lease, acquire(*served, filter));
+  if (lease->device >= 0)
+    CGC_TRY(checkAddresses(served->plan->data().entries[request.entry], inputs, outputs,
+                           lease->device));
   request.runs(lease->runs);
   count(*served, request, lease->runs);
   return implOf(lease->context)

@@ -31,6 +31,9 @@ struct Session::Impl {
   class Use;
   Status run(std::string_view entry, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs, void *stream);
+  /// The GPU that has to run a request: that of its stream, else that of its views, if any.
+  Result<std::optional<int>> deviceFor(std::span<const TensorView> inputs,
+                                       std::span<const TensorView> outputs, void *stream) const;
   /// Takes a context and counts the wait.
   Result<ContextPool::Lease> acquire(ServedPlan &served, const ContextFilter &filter);
   /// Counts the runs of a request.

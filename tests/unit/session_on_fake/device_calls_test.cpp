@@ -109,6 +109,37 @@ TEST_F(DeviceCalls, AStreamOfADeviceWithoutContextsIsRefused) {
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
+TEST_F(DeviceCalls, AddressesHaveToBeWhatTheViewsSay) {
+  Session session = createSession(plan_, {.devices = {0, 1}});
+  const std::vector<int64_t> sizes = {1, 4};
+  std::vector<float> host(4), result(4);
+  DeviceFloats onZero(4);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  DeviceFloats onOne(4);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  const auto view = [&](float *data, DeviceKind device) {
+    return TensorView{data, DType::F32, device, sizes, {}};
+  };
+  const auto message = [&](const TensorView &in, const TensorView &out) {
+    const Status status = session.run("rows", {&in, 1}, {&out, 1});
+    EXPECT_EQ(status.code(), Code::Usage);
+    return status.message();
+  };
+  EXPECT_THAT(
+      message(view(host.data(), DeviceKind::Cuda), view(result.data(), DeviceKind::Cpu)),
+      HasSubstr("input 'x' is said to be in device memory, and its address is of the host"));
+  EXPECT_THAT(message(view(host.data(), DeviceKind::Cpu), view(onZero.data(), DeviceKind::Cpu)),
+              HasSubstr("output 'y' is said to be in host memory, and its address is of GPU 0"));
+  EXPECT_THAT(message(view(onZero.data(), DeviceKind::Cuda), view(onOne.data(), DeviceKind::Cuda)),
+              HasSubstr("output 'y' is in the memory of GPU 1, and the request runs on GPU 0"));
+  // A request runs on the device of its views.
+  const TensorView in = view(onOne.data(), DeviceKind::Cuda),
+                   out = view(result.data(), DeviceKind::Cpu);
+  std::fill_n(onOne.data(), 4, 1.f);
+  EXPECT_TRUE(session.run("rows", {&in, 1}, {&out, 1}).isOk());
+  EXPECT_EQ(result, (std::vector<float>{0, 1, 2, 3}));
+}
+
 /// Creates a session in a memory pool, runs, swaps weights, updates and destroys, and returns the
 /// first error.
 class Lifetime : public DeviceCalls {
