@@ -1,5 +1,6 @@
 // cgc compile: compiles a TorchScript model into a plan file.
 #include "driver/compile.h"
+#include "driver/add_buckets.h"
 #include "passes/pipeline.h"
 #include "runtime/base/file.h"
 #include "runtime/plan/plan_file.h"
@@ -28,7 +29,7 @@ namespace cgc::tool {
 namespace {
 
 struct Options {
-  std::string model, output, target = "cuda", precision = "keep";
+  std::string model, output, addTo, target = "cuda", precision = "keep";
   std::optional<std::string> arch;   ///< None: the first of backend::kGpuModels.
   std::optional<std::string> passes; ///< None: the default ones.
   int level = 1;                     ///< The value of -O.
@@ -64,6 +65,24 @@ Status tuneInMemory(backend::CompiledPlan &compiled, const std::vector<std::stri
   CGC_ASSIGN_OR_RETURN(tuner::Tuned tuned, tunePlan(plan, opLibraries, progress));
   compiled.plan = std::move(tuned.plan);
   return Status::ok();
+}
+
+/// Writes the compiled plan, or `addTo`, if there is one, with its buckets. Returns what was
+/// written.
+Result<PlanData> write(backend::CompiledPlan compiled, const std::optional<Plan> &addTo,
+                       const Options &options) {
+  if (!addTo) {
+    std::vector<std::span<const std::byte>> weights;
+    for (const auto &weight : compiled.weights)
+      weights.emplace_back(weight->bytes().data(), weight->bytes().size());
+    CGC_TRY(writePlan(compiled.plan, weights, options.output));
+    return std::move(compiled.plan);
+  }
+  auto extended = driver::addBuckets(*addTo, compiled);
+  if (!extended.isOk())
+    return extended.status().withContext("cannot add to " + options.addTo);
+  CGC_TRY(writePlan(extended->plan, extended->weights, options.output));
+  return std::move(extended->plan);
 }
 
 /// Warns if the plan does not fit into the memory of the GPU model that it was compiled for. The
@@ -111,7 +130,11 @@ Result<driver::CompileOptions> compileOptionsOf(const Options &options) {
 }
 
 /// Compiles and writes the plan. Problems of the model are also added to `diagnostics`.
-Status compile(const Options &options, ir::Diagnostics &diagnostics) {
+Status compile(Options options, ir::Diagnostics &diagnostics) {
+  if (options.output.empty())
+    options.output = options.addTo;
+  if (options.output.empty())
+    return {Code::Usage, "--output is required; see cgc compile --help"};
   if (options.tune && options.target != "cuda")
     return Status(Code::Usage, "--tune is for --target cuda: there is nothing to tune on a cpu");
   if (options.arch && options.target != "cuda")
@@ -128,12 +151,17 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
               .reads(options.model)
               .reads(options.passPlugins)
               .reads(options.opLibraries)
-              .writes("-o", options.output)
+              .reads(options.addTo)
+              .writes("-o", options.output, /*replaced=*/options.addTo)
               .writes("--crash-reproducer", options.instrumentation.crashReproducer)
               .dumpsTo(options.instrumentation.dumpDir)
               .check());
   CGC_ASSIGN_OR_RETURN(driver::CompileOptions compileOptions, compileOptionsOf(options));
   CGC_TRY(driver::check(compileOptions));
+  std::optional<Plan> addTo;
+  if (!options.addTo.empty()) {
+    CGC_ASSIGN_OR_RETURN(addTo, Plan::load(options.addTo));
+  }
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
 
   PlanData plan;
@@ -159,11 +187,7 @@ Status compile(const Options &options, ir::Diagnostics &diagnostics) {
     if (options.tune)
       CGC_TRY(tuneInMemory(*compiled, options.opLibraries, progress));
     progress.begin("write " + options.output);
-    std::vector<std::span<const std::byte>> weights;
-    for (const auto &weight : compiled->weights)
-      weights.emplace_back(weight->bytes().data(), weight->bytes().size());
-    CGC_TRY(writePlan(compiled->plan, weights, options.output));
-    plan = std::move(compiled->plan);
+    CGC_ASSIGN_OR_RETURN(plan, write(*std::move(compiled), addTo, options));
   }
   noteUnusedOpLibraries(plan, options.opLibraries);
   warnOfMemory(plan, compileOptions.arch);
@@ -187,8 +211,12 @@ Verb addCompile(CLI::App &app) {
       ->required();
   command->add_option("-o,--output", options->output, "The plan to write")
       ->type_name("OUT.cgplan")
-      ->check(requireName)
-      ->required();
+      ->check(requireName);
+  command
+      ->add_option("--add-to", options->addTo,
+                   "Add the buckets to this plan of the same model, and write it there or to -o")
+      ->type_name("PLAN")
+      ->check(requireName);
   command->add_option("--input", options->inputs, "Type of an input; once for each input")
       ->type_name("NAME=DTYPE[SIZES]")
       ->allow_extra_args(false)
@@ -238,6 +266,7 @@ Verb addCompile(CLI::App &app) {
       "  cgc compile model.pt -o model.cgplan --input 'image=f32[1,3,224,224]' --input "
       "'text=i64[1,77]'\n"
       "  cgc compile model.pt -o image.cgplan --input 'image=f32[1,3,224,224]' --batch 1,4\n"
+      "  cgc compile model.pt --add-to image.cgplan --input 'image=f32[1,3,224,224]' --batch 16\n"
       "  cgc compile model.pt -o half.cgplan --input 'image=f32[1,3,224,224]' --precision fp16\n"
       "  cgc compile model.pt -o text.cgplan --input 'text=i64[1,77]' --entry encode_text --target "
       "cpu\n"

@@ -1,0 +1,75 @@
+// cgc compile --add-to: buckets that are added to a plan.
+#include "tests/e2e/tool.h"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace cgc::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AddTo : public ToolTest {
+protected:
+  fs::path tiny() const { return models() / "tiny_fp32.pt"; }
+  /// Arguments that add buckets of the tiny model to plan.cgplan.
+  std::vector<std::string> addTo(std::vector<std::string> more) const {
+    std::vector<std::string> arguments = {"compile",  tiny(),
+                                          "--add-to", "plan.cgplan",
+                                          "--input",  "text=i64[1,16]",
+                                          "--input",  "image=f32[1,3,32,32]",
+                                          "--target", "cpu"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+};
+
+TEST_F(AddTo, GivesThePlanOfOneCompilation) {
+  makePlan({"--batch", "1"});
+  const auto before = parseJson(cgc({"inspect", "plan.cgplan", "--json"}), "plan");
+  const Outcome added = cgc(addTo({"--batch", "2,3"}));
+  EXPECT_EQ(added.status, 0) << added.err;
+  ASSERT_EQ(cgc(compileTiny(tiny(), "whole.cgplan", {"--batch", "1,2,3"})).status, 0);
+  // The same buckets, records and weights.
+  const Outcome difference = cgc({"diff", "plan.cgplan", "whole.cgplan"});
+  EXPECT_EQ(difference.status, 0) << difference.out;
+  const auto after = parseJson(cgc({"inspect", "plan.cgplan", "--json"}), "plan");
+  EXPECT_EQ(after["weight_bytes"], before["weight_bytes"]);
+  EXPECT_EQ(after["entries"][0]["buckets"].size(), 3u);
+  const Outcome compared = cgc({"compare", "plan.cgplan", tiny()});
+  EXPECT_EQ(compared.status, 0) << compared.out << compared.err;
+}
+
+TEST_F(AddTo, AddsEntriesAndWritesAnotherFile) {
+  makePlan({"--entry", "encode_text"});
+  const std::string plan = readFile(folder / "plan.cgplan");
+  const Outcome added = cgc(addTo({"--entry", "encode_image", "-o", "both.cgplan"}));
+  EXPECT_EQ(added.status, 0) << added.err;
+  EXPECT_EQ(readFile(folder / "plan.cgplan"), plan);
+  const Outcome compared = cgc({"compare", "both.cgplan", tiny()});
+  EXPECT_EQ(compared.status, 0) << compared.out << compared.err;
+  EXPECT_THAT(compared.out, HasSubstr("encode_image"));
+}
+
+TEST_F(AddTo, RefusesWhatDoesNotFit) {
+  makePlan({"--entry", "encode_text"});
+  const std::string plan = readFile(folder / "plan.cgplan");
+  expectError(cgc(addTo({"--entry", "encode_text"})), 2,
+              {"cannot add to plan.cgplan", "entry 'encode_text'",
+               "already has a bucket for text=i64[1,16]"});
+  std::vector<std::string> cuda = addTo({"--batch", "2"});
+  *std::ranges::find(cuda, "cpu") = "cuda";
+  expectError(cgc(cuda), 2, {"another --target, cpu"});
+  expectError(cgc(addTo({"--batch", "2", "--precision", "bf16"})), 2, {"another --precision"});
+  EXPECT_EQ(readFile(folder / "plan.cgplan"), plan);
+  expectError(cgc({"compile", tiny(), "--add-to", "none.cgplan", "--input", "text=i64[1,16]"}), 2,
+              {"none.cgplan"});
+  writeFile(folder / "bad.cgplan", "no plan");
+  expectError(cgc({"compile", tiny(), "--add-to", "bad.cgplan", "--input", "text=i64[1,16]"}), 3,
+              {"bad.cgplan"});
+}
+
+} // namespace
+} // namespace cgc::e2e
