@@ -82,6 +82,38 @@ inline HostTensor withRandom(HostTensor tensor, unsigned seed) {
   return withValues(std::move(tensor), {floats.begin(), floats.end()});
 }
 
+/// Expects integers to be equal, and floats to differ in the L2 norm by a few roundings of the
+/// launch's least precise result: row statistics in f32 are those of 16-bit elements. Functions
+/// in f32 differ by more than roundings. An element has to be finite in both or in neither. The
+/// tests bound the error of each element.
+inline void expectAgreement(const std::vector<HostTensor> &results,
+                            const std::vector<HostTensor> &references) {
+  double tolerance = 1e-4;
+  for (const HostTensor &result : results)
+    if (isFloating(result.dtype))
+      tolerance = std::max(tolerance, 8 * rounding(result.dtype));
+  for (size_t w = 0; w < results.size(); ++w) {
+    const HostTensor &result = results[w], &reference = references[w];
+    double squares = 0, differences = 0;
+    for (uint64_t i = 0; i < result.elements(); ++i) {
+      const double got = result.at(i), want = reference.at(i);
+      if (!isFloating(result.dtype)) {
+        ASSERT_EQ(got, want) << "element " << i << " of result " << w;
+        continue;
+      }
+      ASSERT_EQ(std::isfinite(got), std::isfinite(want))
+          << "element " << i << " of result " << w << " is " << got << ", and the reference's "
+          << want;
+      if (std::isfinite(want)) {
+        squares += want * want;
+        differences += (got - want) * (got - want);
+      }
+    }
+    EXPECT_LE(std::sqrt(differences), tolerance * (1 + std::sqrt(squares)))
+        << "result " << w << " and the reference's";
+  }
+}
+
 class KernelTest : public ExecutorTest {
 protected:
   struct Launch {
@@ -116,32 +148,6 @@ protected:
   }
 
 private:
-  /// Expects integers to be equal, and floats to differ in the L2 norm by a few roundings of the
-  /// launch's least precise result: row statistics in f32 are those of 16-bit elements. Functions
-  /// in f32 differ by more than roundings. The tests bound the error of each element.
-  static void expectAgreement(const std::vector<HostTensor> &results,
-                              const std::vector<HostTensor> &references) {
-    double tolerance = 1e-4;
-    for (const HostTensor &result : results)
-      if (isFloating(result.dtype))
-        tolerance = std::max(tolerance, 8 * rounding(result.dtype));
-    for (size_t w = 0; w < results.size(); ++w) {
-      const HostTensor &result = results[w], &reference = references[w];
-      double squares = 0, differences = 0;
-      for (uint64_t i = 0; i < result.elements(); ++i) {
-        const double got = result.at(i), want = reference.at(i);
-        if (!isFloating(result.dtype)) {
-          ASSERT_EQ(got, want) << "element " << i << " of result " << w;
-        } else if (std::isfinite(got) && std::isfinite(want)) {
-          squares += want * want;
-          differences += (got - want) * (got - want);
-        }
-      }
-      EXPECT_LE(std::sqrt(differences), tolerance * (1 + std::sqrt(squares)))
-          << "result " << w << " and the reference's";
-    }
-  }
-
   std::vector<HostTensor> launchOn(ExecutorKind executor, const Launch &launch) {
     SamplePlan sample;
     sample.plan.target = DeviceKind::Cuda;
