@@ -260,6 +260,47 @@ TEST_P(Elementwise, CopyConverts) {
       }
 }
 
+/// As PTX's cvt: a float outside an integer type saturates, and NaN is 0, or the least i64. A u8 is
+/// the low byte of the i64.
+TEST_P(Elementwise, CopyConvertsNanAndNumbersOutOfRange) {
+  const double least32 = -0x1p31, most32 = 0x1p31 - 1, least64 = -0x1p63, most64 = 0x1p63;
+  struct Case {
+    double value, asI32, asI64, asU8;
+  };
+  const Case cases[] = {{NAN, 0, least64, 0},
+                        {INFINITY, most32, most64, 255},
+                        {-INFINITY, least32, least64, 0},
+                        {0x1p63, most32, most64, 255},
+                        {-0x1p64, least32, least64, 0},
+                        {0x1p31, most32, 0x1p31, 0},
+                        {-0x1p31, least32, -0x1p31, 0},
+                        {-0x1.04p31, least32, -0x1.04p31, 0},
+                        {0x1.fep30, 0x1.fep30, 0x1.fep30, 0},
+                        {300, 300, 300, 44},
+                        {-1, -1, -1, 255}};
+  constexpr int64_t kCount = std::size(cases);
+  std::vector<double> values;
+  for (const Case &c : cases)
+    values.push_back(c.value);
+  for (const DType from : kFloats) {
+    // f16 has no number beyond 65504: its largest values are infinities.
+    const HostTensor x = withValues(emptyTensor(from, {kCount}), values);
+    const auto expected = [&](uint64_t i, double Case::*as) {
+      if (x.at(i) == cases[i].value || std::isnan(x.at(i)))
+        return cases[i].*as;
+      return cases[x.at(i) > 0 ? 1 : 2].*as;
+    };
+    const auto check = [&](DType to, double Case::*as) {
+      SCOPED_TRACE(std::string(dtypeName(from)) + " to " + std::string(dtypeName(to)));
+      expectEqual(copy(x, emptyTensor(to, {kCount})), [&](uint64_t i) { return expected(i, as); });
+    };
+    check(DType::I32, &Case::asI32);
+    check(DType::I64, &Case::asI64);
+    check(DType::U8, &Case::asU8);
+    expectEqual(copy(x, emptyTensor(DType::Bool, {kCount})), [](uint64_t) { return 1.0; });
+  }
+}
+
 TEST_P(Elementwise, CopyPermutes) {
   for (int d = 0; d < kNumDTypes; ++d) {
     const auto dtype = DType(d);

@@ -295,5 +295,35 @@ TEST_P(RowKernels, Softmax) {
       }
 }
 
+/// exp(1000) is infinity in f32 and exp(-1000) is 0: only differences to the maximum are finite.
+TEST_P(RowKernels, SoftmaxOfLargeValues) {
+  constexpr int64_t kLargeRows = 3;
+  for (const DType dtype : kFloats)
+    for (const int64_t columns : {4, 1025}) {
+      const HostTensor shape = emptyTensor(dtype, {kLargeRows, columns});
+      // The largest values of the rows are 1000, 0 and -1000.
+      const double less[] = {0, 1, 0, 2000};
+      const auto largest = [&](uint64_t i) {
+        const uint64_t row = i / columns;
+        return 1000 - 1000.0 * double(row);
+      };
+      std::vector<double> values(shape.elements());
+      for (uint64_t i = 0; i < values.size(); ++i)
+        values[i] = largest(i) - less[i % columns % 4];
+      const HostTensor x = withValues(shape, values);
+      const HostTensor y = launch({.kernel = named("softmax", dtype),
+                                   .blocks = softmaxBlocks(kLargeRows, columns),
+                                   .threads = kSoftmaxThreads,
+                                   .reads = {x},
+                                   .writes = {shape}})[0];
+      // Elements as they are stored: bf16 rounds 999 to 1000.
+      std::vector<double> sums(kLargeRows);
+      const auto power = [&](uint64_t i) { return std::exp(x.at(i) - largest(i)); };
+      for (uint64_t i = 0; i < x.elements(); ++i)
+        sums[i / columns] += power(i);
+      expectNear(y, [&](uint64_t i) { return power(i) / sums[i / columns]; }, 8e-6, 1e-9);
+    }
+}
+
 } // namespace
 } // namespace cgc::test
