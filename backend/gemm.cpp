@@ -47,7 +47,7 @@ std::string describe(const GemmProblem &p) {
   std::string text = std::string(epilogue.normEps ? "gemm_norm " : "gemm ") +
                      std::string(dtypeName(p.dtype)) + " " + matrixText(p.m, p.k, p.x) + " x " +
                      matrixText(p.n, p.k, p.w);
-  if (const std::string y = matrixText(p.m, p.n, p.y); y.find(' ') != y.npos)
+  if (const std::string y = matrixText(p.m, p.n, p.y); y.find(' ') != std::string::npos)
     text += ", to " + y;
   if (epilogue.bias)
     text += ", bias";

@@ -36,17 +36,18 @@ uint32_t wideClustersOf(int64_t multiprocessors) {
 }
 
 double estimatePersistent(const GemmTile &tile, const GemmProblem &p, int64_t multiprocessors) {
-  const uint32_t ctas = tile.grid(p.m, p.n, uint32_t(multiprocessors))[0];
+  const uint32_t ctas = tile.grid(p.m, p.n, uint32_t(multiprocessors))[0], pairs = ctas / 2;
   const auto [tilesM, tilesN] = tile.tilesOfPairs(p.m, p.n);
   const double waves =
       tile.hasWideClusters()
           ? double(tile.schedule(p.m, p.n, ctas, wideClustersOf(multiprocessors)).waves)
-          : std::ceil(double(tilesM) * double(tilesN) / (ctas / 2));
-  const double steps = double((p.k + 63) / 64), epilogue = 1500 + 8.0 * tile.tileM;
+          : std::ceil(double(tilesM) * double(tilesN) / pairs);
+  const int64_t steps = (p.k + 63) / 64;
+  const double epilogue = 1500 + 8.0 * tile.tileM;
   const double step =
       std::max(mmaCycles(double(tile.tileN) * tile.tileM),
                loadCycles(tile.tileN + tile.tileM / 2.0)); // A pair at least shares X.
-  return waves * (steps * step + epilogue);
+  return waves * (double(steps) * step + epilogue);
 }
 
 /// K steps of each CTA of a split.

@@ -149,6 +149,7 @@ TEST(BindLayerNorm, HandsEpsOver) {
   for (const std::string name : {"layer_norm_f16", "add_layer_norm_by_f32_bf16"}) {
     Launch launch = layerNorm(name);
     launch.floats = {0.015625};
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): nothing accesses it.
     const std::vector<void *> addresses(4, reinterpret_cast<void *>(kAddress));
     Result<KernelParameters> parameters = launch.withView([&](const LaunchView &view) {
       return deviceKernel(*findKernel(name)).bind(view, {addresses, addresses});
