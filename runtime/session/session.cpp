@@ -4,6 +4,7 @@
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/context_impl.h"
 #include "runtime/session/device_views.h"
+#include "runtime/session/metrics.h"
 #include "runtime/session/session_impl.h"
 
 #include <algorithm>
@@ -164,7 +165,8 @@ Status Session::run(std::string_view entry, std::span<const TensorView> inputs,
                     std::span<const TensorView> outputs, void *stream) {
   Status status = noThrow([&]() -> Status { return impl_->run(entry, inputs, outputs, stream); });
   ++impl_->requests;
-  impl_->failures += !status.isOk();
+  if (!status.isOk())
+    ++impl_->failuresByCode[size_t(status.code())];
   return status;
 }
 
@@ -191,6 +193,23 @@ Status Session::swapWeights(std::shared_ptr<const Plan> plan) {
   return noThrow([&]() -> Status { return impl_->exchange(std::move(plan), checkEqualStructure); });
 }
 
+Status Session::reset() {
+  return noThrow([&]() -> Status {
+    return impl_->exchange(plan(), [](const PlanData &, const PlanData &) { return Status::ok(); });
+  });
+}
+
+bool Session::healthy() const {
+  const std::lock_guard lock(impl_->mutex);
+  return std::ranges::all_of(impl_->served->engines, [](const std::unique_ptr<Engine> &engine) {
+    return implOf(*engine).fault.check().isOk();
+  });
+}
+
+std::string Session::metrics(std::string_view name) const {
+  return prometheusText(stats(), memory(), healthy(), name);
+}
+
 std::shared_ptr<const Plan> Session::plan() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->served->plan;
@@ -210,15 +229,18 @@ MemoryReport Session::memory() const {
 }
 
 SessionStats Session::stats() const {
-  return {.requests = impl_->requests,
-          .failures = impl_->failures,
-          .splits = impl_->splits,
-          .bucketRuns = impl_->bucketRuns,
-          .rows = impl_->rows,
-          .paddedRows = impl_->paddedRows,
-          .waits = impl_->waits,
-          .waitMicros = impl_->waitMicros,
-          .updates = impl_->updates};
+  SessionStats stats;
+  for (size_t code = 0; code < kNumCodes; ++code)
+    stats.failures += stats.failuresByCode[code] = impl_->failuresByCode[code];
+  stats.requests = impl_->requests;
+  stats.splits = impl_->splits;
+  stats.bucketRuns = impl_->bucketRuns;
+  stats.rows = impl_->rows;
+  stats.paddedRows = impl_->paddedRows;
+  stats.waits = impl_->waits;
+  stats.waitMicros = impl_->waitMicros;
+  stats.updates = impl_->updates;
+  return stats;
 }
 
 } // namespace cgc

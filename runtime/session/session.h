@@ -8,6 +8,7 @@
 #include "runtime/exec/engine.h"
 #include "runtime/plan/plan_file.h"
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -39,10 +40,14 @@ struct SessionOptions {
   ContextOptions context = {}; ///< Of all contexts.
 };
 
+/// The number of values of Code.
+inline constexpr size_t kNumCodes = size_t(Code::Busy) + 1;
+
 /// What a session has done since it was created. All counts only grow.
 struct SessionStats {
-  uint64_t requests = 0;   ///< Calls of run(), failed ones included.
-  uint64_t failures = 0;   ///< Calls of run() that failed.
+  uint64_t requests = 0;                               ///< Calls of run(), failed ones included.
+  uint64_t failures = 0;                               ///< Calls of run() that failed.
+  std::array<uint64_t, kNumCodes> failuresByCode = {}; ///< Indexed by Code.
   uint64_t splits = 0;     ///< Requests that took more than one run of a bucket.
   uint64_t bucketRuns = 0; ///< Runs of a bucket.
   uint64_t rows = 0;       ///< Rows of requests with a batch dimension.
@@ -105,6 +110,14 @@ public:
   /// The plan that serves requests now.
   std::shared_ptr<const Plan> plan() const;
   SessionStats stats() const;
+  /// Counters and memory in the text format of Prometheus, with the label session="`name`".
+  std::string metrics(std::string_view name) const;
+  /// Whether no device was lost to an error that CUDA calls sticky. After one, every request fails
+  /// with it. Calls no CUDA function.
+  bool healthy() const;
+  /// Builds engines and contexts anew for the same plan, as update() does. For a session that is
+  /// not healthy; it fails if the driver still refuses the device, and the process must end then.
+  Status reset();
   /// The memory of the plan that serves requests now, the sum over the devices.
   MemoryReport memory() const;
 

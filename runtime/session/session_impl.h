@@ -48,8 +48,9 @@ struct Session::Impl {
   std::condition_variable unused;
   std::unique_ptr<ServedPlan> served;
 
-  std::atomic<uint64_t> requests = 0, failures = 0, splits = 0, bucketRuns = 0, rows = 0,
-                        paddedRows = 0, waits = 0, waitMicros = 0, updates = 0;
+  std::array<std::atomic<uint64_t>, kNumCodes> failuresByCode = {};
+  std::atomic<uint64_t> requests = 0, splits = 0, bucketRuns = 0, rows = 0, paddedRows = 0,
+                        waits = 0, waitMicros = 0, updates = 0;
 };
 
 /// Usage, naming the first difference, unless `next` has all entries of `present`, with equal names

@@ -205,7 +205,15 @@ TEST_F(Lifetime, AfterAStickyFaultEachCallReturnsIt) {
       const Status failed = run(session, "rows", {1, 4}).status();
       EXPECT_EQ(failed.code(), Code::Device);
       EXPECT_THAT(failed.message(), HasSubstr("cudaErrorIllegalAddress"));
+      EXPECT_FALSE(session.healthy());
     }
+    EXPECT_EQ(session.stats().failuresByCode[size_t(Code::Device)], 3u);
+    EXPECT_THAT(session.reset().message(), HasSubstr("cudaErrorIllegalAddress"));
+    EXPECT_FALSE(session.healthy());
+    fake_cuda::reset({.devices = 2}); // Now the driver allows it.
+    EXPECT_TRUE(session.reset().isOk());
+    EXPECT_TRUE(session.healthy());
+    EXPECT_EQ(*run(session, "rows", {5, 4}), expected({5, 4}));
   }
   fake_cuda::reset({.devices = 2});
   EXPECT_TRUE(live().isOk());

@@ -142,6 +142,21 @@ TEST_F(SessionRun, ChecksIndicesOfEveryRow) {
               HasSubstr("input 'x' has a batch of 7 and input 'ids' one of 6"));
 }
 
+TEST_F(SessionRun, HasMetricsForPrometheus) {
+  Session session = createSession(plan_);
+  EXPECT_TRUE(run(session, "rows", {100, 4}).isOk());
+  EXPECT_FALSE(run(session, "none", {1, 4}).isOk());
+  const std::string text = session.metrics("a \"clip\"");
+  for (const char *line :
+       {"# TYPE cgc_requests_total counter\ncgc_requests_total{session=\"a \\\"clip\\\"\"} 2\n",
+        "cgc_failures_total{session=\"a \\\"clip\\\"\",code=\"usage\"} 1\n",
+        "cgc_failures_total{session=\"a \\\"clip\\\"\",code=\"busy\"} 0\n",
+        "cgc_rows_total{session=\"a \\\"clip\\\"\"} 100\n",
+        "cgc_memory_bytes{session=\"a \\\"clip\\\"\",kind=\"weights\"} 16\n",
+        "cgc_healthy{session=\"a \\\"clip\\\"\"} 1\n"})
+    EXPECT_THAT(text, HasSubstr(line));
+}
+
 TEST_F(SessionRun, CapturesOnFirstUseIfAsked) {
   SessionOptions options{.contexts = 2};
   options.context.capture = CaptureTime::OnFirstUse;
