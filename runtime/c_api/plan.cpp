@@ -1,5 +1,6 @@
 // The C API: plans.
 #include "runtime/c_api/handles.h"
+#include "runtime/exec/requirements.h"
 
 using namespace cgc;
 using namespace cgc::c_api;
@@ -49,6 +50,10 @@ size_t cgc_plan_bucket_count(const cgc_plan *plan, size_t entry) {
 int cgc_plan_takes_any_batch(const cgc_plan *plan, size_t entry) {
   const Entry *const found = entryOf(plan, entry);
   return found && found->rows.independent;
+}
+
+int cgc_plan_needs_libtorch(const cgc_plan *plan) {
+  return plan && !requirementsOf(plan->plan->data()).libTorch.empty();
 }
 
 size_t cgc_plan_tensor_count(const cgc_plan *plan, size_t entry, cgc_io io) {
