@@ -4,7 +4,7 @@
 source "$(dirname "$0")/setup.sh"
 setup
 say "checking the format of the sources"
-sources() { find backend bench driver examples frontend ir passes runtime support tests tools tuner -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh'; }
+sources() { find backend bench driver examples frontend ir passes python runtime support tests tools tuner -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh'; }
 sources | xargs clang-format-19 --dry-run --Werror || fail "not formatted, as above; clang-format-19 -i fixes it"
 say "checking the layers"
 scripts/check_layers.sh

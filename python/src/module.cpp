@@ -1,0 +1,52 @@
+// The extension module cgc._runtime: the C API of libcgc_runtime for Python. The package cgc wraps
+// it.
+#include "raise.h"
+#include "session.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace cgc_python;
+
+NB_MODULE(_runtime, m) {
+  m.doc() = "The C API of libcgc_runtime. Use the package cgc.";
+  m.def("version", cgc_version);
+  m.def("code_name", [](int code) { return cgc_code_name(cgc_code(code)); }, "code"_a);
+
+  nb::class_<Plan>(m, "Plan")
+      .def(nb::init<const char *>(), "path"_a)
+      .def_prop_ro("entries", &Plan::entries)
+      .def_prop_ro("needs_libtorch", &Plan::needsLibTorch);
+
+  nb::class_<Tensor>(m, "Tensor")
+      .def(nb::init<nb::handle, const char *, bool>(), "array"_a.none(), "what"_a, "writable"_a)
+      .def_prop_ro("shape", &Tensor::shape)
+      .def_prop_ro("gpu", &Tensor::gpu);
+
+  nb::class_<Session>(m, "Session")
+      .def(
+          "__init__",
+          [](Session *self, const Plan &plan, int executor, std::vector<int32_t> devices,
+             int32_t contexts, int32_t threads, int64_t maxBatch, size_t maxWaiting,
+             int64_t timeoutMs, bool captureOnFirstUse, uint64_t memoryLimit, std::string atenPath,
+             std::string cublasltPath, std::string referencePath,
+             std::vector<std::string> opLibraries) {
+            new (self) Session(plan, {executor, std::move(devices), contexts, threads, maxBatch,
+                                      maxWaiting, timeoutMs, captureOnFirstUse, memoryLimit,
+                                      std::move(atenPath), std::move(cublasltPath),
+                                      std::move(referencePath), std::move(opLibraries)});
+          },
+          "plan"_a, nb::kw_only(), "executor"_a, "devices"_a, "contexts"_a, "threads"_a,
+          "max_batch"_a, "max_waiting"_a, "timeout_ms"_a, "capture_on_first_use"_a,
+          "memory_limit"_a, "aten_path"_a, "cublaslt_path"_a, "reference_path"_a, "op_libraries"_a)
+      .def("run", &Session::run, "entry"_a, "inputs"_a, "outputs"_a, "stream"_a)
+      .def("prepare", &Session::prepare, "entry"_a, "batch"_a)
+      .def("update", &Session::update, "plan"_a)
+      .def("swap_weights", &Session::swapWeights, "plan"_a)
+      .def("stats", &Session::stats)
+      .def("close", &Session::close)
+      .def_prop_ro("closed", &Session::closed);
+}

@@ -1,0 +1,49 @@
+// Plan: a loaded plan file and the description of its entries.
+#include "plan.h"
+
+#include "raise.h"
+
+namespace nb = nanobind;
+
+namespace cgc_python {
+namespace {
+
+/// Describes the inputs or outputs of a bucket.
+nb::tuple tensorsOf(const cgc_plan *plan, size_t entry, size_t bucket, cgc_io io) {
+  nb::list tensors;
+  for (size_t i = 0; i < cgc_plan_tensor_count(plan, entry, io); ++i) {
+    cgc_tensor_info info = CGC_INIT(cgc_tensor_info);
+    cgc_error *error = nullptr;
+    check(cgc_plan_tensor(plan, entry, bucket, io, i, &info, &error), error);
+    nb::list sizes;
+    for (int32_t d = 0; d < info.rank; ++d)
+      sizes.append(info.sizes[d]);
+    tensors.append(
+        nb::make_tuple(info.name, cgc_dtype_name(info.dtype), nb::tuple(sizes), info.batch_dim));
+  }
+  return nb::tuple(tensors);
+}
+
+} // namespace
+
+Plan::Plan(const char *path) {
+  cgc_plan *plan = nullptr;
+  checkWithoutGil([&](cgc_error **error) { return cgc_plan_load(path, &plan, error); });
+  plan_.reset(plan);
+}
+
+nb::tuple Plan::entries() const {
+  nb::list entries;
+  for (size_t entry = 0; entry < cgc_plan_entry_count(get()); ++entry) {
+    nb::list buckets;
+    for (size_t bucket = 0; bucket < cgc_plan_bucket_count(get(), entry); ++bucket)
+      buckets.append(nb::make_tuple(tensorsOf(get(), entry, bucket, CGC_INPUT),
+                                    tensorsOf(get(), entry, bucket, CGC_OUTPUT)));
+    entries.append(nb::make_tuple(cgc_plan_entry_name(get(), entry),
+                                  bool(cgc_plan_takes_any_batch(get(), entry)),
+                                  nb::tuple(buckets)));
+  }
+  return nb::tuple(entries);
+}
+
+} // namespace cgc_python

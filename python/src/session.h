@@ -1,0 +1,57 @@
+// Session: a cgc_session that any thread may use, and that may be closed while others use it.
+#pragma once
+
+#include "plan.h"
+#include "tensor.h"
+
+#include <atomic>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+namespace cgc_python {
+
+/// cgc_session_options with owned values. An empty path has its default.
+struct Options {
+  int executor = 0;
+  std::vector<int32_t> devices;
+  int32_t contexts = 0;
+  int32_t threads = 0;
+  int64_t maxBatch = 0;
+  size_t maxWaiting = 0;
+  int64_t timeoutMs = 0;
+  bool captureOnFirstUse = false;
+  uint64_t memoryLimit = 0;
+  std::string atenPath, cublasltPath, referencePath;
+  std::vector<std::string> opLibraries;
+};
+
+/// Every member releases the GIL while the runtime works.
+class Session final {
+public:
+  Session(const Plan &plan, const Options &options);
+  Session(const Session &) = delete;
+  Session &operator=(const Session &) = delete;
+  ~Session();
+
+  /// `stream` is a cudaStream_t, or 0 for none.
+  void run(const char *entry, const std::vector<const Tensor *> &inputs,
+           const std::vector<const Tensor *> &outputs, uintptr_t stream);
+  void prepare(const char *entry, int64_t batch);
+  void update(const Plan &plan);
+  void swapWeights(const Plan &plan);
+  nanobind::dict stats() const;
+  /// Waits for calls that have begun, and destroys the session. Later calls fail with Usage.
+  void close();
+  bool closed() const { return closing_; }
+
+private:
+  /// Runs `call(session, cgc_error **)` without the GIL, unless the session is closed.
+  template <class Call> void use(const Call &call) const;
+
+  std::atomic<bool> closing_ = false;
+  mutable std::shared_mutex using_; ///< Shared by calls, exclusive to close().
+  cgc_session *session_ = nullptr;
+};
+
+} // namespace cgc_python

@@ -1,0 +1,44 @@
+// Tensor: an array of the caller, imported without a copy.
+#pragma once
+
+#include <cgc.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <optional>
+#include <variant>
+
+namespace cgc_python {
+
+/// A dense array that a request reads or writes. Keeps its memory alive.
+class Tensor final {
+public:
+  /// Imports `array` through DLPack or the buffer protocol. `what` names it in errors, such as
+  /// "input 'image'". Usage for an object that is no array, has memory that is strided, freed,
+  /// read-only where `writable`, neither on the host nor on a CUDA GPU, or an element type that no
+  /// plan has.
+  Tensor(nanobind::handle array, const char *what, bool writable);
+
+  /// Valid as long as this object.
+  const cgc_tensor &view() const { return view_; }
+  nanobind::tuple shape() const;
+  /// The index of the GPU; std::nullopt if the memory is the host's.
+  std::optional<int> gpu() const;
+
+private:
+  using Readable = nanobind::ndarray<nanobind::ro>;
+  using Writable = nanobind::ndarray<>;
+  /// Imports the array, unless it is none or, for Writable, read-only. With `dtype`, its elements
+  /// are taken for that.
+  template <class Array>
+  bool import(nanobind::handle array, const char *what, std::optional<cgc_dtype> dtype);
+  /// Reads the properties of the array and checks them.
+  template <class Array>
+  void describe(const Array &array, const char *what, std::optional<cgc_dtype> dtype);
+
+  std::variant<Readable, Writable> array_;
+  cgc_tensor view_ = {};
+  int device_ = 0;
+};
+
+} // namespace cgc_python

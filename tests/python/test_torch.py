@@ -1,0 +1,150 @@
+"""Torch: tensors that share memory, plans that LibTorch runs, compile()."""
+import cgc
+import numpy
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import nn
+
+TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@pytest.fixture
+def image(expected):
+    return torch.from_numpy(expected["image"])
+
+
+def test_tensors_give_tensors(tiny, expected, image):
+    features = tiny.run("encode_image", image[:5])
+    assert isinstance(features, torch.Tensor) and features.dtype == torch.float32
+    assert_allclose(features.numpy(), expected["image_features"][:5], **TOLERANCE)
+    results = tiny.run("forward", {"image": image[:4], "text": torch.from_numpy(expected["text"][:4])})
+    assert_allclose(results[2].numpy(), expected["products"], **TOLERANCE)
+
+
+def test_tensors_share_memory(tiny, expected, image):
+    out = torch.full((6, 8), 7.0)
+    pointer = out.data_ptr()
+    assert tiny.run("encode_image", image[:4], out=out[:4]).data_ptr() == pointer
+    assert_allclose(out[:4].numpy(), expected["image_features"][:4], **TOLERANCE)
+    assert (out[4:] == 7).all()
+    # An output of NumPy and a tensor of the same memory.
+    shared = numpy.empty((4, 8), numpy.float32)
+    tiny.run("encode_image", image[:4], out=torch.from_numpy(shared))
+    numpy.testing.assert_array_equal(shared, out[:4].numpy())
+
+
+def test_inputs_may_require_gradients(tiny, expected, image):
+    features = tiny.run("encode_image", image.clone().requires_grad_())
+    assert not features.requires_grad
+    assert_allclose(features.numpy(), expected["image_features"], **TOLERANCE)
+
+
+@pytest.mark.parametrize(("plan", "dtype"), [("half", torch.float16), ("bfloat", torch.bfloat16)])
+def test_half_precision(plans, expected, image, plan, dtype):
+    with cgc.load(plans / f"{plan}.cgplan", executor="reference") as session:
+        features = session.run("encode_image", image[:2].to(dtype))
+    assert features.dtype == dtype
+    assert_allclose(features.float().numpy(), expected["image_features"][:2], rtol=0.05, atol=0.05)
+
+
+def test_bfloat16_of_numpy(plans, image):
+    from ml_dtypes import bfloat16
+    with cgc.load(plans / "bfloat.cgplan", executor="reference") as session:
+        features = session.run("encode_image", image[:2].numpy().astype(bfloat16))
+        same = session.run("encode_image", image[:2].bfloat16())
+    assert features.dtype == bfloat16
+    numpy.testing.assert_array_equal(features.astype(numpy.float32), same.float().numpy())
+
+
+@pytest.mark.parametrize(("tensor", "match"), [
+    (torch.ones(4, 16).double(), "f32, and f64 was given"),
+    (torch.ones(16, 4).T, "is strided"),
+    (torch.ones(4, 16, device="meta"), "image"),
+    (torch.ones(4, 16).to_sparse(), "image"),
+])
+def test_wrong_tensors(tiny, tensor, match):
+    with pytest.raises(cgc.UsageError, match=match):
+        tiny.run("encode_image", tensor, out=numpy.empty((4, 8), numpy.float32))
+
+
+def test_freed_tensor(tiny):
+    tensor = torch.ones(4, 16)
+    tensor.untyped_storage().resize_(0)
+    with pytest.raises(cgc.UsageError, match="has no memory: it was freed"):
+        tiny.run("encode_image", tensor)
+
+
+def test_plan_that_libtorch_runs(plans, expected, image):
+    with cgc.load(plans / "host.cgplan", threads=1) as session:
+        features = session.run("encode_image", image)
+        assert_allclose(features.numpy(), expected["image_features"], **TOLERANCE)
+        with pytest.raises(cgc.UsageError, match="the plan runs on the host"):
+            cgc.load(plans / "host.cgplan", device=0)
+    mapped = {line.split()[-1] for line in open("/proc/self/maps") if "libtorch_cpu.so" in line}
+    assert len(mapped) == 1
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor([2.0]))
+
+    def forward(self, x):
+        return x * self.scale
+
+
+@pytest.mark.parametrize("inputs", [torch.ones(2, 4), [torch.ones(2, 4)], {"x": torch.ones(2, 4)}])
+@pytest.mark.parametrize("how", ["trace", "script", "scripted"])
+def test_compile(tmp_path, inputs, how):
+    model = torch.jit.script(Scaled()) if how == "scripted" else Scaled().eval()
+    path = cgc.compile(model, inputs, output=tmp_path / "scaled.cgplan", batch=[1, 3], script=how == "script")
+    with cgc.load(path, executor="reference") as session:
+        assert [bucket.batch for bucket in session.entries["forward"].buckets] == [1, 3]
+        assert_allclose(session.run("forward", torch.arange(8.0).reshape(2, 4)), 2 * numpy.arange(8).reshape(2, 4))
+
+
+def test_compile_raises_the_programs_error(tmp_path, monkeypatch):
+    class Unsupported(nn.Module):
+        def forward(self, x):
+            return torch.linalg.svdvals(x)
+
+    with pytest.raises(cgc.UnsupportedError, match="svdvals") as raised:
+        cgc.compile(Unsupported(), torch.ones(2, 4), output=tmp_path / "never.cgplan")
+    assert raised.value.code is cgc.Code.UNSUPPORTED
+    with pytest.raises(cgc.UsageError, match="--target"):
+        cgc.compile(Scaled(), torch.ones(2, 4), output=tmp_path / "never.cgplan", target="tpu")
+    with pytest.raises(cgc.UsageError, match="no method 'encode'"):
+        cgc.compile(Scaled(), torch.ones(2, 4), output=tmp_path / "never.cgplan", entries=["encode"])
+    with pytest.raises(cgc.UsageError, match="complex64, which no plan has"):
+        cgc.compile(Scaled(), torch.ones(2, 4, dtype=torch.complex64), output=tmp_path / "never.cgplan")
+    monkeypatch.setenv("CGC_PROGRAM", str(tmp_path / "nowhere"))
+    with pytest.raises(cgc.DeviceError, match="CGC_PROGRAM"):
+        cgc.compile(Scaled(), torch.ones(2, 4), output=tmp_path / "never.cgplan")
+    monkeypatch.delenv("CGC_PROGRAM")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(cgc.DeviceError, match="neither in the package nor in PATH"):
+        cgc.compile(Scaled(), torch.ones(2, 4), output=tmp_path / "never.cgplan")
+    assert not list(tmp_path.iterdir())
+
+
+@needs_gpu
+@pytest.mark.parametrize("own_stream", [False, True])
+def test_gpu_tensors_and_streams(plans, expected, image, own_stream):
+    with cgc.load(plans / "tiny.cgplan", device=0, contexts=2) as session:
+        stream = torch.cuda.Stream() if own_stream else torch.cuda.current_stream()
+        with torch.cuda.stream(stream):
+            for _ in range(100):
+                # The input is made on the stream right before, and the output read right after.
+                source = image.cuda(non_blocking=True) * 2 - image.cuda(non_blocking=True)
+                out = session.run("encode_image", source, stream=stream)
+                doubled = out * 2
+            given = torch.empty_like(out)
+            assert session.run("encode_image", [source], out=[given], stream=stream)[0] is given
+            waited = session.run("encode_image", image.cuda() + 0)
+        stream.synchronize()
+        assert out.is_cuda
+        for result in (doubled / 2, given, waited):
+            assert_allclose(result.cpu().numpy(), expected["image_features"], rtol=1e-3, atol=1e-3)
+        assert_allclose(session.run("encode_image", expected["image"]), expected["image_features"], rtol=1e-3, atol=1e-3)
