@@ -25,7 +25,7 @@ database=build/release/compile_commands.json
 sources=()
 for file in "${files[@]}"; do
   case $file in
-  examples/*) ;; # Built against an installed cgc: not in the compile commands.
+  examples/* | python/*) ;; # Built against an installed cgc: not in the compile commands.
   *.h) sources+=("$file") ;;
   *.cpp) if grep -qF "/$file\"" "$database"; then sources+=("$file"); fi ;;
   esac

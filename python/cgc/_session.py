@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from . import _arrays, _libraries, _runtime
 from ._errors import UsageError
 from ._plan import Entry, PlanShapes, TensorInfo
 
-_EXECUTORS = {"graph": 0, "stream": 1, "reference": 2}
+_EXECUTORS = {"graph": 0, "stream": 1, "reference": 2}  # cgc_executor of cgc.h
 _CAPTURES = {"creation": False, "first_use": True}
 Path = Union[str, "os.PathLike[str]"]
 Arrays = Any  # An array, a sequence of arrays in the plan's order, or a mapping from names to arrays.
@@ -203,7 +204,10 @@ def _choice(name: str, value: str, choices: dict) -> Any:
 def _devices(device: int | Sequence[int] | None) -> list[int]:
     if device is None:
         return []
-    return [device] if isinstance(device, int) else list(device)
+    try:
+        return [operator.index(device)]
+    except TypeError:
+        return list(device)
 
 
 def _at_least_one(name: str, value: int | None) -> int:

@@ -45,9 +45,8 @@ std::string text(nb::handle object) {
     refuse(what, "is read-only; give an array that may be written");
   const std::string type = "is of type " + text(object.type().attr("__name__"));
   try {
-    // A used capsule of DLPack can be printed, but not read.
     if (nb::hasattr(object, "__dlpack__"))
-      object.attr("__dlpack__")();
+      object.attr("__dlpack__")(); // Nanobind has dropped its error.
   } catch (nb::python_error &error) {
     refuse(what, type + ", which does not give its memory: " + text(error.value()));
   }
@@ -107,7 +106,7 @@ void Tensor::describe(const Array &array, const char *what, std::optional<cgc_dt
 }
 
 template <class Array>
-bool Tensor::import(nb::handle array, const char *what, std::optional<cgc_dtype> dtype) {
+bool Tensor::read(nb::handle array, const char *what, std::optional<cgc_dtype> dtype) {
   Array imported;
   if (!nb::try_cast(array, imported, false))
     return false;
@@ -117,14 +116,13 @@ bool Tensor::import(nb::handle array, const char *what, std::optional<cgc_dtype>
 }
 
 Tensor::Tensor(nb::handle array, const char *what, bool writable) {
-  const auto import = [&](nb::handle object, std::optional<cgc_dtype> dtype) {
-    return writable ? this->import <Writable>(object, what, dtype)
-                    : this->import <Readable>(object, what, dtype);
+  const auto readAs = [&](nb::handle object, std::optional<cgc_dtype> dtype) {
+    return writable ? read<Writable>(object, what, dtype) : read<Readable>(object, what, dtype);
   };
-  if (import(array, std::nullopt))
+  if (readAs(array, std::nullopt))
     return;
-  // NumPy does not export the bfloat16 of ml_dtypes: a view of its bits is imported instead.
-  if (!isBFloat16OfNumPy(array) || !import(array.attr("view")("uint16"), CGC_BF16))
+  // NumPy does not export the bfloat16 of ml_dtypes: a view of its bits is read instead.
+  if (!isBFloat16OfNumPy(array) || !readAs(array.attr("view")("uint16"), CGC_BF16))
     refuseObject(array, what, writable);
 }
 

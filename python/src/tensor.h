@@ -28,11 +28,11 @@ public:
 private:
   using Readable = nanobind::ndarray<nanobind::ro>;
   using Writable = nanobind::ndarray<>;
-  /// Imports the array, unless it is none or, for Writable, read-only. With `dtype`, its elements
-  /// are taken for that.
+  /// Imports `array` and returns true, unless it is no array or, for Writable, read-only. `dtype`
+  /// replaces the element type that the array has.
   template <class Array>
-  bool import(nanobind::handle array, const char *what, std::optional<cgc_dtype> dtype);
-  /// Reads the properties of the array and checks them.
+  bool read(nanobind::handle array, const char *what, std::optional<cgc_dtype> dtype);
+  /// Checks the properties of an imported array and sets view_.
   template <class Array>
   void describe(const Array &array, const char *what, std::optional<cgc_dtype> dtype);
 

@@ -5,7 +5,7 @@ import os
 import cgc
 import numpy
 import pytest
-from cgc import _arrays, _runtime
+from cgc import _arrays, _runtime, _session
 
 
 @pytest.mark.parametrize(("error", "base"), [
@@ -63,6 +63,12 @@ def test_bfloat16_without_ml_dtypes(plans):
 def test_compile_without_torch():
     with pytest.raises(cgc.DeviceError, match="cgc.compile needs torch"):
         cgc.compile(None, [], output="never.cgplan")
+
+
+def test_time_outs_are_in_seconds():
+    assert _session._milliseconds(None) == 0  # No limit, in cgc.h.
+    assert _session._milliseconds(1.5) == 1500
+    assert _session._milliseconds(1e-6) == 1
 
 
 def test_stream_handles():

@@ -55,8 +55,9 @@ def test_run_releases_the_gil(plans):
     pytest.fail("no request of eight threads ever waited for the context")
 
 
-def test_busy(plans):
-    with cgc.load(plans / "tiny.cgplan", executor="reference", max_waiting=1) as session:
+@pytest.mark.parametrize("limit", [{"max_waiting": 1}, {"timeout": 0.001}])
+def test_busy(plans, limit):
+    with cgc.load(plans / "tiny.cgplan", executor="reference", **limit) as session:
         image = numpy.ones((2000, 16), numpy.float32)
 
         def request(_):

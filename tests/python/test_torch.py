@@ -1,9 +1,16 @@
-"""Torch: tensors that share memory, plans that LibTorch runs, compile()."""
+"""Torch: tensors that share memory, plans that LibTorch runs, compile(), the example of the README."""
+import functools
+import json
+import re
+from pathlib import Path
+
 import cgc
 import numpy
+import open_clip
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from PIL import Image
 from torch import nn
 
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
@@ -127,6 +134,29 @@ def test_compile_raises_the_programs_error(tmp_path, monkeypatch):
     with pytest.raises(cgc.DeviceError, match="neither in the package nor in PATH"):
         cgc.compile(Scaled(), torch.ones(2, 4), output=tmp_path / "never.cgplan")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_example_of_the_readme(tmp_path, monkeypatch, capsys):
+    """Runs it with a small model of random weights, by the reference executor."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (example,) = re.findall(r"^```python\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+    config = {"embed_dim": 32, "vision_cfg": {"image_size": 32, "patch_size": 16, "layers": 1, "width": 64, "head_width": 32},
+              "text_cfg": {"context_length": 77, "vocab_size": 49408, "layers": 1, "width": 64, "heads": 2}}
+    (tmp_path / "small.json").write_text(json.dumps(config))
+    open_clip.add_model_config(tmp_path / "small.json")
+    create = open_clip.create_model_and_transforms
+    monkeypatch.setattr(open_clip, "create_model_and_transforms", lambda name, pretrained: create("small"))
+    monkeypatch.setattr(cgc, "load", functools.partial(cgc.load, executor="reference"))
+    monkeypatch.chdir(tmp_path)
+    Image.effect_mandelbrot((50, 40), (-2, -1.5, 1, 1.5), 100).save("cat.jpg")
+    values = {}
+    exec(example, values)
+    with torch.no_grad():
+        of_image = values["model"].encode_image(values["images"], normalize=True)
+        of_text = values["model"].encode_text(values["texts"], normalize=True)
+    assert_allclose(values["image_features"].numpy(), of_image.numpy(), **TOLERANCE)
+    assert_allclose(values["text_features"].numpy(), of_text.numpy(), **TOLERANCE)
+    assert "tensor([[" in capsys.readouterr().out
 
 
 @needs_gpu
