@@ -39,10 +39,17 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
 
     Imports torch if the plan needs LibTorch and torch is installed. Touches a GPU only for a plan that runs on one.
     """
-    return Session(path, device=device, contexts=contexts, max_batch=max_batch, max_waiting=max_waiting,
-                   timeout=timeout, executor=executor, capture=capture, threads=threads, memory_limit=memory_limit,
-                   aten_path=aten_path, cublaslt_path=cublaslt_path, reference_path=reference_path,
-                   op_libraries=op_libraries)
+    plan = _load_plan(path)
+    devices = _devices(device)
+    session = _runtime.Session(
+        plan, executor=_choice("executor", executor, _EXECUTORS), devices=devices,
+        contexts=_at_least_one("contexts", contexts), threads=threads,
+        max_batch=_at_least_one("max_batch", max_batch), max_waiting=_at_least_one("max_waiting", max_waiting),
+        timeout_ms=_milliseconds(timeout), capture_on_first_use=_choice("capture", capture, _CAPTURES),
+        memory_limit=memory_limit, aten_path=os.fspath(aten_path),
+        cublaslt_path=os.fspath(cublaslt_path) or _libraries.cublaslt(), reference_path=os.fspath(reference_path),
+        op_libraries=[os.fspath(library) for library in op_libraries])
+    return Session(os.fspath(path), PlanShapes(plan), session, devices or [0])
 
 
 class Session:
@@ -52,21 +59,12 @@ class Session:
     manager, which closes it.
     """
 
-    def __init__(self, path: Path, *, device, contexts, max_batch, max_waiting, timeout, executor, capture, threads,
-                 memory_limit, aten_path, cublaslt_path, reference_path, op_libraries):
-        plan = _load_plan(path)
-        self._path = os.fspath(path)
+    def __init__(self, path: str, shapes: PlanShapes, session: _runtime.Session, gpus: list[int]):
+        self._path = path
+        self._shapes = shapes
+        self._session = session
+        self._gpus = gpus
         self._updating = threading.Lock()
-        self._shapes = PlanShapes(plan)
-        self._session = _runtime.Session(
-            plan, executor=_choice("executor", executor, _EXECUTORS), devices=_devices(device),
-            contexts=_at_least_one("contexts", contexts), threads=threads,
-            max_batch=_at_least_one("max_batch", max_batch), max_waiting=_at_least_one("max_waiting", max_waiting),
-            timeout_ms=_milliseconds(timeout), capture_on_first_use=_choice("capture", capture, _CAPTURES),
-            memory_limit=memory_limit, aten_path=os.fspath(aten_path),
-            cublaslt_path=os.fspath(cublaslt_path) or _libraries.cublaslt(),
-            reference_path=os.fspath(reference_path), op_libraries=[os.fspath(path) for path in op_libraries])
-        self._gpus = _devices(device) or [0]
 
     @property
     def entries(self) -> dict[str, Entry]:

@@ -63,6 +63,23 @@ def test_inputs_are_read_in_place(tiny, exporter):
     assert not numpy.array_equal(before[1], after[1])
 
 
+def test_arrays_of_other_libraries(tiny, exporter, expected):
+    """A library with the array API gets its own arrays back."""
+    class Other(exporter):
+        def __array_namespace__(self):
+            return OtherLibrary
+
+    class OtherLibrary:
+        from_dlpack = staticmethod(lambda array: ("from_dlpack", numpy.from_dlpack(array)))
+
+    image, text = expected["image"][:4].copy(), expected["text"][:4]
+    kind, features = tiny.run("encode_image", Other((4, 16), image.ctypes.data))
+    assert kind == "from_dlpack"
+    assert_allclose(features, expected["image_features"][:4], **TOLERANCE)
+    results = tiny.run("forward", [Other((4, 16), image.ctypes.data), text])
+    assert [result[0] for result in results] == ["from_dlpack"] * 3
+
+
 def test_half_precision(plans, expected):
     with cgc.load(plans / "half.cgplan", executor="reference") as session:
         result = session.run("encode_image", expected["image"][:2].astype(numpy.float16))
