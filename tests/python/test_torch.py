@@ -1,4 +1,5 @@
 """Torch: tensors that share memory, plans that LibTorch runs, compile(), the example of the README."""
+import contextlib
 import functools
 import json
 import re
@@ -9,9 +10,11 @@ import numpy
 import open_clip
 import pytest
 import torch
+from cgc import _arrays
 from numpy.testing import assert_allclose
 from PIL import Image
 from torch import nn
+from torch._subclasses import FakeTensorMode
 
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -91,6 +94,52 @@ def test_plan_that_libtorch_runs(plans, expected, image):
             cgc.load(plans / "host.cgplan", device=0)
     mapped = {line.split()[-1] for line in open("/proc/self/maps") if "libtorch_cpu.so" in line}
     assert len(mapped) == 1
+
+
+class Streams:
+    """Stands for torch.cuda where there is no GPU: notes what is done with streams."""
+
+    def __init__(self, monkeypatch, current):
+        self.calls = []
+        self.cuda_stream = current
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda device: self)
+        monkeypatch.setattr(torch.cuda, "ExternalStream", lambda handle, device: handle)
+        monkeypatch.setattr(torch.cuda, "stream", self.stream)
+
+    def synchronize(self):
+        self.calls.append("synchronize")
+
+    @contextlib.contextmanager
+    def stream(self, handle):
+        self.calls.append(handle)
+        yield
+
+
+@pytest.mark.parametrize(("current", "given", "calls"), [
+    (0, None, []),
+    (0, 0, []),  # Torch's default stream: the legacy one.
+    (0, 1, []),
+    (5, 5, []),
+    (5, 0, [1]),
+    (0, 5, [5]),
+])
+def test_outputs_on_gpus_belong_to_the_stream(monkeypatch, current, given, calls):
+    streams = Streams(monkeypatch, current)
+    with FakeTensorMode():
+        source = torch.empty(4, 16, device="cuda:0")
+        made = _arrays.new_like(source, (4, 8), "bfloat16", "output 'y'", 0, _arrays.stream_handle(given))
+    assert made.device == source.device and made.dtype == torch.bfloat16 and made.shape == (4, 8)
+    assert streams.calls == calls
+
+
+def test_tensors_on_gpus_are_waited_for(monkeypatch):
+    streams = Streams(monkeypatch, 0)
+    with FakeTensorMode():
+        on_gpu = [torch.empty(4, device="cuda:0"), torch.empty(4, device="cuda:0")]
+    _arrays.wait_for_torch([numpy.ones(4), torch.ones(4)])
+    assert streams.calls == []
+    _arrays.wait_for_torch([numpy.ones(4), *on_gpu])
+    assert streams.calls == ["synchronize"]
 
 
 class Scaled(nn.Module):
