@@ -58,8 +58,9 @@ class BusyError(Error, TimeoutError):
     code = Code.BUSY
 
 
-_CLASSES = {cls.code: cls for cls in (Error, UsageError, InvalidFileError, UnsupportedError, DeviceError,
-                                      OutOfMemoryError, BusyError)}
+_CLASSES: dict[int, type[Error]] = {
+    cls.code: cls
+    for cls in (Error, UsageError, InvalidFileError, UnsupportedError, DeviceError, OutOfMemoryError, BusyError)}
 for _class in _CLASSES.values():
     _class.__module__ = "cgc"  # As users see it.
 

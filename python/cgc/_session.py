@@ -202,10 +202,7 @@ def _choice(name: str, value: str, choices: dict) -> Any:
 def _devices(device: int | Sequence[int] | None) -> list[int]:
     if device is None:
         return []
-    try:
-        return [operator.index(device)]
-    except TypeError:
-        return list(device)
+    return list(device) if isinstance(device, Sequence) else [operator.index(device)]
 
 
 def _at_least_one(name: str, value: int | None) -> int:
