@@ -131,6 +131,10 @@ class Session:
         """What the session has done since it was loaded: the members of cgc_session_stats in cgc.h."""
         return self._session.stats()
 
+    def memory(self) -> dict[str, int]:
+        """The memory of the present plan in bytes, over all devices: the members of cgc_memory_report in cgc.h."""
+        return self._session.memory()
+
     def close(self) -> None:
         """Waits for calls that have begun and frees the memory of the session. Later calls raise UsageError."""
         self._session.close()

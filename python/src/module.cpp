@@ -47,6 +47,7 @@ NB_MODULE(_runtime, m) {
       .def("update", &Session::update, "plan"_a)
       .def("swap_weights", &Session::swapWeights, "plan"_a)
       .def("stats", &Session::stats)
+      .def("memory", &Session::memory)
       .def("close", &Session::close)
       .def_prop_ro("closed", &Session::closed);
 }

@@ -107,6 +107,19 @@ nb::dict Session::stats() const {
   return named;
 }
 
+nb::dict Session::memory() const {
+  cgc_memory_report report = CGC_INIT(cgc_memory_report);
+  use([&](cgc_session *session, cgc_error **error) {
+    return cgc_session_get_memory(session, &report, error);
+  });
+  nb::dict named;
+  named["weights"] = report.weights;
+  named["arenas"] = report.arenas;
+  named["io"] = report.io;
+  named["graphs"] = report.graphs;
+  return named;
+}
+
 void Session::close() {
   closing_ = true;
   const nb::gil_scoped_release released;

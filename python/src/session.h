@@ -40,7 +40,9 @@ public:
   void prepare(const char *entry, int64_t batch);
   void update(const Plan &plan);
   void swapWeights(const Plan &plan);
+  /// The members of cgc_session_stats and cgc_memory_report by name.
   nanobind::dict stats() const;
+  nanobind::dict memory() const;
   /// Waits for calls that have begun, and destroys the session. Later calls fail with Usage.
   void close();
   bool closed() const { return closing_; }

@@ -135,6 +135,19 @@ def test_stats_count(tiny):
                           "wait_micros", "updates"}
 
 
+def test_memory_is_that_of_the_plan(plans, tiny):
+    with cgc.load(plans / "tiny.cgplan", executor="reference", contexts=2) as two:
+        one, both = tiny.memory(), two.memory()
+    assert set(one) == {"weights", "arenas", "io", "graphs"}
+    assert 0 < one["weights"] == both["weights"]
+    assert 0 < 2 * one["arenas"] == both["arenas"]
+    # Inputs and outputs of the buckets of 1 and 4 rows: of encode_image, of encode_text, and of forward, whose third
+    # output is [N,8] too.
+    image, text, features = 16 * 4, 5 * 8, 8 * 4
+    assert one["io"] == (1 + 4) * (2 * image + 2 * text + 5 * features)
+    assert both["io"] == 2 * one["io"]
+
+
 def test_a_closed_session_refuses(plans, tiny):
     assert "closed" not in repr(tiny) and "encode_image" in repr(tiny)
     with tiny as same:
@@ -143,7 +156,7 @@ def test_a_closed_session_refuses(plans, tiny):
     assert "closed" in repr(tiny)
     for call in (lambda: tiny.run("encode_image", numpy.ones((1, 16), numpy.float32)),
                  lambda: tiny.prepare("encode_image", 1), lambda: tiny.update(plans / "tiny.cgplan"),
-                 lambda: tiny.swap_weights(plans / "tiny.cgplan"), tiny.stats):
+                 lambda: tiny.swap_weights(plans / "tiny.cgplan"), tiny.stats, tiny.memory):
         with pytest.raises(cgc.UsageError, match="the session is closed"):
             call()
     assert len(tiny.entries) == 3
