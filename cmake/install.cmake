@@ -40,7 +40,8 @@ foreach(folder support ir passes runtime/base runtime/plan)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder}/ DESTINATION ${CGC_INSTALL_INCLUDE}/${folder}
     FILES_MATCHING PATTERN *.h PATTERN *.def)
 endforeach()
-install(FILES ${CMAKE_SOURCE_DIR}/runtime/exec/engine.h DESTINATION ${CGC_INSTALL_INCLUDE}/runtime/exec)
+install(FILES ${CMAKE_SOURCE_DIR}/runtime/exec/engine.h ${CMAKE_SOURCE_DIR}/runtime/exec/memory_pool.h
+  DESTINATION ${CGC_INSTALL_INCLUDE}/runtime/exec)
 install(FILES ${CMAKE_SOURCE_DIR}/runtime/session/session.h DESTINATION ${CGC_INSTALL_INCLUDE}/runtime/session)
 install(FILES ${CMAKE_SOURCE_DIR}/runtime/cgc.h DESTINATION ${CGC_INSTALL_INCLUDE})
 
