@@ -83,7 +83,8 @@ Status Context::Impl::prepare(size_t entry, size_t bucket) {
     return status.withContext("entry '" + of.name + "', bucket " + std::to_string(bucket));
   }
   bound = std::move(prepared);
-  return Status::ok();
+  // The first run may be on another stream and has to wait for the work enqueued here.
+  return inTurn(stream.get(), [] { return Status::ok(); });
 }
 
 void Context::Impl::noteOtherGpu() {
@@ -164,10 +165,11 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
   };
   // The warm-up runs use the arena; the capture runs nothing.
   CGC_TRY(inTurn(stream.get(), [&] { return GraphExecutor::warmUp(enqueueRun, stream.get()); }));
-  const uint64_t before = freeGpuMemory();
+  CGC_ASSIGN_OR_RETURN(const uint64_t before, freeGpuMemory());
   CGC_ASSIGN_OR_RETURN(GraphExecutor graph,
                        GraphExecutor::capture(enqueueRun, engine.provider, stream.get()));
-  const uint64_t taken = before - std::min(before, freeGpuMemory());
+  CGC_ASSIGN_OR_RETURN(const uint64_t after, freeGpuMemory());
+  const uint64_t taken = before - std::min(before, after);
   counted.graphs += taken;
   engine.account->graphs += taken;
   bound.executor.emplace<GraphExecutor>(std::move(graph));

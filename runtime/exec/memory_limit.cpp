@@ -104,8 +104,7 @@ Result<GpuMemory> gpuMemory() {
 Result<uint64_t> availableOn(DeviceKind device) {
   if (device == DeviceKind::Cpu)
     return availableHostMemory();
-  CGC_ASSIGN_OR_RETURN(const GpuMemory memory, gpuMemory());
-  return memory.free;
+  return freeGpuMemory();
 }
 
 } // namespace
@@ -154,9 +153,9 @@ uint64_t MemoryBudget::peak() const {
   return peak_;
 }
 
-uint64_t freeGpuMemory() {
-  const auto memory = gpuMemory();
-  return memory ? memory->free : 0;
+Result<uint64_t> freeGpuMemory() {
+  CGC_ASSIGN_OR_RETURN(const GpuMemory memory, gpuMemory());
+  return memory.free;
 }
 
 std::string freeMemoryText(DeviceKind device) {

@@ -47,8 +47,8 @@ private:
   uint64_t reserved_ = 0, peak_ = 0;
 };
 
-/// The free memory of the current GPU in bytes; 0 if it cannot be queried.
-uint64_t freeGpuMemory();
+/// The free memory of the current GPU in bytes.
+Result<uint64_t> freeGpuMemory();
 
 /// The free memory of `device` for messages, such as "the GPU has 3.2 GB of 143 GB free". Empty if
 /// it cannot be queried.

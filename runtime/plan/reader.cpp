@@ -91,14 +91,15 @@ public:
   }
   OpLibraryId unpack(const fb::OpLibrary &l) { return {text(l.name()), l.hash()}; }
   Bucket unpack(const fb::Bucket &b) {
-    return {tables(b.inputs()),  tables(b.outputs()), tables(b.tensors()),
-            tables(b.records()), b.arena_bytes(),     std::bit_cast<double>(b.expected_micros()),
-            b.is_measured()};
+    return {tables(b.inputs()),      tables(b.outputs()),
+            tables(b.tensors()),     tables(b.records()),
+            b.arena_bytes(),         std::bit_cast<double>(b.expected_micros()),
+            boolean(b.is_measured())};
   }
   Entry unpack(const fb::Entry &e) {
     return {text(e.name()),
             tables(e.buckets()),
-            {e.rows_independent(), text(e.rows_op()), text(e.rows_reason()),
+            {boolean(e.rows_independent()), text(e.rows_op()), text(e.rows_reason()),
              LocationId(e.rows_location())}};
   }
 
@@ -202,6 +203,9 @@ private:
     malformed_ |= number < 0 || number > int64_t(most);
     return static_cast<T>(number);
   }
+
+  /// A bool, which is 0 or 1 in the file.
+  bool boolean(uint8_t value) { return narrow<uint8_t>(value, 1) != 0; }
 
   bool take(uint64_t bytes) {
     budget_ = bytes < budget_ ? budget_ - bytes : 0;

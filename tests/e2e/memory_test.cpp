@@ -49,7 +49,7 @@ TEST_F(Memory, PlansInAPoolShareTheLargestArena) {
 TEST_F(Memory, SaysWhatIsWrong) {
   writeFile(folder / "bad.cgplan", "no plan");
   expectError(cgc({"memory", "bad.cgplan"}), 3, {"bad.cgplan"});
-  expectError(cgc({"memory", "none.cgplan"}), 2, {"none.cgplan"});
+  expectError(cgc({"memory", "none.cgplan"}), 3, {"none.cgplan"});
   expectError(cgc({"memory"}), 2, {"plans"});
   makePlan({"--entry", "encode_text"});
   expectError(cgc({"memory", "plan.cgplan", "--contexts", "0"}), 2, {"--contexts"});

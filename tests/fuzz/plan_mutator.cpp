@@ -81,9 +81,9 @@ public:
 
 private:
   template <class T> using Tables = std::vector<std::vector<std::unique_ptr<T>> *>;
-  std::tuple<std::vector<bool *>, std::vector<int32_t *>, std::vector<uint8_t *>,
-             std::vector<uint32_t *>, std::vector<uint64_t *>, std::vector<int64_t *>,
-             std::vector<double *>, std::vector<std::string *>, std::vector<std::vector<uint8_t> *>,
+  std::tuple<std::vector<int32_t *>, std::vector<uint8_t *>, std::vector<uint32_t *>,
+             std::vector<uint64_t *>, std::vector<int64_t *>, std::vector<double *>,
+             std::vector<std::string *>, std::vector<std::vector<uint8_t> *>,
              std::vector<std::vector<uint32_t> *>, std::vector<std::vector<int64_t> *>,
              std::vector<std::vector<double> *>, Tables<fb::IoT>, Tables<fb::TensorT>,
              Tables<fb::RecordT>, Tables<fb::ArgT>, Tables<fb::BucketT>, Tables<fb::EntryT>,
