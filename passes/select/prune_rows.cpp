@@ -60,7 +60,7 @@ public:
       return attention();
     if (!ir::hasTrait(source_.op(), ir::kPointwise))
       return call(ir::rowArgs(source_));
-    return isRowwise() ? call(allNames()) : std::vector<Value *>();
+    return takesRowsOrVectors() ? call(allNames()) : std::vector<Value *>();
   }
 
 private:
@@ -105,7 +105,7 @@ private:
 
   /// Returns true if each operand of a pointwise op has the sizes of the result, is a vector that
   /// is equal for each row, or is a constant.
-  bool isRowwise() const {
+  bool takesRowsOrVectors() const {
     return llvm::all_of(source_.args(), [&](const Arg &arg) {
       if (!arg.isValue())
         return true;

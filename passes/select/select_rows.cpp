@@ -13,21 +13,11 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-/// Returns true if prune-rows can move a cgc.rows above `source`.
-bool isRowwise(const Node &source) {
-  if (source.kind() != ir::NodeKind::CallFunction)
-    return false;
-  switch (source.op()) {
-  case OpKind::LayerNorm:
-  case OpKind::AddLayerNorm:
-  case OpKind::Linear:
-  case OpKind::FusedLinear:
-  case OpKind::FusedAttention:
-  case OpKind::To:
-    return true;
-  default:
-    return false;
-  }
+/// Returns true if prune-rows can move a cgc.rows above `source` and thereby saves more than a copy
+/// costs. It also moves one above pointwise ops, for which alone the copy does not pay.
+bool isWorthPruning(const Node &source) {
+  return source.kind() == ir::NodeKind::CallFunction &&
+         (source.is(OpKind::FusedAttention) || !ir::rowArgs(source).empty());
 }
 
 /// x[:, 0] is a free view; it becomes a copy only if prune-rows then saves more.
@@ -36,7 +26,7 @@ bool selectFirstRow(Node &node, PatternRewriter &rewriter) {
   if (!select || select->dim() != 1 || select->index() != 0 || select->self()->tensor().rank() != 3)
     return false;
   Value *sequences = select->self();
-  if (!isRowwise(*sequences->node()))
+  if (!isWorthPruning(*sequences->node()))
     return rewriter.notifyMatchFailure(
         node, [&] { return "prune-rows cannot prune " + ir::toString(*sequences->node()); });
   if (!sequences->hasOneUser())
