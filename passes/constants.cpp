@@ -65,7 +65,6 @@ bool dependsOnParametersOnly(const ir::Value *value) {
   const ir::Node &node = *value->node();
   return node.kind() == ir::NodeKind::GetAttr ||
          (node.kind() == ir::NodeKind::CallFunction && ir::hasTrait(node.op(), ir::kPure) &&
-          node.op() != ir::OpKind::Fallback &&
           allInputs(node, [](const ir::Value *input) { return dependsOnParametersOnly(input); }));
 }
 

@@ -36,8 +36,8 @@ bool hasBiasFrom(const Part &part, Value *bias) {
   Value *own = part.linear.bias();
   if (!bias || !own)
     return !bias && !own;
-  Rows rows = rowsOf(own);
-  return rows.source == bias && rows.begin == part.weight.begin && rows.end == part.weight.end;
+  Rows rows = rowsOf(own); // As many as the weight's.
+  return rows.source == bias && rows.begin == part.weight.begin;
 }
 
 /// Rereads rows [begin, end) of the parameter read by `source`, before `root`.

@@ -37,11 +37,10 @@ std::optional<Call> callWithStatistics(const Value *rows) {
 } // namespace
 
 Value *requestRowStatistics(Value *x, ir::GraphRewriter &rewriter) {
-  const auto [rows, offset] = layoutOf(x);
+  Value *rows = layoutOf(x).base;
   const ir::TensorType &type = x->tensor(), &base = rows->tensor();
-  if (offset != 0 || !type.isContiguous() || !base.isContiguous() || type.rank() == 0 ||
-      base.rank() == 0 || type.sizes.back() != base.sizes.back() ||
-      type.numElements() != base.numElements())
+  if (!type.isContiguous() || !base.isContiguous() || type.rank() == 0 || base.rank() == 0 ||
+      type.sizes.back() != base.sizes.back() || type.numElements() != base.numElements())
     return nullptr;
   Node &node = *rows->node();
   if (node.kind() != ir::NodeKind::CallFunction)

@@ -73,8 +73,6 @@ bool selectAddLayerNorm(Node &node, PatternRewriter &rewriter) {
   }
   if (!norm)
     return reason && rewriter.notifyMatchFailure(node, reason);
-  if (!isFloating(sum->tensor().dtype))
-    return rewriter.notifyMatchFailure(node, "the sum is not of a floating dtype");
   std::string refusal = "no operand has the sizes of the sum";
   for (const auto &[input, addend] : operands) {
     if (input->tensor().sizes != sum->tensor().sizes)

@@ -16,11 +16,11 @@ using ir::Value;
 /// Returns the vector [E] that `value`, [B, 1, E], repeats; null if there is none.
 Value *repeatedVector(Value *value) {
   const ir::TensorType &type = value->tensor();
-  Layout layout = layoutOf(value);
-  const ir::TensorType &base = layout.base->tensor();
-  bool isWhole = base.numElements() == type.sizes[2] && base.isContiguous() && layout.offset == 0 &&
+  Value *vector = layoutOf(value).base;
+  const ir::TensorType &base = vector->tensor();
+  bool isWhole = base.numElements() == type.sizes[2] && base.isContiguous() &&
                  (type.sizes[2] == 1 || type.strides[2] == 1);
-  return type.sizes[1] == 1 && isWhole ? layout.base : nullptr;
+  return type.sizes[1] == 1 && isWhole ? vector : nullptr;
 }
 
 bool selectTokens(Node &node, PatternRewriter &rewriter) {
