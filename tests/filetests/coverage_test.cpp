@@ -1,4 +1,5 @@
-// Coverage: every row of the tables of ops, passes and offenders has a file test that exercises it.
+// Coverage: every row of the tables of ops, passes and offenders has a file test that exercises it,
+// and so has every reason for which a pattern declines a candidate.
 #include "ir/op_def.h"
 #include "ir/text/text.h"
 #include "passes/manager/pass_manager.h"
@@ -101,6 +102,51 @@ TEST(FileTestCoverage, EveryPassThatExplains) {
       EXPECT_TRUE(output && output->find("remark: ") != std::string::npos) << test;
     }
   }
+}
+
+/// Returns the string literals in the first statement of C++ `code`; adjacent ones are one.
+std::vector<std::string> literalsOf(llvm::StringRef code) {
+  std::vector<std::string> literals;
+  bool isAdjacent = false;
+  for (size_t i = 0; i < code.size() && code[i] != ';'; ++i) {
+    if (code[i] != '"') {
+      isAdjacent &= llvm::isSpace(code[i]);
+      continue;
+    }
+    if (!isAdjacent)
+      literals.emplace_back();
+    for (++i; code[i] != '"'; ++i)
+      literals.back() += code[i] == '\\' ? code[++i] : code[i];
+    isAdjacent = true;
+  }
+  return literals;
+}
+
+TEST(FileTestCoverage, EveryReason) {
+  // Substitutions are those that a caller registers, and a file test does not choose the bytes of
+  // its parameters: tests/unit/passes has both.
+  const fs::path exempt = "substitution";
+  const std::string unreachable[] = {"the argmax is over another number of rows"};
+  std::string explained;
+  for (const auto &entry : fs::directory_iterator(kRoot / "passes"))
+    if (entry.path().stem().string().ends_with("_explain"))
+      explained += readFile(entry.path());
+  size_t found = 0;
+  for (const auto &entry : fs::recursive_directory_iterator(fs::path(CGC_SOURCE_DIR) / "passes")) {
+    if (entry.path().extension() != ".cpp" || entry.path().parent_path().filename() == exempt)
+      continue;
+    const std::string text = readFile(entry.path());
+    for (const char *mark : {"notifyMatchFailure(", "reason = ", "refusal = "})
+      for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1))
+        for (const std::string &reason : literalsOf(llvm::StringRef(text).drop_front(at))) {
+          ++found;
+          EXPECT_TRUE(llvm::is_contained(unreachable, reason) ||
+                      llvm::StringRef(explained).contains(reason))
+              << "no tests/filetests/passes/*_explain.cgir has a candidate that "
+              << entry.path().filename() << " declines with: " << reason;
+        }
+  }
+  EXPECT_GT(found, 80u);
 }
 
 TEST(FileTestCoverage, EveryCause) {
