@@ -33,11 +33,17 @@ constexpr const char *kText = R"(module @root class="Tiny" {
   }
 })";
 
+/// The module of this text.
+std::unique_ptr<ir::Module> parse(llvm::StringRef text) {
+  ir::Diagnostics diagnostics;
+  auto root = ir::parseModule(text, "test.cgir", diagnostics);
+  EXPECT_TRUE(root) << diagnostics.render();
+  return root;
+}
+
 /// The module of kText, whose parameter has bytes.
 std::unique_ptr<ir::Module> tiny() {
-  ir::Diagnostics diagnostics;
-  auto root = ir::parseModule(kText, "tiny.cgir", diagnostics);
-  EXPECT_TRUE(root) << diagnostics.render();
+  auto root = parse(kText);
   if (root) {
     const ir::Parameter &weight = root->parameters()[0];
     const std::vector<std::byte> bytes(weight.type.numBytes(), std::byte{1});
@@ -109,6 +115,81 @@ TEST(Compile, MakesABucketForEachBatchSize) {
   EXPECT_THAT(compiled->plan.entries[0].buckets[1].outputs[0].sizes, ElementsAre(5, 16));
   EXPECT_EQ(begun.size(), phases);
   EXPECT_EQ(begun[1], "specialize forward for x=f32[1,8] (dimension 0 is the batch size)");
+}
+
+TEST(Compile, EachBucketHasANameOfItsOwn) {
+  CompileOptions options = forwardOptions();
+  options.inputs.push_back({"y", DType::F32, {3}});
+  options.batches = {1, 5};
+  options.instrumentation.printAfter = {"specialize"};
+  std::string text;
+  llvm::raw_string_ostream log(text);
+  options.log = &log;
+  ASSERT_TRUE(compileTiny(options));
+  for (const char *name : {"@forward_0(", "@forward_1(", "@negate_0(", "@negate_1("})
+    EXPECT_THAT(text, HasSubstr(name));
+}
+
+TEST(Compile, ListsAnOffenderOfSeveralBucketsOnce) {
+  const auto root = parse(R"(module @root class="Root" {
+  graph @forward(%x: dynamic) -> dynamic {
+    %0 = aten.fallback "aten::nonzero(Tensor self) -> Tensor" (%x) : dynamic loc("model.py":3)
+    output %0
+  }
+})");
+  CompileOptions options = forwardOptions();
+  options.batches = {1, 5};
+  ir::Diagnostics diagnostics;
+  const Status status = compile(*root, options, diagnostics).status();
+  EXPECT_EQ(status.code(), Code::Unsupported);
+  EXPECT_EQ(diagnostics.errors().size(), 1u) << diagnostics.render();
+  const size_t first = status.message().find("model.py:3");
+  EXPECT_NE(first, std::string::npos) << status.message();
+  EXPECT_EQ(status.message().find("model.py:3", first + 1), std::string::npos);
+}
+
+TEST(Compile, WithoutReuseEachTensorHasMemoryOfItsOwn) {
+  const auto root = parse(R"(module @root class="Root" {
+  graph @forward(%x: dynamic) -> dynamic {
+    %0 = aten.exp(%x) : dynamic
+    %1 = aten.sin(%0) : dynamic
+    %2 = aten.exp(%1) : dynamic
+    %3 = aten.sin(%2) : dynamic
+    output %3
+  }
+})");
+  CompileOptions options = forwardOptions();
+  uint64_t bytes[2] = {};
+  for (const bool reuses : {false, true}) {
+    options.reusesMemory = reuses;
+    ir::Diagnostics diagnostics;
+    const auto compiled = compile(*root, options, diagnostics);
+    ASSERT_TRUE(compiled) << compiled.status().message();
+    bytes[reuses] = compiled->plan.entries[0].buckets[0].arenaBytes;
+  }
+  EXPECT_GT(bytes[true], 0u);
+  EXPECT_GT(bytes[false], bytes[true]);
+}
+
+TEST(Compile, AFlagStaysAtItsDefaultWhereAnotherMethodHasATensorOfItsName) {
+  const auto root = parse(R"(module @root class="Root" {
+  graph @forward(%x: dynamic, %mask: dynamic = 2) -> dynamic {
+    %0 = aten.mul(%x, %mask) : dynamic
+    output %0
+  }
+  graph @masked(%x: dynamic, %mask: dynamic) -> dynamic {
+    %0 = aten.mul(%x, %mask) : dynamic
+    output %0
+  }
+})");
+  CompileOptions options = forwardOptions();
+  options.inputs.push_back({"mask", DType::F32, {3, 8}});
+  ir::Diagnostics diagnostics;
+  const auto compiled = compile(*root, options, diagnostics);
+  ASSERT_TRUE(compiled) << compiled.status().message();
+  ASSERT_EQ(compiled->plan.entries.size(), 2u);
+  EXPECT_EQ(compiled->plan.entries[0].buckets[0].inputs.size(), 1u);
+  EXPECT_EQ(compiled->plan.entries[1].buckets[0].inputs.size(), 2u);
 }
 
 TEST(Compile, ReplacesTheDefaultPassesByText) {
@@ -208,6 +289,7 @@ TEST(Compile, NamesWhatDoesNotFitTheModelWithoutWordsOfTheTool) {
               HasSubstr("no method of the model has an input 'z'"));
   EXPECT_THAT(messageFor({x}, {}, {"backward"}), HasSubstr("no method 'backward'"));
   EXPECT_THAT(messageFor({{"y", DType::F32, {}}}, {2}, {}), HasSubstr("input 'y' has none"));
+  EXPECT_THAT(messageFor({x}, {int64_t(1) << 60}, {}), HasSubstr("input 'x' gets too large"));
   EXPECT_THAT(messageFor({{"x", DType::F32, {3, 5}}}, {2}, {}),
               AllOf(HasSubstr("cannot compile forward for x=f32[2,5]"),
                     HasSubstr("may not be what the model takes")));

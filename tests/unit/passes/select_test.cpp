@@ -97,6 +97,30 @@ TEST(SelectTest, AnyOtherMaskStays) {
   EXPECT_THAT(selectMask("bool", upsideDown, "f16"), HasSubstr("cgc.attention(%q, %k, %k, %0)"));
 }
 
+/// A model keeps one mask for its longest text and takes a part of it.
+TEST(SelectTest, APartOfAMaskIsJudgedByItsOwnElements) {
+  for (const auto &[start, isCausal] : {std::pair(1, true), {0, false}}) {
+    const std::string rows =
+        "{start=" + std::to_string(start) + ", end=" + std::to_string(start + 3) + "}";
+    auto module = parse(R"(
+module @Root class="Root" {
+  param @mask : f32[4,3]
+  graph @g(%q: f32[2,2,3,8]) {
+    %mask = get_attr @mask : f32[4,3]
+    %0 = aten.slice(%mask) )" +
+                        rows +
+                        R"( : f32[3,3]
+    %1 = aten.scaled_dot_product_attention(%q, %q, %q, %0) : f32[2,2,3,8]
+    %2 = aten.neg(%1) : f32[2,2,3,8]
+    output %2
+  }
+})");
+    setNumbers(*module, "mask", {7, 7, 7, 0, -kInf, -kInf, 0, 0, -kInf, 0, 0, 0});
+    ASSERT_TRUE(runPasses(*module, "select-attention").isOk());
+    EXPECT_EQ(ir::toString(*module).find("is_causal=true") != std::string::npos, isCausal) << start;
+  }
+}
+
 TEST(SelectTest, AMaskWithoutBytesStays) {
   auto module = parse(R"(
 module @Root class="Root" {
@@ -136,6 +160,23 @@ TEST(SelectTest, AnArgmaxOfEachTextNamesARow) {
   EXPECT_THAT(selectIndex({0, 1, 2}, "aten.argmax(%w) {dim=-1}"), HasSubstr("aten.index"));
   EXPECT_THAT(selectIndex({0, 2, 1}, "aten.argmax(%t) {dim=-1}"), HasSubstr("aten.index"));
   EXPECT_THAT(selectIndex({0, 1, 1}, "aten.argmax(%t) {dim=-1}"), HasSubstr("aten.index"));
+}
+
+TEST(SelectTest, APartOfAnIndexIsJudgedByItsOwnElements) {
+  auto module = parse(R"(
+module @Root class="Root" {
+  const @batch : i64[4]
+  graph @g(%x: f32[3,5,4], %t: i64[3,5]) {
+    %batch = get_attr @batch : i64[4]
+    %0 = aten.slice(%batch) {start=1, end=4} : i64[3]
+    %1 = aten.argmax(%t) {dim=-1} : i64[3]
+    %2 = aten.index(%x, [%0, %1]) : f32[3,4]
+    output %2
+  }
+})");
+  setNumbers(*module, "batch", {9, 0, 1, 2});
+  EXPECT_TRUE(runPasses(*module, "select-rows").isOk());
+  EXPECT_THAT(ir::toString(*module), HasSubstr("cgc.rows(%x, %1)"));
 }
 
 TEST(SelectTest, ThePrunedCausalMaskHasTheQuerysDType) {

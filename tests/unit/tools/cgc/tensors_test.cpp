@@ -94,6 +94,8 @@ TEST(Tensors, Closeness) {
   EXPECT_LT(other.cosine, 1);
   EXPECT_DOUBLE_EQ(compareValues({-3, -4}, {3, 4}).cosine, -1);
   EXPECT_EQ(compareValues({0, 0}, {0, 0}).cosine, 1);
+  EXPECT_EQ(compareValues({1, 2}, {0, 0}).cosine, 0);
+  EXPECT_EQ(compareValues({0, 0}, {1, 2}).cosine, 0);
   EXPECT_EQ(compareValues({1}, {0}).relativeL2, 1);
 }
 
