@@ -67,6 +67,8 @@ Renamed applySpec(llvm::StringRef spec, llvm::StringRef name) {
 }
 
 bool isListType(const c10::TypePtr &type) {
+  if (auto optional = type->cast<c10::OptionalType>())
+    return isListType(optional->getElementType());
   return type->kind() == c10::TypeKind::ListType || type->kind() == c10::TypeKind::TupleType;
 }
 
@@ -106,8 +108,42 @@ ir::Arg OpImporter::arg(llvm::StringRef name) {
   return index ? argAt(static_cast<size_t>(*index), false) : ir::Arg();
 }
 
+ir::Arg OpImporter::argOr(llvm::StringRef name, ir::Arg otherwise) {
+  ir::Arg value = arg(name);
+  if (value.isNone())
+    return otherwise;
+  const int index = *schema_.argumentIndexWithName(std::string_view(name.data(), name.size()));
+  if (!value.isValue() ||
+      node_.inputs()[static_cast<size_t>(index)]->type()->kind() != c10::TypeKind::OptionalType)
+    return value;
+  return choose(emit(ir::OpKind::PrimIs, {{"a", value}, {"b", ir::Arg()}}), otherwise, value);
+}
+
+ir::Arg OpImporter::constant(llvm::StringRef name) {
+  ir::Arg value = arg(name);
+  if (value.isConstant())
+    return value;
+  return refuse("cgc takes a constant '" + name.str() + "' of " + schema_.name() +
+                " only; write the value into the call, or make it an attribute of the module");
+}
+
+ir::Arg OpImporter::choose(const ir::Arg &condition, const ir::Arg &then,
+                           const ir::Arg &otherwise) {
+  if (const bool *taken = condition.getIf<bool>())
+    return *taken ? then : otherwise;
+  const ir::Loc loc = importer_.locOf(node_);
+  ir::Graph &graph = importer_.graph();
+  graph.call(ir::OpKind::PrimIf, {condition}, 0, loc);
+  graph.call(ir::OpKind::PrimElse, {}, 0, loc);
+  return graph
+      .call(ir::OpKind::PrimEndIf,
+            {ir::Arg(ir::Arg::List{then}), ir::Arg(ir::Arg::List{otherwise})}, 1, loc)
+      ->result();
+}
+
 ir::Arg OpImporter::refuse(std::string reason, ir::Cause cause) {
-  refused_ = true;
+  if (std::exchange(refused_, true)) // The first reason stays.
+    return node_.outputs().empty() ? ir::Arg() : importer_.arg(node_.outputs()[0]);
   return importer_.refuse(node_, std::move(reason), cause);
 }
 

@@ -32,6 +32,16 @@ public:
   /// Returns the argument at a position. An argument that is never read and differs from its
   /// default in ATen's schema is refused, unless it only controls how to compute.
   ir::Arg input(size_t i) { return argAt(i, false); }
+  /// Returns the argument with this name, or `otherwise` where it is none. An argument of the
+  /// method that may be none is decided once it is known.
+  ir::Arg argOr(llvm::StringRef name, ir::Arg otherwise);
+  /// Returns the argument with this name, for an op whose import depends on its value. Only later
+  /// passes know the arguments of a method: refuses the call if the argument is not a constant, and
+  /// returns the refused value.
+  ir::Arg constant(llvm::StringRef name);
+  /// Returns `then` if `condition` holds, else `otherwise`. A condition that is not a constant
+  /// becomes a branch, which `inline` or `specialize` decides.
+  ir::Arg choose(const ir::Arg &condition, const ir::Arg &then, const ir::Arg &otherwise);
   /// Returns true if the op computes on host values: its result is not a tensor.
   bool isOnHost() const;
   /// Adds a call. Arguments that are not named take their default.
@@ -44,7 +54,8 @@ public:
   /// Returns `first`, or refuses a call of which another result than the first is read. Models read
   /// the first; the others are for training.
   ir::Arg onlyResult(ir::Arg first);
-  /// Refuses the call with a reason. Returns the value of its first output.
+  /// Refuses the call with a reason, unless it has been refused already. Returns the value of its
+  /// first output.
   ir::Arg refuse(std::string reason, ir::Cause cause = ir::Cause::None);
   /// Refuses the call with a reason from the table of causes.
   ir::Arg refuse(ir::Cause cause) {

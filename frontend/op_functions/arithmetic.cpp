@@ -50,13 +50,13 @@ Arg importMin(OpImporter &op) {
 namespace {
 /// Imports the overloads with `correction` and those with `unbiased`.
 Arg spread(OpImporter &op, OpKind kind) {
-  Arg unbiased = op.arg("unbiased"), correction = op.arg("correction"), keep = op.arg("keepdim");
-  if (unbiased.is<bool>())
-    correction = unbiased.as<bool>() ? 1 : 0;
+  Arg unbiased = op.arg("unbiased"), correction = op.arg("correction");
+  if (!unbiased.isNone())
+    correction = op.choose(unbiased, 1, 0);
   return op.emit(kind, {{"self", op.arg("self")},
                         {"dim", op.arg("dim")},
                         {"correction", correction},
-                        {"keepdim", keep.isNone() ? Arg(false) : keep}});
+                        {"keepdim", op.argOr("keepdim", false)}});
 }
 } // namespace
 
@@ -70,10 +70,9 @@ Arg importStd(OpImporter &op) {
 namespace {
 /// Imports an op with two results, of which the second is the mean.
 Arg withMean(OpImporter &op, Arg first) {
-  Arg keep = op.arg("keepdim");
-  Arg mean = op.emit(OpKind::Mean, {{"self", op.arg("self")},
-                                    {"dim", op.arg("dim")},
-                                    {"keepdim", keep.isNone() ? Arg(false) : keep}});
+  Arg mean = op.emit(
+      OpKind::Mean,
+      {{"self", op.arg("self")}, {"dim", op.arg("dim")}, {"keepdim", op.argOr("keepdim", false)}});
   return Arg::List{std::move(first), std::move(mean)};
 }
 } // namespace
@@ -94,7 +93,7 @@ Arg importProd(OpImporter &op) {
 namespace {
 /// Imports a softmax whose result may be wider than its argument.
 Arg widening(OpImporter &op, OpKind kind) {
-  Arg dtype = op.arg("half_to_float") == Arg(true) ? Arg(DType::F32) : Arg();
+  Arg dtype = op.constant("half_to_float") == Arg(true) ? Arg(DType::F32) : Arg();
   return op.emit(kind, {{"self", op.arg("self")}, {"dim", op.arg("dim")}, {"dtype", dtype}});
 }
 } // namespace

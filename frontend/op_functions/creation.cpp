@@ -19,18 +19,16 @@ Arg importArange(OpImporter &op) {
 
 namespace {
 Arg fill(OpImporter &op, int value) {
-  Arg dtype = op.arg("dtype");
-  return op.emit(OpKind::Full, {{"size", op.arg("size")},
-                                {"fill_value", value},
-                                {"dtype", dtype.isNone() ? Arg(DType::F32) : dtype}});
+  return op.emit(
+      OpKind::Full,
+      {{"size", op.arg("size")}, {"fill_value", value}, {"dtype", op.argOr("dtype", DType::F32)}});
 }
 
 Arg fillNew(OpImporter &op, Arg value) {
-  Arg dtype = op.arg("dtype"), self = op.arg("self");
-  if (dtype.isNone())
-    dtype = op.emit(OpKind::PrimDType, {{"self", self}});
-  return op.emit(OpKind::Full,
-                 {{"size", op.arg("size")}, {"fill_value", std::move(value)}, {"dtype", dtype}});
+  Arg own = op.emit(OpKind::PrimDType, {{"self", op.arg("self")}});
+  return op.emit(OpKind::Full, {{"size", op.arg("size")},
+                                {"fill_value", std::move(value)},
+                                {"dtype", op.argOr("dtype", own)}});
 }
 
 Arg fillLike(OpImporter &op, int value) {
@@ -85,11 +83,10 @@ Arg importNewFull(OpImporter &op) {
 }
 
 Arg importTensor(OpImporter &op) {
-  Arg value = op.input(0), dtype = op.arg("dtype");
+  Arg value = op.input(0);
   if (!value.is<int64_t>() && !value.is<double>() && !value.is<bool>())
     return op.refuse(ir::Cause::HostCopy);
-  if (dtype.isNone() && value.is<double>())
-    dtype = DType::F32;
+  Arg dtype = op.argOr("dtype", value.is<double>() ? Arg(DType::F32) : Arg());
   return op.emit(OpKind::Full, {{"size", Arg::List{}}, {"fill_value", value}, {"dtype", dtype}});
 }
 
@@ -107,10 +104,9 @@ Arg importNewEmpty(OpImporter &op) {
 }
 
 Arg importScalarTensor(OpImporter &op) {
-  Arg dtype = op.arg("dtype");
   return op.emit(OpKind::Full, {{"size", Arg::List{}},
                                 {"fill_value", op.arg("s")},
-                                {"dtype", dtype.isNone() ? Arg(DType::F32) : dtype}});
+                                {"dtype", op.argOr("dtype", DType::F32)}});
 }
 
 Arg importOnesLike(OpImporter &op) {
@@ -127,15 +123,16 @@ Arg equalsEach(OpImporter &op, Arg indices, const Arg &count) {
 } // namespace
 
 Arg importEye(OpImporter &op) {
-  Arg rows = op.arg("n"), columns = op.arg("m"), dtype = op.arg("dtype");
+  Arg rows = op.arg("n"), columns = op.argOr("m", rows);
   Arg numbers = op.emit(OpKind::Arange, {{"start", 0}, {"end", rows}, {"step", 1}});
-  return op.emit(OpKind::To, {{"self", equalsEach(op, numbers, columns.isNone() ? rows : columns)},
-                              {"dtype", dtype.isNone() ? Arg(DType::F32) : dtype}});
+  return op.emit(OpKind::To, {{"self", equalsEach(op, numbers, columns)},
+                              {"dtype", op.argOr("dtype", DType::F32)}});
 }
 
 Arg importOneHot(OpImporter &op) {
   Arg classes = op.arg("num_classes");
-  if (!classes.is<int64_t>() || classes.as<int64_t>() < 1)
+  // The op's default, -1, stands for the largest index and one more.
+  if (classes.is<int64_t>() && classes.as<int64_t>() < 1)
     return op.refuse(ir::Cause::DataShape);
   return op.emit(OpKind::To,
                  {{"self", equalsEach(op, op.arg("self"), classes)}, {"dtype", DType::I64}});

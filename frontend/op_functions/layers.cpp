@@ -32,14 +32,15 @@ Arg asRows(OpImporter &op, Arg images) {
 /// The convolutions over one, two and three dimensions.
 constexpr OpKind kConvolutions[] = {OpKind::Conv1d, OpKind::Conv2d, OpKind::Conv3d};
 
-constexpr char kSpatialDims[] = "only convolutions over one to three dimensions are supported";
+constexpr char kSpatialDims[] = "cgc takes convolutions over one to three dimensions; make the "
+                                "weight a parameter, or write the stride into the call";
 
-/// Returns the number of dimensions over which a convolution runs. The weight's rank is known for
-/// parameters only, the length of the stride almost always.
+/// Returns the number of dimensions over which a convolution runs, 0 if it is not known here. The
+/// weight's rank is known for parameters only, the length of the stride almost always.
 size_t numSpatialDims(const Arg &weight, const Arg &stride) {
   if (weight.isValue() && weight.value()->isTensor())
     return static_cast<size_t>(weight.value()->tensor().rank() - 2);
-  return stride.isList() ? stride.list().size() : 2;
+  return stride.isList() ? stride.list().size() : 0;
 }
 
 /// Imports a convolution with the arguments of `op`, whatever form it has.
@@ -71,7 +72,7 @@ Arg importConvolution(OpImporter &op) {
   const size_t spatial = numSpatialDims(op.arg("weight"), op.arg("stride"));
   if (spatial < 1 || spatial > 3)
     return op.refuse(kSpatialDims);
-  return convolution(op, spatial, op.arg("transposed") == Arg(true));
+  return convolution(op, spatial, op.constant("transposed") == Arg(true));
 }
 
 Arg importConvolutionMode(OpImporter &op) {
@@ -80,7 +81,8 @@ Arg importConvolutionMode(OpImporter &op) {
   if (spatial < 1 || spatial > 3)
     return op.refuse(kSpatialDims);
   Arg padding = Arg::ints(ir::Dims(spatial, 0));
-  if (op.arg("padding") == Arg("same")) {
+  const Arg isSame = op.emit(OpKind::PrimEqual, {{"a", op.arg("padding")}, {"b", "same"}});
+  if (isSame != Arg(false)) {
     if (!dilation.isList() || dilation.list().empty())
       return op.refuse("cgc takes a list of dilations for padding=\"same\"");
     // Pads by dilation * (kernel - 1) in all, half of it rounded down at the start. The input is
@@ -94,9 +96,10 @@ Arg importConvolutionMode(OpImporter &op) {
       halves.push_back(op.emit(OpKind::FloorDivide, {{"self", all}, {"other", 2}}));
       ends[2 * (spatial - 1 - i) + 1] = op.emit(OpKind::Remainder, {{"self", all}, {"other", 2}});
     }
-    padding = Arg(std::move(halves));
-    input = op.emit(OpKind::ConstantPad,
-                    {{"self", input}, {"pad", Arg(std::move(ends))}, {"value", 0}});
+    Arg padded = op.emit(OpKind::ConstantPad,
+                         {{"self", input}, {"pad", Arg(std::move(ends))}, {"value", 0}});
+    padding = op.choose(isSame, Arg(std::move(halves)), padding);
+    input = op.choose(isSame, padded, input);
   }
   return op.emit(kConvolutions[spatial - 1], {{"input", input},
                                               {"weight", weight},

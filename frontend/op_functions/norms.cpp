@@ -6,32 +6,43 @@ namespace cgc::frontend {
 using ir::Arg;
 using ir::OpKind;
 
-Arg importBatchNorm(OpImporter &op) {
-  Arg input = op.arg("input"), weight = op.arg("weight"), bias = op.arg("bias");
-  Arg mean = op.arg("running_mean"), var = op.arg("running_var"), eps = op.arg("eps");
-  Arg training = op.arg("training"), momentum = op.arg("momentum");
-  if (training != Arg(true) || !mean.isNone() || !var.isNone())
-    return op.emit(OpKind::BatchNorm, {{"input", input},
-                                       {"weight", weight},
-                                       {"bias", bias},
-                                       {"running_mean", mean},
-                                       {"running_var", var},
-                                       {"training", training},
-                                       {"momentum", momentum},
-                                       {"eps", eps}});
-  // The statistics of the input, as in weight standardization: a group_norm with the elements of
-  // each channel as one group.
+namespace {
+/// Normalizes with the statistics of the input, as in weight standardization: a group_norm with the
+/// elements of each channel as one group.
+Arg normalizeByInput(OpImporter &op) {
+  Arg input = op.arg("input");
   Arg channels = op.emit(OpKind::Transpose, {{"self", input}, {"dim0", 0}, {"dim1", 1}});
   Arg rows = op.emit(OpKind::Flatten, {{"self", channels}, {"start_dim", 1}, {"end_dim", -1}});
   Arg normalized = op.emit(OpKind::GroupNorm,
                            {{"input", op.emit(OpKind::Unsqueeze, {{"self", rows}, {"dim", 0}})},
                             {"num_groups", op.emit(OpKind::Size, {{"self", input}, {"dim", 1}})},
-                            {"weight", weight},
-                            {"bias", bias},
-                            {"eps", eps}});
+                            {"weight", op.arg("weight")},
+                            {"bias", op.arg("bias")},
+                            {"eps", op.arg("eps")}});
   Arg result = op.emit(OpKind::Reshape, {{"self", normalized},
                                          {"shape", op.emit(OpKind::Size, {{"self", channels}})}});
   return op.emit(OpKind::Transpose, {{"self", result}, {"dim0", 0}, {"dim1", 1}});
+}
+} // namespace
+
+Arg importBatchNorm(OpImporter &op) {
+  Arg mean = op.arg("running_mean"), var = op.arg("running_var"), momentum = op.arg("momentum");
+  if (mean.isNone() && var.isNone()) {
+    const Arg training = op.constant("training");
+    if (!training.isConstant())
+      return training; // It has been refused.
+    if (training == Arg(true))
+      return normalizeByInput(op);
+  }
+  // The rule of batch_norm decides about `training` once it is known.
+  return op.emit(OpKind::BatchNorm, {{"input", op.arg("input")},
+                                     {"weight", op.arg("weight")},
+                                     {"bias", op.arg("bias")},
+                                     {"running_mean", mean},
+                                     {"running_var", var},
+                                     {"training", op.argOr("training", false)},
+                                     {"momentum", momentum},
+                                     {"eps", op.arg("eps")}});
 }
 
 Arg importNativeLayerNorm(OpImporter &op) {
@@ -52,31 +63,17 @@ Arg importNativeGroupNorm(OpImporter &op) {
 }
 
 Arg importNativeBatchNorm(OpImporter &op) {
-  Arg training = op.arg("training");
-  return op.onlyResult(
-      op.emit(OpKind::BatchNorm, {{"input", op.arg("input")},
-                                  {"weight", op.arg("weight")},
-                                  {"bias", op.arg("bias")},
-                                  {"running_mean", op.arg("running_mean")},
-                                  {"running_var", op.arg("running_var")},
-                                  {"training", training.isNone() ? Arg(false) : training},
-                                  {"momentum", op.arg("momentum")},
-                                  {"eps", op.arg("eps")}}));
-}
-
-Arg importBatchNormOfBatch(OpImporter &op) {
-  return op.refuse(ir::Cause::Autograd);
+  return op.onlyResult(importBatchNorm(op));
 }
 
 Arg importNativeDropout(OpImporter &op) {
-  op.arg("p");
-  if (op.arg("train") != Arg(false))
-    return op.refuse(ir::Cause::Random);
-  return op.onlyResult(op.arg("input"));
+  return op.onlyResult(op.emit(
+      OpKind::Dropout,
+      {{"input", op.arg("input")}, {"p", op.arg("p")}, {"train", op.argOr("train", true)}}));
 }
 
 Arg importInstanceNorm(OpImporter &op) {
-  if (op.arg("use_input_stats") != Arg(true))
+  if (op.constant("use_input_stats") != Arg(true))
     return op.refuse("cgc takes instance_norm with the statistics of its input only");
   op.arg("running_mean"), op.arg("running_var"), op.arg("momentum"); // Not used then.
   Arg input = op.arg("input");

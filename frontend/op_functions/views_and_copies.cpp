@@ -48,11 +48,16 @@ Arg importRepeatInterleave(OpImporter &op) {
   if (!repeats.is<int64_t>() || repeats.as<int64_t>() < 1 || repeats.as<int64_t>() > kMost)
     return op.refuse("cgc repeats a constant number of times, from 1 to " + std::to_string(kMost));
   auto count = static_cast<size_t>(repeats.as<int64_t>());
-  int64_t last = dim.isNone() ? -1 : dim.as<int64_t>() + (dim.as<int64_t>() < 0 ? 0 : 1);
+  Arg first = 0, last = -1;
+  if (!dim.isNone()) {
+    // The new dimension follows `dim`, so a negative number of it is the same.
+    Arg isFromFront = op.emit(OpKind::Ge, {{"self", dim}, {"other", 0}});
+    last = op.emit(OpKind::Add,
+                   {{"self", dim}, {"other", op.emit(OpKind::PrimInt, {{"a", isFromFront}})}});
+    first = op.emit(OpKind::Sub, {{"self", last}, {"other", 1}});
+  }
   Arg stacked = op.emit(OpKind::Stack, {{"tensors", Arg::List(count, self)}, {"dim", last}});
-  return op.emit(
-      OpKind::Flatten,
-      {{"self", stacked}, {"start_dim", dim.isNone() ? 0 : last - 1}, {"end_dim", last}});
+  return op.emit(OpKind::Flatten, {{"self", stacked}, {"start_dim", first}, {"end_dim", last}});
 }
 
 Arg importTo(OpImporter &op) {
@@ -61,7 +66,7 @@ Arg importTo(OpImporter &op) {
     dtype = op.emit(OpKind::PrimDType, {{"self", other}});
   Arg result =
       op.emit(OpKind::To, {{"self", op.arg("self")}, {"dtype", dtype}, {"device", device}});
-  if (op.arg("copy") == Arg(true))
+  if (op.constant("copy") == Arg(true))
     result = op.emit(OpKind::Clone, {{"self", result}});
   return result;
 }
@@ -85,11 +90,9 @@ Arg importCopy(OpImporter &op) {
 }
 
 Arg importPad(OpImporter &op) {
-  Arg mode = op.arg("mode"), pad = op.arg("pad"), value = op.arg("value");
+  Arg mode = op.constant("mode"), pad = op.arg("pad"), value = op.argOr("value", 0);
   if (mode == Arg("constant"))
-    return op.emit(
-        OpKind::ConstantPad,
-        {{"self", op.arg("self")}, {"pad", pad}, {"value", value.isNone() ? Arg(0) : value}});
+    return op.emit(OpKind::ConstantPad, {{"self", op.arg("self")}, {"pad", pad}, {"value", value}});
   const bool mirrors = mode == Arg("reflect");
   const size_t length = pad.isList() ? pad.list().size() : 0;
   if ((!mirrors && mode != Arg("replicate")) || (length != 2 && length != 4 && length != 6))

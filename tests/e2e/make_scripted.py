@@ -92,6 +92,45 @@ class Loops(nn.Module):
         return x
 
 
+class Arguments(nn.Module):
+    """Passes flags, names and dimensions to methods whose ops depend on them, also by its own defaults."""
+
+    def __init__(self):
+        super().__init__()
+        self.kernels, self.rows = nn.Parameter(torch.randn(2, 1, 3, 2)), nn.Parameter(torch.randn(2, 1, 4))
+
+    def spread(self, x, unbiased: bool):
+        variance, mean = torch.var_mean(x, dim=-1, unbiased=unbiased)
+        return x.std(-1, unbiased=unbiased), torch.var(x, unbiased), variance, mean
+
+    def convolve(self, x, padding: str):
+        images = F.conv2d(x.reshape(-1, 1, 2, 2), self.kernels[:, :, :2], padding=padding)
+        return images, F.conv1d(x.unsqueeze(1), self.rows, padding=padding)
+
+    def repeat(self, x, dim: int):
+        return x.repeat_interleave(3, dim=dim)
+
+    def fill(self, x, dtype: Optional[int]):
+        return torch.ones(2, dtype=dtype), x.to(torch.float64).new_zeros(2, dtype=dtype), torch.eye(2, 3, dtype=dtype)
+
+    def total(self, x, dims: Optional[List[int]], keep: bool):
+        return x.sum(dims, keepdim=keep)
+
+    def one_hot(self, x, classes: int):
+        return F.one_hot((x > 0).to(torch.long), classes)
+
+    def drop(self, x, train: bool):
+        return torch.native_dropout(x, 0.5, train)[0]
+
+    def forward(self, x, unbiased: bool = False, dim: int = -2, padding: str = "same", dtype: Optional[int] = None):
+        spread = self.spread(x, True) + self.spread(x, False) + self.spread(x, unbiased)
+        convolved = self.convolve(x, "same") + self.convolve(x, "valid") + self.convolve(x, padding)
+        repeated = self.repeat(x, 0), self.repeat(x, 1), self.repeat(x, -1), self.repeat(x, dim)
+        filled = self.fill(x, None) + self.fill(x, dtype)
+        totals = self.total(x, [1], True), self.total(x, None, False)
+        return spread, convolved, repeated, filled, totals, self.one_hot(x, 3), self.drop(x, False)
+
+
 class Ranges(nn.Module):
     """Has ranges with a step, enumerate and zip of lists, and a list that grows by +=."""
 
@@ -143,6 +182,7 @@ class Items(nn.Module):
         k.copy_(x[0])
         k.copy_(k)
         k[0:1].copy_(k[0:1] * 2)
+        k[:, :3].copy_(k[:, 1:4])
         return y, a, b, z, w, n, k
 
 
@@ -369,7 +409,7 @@ class OtherOutputs(nn.Module):
 
 
 class Parts(nn.Module):
-    """Overwrites parts of a value, then reads the whole and other parts. Traced."""
+    """Overwrites parts of a value, then reads the whole and other parts; a constant of one element. Traced."""
 
     def forward(self, x):
         table = x.new_zeros((3, 4))
@@ -378,13 +418,13 @@ class Parts(nn.Module):
         table[1].add_(1)
         column = table[:, 0]
         column.add_(2).mul_(3)
-        return x + table.sum(0), table, column
+        return x + table.sum(0), table, column, x.sum() * torch.tensor([2.0])
 
 
 def main(folder):
     torch.manual_seed(0)
     folder.mkdir(parents=True, exist_ok=True)
-    scripted = (OptionalInput, Shapes, Flags, Loops, Ranges, Items, Lists, NoGrad, Attention)
+    scripted = (OptionalInput, Shapes, Flags, Arguments, Loops, Ranges, Items, Lists, NoGrad, Attention)
     refused = (NotTypes, ListInput, Offenders, Streams, OtherOutputs)
     for module in scripted + refused:
         torch.jit.script(module().eval()).save(str(folder / f"{module.__name__}.pt"))

@@ -61,6 +61,10 @@ TEST_F(ScriptedModels, FlagsLoopsAndLists) {
   expectAgreement("NoGrad", {"--input", "x=f32[1,4]"});
 }
 
+TEST_F(ScriptedModels, OpsThatDependOnArguments) {
+  expectAgreement("Arguments", {"--input", "x=f32[1,4]"});
+}
+
 TEST_F(ScriptedModels, BranchesOfMultiheadAttention) {
   expectAgreement("Attention", {"--input", "x=f32[1,5,8]", "--input", "y=f32[1,3,8]"});
 }

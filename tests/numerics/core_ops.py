@@ -56,6 +56,7 @@ ARGUMENTS = {
     "_log_softmax": lambda x: (x, 1, False),
     "_softmax": lambda x: (x, 1, False),
     "_native_batch_norm_legit": lambda x: (x, None, None, weights(x, 3), weights(x, 3).exp(), False, 0.1, 1e-5),
+    "_native_batch_norm_legit.no_stats": lambda x: (x, weights(x, 3), None, True, 0.1, 1e-5),
     "_native_batch_norm_legit_no_training":
         lambda x: (x, weights(x, 3), None, weights(x, 3), weights(x, 3).exp(), 0.1, 1e-5),
     "_pdist_forward": lambda x: (matrix(x), 2.0),
@@ -142,11 +143,10 @@ ARGUMENTS |= {f"bitwise_{op}.Scalar": (lambda x: (integers(x), 6)) for op in ("a
 
 # The ops that are refused: their cause and arguments.
 REFUSED = {
-    "_adaptive_avg_pool2d_backward": ("autograd", lambda x: (x[..., :1, :1], x)),
     "_embedding_bag": ("no-rule", lambda x: (matrix(x), index(6, 4), index(2, 2) * 3)),
+    "_adaptive_avg_pool2d_backward": ("autograd", lambda x: (x[..., :1, :1], x)),
     "_fft_c2r": ("complex", lambda x: (aten._fft_r2c(x, [3], 0, True), [3], 0, 5)),
     "_fft_r2c": ("complex", lambda x: (x, [3], 0, True)),
-    "_native_batch_norm_legit.no_stats": ("autograd", lambda x: (x, None, None, True, 0.1, 1e-5)),
     "as_strided": ("memory-layout", lambda x: (x, [2, 2], [1, 2])),
     "avg_pool2d_backward": ("autograd", lambda x: (x[..., :2, :2], x, [2, 2], [], [0, 0], False, True, None)),
     "embedding_dense_backward": ("autograd", lambda x: (weights(x, 6, 5), index(6, 4), 4, -1, False)),
@@ -165,8 +165,8 @@ UNTRACED = ["_local_scalar_dense", "convolution_backward", "fill.Scalar", "nativ
 # Ops whose elements are undefined, and views whose other form changes metadata.
 FILLED = ["empty.memory_format", "empty_strided"]
 # Ops of which cgc computes the first result.
-FIRST = ["_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "max_pool2d_with_indices",
-         "max_pool3d_with_indices", "native_dropout", "native_group_norm", "native_layer_norm"]
+FIRST = ["_native_batch_norm_legit", "_native_batch_norm_legit.no_stats",
+         "_native_batch_norm_legit_no_training", "max_pool2d_with_indices", "max_pool3d_with_indices", "native_dropout", "native_group_norm", "native_layer_norm"]
 
 
 def core_ops():

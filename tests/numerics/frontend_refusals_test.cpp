@@ -126,6 +126,16 @@ TEST(FrontendRefusals, RefusesArgumentsThatAFunctionDoesNotAskFor) {
   EXPECT_EQ(found[0].loc.line, lineOf("unasked"));
 }
 
+TEST(FrontendRefusals, RefusesArgumentsThatDecideTheImportUnlessTheyAreConstants) {
+  auto found = offenders(smallModel("unknown_arguments"), {floats({2, 3, 4})});
+  ASSERT_EQ(found.size(), 4u);
+  for (size_t i = 0; const char *name : {"mode", "training", "copy", "use_input_stats"}) {
+    EXPECT_THAT(found[i].message,
+                HasSubstr("cgc takes a constant '" + std::string(name) + "' of aten::"));
+    EXPECT_EQ(found[i++].loc.line, lineOf(name));
+  }
+}
+
 TEST(FrontendRefusals, RefusesCallsThatOnlyChangeTheirArguments) {
   auto found = offenders(smallModel("changes_argument"), {floats({3, 4})});
   ASSERT_EQ(found.size(), 1u);

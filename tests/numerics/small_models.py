@@ -10,6 +10,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 warnings.simplefilter("ignore")
 
@@ -347,7 +348,8 @@ class Offenders(nn.Module):
         g = nn.functional.dropout(x, 0.5, training=True)  # OFFENDER: random
         h = nn.functional.alpha_dropout(x, 0.5, training=True)  # OFFENDER: random
         i = nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.5)  # OFFENDER: random
-        return a, b, c, d, e, f, g, h, i
+        j = torch.native_dropout(x, 0.5, True)[0]  # OFFENDER: random
+        return a, b, c, d, e, f, g, h, i, j
 
     @torch.jit.export
     def gradients(self, x):
@@ -439,6 +441,25 @@ class UnaskedArgument(nn.Module):
         return x.repeat_interleave(2, dim=0, output_size=6)  # LINE: unasked
 
 
+class UnknownArguments(nn.Module):
+    """Passes arguments to methods whose ops cgc imports only if they are constants."""
+
+    def forward(self, x):
+        return self.pad(x, "reflect") + self.normalize(x, True) + self.copy(x, True) + self.instances(x, True)
+
+    def pad(self, x, mode: str):
+        return F.pad(x, (1, 1), mode)  # LINE: mode
+
+    def normalize(self, x, training: bool):
+        return F.batch_norm(x, None, None, training=training)  # LINE: training
+
+    def copy(self, x, copy: bool):
+        return x.to(torch.float32, copy=copy)  # LINE: copy
+
+    def instances(self, x, own: bool):
+        return torch.instance_norm(x, None, None, None, None, own, 0.1, 1e-5, False)  # LINE: use_input_stats
+
+
 class TwiceTheSame(nn.Module):
     """A model in training mode; an optimizer computes the exponential once."""
 
@@ -504,6 +525,7 @@ def main(folder):
         "foreign_op": torch.jit.script(ForeignOp().eval()),
         "containers": torch.jit.script(Containers().eval()),
         "twice_the_same": torch.jit.script(TwiceTheSame().train()),
+        "unknown_arguments": torch.jit.script(UnknownArguments().eval()),
         "unasked_argument": torch.jit.script(UnaskedArgument().eval()),
     }
     for name, model in models.items():

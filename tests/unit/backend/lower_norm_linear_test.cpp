@@ -241,6 +241,17 @@ TEST(Lower, NormLinearOfAnInputHasALayerNorm) {
               ElementsAre("kernel layer_norm_f16", testing::StartsWith("kernel gemm_f16_")));
 }
 
+TEST(Lower, NormLinearOfPermutedRowsCopiesThemForTheKernel) {
+  auto plan = lowerForHopper("%x: f16[2,5,64]@cuda, %w: f16[24,64]@cuda",
+                             "%0 = aten.permute(%x) {dims=[1, 0, 2]} : f16[5,2,64][64,320,1]@cuda\n"
+                             "%1 = cgc.norm_linear(%0, %w, none) : f16[5,2,24]@cuda\noutput %1");
+  ASSERT_TRUE(plan) << plan.status().message();
+  const std::vector<std::string> names = recordNames(plan->plan.entries[0].buckets[0]);
+  ASSERT_EQ(names.size(), 3u);
+  EXPECT_EQ(names[1], "kernel layer_norm_f16") << "it reads the copy";
+  EXPECT_THAT(names[2], testing::StartsWith("kernel gemm_f16_"));
+}
+
 /// Readers other than cgc.norm_linear get row statistics in any case; a kernel that cannot write
 /// them is followed by records that compute them.
 TEST(Lower, RowStatisticsThatAreAnOutputAreComputed) {
