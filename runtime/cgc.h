@@ -1,15 +1,19 @@
-/* The C API of libcgc_runtime: loads launch plans and serves them. docs/api.md explains it with examples.
+/* The C API of libcgc_runtime: loads launch plans and serves them. docs/api.md explains it with
+ * examples.
  *
  * Rules that hold for every function:
- *  - It returns a cgc_code. If that is not CGC_OK and `error` is not null, `*error` receives an error that the caller
- *    destroys with cgc_error_destroy(). Otherwise `*error` is not touched. No exception leaves a function.
- *  - A handle that a function returns belongs to the caller, who destroys it with the function of its type. Destroying
- *    a null handle does nothing.
- *  - Functions are thread-safe unless they destroy a handle: no other call may use that handle then or later.
+ *  - It returns a cgc_code. If that is not CGC_OK and `error` is not null, `*error` receives an
+ * error that the caller destroys with cgc_error_destroy(). Otherwise `*error` is not touched. No
+ * exception leaves a function.
+ *  - A handle that a function returns belongs to the caller, who destroys it with the function of
+ * its type. Destroying a null handle does nothing.
+ *  - Functions are thread-safe unless they destroy a handle: no other call may use that handle then
+ * or later.
  *  - Strings are null-terminated UTF-8.
- *  - A structure begins with its size, set by the caller: sizeof of the type that it was compiled with. A later version
- *    of the library may have more members; members that the caller's version lacks have their defaults.
- *    CGC_INIT(type) makes a zeroed structure with its size, and zero is the default of every member.
+ *  - A structure begins with its size, set by the caller: sizeof of the type that it was compiled
+ * with. A later version of the library may have more members; members that the caller's version
+ * lacks have their defaults. CGC_INIT(type) makes a zeroed structure with its size, and zero is the
+ * default of every member.
  */
 #ifndef CGC_H
 #define CGC_H
@@ -107,18 +111,19 @@ typedef struct cgc_tensor_info {
 CGC_C_API size_t cgc_plan_entry_count(const cgc_plan *plan);
 /* The name of an entry; null if there is no such entry. Lives as long as the plan. */
 CGC_C_API const char *cgc_plan_entry_name(const cgc_plan *plan, size_t entry);
-/* The number of buckets of an entry, the sets of input shapes that it was compiled for; 0 if there is no such entry. */
+/* The number of buckets of an entry, the sets of input shapes that it was compiled for; 0 if there
+ * is no such entry. */
 CGC_C_API size_t cgc_plan_bucket_count(const cgc_plan *plan, size_t entry);
 /* 1 if the rows of a batch are independent, so that the entry takes any batch; else 0. */
 CGC_C_API int cgc_plan_takes_any_batch(const cgc_plan *plan, size_t entry);
-/* 1 if LibTorch runs some of the plan's records, so that a session needs libcgc_aten.so and LibTorch
- * (docs/deployment.md); else 0. */
+/* 1 if LibTorch runs some of the plan's records, so that a session needs libcgc_aten.so and
+ * LibTorch (docs/deployment.md); else 0. */
 CGC_C_API int cgc_plan_needs_libtorch(const cgc_plan *plan);
 /* The number of inputs or outputs of an entry; 0 if there is no such entry. */
 CGC_C_API size_t cgc_plan_tensor_count(const cgc_plan *plan, size_t entry, cgc_io io);
 /* Describes an input or output of a bucket. CGC_USAGE if there is none. */
-CGC_C_API cgc_code cgc_plan_tensor(const cgc_plan *plan, size_t entry, size_t bucket, cgc_io io, size_t index,
-                                   cgc_tensor_info *info, cgc_error **error);
+CGC_C_API cgc_code cgc_plan_tensor(const cgc_plan *plan, size_t entry, size_t bucket, cgc_io io,
+                                   size_t index, cgc_tensor_info *info, cgc_error **error);
 
 /* How kernels are run. */
 typedef enum cgc_executor {
@@ -131,25 +136,27 @@ typedef enum cgc_executor {
 typedef struct cgc_session_options {
   size_t struct_size;
   cgc_executor executor;
-  const int32_t *devices; /* The GPUs, by index, without duplicates. */
-  size_t device_count;    /* 0: GPU 0 for a plan that runs on GPUs. */
-  int32_t contexts;       /* Requests that run on each device at a time. 0: 1. */
-  int32_t threads;        /* Threads of an op on the host. 0: the setting of the process. */
-  int64_t max_batch;      /* The largest batch of a request. 0: 16384. */
-  size_t max_waiting;     /* Requests that may wait for a context at a time. 0: 1024. */
-  int64_t timeout_ms;     /* The longest wait for a context, in milliseconds. 0: no limit. */
-  int32_t capture_on_first_use; /* Not 0: a bucket is captured when it is first used, not at creation. */
-  uint64_t memory_limit;        /* In bytes for each device: weights, arenas, inputs, outputs. 0: the free memory. */
-  const char *aten_path;        /* libcgc_aten.so or its folder. */
-  const char *cublaslt_path;    /* libcublasLt.so.13 or its folder. */
-  const char *reference_path;   /* libcgc_reference.so or its folder. */
+  const int32_t *devices;       /* The GPUs, by index, without duplicates. */
+  size_t device_count;          /* 0: GPU 0 for a plan that runs on GPUs. */
+  int32_t contexts;             /* Requests that run on each device at a time. 0: 1. */
+  int32_t threads;              /* Threads of an op on the host. 0: the setting of the process. */
+  int64_t max_batch;            /* The largest batch of a request. 0: 16384. */
+  size_t max_waiting;           /* Requests that may wait for a context at a time. 0: 1024. */
+  int64_t timeout_ms;           /* The longest wait for a context, in milliseconds. 0: no limit. */
+  int32_t capture_on_first_use; /* Not 0: a bucket is captured when it is first used, not at
+                                   creation. */
+  uint64_t memory_limit; /* In bytes for each device: weights, arenas, inputs, outputs. 0: the free
+                            memory. */
+  const char *aten_path; /* libcgc_aten.so or its folder. */
+  const char *cublaslt_path;  /* libcublasLt.so.13 or its folder. */
+  const char *reference_path; /* libcgc_reference.so or its folder. */
   const char *const *op_libraries;
   size_t op_library_count;
 } cgc_session_options;
 
 /* Uploads the weights to each device and creates its contexts. `options` may be null. */
-CGC_C_API cgc_code cgc_session_create(const cgc_plan *plan, const cgc_session_options *options, cgc_session **session,
-                                      cgc_error **error);
+CGC_C_API cgc_code cgc_session_create(const cgc_plan *plan, const cgc_session_options *options,
+                                      cgc_session **session, cgc_error **error);
 /* Waits for the session's work. */
 CGC_C_API void cgc_session_destroy(cgc_session *session);
 
@@ -162,28 +169,34 @@ typedef struct cgc_tensor {
   cgc_memory memory;
 } cgc_tensor;
 
-/* Runs `entry` on `inputs`, in the plan's order, and writes the results to `outputs`. An entry that takes any batch
- * (cgc_plan_takes_any_batch) may have any batch from 1 to max_batch; otherwise the inputs have the shapes of one of the
- * buckets.
+/* Runs `entry` on `inputs`, in the plan's order, and writes the results to `outputs`. An entry that
+ * takes any batch (cgc_plan_takes_any_batch) may have any batch from 1 to max_batch; otherwise the
+ * inputs have the shapes of one of the buckets.
  *
- * `stream` is a cudaStream_t: the work is enqueued on it, the call returns, and the tensors must stay valid until the
- * work is complete. If it is null, the call returns when the outputs are complete. The legacy default stream is 1
- * (cudaStreamLegacy), not null.
+ * `stream` is a cudaStream_t: the work is enqueued on it, the call returns, and the tensors must
+ * stay valid until the work is complete. If it is null, the call returns when the outputs are
+ * complete. The legacy default stream is 1 (cudaStreamLegacy), not null.
  *
- * CGC_USAGE, before anything is enqueued, for a request that does not fit; CGC_BUSY if it waited too long. */
-CGC_C_API cgc_code cgc_session_run(cgc_session *session, const char *entry, const cgc_tensor *inputs,
-                                   size_t input_count, const cgc_tensor *outputs, size_t output_count, void *stream,
+ * CGC_USAGE, before anything is enqueued, for a request that does not fit; CGC_BUSY if it waited
+ * too long. */
+CGC_C_API cgc_code cgc_session_run(cgc_session *session, const char *entry,
+                                   const cgc_tensor *inputs, size_t input_count,
+                                   const cgc_tensor *outputs, size_t output_count, void *stream,
                                    cgc_error **error);
 
 /* Captures the buckets that a batch of `batch` rows takes, if the session captures on first use. */
-CGC_C_API cgc_code cgc_session_prepare(cgc_session *session, const char *entry, int64_t batch, cgc_error **error);
+CGC_C_API cgc_code cgc_session_prepare(cgc_session *session, const char *entry, int64_t batch,
+                                       cgc_error **error);
 
-/* Serves later requests with `plan`, which has at least the entries of the present one. Its buckets are captured while
- * the session serves requests; requests that have begun end with the present plan. If it fails, that plan stays. */
-CGC_C_API cgc_code cgc_session_update(cgc_session *session, const cgc_plan *plan, cgc_error **error);
-/* The same for another compilation of the same model that differs in the values of weights only; otherwise CGC_USAGE
- * names the first difference. */
-CGC_C_API cgc_code cgc_session_swap_weights(cgc_session *session, const cgc_plan *plan, cgc_error **error);
+/* Serves later requests with `plan`, which has at least the entries of the present one. Its buckets
+ * are captured while the session serves requests; requests that have begun end with the present
+ * plan. If it fails, that plan stays. */
+CGC_C_API cgc_code cgc_session_update(cgc_session *session, const cgc_plan *plan,
+                                      cgc_error **error);
+/* The same for another compilation of the same model that differs in the values of weights only;
+ * otherwise CGC_USAGE names the first difference. */
+CGC_C_API cgc_code cgc_session_swap_weights(cgc_session *session, const cgc_plan *plan,
+                                            cgc_error **error);
 
 /* What a session has done since it was created. */
 typedef struct cgc_session_stats {
@@ -199,7 +212,8 @@ typedef struct cgc_session_stats {
   uint64_t updates;     /* Plans that were exchanged. */
 } cgc_session_stats;
 
-CGC_C_API cgc_code cgc_session_get_stats(const cgc_session *session, cgc_session_stats *stats, cgc_error **error);
+CGC_C_API cgc_code cgc_session_get_stats(const cgc_session *session, cgc_session_stats *stats,
+                                         cgc_error **error);
 
 /* Memory in bytes, the sum over the session's devices. */
 typedef struct cgc_memory_report {
@@ -211,7 +225,8 @@ typedef struct cgc_memory_report {
 } cgc_memory_report;
 
 /* The memory of the plan that serves requests now. */
-CGC_C_API cgc_code cgc_session_get_memory(const cgc_session *session, cgc_memory_report *report, cgc_error **error);
+CGC_C_API cgc_code cgc_session_get_memory(const cgc_session *session, cgc_memory_report *report,
+                                          cgc_error **error);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "runtime/session/session.h"
+#include "tests/test_device/test_device.h"
 #include "tests/unit/runtime/fake_provider.h"
 #include "tests/unit/runtime/sample_plan.h"
-#include "tests/test_device/test_device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
