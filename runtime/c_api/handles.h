@@ -55,7 +55,7 @@ template <class T> Status toCaller(T value, T *given, const char *name) {
 }
 
 /// Usage if a pointer that is required is null.
-inline Status require(const void *pointer, const char *name) {
+template <class T> Status require(const T *pointer, const char *name) {
   return pointer ? Status::ok() : Status(Code::Usage, std::string(name) + " is null");
 }
 

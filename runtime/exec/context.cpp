@@ -118,7 +118,7 @@ Status Context::Impl::createParts(const Bucket &bucket, BoundBucket &bound) {
   std::ranges::sort(ranges);
   for (size_t i = 0; i < ranges.size();) {
     auto [begin, end] = ranges[i];
-    while (++i < ranges.size() && (ranges[i].first < end || ranges[i].first == begin))
+    for (++i; i < ranges.size() && (ranges[i].first < end || ranges[i].first == begin); ++i)
       end = std::max(end, ranges[i].second);
     CGC_ASSIGN_OR_RETURN(Buffer part, Buffer::allocate(device, end - begin));
     bound.memory.arena.push_back({begin, part.data()});

@@ -6,7 +6,7 @@
 
 #include <cuda.h>
 
-#include <algorithm>
+#include <bit>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
@@ -49,7 +49,8 @@ Status driverStatus(CUresult result, std::string_view what) {
 CUmemAllocationProp propertiesOf(int gpu) {
   CUmemAllocationProp properties = {};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {gpu}};
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = gpu;
   return properties;
 }
 
@@ -114,7 +115,7 @@ Result<GrowableMemory> GrowableMemory::reserve(DeviceKind device, int gpu, uint6
   CUdeviceptr data = 0;
   CGC_TRY(driverStatus(d.reserveAddresses(&data, bytes, 0, 0, 0), what));
   memory.reserved_ = bytes;
-  memory.data_ = reinterpret_cast<std::byte *>(data);
+  memory.data_ = std::bit_cast<std::byte *>(data);
   return memory;
 }
 

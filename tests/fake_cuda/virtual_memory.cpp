@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <bit>
 #include <cstring>
 #include <sys/mman.h>
 
@@ -49,7 +50,7 @@ CUresult memAddressReserve(CUdeviceptr *result, size_t bytes, size_t, CUdevicept
 CUresult memAddressFree(CUdeviceptr address, size_t bytes) {
   return driver(freeingApi("cuMemAddressFree", [&](State &state) {
     state.currentCall().allocates = true;
-    auto *const data = reinterpret_cast<std::byte *>(address);
+    auto *const data = std::bit_cast<std::byte *>(address);
     const auto found = reservations.find(data);
     if (found == reservations.end() || found->second != bytes || state.findAllocation(data, 1))
       return cudaErrorInvalidValue;
@@ -88,7 +89,7 @@ CUresult memMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocatio
     const auto found = handles.find(handle);
     if (found == handles.end() || found->second.first != bytes)
       return cudaErrorInvalidValue;
-    auto *const data = reinterpret_cast<std::byte *>(address);
+    auto *const data = std::bit_cast<std::byte *>(address);
     state.allocations.emplace(data, Allocation{bytes, found->second.second, false});
     return cudaSuccess;
   }));
@@ -97,7 +98,7 @@ CUresult memMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocatio
 CUresult memUnmap(CUdeviceptr address, size_t bytes) {
   return driver(freeingApi("cuMemUnmap", [&](State &state) {
     state.currentCall().allocates = true;
-    auto *const data = reinterpret_cast<std::byte *>(address);
+    auto *const data = std::bit_cast<std::byte *>(address);
     for (auto at = state.allocations.lower_bound(data);
          at != state.allocations.end() && at->first < data + bytes;)
       at = state.allocations.erase(at);
@@ -108,7 +109,7 @@ CUresult memUnmap(CUdeviceptr address, size_t bytes) {
 
 CUresult memSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *, size_t) {
   return driver(api("cuMemSetAccess", [&](State &state) {
-    auto *const data = reinterpret_cast<std::byte *>(address);
+    auto *const data = std::bit_cast<std::byte *>(address);
     if (!state.findAllocation(data, bytes))
       return cudaErrorInvalidValue;
     mprotect(data, bytes, PROT_READ | PROT_WRITE);
