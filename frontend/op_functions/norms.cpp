@@ -28,7 +28,7 @@ Arg normalizeByInput(OpImporter &op) {
 Arg importBatchNorm(OpImporter &op) {
   Arg mean = op.arg("running_mean"), var = op.arg("running_var"), momentum = op.arg("momentum");
   if (mean.isNone() && var.isNone()) {
-    const Arg training = op.constant("training");
+    Arg training = op.constant("training");
     if (!training.isConstant())
       return training; // It has been refused.
     if (training == Arg(true))
