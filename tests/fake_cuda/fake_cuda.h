@@ -37,7 +37,8 @@ void setDeviceBytes(int device, uint64_t bytes);
 uint64_t allocatedBytes();
 /// Bytes of one device's memory that are currently allocated, as they were requested.
 uint64_t allocatedBytes(int device);
-/// The number of existing streams, events, graphs and executable graphs.
+/// The number of existing streams, events, graphs and executable graphs, and of user objects that a
+/// caller holds a reference to.
 size_t liveHandles();
 
 /// Makes the `nth` call of `function` from now on, counted from 1, fail with `error`. After a
@@ -65,6 +66,8 @@ struct CallCounts {
   size_t all = 0, allocations = 0, waits = 0;
 };
 CallCounts callCounts();
+/// Whether this thread is in a function of the fake GPU.
+bool isInCall();
 
 /// Enqueues host code in place of a kernel. Under capture it becomes a kernel node, which has no
 /// parameters. `work` may call neither CUDA nor the functions of this header.

@@ -64,6 +64,10 @@ CallCounts callCounts() {
   return counts;
 }
 
+bool isInCall() {
+  return thisThread.isInCall;
+}
+
 } // namespace cgc::test::fake_cuda
 
 using namespace cgc::test::fake_cuda;

@@ -18,6 +18,20 @@ struct Node {
   std::vector<void *> parameters;
 };
 
+/// Calls a destructor when the last reference to it is gone, as a user object of CUDA does.
+class UserObject {
+public:
+  UserObject(void *data, cudaHostFn_t destroy) : data_(data), destroy_(destroy) {}
+  UserObject(const UserObject &) = delete;
+  UserObject &operator=(const UserObject &) = delete;
+  ~UserObject();
+
+private:
+  void *data_;
+  cudaHostFn_t destroy_;
+};
+using UserObjects = std::vector<std::shared_ptr<UserObject>>;
+
 /// A graph. Its handle and those of its nodes are valid while it lives.
 class Graph {
 public:
@@ -30,6 +44,7 @@ public:
   /// A copy with copies of its child graphs. The nodes keep their order.
   std::shared_ptr<Graph> clone() const;
   const std::vector<std::unique_ptr<Node>> &nodes() const { return nodes_; }
+  UserObjects userObjects; ///< One for each reference. A clone has them, too.
 
 private:
   std::vector<std::unique_ptr<Node>> nodes_;

@@ -77,6 +77,8 @@ cudaError_t instantiate(State &state, cudaGraphExec_t *result, cudaGraph_t handl
   const std::vector<LaunchNode> nodes = launchNodes(*graph);
   if (randomOrder(nodes, state.random).size() != nodes.size())
     return cudaErrorInvalidValue; // A cycle.
+  if (const cudaError_t error = state.refuseUnsafe(); error != cudaSuccess)
+    return error;
   const auto exec = std::make_shared<GraphExec>();
   exec->graph = graph->clone();
   for (size_t i = 0; i < graph->nodes().size(); ++i)
@@ -110,7 +112,9 @@ cudaError_t launch(State &state, cudaGraphExec_t handle, cudaStream_t streamHand
   if (const cudaError_t error = state.refuseImplicit(*stream); error != cudaSuccess)
     return error;
   const std::vector<LaunchNode> nodes = launchNodes(*exec->graph);
-  state.push(stream, [&state, nodes] { runNodes(state, nodes); }, {exec->lastLaunch});
+  // References to user objects "are held until the launches have finished executing".
+  state.push(stream, [&state, nodes, held = exec->graph] { runNodes(state, nodes); },
+             {exec->lastLaunch});
   exec->lastLaunch = State::endOf(stream);
   for (const LaunchNode &node : nodes)
     if (node.record) {

@@ -191,6 +191,10 @@ cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *result, cudaGraph_t graph,
   });
 }
 
+cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const cudaMemsetParams *parameters) {
+  return api(__func__, [&](State &state) { return setNode<Fill>(state, node, *parameters); });
+}
+
 cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, cudaMemsetParams *parameters) {
   return api(__func__, [&](State &state) {
     return readNode<Fill>(state, node, [&](Node &, const Fill &fill) {

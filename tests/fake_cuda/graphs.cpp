@@ -28,6 +28,7 @@ Node *Graph::add(std::shared_ptr<const Operation> operation, std::vector<Depende
 
 std::shared_ptr<Graph> Graph::clone() const {
   const auto clone = std::make_shared<Graph>();
+  clone->userObjects = userObjects;
   std::unordered_map<const Node *, Node *> cloneOf;
   for (const std::unique_ptr<Node> &node : nodes_) {
     std::shared_ptr<const Operation> operation = node->operation;

@@ -78,7 +78,8 @@ uint64_t allocatedBytes(int device) {
 size_t liveHandles() {
   State &state = State::get();
   const std::lock_guard lock(state.mutex);
-  return state.streams.size() + state.events.size() + state.graphs.size() + state.execs.size();
+  return state.streams.size() + state.events.size() + state.graphs.size() + state.execs.size() +
+         state.userObjects.size();
 }
 
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {

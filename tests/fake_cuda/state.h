@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 namespace cgc::test::fake_cuda {
 
@@ -55,8 +56,9 @@ struct State {
   std::map<Event *, std::shared_ptr<Event>> events;
   std::map<Graph *, std::shared_ptr<Graph>> graphs; ///< Those that the user owns.
   std::map<GraphExec *, std::shared_ptr<GraphExec>> execs;
-  std::vector<std::shared_ptr<Capture>> captures; ///< Those that have not ended.
-  std::unordered_set<const Graph *> allGraphs;    ///< Also captured graphs and child graphs.
+  std::map<UserObject *, UserObjects> userObjects; ///< The references that the user owns.
+  std::vector<std::shared_ptr<Capture>> captures;  ///< Those that have not ended.
+  std::unordered_set<const Graph *> allGraphs;     ///< Also captured graphs and child graphs.
   std::unordered_set<const Node *> allNodes;
   unsigned long long lastCaptureId = 0;
 
@@ -143,12 +145,25 @@ struct ThreadState {
   size_t call = 0;                 ///< The index of the running call in the log.
   cudaError_t fault = cudaSuccess; ///< Of the running call.
   bool isInHostFunction = false;
+  bool isInCall = false; ///< In a function of the API.
 };
 inline thread_local ThreadState thisThread;
 
 template <class Handle> Handle handleOf(void *object) {
   return reinterpret_cast<Handle>(object);
 }
+
+/// Marks this thread as in a function of the API.
+class CallScope final {
+public:
+  CallScope() : before_(std::exchange(thisThread.isInCall, true)) {}
+  CallScope(const CallScope &) = delete;
+  CallScope &operator=(const CallScope &) = delete;
+  ~CallScope() { thisThread.isInCall = before_; }
+
+private:
+  bool before_;
+};
 
 /// Logs a call of an API function and runs its body, unless a fault replaces it. If `frees`, the
 /// body runs even then. `stream`: for the log.
@@ -158,6 +173,7 @@ cudaError_t call(const char *function, cudaStream_t stream, bool frees, const Bo
     return cudaErrorNotPermitted;
   State &state = State::get();
   const std::lock_guard lock(state.mutex);
+  const CallScope scope;
   cudaError_t error = thisThread.fault = state.begin(function, stream);
   if (error == cudaSuccess || frees) {
     const cudaError_t done = body(state);

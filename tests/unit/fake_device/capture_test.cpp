@@ -99,6 +99,24 @@ TEST_F(FakeCapture, ModesSayWhoMayCallWhatIsUnsafe) {
   }
 }
 
+/// CUDA 13.0 on an H200 counts cudaGraphInstantiate as unsafe; its documentation is silent.
+TEST_F(FakeCapture, RefusesToInstantiateUnlessRelaxed) {
+  const cudaStream_t s = stream();
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  ASSERT_EQ(cudaGraphCreate(&graph, 0), cudaSuccess);
+  keep(graph);
+  begin(s, cudaStreamCaptureModeGlobal);
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  ASSERT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  instantiate(graph);
+  ASSERT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(end(s), cudaSuccess);
+  begin(s, cudaStreamCaptureModeGlobal);
+  EXPECT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(end(s), cudaErrorStreamCaptureInvalidated);
+}
+
 /// "If mode is not cudaStreamCaptureModeRelaxed, cudaStreamEndCapture must be called on this stream
 /// from the same thread."
 TEST_F(FakeCapture, OnlyARelaxedCaptureEndsInAnotherThread) {

@@ -186,6 +186,22 @@ TEST_F(FakeGraphs, ACloneIsIndependent) {
   EXPECT_THAT(first.now(), ElementsAre(7));
 }
 
+TEST_F(FakeGraphs, AMemsetNodeGetsAnotherDestination) {
+  const DeviceInts first, second;
+  const cudaGraph_t g = graph();
+  cudaMemsetParams parameters = {};
+  parameters.dst = first.data();
+  parameters.value = parameters.elementSize = parameters.height = 1;
+  parameters.width = parameters.pitch = first.bytes();
+  cudaGraphNode_t node = nullptr;
+  ASSERT_EQ(cudaGraphAddMemsetNode(&node, g, nullptr, 0, &parameters), cudaSuccess);
+  parameters.dst = second.data();
+  ASSERT_EQ(cudaGraphMemsetNodeSetParams(node, &parameters), cudaSuccess);
+  replay(instantiate(g));
+  EXPECT_THAT(first.now(), ElementsAre(0));
+  EXPECT_THAT(second.now(), ElementsAre(0x01010101));
+}
+
 TEST_F(FakeGraphs, HandlesThatAreGoneAreRefused) {
   const size_t before = fake_cuda::liveHandles();
   cudaGraph_t g = nullptr;
