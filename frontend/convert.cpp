@@ -60,15 +60,6 @@ c10::ScalarType toScalarType(DType dtype) {
   return c10::ScalarType::Undefined;
 }
 
-bool isDTypeArgument(const c10::Argument &argument) {
-  if (argument.name() == "dtype")
-    return true;
-  c10::TypePtr type = argument.real_type();
-  if (auto optional = type->cast<c10::OptionalType>())
-    type = optional->getElementType();
-  return type->kind() == c10::TypeKind::ScalarTypeType;
-}
-
 std::string whyUnsupported(const at::Tensor &tensor) {
   if (!tensor.defined())
     return "an undefined tensor";

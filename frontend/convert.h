@@ -20,10 +20,6 @@ namespace cgc::frontend {
 std::optional<DType> toDType(c10::ScalarType type);
 c10::ScalarType toScalarType(DType dtype);
 
-/// Returns true if an int given for `argument` is a dtype. TorchScript stores both as ints; only
-/// schemas distinguish them.
-bool isDTypeArgument(const c10::Argument &argument);
-
 /// Returns why cgc cannot hold `tensor` ("a ComplexFloat tensor"); empty if it can.
 std::string whyUnsupported(const at::Tensor &tensor);
 

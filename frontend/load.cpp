@@ -4,9 +4,9 @@
 #include "frontend/archive.h"
 #include "frontend/cuda_stand_ins.h"
 #include "frontend/guard.h"
-#include "frontend/numbers.h"
 #include "runtime/base/file.h"
 #include "runtime/base/libtorch.h"
+#include "runtime/script/numbers.h"
 
 #include "llvm/ADT/StringRef.h"
 
@@ -66,7 +66,7 @@ Result<torch::jit::Module> loadTorchScript(const std::string &path) {
     return guarded(Code::InvalidFile, [&] {
       registerCudaOpStubs();
       module = torch::jit::load(path, c10::Device(c10::kCPU));
-      restoreNumbers(module);
+      script::restoreNumbers(module);
       return Status::ok();
     });
   };

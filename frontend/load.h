@@ -9,8 +9,8 @@
 
 namespace cgc::frontend {
 
-/// Loads `path` on the CPU and restores Python's numbers (numbers.h). InvalidFile names the path,
-/// the error and the fix.
+/// Loads `path` on the CPU and restores Python's numbers (runtime/script/numbers.h). InvalidFile
+/// names the path, the error and the fix.
 Result<torch::jit::Module> loadTorchScript(const std::string &path);
 
 } // namespace cgc::frontend

@@ -61,7 +61,7 @@ Result<LoadedModel> loadModel(const std::string &path, DeviceKind device,
   if (precision)
     target.precision = toScalarType(*precision);
   Status status = guarded(Code::Failed, [&] {
-    retarget(module, target);
+    script::retarget(module, target);
     return Status::ok();
   });
   if (!status.isOk())

@@ -1,15 +1,17 @@
 // LoadedModel: a TorchScript module on a device in a precision, for LibTorch to run.
 #pragma once
 
-#include "frontend/retarget.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
+#include "runtime/script/retarget.h"
 
 #include <optional>
 #include <string>
 
 namespace cgc::frontend {
+
+using script::Target;
 
 struct LoadedModel {
   torch::jit::Module module;

@@ -3,6 +3,7 @@
 
 #include "ir/op_def.h"
 #include "runtime/base/check.h"
+#include "runtime/script/retarget.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -91,7 +92,8 @@ ir::Arg OpImporter::argAt(size_t i, bool mayBeNumber) {
   const torch::jit::Value *value = node_.inputs()[i];
   ir::Arg arg = mayBeNumber ? importer_.argOrNumber(value, node_) : importer_.arg(value);
   // The arguments of aten::format after the first are not in the schema.
-  if (!arg.is<int64_t>() || i >= readArgs_.size() || !isDTypeArgument(schema_.arguments()[i]))
+  if (!arg.is<int64_t>() || i >= readArgs_.size() ||
+      !script::isDTypeArgument(schema_.arguments()[i]))
     return arg;
   auto type = static_cast<c10::ScalarType>(arg.as<int64_t>());
   if (std::optional<DType> dtype = toDType(type))

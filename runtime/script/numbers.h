@@ -3,7 +3,7 @@
 
 #include <torch/csrc/jit/api/module.h>
 
-namespace cgc::frontend {
+namespace cgc::script {
 
 /// Restores the numbers of a module. Tracing writes `x / 255.0` as a division by a 0-d float64
 /// tensor, and saving loses the mark that keeps it out of type promotion. LibTorch's executor
@@ -14,4 +14,4 @@ namespace cgc::frontend {
 /// a tensor.
 void restoreNumbers(const torch::jit::Module &module);
 
-} // namespace cgc::frontend
+} // namespace cgc::script

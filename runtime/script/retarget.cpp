@@ -1,7 +1,5 @@
 // Retarget: rewrites tensors and constants of a loaded module.
-#include "frontend/retarget.h"
-
-#include "frontend/convert.h"
+#include "runtime/script/retarget.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -10,12 +8,21 @@
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
-namespace cgc::frontend {
+namespace cgc::script {
 
 using torch::jit::Block;
 using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
+
+bool isDTypeArgument(const c10::Argument &argument) {
+  if (argument.name() == "dtype")
+    return true;
+  c10::TypePtr type = argument.real_type();
+  if (auto optional = type->cast<c10::OptionalType>())
+    type = optional->getElementType();
+  return type->kind() == c10::TypeKind::ScalarTypeType;
+}
 
 c10::ScalarType Target::converted(c10::ScalarType type) const {
   bool changes = precision && c10::isFloatingType(type) &&
@@ -117,4 +124,4 @@ void retarget(torch::jit::Module &module, const Target &target) {
   }
 }
 
-} // namespace cgc::frontend
+} // namespace cgc::script

@@ -1,7 +1,5 @@
 // Numbers: replaces 0-d constant operands by Scalar operands.
-#include "frontend/numbers.h"
-
-#include "frontend/convert.h"
+#include "runtime/script/numbers.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/jit/api/compilation_unit.h>
@@ -9,7 +7,7 @@
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
-namespace cgc::frontend {
+namespace cgc::script {
 namespace {
 
 using torch::jit::Block;
@@ -33,13 +31,13 @@ void restoreInBlock(Block &block, Graph &graph) {
     if (!takesNumber(*node))
       continue;
     std::optional<c10::IValue> other = torch::jit::toIValue(node->inputs()[1]);
-    if (!other || !other->isTensor() || !whyUnsupported(other->toTensor()).empty())
+    if (!other || !other->isTensor() || !other->toTensor().defined())
       continue;
     const at::Tensor &tensor = other->toTensor();
     // A bool takes no part in promotion, and LibTorch has no such overloads for it.
     bool isNumber = c10::isFloatingType(tensor.scalar_type()) ||
                     c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false);
-    if (tensor.dim() != 0 || !isNumber)
+    if (tensor.dim() != 0 || tensor.layout() != c10::kStrided || !isNumber)
       continue;
     torch::jit::WithInsertPoint point(node);
     node->replaceInput(1, graph.insertConstant(tensor.item()));
@@ -55,4 +53,4 @@ void restoreNumbers(const torch::jit::Module &module) {
   }
 }
 
-} // namespace cgc::frontend
+} // namespace cgc::script

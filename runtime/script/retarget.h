@@ -1,13 +1,14 @@
 // Retarget: moves a loaded TorchScript module, including its code, to a device and a precision.
 #pragma once
 
+#include <ATen/core/function_schema.h>
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 #include <torch/csrc/jit/api/module.h>
 
 #include <optional>
 
-namespace cgc::frontend {
+namespace cgc::script {
 
 struct Target {
   c10::Device device;
@@ -22,9 +23,13 @@ struct Target {
   at::Tensor convert(const at::Tensor &tensor) const;
 };
 
+/// Returns true if an int given for `argument` is a dtype. TorchScript stores both as ints; only
+/// schemas distinguish them.
+bool isDTypeArgument(const c10::Argument &argument);
+
 /// Changes parameters, buffers and tensor attributes, and in the code of every method and function:
 /// device constants, dtypes in casts, tensor constants, and whether a convolution may round to
 /// TF32. Tracing bakes all of these in. Call before any method has run.
 void retarget(torch::jit::Module &module, const Target &target);
 
-} // namespace cgc::frontend
+} // namespace cgc::script
