@@ -21,10 +21,20 @@ struct EntryBucket {
   const ir::Graph *graph;
 };
 
+/// A bucket whose records are in branches, and what that costs.
+struct BranchedBucket {
+  std::string entry;
+  size_t bucket = 0; ///< Its index in the entry.
+  uint32_t branches = 0;
+  /// The arena of the bucket, and the one that it would need if its records ran in order.
+  uint64_t arenaBytes = 0, serialArenaBytes = 0;
+};
+
 /// A plan and the data of each of its weights, shared with the parameters of the modules.
 struct CompiledPlan {
   PlanData plan;
   std::vector<std::shared_ptr<const ir::TensorData>> weights;
+  std::vector<BranchedBucket> branched;
 };
 
 /// Lowers the buckets, in order. Usage if a graph is not specialized; the message lists the nodes

@@ -23,6 +23,10 @@ IoTensor ioTensor(std::string name, DType dtype, llvm::ArrayRef<int64_t> sizes) 
   return {.name = std::move(name), .dtype = dtype, .sizes = {sizes.begin(), sizes.end()}};
 }
 
+bool isHostCall(const LaunchRecord &record) {
+  return std::holds_alternative<HostCall>(record.op);
+}
+
 } // namespace
 
 std::optional<Place> mergeLeading(const Place &place, size_t rank) {
@@ -246,34 +250,45 @@ void BucketBuilder::addOutput(std::string name, const Place &place) {
        newStorage(BufferKind::Output, index, ir::TensorType::dense(place.dtype, place.sizes)));
 }
 
-Bucket BucketBuilder::finish() {
-  // Lifetimes of the arena's storages, as ranges of record indices.
-  constexpr uint32_t kNever = UINT32_MAX;
-  std::vector<Lifetime> lives(storages_.size(), {kNever, 0, 0});
-  for (uint32_t i = 0; i < records_.size(); ++i) {
-    auto touch = [&](TensorId id) {
-      if (id == kNoTensor)
-        return;
-      Lifetime &life = lives[tensors_[static_cast<uint32_t>(id)].storage];
-      life.first = std::min(life.first, i);
-      life.last = i;
+std::vector<BufferUse> BucketBuilder::bufferUses() const {
+  std::vector<BufferUse> uses;
+  for (const LaunchRecord &record : records_) {
+    BufferUse &use = uses.emplace_back();
+    const auto add = [&](const std::vector<TensorId> &ids, auto &storages) {
+      for (TensorId id : ids) {
+        if (id == kNoTensor)
+          continue;
+        const uint32_t storage = tensors_[static_cast<uint32_t>(id)].storage;
+        const BufferKind kind = storages_[storage].kind;
+        if (kind == BufferKind::Arena || kind == BufferKind::Output)
+          storages.push_back(storage);
+      }
     };
-    for (TensorId id : recordReads(records_[i]))
-      touch(id);
-    for (TensorId id : recordWrites(records_[i]))
-      touch(id);
+    add(recordReads(record), use.reads);
+    add(recordWrites(record), use.writes);
   }
-  std::vector<Lifetime> arena;
-  std::vector<size_t> arenaIndex(storages_.size());
+  return uses;
+}
+
+FinishedBucket BucketBuilder::finish() {
+  const std::vector<BufferUse> uses = bufferUses();
+  // On the host, and around a host call, records run one by one.
+  if (options_.target == DeviceKind::Cuda && llvm::none_of(records_, isHostCall))
+    for (auto [record, branch] : llvm::zip_equal(records_, findBranches(uses)))
+      record.branch = branch;
+  const BufferLives lives(uses, records_, storages_.size());
+  std::vector<size_t> arena, arenaIndex(storages_.size()); // The arena's storages.
+  std::vector<uint64_t> bytes;
   for (size_t s = 0; s < storages_.size(); ++s) {
-    if (storages_[s].kind != BufferKind::Arena || lives[s].first == kNever)
+    if (storages_[s].kind != BufferKind::Arena || !lives.isUsed(s))
       continue;
     arenaIndex[s] = arena.size();
-    arena.push_back({lives[s].first, lives[s].last, storages_[s].bytes});
-    if (!options_.reusesMemory)
-      arena.back().first = 0, arena.back().last = UINT32_MAX;
+    arena.push_back(s);
+    bytes.push_back(storages_[s].bytes);
   }
-  MemoryPlan plan = planMemory(arena);
+  const MemoryPlan plan = planMemory(bytes, [&](size_t a, size_t b) {
+    return options_.reusesMemory && lives.mayShare(arena[a], arena[b]);
+  });
 
   Bucket bucket;
   bucket.arenaBytes = plan.arenaBytes;
@@ -290,7 +305,13 @@ Bucket BucketBuilder::finish() {
   bucket.inputs = std::move(inputs_);
   bucket.outputs = std::move(outputs_);
   bucket.records = std::move(records_);
-  return bucket;
+
+  FinishedBucket finished{std::move(bucket), plan.arenaBytes};
+  if (options_.reusesMemory && largestBranch(finished.bucket) > 0)
+    finished.serialArenaBytes = planMemory(bytes, [&](size_t a, size_t b) {
+                                  return lives.mayShareInOrder(arena[a], arena[b]);
+                                }).arenaBytes;
+  return finished;
 }
 
 } // namespace cgc::backend

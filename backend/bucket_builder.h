@@ -2,6 +2,7 @@
 // records.
 #pragma once
 
+#include "backend/branches.h"
 #include "backend/lower_options.h"
 #include "backend/weights.h"
 #include "ir/graph.h"
@@ -44,6 +45,12 @@ public:
 private:
   std::vector<SourceLocation> locations_;
   std::map<std::tuple<std::string, unsigned, std::string>, uint32_t> index_;
+};
+
+struct FinishedBucket {
+  Bucket bucket;
+  /// The arena that it would need if its records ran in order, without branches.
+  uint64_t serialArenaBytes = 0;
 };
 
 /// Builds one bucket. Records are added for one node at a time, in graph order.
@@ -112,8 +119,8 @@ public:
   /// `place` fills a storage of its own that is not an output already; else a copy is added. Call
   /// after all nodes.
   void addOutput(std::string name, const Place &place);
-  /// Plans the arena and resolves every place.
-  Bucket finish();
+  /// Finds the branches, plans the arena and resolves every place.
+  FinishedBucket finish();
 
 private:
   struct Storage {
@@ -123,6 +130,8 @@ private:
     std::optional<Place> inputView = std::nullopt; ///< The view of an input that it is a copy of.
   };
   Place newStorage(BufferKind kind, uint32_t index, const ir::TensorType &type);
+  /// The storages in arena and outputs that each record uses.
+  std::vector<BufferUse> bufferUses() const;
   /// Returns true if `place` has each element of its storage once.
   bool coversStorage(const Place &place) const;
   /// Returns the view of an input that has the elements of `place`, in any order; nothing if

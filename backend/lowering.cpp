@@ -113,6 +113,14 @@ std::vector<AtenArg> callArgs(const ir::Node &node, BucketBuilder &builder) {
   return args;
 }
 
+Place densePlace(const Place &place, BucketBuilder &builder) {
+  if (place.type().isContiguous())
+    return place;
+  Place copy = builder.temporary(place.dtype, place.sizes);
+  builder.copy(place, copy);
+  return copy;
+}
+
 Place scalarTensor(const ir::Arg &number, DType dtype, BucketBuilder &builder) {
   Place place = builder.temporary(dtype, {});
   builder.fill(place, number);

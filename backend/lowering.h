@@ -47,6 +47,9 @@ Place expectedPlace(const ir::Value &value, const BucketBuilder &builder);
 /// The arguments of a call, in schema order.
 std::vector<AtenArg> callArgs(const ir::Node &node, BucketBuilder &builder);
 
+/// `place`, or a dense copy of it if it is strided.
+Place densePlace(const Place &place, BucketBuilder &builder);
+
 /// A 0-d temporary filled with a number, for overloads of LibTorch that take tensors only.
 Place scalarTensor(const ir::Arg &number, DType dtype, BucketBuilder &builder);
 

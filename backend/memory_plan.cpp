@@ -19,8 +19,8 @@ uint64_t endOf(uint64_t begin, uint64_t bytes) {
   return checkedAdd(begin, bytes).value_or(kTooLarge);
 }
 
-uint64_t paddedBytes(const Lifetime &life) {
-  return alignUp(life.bytes, placementAlignment(life.bytes)).value_or(kTooLarge);
+uint64_t paddedBytes(uint64_t bytes) {
+  return alignUp(bytes, placementAlignment(bytes)).value_or(kTooLarge);
 }
 
 struct Placed {
@@ -44,25 +44,24 @@ uint64_t bestFit(llvm::ArrayRef<Placed> taken, uint64_t bytes) {
 } // namespace
 
 // Placing larger buffers first makes each begin at a multiple of its own alignment.
-MemoryPlan planMemory(llvm::ArrayRef<Lifetime> lifetimes) {
-  std::vector<size_t> order(lifetimes.size());
+MemoryPlan planMemory(llvm::ArrayRef<uint64_t> bytes,
+                      llvm::function_ref<bool(size_t, size_t)> mayShare) {
+  std::vector<size_t> order(bytes.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  llvm::stable_sort(order,
-                    [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
+  llvm::stable_sort(order, [&](size_t a, size_t b) { return bytes[a] > bytes[b]; });
 
   MemoryPlan plan;
-  plan.offsets.resize(lifetimes.size());
+  plan.offsets.resize(bytes.size());
   std::vector<size_t> placed;
   for (size_t i : order) {
-    const Lifetime &life = lifetimes[i];
-    uint64_t bytes = paddedBytes(life);
+    const uint64_t padded = paddedBytes(bytes[i]);
     std::vector<Placed> taken;
     for (size_t j : placed)
-      if (lifetimes[j].first <= life.last && life.first <= lifetimes[j].last)
-        taken.push_back({plan.offsets[j], endOf(plan.offsets[j], paddedBytes(lifetimes[j]))});
+      if (!mayShare(i, j))
+        taken.push_back({plan.offsets[j], endOf(plan.offsets[j], paddedBytes(bytes[j]))});
     llvm::sort(taken, [](const Placed &a, const Placed &b) { return a.begin < b.begin; });
-    plan.offsets[i] = bestFit(taken, bytes);
-    plan.arenaBytes = std::max(plan.arenaBytes, endOf(plan.offsets[i], bytes));
+    plan.offsets[i] = bestFit(taken, padded);
+    plan.arenaBytes = std::max(plan.arenaBytes, endOf(plan.offsets[i], padded));
     placed.push_back(i);
   }
   return plan;

@@ -1,29 +1,25 @@
-// Memory plan: places buffers with known lifetimes in one arena so that buffers that are alive at
-// the same time do not overlap.
+// Memory plan: places buffers in one arena so that buffers that may be alive at the same time do
+// not overlap.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <cstdint>
 #include <vector>
 
 namespace cgc::backend {
 
-/// The inclusive range of records in which a buffer is alive: from the first record that writes it
-/// to the last that touches it.
-struct Lifetime {
-  uint32_t first = 0, last = 0;
-  uint64_t bytes = 0;
-};
-
 struct MemoryPlan {
-  /// One offset per lifetime, in bytes; a multiple of kBufferAlignment.
+  /// One offset per buffer, in bytes; a multiple of kBufferAlignment.
   std::vector<uint64_t> offsets;
   uint64_t arenaBytes = 0;
 };
 
-/// Places the largest buffer first, each into the smallest gap that is large enough. Deterministic.
-/// The arena is at most as large as the sum of the aligned buffers.
-MemoryPlan planMemory(llvm::ArrayRef<Lifetime> lifetimes);
+/// Places buffers of these sizes in bytes: the largest first, each into the smallest gap that is
+/// large enough. Two buffers, given by their indices, overlap only if `mayShare` is true of them.
+/// Deterministic. The arena is at most as large as the sum of the aligned buffers.
+MemoryPlan planMemory(llvm::ArrayRef<uint64_t> bytes,
+                      llvm::function_ref<bool(size_t, size_t)> mayShare);
 
 } // namespace cgc::backend

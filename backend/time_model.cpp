@@ -3,8 +3,10 @@
 
 #include "backend/gemm_model.h"
 #include "backend/gemm_record.h"
+#include "runtime/plan/branches.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 namespace cgc::backend {
@@ -99,9 +101,19 @@ double workOf(const LaunchRecord &record, const Bucket &bucket, DeviceKind targe
 
 double estimateMicros(const Bucket &bucket, DeviceKind target, int64_t multiprocessors) {
   const double launch = (target == DeviceKind::Cuda ? kH200 : kCpu).launch;
+  const auto microsOf = [&](const LaunchRecord &record) {
+    return launch + workOf(record, bucket, target, multiprocessors);
+  };
   double micros = 0;
   for (const LaunchRecord &record : bucket.records)
-    micros += launch + workOf(record, bucket, target, multiprocessors);
+    if (record.branch == 0)
+      micros += microsOf(record);
+  for (const ParallelRegion &region : parallelRegions(bucket.records)) {
+    std::array<double, kMaxBranches + 1> branches{};
+    for (size_t i = region.begin; i < region.end; ++i)
+      branches[bucket.records[i].branch] += microsOf(bucket.records[i]);
+    micros += std::ranges::max(branches);
+  }
   return micros;
 }
 

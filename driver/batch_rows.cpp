@@ -61,6 +61,9 @@ public:
   std::optional<Reason> run() {
     if (auto reason = chooseInputs())
       return reason;
+    for (const ir::Node &node : method_)
+      if (node.is(ir::OpKind::HostCall))
+        return reasonOf(node, "the host's module may combine different rows");
     const auto analyzed = specialized(kAnalyzedBatch), compared = specialized(kComparedBatch);
     for (const auto *graph : {&analyzed, &compared})
       if (!graph->isOk())

@@ -1,6 +1,7 @@
 // Buckets: chooses the methods and input shapes to compile.
 #include "driver/buckets.h"
 
+#include "driver/entry_groups.h"
 #include "ir/text/text.h"
 #include "runtime/plan/plan.h"
 
@@ -27,12 +28,6 @@ std::vector<std::string> inputNames(const ir::Graph &method) {
   return names;
 }
 
-/// Whether an input is not a tensor. Such an input has a default value.
-bool isFlag(const ir::Value &input) {
-  const ir::Arg *value = input.node()->defaultValue();
-  return value && !value->isNone();
-}
-
 /// The specs of the method's inputs, in its order, without inputs that keep their defaults. Usage,
 /// naming the missing inputs, if one has neither a spec nor a default.
 Result<std::vector<InputSpec>> specsOf(const ir::Graph &method,
@@ -41,7 +36,7 @@ Result<std::vector<InputSpec>> specsOf(const ir::Graph &method,
   std::vector<std::string> missing;
   for (const ir::Value *input : method.inputs()) {
     const InputSpec *spec = findSpec(inputs, input->name());
-    if (spec && !isFlag(*input))
+    if (spec && isTensorInput(*input))
       chosen.push_back(*spec);
     else if (!input->node()->defaultValue())
       missing.push_back(input->name());
@@ -64,7 +59,7 @@ Status checkNames(const ir::Module &root, const std::vector<InputSpec> &inputs) 
     for (const auto &method : root.graphs())
       for (const ir::Value *input : method->inputs())
         if (input->name() == spec.name) {
-          known = known || !isFlag(*input);
+          known = known || isTensorInput(*input);
           flag = input;
         }
     if (!flag)

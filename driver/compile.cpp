@@ -45,7 +45,8 @@ std::string describeBucket(const BucketSpec &bucket, bool batched) {
 /// Whether an op on tensors rejects its argument types. Wrong input types may be the cause.
 bool isOfTypes(const ir::Diagnostic &error) {
   const std::optional<ir::OpKind> op = ir::parseOpName(error.op);
-  return error.cause == ir::Cause::None && op && (ir::opDef(*op).infer || *op == ir::OpKind::Size);
+  return error.cause == ir::Cause::None && op && *op != ir::OpKind::HostCall &&
+         (ir::opDef(*op).infer || *op == ir::OpKind::Size);
 }
 
 /// One specialized graph for each bucket. Tries every entry: the failure names each entry that
@@ -92,8 +93,16 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
 std::string passesOf(const CompileOptions &options) {
   if (const auto *text = std::get_if<std::string>(&options.passes))
     return *text;
-  const auto &[level, precision] = std::get<DefaultPasses>(options.passes);
-  return passes::defaultPasses(options.target, level, precision);
+  const auto &[level, precision, hostModules] = std::get<DefaultPasses>(options.passes);
+  return passes::defaultPasses(options.target, level, precision, hostModules);
+}
+
+/// The names of methods for chooseBuckets, those of the groups included.
+std::vector<std::string> entriesToCompile(const CompileOptions &options) {
+  std::vector<std::string> entries = options.entries;
+  for (const EntryGroup &group : options.entryGroups)
+    entries.push_back(group.name);
+  return entries;
 }
 
 /// Fails as check() does.
@@ -127,12 +136,15 @@ Status check(const CompileOptions &options) {
 Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &options,
                                       ir::Diagnostics &diagnostics) {
   CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, makePipeline(options));
-  CGC_ASSIGN_OR_RETURN(const auto buckets,
-                       chooseBuckets(root, options.inputs, options.batches, options.entries));
+  CGC_TRY(addEntryGroups(root, options.entryGroups));
+  CGC_ASSIGN_OR_RETURN(const auto buckets, chooseBuckets(root, options.inputs, options.batches,
+                                                         entriesToCompile(options)));
   const Phases phases{options, buckets.size() + 2};
   RuntimeEvaluator evaluator(options.providerPath);
-  const passes::PassContext context{
-      .target = options.target, .evaluator = &evaluator, .diagnostics = &diagnostics};
+  const passes::PassContext context{.target = options.target,
+                                    .evaluator = &evaluator,
+                                    .hostTypes = options.hostTypes ? &options.hostTypes : nullptr,
+                                    .diagnostics = &diagnostics};
   const auto finish =
       llvm::make_scope_exit([&] { pipeline.finish(); }); // Runs after a failure, too.
   phases.begin("prepare");

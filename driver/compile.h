@@ -3,6 +3,7 @@
 
 #include "backend/backend.h"
 #include "driver/buckets.h"
+#include "driver/entry_groups.h"
 #include "ir/diagnostics.h"
 #include "ir/module.h"
 #include "passes/pipeline.h"
@@ -24,6 +25,8 @@ struct DefaultPasses {
   passes::OptLevel level = passes::OptLevel::O1;
   /// The dtype that floats are converted to. None: the model's own dtypes.
   std::optional<DType> precision = {};
+  /// Globs over paths of submodules, whose calls are left to the host program (`host-calls`).
+  std::vector<std::string> hostModules = {};
 };
 
 struct CompileOptions {
@@ -32,8 +35,10 @@ struct CompileOptions {
   std::vector<InputSpec> inputs;
   /// Values of dimension 0 of every input, one bucket each. Empty: the sizes of `inputs`.
   std::vector<int64_t> batches;
-  /// Methods to compile. Empty: all whose inputs are given.
+  /// Methods to compile. Empty: the groups; without groups all methods whose inputs are given.
   std::vector<std::string> entries;
+  /// Entries made of several methods, which are compiled beside `entries`.
+  std::vector<EntryGroup> entryGroups;
 
   DeviceKind target = DeviceKind::Cuda;
   backend::Arch arch = backend::Arch::Sm90a; ///< Only for target cuda.
@@ -54,6 +59,9 @@ struct CompileOptions {
 
   /// The op libraries that are searched for the ops of cgc.library_op.
   std::vector<std::shared_ptr<const OpLibrary>> opLibraries;
+  /// Runs submodules that are left to the host program, to learn the types of their results. Empty:
+  /// nobody can, and compiling a call of one fails.
+  passes::HostTypes hostTypes;
   /// Path of the ATen provider (libcgc_aten.so), which computes folded constants.
   std::string providerPath;
 
@@ -66,13 +74,14 @@ struct CompileOptions {
 /// same.
 Status check(const CompileOptions &options);
 
-/// Compiles the chosen methods of `root` for each bucket. `root` changes: its methods are inlined.
+/// Compiles the chosen methods of `root` for each bucket. `root` changes: its methods are inlined,
+/// and it gets one for each group.
 /// The plan's weights share the memory of its parameters, so `root` may be destroyed, but the
 /// library that imported it must stay loaded as long as the weights exist.
 ///
-/// Fails as check() does. Usage, before the first phase, if inputs, batches or entries do not fit
-/// the model. Unsupported if a method cannot be compiled: the status names each such method, and
-/// `diagnostics` has every cause with its source line.
+/// Fails as check() does. Usage, before the first phase, if inputs, batches, entries or groups do
+/// not fit the model. Unsupported if a method cannot be compiled: the status names each such
+/// method, and `diagnostics` has every cause with its source line.
 ///
 /// Each call has a pipeline and an instrumentation of its own. Calls for different modules may run
 /// concurrently if they share neither `log` nor an output file of `instrumentation`, and if the

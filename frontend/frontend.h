@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace cgc::frontend {
@@ -83,12 +84,39 @@ public:
 Result<std::unique_ptr<Peers>> loadPeers(const std::string &path, DeviceKind device,
                                          std::optional<DType> precision, bool tf32);
 
+/// The results of a method of a submodule.
+struct HostModuleResults {
+  std::vector<std::pair<DType, std::vector<int64_t>>> types; ///< Dtype and sizes.
+  bool isTuple = false; ///< They are the elements of a tuple or list.
+};
+
+/// The submodules of a TorchScript file, for those that a plan leaves to the host program. A
+/// `function` is the path of a submodule and its method: "visual.adapter.forward". Arguments behind
+/// the given inputs keep their defaults.
+class HostModules {
+public:
+  virtual ~HostModules() = default;
+  /// The types of the results for inputs of the dtypes and sizes of `inputs`, whose data is not
+  /// read: runs the method on zeros and on ones. Unsupported if it gives types that depend on
+  /// values, overwrites an input, returns anything but tensors, or fails on both.
+  virtual Result<HostModuleResults> resultTypes(const std::string &function,
+                                                std::span<const TensorView> inputs) = 0;
+  /// Computes `outputs` from `inputs`, dense views in the memory of the model's device; on cuda on
+  /// `stream`. Failed if a result has another type than its output, or if LibTorch fails.
+  virtual Status run(const std::string &function, std::span<const TensorView> inputs,
+                     std::span<const TensorView> outputs, void *stream) = 0;
+};
+
+/// Loads `path` for `device` in its own dtypes: the CPU, or device 0 for cuda.
+Result<std::unique_ptr<HostModules>> loadHostModules(const std::string &path, DeviceKind device);
+
 /// The functions that libcgc_frontend exports through `extern "C" const Api *cgcFrontend()`. The
 /// library must stay loaded as long as any object that it returned exists.
 struct Api {
   decltype(frontend::importTorchScript) *import;
   decltype(frontend::loadReference) *loadReference;
   decltype(frontend::loadPeers) *loadPeers;
+  decltype(frontend::loadHostModules) *loadHostModules;
 };
 /// Hash of the headers that both sides were compiled from: any of them may define a layout
 /// that crosses the boundary, and nodes cross it with their op's ordinal.

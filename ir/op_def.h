@@ -31,6 +31,8 @@ enum Trait : unsigned {
   kAttention = 1u << 6, ///< Attention.
   kReduction = 1u << 7, ///< Normalizations, softmax, sums, pooling.
   kMove = 1u << 8,      ///< Copies, lookups, concatenation: memory traffic only.
+  kOpaque = 1u << 9,    ///< Not pure, for nobody knows its body: calls without users are dropped,
+                        ///< but none is folded or merged.
 };
 
 /// The inferred type of one result of an op.

@@ -6,6 +6,7 @@
 #include "ir/module.h"
 #include "passes/constant_evaluator.h"
 #include "passes/explain.h"
+#include "passes/host_types.h"
 #include "passes/manager/pass_options.h"
 #include "passes/substitution/substitutions.h"
 #include "runtime/base/status.h"
@@ -25,6 +26,9 @@ struct PassContext {
   ConstantEvaluator *evaluator = nullptr;
   /// Substitutions that the user registered; none by default.
   const Substitutions *substitutions = nullptr;
+  /// Runs submodules that are not compiled, to learn the types of their results; null if nobody
+  /// can.
+  const HostTypes *hostTypes = nullptr;
   /// Receives the errors of the model. A pass reports all that it finds, then fails.
   ir::Diagnostics *diagnostics = nullptr;
   /// Receives the candidates that the patterns of the running pass do not match; null unless

@@ -8,11 +8,16 @@
 
 namespace cgc::passes {
 
-std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType> precision) {
+std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType> precision,
+                          llvm::ArrayRef<std::string> hostModules) {
+  std::string hostCalls;
+  for (const std::string &glob : hostModules)
+    hostCalls += (hostCalls.empty() ? "" : ",") + ("host-calls{module=" + glob + "}");
   const std::string convert =
       precision ? "precision{to=" + std::string(dtypeName(*precision)) + "}" : "";
   const llvm::StringRef phases[] = {
       // Once, on the imported module:
+      hostCalls,             // calls of submodules that the host program runs
       "module-substitution", // extension point: empty unless something is registered
       "inline",              // every method of the root becomes one flat graph
       // For each bucket, on a copy with typed inputs:

@@ -18,9 +18,10 @@ enum class OptLevel : uint8_t {
 };
 
 /// Returns the default pipeline as text for PassManager::parse. Includes the pass `precision` if
-/// `precision` is given.
+/// `precision` is given, and `host-calls` for each of the globs `hostModules`.
 std::string defaultPasses(DeviceKind target = DeviceKind::Cpu, OptLevel level = OptLevel::O1,
-                          std::optional<DType> precision = std::nullopt);
+                          std::optional<DType> precision = std::nullopt,
+                          llvm::ArrayRef<std::string> hostModules = {});
 
 /// Returns the selection passes, in order. The default for cuda runs them from O1 on.
 std::string selectionPasses();

@@ -1,6 +1,8 @@
 // BucketGraphs: allocates memory, captures graphs, and times replays between two events.
 #include "tuner/bucket_graph.h"
 
+#include "runtime/plan/branches.h"
+
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -44,6 +46,7 @@ Result<BucketGraphs> BucketGraphs::create(const Engine::Impl &engine, const Cubl
                                           const Bucket &bucket) {
   BucketGraphs graphs(engine, cublasLt, bucket);
   CGC_ASSIGN_OR_RETURN(graphs.stream_, createStream());
+  CGC_ASSIGN_OR_RETURN(graphs.branches_, BranchStreams::create(largestBranch(bucket)));
   CGC_ASSIGN_OR_RETURN(graphs.start_, createTimer());
   CGC_ASSIGN_OR_RETURN(graphs.end_, createTimer());
   CGC_ASSIGN_OR_RETURN(graphs.arena_, Buffer::allocate(DeviceKind::Cuda, bucket.arenaBytes));
@@ -67,19 +70,20 @@ Result<BucketGraphs> BucketGraphs::create(const Engine::Impl &engine, const Cubl
 }
 
 Result<std::unique_ptr<CapturedBucket>>
-BucketGraphs::capture(const std::vector<LaunchRecord> &records) {
+BucketGraphs::capture(const std::vector<LaunchRecord> &records, bool inBranches) {
   bucket_.records = records;
   std::vector<std::string> notes;
   CGC_ASSIGN_OR_RETURN(auto bound,
                        bindRecords(engine_.plan.data(), bucket_, memory_,
                                    {engine_.provider, cublasLt_, engine_.opLibraries}, notes));
+  if (!inBranches)
+    removeBranches(bound);
   makeProgrammaticEdges(bound);
-  const auto enqueueRun = [&] {
-    return enqueueAll(bound, DeviceKind::Cuda, engine_.provider, stream_.get());
-  };
+  const auto enqueueRun = [&] { return branches_.enqueue(bound, engine_.provider, stream_.get()); };
   CGC_TRY(GraphExecutor::warmUp(enqueueRun, stream_.get()));
-  CGC_ASSIGN_OR_RETURN(GraphExecutor graph,
-                       GraphExecutor::capture(enqueueRun, engine_.provider, stream_.get()));
+  CGC_ASSIGN_OR_RETURN(
+      GraphExecutor graph,
+      GraphExecutor::capture(enqueueRun, engine_.provider, stream_.get(), branches_.streams()));
   return std::make_unique<CapturedBucket>(std::move(bound), std::move(graph));
 }
 

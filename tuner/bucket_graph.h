@@ -2,6 +2,7 @@
 // records.
 #pragma once
 
+#include "runtime/exec/branch_streams.h"
 #include "runtime/exec/engine_impl.h"
 #include "runtime/exec/executors.h"
 
@@ -23,8 +24,10 @@ public:
                                      const Bucket &bucket);
 
   /// Binds and captures these records instead of the bucket's own, with programmatic edges. An
-  /// error if a bind function refuses one.
-  Result<std::unique_ptr<CapturedBucket>> capture(const std::vector<LaunchRecord> &records);
+  /// error if a bind function refuses one. The records run in order, so that the time of each
+  /// counts; with `inBranches` they run as a context runs them.
+  Result<std::unique_ptr<CapturedBucket>> capture(const std::vector<LaunchRecord> &records,
+                                                  bool inBranches = false);
   /// Microseconds of a replay: the mean of consecutive replays that take about 5 ms.
   Result<double> time(CapturedBucket &captured);
   /// The device address of a tensor of the bucket.
@@ -39,6 +42,7 @@ private:
   const CublasLt *cublasLt_;
   Bucket bucket_;
   CudaStream stream_;
+  BranchStreams branches_;
   CudaEvent start_, end_;
   Buffer arena_;
   BucketMemory memory_;

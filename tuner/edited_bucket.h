@@ -5,8 +5,8 @@
 
 namespace cgc::tuner {
 
-/// A copy of a bucket with a workspace for cuBLASLt calls behind its arena. All calls share it,
-/// because they run one at a time.
+/// A copy of a bucket with workspaces for cuBLASLt calls behind its arena. The calls of one branch
+/// share one, because they run one at a time. So do those of branches 0 and 1.
 class EditedBucket final {
 public:
   EditedBucket(Bucket bucket, int64_t workspaceBytes);
@@ -22,13 +22,15 @@ public:
                                         const backend::GemmChoice &choice) const;
   void setRecords(std::vector<LaunchRecord> records) { bucket_.records = std::move(records); }
 
-  /// Moves the bucket out, with the workspace only if a record uses it.
+  /// Moves the bucket out, without the workspaces at the end that no record uses.
   Bucket take() &&;
 
 private:
+  bool isUsed(TensorId tensor) const;
+
   Bucket bucket_;
-  TensorId workspace_;
-  uint64_t arenaBytes_; ///< Without the workspace.
+  std::vector<TensorId> workspaces_; ///< The first is that of branches 0 and 1.
+  uint64_t arenaBytes_;              ///< Without the workspaces.
 };
 
 } // namespace cgc::tuner

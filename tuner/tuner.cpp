@@ -5,6 +5,7 @@
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/engine_impl.h"
 #include "runtime/exec/gpu.h"
+#include "runtime/exec/requirements.h"
 #include "runtime/plan/gemm_call.h"
 #include "tuner/bucket_graph.h"
 #include "tuner/decisions.h"
@@ -134,7 +135,7 @@ private:
       return bucket;
     CGC_ASSIGN_OR_RETURN(BucketGraphs graphs, BucketGraphs::create(engine_, cublasLt_, bucket));
     Contender contender;
-    auto captured = graphs.capture(bucket.records);
+    auto captured = graphs.capture(bucket.records, /*inBranches=*/true);
     if (!captured.isOk())
       return bucket;
     contender.captured = *std::move(captured);
@@ -251,6 +252,11 @@ Result<Tuned> tune(const Plan &plan, const EngineOptions &options) {
       return Status(Code::Usage, "the plan has target cpu, and there is nothing to tune in it; "
                                  "compile it with --target cuda");
     // First the errors that do not depend on the machine.
+    if (const auto functions = requirementsOf(plan.data()).hostFunctions; !functions.empty())
+      return Status(Code::Unsupported,
+                    "the plan calls the host function '" + functions.begin()->first +
+                        "', and tuning times buckets that are one graph; compile without "
+                        "--host-module to tune");
     CGC_TRY(openOpLibraries(plan.data(), options.opLibraries).status());
     CGC_TRY(checkMachine());
     CGC_ASSIGN_OR_RETURN(const Gpu gpu, findGpu(options.device));

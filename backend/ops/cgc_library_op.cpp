@@ -22,15 +22,6 @@ Result<const OpLibrary *> libraryWith(const std::string &op, const BucketBuilder
   return found;
 }
 
-/// `place`, or a dense copy of it if it is strided: library ops take dense tensors.
-Place dense(const Place &place, BucketBuilder &builder) {
-  if (place.type().isContiguous())
-    return place;
-  Place copy = builder.temporary(place.dtype, place.sizes);
-  builder.copy(place, copy);
-  return copy;
-}
-
 CgcOpTensor describe(const Place &place) {
   return {nullptr, place.sizes.data(), static_cast<uint32_t>(place.sizes.size()),
           static_cast<uint32_t>(place.dtype)};
@@ -50,7 +41,7 @@ Status lowerLibraryOp(const ir::Node &node, BucketBuilder &builder) {
 
   std::vector<Place> inputs;
   for (const ir::Arg &input : node.arg("inputs").list())
-    inputs.push_back(dense(builder.place(input.value()), builder));
+    inputs.push_back(densePlace(builder.place(input.value()), builder));
   Place result = builder.allocate(*node.result());
   std::vector<CgcOpTensor> tensors;
   for (const Place &input : inputs) {

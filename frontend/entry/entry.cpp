@@ -7,6 +7,7 @@ cgcFrontend(uint64_t abi) {
       .import = cgc::frontend::importTorchScript,
       .loadReference = cgc::frontend::loadReference,
       .loadPeers = cgc::frontend::loadPeers,
+      .loadHostModules = cgc::frontend::loadHostModules,
   };
   return abi == cgc::frontend::kFrontendAbi ? &api : nullptr;
 }

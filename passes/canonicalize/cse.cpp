@@ -68,7 +68,8 @@ Result<Changed> CsePass::run(ir::Graph &graph, PassContext &) const {
   ir::GraphRewriter rewriter(graph);
   for (ir::Node &node : llvm::make_early_inc_range(graph)) {
     bool candidate =
-        node.kind() == ir::NodeKind::GetAttr || node.kind() == ir::NodeKind::CallFunction;
+        node.kind() == ir::NodeKind::GetAttr ||
+        (node.kind() == ir::NodeKind::CallFunction && !ir::hasTrait(node.op(), ir::kOpaque));
     ir::Node *first = candidate ? seen.emplace(keyOf(node, numbers), &node).first->second : &node;
     if (first == &node) {
       for (ir::Value &result : node.results())

@@ -10,9 +10,10 @@ namespace cgc::passes {
 namespace {
 
 bool isDead(const ir::Node &node) {
-  const bool removable = node.kind() == ir::NodeKind::GetAttr ||
-                         (node.kind() == ir::NodeKind::CallFunction && !node.isInPlace() &&
-                          ir::hasTrait(node.op(), ir::kPure));
+  const bool removable =
+      node.kind() == ir::NodeKind::GetAttr ||
+      (node.kind() == ir::NodeKind::CallFunction && !node.isInPlace() &&
+       (ir::hasTrait(node.op(), ir::kPure) || ir::hasTrait(node.op(), ir::kOpaque)));
   return removable &&
          llvm::none_of(node.results(), [](const ir::Value &result) { return result.hasUsers(); });
 }

@@ -67,8 +67,8 @@ private:
         facts.readBytes = parameter->type.numBytes();
       }
     } else if (node.kind() == ir::NodeKind::CallFunction && node.result()->isTensor() &&
-               !node.is(ir::OpKind::LibraryOp)) { // An op library may implement its op for the GPU
-                                                  // only.
+               // An op library may implement its op for the GPU only.
+               !node.is(ir::OpKind::LibraryOp) && !ir::hasTrait(node.op(), ir::kOpaque)) {
       facts.constant = true;
       facts.view = isView(node);
       node.forEachInput([&](ir::Value *input) {

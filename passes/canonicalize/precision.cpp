@@ -2,7 +2,7 @@
 // converts parameters.
 #include "passes/canonicalize/precision.h"
 
-#include "ir/op_def.h"
+#include "ir/op_views.h"
 #include "ir/rewriter.h"
 #include "passes/canonicalize/canonicalize.h"
 #include "passes/canonicalize/fold.h"
@@ -217,6 +217,8 @@ private:
       if (widened && arg.isValue() && arg.value()->tensor().dtype != DType::F32)
         arg = rewriter_.create(OpKind::To, {arg, DType::F32, Arg()}, node, &node)->result();
     }
+    if (node.is(OpKind::HostCall))
+      restoreHostInputs(node, args);
     if (node.is(OpKind::To) && dropCast(node, ir::InferArgs(ir::opSchema(OpKind::To), args)))
       return;
     auto inferred = ir::inferResults(node.op(), args, node.result()->tensor().device);
@@ -235,6 +237,18 @@ private:
         replacements_[node.result(i)] =
             rewriter_.create(OpKind::To, {node.result(i), precision_, Arg()}, node, next)->result();
     }
+  }
+
+  /// Casts the inputs of a host call back to the dtypes that its module takes.
+  void restoreHostInputs(Node &node, std::vector<Arg> &args) {
+    const Arg::List &takes = ir::HostCallOp::of(node)->takes().list();
+    Arg::List inputs = args[0].list();
+    for (auto [input, text] : llvm::zip(inputs, takes)) {
+      const DType dtype = ir::parseTensorType(text.as<std::string>())->dtype;
+      if (input.value()->tensor().dtype != dtype)
+        input = rewriter_.create(OpKind::To, {input, dtype, Arg()}, node, &node)->result();
+    }
+    args[0] = Arg(std::move(inputs));
   }
 
   /// Drops the cast `node` if it no longer changes anything: its readers then read its input.

@@ -151,6 +151,8 @@ void Specializer::visitCall(Node &node) {
   // The value it depends on was reported, or is unknown without types.
   if (llvm::any_of(args, [](const Arg &arg) { return dependsOnError(arg); }))
     return diagnoseUntyped(node, args);
+  if (node.is(OpKind::HostCall))
+    return visitHostCall(node, std::move(args));
   bool onHost = ir::hasTrait(node.op(), ir::kHost);
   bool allConstant = llvm::all_of(args, [](const Arg &arg) { return arg.isConstant(); });
   if (onHost || (allConstant && ir::opDef(node.op()).evaluate && takesTensor(node.op())))
@@ -335,7 +337,7 @@ Result<Changed> SpecializePass::run(ir::Graph &graph, PassContext &context) cons
   // Dead code is not diagnosed.
   CGC_ASSIGN_OR_RETURN(Changed changed, DcePass().run(graph, context));
   ir::Diagnostics diagnostics;
-  Specializer specializer(graph, context.target, diagnostics);
+  Specializer specializer(graph, context.target, diagnostics, context.hostTypes);
   if (specializer.run())
     changed = Changed::Yes;
   if (!diagnostics.hasErrors())
@@ -350,7 +352,7 @@ Result<Changed> SpecializePass::run(ir::Graph &graph, PassContext &context) cons
 void diagnose(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics) {
   PassContext context;
   if (DcePass().run(graph, context))
-    Specializer(graph, target, diagnostics, /*untyped=*/true).run();
+    Specializer(graph, target, diagnostics, /*hostTypes=*/nullptr, /*untyped=*/true).run();
 }
 
 CGC_DEFINE_PASS(SpecializePass)

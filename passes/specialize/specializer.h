@@ -1,10 +1,11 @@
 // Specializer: the graph walk of the specialize pass. Types and host values are in specialize.cpp,
-// branches in specialize_branches.cpp, in-place ops in specialize_in_place.cpp, other errors in
-// specialize_reports.cpp.
+// branches in specialize_branches.cpp, calls of the host in specialize_host_calls.cpp, in-place ops
+// in specialize_in_place.cpp, other errors in specialize_reports.cpp.
 #pragma once
 
 #include "ir/diagnostics.h"
 #include "ir/graph.h"
+#include "passes/host_types.h"
 #include "passes/specialize/branches.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -32,10 +33,12 @@ const ir::Node &ownerOf(const ir::Value *value);
 /// into the arguments of later nodes. Tensor ops get their types from their rules.
 class Specializer {
 public:
-  /// With `untyped`, inputs may lack types, and so do the values that depend on them.
+  /// With `untyped`, inputs may lack types, and so do the values that depend on them. `hostTypes`:
+  /// PassContext::hostTypes.
   Specializer(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics,
-              bool untyped = false)
-      : graph_(graph), target_(target), diagnostics_(diagnostics), untyped_(untyped) {}
+              const HostTypes *hostTypes, bool untyped = false)
+      : graph_(graph), target_(target), diagnostics_(diagnostics), hostTypes_(hostTypes),
+        untyped_(untyped) {}
 
   /// Reports errors to the diagnostics. Returns whether anything changed.
   bool run();
@@ -57,6 +60,10 @@ private:
   void evaluate(ir::Node &node, llvm::ArrayRef<ir::Arg> args);
   /// Infers the types of a tensor op.
   void infer(ir::Node &node, std::vector<ir::Arg> args);
+  /// Replaces a cgc.host_call whose types are not stated by one that states them.
+  void visitHostCall(ir::Node &node, std::vector<ir::Arg> args);
+  Result<HostResults> hostResults(const std::string &function,
+                                  llvm::ArrayRef<ir::Arg> inputs) const;
   /// Turns a number (which tracing made from a size) into a 0-d tensor where the op takes only
   /// tensors.
   void tensorsFromNumbers(ir::Node &node, std::vector<ir::Arg> &args);
@@ -106,6 +113,7 @@ private:
   ir::Graph &graph_;
   DeviceKind target_;
   ir::Diagnostics &diagnostics_;
+  const HostTypes *hostTypes_;                            ///< May be null.
   llvm::DenseMap<const ir::Value *, ir::Arg> hostValues_; ///< Looked up, never iterated.
   std::vector<ir::Node *> toErase_; ///< Nodes to erase after the walk, in order.
   BranchStack branches_;

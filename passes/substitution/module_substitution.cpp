@@ -3,30 +3,13 @@
 
 #include "ir/text/text.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/path_glob.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace cgc::passes {
 namespace {
-
-/// Matches a glob: `*` within one path component, `**` across components.
-bool matchesGlob(llvm::StringRef glob, llvm::StringRef path) {
-  if (glob.empty())
-    return path.empty();
-  if (glob.front() != '*')
-    return !path.empty() && glob.front() == path.front() &&
-           matchesGlob(glob.drop_front(), path.drop_front());
-  bool across = glob.starts_with("**");
-  llvm::StringRef rest = glob.drop_front(across ? 2 : 1);
-  for (size_t taken = 0; taken <= path.size(); ++taken) {
-    if (matchesGlob(rest, path.drop_front(taken)))
-      return true;
-    if (taken < path.size() && path[taken] == '.' && !across)
-      return false;
-  }
-  return false;
-}
 
 bool matches(const ModuleSubstitution &substitution, const ir::Module &module) {
   if (!substitution.className.empty() && substitution.className != module.className())

@@ -3,6 +3,7 @@
 #include "runtime/aten/cuda.h"
 #include "runtime/aten/exception_guard.h"
 #include "runtime/aten/intra_op_threads.h"
+#include "runtime/aten/script_model.h"
 #include "runtime/base/check.h"
 #include "runtime/plan/op_provider.h"
 
@@ -72,6 +73,11 @@ public:
     });
     CGC_CHECK(status.isOk() && "released a pool twice");
     (void)status;
+  }
+
+  Result<std::unique_ptr<ScriptModel>> loadScript(const std::string &path,
+                                                  std::optional<DType> precision) override {
+    return loadScriptModel(path, precision, device_);
   }
 
 private:

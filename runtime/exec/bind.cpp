@@ -2,8 +2,10 @@
 #include "runtime/exec/bind.h"
 
 #include "runtime/base/check.h"
+#include "runtime/base/no_throw.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace cgc {
@@ -28,7 +30,7 @@ public:
       : plan_(plan), bucket_(bucket), memory_(memory), libraries_(libraries), notes_(notes) {}
 
   Result<BoundRecord> bind(const LaunchRecord &record) const {
-    BoundRecord bound{{}, recordText(plan_, recordName(record), record.location)};
+    BoundRecord bound{{}, recordText(plan_, recordName(record), record.location), record.branch};
     Result<BoundOp> op = std::visit([&](const auto &r) { return bindOp(r); }, record.op);
     if (!op.isOk())
       return op.status().withContext(bound.name);
@@ -62,7 +64,7 @@ private:
     return operands;
   }
 
-  /// The operands of a reference; an absent one has null data.
+  /// The operands of a reference or of a host call; an absent one has null data.
   std::vector<TensorView> views(const std::vector<TensorId> &ids) const {
     std::vector<TensorView> views;
     for (TensorId id : ids) {
@@ -207,6 +209,14 @@ private:
         BoundMemset{address(set.destination), *tensorExtent(tensor(set.destination)), set.value});
   }
 
+  Result<BoundOp> bindOp(const HostCall &call) const {
+    const auto found = std::ranges::find(libraries_.hostFunctions, hostFunctionName(call),
+                                         &NamedHostFunction::name);
+    CGC_CHECK(found != libraries_.hostFunctions.end() &&
+              "the engine refuses a plan without its host functions");
+    return BoundOp(BoundHostCall{&found->function, views(call.reads), views(call.writes)});
+  }
+
   const PlanData &plan_;
   const Bucket &bucket_;
   const BucketMemory &memory_;
@@ -267,6 +277,17 @@ struct Enqueuer {
     std::memset(m.destination, m.value, m.bytes);
     return Status::ok();
   }
+  Status operator()(const BoundHostCall &h) const {
+    return noThrow([&]() -> Status {
+      try {
+        return (*h.function)(h.reads, h.writes, stream);
+      } catch (const std::exception &) {
+        throw;
+      } catch (...) {
+        return {Code::Failed, "it threw an object that is no std::exception"};
+      }
+    });
+  }
 };
 
 std::byte *arenaAddress(uint64_t offset, const BucketMemory &memory) {
@@ -315,11 +336,32 @@ Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket 
   return records;
 }
 
+void removeBranches(std::vector<BoundRecord> &records) {
+  for (BoundRecord &record : records)
+    record.branch = 0;
+}
+
+Result<BoundRecord> bindRecord(const PlanData &plan, const Bucket &bucket, size_t record,
+                               const BucketMemory &memory, const Libraries &libraries,
+                               std::vector<std::string> &notes) {
+  return Binder(plan, bucket, memory, libraries, notes).bind(bucket.records[record]);
+}
+
 void makeProgrammaticEdges(std::vector<BoundRecord> &records) {
-  for (size_t i = 1; i < records.size(); ++i)
-    if (auto *consumer = std::get_if<BoundKernel>(&records[i].op))
+  // By branch: the record behind which the next one of the branch runs, if it waits for no other.
+  std::array<const BoundRecord *, kMaxBranches + 1> last{};
+  for (BoundRecord &record : records) {
+    const BoundRecord *const producer = last[record.branch];
+    if (auto *consumer = std::get_if<BoundKernel>(&record.op))
       consumer->programmatic =
-          consumer->waits && std::holds_alternative<BoundKernel>(records[i - 1].op);
+          consumer->waits && producer && std::holds_alternative<BoundKernel>(producer->op);
+    // Branch 0 and the others wait for each other.
+    if (record.branch == 0)
+      last = {};
+    else
+      last[0] = nullptr;
+    last[record.branch] = &record;
+  }
 }
 
 void makePlainEdges(std::vector<BoundRecord> &records) {
@@ -340,7 +382,7 @@ Status enqueue(const BoundRecord &record, DeviceKind device, cudaStream_t stream
   return std::visit(Enqueuer{device, stream}, record.op);
 }
 
-Status enqueueAll(const std::vector<BoundRecord> &records, DeviceKind device, OpProvider *provider,
+Status enqueueAll(std::span<const BoundRecord> records, DeviceKind device, OpProvider *provider,
                   cudaStream_t stream, const std::function<Status(size_t)> &after) {
   const auto body = [&]() -> Status {
     for (size_t i = 0; i < records.size(); ++i) {

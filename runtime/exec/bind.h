@@ -4,6 +4,7 @@
 #include "runtime/exec/buffer.h"
 #include "runtime/exec/cublaslt.h"
 #include "runtime/exec/cuda_support.h"
+#include "runtime/exec/host_function.h"
 #include "runtime/exec/reference_library.h"
 #include "runtime/kernels/device/device_kernels.h"
 #include "runtime/plan/op_library.h"
@@ -12,6 +13,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -56,13 +58,19 @@ struct BoundMemset {
   size_t bytes;
   uint8_t value;
 };
+/// Borrows function and sizes.
+struct BoundHostCall {
+  const HostFunction *function;
+  std::vector<TensorView> reads, writes;
+};
 
 /// A record bound to memory. It can be enqueued any number of times.
 struct BoundRecord {
   std::variant<BoundKernel, BoundReference, BoundLibraryCall, BoundOpCall, BoundAtenCall,
-               BoundMemcpy, BoundMemset>
+               BoundMemcpy, BoundMemset, BoundHostCall>
       op;
-  std::string name; ///< Name, source line and module of the record, for messages.
+  std::string name;    ///< Name, source line and module of the record, for messages.
+  uint32_t branch = 0; ///< LaunchRecord::branch.
 };
 
 /// The memory of the arena's bytes from offset `begin` to the next part.
@@ -89,6 +97,7 @@ struct Libraries {
   std::span<const std::shared_ptr<const OpLibrary>> opLibraries; ///< As PlanData::opLibraries.
   /// Null unless the reference executor runs kernels and calls of cuBLASLt.
   const ReferenceLibrary *references = nullptr;
+  std::span<const NamedHostFunction> hostFunctions = {}; ///< Has those that the plan calls.
 };
 
 /// LaunchAddresses::constantReads of a launch: bit i is set if reads[i] is a weight.
@@ -101,8 +110,16 @@ Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket 
                                              const BucketMemory &memory, const Libraries &libraries,
                                              std::vector<std::string> &notes);
 
+/// Binds one record of `bucket` in the same way.
+Result<BoundRecord> bindRecord(const PlanData &plan, const Bucket &bucket, size_t record,
+                               const BucketMemory &memory, const Libraries &libraries,
+                               std::vector<std::string> &notes);
+
+/// Puts all records into branch 0, so that they run in order.
+void removeBranches(std::vector<BoundRecord> &records);
 /// Makes an edge between two consecutive records programmatic if both are kernels of the kernel
-/// library and the second waits for the first itself (kProgrammaticLaunch).
+/// library, the second waits for the first itself (kProgrammaticLaunch), and it waits for nothing
+/// else: both are in branch 0, or in one branch of one parallel region.
 void makeProgrammaticEdges(std::vector<BoundRecord> &records);
 /// Makes all edges plain again.
 void makePlainEdges(std::vector<BoundRecord> &records);
@@ -113,12 +130,12 @@ std::string recordText(const PlanData &plan, const std::string &name, LocationId
 
 /// Enqueues `record` on `stream` (device cuda), or runs it before returning (device cpu). `device`
 /// is that of the record's memory. For an ATen record the provider must already be set to the same
-/// stream.
+/// stream. A host call calls its function, whose exceptions become a Status.
 Status enqueue(const BoundRecord &record, DeviceKind device, cudaStream_t stream);
 
-/// Enqueues all records in order, with `provider` (null if not needed) set to `stream`. Calls
-/// `after`, if given, with the index of each record once it is enqueued.
-Status enqueueAll(const std::vector<BoundRecord> &records, DeviceKind device, OpProvider *provider,
+/// Enqueues all records in order, whatever their branches, with `provider` (null if not needed) set
+/// to `stream`. Calls `after`, if given, with the index of each record once it is enqueued.
+Status enqueueAll(std::span<const BoundRecord> records, DeviceKind device, OpProvider *provider,
                   cudaStream_t stream, const std::function<Status(size_t)> &after = nullptr);
 
 } // namespace cgc

@@ -9,7 +9,7 @@
 
 namespace cgc {
 
-/// Memory that is freed with the object.
+/// Memory that is freed with the object, unless it is borrowed.
 class Buffer final {
 public:
   Buffer() = default;
@@ -17,6 +17,10 @@ public:
   /// address. Host memory holds zeros, and the system provides its pages only when they are first
   /// touched. The content of GPU memory is undefined. OutOfMemory names the size.
   static Result<Buffer> allocate(DeviceKind device, uint64_t bytes);
+  /// The memory of somebody else, who frees it.
+  static Buffer borrow(std::byte *data, uint64_t bytes) {
+    return {data, 0, bytes, [](void *) {}};
+  }
 
   std::byte *data() const { return static_cast<std::byte *>(memory_.get()) + offset_; }
   uint64_t size() const { return size_; }

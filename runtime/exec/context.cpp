@@ -3,6 +3,7 @@
 
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/bucket_choice.h"
+#include "runtime/plan/branches.h"
 
 #include <algorithm>
 
@@ -17,6 +18,7 @@ Context::Impl::~Impl() {
     (void)cudaStreamSynchronize(stream.get());
   buckets.clear();
   arena.reset();
+  branches = {};
   stream.reset();
   engine.memory().release(reserved);
   engine.account->arenas -= counted.arenas;
@@ -37,6 +39,7 @@ Status Context::Impl::create() {
                          "that: its memory is the host's"};
   if (device == DeviceKind::Cuda) {
     CGC_ASSIGN_OR_RETURN(stream, createStream());
+    CGC_ASSIGN_OR_RETURN(branches, BranchStreams::create(parallelBranches()));
   }
   CGC_TRY(createArena());
   for (const Entry &entry : plan.entries)
@@ -53,7 +56,7 @@ Status Context::Impl::create() {
 
 Status Context::Impl::createArena() {
   const PlanMemory bytes = planMemory(engine.plan.data(), engine.separateBuffers);
-  const bool isShared = engine.pool && !engine.separateBuffers;
+  const bool isShared = sharesArena();
   const uint64_t needed = bytes.io + (isShared ? 0 : bytes.arena);
   CGC_TRY(engine.memory().reserve(needed));
   reserved = needed;
@@ -63,12 +66,21 @@ Status Context::Impl::createArena() {
   counted.io = bytes.io;
   engine.account->io += counted.io;
   if (isShared) { // All contexts of the engine use the same part.
-    engine.account->arenas = bytes.arena;
+    engine.account->sharedArena = bytes.arena;
   } else {
     counted.arenas = bytes.arena;
     engine.account->arenas += counted.arenas;
   }
   return Status::ok();
+}
+
+uint32_t Context::Impl::parallelBranches() const {
+  uint32_t largest = 0;
+  if (options.parallelBranches && device == DeviceKind::Cuda && executor == ExecutorKind::Graph)
+    for (const Entry &entry : engine.plan.data().entries)
+      for (const Bucket &bucket : entry.buckets)
+        largest = std::max(largest, largestBranch(bucket));
+  return largest;
 }
 
 Status Context::Impl::prepare(size_t entry, size_t bucket) {
@@ -146,10 +158,13 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
       buffers->push_back(std::move(buffer));
     }
   bound.usedRows.assign(bucket.inputs.size(), 0);
-  CGC_ASSIGN_OR_RETURN(bound.records, bindRecords(engine.plan.data(), bucket, bound.memory,
-                                                  {engine.provider, engine.cublasLt.get(),
-                                                   engine.opLibraries, engine.references.get()},
-                                                  notes));
+  CGC_ASSIGN_OR_RETURN(bound.records,
+                       bindRecords(engine.plan.data(), bucket, bound.memory, libraries(), notes));
+  bound.hasHostCalls = std::ranges::any_of(bound.records, [](const BoundRecord &record) {
+    return std::holds_alternative<BoundHostCall>(record.op);
+  });
+  if (parallelBranches() == 0)
+    removeBranches(bound.records);
   if (options.programmaticEdges)
     makeProgrammaticEdges(bound.records);
   // Records on empty tensors capture no node, and GraphExecutor treats a graph without nodes as a
@@ -160,19 +175,46 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
     bound.executor.emplace<StreamExecutor>(bound.records, device, engine.provider);
     return Status::ok();
   }
-  const auto enqueueRun = [&] {
-    return enqueueAll(bound.records, device, engine.provider, stream.get());
-  };
-  // The warm-up runs use the arena; the capture runs nothing.
-  CGC_TRY(inTurn(stream.get(), [&] { return GraphExecutor::warmUp(enqueueRun, stream.get()); }));
+  return bound.hasHostCalls ? captureParts(bucket, bound) : captureGraph(bucket, bound);
+}
+
+Status Context::Impl::captureParts(const Bucket &bucket, BoundBucket &bound) {
+  CGC_TRY(inTurn(stream.get(), [&] {
+    return SplitExecutor::warmUp(bound.records, engine.provider, stream.get());
+  }));
   CGC_ASSIGN_OR_RETURN(const uint64_t before, freeGpuMemory());
-  CGC_ASSIGN_OR_RETURN(GraphExecutor graph,
-                       GraphExecutor::capture(enqueueRun, engine.provider, stream.get()));
+  CGC_ASSIGN_OR_RETURN(SplitExecutor graphs, SplitExecutor::capture(bound.records, bucket,
+                                                                    engine.provider, stream.get()));
   CGC_ASSIGN_OR_RETURN(const uint64_t after, freeGpuMemory());
-  const uint64_t taken = before - std::min(before, after);
-  counted.graphs += taken;
-  engine.account->graphs += taken;
-  bound.executor.emplace<GraphExecutor>(std::move(graph));
+  countGraphs(before - std::min(before, after));
+  bound.executor.emplace<SplitExecutor>(std::move(graphs));
+  return Status::ok();
+}
+
+Status Context::Impl::captureGraph(const Bucket &bucket, BoundBucket &bound) {
+  // The warm-up runs use the arena; the capture runs nothing.
+  CGC_TRY(inTurn(stream.get(), [&] {
+    return GraphExecutor::warmUp(
+        [&] { return branches.enqueue(bound.records, engine.provider, stream.get()); },
+        stream.get());
+  }));
+  auto patch = std::make_unique<AddressPatch>(engine.plan.data(), bucket, bound.memory, libraries(),
+                                              engine.device);
+  const auto note = [&](size_t i, cudaStream_t on) { return patch->note(i, bound.records[i], on); };
+  const auto enqueueRun = [&] {
+    return branches.enqueue(bound.records, engine.provider, stream.get(), note);
+  };
+  CGC_ASSIGN_OR_RETURN(const uint64_t before, freeGpuMemory());
+  CGC_ASSIGN_OR_RETURN(
+      GraphExecutor graph,
+      GraphExecutor::capture(enqueueRun, engine.provider, stream.get(), branches.streams()));
+  CGC_ASSIGN_OR_RETURN(const uint64_t after, freeGpuMemory());
+  countGraphs(before - std::min(before, after));
+  auto &executor = bound.executor.emplace<GraphExecutor>(std::move(graph));
+  if (options.addressSets > 0 && !options.poisonArena && patch->isUseful()) {
+    bound.patch = std::move(patch);
+    bound.sets = std::make_unique<AddressSets>(*bound.patch, executor.graph(), options.addressSets);
+  }
   return Status::ok();
 }
 
@@ -212,9 +254,12 @@ Result<BucketStats> Context::stats(std::string_view entry, size_t bucket) const 
   return noThrow([&]() -> Result<BucketStats> {
     CGC_ASSIGN_OR_RETURN(const auto at, impl_->findBucket(entry, bucket));
     const BoundBucket *const bound = impl_->buckets[at.first][at.second].get();
-    if (bound)
-      if (const auto *graph = std::get_if<GraphExecutor>(&bound->executor))
-        return BucketStats{graph->nodes(), graph->captureMillis()};
+    if (!bound)
+      return BucketStats{};
+    if (const auto *graph = std::get_if<GraphExecutor>(&bound->executor))
+      return BucketStats{graph->nodes(), graph->captureMillis()};
+    if (const auto *graphs = std::get_if<SplitExecutor>(&bound->executor))
+      return BucketStats{graphs->nodes(), graphs->captureMillis()};
     return BucketStats{};
   });
 }

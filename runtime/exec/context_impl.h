@@ -2,9 +2,13 @@
 // Session see.
 #pragma once
 
+#include "runtime/exec/address_sets.h"
+#include "runtime/exec/branch_streams.h"
+#include "runtime/exec/caller_capture.h"
 #include "runtime/exec/engine_impl.h"
 #include "runtime/exec/executors.h"
 #include "runtime/exec/row_range.h"
+#include "runtime/exec/split_executor.h"
 
 #include <atomic>
 #include <variant>
@@ -18,7 +22,12 @@ struct BoundBucket {
   std::vector<BoundRecord> records;
   /// For each input, the leading rows of its static buffer that may hold other values than zeros.
   std::vector<int64_t> usedRows;
-  std::variant<std::monostate, StreamExecutor, GraphExecutor> executor;
+  std::variant<std::monostate, StreamExecutor, GraphExecutor, SplitExecutor> executor;
+  bool hasHostCalls = false; ///< A run calls functions of the host, so no stream can capture it.
+  /// Null if the graph, if there is one, runs on the static buffers only.
+  std::unique_ptr<AddressPatch> patch;
+  std::unique_ptr<AddressSets> sets; ///< Null if `patch` is.
+  IoAddresses wanted;                ///< Scratch memory of findWanted().
 };
 
 /// Memory that consists of blocks, of which each begins `pitch` bytes after the one before.
@@ -35,16 +44,24 @@ struct Context::Impl {
   Status create();
   /// Reserves memory for arena, inputs and outputs, and creates the arena.
   Status createArena();
+  /// The largest branch that the context captures in parallel; 0 if it runs records in order.
+  uint32_t parallelBranches() const;
   /// Adds a note if the plan was tuned on another GPU.
   void noteOtherGpu();
   /// The indices of an entry and its bucket. Usage if there is no such entry or bucket.
   Result<std::pair<size_t, size_t>> findBucket(std::string_view entry, size_t bucket) const;
   Status createBucket(const Bucket &bucket, BoundBucket &bound);
+  /// Warms up the records of a bucket and captures them as one graph, or as a graph for each
+  /// sequence of records between two host calls.
+  Status captureGraph(const Bucket &bucket, BoundBucket &bound);
+  Status captureParts(const Bucket &bucket, BoundBucket &bound);
   /// Allocates memory for each range of the arena that tensors of the bucket share
   /// (EngineOptions::separateBuffers).
   Status createParts(const Bucket &bucket, BoundBucket &bound);
   /// Binds and captures a bucket of an entry unless that is done.
   Status prepare(size_t entry, size_t bucket);
+  /// prepare() for a caller. Usage if the context is busy, or if there is no such entry or bucket.
+  Result<BoundBucket *> use(std::string_view entry, size_t bucket);
   /// Runs buckets of one entry, one after another, on views that have been checked. Usage if the
   /// context is busy.
   Status run(size_t entry, std::span<const BucketRun> runs, std::span<const TensorView> inputs,
@@ -55,6 +72,15 @@ struct Context::Impl {
   Status enqueueBucket(BoundBucket &bound, const Bucket &bucket,
                        const std::optional<RowRange> &rows, std::span<const TensorView> inputs,
                        std::span<const TensorView> outputs, cudaStream_t on);
+  /// Sets `bound.wanted` to the addresses of those tensors, or of their rows, that a graph could
+  /// use where they are. Returns whether there are any.
+  bool findWanted(BoundBucket &bound, const Bucket &bucket, const std::optional<RowRange> &rows,
+                  std::span<const TensorView> inputs, std::span<const TensorView> outputs) const;
+  /// Copies the tensors that have the addresses of static buffers in `at`; all if it is empty.
+  Status copyInputs(BoundBucket &bound, const Bucket &bucket, const std::optional<RowRange> &rows,
+                    std::span<const TensorView> inputs, const IoAddresses &at, cudaStream_t on);
+  Status copyOutputs(BoundBucket &bound, const Bucket &bucket, const std::optional<RowRange> &rows,
+                     std::span<const TensorView> outputs, const IoAddresses &at, cudaStream_t on);
   /// Copies a caller's tensor, or its rows, to a static input buffer and clears the rows behind
   /// them that an earlier run used.
   Status copyIn(BoundBucket &bound, const Bucket &bucket, size_t input,
@@ -66,6 +92,41 @@ struct Context::Impl {
   /// behind the last run.
   Status inTurn(cudaStream_t on, const std::function<Status()> &body);
   Status launch(BoundBucket &bound, cudaStream_t on);
+  /// Fills arena and outputs if ContextOptions::poisonArena says so.
+  Status poison(BoundBucket &bound, cudaStream_t on);
+
+  /// Waits until the work of earlier runs is complete.
+  void waitForLastRun() {
+    const DeviceGuard guard(engine.device);
+    arena->synchronize();
+  }
+
+  // context_capture.cpp
+  /// Adds the runs to the graph that captures `callers`.
+  Status runCaptured(size_t entry, std::span<const BucketRun> runs,
+                     std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                     cudaStream_t callers);
+  Status captureBucket(BoundBucket &bound, const Bucket &bucket,
+                       const std::optional<RowRange> &rows, std::span<const TensorView> inputs,
+                       std::span<const TensorView> outputs, cudaStream_t on);
+  /// A copy of the graph on the addresses `at`, of those that are wanted. Null if none can be used.
+  Result<CudaGraph> patchedGraph(BoundBucket &bound, IoAddresses &at) const;
+  /// Usage if launches of the graphs by a caller could overlap runs of other contexts.
+  Status checkLaunchedByCaller() const;
+  Result<TensorView> staticBuffer(std::string_view entry, size_t bucket, size_t index,
+                                  bool isInput);
+
+  Libraries libraries() const {
+    return {engine.provider, engine.cublasLt.get(), engine.opLibraries, engine.references.get(),
+            engine.hostFunctions};
+  }
+  /// Whether the arena is that of the engine's pool.
+  bool sharesArena() const { return engine.pool && !engine.separateBuffers && !options.ownArena; }
+  /// Adds memory that the driver took for graphs to the reports.
+  void countGraphs(uint64_t bytes) {
+    counted.graphs += bytes;
+    engine.account->graphs += bytes;
+  }
   /// Calls `body`, which runs records, with ContextOptions::threads threads.
   Status withThreads(const std::function<Status()> &body);
   /// Copies `blocks` blocks of `width` bytes each.
@@ -83,10 +144,12 @@ struct Context::Impl {
   uint64_t reserved = 0;                   ///< Bytes reserved in the engine's MemoryBudget.
   MemoryReport counted;                    ///< Its part of the engine's MemoryAccount.
   std::shared_ptr<Arena> arena;            ///< Its own, or that of the engine's pool.
-  CudaStream stream; ///< For warm-up, capture, and runs without a caller's stream.
+  CudaStream stream;      ///< For warm-up, capture, and runs without a caller's stream.
+  BranchStreams branches; ///< For warm-up and capture of parallel branches.
   /// [entry][bucket]; null until prepare().
   std::vector<std::vector<std::unique_ptr<BoundBucket>>> buckets;
   std::vector<std::string> notes;
+  CaptureOrder captureOrder;
   std::atomic<bool> busy = false;
 };
 

@@ -3,9 +3,6 @@
 #include "runtime/exec/bucket_choice.h"
 #include "runtime/exec/context_impl.h"
 
-#include <algorithm>
-#include <cstring>
-
 namespace cgc {
 namespace {
 
@@ -44,87 +41,22 @@ Status Context::Impl::inTurn(cudaStream_t on, const std::function<Status()> &bod
   return status.isOk() ? marked : status;
 }
 
-Status Context::Impl::fill(const Block &to, int value, uint64_t width, uint64_t blocks,
-                           cudaStream_t on) {
-  if (width == 0 || blocks == 0)
+Status Context::Impl::poison(BoundBucket &bound, cudaStream_t on) {
+  if (!options.poisonArena)
     return Status::ok();
-  if (device == DeviceKind::Cuda)
-    return cudaStatus(blocks == 1 ? cudaMemsetAsync(to.data, value, width, on)
-                                  : cudaMemset2DAsync(to.data, to.pitch, value, width, blocks, on),
-                      "cannot fill memory");
-  for (uint64_t i = 0; i < blocks; ++i)
-    std::memset(to.data + i * to.pitch, value, width);
+  CGC_TRY(fill({arena->data(), device, arena->size()}, 0xff, arena->size(), 1, on));
+  for (const std::vector<Buffer> *buffers : {&bound.parts, &bound.memory.outputs})
+    for (const Buffer &buffer : *buffers)
+      CGC_TRY(fill(buffer, 0xff, on));
   return Status::ok();
-}
-
-Status Context::Impl::copy(const Block &to, const Block &from, uint64_t width, uint64_t blocks,
-                           cudaStream_t on) {
-  if (width == 0 || blocks == 0) // Either pointer may be null.
-    return Status::ok();
-  if (device == DeviceKind::Cpu) {
-    for (uint64_t i = 0; i < blocks; ++i)
-      std::memmove(to.data + i * to.pitch, from.data + i * from.pitch, width);
-    return Status::ok();
-  }
-  const cudaMemcpyKind kind = from.device == DeviceKind::Cpu ? cudaMemcpyHostToDevice
-                              : to.device == DeviceKind::Cpu ? cudaMemcpyDeviceToHost
-                                                             : cudaMemcpyDeviceToDevice;
-  return cudaStatus(blocks == 1 ? cudaMemcpyAsync(to.data, from.data, width, kind, on)
-                                : cudaMemcpy2DAsync(to.data, to.pitch, from.data, from.pitch, width,
-                                                    blocks, kind, on),
-                    "cannot copy");
-}
-
-Status Context::Impl::copyIn(BoundBucket &bound, const Bucket &bucket, size_t input,
-                             const std::optional<RowRange> &rows, const TensorView &view,
-                             cudaStream_t on) {
-  const IoTensor &tensor = bucket.inputs[input];
-  const Buffer &buffer = bound.memory.inputs[input];
-  auto *const from = static_cast<std::byte *>(view.data);
-  if (tensor.batchDim == kNoBatchDim || !rows) {
-    if (tensor.batchDim != kNoBatchDim)
-      bound.usedRows[input] = tensor.sizes[tensor.batchDim];
-    return copy({buffer.data(), device, buffer.size()}, {from, view.device, buffer.size()},
-                buffer.size(), 1, on);
-  }
-  const auto [blocks, rowBytes] = rowLayout(tensor);
-  const uint64_t pitch = rowBytes * tensor.sizes[tensor.batchDim];
-  const int64_t used =
-      std::exchange(bound.usedRows[input], std::max(bound.usedRows[input], rows->count));
-  CGC_TRY(copy({buffer.data(), device, pitch},
-               {from + rowBytes * rows->begin, view.device, rowBytes * rows->total},
-               rowBytes * rows->count, blocks, on));
-  if (used > rows->count)
-    CGC_TRY(fill({buffer.data() + rowBytes * rows->count, device, pitch}, 0,
-                 rowBytes * (used - rows->count), blocks, on));
-  bound.usedRows[input] = rows->count;
-  return Status::ok();
-}
-
-Status Context::Impl::copyOut(BoundBucket &bound, const Bucket &bucket, size_t output,
-                              const std::optional<RowRange> &rows, const TensorView &view,
-                              cudaStream_t on) {
-  const IoTensor &tensor = bucket.outputs[output];
-  const Buffer &buffer = bound.memory.outputs[output];
-  auto *const to = static_cast<std::byte *>(view.data);
-  if (tensor.batchDim == kNoBatchDim || !rows)
-    return copy({to, view.device, buffer.size()}, {buffer.data(), device, buffer.size()},
-                buffer.size(), 1, on);
-  const auto [blocks, rowBytes] = rowLayout(tensor);
-  return copy({to + rowBytes * rows->begin, view.device, rowBytes * rows->total},
-              {buffer.data(), device, rowBytes * tensor.sizes[tensor.batchDim]},
-              rowBytes * rows->count, blocks, on);
 }
 
 Status Context::Impl::launch(BoundBucket &bound, cudaStream_t on) {
-  if (options.poisonArena) {
-    CGC_TRY(fill({arena->data(), device, arena->size()}, 0xff, arena->size(), 1, on));
-    for (const std::vector<Buffer> *buffers : {&bound.parts, &bound.memory.outputs})
-      for (const Buffer &buffer : *buffers)
-        CGC_TRY(fill(buffer, 0xff, on));
-  }
+  CGC_TRY(poison(bound, on));
   if (auto *graph = std::get_if<GraphExecutor>(&bound.executor))
     return graph->run(on);
+  if (auto *graphs = std::get_if<SplitExecutor>(&bound.executor))
+    return graphs->run(on);
   return withThreads([&] { return std::get<StreamExecutor>(bound.executor).run(on); });
 }
 
@@ -142,14 +74,22 @@ Status Context::Impl::run(size_t entry, std::span<const BucketRun> runs,
     return busyStatus();
   CGC_TRY(engine.fault.check());
   const DeviceGuard guard(engine.device);
+  const auto named = [&](const Status &status) {
+    return status.isOk()
+               ? status
+               : status.withContext("entry '" + engine.plan.data().entries[entry].name + "'");
+  };
+  if (callers && device == DeviceKind::Cuda) {
+    CGC_ASSIGN_OR_RETURN(const std::optional<StreamCapture> capture, captureOf(callers));
+    if (capture) // FaultLatch::note would wait, which would make the capture invalid.
+      return named(runCaptured(entry, runs, inputs, outputs, callers));
+  }
   for (const BucketRun &run : runs)
     CGC_TRY(prepare(entry, run.bucket));
   Status status = runBuckets(entry, runs, inputs, outputs, callers);
   if (device == DeviceKind::Cuda)
     status = engine.fault.note(std::move(status), stream.get());
-  return status.isOk()
-             ? status
-             : status.withContext("entry '" + engine.plan.data().entries[entry].name + "'");
+  return named(status);
 }
 
 Status Context::Impl::runBuckets(size_t entry, std::span<const BucketRun> runs,
@@ -189,14 +129,21 @@ Status Context::Impl::enqueueBucket(BoundBucket &bound, const Bucket &bucket,
                                     const std::optional<RowRange> &rows,
                                     std::span<const TensorView> inputs,
                                     std::span<const TensorView> outputs, cudaStream_t on) {
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (Status copied = copyIn(bound, bucket, i, rows, inputs[i], on); !copied.isOk())
-      return copied.withContext("input '" + bucket.inputs[i].name + "'");
-  CGC_TRY(launch(bound, on));
-  for (size_t i = 0; i < outputs.size(); ++i)
-    if (Status copied = copyOut(bound, bucket, i, rows, outputs[i], on); !copied.isOk())
-      return copied.withContext("output '" + bucket.outputs[i].name + "'");
-  return Status::ok();
+  static const IoAddresses kStatic;
+  if (!bound.sets || !findWanted(bound, bucket, rows, inputs, outputs)) {
+    CGC_TRY(copyInputs(bound, bucket, rows, inputs, kStatic, on));
+    CGC_TRY(launch(bound, on));
+    return copyOutputs(bound, bucket, rows, outputs, kStatic, on);
+  }
+  const uint64_t before = bound.sets->bytes();
+  CGC_ASSIGN_OR_RETURN(const AddressSets::Set *const set, bound.sets->find(bound.wanted, on));
+  countGraphs(bound.sets->bytes() - before);
+  CGC_TRY(copyInputs(bound, bucket, rows, inputs, set->at, on));
+  if (set->at == bound.patch->own())
+    CGC_TRY(launch(bound, on));
+  else
+    CGC_TRY(cudaStatus(cudaGraphLaunch(set->exec.get(), on), "cannot launch the graph"));
+  return copyOutputs(bound, bucket, rows, outputs, set->at, on);
 }
 
 Status Context::run(std::string_view entry, std::span<const TensorView> inputs,
@@ -215,20 +162,22 @@ Status Context::run(std::string_view entry, std::span<const TensorView> inputs,
   });
 }
 
+Result<BoundBucket *> Context::Impl::use(std::string_view entry, size_t bucket) {
+  const BusyScope scope(busy);
+  if (!scope.entered())
+    return busyStatus();
+  CGC_TRY(engine.fault.check());
+  CGC_ASSIGN_OR_RETURN(const auto at, findBucket(entry, bucket));
+  const DeviceGuard guard(engine.device);
+  Status status = prepare(at.first, at.second);
+  if (device == DeviceKind::Cuda)
+    status = engine.fault.note(std::move(status), stream.get());
+  CGC_TRY(status);
+  return buckets[at.first][at.second].get();
+}
+
 Status Context::prepare(std::string_view entry, size_t bucket) {
-  return noThrow([&]() -> Status {
-    const BusyScope scope(impl_->busy);
-    if (!scope.entered())
-      return busyStatus();
-    Engine::Impl &engine = impl_->engine;
-    CGC_TRY(engine.fault.check());
-    CGC_ASSIGN_OR_RETURN(const auto at, impl_->findBucket(entry, bucket));
-    const DeviceGuard guard(engine.device);
-    Status status = impl_->prepare(at.first, at.second);
-    return impl_->device == DeviceKind::Cuda
-               ? engine.fault.note(std::move(status), impl_->stream.get())
-               : status;
-  });
+  return noThrow([&]() -> Status { return impl_->use(entry, bucket).status(); });
 }
 
 Result<std::vector<std::vector<double>>> Context::profile(std::string_view entry, size_t bucket,

@@ -12,6 +12,30 @@
 namespace cgc {
 namespace {
 
+/// Copies the weights from the engine of another GPU.
+Status copyWeights(const Engine::Impl &from, Engine::Impl &impl) {
+  CGC_ASSIGN_OR_RETURN(const CudaStream stream, createStream());
+  const auto copyAll = [&]() -> Status {
+    for (const Buffer &buffer : from.deviceWeights) {
+      CGC_ASSIGN_OR_RETURN(Buffer copy, Buffer::allocate(DeviceKind::Cuda, buffer.size()));
+      CGC_TRY(cudaStatus(cudaMemcpyPeerAsync(copy.data(), impl.device, buffer.data(), from.device,
+                                             buffer.size(), stream.get()),
+                         "cannot copy from GPU " + std::to_string(from.device)));
+      impl.deviceWeights.push_back(std::move(copy));
+    }
+    return Status::ok();
+  };
+  const Status copied = copyAll();
+  // Copies write to the buffers until here, also after a failure.
+  CGC_TRY(cudaStatus(cudaStreamSynchronize(stream.get()), "cannot copy the weights"));
+  CGC_TRY(copied);
+  const std::vector<uint64_t> offsets = weightOffsets(impl.plan.data());
+  for (size_t i = 0; i < impl.plan.data().weights.size(); ++i)
+    impl.weights.push_back(impl.separateBuffers ? impl.deviceWeights[i].data()
+                                                : impl.deviceWeights[0].data() + offsets[i]);
+  return Status::ok();
+}
+
 /// Uploads the weights to one device buffer, or each weight to its own.
 Status uploadWeights(const Plan &plan, Engine::Impl &impl) {
   if (impl.separateBuffers) {
@@ -51,6 +75,34 @@ Status checkForReference(const PlanData &plan) {
                         ": the reference executor calls no op library, and this op is of '" +
                         plan.opLibraries[*library].name +
                         "'; run the plan on a GPU, or compile it with --target cpu"};
+  return Status::ok();
+}
+
+/// Refuses an engine whose weights are others or not in the same form.
+Status checkSource(const Plan &plan, const Engine::Impl &impl, const Engine::Impl &from) {
+  if (&from.plan != &plan || from.separateBuffers != impl.separateBuffers)
+    return {Code::Usage, "copyWeightsFrom is an engine of another plan, or with other buffers"};
+  if (from.runsOn != DeviceKind::Cuda || impl.runsOn != DeviceKind::Cuda)
+    return {Code::Usage, "copyWeightsFrom is for two engines on GPUs"};
+  return Status::ok();
+}
+
+/// Refuses to run a plan without the host functions that it calls, and ambiguous ones.
+Status checkHostFunctions(const PlanData &plan, const Requirements &needs,
+                          std::span<const NamedHostFunction> given) {
+  for (const NamedHostFunction &one : given) {
+    if (!one.function)
+      return {Code::Usage, "the host function '" + one.name + "' is null"};
+    if (std::ranges::count(given, one.name, &NamedHostFunction::name) > 1)
+      return {Code::Usage, "the host function '" + one.name + "' is given twice"};
+  }
+  for (const auto &[name, location] : needs.hostFunctions)
+    if (std::ranges::count(given, name, &NamedHostFunction::name) == 0)
+      return {Code::Usage,
+              recordText(plan, "the plan calls the host function '" + name + "'", location) +
+                  ", which is not given: its module is not in the plan; give a "
+                  "function of this name in EngineOptions::hostFunctions, or to the "
+                  "tool --host-modules MODEL.pt"};
   return Status::ok();
 }
 
@@ -128,12 +180,15 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
   return noThrow([&]() -> Result<Engine> {
     auto impl = std::make_unique<Impl>(plan, options);
     CGC_TRY(checkPool(options, impl->runsOn));
+    if (options.copyWeightsFrom)
+      CGC_TRY(checkSource(plan, *impl, implOf(*options.copyWeightsFrom)));
     const bool isReference = impl->executor == ExecutorKind::Reference,
                onGpu = impl->runsOn == DeviceKind::Cuda;
     if (isReference)
       CGC_TRY(checkForReference(plan.data()));
     CGC_ASSIGN_OR_RETURN(impl->opLibraries, openOpLibraries(plan.data(), options.opLibraries));
     const Requirements needs = requirementsOf(plan.data());
+    CGC_TRY(checkHostFunctions(plan.data(), needs, options.hostFunctions));
     if (onGpu) {
       CGC_ASSIGN_OR_RETURN(impl->gpu, findGpu(options.device));
       CGC_TRY(checkGpu(impl->gpu, needs.kernelTraits));
@@ -149,7 +204,8 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
     if (onGpu) {
       Status status = impl->reserveWeights(&MemoryBudget::reserve);
       if (status.isOk())
-        status = uploadWeights(plan, *impl);
+        status = options.copyWeightsFrom ? copyWeights(implOf(*options.copyWeightsFrom), *impl)
+                                         : uploadWeights(plan, *impl);
       if (!status.isOk()) {
         impl.reset();
         return withMemoryBreakdown(status.withContext("cannot upload the weights"), plan,

@@ -4,6 +4,7 @@
 #include "runtime/base/export.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
+#include "runtime/exec/host_function.h"
 #include "runtime/exec/memory_pool.h"
 #include "runtime/plan/plan_file.h"
 
@@ -16,6 +17,7 @@
 namespace cgc {
 
 class Context;
+class Engine;
 class OpProvider;
 
 enum class ExecutorKind {
@@ -49,6 +51,8 @@ struct EngineOptions {
   /// if the plan calls any, each file must be readable. Op libraries are code: only a library whose
   /// bytes equal those that the plan was compiled with is loaded.
   std::vector<std::string> opLibraries = {};
+  /// The functions that the plan calls in place of submodules, in any order. Others are ignored.
+  std::vector<NamedHostFunction> hostFunctions = {};
   /// Limit in bytes on the weights, arenas, inputs and outputs of this engine and its contexts
   /// together. 0: each request is compared with the memory that is free at that moment. For a GPU
   /// that is its free memory; for the host it is the least of available memory, cgroup limits and
@@ -59,6 +63,9 @@ struct EngineOptions {
   /// have arenas of their own.
   std::shared_ptr<MemoryPool> pool = {};
   std::string name = {}; ///< The model's name in reports.
+  /// An engine of the same plan on another GPU, from which the weights are copied instead of being
+  /// uploaded from the plan file again. Borrowed by Engine::create. Null: they are uploaded.
+  const Engine *copyWeightsFrom = nullptr;
   /// Allocates each weight separately and, in every context, each range of the arena that tensors
   /// share (each tensor, if the plan was compiled without memory reuse). A memory checker then
   /// detects accesses outside a tensor. For tests.
@@ -72,9 +79,10 @@ public:
   /// Opens the libraries that `plan` needs and uploads its weights. `plan` is borrowed and must
   /// outlive the engine. Device if there is no usable GPU or driver, the GPU cannot run the plan's
   /// kernels, or a library that the plan calls is missing. Usage if an op library is not given or
-  /// has another hash, or if the executor is Reference and the plan's target is cpu. Unsupported,
-  /// naming the record, if the executor is Reference and the plan calls an op library. OutOfMemory
-  /// with a memory breakdown, before anything is allocated, if the weights do not fit.
+  /// has another hash, if a host function is not given, if the executor is Reference and the plan's
+  /// target is cpu, or if `copyWeightsFrom` is of another plan or not on a GPU. Unsupported, naming
+  /// the record, if the executor is Reference and the plan calls an op library. OutOfMemory with a
+  /// memory breakdown, before anything is allocated, if the weights do not fit.
   static Result<Engine> create(const Plan &plan, EngineOptions options = {});
   static Result<Engine> create(const Plan &&, EngineOptions = {}) = delete; // It would dangle.
   Engine(Engine &&) noexcept;
@@ -111,14 +119,26 @@ struct ContextOptions {
   /// Lets a kernel be scheduled before the preceding kernel ends, if it waits for that kernel
   /// itself (programmatic dependent launch). The results are the same either way.
   bool programmaticEdges = true;
+  /// Captures the parallel branches of a bucket (LaunchRecord::branch) as parallel paths of its
+  /// graph. Otherwise, and with any executor but Graph, records run in the plan's order. The
+  /// results are the same either way.
+  bool parallelBranches = true;
   CaptureTime capture = CaptureTime::AtCreation;
+  /// For each bucket, the sets of the caller's device tensors for which it keeps an executable
+  /// graph of its own. A run with one of these sets copies nothing: its kernels read and write the
+  /// caller's memory. Another set takes over the executable that was used longest ago, for some
+  /// microseconds for each kernel at inputs and outputs. 0: device tensors are copied.
+  size_t addressSets = 4;
+  /// An arena of the context's own even if the engine has a memory pool. For a context whose graphs
+  /// are launched by the caller, which the pool cannot put in order (Context::graph).
+  bool ownArena = false;
   /// Intra-op threads for each record that LibTorch runs, for a plan with target cpu or the
   /// reference executor: 1 to kMaxIntraOpThreads. 0: the number that the host has set
   /// (at::get_num_threads). The host's setting does not change. Other values, and any value but 0
   /// on a GPU, make Context::create fail with Usage.
   int threads = 0;
   /// Fills arena and outputs with 0xFF (NaN) before each run, so that reads of memory that no
-  /// record wrote become visible. For tests of the memory plan.
+  /// record wrote become visible. Device tensors are then copied. For tests of the memory plan.
   bool poisonArena = false;
 };
 
@@ -156,6 +176,20 @@ public:
   /// On a GPU, work is enqueued on `stream`, a cudaStream_t. If `stream` is null, the
   /// context uses a stream of its own and the call returns when the outputs are complete.
   ///
+  /// With the graph executor, the kernels read and write a tensor in the GPU's memory where it is,
+  /// if its address is a multiple of 16 bytes, it overlaps no output, and only cgc's own kernels,
+  /// copies and memsets use it (ContextOptions::addressSets). Another tensor is copied to or from a
+  /// static buffer, unless it is that buffer (inputBuffer(), outputBuffer()).
+  ///
+  /// If `stream` is being captured, the run becomes part of the caller's graph, for any number of
+  /// replays: copies of tensors that are not used where they are, which host memory should be
+  /// pinned for, and a child graph. Nothing waits and no memory is allocated. The context, and the
+  /// memory of all views, must outlive the caller's graph and its executables. The context cannot
+  /// know about replays: they and its other runs must not overlap, and the caller orders them.
+  /// Runs in one capture follow one another. Indices are checked now, not in replays. Usage if the
+  /// bucket is not prepared, or if the arena is that of a memory pool (ContextOptions::ownArena);
+  /// Unsupported for a bucket with LibTorch's records and without the graph executor.
+  ///
   /// Usage if a name, shape, dtype or count does not fit, or if an input in host memory has an
   /// index outside its embedding (IoTensor::indexBounds). Indices in device memory are not checked,
   /// because that would wait for them: for an index out of range, cgc's kernels read the first or
@@ -168,8 +202,24 @@ public:
   /// there is no such entry or bucket.
   Status prepare(std::string_view entry, size_t bucket);
 
+  /// The static buffer of an input or output of a bucket, as a view that is valid as long as the
+  /// context: device memory, or host memory if the plan runs on the host. Prepares the bucket. A
+  /// run that is given the view copies nothing for it. Write an input behind the last run, and read
+  /// an output before the next one that is given it, or that copies from it. Usage if there is no
+  /// such entry, bucket or tensor.
+  Result<TensorView> inputBuffer(std::string_view entry, size_t bucket, size_t index);
+  Result<TensorView> outputBuffer(std::string_view entry, size_t bucket, size_t index);
+
+  /// The captured graph of a bucket, a cudaGraph_t on the static buffers, which lives as long as
+  /// the context: for cudaGraphAddChildGraphNode, which copies it. Prepares the bucket. The context
+  /// must outlive the caller's graphs and executables, whose launches must not overlap its runs.
+  /// Unsupported without the graph executor; Usage if there is no such entry or bucket, or if the
+  /// arena is that of a memory pool (ContextOptions::ownArena).
+  Result<void *> graph(std::string_view entry, size_t bucket);
+
   /// Measures the microseconds that each record of a bucket takes, as [record][run] in the plan's
-  /// order. Makes `runs` runs on the inputs of the bucket's last run. On a GPU: measured by events
+  /// order. Makes `runs` runs on what the static input buffers hold, which is the inputs of the
+  /// last run that copied them. On a GPU: measured by events
   /// inside a replayed graph, all of whose edges are plain; the resolution of events is half a
   /// microsecond. On the host: measured by its clock. Usage if there is no such entry or bucket.
   Result<std::vector<std::vector<double>>> profile(std::string_view entry, size_t bucket,

@@ -38,7 +38,7 @@ struct Engine::Impl {
       : plan(plan), executor(options.executor),
         runsOn(executor == ExecutorKind::Reference ? DeviceKind::Cpu : plan.data().target),
         ownMemory(runsOn, options.memoryLimit), pool(options.pool),
-        separateBuffers(options.separateBuffers) {
+        separateBuffers(options.separateBuffers), hostFunctions(options.hostFunctions) {
     account->name = options.name;
   }
   ~Impl() { memory().release(account->weights); }
@@ -65,6 +65,7 @@ struct Engine::Impl {
   std::unique_ptr<ReferenceLibrary> references; ///< Reference executor only.
   /// The libraries of PlanData::opLibraries, in that order.
   std::vector<std::shared_ptr<const OpLibrary>> opLibraries;
+  const std::vector<NamedHostFunction> hostFunctions; ///< EngineOptions::hostFunctions.
   FaultLatch fault;
 };
 

@@ -33,20 +33,24 @@ public:
   /// Captures a call of `enqueueRun`, which enqueues the records on `stream`, then instantiates and
   /// uploads the graph. `stream` must be a non-blocking stream of the context's own. LibTorch's
   /// allocations during the capture come from a pool that lives as long as the executor. `provider`
-  /// is borrowed and must outlive the executor.
+  /// is borrowed and must outlive the executor. `branches` are further streams on which
+  /// `enqueueRun` enqueues, between a fork from `stream` and a join.
   static Result<GraphExecutor> capture(const std::function<Status()> &enqueueRun,
-                                       OpProvider *provider, cudaStream_t stream);
+                                       OpProvider *provider, cudaStream_t stream,
+                                       std::span<const cudaStream_t> branches = {});
 
   Status run(cudaStream_t stream) {
     return cudaStatus(cudaGraphLaunch(exec_.get(), stream), "cannot launch the graph");
   }
+  /// The graph as it was captured. Borrowed: it lives as long as the executor.
+  cudaGraph_t graph() const { return graph_.get(); }
   /// Nodes in the graph.
   size_t nodes() const { return nodes_; }
   /// Milliseconds that capture, instantiation and upload took.
   double captureMillis() const { return captureMillis_; }
 
 private:
-  /// The pool of LibTorch memory that the graph uses. Released with the executor.
+  /// A pool of LibTorch memory that the graph uses, for one stream. Released with the executor.
   struct Pool {
     OpProvider *provider;
     uint64_t token;
@@ -59,11 +63,16 @@ private:
   };
   using PoolHandle = std::unique_ptr<Pool, ReleasePool>;
 
-  static Result<CudaGraph> captureRun(const std::function<Status()> &enqueueRun,
-                                      OpProvider *provider, cudaStream_t stream, PoolHandle &pool);
+  /// Directs LibTorch's allocations for `stream` to a new pool.
+  Status beginPool(OpProvider &provider, cudaStream_t stream);
+  /// Ends that for all pools. Returns the first error.
+  Status endPools();
+  Result<CudaGraph> captureRun(const std::function<Status()> &enqueueRun, OpProvider *provider,
+                               cudaStream_t stream, std::span<const cudaStream_t> branches);
 
   GraphExecutor() = default;
-  PoolHandle pool_; // Declared first, so that it outlives the graph.
+  std::vector<PoolHandle> pools_; // Declared first, so that it outlives the graph.
+  CudaGraph graph_;
   CudaGraphExec exec_;
   size_t nodes_ = 0;
   double captureMillis_ = 0;

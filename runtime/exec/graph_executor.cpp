@@ -1,4 +1,5 @@
 // GraphExecutor: warm-up, capture and instantiation of a CUDA graph.
+#include "runtime/base/no_throw.h"
 #include "runtime/exec/executors.h"
 
 #include <chrono>
@@ -43,15 +44,33 @@ private:
 
 } // namespace
 
+Status GraphExecutor::beginPool(OpProvider &provider, cudaStream_t stream) {
+  // Allocated first: if that fails, no capture has begun.
+  auto owned = std::make_unique<Pool>(Pool{&provider, 0});
+  pools_.reserve(pools_.size() + 1);
+  CGC_ASSIGN_OR_RETURN(owned->token, provider.beginCapture(stream));
+  pools_.emplace_back(owned.release());
+  return Status::ok();
+}
+
+Status GraphExecutor::endPools() {
+  Status first;
+  for (const PoolHandle &pool : pools_)
+    if (Status ended = pool->provider->endCapture(pool->token); first.isOk())
+      first = std::move(ended);
+  return first;
+}
+
 Result<CudaGraph> GraphExecutor::captureRun(const std::function<Status()> &enqueueRun,
                                             OpProvider *provider, cudaStream_t stream,
-                                            PoolHandle &pool) {
-  if (provider) {
-    CGC_ASSIGN_OR_RETURN(const uint64_t token, provider->beginCapture(stream));
-    pool.reset(new Pool{provider, token});
-  }
+                                            std::span<const cudaStream_t> branches) {
   CaptureScope scope(stream);
   const auto record = [&]() -> Result<CudaGraph> {
+    if (provider) {
+      CGC_TRY(beginPool(*provider, stream));
+      for (cudaStream_t branch : branches)
+        CGC_TRY(beginPool(*provider, branch));
+    }
     CGC_TRY(scope.begin());
     const Status enqueued = enqueueRun();
     Result<CudaGraph> graph = scope.end();
@@ -61,10 +80,10 @@ Result<CudaGraph> GraphExecutor::captureRun(const std::function<Status()> &enque
       return enqueued;
     return graph;
   };
-  Result<CudaGraph> graph = record();
-  if (provider)
-    if (Status ended = provider->endCapture(pool->token); graph.isOk() && !ended.isOk())
-      return ended;
+  // The provider's captures end also if there is no host memory.
+  Result<CudaGraph> graph = noThrow(record);
+  if (Status ended = endPools(); graph.isOk() && !ended.isOk())
+    return ended;
   return graph;
 }
 
@@ -75,19 +94,21 @@ Status GraphExecutor::warmUp(const std::function<Status()> &enqueueRun, cudaStre
 }
 
 Result<GraphExecutor> GraphExecutor::capture(const std::function<Status()> &enqueueRun,
-                                             OpProvider *provider, cudaStream_t stream) {
+                                             OpProvider *provider, cudaStream_t stream,
+                                             std::span<const cudaStream_t> branches) {
   const auto start = std::chrono::steady_clock::now();
   GraphExecutor executor;
-  Result<CudaGraph> captured = captureRun(enqueueRun, provider, stream, executor.pool_);
+  Result<CudaGraph> captured = executor.captureRun(enqueueRun, provider, stream, branches);
   if (!captured.isOk())
     return captured.status().withContext("capture");
-  const CudaGraph graph = *std::move(captured);
-  CGC_TRY(cudaStatus(cudaGraphGetNodes(graph.get(), nullptr, &executor.nodes_),
+  executor.graph_ = *std::move(captured);
+  CGC_TRY(cudaStatus(cudaGraphGetNodes(executor.graph(), nullptr, &executor.nodes_),
                      "cannot look at the captured graph"));
   if (executor.nodes_ == 0)
     return Status(Code::Device, "the captured graph is empty: its records ran on another stream");
   cudaGraphExec_t exec = nullptr;
-  CGC_TRY(cudaStatus(cudaGraphInstantiate(&exec, graph.get(), 0), "cannot instantiate the graph"));
+  CGC_TRY(
+      cudaStatus(cudaGraphInstantiate(&exec, executor.graph(), 0), "cannot instantiate the graph"));
   executor.exec_.reset(exec);
   CGC_TRY(cudaStatus(cudaGraphUpload(exec, stream), "cannot upload the graph"));
   CGC_TRY(cudaStatus(cudaStreamSynchronize(stream), "cannot upload the graph"));

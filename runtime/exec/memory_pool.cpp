@@ -78,8 +78,9 @@ PoolReport MemoryPool::report() const {
       report.sum.weights += memory.weights;
       report.sum.io += memory.io;
       report.sum.graphs += memory.graphs;
+      report.sum.arenas += account->arenas; // Of contexts with arenas of their own.
     }
-  report.sum.arenas = impl_->arena->size();
+  report.sum.arenas += impl_->arena->size();
   return report;
 }
 

@@ -16,10 +16,11 @@ namespace cgc {
 struct MemoryReport {
   uint64_t weights = 0;
   /// For intermediate values and the workspaces of libraries. Of a model in a pool: the part of the
-  /// pool's arena that it uses.
+  /// pool's arena that it uses, and the arenas that contexts have to themselves.
   uint64_t arenas = 0;
-  uint64_t io = 0;     ///< Static input and output buffers.
-  uint64_t graphs = 0; ///< Memory that the driver took while graphs were captured and uploaded.
+  uint64_t io = 0; ///< Static input and output buffers.
+  /// Memory that the driver took while graphs were captured, instantiated and uploaded.
+  uint64_t graphs = 0;
   uint64_t total() const { return weights + arenas + io + graphs; }
 };
 

@@ -14,7 +14,8 @@ namespace cgc {
 struct MemoryAccount {
   std::string name;
   std::atomic<uint64_t> weights = 0, arenas = 0, io = 0, graphs = 0;
-  MemoryReport report() const { return {weights, arenas, io, graphs}; }
+  std::atomic<uint64_t> sharedArena = 0; ///< The part of the pool's arena that it uses.
+  MemoryReport report() const { return {weights, arenas + sharedArena, io, graphs}; }
 };
 
 struct MemoryPool::Impl {

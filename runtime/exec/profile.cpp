@@ -1,7 +1,9 @@
 // profileRecords: times each record by the host's clock or by events inside a CUDA graph.
 #include "runtime/exec/executors.h"
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
 
 namespace cgc {
 namespace {
@@ -47,10 +49,16 @@ Result<Times> profileInGraph(const std::vector<BoundRecord> &records, OpProvider
                       [&](size_t i) { return mark(events[i + 1].get(), stream); });
   };
   CGC_TRY(GraphExecutor::warmUp(enqueueRun, stream));
-  CGC_ASSIGN_OR_RETURN(GraphExecutor graph, GraphExecutor::capture(enqueueRun, provider, stream));
+  std::optional<GraphExecutor> graph;
+  // A graph cannot call functions of the host; the records are launched one by one then.
+  if (std::ranges::none_of(records, [](const BoundRecord &record) {
+        return std::holds_alternative<BoundHostCall>(record.op);
+      })) {
+    CGC_ASSIGN_OR_RETURN(graph, GraphExecutor::capture(enqueueRun, provider, stream));
+  }
   Times times(records.size());
   for (size_t run = 0; run < runs; ++run) {
-    CGC_TRY(graph.run(stream));
+    CGC_TRY(graph ? graph->run(stream) : enqueueRun());
     CGC_TRY(cudaStatus(cudaStreamSynchronize(stream), "the profiled run failed"));
     for (size_t i = 0; i < records.size(); ++i) {
       float millis = 0;

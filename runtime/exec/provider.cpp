@@ -21,9 +21,8 @@ Result<std::unique_ptr<OpProvider>> loadProvider(const std::string &path) {
     return std::filesystem::exists(file, error);
   });
   if (found == files.end())
-    return Status(Code::Device, std::string("the plan has records that LibTorch runs, and ") +
-                                    kLibrary +
-                                    ", through which it does, was not found (looked for " +
+    return Status(Code::Device, std::string("LibTorch is needed, and ") + kLibrary +
+                                    ", through which it runs, was not found (looked for " +
                                     joinPaths(files) + "); install it there or say where it is");
   CGC_ASSIGN_OR_RETURN(void *const library, openWithLibTorch(found->string()));
   const auto factory = reinterpret_cast<OpProviderFactory>(dlsym(library, kOpProviderSymbol));

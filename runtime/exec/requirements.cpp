@@ -38,6 +38,8 @@ Requirements requirementsOf(const PlanData &plan) {
       for (const LaunchRecord &record : bucket.records) {
         if (const auto *call = std::get_if<LibraryCall>(&record.op))
           needs.cublasLt |= isGemm(*call);
+        if (const auto *call = std::get_if<HostCall>(&record.op))
+          needs.hostFunctions.try_emplace(hostFunctionName(*call), record.location);
         if (const auto *launch = std::get_if<KernelLaunch>(&record.op))
           if (const Kernel *kernel = findKernel(launch->kernel))
             needs.kernelTraits |= kernel->traits;

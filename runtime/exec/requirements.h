@@ -25,6 +25,9 @@ struct Requirements {
   /// The entries with records that LibTorch runs, in the plan's order. Empty if the plan needs no
   /// LibTorch.
   std::vector<LibTorchEntry> libTorch;
+  /// The functions of the host that records call, by hostFunctionName(), with the location of the
+  /// first call.
+  std::map<std::string, LocationId> hostFunctions;
   bool cublasLt = false; ///< Whether a record calls cuBLASLt.
   bool gpu = false;      ///< Whether the target is cuda.
   /// The union of the traits (KernelTrait) of all kernels that the plan launches. Kernels that this

@@ -3,16 +3,21 @@
 #pragma once
 
 #include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
 #include "runtime/plan/plan.h"
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 
 namespace cgc {
 
 /// The version of this interface. It changes whenever this header or plan.h changes in a way that
 /// the provider can observe.
-inline constexpr uint32_t kOpProviderAbi = 2;
+inline constexpr uint32_t kOpProviderAbi = 3;
 inline constexpr const char *kOpProviderSymbol = "cgcOpProvider";
 
 /// An AtenCall with its op resolved and its tensors bound to memory, which must outlive it.
@@ -22,6 +27,21 @@ public:
   /// Enqueues the op on the stream of the enclosing OpProvider::onStream (cuda), or runs it before
   /// returning (cpu).
   virtual Status run() = 0;
+};
+
+/// A TorchScript file that LibTorch runs on the provider's device. Any thread may call any function
+/// at any time.
+class ScriptModel {
+public:
+  virtual ~ScriptModel() = default;
+  virtual bool hasMethod(std::string_view name) const = 0;
+  /// Runs the method that `entry` is named after, with the names of its inputs, and copies its
+  /// results, flattened, to `outputs`. Views are dense, in host memory or on the provider's device.
+  /// On cuda, enqueues on the stream of the enclosing OpProvider::onStream; copies to and from host
+  /// memory wait. Usage, before anything is written, if the results differ from `outputs` in number
+  /// or sizes; Failed if they differ in dtype.
+  virtual Status run(const Entry &entry, std::span<const TensorView> inputs,
+                     std::span<const TensorView> outputs) = 0;
 };
 
 /// Runs ATen records. No function throws. Contexts on several threads share one provider: every
@@ -47,6 +67,10 @@ public:
   virtual Result<uint64_t> beginCapture(void *stream) = 0;
   virtual Status endCapture(uint64_t token) = 0;
   virtual void releasePool(uint64_t token) = 0;
+  /// Loads a TorchScript file to the device, in `precision` if the plan was converted to one
+  /// (PlanData::precision). InvalidFile if LibTorch cannot read it.
+  virtual Result<std::unique_ptr<ScriptModel>> loadScript(const std::string &path,
+                                                          std::optional<DType> precision) = 0;
 };
 
 /// The type of the symbol kOpProviderSymbol: returns a new provider, which the caller owns, or null

@@ -37,7 +37,8 @@ std::vector<TensorId> recordReads(const LaunchRecord &record) {
                                [](const LibraryCall &r) { return present(r.reads); },
                                [](const AtenCall &r) { return atenReads(r); },
                                [](const Memcpy &r) { return Ids{r.source}; },
-                               [](const Memset &) { return Ids{}; }},
+                               [](const Memset &) { return Ids{}; },
+                               [](const HostCall &r) { return r.reads; }},
                     record.op);
 }
 
@@ -47,7 +48,8 @@ std::vector<TensorId> recordWrites(const LaunchRecord &record) {
                                [](const LibraryCall &r) { return r.writes; },
                                [](const AtenCall &r) { return present(r.outputs); },
                                [](const Memcpy &r) { return Ids{r.destination}; },
-                               [](const Memset &r) { return Ids{r.destination}; }},
+                               [](const Memset &r) { return Ids{r.destination}; },
+                               [](const HostCall &r) { return r.writes; }},
                     record.op);
 }
 
@@ -58,8 +60,13 @@ std::string recordName(const LaunchRecord &record) {
                                  return r.overload.empty() ? r.op : r.op + "." + r.overload;
                                },
                                [](const Memcpy &) { return std::string("memcpy"); },
-                               [](const Memset &) { return std::string("memset"); }},
+                               [](const Memset &) { return std::string("memset"); },
+                               [](const HostCall &r) { return "host " + hostFunctionName(r); }},
                     record.op);
+}
+
+std::string hostFunctionName(const HostCall &call) {
+  return call.module + "." + call.method;
 }
 
 std::optional<size_t> PlanData::opLibraryOf(const LibraryCall &call) const {

@@ -5,9 +5,10 @@
 //  - A plan is pure data. A record refers to kernels, libraries and ATen ops by name; a plan
 //    contains neither code nor pointers.
 //  - Every element that a TensorRef can address lies inside the tensor's buffer.
-//  - Records are in execution order. Each element that a record reads lies in a weight or an input,
-//    or an earlier record wrote it. No record writes to a weight or an input, and the records of a
-//    bucket together write all of each output.
+//  - Records are in execution order, or in one of several if they have branches. Each element that
+//    a record reads lies in a weight or an input, or a record that always runs earlier wrote it. No
+//    record writes to a weight or an input, and the records of a bucket together write all of each
+//    output.
 #pragma once
 
 #include "runtime/base/dtype.h"
@@ -24,7 +25,7 @@
 namespace cgc {
 
 /// The version of the file format. A reader accepts this version only.
-inline constexpr uint32_t kPlanFormatVersion = 6;
+inline constexpr uint32_t kPlanFormatVersion = 7;
 /// The version of the launch record's argument lists: reads, writes, ints, floats.
 inline constexpr uint32_t kKernelAbi = 1;
 /// Alignment of weights in the file and of buffers in the arena, in bytes.
@@ -151,10 +152,30 @@ struct Memset {
   bool operator==(const Memset &) const = default;
 };
 
+/// Calls a function of the host program that stands for a method of a submodule
+/// (`cgc compile --host-module`). Neither code nor weights of the submodule are in the plan. All
+/// tensors are dense, and none is absent.
+struct HostCall {
+  std::string module;                  ///< The path of the submodule: "visual.adapter".
+  std::string method;                  ///< "forward"
+  std::vector<TensorId> reads, writes; ///< The method's tensors and its results, in order.
+  bool operator==(const HostCall &) const = default;
+};
+/// The name under which the host program gives the function: "visual.adapter.forward".
+CGC_API std::string hostFunctionName(const HostCall &call);
+
+/// The most branches that a bucket may have beside branch 0.
+inline constexpr uint32_t kMaxBranches = 4;
+
 /// One step of a bucket, with the model node that it comes from.
 struct LaunchRecord {
-  std::variant<KernelLaunch, LibraryCall, AtenCall, Memcpy, Memset> op;
+  std::variant<KernelLaunch, LibraryCall, AtenCall, Memcpy, Memset, HostCall> op;
   LocationId location = kNoLocation;
+  /// 0, or the parallel branch that the record belongs to, 1 to kMaxBranches. A record of branch 0
+  /// runs after all records before it and before all records behind it. Between two of them, the
+  /// records of one branch run in order, and records of different branches in any order or at the
+  /// same time (branches.h).
+  uint32_t branch = 0;
   bool operator==(const LaunchRecord &) const = default;
 };
 

@@ -128,12 +128,15 @@ public:
       return vector<int64_t>(a.numbers());
     case 10:
       return vector<double>(a.reals());
+    default:
+      malformed_ = true;
+      return NoneArg{};
     }
-    malformed_ = true;
-    return NoneArg{};
   }
 
-  LaunchRecord unpack(const fb::Record &r) { return {unpackOp(r), LocationId(r.location())}; }
+  LaunchRecord unpack(const fb::Record &r) {
+    return {unpackOp(r), LocationId(r.location()), r.branch()};
+  }
 
   PlanData unpack(const fb::Plan &p) {
     return {DeviceKind(p.target()),
@@ -149,7 +152,7 @@ public:
 
 private:
   decltype(LaunchRecord::op) unpackOp(const fb::Record &r) {
-    static_assert(std::variant_size_v<decltype(LaunchRecord::op)> == 5);
+    static_assert(std::variant_size_v<decltype(LaunchRecord::op)> == 6);
     switch (r.kind()) {
     case 0: {
       KernelLaunch launch{.kernel = text(r.name()),
@@ -187,9 +190,15 @@ private:
       return Memcpy{single(r.reads()), single(r.writes())};
     case 4:
       return Memset{single(r.writes()), r.flag()};
+    case 5:
+      return HostCall{.module = text(r.name()),
+                      .method = text(r.function()),
+                      .reads = vector<TensorId>(r.reads()),
+                      .writes = vector<TensorId>(r.writes())};
+    default:
+      malformed_ = true;
+      return Memset{};
     }
-    malformed_ = true;
-    return Memset{};
   }
 
   TensorId single(const fbs::Vector<uint32_t> *ids) {

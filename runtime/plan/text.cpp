@@ -112,6 +112,7 @@ struct RecordText {
   }
   std::string operator()(const Memcpy &r) const { return '(' + name(r.source) + ')'; }
   std::string operator()(const Memset &r) const { return '(' + std::to_string(r.value) + ')'; }
+  std::string operator()(const HostCall &r) const { return '(' + list(r.reads, name) + ')'; }
 };
 
 std::string place(const Slot &slot) {
@@ -137,7 +138,8 @@ std::string ioList(const std::vector<IoTensor> &tensors) {
 
 std::string recordText(const LaunchRecord &record, const TensorText &tensorText) {
   return list(recordWrites(record), tensorText) + " = " + recordName(record) +
-         std::visit(RecordText{tensorText}, record.op);
+         std::visit(RecordText{tensorText}, record.op) +
+         (record.branch ? " branch=" + std::to_string(record.branch) : "");
 }
 
 std::string toText(const PlanData &plan) {

@@ -1,13 +1,15 @@
 // validate(): checks the invariants of plan.h for plans from untrusted sources: the plan, its
 // entries, buckets and tensors here, records in validate_record.cpp and validate_access.cpp,
-// batches and times in validate_batch.cpp. Checks that depend on the runtime's kernels, libraries
-// and ops happen when a context binds the records (docs/plan-format.md, "Plans from elsewhere").
+// branches in validate_branches.cpp, batches and times in validate_batch.cpp. Checks that depend on
+// the runtime's kernels, libraries and ops happen when a context binds the records
+// (docs/plan-format.md, "Plans from elsewhere").
 #include "runtime/base/checked.h"
 #include "runtime/plan/gemm_call.h"
 #include "runtime/plan/names.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/validate_access.h"
 #include "runtime/plan/validate_batch.h"
+#include "runtime/plan/validate_branches.h"
 #include "runtime/plan/validate_record.h"
 
 #include <algorithm>
@@ -213,6 +215,7 @@ private:
       CGC_TRY(located(access.add(bucket.records[i])));
     }
     where_ = where;
+    CGC_TRY(located(checkBranches(bucket)));
     for (uint32_t i = 0; i < bucket.outputs.size(); ++i)
       if (!access.writesOutput(i))
         return fail("no record writes all of output '" + bucket.outputs[i].name + "'");

@@ -67,10 +67,6 @@ private:
       return fail("the op's name is empty, too long or not printable text");
     if (call.writes.size() != 1 || !call.algorithm.empty())
       return fail("an op of a library writes one tensor and has no algorithm");
-    const auto dense = [&](TensorId id) {
-      const TensorRef &tensor = bucket_.tensors[uint32_t(id)];
-      return isDense(tensor.sizes, tensor.strides);
-    };
     for (TensorId id : call.reads)
       if (id == kNoTensor || !dense(id))
         return fail("an op of a library reads dense tensors, and none is absent");
@@ -114,10 +110,7 @@ private:
       return fail("source and destination differ in element type or sizes");
     if (!isDense(source.sizes, source.strides) || !isDense(destination.sizes, destination.strides))
       return fail("source and destination have to be dense");
-    const uint64_t bytes = *tensorExtent(source), from = source.slot.offset,
-                   to = destination.slot.offset;
-    if (source.slot.buffer == destination.slot.buffer &&
-        source.slot.index == destination.slot.index && from < to + bytes && to < from + bytes)
+    if (overlap(copy.source, copy.destination))
       return fail("source and destination overlap");
     return Status::ok();
   }
@@ -126,6 +119,40 @@ private:
     const TensorRef &tensor = bucket_.tensors[uint32_t(set.destination)];
     return isDense(tensor.sizes, tensor.strides) ? Status::ok()
                                                  : fail("the destination has to be dense");
+  }
+
+  Status checkOp(const HostCall &call) const {
+    if (!isPlanName(call.module) || !isIdentifier(call.method))
+      return fail("the path of the host's module is empty, too long or not printable text, or its "
+                  "method is not an identifier");
+    if (call.writes.empty())
+      return fail("it writes nothing");
+    for (const auto *ids : {&call.reads, &call.writes})
+      for (TensorId id : *ids)
+        if (!dense(id))
+          return fail("the tensors of a host call have to be dense");
+    for (size_t i = 0; i < call.writes.size(); ++i) {
+      for (TensorId read : call.reads)
+        if (overlap(call.writes[i], read))
+          return fail("a result of a host call overlaps what it reads");
+      for (size_t j = 0; j < i; ++j)
+        if (overlap(call.writes[i], call.writes[j]))
+          return fail("two results of a host call overlap");
+    }
+    return Status::ok();
+  }
+
+  bool dense(TensorId id) const {
+    const TensorRef &tensor = bucket_.tensors[uint32_t(id)];
+    return isDense(tensor.sizes, tensor.strides);
+  }
+
+  /// Whether two dense tensors share memory.
+  bool overlap(TensorId first, TensorId second) const {
+    const TensorRef &a = bucket_.tensors[uint32_t(first)], &b = bucket_.tensors[uint32_t(second)];
+    return a.slot.buffer == b.slot.buffer && a.slot.index == b.slot.index &&
+           a.slot.offset < b.slot.offset + *tensorExtent(b) &&
+           b.slot.offset < a.slot.offset + *tensorExtent(a);
   }
 
   const PlanData &plan_;

@@ -111,12 +111,18 @@ fbs::Offset<fb::Record> pack(fbs::FlatBufferBuilder &b, const LaunchRecord &reco
       writes = packIds(b, {r.destination});
       flag = r.value;
     }
+    void operator()(const HostCall &r) {
+      name = b.CreateSharedString(r.module);
+      function = b.CreateSharedString(r.method);
+      reads = packIds(b, r.reads);
+      writes = packIds(b, r.writes);
+    }
   };
   Fields f{.b = b};
   std::visit(f, record.op);
   return fb::CreateRecord(b, uint8_t(record.op.index()), uint32_t(record.location), f.name,
                           f.function, f.reads, f.writes, f.ints, f.floats, f.launch, f.abiHash,
-                          f.algorithm, f.args, f.flag);
+                          f.algorithm, f.args, f.flag, uint8_t(record.branch));
 }
 
 fbs::Offset<fb::Tensor> pack(fbs::FlatBufferBuilder &b, const TensorRef &t) {

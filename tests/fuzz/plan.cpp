@@ -3,12 +3,14 @@
 // previous content.
 #include "runtime/exec/engine.h"
 #include "runtime/exec/provider.h"
+#include "runtime/exec/requirements.h"
 #include "runtime/kernels/kernel_table.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/plan_bytes.h"
 #include "tests/fuzz/require.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -49,6 +51,23 @@ TensorView viewOf(const IoTensor &io, std::vector<std::byte> &bytes) {
   return {bytes.data(), io.dtype, DeviceKind::Cpu, io.sizes, {}};
 }
 
+/// A host function: reads every byte of its inputs, and each byte of its outputs depends on all of
+/// them.
+Status readAndWrite(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                    void *) {
+  std::byte all{};
+  for (const TensorView &view : inputs) {
+    const auto *bytes = static_cast<const std::byte *>(view.data);
+    for (uint64_t i = 0; i < *tensorBytes(view.dtype, view.sizes); ++i)
+      all ^= bytes[i];
+  }
+  for (const TensorView &view : outputs) {
+    const int value = view.dtype == DType::Bool ? int(all) & 1 : int(all); // A bool is 0 or 1.
+    std::memset(view.data, value, *tensorBytes(view.dtype, view.sizes));
+  }
+  return Status::ok();
+}
+
 /// The outputs of every bucket, empty for a bucket whose run fails; std::nullopt if the plan cannot
 /// be bound.
 std::optional<std::vector<Outputs>> runAll(const Plan &plan, bool poison, bool separateBuffers) {
@@ -56,6 +75,8 @@ std::optional<std::vector<Outputs>> runAll(const Plan &plan, bool poison, bool s
   options.provider = &libtorch();
   options.memoryLimit = kMemoryLimit;
   options.separateBuffers = separateBuffers;
+  for (const auto &[name, location] : requirementsOf(plan.data()).hostFunctions)
+    options.hostFunctions.push_back({name, readAndWrite});
   const Result<Engine> engine = Engine::create(plan, options);
   if (!engine.isOk())
     return std::nullopt;

@@ -27,6 +27,7 @@ template <class F> void fields(fb::ArgT &a, F &f) {
 template <class F> void fields(fb::RecordT &r, F &f) {
   f(r.kind), f(r.location), f(r.name), f(r.function), f(r.reads), f(r.writes), f(r.ints);
   f(r.floats), f(r.launch), f(r.abi_hash), f(r.algorithm), f(r.args), f(r.flag);
+  f(r.branch);
 }
 template <class F> void fields(fb::IndexBoundT &bound, F &f) {
   f(bound.upper_bound), f(bound.offset), f(bound.sizes), f(bound.strides);

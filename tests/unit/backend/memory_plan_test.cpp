@@ -12,6 +12,22 @@
 namespace cgc::backend {
 namespace {
 
+/// The records, first to last, in which a buffer is alive.
+struct Lifetime {
+  uint32_t first = 0, last = 0;
+  uint64_t bytes = 0;
+};
+
+/// Buffers whose lifetimes do not meet may share memory.
+MemoryPlan planMemory(llvm::ArrayRef<Lifetime> lives) {
+  std::vector<uint64_t> bytes;
+  for (const Lifetime &life : lives)
+    bytes.push_back(life.bytes);
+  return backend::planMemory(bytes, [&](size_t a, size_t b) {
+    return lives[a].last < lives[b].first || lives[b].last < lives[a].first;
+  });
+}
+
 uint64_t aligned(uint64_t bytes) {
   return *alignUp(bytes, kBufferAlignment);
 }

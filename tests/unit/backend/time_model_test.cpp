@@ -38,6 +38,16 @@ TEST(TimeModel, AddsUpRecords) {
   EXPECT_DOUBLE_EQ(onCpu(products(64, 64, 64, 3)), 3 * one);
 }
 
+TEST(TimeModel, OfBranchesTheLongestCounts) {
+  const double one = onCpu(products(64, 64, 64));
+  Bucket bucket = products(64, 64, 64, 7);
+  for (size_t i = 1; i < 6; ++i)
+    bucket.records[i].branch = i < 3 ? 1 : 2;
+  EXPECT_DOUBLE_EQ(onCpu(bucket), 5 * one); // The first, three of branch 2, the last.
+  bucket.records[3].branch = 0;
+  EXPECT_DOUBLE_EQ(onCpu(bucket), 7 * one);
+}
+
 TEST(TimeModel, ALargeProductTakesTheTimeOfItsMultiplications) {
   const double small = onCpu(products(1024, 1024, 1024)), large = onCpu(products(2048, 1024, 1024));
   EXPECT_NEAR(large / small, 2, 0.01);

@@ -70,6 +70,41 @@ std::vector<std::string> recordNames(const backend::CompiledPlan &compiled) {
   return names;
 }
 
+TEST(Compile, LeavesModulesToTheHost) {
+  const auto root = parse(R"(module @root class="Gated" {
+  module @gate class="Gate" {
+    param @weight : f32[8]
+    graph @forward(%x: dynamic) -> dynamic {
+      %w = get_attr @weight : f32[8]
+      %0 = prim.refused() {reason="data decides", cause="data-flow"} : dynamic
+      output %0
+    }
+  }
+  graph @forward(%x: dynamic) -> dynamic {
+    %0 = call_module @gate.forward(%x) : dynamic
+    %1 = aten.neg(%0) : dynamic
+    output %1
+  }
+})");
+  CompileOptions options = forwardOptions();
+  options.target = DeviceKind::Cpu;
+  options.batches = {1, 3};
+  options.passes = DefaultPasses{.hostModules = {"gate"}};
+  options.hostTypes = [](const std::string &, llvm::ArrayRef<ir::TensorType> inputs) {
+    return passes::HostResults{{inputs[0]}};
+  };
+  ir::Diagnostics diagnostics;
+  const auto compiled = compile(*root, options, diagnostics);
+  ASSERT_TRUE(compiled) << compiled.status().message();
+  EXPECT_THAT(recordNames(*compiled), ElementsAre("host gate.forward", "aten::neg.out"));
+  EXPECT_TRUE(compiled->plan.weights.empty());
+  const Entry &entry = compiled->plan.entries[0];
+  EXPECT_EQ(entry.buckets[1].tensors[0].sizes, (std::vector<int64_t>{3, 8}));
+  EXPECT_FALSE(entry.rows.independent);
+  EXPECT_EQ(entry.rows.op, "cgc.host_call");
+  EXPECT_EQ(entry.rows.reason, "the host's module may combine different rows");
+}
+
 TEST(Compile, RunsTheDefaultPassesOfTheTarget) {
   CompileOptions options = forwardOptions();
   options.passes = DefaultPasses{.precision = DType::F16};

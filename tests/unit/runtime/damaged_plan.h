@@ -19,13 +19,16 @@ namespace cgc::test {
 class DamagedPlan : public testing::Test {
 protected:
   void SetUp() override {
-    const SamplePlan sample = samplePlan();
+    const SamplePlan sample = undamaged();
     ASSERT_TRUE(writePlan(sample.plan, sample.weightSpans(), path_).isOk());
     good_ = readFile(path_);
     fd_ = ::open(path_.c_str(), O_RDWR);
     ASSERT_GE(fd_, 0);
   }
   ~DamagedPlan() override { ::close(fd_); }
+
+  /// The plan in the file.
+  virtual SamplePlan undamaged() const { return samplePlan(); }
 
   void poke(size_t offset, std::string_view bytes) {
     ASSERT_EQ(::pwrite(fd_, bytes.data(), bytes.size(), offset), ssize_t(bytes.size()));

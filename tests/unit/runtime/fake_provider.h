@@ -27,6 +27,9 @@ struct FakeCall {
     return n;
   }
 };
+/// A method of the file that FakeProvider::loadScript() loads. `stream` is null on cpu.
+using FakeMethod = std::function<Status(std::span<const TensorView> inputs,
+                                        std::span<const TensorView> outputs, void *stream)>;
 /// The implementation of an op. `stream` is null on cpu.
 using FakeOp = std::function<Status(const FakeCall &, void *stream)>;
 
@@ -34,6 +37,8 @@ class FakeProvider final : public OpProvider {
 public:
   /// The ops by name. Other ops cannot be bound.
   std::map<std::string, FakeOp> ops;
+  /// The methods of every file. loadScript() fails without any.
+  std::map<std::string, FakeMethod, std::less<>> methods;
 
   Status initialize(DeviceKind, int) override {
     ++initialized;
@@ -72,6 +77,12 @@ public:
     return Status::ok();
   }
   void releasePool(uint64_t) override { --pools; }
+  Result<std::unique_ptr<ScriptModel>> loadScript(const std::string &path,
+                                                  std::optional<DType>) override {
+    if (methods.empty())
+      return Status(Code::InvalidFile, path + ": this is no TorchScript");
+    return std::unique_ptr<ScriptModel>(new Model(*this));
+  }
 
   Status initializeStatus;
   std::vector<int> threads; ///< The thread count of each run on target cpu.
@@ -93,6 +104,16 @@ private:
     FakeProvider &provider;
     const FakeOp &op;
     FakeCall call;
+  };
+
+  struct Model final : ScriptModel {
+    explicit Model(FakeProvider &provider) : provider(provider) {}
+    bool hasMethod(std::string_view name) const override { return provider.methods.contains(name); }
+    Status run(const Entry &entry, std::span<const TensorView> inputs,
+               std::span<const TensorView> outputs) override {
+      return provider.methods.at(entry.name)(inputs, outputs, current());
+    }
+    FakeProvider &provider;
   };
 
   std::atomic<uint64_t> token_ = 0;

@@ -88,6 +88,30 @@ TEST(EditedBucket, WithoutANewCallTheArenaStaysAsItWas) {
   EXPECT_EQ(is.ints, was.ints);
 }
 
+/// Calls of different branches may run at the same time.
+TEST(EditedBucket, EachBranchHasAWorkspace) {
+  Bucket bucket = chain(MadeOf::Tiles).entries[0].buckets[0];
+  ASSERT_EQ(bucket.records.size(), 6u);
+  const uint64_t arena = bucket.arenaBytes;
+  for (size_t i = 2; i < 6; ++i)
+    bucket.records[i].branch = uint32_t(i / 2); // 0, 0, 1, 1, 2, 2
+  const auto workspaces = [&](const std::string &description) {
+    EditedBucket edited(bucket, kWorkspaceBytes);
+    edited.setRecords(edited.recordsWith(description, algorithm()));
+    const Bucket after = std::move(edited).take();
+    EXPECT_EQ(after.arenaBytes, (arena + 255) / 256 * 256 + 2 * kWorkspaceBytes);
+    std::vector<uint64_t> offsets;
+    for (const LaunchRecord &record : after.records)
+      if (const auto *call = std::get_if<LibraryCall>(&record.op))
+        offsets.push_back(after.tensors[uint32_t(call->writes[1])].slot.offset);
+    return offsets;
+  };
+  const std::vector<uint64_t> offsets = workspaces(kFc2);
+  ASSERT_EQ(offsets.size(), 3u);
+  EXPECT_EQ(offsets[0], offsets[1]) << "branches 0 and 1 never run at the same time";
+  EXPECT_EQ(offsets[2], offsets[1] + kWorkspaceBytes);
+}
+
 TEST(EditedBucket, ACallKeepsItsOwnWorkspace) {
   PlanData plan = chain(MadeOf::Calls);
   Bucket &bucket = plan.entries[0].buckets[0];

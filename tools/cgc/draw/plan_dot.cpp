@@ -58,6 +58,8 @@ private:
     for (TensorId write : recordWrites(record))
       node.signature += " " + describe(tensorOf(bucket_, write));
     node.tooltip = fmt::format("record {}", i);
+    if (record.branch > 0)
+      node.tooltip += fmt::format(" in branch {}", record.branch);
     if (record.location != kNoLocation) {
       const SourceLocation &where = plan_.locations[static_cast<uint32_t>(record.location)];
       node.tooltip += fmt::format(": {}:{} {}", where.file, where.line, where.module);

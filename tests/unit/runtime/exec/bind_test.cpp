@@ -45,6 +45,29 @@ TEST(ProgrammaticEdges, AreBetweenKernelsWhoseConsumerWaits) {
   EXPECT_THAT(programmatic, ElementsAre(1, 3, 10));
 }
 
+/// Of kernels in branches, only one that follows a kernel of its own branch directly waits for
+/// nothing else.
+TEST(ProgrammaticEdges, LieInsideABranch) {
+  std::vector<BoundRecord> records;
+  for (uint32_t branch : {0, 0, 1, 2, 1, 2, 2, 0, 0, 2, 2, 1, 0}) {
+    BoundKernel kernel;
+    kernel.waits = true;
+    records.push_back({std::move(kernel), "", branch});
+  }
+  const auto programmatic = [&] {
+    std::vector<size_t> indices;
+    for (size_t i = 0; i < records.size(); ++i)
+      if (std::get<BoundKernel>(records[i].op).programmatic)
+        indices.push_back(i);
+    return indices;
+  };
+  makeProgrammaticEdges(records);
+  EXPECT_THAT(programmatic(), ElementsAre(1, 4, 5, 6, 8, 10));
+  removeBranches(records);
+  makeProgrammaticEdges(records);
+  EXPECT_EQ(programmatic().size(), records.size() - 1);
+}
+
 /// A kernel may load a constant read before it waits for the kernel before it, so that a tensor of
 /// the arena must not pass as one.
 TEST(ConstantReads, AreTheWeights) {

@@ -32,6 +32,9 @@ KernelLaunch &kernel(Bucket &b) {
 LibraryCall &library(Bucket &b) {
   return std::get<LibraryCall>(b.records[3].op);
 }
+HostCall &host(Bucket &b) {
+  return std::get<HostCall>(b.records[5].op);
+}
 Memcpy &copy(Bucket &b) {
   return std::get<Memcpy>(b.records.back().op);
 }
@@ -71,6 +74,29 @@ INSTANTIATE_TEST_SUITE_P(
                   "the GPU has no name", true},
         Violation{"GpuWithoutMultiprocessors", [](auto &p, auto &) { p.gpu = {"GPU", 0}; },
                   "no multiprocessors", true},
+        Violation{"HostModuleWithoutAName", [](auto &, auto &b) { host(b).module = ""; },
+                  "the path of the host's module is empty", true},
+        Violation{"HostMethodThatIsNoName", [](auto &, auto &b) { host(b).method = "a b"; },
+                  "its method is not an identifier", true},
+        Violation{"HostCallThatWritesNothing", [](auto &, auto &b) { host(b).writes.clear(); },
+                  "it writes nothing", true},
+        Violation{"HostCallOfATensorThatIsNone",
+                  [](auto &, auto &b) { host(b).reads = {kNoTensor}; }, "does not exist", true},
+        Violation{"HostCallOfAStridedTensor",
+                  [](auto &, auto &b) {
+                    b.tensors.push_back(b.tensors[1]);
+                    b.tensors.back().sizes = {2, 1};
+                    b.tensors.back().strides = {2, 1};
+                    host(b).reads = {id(uint32_t(b.tensors.size() - 1))};
+                  },
+                  "the tensors of a host call have to be dense", true},
+        Violation{"HostCallThatWritesItsInput", [](auto &, auto &b) { host(b).writes = {id(1)}; },
+                  "a result of a host call overlaps what it reads", true},
+        Violation{"HostCallWithOneResultTwice",
+                  [](auto &, auto &b) { host(b).writes = {id(3), id(3)}; },
+                  "two results of a host call overlap", true},
+        Violation{"HostCallThatWritesAWeight", [](auto &, auto &b) { host(b).writes = {id(2)}; },
+                  "it writes to a weight or an input", true},
         Violation{"NoEntries", [](auto &p, auto &) { p.entries.clear(); }, "0 entries"},
         Violation{"NoBuckets", [](auto &p, auto &) { p.entries[0].buckets.clear(); },
                   "entry 'main': 0 buckets"},

@@ -1,0 +1,301 @@
+// Tests of parallel branches on the fake GPU, which replays the nodes of a graph in random orders:
+// parallel and plain captures give equal results, no edge is missing, and failures leak nothing.
+#include "tests/unit/fake_device/context_fixture.h"
+
+#include "runtime/plan/branches.h"
+
+namespace cgc::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int64_t kRow = 4;
+
+/// Builds a bucket of ops on f32[1,4] tensors by hand.
+class BucketOfOps {
+public:
+  BucketOfOps() {
+    bucket_.inputs = {{"x", DType::F32, {1, kRow}}};
+    tensor(BufferKind::Input, 0, 0);
+  }
+  TensorId input() const { return id(0); }
+  TensorId weight() { return tensor(BufferKind::Weight, 0, 0, {kRow}); }
+  TensorId output() {
+    const auto index = uint32_t(bucket_.outputs.size());
+    bucket_.outputs.push_back({"y" + std::to_string(index), DType::F32, {1, kRow}});
+    return tensor(BufferKind::Output, index, 0);
+  }
+  /// The arena's memory number `place`.
+  TensorId arena(uint32_t place) {
+    bucket_.arenaBytes = std::max<uint64_t>(bucket_.arenaBytes, 256 * (place + 1));
+    return tensor(BufferKind::Arena, 0, 256 * place);
+  }
+  void negate(TensorId from, TensorId to, uint32_t branch) {
+    AtenCall call{.op = "aten::neg", .overload = "out", .args = {from}, .outputs = {to}};
+    call.writesOut = true;
+    bucket_.records.push_back({call, kNoLocation, branch});
+  }
+  void add(TensorId a, TensorId b, TensorId to, uint32_t branch) {
+    bucket_.records.push_back(
+        {AtenCall{
+             .op = "aten::add", .overload = "Tensor", .args = {a, b, int64_t(1)}, .outputs = {to}},
+         kNoLocation, branch});
+  }
+  void copy(TensorId from, TensorId to, uint32_t branch) {
+    bucket_.records.push_back({Memcpy{from, to}, kNoLocation, branch});
+  }
+  const Bucket &bucket() const { return bucket_; }
+
+private:
+  TensorId tensor(BufferKind kind, uint32_t index, uint64_t offset,
+                  std::vector<int64_t> sizes = {1, kRow}) {
+    bucket_.tensors.push_back(dense(kind, index, offset, DType::F32, std::move(sizes)));
+    return id(uint32_t(bucket_.tensors.size() - 1));
+  }
+  Bucket bucket_;
+};
+
+/// y0 = x - 1 + w, by way of a record of branch 0, two regions of `branches` chains each, which
+/// reuse two places of the arena each, and sums between them. Branches alternate.
+Bucket twoRegions(uint32_t branches, int depth) {
+  BucketOfOps ops;
+  const TensorId w = ops.weight(), start = ops.arena(0), middle = ops.arena(1);
+  ops.negate(ops.input(), start, 0);
+  TensorId from = start;
+  for (int region = 0; region < 2; ++region) {
+    std::vector<TensorId> ends(branches + 1, from);
+    for (int i = 0; i < depth; ++i)
+      for (uint32_t branch = 1; branch <= branches; ++branch) {
+        const TensorId to = ops.arena(2 * branch + i % 2);
+        if (i % 3 == 0)
+          ops.add(ends[branch], w, to, branch);
+        else if (i % 3 == 1)
+          ops.negate(ends[branch], to, branch);
+        else
+          ops.copy(ends[branch], to, branch);
+        ends[branch] = to;
+      }
+    // The sum of all chains, added up in the order of the branches.
+    TensorId sum = ends[1];
+    for (uint32_t branch = 2; branch <= branches; ++branch) {
+      const TensorId to = ops.arena(20 + branch);
+      ops.add(sum, ends[branch], to, 0);
+      sum = to;
+    }
+    if (region == 0)
+      ops.copy(sum, middle, 0);
+    else
+      ops.copy(sum, ops.output(), 0);
+    from = middle;
+  }
+  return ops.bucket();
+}
+
+class FakeBranches : public FakeDevice {
+protected:
+  void load(Bucket bucket, unsigned seed = 1) {
+    fake_cuda::reset({.seed = seed});
+    SamplePlan sample;
+    sample.plan.target = DeviceKind::Cuda;
+    sample.plan.producer = "test";
+    sample.plan.weights = {{.name = "w", .dtype = DType::F32, .sizes = {kRow}}};
+    sample.weights = {floatBytes({1, 2, 3, 4})};
+    sample.plan.entries = {{.name = "main", .buckets = {std::move(bucket)}}};
+    Result<Plan> plan = Plan::fromMemory(sample.plan, sample.weights);
+    ASSERT_TRUE(plan.isOk()) << plan.status().message();
+    engine_.reset();
+    plan_ = std::make_unique<Plan>(*std::move(plan));
+    Result<Engine> engine = createEngine();
+    ASSERT_TRUE(engine.isOk()) << engine.status().message();
+    engine_ = std::make_unique<Engine>(*std::move(engine));
+  }
+
+  Result<Context> create(ContextOptions options = {}) { return Context::create(*engine_, options); }
+
+  /// The output for a row of these numbers in each of several runs.
+  static std::vector<float> replays(Context &context, int runs) {
+    std::vector<float> all;
+    for (int i = 0; i < runs; ++i) {
+      const auto y = FakeDevice::runMain(context, {float(i), 0.25f, -3, 1e7f});
+      EXPECT_TRUE(y.isOk()) << y.status().message();
+      if (y.isOk())
+        all.insert(all.end(), y->begin(), y->end());
+    }
+    return all;
+  }
+
+  /// The bucket of main with other branches: `branch` for all records that have one.
+  static Bucket inOneBranch(Bucket bucket, uint32_t branch) {
+    for (LaunchRecord &record : bucket.records)
+      record.branch = record.branch ? branch : 0;
+    return bucket;
+  }
+
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(FakeBranches, ParallelAndPlainCapturesGiveEqualResults) {
+  for (uint32_t branches : {2, 3, 4})
+    for (unsigned seed = 1; seed <= 40; ++seed) {
+      SCOPED_TRACE(testing::Message() << branches << " branches, seed " << seed);
+      load(twoRegions(branches, 7), seed);
+      for (const bool programmatic : {true, false}) {
+        Result<Context> parallel = create({.programmaticEdges = programmatic}),
+                        plain = create({.parallelBranches = false}),
+                        stream = create({.executor = ExecutorKind::Stream});
+        ASSERT_TRUE(parallel.isOk() && plain.isOk() && stream.isOk());
+        const std::vector<float> expected = replays(*stream, 4);
+        ASSERT_EQ(replays(*parallel, 4), expected);
+        ASSERT_EQ(replays(*plain, 4), expected);
+        EXPECT_NE(expected[0], expected[4]) << "the output depends on the input";
+      }
+    }
+}
+
+/// Two captures of one plan differ in their edges only.
+TEST_F(FakeBranches, BranchesAreParallelInTheGraph) {
+  // The orders in which the records' ops run in a replay.
+  std::set<std::vector<int>> orders, plainOrders;
+  std::vector<int> ran;
+  provider_.ops["aten::neg"] = [&](const FakeCall &f, void *stream) -> Status {
+    auto *const y = static_cast<float *>(f.outputs[0]);
+    const auto *const x = static_cast<const float *>(f.arguments[0]);
+    const int tensor = int(uint32_t(f.call.outputs[0]));
+    return enqueue(stream, [=, &ran] {
+      ran.push_back(tensor);
+      std::transform(x, x + kRow, y, std::negate<>());
+    });
+  };
+  BucketOfOps ops;
+  const TensorId first = ops.output(), second = ops.output();
+  for (const auto &[end, branch] : {std::pair(first, 1u), std::pair(second, 2u)}) {
+    const TensorId inner = ops.arena(branch);
+    ops.negate(ops.input(), inner, branch);
+    ops.negate(inner, end, branch);
+  }
+  load(ops.bucket());
+  const auto observe = [&](bool parallel, std::set<std::vector<int>> &seen) {
+    Result<Context> context = create({.parallelBranches = parallel});
+    ASSERT_TRUE(context.isOk()) << context.status().message();
+    const std::vector<int64_t> sizes = {1, kRow};
+    std::vector<float> x = {1, 2, 3, 4}, y(kRow), z(kRow);
+    const TensorView in{x.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+    const TensorView outs[] = {{y.data(), DType::F32, DeviceKind::Cpu, sizes, {}},
+                               {z.data(), DType::F32, DeviceKind::Cpu, sizes, {}}};
+    for (int i = 0; i < 60; ++i) {
+      ran.clear();
+      ASSERT_TRUE(context->run("main", {&in, 1}, outs).isOk());
+      seen.insert(ran);
+      EXPECT_EQ(y, x);
+      EXPECT_EQ(z, x);
+    }
+  };
+  observe(true, orders);
+  observe(false, plainOrders);
+  EXPECT_EQ(plainOrders.size(), 1u);
+  EXPECT_EQ(orders.size(), 6u) << "all orders of two chains of two";
+}
+
+TEST_F(FakeBranches, AGraphHasOneNodeForEachRecordEitherWay) {
+  load(twoRegions(3, 7));
+  const size_t records = plan_->data().entries[0].buckets[0].records.size();
+  for (const bool parallel : {true, false}) {
+    const Result<Context> context = create({.parallelBranches = parallel});
+    ASSERT_TRUE(context.isOk());
+    EXPECT_EQ(context->stats("main", 0)->graphNodes, records);
+  }
+}
+
+TEST_F(FakeBranches, EachStreamOfACaptureHasAPool) {
+  load(twoRegions(3, 7));
+  {
+    const Result<Context> context = create();
+    ASSERT_TRUE(context.isOk());
+    EXPECT_EQ(provider_.pools, 3);
+    EXPECT_EQ(provider_.captures, 0);
+  }
+  EXPECT_EQ(provider_.pools, 0);
+  load(inOneBranch(twoRegions(3, 7), 1));
+  const Result<Context> context = create();
+  ASSERT_TRUE(context.isOk()) << context.status().message();
+  EXPECT_EQ(provider_.pools, 1) << "one branch needs no further stream";
+}
+
+TEST_F(FakeBranches, ARunWaitsForNothingAndAllocatesNothing) {
+  load(twoRegions(4, 7));
+  Result<Context> context = create();
+  ASSERT_TRUE(context.isOk());
+  const DeviceFloats x(kRow, 1), y(kRow);
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_TRUE(enqueueMain(*context, x, y, stream).isOk()); // Makes a graph for these addresses.
+  fake_cuda::clearCalls();
+  ASSERT_TRUE(enqueueMain(*context, x, y, stream).isOk());
+  EXPECT_EQ(fake_cuda::callCounts().allocations, 0u);
+  EXPECT_EQ(fake_cuda::callCounts().waits, 0u);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+TEST_F(FakeBranches, ProfilesEachRecordAndCapturesAgain) {
+  load(twoRegions(2, 7));
+  Result<Context> context = create();
+  ASSERT_TRUE(context.isOk());
+  const std::vector<float> before = replays(*context, 2);
+  const auto times = context->profile("main", 0, 3);
+  ASSERT_TRUE(times.isOk()) << times.status().message();
+  EXPECT_EQ(times->size(), plan_->data().entries[0].buckets[0].records.size());
+  EXPECT_EQ(replays(*context, 2), before);
+}
+
+/// A failure in any branch names the record; streams can be used again, and nothing leaks.
+TEST_F(FakeBranches, AFailingRecordDiscardsTheGraph) {
+  load(twoRegions(3, 7));
+  const size_t handles = fake_cuda::liveHandles();
+  const uint64_t bytes = fake_cuda::allocatedBytes();
+  const size_t calls = 40; // More than a run has.
+  size_t failed = 0;
+  for (size_t failing = 0; failing < 4 * calls; failing += 3) {
+    size_t call = 0;
+    provider_.ops["aten::add"] = [&](const FakeCall &f, void *stream) -> Status {
+      return call++ == failing ? Status(Code::Failed, "not now") : addRows(f, stream);
+    };
+    const Result<Context> context = create();
+    if (!context.isOk()) {
+      ++failed;
+      EXPECT_THAT(context.status().message(), HasSubstr("aten::add.Tensor: not now"));
+    }
+    EXPECT_EQ(context.isOk(), call <= failing);
+  }
+  EXPECT_GT(failed, 10u);
+  EXPECT_EQ(provider_.pools, 0);
+  EXPECT_EQ(provider_.captures, 0);
+  EXPECT_EQ(fake_cuda::liveHandles(), handles);
+  EXPECT_EQ(fake_cuda::allocatedBytes(), bytes);
+}
+
+TEST_F(FakeBranches, EveryFailedCallOfCudaLeaksNothing) {
+  load(twoRegions(3, 4));
+  Result<Context> reference = create();
+  ASSERT_TRUE(reference.isOk());
+  const std::vector<float> expected = replays(*reference, 1);
+  fake_cuda::clearCalls();
+  ASSERT_TRUE(create().isOk());
+  const size_t calls = fake_cuda::callCounts().all;
+  const size_t handles = fake_cuda::liveHandles();
+  const uint64_t bytes = fake_cuda::allocatedBytes();
+  for (size_t nth = 1; nth <= calls; ++nth) {
+    SCOPED_TRACE(nth);
+    fake_cuda::failAnyCall(int(nth), cudaErrorLaunchFailure);
+    (void)create(); // A failure while something is freed is no failure of create().
+    fake_cuda::failAnyCall(1 << 30, cudaErrorLaunchFailure);
+    ASSERT_EQ(fake_cuda::liveHandles(), handles);
+    ASSERT_EQ(fake_cuda::allocatedBytes(), bytes);
+    ASSERT_EQ(provider_.pools, 0 + 3) << "those of the first context";
+  }
+  EXPECT_EQ(replays(*reference, 1), expected);
+}
+
+} // namespace
+} // namespace cgc::test
