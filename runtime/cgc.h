@@ -132,6 +132,42 @@ typedef enum cgc_executor {
   CGC_REFERENCE = 2 /* Runs a plan for cuda on the host without a GPU, slowly. */
 } cgc_executor;
 
+/* How much a message of a session matters. */
+typedef enum cgc_log_level {
+  CGC_LOG_INFO = 0,
+  CGC_LOG_WARNING = 1,
+  CGC_LOG_ERROR = 2
+} cgc_log_level;
+
+/* A dense tensor that the caller owns. */
+typedef struct cgc_tensor {
+  void *data;
+  const int64_t *sizes;
+  int32_t rank;
+  cgc_dtype dtype;
+  cgc_memory memory;
+} cgc_tensor;
+
+/* Computes `outputs` from `inputs` in place of a submodule that was left out of the plan (cgc
+ * compile --host-module). The tensors lie in the memory of the device that runs the plan. They
+ * are valid during the call, their memory until the work that the function enqueued on `stream` is
+ * complete. The function must not write to `inputs`, nor call a session. `stream` is the
+ * cudaStream_t of the run, null on the host: the function enqueues its work on it, or waits for its
+ * work before it returns. Several threads may call it at once. Returns null, or why it failed, a
+ * text that must stay valid until the thread calls the function again. No exception may leave it.
+ */
+typedef const char *(*cgc_host_callback)(void *user_data, const cgc_tensor *inputs,
+                                         size_t input_count, const cgc_tensor *outputs,
+                                         size_t output_count, void *stream);
+
+/* A function with the name by which plans call it, the path of the submodule and its method, such
+ * as "visual.adapter.forward". `cgc inspect` lists the names. This structure never changes. */
+typedef struct cgc_host_function {
+  const char *name;
+  cgc_host_callback function;
+  void *user_data; /* Must stay valid as long as the session. */
+} cgc_host_function;
+
 /* Paths that are null or empty have the defaults of docs/deployment.md. */
 typedef struct cgc_session_options {
   size_t struct_size;
@@ -152,6 +188,14 @@ typedef struct cgc_session_options {
   const char *reference_path; /* libcgc_reference.so or its folder. */
   const char *const *op_libraries;
   size_t op_library_count;
+  const char *fallback_model; /* The TorchScript file that LibTorch runs for requests that no bucket
+                                 takes. Null or empty: they fail with CGC_USAGE. */
+  /* Receives the session's messages; may be null. Any thread may call it at any time, also several
+   * at once. It must not call the session. `message` lives as long as the call. */
+  void (*log)(void *log_user, cgc_log_level level, const char *message);
+  void *log_user;
+  const cgc_host_function *host_functions; /* Those that the plan calls, in any order. */
+  size_t host_function_count;
 } cgc_session_options;
 
 /* Uploads the weights to each device and creates its contexts. `options` may be null. */
@@ -159,15 +203,6 @@ CGC_C_API cgc_code cgc_session_create(const cgc_plan *plan, const cgc_session_op
                                       cgc_session **session, cgc_error **error);
 /* Waits for the session's work. */
 CGC_C_API void cgc_session_destroy(cgc_session *session);
-
-/* A dense tensor that the caller owns. */
-typedef struct cgc_tensor {
-  void *data;
-  const int64_t *sizes;
-  int32_t rank;
-  cgc_dtype dtype;
-  cgc_memory memory;
-} cgc_tensor;
 
 /* Runs `entry` on `inputs`, in the plan's order, and writes the results to `outputs`. An entry that
  * takes any batch (cgc_plan_takes_any_batch) may have any batch from 1 to max_batch; otherwise the
@@ -210,10 +245,26 @@ typedef struct cgc_session_stats {
   uint64_t waits;       /* Requests that found no free context. */
   uint64_t wait_micros; /* Their time in the queue, in microseconds. */
   uint64_t updates;     /* Plans that were exchanged. */
+  uint64_t fallbacks;   /* Requests that LibTorch ran, by fallback_model. */
+  uint64_t replays;     /* Runs of a bucket that replay a CUDA graph. */
+  uint64_t captures;    /* Buckets that were captured, each time in each context. */
 } cgc_session_stats;
 
 CGC_C_API cgc_code cgc_session_get_stats(const cgc_session *session, cgc_session_stats *stats,
                                          cgc_error **error);
+
+/* Writes counters and memory, in the text format of Prometheus and with the label session="`name`",
+ * to `text`, which has room for `capacity` bytes: as much as fits, null-terminated. `*size`
+ * receives the length of the whole text without the null. `text` may be null if `capacity` is 0. */
+CGC_C_API cgc_code cgc_session_metrics(const cgc_session *session, const char *name, char *text,
+                                       size_t capacity, size_t *size, cgc_error **error);
+
+/* 1 if no device was lost to an error that CUDA calls sticky, else 0; every request then fails with
+ * that error. 0 for a null handle. */
+CGC_C_API int cgc_session_healthy(const cgc_session *session);
+/* Builds a session that is not healthy anew, for the same plan. If the driver still refuses the
+ * device it fails, and the process has to end. */
+CGC_C_API cgc_code cgc_session_reset(cgc_session *session, cgc_error **error);
 
 /* Memory in bytes, the sum over the session's devices. */
 typedef struct cgc_memory_report {

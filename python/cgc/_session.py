@@ -5,7 +5,7 @@ import math
 import operator
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
 
 from . import _arrays, _libraries, _runtime
@@ -13,6 +13,7 @@ from ._errors import UsageError
 from ._plan import Entry, PlanShapes, TensorInfo
 
 _EXECUTORS = {"graph": 0, "stream": 1, "reference": 2}  # cgc_executor of cgc.h
+_LOG_LEVELS = ("info", "warning", "error")  # cgc_log_level of cgc.h
 _CAPTURES = {"creation": False, "first_use": True}
 Path = Union[str, "os.PathLike[str]"]
 Arrays = Any  # An array, a sequence of arrays in the plan's order, or a mapping from names to arrays.
@@ -21,7 +22,8 @@ Arrays = Any  # An array, a sequence of arrays in the plan's order, or a mapping
 def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int = 1, max_batch: int | None = None,
          max_waiting: int | None = None, timeout: float | None = None, executor: str = "graph",
          capture: str = "creation", threads: int = 0, memory_limit: int = 0, aten_path: Path = "",
-         cublaslt_path: Path = "", reference_path: Path = "", op_libraries: Sequence[Path] = ()) -> Session:
+         cublaslt_path: Path = "", reference_path: Path = "", op_libraries: Sequence[Path] = (), fallback: Path = "",
+         log: Callable[[str, str], object] | None = None) -> Session:
     """Loads the plan file at `path` and makes it ready for requests.
 
     device: the GPU or GPUs, by index; None is GPU 0 for a plan that runs on GPUs, and the only value for others.
@@ -37,9 +39,16 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
     *_path, op_libraries: as in docs/deployment.md. libcgc_aten.so and libcgc_reference.so are in this package, and
         libcublasLt.so.13 is found in the package nvidia-cublas.
 
-    Imports torch if the plan needs LibTorch and torch is installed. Touches a GPU only for a plan that runs on one.
+    fallback: the TorchScript file that the plan was compiled from. LibTorch then runs requests that no bucket takes; it
+        takes memory beside the plan, and stats()["fallbacks"] counts them. Give such requests `out`.
+    log: is called with a level ("info", "warning", "error") and a message, on any thread; it must not call the
+        session.
+
+    Imports torch if the plan or `fallback` needs LibTorch and torch is installed. Touches a GPU only for a plan that runs on one.
     """
     plan = _load_plan(path)
+    if fallback:
+        _libraries.import_torch()
     devices = _devices(device)
     session = _runtime.Session(
         plan, executor=_choice("executor", executor, _EXECUTORS), devices=devices,
@@ -48,7 +57,8 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
         timeout_ms=_milliseconds(timeout), capture_on_first_use=_choice("capture", capture, _CAPTURES),
         memory_limit=memory_limit, aten_path=os.fspath(aten_path),
         cublaslt_path=os.fspath(cublaslt_path) or _libraries.cublaslt(), reference_path=os.fspath(reference_path),
-        op_libraries=[os.fspath(library) for library in op_libraries])
+        op_libraries=[os.fspath(library) for library in op_libraries], fallback=os.fspath(fallback),
+        log=None if log is None else lambda level, message: log(_LOG_LEVELS[level], message))
     return Session(os.fspath(path), PlanShapes(plan), session, devices or [0])
 
 
@@ -134,6 +144,18 @@ class Session:
     def memory(self) -> dict[str, int]:
         """The memory of the present plan in bytes, over all devices: the members of cgc_memory_report in cgc.h."""
         return self._session.memory()
+
+    def metrics(self, name: str) -> str:
+        """Counters and memory as text for Prometheus, with the label session="`name`"."""
+        return self._session.metrics(name)
+
+    def healthy(self) -> bool:
+        """Whether no device was lost to an error that CUDA calls sticky. After one, every request fails with it."""
+        return self._session.healthy()
+
+    def reset(self) -> None:
+        """Builds a session that is not healthy anew. If that fails, the process has to end."""
+        self._session.reset()
 
     def close(self) -> None:
         """Waits for calls that have begun and frees the memory of the session. Later calls raise UsageError."""

@@ -9,7 +9,21 @@ namespace nb = nanobind;
 
 namespace cgc_python {
 
-Session::Session(const Plan &plan, const Options &given) {
+namespace {
+
+/// Calls Python's log. The session calls this without the GIL.
+void callLog(void *log, cgc_log_level level, const char *message) {
+  const nb::gil_scoped_acquire acquired;
+  try {
+    nb::handle(static_cast<PyObject *>(log))(int(level), message);
+  } catch (nb::python_error &error) {
+    error.discard_as_unraisable("the log of a cgc.Session");
+  }
+}
+
+} // namespace
+
+Session::Session(const Plan &plan, const Options &given) : log_(given.log) {
   cgc_session_options options = CGC_INIT(cgc_session_options);
   options.executor = cgc_executor(given.executor);
   options.devices = given.devices.data();
@@ -29,6 +43,11 @@ Session::Session(const Plan &plan, const Options &given) {
     opLibraries.push_back(path.c_str());
   options.op_libraries = opLibraries.data();
   options.op_library_count = opLibraries.size();
+  options.fallback_model = given.fallback.c_str();
+  if (!log_.is_none()) {
+    options.log = callLog;
+    options.log_user = log_.ptr();
+  }
   checkWithoutGil([&](cgc_error **error) {
     return cgc_session_create(plan.get(), &options, &session_, error);
   });
@@ -104,6 +123,9 @@ nb::dict Session::stats() const {
   named["waits"] = stats.waits;
   named["wait_micros"] = stats.wait_micros;
   named["updates"] = stats.updates;
+  named["fallbacks"] = stats.fallbacks;
+  named["replays"] = stats.replays;
+  named["captures"] = stats.captures;
   return named;
 }
 
@@ -118,6 +140,36 @@ nb::dict Session::memory() const {
   named["io"] = report.io;
   named["graphs"] = report.graphs;
   return named;
+}
+
+std::string Session::metrics(const char *name) const {
+  std::string text;
+  use([&](cgc_session *session, cgc_error **error) {
+    // Counters grow between two calls, so that the text may become longer.
+    for (size_t size = 4096;;) {
+      text.resize(size + 1);
+      const cgc_code code =
+          cgc_session_metrics(session, name, text.data(), text.size(), &size, error);
+      if (code != CGC_OK || size < text.size()) {
+        text.resize(size);
+        return code;
+      }
+    }
+  });
+  return text;
+}
+
+bool Session::healthy() const {
+  bool healthy = false;
+  use([&](cgc_session *session, cgc_error **) {
+    healthy = cgc_session_healthy(session) == 1;
+    return CGC_OK;
+  });
+  return healthy;
+}
+
+void Session::reset() {
+  use([](cgc_session *session, cgc_error **error) { return cgc_session_reset(session, error); });
 }
 
 void Session::close() {

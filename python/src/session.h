@@ -24,6 +24,8 @@ struct Options {
   uint64_t memoryLimit = 0;
   std::string atenPath, cublasltPath, referencePath;
   std::vector<std::string> opLibraries;
+  std::string fallback;
+  nanobind::object log; ///< Called with a level, 0 to 2, and a message; or None.
 };
 
 /// Every member releases the GIL while the runtime works.
@@ -43,6 +45,9 @@ public:
   /// The members of cgc_session_stats and cgc_memory_report by name.
   nanobind::dict stats() const;
   nanobind::dict memory() const;
+  std::string metrics(const char *name) const;
+  bool healthy() const;
+  void reset();
   /// Waits for calls that have begun, and destroys the session. Later calls fail with Usage.
   void close();
   bool closed() const { return closing_; }
@@ -53,6 +58,7 @@ private:
 
   std::atomic<bool> closing_ = false;
   mutable std::shared_mutex using_; ///< Shared by calls, exclusive to close().
+  nanobind::object log_;            ///< The session calls it.
   cgc_session *session_ = nullptr;
 };
 

@@ -53,7 +53,11 @@ int cgc_plan_takes_any_batch(const cgc_plan *plan, size_t entry) {
 }
 
 int cgc_plan_needs_libtorch(const cgc_plan *plan) {
-  return plan && !requirementsOf(plan->plan->data()).libTorch.empty();
+  if (!plan)
+    return 0;
+  const Result<bool> needs = noThrow(
+      [&]() -> Result<bool> { return !requirementsOf(plan->plan->data()).libTorch.empty(); });
+  return !needs.isOk() || *needs; // Without host memory, nothing is certain.
 }
 
 size_t cgc_plan_tensor_count(const cgc_plan *plan, size_t entry, cgc_io io) {

@@ -4,6 +4,8 @@
 using namespace cgc;
 using namespace cgc::c_api;
 
+static_assert(int(LogLevel::Error) == CGC_LOG_ERROR && int(LogLevel::Info) == CGC_LOG_INFO);
+
 namespace {
 
 std::string text(const char *given) {
@@ -27,6 +29,40 @@ Result<ExecutorKind> executorOf(cgc_executor executor) {
   return Status(Code::Usage, "there is no executor " + std::to_string(int(executor)));
 }
 
+/// The tensors of a call of a host function. Calls of up to eight tensors need no allocation.
+class Tensors final {
+public:
+  explicit Tensors(std::span<const TensorView> views) : count_(views.size()) {
+    if (count_ > kFew)
+      many_.resize(count_);
+    for (size_t i = 0; i < count_; ++i)
+      data()[i] = {views[i].data, views[i].sizes.data(), int32_t(views[i].sizes.size()),
+                   cgc_dtype(views[i].dtype),
+                   views[i].device == DeviceKind::Cuda ? CGC_GPU : CGC_HOST};
+  }
+  cgc_tensor *data() { return count_ > kFew ? many_.data() : few_; }
+  size_t count() const { return count_; }
+
+private:
+  static constexpr size_t kFew = 8;
+  size_t count_;
+  cgc_tensor few_[kFew];
+  std::vector<cgc_tensor> many_;
+};
+
+/// Empty, which the engine refuses, if the caller's function is null.
+HostFunction hostFunctionOf(const cgc_host_function &given) {
+  if (!given.function)
+    return {};
+  return [given](std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                 void *stream) {
+    Tensors in(inputs), out(outputs);
+    const char *const why =
+        given.function(given.user_data, in.data(), in.count(), out.data(), out.count(), stream);
+    return why ? Status(Code::Failed, why) : Status::ok();
+  };
+}
+
 Result<SessionOptions> optionsOf(const cgc_session_options *given) {
   CGC_ASSIGN_OR_RETURN(const cgc_session_options o, fromCaller(given, "cgc_session_options"));
   SessionOptions options;
@@ -34,6 +70,8 @@ Result<SessionOptions> optionsOf(const cgc_session_options *given) {
     CGC_TRY(require(o.devices, "devices"));
   if (o.op_library_count > 0)
     CGC_TRY(require(o.op_libraries, "op_libraries"));
+  if (o.host_function_count > 0)
+    CGC_TRY(require(o.host_functions, "host_functions"));
   options.devices.assign(o.devices, o.devices + o.device_count);
   options.contexts = orDefault<int>(o.contexts, options.contexts);
   options.maxBatch = orDefault(o.max_batch, options.maxBatch);
@@ -49,10 +87,19 @@ Result<SessionOptions> optionsOf(const cgc_session_options *given) {
   options.engine.referencePath = text(o.reference_path);
   for (size_t i = 0; i < o.op_library_count; ++i)
     options.engine.opLibraries.push_back(text(o.op_libraries[i]));
+  for (size_t i = 0; i < o.host_function_count; ++i) {
+    const cgc_host_function &given = o.host_functions[i];
+    options.engine.hostFunctions.push_back({text(given.name), hostFunctionOf(given)});
+  }
   options.engine.memoryLimit = o.memory_limit;
   options.context.threads = o.threads;
   if (o.capture_on_first_use)
     options.context.capture = CaptureTime::OnFirstUse;
+  options.fallbackModel = text(o.fallback_model);
+  if (o.log)
+    options.log = [log = o.log, user = o.log_user](LogLevel level, std::string_view message) {
+      log(user, cgc_log_level(level), std::string(message).c_str());
+    };
   return options;
 }
 
@@ -155,8 +202,39 @@ cgc_code cgc_session_get_stats(const cgc_session *session, cgc_session_stats *st
     CGC_TRY(require(session, "session"));
     const SessionStats s = session->session.stats();
     return toCaller({0, s.requests, s.failures, s.splits, s.bucketRuns, s.rows, s.paddedRows,
-                     s.waits, s.waitMicros, s.updates},
+                     s.waits, s.waitMicros, s.updates, s.fallbacks, s.replays, s.captures},
                     stats, "cgc_session_stats");
+  });
+}
+
+cgc_code cgc_session_metrics(const cgc_session *session, const char *name, char *text,
+                             size_t capacity, size_t *size, cgc_error **error) {
+  return call(error, [&]() -> Status {
+    CGC_TRY(require(session, "session"));
+    CGC_TRY(require(name, "name"));
+    CGC_TRY(require(size, "size"));
+    if (capacity > 0)
+      CGC_TRY(require(text, "text"));
+    const std::string metrics = session->session.metrics(name);
+    *size = metrics.size();
+    if (capacity > 0)
+      text[metrics.copy(text, capacity - 1)] = '\0';
+    return Status::ok();
+  });
+}
+
+int cgc_session_healthy(const cgc_session *session) {
+  if (!session)
+    return 0;
+  const Result<bool> healthy =
+      noThrow([&]() -> Result<bool> { return session->session.healthy(); });
+  return healthy.isOk() && *healthy;
+}
+
+cgc_code cgc_session_reset(cgc_session *session, cgc_error **error) {
+  return call(error, [&]() -> Status {
+    CGC_TRY(require(session, "session"));
+    return session->session.reset();
   });
 }
 

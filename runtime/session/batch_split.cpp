@@ -43,6 +43,14 @@ const BatchBucket *BatchSplit::exact(int64_t rows) const {
   return found == buckets_.end() ? nullptr : &*found;
 }
 
+const BatchBucket *BatchSplit::smallest(int64_t rows) const {
+  const BatchBucket *smallest = nullptr;
+  for (const BatchBucket &bucket : buckets_) // By descending rows.
+    if (bucket.rows >= rows)
+      smallest = &bucket;
+  return smallest;
+}
+
 void BatchSplit::split(int64_t rows, std::vector<BucketRun> &runs) const {
   assert(rows > 0 && rows <= maxRows());
   runs.clear();

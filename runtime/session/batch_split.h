@@ -25,6 +25,8 @@ public:
   int64_t maxRows() const { return int64_t(first_.size()); }
   /// The bucket of exactly `rows` rows; null if there is none.
   const BatchBucket *exact(int64_t rows) const;
+  /// The smallest bucket of at least `rows` rows; null if there is none.
+  const BatchBucket *smallest(int64_t rows) const;
   /// Replaces `runs` by the runs of a batch of `rows` rows, from 1 to maxRows(): one run of the
   /// bucket with exactly that batch, else those whose times have the least sum; of several such
   /// choices the one with the largest buckets first. All rows of a bucket are in use except in the

@@ -19,6 +19,7 @@ struct PooledContext {
   Context context;
   const int device;            ///< Index of the GPU; -1 on the host.
   std::vector<BucketRun> runs; ///< Scratch memory of whoever has the context.
+  size_t captured = 0;         ///< Buckets that the session has counted as captured.
   bool isTaken = false;
   uint64_t lastTurn = 0; ///< The turn in which it was last taken.
 };

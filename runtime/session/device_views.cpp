@@ -6,10 +6,10 @@
 namespace cgc {
 namespace {
 
-/// The GPU whose memory `data` points to, or -1 for host memory. Managed memory is of either kind.
+/// Where memory is.
 struct Place {
-  int gpu = -1;
-  bool isManaged = false;
+  int gpu = -1;           ///< -1 for host memory.
+  bool isManaged = false; ///< Of either kind.
 };
 
 Result<Place> placeOf(const void *data) {

@@ -1,6 +1,7 @@
 // prometheusText: one family of samples for each counter.
 #include "runtime/session/metrics.h"
 
+#include <initializer_list>
 #include <utility>
 
 namespace cgc {
@@ -19,6 +20,13 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
+/// Microseconds as seconds. Independent of the locale, which may have a decimal comma.
+std::string secondsText(uint64_t micros) {
+  const std::string fraction = std::to_string(micros % 1'000'000);
+  return std::to_string(micros / 1'000'000) + "." + std::string(6 - fraction.size(), '0') +
+         fraction;
+}
+
 class Text final {
 public:
   explicit Text(std::string_view name) : session_("session=\"" + escaped(name) + "\"") {}
@@ -28,9 +36,10 @@ public:
     text_ += "# HELP " + name_ + " " + std::string(help) + "\n# TYPE " + name_ + " " +
              std::string(type) + "\n";
   }
-  void sample(const std::string &value, std::string_view key = "", std::string_view label = "") {
+  using Label = std::pair<std::string_view, std::string_view>;
+  void sample(const std::string &value, std::initializer_list<Label> labels = {}) {
     text_ += name_ + "{" + session_;
-    if (!key.empty())
+    for (const auto &[key, label] : labels)
       text_ += "," + std::string(key) + "=\"" + escaped(label) + "\"";
     text_ += "} " + value + "\n";
   }
@@ -52,22 +61,30 @@ std::string prometheusText(const SessionStats &stats, const MemoryReport &memory
   text.counter("requests_total", "Requests, failed ones included.", stats.requests);
   text.family("failures_total", "counter", "Requests that failed, by code.");
   for (size_t code = 1; code < kNumCodes; ++code)
-    text.sample(std::to_string(stats.failuresByCode[code]), "code", codeName(Code(code)));
+    text.sample(std::to_string(stats.failuresByCode[code]), {{"code", codeName(Code(code))}});
   text.counter("splits_total", "Requests that took more than one run of a bucket.", stats.splits);
   text.counter("bucket_runs_total", "Runs of a bucket.", stats.bucketRuns);
+  text.family("bucket_hits_total", "counter", "Runs of each bucket, by entry and inputs.");
+  for (const BucketCount &bucket : stats.buckets)
+    text.sample(std::to_string(bucket.runs), {{"entry", bucket.entry}, {"inputs", bucket.inputs}});
+  text.counter("replays_total", "Runs of a bucket that replay a CUDA graph.", stats.replays);
+  text.counter("captures_total", "Buckets that were captured, each time in each context.",
+               stats.captures);
   text.counter("rows_total", "Rows of requests with a batch.", stats.rows);
   text.counter("padded_rows_total", "Rows that were computed and that nobody asked for.",
                stats.paddedRows);
   text.counter("waits_total", "Requests that found no free context.", stats.waits);
   text.family("wait_seconds_total", "counter", "Time of requests in the queue.");
-  text.sample(std::to_string(double(stats.waitMicros) * 1e-6));
+  text.sample(secondsText(stats.waitMicros));
   text.counter("updates_total", "Plans that were exchanged.", stats.updates);
+  text.counter("fallbacks_total", "Requests that LibTorch ran, because no bucket takes them.",
+               stats.fallbacks);
   text.family("memory_bytes", "gauge", "Memory of the plan that serves requests.");
   for (const auto &[kind, bytes] : {std::pair("weights", memory.weights),
                                     {"arenas", memory.arenas},
                                     {"io", memory.io},
                                     {"graphs", memory.graphs}})
-    text.sample(std::to_string(bytes), "kind", kind);
+    text.sample(std::to_string(bytes), {{"kind", kind}});
   text.family("healthy", "gauge", "1 unless the session has lost a device.");
   text.sample(isHealthy ? "1" : "0");
   return text.take();

@@ -48,6 +48,26 @@ std::string reasonText(const PlanData &plan, const BatchRows &rows) {
   return text;
 }
 
+/// The command that adds a bucket for `inputs` to the plan, for messages.
+std::string addCommand(const PlanData &plan, const Entry &entry,
+                       std::span<const TensorView> inputs) {
+  std::string text = "cgc compile MODEL.pt --add-to PLAN --entry " + entry.name;
+  if (plan.target == DeviceKind::Cpu)
+    text += " --target cpu";
+  if (plan.precision)
+    text += *plan.precision == DType::BF16  ? " --precision bf16"
+            : *plan.precision == DType::F16 ? " --precision fp16"
+                                            : " --precision fp32";
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    text += " --input '" + entry.buckets[0].inputs[i].name + "=" +
+            std::string(dtypeName(inputs[i].dtype)) + "[";
+    for (size_t d = 0; d < inputs[i].sizes.size(); ++d)
+      text += (d ? "," : "") + std::to_string(inputs[i].sizes[d]);
+    text += "]'";
+  }
+  return text;
+}
+
 } // namespace
 
 void Request::runs(std::vector<BucketRun> &runs) const {
@@ -57,8 +77,8 @@ void Request::runs(std::vector<BucketRun> &runs) const {
     runs.assign(1, BucketRun{bucket});
 }
 
-RequestTable::RequestTable(const PlanData &plan, int64_t maxBatch)
-    : plan_(plan), maxBatch_(maxBatch) {
+RequestTable::RequestTable(const PlanData &plan, int64_t maxBatch, bool hasFallback)
+    : plan_(plan), maxBatch_(maxBatch), hasFallback_(hasFallback) {
   for (const Entry &entry : plan.entries) {
     std::vector<Group> &groups = groups_.emplace_back();
     if (!entry.rows.independent)
@@ -121,6 +141,31 @@ Result<RequestTable::Match> RequestTable::match(const Entry &entry,
   return Match{};
 }
 
+Status RequestTable::checkForFallback(const Entry &entry, std::span<const TensorView> inputs,
+                                      std::span<const TensorView> outputs,
+                                      DeviceKind device) const {
+  const auto check = [&](std::vector<IoTensor> tensors, std::span<const TensorView> views,
+                         std::string_view kind) -> Status {
+    for (size_t i = 0; i < std::min(tensors.size(), views.size()); ++i) {
+      tensors[i].sizes.assign(views[i].sizes.begin(), views[i].sizes.end());
+      const std::optional<uint64_t> bytes = tensorBytes(views[i].dtype, views[i].sizes);
+      if (!bytes)
+        return {Code::Usage, std::string(kind) + " '" + tensors[i].name +
+                                 "' has a negative size, or is larger than any memory"};
+      // An index outside of its table would stop a GPU.
+      const int64_t elements = int64_t(*bytes / dtypeSize(views[i].dtype));
+      if (const std::optional<int64_t> bound = leastBound(tensors[i]))
+        tensors[i].indexBounds = {
+            {.upperBound = *bound, .offset = 0, .sizes = {elements}, .strides = {1}}};
+    }
+    CGC_TRY(checkViews(tensors, views, device, kind));
+    return checkIndices(tensors, views);
+  };
+  CGC_TRY(check(entry.buckets[0].inputs, inputs, "input"));
+  CGC_TRY(check(entry.buckets[0].outputs, outputs, "output"));
+  return checkOverlaps(inputs, outputs);
+}
+
 Result<Request> RequestTable::find(std::string_view name, std::span<const TensorView> inputs,
                                    std::span<const TensorView> outputs, DeviceKind device) const {
   CGC_ASSIGN_OR_RETURN(const Entry *entry, findEntry(plan_, name));
@@ -129,18 +174,27 @@ Result<Request> RequestTable::find(std::string_view name, std::span<const Tensor
   CGC_ASSIGN_OR_RETURN(const Match found, match(*entry, inputs));
   const Bucket *bucket = nullptr;
   std::optional<int64_t> rows;
+  const std::optional<size_t> exact = found.group ? std::nullopt : findBucket(*entry, inputs);
+  if (hasFallback_ && (found.group ? found.rows > maxBatch_ : !exact)) {
+    CGC_TRY(checkForFallback(*entry, inputs, outputs, device));
+    request.isFallback = true;
+    return request;
+  }
   if (found.group) {
     CGC_TRY(checkBatch(found.rows));
     request.split = &found.group->split;
     request.rows = found.rows;
     bucket = found.group->largest;
     rows = found.rows;
-  } else if (const std::optional<size_t> exact = findBucket(*entry, inputs)) {
+  } else if (exact) {
     request.bucket = *exact;
     bucket = &entry->buckets[*exact];
   } else {
     const Status none = noBucket(*entry, inputs);
-    return Status(Code::Usage, none.message() + reasonText(plan_, entry->rows));
+    return Status(Code::Usage, none.message() + reasonText(plan_, entry->rows) +
+                                   "\nThis adds the sizes to the plan" +
+                                   (plan_.precision ? " (with the model's own dtypes)" : "") +
+                                   ": " + addCommand(plan_, *entry, inputs));
   }
   CGC_TRY(checkViews(bucket->inputs, inputs, device, "input", rows));
   CGC_TRY(checkViews(bucket->outputs, outputs, device, "output", rows));
@@ -170,6 +224,31 @@ Result<std::vector<size_t>> RequestTable::bucketsFor(std::string_view name, int6
         buckets.push_back(run.bucket);
   }
   return buckets;
+}
+
+Result<Request> RequestTable::findBucketFor(std::string_view name, int64_t batch) const {
+  CGC_ASSIGN_OR_RETURN(const Entry *entry, findEntry(plan_, name));
+  Request request{.entry = size_t(entry - plan_.entries.data())};
+  const std::vector<Group> &groups = groups_[request.entry];
+  std::vector<size_t> fitting;
+  for (const Group &group : groups)
+    if (const BatchBucket *bucket = batch >= 1 ? group.split.smallest(batch) : nullptr)
+      fitting.push_back(bucket->bucket);
+  if (groups.empty())
+    for (size_t i = 0; i < entry->buckets.size(); ++i)
+      if (batchOf(entry->buckets[i]).value_or(batch) == batch)
+        fitting.push_back(i);
+  const std::string rows = std::to_string(batch) + " rows";
+  if (fitting.empty())
+    return Status(Code::Usage, "entry '" + entry->name + "' has no single bucket for " + rows +
+                                   "; reserve fewer, or call Session::run, which splits them");
+  if (fitting.size() > 1)
+    return Status(Code::Usage, "entry '" + entry->name + "' has " + std::to_string(fitting.size()) +
+                                   " buckets for " + rows +
+                                   " that differ in other sizes; call Session::run with tensors");
+  request.bucket = fitting[0];
+  request.rows = batchOf(entry->buckets[fitting[0]]) ? batch : 0;
+  return request;
 }
 
 int64_t RequestTable::batch(size_t entry, size_t bucket) const {

@@ -10,12 +10,14 @@
 
 namespace cgc {
 
-/// What a request needs: either one bucket whose shapes it has, or rows that `split` distributes.
+/// What a request needs: one bucket whose shapes it has, rows that `split` distributes, or the
+/// fallback model.
 struct Request {
   size_t entry = 0;                  ///< Its index in the plan.
   size_t bucket = 0;                 ///< Without `split`.
   const BatchSplit *split = nullptr; ///< Owned by the table.
   int64_t rows = 0;                  ///< Of a batch; 0 for inputs without batch dimension.
+  bool isFallback = false; ///< No bucket takes it; then the members behind `entry` mean nothing.
 
   /// Replaces `runs` by the runs of this request.
   void runs(std::vector<BucketRun> &runs) const;
@@ -24,8 +26,9 @@ struct Request {
 /// The buckets of each entry of a plan, grouped by the sizes that are no batch. Immutable.
 class RequestTable final {
 public:
-  /// `plan` is borrowed and must outlive the table. A batch has `maxBatch` rows at most.
-  RequestTable(const PlanData &plan, int64_t maxBatch);
+  /// `plan` is borrowed and must outlive the table. A batch has `maxBatch` rows at most. Without
+  /// `hasFallback`, a request that no bucket takes does not fit.
+  RequestTable(const PlanData &plan, int64_t maxBatch, bool hasFallback = false);
 
   /// Finds the buckets for a request and checks its views against them, including indices in host
   /// memory. `device` is where the plan runs. Usage if the request does not fit. Allocates nothing
@@ -36,6 +39,12 @@ public:
   /// The buckets that a batch of `batch` rows of `entry` takes, for each group of buckets; all
   /// buckets for an entry that does not split batches. Usage if there is no such entry or batch.
   Result<std::vector<size_t>> bucketsFor(std::string_view entry, int64_t batch) const;
+
+  /// The one bucket that runs `batch` rows of `entry`, with rows behind them if need be: the
+  /// smallest if rows are independent, else that of `batch` rows. `batch` is ignored for an entry
+  /// without batch dimension. `split` is null. Usage if there is no such entry or bucket, or if
+  /// several fit that differ in other sizes.
+  Result<Request> findBucketFor(std::string_view entry, int64_t batch) const;
 
   /// The batch of a bucket that has one.
   int64_t batch(size_t entry, size_t bucket) const;
@@ -53,9 +62,14 @@ private:
   };
   Result<Match> match(const Entry &entry, std::span<const TensorView> inputs) const;
   Status checkBatch(int64_t rows) const;
+  /// Checks what can be checked of a request for the fallback model: everything but the sizes. An
+  /// index must be below the least bound of its input.
+  Status checkForFallback(const Entry &entry, std::span<const TensorView> inputs,
+                          std::span<const TensorView> outputs, DeviceKind device) const;
 
   const PlanData &plan_;
   const int64_t maxBatch_;
+  const bool hasFallback_;
   std::vector<std::vector<Group>> groups_; ///< By entry; none if rows are not independent.
 };
 

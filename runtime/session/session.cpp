@@ -11,21 +11,30 @@
 
 namespace cgc {
 
-Result<std::unique_ptr<ServedPlan>> ServedPlan::create(std::shared_ptr<const Plan> plan,
+Result<std::shared_ptr<ServedPlan>> ServedPlan::create(std::shared_ptr<const Plan> plan,
                                                        const SessionOptions &options) {
-  auto served = std::make_unique<ServedPlan>(std::move(plan), options);
+  const auto served = std::make_shared<ServedPlan>(std::move(plan), options);
   std::vector<int> devices = options.devices;
   if (devices.empty())
     devices = {options.engine.device};
   for (const int device : devices) {
     EngineOptions engineOptions = options.engine;
     engineOptions.device = device;
+    if (device != devices.front())
+      engineOptions.copyWeightsFrom = served->engines.front().get();
     CGC_ASSIGN_OR_RETURN(Engine engine, Engine::create(*served->plan, engineOptions));
     served->engines.push_back(std::make_unique<Engine>(std::move(engine)));
     for (int i = 0; i < options.contexts; ++i) {
       CGC_ASSIGN_OR_RETURN(Context context,
                            Context::create(*served->engines.back(), options.context));
       served->pool.add(std::move(context), implOf(*served->engines.back()).device);
+    }
+    ContextOptions captured = options.context;
+    captured.capture = CaptureTime::AtCreation; // A bucket cannot be prepared during a capture.
+    captured.ownArena = true;
+    for (int i = 0; i < options.capturedContexts; ++i) {
+      CGC_ASSIGN_OR_RETURN(Context context, Context::create(*served->engines.back(), captured));
+      served->captured.add(std::move(context), implOf(*served->engines.back()).device);
     }
   }
   return served;
@@ -69,11 +78,16 @@ Result<ContextPool::Lease> Session::Impl::acquire(ServedPlan &served, const Cont
 void Session::Impl::count(const ServedPlan &served, const Request &request,
                           std::span<const BucketRun> runs) {
   bucketRuns += runs.size();
+  if (served.plan->data().target == DeviceKind::Cuda &&
+      options.context.executor.value_or(options.engine.executor) == ExecutorKind::Graph)
+    replays += runs.size();
   splits += runs.size() > 1;
   rows += request.rows;
-  for (const BucketRun &run : runs)
+  for (const BucketRun &run : runs) {
+    ++*served.counters[request.entry][run.bucket];
     if (run.rows)
       paddedRows += served.requests.batch(request.entry, run.bucket) - run.rows->count;
+  }
 }
 
 Result<std::optional<int>> Session::Impl::deviceFor(std::span<const TensorView> inputs,
@@ -100,14 +114,79 @@ Status Session::Impl::run(std::string_view entry, std::span<const TensorView> in
   if (served->engines.size() > 1) {
     CGC_ASSIGN_OR_RETURN(filter.device, deviceFor(inputs, outputs, stream));
   }
+  if (stream && implOf(*served->engines.front()).runsOn == DeviceKind::Cuda) {
+    CGC_ASSIGN_OR_RETURN(const auto capture, captureOf(static_cast<cudaStream_t>(stream)));
+    if (capture && request.isFallback)
+      return {Code::Usage,
+              "the stream is being captured, and no bucket takes the request: LibTorch "
+              "cannot run the fallback model in a capture; add the shapes to the plan"};
+    if (capture)
+      return runCaptured(*served, request, *capture,
+                         filter.device.value_or(implOf(*served->engines.front()).device), inputs,
+                         outputs, static_cast<cudaStream_t>(stream));
+  }
   CGC_ASSIGN_OR_RETURN(const ContextPool::Lease lease, acquire(*served, filter));
   if (lease->device >= 0)
     CGC_TRY(checkAddresses(served->plan->data().entries[request.entry], inputs, outputs,
                            lease->device));
+  if (request.isFallback)
+    return runFallback(*lease, served->plan->data().entries[request.entry], inputs, outputs,
+                       static_cast<cudaStream_t>(stream));
   request.runs(lease->runs);
   count(*served, request, lease->runs);
-  return implOf(lease->context)
-      .run(request.entry, lease->runs, inputs, outputs, static_cast<cudaStream_t>(stream));
+  const auto &ready = implOf(lease->context).buckets[request.entry];
+  const bool captures =
+      std::ranges::any_of(lease->runs, [&](const BucketRun &run) { return !ready[run.bucket]; });
+  Status status =
+      implOf(lease->context)
+          .run(request.entry, lease->runs, inputs, outputs, static_cast<cudaStream_t>(stream));
+  if (captures)
+    countCaptures(served->plan->data(), *lease);
+  return status;
+}
+
+Status Session::Impl::runFallback(PooledContext &place, const Entry &entry,
+                                  std::span<const TensorView> inputs,
+                                  std::span<const TensorView> outputs, cudaStream_t callers) {
+  if (const uint64_t number = ++fallbacks; isPowerOfTen(number))
+    tell(LogLevel::Warning, [&] {
+      return "LibTorch runs a request that no bucket of entry '" + entry.name + "' takes (" +
+             std::to_string(number) + " so far); add its shapes to the plan";
+    });
+  const Context::Impl &context = implOf(place.context);
+  CGC_TRY(context.engine.fault.check());
+  const DeviceGuard guard(place.device);
+  const cudaStream_t on = callers ? callers : context.stream.get();
+  Status status = fallback->run(place.device, entry, inputs, outputs, on, options.context.threads);
+  if (place.device < 0)
+    return status;
+  if (status.isOk() && !callers)
+    status = cudaStatus(cudaStreamSynchronize(on), "the run failed");
+  return context.engine.fault.note(std::move(status), on);
+}
+
+Status Session::Impl::runCaptured(ServedPlan &plan, const Request &request,
+                                  const StreamCapture &capture, int device,
+                                  std::span<const TensorView> inputs,
+                                  std::span<const TensorView> outputs, cudaStream_t stream) {
+  CGC_TRY(checkAddresses(plan.plan->data().entries[request.entry], inputs, outputs, device));
+  std::vector<BucketRun> runs;
+  request.runs(runs);
+  return plan.captured.run(capture, device, [&](Context &context) {
+    count(plan, request, runs);
+    return implOf(context).run(request.entry, runs, inputs, outputs, stream);
+  });
+}
+
+Result<std::unique_ptr<Reservation::Impl>> Session::Impl::reserve(std::string_view entry,
+                                                                  int64_t batch) {
+  const Use use(*this);
+  CGC_ASSIGN_OR_RETURN(const Request request, use->requests.findBucketFor(entry, batch));
+  CGC_ASSIGN_OR_RETURN(ContextPool::Lease lease, acquire(*use, {}));
+  auto reservation = std::make_unique<Reservation::Impl>(*this, use->shared_from_this(),
+                                                         std::move(lease), request);
+  CGC_TRY(reservation->create());
+  return reservation;
 }
 
 Status Session::Impl::exchange(std::shared_ptr<const Plan> plan,
@@ -117,13 +196,21 @@ Status Session::Impl::exchange(std::shared_ptr<const Plan> plan,
   const std::lock_guard updatesInTurn(updating);
   // Only this call exchanges `served`.
   CGC_TRY(check(served->plan->data(), plan->data()));
-  CGC_ASSIGN_OR_RETURN(std::unique_ptr<ServedPlan> next, ServedPlan::create(plan, options));
+  if (fallback && plan != served->plan)
+    CGC_TRY(checkEqualWeights(*served->plan, *plan));
+  std::erase_if(retired, [](const auto &plan) { return !plan->captured.areHeld(); });
+  CGC_ASSIGN_OR_RETURN(std::shared_ptr<ServedPlan> next, ServedPlan::create(plan, options));
+  introduce(*next);
   std::unique_lock lock(mutex);
   std::swap(served, next);
   unused.wait(lock, [&] { return next->users == 0; });
   lock.unlock();
+  if (next->captured.areHeld())
+    retired.push_back(std::move(next));
   ++updates;
-  return Status::ok(); // Frees the plan that was served.
+  toldOfLoss = false;
+  tell(LogLevel::Info, [] { return "another plan serves the requests now"; });
+  return Status::ok(); // Frees the plan that was served, unless somebody holds it.
 }
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -138,6 +225,12 @@ Result<Session> Session::create(std::shared_ptr<const Plan> plan, SessionOptions
     if (options.contexts < 1)
       return Status(Code::Usage, "a session needs at least one context on each device, not " +
                                      std::to_string(options.contexts));
+    const bool isOnHost = plan->data().target == DeviceKind::Cpu ||
+                          options.engine.executor == ExecutorKind::Reference;
+    if (options.capturedContexts < 0 || (options.capturedContexts > 0 && isOnHost))
+      return Status(Code::Usage, std::to_string(options.capturedContexts) +
+                                     " contexts are set aside for captures" +
+                                     (isOnHost ? ", and the plan runs on the host" : ""));
     if (options.maxBatch < 1 || options.maxBatch > kMaxBatch)
       return Status(Code::Usage, "the limit on a batch is from 1 to " + std::to_string(kMaxBatch) +
                                      " rows, not " + std::to_string(options.maxBatch));
@@ -145,11 +238,18 @@ Result<Session> Session::create(std::shared_ptr<const Plan> plan, SessionOptions
     std::ranges::sort(sorted);
     if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
       return Status(Code::Usage, "GPU " + std::to_string(*twice) + " is given twice");
-    if (!sorted.empty() && (plan->data().target == DeviceKind::Cpu ||
-                            options.engine.executor == ExecutorKind::Reference))
+    if (!sorted.empty() && isOnHost)
       return Status(Code::Usage, "GPUs are given, and the plan runs on the host");
     auto impl = std::make_unique<Impl>(std::move(options));
+    if (!impl->options.fallbackModel.empty()) {
+      const SessionOptions &o = impl->options;
+      CGC_ASSIGN_OR_RETURN(
+          impl->fallback,
+          Fallback::create(o.fallbackModel, plan->data(),
+                           o.devices.empty() ? std::vector{o.engine.device} : o.devices, o.engine));
+    }
     CGC_ASSIGN_OR_RETURN(impl->served, ServedPlan::create(std::move(plan), impl->options));
+    impl->introduce(*impl->served);
     return Session(std::move(impl));
   });
 }
@@ -163,11 +263,14 @@ Result<Session> Session::load(const std::string &path, SessionOptions options) {
 
 Status Session::run(std::string_view entry, std::span<const TensorView> inputs,
                     std::span<const TensorView> outputs, void *stream) {
-  Status status = noThrow([&]() -> Status { return impl_->run(entry, inputs, outputs, stream); });
-  ++impl_->requests;
-  if (!status.isOk())
-    ++impl_->failuresByCode[size_t(status.code())];
-  return status;
+  return impl_->counted([&] { return impl_->run(entry, inputs, outputs, stream); });
+}
+
+Result<Reservation> Session::reserve(std::string_view entry, int64_t batch) {
+  return noThrow([&]() -> Result<Reservation> {
+    CGC_ASSIGN_OR_RETURN(std::unique_ptr<Reservation::Impl> impl, impl_->reserve(entry, batch));
+    return Reservation(std::move(impl));
+  });
 }
 
 Status Session::prepare(std::string_view entry, int64_t batch) {
@@ -180,6 +283,7 @@ Status Session::prepare(std::string_view entry, int64_t batch) {
                            impl_->acquire(*served, {.only = &context}));
       for (const size_t bucket : buckets)
         CGC_TRY(lease->context.prepare(entry, bucket));
+      impl_->countCaptures(served->plan->data(), *lease);
     }
     return Status::ok();
   });
@@ -200,10 +304,7 @@ Status Session::reset() {
 }
 
 bool Session::healthy() const {
-  const std::lock_guard lock(impl_->mutex);
-  return std::ranges::all_of(impl_->served->engines, [](const std::unique_ptr<Engine> &engine) {
-    return implOf(*engine).fault.check().isOk();
-  });
+  return impl_->isHealthy();
 }
 
 std::string Session::metrics(std::string_view name) const {
@@ -240,6 +341,12 @@ SessionStats Session::stats() const {
   stats.waits = impl_->waits;
   stats.waitMicros = impl_->waitMicros;
   stats.updates = impl_->updates;
+  stats.fallbacks = impl_->fallbacks;
+  stats.replays = impl_->replays;
+  stats.captures = impl_->captures;
+  const std::lock_guard lock(impl_->mutex);
+  for (const auto &[bucket, runs] : impl_->runsOfBuckets)
+    stats.buckets.push_back({bucket.first, bucket.second, runs});
   return stats;
 }
 

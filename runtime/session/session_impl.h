@@ -1,26 +1,35 @@
 // Session::Impl and ServedPlan: a plan on all devices of a session, and its exchange.
 #pragma once
 
+#include "runtime/base/no_throw.h"
+#include "runtime/session/captured_contexts.h"
 #include "runtime/session/context_pool.h"
+#include "runtime/session/fallback.h"
 #include "runtime/session/request.h"
 #include "runtime/session/session.h"
 
 #include <atomic>
+#include <list>
+#include <map>
 
 namespace cgc {
 
 /// A plan with an engine on each device and its contexts.
-struct ServedPlan {
+struct ServedPlan : std::enable_shared_from_this<ServedPlan> {
   ServedPlan(std::shared_ptr<const Plan> plan, const SessionOptions &options)
-      : plan(std::move(plan)), requests(this->plan->data(), options.maxBatch) {}
+      : plan(std::move(plan)),
+        requests(this->plan->data(), options.maxBatch, !options.fallbackModel.empty()) {}
   /// Fails as Session::create does.
-  static Result<std::unique_ptr<ServedPlan>> create(std::shared_ptr<const Plan> plan,
+  static Result<std::shared_ptr<ServedPlan>> create(std::shared_ptr<const Plan> plan,
                                                     const SessionOptions &options);
 
   const std::shared_ptr<const Plan> plan;
   const RequestTable requests;
-  std::vector<std::unique_ptr<Engine>> engines; // Before the pool, whose contexts borrow them.
+  std::vector<std::unique_ptr<Engine>> engines; // Before the contexts, which borrow them.
   ContextPool pool;
+  CapturedContexts captured;
+  /// The counters of the buckets, [entry][bucket], which the session owns.
+  std::vector<std::vector<std::atomic<uint64_t> *>> counters;
   int users = 0; ///< Calls that use this plan. Guarded by Session::Impl::mutex.
 };
 
@@ -31,26 +40,82 @@ struct Session::Impl {
   class Use;
   Status run(std::string_view entry, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs, void *stream);
+  /// Adds a request to the caller's graph that captures `stream`.
+  Status runCaptured(ServedPlan &plan, const Request &request, const StreamCapture &capture,
+                     int device, std::span<const TensorView> inputs,
+                     std::span<const TensorView> outputs, cudaStream_t stream);
+  Result<std::unique_ptr<Reservation::Impl>> reserve(std::string_view entry, int64_t batch);
+  /// Calls `body`, which is a request, and counts it and its failure.
+  template <class Body> Status counted(const Body &body) {
+    const Status status = noThrow([&]() -> Status { return body(); });
+    ++requests;
+    if (!status.isOk())
+      countFailure(status);
+    return status;
+  }
   /// The GPU that has to run a request: that of its stream, else that of its views, if any.
   Result<std::optional<int>> deviceFor(std::span<const TensorView> inputs,
                                        std::span<const TensorView> outputs, void *stream) const;
   /// Takes a context and counts the wait.
   Result<ContextPool::Lease> acquire(ServedPlan &served, const ContextFilter &filter);
+  /// Runs a request by the fallback model, while it has a context's place.
+  Status runFallback(PooledContext &place, const Entry &entry, std::span<const TensorView> inputs,
+                     std::span<const TensorView> outputs, cudaStream_t callers);
   /// Counts the runs of a request.
   void count(const ServedPlan &served, const Request &request, std::span<const BucketRun> runs);
+  /// Gives a plan that is to be served its counters, and counts its captures.
+  void introduce(ServedPlan &next);
+  /// Counts the buckets that a context has captured since the last call. Only for who has it.
+  void countCaptures(const PlanData &plan, PooledContext &context);
+  /// Counts a request that failed.
+  void countFailure(const Status &status);
+  bool isHealthy() const;
+  /// Passes a message to SessionOptions::log, if there is one.
+  void tell(LogLevel level, const std::function<std::string()> &text) const;
   /// Serves `plan` from now on, once `check` has accepted it beside the present one.
   Status exchange(std::shared_ptr<const Plan> plan,
                   Status (*check)(const PlanData &present, const PlanData &next));
 
   const SessionOptions options;
-  std::mutex updating;      ///< Held by the one call that exchanges plans.
-  mutable std::mutex mutex; ///< Guards `served` and ServedPlan::users.
+  std::unique_ptr<Fallback> fallback; ///< Null without SessionOptions::fallbackModel.
+  std::mutex updating;                ///< Held by the one call that exchanges plans.
+  mutable std::mutex mutex;           ///< Guards `served` and ServedPlan::users.
   std::condition_variable unused;
-  std::unique_ptr<ServedPlan> served;
+  std::shared_ptr<ServedPlan> served; ///< A reservation shares it.
+  /// Plans that served requests before and that graphs of callers hold. Guarded by `updating`.
+  std::list<std::shared_ptr<ServedPlan>> retired;
 
   std::array<std::atomic<uint64_t>, kNumCodes> failuresByCode = {};
   std::atomic<uint64_t> requests = 0, splits = 0, bucketRuns = 0, rows = 0, paddedRows = 0,
-                        waits = 0, waitMicros = 0, updates = 0;
+                        waits = 0, waitMicros = 0, updates = 0, fallbacks = 0, replays = 0,
+                        captures = 0;
+  std::atomic<bool> toldOfLoss = false;
+  /// The runs of buckets by entry and inputs. Guarded by `mutex`, but for the counters themselves.
+  std::map<std::pair<std::string, std::string>, std::atomic<uint64_t>> runsOfBuckets;
+};
+
+/// Whether `number` is 1, 10, 100, ...: which of many equal events a session tells its log about.
+bool isPowerOfTen(uint64_t number);
+
+struct Reservation::Impl {
+  Impl(Session::Impl &session, std::shared_ptr<ServedPlan> served, ContextPool::Lease lease,
+       const Request &request)
+      : session(session), served(std::move(served)), lease(std::move(lease)), request(request) {}
+  /// Finds the buffers of the bucket and waits for earlier work that uses them.
+  Status create();
+  Status runOn(void *stream);
+
+  struct Tensor {
+    TensorView view;
+    std::vector<int64_t> sizes; ///< Those of `view`.
+  };
+  Session::Impl &session;
+  const std::shared_ptr<ServedPlan> served; // Before the lease, which borrows its pool.
+  const ContextPool::Lease lease;
+  const Request request;
+  BucketRun run;
+  std::vector<Tensor> inputs, outputs;
+  std::vector<TensorView> inputViews, outputViews;
 };
 
 /// Usage, naming the first difference, unless `next` has all entries of `present`, with equal names

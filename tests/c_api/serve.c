@@ -1,7 +1,9 @@
-/* Uses every function of the C API from C99, on the host: serve PLAN, of which entry "rows" computes y = w - x over
- * batches of f32[N,4]. Exits with the number of the line that failed. */
+/* Uses every function of the C API from C99, on the host: serve PLAN HOST_PLAN. Entry "rows" of PLAN computes y = w - x
+ * over batches of f32[N,4]; entry "twice" of HOST_PLAN is a host call on f32[2,4]. Exits with
+ * 1 and prints the line that failed. */
 #include "runtime/cgc.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +26,55 @@
     cgc_error_destroy(error);                                                                      \
   } while (0)
 
+/* A host function that doubles; fails if `user_data` is null. */
+static const char *twice(void *user_data, const cgc_tensor *inputs, size_t input_count,
+                         const cgc_tensor *outputs, size_t output_count, void *stream) {
+  const float *x = (const float *)inputs[0].data;
+  float *y = (float *)outputs[0].data;
+  if (!user_data)
+    return "it has no data";
+  if (input_count != 1 || output_count != 1 || stream || inputs[0].memory != CGC_HOST ||
+      inputs[0].dtype != CGC_F32 || inputs[0].rank != 2 || outputs[0].sizes[1] != 4)
+    return "the tensors are wrong";
+  for (int64_t i = 0; i < inputs[0].sizes[0] * 4; ++i)
+    y[i] = 2 * x[i];
+  ++*(int *)user_data;
+  return NULL;
+}
+
+/* Serves a plan whose entry "twice" is a host call. */
+static int checkHostFunctions(const char *path) {
+  cgc_plan *plan = NULL;
+  cgc_session *session = NULL;
+  float x[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}}, y[2][4];
+  const int64_t sizes[2] = {2, 4};
+  const cgc_tensor in = {x, sizes, 2, CGC_F32, CGC_HOST}, out = {y, sizes, 2, CGC_F32, CGC_HOST};
+  int calls = 0;
+  cgc_host_function function = {"gate.forward", twice, &calls};
+  cgc_session_options options = CGC_INIT(cgc_session_options);
+  CHECK(cgc_plan_load(path, &plan, NULL) == CGC_OK);
+  FAILS(cgc_session_create(plan, NULL, &session, &error), CGC_USAGE, "the host function 'gate.forward'");
+  options.host_function_count = 1;
+  FAILS(cgc_session_create(plan, &options, &session, &error), CGC_USAGE, "host_functions is null");
+  options.host_functions = &function;
+  /* A program that was compiled with an earlier version has no such members. */
+  options.struct_size = offsetof(cgc_session_options, host_functions);
+  FAILS(cgc_session_create(plan, &options, &session, &error), CGC_USAGE, "the host function 'gate.forward'");
+  options.struct_size = sizeof options;
+  CHECK(cgc_session_create(plan, &options, &session, NULL) == CGC_OK);
+  CHECK(cgc_session_run(session, "twice", &in, 1, &out, 1, NULL, NULL) == CGC_OK);
+  CHECK(calls == 1 && y[0][0] == 2 && y[1][3] == 16);
+  cgc_session_destroy(session);
+  function.user_data = NULL;
+  CHECK(cgc_session_create(plan, &options, &session, NULL) == CGC_OK);
+  FAILS(cgc_session_run(session, "twice", &in, 1, &out, 1, NULL, &error), CGC_FAILED, "host gate.forward: it has no data");
+  cgc_session_destroy(session);
+  function.function = NULL;
+  FAILS(cgc_session_create(plan, &options, &session, &error), CGC_USAGE, "the host function 'gate.forward' is null");
+  cgc_plan_destroy(plan);
+  return 0;
+}
+
 static int checkPlan(const cgc_plan *plan) {
   cgc_tensor_info info = CGC_INIT(cgc_tensor_info);
   CHECK(cgc_plan_entry_count(plan) == 5);
@@ -43,6 +94,33 @@ static int checkPlan(const cgc_plan *plan) {
   FAILS(cgc_plan_tensor(plan, 0, 0, CGC_OUTPUT, 1, &info, &error), CGC_USAGE, "no output of index 1");
   info.struct_size = 0;
   FAILS(cgc_plan_tensor(plan, 0, 0, CGC_INPUT, 0, &info, &error), CGC_USAGE, "sizeof(cgc_tensor_info)");
+  return 0;
+}
+
+/* The messages of a session: their number, and whether one tells a refused request. */
+typedef struct log_state {
+  int messages, refusals;
+} log_state;
+
+static void countMessage(void *user, cgc_log_level level, const char *message) {
+  log_state *state = user;
+  ++state->messages;
+  state->refusals += level == CGC_LOG_WARNING && strstr(message, "a request failed (usage") != NULL;
+}
+
+static int checkHealth(cgc_session *session, const log_state *state) {
+  char text[8192], begin[8];
+  size_t size = 0, same = 0;
+  CHECK(state->messages > 0 && state->refusals == 1); /* Of two requests that failed. */
+  CHECK(cgc_session_healthy(session) == 1 && cgc_session_healthy(NULL) == 0);
+  CHECK(cgc_session_metrics(session, "c", text, sizeof text, &size, NULL) == CGC_OK);
+  CHECK(size == strlen(text) && strstr(text, "cgc_rows_total{session=\"c\"} 6\n") != NULL);
+  CHECK(cgc_session_metrics(session, "c", NULL, 0, &same, NULL) == CGC_OK && same == size);
+  CHECK(cgc_session_metrics(session, "c", begin, sizeof begin, &same, NULL) == CGC_OK);
+  CHECK(same == size && strlen(begin) == 7 && strncmp(begin, text, 7) == 0);
+  FAILS(cgc_session_metrics(session, "c", NULL, 9, &size, &error), CGC_USAGE, "text is null");
+  CHECK(cgc_session_reset(session, NULL) == CGC_OK);
+  FAILS(cgc_session_reset(NULL, &error), CGC_USAGE, "session is null");
   return 0;
 }
 
@@ -75,6 +153,7 @@ static int checkSession(const cgc_plan *plan, cgc_session *session) {
   CHECK(cgc_session_get_stats(session, &stats, NULL) == CGC_OK);
   CHECK(stats.struct_size == sizeof stats);
   CHECK(stats.requests == 3 && stats.failures == 2 && stats.rows == 6 && stats.updates == 2);
+  CHECK(stats.fallbacks == 0 && stats.replays == 0 && stats.captures == 0);
   /* A program that was compiled with an earlier version has a smaller structure. */
   memset(&stats, 0xff, sizeof stats);
   stats.struct_size = offsetof(cgc_session_stats, splits);
@@ -87,7 +166,8 @@ int main(int argc, char **argv) {
   cgc_plan *plan = NULL;
   cgc_session *session = NULL;
   cgc_session_options options = CGC_INIT(cgc_session_options);
-  CHECK(argc == 2);
+  log_state state = {0, 0};
+  CHECK(argc == 3);
   CHECK(strlen(cgc_version()) > 0);
   CHECK(strcmp(cgc_code_name(CGC_BUSY), "busy") == 0);
   CHECK(strcmp(cgc_dtype_name(CGC_BF16), "bf16") == 0 && cgc_dtype_name((cgc_dtype)10) == NULL);
@@ -109,8 +189,15 @@ int main(int argc, char **argv) {
   options.executor = (cgc_executor)9;
   FAILS(cgc_session_create(plan, &options, &session, &error), CGC_USAGE, "no executor 9");
   options.executor = CGC_GRAPH;
+  options.log = countMessage;
+  options.log_user = &state;
+  options.fallback_model = "missing.pt";
+  FAILS(cgc_session_create(plan, &options, &session, &error), CGC_INVALID_FILE, "missing.pt");
+  options.fallback_model = NULL;
   CHECK(cgc_session_create(plan, &options, &session, NULL) == CGC_OK);
-  if (checkSession(plan, session))
+  if (checkSession(plan, session) || checkHealth(session, &state))
+    return 1;
+  if (checkHostFunctions(argv[2]))
     return 1;
   cgc_plan_destroy(plan); /* The session keeps it. */
   cgc_session_destroy(session);

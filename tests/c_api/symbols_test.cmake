@@ -1,4 +1,4 @@
-# Fails unless the C symbols that LIBRARY exports are those that HEADER declares and MAP lists, with the version CGC_0.
+# Fails unless the C symbols that LIBRARY exports are those that HEADER declares and MAP lists, with the versions of MAP.
 function(names result)
   list(REMOVE_DUPLICATES ARGN)
   list(SORT ARGN)
@@ -9,18 +9,23 @@ string(REGEX REPLACE "/\\*([^*]|\\*[^/])*\\*/" "" text "${text}")
 string(REGEX MATCHALL "cgc_[a-z_]+\\(" declared "${text}")
 list(TRANSFORM declared REPLACE "\\(" "")
 names(declared ${declared})
-file(STRINGS ${MAP} listed REGEX "^ +cgc_")
-list(TRANSFORM listed REPLACE "[ ]|.$" "")
+file(STRINGS ${MAP} lines)
+foreach(line IN LISTS lines)
+  if(line MATCHES "^(CGC_[0-9]+) ")
+    set(version ${CMAKE_MATCH_1})
+  elseif(line MATCHES "^ +(cgc_[a-z_]+)")
+    list(APPEND listed ${CMAKE_MATCH_1})
+    list(APPEND expected ${CMAKE_MATCH_1}@@${version})
+  endif()
+endforeach()
 names(listed ${listed})
+names(expected ${expected})
 execute_process(COMMAND ${NM} -D --defined-only --with-symbol-versions ${LIBRARY} OUTPUT_VARIABLE lines
   COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL " [A-Z] [^_\n][^\n]*" exported "${lines}") # C++ symbols begin with an underscore.
 list(TRANSFORM exported REPLACE "^ [A-Z] " "")
-list(FILTER exported EXCLUDE REGEX "^CGC_0$") # The version itself.
-set(versioned ${exported})
-list(FILTER versioned EXCLUDE REGEX "@@CGC_0$")
-list(TRANSFORM exported REPLACE "@.*" "")
+list(FILTER exported EXCLUDE REGEX "^CGC_[0-9]+$") # The versions themselves.
 names(exported ${exported})
-if(NOT declared OR NOT declared STREQUAL listed OR NOT declared STREQUAL exported OR versioned)
-  message(FATAL_ERROR "declared: ${declared}\nlisted: ${listed}\nexported: ${exported}\nwithout version: ${versioned}")
+if(NOT declared OR NOT declared STREQUAL listed OR NOT exported STREQUAL expected)
+  message(FATAL_ERROR "declared: ${declared}\nlisted: ${listed}\nexpected: ${expected}\nexported: ${exported}")
 endif()

@@ -12,7 +12,15 @@ TEST(CApi, ServesAPlanFromC99) {
   const std::string path = folder / "served.cgplan";
   const SamplePlan sample = servedPlan();
   ASSERT_TRUE(writePlan(sample.plan, sample.weightSpans(), path).isOk());
-  const std::string command = std::string(CGC_BINARY_DIR) + "/bin/cgc_test_c_api '" + path + "'";
+  // y = gate(x) for x of f32[2,4].
+  SamplePlan hosted = sample;
+  Bucket bucket = sumBucket({2, 4}, 0);
+  bucket.records = {{HostCall{"gate", "forward", {id(0)}, {id(4)}}}};
+  hosted.plan.entries = {{.name = "twice", .buckets = {bucket}}};
+  const std::string hostPath = folder / "hosted.cgplan";
+  ASSERT_TRUE(writePlan(hosted.plan, hosted.weightSpans(), hostPath).isOk());
+  const std::string command =
+      std::string(CGC_BINARY_DIR) + "/bin/cgc_test_c_api '" + path + "' '" + hostPath + "'";
   EXPECT_EQ(std::system(command.c_str()), 0);
 }
 

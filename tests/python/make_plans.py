@@ -2,7 +2,7 @@
 
 tiny.cgplan, tiny_16.cgplan, other.cgplan: the module Tiny for cuda, without LibTorch, which the reference executor runs;
 with buckets of 1 and 4 rows, the same and 16, and the first with other weights. half.cgplan, bfloat.cgplan: in these
-precisions. host.cgplan: for cpu, which needs LibTorch. expected.npz: inputs and outputs of Tiny.
+precisions. host.cgplan: for cpu, which needs LibTorch, and model.pt its TorchScript. expected.npz: inputs and outputs of Tiny.
 """
 import sys
 from pathlib import Path
@@ -47,6 +47,9 @@ def main():
     for name, precision in (("half", "fp16"), ("bfloat", "bf16")):
         cgc.compile(model, image, output=folder / f"{name}.cgplan", entries=["encode_image"], precision=precision)
     cgc.compile(model, example, output=folder / "host.cgplan", batch=[1, 4], entries=entries, target="cpu")
+
+    methods = {"encode_image": example["image"], "encode_text": example["text"], "forward": tuple(example.values())}
+    torch.jit.trace_module(model, methods).save(folder / "model.pt")
 
     with torch.no_grad():
         inputs = {"image": torch.randn(40, 16), "text": torch.randint(50, (40, 5))}

@@ -132,7 +132,7 @@ def test_stats_count(tiny):
     assert stats["requests"] == 2 and stats["failures"] == 1
     assert stats["rows"] == 3
     assert set(stats) == {"requests", "failures", "splits", "bucket_runs", "rows", "padded_rows", "waits",
-                          "wait_micros", "updates"}
+                          "wait_micros", "updates", "fallbacks", "replays", "captures"}
 
 
 def test_memory_is_that_of_the_plan(plans, tiny):
@@ -209,3 +209,41 @@ def test_public_names_have_docs():
         assert getattr(cgc, name).__doc__, name
     for name, member in vars(cgc.Session).items():
         assert name.startswith("_") or member.__doc__, name
+
+
+def test_health(plans, expected):
+    with cgc.load(plans / "tiny.cgplan", executor="reference") as session:
+        session.run("encode_image", expected["image"][:3])
+        text = session.metrics('a "name"')
+        assert 'cgc_rows_total{session="a \\"name\\""} 3\n' in text
+        assert len(session.metrics("n" * 5000)) > 5000
+        assert session.healthy()
+        session.reset()
+        assert session.stats()["updates"] == 1
+    with pytest.raises(cgc.UsageError, match="closed"):
+        session.healthy()
+
+
+def test_log(plans):
+    messages = []
+    with cgc.load(plans / "tiny.cgplan", executor="reference",
+                  log=lambda level, message: messages.append((level, message))) as session:
+        for _ in range(5):
+            with pytest.raises(cgc.UsageError):
+                session.run("encode_image", numpy.ones((1, 17), numpy.float32), out=numpy.ones((1, 8), numpy.float32))
+    assert [level for level, _ in messages] == ["warning"]
+    assert "a request failed (usage, 1 so far)" in messages[0][1]
+
+
+def test_a_log_that_raises_fails_no_request(plans, expected, monkeypatch):
+    raised = []
+    monkeypatch.setattr("sys.unraisablehook", lambda unraisable: raised.append(unraisable.exc_type))
+    with cgc.load(plans / "tiny.cgplan", executor="reference", log=lambda level, message: 1 / 0) as session:
+        session.reset()  # Is told to the log.
+        session.run("encode_image", expected["image"][:3])
+    assert raised == [ZeroDivisionError]
+
+
+def test_fallback_needs_a_model(plans):
+    with pytest.raises(cgc.Error):
+        cgc.load(plans / "tiny.cgplan", executor="reference", fallback=plans / "expected.npz")

@@ -227,3 +227,14 @@ def test_gpu_tensors_and_streams(plans, expected, image, own_stream):
         for result in (doubled / 2, given, waited):
             assert_allclose(result.cpu().numpy(), expected["image_features"], rtol=1e-3, atol=1e-3)
         assert_allclose(session.run("encode_image", expected["image"]), expected["image_features"], rtol=1e-3, atol=1e-3)
+
+
+def test_fallback(plans, expected, image):
+    with cgc.load(plans / "host.cgplan", fallback=plans / "model.pt", max_batch=4, threads=1) as session:
+        features = session.run("encode_image", image[:5])
+        assert_allclose(features.numpy(), expected["image_features"][:5], **TOLERANCE)
+        inputs = [image[:3], torch.from_numpy(expected["text"][:3])]  # The rows depend on each other.
+        out = [torch.empty(3, 8) for _ in range(3)]
+        session.run("forward", inputs, out=out)
+        assert_allclose(out[2].numpy(), (out[0] * out[1][:1]).numpy(), **TOLERANCE)
+        assert session.stats()["fallbacks"] == 2

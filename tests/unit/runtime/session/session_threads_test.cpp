@@ -126,6 +126,8 @@ TEST_F(SessionThreads, APlanOfAnotherModelIsRefused) {
   refused([](PlanData &p) { p.entries[0].buckets.pop_back(); }, "", "3 buckets instead of 4");
   refused([](PlanData &p) { p.entries[0].buckets[1].records[1].location = LocationId(0); }, "",
           "bucket 1: record 1 (aten::add");
+  refused([](PlanData &p) { p.entries[0].buckets[1].records[1].branch = 1; }, "",
+          "bucket 1: record 1 (aten::add");
   EXPECT_EQ(session.update(nullptr).code(), Code::Usage);
   EXPECT_EQ(*run(session, "rows", {1, 4}), expected({1, 4})); // The plan stayed.
   EXPECT_EQ(session.stats().updates, 0u);

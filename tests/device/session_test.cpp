@@ -1,0 +1,109 @@
+// Sessions of a small text tower on a GPU: any batch, threads, a shared memory pool, live weights.
+#include "runtime/session/session.h"
+#include "tests/device/text_tower.h"
+
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+namespace cgc::test {
+namespace {
+
+class ServedTextTower : public CudaTest {
+protected:
+  /// A plan that says that texts are independent, which the driver proves for real ones.
+  static std::shared_ptr<const Plan> towerPlan(unsigned seed) {
+    Result<SamplePlan> tower = textTower(archHere(), seed);
+    EXPECT_TRUE(tower.isOk()) << tower.status().message();
+    Entry &entry = tower->plan.entries[0];
+    entry.rows.independent = true;
+    for (Bucket &bucket : entry.buckets)
+      bucket.inputs[0].batchDim = bucket.outputs[0].batchDim = 0;
+    Result<Plan> plan = Plan::fromMemory(tower->plan, tower->weights);
+    EXPECT_TRUE(plan.isOk()) << plan.status().message();
+    return std::make_shared<const Plan>(*std::move(plan));
+  }
+
+  static Session serve(const std::shared_ptr<const Plan> &plan,
+                       const std::shared_ptr<MemoryPool> &pool) {
+    SessionOptions options{.contexts = 2};
+    options.engine.pool = pool;
+    Result<Session> session = Session::create(plan, options);
+    if (!session.isOk())
+      throw std::runtime_error(session.status().message());
+    return *std::move(session);
+  }
+
+  static std::vector<double> features(Session &session, std::vector<int64_t> ids) {
+    const int64_t batch = int64_t(ids.size()) / kContext;
+    const std::vector<int64_t> inSizes = {batch, kContext}, outSizes = {batch, kEmbedding};
+    std::vector<std::byte> y(batch * kEmbedding * 2);
+    const TensorView in{ids.data(), DType::I64, DeviceKind::Cpu, inSizes, {}},
+        out{y.data(), DType::F16, DeviceKind::Cpu, outSizes, {}};
+    const Status status = session.run("main", {&in, 1}, {&out, 1});
+    EXPECT_TRUE(status.isOk()) << status.message();
+    return decodeAll(DType::F16, y);
+  }
+
+  /// Whether the features of some texts are those of others that begin at `at`, but for rounding:
+  /// buckets of different sizes may run different kernels.
+  static bool areNear(const std::vector<double> &got, const std::vector<double> &all, int64_t at) {
+    double differences = 0;
+    for (size_t i = 0; i < got.size(); ++i)
+      differences += std::pow(got[i] - all[at * kEmbedding + i], 2);
+    return differences <= 1e-5 * double(got.size()) / kEmbedding; // False for NaN.
+  }
+
+  static constexpr int64_t kTexts = 11;
+  std::mt19937 random_{1};
+  const std::vector<int64_t> ids_ = randomIds(kTexts, random_);
+  std::vector<int64_t> texts(int64_t at, int64_t count) const {
+    return {ids_.begin() + at * kContext, ids_.begin() + (at + count) * kContext};
+  }
+};
+
+TEST_F(ServedTextTower, GivesEachTextItsFeaturesWhileWeightsAreSwapped) {
+  const std::shared_ptr<const Plan> plans[] = {towerPlan(0), towerPlan(100)};
+  const auto live = [&] {
+    auto pool = MemoryPool::create({.target = DeviceKind::Cuda});
+    ASSERT_TRUE(pool.isOk()) << pool.status().message();
+    Session changing = serve(plans[0], *pool), constant = serve(plans[1], *pool);
+    const std::vector<double> expected[] = {features(changing, ids_), features(constant, ids_)};
+    ASSERT_FALSE(areNear(expected[0], expected[1], 0));
+    std::atomic<int> wrong = 0;
+    std::atomic<bool> isDone = false;
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < 4; ++i)
+      threads.emplace_back([&, i] {
+        std::mt19937 random(i);
+        for (int request = 0; request < 12 || !isDone; ++request) {
+          const int64_t count = 1 + int64_t(random() % kTexts),
+                        at = int64_t(random() % (kTexts - count + 1));
+          const bool changes = (random() & 1) == 0;
+          const auto got = features(changes ? changing : constant, texts(at, count));
+          // Those of the one plan's weights or of the other's, and never of both.
+          wrong += !areNear(got, expected[1], at) && !(changes && areNear(got, expected[0], at));
+        }
+      });
+    for (const int next : {1, 0, 1}) {
+      const Status swapped = changing.swapWeights(plans[next]);
+      EXPECT_TRUE(swapped.isOk()) << swapped.message();
+    }
+    isDone = true;
+    for (std::thread &thread : threads)
+      thread.join();
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(changing.stats().failures + constant.stats().failures, 0u);
+    EXPECT_EQ(changing.stats().updates, 3u);
+    EXPECT_TRUE(areNear(features(changing, ids_), expected[1], 0));
+  };
+  size_t freeBefore = 0, freeAfter = 0, total = 0;
+  live(); // The driver keeps what it allocates at the first use.
+  ASSERT_EQ(cudaMemGetInfo(&freeBefore, &total), cudaSuccess);
+  live();
+  ASSERT_EQ(cudaMemGetInfo(&freeAfter, &total), cudaSuccess);
+  EXPECT_EQ(freeBefore, freeAfter);
+}
+
+} // namespace
+} // namespace cgc::test

@@ -1,0 +1,162 @@
+// The life of a session on the fake GPU, from its creation to its destruction, while CUDA calls and
+// host allocations fail.
+#include "runtime/base/no_throw.h"
+#include "tests/fake_cuda/fake_cuda.h"
+#include "tests/unit/runtime/session/served_plan.h"
+
+#include <cstdlib>
+#include <new>
+
+/// The number of allocations of this thread that still succeed; negative: all. Those inside of the
+/// fake GPU do not count, because they are none of the runtime.
+static thread_local long allocationsLeft = -1;
+
+[[gnu::noinline]] void *operator new(size_t bytes) {
+  if (allocationsLeft >= 0 && !cgc::test::fake_cuda::isInCall() && allocationsLeft-- == 0) {
+    allocationsLeft = -1; // What handles the failure may allocate.
+    throw std::bad_alloc();
+  }
+  if (void *memory = std::malloc(bytes ? bytes : 1))
+    return memory;
+  throw std::bad_alloc();
+}
+// Who asks for memory this way does without it.
+[[gnu::noinline]] void *operator new(size_t bytes, const std::nothrow_t &) noexcept {
+  return std::malloc(bytes ? bytes : 1);
+}
+[[gnu::noinline]] void operator delete(void *memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void *memory, size_t) noexcept {
+  std::free(memory);
+}
+
+namespace cgc::test {
+namespace {
+
+using testing::HasSubstr;
+
+/// Creates a session in a memory pool, runs, swaps weights, updates and destroys, and returns the
+/// first error.
+class Lifetime : public ServedPlanTest {
+protected:
+  Lifetime() { fake_cuda::reset({.devices = 2}); }
+  ~Lifetime() override { fake_cuda::reset(); }
+
+  Status live() {
+    CGC_ASSIGN_OR_RETURN(const auto pool, MemoryPool::create({.target = DeviceKind::Cuda}));
+    SessionOptions options{.contexts = 2};
+    options.engine.provider = &provider_;
+    options.engine.pool = pool;
+    CGC_ASSIGN_OR_RETURN(Session session, Session::create(small_, options));
+    for (const int64_t n : {1, 6, 3}) // Exact, split, padded.
+      CGC_TRY(run(session, "rows", {n, 4}).status());
+    CGC_TRY(session.swapWeights(other_));
+    CGC_TRY(session.update(small_));
+    return run(session, "columns", {3, 4, 4}).status();
+  }
+  /// Few buckets, because each call of a life fails in a life of its own.
+  static std::shared_ptr<const Plan> smallPlan(const std::vector<float> &w) {
+    SamplePlan sample = servedPlan(w);
+    std::vector<Entry> &entries = sample.plan.entries;
+    entries = {entries[0], entries[2]};
+    entries[0].buckets.resize(2);
+    entries[1].buckets.resize(1);
+    return toPlan(sample);
+  }
+  const std::shared_ptr<const Plan> small_ = smallPlan({1, 2, 3, 4}),
+                                    other_ = smallPlan({5, 6, 7, 8});
+};
+
+TEST_F(Lifetime, EveryFailedCallIsNamedAndLeaksNothing) {
+  const uint64_t bytes = fake_cuda::allocatedBytes();
+  const size_t handles = fake_cuda::liveHandles();
+  int failures = 0;
+  for (int nth = 1;; ++nth) {
+    fake_cuda::reset({.devices = 2});
+    fake_cuda::failAnyCall(nth, cudaErrorInvalidValue);
+    const Status status = live();
+    const bool allWereCalled = fake_cuda::callCounts().all < size_t(nth);
+    failures += !status.isOk();
+    if (!status.isOk()) {
+      EXPECT_THAT(status.message(), HasSubstr("cudaErrorInvalidValue")) << nth;
+    }
+    EXPECT_EQ(fake_cuda::allocatedBytes(), bytes) << nth << ": " << status.message();
+    EXPECT_EQ(fake_cuda::liveHandles(), handles) << nth << ": " << status.message();
+    EXPECT_EQ(provider_.captures, 0) << nth;
+    EXPECT_EQ(provider_.pools, 0) << nth;
+    if (allWereCalled)
+      break;
+    ASSERT_LT(nth, 20'000);
+  }
+  EXPECT_GT(failures, 100);
+  fake_cuda::reset({.devices = 2});
+  EXPECT_TRUE(live().isOk());
+}
+
+TEST_F(Lifetime, AThousandFailedCapturesLeakNothing) {
+  const uint64_t bytes = fake_cuda::allocatedBytes();
+  const size_t handles = fake_cuda::liveHandles();
+  for (int i = 0; i < 1000; ++i) {
+    fake_cuda::failCall("cudaStreamEndCapture", 1, cudaErrorStreamCaptureInvalidated);
+    EXPECT_THAT(live().message(), HasSubstr("cudaErrorStreamCaptureInvalidated"));
+  }
+  EXPECT_EQ(fake_cuda::allocatedBytes(), bytes);
+  EXPECT_EQ(fake_cuda::liveHandles(), handles);
+}
+
+TEST_F(Lifetime, AfterAStickyFaultEachCallReturnsIt) {
+  {
+    std::vector<std::string> errors;
+    SessionOptions options;
+    options.log = [&](LogLevel level, std::string_view text) {
+      if (level == LogLevel::Error)
+        errors.emplace_back(text);
+    };
+    Session session = createSession(small_, options);
+    fake_cuda::failCall("cudaGraphLaunch", 1, cudaErrorIllegalAddress, /*sticky=*/true);
+    for (int i = 0; i < 3; ++i) {
+      const Status failed = run(session, "rows", {1, 4}).status();
+      EXPECT_EQ(failed.code(), Code::Device);
+      EXPECT_THAT(failed.message(), HasSubstr("cudaErrorIllegalAddress"));
+      EXPECT_FALSE(session.healthy());
+    }
+    EXPECT_EQ(session.stats().failuresByCode[size_t(Code::Device)], 3u);
+    EXPECT_THAT(errors, testing::ElementsAre(HasSubstr("the session has lost a device")));
+    EXPECT_THAT(session.reset().message(), HasSubstr("cudaErrorIllegalAddress"));
+    EXPECT_FALSE(session.healthy());
+    fake_cuda::reset({.devices = 2}); // Now the driver allows it.
+    EXPECT_TRUE(session.reset().isOk());
+    EXPECT_TRUE(session.healthy());
+    EXPECT_EQ(*run(session, "rows", {5, 4}), expected({5, 4}));
+  }
+  fake_cuda::reset({.devices = 2});
+  EXPECT_TRUE(live().isOk());
+}
+
+TEST_F(Lifetime, EveryFailedHostAllocationIsReportedAndLeaksNothing) {
+  const uint64_t bytes = fake_cuda::allocatedBytes();
+  const size_t handles = fake_cuda::liveHandles();
+  long nth = 0;
+  for (;; ++nth) {
+    fake_cuda::reset({.devices = 2});
+    allocationsLeft = nth;
+    const Status status = noThrow([this] { return live(); });
+    const bool allSucceeded = allocationsLeft >= 0;
+    allocationsLeft = -1;
+    EXPECT_EQ(fake_cuda::allocatedBytes(), bytes) << nth << ": " << status.message();
+    EXPECT_EQ(fake_cuda::liveHandles(), handles) << nth << ": " << status.message();
+    EXPECT_EQ(provider_.captures, 0) << nth;
+    EXPECT_EQ(provider_.pools, 0) << nth;
+    if (allSucceeded) {
+      EXPECT_TRUE(status.isOk()) << status.message();
+      break;
+    }
+    EXPECT_EQ(status.code(), Code::OutOfMemory) << nth << ": " << status.message();
+    ASSERT_LT(nth, 20'000);
+  }
+  EXPECT_GT(nth, 500);
+}
+
+} // namespace
+} // namespace cgc::test
