@@ -135,6 +135,26 @@ TEST_F(Bench, DiesOfSigtermAsTheFirstProcessOfAContainer) {
   EXPECT_EQ(outcome.out, "");
 }
 
+TEST_F(Bench, MeasuresTheMemoryOfEachStage) {
+  makePlan({"--entry", "encode_text"});
+  const auto json = parseJson(cgc({"bench", "plan.cgplan", "--memory", "--json"}), "memory_stages");
+  EXPECT_EQ(json["measured"], "resident");
+  std::vector<std::string> names;
+  for (const auto &stage : json["stages"]) {
+    names.push_back(stage["stage"]);
+    EXPECT_EQ(stage["difference_bytes"].get<int64_t>(),
+              stage["measured_bytes"].get<int64_t>() - stage["predicted_bytes"].get<int64_t>());
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"model ready", "static inputs", "after capture",
+                                             "steady", "peak"}));
+  const auto plan = parseJson(cgc({"memory", "plan.cgplan", "--json"}), "memory")["plans"][0];
+  EXPECT_EQ(json["stages"][1]["predicted_bytes"].get<int64_t>(),
+            plan["arena_bytes"].get<int64_t>() + plan["io_bytes"].get<int64_t>());
+  EXPECT_NE(cgc({"bench", "plan.cgplan", "--memory"}).out.find("steady"), std::string::npos);
+  expectError(cgc({"bench", "plan.cgplan", "--memory", "--rate", "1"}), 2, {"--memory"});
+  expectError(cgc({"bench", "plan.cgplan", "--memory", "--batch", "1"}), 2, {"--memory"});
+}
+
 TEST_F(Bench, RefusesAModelThatIsNotThePlans) {
   makePlan({"--entry", "encode_text"});
   expectError(cgc({"bench", "plan.cgplan", "--table"}), 2, {"--against"});

@@ -19,7 +19,7 @@ TEST_F(Help, NamesEveryVerb) {
   const Outcome outcome = cgc({"--help"});
   EXPECT_EQ(outcome.status, 0);
   for (const char *verb : {"compile", "run", "inspect", "compare", "bench", "profile", "memory",
-                           "tune", "opt", "diff"})
+                           "doctor", "tune", "opt", "diff"})
     EXPECT_NE(outcome.out.find(verb), std::string::npos) << verb;
   EXPECT_EQ(outcome.err, "");
 }
@@ -199,7 +199,7 @@ TEST_P(HelpOfVerb, ExamplesWork) {
 // tune needs a plan for a GPU: tune_test.cpp runs it.
 INSTANTIATE_TEST_SUITE_P(Verbs, HelpOfVerb,
                          testing::Values("compile", "run", "inspect", "compare", "bench", "profile",
-                                         "opt", "diff"),
+                                         "doctor", "opt", "diff"),
                          [](const auto &info) { return std::string(info.param); });
 
 TEST_F(Help, AFullStandardOutputIsAnError) {

@@ -150,7 +150,7 @@ TEST_F(InstalledCgc, ServesAnyBatchFromThreadsOfCppAndC) {
     EXPECT_EQ(served.err, "");
     expectError(withLibTorch({}), 2, {"usage: " + name + " PLAN ENTRY"});
     expectError(withLibTorch({"none.cgplan", "encode_text"}), 1, {name + ": ", "none.cgplan"});
-    expectError(withLibTorch({"plan.cgplan", "forward"}), 2, {"has no entry 'forward'"});
+    expectError(withLibTorch({"plan.cgplan", "forward"}), 2, {"has no tower 'forward'"});
   }
 }
 

@@ -421,14 +421,99 @@ class Parts(nn.Module):
         return x + table.sum(0), table, column, x.sum() * torch.tensor([2.0])
 
 
+class Gate(nn.Module):
+    """Has control flow that depends on data, a weight, and an argument that calls leave at its default."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(5))
+
+    def forward(self, x, limit: float = 0.0, mask: Optional[torch.Tensor] = None):
+        if mask is not None:
+            x = x * mask
+        if bool(x.sum() > limit):
+            return torch.relu(x) * self.weight.sum()
+        while bool(x.mean() < -0.25):
+            x = x * 0.5 + 0.125
+        return x
+
+
+class Halves(nn.Module):
+    def forward(self, x):
+        return x[:, :2].sort(dim=-1)[0], x[:, 2:].argmax(dim=-1)
+
+
+class Selects(nn.Module):
+    def forward(self, x):
+        return x[x > 0]
+
+
+class Overwrites(nn.Module):
+    def forward(self, x):
+        return x.relu_()
+
+
+class Names(nn.Module):
+    def forward(self, x):
+        return x, "name"
+
+
+class HostParts(nn.Module):
+    """Calls submodules that only LibTorch can run, first, last and between other ops."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(2, 4)
+        self.gates = nn.ModuleList([Gate(), Gate()])
+        self.halves, self.selects, self.overwrites, self.names = Halves(), Selects(), Overwrites(), Names()
+
+    def forward(self, x):
+        for gate in self.gates:
+            x = gate(self.first(x))
+        low, which = self.halves(x)
+        return self.gates[0](self.last(low) + which.unsqueeze(-1)), which
+
+    @torch.jit.export
+    def only_host(self, x):
+        return self.gates[1](x)
+
+    @torch.jit.export
+    def number(self, x):
+        return self.gates[0](x, 2.0)  # LINE: host-number
+
+    @torch.jit.export
+    def data_shape(self, x):
+        return self.selects(x)  # LINE: host-shape
+
+    @torch.jit.export
+    def overwrite(self, x):
+        return self.overwrites(x.neg())  # LINE: host-overwrites
+
+    @torch.jit.export
+    def name(self, x):
+        return self.names(x)[0]  # LINE: host-name
+
+
+class TracedParts(nn.Module):
+    """Traced, with a scripted part."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.gate = nn.Linear(4, 4), torch.jit.script(Gate())
+
+    def forward(self, x):
+        return self.gate(self.first(x)).neg()
+
+
 def main(folder):
     torch.manual_seed(0)
     folder.mkdir(parents=True, exist_ok=True)
-    scripted = (OptionalInput, Shapes, Flags, Arguments, Loops, Ranges, Items, Lists, NoGrad, Attention)
+    scripted = (OptionalInput, Shapes, Flags, Arguments, Loops, Ranges, Items, Lists, NoGrad, Attention, HostParts)
     refused = (NotTypes, ListInput, Offenders, Streams, OtherOutputs)
     for module in scripted + refused:
         torch.jit.script(module().eval()).save(str(folder / f"{module.__name__}.pt"))
     torch.jit.trace(Parts(), torch.ones(2, 4)).save(str(folder / "Parts.pt"))
+    torch.jit.trace(TracedParts().eval(), torch.ones(2, 4)).save(str(folder / "TracedParts.pt"))
 
 
 main(Path(sys.argv[1]))

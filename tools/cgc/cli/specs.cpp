@@ -8,6 +8,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <ranges>
 #include <regex>
 
 namespace cgc::tool {
@@ -129,6 +130,25 @@ Result<std::vector<InputSpec>> parseInputSpecs(const std::vector<std::string> &t
 
 Result<std::vector<InputSource>> parseInputSources(const std::vector<std::string> &texts) {
   return parseEach<InputSource>(texts, parseInputSource);
+}
+
+Result<std::vector<driver::EntryGroup>> parseEntryGroups(const std::vector<std::string> &texts) {
+  std::vector<driver::EntryGroup> groups;
+  for (const std::string &text : texts) {
+    const auto parts = splitName(text);
+    driver::EntryGroup group{parts ? parts->first : "", {}};
+    for (auto member : std::views::split(parts ? parts->second : "", '+'))
+      group.members.emplace_back(member.begin(), member.end());
+    if (group.members.empty() || std::ranges::count(group.members, std::string()) > 0)
+      return Status(Code::Usage, fmt::format("--entry-group {}: expected NAME=ENTRY+ENTRY[+...], "
+                                             "for example clip=encode_image+encode_text",
+                                             text));
+    if (findByName(groups, group.name))
+      return Status(Code::Usage,
+                    fmt::format("--entry-group names '{}' twice; give it once", group.name));
+    groups.push_back(std::move(group));
+  }
+  return groups;
 }
 
 Status withOptionsToChange(const Status &status, std::string_view options) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "driver/buckets.h"
+#include "driver/entry_groups.h"
 #include "runtime/base/status.h"
 
 #include <cstdint>
@@ -31,6 +32,10 @@ Result<InputSource> parseInputSource(std::string_view text);
 /// Parses each of `texts`. Usage if one is malformed or a name occurs twice.
 Result<std::vector<InputSpec>> parseInputSpecs(const std::vector<std::string> &texts);
 Result<std::vector<InputSource>> parseInputSources(const std::vector<std::string> &texts);
+
+/// Parses each of `texts`, `NAME=ENTRY+ENTRY[+...]`. Usage, stating the expected form, if one is
+/// malformed or a name occurs twice.
+Result<std::vector<driver::EntryGroup>> parseEntryGroups(const std::vector<std::string> &texts);
 
 /// Adds the line "to do: add or change `options`" to an error of driver::chooseBuckets, which names
 /// no option of the command line.

@@ -5,14 +5,17 @@
 #include "runtime/exec/cublaslt.h"
 #include "runtime/exec/requirements.h"
 #include "runtime/kernels/kernel_table.h"
+#include "runtime/plan/branches.h"
 #include "runtime/plan/gemm_call.h"
 #include "runtime/plan/op_library.h"
 #include "tools/cgc/cli/console.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <map>
+#include <numeric>
 
 namespace cgc::tool {
 
@@ -86,6 +89,28 @@ std::string batchText(const PlanData &plan) {
   return text;
 }
 
+/// The number of records of each branch of a bucket; empty if it has no branches.
+std::vector<size_t> branchSizes(const Bucket &bucket) {
+  std::vector<size_t> sizes(largestBranch(bucket));
+  for (const LaunchRecord &record : bucket.records)
+    if (record.branch > 0)
+      ++sizes[record.branch - 1];
+  return sizes;
+}
+
+/// A line for each bucket with branches; "" if there is none.
+std::string branchesText(const PlanData &plan) {
+  std::string text;
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      if (const auto sizes = branchSizes(bucket); !sizes.empty())
+        text += fmt::format("    {}, {}: {} of {} records in branches of {}\n", entry.name,
+                            describeIo(bucket.inputs),
+                            std::accumulate(sizes.begin(), sizes.end(), size_t{0}),
+                            bucket.records.size(), fmt::join(sizes, ", "));
+  return text.empty() ? "" : "  runs at the same time:\n" + text;
+}
+
 /// The number of records of each name, for example "aten::linear" -> 24.
 std::map<std::string, size_t> countRecords(const Bucket &bucket) {
   std::map<std::string, size_t> counts;
@@ -115,7 +140,9 @@ namespace {
 
 Json requirementsJson(const PlanData &plan) {
   const Requirements needs = requirementsOf(plan);
-  Json libTorch = Json::array(), opLibraries = Json::array();
+  Json libTorch = Json::array(), opLibraries = Json::array(), hostFunctions = Json::array();
+  for (const auto &[name, location] : needs.hostFunctions)
+    hostFunctions.push_back(name);
   for (const auto &[entry, ops] : needs.libTorch) {
     Json records = Json::object();
     for (const auto &[name, op] : ops)
@@ -127,7 +154,8 @@ Json requirementsJson(const PlanData &plan) {
   return {{"gpu", needs.gpu ? Json(needs.needsSm90a() ? "sm_90a" : "sm_80") : Json(nullptr)},
           {"cublaslt", needs.cublasLt},
           {"libtorch", std::move(libTorch)},
-          {"op_libraries", std::move(opLibraries)}};
+          {"op_libraries", std::move(opLibraries)},
+          {"host_functions", std::move(hostFunctions)}};
 }
 
 /// For example "40 aten::convolution, 1 aten::mean.out".
@@ -153,6 +181,10 @@ std::string requirementsText(const PlanData &plan) {
     text += fmt::format("      {}: {}\n", entry, countsText(ops));
   for (const OpLibraryId &library : plan.opLibraries)
     text += fmt::format("    op library {}, xxhash64 {}\n", library.name, hashText(library.hash));
+  for (const auto &[name, location] : needs.hostFunctions) {
+    const std::string at = locationText(location, plan);
+    text += fmt::format("    host function {}{}\n", name, at.empty() ? "" : ", called at " + at);
+  }
   return text.empty() ? "  needs no other library at run time\n" : "  needs at run time:\n" + text;
 }
 
@@ -201,6 +233,7 @@ Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes)
                          {"outputs", ioJson(bucket.outputs)},
                          {"records", bucket.records.size()},
                          {"records_by_kind", std::move(kinds)},
+                         {"branches", branchSizes(bucket)},
                          {"arena_bytes", bucket.arenaBytes},
                          {"expected_us", bucket.expectedMicros},
                          {"measured", bucket.isMeasured}});
@@ -237,7 +270,7 @@ std::string planText(const PlanData &plan, const std::string &path, uint64_t fil
   if (plan.gpu)
     text += fmt::format("  {} {} ({} SMs)\n", plan.gpu->tuned ? "tuned on" : "launch shapes for",
                         plan.gpu->name, plan.gpu->multiprocessors);
-  text += requirementsText(plan) + batchText(plan) + "\n";
+  text += requirementsText(plan) + batchText(plan) + branchesText(plan) + "\n";
   std::vector<std::vector<std::string>> rows = {
       {"entry", "records", "arena", "expected, us", "inputs", "outputs"}};
   for (const Entry &entry : plan.entries)

@@ -2,12 +2,15 @@
 // figure.
 #include "runtime/exec/cuda_support.h"
 #include "tools/cgc/cli/console.h"
+#include "tools/cgc/cli/host_modules.h"
 #include "tools/cgc/cli/libraries.h"
 #include "tools/cgc/cli/progress.h"
 #include "tools/cgc/io/inputs.h"
 #include "tools/cgc/io/target_tensors.h"
 #include "tools/cgc/report/bench_table.h"
 #include "tools/cgc/report/plan_summary.h"
+#include "tools/cgc/verbs/bench_load.h"
+#include "tools/cgc/verbs/bench_memory.h"
 #include "tools/cgc/verbs/peers.h"
 #include "tools/cgc/verbs/runner.h"
 #include "tools/cgc/verbs/timing.h"
@@ -55,7 +58,9 @@ struct Options {
   BucketChoice buckets;
   int samples = 50, threads = 0;
   std::vector<std::string> opLibraries;
-  bool table = false, json = false;
+  std::string hostModules;
+  bool copies = false, table = false, memory = false, json = false;
+  LoadChoice load;
 };
 
 struct Figures {
@@ -287,6 +292,18 @@ Status printJson(const Options &options, bool cuda, const LoadFigures &load,
 }
 
 Status bench(const Options &options) {
+  if (options.memory)
+    return benchMemory(options.plan, options.executor, options.opLibraries, options.hostModules,
+                       options.json);
+  if (options.load.isAsked())
+    return benchLoad({.plan = options.plan,
+                      .executor = options.executor,
+                      .buckets = options.buckets,
+                      .threads = options.threads,
+                      .opLibraries = options.opLibraries,
+                      .hostModules = options.hostModules,
+                      .json = options.json},
+                     options.load);
   if (options.table && options.against.empty())
     return Status(Code::Usage, "--table compares with LibTorch: give the model that the plan was "
                                "compiled from as --against MODEL.pt");
@@ -306,9 +323,12 @@ Status bench(const Options &options) {
   // This also creates the CUDA context, which must not count toward the plan's memory.
   const uint64_t freeBefore = cuda ? freeGpuBytes() : 0;
   const auto start = Clock::now();
-  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries,
-                                                         {.executor = executorOf(options.executor),
-                                                          .threads = options.threads}));
+  ContextOptions context{.executor = executorOf(options.executor), .threads = options.threads};
+  if (options.copies)
+    context.addressSets = 0;
+  CGC_ASSIGN_OR_RETURN(const auto runner,
+                       Runner::create(options.plan, options.opLibraries, context,
+                                      /*separateBuffers=*/false, options.hostModules));
   load.millis = millisSince(start);
   const uint64_t freeAfter = cuda ? freeGpuBytes() : 0;
   load.gpuBytes = freeBefore - std::min(freeBefore, freeAfter);
@@ -347,25 +367,46 @@ Verb addBench(CLI::App &app) {
   CLI::App *command = app.add_subcommand("bench", "Measure how fast a plan runs");
   command->add_option("plan", options->plan, "The plan")->type_name("PLAN")->required();
   addBucketOptions(*command, options->buckets, "Measure");
-  command->add_option("--samples", options->samples, "Samples of each figure")
-      ->type_name("N")
-      ->check(CLI::Range(kMinSamples, 1'000'000))
-      ->capture_default_str();
+  CLI::Option *const samples =
+      command->add_option("--samples", options->samples, "Samples of each figure")
+          ->type_name("N")
+          ->check(CLI::Range(kMinSamples, 1'000'000))
+          ->capture_default_str();
   addTimedExecutorOption(*command, options->executor);
-  addThreadsOption(*command, options->threads);
-  command
-      ->add_option("--against", options->against,
-                   "Measure LibTorch too, on the file that the plan was compiled from")
-      ->type_name("MODEL.pt");
-  command->add_flag("--table", options->table,
-                    "With --against: what 1 to 10000 calls take, loading included");
+  addThreadsOption(*command, options->threads)
+      ->description("Under load: threads that send requests [1]. Else: threads that LibTorch "
+                    "computes a cpu plan's records with [one for each core, or OMP_NUM_THREADS]");
+  CLI::Option *const against =
+      command
+          ->add_option("--against", options->against,
+                       "Measure LibTorch too, on the file that the plan was compiled from")
+          ->type_name("MODEL.pt");
+  CLI::Option *const table = command->add_flag(
+      "--table", options->table, "With --against: what 1 to 10000 calls take, loading included");
+  CLI::Option *const copies =
+      command->add_flag("--copies", options->copies,
+                        "Copy inputs and outputs to and from the plan's own buffers, instead of "
+                        "running on them where they are (cuda)");
+  CLI::Option *const memory = command->add_flag(
+      "--memory", options->memory, "Measure memory instead of time, at each stage of a process");
+  // The memory is that of the whole plan.
+  for (const char *name :
+       {"--entry", "--batch", "--threads", "--samples", "--against", "--table", "--copies"})
+    memory->excludes(command->get_option(name));
+  addLoadOptions(*command, options->load, {samples, against, table, copies, memory});
   addOpLibraryOption(*command, options->opLibraries);
+  addHostModulesOption(*command, options->hostModules);
   command->add_flag("--json", options->json, "Print the result as JSON");
-  command->footer("Definitions are printed beside the figures.\n\n"
-                  "Examples:\n"
-                  "  cgc bench model.cgplan\n"
-                  "  cgc bench model.cgplan --against model.pt --table\n"
-                  "  cgc bench model.cgplan --entry encode_text --batch 1 --json");
+  command->footer(
+      "Definitions are printed beside the figures.\n\n"
+      "Examples:\n"
+      "  cgc bench model.cgplan\n"
+      "  cgc bench model.cgplan --against model.pt --table\n"
+      "  cgc bench model.cgplan --entry encode_text --batch 1 --json\n"
+      "  cgc bench model.cgplan --memory\n"
+      "  cgc bench model.cgplan --entry encode_text --threads 4 --contexts 2 --mix "
+      "1:70,4:20 --seconds 1\n"
+      "  cgc bench model.cgplan --entry encode_text --threads 8 --rate 100 --seconds 1");
   return {command, [options] { return bench(*options); }, [options] { return options->json; }};
 }
 

@@ -1,10 +1,13 @@
 // cgc compare: compares a plan with LibTorch on the same random inputs.
 #include "runtime/exec/bucket_choice.h"
 #include "tools/cgc/cli/console.h"
+#include "tools/cgc/cli/host_modules.h"
 #include "tools/cgc/cli/libraries.h"
 #include "tools/cgc/cli/list_option.h"
 #include "tools/cgc/cli/progress.h"
+#include "tools/cgc/cli/specs.h"
 #include "tools/cgc/report/plan_summary.h"
+#include "tools/cgc/verbs/group_reference.h"
 #include "tools/cgc/verbs/peers.h"
 #include "tools/cgc/verbs/runner.h"
 #include "tools/cgc/verbs/verbs.h"
@@ -38,6 +41,7 @@ constexpr uint64_t kElements = 512;
 struct Options {
   std::string plan, model, executor = "graph";
   std::vector<std::string> entries; ///< Empty: all.
+  std::vector<std::string> entryGroups;
   int threads = 0;
   std::vector<std::string> opLibraries;
   bool json = false;
@@ -195,6 +199,7 @@ struct Report {
 };
 
 Result<Report> compareAll(const Options &options) {
+  CGC_ASSIGN_OR_RETURN(const auto groups, parseEntryGroups(options.entryGroups));
   CGC_TRY(MappedFile::open(options.model).status());
   // Problems of the plan are found before LibTorch is opened.
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
@@ -202,6 +207,8 @@ Result<Report> compareAll(const Options &options) {
   CGC_TRY(checkThreads(plan.data(), options.threads, executor));
   for (const std::string &entry : options.entries)
     CGC_TRY(findEntry(plan.data(), entry).status());
+  for (const driver::EntryGroup &group : groups)
+    CGC_TRY(findEntry(plan.data(), group.name).status());
   const bool reduced = isReduced(plan.data());
   // LibTorch runs where the plan runs.
   const DeviceKind device =
@@ -218,7 +225,9 @@ Result<Report> compareAll(const Options &options) {
   CGC_ASSIGN_OR_RETURN(
       const auto runner,
       Runner::create(options.plan, options.opLibraries,
-                     {.executor = executor, .threads = options.threads, .poisonArena = true}));
+                     {.executor = executor, .threads = options.threads, .poisonArena = true},
+                     /*separateBuffers=*/false,
+                     hasHostCalls(plan.data()) ? options.model : std::string()));
   progress.begin("load " + options.model);
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
   CGC_ASSIGN_OR_RETURN(
@@ -229,7 +238,13 @@ Result<Report> compareAll(const Options &options) {
     progress.begin("load " + options.model + " in fp32");
     CGC_ASSIGN_OR_RETURN(truth, frontend->loadReference(options.model, device, DType::F32, false));
   }
-  Comparison comparison(*runner, *reference, truth.get());
+  CGC_ASSIGN_OR_RETURN(const GroupSignatures signatures,
+                       GroupSignatures::create(*frontend, options.model, groups));
+  GroupReference own(*reference, signatures);
+  std::optional<GroupReference> wide;
+  if (truth)
+    wide.emplace(*truth, signatures);
+  Comparison comparison(*runner, own, wide ? &*wide : nullptr);
   const bool onlyStream = plan.data().target == DeviceKind::Cpu;
   Report report{{}, onlyStream ? "stream" : options.executor};
   for (const Entry &entry : runner->plan().entries) {
@@ -322,6 +337,11 @@ Verb addCompare(CLI::App &app) {
       ->required();
   addListOption(*command, "--entry", options->entries, "Compare just these entries [all]")
       ->type_name("NAME,...");
+  command
+      ->add_option("--entry-group", options->entryGroups,
+                   "An entry group of the plan, as for compile; once for each group")
+      ->type_name("NAME=ENTRY+ENTRY[+...]")
+      ->allow_extra_args(false);
   addExecutorOption(*command, options->executor);
   addThreadsOption(*command, options->threads);
   addOpLibraryOption(*command, options->opLibraries);

@@ -6,6 +6,7 @@
 #include "runtime/plan/plan_file.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
+#include "tools/cgc/cli/host_modules.h"
 #include "tools/cgc/cli/libraries.h"
 #include "tools/cgc/cli/list_option.h"
 #include "tools/cgc/cli/pass_flags.h"
@@ -33,7 +34,7 @@ struct Options {
   std::optional<std::string> arch;   ///< None: the first of backend::kGpuModels.
   std::optional<std::string> passes; ///< None: the default ones.
   int level = 1;                     ///< The value of -O.
-  std::vector<std::string> inputs, entries, passPlugins, opLibraries;
+  std::vector<std::string> inputs, entries, entryGroups, hostModules, passPlugins, opLibraries;
   std::vector<int64_t> batches;
   bool noReuse = false, tune = false, requireNative = false, json = false;
   passes::InstrumentationOptions instrumentation;
@@ -99,6 +100,15 @@ void warnOfMemory(const PlanData &plan, backend::Arch arch) {
                            gpu.name));
 }
 
+/// Says what branches that run at the same time cost in memory.
+void noteBranches(const backend::CompiledPlan &compiled) {
+  for (const backend::BranchedBucket &branched : compiled.branched)
+    logInfo(fmt::format("entry '{}', bucket {}: {} branches run at the same time; the arena takes "
+                        "{}, and {} if they ran one after another",
+                        branched.entry, branched.bucket, branched.branches,
+                        formatBytes(branched.arenaBytes), formatBytes(branched.serialArenaBytes)));
+}
+
 std::vector<std::string> archNames() {
   std::vector<std::string> names;
   for (const backend::GpuModel &gpu : backend::kGpuModels)
@@ -114,6 +124,7 @@ Result<driver::CompileOptions> compileOptionsOf(const Options &options) {
   CGC_ASSIGN_OR_RETURN(result.opLibraries, openOpLibraries(options.opLibraries));
   result.batches = options.batches;
   result.entries = options.entries;
+  CGC_ASSIGN_OR_RETURN(result.entryGroups, parseEntryGroups(options.entryGroups));
   result.target = *parseDevice(options.target);
   for (const backend::GpuModel &gpu : backend::kGpuModels)
     if (gpu.archName == options.arch)
@@ -124,7 +135,7 @@ Result<driver::CompileOptions> compileOptionsOf(const Options &options) {
     result.passes = *options.passes;
   else
     result.passes = driver::DefaultPasses{static_cast<passes::OptLevel>(options.level),
-                                          precisionOf(options.precision)};
+                                          precisionOf(options.precision), options.hostModules};
   result.providerPath = providerPath();
   return result;
 }
@@ -144,6 +155,15 @@ Status compile(Options options, ir::Diagnostics &diagnostics) {
   if (options.precision == "tf32" && options.target != "cuda")
     return Status(Code::Usage, "--precision tf32 is for --target cuda: on a cpu nothing rounds to "
                                "tf32; use fp32");
+  if (options.tune && !options.hostModules.empty())
+    return Status(Code::Usage,
+                  "--tune times buckets that are one graph, and host calls split them; "
+                  "leave --tune or --host-module out");
+  for (const std::string &glob : options.hostModules)
+    if (glob.find_first_of(",{}= ") != std::string::npos)
+      return Status(Code::Usage, fmt::format("--host-module '{}' is not the path of a module, such "
+                                             "as visual.adapter, or a glob",
+                                             glob));
   if (options.tune)
     CGC_TRY(tuner::checkMachine());
   CGC_TRY(MappedFile::open(options.model).status());
@@ -169,6 +189,9 @@ Status compile(Options options, ir::Diagnostics &diagnostics) {
     Progress progress; // The number of phases is known once the model is loaded.
     progress.begin("load " + options.model);
     CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.model));
+    if (!options.hostModules.empty()) {
+      CGC_ASSIGN_OR_RETURN(compileOptions.hostTypes, hostTypesOf(options.model));
+    }
     bool begun = false, inPasses = false;
     compileOptions.onPhase = [&](const std::string &phase, size_t phases) {
       begun = true;
@@ -178,12 +201,13 @@ Status compile(Options options, ir::Diagnostics &diagnostics) {
     };
     auto compiled = driver::compile(*root, compileOptions, diagnostics);
     if (!begun) // Inputs, batch sizes or entries do not fit the model.
-      return withOptionsToChange(compiled.status(), "--input, --batch or --entry");
+      return withOptionsToChange(compiled.status(), "--input, --batch, --entry or --entry-group");
     if (!compiled.isOk())
       return inPasses ? withReproducer(compiled.status(), options.instrumentation)
                       : compiled.status();
     if (options.requireNative)
       CGC_TRY(checkNative(compiled->plan));
+    noteBranches(*compiled);
     if (options.tune)
       CGC_TRY(tuneInMemory(*compiled, options.opLibraries, progress));
     progress.begin("write " + options.output);
@@ -225,8 +249,14 @@ Verb addCompile(CLI::App &app) {
                 "Compile every entry for each of these values of dimension 0")
       ->type_name("N,...");
   addListOption(*command, "--entry", options->entries,
-                "Methods to compile [all whose inputs are given]")
+                "Methods to compile [all whose inputs are given, or only the groups]")
       ->type_name("NAME,...");
+  command
+      ->add_option("--entry-group", options->entryGroups,
+                   "Compile several methods into one entry, whose branches run at the same time on "
+                   "a GPU; once for each group")
+      ->type_name("NAME=ENTRY+ENTRY[+...]")
+      ->allow_extra_args(false);
   command
       ->add_option("--target", options->target, "Where the plan will run; compiling needs no GPU")
       ->check(CLI::IsMember({"cuda", "cpu"}))
@@ -243,12 +273,20 @@ Verb addCompile(CLI::App &app) {
       ->type_name("LEVEL")
       ->check(CLI::IsMember({0, 1}))
       ->capture_default_str();
+  command
+      ->add_option("--host-module", options->hostModules,
+                   "Leave the calls of these submodules to the program that runs the plan; once "
+                   "for each glob")
+      ->type_name("GLOB")
+      ->allow_extra_args(false)
+      ->check(requireName);
   addPrecisionOption(*command, options->precision);
   command
       ->add_option("--passes", options->passes,
                    "Passes to run instead of the default ones, as cgc opt takes them")
       ->type_name("P,...")
-      ->excludes("--precision");
+      ->excludes("--precision")
+      ->excludes("--host-module");
   addPassPluginOption(*command, options->passPlugins);
   addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--no-reuse", options->noReuse,
@@ -266,6 +304,8 @@ Verb addCompile(CLI::App &app) {
       "  cgc compile model.pt -o model.cgplan --input 'image=f32[1,3,224,224]' --input "
       "'text=i64[1,77]'\n"
       "  cgc compile model.pt -o image.cgplan --input 'image=f32[1,3,224,224]' --batch 1,4\n"
+      "  cgc compile model.pt -o clip.cgplan --input 'image=f32[1,3,224,224]' --input "
+      "'text=i64[1,77]' --entry-group clip=encode_image+encode_text\n"
       "  cgc compile model.pt --add-to image.cgplan --input 'image=f32[1,3,224,224]' --batch 16\n"
       "  cgc compile model.pt -o half.cgplan --input 'image=f32[1,3,224,224]' --precision fp16\n"
       "  cgc compile model.pt -o text.cgplan --input 'text=i64[1,77]' --entry encode_text --target "

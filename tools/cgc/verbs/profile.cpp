@@ -2,6 +2,7 @@
 #include "runtime/base/write_file.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
+#include "tools/cgc/cli/host_modules.h"
 #include "tools/cgc/cli/libraries.h"
 #include "tools/cgc/cli/progress.h"
 #include "tools/cgc/io/inputs.h"
@@ -28,6 +29,7 @@ struct Options {
   BucketChoice buckets;
   int threads = 0;
   std::vector<std::string> opLibraries;
+  std::string hostModules;
   bool json = false;
 };
 
@@ -154,15 +156,18 @@ Status profile(const Options &options) {
   CGC_TRY(FileArguments()
               .reads(options.plan)
               .reads(options.opLibraries)
+              .reads(options.hostModules)
               .writes("--trace", options.trace)
               .check());
 
   Progress progress(1 + buckets.size());
   progress.begin("load " + options.plan);
   // The stream executor captures no graph here; profiling captures one with its events.
-  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries,
-                                                         {.executor = ExecutorKind::Stream,
-                                                          .threads = options.threads}));
+  CGC_ASSIGN_OR_RETURN(
+      const auto runner,
+      Runner::create(options.plan, options.opLibraries,
+                     {.executor = ExecutorKind::Stream, .threads = options.threads},
+                     /*separateBuffers=*/false, options.hostModules));
   std::vector<BucketProfile> profiles;
   for (const PlanBucket &bucket : buckets) {
     progress.begin(
@@ -191,6 +196,7 @@ Verb addProfile(CLI::App &app) {
   refuseExecutorOption(*command);
   addThreadsOption(*command, options->threads);
   addOpLibraryOption(*command, options->opLibraries);
+  addHostModulesOption(*command, options->hostModules);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer("Examples:\n"
                   "  cgc profile model.cgplan --entry encode_text\n"

@@ -2,6 +2,7 @@
 #include "runtime/base/file.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
+#include "tools/cgc/cli/host_modules.h"
 #include "tools/cgc/cli/libraries.h"
 #include "tools/cgc/cli/list_option.h"
 #include "tools/cgc/cli/progress.h"
@@ -28,8 +29,9 @@ struct Options {
   std::vector<std::string> inputs;
   std::optional<int64_t> batch;
   std::vector<std::string> opLibraries;
+  std::string hostModules;
   int threads = 0;
-  bool noPdl = false, separateBuffers = false, json = false;
+  bool noPdl = false, noBranches = false, separateBuffers = false, json = false;
 };
 
 /// One run of the entry.
@@ -186,7 +188,7 @@ Status run(const Options &options) {
   CGC_ASSIGN_OR_RETURN(const Entry *entry, chooseEntry(plan.data(), options.entry));
   CGC_ASSIGN_OR_RETURN(std::vector<Job> jobs, makeJobs(sources, options.output));
   FileArguments files;
-  files.reads(options.plan).reads(options.opLibraries);
+  files.reads(options.plan).reads(options.opLibraries).reads(options.hostModules);
   // Holds one job's inputs at a time: those of all jobs together may not fit into memory.
   std::optional<BoundInputs> inputs;
   for (Job &job : jobs) {
@@ -203,11 +205,13 @@ Status run(const Options &options) {
 
   Progress progress(2);
   progress.begin("load " + options.plan);
-  CGC_ASSIGN_OR_RETURN(const auto runner, Runner::create(options.plan, options.opLibraries,
-                                                         {.executor = executorOf(options.executor),
-                                                          .programmaticEdges = !options.noPdl,
-                                                          .threads = options.threads},
-                                                         options.separateBuffers));
+  CGC_ASSIGN_OR_RETURN(const auto runner,
+                       Runner::create(options.plan, options.opLibraries,
+                                      {.executor = executorOf(options.executor),
+                                       .programmaticEdges = !options.noPdl,
+                                       .parallelBranches = !options.noBranches,
+                                       .threads = options.threads},
+                                      options.separateBuffers, options.hostModules));
   progress.begin(jobs.size() == 1 ? "run " + entry->name
                                   : fmt::format("run {} {} times", entry->name, jobs.size()));
   std::vector<Outcome> outcomes;
@@ -257,11 +261,14 @@ Verb addRun(CLI::App &app) {
   command->add_flag("--no-pdl", options->noPdl,
                     "Start each kernel only when the one ahead of it has ended: no programmatic "
                     "dependent launch");
+  command->add_flag("--no-branches", options->noBranches,
+                    "Run one record after another, as far as they are in parallel branches");
   command->add_flag(
       "--separate-buffers", options->separateBuffers,
       "Allocate each weight and each part of the arena by itself, for memory checkers; "
       "works best for a plan compiled with --no-reuse");
   addOpLibraryOption(*command, options->opLibraries);
+  addHostModulesOption(*command, options->hostModules);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer(
       "Examples:\n"

@@ -3,6 +3,7 @@
 
 #include "runtime/kernels/reference.h"
 #include "tools/cgc/cli/console.h"
+#include "tools/cgc/cli/host_modules.h"
 #include "tools/cgc/cli/libraries.h"
 
 #include <CLI/CLI.hpp>
@@ -48,8 +49,8 @@ void refuseExecutorOption(CLI::App &command) {
   command.add_option_function<std::string>("--executor", refuse)->group(""); // Not in the help.
 }
 
-void addThreadsOption(CLI::App &command, int &threads) {
-  command
+CLI::Option *addThreadsOption(CLI::App &command, int &threads) {
+  return command
       .add_option("--threads", threads,
                   "Threads that LibTorch computes a cpu plan's records with [one for each core, or "
                   "OMP_NUM_THREADS]")
@@ -72,17 +73,23 @@ ExecutorKind executorOf(const std::string &name) {
 
 Result<std::unique_ptr<Runner>> Runner::create(const std::string &path,
                                                const std::vector<std::string> &opLibraries,
-                                               ContextOptions options, bool separateBuffers) {
+                                               ContextOptions options, bool separateBuffers,
+                                               const std::string &hostModules) {
   CGC_ASSIGN_OR_RETURN(Plan plan, Plan::load(path));
   noteUnusedOpLibraries(plan.data(), opLibraries);
   std::unique_ptr<Runner> runner(new Runner(std::move(plan)));
+  const ExecutorKind executor = options.executor.value_or(ExecutorKind::Graph);
+  CGC_ASSIGN_OR_RETURN(auto hostFunctions, hostFunctionsOf(runner->plan(), hostModules,
+                                                           executor == ExecutorKind::Reference
+                                                               ? DeviceKind::Cpu
+                                                               : runner->plan().target));
   CGC_ASSIGN_OR_RETURN(
-      Engine engine,
-      Engine::create(runner->plan_, {.executor = options.executor.value_or(ExecutorKind::Graph),
-                                     .providerPath = providerPath(),
-                                     .referencePath = libraryPath(kReferenceLibrary),
-                                     .opLibraries = opLibraries,
-                                     .separateBuffers = separateBuffers}));
+      Engine engine, Engine::create(runner->plan_, {.executor = executor,
+                                                    .providerPath = providerPath(),
+                                                    .referencePath = libraryPath(kReferenceLibrary),
+                                                    .opLibraries = opLibraries,
+                                                    .hostFunctions = std::move(hostFunctions),
+                                                    .separateBuffers = separateBuffers}));
   runner->engine_.emplace(std::move(engine));
   CGC_ASSIGN_OR_RETURN(Context context, Context::create(*runner->engine_, options));
   runner->context_.emplace(std::move(context));

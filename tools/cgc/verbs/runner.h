@@ -8,7 +8,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+} // namespace CLI
 
 namespace cgc::tool {
 
@@ -16,11 +17,11 @@ namespace cgc::tool {
 class Runner final {
 public:
   /// Loads and verifies the plan `path`, opens the op libraries that it calls and prepares all
-  /// buckets for `options.executor`. The context's notes go to the log.
-  static Result<std::unique_ptr<Runner>> create(const std::string &path,
-                                                const std::vector<std::string> &opLibraries,
-                                                ContextOptions options,
-                                                bool separateBuffers = false);
+  /// buckets for `options.executor`. LibTorch runs the plan's host calls on the file `hostModules`,
+  /// if it has any. The context's notes go to the log.
+  static Result<std::unique_ptr<Runner>>
+  create(const std::string &path, const std::vector<std::string> &opLibraries,
+         ContextOptions options, bool separateBuffers = false, const std::string &hostModules = {});
 
   const PlanData &plan() const { return plan_.data(); }
   /// Runs one bucket and returns its outputs.
@@ -45,7 +46,7 @@ void addTimedExecutorOption(CLI::App &command, std::string &name);
 /// Adds a hidden --executor to a verb that chooses the executor itself: an error that says so.
 void refuseExecutorOption(CLI::App &command);
 /// Adds --threads. `threads` is 0 without the option and must outlive `command`.
-void addThreadsOption(CLI::App &command, int &threads);
+CLI::Option *addThreadsOption(CLI::App &command, int &threads);
 /// Usage if --threads is given and the plan runs on a GPU.
 Status checkThreads(const PlanData &plan, int threads, ExecutorKind executor = ExecutorKind::Graph);
 /// The executor that a value of --executor stands for.

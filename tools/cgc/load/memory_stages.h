@@ -1,0 +1,32 @@
+// measureMemory: the memory of a device while a plan is made ready and runs, beside the prediction.
+#pragma once
+
+#include "runtime/exec/engine.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cgc::tool {
+
+/// The memory in use at a stage, without what was in use before the plan.
+struct MemoryStage {
+  const char *name;
+  uint64_t predicted = 0; ///< From the plan alone (planMemory), without graphs and libraries.
+  uint64_t measured = 0;
+};
+
+struct MemoryStages {
+  /// In order: "model ready", "static inputs", "after capture", "steady", "peak".
+  std::vector<MemoryStage> stages;
+  MemoryReport counted; ///< What the runtime counted, at the end.
+};
+
+/// Creates an engine and one context for `plan`, prepares every bucket, runs each `runs` times on
+/// zeros, and measures the device's memory in use after each step: that of the GPU, as the driver
+/// tells it, for which other programs must be quiet; on the host, the resident memory of this
+/// process, in which the weights are mapped and not predicted. Fails as Engine::create,
+/// Context::create and Context::run do.
+Result<MemoryStages> measureMemory(const Plan &plan, const EngineOptions &engineOptions, int runs);
+
+} // namespace cgc::tool
