@@ -2,6 +2,7 @@
 # for find_package(cgc). Its components are pass_plugin, op_library (docs/plugins.md) and runtime
 # (docs/deployment.md).
 include(CMakePackageConfigHelpers)
+include(public_headers)
 # The program looks for its libraries in ../lib.
 set(CGC_INSTALL_INCLUDE include/cgc)
 set(CGC_INSTALL_CMAKE lib/cmake/cgc)
@@ -36,14 +37,13 @@ foreach(component runtime pass_plugin op_library)
 endforeach()
 install(TARGETS cgc RUNTIME DESTINATION bin)
 install(TARGETS cgc_frontend cgc_aten cgc_reference LIBRARY DESTINATION lib)
-foreach(folder support ir passes runtime/base runtime/plan)
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder}/ DESTINATION ${CGC_INSTALL_INCLUDE}/${folder}
-    FILES_MATCHING PATTERN *.h PATTERN *.def)
+foreach(header ${CGC_RUNTIME_HEADERS} ${CGC_OP_LIBRARY_HEADERS} ${CGC_PASS_PLUGIN_HEADERS})
+  cmake_path(GET header PARENT_PATH folder)
+  if(header STREQUAL runtime/cgc.h)
+    set(folder "") # A C program includes <cgc.h>.
+  endif()
+  install(FILES ${CMAKE_SOURCE_DIR}/${header} DESTINATION ${CGC_INSTALL_INCLUDE}/${folder})
 endforeach()
-install(FILES ${CMAKE_SOURCE_DIR}/runtime/exec/engine.h ${CMAKE_SOURCE_DIR}/runtime/exec/memory_pool.h
-  DESTINATION ${CGC_INSTALL_INCLUDE}/runtime/exec)
-install(FILES ${CMAKE_SOURCE_DIR}/runtime/session/session.h DESTINATION ${CGC_INSTALL_INCLUDE}/runtime/session)
-install(FILES ${CMAKE_SOURCE_DIR}/runtime/cgc.h DESTINATION ${CGC_INSTALL_INCLUDE})
 
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/cgcConfig.cmake.in ${CMAKE_BINARY_DIR}/cgcConfig.cmake
   INSTALL_DESTINATION ${CGC_INSTALL_CMAKE} NO_SET_AND_CHECK_MACRO)
@@ -60,7 +60,6 @@ install(FILES ${CMAKE_BINARY_DIR}/cgc.pc DESTINATION lib/pkgconfig)
 set(CPACK_GENERATOR TGZ DEB)
 set(CPACK_PACKAGE_CONTACT "the developers of cgc")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Compiles TorchScript OpenCLIP modules and replays them as CUDA graphs")
-set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.36), libstdc++6 (>= 12)")

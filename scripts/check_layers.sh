@@ -21,12 +21,13 @@ layer runtime/kernels runtime/base
 layer runtime/exec runtime/base runtime/plan runtime/kernels
 layer runtime/session runtime/base runtime/plan runtime/exec
 layer runtime/c_api runtime/base runtime/plan runtime/exec runtime/session runtime/cgc.h
-layer runtime/aten runtime/base runtime/plan
+layer runtime/script runtime/base
+layer runtime/aten runtime/base runtime/plan runtime/script
 layer support
 layer ir support runtime/base
 layer passes support ir runtime/base
 layer backend support ir runtime/base runtime/plan runtime/kernels
-layer frontend support ir runtime/base
+layer frontend support ir runtime/base runtime/script
 layer tuner backend support ir runtime/base runtime/plan runtime/kernels runtime/exec
 layer driver backend passes support ir runtime/base runtime/plan runtime/kernels runtime/exec
 

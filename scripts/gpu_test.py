@@ -405,6 +405,60 @@ def plugin(session, models):
 
 
 @part
+def serving(session, models):
+    """a session under load: no copies, both towers in one graph, mixed batches, swapped weights, memory"""
+    model = "ViT-L-14-fp16"
+    both = session.plan(model, "both", (1,), ["encode_image", "encode_text"],
+                        ["--entry-group", "both=encode_image+encode_text"])
+    if both:
+        towers(session, both)
+    plan = session.plan(model, "serving", (1, 4, 16, 64), ["encode_image"])
+    if not plan:
+        return
+    other = session.cache / "other.cgplan"
+    shutil.copyfile(plan, other)
+    load = [CGC, "bench", plan, "--threads", 4, "--contexts", 1, "--tensors", "device", "--mix", "1:70,4:20,64:10"]
+    result = session.json("mixed load", [*load, "--seconds", 8], 60)
+    if result:
+        session.verdict("mixed load", "ok", latency=str(result["load"]["latency_ms"]), **figures_of(result["load"]))
+        session.bound("back to back by mixed load, rows/s", 1 / result["of_back_to_back"], 1 / 0.95, "x")
+    result = session.json("swaps under load", [*load, "--seconds", 8, "--swap", other], 90)
+    if result:
+        swap = result["swap"]
+        session.verdict("swaps under load", "ok" if swap["load"]["failures"] == 0 else "FAILED", swaps=swap["swaps"],
+                        **figures_of(swap["load"]))
+        session.bound("p99 with swaps by p99 without", swap["p99_ratio"], 2, "x")
+
+
+def figures_of(load):
+    return {name: load[name] for name in ("requests_per_s", "rows_per_s", "failures", "waits", "padded_rows")}
+
+
+def towers(session, plan):
+    """Both towers as one entry against each alone, and device tensors in place against copies."""
+    for name, more in (("in place", ()), ("copied", ("--copies",))):
+        figures = session.bench(f"towers, {name}", plan, more=["--samples", "100", *more])
+        if not more and ("both", 1) in figures:
+            slower = max(figures[entry, 1]["cgc"] for entry in ("encode_image", "encode_text"))
+            session.bound("both towers in one graph by the slower one", figures["both", 1]["cgc"] / slower, 1.1, "x")
+
+
+@part
+def python(session, models):
+    """the Python package with torch tensors of the GPU"""
+    if not (BUILD / "py" / "cgc").exists():
+        session.verdict("the Python package", "skipped", why="pack_for_gpu.sh found no build of it")
+        return
+    plans = session.cache / "python-plans"
+    plans.mkdir(exist_ok=True)
+    # The package of the wheel looks for no library outside of it but cuBLASLt and LibTorch.
+    env = {"CGC_PROGRAM": str(CGC)}
+    if session.run("make the plans", [sys.executable, "tests/python/make_plans.py", plans], 100, env=env) is not None:
+        session.run("tests with torch", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--plans", plans,
+                                         "tests/python/test_torch.py"], 200, env=env)
+
+
+@part
 def bad_input(session, models):
     """out of device memory, no cuBLASLt, a GPU that is not there"""
     model = "ViT-B-32-fp32"

@@ -23,4 +23,15 @@ done
 pinned=$(awk '$2 ~ /^(open[-_]clip[-_]torch|ftfy|wcwidth)$/ {print $2 "==" $3}' scripts/dependencies.txt)
 # shellcheck disable=SC2086
 .venv/bin/pip install -q --no-deps --target "$target/py" $pinned
+# The Python package, which the ctest Python.WheelServesPlans builds, and the module that it imports.
+if [[ -d $release/python/site/cgc ]]; then
+  cp -r "$release/python/site/cgc" "$target/py/"
+  backend=$(awk '$2 == "nanobind-backend" {print $2 "==" $3}' scripts/dependencies.txt)
+  wheels=$(mktemp -d)
+  for version in 3.10 3.11 3.12 3.13; do # The machine may have any of them.
+    .venv/bin/pip download -q --no-deps --only-binary :all: --python-version "$version" --dest "$wheels" "$backend"
+  done
+  for wheel in "$wheels"/*.whl; do .venv/bin/python -m zipfile -e "$wheel" "$target/py"; done
+  rm -r "$wheels"
+fi
 du -sh "$target"
