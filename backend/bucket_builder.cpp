@@ -23,10 +23,6 @@ IoTensor ioTensor(std::string name, DType dtype, llvm::ArrayRef<int64_t> sizes) 
   return {.name = std::move(name), .dtype = dtype, .sizes = {sizes.begin(), sizes.end()}};
 }
 
-bool isHostCall(const LaunchRecord &record) {
-  return std::holds_alternative<HostCall>(record.op);
-}
-
 } // namespace
 
 std::optional<Place> mergeLeading(const Place &place, size_t rank) {

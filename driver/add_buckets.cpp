@@ -9,18 +9,6 @@
 namespace cgc::driver {
 namespace {
 
-std::string shapeText(const Bucket &bucket) {
-  std::string text;
-  for (const IoTensor &input : bucket.inputs) {
-    text +=
-        (text.empty() ? "" : ", ") + input.name + "=" + std::string(dtypeName(input.dtype)) + "[";
-    for (size_t i = 0; i < input.sizes.size(); ++i)
-      text += (i ? "," : "") + std::to_string(input.sizes[i]);
-    text += "]";
-  }
-  return text;
-}
-
 bool equalSizes(const Bucket &a, const Bucket &b) {
   return std::ranges::equal(a.inputs, b.inputs, {}, &IoTensor::sizes, &IoTensor::sizes);
 }
@@ -130,7 +118,7 @@ private:
     for (const Bucket &bucket : entry.buckets) {
       if (std::ranges::any_of(known->buckets,
                               [&](const Bucket &other) { return equalSizes(other, bucket); }))
-        return {Code::Usage, "the plan already has a bucket for " + shapeText(bucket)};
+        return {Code::Usage, "the plan already has a bucket for " + shapesText(bucket.inputs)};
       known->buckets.push_back(bucket);
       retarget(known->buckets.back());
     }

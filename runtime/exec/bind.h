@@ -73,6 +73,10 @@ struct BoundRecord {
   uint32_t branch = 0; ///< LaunchRecord::branch.
 };
 
+inline bool callsHost(const BoundRecord &record) {
+  return std::holds_alternative<BoundHostCall>(record.op);
+}
+
 /// The memory of the arena's bytes from offset `begin` to the next part.
 struct ArenaPart {
   uint64_t begin;

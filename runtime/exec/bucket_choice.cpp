@@ -8,21 +8,6 @@
 namespace cgc {
 namespace {
 
-std::string shape(DType dtype, std::span<const int64_t> sizes) {
-  std::string s(dtypeName(dtype));
-  s += '[';
-  for (size_t i = 0; i < sizes.size(); ++i)
-    s += (i ? "," : "") + std::to_string(sizes[i]);
-  return s + ']';
-}
-
-std::string shapes(const std::vector<IoTensor> &inputs) {
-  std::string s;
-  for (const IoTensor &input : inputs)
-    s += (s.empty() ? "" : ", ") + input.name + "=" + shape(input.dtype, input.sizes);
-  return s;
-}
-
 std::string names(const std::vector<IoTensor> &inputs) {
   std::string s;
   for (const IoTensor &input : inputs)
@@ -133,9 +118,9 @@ Status noBucket(const Entry &entry, std::span<const TensorView> inputs) {
   const std::vector<IoTensor> &expected = entry.buckets[0].inputs;
   std::string given, offered;
   for (size_t i = 0; i < inputs.size(); ++i)
-    given += (i ? ", " : "") + expected[i].name + "=" + shape(inputs[i].dtype, inputs[i].sizes);
+    given += (i ? ", " : "") + expected[i].name + "=" + shapeText(inputs[i].dtype, inputs[i].sizes);
   for (const Bucket &bucket : entry.buckets)
-    offered += "\n  " + shapes(bucket.inputs);
+    offered += "\n  " + shapesText(bucket.inputs);
   return {Code::Usage, "entry '" + entry.name + "' was not compiled for " + given +
                            "; compile again with these sizes, or give one of:" + offered};
 }
@@ -169,8 +154,8 @@ Status checkViews(std::span<const IoTensor> tensors, std::span<const TensorView>
       std::vector<int64_t> sizes;
       for (size_t d = 0; d < tensor.sizes.size(); ++d)
         sizes.push_back(sizeOf(d));
-      return {Code::Usage, where() + " is " + shape(tensor.dtype, sizes) + ", and " +
-                               shape(view.dtype, view.sizes) + " was given"};
+      return {Code::Usage, where() + " is " + shapeText(tensor.dtype, sizes) + ", and " +
+                               shapeText(view.dtype, view.sizes) + " was given"};
     }
     if (!view.data && !empty)
       return {Code::Usage, where() + " has no data (a null pointer)"};

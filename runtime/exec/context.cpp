@@ -160,9 +160,6 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
   bound.usedRows.assign(bucket.inputs.size(), 0);
   CGC_ASSIGN_OR_RETURN(bound.records,
                        bindRecords(engine.plan.data(), bucket, bound.memory, libraries(), notes));
-  bound.hasHostCalls = std::ranges::any_of(bound.records, [](const BoundRecord &record) {
-    return std::holds_alternative<BoundHostCall>(record.op);
-  });
   if (parallelBranches() == 0)
     removeBranches(bound.records);
   if (options.programmaticEdges)
@@ -175,7 +172,7 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
     bound.executor.emplace<StreamExecutor>(bound.records, device, engine.provider);
     return Status::ok();
   }
-  return bound.hasHostCalls ? captureParts(bucket, bound) : captureGraph(bucket, bound);
+  return hasHostCalls(bucket) ? captureParts(bucket, bound) : captureGraph(bucket, bound);
 }
 
 Status Context::Impl::captureParts(const Bucket &bucket, BoundBucket &bound) {
@@ -248,6 +245,14 @@ Result<size_t> Context::selectBucket(std::string_view entry,
     CGC_ASSIGN_OR_RETURN(const Entry *found, findEntry(impl_->engine.plan.data(), entry));
     return cgc::selectBucket(*found, inputs);
   });
+}
+
+size_t Context::Impl::capturedBuckets() const {
+  size_t count = 0;
+  for (const auto &entry : buckets)
+    count +=
+        std::ranges::count_if(entry, [](const auto &bound) { return bound && bound->hasGraphs(); });
+  return count;
 }
 
 Result<BucketStats> Context::stats(std::string_view entry, size_t bucket) const {

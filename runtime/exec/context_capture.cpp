@@ -16,13 +16,14 @@ Status Context::Impl::runCaptured(size_t entry, std::span<const BucketRun> runs,
                                   std::span<const TensorView> inputs,
                                   std::span<const TensorView> outputs, cudaStream_t callers) {
   CGC_TRY(checkLaunchedByCaller());
+  const std::vector<Bucket> &of = engine.plan.data().entries[entry].buckets;
   for (const BucketRun &run : runs) {
     const BoundBucket *const bound = buckets[entry][run.bucket].get();
     if (!bound)
       return {Code::Usage, "bucket " + std::to_string(run.bucket) +
                                " is not prepared, which is not possible while the stream is being "
                                "captured; call Context::prepare before"};
-    if (bound->hasHostCalls)
+    if (hasHostCalls(of[run.bucket]))
       return {Code::Usage, "the stream is being captured, and a CUDA graph cannot call the host "
                            "functions of this entry; run it on another stream"};
     if (engine.provider && !std::holds_alternative<GraphExecutor>(bound->executor))
@@ -32,9 +33,8 @@ Status Context::Impl::runCaptured(size_t entry, std::span<const BucketRun> runs,
   }
   CGC_TRY(captureOrder.follow(callers));
   for (const BucketRun &run : runs)
-    CGC_TRY(captureBucket(*buckets[entry][run.bucket],
-                          engine.plan.data().entries[entry].buckets[run.bucket], run.rows, inputs,
-                          outputs, callers));
+    CGC_TRY(captureBucket({*buckets[entry][run.bucket], of[run.bucket], run.rows, inputs, outputs},
+                          callers));
   return captureOrder.mark(callers);
 }
 
@@ -53,30 +53,28 @@ Result<CudaGraph> Context::Impl::patchedGraph(BoundBucket &bound, IoAddresses &a
   return owner;
 }
 
-Status Context::Impl::captureBucket(BoundBucket &bound, const Bucket &bucket,
-                                    const std::optional<RowRange> &rows,
-                                    std::span<const TensorView> inputs,
-                                    std::span<const TensorView> outputs, cudaStream_t on) {
+Status Context::Impl::captureBucket(const BucketCall &call, cudaStream_t on) {
+  BoundBucket &bound = call.bound;
   IoAddresses at;
   CudaGraph patched;
-  if (bound.sets && findWanted(bound, bucket, rows, inputs, outputs)) {
+  if (bound.sets && findWanted(call)) {
     CGC_ASSIGN_OR_RETURN(patched, patchedGraph(bound, at));
   }
   // Other runs may come between two replays, and replays between two other runs.
   const auto forgetUsedRows = [&] {
-    for (size_t i = 0; i < bucket.inputs.size(); ++i)
-      if (const IoTensor &input = bucket.inputs[i]; input.batchDim != kNoBatchDim)
+    for (size_t i = 0; i < call.bucket.inputs.size(); ++i)
+      if (const IoTensor &input = call.bucket.inputs[i]; input.batchDim != kNoBatchDim)
         bound.usedRows[i] = input.sizes[input.batchDim];
   };
   forgetUsedRows();
-  CGC_TRY(copyInputs(bound, bucket, rows, inputs, at, on));
+  CGC_TRY(copyInputs(call, at, on));
   forgetUsedRows();
   CGC_TRY(poison(bound, on));
   if (const auto *graph = std::get_if<GraphExecutor>(&bound.executor))
     CGC_TRY(addChildGraph(on, patched ? patched.get() : graph->graph()));
   else
     CGC_TRY(std::get<StreamExecutor>(bound.executor).run(on));
-  return copyOutputs(bound, bucket, rows, outputs, at, on);
+  return copyOutputs(call, at, on);
 }
 
 Result<TensorView> Context::Impl::staticBuffer(std::string_view entry, size_t bucket, size_t index,

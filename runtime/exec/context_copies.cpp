@@ -59,10 +59,10 @@ Status Context::Impl::copy(const Block &to, const Block &from, uint64_t width, u
                     "cannot copy");
 }
 
-Status Context::Impl::copyIn(BoundBucket &bound, const Bucket &bucket, size_t input,
-                             const std::optional<RowRange> &rows, const TensorView &view,
-                             cudaStream_t on) {
+Status Context::Impl::copyIn(const BucketCall &call, size_t input, cudaStream_t on) {
+  const auto &[bound, bucket, rows, inputs, outputs] = call;
   const IoTensor &tensor = bucket.inputs[input];
+  const TensorView &view = inputs[input];
   const Buffer &buffer = bound.memory.inputs[input];
   auto *const from = static_cast<std::byte *>(view.data);
   if (tensor.batchDim == kNoBatchDim || !rows) {
@@ -85,10 +85,10 @@ Status Context::Impl::copyIn(BoundBucket &bound, const Bucket &bucket, size_t in
   return Status::ok();
 }
 
-Status Context::Impl::copyOut(BoundBucket &bound, const Bucket &bucket, size_t output,
-                              const std::optional<RowRange> &rows, const TensorView &view,
-                              cudaStream_t on) {
+Status Context::Impl::copyOut(const BucketCall &call, size_t output, cudaStream_t on) {
+  const auto &[bound, bucket, rows, inputs, outputs] = call;
   const IoTensor &tensor = bucket.outputs[output];
+  const TensorView &view = outputs[output];
   const Buffer &buffer = bound.memory.outputs[output];
   auto *const to = static_cast<std::byte *>(view.data);
   if (tensor.batchDim == kNoBatchDim || !rows)
@@ -100,10 +100,8 @@ Status Context::Impl::copyOut(BoundBucket &bound, const Bucket &bucket, size_t o
               rowBytes * rows->count, blocks, on);
 }
 
-bool Context::Impl::findWanted(BoundBucket &bound, const Bucket &bucket,
-                               const std::optional<RowRange> &rows,
-                               std::span<const TensorView> inputs,
-                               std::span<const TensorView> outputs) const {
+bool Context::Impl::findWanted(const BucketCall &call) const {
+  const auto &[bound, bucket, rows, inputs, outputs] = call;
   bound.wanted = bound.patch->own();
   const auto find = [&](const IoTensor &tensor, const TensorView &view, std::byte *&wanted) {
     if (std::byte *const address = addressInPlace(tensor, rows, view))
@@ -116,25 +114,19 @@ bool Context::Impl::findWanted(BoundBucket &bound, const Bucket &bucket,
   return bound.wanted != bound.patch->own();
 }
 
-Status Context::Impl::copyInputs(BoundBucket &bound, const Bucket &bucket,
-                                 const std::optional<RowRange> &rows,
-                                 std::span<const TensorView> inputs, const IoAddresses &at,
-                                 cudaStream_t on) {
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (at.empty() || at[i] == bound.memory.inputs[i].data())
-      if (Status copied = copyIn(bound, bucket, i, rows, inputs[i], on); !copied.isOk())
-        return copied.withContext("input '" + bucket.inputs[i].name + "'");
+Status Context::Impl::copyInputs(const BucketCall &call, const IoAddresses &at, cudaStream_t on) {
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    if (at.empty() || at[i] == call.bound.memory.inputs[i].data())
+      if (Status copied = copyIn(call, i, on); !copied.isOk())
+        return copied.withContext("input '" + call.bucket.inputs[i].name + "'");
   return Status::ok();
 }
 
-Status Context::Impl::copyOutputs(BoundBucket &bound, const Bucket &bucket,
-                                  const std::optional<RowRange> &rows,
-                                  std::span<const TensorView> outputs, const IoAddresses &at,
-                                  cudaStream_t on) {
-  for (size_t i = 0; i < outputs.size(); ++i)
-    if (at.empty() || at[bucket.inputs.size() + i] == bound.memory.outputs[i].data())
-      if (Status copied = copyOut(bound, bucket, i, rows, outputs[i], on); !copied.isOk())
-        return copied.withContext("output '" + bucket.outputs[i].name + "'");
+Status Context::Impl::copyOutputs(const BucketCall &call, const IoAddresses &at, cudaStream_t on) {
+  for (size_t i = 0; i < call.outputs.size(); ++i)
+    if (at.empty() || at[call.inputs.size() + i] == call.bound.memory.outputs[i].data())
+      if (Status copied = copyOut(call, i, on); !copied.isOk())
+        return copied.withContext("output '" + call.bucket.outputs[i].name + "'");
   return Status::ok();
 }
 

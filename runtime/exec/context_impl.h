@@ -23,11 +23,24 @@ struct BoundBucket {
   /// For each input, the leading rows of its static buffer that may hold other values than zeros.
   std::vector<int64_t> usedRows;
   std::variant<std::monostate, StreamExecutor, GraphExecutor, SplitExecutor> executor;
-  bool hasHostCalls = false; ///< A run calls functions of the host, so no stream can capture it.
   /// Null if the graph, if there is one, runs on the static buffers only.
   std::unique_ptr<AddressPatch> patch;
   std::unique_ptr<AddressSets> sets; ///< Null if `patch` is.
   IoAddresses wanted;                ///< Scratch memory of findWanted().
+
+  /// Whether a run replays graphs.
+  bool hasGraphs() const {
+    return std::holds_alternative<GraphExecutor>(executor) ||
+           std::holds_alternative<SplitExecutor>(executor);
+  }
+};
+
+/// A run of a bucket on a caller's tensors, or on `rows` of them.
+struct BucketCall {
+  BoundBucket &bound;
+  const Bucket &bucket;
+  const std::optional<RowRange> &rows;
+  std::span<const TensorView> inputs, outputs;
 };
 
 /// Memory that consists of blocks, of which each begins `pitch` bytes after the one before.
@@ -69,24 +82,17 @@ struct Context::Impl {
   Status runBuckets(size_t entry, std::span<const BucketRun> runs,
                     std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                     cudaStream_t callers);
-  Status enqueueBucket(BoundBucket &bound, const Bucket &bucket,
-                       const std::optional<RowRange> &rows, std::span<const TensorView> inputs,
-                       std::span<const TensorView> outputs, cudaStream_t on);
+  Status enqueueBucket(const BucketCall &call, cudaStream_t on);
   /// Sets `bound.wanted` to the addresses of those tensors, or of their rows, that a graph could
   /// use where they are. Returns whether there are any.
-  bool findWanted(BoundBucket &bound, const Bucket &bucket, const std::optional<RowRange> &rows,
-                  std::span<const TensorView> inputs, std::span<const TensorView> outputs) const;
+  bool findWanted(const BucketCall &call) const;
   /// Copies the tensors that have the addresses of static buffers in `at`; all if it is empty.
-  Status copyInputs(BoundBucket &bound, const Bucket &bucket, const std::optional<RowRange> &rows,
-                    std::span<const TensorView> inputs, const IoAddresses &at, cudaStream_t on);
-  Status copyOutputs(BoundBucket &bound, const Bucket &bucket, const std::optional<RowRange> &rows,
-                     std::span<const TensorView> outputs, const IoAddresses &at, cudaStream_t on);
+  Status copyInputs(const BucketCall &call, const IoAddresses &at, cudaStream_t on);
+  Status copyOutputs(const BucketCall &call, const IoAddresses &at, cudaStream_t on);
   /// Copies a caller's tensor, or its rows, to a static input buffer and clears the rows behind
   /// them that an earlier run used.
-  Status copyIn(BoundBucket &bound, const Bucket &bucket, size_t input,
-                const std::optional<RowRange> &rows, const TensorView &view, cudaStream_t on);
-  Status copyOut(BoundBucket &bound, const Bucket &bucket, size_t output,
-                 const std::optional<RowRange> &rows, const TensorView &view, cudaStream_t on);
+  Status copyIn(const BucketCall &call, size_t input, cudaStream_t on);
+  Status copyOut(const BucketCall &call, size_t output, cudaStream_t on);
   Result<std::vector<std::vector<double>>> profileBucket(BoundBucket &bound, size_t runs);
   /// Calls `body`, which enqueues work on `on` that uses arena and static buffers, in its turn and
   /// behind the last run.
@@ -106,9 +112,7 @@ struct Context::Impl {
   Status runCaptured(size_t entry, std::span<const BucketRun> runs,
                      std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                      cudaStream_t callers);
-  Status captureBucket(BoundBucket &bound, const Bucket &bucket,
-                       const std::optional<RowRange> &rows, std::span<const TensorView> inputs,
-                       std::span<const TensorView> outputs, cudaStream_t on);
+  Status captureBucket(const BucketCall &call, cudaStream_t on);
   /// A copy of the graph on the addresses `at`, of those that are wanted. Null if none can be used.
   Result<CudaGraph> patchedGraph(BoundBucket &bound, IoAddresses &at) const;
   /// Usage if launches of the graphs by a caller could overlap runs of other contexts.
@@ -120,6 +124,8 @@ struct Context::Impl {
     return {engine.provider, engine.cublasLt.get(), engine.opLibraries, engine.references.get(),
             engine.hostFunctions};
   }
+  /// The number of buckets that have been captured.
+  size_t capturedBuckets() const;
   /// Whether the arena is that of the engine's pool.
   bool sharesArena() const { return engine.pool && !engine.separateBuffers && !options.ownArena; }
   /// Adds memory that the driver took for graphs to the reports.

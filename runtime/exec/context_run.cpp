@@ -96,11 +96,11 @@ Status Context::Impl::runBuckets(size_t entry, std::span<const BucketRun> runs,
                                  std::span<const TensorView> inputs,
                                  std::span<const TensorView> outputs, cudaStream_t callers) {
   const cudaStream_t on = callers ? callers : stream.get();
+  const std::vector<Bucket> &of = engine.plan.data().entries[entry].buckets;
   const auto enqueue = [&]() -> Status {
     for (const BucketRun &run : runs)
-      CGC_TRY(enqueueBucket(*buckets[entry][run.bucket],
-                            engine.plan.data().entries[entry].buckets[run.bucket], run.rows, inputs,
-                            outputs, on));
+      CGC_TRY(enqueueBucket(
+          {*buckets[entry][run.bucket], of[run.bucket], run.rows, inputs, outputs}, on));
     return Status::ok();
   };
   CGC_TRY(inTurn(on, std::ref(enqueue)));
@@ -125,25 +125,23 @@ Result<std::vector<std::vector<double>>> Context::Impl::profileBucket(BoundBucke
   return times;
 }
 
-Status Context::Impl::enqueueBucket(BoundBucket &bound, const Bucket &bucket,
-                                    const std::optional<RowRange> &rows,
-                                    std::span<const TensorView> inputs,
-                                    std::span<const TensorView> outputs, cudaStream_t on) {
+Status Context::Impl::enqueueBucket(const BucketCall &call, cudaStream_t on) {
   static const IoAddresses kStatic;
-  if (!bound.sets || !findWanted(bound, bucket, rows, inputs, outputs)) {
-    CGC_TRY(copyInputs(bound, bucket, rows, inputs, kStatic, on));
+  BoundBucket &bound = call.bound;
+  if (!bound.sets || !findWanted(call)) {
+    CGC_TRY(copyInputs(call, kStatic, on));
     CGC_TRY(launch(bound, on));
-    return copyOutputs(bound, bucket, rows, outputs, kStatic, on);
+    return copyOutputs(call, kStatic, on);
   }
   const uint64_t before = bound.sets->bytes();
   CGC_ASSIGN_OR_RETURN(const AddressSets::Set *const set, bound.sets->find(bound.wanted, on));
   countGraphs(bound.sets->bytes() - before);
-  CGC_TRY(copyInputs(bound, bucket, rows, inputs, set->at, on));
+  CGC_TRY(copyInputs(call, set->at, on));
   if (set->at == bound.patch->own())
     CGC_TRY(launch(bound, on));
   else
     CGC_TRY(cudaStatus(cudaGraphLaunch(set->exec.get(), on), "cannot launch the graph"));
-  return copyOutputs(bound, bucket, rows, outputs, set->at, on);
+  return copyOutputs(call, set->at, on);
 }
 
 Status Context::run(std::string_view entry, std::span<const TensorView> inputs,

@@ -127,7 +127,8 @@ struct ContextOptions {
   /// For each bucket, the sets of the caller's device tensors for which it keeps an executable
   /// graph of its own. A run with one of these sets copies nothing: its kernels read and write the
   /// caller's memory. Another set takes over the executable that was used longest ago, for some
-  /// microseconds for each kernel at inputs and outputs. 0: device tensors are copied.
+  /// microseconds for each kernel at inputs and outputs. Each run of a split batch is a set of its
+  /// own. 0: device tensors are copied.
   size_t addressSets = 4;
   /// An arena of the context's own even if the engine has a memory pool. For a context whose graphs
   /// are launched by the caller, which the pool cannot put in order (Context::graph).

@@ -1,5 +1,5 @@
-// The two executors of a bucket: StreamExecutor launches its records, GraphExecutor replays a CUDA
-// graph captured from the same records.
+// The executors of a bucket: StreamExecutor launches its records, GraphExecutor replays a CUDA
+// graph captured from the same records; SplitExecutor (split_executor.h) replays several.
 #pragma once
 
 #include "runtime/exec/bind.h"

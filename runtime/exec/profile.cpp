@@ -51,9 +51,7 @@ Result<Times> profileInGraph(const std::vector<BoundRecord> &records, OpProvider
   CGC_TRY(GraphExecutor::warmUp(enqueueRun, stream));
   std::optional<GraphExecutor> graph;
   // A graph cannot call functions of the host; the records are launched one by one then.
-  if (std::ranges::none_of(records, [](const BoundRecord &record) {
-        return std::holds_alternative<BoundHostCall>(record.op);
-      })) {
+  if (std::ranges::none_of(records, callsHost)) {
     CGC_ASSIGN_OR_RETURN(graph, GraphExecutor::capture(enqueueRun, provider, stream));
   }
   Times times(records.size());

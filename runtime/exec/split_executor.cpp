@@ -8,9 +8,7 @@ namespace {
 
 /// The first host call at or behind record `from`; the number of records if there is none.
 size_t nextHostCall(const std::vector<BoundRecord> &records, size_t from) {
-  while (from < records.size() && !std::holds_alternative<BoundHostCall>(records[from].op))
-    ++from;
-  return from;
+  return std::find_if(records.begin() + from, records.end(), callsHost) - records.begin();
 }
 
 /// Whether a record among `records` writes elements. Others capture no node.

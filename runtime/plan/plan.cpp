@@ -82,6 +82,32 @@ const Entry *PlanData::findEntry(std::string_view name) const {
   return it == entries.end() ? nullptr : &*it;
 }
 
+std::optional<int64_t> batchOf(const Bucket &bucket) {
+  for (const IoTensor &input : bucket.inputs)
+    if (input.batchDim != kNoBatchDim)
+      return input.sizes[input.batchDim];
+  return std::nullopt;
+}
+
+bool hasHostCalls(const Bucket &bucket) {
+  return std::ranges::any_of(bucket.records, isHostCall);
+}
+
+std::string shapeText(DType dtype, std::span<const int64_t> sizes) {
+  std::string text(dtypeName(dtype));
+  text += '[';
+  for (size_t i = 0; i < sizes.size(); ++i)
+    text += (i ? "," : "") + std::to_string(sizes[i]);
+  return text + ']';
+}
+
+std::string shapesText(const std::vector<IoTensor> &tensors) {
+  std::string text;
+  for (const IoTensor &tensor : tensors)
+    text += (text.empty() ? "" : ", ") + tensor.name + "=" + shapeText(tensor.dtype, tensor.sizes);
+  return text;
+}
+
 std::optional<uint64_t> tensorBytes(DType dtype, std::span<const int64_t> sizes) {
   std::optional<uint64_t> bytes = dtypeSize(dtype);
   for (int64_t size : sizes) {

@@ -179,6 +179,10 @@ struct LaunchRecord {
   bool operator==(const LaunchRecord &) const = default;
 };
 
+inline bool isHostCall(const LaunchRecord &record) {
+  return std::holds_alternative<HostCall>(record.op);
+}
+
 /// The tensors that a record reads or writes, without absent ones. Dependencies, hazards and patch
 /// tables are derived from these.
 CGC_API std::vector<TensorId> recordReads(const LaunchRecord &record);
@@ -302,6 +306,16 @@ struct PlanData {
   /// The entry called `name`; null if there is none.
   CGC_API const Entry *findEntry(std::string_view name) const;
 };
+
+/// The batch of a bucket; std::nullopt if no input has a batch dimension.
+CGC_API std::optional<int64_t> batchOf(const Bucket &bucket);
+/// Whether a run of the bucket calls functions of the host.
+CGC_API bool hasHostCalls(const Bucket &bucket);
+
+/// "f16[1,3]".
+CGC_API std::string shapeText(DType dtype, std::span<const int64_t> sizes);
+/// "image=f16[1,3,224,224], text=i64[1,77]".
+CGC_API std::string shapesText(const std::vector<IoTensor> &tensors);
 
 /// The size in bytes of a dense tensor; std::nullopt if a size is negative or the product
 /// overflows.

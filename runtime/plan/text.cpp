@@ -7,14 +7,6 @@
 namespace cgc {
 namespace {
 
-std::string shape(DType dtype, const std::vector<int64_t> &sizes) {
-  std::string s(dtypeName(dtype));
-  s += '[';
-  for (size_t i = 0; i < sizes.size(); ++i)
-    s += (i ? "," : "") + std::to_string(sizes[i]);
-  return s + ']';
-}
-
 /// The shortest text that parses back to the same number, in every locale.
 std::string number(double value) {
   char buffer[32];
@@ -131,7 +123,8 @@ std::string place(const Slot &slot) {
 }
 
 std::string ioList(const std::vector<IoTensor> &tensors) {
-  return list(tensors, [](const IoTensor &t) { return t.name + ": " + shape(t.dtype, t.sizes); });
+  return list(tensors,
+              [](const IoTensor &t) { return t.name + ": " + shapeText(t.dtype, t.sizes); });
 }
 
 } // namespace
@@ -154,8 +147,8 @@ std::string toText(const PlanData &plan) {
     s += "op library " + quoted(library.name) + " " + hex(library.hash) + "\n";
   for (size_t i = 0; i < plan.weights.size(); ++i) {
     const Weight &w = plan.weights[i];
-    s +=
-        "weight " + std::to_string(i) + " " + quoted(w.name) + " " + shape(w.dtype, w.sizes) + "\n";
+    s += "weight " + std::to_string(i) + " " + quoted(w.name) + " " + shapeText(w.dtype, w.sizes) +
+         "\n";
   }
   for (const Entry &entry : plan.entries)
     for (size_t i = 0; i < entry.buckets.size(); ++i) {
@@ -165,7 +158,7 @@ std::string toText(const PlanData &plan) {
            ") arena=" + std::to_string(bucket.arenaBytes) + "\n";
       for (size_t t = 0; t < bucket.tensors.size(); ++t) {
         const TensorRef &tensor = bucket.tensors[t];
-        s += "  t" + std::to_string(t) + ": " + shape(tensor.dtype, tensor.sizes) +
+        s += "  t" + std::to_string(t) + ": " + shapeText(tensor.dtype, tensor.sizes) +
              (isDense(tensor.sizes, tensor.strides) ? "" : " strides=" + numbers(tensor.strides)) +
              " @ " + place(tensor.slot) + "\n";
       }

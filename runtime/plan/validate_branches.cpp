@@ -79,10 +79,7 @@ Status checkBranches(const Bucket &bucket) {
   if (const uint32_t branch = largestBranch(bucket); branch > kMaxBranches)
     return {Code::InvalidFile, "a record is in branch " + std::to_string(branch) +
                                    "; the largest is " + std::to_string(kMaxBranches)};
-  const bool callsHost = std::ranges::any_of(bucket.records, [](const LaunchRecord &record) {
-    return std::holds_alternative<HostCall>(record.op);
-  });
-  if (callsHost && largestBranch(bucket) > 0)
+  if (hasHostCalls(bucket) && largestBranch(bucket) > 0)
     return {Code::InvalidFile, "the bucket calls functions of the host and has branches, and host "
                                "calls are between graphs that run one after another"};
   for (const ParallelRegion &region : parallelRegions(bucket.records))

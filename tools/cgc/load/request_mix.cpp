@@ -14,14 +14,6 @@
 namespace cgc::tool {
 namespace {
 
-/// The batch of a bucket; std::nullopt if no input has one.
-std::optional<int64_t> batchOf(const Bucket &bucket) {
-  for (const IoTensor &input : bucket.inputs)
-    if (input.batchDim != kNoBatchDim)
-      return input.sizes[input.batchDim];
-  return std::nullopt;
-}
-
 std::vector<IoTensor> withBatch(std::vector<IoTensor> tensors, int64_t batch) {
   for (IoTensor &tensor : tensors)
     if (tensor.batchDim != kNoBatchDim)
