@@ -2,6 +2,7 @@
 #include "frontend/frontend.h"
 #include "frontend/guard.h"
 #include "frontend/model.h"
+#include "runtime/script/results.h"
 
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/jit/api/module.h>
@@ -12,21 +13,6 @@ namespace {
 
 /// Shapes for which one method is fused; further shapes run without fusion.
 constexpr size_t kMaxShapes = 20;
-
-/// Collects the tensors of a result: tuples, lists and dicts are flattened.
-void collect(const c10::IValue &value, std::vector<at::Tensor> &tensors) {
-  if (value.isTensor())
-    tensors.push_back(value.toTensor());
-  else if (value.isTuple())
-    for (const c10::IValue &element : value.toTupleRef().elements())
-      collect(element, tensors);
-  else if (value.isList())
-    for (const c10::IValue &element : value.toListRef())
-      collect(element, tensors);
-  else if (value.isGenericDict())
-    for (const auto &entry : value.toGenericDict())
-      collect(entry.value(), tensors);
-}
 
 class TorchPeer final : public Peer {
 public:
@@ -46,7 +32,8 @@ public:
       for (size_t i = 0; copies && i < inputs.size(); ++i)
         inputs[i].copy_(sources_[i], /*non_blocking=*/true);
       std::vector<at::Tensor> outputs;
-      collect(method_(std::vector<c10::IValue>(inputs.begin(), inputs.end())), outputs);
+      script::collectTensors(method_(std::vector<c10::IValue>(inputs.begin(), inputs.end())),
+                             outputs);
       for (size_t i = 0; copies && i < outputs.size(); ++i) {
         if (results_.size() == i)
           results_.push_back(outputs[i].clone());

@@ -6,6 +6,7 @@
 #include "runtime/aten/full_precision.h"
 #include "runtime/base/file.h"
 #include "runtime/script/numbers.h"
+#include "runtime/script/results.h"
 #include "runtime/script/retarget.h"
 
 #include <ATen/ops/from_blob.h>
@@ -31,21 +32,6 @@ at::Tensor borrow(const TensorView &view, c10::Device device) {
       .options(at::TensorOptions(where).dtype(scalarType(view.dtype)))
       .target_device(where)
       .make_tensor();
-}
-
-/// Collects the tensors of a result: tuples, lists and dicts are flattened.
-void collect(const c10::IValue &value, std::vector<at::Tensor> &tensors) {
-  if (value.isTensor())
-    tensors.push_back(value.toTensor());
-  else if (value.isTuple())
-    for (const c10::IValue &element : value.toTupleRef().elements())
-      collect(element, tensors);
-  else if (value.isList())
-    for (const c10::IValue &element : value.toListRef())
-      collect(element, tensors);
-  else if (value.isGenericDict())
-    for (const auto &entry : value.toGenericDict())
-      collect(entry.value(), tensors);
 }
 
 Status checkResults(const Entry &entry, const std::vector<at::Tensor> &results,
@@ -102,7 +88,7 @@ private:
           borrow(inputs[i], device_)
               .to(at::TensorOptions(device_), /*non_blocking=*/false, /*copy=*/true);
     std::vector<at::Tensor> results;
-    collect((*method)({}, arguments), results);
+    script::collectTensors((*method)({}, arguments), results);
     CGC_TRY(checkResults(entry, results, outputs));
     for (size_t i = 0; i < results.size(); ++i)
       if (results[i].numel() > 0)
