@@ -1,6 +1,8 @@
 // CapturedContexts: a user object of CUDA in the caller's graph tells when a context is free again.
 #include "runtime/session/captured_contexts.h"
 
+#include "runtime/exec/context_impl.h"
+
 #include <algorithm>
 #include <string>
 
@@ -57,6 +59,14 @@ Status CapturedContexts::run(const StreamCapture &capture, int device,
   CGC_TRY(hold(*free, capture.graph));
   free->capture = capture.id;
   return body(free->context);
+}
+
+size_t CapturedContexts::capturedBuckets() const {
+  const std::lock_guard lock(mutex_);
+  size_t count = 0;
+  for (const Slot &slot : slots_)
+    count += implOf(slot.context).capturedBuckets();
+  return count;
 }
 
 bool CapturedContexts::areHeld() const {

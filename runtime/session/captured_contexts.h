@@ -23,6 +23,9 @@ public:
   Status run(const StreamCapture &capture, int device,
              const std::function<Status(Context &)> &body);
 
+  /// The number of buckets that the contexts have captured.
+  size_t capturedBuckets() const;
+
   /// Whether a caller's graph may still launch the graph of a context.
   bool areHeld() const;
 

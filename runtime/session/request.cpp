@@ -7,16 +7,7 @@
 #include <functional>
 
 namespace cgc {
-
 namespace {
-
-/// The batch of a bucket; std::nullopt if no input has a batch dimension.
-std::optional<int64_t> batchOf(const Bucket &bucket) {
-  for (const IoTensor &input : bucket.inputs)
-    if (input.batchDim != kNoBatchDim)
-      return input.sizes[input.batchDim];
-  return std::nullopt;
-}
 
 /// Whether the sizes of two inputs are equal, but for the batch.
 bool equalRows(const IoTensor &a, std::span<const int64_t> sizes) {
@@ -58,13 +49,9 @@ std::string addCommand(const PlanData &plan, const Entry &entry,
     text += *plan.precision == DType::BF16  ? " --precision bf16"
             : *plan.precision == DType::F16 ? " --precision fp16"
                                             : " --precision fp32";
-  for (size_t i = 0; i < inputs.size(); ++i) {
+  for (size_t i = 0; i < inputs.size(); ++i)
     text += " --input '" + entry.buckets[0].inputs[i].name + "=" +
-            std::string(dtypeName(inputs[i].dtype)) + "[";
-    for (size_t d = 0; d < inputs[i].sizes.size(); ++d)
-      text += (d ? "," : "") + std::to_string(inputs[i].sizes[d]);
-    text += "]'";
-  }
+            shapeText(inputs[i].dtype, inputs[i].sizes) + "'";
   return text;
 }
 
@@ -171,7 +158,10 @@ Result<Request> RequestTable::find(std::string_view name, std::span<const Tensor
   CGC_ASSIGN_OR_RETURN(const Entry *entry, findEntry(plan_, name));
   CGC_TRY(checkInputTypes(*entry, inputs));
   Request request{.entry = size_t(entry - plan_.entries.data())};
-  CGC_ASSIGN_OR_RETURN(const Match found, match(*entry, inputs));
+  const Result<Match> matched = match(*entry, inputs);
+  if (!matched.isOk() && !hasFallback_)
+    return matched.status();
+  const Match found = matched.isOk() ? *matched : Match{};
   const Bucket *bucket = nullptr;
   std::optional<int64_t> rows;
   const std::optional<size_t> exact = found.group ? std::nullopt : findBucket(*entry, inputs);

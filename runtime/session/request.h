@@ -55,7 +55,7 @@ private:
     const Bucket *largest;
     BatchSplit split;
   };
-  /// The group and the rows of `inputs`; null if no group fits.
+  /// The group and the rows of `inputs`; null if no group fits. Usage if their batches differ.
   struct Match {
     const Group *group = nullptr;
     int64_t rows = 0;

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 namespace cgc {
 
@@ -29,9 +30,12 @@ public:
   Result<TensorView> inputBuffer(size_t index) const;
   Result<TensorView> outputBuffer(size_t index) const;
 
+  /// The index of the GPU; nothing if the plan runs on the host.
+  std::optional<int> device() const;
+
   /// Runs the entry on what the input buffers hold. Rows of the bucket behind those reserved are
-  /// zeros. Copies nothing. `stream`, and the errors, are those of Session::run(); a stream that is
-  /// being captured is refused with Usage.
+  /// zeros. Copies nothing. `stream`, of the reservation's GPU, and the errors are those of
+  /// Session::run(); a stream that is being captured is refused with Usage.
   Status run(void *stream = nullptr);
 
   struct Impl; ///< session_impl.h, which is not installed.

@@ -14,13 +14,10 @@ namespace cgc {
 Result<std::shared_ptr<ServedPlan>> ServedPlan::create(std::shared_ptr<const Plan> plan,
                                                        const SessionOptions &options) {
   const auto served = std::make_shared<ServedPlan>(std::move(plan), options);
-  std::vector<int> devices = options.devices;
-  if (devices.empty())
-    devices = {options.engine.device};
-  for (const int device : devices) {
+  for (const int device : options.devices) {
     EngineOptions engineOptions = options.engine;
     engineOptions.device = device;
-    if (device != devices.front())
+    if (device != options.devices.front())
       engineOptions.copyWeightsFrom = served->engines.front().get();
     CGC_ASSIGN_OR_RETURN(Engine engine, Engine::create(*served->plan, engineOptions));
     served->engines.push_back(std::make_unique<Engine>(std::move(engine)));
@@ -76,11 +73,12 @@ Result<ContextPool::Lease> Session::Impl::acquire(ServedPlan &served, const Cont
 }
 
 void Session::Impl::count(const ServedPlan &served, const Request &request,
-                          std::span<const BucketRun> runs) {
+                          std::span<const BucketRun> runs, const Context *replayed) {
   bucketRuns += runs.size();
-  if (served.plan->data().target == DeviceKind::Cuda &&
-      options.context.executor.value_or(options.engine.executor) == ExecutorKind::Graph)
-    replays += runs.size();
+  if (replayed)
+    replays += std::ranges::count_if(runs, [&](const BucketRun &run) {
+      return implOf(*replayed).buckets[request.entry][run.bucket]->hasGraphs();
+    });
   splits += runs.size() > 1;
   rows += request.rows;
   for (const BucketRun &run : runs) {
@@ -93,9 +91,11 @@ void Session::Impl::count(const ServedPlan &served, const Request &request,
 Result<std::optional<int>> Session::Impl::deviceFor(std::span<const TensorView> inputs,
                                                     std::span<const TensorView> outputs,
                                                     void *stream) const {
-  CGC_ASSIGN_OR_RETURN(std::optional<int> device, deviceOfViews(inputs, outputs));
+  std::optional<int> device;
   if (stream) {
     CGC_ASSIGN_OR_RETURN(device, deviceOf(static_cast<cudaStream_t>(stream)));
+  } else if (options.devices.size() > 1) { // Else checkAddresses() finds a view that is elsewhere.
+    CGC_ASSIGN_OR_RETURN(device, deviceOfViews(inputs, outputs));
   }
   if (device && std::ranges::find(options.devices, *device) == options.devices.end())
     return Status(Code::Usage,
@@ -111,19 +111,19 @@ Status Session::Impl::run(std::string_view entry, std::span<const TensorView> in
       const Request request,
       served->requests.find(entry, inputs, outputs, implOf(*served->engines.front()).runsOn));
   ContextFilter filter;
-  if (served->engines.size() > 1) {
+  const bool onGpu = implOf(*served->engines.front()).runsOn == DeviceKind::Cuda;
+  if (onGpu) {
     CGC_ASSIGN_OR_RETURN(filter.device, deviceFor(inputs, outputs, stream));
   }
-  if (stream && implOf(*served->engines.front()).runsOn == DeviceKind::Cuda) {
+  if (stream && onGpu) {
     CGC_ASSIGN_OR_RETURN(const auto capture, captureOf(static_cast<cudaStream_t>(stream)));
     if (capture && request.isFallback)
       return {Code::Usage,
               "the stream is being captured, and no bucket takes the request: LibTorch "
               "cannot run the fallback model in a capture; add the shapes to the plan"};
     if (capture)
-      return runCaptured(*served, request, *capture,
-                         filter.device.value_or(implOf(*served->engines.front()).device), inputs,
-                         outputs, static_cast<cudaStream_t>(stream));
+      return runCaptured(*served, request, *capture, *filter.device, inputs, outputs,
+                         static_cast<cudaStream_t>(stream));
   }
   CGC_ASSIGN_OR_RETURN(const ContextPool::Lease lease, acquire(*served, filter));
   if (lease->device >= 0)
@@ -133,7 +133,6 @@ Status Session::Impl::run(std::string_view entry, std::span<const TensorView> in
     return runFallback(*lease, served->plan->data().entries[request.entry], inputs, outputs,
                        static_cast<cudaStream_t>(stream));
   request.runs(lease->runs);
-  count(*served, request, lease->runs);
   const auto &ready = implOf(lease->context).buckets[request.entry];
   const bool captures =
       std::ranges::any_of(lease->runs, [&](const BucketRun &run) { return !ready[run.bucket]; });
@@ -141,28 +140,33 @@ Status Session::Impl::run(std::string_view entry, std::span<const TensorView> in
       implOf(lease->context)
           .run(request.entry, lease->runs, inputs, outputs, static_cast<cudaStream_t>(stream));
   if (captures)
-    countCaptures(served->plan->data(), *lease);
+    countCaptures(*lease);
+  if (status.isOk())
+    count(*served, request, lease->runs, &lease->context);
   return status;
 }
 
 Status Session::Impl::runFallback(PooledContext &place, const Entry &entry,
                                   std::span<const TensorView> inputs,
                                   std::span<const TensorView> outputs, cudaStream_t callers) {
-  if (const uint64_t number = ++fallbacks; isPowerOfTen(number))
-    tell(LogLevel::Warning, [&] {
-      return "LibTorch runs a request that no bucket of entry '" + entry.name + "' takes (" +
-             std::to_string(number) + " so far); add its shapes to the plan";
-    });
   const Context::Impl &context = implOf(place.context);
   CGC_TRY(context.engine.fault.check());
   const DeviceGuard guard(place.device);
   const cudaStream_t on = callers ? callers : context.stream.get();
   Status status = fallback->run(place.device, entry, inputs, outputs, on, options.context.threads);
-  if (place.device < 0)
+  if (place.device >= 0) {
+    if (status.isOk() && !callers)
+      status = cudaStatus(cudaStreamSynchronize(on), "the run failed");
+    status = context.engine.fault.note(std::move(status), on);
+  }
+  if (!status.isOk())
     return status;
-  if (status.isOk() && !callers)
-    status = cudaStatus(cudaStreamSynchronize(on), "the run failed");
-  return context.engine.fault.note(std::move(status), on);
+  if (const uint64_t number = ++fallbacks; isPowerOfTen(number))
+    tell(LogLevel::Warning, [&] {
+      return "LibTorch ran a request that no bucket of entry '" + entry.name + "' takes (" +
+             std::to_string(number) + " so far); add its shapes to the plan";
+    });
+  return status;
 }
 
 Status Session::Impl::runCaptured(ServedPlan &plan, const Request &request,
@@ -173,19 +177,27 @@ Status Session::Impl::runCaptured(ServedPlan &plan, const Request &request,
   std::vector<BucketRun> runs;
   request.runs(runs);
   return plan.captured.run(capture, device, [&](Context &context) {
-    count(plan, request, runs);
-    return implOf(context).run(request.entry, runs, inputs, outputs, stream);
+    Status status = implOf(context).run(request.entry, runs, inputs, outputs, stream);
+    if (status.isOk())
+      count(plan, request, runs, /*replayed=*/nullptr);
+    return status;
   });
 }
 
-Result<std::unique_ptr<Reservation::Impl>> Session::Impl::reserve(std::string_view entry,
-                                                                  int64_t batch) {
+Result<std::unique_ptr<Reservation::Impl>>
+Session::Impl::reserve(std::string_view entry, int64_t batch, std::optional<int> device) {
   const Use use(*this);
   CGC_ASSIGN_OR_RETURN(const Request request, use->requests.findBucketFor(entry, batch));
-  CGC_ASSIGN_OR_RETURN(ContextPool::Lease lease, acquire(*use, {}));
+  if (device && implOf(*use->engines.front()).runsOn == DeviceKind::Cpu)
+    return Status(Code::Usage,
+                  "GPU " + std::to_string(*device) + " is given, and the plan runs on the host");
+  if (device && std::ranges::find(options.devices, *device) == options.devices.end())
+    return Status(Code::Usage, "the session has no contexts on GPU " + std::to_string(*device));
+  CGC_ASSIGN_OR_RETURN(ContextPool::Lease lease, acquire(*use, {.device = device}));
   auto reservation = std::make_unique<Reservation::Impl>(*this, use->shared_from_this(),
                                                          std::move(lease), request);
   CGC_TRY(reservation->create());
+  countCaptures(*reservation->lease);
   return reservation;
 }
 
@@ -201,12 +213,14 @@ Status Session::Impl::exchange(std::shared_ptr<const Plan> plan,
   std::erase_if(retired, [](const auto &plan) { return !plan->captured.areHeld(); });
   CGC_ASSIGN_OR_RETURN(std::shared_ptr<ServedPlan> next, ServedPlan::create(plan, options));
   introduce(*next);
+  std::list<std::shared_ptr<ServedPlan>> last(1); // Allocated before anything is exchanged.
   std::unique_lock lock(mutex);
   std::swap(served, next);
   unused.wait(lock, [&] { return next->users == 0; });
   lock.unlock();
-  if (next->captured.areHeld())
-    retired.push_back(std::move(next));
+  last.front() = std::move(next);
+  if (last.front()->captured.areHeld())
+    retired.splice(retired.end(), last);
   ++updates;
   toldOfLoss = false;
   tell(LogLevel::Info, [] { return "another plan serves the requests now"; });
@@ -240,13 +254,16 @@ Result<Session> Session::create(std::shared_ptr<const Plan> plan, SessionOptions
       return Status(Code::Usage, "GPU " + std::to_string(*twice) + " is given twice");
     if (!sorted.empty() && isOnHost)
       return Status(Code::Usage, "GPUs are given, and the plan runs on the host");
+    // A wait adds it to the time now.
+    if (options.timeout && *options.timeout > std::chrono::years(1))
+      options.timeout = {};
+    if (options.devices.empty())
+      options.devices = {options.engine.device};
     auto impl = std::make_unique<Impl>(std::move(options));
     if (!impl->options.fallbackModel.empty()) {
       const SessionOptions &o = impl->options;
-      CGC_ASSIGN_OR_RETURN(
-          impl->fallback,
-          Fallback::create(o.fallbackModel, plan->data(),
-                           o.devices.empty() ? std::vector{o.engine.device} : o.devices, o.engine));
+      CGC_ASSIGN_OR_RETURN(impl->fallback,
+                           Fallback::create(o.fallbackModel, plan->data(), o.devices, o.engine));
     }
     CGC_ASSIGN_OR_RETURN(impl->served, ServedPlan::create(std::move(plan), impl->options));
     impl->introduce(*impl->served);
@@ -266,9 +283,11 @@ Status Session::run(std::string_view entry, std::span<const TensorView> inputs,
   return impl_->counted([&] { return impl_->run(entry, inputs, outputs, stream); });
 }
 
-Result<Reservation> Session::reserve(std::string_view entry, int64_t batch) {
+Result<Reservation> Session::reserve(std::string_view entry, int64_t batch,
+                                     std::optional<int> device) {
   return noThrow([&]() -> Result<Reservation> {
-    CGC_ASSIGN_OR_RETURN(std::unique_ptr<Reservation::Impl> impl, impl_->reserve(entry, batch));
+    CGC_ASSIGN_OR_RETURN(std::unique_ptr<Reservation::Impl> impl,
+                         impl_->reserve(entry, batch, device));
     return Reservation(std::move(impl));
   });
 }
@@ -283,7 +302,7 @@ Status Session::prepare(std::string_view entry, int64_t batch) {
                            impl_->acquire(*served, {.only = &context}));
       for (const size_t bucket : buckets)
         CGC_TRY(lease->context.prepare(entry, bucket));
-      impl_->countCaptures(served->plan->data(), *lease);
+      impl_->countCaptures(*lease);
     }
     return Status::ok();
   });

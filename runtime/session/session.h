@@ -69,18 +69,20 @@ inline constexpr size_t kNumCodes = size_t(Code::Busy) + 1;
 /// The runs of the buckets of an entry that have the same inputs.
 struct BucketCount {
   std::string entry;
-  std::string inputs; ///< "image=f16[4,3,224,224],text=i64[4,77]"
+  std::string inputs; ///< "image=f16[4,3,224,224], text=i64[4,77]"
   uint64_t runs = 0;
 };
 
 /// What a session has done since it was created. All counts only grow.
 struct SessionStats {
-  uint64_t requests = 0;                               ///< Calls of run(), failed ones included.
-  uint64_t failures = 0;                               ///< Calls of run() that failed.
+  /// Calls of run() and of Reservation::run(), failed ones included.
+  uint64_t requests = 0;
+  uint64_t failures = 0;                               ///< Those that failed.
   std::array<uint64_t, kNumCodes> failuresByCode = {}; ///< Indexed by Code.
+  // Of requests that succeeded:
   uint64_t splits = 0;     ///< Requests that took more than one run of a bucket.
-  uint64_t bucketRuns = 0; ///< Runs of a bucket.
-  uint64_t replays = 0;    ///< Those that replay a CUDA graph.
+  uint64_t bucketRuns = 0; ///< Runs of a bucket, including those that a caller's graph captured.
+  uint64_t replays = 0;    ///< Runs of a bucket that replayed a CUDA graph.
   uint64_t captures = 0;   ///< Buckets that were captured, each time in each context.
   uint64_t rows = 0;       ///< Rows of requests with a batch dimension.
   uint64_t paddedRows = 0; ///< Rows that were computed and that nobody asked for.
@@ -137,9 +139,11 @@ public:
   /// the smallest bucket of at least `batch` rows, or, if the rows are not independent, of the
   /// bucket of `batch` rows. For an entry without batch dimension, `batch` is ignored. Waits for a
   /// context as run() does, and for the end of the work before; other requests wait meanwhile if
-  /// the session has no other context. Usage if there is no such entry or bucket, or if buckets of
-  /// several sizes fit.
-  Result<Reservation> reserve(std::string_view entry, int64_t batch);
+  /// the session has no other context. `device` is the index of the GPU that must run it; else the
+  /// least busy one does. Usage if there is no such entry, bucket or GPU, or if buckets of several
+  /// sizes fit.
+  Result<Reservation> reserve(std::string_view entry, int64_t batch,
+                              std::optional<int> device = {});
 
   /// Captures, in all contexts, the buckets that a batch of `batch` rows takes, if the contexts
   /// capture on first use. For an entry without batch dimension, `batch` is ignored and all buckets
@@ -157,8 +161,9 @@ public:
   Status update(std::shared_ptr<const Plan> plan);
 
   /// Does the same as update(), for a plan of the same model with other weights: all of its
-  /// entries, buckets, records and weights are equal but for the bytes of weights. Usage names the
-  /// first difference, or a weight, with a fallback model, which would keep the present ones.
+  /// entries, buckets, records and weights are equal but for the bytes of weights. Otherwise Usage
+  /// names the first difference. With a fallback model, Usage names a weight with other values,
+  /// because the fallback model would keep the present ones.
   Status swapWeights(std::shared_ptr<const Plan> plan);
 
   /// The plan that serves requests now.

@@ -1,25 +1,10 @@
 // Session::Impl: counters of buckets, captures and failures, and the messages about them.
-#include "runtime/exec/engine_impl.h"
+#include "runtime/exec/context_impl.h"
 #include "runtime/session/session_impl.h"
 
 #include <algorithm>
 
 namespace cgc {
-namespace {
-
-std::string inputsText(const Bucket &bucket) {
-  std::string text;
-  for (const IoTensor &input : bucket.inputs) {
-    text +=
-        (text.empty() ? "" : ",") + input.name + "=" + std::string(dtypeName(input.dtype)) + "[";
-    for (size_t d = 0; d < input.sizes.size(); ++d)
-      text += (d ? "," : "") + std::to_string(input.sizes[d]);
-    text += "]";
-  }
-  return text;
-}
-
-} // namespace
 
 bool isPowerOfTen(uint64_t number) {
   while (number >= 10 && number % 10 == 0)
@@ -34,24 +19,20 @@ void Session::Impl::introduce(ServedPlan &next) {
     for (const Entry &entry : plan.entries) {
       auto &counters = next.counters.emplace_back();
       for (const Bucket &bucket : entry.buckets)
-        counters.push_back(&runsOfBuckets[{entry.name, inputsText(bucket)}]);
+        counters.push_back(&runsOfBuckets[{entry.name, shapesText(bucket.inputs)}]);
     }
   }
+  captures += next.captured.capturedBuckets();
   for (PooledContext &context : next.pool.contexts()) {
-    countCaptures(plan, context);
+    countCaptures(context);
     for (const std::string &note : context.context.notes())
       if (&context == &next.pool.contexts().front())
         tell(LogLevel::Warning, [&] { return note; });
   }
 }
 
-void Session::Impl::countCaptures(const PlanData &plan, PooledContext &context) {
-  size_t captured = 0;
-  for (const Entry &entry : plan.entries)
-    for (size_t bucket = 0; bucket < entry.buckets.size(); ++bucket) {
-      const Result<BucketStats> stats = context.context.stats(entry.name, bucket);
-      captured += stats.isOk() && stats->graphNodes > 0;
-    }
+void Session::Impl::countCaptures(PooledContext &context) {
+  const size_t captured = implOf(context.context).capturedBuckets();
   const size_t added = captured - std::exchange(context.captured, captured);
   captures += added;
   if (added > 0)

@@ -44,7 +44,8 @@ struct Session::Impl {
   Status runCaptured(ServedPlan &plan, const Request &request, const StreamCapture &capture,
                      int device, std::span<const TensorView> inputs,
                      std::span<const TensorView> outputs, cudaStream_t stream);
-  Result<std::unique_ptr<Reservation::Impl>> reserve(std::string_view entry, int64_t batch);
+  Result<std::unique_ptr<Reservation::Impl>> reserve(std::string_view entry, int64_t batch,
+                                                     std::optional<int> device);
   /// Calls `body`, which is a request, and counts it and its failure.
   template <class Body> Status counted(const Body &body) {
     const Status status = noThrow([&]() -> Status { return body(); });
@@ -53,7 +54,8 @@ struct Session::Impl {
       countFailure(status);
     return status;
   }
-  /// The GPU that has to run a request: that of its stream, else that of its views, if any.
+  /// The GPU that has to run a request: that of its stream, else, of several, that of its views.
+  /// Usage if the session does not have it.
   Result<std::optional<int>> deviceFor(std::span<const TensorView> inputs,
                                        std::span<const TensorView> outputs, void *stream) const;
   /// Takes a context and counts the wait.
@@ -61,12 +63,14 @@ struct Session::Impl {
   /// Runs a request by the fallback model, while it has a context's place.
   Status runFallback(PooledContext &place, const Entry &entry, std::span<const TensorView> inputs,
                      std::span<const TensorView> outputs, cudaStream_t callers);
-  /// Counts the runs of a request.
-  void count(const ServedPlan &served, const Request &request, std::span<const BucketRun> runs);
+  /// Counts the runs of a request that has succeeded, which `replayed` made; null: a caller's graph
+  /// makes them.
+  void count(const ServedPlan &served, const Request &request, std::span<const BucketRun> runs,
+             const Context *replayed);
   /// Gives a plan that is to be served its counters, and counts its captures.
   void introduce(ServedPlan &next);
   /// Counts the buckets that a context has captured since the last call. Only for who has it.
-  void countCaptures(const PlanData &plan, PooledContext &context);
+  void countCaptures(PooledContext &context);
   /// Counts a request that failed.
   void countFailure(const Status &status);
   bool isHealthy() const;
@@ -76,7 +80,7 @@ struct Session::Impl {
   Status exchange(std::shared_ptr<const Plan> plan,
                   Status (*check)(const PlanData &present, const PlanData &next));
 
-  const SessionOptions options;
+  const SessionOptions options;       ///< `devices` is not empty.
   std::unique_ptr<Fallback> fallback; ///< Null without SessionOptions::fallbackModel.
   std::mutex updating;                ///< Held by the one call that exchanges plans.
   mutable std::mutex mutex;           ///< Guards `served` and ServedPlan::users.

@@ -35,14 +35,7 @@ protected:
   }
 
   static std::vector<double> features(Session &session, std::vector<int64_t> ids) {
-    const int64_t batch = int64_t(ids.size()) / kContext;
-    const std::vector<int64_t> inSizes = {batch, kContext}, outSizes = {batch, kEmbedding};
-    std::vector<std::byte> y(batch * kEmbedding * 2);
-    const TensorView in{ids.data(), DType::I64, DeviceKind::Cpu, inSizes, {}},
-        out{y.data(), DType::F16, DeviceKind::Cpu, outSizes, {}};
-    const Status status = session.run("main", {&in, 1}, {&out, 1});
-    EXPECT_TRUE(status.isOk()) << status.message();
-    return decodeAll(DType::F16, y);
+    return decodeAll(DType::F16, test::features(session, std::move(ids)));
   }
 
   /// Whether the features of some texts are those of others that begin at `at`, but for rounding:

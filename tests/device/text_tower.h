@@ -128,6 +128,18 @@ inline std::vector<int64_t> randomIds(int64_t batch, std::mt19937 &random) {
   return ids;
 }
 
+/// The features of texts of kContext ids each, in f16. `runner` is a Context or a Session.
+template <class Runner> std::vector<std::byte> features(Runner &runner, std::vector<int64_t> ids) {
+  const int64_t batch = int64_t(ids.size()) / kContext;
+  const std::vector<int64_t> inSizes = {batch, kContext}, outSizes = {batch, kEmbedding};
+  std::vector<std::byte> y(batch * kEmbedding * 2);
+  const TensorView in{ids.data(), DType::I64, DeviceKind::Cpu, inSizes, {}},
+      out{y.data(), DType::F16, DeviceKind::Cpu, outSizes, {}};
+  const Status status = runner.run("main", {&in, 1}, {&out, 1});
+  EXPECT_TRUE(status.isOk()) << status.message();
+  return y;
+}
+
 /// The architecture of this machine's GPU.
 inline backend::Arch archHere() {
   const Result<Gpu> gpu = findGpu(0);

@@ -26,18 +26,6 @@ TEST(TextTowerLowering, IsKernelsAndTheLibrarysGemms) {
   }
 }
 
-/// The features of texts of kContext ids each, in f16.
-std::vector<std::byte> features(Context &context, std::vector<int64_t> &ids) {
-  const int64_t batch = int64_t(ids.size()) / kContext;
-  const std::vector<int64_t> inSizes = {batch, kContext}, outSizes = {batch, kEmbedding};
-  std::vector<std::byte> y(batch * kEmbedding * 2);
-  const TensorView in{ids.data(), DType::I64, DeviceKind::Cpu, inSizes, {}},
-      out{y.data(), DType::F16, DeviceKind::Cpu, outSizes, {}};
-  const Status status = context.run("main", {&in, 1}, {&out, 1});
-  EXPECT_TRUE(status.isOk()) << status.message();
-  return y;
-}
-
 class TextTower : public ExecutorTest {
 protected:
   /// The architectures whose plans the executor runs.

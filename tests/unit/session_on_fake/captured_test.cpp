@@ -337,5 +337,39 @@ TEST_F(Captured, AReservationIsNotForCaptures) {
   EXPECT_EQ(cudaGraphExecDestroy(end()), cudaSuccess);
 }
 
+TEST_F(Captured, AReservationRunsOnTheGpuThatIsNamed) {
+  fake_cuda::reset({.devices = 2});
+  Session session = createSession(plan_, {.devices = {0, 1}});
+  EXPECT_THAT(session.reserve("rows", 4, 2).status().message(), HasSubstr("no contexts on GPU 2"));
+  Reservation reservation = *session.reserve("rows", 4, 1);
+  EXPECT_EQ(reservation.device(), 1);
+  const Status refused = reservation.run(stream_);
+  EXPECT_EQ(refused.code(), Code::Usage);
+  EXPECT_THAT(refused.message(),
+              HasSubstr("the stream is of GPU 0, and the reservation is of GPU 1"));
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  EXPECT_TRUE(reservation.run(stream).isOk());
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(session.reserve("rows", 4)->device(), 0); // The least busy one.
+  EXPECT_EQ(session.stats().failures, 1u);
+  EXPECT_EQ(session.stats().replays, 1u);
+}
+
+TEST_F(Captured, RunsOfACallersGraphAreNoReplaysOfTheSession) {
+  size_t buckets = 0;
+  for (const Entry &entry : plan_->data().entries)
+    buckets += entry.buckets.size();
+  Session session = createSession(plan_, {.capturedContexts = 1});
+  EXPECT_EQ(session.stats().captures, 2 * buckets);
+  const Rows x, y;
+  EXPECT_EQ(cudaGraphExecDestroy(capture(session, x, y)), cudaSuccess);
+  EXPECT_EQ(session.stats().bucketRuns, 1u);
+  EXPECT_EQ(session.stats().replays, 0u);
+}
+
 } // namespace
 } // namespace cgc::test

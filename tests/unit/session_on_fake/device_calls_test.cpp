@@ -116,7 +116,7 @@ TEST_F(DeviceCalls, WeightsAreUploadedOnceAndCopiedToOtherDevices) {
 
 TEST_F(DeviceCalls, AStreamOfADeviceWithoutContextsIsRefused) {
   fake_cuda::reset({.devices = 3});
-  Session session = createSession(plan_, {.devices = {0, 1}});
+  Session session = createSession(plan_, {.devices = {0, 1}}), one = createSession(plan_);
   ASSERT_EQ(cudaSetDevice(2), cudaSuccess);
   cudaStream_t stream = nullptr;
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
@@ -125,9 +125,11 @@ TEST_F(DeviceCalls, AStreamOfADeviceWithoutContextsIsRefused) {
   const std::vector<int64_t> sizes = {1, 4};
   const TensorView in{x.data(), DType::F32, DeviceKind::Cpu, sizes, {}},
       out{y.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
-  const Status refused = session.run("rows", {&in, 1}, {&out, 1}, stream);
-  EXPECT_EQ(refused.code(), Code::Usage);
-  EXPECT_THAT(refused.message(), HasSubstr("the stream is of GPU 2"));
+  for (Session *const with : {&session, &one}) {
+    const Status refused = with->run("rows", {&in, 1}, {&out, 1}, stream);
+    EXPECT_EQ(refused.code(), Code::Usage);
+    EXPECT_THAT(refused.message(), HasSubstr("the stream is of GPU 2"));
+  }
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 

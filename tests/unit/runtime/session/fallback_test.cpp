@@ -93,6 +93,20 @@ TEST_F(SessionFallback, ChecksIndicesAgainstTheLeastBound) {
   EXPECT_EQ(calls_, 1);
 }
 
+TEST_F(SessionFallback, RunsInputsOfDifferentBatches) {
+  const std::vector<int64_t> sizes = {4, 4}, idSizes = {3, 3};
+  std::vector<float> x(16), y(16);
+  std::vector<int64_t> ids(9);
+  const TensorView inputs[] = {{x.data(), DType::F32, DeviceKind::Cpu, sizes, {}},
+                               {ids.data(), DType::I64, DeviceKind::Cpu, idSizes, {}}};
+  const TensorView out{y.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+  Session session = createSession(plan_), fallback = createFallbackSession();
+  EXPECT_THAT(session.run("ids", inputs, {&out, 1}).message(),
+              HasSubstr("input 'x' has a batch of 4 and input 'ids' one of 3"));
+  EXPECT_TRUE(fallback.run("ids", inputs, {&out, 1}).isOk());
+  EXPECT_EQ(calls_, 1);
+}
+
 TEST_F(SessionFallback, WithoutAModelTheErrorSaysHowToAddTheShapes) {
   Session session = createSession(plan_);
   const std::string target = kTestDevice == DeviceKind::Cpu ? " --target cpu" : "";

@@ -50,8 +50,10 @@ TEST_F(SessionHealth, CountsTheRunsOfEachBucket) {
   EXPECT_EQ(runsOf(session, "rows", "x=f32[16,4]"), 2u);
   EXPECT_EQ(runsOf(session, "rows", "x=f32[1,4]"), 0u);
   EXPECT_EQ(runsOf(session, "mixed", "x=f32[3,4]"), 1u);
-  EXPECT_EQ(runsOf(session, "ids", "x=f32[4,4],ids=i64[4,3]"), 0u);
+  EXPECT_EQ(runsOf(session, "ids", "x=f32[4,4], ids=i64[4,3]"), 0u);
   EXPECT_EQ(session.stats().replays, onGpu_ ? 5u : 0u);
+  EXPECT_FALSE(run(session, "mixed", {4, 4}).isOk()); // A request that fails has no runs.
+  EXPECT_EQ(session.stats().bucketRuns, 5u);
 
   SamplePlan larger = servedPlan(); // The counts go on in a plan with other buckets.
   larger.plan.entries[0].buckets.erase(larger.plan.entries[0].buckets.begin());
@@ -87,8 +89,11 @@ TEST_F(SessionHealth, CountsAndTellsCaptures) {
   EXPECT_EQ(lazy.stats().captures, onGpu_ ? 2u : 0u);
   EXPECT_TRUE(lazy.prepare("rows", 17).isOk()); // 16 + 1.
   EXPECT_EQ(lazy.stats().captures, onGpu_ ? 3u : 0u);
+  EXPECT_TRUE(lazy.reserve("mixed", 2).isOk());
+  EXPECT_EQ(lazy.stats().captures, onGpu_ ? 4u : 0u);
   if (onGpu_) {
     EXPECT_THAT(messages(), ElementsAre("info: a context of GPU 0 captured 2 buckets",
+                                        "info: a context of GPU 0 captured 1 bucket",
                                         "info: a context of GPU 0 captured 1 bucket"));
   }
 }

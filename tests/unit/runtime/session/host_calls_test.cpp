@@ -112,47 +112,51 @@ TEST_F(HostCalls, AFailedCallFailsTheRunAndTheNextRunSucceeds) {
   EXPECT_EQ(deviceHandlesInUse(), handles);
 }
 
-TEST_F(HostCalls, OneThatDoesNotReturnHoldsItsContextOnly) {
-  std::promise<void> entered, leave;
-  std::shared_future<void> left(leave.get_future());
-  std::atomic<bool> hangs = true;
-  SessionOptions options = with([&](auto in, auto out, void *stream) {
-    if (hangs.exchange(false)) {
-      entered.set_value();
-      left.wait();
-    }
-    return gate(in, out, stream);
-  });
+/// A host function whose first call returns when the test says so.
+class HangingHostCalls : public HostCalls {
+protected:
+  SessionOptions hanging() {
+    SessionOptions options = with([this](auto in, auto out, void *stream) {
+      if (hangs_.exchange(false)) {
+        entered_.set_value();
+        leave_.get_future().wait();
+      }
+      return gate(in, out, stream);
+    });
+    options.timeout = 1ms;
+    return options;
+  }
+  /// Begins a run, and returns once it is in the function.
+  std::future<Result<std::vector<float>>> hang(Session &session) {
+    auto hung = std::async(std::launch::async, [&] { return run(session, 3); });
+    entered_.get_future().wait();
+    return hung;
+  }
+  void leave() { leave_.set_value(); }
+
+private:
+  std::promise<void> entered_, leave_;
+  std::atomic<bool> hangs_ = true;
+};
+
+TEST_F(HangingHostCalls, HoldTheirContextOnly) {
+  SessionOptions options = hanging();
   options.contexts = 2;
-  options.timeout = 1ms;
   Session session = createSession(plan_, options);
-  auto hung = std::async(std::launch::async, [&] { return run(session, 3); });
-  entered.get_future().wait();
+  auto hung = hang(session);
   for (int i = 0; i < 10; ++i) { // The other context serves.
     EXPECT_EQ(*run(session, float(i)), gated(float(i)));
     EXPECT_EQ(*ServedPlanTest::run(session, "rows", {5, 4}), expected({5, 4}));
   }
-  leave.set_value();
+  leave();
   EXPECT_EQ(*hung.get(), gated(3));
 }
 
-TEST_F(HostCalls, RequestsThatWaitForOneThatDoesNotReturnAreBusy) {
-  std::promise<void> entered, leave;
-  std::shared_future<void> left(leave.get_future());
-  std::atomic<bool> hangs = true;
-  SessionOptions options = with([&](auto in, auto out, void *stream) {
-    if (hangs.exchange(false)) {
-      entered.set_value();
-      left.wait();
-    }
-    return gate(in, out, stream);
-  });
-  options.timeout = 1ms;
-  Session session = createSession(plan_, options);
-  auto hung = std::async(std::launch::async, [&] { return run(session, 3); });
-  entered.get_future().wait();
+TEST_F(HangingHostCalls, RequestsThatWaitForThemAreBusy) {
+  Session session = createSession(plan_, hanging());
+  auto hung = hang(session);
   EXPECT_EQ(run(session).status().code(), Code::Busy);
-  leave.set_value();
+  leave();
   EXPECT_EQ(*hung.get(), gated(3));
   EXPECT_EQ(*run(session, 1), gated(1));
 }

@@ -86,6 +86,14 @@ TEST_F(Reservations, HoldTheirContext) {
   EXPECT_TRUE(run(session, "rows", {4, 4}).isOk());
 }
 
+TEST_F(Reservations, OfAPlanOnTheHostHaveNoGpu) {
+  Session session = createSession(toPlan(servedPlan()));
+  const bool onGpu = kTestDevice == DeviceKind::Cuda;
+  EXPECT_EQ(session.reserve("rows", 4)->device(), onGpu ? std::optional(0) : std::nullopt);
+  const Status named = session.reserve("rows", 4, 0).status();
+  EXPECT_EQ(named.isOk(), onGpu) << named.message();
+}
+
 TEST_F(Reservations, NeedOneBucket) {
   Session session = createSession(toPlan(servedPlan()));
   const auto refusal = [&](std::string_view entry, int64_t batch) {

@@ -1,6 +1,8 @@
 // Session: many threads, and plans that are exchanged while they run.
 #include "tests/unit/runtime/session/served_plan.h"
 
+#include <future>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -152,6 +154,16 @@ TEST_F(SessionThreads, WaitingRequestsFailAtTheLimits) {
   EXPECT_EQ(session.stats().waits, 1u);
   EXPECT_GE(session.stats().waitMicros, 50'000u);
   EXPECT_TRUE(run(session, "rows", {1, 4}).isOk());
+}
+
+TEST_F(SessionThreads, TheLongestTimeOutIsNone) {
+  Session session = createSession(
+      plan_, {.timeout = std::chrono::milliseconds(std::numeric_limits<int64_t>::max())});
+  auto reservation = std::make_unique<Reservation>(*session.reserve("rows", 4));
+  auto waiting = std::async(std::launch::async, [&] { return run(session, "rows", {4, 4}); });
+  EXPECT_EQ(waiting.wait_for(50ms), std::future_status::timeout);
+  reservation.reset();
+  EXPECT_EQ(*waiting.get(), expected({4, 4}));
 }
 
 TEST_F(SessionThreads, NothingStaysOnTheDevice) {
