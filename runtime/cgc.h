@@ -72,8 +72,12 @@ typedef enum cgc_memory { CGC_HOST = 0, CGC_GPU = 1 } cgc_memory;
 typedef struct cgc_error cgc_error;
 /* A loaded plan. Immutable. */
 typedef struct cgc_plan cgc_plan;
+/* Memory that the models of several sessions share. */
+typedef struct cgc_memory_pool cgc_memory_pool;
 /* A plan on one or several devices, ready for requests. */
 typedef struct cgc_session cgc_session;
+/* A context of a session that one caller keeps, to use its inputs and outputs where they are. */
+typedef struct cgc_reservation cgc_reservation;
 
 /* The version of the library, such as "0.1.0". */
 CGC_C_API const char *cgc_version(void);
@@ -124,6 +128,29 @@ CGC_C_API size_t cgc_plan_tensor_count(const cgc_plan *plan, size_t entry, cgc_i
 /* Describes an input or output of a bucket. CGC_USAGE if there is none. */
 CGC_C_API cgc_code cgc_plan_tensor(const cgc_plan *plan, size_t entry, size_t bucket, cgc_io io,
                                    size_t index, cgc_tensor_info *info, cgc_error **error);
+
+/* One arena and one limit for all sessions that are created with the pool: the arena is as large as
+ * the largest of theirs, not the sum, and runs that share it follow one another on the device.
+ * `memory` and `device` say which memory: that of GPU `device`, or the host's, where `device` is
+ * ignored. `limit` is in bytes, without the memory of CUDA graphs; 0 is the memory that is free. */
+CGC_C_API cgc_code cgc_memory_pool_create(cgc_memory memory, int32_t device, uint64_t limit,
+                                          cgc_memory_pool **pool, cgc_error **error);
+/* Sessions that were created with the pool keep it. */
+CGC_C_API void cgc_memory_pool_destroy(cgc_memory_pool *pool);
+
+/* The memory of a pool in bytes. That of one model: cgc_session_get_memory. */
+typedef struct cgc_pool_report {
+  size_t struct_size;
+  uint64_t weights;
+  uint64_t arenas; /* The shared arena, counted once, and those that contexts have to themselves. */
+  uint64_t io;     /* Static inputs and outputs. */
+  uint64_t graphs; /* Memory that the driver took for CUDA graphs. */
+  uint64_t peak;   /* The largest weights + arenas + io since the pool was created. */
+  uint64_t limit;
+} cgc_pool_report;
+
+CGC_C_API cgc_code cgc_memory_pool_get_report(const cgc_memory_pool *pool, cgc_pool_report *report,
+                                              cgc_error **error);
 
 /* How kernels are run. */
 typedef enum cgc_executor {
@@ -196,6 +223,12 @@ typedef struct cgc_session_options {
   void *log_user;
   const cgc_host_function *host_functions; /* Those that the plan calls, in any order. */
   size_t host_function_count;
+  const cgc_memory_pool *pool; /* Null: the session has arenas of its own. With a pool, its limit
+                                  holds, and memory_limit must be 0. */
+  int32_t captured_contexts;   /* Further contexts on each device, for runs on streams that the
+                                  caller captures; each such capture holds one. */
+  int32_t address_sets; /* The sets of a caller's device tensors for which a bucket keeps a graph
+                           that runs on them in place. 0: 4. Negative: tensors are copied. */
 } cgc_session_options;
 
 /* Uploads the weights to each device and creates its contexts. `options` may be null. */
@@ -212,12 +245,37 @@ CGC_C_API void cgc_session_destroy(cgc_session *session);
  * stay valid until the work is complete. If it is null, the call returns when the outputs are
  * complete. The legacy default stream is 1 (cudaStreamLegacy), not null.
  *
+ * If `stream` is being captured, the run becomes part of the caller's graph. That needs
+ * captured_contexts; the session and the memory of the tensors must outlive the graph and its
+ * executables, whose replays must not overlap.
+ *
  * CGC_USAGE, before anything is enqueued, for a request that does not fit; CGC_BUSY if it waited
  * too long. */
 CGC_C_API cgc_code cgc_session_run(cgc_session *session, const char *entry,
                                    const cgc_tensor *inputs, size_t input_count,
                                    const cgc_tensor *outputs, size_t output_count, void *stream,
                                    cgc_error **error);
+
+/* Takes a context for the caller alone, who writes inputs and reads outputs where they are: of the
+ * smallest bucket of at least `batch` rows, or, if rows are not independent, of the bucket of
+ * `batch` rows. `device` is the GPU that must run it; -1: any. One thread at a time may use a
+ * reservation. */
+CGC_C_API cgc_code cgc_session_reserve(cgc_session *session, const char *entry, int64_t batch,
+                                       int32_t device, cgc_reservation **reservation,
+                                       cgc_error **error);
+/* Gives the context back. Before the session is destroyed. */
+CGC_C_API void cgc_reservation_destroy(cgc_reservation *reservation);
+/* The GPU of the reservation; -1 if the plan runs on the host. */
+CGC_C_API int32_t cgc_reservation_device(const cgc_reservation *reservation);
+/* An input or output of the reservation, with as many rows as were reserved. Memory and sizes live
+ * as long as the reservation. Write an input behind the last run; read an output before the next
+ * one. CGC_USAGE if there is no such tensor. */
+CGC_C_API cgc_code cgc_reservation_tensor(const cgc_reservation *reservation, cgc_io io,
+                                          size_t index, cgc_tensor *tensor, cgc_error **error);
+/* Runs the entry on what the inputs hold. `stream`, of the reservation's GPU, as for
+ * cgc_session_run; one that is being captured is refused. */
+CGC_C_API cgc_code cgc_reservation_run(cgc_reservation *reservation, void *stream,
+                                       cgc_error **error);
 
 /* Captures the buckets that a batch of `batch` rows takes, if the session captures on first use. */
 CGC_C_API cgc_code cgc_session_prepare(cgc_session *session, const char *entry, int64_t batch,
@@ -236,9 +294,9 @@ CGC_C_API cgc_code cgc_session_swap_weights(cgc_session *session, const cgc_plan
 /* What a session has done since it was created. */
 typedef struct cgc_session_stats {
   size_t struct_size;
-  uint64_t requests;    /* Calls of cgc_session_run, failed ones included. */
-  uint64_t failures;    /* Those that failed. */
-  uint64_t splits;      /* Requests that took more than one run of a bucket. */
+  uint64_t requests; /* Calls of cgc_session_run and cgc_reservation_run, failed ones included. */
+  uint64_t failures; /* Those that failed. */
+  uint64_t splits;   /* Requests that took more than one run of a bucket. */
   uint64_t bucket_runs; /* Runs of a bucket. */
   uint64_t rows;        /* Rows of requests with a batch. */
   uint64_t padded_rows; /* Rows that were computed and that nobody asked for. */
@@ -246,7 +304,7 @@ typedef struct cgc_session_stats {
   uint64_t wait_micros; /* Their time in the queue, in microseconds. */
   uint64_t updates;     /* Plans that were exchanged. */
   uint64_t fallbacks;   /* Requests that LibTorch ran, by fallback_model. */
-  uint64_t replays;     /* Runs of a bucket that replay a CUDA graph. */
+  uint64_t replays;     /* Runs of a bucket that replayed a CUDA graph. */
   uint64_t captures;    /* Buckets that were captured, each time in each context. */
 } cgc_session_stats;
 

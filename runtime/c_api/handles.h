@@ -15,8 +15,14 @@ struct cgc_error {
 struct cgc_plan {
   std::shared_ptr<const cgc::Plan> plan;
 };
+struct cgc_memory_pool {
+  std::shared_ptr<cgc::MemoryPool> pool;
+};
 struct cgc_session {
   cgc::Session session;
+};
+struct cgc_reservation {
+  cgc::Reservation reservation;
 };
 
 namespace cgc::c_api {
@@ -52,6 +58,12 @@ template <class T> Status toCaller(T value, T *given, const char *name) {
   value.struct_size = size;
   std::memcpy(given, &value, std::min(size, sizeof(T)));
   return Status::ok();
+}
+
+/// A view as a caller's tensor, whose sizes are borrowed from it.
+inline cgc_tensor tensorOf(const TensorView &view) {
+  return {view.data, view.sizes.data(), int32_t(view.sizes.size()), cgc_dtype(view.dtype),
+          view.device == DeviceKind::Cuda ? CGC_GPU : CGC_HOST};
 }
 
 /// Usage if a pointer that is required is null.

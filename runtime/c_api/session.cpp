@@ -36,9 +36,7 @@ public:
     if (count_ > kFew)
       many_.resize(count_);
     for (size_t i = 0; i < count_; ++i)
-      data()[i] = {views[i].data, views[i].sizes.data(), int32_t(views[i].sizes.size()),
-                   cgc_dtype(views[i].dtype),
-                   views[i].device == DeviceKind::Cuda ? CGC_GPU : CGC_HOST};
+      data()[i] = tensorOf(views[i]);
   }
   cgc_tensor *data() { return count_ > kFew ? many_.data() : few_; }
   size_t count() const { return count_; }
@@ -92,6 +90,11 @@ Result<SessionOptions> optionsOf(const cgc_session_options *given) {
     options.engine.hostFunctions.push_back({text(given.name), hostFunctionOf(given)});
   }
   options.engine.memoryLimit = o.memory_limit;
+  if (o.pool)
+    options.engine.pool = o.pool->pool;
+  options.capturedContexts = o.captured_contexts;
+  if (o.address_sets != 0)
+    options.context.addressSets = size_t(std::max(o.address_sets, 0));
   options.context.threads = o.threads;
   if (o.capture_on_first_use)
     options.context.capture = CaptureTime::OnFirstUse;

@@ -1,6 +1,6 @@
-/* Uses every function of the C API from C99, on the host: serve PLAN HOST_PLAN. Entry "rows" of PLAN computes y = w - x
- * over batches of f32[N,4]; entry "twice" of HOST_PLAN is a host call on f32[2,4]. Exits with
- * 1 and prints the line that failed. */
+/* Uses every function of the C API from C99, on the host: serve PLAN HOST_PLAN. Entry "rows" of
+ * PLAN computes y = w - x over batches of f32[N,4]; entry "twice" of HOST_PLAN is a host call on
+ * f32[2,4]. Exits with 1 and prints the line that failed. */
 #include "runtime/cgc.h"
 
 #include <stddef.h>
@@ -53,13 +53,15 @@ static int checkHostFunctions(const char *path) {
   cgc_host_function function = {"gate.forward", twice, &calls};
   cgc_session_options options = CGC_INIT(cgc_session_options);
   CHECK(cgc_plan_load(path, &plan, NULL) == CGC_OK);
-  FAILS(cgc_session_create(plan, NULL, &session, &error), CGC_USAGE, "the host function 'gate.forward'");
+  FAILS(cgc_session_create(plan, NULL, &session, &error), CGC_USAGE,
+        "the host function 'gate.forward'");
   options.host_function_count = 1;
   FAILS(cgc_session_create(plan, &options, &session, &error), CGC_USAGE, "host_functions is null");
   options.host_functions = &function;
   /* A program that was compiled with an earlier version has no such members. */
   options.struct_size = offsetof(cgc_session_options, host_functions);
-  FAILS(cgc_session_create(plan, &options, &session, &error), CGC_USAGE, "the host function 'gate.forward'");
+  FAILS(cgc_session_create(plan, &options, &session, &error), CGC_USAGE,
+        "the host function 'gate.forward'");
   options.struct_size = sizeof options;
   CHECK(cgc_session_create(plan, &options, &session, NULL) == CGC_OK);
   CHECK(cgc_session_run(session, "twice", &in, 1, &out, 1, NULL, NULL) == CGC_OK);
@@ -67,10 +69,12 @@ static int checkHostFunctions(const char *path) {
   cgc_session_destroy(session);
   function.user_data = NULL;
   CHECK(cgc_session_create(plan, &options, &session, NULL) == CGC_OK);
-  FAILS(cgc_session_run(session, "twice", &in, 1, &out, 1, NULL, &error), CGC_FAILED, "host gate.forward: it has no data");
+  FAILS(cgc_session_run(session, "twice", &in, 1, &out, 1, NULL, &error), CGC_FAILED,
+        "host gate.forward: it has no data");
   cgc_session_destroy(session);
   function.function = NULL;
-  FAILS(cgc_session_create(plan, &options, &session, &error), CGC_USAGE, "the host function 'gate.forward' is null");
+  FAILS(cgc_session_create(plan, &options, &session, &error), CGC_USAGE,
+        "the host function 'gate.forward' is null");
   cgc_plan_destroy(plan);
   return 0;
 }
@@ -90,10 +94,13 @@ static int checkPlan(const cgc_plan *plan) {
   CHECK(info.sizes[0] == 16 && info.sizes[1] == 4 && info.batch_dim == 0);
   CHECK(info.struct_size == sizeof info);
   FAILS(cgc_plan_tensor(plan, 5, 0, CGC_INPUT, 0, &info, &error), CGC_USAGE, "no entry of index 5");
-  FAILS(cgc_plan_tensor(plan, 0, 4, CGC_INPUT, 0, &info, &error), CGC_USAGE, "no bucket of index 4");
-  FAILS(cgc_plan_tensor(plan, 0, 0, CGC_OUTPUT, 1, &info, &error), CGC_USAGE, "no output of index 1");
+  FAILS(cgc_plan_tensor(plan, 0, 4, CGC_INPUT, 0, &info, &error), CGC_USAGE,
+        "no bucket of index 4");
+  FAILS(cgc_plan_tensor(plan, 0, 0, CGC_OUTPUT, 1, &info, &error), CGC_USAGE,
+        "no output of index 1");
   info.struct_size = 0;
-  FAILS(cgc_plan_tensor(plan, 0, 0, CGC_INPUT, 0, &info, &error), CGC_USAGE, "sizeof(cgc_tensor_info)");
+  FAILS(cgc_plan_tensor(plan, 0, 0, CGC_INPUT, 0, &info, &error), CGC_USAGE,
+        "sizeof(cgc_tensor_info)");
   return 0;
 }
 
@@ -140,12 +147,15 @@ static int checkSession(const cgc_plan *plan, cgc_session *session) {
       CHECK(y[row][column] == (float)(column + 1) - x[row][column]);
   CHECK(cgc_session_update(session, plan, NULL) == CGC_OK);
   CHECK(cgc_session_swap_weights(session, plan, NULL) == CGC_OK);
-  FAILS(cgc_session_run(session, "none", &in, 1, &out, 1, NULL, &error), CGC_USAGE, "no entry 'none'");
-  FAILS(cgc_session_run(session, "rows", NULL, 1, &out, 1, NULL, &error), CGC_USAGE, "inputs is null");
+  FAILS(cgc_session_run(session, "none", &in, 1, &out, 1, NULL, &error), CGC_USAGE,
+        "no entry 'none'");
+  FAILS(cgc_session_run(session, "rows", NULL, 1, &out, 1, NULL, &error), CGC_USAGE,
+        "inputs is null");
   in.sizes = wrong;
   FAILS(cgc_session_run(session, "rows", &in, 1, &out, 1, NULL, &error), CGC_USAGE, "x=f32[6,5]");
   in.dtype = (cgc_dtype)77;
-  FAILS(cgc_session_run(session, "rows", &in, 1, &out, 1, NULL, &error), CGC_USAGE, "inputs[0]: there is no element type 77");
+  FAILS(cgc_session_run(session, "rows", &in, 1, &out, 1, NULL, &error), CGC_USAGE,
+        "inputs[0]: there is no element type 77");
   FAILS(cgc_session_prepare(session, "rows", 0, &error), CGC_USAGE, "the batch is empty");
   CHECK(cgc_session_get_memory(session, &memory, NULL) == CGC_OK);
   CHECK(memory.weights == 16 && memory.arenas > 0 && memory.io > 0 && memory.graphs == 0);
@@ -159,6 +169,71 @@ static int checkSession(const cgc_plan *plan, cgc_session *session) {
   stats.struct_size = offsetof(cgc_session_stats, splits);
   CHECK(cgc_session_get_stats(session, &stats, NULL) == CGC_OK);
   CHECK(stats.failures == 2 && stats.splits == UINT64_MAX);
+  return 0;
+}
+
+/* Runs a reservation of three rows of the bucket of four. */
+static int checkReservation(cgc_session *session) {
+  cgc_reservation *reserved = NULL;
+  cgc_tensor in, out;
+  FAILS(cgc_session_reserve(session, "rows", 1000, -1, &reserved, &error), CGC_USAGE,
+        "no single bucket for 1000 rows");
+  FAILS(cgc_session_reserve(session, "rows", 3, 0, &reserved, &error), CGC_USAGE, "GPU 0 is given");
+  FAILS(cgc_session_reserve(session, NULL, 3, -1, &reserved, &error), CGC_USAGE, "entry is null");
+  FAILS(cgc_session_reserve(session, "rows", 3, -1, NULL, &error), CGC_USAGE,
+        "reservation is null");
+  CHECK(cgc_session_reserve(session, "rows", 3, -1, &reserved, NULL) == CGC_OK);
+  CHECK(cgc_reservation_device(reserved) == -1);
+  CHECK(cgc_reservation_tensor(reserved, CGC_INPUT, 0, &in, NULL) == CGC_OK);
+  CHECK(cgc_reservation_tensor(reserved, CGC_OUTPUT, 0, &out, NULL) == CGC_OK);
+  CHECK(in.rank == 2 && in.sizes[0] == 3 && in.sizes[1] == 4 && in.dtype == CGC_F32 &&
+        in.memory == CGC_HOST);
+  FAILS(cgc_reservation_tensor(reserved, CGC_OUTPUT, 1, &out, &error), CGC_USAGE,
+        "none of index 1");
+  FAILS(cgc_reservation_tensor(reserved, CGC_INPUT, 0, NULL, &error), CGC_USAGE, "tensor is null");
+  for (int i = 0; i < 12; ++i)
+    ((float *)in.data)[i] = (float)(7 * i);
+  CHECK(cgc_reservation_run(reserved, NULL, NULL) == CGC_OK);
+  for (int i = 0; i < 12; ++i)
+    CHECK(((float *)out.data)[i] == (float)(i % 4 + 1) - (float)(7 * i));
+  FAILS(cgc_reservation_run(NULL, NULL, &error), CGC_USAGE, "reservation is null");
+  cgc_reservation_destroy(reserved);
+  cgc_reservation_destroy(NULL);
+  return 0;
+}
+
+/* Two sessions in one pool, which takes the arena of one. */
+static int checkPool(const cgc_plan *plan) {
+  cgc_memory_pool *pool = NULL;
+  cgc_session *sessions[2] = {NULL, NULL};
+  cgc_session_options options = CGC_INIT(cgc_session_options);
+  cgc_pool_report report = CGC_INIT(cgc_pool_report);
+  cgc_memory_report memory = CGC_INIT(cgc_memory_report);
+  FAILS(cgc_memory_pool_create((cgc_memory)7, 0, 0, &pool, &error), CGC_USAGE, "no memory 7");
+  FAILS(cgc_memory_pool_create(CGC_HOST, 0, 0, NULL, &error), CGC_USAGE, "pool is null");
+  CHECK(cgc_memory_pool_create(CGC_HOST, 0, 0, &pool, NULL) == CGC_OK);
+  options.pool = pool;
+  for (int i = 0; i < 2; ++i)
+    CHECK(cgc_session_create(plan, &options, &sessions[i], NULL) == CGC_OK);
+  options.memory_limit = 1;
+  FAILS(cgc_session_create(plan, &options, &sessions[0], &error), CGC_USAGE, "limit");
+  CHECK(cgc_session_get_memory(sessions[1], &memory, NULL) == CGC_OK);
+  CHECK(cgc_memory_pool_get_report(pool, &report, NULL) == CGC_OK);
+  CHECK(report.arenas == memory.arenas && report.io == 2 * memory.io && report.graphs == 0);
+  CHECK(report.weights == 2 * memory.weights && report.limit == 0);
+  CHECK(report.peak == report.weights + report.arenas + report.io);
+  FAILS(cgc_memory_pool_get_report(NULL, &report, &error), CGC_USAGE, "pool is null");
+  cgc_memory_pool_destroy(pool); /* The sessions keep it. */
+  for (int i = 0; i < 2; ++i) {
+    CHECK(cgc_session_prepare(sessions[i], "rows", 1, NULL) == CGC_OK);
+    cgc_session_destroy(sessions[i]);
+  }
+  options.pool = NULL;
+  options.memory_limit = 0;
+  options.captured_contexts = 1;
+  FAILS(cgc_session_create(plan, &options, &sessions[0], &error), CGC_USAGE,
+        "set aside for captures, and the plan runs on the host");
+  cgc_memory_pool_destroy(NULL);
   return 0;
 }
 
@@ -180,7 +255,8 @@ int main(int argc, char **argv) {
     return 1;
   FAILS(cgc_session_create(NULL, NULL, &session, &error), CGC_USAGE, "plan is null");
   options.struct_size = 1;
-  FAILS(cgc_session_create(plan, &options, &session, &error), CGC_USAGE, "sizeof(cgc_session_options)");
+  FAILS(cgc_session_create(plan, &options, &session, &error), CGC_USAGE,
+        "sizeof(cgc_session_options)");
   options.struct_size = sizeof options;
   options.contexts = -1;
   FAILS(cgc_session_create(plan, &options, &session, &error), CGC_USAGE, "at least one context");
@@ -196,6 +272,8 @@ int main(int argc, char **argv) {
   options.fallback_model = NULL;
   CHECK(cgc_session_create(plan, &options, &session, NULL) == CGC_OK);
   if (checkSession(plan, session) || checkHealth(session, &state))
+    return 1;
+  if (checkReservation(session) || checkPool(plan))
     return 1;
   if (checkHostFunctions(argv[2]))
     return 1;
