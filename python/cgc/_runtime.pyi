@@ -36,6 +36,7 @@ class Session:
         timeout_ms: int,
         capture_on_first_use: bool,
         memory_limit: int,
+        captured_contexts: int,
         aten_path: str,
         cublaslt_path: str,
         reference_path: str,

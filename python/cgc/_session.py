@@ -21,9 +21,9 @@ Arrays = Any  # An array, a sequence of arrays in the plan's order, or a mapping
 
 def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int = 1, max_batch: int | None = None,
          max_waiting: int | None = None, timeout: float | None = None, executor: str = "graph",
-         capture: str = "creation", threads: int = 0, memory_limit: int = 0, aten_path: Path = "",
-         cublaslt_path: Path = "", reference_path: Path = "", op_libraries: Sequence[Path] = (), fallback: Path = "",
-         log: Callable[[str, str], object] | None = None) -> Session:
+         capture: str = "creation", captured_contexts: int = 0, threads: int = 0, memory_limit: int = 0,
+         aten_path: Path = "", cublaslt_path: Path = "", reference_path: Path = "", op_libraries: Sequence[Path] = (),
+         fallback: Path = "", log: Callable[[str, str], object] | None = None) -> Session:
     """Loads the plan file at `path` and makes it ready for requests.
 
     device: the GPU or GPUs, by index; None is GPU 0 for a plan that runs on GPUs, and the only value for others.
@@ -34,17 +34,19 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
     executor: "graph" replays CUDA graphs; "stream" launches every kernel, for debugging; "reference" runs a plan for
         cuda on the host, slowly.
     capture: whether buckets are captured at "creation" or at "first_use".
+    captured_contexts: further contexts on each device, for run() on a stream that is being captured, for example inside
+        torch.cuda.graph(); each graph that is captured so holds one of them, and must not outlive the session.
     threads: threads of an op on the host; 0 is the setting of the process.
     memory_limit: in bytes for each device: weights, arenas, inputs and outputs; 0 is the free memory.
     *_path, op_libraries: as in docs/deployment.md. libcgc_aten.so and libcgc_reference.so are in this package, and
         libcublasLt.so.13 is found in the package nvidia-cublas.
-
     fallback: the TorchScript file that the plan was compiled from. LibTorch then runs requests that no bucket takes; it
         takes memory beside the plan, and stats()["fallbacks"] counts them. Give such requests `out`.
     log: is called with a level ("info", "warning", "error") and a message, on any thread; it must not call the
         session.
 
-    Imports torch if the plan or `fallback` needs LibTorch and torch is installed. Touches a GPU only for a plan that runs on one.
+    Imports torch if the plan or `fallback` needs LibTorch and torch is installed. Touches a GPU only for a plan that
+    runs on one.
     """
     plan = _load_plan(path)
     if fallback:
@@ -55,7 +57,7 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
         contexts=_at_least_one("contexts", contexts), threads=threads,
         max_batch=_at_least_one("max_batch", max_batch), max_waiting=_at_least_one("max_waiting", max_waiting),
         timeout_ms=_milliseconds(timeout), capture_on_first_use=_choice("capture", capture, _CAPTURES),
-        memory_limit=memory_limit, aten_path=os.fspath(aten_path),
+        memory_limit=memory_limit, captured_contexts=captured_contexts, aten_path=os.fspath(aten_path),
         cublaslt_path=os.fspath(cublaslt_path) or _libraries.cublaslt(), reference_path=os.fspath(reference_path),
         op_libraries=[os.fspath(library) for library in op_libraries], fallback=os.fspath(fallback),
         log=None if log is None else lambda level, message: log(_LOG_LEVELS[level], message))

@@ -11,6 +11,26 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using namespace cgc_python;
 
+namespace {
+
+// The garbage collector finds the cycle of a log that refers to its session.
+int traverseSession(PyObject *self, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self))
+    Py_VISIT(nb::inst_ptr<Session>(self)->log());
+  return 0;
+}
+int clearSession(PyObject *self) {
+  if (nb::inst_ready(self))
+    nb::inst_ptr<Session>(self)->clear();
+  return 0;
+}
+PyType_Slot kSessionSlots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverseSession)},
+                               {Py_tp_clear, reinterpret_cast<void *>(clearSession)},
+                               {0, nullptr}};
+
+} // namespace
+
 NB_MODULE(_runtime, m) {
   m.doc() = "The C API of libcgc_runtime. Use the package cgc.";
   m.def("version", cgc_version);
@@ -26,24 +46,25 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("shape", &Tensor::shape)
       .def_prop_ro("gpu", &Tensor::gpu);
 
-  nb::class_<Session>(m, "Session")
+  nb::class_<Session>(m, "Session", nb::type_slots(kSessionSlots))
       .def(
           "__init__",
           [](Session *self, const Plan &plan, int executor, std::vector<int32_t> devices,
              int32_t contexts, int32_t threads, int64_t maxBatch, size_t maxWaiting,
-             int64_t timeoutMs, bool captureOnFirstUse, uint64_t memoryLimit, std::string atenPath,
-             std::string cublasltPath, std::string referencePath,
-             std::vector<std::string> opLibraries, std::string fallback, nb::object log) {
+             int64_t timeoutMs, bool captureOnFirstUse, uint64_t memoryLimit,
+             int32_t capturedContexts, std::string atenPath, std::string cublasltPath,
+             std::string referencePath, std::vector<std::string> opLibraries, std::string fallback,
+             nb::object log) {
             new (self) Session(plan, {executor, std::move(devices), contexts, threads, maxBatch,
                                       maxWaiting, timeoutMs, captureOnFirstUse, memoryLimit,
-                                      std::move(atenPath), std::move(cublasltPath),
-                                      std::move(referencePath), std::move(opLibraries),
-                                      std::move(fallback), std::move(log)});
+                                      capturedContexts, std::move(atenPath),
+                                      std::move(cublasltPath), std::move(referencePath),
+                                      std::move(opLibraries), std::move(fallback), std::move(log)});
           },
           "plan"_a, nb::kw_only(), "executor"_a, "devices"_a, "contexts"_a, "threads"_a,
           "max_batch"_a, "max_waiting"_a, "timeout_ms"_a, "capture_on_first_use"_a,
-          "memory_limit"_a, "aten_path"_a, "cublaslt_path"_a, "reference_path"_a, "op_libraries"_a,
-          "fallback"_a, "log"_a.none())
+          "memory_limit"_a, "captured_contexts"_a, "aten_path"_a, "cublaslt_path"_a,
+          "reference_path"_a, "op_libraries"_a, "fallback"_a, "log"_a.none())
       .def("run", &Session::run, "entry"_a, "inputs"_a, "outputs"_a, "stream"_a)
       .def("prepare", &Session::prepare, "entry"_a, "batch"_a)
       .def("update", &Session::update, "plan"_a)

@@ -35,6 +35,7 @@ Session::Session(const Plan &plan, const Options &given) : log_(given.log) {
   options.timeout_ms = given.timeoutMs;
   options.capture_on_first_use = given.captureOnFirstUse;
   options.memory_limit = given.memoryLimit;
+  options.captured_contexts = given.capturedContexts;
   options.aten_path = given.atenPath.c_str();
   options.cublaslt_path = given.cublasltPath.c_str();
   options.reference_path = given.referencePath.c_str();
@@ -178,6 +179,11 @@ void Session::close() {
   const std::unique_lock lock(using_);
   cgc_session_destroy(session_);
   session_ = nullptr;
+}
+
+void Session::clear() {
+  close();
+  log_.reset();
 }
 
 } // namespace cgc_python

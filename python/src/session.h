@@ -22,6 +22,7 @@ struct Options {
   int64_t timeoutMs = 0;
   bool captureOnFirstUse = false;
   uint64_t memoryLimit = 0;
+  int32_t capturedContexts = 0;
   std::string atenPath, cublasltPath, referencePath;
   std::vector<std::string> opLibraries;
   std::string fallback;
@@ -51,6 +52,11 @@ public:
   /// Waits for calls that have begun, and destroys the session. Later calls fail with Usage.
   void close();
   bool closed() const { return closing_; }
+
+  /// Options::log; null if there is none. Borrowed.
+  PyObject *log() const { return log_.ptr(); }
+  /// Closes the session and releases its log.
+  void clear();
 
 private:
   /// Runs `call(session, cgc_error **)` without the GIL, unless the session is closed.

@@ -2,6 +2,7 @@
 import ast
 import gc
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -247,3 +248,19 @@ def test_a_log_that_raises_fails_no_request(plans, expected, monkeypatch):
 def test_fallback_needs_a_model(plans):
     with pytest.raises(cgc.Error):
         cgc.load(plans / "tiny.cgplan", executor="reference", fallback=plans / "expected.npz")
+
+
+def test_a_log_that_holds_its_session_is_collected(plans):
+    messages = []
+    session = cgc.load(plans / "tiny.cgplan", executor="reference",
+                       log=lambda level, message: messages.append((holder[0].entries, message)))
+    holder = [session]
+    gone = weakref.ref(session)
+    del session, holder
+    gc.collect()
+    assert gone() is None
+
+
+def test_captured_contexts_need_a_gpu(plans):
+    with pytest.raises(cgc.UsageError, match="set aside for captures, and the plan runs on the host"):
+        cgc.load(plans / "tiny.cgplan", executor="reference", captured_contexts=1)

@@ -229,6 +229,22 @@ def test_gpu_tensors_and_streams(plans, expected, image, own_stream):
         assert_allclose(session.run("encode_image", expected["image"]), expected["image_features"], rtol=1e-3, atol=1e-3)
 
 
+@needs_gpu
+def test_runs_inside_a_cuda_graph_of_torch(plans, expected, image):
+    with cgc.load(plans / "tiny.cgplan", device=0, captured_contexts=1) as session:
+        source, out = torch.zeros_like(image).cuda(), torch.empty(len(image), 8).cuda()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            session.run("encode_image", source * 2, out=out, stream=torch.cuda.current_stream())
+            doubled = out * 2
+        source.copy_(image / 2)
+        graph.replay()
+        assert_allclose((doubled / 2).cpu().numpy(), expected["image_features"], rtol=1e-3, atol=1e-3)
+        with pytest.raises(cgc.BusyError, match="hold all 1 contexts"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+            session.run("encode_image", source, out=out, stream=torch.cuda.current_stream())
+        del graph
+
+
 def test_fallback(plans, expected, image):
     with cgc.load(plans / "host.cgplan", fallback=plans / "model.pt", max_batch=4, threads=1) as session:
         features = session.run("encode_image", image[:5])
