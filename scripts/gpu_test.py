@@ -428,6 +428,11 @@ def serving(session, models):
         session.verdict("swaps under load", "ok" if swap["load"]["failures"] == 0 else "FAILED", swaps=swap["swaps"],
                         **figures_of(swap["load"]))
         session.bound("p99 with swaps by p99 without", swap["p99_ratio"], 2, "x")
+    result = session.json("memory", [CGC, "bench", plan, "--memory"], 100)
+    for stage in result["stages"] if result else ():
+        session.bound(f"memory, {stage['stage']}, measured by predicted", stage["measured_bytes"] / stage["rounded_bytes"],
+                      1.01, "x")
+    session.run("doctor", [CGC, "doctor", plan], 60)
 
 
 def figures_of(load):

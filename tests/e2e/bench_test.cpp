@@ -143,7 +143,7 @@ TEST_F(Bench, MeasuresTheMemoryOfEachStage) {
   for (const auto &stage : json["stages"]) {
     names.push_back(stage["stage"]);
     EXPECT_EQ(stage["difference_bytes"].get<int64_t>(),
-              stage["measured_bytes"].get<int64_t>() - stage["predicted_bytes"].get<int64_t>());
+              stage["measured_bytes"].get<int64_t>() - stage["rounded_bytes"].get<int64_t>());
   }
   EXPECT_EQ(names, (std::vector<std::string>{"model ready", "static inputs", "after capture",
                                              "steady", "peak"}));

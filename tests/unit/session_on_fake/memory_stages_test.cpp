@@ -28,13 +28,22 @@ TEST_F(MemoryOfStages, MeasuresWhatThePlanPredicts) {
   const auto memory = measure();
   ASSERT_TRUE(memory.isOk()) << memory.status().message();
   ASSERT_EQ(memory->stages.size(), 5u);
-  for (const auto &[name, predicted, measured] : memory->stages) {
+  for (const auto &[name, predicted, rounded, measured] : memory->stages) {
     const bool isReady = std::string(name) == "model ready";
     EXPECT_EQ(predicted, bytes.weights + (isReady ? 0 : bytes.arena + bytes.io)) << name;
+    EXPECT_EQ(rounded, 2u << 20) << name; // All buffers are small.
     const bool hasGraphs = std::string(name) != "static inputs" && !isReady;
     EXPECT_EQ(measured, predicted + (hasGraphs ? memory->counted.graphs : 0)) << name;
   }
   EXPECT_EQ(memory->counted.weights, bytes.weights);
+}
+
+TEST_F(MemoryOfStages, RoundsToTheBlocksOfCuda) {
+  constexpr uint64_t kMiB = 1 << 20;
+  EXPECT_EQ(tool::cudaMallocBytes({}), 0u);
+  EXPECT_EQ(tool::cudaMallocBytes({0, 1, kMiB - 1}), 2 * kMiB); // One block.
+  EXPECT_EQ(tool::cudaMallocBytes({kMiB - 1, kMiB - 1, kMiB - 1}), 4 * kMiB);
+  EXPECT_EQ(tool::cudaMallocBytes({kMiB, kMiB, 2 * kMiB, 2 * kMiB + 1, 5}), 12 * kMiB);
 }
 
 TEST_F(MemoryOfStages, SaysWhatFails) {

@@ -61,7 +61,34 @@ private:
   std::vector<TensorView> views_;
 };
 
+/// The sizes of the weights of a plan; with `all`, also of arena, inputs and outputs.
+std::vector<uint64_t> bufferSizes(const PlanData &plan, bool all) {
+  const PlanMemory bytes = planMemory(plan);
+  std::vector<uint64_t> sizes = {bytes.weights};
+  if (!all)
+    return sizes;
+  sizes.push_back(bytes.arena);
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      for (const auto *tensors : {&bucket.inputs, &bucket.outputs})
+        for (const IoTensor &tensor : *tensors)
+          sizes.push_back(*tensorBytes(tensor.dtype, tensor.sizes));
+  return sizes;
+}
+
 } // namespace
+
+uint64_t cudaMallocBytes(const std::vector<uint64_t> &sizes) {
+  constexpr uint64_t kBlock = 2 << 20;
+  const auto roundUp = [](uint64_t bytes) { return (bytes + kBlock - 1) / kBlock * kBlock; };
+  uint64_t sum = 0, small = 0;
+  for (const uint64_t size : sizes)
+    if (size >= kBlock / 2)
+      sum += roundUp(size);
+    else
+      small += size;
+  return sum + roundUp(small);
+}
 
 Result<MemoryStages> measureMemory(const Plan &plan, const EngineOptions &engineOptions, int runs) {
   const bool onGpu =
@@ -90,12 +117,16 @@ Result<MemoryStages> measureMemory(const Plan &plan, const EngineOptions &engine
   const PlanMemory bytes = planMemory(plan.data());
   const uint64_t weights = onGpu ? bytes.weights : 0, all = weights + bytes.arena + bytes.io;
   const MemoryReport counted = engine.memory();
-  return MemoryStages{{{"model ready", weights, ready},
-                       {"static inputs", all, captured - std::min(captured, counted.graphs)},
-                       {"after capture", all, captured},
-                       {"steady", all, steady},
-                       {"peak", all, meter.peak()}},
-                      counted};
+  const uint64_t weightsRounded =
+      onGpu ? cudaMallocBytes(bufferSizes(plan.data(), /*all=*/false)) : weights;
+  const uint64_t allRounded = onGpu ? cudaMallocBytes(bufferSizes(plan.data(), /*all=*/true)) : all;
+  return MemoryStages{
+      {{"model ready", weights, weightsRounded, ready},
+       {"static inputs", all, allRounded, captured - std::min(captured, counted.graphs)},
+       {"after capture", all, allRounded, captured},
+       {"steady", all, allRounded, steady},
+       {"peak", all, allRounded, meter.peak()}},
+      counted};
 }
 
 } // namespace cgc::tool

@@ -25,6 +25,8 @@ constexpr const char *kDefinitions =
     "predicted      from the plan: weights, then also the arena and the static inputs and outputs "
     "of all\n"
     "               buckets. CUDA graphs, loaded kernels and libraries are not predicted\n"
+    "rounded        the same in blocks of 2 MiB, in which CUDA gives out a GPU's memory\n"
+    "difference     measured less rounded\n"
     "model ready    weights in place, libraries opened\n"
     "static inputs  as after capture, without the memory that the captures took\n"
     "after capture  every bucket bound, warmed up and captured\n"
@@ -32,14 +34,16 @@ constexpr const char *kDefinitions =
     "peak           the most after any of these steps";
 
 int64_t difference(const MemoryStage &stage) {
-  return int64_t(stage.measured) - int64_t(stage.predicted);
+  return int64_t(stage.measured) - int64_t(stage.rounded);
 }
 
 std::string stagesText(const MemoryStages &memory, bool onGpu) {
-  std::vector<std::vector<std::string>> rows = {{"stage", "predicted", "measured", "difference"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"stage", "predicted", "rounded", "measured", "difference"}};
   for (const MemoryStage &stage : memory.stages) {
     const int64_t more = difference(stage);
-    rows.push_back({stage.name, formatBytes(stage.predicted), formatBytes(stage.measured),
+    rows.push_back({stage.name, formatBytes(stage.predicted), formatBytes(stage.rounded),
+                    formatBytes(stage.measured),
                     (more < 0 ? "-" : "") + formatBytes(uint64_t(more < 0 ? -more : more))});
   }
   return formatTable(rows) +
@@ -56,6 +60,7 @@ Json stagesJson(const std::string &path, const MemoryStages &memory, const PlanD
   for (const MemoryStage &stage : memory.stages)
     stages.push_back({{"stage", stage.name},
                       {"predicted_bytes", stage.predicted},
+                      {"rounded_bytes", stage.rounded},
                       {"measured_bytes", stage.measured},
                       {"difference_bytes", difference(stage)}});
   return {{"plan", path},
