@@ -36,7 +36,8 @@ Result<CudaStream> createStream();
 /// Creates an event without timing.
 Result<CudaEvent> createEvent();
 
-/// The index of the GPU that `stream` belongs to.
+/// The index of the GPU that `stream` belongs to. Not for a stream that is being captured: CUDA
+/// refuses the question and makes the capture invalid.
 Result<int> deviceOf(cudaStream_t stream);
 
 /// Makes `device` current and restores the caller's device when destroyed. Does nothing for a

@@ -48,14 +48,14 @@ Status Reservation::Impl::runOn(void *stream) {
   const Entry &entry = served->plan->data().entries[request.entry];
   CGC_TRY(checkIndices(entry.buckets[run.bucket].inputs, inputViews, run.rows));
   if (stream && context.device == DeviceKind::Cuda) {
-    CGC_ASSIGN_OR_RETURN(const int device, deviceOf(static_cast<cudaStream_t>(stream)));
-    if (device != lease->device)
-      return {Code::Usage, "the stream is of GPU " + std::to_string(device) +
-                               ", and the reservation is of GPU " + std::to_string(lease->device)};
     CGC_ASSIGN_OR_RETURN(const auto capture, captureOf(static_cast<cudaStream_t>(stream)));
     if (capture)
       return {Code::Usage, "the stream is being captured, and a caller's graph could run after the "
                            "reservation; call Session::run with tensors of your own"};
+    CGC_ASSIGN_OR_RETURN(const int device, deviceOf(static_cast<cudaStream_t>(stream)));
+    if (device != lease->device)
+      return {Code::Usage, "the stream is of GPU " + std::to_string(device) +
+                               ", and the reservation is of GPU " + std::to_string(lease->device)};
   }
   Status status = context.run(request.entry, {&run, 1}, inputViews, outputViews,
                               static_cast<cudaStream_t>(stream));

@@ -90,16 +90,17 @@ void Session::Impl::count(const ServedPlan &served, const Request &request,
 
 Result<std::optional<int>> Session::Impl::deviceFor(std::span<const TensorView> inputs,
                                                     std::span<const TensorView> outputs,
-                                                    void *stream) const {
+                                                    cudaStream_t stream, bool isCapturing) const {
   std::optional<int> device;
-  if (stream) {
-    CGC_ASSIGN_OR_RETURN(device, deviceOf(static_cast<cudaStream_t>(stream)));
+  const bool isOfStream = stream && !isCapturing;
+  if (isOfStream) {
+    CGC_ASSIGN_OR_RETURN(device, deviceOf(stream));
   } else if (options.devices.size() > 1) { // Else checkAddresses() finds a view that is elsewhere.
     CGC_ASSIGN_OR_RETURN(device, deviceOfViews(inputs, outputs));
   }
   if (device && std::ranges::find(options.devices, *device) == options.devices.end())
     return Status(Code::Usage,
-                  std::string(stream ? "the stream is of GPU " : "a tensor is on GPU ") +
+                  std::string(isOfStream ? "the stream is of GPU " : "a tensor is on GPU ") +
                       std::to_string(*device) + ", on which the session has no contexts");
   return device;
 }
@@ -111,19 +112,20 @@ Status Session::Impl::run(std::string_view entry, std::span<const TensorView> in
       const Request request,
       served->requests.find(entry, inputs, outputs, implOf(*served->engines.front()).runsOn));
   ContextFilter filter;
-  const bool onGpu = implOf(*served->engines.front()).runsOn == DeviceKind::Cuda;
-  if (onGpu) {
-    CGC_ASSIGN_OR_RETURN(filter.device, deviceFor(inputs, outputs, stream));
-  }
-  if (stream && onGpu) {
-    CGC_ASSIGN_OR_RETURN(const auto capture, captureOf(static_cast<cudaStream_t>(stream)));
+  if (implOf(*served->engines.front()).runsOn == DeviceKind::Cuda) {
+    auto *const callers = static_cast<cudaStream_t>(stream);
+    std::optional<StreamCapture> capture;
+    if (callers) {
+      CGC_ASSIGN_OR_RETURN(capture, captureOf(callers));
+    }
+    CGC_ASSIGN_OR_RETURN(filter.device, deviceFor(inputs, outputs, callers, capture.has_value()));
     if (capture && request.isFallback)
       return {Code::Usage,
               "the stream is being captured, and no bucket takes the request: LibTorch "
               "cannot run the fallback model in a capture; add the shapes to the plan"};
     if (capture)
-      return runCaptured(*served, request, *capture, *filter.device, inputs, outputs,
-                         static_cast<cudaStream_t>(stream));
+      return runCaptured(*served, request, *capture,
+                         filter.device.value_or(options.devices.front()), inputs, outputs, callers);
   }
   CGC_ASSIGN_OR_RETURN(const ContextPool::Lease lease, acquire(*served, filter));
   if (lease->device >= 0)

@@ -54,10 +54,11 @@ struct Session::Impl {
       countFailure(status);
     return status;
   }
-  /// The GPU that has to run a request: that of its stream, else, of several, that of its views.
-  /// Usage if the session does not have it.
+  /// The GPU that has to run a request: that of `stream`, unless it is null or being captured, or
+  /// else, of several, that of its views. Usage if the session does not have it.
   Result<std::optional<int>> deviceFor(std::span<const TensorView> inputs,
-                                       std::span<const TensorView> outputs, void *stream) const;
+                                       std::span<const TensorView> outputs, cudaStream_t stream,
+                                       bool isCapturing) const;
   /// Takes a context and counts the wait.
   Result<ContextPool::Lease> acquire(ServedPlan &served, const ContextFilter &filter);
   /// Runs a request by the fallback model, while it has a context's place.

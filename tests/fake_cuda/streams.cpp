@@ -109,6 +109,22 @@ template <class Wait> cudaError_t waitFor(State &state, cudaStream_t handle, con
   return wait(State::endOf(stream));
 }
 
+/// Calls `body` with a stream. CUDA tells nothing of one that is being captured.
+template <class Body>
+cudaError_t describe(const char *function, cudaStream_t handle, const Body &body) {
+  return api(function, handle, [&](State &state) {
+    const std::shared_ptr<Stream> stream = state.find(handle);
+    if (!stream)
+      return cudaErrorInvalidResourceHandle;
+    if (stream->capture) {
+      stream->capture->isInvalidated = true;
+      return cudaErrorStreamCaptureUnsupported;
+    }
+    body(stream.get());
+    return cudaSuccess;
+  });
+}
+
 } // namespace
 } // namespace cgc::test::fake_cuda
 
@@ -165,21 +181,11 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamGetDevice(cudaStream_t handle, int *device) {
-  return api(__func__, handle, [&](State &state) {
-    const std::shared_ptr<Stream> stream = state.find(handle);
-    if (!stream)
-      return cudaErrorInvalidResourceHandle;
-    *device = stream->device;
-    return cudaSuccess;
-  });
+  return describe(__func__, handle, [&](const Stream *stream) { *device = stream->device; });
 }
 
 cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned *flags) {
-  return api(__func__, handle, [&](State &state) {
-    const std::shared_ptr<Stream> stream = state.find(handle);
-    if (!stream)
-      return cudaErrorInvalidResourceHandle;
+  return describe(__func__, handle, [&](const Stream *stream) {
     *flags = stream->isBlocking ? cudaStreamDefault : cudaStreamNonBlocking;
-    return cudaSuccess;
   });
 }

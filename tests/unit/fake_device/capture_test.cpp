@@ -38,7 +38,8 @@ TEST_F(FakeCapture, BeginsOnStreamsThatDoNotCapture) {
 
 /// "It is invalid to synchronize or query the execution status of a stream which is being captured
 /// or a captured event"; "further use of any streams [...] will return an error, until stream
-/// capture is ended", which returns "an error value and a NULL graph".
+/// capture is ended", which returns "an error value and a NULL graph". CUDA 13.0 on an H100 refuses
+/// cudaStreamGetDevice, cudaStreamGetFlags and cudaStreamGetId likewise, in every mode.
 TEST_F(FakeCapture, AForbiddenCallInvalidatesUntilTheEnd) {
   const cudaStream_t s = stream();
   for (const auto &[forbidden, error] :
@@ -46,6 +47,16 @@ TEST_F(FakeCapture, AForbiddenCallInvalidatesUntilTheEnd) {
            {[&] { return cudaStreamSynchronize(s); }, cudaErrorStreamCaptureUnsupported},
            {[&] { return cudaStreamQuery(s); }, cudaErrorStreamCaptureUnsupported},
            {[&] { return cudaDeviceSynchronize(); }, cudaErrorStreamCaptureUnsupported},
+           {[&] {
+              int device = -1;
+              return cudaStreamGetDevice(s, &device);
+            },
+            cudaErrorStreamCaptureUnsupported},
+           {[&] {
+              unsigned flags = 0;
+              return cudaStreamGetFlags(s, &flags);
+            },
+            cudaErrorStreamCaptureUnsupported},
            {[&] {
               const cudaEvent_t e = event();
               record(e, s);
