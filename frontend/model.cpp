@@ -18,7 +18,7 @@ Status openCuda() {
   // The library is huge, so it is loaded only when needed.
   CGC_TRY(
       openLibTorchCuda(reinterpret_cast<const void *>(&c10::Dispatcher::realSingleton)).status());
-  if (!at::globalContext().hasCUDA())
+  if (!at::hasCUDA())
     return Status(Code::Device,
                   "LibTorch sees no CUDA device; run on a machine with a GPU, or for the CPU");
   return Status::ok();

@@ -26,6 +26,7 @@ sources=()
 for file in "${files[@]}"; do
   case $file in
   examples/* | python/*) ;; # Built against an installed cgc: not in the compile commands.
+  runtime/cgc.h) ;;         # C
   *.h) sources+=("$file") ;;
   *.cpp) if grep -qF "/$file\"" "$database"; then sources+=("$file"); fi ;;
   esac

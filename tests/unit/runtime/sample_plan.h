@@ -208,7 +208,7 @@ inline SamplePlan randomPlan(unsigned seed) {
         case 3:
           call.args.push_back(std::string(upTo(4), 's'));
           break;
-        case 4:
+        default:
           if (readable > 0)
             call.args.push_back(id(upTo(readable - 1)));
         }

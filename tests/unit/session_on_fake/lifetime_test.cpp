@@ -12,9 +12,10 @@
 static thread_local long allocationsLeft = -1;
 
 [[gnu::noinline]] void *operator new(size_t bytes) {
-  if (allocationsLeft >= 0 && !cgc::test::fake_cuda::isInCall() && allocationsLeft-- == 0) {
-    allocationsLeft = -1; // What handles the failure may allocate.
-    throw std::bad_alloc();
+  if (allocationsLeft >= 0 && !cgc::test::fake_cuda::isInCall()) {
+    --allocationsLeft; // Below 0 behind the last one: what handles the failure may allocate.
+    if (allocationsLeft < 0)
+      throw std::bad_alloc();
   }
   if (void *memory = std::malloc(bytes ? bytes : 1))
     return memory;

@@ -89,8 +89,9 @@ TEST_F(HostCalls, AFailedCallFailsTheRunAndTheNextRunSucceeds) {
                                         throw 7;
                                       case 4:
                                         throw std::bad_alloc();
+                                      default:
+                                        return gate(in, out, stream);
                                       }
-                                      return gate(in, out, stream);
                                     }));
     const auto fails = [&](int how, Code code, const std::string &text) {
       mode = how;
