@@ -98,5 +98,82 @@ TEST_F(ServedTextTower, GivesEachTextItsFeaturesWhileWeightsAreSwapped) {
   EXPECT_EQ(freeBefore, freeAfter);
 }
 
+/// Captures of one text's features.
+class CapturedTextTower : public ServedTextTower {
+protected:
+  void SetUp() override {
+    ServedTextTower::SetUp();
+    if (IsSkipped())
+      return;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
+    ASSERT_EQ(cudaMalloc(&memory_, kBytes), cudaSuccess);
+    ASSERT_EQ(cudaMemcpy(memory_, ids_.data(), kIdBytes, cudaMemcpyHostToDevice), cudaSuccess);
+  }
+  ~CapturedTextTower() override {
+    (void)cudaFree(memory_);
+    if (stream_)
+      (void)cudaStreamDestroy(stream_);
+  }
+
+  struct DestroyExec {
+    void operator()(cudaGraphExec_t exec) const { (void)cudaGraphExecDestroy(exec); }
+  };
+  using Exec = std::unique_ptr<CUgraphExec_st, DestroyExec>;
+  /// An executable of a graph with one run.
+  Result<Exec> capture(Session &session) {
+    EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), cudaSuccess);
+    const TensorView in{memory_, DType::I64, DeviceKind::Cuda, kInSizes, {}},
+        out{static_cast<std::byte *>(memory_) + kIdBytes,
+            DType::F16,
+            DeviceKind::Cuda,
+            kOutSizes,
+            {}};
+    const Status status = session.run("main", {&in, 1}, {&out, 1}, stream_);
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+    cudaGraphExec_t exec = nullptr;
+    EXPECT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    Exec owner(exec);
+    if (!status.isOk())
+      return status;
+    return owner;
+  }
+  std::vector<double> replay(const Exec &exec) {
+    std::vector<std::byte> y(kBytes - kIdBytes);
+    EXPECT_EQ(cudaGraphLaunch(exec.get(), stream_), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(y.data(), static_cast<std::byte *>(memory_) + kIdBytes, y.size(),
+                         cudaMemcpyDeviceToHost),
+              cudaSuccess);
+    return decodeAll(DType::F16, y);
+  }
+
+  static constexpr size_t kIdBytes = kContext * sizeof(int64_t), kBytes = kIdBytes + kEmbedding * 2;
+  static constexpr int64_t kInSizes[] = {1, kContext}, kOutSizes[] = {1, kEmbedding};
+  cudaStream_t stream_ = nullptr;
+  void *memory_ = nullptr;
+};
+
+TEST_F(CapturedTextTower, HoldsItsContextUntilCudaHasDestroyedTheGraph) {
+  Result<Session> session = Session::create(towerPlan(0), {.capturedContexts = 1});
+  ASSERT_TRUE(session.isOk()) << session.status().message();
+  const std::vector<double> expected = features(*session, texts(0, 1));
+  Result<Exec> exec = capture(*session);
+  ASSERT_TRUE(exec.isOk()) << exec.status().message();
+  EXPECT_TRUE(areNear(replay(*exec), expected, 0));
+  EXPECT_EQ(capture(*session).status().code(), Code::Busy);
+  exec->reset();
+  // CUDA destroys what a graph holds on a thread of its own, some time later.
+  Result<Exec> next = capture(*session);
+  for (int tries = 0; !next.isOk() && tries < 1000; ++tries) {
+    EXPECT_EQ(next.status().code(), Code::Busy);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    next = capture(*session);
+  }
+  ASSERT_TRUE(next.isOk()) << next.status().message();
+  EXPECT_TRUE(areNear(replay(*next), expected, 0));
+}
+
 } // namespace
 } // namespace cgc::test
