@@ -36,7 +36,7 @@ std::vector<std::byte> randomBytes(DType dtype, uint64_t bytes) {
 
 Result<CudaEvent> createTimer() {
   cudaEvent_t event = nullptr;
-  CGC_TRY(cudaStatus(cudaEventCreate(&event), "cannot create an event"));
+  CGC_TRY(CGC_CUDA(cudaEventCreate(&event), "cannot create an event"));
   return CudaEvent(event);
 }
 
@@ -57,8 +57,8 @@ Result<BucketGraphs> BucketGraphs::create(const Engine::Impl &engine, const Cubl
     const auto values = randomBytes(input.dtype, *tensorBytes(input.dtype, input.sizes));
     CGC_ASSIGN_OR_RETURN(Buffer buffer, Buffer::allocate(DeviceKind::Cuda, values.size()));
     CGC_TRY(
-        cudaStatus(cudaMemcpy(buffer.data(), values.data(), values.size(), cudaMemcpyHostToDevice),
-                   "cannot copy an input to the GPU"));
+        CGC_CUDA(cudaMemcpy(buffer.data(), values.data(), values.size(), cudaMemcpyHostToDevice),
+                 "cannot copy an input to the GPU"));
     graphs.memory_.inputs.push_back(std::move(buffer));
   }
   for (const IoTensor &output : bucket.outputs) {
@@ -90,14 +90,14 @@ BucketGraphs::capture(const std::vector<LaunchRecord> &records, bool inBranches)
 Result<double> BucketGraphs::timeRuns(CapturedBucket &captured, int runs) {
   // An untimed run first: an idle GPU would wait for the host between the events.
   CGC_TRY(captured.graph.run(stream_.get()));
-  CGC_TRY(cudaStatus(cudaEventRecord(start_.get(), stream_.get()), "cannot record an event"));
+  CGC_TRY(CGC_CUDA(cudaEventRecord(start_.get(), stream_.get()), "cannot record an event"));
   for (int i = 0; i < runs; ++i)
     CGC_TRY(captured.graph.run(stream_.get()));
-  CGC_TRY(cudaStatus(cudaEventRecord(end_.get(), stream_.get()), "cannot record an event"));
-  CGC_TRY(cudaStatus(cudaStreamSynchronize(stream_.get()), "the timed run failed"));
+  CGC_TRY(CGC_CUDA(cudaEventRecord(end_.get(), stream_.get()), "cannot record an event"));
+  CGC_TRY(CGC_CUDA(cudaStreamSynchronize(stream_.get()), "the timed run failed"));
   float millis = 0;
-  CGC_TRY(cudaStatus(cudaEventElapsedTime(&millis, start_.get(), end_.get()),
-                     "cannot read the time between two events"));
+  CGC_TRY(CGC_CUDA(cudaEventElapsedTime(&millis, start_.get(), end_.get()),
+                   "cannot read the time between two events"));
   return double(millis) * 1e3 / runs;
 }
 

@@ -33,9 +33,9 @@ Result<std::vector<cudaGraphNode_t>> lastNodes(cudaStream_t stream) {
   const cudaGraphNode_t *nodes = nullptr;
   const cudaGraphEdgeData *edges = nullptr;
   size_t count = 0;
-  CGC_TRY(cudaStatus(
-      cudaStreamGetCaptureInfo(stream, &status, nullptr, nullptr, &nodes, &edges, &count),
-      "cannot look at the capture"));
+  CGC_TRY(
+      CGC_CUDA(cudaStreamGetCaptureInfo(stream, &status, nullptr, nullptr, &nodes, &edges, &count),
+               "cannot look at the capture"));
   if (status != cudaStreamCaptureStatusActive)
     return std::vector<cudaGraphNode_t>();
   return std::vector<cudaGraphNode_t>(nodes, nodes + count);
@@ -44,51 +44,56 @@ Result<std::vector<cudaGraphNode_t>> lastNodes(cudaStream_t stream) {
 /// The node that `node` depends on; null if there is not exactly one.
 Result<cudaGraphNode_t> nodeBefore(cudaGraphNode_t node) {
   size_t count = 0;
-  CGC_TRY(cudaStatus(cudaGraphNodeGetDependencies(node, nullptr, nullptr, &count),
-                     "cannot look at a graph node"));
+  CGC_TRY(CGC_CUDA(cudaGraphNodeGetDependencies(node, nullptr, nullptr, &count),
+                   "cannot look at a graph node"));
   if (count != 1)
     return cudaGraphNode_t(nullptr);
   cudaGraphNode_t before = nullptr;
   cudaGraphEdgeData edge;
-  CGC_TRY(cudaStatus(cudaGraphNodeGetDependencies(node, &before, &edge, &count),
-                     "cannot look at a graph node"));
+  CGC_TRY(CGC_CUDA(cudaGraphNodeGetDependencies(node, &before, &edge, &count),
+                   "cannot look at a graph node"));
   return before;
 }
 
 /// Sets the nodes of an executable graph, which are found by those of the captured graph.
 struct ExecNodes {
   cudaGraphExec_t exec;
-  cudaError_t set(cudaGraphNode_t node, const cudaKernelNodeParams &p) const {
-    return cudaGraphExecKernelNodeSetParams(exec, node, &p);
+  Status set(cudaGraphNode_t node, const cudaKernelNodeParams &p) const {
+    return CGC_CUDA(cudaGraphExecKernelNodeSetParams(exec, node, &p),
+                    "cannot set a kernel's addresses");
   }
-  cudaError_t set(cudaGraphNode_t node, const BoundMemcpy &c) const {
-    return cudaGraphExecMemcpyNodeSetParams1D(exec, node, c.destination, c.source, c.bytes,
-                                              cudaMemcpyDeviceToDevice);
+  Status set(cudaGraphNode_t node, const BoundMemcpy &c) const {
+    return CGC_CUDA(cudaGraphExecMemcpyNodeSetParams1D(exec, node, c.destination, c.source, c.bytes,
+                                                       cudaMemcpyDeviceToDevice),
+                    "cannot set a copy's addresses");
   }
-  cudaError_t set(cudaGraphNode_t node, const cudaMemsetParams &p) const {
-    return cudaGraphExecMemsetNodeSetParams(exec, node, &p);
+  Status set(cudaGraphNode_t node, const cudaMemsetParams &p) const {
+    return CGC_CUDA(cudaGraphExecMemsetNodeSetParams(exec, node, &p),
+                    "cannot set a memset's address");
   }
 };
 
 /// Sets the nodes of a clone of the captured graph.
 struct CloneNodes {
   cudaGraph_t clone;
-  template <class Set> cudaError_t setClone(cudaGraphNode_t node, const Set &set) const {
+  Result<cudaGraphNode_t> find(cudaGraphNode_t node) const {
     cudaGraphNode_t cloned = nullptr;
-    const cudaError_t error = cudaGraphNodeFindInClone(&cloned, node, clone);
-    return error == cudaSuccess ? set(cloned) : error;
+    CGC_TRY(CGC_CUDA(cudaGraphNodeFindInClone(&cloned, node, clone), "cannot find a graph node"));
+    return cloned;
   }
-  cudaError_t set(cudaGraphNode_t node, const cudaKernelNodeParams &p) const {
-    return setClone(node, [&](cudaGraphNode_t n) { return cudaGraphKernelNodeSetParams(n, &p); });
+  Status set(cudaGraphNode_t node, const cudaKernelNodeParams &p) const {
+    CGC_ASSIGN_OR_RETURN(const cudaGraphNode_t cloned, find(node));
+    return CGC_CUDA(cudaGraphKernelNodeSetParams(cloned, &p), "cannot set a kernel's addresses");
   }
-  cudaError_t set(cudaGraphNode_t node, const BoundMemcpy &c) const {
-    return setClone(node, [&](cudaGraphNode_t n) {
-      return cudaGraphMemcpyNodeSetParams1D(n, c.destination, c.source, c.bytes,
-                                            cudaMemcpyDeviceToDevice);
-    });
+  Status set(cudaGraphNode_t node, const BoundMemcpy &c) const {
+    CGC_ASSIGN_OR_RETURN(const cudaGraphNode_t cloned, find(node));
+    return CGC_CUDA(cudaGraphMemcpyNodeSetParams1D(cloned, c.destination, c.source, c.bytes,
+                                                   cudaMemcpyDeviceToDevice),
+                    "cannot set a copy's addresses");
   }
-  cudaError_t set(cudaGraphNode_t node, const cudaMemsetParams &p) const {
-    return setClone(node, [&](cudaGraphNode_t n) { return cudaGraphMemsetNodeSetParams(n, &p); });
+  Status set(cudaGraphNode_t node, const cudaMemsetParams &p) const {
+    CGC_ASSIGN_OR_RETURN(const cudaGraphNode_t cloned, find(node));
+    return CGC_CUDA(cudaGraphMemsetNodeSetParams(cloned, &p), "cannot set a memset's address");
   }
 };
 
@@ -104,20 +109,20 @@ Status setKernel(const BoundKernel &kernel, std::span<const cudaGraphNode_t> nod
   p.blockDim = kernel.block;
   p.sharedMemBytes = unsigned(kernel.sharedBytes);
   p.kernelParams = &parameter;
-  CGC_TRY(cudaStatus(target.set(nodes[0], p), "cannot set a kernel's addresses"));
+  CGC_TRY(target.set(nodes[0], p));
   if (!tail.function)
     return Status::ok();
   p.func = const_cast<void *>(tail.function);
   p.gridDim = tail.blocks;
-  return cudaStatus(target.set(nodes[1], p), "cannot set a tail kernel's addresses");
+  return target.set(nodes[1], p);
 }
 
 template <class Target>
 Status setMemset(const BoundMemset &set, cudaGraphNode_t node, const Target &target) {
   cudaMemsetParams p = {};
-  CGC_TRY(cudaStatus(cudaGraphMemsetNodeGetParams(node, &p), "cannot look at a memset"));
+  CGC_TRY(CGC_CUDA(cudaGraphMemsetNodeGetParams(node, &p), "cannot look at a memset"));
   p.dst = set.destination;
-  return cudaStatus(target.set(node, p), "cannot set a memset's address");
+  return target.set(node, p);
 }
 
 } // namespace
@@ -176,7 +181,7 @@ bool AddressPatch::canUse(size_t io, std::byte *address) const {
   if (!movable_[io] || reinterpret_cast<uintptr_t>(address) % kPatchAlignment != 0)
     return false;
   cudaPointerAttributes attributes = {};
-  return cudaStatus(cudaPointerGetAttributes(&attributes, address), "").isOk() &&
+  return CGC_CUDA(cudaPointerGetAttributes(&attributes, address), "").isOk() &&
          attributes.type == cudaMemoryTypeDevice && attributes.device == device_;
 }
 
@@ -238,7 +243,7 @@ Status AddressPatch::applyTo(const Binding &binding, const Target &target) const
     if (const auto *kernel = std::get_if<BoundKernel>(&op))
       CGC_TRY(setKernel(*kernel, nodes, target));
     else if (const auto *copy = std::get_if<BoundMemcpy>(&op))
-      CGC_TRY(cudaStatus(target.set(nodes[0], *copy), "cannot set a copy's addresses"));
+      CGC_TRY(target.set(nodes[0], *copy));
     else
       CGC_TRY(setMemset(std::get<BoundMemset>(op), nodes[0], target));
   }

@@ -14,10 +14,10 @@ Status AddressSets::makeExecutable(const AddressPatch::Binding &binding, Set &se
     return patch_.apply(binding, set.exec.get());
   CGC_ASSIGN_OR_RETURN(const uint64_t before, freeGpuMemory());
   cudaGraphExec_t exec = nullptr;
-  CGC_TRY(cudaStatus(cudaGraphInstantiate(&exec, graph_, 0), "cannot instantiate the graph"));
+  CGC_TRY(CGC_CUDA(cudaGraphInstantiate(&exec, graph_, 0), "cannot instantiate the graph"));
   set.exec.reset(exec);
   CGC_TRY(patch_.apply(binding, exec));
-  CGC_TRY(cudaStatus(cudaGraphUpload(exec, on), "cannot upload the graph"));
+  CGC_TRY(CGC_CUDA(cudaGraphUpload(exec, on), "cannot upload the graph"));
   CGC_ASSIGN_OR_RETURN(const uint64_t after, freeGpuMemory());
   bytes_ += before - std::min(before, after);
   return Status::ok();

@@ -25,11 +25,11 @@ Result<std::shared_ptr<Arena>> Arena::createGrowable(DeviceKind device, int gpu,
 }
 
 Status Arena::waitForLastRun(cudaStream_t stream) {
-  return cudaStatus(cudaStreamWaitEvent(stream, done_.get()), "cannot wait for the run before");
+  return CGC_CUDA(cudaStreamWaitEvent(stream, done_.get()), "cannot wait for the run before");
 }
 
 Status Arena::markDone(cudaStream_t stream) {
-  return cudaStatus(cudaEventRecord(done_.get(), stream), "cannot record the end of the run");
+  return CGC_CUDA(cudaEventRecord(done_.get(), stream), "cannot record the end of the run");
 }
 
 void Arena::synchronize() {

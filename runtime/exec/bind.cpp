@@ -16,10 +16,9 @@ using BoundOp = decltype(BoundRecord::op);
 /// The most shared memory in bytes that a block of the current device may have.
 Result<int> sharedPerBlock() {
   int device = 0, bytes = 0;
-  CGC_TRY(cudaStatus(cudaGetDevice(&device), "cannot ask for the GPU"));
-  CGC_TRY(
-      cudaStatus(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-                 "cannot ask for the GPU's shared memory"));
+  CGC_TRY(CGC_CUDA(cudaGetDevice(&device), "cannot ask for the GPU"));
+  CGC_TRY(CGC_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+                   "cannot ask for the GPU's shared memory"));
   return bytes;
 }
 
@@ -128,14 +127,13 @@ private:
   static Status prepare(const void *function, uint32_t sharedBytes) {
     // Loads the kernel's code now, because code must not be loaded during a capture.
     cudaFuncAttributes attributes;
-    CGC_TRY(cudaStatus(cudaFuncGetAttributes(&attributes, function), "cannot load the kernel"));
+    CGC_TRY(CGC_CUDA(cudaFuncGetAttributes(&attributes, function), "cannot load the kernel"));
     // An SM has one division of its memory between L1 cache and shared memory at a time. Kernels
     // with different carveouts cannot run on an SM together, and changing the carveout waits until
     // the SM is idle.
-    CGC_TRY(
-        cudaStatus(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                        cudaSharedmemCarveoutMaxShared),
-                   "cannot set up the kernel"));
+    CGC_TRY(CGC_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                          cudaSharedmemCarveoutMaxShared),
+                     "cannot set up the kernel"));
     // The limit is an attribute of the function, not of a launch, so it is set to the maximum once.
     if (int(sharedBytes) <= attributes.maxDynamicSharedSizeBytes)
       return Status::ok();
@@ -146,7 +144,7 @@ private:
                                       " bytes of shared memory, and a block of this GPU has " +
                                       std::to_string(most) +
                                       "; run the plan on another GPU, or report this");
-    return cudaStatus(
+    return CGC_CUDA(
         cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
         "the kernel cannot have its shared memory");
   }
@@ -244,13 +242,13 @@ struct Enqueuer {
     config.numAttrs = k.programmatic ? 1 : 0;
     // cudaLaunchKernelExC does not write through the pointers in `parameters`.
     void *parameters = const_cast<KernelParameters &>(k.parameters).data();
-    CGC_TRY(cudaStatus(cudaLaunchKernelExC(&config, k.function, &parameters), "cannot launch"));
+    CGC_TRY(CGC_CUDA(cudaLaunchKernelExC(&config, k.function, &parameters), "cannot launch"));
     if (!tail.function)
       return Status::ok();
     config.gridDim = tail.blocks;
     config.numAttrs = 1; // Always programmatic within a record.
-    return cudaStatus(cudaLaunchKernelExC(&config, tail.function, &parameters),
-                      "cannot launch the tail kernel");
+    return CGC_CUDA(cudaLaunchKernelExC(&config, tail.function, &parameters),
+                    "cannot launch the tail kernel");
   }
   Status operator()(const BoundReference &r) const {
     r.function({r.reads, r.writes, r.ints, r.floats});
@@ -265,7 +263,7 @@ struct Enqueuer {
   Status operator()(const BoundAtenCall &a) const { return a.call->run(); }
   Status operator()(const BoundMemcpy &m) const {
     if (device == DeviceKind::Cuda)
-      return cudaStatus(
+      return CGC_CUDA(
           cudaMemcpyAsync(m.destination, m.source, m.bytes, cudaMemcpyDeviceToDevice, stream),
           "cannot copy");
     std::memcpy(m.destination, m.source, m.bytes);
@@ -273,7 +271,7 @@ struct Enqueuer {
   }
   Status operator()(const BoundMemset &m) const {
     if (device == DeviceKind::Cuda)
-      return cudaStatus(cudaMemsetAsync(m.destination, m.value, m.bytes, stream), "cannot set");
+      return CGC_CUDA(cudaMemsetAsync(m.destination, m.value, m.bytes, stream), "cannot set");
     std::memset(m.destination, m.value, m.bytes);
     return Status::ok();
   }

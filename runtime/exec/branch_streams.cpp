@@ -25,7 +25,7 @@ public:
       inRegion_ = false;
     } else if (!inRegion_ && !sides_.empty()) {
       // Recorded before any work of the region, so that its branches do not wait for each other.
-      CGC_TRY(cudaStatus(cudaEventRecord(begun_, stream_), "cannot record an event"));
+      CGC_TRY(CGC_CUDA(cudaEventRecord(begun_, stream_), "cannot record an event"));
       inRegion_ = true;
     }
     CGC_ASSIGN_OR_RETURN(const cudaStream_t on, streamOf(record.branch));
@@ -43,7 +43,7 @@ public:
     for (Side &side : sides_) {
       if (!std::exchange(side.isForked, false))
         continue;
-      Status status = cudaStatus(cudaEventRecord(side.done, side.stream), "cannot record an event");
+      Status status = CGC_CUDA(cudaEventRecord(side.done, side.stream), "cannot record an event");
       if (status.isOk())
         status = waitFor(side.done, stream_);
       if (first.isOk())
@@ -54,7 +54,7 @@ public:
 
 private:
   static Status waitFor(cudaEvent_t event, cudaStream_t stream) {
-    return cudaStatus(cudaStreamWaitEvent(stream, event, 0), "cannot wait for an event");
+    return CGC_CUDA(cudaStreamWaitEvent(stream, event, 0), "cannot wait for an event");
   }
 
   Result<cudaStream_t> streamOf(uint32_t branch) {

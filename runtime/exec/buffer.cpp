@@ -28,8 +28,8 @@ Result<Buffer> Buffer::allocate(DeviceKind device, uint64_t bytes) {
   void *data = nullptr;
   // cudaMalloc aligns to at least 256 bytes. The size is not rounded up, so that a memory checker
   // detects accesses past the end.
-  CGC_TRY(cudaStatus(cudaMalloc(&data, std::max<uint64_t>(bytes, 1)),
-                     "cannot allocate " + byteText(bytes) + " of device memory"));
+  CGC_TRY(CGC_CUDA(cudaMalloc(&data, std::max<uint64_t>(bytes, 1)),
+                   "cannot allocate " + byteText(bytes) + " of device memory"));
   return Buffer(data, 0, bytes, [](void *p) { (void)cudaFree(p); });
 }
 

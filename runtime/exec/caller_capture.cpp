@@ -14,9 +14,9 @@ Result<std::optional<StreamCapture>> captureOf(cudaStream_t stream) {
   const cudaGraphNode_t *nodes = nullptr;
   const cudaGraphEdgeData *edges = nullptr; // Without it, CUDA refuses programmatic edges.
   size_t count = 0;
-  CGC_TRY(cudaStatus(cudaStreamGetCaptureInfo(stream, &status, &capture.id, &capture.graph, &nodes,
-                                              &edges, &count),
-                     "cannot ask whether the stream is being captured"));
+  CGC_TRY(CGC_CUDA(cudaStreamGetCaptureInfo(stream, &status, &capture.id, &capture.graph, &nodes,
+                                            &edges, &count),
+                   "cannot ask whether the stream is being captured"));
   if (status == cudaStreamCaptureStatusNone)
     return std::optional<StreamCapture>();
   if (status != cudaStreamCaptureStatusActive)
@@ -41,12 +41,12 @@ Result<StreamCapture> activeCapture(cudaStream_t stream) {
 Status addChildGraph(cudaStream_t stream, cudaGraph_t child) {
   CGC_ASSIGN_OR_RETURN(const StreamCapture capture, activeCapture(stream));
   cudaGraphNode_t node = nullptr;
-  CGC_TRY(cudaStatus(cudaGraphAddChildGraphNode(&node, capture.graph, capture.nodes.data(),
-                                                capture.nodes.size(), child),
-                     "cannot add the graph to the caller's"));
-  return cudaStatus(cudaStreamUpdateCaptureDependencies(stream, &node, nullptr, 1,
-                                                        cudaStreamSetCaptureDependencies),
-                    "cannot add the graph to the capture");
+  CGC_TRY(CGC_CUDA(cudaGraphAddChildGraphNode(&node, capture.graph, capture.nodes.data(),
+                                              capture.nodes.size(), child),
+                   "cannot add the graph to the caller's"));
+  return CGC_CUDA(cudaStreamUpdateCaptureDependencies(stream, &node, nullptr, 1,
+                                                      cudaStreamSetCaptureDependencies),
+                  "cannot add the graph to the capture");
 }
 
 Status CaptureOrder::follow(cudaStream_t stream) {
@@ -59,10 +59,10 @@ Status CaptureOrder::follow(cudaStream_t stream) {
       missing.push_back(node);
   if (missing.empty())
     return Status::ok();
-  return cudaStatus(cudaStreamUpdateCaptureDependencies(stream, missing.data(), nullptr,
-                                                        missing.size(),
-                                                        cudaStreamAddCaptureDependencies),
-                    "cannot put the run behind the last one of the capture");
+  return CGC_CUDA(cudaStreamUpdateCaptureDependencies(stream, missing.data(), nullptr,
+                                                      missing.size(),
+                                                      cudaStreamAddCaptureDependencies),
+                  "cannot put the run behind the last one of the capture");
 }
 
 Status CaptureOrder::mark(cudaStream_t stream) {

@@ -88,15 +88,16 @@ Status Context::Impl::prepare(size_t entry, size_t bucket) {
   if (bound)
     return Status::ok();
   const Entry &of = engine.plan.data().entries[entry];
+  const std::string name = "entry '" + of.name + "', bucket " + std::to_string(bucket);
   auto prepared = std::make_unique<BoundBucket>();
   if (Status status = createBucket(of.buckets[bucket], *prepared); !status.isOk()) {
     if (stream)
       (void)cudaStreamSynchronize(stream.get()); // Its work uses the memory that is freed next.
-    return status.withContext("entry '" + of.name + "', bucket " + std::to_string(bucket));
+    return status.withContext(name);
   }
   bound = std::move(prepared);
   // The first run may be on another stream and has to wait for the work enqueued here.
-  return inTurn(stream.get(), [] { return Status::ok(); });
+  return inTurn(stream.get(), [] { return Status::ok(); }).withContext(name);
 }
 
 void Context::Impl::noteOtherGpu() {

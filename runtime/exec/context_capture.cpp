@@ -44,8 +44,8 @@ Result<CudaGraph> Context::Impl::patchedGraph(BoundBucket &bound, IoAddresses &a
   if (binding.at == bound.patch->own())
     return CudaGraph();
   cudaGraph_t clone = nullptr;
-  CGC_TRY(cudaStatus(cudaGraphClone(&clone, std::get<GraphExecutor>(bound.executor).graph()),
-                     "cannot copy the graph"));
+  CGC_TRY(CGC_CUDA(cudaGraphClone(&clone, std::get<GraphExecutor>(bound.executor).graph()),
+                   "cannot copy the graph"));
   CudaGraph owner(clone);
   if (!bound.patch->apply(binding, clone).isOk())
     return CudaGraph(); // The tensors are copied.

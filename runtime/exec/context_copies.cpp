@@ -31,9 +31,9 @@ Status Context::Impl::fill(const Block &to, int value, uint64_t width, uint64_t 
   if (width == 0 || blocks == 0)
     return Status::ok();
   if (device == DeviceKind::Cuda)
-    return cudaStatus(blocks == 1 ? cudaMemsetAsync(to.data, value, width, on)
-                                  : cudaMemset2DAsync(to.data, to.pitch, value, width, blocks, on),
-                      "cannot fill memory");
+    return blocks == 1 ? CGC_CUDA(cudaMemsetAsync(to.data, value, width, on), "cannot fill memory")
+                       : CGC_CUDA(cudaMemset2DAsync(to.data, to.pitch, value, width, blocks, on),
+                                  "cannot fill memory");
   for (uint64_t i = 0; i < blocks; ++i)
     std::memset(to.data + i * to.pitch, value, width);
   return Status::ok();
@@ -53,10 +53,10 @@ Status Context::Impl::copy(const Block &to, const Block &from, uint64_t width, u
   const cudaMemcpyKind kind = from.device == DeviceKind::Cpu ? cudaMemcpyHostToDevice
                               : to.device == DeviceKind::Cpu ? cudaMemcpyDeviceToHost
                                                              : cudaMemcpyDeviceToDevice;
-  return cudaStatus(blocks == 1 ? cudaMemcpyAsync(to.data, from.data, width, kind, on)
-                                : cudaMemcpy2DAsync(to.data, to.pitch, from.data, from.pitch, width,
-                                                    blocks, kind, on),
-                    "cannot copy");
+  return blocks == 1 ? CGC_CUDA(cudaMemcpyAsync(to.data, from.data, width, kind, on), "cannot copy")
+                     : CGC_CUDA(cudaMemcpy2DAsync(to.data, to.pitch, from.data, from.pitch, width,
+                                                  blocks, kind, on),
+                                "cannot copy");
 }
 
 Status Context::Impl::copyIn(const BucketCall &call, size_t input, cudaStream_t on) {

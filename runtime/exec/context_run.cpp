@@ -106,7 +106,7 @@ Status Context::Impl::runBuckets(size_t entry, std::span<const BucketRun> runs,
   CGC_TRY(inTurn(on, std::ref(enqueue)));
   return callers || device == DeviceKind::Cpu
              ? Status::ok()
-             : cudaStatus(cudaStreamSynchronize(on), "the run failed");
+             : CGC_CUDA(cudaStreamSynchronize(on), "the run failed");
 }
 
 Result<std::vector<std::vector<double>>> Context::Impl::profileBucket(BoundBucket &bound,
@@ -140,7 +140,7 @@ Status Context::Impl::enqueueBucket(const BucketCall &call, cudaStream_t on) {
   if (set->at == bound.patch->own())
     CGC_TRY(launch(bound, on));
   else
-    CGC_TRY(cudaStatus(cudaGraphLaunch(set->exec.get(), on), "cannot launch the graph"));
+    CGC_TRY(CGC_CUDA(cudaGraphLaunch(set->exec.get(), on), "cannot launch the graph"));
   return copyOutputs(call, set->at, on);
 }
 

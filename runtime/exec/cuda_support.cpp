@@ -3,13 +3,13 @@
 
 namespace cgc {
 
-Status cudaStatus(cudaError_t error, std::string_view what) {
+Status cudaStatus(cudaError_t error, std::string_view function, std::string_view what) {
   if (error == cudaSuccess)
     return Status::ok();
   (void)cudaGetLastError();
   return {error == cudaErrorMemoryAllocation ? Code::OutOfMemory : Code::Device,
-          std::string(what) + ": " + cudaGetErrorName(error) + " (" + cudaGetErrorString(error) +
-              ")"};
+          std::string(what) + ": " + std::string(function) + " returned " +
+              cudaGetErrorName(error) + " (" + cudaGetErrorString(error) + ")"};
 }
 
 bool isSticky(cudaError_t error) {
@@ -37,21 +37,21 @@ bool isSticky(cudaError_t error) {
 
 Result<CudaStream> createStream() {
   cudaStream_t stream = nullptr;
-  CGC_TRY(cudaStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
-                     "cannot create a stream"));
+  CGC_TRY(CGC_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                   "cannot create a stream"));
   return CudaStream(stream);
 }
 
 Result<CudaEvent> createEvent() {
   cudaEvent_t event = nullptr;
-  CGC_TRY(cudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
-                     "cannot create an event"));
+  CGC_TRY(
+      CGC_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cannot create an event"));
   return CudaEvent(event);
 }
 
 Result<int> deviceOf(cudaStream_t stream) {
   int device = -1;
-  CGC_TRY(cudaStatus(cudaStreamGetDevice(stream, &device), "cannot use the stream"));
+  CGC_TRY(CGC_CUDA(cudaStreamGetDevice(stream, &device), "cannot use the stream"));
   return device;
 }
 

@@ -11,10 +11,18 @@
 
 namespace cgc {
 
-/// Converts a CUDA error to a Status whose message is `what` with CUDA's name and text of the
-/// error. OutOfMemory for a failed allocation, else Device. Clears the thread's last error, so that
-/// a later call does not report it again.
-Status cudaStatus(cudaError_t error, std::string_view what);
+/// Converts the error of the CUDA function `function` to a Status: "`what`: cudaFree returned
+/// cudaErrorInvalidValue (invalid argument)". OutOfMemory for a failed allocation, else Device.
+/// Clears the thread's last error, so that a later call does not report it again.
+Status cudaStatus(cudaError_t error, std::string_view function, std::string_view what);
+
+/// The name of the function in the text of a call: "cudaFree" of "cudaFree(memory)".
+constexpr std::string_view calledFunction(std::string_view call) {
+  return call.substr(0, call.find('('));
+}
+
+/// cudaStatus() of a call of a CUDA function.
+#define CGC_CUDA(call, what) ::cgc::cudaStatus((call), ::cgc::calledFunction(#call), (what))
 
 /// Whether the error is sticky: the device's context is lost and every later CUDA call of the
 /// process fails.

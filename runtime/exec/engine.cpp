@@ -18,16 +18,16 @@ Status copyWeights(const Engine::Impl &from, Engine::Impl &impl) {
   const auto copyAll = [&]() -> Status {
     for (const Buffer &buffer : from.deviceWeights) {
       CGC_ASSIGN_OR_RETURN(Buffer copy, Buffer::allocate(DeviceKind::Cuda, buffer.size()));
-      CGC_TRY(cudaStatus(cudaMemcpyPeerAsync(copy.data(), impl.device, buffer.data(), from.device,
-                                             buffer.size(), stream.get()),
-                         "cannot copy from GPU " + std::to_string(from.device)));
+      CGC_TRY(CGC_CUDA(cudaMemcpyPeerAsync(copy.data(), impl.device, buffer.data(), from.device,
+                                           buffer.size(), stream.get()),
+                       "cannot copy from GPU " + std::to_string(from.device)));
       impl.deviceWeights.push_back(std::move(copy));
     }
     return Status::ok();
   };
   const Status copied = copyAll();
   // Copies write to the buffers until here, also after a failure.
-  CGC_TRY(cudaStatus(cudaStreamSynchronize(stream.get()), "cannot copy the weights"));
+  CGC_TRY(CGC_CUDA(cudaStreamSynchronize(stream.get()), "cannot copy the weights"));
   CGC_TRY(copied);
   const std::vector<uint64_t> offsets = weightOffsets(impl.plan.data());
   for (size_t i = 0; i < impl.plan.data().weights.size(); ++i)

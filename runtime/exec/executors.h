@@ -40,7 +40,7 @@ public:
                                        std::span<const cudaStream_t> branches = {});
 
   Status run(cudaStream_t stream) {
-    return cudaStatus(cudaGraphLaunch(exec_.get(), stream), "cannot launch the graph");
+    return CGC_CUDA(cudaGraphLaunch(exec_.get(), stream), "cannot launch the graph");
   }
   /// The graph as it was captured. Borrowed: it lives as long as the executor.
   cudaGraph_t graph() const { return graph_.get(); }

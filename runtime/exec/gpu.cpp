@@ -20,7 +20,7 @@ Result<Gpu> findGpu(int index, GpuNeed need) {
     return Status(Code::Device, std::string(need.who) + ", and " + cause + "; " + need.otherwise);
   };
   int driver = 0, count = 0;
-  CGC_TRY(cudaStatus(cudaDriverGetVersion(&driver), "cannot ask for the driver's version"));
+  CGC_TRY(CGC_CUDA(cudaDriverGetVersion(&driver), "cannot ask for the driver's version"));
   if (driver == 0)
     return none("there is no NVIDIA driver here");
   const cudaError_t error = cudaGetDeviceCount(&count);
@@ -31,13 +31,13 @@ Result<Gpu> findGpu(int index, GpuNeed need) {
                                     "; update the driver");
   if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
     return none("the driver sees no GPU");
-  CGC_TRY(cudaStatus(error, "cannot list the GPUs"));
+  CGC_TRY(cudaStatus(error, "cudaGetDeviceCount", "cannot list the GPUs"));
   if (index < 0 || index >= count)
     return Status(Code::Usage, "there is no GPU " + std::to_string(index) + "; this machine has " +
                                    std::to_string(count) + ", counted from 0");
   cudaDeviceProp properties;
-  CGC_TRY(cudaStatus(cudaGetDeviceProperties(&properties, index),
-                     "cannot look at GPU " + std::to_string(index)));
+  CGC_TRY(CGC_CUDA(cudaGetDeviceProperties(&properties, index),
+                   "cannot look at GPU " + std::to_string(index)));
   return Gpu{index, properties.name, properties.major, properties.minor,
              properties.multiProcessorCount};
 }

@@ -22,15 +22,15 @@ public:
   }
   Status begin() {
     // Thread-local mode: CUDA calls of other threads cannot invalidate this capture.
-    CGC_TRY(cudaStatus(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
-                       "cannot begin the capture"));
+    CGC_TRY(CGC_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
+                     "cannot begin the capture"));
     open_ = true;
     return Status::ok();
   }
   Result<CudaGraph> end() {
     open_ = false;
     cudaGraph_t graph = nullptr;
-    Status status = cudaStatus(cudaStreamEndCapture(stream_, &graph), "the capture failed");
+    Status status = CGC_CUDA(cudaStreamEndCapture(stream_, &graph), "the capture failed");
     CudaGraph owner(graph);
     if (!status.isOk())
       return status;
@@ -90,7 +90,7 @@ Result<CudaGraph> GraphExecutor::captureRun(const std::function<Status()> &enque
 Status GraphExecutor::warmUp(const std::function<Status()> &enqueueRun, cudaStream_t stream) {
   for (int i = 0; i < kWarmUps; ++i)
     CGC_TRY(enqueueRun().withContext("warm-up"));
-  return cudaStatus(cudaStreamSynchronize(stream), "the warm-up failed");
+  return CGC_CUDA(cudaStreamSynchronize(stream), "the warm-up failed");
 }
 
 Result<GraphExecutor> GraphExecutor::capture(const std::function<Status()> &enqueueRun,
@@ -102,16 +102,16 @@ Result<GraphExecutor> GraphExecutor::capture(const std::function<Status()> &enqu
   if (!captured.isOk())
     return captured.status().withContext("capture");
   executor.graph_ = *std::move(captured);
-  CGC_TRY(cudaStatus(cudaGraphGetNodes(executor.graph(), nullptr, &executor.nodes_),
-                     "cannot look at the captured graph"));
+  CGC_TRY(CGC_CUDA(cudaGraphGetNodes(executor.graph(), nullptr, &executor.nodes_),
+                   "cannot look at the captured graph"));
   if (executor.nodes_ == 0)
     return Status(Code::Device, "the captured graph is empty: its records ran on another stream");
   cudaGraphExec_t exec = nullptr;
   CGC_TRY(
-      cudaStatus(cudaGraphInstantiate(&exec, executor.graph(), 0), "cannot instantiate the graph"));
+      CGC_CUDA(cudaGraphInstantiate(&exec, executor.graph(), 0), "cannot instantiate the graph"));
   executor.exec_.reset(exec);
-  CGC_TRY(cudaStatus(cudaGraphUpload(exec, stream), "cannot upload the graph"));
-  CGC_TRY(cudaStatus(cudaStreamSynchronize(stream), "cannot upload the graph"));
+  CGC_TRY(CGC_CUDA(cudaGraphUpload(exec, stream), "cannot upload the graph"));
+  CGC_TRY(CGC_CUDA(cudaStreamSynchronize(stream), "cannot upload the graph"));
   executor.captureMillis_ =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return executor;

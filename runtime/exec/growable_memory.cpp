@@ -32,9 +32,9 @@ template <class Function> Status find(const char *name, Function &function) {
   void *found = nullptr;
   cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
   constexpr unsigned kVersion = 12000;
-  CGC_TRY(cudaStatus(
-      cudaGetDriverEntryPointByVersion(name, &found, kVersion, cudaEnableDefault, &result),
-      "cannot ask the driver for a function"));
+  CGC_TRY(
+      CGC_CUDA(cudaGetDriverEntryPointByVersion(name, &found, kVersion, cudaEnableDefault, &result),
+               std::string("cannot ask the driver for ") + name));
   if (!found)
     return {Code::Device, std::string("the NVIDIA driver has no ") + name + "; update it"};
   function = reinterpret_cast<Function>(found);
@@ -42,8 +42,8 @@ template <class Function> Status find(const char *name, Function &function) {
 }
 
 /// The numbers of CUresult and cudaError_t are equal for the errors of these functions.
-Status driverStatus(CUresult result, std::string_view what) {
-  return cudaStatus(static_cast<cudaError_t>(result), what);
+Status driverStatus(CUresult result, std::string_view function, std::string_view what) {
+  return cudaStatus(static_cast<cudaError_t>(result), function, what);
 }
 
 CUmemAllocationProp propertiesOf(int gpu) {
@@ -74,14 +74,14 @@ Status GrowableMemory::growOnGpu(std::byte *at, uint64_t bytes) {
   const CUmemAllocationProp properties = propertiesOf(gpu_);
   const std::string what = "cannot allocate " + byteText(bytes) + " of device memory";
   CUmemGenericAllocationHandle memory = 0;
-  CGC_TRY(driverStatus(d.create(&memory, bytes, &properties, 0), what));
+  CGC_TRY(driverStatus(d.create(&memory, bytes, &properties, 0), "cuMemCreate", what));
   const auto address = reinterpret_cast<CUdeviceptr>(at);
-  Status status = driverStatus(d.map(address, bytes, 0, memory, 0), what);
+  Status status = driverStatus(d.map(address, bytes, 0, memory, 0), "cuMemMap", what);
   if (status.isOk()) {
     CUmemAccessDesc access = {};
     access.location = properties.location;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    status = driverStatus(d.setAccess(address, bytes, &access, 1), what);
+    status = driverStatus(d.setAccess(address, bytes, &access, 1), "cuMemSetAccess", what);
     if (!status.isOk())
       (void)d.unmap(address, bytes);
   }
@@ -108,12 +108,13 @@ Result<GrowableMemory> GrowableMemory::reserve(DeviceKind device, int gpu, uint6
   const Driver &d = *memory.driver_;
   const CUmemAllocationProp properties = propertiesOf(gpu);
   size_t granularity = 0;
-  CGC_TRY(driverStatus(
-      d.granularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED), what));
+  CGC_TRY(
+      driverStatus(d.granularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+                   "cuMemGetAllocationGranularity", what));
   memory.granularity_ = granularity;
   const uint64_t bytes = memory.sizeFor(maxBytes);
   CUdeviceptr data = 0;
-  CGC_TRY(driverStatus(d.reserveAddresses(&data, bytes, 0, 0, 0), what));
+  CGC_TRY(driverStatus(d.reserveAddresses(&data, bytes, 0, 0, 0), "cuMemAddressReserve", what));
   memory.reserved_ = bytes;
   memory.data_ = std::bit_cast<std::byte *>(data);
   return memory;

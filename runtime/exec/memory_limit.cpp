@@ -96,8 +96,8 @@ struct GpuMemory {
 };
 Result<GpuMemory> gpuMemory() {
   GpuMemory memory;
-  CGC_TRY(cudaStatus(cudaMemGetInfo(&memory.free, &memory.total),
-                     "cannot ask for the GPU's free memory"));
+  CGC_TRY(CGC_CUDA(cudaMemGetInfo(&memory.free, &memory.total),
+                   "cannot ask for the GPU's free memory"));
   return memory;
 }
 

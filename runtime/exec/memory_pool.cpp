@@ -17,7 +17,7 @@ Result<uint64_t> addressesFor(const MemoryPoolOptions &options) {
   if (options.target == DeviceKind::Cpu)
     return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
   size_t free = 0, total = 0;
-  CGC_TRY(cudaStatus(cudaMemGetInfo(&free, &total), "cannot ask for the GPU's memory"));
+  CGC_TRY(CGC_CUDA(cudaMemGetInfo(&free, &total), "cannot ask for the GPU's memory"));
   return total;
 }
 

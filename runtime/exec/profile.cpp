@@ -29,10 +29,10 @@ Result<Times> profileOnHost(const std::vector<BoundRecord> &records, OpProvider 
 /// Records `event` on `stream`. Under capture the record becomes a graph node.
 Status mark(cudaEvent_t event, cudaStream_t stream) {
   cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-  CGC_TRY(cudaStatus(cudaStreamIsCapturing(stream, &capturing), "cannot look at the stream"));
+  CGC_TRY(CGC_CUDA(cudaStreamIsCapturing(stream, &capturing), "cannot look at the stream"));
   const unsigned flags =
       capturing == cudaStreamCaptureStatusActive ? cudaEventRecordExternal : cudaEventRecordDefault;
-  return cudaStatus(cudaEventRecordWithFlags(event, stream, flags), "cannot record an event");
+  return CGC_CUDA(cudaEventRecordWithFlags(event, stream, flags), "cannot record an event");
 }
 
 Result<Times> profileInGraph(const std::vector<BoundRecord> &records, OpProvider *provider,
@@ -40,7 +40,7 @@ Result<Times> profileInGraph(const std::vector<BoundRecord> &records, OpProvider
   std::vector<CudaEvent> events; // One before the first record and one after each.
   for (size_t i = 0; i <= records.size(); ++i) {
     cudaEvent_t event = nullptr;
-    CGC_TRY(cudaStatus(cudaEventCreate(&event), "cannot create an event"));
+    CGC_TRY(CGC_CUDA(cudaEventCreate(&event), "cannot create an event"));
     events.emplace_back(event);
   }
   const auto enqueueRun = [&]() -> Status {
@@ -57,11 +57,11 @@ Result<Times> profileInGraph(const std::vector<BoundRecord> &records, OpProvider
   Times times(records.size());
   for (size_t run = 0; run < runs; ++run) {
     CGC_TRY(graph ? graph->run(stream) : enqueueRun());
-    CGC_TRY(cudaStatus(cudaStreamSynchronize(stream), "the profiled run failed"));
+    CGC_TRY(CGC_CUDA(cudaStreamSynchronize(stream), "the profiled run failed"));
     for (size_t i = 0; i < records.size(); ++i) {
       float millis = 0;
-      CGC_TRY(cudaStatus(cudaEventElapsedTime(&millis, events[i].get(), events[i + 1].get()),
-                         "cannot read the time between two events"));
+      CGC_TRY(CGC_CUDA(cudaEventElapsedTime(&millis, events[i].get(), events[i + 1].get()),
+                       "cannot read the time between two events"));
       times[i].push_back(millis * 1e3);
     }
   }

@@ -31,7 +31,7 @@ Status SplitExecutor::warmUp(const std::vector<BoundRecord> &records, OpProvider
                          stream));
       if (end < records.size())
         for (const TensorView &result : std::get<BoundHostCall>(records[end].op).writes)
-          CGC_TRY(cudaStatus(
+          CGC_TRY(CGC_CUDA(
               cudaMemsetAsync(result.data, 0, *tensorBytes(result.dtype, result.sizes), stream),
               "cannot clear the results of a host call"));
       begin = end + 1;

@@ -37,7 +37,7 @@ public:
     CGC_ASSIGN_OR_RETURN(stream_, createStream());
     const Status copied = copyChunks(job);
     // Copies read the staging memory until here, also after a failure.
-    const Status waited = cudaStatus(cudaStreamSynchronize(stream_.get()), "copy");
+    const Status waited = CGC_CUDA(cudaStreamSynchronize(stream_.get()), "copy");
     return copied.isOk() ? waited : copied;
   }
 
@@ -45,7 +45,7 @@ private:
   Status copyChunks(Job &job) {
     for (Staging &s : staging_) {
       void *memory = nullptr;
-      CGC_TRY(cudaStatus(cudaMallocHost(&memory, kChunk), "cannot allocate pinned host memory"));
+      CGC_TRY(CGC_CUDA(cudaMallocHost(&memory, kChunk), "cannot allocate pinned host memory"));
       s.memory.reset(memory);
       CGC_ASSIGN_OR_RETURN(s.sent, createEvent());
     }
@@ -55,12 +55,12 @@ private:
         return Status::ok();
       const Staging &s = staging_[i % staging_.size()];
       const uint64_t size = std::min(kChunk, job.bytes - begin);
-      CGC_TRY(cudaStatus(cudaEventSynchronize(s.sent.get()), "copy"));
+      CGC_TRY(CGC_CUDA(cudaEventSynchronize(s.sent.get()), "copy"));
       gather(job.pieces, begin, {static_cast<std::byte *>(s.memory.get()), size});
-      CGC_TRY(cudaStatus(cudaMemcpyAsync(job.buffer + begin, s.memory.get(), size,
-                                         cudaMemcpyHostToDevice, stream_.get()),
-                         "copy"));
-      CGC_TRY(cudaStatus(cudaEventRecord(s.sent.get(), stream_.get()), "copy"));
+      CGC_TRY(CGC_CUDA(cudaMemcpyAsync(job.buffer + begin, s.memory.get(), size,
+                                       cudaMemcpyHostToDevice, stream_.get()),
+                       "copy"));
+      CGC_TRY(CGC_CUDA(cudaEventRecord(s.sent.get(), stream_.get()), "copy"));
     }
   }
 

@@ -20,13 +20,15 @@ Status CapturedContexts::hold(Slot &slot, cudaGraph_t graph) {
           cudaUserObjectCreate(&object, holder, destroy, 1, cudaUserObjectNoDestructorSync);
       error != cudaSuccess) {
     destroy(holder);
-    return cudaStatus(error, "cannot create a user object for the caller's graph");
+    return cudaStatus(error, "cudaUserObjectCreate",
+                      "cannot create a user object for the caller's graph");
   }
   if (const cudaError_t error =
           cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
       error != cudaSuccess) {
     (void)cudaUserObjectRelease(object, 1);
-    return cudaStatus(error, "cannot attach a user object to the caller's graph");
+    return cudaStatus(error, "cudaGraphRetainUserObject",
+                      "cannot attach a user object to the caller's graph");
   }
   slot.holder = observed;
   return Status::ok();

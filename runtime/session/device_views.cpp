@@ -14,7 +14,7 @@ struct Place {
 
 Result<Place> placeOf(const void *data) {
   cudaPointerAttributes attributes = {};
-  CGC_TRY(cudaStatus(cudaPointerGetAttributes(&attributes, data), "cannot look at an address"));
+  CGC_TRY(CGC_CUDA(cudaPointerGetAttributes(&attributes, data), "cannot look at an address"));
   if (attributes.type == cudaMemoryTypeDevice)
     return Place{attributes.device, false};
   return Place{-1, attributes.type == cudaMemoryTypeManaged};
@@ -23,7 +23,10 @@ Result<Place> placeOf(const void *data) {
 Status checkAddress(const TensorView &view, const std::string &name, const char *kind, int device) {
   if (!view.data)
     return Status::ok(); // An empty tensor.
-  CGC_ASSIGN_OR_RETURN(const Place place, placeOf(view.data));
+  const Result<Place> found = placeOf(view.data);
+  if (!found.isOk())
+    return found.status().withContext(std::string(kind) + " '" + name + "'");
+  const Place &place = *found;
   const auto fail = [&](const std::string &what) {
     return Status(Code::Usage, std::string(kind) + " '" + name + "' " + what);
   };

@@ -158,7 +158,7 @@ Status Session::Impl::runFallback(PooledContext &place, const Entry &entry,
   Status status = fallback->run(place.device, entry, inputs, outputs, on, options.context.threads);
   if (place.device >= 0) {
     if (status.isOk() && !callers)
-      status = cudaStatus(cudaStreamSynchronize(on), "the run failed");
+      status = CGC_CUDA(cudaStreamSynchronize(on), "the run failed");
     status = context.engine.fault.note(std::move(status), on);
   }
   if (!status.isOk())

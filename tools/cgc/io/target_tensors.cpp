@@ -27,9 +27,9 @@ Result<TargetTensors> TargetTensors::randomInputs(DeviceKind target,
     const HostTensor values = randomInput(tensors[i], i);
     std::byte *to = made.buffers_[i].data();
     if (target == DeviceKind::Cuda)
-      CGC_TRY(cudaStatus(
-          cudaMemcpy(to, values.bytes.data(), values.bytes.size(), cudaMemcpyHostToDevice),
-          "cannot copy an input to the GPU"));
+      CGC_TRY(
+          CGC_CUDA(cudaMemcpy(to, values.bytes.data(), values.bytes.size(), cudaMemcpyHostToDevice),
+                   "cannot copy an input to the GPU"));
     else if (!values.bytes.empty())
       std::memcpy(to, values.bytes.data(), values.bytes.size());
   }

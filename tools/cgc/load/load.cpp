@@ -154,7 +154,7 @@ Result<BackToBack> Load::backToBack(const std::vector<size_t> &counts) {
   for (const CudaStream &stream : streams) // Also after a failure: the tensors are in use.
     if (stream)
       if (const Status ended =
-              cudaStatus(cudaStreamSynchronize(stream.get()), "a request on a stream failed");
+              CGC_CUDA(cudaStreamSynchronize(stream.get()), "a request on a stream failed");
           status.isOk())
         status = ended;
   CGC_TRY(status);

@@ -2,6 +2,7 @@
 #include "tools/cgc/load/memory_stages.h"
 
 #include "runtime/exec/cuda_support.h"
+#include "runtime/exec/gpu.h"
 #include "runtime/plan/plan_memory.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace {
 Result<uint64_t> usedBytes(bool onGpu) {
   if (onGpu) {
     size_t free = 0, total = 0;
-    CGC_TRY(cudaStatus(cudaMemGetInfo(&free, &total), "cannot ask for the GPU's memory"));
+    CGC_TRY(CGC_CUDA(cudaMemGetInfo(&free, &total), "cannot ask for the GPU's memory"));
     return uint64_t(total - free);
   }
   uint64_t size = 0, resident = 0;
@@ -93,6 +94,8 @@ uint64_t cudaMallocBytes(const std::vector<uint64_t> &sizes) {
 Result<MemoryStages> measureMemory(const Plan &plan, const EngineOptions &engineOptions, int runs) {
   const bool onGpu =
       plan.data().target == DeviceKind::Cuda && engineOptions.executor != ExecutorKind::Reference;
+  if (onGpu)
+    CGC_TRY(findGpu(engineOptions.device).status());
   const DeviceGuard guard(onGpu ? engineOptions.device : -1);
   // This also creates the CUDA context, whose memory is not the plan's.
   CGC_ASSIGN_OR_RETURN(Meter meter, Meter::create(onGpu));

@@ -44,11 +44,11 @@ LibraryFacts factsOf(std::string name, const Status &opened, const std::string &
 std::vector<GpuFacts> findGpus() {
   int count = 0;
   std::vector<GpuFacts> gpus;
-  if (!cudaStatus(cudaGetDeviceCount(&count), "no GPU").isOk())
+  if (!CGC_CUDA(cudaGetDeviceCount(&count), "no GPU").isOk())
     return gpus;
   for (int index = 0; index < count; ++index) {
     cudaDeviceProp properties;
-    if (!cudaStatus(cudaGetDeviceProperties(&properties, index), "no GPU").isOk())
+    if (!CGC_CUDA(cudaGetDeviceProperties(&properties, index), "no GPU").isOk())
       continue;
     GpuFacts gpu{index,
                  properties.name,
@@ -104,7 +104,7 @@ std::string cudaVersionText(int version) {
 
 Machine lookAtMachine() {
   Machine machine;
-  (void)cudaStatus(cudaDriverGetVersion(&machine.driver), "no driver");
+  (void)CGC_CUDA(cudaDriverGetVersion(&machine.driver), "no driver");
   machine.gpus = findGpus();
   const auto cublasLt = CublasLt::open(""); // The path is known while it is open.
   machine.libraries.push_back(

@@ -91,7 +91,7 @@ public:
       CGC_ASSIGN_OR_RETURN(bench.stream_, createStream());
       for (CudaEvent *event : {&bench.start_, &bench.end_}) {
         cudaEvent_t made = nullptr;
-        CGC_TRY(cudaStatus(cudaEventCreate(&made), "cannot create an event"));
+        CGC_TRY(CGC_CUDA(cudaEventCreate(&made), "cannot create an event"));
         event->reset(made);
       }
     }
@@ -118,20 +118,20 @@ private:
   }
 
   Status wait() {
-    return stream_ ? cudaStatus(cudaStreamSynchronize(stream_.get()), "the run failed")
+    return stream_ ? CGC_CUDA(cudaStreamSynchronize(stream_.get()), "the run failed")
                    : Status::ok();
   }
 
   Status measureGpu(Samples &samples) {
     // This run keeps the GPU busy: an idle GPU would wait for the host between the two events.
     CGC_TRY(run());
-    CGC_TRY(cudaStatus(cudaEventRecord(start_.get(), stream_.get()), "cannot record an event"));
+    CGC_TRY(CGC_CUDA(cudaEventRecord(start_.get(), stream_.get()), "cannot record an event"));
     CGC_TRY(run());
-    CGC_TRY(cudaStatus(cudaEventRecord(end_.get(), stream_.get()), "cannot record an event"));
+    CGC_TRY(CGC_CUDA(cudaEventRecord(end_.get(), stream_.get()), "cannot record an event"));
     CGC_TRY(wait());
     float millis = 0;
-    CGC_TRY(cudaStatus(cudaEventElapsedTime(&millis, start_.get(), end_.get()),
-                       "cannot read the time between two events"));
+    CGC_TRY(CGC_CUDA(cudaEventElapsedTime(&millis, start_.get(), end_.get()),
+                     "cannot read the time between two events"));
     samples.add(millis);
     return Status::ok();
   }
@@ -146,7 +146,7 @@ private:
 /// Free memory of the GPU. 0 if there is no GPU; loading the plan then reports the problem.
 uint64_t freeGpuBytes() {
   size_t free = 0, total = 0;
-  return cudaStatus(cudaMemGetInfo(&free, &total), "no GPU").isOk() ? free : 0;
+  return CGC_CUDA(cudaMemGetInfo(&free, &total), "no GPU").isOk() ? free : 0;
 }
 
 CallCosts costsOf(const Figures &figures, const LoadFigures &load) {

@@ -64,7 +64,7 @@ Status PeerBench::enqueue(frontend::Peer &peer) {
 }
 
 Status PeerBench::wait() {
-  return stream_ ? cudaStatus(cudaStreamSynchronize(stream_.get()), "LibTorch's run failed")
+  return stream_ ? CGC_CUDA(cudaStreamSynchronize(stream_.get()), "LibTorch's run failed")
                  : Status::ok();
 }
 
@@ -99,7 +99,7 @@ Result<Timing> PeerBench::timeCaptured(frontend::Peer &peer, int samples, double
   captureMillis = graph.captureMillis();
   return timeRuns(
       [&] { return graph.run(stream_.get()); },
-      [&] { return cudaStatus(cudaStreamSynchronize(stream_.get()), "LibTorch's graph failed"); },
+      [&] { return CGC_CUDA(cudaStreamSynchronize(stream_.get()), "LibTorch's graph failed"); },
       samples);
 }
 
