@@ -25,6 +25,13 @@ Status checkTensors(const std::vector<IoTensor> &known, const std::vector<IoTens
                                           "in the plan, so that it is a plan of another model");
 }
 
+/// Whether the frontend or a pass has made the weight, so that it may depend on the sizes of inputs
+/// (findOrAddConstant(), Module::addConstant()).
+bool isComputed(std::string_view name) {
+  return name.starts_with("folded_") || name.starts_with("causal_mask") ||
+         name.starts_with("constant");
+}
+
 /// Adds one compilation to a plan, whose tables it extends.
 class Extension final {
 public:
@@ -39,8 +46,10 @@ public:
   Result<ExtendedPlan> run() {
     PlanData &plan = result_.plan;
     CGC_TRY(checkOptions());
-    for (size_t i = 0; i < added_.plan.weights.size(); ++i)
-      weights_.push_back(indexOfWeight(i));
+    for (size_t i = 0; i < added_.plan.weights.size(); ++i) {
+      CGC_ASSIGN_OR_RETURN(const uint32_t index, indexOfWeight(i));
+      weights_.push_back(index);
+    }
     for (const SourceLocation &location : added_.plan.locations) {
       const auto found = std::ranges::find(plan.locations, location);
       locations_.push_back(LocationId(found - plan.locations.begin()));
@@ -72,8 +81,9 @@ private:
     return Status::ok();
   }
 
-  /// The index of a weight of `added_` in the result, to which it is added if it is new.
-  uint32_t indexOfWeight(size_t i) {
+  /// The index of a weight of `added_` in the result, to which it is added if it is new. Usage if
+  /// the model has other values for a weight that is in the plan.
+  Result<uint32_t> indexOfWeight(size_t i) {
     Weight weight = added_.plan.weights[i];
     const auto bytes = added_.weights[i]->bytes();
     const std::span<const std::byte> content(bytes.data(), bytes.size());
@@ -83,6 +93,14 @@ private:
       if (result_.plan.weights[it->second].dtype == weight.dtype &&
           std::ranges::equal(result_.weights[it->second], content))
         return it->second;
+    if (!isComputed(weight.name) &&
+        std::ranges::any_of(result_.plan.weights, [&](const Weight &known) {
+          return known.name == weight.name && known.dtype == weight.dtype &&
+                 known.sizes == weight.sizes;
+        }))
+      return Status(Code::Usage, "weight '" + weight.name +
+                                     "' has other values than in the plan; give the model that "
+                                     "the plan was compiled from, or compile into a new plan");
     const std::string name = weight.name;
     const auto isTaken = [&] {
       return std::ranges::find(result_.plan.weights, weight.name, &Weight::name) !=

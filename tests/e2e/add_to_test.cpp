@@ -65,6 +65,9 @@ TEST_F(AddTo, RefusesWhatDoesNotFit) {
   *std::ranges::find(cuda, "cpu") = "cuda";
   expectError(cgc(cuda), 2, {"another --target, cpu"});
   expectError(cgc(addTo({"--batch", "2", "--precision", "bf16"})), 2, {"another --precision"});
+  expectError(cgc({"compile", models() / "tiny_quickgelu.pt", "--add-to", "plan.cgplan", "--entry",
+                   "encode_text", "--target", "cpu", "--input", "text=i64[2,16]"}),
+              2, {"weight '", "has other values than in the plan"});
   EXPECT_EQ(readFile(folder / "plan.cgplan"), plan);
   expectError(cgc({"compile", tiny(), "--add-to", "none.cgplan", "--input", "text=i64[1,16]"}), 3,
               {"none.cgplan"});
