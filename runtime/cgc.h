@@ -199,13 +199,13 @@ typedef struct cgc_host_function {
 typedef struct cgc_session_options {
   size_t struct_size;
   cgc_executor executor;
-  const int32_t *devices;       /* The GPUs, by index, without duplicates. */
-  size_t device_count;          /* 0: GPU 0 for a plan that runs on GPUs. */
-  int32_t contexts;             /* Requests that run on each device at a time. 0: 1. */
-  int32_t threads;              /* Threads of an op on the host. 0: the setting of the process. */
-  int64_t max_batch;            /* The largest batch of a request. 0: 16384. */
-  size_t max_waiting;           /* Requests that may wait for a context at a time. 0: 1024. */
-  int64_t timeout_ms;           /* The longest wait for a context, in milliseconds. 0: no limit. */
+  const int32_t *devices; /* The GPUs, by index, without duplicates. */
+  size_t device_count;    /* 0: GPU 0 for a plan that runs on GPUs. */
+  int32_t contexts;       /* Requests that run on each device at a time, 1024 at most. 0: 1. */
+  int32_t threads;        /* Threads of an op on the host. 0: the setting of the process. */
+  int64_t max_batch;      /* The largest batch of a request. 0: 16384. */
+  size_t max_waiting;     /* Requests that may wait for a context at a time. 0: 1024. */
+  int64_t timeout_ms;     /* The longest wait for a context, in milliseconds. 0: no limit. */
   int32_t capture_on_first_use; /* Not 0: a bucket is captured when it is first used, not at
                                    creation. */
   uint64_t memory_limit; /* In bytes for each device: weights, arenas, inputs, outputs. 0: the free
@@ -258,8 +258,8 @@ CGC_C_API cgc_code cgc_session_run(cgc_session *session, const char *entry,
 
 /* Takes a context for the caller alone, who writes inputs and reads outputs where they are: of the
  * smallest bucket of at least `batch` rows, or, if rows are not independent, of the bucket of
- * `batch` rows. `device` is the GPU that must run it; -1: any. One thread at a time may use a
- * reservation. */
+ * `batch` rows (dimension 0 of the first input, if the batch dimension is not known). `device` is
+ * the GPU that must run it; -1: any. One thread at a time may use a reservation. */
 CGC_C_API cgc_code cgc_session_reserve(cgc_session *session, const char *entry, int64_t batch,
                                        int32_t device, cgc_reservation **reservation,
                                        cgc_error **error);

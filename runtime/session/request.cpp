@@ -9,6 +9,17 @@
 namespace cgc {
 namespace {
 
+/// The batch of a bucket, or, if it is not known, the first dimension of its first input that has
+/// one; nothing if none has.
+std::optional<int64_t> leadingRows(const Bucket &bucket) {
+  if (const std::optional<int64_t> batch = batchOf(bucket))
+    return batch;
+  for (const IoTensor &input : bucket.inputs)
+    if (!input.sizes.empty())
+      return input.sizes[0];
+  return std::nullopt;
+}
+
 /// Whether the sizes of two inputs are equal, but for the batch.
 bool equalRows(const IoTensor &a, std::span<const int64_t> sizes) {
   if (a.sizes.size() != sizes.size())
@@ -181,10 +192,12 @@ Result<Request> RequestTable::find(std::string_view name, std::span<const Tensor
     bucket = &entry->buckets[*exact];
   } else {
     const Status none = noBucket(*entry, inputs);
-    return Status(Code::Usage, none.message() + reasonText(plan_, entry->rows) +
-                                   "\nThis adds the sizes to the plan" +
-                                   (plan_.precision ? " (with the model's own dtypes)" : "") +
-                                   ": " + addCommand(plan_, *entry, inputs));
+    return Status(Code::Usage,
+                  none.message() + reasonText(plan_, entry->rows) +
+                      "\nThis adds the sizes to the plan, with the other options that it was "
+                      "compiled with" +
+                      (plan_.precision ? " and the model's own dtypes" : "") + ": " +
+                      addCommand(plan_, *entry, inputs));
   }
   CGC_TRY(checkViews(bucket->inputs, inputs, device, "input", rows));
   CGC_TRY(checkViews(bucket->outputs, outputs, device, "output", rows));
@@ -226,7 +239,7 @@ Result<Request> RequestTable::findBucketFor(std::string_view name, int64_t batch
       fitting.push_back(bucket->bucket);
   if (groups.empty())
     for (size_t i = 0; i < entry->buckets.size(); ++i)
-      if (batchOf(entry->buckets[i]).value_or(batch) == batch)
+      if (leadingRows(entry->buckets[i]).value_or(batch) == batch)
         fitting.push_back(i);
   const std::string rows = std::to_string(batch) + " rows";
   if (fitting.empty())

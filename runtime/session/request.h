@@ -41,9 +41,10 @@ public:
   Result<std::vector<size_t>> bucketsFor(std::string_view entry, int64_t batch) const;
 
   /// The one bucket that runs `batch` rows of `entry`, with rows behind them if need be: the
-  /// smallest if rows are independent, else that of `batch` rows. `batch` is ignored for an entry
-  /// without batch dimension. `split` is null. Usage if there is no such entry or bucket, or if
-  /// several fit that differ in other sizes.
+  /// smallest if rows are independent, else that of `batch` rows, which are dimension 0 of the
+  /// first input if the batch dimension is not known. `batch` is ignored if no input has a
+  /// dimension. `split` is null. Usage if there is no such entry or bucket, or if several fit that
+  /// differ in other sizes.
   Result<Request> findBucketFor(std::string_view entry, int64_t batch) const;
 
   /// The batch of a bucket that has one.

@@ -105,6 +105,18 @@ Result<std::optional<int>> Session::Impl::deviceFor(std::span<const TensorView> 
   return device;
 }
 
+Result<int> Session::Impl::deviceOfCapture(std::optional<int> ofViews) const {
+  if (ofViews || options.devices.size() == 1)
+    return ofViews.value_or(options.devices.front());
+  int current = -1;
+  CGC_TRY(CGC_CUDA(cudaGetDevice(&current), "cannot ask for the current GPU"));
+  if (std::ranges::find(options.devices, current) == options.devices.end())
+    return Status(Code::Usage, "the stream is being captured, all tensors are in host memory, and "
+                               "the session has no contexts on the current GPU, " +
+                                   std::to_string(current));
+  return current;
+}
+
 Status Session::Impl::run(std::string_view entry, std::span<const TensorView> inputs,
                           std::span<const TensorView> outputs, void *stream) {
   const Use served(*this);
@@ -123,9 +135,10 @@ Status Session::Impl::run(std::string_view entry, std::span<const TensorView> in
       return {Code::Usage,
               "the stream is being captured, and no bucket takes the request: LibTorch "
               "cannot run the fallback model in a capture; add the shapes to the plan"};
-    if (capture)
-      return runCaptured(*served, request, *capture,
-                         filter.device.value_or(options.devices.front()), inputs, outputs, callers);
+    if (capture) {
+      CGC_ASSIGN_OR_RETURN(const int device, deviceOfCapture(filter.device));
+      return runCaptured(*served, request, *capture, device, inputs, outputs, callers);
+    }
   }
   CGC_ASSIGN_OR_RETURN(const ContextPool::Lease lease, acquire(*served, filter));
   if (lease->device >= 0)
@@ -238,9 +251,12 @@ Result<Session> Session::create(std::shared_ptr<const Plan> plan, SessionOptions
   return noThrow([&]() -> Result<Session> {
     if (!plan)
       return Status(Code::Usage, "there is no plan (a null pointer)");
-    if (options.contexts < 1)
-      return Status(Code::Usage, "a session needs at least one context on each device, not " +
-                                     std::to_string(options.contexts));
+    if (options.contexts < 1 || options.contexts > kMaxContexts ||
+        options.capturedContexts > kMaxContexts)
+      return Status(Code::Usage,
+                    "a session needs at least one context on each device and at most " +
+                        std::to_string(kMaxContexts) + ", not " +
+                        std::to_string(std::max(options.contexts, options.capturedContexts)));
     const bool isOnHost = plan->data().target == DeviceKind::Cpu ||
                           options.engine.executor == ExecutorKind::Reference;
     if (options.capturedContexts < 0 || (options.capturedContexts > 0 && isOnHost))

@@ -22,8 +22,9 @@
 
 namespace cgc {
 
-/// The largest value of SessionOptions::maxBatch.
+/// The largest values of SessionOptions::maxBatch, and of contexts and capturedContexts.
 inline constexpr int64_t kMaxBatch = 1 << 20;
+inline constexpr int kMaxContexts = 1024;
 
 /// How much a message of a session matters: what it does, what a caller may want to change, or that
 /// it can serve no longer.
@@ -37,8 +38,8 @@ struct SessionOptions {
   /// The GPUs, by index, without duplicates. Empty: EngineOptions::device. For a plan that runs on
   /// the host it must be empty.
   std::vector<int> devices = {};
-  /// Contexts on each device, at least 1: the number of requests that run on it at a time. Each has
-  /// an arena and static buffers of its own and shares the weights.
+  /// Contexts on each device, 1 to kMaxContexts: the number of requests that run on it at a time.
+  /// Each has an arena and static buffers of its own and shares the weights.
   int contexts = 1;
   /// Further contexts on each device, for runs on streams that the caller captures. A capture holds
   /// one until the caller's graph and its executables are destroyed. They have arenas of their own
@@ -137,11 +138,11 @@ public:
 
   /// Takes a context for the caller alone, who writes inputs and reads outputs where they are: of
   /// the smallest bucket of at least `batch` rows, or, if the rows are not independent, of the
-  /// bucket of `batch` rows. For an entry without batch dimension, `batch` is ignored. Waits for a
-  /// context as run() does, and for the end of the work before; other requests wait meanwhile if
-  /// the session has no other context. `device` is the index of the GPU that must run it; else the
-  /// least busy one does. Usage if there is no such entry, bucket or GPU, or if buckets of several
-  /// sizes fit.
+  /// bucket of `batch` rows, which are dimension 0 of the first input if the plan does not know the
+  /// batch dimension. Waits for a context as run() does, and for the end of the work before; other
+  /// requests wait meanwhile if the session has no other context. `device` is the index of the GPU
+  /// that must run it; else the least busy one does. Usage if there is no such entry, bucket or
+  /// GPU, or if buckets of several sizes fit.
   Result<Reservation> reserve(std::string_view entry, int64_t batch,
                               std::optional<int> device = {});
 

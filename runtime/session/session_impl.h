@@ -59,6 +59,10 @@ struct Session::Impl {
   Result<std::optional<int>> deviceFor(std::span<const TensorView> inputs,
                                        std::span<const TensorView> outputs, cudaStream_t stream,
                                        bool isCapturing) const;
+  /// The GPU that has to run a request in a capture, of whose stream CUDA does not tell the GPU:
+  /// that of the views, or else, of several, the current one. Usage if the session does not have
+  /// it.
+  Result<int> deviceOfCapture(std::optional<int> ofViews) const;
   /// Takes a context and counts the wait.
   Result<ContextPool::Lease> acquire(ServedPlan &served, const ContextFilter &filter);
   /// Runs a request by the fallback model, while it has a context's place.

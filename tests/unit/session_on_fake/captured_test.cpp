@@ -192,6 +192,79 @@ TEST_F(Captured, WithoutASetAsideContextTheCaptureIsRefusedAndGoesOn) {
   EXPECT_EQ(cudaGraphExecDestroy(end()), cudaSuccess);
 }
 
+TEST_F(Captured, ACaptureOfHostTensorsUsesTheCurrentGpu) {
+  fake_cuda::reset({.devices = 3});
+  Session session = createSession(plan_, {.devices = {0, 1}, .capturedContexts = 1});
+  float *memory = nullptr;
+  ASSERT_EQ(cudaMallocHost(reinterpret_cast<void **>(&memory), 8 * sizeof(float)), cudaSuccess);
+  for (int i = 0; i < 4; ++i)
+    memory[i] = float(i);
+  const std::vector<int64_t> sizes = {1, 4};
+  const TensorView in{memory, DType::F32, DeviceKind::Cpu, sizes, {}},
+      out{memory + 4, DType::F32, DeviceKind::Cpu, sizes, {}};
+  std::vector<cudaGraphExec_t> execs;
+  std::vector<cudaStream_t> streams;
+  for (const int device : {1, 0, 2}) {
+    ASSERT_EQ(cudaSetDevice(device), cudaSuccess);
+    ASSERT_EQ(cudaStreamCreateWithFlags(&streams.emplace_back(), cudaStreamNonBlocking),
+              cudaSuccess);
+    std::swap(stream_, streams.back());
+    begin();
+    const Status status = session.run("rows", {&in, 1}, {&out, 1}, stream_);
+    EXPECT_EQ(status.code(), device < 2 ? Code::Ok : Code::Usage) << status.message();
+    execs.push_back(end());
+    std::swap(stream_, streams.back());
+  }
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  begin(); // Each of the two contexts is held by a graph on its GPU.
+  EXPECT_EQ(session.run("rows", {&in, 1}, {&out, 1}, stream_).code(), Code::Busy);
+  execs.push_back(end());
+  ASSERT_EQ(cudaGraphLaunch(execs[0], streams[0]), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(streams[0]), cudaSuccess);
+  EXPECT_EQ(std::vector<float>(memory + 4, memory + 8), expected(sizes));
+  for (const cudaGraphExec_t exec : execs)
+    EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+  for (const cudaStream_t stream : streams)
+    EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(cudaFreeHost(memory), cudaSuccess);
+}
+
+TEST_F(Captured, ARequestThatDoesNotFitIsRefusedAndTheCaptureGoesOn) {
+  provider_.methods["rows"] = [](auto, auto, void *) { return Status::ok(); };
+  Session session =
+      createSession(plan_, {.capturedContexts = 1, .maxBatch = 8, .fallbackModel = "model.pt"});
+  const Rows x(4), y(4), large(9), larger(9);
+  TensorView onHost = x.view();
+  const TensorView out = y.view();
+  begin();
+  const Status fallback = run(session, large, larger, stream_);
+  EXPECT_EQ(fallback.code(), Code::Usage);
+  EXPECT_THAT(fallback.message(), HasSubstr("cannot run the fallback model in a capture"));
+  std::vector<float> memory(16);
+  onHost.data = memory.data();
+  const Status address = session.run("rows", {&onHost, 1}, {&out, 1}, stream_);
+  EXPECT_EQ(address.code(), Code::Usage);
+  EXPECT_THAT(address.message(), HasSubstr("its address is of the host"));
+  EXPECT_TRUE(run(session, x, y, stream_).isOk());
+  const cudaGraphExec_t exec = end();
+  x.set(3);
+  replay(exec);
+  EXPECT_EQ(y.values(), expected(y.sizes, 3));
+  EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+}
+
+TEST_F(Captured, ContextsForCapturesAreReadyEvenIfOthersCaptureOnFirstUse) {
+  SessionOptions options{.capturedContexts = 1};
+  options.context.capture = CaptureTime::OnFirstUse;
+  Session session = createSession(plan_, options);
+  const Rows x, y;
+  const cudaGraphExec_t exec = capture(session, x, y);
+  x.set(2);
+  replay(exec);
+  EXPECT_EQ(y.values(), expected(y.sizes, 2));
+  EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+}
+
 TEST_F(Captured, AContextIsHeldUntilTheGraphAndItsExecutablesAreDestroyed) {
   Session session = createSession(plan_, {.capturedContexts = 1});
   const Rows x, y;

@@ -61,6 +61,28 @@ TEST_F(DeviceCalls, ARequestOnAStreamAllocatesNothingAndWaitsForNothing) {
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
+/// Rows that are padding, and rows that lie apart in the caller's tensor, cannot stay where they
+/// are.
+TEST_F(DeviceCalls, ARequestTouchesNothingBehindItsTensors) {
+  Session session = createSession(plan_);
+  for (const auto &[entry, sizes] :
+       {std::pair<std::string_view, std::vector<int64_t>>("rows", {3, 4}),
+        {"columns", {3, 7, 4}}}) {
+    const size_t count = *tensorBytes(DType::F32, sizes) / sizeof(float);
+    DeviceFloats x(count), y(count + 16);
+    for (size_t i = 0; i < count; ++i)
+      x.data()[i] = float(i);
+    std::fill(y.data() + count, y.data() + count + 16, -7.f);
+    const TensorView in{x.data(), DType::F32, DeviceKind::Cuda, sizes, {}},
+        out{y.data(), DType::F32, DeviceKind::Cuda, sizes, {}};
+    for (int run = 0; run < 2; ++run)
+      EXPECT_TRUE(session.run(entry, {&in, 1}, {&out, 1}).isOk());
+    std::vector<float> values = expected(sizes);
+    values.resize(count + 16, -7.f);
+    EXPECT_EQ(y.values(), values) << entry;
+  }
+}
+
 TEST_F(DeviceCalls, ARequestWithoutAStreamWaitsForItsCopiesAndOnceMore) {
   Session session = createSession(plan_);
   fake_cuda::clearCalls();

@@ -1,4 +1,6 @@
 // Session: batches of any size, and requests that do not fit.
+#include "runtime/session/metrics.h"
+#include "runtime/session/request.h"
 #include "tests/unit/runtime/session/served_plan.h"
 
 namespace cgc::test {
@@ -155,6 +157,28 @@ TEST_F(SessionRun, HasMetricsForPrometheus) {
         "cgc_memory_bytes{session=\"a \\\"clip\\\"\",kind=\"weights\"} 16\n",
         "cgc_healthy{session=\"a \\\"clip\\\"\"} 1\n"})
     EXPECT_THAT(text, HasSubstr(line));
+}
+
+TEST(PrometheusText, WritesSecondsAndEscapesNames) {
+  SessionStats stats;
+  stats.waitMicros = 3'050'007;
+  const std::string text = prometheusText(stats, {}, /*isHealthy=*/false, "a\\b\nc");
+  EXPECT_THAT(text, HasSubstr("cgc_wait_seconds_total{session=\"a\\\\b\\nc\"} 3.050007\n"));
+  EXPECT_THAT(text, HasSubstr("cgc_healthy{session=\"a\\\\b\\nc\"} 0\n"));
+}
+
+TEST(CheckOverlaps, FindsOutputsThatOverlapAnyOtherView) {
+  std::vector<float> memory(12);
+  const std::vector<int64_t> four = {4};
+  const auto at = [&](size_t offset) {
+    return TensorView{memory.data() + offset, DType::F32, DeviceKind::Cpu, four, {}};
+  };
+  const TensorView in = at(0), apart[] = {at(4), at(8)}, overlapping[] = {at(4), at(7)},
+                   onInput[] = {at(8), at(3)};
+  EXPECT_TRUE(checkOverlaps({&in, 1}, apart).isOk());
+  EXPECT_THAT(checkOverlaps({&in, 1}, overlapping).message(),
+              HasSubstr("output 1 overlaps output 0"));
+  EXPECT_THAT(checkOverlaps({&in, 1}, onInput).message(), HasSubstr("output 1 overlaps input 0"));
 }
 
 TEST_F(SessionRun, CapturesOnFirstUseIfAsked) {

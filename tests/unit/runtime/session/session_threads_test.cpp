@@ -126,10 +126,33 @@ TEST_F(SessionThreads, APlanOfAnotherModelIsRefused) {
   refused([](PlanData &p) { p.weights[0].name = "v"; }, "",
           "weight 'w' differs in name, dtype or sizes from 'v'");
   refused([](PlanData &p) { p.entries[0].buckets.pop_back(); }, "", "3 buckets instead of 4");
+  refused([](PlanData &p) { p.precision = DType::F32; }, "", "its precision differs");
+  refused(
+      [](PlanData &p) {
+        for (Bucket &bucket : p.entries[0].buckets)
+          bucket.outputs[0].name = "z";
+      },
+      "output 0 is 'z' instead of 'y'", "entry 'rows', bucket 0: its outputs differ");
+  refused([](PlanData &p) { p.entries[0].buckets[1].arenaBytes += kBufferAlignment; }, "",
+          "bucket 1: its memory plan differs");
   refused([](PlanData &p) { p.entries[0].buckets[1].records[1].location = LocationId(0); }, "",
           "bucket 1: record 1 (aten::add");
   refused([](PlanData &p) { p.entries[0].buckets[1].records[1].branch = 1; }, "",
           "bucket 1: record 1 (aten::add");
+  const auto refusedWeights = [&](const std::vector<Weight> &weights, const std::string &text) {
+    SamplePlan sample = servedPlan(after_);
+    sample.plan.weights = weights;
+    sample.weights.clear();
+    for (const Weight &weight : weights)
+      sample.weights.emplace_back(*tensorBytes(weight.dtype, weight.sizes));
+    const Status swapped = session.swapWeights(toPlan(sample));
+    EXPECT_EQ(swapped.code(), Code::Usage);
+    EXPECT_THAT(swapped.message(), HasSubstr(text));
+  };
+  refusedWeights({{.name = "w", .dtype = DType::F32, .sizes = {2, 2}}}, "weight 'w' differs");
+  refusedWeights({{.name = "w", .dtype = DType::F32, .sizes = {4}},
+                  {.name = "v", .dtype = DType::F32, .sizes = {4}}},
+                 "2 weights instead of 1");
   EXPECT_EQ(session.update(nullptr).code(), Code::Usage);
   EXPECT_EQ(*run(session, "rows", {1, 4}), expected({1, 4})); // The plan stayed.
   EXPECT_EQ(session.stats().updates, 0u);
