@@ -66,6 +66,13 @@ inline cgc_tensor tensorOf(const TensorView &view) {
           view.device == DeviceKind::Cuda ? CGC_GPU : CGC_HOST};
 }
 
+/// Usage if `io` is none of its values.
+inline Status checkIo(cgc_io io) {
+  return io == CGC_INPUT || io == CGC_OUTPUT
+             ? Status::ok()
+             : Status(Code::Usage, "there is no cgc_io " + std::to_string(int(io)));
+}
+
 /// Usage if a pointer that is required is null.
 template <class T> Status require(const T *pointer, const char *name) {
   return pointer ? Status::ok() : Status(Code::Usage, std::string(name) + " is null");

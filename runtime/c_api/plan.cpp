@@ -69,6 +69,7 @@ cgc_code cgc_plan_tensor(const cgc_plan *plan, size_t entry, size_t bucket, cgc_
                          cgc_tensor_info *info, cgc_error **error) {
   return call(error, [&]() -> Status {
     CGC_TRY(require(plan, "plan"));
+    CGC_TRY(checkIo(io));
     const Entry *const found = entryOf(plan, entry);
     if (!found)
       return {Code::Usage, "the plan has no entry of index " + std::to_string(entry)};

@@ -32,6 +32,7 @@ cgc_code cgc_reservation_tensor(const cgc_reservation *reservation, cgc_io io, s
   return call(error, [&]() -> Status {
     CGC_TRY(require(reservation, "reservation"));
     CGC_TRY(require(tensor, "tensor"));
+    CGC_TRY(checkIo(io));
     const Reservation &reserved = reservation->reservation;
     CGC_ASSIGN_OR_RETURN(const TensorView view, io == CGC_INPUT ? reserved.inputBuffer(index)
                                                                 : reserved.outputBuffer(index));

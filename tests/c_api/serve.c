@@ -1,6 +1,6 @@
-/* Uses every function of the C API from C99, on the host: serve PLAN HOST_PLAN. Entry "rows" of
- * PLAN computes y = w - x over batches of f32[N,4]; entry "twice" of HOST_PLAN is a host call on
- * f32[2,4]. Exits with 1 and prints the line that failed. */
+/* Uses every function of the C API from C99, on the host: serve PLAN HOST_PLAN LARGER_PLAN. Entry
+ * "rows" of PLAN computes y = w - x over batches of f32[N,4]; entry "twice" of HOST_PLAN is a host
+ * call on f32[2,4]. Exits with 1 and prints the line that failed. */
 #include "runtime/cgc.h"
 
 #include <stddef.h>
@@ -93,6 +93,7 @@ static int checkPlan(const cgc_plan *plan) {
   CHECK(strcmp(info.name, "x") == 0 && info.dtype == CGC_F32 && info.rank == 2);
   CHECK(info.sizes[0] == 16 && info.sizes[1] == 4 && info.batch_dim == 0);
   CHECK(info.struct_size == sizeof info);
+  FAILS(cgc_plan_tensor(plan, 0, 0, (cgc_io)5, 0, &info, &error), CGC_USAGE, "no cgc_io 5");
   FAILS(cgc_plan_tensor(plan, 5, 0, CGC_INPUT, 0, &info, &error), CGC_USAGE, "no entry of index 5");
   FAILS(cgc_plan_tensor(plan, 0, 4, CGC_INPUT, 0, &info, &error), CGC_USAGE,
         "no bucket of index 4");
@@ -118,7 +119,7 @@ static void countMessage(void *user, cgc_log_level level, const char *message) {
 static int checkHealth(cgc_session *session, const log_state *state) {
   char text[8192], begin[8];
   size_t size = 0, same = 0;
-  CHECK(state->messages > 0 && state->refusals == 1); /* Of two requests that failed. */
+  CHECK(state->messages > 0 && state->refusals == 1); /* Of three requests that failed. */
   CHECK(cgc_session_healthy(session) == 1 && cgc_session_healthy(NULL) == 0);
   CHECK(cgc_session_metrics(session, "c", text, sizeof text, &size, NULL) == CGC_OK);
   CHECK(size == strlen(text) && strstr(text, "cgc_rows_total{session=\"c\"} 6\n") != NULL);
@@ -131,7 +132,8 @@ static int checkHealth(cgc_session *session, const log_state *state) {
   return 0;
 }
 
-static int checkSession(const cgc_plan *plan, cgc_session *session) {
+static int checkSession(const cgc_plan *plan, const cgc_plan *larger, cgc_session *session) {
+  cgc_tensor many[9];
   float x[6][4], y[6][4];
   const int64_t sizes[2] = {6, 4}, wrong[2] = {6, 5};
   cgc_tensor in = {x, sizes, 2, CGC_F32, CGC_HOST}, out = {y, sizes, 2, CGC_F32, CGC_HOST};
@@ -147,6 +149,7 @@ static int checkSession(const cgc_plan *plan, cgc_session *session) {
       CHECK(y[row][column] == (float)(column + 1) - x[row][column]);
   CHECK(cgc_session_update(session, plan, NULL) == CGC_OK);
   CHECK(cgc_session_swap_weights(session, plan, NULL) == CGC_OK);
+  FAILS(cgc_session_swap_weights(session, larger, &error), CGC_USAGE, "5 buckets instead of 4");
   FAILS(cgc_session_run(session, "none", &in, 1, &out, 1, NULL, &error), CGC_USAGE,
         "no entry 'none'");
   FAILS(cgc_session_run(session, "rows", NULL, 1, &out, 1, NULL, &error), CGC_USAGE,
@@ -156,19 +159,34 @@ static int checkSession(const cgc_plan *plan, cgc_session *session) {
   in.dtype = (cgc_dtype)77;
   FAILS(cgc_session_run(session, "rows", &in, 1, &out, 1, NULL, &error), CGC_USAGE,
         "inputs[0]: there is no element type 77");
+  in.dtype = (cgc_dtype)-1;
+  FAILS(cgc_session_run(session, "rows", &in, 1, &out, 1, NULL, &error), CGC_USAGE,
+        "inputs[0]: there is no element type -1");
+  in.dtype = CGC_F32;
+  in.memory = (cgc_memory)7;
+  FAILS(cgc_session_run(session, "rows", &in, 1, &out, 1, NULL, &error), CGC_USAGE,
+        "inputs[0]: there is no memory 7");
+  in.memory = CGC_HOST;
+  in.rank = -1;
+  FAILS(cgc_session_run(session, "rows", &in, 1, &out, 1, NULL, &error), CGC_USAGE,
+        "inputs[0]: rank is negative");
+  for (int i = 0; i < 9; ++i)
+    many[i] = out;
+  FAILS(cgc_session_run(session, "rows", many, 9, &out, 1, NULL, &error), CGC_USAGE,
+        "9 were given");
   FAILS(cgc_session_prepare(session, "rows", 0, &error), CGC_USAGE, "the batch is empty");
   CHECK(cgc_session_get_memory(session, &memory, NULL) == CGC_OK);
   CHECK(memory.weights == 16 && memory.arenas > 0 && memory.io > 0 && memory.graphs == 0);
   FAILS(cgc_session_get_memory(session, NULL, &error), CGC_USAGE, "cgc_memory_report is null");
   CHECK(cgc_session_get_stats(session, &stats, NULL) == CGC_OK);
   CHECK(stats.struct_size == sizeof stats);
-  CHECK(stats.requests == 3 && stats.failures == 2 && stats.rows == 6 && stats.updates == 2);
+  CHECK(stats.requests == 4 && stats.failures == 3 && stats.rows == 6 && stats.updates == 2);
   CHECK(stats.fallbacks == 0 && stats.replays == 0 && stats.captures == 0);
   /* A program that was compiled with an earlier version has a smaller structure. */
   memset(&stats, 0xff, sizeof stats);
   stats.struct_size = offsetof(cgc_session_stats, splits);
   CHECK(cgc_session_get_stats(session, &stats, NULL) == CGC_OK);
-  CHECK(stats.failures == 2 && stats.splits == UINT64_MAX);
+  CHECK(stats.failures == 3 && stats.splits == UINT64_MAX);
   return 0;
 }
 
@@ -242,11 +260,11 @@ static int checkPool(const cgc_plan *plan) {
 }
 
 int main(int argc, char **argv) {
-  cgc_plan *plan = NULL;
+  cgc_plan *plan = NULL, *larger = NULL;
   cgc_session *session = NULL;
   cgc_session_options options = CGC_INIT(cgc_session_options);
   log_state state = {0, 0};
-  CHECK(argc == 3);
+  CHECK(argc == 4);
   CHECK(strlen(cgc_version()) > 0);
   CHECK(strcmp(cgc_code_name(CGC_BUSY), "busy") == 0);
   CHECK(strcmp(cgc_dtype_name(CGC_BF16), "bf16") == 0 && cgc_dtype_name((cgc_dtype)10) == NULL);
@@ -255,6 +273,7 @@ int main(int argc, char **argv) {
   FAILS(cgc_plan_load("missing.cgplan", &plan, &error), CGC_INVALID_FILE, "missing.cgplan");
   FAILS(cgc_plan_load(NULL, &plan, &error), CGC_USAGE, "path is null");
   CHECK(cgc_plan_load(argv[1], &plan, NULL) == CGC_OK);
+  CHECK(cgc_plan_load(argv[3], &larger, NULL) == CGC_OK);
   if (checkPlan(plan))
     return 1;
   FAILS(cgc_session_create(NULL, NULL, &session, &error), CGC_USAGE, "plan is null");
@@ -275,12 +294,13 @@ int main(int argc, char **argv) {
   FAILS(cgc_session_create(plan, &options, &session, &error), CGC_INVALID_FILE, "missing.pt");
   options.fallback_model = NULL;
   CHECK(cgc_session_create(plan, &options, &session, NULL) == CGC_OK);
-  if (checkSession(plan, session) || checkHealth(session, &state))
+  if (checkSession(plan, larger, session) || checkHealth(session, &state))
     return 1;
   if (checkReservation(session) || checkPool(plan))
     return 1;
   if (checkHostFunctions(argv[2]))
     return 1;
+  cgc_plan_destroy(larger);
   cgc_plan_destroy(plan); /* The session keeps it. */
   cgc_session_destroy(session);
   cgc_session_destroy(NULL);

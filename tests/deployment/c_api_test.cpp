@@ -19,8 +19,12 @@ TEST(CApi, ServesAPlanFromC99) {
   hosted.plan.entries = {{.name = "twice", .buckets = {bucket}}};
   const std::string hostPath = folder / "hosted.cgplan";
   ASSERT_TRUE(writePlan(hosted.plan, hosted.weightSpans(), hostPath).isOk());
-  const std::string command =
-      std::string(CGC_BINARY_DIR) + "/bin/cgc_test_c_api '" + path + "' '" + hostPath + "'";
+  SamplePlan larger = sample;
+  larger.plan.entries[0].buckets.push_back(sumBucket({128, 4}, 0));
+  const std::string largerPath = folder / "larger.cgplan";
+  ASSERT_TRUE(writePlan(larger.plan, larger.weightSpans(), largerPath).isOk());
+  const std::string command = std::string(CGC_BINARY_DIR) + "/bin/cgc_test_c_api '" + path + "' '" +
+                              hostPath + "' '" + largerPath + "'";
   EXPECT_EQ(std::system(command.c_str()), 0);
 }
 
