@@ -83,6 +83,17 @@ TEST_F(Compare, TakesFunctionsThatBecomeOtherOps) {
   }
 }
 
+TEST_F(Compare, TakesLosses) {
+  for (const char *name : {"losses.pt", "losses_scripted.pt"}) {
+    const fs::path model = models() / name;
+    const Outcome compiled = cgc({"compile", model, "-o", "plan.cgplan", "--input", "x=f32[6,5]",
+                                  "--input", "labels=i64[6]", "--target", "cpu"});
+    ASSERT_EQ(compiled.status, 0) << compiled.err;
+    const Outcome compared = cgc({"compare", "plan.cgplan", model});
+    EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
+  }
+}
+
 TEST_F(Compare, TakesLayersThatDependOnSizes) {
   for (const char *name : {"layers.pt", "layers_scripted.pt"}) {
     const fs::path model = models() / name;

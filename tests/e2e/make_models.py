@@ -191,6 +191,22 @@ class Functions(nn.Module):
                 torch.logical_and(x > 0, x < 1), torch.linspace(0, 1, 16) * attention)
 
 
+class Losses(nn.Module):
+    """Losses in each form, for one batch and for two positions of each row."""
+
+    def forward(self, x, labels):
+        f = nn.functional
+        labels = labels % 5
+        y, positions, two_labels = x.softmax(-1), torch.stack([x, x * 0.5], 2), torch.stack([labels, labels.flip(0)], 1)
+        smooth = {"label_smoothing": 0.1}
+        return (f.mse_loss(x, y), f.mse_loss(x, y, reduction="sum"), f.mse_loss(x, y, reduction="none"), f.l1_loss(x, y),
+                f.cross_entropy(x, labels), f.cross_entropy(x, labels, reduction="none", **smooth),
+                f.cross_entropy(x, labels, ignore_index=2), f.cross_entropy(x[0], labels[0], **smooth),
+                f.cross_entropy(positions, two_labels, reduction="sum", ignore_index=2, **smooth),
+                f.cross_entropy(positions, two_labels, ignore_index=3, **smooth),
+                f.nll_loss(f.log_softmax(positions, 1), two_labels))
+
+
 class Layers(nn.Module):
     """Layers whose calls depend on the sizes of weights and inputs."""
 
@@ -267,6 +283,9 @@ def main():
     torch.jit.trace(Doubles(), torch.randn(4, 8)).save(folder / "doubles.pt")
     with torch.no_grad():
         torch.jit.trace(Functions().eval(), torch.randn(2, 4, 6, 6)).save(folder / "functions.pt")
+        example = torch.randn(6, 5), torch.arange(6)
+        torch.jit.trace(Losses(), example).save(folder / "losses.pt")
+        torch.jit.script(Losses()).save(folder / "losses_scripted.pt")
         layers = Layers().eval()
         # Ids of the second embedding are out of range for the first.
         example = torch.randn(2, 4, 7, 6), torch.tensor([[6, 899], [0, 500]])
