@@ -61,7 +61,7 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
         cublaslt_path=os.fspath(cublaslt_path) or _libraries.cublaslt(), reference_path=os.fspath(reference_path),
         op_libraries=[os.fspath(library) for library in op_libraries], fallback=os.fspath(fallback),
         log=None if log is None else lambda level, message: log(_LOG_LEVELS[level], message))
-    return Session(os.fspath(path), PlanShapes(plan), session, devices or [0])
+    return Session(os.fspath(path), PlanShapes(plan), session, devices or [0], bool(fallback))
 
 
 class Session:
@@ -71,11 +71,12 @@ class Session:
     manager, which closes it.
     """
 
-    def __init__(self, path: str, shapes: PlanShapes, session: _runtime.Session, gpus: list[int]):
+    def __init__(self, path: str, shapes: PlanShapes, session: _runtime.Session, gpus: list[int], has_fallback: bool):
         self._path = path
         self._shapes = shapes
         self._session = session
         self._gpus = gpus
+        self._has_fallback = has_fallback
         self._updating = threading.Lock()
 
     @property
@@ -107,6 +108,9 @@ class Session:
                                                                                             "output", entry)
         targets = [_runtime.Tensor(array, f"output '{tensor.name}' of entry '{entry}'", True)
                    for array, tensor in zip(outputs, info.outputs)]
+        if not outputs and self._has_fallback:
+            raise UsageError(f"no bucket of entry '{entry}' has these sizes, so that the sizes of its outputs are not known; "
+                             "give out=")
         self._check_places(info, sources, targets, handle)
         if not handle:
             _arrays.wait_for_torch([*given, *outputs])
