@@ -65,7 +65,9 @@ public:
       torch::jit::Module module = kind == PeerKind::Frozen ? frozen() : model_.module;
       auto method = module.find_method(name);
       if (!method)
-        return Status(Code::Usage, "the model has no such method");
+        return Status(Code::Usage,
+                      "the model has no such method; an entry group is none: compare takes "
+                      "--entry-group, and bench measures it without --against");
       const size_t expected = method->function().getSchema().arguments().size() - 1;
       if (inputs.size() != expected)
         return Status(Code::Usage, "the method takes " + std::to_string(expected) +

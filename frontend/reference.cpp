@@ -63,7 +63,9 @@ private:
     const Tf32 rounding(target_.tf32);
     auto method = module_.find_method(name);
     if (!method)
-      return Status(Code::Usage, "the model has no such method");
+      return Status(Code::Usage,
+                    "the model has no such method; an entry group is none: compare takes "
+                    "--entry-group, and bench measures it without --against");
     const c10::FunctionSchema &schema = method->function().getSchema();
     size_t expected = schema.arguments().size() - 1;
     if (inputs.size() != expected && inputs.size() != names.size())

@@ -67,7 +67,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--contexts", type=int, default=1)
     parser.add_argument("--device", default="cpu", help="LibTorch's device [%(default)s]")
-    parser.add_argument("--tolerance", type=float, default=1e-4)
+    parser.add_argument("--tolerance", type=float, default=1e-5)
     arguments = parser.parse_args()
     with cgc.load(arguments.plan, contexts=arguments.contexts) as session:
         (tensor,) = session.entries[arguments.entry].inputs

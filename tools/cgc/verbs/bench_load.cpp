@@ -15,6 +15,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <numeric>
 #include <thread>
 
@@ -112,6 +114,17 @@ bool LoadChoice::isAsked() const {
                              [](const CLI::Option *option) { return option->count() > 0; });
 }
 
+namespace {
+/// Refuses NaN, which is in every CLI::Range.
+CLI::Validator isNumber() {
+  return {[](const std::string &text) {
+            return std::isnan(std::atof(text.c_str())) ? "'" + text + "' is no number"
+                                                       : std::string();
+          },
+          ""};
+}
+} // namespace
+
 void addLoadOptions(CLI::App &command, LoadChoice &choice,
                     const std::vector<CLI::Option *> &others) {
   const auto add = [&](CLI::Option *option) {
@@ -144,10 +157,10 @@ void addLoadOptions(CLI::App &command, LoadChoice &choice,
                          "Open loop: requests that arrive per second, at random [closed loop: each "
                          "client sends a request when the last one is done]"))
       ->type_name("R")
-      ->check(CLI::Range(1e-3, kMaxRate));
+      ->check(CLI::Range(1e-3, kMaxRate) & isNumber());
   add(command.add_option("--seconds", choice.seconds, "How long the load lasts"))
       ->type_name("S")
-      ->check(CLI::Range(1e-3, kMaxSeconds))
+      ->check(CLI::Range(1e-3, kMaxSeconds) & isNumber())
       ->capture_default_str();
   add(command.add_option("--tensors", choice.tensors,
                          "Where inputs and outputs are: host memory or the GPU's"))
@@ -159,7 +172,7 @@ void addLoadOptions(CLI::App &command, LoadChoice &choice,
   swap->type_name("PLAN2");
   add(command.add_option("--swap-every", choice.swapEvery, "Seconds from one swap to the next"))
       ->type_name("S")
-      ->check(CLI::Range(1e-3, kMaxSeconds))
+      ->check(CLI::Range(1e-3, kMaxSeconds) & isNumber())
       ->capture_default_str()
       ->needs(swap);
 }

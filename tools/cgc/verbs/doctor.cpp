@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string plan;
+  std::optional<std::string> plan;
   std::vector<std::string> opLibraries;
   bool json = false;
   bool isPrinted = false; ///< The result went to stdout, so that no error object follows it.
@@ -106,23 +106,23 @@ Json toJson(const std::string &path, const PlanNeeds &plan) {
 
 Status doctor(Options &options) {
   std::optional<PlanNeeds> plan;
-  if (!options.plan.empty()) {
-    CGC_ASSIGN_OR_RETURN(const Plan loaded, Plan::load(options.plan, Plan::Verify::Metadata));
+  if (options.plan) {
+    CGC_ASSIGN_OR_RETURN(const Plan loaded, Plan::load(*options.plan));
     plan = PlanNeeds{loaded.data().target, needsOf(loaded.data(), options.opLibraries)};
   }
   const Machine machine = lookAtMachine();
   if (options.json) {
     Json fields = toJson(machine);
     if (plan)
-      fields["plan"] = toJson(options.plan, *plan);
+      fields["plan"] = toJson(*options.plan, *plan);
     CGC_TRY(printJson("doctor", fields));
   } else {
-    CGC_TRY(printOut(machineText(machine) + (plan ? needsText(options.plan, *plan) : "")));
+    CGC_TRY(printOut(machineText(machine) + (plan ? needsText(*options.plan, *plan) : "")));
   }
   options.isPrinted = true;
   if (plan && plan->problems() > 0)
     return {Code::Device, fmt::format("'{}' cannot run here: {} of the {} things that it needs {}",
-                                      options.plan, plan->problems(), plan->needs.size(),
+                                      *options.plan, plan->problems(), plan->needs.size(),
                                       plan->problems() == 1 ? "is missing" : "are missing")};
   return Status::ok();
 }
