@@ -59,7 +59,7 @@ TEST_F(Doctor, SaysWhatIsMissing) {
 
 TEST_F(Doctor, RefusesWhatIsNoPlan) {
   expectError(cgc({"doctor", "missing.cgplan"}), 3, {"missing.cgplan"});
-  expectError(cgc({"doctor", ""}), 3, {"doctor"});
+  expectError(cgc({"doctor", ""}), 3, {"'' does not exist"});
   const Outcome outcome = cgc({"doctor", "missing.cgplan", "--json"});
   EXPECT_EQ(outcome.status, 3);
   EXPECT_EQ(parseJson(outcome, "error")["code"], "invalid_file");
