@@ -41,6 +41,21 @@ Arg importNarrow(OpImporter &op) {
                   {"end", op.emit(OpKind::Add, {{"self", start}, {"other", op.arg("length")}})}});
 }
 
+Arg importBroadcastTensors(OpImporter &op) {
+  const Arg tensors = op.arg("tensors");
+  if (!tensors.isList() || tensors.list().empty())
+    return op.refuse("cgc broadcasts a list of tensors that the model writes out");
+  // Only the sizes of the sum are used.
+  Arg sum = tensors.list().front();
+  for (const Arg &tensor : llvm::drop_begin(tensors.list()))
+    sum = op.emit(OpKind::Add, {{"self", sum}, {"other", tensor}});
+  const Arg sizes = op.emit(OpKind::Size, {{"self", sum}});
+  Arg::List results;
+  for (const Arg &tensor : tensors.list())
+    results.push_back(op.emit(OpKind::Expand, {{"self", tensor}, {"size", sizes}}));
+  return results;
+}
+
 Arg importRepeatInterleave(OpImporter &op) {
   // The repeats become a dimension, which is merged with the one before it.
   constexpr int64_t kMost = 1024; // Each repeat is an argument of a node.

@@ -195,16 +195,19 @@ class Losses(nn.Module):
     """Losses in each form, for one batch and for two positions of each row."""
 
     def forward(self, x, labels):
-        f = nn.functional
         labels = labels % 5
-        y, positions, two_labels = x.softmax(-1), torch.stack([x, x * 0.5], 2), torch.stack([labels, labels.flip(0)], 1)
-        smooth = {"label_smoothing": 0.1}
-        return (f.mse_loss(x, y), f.mse_loss(x, y, reduction="sum"), f.mse_loss(x, y, reduction="none"), f.l1_loss(x, y),
-                f.cross_entropy(x, labels), f.cross_entropy(x, labels, reduction="none", **smooth),
-                f.cross_entropy(x, labels, ignore_index=2), f.cross_entropy(x[0], labels[0], **smooth),
-                f.cross_entropy(positions, two_labels, reduction="sum", ignore_index=2, **smooth),
-                f.cross_entropy(positions, two_labels, ignore_index=3, **smooth),
-                f.nll_loss(f.log_softmax(positions, 1), two_labels))
+        y = x.softmax(-1)
+        positions = torch.stack([x, x * 0.5], 2)
+        two_labels = torch.stack([labels, labels.flip(0)], 1)
+        return (nn.functional.mse_loss(x, y), nn.functional.mse_loss(x, y, reduction="sum"),
+                nn.functional.mse_loss(x, y, reduction="none"), nn.functional.l1_loss(x, y),
+                nn.functional.cross_entropy(x, labels),
+                nn.functional.cross_entropy(x, labels, reduction="none", label_smoothing=0.1),
+                nn.functional.cross_entropy(x, labels, ignore_index=2),
+                nn.functional.cross_entropy(x[0], labels[0], label_smoothing=0.1),
+                nn.functional.cross_entropy(positions, two_labels, reduction="sum", ignore_index=2, label_smoothing=0.1),
+                nn.functional.cross_entropy(positions, two_labels, ignore_index=3, label_smoothing=0.1),
+                nn.functional.nll_loss(nn.functional.log_softmax(positions, 1), two_labels))
 
 
 class Layers(nn.Module):
