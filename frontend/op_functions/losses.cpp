@@ -11,14 +11,14 @@ namespace {
 /// Applies the argument `reduction`, a value of at::Reduction: 0 none, 1 the mean, 2 the sum.
 /// `weights`, unless none, are what the mean divides by, summed.
 Arg reduced(OpImporter &op, const Arg &losses, const Arg &weights = {}) {
-  const Arg reduction = op.constant("reduction");
+  Arg reduction = op.constant("reduction");
   if (!reduction.isConstant())
     return reduction; // It has been refused.
   if (reduction == Arg(0))
     return losses;
   if (reduction == Arg(1) && weights.isNone())
     return op.emit(OpKind::Mean, {{"self", losses}});
-  const Arg sum = op.emit(OpKind::Sum, {{"self", losses}});
+  Arg sum = op.emit(OpKind::Sum, {{"self", losses}});
   if (reduction == Arg(2))
     return sum;
   return op.emit(OpKind::Div,
@@ -76,7 +76,7 @@ Arg importNllLoss(OpImporter &op) {
 }
 
 Arg importCrossEntropyLoss(OpImporter &op) {
-  const Arg smoothing = op.constant("label_smoothing");
+  Arg smoothing = op.constant("label_smoothing");
   if (!smoothing.isConstant())
     return smoothing; // It has been refused.
   const Arg self = op.arg("self");
