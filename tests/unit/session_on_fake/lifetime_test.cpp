@@ -67,8 +67,10 @@ protected:
   /// Calls whose failure changes nothing that a caller would see: those that free or destroy, and
   /// those that save and restore the thread's device. The rest has to be reported.
   static bool mayFailSilently(std::string_view function) {
-    return function.find("Free") != function.npos || function.find("Destroy") != function.npos ||
-           function.find("Release") != function.npos || function == "cuMemUnmap" ||
+    const auto has = [&](std::string_view part) {
+      return function.find(part) != std::string_view::npos;
+    };
+    return has("Free") || has("Destroy") || has("Release") || function == "cuMemUnmap" ||
            function == "cudaGetDevice" || function == "cudaSetDevice" ||
            // Destructors and reservations wait for the work before; its next user gets the error.
            function == "cudaStreamSynchronize" || function == "cudaEventSynchronize";
