@@ -93,8 +93,8 @@ cudaError_t createStream(State &state, cudaStream_t *result, unsigned flags) {
   return cudaSuccess;
 }
 
-/// Calls `wait` with a stream that may be waited for.
-template <class Wait> cudaError_t waitFor(State &state, cudaStream_t handle, const Wait &wait) {
+/// Calls `body` with a stream that is not being captured; a capture becomes invalid.
+template <class Body> cudaError_t withIdle(State &state, cudaStream_t handle, const Body &body) {
   const std::shared_ptr<Stream> stream = state.find(handle);
   if (!stream)
     return cudaErrorInvalidResourceHandle;
@@ -102,26 +102,28 @@ template <class Wait> cudaError_t waitFor(State &state, cudaStream_t handle, con
     stream->capture->isInvalidated = true;
     return cudaErrorStreamCaptureUnsupported;
   }
-  if (const cudaError_t error = state.refuseImplicit(*stream); error != cudaSuccess)
-    return error;
-  if (const cudaError_t error = state.refuseUnsafe(); error != cudaSuccess)
-    return error;
-  return wait(State::endOf(stream));
+  return body(stream);
+}
+
+/// Calls `wait` with a stream that may be waited for.
+template <class Wait> cudaError_t waitFor(State &state, cudaStream_t handle, const Wait &wait) {
+  return withIdle(state, handle, [&](const std::shared_ptr<Stream> &stream) {
+    if (const cudaError_t error = state.refuseImplicit(*stream); error != cudaSuccess)
+      return error;
+    if (const cudaError_t error = state.refuseUnsafe(); error != cudaSuccess)
+      return error;
+    return wait(State::endOf(stream));
+  });
 }
 
 /// Calls `body` with a stream. CUDA tells nothing of one that is being captured.
 template <class Body>
 cudaError_t describe(const char *function, cudaStream_t handle, const Body &body) {
   return api(function, handle, [&](State &state) {
-    const std::shared_ptr<Stream> stream = state.find(handle);
-    if (!stream)
-      return cudaErrorInvalidResourceHandle;
-    if (stream->capture) {
-      stream->capture->isInvalidated = true;
-      return cudaErrorStreamCaptureUnsupported;
-    }
-    body(stream.get());
-    return cudaSuccess;
+    return withIdle(state, handle, [&](const std::shared_ptr<Stream> &stream) {
+      body(stream.get());
+      return cudaSuccess;
+    });
   });
 }
 
