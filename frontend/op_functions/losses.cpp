@@ -29,17 +29,20 @@ Arg difference(OpImporter &op) {
   return op.emit(OpKind::Sub, {{"self", op.arg("self")}, {"other", op.arg("target")}});
 }
 
-/// The loss of rows of log-probabilities for targets that are class indices: the negative
-/// log-probability of the class, mixed with the mean of all classes for `smoothing`. Rows whose
-/// target is `ignore_index` count nothing.
-Arg classLoss(OpImporter &op, const Arg &logProbabilities, double smoothing) {
+/// The dimension of classes: 0 of a vector, else 1.
+Arg classDim(OpImporter &op, const Arg &scores) {
+  const Arg rank = op.emit(OpKind::Dim, {{"self", scores}});
+  return op.choose(op.emit(OpKind::PrimEqual, {{"a", rank}, {"b", 1}}), 0, 1);
+}
+
+/// The loss of log-probabilities of classes, which are in dimension `dim`, for targets that are
+/// class indices: the negative log-probability of the class, mixed with the mean of all classes for
+/// `smoothing`. Rows whose target is `ignore_index` count nothing.
+Arg classLoss(OpImporter &op, const Arg &logProbabilities, const Arg &dim, double smoothing) {
   if (!op.arg("weight").isNone())
     return op.refuse("a loss with weights of classes is not supported; leave `weight` out, or "
                      "multiply the losses of reduction='none' by the weights");
   const Arg target = op.arg("target");
-  const Arg isVector = op.emit(
-      OpKind::PrimEqual, {{"a", op.emit(OpKind::Dim, {{"self", logProbabilities}})}, {"b", 1}});
-  const Arg dim = op.choose(isVector, 0, 1);
   const Arg counts = op.emit(OpKind::Ne, {{"self", target}, {"other", op.arg("ignore_index")}});
   const Arg classes =
       op.emit(OpKind::Where, {{"condition", counts}, {"self", target}, {"other", 0}});
@@ -72,7 +75,8 @@ Arg importL1Loss(OpImporter &op) {
 }
 
 Arg importNllLoss(OpImporter &op) {
-  return classLoss(op, op.arg("self"), 0);
+  const Arg self = op.arg("self");
+  return classLoss(op, self, classDim(op, self), 0);
 }
 
 Arg importCrossEntropyLoss(OpImporter &op) {
@@ -80,11 +84,9 @@ Arg importCrossEntropyLoss(OpImporter &op) {
   if (!smoothing.isConstant())
     return smoothing; // It has been refused.
   const Arg self = op.arg("self");
-  const Arg isVector =
-      op.emit(OpKind::PrimEqual, {{"a", op.emit(OpKind::Dim, {{"self", self}})}, {"b", 1}});
-  return classLoss(
-      op, op.emit(OpKind::LogSoftmax, {{"self", self}, {"dim", op.choose(isVector, 0, 1)}}),
-      smoothing.as<double>());
+  const Arg dim = classDim(op, self);
+  return classLoss(op, op.emit(OpKind::LogSoftmax, {{"self", self}, {"dim", dim}}), dim,
+                   smoothing.as<double>());
 }
 
 } // namespace cgc::frontend
