@@ -63,7 +63,7 @@ private:
     case ir::NodeKind::CallFunction:
       return lowerCall(node);
     case ir::NodeKind::Output:
-      return lowerOutput(node);
+      return lowerOutput();
     case ir::NodeKind::CallModule:
       break;
     }
@@ -84,22 +84,32 @@ private:
     const ir::Parameter *parameter = owner ? owner->findParameter(node.target()) : nullptr;
     if (!parameter)
       return {Code::Unsupported, "there is no parameter '" + node.target() + "'"};
+    const ir::Value &value = *node.result();
+    if (!value.isTensor())
+      return Status::ok(); // Unused: checkForm() refuses a used value without a type.
+    if (parameter->kind == ir::Parameter::Kind::State) {
+      if (!value.tensor().isContiguous())
+        return {Code::Unsupported, "state '" + node.target() + "' is strided: states are dense"};
+      builder_.addState(value, pathOf(node.target()), *parameter);
+      return Status::ok();
+    }
     if (!parameter->data)
       return {Code::Unsupported,
               "parameter '" + node.target() +
                   "' has no data: IR text holds none; compile the model's own file"};
-    const ir::Value &value = *node.result();
-    if (!value.isTensor())
-      return Status::ok(); // Unused: checkForm() refuses a used value without a type.
     if (parameter->data->type().sizes != value.tensor().sizes ||
         parameter->data->type().dtype != value.tensor().dtype || !value.tensor().isContiguous())
       return {Code::Unsupported, "parameter '" + node.target() + "' is " +
                                      toString(parameter->data->type()) + ", its value " +
                                      toString(value.tensor())};
-    std::string path = owner->path();
-    builder_.addWeight(value, path.empty() ? node.target() : path + "." + node.target(),
-                       parameter->data);
+    builder_.addWeight(value, pathOf(node.target()), parameter->data);
     return Status::ok();
+  }
+
+  /// The path from the root of a parameter of the graph's owner.
+  std::string pathOf(const std::string &target) const {
+    const std::string owner = graph_.owner()->path();
+    return owner.empty() ? target : owner + "." + target;
   }
 
   Status lowerCall(const ir::Node &node) {
@@ -158,12 +168,13 @@ private:
     return Status::ok();
   }
 
-  Status lowerOutput(const ir::Node &node) {
+  Status lowerOutput() {
     const std::vector<std::string> &names = graph_.outputNames();
-    for (auto [i, arg] : llvm::enumerate(node.args())) {
+    const llvm::ArrayRef<ir::Arg> outputs = graph_.outputs();
+    for (auto [i, arg] : llvm::enumerate(outputs)) {
       if (!arg.isValue())
         return {Code::Unsupported, "output " + std::to_string(i) + " is not a tensor"};
-      std::string name = node.args().size() == 1 ? "output" : "output" + std::to_string(i);
+      std::string name = outputs.size() == 1 ? "output" : "output" + std::to_string(i);
       if (i < names.size())
         name = names[i];
       if (!isPlanName(name)) {
@@ -175,6 +186,11 @@ private:
       }
       builder_.addOutput(std::move(name), builder_.place(arg.value()));
     }
+    std::vector<BucketBuilder::StateWrite> writes;
+    for (const auto &[path, value] : llvm::zip_equal(graph_.stateWrites(), graph_.stateValues()))
+      writes.push_back(
+          {pathOf(path), graph_.owner()->findParameter(path), builder_.place(value.value())});
+    builder_.addStateWrites(writes);
     return Status::ok();
   }
 
@@ -234,9 +250,10 @@ Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions op
 
   CGC_TRY(checkForm(buckets));
   WeightTable weights;
+  StateTable states;
   LocationTable locations;
   for (const EntryBucket &bucket : buckets) {
-    BucketBuilder builder(options, weights, locations);
+    BucketBuilder builder(options, weights, states, locations);
     BucketLowering(*bucket.graph, builder, diagnostics).run();
     CGC_TRY(diagnostics.toStatus(Code::Unsupported));
     auto entry =
@@ -252,6 +269,7 @@ Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions op
         estimateMicros(made, options.target, plan.gpu ? plan.gpu->multiprocessors : 0);
   }
   CGC_TRY(checkOutputs(buckets, plan, diagnostics));
+  plan.states = states.take();
   plan.weights = weights.takeWeights();
   compiled.weights = weights.takeData();
   plan.locations = locations.take();

@@ -98,6 +98,72 @@ void BucketBuilder::addWeight(const ir::Value &value, const std::string &name,
   setPlace(&value, newStorage(BufferKind::Weight, weights_.add(name, data), value.tensor()));
 }
 
+Place BucketBuilder::statePlace(const std::string &name, const ir::Parameter &state) {
+  const uint32_t index = states_.add(name, state, weights_);
+  const ir::TensorType type = ir::TensorType::dense(state.type.dtype, state.type.sizes);
+  if (const auto known = stateStorages_.find(index); known != stateStorages_.end())
+    return {known->second, 0, type.dtype, type.sizes, type.strides};
+  Place place = newStorage(BufferKind::State, index, type);
+  stateStorages_[index] = place.storage;
+  return place;
+}
+
+void BucketBuilder::addState(const ir::Value &value, const std::string &name,
+                             const ir::Parameter &state) {
+  setPlace(&value, statePlace(name, state));
+}
+
+uint32_t BucketBuilder::representative(uint32_t storage) const {
+  return storages_[storage].kind == BufferKind::State ? stateStorages_.at(storages_[storage].index)
+                                                      : storage;
+}
+
+bool BucketBuilder::canWriteInPlace(const Place &value, const Place &state) const {
+  const Storage &storage = storages_[value.storage];
+  if (storage.kind != BufferKind::Arena || !value.type().isContiguous() ||
+      value.type().numBytes() != storage.bytes)
+    return false;
+  const auto uses = [&](const std::vector<TensorId> &ids, const Place &place) {
+    return llvm::any_of(ids, [&](TensorId id) {
+      return id != kNoTensor &&
+             representative(tensors_[static_cast<uint32_t>(id)].storage) == place.storage;
+    });
+  };
+  bool written = false;
+  for (const LaunchRecord &record : records_) {
+    const bool writes = uses(recordWrites(record), value);
+    if (uses(recordReads(record), state) && (written || (writes && !mayOverwriteOperands(record))))
+      return false;
+    written |= writes;
+  }
+  return written;
+}
+
+void BucketBuilder::addStateWrites(llvm::ArrayRef<StateWrite> writes) {
+  std::vector<std::pair<Place, Place>> values; // Each new value and its state.
+  for (const StateWrite &write : writes) {
+    const Place state = statePlace(write.name, *write.state);
+    Place value = write.value;
+    // The value of another state may be overwritten before it is copied.
+    if (storages_[value.storage].kind == BufferKind::State &&
+        (value.storage != state.storage || value != state)) {
+      value = temporary(state.dtype, state.sizes);
+      copy(write.value, value);
+    }
+    values.emplace_back(std::move(value), state);
+  }
+  for (const auto &[value, state] : values) {
+    if (value == state)
+      continue;
+    if (canWriteInPlace(value, state)) {
+      storages_[value.storage].kind = BufferKind::State;
+      storages_[value.storage].index = storages_[state.storage].index;
+    } else {
+      copy(value, state);
+    }
+  }
+}
+
 TensorId BucketBuilder::tensor(const Place &place) {
   auto next = static_cast<uint32_t>(tensors_.size());
   auto [it, isNew] = tensorIndex_.try_emplace({place.storage,
@@ -256,8 +322,8 @@ std::vector<BufferUse> BucketBuilder::bufferUses() const {
           continue;
         const uint32_t storage = tensors_[static_cast<uint32_t>(id)].storage;
         const BufferKind kind = storages_[storage].kind;
-        if (kind == BufferKind::Arena || kind == BufferKind::Output)
-          storages.push_back(storage);
+        if (kind == BufferKind::Arena || kind == BufferKind::Output || kind == BufferKind::State)
+          storages.push_back(representative(storage));
       }
     };
     add(recordReads(record), use.reads);

@@ -56,8 +56,9 @@ struct FinishedBucket {
 /// Builds one bucket. Records are added for one node at a time, in graph order.
 class BucketBuilder {
 public:
-  BucketBuilder(LowerOptions options, WeightTable &weights, LocationTable &locations)
-      : options_(options), weights_(weights), locations_(locations) {}
+  BucketBuilder(LowerOptions options, WeightTable &weights, StateTable &states,
+                LocationTable &locations)
+      : options_(options), weights_(weights), states_(states), locations_(locations) {}
 
   DeviceKind target() const { return options_.target; }
   /// The GPUs whose kernels may be chosen for target cuda.
@@ -90,6 +91,9 @@ public:
   void addWeight(const ir::Value &value, const std::string &name,
                  const std::shared_ptr<const ir::TensorData> &data);
 
+  /// Places `value` in the memory of a state.
+  void addState(const ir::Value &value, const std::string &name, const ir::Parameter &state);
+
   // Records. Each belongs to the node of the last beginNode().
   void beginNode(const ir::Node &node) { location_ = locations_.add(node.loc()); }
   TensorId tensor(const Place &place);
@@ -119,6 +123,16 @@ public:
   /// `place` fills a storage of its own that is not an output already; else a copy is added. Call
   /// after all nodes.
   void addOutput(std::string name, const Place &place);
+  /// A state and the place of its new value.
+  struct StateWrite {
+    std::string name;
+    const ir::Parameter *state;
+    Place value;
+  };
+  /// Gives the states their new values. The record that computes a value writes the state directly
+  /// if no record behind it reads the old value, nor the record itself, unless its kernel may
+  /// overwrite what it reads; else a copy is added. Call once, after all outputs.
+  void addStateWrites(llvm::ArrayRef<StateWrite> writes);
   /// Finds the branches, plans the arena and resolves every place.
   FinishedBucket finish();
 
@@ -130,7 +144,13 @@ private:
     std::optional<Place> inputView = std::nullopt; ///< The view of an input that it is a copy of.
   };
   Place newStorage(BufferKind kind, uint32_t index, const ir::TensorType &type);
-  /// The storages in arena and outputs that each record uses.
+  /// The dense place of a whole state.
+  Place statePlace(const std::string &name, const ir::Parameter &state);
+  /// Whether the records that write `value` may write `state` instead.
+  bool canWriteInPlace(const Place &value, const Place &state) const;
+  /// The storage that stands for all storages of the same memory: those of one state.
+  uint32_t representative(uint32_t storage) const;
+  /// The storages in arena, outputs and states that each record uses.
   std::vector<BufferUse> bufferUses() const;
   /// Returns true if `place` has each element of its storage once.
   bool coversStorage(const Place &place) const;
@@ -140,6 +160,8 @@ private:
 
   LowerOptions options_;
   WeightTable &weights_;
+  StateTable &states_;
+  std::map<uint32_t, uint32_t> stateStorages_; ///< The first storage of each state.
   LocationTable &locations_;
   LocationId location_ = kNoLocation;
   std::vector<IoTensor> inputs_, outputs_;

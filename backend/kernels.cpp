@@ -65,6 +65,12 @@ std::string kernelNamed(llvm::StringRef name, DType dtype) {
   return name.str() + "_" + std::string(dtypeName(dtype));
 }
 
+bool mayOverwriteOperands(const LaunchRecord &record) {
+  const auto *launch = std::get_if<KernelLaunch>(&record.op);
+  const Kernel *kernel = launch ? findKernel(launch->kernel) : nullptr;
+  return kernel && (kernel->traits & kOverwritesOperands);
+}
+
 KernelLaunch launchOf(const Kernel &kernel) {
   KernelLaunch launch;
   launch.kernel = kernel.name;

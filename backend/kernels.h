@@ -13,6 +13,9 @@ namespace cgc::backend {
 /// A record of `kernel` without its arguments and launch shape.
 KernelLaunch launchOf(const Kernel &kernel);
 
+/// Whether the tensors that the record writes may be those that it reads.
+bool mayOverwriteOperands(const LaunchRecord &record);
+
 /// The operands of a record, in its order: a Place each while a bucket is lowered, or a TensorId.
 /// Optional ones may be absent.
 template <class T> struct RecordOperands {

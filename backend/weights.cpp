@@ -30,4 +30,18 @@ uint32_t WeightTable::add(const std::string &name,
   return known_[data] = index;
 }
 
+uint32_t StateTable::add(const std::string &name, const ir::Parameter &state,
+                         WeightTable &weights) {
+  const auto [it, isNew] = index_.try_emplace(name, static_cast<uint32_t>(states_.size()));
+  if (!isNew)
+    return it->second;
+  const ir::TensorType &type = state.type;
+  states_.push_back({.name = name,
+                     .role = state.role,
+                     .dtype = type.dtype,
+                     .sizes = {type.sizes.begin(), type.sizes.end()},
+                     .initial = state.data ? weights.add(name, state.data) : kBeginsAsZeros});
+  return it->second;
+}
+
 } // namespace cgc::backend

@@ -31,4 +31,17 @@ private:
   std::map<std::shared_ptr<const ir::TensorData>, uint32_t> known_;
 };
 
+/// The states of a plan. A state is its path: two states are never merged.
+class StateTable {
+public:
+  /// The index of the state `name`. Adds it, with its first value to `weights`, if it is not there.
+  uint32_t add(const std::string &name, const ir::Parameter &state, WeightTable &weights);
+
+  std::vector<State> take() { return std::move(states_); }
+
+private:
+  std::vector<State> states_;
+  std::map<std::string, uint32_t> index_;
+};
+
 } // namespace cgc::backend

@@ -209,6 +209,20 @@ Node *Graph::createOutput(std::vector<Arg> args, Loc loc) {
   return insert(std::move(node), 0, nullptr, "");
 }
 
+void Graph::setOutputs(std::vector<Arg> outputs, std::vector<std::string> names) {
+  llvm::append_range(outputs, stateValues());
+  output()->setArgs(std::move(outputs));
+  outputNames_ = std::move(names);
+}
+
+void Graph::addStateWrite(llvm::StringRef path, Value *value) {
+  CGC_CHECK(!llvm::is_contained(stateWrites_, path) && "a state is written once");
+  std::vector<Arg> args = output()->args();
+  args.emplace_back(value);
+  output()->setArgs(std::move(args));
+  stateWrites_.push_back(path.str());
+}
+
 void Graph::rename(Value *value, llvm::StringRef name) {
   CGC_CHECK(value->node()->graph() == this && !name.empty());
   if (value->name_ == name)
@@ -245,6 +259,7 @@ std::unique_ptr<Graph> Graph::clone(std::string name) const {
   auto copy = std::make_unique<Graph>(std::move(name));
   copy->owner_ = owner_;
   copy->outputNames_ = outputNames_;
+  copy->stateWrites_ = stateWrites_;
   llvm::DenseMap<const Value *, Value *> map; // Looked up, never iterated.
   for (const Node &node : nodes_) {
     auto fresh = std::make_unique<Node>();

@@ -182,12 +182,25 @@ public:
   std::vector<Value *> inputs() const;
   /// The output node; null while the graph is being built.
   Node *output() const;
-  /// The arguments of the output node, which must exist.
-  llvm::ArrayRef<Arg> outputs() const { return output()->args(); }
-  /// Names of the outputs, from dict keys or from the model file, one for each argument of the
-  /// output node; empty if they are unnamed.
+  /// The arguments of the output node, which must exist, without the values of written states.
+  llvm::ArrayRef<Arg> outputs() const { return output()->args().drop_back(stateWrites_.size()); }
+  /// Names of the outputs, from dict keys or from the model file, one for each output; empty if
+  /// they are unnamed.
   const std::vector<std::string> &outputNames() const { return outputNames_; }
   void setOutputNames(std::vector<std::string> names) { outputNames_ = std::move(names); }
+  /// Replaces the outputs and their names. The written states stay.
+  void setOutputs(std::vector<Arg> outputs, std::vector<std::string> names);
+
+  /// The paths, from the owning module, of the states that the graph writes, each once. Reads of a
+  /// state see its value from before the run, wherever they stand.
+  const std::vector<std::string> &stateWrites() const { return stateWrites_; }
+  /// The new values of these states, in order: the last arguments of the output node.
+  llvm::ArrayRef<Arg> stateValues() const {
+    return output()->args().take_back(stateWrites_.size());
+  }
+  /// Gives the state `path` the value `value` when the graph has run. The graph must have an output
+  /// node and not write the state yet.
+  void addStateWrite(llvm::StringRef path, Value *value);
 
   /// The creation functions append a node, or insert it before `before` if that is given. A result
   /// is named `name`, made unique, or the next free number.
@@ -221,7 +234,7 @@ private:
   std::string name_;
   Module *owner_ = nullptr;
   NodeList nodes_;
-  std::vector<std::string> outputNames_;
+  std::vector<std::string> outputNames_, stateWrites_;
   llvm::StringMap<Value *> names_; ///< Never iterated.
   unsigned nextNumber_ = 0;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/graph.h"
+#include "runtime/base/state_role.h"
 
 #include <memory>
 #include <string>
@@ -9,17 +10,21 @@
 
 namespace cgc::ir {
 
-/// A named tensor of a module. `data` is null in IR that was parsed from text.
+/// A named tensor of a module. `data` is null in IR that was parsed from text, and for a state that
+/// begins as zeros.
 struct Parameter {
   enum class Kind : uint8_t {
     Parameter, ///< nn.Parameter.
     Buffer,    ///< Registered buffer, or a tensor attribute.
     Constant,  ///< Created by the frontend or a pass; has no name in the model.
+    State,     ///< Mutable: a graph may write it (Graph::stateWrites). `data` is its first value.
+               ///< Never a constant, and never merged with another one.
   };
   std::string name;
   Kind kind = Kind::Parameter;
   TensorType type;
   std::shared_ptr<const TensorData> data;
+  StateRole role = StateRole::Parameter; ///< Of a state.
 };
 
 /// A plain attribute of the original module (`training`, `num_heads`), for matching module

@@ -11,6 +11,7 @@
 namespace cgc::ir {
 
 class BatchCall;
+class GradientBuilder;
 class Node;
 struct BatchState;
 
@@ -90,6 +91,11 @@ using RowArgsFn = RowArgs (*)(const InferArgs &args);
 /// says (ir/batch.h): one state for all results. It must hold for every batch of two or more rows.
 using BatchFn = BatchState (*)(const BatchCall &call);
 
+/// Adds the backward pass of one call to its graph: sets the gradients of the tensor arguments that
+/// need one from those of the results (ir/gradient.h). Unsupported, with the reason, for a form of
+/// the op that has no gradient.
+using GradientFn = Status (*)(GradientBuilder &builder);
+
 /// Constant-initialized, so that code that runs before main() can read it.
 struct OpDef {
   const char *schema;
@@ -105,7 +111,8 @@ struct OpDef {
   ReadsStridesFn readsStrides = nullptr; ///< Null: only as the traits say.
   RowArgsFn rowArgs = nullptr;           ///< Null: none. Pointwise ops need none.
   BatchFn batch = nullptr; ///< Null: mixes rows. Pointwise ops need none. batch_rules.h has most.
-  const char *doc;         ///< One paragraph: what the op computes, with shapes.
+  GradientFn gradient = nullptr; ///< Null: the op has no gradient, and `differentiate` refuses it.
+  const char *doc;               ///< One paragraph: what the op computes, with shapes.
 };
 
 namespace defs {

@@ -42,6 +42,7 @@ private:
   void checkCall(const Node &node);
   void checkResultTypes(const Node &node);
   void checkOutput(const Node &node);
+  void checkStateWrites(const Node &node);
   void checkBranch(const Node &node);
   void checkUsers();
 
@@ -240,9 +241,9 @@ void GraphVerifier::checkCallModule(const Node &node) {
     error(node, "the method takes " + counted(numInputs, "input") + ", the call has " +
                     counted(node.args().size(), "argument"));
   const Node *output = callee->output(); // A missing output is an error of the callee.
-  if (output && node.numResults() != output->args().size())
-    error(node, "the method has " + counted(output->args().size(), "output") + ", the call has " +
-                    counted(node.numResults(), "result"));
+  if (output && node.numResults() != callee->outputs().size())
+    error(node, "the method has " + counted(callee->outputs().size(), "output") +
+                    ", the call has " + counted(node.numResults(), "result"));
 }
 
 void GraphVerifier::checkCall(const Node &node) {
@@ -298,13 +299,34 @@ void GraphVerifier::checkOutput(const Node &node) {
   if (node.numResults() != 0)
     error(node, "the output node has no results");
   const auto &names = graph_.outputNames();
-  if (!names.empty() && names.size() != node.args().size())
+  if (!names.empty() && names.size() != graph_.outputs().size())
     error(node, "the graph has " + counted(names.size(), "output name") + " for " +
-                    counted(node.args().size(), "output"));
+                    counted(graph_.outputs().size(), "output"));
   llvm::StringSet<> seen;
   for (const std::string &name : names)
     if (!seen.insert(name).second)
       error(node, "two outputs are named '" + name + "'");
+  checkStateWrites(node);
+}
+
+void GraphVerifier::checkStateWrites(const Node &node) {
+  llvm::StringSet<> written;
+  for (const auto &[path, value] : llvm::zip_equal(graph_.stateWrites(), graph_.stateValues())) {
+    if (!written.insert(path).second)
+      error(node, "state '" + path + "' is written twice");
+    if (!graph_.owner())
+      continue;
+    const Parameter *state = graph_.owner()->findParameter(path);
+    if (!state || state->kind != Parameter::Kind::State)
+      error(node, "module '" + graph_.owner()->name() + "' has no state '" + path + "'");
+    else if (!value.isValue())
+      error(node, "the new value of state '" + path + "' is no value of the graph");
+    else if (const Type &type = value.value()->type();
+             type.isTensor() &&
+             (type.tensor().dtype != state->type.dtype || type.tensor().sizes != state->type.sizes))
+      error(node, "state '" + path + "' is " + toString(state->type) + ", its new value " +
+                      toString(type));
+  }
 }
 
 /// Reports methods of `module` that call themselves, since `inline` would not terminate. Only calls

@@ -57,13 +57,22 @@ template <class Test> bool allInputs(const ir::Node &node, Test test) {
 
 } // namespace
 
+bool readsState(const ir::Node &node) {
+  const ir::Module *owner = node.graph()->owner();
+  if (node.kind() != ir::NodeKind::GetAttr || !owner)
+    return false;
+  const ir::Parameter *parameter = owner->findParameter(node.target());
+  return parameter && parameter->kind == ir::Parameter::Kind::State;
+}
+
 bool isConstant(ir::Value *value) {
-  return layoutOf(value).base->node()->kind() == ir::NodeKind::GetAttr;
+  const ir::Node &base = *layoutOf(value).base->node();
+  return base.kind() == ir::NodeKind::GetAttr && !readsState(base);
 }
 
 bool dependsOnParametersOnly(const ir::Value *value) {
   const ir::Node &node = *value->node();
-  return node.kind() == ir::NodeKind::GetAttr ||
+  return (node.kind() == ir::NodeKind::GetAttr && !readsState(node)) ||
          (node.kind() == ir::NodeKind::CallFunction && ir::hasTrait(node.op(), ir::kPure) &&
           allInputs(node, [](const ir::Value *input) { return dependsOnParametersOnly(input); }));
 }
@@ -92,7 +101,7 @@ std::optional<std::vector<double>> elementsOf(ir::Value *value) {
   if (source.kind() != ir::NodeKind::GetAttr || !owner || type.numElements() > kMaxElements)
     return std::nullopt;
   const ir::Parameter *parameter = owner->findParameter(source.target());
-  if (!parameter || !parameter->data || !layout.base->tensor().isContiguous())
+  if (!parameter || !parameter->data || readsState(source) || !layout.base->tensor().isContiguous())
     return std::nullopt;
   const std::byte *bytes = parameter->data->bytes().data();
   std::vector<double> elements;

@@ -9,10 +9,14 @@
 
 namespace cgc::passes {
 
-/// Returns true if `value` is a parameter or a view of one.
+/// Returns true if `node` reads a state, whose value differs from run to run.
+bool readsState(const ir::Node &node);
+
+/// Returns true if `value` is a parameter that is not a state, or a view of one.
 bool isConstant(ir::Value *value);
 
-/// Returns true if `value` depends on parameters alone, so that `fold` evaluates the ops on it.
+/// Returns true if `value` depends on parameters alone, states excepted, so that `fold` evaluates
+/// the ops on it.
 bool dependsOnParametersOnly(const ir::Value *value);
 /// Also returns true for none.
 bool dependsOnParametersOnly(const ir::Arg &arg);

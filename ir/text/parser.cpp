@@ -88,9 +88,11 @@ void Parser::parseMember(Module &module, unsigned depth) {
                           .Case("param", Parameter::Kind::Parameter)
                           .Case("buffer", Parameter::Kind::Buffer)
                           .Case("const", Parameter::Kind::Constant)
+                          .Case("state", Parameter::Kind::State)
                           .Default(std::nullopt))
         return parseParameter(module, *kind);
-    return fail(token_, "expected 'param', 'buffer', 'const', 'attr', 'module' or 'graph'");
+    return fail(token_,
+                "expected 'param', 'buffer', 'const', 'state', 'attr', 'module' or 'graph'");
   });
 }
 
@@ -99,7 +101,8 @@ bool Parser::parseParameter(Module &module, Parameter::Kind kind) {
   Parameter parameter;
   parameter.kind = kind;
   Token at;
-  if (!parseDefinedName(parameter.name, at) || !expect(':'))
+  if (!parseDefinedName(parameter.name, at) ||
+      (kind == Parameter::Kind::State && !parseRole(parameter.role)) || !expect(':'))
     return false;
   Token typeAt = token_;
   Type type;
@@ -111,6 +114,20 @@ bool Parser::parseParameter(Module &module, Parameter::Kind kind) {
     return fail(at, "there are two parameters named '" + parameter.name + "'");
   parameter.type = type.tensor();
   module.addParameter(std::move(parameter));
+  return true;
+}
+
+bool Parser::parseRole(StateRole &role) {
+  if (!atName("role"))
+    return true;
+  advance();
+  Token name;
+  if (!expect('=') || !expect(TokenKind::String, "a role, as in 'role=\"optimizer\"'", name))
+    return false;
+  const auto parsed = parseStateRole(name.text);
+  if (!parsed)
+    return fail(name, "a role is \"parameter\", \"buffer\", \"optimizer\" or \"control\"");
+  role = *parsed;
   return true;
 }
 

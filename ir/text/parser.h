@@ -61,6 +61,8 @@ private:
   std::unique_ptr<Module> parseModule(unsigned depth);
   void parseMember(Module &module, unsigned depth);
   bool parseParameter(Module &module, Parameter::Kind kind);
+  /// Consumes nothing if the next token is not `role`.
+  bool parseRole(StateRole &role);
   bool parseAttribute(Module &module);
 
   // parser_graph.cpp: graphs
@@ -75,6 +77,8 @@ private:
   bool parseNode(Scope &scope);
   bool parseNode(Scope &scope, llvm::ArrayRef<Token> names);
   bool parseOutput(Scope &scope);
+  /// Parses `state @path = %value`.
+  bool parseStateWrite(std::pair<Token, Value *> &write);
   bool parseCall(Call &call);
   bool parseOp(Call &call);
   bool parseSchemaArgs(const Token &op, Call &call);

@@ -129,11 +129,11 @@ bool Parser::checkOutputs(const Graph &graph, const DeclaredOutputs &declared) {
   const Node *output = graph.output();
   if (!output || !declared.arrow)
     return true;
-  if (declared.types.size() != output->args().size())
+  if (declared.types.size() != graph.outputs().size())
     return fail(*declared.arrow, "the header says " + std::to_string(declared.types.size()) +
                                      " outputs, the output node has " +
-                                     std::to_string(output->args().size()));
-  for (const auto &[i, arg] : llvm::enumerate(output->args())) {
+                                     std::to_string(graph.outputs().size()));
+  for (const auto &[i, arg] : llvm::enumerate(graph.outputs())) {
     Type type = arg.isValue() ? arg.value()->type() : Type();
     if (type != declared.types[i])
       return fail(*declared.arrow, "the header says " + toString(declared.types[i]) +
@@ -210,13 +210,22 @@ bool Parser::parseOutput(Scope &scope) {
     return fail(at, "a graph has one output node");
   advance();
   std::vector<Arg> args;
+  std::vector<std::pair<Token, Value *>> states;
   bool isEmpty =
       token_.startsLine || token_.kind == TokenKind::End || atPunct('}') || atName("loc");
   if (!isEmpty) {
     do {
+      if (atName("state")) {
+        if (!parseStateWrite(states.emplace_back()))
+          return false;
+        continue;
+      }
+      Token argAt = token_;
       auto arg = parseArg();
       if (!arg)
         return false;
+      if (!states.empty())
+        return fail(argAt, "outputs stand before the written states");
       args.push_back(std::move(*arg));
     } while (consume(','));
   }
@@ -224,6 +233,26 @@ bool Parser::parseOutput(Scope &scope) {
   if (!parseLoc(loc))
     return false;
   positions_[scope.graph->createOutput(std::move(args), std::move(loc))] = at.begin;
+  for (const auto &[path, value] : states) {
+    if (llvm::is_contained(scope.graph->stateWrites(), path.text))
+      return fail(path, "state '@" + path.text + "' is written twice");
+    scope.graph->addStateWrite(path.text, value);
+  }
+  return true;
+}
+
+bool Parser::parseStateWrite(std::pair<Token, Value *> &write) {
+  advance();
+  if (!expect(TokenKind::Symbol, "a state, as in 'state @weight = %1'", write.first) ||
+      !expect('='))
+    return false;
+  Token at = token_;
+  auto value = parseArg();
+  if (!value)
+    return false;
+  if (!value->isValue())
+    return fail(at, "the new value of a state is a value of the graph");
+  write.second = value->value();
   return true;
 }
 

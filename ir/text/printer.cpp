@@ -71,6 +71,7 @@ private:
   void printInputs(const Graph &graph);
   void printOutputs(const Graph &graph);
   void printCall(const Node &node);
+  void printOutput(const Node &node);
   void printLoc(const Loc &loc);
 
   llvm::raw_ostream &os_;
@@ -86,6 +87,8 @@ llvm::StringRef keyword(Parameter::Kind kind) {
     return "buffer";
   case Parameter::Kind::Constant:
     return "const";
+  case Parameter::Kind::State:
+    return "state";
   }
   llvm_unreachable("covered switch");
 }
@@ -96,9 +99,12 @@ void Printer::printModule(const Module &module) {
     os_ << " class=" << quoted(module.className());
   os_ << " {\n";
   indent_ += 2;
-  for (const Parameter &parameter : module.parameters())
-    line() << keyword(parameter.kind) << " @" << nameText(parameter.name) << " : "
-           << toString(parameter.type) << "\n";
+  for (const Parameter &parameter : module.parameters()) {
+    line() << keyword(parameter.kind) << " @" << nameText(parameter.name);
+    if (parameter.kind == Parameter::Kind::State && parameter.role != StateRole::Parameter)
+      os_ << " role=" << quoted(llvm::StringRef(stateRoleName(parameter.role)));
+    os_ << " : " << toString(parameter.type) << "\n";
+  }
   for (const Attribute &attribute : module.attributes())
     line() << "attr " << keyText(attribute.name) << " = " << argText(attribute.value) << "\n";
   for (const auto &submodule : module.submodules())
@@ -133,10 +139,10 @@ void Printer::printOutputs(const Graph &graph) {
   if (!output)
     return;
   const auto &names = graph.outputNames();
-  bool single = output->args().size() == 1 && names.empty();
+  bool single = graph.outputs().size() == 1 && names.empty();
   os_ << (single ? " -> " : " -> (");
   llvm::ListSeparator comma;
-  for (const auto &[i, arg] : llvm::enumerate(output->args())) {
+  for (const auto &[i, arg] : llvm::enumerate(graph.outputs())) {
     os_ << comma;
     if (i < names.size())
       os_ << keyText(names[i]) << ": ";
@@ -196,6 +202,18 @@ void Printer::printCall(const Node &node) {
     os_ << " {" << llvm::join(named, ", ") << "}";
 }
 
+void Printer::printOutput(const Node &node) {
+  const std::vector<std::string> &states = node.graph()->stateWrites();
+  const size_t numOutputs = node.args().size() - states.size();
+  os_ << "output";
+  for (const auto &[i, arg] : llvm::enumerate(node.args())) {
+    os_ << (i == 0 ? " " : ", ");
+    if (i >= numOutputs)
+      os_ << "state @" << nameText(states[i - numOutputs]) << " = ";
+    os_ << argText(arg);
+  }
+}
+
 void Printer::printNode(const Node &node) {
   llvm::ListSeparator comma;
   for (const Value &result : node.results())
@@ -216,7 +234,7 @@ void Printer::printNode(const Node &node) {
     os_ << "call_module @" << nameText(node.target()) << "(" << joinArgs(node.args()) << ")";
     break;
   case NodeKind::Output:
-    os_ << "output" << (node.args().empty() ? "" : " ") << joinArgs(node.args());
+    printOutput(node);
     break;
   }
   llvm::ListSeparator typeComma;

@@ -2,6 +2,7 @@
 #include "passes/canonicalize/cse.h"
 
 #include "ir/rewriter.h"
+#include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
 #include "passes/preconditions.h"
 
@@ -47,7 +48,7 @@ std::string keyOf(const ir::Node &node, const Numbers &numbers) {
   if (node.kind() == ir::NodeKind::GetAttr) {
     const ir::Module *owner = node.graph()->owner();
     const ir::Parameter *parameter = owner ? owner->findParameter(node.target()) : nullptr;
-    if (!parameter || !parameter->data)
+    if (!parameter || !parameter->data || readsState(node))
       return "attr " + node.target();
     auto address = reinterpret_cast<uintptr_t>(parameter->data->bytes().data());
     return "data " + std::to_string(address) + " " + toString(node.result()->type());

@@ -60,7 +60,7 @@ private:
     Facts facts;
     if (node.kind() == ir::NodeKind::GetAttr) {
       const ir::Parameter *parameter = graph_.owner()->findParameter(node.target());
-      facts.constant = parameter && parameter->data;
+      facts.constant = parameter && parameter->data && !readsState(node);
       facts.view = true;
       if (facts.constant) {
         data_[node.result()] = parameter->data;

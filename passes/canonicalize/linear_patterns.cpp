@@ -1,6 +1,7 @@
 // Linear patterns: merge linears by slices of one weight, and move views and permutations past
 // them.
 #include "passes/canonicalize/patterns.h"
+#include "passes/constants.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -68,7 +69,9 @@ bool mergeLinears(Node &node, PatternRewriter &rewriter) {
   Value *input = linear->input();
   Value *weight = rowsOf(linear->weight()).source;
   Value *bias = linear->bias() ? rowsOf(linear->bias()).source : nullptr;
-  auto isParameter = [](Value *v) { return v->node()->kind() == ir::NodeKind::GetAttr; };
+  auto isParameter = [](Value *v) {
+    return v->node()->kind() == ir::NodeKind::GetAttr && !readsState(*v->node());
+  };
   if (!isParameter(weight) || (bias && !isParameter(bias)))
     return rewriter.notifyMatchFailure(
         node, "the weight or the bias is neither a parameter nor a slice of one's rows");

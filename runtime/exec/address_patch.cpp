@@ -206,7 +206,7 @@ Result<AddressPatch::Binding> AddressPatch::bind(IoAddresses wanted) const {
       wanted[io] = own_[io];
   for (;;) {
     separate(wanted);
-    BucketMemory memory{memory_.device, memory_.weights, memory_.arena, {}, {}};
+    BucketMemory memory{memory_.device, memory_.weights, memory_.states, memory_.arena, {}, {}};
     for (size_t io = 0; io < wanted.size(); ++io)
       (io < memory_.inputs.size() ? memory.inputs : memory.outputs)
           .push_back(Buffer::borrow(wanted[io], bytes_[io]));

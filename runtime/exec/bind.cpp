@@ -307,6 +307,8 @@ std::byte *addressOf(const Slot &slot, const BucketMemory &memory) {
     return memory.inputs[slot.index].data() + slot.offset;
   case BufferKind::Output:
     return memory.outputs[slot.index].data() + slot.offset;
+  case BufferKind::State:
+    return (*memory.states)[slot.index] + slot.offset;
   }
   CGC_CHECK(false && "validate() lets no other kind of buffer pass");
   return nullptr;

@@ -87,6 +87,7 @@ struct ArenaPart {
 struct BucketMemory {
   DeviceKind device = DeviceKind::Cpu;               ///< Where the memory is.
   const std::vector<std::byte *> *weights = nullptr; ///< The engine's, by weight.
+  const std::vector<std::byte *> *states = nullptr;  ///< The context's, by state.
   std::vector<ArenaPart> arena;                      ///< By ascending `begin`; usually one part.
   std::vector<Buffer> inputs, outputs;
 };

@@ -17,12 +17,14 @@ Context::Impl::~Impl() {
   if (stream)
     (void)cudaStreamSynchronize(stream.get());
   buckets.clear();
+  stateBuffers.clear();
   arena.reset();
   branches = {};
   stream.reset();
   engine.memory().release(reserved);
   engine.account->arenas -= counted.arenas;
   engine.account->io -= counted.io;
+  engine.account->states -= counted.states;
   engine.account->graphs -= counted.graphs;
 }
 
@@ -41,13 +43,18 @@ Status Context::Impl::create() {
     CGC_ASSIGN_OR_RETURN(stream, createStream());
     CGC_ASSIGN_OR_RETURN(branches, BranchStreams::create(parallelBranches()));
   }
+  if (!plan.states.empty() && options.capture != CaptureTime::AtCreation)
+    return {Code::Usage, "the plan has states, which the warm-up runs before a capture change: its "
+                         "buckets are captured when the context is created"};
   CGC_TRY(createArena());
+  CGC_TRY(createStates());
   for (const Entry &entry : plan.entries)
     buckets.emplace_back(entry.buckets.size());
   if (options.capture == CaptureTime::AtCreation)
     for (size_t entry = 0; entry < buckets.size(); ++entry)
       for (size_t i = 0; i < buckets[entry].size(); ++i)
         CGC_TRY(prepare(entry, i));
+  CGC_TRY(initializeStates()); // Behind the warm-up runs, which change states.
   // If there are notes, cuBLASLt's calls have already reported the other GPU.
   if (notes.empty())
     noteOtherGpu();
@@ -57,7 +64,7 @@ Status Context::Impl::create() {
 Status Context::Impl::createArena() {
   const PlanMemory bytes = planMemory(engine.plan.data(), engine.separateBuffers);
   const bool isShared = sharesArena();
-  const uint64_t needed = bytes.io + (isShared ? 0 : bytes.arena);
+  const uint64_t needed = bytes.io + bytes.states + (isShared ? 0 : bytes.arena);
   CGC_TRY(engine.memory().reserve(needed));
   reserved = needed;
   CGC_ASSIGN_OR_RETURN(arena,
@@ -143,6 +150,7 @@ Status Context::Impl::createParts(const Bucket &bucket, BoundBucket &bound) {
 Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
   bound.memory.device = device;
   bound.memory.weights = &engine.weights;
+  bound.memory.states = &states;
   if (engine.separateBuffers)
     CGC_TRY(createParts(bucket, bound));
   else

@@ -61,6 +61,13 @@ struct Context::Impl {
   uint32_t parallelBranches() const;
   /// Adds a note if the plan was tuned on another GPU.
   void noteOtherGpu();
+  /// Allocates the states; createBucket() binds their addresses.
+  Status createStates();
+  /// Gives each state its first value.
+  Status initializeStates();
+  /// Copies a state from or to `view`, which a check has accepted.
+  Status copyState(std::string_view name, const TensorView &view, bool toState,
+                   cudaStream_t callers);
   /// The indices of an entry and its bucket. Usage if there is no such entry or bucket.
   Result<std::pair<size_t, size_t>> findBucket(std::string_view entry, size_t bucket) const;
   Status createBucket(const Bucket &bucket, BoundBucket &bound);
@@ -150,6 +157,8 @@ struct Context::Impl {
   uint64_t reserved = 0;                   ///< Bytes reserved in the engine's MemoryBudget.
   MemoryReport counted;                    ///< Its part of the engine's MemoryAccount.
   std::shared_ptr<Arena> arena;            ///< Its own, or that of the engine's pool.
+  std::vector<Buffer> stateBuffers;        ///< One for all states, or one for each.
+  std::vector<std::byte *> states;         ///< The address of each state.
   CudaStream stream;      ///< For warm-up, capture, and runs without a caller's stream.
   BranchStreams branches; ///< For warm-up and capture of parallel branches.
   /// [entry][bucket]; null until prepare().

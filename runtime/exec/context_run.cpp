@@ -1,35 +1,10 @@
 // Context: runs and profiles buckets.
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/bucket_choice.h"
+#include "runtime/exec/busy_scope.h"
 #include "runtime/exec/context_impl.h"
 
 namespace cgc {
-namespace {
-
-/// Marks a context as busy for its lifetime, unless another thread already has.
-class BusyScope final {
-public:
-  explicit BusyScope(std::atomic<bool> &busy) : busy_(busy), entered_(!busy.exchange(true)) {}
-  BusyScope(const BusyScope &) = delete;
-  BusyScope &operator=(const BusyScope &) = delete;
-  ~BusyScope() {
-    if (entered_)
-      busy_ = false;
-  }
-  bool entered() const { return entered_; }
-
-private:
-  std::atomic<bool> &busy_;
-  bool entered_;
-};
-
-Status busyStatus() {
-  return {Code::Usage,
-          "another thread is running this context; give each thread a context of its own"};
-}
-
-} // namespace
-
 Status Context::Impl::inTurn(cudaStream_t on, const std::function<Status()> &body) {
   const std::lock_guard turn(arena->turn());
   if (device == DeviceKind::Cpu)

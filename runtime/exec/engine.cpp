@@ -38,9 +38,10 @@ Status copyWeights(const Engine::Impl &from, Engine::Impl &impl) {
 
 /// Uploads the weights to one device buffer, or each weight to its own.
 Status uploadWeights(const Plan &plan, Engine::Impl &impl) {
+  const std::vector<bool> reads = weightsThatRecordsRead(plan.data());
   if (impl.separateBuffers) {
     for (size_t i = 0; i < plan.data().weights.size(); ++i) {
-      const UploadPiece piece{plan.weightBytes(i), 0};
+      const UploadPiece piece{reads[i] ? plan.weightBytes(i) : std::span<const std::byte>(), 0};
       CGC_ASSIGN_OR_RETURN(Buffer buffer, Buffer::allocate(DeviceKind::Cuda, piece.bytes.size()));
       CGC_TRY(upload({&piece, 1}, buffer.data(), buffer.size(), impl.device));
       impl.weights.push_back(buffer.data());
@@ -53,7 +54,8 @@ Status uploadWeights(const Plan &plan, Engine::Impl &impl) {
   std::vector<UploadPiece> pieces;
   for (size_t i = 0; i < plan.data().weights.size(); ++i) {
     impl.weights.push_back(buffer.data() + offsets[i]);
-    pieces.push_back({plan.weightBytes(i), offsets[i]});
+    if (reads[i])
+      pieces.push_back({plan.weightBytes(i), offsets[i]});
   }
   CGC_TRY(upload(pieces, buffer.data(), buffer.size(), impl.device));
   impl.deviceWeights.push_back(std::move(buffer));
@@ -149,7 +151,8 @@ Status withMemoryBreakdown(Status status, const Plan &plan, DeviceKind device) {
   std::string text = status.message() + "; the plan takes " + byteText(bytes.weights) +
                      " for weights (once for all contexts) and, for each context, " +
                      byteText(bytes.arena) + " for the arena and " + byteText(bytes.io) +
-                     " for inputs and outputs";
+                     " for inputs and outputs" +
+                     (bytes.states ? " and " + byteText(bytes.states) + " for states" : "");
   const std::string free = freeMemoryText(device);
   if (!free.empty() && !status.message().ends_with(free))
     text += "; " + free;

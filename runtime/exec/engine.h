@@ -108,7 +108,8 @@ inline constexpr int kMaxIntraOpThreads = 1024;
 /// When a context binds and captures a bucket.
 enum class CaptureTime {
   AtCreation, ///< All buckets, in Context::create().
-  OnFirstUse, ///< Each bucket in its first run, or in Context::prepare().
+  OnFirstUse, ///< Each bucket in its first run, or in Context::prepare(). Not for plans with
+              ///< states.
 };
 
 struct ContextOptions {
@@ -198,6 +199,16 @@ public:
   /// cannot use the device any more.
   Status run(std::string_view entry, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs, void *stream = nullptr);
+
+  /// Copies a state of the plan (PlanData::states) to `to`, or `from` to it: dense views of its
+  /// dtype and sizes, in host memory or, if the plan runs on a GPU, in device memory. The copy is
+  /// ordered behind the runs before it and before those behind it. Without `stream` the call waits
+  /// for it; with one, the memory of the view must stay as it is until the copy is complete. Usage
+  /// if there is no such state or the view does not fit.
+  Status readState(std::string_view name, const TensorView &to, void *stream = nullptr);
+  Status writeState(std::string_view name, const TensorView &from, void *stream = nullptr);
+  /// Gives each state its first value, as after create(). Waits.
+  Status resetStates();
 
   /// Binds and captures a bucket of `entry` unless that is done (CaptureTime::OnFirstUse). Usage if
   /// there is no such entry or bucket.

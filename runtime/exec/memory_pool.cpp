@@ -78,6 +78,7 @@ PoolReport MemoryPool::report() const {
       report.sum.weights += memory.weights;
       report.sum.io += memory.io;
       report.sum.graphs += memory.graphs;
+      report.sum.states += memory.states;
       report.sum.arenas += account->arenas; // Of contexts with arenas of their own.
     }
   report.sum.arenas += impl_->arena->size();

@@ -21,7 +21,8 @@ struct MemoryReport {
   uint64_t io = 0; ///< Static input and output buffers.
   /// Memory that the driver took while graphs were captured, instantiated and uploaded.
   uint64_t graphs = 0;
-  uint64_t total() const { return weights + arenas + io + graphs; }
+  uint64_t states = 0; ///< Tensors that keep their values from one run to the next.
+  uint64_t total() const { return weights + arenas + io + graphs + states; }
 };
 
 /// The memory of a pool by model.

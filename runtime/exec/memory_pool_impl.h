@@ -13,9 +13,9 @@ namespace cgc {
 /// The memory of an engine and its contexts, counted as it is allocated.
 struct MemoryAccount {
   std::string name;
-  std::atomic<uint64_t> weights = 0, arenas = 0, io = 0, graphs = 0;
+  std::atomic<uint64_t> weights = 0, arenas = 0, io = 0, graphs = 0, states = 0;
   std::atomic<uint64_t> sharedArena = 0; ///< The part of the pool's arena that it uses.
-  MemoryReport report() const { return {weights, arenas + sharedArena, io, graphs}; }
+  MemoryReport report() const { return {weights, arenas + sharedArena, io, graphs, states}; }
 };
 
 struct MemoryPool::Impl {

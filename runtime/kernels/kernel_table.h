@@ -48,7 +48,15 @@ enum KernelTrait : unsigned {
   kHopper = 1u << 1,
   /// The last tensor that it writes is optional: the row statistics of the one before it.
   kRowStatistics = 1u << 2,
+  /// What it writes may be what it reads: each thread reads its elements before it writes them.
+  kOverwritesOperands = 1u << 3,
+  /// Takes its tensors any number of times, up to kMaxTensorGroups: reads and writes are those of
+  /// the first group, then those of the second, and so on, without absent ones.
+  kTensorGroups = 1u << 4,
 };
+
+/// The most groups of tensors that one launch of a kernel with kTensorGroups takes.
+inline constexpr size_t kMaxTensorGroups = 256;
 
 /// The host half of a row of kernels.def.
 struct Kernel {
@@ -65,8 +73,18 @@ struct Kernel {
 
   /// Whether `launch` has as many arguments of each kind as the kernel.
   template <class Launch> bool takesCountsOf(const Launch &launch) const {
-    return launch.reads.size() == reads && launch.writes.size() == writes &&
-           launch.ints.size() == ints && launch.floats.size() == floats;
+    return launch.ints.size() == ints && launch.floats.size() == floats &&
+           (traits & kTensorGroups
+                ? isGroups(launch.reads.size(), launch.writes.size())
+                : launch.reads.size() == reads && launch.writes.size() == writes);
+  }
+
+private:
+  /// Whether these are the tensors of 1 to kMaxTensorGroups groups.
+  bool isGroups(size_t numReads, size_t numWrites) const {
+    const size_t groups = numWrites / writes;
+    return groups >= 1 && groups <= kMaxTensorGroups && numWrites == groups * writes &&
+           numReads == groups * reads;
   }
 };
 

@@ -82,6 +82,11 @@ const Entry *PlanData::findEntry(std::string_view name) const {
   return it == entries.end() ? nullptr : &*it;
 }
 
+std::optional<size_t> PlanData::findState(std::string_view name) const {
+  const auto it = std::ranges::find(states, name, &State::name);
+  return it == states.end() ? std::nullopt : std::optional(size_t(it - states.begin()));
+}
+
 std::optional<int64_t> batchOf(const Bucket &bucket) {
   for (const IoTensor &input : bucket.inputs)
     if (input.batchDim != kNoBatchDim)

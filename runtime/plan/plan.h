@@ -6,13 +6,15 @@
 //    contains neither code nor pointers.
 //  - Every element that a TensorRef can address lies inside the tensor's buffer.
 //  - Records are in execution order, or in one of several if they have branches. Each element that
-//    a record reads lies in a weight or an input, or a record that always runs earlier wrote it. No
-//    record writes to a weight or an input, and the records of a bucket together write all of each
-//    output.
+//    a record reads lies in a weight, an input or a state, or a record that always runs earlier
+//    wrote it. No record writes to a weight or an input, and the records of a bucket together write
+//    all of each output.
+//  - Only a state is read before it is written. It keeps its value from one run to the next.
 #pragma once
 
 #include "runtime/base/dtype.h"
 #include "runtime/base/export.h"
+#include "runtime/base/state_role.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +27,7 @@
 namespace cgc {
 
 /// The version of the file format. A reader accepts this version only.
-inline constexpr uint32_t kPlanFormatVersion = 7;
+inline constexpr uint32_t kPlanFormatVersion = 8;
 /// The version of the launch record's argument lists: reads, writes, ints, floats.
 inline constexpr uint32_t kKernelAbi = 1;
 /// Alignment of weights in the file and of buffers in the arena, in bytes.
@@ -44,6 +46,7 @@ enum class BufferKind : uint8_t {
   Arena,  ///< The context's scratch memory, shared by all buckets; `index` is 0.
   Input,  ///< A static input buffer of the bucket; `index` is the input.
   Output, ///< A static output buffer of the bucket; `index` is the output.
+  State,  ///< A tensor that all buckets may read and write; `index` is the state.
 };
 
 /// A memory location: a buffer and an offset in bytes. Never a pointer.
@@ -274,6 +277,21 @@ struct Weight {
   bool operator==(const Weight &) const = default;
 };
 
+/// State::initial of a state that begins as zeros.
+inline constexpr uint32_t kBeginsAsZeros = 0xffffffffu;
+
+/// A dense, row-major tensor that keeps its value from one run to the next, in each context:
+/// parameters in training, moments, statistics. Entries of one plan share the states.
+struct State {
+  std::string name; ///< Unique. That of the model for a parameter or a buffer.
+  StateRole role = StateRole::Parameter;
+  DType dtype = DType::F32;
+  std::vector<int64_t> sizes;
+  /// The weight with its first value, of the same dtype and sizes; or kBeginsAsZeros.
+  uint32_t initial = kBeginsAsZeros;
+  bool operator==(const State &) const = default;
+};
+
 /// The GPU that launch shapes were chosen for. The plan also runs on other GPUs, possibly slower.
 struct TargetGpu {
   std::string name; ///< "NVIDIA H200"
@@ -299,12 +317,15 @@ struct PlanData {
   std::optional<DType> precision; ///< The dtype that the model's floats were converted to, if any.
   std::optional<TargetGpu> gpu;   ///< Set only for target cuda.
   std::vector<OpLibraryId> opLibraries; ///< The op libraries that records call, each once.
+  std::vector<State> states;
   bool operator==(const PlanData &) const = default;
 
   /// The index in opLibraries of the library that `call` calls; std::nullopt for a vendor library.
   CGC_API std::optional<size_t> opLibraryOf(const LibraryCall &call) const;
   /// The entry called `name`; null if there is none.
   CGC_API const Entry *findEntry(std::string_view name) const;
+  /// The index of the state called `name`; std::nullopt if there is none.
+  CGC_API std::optional<size_t> findState(std::string_view name) const;
 };
 
 /// The batch of a bucket; std::nullopt if no input has a batch dimension.

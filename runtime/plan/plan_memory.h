@@ -11,9 +11,12 @@ namespace cgc {
 
 /// Memory in bytes. The memory of CUDA graphs, libraries and the driver is not in it.
 struct PlanMemory {
-  uint64_t weights = 0; ///< On each device, shared by all contexts, with padding between weights.
-  uint64_t arena = 0;   ///< Of each context, or of a memory pool: that of the largest bucket.
-  uint64_t io = 0;      ///< Static inputs and outputs of all buckets, of each context.
+  /// On each device, shared by all contexts, with padding between weights. Without weights that
+  /// are the first values of states and nothing else.
+  uint64_t weights = 0;
+  uint64_t arena = 0;  ///< Of each context, or of a memory pool: that of the largest bucket.
+  uint64_t io = 0;     ///< Static inputs and outputs of all buckets, of each context.
+  uint64_t states = 0; ///< Of each context, with padding between states.
 };
 /// The memory of `plan`. `separateBuffers`: EngineOptions::separateBuffers, with which `arena` is
 /// the sum over the buckets.
@@ -22,7 +25,13 @@ CGC_API PlanMemory planMemory(const PlanData &plan, bool separateBuffers = false
 /// Bytes of the static inputs and outputs of a bucket.
 CGC_API uint64_t ioBytes(const Bucket &bucket);
 
-/// The offset of each weight in the device's memory, followed by the size of all.
+/// Whether records read the weight; others only hold first values of states, which are copied from
+/// the plan file, and have no memory on the device. By weight.
+CGC_API std::vector<bool> weightsThatRecordsRead(const PlanData &plan);
+/// The offset of each weight in the device's memory, followed by the size of all. A weight that no
+/// record reads takes no memory.
 CGC_API std::vector<uint64_t> weightOffsets(const PlanData &plan);
+/// The offset of each state in a context's memory, followed by the size of all.
+CGC_API std::vector<uint64_t> stateOffsets(const PlanData &plan);
 
 } // namespace cgc

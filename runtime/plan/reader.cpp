@@ -89,6 +89,10 @@ public:
   SourceLocation unpack(const fb::Location &l) {
     return {text(l.file()), l.line(), text(l.module_path())};
   }
+  State unpack(const fb::State &s) {
+    return {text(s.name()), StateRole(s.role()), DType(s.dtype()), vector<int64_t>(s.sizes()),
+            s.initial()};
+  }
   OpLibraryId unpack(const fb::OpLibrary &l) { return {text(l.name()), l.hash()}; }
   Bucket unpack(const fb::Bucket &b) {
     return {tables(b.inputs()),      tables(b.outputs()),
@@ -147,7 +151,8 @@ public:
             p.precision() == kNoPrecision ? std::nullopt : std::optional(DType(p.precision())),
             p.gpu() ? std::optional(TargetGpu{text(p.gpu()), p.multiprocessors(), p.tuned()})
                     : std::nullopt,
-            tables(p.op_libraries())};
+            tables(p.op_libraries()),
+            tables(p.states())};
   }
 
 private:

@@ -118,6 +118,8 @@ std::string place(const Slot &slot) {
     return "input " + std::to_string(slot.index) + at;
   case BufferKind::Output:
     return "output " + std::to_string(slot.index) + at;
+  case BufferKind::State:
+    return "state " + std::to_string(slot.index) + at;
   }
   return {};
 }
@@ -148,6 +150,14 @@ std::string toText(const PlanData &plan) {
   for (size_t i = 0; i < plan.weights.size(); ++i) {
     const Weight &w = plan.weights[i];
     s += "weight " + std::to_string(i) + " " + quoted(w.name) + " " + shapeText(w.dtype, w.sizes) +
+         "\n";
+  }
+  for (size_t i = 0; i < plan.states.size(); ++i) {
+    const State &state = plan.states[i];
+    s += "state " + std::to_string(i) + " " + quoted(state.name) + " " +
+         std::string(stateRoleName(state.role)) + " " + shapeText(state.dtype, state.sizes) +
+         (state.initial == kBeginsAsZeros ? " = zeros"
+                                          : " = weight " + std::to_string(state.initial)) +
          "\n";
   }
   for (const Entry &entry : plan.entries)

@@ -49,6 +49,7 @@ public:
       if (!isPrintableUtf8(location.file) || !isPrintableUtf8(location.module))
         return fail("a source location is not printable text");
     CGC_TRY(checkWeights());
+    CGC_TRY(checkStates());
     CGC_TRY(checkOpLibraries());
     std::set<std::string_view> names;
     for (const Entry &entry : plan_.entries) {
@@ -146,6 +147,28 @@ private:
     return Status::ok();
   }
 
+  Status checkStates() {
+    CGC_TRY(count(plan_.states.size(), 0, kMaxItems, "states"));
+    std::set<std::string_view> names;
+    for (const State &state : plan_.states) {
+      where_ = "state '" + state.name + "'";
+      CGC_TRY(checkName(state.name, names));
+      CGC_TRY(checkDense(state.dtype, state.sizes));
+      CGC_TRY(addBytes(*tensorBytes(state.dtype, state.sizes)));
+      if (static_cast<int>(state.role) >= kNumStateRoles)
+        return fail("unknown role " + std::to_string(int(state.role)));
+      if (state.initial == kBeginsAsZeros)
+        continue;
+      if (state.initial >= plan_.weights.size())
+        return fail("there is no weight " + std::to_string(state.initial));
+      const Weight &initial = plan_.weights[state.initial];
+      if (initial.dtype != state.dtype || initial.sizes != state.sizes)
+        return fail("its first value, weight '" + initial.name + "', is of another type");
+    }
+    where_.clear();
+    return Status::ok();
+  }
+
   Status checkOpLibraries() const {
     CGC_TRY(count(plan_.opLibraries.size(), 0, kMaxOpLibraries, "op libraries"));
     std::set<std::string_view> names;
@@ -235,7 +258,8 @@ private:
     if (!bytes || *bytes > kMaxBytes)
       return fail("it has too many elements");
     const uint32_t index = tensor.slot.index;
-    // Weights, inputs and outputs are typed: the tensor must have the buffer's element type.
+    // Weights, inputs, outputs and states are typed: the tensor must have the buffer's element
+    // type.
     const auto inTyped = [&](const auto &buffers, const char *kind) -> Status {
       if (index >= buffers.size())
         return fail("there is no " + std::string(kind) + " " + std::to_string(index));
@@ -251,6 +275,8 @@ private:
       return inTyped(bucket.inputs, "input");
     case BufferKind::Output:
       return inTyped(bucket.outputs, "output");
+    case BufferKind::State:
+      return inTyped(plan_.states, "state");
     case BufferKind::Arena:
       if (index != 0)
         return fail("there is only one arena");

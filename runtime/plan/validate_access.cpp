@@ -75,7 +75,9 @@ Status AccessCheck::checkOrder(const LaunchRecord &record) {
   for (TensorId id : recordReads(record)) {
     const TensorRef &accessed = tensor(id);
     ++steps_; // The first run of a read does not count against the limit.
-    if (accessed.slot.buffer != BufferKind::Weight && accessed.slot.buffer != BufferKind::Input &&
+    const BufferKind buffer = accessed.slot.buffer;
+    if (buffer != BufferKind::Weight && buffer != BufferKind::Input &&
+        buffer != BufferKind::State &&
         !written_[{accessed.slot.buffer, accessed.slot.index}].covers(accessed, steps_))
       return fail("it reads tensor " + std::to_string(uint32_t(id)) +
                   ", which no earlier record has written" +

@@ -157,6 +157,12 @@ fbs::Offset<fb::Location> pack(fbs::FlatBufferBuilder &b, const SourceLocation &
   return fb::CreateLocation(b, file, l.line, b.CreateSharedString(l.module));
 }
 
+fbs::Offset<fb::State> pack(fbs::FlatBufferBuilder &b, const State &s) {
+  const auto name = b.CreateSharedString(s.name);
+  const auto sizes = b.CreateVector(s.sizes);
+  return fb::CreateState(b, name, uint8_t(s.role), uint8_t(s.dtype), sizes, s.initial);
+}
+
 fbs::Offset<fb::OpLibrary> pack(fbs::FlatBufferBuilder &b, const OpLibraryId &l) {
   return fb::CreateOpLibrary(b, b.CreateSharedString(l.name), l.hash);
 }
@@ -197,10 +203,11 @@ void packPlan(fbs::FlatBufferBuilder &b, const PlanData &plan) {
   const auto locations = packAll(b, plan.locations);
   const auto gpu = plan.gpu ? b.CreateString(plan.gpu->name) : 0;
   const auto opLibraries = packAll(b, plan.opLibraries);
+  const auto states = packAll(b, plan.states);
   b.Finish(fb::CreatePlan(b, uint8_t(plan.target), producer, entries, weights, locations,
                           plan.precision ? uint8_t(*plan.precision) : kNoPrecision, gpu,
                           plan.gpu ? plan.gpu->multiprocessors : 0, plan.gpu && plan.gpu->tuned,
-                          opLibraries));
+                          opLibraries, states));
 }
 
 Status padTo(AtomicFile &file, uint64_t offset) {

@@ -83,7 +83,8 @@ std::string prometheusText(const SessionStats &stats, const MemoryReport &memory
   for (const auto &[kind, bytes] : {std::pair("weights", memory.weights),
                                     {"arenas", memory.arenas},
                                     {"io", memory.io},
-                                    {"graphs", memory.graphs}})
+                                    {"graphs", memory.graphs},
+                                    {"states", memory.states}})
     text.sample(std::to_string(bytes), {{"kind", kind}});
   text.family("healthy", "gauge", "1 unless the session has lost a device.");
   text.sample(isHealthy ? "1" : "0");

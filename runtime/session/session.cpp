@@ -362,6 +362,7 @@ MemoryReport Session::memory() const {
     sum.arenas += one.arenas;
     sum.io += one.io;
     sum.graphs += one.graphs;
+    sum.states += one.states;
   }
   return sum;
 }

@@ -1,0 +1,183 @@
+// DifferentiatePass: reverse mode over a specialized graph, by the gradient of each op
+// (ir/gradient.h).
+#include "passes/train/differentiate.h"
+
+#include "ir/gradient.h"
+#include "passes/constants.h"
+#include "passes/manager/registered_pass.h"
+#include "passes/preconditions.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::passes {
+namespace {
+
+constexpr llvm::StringRef kPrefix = "gradient.";
+
+class Differentiation {
+public:
+  Differentiation(ir::Graph &graph, ir::Diagnostics &diagnostics)
+      : graph_(graph), diagnostics_(diagnostics), rewriter_(graph) {}
+
+  Status run(ir::Value *loss) {
+    findNeeded();
+    if (!needed_.contains(loss)) {
+      diagnostics_.error(*graph_.output(),
+                         "the loss depends on no parameter that is trained: none of those in its "
+                         "computation requires a gradient");
+      return diagnostics_.toStatus(Code::Unsupported);
+    }
+    output_ = graph_.output();
+    findLossNodes(loss);
+    gradients_[loss] =
+        rewriter_
+            .create(ir::OpKind::Full, {ir::Arg::ints(ir::Dims()), 1.0, loss->tensor().dtype},
+                    *loss->node(), output_)
+            ->result();
+    // A rule may replace its call, and adds calls behind all that are visited.
+    for (ir::Node *node : llvm::reverse(visited_))
+      visit(*node);
+    return diagnostics_.toStatus(Code::Unsupported);
+  }
+
+  /// The gradient of each trained state, by path, in the order of their first reads.
+  std::vector<std::pair<std::string, ir::Value *>> results() {
+    std::vector<std::pair<std::string, ir::Value *>> found;
+    for (ir::Node &node : graph_) {
+      if (!isTrained(node))
+        continue;
+      ir::Value *gradient = gradients_.lookup(node.result());
+      if (!gradient)
+        continue;
+      auto known = llvm::find_if(found, [&](auto &one) { return one.first == node.target(); });
+      if (known == found.end()) {
+        found.emplace_back(node.target(), gradient);
+        continue;
+      }
+      known->second =
+          rewriter_.create(ir::OpKind::Add, {known->second, gradient, 1}, node, output_)->result();
+    }
+    return found;
+  }
+
+private:
+  bool isTrained(const ir::Node &node) const {
+    return readsState(node) &&
+           graph_.owner()->findParameter(node.target())->role == StateRole::Parameter &&
+           isFloating(node.result()->tensor().dtype);
+  }
+
+  /// Values of floating dtypes that depend on a trained state.
+  void findNeeded() {
+    for (ir::Node &node : graph_) {
+      bool needed = isTrained(node);
+      if (node.kind() == ir::NodeKind::CallFunction && !node.is(ir::OpKind::Detach))
+        node.forEachInput([&](ir::Value *input) { needed |= needed_.contains(input); });
+      if (needed)
+        for (ir::Value &result : node.results())
+          if (result.isTensor() && isFloating(result.tensor().dtype))
+            needed_.insert(&result);
+    }
+  }
+
+  /// The calls that the loss depends on and that depend on a trained state.
+  void findLossNodes(ir::Value *loss) {
+    llvm::DenseSet<const ir::Node *> used{loss->node()}; // Looked up, never iterated.
+    for (ir::Node &node : llvm::reverse(graph_)) {
+      if (!used.contains(&node))
+        continue;
+      node.forEachInput([&](ir::Value *input) { used.insert(input->node()); });
+      if (node.kind() == ir::NodeKind::CallFunction &&
+          llvm::any_of(node.results(), [&](ir::Value &v) { return needed_.contains(&v); }))
+        visited_.push_back(&node);
+    }
+    std::reverse(visited_.begin(), visited_.end());
+  }
+
+  void visit(ir::Node &node) {
+    if (llvm::none_of(node.results(), [&](ir::Value &v) { return gradients_.contains(&v); }))
+      return; // What depends on it has no gradient.
+    const ir::GradientFn rule = ir::opDef(node.op()).gradient;
+    if (!rule) {
+      diagnostics_.error(node, "the op has no gradient, and a trained parameter reaches the loss "
+                               "through it; write it with other ops, detach its input, or add a "
+                               "rule (docs/training.md)");
+      return;
+    }
+    auto needed = [&](const ir::Value *value) { return needed_.contains(value); };
+    ir::GradientBuilder builder(rewriter_, &node, output_, gradients_, needed);
+    if (Status status = rule(builder); !status.isOk())
+      diagnostics_.error(builder.node(), status.message());
+  }
+
+  ir::Graph &graph_;
+  ir::Diagnostics &diagnostics_;
+  ir::GraphRewriter rewriter_;
+  ir::Node *output_ = nullptr;
+  llvm::DenseSet<const ir::Value *> needed_;                 ///< Looked up, never iterated.
+  std::vector<ir::Node *> visited_;                          ///< In graph order.
+  llvm::DenseMap<const ir::Value *, ir::Value *> gradients_; ///< Looked up, never iterated.
+};
+
+/// The names of the outputs, made up if they have none.
+std::vector<std::string> namesOf(const ir::Graph &graph) {
+  std::vector<std::string> names = graph.outputNames();
+  for (size_t i = names.size(); i < graph.outputs().size(); ++i)
+    names.push_back(graph.outputs().size() == 1 ? "loss" : "output" + std::to_string(i));
+  return names;
+}
+
+} // namespace
+
+std::string gradientName(llvm::StringRef path) {
+  return kPrefix.str() + path.str();
+}
+
+llvm::StringRef gradientPath(llvm::StringRef name) {
+  return name.consume_front(kPrefix) ? name : "";
+}
+
+Result<DifferentiatePass> DifferentiatePass::create(PassOptions &options) {
+  DifferentiatePass pass;
+  CGC_ASSIGN_OR_RETURN(const auto loss, options.takeNumber("loss"));
+  pass.loss = loss.value_or(0);
+  return pass;
+}
+
+Result<Changed> DifferentiatePass::run(ir::Graph &graph, PassContext &context) const {
+  CGC_TRY(requireTypes(graph));
+  CGC_TRY(requireFunctional(graph));
+  ir::Diagnostics own;
+  ir::Diagnostics &diagnostics = context.diagnostics ? *context.diagnostics : own;
+  if (loss >= graph.outputs().size()) {
+    diagnostics.error(*graph.output(), "there is no output " + std::to_string(loss) +
+                                           " to differentiate; the method has " +
+                                           std::to_string(graph.outputs().size()));
+    return diagnostics.toStatus(Code::Unsupported);
+  }
+  const ir::Arg &output = graph.outputs()[loss];
+  if (!output.isValue() || output.value()->tensor().rank() != 0 ||
+      !isFloating(output.value()->tensor().dtype)) {
+    diagnostics.error(*graph.output(),
+                      "the loss is " +
+                          (output.isValue() ? toString(output.value()->type()) : "no tensor") +
+                          ", and training needs a floating scalar; reduce it, for example with "
+                          "mean()");
+    return diagnostics.toStatus(Code::Unsupported);
+  }
+  std::vector<std::string> names = namesOf(graph);
+  Differentiation differentiation(graph, diagnostics);
+  CGC_TRY(differentiation.run(output.value()));
+  std::vector<ir::Arg> outputs = graph.outputs();
+  for (const auto &[path, gradient] : differentiation.results()) {
+    outputs.emplace_back(gradient);
+    names.push_back(gradientName(path));
+  }
+  graph.setOutputs(std::move(outputs), std::move(names));
+  return Changed::Yes;
+}
+
+CGC_DEFINE_PASS(DifferentiatePass)
+
+} // namespace cgc::passes

@@ -1,0 +1,34 @@
+// StateRole: the purpose of a state, a tensor that keeps its value from one run to the next.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace cgc {
+
+/// The values are part of the plan format.
+enum class StateRole : uint8_t {
+  Parameter, ///< A trained parameter of the model.
+  Buffer,    ///< A buffer that the model updates, such as the statistics of batch normalization.
+  Optimizer, ///< Belongs to a parameter and to the optimizer: a moment, an average.
+  Control,   ///< Numbers of the training step: step, learning rates, seed, offset.
+};
+inline constexpr int kNumStateRoles = 4;
+
+/// "parameter", "buffer", "optimizer", "control".
+constexpr std::string_view stateRoleName(StateRole role) {
+  constexpr std::string_view kNames[kNumStateRoles] = {"parameter", "buffer", "optimizer",
+                                                       "control"};
+  return kNames[static_cast<int>(role)];
+}
+
+/// The role with this name; nothing if there is none.
+constexpr std::optional<StateRole> parseStateRole(std::string_view name) {
+  for (int i = 0; i < kNumStateRoles; ++i)
+    if (stateRoleName(static_cast<StateRole>(i)) == name)
+      return static_cast<StateRole>(i);
+  return std::nullopt;
+}
+
+} // namespace cgc

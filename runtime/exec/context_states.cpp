@@ -1,0 +1,111 @@
+// Context: the states of a plan: their memory, first values, reading and writing.
+#include "runtime/base/no_throw.h"
+#include "runtime/exec/bucket_choice.h"
+#include "runtime/exec/busy_scope.h"
+#include "runtime/exec/context_impl.h"
+
+namespace cgc {
+
+Status Context::Impl::createStates() {
+  const PlanData &plan = engine.plan.data();
+  if (plan.states.empty())
+    return Status::ok();
+  const std::vector<uint64_t> offsets = stateOffsets(plan);
+  if (!engine.separateBuffers) {
+    CGC_ASSIGN_OR_RETURN(Buffer all, Buffer::allocate(device, offsets.back()));
+    for (size_t i = 0; i < plan.states.size(); ++i)
+      states.push_back(all.data() + offsets[i]);
+    stateBuffers.push_back(std::move(all));
+  } else {
+    for (const State &state : plan.states) {
+      CGC_ASSIGN_OR_RETURN(Buffer one,
+                           Buffer::allocate(device, *tensorBytes(state.dtype, state.sizes)));
+      states.push_back(one.data());
+      stateBuffers.push_back(std::move(one));
+    }
+  }
+  counted.states = offsets.back();
+  engine.account->states += counted.states;
+  return initializeStates(); // Warm-up runs read them.
+}
+
+Status Context::Impl::initializeStates() {
+  const PlanData &plan = engine.plan.data();
+  const auto body = [&]() -> Status {
+    for (size_t i = 0; i < plan.states.size(); ++i) {
+      const State &state = plan.states[i];
+      const uint64_t bytes = *tensorBytes(state.dtype, state.sizes);
+      const Block to{states[i], device, bytes};
+      if (state.initial == kBeginsAsZeros) {
+        CGC_TRY(fill(to, 0, bytes, 1, stream.get()));
+        continue;
+      }
+      // Only read.
+      auto *const first = const_cast<std::byte *>(engine.plan.weightBytes(state.initial).data());
+      CGC_TRY(copy(to, {first, DeviceKind::Cpu, bytes}, bytes, 1, stream.get()));
+    }
+    return Status::ok();
+  };
+  if (plan.states.empty())
+    return Status::ok();
+  CGC_TRY(inTurn(stream.get(), body).withContext("cannot set the states"));
+  return device == DeviceKind::Cpu
+             ? Status::ok()
+             : CGC_CUDA(cudaStreamSynchronize(stream.get()), "cannot set the states");
+}
+
+Status Context::Impl::copyState(std::string_view name, const TensorView &view, bool toState,
+                                cudaStream_t callers) {
+  const PlanData &plan = engine.plan.data();
+  const std::optional<size_t> index = plan.findState(name);
+  if (!index)
+    return {Code::Usage,
+            "the plan has no state '" + std::string(name) + "'; `cgc inspect` lists its states"};
+  const State &state = plan.states[*index];
+  const IoTensor type{.name = state.name, .dtype = state.dtype, .sizes = state.sizes};
+  CGC_TRY(checkViews({&type, 1}, {&view, 1}, device, "state"));
+  const uint64_t bytes = *tensorBytes(state.dtype, state.sizes);
+  const Block own{states[*index], device, bytes};
+  const Block given{static_cast<std::byte *>(view.data), view.device, bytes};
+  const cudaStream_t on = callers ? callers : stream.get();
+  CGC_TRY(
+      inTurn(on, [&] { return copy(toState ? own : given, toState ? given : own, bytes, 1, on); }));
+  return callers || device == DeviceKind::Cpu
+             ? Status::ok()
+             : CGC_CUDA(cudaStreamSynchronize(on), "cannot copy the state");
+}
+
+namespace {
+
+/// Runs `body` as the only user of the context.
+template <class F> Status alone(Context::Impl &impl, F &&body) {
+  return noThrow([&]() -> Status {
+    const BusyScope scope(impl.busy);
+    if (!scope.entered())
+      return busyStatus();
+    CGC_TRY(impl.engine.fault.check());
+    const DeviceGuard guard(impl.engine.device);
+    Status status = body();
+    if (impl.device == DeviceKind::Cuda)
+      status = impl.engine.fault.note(std::move(status), impl.stream.get());
+    return status;
+  });
+}
+
+} // namespace
+
+Status Context::readState(std::string_view name, const TensorView &to, void *stream) {
+  return alone(*impl_,
+               [&] { return impl_->copyState(name, to, /*toState=*/false, cudaStream_t(stream)); });
+}
+
+Status Context::writeState(std::string_view name, const TensorView &from, void *stream) {
+  return alone(
+      *impl_, [&] { return impl_->copyState(name, from, /*toState=*/true, cudaStream_t(stream)); });
+}
+
+Status Context::resetStates() {
+  return alone(*impl_, [&] { return impl_->initializeStates(); });
+}
+
+} // namespace cgc
