@@ -1,0 +1,31 @@
+// cgc.batch_norm_backward: the gradients of batch normalization in training.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &input = args.tensor("input");
+  if (args.tensor("grad_out").sizes != input.sizes)
+    return rules::mismatch("grad_out", "of the sizes of 'input'", args.tensor("grad_out"));
+  CGC_TRY(rules::addDense(results, input.dtype, input.sizes));
+  if (args.isNone("weight"))
+    return Status::ok();
+  const TensorType &weight = args.tensor("weight");
+  CGC_TRY(rules::addDense(results, weight.dtype, weight.sizes));
+  return rules::addDense(results, weight.dtype, weight.sizes);
+}
+
+} // namespace
+
+const OpDef defs::BatchNormBackward = {
+    .schema = "(Tensor grad_out, Tensor input, Tensor? weight, Tensor mean, Tensor invstd, float "
+              "eps) -> Tensor[]",
+    .traits = kPure | kReduction,
+    .infer = infer,
+    .doc =
+        "The gradients of input and, with a weight, of weight and bias, from the results mean and "
+        "invstd of batch_norm_train.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,30 @@
+// cgc.layer_norm_backward: the gradients of layer normalization.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &input = args.tensor("input");
+  if (args.tensor("grad_out").sizes != input.sizes)
+    return rules::mismatch("grad_out", "of the sizes of 'input'", args.tensor("grad_out"));
+  CGC_TRY(rules::sameDType(args, "input", {"grad_out"}));
+  CGC_TRY(rules::addDense(results, input.dtype, input.sizes));
+  for (llvm::StringRef name : {"weight", "bias"})
+    if (!args.isNone(name))
+      CGC_TRY(rules::addDense(results, args.tensor(name).dtype, args.tensor(name).sizes));
+  return Status::ok();
+}
+
+} // namespace
+
+const OpDef defs::LayerNormBackward = {
+    .schema = "(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, "
+              "Tensor? weight, Tensor? bias) -> Tensor[]",
+    .traits = kPure | kReduction,
+    .infer = infer,
+    .doc = "The gradients of input and, where they are given, of weight and bias, from the results "
+           "mean and rstd of layer_norm_statistics.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,30 @@
+// cgc.sgd: one step of stochastic gradient descent for a list of parameters.
+#include "ir/ops/optimizer_rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  return args.number("momentum") == 0
+             ? rules::optimizerUpdate(args, results, {"parameters"})
+             : rules::optimizerUpdate(args, results, {"parameters", "momenta"});
+}
+
+} // namespace
+
+const OpDef defs::Sgd = {
+    .schema =
+        "(Tensor[] parameters, Tensor[] gradients, Tensor[] momenta, Tensor lr, Tensor step, "
+        "Tensor? scale=none, Tensor? skip=none, float momentum=0.0, float dampening=0.0, float "
+        "weight_decay=0.0, bool nesterov=false) -> Tensor[]",
+    .traits = kPure | kMove,
+    .infer = infer,
+    .doc =
+        "torch.optim.SGD: g = gradient * scale + weight_decay * parameter; with a momentum, m = g "
+        "if step is 1, else momentum * m + (1 - dampening) * g, and g = m, or g + momentum * m "
+        "with nesterov; parameter - lr * g. The results are the new parameters and, with a "
+        "momentum, the new momenta; the old ones if skip is not 0. lr and scale are f32[], step "
+        "is i64[], the number of this step from 1 on, skip is bool[].",
+};
+
+} // namespace cgc::ir
