@@ -49,6 +49,12 @@ bool isOfTypes(const ir::Diagnostic &error) {
          (ir::opDef(*op).infer || *op == ir::OpKind::Size);
 }
 
+/// An entry of the plan for a bucket of a method, and the passes that make it.
+struct Stage {
+  std::string entry; ///< Empty: that of the bucket.
+  const passes::Pipeline &pipeline;
+};
+
 /// One specialized graph for each bucket. Tries every entry: the failure names each entry that
 /// cannot be compiled, and every offender once.
 Result<std::vector<std::unique_ptr<ir::Graph>>>
@@ -91,6 +97,8 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
 }
 
 std::string passesOf(const CompileOptions &options) {
+  if (options.train)
+    return passes::trainingPasses(options.train->loss, options.train->optimizer);
   if (const auto *text = std::get_if<std::string>(&options.passes))
     return *text;
   const auto &[level, precision, hostModules] = std::get<DefaultPasses>(options.passes);
@@ -100,13 +108,14 @@ std::string passesOf(const CompileOptions &options) {
 /// The names of methods for chooseBuckets, those of the groups included.
 std::vector<std::string> entriesToCompile(const CompileOptions &options) {
   std::vector<std::string> entries = options.entries;
+  if (options.train)
+    entries.push_back(options.train->method);
   for (const EntryGroup &group : options.entryGroups)
     entries.push_back(group.name);
   return entries;
 }
 
-/// Fails as check() does.
-Result<passes::Pipeline> makePipeline(const CompileOptions &options) {
+Result<passes::Pipeline> makePipeline(const CompileOptions &options, std::string passes) {
   if (options.tf32 && options.target != DeviceKind::Cuda)
     return Status(Code::Usage, "tf32 is for target cuda: on a cpu nothing rounds to tf32");
   passes::PipelineBuilder builder = options.extensions;
@@ -115,9 +124,20 @@ Result<passes::Pipeline> makePipeline(const CompileOptions &options) {
   CGC_ASSIGN_OR_RETURN(
       passes::Instrumentation instrumentation,
       passes::makeInstrumentation(asked, *options.log, builder.registeredPasses()));
-  return builder.setPasses(passesOf(options))
+  return builder.setPasses(std::move(passes))
       .setInstrumentation(std::move(instrumentation))
       .build();
+}
+
+/// Fails as check() does.
+Result<passes::Pipeline> makePipeline(const CompileOptions &options) {
+  if (options.train && (!options.entries.empty() || !options.entryGroups.empty()))
+    return Status(Code::Usage, "a training plan has the entries step and evaluate of one method: "
+                               "leave other entries and entry groups out");
+  if (options.train && std::holds_alternative<std::string>(options.passes))
+    return Status(Code::Usage, "a training plan is compiled by its own passes: leave the list of "
+                               "passes out");
+  return makePipeline(options, passesOf(options));
 }
 
 /// The dtype that the pipeline's pass `precision` converts floats to. None if the pipeline has no
@@ -139,7 +159,13 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
   CGC_TRY(addEntryGroups(root, options.entryGroups));
   CGC_ASSIGN_OR_RETURN(const auto buckets, chooseBuckets(root, options.inputs, options.batches,
                                                          entriesToCompile(options)));
-  const Phases phases{options, buckets.size() + 2};
+  std::vector<Stage> stages = {{options.train ? kStepEntry : "", pipeline}};
+  std::optional<passes::Pipeline> evaluation;
+  if (options.train) {
+    CGC_ASSIGN_OR_RETURN(evaluation, makePipeline(options, passes::evaluationPasses()));
+    stages.push_back({kEvaluateEntry, *evaluation});
+  }
+  const Phases phases{options, stages.size() * buckets.size() + 2};
   RuntimeEvaluator evaluator(options.providerPath);
   const passes::PassContext context{.target = options.target,
                                     .evaluator = &evaluator,
@@ -149,13 +175,19 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
       llvm::make_scope_exit([&] { pipeline.finish(); }); // Runs after a failure, too.
   phases.begin("prepare");
   CGC_TRY(withDiagnostics(pipeline.prepare(root, context), diagnostics));
-  CGC_ASSIGN_OR_RETURN(const auto graphs, specializeAll(root, buckets, !options.batches.empty(),
-                                                        pipeline, context, phases));
+  std::vector<std::unique_ptr<ir::Graph>> graphs; // Of each stage, one for each bucket.
+  std::vector<backend::EntryBucket> entryBuckets;
+  for (const Stage &stage : stages) {
+    CGC_ASSIGN_OR_RETURN(auto specialized, specializeAll(root, buckets, !options.batches.empty(),
+                                                         stage.pipeline, context, phases));
+    for (size_t i = 0; i < buckets.size(); ++i) {
+      entryBuckets.push_back(
+          {stage.entry.empty() ? buckets[i].entry : stage.entry, specialized[i].get()});
+      graphs.push_back(std::move(specialized[i]));
+    }
+  }
 
   phases.begin("lower");
-  std::vector<backend::EntryBucket> entryBuckets;
-  for (size_t i = 0; i < graphs.size(); ++i)
-    entryBuckets.push_back({buckets[i].entry, graphs[i].get()});
   backend::LowerOptions lowerOptions(options.target, options.arch);
   lowerOptions.opLibraries = options.opLibraries;
   lowerOptions.tf32 = options.tf32;
@@ -164,7 +196,8 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
   if (!compiled.isOk())
     return withDiagnostics(compiled.status(), diagnostics);
   compiled->plan.precision = precisionOf(pipeline);
-  findBatchRows(root, buckets, compiled->plan);
+  if (!options.train)
+    findBatchRows(root, buckets, compiled->plan);
   return compiled;
 }
 

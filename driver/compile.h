@@ -29,6 +29,15 @@ struct DefaultPasses {
   std::vector<std::string> hostModules = {};
 };
 
+/// Compiles the training step of a method: entry `step` computes the method, the gradients of its
+/// loss and the update of its trained parameters, which are states; entry `evaluate` computes the
+/// method.
+struct TrainOptions {
+  std::string method = "forward";
+  size_t loss = 0;       ///< The output of the method that is the loss.
+  std::string optimizer; ///< Options of the pass `optimize`: "rule=adamw,lr=0.001".
+};
+
 struct CompileOptions {
   /// Types of the inputs, by name. A method is compiled if all of its inputs without a default are
   /// here.
@@ -39,6 +48,10 @@ struct CompileOptions {
   std::vector<std::string> entries;
   /// Entries made of several methods, which are compiled beside `entries`.
   std::vector<EntryGroup> entryGroups;
+
+  /// Compiles a training step instead of `entries` and `entryGroups`. `root` has to be imported for
+  /// training, and `passes` are the default ones.
+  std::optional<TrainOptions> train;
 
   DeviceKind target = DeviceKind::Cuda;
   backend::Arch arch = backend::Arch::Sm90a; ///< Only for target cuda.
@@ -73,6 +86,9 @@ struct CompileOptions {
 /// that does not exist. Failed if an extension is invalid. Needs no model; compile() checks the
 /// same.
 Status check(const CompileOptions &options);
+
+/// The entries of a training plan.
+inline constexpr const char *kStepEntry = "step", *kEvaluateEntry = "evaluate";
 
 /// Compiles the chosen methods of `root` for each bucket. `root` changes: its methods are inlined,
 /// and it gets one for each group.

@@ -21,7 +21,9 @@ constexpr size_t kMaxModules = 100000;
 class ModuleImporter {
 public:
   /// `names` are the output names of the methods of `source` itself.
-  explicit ModuleImporter(OutputNames names) { state_.outputNames = std::move(names); }
+  ModuleImporter(OutputNames names, ImportFor purpose) : purpose_(purpose) {
+    state_.outputNames = std::move(names);
+  }
 
   Result<std::unique_ptr<ir::Module>> import(const torch::jit::Module &source) {
     CGC_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> root, importTree(source, "model", 0));
@@ -37,6 +39,7 @@ private:
                        ir::Module &module);
   void importGraphs(const torch::jit::Module &source, ir::Module &module);
 
+  ImportFor purpose_;
   ImportState state_;
   std::vector<std::pair<torch::jit::Module, ir::Module *>> pairs_;
 };
@@ -74,10 +77,12 @@ void ModuleImporter::importAttribute(const c10::ClassType &type, size_t slot,
       return;
     auto data = state_.tensors.get(value.toTensor());
     ir::TensorType tensorType = data->type();
-    module.addParameter(
-        {name,
-         type.is_parameter(slot) ? ir::Parameter::Kind::Parameter : ir::Parameter::Kind::Buffer,
-         std::move(tensorType), std::move(data)});
+    using Kind = ir::Parameter::Kind;
+    const bool isTrained = purpose_ == ImportFor::Training && value.toTensor().requires_grad();
+    const Kind kind = isTrained                 ? Kind::State
+                      : type.is_parameter(slot) ? Kind::Parameter
+                                                : Kind::Buffer;
+    module.addParameter({name, kind, std::move(tensorType), std::move(data)});
   } else if (std::optional<ir::Arg> constant = toConstant(value)) {
     // The tracer's own bookkeeping attribute carries no information about the model.
     if (name != "_is_full_backward_hook")
@@ -110,12 +115,12 @@ void ModuleImporter::importGraphs(const torch::jit::Module &source, ir::Module &
 
 } // namespace
 
-Result<std::unique_ptr<ir::Module>> importTorchScript(const std::string &path) {
+Result<std::unique_ptr<ir::Module>> importTorchScript(const std::string &path, ImportFor purpose) {
   CGC_ASSIGN_OR_RETURN(torch::jit::Module source, loadTorchScript(path));
   std::unique_ptr<ir::Module> module;
   Status status = guarded(Code::InvalidFile, [&]() -> Status {
     CGC_ASSIGN_OR_RETURN(OutputNames names, readOutputNames(path, source));
-    CGC_ASSIGN_OR_RETURN(module, ModuleImporter(std::move(names)).import(source));
+    CGC_ASSIGN_OR_RETURN(module, ModuleImporter(std::move(names), purpose).import(source));
     return Status::ok();
   });
   if (!status.isOk())

@@ -19,11 +19,19 @@
 
 namespace cgc::frontend {
 
+/// The plans that an imported module is compiled to.
+enum class ImportFor : uint8_t {
+  Inference,
+  /// Parameters that require a gradient become states.
+  Training,
+};
+
 /// Loads `path` on the CPU and imports every method of every module; the module hierarchy is kept.
 /// The tensors of the module share LibTorch's memory. InvalidFile, with the kind of file, if it is
 /// not a TorchScript file. A construct that cgc cannot express becomes a prim.refused node, so that
 /// compiling a method reports all of its errors at once and no errors of other methods.
-Result<std::unique_ptr<ir::Module>> importTorchScript(const std::string &path);
+Result<std::unique_ptr<ir::Module>> importTorchScript(const std::string &path,
+                                                      ImportFor purpose = ImportFor::Inference);
 
 /// A dense tensor that owns its bytes.
 struct HostTensor {

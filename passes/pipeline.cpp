@@ -36,6 +36,15 @@ std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType
   return selects ? passes + "," + selectionPasses() : passes;
 }
 
+std::string trainingPasses(size_t loss, llvm::StringRef optimizer) {
+  return "module-substitution,inline,specialize,canonicalize,tie-states,differentiate{loss=" +
+         std::to_string(loss) + "},optimize{" + optimizer.str() + "},fold,op-substitution,cse,dce";
+}
+
+std::string evaluationPasses() {
+  return "specialize,canonicalize,tie-states,fold,op-substitution,cse,dce";
+}
+
 std::string selectionPasses() {
   static constexpr llvm::StringRef kPhases[] = {
       "fold-batch-norm",  // convolutions that normalize

@@ -36,6 +36,12 @@ struct Options {
   int level = 1;                     ///< The value of -O.
   std::vector<std::string> inputs, entries, entryGroups, hostModules, passPlugins, opLibraries;
   std::vector<int64_t> batches;
+  std::optional<std::string> train; ///< The method whose step is compiled.
+  std::string optimizer = "sgd";
+  std::string groups, schedule, clamps;
+  size_t loss = 0;
+  double clipNorm = 0, clipValue = 0;
+  bool keepGradients = false;
   bool noReuse = false, tune = false, requireNative = false, json = false;
   passes::InstrumentationOptions instrumentation;
 };
@@ -109,6 +115,24 @@ void noteBranches(const backend::CompiledPlan &compiled) {
                         formatBytes(branched.arenaBytes), formatBytes(branched.serialArenaBytes)));
 }
 
+/// The options of the pass `optimize`. `--optimizer adamw,lr=0.1` becomes `rule=adamw,lr=0.1`, and
+/// `--schedule cosine,steps=9` becomes `schedule=cosine,steps=9`.
+std::string optimizerText(const Options &options) {
+  const auto number = [](const char *name, double value) {
+    return value == 0 ? "" : fmt::format(",{}={}", name, value);
+  };
+  std::string text = "rule=" + options.optimizer;
+  if (!options.schedule.empty())
+    text += ",schedule=" + options.schedule;
+  std::ranges::replace(text, '_', '-'); // weight_decay, as PyTorch has it.
+  if (!options.groups.empty())
+    text += ",groups=" + options.groups;
+  if (!options.clamps.empty())
+    text += ",clamp=" + options.clamps;
+  return text + number("clip-norm", options.clipNorm) + number("clip-value", options.clipValue) +
+         (options.keepGradients ? ",keep-gradients=true" : "");
+}
+
 std::vector<std::string> archNames() {
   std::vector<std::string> names;
   for (const backend::GpuModel &gpu : backend::kGpuModels)
@@ -129,6 +153,8 @@ Result<driver::CompileOptions> compileOptionsOf(const Options &options) {
   for (const backend::GpuModel &gpu : backend::kGpuModels)
     if (gpu.archName == options.arch)
       result.arch = gpu.arch;
+  if (options.train)
+    result.train = driver::TrainOptions{*options.train, options.loss, optimizerText(options)};
   result.tf32 = options.precision == "tf32";
   result.reusesMemory = !options.noReuse;
   if (options.passes)
@@ -188,7 +214,10 @@ Status compile(Options options, ir::Diagnostics &diagnostics) {
   {
     Progress progress; // The number of phases is known once the model is loaded.
     progress.begin("load " + options.model);
-    CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.model));
+    CGC_ASSIGN_OR_RETURN(const auto root,
+                         frontend->import(options.model, options.train
+                                                             ? frontend::ImportFor::Training
+                                                             : frontend::ImportFor::Inference));
     if (!options.hostModules.empty()) {
       CGC_ASSIGN_OR_RETURN(compileOptions.hostTypes, hostTypesOf(options.model));
     }
@@ -223,6 +252,44 @@ Status compile(Options options, ir::Diagnostics &diagnostics) {
   if (options.json)
     return printJson("compile", planJson(plan, options.output, fileBytes));
   return printOut(planText(plan, options.output, fileBytes));
+}
+
+void addTrainOptions(CLI::App &command, Options &options) {
+  constexpr const char *kGroup = "Training";
+  CLI::Option *const train =
+      command
+          .add_option("--train", options.train,
+                      "Compile the training step of this method, whose loss is its first output: "
+                      "entries step and evaluate, for cgc train")
+          ->type_name("METHOD")
+          ->excludes("--entry")
+          ->excludes("--entry-group")
+          ->excludes("--passes")
+          ->excludes("--host-module")
+          ->excludes("--add-to")
+          ->excludes("--tune")
+          ->group(kGroup);
+  const auto add = [&](const char *name, auto &value, const char *text, const char *type) {
+    return command.add_option(name, value, text)->type_name(type)->needs(train)->group(kGroup);
+  };
+  add("--loss", options.loss, "The output that is the loss [0]", "INDEX");
+  add("--optimizer", options.optimizer,
+      "sgd[,lr=,momentum=,dampening=,nesterov=true,weight_decay=], adam or adamw[,lr=,beta1=,"
+      "beta2=,eps=,weight_decay=]; defaults as in PyTorch",
+      "RULE[,NAME=VALUE]");
+  add("--groups", options.groups,
+      "Parameters with numbers of their own; @vectors are those of fewer than two dimensions",
+      "GLOB|GLOB:weight_decay=X[:lr_scale=Y];...");
+  add("--clip-norm", options.clipNorm, "Largest norm of all gradients together", "X");
+  add("--clip-value", options.clipValue, "Largest magnitude of an element of a gradient", "X");
+  add("--schedule", options.schedule,
+      "Factor on the learning rate: constant, linear, cosine (steps=, final_factor=) or step "
+      "(step_size=, step_factor=), each with warmup=",
+      "NAME[,NAME=VALUE]");
+  add("--clamp", options.clamps, "Limits of parameters after each update", "PATH=LEAST:MOST;...");
+  command.add_flag("--keep-gradients", options.keepGradients, "Make the gradients outputs of step")
+      ->needs(train)
+      ->group(kGroup);
 }
 
 } // namespace
@@ -287,6 +354,7 @@ Verb addCompile(CLI::App &app) {
       ->type_name("P,...")
       ->excludes("--precision")
       ->excludes("--host-module");
+  addTrainOptions(*command, *options);
   addPassPluginOption(*command, options->passPlugins);
   addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--no-reuse", options->noReuse,

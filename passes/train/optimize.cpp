@@ -1,0 +1,274 @@
+// OptimizePass: learning rate, clipping, the update of each group, and the states that it writes.
+#include "passes/train/optimize.h"
+
+#include "ir/rewriter.h"
+#include "passes/manager/registered_pass.h"
+#include "passes/preconditions.h"
+#include "passes/train/differentiate.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace cgc::passes {
+namespace {
+
+using ir::Arg;
+using ir::OpKind;
+using ir::Value;
+
+/// A trained state with its gradient.
+struct Trained {
+  std::string path;
+  Value *value, *gradient;
+};
+
+class Optimizer {
+public:
+  Optimizer(ir::Graph &graph, const OptimizerOptions &options)
+      : graph_(graph), options_(options), rewriter_(graph), output_(graph.output()) {}
+
+  Status run() {
+    takeGradients();
+    if (trained_.empty())
+      return {Code::Usage, "the graph has no gradients: run the pass 'differentiate' first"};
+    CGC_TRY(checkClamps());
+    Value *before = readControl(kStepState, DType::I64, {}, nullptr);
+    step_ = call(OpKind::Add, {before, 1, 1});
+    graph_.addStateWrite(kStepState, step_);
+    clip();
+    Value *lr = scheduled(readLr());
+    for (size_t group = 0; group <= options_.groups.size(); ++group)
+      update(group, call(OpKind::Select, {lr, 0, static_cast<int64_t>(group)}));
+    finishOutputs();
+    return Status::ok();
+  }
+
+private:
+  Value *call(OpKind op, std::vector<Arg> args) { return callNode(op, std::move(args))->result(); }
+  ir::Node *callNode(OpKind op, std::vector<Arg> args) {
+    const ir::Schema &schema = ir::opSchema(op);
+    for (size_t i = args.size(); i < schema.args.size(); ++i)
+      args.push_back(*schema.args[i].defaultValue);
+    return rewriter_.create(op, std::move(args), *trained_.front().value->node(), output_);
+  }
+
+  /// Splits the outputs into those of the model and the gradients.
+  void takeGradients() {
+    for (const auto &[output, name] : llvm::zip_equal(graph_.outputs(), names())) {
+      const llvm::StringRef path = gradientPath(name);
+      if (path.empty()) {
+        outputs_.push_back(output);
+        names_.push_back(name);
+        continue;
+      }
+      trained_.push_back({path.str(), read(path), output.value()});
+      if (options_.keepsGradients) {
+        outputs_.push_back(output);
+        names_.push_back(name);
+      }
+    }
+  }
+
+  /// The names of the outputs; empty strings if they have none.
+  std::vector<std::string> names() const {
+    std::vector<std::string> names = graph_.outputNames();
+    names.resize(graph_.outputs().size());
+    return names;
+  }
+
+  Status checkClamps() const {
+    for (const ParameterClamp &clamp : options_.clamps)
+      if (llvm::none_of(trained_, [&](const Trained &one) { return one.path == clamp.path; }))
+        return {Code::Usage, "option 'clamp' of optimize names '" + clamp.path +
+                                 "', which is no trained parameter with a path to the loss"};
+    return Status::ok();
+  }
+
+  /// The first read of a state that the graph reads.
+  Value *read(llvm::StringRef path) {
+    for (ir::Node &node : graph_)
+      if (node.kind() == ir::NodeKind::GetAttr && node.target() == path)
+        return node.result();
+    return nullptr;
+  }
+
+  /// A read of a state of the owning module, which is added if another bucket has not added it yet.
+  Value *readState(const std::string &path, StateRole role, ir::TensorType type,
+                   std::shared_ptr<const ir::TensorData> first) {
+    auto [module, name] = graph_.owner()->resolve(path);
+    if (!module->findParameter(name))
+      module->addParameter({name.str(), ir::Parameter::Kind::State, type, std::move(first), role});
+    type.device = trained_.front().value->tensor().device;
+    return rewriter_.getAttr(path, std::move(type), *trained_.front().value->node(), output_)
+        ->result();
+  }
+
+  Value *readControl(const char *name, DType dtype, ir::Dims sizes,
+                     std::shared_ptr<const ir::TensorData> first) {
+    return readState(name, StateRole::Control, ir::TensorType::dense(dtype, sizes),
+                     std::move(first));
+  }
+
+  Value *readLr() {
+    std::vector<float> rates;
+    for (const ParameterGroup &group : options_.groups)
+      rates.push_back(static_cast<float>(options_.lr * group.lrScale));
+    rates.push_back(static_cast<float>(options_.lr));
+    const auto type = ir::TensorType::dense(DType::F32, {static_cast<int64_t>(rates.size())});
+    auto bytes = llvm::ArrayRef(reinterpret_cast<const std::byte *>(rates.data()),
+                                rates.size() * sizeof(float));
+    return readControl(kLrState, DType::F32, type.sizes, ir::TensorData::copyOf(type, bytes));
+  }
+
+  /// The gradients, clipped by value, and the factor that clips them by norm.
+  void clip() {
+    if (options_.clipValue > 0)
+      for (Trained &one : trained_)
+        one.gradient = call(OpKind::Clamp, {one.gradient, -options_.clipValue, options_.clipValue});
+    if (options_.clipNorm == 0)
+      return;
+    Arg::List gradients;
+    for (const Trained &one : trained_)
+      gradients.emplace_back(one.gradient);
+    Value *norm = call(OpKind::GradientNorm, {std::move(gradients)});
+    outputs_.emplace_back(norm);
+    names_.emplace_back("gradient_norm");
+    // torch.nn.utils.clip_grad_norm_: min(1, most / (norm + 1e-6)).
+    Value *shifted = call(OpKind::Add, {norm, 1e-6, 1});
+    Value *factor = call(OpKind::Mul, {call(OpKind::Reciprocal, {shifted}), options_.clipNorm});
+    scale_ = call(OpKind::Clamp, {factor, Arg(), 1.0});
+  }
+
+  /// `lr` times the factor of the schedule.
+  Value *scheduled(Value *lr) {
+    const bool hasWarmup = options_.warmup > 0;
+    if (options_.schedule == LearningRateSchedule::Constant && !hasWarmup)
+      return lr;
+    // The first step has number 0 here, as in PyTorch's schedulers.
+    Value *step = call(OpKind::Sub, {call(OpKind::To, {step_, DType::F32}), 1.0, 1});
+    Value *factor = decayFactor(step);
+    if (hasWarmup) {
+      Value *ramp = call(OpKind::Mul, {call(OpKind::Add, {step, 1.0, 1}), 1 / options_.warmup});
+      Value *warm = call(OpKind::Lt, {step, options_.warmup});
+      factor = call(OpKind::Where, {warm, ramp, factor ? Arg(factor) : Arg(1.0)});
+    }
+    return call(OpKind::Mul, {lr, factor});
+  }
+
+  /// The factor of the schedule at 0-based `step` behind the warm-up; null if it is 1.
+  Value *decayFactor(Value *step) {
+    if (options_.schedule == LearningRateSchedule::Constant)
+      return nullptr;
+    if (options_.schedule == LearningRateSchedule::Step) {
+      Value *count = call(OpKind::Floor, {call(OpKind::Div, {step, options_.stepSize})});
+      // stepFactor^count.
+      Value *exponent = call(OpKind::Mul, {count, std::log(options_.stepFactor)});
+      return call(OpKind::Exp, {exponent});
+    }
+    const double length = options_.steps - options_.warmup;
+    Value *past = call(OpKind::Sub, {step, options_.warmup, 1});
+    Value *progress = call(OpKind::Clamp, {call(OpKind::Mul, {past, 1 / length}), 0.0, 1.0});
+    if (options_.schedule == LearningRateSchedule::Linear)
+      return call(OpKind::Add, {call(OpKind::Mul, {progress, options_.finalFactor - 1}), 1.0, 1});
+    Value *cosine = call(OpKind::Cos, {call(OpKind::Mul, {progress, std::numbers::pi})});
+    const double half = (1 - options_.finalFactor) / 2;
+    return call(OpKind::Add, {call(OpKind::Mul, {cosine, half}), half + options_.finalFactor, 1});
+  }
+
+  size_t groupOf(const Trained &one) const {
+    const auto found = llvm::find_if(options_.groups, [&](const ParameterGroup &group) {
+      return group.contains(one.path, one.value->tensor());
+    });
+    return static_cast<size_t>(found - options_.groups.begin());
+  }
+
+  /// Updates the parameters of one group.
+  void update(size_t group, Value *lr) {
+    std::vector<const Trained *> members;
+    for (const Trained &one : trained_)
+      if (groupOf(one) == group)
+        members.push_back(&one);
+    if (members.empty())
+      return;
+    std::vector<const char *> moments;
+    if (options_.rule != OptimizerRule::Sgd)
+      moments = {"exp_avg", "exp_avg_sq"};
+    else if (options_.momentum != 0)
+      moments = {"momentum_buffer"};
+    std::vector<std::string> paths;
+    Arg::List parameters, gradients;
+    std::vector<Arg::List> states(moments.size());
+    for (const Trained *one : members) {
+      paths.push_back(one->path);
+      parameters.emplace_back(one->value);
+      gradients.emplace_back(one->gradient);
+    }
+    for (size_t i = 0; i < moments.size(); ++i)
+      for (const Trained *one : members) {
+        paths.push_back(one->path + ":" + moments[i]);
+        states[i].emplace_back(
+            readState(paths.back(), StateRole::Optimizer,
+                      ir::TensorType::dense(one->value->tensor().dtype, one->value->tensor().sizes),
+                      nullptr));
+      }
+    const double decay = group < options_.groups.size()
+                             ? options_.groups[group].weightDecay.value_or(options_.weightDecay)
+                             : options_.weightDecay;
+    const Arg scale = scale_ ? Arg(scale_) : Arg();
+    ir::Node *node =
+        options_.rule == OptimizerRule::Sgd
+            ? callNode(OpKind::Sgd,
+                       {std::move(parameters), std::move(gradients),
+                        states.empty() ? Arg::List() : std::move(states[0]), lr, step_, scale,
+                        Arg(), options_.momentum, options_.dampening, decay, options_.nesterov})
+            : callNode(OpKind::Adam, {std::move(parameters), std::move(gradients),
+                                      std::move(states[0]), std::move(states[1]), lr, step_, scale,
+                                      Arg(), options_.beta1, options_.beta2, options_.eps, decay,
+                                      options_.rule == OptimizerRule::AdamW});
+    for (const auto &[path, result] : llvm::zip_equal(paths, node->results()))
+      graph_.addStateWrite(path, clamped(path, &result));
+  }
+
+  Value *clamped(const std::string &path, Value *value) {
+    for (const ParameterClamp &clamp : options_.clamps)
+      if (clamp.path == path)
+        value = call(OpKind::Clamp, {value, clamp.least, clamp.most});
+    return value;
+  }
+
+  void finishOutputs() {
+    const bool unnamed = llvm::all_of(names_, [](const std::string &name) { return name.empty(); });
+    graph_.setOutputs(std::move(outputs_), unnamed ? std::vector<std::string>() : names_);
+  }
+
+  ir::Graph &graph_;
+  const OptimizerOptions &options_;
+  ir::GraphRewriter rewriter_;
+  ir::Node *output_;
+  std::vector<Trained> trained_;
+  std::vector<Arg> outputs_;
+  std::vector<std::string> names_;
+  Value *step_ = nullptr;
+  Value *scale_ = nullptr; ///< Null: 1.
+};
+
+} // namespace
+
+Result<OptimizePass> OptimizePass::create(PassOptions &options) {
+  OptimizePass pass;
+  CGC_ASSIGN_OR_RETURN(pass.options, OptimizerOptions::take(options));
+  return pass;
+}
+
+Result<Changed> OptimizePass::run(ir::Graph &graph, PassContext &) const {
+  CGC_TRY(requireTypes(graph));
+  CGC_TRY(requireFunctional(graph));
+  CGC_TRY(Optimizer(graph, options).run());
+  return Changed::Yes;
+}
+
+CGC_DEFINE_PASS(OptimizePass)
+
+} // namespace cgc::passes

@@ -1,0 +1,28 @@
+// optimize: adds the update of an optimizer to a graph with gradients.
+#pragma once
+
+#include "passes/pass.h"
+#include "passes/train/optimizer_options.h"
+
+namespace cgc::passes {
+
+/// The state `step` of the root module: the number of steps so far, i64[].
+inline constexpr const char *kStepState = "optimizer:step";
+/// The state `lr` of the root module: the learning rate of each group before the schedule, f32[G].
+inline constexpr const char *kLrState = "optimizer:lr";
+
+/// Takes the outputs `gradient.<path>` that `differentiate` added and updates their states. Moments
+/// become states of role `optimizer` beside their parameter, `<path>:exp_avg` for example. Clipping
+/// by norm adds the output `gradient_norm`. One cgc.sgd or cgc.adam updates all parameters of a
+/// group. Usage if there are no gradients, or if a clamp names no parameter with a gradient.
+struct OptimizePass {
+  static constexpr const char *name = "optimize";
+  static constexpr bool isRequired = true;
+  /// Options: those of OptimizerOptions::take.
+  static Result<OptimizePass> create(PassOptions &options);
+  Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+
+  OptimizerOptions options;
+};
+
+} // namespace cgc::passes
