@@ -12,7 +12,7 @@ Result<GroupSignatures> GroupSignatures::create(const frontend::Api &frontend,
   GroupSignatures signatures;
   if (groups.empty())
     return signatures;
-  CGC_ASSIGN_OR_RETURN(const auto root, frontend.import(model));
+  CGC_ASSIGN_OR_RETURN(const auto root, frontend.import(model, frontend::ImportFor::Inference));
   CGC_TRY(driver::addEntryGroups(*root, groups));
   for (const driver::EntryGroup &group : groups) {
     auto &members = signatures.groups_.emplace_back(group.name, std::vector<Member>()).second;
