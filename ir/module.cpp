@@ -34,6 +34,18 @@ void Module::setParameterData(llvm::StringRef name, std::shared_ptr<const Tensor
   it->data = std::move(data);
 }
 
+void Module::makeState(llvm::StringRef path, StateRole role) {
+  const auto [module, name] = resolve(path);
+  CGC_CHECK(module && "there is no such module");
+  const auto it =
+      llvm::find_if(module->parameters_, [&, name = name](auto &p) { return p.name == name; });
+  CGC_CHECK(it != module->parameters_.end() && "there is no such parameter");
+  if (it->kind == Parameter::Kind::State)
+    return;
+  it->kind = Parameter::Kind::State;
+  it->role = role;
+}
+
 void Module::addAttribute(Attribute attribute) {
   CGC_CHECK(attribute.value.isConstant() && "an attribute is a constant");
   attributes_.push_back(std::move(attribute));

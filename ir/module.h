@@ -59,6 +59,9 @@ public:
   void addParameter(Parameter parameter);
   /// Sets the bytes of this module's parameter `name`, which must exist. For IR parsed from text.
   void setParameterData(llvm::StringRef name, std::shared_ptr<const TensorData> data);
+  /// Makes the parameter `path`, which must exist below this module, a state with this role. A
+  /// state stays as it is.
+  void makeState(llvm::StringRef path, StateRole role);
   void addAttribute(Attribute attribute);
   Graph *addGraph(std::unique_ptr<Graph> graph);
   /// Adds a Constant named after `hint`, made unique, and returns its name.

@@ -37,12 +37,14 @@ std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType
 }
 
 std::string trainingPasses(size_t loss, llvm::StringRef optimizer) {
-  return "module-substitution,inline,specialize,canonicalize,tie-states,differentiate{loss=" +
+  return "module-substitution,inline,functional-training,specialize,canonicalize,tie-states,"
+         "differentiate{loss=" +
          std::to_string(loss) + "},optimize{" + optimizer.str() + "},fold,op-substitution,cse,dce";
 }
 
 std::string evaluationPasses() {
-  return "specialize,canonicalize,tie-states,fold,op-substitution,cse,dce";
+  return "functional-training{mode=evaluate},specialize,canonicalize,tie-states,fold,op-"
+         "substitution,cse,dce";
 }
 
 std::string selectionPasses() {

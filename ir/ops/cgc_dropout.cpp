@@ -1,0 +1,42 @@
+// cgc.dropout: dropout by random numbers that are a function of seed, offset and position.
+#include "ir/gradient.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  if (!isFloating(self.dtype))
+    return rules::mismatch("self", "of a floating dtype", self);
+  for (llvm::StringRef name : {"seed", "offset"})
+    if (args.tensor(name).dtype != DType::I64 || args.tensor(name).rank() != 0)
+      return rules::mismatch(name, "i64[]", args.tensor(name));
+  const double p = args.number("p");
+  if (!(p >= 0 && p <= 1))
+    return rules::refuse("expected 'p' to be in [0, 1]");
+  if (args.integer("stream") < 0)
+    return rules::mismatch("stream", "at least 0", args.integer("stream"));
+  return rules::addDense(results, self.dtype, self.sizes);
+}
+
+/// The same elements of the gradient are dropped: the numbers are drawn again.
+Status gradient(GradientBuilder &b) {
+  b.set("self", b.call(OpKind::TrainDropout,
+                       {b.grad(), b.arg("seed"), b.arg("offset"), b.arg("p"), b.arg("stream")}));
+  return Status::ok();
+}
+
+} // namespace
+
+const OpDef defs::TrainDropout = {
+    .schema = "(Tensor self, Tensor seed, Tensor offset, float p, int stream) -> Tensor",
+    .traits = kPure | kMove,
+    .infer = infer,
+    .gradient = gradient,
+    .doc =
+        "self / (1 - p) where cgc.uniform of self's sizes with the same seed, offset and stream is "
+        "at least p, else 0; zeros for p = 1.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,33 @@
+// RandomStates: adds the states, their reads and the write of the offset.
+#include "passes/train/random_states.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace cgc::passes {
+namespace {
+
+ir::Value *readState(ir::Graph &graph, const char *name, const ir::Loc &loc, ir::Node &before) {
+  ir::Module &root = *graph.owner();
+  const auto type = ir::TensorType::dense(DType::I64, {});
+  if (!root.findParameter(name))
+    root.addParameter({name, ir::Parameter::Kind::State, type, nullptr, StateRole::Control});
+  return graph.getAttr(name, type, loc, &before)->result();
+}
+
+} // namespace
+
+RandomStates readRandomStates(ir::Graph &graph, ir::Node &before) {
+  return {readState(graph, kSeedState, before.loc(), before),
+          readState(graph, kOffsetState, before.loc(), before)};
+}
+
+void advanceRandomOffset(ir::Graph &graph) {
+  if (llvm::is_contained(graph.stateWrites(), kOffsetState))
+    return;
+  ir::Node &output = *graph.output();
+  ir::Value *offset = readState(graph, kOffsetState, output.loc(), output);
+  ir::Node *next = graph.call(ir::OpKind::Add, {offset, 1, 1}, 1, output.loc(), &output);
+  graph.addStateWrite(kOffsetState, next->result());
+}
+
+} // namespace cgc::passes

@@ -1,0 +1,24 @@
+// RandomStates: the states that random ops are a function of.
+#pragma once
+
+#include "ir/module.h"
+
+namespace cgc::passes {
+
+/// The state `seed` of the root module, i64[], which the caller sets.
+inline constexpr const char *kSeedState = "random:seed";
+/// The state `offset` of the root module, i64[]: the number of runs so far.
+inline constexpr const char *kOffsetState = "random:offset";
+
+struct RandomStates {
+  ir::Value *seed, *offset;
+};
+
+/// Reads both states before `before`. Adds them to the owner of the graph, the root module, if it
+/// does not have them yet.
+RandomStates readRandomStates(ir::Graph &graph, ir::Node &before);
+
+/// Makes each run of the graph advance the offset by one. The graph has an output node.
+void advanceRandomOffset(ir::Graph &graph);
+
+} // namespace cgc::passes
