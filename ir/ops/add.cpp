@@ -1,4 +1,5 @@
 // aten.add: sum.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -18,6 +19,13 @@ const OpDef defs::Add = {
     .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = host::add,
+    .gradient =
+        [](GradientBuilder &b) {
+          b.set("self", b.grad());
+          if (b.needs("other"))
+            b.set("other", gradient::scaled(b, b.grad(), gradient::number(b, "alpha")));
+          return Status::ok();
+        },
     .doc = "self + alpha * other, broadcast, dtypes promoted.",
 };
 

@@ -1,5 +1,6 @@
 // aten.addmm: a matrix product plus a matrix.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -38,6 +39,7 @@ const OpDef defs::Addmm = {
               .add(call.args["mat2"], {batch::kCombined, 1})
               .state();
         },
+    .gradient = [](GradientBuilder &b) { return gradient::addedProduct(b, "mat1", "mat2"); },
     .doc = "beta * self + alpha * (mat1 [M, K] times mat2 [K, N]); self is broadcast to [M, N].",
 };
 

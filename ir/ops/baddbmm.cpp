@@ -1,5 +1,6 @@
 // aten.baddbmm: a batched matrix product plus a tensor.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -44,6 +45,7 @@ const OpDef defs::Baddbmm = {
               .add(call.args["batch2"], {0, batch::kCombined, 2})
               .state();
         },
+    .gradient = [](GradientBuilder &b) { return gradient::addedProduct(b, "batch1", "batch2"); },
     .doc = "beta * self + alpha * (batch1 [B, M, K] times batch2 [B, K, N]); self is broadcast to "
            "[B, M, N].",
 };

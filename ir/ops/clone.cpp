@@ -1,5 +1,6 @@
 // aten.clone: a copy.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -17,6 +18,7 @@ const OpDef defs::Clone = {
     .traits = kPure | kMove,
     .infer = infer,
     .batch = batch::copy,
+    .gradient = gradient::identity,
     .doc = "A dense row-major copy of self.",
 };
 

@@ -1,5 +1,6 @@
 // aten.contiguous: a dense row-major tensor.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -19,6 +20,7 @@ const OpDef defs::Contiguous = {
     .traits = kPure | kView | kMove,
     .infer = infer,
     .batch = batch::copy,
+    .gradient = gradient::identity,
     .doc = "self itself if it is contiguous, else a dense row-major copy.",
 };
 

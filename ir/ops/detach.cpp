@@ -1,5 +1,6 @@
 // aten.detach: the same tensor outside the autograd graph.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -16,7 +17,8 @@ const OpDef defs::Detach = {
     .traits = kPure | kView,
     .infer = infer,
     .batch = batch::copy,
-    .doc = "self itself: cgc has no gradients.",
+    .gradient = gradient::none,
+    .doc = "self itself. No gradient passes through it.",
 };
 
 } // namespace cgc::ir

@@ -1,4 +1,5 @@
 // aten.div: quotient.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -26,6 +27,16 @@ const OpDef defs::Div = {
     .infer = infer,
     .evaluate = host::div,
     .aten = "aten::div.out_mode",
+    .gradient =
+        [](GradientBuilder &b) {
+          if (!b.arg("rounding_mode").isNone())
+            return gradient::none(b);
+          if (b.needs("self"))
+            b.set("self", b.div(b.grad(), b.arg("other")));
+          if (b.needs("other"))
+            b.set("other", b.mul(b.neg(b.grad()), b.div(b.result(), b.arg("other"))));
+          return Status::ok();
+        },
     .doc = "self / other, broadcast. True division (integers give f32) unless rounding_mode is "
            "\"trunc\" or \"floor\", which keep the promoted dtype.",
 };

@@ -1,5 +1,6 @@
 // aten.expand: broadcasts without a copy.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -53,6 +54,7 @@ const OpDef defs::Expand = {
           }
           return state;
         },
+    .gradient = gradient::identity,
     .doc = "self broadcast to size, with new dimensions in front; -1 keeps a size. Broadcast "
            "dimensions have stride 0.",
 };

@@ -1,5 +1,6 @@
 // aten.flatten: merges a range of dimensions.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -33,6 +34,7 @@ const OpDef defs::Flatten = {
     .traits = kPure | kView,
     .infer = infer,
     .batch = batch::view,
+    .gradient = gradient::reshaped,
     .doc = "Dimensions start_dim to end_dim become one. A view where the strides of self allow it, "
            "else a copy; a 0-d tensor becomes [1].",
 };

@@ -1,5 +1,6 @@
 // aten.linear: affine map of the last dimension.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -29,6 +30,24 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, input.dtype, sizes);
 }
 
+Status backward(GradientBuilder &b) {
+  Value *input = b.input("input"), *weight = b.input("weight"), *grad = b.grad();
+  b.set("bias", grad);
+  if (weight->tensor().rank() == 1) { // [...] = [..., K] times [K].
+    grad = b.call(OpKind::Unsqueeze, {grad, -1});
+    if (b.needs("input"))
+      b.set("input", b.mul(grad, weight));
+    if (b.needs("weight"))
+      b.set("weight", b.mul(grad, input));
+    return Status::ok();
+  }
+  if (b.needs("input"))
+    b.set("input", b.matmul(grad, weight));
+  if (b.needs("weight"))
+    b.set("weight", gradient::productOfRows(b, grad, input));
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::Linear = {
@@ -44,6 +63,7 @@ const OpDef defs::Linear = {
           return args.tensor("weight").rank() == 2 ? RowArgs{"input"} : RowArgs();
         },
     .batch = batch::linear,
+    .gradient = backward,
     .doc = "input [..., K] times the transpose of weight [N, K], plus bias [N]: [..., N]. A weight "
            "[K] gives [...].",
 };

@@ -1,5 +1,6 @@
 // aten.matmul: matrix product.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -28,6 +29,30 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, self.dtype, sizes);
 }
 
+/// `value` as a matrix: a vector gets a dimension of 1 at `dim`.
+Value *asMatrix(GradientBuilder &b, Value *value, int64_t dim) {
+  return value->tensor().rank() > 1 ? value : b.call(OpKind::Unsqueeze, {value, dim});
+}
+
+Status backward(GradientBuilder &b) {
+  Value *self = b.input("self"), *other = b.input("other"), *grad = b.grad();
+  const TensorType &selfType = self->tensor(), &otherType = other->tensor();
+  if (otherType.rank() == 1)
+    grad = b.call(OpKind::Unsqueeze, {grad, -1});
+  if (selfType.rank() == 1)
+    grad = b.call(OpKind::Unsqueeze, {grad, -2});
+  Value *left = asMatrix(b, self, 0), *right = asMatrix(b, other, 1); // [..., M, K], [..., K, N].
+  if (b.needs("self"))
+    b.set("self", b.matmul(grad, b.transposed(right)));
+  if (!b.needs("other"))
+    return Status::ok();
+  if (otherType.rank() <= 2) // One product sums over the rows of all matrices.
+    b.set("other", b.reshape(gradient::productOfRows(b, left, grad), otherType.sizes));
+  else
+    b.set("other", b.matmul(b.transposed(left), grad));
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::Matmul = {
@@ -35,6 +60,7 @@ const OpDef defs::Matmul = {
     .traits = kPure | kGemm,
     .infer = infer,
     .batch = batch::matmul,
+    .gradient = backward,
     .doc = "self [..., M, K] times other [..., K, N], leading dimensions broadcast: [..., M, N]. A "
            "1-d operand is a vector, whose dimension is dropped.",
 };

@@ -1,5 +1,6 @@
 // aten.mean: mean over dimensions.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -22,6 +23,15 @@ const OpDef defs::Mean = {
     .traits = kPure | kReduction,
     .infer = infer,
     .batch = batch::reduction,
+    .gradient =
+        [](GradientBuilder &b) {
+          Value *self = b.input("self");
+          CGC_ASSIGN_OR_RETURN(Value * grad,
+                               gradient::withReducedDims(b, b.to(b.grad(), self->tensor().dtype)));
+          CGC_ASSIGN_OR_RETURN(const int64_t count, gradient::reducedCount(b));
+          b.set("self", b.expand(b.div(grad, static_cast<double>(count)), self->tensor().sizes));
+          return Status::ok();
+        },
     .doc = "The mean over the listed dimensions, or over all if there are none. Floating dtypes "
            "only, after dtype.",
 };

@@ -1,4 +1,5 @@
 // aten.mul: product.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -16,6 +17,14 @@ const OpDef defs::Mul = {
     .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = host::mul,
+    .gradient =
+        [](GradientBuilder &b) {
+          if (b.needs("self"))
+            b.set("self", b.mul(b.grad(), b.arg("other")));
+          if (b.needs("other"))
+            b.set("other", b.mul(b.grad(), b.arg("self")));
+          return Status::ok();
+        },
     .doc = "self * other, broadcast, dtypes promoted.",
 };
 

@@ -1,4 +1,5 @@
 // aten.neg: negation.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -9,6 +10,11 @@ const OpDef defs::Neg = {
     .traits = kPure | kPointwise,
     .infer = rules::unaryKeep,
     .evaluate = host::neg,
+    .gradient =
+        [](GradientBuilder &b) {
+          b.set("self", b.neg(b.grad()));
+          return Status::ok();
+        },
     .doc = "-self, elementwise; same dtype, which is not bool.",
 };
 

@@ -1,5 +1,6 @@
 // aten.permute: reorders dimensions.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -35,6 +36,16 @@ const OpDef defs::Permute = {
           for (int64_t &dim : order)
             dim += dim < 0 ? call.result().rank() : 0;
           return batch::permuted(call, order);
+        },
+    .gradient =
+        [](GradientBuilder &b) {
+          const Dims dims = gradient::args(b).ints("dims");
+          Dims inverse(dims.size());
+          for (auto [i, dim] : llvm::enumerate(dims))
+            inverse[static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(dims.size()) : dim)] =
+                static_cast<int64_t>(i);
+          b.set("self", b.call(OpKind::Permute, {b.grad(), Arg::ints(inverse)}));
+          return Status::ok();
         },
     .doc = "Dimension i of the result is dimension dims[i] of self.",
 };

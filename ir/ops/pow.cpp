@@ -1,4 +1,5 @@
 // aten.pow: power.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -13,6 +14,36 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::pointwiseResult(args, {"self", "exponent"}, results, /*allowBool=*/false);
 }
 
+/// 0 at an exponent of 0 even where the power of self below is infinite, and 0 for the exponent
+/// where self is 0: so does LibTorch.
+Status backward(GradientBuilder &b) {
+  const DType dtype = b.result()->tensor().dtype;
+  // The operands, converted so that integers and bools can be computed with.
+  Value *base = b.input("self"), *exponent = b.input("exponent");
+  base = base ? b.to(base, dtype) : b.call(OpKind::Full, {Arg::ints(Dims()), b.arg("self"), dtype});
+  if (!exponent) {
+    const double power = gradient::number(b, "exponent");
+    b.set("self",
+          power == 0
+              ? b.zerosLike(base)
+              : b.mul(b.grad(), gradient::scaled(b, gradient::power(b, base, power - 1), power)));
+    return Status::ok();
+  }
+  exponent = b.to(exponent, dtype);
+  if (b.needs("self")) {
+    Value *slope = b.mul(exponent, b.call(OpKind::Pow, {base, b.sub(exponent, 1)}));
+    b.set("self",
+          b.call(OpKind::Where, {b.call(OpKind::Eq, {exponent, 0}), 0.0, b.mul(b.grad(), slope)}));
+  }
+  if (b.needs("exponent")) {
+    Value *isZero = b.call(OpKind::LogicalAnd,
+                           {b.call(OpKind::Eq, {base, 0}), b.call(OpKind::Ge, {exponent, 0})});
+    Value *slope = b.mul(b.result(), b.call(OpKind::Log, {base}));
+    b.set("exponent", b.mul(b.grad(), b.call(OpKind::Where, {isZero, 0.0, slope})));
+  }
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::Pow = {
@@ -20,6 +51,7 @@ const OpDef defs::Pow = {
     .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = host::pow,
+    .gradient = backward,
     .doc = "self to the power of exponent, broadcast, dtypes promoted.",
 };
 

@@ -1,4 +1,5 @@
 // aten.relu: rectified linear unit.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -8,6 +9,12 @@ const OpDef defs::Relu = {
     .traits = kPure | kPointwise,
     .infer = rules::unaryKeep,
     .aten = "aten::clamp_min.out(..., 0)",
+    .gradient =
+        [](GradientBuilder &b) {
+          b.set("self",
+                b.call(OpKind::Where, {b.call(OpKind::Le, {b.result(), 0}), 0.0, b.grad()}));
+          return Status::ok();
+        },
     .doc = "max(self, 0), elementwise; same dtype, which is not bool.",
 };
 

@@ -1,5 +1,6 @@
 // aten.reshape: the same elements with other sizes.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -19,6 +20,7 @@ const OpDef defs::Reshape = {
     .traits = kPure | kView,
     .infer = infer,
     .batch = batch::view,
+    .gradient = gradient::reshaped,
     .doc = "The elements of self in row-major order under other sizes; one size may be -1. A view "
            "where the strides of self allow it, else a copy.",
 };

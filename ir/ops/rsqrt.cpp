@@ -1,4 +1,5 @@
 // aten.rsqrt: reciprocal square root.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,11 @@ const OpDef defs::Rsqrt = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
+    .gradient =
+        [](GradientBuilder &b) {
+          b.set("self", b.mul(b.mul(b.grad(), -0.5), gradient::power(b, b.result(), 3)));
+          return Status::ok();
+        },
     .doc = "1 / sqrt(self), elementwise; integers give f32.",
 };
 

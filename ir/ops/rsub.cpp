@@ -1,4 +1,5 @@
 // aten.rsub: reversed difference.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -10,6 +11,7 @@ const OpDef defs::Rsub = {
     .infer = rules::difference,
     .evaluate = host::rsub,
     .aten = "aten::sub.out(other, self, alpha)",
+    .gradient = [](GradientBuilder &b) { return gradient::difference(b, -1); },
     .doc = "other - alpha * self, broadcast, dtypes promoted.",
 };
 

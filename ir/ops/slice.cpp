@@ -1,5 +1,6 @@
 // aten.slice: a range of one dimension.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/view_rules.h"
 
 #include <algorithm>
@@ -30,6 +31,18 @@ const OpDef defs::Slice = {
     .traits = kPure | kView,
     .infer = rules::addSlice,
     .batch = batchOf,
+    .gradient =
+        [](GradientBuilder &b) {
+          const InferArgs args = gradient::args(b);
+          CGC_ASSIGN_OR_RETURN(const int64_t dim, rules::dimOfSelf(args));
+          const int64_t size = args.tensor("self").sizes[dim];
+          const int64_t start = args.isNone("start") ? 0 : args.integer("start");
+          b.set("self",
+                gradient::placed(b, b.grad(), dim,
+                                 std::clamp<int64_t>(start < 0 ? start + size : start, 0, size),
+                                 args.integer("step")));
+          return Status::ok();
+        },
     .doc = "Elements start, start + step, ... before end of dimension dim. Negative bounds count "
            "from the end; both are clamped.",
 };

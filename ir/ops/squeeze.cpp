@@ -1,5 +1,6 @@
 // aten.squeeze: drops dimensions of size 1.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -27,6 +28,7 @@ const OpDef defs::Squeeze = {
     .traits = kPure | kView,
     .infer = infer,
     .batch = batch::view,
+    .gradient = gradient::reshaped,
     .doc = "self without its dimensions of size 1, or without those listed in dim; a listed "
            "dimension of another size stays.",
 };

@@ -1,4 +1,5 @@
 // aten.sub: difference.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -9,6 +10,7 @@ const OpDef defs::Sub = {
     .traits = kPure | kPointwise,
     .infer = rules::difference,
     .evaluate = host::sub,
+    .gradient = [](GradientBuilder &b) { return gradient::difference(b, 1); },
     .doc = "self - alpha * other, broadcast, dtypes promoted.",
 };
 

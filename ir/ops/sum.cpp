@@ -1,5 +1,6 @@
 // aten.sum: sum over dimensions.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -20,6 +21,14 @@ const OpDef defs::Sum = {
     .infer = infer,
     .aten = "aten::sum.IntList_out",
     .batch = batch::reduction,
+    .gradient =
+        [](GradientBuilder &b) {
+          Value *self = b.input("self");
+          CGC_ASSIGN_OR_RETURN(Value * grad,
+                               gradient::withReducedDims(b, b.to(b.grad(), self->tensor().dtype)));
+          b.set("self", b.expand(grad, self->tensor().sizes));
+          return Status::ok();
+        },
     .doc = "The sum over the listed dimensions, or over all if there are none. Integers and bools "
            "give i64 unless dtype is given.",
 };

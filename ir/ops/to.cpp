@@ -1,5 +1,6 @@
 // aten.to: converts dtype or device.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -22,6 +23,7 @@ const OpDef defs::To = {
     .infer = infer,
     .rowArgs = [](const InferArgs &) { return RowArgs{"self"}; },
     .batch = batch::copy,
+    .gradient = gradient::identity,
     .doc =
         "self with this dtype on this device. self itself if neither changes, else a dense copy.",
 };

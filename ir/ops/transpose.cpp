@@ -1,5 +1,6 @@
 // aten.transpose: swaps two dimensions.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -31,6 +32,11 @@ const OpDef defs::Transpose = {
           std::swap(order[batch::dimOf(call, call.result(), "dim0")],
                     order[batch::dimOf(call, call.result(), "dim1")]);
           return batch::permuted(call, order);
+        },
+    .gradient =
+        [](GradientBuilder &b) {
+          b.set("self", b.call(OpKind::Transpose, {b.grad(), b.arg("dim0"), b.arg("dim1")}));
+          return Status::ok();
         },
     .doc = "self with dimensions dim0 and dim1 swapped.",
 };

@@ -1,5 +1,6 @@
 // aten.unflatten: splits one dimension into several.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -24,6 +25,7 @@ const OpDef defs::Unflatten = {
     .traits = kPure | kView,
     .infer = infer,
     .batch = batch::view,
+    .gradient = gradient::reshaped,
     .doc = "Dimension dim is replaced by the given sizes, whose product must be its size; one may "
            "be -1.",
 };

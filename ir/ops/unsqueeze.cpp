@@ -1,5 +1,6 @@
 // aten.unsqueeze: inserts a dimension of size 1.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -22,6 +23,7 @@ const OpDef defs::Unsqueeze = {
     .traits = kPure | kView,
     .infer = infer,
     .batch = batch::view,
+    .gradient = gradient::reshaped,
     .doc = "self with a dimension of size 1 inserted before dim; -1 appends.",
 };
 

@@ -1,5 +1,6 @@
 // aten.view: the same elements with other sizes.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -18,6 +19,7 @@ const OpDef defs::View = {
     .traits = kPure | kView,
     .infer = infer,
     .batch = batch::view,
+    .gradient = gradient::reshaped,
     .doc = "The elements of self in row-major order under other sizes; one size may be -1. A view "
            "where the strides of self allow it, else a copy (LibTorch fails there).",
 };

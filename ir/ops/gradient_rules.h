@@ -1,0 +1,41 @@
+// gradient_rules: backward rules that several ops share, and their helpers.
+#pragma once
+
+#include "ir/gradient.h"
+
+namespace cgc::ir::gradient {
+
+// Complete rules.
+
+/// The gradient of 'self' is that of the result: copies, casts, broadcasts.
+Status identity(GradientBuilder &b);
+/// The result has the elements of 'self' in row-major order.
+Status reshaped(GradientBuilder &b);
+/// 'self' - alpha * 'other', or the reverse: `sign` is 1 or -1.
+Status difference(GradientBuilder &b, int sign);
+/// beta * 'self' + alpha * (left times right), for matrices that are the arguments of these names.
+Status addedProduct(GradientBuilder &b, llvm::StringRef left, llvm::StringRef right);
+
+// Helpers.
+
+/// The arguments of the call, for the helpers of type rules.
+InferArgs args(const GradientBuilder &b);
+/// The argument called `name` as a number, which it must be.
+double number(const GradientBuilder &b, llvm::StringRef name);
+/// `a` times `factor`: `a` itself for 1.
+Value *scaled(GradientBuilder &b, Value *a, double factor);
+/// `a` raised to `exponent`: `a` itself for 1.
+Value *power(GradientBuilder &b, Value *a, double exponent);
+/// The transpose of `a` times `b`, summed over all rows: [M, N] for [..., M] and [..., N], whose
+/// leading sizes are equal.
+Value *productOfRows(GradientBuilder &builder, Value *a, Value *b);
+/// `a`, a result of a reduction of 'self' over the listed dimensions of the argument `dim`, with
+/// these dimensions kept as 1 whether or not the op kept them.
+Result<Value *> withReducedDims(GradientBuilder &b, Value *a, llvm::StringRef dim = "dim");
+/// The number of elements that a reduction over the argument 'dim' combines into one.
+Result<int64_t> reducedCount(const GradientBuilder &b);
+/// Zeros of the sizes of 'self' with `part`, whose element i along `dim` comes from element
+/// start + i * step of 'self'.
+Value *placed(GradientBuilder &b, Value *part, int64_t dim, int64_t start, int64_t step);
+
+} // namespace cgc::ir::gradient
