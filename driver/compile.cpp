@@ -98,7 +98,8 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
 
 std::string passesOf(const CompileOptions &options) {
   if (options.train)
-    return passes::trainingPasses(options.train->loss, options.train->optimizer);
+    return passes::trainingPasses(options.train->loss, options.train->optimizer,
+                                  options.train->autocast);
   if (const auto *text = std::get_if<std::string>(&options.passes))
     return *text;
   const auto &[level, precision, hostModules] = std::get<DefaultPasses>(options.passes);
@@ -162,7 +163,8 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
   std::vector<Stage> stages = {{options.train ? kStepEntry : "", pipeline}};
   std::optional<passes::Pipeline> evaluation;
   if (options.train) {
-    CGC_ASSIGN_OR_RETURN(evaluation, makePipeline(options, passes::evaluationPasses()));
+    CGC_ASSIGN_OR_RETURN(evaluation,
+                         makePipeline(options, passes::evaluationPasses(options.train->autocast)));
     stages.push_back({kEvaluateEntry, *evaluation});
   }
   const Phases phases{options, stages.size() * buckets.size() + 2};

@@ -34,8 +34,9 @@ struct DefaultPasses {
 /// method.
 struct TrainOptions {
   std::string method = "forward";
-  size_t loss = 0;       ///< The output of the method that is the loss.
-  std::string optimizer; ///< Options of the pass `optimize`: "rule=adamw,lr=0.001".
+  size_t loss = 0;                    ///< The output of the method that is the loss.
+  std::string optimizer;              ///< Options of the pass `optimize`: "rule=adamw,lr=0.001".
+  std::optional<DType> autocast = {}; ///< F16 or BF16: the dtype of matrix products.
 };
 
 struct CompileOptions {

@@ -36,15 +36,23 @@ std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType
   return selects ? passes + "," + selectionPasses() : passes;
 }
 
-std::string trainingPasses(size_t loss, llvm::StringRef optimizer) {
-  return "module-substitution,inline,functional-training,specialize,canonicalize,tie-states,"
-         "differentiate{loss=" +
-         std::to_string(loss) + "},optimize{" + optimizer.str() + "},fold,op-substitution,cse,dce";
+namespace {
+/// The passes from the method to its form in f32, or in f32 and `autocast`.
+std::string methodPasses(llvm::StringRef mode, std::optional<DType> autocast) {
+  const std::string cast =
+      autocast ? "autocast{to=" + std::string(dtypeName(*autocast)) + "}," : "";
+  return "functional-training{mode=" + mode.str() + "},specialize,canonicalize,tie-states," + cast;
+}
+} // namespace
+
+std::string trainingPasses(size_t loss, llvm::StringRef optimizer, std::optional<DType> autocast) {
+  return "module-substitution,inline," + methodPasses("step", autocast) +
+         "differentiate{loss=" + std::to_string(loss) + "},optimize{" + optimizer.str() +
+         "},fold,op-substitution,cse,dce";
 }
 
-std::string evaluationPasses() {
-  return "functional-training{mode=evaluate},specialize,canonicalize,tie-states,fold,op-"
-         "substitution,cse,dce";
+std::string evaluationPasses(std::optional<DType> autocast) {
+  return methodPasses("evaluate", autocast) + "fold,op-substitution,cse,dce";
 }
 
 std::string selectionPasses() {

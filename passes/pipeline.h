@@ -23,11 +23,12 @@ std::string defaultPasses(DeviceKind target = DeviceKind::Cpu, OptLevel level = 
                           std::optional<DType> precision = std::nullopt,
                           llvm::ArrayRef<std::string> hostModules = {});
 
-/// Returns the pipeline of a training step: the module, the gradients of output `loss`, and the
-/// update by the pass `optimize` with these options.
-std::string trainingPasses(size_t loss, llvm::StringRef optimizer);
+/// Returns the pipeline of a training step: the module, in `autocast` if that is given, the
+/// gradients of output `loss`, and the update by the pass `optimize` with these options.
+std::string trainingPasses(size_t loss, llvm::StringRef optimizer,
+                           std::optional<DType> autocast = std::nullopt);
 /// Returns the pipeline of the method of a training step without gradients and update.
-std::string evaluationPasses();
+std::string evaluationPasses(std::optional<DType> autocast = std::nullopt);
 
 /// Returns the selection passes, in order. The default for cuda runs them from O1 on.
 std::string selectionPasses();

@@ -21,7 +21,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 /// The same elements of the gradient are dropped: the numbers are drawn again.
-Status gradient(GradientBuilder &b) {
+Status dropGradient(GradientBuilder &b) {
   b.set("self", b.call(OpKind::TrainDropout,
                        {b.grad(), b.arg("seed"), b.arg("offset"), b.arg("p"), b.arg("stream")}));
   return Status::ok();
@@ -33,7 +33,7 @@ const OpDef defs::TrainDropout = {
     .schema = "(Tensor self, Tensor seed, Tensor offset, float p, int stream) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
-    .gradient = gradient,
+    .gradient = dropGradient,
     .doc =
         "self / (1 - p) where cgc.uniform of self's sizes with the same seed, offset and stream is "
         "at least p, else 0; zeros for p = 1.",

@@ -38,7 +38,7 @@ struct Options {
   std::vector<int64_t> batches;
   std::optional<std::string> train; ///< The method whose step is compiled.
   std::string optimizer = "sgd";
-  std::string groups, schedule, clamps;
+  std::string groups, schedule, clamps, autocast;
   size_t loss = 0;
   double clipNorm = 0, clipValue = 0;
   bool keepGradients = false;
@@ -154,7 +154,9 @@ Result<driver::CompileOptions> compileOptionsOf(const Options &options) {
     if (gpu.archName == options.arch)
       result.arch = gpu.arch;
   if (options.train)
-    result.train = driver::TrainOptions{*options.train, options.loss, optimizerText(options)};
+    result.train = driver::TrainOptions{*options.train, options.loss, optimizerText(options),
+                                        options.autocast.empty() ? std::nullopt
+                                                                 : precisionOf(options.autocast)};
   result.tf32 = options.precision == "tf32";
   result.reusesMemory = !options.noReuse;
   if (options.passes)
@@ -277,6 +279,9 @@ void addTrainOptions(CLI::App &command, Options &options) {
       "sgd[,lr=,momentum=,dampening=,nesterov=true,weight_decay=], adam or adamw[,lr=,beta1=,"
       "beta2=,eps=,weight_decay=]; defaults as in PyTorch",
       "RULE[,NAME=VALUE]");
+  add("--autocast", options.autocast,
+      "Compute matrix products in 16 bits; parameters and their updates stay f32", "bf16")
+      ->check(CLI::IsMember({"bf16"}));
   add("--groups", options.groups,
       "Parameters with numbers of their own; @vectors are those of fewer than two dimensions",
       "GLOB|GLOB:weight_decay=X[:lr_scale=Y];...");
