@@ -23,8 +23,9 @@ const OpDef defs::Adam = {
         "is added to g or, if decoupled, parameter = parameter * (1 - lr * weight_decay) first; m "
         "= beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2; parameter - lr / (1 - "
         "beta1^step) * m / (sqrt(v) / sqrt(1 - beta2^step) + eps). The results are the new "
-        "parameters, m and v; the old ones if skip is not 0. lr and scale are f32[], step is "
-        "i64[], the number of this step from 1 on, skip is bool[].",
+        "parameters, m and v; the old ones if skip is true. lr and scale are of a floating dtype, "
+        "step is i64[], the number of this step from 1 on, skip is bool[]. A gradient is "
+        "converted to the dtype of its parameter.",
 };
 
 } // namespace cgc::ir

@@ -23,8 +23,9 @@ const OpDef defs::Sgd = {
         "torch.optim.SGD: g = gradient * scale + weight_decay * parameter; with a momentum, m = g "
         "if step is 1, else momentum * m + (1 - dampening) * g, and g = m, or g + momentum * m "
         "with nesterov; parameter - lr * g. The results are the new parameters and, with a "
-        "momentum, the new momenta; the old ones if skip is not 0. lr and scale are f32[], step "
-        "is i64[], the number of this step from 1 on, skip is bool[].",
+        "momentum, the new momenta; the old ones if skip is true. lr and scale are of a floating "
+        "dtype, step is i64[], the number of this step from 1 on, skip is bool[]. A gradient is "
+        "converted to the dtype of its parameter.",
 };
 
 } // namespace cgc::ir

@@ -8,9 +8,14 @@ Status infer(const InferArgs &args, rules::Results &results) {
   for (llvm::StringRef name : {"seed", "offset"})
     if (args.tensor(name).dtype != DType::I64 || args.tensor(name).rank() != 0)
       return rules::mismatch(name, "i64[]", args.tensor(name));
-  if (args.integer("stream") < 0)
-    return rules::mismatch("stream", "at least 0", args.integer("stream"));
-  return rules::addDense(results, DType::F32, args.ints("size"));
+  if (args.integer("stream") < 0 || args.integer("stream") > UINT32_MAX)
+    return rules::mismatch("stream", "from 0 to 2^32 - 1", args.integer("stream"));
+  CGC_TRY(rules::addDense(results, DType::F32, args.ints("size")));
+  // The number of a block of four elements has 32 bits.
+  const int64_t elements = results.back().type.numElements();
+  if (elements > int64_t(4) << 32)
+    return rules::mismatch("size", "of at most 2^34 elements", elements);
+  return Status::ok();
 }
 
 } // namespace
@@ -20,10 +25,10 @@ const OpDef defs::Uniform = {
     .traits = kPure | kMove,
     .infer = infer,
     .doc =
-        "f32 numbers in [0, 1), multiples of 2^-24. Element i is made of word i % 4 of "
-        "Philox4x32-10 with the key `seed` and the counter (i / 4, stream, offset), the first and "
-        "the last two numbers of 32 bits each. Calls of one graph have streams of their own; each "
-        "run advances `offset`.",
+        "f32 numbers in [0, 1), multiples of 2^-24: the upper 24 bits of a word. Element i is made "
+        "of word i % 4 of Philox4x32-10 with the key `seed`, in two words, and the counter i / 4, "
+        "stream, in one word each, offset, in two; the lower word comes first. Calls of one graph "
+        "have streams of their own; each run advances `offset`.",
 };
 
 } // namespace cgc::ir

@@ -5,9 +5,9 @@
 
 namespace cgc::ir::rules {
 
-/// Adds a dense result for each tensor of the lists `names`, list after list. The first list are
-/// the parameters; the others have as many tensors, of their sizes. 'gradients' too. Each must be
-/// dense.
+/// The rule of an op that updates the lists `names`, 'parameters' first. Adds a dense result for
+/// each of their tensors, list after list. All lists, and 'gradients', have as many tensors, of
+/// equal sizes; those of `names` also of equal dtypes. lr, step, scale and skip have no dimensions.
 Status optimizerUpdate(const InferArgs &args, Results &results,
                        std::initializer_list<llvm::StringRef> names);
 

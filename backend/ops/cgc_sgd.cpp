@@ -1,0 +1,39 @@
+// cgc.sgd: LibTorch's arithmetic, tensor by tensor, in the order of torch.optim.SGD.
+#include "backend/ops/lower_optimizer.h"
+
+namespace cgc::backend {
+
+Status lowerSgd(const ir::Node &node, BucketBuilder &builder) {
+  const double momentum = *node.arg("momentum").asNumber(),
+               dampening = *node.arg("dampening").asNumber(),
+               decay = *node.arg("weight_decay").asNumber();
+  const bool nesterov = node.arg("nesterov").as<bool>();
+  TensorMath math(builder);
+  const OptimizerStep step = momentum == 0
+                                 ? optimizerStep(node, {"parameters"}, builder)
+                                 : optimizerStep(node, {"parameters", "momenta"}, builder);
+  std::optional<Place> isFirst, factor;
+  if (momentum != 0) {
+    isFirst = math.equal(step.step, 1);
+    factor = math.number(momentum, DType::F64);
+  }
+  for (size_t i = 0; i < step.size(); ++i) {
+    const Place &parameter = step.values[0][i];
+    Place gradient = scaledGradient(step, i, math);
+    if (decay != 0)
+      gradient = math.add(gradient, parameter, decay);
+    if (momentum != 0) {
+      const Place kept = math.mul(step.values[1][i], *factor);
+      const Place moved = math.add(kept, gradient, 1 - dampening);
+      const Place mean = math.where(*isFirst, gradient, moved, newValue(step, 1, i, builder));
+      keepIfSkipped(step, 1, i, mean, math);
+      gradient = nesterov ? math.add(gradient, mean, momentum) : mean;
+    }
+    const Place value =
+        math.sub(parameter, math.mul(gradient, step.lr), newValue(step, 0, i, builder));
+    keepIfSkipped(step, 0, i, value, math);
+  }
+  return Status::ok();
+}
+
+} // namespace cgc::backend

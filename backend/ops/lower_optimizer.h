@@ -1,0 +1,36 @@
+// OptimizerStep: the operands of cgc.sgd and cgc.adam as dense tensors of one dimension.
+#pragma once
+
+#include "backend/ops/tensor_math.h"
+
+#include <string>
+#include <vector>
+
+namespace cgc::backend {
+
+/// The operands of an optimizer's node. Each list has a tensor for each parameter.
+struct OptimizerStep {
+  std::vector<Place> gradients;
+  /// The lists that the step updates, the parameters first, and their results.
+  std::vector<std::vector<Place>> values, results;
+  Place lr, step; ///< Without dimensions, as scale and skip.
+  std::optional<Place> scale = {}, skip = {};
+
+  size_t size() const { return gradients.size(); }
+};
+
+/// The operands of `node`. Allocates its results, which are those of the lists `names` in turn.
+OptimizerStep optimizerStep(const ir::Node &node, llvm::ArrayRef<llvm::StringRef> names,
+                            BucketBuilder &builder);
+
+/// Adds the calls that compute gradient `i` times the scale, in the dtype of its parameter.
+Place scaledGradient(const OptimizerStep &step, size_t i, TensorMath &math);
+
+/// The place for the new value `i` of list `list`: its result, or a temporary if the step may be
+/// skipped. Call keepIfSkipped() when it is computed.
+Place newValue(const OptimizerStep &step, size_t list, size_t i, BucketBuilder &builder);
+/// Makes the result the new value, or the old one if the step is skipped.
+void keepIfSkipped(const OptimizerStep &step, size_t list, size_t i, const Place &value,
+                   TensorMath &math);
+
+} // namespace cgc::backend
