@@ -71,6 +71,16 @@ TEST_F(AddTo, RefusesTheSameModelWithOtherWeights) {
   EXPECT_EQ(compile("scale_one.pt", "x=f32[8]", {"--add-to", "plan.cgplan"}).status, 0);
 }
 
+TEST_F(AddTo, RefusesBucketsThatRoundOtherwise) {
+  const auto compile = [&](const char *input, const char *precision, const char *to) {
+    return cgc({"compile", tiny(), to, "plan.cgplan", "--entry", "encode_text", "--input", input,
+                "--precision", precision});
+  };
+  ASSERT_EQ(compile("text=i64[1,16]", "tf32", "-o").status, 0);
+  expectError(compile("text=i64[2,16]", "fp32", "--add-to"), 2, {"another --precision, tf32;"});
+  EXPECT_EQ(compile("text=i64[2,16]", "tf32", "--add-to").status, 0);
+}
+
 TEST_F(AddTo, RefusesWhatDoesNotFit) {
   makePlan({"--entry", "encode_text"});
   const std::string plan = readFile(folder / "plan.cgplan");

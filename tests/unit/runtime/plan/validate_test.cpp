@@ -69,6 +69,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "producer is not printable"},
         Violation{"PrecisionOfIntegers", [](auto &p, auto &) { p.precision = DType::I64; },
                   "precision is no floating dtype"},
+        Violation{"Tf32OfACpuPlan", [](auto &p, auto &) { p.tf32 = true; },
+                  "may round to TF32, and the target is cpu"},
         Violation{"GpuOfACpuPlan", [](auto &p, auto &) { p.gpu = {"GPU", 1}; }, "a GPU is named"},
         Violation{"GpuWithoutAName", [](auto &p, auto &) { p.gpu = {"", 1}; },
                   "the GPU has no name", true},
