@@ -246,6 +246,7 @@ cgc_code cgc_session_get_memory(const cgc_session *session, cgc_memory_report *r
   return call(error, [&]() -> Status {
     CGC_TRY(require(session, "session"));
     const MemoryReport m = session->session.memory();
-    return toCaller({0, m.weights, m.arenas, m.io, m.graphs}, report, "cgc_memory_report");
+    return toCaller({0, m.weights, m.arenas, m.io, m.graphs, m.workspace, m.peak}, report,
+                    "cgc_memory_report");
   });
 }

@@ -125,7 +125,7 @@ Status checkPool(const EngineOptions &options, DeviceKind runsOn) {
 Status Engine::Impl::reserveWeights(Status (MemoryBudget::*reserve)(uint64_t)) {
   const uint64_t bytes = planMemory(plan.data()).weights;
   CGC_TRY((memory().*reserve)(bytes));
-  account->weights = bytes;
+  account->add({.weights = bytes});
   return Status::ok();
 }
 

@@ -181,6 +181,12 @@ static int checkSession(const cgc_plan *plan, const cgc_plan *larger, cgc_sessio
   CHECK(cgc_session_get_stats(session, &stats, NULL) == CGC_OK);
   CHECK(stats.struct_size == sizeof stats);
   CHECK(stats.requests == 4 && stats.failures == 3 && stats.rows == 6 && stats.updates == 2);
+  CHECK(memory.workspace == 0 && memory.peak >= memory.weights + memory.arenas + memory.io);
+  /* A program that was compiled with the first version has no member for the workspace. */
+  memset(&memory, 0xff, sizeof memory);
+  memory.struct_size = offsetof(cgc_memory_report, workspace);
+  CHECK(cgc_session_get_memory(session, &memory, NULL) == CGC_OK);
+  CHECK(memory.weights == 16 && memory.workspace == UINT64_MAX && memory.peak == UINT64_MAX);
   CHECK(stats.fallbacks == 0 && stats.replays == 0 && stats.captures == 0);
   /* A program that was compiled with an earlier version has a smaller structure. */
   memset(&stats, 0xff, sizeof stats);
@@ -243,7 +249,7 @@ static int checkPool(const cgc_plan *plan) {
   CHECK(arenas >= memory.arenas && report.arenas == arenas);
   CHECK(report.io == 2 * memory.io && report.graphs == 0);
   CHECK(report.weights == 2 * memory.weights && report.limit == 0);
-  CHECK(report.peak == report.weights + report.arenas + report.io);
+  CHECK(report.peak == report.weights + report.arenas + report.io && report.workspace == 0);
   FAILS(cgc_memory_pool_get_report(NULL, &report, &error), CGC_USAGE, "pool is null");
   cgc_memory_pool_destroy(pool); /* The sessions keep it. */
   for (int i = 0; i < 2; ++i) {
