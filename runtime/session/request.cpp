@@ -2,9 +2,11 @@
 #include "runtime/session/request.h"
 
 #include "runtime/exec/bucket_choice.h"
+#include "runtime/exec/requirements.h"
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 namespace cgc {
 namespace {
@@ -50,16 +52,21 @@ std::string reasonText(const PlanData &plan, const BatchRows &rows) {
   return text;
 }
 
-/// The command that adds a bucket for `inputs` to the plan, for messages.
+/// The command that adds a bucket for `inputs` to the plan, for messages. It has the options that
+/// the plan records.
 std::string addCommand(const PlanData &plan, const Entry &entry,
                        std::span<const TensorView> inputs) {
-  std::string text = "cgc compile MODEL.pt --add-to PLAN --entry " + entry.name;
-  if (plan.target == DeviceKind::Cpu)
-    text += " --target cpu";
+  std::string text = "cgc compile MODEL.pt --add-to PLAN --entry " + entry.name + " --target " +
+                     std::string(deviceName(plan.target));
   if (plan.precision)
-    text += *plan.precision == DType::BF16  ? " --precision bf16"
-            : *plan.precision == DType::F16 ? " --precision fp16"
-                                            : " --precision fp32";
+    text += " --precision " + precisionOption(plan);
+  std::set<std::string> modules;
+  for (const auto &[name, location] : requirementsOf(plan).hostFunctions)
+    modules.insert(name.substr(0, name.rfind('.')));
+  for (const std::string &module : modules)
+    text += " --host-module " + module;
+  for (const OpLibraryId &library : plan.opLibraries)
+    text += " --op-library " + library.name;
   for (size_t i = 0; i < inputs.size(); ++i)
     text += " --input '" + entry.buckets[0].inputs[i].name + "=" +
             shapeText(inputs[i].dtype, inputs[i].sizes) + "'";
@@ -194,10 +201,10 @@ Result<Request> RequestTable::find(std::string_view name, std::span<const Tensor
     const Status none = noBucket(*entry, inputs);
     return Status(Code::Usage,
                   none.message() + reasonText(plan_, entry->rows) +
-                      "\nThis adds the sizes to the plan, with the other options that it was "
-                      "compiled with" +
-                      (plan_.precision ? " and the model's own dtypes" : "") + ": " +
-                      addCommand(plan_, *entry, inputs));
+                      "\nThis adds the sizes to the plan: " + addCommand(plan_, *entry, inputs) +
+                      "\nAdd -O, --arch, --passes, --pass-plugin and --entry-group as the plan was "
+                      "compiled, which it does not record" +
+                      (plan_.precision ? ", and give --input the model's own dtypes" : ""));
   }
   CGC_TRY(checkViews(bucket->inputs, inputs, device, "input", rows));
   CGC_TRY(checkViews(bucket->outputs, outputs, device, "output", rows));
