@@ -122,6 +122,9 @@ public:
       };
       if (tensor.rank < 0 || (tensor.rank > 0 && !tensor.sizes))
         return fail("rank is negative, or sizes is null");
+      if (size_t(tensor.rank) > kMaxRank)
+        return fail("rank " + std::to_string(tensor.rank) + " is above " +
+                    std::to_string(kMaxRank));
       if (int(tensor.dtype) < 0 || int(tensor.dtype) >= kNumDTypes)
         return fail("there is no element type " + std::to_string(int(tensor.dtype)));
       if (tensor.memory != CGC_HOST && tensor.memory != CGC_GPU)

@@ -103,8 +103,7 @@ Status checkHostFunctions(const PlanData &plan, const Requirements &needs,
       return {Code::Usage,
               recordText(plan, "the plan calls the host function '" + name + "'", location) +
                   ", which is not given: its module is not in the plan; give a "
-                  "function of this name in EngineOptions::hostFunctions, or to the "
-                  "tool --host-modules MODEL.pt"};
+                  "host function of this name, or to the tool --host-modules MODEL.pt"};
   return Status::ok();
 }
 

@@ -115,7 +115,7 @@ Status RequestTable::checkBatch(int64_t rows) const {
   if (rows > maxBatch_)
     return {Code::Usage, "a batch of " + std::to_string(rows) +
                              " rows is above the session's limit of " + std::to_string(maxBatch_) +
-                             "; give it in parts, or raise SessionOptions::maxBatch"};
+                             "; give it in parts, or create the session with a larger limit"};
   return Status::ok();
 }
 
@@ -251,11 +251,12 @@ Result<Request> RequestTable::findBucketFor(std::string_view name, int64_t batch
   const std::string rows = std::to_string(batch) + " rows";
   if (fitting.empty())
     return Status(Code::Usage, "entry '" + entry->name + "' has no single bucket for " + rows +
-                                   "; reserve fewer, or call Session::run, which splits them");
+                                   "; reserve fewer, or run the session itself, which splits them");
   if (fitting.size() > 1)
-    return Status(Code::Usage, "entry '" + entry->name + "' has " + std::to_string(fitting.size()) +
-                                   " buckets for " + rows +
-                                   " that differ in other sizes; call Session::run with tensors");
+    return Status(Code::Usage,
+                  "entry '" + entry->name + "' has " + std::to_string(fitting.size()) +
+                      " buckets for " + rows +
+                      " that differ in other sizes; run the session itself, with tensors");
   request.bucket = fitting[0];
   request.rows = batchOf(entry->buckets[fitting[0]]) ? batch : 0;
   return request;

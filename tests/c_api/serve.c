@@ -14,7 +14,7 @@
       return 1;                                                                                    \
     }                                                                                              \
   } while (0)
-/* The call fails with `code` and a message that contains `text`. */
+/* The call fails with `code` and a message that contains `text`, and no name of the C++ API. */
 #define FAILS(call, code, text)                                                                    \
   do {                                                                                             \
     cgc_error *error = NULL;                                                                       \
@@ -23,6 +23,7 @@
     if (!strstr(cgc_error_message(error), text))                                                   \
       fprintf(stderr, "%s\n", cgc_error_message(error));                                           \
     CHECK(strstr(cgc_error_message(error), text) != NULL);                                         \
+    CHECK(strstr(cgc_error_message(error), "::") == NULL);                                         \
     cgc_error_destroy(error);                                                                      \
   } while (0)
 
@@ -170,6 +171,9 @@ static int checkSession(const cgc_plan *plan, const cgc_plan *larger, cgc_sessio
   in.rank = -1;
   FAILS(cgc_session_run(session, "rows", &in, 1, &out, 1, NULL, &error), CGC_USAGE,
         "inputs[0]: rank is negative");
+  in.rank = INT32_MAX;
+  FAILS(cgc_session_run(session, "rows", &in, 1, &out, 1, NULL, &error), CGC_USAGE,
+        "inputs[0]: rank 2147483647 is above 16");
   for (int i = 0; i < 9; ++i)
     many[i] = out;
   FAILS(cgc_session_run(session, "rows", many, 9, &out, 1, NULL, &error), CGC_USAGE,
@@ -177,16 +181,16 @@ static int checkSession(const cgc_plan *plan, const cgc_plan *larger, cgc_sessio
   FAILS(cgc_session_prepare(session, "rows", 0, &error), CGC_USAGE, "the batch is empty");
   CHECK(cgc_session_get_memory(session, &memory, NULL) == CGC_OK);
   CHECK(memory.weights == 16 && memory.arenas > 0 && memory.io > 0 && memory.graphs == 0);
-  FAILS(cgc_session_get_memory(session, NULL, &error), CGC_USAGE, "cgc_memory_report is null");
-  CHECK(cgc_session_get_stats(session, &stats, NULL) == CGC_OK);
-  CHECK(stats.struct_size == sizeof stats);
-  CHECK(stats.requests == 4 && stats.failures == 3 && stats.rows == 6 && stats.updates == 2);
   CHECK(memory.workspace == 0 && memory.peak >= memory.weights + memory.arenas + memory.io);
   /* A program that was compiled with the first version has no member for the workspace. */
   memset(&memory, 0xff, sizeof memory);
   memory.struct_size = offsetof(cgc_memory_report, workspace);
   CHECK(cgc_session_get_memory(session, &memory, NULL) == CGC_OK);
   CHECK(memory.weights == 16 && memory.workspace == UINT64_MAX && memory.peak == UINT64_MAX);
+  FAILS(cgc_session_get_memory(session, NULL, &error), CGC_USAGE, "cgc_memory_report is null");
+  CHECK(cgc_session_get_stats(session, &stats, NULL) == CGC_OK);
+  CHECK(stats.struct_size == sizeof stats);
+  CHECK(stats.requests == 4 && stats.failures == 3 && stats.rows == 6 && stats.updates == 2);
   CHECK(stats.fallbacks == 0 && stats.replays == 0 && stats.captures == 0);
   /* A program that was compiled with an earlier version has a smaller structure. */
   memset(&stats, 0xff, sizeof stats);
