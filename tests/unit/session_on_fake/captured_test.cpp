@@ -89,6 +89,39 @@ TEST_F(Captured, ARequestOfAnyBatchReplaysBesideOtherRequests) {
   }
 }
 
+/// The second run of a capture goes behind the first one, and stays behind what the caller
+/// captured before it on another stream.
+TEST_F(Captured, ARunOnAForkedStreamKeepsTheWorkBeforeIt) {
+  Session session = createSession(plan_, {.capturedContexts = 1});
+  const Rows x, y, source, late, z;
+  cudaStream_t side = nullptr;
+  cudaEvent_t forked = nullptr, joined = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&forked, cudaEventDisableTiming), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&joined, cudaEventDisableTiming), cudaSuccess);
+  begin();
+  ASSERT_EQ(cudaEventRecord(forked, stream_), cudaSuccess);
+  ASSERT_EQ(cudaStreamWaitEvent(side, forked, 0), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(late.data, source.data, source.bytes(), cudaMemcpyDeviceToDevice, side),
+            cudaSuccess);
+  ASSERT_TRUE(run(session, x, y, stream_).isOk());
+  ASSERT_TRUE(run(session, late, z, side).isOk());
+  ASSERT_EQ(cudaEventRecord(joined, side), cudaSuccess);
+  ASSERT_EQ(cudaStreamWaitEvent(stream_, joined, 0), cudaSuccess);
+  const cudaGraphExec_t exec = end();
+  for (int i = 1; i <= 20; ++i) { // The nodes run in another order each time.
+    x.set(float(i));
+    source.set(float(-7 * i));
+    replay(exec);
+    EXPECT_EQ(y.values(), expected(y.sizes, float(i)));
+    EXPECT_EQ(z.values(), expected(z.sizes, float(-7 * i)));
+  }
+  EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(forked), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(joined), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(side), cudaSuccess);
+}
+
 TEST_F(Captured, ThePaddingOfAReplayIsZerosWhateverRanBefore) {
   Session session = createSession(plan_, {.capturedContexts = 1});
   const Rows few(3), many(4), y(3), z(4);
