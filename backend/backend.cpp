@@ -102,7 +102,7 @@ private:
       return {Code::Unsupported, "parameter '" + node.target() + "' is " +
                                      toString(parameter->data->type()) + ", its value " +
                                      toString(value.tensor())};
-    builder_.addWeight(value, pathOf(node.target()), parameter->data);
+    builder_.addWeight(value, pathOf(node.target()), *parameter);
     return Status::ok();
   }
 

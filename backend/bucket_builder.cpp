@@ -94,8 +94,9 @@ void BucketBuilder::addInput(const ir::Value &value) {
 }
 
 void BucketBuilder::addWeight(const ir::Value &value, const std::string &name,
-                              const std::shared_ptr<const ir::TensorData> &data) {
-  setPlace(&value, newStorage(BufferKind::Weight, weights_.add(name, data), value.tensor()));
+                              const ir::Parameter &parameter) {
+  const uint32_t weight = weights_.add(name, parameter.data, !parameter.isOfModel());
+  setPlace(&value, newStorage(BufferKind::Weight, weight, value.tensor()));
 }
 
 Place BucketBuilder::statePlace(const std::string &name, const ir::Parameter &state) {

@@ -88,8 +88,8 @@ public:
   /// Allocates a dense scratch tensor that is alive from the first record that uses it to the last.
   Place temporary(DType dtype, llvm::ArrayRef<int64_t> sizes);
   void addInput(const ir::Value &value);
-  void addWeight(const ir::Value &value, const std::string &name,
-                 const std::shared_ptr<const ir::TensorData> &data);
+  /// `name`: of `parameter` in the whole model. The parameter has data.
+  void addWeight(const ir::Value &value, const std::string &name, const ir::Parameter &parameter);
 
   /// Places `value` in the memory of a state.
   void addState(const ir::Value &value, const std::string &name, const ir::Parameter &state);

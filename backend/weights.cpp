@@ -6,7 +6,7 @@
 namespace cgc::backend {
 
 uint32_t WeightTable::add(const std::string &name,
-                          const std::shared_ptr<const ir::TensorData> &data) {
+                          const std::shared_ptr<const ir::TensorData> &data, bool isComputed) {
   if (auto known = known_.find(data); known != known_.end())
     return known->second;
   llvm::ArrayRef<std::byte> bytes = data->bytes();
@@ -24,6 +24,7 @@ uint32_t WeightTable::add(const std::string &name,
     weight.name = name + "." + std::to_string(suffix);
   weight.dtype = type.dtype;
   weight.sizes.assign(type.sizes.begin(), type.sizes.end());
+  weight.isComputed = isComputed;
   weights_.push_back(std::move(weight));
   data_.push_back(data);
   byHash_.emplace(hash, index);
@@ -36,11 +37,12 @@ uint32_t StateTable::add(const std::string &name, const ir::Parameter &state,
   if (!isNew)
     return it->second;
   const ir::TensorType &type = state.type;
-  states_.push_back({.name = name,
-                     .role = state.role,
-                     .dtype = type.dtype,
-                     .sizes = {type.sizes.begin(), type.sizes.end()},
-                     .initial = state.data ? weights.add(name, state.data) : kBeginsAsZeros});
+  states_.push_back(
+      {.name = name,
+       .role = state.role,
+       .dtype = type.dtype,
+       .sizes = {type.sizes.begin(), type.sizes.end()},
+       .initial = state.data ? weights.add(name, state.data, false) : kBeginsAsZeros});
   return it->second;
 }
 

@@ -15,8 +15,9 @@ namespace cgc::backend {
 class WeightTable {
 public:
   /// The index of the weight with the dtype and bytes of `data`. Adds the weight if there is none
-  /// yet, under `name` or, if that is taken, `name` with a number.
-  uint32_t add(const std::string &name, const std::shared_ptr<const ir::TensorData> &data);
+  /// yet, under `name` or, if that is taken, `name` with a number. `isComputed`: as in Weight.
+  uint32_t add(const std::string &name, const std::shared_ptr<const ir::TensorData> &data,
+               bool isComputed);
 
   std::vector<Weight> takeWeights() { return std::move(weights_); }
   std::vector<std::shared_ptr<const ir::TensorData>> takeData() { return std::move(data_); }

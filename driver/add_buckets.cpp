@@ -25,13 +25,6 @@ Status checkTensors(const std::vector<IoTensor> &known, const std::vector<IoTens
                                           "in the plan, so that it is a plan of another model");
 }
 
-/// Whether the frontend or a pass has made the weight, so that it may depend on the sizes of inputs
-/// (findOrAddConstant(), Module::addConstant()).
-bool isComputed(std::string_view name) {
-  return name.starts_with("folded_") || name.starts_with("causal_mask") ||
-         name.starts_with("constant");
-}
-
 /// Adds one compilation to a plan, whose tables it extends.
 class Extension final {
 public:
@@ -73,8 +66,8 @@ private:
     };
     if (plan.target != added.target)
       return differ("--target, " + std::string(deviceName(plan.target)));
-    if (plan.precision != added.precision)
-      return differ("--precision");
+    if (plan.precision != added.precision || plan.tf32 != added.tf32)
+      return differ("--precision, " + precisionOption(plan));
     if (plan.gpu.has_value() != added.gpu.has_value() ||
         (plan.gpu && plan.gpu->name != added.gpu->name))
       return differ("--arch, for " + (plan.gpu ? plan.gpu->name : std::string("no GPU")));
@@ -93,9 +86,8 @@ private:
       if (result_.plan.weights[it->second].dtype == weight.dtype &&
           std::ranges::equal(result_.weights[it->second], content))
         return it->second;
-    if (!isComputed(weight.name) &&
-        std::ranges::any_of(result_.plan.weights, [&](const Weight &known) {
-          return known.name == weight.name && known.dtype == weight.dtype &&
+    if (!weight.isComputed && std::ranges::any_of(result_.plan.weights, [&](const Weight &known) {
+          return !known.isComputed && known.name == weight.name && known.dtype == weight.dtype &&
                  known.sizes == weight.sizes;
         }))
       return Status(Code::Usage, "weight '" + weight.name +

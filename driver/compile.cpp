@@ -198,6 +198,7 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
   if (!compiled.isOk())
     return withDiagnostics(compiled.status(), diagnostics);
   compiled->plan.precision = precisionOf(pipeline);
+  compiled->plan.tf32 = options.tf32;
   if (!options.train)
     findBatchRows(root, buckets, compiled->plan);
   return compiled;

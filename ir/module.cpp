@@ -58,7 +58,8 @@ Graph *Module::addGraph(std::unique_ptr<Graph> graph) {
   return graphs_.back().get();
 }
 
-std::string Module::addConstant(llvm::StringRef hint, std::shared_ptr<const TensorData> data) {
+std::string Module::addConstant(llvm::StringRef hint, std::shared_ptr<const TensorData> data,
+                                bool isConverted) {
   // The suffixes in use; 0 stands for the hint itself.
   llvm::DenseSet<unsigned> used;
   for (const Parameter &parameter : parameters_) {
@@ -74,7 +75,11 @@ std::string Module::addConstant(llvm::StringRef hint, std::shared_ptr<const Tens
     ++suffix;
   std::string name = suffix == 0 ? hint.str() : (hint + "_" + llvm::Twine(suffix)).str();
   TensorType type = data->type();
-  addParameter({name, Parameter::Kind::Constant, std::move(type), std::move(data)});
+  addParameter({.name = name,
+                .kind = Parameter::Kind::Constant,
+                .type = std::move(type),
+                .data = std::move(data),
+                .isConverted = isConverted});
   return name;
 }
 

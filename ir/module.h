@@ -25,6 +25,10 @@ struct Parameter {
   TensorType type;
   std::shared_ptr<const TensorData> data;
   StateRole role = StateRole::Parameter; ///< Of a state.
+  /// Of a Constant: a parameter or buffer of the model in another dtype. The text form lacks it.
+  bool isConverted = false;
+  /// Whether the values are the model's own. Others may depend on the sizes of inputs.
+  bool isOfModel() const { return kind != Kind::Constant || isConverted; }
 };
 
 /// A plain attribute of the original module (`training`, `num_heads`), for matching module
@@ -64,8 +68,10 @@ public:
   void makeState(llvm::StringRef path, StateRole role);
   void addAttribute(Attribute attribute);
   Graph *addGraph(std::unique_ptr<Graph> graph);
-  /// Adds a Constant named after `hint`, made unique, and returns its name.
-  std::string addConstant(llvm::StringRef hint, std::shared_ptr<const TensorData> data);
+  /// Adds a Constant named after `hint`, made unique, and returns its name. `isConverted`: as in
+  /// Parameter.
+  std::string addConstant(llvm::StringRef hint, std::shared_ptr<const TensorData> data,
+                          bool isConverted = false);
   void removeGraph(llvm::StringRef name);
 
   /// Returns null if there is no such submodule or graph.

@@ -118,14 +118,14 @@ std::optional<std::vector<double>> elementsOf(ir::Value *value) {
 }
 
 std::string findOrAddConstant(ir::Module &module, llvm::StringRef hint,
-                              const std::shared_ptr<const ir::TensorData> &data) {
+                              const std::shared_ptr<const ir::TensorData> &data, bool isConverted) {
   for (const ir::Parameter &parameter : module.parameters())
     if (parameter.kind == ir::Parameter::Kind::Constant && parameter.data &&
-        parameter.type == data->type() &&
+        parameter.isConverted == isConverted && parameter.type == data->type() &&
         std::memcmp(parameter.data->bytes().data(), data->bytes().data(), data->bytes().size()) ==
             0)
       return parameter.name;
-  return module.addConstant(hint, data);
+  return module.addConstant(hint, data, isConverted);
 }
 
 } // namespace cgc::passes

@@ -31,8 +31,9 @@ bool hasOneReader(const ir::Value *value);
 std::optional<std::vector<double>> elementsOf(ir::Value *value);
 
 /// Returns the name of the constant of `module` with these bytes. Adds one named after `hint` if
-/// there is none.
+/// there is none. `isConverted`: as in ir::Parameter.
 std::string findOrAddConstant(ir::Module &module, llvm::StringRef hint,
-                              const std::shared_ptr<const ir::TensorData> &data);
+                              const std::shared_ptr<const ir::TensorData> &data,
+                              bool isConverted = false);
 
 } // namespace cgc::passes

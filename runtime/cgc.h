@@ -145,8 +145,9 @@ typedef struct cgc_pool_report {
   uint64_t arenas; /* The shared arena, counted once, and those that contexts have to themselves. */
   uint64_t io;     /* Static inputs and outputs. */
   uint64_t graphs; /* Memory that the driver took for CUDA graphs. */
-  uint64_t peak;   /* The largest weights + arenas + io since the pool was created. */
+  uint64_t peak;   /* The largest sum of the above since the pool was created. */
   uint64_t limit;
+  uint64_t workspace; /* The part of `arenas` that GEMMs of libraries need as workspace. */
 } cgc_pool_report;
 
 CGC_C_API cgc_code cgc_memory_pool_get_report(const cgc_memory_pool *pool, cgc_pool_report *report,
@@ -328,9 +329,12 @@ CGC_C_API cgc_code cgc_session_reset(cgc_session *session, cgc_error **error);
 typedef struct cgc_memory_report {
   size_t struct_size;
   uint64_t weights;
-  uint64_t arenas; /* For intermediate values. */
-  uint64_t io;     /* Static inputs and outputs. */
-  uint64_t graphs; /* Memory that the driver took for CUDA graphs. */
+  uint64_t arenas;    /* For intermediate values. */
+  uint64_t io;        /* Static inputs and outputs. */
+  uint64_t graphs;    /* Memory that the driver took for CUDA graphs. */
+  uint64_t workspace; /* The part of `arenas` that GEMMs of libraries need as workspace. */
+  uint64_t peak;      /* The largest sum of weights, arenas, io and graphs since the session was
+                         created. While plans are exchanged, both take memory. */
 } cgc_memory_report;
 
 /* The memory of the plan that serves requests now. */

@@ -302,7 +302,8 @@ private:
     }
     std::string hint = attr.target() + "_" + std::string(dtypeName(dtype));
     std::replace(hint.begin(), hint.end(), '.', '_');
-    result = rewriter_.getAttr(findOrAddConstant(*owner, hint, data), type, attr, &attr)->result();
+    const std::string name = findOrAddConstant(*owner, hint, data, parameter->isOfModel());
+    result = rewriter_.getAttr(name, type, attr, &attr)->result();
     return result;
   }
 

@@ -140,6 +140,8 @@ nb::dict Session::memory() const {
   named["arenas"] = report.arenas;
   named["io"] = report.io;
   named["graphs"] = report.graphs;
+  named["workspace"] = report.workspace;
+  named["peak"] = report.peak;
   return named;
 }
 

@@ -29,7 +29,9 @@ cgc_code cgc_memory_pool_get_report(const cgc_memory_pool *pool, cgc_pool_report
   return call(error, [&]() -> Status {
     CGC_TRY(require(pool, "pool"));
     const PoolReport r = pool->pool->report();
-    return toCaller({0, r.sum.weights, r.sum.arenas, r.sum.io, r.sum.graphs, r.peak, r.limit},
-                    report, "cgc_pool_report");
+    const MemoryReport &sum = r.sum;
+    return toCaller(
+        {0, sum.weights, sum.arenas, sum.io, sum.graphs, sum.peak, r.limit, sum.workspace}, report,
+        "cgc_pool_report");
   });
 }

@@ -122,6 +122,9 @@ public:
       };
       if (tensor.rank < 0 || (tensor.rank > 0 && !tensor.sizes))
         return fail("rank is negative, or sizes is null");
+      if (size_t(tensor.rank) > kMaxRank)
+        return fail("rank " + std::to_string(tensor.rank) + " is above " +
+                    std::to_string(kMaxRank));
       if (int(tensor.dtype) < 0 || int(tensor.dtype) >= kNumDTypes)
         return fail("there is no element type " + std::to_string(int(tensor.dtype)));
       if (tensor.memory != CGC_HOST && tensor.memory != CGC_GPU)
@@ -246,6 +249,7 @@ cgc_code cgc_session_get_memory(const cgc_session *session, cgc_memory_report *r
   return call(error, [&]() -> Status {
     CGC_TRY(require(session, "session"));
     const MemoryReport m = session->session.memory();
-    return toCaller({0, m.weights, m.arenas, m.io, m.graphs}, report, "cgc_memory_report");
+    return toCaller({0, m.weights, m.arenas, m.io, m.graphs, m.workspace, m.peak}, report,
+                    "cgc_memory_report");
   });
 }

@@ -22,10 +22,8 @@ Context::Impl::~Impl() {
   branches = {};
   stream.reset();
   engine.memory().release(reserved);
-  engine.account->arenas -= counted.arenas;
-  engine.account->io -= counted.io;
-  engine.account->states -= counted.states;
-  engine.account->graphs -= counted.graphs;
+  engine.memory().removeDriver(counted.graphs);
+  engine.account->subtract(counted);
 }
 
 Status Context::Impl::create() {
@@ -71,13 +69,13 @@ Status Context::Impl::createArena() {
                        isShared ? implOf(*engine.pool).arenaOf(bytes.arena)
                                 : Arena::create(device, engine.separateBuffers ? 0 : bytes.arena));
   counted.io = bytes.io;
-  engine.account->io += counted.io;
   if (isShared) { // All contexts of the engine use the same part.
-    engine.account->sharedArena = bytes.arena;
+    engine.account->useShared(bytes.arena, bytes.workspace);
   } else {
     counted.arenas = bytes.arena;
-    engine.account->arenas += counted.arenas;
+    counted.workspace = bytes.workspace;
   }
+  engine.account->add(counted);
   return Status::ok();
 }
 

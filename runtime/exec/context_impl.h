@@ -138,7 +138,8 @@ struct Context::Impl {
   /// Adds memory that the driver took for graphs to the reports.
   void countGraphs(uint64_t bytes) {
     counted.graphs += bytes;
-    engine.account->graphs += bytes;
+    engine.memory().addDriver(bytes);
+    engine.account->add({.graphs = bytes});
   }
   /// Calls `body`, which runs records, with ContextOptions::threads threads.
   Status withThreads(const std::function<Status()> &body);

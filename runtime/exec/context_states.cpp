@@ -25,7 +25,7 @@ Status Context::Impl::createStates() {
     }
   }
   counted.states = offsets.back();
-  engine.account->states += counted.states;
+  engine.account->add({.states = counted.states});
   return initializeStates(); // Warm-up runs read them.
 }
 

@@ -103,8 +103,7 @@ Status checkHostFunctions(const PlanData &plan, const Requirements &needs,
       return {Code::Usage,
               recordText(plan, "the plan calls the host function '" + name + "'", location) +
                   ", which is not given: its module is not in the plan; give a "
-                  "function of this name in EngineOptions::hostFunctions, or to the "
-                  "tool --host-modules MODEL.pt"};
+                  "host function of this name, or to the tool --host-modules MODEL.pt"};
   return Status::ok();
 }
 
@@ -125,7 +124,7 @@ Status checkPool(const EngineOptions &options, DeviceKind runsOn) {
 Status Engine::Impl::reserveWeights(Status (MemoryBudget::*reserve)(uint64_t)) {
   const uint64_t bytes = planMemory(plan.data()).weights;
   CGC_TRY((memory().*reserve)(bytes));
-  account->weights = bytes;
+  account->add({.weights = bytes});
   return Status::ok();
 }
 

@@ -38,10 +38,9 @@ struct Engine::Impl {
       : plan(plan), executor(options.executor),
         runsOn(executor == ExecutorKind::Reference ? DeviceKind::Cpu : plan.data().target),
         ownMemory(runsOn, options.memoryLimit), pool(options.pool),
-        separateBuffers(options.separateBuffers), hostFunctions(options.hostFunctions) {
-    account->name = options.name;
-  }
-  ~Impl() { memory().release(account->weights); }
+        account(std::make_shared<MemoryAccount>(options.name)),
+        separateBuffers(options.separateBuffers), hostFunctions(options.hostFunctions) {}
+  ~Impl() { memory().release(account->own().weights); }
 
   const Plan &plan;
   const ExecutorKind executor; ///< EngineOptions::executor.
@@ -55,7 +54,7 @@ struct Engine::Impl {
   /// Reserves memory for the weights, by MemoryBudget::reserve or reserveMapped.
   Status reserveWeights(Status (MemoryBudget::*reserve)(uint64_t));
   MemoryBudget &memory() { return pool ? implOf(*pool).budget : ownMemory; }
-  std::shared_ptr<MemoryAccount> account = std::make_shared<MemoryAccount>();
+  const std::shared_ptr<MemoryAccount> account;
   std::vector<std::byte *> weights;  ///< Address of each weight.
   std::vector<Buffer> deviceWeights; ///< On a GPU: one for all weights, or one for each.
   const bool separateBuffers;        ///< EngineOptions::separateBuffers.

@@ -126,7 +126,8 @@ Status MemoryBudget::reserve(uint64_t bytes) {
     return {Code::OutOfMemory, needs() + "of the memory limit of " + byteText(limit_) + " " +
                                    byteText(reserved_) + " are taken"};
   }
-  count(bytes);
+  reserved_ += bytes;
+  notePeak();
   return Status::ok();
 }
 
@@ -134,18 +135,25 @@ Status MemoryBudget::reserveMapped(uint64_t bytes) {
   if (limit_ > 0)
     return reserve(bytes);
   const std::lock_guard lock(mutex_);
-  count(bytes);
-  return Status::ok();
-}
-
-void MemoryBudget::count(uint64_t bytes) {
   reserved_ += bytes;
-  peak_ = std::max(peak_, reserved_);
+  notePeak();
+  return Status::ok();
 }
 
 void MemoryBudget::release(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   reserved_ -= std::min(reserved_, bytes);
+}
+
+void MemoryBudget::addDriver(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  driver_ += bytes;
+  notePeak();
+}
+
+void MemoryBudget::removeDriver(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  driver_ -= std::min(driver_, bytes);
 }
 
 uint64_t MemoryBudget::peak() const {

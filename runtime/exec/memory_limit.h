@@ -4,6 +4,7 @@
 #include "runtime/base/dtype.h"
 #include "runtime/base/status.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -35,16 +36,19 @@ public:
   Status reserveMapped(uint64_t bytes);
   /// Returns `bytes` that reserve() or reserveMapped() has granted.
   void release(uint64_t bytes);
-  /// The most bytes that were reserved at a time.
+  /// Counts `bytes` that the driver took, for which no limit holds, or that it gave back.
+  void addDriver(uint64_t bytes);
+  void removeDriver(uint64_t bytes);
+  /// The most bytes that were reserved, or the driver's, at a time.
   uint64_t peak() const;
 
 private:
-  /// Counts `bytes` with the lock held.
-  void count(uint64_t bytes);
+  /// Updates the peak with the lock held.
+  void notePeak() { peak_ = std::max(peak_, reserved_ + driver_); }
   const DeviceKind device_;
   const uint64_t limit_;
   mutable std::mutex mutex_;
-  uint64_t reserved_ = 0, peak_ = 0;
+  uint64_t reserved_ = 0, driver_ = 0, peak_ = 0;
 };
 
 /// The free memory of the current GPU in bytes.

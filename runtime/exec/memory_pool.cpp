@@ -66,22 +66,76 @@ void MemoryPool::Impl::add(const std::shared_ptr<MemoryAccount> &account) {
   accounts.push_back(account);
 }
 
+MemoryReport &MemoryReport::operator+=(const MemoryReport &other) {
+  weights += other.weights;
+  arenas += other.arenas;
+  io += other.io;
+  graphs += other.graphs;
+  states += other.states;
+  workspace += other.workspace;
+  return *this;
+}
+
+void MemoryAccount::add(const MemoryReport &more) {
+  const std::lock_guard lock(mutex_);
+  own_ += more;
+  peak_ = std::max(peak_, sum().total());
+}
+
+void MemoryAccount::subtract(const MemoryReport &less) {
+  const std::lock_guard lock(mutex_);
+  own_.weights -= less.weights;
+  own_.arenas -= less.arenas;
+  own_.io -= less.io;
+  own_.graphs -= less.graphs;
+  own_.states -= less.states;
+  own_.workspace -= less.workspace;
+}
+
+void MemoryAccount::useShared(uint64_t arena, uint64_t workspace) {
+  const std::lock_guard lock(mutex_);
+  sharedArena_ = arena;
+  sharedWorkspace_ = workspace;
+  peak_ = std::max(peak_, sum().total());
+}
+
+MemoryReport MemoryAccount::sum() const {
+  MemoryReport report = own_;
+  report.arenas += sharedArena_;
+  report.workspace += sharedWorkspace_;
+  report.peak = peak_;
+  return report;
+}
+
+MemoryReport MemoryAccount::report() const {
+  const std::lock_guard lock(mutex_);
+  return sum();
+}
+
+MemoryReport MemoryAccount::own() const {
+  const std::lock_guard lock(mutex_);
+  return own_;
+}
+
+uint64_t MemoryAccount::sharedWorkspace() const {
+  const std::lock_guard lock(mutex_);
+  return sharedWorkspace_;
+}
+
 PoolReport MemoryPool::report() const {
   const std::lock_guard lock(impl_->mutex);
   PoolReport report;
   report.limit = impl_->options.limit;
-  report.peak = impl_->budget.peak();
+  report.sum.peak = impl_->budget.peak();
+  uint64_t sharedWorkspace = 0;
   for (const std::weak_ptr<MemoryAccount> &known : impl_->accounts)
     if (const auto account = known.lock()) {
       report.models.push_back({account->name, account->report()});
-      const MemoryReport &memory = report.models.back().memory;
-      report.sum.weights += memory.weights;
-      report.sum.io += memory.io;
-      report.sum.graphs += memory.graphs;
-      report.sum.states += memory.states;
-      report.sum.arenas += account->arenas; // Of contexts with arenas of their own.
+      report.sum += account->own(); // With the arenas that contexts have to themselves.
+      sharedWorkspace = std::max(sharedWorkspace, account->sharedWorkspace());
     }
   report.sum.arenas += impl_->arena->size();
+  report.sum.workspace += sharedWorkspace;
   return report;
 }
 

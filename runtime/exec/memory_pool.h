@@ -22,13 +22,19 @@ struct MemoryReport {
   /// Memory that the driver took while graphs were captured, instantiated and uploaded.
   uint64_t graphs = 0;
   uint64_t states = 0; ///< Tensors that keep their values from one run to the next.
+  /// The part of `arenas` that GEMMs of libraries need as workspace (PlanMemory::workspace). Other
+  /// values use it while no GEMM does.
+  uint64_t workspace = 0;
+  /// The largest total() since the engine, the pool or the session was created.
+  uint64_t peak = 0;
   uint64_t total() const { return weights + arenas + io + graphs + states; }
+  /// Adds all but the peak.
+  CGC_API MemoryReport &operator+=(const MemoryReport &other);
 };
 
 /// The memory of a pool by model.
 struct PoolReport {
-  MemoryReport sum;   ///< `arenas` counts the shared arena once.
-  uint64_t peak = 0;  ///< The largest weights + arenas + io since the pool was created.
+  MemoryReport sum;   ///< `arenas` and `workspace` count the shared arena once.
   uint64_t limit = 0; ///< MemoryPoolOptions::limit.
   struct Model {
     std::string name; ///< EngineOptions::name.

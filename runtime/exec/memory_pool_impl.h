@@ -5,17 +5,35 @@
 #include "runtime/exec/memory_limit.h"
 #include "runtime/exec/memory_pool.h"
 
-#include <atomic>
 #include <list>
+#include <mutex>
 
 namespace cgc {
 
-/// The memory of an engine and its contexts, counted as it is allocated.
-struct MemoryAccount {
-  std::string name;
-  std::atomic<uint64_t> weights = 0, arenas = 0, io = 0, graphs = 0, states = 0;
-  std::atomic<uint64_t> sharedArena = 0; ///< The part of the pool's arena that it uses.
-  MemoryReport report() const { return {weights, arenas + sharedArena, io, graphs, states}; }
+/// The memory of an engine and its contexts, counted as it is allocated. Thread-safe.
+class MemoryAccount final {
+public:
+  explicit MemoryAccount(std::string name) : name(std::move(name)) {}
+
+  /// Adds memory of the engine or of a context, whose `peak` is ignored.
+  void add(const MemoryReport &more);
+  void subtract(const MemoryReport &less);
+  /// Sets the part of the pool's arena that the engine uses.
+  void useShared(uint64_t arena, uint64_t workspace);
+  /// All of it.
+  MemoryReport report() const;
+  /// Without the part of the pool's arena.
+  MemoryReport own() const;
+  /// Of the part of the pool's arena.
+  uint64_t sharedWorkspace() const;
+
+  const std::string name;
+
+private:
+  MemoryReport sum() const; ///< With the lock held.
+  mutable std::mutex mutex_;
+  MemoryReport own_;
+  uint64_t sharedArena_ = 0, sharedWorkspace_ = 0, peak_ = 0;
 };
 
 struct MemoryPool::Impl {

@@ -87,6 +87,14 @@ std::optional<size_t> PlanData::findState(std::string_view name) const {
   return it == states.end() ? std::nullopt : std::optional(size_t(it - states.begin()));
 }
 
+std::string precisionOption(const PlanData &plan) {
+  if (!plan.precision)
+    return "keep";
+  if (plan.precision == DType::F32)
+    return plan.tf32 ? "tf32" : "fp32";
+  return plan.precision == DType::F16 ? "fp16" : std::string(dtypeName(*plan.precision));
+}
+
 std::optional<int64_t> batchOf(const Bucket &bucket) {
   for (const IoTensor &input : bucket.inputs)
     if (input.batchDim != kNoBatchDim)

@@ -274,6 +274,9 @@ struct Weight {
   std::vector<int64_t> sizes;
   uint64_t fileOffset = 0; ///< Set by the writer.
   uint64_t hash = 0;       ///< xxhash64 of the bytes. Set by the writer.
+  /// The compiler computed the values, so that they may depend on the sizes of inputs. Otherwise
+  /// they are those of a parameter or buffer of the model, possibly in another dtype.
+  bool isComputed = false;
   bool operator==(const Weight &) const = default;
 };
 
@@ -318,6 +321,7 @@ struct PlanData {
   std::optional<TargetGpu> gpu;   ///< Set only for target cuda.
   std::vector<OpLibraryId> opLibraries; ///< The op libraries that records call, each once.
   std::vector<State> states;
+  bool tf32 = false; ///< GEMMs of f32 may round their operands to TF32. Only for target cuda.
   bool operator==(const PlanData &) const = default;
 
   /// The index in opLibraries of the library that `call` calls; std::nullopt for a vendor library.
@@ -327,6 +331,9 @@ struct PlanData {
   /// The index of the state called `name`; std::nullopt if there is none.
   CGC_API std::optional<size_t> findState(std::string_view name) const;
 };
+
+/// The value of `cgc compile --precision` for the plan: "keep", "fp16", "bf16", "fp32" or "tf32".
+CGC_API std::string precisionOption(const PlanData &plan);
 
 /// The batch of a bucket; std::nullopt if no input has a batch dimension.
 CGC_API std::optional<int64_t> batchOf(const Bucket &bucket);

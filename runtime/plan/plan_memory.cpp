@@ -2,8 +2,11 @@
 #include "runtime/plan/plan_memory.h"
 
 #include "runtime/base/checked.h"
+#include "runtime/plan/gemm_call.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 namespace cgc {
 
@@ -58,6 +61,27 @@ uint64_t ioBytes(const Bucket &bucket) {
   return bytes;
 }
 
+uint64_t workspaceBytes(const Bucket &bucket) {
+  uint64_t most = 0;
+  std::array<uint64_t, kMaxBranches + 1> largest{}; // Of each branch, since branch 0 ran.
+  for (const LaunchRecord &record : bucket.records) {
+    if (record.branch == 0)
+      largest.fill(0);
+    const auto *const call = std::get_if<LibraryCall>(&record.op);
+    if (!call || !isGemm(*call))
+      continue;
+    const Result<GemmCall> gemm = gemmCall(*call, bucket.tensors);
+    if (!gemm.isOk())
+      continue;
+    const TensorRef &workspace = bucket.tensors[uint32_t(gemm->workspace)];
+    uint64_t &branch = largest[record.branch];
+    branch = std::max(branch, *tensorBytes(workspace.dtype, workspace.sizes));
+    most = std::max(most, std::accumulate(largest.begin(), largest.end(), uint64_t(0)));
+    largest[0] = 0; // Over before the next record begins.
+  }
+  return most;
+}
+
 PlanMemory planMemory(const PlanData &plan, bool separateBuffers) {
   PlanMemory memory;
   memory.weights = weightOffsets(plan).back();
@@ -68,6 +92,8 @@ PlanMemory planMemory(const PlanData &plan, bool separateBuffers) {
                          ? checkedAdd(memory.arena, bucket.arenaBytes).value_or(UINT64_MAX / 2)
                          : std::max(memory.arena, bucket.arenaBytes);
       memory.io += ioBytes(bucket);
+      memory.workspace = separateBuffers ? memory.workspace + workspaceBytes(bucket)
+                                         : std::max(memory.workspace, workspaceBytes(bucket));
     }
   return memory;
 }

@@ -17,6 +17,9 @@ struct PlanMemory {
   uint64_t arena = 0;  ///< Of each context, or of a memory pool: that of the largest bucket.
   uint64_t io = 0;     ///< Static inputs and outputs of all buckets, of each context.
   uint64_t states = 0; ///< Of each context, with padding between states.
+  /// The part of `arena` that GEMMs of libraries need as workspace: that of the largest bucket
+  /// (workspaceBytes).
+  uint64_t workspace = 0;
 };
 /// The memory of `plan`. `separateBuffers`: EngineOptions::separateBuffers, with which `arena` is
 /// the sum over the buckets.
@@ -24,6 +27,10 @@ CGC_API PlanMemory planMemory(const PlanData &plan, bool separateBuffers = false
 
 /// Bytes of the static inputs and outputs of a bucket.
 CGC_API uint64_t ioBytes(const Bucket &bucket);
+
+/// The most bytes that the workspaces of a bucket's GEMMs take at a time. Those of one branch run
+/// one after another.
+CGC_API uint64_t workspaceBytes(const Bucket &bucket);
 
 /// Whether records read the weight; others only hold first values of states, which are copied from
 /// the plan file, and have no memory on the device. By weight.

@@ -83,8 +83,8 @@ public:
             vector<int64_t>(t.strides())};
   }
   Weight unpack(const fb::Weight &w) {
-    return {text(w.name()), DType(w.dtype()), vector<int64_t>(w.sizes()), w.file_offset(),
-            w.hash()};
+    return {text(w.name()),  DType(w.dtype()), vector<int64_t>(w.sizes()),
+            w.file_offset(), w.hash(),         boolean(w.is_computed())};
   }
   SourceLocation unpack(const fb::Location &l) {
     return {text(l.file()), l.line(), text(l.module_path())};
@@ -152,7 +152,8 @@ public:
             p.gpu() ? std::optional(TargetGpu{text(p.gpu()), p.multiprocessors(), p.tuned()})
                     : std::nullopt,
             tables(p.op_libraries()),
-            tables(p.states())};
+            tables(p.states()),
+            boolean(p.tf32())};
   }
 
 private:

@@ -140,7 +140,8 @@ std::string recordText(const LaunchRecord &record, const TensorText &tensorText)
 std::string toText(const PlanData &plan) {
   std::string s = "plan target=" + std::string(deviceName(plan.target)) +
                   " producer=" + quoted(plan.producer) +
-                  (plan.precision ? " precision=" + std::string(dtypeName(*plan.precision)) : "");
+                  (plan.precision ? " precision=" + std::string(dtypeName(*plan.precision)) : "") +
+                  (plan.tf32 ? " tf32" : "");
   if (plan.gpu)
     s += " gpu=" + quoted(plan.gpu->name) + " sms=" + std::to_string(plan.gpu->multiprocessors) +
          (plan.gpu->tuned ? " tuned" : "");
@@ -150,7 +151,7 @@ std::string toText(const PlanData &plan) {
   for (size_t i = 0; i < plan.weights.size(); ++i) {
     const Weight &w = plan.weights[i];
     s += "weight " + std::to_string(i) + " " + quoted(w.name) + " " + shapeText(w.dtype, w.sizes) +
-         "\n";
+         (w.isComputed ? " computed\n" : "\n");
   }
   for (size_t i = 0; i < plan.states.size(); ++i) {
     const State &state = plan.states[i];

@@ -65,6 +65,8 @@ public:
       CGC_TRY(located(checkBatch(plan_, entry)));
     }
     where_.clear();
+    if (plan_.tf32 && plan_.target != DeviceKind::Cuda)
+      return fail("GEMMs may round to TF32, and the target is cpu");
     if (plan_.gpu && plan_.target != DeviceKind::Cuda)
       return fail("a GPU is named, and the target is cpu");
     return Status::ok();

@@ -149,7 +149,7 @@ fbs::Offset<fb::Io> pack(fbs::FlatBufferBuilder &b, const IoTensor &io) {
 fbs::Offset<fb::Weight> pack(fbs::FlatBufferBuilder &b, const Weight &w) {
   const auto name = b.CreateSharedString(w.name);
   const auto sizes = b.CreateVector(w.sizes);
-  return fb::CreateWeight(b, name, uint8_t(w.dtype), sizes, w.fileOffset, w.hash);
+  return fb::CreateWeight(b, name, uint8_t(w.dtype), sizes, w.fileOffset, w.hash, w.isComputed);
 }
 
 fbs::Offset<fb::Location> pack(fbs::FlatBufferBuilder &b, const SourceLocation &l) {
@@ -207,7 +207,7 @@ void packPlan(fbs::FlatBufferBuilder &b, const PlanData &plan) {
   b.Finish(fb::CreatePlan(b, uint8_t(plan.target), producer, entries, weights, locations,
                           plan.precision ? uint8_t(*plan.precision) : kNoPrecision, gpu,
                           plan.gpu ? plan.gpu->multiprocessors : 0, plan.gpu && plan.gpu->tuned,
-                          opLibraries, states));
+                          opLibraries, states, plan.tf32));
 }
 
 Status padTo(AtomicFile &file, uint64_t offset) {

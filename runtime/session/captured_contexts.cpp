@@ -52,12 +52,12 @@ Status CapturedContexts::run(const StreamCapture &capture, int device,
   if (count == 0)
     return {Code::Usage,
             "the stream is being captured, and the session has no context for graphs of "
-            "the caller; create it with SessionOptions::capturedContexts"};
+            "the caller; create it with captured contexts"};
   if (!free)
     return {Code::Busy,
             "graphs of the caller hold all " + std::to_string(count) +
                 " contexts that are set aside for them; destroy one of these graphs and "
-                "its executables, or raise SessionOptions::capturedContexts"};
+                "its executables, or create the session with more captured contexts"};
   CGC_TRY(hold(*free, capture.graph));
   free->capture = capture.id;
   return body(free->context);

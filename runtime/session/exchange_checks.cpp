@@ -70,7 +70,7 @@ Status checkEqualEntries(const PlanData &present, const PlanData &next) {
 Status checkEqualStructure(const PlanData &present, const PlanData &next) {
   if (present.target != next.target)
     return another("its target differs");
-  if (present.precision != next.precision)
+  if (present.precision != next.precision || present.tf32 != next.tf32)
     return another("its precision differs");
   if (present.opLibraries != next.opLibraries)
     return another("its op libraries differ");

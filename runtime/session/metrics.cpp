@@ -86,6 +86,10 @@ std::string prometheusText(const SessionStats &stats, const MemoryReport &memory
                                     {"graphs", memory.graphs},
                                     {"states", memory.states}})
     text.sample(std::to_string(bytes), {{"kind", kind}});
+  text.family("workspace_bytes", "gauge", "The part of the arenas that GEMMs of libraries need.");
+  text.sample(std::to_string(memory.workspace));
+  text.family("memory_peak_bytes", "gauge", "The most memory since the session was created.");
+  text.sample(std::to_string(memory.peak));
   text.family("healthy", "gauge", "1 unless the session has lost a device.");
   text.sample(isHealthy ? "1" : "0");
   return text.take();

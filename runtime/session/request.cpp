@@ -2,9 +2,11 @@
 #include "runtime/session/request.h"
 
 #include "runtime/exec/bucket_choice.h"
+#include "runtime/exec/requirements.h"
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 namespace cgc {
 namespace {
@@ -50,16 +52,21 @@ std::string reasonText(const PlanData &plan, const BatchRows &rows) {
   return text;
 }
 
-/// The command that adds a bucket for `inputs` to the plan, for messages.
+/// The command that adds a bucket for `inputs` to the plan, for messages. It has the options that
+/// the plan records.
 std::string addCommand(const PlanData &plan, const Entry &entry,
                        std::span<const TensorView> inputs) {
-  std::string text = "cgc compile MODEL.pt --add-to PLAN --entry " + entry.name;
-  if (plan.target == DeviceKind::Cpu)
-    text += " --target cpu";
+  std::string text = "cgc compile MODEL.pt --add-to PLAN --entry " + entry.name + " --target " +
+                     std::string(deviceName(plan.target));
   if (plan.precision)
-    text += *plan.precision == DType::BF16  ? " --precision bf16"
-            : *plan.precision == DType::F16 ? " --precision fp16"
-                                            : " --precision fp32";
+    text += " --precision " + precisionOption(plan);
+  std::set<std::string> modules;
+  for (const auto &[name, location] : requirementsOf(plan).hostFunctions)
+    modules.insert(name.substr(0, name.rfind('.')));
+  for (const std::string &module : modules)
+    text += " --host-module " + module;
+  for (const OpLibraryId &library : plan.opLibraries)
+    text += " --op-library " + library.name;
   for (size_t i = 0; i < inputs.size(); ++i)
     text += " --input '" + entry.buckets[0].inputs[i].name + "=" +
             shapeText(inputs[i].dtype, inputs[i].sizes) + "'";
@@ -108,7 +115,7 @@ Status RequestTable::checkBatch(int64_t rows) const {
   if (rows > maxBatch_)
     return {Code::Usage, "a batch of " + std::to_string(rows) +
                              " rows is above the session's limit of " + std::to_string(maxBatch_) +
-                             "; give it in parts, or raise SessionOptions::maxBatch"};
+                             "; give it in parts, or create the session with a larger limit"};
   return Status::ok();
 }
 
@@ -194,10 +201,10 @@ Result<Request> RequestTable::find(std::string_view name, std::span<const Tensor
     const Status none = noBucket(*entry, inputs);
     return Status(Code::Usage,
                   none.message() + reasonText(plan_, entry->rows) +
-                      "\nThis adds the sizes to the plan, with the other options that it was "
-                      "compiled with" +
-                      (plan_.precision ? " and the model's own dtypes" : "") + ": " +
-                      addCommand(plan_, *entry, inputs));
+                      "\nThis adds the sizes to the plan: " + addCommand(plan_, *entry, inputs) +
+                      "\nAdd -O, --arch, --passes, --pass-plugin and --entry-group as the plan was "
+                      "compiled, which it does not record" +
+                      (plan_.precision ? ", and give --input the model's own dtypes" : ""));
   }
   CGC_TRY(checkViews(bucket->inputs, inputs, device, "input", rows));
   CGC_TRY(checkViews(bucket->outputs, outputs, device, "output", rows));
@@ -244,11 +251,12 @@ Result<Request> RequestTable::findBucketFor(std::string_view name, int64_t batch
   const std::string rows = std::to_string(batch) + " rows";
   if (fitting.empty())
     return Status(Code::Usage, "entry '" + entry->name + "' has no single bucket for " + rows +
-                                   "; reserve fewer, or call Session::run, which splits them");
+                                   "; reserve fewer, or run the session itself, which splits them");
   if (fitting.size() > 1)
-    return Status(Code::Usage, "entry '" + entry->name + "' has " + std::to_string(fitting.size()) +
-                                   " buckets for " + rows +
-                                   " that differ in other sizes; call Session::run with tensors");
+    return Status(Code::Usage,
+                  "entry '" + entry->name + "' has " + std::to_string(fitting.size()) +
+                      " buckets for " + rows +
+                      " that differ in other sizes; run the session itself, with tensors");
   request.bucket = fitting[0];
   request.rows = batchOf(entry->buckets[fitting[0]]) ? batch : 0;
   return request;

@@ -51,7 +51,7 @@ Status Reservation::Impl::runOn(void *stream) {
     CGC_ASSIGN_OR_RETURN(const auto capture, captureOf(static_cast<cudaStream_t>(stream)));
     if (capture)
       return {Code::Usage, "the stream is being captured, and a caller's graph could run after the "
-                           "reservation; call Session::run with tensors of your own"};
+                           "reservation; run the session itself, with tensors of your own"};
     CGC_ASSIGN_OR_RETURN(const int device, deviceOf(static_cast<cudaStream_t>(stream)));
     if (device != lease->device)
       return {Code::Usage, "the stream is of GPU " + std::to_string(device) +

@@ -216,6 +216,16 @@ Session::Impl::reserve(std::string_view entry, int64_t batch, std::optional<int>
   return reservation;
 }
 
+MemoryReport ServedPlan::memory() const {
+  MemoryReport sum;
+  for (const std::unique_ptr<Engine> &engine : engines) {
+    const MemoryReport one = engine->memory();
+    sum += one;
+    sum.peak += one.peak;
+  }
+  return sum;
+}
+
 Status Session::Impl::exchange(std::shared_ptr<const Plan> plan,
                                Status (*check)(const PlanData &, const PlanData &)) {
   if (!plan)
@@ -229,7 +239,9 @@ Status Session::Impl::exchange(std::shared_ptr<const Plan> plan,
   CGC_ASSIGN_OR_RETURN(std::shared_ptr<ServedPlan> next, ServedPlan::create(plan, options));
   introduce(*next);
   std::list<std::shared_ptr<ServedPlan>> last(1); // Allocated before anything is exchanged.
+  const MemoryReport before = served->memory(), after = next->memory();
   std::unique_lock lock(mutex);
+  peakBytes = std::max({peakBytes, before.peak, before.total() + after.peak});
   std::swap(served, next);
   unused.wait(lock, [&] { return next->users == 0; });
   lock.unlock();
@@ -355,16 +367,9 @@ std::shared_ptr<const Plan> Session::plan() const {
 
 MemoryReport Session::memory() const {
   const std::lock_guard lock(impl_->mutex);
-  MemoryReport sum;
-  for (const std::unique_ptr<Engine> &engine : impl_->served->engines) {
-    const MemoryReport one = engine->memory();
-    sum.weights += one.weights;
-    sum.arenas += one.arenas;
-    sum.io += one.io;
-    sum.graphs += one.graphs;
-    sum.states += one.states;
-  }
-  return sum;
+  MemoryReport memory = impl_->served->memory();
+  memory.peak = std::max(memory.peak, impl_->peakBytes);
+  return memory;
 }
 
 SessionStats Session::stats() const {

@@ -178,7 +178,8 @@ public:
   /// Builds engines and contexts anew for the same plan, as update() does. For a session that is
   /// not healthy; it fails if the driver still refuses the device, and the process must end then.
   Status reset();
-  /// The memory of the plan that serves requests now, the sum over the devices.
+  /// The memory of the plan that serves requests now, the sum over the devices. Its `peak` is since
+  /// the session was created, and has both plans while they were exchanged.
   MemoryReport memory() const;
 
   struct Impl; ///< session_impl.h, which is not installed.

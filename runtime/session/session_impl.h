@@ -28,6 +28,8 @@ struct ServedPlan : std::enable_shared_from_this<ServedPlan> {
   std::vector<std::unique_ptr<Engine>> engines; // Before the contexts, which borrow them.
   ContextPool pool;
   CapturedContexts captured;
+  /// The sum over the engines.
+  MemoryReport memory() const;
   /// The counters of the buckets, [entry][bucket], which the session owns.
   std::vector<std::vector<std::atomic<uint64_t> *>> counters;
   int users = 0; ///< Calls that use this plan. Guarded by Session::Impl::mutex.
@@ -91,6 +93,7 @@ struct Session::Impl {
   mutable std::mutex mutex;           ///< Guards `served` and ServedPlan::users.
   std::condition_variable unused;
   std::shared_ptr<ServedPlan> served; ///< A reservation shares it.
+  uint64_t peakBytes = 0;             ///< Of plans that were exchanged. Guarded by `mutex`.
   /// Plans that served requests before and that graphs of callers hold. Guarded by `updating`.
   std::list<std::shared_ptr<ServedPlan>> retired;
 

@@ -14,7 +14,7 @@
       return 1;                                                                                    \
     }                                                                                              \
   } while (0)
-/* The call fails with `code` and a message that contains `text`. */
+/* The call fails with `code` and a message that contains `text`, and no name of the C++ API. */
 #define FAILS(call, code, text)                                                                    \
   do {                                                                                             \
     cgc_error *error = NULL;                                                                       \
@@ -23,6 +23,7 @@
     if (!strstr(cgc_error_message(error), text))                                                   \
       fprintf(stderr, "%s\n", cgc_error_message(error));                                           \
     CHECK(strstr(cgc_error_message(error), text) != NULL);                                         \
+    CHECK(strstr(cgc_error_message(error), "::") == NULL);                                         \
     cgc_error_destroy(error);                                                                      \
   } while (0)
 
@@ -170,6 +171,9 @@ static int checkSession(const cgc_plan *plan, const cgc_plan *larger, cgc_sessio
   in.rank = -1;
   FAILS(cgc_session_run(session, "rows", &in, 1, &out, 1, NULL, &error), CGC_USAGE,
         "inputs[0]: rank is negative");
+  in.rank = INT32_MAX;
+  FAILS(cgc_session_run(session, "rows", &in, 1, &out, 1, NULL, &error), CGC_USAGE,
+        "inputs[0]: rank 2147483647 is above 16");
   for (int i = 0; i < 9; ++i)
     many[i] = out;
   FAILS(cgc_session_run(session, "rows", many, 9, &out, 1, NULL, &error), CGC_USAGE,
@@ -177,6 +181,12 @@ static int checkSession(const cgc_plan *plan, const cgc_plan *larger, cgc_sessio
   FAILS(cgc_session_prepare(session, "rows", 0, &error), CGC_USAGE, "the batch is empty");
   CHECK(cgc_session_get_memory(session, &memory, NULL) == CGC_OK);
   CHECK(memory.weights == 16 && memory.arenas > 0 && memory.io > 0 && memory.graphs == 0);
+  CHECK(memory.workspace == 0 && memory.peak >= memory.weights + memory.arenas + memory.io);
+  /* A program that was compiled with the first version has no member for the workspace. */
+  memset(&memory, 0xff, sizeof memory);
+  memory.struct_size = offsetof(cgc_memory_report, workspace);
+  CHECK(cgc_session_get_memory(session, &memory, NULL) == CGC_OK);
+  CHECK(memory.weights == 16 && memory.workspace == UINT64_MAX && memory.peak == UINT64_MAX);
   FAILS(cgc_session_get_memory(session, NULL, &error), CGC_USAGE, "cgc_memory_report is null");
   CHECK(cgc_session_get_stats(session, &stats, NULL) == CGC_OK);
   CHECK(stats.struct_size == sizeof stats);
@@ -243,7 +253,7 @@ static int checkPool(const cgc_plan *plan) {
   CHECK(arenas >= memory.arenas && report.arenas == arenas);
   CHECK(report.io == 2 * memory.io && report.graphs == 0);
   CHECK(report.weights == 2 * memory.weights && report.limit == 0);
-  CHECK(report.peak == report.weights + report.arenas + report.io);
+  CHECK(report.peak == report.weights + report.arenas + report.io && report.workspace == 0);
   FAILS(cgc_memory_pool_get_report(NULL, &report, &error), CGC_USAGE, "pool is null");
   cgc_memory_pool_destroy(pool); /* The sessions keep it. */
   for (int i = 0; i < 2; ++i) {

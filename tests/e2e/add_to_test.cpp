@@ -5,6 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 namespace cgc::e2e {
 namespace {
@@ -71,6 +76,16 @@ TEST_F(AddTo, RefusesTheSameModelWithOtherWeights) {
   EXPECT_EQ(compile("scale_one.pt", "x=f32[8]", {"--add-to", "plan.cgplan"}).status, 0);
 }
 
+TEST_F(AddTo, RefusesBucketsThatRoundOtherwise) {
+  const auto compile = [&](const char *input, const char *precision, const char *to) {
+    return cgc({"compile", tiny(), to, "plan.cgplan", "--entry", "encode_text", "--input", input,
+                "--precision", precision});
+  };
+  ASSERT_EQ(compile("text=i64[1,16]", "tf32", "-o").status, 0);
+  expectError(compile("text=i64[2,16]", "fp32", "--add-to"), 2, {"another --precision, tf32;"});
+  EXPECT_EQ(compile("text=i64[2,16]", "tf32", "--add-to").status, 0);
+}
+
 TEST_F(AddTo, RefusesWhatDoesNotFit) {
   makePlan({"--entry", "encode_text"});
   const std::string plan = readFile(folder / "plan.cgplan");
@@ -87,6 +102,36 @@ TEST_F(AddTo, RefusesWhatDoesNotFit) {
   writeFile(folder / "bad.cgplan", "no plan");
   expectError(cgc({"compile", tiny(), "--add-to", "bad.cgplan", "--input", "text=i64[1,16]"}), 3,
               {"bad.cgplan"});
+}
+
+TEST_F(AddTo, OneProcessReplacesAPlanAtATime) {
+  makePlan({"--entry", "encode_text"});
+  const std::string plan = readFile(folder / "plan.cgplan");
+  {
+    const int file = ::open((folder / "plan.cgplan").c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_GE(file, 0);
+    ASSERT_EQ(::flock(file, LOCK_EX), 0);
+    expectError(cgc(addTo({"--entry", "encode_text", "--batch", "2"})), 1,
+                {"another process is about to replace", "plan.cgplan"});
+    EXPECT_EQ(readFile(folder / "plan.cgplan"), plan);
+    // Another file may be written.
+    EXPECT_EQ(cgc(addTo({"--entry", "encode_text", "--batch", "2", "-o", "more.cgplan"})).status,
+              0);
+    ::close(file);
+  }
+  // Of two at once, each either succeeds and its bucket is there, or fails.
+  Outcome outcomes[2];
+  std::thread other([&] { outcomes[0] = cgc(addTo({"--entry", "encode_text", "--batch", "3"})); });
+  outcomes[1] = cgc(addTo({"--entry", "encode_text", "--batch", "4"}));
+  other.join();
+  const auto added = parseJson(cgc({"inspect", "plan.cgplan", "--json"}), "plan");
+  size_t succeeded = 0;
+  for (const Outcome &outcome : outcomes) {
+    succeeded += outcome.status == 0;
+    EXPECT_TRUE(outcome.status == 0 || outcome.status == 1) << outcome.err;
+  }
+  EXPECT_GE(succeeded, 1u);
+  EXPECT_EQ(added["entries"][0]["buckets"].size(), 1 + succeeded);
 }
 
 } // namespace

@@ -186,6 +186,8 @@ TEST_F(Bench, RefusesFewSamplesAndWhatThePlanHasNot) {
               {"encode_sound", "encode_text"});
   expectError(cgc({"bench", "plan.cgplan", "--batch", "7"}), 2, {"batch 7", "[1,3,32,32]"});
   expectError(cgc({"bench", "missing.cgplan"}), 3, {"missing.cgplan"});
+  expectError(cgc({"bench", "plan.cgplan", "--copies"}), 2,
+              {"--copies is for plans with target cuda"});
 }
 
 } // namespace

@@ -89,7 +89,7 @@ TEST_F(Diff, ComparesPlans) {
   const Outcome outcome = cgc({"diff", "a.cgplan", "plan.cgplan"});
   EXPECT_EQ(outcome.status, 5) << outcome.err;
   for (const char *text :
-       {"~ precision: keep\n> precision: f16\n", "\nentry encode_image, image[1,3,32,32]: ",
+       {"~ precision: keep\n> precision: fp16\n", "\nentry encode_image, image[1,3,32,32]: ",
         "~ input image: f32[1,3,32,32]\n> input image: f16[1,3,32,32]\n"})
     EXPECT_NE(outcome.out.find(text), std::string::npos) << text << "\n" << outcome.out;
 }

@@ -82,6 +82,18 @@ TEST_F(HostModules, AreListedAndTheirWeightsAreNotInThePlan) {
   EXPECT_EQ(json["weights"], 4); // Of the two linears.
 }
 
+TEST_F(HostModules, AreNotNeededToInspectThePlan) {
+  compileForward({"--target", "cuda"});
+  const Outcome text = cgc({"inspect", "plan.cgplan", "--executor", "reference"});
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("can run every record here, with the host functions above"),
+            std::string::npos)
+      << text.out;
+  const auto json =
+      parseJson(cgc({"inspect", "plan.cgplan", "--executor", "reference", "--json"}), "plan");
+  EXPECT_EQ(json["verified"], "all");
+}
+
 TEST_F(HostModules, AreNeededToRunThePlan) {
   compileForward({"--target", "cpu"});
   const std::vector<std::string> run = {"run",        "plan.cgplan", "--input",

@@ -154,6 +154,21 @@ TEST_F(InstalledCgc, ServesAnyBatchFromThreadsOfCppAndC) {
   }
 }
 
+TEST_F(InstalledCgc, ServesFromTheDebianPackageAndByPkgConfig) {
+  makePlan({"--batch", "1,8", "--entry", "encode_text"});
+  for (const auto &[name, prefix] :
+       {std::pair("serve_c_of_deb", "deb/usr"), {"serve_c_of_pkg_config", "prefix"}}) {
+    const std::string program = kExamples / name / "serve_c";
+    const Outcome linked = run({"ldd", program});
+    EXPECT_THAT(linked.out,
+                HasSubstr(" => " + (kExamples / prefix / "lib" / "libcgc_runtime.so").string()));
+    const Outcome served =
+        run({"env", kLibTorchSetting, program, "plan.cgplan", "encode_text", "2", "1"});
+    EXPECT_EQ(served.status, 0) << served.err;
+    EXPECT_THAT(served.out, HasSubstr(" 0 failures"));
+  }
+}
+
 /// The code of the only block of this language in the README.
 std::string readmeBlock(const std::string &language) {
   const std::string text = readFile(fs::path(CGC_SOURCE_DIR) / "README.md");

@@ -28,6 +28,22 @@ TEST_F(Memory, AddsUpWeightsArenasInputsAndOutputs) {
   EXPECT_EQ(plan["buckets"][1]["io_bytes"], 2 * (16 * 8 + 32 * 4));
   EXPECT_EQ(plan["buckets"][1]["arena_bytes"], plan["arena_bytes"]);
   EXPECT_FALSE(json.contains("pool"));
+  EXPECT_EQ(plan["workspace_bytes"], 0); // Of cuda plans only.
+}
+
+TEST_F(Memory, ShowsTheWorkspaceOfGemmsAsPartOfTheArena) {
+  ASSERT_EQ(cgc({"compile", models() / "tiny_fp32.pt", "-o", "cuda.cgplan", "--input",
+                 "image=f32[64,3,32,32]"})
+                .status,
+            0);
+  const auto json = parseJson(cgc({"memory", "cuda.cgplan", "--buckets", "--json"}), "memory");
+  const auto &plan = json["plans"][0];
+  const auto workspace = plan["workspace_bytes"].get<int64_t>();
+  EXPECT_GT(workspace, 0);
+  EXPECT_LT(workspace, plan["arena_bytes"].get<int64_t>());
+  EXPECT_EQ(plan["buckets"][0]["workspace_bytes"], workspace);
+  EXPECT_THAT(cgc({"memory", "cuda.cgplan"}).out,
+              HasSubstr("The workspace of library GEMMs is part of the arena."));
 }
 
 TEST_F(Memory, PlansInAPoolShareTheLargestArena) {

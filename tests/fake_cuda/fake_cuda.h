@@ -26,6 +26,7 @@ struct Machine {
   int devices = 1;
   uint64_t deviceBytes = uint64_t(1) << 30; ///< Memory of each device.
   unsigned seed = 1;                        ///< Of the random orders.
+  uint64_t execBytes = 0; ///< Device memory that each executable graph takes from now on.
 };
 /// Sets up the machine, makes device 0 current for this thread, and clears faults and the call log.
 /// Existing allocations and handles stay valid.
@@ -33,7 +34,8 @@ void reset(Machine machine = {});
 
 /// Sets the memory of one device in bytes. What is allocated stays, even if it is more.
 void setDeviceBytes(int device, uint64_t bytes);
-/// Bytes of device memory and pinned host memory that are currently allocated.
+/// Bytes of device memory, with that of executable graphs, and pinned host memory that are
+/// currently allocated.
 uint64_t allocatedBytes();
 /// Bytes of one device's memory that are currently allocated, as they were requested.
 uint64_t allocatedBytes(int device);

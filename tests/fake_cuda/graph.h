@@ -58,6 +58,8 @@ struct GraphExec {
   /// The nodes of `graph` by the nodes of the graph that was instantiated.
   std::unordered_map<const Node *, Node *> nodeOf;
   Point lastLaunch; ///< The next launch waits for it.
+  int device;
+  uint64_t bytes; ///< Memory of the device.
 };
 
 /// A node of a launch. Those of child graphs lie in the same list.

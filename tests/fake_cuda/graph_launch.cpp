@@ -79,7 +79,11 @@ cudaError_t instantiate(State &state, cudaGraphExec_t *result, cudaGraph_t handl
     return cudaErrorInvalidValue; // A cycle.
   if (const cudaError_t error = state.refuseUnsafe(); error != cudaSuccess)
     return error;
+  if (!state.hasRoom(thisThread.device, state.execBytes))
+    return cudaErrorMemoryAllocation;
   const auto exec = std::make_shared<GraphExec>();
+  exec->device = thisThread.device;
+  exec->bytes = state.execBytes;
   exec->graph = graph->clone();
   for (size_t i = 0; i < graph->nodes().size(); ++i)
     exec->nodeOf[graph->nodes()[i].get()] = exec->graph->nodes()[i].get();

@@ -20,6 +20,9 @@ struct KernelArguments {
     int64_t sizes[kMaxRank], strides[kMaxRank];
   };
   uint32_t readCount, writeCount, intCount, floatCount;
+  /// The leading rows of the results that a kernel with a tail launch computes; its tail launch
+  /// computes the others. Negative without a tail launch.
+  int64_t mainRows = -1;
   Operand reads[4], writes[2];
   int64_t ints[8];
   double floats[4];
@@ -36,7 +39,7 @@ bool isKernel(const void *function);
 const KernelArguments::Operand *
 inaccessibleOperand(const KernelArguments &arguments,
                     const std::function<bool(const std::byte *, uint64_t bytes)> &isAccessible);
-/// Computes the launch with the kernel's reference.
+/// Computes the launch, or tail launch, with the kernel's reference.
 void runReference(const void *function, const KernelArguments &arguments);
 
 } // namespace cgc::test::fake_cuda

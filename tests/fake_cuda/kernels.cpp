@@ -2,12 +2,14 @@
 // of references, and bind copies the operands and numbers of a launch.
 #include "runtime/base/check.h"
 #include "runtime/kernels/device/device_kernels.h"
+#include "runtime/kernels/gemm/gemm.h"
 #include "runtime/kernels/reference.h"
 #include "tests/fake_cuda/kernel_arguments.h"
 
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 namespace cgc {
@@ -33,6 +35,17 @@ constexpr KernelCode kCodes[] = {
 #include "runtime/kernels/kernels.def"
     {reference::cublasLtMatmulReference},
 };
+/// What stands for the tail launches of the kernels.
+constexpr KernelCode kTails[] = {
+#define CGC_KERNEL(NAME, TRAITS, READS, WRITES, INTS, FLOATS, PARAMETERS)                          \
+  {reference::NAME##Reference},
+#include "runtime/kernels/kernels.def"
+};
+
+bool isTail(const void *function) {
+  const auto *const code = static_cast<const KernelCode *>(function);
+  return std::ranges::any_of(kTails, [&](const KernelCode &known) { return &known == code; });
+}
 
 enum Row : size_t {
 #define CGC_KERNEL(NAME, TRAITS, READS, WRITES, INTS, FLOATS, PARAMETERS) k_##NAME,
@@ -50,6 +63,27 @@ void copyOperands(std::span<const OperandView> views, std::span<void *const> add
   }
 }
 
+/// Divides a GEMM with wide clusters as for a GPU that has room for one of them, so that small
+/// grids have a tail launch too.
+KernelParameters withTail(size_t row, const LaunchView &launch, KernelArguments arguments) {
+  const std::optional<GemmKernel> gemm = gemmKernelOf(kernels()[row]);
+  if (!gemm || !gemm->tile->hasWideClusters())
+    return KernelParameters(arguments);
+  const GemmNumbers numbers = GemmNumbers::of(launch.ints);
+  const GemmTile::TileSchedule schedule =
+      gemm->tile->schedule(numbers.m, numbers.n, launch.grid[0], /*clustersAtOnce=*/1);
+  const int64_t mainRows = std::min(schedule.clusterRows * 2 * gemm->tile->tileM, numbers.m);
+  KernelParameters::TailLaunch tail{.function = nullptr, .blocks = 2 * schedule.pairs};
+  if (mainRows < numbers.m) {
+    arguments.mainRows = mainRows;
+    tail.function = &kTails[row];
+  }
+  KernelParameters parameters(arguments);
+  parameters.tail = tail;
+  return parameters;
+}
+
+template <size_t kRow>
 Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
   KernelArguments arguments = {};
   arguments.readCount = launch.reads.size();
@@ -63,12 +97,12 @@ Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &a
             "the fake kernels have room for every row's numbers");
   std::ranges::copy(launch.ints, arguments.ints);
   std::ranges::copy(launch.floats, arguments.floats);
-  return KernelParameters(arguments);
+  return withTail(kRow, launch, arguments);
 }
 
 constexpr DeviceKernel kDeviceKernels[] = {
 #define CGC_KERNEL(NAME, TRAITS, READS, WRITES, INTS, FLOATS, PARAMETERS)                          \
-  {[]() -> const void * { return &kCodes[k_##NAME]; }, bind},
+  {[]() -> const void * { return &kCodes[k_##NAME]; }, bind<k_##NAME>},
 #include "runtime/kernels/kernels.def"
 };
 
@@ -104,11 +138,21 @@ uint64_t extent(const KernelArguments::Operand &o) {
   return (last + 1) * dtypeSize(o.dtype);
 }
 
+void runWhole(const void *function, const KernelArguments &arguments) {
+  const std::vector<TensorView> reads = views({arguments.reads, arguments.readCount}),
+                                writes = views({arguments.writes, arguments.writeCount});
+  static_cast<const KernelCode *>(function)->reference({reads,
+                                                        writes,
+                                                        {arguments.ints, arguments.intCount},
+                                                        {arguments.floats, arguments.floatCount}});
+}
+
 } // namespace
 
 bool isKernel(const void *function) {
   const auto *const code = static_cast<const KernelCode *>(function);
-  return std::ranges::any_of(kCodes, [&](const KernelCode &known) { return &known == code; });
+  return isTail(function) ||
+         std::ranges::any_of(kCodes, [&](const KernelCode &known) { return &known == code; });
 }
 
 const KernelArguments::Operand *
@@ -125,12 +169,33 @@ inaccessibleOperand(const KernelArguments &arguments,
 }
 
 void runReference(const void *function, const KernelArguments &arguments) {
-  const std::vector<TensorView> reads = views({arguments.reads, arguments.readCount}),
-                                writes = views({arguments.writes, arguments.writeCount});
-  static_cast<const KernelCode *>(function)->reference({reads,
-                                                        writes,
-                                                        {arguments.ints, arguments.intCount},
-                                                        {arguments.floats, arguments.floatCount}});
+  if (arguments.mainRows < 0)
+    return runWhole(function, arguments);
+  // Computes all rows in memory of its own, and copies those of the launch.
+  KernelArguments whole = arguments;
+  std::vector<std::vector<std::byte>> results(arguments.writeCount);
+  for (uint32_t i = 0; i < arguments.writeCount; ++i)
+    if (KernelArguments::Operand &o = whole.writes[i]; o.data) {
+      const auto *const data = static_cast<const std::byte *>(o.data);
+      results[i].assign(data, data + extent(o));
+      o.data = results[i].data();
+    }
+  runWhole(function, whole);
+  for (uint32_t i = 0; i < arguments.writeCount; ++i) {
+    const KernelArguments::Operand &o = arguments.writes[i];
+    if (!o.data)
+      continue;
+    const uint64_t all = results[i].size();
+    uint64_t pitch = dtypeSize(o.dtype);
+    for (size_t d = 1; d < o.rank; ++d)
+      pitch *= o.sizes[d];
+    if (o.isStrided)
+      pitch = o.strides[0] * dtypeSize(o.dtype);
+    const uint64_t middle = std::min(all, arguments.mainRows * pitch);
+    const auto [begin, end] =
+        isTail(function) ? std::pair(middle, all) : std::pair(uint64_t(0), middle);
+    std::memcpy(static_cast<std::byte *>(o.data) + begin, results[i].data() + begin, end - begin);
+  }
 }
 
 } // namespace test::fake_cuda

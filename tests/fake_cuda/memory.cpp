@@ -20,9 +20,7 @@ cudaError_t allocate(State &state, void **result, size_t bytes, bool isPinned) {
   if (bytes == 0)
     return cudaSuccess;
   const int device = thisThread.device;
-  const uint64_t used = isPinned ? 0 : state.allocatedOn(device);
-  if (!isPinned &&
-      (used > state.devices[device].bytes || bytes > state.devices[device].bytes - used))
+  if (!isPinned && !state.hasRoom(device, bytes))
     return cudaErrorMemoryAllocation;
   // Not std::aligned_alloc, whose sizes are multiples of the alignment: AddressSanitizer then finds
   // an access to the first byte past the end.
@@ -63,7 +61,15 @@ uint64_t State::allocatedOn(int device) const {
   for (const auto &[address, allocation] : allocations)
     if (!allocation.isPinned && allocation.device == device)
       bytes += allocation.bytes;
+  for (const auto &[address, exec] : execs)
+    if (exec->device == device)
+      bytes += exec->bytes;
   return bytes;
+}
+
+bool State::hasRoom(int device, uint64_t bytes) const {
+  const uint64_t used = allocatedOn(device), all = devices[device].bytes;
+  return used <= all && bytes <= all - used;
 }
 
 const Allocation *State::findAllocation(const void *data, uint64_t bytes) const {

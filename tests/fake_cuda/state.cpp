@@ -37,6 +37,7 @@ void State::setUp(const Machine &machine) {
     device.sharedLimits.clear();
   }
   random.seed(machine.seed);
+  execBytes = machine.execBytes;
   faults.clear();
   calls.clear();
   for (const std::shared_ptr<Stream> &stream : destroyedStreams)
@@ -66,6 +67,8 @@ uint64_t allocatedBytes() {
   uint64_t bytes = 0;
   for (const auto &[address, allocation] : state.allocations)
     bytes += allocation.bytes;
+  for (const auto &[address, exec] : state.execs)
+    bytes += exec->bytes;
   return bytes;
 }
 

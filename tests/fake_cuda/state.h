@@ -50,6 +50,7 @@ struct State {
   /// Freed memory with its sizes, the oldest first, kept from being reused.
   std::deque<std::pair<std::unique_ptr<std::byte, Free>, uint64_t>> freed;
   uint64_t freedBytes = 0;
+  uint64_t execBytes = 0; ///< Machine::execBytes.
 
   std::map<Stream *, std::shared_ptr<Stream>> streams;
   std::vector<std::shared_ptr<Stream>> destroyedStreams; ///< Which still have work.
@@ -79,7 +80,10 @@ struct State {
   Call &currentCall();
 
   // memory.cpp
+  /// The bytes in use on a device, those of executable graphs included.
   uint64_t allocatedOn(int device) const;
+  /// Whether a device has this much memory left.
+  bool hasRoom(int device, uint64_t bytes) const;
   /// The allocation that [data, data + bytes) lies in; null if there is none.
   const Allocation *findAllocation(const void *data, uint64_t bytes) const;
   /// The device whose memory it is; -1 for host memory, pinned or not.

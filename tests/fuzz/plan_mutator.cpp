@@ -44,7 +44,7 @@ template <class F> void fields(fb::EntryT &e, F &f) {
   f(e.rows_location);
 }
 template <class F> void fields(fb::WeightT &w, F &f) {
-  f(w.name), f(w.dtype), f(w.sizes);
+  f(w.name), f(w.dtype), f(w.sizes), f(w.is_computed);
 }
 template <class F> void fields(fb::LocationT &l, F &f) {
   f(l.file), f(l.line), f(l.module_path);
@@ -54,7 +54,7 @@ template <class F> void fields(fb::OpLibraryT &l, F &f) {
 }
 template <class F> void fields(fb::PlanT &p, F &f) {
   f(p.target), f(p.producer), f(p.entries), f(p.weights), f(p.locations), f(p.precision);
-  f(p.gpu), f(p.multiprocessors), f(p.op_libraries);
+  f(p.gpu), f(p.multiprocessors), f(p.op_libraries), f(p.tf32);
 }
 
 /// All fields of a plan, grouped by type. Elements of number lists count as fields.

@@ -37,6 +37,7 @@ def read_only(shape):
     (GOOD[:, :8].copy(), "encode_image"),
     (GOOD[0], "encode_image"),
     (GOOD[..., None], "encode_image"),
+    (GOOD.reshape((4, 16) + 15 * (1,)), "rank 17 is above 16"),
     (None, "is of type NoneType, which is no array"),
     ("picture.jpg", "is of type str, which is no array"),
     ([[1.0, 2.0]], "is of type list, which is no array"),

@@ -139,7 +139,9 @@ def test_stats_count(tiny):
 def test_memory_is_that_of_the_plan(plans, tiny):
     with cgc.load(plans / "tiny.cgplan", executor="reference", contexts=2) as two:
         one, both = tiny.memory(), two.memory()
-    assert set(one) == {"weights", "arenas", "io", "graphs"}
+    assert set(one) == {"weights", "arenas", "io", "graphs", "workspace", "peak"}
+    assert 0 <= one["workspace"] <= one["arenas"]
+    assert one["peak"] == one["weights"] + one["arenas"] + one["io"] + one["graphs"]
     assert 0 < one["weights"] == both["weights"]
     assert 0 < 2 * one["arenas"] == both["arenas"]
     # Inputs and outputs of the buckets of 1 and 4 rows: of encode_image, of encode_text, and of forward, whose third

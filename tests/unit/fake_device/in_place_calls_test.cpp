@@ -126,11 +126,15 @@ TEST_F(InPlaceCalls, WithoutAddressSetsEveryTensorIsCopied) {
 }
 
 TEST_F(InPlaceCalls, TheReportCountsTheExecutables) {
+  fake_cuda::reset({.execBytes = 5000});
   Context context = this->context(ExecutorKind::Graph);
+  const uint64_t captured = engine_->memory().graphs;
+  EXPECT_EQ(captured, 3 * 5000u); // Of three buckets.
   ASSERT_TRUE(run(context, 0).isOk());
-  // The fake GPU's graphs take no device memory; the report asks for it before and after.
-  EXPECT_EQ(countOf(names_, "cudaMemGetInfo"), 2u);
+  EXPECT_EQ(engine_->memory().graphs, captured + 5000);
+  EXPECT_EQ(engine_->memory().peak, engine_->memory().total());
   ASSERT_TRUE(run(context, 0).isOk());
+  EXPECT_EQ(engine_->memory().graphs, captured + 5000);
   EXPECT_EQ(countOf(names_, "cudaMemGetInfo"), 0u);
 }
 

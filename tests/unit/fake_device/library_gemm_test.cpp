@@ -72,5 +72,27 @@ TEST_P(FakeLibraryGemm, ComputesItsEpilogues) {
               ElementsAre(101, 212, 323, 436, 496, 560, 714, 770));
 }
 
+TEST_F(FakeDevice, TheWorkspaceOfGemmsIsPartOfTheArenas) {
+  const SamplePlan sample = gemmPlan(false, false);
+  const Plan plan = *Plan::fromMemory(sample.plan, sample.weights);
+  for (const auto &pool : {std::shared_ptr<MemoryPool>(), *MemoryPool::create({})}) {
+    EngineOptions options;
+    options.cublasLtPath = builtLibrary("libcgc_test_cublaslt.so");
+    options.pool = pool;
+    const Result<Engine> engine = Engine::create(plan, options);
+    ASSERT_TRUE(engine.isOk()) << engine.status().message();
+    EXPECT_EQ(engine->memory().workspace, 0u);
+    const Result<Context> one = Context::create(*engine), two = Context::create(*engine);
+    ASSERT_TRUE(one.isOk() && two.isOk());
+    const uint64_t shared = pool ? 256 : 512; // Contexts in a pool use one arena.
+    EXPECT_EQ(engine->memory().workspace, shared);
+    EXPECT_EQ(engine->memory().arenas, shared);
+    if (pool) {
+      EXPECT_EQ(pool->report().sum.workspace, 256u);
+      EXPECT_EQ(pool->report().models.at(0).memory.workspace, 256u);
+    }
+  }
+}
+
 } // namespace
 } // namespace cgc::test

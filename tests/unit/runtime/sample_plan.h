@@ -50,7 +50,7 @@ inline SamplePlan samplePlan() {
   plan.precision = DType::F32;
   plan.locations = {{"model.py", 12, "visual.ln"}, {"model.py", 13, ""}};
   plan.weights = {{.name = "w", .dtype = DType::F32, .sizes = {4}},
-                  {.name = "unused", .dtype = DType::U8, .sizes = {3}}};
+                  {.name = "unused", .dtype = DType::U8, .sizes = {3}, .isComputed = true}};
   sample.weights = {floatBytes({1, 2, 3, 4}), std::vector<std::byte>(3, std::byte{9})};
 
   Entry main{.name = "main", .buckets = {}};
@@ -90,6 +90,7 @@ inline SamplePlan cudaSamplePlan() {
   PlanData &plan = sample.plan;
   plan.target = DeviceKind::Cuda;
   plan.gpu = {"Some GPU", 7, true};
+  plan.tf32 = true;
   for (Bucket &bucket : plan.entries[0].buckets) {
     bucket.isMeasured = true;
     KernelLaunch kernel{.kernel = "some_kernel",

@@ -89,6 +89,39 @@ TEST_F(Captured, ARequestOfAnyBatchReplaysBesideOtherRequests) {
   }
 }
 
+/// The second run of a capture goes behind the first one, and stays behind what the caller
+/// captured before it on another stream.
+TEST_F(Captured, ARunOnAForkedStreamKeepsTheWorkBeforeIt) {
+  Session session = createSession(plan_, {.capturedContexts = 1});
+  const Rows x, y, source, late, z;
+  cudaStream_t side = nullptr;
+  cudaEvent_t forked = nullptr, joined = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&forked, cudaEventDisableTiming), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&joined, cudaEventDisableTiming), cudaSuccess);
+  begin();
+  ASSERT_EQ(cudaEventRecord(forked, stream_), cudaSuccess);
+  ASSERT_EQ(cudaStreamWaitEvent(side, forked, 0), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(late.data, source.data, source.bytes(), cudaMemcpyDeviceToDevice, side),
+            cudaSuccess);
+  ASSERT_TRUE(run(session, x, y, stream_).isOk());
+  ASSERT_TRUE(run(session, late, z, side).isOk());
+  ASSERT_EQ(cudaEventRecord(joined, side), cudaSuccess);
+  ASSERT_EQ(cudaStreamWaitEvent(stream_, joined, 0), cudaSuccess);
+  const cudaGraphExec_t exec = end();
+  for (int i = 1; i <= 20; ++i) { // The nodes run in another order each time.
+    x.set(float(i));
+    source.set(float(-7 * i));
+    replay(exec);
+    EXPECT_EQ(y.values(), expected(y.sizes, float(i)));
+    EXPECT_EQ(z.values(), expected(z.sizes, float(-7 * i)));
+  }
+  EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(forked), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(joined), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(side), cudaSuccess);
+}
+
 TEST_F(Captured, ThePaddingOfAReplayIsZerosWhateverRanBefore) {
   Session session = createSession(plan_, {.capturedContexts = 1});
   const Rows few(3), many(4), y(3), z(4);
@@ -187,7 +220,7 @@ TEST_F(Captured, WithoutASetAsideContextTheCaptureIsRefusedAndGoesOn) {
   begin();
   const Status refused = run(session, x, y, stream_);
   EXPECT_EQ(refused.code(), Code::Usage);
-  EXPECT_THAT(refused.message(), HasSubstr("SessionOptions::capturedContexts"));
+  EXPECT_THAT(refused.message(), HasSubstr("create it with captured contexts"));
   ASSERT_EQ(cudaMemsetAsync(y.data, 0, y.bytes(), stream_), cudaSuccess);
   EXPECT_EQ(cudaGraphExecDestroy(end()), cudaSuccess);
 }
@@ -272,7 +305,7 @@ TEST_F(Captured, AContextIsHeldUntilTheGraphAndItsExecutablesAreDestroyed) {
   begin();
   const Status busy = run(session, x, y, stream_);
   EXPECT_EQ(busy.code(), Code::Busy);
-  EXPECT_THAT(busy.message(), AllOf(HasSubstr("hold all 1"), HasSubstr("capturedContexts")));
+  EXPECT_THAT(busy.message(), AllOf(HasSubstr("hold all 1"), HasSubstr("more captured contexts")));
   ASSERT_EQ(cudaMemsetAsync(y.data, 0, y.bytes(), stream_), cudaSuccess);
   EXPECT_EQ(cudaGraphExecDestroy(end()), cudaSuccess);
   EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
@@ -405,7 +438,7 @@ TEST_F(Captured, AReservationIsNotForCaptures) {
   begin();
   const Status refused = reservation.run(stream_);
   EXPECT_EQ(refused.code(), Code::Usage);
-  EXPECT_THAT(refused.message(), HasSubstr("Session::run"));
+  EXPECT_THAT(refused.message(), HasSubstr("run the session itself"));
   ASSERT_EQ(cudaMemsetAsync(y.data, 0, y.bytes(), stream_), cudaSuccess);
   EXPECT_EQ(cudaGraphExecDestroy(end()), cudaSuccess);
 }

@@ -5,6 +5,7 @@
 #include "tests/unit/runtime/session/served_plan.h"
 
 #include <cstdlib>
+#include <functional>
 #include <new>
 
 /// The number of allocations of this thread that still succeed; negative: all. Those inside of the
@@ -58,6 +59,35 @@ protected:
     CGC_ASSIGN_OR_RETURN(Reservation reservation, session.reserve("rows", 3));
     return reservation.run();
   }
+  /// The same without a pool on two GPUs: weights are copied from one to the other, buckets are
+  /// captured when they are first used, and each GPU has a reservation.
+  Status liveOnTwoGpus() {
+    SessionOptions options{.devices = {0, 1}};
+    options.engine.provider = &provider_;
+    options.context.capture = CaptureTime::OnFirstUse;
+    CGC_ASSIGN_OR_RETURN(Session session, Session::create(small_, options));
+    for (const int device : {0, 1}) {
+      CGC_ASSIGN_OR_RETURN(Reservation reservation, session.reserve("rows", 3, device));
+      EXPECT_EQ(reservation.device(), device);
+      CGC_TRY(runRight(reservation));
+    }
+    CGC_TRY(runRight(session, "rows", {6, 4}));
+    CGC_TRY(session.swapWeights(other_));
+    CGC_TRY(session.update(small_));
+    CGC_TRY(session.prepare("columns", 2));
+    return runRight(session, "columns", {3, 2, 4});
+  }
+  /// A run of three rows on the reservation's buffers, which are host memory on the fake GPU.
+  static Status runRight(Reservation &reservation) {
+    CGC_ASSIGN_OR_RETURN(const TensorView in, reservation.inputBuffer(0));
+    CGC_ASSIGN_OR_RETURN(const TensorView out, reservation.outputBuffer(0));
+    for (int i = 0; i < 12; ++i)
+      static_cast<float *>(in.data)[i] = float(i);
+    CGC_TRY(reservation.run());
+    const auto *const y = static_cast<const float *>(out.data);
+    EXPECT_EQ(std::vector<float>(y, y + 12), expected({3, 4}));
+    return Status::ok();
+  }
   /// A run whose values must be right if it succeeds.
   static Status runRight(Session &session, std::string_view entry, std::vector<int64_t> sizes) {
     CGC_ASSIGN_OR_RETURN(const std::vector<float> y, run(session, entry, sizes));
@@ -84,25 +114,31 @@ protected:
     entries[1].buckets.resize(1);
     return toPlan(sample);
   }
+  void failEachCall(const std::function<Status()> &life);
+  void failEachHostAllocation(const std::function<Status()> &life);
+
   const std::shared_ptr<const Plan> small_ = smallPlan({1, 2, 3, 4}),
                                     other_ = smallPlan({5, 6, 7, 8});
 };
 
-TEST_F(Lifetime, EveryFailedCallIsNamedAndLeaksNothing) {
+void Lifetime::failEachCall(const std::function<Status()> &life) {
   const uint64_t bytes = fake_cuda::allocatedBytes();
   const size_t handles = fake_cuda::liveHandles();
   int failures = 0;
   for (int nth = 1;; ++nth) {
     fake_cuda::reset({.devices = 2});
     fake_cuda::failAnyCall(nth, cudaErrorInvalidValue);
-    const Status status = live();
+    const Status status = life();
     const bool allWereCalled = fake_cuda::callCounts().all < size_t(nth);
     failures += !status.isOk();
     const std::string_view failed = allWereCalled ? "" : fake_cuda::calls()[nth - 1].function;
     if (!status.isOk()) {
-      // Work of the provider's ops is enqueued by no CUDA function.
-      const std::string text =
-          failed == "enqueue" ? ": aten::" : std::string(failed) + " returned ";
+      // Work of the provider's ops is enqueued by no CUDA function. If the device of the thread
+      // cannot be set, a later call may fail, which is named.
+      const bool ofThread = failed == "cudaGetDevice" || failed == "cudaSetDevice";
+      const std::string text = failed == "enqueue" ? ": aten::"
+                               : ofThread          ? " returned "
+                                                   : std::string(failed) + " returned ";
       EXPECT_THAT(status.message(), HasSubstr(text)) << nth;
       EXPECT_THAT(status.message(), HasSubstr("cudaErrorInvalidValue")) << nth;
     } else if (!allWereCalled) {
@@ -118,7 +154,15 @@ TEST_F(Lifetime, EveryFailedCallIsNamedAndLeaksNothing) {
   }
   EXPECT_GT(failures, 100);
   fake_cuda::reset({.devices = 2});
-  EXPECT_TRUE(live().isOk());
+  EXPECT_TRUE(life().isOk());
+}
+
+TEST_F(Lifetime, EveryFailedCallIsNamedAndLeaksNothing) {
+  failEachCall([this] { return live(); });
+}
+
+TEST_F(Lifetime, EveryFailedCallOnTwoGpusIsNamedAndLeaksNothing) {
+  failEachCall([this] { return liveOnTwoGpus(); });
 }
 
 TEST_F(Lifetime, AThousandFailedCapturesLeakNothing) {
@@ -175,14 +219,14 @@ TEST_F(Lifetime, AfterAStickyFaultEachCallReturnsIt) {
   EXPECT_TRUE(live().isOk());
 }
 
-TEST_F(Lifetime, EveryFailedHostAllocationIsReportedAndLeaksNothing) {
+void Lifetime::failEachHostAllocation(const std::function<Status()> &life) {
   const uint64_t bytes = fake_cuda::allocatedBytes();
   const size_t handles = fake_cuda::liveHandles();
   long nth = 0;
   for (;; ++nth) {
     fake_cuda::reset({.devices = 2});
     allocationsLeft = nth;
-    const Status status = noThrow([this] { return live(); });
+    const Status status = noThrow(life);
     const bool allSucceeded = allocationsLeft >= 0;
     allocationsLeft = -1;
     EXPECT_EQ(fake_cuda::allocatedBytes(), bytes) << nth << ": " << status.message();
@@ -197,6 +241,14 @@ TEST_F(Lifetime, EveryFailedHostAllocationIsReportedAndLeaksNothing) {
     ASSERT_LT(nth, 20'000);
   }
   EXPECT_GT(nth, 500);
+}
+
+TEST_F(Lifetime, EveryFailedHostAllocationIsReportedAndLeaksNothing) {
+  failEachHostAllocation([this] { return live(); });
+}
+
+TEST_F(Lifetime, EveryFailedHostAllocationOnTwoGpusIsReportedAndLeaksNothing) {
+  failEachHostAllocation([this] { return liveOnTwoGpus(); });
 }
 
 } // namespace

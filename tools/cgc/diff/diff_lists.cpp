@@ -157,7 +157,7 @@ DiffLists diffListsOf(const ir::Module &root) {
 DiffLists diffListsOf(const PlanData &plan) {
   DiffLists lists;
   lists.facts["target"] = deviceName(plan.target);
-  lists.facts["precision"] = plan.precision ? dtypeName(*plan.precision) : "keep";
+  lists.facts["precision"] = precisionOption(plan);
   if (plan.gpu)
     lists.facts["gpu"] = gpuText(*plan.gpu);
   for (const OpLibraryId &library : plan.opLibraries)

@@ -85,9 +85,12 @@ Result<std::vector<RequestKind>> requestKinds(const PlanData &plan, const Bucket
 }
 
 KindPicker::KindPicker(const std::vector<RequestKind> &kinds, uint64_t seed) : random_(seed) {
-  double end = 0;
+  // Scaled by a power of two, which is exact, so that no sum overflows.
+  double end = 0, largest = 0;
   for (const RequestKind &kind : kinds)
-    ends_.push_back(end += kind.weight);
+    largest = std::max(largest, kind.weight);
+  for (const RequestKind &kind : kinds)
+    ends_.push_back(end += std::scalbn(kind.weight, -std::ilogb(largest)));
 }
 
 double KindPicker::uniform() {

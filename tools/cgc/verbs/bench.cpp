@@ -313,6 +313,9 @@ Status bench(const Options &options) {
   CGC_TRY(checkThreads(plan.data(), options.threads));
   CGC_ASSIGN_OR_RETURN(const auto buckets, planBuckets(plan.data(), options.buckets));
   const bool cuda = plan.data().target == DeviceKind::Cuda;
+  if (options.copies && !cuda)
+    return Status(Code::Usage, "--copies is for plans with target cuda: a cpu plan always copies "
+                               "inputs and outputs; leave it out");
 
   const auto systems = options.against.empty() ? std::vector<PeerSystem>()
                                                : PeerBench::systemsOf(plan.data().target);

@@ -47,7 +47,10 @@ std::string stagesText(const MemoryStages &memory, bool onGpu) {
                     (more < 0 ? "-" : "") + formatBytes(uint64_t(more < 0 ? -more : more))});
   }
   return formatTable(rows) +
-         fmt::format("\nThe captures took {}.\n{}\n{}\n", formatBytes(memory.counted.graphs),
+         fmt::format("\nThe captures took {}. The workspace of library GEMMs, part of the arena, "
+                     "is {}. At most {} were counted.\n{}\n{}\n",
+                     formatBytes(memory.counted.graphs), formatBytes(memory.counted.workspace),
+                     formatBytes(memory.counted.peak),
                      onGpu ? "Memory in use on the GPU, without CUDA's own context. Other programs "
                              "on the GPU disturb it."
                            : "Resident memory of this process, LibTorch included. The weights are "
@@ -67,6 +70,8 @@ Json stagesJson(const std::string &path, const MemoryStages &memory, const PlanD
           {"target", deviceName(plan.target)},
           {"measured", plan.target == DeviceKind::Cuda ? "gpu" : "resident"},
           {"graph_bytes", memory.counted.graphs},
+          {"workspace_bytes", memory.counted.workspace},
+          {"peak_bytes", memory.counted.peak},
           {"stages", std::move(stages)}};
 }
 

@@ -13,6 +13,7 @@
 #include "tools/cgc/cli/pass_plugins.h"
 #include "tools/cgc/cli/progress.h"
 #include "tools/cgc/cli/specs.h"
+#include "tools/cgc/io/file_lock.h"
 #include "tools/cgc/report/offender_report.h"
 #include "tools/cgc/report/plan_summary.h"
 #include "tools/cgc/verbs/tune.h"
@@ -206,6 +207,12 @@ Status compile(Options options, ir::Diagnostics &diagnostics) {
               .check());
   CGC_ASSIGN_OR_RETURN(driver::CompileOptions compileOptions, compileOptionsOf(options));
   CGC_TRY(driver::check(compileOptions));
+  std::optional<FileLock> lock;
+  std::error_code isNoFile;
+  if (std::filesystem::equivalent(options.output, options.addTo, isNoFile)) {
+    CGC_ASSIGN_OR_RETURN(FileLock taken, FileLock::take(options.addTo));
+    lock.emplace(std::move(taken));
+  }
   std::optional<Plan> addTo;
   if (!options.addTo.empty()) {
     CGC_ASSIGN_OR_RETURN(addTo, Plan::load(options.addTo));
@@ -241,6 +248,8 @@ Status compile(Options options, ir::Diagnostics &diagnostics) {
     noteBranches(*compiled);
     if (options.tune)
       CGC_TRY(tuneInMemory(*compiled, options.opLibraries, progress));
+    if (lock)
+      CGC_TRY(lock->check());
     progress.begin("write " + options.output);
     CGC_ASSIGN_OR_RETURN(plan, write(*std::move(compiled), addTo, options));
   }

@@ -6,6 +6,7 @@
 #include "runtime/plan/plan_file.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
+#include "tools/cgc/cli/host_modules.h"
 #include "tools/cgc/cli/libraries.h"
 #include "tools/cgc/cli/pass_flags.h"
 #include "tools/cgc/draw/graphviz.h"
@@ -60,9 +61,8 @@ Status inspectPlan(const Options &options) {
   CGC_TRY(draw(options, planDot(plan.data(), options.entry), [&](const std::string &drawing) {
     return planSvg(plan.data(), options.entry, drawing);
   }));
-  // Prepares every record and runs nothing.
   if (!options.executor.empty())
-    CGC_TRY(Runner::create(options.file, {}, {.executor = executorOf(options.executor)}).status());
+    CGC_TRY(Runner::prepareAll(options.file, executorOf(options.executor)));
   if (options.json) {
     auto fields = planJson(plan.data(), options.file, plan.fileBytes());
     fields["verified"] = options.executor.empty() ? "metadata" : "all";
@@ -73,6 +73,9 @@ Status inspectPlan(const Options &options) {
   const char *const verified =
       options.executor.empty()
           ? "\nThe metadata is verified. The weights are not: run and compare verify them.\n"
+      : hasHostCalls(plan.data())
+          ? "\nMetadata and weights are verified. The reference executor can run every record "
+            "here, with the host functions above.\n"
           : "\nMetadata and weights are verified. The reference executor can run every record "
             "here.\n";
   return printResult(options, planText(plan.data(), options.file, plan.fileBytes()) +

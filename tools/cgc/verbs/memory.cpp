@@ -55,25 +55,26 @@ bool fitOnePool(const std::vector<PlanBill> &bills) {
 
 Status printText(const std::vector<PlanBill> &bills, const Options &options) {
   std::vector<std::vector<std::string>> rows = {
-      {"plan", "target", "weights", "arena", "inputs, outputs", "total"}};
+      {"plan", "target", "weights", "arena", "workspace", "inputs, outputs", "total"}};
   for (const PlanBill &bill : bills)
     rows.push_back({bill.path, std::string(deviceName(bill.plan.target)),
                     formatBytes(bill.memory.weights), formatBytes(bill.memory.arena),
-                    formatBytes(bill.memory.io),
+                    formatBytes(bill.memory.workspace), formatBytes(bill.memory.io),
                     formatBytes(totalBytes(bill.memory, options.contexts, false))});
   std::string text = formatTable(rows);
   if (options.buckets)
     for (const PlanBill &bill : bills) {
-      rows = {{"entry", "inputs", "arena", "inputs, outputs"}};
+      rows = {{"entry", "inputs", "arena", "workspace", "inputs, outputs"}};
       for (const Entry &entry : bill.plan.entries)
         for (const Bucket &bucket : entry.buckets)
           rows.push_back({entry.name, describeIo(bucket.inputs), formatBytes(bucket.arenaBytes),
-                          formatBytes(ioBytes(bucket))});
+                          formatBytes(workspaceBytes(bucket)), formatBytes(ioBytes(bucket))});
       text += fmt::format("\n{}\n{}", bill.path, formatTable(rows));
     }
   text +=
       fmt::format("\nThe total is for {} context{}: weights once, arena, inputs and outputs for "
-                  "each.\nCUDA graphs, the driver and LibTorch take more.\n",
+                  "each.\nThe workspace of library GEMMs is part of the arena.\nCUDA graphs, the "
+                  "driver and LibTorch take more.\n",
                   options.contexts, options.contexts == 1 ? "" : "s");
   if (fitOnePool(bills)) {
     const auto [arena, total] = poolBytes(bills, options.contexts);
@@ -90,6 +91,7 @@ Status printJson(const std::vector<PlanBill> &bills, const Options &options) {
                  {"target", deviceName(bill.plan.target)},
                  {"weight_bytes", bill.memory.weights},
                  {"arena_bytes", bill.memory.arena},
+                 {"workspace_bytes", bill.memory.workspace},
                  {"io_bytes", bill.memory.io},
                  {"total_bytes", totalBytes(bill.memory, options.contexts, false)}};
     if (options.buckets) {
@@ -99,6 +101,7 @@ Status printJson(const std::vector<PlanBill> &bills, const Options &options) {
           plan["buckets"].push_back({{"entry", entry.name},
                                      {"inputs", describeIo(bucket.inputs)},
                                      {"arena_bytes", bucket.arenaBytes},
+                                     {"workspace_bytes", workspaceBytes(bucket)},
                                      {"io_bytes", ioBytes(bucket)}});
     }
     plans.push_back(std::move(plan));

@@ -1,6 +1,7 @@
 // Runner: creates plan, engine and context, and runs buckets.
 #include "tools/cgc/verbs/runner.h"
 
+#include "runtime/exec/requirements.h"
 #include "runtime/kernels/reference.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/host_modules.h"
@@ -83,19 +84,33 @@ Result<std::unique_ptr<Runner>> Runner::create(const std::string &path,
                                                            executor == ExecutorKind::Reference
                                                                ? DeviceKind::Cpu
                                                                : runner->plan().target));
-  CGC_ASSIGN_OR_RETURN(
-      Engine engine, Engine::create(runner->plan_, {.executor = executor,
-                                                    .providerPath = providerPath(),
-                                                    .referencePath = libraryPath(kReferenceLibrary),
-                                                    .opLibraries = opLibraries,
-                                                    .hostFunctions = std::move(hostFunctions),
-                                                    .separateBuffers = separateBuffers}));
-  runner->engine_.emplace(std::move(engine));
-  CGC_ASSIGN_OR_RETURN(Context context, Context::create(*runner->engine_, options));
-  runner->context_.emplace(std::move(context));
-  for (const std::string &note : runner->context_->notes())
-    logInfo(note);
+  CGC_TRY(runner->prepare({.executor = executor,
+                           .opLibraries = opLibraries,
+                           .hostFunctions = std::move(hostFunctions),
+                           .separateBuffers = separateBuffers},
+                          options));
   return runner;
+}
+
+Status Runner::prepareAll(const std::string &path, ExecutorKind executor) {
+  CGC_ASSIGN_OR_RETURN(Plan plan, Plan::load(path));
+  EngineOptions engine{.executor = executor};
+  for (const auto &[name, location] : requirementsOf(plan.data()).hostFunctions)
+    engine.hostFunctions.push_back(
+        {name, [](auto, auto, void *) { return Status(Code::Failed, "nothing may run"); }});
+  return Runner(std::move(plan)).prepare(std::move(engine), {.executor = executor});
+}
+
+Status Runner::prepare(EngineOptions engine, const ContextOptions &context) {
+  engine.providerPath = providerPath();
+  engine.referencePath = libraryPath(kReferenceLibrary);
+  CGC_ASSIGN_OR_RETURN(Engine created, Engine::create(plan_, std::move(engine)));
+  engine_.emplace(std::move(created));
+  CGC_ASSIGN_OR_RETURN(Context prepared, Context::create(*engine_, context));
+  context_.emplace(std::move(prepared));
+  for (const std::string &note : context_->notes())
+    logInfo(note);
+  return Status::ok();
 }
 
 Result<std::vector<HostTensor>> Runner::run(const Entry &entry, size_t bucket,

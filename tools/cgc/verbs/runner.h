@@ -23,6 +23,10 @@ public:
   create(const std::string &path, const std::vector<std::string> &opLibraries,
          ContextOptions options, bool separateBuffers = false, const std::string &hostModules = {});
 
+  /// Verifies the plan `path` and prepares all records for `executor`. Runs nothing, so that
+  /// functions of the host need not be given.
+  static Status prepareAll(const std::string &path, ExecutorKind executor);
+
   const PlanData &plan() const { return plan_.data(); }
   /// Runs one bucket and returns its outputs.
   Result<std::vector<HostTensor>> run(const Entry &entry, size_t bucket,
@@ -34,6 +38,7 @@ public:
 
 private:
   explicit Runner(Plan plan) : plan_(std::move(plan)) {}
+  Status prepare(EngineOptions engine, const ContextOptions &context);
   Plan plan_;
   std::optional<Engine> engine_;
   std::optional<Context> context_;

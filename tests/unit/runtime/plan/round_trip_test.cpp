@@ -99,8 +99,9 @@ TEST(PlanRoundTrip, APlanInMemoryNeedsNoFile) {
 TEST(PlanText, ListsWeightsTensorsAndRecords) {
   const std::string text = toText(cudaSamplePlan().plan);
   for (const char *part :
-       {"plan target=cuda producer=\"test\" precision=f32 gpu=\"Some GPU\" sms=7 tuned\n",
-        "weight 0 \"w\" f32[4]", "entry \"main\" bucket 1 (x: f32[2,4]) -> (y: f32[2,4]) arena=512",
+       {"plan target=cuda producer=\"test\" precision=f32 tf32 gpu=\"Some GPU\" sms=7 tuned\n",
+        "weight 0 \"w\" f32[4]\n", "weight 1 \"unused\" u8[3] computed\n",
+        "entry \"main\" bucket 1 (x: f32[2,4]) -> (y: f32[2,4]) arena=512",
         "  t3: f32[2,4] @ arena+256\n",
         "  t1 = aten::neg.out(t0)  loc(\"model.py\":12 \"visual.ln\")",
         "  t3 = aten::add.Tensor(t1, t2, 1) copy",

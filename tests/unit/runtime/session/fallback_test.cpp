@@ -6,6 +6,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class SessionFallback : public ServedPlanTest {
 protected:
@@ -108,12 +109,27 @@ TEST_F(SessionFallback, RunsInputsOfDifferentBatches) {
 }
 
 TEST_F(SessionFallback, WithoutAModelTheErrorSaysHowToAddTheShapes) {
-  Session session = createSession(plan_);
-  const std::string target = kTestDevice == DeviceKind::Cpu ? " --target cpu" : "";
-  EXPECT_THAT(
-      run(session, "mixed", {4, 4}).status().message(),
-      AllOf(HasSubstr("x=f32[2,4]"), HasSubstr("cgc compile MODEL.pt --add-to PLAN --entry mixed" +
-                                               target + " --input 'x=f32[4,4]'")));
+  const std::string target = kTestDevice == DeviceKind::Cpu ? "cpu" : "cuda",
+                    command = "cgc compile MODEL.pt --add-to PLAN --entry mixed --target " + target;
+  const auto message = [&](const std::function<void(PlanData &)> &change) {
+    SamplePlan sample = servedPlan();
+    change(sample.plan);
+    Session session = createSession(toPlan(sample));
+    return run(session, "mixed", {4, 4}).status().message();
+  };
+  const std::string input = " --input 'x=f32[4,4]'\nAdd -O";
+  EXPECT_THAT(message([](PlanData &) {}), AllOf(HasSubstr("x=f32[2,4]"), HasSubstr(command + input),
+                                                Not(HasSubstr("own dtypes"))));
+  EXPECT_THAT(message([](PlanData &p) { p.precision = DType::F32; }),
+              AllOf(HasSubstr(command + " --precision fp32" + input),
+                    HasSubstr("give --input the model's own dtypes")));
+  if (kTestDevice == DeviceKind::Cuda) {
+    EXPECT_THAT(message([](PlanData &p) {
+                  p.precision = DType::F32;
+                  p.tf32 = true;
+                }),
+                HasSubstr(command + " --precision tf32" + input));
+  }
 }
 
 TEST_F(SessionFallback, TakesTurnsWithOtherRequests) {

@@ -62,7 +62,7 @@ TEST_F(Pooled, TheArenaIsTheLargestNotTheSum) {
   const PoolReport after = pool->report();
   EXPECT_EQ(after.models.size(), 1u);
   EXPECT_EQ(after.sum.io, one.sum.io);
-  EXPECT_GT(after.peak, after.sum.total());
+  EXPECT_GT(after.sum.peak, after.sum.total());
 }
 
 TEST_F(Pooled, ThreadsOfSeveralModelsShareTheArena) {

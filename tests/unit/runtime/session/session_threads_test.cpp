@@ -127,6 +127,8 @@ TEST_F(SessionThreads, APlanOfAnotherModelIsRefused) {
           "weight 'w' differs in name, dtype or sizes from 'v'");
   refused([](PlanData &p) { p.entries[0].buckets.pop_back(); }, "", "3 buckets instead of 4");
   refused([](PlanData &p) { p.precision = DType::F32; }, "", "its precision differs");
+  if (kTestDevice == DeviceKind::Cuda)
+    refused([](PlanData &p) { p.tf32 = true; }, "", "its precision differs");
   refused(
       [](PlanData &p) {
         for (Bucket &bucket : p.entries[0].buckets)

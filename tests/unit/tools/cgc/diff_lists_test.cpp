@@ -17,9 +17,11 @@ TEST(DiffLists, ThePlansGpuAndLibrariesAreFacts) {
   EXPECT_EQ(diffListsOf(plan).facts.count("gpu"), 0u);
   plan.gpu = {"NVIDIA H200", 132, false};
   plan.opLibraries = {{"libacme.so", 0xabc}};
+  plan.tf32 = true;
   const auto facts = diffListsOf(plan).facts;
   EXPECT_THAT(facts, testing::Contains(Pair("gpu", "NVIDIA H200, 132 SMs, not tuned")));
   EXPECT_THAT(facts, testing::Contains(Pair("op library libacme.so", "0000000000000abc")));
+  EXPECT_THAT(facts, testing::Contains(Pair("precision", "tf32")));
 }
 
 TEST(DiffLists, BucketsAreCalledByTheShapesOfTheirInputs) {

@@ -58,6 +58,16 @@ TEST_F(LoadOfASession, AnOpenLoopSendsWhatArrives) {
   EXPECT_EQ(figures.failures(), 0u);
 }
 
+TEST_F(LoadOfASession, LatencyOfAnOpenLoopBeginsWithTheArrival) {
+  // All requests arrive at once, so that most of them wait for the only client.
+  Load load = createLoad({.clients = 1, .seconds = 0.05, .rate = 1e6}, {{1, 1}});
+  const LoadFigures figures = load.run();
+  ASSERT_GT(figures.requests(), 10u);
+  // Without their waits, the requests of one client take no longer together than the load.
+  const double slowerHalf = figures.latency.median() * double(figures.requests()) / 2;
+  EXPECT_GT(slowerHalf, 1.1 * figures.seconds * 1000);
+}
+
 TEST_F(LoadOfASession, FailuresAreCountedAndTheLoadGoesOn) {
   provider_.ops["aten::add"] = [n = 0](const test::FakeCall &, void *) mutable {
     return n++ % 2 ? Status(Code::OutOfMemory, "no room") : Status::ok();

@@ -71,6 +71,19 @@ TEST(RequestMix, KindsArePickedByWeight) {
   EXPECT_NEAR(counts[1], 2000, 300);
 }
 
+TEST(RequestMix, TheLargestWeightsDoNotOverflow) {
+  const auto mix = parseMix("1:1.7e308,4:1.7e308,16:1e-308");
+  ASSERT_TRUE(mix.isOk()) << mix.status().message();
+  const auto kinds = requestKinds(test::servedPlan().plan, {.entries = {"rows"}}, *mix);
+  ASSERT_TRUE(kinds.isOk()) << kinds.status().message();
+  KindPicker picker(*kinds, 1);
+  std::array<int, 3> counts = {};
+  for (int i = 0; i < 10'000; ++i)
+    ++counts[picker.next()];
+  EXPECT_NEAR(counts[0], 5000, 300);
+  EXPECT_NEAR(counts[1], 5000, 300);
+}
+
 TEST(Arrivals, OfAnOpenLoopAreScheduledWhetherOrNotAClientTakesThem) {
   std::vector<RequestKind> kinds(1);
   kinds[0].weight = 1;
