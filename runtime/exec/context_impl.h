@@ -137,6 +137,8 @@ struct Context::Impl {
   bool sharesArena() const { return engine.pool && !engine.separateBuffers && !options.ownArena; }
   /// Adds memory that the driver took for graphs to the reports.
   void countGraphs(uint64_t bytes) {
+    if (bytes == 0) // As in nearly every run.
+      return;
     counted.graphs += bytes;
     engine.memory().addDriver(bytes);
     engine.account->add({.graphs = bytes});

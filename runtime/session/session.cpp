@@ -226,6 +226,13 @@ MemoryReport ServedPlan::memory() const {
   return sum;
 }
 
+uint64_t ServedPlan::sharedArena() const {
+  uint64_t bytes = 0;
+  for (const std::unique_ptr<Engine> &engine : engines)
+    bytes += engine->memory().arenas - implOf(*engine).account->own().arenas;
+  return bytes;
+}
+
 Status Session::Impl::exchange(std::shared_ptr<const Plan> plan,
                                Status (*check)(const PlanData &, const PlanData &)) {
   if (!plan)
@@ -240,8 +247,9 @@ Status Session::Impl::exchange(std::shared_ptr<const Plan> plan,
   introduce(*next);
   std::list<std::shared_ptr<ServedPlan>> last(1); // Allocated before anything is exchanged.
   const MemoryReport before = served->memory(), after = next->memory();
+  const uint64_t shared = std::min(served->sharedArena(), next->sharedArena());
   std::unique_lock lock(mutex);
-  peakBytes = std::max({peakBytes, before.peak, before.total() + after.peak});
+  peakBytes = std::max({peakBytes, before.peak, before.total() + after.peak - shared});
   std::swap(served, next);
   unused.wait(lock, [&] { return next->users == 0; });
   lock.unlock();

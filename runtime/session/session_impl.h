@@ -30,6 +30,8 @@ struct ServedPlan : std::enable_shared_from_this<ServedPlan> {
   CapturedContexts captured;
   /// The sum over the engines.
   MemoryReport memory() const;
+  /// The part of their memory that is a pool's arena.
+  uint64_t sharedArena() const;
   /// The counters of the buckets, [entry][bucket], which the session owns.
   std::vector<std::vector<std::atomic<uint64_t> *>> counters;
   int users = 0; ///< Calls that use this plan. Guarded by Session::Impl::mutex.
