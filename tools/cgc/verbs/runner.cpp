@@ -84,17 +84,19 @@ Result<std::unique_ptr<Runner>> Runner::create(const std::string &path,
                                                            executor == ExecutorKind::Reference
                                                                ? DeviceKind::Cpu
                                                                : runner->plan().target));
-  CGC_TRY(runner->prepare({.executor = executor,
-                           .opLibraries = opLibraries,
-                           .hostFunctions = std::move(hostFunctions),
-                           .separateBuffers = separateBuffers},
-                          options));
+  EngineOptions engine;
+  engine.executor = executor;
+  engine.opLibraries = opLibraries;
+  engine.hostFunctions = std::move(hostFunctions);
+  engine.separateBuffers = separateBuffers;
+  CGC_TRY(runner->prepare(std::move(engine), options));
   return runner;
 }
 
 Status Runner::prepareAll(const std::string &path, ExecutorKind executor) {
   CGC_ASSIGN_OR_RETURN(Plan plan, Plan::load(path));
-  EngineOptions engine{.executor = executor};
+  EngineOptions engine;
+  engine.executor = executor;
   for (const auto &[name, location] : requirementsOf(plan.data()).hostFunctions)
     engine.hostFunctions.push_back(
         {name, [](auto, auto, void *) { return Status(Code::Failed, "nothing may run"); }});
