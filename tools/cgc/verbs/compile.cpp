@@ -368,7 +368,6 @@ Verb addCompile(CLI::App &app) {
       ->type_name("P,...")
       ->excludes("--precision")
       ->excludes("--host-module");
-  addTrainOptions(*command, *options);
   addPassPluginOption(*command, options->passPlugins);
   addOpLibraryOption(*command, options->opLibraries);
   command->add_flag("--no-reuse", options->noReuse,
@@ -378,6 +377,7 @@ Verb addCompile(CLI::App &app) {
   command->add_flag("--require-native", options->requireNative,
                     "Refuse, with a list, to write a plan that needs LibTorch at run time");
   command->add_flag("--json", options->json, "Print the result as JSON");
+  addTrainOptions(*command, *options);
   addPassOptions(*command, options->instrumentation);
   command->footer(
       "--input has the model's own dtypes; with --precision the plan's floating inputs have the "
