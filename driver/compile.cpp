@@ -5,6 +5,7 @@
 #include "driver/batch_rows.h"
 #include "driver/runtime_evaluator.h"
 #include "ir/op_def.h"
+#include "passes/train/differentiate.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -183,6 +184,8 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
     CGC_ASSIGN_OR_RETURN(auto specialized, specializeAll(root, buckets, !options.batches.empty(),
                                                          stage.pipeline, context, phases));
     for (size_t i = 0; i < buckets.size(); ++i) {
+      if (options.train && stage.entry == kEvaluateEntry)
+        specialized[i]->setOutputNames(passes::trainingOutputNames(*specialized[i]));
       entryBuckets.push_back(
           {stage.entry.empty() ? buckets[i].entry : stage.entry, specialized[i].get()});
       graphs.push_back(std::move(specialized[i]));

@@ -3,6 +3,7 @@
 #include "passes/train/differentiate.h"
 
 #include "ir/gradient.h"
+#include "ir/text/text.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
 #include "passes/preconditions.h"
@@ -95,20 +96,29 @@ private:
     std::reverse(visited_.begin(), visited_.end());
   }
 
+  /// Reports an op without a gradient. It names no op: the types of the inputs are not the cause.
+  void refuse(const ir::Node &node, const std::string &reason) {
+    ir::Diagnostic error;
+    error.message = "cgc cannot train through " + ir::opName(node.op()).str() + ": " + reason +
+                    "; write it with other ops, detach() its input, or add a gradient "
+                    "(docs/adding-an-op.md)";
+    error.loc = node.loc();
+    error.subject = toString(node);
+    diagnostics_.error(std::move(error));
+  }
+
   void visit(ir::Node &node) {
     if (llvm::none_of(node.results(), [&](ir::Value &v) { return gradients_.contains(&v); }))
       return; // What depends on it has no gradient.
     const ir::GradientFn rule = ir::opDef(node.op()).gradient;
     if (!rule) {
-      diagnostics_.error(node, "the op has no gradient, and a trained parameter reaches the loss "
-                               "through it; write it with other ops, detach its input, or add a "
-                               "rule (docs/training.md)");
+      refuse(node, "it has no gradient");
       return;
     }
     auto needed = [&](const ir::Value *value) { return needed_.contains(value); };
     ir::GradientBuilder builder(rewriter_, &node, output_, gradients_, needed);
     if (Status status = rule(builder); !status.isOk())
-      diagnostics_.error(builder.node(), status.message());
+      refuse(builder.node(), status.message());
   }
 
   ir::Graph &graph_;
@@ -120,15 +130,14 @@ private:
   llvm::DenseMap<const ir::Value *, ir::Value *> gradients_; ///< Looked up, never iterated.
 };
 
-/// The names of the outputs, made up if they have none.
-std::vector<std::string> namesOf(const ir::Graph &graph) {
+} // namespace
+
+std::vector<std::string> trainingOutputNames(const ir::Graph &graph) {
   std::vector<std::string> names = graph.outputNames();
   for (size_t i = names.size(); i < graph.outputs().size(); ++i)
     names.push_back(graph.outputs().size() == 1 ? "loss" : "output" + std::to_string(i));
   return names;
 }
-
-} // namespace
 
 std::string gradientName(llvm::StringRef path) {
   return kPrefix.str() + path.str();
@@ -166,7 +175,7 @@ Result<Changed> DifferentiatePass::run(ir::Graph &graph, PassContext &context) c
                           "mean()");
     return diagnostics.toStatus(Code::Unsupported);
   }
-  std::vector<std::string> names = namesOf(graph);
+  std::vector<std::string> names = trainingOutputNames(graph);
   Differentiation differentiation(graph, diagnostics);
   CGC_TRY(differentiation.run(output.value()));
   std::vector<ir::Arg> outputs = graph.outputs();

@@ -20,6 +20,9 @@ struct DifferentiatePass {
   size_t loss = 0;
 };
 
+/// The names of the outputs of a method that is trained, made up where the model gives none: `loss`
+/// for a single output, else `output0`, `output1` and so on.
+std::vector<std::string> trainingOutputNames(const ir::Graph &graph);
 /// The name of the output that is the gradient of the state `path`.
 std::string gradientName(llvm::StringRef path);
 /// The path of the state whose gradient the output called `name` is; empty if it is none.
