@@ -143,6 +143,15 @@ ir::Arg OpImporter::choose(const ir::Arg &condition, const ir::Arg &then,
       ->result();
 }
 
+void OpImporter::refuseIf(const ir::Arg &condition, std::string message) {
+  const ir::Loc loc = importer_.locOf(node_);
+  ir::Graph &graph = importer_.graph();
+  graph.call(ir::OpKind::PrimIf, {condition}, 0, loc);
+  graph.call(ir::OpKind::PrimRaise, {ir::Arg(std::move(message))}, 0, loc);
+  graph.call(ir::OpKind::PrimElse, {}, 0, loc);
+  graph.call(ir::OpKind::PrimEndIf, {ir::Arg(ir::Arg::List()), ir::Arg(ir::Arg::List())}, 0, loc);
+}
+
 ir::Arg OpImporter::refuse(std::string reason, ir::Cause cause) {
   if (std::exchange(refused_, true)) // The first reason stays.
     return node_.outputs().empty() ? ir::Arg() : importer_.arg(node_.outputs()[0]);

@@ -21,11 +21,12 @@ Arg importT(OpImporter &op) {
 }
 
 Arg importNumpyT(OpImporter &op) {
-  // Reverses all dimensions; their number is known here only for parameters.
-  Arg self = op.arg("self");
-  if (!self.isValue() || !self.value()->isTensor() || self.value()->tensor().rank() != 2)
-    return op.refuse("x.T of a tensor whose rank is not known here; write x.transpose(0, 1)");
-  return importT(op);
+  // Reverses all dimensions: exchanges the first with the last of up to three.
+  const Arg self = op.arg("self");
+  const Arg isHigh =
+      op.emit(OpKind::Gt, {{"self", op.emit(OpKind::Dim, {{"self", self}})}, {"other", 3}});
+  op.refuseIf(isHigh, "x.T of a tensor with more than three dimensions; write x.permute");
+  return op.emit(OpKind::Transpose, {{"self", self}, {"dim0", 0}, {"dim1", -1}});
 }
 
 Arg importMT(OpImporter &op) {

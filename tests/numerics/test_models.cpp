@@ -47,6 +47,13 @@ std::string coreOps(const std::string &name) {
   return (kModels / name).string();
 }
 
+std::string trainingModel(const std::string &name) {
+  fs::path stamp = kModels / "training.stamp";
+  makeOnce(stamp, kSource / "tests/numerics/training_models.py",
+           kModels.string() + " && touch " + stamp.string());
+  return (kModels / (name + ".pt")).string();
+}
+
 std::string openclipModel(const std::string &config, const std::string &precision) {
   fs::path path = kModels / (config + "_" + precision + ".pt");
   makeOnce(path, kSource / "scripts/export_openclip.py",

@@ -1,0 +1,107 @@
+# Writes the training steps that tests/numerics/training_test.cpp compares with LibTorch: training_models.py FOLDER
+#
+# The method of each returns the loss. Inputs are f32 but for the last, which is i64.
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+warnings.simplefilter("ignore")
+DATA = Path(__file__).resolve().parents[1] / "data"
+
+
+class Linear(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(32, 32)
+
+    def forward(self, x, label):
+        return (self.fc(x) - F.one_hot(label, 32).float()).pow(2).mean()
+
+
+class Classifier(nn.Module):
+    """A model with cross entropy."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x, label):
+        return F.cross_entropy(self.model(x), label)
+
+
+class Tied(nn.Module):
+    """An embedding whose table also is the last layer, a parameter without a path, and a frozen one."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(20, 8)
+        self.norm = nn.LayerNorm(8)
+        self.head = nn.Linear(8, 20, bias=False)
+        self.head.weight = self.embedding.weight
+        self.unused = nn.Parameter(torch.ones(3))
+        self.frozen = nn.Parameter(torch.full((8,), 0.5), requires_grad=False)
+
+    def forward(self, x, tokens):
+        hidden = self.norm(self.embedding(tokens) * self.frozen + x)
+        return F.cross_entropy(self.head(hidden), tokens)
+
+
+class Convolutions(nn.Module):
+    """Convolutions, batch norms in training mode, pooling and residuals, as in a ResNet."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
+                                  nn.MaxPool2d(3, stride=2, padding=1))
+        self.block = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(inplace=True),
+                                   nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8))
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(8, 10)
+
+    def forward(self, x):
+        x = self.stem(x)
+        return self.fc(self.pool(F.relu(self.block(x) + x)).flatten(1))
+
+
+class Clip(nn.Module):
+    """A small OpenCLIP model with its loss."""
+
+    def __init__(self):
+        super().__init__()
+        from open_clip.model import CLIP
+        self.clip = CLIP(**json.loads((DATA / "tiny.json").read_text()))
+
+    def forward(self, image, text):
+        image_features, text_features, scale = self.clip(image, text)[:3]
+        logits = scale * image_features @ text_features.T
+        labels = torch.arange(logits.shape[0])
+        return (F.cross_entropy(logits, labels) + F.cross_entropy(logits.T, labels)) / 2
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 32),
+                         nn.SiLU(), nn.Linear(32, 10))
+
+
+def main(folder):
+    torch.manual_seed(0)
+    labels = torch.arange(4)
+    image = torch.randn(4, 3, 32, 32)
+    text = torch.arange(4 * 16).reshape(4, 16) % 60
+    models = {
+        "train_linear": (Linear(), (torch.randn(4, 32), labels)),
+        "train_mlp": (Classifier(mlp()), (torch.randn(4, 16), labels)),
+        "train_tied": (Tied(), (torch.randn(4, 8), labels)),
+        "train_convolutions": (Classifier(Convolutions()), (image, labels)),
+        "train_clip": (Clip(), (image, text)),
+    }
+    for name, (model, inputs) in models.items():
+        torch.jit.trace(model.train(), inputs, check_trace=False).save(str(folder / f"{name}.pt"))
+
+
+main(Path(sys.argv[1]))

@@ -1,0 +1,264 @@
+// Training: steps of training plans beside LibTorch's autograd and optimizers, from the same start
+// and with the same data.
+#include "driver/compile.h"
+#include "frontend/frontend.h"
+#include "runtime/exec/engine.h"
+#include "tests/numerics/test_models.h"
+
+#include <gtest/gtest.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+#include <torch/script.h>
+
+#include <map>
+
+namespace cgc {
+namespace {
+
+/// A model and its optimizer, in cgc's text and as LibTorch's object.
+struct TrainingCase {
+  std::string name, model;
+  std::vector<driver::InputSpec> inputs;
+  int64_t labels; ///< Integer inputs are below.
+  std::string optimizer;
+  std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> torch;
+  double clipNorm = 0;
+  int64_t steps = 100;
+  friend std::ostream &operator<<(std::ostream &os, const TrainingCase &c) { return os << c.name; }
+};
+
+c10::ScalarType torchType(DType dtype) {
+  return dtype == DType::I64 ? at::kLong : at::kFloat;
+}
+
+TensorView viewOf(const at::Tensor &tensor) {
+  return {tensor.data_ptr(),
+          tensor.scalar_type() == at::kLong ? DType::I64 : DType::F32,
+          DeviceKind::Cpu,
+          {tensor.sizes().data(), tensor.sizes().size()},
+          {}};
+}
+
+class Training : public testing::TestWithParam<TrainingCase> {
+protected:
+  /// Compiles the step and gives it a context.
+  void SetUp() override {
+    const TrainingCase &c = GetParam();
+    path_ = test::trainingModel(c.model);
+    auto root = frontend::importTorchScript(path_, frontend::ImportFor::Training);
+    ASSERT_TRUE(root.isOk()) << root.status().message();
+    driver::CompileOptions options;
+    options.inputs = c.inputs;
+    options.target = DeviceKind::Cpu;
+    options.providerPath = kLibraries;
+    options.train = driver::TrainOptions{"forward", 0, c.optimizer};
+    ir::Diagnostics diagnostics;
+    auto compiled = driver::compile(**root, options, diagnostics);
+    ASSERT_TRUE(compiled.isOk()) << compiled.status().message();
+    std::vector<std::vector<std::byte>> weights;
+    for (const auto &weight : compiled->weights)
+      weights.emplace_back(weight->bytes().begin(), weight->bytes().end());
+    auto plan = Plan::fromMemory(std::move(compiled->plan), std::move(weights));
+    ASSERT_TRUE(plan.isOk()) << plan.status().message();
+    plan_.emplace(*std::move(plan));
+    auto engine = Engine::create(*plan_, {.executor = {}, .device = 0, .providerPath = kLibraries});
+    ASSERT_TRUE(engine.isOk()) << engine.status().message();
+    engine_.emplace(*std::move(engine));
+    auto context = Context::create(*engine_);
+    ASSERT_TRUE(context.isOk()) << context.status().message();
+    context_.emplace(*std::move(context));
+  }
+
+  std::vector<at::Tensor> randomInputs() const {
+    std::vector<at::Tensor> inputs;
+    for (const driver::InputSpec &input : GetParam().inputs)
+      inputs.push_back(input.dtype == DType::I64
+                           ? at::randint(GetParam().labels, input.sizes, at::kLong)
+                           : at::randn(input.sizes));
+    return inputs;
+  }
+
+  /// Runs an entry and returns its first output, the loss.
+  double run(const char *entry, const std::vector<at::Tensor> &inputs) {
+    std::vector<TensorView> inputViews, outputViews;
+    for (const at::Tensor &input : inputs)
+      inputViews.push_back(viewOf(input));
+    std::vector<at::Tensor> outputs;
+    for (const IoTensor &output : plan_->data().findEntry(entry)->buckets[0].outputs)
+      outputs.push_back(at::empty(output.sizes, torchType(output.dtype)));
+    for (const at::Tensor &output : outputs)
+      outputViews.push_back(viewOf(output));
+    const Status status = context_->run(entry, inputViews, outputViews);
+    EXPECT_TRUE(status.isOk()) << status.message();
+    return outputs[0].item<double>();
+  }
+
+  at::Tensor state(const std::string &name) {
+    const auto index = plan_->data().findState(name);
+    EXPECT_TRUE(index) << "no state " << name;
+    if (!index)
+      return {};
+    const State &of = plan_->data().states[*index];
+    at::Tensor value = at::empty(of.sizes, torchType(of.dtype));
+    const Status status = context_->readState(name, viewOf(value));
+    EXPECT_TRUE(status.isOk()) << status.message();
+    return value;
+  }
+
+  inline static const std::string kLibraries = CGC_BINARY_DIR "/lib";
+  std::string path_;
+  std::optional<Plan> plan_;
+  std::optional<Engine> engine_;
+  std::optional<Context> context_;
+};
+
+/// Largest difference relative to the largest magnitude of `expected`.
+double difference(const at::Tensor &got, const at::Tensor &expected) {
+  if (expected.numel() == 0)
+    return 0;
+  const double scale = std::max(expected.abs().max().item<double>(), 1e-6);
+  return (got - expected).abs().max().item<double>() / scale;
+}
+
+/// The moments of a parameter, by the ends of the names of their states.
+std::map<std::string, at::Tensor> momentsOf(torch::optim::Optimizer &optimizer,
+                                            const at::Tensor &parameter) {
+  auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
+  if (found == optimizer.state().end())
+    return {};
+  if (auto *adamw = dynamic_cast<torch::optim::AdamWParamState *>(found->second.get()))
+    return {{":exp_avg", adamw->exp_avg()}, {":exp_avg_sq", adamw->exp_avg_sq()}};
+  if (auto *adam = dynamic_cast<torch::optim::AdamParamState *>(found->second.get()))
+    return {{":exp_avg", adam->exp_avg()}, {":exp_avg_sq", adam->exp_avg_sq()}};
+  if (auto *sgd = dynamic_cast<torch::optim::SGDParamState *>(found->second.get());
+      sgd && sgd->momentum_buffer().defined())
+    return {{":momentum_buffer", sgd->momentum_buffer()}};
+  return {};
+}
+
+TEST_P(Training, FollowsLibTorch) {
+  const TrainingCase &c = GetParam();
+  torch::jit::Module module = torch::jit::load(path_);
+  std::map<std::string, at::Tensor> parameters;
+  std::vector<at::Tensor> trained;
+  for (const auto &[name, value] : module.named_parameters())
+    if (value.requires_grad()) {
+      parameters.emplace(name, value);
+      trained.push_back(value);
+    }
+  auto optimizer = c.torch(trained);
+  at::manual_seed(7);
+  for (int64_t step = 1; step <= c.steps; ++step) {
+    const std::vector<at::Tensor> inputs = randomInputs();
+    const double got = run("step", inputs);
+    optimizer->zero_grad();
+    at::Tensor loss = module.forward({inputs.begin(), inputs.end()}).toTensor();
+    loss.backward();
+    if (c.clipNorm > 0)
+      torch::nn::utils::clip_grad_norm_(trained, c.clipNorm);
+    optimizer->step();
+    const double expected = loss.item<double>();
+    ASSERT_NEAR(got, expected, (step <= 10 ? 1e-5 : 1e-3) * std::max(1.0, std::abs(expected)))
+        << "in step " << step;
+  }
+  const torch::NoGradGuard noGrad;
+  for (const auto &[name, value] : parameters) {
+    if (!value.grad().defined() || !plan_->data().findState(name))
+      continue; // Without a path, or the second name of a tied parameter.
+    EXPECT_LT(difference(state(name), value), 1e-2) << name;
+    for (const auto &[end, moment] : momentsOf(*optimizer, value))
+      EXPECT_LT(difference(state(name + end), moment), 2e-2) << name << end;
+  }
+  for (const auto &[name, value] : module.named_buffers())
+    if (plan_->data().findState(name)) {
+      EXPECT_LT(difference(state(name).to(at::kFloat), value.to(at::kFloat)), 1e-2) << name;
+    }
+}
+
+TEST_P(Training, EvaluatesWithoutChangingStates) {
+  const std::vector<at::Tensor> inputs = randomInputs();
+  run("step", inputs);
+  std::vector<at::Tensor> before;
+  for (const State &one : plan_->data().states)
+    before.push_back(state(one.name));
+  const double first = run("evaluate", inputs);
+  EXPECT_EQ(run("evaluate", inputs), first);
+  for (size_t i = 0; i < before.size(); ++i)
+    EXPECT_TRUE(at::equal(state(plan_->data().states[i].name), before[i]))
+        << plan_->data().states[i].name;
+}
+
+TEST_P(Training, IsEqualBitByBitWhenRepeated) {
+  const std::vector<at::Tensor> inputs = randomInputs();
+  std::vector<double> losses;
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    const Status reset = context_->resetStates();
+    ASSERT_TRUE(reset.isOk()) << reset.message();
+    for (int step = 0; step < 3; ++step)
+      losses.push_back(run("step", inputs));
+  }
+  EXPECT_EQ(losses[0], losses[3]);
+  EXPECT_EQ(losses[1], losses[4]);
+  EXPECT_EQ(losses[2], losses[5]);
+  EXPECT_NE(losses[0], losses[1]) << "the step trains nothing";
+}
+
+using Parameters = std::vector<at::Tensor>;
+
+std::unique_ptr<torch::optim::Optimizer> sgd(const Parameters &parameters) {
+  return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(0.05));
+}
+std::unique_ptr<torch::optim::Optimizer> momentum(const Parameters &parameters) {
+  return std::make_unique<torch::optim::SGD>(
+      parameters, torch::optim::SGDOptions(0.02).momentum(0.9).nesterov(true).weight_decay(0.01));
+}
+std::unique_ptr<torch::optim::Optimizer> adam(const Parameters &parameters) {
+  return std::make_unique<torch::optim::Adam>(parameters,
+                                              torch::optim::AdamOptions(1e-3).betas({0.9, 0.99}));
+}
+std::unique_ptr<torch::optim::Optimizer> adamW(const Parameters &parameters) {
+  return std::make_unique<torch::optim::AdamW>(
+      parameters, torch::optim::AdamWOptions(1e-3).betas({0.9, 0.98}).eps(1e-6).weight_decay(0.2));
+}
+
+constexpr const char *kAdamW = "rule=adamw,lr=0.001,beta1=0.9,beta2=0.98,eps=1e-6,weight-decay=0.2";
+
+const std::vector<driver::InputSpec> kVectors = {{"x", DType::F32, {4, 16}},
+                                                 {"label", DType::I64, {4}}},
+                                     kImages = {{"x", DType::F32, {4, 3, 32, 32}},
+                                                {"label", DType::I64, {4}}};
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, Training,
+    testing::Values(
+        TrainingCase{"LinearSgd",
+                     "train_linear",
+                     {{"x", DType::F32, {4, 32}}, {"label", DType::I64, {4}}},
+                     32,
+                     "rule=sgd,lr=0.05",
+                     sgd},
+        TrainingCase{"MlpMomentum", "train_mlp", kVectors, 10,
+                     "rule=sgd,lr=0.02,momentum=0.9,nesterov=true,weight-decay=0.01", momentum},
+        TrainingCase{"MlpAdam", "train_mlp", kVectors, 10, "rule=adam,lr=0.001,beta2=0.99", adam},
+        TrainingCase{"MlpClipped", "train_mlp", kVectors, 10,
+                     std::string(kAdamW) + ",clip-norm=0.5", adamW, 0.5},
+        TrainingCase{"TiedAdamW",
+                     "train_tied",
+                     {{"x", DType::F32, {4, 8}}, {"tokens", DType::I64, {4}}},
+                     20,
+                     kAdamW,
+                     adamW},
+        TrainingCase{"ConvolutionsMomentum", "train_convolutions", kImages, 10,
+                     "rule=sgd,lr=0.02,momentum=0.9,nesterov=true,weight-decay=0.01", momentum},
+        TrainingCase{"ClipAdamW",
+                     "train_clip",
+                     {{"image", DType::F32, {4, 3, 32, 32}}, {"text", DType::I64, {4, 16}}},
+                     512,
+                     kAdamW,
+                     adamW}),
+    [](const auto &info) { return info.param.name; });
+
+} // namespace
+} // namespace cgc
