@@ -124,16 +124,18 @@ bool BucketBuilder::canWriteInPlace(const Place &value, const Place &state) cons
   if (storage.kind != BufferKind::Arena || !value.type().isContiguous() ||
       value.type().numBytes() != storage.bytes)
     return false;
-  const auto uses = [&](const std::vector<TensorId> &ids, const Place &place) {
-    return llvm::any_of(ids, [&](TensorId id) {
+  const auto isIn = [&](const Place &place) {
+    return [this, &place](TensorId id) {
       return id != kNoTensor &&
              representative(tensors_[static_cast<uint32_t>(id)].storage) == place.storage;
-    });
+    };
   };
+  const auto isNew = isIn(value), isOld = isIn(state);
   bool written = false;
   for (const LaunchRecord &record : records_) {
-    const bool writes = uses(recordWrites(record), value);
-    if (uses(recordReads(record), state) && (written || (writes && !mayOverwriteOperands(record))))
+    const bool writes = llvm::any_of(recordWrites(record), isNew);
+    if (llvm::any_of(recordReads(record), isOld) &&
+        (written || (writes && !mayOverwrite(record, isNew, isOld))))
       return false;
     written |= writes;
   }

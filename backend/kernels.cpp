@@ -65,10 +65,20 @@ std::string kernelNamed(llvm::StringRef name, DType dtype) {
   return name.str() + "_" + std::string(dtypeName(dtype));
 }
 
-bool mayOverwriteOperands(const LaunchRecord &record) {
+bool mayOverwrite(const LaunchRecord &record, llvm::function_ref<bool(TensorId)> isWritten,
+                  llvm::function_ref<bool(TensorId)> isRead) {
   const auto *launch = std::get_if<KernelLaunch>(&record.op);
   const Kernel *kernel = launch ? findKernel(launch->kernel) : nullptr;
-  return kernel && (kernel->traits & kOverwritesOperands);
+  if (!kernel)
+    return false;
+  for (size_t write = 0; write < launch->writes.size(); ++write) {
+    if (!isWritten(launch->writes[write]))
+      continue;
+    for (size_t read = 0; read < launch->reads.size(); ++read)
+      if (isRead(launch->reads[read]) && !kernel->mayOverwrite(write, read))
+        return false;
+  }
+  return true;
 }
 
 KernelLaunch launchOf(const Kernel &kernel) {
@@ -83,11 +93,6 @@ bool takes(const KernelLaunch &record, const RecordTensors &tensors, const Bucke
   if (builder.target() != DeviceKind::Cuda ||
       ((kernel.traits & kHopper) && builder.arch() != Arch::Sm90a))
     return false;
-  const size_t statistics = kernel.traits & kRowStatistics ? 1 : 0;
-  CGC_CHECK(tensors.reads.size() == kernel.reads &&
-            (tensors.writes.size() == kernel.writes ||
-             tensors.writes.size() + statistics == kernel.writes) &&
-            record.ints.size() == kernel.ints && record.floats.size() == kernel.floats);
   const auto views = [](const std::vector<std::optional<Place>> &places, size_t count) {
     std::vector<OperandView> views;
     for (const std::optional<Place> &place : places)
@@ -95,12 +100,13 @@ bool takes(const KernelLaunch &record, const RecordTensors &tensors, const Bucke
     views.resize(count);
     return views;
   };
-  const auto reads = views(tensors.reads, kernel.reads),
-             writes = views(tensors.writes, kernel.writes);
-  return kernel
-      .check({record.grid, record.block, record.sharedBytes, reads, writes, record.ints,
-              record.floats})
-      .isOk();
+  const auto reads = views(tensors.reads, tensors.reads.size()),
+             writes = views(tensors.writes, std::max(tensors.writes.size(), kernel.writes));
+  const LaunchView view{record.grid, record.block, record.sharedBytes, reads,
+                        writes,      record.ints,  record.floats};
+  const size_t statistics = kernel.traits & kRowStatistics ? 1 : 0;
+  CGC_CHECK(kernel.takesCountsOf(view) && tensors.writes.size() + statistics >= kernel.writes);
+  return kernel.check(view).isOk();
 }
 
 bool launch(KernelLaunch record, const RecordTensors &tensors, BucketBuilder &builder) {
@@ -113,7 +119,8 @@ bool launch(KernelLaunch record, const RecordTensors &tensors, BucketBuilder &bu
     record.reads.push_back(tensor(place));
   for (const std::optional<Place> &place : tensors.writes)
     record.writes.push_back(tensor(place));
-  record.writes.resize(findKernel(record.kernel)->writes, kNoTensor);
+  const size_t writes = findKernel(record.kernel)->writes;
+  record.writes.resize(std::max(record.writes.size(), writes), kNoTensor);
   builder.record({std::move(record)});
   return true;
 }

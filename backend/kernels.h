@@ -13,8 +13,10 @@ namespace cgc::backend {
 /// A record of `kernel` without its arguments and launch shape.
 KernelLaunch launchOf(const Kernel &kernel);
 
-/// Whether the tensors that the record writes may be those that it reads.
-bool mayOverwriteOperands(const LaunchRecord &record);
+/// Whether the tensors that the record writes and of which `isWritten` is true may have the memory
+/// of those that it reads and of which `isRead` is true.
+bool mayOverwrite(const LaunchRecord &record, llvm::function_ref<bool(TensorId)> isWritten,
+                  llvm::function_ref<bool(TensorId)> isRead);
 
 /// The operands of a record, in its order: a Place each while a bucket is lowered, or a TensorId.
 /// Optional ones may be absent.

@@ -1,4 +1,5 @@
-// cgc.adam: LibTorch's arithmetic, tensor by tensor, in the order of torch.optim.Adam.
+// cgc.adam: one kernel for all f32 parameters on cuda; else LibTorch's arithmetic, tensor by
+// tensor, in the order of torch.optim.Adam.
 #include "backend/ops/lower_optimizer.h"
 
 namespace cgc::backend {
@@ -15,9 +16,14 @@ Status lowerAdam(const ir::Node &node, BucketBuilder &builder) {
   TensorMath math(builder);
   const OptimizerStep step =
       optimizerStep(node, {"parameters", "exp_avgs", "exp_avg_sqs"}, builder);
+  const double epsilon = number("eps");
+  const std::vector<size_t> rest = launchOptimizer("adam_f32", step, {int64_t{decoupled}},
+                                                   {beta1, beta2, epsilon, decay}, builder);
+  if (rest.empty())
+    return Status::ok();
 
   // What depends on the step and not on the parameter is a number in f64, as in Python.
-  const Place one = math.number(1.0, DType::F64), eps = math.number(number("eps"), DType::F64),
+  const Place one = math.number(1.0, DType::F64), eps = math.number(epsilon, DType::F64),
               keptShare = math.number(beta2, DType::F64);
   const Place lr = math.converted(step.lr, DType::F64),
               count = math.converted(step.step, DType::F64);
@@ -28,7 +34,7 @@ Status lowerAdam(const ir::Node &node, BucketBuilder &builder) {
   if (decay != 0 && decoupled)
     shrink = math.sub(one, math.mul(lr, math.number(decay, DType::F64)));
 
-  for (size_t i = 0; i < step.size(); ++i) {
+  for (size_t i : rest) {
     Place parameter = step.values[kParameters][i], gradient = scaledGradient(step, i, math);
     if (shrink)
       parameter = math.mul(parameter, *shrink);

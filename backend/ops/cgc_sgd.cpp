@@ -1,4 +1,5 @@
-// cgc.sgd: LibTorch's arithmetic, tensor by tensor, in the order of torch.optim.SGD.
+// cgc.sgd: one kernel for all f32 parameters on cuda; else LibTorch's arithmetic, tensor by tensor,
+// in the order of torch.optim.SGD.
 #include "backend/ops/lower_optimizer.h"
 
 namespace cgc::backend {
@@ -12,12 +13,16 @@ Status lowerSgd(const ir::Node &node, BucketBuilder &builder) {
   const OptimizerStep step = momentum == 0
                                  ? optimizerStep(node, {"parameters"}, builder)
                                  : optimizerStep(node, {"parameters", "momenta"}, builder);
+  const std::vector<size_t> rest =
+      launchOptimizer("sgd_f32", step, {int64_t{nesterov}}, {momentum, dampening, decay}, builder);
+  if (rest.empty())
+    return Status::ok();
   std::optional<Place> isFirst, factor;
   if (momentum != 0) {
     isFirst = math.equal(step.step, 1);
     factor = math.number(momentum, DType::F64);
   }
-  for (size_t i = 0; i < step.size(); ++i) {
+  for (size_t i : rest) {
     const Place &parameter = step.values[0][i];
     Place gradient = scaledGradient(step, i, math);
     if (decay != 0)

@@ -23,6 +23,12 @@ struct OptimizerStep {
 OptimizerStep optimizerStep(const ir::Node &node, llvm::ArrayRef<llvm::StringRef> names,
                             BucketBuilder &builder);
 
+/// Adds launches of `kernel`, one with the trait kTensorGroups, for all parameters that it takes.
+/// Returns the indices of the others. Parameters without elements need nothing.
+std::vector<size_t> launchOptimizer(llvm::StringRef kernel, const OptimizerStep &step,
+                                    std::vector<int64_t> ints, std::vector<double> floats,
+                                    BucketBuilder &builder);
+
 /// Adds the calls that compute gradient `i` times the scale, in the dtype of its parameter.
 Place scaledGradient(const OptimizerStep &step, size_t i, TensorMath &math);
 

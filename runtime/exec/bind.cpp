@@ -316,7 +316,7 @@ std::byte *addressOf(const Slot &slot, const BucketMemory &memory) {
 
 uint64_t constantReads(const KernelLaunch &launch, const Bucket &bucket) {
   uint64_t constant = 0;
-  for (size_t i = 0; i < launch.reads.size(); ++i)
+  for (size_t i = 0; i < std::min<size_t>(launch.reads.size(), 64); ++i)
     if (const TensorId id = launch.reads[i];
         id != kNoTensor && bucket.tensors[uint32_t(id)].slot.buffer == BufferKind::Weight)
       constant |= uint64_t(1) << i;

@@ -105,7 +105,8 @@ struct Libraries {
   std::span<const NamedHostFunction> hostFunctions = {}; ///< Has those that the plan calls.
 };
 
-/// LaunchAddresses::constantReads of a launch: bit i is set if reads[i] is a weight.
+/// LaunchAddresses::constantReads of a launch: bit i is set if reads[i], one of the first 64, is a
+/// weight.
 uint64_t constantReads(const KernelLaunch &launch, const Bucket &bucket);
 
 /// Binds every record of `bucket`, with plain (full-dependency) edges. All arguments must outlive

@@ -50,13 +50,20 @@ enum KernelTrait : unsigned {
   kRowStatistics = 1u << 2,
   /// What it writes may be what it reads: each thread reads its elements before it writes them.
   kOverwritesOperands = 1u << 3,
-  /// Takes its tensors any number of times, up to kMaxTensorGroups: reads and writes are those of
-  /// the first group, then those of the second, and so on, without absent ones.
+  /// Takes any number of groups of tensors, up to kMaxTensorGroups: see tensorGroups().
   kTensorGroups = 1u << 4,
 };
 
 /// The most groups of tensors that one launch of a kernel with kTensorGroups takes.
 inline constexpr size_t kMaxTensorGroups = 256;
+
+/// The trait of a kernel that takes groups of tensors. The last `reads` reads and `writes` writes
+/// of its row are a group; those before them are shared by all groups. A launch has the shared
+/// tensors, then those of each group. What a group writes may be what it reads itself, if the
+/// kernel has kOverwritesOperands, but not what another group reads: groups have no order.
+constexpr unsigned tensorGroups(unsigned reads, unsigned writes) {
+  return kTensorGroups | reads << 16 | writes << 24;
+}
 
 /// The host half of a row of kernels.def.
 struct Kernel {
@@ -66,10 +73,14 @@ struct Kernel {
   /// meaning of an argument changes.
   std::string_view parameters;
   uint64_t abiHash;
-  size_t reads, writes, ints, floats; ///< The number of arguments of each kind.
+  size_t reads, writes, ints, floats; ///< The number of arguments of each kind, with one group.
   /// InvalidFile, with the reason, if the launch could access memory outside its tensors or if the
   /// kernel does not support it. The caller has checked the counts of arguments. Needs no GPU.
   Status (*check)(const LaunchView &launch);
+
+  /// The tensors of a group; 0 without kTensorGroups.
+  size_t groupReads() const { return traits >> 16 & 0xff; }
+  size_t groupWrites() const { return traits >> 24; }
 
   /// Whether `launch` has as many arguments of each kind as the kernel.
   template <class Launch> bool takesCountsOf(const Launch &launch) const {
@@ -79,12 +90,21 @@ struct Kernel {
                 : launch.reads.size() == reads && launch.writes.size() == writes);
   }
 
+  /// Whether write `write` of a launch may have the memory of its read `read`.
+  bool mayOverwrite(size_t write, size_t read) const {
+    const size_t sharedReads = reads - groupReads(), sharedWrites = writes - groupWrites();
+    if (!(traits & kOverwritesOperands) || !(traits & kTensorGroups))
+      return traits & kOverwritesOperands;
+    return read >= sharedReads && write >= sharedWrites &&
+           (read - sharedReads) / groupReads() == (write - sharedWrites) / groupWrites();
+  }
+
 private:
   /// Whether these are the tensors of 1 to kMaxTensorGroups groups.
   bool isGroups(size_t numReads, size_t numWrites) const {
-    const size_t groups = numWrites / writes;
-    return groups >= 1 && groups <= kMaxTensorGroups && numWrites == groups * writes &&
-           numReads == groups * reads;
+    const size_t more = numReads < reads ? kMaxTensorGroups : (numReads - reads) / groupReads();
+    return more < kMaxTensorGroups && numReads == reads + more * groupReads() &&
+           numWrites == writes + more * groupWrites();
   }
 };
 

@@ -200,7 +200,8 @@ private:
       record.writes.push_back(add(write, BufferKind::Arena, 0, total));
       total = *alignUp(total + write.bytes.size(), kBufferAlignment) + kGuard;
     }
-    record.writes.resize(findKernel(launch.kernel)->writes, kNoTensor);
+    record.writes.resize(std::max(record.writes.size(), findKernel(launch.kernel)->writes),
+                         kNoTensor);
     const std::vector<int64_t> arenaSizes = {int64_t(total)};
     bucket.arenaBytes = total;
     bucket.outputs = {{"arena", DType::U8, arenaSizes}};

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 
 namespace cgc::test::fake_cuda {
 
@@ -19,13 +20,21 @@ struct KernelArguments {
     uint32_t rank;
     int64_t sizes[kMaxRank], strides[kMaxRank];
   };
+  static constexpr size_t kFewReads = 8, kFewWrites = 4;
   uint32_t readCount, writeCount, intCount, floatCount;
   /// The leading rows of the results that a kernel with a tail launch computes; its tail launch
   /// computes the others. Negative without a tail launch.
   int64_t mainRows = -1;
-  Operand reads[4], writes[2];
+  Operand fewReads[kFewReads], fewWrites[kFewWrites];
+  /// The operands of a launch that has more, which live until the program ends; else null.
+  const Operand *manyReads, *manyWrites;
   int64_t ints[8];
   double floats[4];
+
+  std::span<const Operand> reads() const { return {manyReads ? manyReads : fewReads, readCount}; }
+  std::span<const Operand> writes() const {
+    return {manyWrites ? manyWrites : fewWrites, writeCount};
+  }
 };
 
 /// The exported C function of a program with the fake GPU that enqueues a GEMM of cuBLASLt's

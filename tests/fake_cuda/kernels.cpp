@@ -10,7 +10,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <iterator>
+#include <mutex>
+#include <vector>
 
 namespace cgc {
 
@@ -54,13 +57,29 @@ enum Row : size_t {
 
 void copyOperands(std::span<const OperandView> views, std::span<void *const> addresses,
                   std::span<KernelArguments::Operand> to) {
-  CGC_CHECK(views.size() <= to.size() && "the fake kernels have room for every row's operands");
   for (size_t i = 0; i < views.size(); ++i) {
     const OperandView &view = views[i];
     to[i] = {addresses[i], view.dtype, !view.strides.empty(), uint32_t(view.sizes.size()), {}, {}};
     std::ranges::copy(view.sizes, to[i].sizes);
     std::ranges::copy(view.strides, to[i].strides);
   }
+}
+
+/// Copies the operands to `few`. If they are more, returns a copy that lives until the program
+/// ends.
+const KernelArguments::Operand *keepOperands(std::span<const OperandView> views,
+                                             std::span<void *const> addresses,
+                                             std::span<KernelArguments::Operand> few) {
+  if (views.size() <= few.size()) {
+    copyOperands(views, addresses, few);
+    return nullptr;
+  }
+  static std::mutex mutex;
+  static std::deque<std::vector<KernelArguments::Operand>> kept;
+  const std::scoped_lock lock(mutex);
+  std::vector<KernelArguments::Operand> &many = kept.emplace_back(views.size());
+  copyOperands(views, addresses, many);
+  return many.data();
 }
 
 /// Divides a GEMM with wide clusters as for a GPU that has room for one of them, so that small
@@ -90,8 +109,8 @@ Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &a
   arguments.writeCount = launch.writes.size();
   arguments.intCount = launch.ints.size();
   arguments.floatCount = launch.floats.size();
-  copyOperands(launch.reads, at.reads, arguments.reads);
-  copyOperands(launch.writes, at.writes, arguments.writes);
+  arguments.manyReads = keepOperands(launch.reads, at.reads, arguments.fewReads);
+  arguments.manyWrites = keepOperands(launch.writes, at.writes, arguments.fewWrites);
   CGC_CHECK(launch.ints.size() <= std::size(arguments.ints) &&
             launch.floats.size() <= std::size(arguments.floats) &&
             "the fake kernels have room for every row's numbers");
@@ -139,8 +158,8 @@ uint64_t extent(const KernelArguments::Operand &o) {
 }
 
 void runWhole(const void *function, const KernelArguments &arguments) {
-  const std::vector<TensorView> reads = views({arguments.reads, arguments.readCount}),
-                                writes = views({arguments.writes, arguments.writeCount});
+  const std::vector<TensorView> reads = views(arguments.reads()),
+                                writes = views(arguments.writes());
   static_cast<const KernelCode *>(function)->reference({reads,
                                                         writes,
                                                         {arguments.ints, arguments.intCount},
@@ -158,9 +177,7 @@ bool isKernel(const void *function) {
 const KernelArguments::Operand *
 inaccessibleOperand(const KernelArguments &arguments,
                     const std::function<bool(const std::byte *, uint64_t bytes)> &isAccessible) {
-  const std::span reads(arguments.reads, arguments.readCount),
-      writes(arguments.writes, arguments.writeCount);
-  for (const std::span operands : {reads, writes})
+  for (const std::span operands : {arguments.reads(), arguments.writes()})
     for (const KernelArguments::Operand &o : operands)
       if (const uint64_t bytes = extent(o);
           o.data && bytes > 0 && !isAccessible(static_cast<const std::byte *>(o.data), bytes))
@@ -175,14 +192,14 @@ void runReference(const void *function, const KernelArguments &arguments) {
   KernelArguments whole = arguments;
   std::vector<std::vector<std::byte>> results(arguments.writeCount);
   for (uint32_t i = 0; i < arguments.writeCount; ++i)
-    if (KernelArguments::Operand &o = whole.writes[i]; o.data) {
+    if (KernelArguments::Operand &o = whole.fewWrites[i]; o.data) {
       const auto *const data = static_cast<const std::byte *>(o.data);
       results[i].assign(data, data + extent(o));
       o.data = results[i].data();
     }
   runWhole(function, whole);
   for (uint32_t i = 0; i < arguments.writeCount; ++i) {
-    const KernelArguments::Operand &o = arguments.writes[i];
+    const KernelArguments::Operand &o = arguments.fewWrites[i];
     if (!o.data)
       continue;
     const uint64_t all = results[i].size();

@@ -82,14 +82,14 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
   KernelArguments arguments = {};
   arguments.readCount = 4;
   arguments.writeCount = arguments.intCount = 2;
-  arguments.reads[0] = matrix(b, bLayout);
-  arguments.reads[1] = matrix(a, aLayout);
-  arguments.reads[2] = {
+  arguments.fewReads[0] = matrix(b, bLayout);
+  arguments.fewReads[1] = matrix(a, aLayout);
+  arguments.fewReads[2] = {
       const_cast<void *>(operation.bias), dtypeOf(result.type), false, 1, {result.rows}, {}};
   if (*static_cast<const float *>(beta) != 0)
-    arguments.reads[3] = matrix(c, cLayout);
-  arguments.writes[0] = matrix(d, dLayout);
-  arguments.writes[1] = {workspace, DType::U8, false, 1, {int64_t(workspaceBytes)}, {}};
+    arguments.fewReads[3] = matrix(c, cLayout);
+  arguments.fewWrites[0] = matrix(d, dLayout);
+  arguments.fewWrites[1] = {workspace, DType::U8, false, 1, {int64_t(workspaceBytes)}, {}};
   arguments.ints[0] = operation.isRelu;
   arguments.ints[1] = operation.isTf32;
   return launch(arguments, stream) == cudaSuccess ? CUBLAS_STATUS_SUCCESS

@@ -12,12 +12,15 @@ namespace cgc {
 /// The addresses of a launch's operands, in the order of LaunchView; null for an absent operand.
 struct LaunchAddresses {
   std::span<void *const> reads, writes;
-  /// Bit i: reads[i] is a weight, which nothing writes while the plan runs, so a kernel may load it
-  /// before griddepcontrol.wait.
+  /// Bit i: reads[i], one of the first 64, is a weight, which nothing writes while the plan runs,
+  /// so a kernel may load it before griddepcontrol.wait.
   uint64_t constantReads = 0;
 
   bool isConstant(size_t read) const { return constantReads >> read & 1; }
 };
+
+/// The most bytes of a kernel's parameter: what CUDA 12.1 and later take on sm_70 and later.
+inline constexpr size_t kMaxParameterBytes = 32764;
 
 /// The result of bind: the bytes of the struct that a kernel takes as its only parameter, and its
 /// tail launch if it has one.
@@ -31,7 +34,7 @@ public:
   template <class T>
   explicit KernelParameters(const T &parameters) : units_(sizeof(T) / sizeof(Unit) + 1) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(Unit) &&
-                  sizeof(T) <= 4096);
+                  sizeof(T) <= kMaxParameterBytes);
     std::memcpy(units_.data(), &parameters, sizeof(T));
   }
   void *data() { return units_.data(); }

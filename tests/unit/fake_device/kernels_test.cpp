@@ -74,6 +74,34 @@ TEST_F(FakeKernels, ALaunchCopiesItsParameter) {
   EXPECT_THAT(to.now(), ElementsAre(7));
 }
 
+/// A kernel of groups of tensors has more operands than others, each of which has to be accessible.
+TEST_F(FakeKernels, AKernelMayHaveManyOperands) {
+  constexpr int64_t kGroups = 40;
+  const DeviceKernel &kernel = deviceKernel(*findKernel("square_sums_f32"));
+  const DeviceFloats x(kGroups, 3), sums(kGroups);
+  const int64_t one = 1, groups = kGroups;
+  const std::vector<OperandView> reads(kGroups, {DType::F32, {&one, 1}, {}, 4});
+  const OperandView write{DType::F32, {&groups, 1}, {}, 4};
+  std::vector<void *> addresses;
+  for (int64_t i = 0; i < kGroups; ++i)
+    addresses.push_back(x.data() + i);
+  const auto run = [&] {
+    constexpr uint32_t kOne[] = {1, 1, 1};
+    void *const results[] = {sums.data()};
+    KernelParameters parameters =
+        *kernel.bind({kOne, kOne, 0, reads, {&write, 1}, {}, {}}, {addresses, results});
+    void *parameter = parameters.data();
+    const cudaStream_t s = stream();
+    EXPECT_EQ(cudaLaunchKernel(kernel.function(), 1, 1, &parameter, 0, s), cudaSuccess);
+    return cudaStreamSynchronize(s);
+  };
+  EXPECT_EQ(run(), cudaSuccess);
+  EXPECT_THAT(sums.now(), Each(9.0f));
+  float host = 0;
+  addresses.back() = &host;
+  EXPECT_EQ(run(), cudaErrorIllegalAddress);
+}
+
 /// cudaErrorIllegalAddress: "The device encountered a load or store instruction on an invalid
 /// memory address. [...] any further CUDA work will return the same error."
 TEST_F(FakeKernels, OperandsInPageableMemoryFault) {

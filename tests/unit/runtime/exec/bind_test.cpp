@@ -81,6 +81,10 @@ TEST(ConstantReads, AreTheWeights) {
   EXPECT_EQ(constantReads(launch, bucket), 0b001001u);
   launch.reads = {id(1), id(0)};
   EXPECT_EQ(constantReads(launch, bucket), 0b10u);
+  // Of more than 64 reads, the first 64.
+  launch.reads.assign(100, id(1));
+  launch.reads[63] = launch.reads[64] = launch.reads[99] = id(0);
+  EXPECT_EQ(constantReads(launch, bucket), uint64_t(1) << 63);
 }
 
 /// The status of binding a plan whose only record is `launch`, over tensors of f32[2,4].

@@ -1,0 +1,52 @@
+// Helpers of the references of kernels that take groups of tensors.
+#pragma once
+
+#include "runtime/kernels/optimizer/tensor_groups.h"
+#include "runtime/kernels/reference_elements.h"
+
+namespace cgc::reference {
+
+/// What the shared reads of an optimizer hold.
+struct StepOperands {
+  explicit StepOperands(const ReferenceArguments &a)
+      : lr(*dataOf<float>(a.reads[kLr])), number(*dataOf<int64_t>(a.reads[kStep])),
+        scale(a.reads[kScale].data ? *dataOf<float>(a.reads[kScale]) : 1),
+        skips(a.reads[kSkip].data && *dataOf<bool>(a.reads[kSkip])) {}
+
+  double lr;
+  int64_t number;
+  float scale;
+  bool skips;
+};
+
+/// Element `i` of the tensors of a group.
+struct Element {
+  std::span<const TensorView> reads, writes;
+  int64_t i;
+
+  float read(size_t tensor) const { return dataOf<float>(reads[tensor])[i]; }
+  void write(size_t tensor, float value) const { resultOf<float>(writes[tensor])[i] = value; }
+};
+
+/// Calls `f(element)` for each element of each group. If the step is skipped, writes what the first
+/// read of the group holds to the first write, and what the reads behind the gradient hold to the
+/// others.
+template <class F>
+void forGroups(const ReferenceArguments &a, const GroupShape &shape, bool skips, F f) {
+  const size_t count = (a.reads.size() - shape.sharedReads) / shape.reads;
+  for (size_t group = 0; group < count; ++group) {
+    Element at{a.reads.subspan(shape.sharedReads + group * shape.reads, shape.reads),
+               a.writes.subspan(group * shape.writes, shape.writes), 0};
+    for (const int64_t elements = elementsOf(at.reads[0]); at.i < elements; ++at.i) {
+      if (!skips) {
+        f(at);
+        continue;
+      }
+      for (size_t write = 0; write < shape.writes; ++write)
+        if (at.writes[write].data)
+          at.write(write, at.read(write == 0 ? 0 : write + 1));
+    }
+  }
+}
+
+} // namespace cgc::reference

@@ -1,0 +1,179 @@
+// Tests of lower(): optimizers, which kernels they become and which states they write in place.
+#include "backend/kernels.h"
+#include "runtime/kernels/optimizer/tensor_groups.h"
+#include "tests/unit/backend/lowered.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cgc::backend {
+namespace {
+
+using testing::ElementsAre;
+
+/// The first bucket of a text for cuda.
+Bucket cudaBucket(const std::string &text) {
+  auto plan = lowerAll(*parse(text), DeviceKind::Cuda);
+  EXPECT_TRUE(plan) << plan.status().message();
+  return plan ? plan->plan.entries[0].buckets[0] : Bucket();
+}
+
+/// A module with two parameters and their moments, whose graph makes a step of Adam. The gradients
+/// are `gradients`.
+std::string adamModule(const std::string &gradients, const std::string &more = "") {
+  return R"(module @Model {
+  state @w : f32[3,5]
+  state @b : f32[3,5]
+  state @m role="optimizer" : f32[3,5]
+  state @l role="optimizer" : f32[3,5]
+  state @q role="optimizer" : f32[3,5]
+  state @r role="optimizer" : f32[3,5]
+  graph @step(%g: f32[3,5]@cuda, %h: f32[3,5]@cuda, %lr: f32[]@cuda, %n: i64[]@cuda) {
+    %0 = get_attr @w : f32[3,5]@cuda
+    %1 = get_attr @b : f32[3,5]@cuda
+    %2 = get_attr @m : f32[3,5]@cuda
+    %3 = get_attr @l : f32[3,5]@cuda
+    %4 = get_attr @q : f32[3,5]@cuda
+    %5 = get_attr @r : f32[3,5]@cuda
+    %6, %7, %8, %9, %10, %11 = cgc.adam([%0, %1], [)" +
+         gradients +
+         R"(], [%2, %3], [%4, %5], %lr, %n) : f32[3,5]@cuda, f32[3,5]@cuda, f32[3,5]@cuda, f32[3,5]@cuda, f32[3,5]@cuda, f32[3,5]@cuda
+    )" + more +
+         R"(
+    %12 = aten.sum(%h) : f32[]@cuda
+    output %12, state @w = %6, state @b = %7, state @m = %8, state @l = %9, state @q = %10, state @r = %11
+  }
+})";
+}
+
+const KernelLaunch *launchOf(const Bucket &bucket, std::string_view kernel) {
+  for (const LaunchRecord &record : bucket.records)
+    if (const auto *launch = std::get_if<KernelLaunch>(&record.op);
+        launch && launch->kernel == kernel)
+      return launch;
+  return nullptr;
+}
+
+TEST(LowerOptimizer, OneLaunchWritesAllStatesInPlace) {
+  const Bucket bucket = cudaBucket(adamModule("%g, %h"));
+  EXPECT_THAT(recordNames(bucket), ElementsAre("kernel adam_f32", "aten::sum.IntList_out"));
+  const KernelLaunch *adam = launchOf(bucket, "adam_f32");
+  ASSERT_TRUE(adam);
+  ASSERT_EQ(adam->reads.size(), 4u + 2 * 4);
+  ASSERT_EQ(adam->writes.size(), 2u * 3);
+  EXPECT_EQ(adam->reads[2], kNoTensor); // No scale.
+  EXPECT_EQ(adam->reads[3], kNoTensor); // No skip.
+  const auto slot = [&](TensorId id) { return bucket.tensors[uint32_t(id)].slot; };
+  for (size_t group = 0; group < 2; ++group)
+    for (size_t write = 0; write < 3; ++write) {
+      const Slot written = slot(adam->writes[group * 3 + write]);
+      EXPECT_EQ(written.buffer, BufferKind::State);
+      EXPECT_EQ(written, slot(adam->reads[4 + group * 4 + (write == 0 ? 0 : write + 1)]));
+    }
+}
+
+/// A parameter may be a gradient itself, as in the sum of its squares.
+TEST(LowerOptimizer, AParameterMayBeItsOwnGradient) {
+  EXPECT_THAT(recordNames(cudaBucket(adamModule("%0, %1"))),
+              ElementsAre("kernel adam_f32", "aten::sum.IntList_out"));
+}
+
+/// Groups have no order: one may not overwrite what another one reads.
+TEST(LowerOptimizer, AParameterThatIsTheGradientOfAnotherIsNotOverwritten) {
+  EXPECT_THAT(recordNames(cudaBucket(adamModule("%1, %h"))),
+              ElementsAre("kernel adam_f32", "aten::sum.IntList_out", "memcpy"));
+  EXPECT_THAT(recordNames(cudaBucket(adamModule("%1, %0"))),
+              ElementsAre("kernel adam_f32", "aten::sum.IntList_out", "memcpy", "memcpy"));
+}
+
+/// Lists of `count` names "%<prefix>0, %<prefix>1, ...", for types `type`.
+struct Names {
+  Names(const std::string &prefix, int count, const std::string &type) {
+    for (int i = 0; i < count; ++i) {
+      const std::string comma = i == 0 ? "" : ", ", name = "%" + prefix + std::to_string(i);
+      list += comma + name;
+      typed += comma + name + ": " + type;
+      types += comma + type;
+    }
+  }
+  std::string list, typed, types;
+};
+
+TEST(LowerOptimizer, ALaunchTakes256Parameters) {
+  const Names w("w", 300, "f32[2]@cuda"), g("g", 300, "f32[2]@cuda"), r("r", 300, "f32[2]@cuda");
+  const Bucket bucket =
+      cudaBucket("graph @g(" + w.typed + ", " + g.typed + ", %lr: f32[]@cuda, %n: i64[]@cuda) {\n" +
+                 r.list + " = cgc.sgd([" + w.list + "], [" + g.list +
+                 "], [], %lr, %n) : " + r.types + "\n%norm = cgc.gradient_norm([" + g.list +
+                 "]) : f32[]@cuda\noutput " + r.list + ", %norm\n}");
+  EXPECT_THAT(recordNames(bucket),
+              ElementsAre("kernel sgd_f32", "kernel sgd_f32", "kernel square_sums_f32",
+                          "kernel square_sums_f32", "kernel gradient_norm_f32"));
+  const auto launch = [&](size_t i) { return std::get<KernelLaunch>(bucket.records[i].op); };
+  EXPECT_EQ(launch(0).reads.size(), 4u + 256 * 3);
+  EXPECT_EQ(launch(0).writes.size(), 256u * 2);
+  EXPECT_EQ(launch(1).reads.size(), 4u + 44 * 3);
+  EXPECT_EQ(launch(0).reads[6], kNoTensor); // No momentum.
+  EXPECT_EQ(launch(0).writes[1], kNoTensor);
+  EXPECT_EQ(launch(0).grid[0], 256u);
+  EXPECT_EQ(launch(3).reads.size(), 44u);
+  // The launches share one tensor of sums.
+  const TensorRef &sums = bucket.tensors[uint32_t(launch(4).reads[0])],
+                  &last = bucket.tensors[uint32_t(launch(3).writes[0])];
+  EXPECT_THAT(sums.sizes, ElementsAre(300));
+  EXPECT_EQ(last.slot.offset, sums.slot.offset + 256 * sizeof(float));
+}
+
+TEST(LowerOptimizer, AGridHasAtMostTheCtasThatRunAtATime) {
+  const Bucket bucket = cudaBucket(
+      "graph @g(%w: f32[100000000]@cuda, %g: f32[100000000]@cuda, %lr: f32[]@cuda, %n: "
+      "i64[]@cuda) {\n%0 = cgc.sgd([%w], [%g], [], %lr, %n) : f32[100000000]@cuda\noutput %0\n}");
+  EXPECT_EQ(launchOf(bucket, "sgd_f32")->grid[0],
+            kGroupBlocksPerMultiprocessor * LowerOptions(DeviceKind::Cuda).gpu().multiprocessors);
+}
+
+/// The kernel gets gradients of other dtypes and layouts as copies; f64 is LibTorch's.
+TEST(LowerOptimizer, ConvertsGradientsAndLeavesOtherParametersToLibTorch) {
+  const Bucket converted = cudaBucket(
+      R"(graph @g(%w: f32[2,3]@cuda, %v: f32[2,3]@cuda, %g: bf16[2,3]@cuda, %h: f32[3,2]@cuda, %lr: f32[]@cuda, %n: i64[]@cuda) {
+    %0 = aten.transpose(%h) {dim0=0, dim1=1} : f32[2,3][1,2]@cuda
+    %1, %2 = cgc.sgd([%w, %v], [%g, %0], [], %lr, %n) : f32[2,3]@cuda, f32[2,3]@cuda
+    %3 = cgc.gradient_norm([%g, %0]) : f32[]@cuda
+    output %1, %2, %3
+  })");
+  EXPECT_THAT(recordNames(converted),
+              ElementsAre("kernel copy", "kernel copy", "kernel sgd_f32", "kernel copy",
+                          "kernel copy", "kernel square_sums_f32", "kernel gradient_norm_f32"));
+  const Bucket mixed = cudaBucket(
+      R"(graph @g(%w: f32[2]@cuda, %v: f64[2]@cuda, %g: f32[2]@cuda, %h: f64[2]@cuda, %lr: f32[]@cuda, %n: i64[]@cuda) {
+    %0, %1 = cgc.sgd([%w, %v], [%g, %h], [], %lr, %n) : f32[2]@cuda, f64[2]@cuda
+    %2 = cgc.gradient_norm([%g, %h]) : f32[]@cuda
+    output %0, %1, %2
+  })");
+  EXPECT_THAT(recordNames(mixed),
+              ElementsAre("kernel sgd_f32", "aten::mul.out", "aten::sub.out",
+                          "aten::linalg_vector_norm.out", "aten::linalg_vector_norm.out",
+                          "aten::linalg_vector_norm.out", "aten::copy_"));
+}
+
+TEST(LowerOptimizer, ParametersWithoutElementsNeedNoLaunch) {
+  EXPECT_THAT(recordNames(cudaBucket(
+                  R"(graph @g(%w: f32[0]@cuda, %g: f32[0]@cuda, %lr: f32[]@cuda, %n: i64[]@cuda) {
+    %0 = cgc.sgd([%w], [%g], [], %lr, %n) : f32[0]@cuda
+    output %0
+  })")),
+              testing::IsEmpty());
+}
+
+TEST(LowerOptimizer, UniformIsOneKernel) {
+  const Bucket bucket = cudaBucket(R"(graph @g(%s: i64[]@cuda, %o: i64[]@cuda) {
+    %0 = cgc.uniform(%s, %o) {size=[3, 700], stream=9} : f32[3,700]@cuda
+    output %0
+  })");
+  EXPECT_THAT(recordNames(bucket), ElementsAre("kernel uniform_f32"));
+  EXPECT_EQ(launchOf(bucket, "uniform_f32")->grid[0], 3u);
+  EXPECT_THAT(launchOf(bucket, "uniform_f32")->ints, ElementsAre(9));
+}
+
+} // namespace
+} // namespace cgc::backend
