@@ -86,7 +86,10 @@ Result<std::optional<std::vector<Place>>> viewPlaces(const ir::Node &node, const
   for (const ir::Inferred &result : inferred) {
     if (!result.viewOffset)
       return std::optional<std::vector<Place>>();
-    const uint64_t offset = static_cast<uint64_t>(*result.viewOffset) * dtypeSize(base.dtype);
+    // An empty view may begin past the end of its memory.
+    const bool isEmpty = result.type.numElements() == 0;
+    const uint64_t offset =
+        isEmpty ? 0 : static_cast<uint64_t>(*result.viewOffset) * dtypeSize(base.dtype);
     places.push_back({base.storage, base.offset + offset, result.type.dtype, result.type.sizes,
                       result.type.strides});
   }

@@ -299,9 +299,11 @@ void GraphVerifier::checkOutput(const Node &node) {
   if (node.numResults() != 0)
     error(node, "the output node has no results");
   const auto &names = graph_.outputNames();
-  if (!names.empty() && names.size() != graph_.outputs().size())
+  // Not graph_.outputs(): `node` is not the last node of every graph that is wrong.
+  const size_t outputs = node.args().size() - graph_.stateWrites().size();
+  if (!names.empty() && names.size() != outputs)
     error(node, "the graph has " + counted(names.size(), "output name") + " for " +
-                    counted(graph_.outputs().size(), "output"));
+                    counted(outputs, "output"));
   llvm::StringSet<> seen;
   for (const std::string &name : names)
     if (!seen.insert(name).second)
@@ -311,7 +313,8 @@ void GraphVerifier::checkOutput(const Node &node) {
 
 void GraphVerifier::checkStateWrites(const Node &node) {
   llvm::StringSet<> written;
-  for (const auto &[path, value] : llvm::zip_equal(graph_.stateWrites(), graph_.stateValues())) {
+  const auto values = llvm::ArrayRef(node.args()).take_back(graph_.stateWrites().size());
+  for (const auto &[path, value] : llvm::zip_equal(graph_.stateWrites(), values)) {
     if (!written.insert(path).second)
       error(node, "state '" + path + "' is written twice");
     if (!graph_.owner())

@@ -1,5 +1,6 @@
 // aten.adaptive_avg_pool2d: average pooling to a given output size.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
@@ -11,6 +12,7 @@ const OpDef defs::AdaptiveAvgPool2d = {
                 rules::Results &results) { return rules::adaptivePool(args, results, 2); },
     .aten = "copy aten::adaptive_avg_pool2d",
     .batch = batch::allButLast<2>,
+    .gradient = [](GradientBuilder &b) { return gradient::adaptivePool(b, 2); },
     .doc = "Averages of self [N, C, H, W] (or without N) over windows chosen such that the result "
            "is [N, C, output_size].",
 };

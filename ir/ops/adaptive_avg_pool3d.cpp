@@ -1,5 +1,6 @@
 // aten.adaptive_avg_pool3d: average pooling to a given output size.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
@@ -11,6 +12,7 @@ const OpDef defs::AdaptiveAvgPool3d = {
                 rules::Results &results) { return rules::adaptivePool(args, results, 3); },
     .aten = "copy aten::adaptive_avg_pool3d",
     .batch = batch::allButLast<3>,
+    .gradient = [](GradientBuilder &b) { return gradient::adaptivePool(b, 3); },
     .doc = "Averages of self [N, C, D, H, W] (or without N) over windows chosen such that the "
            "result is [N, C, output_size].",
 };

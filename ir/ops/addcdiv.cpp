@@ -1,4 +1,5 @@
 // aten.addcdiv: scaled quotient added.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -19,6 +20,15 @@ const OpDef defs::Addcdiv = {
     .schema = "(Tensor self, Tensor tensor1, Tensor tensor2, number value=1) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = infer,
+    .gradient = [](GradientBuilder &b) -> Status {
+      b.set("self", b.grad());
+      Value *grad =
+          b.div(gradient::scaled(b, b.grad(), gradient::number(b, "value")), b.arg("tensor2"));
+      b.set("tensor1", grad);
+      if (b.needs("tensor2"))
+        b.set("tensor2", b.neg(b.mul(grad, b.div(b.arg("tensor1"), b.arg("tensor2")))));
+      return Status::ok();
+    },
     .doc = "self + value * tensor1 / tensor2, broadcast, dtypes promoted; a floating result.",
 };
 

@@ -1,4 +1,5 @@
 // aten.addcmul: scaled product added.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -17,6 +18,15 @@ const OpDef defs::Addcmul = {
     .schema = "(Tensor self, Tensor tensor1, Tensor tensor2, number value=1) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = infer,
+    .gradient = [](GradientBuilder &b) -> Status {
+      b.set("self", b.grad());
+      Value *grad = gradient::scaled(b, b.grad(), gradient::number(b, "value"));
+      if (b.needs("tensor1"))
+        b.set("tensor1", b.mul(grad, b.arg("tensor2")));
+      if (b.needs("tensor2"))
+        b.set("tensor2", b.mul(grad, b.arg("tensor1")));
+      return Status::ok();
+    },
     .doc = "self + value * tensor1 * tensor2, broadcast, dtypes promoted; a floating result.",
 };
 

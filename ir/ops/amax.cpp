@@ -1,5 +1,6 @@
 // aten.amax: maximum over dimensions.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -9,6 +10,7 @@ const OpDef defs::Amax = {
     .traits = kPure | kReduction,
     .infer = rules::extremes,
     .batch = batch::reduction,
+    .gradient = gradient::extremes,
     .doc = "The largest element over the listed dimensions, or over all if there are none; none of "
            "them may have size 0.",
 };

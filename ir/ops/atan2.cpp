@@ -1,4 +1,5 @@
 // aten.atan2: angle of a point.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -15,6 +16,14 @@ const OpDef defs::Atan2 = {
     .schema = "(Tensor self, Tensor other) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = infer,
+    .gradient = [](GradientBuilder &b) -> Status {
+      const DType dtype = b.result()->tensor().dtype;
+      Value *self = b.to(b.input("self"), dtype), *other = b.to(b.input("other"), dtype);
+      Value *grad = b.div(b.grad(), b.add(b.mul(self, self), b.mul(other, other)));
+      b.set("self", b.mul(grad, other));
+      b.set("other", b.neg(b.mul(grad, self)));
+      return Status::ok();
+    },
     .doc = "The angle of the point (other, self), broadcast, dtypes promoted; integers give f32.",
 };
 

@@ -1,5 +1,6 @@
 // aten.avg_pool2d: two-dimensional average pooling.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
@@ -10,6 +11,13 @@ const OpDef defs::AvgPool2d = {
     .traits = kPure | kReduction,
     .infer = rules::averagePool<2>,
     .batch = batch::allButLast<2>,
+    .gradient = [](GradientBuilder &b) -> Status {
+      b.set("self", b.call(OpKind::AvgPool2dBackward,
+                           {b.grad(), b.arg("self"), b.arg("kernel_size"), b.arg("stride"),
+                            b.arg("padding"), b.arg("ceil_mode"), b.arg("count_include_pad"),
+                            b.arg("divisor_override")}));
+      return Status::ok();
+    },
     .doc = "Averages of windows of self [N, C, H, W] (or without N): [N, C, OH, OW]. An empty "
            "stride means kernel_size.",
 };

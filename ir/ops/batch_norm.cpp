@@ -1,5 +1,6 @@
 // aten.batch_norm: batch normalization with running statistics.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -30,6 +31,30 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, input.dtype, input.sizes);
 }
 
+/// The running statistics get no gradient, as in LibTorch.
+Status backward(GradientBuilder &b) {
+  const TensorType &type = b.input("input")->tensor();
+  Dims perChannel(type.sizes.size() - 1, 1), others;
+  perChannel.front() = type.sizes[1];
+  for (int64_t d = 0; d < type.rank(); ++d)
+    if (d != 1)
+      others.push_back(d);
+  const auto channels = [&](Value *value) { return b.reshape(value, perChannel); };
+  Value *scale = b.call(OpKind::Rsqrt, {b.add(b.arg("running_var"), gradient::number(b, "eps"))});
+  if (b.needs("input")) {
+    Value *slope = b.input("weight") ? b.mul(scale, b.arg("weight")) : scale;
+    b.set("input", b.mul(b.grad(), channels(slope)));
+  }
+  if (b.needs("weight")) {
+    Value *centered = b.sub(b.arg("input"), channels(b.input("running_mean")));
+    Value *sum = b.sum(b.mul(b.grad(), centered), others, /*keepDim=*/false);
+    b.set("weight", b.mul(sum, scale));
+  }
+  if (b.needs("bias"))
+    b.set("bias", b.sum(b.grad(), others, /*keepDim=*/false));
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::BatchNorm = {
@@ -46,6 +71,7 @@ const OpDef defs::BatchNorm = {
             join.add(call.args[name], {1}); // The channels.
           return join.state();
         },
+    .gradient = backward,
     .doc = "(input - running_mean) / sqrt(running_var + eps) * weight + bias for input [N, C, "
            "...]; all others [C]. Without channels, weight and bias must be none. Only "
            "training=false.",

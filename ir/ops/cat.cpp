@@ -1,5 +1,6 @@
 // aten.cat: joins along a dimension.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -56,6 +57,23 @@ const OpDef defs::Cat = {
               join.add(tensor, batch::without(type, dim));
           return join.state();
         },
+    .gradient = [](GradientBuilder &b) -> Status {
+      const Dims &sizes = b.result()->tensor().sizes;
+      int64_t dim = b.arg("dim").as<int64_t>(), start = 0;
+      dim += dim < 0 ? static_cast<int64_t>(sizes.size()) : 0;
+      for (Value *tensor : b.inputs("tensors")) {
+        const TensorType &type = tensor->tensor();
+        if (type.sizes.size() != sizes.size()) { // Skipped, for it has no elements.
+          b.set(tensor, b.zerosLike(tensor));
+          continue;
+        }
+        const int64_t end = start + type.sizes[static_cast<size_t>(dim)];
+        if (b.needs(tensor))
+          b.set(tensor, b.call(OpKind::Slice, {b.grad(), dim, start, end}));
+        start = end;
+      }
+      return Status::ok();
+    },
     .doc = "The tensors concatenated along dimension dim; all other sizes agree. Dtypes are "
            "promoted. Tensors of sizes [0] are skipped.",
 };

@@ -1,4 +1,5 @@
 // aten.ceil: rounding up.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -9,6 +10,7 @@ const OpDef defs::Ceil = {
     .traits = kPure | kPointwise,
     .infer = rules::unaryKeep,
     .evaluate = host::ceil,
+    .gradient = gradient::none,
     .doc = "The least integer that is not below self, elementwise; same dtype, which is not bool.",
 };
 

@@ -8,6 +8,13 @@ Status infer(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input");
   if (args.tensor("grad_out").sizes != input.sizes)
     return rules::mismatch("grad_out", "of the sizes of 'input'", args.tensor("grad_out"));
+  if (input.rank() < 2)
+    return rules::mismatch("input", "[N, C, ...]", input);
+  for (llvm::StringRef name : {"weight", "mean", "invstd"})
+    if (!args.isNone(name) && args.tensor(name).sizes != Dims{input.sizes[1]})
+      return rules::mismatch(name,
+                             "[" + llvm::Twine(input.sizes[1]) + "], as the channels of 'input'",
+                             args.tensor(name));
   CGC_TRY(rules::addDense(results, input.dtype, input.sizes));
   if (args.isNone("weight"))
     return Status::ok();

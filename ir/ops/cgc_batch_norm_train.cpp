@@ -1,4 +1,6 @@
 // cgc.batch_norm_train: batch normalization by the statistics of the batch.
+#include "ir/ops/gradient_rules.h"
+#include "ir/ops/layer_norm_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -9,8 +11,12 @@ Status infer(const InferArgs &args, rules::Results &results) {
   if (input.rank() < 2 || !isFloating(input.dtype))
     return rules::mismatch("input", "[N, C, ...] of a floating dtype", input);
   const int64_t channels = input.sizes[1];
+  if (channels == 0) // As in LibTorch, which reads element 0 of its parameters.
+    return rules::mismatch("input", "of one channel or more", input);
+  if (args.isNone("running_mean") != args.isNone("running_var"))
+    return rules::refuse("expected 'running_mean' and 'running_var', or neither");
   CGC_TRY(rules::addDense(results, input.dtype, input.sizes));
-  const DType dtype = args.isNone("weight") ? input.dtype : args.tensor("weight").dtype;
+  const DType dtype = rules::statisticsDType(input.dtype);
   for (int i = 0; i < 2; ++i)
     CGC_TRY(rules::addDense(results, dtype, {channels}));
   for (llvm::StringRef name : {"weight", "bias", "running_mean", "running_var"}) {
@@ -26,6 +32,29 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return Status::ok();
 }
 
+Status backward(GradientBuilder &b) {
+  for (unsigned i = 1; i < b.node().numResults(); ++i)
+    if (b.grad(i))
+      return rules::refuse(
+          "the loss depends on the statistics of a batch; only the normalized input "
+          "has a gradient");
+  Node *grads =
+      b.callNode(OpKind::BatchNormBackward, {b.grad(), b.arg("input"), b.arg("weight"), b.result(1),
+                                             b.result(2), gradient::number(b, "eps")});
+  b.set("input", grads->result(0));
+  if (b.input("weight")) {
+    b.set("weight", grads->result(1));
+    b.set("bias", grads->result(2));
+  } else if (b.needs("bias")) {
+    Dims others;
+    for (int64_t d = 0; d < b.grad()->tensor().rank(); ++d)
+      if (d != 1)
+        others.push_back(d);
+    b.set("bias", b.sum(b.grad(), others, /*keepDim=*/false));
+  }
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::BatchNormTrain = {
@@ -33,9 +62,11 @@ const OpDef defs::BatchNormTrain = {
               "running_var, float momentum, float eps) -> Tensor[]",
     .traits = kPure | kReduction,
     .infer = infer,
+    .gradient = backward,
     .doc =
         "input [N, C, ...] normalized by the mean and the biased variance of each channel; these "
-        "means and 1 / sqrt(variance + eps), [C]; and, where they are given, the running mean and "
+        "means and 1 / sqrt(variance + eps), [C], in f32 if input has 16 bits; and, where they are "
+        "given, the running mean and "
         "the running variance moved by momentum towards mean and unbiased variance.",
 };
 

@@ -7,6 +7,11 @@ namespace {
 Status infer(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input"), &weight = args.tensor("weight");
   CGC_TRY(rules::sameDType(args, "input", {"weight", "grad_output"}));
+  if (input.rank() < 3 || !isFloating(input.dtype))
+    return rules::mismatch("input", "[N, C, ...] of a floating dtype", input);
+  for (llvm::StringRef name : {"weight", "grad_output"})
+    if (args.tensor(name).rank() != input.rank())
+      return rules::mismatch(name, "of the rank of 'input'", args.tensor(name));
   const Dims mask = args.ints("output_mask");
   if (mask.size() != 3)
     return rules::refuse("expected 'output_mask' to have three elements");

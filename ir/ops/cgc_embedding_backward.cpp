@@ -8,7 +8,20 @@ Status infer(const InferArgs &args, rules::Results &results) {
   const TensorType &grad = args.tensor("grad_output");
   if (grad.rank() < 1)
     return rules::mismatch("grad_output", "[..., D]", grad);
-  return rules::addDense(results, grad.dtype, {args.integer("num_weights"), grad.sizes.back()});
+  const TensorType &indices = args.tensor("indices");
+  if (indices.dtype != DType::I64 && indices.dtype != DType::I32)
+    return rules::mismatch("indices", "of dtype i64 or i32", indices);
+  if (llvm::ArrayRef(grad.sizes).drop_back() != llvm::ArrayRef(indices.sizes))
+    return rules::mismatch("indices",
+                           rules::toString(llvm::ArrayRef(grad.sizes).drop_back()) +
+                               ", as the rows of 'grad_output'",
+                           indices);
+  const int64_t rows = args.integer("num_weights"), padding = args.integer("padding_idx");
+  if (rows == 0 && indices.numElements() != 0)
+    return rules::mismatch("num_weights", "at least 1", rows);
+  if (padding >= rows)
+    return rules::mismatch("padding_idx", "less than " + llvm::Twine(rows), padding);
+  return rules::addDense(results, grad.dtype, {rows, grad.sizes.back()});
 }
 
 } // namespace
@@ -17,10 +30,8 @@ const OpDef defs::EmbeddingBackward = {
     .schema = "(Tensor grad_output, Tensor indices, int num_weights, int padding_idx=-1) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
-    .aten = "copy aten::embedding_dense_backward(grad_output, indices, num_weights, padding_idx, "
-            "false)",
     .doc = "[num_weights, D]: each row is the sum of the rows of grad_output [..., D] whose index "
-           "it is; row padding_idx is zero.",
+           "it is; row padding_idx is zero, if it is at least 0.",
 };
 
 } // namespace cgc::ir

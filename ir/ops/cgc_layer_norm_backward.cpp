@@ -9,6 +9,15 @@ Status infer(const InferArgs &args, rules::Results &results) {
   if (args.tensor("grad_out").sizes != input.sizes)
     return rules::mismatch("grad_out", "of the sizes of 'input'", args.tensor("grad_out"));
   CGC_TRY(rules::sameDType(args, "input", {"grad_out"}));
+  const Dims shape = args.ints("normalized_shape");
+  if (shape.empty() || shape.size() > input.sizes.size())
+    return rules::refuse("expected 'normalized_shape' to be the last sizes of 'input'");
+  Dims rows = input.sizes;
+  std::fill(rows.end() - static_cast<ptrdiff_t>(shape.size()), rows.end(), 1);
+  for (llvm::StringRef name : {"mean", "rstd"})
+    if (args.tensor(name).sizes != rows)
+      return rules::mismatch(name, rules::toString(rows) + ", as the rows of 'input'",
+                             args.tensor(name));
   CGC_TRY(rules::addDense(results, input.dtype, input.sizes));
   for (llvm::StringRef name : {"weight", "bias"})
     if (!args.isNone(name))

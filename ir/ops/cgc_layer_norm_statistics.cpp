@@ -11,9 +11,9 @@ Status infer(const InferArgs &args, rules::Results &results) {
   const size_t normalized = args.ints("normalized_shape").size();
   Dims sizes = input.sizes;
   std::fill(sizes.end() - normalized, sizes.end(), 1);
-  // LibTorch computes 16-bit statistics on a CPU in the input's dtype unless the weight is f32.
-  CGC_TRY(rules::addDense(results, rules::statisticsDType(args), sizes));
-  return rules::addDense(results, rules::statisticsDType(args), sizes);
+  const DType dtype = rules::statisticsDType(input.dtype);
+  CGC_TRY(rules::addDense(results, dtype, sizes));
+  return rules::addDense(results, dtype, sizes);
 }
 
 } // namespace
@@ -23,9 +23,8 @@ const OpDef defs::LayerNormStatistics = {
               "(Tensor, Tensor, Tensor)",
     .traits = kPure | kReduction,
     .infer = infer,
-    .aten = "copy aten::native_layer_norm",
-    .doc =
-        "layer_norm of input, then mean and 1 / sqrt(variance + eps) of each row, [..., 1, ...].",
+    .doc = "layer_norm of input, then mean and 1 / sqrt(variance + eps) of each row, [..., 1, "
+           "...]; these in f32 if input has 16 bits.",
 };
 
 } // namespace cgc::ir

@@ -8,6 +8,11 @@ Status infer(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   if (args.tensor("indices").sizes != args.tensor("grad_output").sizes)
     return rules::mismatch("indices", "of the sizes of 'grad_output'", args.tensor("indices"));
+  if (self.rank() != 3 && self.rank() != 4)
+    return rules::mismatch("self", "[N, C, H, W] or [C, H, W]", self);
+  if (args.tensor("indices").dtype != DType::I64)
+    return rules::mismatch("indices", "of dtype i64", args.tensor("indices"));
+  CGC_TRY(rules::sameDType(args, "self", {"grad_output"}));
   return rules::addDense(results, self.dtype, self.sizes);
 }
 
@@ -18,7 +23,6 @@ const OpDef defs::MaxPool2dBackward = {
               "int[] dilation, bool ceil_mode, Tensor indices) -> Tensor",
     .traits = kPure | kReduction,
     .infer = infer,
-    .aten = "aten::max_pool2d_with_indices_backward.grad_input",
     .doc = "The gradient of self: grad_output added at the places `indices` of the maxima.",
 };
 

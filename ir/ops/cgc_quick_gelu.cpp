@@ -1,4 +1,5 @@
 // cgc.quick_gelu: the activation of the first CLIP models.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,7 @@ const OpDef defs::QuickGelu = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
+    .gradient = [](GradientBuilder &b) { return gradient::gated(b, 1.702); },
     .doc = "self * sigmoid(1.702 * self), elementwise; floating dtypes.",
 };
 

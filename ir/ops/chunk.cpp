@@ -1,5 +1,6 @@
 // aten.chunk: splits into parts of about equal size.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -24,6 +25,7 @@ const OpDef defs::Chunk = {
     .traits = kPure | kView,
     .infer = infer,
     .batch = batch::parts,
+    .gradient = [](GradientBuilder &b) { return gradient::joined(b, OpKind::Cat); },
     .doc = "At most chunks parts of dimension dim, each of ceil(size / chunks) but the last, which "
            "may be smaller.",
 };

@@ -1,4 +1,5 @@
 // aten.clamp: lower and upper bounds.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -13,6 +14,30 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::pointwiseResult(args, {"self", "min", "max"}, results, /*allowBool=*/false);
 }
 
+/// A bound is inclusive: self gets the gradient where it equals the bound.
+Status backward(GradientBuilder &b) {
+  const Arg &self = b.arg("self"), &min = b.arg("min"), &max = b.arg("max");
+  if (b.needs("self")) {
+    Value *grad = b.grad();
+    if (!min.isNone())
+      grad = b.where(b.call(OpKind::Ge, {self, min}), grad);
+    if (!max.isNone())
+      grad = b.where(b.call(OpKind::Le, {self, max}), grad);
+    b.set("self", grad);
+  }
+  if (b.needs("min")) {
+    Value *grad = b.where(b.call(OpKind::Lt, {self, min}), b.grad());
+    b.set("min", max.isNone() ? grad : b.where(b.call(OpKind::Lt, {min, max}), grad));
+  }
+  if (b.needs("max")) {
+    Value *isMax = b.call(OpKind::Gt, {self, max});
+    if (!min.isNone())
+      isMax = b.call(OpKind::LogicalOr, {isMax, b.call(OpKind::Lt, {max, min})});
+    b.set("max", b.where(isMax, b.grad()));
+  }
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::Clamp = {
@@ -20,6 +45,7 @@ const OpDef defs::Clamp = {
     .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = host::clamp,
+    .gradient = backward,
     .doc = "min(max(self, min), max), broadcast, dtypes promoted; one bound may be none.",
 };
 

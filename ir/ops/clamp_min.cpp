@@ -1,4 +1,5 @@
 // aten.clamp_min: lower bound.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -14,6 +15,14 @@ const OpDef defs::ClampMin = {
     .schema = "(Tensor self, Tensor|number min) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = infer,
+    .gradient = [](GradientBuilder &b) -> Status {
+      const Arg &self = b.arg("self"), &min = b.arg("min");
+      if (b.needs("self"))
+        b.set("self", b.where(b.call(OpKind::Ge, {self, min}), b.grad()));
+      if (b.needs("min"))
+        b.set("min", b.where(b.call(OpKind::Lt, {self, min}), b.grad()));
+      return Status::ok();
+    },
     .doc = "max(self, min), broadcast, dtypes promoted.",
 };
 

@@ -1,5 +1,6 @@
 // aten.col2im: the sum of columns at the places of their windows.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
@@ -34,6 +35,11 @@ const OpDef defs::Col2im = {
     .infer = infer,
     .aten = "copy aten::col2im",
     .batch = batch::allButLast<2>,
+    .gradient = [](GradientBuilder &b) -> Status {
+      b.set("self", b.call(OpKind::Im2col, {b.grad(), b.arg("kernel_size"), b.arg("dilation"),
+                                            b.arg("padding"), b.arg("stride")}));
+      return Status::ok();
+    },
     .doc = "The adjoint of im2col: columns self [N, C * KH * KW, windows] (or without N) added "
            "where im2col takes them from an image of output_size: [N, C, OH, OW].",
 };

@@ -1,5 +1,6 @@
 // aten.constant_pad_nd: pads a tensor with a constant.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -44,6 +45,13 @@ const OpDef defs::ConstantPad = {
               map[map.size() - 1 - i / 2] = batch::kCombined;
           return batch::Join(call).add(call.args["self"], map).state();
         },
+    .gradient = [](GradientBuilder &b) -> Status {
+      Dims pad = gradient::args(b).ints("pad");
+      for (int64_t &count : pad)
+        count = -count;
+      b.set("self", b.call(OpKind::ConstantPad, {b.grad(), Arg::ints(pad)}));
+      return Status::ok();
+    },
     .doc = "self padded with value: pad[0] elements before and pad[1] after it in the last "
            "dimension, pad[2] and pad[3] in the one before, and so on. Negative numbers crop.",
 };

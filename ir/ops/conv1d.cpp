@@ -1,6 +1,7 @@
 // aten.conv1d: one-dimensional convolution.
 #include "ir/ops/batch_rules.h"
 #include "ir/ops/convolution_rules.h"
+#include "ir/ops/gradient_rules.h"
 
 namespace cgc::ir {
 
@@ -13,6 +14,8 @@ const OpDef defs::Conv1d = {
                 rules::Results &results) { return rules::convolution(args, results, 1); },
     .aten = "copy aten::conv1d",
     .batch = batch::convolution,
+    .gradient =
+        [](GradientBuilder &b) { return gradient::convolution(b, 1, /*transposed=*/false); },
     .doc = "input [N, C, W] (or without N), weight [O, C / groups, K], bias [O]: [N, O, OW].",
 };
 

@@ -1,6 +1,7 @@
 // aten.conv2d: two-dimensional convolution.
 #include "ir/ops/batch_rules.h"
 #include "ir/ops/convolution_rules.h"
+#include "ir/ops/gradient_rules.h"
 
 namespace cgc::ir {
 
@@ -12,6 +13,8 @@ const OpDef defs::Conv2d = {
                 rules::Results &results) { return rules::convolution(args, results, 2); },
     .aten = "copy aten::conv2d",
     .batch = batch::convolution,
+    .gradient =
+        [](GradientBuilder &b) { return gradient::convolution(b, 2, /*transposed=*/false); },
     .doc = "input [N, C, H, W] (or without N), weight [O, C / groups, KH, KW], bias [O]: [N, O, "
            "OH, OW]. stride, padding and dilation have one or two elements.",
 };

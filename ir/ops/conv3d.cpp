@@ -1,6 +1,7 @@
 // aten.conv3d: three-dimensional convolution.
 #include "ir/ops/batch_rules.h"
 #include "ir/ops/convolution_rules.h"
+#include "ir/ops/gradient_rules.h"
 
 namespace cgc::ir {
 
@@ -12,6 +13,8 @@ const OpDef defs::Conv3d = {
                 rules::Results &results) { return rules::convolution(args, results, 3); },
     .aten = "copy aten::conv3d",
     .batch = batch::convolution,
+    .gradient =
+        [](GradientBuilder &b) { return gradient::convolution(b, 3, /*transposed=*/false); },
     .doc = "input [N, C, D, H, W] (or without N), weight [O, C / groups, KD, KH, KW], bias [O]: "
            "[N, O, OD, OH, OW].",
 };

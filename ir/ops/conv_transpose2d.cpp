@@ -1,6 +1,7 @@
 // aten.conv_transpose2d: two-dimensional transposed convolution.
 #include "ir/ops/batch_rules.h"
 #include "ir/ops/convolution_rules.h"
+#include "ir/ops/gradient_rules.h"
 
 namespace cgc::ir {
 
@@ -13,6 +14,7 @@ const OpDef defs::ConvTranspose2d = {
                 rules::Results &results) { return rules::transposedConvolution(args, results, 2); },
     .aten = "copy aten::conv_transpose2d.input",
     .batch = batch::convolution,
+    .gradient = [](GradientBuilder &b) { return gradient::convolution(b, 2, /*transposed=*/true); },
     .doc = "The adjoint of conv2d: input [N, C, H, W] (or without N), weight [C, O / groups, KH, "
            "KW], bias "
            "[O]: [N, O, (H - 1) * stride - 2 * padding + dilation * (KH - 1) + output_padding + 1, "

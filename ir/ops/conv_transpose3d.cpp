@@ -1,6 +1,7 @@
 // aten.conv_transpose3d: three-dimensional transposed convolution.
 #include "ir/ops/batch_rules.h"
 #include "ir/ops/convolution_rules.h"
+#include "ir/ops/gradient_rules.h"
 
 namespace cgc::ir {
 
@@ -14,6 +15,7 @@ const OpDef defs::ConvTranspose3d = {
                 rules::Results &results) { return rules::transposedConvolution(args, results, 3); },
     .aten = "copy aten::conv_transpose3d.input",
     .batch = batch::convolution,
+    .gradient = [](GradientBuilder &b) { return gradient::convolution(b, 3, /*transposed=*/true); },
     .doc = "The adjoint of conv3d, as conv_transpose2d is of conv2d: input [N, C, D, H, W] (or "
            "without N), weight [C, O / groups, KD, KH, KW], bias [O].",
 };

@@ -1,4 +1,5 @@
 // aten.cos: cosine.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,11 @@ const OpDef defs::Cos = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
+    .gradient =
+        [](GradientBuilder &b) {
+          b.set("self", b.mul(b.grad(), b.neg(b.call(OpKind::Sin, {b.arg("self")}))));
+          return Status::ok();
+        },
     .doc = "The cosine of self in radians, elementwise; integers give f32.",
 };
 

@@ -1,4 +1,5 @@
 // aten.cosh: hyperbolic cosine.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,11 @@ const OpDef defs::Cosh = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
+    .gradient =
+        [](GradientBuilder &b) {
+          b.set("self", b.mul(b.grad(), b.call(OpKind::Sinh, {b.arg("self")})));
+          return Status::ok();
+        },
     .doc = "cosh(self), elementwise; integers and bools give f32.",
 };
 

@@ -1,5 +1,6 @@
 // aten.cumsum: running sum.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -14,6 +15,19 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, dtype, self.sizes);
 }
 
+/// The sum of the gradients from this element on.
+Status backward(GradientBuilder &b) {
+  const Arg &dim = b.arg("dim");
+  Value *grad = b.grad();
+  if (grad->tensor().rank() > 0) {
+    const Arg dims = Arg::List{dim};
+    grad = b.call(OpKind::Flip, {grad, dims});
+    grad = b.call(OpKind::Flip, {b.call(OpKind::Cumsum, {grad, dim}), dims});
+  }
+  b.set("self", grad);
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::Cumsum = {
@@ -21,6 +35,7 @@ const OpDef defs::Cumsum = {
     .traits = kPure | kReduction,
     .infer = infer,
     .batch = batch::otherDims,
+    .gradient = backward,
     .doc = "The sum of all elements up to and including this one along dim. Integers and bools "
            "give i64 unless dtype is given.",
 };

@@ -1,5 +1,6 @@
 // aten.diagonal: the diagonal of two dimensions.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/view_rules.h"
 
 #include <algorithm>
@@ -29,6 +30,31 @@ Status infer(const InferArgs &args, rules::Results &results) {
                         length == 0 ? 0 : row * self.strides[dim1] + column * self.strides[dim2]);
 }
 
+/// The diagonal of a square matrix of zeros, which is then padded to the matrix that it came from.
+Status backward(GradientBuilder &b) {
+  const TensorType &self = b.input("self")->tensor();
+  const InferArgs args = gradient::args(b);
+  CGC_ASSIGN_OR_RETURN(const int64_t dim1,
+                       rules::wrapDim("dim1", args.integer("dim1"), self.rank()));
+  CGC_ASSIGN_OR_RETURN(const int64_t dim2,
+                       rules::wrapDim("dim2", args.integer("dim2"), self.rank()));
+  const int64_t rows = self.sizes[dim1], columns = self.sizes[dim2];
+  const int64_t offset = std::clamp(args.integer("offset"), -rows, columns);
+  const int64_t row = std::max<int64_t>(-offset, 0), column = std::max<int64_t>(offset, 0);
+  const int64_t length = b.grad()->tensor().sizes.back();
+  Value *grad =
+      b.where(gradient::identityMatrix(b, length), b.call(OpKind::Unsqueeze, {b.grad(), -1}));
+  grad =
+      b.call(OpKind::ConstantPad,
+             {grad, Arg::ints(Dims{column, columns - column - length, row, rows - row - length})});
+  Dims order; // The dimensions of the result lie behind all others.
+  int64_t next = 0;
+  for (int64_t d = 0; d < self.rank(); ++d)
+    order.push_back(d == dim1 ? self.rank() - 2 : d == dim2 ? self.rank() - 1 : next++);
+  b.set("self", b.call(OpKind::Permute, {grad, Arg::ints(order)}));
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::Diagonal = {
@@ -43,6 +69,7 @@ const OpDef defs::Diagonal = {
           dropped[batch::dimOf(call, self, "dim2")] = true;
           return batch::Join(call).add(call.args["self"], batch::reduced(dropped, false)).state();
         },
+    .gradient = backward,
     .doc = "A view of the elements whose index in dim2 is that in dim1 plus offset. These "
            "dimensions are dropped; the diagonal is the last dimension.",
 };

@@ -1,5 +1,6 @@
 // aten.dropout: the identity in inference.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -22,6 +23,10 @@ const OpDef defs::Dropout = {
     .traits = kPure | kView,
     .infer = infer,
     .batch = batch::copy,
+    .gradient = [](GradientBuilder &b) -> Status {
+      b.set("input", b.grad()); // The rule accepts the identity only.
+      return Status::ok();
+    },
     .doc = "input itself: only train=false (or p=0) is accepted, since cgc compiles for inference.",
 };
 

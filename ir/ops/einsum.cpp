@@ -1,9 +1,11 @@
 // aten.einsum: sum of products by index labels.
 #include "ir/ops/batch_rules.h"
 #include "ir/ops/einsum_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <map>
 
@@ -36,6 +38,84 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, tensors.front()->dtype, result);
 }
 
+/// Writes labels with a letter in place of each digit: one that no operand uses.
+class Letters {
+public:
+  explicit Letters(const rules::Einsum &einsum) {
+    for (const std::string &term : einsum.terms)
+      used_ += term;
+  }
+
+  /// `labels`, with commas between terms; nothing if there are more labels than letters.
+  std::optional<std::string> of(llvm::StringRef labels) {
+    std::string text;
+    for (const char label : labels) {
+      if (label == ',') {
+        text += label;
+        continue;
+      }
+      char &letter = letters_[label];
+      for (const char free :
+           llvm::StringRef("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
+        if (letter)
+          break;
+        if (llvm::isAlpha(label))
+          letter = label;
+        else if (used_.find(free) == std::string::npos)
+          used_ += letter = free;
+      }
+      if (!letter)
+        return std::nullopt;
+      text += letter;
+    }
+    return text;
+  }
+
+private:
+  std::string used_;
+  std::map<char, char> letters_;
+};
+
+/// The gradient of an operand is the product of the result's gradient and the other operands,
+/// summed over the labels that the operand lacks.
+Status backward(GradientBuilder &b) {
+  const std::vector<Value *> operands = b.inputs("tensors");
+  Dims ranks;
+  for (const Value *operand : operands)
+    ranks.push_back(operand->tensor().rank());
+  CGC_ASSIGN_OR_RETURN(const rules::Einsum einsum,
+                       rules::parseEinsum(b.arg("equation").as<std::string>(), ranks));
+  Letters letters(einsum);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!b.needs(operands[i]))
+      continue;
+    std::string known = einsum.result; // The labels of the other operands and the result.
+    Arg::List factors = {b.grad()};
+    std::vector<std::string> terms = {einsum.result};
+    for (size_t other = 0; other < operands.size(); ++other)
+      if (other != i) {
+        factors.emplace_back(operands[other]);
+        terms.push_back(einsum.terms[other]);
+        known += einsum.terms[other];
+      }
+    std::string target; // The operand's labels but those that only it has.
+    Dims kept;          // Its sizes, with 1 for those.
+    const TensorType &type = operands[i]->tensor();
+    for (const auto &[label, size] : llvm::zip_equal(einsum.terms[i], type.sizes)) {
+      const bool isKnown = known.find(label) != std::string::npos;
+      kept.push_back(isKnown ? size : 1);
+      if (isKnown)
+        target += label;
+    }
+    const auto left = letters.of(llvm::join(terms, ",")), right = letters.of(target);
+    if (!left || !right)
+      return rules::refuse("its gradient would need more labels than there are letters");
+    Value *grad = b.call(OpKind::Einsum, {*left + "->" + *right, factors});
+    b.set(operands[i], b.expand(b.reshape(grad, kept), type.sizes));
+  }
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::Einsum = {
@@ -60,6 +140,7 @@ const OpDef defs::Einsum = {
           }
           return join.state();
         },
+    .gradient = backward,
     .doc = "The sum of the products of the elements of all tensors over the labels that the result "
            "lacks: "
            "ij,jk->ik is a matrix product. Letters, each once in a term, and an ellipsis for any "

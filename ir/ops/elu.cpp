@@ -1,4 +1,5 @@
 // aten.elu: exponential linear unit.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,15 @@ const OpDef defs::Elu = {
     .schema = "(Tensor self, number alpha=1, number scale=1, number input_scale=1) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
+    .gradient = [](GradientBuilder &b) -> Status {
+      const Arg &self = b.arg("self");
+      const double scale = gradient::number(b, "scale"), inner = gradient::number(b, "input_scale");
+      Value *slope = b.call(OpKind::Exp, {b.mul(self, inner)});
+      slope = b.mul(slope, scale * inner * gradient::number(b, "alpha"));
+      slope = b.call(OpKind::Where, {b.call(OpKind::Le, {self, 0}), slope, scale});
+      b.set("self", b.mul(b.grad(), slope));
+      return Status::ok();
+    },
     .doc = "scale * self where it is positive, else scale * alpha * (exp(input_scale * self) - 1), "
            "elementwise; floating dtypes.",
 };

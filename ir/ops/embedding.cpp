@@ -1,5 +1,6 @@
 // aten.embedding: embedding lookup.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -32,6 +33,11 @@ const OpDef defs::Embedding = {
               .add(call.args["indices"], batch::leading(indices, indices.rank()))
               .state();
         },
+    .gradient = [](GradientBuilder &b) -> Status {
+      b.set("weight", b.call(OpKind::EmbeddingBackward,
+                             {b.grad(), b.arg("indices"), b.input("weight")->tensor().sizes[0]}));
+      return Status::ok();
+    },
     .doc = "Row indices[i...] of weight [N, D]: [sizes of indices..., D]. ATen's other arguments "
            "affect gradients only.",
 };

@@ -1,4 +1,5 @@
 // aten.expm1: exponential minus one.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,11 @@ const OpDef defs::Expm1 = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
+    .gradient =
+        [](GradientBuilder &b) {
+          b.set("self", b.mul(b.grad(), b.add(b.result(), 1.0)));
+          return Status::ok();
+        },
     .doc = "exp(self) - 1, exact near 0, elementwise; integers and bools give f32.",
 };
 

@@ -1,5 +1,6 @@
 // aten.flip: reversed order along dimensions.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -19,6 +20,11 @@ const OpDef defs::Flip = {
     .infer = infer,
     .aten = "copy aten::flip",
     .batch = batch::otherDims,
+    .gradient =
+        [](GradientBuilder &b) {
+          b.set("self", b.call(OpKind::Flip, {b.grad(), b.arg("dims")}));
+          return Status::ok();
+        },
     .doc = "self with the order of the elements along the listed dimensions reversed.",
 };
 

@@ -1,4 +1,5 @@
 // aten.floor: rounding down.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -9,6 +10,7 @@ const OpDef defs::Floor = {
     .traits = kPure | kPointwise,
     .infer = rules::unaryKeep,
     .evaluate = host::floor,
+    .gradient = gradient::none,
     .doc =
         "The greatest integer that is not above self, elementwise; same dtype, which is not bool.",
 };

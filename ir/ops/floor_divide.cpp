@@ -1,4 +1,5 @@
 // aten.floor_divide: quotient rounded down.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -16,6 +17,7 @@ const OpDef defs::FloorDivide = {
     .traits = kPure | kPointwise,
     .infer = infer,
     .evaluate = host::floorDivide,
+    .gradient = gradient::none,
     .doc = "floor(self / other), broadcast, dtypes promoted.",
 };
 

@@ -1,4 +1,5 @@
 // aten.fmod: remainder of the truncated quotient.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -15,6 +16,13 @@ const OpDef defs::Fmod = {
     .traits = kPure | kPointwise,
     .infer = infer,
     .aten = "aten::fmod.Tensor_out",
+    .gradient = [](GradientBuilder &b) -> Status {
+      b.set("self", b.grad());
+      if (b.needs("other"))
+        b.set("other", b.neg(b.mul(b.grad(),
+                                   b.call(OpKind::Div, {b.arg("self"), b.arg("other"), "trunc"}))));
+      return Status::ok();
+    },
     .doc = "self - other * trunc(self / other), with the sign of self, broadcast, dtypes promoted.",
 };
 

@@ -1,5 +1,6 @@
 // aten.full_like: a tensor with one value everywhere, shaped like another.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -24,6 +25,7 @@ const OpDef defs::FullLike = {
             state.kind = BatchState::Rows;
           return state;
         },
+    .gradient = gradient::none,
     .doc = "A tensor with the sizes of self, and its dtype unless dtype is given, filled with "
            "fill_value.",
 };

@@ -1,5 +1,6 @@
 // aten.gather: picks one element for each index.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -39,6 +40,14 @@ const OpDef defs::Gather = {
               .add(call.args["index"], batch::leading(index, index.rank()))
               .state();
         },
+    .gradient = [](GradientBuilder &b) -> Status {
+      Value *self = b.input("self"), *index = b.input("index"), *zeros = b.zerosLike(self);
+      b.set("self", index->tensor().numElements() == 0
+                        ? zeros
+                        : b.call(OpKind::ScatterAdd,
+                                 {zeros, b.arg("dim"), b.to(index, DType::I64), b.grad()}));
+      return Status::ok();
+    },
     .doc = "result[i][j][k] = self[i][index[i][j][k]][k] for dim 1; sizes of index, dtype of self. "
            "index is i32 or i64.",
 };

@@ -1,4 +1,5 @@
 // aten.gelu: Gaussian error linear unit.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -18,6 +19,12 @@ const OpDef defs::Gelu = {
     .schema = "(Tensor self, str approximate=\"none\") -> Tensor",
     .traits = kPure | kPointwise,
     .infer = infer,
+    .gradient =
+        [](GradientBuilder &b) {
+          b.set("self",
+                b.call(OpKind::GeluBackward, {b.grad(), b.arg("self"), b.arg("approximate")}));
+          return Status::ok();
+        },
     .doc = "self * Phi(self), elementwise, exact or with approximate \"tanh\"; floating dtypes.",
 };
 

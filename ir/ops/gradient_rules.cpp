@@ -2,6 +2,7 @@
 #include "ir/ops/gradient_rules.h"
 
 #include "ir/ops/rules.h"
+#include "ir/ops/window_rules.h"
 
 namespace cgc::ir::gradient {
 
@@ -21,6 +22,28 @@ Value *scaled(GradientBuilder &b, Value *a, double factor) {
 
 Value *power(GradientBuilder &b, Value *a, double exponent) {
   return exponent == 1 ? a : b.call(OpKind::Pow, {a, exponent});
+}
+
+Value *unless(GradientBuilder &b, Value *condition, Value *a) {
+  return b.call(OpKind::Where, {condition, 0.0, a});
+}
+
+Value *inside(GradientBuilder &b, double low, double high) {
+  const Arg &self = b.arg("self");
+  Value *isInside = b.call(OpKind::LogicalAnd,
+                           {b.call(OpKind::Gt, {self, low}), b.call(OpKind::Lt, {self, high})});
+  return b.where(isInside, b.grad());
+}
+
+Value *gaussian(GradientBuilder &b, double factor) {
+  const Arg &self = b.arg("self");
+  Value *bell = b.call(OpKind::Exp, {b.neg(b.mul(self, self))});
+  return b.mul(b.grad(), b.mul(bell, factor));
+}
+
+Value *identityMatrix(GradientBuilder &b, int64_t size) {
+  Value *columns = b.call(OpKind::Arange, {0, size});
+  return b.call(OpKind::Eq, {b.call(OpKind::Unsqueeze, {columns, 1}), columns});
 }
 
 Value *productOfRows(GradientBuilder &builder, Value *a, Value *b) {
@@ -93,6 +116,163 @@ Status addedProduct(GradientBuilder &b, llvm::StringRef left, llvm::StringRef ri
     b.set(left, b.matmul(grad, b.transposed(b.input(right))));
   if (b.needs(right))
     b.set(right, b.matmul(b.transposed(b.input(left)), grad));
+  return Status::ok();
+}
+
+Status gated(GradientBuilder &b, double factor) {
+  Value *scaledSelf = scaled(b, b.input("self"), factor);
+  Value *gate = b.call(OpKind::Sigmoid, {scaledSelf});
+  Value *slope = b.add(b.mul(scaledSelf, b.call(OpKind::Rsub, {gate, 1.0})), 1.0);
+  b.set("self", b.mul(b.grad(), b.mul(gate, slope)));
+  return Status::ok();
+}
+
+Status joined(GradientBuilder &b, OpKind op) {
+  Arg::List parts;
+  for (unsigned i = 0; i < b.node().numResults(); ++i)
+    parts.emplace_back(b.gradOrZeros(i));
+  b.set("self", b.call(op, {parts, b.arg("dim")}));
+  return Status::ok();
+}
+
+Status extremum(GradientBuilder &b, OpKind loses, OpKind wins) {
+  const Arg &self = b.arg("self"), &other = b.arg("other");
+  Value *isEqual = b.call(OpKind::Eq, {self, other});
+  Value *grad = b.call(OpKind::Where, {isEqual, b.mul(b.grad(), 0.5), b.grad()});
+  if (b.needs("self"))
+    b.set("self", unless(b, b.call(loses, {self, other}), grad));
+  if (b.needs("other"))
+    b.set("other", unless(b, b.call(wins, {self, other}), grad));
+  return Status::ok();
+}
+
+Status extremes(GradientBuilder &b) {
+  CGC_ASSIGN_OR_RETURN(Value * result, withReducedDims(b, b.result()));
+  CGC_ASSIGN_OR_RETURN(Value * grad, withReducedDims(b, b.grad()));
+  Value *isExtreme = b.call(OpKind::Eq, {b.arg("self"), result});
+  Value *count = b.call(OpKind::Sum, {b.to(isExtreme, result->tensor().dtype), b.arg("dim"), true});
+  b.set("self", b.where(isExtreme, b.div(grad, count)));
+  return Status::ok();
+}
+
+Status picked(GradientBuilder &b) {
+  Value *self = b.input("self"), *grad = b.grad(), *index = b.result(1);
+  const Arg &dim = b.arg("dim");
+  if (grad->tensor().rank() < self->tensor().rank()) {
+    grad = b.call(OpKind::Unsqueeze, {grad, dim.as<int64_t>()});
+    index = b.call(OpKind::Unsqueeze, {index, dim.as<int64_t>()});
+  }
+  b.set("self", b.call(OpKind::Scatter, {b.zerosLike(self), dim, index, grad}));
+  return Status::ok();
+}
+
+Status gathered(GradientBuilder &b, llvm::StringRef name) {
+  if (!b.needs(name))
+    return Status::ok();
+  Value *value = b.input(name), *index = b.input("index");
+  if (index->tensor().numElements() == 0) {
+    b.set(name, b.zerosLike(value));
+    return Status::ok();
+  }
+  Value *grad = b.call(OpKind::Gather, {b.grad(), b.arg("dim"), index});
+  Dims pad; // For the elements that went nowhere. The last dimension comes first.
+  for (auto [all, used] :
+       llvm::reverse(llvm::zip_equal(value->tensor().sizes, grad->tensor().sizes)))
+    pad.append({0, all - used});
+  const bool isWhole = llvm::all_of(pad, [](int64_t count) { return count == 0; });
+  b.set(name, isWhole ? grad : b.call(OpKind::ConstantPad, {grad, Arg::ints(pad)}));
+  return Status::ok();
+}
+
+Status variance(GradientBuilder &b, Value *grad) {
+  CGC_ASSIGN_OR_RETURN(const int64_t count, reducedCount(b));
+  CGC_ASSIGN_OR_RETURN(grad, withReducedDims(b, grad));
+  const double correction = b.arg("correction").isNone() ? 1 : number(b, "correction");
+  Value *mean = b.call(OpKind::Mean, {b.arg("self"), b.arg("dim"), true});
+  Value *centered = b.sub(b.arg("self"), mean);
+  b.set("self", b.mul(b.mul(grad, 2 / (static_cast<double>(count) - correction)), centered));
+  return Status::ok();
+}
+
+Status convolution(GradientBuilder &b, unsigned spatial, bool transposed) {
+  Value *input = b.input("input"), *grad = b.grad();
+  const bool batched = input->tensor().rank() == static_cast<int64_t>(spatial) + 2;
+  if (!batched) {
+    input = b.call(OpKind::Unsqueeze, {input, 0});
+    grad = b.call(OpKind::Unsqueeze, {grad, 0});
+  }
+  const InferArgs call = args(b);
+  const auto extents = [&](llvm::StringRef name) {
+    Dims values = call.ints(name);
+    values.resize(spatial, values.front());
+    return Arg::ints(values);
+  };
+  Arg::List mask;
+  for (llvm::StringRef name : {"input", "weight", "bias"})
+    mask.emplace_back(b.needs(name));
+  Node *grads = b.callNode(OpKind::ConvolutionBackward,
+                           {grad, input, b.arg("weight"), extents("stride"), extents("padding"),
+                            extents("dilation"), transposed,
+                            transposed ? extents("output_padding") : Arg::ints(Dims(spatial, 0)),
+                            b.arg("groups"), mask});
+  unsigned next = 0;
+  for (llvm::StringRef name : {"input", "weight", "bias"})
+    if (b.needs(name)) {
+      Value *result = grads->result(next++);
+      b.set(name, b.reshape(result, b.input(name)->tensor().sizes));
+    }
+  return Status::ok();
+}
+
+namespace {
+
+/// The windows of adaptive pooling, [windows, size]: the part of each element in the average
+/// of each window. Window i reaches from floor(i * size / windows) to ceil((i + 1) * size /
+/// windows).
+Value *adaptiveWeights(GradientBuilder &b, int64_t size, int64_t windows) {
+  Value *window = b.call(OpKind::Arange, {0, windows});
+  Value *begin = b.call(OpKind::FloorDivide, {b.mul(window, size), windows});
+  Value *end =
+      b.call(OpKind::FloorDivide, {b.add(b.mul(window, size), size + windows - 1), windows});
+  begin = b.call(OpKind::Unsqueeze, {begin, 1});
+  end = b.call(OpKind::Unsqueeze, {end, 1});
+  Value *element = b.call(OpKind::Arange, {0, size});
+  Value *isInside = b.call(OpKind::LogicalAnd, {b.call(OpKind::Ge, {element, begin}),
+                                                b.call(OpKind::Lt, {element, end})});
+  const DType dtype = b.result()->tensor().dtype;
+  return b.div(b.to(isInside, dtype), b.to(b.sub(end, begin), dtype));
+}
+
+} // namespace
+
+Status adaptivePool(GradientBuilder &b, unsigned spatial) {
+  const Dims &sizes = b.input("self")->tensor().sizes, &windows = b.result()->tensor().sizes;
+  const size_t first = sizes.size() - spatial;
+  Value *grad = b.grad();
+  bool divides = true;
+  int64_t count = 1;
+  for (size_t d = first; d < sizes.size(); ++d) {
+    divides &= windows[d] > 0 && sizes[d] % windows[d] == 0;
+    count *= divides ? sizes[d] / windows[d] : 1;
+  }
+  if (divides) { // Windows of equal size side by side: each element has a copy of its window's.
+    Dims parts(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(first)), copies = parts;
+    for (size_t d = first; d < sizes.size(); ++d) {
+      parts.append({windows[d], 1});
+      copies.append({windows[d], sizes[d] / windows[d]});
+    }
+    grad = b.expand(b.reshape(b.div(grad, static_cast<double>(count)), parts), copies);
+    b.set("self", b.reshape(grad, sizes));
+    return Status::ok();
+  }
+  // Products with the windows' weights, one dimension after the other.
+  for (size_t d = first; d < sizes.size(); ++d) {
+    const int64_t dim = static_cast<int64_t>(d);
+    grad = b.call(OpKind::Transpose, {grad, dim, -1});
+    grad = b.matmul(grad, adaptiveWeights(b, sizes[d], windows[d]));
+    grad = b.call(OpKind::Transpose, {grad, dim, -1});
+  }
+  b.set("self", grad);
   return Status::ok();
 }
 

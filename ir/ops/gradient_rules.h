@@ -15,6 +15,25 @@ Status reshaped(GradientBuilder &b);
 Status difference(GradientBuilder &b, int sign);
 /// beta * 'self' + alpha * (left times right), for matrices that are the arguments of these names.
 Status addedProduct(GradientBuilder &b, llvm::StringRef left, llvm::StringRef right);
+/// self * sigmoid(factor * self).
+Status gated(GradientBuilder &b, double factor);
+/// The results are parts of 'self' along 'dim', which `op` joins again.
+Status joined(GradientBuilder &b, OpKind op);
+/// Maximum or minimum of 'self' and 'other', which get half of the gradient each where they are
+/// equal. `loses` holds for self and other where self gets none, `wins` where other gets none.
+Status extremum(GradientBuilder &b, OpKind loses, OpKind wins);
+/// The extreme elements over the dimensions 'dim', which share the gradient evenly.
+Status extremes(GradientBuilder &b);
+/// The first result has elements of 'self' along 'dim', the second their indices.
+Status picked(GradientBuilder &b);
+/// Sets the gradient of `name`, whose first elements went to the places 'index' along 'dim'.
+Status gathered(GradientBuilder &b, llvm::StringRef name);
+/// The gradient of 'self' from `grad`, that of its variance.
+Status variance(GradientBuilder &b, Value *grad);
+/// A convolution of `spatial` dimensions.
+Status convolution(GradientBuilder &b, unsigned spatial, bool transposed);
+/// Averages of windows that adapt to 'output_size', of `spatial` dimensions.
+Status adaptivePool(GradientBuilder &b, unsigned spatial);
 
 // Helpers.
 
@@ -26,6 +45,14 @@ double number(const GradientBuilder &b, llvm::StringRef name);
 Value *scaled(GradientBuilder &b, Value *a, double factor);
 /// `a` raised to `exponent`: `a` itself for 1.
 Value *power(GradientBuilder &b, Value *a, double exponent);
+/// `a` where `condition` does not hold, else 0.
+Value *unless(GradientBuilder &b, Value *condition, Value *a);
+/// The gradient of the result where `low` < 'self' < `high`, else 0.
+Value *inside(GradientBuilder &b, double low, double high);
+/// The gradient of the result times `factor` * exp(-'self'^2).
+Value *gaussian(GradientBuilder &b, double factor);
+/// Whether row and column are equal, bool [size, size].
+Value *identityMatrix(GradientBuilder &b, int64_t size);
 /// The transpose of `a` times `b`, summed over all rows: [M, N] for [..., M] and [..., N], whose
 /// leading sizes are equal.
 Value *productOfRows(GradientBuilder &builder, Value *a, Value *b);

@@ -1,5 +1,6 @@
 // aten.group_norm: normalization over groups of channels.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -21,6 +22,39 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, input.dtype, input.sizes);
 }
 
+/// As that of layer_norm over the groups, whose statistics it computes again.
+Status backward(GradientBuilder &b) {
+  Value *input = b.input("input"), *weight = b.input("weight");
+  const Dims &sizes = input->tensor().sizes;
+  const int64_t groups = b.arg("num_groups").as<int64_t>();
+  int64_t width = sizes[1] / groups;
+  for (const int64_t size : llvm::ArrayRef(sizes).drop_front(2))
+    width *= size;
+  const Arg shape = Arg::ints(Dims{width});
+  const auto grouped = [&](Value *value) { return b.reshape(value, {sizes[0] * groups, width}); };
+  Node *norm = b.callNode(OpKind::LayerNormStatistics,
+                          {grouped(input), shape, Arg(), Arg(), gradient::number(b, "eps")});
+  Dims perChannel(sizes.size() - 1, 1), others;
+  perChannel.front() = sizes[1];
+  for (int64_t d = 0; d < input->tensor().rank(); ++d)
+    if (d != 1)
+      others.push_back(d);
+  if (b.needs("input")) {
+    Value *grad = weight ? b.mul(b.grad(), b.reshape(weight, perChannel)) : b.grad();
+    Node *grads =
+        b.callNode(OpKind::LayerNormBackward, {grouped(grad), grouped(input), shape,
+                                               norm->result(1), norm->result(2), Arg(), Arg()});
+    b.set("input", b.reshape(grads->result(0), sizes));
+  }
+  if (b.needs("weight")) {
+    Value *normalized = b.reshape(norm->result(0), sizes);
+    b.set("weight", b.sum(b.mul(b.grad(), normalized), others, /*keepDim=*/false));
+  }
+  if (b.needs("bias"))
+    b.set("bias", b.sum(b.grad(), others, /*keepDim=*/false));
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::GroupNorm = {
@@ -30,6 +64,7 @@ const OpDef defs::GroupNorm = {
     .infer = infer,
     .aten = "copy aten::group_norm(..., true)",
     .batch = batch::firstDim,
+    .gradient = backward,
     .doc = "input [N, C, ...] normalized to zero mean and unit variance over each of num_groups "
            "groups of channels, times weight [C], plus bias [C]; floating dtypes.",
 };

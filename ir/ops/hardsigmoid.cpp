@@ -1,4 +1,5 @@
 // aten.hardsigmoid: hard sigmoid.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,11 @@ const OpDef defs::Hardsigmoid = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
+    .gradient =
+        [](GradientBuilder &b) {
+          b.set("self", b.div(gradient::inside(b, -3, 3), 6.0));
+          return Status::ok();
+        },
     .doc = "clamp(self + 3, 0, 6) / 6, elementwise; floating dtypes.",
 };
 

@@ -1,5 +1,6 @@
 // aten.im2col: the windows of an image as columns.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
@@ -27,6 +28,12 @@ const OpDef defs::Im2col = {
     .infer = infer,
     .aten = "copy aten::im2col",
     .batch = batch::allButLast<3>,
+    .gradient = [](GradientBuilder &b) -> Status {
+      const Dims image(llvm::ArrayRef(b.input("self")->tensor().sizes).take_back(2));
+      b.set("self", b.call(OpKind::Col2im, {b.grad(), Arg::ints(image), b.arg("kernel_size"),
+                                            b.arg("dilation"), b.arg("padding"), b.arg("stride")}));
+      return Status::ok();
+    },
     .doc = "The windows of self [N, C, H, W] (or without N), padded with zeros, each of which "
            "becomes a column: [N, C * KH * KW, windows].",
 };

@@ -1,5 +1,6 @@
 // aten.index: advanced indexing with tensors.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/index_rules.h"
 
 namespace cgc::ir {
@@ -64,6 +65,11 @@ const OpDef defs::Index = {
     .infer = infer,
     .aten = "aten::index.Tensor_out",
     .batch = batchOf,
+    .gradient = [](GradientBuilder &b) -> Status {
+      b.set("self", b.call(OpKind::IndexPut,
+                           {b.zerosLike(b.input("self")), b.arg("indices"), b.grad(), true}));
+      return Status::ok();
+    },
     .doc = "Advanced indexing: one integer tensor, or none for all, for each leading dimension. "
            "The index tensors broadcast against each other; their sizes come where the first one "
            "stood, or in front if they are not adjacent. Bool masks are refused: their result size "

@@ -1,4 +1,5 @@
 // aten.index_put: replacement of indexed elements.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/index_rules.h"
 
 namespace cgc::ir {
@@ -35,12 +36,43 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, self.dtype, self.sizes);
 }
 
+/// The mask of an index_put as a condition on 'self': with a dimension of 1 for each that it lacks.
+Value *maskOf(GradientBuilder &b) {
+  Value *mask = b.arg("indices").list().front().value();
+  Dims sizes = mask->tensor().sizes;
+  sizes.resize(b.result()->tensor().sizes.size(), 1);
+  return b.reshape(mask, sizes);
+}
+
+Status backward(GradientBuilder &b) {
+  const Value *first = nullptr;
+  b.arg("indices").forEachValue([&](const Value *value) { first = first ? first : value; });
+  const bool masked = first->tensor().dtype == DType::Bool;
+  if (b.needs("self")) {
+    if (b.arg("accumulate").as<bool>())
+      b.set("self", b.grad());
+    else if (masked)
+      b.set("self", gradient::unless(b, maskOf(b), b.grad()));
+    else
+      b.set("self",
+            b.call(OpKind::IndexPut, {b.grad(), b.arg("indices"), b.zerosLike(b.input("values"))}));
+  }
+  if (!b.needs("values"))
+    return Status::ok();
+  if (masked) // One element for all places.
+    b.set("values", b.where(maskOf(b), b.grad()));
+  else
+    b.set("values", b.call(OpKind::Index, {b.grad(), b.arg("indices")}));
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::IndexPut = {
     .schema = "(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=false) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
+    .gradient = backward,
     .doc = "self with the elements that index picks for these indices replaced by values, which "
            "broadcast to them, or with values added. A mask (bool) of leading dimensions may be "
            "the only index if values is one element, which replaces.",

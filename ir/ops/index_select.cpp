@@ -1,6 +1,7 @@
 // aten.index_select: selects indices along one dimension.
 #include "ir/ops/batch_rules.h"
-#include "ir/ops/rules.h"
+#include "ir/ops/gradient_rules.h"
+#include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
 namespace {
@@ -40,6 +41,17 @@ const OpDef defs::IndexSelect = {
               .add(call.args["index"], index)
               .state();
         },
+    .gradient = [](GradientBuilder &b) -> Status {
+      Value *self = b.input("self"), *index = b.input("index");
+      if (self->tensor().rank() == 0)
+        return gradient::identity(b);
+      CGC_ASSIGN_OR_RETURN(const int64_t dim, rules::dimOfSelf(gradient::args(b)));
+      Arg::List indices(static_cast<size_t>(dim) + 1);
+      indices.back() = b.reshape(index, {index->tensor().numElements()});
+      // Sums in a fixed order, unlike scatter_add on a GPU.
+      b.set("self", b.call(OpKind::IndexPut, {b.zerosLike(self), indices, b.grad(), true}));
+      return Status::ok();
+    },
     .doc = "self with dimension dim replaced by its elements at index (0-d or 1-d, i32 or i64).",
 };
 

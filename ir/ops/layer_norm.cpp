@@ -1,8 +1,29 @@
 // aten.layer_norm: layer normalization.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/layer_norm_rules.h"
 
 namespace cgc::ir {
+namespace {
+
+Status backward(GradientBuilder &b) {
+  Node *norm = b.replaceForward(OpKind::LayerNormStatistics,
+                                {b.arg("input"), b.arg("normalized_shape"), b.arg("weight"),
+                                 b.arg("bias"), gradient::number(b, "eps")});
+  Node *grads =
+      b.callNode(OpKind::LayerNormBackward,
+                 {b.grad(), b.arg("input"), b.arg("normalized_shape"), norm->result(1),
+                  norm->result(2), b.arg("weight"), b.needs("bias") ? b.arg("bias") : Arg()});
+  b.set("input", grads->result(0));
+  unsigned next = 1;
+  for (llvm::StringRef name : {"weight", "bias"})
+    if (b.input(name) && next < grads->numResults())
+      b.set(name, grads->result(next++));
+  return Status::ok();
+}
+
+} // namespace
+
 const OpDef defs::LayerNorm = {
     .schema = "(Tensor input, int[] normalized_shape, Tensor? weight=none, Tensor? bias=none, "
               "float eps=1e-05) -> Tensor",
@@ -24,6 +45,7 @@ const OpDef defs::LayerNorm = {
           join.add(call.args["input"], batch::leading(input, input.rank() - normalized));
           return join.state();
         },
+    .gradient = backward,
     .doc =
         "input [..., normalized_shape] normalized to zero mean and unit variance over its last "
         "dimensions, times weight, plus bias. Both have sizes normalized_shape and input's dtype, "

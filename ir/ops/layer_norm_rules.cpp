@@ -28,10 +28,8 @@ Status rules::layerNorm(const InferArgs &args, Results &results) {
   return rules::addDense(results, input.dtype, input.sizes);
 }
 
-DType rules::statisticsDType(const InferArgs &args) {
-  const DType dtype = args.tensor("input").dtype;
-  const bool byF32 = !args.isNone("weight") && args.tensor("weight").dtype == DType::F32;
-  return dtypeSize(dtype) == 2 && byF32 ? DType::F32 : dtype;
+DType rules::statisticsDType(DType dtype) {
+  return dtypeSize(dtype) == 2 ? DType::F32 : dtype;
 }
 
 } // namespace cgc::ir

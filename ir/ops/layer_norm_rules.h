@@ -8,7 +8,7 @@ namespace cgc::ir::rules {
 /// Adds the result of normalizing 'input' over its last dimensions, 'normalized_shape', with
 /// optional 'weight' and 'bias'.
 Status layerNorm(const InferArgs &args, Results &results);
-/// The dtype of mean and rstd: f32 for an 'input' of 16 bits with f32 parameters, else 'input's.
-DType statisticsDType(const InferArgs &args);
+/// The dtype of means and variances of values of `dtype`: f32 for 16 bits, else the same.
+DType statisticsDType(DType dtype);
 
 } // namespace cgc::ir::rules

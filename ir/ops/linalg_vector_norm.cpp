@@ -1,5 +1,6 @@
 // aten.linalg_vector_norm: vector norm over dimensions.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 #include <cmath>
@@ -25,6 +26,34 @@ Status infer(const InferArgs &args, rules::Results &results) {
                          rules::reducedSizes(self.sizes, reduced, args.boolean("keepdim")));
 }
 
+/// 0 where the norm is 0, though it has a kink there.
+Status backward(GradientBuilder &b) {
+  Value *self = b.to(b.input("self"), b.result()->tensor().dtype);
+  CGC_ASSIGN_OR_RETURN(Value * norm, gradient::withReducedDims(b, b.result()));
+  CGC_ASSIGN_OR_RETURN(Value * grad, gradient::withReducedDims(b, b.grad()));
+  const double order = gradient::number(b, "ord");
+  Value *isZero = b.call(OpKind::Eq, {norm, 0});
+  if (order == 0) {
+    b.set("self", b.zerosLike(self));
+  } else if (order == 2) {
+    b.set("self", b.mul(grad, gradient::unless(b, isZero, b.div(self, norm))));
+  } else if (order == 1) {
+    b.set("self", b.mul(grad, b.call(OpKind::Sign, {self})));
+  } else if (std::isinf(order)) { // The extremes share the gradient.
+    Value *isExtreme = b.call(OpKind::Eq, {b.call(OpKind::Abs, {self}), norm});
+    Value *count = b.call(OpKind::Sum, {b.to(isExtreme, self->tensor().dtype), b.arg("dim"), true});
+    b.set("self", b.mul(b.call(OpKind::Sign, {self}), b.where(isExtreme, b.div(grad, count))));
+  } else {
+    // |self| / norm to the power of order - 1, which is infinite at 0 for orders below 1.
+    Value *slope = gradient::power(b, b.call(OpKind::Abs, {self}), order - 1);
+    slope = b.div(slope, gradient::power(b, norm, order - 1));
+    slope = b.mul(b.call(OpKind::Sign, {self}), slope);
+    isZero = order < 1 ? b.call(OpKind::Eq, {self, 0}) : isZero;
+    b.set("self", b.mul(grad, gradient::unless(b, isZero, slope)));
+  }
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::VectorNorm = {
@@ -33,6 +62,7 @@ const OpDef defs::VectorNorm = {
     .traits = kPure | kReduction,
     .infer = infer,
     .batch = batch::reduction,
+    .gradient = backward,
     .doc =
         "The ord-norm over the listed dimensions, or over all if there are none; floating dtypes.",
 };

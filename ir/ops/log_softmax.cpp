@@ -1,5 +1,6 @@
 // aten.log_softmax: logarithm of softmax.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -10,6 +11,11 @@ const OpDef defs::LogSoftmax = {
     .infer = rules::softmax,
     .aten = "copy aten::log_softmax.int",
     .batch = batch::otherDims,
+    .gradient = [](GradientBuilder &b) -> Status {
+      Value *sum = b.sum(b.grad(), {b.arg("dim").as<int64_t>()}, /*keepDim=*/true);
+      b.set("self", b.sub(b.grad(), b.mul(b.call(OpKind::Exp, {b.result()}), sum)));
+      return Status::ok();
+    },
     .doc =
         "self - log(sum(exp(self))) along dim, after conversion to dtype if it is given; floating "
         "dtypes.",

@@ -1,5 +1,6 @@
 // aten.logsumexp: logarithm of the sum of exponentials.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -20,6 +21,12 @@ const OpDef defs::LogSumExp = {
     .infer = infer,
     .aten = "copy aten::logsumexp",
     .batch = batch::reduction,
+    .gradient = [](GradientBuilder &b) -> Status {
+      CGC_ASSIGN_OR_RETURN(Value * result, gradient::withReducedDims(b, b.result()));
+      CGC_ASSIGN_OR_RETURN(Value * grad, gradient::withReducedDims(b, b.grad()));
+      b.set("self", b.mul(grad, b.call(OpKind::Exp, {b.sub(b.arg("self"), result)})));
+      return Status::ok();
+    },
     .doc = "log(sum(exp(self))) over the listed dimensions; integers and bools give f32.",
 };
 

@@ -1,4 +1,5 @@
 // aten.masked_fill: replaces masked elements.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -20,6 +21,14 @@ const OpDef defs::MaskedFill = {
     .schema = "(Tensor self, Tensor mask, Tensor|number value) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = infer,
+    .gradient = [](GradientBuilder &b) -> Status {
+      Value *mask = b.input("mask");
+      if (b.needs("self"))
+        b.set("self", gradient::unless(b, mask, b.grad()));
+      if (b.needs("value"))
+        b.set("value", b.where(mask, b.grad()));
+      return Status::ok();
+    },
     .doc = "value (a number or a 0-d tensor) where mask (bool) holds, else self; broadcast. The "
            "dtype is that of self.",
 };

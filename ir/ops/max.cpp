@@ -1,5 +1,6 @@
 // aten.max: largest element along a dimension, and its index.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -10,6 +11,7 @@ const OpDef defs::Max = {
     .infer = rules::extremeAndIndex,
     .aten = "aten::max.dim_max",
     .batch = batch::reduction,
+    .gradient = gradient::picked,
     .doc = "Two results: the largest element along dim, and its index (i64).",
 };
 

@@ -1,5 +1,6 @@
 // aten.max_pool2d: two-dimensional maximum pooling.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
@@ -10,6 +11,14 @@ const OpDef defs::MaxPool2d = {
     .traits = kPure | kReduction,
     .infer = rules::maxPool<2>,
     .batch = batch::allButLast<2>,
+    .gradient = [](GradientBuilder &b) -> Status {
+      Node *pool = b.replaceForward(OpKind::MaxPool2dIndices, b.node().args().vec());
+      b.set("self",
+            b.call(OpKind::MaxPool2dBackward,
+                   {b.grad(), b.arg("self"), b.arg("kernel_size"), b.arg("stride"),
+                    b.arg("padding"), b.arg("dilation"), b.arg("ceil_mode"), pool->result(1)}));
+      return Status::ok();
+    },
     .doc = "Maxima of windows of self [N, C, H, W] (or without N): [N, C, OH, OW]. An empty stride "
            "means kernel_size.",
 };

@@ -1,4 +1,5 @@
 // aten.maximum: elementwise maximum of two tensors.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -9,6 +10,7 @@ const OpDef defs::Maximum = {
     .traits = kPure | kPointwise,
     .infer = rules::extremum,
     .evaluate = host::maximum,
+    .gradient = [](GradientBuilder &b) { return gradient::extremum(b, OpKind::Lt, OpKind::Gt); },
     .doc = "The larger of self and other, broadcast, dtypes promoted; both tensors or, as sizes, "
            "both numbers. NaN propagates.",
 };

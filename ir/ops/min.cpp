@@ -1,5 +1,6 @@
 // aten.min: smallest element along a dimension, and its index.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -10,6 +11,7 @@ const OpDef defs::Min = {
     .infer = rules::extremeAndIndex,
     .aten = "aten::min.dim_min",
     .batch = batch::reduction,
+    .gradient = gradient::picked,
     .doc = "Two results: the smallest element along dim, and its index (i64).",
 };
 

@@ -1,4 +1,5 @@
 // aten.minimum: elementwise minimum of two tensors.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -9,6 +10,7 @@ const OpDef defs::Minimum = {
     .traits = kPure | kPointwise,
     .infer = rules::extremum,
     .evaluate = host::minimum,
+    .gradient = [](GradientBuilder &b) { return gradient::extremum(b, OpKind::Gt, OpKind::Lt); },
     .doc = "The smaller of self and other, broadcast, dtypes promoted; both tensors or, as sizes, "
            "both numbers. NaN propagates.",
 };

@@ -1,4 +1,5 @@
 // aten.mish: mish.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,14 @@ const OpDef defs::Mish = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
+    .gradient = [](GradientBuilder &b) -> Status {
+      const Arg &self = b.arg("self");
+      Value *tanh = b.call(OpKind::Tanh, {b.call(OpKind::Softplus, {self})});
+      Value *slope = b.mul(self, b.call(OpKind::Sigmoid, {self}));
+      slope = b.mul(slope, b.call(OpKind::Rsub, {b.mul(tanh, tanh), 1.0}));
+      b.set("self", b.mul(b.grad(), b.add(tanh, slope)));
+      return Status::ok();
+    },
     .doc = "self * tanh(softplus(self)), elementwise; floating dtypes.",
 };
 

@@ -1,5 +1,6 @@
 // aten.pixel_shuffle: channels become pixels.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -30,6 +31,19 @@ const OpDef defs::PixelShuffle = {
     .traits = kPure | kMove,
     .infer = infer,
     .batch = batch::allButLast<3>,
+    .gradient = [](GradientBuilder &b) -> Status {
+      const Dims &sizes = b.grad()->tensor().sizes;
+      const int64_t factor = b.arg("upscale_factor").as<int64_t>(),
+                    leading = static_cast<int64_t>(sizes.size()) - 2;
+      Dims parts(sizes.begin(), sizes.end() - 2), order;
+      parts.append({sizes[leading] / factor, factor, sizes[leading + 1] / factor, factor});
+      for (int64_t d = 0; d < leading; ++d)
+        order.push_back(d);
+      order.append({leading + 1, leading + 3, leading, leading + 2});
+      Value *grad = b.call(OpKind::Permute, {b.reshape(b.grad(), parts), Arg::ints(order)});
+      b.set("self", b.reshape(grad, b.input("self")->tensor().sizes));
+      return Status::ok();
+    },
     .doc = "self [..., C * r * r, H, W] as [..., C, H * r, W * r]: the r * r channels of a pixel "
            "become a "
            "square of pixels.",

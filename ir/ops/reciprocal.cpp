@@ -1,4 +1,5 @@
 // aten.reciprocal: reciprocal.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,11 @@ const OpDef defs::Reciprocal = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
+    .gradient =
+        [](GradientBuilder &b) {
+          b.set("self", b.mul(b.neg(b.grad()), b.mul(b.result(), b.result())));
+          return Status::ok();
+        },
     .doc = "1 / self, elementwise; integers and bools give f32.",
 };
 

@@ -1,4 +1,5 @@
 // aten.remainder: remainder with the sign of the divisor.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
@@ -17,6 +18,13 @@ const OpDef defs::Remainder = {
     .infer = infer,
     .evaluate = host::remainder,
     .aten = "aten::remainder.Tensor_out",
+    .gradient = [](GradientBuilder &b) -> Status {
+      b.set("self", b.grad());
+      if (b.needs("other"))
+        b.set("other", b.neg(b.mul(b.grad(),
+                                   b.call(OpKind::Div, {b.arg("self"), b.arg("other"), "floor"}))));
+      return Status::ok();
+    },
     .doc = "self - other * floor(self / other), as Python's %, broadcast, dtypes promoted.",
 };
 

@@ -1,5 +1,6 @@
 // aten.repeat: repetition along dimensions.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -40,6 +41,20 @@ const OpDef defs::Repeat = {
               return BatchState::rows(static_cast<int64_t>(dim), size / call.batch());
           return state;
         },
+    .gradient = [](GradientBuilder &b) -> Status {
+      const Dims &sizes = b.input("self")->tensor().sizes;
+      const Dims repeats = gradient::args(b).ints("repeats");
+      const size_t added = repeats.size() - sizes.size();
+      Dims parts, repeated; // Each dimension as its repetitions and its elements.
+      for (auto [i, times] : llvm::enumerate(repeats)) {
+        repeated.push_back(static_cast<int64_t>(parts.size()));
+        parts.push_back(times);
+        if (i >= added)
+          parts.push_back(sizes[i - added]);
+      }
+      b.set("self", b.sum(b.reshape(b.grad(), parts), repeated, /*keepDim=*/false));
+      return Status::ok();
+    },
     .doc = "self repeated along each dimension, new ones in front included.",
 };
 

@@ -1,5 +1,6 @@
 // aten.roll: rotates the elements of dimensions.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -30,6 +31,13 @@ const OpDef defs::Roll = {
     .infer = infer,
     .aten = "copy aten::roll",
     .batch = batch::otherDims,
+    .gradient = [](GradientBuilder &b) -> Status {
+      Dims shifts = gradient::args(b).ints("shifts");
+      for (int64_t &shift : shifts)
+        shift = -shift;
+      b.set("self", b.call(OpKind::Roll, {b.grad(), Arg::ints(shifts), b.arg("dims")}));
+      return Status::ok();
+    },
     .doc = "self with its elements shifted by shifts[i] along dims[i], wrapping around. Without "
            "dims, shifts the flattened elements.",
 };

@@ -1,4 +1,5 @@
 // aten.round: rounding to nearest.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,7 @@ const OpDef defs::Round = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryKeep,
+    .gradient = gradient::none,
     .doc = "The nearest integer, the even one of two, elementwise; same dtype, which is not bool.",
 };
 

@@ -1,10 +1,13 @@
 // aten.scaled_dot_product_attention: softmax(query key^T scale + mask) value.
 #include "ir/ops/attention_rules.h"
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace cgc::ir {
@@ -93,6 +96,81 @@ BatchState batchOf(const BatchCall &call) {
   return join.state();
 }
 
+/// `value` [..., heads / r, S, E] with each head `times` r times: [..., heads, S, E].
+Value *repeatedHeads(GradientBuilder &b, Value *value, int64_t heads) {
+  Dims sizes = value->tensor().sizes;
+  auto head = sizes.end() - 3;
+  if (*head == heads)
+    return value;
+  const int64_t times = heads / *head;
+  sizes.insert(head + 1, times);
+  value = b.expand(b.call(OpKind::Unsqueeze, {value, -3}), sizes);
+  sizes.erase(sizes.end() - 3);
+  *(sizes.end() - 3) = heads;
+  return b.reshape(value, sizes);
+}
+
+/// The gradient of a value from that of its repeatedHeads.
+Value *sumOfHeads(GradientBuilder &b, Value *grad, const TensorType &type) {
+  Dims sizes = grad->tensor().sizes;
+  const int64_t heads = *(type.sizes.end() - 3);
+  auto head = sizes.end() - 3;
+  if (*head == heads)
+    return grad;
+  const int64_t times = *head / heads;
+  *head = heads;
+  sizes.insert(head + 1, times);
+  return b.sum(b.reshape(grad, sizes), {-3}, /*keepDim=*/false);
+}
+
+/// Computes the weights again, as softmax(scores), instead of keeping them.
+Status backward(GradientBuilder &b) {
+  Value *query = b.input("query"), *key = b.input("key"), *value = b.input("value");
+  Value *mask = b.input("attn_mask"), *grad = b.grad();
+  const TensorType &type = query->tensor();
+  const DType dtype = type.dtype;
+  const bool grouped = b.arg("enable_gqa").as<bool>();
+  if (grouped) {
+    const int64_t heads = *(type.sizes.end() - 3);
+    key = repeatedHeads(b, key, heads);
+    value = repeatedHeads(b, value, heads);
+  }
+  const double scale = b.arg("scale").isNone()
+                           ? 1 / std::sqrt(static_cast<double>(type.sizes.back()))
+                           : gradient::number(b, "scale");
+  // Scores of 16 bits would round the weights.
+  const DType wide = dtypeSize(dtype) == 2 ? DType::F32 : dtype;
+  Value *scores = b.to(b.matmul(b.mul(query, scale), b.transposed(key)), wide);
+  constexpr double kHidden = -std::numeric_limits<double>::infinity();
+  if (b.arg("is_causal").as<bool>()) {
+    const Dims &sizes = scores->tensor().sizes;
+    Value *all = b.call(OpKind::Full, {Arg::ints(Dims{*(sizes.end() - 2), sizes.back()}), true});
+    scores = b.call(OpKind::Where, {b.call(OpKind::Tril, {all}), scores, kHidden});
+  } else if (mask) {
+    scores = mask->tensor().dtype == DType::Bool ? b.call(OpKind::Where, {mask, scores, kHidden})
+                                                 : b.add(scores, mask);
+  }
+  Value *weights = b.call(OpKind::Softmax, {scores, -1});
+  if (mask) // A row without a visible key has the weights 0, not NaN.
+    weights = gradient::unless(b, b.call(OpKind::Eq, {scores, kHidden}), weights);
+  Value *narrow = b.to(weights, dtype);
+  if (b.needs("value")) {
+    Value *sum = b.matmul(b.transposed(narrow), grad);
+    b.set("value", grouped ? sumOfHeads(b, sum, b.input("value")->tensor()) : sum);
+  }
+  Value *weighted = b.mul(weights, b.to(b.matmul(grad, b.transposed(value)), wide));
+  Value *slope = b.sub(weighted, b.mul(weights, b.sum(weighted, {-1}, /*keepDim=*/true)));
+  b.set("attn_mask", slope);
+  slope = b.mul(b.to(slope, dtype), scale);
+  if (b.needs("query"))
+    b.set("query", b.matmul(slope, key));
+  if (b.needs("key")) {
+    Value *sum = b.matmul(b.transposed(slope), query);
+    b.set("key", grouped ? sumOfHeads(b, sum, b.input("key")->tensor()) : sum);
+  }
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::Attention = {
@@ -107,6 +185,7 @@ const OpDef defs::Attention = {
           return name != "attn_mask" && (type.strides.back() == 1 || type.sizes.back() == 1);
         },
     .batch = batchOf,
+    .gradient = backward,
     .doc = "query [..., L, E], key [..., S, E], value [..., S, V]: [..., L, V]; leading dimensions "
            "broadcast. attn_mask broadcasts to [..., L, S]: bool (true keeps the score) or added "
            "to the scores. scale is 1 / sqrt(E) by default. With enable_gqa, key and value may "

@@ -1,5 +1,6 @@
 // aten.select_scatter: replacement of one index along one dimension.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -34,6 +35,14 @@ const OpDef defs::SelectScatter = {
               .add(call.args["src"], src)
               .state();
         },
+    .gradient = [](GradientBuilder &b) -> Status {
+      if (b.needs("self"))
+        b.set("self", b.call(OpKind::SelectScatter, {b.grad(), b.zerosLike(b.input("src")),
+                                                     b.arg("dim"), b.arg("index")}));
+      if (b.needs("src"))
+        b.set("src", b.call(OpKind::Select, {b.grad(), b.arg("dim"), b.arg("index")}));
+      return Status::ok();
+    },
     .doc = "self with its elements at this index of dimension dim replaced by src, which lacks "
            "the dimension and is converted to the dtype of self.",
 };

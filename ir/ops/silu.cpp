@@ -1,4 +1,5 @@
 // aten.silu: sigmoid linear unit.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,7 @@ const OpDef defs::Silu = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
+    .gradient = [](GradientBuilder &b) { return gradient::gated(b, 1); },
     .doc = "self * sigmoid(self), elementwise; floating dtypes.",
 };
 

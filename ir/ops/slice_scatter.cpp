@@ -1,5 +1,6 @@
 // aten.slice_scatter: replacement of a range of one dimension.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -31,6 +32,16 @@ const OpDef defs::SliceScatter = {
               .add(call.args["src"], batch::without(self, dim))
               .state();
         },
+    .gradient = [](GradientBuilder &b) -> Status {
+      if (b.needs("self"))
+        b.set("self",
+              b.call(OpKind::SliceScatter, {b.grad(), b.zerosLike(b.input("src")), b.arg("dim"),
+                                            b.arg("start"), b.arg("end"), b.arg("step")}));
+      if (b.needs("src"))
+        b.set("src", b.call(OpKind::Slice,
+                            {b.grad(), b.arg("dim"), b.arg("start"), b.arg("end"), b.arg("step")}));
+      return Status::ok();
+    },
     .doc = "self with its slice by these bounds replaced by src, which has the sizes of the "
            "slice and is converted to the dtype of self.",
 };

@@ -1,5 +1,6 @@
 // aten.softmax: softmax along one dimension.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -9,6 +10,12 @@ const OpDef defs::Softmax = {
     .traits = kPure | kReduction,
     .infer = rules::softmax,
     .batch = batch::otherDims,
+    .gradient = [](GradientBuilder &b) -> Status {
+      Value *weighted = b.mul(b.grad(), b.result());
+      Value *sum = b.sum(weighted, {b.arg("dim").as<int64_t>()}, /*keepDim=*/true);
+      b.set("self", b.sub(weighted, b.mul(b.result(), sum)));
+      return Status::ok();
+    },
     .doc = "exp(self) / sum(exp(self)) along dim, after conversion to dtype if it is given; "
            "floating dtypes.",
 };

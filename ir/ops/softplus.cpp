@@ -1,4 +1,5 @@
 // aten.softplus: softplus.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,13 @@ const OpDef defs::Softplus = {
     .schema = "(Tensor self, number beta=1, number threshold=20) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
+    .gradient = [](GradientBuilder &b) -> Status {
+      Value *scaled = b.mul(b.arg("self"), gradient::number(b, "beta"));
+      Value *isLinear = b.call(OpKind::Gt, {scaled, gradient::number(b, "threshold")});
+      Value *slope = b.call(OpKind::Sigmoid, {scaled});
+      b.set("self", b.mul(b.grad(), b.call(OpKind::Where, {isLinear, 1.0, slope})));
+      return Status::ok();
+    },
     .doc = "log(1 + exp(beta * self)) / beta, or self where beta * self exceeds threshold, "
            "elementwise; floating dtypes.",
 };

@@ -1,5 +1,6 @@
 // aten.sort: sort along a dimension.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -21,6 +22,7 @@ const OpDef defs::Sort = {
     .infer = infer,
     .aten = "aten::sort.values_stable",
     .batch = batch::otherDims,
+    .gradient = gradient::picked,
     .doc = "Two results: the elements in order along dim, and their indices (i64). With stable, "
            "equal elements keep the order of self.",
 };

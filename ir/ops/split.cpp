@@ -1,5 +1,6 @@
 // aten.split: splits into parts of given sizes.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -26,6 +27,7 @@ const OpDef defs::Split = {
     .traits = kPure | kView,
     .infer = infer,
     .batch = batch::parts,
+    .gradient = [](GradientBuilder &b) { return gradient::joined(b, OpKind::Cat); },
     .doc = "Parts of dimension dim: split_size is the size of every part but the last, or the list "
            "of their sizes.",
 };

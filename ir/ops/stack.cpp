@@ -1,5 +1,6 @@
 // aten.stack: joins along a new dimension.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -40,6 +41,15 @@ const OpDef defs::Stack = {
           }
           return join.state();
         },
+    .gradient = [](GradientBuilder &b) -> Status {
+      int64_t index = 0;
+      for (Value *tensor : b.inputs("tensors")) {
+        if (b.needs(tensor))
+          b.set(tensor, b.call(OpKind::Select, {b.grad(), b.arg("dim"), index}));
+        ++index;
+      }
+      return Status::ok();
+    },
     .doc = "Tensors of equal sizes along a new dimension dim. Dtypes are promoted.",
 };
 

@@ -1,4 +1,5 @@
 // aten.tan: tangent.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,11 @@ const OpDef defs::Tan = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryToFloat,
+    .gradient =
+        [](GradientBuilder &b) {
+          b.set("self", b.mul(b.grad(), b.add(b.mul(b.result(), b.result()), 1.0)));
+          return Status::ok();
+        },
     .doc = "tan(self), elementwise; integers and bools give f32.",
 };
 

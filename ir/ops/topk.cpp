@@ -1,5 +1,6 @@
 // aten.topk: largest elements.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -30,6 +31,7 @@ const OpDef defs::TopK = {
     .infer = infer,
     .aten = "aten::topk.values",
     .batch = batch::otherDims,
+    .gradient = gradient::picked,
     .doc = "Two results: the k largest (or smallest) elements along dim, and their indices (i64).",
 };
 

@@ -1,5 +1,6 @@
 // aten.triu: upper triangle.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -9,6 +10,11 @@ const OpDef defs::Triu = {
     .traits = kPure | kMove,
     .infer = rules::matrices,
     .batch = batch::allButLast<2>,
+    .gradient =
+        [](GradientBuilder &b) {
+          b.set("self", b.call(OpKind::Triu, {b.grad(), b.arg("diagonal")}));
+          return Status::ok();
+        },
     .doc = "self [..., M, N] with zeros below this diagonal.",
 };
 

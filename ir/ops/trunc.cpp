@@ -1,4 +1,5 @@
 // aten.trunc: rounding toward zero.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -7,6 +8,7 @@ const OpDef defs::Trunc = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryKeep,
+    .gradient = gradient::none,
     .doc = "self without its fraction, elementwise; same dtype, which is not bool.",
 };
 

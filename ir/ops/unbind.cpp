@@ -1,5 +1,6 @@
 // aten.unbind: all slices along one dimension.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -21,6 +22,7 @@ const OpDef defs::Unbind = {
     .traits = kPure | kView,
     .infer = infer,
     .batch = batch::parts,
+    .gradient = [](GradientBuilder &b) { return gradient::joined(b, OpKind::Stack); },
     .doc = "One result for each index of dimension dim, which is dropped.",
 };
 

@@ -1,5 +1,6 @@
 // aten.unfold: the windows of a dimension.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/view_rules.h"
 
 namespace cgc::ir {
@@ -26,6 +27,33 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addView(results, self, sizes, strides);
 }
 
+/// Adds the elements of all windows at their places, in a fixed order.
+Status backward(GradientBuilder &b) {
+  Value *self = b.input("self"), *grad = b.grad();
+  const InferArgs args = gradient::args(b);
+  if (self->tensor().rank() == 0) {
+    b.set("self", b.call(OpKind::Sum, {grad}));
+    return Status::ok();
+  }
+  CGC_ASSIGN_OR_RETURN(const int64_t dim, rules::wrapDim("dimension", args.integer("dimension"),
+                                                         self->tensor().rank()));
+  const int64_t windows = grad->tensor().sizes[dim], size = args.integer("size");
+  Value *starts = b.mul(b.call(OpKind::Arange, {0, windows}), args.integer("step"));
+  Value *places = b.add(b.call(OpKind::Unsqueeze, {starts, 1}), b.call(OpKind::Arange, {0, size}));
+  Dims order; // The elements of a window come behind its number.
+  for (int64_t d = 0; d < self->tensor().rank(); ++d) {
+    order.push_back(d);
+    if (d == dim)
+      order.push_back(self->tensor().rank());
+  }
+  Arg::List indices(static_cast<size_t>(dim) + 1);
+  indices.back() = places;
+  b.set("self",
+        b.call(OpKind::IndexPut, {b.zerosLike(self), indices,
+                                  b.call(OpKind::Permute, {grad, Arg::ints(order)}), true}));
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::Unfold = {
@@ -33,6 +61,7 @@ const OpDef defs::Unfold = {
     .traits = kPure | kView,
     .infer = infer,
     .batch = batch::otherDims,
+    .gradient = backward,
     .doc = "The windows of `size` elements of a dimension that begin at multiples of step, in a "
            "new last dimension. Windows may overlap.",
 };

@@ -1,5 +1,6 @@
 // aten.var: variance over dimensions.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/reduction_rules.h"
 
 namespace cgc::ir {
@@ -11,6 +12,7 @@ const OpDef defs::Var = {
     .infer = rules::floatingReduction,
     .aten = "aten::var.correction_out",
     .batch = batch::reduction,
+    .gradient = [](GradientBuilder &b) { return gradient::variance(b, b.grad()); },
     .doc =
         "The variance over the listed dimensions, or over all if there are none. correction, 1 if "
         "it is none, is subtracted from the number of elements. Floating dtypes.",

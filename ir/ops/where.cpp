@@ -1,4 +1,5 @@
 // aten.where: elementwise choice.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -26,6 +27,14 @@ const OpDef defs::Where = {
     .schema = "(Tensor condition, Tensor|number self, Tensor|number other) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = infer,
+    .gradient = [](GradientBuilder &b) -> Status {
+      Value *condition = b.input("condition");
+      if (b.needs("self"))
+        b.set("self", b.where(condition, b.grad()));
+      if (b.needs("other"))
+        b.set("other", gradient::unless(b, condition, b.grad()));
+      return Status::ok();
+    },
     .doc = "self where condition (bool) holds, else other; all broadcast, dtypes of self and other "
            "promoted.",
 };

@@ -129,6 +129,58 @@ template <size_t kSpatial> Status checkTransposedConvolution(const Args &args) {
   return args.expectResult(sizes);
 }
 
+/// Arguments: grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed,
+/// output_padding, groups, output_mask. Not every kernel of LibTorch checks the sizes of the
+/// gradient.
+Status checkConvolutionBackward(const Args &args) {
+  const TensorRef *grad = args.tensor(0), *input = args.tensor(1), *weight = args.tensor(2);
+  const bool *isTransposed = args.get<bool>(7);
+  const int64_t *groups = args.get<int64_t>(9);
+  constexpr int64_t kMost = int64_t(1) << 20; // No product below overflows.
+  if (!grad || !input || !weight || !isTransposed || !groups || *groups < 1 || *groups > kMost ||
+      input->sizes.size() < 3 || input->sizes.size() > 5 ||
+      weight->sizes.size() != input->sizes.size() || weight->sizes[0] > kMost ||
+      weight->sizes[1] > kMost)
+    return refuse("its gradient, image, weight or number of groups is none");
+  const int64_t grouped = weight->sizes[1] * *groups;
+  if (input->sizes[1] != (*isTransposed ? weight->sizes[0] : grouped) ||
+      weight->sizes[0] % *groups != 0)
+    return refuse("its image has other channels than its weight");
+  const Sizes channels = {*isTransposed ? grouped : weight->sizes[0]};
+  Sizes sizes = input->sizes;
+  sizes[1] = channels[0];
+  const size_t spatial = sizes.size() - 2;
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t &size = sizes[2 + i];
+    const int64_t kernel = weight->sizes[2 + i];
+    const auto stride = args.element(4, i), padding = args.element(5, i),
+               dilation = args.element(6, i), extra = args.element(8, i);
+    const auto within = [](std::optional<int64_t> value, int64_t least) {
+      return value && *value >= least && *value <= kMost;
+    };
+    if (!within(stride, 1) || !within(padding, 0) || !within(dilation, 1) || !within(extra, 0) ||
+        !within(size, 1) || !within(kernel, 1))
+      return refuse("its stride, padding or dilation is out of range for its image");
+    size = *isTransposed
+               ? (size - 1) * *stride - 2 * *padding + *dilation * (kernel - 1) + *extra + 1
+               : windows(size, kernel, *stride, *padding, *dilation).value_or(-1);
+  }
+  if (grad->sizes != sizes)
+    return refuse("its gradient is " + text(grad->sizes) + " instead of " + text(sizes));
+  if (const auto *bias = args.get<Sizes>(3); bias && *bias != channels)
+    return refuse("its bias has to have an element for each channel of the gradient");
+  return args.expectResult(input->sizes);
+}
+
+/// Arguments: grad_output, self, ... The kernels write the gradient as if it were dense.
+Status checkPoolBackward(const Args &args) {
+  const TensorRef *self = args.tensor(1);
+  if (!self)
+    return refuse("its image is none");
+  CGC_TRY(args.expectDenseResult());
+  return args.expectResult(self->sizes);
+}
+
 /// Arguments: self, output_size, ..., scales_h, scales_w. LibTorch multiplies coordinates by the
 /// inverse of a scale and converts the product to an integer, which indexes the image.
 template <size_t kFirstScale> Status checkUpsample(const Args &args) {
@@ -218,6 +270,7 @@ std::vector<Row> imageRows() {
       {"aten::_upsample_bilinear2d_aa", {"", "out"}, &checkUpsampleAntialiased},
       {"aten::adaptive_avg_pool2d", {"", "out"}, &checkAdaptivePool<2>},
       {"aten::adaptive_avg_pool3d", {""}, &checkAdaptivePool<3>},
+      {"aten::avg_pool2d_backward", {"", "grad_input"}, &checkPoolBackward},
       {"aten::avg_pool3d", {"", "out"}, &checkPool3d<false>},
       {"aten::col2im", {""}, &checkCol2im},
       {"aten::constant_pad_nd", {"", "out"}, &checkPad},
@@ -226,6 +279,7 @@ std::vector<Row> imageRows() {
       {"aten::conv3d", {""}, &checkConvolution<3>},
       {"aten::conv_transpose2d", {"input"}, &checkTransposedConvolution<2>},
       {"aten::conv_transpose3d", {"input"}, &checkTransposedConvolution<3>},
+      {"aten::convolution_backward", {""}, &checkConvolutionBackward},
       {"aten::grid_sampler_2d", {""}, &checkGridSampler},
       {"aten::im2col", {""}, &checkIm2col},
       {"aten::max_pool3d_with_indices", {"", "out"}, &checkPool3d<true>},

@@ -51,6 +51,61 @@ Status checkBatchNorm(const Args &args) {
                                          "running statistics");
 }
 
+/// Refuses an argument that is neither none nor a dense list of `channels` elements: LibTorch does
+/// not check the sizes of statistics.
+Status checkChannels(const Args &args, size_t i, int64_t channels) {
+  const TensorRef *list = args.tensor(i);
+  if (!list || (list->sizes == Sizes{channels} && isDense(list->sizes, list->strides)))
+    return Status::ok();
+  return refuse("its parameters and statistics have to be dense, with an element for each channel");
+}
+
+/// Arguments: input, weight, bias, (running_mean, running_var,) training, momentum, eps.
+template <bool kTracked> Status checkBatchNormTrain(const Args &args) {
+  const TensorRef *input = args.tensor(0);
+  if (!input || input->sizes.size() < 2 || input->sizes[1] == 0)
+    return refuse("its input has no channels");
+  for (size_t i = 1; i < (kTracked ? 5 : 3); ++i) {
+    if (i >= 3 && !args.tensor(i))
+      return refuse("its running statistics are none");
+    CGC_TRY(checkChannels(args, i, input->sizes[1]));
+  }
+  return args.expectResult(input->sizes);
+}
+
+/// Arguments: grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train,
+/// ...
+Status checkBatchNormBackward(const Args &args) {
+  const TensorRef *grad = args.tensor(0), *input = args.tensor(1);
+  const bool *train = args.get<bool>(7);
+  if (!grad || !input || grad->sizes != input->sizes || input->sizes.size() < 2 ||
+      input->sizes[1] == 0)
+    return refuse("its gradient has to have the sizes of its input, which has channels");
+  if (!train || !*train || !args.tensor(5) || !args.tensor(6))
+    return refuse("'train' has to be true, and its statistics are those of the batch");
+  for (size_t i = 2; i < 7; ++i)
+    CGC_TRY(checkChannels(args, i, input->sizes[1]));
+  return args.expectResult(input->sizes);
+}
+
+/// Arguments: grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask. LibTorch
+/// checks neither the sizes of the gradient and the statistics nor whether they are dense.
+Status checkLayerNormBackward(const Args &args) {
+  const TensorRef *grad = args.tensor(0), *input = args.tensor(1);
+  const auto *shape = args.get<Sizes>(2);
+  if (!grad || !input || !shape || grad->sizes != input->sizes ||
+      shape->size() > input->sizes.size() || !isDense(grad->sizes, grad->strides))
+    return refuse("its gradient has to be dense and of the sizes of its input");
+  Sizes rows = input->sizes;
+  std::fill(rows.end() - static_cast<ptrdiff_t>(shape->size()), rows.end(), 1);
+  for (const size_t i : {3, 4})
+    if (const TensorRef *statistics = args.tensor(i);
+        !statistics || statistics->sizes != rows ||
+        !isDense(statistics->sizes, statistics->strides))
+      return refuse("its statistics have to be dense, with an element for each row");
+  return args.expectResult(input->sizes);
+}
+
 /// Arguments: query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias,
 /// ...
 Status checkNativeAttention(const Args &args) {
@@ -197,6 +252,8 @@ Status checkDenseResult(const Args &args) {
 const std::vector<Row> &rows() {
   static const std::vector<Row> table = [] {
     std::vector<Row> all = {
+        {"aten::_native_batch_norm_legit", {"no_stats"}, &checkBatchNormTrain<false>},
+        {"aten::_native_batch_norm_legit_functional", {""}, &checkBatchNormTrain<true>},
         {"aten::_native_multi_head_attention", {"", "out"}, &checkNativeAttention},
         {"aten::_softmax", {"", "out"}, &checkDenseResult},
         {"aten::arange", {"", "out", "start", "start_out", "start_step"}, &checkArange},
@@ -204,9 +261,12 @@ const std::vector<Row> &rows() {
         {"aten::cdist", {""}, &checkDistances},
         {"aten::floor_divide", {"", "Scalar", "Scalar_out", "out"}, &checkBroadcast},
         {"aten::gelu", {"", "out"}, &checkDenseResult},
+        {"aten::gelu_backward", {"", "grad_input"}, &checkDenseResult},
         {"aten::index_put", {""}, &checkIndexPut},
         {"aten::index_select", {"", "out"}, &checkIndexSelect},
         {"aten::masked_scatter", {""}, &checkMaskedScatter},
+        {"aten::native_batch_norm_backward", {""}, &checkBatchNormBackward},
+        {"aten::native_layer_norm_backward", {""}, &checkLayerNormBackward},
         {"aten::pdist", {""}, &checkPairDistances},
         {"aten::reflection_pad3d", {"", "out"}, &checkDenseResult},
         {"aten::replication_pad3d", {"", "out"}, &checkDenseResult},

@@ -164,7 +164,9 @@ private:
       if (state.initial >= plan_.weights.size())
         return fail("there is no weight " + std::to_string(state.initial));
       const Weight &initial = plan_.weights[state.initial];
-      if (initial.dtype != state.dtype || initial.sizes != state.sizes)
+      // Weights of equal bytes are one, whose sizes may be those of another state.
+      if (initial.dtype != state.dtype ||
+          tensorBytes(initial.dtype, initial.sizes) != tensorBytes(state.dtype, state.sizes))
         return fail("its first value, weight '" + initial.name + "', is of another type");
     }
     where_.clear();

@@ -91,6 +91,12 @@ private:
         list.push_back(value.toInt());
       return c10::IValue(list);
     }
+    case c10::TypeKind::BoolType: {
+      c10::List<bool> list;
+      for (const c10::IValue &value : elements)
+        list.push_back(value.toBool());
+      return c10::IValue(list);
+    }
     case c10::TypeKind::FloatType: {
       c10::List<double> list;
       for (const c10::IValue &value : elements)
@@ -233,6 +239,11 @@ std::vector<at::Tensor> callBoxed(const c10::OperatorHandle &overload, torch::ji
 std::vector<at::Tensor> runWithLibTorch(const std::string &text,
                                         const std::vector<at::Tensor> &inputs) {
   c10::InferenceMode guard;
+  return recordWithLibTorch(text, inputs);
+}
+
+std::vector<at::Tensor> recordWithLibTorch(const std::string &text,
+                                           const std::vector<at::Tensor> &inputs) {
   ir::Diagnostics diagnostics;
   auto module = ir::parseModule(text, "reference", diagnostics);
   if (!module)

@@ -32,4 +32,8 @@ std::vector<at::Tensor> callBoxed(const c10::OperatorHandle &overload, torch::ji
 std::vector<at::Tensor> runWithLibTorch(const std::string &text,
                                         const std::vector<at::Tensor> &inputs);
 
+/// Like runWithLibTorch, recorded for autograd where an input requires a gradient.
+std::vector<at::Tensor> recordWithLibTorch(const std::string &text,
+                                           const std::vector<at::Tensor> &inputs);
+
 } // namespace cgc::test

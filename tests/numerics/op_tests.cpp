@@ -44,8 +44,9 @@ public:
 private:
   std::string value(llvm::StringRef text) {
     if (text.consume_front("{") && text.consume_back("}")) {
-      auto parts = splitOutside(text, ';');
-      auto values = llvm::map_range(parts, [&](llvm::StringRef part) { return value(part); });
+      std::vector<std::string> values; // Not a range: llvm::join maps each element twice.
+      for (llvm::StringRef part : splitOutside(text, ';'))
+        values.push_back(value(part));
       return "[" + llvm::join(values, ", ") + "]";
     }
     if (!ir::parseTensorType(text))
@@ -80,7 +81,8 @@ public:
       llvm::StringRef line = lines_[line_];
       if (!line.consume_front("; "))
         continue;
-      for (llvm::StringRef word : {"shapes:", "numerics:", "numerics", "reference", "never", "let"})
+      for (llvm::StringRef word : {"shapes:", "numerics:", "numerics", "gradient:", "gradient",
+                                   "reference", "never", "let"})
         if (line.consume_front(word) && (line.empty() || line.front() == ' ')) {
           std::string text = line.trim().str();
           // Lines that begin with three blanks continue a line.
@@ -105,13 +107,16 @@ private:
       return;
     }
     if (word == "reference") {
-      if (tests_.cases.empty() || tests_.cases.size() == before_)
-        return error(line, "there is no '; numerics' before this reference");
-      tests_.cases.back().reference = graphAfter(line).second;
+      if (!lastWasGradient_)
+        return error(line, "there is no '; numerics' or '; gradient' before this reference");
+      (*lastWasGradient_ ? tests_.gradients.back().reference : tests_.cases.back().reference) =
+          graphAfter(line).second;
       return;
     }
     if (word == "numerics")
       return readNumerics(text, line);
+    if (word == "gradient")
+      return readGradient(text, line);
     if (!op_)
       return error(line, "the file is not named after an op");
     if (word == "never") {
@@ -174,18 +179,55 @@ private:
     NumericsCase c;
     if (text.consume_front("bound=") && text.consumeInteger(10, c.bound))
       return error(line, "expected 'bound=' and a number");
-    text = text.trim();
+    if (!readGraph(text.trim(), line, calls_, c))
+      return;
+    tests_.cases.push_back(std::move(c));
+    lastWasGradient_ = false;
+  }
+
+  /// "bound=9 range=0.1,0.9 kink (f64[2,3], 0.5)", or without a call: then the next graph.
+  void readGradient(llvm::StringRef text, size_t line) {
+    GradientCase c;
+    while (!text.empty() && !text.starts_with("(")) {
+      auto [word, rest] = text.split(' ');
+      if (word.consume_front("bound=")) {
+        if (word.getAsInteger(10, c.bound))
+          return error(line, "expected 'bound=' and a number");
+      } else if (word.consume_front("range=")) {
+        auto [low, high] = word.split(',');
+        c.range.emplace();
+        if (low.getAsDouble(c.range->first) || high.getAsDouble(c.range->second))
+          return error(line, "expected 'range=' and two numbers");
+      } else if (word == "kink") {
+        c.hasKink = true;
+      } else {
+        return error(line, "expected 'bound=', 'range=' or 'kink', not '" + word.str() + "'");
+      }
+      text = rest.trim();
+    }
+    if (!readGraph(text, line, gradientCalls_, c))
+      return;
+    tests_.gradients.push_back(std::move(c));
+    lastWasGradient_ = true;
+  }
+
+  /// Reads "(f32[2,3], 0.5)", or the graph after `line` if `text` is empty. `calls` counts the
+  /// calls of the file. Returns false if it cannot be read.
+  template <class Case>
+  bool readGraph(llvm::StringRef text, size_t line, unsigned &calls, Case &c) {
     if (!text.empty()) {
-      if (!op_ || !text.consume_front("(") || !text.consume_back(")"))
-        return error(line, "expected a call '(argument, ...)' of the op after which the file is "
-                           "named, or nothing and a graph on the next line");
+      if (!op_ || !text.consume_front("(") || !text.consume_back(")")) {
+        error(line, "expected a call '(argument, ...)' of the op after which the file is named, or "
+                    "nothing and a graph on the next line");
+        return false;
+      }
       c.graph = CallGraph(*op_, text).text();
-      c.name = stem_ + "_call" + (++calls_ > 1 ? "_" + std::to_string(calls_) : "");
+      c.name = stem_ + "_call" + (++calls > 1 ? "_" + std::to_string(calls) : "");
     } else {
       std::tie(c.name, c.graph) = graphAfter(line);
     }
     c.reference = c.graph;
-    tests_.cases.push_back(std::move(c));
+    return true;
   }
 
   /// Returns the name and the text, with the name @g, of the graph that begins after line `line`.
@@ -210,11 +252,12 @@ private:
 
   std::string where_, stem_;
   OpTests &tests_;
-  size_t before_ = tests_.cases.size(); ///< Cases of earlier files.
+  /// Whether a reference belongs to the last '; gradient' or the last '; numerics' of the file.
+  std::optional<bool> lastWasGradient_;
   std::optional<ir::OpKind> op_;
   std::vector<std::string> lines_;
   size_t line_ = 0;
-  unsigned calls_ = 0;
+  unsigned calls_ = 0, gradientCalls_ = 0;
   Sets sets_ = commonSets();
 };
 

@@ -1,13 +1,15 @@
-// OpTests: the `; shapes`, `; numerics` and `; never` lines of the file tests, which compare ops
-// with LibTorch. docs/ir.md describes them.
+// OpTests: the `; shapes`, `; numerics`, `; gradient` and `; never` lines of the file tests, which
+// compare ops with LibTorch. docs/ir.md describes them.
 #pragma once
 
 #include "ir/op_kind.h"
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace cgc::test {
@@ -41,12 +43,25 @@ struct NumericsCase {
   int64_t bound = 3;     ///< Exclusive bound of integer inputs.
 };
 
+/// A `; gradient` line: a graph whose gradients are compared with LibTorch's.
+struct GradientCase {
+  std::string name;
+  std::string graph;     ///< IR text of one graph @g.
+  std::string reference; ///< IR text of the graph @g that LibTorch differentiates.
+  int64_t bound = 3;     ///< Exclusive bound of integer inputs.
+  /// Bounds of floating inputs; normal values without.
+  std::optional<std::pair<double, double>> range;
+  /// The function has a kink at the inputs: finite differences do not tell its gradient.
+  bool hasKink = false;
+};
+
 /// A kind of tensor that a rule has to be tried with.
 enum TensorKind : unsigned { kEmpty = 1, kSizeOne = 2, kStrided = 4, kAllKinds = 7 };
 
 struct OpTests {
   std::vector<Grid> grids;
   std::vector<NumericsCase> cases;
+  std::vector<GradientCase> gradients;
   /// `; never` lines: the kinds of tensors that no call of the op accepts in an argument.
   std::map<ir::OpKind, std::map<std::string, unsigned>> impossible;
   std::vector<std::string> errors; ///< Lines that cannot be read.
@@ -59,6 +74,9 @@ inline void PrintTo(const Grid &grid, std::ostream *os) {
   *os << grid.where;
 }
 inline void PrintTo(const NumericsCase &c, std::ostream *os) {
+  *os << c.name;
+}
+inline void PrintTo(const GradientCase &c, std::ostream *os) {
   *os << c.name;
 }
 

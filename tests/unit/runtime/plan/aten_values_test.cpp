@@ -368,6 +368,91 @@ TEST(AtenValues, DistancesHaveTheResultOfThePlan) {
               HasSubstr("its result is [10]"));
 }
 
+TEST(AtenValues, TrainedBatchNormHasAParameterForEachChannel) {
+  const auto functional = [](AtenArg runningVar) {
+    return AtenCall{"aten::_native_batch_norm_legit_functional",
+                    "",
+                    {id(0), NoneArg{}, id(1), id(1), std::move(runningVar), true, 0.1, 1e-5},
+                    {}};
+  };
+  const Shapes shapes = {{2, 3, 4}, {3}, {2}, {2, 3, 4}};
+  EXPECT_EQ(refusal(shapes, functional(id(1))), "");
+  EXPECT_THAT(refusal(shapes, functional(NoneArg{})), HasSubstr("running statistics are none"));
+  EXPECT_THAT(refusal(shapes, functional(id(2))), HasSubstr("an element for each channel"));
+  EXPECT_THAT(refusal({{2, 0}, {0}, {2}, {2, 0}}, functional(id(1))), HasSubstr("no channels"));
+  AtenCall batch = {
+      "aten::_native_batch_norm_legit", "no_stats", {id(0), id(1), NoneArg{}, true, 0.1, 1e-5}, {}};
+  EXPECT_EQ(refusal(shapes, batch), "");
+  batch.args[1] = id(2);
+  EXPECT_THAT(refusal(shapes, batch), HasSubstr("an element for each channel"));
+  batch.overload = ""; // It would write its running statistics.
+  EXPECT_THAT(refusal(shapes, batch), HasSubstr("does not know its overload"));
+}
+
+TEST(AtenValues, BackwardNormsHaveTheSizesOfTheirInput) {
+  const auto batchNorm = [](AtenArg grad, AtenArg invstd, bool train) {
+    return AtenCall{"aten::native_batch_norm_backward",
+                    "",
+                    {std::move(grad), id(0), id(1), NoneArg{}, NoneArg{}, id(1), std::move(invstd),
+                     train, 1e-5, Ints{1, 1, 1}},
+                    {}};
+  };
+  const Shapes shapes = {{2, 3, 4}, {3}, {2, 3}, {2, 3, 4}};
+  EXPECT_EQ(refusal(shapes, batchNorm(id(0), id(1), true)), "");
+  EXPECT_THAT(refusal(shapes, batchNorm(id(2), id(1), true)), HasSubstr("the sizes of its input"));
+  EXPECT_THAT(refusal(shapes, batchNorm(id(0), id(2), true)), HasSubstr("for each channel"));
+  EXPECT_THAT(refusal(shapes, batchNorm(id(0), id(1), false)), HasSubstr("'train' has to be true"));
+  EXPECT_THAT(refusal(shapes, batchNorm(id(0), NoneArg{}, true)), HasSubstr("of the batch"));
+  const auto layerNorm = [](AtenArg grad, AtenArg rstd, Ints shape) {
+    return AtenCall{"aten::native_layer_norm_backward",
+                    "",
+                    {std::move(grad), id(0), std::move(shape), id(1), std::move(rstd), NoneArg{},
+                     NoneArg{}, Ints{1, 0, 0}},
+                    {}};
+  };
+  const Shapes rows = {{2, 3}, {2, 1}, {1, 1}, {2, 3}};
+  EXPECT_EQ(refusal(rows, layerNorm(id(0), id(1), {3})), "");
+  EXPECT_THAT(refusal(rows, layerNorm(id(2), id(1), {3})), HasSubstr("the sizes of its input"));
+  EXPECT_THAT(refusal(rows, layerNorm(id(0), id(2), {3})), HasSubstr("an element for each row"));
+  EXPECT_THAT(refusal(rows, layerNorm(id(0), id(1), {2, 3})), HasSubstr("for each row"));
+  EXPECT_THAT(refusal(rows, layerNorm(id(0), id(1), {1, 2, 3})), HasSubstr("sizes of its input"));
+  EXPECT_THAT(refusal(rows, layerNorm(id(0), id(1), {3}), DType::F32, {}, {0, 1}),
+              HasSubstr("dense"));
+}
+
+TEST(AtenValues, BackwardConvolutionsHaveTheGradientOfTheirResult) {
+  // Image, weight, gradient, the gradient of the image.
+  const auto call = [](bool transposed, int64_t stride, int64_t groups, int64_t channels) {
+    return AtenCall{"aten::convolution_backward",
+                    "",
+                    {id(2), id(0), id(1), Ints{channels}, Ints{stride, 1}, Ints{1, 0}, Ints{1, 1},
+                     transposed, Ints{0, 0}, groups, Ints{1, 1, 1}},
+                    {}};
+  };
+  const Shapes shapes = {{2, 4, 5, 6}, {6, 2, 3, 2}, {2, 6, 3, 5}, {2, 4, 5, 6}};
+  EXPECT_EQ(refusal(shapes, call(false, 2, 2, 6)), "");
+  EXPECT_THAT(refusal(shapes, call(false, 1, 2, 6)), HasSubstr("its gradient is [2,6,3,5]"));
+  EXPECT_THAT(refusal(shapes, call(false, 0, 2, 6)), HasSubstr("out of range"));
+  EXPECT_THAT(refusal(shapes, call(false, 2, 0, 6)), HasSubstr("number of groups is none"));
+  EXPECT_THAT(refusal(shapes, call(false, 2, 1, 6)), HasSubstr("other channels"));
+  EXPECT_THAT(refusal(shapes, call(false, 2, 2, 5)), HasSubstr("its bias"));
+  const Shapes transposed = {{1, 2, 3, 3}, {2, 3, 3, 2}, {1, 3, 5, 4}, {1, 2, 3, 3}};
+  EXPECT_EQ(refusal(transposed, call(true, 2, 1, 3)), "");
+  EXPECT_THAT(refusal(transposed, call(true, 3, 1, 3)), HasSubstr("its gradient is [1,3,5,4]"));
+}
+
+TEST(AtenValues, BackwardPoolsHaveTheSizesOfTheImage) {
+  const AtenCall call = {"aten::avg_pool2d_backward",
+                         "grad_input",
+                         {id(0), id(1), Ints{2, 2}, Ints{2, 2}, Ints{0, 0}, false, true, NoneArg{}},
+                         {},
+                         true};
+  EXPECT_EQ(refusal({{1, 2, 2, 2}, {1, 2, 4, 4}, {1, 2, 4, 4}}, call), "");
+  EXPECT_THAT(refusal({{1, 2, 2, 2}, {1, 2, 4, 4}, {1, 2, 4, 3}}, call), HasSubstr("its result"));
+  EXPECT_THAT(refusal({{1, 2, 2, 2}, {1, 2, 4, 4}, {1, 2, 4, 4}}, call, DType::F32, {64, 32, 1, 4}),
+              HasSubstr("dense"));
+}
+
 TEST(AtenValues, ACallWithoutResultsIsRefused) {
   AtenCall call{"aten::neg", "", {id(0)}, {kNoTensor}};
   EXPECT_THAT(refusal({{3}, {3}}, call), HasSubstr("it writes nothing"));
