@@ -77,15 +77,20 @@ def spread_constants(model, torch, seed):
             value.copy_(torch.where(old == 0, 0.02 * noise, old * (1 + 0.1 * noise)))
 
 
-def create_random(args, name, torch, open_clip):
+def create_initialized(args, name, torch, open_clip):
+    """The model with open_clip's random initialization. What that leaves uninitialized is NaN."""
     torch.manual_seed(args.seed)
     torch.use_deterministic_algorithms(True)  # fills memory that open_clip forgets to, with NaN
     try:
-        model = open_clip.create_model(name, precision=args.precision, pretrained_text=False)
+        return open_clip.create_model(name, precision=args.precision, pretrained_text=False)
     except Exception as error:
         raise Failure(f"cannot make {name}: {first_line(error)}")
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def create_random(args, name, torch, open_clip):
+    model = create_initialized(args, name, torch, open_clip)
     spread_constants(model, torch, args.seed)
     return model
 
@@ -168,6 +173,28 @@ def check_space(folder, model):
         raise Failure(f"{folder}: {free / 1e6:.0f} MB free, {need / 1e6:.0f} MB needed")
 
 
+def save(exported, model, out, extra, check):
+    """Writes the file `out` with the extra files `extra` if check(path) of the written file does not
+    fail; a failure leaves the old file. Returns the size of the file and the result of the check."""
+    # A folder, because the file records the name under which it was written. It is beside the
+    # result, so that the rename is atomic.
+    folder = os.path.dirname(out) or "."
+    check_space(folder, model)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as scratch:
+        partial = os.path.join(scratch, os.path.basename(out))
+        exported.save(partial, _extra_files={name: json.dumps(value) for name, value in extra.items()})
+        result = check(partial)
+        size = os.path.getsize(partial)
+        os.replace(partial, out)
+    return size, result
+
+
+def weights_text(args):
+    """Says where the weights come from."""
+    return (f"weights of {args.checkpoint}" if args.checkpoint
+            else f"RANDOM WEIGHTS of seed {args.seed}; --checkpoint FILE takes trained ones")
+
+
 def export(args):
     """Writes the model and returns the inputs that it was traced with, by name."""
     check_arguments(args)
@@ -183,23 +210,13 @@ def export(args):
         model = model.to(args.device).eval().requires_grad_(False)
         inputs = example_inputs(args, model, args.batch, torch, open_clip)
         exported = script(model, torch) if args.script else trace(model, inputs, torch)
-        # A folder, because the file records the name under which it was written. It is beside the
-        # result, so that the rename is atomic.
-        folder = os.path.dirname(args.out) or "."
-        check_space(folder, model)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as scratch:
-            partial = os.path.join(scratch, os.path.basename(args.out))
-            exported.save(partial, _extra_files={"cgc.json": json.dumps({"outputs": output_names(exported)})})
-            error = check(args, model, partial, torch, open_clip)
-            size = os.path.getsize(partial)
-            os.replace(partial, args.out)
+        size, error = save(exported, model, args.out, {"cgc.json": {"outputs": output_names(exported)}},
+                           lambda path: check(args, model, path, torch, open_clip))
 
     examples = " ".join(f"{name}={cgc_type(tensor)}" for name, tensor in inputs.items())
-    weights = (f"weights of {args.checkpoint}" if args.checkpoint
-               else f"RANDOM WEIGHTS of seed {args.seed}; --checkpoint FILE takes trained ones")
     how = "scripted, run" if args.script else "traced"
     print(f"{args.out}: {args.model or args.config} {args.precision}, {size / 1e6:.0f} MB, {how} with {examples}, "
-          f"relative L2 to eager {error:.1e}, {weights}")
+          f"relative L2 to eager {error:.1e}, {weights_text(args)}")
     return inputs
 
 
