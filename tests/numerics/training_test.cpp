@@ -41,6 +41,34 @@ TensorView viewOf(const at::Tensor &tensor) {
           {}};
 }
 
+/// Later, rounding has grown: it moves a parameter by up to the learning rate where AdamW's moments
+/// are near zero, and activations across zero.
+constexpr int64_t kComparedStep = 10;
+
+/// Largest difference relative to the largest magnitude of `expected`.
+double difference(const at::Tensor &got, const at::Tensor &expected) {
+  if (expected.numel() == 0)
+    return 0;
+  const double scale = std::max(expected.abs().max().item<double>(), 1e-6);
+  return (got - expected).abs().max().item<double>() / scale;
+}
+
+/// The moments of a parameter, by the ends of the names of their states.
+std::map<std::string, at::Tensor> momentsOf(torch::optim::Optimizer &optimizer,
+                                            const at::Tensor &parameter) {
+  auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
+  if (found == optimizer.state().end())
+    return {};
+  if (auto *adamw = dynamic_cast<torch::optim::AdamWParamState *>(found->second.get()))
+    return {{":exp_avg", adamw->exp_avg()}, {":exp_avg_sq", adamw->exp_avg_sq()}};
+  if (auto *adam = dynamic_cast<torch::optim::AdamParamState *>(found->second.get()))
+    return {{":exp_avg", adam->exp_avg()}, {":exp_avg_sq", adam->exp_avg_sq()}};
+  if (auto *sgd = dynamic_cast<torch::optim::SGDParamState *>(found->second.get());
+      sgd && sgd->momentum_buffer().defined())
+    return {{":momentum_buffer", sgd->momentum_buffer()}};
+  return {};
+}
+
 class Training : public testing::TestWithParam<TrainingCase> {
 protected:
   /// Compiles the step and gives it a context.
@@ -107,6 +135,27 @@ protected:
     return value;
   }
 
+  void compareStates(const torch::jit::Module &module,
+                     const std::map<std::string, at::Tensor> &parameters,
+                     torch::optim::Optimizer &optimizer) {
+    const torch::NoGradGuard noGrad;
+    for (const auto &[name, value] : parameters) {
+      if (!value.grad().defined() || !plan_->data().findState(name))
+        continue; // Without a path, or the second name of a tied parameter.
+      const std::map<std::string, at::Tensor> moments = momentsOf(optimizer, value);
+      // Adam moves a parameter by lr * m / sqrt(v), which rounding decides where both are near
+      // zero.
+      if (!moments.contains(":exp_avg"))
+        EXPECT_LT(difference(state(name), value), 1e-3) << name;
+      for (const auto &[end, moment] : moments)
+        EXPECT_LT(difference(state(name + end), moment), 1e-3) << name << end;
+    }
+    for (const auto &[name, value] : module.named_buffers())
+      if (plan_->data().findState(name)) {
+        EXPECT_LT(difference(state(name).to(at::kFloat), value.to(at::kFloat)), 1e-3) << name;
+      }
+  }
+
   inline static const std::string kLibraries = CGC_BINARY_DIR "/lib";
   std::string path_;
   std::optional<Plan> plan_;
@@ -114,40 +163,21 @@ protected:
   std::optional<Context> context_;
 };
 
-/// Largest difference relative to the largest magnitude of `expected`.
-double difference(const at::Tensor &got, const at::Tensor &expected) {
-  if (expected.numel() == 0)
-    return 0;
-  const double scale = std::max(expected.abs().max().item<double>(), 1e-6);
-  return (got - expected).abs().max().item<double>() / scale;
-}
-
-/// The moments of a parameter, by the ends of the names of their states.
-std::map<std::string, at::Tensor> momentsOf(torch::optim::Optimizer &optimizer,
-                                            const at::Tensor &parameter) {
-  auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
-  if (found == optimizer.state().end())
-    return {};
-  if (auto *adamw = dynamic_cast<torch::optim::AdamWParamState *>(found->second.get()))
-    return {{":exp_avg", adamw->exp_avg()}, {":exp_avg_sq", adamw->exp_avg_sq()}};
-  if (auto *adam = dynamic_cast<torch::optim::AdamParamState *>(found->second.get()))
-    return {{":exp_avg", adam->exp_avg()}, {":exp_avg_sq", adam->exp_avg_sq()}};
-  if (auto *sgd = dynamic_cast<torch::optim::SGDParamState *>(found->second.get());
-      sgd && sgd->momentum_buffer().defined())
-    return {{":momentum_buffer", sgd->momentum_buffer()}};
-  return {};
-}
-
 TEST_P(Training, FollowsLibTorch) {
   const TrainingCase &c = GetParam();
+  const torch::jit::GraphOptimizerEnabledGuard unoptimized(false); // It would profile and fuse.
   torch::jit::Module module = torch::jit::load(path_);
   std::map<std::string, at::Tensor> parameters;
   std::vector<at::Tensor> trained;
-  for (const auto &[name, value] : module.named_parameters())
-    if (value.requires_grad()) {
-      parameters.emplace(name, value);
-      trained.push_back(value);
-    }
+  for (const auto &[name, value] : module.named_parameters()) {
+    const auto isSame = [&, &value = value](const at::Tensor &other) {
+      return other.is_same(value);
+    };
+    if (!value.requires_grad() || std::ranges::any_of(trained, isSame)) // A tied parameter once.
+      continue;
+    parameters.emplace(name, value);
+    trained.push_back(value);
+  }
   auto optimizer = c.torch(trained);
   at::manual_seed(7);
   for (int64_t step = 1; step <= c.steps; ++step) {
@@ -162,19 +192,9 @@ TEST_P(Training, FollowsLibTorch) {
     const double expected = loss.item<double>();
     ASSERT_NEAR(got, expected, (step <= 10 ? 1e-5 : 1e-3) * std::max(1.0, std::abs(expected)))
         << "in step " << step;
+    if (step == kComparedStep)
+      compareStates(module, parameters, *optimizer);
   }
-  const torch::NoGradGuard noGrad;
-  for (const auto &[name, value] : parameters) {
-    if (!value.grad().defined() || !plan_->data().findState(name))
-      continue; // Without a path, or the second name of a tied parameter.
-    EXPECT_LT(difference(state(name), value), 1e-2) << name;
-    for (const auto &[end, moment] : momentsOf(*optimizer, value))
-      EXPECT_LT(difference(state(name + end), moment), 2e-2) << name << end;
-  }
-  for (const auto &[name, value] : module.named_buffers())
-    if (plan_->data().findState(name)) {
-      EXPECT_LT(difference(state(name).to(at::kFloat), value.to(at::kFloat)), 1e-2) << name;
-    }
 }
 
 TEST_P(Training, EvaluatesWithoutChangingStates) {
