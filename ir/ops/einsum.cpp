@@ -31,7 +31,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   }
   Dims result;
   for (char label : einsum.result) {
-    if (!sizes.count(label))
+    if (!sizes.contains(label))
       return rules::refuse("label '" + llvm::Twine(label) + "' of the result is in no operand");
     result.push_back(sizes[label]);
   }

@@ -19,10 +19,23 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, weight.dtype, sizes);
 }
 
+Status backward(GradientBuilder &b) {
+  if (b.arg("scale_grad_by_freq").as<bool>())
+    return rules::refuse("its gradient is divided by how often an index occurs "
+                         "(scale_grad_by_freq), which cgc does not do");
+  const int64_t rows = b.input("weight")->tensor().sizes[0];
+  int64_t padding = b.arg("padding_idx").as<int64_t>();
+  if (padding >= rows)
+    padding = -1; // There is no such row.
+  b.set("weight", b.call(OpKind::EmbeddingBackward, {b.grad(), b.arg("indices"), rows, padding}));
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::Embedding = {
-    .schema = "(Tensor weight, Tensor indices) -> Tensor",
+    .schema = "(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=false) "
+              "-> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
     .batch =
@@ -33,13 +46,10 @@ const OpDef defs::Embedding = {
               .add(call.args["indices"], batch::leading(indices, indices.rank()))
               .state();
         },
-    .gradient = [](GradientBuilder &b) -> Status {
-      b.set("weight", b.call(OpKind::EmbeddingBackward,
-                             {b.grad(), b.arg("indices"), b.input("weight")->tensor().sizes[0]}));
-      return Status::ok();
-    },
-    .doc = "Row indices[i...] of weight [N, D]: [sizes of indices..., D]. ATen's other arguments "
-           "affect gradients only.",
+    .gradient = backward,
+    .doc =
+        "Row indices[i...] of weight [N, D]: [sizes of indices..., D]. The other arguments are "
+        "about gradients: that of row padding_idx is 0, and cgc has none with scale_grad_by_freq.",
 };
 
 } // namespace cgc::ir

@@ -224,6 +224,32 @@ Status convolution(GradientBuilder &b, unsigned spatial, bool transposed) {
   return Status::ok();
 }
 
+Status padded(GradientBuilder &b, unsigned spatial, bool mirrored) {
+  const Dims padding = args(b).ints("padding");
+  const Dims &sizes = b.input("self")->tensor().sizes;
+  Value *grad = b.grad();
+  for (unsigned i = 0; i < spatial; ++i) { // From the last dimension on.
+    Dims unpadded = grad->tensor().sizes;
+    const size_t dim = sizes.size() - 1 - i;
+    const int64_t last = sizes[dim] - 1;
+    // The element of self that each element of the result is a copy of.
+    Value *place = b.sub(b.call(OpKind::Arange, {0, unpadded[dim]}), padding[2 * size_t(i)]);
+    if (mirrored) {
+      place = b.call(OpKind::Rsub, {b.call(OpKind::Abs, {place}), last});
+      place = b.call(OpKind::Rsub, {b.call(OpKind::Abs, {place}), last});
+    } else {
+      place = b.call(OpKind::Clamp, {place, 0, last});
+    }
+    unpadded[dim] = sizes[dim];
+    Value *zeros = b.call(OpKind::Full, {Arg::ints(unpadded), 0.0, grad->tensor().dtype});
+    Arg::List indices(dim + 1);
+    indices.back() = place;
+    grad = b.call(OpKind::IndexPut, {zeros, indices, grad, true});
+  }
+  b.set("self", grad);
+  return Status::ok();
+}
+
 namespace {
 
 /// The windows of adaptive pooling, [windows, size]: the part of each element in the average

@@ -32,6 +32,9 @@ Status gathered(GradientBuilder &b, llvm::StringRef name);
 Status variance(GradientBuilder &b, Value *grad);
 /// A convolution of `spatial` dimensions.
 Status convolution(GradientBuilder &b, unsigned spatial, bool transposed);
+/// 'self' padded by 'padding' in its last `spatial` dimensions with copies of its elements:
+/// mirrored ones, or those at its border.
+Status padded(GradientBuilder &b, unsigned spatial, bool mirrored);
 /// Averages of windows that adapt to 'output_size', of `spatial` dimensions.
 Status adaptivePool(GradientBuilder &b, unsigned spatial);
 

@@ -1,4 +1,5 @@
 // aten.masked_scatter: replacement of masked elements by the elements of a tensor.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -20,6 +21,13 @@ const OpDef defs::MaskedScatter = {
     .traits = kPure | kMove,
     .infer = infer,
     .aten = "copy aten::masked_scatter",
+    .gradient = [](GradientBuilder &b) -> Status {
+      if (b.needs("source"))
+        return rules::refuse(
+            "the mask decides which elements of its source it takes; only 'self' has a gradient");
+      b.set("self", gradient::unless(b, b.input("mask"), b.grad()));
+      return Status::ok();
+    },
     .doc = "self with the elements where mask (bool) holds replaced, in order, by the first "
            "elements of source, which must have as many; self and mask broadcast.",
 };

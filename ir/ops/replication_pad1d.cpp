@@ -1,5 +1,6 @@
 // aten.replication_pad1d: padding with the edge's elements.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
@@ -9,6 +10,7 @@ const OpDef defs::ReplicationPad1d = {
     .traits = kPure | kMove,
     .infer = rules::replicationPad<1>,
     .batch = batch::allButLast<1>,
+    .gradient = [](GradientBuilder &b) { return gradient::padded(b, 1, /*mirrored=*/false); },
     .doc = "self [N, C, W] or [C, W] padded by its outermost elements: padding[0] elements before "
            "and padding[1] "
            "after it in the last dimension; negative numbers crop.",

@@ -1,5 +1,6 @@
 // aten.replication_pad2d: padding with the edge's elements.
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
@@ -9,6 +10,7 @@ const OpDef defs::ReplicationPad2d = {
     .traits = kPure | kMove,
     .infer = rules::replicationPad<2>,
     .batch = batch::allButLast<2>,
+    .gradient = [](GradientBuilder &b) { return gradient::padded(b, 2, /*mirrored=*/false); },
     .doc = "self [N, C, H, W] or [C, H, W] padded by its outermost elements: padding[0] elements "
            "before and padding[1] "
            "after it in the last dimension, then in the one before; negative numbers crop.",
