@@ -150,18 +150,18 @@ void transposeFortran(const std::byte *source, HostTensor &target) {
 
 } // namespace
 
-Result<HostTensor> readNpy(const std::string &path) {
+bool isNpy(std::span<const std::byte> file) {
+  return std::string_view(reinterpret_cast<const char *>(file.data()), file.size())
+      .starts_with(kMagic);
+}
+
+Result<NpyArray> parseNpy(std::span<const std::byte> file, const std::string &name) {
   const auto invalid = [&](const std::string &what) {
-    return Status(Code::InvalidFile, fmt::format("'{}' {}", path, what));
+    return Status(Code::InvalidFile, fmt::format("'{}' {}", name, what));
   };
-  CGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
-  const std::string_view bytes(reinterpret_cast<const char *>(file.bytes().data()),
-                               file.bytes().size());
-  if (!bytes.starts_with(kMagic)) {
-    const std::string kind = describeForeignFile(path);
-    return invalid(fmt::format("is not an .npy file{}; write it with numpy.save",
-                               kind.empty() ? "" : " but " + kind));
-  }
+  const std::string_view bytes(reinterpret_cast<const char *>(file.data()), file.size());
+  if (!isNpy(file))
+    return invalid("is not an .npy file; write it with numpy.save");
   const size_t lengthAt = kMagic.size() + 2;
   const unsigned major = bytes.size() > kMagic.size() ? uint8_t(bytes[kMagic.size()]) : 0;
   if (major < 1 || major > 3)
@@ -193,12 +193,23 @@ Result<HostTensor> readNpy(const std::string &path) {
                     fmt::join(header->shape, ","), wanted ? std::to_string(*wanted) : "too many",
                     bytes.size() - dataAt));
 
-  HostTensor tensor = makeTensor("", type->dtype, header->shape);
-  const std::byte *data = file.bytes().data() + dataAt;
-  if (header->fortran)
-    transposeFortran(data, tensor);
-  else if (*wanted != 0)
-    std::memcpy(tensor.bytes.data(), data, *wanted);
+  return NpyArray{type->dtype, header->shape, header->fortran, file.subspan(dataAt)};
+}
+
+Result<HostTensor> readNpy(const std::string &path) {
+  CGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
+  if (!isNpy(file.bytes())) {
+    const std::string kind = describeForeignFile(path);
+    return Status(Code::InvalidFile,
+                  fmt::format("'{}' is not an .npy file{}; write it with numpy.save", path,
+                              kind.empty() ? "" : " but " + kind));
+  }
+  CGC_ASSIGN_OR_RETURN(const NpyArray array, parseNpy(file.bytes(), path));
+  HostTensor tensor = makeTensor("", array.dtype, array.sizes);
+  if (array.isFortran)
+    transposeFortran(array.data.data(), tensor);
+  else if (!array.data.empty())
+    std::memcpy(tensor.bytes.data(), array.data.data(), array.data.size());
   return tensor;
 }
 

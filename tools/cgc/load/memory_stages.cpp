@@ -25,27 +25,6 @@ Result<uint64_t> usedBytes(bool onGpu) {
   return resident * uint64_t(sysconf(_SC_PAGESIZE));
 }
 
-/// Measures the growth of the memory in use, and its largest value.
-class Meter final {
-public:
-  static Result<Meter> create(bool onGpu) {
-    CGC_ASSIGN_OR_RETURN(const uint64_t base, usedBytes(onGpu));
-    return Meter(onGpu, base);
-  }
-  Result<uint64_t> read() {
-    CGC_ASSIGN_OR_RETURN(const uint64_t used, usedBytes(onGpu_));
-    const uint64_t grown = used - std::min(used, base_);
-    peak_ = std::max(peak_, grown);
-    return grown;
-  }
-  uint64_t peak() const { return peak_; }
-
-private:
-  Meter(bool onGpu, uint64_t base) : onGpu_(onGpu), base_(base) {}
-  bool onGpu_;
-  uint64_t base_, peak_ = 0;
-};
-
 /// Tensors of zeros in host memory.
 class Zeros final {
 public:
@@ -79,6 +58,18 @@ std::vector<uint64_t> bufferSizes(const PlanData &plan, bool all) {
 
 } // namespace
 
+Result<MemoryMeter> MemoryMeter::create(bool onGpu) {
+  CGC_ASSIGN_OR_RETURN(const uint64_t base, usedBytes(onGpu));
+  return MemoryMeter(onGpu, base);
+}
+
+Result<uint64_t> MemoryMeter::read() {
+  CGC_ASSIGN_OR_RETURN(const uint64_t used, usedBytes(onGpu_));
+  const uint64_t grown = used - std::min(used, base_);
+  peak_ = std::max(peak_, grown);
+  return grown;
+}
+
 uint64_t cudaMallocBytes(const std::vector<uint64_t> &sizes) {
   constexpr uint64_t kBlock = 2 << 20;
   const auto roundUp = [](uint64_t bytes) { return (bytes + kBlock - 1) / kBlock * kBlock; };
@@ -97,8 +88,8 @@ Result<MemoryStages> measureMemory(const Plan &plan, const EngineOptions &engine
   if (onGpu)
     CGC_TRY(findGpu(engineOptions.device).status());
   const DeviceGuard guard(onGpu ? engineOptions.device : -1);
-  // This also creates the CUDA context, whose memory is not the plan's.
-  CGC_ASSIGN_OR_RETURN(Meter meter, Meter::create(onGpu));
+  // The memory of the CUDA context, which this creates, is not the plan's.
+  CGC_ASSIGN_OR_RETURN(MemoryMeter meter, MemoryMeter::create(onGpu));
   CGC_ASSIGN_OR_RETURN(const Engine engine, Engine::create(plan, engineOptions));
   CGC_ASSIGN_OR_RETURN(const uint64_t ready, meter.read());
   CGC_ASSIGN_OR_RETURN(Context context,

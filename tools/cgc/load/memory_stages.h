@@ -23,6 +23,21 @@ struct MemoryStages {
   MemoryReport counted; ///< What the runtime counted, at the end.
 };
 
+/// Measures the growth of the memory in use, and its largest value: of the current GPU, as the
+/// driver tells it, or of the resident memory of this process.
+class MemoryMeter final {
+public:
+  /// Takes the memory in use now as the zero. On a GPU, also creates its CUDA context.
+  static Result<MemoryMeter> create(bool onGpu);
+  Result<uint64_t> read();
+  uint64_t peak() const { return peak_; } ///< The most that read() returned.
+
+private:
+  MemoryMeter(bool onGpu, uint64_t base) : onGpu_(onGpu), base_(base) {}
+  bool onGpu_;
+  uint64_t base_, peak_ = 0;
+};
+
 /// The device memory that cudaMalloc takes for buffers of `sizes` bytes each. Those of a megabyte
 /// and more are rounded up to 2 MiB each, smaller ones share blocks of 2 MiB. Observed with CUDA
 /// 13.0 on H100 and H200; the documentation does not say.

@@ -1,0 +1,99 @@
+// Tests of BatchReader: the order of samples, and the memory of batches in use.
+#include "tools/cgc/train/batch_reader.h"
+
+#include "data_files.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace cgc::tool {
+namespace {
+
+class BatchReaderTest : public testing::Test {
+protected:
+  /// A dataset of these values, of which two make a batch.
+  Dataset data(const std::vector<float> &values) {
+    writeBytes(folder / "x.npy",
+               npyText(tensorOf(DType::F32, {static_cast<int64_t>(values.size())}, values)));
+    IoTensor input;
+    input.name = "x";
+    input.sizes = {2};
+    auto opened = Dataset::open({"x=" + std::string(folder / "x.npy")}, {input});
+    EXPECT_TRUE(opened.isOk()) << opened.status().message();
+    return std::move(*opened);
+  }
+  static std::vector<float> values(const Batch &batch) {
+    const auto *data = static_cast<const float *>(batch.inputs[0].data);
+    return {data, data + 2};
+  }
+  test::TempFolder folder;
+};
+
+TEST_F(BatchReaderTest, RepeatsWholeBatchesInOrder) {
+  const Dataset five = data({0, 1, 2, 3, 4});
+  const auto reader = BatchReader::create(five, {});
+  ASSERT_TRUE(reader.isOk());
+  for (const std::vector<float> &expected :
+       {std::vector<float>{0, 1}, {2, 3}, {0, 1}, {2, 3}, {0, 1}}) {
+    EXPECT_EQ(values((*reader)->next()), expected);
+    (*reader)->release();
+  }
+}
+
+TEST_F(BatchReaderTest, ABatchDependsOnItsNumberAlone) {
+  std::vector<float> numbers(21);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<float>(i);
+  const Dataset many = data(numbers);
+  const auto read = [&](uint64_t first, size_t count) {
+    std::vector<std::vector<float>> batches;
+    const auto reader =
+        BatchReader::create(many, {.shuffle = true, .seed = 5, .first = first, .slots = 3});
+    EXPECT_TRUE(reader.isOk());
+    for (size_t i = 0; i < count; ++i) {
+      batches.push_back(values((*reader)->next()));
+      (*reader)->release();
+    }
+    return batches;
+  };
+  const auto whole = read(0, 30), rest = read(13, 17);
+  EXPECT_EQ(std::vector(whole.begin() + 13, whole.end()), rest);
+  EXPECT_NE(std::vector(whole.begin(), whole.begin() + 10),
+            std::vector(whole.begin() + 10, whole.begin() + 20));
+}
+
+TEST_F(BatchReaderTest, ABatchInUseKeepsItsMemory) {
+  const Dataset six = data({0, 1, 2, 3, 4, 5});
+  const auto reader = BatchReader::create(six, {.slots = 2});
+  ASSERT_TRUE(reader.isOk());
+  const Batch &first = (*reader)->next();
+  const Batch &second = (*reader)->next();
+  EXPECT_EQ(values(first), (std::vector<float>{0, 1}));
+  (*reader)->release();
+  EXPECT_EQ(values((*reader)->next()), (std::vector<float>{4, 5}));
+  EXPECT_EQ(values(second), (std::vector<float>{2, 3}));
+}
+
+TEST_F(BatchReaderTest, FindsNanAndInfinity) {
+  const Dataset numbers = data({0, 1, NAN, 3, 4, -INFINITY});
+  const auto reader = BatchReader::create(numbers, {});
+  ASSERT_TRUE(reader.isOk());
+  for (const bool isFinite : {true, false, false, true}) {
+    EXPECT_EQ((*reader)->next().isFinite, isFinite);
+    (*reader)->release();
+  }
+}
+
+TEST(SampleOrder, IsAPermutationForEachSeedAndPass) {
+  auto order = sampleOrder(100, true, 1, 0);
+  EXPECT_NE(order, sampleOrder(100, true, 2, 0));
+  EXPECT_NE(order, sampleOrder(100, true, 1, 1));
+  EXPECT_EQ(order, sampleOrder(100, true, 1, 0));
+  std::ranges::sort(order);
+  EXPECT_EQ(order, sampleOrder(100, false, 1, 0));
+}
+
+} // namespace
+} // namespace cgc::tool

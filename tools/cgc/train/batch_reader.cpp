@@ -1,0 +1,157 @@
+// BatchReader: a ring of slots between the thread that fills them and the one that takes them.
+#include "tools/cgc/train/batch_reader.h"
+
+#include "runtime/base/check.h"
+#include "runtime/exec/buffer.h"
+#include "runtime/exec/cuda_support.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+namespace cgc::tool {
+namespace {
+
+using HostMemory = std::unique_ptr<void, void (*)(void *)>;
+
+/// Uninitialized host memory.
+Result<HostMemory> allocateHost(uint64_t bytes, bool pinned) {
+  void *memory = nullptr;
+  if (pinned) {
+    CGC_TRY(CGC_CUDA(cudaMallocHost(&memory, std::max<uint64_t>(bytes, 1)),
+                     fmt::format("cannot pin {} of host memory for the data", byteText(bytes))));
+    return HostMemory(memory, [](void *p) { (void)cudaFreeHost(p); });
+  }
+  memory = std::malloc(std::max<uint64_t>(bytes, 1));
+  if (!memory)
+    return Status(Code::OutOfMemory,
+                  fmt::format("cannot allocate {} of host memory for the data", byteText(bytes)));
+  return HostMemory(memory, [](void *p) { std::free(p); });
+}
+
+/// Whether no element of type T, a floating-point number as unsigned bits, has all bits of
+/// `exponent` set, as NaN and infinity have.
+template <class T> bool allFinite(std::span<const std::byte> bytes, T exponent) {
+  bool finite = true;
+  for (size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) {
+    T bits;
+    std::memcpy(&bits, bytes.data() + i, sizeof(bits));
+    finite &= (bits & exponent) != exponent;
+  }
+  return finite;
+}
+
+bool allFinite(std::span<const std::byte> bytes, DType dtype) {
+  switch (dtype) {
+  case DType::F32:
+    return allFinite(bytes, uint32_t(0x7f800000));
+  case DType::F64:
+    return allFinite(bytes, uint64_t(0x7ff0000000000000));
+  case DType::F16:
+    return allFinite(bytes, uint16_t(0x7c00));
+  case DType::BF16:
+    return allFinite(bytes, uint16_t(0x7f80));
+  default:
+    return true;
+  }
+}
+
+} // namespace
+
+std::vector<size_t> sampleOrder(size_t samples, bool shuffle, uint64_t seed, uint64_t pass) {
+  std::vector<size_t> order(samples);
+  std::iota(order.begin(), order.end(), size_t(0));
+  if (!shuffle)
+    return order;
+  std::seed_seq seeds{uint32_t(seed), uint32_t(seed >> 32), uint32_t(pass), uint32_t(pass >> 32)};
+  std::mt19937_64 random(seeds);
+  // std::shuffle differs between implementations of the standard library.
+  for (size_t i = samples; i > 1; --i)
+    std::swap(order[i - 1], order[random() % i]);
+  return order;
+}
+
+Result<std::unique_ptr<BatchReader>> BatchReader::create(const Dataset &data,
+                                                         const BatchOptions &options) {
+  CGC_CHECK(options.slots > 0);
+  std::unique_ptr<BatchReader> reader(new BatchReader(data, options));
+  CGC_TRY(reader->allocate());
+  // Signals must go to the main thread, which handles them; the new thread inherits this mask.
+  sigset_t all, previous;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &previous);
+  reader->thread_ = std::jthread(
+      [at = reader.get()](std::stop_token stop) { at->fillUntilStopped(std::move(stop)); });
+  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+  return reader;
+}
+
+BatchReader::~BatchReader() = default;
+
+Status BatchReader::allocate() {
+  for (size_t i = 0; i < options_.slots; ++i) {
+    Slot slot;
+    for (const IoTensor &input : data_.inputs()) {
+      CGC_ASSIGN_OR_RETURN(HostMemory memory,
+                           allocateHost(*tensorBytes(input.dtype, input.sizes), options_.pinned));
+      slot.batch.inputs.push_back({memory.get(), input.dtype, DeviceKind::Cpu, input.sizes, {}});
+      slot.memory.push_back(std::move(memory));
+    }
+    slots_.push_back(std::move(slot));
+  }
+  return Status::ok();
+}
+
+void BatchReader::fillUntilStopped(std::stop_token stop) {
+  std::unique_lock lock(mutex_);
+  while (changed_.wait(lock, stop, [&] { return filled_ - released_ < slots_.size(); })) {
+    Slot &slot = slots_[filled_ % slots_.size()];
+    const uint64_t number = options_.first + filled_;
+    lock.unlock();
+    fill(slot, number);
+    lock.lock();
+    ++filled_;
+    changed_.notify_all();
+  }
+}
+
+void BatchReader::fill(Slot &slot, uint64_t number) {
+  const auto batch = static_cast<size_t>(data_.inputs()[0].sizes[0]);
+  const uint64_t perPass = data_.samples() / batch;
+  if (number / perPass != pass_) {
+    pass_ = number / perPass;
+    order_ = sampleOrder(data_.samples(), options_.shuffle, options_.seed, pass_);
+  }
+  slot.batch.isFinite = true;
+  for (size_t input = 0; input < data_.inputs().size(); ++input) {
+    auto *to = static_cast<std::byte *>(slot.memory[input].get());
+    for (size_t i = 0; i < batch; ++i) {
+      const auto row = data_.row(input, order_[number % perPass * batch + i]);
+      slot.batch.isFinite &= allFinite(row, data_.inputs()[input].dtype);
+      if (!row.empty())
+        std::memcpy(to, row.data(), row.size());
+      to += row.size();
+    }
+  }
+}
+
+const Batch &BatchReader::next() {
+  std::unique_lock lock(mutex_);
+  CGC_CHECK(taken_ - released_ < slots_.size());
+  changed_.wait(lock, [&] { return filled_ > taken_; });
+  return slots_[taken_++ % slots_.size()].batch;
+}
+
+void BatchReader::release() {
+  std::lock_guard lock(mutex_);
+  CGC_CHECK(released_ < taken_);
+  ++released_;
+  changed_.notify_all();
+}
+
+} // namespace cgc::tool
