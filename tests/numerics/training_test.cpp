@@ -145,8 +145,9 @@ protected:
       const std::map<std::string, at::Tensor> moments = momentsOf(optimizer, value);
       // Adam moves a parameter by lr * m / sqrt(v), which rounding decides where both are near
       // zero.
-      if (!moments.contains(":exp_avg"))
+      if (!moments.contains(":exp_avg")) {
         EXPECT_LT(difference(state(name), value), 1e-3) << name;
+      }
       for (const auto &[end, moment] : moments)
         EXPECT_LT(difference(state(name + end), moment), 1e-3) << name << end;
     }

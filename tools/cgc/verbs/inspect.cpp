@@ -123,7 +123,8 @@ Status inspectIr(const Options &options) {
 
 Status inspectTorchScript(const Options &options) {
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
-  CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.file, frontend::ImportFor::Inference));
+  CGC_ASSIGN_OR_RETURN(const auto root,
+                       frontend->import(options.file, frontend::ImportFor::Inference));
   const std::string summary = summarize(options, *root, "torchscript");
   if (!options.dot.empty() || !options.svg.empty()) {
     // Inlines the calls of submodules, so that the drawing shows whole methods.
@@ -139,7 +140,8 @@ Status inspectTorchScript(const Options &options) {
 Status inspectCapturability(const Options &options, bool &printed) {
   CGC_ASSIGN_OR_RETURN(const auto inputs, parseInputSpecs(options.inputs));
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
-  CGC_ASSIGN_OR_RETURN(const auto root, frontend->import(options.file, frontend::ImportFor::Inference));
+  CGC_ASSIGN_OR_RETURN(const auto root,
+                       frontend->import(options.file, frontend::ImportFor::Inference));
   std::vector<std::string> entries;
   if (!options.entry.empty())
     entries.push_back(options.entry);
