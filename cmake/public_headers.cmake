@@ -6,6 +6,7 @@ set(CGC_RUNTIME_HEADERS
   runtime/base/dtype.h
   runtime/base/export.h
   runtime/base/file.h
+  runtime/base/state_role.h
   runtime/base/status.h
   runtime/base/tensor_view.h
   runtime/cgc.h
@@ -15,7 +16,8 @@ set(CGC_RUNTIME_HEADERS
   runtime/plan/plan.h
   runtime/plan/plan_file.h
   runtime/session/reservation.h
-  runtime/session/session.h)
+  runtime/session/session.h
+  runtime/train/trainer.h)
 
 # Libraries with ops, in C.
 set(CGC_OP_LIBRARY_HEADERS runtime/plan/op_library_abi.h)

@@ -148,6 +148,7 @@ typedef struct cgc_pool_report {
   uint64_t peak;   /* The largest sum of the above since the pool was created. */
   uint64_t limit;
   uint64_t workspace; /* The part of `arenas` that GEMMs of libraries need as workspace. */
+  uint64_t states;    /* Tensors that keep their values from one run to the next; part of `peak`. */
 } cgc_pool_report;
 
 CGC_C_API cgc_code cgc_memory_pool_get_report(const cgc_memory_pool *pool, cgc_pool_report *report,
@@ -333,8 +334,9 @@ typedef struct cgc_memory_report {
   uint64_t io;        /* Static inputs and outputs. */
   uint64_t graphs;    /* Memory that the driver took for CUDA graphs. */
   uint64_t workspace; /* The part of `arenas` that GEMMs of libraries need as workspace. */
-  uint64_t peak;      /* The largest sum of weights, arenas, io and graphs since the session was
-                         created. While plans are exchanged, both take memory. */
+  uint64_t peak;      /* The largest sum of weights, arenas, io, graphs and states since the session
+                         was created. While plans are exchanged, both take memory. */
+  uint64_t states;    /* Tensors that keep their values from one run to the next. */
 } cgc_memory_report;
 
 /* The memory of the plan that serves requests now. */

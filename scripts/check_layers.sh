@@ -20,7 +20,8 @@ layer runtime/plan runtime/base
 layer runtime/kernels runtime/base
 layer runtime/exec runtime/base runtime/plan runtime/kernels
 layer runtime/session runtime/base runtime/plan runtime/exec
-layer runtime/c_api runtime/base runtime/plan runtime/exec runtime/session runtime/cgc.h
+layer runtime/train runtime/base runtime/plan runtime/kernels runtime/exec
+layer runtime/c_api runtime/base runtime/plan runtime/exec runtime/session runtime/train runtime/cgc.h
 layer runtime/script runtime/base
 layer runtime/aten runtime/base runtime/plan runtime/script
 layer support

@@ -251,6 +251,9 @@ Result<Tuned> tune(const Plan &plan, const EngineOptions &options) {
     if (plan.data().target != DeviceKind::Cuda)
       return Status(Code::Usage, "the plan has target cpu, and there is nothing to tune in it; "
                                  "compile it with --target cuda");
+    if (!plan.data().states.empty())
+      return Status(Code::Usage, "the plan has states, and the runs that tuning times would change "
+                                 "them; tune a plan without states (compiled without --train)");
     // First the errors that do not depend on the machine.
     if (const auto functions = requirementsOf(plan.data()).hostFunctions; !functions.empty())
       return Status(Code::Unsupported,

@@ -30,8 +30,8 @@ cgc_code cgc_memory_pool_get_report(const cgc_memory_pool *pool, cgc_pool_report
     CGC_TRY(require(pool, "pool"));
     const PoolReport r = pool->pool->report();
     const MemoryReport &sum = r.sum;
-    return toCaller(
-        {0, sum.weights, sum.arenas, sum.io, sum.graphs, sum.peak, r.limit, sum.workspace}, report,
-        "cgc_pool_report");
+    return toCaller({0, sum.weights, sum.arenas, sum.io, sum.graphs, sum.peak, r.limit,
+                     sum.workspace, sum.states},
+                    report, "cgc_pool_report");
   });
 }

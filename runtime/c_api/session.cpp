@@ -249,7 +249,7 @@ cgc_code cgc_session_get_memory(const cgc_session *session, cgc_memory_report *r
   return call(error, [&]() -> Status {
     CGC_TRY(require(session, "session"));
     const MemoryReport m = session->session.memory();
-    return toCaller({0, m.weights, m.arenas, m.io, m.graphs, m.workspace, m.peak}, report,
+    return toCaller({0, m.weights, m.arenas, m.io, m.graphs, m.workspace, m.peak, m.states}, report,
                     "cgc_memory_report");
   });
 }

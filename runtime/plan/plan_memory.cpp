@@ -33,7 +33,11 @@ std::vector<uint64_t> weightOffsets(const PlanData &plan) {
   uint64_t end = 0;
   for (size_t i = 0; i < plan.weights.size(); ++i) {
     const Weight &weight = plan.weights[i];
-    const uint64_t bytes = reads[i] ? *tensorBytes(weight.dtype, weight.sizes) : 0;
+    if (!reads[i]) {
+      offsets.push_back(end);
+      continue;
+    }
+    const uint64_t bytes = *tensorBytes(weight.dtype, weight.sizes);
     offsets.push_back(*alignUp(end, placementAlignment(bytes)));
     end = offsets.back() + bytes;
   }

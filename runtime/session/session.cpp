@@ -13,6 +13,11 @@ namespace cgc {
 
 Result<std::shared_ptr<ServedPlan>> ServedPlan::create(std::shared_ptr<const Plan> plan,
                                                        const SessionOptions &options) {
+  // Each context would train parameters of its own. Random numbers and counts may differ.
+  const std::vector<State> &states = plan->data().states;
+  if (std::ranges::find(states, StateRole::Parameter, &State::role) != states.end())
+    return Status(Code::Usage, "the plan trains parameters, and a session serves fixed ones: it is "
+                               "a training plan; run it with `cgc train` or cgc::Trainer");
   const auto served = std::make_shared<ServedPlan>(std::move(plan), options);
   for (const int device : options.devices) {
     EngineOptions engineOptions = options.engine;

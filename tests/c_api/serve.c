@@ -180,6 +180,7 @@ static int checkSession(const cgc_plan *plan, const cgc_plan *larger, cgc_sessio
         "9 were given");
   FAILS(cgc_session_prepare(session, "rows", 0, &error), CGC_USAGE, "the batch is empty");
   CHECK(cgc_session_get_memory(session, &memory, NULL) == CGC_OK);
+  CHECK(memory.states == 0); /* The plan has none. */
   CHECK(memory.weights == 16 && memory.arenas > 0 && memory.io > 0 && memory.graphs == 0);
   CHECK(memory.workspace == 0 && memory.peak >= memory.weights + memory.arenas + memory.io);
   /* A program that was compiled with the first version has no member for the workspace. */

@@ -170,6 +170,14 @@ inline SamplePlan randomPlan(unsigned seed) {
     for (std::byte &b : bytes)
       b = std::byte(upTo(255));
   }
+  for (uint32_t i = 0, n = upTo(3); i < n; ++i) {
+    plan.states.push_back({"s" + std::to_string(i), StateRole(upTo(3)), dtype(), sizes()});
+    if (State &state = plan.states.back(); !plan.weights.empty() && upTo(1)) {
+      state.initial = upTo(plan.weights.size() - 1);
+      state.dtype = plan.weights[state.initial].dtype;
+      state.sizes = plan.weights[state.initial].sizes;
+    }
+  }
   for (uint32_t i = 0, n = upTo(3); i < n; ++i)
     plan.locations.push_back({"f" + std::to_string(i), upTo(1000), std::string(upTo(2), 'm')});
   for (uint32_t e = 0, entries = 1 + upTo(2); e < entries; ++e) {
@@ -186,6 +194,9 @@ inline SamplePlan randomPlan(unsigned seed) {
     for (uint32_t i = 0; i < plan.weights.size(); ++i)
       bucket.tensors.push_back(
           dense(BufferKind::Weight, i, 0, plan.weights[i].dtype, plan.weights[i].sizes));
+    for (uint32_t i = 0; i < plan.states.size(); ++i)
+      bucket.tensors.push_back(
+          dense(BufferKind::State, i, 0, plan.states[i].dtype, plan.states[i].sizes));
     for (uint32_t i = 0, n = 1 + upTo(2); i < n; ++i)
       bucket.outputs.push_back({"out" + std::to_string(i), dtype(), sizes()});
     const uint32_t inner = upTo(8), all = inner + bucket.outputs.size();

@@ -109,7 +109,8 @@ Result<MemoryStages> measureMemory(const Plan &plan, const EngineOptions &engine
       }
     }
   const PlanMemory bytes = planMemory(plan.data());
-  const uint64_t weights = onGpu ? bytes.weights : 0, all = weights + bytes.arena + bytes.io;
+  const uint64_t weights = onGpu ? bytes.weights : 0,
+                 all = weights + bytes.arena + bytes.io + bytes.states;
   const MemoryReport counted = engine.memory();
   const uint64_t weightsRounded =
       onGpu ? cudaMallocBytes(bufferSizes(plan.data(), /*all=*/false)) : weights;

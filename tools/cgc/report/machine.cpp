@@ -82,12 +82,14 @@ Need memoryNeed(const PlanData &plan) {
   const PlanMemory memory = planMemory(plan);
   const bool cuda = plan.target == DeviceKind::Cuda;
   // The weights of a cpu plan stay in the mapped file.
-  const uint64_t bytes = memory.arena + memory.io + (cuda ? memory.weights : 0);
-  Need need{fmt::format("{} of {} memory: {}arena {}, inputs and outputs {}", formatBytes(bytes),
-                        cuda ? "GPU" : "host",
-                        cuda ? fmt::format("weights {}, ", formatBytes(memory.weights)) : "",
-                        formatBytes(memory.arena), formatBytes(memory.io)),
-            ""};
+  const uint64_t bytes = memory.arena + memory.io + memory.states + (cuda ? memory.weights : 0);
+  Need need{
+      fmt::format("{} of {} memory: {}arena {}, inputs and outputs {}{}", formatBytes(bytes),
+                  cuda ? "GPU" : "host",
+                  cuda ? fmt::format("weights {}, ", formatBytes(memory.weights)) : "",
+                  formatBytes(memory.arena), formatBytes(memory.io),
+                  memory.states ? fmt::format(", states {}", formatBytes(memory.states)) : ""),
+      ""};
   const Result<uint64_t> free = cuda ? freeGpuMemory() : Result<uint64_t>(availableHostMemory());
   if (free.isOk() && *free < bytes)
     need.problem = fmt::format("{} are free; end other programs, or compile fewer or smaller "

@@ -8,6 +8,7 @@
 #include "runtime/plan/branches.h"
 #include "runtime/plan/gemm_call.h"
 #include "runtime/plan/op_library.h"
+#include "runtime/plan/plan_memory.h"
 #include "tools/cgc/cli/console.h"
 
 #include <fmt/format.h>
@@ -245,6 +246,12 @@ Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes)
   Json opLibraries = Json::array();
   for (const OpLibraryId &library : plan.opLibraries)
     opLibraries.push_back({{"name", library.name}, {"hash", hashText(library.hash)}});
+  Json states = Json::array();
+  for (const State &state : plan.states)
+    states.push_back({{"name", state.name},
+                      {"role", stateRoleName(state.role)},
+                      {"dtype", dtypeName(state.dtype)},
+                      {"shape", state.sizes}});
   Json json = {{"path", path},
                {"bytes", fileBytes},
                {"target", deviceName(plan.target)},
@@ -252,6 +259,8 @@ Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes)
                {"weights", plan.weights.size()},
                {"weight_bytes", weightBytes(plan)},
                {"arena_bytes", arenaBytes(plan)},
+               {"states", std::move(states)},
+               {"state_bytes", planMemory(plan).states},
                {"op_libraries", std::move(opLibraries)},
                {"requirements", requirementsJson(plan)},
                {"entries", std::move(entries)}};
@@ -261,6 +270,25 @@ Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes)
                    {"tuned", plan.gpu->tuned}};
   return json;
 }
+
+namespace {
+
+/// A table of the states; empty without any.
+std::string statesText(const PlanData &plan) {
+  if (plan.states.empty())
+    return "";
+  std::vector<std::vector<std::string>> rows = {{"state", "role", "type", "begins as"}};
+  for (const State &state : plan.states)
+    rows.push_back({state.name, std::string(stateRoleName(state.role)),
+                    shapeText(state.dtype, state.sizes),
+                    state.initial == kBeginsAsZeros
+                        ? "zeros"
+                        : fmt::format("weight {}", plan.weights[state.initial].name)});
+  return fmt::format("\n{}The states take {} in each context.\n", formatTable(rows),
+                     formatBytes(planMemory(plan).states));
+}
+
+} // namespace
 
 std::string planText(const PlanData &plan, const std::string &path, uint64_t fileBytes) {
   std::string text = fmt::format("{}: plan for {}, {}, by {}\n  {} weights, {}; arena {}\n", path,
@@ -279,7 +307,7 @@ std::string planText(const PlanData &plan, const std::string &path, uint64_t fil
           {entry.name, std::to_string(bucket.records.size()), formatBytes(bucket.arenaBytes),
            fmt::format("{:.1f}{}", bucket.expectedMicros, bucket.isMeasured ? " (measured)" : ""),
            describeIo(bucket.inputs), describeIo(bucket.outputs)});
-  return text + formatTable(rows);
+  return text + formatTable(rows) + statesText(plan);
 }
 
 std::string recordsText(const PlanData &plan) {

@@ -22,9 +22,10 @@ using Json = nlohmann::ordered_json;
 constexpr int kRuns = 20;
 
 constexpr const char *kDefinitions =
-    "predicted      from the plan: weights, then also the arena and the static inputs and outputs "
-    "of all\n"
-    "               buckets. CUDA graphs, loaded kernels and libraries are not predicted\n"
+    "predicted      from the plan: weights, then also the arena, the states, and the static "
+    "inputs\n"
+    "               and outputs of all buckets. CUDA graphs, loaded kernels and libraries are not\n"
+    "               predicted\n"
     "rounded        the same in blocks of 2 MiB, in which CUDA gives out a GPU's memory\n"
     "difference     measured less rounded\n"
     "model ready    weights in place, libraries opened\n"

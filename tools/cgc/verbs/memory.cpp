@@ -34,7 +34,8 @@ struct PlanBill {
 
 /// The memory of a plan with `contexts` contexts. In a pool the arena is not its own.
 uint64_t totalBytes(const PlanMemory &memory, int contexts, bool inPool) {
-  return memory.weights + uint64_t(contexts) * (memory.io + (inPool ? 0 : memory.arena));
+  return memory.weights +
+         uint64_t(contexts) * (memory.io + memory.states + (inPool ? 0 : memory.arena));
 }
 
 /// The arena of a pool of these plans, and all of its memory.
@@ -55,11 +56,12 @@ bool fitOnePool(const std::vector<PlanBill> &bills) {
 
 Status printText(const std::vector<PlanBill> &bills, const Options &options) {
   std::vector<std::vector<std::string>> rows = {
-      {"plan", "target", "weights", "arena", "workspace", "inputs, outputs", "total"}};
+      {"plan", "target", "weights", "arena", "workspace", "inputs, outputs", "states", "total"}};
   for (const PlanBill &bill : bills)
     rows.push_back({bill.path, std::string(deviceName(bill.plan.target)),
                     formatBytes(bill.memory.weights), formatBytes(bill.memory.arena),
                     formatBytes(bill.memory.workspace), formatBytes(bill.memory.io),
+                    formatBytes(bill.memory.states),
                     formatBytes(totalBytes(bill.memory, options.contexts, false))});
   std::string text = formatTable(rows);
   if (options.buckets)
@@ -71,11 +73,11 @@ Status printText(const std::vector<PlanBill> &bills, const Options &options) {
                           formatBytes(workspaceBytes(bucket)), formatBytes(ioBytes(bucket))});
       text += fmt::format("\n{}\n{}", bill.path, formatTable(rows));
     }
-  text +=
-      fmt::format("\nThe total is for {} context{}: weights once, arena, inputs and outputs for "
-                  "each.\nThe workspace of library GEMMs is part of the arena.\nCUDA graphs, the "
-                  "driver and LibTorch take more.\n",
-                  options.contexts, options.contexts == 1 ? "" : "s");
+  text += fmt::format(
+      "\nThe total is for {} context{}: weights once, arena, inputs, outputs and "
+      "states for each.\nThe workspace of library GEMMs is part of the arena.\nCUDA graphs, the "
+      "driver and LibTorch take more.\n",
+      options.contexts, options.contexts == 1 ? "" : "s");
   if (fitOnePool(bills)) {
     const auto [arena, total] = poolBytes(bills, options.contexts);
     text += fmt::format("In one memory pool the plans share an arena of {} and take {}.\n",
@@ -93,6 +95,7 @@ Status printJson(const std::vector<PlanBill> &bills, const Options &options) {
                  {"arena_bytes", bill.memory.arena},
                  {"workspace_bytes", bill.memory.workspace},
                  {"io_bytes", bill.memory.io},
+                 {"state_bytes", bill.memory.states},
                  {"total_bytes", totalBytes(bill.memory, options.contexts, false)}};
     if (options.buckets) {
       plan["buckets"] = Json::array();

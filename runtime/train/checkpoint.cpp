@@ -1,0 +1,248 @@
+// Trainer: checkpoints, and the weights of other programs.
+#include "runtime/kernels/reference_elements.h"
+#include "runtime/train/folder.h"
+#include "runtime/train/trainer_impl.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <set>
+
+namespace cgc {
+namespace {
+
+constexpr std::array<std::string_view, 2> kFiles = {kModelFile, kOptimizerFile};
+
+// The metadata of both files.
+constexpr const char *kVersionKey = "cgc.checkpoint", *kPlanKey = "cgc.plan",
+                     *kStepKey = "cgc.step", *kNotePrefix = "note.";
+/// The version of the metadata and of the names in optimizer.safetensors.
+constexpr const char *kVersion = "1";
+
+bool isOfModel(const State &state) {
+  return state.role == StateRole::Parameter || state.role == StateRole::Buffer;
+}
+
+Status another(const std::string &difference) {
+  return {Code::Usage, "the checkpoint is of another model or optimizer: " + difference};
+}
+
+std::string text(const SafetensorsMetadata &metadata, const std::string &key) {
+  const auto found = metadata.find(key);
+  return found == metadata.end() ? std::string() : found->second;
+}
+
+/// Whether the file's tensor can become the state: the same dtype, or 16 bits for f32.
+bool converts(DType from, DType to) {
+  return from == to || (to == DType::F32 && (from == DType::F16 || from == DType::BF16));
+}
+
+template <class T> void toFloats(std::span<const std::byte> from, std::vector<std::byte> &floats) {
+  const size_t count = from.size() / sizeof(T);
+  floats.resize(count * sizeof(float));
+  for (size_t i = 0; i < count; ++i) {
+    T element;
+    std::memcpy(&element, from.data() + i * sizeof(T), sizeof(T));
+    const float value = reference::toFloat(element);
+    std::memcpy(floats.data() + i * sizeof(float), &value, sizeof(value));
+  }
+}
+
+/// A view of bytes that are only read.
+TensorView viewOf(const State &state, std::span<const std::byte> bytes) {
+  static std::byte empty; // A tensor without elements still needs an address.
+  auto *const data = bytes.empty() ? &empty : const_cast<std::byte *>(bytes.data());
+  return {data, state.dtype, DeviceKind::Cpu, state.sizes, {}};
+}
+
+} // namespace
+
+std::string Trainer::Impl::fileName(const State &state) const {
+  std::string name = state.name;
+  if (!options.prefix.empty() && name.starts_with(options.prefix) &&
+      name.size() > options.prefix.size())
+    name.erase(0, options.prefix.size());
+  if (!isOfModel(state))
+    std::ranges::replace(name, ':', '.');
+  return name;
+}
+
+Status Trainer::Impl::checkFileNames() const {
+  std::set<std::pair<bool, std::string>> names;
+  for (const State &state : plan->data().states)
+    if (const std::string name = fileName(state); !names.emplace(isOfModel(state), name).second)
+      return {Code::Usage, "two states would be called '" + name +
+                               "' in a checkpoint; give another TrainerOptions::prefix"};
+  return Status::ok();
+}
+
+std::string Trainer::Impl::structureHash() const {
+  PlanData data = plan->data();
+  data.producer.clear();
+  data.gpu.reset();
+  for (Entry &entry : data.entries)
+    for (Bucket &bucket : entry.buckets)
+      for (LaunchRecord &record : bucket.records)
+        record.location = kNoLocation;
+  const std::string listing = toText(data);
+  uint64_t hash = hash64(std::as_bytes(std::span(listing)));
+  std::string digits(16, '0');
+  for (size_t i = digits.size(); i-- > 0; hash >>= 4)
+    digits[i] = "0123456789abcdef"[hash & 15];
+  return digits;
+}
+
+Status Trainer::Impl::saveFile(const std::string &path, bool isModel,
+                               const SafetensorsMetadata &metadata) {
+  std::vector<const State *> states;
+  std::vector<SafetensorsEntry> entries;
+  for (const State &state : plan->data().states)
+    if (isOfModel(state) == isModel) {
+      states.push_back(&state);
+      entries.push_back({fileName(state), state.dtype, state.sizes});
+    }
+  CGC_ASSIGN_OR_RETURN(const std::string header, safetensorsHeader(entries, metadata));
+  CGC_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
+  CGC_TRY(file.write(header.data(), header.size()));
+  std::vector<std::byte> bytes;
+  for (const size_t i : safetensorsOrder(entries)) {
+    const State &state = *states[i];
+    bytes.resize(*tensorBytes(state.dtype, state.sizes));
+    CGC_TRY(context->readState(state.name, viewOf(state, bytes)));
+    CGC_TRY(file.write(bytes.data(), bytes.size()));
+  }
+  return file.commit();
+}
+
+Status Trainer::Impl::save(const std::string &folder,
+                           const std::map<std::string, std::string> &notes) {
+  CGC_TRY(noted(results.collectAll()));
+  CGC_ASSIGN_OR_RETURN(NewFolder temporary, NewFolder::create(folder, kFiles));
+  // "pt" is what readers of models of PyTorch expect.
+  SafetensorsMetadata metadata = {{"format", "pt"},
+                                  {kVersionKey, kVersion},
+                                  {kPlanKey, structureHash()},
+                                  {kStepKey, std::to_string(steps)}};
+  CGC_TRY(saveFile(temporary.file(kModelFile), /*isModel=*/true, metadata));
+  for (const auto &[name, note] : notes)
+    metadata[kNotePrefix + name] = note;
+  CGC_TRY(saveFile(temporary.file(kOptimizerFile), /*isModel=*/false, metadata));
+  return temporary.commit();
+}
+
+Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const LoadOptions &how) {
+  CGC_ASSIGN_OR_RETURN(const SafetensorsFile model,
+                       SafetensorsFile::open(folder + "/" + std::string(kModelFile)));
+  CGC_ASSIGN_OR_RETURN(const SafetensorsFile optimizer,
+                       SafetensorsFile::open(folder + "/" + std::string(kOptimizerFile)));
+  // What both files say must be equal.
+  CheckpointInfo info;
+  for (const SafetensorsFile *file : {&model, &optimizer}) {
+    const std::string version = text(file->metadata(), kVersionKey);
+    if (version != kVersion)
+      return Status(
+          Code::InvalidFile,
+          "'" + folder + "' is " +
+              (version.empty()
+                   ? "no checkpoint of cgc; load the weights alone with loadModel"
+                   : "a checkpoint of version " + version + ", and this cgc reads " + kVersion));
+  }
+  const std::string step = text(model.metadata(), kStepKey);
+  const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), info.step);
+  if (error != std::errc() || end != step.data() + step.size() ||
+      step != text(optimizer.metadata(), kStepKey) ||
+      text(model.metadata(), kPlanKey) != text(optimizer.metadata(), kPlanKey))
+    return Status(Code::InvalidFile, "'" + folder + "': its files are of two checkpoints");
+  for (const auto &[key, note] : optimizer.metadata())
+    if (key.starts_with(kNotePrefix))
+      info.notes[key.substr(std::strlen(kNotePrefix))] = note;
+
+  const std::vector<State> &states = plan->data().states;
+  std::vector<std::span<const std::byte>> values;
+  for (const State &state : states) {
+    const std::string name = fileName(state);
+    const SafetensorsTensor *const tensor = (isOfModel(state) ? model : optimizer).find(name);
+    if (!tensor)
+      return another("it has no '" + name + "'");
+    if (tensor->dtype != state.dtype || tensor->sizes != state.sizes)
+      return another("'" + name + "' is " + shapeText(tensor->dtype, tensor->sizes) +
+                     " instead of " + shapeText(state.dtype, state.sizes));
+    values.push_back(tensor->bytes);
+  }
+  // Every state has its tensor, so that other tensors are more than there are states.
+  if (model.tensors().size() + optimizer.tensors().size() != states.size()) {
+    std::set<std::pair<bool, std::string>> known;
+    for (const State &state : states)
+      known.emplace(isOfModel(state), fileName(state));
+    for (const SafetensorsFile *file : {&model, &optimizer})
+      for (const SafetensorsTensor &tensor : file->tensors())
+        if (!known.contains({file == &model, tensor.name}))
+          return another("it has '" + tensor.name + "', which the plan does not have");
+  }
+  if (!how.anyPlan && text(model.metadata(), kPlanKey) != structureHash())
+    return Status(Code::Usage,
+                  "the checkpoint is of another plan with the same states: its steps would not be "
+                  "those of this plan, bit by bit; load it with LoadOptions::anyPlan, or use the "
+                  "plan that wrote it");
+
+  CGC_TRY(recreateIfLost());
+  const DeviceGuard guard(implOf(*engine).device);
+  results.clear();
+  // Until all states are written.
+  broken = {Code::Failed, "loading a checkpoint failed"};
+  for (size_t i = 0; i < states.size(); ++i)
+    if (Status written = context->writeState(states[i].name, viewOf(states[i], values[i]));
+        !written.isOk()) {
+      broken = std::move(written);
+      return broken;
+    }
+  broken = Status::ok();
+  steps = info.step;
+  return info;
+}
+
+Result<std::vector<std::string>> Trainer::Impl::loadModel(const std::string &path) {
+  CGC_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::open(path));
+  std::vector<std::pair<const State *, const SafetensorsTensor *>> found;
+  std::set<std::string_view> rest;
+  for (const SafetensorsTensor &tensor : file.tensors())
+    rest.insert(tensor.name);
+  for (const State &state : plan->data().states) {
+    if (!isOfModel(state))
+      continue;
+    const std::string name = fileName(state);
+    const SafetensorsTensor *const tensor = file.find(name);
+    if (!tensor)
+      return Status(Code::Usage, "'" + path + "' has no '" + name +
+                                     "': it is of another model, or its names need another "
+                                     "TrainerOptions::prefix");
+    if (!converts(tensor->dtype, state.dtype) || tensor->sizes != state.sizes)
+      return Status(Code::Usage, "'" + path + "' is of another model: '" + name + "' is " +
+                                     shapeText(tensor->dtype, tensor->sizes) + " instead of " +
+                                     shapeText(state.dtype, state.sizes));
+    found.emplace_back(&state, tensor);
+    rest.erase(tensor->name);
+  }
+  std::vector<std::string> unused(rest.begin(), rest.end());
+  broken = {Code::Failed, "loading weights failed"};
+  std::vector<std::byte> floats;
+  for (const auto &[state, tensor] : found) {
+    std::span<const std::byte> bytes = tensor->bytes;
+    if (tensor->dtype != state->dtype) {
+      if (tensor->dtype == DType::F16)
+        toFloats<reference::F16>(bytes, floats);
+      else
+        toFloats<reference::BF16>(bytes, floats);
+      bytes = floats;
+    }
+    if (Status written = context->writeState(state->name, viewOf(*state, bytes)); !written.isOk()) {
+      broken = std::move(written);
+      return broken;
+    }
+  }
+  broken = Status::ok();
+  return unused;
+}
+
+} // namespace cgc

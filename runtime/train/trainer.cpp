@@ -1,0 +1,293 @@
+// Trainer: creation, steps, control values and access to states.
+#include "runtime/train/trainer.h"
+
+#include "runtime/exec/bucket_choice.h"
+#include "runtime/exec/caller_capture.h"
+#include "runtime/train/trainer_impl.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace cgc {
+namespace {
+
+Status checkPlan(const PlanData &plan) {
+  const std::string isNone = "the plan is no training plan: ";
+  const std::string next = "; compile one with `cgc compile --train`";
+  const Entry *const step = plan.findEntry(kStepEntry);
+  if (!step)
+    return {Code::Usage, isNone + "it has no entry '" + std::string(kStepEntry) + "'" + next};
+  if (std::ranges::find(plan.states, StateRole::Parameter, &State::role) == plan.states.end())
+    return {Code::Usage, isNone + "it has no parameter that a step could train" + next};
+  for (const Bucket &bucket : step->buckets)
+    if (bucket.outputs.empty() || !isFloating(bucket.outputs[0].dtype) ||
+        *tensorBytes(bucket.outputs[0].dtype, bucket.outputs[0].sizes) !=
+            dtypeSize(bucket.outputs[0].dtype))
+      return {Code::Usage, isNone + "the first output of '" + std::string(kStepEntry) +
+                               "', the loss, is not one floating-point number" + next};
+  return Status::ok();
+}
+
+template <class T> void store(std::byte *to, T value) {
+  std::memcpy(to, &value, sizeof(value));
+}
+
+template <class T> bool storeInteger(std::byte *to, double value) {
+  // Each bound is a power of two, which a double represents.
+  const double limit = std::ldexp(1.0, int(8 * sizeof(T) - std::is_signed_v<T>));
+  const double least = std::is_signed_v<T> ? -limit : 0;
+  if (value < least || value >= limit || value != std::trunc(value))
+    return false;
+  store(to, static_cast<T>(value));
+  return true;
+}
+
+/// Stores `value` as an element of `dtype`. False if the dtype does not have it.
+bool storeElement(DType dtype, double value, std::byte *to) {
+  if (!std::isfinite(value))
+    return false;
+  switch (dtype) {
+  case DType::F32:
+    store(to, static_cast<float>(value));
+    return std::isfinite(static_cast<float>(value));
+  case DType::F64:
+    store(to, value);
+    return true;
+  case DType::I64:
+    return storeInteger<int64_t>(to, value);
+  case DType::I32:
+    return storeInteger<int32_t>(to, value);
+  case DType::I16:
+    return storeInteger<int16_t>(to, value);
+  case DType::I8:
+    return storeInteger<int8_t>(to, value);
+  case DType::U8:
+    return storeInteger<uint8_t>(to, value);
+  case DType::Bool:
+    store(to, uint8_t(value != 0));
+    return value == 0 || value == 1;
+  case DType::F16:
+  case DType::BF16:
+    return false; // Control values need more digits.
+  }
+  return false;
+}
+
+} // namespace
+
+Trainer::Impl::~Impl() {
+  destroy();
+}
+
+void Trainer::Impl::destroy() {
+  context.reset(); // Waits for the work that uses the slots.
+  results.clear();
+  controls.clear();
+  outputBuffers.clear();
+  stream.reset();
+  engine.reset();
+}
+
+Status Trainer::Impl::create() {
+  CGC_ASSIGN_OR_RETURN(Engine newEngine, Engine::create(*plan, options.engine));
+  engine = std::make_unique<Engine>(std::move(newEngine));
+  CGC_ASSIGN_OR_RETURN(Context newContext, Context::create(*engine, options.context));
+  context = std::make_unique<Context>(std::move(newContext));
+  const DeviceGuard guard(implOf(*engine).device);
+  if (runsOnGpu()) {
+    CGC_ASSIGN_OR_RETURN(stream, createStream());
+  }
+  const Entry &entry = stepEntry();
+  CGC_ASSIGN_OR_RETURN(results, StepResults::create(entry, implOf(*engine).runsOn,
+                                                    options.stepsInFlight, options.readOutputs));
+  for (size_t b = 0; b < entry.buckets.size(); ++b) {
+    outputBuffers.emplace_back();
+    for (size_t i = 0; i < entry.buckets[b].outputs.size(); ++i) {
+      CGC_ASSIGN_OR_RETURN(const TensorView buffer, context->outputBuffer(kStepEntry, b, i));
+      outputBuffers.back().push_back(buffer);
+    }
+  }
+  return Status::ok();
+}
+
+Status Trainer::Impl::recreateIfLost() {
+  if (context && implOf(*engine).fault.check().isOk())
+    return Status::ok();
+  destroy();
+  Status created = create();
+  if (!created.isOk()) {
+    destroy();
+    broken = created;
+  }
+  return created;
+}
+
+Status Trainer::Impl::step(std::span<const TensorView> inputs, cudaStream_t callers) {
+  if (callers && runsOnGpu()) {
+    CGC_ASSIGN_OR_RETURN(const std::optional<StreamCapture> capture, captureOf(callers));
+    if (capture)
+      return {Code::Usage, "the stream is being captured, and a trainer reads back the loss of "
+                           "each step, which a graph could not; give another stream"};
+  }
+  const Entry &entry = stepEntry();
+  CGC_ASSIGN_OR_RETURN(const size_t index, selectBucket(entry, inputs));
+  const Bucket &bucket = entry.buckets[index];
+  CGC_TRY(noted(results.makeRoom()));
+  std::vector<TensorView> outputs = outputBuffers[index];
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (const std::optional<TensorView> slot = results.view(bucket, i))
+      outputs[i] = *slot;
+  const cudaStream_t on = callers ? callers : stream.get();
+  CGC_TRY(context->run(kStepEntry, inputs, outputs, runsOnGpu() ? on : nullptr));
+  ++steps;
+  return noted(results.add(steps, bucket, on));
+}
+
+Status Trainer::Impl::set(const State &state, std::span<const double> values) {
+  const uint64_t bytes = *tensorBytes(state.dtype, state.sizes), width = dtypeSize(state.dtype);
+  const uint64_t count = bytes / width;
+  if (values.size() != count && values.size() != 1)
+    return {Code::Usage, "'" + state.name + "' has " + std::to_string(count) + " elements, not " +
+                             std::to_string(values.size())};
+  std::vector<std::byte> elements(bytes);
+  for (uint64_t i = 0; i < count; ++i)
+    if (const double value = values[values.size() == 1 ? 0 : i];
+        !storeElement(state.dtype, value, elements.data() + i * width))
+      return {Code::Usage, "'" + state.name + "' is " + std::string(dtypeName(state.dtype)) +
+                               ", which has no " + std::to_string(value)};
+  TensorView view{elements.data(), state.dtype, DeviceKind::Cpu, state.sizes, {}};
+  if (!runsOnGpu())
+    return context->writeState(state.name, view);
+  // Waits only if as many copies as steps could be in flight.
+  bool reuses = false;
+  if (!controls.empty() && controls.front().bytes >= bytes) {
+    CGC_ASSIGN_OR_RETURN(reuses, controls.front().isDone());
+    if (!reuses && controls.size() >= options.stepsInFlight) {
+      CGC_TRY(controls.front().wait());
+      reuses = true;
+    }
+  }
+  if (reuses) {
+    controls.push_back(std::move(controls.front()));
+    controls.pop_front();
+  } else {
+    CGC_ASSIGN_OR_RETURN(PinnedMemory memory, PinnedMemory::allocate(bytes));
+    controls.push_back(std::move(memory));
+  }
+  const PinnedMemory &memory = controls.back();
+  std::memcpy(memory.data(), elements.data(), bytes);
+  view.data = memory.data();
+  CGC_TRY(context->writeState(state.name, view, stream.get()));
+  return noted(memory.mark(stream.get()));
+}
+
+Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Trainer::Trainer(Trainer &&) noexcept = default;
+Trainer &Trainer::operator=(Trainer &&) noexcept = default;
+Trainer::~Trainer() = default;
+
+Result<Trainer> Trainer::create(std::shared_ptr<const Plan> plan, TrainerOptions options) {
+  return noThrow([&]() -> Result<Trainer> {
+    if (!plan)
+      return Status(Code::Usage, "no plan is given");
+    if (options.stepsInFlight < 1 || options.stepsInFlight > kMaxStepsInFlight)
+      return Status(Code::Usage, std::to_string(options.stepsInFlight) +
+                                     " steps in flight: allowed are 1 to " +
+                                     std::to_string(kMaxStepsInFlight));
+    CGC_TRY(checkPlan(plan->data()));
+    auto impl = std::make_unique<Impl>(std::move(plan), std::move(options));
+    CGC_TRY(impl->checkFileNames());
+    CGC_TRY(impl->create());
+    return Trainer(std::move(impl));
+  });
+}
+
+Status Trainer::step(std::span<const TensorView> inputs, void *stream) {
+  return impl_->change([&] { return impl_->step(inputs, static_cast<cudaStream_t>(stream)); });
+}
+
+Result<std::vector<StepResult>> Trainer::poll() {
+  CGC_TRY(impl_->change([&] { return impl_->noted(impl_->results.collect()); }));
+  return noThrow([&]() -> Result<std::vector<StepResult>> { return impl_->results.take(); });
+}
+
+Status Trainer::wait() {
+  return impl_->change([&] { return impl_->noted(impl_->results.collectAll()); });
+}
+
+Status Trainer::evaluate(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                         void *stream) {
+  return impl_->use([&] { return impl_->context->run(kEvaluateEntry, inputs, outputs, stream); });
+}
+
+Status Trainer::set(std::string_view name, std::span<const double> values) {
+  return impl_->change([&]() -> Status {
+    const PlanData &plan = impl_->plan->data();
+    std::optional<size_t> index = plan.findState(name);
+    if (!index)
+      index = plan.findState("optimizer:" + std::string(name));
+    if (!index || plan.states[*index].role != StateRole::Control) {
+      std::string names;
+      for (const State &state : plan.states)
+        if (state.role == StateRole::Control)
+          names += (names.empty() ? "" : ", ") + state.name;
+      return {Code::Usage, "there is no control value '" + std::string(name) + "'; the plan has " +
+                               (names.empty() ? "none" : names)};
+    }
+    return impl_->set(plan.states[*index], values);
+  });
+}
+
+Status Trainer::read(std::string_view name, const TensorView &to) {
+  return impl_->use([&] { return impl_->context->readState(name, to); });
+}
+
+Status Trainer::write(std::string_view name, const TensorView &from) {
+  return impl_->change([&] { return impl_->context->writeState(name, from); });
+}
+
+Status Trainer::reset() {
+  return impl_->restart([&]() -> Status {
+    CGC_TRY(impl_->recreateIfLost());
+    const DeviceGuard guard(implOf(*impl_->engine).device);
+    impl_->results.clear();
+    impl_->broken = impl_->context->resetStates();
+    impl_->steps = 0;
+    return impl_->broken;
+  });
+}
+
+Status Trainer::save(const std::string &folder, const std::map<std::string, std::string> &notes) {
+  return impl_->use([&] { return impl_->save(folder, notes); });
+}
+
+Result<CheckpointInfo> Trainer::load(const std::string &folder, const LoadOptions &options) {
+  return impl_->restart([&] { return impl_->load(folder, options); });
+}
+
+Result<std::vector<std::string>> Trainer::loadModel(const std::string &path) {
+  return impl_->use([&] { return impl_->loadModel(path); });
+}
+
+uint64_t Trainer::stepNumber() const {
+  return impl_->steps;
+}
+
+uint64_t Trainer::nonFinite() const {
+  return impl_->results.nonFinite();
+}
+
+const Plan &Trainer::plan() const {
+  return *impl_->plan;
+}
+
+MemoryReport Trainer::memory() const {
+  return impl_->engine ? impl_->engine->memory() : MemoryReport();
+}
+
+const std::vector<std::string> &Trainer::notes() const {
+  static const std::vector<std::string> kNone;
+  return impl_->context ? impl_->context->notes() : kNone;
+}
+
+} // namespace cgc
