@@ -5,13 +5,8 @@
     export_training_step.py --config tests/data/tiny.json --freeze 'visual.*' --out step.pt
     export_training_step.py --model coca_ViT-B-32 --image-size 64 --width 128 --layers 2 --out step.pt
 
-The file has two methods of (image, text), which return loss, image_features, text_features and
-logit_scale:
-
-    forward     in train mode: dropout drops, batch norms use and update the batch's statistics
-    evaluate    the same in evaluation mode
-
-The loss is open_clip's own for one process, with one label for each pair: CoCaLoss for CoCa models
+The method forward of (image, text) returns loss, image_features, text_features and logit_scale. It is
+traced in train mode: dropout drops, and batch norms use and update the statistics of the batch. The loss is open_clip's own for one process, with one label for each pair: CoCaLoss for CoCa models
 with open_clip's default weights, SigLipLoss for models with a logit_bias, else ClipLoss; --loss
 chooses another. Parameters and buffers have the names of the model's state_dict, so that a
 checkpoint of the trained model loads into open_clip. They are fp32; cgc compile --autocast lowers
@@ -186,8 +181,8 @@ def make_loss(args, model, open_clip):
     return name, loss
 
 
-def make_methods(model, loss):
-    """The functions `forward` and `evaluate` of the exported file."""
+def make_step(model, loss):
+    """The method of the exported file."""
     compute = model.forward
     if hasattr(model, "output_dict"):
         model.output_dict = True
@@ -195,28 +190,19 @@ def make_methods(model, loss):
     def forward(image, text):
         outputs = compute(image, text)
         return (loss(outputs), *(outputs[name] for name in OUTPUTS[1:]))
-
-    def evaluate(image, text):
-        model.eval()
-        try:
-            return forward(image, text)
-        finally:
-            model.train()
-    return {"forward": forward, "evaluate": evaluate}
+    return forward
 
 
-def trace(model, methods, inputs, torch):
-    """Traces the methods of the model. The model does not change."""
+def trace(model, forward, inputs, torch):
+    """Traces the model with another method forward. The model does not change."""
     buffers = {name: value.clone() for name, value in model.named_buffers()}
-    for name, function in methods.items():
-        setattr(model, name, function)
+    model.forward = forward
     try:
-        return torch.jit.trace_module(model, {name: tuple(inputs.values()) for name in methods}, check_trace=False)
+        return torch.jit.trace(model, tuple(inputs.values()), check_trace=False)
     except Exception as error:
         raise Failure(f"torch.jit.trace refuses this model: {first_line(error)}")
     finally:
-        for name in methods:
-            delattr(model, name)
+        del model.forward
         for name, value in model.named_buffers():
             value.copy_(buffers[name])  # batch norms have counted the traced batch
 
@@ -238,7 +224,7 @@ def step(module, forward, inputs, seed, torch):
     return loss.detach(), dict(zip(names, gradients)), dict(module.named_buffers())
 
 
-def check(args, model, methods, path, torch, open_clip):
+def check(args, model, forward, path, torch, open_clip):
     """The largest relative L2 between the saved file and the eager model over loss, gradients and
     buffers. Runs both on a batch that is larger than the traced one."""
     saved = torch.jit.load(path).train()
@@ -248,7 +234,7 @@ def check(args, model, methods, path, torch, open_clip):
     if saved.state_dict().keys() != model.state_dict().keys() or tied(saved) != tied(model):
         raise Failure("the exported file has other names in its state_dict than the model, or ties others")
     inputs = example_inputs(args, model, args.batch + 1, torch, open_clip)
-    loss, gradients, buffers = step(model, methods["forward"], inputs, args.seed, torch)
+    loss, gradients, buffers = step(model, forward, inputs, args.seed, torch)
     saved_loss, saved_gradients, saved_buffers = step(saved, saved.forward, inputs, args.seed, torch)
     norm = sum(g.norm() ** 2 for g in gradients.values() if g is not None).sqrt().item()
     worst = 0.0
@@ -282,13 +268,13 @@ def export(args):
     model = create(args, torch, open_clip)
     trained, parameters = freeze(model, args.freeze)
     name, loss = make_loss(args, model, open_clip)
-    methods = make_methods(model, loss)
+    forward = make_step(model, loss)
     inputs = example_inputs(args, model, args.batch, torch, open_clip)
-    exported = trace(model, methods, inputs, torch)
-    extra = {"cgc.json": {"outputs": {method: OUTPUTS for method in methods}},
+    exported = trace(model, forward, inputs, torch)
+    extra = {"cgc.json": {"outputs": {"forward": OUTPUTS}},
              "open_clip_config.json": {"model_cfg": config}}
     size, error = save(exported, model, args.out, extra,
-                       lambda path: check(args, model, methods, path, torch, open_clip))
+                       lambda path: check(args, model, forward, path, torch, open_clip))
     examples = " ".join(f"{name}={cgc_type(tensor)}" for name, tensor in inputs.items())
     print(f"{args.out}: {what} with {LOSSES[name][0]}, {size / 1e6:.0f} MB, {trained / 1e6:.2f} of "
           f"{parameters / 1e6:.2f} million parameters are trained, traced with {examples}, relative L2 to eager "

@@ -1,0 +1,27 @@
+"""Exports the training step of a classifier with dropout: mlp.py --out mlp.pt
+
+    cgc compile mlp.pt --train forward --input 'x=f32[16,32]' --input 'y=i64[16]' \
+        --optimizer adamw,lr=0.001 -o mlp.cgplan
+    cgc train mlp.cgplan --data x=x.npy y=y.npy --shuffle
+"""
+import argparse
+
+import torch
+from torch import nn
+
+
+class Step(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Dropout(0.1), nn.Linear(64, 64), nn.ReLU(),
+                                    nn.Linear(64, 10))
+
+    def forward(self, x, y):
+        return nn.functional.cross_entropy(self.layers(x), y)
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--out", required=True)
+torch.manual_seed(0)
+example = torch.randn(16, 32), torch.randint(10, (16,))
+torch.jit.trace(Step().train(), example, check_trace=False).save(parser.parse_args().out)  # dropout differs in each run
