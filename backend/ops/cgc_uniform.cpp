@@ -1,6 +1,7 @@
 // cgc.uniform: one kernel on cuda; else Philox4x32-10 for all blocks at a time, in LibTorch's i64
 // arithmetic.
 #include "backend/kernels.h"
+#include "backend/ops/lower_uniform.h"
 #include "backend/ops/tensor_math.h"
 #include "runtime/kernels/optimizer/uniform.h"
 
@@ -97,24 +98,27 @@ private:
 
 } // namespace
 
-Status lowerUniform(const ir::Node &node, BucketBuilder &builder) {
-  const Place seed = builder.place(node.arg("seed").value()),
-              offset = builder.place(node.arg("offset").value()),
-              result = flatPlace(builder.allocate(*node.result()), builder);
-  const auto stream = node.arg("stream").as<int64_t>();
-  const int64_t elements = result.sizes[0];
+void fillUniform(const Place &result, const Place &seed, const Place &offset, int64_t stream,
+                 BucketBuilder &builder) {
+  const Place flat = flatPlace(result, builder);
+  const int64_t elements = flat.sizes[0];
   if (elements == 0 || launch({.kernel = "uniform_f32",
                                .blocks = uniformBlocks(uint64_t(elements)),
                                .threads = kUniformThreads,
                                .reads = {seed, offset},
-                               .writes = {result},
+                               .writes = {flat},
                                .ints = {stream}},
                               builder))
-    return Status::ok();
+    return;
   // The result has the upper 24 bits of each word.
   const Place words = Philox((elements + 3) / 4, builder).words(seed, offset, stream, /*shift=*/8);
   TensorMath math(builder);
-  math.mul(viewOf(words, {elements}, {1}), math.number(0x1p-24, DType::F32), result);
+  math.mul(viewOf(words, {elements}, {1}), math.number(0x1p-24, DType::F32), flat);
+}
+
+Status lowerUniform(const ir::Node &node, BucketBuilder &builder) {
+  fillUniform(builder.allocate(*node.result()), builder.place(node.arg("seed").value()),
+              builder.place(node.arg("offset").value()), node.arg("stream").as<int64_t>(), builder);
   return Status::ok();
 }
 
