@@ -1,0 +1,174 @@
+// Tests of lower(): states, and which of them are written in place.
+#include "runtime/plan/branches.h"
+#include "tests/unit/backend/lowered.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cgc::backend {
+namespace {
+
+using testing::ElementsAre;
+
+/// Lowers the graph @step of a module with the states w and v, both f32[4].
+Result<CompiledPlan> lowerStep(const std::string &lines, LowerOptions options = DeviceKind::Cpu) {
+  return lowerAll(
+      *parse("module @m {\n  state @w : f32[4]\n  state @v role=\"optimizer\" : f32[4]\n"
+             "  graph @step(%x: f32[4]) {\n" +
+             lines + "\n  }\n}"),
+      options);
+}
+const Bucket &bucketOf(const Result<CompiledPlan> &plan) {
+  return plan->plan.entries[0].buckets[0];
+}
+/// The state that record `i` writes first; -1 if it writes something else.
+int stateWritten(const Bucket &bucket, size_t i) {
+  const Slot slot = written(bucket, i);
+  return slot.buffer == BufferKind::State ? int(slot.index) : -1;
+}
+
+TEST(LowerStates, AreWrittenInPlaceWhereNothingReadsTheOldValue) {
+  const auto plan = lowerStep(R"(    %0 = aten.neg(%x) : f32[4]
+    output %x, state @w = %0)");
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_THAT(recordNames(bucketOf(plan)), ElementsAre("aten::neg.out", "memcpy"));
+  EXPECT_EQ(stateWritten(bucketOf(plan), 0), 0);
+  ASSERT_EQ(plan->plan.states.size(), 1u);
+  EXPECT_EQ(plan->plan.states[0].name, "w");
+}
+
+TEST(LowerStates, AreCopiedIfTheRecordReadsThem) {
+  // LibTorch's kernels do not say in which order they read and write.
+  const auto plan = lowerStep(R"(    %0 = get_attr @w : f32[4]
+    %1 = aten.neg(%0) : f32[4]
+    output %x, state @w = %1)");
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_THAT(recordNames(bucketOf(plan)), ElementsAre("aten::neg.out", "memcpy", "memcpy"));
+  EXPECT_EQ(stateWritten(bucketOf(plan), 0), -1);
+  EXPECT_EQ(stateWritten(bucketOf(plan), 2), 0);
+}
+
+TEST(LowerStates, AreCopiedIfALaterRecordReadsTheOldValue) {
+  const auto plan = lowerStep(R"(    %0 = get_attr @w : f32[4]
+    %1 = aten.neg(%x) : f32[4]
+    %2 = aten.exp(%0) : f32[4]
+    output %2, state @w = %1)");
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_THAT(recordNames(bucketOf(plan)), ElementsAre("aten::neg.out", "aten::exp.out", "memcpy"));
+  EXPECT_EQ(stateWritten(bucketOf(plan), 2), 0);
+}
+
+TEST(LowerStates, AnOutputOfTheOldValueIsCopiedFirst) {
+  const auto plan = lowerStep(R"(    %0 = get_attr @w : f32[4]
+    %1 = aten.neg(%x) : f32[4]
+    output %0, state @w = %1)");
+  ASSERT_TRUE(plan) << plan.status().message();
+  // neg, the copy of the old value to the output, the copy of the new value.
+  EXPECT_THAT(recordNames(bucketOf(plan)), ElementsAre("aten::neg.out", "memcpy", "memcpy"));
+  EXPECT_EQ(read(bucketOf(plan), 1).buffer, BufferKind::State);
+  EXPECT_EQ(stateWritten(bucketOf(plan), 2), 0);
+}
+
+TEST(LowerStates, ANewValueThatIsAnOutputIsCopied) {
+  const auto plan = lowerStep(R"(    %0 = aten.neg(%x) : f32[4]
+    output %0, state @w = %0)");
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_THAT(recordNames(bucketOf(plan)), ElementsAre("aten::neg.out", "memcpy"));
+  EXPECT_EQ(written(bucketOf(plan), 0).buffer, BufferKind::Output);
+  EXPECT_EQ(stateWritten(bucketOf(plan), 1), 0);
+}
+
+TEST(LowerStates, OneValueForTwoStatesIsComputedOnce) {
+  const auto plan = lowerStep(R"(    %0 = aten.neg(%x) : f32[4]
+    output %x, state @w = %0, state @v = %0)");
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_THAT(recordNames(bucketOf(plan)), ElementsAre("aten::neg.out", "memcpy", "memcpy"));
+  EXPECT_EQ(stateWritten(bucketOf(plan), 0), 0);
+  EXPECT_EQ(stateWritten(bucketOf(plan), 2), 1);
+}
+
+TEST(LowerStates, TwoStatesAreExchangedThroughTheArena) {
+  const auto plan = lowerStep(R"(    %0 = get_attr @w : f32[4]
+    %1 = get_attr @v : f32[4]
+    output %x, state @w = %1, state @v = %0)");
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = bucketOf(plan);
+  // The output, one old value to the arena, the other one to its new state, the first one to its.
+  ASSERT_THAT(recordNames(bucket), ElementsAre("memcpy", "memcpy", "memcpy", "memcpy"));
+  const Slot first = read(bucket, 1), second = read(bucket, 2);
+  EXPECT_EQ(first.buffer, BufferKind::State);
+  EXPECT_EQ(second.buffer, BufferKind::State);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(written(bucket, 1).buffer, BufferKind::Arena);
+  EXPECT_EQ(written(bucket, 2), first);
+  EXPECT_EQ(read(bucket, 3), written(bucket, 1));
+  EXPECT_EQ(written(bucket, 3), second);
+}
+
+TEST(LowerStates, AStateThatKeepsItsValueNeedsNoRecord) {
+  const auto plan = lowerStep(R"(    %0 = get_attr @w : f32[4]
+    output %x, state @w = %0)");
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_THAT(recordNames(bucketOf(plan)), ElementsAre("memcpy"));
+}
+
+TEST(LowerStates, AStateTakesTheOldValueOfOneThatIsWritten) {
+  const auto plan = lowerStep(R"(    %0 = get_attr @w : f32[4]
+    %1 = aten.neg(%x) : f32[4]
+    output %x, state @w = %1, state @v = %0)");
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = bucketOf(plan);
+  // neg to the arena, the output, the old w to v, the new w.
+  ASSERT_EQ(bucket.records.size(), 4u);
+  EXPECT_EQ(written(bucket, 0).buffer, BufferKind::Arena);
+  EXPECT_EQ(written(bucket, 3), read(bucket, 2));
+  EXPECT_EQ(read(bucket, 3), written(bucket, 0));
+}
+
+TEST(LowerStates, AreNeverMergedByContent) {
+  auto module = parse(R"(module @m {
+    state @same1 : f32[4]
+    state @same2 : f32[4]
+    graph @step(%x: f32[4]) {
+      %0 = get_attr @same1 : f32[4]
+      %1 = get_attr @same2 : f32[4]
+      %2 = aten.add(%0, %1) : f32[4]
+      output %2
+    }
+  })");
+  const auto plan = lowerAll(*module);
+  ASSERT_TRUE(plan) << plan.status().message();
+  ASSERT_EQ(plan->plan.states.size(), 2u);
+  EXPECT_EQ(plan->plan.weights.size(), 1u); // The first value is.
+  EXPECT_EQ(plan->plan.states[0].initial, plan->plan.states[1].initial);
+}
+
+/// A record that writes a state in place ends the branches that read its old value.
+TEST(LowerStates, BranchesEndWhereAStateIsWritten) {
+  const auto chains = [](bool shares) {
+    std::string lines = "    %w = get_attr @w : f32[4]\n    %a0 = aten.neg(%x) : f32[4]\n"
+                        "    %b0 = aten.neg(%w) : f32[4]\n";
+    for (int i = 1; i < 12; ++i)
+      for (const std::string chain : {"a", "b"})
+        lines += "    %" + chain + std::to_string(i) + " = aten.neg(%" + chain +
+                 std::to_string(i - 1) + ") : f32[4]\n";
+    lines += shares ? "    output %b11, state @w = %a11" : "    output %b11, state @v = %a11";
+    return lowerStep(lines, {DeviceKind::Cuda, Arch::Sm90a});
+  };
+  const auto apart = chains(false), shared = chains(true);
+  ASSERT_TRUE(apart) << apart.status().message();
+  ASSERT_TRUE(shared) << shared.status().message();
+  // lowerAll() has verified that no branch uses what another one writes.
+  const auto branchOfWrite = [](const Bucket &bucket) {
+    for (size_t i = 0; i < bucket.records.size(); ++i)
+      if (stateWritten(bucket, i) >= 0)
+        return int(bucket.records[i].branch);
+    return -1;
+  };
+  EXPECT_GT(branchOfWrite(bucketOf(apart)), 0);
+  EXPECT_EQ(branchOfWrite(bucketOf(shared)), 0);
+  EXPECT_GT(largestBranch(bucketOf(shared)), 0u);
+}
+
+} // namespace
+} // namespace cgc::backend
