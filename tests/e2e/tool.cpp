@@ -157,6 +157,20 @@ const fs::path &scriptedModels() {
   return folder;
 }
 
+const fs::path &trainingModels() {
+  static const fs::path folder = [] {
+    const fs::path path = kBuild / "e2e" / "training";
+    const fs::path script = kSource / "tests/e2e/make_training_models.py";
+    makeOnce(path / "done",
+             {script, kSource / "scripts/export_training_step.py",
+              kSource / "examples/training/mlp.py", kSource / "examples/training/shapes.py",
+              kSource / "examples/training/shapes.json"},
+             [&] { return runProgram({kPython, script, path}, path); });
+    return path;
+  }();
+  return folder;
+}
+
 const fs::path &realModel() {
   static const fs::path model = [] {
     const fs::path path = kBuild / "e2e" / "real" / "vitb32.pt";

@@ -3,7 +3,6 @@
 
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/io/npy.h"
-#include "tools/cgc/train/safetensors.h"
 #include "tools/cgc/train/tar.h"
 
 #include <fmt/format.h>
@@ -128,15 +127,13 @@ Status Dataset::addNpy(size_t input, const std::string &path) {
 }
 
 Status Dataset::addSafetensors(const std::string &path) {
-  CGC_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
-  CGC_ASSIGN_OR_RETURN(const auto arrays, parseSafetensors(file.bytes(), path));
-  files_.push_back(std::move(file));
+  CGC_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(path));
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    const auto found = std::ranges::find(arrays, inputs_[i].name, &NamedArray::name);
-    if (found == arrays.end()) {
+    const SafetensorsTensor *found = file.find(inputs_[i].name);
+    if (!found) {
       std::vector<std::string> names;
-      for (const NamedArray &array : arrays)
-        names.push_back(array.name);
+      for (const SafetensorsTensor &tensor : file.tensors())
+        names.push_back(tensor.name);
       return {Code::Usage, fmt::format("'{}' has no tensor '{}', which the step takes; it has {}",
                                        path, inputs_[i].name, joinNames(names))};
     }
@@ -148,6 +145,7 @@ Status Dataset::addSafetensors(const std::string &path) {
                           path, rows_[0].size(), inputs_[0].name, rows_[i].size(),
                           inputs_[i].name)};
   }
+  safetensors_.push_back(std::move(file)); // The mapping keeps its address.
   return Status::ok();
 }
 

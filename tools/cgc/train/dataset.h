@@ -3,6 +3,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/plan/plan.h"
+#include "runtime/train/safetensors.h"
 
 #include <cstddef>
 #include <string>
@@ -45,8 +46,9 @@ private:
 
   std::vector<IoTensor> inputs_;
   std::vector<MappedFile> files_;
+  std::vector<SafetensorsFile> safetensors_;
   std::vector<size_t> rowBytes_;                     ///< By input.
-  std::vector<std::vector<const std::byte *>> rows_; ///< By input and sample, in `files_`.
+  std::vector<std::vector<const std::byte *>> rows_; ///< By input and sample, in the files.
 };
 
 } // namespace cgc::tool

@@ -112,11 +112,8 @@ TEST_F(DatasetTest, NeedsABatch) {
 
 TEST_F(DatasetTest, RefusesCutFiles) {
   const std::string tensors = safetensorsText({{"text", text}, {"image", image}});
-  refuses({write("x.safetensors", tensors.substr(0, tensors.size() - 1))},
-          "'image' ends behind the end of the file", Code::InvalidFile);
-  refuses({write("x.safetensors", tensors.substr(0, 40))}, "cut short in its header",
+  refuses({write("x.safetensors", tensors.substr(0, tensors.size() - 1))}, "the file is cut short",
           Code::InvalidFile);
-  refuses({write("x.safetensors", "text")}, "is not a safetensors file", Code::InvalidFile);
   write("image.npy", npyText(image).substr(0, 140));
   refuses({npy("image")}, "is truncated or damaged", Code::InvalidFile);
 }

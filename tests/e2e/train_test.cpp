@@ -1,0 +1,143 @@
+// Tests of `cgc train`: losses fall, checkpoints continue bit for bit, and wrong arguments and data
+// are named.
+#include "script.h"
+
+namespace cgc::e2e {
+namespace {
+
+class Train : public ScriptTest {
+protected:
+  /// Compiles the step of the multilayer perceptron to mlp.cgplan.
+  void makeStep() {
+    const Outcome outcome = cgc({"compile", trainingModels() / "mlp.pt", "-o", "mlp.cgplan",
+                                 "--train", "forward", "--target", "cpu", "--input", "x=f32[16,32]",
+                                 "--input", "y=i64[16]", "--optimizer", "adamw,lr=0.01"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+  }
+  /// Runs cgc train on mlp.cgplan and its data.
+  Outcome train(std::vector<std::string> more, const How &how = {}) {
+    std::vector<std::string> arguments = {"train", "mlp.cgplan", "--data", x_, y_};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return cgc(arguments, how);
+  }
+  std::vector<double> losses(const nlohmann::json &json) {
+    std::vector<double> values;
+    for (const auto &point : json["losses"])
+      values.push_back(point["loss"]);
+    return values;
+  }
+
+  const std::string x_ = "x=" + (trainingModels() / "x.npy").string();
+  const std::string y_ = "y=" + (trainingModels() / "y.npy").string();
+};
+
+TEST_F(Train, LossesFall) {
+  makeStep();
+  const Outcome outcome =
+      train({"--steps", "60", "--log-every", "1", "--json", "--curve", "loss.svg"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = parseJson(outcome, "train");
+  EXPECT_EQ(json["first_step"], 1);
+  EXPECT_EQ(json["steps"], 60);
+  EXPECT_EQ(json["batch"], 16);
+  EXPECT_EQ(json["interrupted"], false);
+  ASSERT_EQ(losses(json).size(), 60u);
+  EXPECT_NEAR(losses(json).front(), 2.3, 0.3); // ln(10), that of an untrained classifier.
+  EXPECT_LT(losses(json).back(), 0.5);
+  EXPECT_EQ(json["memory"].size(), 5u);
+  EXPECT_NE(readFile(folder / "loss.svg").find("<polyline"), std::string::npos);
+}
+
+TEST_F(Train, ResumingEqualsNotStopping) {
+  makeStep();
+  const auto run = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--log-every", "1", "--json"});
+    const Outcome outcome = train(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return losses(parseJson(outcome, "train"));
+  };
+  const std::vector<double> whole =
+      run({"--steps", "11", "--shuffle", "--seed", "3", "--checkpoint", "whole"});
+  std::vector<double> parts =
+      run({"--steps", "6", "--shuffle", "--seed", "3", "--checkpoint", "part"});
+  const std::vector<double> rest =
+      run({"--steps", "5", "--resume", "part", "--checkpoint", "part"});
+  parts.insert(parts.end(), rest.begin(), rest.end());
+  EXPECT_EQ(parts, whole);
+  EXPECT_EQ(readFile(folder / "part/model.safetensors"),
+            readFile(folder / "whole/model.safetensors"));
+}
+
+TEST_F(Train, AnInterruptionWritesACheckpoint) {
+  makeStep();
+  const Outcome outcome = train({"--steps", "1000000", "--log-every", "10", "--checkpoint", "run"},
+                                {.killOnPhase = "step 20,"});
+  EXPECT_EQ(outcome.status, 130) << outcome.err;
+  EXPECT_NE(outcome.out.find("interrupted; the last step is complete"), std::string::npos);
+  EXPECT_TRUE(fs::exists(folder / "run/model.safetensors"));
+  const Outcome next = train({"--steps", "1", "--resume", "run", "--json"});
+  ASSERT_EQ(next.status, 0) << next.err;
+  EXPECT_GT(parseJson(next, "train")["first_step"], 20);
+}
+
+TEST_F(Train, FindsNanInTheData) {
+  makeStep();
+  const std::string nan = "x=" + (trainingModels() / "nan.npy").string();
+  const std::vector<std::string> arguments = {"train", "mlp.cgplan", "--data", nan, y_, "--json"};
+  const Outcome counted = cgc(arguments);
+  ASSERT_EQ(counted.status, 0) << counted.err;
+  EXPECT_EQ(parseJson(counted, "train")["non_finite_batches"], 1);
+  EXPECT_NE(counted.err.find("the batch of step 3 has a NaN"), std::string::npos) << counted.err;
+  std::vector<std::string> failing = arguments;
+  failing.back() = "--fail-on-nan";
+  expectError(cgc(failing), 1, {"the batch of step 3 has a NaN", "leave --fail-on-nan out"});
+}
+
+TEST_F(Train, NamesWrongArguments) {
+  makeStep();
+  expectError(train({"--lr", "fast"}), 2, {"--lr", "fast is no learning rate"});
+  expectError(train({"--lr", "nan"}), 2, {"nan is no learning rate"});
+  expectError(train({"--batch", "8"}), 2, {"--batch 8", "has a step for 16"});
+  expectError(train({"--checkpoint-every", "2"}), 2, {"needs --checkpoint"});
+  expectError(train({"--checkpoint", "no/such"}), 1, {"--checkpoint no/such", "make it first"});
+  expectError(train({"--resume", "none"}), 3, {"none"});
+  expectError(train({"--resume", "none", "--shuffle"}), 2, {"--resume", "--shuffle"});
+  expectError(cgc({"train", "mlp.cgplan", "--data", x_}), 2, {"no samples of input 'y'"});
+  expectError(cgc({"train", "mlp.cgplan", "--data", "x=none.npy"}), 3, {"none.npy"});
+  makePlan();
+  expectError(cgc({"train", "plan.cgplan", "--data", x_}), 2,
+              {"is no training plan", "cgc compile --train"});
+}
+
+/// A small CLIP model learns 64 pairs of shapes and names, and open_clip loads its checkpoint.
+TEST_F(Train, OpenClipLoadsTheCheckpoint) {
+  const Outcome compiled =
+      cgc({"compile", trainingModels() / "shapes.pt", "-o", "shapes.cgplan", "--train", "forward",
+           "--target", "cpu", "--input", "image=f32[64,3,32,32]", "--input", "text=i64[64,8]",
+           "--optimizer", "adamw,lr=0.001"});
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  const Outcome trained =
+      cgc({"train", "shapes.cgplan", "--data", "image=" + (trainingModels() / "image.npy").string(),
+           "text=" + (trainingModels() / "text.npy").string(), "--steps", "100", "--checkpoint",
+           "run", "--json"});
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const double loss = parseJson(trained, "train")["loss"];
+  const Outcome loaded =
+      python({"-c",
+              R"(
+import sys, numpy, open_clip, torch
+folder, config = sys.argv[1:]
+open_clip.add_model_config(config)
+model = open_clip.create_model("shapes", pretrained="run/model.safetensors").eval()
+with torch.no_grad():
+    image, text, _ = model(*(torch.from_numpy(numpy.load(f"{folder}/{name}.npy")) for name in ("image", "text")))
+print((image @ text.T).argmax(1).eq(torch.arange(64)).float().mean().item())
+)",
+              trainingModels(), fs::path(CGC_SOURCE_DIR) / "examples/training/shapes.json"});
+  ASSERT_EQ(loaded.status, 0) << loaded.err;
+  EXPECT_LT(loss, 0.5);
+  EXPECT_EQ(loaded.out, "1.0\n");
+}
+
+} // namespace
+} // namespace cgc::e2e

@@ -1,0 +1,46 @@
+// runTraining: the loop over the steps of a training.
+#pragma once
+
+#include "runtime/train/trainer.h"
+#include "tools/cgc/cli/progress.h"
+#include "tools/cgc/draw/curve_svg.h"
+#include "tools/cgc/train/batch_reader.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace cgc::tool {
+
+/// The steps whose batches may be in use at a time, for TrainerOptions::stepsInFlight.
+inline constexpr size_t kStepsInFlight = 4;
+/// The batches in memory: those in use, and those that are read meanwhile.
+inline constexpr size_t kBatchSlots = kStepsInFlight + 2;
+
+struct TrainingOptions {
+  uint64_t steps = 0;           ///< The number of steps to make.
+  uint64_t logEvery = 1;        ///< Steps from one line of progress to the next.
+  std::string checkpoint = {};  ///< The folder to write; empty: none.
+  uint64_t checkpointEvery = 0; ///< Steps from one checkpoint to the next; 0: only at the end.
+  bool failOnNan = false;       ///< Whether a NaN or infinity in the data or a loss is a failure.
+  std::map<std::string, std::string> notes = {}; ///< For the checkpoints.
+  /// Called behind each log line; a failure ends the training.
+  std::function<Status()> onLog = [] { return Status::ok(); };
+};
+
+struct TrainingResult {
+  std::vector<CurvePoint> losses; ///< Of every step.
+  uint64_t nonFiniteBatches = 0;  ///< Batches with a NaN or an infinity.
+  double seconds = 0;             ///< From the first step until all were complete.
+  int stoppedBy = 0;              ///< The signal that ended the training early; 0: none.
+};
+
+/// Makes the steps, and writes the checkpoints, one of them at the end. A signal (requestedStop)
+/// ends the training behind the current step. Fails as Trainer's functions do, and Failed for a NaN
+/// with `failOnNan`; the last checkpoint is then whole.
+Result<TrainingResult> runTraining(Trainer &trainer, BatchReader &reader,
+                                   const TrainingOptions &options, Progress &progress);
+
+} // namespace cgc::tool

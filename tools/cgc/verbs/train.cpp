@@ -1,0 +1,264 @@
+// cgc train: runs the steps of a training plan on data from files.
+#include "runtime/base/file.h"
+#include "runtime/exec/cuda_support.h"
+#include "runtime/exec/gpu.h"
+#include "runtime/kernels/reference.h"
+#include "tools/cgc/cli/console.h"
+#include "tools/cgc/cli/file_arguments.h"
+#include "tools/cgc/cli/libraries.h"
+#include "tools/cgc/cli/progress.h"
+#include "tools/cgc/cli/signals.h"
+#include "tools/cgc/train/training_report.h"
+#include "tools/cgc/verbs/runner.h"
+#include "tools/cgc/verbs/verbs.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+namespace cgc::tool {
+
+namespace {
+
+constexpr uint64_t kMaxSteps = 1'000'000'000;
+/// The largest seed: the largest integer up to which doubles have all integers.
+constexpr uint64_t kMaxSeed = uint64_t(1) << 53;
+constexpr const char *kSeedState = "random:seed";
+/// The notes of a checkpoint that say which batches come next.
+constexpr const char *kSeedNote = "data.seed", *kShuffleNote = "data.shuffle",
+                     *kSamplesNote = "data.samples";
+
+struct Options {
+  std::string plan, executor = "graph", resume, checkpoint, curve;
+  std::vector<std::string> data;
+  std::optional<double> lr;
+  std::optional<uint64_t> steps, logEvery, seed;
+  std::optional<int64_t> batch;
+  uint64_t checkpointEvery = 0;
+  int device = 0, threads = 0;
+  bool shuffle = false, failOnNan = false, json = false;
+};
+
+/// The bucket of the step that --batch chooses, or the first one.
+Result<const Bucket *> chooseBucket(const PlanData &plan, const Options &options) {
+  const Entry *step = plan.findEntry(kStepEntry);
+  if (!step)
+    return Status(Code::Usage,
+                  fmt::format("'{}' is no training plan; compile one with cgc compile --train",
+                              options.plan));
+  if (!options.batch)
+    return &step->buckets[0];
+  std::vector<std::string> batches;
+  for (const Bucket &bucket : step->buckets) {
+    const int64_t batch =
+        bucket.inputs.empty() || bucket.inputs[0].sizes.empty() ? 0 : bucket.inputs[0].sizes[0];
+    if (batch == *options.batch)
+      return &bucket;
+    batches.push_back(std::to_string(batch));
+  }
+  return Status(Code::Usage, fmt::format("--batch {}: '{}' has a step for {}", *options.batch,
+                                         options.plan, joinNames(batches)));
+}
+
+Status checkFolder(const std::string &option, const std::string &folder) {
+  const std::filesystem::path path = std::filesystem::absolute(folder).lexically_normal();
+  const std::filesystem::path clean = path.has_filename() ? path : path.parent_path();
+  if (std::filesystem::is_directory(clean.parent_path()))
+    return Status::ok();
+  return {Code::Failed, fmt::format("{} {}: the folder {} does not exist; make it first", option,
+                                    folder, clean.parent_path().string())};
+}
+
+/// Continues the checkpoint of --resume: its states, and the order of its data.
+Status resume(Trainer &trainer, const Options &options, size_t samples, BatchOptions &order) {
+  CGC_ASSIGN_OR_RETURN(const CheckpointInfo info, trainer.load(options.resume));
+  const auto note = [&](const char *name) {
+    const auto found = info.notes.find(name);
+    return found == info.notes.end() ? std::string() : found->second;
+  };
+  order.shuffle = note(kShuffleNote) == "true";
+  order.seed = std::strtoull(note(kSeedNote).c_str(), nullptr, 10);
+  const std::string before = note(kSamplesNote);
+  if (!before.empty() && before != std::to_string(samples))
+    logWarning(fmt::format("the checkpoint {} was written with {} samples, and there are {}: the "
+                           "batches are not those that it would have seen",
+                           options.resume, before, samples));
+  return Status::ok();
+}
+
+Status writeText(const std::string &path, const std::string &text) {
+  CGC_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
+  CGC_TRY(file.write(text.data(), text.size()));
+  return file.commit();
+}
+
+Result<Trainer> createTrainer(std::shared_ptr<const Plan> plan, const Options &options) {
+  TrainerOptions trainer;
+  trainer.engine.executor = executorOf(options.executor);
+  trainer.engine.device = options.device;
+  trainer.engine.providerPath = providerPath();
+  trainer.engine.referencePath = libraryPath(kReferenceLibrary);
+  trainer.context.threads = options.threads;
+  trainer.stepsInFlight = kStepsInFlight;
+  return Trainer::create(std::move(plan), std::move(trainer));
+}
+
+Status train(const Options &options) {
+  // All arguments and files are checked before the device is touched.
+  if (options.checkpointEvery != 0 && options.checkpoint.empty())
+    return {Code::Usage, "--checkpoint-every needs --checkpoint, the folder to write"};
+  CGC_TRY(FileArguments().reads(options.plan).writes("--curve", options.curve).check());
+  if (!options.checkpoint.empty())
+    CGC_TRY(checkFolder("--checkpoint", options.checkpoint));
+  CGC_ASSIGN_OR_RETURN(Plan loaded, Plan::load(options.plan));
+  const auto plan = std::make_shared<const Plan>(std::move(loaded));
+  CGC_TRY(checkThreads(plan->data(), options.threads, executorOf(options.executor)));
+  CGC_ASSIGN_OR_RETURN(const Bucket *bucket, chooseBucket(plan->data(), options));
+  CGC_ASSIGN_OR_RETURN(const Dataset data, Dataset::open(options.data, bucket->inputs));
+  const auto batch = bucket->inputs[0].sizes[0];
+  const uint64_t steps = options.steps.value_or(data.samples() / static_cast<size_t>(batch));
+  const uint64_t logEvery = options.logEvery.value_or(std::max<uint64_t>(steps / 10, 1));
+
+  std::optional<Progress> progress(std::in_place, 1 + steps / logEvery);
+  progress->begin("load " + options.plan);
+  const bool onGpu = plan->data().target == DeviceKind::Cuda && options.executor != "reference";
+  if (onGpu)
+    CGC_TRY(findGpu(options.device).status());
+  const DeviceGuard guard(onGpu ? options.device : -1);
+  CGC_ASSIGN_OR_RETURN(MemoryMeter meter, MemoryMeter::create(onGpu));
+  CGC_ASSIGN_OR_RETURN(Trainer trainer, createTrainer(plan, options));
+  for (const std::string &note : trainer.notes())
+    logInfo(note);
+  CGC_ASSIGN_OR_RETURN(const uint64_t captured, meter.read());
+
+  BatchOptions order{.shuffle = options.shuffle,
+                     .seed = options.seed.value_or(0),
+                     .pinned = onGpu,
+                     .slots = kBatchSlots};
+  if (!options.resume.empty())
+    CGC_TRY(resume(trainer, options, data.samples(), order));
+  if (options.seed && plan->data().findState(kSeedState))
+    CGC_TRY(trainer.set(kSeedState, static_cast<double>(*options.seed)));
+  if (options.lr)
+    CGC_TRY(trainer.set("lr", *options.lr).withContext("--lr"));
+  order.first = trainer.stepNumber();
+  CGC_ASSIGN_OR_RETURN(const auto reader, BatchReader::create(data, order));
+
+  TrainingOptions training{.steps = steps,
+                           .logEvery = logEvery,
+                           .checkpoint = options.checkpoint,
+                           .checkpointEvery = options.checkpointEvery,
+                           .failOnNan = options.failOnNan,
+                           .notes = {{kSeedNote, std::to_string(order.seed)},
+                                     {kShuffleNote, order.shuffle ? "true" : "false"},
+                                     {kSamplesNote, std::to_string(data.samples())}},
+                           .onLog = [&] { return meter.read().status(); }};
+  deferStop();
+  CGC_ASSIGN_OR_RETURN(TrainingResult result, runTraining(trainer, *reader, training, *progress));
+  CGC_ASSIGN_OR_RETURN(const uint64_t steady, meter.read());
+  progress.reset(); // Removes the bar.
+  if (!options.curve.empty())
+    CGC_TRY(
+        writeText(options.curve, curveSvg(result.losses, fmt::format("loss of {}", options.plan))));
+  const int stoppedBy = result.stoppedBy;
+  const TrainingReport report{
+      options.plan,
+      options.executor,
+      order.first + 1,
+      logEvery,
+      batch,
+      trainer.nonFinite(),
+      options.checkpoint,
+      options.curve,
+      std::move(result),
+      trainingStages(plan->data(), onGpu, trainer.memory(), captured, steady, meter.peak())};
+  CGC_TRY(options.json ? printJson("train", trainingJson(report)) : printOut(trainingText(report)));
+  if (stoppedBy != 0)
+    endBySignal(stoppedBy);
+  return Status::ok();
+}
+
+} // namespace
+
+Verb addTrain(CLI::App &app) {
+  auto options = std::make_shared<Options>();
+  CLI::App *command = app.add_subcommand("train", "Run the steps of a training plan on data");
+  command->add_option("plan", options->plan, "A plan of cgc compile --train")
+      ->type_name("STEP.cgplan")
+      ->required();
+  command
+      ->add_option("--data", options->data,
+                   "The samples: an array for each input, or files with all inputs")
+      ->type_name("NAME=X.npy|X.safetensors|X.tar ...")
+      ->required();
+  command->add_option("--steps", options->steps, "Steps to make [one pass over the data]")
+      ->type_name("N")
+      ->check(CLI::Range(uint64_t(1), kMaxSteps));
+  command->add_option("--lr", options->lr, "The learning rate of all groups [the plan's]")
+      ->type_name("X")
+      ->check([](const std::string &text) {
+        char *end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        return *end == '\0' && std::isfinite(value) && value >= 0
+                   ? std::string()
+                   : text + " is no learning rate; give a number of at least 0";
+      });
+  command
+      ->add_option("--batch", options->batch,
+                   "Use the step for this number of samples [the plan's first]")
+      ->type_name("N");
+  CLI::Option *const shuffle = command->add_flag("--shuffle", options->shuffle,
+                                                 "Take the samples of each pass in a random order");
+  CLI::Option *const seed =
+      command
+          ->add_option("--seed", options->seed, "Of --shuffle and of the plan's random numbers [0]")
+          ->type_name("N")
+          ->check(CLI::Range(uint64_t(0), kMaxSeed));
+  command
+      ->add_option("--resume", options->resume,
+                   "Go on from this checkpoint, with the order of its data")
+      ->type_name("DIR")
+      ->check(requireName)
+      ->excludes(shuffle)
+      ->excludes(seed);
+  command
+      ->add_option("--checkpoint", options->checkpoint,
+                   "The folder to write at the end, or when interrupted")
+      ->type_name("DIR")
+      ->check(requireName);
+  command
+      ->add_option("--checkpoint-every", options->checkpointEvery,
+                   "Also write it behind each N-th step")
+      ->type_name("N")
+      ->check(CLI::Range(uint64_t(1), kMaxSteps));
+  command->add_flag("--fail-on-nan", options->failOnNan,
+                    "Fail when the data or a loss has a NaN or an infinity");
+  command
+      ->add_option("--log-every", options->logEvery,
+                   "Steps from one reported loss to the next [a tenth of the steps]")
+      ->type_name("N")
+      ->check(CLI::Range(uint64_t(1), kMaxSteps));
+  command->add_option("--curve", options->curve, "Draw the loss of each step")
+      ->type_name("F.svg")
+      ->check(requireName);
+  command->add_option("--device", options->device, "The index of the GPU")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1023))
+      ->capture_default_str();
+  addExecutorOption(*command, options->executor);
+  addThreadsOption(*command, options->threads);
+  command->add_flag("--json", options->json, "Print the result as JSON");
+  command->footer(
+      "Examples:\n"
+      "  cgc train step.cgplan --data image=image.npy text=text.npy --steps 500 --checkpoint "
+      "trained\n"
+      "  cgc train step.cgplan --data shards/*.tar --shuffle --seed 1 --lr 1e-4 --curve loss.svg\n"
+      "  cgc train step.cgplan --data shards/*.tar --resume trained --checkpoint trained");
+  return {command, [options] { return train(*options); }, [options] { return options->json; }};
+}
+
+} // namespace cgc::tool
