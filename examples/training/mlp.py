@@ -11,9 +11,10 @@ from torch import nn
 
 
 class Step(nn.Module):
-    def __init__(self):
+    def __init__(self, dropout):
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Dropout(0.1), nn.Linear(64, 64), nn.ReLU(),
+        drop = nn.Dropout(dropout) if dropout else nn.Identity()
+        self.layers = nn.Sequential(nn.Linear(32, 64), nn.GELU(), drop, nn.Linear(64, 64), nn.ReLU(),
                                     nn.Linear(64, 10))
 
     def forward(self, x, y):
@@ -22,6 +23,8 @@ class Step(nn.Module):
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--out", required=True)
+parser.add_argument("--dropout", type=float, default=0.1)
+args = parser.parse_args()
 torch.manual_seed(0)
 example = torch.randn(16, 32), torch.randint(10, (16,))
-torch.jit.trace(Step().train(), example, check_trace=False).save(parser.parse_args().out)  # dropout differs in each run
+torch.jit.trace(Step(args.dropout).train(), example, check_trace=False).save(args.out)  # dropout differs in each run

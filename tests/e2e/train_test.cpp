@@ -118,7 +118,7 @@ TEST_F(Train, OpenClipLoadsTheCheckpoint) {
   ASSERT_EQ(compiled.status, 0) << compiled.err;
   const Outcome trained =
       cgc({"train", "shapes.cgplan", "--data", "image=" + (trainingModels() / "image.npy").string(),
-           "text=" + (trainingModels() / "text.npy").string(), "--steps", "100", "--checkpoint",
+           "text=" + (trainingModels() / "text.npy").string(), "--steps", "250", "--checkpoint",
            "run", "--json"});
   ASSERT_EQ(trained.status, 0) << trained.err;
   const double loss = parseJson(trained, "train")["loss"];
