@@ -106,7 +106,7 @@ void ModuleImporter::importGraphs(const torch::jit::Module &source, ir::Module &
   const std::set<std::string> callees = ownCallees(source);
   for (const torch::jit::Method &method : source.get_methods()) {
     ir::Graph *graph = module.addGraph(std::make_unique<ir::Graph>(method.name()));
-    bool isEntry = module.path().empty() && callees.count(method.name()) == 0;
+    bool isEntry = module.path().empty() && !callees.contains(method.name());
     GraphImporter(state_, source, module, *graph)
         .import(*method.graph(), method.function().getSchema(),
                 isEntry ? Role::Entry : Role::Callee);
