@@ -7,6 +7,7 @@ set(CGC_RUNTIME_HEADERS
   runtime/base/export.h
   runtime/base/file.h
   runtime/base/state_role.h
+  runtime/base/training_names.h
   runtime/base/status.h
   runtime/base/tensor_view.h
   runtime/cgc.h

@@ -6,6 +6,7 @@
 #include "driver/runtime_evaluator.h"
 #include "ir/op_def.h"
 #include "passes/train/differentiate.h"
+#include "runtime/base/training_names.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"

@@ -88,9 +88,6 @@ struct CompileOptions {
 /// same.
 Status check(const CompileOptions &options);
 
-/// The entries of a training plan.
-inline constexpr const char *kStepEntry = "step", *kEvaluateEntry = "evaluate";
-
 /// Compiles the chosen methods of `root` for each bucket. `root` changes: its methods are inlined,
 /// and it gets one for each group.
 /// The plan's weights share the memory of its parameters, so `root` may be destroyed, but the

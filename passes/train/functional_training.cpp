@@ -108,6 +108,8 @@ private:
   }
 
   void replaceDropout(Node &node) {
+    if (node.arg("p").asNumber() == 0 && node.arg("input").isValue())
+      return replace(node, node.arg("input").value());
     const RandomStates random = readRandomStates(graph_, node);
     Node *dropout =
         graph_.call(OpKind::TrainDropout,

@@ -5,6 +5,7 @@
 #include "passes/manager/registered_pass.h"
 #include "passes/preconditions.h"
 #include "passes/train/differentiate.h"
+#include "runtime/base/training_names.h"
 
 #include "llvm/ADT/STLExtras.h"
 

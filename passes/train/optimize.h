@@ -6,11 +6,6 @@
 
 namespace cgc::passes {
 
-/// The state `step` of the root module: the number of steps so far, i64[].
-inline constexpr const char *kStepState = "optimizer:step";
-/// The state `lr` of the root module: the learning rate of each group before the schedule, f32[G].
-inline constexpr const char *kLrState = "optimizer:lr";
-
 /// Takes the outputs `gradient.<path>` that `differentiate` added and updates their states. Moments
 /// become states of role `optimizer` beside their parameter, `<path>:exp_avg` for example. Clipping
 /// by norm adds the output `gradient_norm`. One cgc.sgd or cgc.adam updates all parameters of a

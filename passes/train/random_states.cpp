@@ -1,6 +1,8 @@
 // RandomStates: adds the states, their reads and the write of the offset.
 #include "passes/train/random_states.h"
 
+#include "runtime/base/training_names.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 namespace cgc::passes {

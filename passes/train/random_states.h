@@ -5,11 +5,7 @@
 
 namespace cgc::passes {
 
-/// The state `seed` of the root module, i64[], which the caller sets.
-inline constexpr const char *kSeedState = "random:seed";
-/// The state `offset` of the root module, i64[]: the number of runs so far.
-inline constexpr const char *kOffsetState = "random:offset";
-
+/// kSeedState and kOffsetState of the root module.
 struct RandomStates {
   ir::Value *seed, *offset;
 };

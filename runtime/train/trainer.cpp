@@ -16,14 +16,14 @@ Status checkPlan(const PlanData &plan) {
   const std::string next = "; compile one with `cgc compile --train`";
   const Entry *const step = plan.findEntry(kStepEntry);
   if (!step)
-    return {Code::Usage, isNone + "it has no entry '" + std::string(kStepEntry) + "'" + next};
+    return {Code::Usage, isNone + "it has no entry '" + kStepEntry + "'" + next};
   if (std::ranges::find(plan.states, StateRole::Parameter, &State::role) == plan.states.end())
     return {Code::Usage, isNone + "it has no parameter that a step could train" + next};
   for (const Bucket &bucket : step->buckets)
     if (bucket.outputs.empty() || !isFloating(bucket.outputs[0].dtype) ||
         *tensorBytes(bucket.outputs[0].dtype, bucket.outputs[0].sizes) !=
             dtypeSize(bucket.outputs[0].dtype))
-      return {Code::Usage, isNone + "the first output of '" + std::string(kStepEntry) +
+      return {Code::Usage, isNone + "the first output of '" + kStepEntry +
                                "', the loss, is not one floating-point number" + next};
   return Status::ok();
 }
@@ -225,7 +225,7 @@ Status Trainer::set(std::string_view name, std::span<const double> values) {
     const PlanData &plan = impl_->plan->data();
     std::optional<size_t> index = plan.findState(name);
     if (!index)
-      index = plan.findState("optimizer:" + std::string(name));
+      index = plan.findState(kOptimizerPrefix + std::string(name));
     if (!index || plan.states[*index].role != StateRole::Control) {
       std::string names;
       for (const State &state : plan.states)

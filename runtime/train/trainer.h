@@ -5,6 +5,7 @@
 #include "runtime/base/export.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
+#include "runtime/base/training_names.h"
 #include "runtime/exec/engine.h"
 #include "runtime/plan/plan_file.h"
 
@@ -18,11 +19,6 @@
 #include <vector>
 
 namespace cgc {
-
-/// The names of the entries of a training plan. `step` computes the loss, its first output, and
-/// writes the new values of the states. `evaluate`, which a plan need not have, writes no state.
-inline constexpr std::string_view kStepEntry = "step";
-inline constexpr std::string_view kEvaluateEntry = "evaluate";
 
 /// The files of a checkpoint's folder.
 inline constexpr std::string_view kModelFile = "model.safetensors";

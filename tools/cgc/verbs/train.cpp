@@ -27,7 +27,6 @@ namespace {
 constexpr uint64_t kMaxSteps = 1'000'000'000;
 /// The largest seed: the largest integer up to which doubles have all integers.
 constexpr uint64_t kMaxSeed = uint64_t(1) << 53;
-constexpr const char *kSeedState = "random:seed";
 /// The notes of a checkpoint that say which batches come next.
 constexpr const char *kSeedNote = "data.seed", *kShuffleNote = "data.shuffle",
                      *kSamplesNote = "data.samples";
