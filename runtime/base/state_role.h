@@ -11,15 +11,18 @@ namespace cgc {
 enum class StateRole : uint8_t {
   Parameter, ///< A trained parameter of the model.
   Buffer,    ///< A buffer that the model updates, such as the statistics of batch normalization.
-  Optimizer, ///< Belongs to a parameter and to the optimizer: a moment, an average.
+  Optimizer, ///< Belongs to a parameter and to the optimizer: a moment.
   Control,   ///< Numbers of the training step: step, learning rates, seed, offset.
+  Average,   ///< The average of a parameter over steps, with its sizes and dtype.
+  Gradient,  ///< The gradient of a parameter, summed over micro-batches.
+  Copy,      ///< A parameter in 16 bits, which each update writes beside it.
 };
-inline constexpr int kNumStateRoles = 4;
+inline constexpr int kNumStateRoles = 7;
 
-/// "parameter", "buffer", "optimizer", "control".
+/// "parameter", "buffer", "optimizer", "control", "average", "gradient", "copy".
 constexpr std::string_view stateRoleName(StateRole role) {
-  constexpr std::string_view kNames[kNumStateRoles] = {"parameter", "buffer", "optimizer",
-                                                       "control"};
+  constexpr std::string_view kNames[kNumStateRoles] = {
+      "parameter", "buffer", "optimizer", "control", "average", "gradient", "copy"};
   return kNames[static_cast<int>(role)];
 }
 

@@ -27,7 +27,7 @@
 namespace cgc {
 
 /// The version of the file format. A reader accepts this version only.
-inline constexpr uint32_t kPlanFormatVersion = 8;
+inline constexpr uint32_t kPlanFormatVersion = 9;
 /// The version of the launch record's argument lists: reads, writes, ints, floats.
 inline constexpr uint32_t kKernelAbi = 1;
 /// Alignment of weights in the file and of buffers in the arena, in bytes.

@@ -1,0 +1,24 @@
+// aten.bernoulli: random zeros and ones.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  if (args.isNone("p") && !isFloating(self.dtype))
+    return rules::mismatch("self", "probabilities of a floating dtype", self);
+  return rules::addDense(results, self.dtype, self.sizes);
+}
+
+} // namespace
+
+const OpDef defs::Bernoulli = {
+    .schema = "(Tensor self, float? p=none) -> Tensor",
+    .traits = kOpaque,
+    .infer = infer,
+    .doc = "1 with probability p or, without p, with the probability that self has there, else 0; "
+           "fresh in each run; the dtype of self.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,35 @@
+// cgc.ema: exponential moving averages of a list of parameters.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const auto averages = args.tensors("averages"), parameters = args.tensors("parameters");
+  if (averages.size() != parameters.size())
+    return rules::refuse("expected 'averages' to have as many tensors as 'parameters'");
+  for (size_t i = 0; i < averages.size(); ++i) {
+    if (averages[i]->sizes != parameters[i]->sizes || averages[i]->dtype != parameters[i]->dtype ||
+        !isFloating(averages[i]->dtype))
+      return rules::mismatch("averages", "of floating dtypes, with dtype and sizes of 'parameters'",
+                             *averages[i]);
+    CGC_TRY(rules::addDense(results, averages[i]->dtype, averages[i]->sizes));
+  }
+  if (!args.isNone("skip") &&
+      (args.tensor("skip").rank() != 0 || args.tensor("skip").dtype != DType::Bool))
+    return rules::mismatch("skip", "bool[]", args.tensor("skip"));
+  return Status::ok();
+}
+
+} // namespace
+
+const OpDef defs::Ema = {
+    .schema = "(Tensor[] averages, Tensor[] parameters, float decay, Tensor? skip=none) -> "
+              "Tensor[]",
+    .traits = kPure | kMove,
+    .infer = infer,
+    .doc = "decay * average + (1 - decay) * parameter for each pair; the averages if skip, bool[], "
+           "is true.",
+};
+
+} // namespace cgc::ir

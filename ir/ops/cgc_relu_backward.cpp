@@ -1,0 +1,25 @@
+// cgc.relu_backward: the gradient of aten.relu.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &result = args.tensor("result");
+  if (!isFloating(result.dtype))
+    return rules::mismatch("result", "of a floating dtype", result);
+  CGC_TRY(rules::sameDType(args, "result", {"grad_output"}));
+  return rules::pointwiseResult(args, {"grad_output", "result"}, results);
+}
+
+} // namespace
+
+const OpDef defs::ReluBackward = {
+    .schema = "(Tensor grad_output, Tensor result) -> Tensor",
+    .traits = kPure | kPointwise,
+    .infer = infer,
+    .aten = "aten::threshold_backward.grad_input(..., 0)",
+    .doc = "grad_output where result, relu's, is above 0 or NaN, else 0; floating dtypes.",
+};
+
+} // namespace cgc::ir
