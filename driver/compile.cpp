@@ -100,7 +100,7 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
 
 std::string passesOf(const CompileOptions &options) {
   if (options.train)
-    return passes::trainingPasses(options.train->loss, options.train->optimizer,
+    return passes::trainingPasses(options.target, options.train->loss, options.train->optimizer,
                                   options.train->autocast);
   if (const auto *text = std::get_if<std::string>(&options.passes))
     return *text;
@@ -165,8 +165,9 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
   std::vector<Stage> stages = {{options.train ? kStepEntry : "", pipeline}};
   std::optional<passes::Pipeline> evaluation;
   if (options.train) {
-    CGC_ASSIGN_OR_RETURN(evaluation,
-                         makePipeline(options, passes::evaluationPasses(options.train->autocast)));
+    CGC_ASSIGN_OR_RETURN(
+        evaluation,
+        makePipeline(options, passes::evaluationPasses(options.target, options.train->autocast)));
     stages.push_back({kEvaluateEntry, *evaluation});
   }
   const Phases phases{options, stages.size() * buckets.size() + 2};

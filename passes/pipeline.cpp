@@ -37,22 +37,26 @@ std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType
 }
 
 namespace {
-/// The passes from the method to its form in f32, or in f32 and `autocast`.
-std::string methodPasses(llvm::StringRef mode, std::optional<DType> autocast) {
+/// The passes from the method to its form in f32, or in f32 and `autocast`. On a GPU, attention is
+/// selected before its gradient: cgc.attention has one of 16 bits in one kernel.
+std::string methodPasses(llvm::StringRef mode, DeviceKind target, std::optional<DType> autocast) {
+  const std::string select = target == DeviceKind::Cuda ? "select-attention," : "";
   const std::string cast =
       autocast ? "autocast{to=" + std::string(dtypeName(*autocast)) + "}," : "";
-  return "functional-training{mode=" + mode.str() + "},specialize,canonicalize,tie-states," + cast;
+  return "functional-training{mode=" + mode.str() + "},specialize,canonicalize,tie-states," +
+         select + cast + "cse,";
 }
 } // namespace
 
-std::string trainingPasses(size_t loss, llvm::StringRef optimizer, std::optional<DType> autocast) {
-  return "module-substitution,inline," + methodPasses("step", autocast) +
+std::string trainingPasses(DeviceKind target, size_t loss, llvm::StringRef optimizer,
+                           std::optional<DType> autocast) {
+  return "module-substitution,inline," + methodPasses("step", target, autocast) +
          "differentiate{loss=" + std::to_string(loss) + "},optimize{" + optimizer.str() +
-         "},fold,op-substitution,cse,dce";
+         "},fold,op-substitution,cse,simplify-gradients,dce";
 }
 
-std::string evaluationPasses(std::optional<DType> autocast) {
-  return methodPasses("evaluate", autocast) + "fold,op-substitution,cse,dce";
+std::string evaluationPasses(DeviceKind target, std::optional<DType> autocast) {
+  return methodPasses("evaluate", target, autocast) + "fold,op-substitution,cse,dce";
 }
 
 std::string selectionPasses() {

@@ -25,10 +25,10 @@ std::string defaultPasses(DeviceKind target = DeviceKind::Cpu, OptLevel level = 
 
 /// Returns the pipeline of a training step: the module, in `autocast` if that is given, the
 /// gradients of output `loss`, and the update by the pass `optimize` with these options.
-std::string trainingPasses(size_t loss, llvm::StringRef optimizer,
+std::string trainingPasses(DeviceKind target, size_t loss, llvm::StringRef optimizer,
                            std::optional<DType> autocast = std::nullopt);
 /// Returns the pipeline of the method of a training step without gradients and update.
-std::string evaluationPasses(std::optional<DType> autocast = std::nullopt);
+std::string evaluationPasses(DeviceKind target, std::optional<DType> autocast = std::nullopt);
 
 /// Returns the selection passes, in order. The default for cuda runs them from O1 on.
 std::string selectionPasses();

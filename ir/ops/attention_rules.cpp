@@ -1,5 +1,9 @@
-// attention_rules: the type rule of attention masks.
+// attention_rules: the type rule of attention masks, and the gradients of attention.
 #include "ir/ops/attention_rules.h"
+
+#include "ir/ops/gradient_rules.h"
+
+#include <limits>
 
 namespace cgc::ir::rules {
 
@@ -18,3 +22,34 @@ Status checkAttentionMask(const InferArgs &args, DType dtype, llvm::ArrayRef<int
 }
 
 } // namespace cgc::ir::rules
+
+namespace cgc::ir {
+
+gradient::AttentionGradients gradient::attention(GradientBuilder &b, const AttentionCall &call) {
+  const DType dtype = call.query->tensor().dtype;
+  // Scores of 16 bits would round the weights.
+  const DType wide = dtypeSize(dtype) == 2 ? DType::F32 : dtype;
+  Value *scores = b.to(b.matmul(b.mul(call.query, call.scale), b.transposed(call.key)), wide);
+  constexpr double kHidden = -std::numeric_limits<double>::infinity();
+  if (call.isCausal) {
+    const Dims &sizes = scores->tensor().sizes;
+    Value *all = b.call(OpKind::Full, {Arg::ints(Dims{*(sizes.end() - 2), sizes.back()}), true});
+    scores = b.call(OpKind::Where, {b.call(OpKind::Tril, {all}), scores, kHidden});
+  } else if (call.mask) {
+    scores = call.mask->tensor().dtype == DType::Bool
+                 ? b.call(OpKind::Where, {call.mask, scores, kHidden})
+                 : b.add(scores, call.mask);
+  }
+  Value *weights = b.call(OpKind::Softmax, {scores, -1});
+  if (call.mask) // A row without a visible key has the weights 0, not NaN.
+    weights = unless(b, b.call(OpKind::Eq, {scores, kHidden}), weights);
+  Value *weighted = b.mul(weights, b.to(b.matmul(call.gradOut, b.transposed(call.value)), wide));
+  Value *slope = b.sub(weighted, b.mul(weights, b.sum(weighted, {-1}, /*keepDim=*/true)));
+  Value *scaled = b.mul(b.to(slope, dtype), call.scale);
+  return {.query = b.matmul(scaled, call.key),
+          .key = b.matmul(b.transposed(scaled), call.query),
+          .value = b.matmul(b.transposed(b.to(weights, dtype)), call.gradOut),
+          .mask = slope};
+}
+
+} // namespace cgc::ir

@@ -1,5 +1,6 @@
 // cgc.attention: softmax(query key^T scale + mask) value, with a token-major result.
 #include "ir/ops/attention_rules.h"
+#include "ir/ops/gradient_rules.h"
 
 namespace cgc::ir {
 namespace {
@@ -25,6 +26,37 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, query.dtype, {batch, length, heads * width});
 }
 
+/// One call of cgc.attention_backward for 16 bits without a mask; else ordinary ops.
+Status backward(GradientBuilder &b) {
+  Value *query = b.input("query"), *key = b.input("key"), *value = b.input("value");
+  const Dims sizes = query->tensor().sizes;
+  const int64_t batch = sizes[0], heads = sizes[1], queries = sizes[2], width = sizes[3];
+  const Dims order = {0, 2, 1, 3}; // From [B, L, H, D] to [B, H, L, D], or back.
+  const auto swapped = [&](Value *v) { return b.call(OpKind::Permute, {v, Arg::ints(order)}); };
+  Value *grad = swapped(b.reshape(b.grad(), {batch, queries, heads, width}));
+  const bool isCausal = b.arg("is_causal").as<bool>();
+  const double scale = gradient::number(b, "scale");
+  if (dtypeSize(query->tensor().dtype) != 2 || b.input("attn_mask")) {
+    const gradient::AttentionGradients grads =
+        gradient::attention(b, {query, key, value, b.input("attn_mask"), isCausal, scale, grad});
+    b.set("query", grads.query);
+    b.set("key", grads.key);
+    b.set("value", grads.value);
+    b.set("attn_mask", grads.mask);
+    return Status::ok();
+  }
+  const bool packed = key->tensor().sizes[2] == queries;
+  Node *grads =
+      b.callNode(OpKind::AttentionBackward, {grad, query, key, value, isCausal, scale, packed});
+  int64_t i = 0;
+  for (llvm::StringRef name : {"query", "key", "value"}) {
+    Value *part = packed ? b.call(OpKind::Select, {grads->result(), 2, i}) : grads->result(i);
+    b.set(name, swapped(part));
+    ++i;
+  }
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::FusedAttention = {
@@ -36,6 +68,7 @@ const OpDef defs::FusedAttention = {
         [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
           return name != "attn_mask" && (type.strides.back() == 1 || type.sizes.back() == 1);
         },
+    .gradient = backward,
     .doc = "Scaled dot-product attention of query [B, H, L, D] with key and value [B, H, S, D], "
            "which may have any strides, usually those of slices of one packed projection. The "
            "result is token-major, with the heads of a token side by side: [B, L, H * D]. "

@@ -1,5 +1,5 @@
 // cgc.attention_backward: the gradients of scaled dot-product attention.
-#include "ir/ops/attention_rules.h"
+#include "ir/ops/rules.h"
 
 namespace cgc::ir {
 namespace {
@@ -13,33 +13,41 @@ Status infer(const InferArgs &args, rules::Results &results) {
   if (args.tensor("grad_out").sizes != expected)
     return rules::mismatch("grad_out", rules::toString(expected) + ", as 'query'",
                            args.tensor("grad_out"));
-  if (key.rank() == 4)
-    expected[2] = key.sizes[2];
+  const int64_t batch = expected[0], heads = expected[1], queries = expected[2],
+                width = expected[3];
+  const int64_t keys = key.rank() == 4 ? key.sizes[2] : -1;
+  expected[2] = keys;
   for (llvm::StringRef name : {"key", "value"})
     if (args.tensor(name).sizes != expected)
-      return rules::mismatch(name, rules::toString(expected) + ", to fit 'query'",
-                             args.tensor(name));
-  CGC_TRY(rules::checkAttentionMask(
-      args, query.dtype, {query.sizes[0], query.sizes[1], query.sizes[2], key.sizes[2]}));
-  for (llvm::StringRef name : {"query", "key", "value"})
-    CGC_TRY(rules::addDense(results, query.dtype, args.tensor(name).sizes));
+      return rules::mismatch(
+          name, "[B, H, S, D] with 'query' " + rules::toString(query.sizes) + ", both alike",
+          args.tensor(name));
+  if (args.boolean("packed")) {
+    if (keys != queries)
+      return rules::refuse("expected as many keys as queries for 'packed'");
+    return rules::addDense(results, query.dtype, {batch, queries, 3, heads, width});
+  }
+  for (int64_t rows : {queries, keys, keys})
+    CGC_TRY(rules::addDense(results, query.dtype, {batch, rows, heads, width}));
   return Status::ok();
 }
 
 } // namespace
 
 const OpDef defs::AttentionBackward = {
-    .schema = "(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor? attn_mask=none, "
-              "bool is_causal=false, float scale) -> (Tensor, Tensor, Tensor)",
+    .schema = "(Tensor grad_out, Tensor query, Tensor key, Tensor value, bool is_causal=false, "
+              "float scale, bool packed=false) -> Tensor[]",
     .traits = kPure | kAttention,
     .infer = infer,
     .readsStrides =
-        [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
-          return name != "attn_mask" && (type.strides.back() == 1 || type.sizes.back() == 1);
+        [](const InferArgs &, llvm::StringRef, const TensorType &type) {
+          return type.strides.back() == 1 || type.sizes.back() == 1;
         },
     .doc = "The gradients of query [B, H, L, D], key and value [B, H, S, D] from that of the "
-           "attention's result, grad_out [B, H, L, D]. The weights are computed again. attn_mask, "
-           "is_causal and scale are those of cgc.attention; the mask gets no gradient.",
+           "result of attention without a mask, grad_out [B, H, L, D], with the is_causal and "
+           "scale of cgc.attention: [B, L, H, D] and two of [B, S, H, D]. With packed, which needs "
+           "L = S, they are one tensor [B, L, 3, H, D], as the packed projection has them. The "
+           "weights are computed again.",
 };
 
 } // namespace cgc::ir

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 namespace cgc::ir {
@@ -123,51 +122,28 @@ Value *sumOfHeads(GradientBuilder &b, Value *grad, const TensorType &type) {
   return b.sum(b.reshape(grad, sizes), {-3}, /*keepDim=*/false);
 }
 
-/// Computes the weights again, as softmax(scores), instead of keeping them.
 Status backward(GradientBuilder &b) {
-  Value *query = b.input("query"), *key = b.input("key"), *value = b.input("value");
-  Value *mask = b.input("attn_mask"), *grad = b.grad();
-  const TensorType &type = query->tensor();
-  const DType dtype = type.dtype;
+  gradient::AttentionCall call{.query = b.input("query"),
+                               .key = b.input("key"),
+                               .value = b.input("value"),
+                               .mask = b.input("attn_mask"),
+                               .isCausal = b.arg("is_causal").as<bool>(),
+                               .gradOut = b.grad()};
+  const Dims &sizes = call.query->tensor().sizes;
+  call.scale = b.arg("scale").isNone() ? 1 / std::sqrt(static_cast<double>(sizes.back()))
+                                       : gradient::number(b, "scale");
   const bool grouped = b.arg("enable_gqa").as<bool>();
   if (grouped) {
-    const int64_t heads = *(type.sizes.end() - 3);
-    key = repeatedHeads(b, key, heads);
-    value = repeatedHeads(b, value, heads);
+    const int64_t heads = *(sizes.end() - 3);
+    call.key = repeatedHeads(b, call.key, heads);
+    call.value = repeatedHeads(b, call.value, heads);
   }
-  const double scale = b.arg("scale").isNone()
-                           ? 1 / std::sqrt(static_cast<double>(type.sizes.back()))
-                           : gradient::number(b, "scale");
-  // Scores of 16 bits would round the weights.
-  const DType wide = dtypeSize(dtype) == 2 ? DType::F32 : dtype;
-  Value *scores = b.to(b.matmul(b.mul(query, scale), b.transposed(key)), wide);
-  constexpr double kHidden = -std::numeric_limits<double>::infinity();
-  if (b.arg("is_causal").as<bool>()) {
-    const Dims &sizes = scores->tensor().sizes;
-    Value *all = b.call(OpKind::Full, {Arg::ints(Dims{*(sizes.end() - 2), sizes.back()}), true});
-    scores = b.call(OpKind::Where, {b.call(OpKind::Tril, {all}), scores, kHidden});
-  } else if (mask) {
-    scores = mask->tensor().dtype == DType::Bool ? b.call(OpKind::Where, {mask, scores, kHidden})
-                                                 : b.add(scores, mask);
-  }
-  Value *weights = b.call(OpKind::Softmax, {scores, -1});
-  if (mask) // A row without a visible key has the weights 0, not NaN.
-    weights = gradient::unless(b, b.call(OpKind::Eq, {scores, kHidden}), weights);
-  Value *narrow = b.to(weights, dtype);
-  if (b.needs("value")) {
-    Value *sum = b.matmul(b.transposed(narrow), grad);
-    b.set("value", grouped ? sumOfHeads(b, sum, b.input("value")->tensor()) : sum);
-  }
-  Value *weighted = b.mul(weights, b.to(b.matmul(grad, b.transposed(value)), wide));
-  Value *slope = b.sub(weighted, b.mul(weights, b.sum(weighted, {-1}, /*keepDim=*/true)));
-  b.set("attn_mask", slope);
-  slope = b.mul(b.to(slope, dtype), scale);
-  if (b.needs("query"))
-    b.set("query", b.matmul(slope, key));
-  if (b.needs("key")) {
-    Value *sum = b.matmul(b.transposed(slope), query);
-    b.set("key", grouped ? sumOfHeads(b, sum, b.input("key")->tensor()) : sum);
-  }
+  const gradient::AttentionGradients grads = gradient::attention(b, call);
+  for (const auto &[name, grad] : {std::pair("key", grads.key), std::pair("value", grads.value)})
+    if (b.needs(name))
+      b.set(name, grouped ? sumOfHeads(b, grad, b.input(name)->tensor()) : grad);
+  b.set("query", grads.query);
+  b.set("attn_mask", grads.mask);
   return Status::ok();
 }
 

@@ -44,6 +44,7 @@ Precision precisionOf(OpKind op) {
   case OpKind::ConvTranspose2d:
   case OpKind::ConvTranspose3d:
   case OpKind::Attention:
+  case OpKind::FusedAttention:
     return Precision::Lower;
   case OpKind::Acos:
   case OpKind::Asin:
