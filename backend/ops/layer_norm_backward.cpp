@@ -1,8 +1,15 @@
-// cgc.layer_norm_statistics and cgc.layer_norm_backward: calls of LibTorch's native_layer_norm.
+// cgc.layer_norm_statistics and cgc.layer_norm_backward: cgc's own kernels on cuda for rows of f32;
+// else calls of LibTorch's native_layer_norm.
+#include "backend/kernels.h"
 #include "backend/ops/converted.h"
+#include "backend/ops/tensor_math.h"
+#include "runtime/base/check.h"
+#include "runtime/kernels/rowwise/layer_norm_train.h"
 
 namespace cgc::backend {
 namespace {
+
+constexpr llvm::StringLiteral kParameters[] = {"weight", "bias"};
 
 /// The dtype of LibTorch's call, and that of its statistics.
 struct NormDTypes {
@@ -21,7 +28,7 @@ bool fillIfEmpty(const ir::Node &node, BucketBuilder &builder) {
 
 NormDTypes dtypesOf(const ir::Node &node, DeviceKind target) {
   std::optional<DType> parameter;
-  for (llvm::StringRef name : {"weight", "bias"})
+  for (llvm::StringRef name : kParameters)
     if (!node.arg(name).isNone())
       parameter = node.arg(name).value()->tensor().dtype;
   const DType values =
@@ -29,10 +36,86 @@ NormDTypes dtypesOf(const ir::Node &node, DeviceKind target) {
   return {values, dtypeSize(values) == 2 ? DType::F32 : values};
 }
 
+std::optional<Place> placeOf(const ir::Node &node, llvm::StringRef name, BucketBuilder &builder) {
+  const ir::Arg &arg = node.arg(name);
+  return arg.isValue() ? std::optional(builder.place(arg.value())) : std::nullopt;
+}
+
+/// Rows and columns of a call that normalizes the last dimension of f32; nullopt for other calls.
+std::optional<std::pair<int64_t, int64_t>> rowsOf(const ir::Node &node) {
+  const ir::TensorType &input = node.arg("input").value()->tensor();
+  if (input.dtype != DType::F32 || node.arg("normalized_shape").asInts()->size() != 1)
+    return std::nullopt;
+  const int64_t columns = input.sizes.back();
+  return std::pair(input.numElements() / columns, columns);
+}
+
+/// Adds a launch of cgc's kernel if it takes these tensors.
+bool launchStatistics(const ir::Node &node, BucketBuilder &builder) {
+  const auto rows = rowsOf(node);
+  const std::string kernel = kernelNamed("layer_norm_statistics", node.result()->tensor().dtype);
+  if (!rows || !findKernel(kernel))
+    return false;
+  llvm::SmallVector<Place, 3> results;
+  for (const ir::Value &result : node.results())
+    results.push_back(builder.allocate(result));
+  return launch({.kernel = kernel,
+                 .blocks = normStatisticsBlocks(rows->first),
+                 .threads = kNormStatisticsThreads,
+                 .reads = {placeOf(node, "input", builder), placeOf(node, "weight", builder),
+                           placeOf(node, "bias", builder)},
+                 .writes = {results.begin(), results.end()},
+                 .ints = {rows->first, rows->second},
+                 .floats = {*node.arg("eps").asNumber()}},
+                builder);
+}
+
+/// Adds launches of cgc's kernels, for the rows and then for weight and bias, if they take these
+/// tensors.
+bool launchBackward(const ir::Node &node, BucketBuilder &builder) {
+  const auto rows = rowsOf(node);
+  const DType dtype = node.arg("grad_out").value()->tensor().dtype;
+  const auto copy = node.arg("copy").getIf<DType>();
+  const std::string kernel = kernelNamed("layer_norm_backward", dtype);
+  if (!rows || !findKernel(kernel) || (copy && (*copy != dtype || dtypeSize(dtype) != 2)))
+    return false;
+  const auto [count, columns] = *rows;
+  const uint64_t blocks = normBackwardBlocks(count, columns, builder.multiprocessors());
+  const Place sums = builder.temporary(DType::F32, {static_cast<int64_t>(blocks), 2, columns});
+  unsigned next = 0;
+  const Place gradInput = builder.allocate(*node.result(next++));
+  std::optional<Place> gradients[2];
+  for (const auto &[name, gradient] : llvm::zip_equal(kParameters, gradients))
+    if (!node.arg(name).isNone())
+      gradient = builder.allocate(*node.result(next++));
+  RecordTensors tensors;
+  for (llvm::StringRef name : {"grad_out", "input", "mean", "rstd", "weight", "residual"})
+    tensors.reads.push_back(placeOf(node, name, builder));
+  tensors.writes = {
+      gradInput, copy ? std::optional(builder.allocate(*node.result(next))) : std::nullopt, sums};
+  KernelLaunch record = launchOf(*findKernel(kernel));
+  record.grid[0] = static_cast<uint32_t>(blocks);
+  record.block[0] = normBackwardThreads(columns);
+  record.sharedBytes = normBackwardSharedBytes(columns);
+  record.ints = {count, columns};
+  if (!launch(std::move(record), tensors, builder))
+    return false;
+  KernelLaunch parameters = launchOf(*findKernel("layer_norm_parameters_f32"));
+  parameters.grid[0] =
+      static_cast<uint32_t>((columns + kNormParameterColumns - 1) / kNormParameterColumns);
+  parameters.block[0] = kNormParameterThreads;
+  parameters.ints = {static_cast<int64_t>(blocks), columns};
+  const bool wanted = gradients[0] || gradients[1];
+  const bool launched =
+      !wanted || launch(std::move(parameters), {{sums}, {gradients[0], gradients[1]}}, builder);
+  CGC_CHECK(launched && "the kernel takes the sums of the one before it");
+  return true;
+}
+
 } // namespace
 
 Status lowerLayerNormStatistics(const ir::Node &node, BucketBuilder &builder) {
-  if (fillIfEmpty(node, builder))
+  if (fillIfEmpty(node, builder) || launchStatistics(node, builder))
     return Status::ok();
   const NormDTypes dtypes = dtypesOf(node, builder.target());
   ConvertedResults results(builder);
@@ -51,14 +134,14 @@ Status lowerLayerNormStatistics(const ir::Node &node, BucketBuilder &builder) {
 }
 
 Status lowerLayerNormBackward(const ir::Node &node, BucketBuilder &builder) {
-  if (fillIfEmpty(node, builder))
+  if (fillIfEmpty(node, builder) || launchBackward(node, builder))
     return Status::ok();
   const NormDTypes dtypes = dtypesOf(node, builder.target());
   ConvertedResults results(builder);
   std::vector<std::optional<Place>> outputs = {results.add(*node.result(), dtypes.values)};
   std::vector<int64_t> mask = {1};
   unsigned next = 1;
-  for (llvm::StringRef name : {"weight", "bias"}) {
+  for (llvm::StringRef name : kParameters) {
     const bool isGiven = !node.arg(name).isNone();
     mask.push_back(isGiven);
     outputs.push_back(isGiven ? std::optional(results.add(*node.result(next++), dtypes.values))
@@ -74,6 +157,11 @@ Status lowerLayerNormBackward(const ir::Node &node, BucketBuilder &builder) {
                         convertedArg(node, "bias", dtypes.values, builder), std::move(mask)},
                        outputs);
   results.convert();
+  const Place gradInput = builder.place(node.result());
+  if (const auto residual = placeOf(node, "residual", builder))
+    TensorMath(builder).add(gradInput, *residual, 1, gradInput);
+  if (!node.arg("copy").isNone())
+    builder.copy(gradInput, builder.allocate(*node.result(next)));
   return Status::ok();
 }
 

@@ -8,7 +8,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input");
   if (args.tensor("grad_out").sizes != input.sizes)
     return rules::mismatch("grad_out", "of the sizes of 'input'", args.tensor("grad_out"));
-  CGC_TRY(rules::sameDType(args, "input", {"grad_out"}));
+  if (dtypeSize(args.tensor("grad_out").dtype) != 2 || input.dtype != DType::F32)
+    CGC_TRY(rules::sameDType(args, "input", {"grad_out"}));
   const Dims shape = args.ints("normalized_shape");
   if (shape.empty() || shape.size() > input.sizes.size())
     return rules::refuse("expected 'normalized_shape' to be the last sizes of 'input'");
@@ -22,18 +23,28 @@ Status infer(const InferArgs &args, rules::Results &results) {
   for (llvm::StringRef name : {"weight", "bias"})
     if (!args.isNone(name))
       CGC_TRY(rules::addDense(results, args.tensor(name).dtype, args.tensor(name).sizes));
-  return Status::ok();
+  if (!args.isNone("residual")) {
+    CGC_TRY(rules::sameDType(args, "input", {"residual"}));
+    if (args.tensor("residual").sizes != input.sizes)
+      return rules::mismatch("residual", "of the sizes of 'input'", args.tensor("residual"));
+  }
+  if (args.isNone("copy"))
+    return Status::ok();
+  if (!isFloating(args.dtype("copy")))
+    return rules::refuse("expected 'copy' to be a floating dtype");
+  return rules::addDense(results, args.dtype("copy"), input.sizes);
 }
 
 } // namespace
 
 const OpDef defs::LayerNormBackward = {
     .schema = "(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, "
-              "Tensor? weight, Tensor? bias) -> Tensor[]",
+              "Tensor? weight, Tensor? bias, Tensor? residual=none, dtype? copy=none) -> Tensor[]",
     .traits = kPure | kReduction,
     .infer = infer,
     .doc = "The gradients of input and, where they are given, of weight and bias, from the results "
-           "mean and rstd of layer_norm_statistics.",
+           "mean and rstd of layer_norm_statistics. The residual is added to the first. With copy, "
+           "the last result is the first in that dtype. grad_out may have 16 bits if input is f32.",
 };
 
 } // namespace cgc::ir

@@ -8,6 +8,11 @@ namespace {
 Status infer(const InferArgs &args, rules::Results &results) {
   CGC_TRY(rules::layerNorm(args, results));
   const TensorType &input = args.tensor("input");
+  if (!args.isNone("dtype")) {
+    if (!isFloating(args.dtype("dtype")))
+      return rules::refuse("expected 'dtype' to be floating");
+    results.back().type.dtype = args.dtype("dtype");
+  }
   const size_t normalized = args.ints("normalized_shape").size();
   Dims sizes = input.sizes;
   std::fill(sizes.end() - normalized, sizes.end(), 1);
@@ -19,12 +24,12 @@ Status infer(const InferArgs &args, rules::Results &results) {
 } // namespace
 
 const OpDef defs::LayerNormStatistics = {
-    .schema = "(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
-              "(Tensor, Tensor, Tensor)",
+    .schema = "(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps, "
+              "dtype? dtype=none) -> (Tensor, Tensor, Tensor)",
     .traits = kPure | kReduction,
     .infer = infer,
-    .doc = "layer_norm of input, then mean and 1 / sqrt(variance + eps) of each row, [..., 1, "
-           "...]; these in f32 if input has 16 bits.",
+    .doc = "layer_norm of input, in the dtype if that is given, then mean and 1 / sqrt(variance + "
+           "eps) of each row, [..., 1, ...]; these in f32 if input has 16 bits.",
 };
 
 } // namespace cgc::ir

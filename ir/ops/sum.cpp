@@ -19,7 +19,6 @@ const OpDef defs::Sum = {
     .schema = "(Tensor self, int[]? dim=none, bool keepdim=false, dtype? dtype=none) -> Tensor",
     .traits = kPure | kReduction,
     .infer = infer,
-    .aten = "aten::sum.IntList_out",
     .batch = batch::reduction,
     .gradient =
         [](GradientBuilder &b) {

@@ -1,0 +1,83 @@
+// References of layer_norm_statistics_*, layer_norm_backward_* and layer_norm_parameters_f32.
+#include "runtime/kernels/reference_elements.h"
+
+#include <cmath>
+
+namespace cgc::reference {
+namespace {
+
+/// Row `row` of a matrix of f32; null if the tensor is absent.
+const float *rowOf(const TensorView &tensor, int64_t row, int64_t columns) {
+  return tensor.data ? dataOf<float>(tensor) + row * columns : nullptr;
+}
+
+template <class T> void normStatistics(const ReferenceArguments &a) {
+  const int64_t rows = a.ints[0], columns = a.ints[1];
+  const auto eps = static_cast<float>(a.floats[0]), count = static_cast<float>(columns);
+  const float *const weight = rowOf(a.reads[1], 0, columns), *const bias =
+                                                                 rowOf(a.reads[2], 0, columns);
+  for (int64_t row = 0; row < rows; ++row) {
+    const float *const x = rowOf(a.reads[0], row, columns);
+    const float mean = sumOf(columns, [&](int64_t i) { return x[i]; }) / count;
+    const float variance =
+        sumOf(columns, [&](int64_t i) { return (x[i] - mean) * (x[i] - mean); }) / count;
+    const float rstd = 1 / std::sqrt(variance + eps);
+    for (int64_t i = 0; i < columns; ++i)
+      resultOf<T>(a.writes[0])[row * columns + i] =
+          fromFloat<T>((x[i] - mean) * rstd * (weight ? weight[i] : 1) + (bias ? bias[i] : 0));
+    resultOf<float>(a.writes[1])[row] = mean;
+    resultOf<float>(a.writes[2])[row] = rstd;
+  }
+}
+
+/// Writes all sums to the first partial row, and zeros to the others.
+template <class T> void normBackward(const ReferenceArguments &a) {
+  const int64_t rows = a.ints[0], columns = a.ints[1];
+  const float *const weight = rowOf(a.reads[4], 0, columns);
+  const auto count = static_cast<float>(columns);
+  std::vector<double> sums(2 * columns);
+  std::vector<float> normalized(columns), slopes(columns), grad(columns);
+  for (int64_t row = 0; row < rows; ++row) {
+    const float *const x = rowOf(a.reads[1], row, columns), *const residual =
+                                                                rowOf(a.reads[5], row, columns);
+    const float mean = dataOf<float>(a.reads[2])[row], rstd = dataOf<float>(a.reads[3])[row];
+    loadRow(dataOf<T>(a.reads[0]) + row * columns, columns, grad.data());
+    for (int64_t i = 0; i < columns; ++i) {
+      normalized[i] = (x[i] - mean) * rstd;
+      slopes[i] = grad[i] * (weight ? weight[i] : 1);
+      sums[i] += grad[i] * normalized[i];
+      sums[columns + i] += grad[i];
+    }
+    const float sum = sumOf(columns, [&](int64_t i) { return slopes[i]; }) / count,
+                product =
+                    sumOf(columns, [&](int64_t i) { return slopes[i] * normalized[i]; }) / count;
+    for (int64_t i = 0; i < columns; ++i) {
+      const float value =
+          (residual ? residual[i] : 0) + (slopes[i] - sum - normalized[i] * product) * rstd;
+      resultOf<float>(a.writes[0])[row * columns + i] = value;
+      if (a.writes[1].data)
+        resultOf<T>(a.writes[1])[row * columns + i] = fromFloat<T>(value);
+    }
+  }
+  float *const to = resultOf<float>(a.writes[2]);
+  std::fill(to, to + elementsOf(a.writes[2]), 0.0f);
+  for (size_t i = 0; i < sums.size(); ++i)
+    to[i] = static_cast<float>(sums[i]);
+}
+
+void normParameters(const ReferenceArguments &a) {
+  const int64_t partials = a.ints[0], columns = a.ints[1];
+  for (int64_t which = 0; which < 2; ++which)
+    for (int64_t i = 0; i < columns && a.writes[which].data; ++i)
+      resultOf<float>(a.writes[which])[i] = sumOf(partials, [&](int64_t partial) {
+        return dataOf<float>(a.reads[0])[(partial * 2 + which) * columns + i];
+      });
+}
+
+} // namespace
+
+CGC_FLOAT_REFERENCES(layer_norm_statistics, normStatistics)
+CGC_FLOAT_REFERENCES(layer_norm_backward, normBackward)
+CGC_REFERENCE(layer_norm_parameters_f32, normParameters)
+
+} // namespace cgc::reference
