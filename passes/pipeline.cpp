@@ -37,10 +37,10 @@ std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType
 }
 
 namespace {
-/// The passes from the method to its form in f32, or in f32 and `autocast`. On a GPU, attention is
-/// selected before its gradient: cgc.attention has one of 16 bits in one kernel.
+/// The passes from the method to its form in f32, or in f32 and `autocast`. On a GPU, attention and
+/// patches are selected before their gradients, which are one kernel and products.
 std::string methodPasses(llvm::StringRef mode, DeviceKind target, std::optional<DType> autocast) {
-  const std::string select = target == DeviceKind::Cuda ? "select-attention," : "";
+  const std::string select = target == DeviceKind::Cuda ? "select-attention,select-patches," : "";
   const std::string cast =
       autocast ? "autocast{to=" + std::string(dtypeName(*autocast)) + "}," : "";
   return "functional-training{mode=" + mode.str() + "},specialize,canonicalize,tie-states," +
@@ -52,7 +52,7 @@ std::string trainingPasses(DeviceKind target, size_t loss, llvm::StringRef optim
                            std::optional<DType> autocast) {
   return "module-substitution,inline," + methodPasses("step", target, autocast) +
          "differentiate{loss=" + std::to_string(loss) + "},optimize{" + optimizer.str() +
-         "},fold,op-substitution,cse,simplify-gradients,dce";
+         "},fold,op-substitution,cse,simplify-gradients,select-train-norm,dce";
 }
 
 std::string evaluationPasses(DeviceKind target, std::optional<DType> autocast) {

@@ -56,18 +56,18 @@ bool launchStatistics(const ir::Node &node, BucketBuilder &builder) {
   const std::string kernel = kernelNamed("layer_norm_statistics", node.result()->tensor().dtype);
   if (!rows || !findKernel(kernel))
     return false;
-  llvm::SmallVector<Place, 3> results;
+  RecordTensors tensors;
+  for (llvm::StringRef name : {"input", "weight", "bias", "addend"})
+    tensors.reads.push_back(placeOf(node, name, builder));
   for (const ir::Value &result : node.results())
-    results.push_back(builder.allocate(result));
-  return launch({.kernel = kernel,
-                 .blocks = normStatisticsBlocks(rows->first),
-                 .threads = kNormStatisticsThreads,
-                 .reads = {placeOf(node, "input", builder), placeOf(node, "weight", builder),
-                           placeOf(node, "bias", builder)},
-                 .writes = {results.begin(), results.end()},
-                 .ints = {rows->first, rows->second},
-                 .floats = {*node.arg("eps").asNumber()}},
-                builder);
+    tensors.writes.emplace_back(builder.allocate(result));
+  tensors.writes.resize(4); // Without an addend there is no sum.
+  KernelLaunch record = launchOf(*findKernel(kernel));
+  record.grid[0] = static_cast<uint32_t>(normStatisticsBlocks(rows->first));
+  record.block[0] = kNormStatisticsThreads;
+  record.ints = {rows->first, rows->second};
+  record.floats = {*node.arg("eps").asNumber()};
+  return launch(std::move(record), tensors, builder);
 }
 
 /// Adds launches of cgc's kernels, for the rows and then for weight and bias, if they take these
@@ -122,8 +122,11 @@ Status lowerLayerNormStatistics(const ir::Node &node, BucketBuilder &builder) {
   std::vector<std::optional<Place>> outputs = {results.add(*node.result(), dtypes.values)};
   for (unsigned i : {1, 2})
     outputs.push_back(results.add(*node.result(i), dtypes.statistics));
+  Place input = builder.place(node.arg("input").value());
+  if (const auto addend = placeOf(node, "addend", builder))
+    input = TensorMath(builder).add(input, *addend, 1, builder.allocate(*node.result(3)));
   builder.callThenCopy("aten::native_layer_norm", "",
-                       {convertedArg(node, "input", dtypes.values, builder),
+                       {builder.tensor(converted(input, dtypes.values, builder)),
                         builder.arg(node.arg("normalized_shape")),
                         convertedArg(node, "weight", dtypes.values, builder),
                         convertedArg(node, "bias", dtypes.values, builder),

@@ -18,18 +18,26 @@ Status infer(const InferArgs &args, rules::Results &results) {
   std::fill(sizes.end() - normalized, sizes.end(), 1);
   const DType dtype = rules::statisticsDType(input.dtype);
   CGC_TRY(rules::addDense(results, dtype, sizes));
-  return rules::addDense(results, dtype, sizes);
+  CGC_TRY(rules::addDense(results, dtype, sizes));
+  if (args.isNone("addend"))
+    return Status::ok();
+  const TensorType &addend = args.tensor("addend");
+  if (addend.sizes != input.sizes || !isFloating(addend.dtype))
+    return rules::mismatch("addend", "of a floating dtype, of the sizes of 'input'", addend);
+  return rules::addDense(results, input.dtype, input.sizes);
 }
 
 } // namespace
 
 const OpDef defs::LayerNormStatistics = {
     .schema = "(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps, "
-              "dtype? dtype=none) -> (Tensor, Tensor, Tensor)",
+              "dtype? dtype=none, Tensor? addend=none) -> Tensor[]",
     .traits = kPure | kReduction,
     .infer = infer,
     .doc = "layer_norm of input, in the dtype if that is given, then mean and 1 / sqrt(variance + "
-           "eps) of each row, [..., 1, ...]; these in f32 if input has 16 bits.",
+           "eps) of each row, [..., 1, ...]; these in f32 if input has 16 bits. With an addend, "
+           "input plus "
+           "addend is normalized, and is the last result.",
 };
 
 } // namespace cgc::ir

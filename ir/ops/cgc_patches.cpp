@@ -1,4 +1,5 @@
 // cgc.patches: an image cut into patches, one per row.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -21,12 +22,33 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, image.dtype, {image.sizes[0], rows, columns});
 }
 
+/// Puts the pixels of each row back to their places. No patch has those at the border.
+Status backward(GradientBuilder &b) {
+  const Dims image = b.input("image")->tensor().sizes;
+  const InferArgs args = gradient::args(b);
+  const Dims patch = args.ints("patch");
+  const int64_t rows = image[2] / patch[0], columns = image[3] / patch[1];
+  const int64_t pixels = image[1] * patch[0] * patch[1];
+  Value *grad = b.grad();
+  if (args.integer("columns") != pixels)
+    grad = b.call(OpKind::Slice, {grad, 2, 0, pixels});
+  grad = b.reshape(grad, {image[0], rows, columns, image[1], patch[0], patch[1]});
+  grad = b.call(OpKind::Permute, {grad, Arg::ints(Dims{0, 3, 1, 4, 2, 5})});
+  grad = b.reshape(grad, {image[0], image[1], rows * patch[0], columns * patch[1]});
+  const int64_t bottom = image[2] - rows * patch[0], right = image[3] - columns * patch[1];
+  if (bottom > 0 || right > 0)
+    grad = b.call(OpKind::ConstantPad, {grad, Arg::ints(Dims{0, right, 0, bottom})});
+  b.set("image", grad);
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::Patches = {
     .schema = "(Tensor image, int[] patch, int columns) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
+    .gradient = backward,
     .doc = "The patches [PH, PW] of image [B, C, H, W], without overlap and in row-major order: "
            "[B, (H / PH) * (W / PW), columns]. A row holds the C * PH * PW pixels in the order of "
            "a convolution's weight [O, C, PH, PW], followed by zeros. Pixels beyond the last whole "

@@ -36,7 +36,7 @@ bool selectPatches(Node &node, PatternRewriter &rewriter) {
   if (extents(conv->padding()) != Pair(0, 0) || extents(conv->dilation()) != Pair(1, 1) ||
       conv->groups() != 1)
     return rewriter.notifyMatchFailure(node, "it has padding, dilation or groups");
-  if (!isConstant(weight) || !weight->tensor().isContiguous())
+  if (!(isConstant(weight) || readsState(*weight->node())) || !weight->tensor().isContiguous())
     return rewriter.notifyMatchFailure(node, "the weight is not a dense parameter");
   // The result with the channels of a patch side by side.
   ir::TensorType result = node.result()->tensor();

@@ -10,11 +10,10 @@ namespace cgc::passes {
 /// The gradients of parts that are padded and added, such as those of query, key and value in their
 /// packed projection, become one concatenation, and no copy at all if they lie side by side
 /// already. The gradients of parameters under autocast, sums and products of 16-bit rows that are
-/// cast to f32, are written in f32. Layer normalization reads and writes the 16-bit tensors around
-/// it itself, and adds the gradient of the residual.
+/// cast to f32, are written in f32.
 struct SimplifyGradientsPass {
   static constexpr const char *name = "simplify-gradients";
-  static Result<SimplifyGradientsPass> create(PassOptions &) { return SimplifyGradientsPass(); }
+  static constexpr bool explains = true;
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
 
@@ -158,88 +157,9 @@ bool widenSum(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
-/// to(layer_norm_statistics(x), 16 bits) becomes layer_norm_statistics in 16 bits, if nothing else
-/// reads the normalized values.
-bool narrowNorm(Node &node, PatternRewriter &rewriter) {
-  const auto to = ir::ToOp::of(node);
-  if (!to || dtypeSize(node.result()->tensor().dtype) != 2 || to->self()->users().size() != 1)
-    return false;
-  Node &norm = *to->self()->node();
-  if (!norm.is(OpKind::LayerNormStatistics) || to->self() != norm.result() ||
-      norm.result()->tensor().dtype != DType::F32 || !norm.arg("dtype").isNone())
-    return false;
-  std::vector<Arg> args = norm.args().vec();
-  args.back() = node.result()->tensor().dtype;
-  Node *narrow = rewriter.create(OpKind::LayerNormStatistics, std::move(args), norm, &norm);
-  replaceAllUsesWith(rewriter, node.result(), narrow->result());
-  for (unsigned i : {1, 2})
-    replaceAllUsesWith(rewriter, norm.result(i), narrow->result(i));
-  return true;
-}
-
-/// Replaces the layer_norm_backward `norm` by one with these arguments in the same place, and
-/// returns it. Further results follow those of `norm`.
-Node *replaceNorm(Node &norm, std::vector<Arg> args, PatternRewriter &rewriter) {
-  Node *fresh = rewriter.create(OpKind::LayerNormBackward, std::move(args), norm, &norm);
-  for (unsigned i = 0; i < norm.numResults(); ++i)
-    replaceAllUsesWith(rewriter, norm.result(i), fresh->result(i));
-  return fresh;
-}
-
-/// layer_norm_backward(to(grad, f32)) reads the 16-bit gradient itself.
-bool readNarrowGradient(Node &node, PatternRewriter &rewriter) {
-  const auto norm = ir::LayerNormBackwardOp::of(node);
-  const auto to = norm ? ir::ToOp::of(*norm->gradOut()->node()) : std::nullopt;
-  if (!to || norm->gradOut()->tensor().dtype != DType::F32 ||
-      dtypeSize(to->self()->tensor().dtype) != 2)
-    return false;
-  std::vector<Arg> args = node.args().vec();
-  args.front() = to->self();
-  replaceNorm(node, std::move(args), rewriter);
-  return true;
-}
-
-/// x + layer_norm_backward(...) adds x in layer_norm_backward: the gradient of a residual.
-bool addResidual(Node &node, PatternRewriter &rewriter) {
-  for (const auto &[value, residual] : operandsOfSum(node)) {
-    Node &norm = *value->node();
-    if (norm.kind() != ir::NodeKind::CallFunction || !norm.is(OpKind::LayerNormBackward) ||
-        value != norm.result() || value->users().size() != 1 || !norm.arg("residual").isNone() ||
-        !norm.arg("copy").isNone() || !residual->node()->isBefore(norm) ||
-        residual->tensor().sizes != value->tensor().sizes ||
-        residual->tensor().dtype != value->tensor().dtype)
-      continue;
-    std::vector<Arg> args = norm.args().vec();
-    args[args.size() - 2] = residual;
-    Node *fresh = replaceNorm(norm, std::move(args), rewriter);
-    replaceAllUsesWith(rewriter, node.result(), fresh->result());
-    return true;
-  }
-  return false;
-}
-
-/// to(layer_norm_backward(...), 16 bits) becomes its last result.
-bool copyNormGradient(Node &node, PatternRewriter &rewriter) {
-  const auto to = ir::ToOp::of(node);
-  if (!to || dtypeSize(node.result()->tensor().dtype) != 2)
-    return false;
-  Node &norm = *to->self()->node();
-  if (norm.kind() != ir::NodeKind::CallFunction || !norm.is(OpKind::LayerNormBackward) ||
-      to->self() != norm.result() || to->self()->tensor().dtype != DType::F32 ||
-      !norm.arg("copy").isNone())
-    return false;
-  std::vector<Arg> args = norm.args().vec();
-  args.back() = node.result()->tensor().dtype;
-  const unsigned copy = norm.numResults();
-  Node *fresh = replaceNorm(norm, std::move(args), rewriter);
-  replaceAllUsesWith(rewriter, node.result(), fresh->result(copy));
-  return true;
-}
-
 constexpr Pattern kPatterns[] = {
-    CGC_PATTERN(joinParts),           CGC_PATTERN(joinViews),   CGC_PATTERN(dropIdentity),
-    CGC_PATTERN(widenWeightGradient), CGC_PATTERN(widenSum),    CGC_PATTERN(narrowNorm),
-    CGC_PATTERN(readNarrowGradient),  CGC_PATTERN(addResidual), CGC_PATTERN(copyNormGradient),
+    CGC_PATTERN(joinParts),           CGC_PATTERN(joinViews), CGC_PATTERN(dropIdentity),
+    CGC_PATTERN(widenWeightGradient), CGC_PATTERN(widenSum),
 };
 
 } // namespace

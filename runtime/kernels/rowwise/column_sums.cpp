@@ -12,7 +12,7 @@ Result<ColumnSumsLaunch> checkColumnSums(const LaunchView &launch, DType dtype) 
   if (!elements || rows > INT32_MAX || columns > INT32_MAX || columns % kColumnSumsVector != 0)
     return refuseLaunch("rows have to be positive, columns a multiple of 8");
   if (!hasShape(launch, columnSumsBlocks(columns), kColumnSumsThreads))
-    return refuseLaunch("the grid has to be {ceil(columns / 32), 1, 1}, the block {512, 1, 1}, "
+    return refuseLaunch("the grid has to be {ceil(columns / 16), 1, 1}, the block {512, 1, 1}, "
                         "without shared memory");
   if (!isDenseOf(launch.reads[0], dtype, *elements) || !isAligned(launch.reads[0], 16))
     return refuseLaunch("x has to be dense, [rows, columns], at a multiple of 16 bytes");

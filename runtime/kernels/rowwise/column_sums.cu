@@ -1,5 +1,5 @@
 // column_sums_*: the sums of the columns of a matrix in f32, such as the gradient of a bias. A CTA
-// adds 32 columns over all rows, always in the same order.
+// adds 16 columns over all rows, always in the same order.
 #include "runtime/kernels/rowwise/column_sums.h"
 
 #include "runtime/kernels/device.cuh"
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kColumnSumsThreads)
   griddepWait();
   constexpr int kVector = kColumnSumsVector, kVectors = int(kColumnSumsColumns) / kVector,
                 kRows = int(kColumnSumsThreads) / kVectors;
-  // Eight lanes of a warp have rows of their own of the same vector.
+  // 16 lanes of a warp have rows of their own of the same vector.
   const int vector = threadIdx.x % kVectors, row = threadIdx.x / kVectors;
   const int column = blockIdx.x * int(kColumnSumsColumns) + vector * kVector;
   float sums[kVector] = {};

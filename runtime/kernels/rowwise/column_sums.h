@@ -6,7 +6,7 @@
 namespace cgc {
 
 /// Columns of a CTA, each thread with eight of them, and its threads.
-inline constexpr int64_t kColumnSumsColumns = 32, kColumnSumsVector = 8;
+inline constexpr int64_t kColumnSumsColumns = 16, kColumnSumsVector = 8;
 inline constexpr uint32_t kColumnSumsThreads = 512;
 
 constexpr uint64_t columnSumsBlocks(int64_t columns) {

@@ -45,6 +45,12 @@ Result<NormTrainLaunch> checkNormStatistics(const LaunchView &launch, DType dtyp
   for (const OperandView &statistics : launch.writes.subspan(1, 2))
     if (!isDenseOf(statistics, DType::F32, rows))
       return refuseLaunch("mean and rstd have to be dense f32[rows]");
+  const OperandView &addend = launch.reads[3], &sum = launch.writes[3];
+  if (addend.isPresent() != sum.isPresent() || !isAbsentOrRows(sum, DType::F32, rows * columns) ||
+      (!isAbsentOrRows(addend, dtype, rows * columns) &&
+       !isAbsentOrRows(addend, DType::F32, rows * columns)))
+    return refuseLaunch("the addend has to be dense, of x's elements in f32 or the dtype of y, and "
+                        "the sum dense f32, or both absent");
   return *shape;
 }
 

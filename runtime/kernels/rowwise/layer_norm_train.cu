@@ -15,8 +15,10 @@ constexpr int kVector = kNormTrainVector;
 
 template <class T> struct StatisticsParameters {
   const float *x, *weight, *bias; ///< weight and bias may be null.
+  const T *addend;                ///< One of these is added to x, or both are null.
+  const float *wideAddend;
   T *y;
-  float *mean, *rstd;
+  float *mean, *rstd, *sum; ///< sum is null without an addend.
   int64_t rows;
   int columns;
   float eps;
@@ -56,7 +58,19 @@ template <int kChunks, class T> __device__ void normalizeRow(const StatisticsPar
   Row<kChunks> x;
   float sum = 0, squares = 0;
   forChunks<kChunks>(p.columns, [&](int k, int column) {
-    loadFloats(p.x + row * p.columns + column, x.v[k]);
+    const int64_t at = row * p.columns + column;
+    loadFloats(p.x + at, x.v[k]);
+    if (p.sum) {
+      float more[kVector];
+      if (p.addend)
+        loadFloats(p.addend + at, more);
+      else
+        loadFloats(p.wideAddend + at, more);
+#pragma unroll
+      for (int i = 0; i < kVector; ++i)
+        x.v[k][i] += more[i];
+      storeFloats(p.sum + at, x.v[k]);
+    }
 #pragma unroll
     for (float value : x.v[k])
       sum += value;

@@ -35,9 +35,9 @@ constexpr uint64_t normBackwardMostBlocks(int64_t rows, int64_t columns) {
   const uint64_t warps = normBackwardThreads(columns) / 32;
   return (uint64_t(rows) + warps - 1) / warps;
 }
-/// CTAs on a GPU with this many SMs.
+/// CTAs on a GPU with this many SMs: two on each hide the latency of the rows.
 constexpr uint64_t normBackwardBlocks(int64_t rows, int64_t columns, int64_t multiprocessors) {
-  return std::min<uint64_t>(normBackwardMostBlocks(rows, columns), uint64_t(multiprocessors));
+  return std::min<uint64_t>(normBackwardMostBlocks(rows, columns), 2 * uint64_t(multiprocessors));
 }
 
 /// layer_norm_parameters_f32: columns of a CTA, and its threads.

@@ -16,8 +16,19 @@ template <class T> void normStatistics(const ReferenceArguments &a) {
   const auto eps = static_cast<float>(a.floats[0]), count = static_cast<float>(columns);
   const float *const weight = rowOf(a.reads[1], 0, columns), *const bias =
                                                                  rowOf(a.reads[2], 0, columns);
+  const TensorView &addend = a.reads[3];
+  std::vector<float> x(columns), more(columns);
   for (int64_t row = 0; row < rows; ++row) {
-    const float *const x = rowOf(a.reads[0], row, columns);
+    loadRow(rowOf(a.reads[0], row, columns), columns, x.data());
+    if (addend.data) {
+      if (addend.dtype == DType::F32)
+        loadRow(rowOf(addend, row, columns), columns, more.data());
+      else
+        loadRow(dataOf<T>(addend) + row * columns, columns, more.data());
+      for (int64_t i = 0; i < columns; ++i)
+        x[i] += more[i];
+      storeRow(x.data(), columns, resultOf<float>(a.writes[3]) + row * columns);
+    }
     const float mean = sumOf(columns, [&](int64_t i) { return x[i]; }) / count;
     const float variance =
         sumOf(columns, [&](int64_t i) { return (x[i] - mean) * (x[i] - mean); }) / count;
