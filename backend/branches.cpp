@@ -15,30 +15,20 @@ class BranchFinder {
 public:
   explicit BranchFinder(llvm::ArrayRef<BufferUse> records)
       : records_(records), branches_(records.size()), parents_(records.size()),
-        sizes_(records.size(), 1) {
-    for (uint32_t i = 0; i < records.size(); ++i)
-      parents_[i] = i;
-  }
+        sizes_(records.size()) {}
 
   std::vector<uint32_t> run() {
-    for (uint32_t i = 0; i < records_.size(); ++i) {
-      const llvm::SmallVector<uint32_t> chains = chainsBefore(i);
-      const auto isLong = [&](uint32_t chain) { return sizes_[chain] >= kLeastChain; };
-      if (llvm::count_if(chains, isLong) > 1) {
-        endRegion(i);
-        begin_ = i + 1;
+    const auto count = static_cast<uint32_t>(records_.size());
+    // A region begins behind up to kMostTrunk records that all chains depend on.
+    for (uint32_t begin = 0, first = 0; begin < count && begin - first <= kMostTrunk;) {
+      const uint32_t end = findRegion(begin);
+      if (!hasBranches(begin, end)) {
+        ++begin;
         continue;
       }
-      for (uint32_t chain : chains)
-        unite(chain, i);
-      for (uint32_t buffer : records_[i].reads)
-        uses_[buffer].records.push_back(i);
-      for (uint32_t buffer : records_[i].writes) {
-        uses_[buffer].isWritten = true;
-        uses_[buffer].records.push_back(i);
-      }
+      numberBranches(begin, end);
+      begin = first = end + 1;
     }
-    endRegion(records_.size());
     return std::move(branches_);
   }
 
@@ -84,44 +74,72 @@ private:
     return chains;
   }
 
-  /// Gives the records from begin_ to `end` their branches.
-  void endRegion(uint32_t end) {
-    std::vector<uint32_t> chains; // By their first records.
-    for (uint32_t i = begin_; i < end; ++i)
-      if (const uint32_t chain = chainOf(i); numbers_.try_emplace(chain, chains.size()).second)
-        chains.push_back(chain);
-    const size_t numLong =
-        llvm::count_if(chains, [&](uint32_t chain) { return sizes_[chain] >= kLeastChain; });
-    if (numLong > 1) {
-      std::vector<uint32_t> longestFirst = chains;
-      llvm::stable_sort(longestFirst,
-                        [&](uint32_t a, uint32_t b) { return sizes_[a] > sizes_[b]; });
-      std::vector<size_t> filled(std::min<size_t>(numLong, kMaxBranches));
-      std::vector<uint32_t> branchOf(chains.size());
-      for (uint32_t chain : longestFirst) {
-        const auto least = std::ranges::min_element(filled);
-        *least += sizes_[chain];
-        branchOf[numbers_.at(chain)] = uint32_t(least - filled.begin());
-      }
-      // Branches are numbered by their first records.
-      std::vector<uint32_t> order(filled.size());
-      uint32_t numbered = 0;
-      for (uint32_t branch : branchOf)
-        if (order[branch] == 0)
-          order[branch] = ++numbered;
-      for (uint32_t i = begin_; i < end; ++i)
-        branches_[i] = order[branchOf[numbers_.at(chainOf(i))]];
-    }
-    numbers_.clear();
+  /// Finds the chains of the records from `begin` on, and returns the first record that depends on
+  /// two long ones, or the number of records.
+  uint32_t findRegion(uint32_t begin) {
     uses_.clear();
+    for (uint32_t i = begin; i < records_.size(); ++i) {
+      parents_[i] = i;
+      sizes_[i] = 1;
+    }
+    for (uint32_t i = begin; i < records_.size(); ++i) {
+      const llvm::SmallVector<uint32_t> chains = chainsBefore(i);
+      if (llvm::count_if(chains, [&](uint32_t chain) { return isLong(chain); }) > 1)
+        return i;
+      for (uint32_t chain : chains)
+        unite(chain, i);
+      for (uint32_t buffer : records_[i].reads)
+        uses_[buffer].records.push_back(i);
+      for (uint32_t buffer : records_[i].writes) {
+        uses_[buffer].isWritten = true;
+        uses_[buffer].records.push_back(i);
+      }
+    }
+    return records_.size();
+  }
+
+  bool isLong(uint32_t chain) const { return sizes_[chain] >= kLeastChain; }
+
+  /// Whether the records from `begin` to `end` are two long chains or more.
+  bool hasBranches(uint32_t begin, uint32_t end) {
+    llvm::SmallVector<uint32_t, 2> found;
+    for (uint32_t i = begin; i < end && found.size() < 2; ++i)
+      if (const uint32_t chain = chainOf(i); isLong(chain) && !llvm::is_contained(found, chain))
+        found.push_back(chain);
+    return found.size() == 2;
+  }
+
+  /// Gives the records from `begin` to `end` their branches.
+  void numberBranches(uint32_t begin, uint32_t end) {
+    llvm::DenseMap<uint32_t, uint32_t> numbers; // Of the chains. Never iterated.
+    std::vector<uint32_t> chains;               // By their first records.
+    for (uint32_t i = begin; i < end; ++i)
+      if (const uint32_t chain = chainOf(i); numbers.try_emplace(chain, chains.size()).second)
+        chains.push_back(chain);
+    const size_t numLong = llvm::count_if(chains, [&](uint32_t chain) { return isLong(chain); });
+    std::vector<uint32_t> longestFirst = chains;
+    llvm::stable_sort(longestFirst, [&](uint32_t a, uint32_t b) { return sizes_[a] > sizes_[b]; });
+    std::vector<size_t> filled(std::min<size_t>(numLong, kMaxBranches));
+    std::vector<uint32_t> branchOf(chains.size());
+    for (uint32_t chain : longestFirst) {
+      const auto least = std::ranges::min_element(filled);
+      *least += sizes_[chain];
+      branchOf[numbers.at(chain)] = uint32_t(least - filled.begin());
+    }
+    // Branches are numbered by their first records.
+    std::vector<uint32_t> order(filled.size());
+    uint32_t numbered = 0;
+    for (uint32_t branch : branchOf)
+      if (order[branch] == 0)
+        order[branch] = ++numbered;
+    for (uint32_t i = begin; i < end; ++i)
+      branches_[i] = order[branchOf[numbers.at(chainOf(i))]];
   }
 
   llvm::ArrayRef<BufferUse> records_;
   std::vector<uint32_t> branches_;
-  std::vector<uint32_t> parents_, sizes_;      ///< The chains, as sets of records.
-  uint32_t begin_ = 0;                         ///< The first record of the region.
-  llvm::DenseMap<uint32_t, Uses> uses_;        ///< By buffer. Never iterated.
-  llvm::DenseMap<uint32_t, uint32_t> numbers_; ///< Of the region's chains. Never iterated.
+  std::vector<uint32_t> parents_, sizes_; ///< The chains of the region, as sets of records.
+  llvm::DenseMap<uint32_t, Uses> uses_;   ///< Of the region, by buffer. Never iterated.
 };
 
 } // namespace

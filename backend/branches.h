@@ -15,6 +15,9 @@ namespace cgc::backend {
 /// A chain of fewer records gets no branch of its own. Beside another chain it saves its launches,
 /// and a fork and a join cost some of that (docs/decisions/0007).
 inline constexpr size_t kLeastChain = 8;
+/// The most records before the chains that all of these depend on, such as a loss before the
+/// backward passes of two towers. A limit keeps the search fast.
+inline constexpr uint32_t kMostTrunk = 128;
 
 /// The buffers that a record reads and writes. Constant ones, inputs and weights, are left out.
 struct BufferUse {
@@ -24,7 +27,8 @@ struct BufferUse {
 /// Returns the branch of each record (LaunchRecord::branch). Records depend on each other if one
 /// writes a buffer that the other uses; the chains are the connected components of that relation.
 /// Two or more chains of kLeastChain records or more become branches. The first record that depends
-/// on two such chains ends them and gets branch 0; behind it, other chains may begin. Shorter
+/// on two such chains ends them and gets branch 0; behind it, other chains may begin, with up to
+/// kMostTrunk records of branch 0 before them, the fewest that leave two long chains. Shorter
 /// chains join the branch with the fewest records, as do chains beyond kMaxBranches. Deterministic.
 std::vector<uint32_t> findBranches(llvm::ArrayRef<BufferUse> records);
 

@@ -101,7 +101,7 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
 std::string passesOf(const CompileOptions &options) {
   if (options.train)
     return passes::trainingPasses(options.target, options.train->loss, options.train->optimizer,
-                                  options.train->autocast);
+                                  options.train->autocast, options.train->recompute);
   if (const auto *text = std::get_if<std::string>(&options.passes))
     return *text;
   const auto &[level, precision, hostModules] = std::get<DefaultPasses>(options.passes);

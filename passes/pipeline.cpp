@@ -49,10 +49,13 @@ std::string methodPasses(llvm::StringRef mode, DeviceKind target, std::optional<
 } // namespace
 
 std::string trainingPasses(DeviceKind target, size_t loss, llvm::StringRef optimizer,
-                           std::optional<DType> autocast) {
-  return "module-substitution,inline," + methodPasses("step", target, autocast) +
-         "differentiate{loss=" + std::to_string(loss) + "},optimize{" + optimizer.str() +
-         "},fold,op-substitution,cse,simplify-gradients,select-train-norm,dce";
+                           std::optional<DType> autocast, llvm::StringRef recompute) {
+  const std::string output = "loss=" + std::to_string(loss);
+  const std::string again =
+      recompute.empty() ? "" : "recompute{level=" + recompute.str() + "," + output + "},";
+  return "module-substitution,inline," + methodPasses("step", target, autocast) + "differentiate{" +
+         output + "},optimize{" + optimizer.str() +
+         "},fold,op-substitution,cse,simplify-gradients,select-train-norm," + again + "dce";
 }
 
 std::string evaluationPasses(DeviceKind target, std::optional<DType> autocast) {

@@ -25,8 +25,10 @@ std::string defaultPasses(DeviceKind target = DeviceKind::Cpu, OptLevel level = 
 
 /// Returns the pipeline of a training step: the module, in `autocast` if that is given, the
 /// gradients of output `loss`, and the update by the pass `optimize` with these options.
+/// `recompute` is the level of the pass `recompute`; without one all activations are kept.
 std::string trainingPasses(DeviceKind target, size_t loss, llvm::StringRef optimizer,
-                           std::optional<DType> autocast = std::nullopt);
+                           std::optional<DType> autocast = std::nullopt,
+                           llvm::StringRef recompute = "");
 /// Returns the pipeline of the method of a training step without gradients and update.
 std::string evaluationPasses(DeviceKind target, std::optional<DType> autocast = std::nullopt);
 

@@ -39,7 +39,7 @@ struct Options {
   std::vector<int64_t> batches;
   std::optional<std::string> train; ///< The method whose step is compiled.
   std::string optimizer = "sgd";
-  std::string groups, schedule, clamps, autocast;
+  std::string groups, schedule, clamps, autocast, recompute = "none";
   size_t loss = 0;
   double clipNorm = 0, clipValue = 0;
   bool keepGradients = false;
@@ -157,7 +157,8 @@ Result<driver::CompileOptions> compileOptionsOf(const Options &options) {
   if (options.train)
     result.train = driver::TrainOptions{*options.train, options.loss, optimizerText(options),
                                         options.autocast.empty() ? std::nullopt
-                                                                 : precisionOf(options.autocast)};
+                                                                 : precisionOf(options.autocast),
+                                        options.recompute == "none" ? "" : options.recompute};
   result.tf32 = options.precision == "tf32";
   result.reusesMemory = !options.noReuse;
   if (options.passes)
@@ -291,6 +292,11 @@ void addTrainOptions(CLI::App &command, Options &options) {
   add("--autocast", options.autocast,
       "Compute matrix products in 16 bits; parameters and their updates stay f32", "bf16")
       ->check(CLI::IsMember({"bf16"}));
+  add("--recompute", options.recompute,
+      "Compute activations again in the backward pass: none, cheap (pointwise ops and layer norms) "
+      "or blocks (all within a block such as resblocks.3)",
+      "LEVEL")
+      ->check(CLI::IsMember({"none", "cheap", "blocks"}));
   add("--groups", options.groups,
       "Parameters with numbers of their own; @vectors are those of fewer than two dimensions",
       "GLOB|GLOB:weight_decay=X[:lr_scale=Y];...");

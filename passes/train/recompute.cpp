@@ -1,0 +1,219 @@
+// recompute: computes activations again in the backward pass instead of keeping them.
+#include "ir/op_def.h"
+#include "passes/manager/registered_pass.h"
+#include "passes/match.h"
+#include "passes/preconditions.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace cgc::passes {
+
+/// Of the values of the forward pass that the backward pass reads, computes some again before their
+/// first use there, so that their memory is free between the passes. The forward pass is what comes
+/// before the loss, output `loss`.
+///
+/// level=cheap: the results of pointwise ops and layer norms whose operands are kept anyway.
+/// level=blocks: all values within a block, a module in a list of modules such as
+/// `transformer.resblocks.3`; the values that go from block to block are kept. Random numbers are
+/// functions of states, so that both times are equal.
+struct RecomputePass {
+  static constexpr const char *name = "recompute";
+  /// Options: level, cheap (the default) or blocks; loss, an output (default 0); least-bytes, the
+  /// size of the smallest value to compute again (default 1 MiB).
+  static Result<RecomputePass> create(PassOptions &options);
+  Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+
+  bool blocks = false;
+  size_t loss = 0, leastBytes = 1 << 20;
+};
+
+namespace {
+
+using ir::Arg;
+using ir::Node;
+using ir::OpKind;
+using ir::Value;
+
+/// The block of a node: the path of its module up to the first index; empty if it is in none.
+llvm::StringRef blockOf(const Node &node) {
+  const llvm::StringRef path = node.loc().module;
+  for (size_t begin = 0; begin < path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const llvm::StringRef part = path.slice(begin, end);
+    if (!part.empty() && llvm::all_of(part, llvm::isDigit))
+      return path.take_front(end);
+    begin = end + 1;
+  }
+  return "";
+}
+
+class Recomputation {
+public:
+  Recomputation(ir::Graph &graph, const RecomputePass &options, Node &loss)
+      : options_(options), rewriter_(graph), loss_(loss) {}
+
+  Changed run() {
+    std::vector<Node *> forward;
+    for (Node &node : rewriter_.graph()) {
+      if (node.kind() == ir::NodeKind::CallFunction)
+        forward.push_back(&node);
+      if (&node == &loss_)
+        break;
+    }
+    std::vector<Value *> values;
+    for (Node *node : forward)
+      for (Value &value : node->results())
+        if (value.isTensor() && isLarge(value) && isRepeated(value))
+          if (Node *user = firstBackwardUser(value)) {
+            values.push_back(&value);
+            Node *&first = blocks_[groupOf(*node)].first;
+            if (!first || user->isBefore(*first))
+              first = user;
+          }
+    for (Value *value : values)
+      if (isRepeated(*value))
+        repeat(*value);
+    return rewriter_.changed() ? Changed::Yes : Changed::No;
+  }
+
+private:
+  struct Block {
+    Node *first = nullptr; ///< The first user of its values in the backward pass.
+    llvm::DenseMap<const Value *, Value *> again; ///< Looked up, never iterated.
+  };
+
+  bool isLarge(const Value &value) const {
+    const ir::TensorType &type = value.tensor();
+    return static_cast<uint64_t>(type.numElements()) * dtypeSize(type.dtype) >= options_.leastBytes;
+  }
+
+  /// The first user of `value` behind the loss; null if there is none.
+  Node *firstBackwardUser(const Value &value) const {
+    for (Node *user : value.users())
+      if (loss_.isBefore(*user))
+        return user;
+    return nullptr;
+  }
+
+  /// Whether the value is in memory during the backward pass in any case.
+  bool isKept(const Value &value) const {
+    const Node &node = *value.node();
+    if (node.kind() != ir::NodeKind::CallFunction || firstBackwardUser(value))
+      return true;
+    return isView(node) && isKept(*ir::aliasedArg(node).value());
+  }
+
+  /// Whether the value is computed again. The same before and after others are.
+  bool isRepeated(const Value &value) const {
+    const Node &node = *value.node();
+    if (node.kind() != ir::NodeKind::CallFunction || !ir::hasTrait(node.op(), ir::kPure))
+      return false;
+    if (isView(node))
+      return isRepeated(*ir::aliasedArg(node).value());
+    if (!options_.blocks)
+      return isCheap(value);
+    const llvm::StringRef block = blockOf(node);
+    return !block.empty() && llvm::all_of(node.results(), [&](const Value &result) {
+      return staysInBlock(result, block);
+    });
+  }
+
+  /// Whether no other block of the forward pass reads the value, directly or through views.
+  bool staysInBlock(const Value &value, llvm::StringRef block) const {
+    return llvm::all_of(value.users(), [&](Node *user) {
+      if (loss_.isBefore(*user))
+        return true;
+      if (user->kind() == ir::NodeKind::Output || blockOf(*user) != block)
+        return false;
+      return !isView(*user) || llvm::all_of(user->results(), [&](const Value &view) {
+        return staysInBlock(view, block);
+      });
+    });
+  }
+
+  /// Whether the value is the result of a pointwise op or the normalized rows of a layer norm, and
+  /// all that it depends on is kept.
+  bool isCheap(const Value &value) const {
+    Node &node = *value.node();
+    const bool isNorm = node.is(OpKind::LayerNormStatistics);
+    if (isNorm ? value.index() != 0 : !ir::hasTrait(node.op(), ir::kPointwise))
+      return false;
+    bool kept = true;
+    for (const Arg &arg : argsOf(node))
+      arg.forEachValue([&](const Value *input) { kept &= isKept(*input); });
+    return kept;
+  }
+
+  /// The arguments of the second computation: a layer norm with an addend normalizes the sum, which
+  /// the backward pass reads.
+  std::vector<Arg> argsOf(Node &node) const {
+    std::vector<Arg> args = node.args().vec();
+    if (const auto norm = ir::LayerNormStatisticsOp::of(node);
+        norm && norm->addend() && !options_.blocks) {
+      args.front() = node.result(3);
+      args.back() = Arg();
+    }
+    return args;
+  }
+
+  /// What is computed again together: a block, or a node.
+  std::string groupOf(const Node &node) const {
+    return options_.blocks ? blockOf(node).str() : node.result()->name();
+  }
+
+  /// Makes the uses of `value` in the backward pass those of a second computation.
+  void repeat(Value &value) {
+    Block &block = blocks_[groupOf(*value.node())];
+    rewriter_.replaceUsesAfter(&loss_, &value, repeated(&value, block));
+  }
+
+  /// `value` before the first use of its block: computed again if isRepeated(), else itself.
+  Value *repeated(Value *value, Block &block) {
+    if (!isRepeated(*value))
+      return value;
+    if (Value *known = block.again.lookup(value))
+      return known;
+    Node &node = *value->node();
+    std::vector<Arg> args = argsOf(node);
+    for (Arg &arg : args)
+      arg.mapValues([&](Value *input) { return Arg(repeated(input, block)); });
+    Node *copy = rewriter_.create(node.op(), std::move(args), node, block.first);
+    for (unsigned i = 0; i < copy->numResults(); ++i)
+      block.again[node.result(i)] = copy->result(i);
+    return copy->result(value->index());
+  }
+
+  const RecomputePass &options_;
+  ir::GraphRewriter rewriter_;
+  Node &loss_;
+  llvm::StringMap<Block> blocks_; ///< Looked up, never iterated.
+};
+
+} // namespace
+
+Result<RecomputePass> RecomputePass::create(PassOptions &options) {
+  RecomputePass pass;
+  CGC_ASSIGN_OR_RETURN(const auto level, options.takeOneOf("level", {"cheap", "blocks"}));
+  pass.blocks = level == "blocks";
+  CGC_ASSIGN_OR_RETURN(const auto loss, options.takeNumber("loss"));
+  pass.loss = loss.value_or(0);
+  CGC_ASSIGN_OR_RETURN(const auto least, options.takeNumber("least-bytes"));
+  pass.leastBytes = least.value_or(pass.leastBytes);
+  return pass;
+}
+
+Result<Changed> RecomputePass::run(ir::Graph &graph, PassContext &) const {
+  CGC_TRY(requireTypes(graph));
+  CGC_TRY(requireFunctional(graph));
+  if (loss >= graph.outputs().size() || !graph.outputs()[loss].isValue())
+    return Status(Code::Usage, "option 'loss' of recompute is " + std::to_string(loss) +
+                                   ", which is no output of the graph");
+  return Recomputation(graph, *this, *graph.outputs()[loss].value()->node()).run();
+}
+
+CGC_DEFINE_PASS(RecomputePass)
+
+} // namespace cgc::passes
