@@ -50,11 +50,18 @@ std::optional<std::pair<int64_t, int64_t>> rowsOf(const ir::Node &node) {
   return std::pair(input.numElements() / columns, columns);
 }
 
+/// The kernel called `name` for rows of so many columns; null if there is none.
+const Kernel *trainKernel(llvm::StringRef name, DType dtype, int64_t columns) {
+  return findKernel(kernelNamed(name, dtype) + "_" + std::to_string(normTrainColumns(columns)));
+}
+
 /// Adds a launch of cgc's kernel if it takes these tensors.
 bool launchStatistics(const ir::Node &node, BucketBuilder &builder) {
   const auto rows = rowsOf(node);
-  const std::string kernel = kernelNamed("layer_norm_statistics", node.result()->tensor().dtype);
-  if (!rows || !findKernel(kernel))
+  const Kernel *kernel =
+      rows ? trainKernel("layer_norm_statistics", node.result()->tensor().dtype, rows->second)
+           : nullptr;
+  if (!kernel)
     return false;
   RecordTensors tensors;
   for (llvm::StringRef name : {"input", "weight", "bias", "addend"})
@@ -62,7 +69,7 @@ bool launchStatistics(const ir::Node &node, BucketBuilder &builder) {
   for (const ir::Value &result : node.results())
     tensors.writes.emplace_back(builder.allocate(result));
   tensors.writes.resize(4); // Without an addend there is no sum.
-  KernelLaunch record = launchOf(*findKernel(kernel));
+  KernelLaunch record = launchOf(*kernel);
   record.grid[0] = static_cast<uint32_t>(normStatisticsBlocks(rows->first));
   record.block[0] = kNormStatisticsThreads;
   record.ints = {rows->first, rows->second};
@@ -76,8 +83,8 @@ bool launchBackward(const ir::Node &node, BucketBuilder &builder) {
   const auto rows = rowsOf(node);
   const DType dtype = node.arg("grad_out").value()->tensor().dtype;
   const auto copy = node.arg("copy").getIf<DType>();
-  const std::string kernel = kernelNamed("layer_norm_backward", dtype);
-  if (!rows || !findKernel(kernel) || (copy && (*copy != dtype || dtypeSize(dtype) != 2)))
+  const Kernel *kernel = rows ? trainKernel("layer_norm_backward", dtype, rows->second) : nullptr;
+  if (!kernel || (copy && (*copy != dtype || dtypeSize(dtype) != 2)))
     return false;
   const auto [count, columns] = *rows;
   const uint64_t blocks = normBackwardBlocks(count, columns, builder.multiprocessors());
@@ -93,7 +100,7 @@ bool launchBackward(const ir::Node &node, BucketBuilder &builder) {
     tensors.reads.push_back(placeOf(node, name, builder));
   tensors.writes = {
       gradInput, copy ? std::optional(builder.allocate(*node.result(next))) : std::nullopt, sums};
-  KernelLaunch record = launchOf(*findKernel(kernel));
+  KernelLaunch record = launchOf(*kernel);
   record.grid[0] = static_cast<uint32_t>(blocks);
   record.block[0] = normBackwardThreads(columns);
   record.sharedBytes = normBackwardSharedBytes(columns);

@@ -27,15 +27,19 @@ __global__ void __launch_bounds__(kColumnSumsThreads)
   const int vector = threadIdx.x % kVectors, row = threadIdx.x / kVectors;
   const int column = blockIdx.x * int(kColumnSumsColumns) + vector * kVector;
   float sums[kVector] = {};
-  if (column < p.columns)
-#pragma unroll 8
-    for (int r = row; r < p.rows; r += kRows) {
-      float values[kVector];
-      loadFloats(p.x + int64_t(r) * p.columns + column, values);
+  constexpr int kLoads = 8; // In flight in each thread.
+  for (int r = row; r < p.rows && column < p.columns; r += kLoads * kRows) {
+    Vector<T> loaded[kLoads] = {};
+#pragma unroll
+    for (int l = 0; l < kLoads; ++l)
+      if (r + l * kRows < p.rows)
+        loaded[l] = loadVector(p.x + int64_t(r + l * kRows) * p.columns + column);
+#pragma unroll
+    for (int l = 0; l < kLoads; ++l)
 #pragma unroll
       for (int i = 0; i < kVector; ++i)
-        sums[i] += values[i];
-    }
+        sums[i] += toFloat(loaded[l].v[i]);
+  }
 #pragma unroll
   for (int i = 0; i < kVector; ++i)
 #pragma unroll

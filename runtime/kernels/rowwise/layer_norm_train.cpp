@@ -6,16 +6,17 @@
 namespace cgc {
 namespace {
 
-/// The rows and columns of the launch's ints. Nothing if the kernels do not take them.
-std::optional<NormTrainLaunch> rowsOf(const LaunchView &launch) {
+/// The rows and columns of the launch's ints. Nothing if the kernel for `mostColumns` does not take
+/// them.
+std::optional<NormTrainLaunch> rowsOf(const LaunchView &launch, int64_t mostColumns) {
   const int64_t rows = launch.ints[0], columns = launch.ints[1];
-  if (rows < 1 || rows > INT32_MAX || !normTrainTakes(columns))
+  if (rows < 1 || rows > INT32_MAX || normTrainColumns(columns) != mostColumns)
     return std::nullopt;
   return NormTrainLaunch{rows, columns};
 }
 
 Status refuseRows() {
-  return refuseLaunch("rows have to be positive, columns a multiple of 4 of at most 2048");
+  return refuseLaunch("rows have to be positive, columns a multiple of 4 that the kernel is for");
 }
 
 /// Whether an operand is dense, of so many elements, and aligned for vectors of four.
@@ -28,8 +29,9 @@ bool isAbsentOrRows(const OperandView &operand, DType dtype, uint64_t elements) 
 
 } // namespace
 
-Result<NormTrainLaunch> checkNormStatistics(const LaunchView &launch, DType dtype) {
-  const auto shape = rowsOf(launch);
+Result<NormTrainLaunch> checkNormStatistics(const LaunchView &launch, DType dtype,
+                                            int64_t mostColumns) {
+  const auto shape = rowsOf(launch, mostColumns);
   if (!shape)
     return refuseRows();
   const auto [rows, columns] = *shape;
@@ -54,8 +56,9 @@ Result<NormTrainLaunch> checkNormStatistics(const LaunchView &launch, DType dtyp
   return *shape;
 }
 
-Result<NormTrainLaunch> checkNormBackward(const LaunchView &launch, DType dtype) {
-  const auto shape = rowsOf(launch);
+Result<NormTrainLaunch> checkNormBackward(const LaunchView &launch, DType dtype,
+                                          int64_t mostColumns) {
+  const auto shape = rowsOf(launch, mostColumns);
   if (!shape)
     return refuseRows();
   const auto [rows, columns] = *shape;
@@ -87,8 +90,8 @@ Result<NormTrainLaunch> checkNormBackward(const LaunchView &launch, DType dtype)
 
 Result<NormTrainLaunch> checkNormParameters(const LaunchView &launch) {
   const int64_t partials = launch.ints[0], columns = launch.ints[1];
-  if (partials < 1 || partials > INT32_MAX || columns < 1 || columns > kNormTrainMaxColumns)
-    return refuseLaunch("partial sums and columns have to be positive, columns at most 2048");
+  if (partials < 1 || partials > INT32_MAX || columns < 1 || normTrainColumns(columns) == 0)
+    return refuseLaunch("partial sums and columns have to be positive, and those of a kernel");
   if (!hasShape(launch, (columns + kNormParameterColumns - 1) / kNormParameterColumns,
                 kNormParameterThreads))
     return refuseLaunch("the grid has to be {ceil(columns / 32), 1, 1}, the block {256, 1, 1}, "
@@ -101,8 +104,16 @@ Result<NormTrainLaunch> checkNormParameters(const LaunchView &launch) {
   return NormTrainLaunch{partials, columns};
 }
 
-CGC_FLOAT_KERNEL_CHECKS(layer_norm_statistics, checkNormStatistics)
-CGC_FLOAT_KERNEL_CHECKS(layer_norm_backward, checkNormBackward)
+#define CGC_LAYER_NORM_TRAIN_CHECKS(NAME, DTYPE, COLUMNS)                                          \
+  CGC_KERNEL_CHECK(layer_norm_statistics_##NAME##_##COLUMNS, checkNormStatistics, DTYPE, COLUMNS)  \
+  CGC_KERNEL_CHECK(layer_norm_backward_##NAME##_##COLUMNS, checkNormBackward, DTYPE, COLUMNS)
+CGC_LAYER_NORM_TRAIN_CHECKS(f32, DType::F32, 1024)
+CGC_LAYER_NORM_TRAIN_CHECKS(f16, DType::F16, 1024)
+CGC_LAYER_NORM_TRAIN_CHECKS(bf16, DType::BF16, 1024)
+CGC_LAYER_NORM_TRAIN_CHECKS(f32, DType::F32, 2048)
+CGC_LAYER_NORM_TRAIN_CHECKS(f16, DType::F16, 2048)
+CGC_LAYER_NORM_TRAIN_CHECKS(bf16, DType::BF16, 2048)
+#undef CGC_LAYER_NORM_TRAIN_CHECKS
 CGC_KERNEL_CHECK(layer_norm_parameters_f32, checkNormParameters)
 
 } // namespace cgc

@@ -51,26 +51,38 @@ template <int kChunks, class F> __device__ void forChunks(int columns, F f) {
       f(k, column);
 }
 
-template <int kChunks, class T> __device__ void normalizeRow(const StatisticsParameters<T> &p) {
+/// The chunks of a lane in rows of up to kColumns elements.
+template <int kColumns> constexpr int kChunksOf = kColumns / (32 * kVector);
+
+template <class T, int kColumns>
+__global__ void __launch_bounds__(kNormStatisticsThreads)
+    normStatistics(const __grid_constant__ StatisticsParameters<T> p) {
+  constexpr int kChunks = kChunksOf<kColumns>;
+  griddepLaunchDependents();
+  griddepWait();
   const int64_t row = int64_t(blockIdx.x) * (kNormStatisticsThreads / 32) + threadIdx.x / 32;
   if (row >= p.rows)
     return;
-  Row<kChunks> x;
+  const int64_t first = row * p.columns;
+  Row<kChunks> x, more; // All loads come before the first store, which might be to their memory.
   float sum = 0, squares = 0;
-  forChunks<kChunks>(p.columns, [&](int k, int column) {
-    const int64_t at = row * p.columns + column;
-    loadFloats(p.x + at, x.v[k]);
-    if (p.sum) {
-      float more[kVector];
-      if (p.addend)
-        loadFloats(p.addend + at, more);
-      else
-        loadFloats(p.wideAddend + at, more);
+  forChunks<kChunks>(p.columns,
+                     [&](int k, int column) { loadFloats(p.x + first + column, x.v[k]); });
+  if (p.addend)
+    forChunks<kChunks>(
+        p.columns, [&](int k, int column) { loadFloats(p.addend + first + column, more.v[k]); });
+  if (p.wideAddend)
+    forChunks<kChunks>(p.columns, [&](int k, int column) {
+      loadFloats(p.wideAddend + first + column, more.v[k]);
+    });
+  if (p.sum)
+    forChunks<kChunks>(p.columns, [&](int k, int column) {
 #pragma unroll
       for (int i = 0; i < kVector; ++i)
-        x.v[k][i] += more[i];
-      storeFloats(p.sum + at, x.v[k]);
-    }
+        x.v[k][i] += more.v[k][i];
+      storeFloats(p.sum + first + column, x.v[k]);
+    });
+  forChunks<kChunks>(p.columns, [&](int k, int) {
 #pragma unroll
     for (float value : x.v[k])
       sum += value;
@@ -91,7 +103,7 @@ template <int kChunks, class T> __device__ void normalizeRow(const StatisticsPar
 #pragma unroll
     for (int i = 0; i < kVector; ++i)
       x.v[k][i] = (x.v[k][i] - mean) * rstd * weight[i] + bias[i];
-    storeFloats(p.y + row * p.columns + column, x.v[k]);
+    storeFloats(p.y + first + column, x.v[k]);
   });
   if (threadIdx.x % 32 == 0) {
     p.mean[row] = mean;
@@ -99,15 +111,14 @@ template <int kChunks, class T> __device__ void normalizeRow(const StatisticsPar
   }
 }
 
-template <class T>
-__global__ void __launch_bounds__(kNormStatisticsThreads)
-    normStatistics(const __grid_constant__ StatisticsParameters<T> p) {
-  griddepLaunchDependents();
-  griddepWait();
-  if (p.columns <= kNormTrainMaxColumns / 2)
-    normalizeRow<8>(p);
-  else
-    normalizeRow<16>(p);
+/// Loads four floats that nothing writes while the kernel runs, so that stores before the load do
+/// not delay it.
+__device__ void loadConstants(const float *from, float (&values)[kVector]) {
+  const float4 loaded = __ldg(reinterpret_cast<const float4 *>(from));
+  values[0] = loaded.x;
+  values[1] = loaded.y;
+  values[2] = loaded.z;
+  values[3] = loaded.w;
 }
 
 /// values += more, four floats in shared memory.
@@ -120,8 +131,13 @@ __device__ void addTo(float *values, const float (&more)[kVector]) {
   storeFloats(values, sums);
 }
 
-template <int kChunks, class T> __device__ void gradientRows(const BackwardParameters<T> &p) {
+template <class T, int kColumns>
+__global__ void __launch_bounds__(normBackwardThreads(kColumns))
+    normBackward(const __grid_constant__ BackwardParameters<T> p) {
+  constexpr int kChunks = kChunksOf<kColumns>;
   extern __shared__ float4 memory[];
+  griddepLaunchDependents();
+  griddepWait();
   const int warps = blockDim.x / 32, warp = threadIdx.x / 32, columns = p.columns;
   float *const all = reinterpret_cast<float *>(memory);
   float *const weightSums = all + warp * 2 * columns, *const biasSums = weightSums + columns;
@@ -134,37 +150,44 @@ template <int kChunks, class T> __device__ void gradientRows(const BackwardParam
        row += int64_t(gridDim.x) * warps) {
     const int64_t first = row * columns;
     const float mean = p.mean[row], rstd = p.rstd[row];
-    Row<kChunks> normalized, slopes; // slopes: the gradients of the normalized values.
+    // All loads come before the first store, which might be to their memory.
+    Row<kChunks> x, grad, residual;
+    forChunks<kChunks>(columns, [&](int k, int column) {
+      loadFloats(p.x + first + column, x.v[k]);
+      loadFloats(p.grad + first + column, grad.v[k]);
+    });
+    if (p.residual)
+      forChunks<kChunks>(columns, [&](int k, int column) {
+        loadFloats(p.residual + first + column, residual.v[k]);
+      });
+    // x becomes the normalized values, grad their gradients.
     float sum = 0, product = 0;
     forChunks<kChunks>(columns, [&](int k, int column) {
-      float grad[kVector], weight[kVector] = {1, 1, 1, 1}, weighted[kVector];
-      loadFloats(p.grad + first + column, grad);
-      loadFloats(p.x + first + column, normalized.v[k]);
+      float weight[kVector] = {1, 1, 1, 1}, weighted[kVector];
       if (p.weight)
-        loadFloats(p.weight + column, weight);
+        loadConstants(p.weight + column, weight);
+      addTo(biasSums + column, grad.v[k]);
 #pragma unroll
       for (int i = 0; i < kVector; ++i) {
-        normalized.v[k][i] = (normalized.v[k][i] - mean) * rstd;
-        weighted[i] = grad[i] * normalized.v[k][i];
-        slopes.v[k][i] = grad[i] * weight[i];
-        sum += slopes.v[k][i];
-        product += slopes.v[k][i] * normalized.v[k][i];
+        x.v[k][i] = (x.v[k][i] - mean) * rstd;
+        weighted[i] = grad.v[k][i] * x.v[k][i];
+        grad.v[k][i] *= weight[i];
+        sum += grad.v[k][i];
+        product += grad.v[k][i] * x.v[k][i];
       }
       addTo(weightSums + column, weighted);
-      addTo(biasSums + column, grad);
     });
     sum = warpSum(sum) / float(columns);
     product = warpSum(product) / float(columns);
     forChunks<kChunks>(columns, [&](int k, int column) {
-      float residual[kVector] = {};
-      if (p.residual)
-        loadFloats(p.residual + first + column, residual);
+      float result[kVector];
 #pragma unroll
       for (int i = 0; i < kVector; ++i)
-        residual[i] += (slopes.v[k][i] - sum - normalized.v[k][i] * product) * rstd;
-      storeFloats(p.gradX + first + column, residual);
+        result[i] =
+            (p.residual ? residual.v[k][i] : 0) + (grad.v[k][i] - sum - x.v[k][i] * product) * rstd;
+      storeFloats(p.gradX + first + column, result);
       if (p.copy)
-        storeFloats(p.copy + first + column, residual);
+        storeFloats(p.copy + first + column, result);
     });
   }
   __syncthreads();
@@ -175,17 +198,6 @@ template <int kChunks, class T> __device__ void gradientRows(const BackwardParam
       sum += all[w * 2 * columns + i];
     to[i] = sum;
   }
-}
-
-template <class T>
-__global__ void __launch_bounds__(256)
-    normBackward(const __grid_constant__ BackwardParameters<T> p) {
-  griddepLaunchDependents();
-  griddepWait();
-  if (p.columns <= kNormTrainMaxColumns / 2)
-    gradientRows<8>(p);
-  else
-    gradientRows<16>(p);
 }
 
 /// A CTA adds the partial sums of 32 columns, by eight warps.
@@ -222,9 +234,9 @@ const float *floats(void *address) {
   return static_cast<const float *>(address);
 }
 
-template <class T>
+template <class T, int kColumns>
 Result<KernelParameters> bindStatistics(const LaunchView &launch, const LaunchAddresses &at) {
-  const NormTrainLaunch l = *checkNormStatistics(launch, kDTypeOf<T>);
+  const NormTrainLaunch l = *checkNormStatistics(launch, kDTypeOf<T>, kColumns);
   return KernelParameters(StatisticsParameters<T>{.x = floats(at.reads[0]),
                                                   .weight = floats(at.reads[1]),
                                                   .bias = floats(at.reads[2]),
@@ -236,9 +248,9 @@ Result<KernelParameters> bindStatistics(const LaunchView &launch, const LaunchAd
                                                   .eps = float(launch.floats[0])});
 }
 
-template <class T>
+template <class T, int kColumns>
 Result<KernelParameters> bindBackward(const LaunchView &launch, const LaunchAddresses &at) {
-  const NormTrainLaunch l = *checkNormBackward(launch, kDTypeOf<T>);
+  const NormTrainLaunch l = *checkNormBackward(launch, kDTypeOf<T>, kColumns);
   return KernelParameters(BackwardParameters<T>{.grad = static_cast<const T *>(at.reads[0]),
                                                 .x = floats(at.reads[1]),
                                                 .mean = floats(at.reads[2]),
@@ -263,8 +275,18 @@ Result<KernelParameters> bindParameters(const LaunchView &launch, const LaunchAd
 
 } // namespace
 
-CGC_FLOAT_KERNELS(layer_norm_statistics, normStatistics, bindStatistics)
-CGC_FLOAT_KERNELS(layer_norm_backward, normBackward, bindBackward)
+#define CGC_LAYER_NORM_TRAIN(NAME, T, COLUMNS)                                                     \
+  CGC_KERNEL_OF(layer_norm_statistics_##NAME##_##COLUMNS, (normStatistics<T, COLUMNS>),            \
+                (bindStatistics<T, COLUMNS>))                                                      \
+  CGC_KERNEL_OF(layer_norm_backward_##NAME##_##COLUMNS, (normBackward<T, COLUMNS>),                \
+                (bindBackward<T, COLUMNS>))
+CGC_LAYER_NORM_TRAIN(f32, float, 1024)
+CGC_LAYER_NORM_TRAIN(f16, __half, 1024)
+CGC_LAYER_NORM_TRAIN(bf16, __nv_bfloat16, 1024)
+CGC_LAYER_NORM_TRAIN(f32, float, 2048)
+CGC_LAYER_NORM_TRAIN(f16, __half, 2048)
+CGC_LAYER_NORM_TRAIN(bf16, __nv_bfloat16, 2048)
+#undef CGC_LAYER_NORM_TRAIN
 CGC_KERNEL_OF(layer_norm_parameters_f32, normParameters, bindParameters)
 
 } // namespace cgc

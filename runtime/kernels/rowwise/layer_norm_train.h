@@ -9,13 +9,14 @@
 namespace cgc {
 
 /// Each warp of a CTA has one row at a time, in registers.
-inline constexpr int64_t kNormTrainMaxColumns = 2048, kNormTrainVector = 4;
+inline constexpr int64_t kNormTrainVector = 4;
 inline constexpr uint32_t kNormStatisticsThreads = 128;
 
-/// Whether the kernels take rows of so many f32.
-constexpr bool normTrainTakes(int64_t columns) {
-  return columns >= kNormTrainVector && columns <= kNormTrainMaxColumns &&
-         columns % kNormTrainVector == 0;
+/// The most columns of the kernel for rows of so many f32, which ends its name; 0 if there is none.
+constexpr int64_t normTrainColumns(int64_t columns) {
+  return columns < kNormTrainVector || columns > 2048 || columns % kNormTrainVector != 0 ? 0
+         : columns <= 1024                                                               ? 1024
+                                                                                         : 2048;
 }
 
 constexpr uint64_t normStatisticsBlocks(int64_t rows) {
@@ -35,9 +36,9 @@ constexpr uint64_t normBackwardMostBlocks(int64_t rows, int64_t columns) {
   const uint64_t warps = normBackwardThreads(columns) / 32;
   return (uint64_t(rows) + warps - 1) / warps;
 }
-/// CTAs on a GPU with this many SMs: two on each hide the latency of the rows.
+/// CTAs on a GPU with this many SMs.
 constexpr uint64_t normBackwardBlocks(int64_t rows, int64_t columns, int64_t multiprocessors) {
-  return std::min<uint64_t>(normBackwardMostBlocks(rows, columns), 2 * uint64_t(multiprocessors));
+  return std::min<uint64_t>(normBackwardMostBlocks(rows, columns), uint64_t(multiprocessors));
 }
 
 /// layer_norm_parameters_f32: columns of a CTA, and its threads.
@@ -48,10 +49,10 @@ inline constexpr uint32_t kNormParameterThreads = 256;
 struct NormTrainLaunch {
   int64_t rows, columns;
 };
-/// Normalizes rows of f32 to `dtype`.
-Result<NormTrainLaunch> checkNormStatistics(const LaunchView &launch, DType dtype);
-/// Computes the gradient of rows of f32 from those in `dtype`.
-Result<NormTrainLaunch> checkNormBackward(const LaunchView &launch, DType dtype);
+/// Normalizes rows of f32 to `dtype`, by the kernel for `columns`.
+Result<NormTrainLaunch> checkNormStatistics(const LaunchView &launch, DType dtype, int64_t columns);
+/// Computes the gradient of rows of f32 from those in `dtype`, by the kernel for `columns`.
+Result<NormTrainLaunch> checkNormBackward(const LaunchView &launch, DType dtype, int64_t columns);
 Result<NormTrainLaunch> checkNormParameters(const LaunchView &launch);
 
 } // namespace cgc

@@ -87,8 +87,15 @@ void normParameters(const ReferenceArguments &a) {
 
 } // namespace
 
-CGC_FLOAT_REFERENCES(layer_norm_statistics, normStatistics)
-CGC_FLOAT_REFERENCES(layer_norm_backward, normBackward)
+#define CGC_LAYER_NORM_TRAIN(NAME, T)                                                              \
+  CGC_REFERENCE(layer_norm_statistics_##NAME##_1024, normStatistics<T>)                            \
+  CGC_REFERENCE(layer_norm_statistics_##NAME##_2048, normStatistics<T>)                            \
+  CGC_REFERENCE(layer_norm_backward_##NAME##_1024, normBackward<T>)                                \
+  CGC_REFERENCE(layer_norm_backward_##NAME##_2048, normBackward<T>)
+CGC_LAYER_NORM_TRAIN(f32, float)
+CGC_LAYER_NORM_TRAIN(f16, F16)
+CGC_LAYER_NORM_TRAIN(bf16, BF16)
+#undef CGC_LAYER_NORM_TRAIN
 CGC_REFERENCE(layer_norm_parameters_f32, normParameters)
 
 } // namespace cgc::reference
