@@ -38,9 +38,13 @@ std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType
 
 namespace {
 /// The passes from the method to its form in f32, or in f32 and `autocast`. On a GPU, attention and
-/// patches are selected before their gradients, which are one kernel and products.
+/// patches are selected before their gradients, which are one kernel and products, and rows that
+/// are not pooled are not computed.
 std::string methodPasses(llvm::StringRef mode, DeviceKind target, std::optional<DType> autocast) {
-  const std::string select = target == DeviceKind::Cuda ? "select-attention,select-patches," : "";
+  const std::string select =
+      target == DeviceKind::Cuda
+          ? "fold,select-attention,select-patches,select-rows,prune-rows{attention=keep},"
+          : "";
   const std::string cast =
       autocast ? "autocast{to=" + std::string(dtypeName(*autocast)) + "}," : "";
   return "functional-training{mode=" + mode.str() + "},specialize,canonicalize,tie-states," +

@@ -1,4 +1,5 @@
 // cgc.rows: one row of each sequence.
+#include "ir/gradient.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -18,6 +19,20 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, input.dtype, {input.sizes[0], input.sizes[2]});
 }
 
+/// The gradient at the row that was taken, zeros at the others.
+Status backward(GradientBuilder &b) {
+  const Dims sizes = b.input("input")->tensor().sizes; // [B, T, E]
+  const Arg end = sizes[1];
+  Value *rows = b.call(OpKind::Arange, {0, end, 1, DType::I64});
+  Value *index = b.input("index");
+  Arg taken = 0;
+  if (index)
+    taken = b.reshape(b.to(index, DType::I64), {sizes[0], 1, 1});
+  Value *isTaken = b.call(OpKind::Eq, {b.reshape(rows, {1, sizes[1], 1}), taken});
+  b.set("input", b.where(isTaken, b.expand(b.call(OpKind::Unsqueeze, {b.grad(), 1}), sizes)));
+  return Status::ok();
+}
+
 } // namespace
 
 const OpDef defs::Rows = {
@@ -28,6 +43,7 @@ const OpDef defs::Rows = {
         [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
           return name == "input" && type.strides.back() == 1;
         },
+    .gradient = backward,
     .doc = "Row index[b], in [0, T), of each input[b] of input [B, T, E]: [B, E]; row 0 without an "
            "index. The input may have any strides.",
 };

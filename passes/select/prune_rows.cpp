@@ -193,13 +193,15 @@ private:
   const TensorType type_; ///< Type of the tensor that the rows are taken from: [B, T, E].
 };
 
-bool pruneRows(Node &node, PatternRewriter &rewriter) {
+bool prune(Node &node, PatternRewriter &rewriter, bool keepsAttention) {
   auto rows = ir::RowsOp::of(node);
   if (!rows)
     return false;
   Node &source = *rows->input()->node();
   if (source.kind() != ir::NodeKind::CallFunction)
     return rewriter.notifyMatchFailure(node, "no op computes the rows");
+  if (keepsAttention && source.is(OpKind::FusedAttention))
+    return rewriter.notifyMatchFailure(node, "attention is kept whole");
   std::vector<Node *> readers = rowsReaders(source, node);
   if (readers.empty())
     return rewriter.notifyMatchFailure(node, [&] {
@@ -214,8 +216,20 @@ bool pruneRows(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
+bool pruneRows(Node &node, PatternRewriter &rewriter) {
+  return prune(node, rewriter, /*keepsAttention=*/false);
+}
+bool pruneRowsBehindAttention(Node &node, PatternRewriter &rewriter) {
+  return prune(node, rewriter, /*keepsAttention=*/true);
+}
+
 constexpr Pattern kPatterns[] = {
     CGC_PATTERN(pruneRows),
+    CGC_PATTERN(normalizeViews),
+    CGC_PATTERN(dropIdentity),
+};
+constexpr Pattern kPatternsBehindAttention[] = {
+    CGC_PATTERN(pruneRowsBehindAttention),
     CGC_PATTERN(normalizeViews),
     CGC_PATTERN(dropIdentity),
 };
@@ -223,15 +237,27 @@ constexpr Pattern kPatterns[] = {
 } // namespace
 
 /// Moves cgc.rows up through ops that process each row independently, so that rows that are not
-/// pooled are not computed. Attention then has one query for each sequence.
+/// pooled are not computed. Attention then has one query for each sequence, unless attention=keep:
+/// its gradient is faster for all queries and keys of a packed projection.
 struct PruneRowsPass {
   static constexpr const char *name = "prune-rows";
   static constexpr bool explains = true;
+  /// Option: attention, prune (the default) or keep.
+  static Result<PruneRowsPass> create(PassOptions &options);
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+
+  bool keepsAttention = false;
 };
 
+Result<PruneRowsPass> PruneRowsPass::create(PassOptions &options) {
+  CGC_ASSIGN_OR_RETURN(const auto attention, options.takeOneOf("attention", {"prune", "keep"}));
+  return PruneRowsPass{attention == "keep"};
+}
+
 Result<Changed> PruneRowsPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(
+      graph, keepsAttention ? llvm::ArrayRef(kPatternsBehindAttention) : llvm::ArrayRef(kPatterns),
+      context);
 }
 
 CGC_DEFINE_PASS(PruneRowsPass)
