@@ -11,8 +11,7 @@ const OpDef defs::Relu = {
     .aten = "aten::clamp_min.out(..., 0)",
     .gradient =
         [](GradientBuilder &b) {
-          b.set("self",
-                b.call(OpKind::Where, {b.call(OpKind::Le, {b.result(), 0}), 0.0, b.grad()}));
+          b.set("self", b.call(OpKind::ReluBackward, {b.grad(), b.result()}));
           return Status::ok();
         },
     .doc = "max(self, 0), elementwise; same dtype, which is not bool.",

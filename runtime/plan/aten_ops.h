@@ -188,6 +188,7 @@ inline constexpr std::string_view kAllowedAtenOps[] = {
     "aten::tan",
     "aten::tanh",
     "aten::threshold",
+    "aten::threshold_backward",
     "aten::topk",
     "aten::tril",
     "aten::triu",

@@ -238,6 +238,17 @@ TEST_P(Elementwise, MaximumKeepsNan) {
   }
 }
 
+TEST_P(Elementwise, GradientOfReluPassesNan) {
+  for (const DType dtype : kFloats) {
+    const HostTensor shape = emptyTensor(dtype, {5});
+    const std::vector<double> results = {NAN, -0.0, 0, 0.5, INFINITY};
+    const HostTensor gradient = withValues(shape, {1, 2, NAN, 4, NAN});
+    expectNear(
+        compute(ElementwiseOp::ReluBackward, gradient, withValues(shape, results), shape),
+        [&](uint64_t i) { return results[i] <= 0 ? 0 : gradient.at(i); });
+  }
+}
+
 TEST_P(Elementwise, CopyConverts) {
   const DType dtypes[] = {DType::F32, DType::F16, DType::BF16, DType::I64,
                           DType::I32, DType::U8,  DType::Bool};

@@ -73,6 +73,8 @@ template <class T, ElementwiseOp op> __device__ float compute(float a, float b) 
     return minOrNan(a, b);
   else if constexpr (op == Hardshrink)
     return a >= -b && a <= b ? 0 : a;
+  else if constexpr (op == ReluBackward)
+    return b <= 0 ? 0 : a; // A NaN passes the gradient, as in LibTorch.
   else
     static_assert(op != op, "a row of elementwise_ops.def has no function here");
 }

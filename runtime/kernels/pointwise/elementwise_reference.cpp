@@ -63,6 +63,8 @@ template <class T, class F> void withOp(ElementwiseOp op, F f) {
     return f([](float x, float z) { return minOrNan(x, z); });
   case ElementwiseOp::Hardshrink:
     return f([](float x, float z) { return x >= -z && x <= z ? 0 : x; });
+  case ElementwiseOp::ReluBackward:
+    return f([](float x, float z) { return z <= 0 ? 0 : x; });
   }
 }
 
