@@ -1,0 +1,289 @@
+// The batch_norm kernels against double precision: planes of any size, splits, residuals, relu.
+#include "runtime/kernels/batch_norm/batch_norm.h"
+#include "tests/conformance/kernel_fixture.h"
+
+namespace cgc::test {
+namespace {
+
+struct Case {
+  DType dtype;
+  std::vector<int64_t> sizes;
+  int64_t splits;
+  bool hasParameters = true; ///< Weight and bias.
+  bool isTracked = true;     ///< Running statistics.
+  bool hasResidual = false, relu = false;
+  uint64_t offset = 0; ///< Offset of every tensor like x in its memory, in elements.
+};
+
+class BatchNorm : public KernelTest {
+protected:
+  static int64_t elementsOfChannel(const Case &c) {
+    return std::accumulate(c.sizes.begin() + 2, c.sizes.end(), c.sizes[0], std::multiplies());
+  }
+  /// The index in row-major order of element `e` of a channel.
+  static uint64_t index(const Case &c, int64_t channel, int64_t e) {
+    const int64_t plane = elementsOfChannel(c) / c.sizes[0];
+    return (e / plane * c.sizes[1] + channel) * plane + e % plane;
+  }
+  static HostTensor likeX(const Case &c) { return emptyTensor(c.dtype, c.sizes, {}, c.offset); }
+  /// A tensor like x with multiples of 1 / 8 in [-2, 2], of a period that is prime.
+  static HostTensor values(const Case &c, int64_t seed) {
+    std::vector<double> values(likeX(c).elements());
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = double((int64_t(i) * 97 + seed) % 1009 % 33 - 16) / 8;
+    return withElements(likeX(c), values);
+  }
+  static HostTensor ofChannels(const Case &c, const std::vector<double> &period) {
+    std::vector<double> values(c.sizes[1]);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = period[i % period.size()];
+    return withValues(emptyTensor(DType::F32, {c.sizes[1]}), values);
+  }
+  static std::optional<HostTensor> optional(bool is, const HostTensor &tensor) {
+    return is ? std::optional(tensor) : std::nullopt;
+  }
+  static HostTensor splitsOf(const Case &c, int64_t floats) {
+    return emptyTensor(DType::F32, {c.sizes[1], c.splits, floats});
+  }
+  /// A launch with a CTA for each split of each channel.
+  std::vector<HostTensor> launchSplits(const std::string &kernel, const Case &c,
+                                       std::vector<std::optional<HostTensor>> reads,
+                                       std::vector<HostTensor> writes,
+                                       std::vector<int64_t> ints = {},
+                                       std::vector<double> floats = {}) {
+    return launch({.kernel = named(kernel, c.dtype),
+                   .blocks = uint64_t(c.sizes[1] * c.splits),
+                   .threads = kBatchNormThreads,
+                   .reads = std::move(reads),
+                   .writes = std::move(writes),
+                   .ints = std::move(ints),
+                   .floats = std::move(floats)});
+  }
+  HostTensor moments(const Case &c, const HostTensor &x) {
+    return launchSplits("batch_norm_moments", c, {x}, {splitsOf(c, kBatchNormMoments)})[0];
+  }
+
+  /// Compares the moments of each split with those in double precision, up to `ofVariance`.
+  void checkMoments(const Case &c, const HostTensor &x, double ofVariance = 1e-5) {
+    const HostTensor result = moments(c, x);
+    const int64_t elements = elementsOfChannel(c),
+                  step = batchNormSplitElements(elements, c.splits);
+    std::vector<double> expected;
+    for (int64_t channel = 0; channel < c.sizes[1]; ++channel)
+      for (int64_t split = 0; split < c.splits; ++split) {
+        const int64_t begin = std::min(split * step, elements),
+                      end = std::min(begin + step, elements);
+        double sum = 0, squares = 0;
+        for (int64_t e = begin; e < end; ++e)
+          sum += x.at(index(c, channel, e));
+        const double mean = end > begin ? sum / double(end - begin) : 0;
+        for (int64_t e = begin; e < end; ++e)
+          squares += std::pow(x.at(index(c, channel, e)) - mean, 2);
+        expected.insert(expected.end(), {double(end - begin), mean, squares});
+      }
+    expectNear(result, [&](uint64_t i) { return expected[i]; }, ofVariance, 1e-5);
+  }
+
+  void checkTrain(const Case &c) {
+    SCOPED_TRACE("plane " + std::to_string(elementsOfChannel(c) / c.sizes[0]) + ", splits " +
+                 std::to_string(c.splits));
+    constexpr double kMomentum = 0.125, kEps = 1e-3;
+    const HostTensor x = values(c, 1), residual = values(c, 5),
+                     weight = ofChannels(c, {1, -0.5, 2}), bias = ofChannels(c, {0.25, -1}),
+                     oldMean = ofChannels(c, {0.5, 3, -1}), oldVar = ofChannels(c, {1, 2});
+    checkMoments(c, x);
+    std::vector<HostTensor> writes = {likeX(c), ofChannels(c, {0}), ofChannels(c, {0})};
+    if (c.isTracked)
+      writes.resize(5, ofChannels(c, {0}));
+    const std::vector<HostTensor> results =
+        launchSplits("batch_norm_train", c,
+                     {x, moments(c, x), optional(c.hasParameters, weight),
+                      optional(c.hasParameters, bias), optional(c.hasResidual, residual),
+                      optional(c.isTracked, oldMean), optional(c.isTracked, oldVar)},
+                     writes, {c.relu}, {kMomentum, kEps});
+    const auto elements = double(elementsOfChannel(c));
+    std::vector<double> y(x.elements()), statistics[4];
+    for (int64_t channel = 0; channel < c.sizes[1]; ++channel) {
+      double mean = 0, variance = 0;
+      for (int64_t e = 0; e < elementsOfChannel(c); ++e)
+        mean += x.at(index(c, channel, e)) / elements;
+      for (int64_t e = 0; e < elementsOfChannel(c); ++e)
+        variance += std::pow(x.at(index(c, channel, e)) - mean, 2) / elements;
+      const double invstd = 1 / std::sqrt(variance + kEps),
+                   unbiased = variance * elements / (elements - 1);
+      statistics[0].push_back(mean);
+      statistics[1].push_back(invstd);
+      statistics[2].push_back((1 - kMomentum) * oldMean.at(channel) + kMomentum * mean);
+      statistics[3].push_back((1 - kMomentum) * oldVar.at(channel) + kMomentum * unbiased);
+      for (int64_t e = 0; e < elementsOfChannel(c); ++e) {
+        const uint64_t i = index(c, channel, e);
+        y[i] = (x.at(i) - mean) * invstd * (c.hasParameters ? weight.at(channel) : 1) +
+               (c.hasParameters ? bias.at(channel) : 0) + (c.hasResidual ? residual.at(i) : 0);
+        if (c.relu)
+          y[i] = std::max(y[i], 0.0);
+      }
+    }
+    // With a residual the normalized x, below 8, is rounded on its own.
+    expectNear(
+        results[0], [&](uint64_t i) { return y[i]; }, 0,
+        2e-5 + (c.hasResidual ? 8 * rounding(c.dtype) : 0));
+    for (size_t i = 1; i < results.size(); ++i)
+      expectNear(
+          results[i], [&](uint64_t channel) { return statistics[i - 1][channel]; }, 1e-5, 1e-5);
+  }
+
+  /// The values are such that no normalized x is 0, or rounds to another side of it.
+  void checkBackward(const Case &c) {
+    SCOPED_TRACE("plane " + std::to_string(elementsOfChannel(c) / c.sizes[0]) + ", splits " +
+                 std::to_string(c.splits));
+    const HostTensor gradient = values(c, 3), x = values(c, 1),
+                     mean = ofChannels(c, {0.0625, -0.3125}), invstd = ofChannels(c, {0.5, 1, 2}),
+                     weight = ofChannels(c, {1, -0.5, 2}),
+                     bias = ofChannels(c, {0.0078125, 0.3984375});
+    const std::vector<std::optional<HostTensor>> reads = {gradient,
+                                                          x,
+                                                          mean,
+                                                          invstd,
+                                                          optional(c.hasParameters, weight),
+                                                          optional(c.hasParameters, bias)};
+    const HostTensor sums =
+        launchSplits("batch_norm_sums", c, reads, {splitsOf(c, kBatchNormSums)}, {c.relu})[0];
+    std::vector<HostTensor> writes = {likeX(c)};
+    if (c.hasParameters)
+      writes.resize(3, ofChannels(c, {0}));
+    std::vector<std::optional<HostTensor>> withSums = reads;
+    withSums.emplace_back(sums);
+    const std::vector<HostTensor> results =
+        launchSplits("batch_norm_backward", c, withSums, writes, {c.relu});
+    const int64_t elements = elementsOfChannel(c);
+    std::vector<double> dx(x.elements()), ofWeight, ofBias;
+    for (int64_t channel = 0; channel < c.sizes[1]; ++channel) {
+      const double scale = invstd.at(channel) * (c.hasParameters ? weight.at(channel) : 1),
+                   shift = c.hasParameters ? bias.at(channel) : 0;
+      const auto deviation = [&](uint64_t i) { return x.at(i) - mean.at(channel); };
+      const auto masked = [&](uint64_t i) {
+        return c.relu && deviation(i) * scale + shift <= 0 ? 0 : gradient.at(i);
+      };
+      double sum = 0, product = 0;
+      for (int64_t e = 0; e < elements; ++e) {
+        const uint64_t i = index(c, channel, e);
+        sum += masked(i);
+        product += masked(i) * deviation(i);
+      }
+      ofWeight.push_back(product * invstd.at(channel));
+      ofBias.push_back(sum);
+      for (int64_t e = 0; e < elements; ++e) {
+        const uint64_t i = index(c, channel, e);
+        dx[i] =
+            scale * (masked(i) - sum / double(elements) -
+                     deviation(i) * std::pow(invstd.at(channel), 2) * product / double(elements));
+      }
+    }
+    expectNear(results[0], [&](uint64_t i) { return dx[i]; }, 0, 1e-4);
+    if (!c.hasParameters)
+      return;
+    const double ofSums = 1e-6 * double(elements);
+    expectNear(results[1], [&](uint64_t channel) { return ofWeight[channel]; }, 1e-5, ofSums);
+    expectNear(results[2], [&](uint64_t channel) { return ofBias[channel]; }, 1e-5, ofSums);
+  }
+};
+CGC_ON_ALL_EXECUTORS(BatchNorm);
+
+/// Planes that are whole vectors of 16 bytes, of 8, and neither; one and several batches of loads
+/// for a thread; splits with few elements and with none.
+const std::vector<std::pair<std::vector<int64_t>, int64_t>> kShapes = {
+    {{2, 3, 1}, 1},       {{1, 2, 5}, 3},        {{3, 5, 7, 7}, 1},   {{64, 33, 7, 7}, 2},
+    {{4, 6, 14, 14}, 2},  {{2, 3, 8}, 4},        {{5, 4, 56, 56}, 3}, {{3, 2, 6, 5, 4}, 2},
+    {{7, 1, 99, 101}, 9}, {{2, 2, 128, 160}, 1}, {{16, 70, 4, 4}, 1}};
+
+TEST_P(BatchNorm, Train) {
+  for (const DType dtype : kFloats)
+    for (const auto &[sizes, splits] : kShapes)
+      checkTrain({dtype, sizes, splits});
+}
+
+TEST_P(BatchNorm, TrainWithoutParametersOrStatistics) {
+  for (const DType dtype : kFloats)
+    for (const bool hasParameters : {false, true})
+      checkTrain({.dtype = dtype,
+                  .sizes = {4, 6, 14, 14},
+                  .splits = 2,
+                  .hasParameters = hasParameters,
+                  .isTracked = !hasParameters});
+}
+
+TEST_P(BatchNorm, TrainWithReluAndResidual) {
+  for (const DType dtype : kFloats)
+    for (const auto &[sizes, splits] : kShapes)
+      for (const bool hasResidual : {false, true})
+        checkTrain({.dtype = dtype,
+                    .sizes = sizes,
+                    .splits = splits,
+                    .hasResidual = hasResidual,
+                    .relu = true});
+}
+
+TEST_P(BatchNorm, Backward) {
+  for (const DType dtype : kFloats)
+    for (const auto &[sizes, splits] : kShapes)
+      for (const bool relu : {false, true})
+        checkBackward({.dtype = dtype, .sizes = sizes, .splits = splits, .relu = relu});
+}
+
+TEST_P(BatchNorm, BackwardWithoutParameters) {
+  for (const DType dtype : kFloats)
+    for (const bool relu : {false, true})
+      checkBackward({.dtype = dtype,
+                     .sizes = {4, 6, 14, 14},
+                     .splits = 2,
+                     .hasParameters = false,
+                     .relu = relu});
+}
+
+TEST_P(BatchNorm, TensorsThatBeginBetweenVectors) {
+  for (const DType dtype : kFloats)
+    for (const uint64_t offset : {1, 2, 4}) {
+      checkTrain({.dtype = dtype,
+                  .sizes = {3, 4, 16, 16},
+                  .splits = 2,
+                  .hasResidual = true,
+                  .relu = true,
+                  .offset = offset});
+      checkBackward(
+          {.dtype = dtype, .sizes = {3, 4, 16, 16}, .splits = 2, .relu = true, .offset = offset});
+    }
+}
+
+/// A mean far from 0, and a first element far from all others: sums of squares, of the elements or
+/// of their distances from the first, would have no digit of the variance.
+TEST_P(BatchNorm, VarianceDoesNotCancel) {
+  const Case c{.dtype = DType::F32, .sizes = {8, 2, 64, 80}, .splits = 3};
+  std::vector<double> elements = decodeAll(DType::F32, values(c, 1).bytes);
+  for (double &element : elements)
+    element += 10000;
+  checkMoments(c, withElements(likeX(c), elements), 1e-3);
+  elements[0] = 0;
+  elements[64 * 80] = 1e6;
+  checkMoments(c, withElements(likeX(c), elements), 1e-3);
+}
+
+/// A NaN makes its channel NaN, also behind relu.
+TEST_P(BatchNorm, NanGoesThrough) {
+  const Case c{.dtype = DType::BF16, .sizes = {2, 2, 40}, .splits = 1, .relu = true};
+  std::vector<double> elements(160, 1);
+  for (size_t i = 0; i < elements.size(); ++i)
+    elements[i] = double(i % 5);
+  elements[3] = NAN; // In channel 0.
+  const HostTensor x = withElements(likeX(c), elements);
+  const HostTensor y = launchSplits(
+      "batch_norm_train", c,
+      {x, moments(c, x), std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt},
+      {likeX(c), ofChannels(c, {0}), ofChannels(c, {0})}, {c.relu}, {0.1, 1e-5})[0];
+  for (int64_t e = 0; e < 80; ++e) {
+    EXPECT_TRUE(std::isnan(y.at(index(c, 0, e))));
+    EXPECT_TRUE(std::isfinite(y.at(index(c, 1, e))));
+  }
+}
+
+} // namespace
+} // namespace cgc::test

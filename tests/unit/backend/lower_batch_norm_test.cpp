@@ -1,0 +1,91 @@
+// Tests of lower(): batch normalization in training, which kernels it becomes and which states they
+// write in place.
+#include "runtime/kernels/batch_norm/batch_norm.h"
+#include "tests/unit/backend/lowered.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cgc::backend {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+/// The first bucket of a text.
+Bucket bucketOf(const std::string &text, DeviceKind target = DeviceKind::Cuda) {
+  auto plan = lowerAll(*parse(text), target);
+  EXPECT_TRUE(plan) << plan.status().message();
+  return plan ? plan->plan.entries[0].buckets[0] : Bucket();
+}
+
+/// The running statistics are states, which are written in place.
+TEST(LowerBatchNorm, TrainIsTwoLaunches) {
+  const Bucket bucket = bucketOf(R"(module @Model {
+  state @w : f32[64]
+  state @m role="buffer" : f32[64]
+  state @v role="buffer" : f32[64]
+  graph @step(%x: bf16[2,64,112,112]@cuda) {
+    %w = get_attr @w : f32[64]@cuda
+    %m = get_attr @m : f32[64]@cuda
+    %v = get_attr @v : f32[64]@cuda
+    %0, %1, %2, %3, %4 = cgc.batch_norm_train(%x, %w, none, %m, %v) {momentum=0.1, eps=1e-05} : bf16[2,64,112,112]@cuda, f32[64]@cuda, f32[64]@cuda, f32[64]@cuda, f32[64]@cuda
+    output %0, state @m = %3, state @v = %4
+  }
+})");
+  EXPECT_THAT(recordNames(bucket),
+              ElementsAre("kernel batch_norm_moments_bf16", "kernel batch_norm_train_bf16"));
+  const auto &moments = std::get<KernelLaunch>(bucket.records[0].op),
+             &train = std::get<KernelLaunch>(bucket.records[1].op);
+  const int64_t splits = batchNormSplits(64, 2 * 112 * 112, 132);
+  EXPECT_EQ(moments.grid[0], 64 * splits);
+  EXPECT_EQ(train.grid[0], 64 * splits);
+  EXPECT_THAT(bucket.tensors[uint32_t(moments.writes[0])].sizes, ElementsAre(64, splits, 3));
+  const auto slot = [&](TensorId id) { return bucket.tensors[uint32_t(id)].slot; };
+  EXPECT_EQ(train.reads[kTrainBias], kNoTensor);
+  EXPECT_EQ(train.reads[kTrainResidual], kNoTensor);
+  EXPECT_EQ(slot(train.writes[kTrainNewMean]), slot(train.reads[kTrainRunningMean]));
+  EXPECT_EQ(slot(train.writes[kTrainNewVar]), slot(train.reads[kTrainRunningVar]));
+  EXPECT_EQ(slot(train.writes[kTrainNewVar]).buffer, BufferKind::State);
+}
+
+std::string backward(const std::string &dtype, const std::string &parameter) {
+  const std::string x = dtype + "[2,3,5]@cuda", w = parameter + "[3]@cuda";
+  return "graph @g(%g: " + x + ", %x: " + x + ", %w: " + w + ", %m: " + w +
+         ") {\n%0, %1, %2 = cgc.batch_norm_backward(%g, %x, %w, %m, %m) {eps=1e-05} : " + x + ", " +
+         w + ", " + w + "\noutput %0, %1, %2\n}";
+}
+
+TEST(LowerBatchNorm, BackwardIsTwoLaunches) {
+  for (const std::string dtype : {"f32", "f16", "bf16"})
+    EXPECT_THAT(
+        recordNames(bucketOf(backward(dtype, "f32"))),
+        ElementsAre("kernel batch_norm_sums_" + dtype, "kernel batch_norm_backward_" + dtype));
+}
+
+TEST(LowerBatchNorm, OtherDTypesStayWithLibTorch) {
+  for (const auto &[dtype, parameter] : {std::pair{"f64", "f64"}, {"bf16", "bf16"}})
+    EXPECT_THAT(recordNames(bucketOf(backward(dtype, parameter))),
+                Contains(HasSubstr("aten::native_batch_norm_backward")));
+}
+
+/// A gradient that is expanded is copied; a matrix [n, channels] stays with LibTorch.
+TEST(LowerBatchNorm, TakesPlanesOfChannels) {
+  EXPECT_THAT(
+      recordNames(bucketOf(R"(graph @g(%s: f32[]@cuda, %x: f32[2,3,5]@cuda, %m: f32[3]@cuda) {
+    %0 = aten.expand(%s) {size=[2, 3, 5]} : f32[2,3,5][0,0,0]@cuda
+    %1 = cgc.batch_norm_backward(%0, %x, none, %m, %m) {eps=1e-05} : f32[2,3,5]@cuda
+    output %1
+  })")),
+      ElementsAre("kernel copy", "kernel batch_norm_sums_f32", "kernel batch_norm_backward_f32"));
+  EXPECT_THAT(recordNames(bucketOf(R"(graph @g(%x: f32[5,3]@cuda) {
+    %0, %1, %2 = cgc.batch_norm_train(%x, none, none, none, none) {momentum=0.1, eps=1e-05} : f32[5,3]@cuda, f32[3]@cuda, f32[3]@cuda
+    output %0, %1, %2
+  })")),
+              Not(Contains(HasSubstr("kernel batch_norm"))));
+}
+
+} // namespace
+} // namespace cgc::backend
