@@ -98,10 +98,20 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
   return graphs;
 }
 
+/// The options of a training plan.
+passes::TrainingPipeline pipelineOf(const CompileOptions &options) {
+  const TrainOptions &train = *options.train;
+  return {.target = options.target,
+          .level = std::get<DefaultPasses>(options.passes).level,
+          .autocast = train.autocast,
+          .loss = train.loss,
+          .optimizer = train.optimizer,
+          .recompute = train.recompute};
+}
+
 std::string passesOf(const CompileOptions &options) {
   if (options.train)
-    return passes::trainingPasses(options.target, options.train->loss, options.train->optimizer,
-                                  options.train->autocast, options.train->recompute);
+    return passes::trainingPasses(pipelineOf(options));
   if (const auto *text = std::get_if<std::string>(&options.passes))
     return *text;
   const auto &[level, precision, hostModules] = std::get<DefaultPasses>(options.passes);
@@ -165,9 +175,8 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
   std::vector<Stage> stages = {{options.train ? kStepEntry : "", pipeline}};
   std::optional<passes::Pipeline> evaluation;
   if (options.train) {
-    CGC_ASSIGN_OR_RETURN(
-        evaluation,
-        makePipeline(options, passes::evaluationPasses(options.target, options.train->autocast)));
+    CGC_ASSIGN_OR_RETURN(evaluation,
+                         makePipeline(options, passes::evaluationPasses(pipelineOf(options))));
     stages.push_back({kEvaluateEntry, *evaluation});
   }
   const Phases phases{options, stages.size() * buckets.size() + 2};

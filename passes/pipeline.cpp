@@ -37,33 +37,33 @@ std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType
 }
 
 namespace {
-/// The passes from the method to its form in f32, or in f32 and `autocast`. On a GPU, attention and
-/// patches are selected before their gradients, which are one kernel and products, and rows that
-/// are not pooled are not computed.
-std::string methodPasses(llvm::StringRef mode, DeviceKind target, std::optional<DType> autocast) {
+/// The passes from the method to its form in f32, or in f32 and `autocast`. Attention and patches
+/// are selected before their gradients, which are one kernel and products, and rows that are not
+/// pooled are not computed.
+std::string methodPasses(llvm::StringRef mode, const TrainingPipeline &training) {
   const std::string select =
-      target == DeviceKind::Cuda
+      training.selects()
           ? "fold,select-attention,select-patches,select-rows,prune-rows{attention=keep},"
           : "";
   const std::string cast =
-      autocast ? "autocast{to=" + std::string(dtypeName(*autocast)) + "}," : "";
+      training.autocast ? "autocast{to=" + std::string(dtypeName(*training.autocast)) + "}," : "";
   return "functional-training{mode=" + mode.str() + "},specialize,canonicalize,tie-states," +
          select + cast + "cse,";
 }
 } // namespace
 
-std::string trainingPasses(DeviceKind target, size_t loss, llvm::StringRef optimizer,
-                           std::optional<DType> autocast, llvm::StringRef recompute) {
-  const std::string output = "loss=" + std::to_string(loss);
+std::string trainingPasses(const TrainingPipeline &training) {
+  const std::string loss = "loss=" + std::to_string(training.loss);
+  const std::string select = training.selects() ? "select-train-norm,fuse-batch-norm," : "";
   const std::string again =
-      recompute.empty() ? "" : "recompute{level=" + recompute.str() + "," + output + "},";
-  return "module-substitution,inline," + methodPasses("step", target, autocast) + "differentiate{" +
-         output + "},optimize{" + optimizer.str() +
-         "},fold,op-substitution,cse,simplify-gradients,select-train-norm," + again + "dce";
+      training.recompute.empty() ? "" : "recompute{level=" + training.recompute + "," + loss + "},";
+  return "module-substitution,inline," + methodPasses("step", training) + "differentiate{" + loss +
+         "},optimize{" + training.optimizer + "},fold,op-substitution,cse,simplify-gradients," +
+         select + again + "dce";
 }
 
-std::string evaluationPasses(DeviceKind target, std::optional<DType> autocast) {
-  return methodPasses("evaluate", target, autocast) + "fold,op-substitution,cse,dce";
+std::string evaluationPasses(const TrainingPipeline &training) {
+  return methodPasses("evaluate", training) + "fold,op-substitution,cse,dce";
 }
 
 std::string selectionPasses() {

@@ -23,14 +23,21 @@ std::string defaultPasses(DeviceKind target = DeviceKind::Cpu, OptLevel level = 
                           std::optional<DType> precision = std::nullopt,
                           llvm::ArrayRef<std::string> hostModules = {});
 
-/// Returns the pipeline of a training step: the module, in `autocast` if that is given, the
-/// gradients of output `loss`, and the update by the pass `optimize` with these options.
-/// `recompute` is the level of the pass `recompute`; without one all activations are kept.
-std::string trainingPasses(DeviceKind target, size_t loss, llvm::StringRef optimizer,
-                           std::optional<DType> autocast = std::nullopt,
-                           llvm::StringRef recompute = "");
+/// What decides the pipelines of a training plan.
+struct TrainingPipeline {
+  DeviceKind target = DeviceKind::Cpu;
+  OptLevel level = OptLevel::O1;      ///< From O1 on, kernels of several ops are selected.
+  std::optional<DType> autocast = {}; ///< F16 or BF16: the dtype of matrix products.
+  size_t loss = 0;                    ///< The output that is the loss.
+  std::string optimizer = {};         ///< The options of the pass `optimize`.
+  std::string recompute = {};         ///< The level of the pass `recompute`; empty: no such pass.
+
+  bool selects() const { return target == DeviceKind::Cuda && level != OptLevel::O0; }
+};
+/// Returns the pipeline of a training step: the module, its gradients, and the update.
+std::string trainingPasses(const TrainingPipeline &training);
 /// Returns the pipeline of the method of a training step without gradients and update.
-std::string evaluationPasses(DeviceKind target, std::optional<DType> autocast = std::nullopt);
+std::string evaluationPasses(const TrainingPipeline &training);
 
 /// Returns the selection passes, in order. The default for cuda runs them from O1 on.
 std::string selectionPasses();

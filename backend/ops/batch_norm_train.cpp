@@ -40,6 +40,10 @@ std::optional<Place> parameter(const ir::Node &node, llvm::StringRef name, Bucke
                       : std::optional(densePlace(builder.place(arg.value()), builder));
 }
 
+int64_t isRelu(const ir::Node &node) {
+  return node.arg("relu") == ir::Arg(true);
+}
+
 /// Scratch memory for what the first launch writes of each split of each channel of x.
 Place splitsOf(const Place &x, int64_t floats, BucketBuilder &builder) {
   const int64_t channels = x.sizes[1];
@@ -70,27 +74,60 @@ void launchBatchNormTrain(const ir::Node &node, BucketBuilder &builder) {
   RecordTensors tensors{.reads = {x, moments}, .writes = {}};
   for (llvm::StringRef name : {"weight", "bias"})
     tensors.reads.push_back(parameter(node, name, builder));
-  tensors.reads.push_back(std::nullopt); // No residual.
+  tensors.reads.push_back(node.arg("residual").isNone()
+                              ? std::nullopt
+                              : std::optional(valuesOf(node, "residual", builder)));
   for (llvm::StringRef name : {"running_mean", "running_var"})
     tensors.reads.push_back(parameter(node, name, builder));
   for (const ir::Value &result : node.results())
     tensors.writes.push_back(builder.allocate(result));
-  launchSplits("batch_norm_train", moments, std::move(tensors), {/*relu=*/0},
+  launchSplits("batch_norm_train", moments, std::move(tensors), {isRelu(node)},
                {*node.arg("momentum").asNumber(), *node.arg("eps").asNumber()}, builder);
 }
 
 void launchBatchNormBackward(const ir::Node &node, BucketBuilder &builder) {
   const Place x = valuesOf(node, "input", builder), sums = splitsOf(x, kBatchNormSums, builder);
   RecordTensors tensors{.reads = {valuesOf(node, "grad_out", builder), x}, .writes = {sums}};
-  for (llvm::StringRef name : {"mean", "invstd", "weight"})
+  for (llvm::StringRef name : {"mean", "invstd", "weight", "bias"})
     tensors.reads.push_back(parameter(node, name, builder));
-  tensors.reads.push_back(std::nullopt); // The bias, which only relu needs.
-  launchSplits("batch_norm_sums", sums, tensors, {/*relu=*/0}, {}, builder);
+  launchSplits("batch_norm_sums", sums, tensors, {isRelu(node)}, {}, builder);
   tensors.reads.push_back(sums);
   tensors.writes.clear();
   for (const ir::Value &result : node.results())
     tensors.writes.push_back(builder.allocate(result));
-  launchSplits("batch_norm_backward", sums, std::move(tensors), {/*relu=*/0}, {}, builder);
+  launchSplits("batch_norm_backward", sums, std::move(tensors), {isRelu(node)}, {}, builder);
+}
+
+/// Adds the residual to y and applies relu, as the op asks, into its result.
+void finishTrain(const ir::Node &node, Place y, BucketBuilder &builder) {
+  const Place result = builder.allocate(*node.result());
+  if (!node.arg("residual").isNone()) {
+    const Place sum = isRelu(node) ? builder.temporary(y.dtype, y.sizes) : result;
+    builder.callInto("aten::add", "out",
+                     {builder.tensor(y),
+                      builder.tensor(builder.place(node.arg("residual").value())), int64_t{1}},
+                     sum);
+    y = sum;
+  }
+  if (isRelu(node))
+    builder.callInto("aten::clamp_min", "out", {builder.tensor(y), int64_t{0}}, result);
+}
+
+/// grad_out where the result of relu is above 0; LibTorch normalizes the input again for that.
+AtenArg maskedGradient(const ir::Node &node, DType values, BucketBuilder &builder) {
+  const ir::Dims &sizes = node.arg("input").value()->tensor().sizes;
+  const DType parameters = parameterDType(values);
+  const Place y = builder.temporary(values, sizes), masked = builder.temporary(values, sizes);
+  builder.callThenCopy("aten::_native_batch_norm_legit", "no_stats",
+                       {convertedArg(node, "input", values, builder),
+                        convertedArg(node, "weight", parameters, builder),
+                        convertedArg(node, "bias", parameters, builder), /*training=*/true,
+                        /*momentum=*/0.0, builder.arg(node.arg("eps"))},
+                       {y, std::nullopt, std::nullopt});
+  builder.callInto("aten::threshold_backward", "grad_input",
+                   {convertedArg(node, "grad_out", values, builder), builder.tensor(y), int64_t{0}},
+                   masked);
+  return builder.tensor(masked);
 }
 
 } // namespace
@@ -101,8 +138,13 @@ Status lowerBatchNormTrain(const ir::Node &node, BucketBuilder &builder) {
     return Status::ok();
   }
   const DType values = valueDType(node, builder.target()), parameters = parameterDType(values);
+  const ir::TensorType &type = node.result()->tensor();
+  const bool isFused = isRelu(node) || !node.arg("residual").isNone();
+  const Place y = isFused ? builder.temporary(type.dtype, type.sizes)
+                          : builder.allocate(*node.result()),
+              normalized = values == y.dtype ? y : builder.temporary(values, type.sizes);
   ConvertedResults results(builder);
-  std::vector<std::optional<Place>> outputs = {results.add(*node.result(), values)};
+  std::vector<std::optional<Place>> outputs = {normalized};
   for (unsigned i = 1; i < node.numResults(); ++i)
     outputs.push_back(results.add(*node.result(i), parameters));
   std::vector<AtenArg> args = {convertedArg(node, "input", values, builder)};
@@ -118,6 +160,10 @@ Status lowerBatchNormTrain(const ir::Node &node, BucketBuilder &builder) {
   else
     builder.callThenCopy("aten::_native_batch_norm_legit", "no_stats", std::move(args), outputs);
   results.convert();
+  if (values != y.dtype)
+    builder.copy(normalized, y);
+  if (isFused)
+    finishTrain(node, y, builder);
   return Status::ok();
 }
 
@@ -134,9 +180,10 @@ Status lowerBatchNormBackward(const ir::Node &node, BucketBuilder &builder) {
                           ? std::optional(results.add(*node.result(i), parameters))
                           : std::nullopt);
   const int64_t hasWeight = node.numResults() > 1;
+  AtenArg gradient = isRelu(node) ? maskedGradient(node, values, builder)
+                                  : convertedArg(node, "grad_out", values, builder);
   builder.callThenCopy("aten::native_batch_norm_backward", "",
-                       {convertedArg(node, "grad_out", values, builder),
-                        convertedArg(node, "input", values, builder),
+                       {std::move(gradient), convertedArg(node, "input", values, builder),
                         convertedArg(node, "weight", parameters, builder),
                         NoneArg{}, // The running statistics, which only evaluation reads.
                         NoneArg{}, convertedArg(node, "mean", parameters, builder),

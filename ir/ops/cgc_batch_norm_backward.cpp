@@ -10,7 +10,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
     return rules::mismatch("grad_out", "of the sizes of 'input'", args.tensor("grad_out"));
   if (input.rank() < 2)
     return rules::mismatch("input", "[N, C, ...]", input);
-  for (llvm::StringRef name : {"weight", "mean", "invstd"})
+  for (llvm::StringRef name : {"weight", "mean", "invstd", "bias"})
     if (!args.isNone(name) && args.tensor(name).sizes != Dims{input.sizes[1]})
       return rules::mismatch(name,
                              "[" + llvm::Twine(input.sizes[1]) + "], as the channels of 'input'",
@@ -27,12 +27,14 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::BatchNormBackward = {
     .schema = "(Tensor grad_out, Tensor input, Tensor? weight, Tensor mean, Tensor invstd, float "
-              "eps) -> Tensor[]",
+              "eps, Tensor? bias=none, bool relu=false) -> Tensor[]",
     .traits = kPure | kReduction,
     .infer = infer,
     .doc =
         "The gradients of input and, with a weight, of weight and bias, from the results mean and "
-        "invstd of batch_norm_train.",
+        "invstd of batch_norm_train. With relu, grad_out is the gradient of relu's result; bias "
+        "says "
+        "where that is 0.",
 };
 
 } // namespace cgc::ir

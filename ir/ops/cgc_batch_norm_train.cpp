@@ -15,6 +15,11 @@ Status infer(const InferArgs &args, rules::Results &results) {
     return rules::mismatch("input", "of one channel or more", input);
   if (args.isNone("running_mean") != args.isNone("running_var"))
     return rules::refuse("expected 'running_mean' and 'running_var', or neither");
+  if (!args.isNone("residual")) {
+    CGC_TRY(rules::sameDType(args, "input", {"residual"}));
+    if (args.tensor("residual").sizes != input.sizes)
+      return rules::mismatch("residual", "of the sizes of 'input'", args.tensor("residual"));
+  }
   CGC_TRY(rules::addDense(results, input.dtype, input.sizes));
   const DType dtype = rules::statisticsDType(input.dtype);
   for (int i = 0; i < 2; ++i)
@@ -33,6 +38,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 Status backward(GradientBuilder &b) {
+  if (b.input("residual") || b.arg("relu") != Arg(false))
+    return rules::refuse("a residual or relu is fused after gradients are taken");
   for (unsigned i = 1; i < b.node().numResults(); ++i)
     if (b.grad(i))
       return rules::refuse(
@@ -59,12 +66,14 @@ Status backward(GradientBuilder &b) {
 
 const OpDef defs::BatchNormTrain = {
     .schema = "(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
-              "running_var, float momentum, float eps) -> Tensor[]",
+              "running_var, float momentum, float eps, Tensor? residual=none, bool relu=false) -> "
+              "Tensor[]",
     .traits = kPure | kReduction,
     .infer = infer,
     .gradient = backward,
     .doc =
-        "input [N, C, ...] normalized by the mean and the biased variance of each channel; these "
+        "input [N, C, ...] normalized by the mean and the biased variance of each channel, plus "
+        "residual, through relu if asked; these "
         "means and 1 / sqrt(variance + eps), [C], in f32 if input has 16 bits; and, where they are "
         "given, the running mean and "
         "the running variance moved by momentum towards mean and unbiased variance.",

@@ -97,7 +97,9 @@ private:
                              current(mean, node.arg("running_mean")),
                              current(var, node.arg("running_var")),
                              node.arg("momentum"),
-                             node.arg("eps")};
+                             node.arg("eps"),
+                             /*residual=*/Arg(),
+                             /*relu=*/false};
     Node *trained = graph_.call(OpKind::BatchNormTrain, std::move(args), hasStatistics ? 5 : 3,
                                 node.loc(), &node);
     if (hasStatistics) {

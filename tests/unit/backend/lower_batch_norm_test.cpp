@@ -71,6 +71,32 @@ TEST(LowerBatchNorm, OtherDTypesStayWithLibTorch) {
                 Contains(HasSubstr("aten::native_batch_norm_backward")));
 }
 
+std::string fused(const std::string &dtype) {
+  const std::string x = dtype + "[2,3,5]@cuda", c = (dtype == "f64" ? dtype : "f32") + "[3]@cuda";
+  return "graph @g(%x: " + x + ", %r: " + x + ", %g: " + x + ", %b: " + c +
+         ") {\n%0, %1, %2 = cgc.batch_norm_train(%x, none, %b, none, none, %r) {momentum=0.1, "
+         "eps=1e-05, relu=true} : " +
+         x + ", " + c + ", " + c +
+         "\n%3 = cgc.batch_norm_backward(%g, %x, none, %1, %2, %b) {eps=1e-05, relu=true} : " + x +
+         "\noutput %0, %3\n}";
+}
+
+TEST(LowerBatchNorm, ResidualAndReluArePartOfTheLaunches) {
+  const Bucket bucket = bucketOf(fused("f16"));
+  EXPECT_THAT(recordNames(bucket),
+              ElementsAre("kernel batch_norm_moments_f16", "kernel batch_norm_train_f16",
+                          "kernel batch_norm_sums_f16", "kernel batch_norm_backward_f16"));
+  const auto launch = [&](size_t i) { return std::get<KernelLaunch>(bucket.records[i].op); };
+  EXPECT_NE(launch(1).reads[kTrainResidual], kNoTensor);
+  for (const size_t i : {1, 2, 3})
+    EXPECT_THAT(launch(i).ints, ElementsAre(1));
+  EXPECT_THAT(recordNames(bucketOf(fused("f64"))),
+              ElementsAre("aten::_native_batch_norm_legit.no_stats", "aten::add.out",
+                          "aten::clamp_min.out", "aten::_native_batch_norm_legit.no_stats",
+                          "aten::threshold_backward.grad_input",
+                          "aten::native_batch_norm_backward"));
+}
+
 /// A gradient that is expanded is copied; a matrix [n, channels] stays with LibTorch.
 TEST(LowerBatchNorm, TakesPlanesOfChannels) {
   EXPECT_THAT(
