@@ -237,15 +237,20 @@ const float *floats(void *address) {
 template <class T, int kColumns>
 Result<KernelParameters> bindStatistics(const LaunchView &launch, const LaunchAddresses &at) {
   const NormTrainLaunch l = *checkNormStatistics(launch, kDTypeOf<T>, kColumns);
-  return KernelParameters(StatisticsParameters<T>{.x = floats(at.reads[0]),
-                                                  .weight = floats(at.reads[1]),
-                                                  .bias = floats(at.reads[2]),
-                                                  .y = static_cast<T *>(at.writes[0]),
-                                                  .mean = static_cast<float *>(at.writes[1]),
-                                                  .rstd = static_cast<float *>(at.writes[2]),
-                                                  .rows = l.rows,
-                                                  .columns = int(l.columns),
-                                                  .eps = float(launch.floats[0])});
+  const bool isWide = launch.reads[3].dtype == DType::F32;
+  return KernelParameters(
+      StatisticsParameters<T>{.x = floats(at.reads[0]),
+                              .weight = floats(at.reads[1]),
+                              .bias = floats(at.reads[2]),
+                              .addend = isWide ? nullptr : static_cast<const T *>(at.reads[3]),
+                              .wideAddend = isWide ? floats(at.reads[3]) : nullptr,
+                              .y = static_cast<T *>(at.writes[0]),
+                              .mean = static_cast<float *>(at.writes[1]),
+                              .rstd = static_cast<float *>(at.writes[2]),
+                              .sum = static_cast<float *>(at.writes[3]),
+                              .rows = l.rows,
+                              .columns = int(l.columns),
+                              .eps = float(launch.floats[0])});
 }
 
 template <class T, int kColumns>
