@@ -105,6 +105,13 @@ std::optional<GemmRecord> decode(const LibraryCall &call, const Bucket &bucket) 
   const Result<GemmCall> decoded = gemmCall(call, bucket.tensors);
   if (!decoded.isOk())
     return std::nullopt;
+  // No kernel computes the others, so that there is nothing to choose.
+  const auto tensor = [&](TensorId id) -> const TensorRef & {
+    return bucket.tensors[uint32_t(id)];
+  };
+  if (isTransposed(tensor(decoded->x)) || isTransposed(tensor(decoded->weight)) ||
+      tensor(decoded->d).dtype != tensor(decoded->x).dtype)
+    return std::nullopt;
   GemmRecord gemm{.problem = {},
                   .operands = {.x = decoded->x,
                                .w = decoded->weight,

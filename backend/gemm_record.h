@@ -18,7 +18,8 @@ struct GemmRecord {
 /// The op of the record. decodeGemm() is its inverse.
 decltype(LaunchRecord::op) encodeGemm(const GemmRecord &gemm);
 
-/// The GEMM that `record` computes; nothing if it computes something else, or if it is not valid.
+/// The GEMM that `record` computes; nothing if it computes something else, such as a GEMM of
+/// transposed operands, or if it is not valid.
 std::optional<GemmRecord> decodeGemm(const LaunchRecord &record, const Bucket &bucket);
 
 /// The launch of `choice` for `problem`, without its tensors.

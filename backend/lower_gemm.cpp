@@ -199,6 +199,26 @@ Result<UnfusedEpilogue> lowerGemm(const GemmPlaces &operands, Activation activat
   return lowerToAten(operands, matrices, activation, builder);
 }
 
+bool lowerProduct(const Place &a, const Place &b, const Place &result, BucketBuilder &builder) {
+  const auto fits = [](const Place &matrix) {
+    return matrix.sizes.size() == 2 && (hasDenseRows(matrix) || hasDenseRows(transposed(matrix)));
+  };
+  const bool isFloat = a.dtype == DType::F32,
+             isHalf = isFloating(a.dtype) && dtypeSize(a.dtype) == 2;
+  if (builder.target() != DeviceKind::Cuda || !(isFloat || isHalf) || a.dtype != b.dtype ||
+      (result.dtype != a.dtype && result.dtype != DType::F32) || !fits(a) || !fits(b) ||
+      !hasDenseRows(result))
+    return false;
+  const TensorId workspace =
+      builder.tensor(builder.temporary(DType::U8, {libraryWorkspaceBytes(builder.arch())}));
+  builder.record({libraryCall({.x = builder.tensor(a),
+                               .weight = builder.tensor(transposed(b)),
+                               .d = builder.tensor(result),
+                               .workspace = workspace,
+                               .tf32 = builder.tf32() && isFloat})});
+  return true;
+}
+
 bool lowersToNormGemm(const GemmPlaces &operands, Activation activation, double eps,
                       const BucketBuilder &builder) {
   return normGemmOf(operands, activation, eps, builder).has_value();

@@ -24,6 +24,11 @@ struct UnfusedEpilogue {
 Result<UnfusedEpilogue> lowerGemm(const GemmPlaces &operands, Activation activation,
                                   BucketBuilder &builder);
 
+/// Adds a call of cuBLASLt that computes result = a b for matrices a [M, K] and b [K, N] with dense
+/// rows or columns, of one floating dtype, and a result [M, N] of that dtype or, for 16 bits, f32.
+/// Returns false and adds nothing if the target is not cuda or the places are others.
+bool lowerProduct(const Place &a, const Place &b, const Place &result, BucketBuilder &builder);
+
 /// Lowers the GEMM with the rows of x normalized first (GemmProblem::Epilogue::normEps), by means
 /// of xStatistics. There is no residual. Adds the record of one kernel that computes all of it and
 /// writes yStatistics, if given. Returns false, without a record, if no kernel can or if a separate

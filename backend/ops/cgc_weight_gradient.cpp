@@ -1,5 +1,6 @@
-// cgc.weight_gradient: a product of LibTorch. On cuda it accumulates 16-bit operands in f32 and
-// writes f32; on cpu these operands are converted first.
+// cgc.weight_gradient: on cuda a GEMM of cuBLASLt, which accumulates 16-bit operands in f32 and may
+// write f32; else one of LibTorch, of operands that are converted first.
+#include "backend/lower_gemm.h"
 #include "backend/ops/tensor_math.h"
 
 namespace cgc::backend {
@@ -18,17 +19,12 @@ Status lowerWeightGradient(const ir::Node &node, BucketBuilder &builder) {
     const auto rows = mergeLeading(place, 2);
     operands.push_back(rows ? *rows : *mergeLeading(densePlace(place, builder), 2));
   }
-  const DType from = operands[0].dtype;
-  const bool widens = from != result.dtype && builder.target() == DeviceKind::Cuda &&
-                      dtypeSize(from) == 2 && result.dtype == DType::F32;
-  if (!widens)
-    for (Place &operand : operands)
-      operand = math.converted(operand, result.dtype);
-  std::vector<AtenArg> args = {builder.tensor(transposed(operands[0])),
-                               builder.tensor(operands[1])};
-  if (widens)
-    args.emplace_back(DType::F32);
-  builder.callInto("aten::mm", widens ? "dtype_out" : "out", std::move(args), result);
+  if (lowerProduct(transposed(operands[0]), operands[1], result, builder))
+    return Status::ok();
+  for (Place &operand : operands)
+    operand = math.converted(operand, result.dtype);
+  builder.callInto("aten::mm", "out",
+                   {builder.tensor(transposed(operands[0])), builder.tensor(operands[1])}, result);
   return Status::ok();
 }
 

@@ -1,4 +1,6 @@
-// matmul: mm or bmm on views where the batch dimensions allow it.
+// matmul: on cuda, cuBLASLt for a matrix on the right; else LibTorch's mm or bmm on views where the
+// batch dimensions allow it.
+#include "backend/lower_gemm.h"
 #include "backend/lowering.h"
 
 namespace cgc::backend {
@@ -23,6 +25,8 @@ Status lowerMatmul(const ir::Node &node, BucketBuilder &builder) {
     viewB = mergeLeading(b, 3);
     viewResult = mergeLeading(result, 3);
   }
+  if (viewA && viewB && viewResult && lowerProduct(*viewA, *viewB, *viewResult, builder))
+    return Status::ok();
   if (viewA && viewB && viewResult)
     builder.callInto(op, "out", {builder.tensor(*viewA), builder.tensor(*viewB)}, *viewResult);
   else

@@ -148,7 +148,11 @@ struct CublasLt::Impl {
                                                             cudaType(dtype), rows, columns, stride),
                       "cannot describe a matrix");
   }
+  /// Describes the memory of a matrix: that of its transpose if it has dense rows.
   Status layout(cublasLtMatrixLayoutOpaque_t &layout, const TensorRef &matrix) const {
+    if (isTransposed(matrix))
+      return this->layout(layout, matrix.dtype, matrix.sizes[0], matrix.sizes[1],
+                          matrix.strides[1]);
     return this->layout(layout, matrix.dtype, matrix.sizes[1], matrix.sizes[0], rowStride(matrix));
   }
   template <class T>
@@ -187,7 +191,10 @@ Result<std::unique_ptr<Operation>> CublasLt::Impl::describe(const Operands &o) c
                          &operation.desc, sizeof(operation.desc),
                          p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
                      "cannot describe the GEMM"));
-  CGC_TRY(set(operation, CUBLASLT_MATMUL_DESC_TRANSA, int32_t(CUBLAS_OP_T)));
+  CGC_TRY(set(operation, CUBLASLT_MATMUL_DESC_TRANSA,
+              int32_t(isTransposed(tensor(p.weight)) ? CUBLAS_OP_N : CUBLAS_OP_T)));
+  CGC_TRY(set(operation, CUBLASLT_MATMUL_DESC_TRANSB,
+              int32_t(isTransposed(tensor(p.x)) ? CUBLAS_OP_T : CUBLAS_OP_N)));
   const uint32_t epilogue = p.relu ? hasBias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU
                             : hasBias ? CUBLASLT_EPILOGUE_BIAS
                                       : CUBLASLT_EPILOGUE_DEFAULT;

@@ -2,6 +2,7 @@
 #include "runtime/plan/gemm_call.h"
 
 #include <climits>
+#include <utility>
 
 namespace cgc {
 namespace {
@@ -11,6 +12,16 @@ bool isMatrix(const TensorRef &t) {
   const auto fits = [](int64_t size) { return size > 0 && size <= INT_MAX; };
   return t.sizes.size() == 2 && fits(t.sizes[0]) && fits(t.sizes[1]) &&
          (t.strides[1] == 1 || t.sizes[1] == 1) && rowStride(t) >= t.sizes[1];
+}
+
+/// Whether a tensor is such a matrix, or the transpose of one.
+bool isOperand(const TensorRef &t) {
+  if (t.sizes.size() != 2 || !isTransposed(t))
+    return isMatrix(t);
+  TensorRef transposed = t;
+  std::swap(transposed.sizes[0], transposed.sizes[1]);
+  std::swap(transposed.strides[0], transposed.strides[1]);
+  return isMatrix(transposed);
 }
 
 bool overlap(const TensorRef &a, const TensorRef &b) {
@@ -58,9 +69,10 @@ Result<GemmCall> gemmCall(const LibraryCall &call, std::span<const TensorRef> te
   const TensorRef &x = tensor(p.x), &weight = tensor(p.weight), &d = tensor(p.d);
   if (x.dtype != DType::F16 && x.dtype != DType::BF16 && x.dtype != DType::F32)
     return refuse("x and w have to be f16, bf16 or f32");
-  if (weight.dtype != x.dtype || d.dtype != x.dtype)
+  const bool hasEpilogue = p.bias != kNoTensor || p.residual != kNoTensor || p.relu;
+  if (weight.dtype != x.dtype || (d.dtype != x.dtype && (d.dtype != DType::F32 || hasEpilogue)))
     return refuse("x, w and the result differ in element type");
-  if (!isMatrix(x) || !isMatrix(weight) || !isMatrix(d))
+  if (!isOperand(x) || !isOperand(weight) || !isMatrix(d))
     return refuse("x, w and the result have to be matrices whose rows do not overlap");
   const int64_t rows = x.sizes[0], columns = weight.sizes[0];
   if (weight.sizes[1] != x.sizes[1] || d.sizes[0] != rows || d.sizes[1] != columns)

@@ -8,7 +8,9 @@
 namespace cgc {
 
 /// d = x w^T + bias + residual, or d = relu(x w^T + bias). All matrices have one element type, f16,
-/// bf16 or f32, and dense rows that may lie apart. Accumulation is in f32.
+/// bf16 or f32, and dense rows that may lie apart; x and w may have dense columns instead, as the
+/// transpose of such a matrix. Without an epilogue, d may be f32 for other elements. Accumulation
+/// is in f32.
 struct GemmCall {
   TensorId x{};      ///< [M,K]
   TensorId weight{}; ///< [N,K]
@@ -31,6 +33,11 @@ CGC_API LibraryCall libraryCall(const GemmCall &gemm);
 /// The inverse of libraryCall(), for a call whose tensors exist. InvalidFile, with the reason, if
 /// the call could access memory outside its tensors or is no GEMM that cuBLASLt computes.
 CGC_API Result<GemmCall> gemmCall(const LibraryCall &call, std::span<const TensorRef> tensors);
+
+/// Whether a matrix has dense columns instead of dense rows.
+inline bool isTransposed(const TensorRef &matrix) {
+  return matrix.sizes[1] != 1 && matrix.strides[1] != 1;
+}
 
 /// The row stride of a matrix in elements; the number of columns if it has one row.
 inline int64_t rowStride(const TensorRef &matrix) {

@@ -9,7 +9,7 @@ namespace {
 /// Columns of a panel of W, and K steps that an accumulator adds at a time.
 constexpr int64_t kPanel = 64, kStep = 4;
 
-/// A GEMM x[M,K] w[N,K]^T, whose operands may have rows that lie apart.
+/// A GEMM x[M,K] w[N,K]^T, whose operands may have rows that lie apart, or dense columns.
 struct Gemm {
   TensorView x, w;
   int64_t m = x.sizes[0], n = w.sizes[0], k = x.sizes[1];
@@ -20,16 +20,22 @@ int64_t rowStride(const TensorView &matrix) {
   return matrix.sizes[0] == 1 ? matrix.sizes[1] : strideOf(matrix, 0);
 }
 
+/// The distance of two elements of a row.
+int64_t columnStride(const TensorView &matrix) {
+  return matrix.sizes[1] == 1 ? 1 : strideOf(matrix, 1);
+}
+
 /// W as f32, transposed, in panels [N / kPanel, steps, kPanel], padded with zeros: the loop over a
 /// panel's columns is vectorized.
 template <class T> std::vector<float> panelsOf(const Gemm &g) {
-  const int64_t panels = (g.n + kPanel - 1) / kPanel, stride = rowStride(g.w);
+  const int64_t panels = (g.n + kPanel - 1) / kPanel, stride = rowStride(g.w),
+                step = columnStride(g.w);
   std::vector<float> values(panels * g.steps * kPanel);
   for (int64_t n = 0; n < g.n; ++n) {
     const T *const from = dataOf<T>(g.w) + n * stride;
     float *const to = values.data() + n / kPanel * g.steps * kPanel + n % kPanel;
     for (int64_t k = 0; k < g.k; ++k)
-      to[k * kPanel] = toFloat(from[k]);
+      to[k * kPanel] = toFloat(from[k * step]);
   }
   return values;
 }
@@ -50,12 +56,14 @@ void multiply(const float *x, const float *panel, int64_t steps, float *accumula
 template <class T, class F> void forRows(const Gemm &g, F epilogue) {
   const std::vector<float> panels = panelsOf<T>(g);
   constexpr int64_t kRows = 16; // Rows that use a panel while it is in a cache.
-  const int64_t columns = (g.n + kPanel - 1) / kPanel * kPanel, stride = rowStride(g.x);
+  const int64_t columns = (g.n + kPanel - 1) / kPanel * kPanel, stride = rowStride(g.x),
+                step = columnStride(g.x);
   std::vector<float> x(kRows * g.steps), accumulators(kRows * columns);
   for (int64_t first = 0; first < g.m; first += kRows) {
     const int64_t rows = std::min(kRows, g.m - first);
     for (int64_t row = 0; row < rows; ++row)
-      loadRow(dataOf<T>(g.x) + (first + row) * stride, g.k, x.data() + row * g.steps);
+      for (int64_t k = 0; k < g.k; ++k)
+        x[row * g.steps + k] = toFloat(dataOf<T>(g.x)[(first + row) * stride + k * step]);
     for (int64_t n = 0; n < columns; n += kPanel)
       for (int64_t row = 0; row < rows; ++row)
         multiply(x.data() + row * g.steps, panels.data() + n * g.steps, g.steps,
@@ -142,7 +150,10 @@ template <class T> void libraryGemm(const ReferenceArguments &a) {
       if (residual.data)
         values[n] += toFloat(dataOf<T>(residual)[m * rowStride(residual) + n]);
     }
-    store<T>(a.writes[kGemmY], {}, m, values);
+    if (a.writes[kGemmY].dtype == DType::F32)
+      store<float>(a.writes[kGemmY], {}, m, values);
+    else
+      store<T>(a.writes[kGemmY], {}, m, values);
   });
 }
 
