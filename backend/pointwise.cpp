@@ -33,6 +33,10 @@ std::optional<ElementwiseOp> functionOf(const ir::Node &node) {
   case ir::OpKind::Gelu:
     return node.arg("approximate").as<std::string>() == "tanh" ? ElementwiseOp::GeluTanh
                                                                : ElementwiseOp::Gelu;
+  case ir::OpKind::GeluBackward:
+    return node.arg("approximate").as<std::string>() == "none"
+               ? std::optional(ElementwiseOp::GeluBackward)
+               : std::nullopt;
   case ir::OpKind::Div:
     return node.arg("rounding_mode").isNone() ? std::optional(ElementwiseOp::Div) : std::nullopt;
   case ir::OpKind::Rsub:

@@ -20,6 +20,12 @@ __device__ void load(const T *from, int64_t step, float (&values)[Width]) {
     values[i] = toFloat(unit.v[i]);
 }
 
+/// The derivative of x Phi(x): Phi(x) + x phi(x).
+__device__ float geluSlope(float x) {
+  return 0.5f * (1.0f + erff(x * 0.70710678118654752f)) +
+         x * 0.39894228040143268f * expf(-0.5f * x * x);
+}
+
 /// op(a, b), accurate enough for a result of type T. Ops of one operand ignore b.
 template <class T, ElementwiseOp op> __device__ float compute(float a, float b) {
   using enum ElementwiseOp;
@@ -75,6 +81,8 @@ template <class T, ElementwiseOp op> __device__ float compute(float a, float b) 
     return a >= -b && a <= b ? 0 : a;
   else if constexpr (op == ReluBackward)
     return b <= 0 ? 0 : a; // A NaN passes the gradient, as in LibTorch.
+  else if constexpr (op == GeluBackward)
+    return a * geluSlope(b);
   else
     static_assert(op != op, "a row of elementwise_ops.def has no function here");
 }
@@ -136,9 +144,7 @@ struct CopyParameters {
   StridedLayout layout;
 };
 
-template <class T> struct Type {
-  using type = T;
-};
+template <class T> struct Type { using type = T; };
 
 /// Calls `f(Type<T>)` with the element type of `dtype`, if copy converts it (checkCopy).
 template <class F> __device__ void withType(DType dtype, F f) {
