@@ -49,26 +49,28 @@ std::optional<Part> partOf(const Node &node) {
   return part;
 }
 
-/// Adds the padded parts whose sum `value` is. Returns false if it is no such sum.
-bool addParts(Value *value, std::vector<Part> &parts) {
+/// Adds the padded parts whose sum `value`, of `sizes`, is. Returns false if it is no such sum.
+bool addParts(Value *value, const ir::Dims &sizes, std::vector<Part> &parts) {
   const Node &node = *value->node();
-  if (node.kind() != ir::NodeKind::CallFunction)
+  if (node.kind() != ir::NodeKind::CallFunction || value->tensor().sizes != sizes)
     return false;
   if (const auto part = partOf(node)) {
     parts.push_back(*part);
     return true;
   }
   const auto operands = operandsOfSum(node);
-  return !operands.empty() && addParts(operands[0].first, parts) &&
-         addParts(operands[0].second, parts);
+  return !operands.empty() && addParts(operands[0].first, sizes, parts) &&
+         addParts(operands[0].second, sizes, parts);
 }
 
 /// sum of pad(part) becomes cat(parts), if the parts cover one dimension.
 bool joinParts(Node &node, PatternRewriter &rewriter) {
   std::vector<Part> parts;
-  if (operandsOfSum(node).empty() || !addParts(node.result(), parts))
+  if (operandsOfSum(node).empty())
     return false;
   const ir::TensorType &type = node.result()->tensor();
+  if (!addParts(node.result(), type.sizes, parts))
+    return false;
   const int64_t dim = parts.front().dim;
   llvm::sort(parts, [](const Part &a, const Part &b) { return a.begin < b.begin; });
   int64_t end = 0;
