@@ -90,10 +90,14 @@ private:
     return static_cast<uint64_t>(type.numElements()) * dtypeSize(type.dtype) >= options_.leastBytes;
   }
 
-  /// The first user of `value` behind the loss; null if there is none.
+  static bool isOutput(const Value &value) {
+    return value.hasUsers() && value.users().back()->kind() == ir::NodeKind::Output;
+  }
+
+  /// The first user of `value` in the backward pass; null if there is none.
   Node *firstBackwardUser(const Value &value) const {
     for (Node *user : value.users())
-      if (loss_.isBefore(*user))
+      if (loss_.isBefore(*user) && user->kind() != ir::NodeKind::Output)
         return user;
     return nullptr;
   }
@@ -101,15 +105,16 @@ private:
   /// Whether the value is in memory during the backward pass in any case.
   bool isKept(const Value &value) const {
     const Node &node = *value.node();
-    if (node.kind() != ir::NodeKind::CallFunction || firstBackwardUser(value))
+    if (node.kind() != ir::NodeKind::CallFunction || isOutput(value) || firstBackwardUser(value))
       return true;
     return isView(node) && isKept(*ir::aliasedArg(node).value());
   }
 
-  /// Whether the value is computed again. The same before and after others are.
+  /// Whether the value is computed again. Outputs are kept.
   bool isRepeated(const Value &value) const {
     const Node &node = *value.node();
-    if (node.kind() != ir::NodeKind::CallFunction || !ir::hasTrait(node.op(), ir::kPure))
+    if (node.kind() != ir::NodeKind::CallFunction || !ir::hasTrait(node.op(), ir::kPure) ||
+        isOutput(value))
       return false;
     if (isView(node))
       return isRepeated(*ir::aliasedArg(node).value());
@@ -126,7 +131,7 @@ private:
     return llvm::all_of(value.users(), [&](Node *user) {
       if (loss_.isBefore(*user))
         return true;
-      if (user->kind() == ir::NodeKind::Output || blockOf(*user) != block)
+      if (blockOf(*user) != block)
         return false;
       return !isView(*user) || llvm::all_of(user->results(), [&](const Value &view) {
         return staysInBlock(view, block);

@@ -64,6 +64,7 @@ TEST(PassManagerTest, WrongOptionsSayWhatIsRight) {
         Case{"fold{limit=-1}", "'limit' of pass 'fold' is a number, not '-1'"},
         Case{"fold{limit}", "expected name=value"},
         Case{"fold{limit=1,limit=2}", "'limit' of pass 'fold' is there twice"},
+        Case{"recompute{level=most}", "cheap, blocks, not 'most'"},
         Case{"fold{limit=1", "one pair of braces"}, Case{"fold{limit=1}x", "one pair of braces"},
         Case{"fold}", "there is no pass 'fold}'; did you mean 'fold'?"}}) {
     auto passes = PassManager::parse(c.pipeline);
@@ -181,6 +182,13 @@ TEST(PipelineTest, CanonicalizeWithoutSpecializeSaysWhatToRun) {
   EXPECT_EQ(status.code(), Code::Usage);
   EXPECT_THAT(status.message(), HasSubstr("pass 'canonicalize'"));
   EXPECT_THAT(status.message(), HasSubstr("run the pass 'specialize' first"));
+}
+
+TEST(PipelineTest, RecomputeNamesALossThatIsNoOutput) {
+  auto module = parse("graph @g(%x: f32[2]) {\n  output %x\n}");
+  Status status = runPasses(*module, "recompute{loss=1}");
+  EXPECT_EQ(status.code(), Code::Usage);
+  EXPECT_THAT(status.message(), HasSubstr("'loss' of recompute is 1, which is no output"));
 }
 
 TEST(PipelineTest, OffendersReachTheCallersDiagnostics) {
