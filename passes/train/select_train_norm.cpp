@@ -23,11 +23,16 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
+/// Whether it is a dtype of autocast.
+bool isNarrow(DType dtype) {
+  return dtypeSize(dtype) == 2 && isFloating(dtype);
+}
+
 /// to(layer_norm_statistics(x), 16 bits) becomes layer_norm_statistics in 16 bits, if nothing else
 /// reads the normalized values.
 bool narrowNorm(Node &node, PatternRewriter &rewriter) {
   const auto to = ir::ToOp::of(node);
-  if (!to || dtypeSize(node.result()->tensor().dtype) != 2 || to->self()->users().size() != 1)
+  if (!to || !isNarrow(node.result()->tensor().dtype) || to->self()->users().size() != 1)
     return false;
   Node &norm = *to->self()->node();
   if (!norm.is(OpKind::LayerNormStatistics) || to->self() != norm.result() ||
@@ -48,10 +53,13 @@ bool addInput(Node &node, PatternRewriter &rewriter) {
   if (!norm || norm->addend() || norm->input()->tensor().dtype != DType::F32)
     return false;
   Value *sum = norm->input();
+  const auto operands = operandsOfSum(*sum->node());
+  if (operands.empty())
+    return false;
   if (!llvm::all_of(sum->users(),
                     [&](const Node *user) { return user == &node || node.isBefore(*user); }))
     return rewriter.notifyMatchFailure(node, "the sum has users before it");
-  for (const auto &[input, addend] : operandsOfSum(*sum->node())) {
+  for (const auto &[input, addend] : operands) {
     const ir::TensorType &type = input->tensor();
     if (type.dtype != DType::F32 || !isFloating(addend->tensor().dtype) ||
         type.sizes != sum->tensor().sizes || type.sizes != addend->tensor().sizes)
@@ -81,8 +89,7 @@ Node *replaceNorm(Node &norm, std::vector<Arg> args, PatternRewriter &rewriter) 
 bool readNarrowGradient(Node &node, PatternRewriter &rewriter) {
   const auto norm = ir::LayerNormBackwardOp::of(node);
   const auto to = norm ? ir::ToOp::of(*norm->gradOut()->node()) : std::nullopt;
-  if (!to || norm->gradOut()->tensor().dtype != DType::F32 ||
-      dtypeSize(to->self()->tensor().dtype) != 2)
+  if (!to || norm->gradOut()->tensor().dtype != DType::F32 || !isNarrow(to->self()->tensor().dtype))
     return false;
   std::vector<Arg> args = node.args().vec();
   args.front() = to->self();
@@ -112,7 +119,7 @@ bool addResidual(Node &node, PatternRewriter &rewriter) {
 /// to(layer_norm_backward(...), 16 bits) becomes its last result.
 bool copyNormGradient(Node &node, PatternRewriter &rewriter) {
   const auto to = ir::ToOp::of(node);
-  if (!to || dtypeSize(node.result()->tensor().dtype) != 2)
+  if (!to || !isNarrow(node.result()->tensor().dtype))
     return false;
   Node &norm = *to->self()->node();
   if (norm.kind() != ir::NodeKind::CallFunction || !norm.is(OpKind::LayerNormBackward) ||
