@@ -4,6 +4,8 @@
 #include "backend/ops/converted.h"
 #include "runtime/kernels/batch_norm/batch_norm.h"
 
+#include <algorithm>
+
 namespace cgc::backend {
 namespace {
 
@@ -17,13 +19,25 @@ DType valueDType(const ir::Node &node, DeviceKind target) {
   return normalizationDType(node.arg("input").value()->tensor().dtype, std::nullopt, target);
 }
 
-/// Whether the kernels compute an op: planes of channels on cuda, parameters and statistics in f32.
+bool isChannelsLast(const ir::Node &node) {
+  return node.arg("channels_last") == ir::Arg(true);
+}
+
+/// The order in which the kernels take the tensors of an op. A matrix has rows of channels.
+BatchNormOrder orderOf(const ir::Node &node) {
+  return isChannelsLast(node) || node.arg("input").value()->tensor().rank() == 2
+             ? BatchNormOrder::Nhwc
+             : BatchNormOrder::Nchw;
+}
+
+/// Whether the kernels compute an op on cuda: parameters and statistics are in f32.
 bool isForKernels(const ir::Node &node, const BucketBuilder &builder) {
   const ir::TensorType &input = node.arg("input").value()->tensor();
-  return builder.target() == DeviceKind::Cuda && input.dtype != DType::F64 && input.rank() > 2 &&
-         input.numElements() > 0 && input.numElements() <= INT32_MAX &&
-         llvm::all_of(node.args(), [](const ir::Arg &arg) {
-           return !arg.isValue() || arg.value()->tensor().rank() > 2 ||
+  const bool hasVectors = input.sizes.back() * dtypeSize(input.dtype) % 16 == 0;
+  return builder.target() == DeviceKind::Cuda && input.dtype != DType::F64 &&
+         (hasVectors || orderOf(node) == BatchNormOrder::Nchw) && input.numElements() > 0 &&
+         input.numElements() <= INT32_MAX && llvm::all_of(node.args(), [&](const ir::Arg &arg) {
+           return !arg.isValue() || arg.value()->tensor().sizes == input.sizes ||
                   arg.value()->tensor().dtype == DType::F32;
          });
 }
@@ -44,34 +58,46 @@ int64_t isRelu(const ir::Node &node) {
   return node.arg("relu") == ir::Arg(true);
 }
 
-/// Scratch memory for what the first launch writes of each split of each channel of x.
-Place splitsOf(const Place &x, int64_t floats, BucketBuilder &builder) {
-  const int64_t channels = x.sizes[1];
-  return builder.temporary(DType::F32, {channels,
-                                        batchNormSplits(channels, x.type().numElements() / channels,
-                                                        builder.multiprocessors()),
-                                        floats});
-}
+/// The launches of an op for splits of channels: their shape, and scratch memory for what the first
+/// one writes of each split.
+struct Splits {
+  BatchNormOrder order;
+  uint64_t blocks;
+  Place parts;
 
-/// Launches a kernel for splits of channels. Absent results are not written.
-void launchSplits(llvm::StringRef name, const Place &splits, RecordTensors tensors,
-                  std::vector<int64_t> ints, std::vector<double> floats, BucketBuilder &builder) {
-  const Kernel &kernel = *findKernel(kernelNamed(name, tensors.reads[0]->dtype));
-  tensors.writes.resize(kernel.writes);
-  KernelLaunch record = launchOf(kernel);
-  record.grid[0] = static_cast<uint32_t>(splits.sizes[0] * splits.sizes[1]);
-  record.block[0] = kBatchNormThreads;
-  record.ints = std::move(ints);
-  record.floats = std::move(floats);
-  const bool isLaunched = launch(std::move(record), tensors, builder);
-  CGC_CHECK(isLaunched && "the kernels take what isForKernels() does");
-}
+  Splits(const ir::Node &node, const Place &x, int64_t floats, BucketBuilder &builder)
+      : order(orderOf(node)) {
+    const bool isNhwc = order == BatchNormOrder::Nhwc;
+    const int64_t channels = isNhwc ? x.sizes.back() : x.sizes[1],
+                  elements = x.type().numElements() / channels, width = 16 / dtypeSize(x.dtype),
+                  multiprocessors = builder.multiprocessors(),
+                  splits = isNhwc ? batchNormRowSplits(channels, width, elements, multiprocessors)
+                                  : batchNormSplits(channels, elements, multiprocessors);
+    blocks = uint64_t(splits * (isNhwc ? batchNormTiles(channels, width) : channels));
+    parts = builder.temporary(DType::F32, {channels, splits, floats});
+  }
+
+  /// Absent results are not written.
+  void launch(std::string name, RecordTensors tensors, std::vector<int64_t> ints,
+              std::vector<double> floats, BucketBuilder &builder) const {
+    name += order == BatchNormOrder::Nhwc ? "_nhwc" : "_nchw";
+    const Kernel &kernel = *findKernel(kernelNamed(name, tensors.reads[0]->dtype));
+    tensors.writes.resize(kernel.writes);
+    KernelLaunch record = launchOf(kernel);
+    record.grid[0] = static_cast<uint32_t>(blocks);
+    record.block[0] = kBatchNormThreads;
+    record.ints = std::move(ints);
+    record.floats = std::move(floats);
+    const bool isLaunched = backend::launch(std::move(record), tensors, builder);
+    CGC_CHECK(isLaunched && "the kernels take what isForKernels() does");
+  }
+};
 
 void launchBatchNormTrain(const ir::Node &node, BucketBuilder &builder) {
-  const Place x = valuesOf(node, "input", builder),
-              moments = splitsOf(x, kBatchNormMoments, builder);
-  launchSplits("batch_norm_moments", moments, {.reads = {x}, .writes = {moments}}, {}, {}, builder);
-  RecordTensors tensors{.reads = {x, moments}, .writes = {}};
+  const Place x = valuesOf(node, "input", builder);
+  const Splits splits(node, x, kBatchNormMoments, builder);
+  splits.launch("batch_norm_moments", {.reads = {x}, .writes = {splits.parts}}, {}, {}, builder);
+  RecordTensors tensors{.reads = {x, splits.parts}, .writes = {}};
   for (llvm::StringRef name : {"weight", "bias"})
     tensors.reads.push_back(parameter(node, name, builder));
   tensors.reads.push_back(node.arg("residual").isNone()
@@ -81,21 +107,37 @@ void launchBatchNormTrain(const ir::Node &node, BucketBuilder &builder) {
     tensors.reads.push_back(parameter(node, name, builder));
   for (const ir::Value &result : node.results())
     tensors.writes.push_back(builder.allocate(result));
-  launchSplits("batch_norm_train", moments, std::move(tensors), {isRelu(node)},
-               {*node.arg("momentum").asNumber(), *node.arg("eps").asNumber()}, builder);
+  splits.launch("batch_norm_train", std::move(tensors), {isRelu(node)},
+                {*node.arg("momentum").asNumber(), *node.arg("eps").asNumber()}, builder);
 }
 
 void launchBatchNormBackward(const ir::Node &node, BucketBuilder &builder) {
-  const Place x = valuesOf(node, "input", builder), sums = splitsOf(x, kBatchNormSums, builder);
-  RecordTensors tensors{.reads = {valuesOf(node, "grad_out", builder), x}, .writes = {sums}};
+  const Place x = valuesOf(node, "input", builder);
+  const Splits splits(node, x, kBatchNormSums, builder);
+  RecordTensors tensors{.reads = {valuesOf(node, "grad_out", builder), x},
+                        .writes = {splits.parts}};
   for (llvm::StringRef name : {"mean", "invstd", "weight", "bias"})
     tensors.reads.push_back(parameter(node, name, builder));
-  launchSplits("batch_norm_sums", sums, tensors, {isRelu(node)}, {}, builder);
-  tensors.reads.push_back(sums);
+  splits.launch("batch_norm_sums", tensors, {isRelu(node)}, {}, builder);
+  tensors.reads.push_back(splits.parts);
   tensors.writes.clear();
   for (const ir::Value &result : node.results())
     tensors.writes.push_back(builder.allocate(result));
-  launchSplits("batch_norm_backward", sums, std::move(tensors), {isRelu(node)}, {}, builder);
+  splits.launch("batch_norm_backward", std::move(tensors), {isRelu(node)}, {}, builder);
+}
+
+/// A tensor like the input as LibTorch takes it, [N, C, ...].
+Place channelsFirst(const ir::Node &node, Place place) {
+  if (isChannelsLast(node)) {
+    std::rotate(place.sizes.begin() + 1, place.sizes.end() - 1, place.sizes.end());
+    std::rotate(place.strides.begin() + 1, place.strides.end() - 1, place.strides.end());
+  }
+  return place;
+}
+AtenArg channelsFirstArg(const ir::Node &node, llvm::StringRef name, DType dtype,
+                         BucketBuilder &builder) {
+  return builder.tensor(
+      channelsFirst(node, converted(builder.place(node.arg(name).value()), dtype, builder)));
 }
 
 /// Adds the residual to y and applies relu, as the op asks, into its result.
@@ -119,15 +161,15 @@ AtenArg maskedGradient(const ir::Node &node, DType values, BucketBuilder &builde
   const DType parameters = parameterDType(values);
   const Place y = builder.temporary(values, sizes), masked = builder.temporary(values, sizes);
   builder.callThenCopy("aten::_native_batch_norm_legit", "no_stats",
-                       {convertedArg(node, "input", values, builder),
+                       {channelsFirstArg(node, "input", values, builder),
                         convertedArg(node, "weight", parameters, builder),
                         convertedArg(node, "bias", parameters, builder), /*training=*/true,
                         /*momentum=*/0.0, builder.arg(node.arg("eps"))},
-                       {y, std::nullopt, std::nullopt});
+                       {channelsFirst(node, y), std::nullopt, std::nullopt});
   builder.callInto("aten::threshold_backward", "grad_input",
                    {convertedArg(node, "grad_out", values, builder), builder.tensor(y), int64_t{0}},
                    masked);
-  return builder.tensor(masked);
+  return builder.tensor(channelsFirst(node, masked));
 }
 
 } // namespace
@@ -144,10 +186,10 @@ Status lowerBatchNormTrain(const ir::Node &node, BucketBuilder &builder) {
                           : builder.allocate(*node.result()),
               normalized = values == y.dtype ? y : builder.temporary(values, type.sizes);
   ConvertedResults results(builder);
-  std::vector<std::optional<Place>> outputs = {normalized};
+  std::vector<std::optional<Place>> outputs = {channelsFirst(node, normalized)};
   for (unsigned i = 1; i < node.numResults(); ++i)
     outputs.push_back(results.add(*node.result(i), parameters));
-  std::vector<AtenArg> args = {convertedArg(node, "input", values, builder)};
+  std::vector<AtenArg> args = {channelsFirstArg(node, "input", values, builder)};
   const bool isTracked = !node.arg("running_mean").isNone();
   for (llvm::StringRef name : {"weight", "bias", "running_mean", "running_var"})
     if (isTracked || !name.starts_with("running"))
@@ -174,16 +216,17 @@ Status lowerBatchNormBackward(const ir::Node &node, BucketBuilder &builder) {
   }
   const DType values = valueDType(node, builder.target()), parameters = parameterDType(values);
   ConvertedResults results(builder);
-  std::vector<std::optional<Place>> outputs = {results.add(*node.result(), values)};
+  std::vector<std::optional<Place>> outputs = {
+      channelsFirst(node, results.add(*node.result(), values))};
   for (unsigned i : {1, 2})
     outputs.push_back(i < node.numResults()
                           ? std::optional(results.add(*node.result(i), parameters))
                           : std::nullopt);
   const int64_t hasWeight = node.numResults() > 1;
   AtenArg gradient = isRelu(node) ? maskedGradient(node, values, builder)
-                                  : convertedArg(node, "grad_out", values, builder);
+                                  : channelsFirstArg(node, "grad_out", values, builder);
   builder.callThenCopy("aten::native_batch_norm_backward", "",
-                       {std::move(gradient), convertedArg(node, "input", values, builder),
+                       {std::move(gradient), channelsFirstArg(node, "input", values, builder),
                         convertedArg(node, "weight", parameters, builder),
                         NoneArg{}, // The running statistics, which only evaluation reads.
                         NoneArg{}, convertedArg(node, "mean", parameters, builder),

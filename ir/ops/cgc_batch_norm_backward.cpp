@@ -10,10 +10,10 @@ Status infer(const InferArgs &args, rules::Results &results) {
     return rules::mismatch("grad_out", "of the sizes of 'input'", args.tensor("grad_out"));
   if (input.rank() < 2)
     return rules::mismatch("input", "[N, C, ...]", input);
+  const int64_t channels = args.boolean("channels_last") ? input.sizes.back() : input.sizes[1];
   for (llvm::StringRef name : {"weight", "mean", "invstd", "bias"})
-    if (!args.isNone(name) && args.tensor(name).sizes != Dims{input.sizes[1]})
-      return rules::mismatch(name,
-                             "[" + llvm::Twine(input.sizes[1]) + "], as the channels of 'input'",
+    if (!args.isNone(name) && args.tensor(name).sizes != Dims{channels})
+      return rules::mismatch(name, "[" + llvm::Twine(channels) + "], as the channels of 'input'",
                              args.tensor(name));
   CGC_TRY(rules::addDense(results, input.dtype, input.sizes));
   if (args.isNone("weight"))
@@ -27,7 +27,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 const OpDef defs::BatchNormBackward = {
     .schema = "(Tensor grad_out, Tensor input, Tensor? weight, Tensor mean, Tensor invstd, float "
-              "eps, Tensor? bias=none, bool relu=false) -> Tensor[]",
+              "eps, Tensor? bias=none, bool relu=false, bool channels_last=false) -> Tensor[]",
     .traits = kPure | kReduction,
     .infer = infer,
     .doc =

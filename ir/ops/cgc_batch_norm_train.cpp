@@ -10,7 +10,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input");
   if (input.rank() < 2 || !isFloating(input.dtype))
     return rules::mismatch("input", "[N, C, ...] of a floating dtype", input);
-  const int64_t channels = input.sizes[1];
+  const int64_t channels = args.boolean("channels_last") ? input.sizes.back() : input.sizes[1];
   if (channels == 0) // As in LibTorch, which reads element 0 of its parameters.
     return rules::mismatch("input", "of one channel or more", input);
   if (args.isNone("running_mean") != args.isNone("running_var"))
@@ -38,8 +38,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 Status backward(GradientBuilder &b) {
-  if (b.input("residual") || b.arg("relu") != Arg(false))
-    return rules::refuse("a residual or relu is fused after gradients are taken");
+  if (b.input("residual") || b.arg("relu") != Arg(false) || b.arg("channels_last") != Arg(false))
+    return rules::refuse("passes fuse and reorder after gradients are taken");
   for (unsigned i = 1; i < b.node().numResults(); ++i)
     if (b.grad(i))
       return rules::refuse(
@@ -65,14 +65,17 @@ Status backward(GradientBuilder &b) {
 } // namespace
 
 const OpDef defs::BatchNormTrain = {
-    .schema = "(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
-              "running_var, float momentum, float eps, Tensor? residual=none, bool relu=false) -> "
-              "Tensor[]",
+    .schema =
+        "(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+        "running_var, float momentum, float eps, Tensor? residual=none, bool relu=false, bool "
+        "channels_last=false) -> "
+        "Tensor[]",
     .traits = kPure | kReduction,
     .infer = infer,
     .gradient = backward,
     .doc =
-        "input [N, C, ...] normalized by the mean and the biased variance of each channel, plus "
+        "input [N, C, ...], or [N, ..., C], normalized by the mean and the biased variance of each "
+        "channel, plus "
         "residual, through relu if asked; these "
         "means and 1 / sqrt(variance + eps), [C], in f32 if input has 16 bits; and, where they are "
         "given, the running mean and "

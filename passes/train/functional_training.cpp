@@ -99,7 +99,8 @@ private:
                              node.arg("momentum"),
                              node.arg("eps"),
                              /*residual=*/Arg(),
-                             /*relu=*/false};
+                             /*relu=*/false,
+                             /*channels_last=*/false};
     Node *trained = graph_.call(OpKind::BatchNormTrain, std::move(args), hasStatistics ? 5 : 3,
                                 node.loc(), &node);
     if (hasStatistics) {

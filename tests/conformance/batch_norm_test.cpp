@@ -1,4 +1,5 @@
-// The batch_norm kernels against double precision: planes of any size, splits, residuals, relu.
+// The batch_norm kernels against double precision: both orders, planes of any size, splits,
+// residuals, relu.
 #include "runtime/kernels/batch_norm/batch_norm.h"
 #include "tests/conformance/kernel_fixture.h"
 
@@ -12,18 +13,21 @@ struct Case {
   bool hasParameters = true; ///< Weight and bias.
   bool isTracked = true;     ///< Running statistics.
   bool hasResidual = false, relu = false;
+  bool isNhwc = false; ///< The sizes are [n, ..., channels].
   uint64_t offset = 0; ///< Offset of every tensor like x in its memory, in elements.
 };
 
 class BatchNorm : public KernelTest {
 protected:
+  static int64_t channelsOf(const Case &c) { return c.isNhwc ? c.sizes.back() : c.sizes[1]; }
   static int64_t elementsOfChannel(const Case &c) {
-    return std::accumulate(c.sizes.begin() + 2, c.sizes.end(), c.sizes[0], std::multiplies());
+    return std::accumulate(c.sizes.begin(), c.sizes.end(), int64_t{1}, std::multiplies()) /
+           channelsOf(c);
   }
   /// The index in row-major order of element `e` of a channel.
   static uint64_t index(const Case &c, int64_t channel, int64_t e) {
-    const int64_t plane = elementsOfChannel(c) / c.sizes[0];
-    return (e / plane * c.sizes[1] + channel) * plane + e % plane;
+    const int64_t plane = elementsOfChannel(c) / c.sizes[0], channels = channelsOf(c);
+    return c.isNhwc ? e * channels + channel : (e / plane * channels + channel) * plane + e % plane;
   }
   static HostTensor likeX(const Case &c) { return emptyTensor(c.dtype, c.sizes, {}, c.offset); }
   /// A tensor like x with multiples of 1 / 8 in [-2, 2], of a period that is prime.
@@ -34,16 +38,16 @@ protected:
     return withElements(likeX(c), values);
   }
   static HostTensor ofChannels(const Case &c, const std::vector<double> &period) {
-    std::vector<double> values(c.sizes[1]);
+    std::vector<double> values(channelsOf(c));
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = period[i % period.size()];
-    return withValues(emptyTensor(DType::F32, {c.sizes[1]}), values);
+    return withValues(emptyTensor(DType::F32, {channelsOf(c)}), values);
   }
   static std::optional<HostTensor> optional(bool is, const HostTensor &tensor) {
     return is ? std::optional(tensor) : std::nullopt;
   }
   static HostTensor splitsOf(const Case &c, int64_t floats) {
-    return emptyTensor(DType::F32, {c.sizes[1], c.splits, floats});
+    return emptyTensor(DType::F32, {channelsOf(c), c.splits, floats});
   }
   /// A launch with a CTA for each split of each channel.
   std::vector<HostTensor> launchSplits(const std::string &kernel, const Case &c,
@@ -51,8 +55,10 @@ protected:
                                        std::vector<HostTensor> writes,
                                        std::vector<int64_t> ints = {},
                                        std::vector<double> floats = {}) {
-    return launch({.kernel = named(kernel, c.dtype),
-                   .blocks = uint64_t(c.sizes[1] * c.splits),
+    const int64_t columns =
+        c.isNhwc ? batchNormTiles(channelsOf(c), 16 / dtypeSize(c.dtype)) : channelsOf(c);
+    return launch({.kernel = named(kernel + (c.isNhwc ? "_nhwc" : "_nchw"), c.dtype),
+                   .blocks = uint64_t(columns * c.splits),
                    .threads = kBatchNormThreads,
                    .reads = std::move(reads),
                    .writes = std::move(writes),
@@ -69,7 +75,7 @@ protected:
     const int64_t elements = elementsOfChannel(c),
                   step = batchNormSplitElements(elements, c.splits);
     std::vector<double> expected;
-    for (int64_t channel = 0; channel < c.sizes[1]; ++channel)
+    for (int64_t channel = 0; channel < channelsOf(c); ++channel)
       for (int64_t split = 0; split < c.splits; ++split) {
         const int64_t begin = std::min(split * step, elements),
                       end = std::min(begin + step, elements);
@@ -103,7 +109,7 @@ protected:
                      writes, {c.relu}, {kMomentum, kEps});
     const auto elements = double(elementsOfChannel(c));
     std::vector<double> y(x.elements()), statistics[4];
-    for (int64_t channel = 0; channel < c.sizes[1]; ++channel) {
+    for (int64_t channel = 0; channel < channelsOf(c); ++channel) {
       double mean = 0, variance = 0;
       for (int64_t e = 0; e < elementsOfChannel(c); ++e)
         mean += x.at(index(c, channel, e)) / elements;
@@ -157,7 +163,7 @@ protected:
         launchSplits("batch_norm_backward", c, withSums, writes, {c.relu});
     const int64_t elements = elementsOfChannel(c);
     std::vector<double> dx(x.elements()), ofWeight, ofBias;
-    for (int64_t channel = 0; channel < c.sizes[1]; ++channel) {
+    for (int64_t channel = 0; channel < channelsOf(c); ++channel) {
       const double scale = invstd.at(channel) * (c.hasParameters ? weight.at(channel) : 1),
                    shift = c.hasParameters ? bias.at(channel) : 0;
       const auto deviation = [&](uint64_t i) { return x.at(i) - mean.at(channel); };
@@ -196,75 +202,90 @@ const std::vector<std::pair<std::vector<int64_t>, int64_t>> kShapes = {
     {{4, 6, 14, 14}, 2},  {{2, 3, 8}, 4},        {{5, 4, 56, 56}, 3}, {{3, 2, 6, 5, 4}, 2},
     {{7, 1, 99, 101}, 9}, {{2, 2, 128, 160}, 1}, {{16, 70, 4, 4}, 1}};
 
-TEST_P(BatchNorm, Train) {
-  for (const DType dtype : kFloats)
+/// Rows of one tile and of several, the last of them whole or not; one and several batches of loads
+/// for a thread; splits with few rows and with none.
+const std::vector<std::pair<std::vector<int64_t>, int64_t>> kRows = {
+    {{2, 8}, 1},          {{3, 5, 7, 8}, 2},    {{2, 24}, 3},        {{7, 9, 9, 40}, 2},
+    {{2, 30, 31, 64}, 3}, {{5, 11, 13, 72}, 1}, {{2, 7, 7, 512}, 2}, {{1, 600, 8}, 1}};
+
+/// Calls f with a case for each dtype and each shape of both orders.
+template <class F> void forCases(F f) {
+  for (const DType dtype : kFloats) {
     for (const auto &[sizes, splits] : kShapes)
-      checkTrain({dtype, sizes, splits});
+      f(Case{.dtype = dtype, .sizes = sizes, .splits = splits});
+    for (const auto &[sizes, splits] : kRows)
+      f(Case{.dtype = dtype, .sizes = sizes, .splits = splits, .isNhwc = true});
+  }
+}
+
+TEST_P(BatchNorm, Train) {
+  forCases([&](const Case &c) { checkTrain(c); });
 }
 
 TEST_P(BatchNorm, TrainWithoutParametersOrStatistics) {
   for (const DType dtype : kFloats)
     for (const bool hasParameters : {false, true})
-      checkTrain({.dtype = dtype,
-                  .sizes = {4, 6, 14, 14},
-                  .splits = 2,
-                  .hasParameters = hasParameters,
-                  .isTracked = !hasParameters});
+      for (const bool isNhwc : {false, true})
+        checkTrain({.dtype = dtype,
+                    .sizes = {4, 6, 14, 16},
+                    .splits = 2,
+                    .hasParameters = hasParameters,
+                    .isTracked = !hasParameters,
+                    .isNhwc = isNhwc});
 }
 
 TEST_P(BatchNorm, TrainWithReluAndResidual) {
-  for (const DType dtype : kFloats)
-    for (const auto &[sizes, splits] : kShapes)
-      for (const bool hasResidual : {false, true})
-        checkTrain({.dtype = dtype,
-                    .sizes = sizes,
-                    .splits = splits,
-                    .hasResidual = hasResidual,
-                    .relu = true});
+  for (const bool hasResidual : {false, true})
+    forCases([&](Case c) {
+      c.hasResidual = hasResidual;
+      c.relu = true;
+      checkTrain(c);
+    });
 }
 
 TEST_P(BatchNorm, Backward) {
-  for (const DType dtype : kFloats)
-    for (const auto &[sizes, splits] : kShapes)
-      for (const bool relu : {false, true})
-        checkBackward({.dtype = dtype, .sizes = sizes, .splits = splits, .relu = relu});
+  for (const bool relu : {false, true})
+    forCases([&](Case c) {
+      c.relu = relu;
+      checkBackward(c);
+    });
 }
 
 TEST_P(BatchNorm, BackwardWithoutParameters) {
   for (const DType dtype : kFloats)
     for (const bool relu : {false, true})
-      checkBackward({.dtype = dtype,
-                     .sizes = {4, 6, 14, 14},
-                     .splits = 2,
-                     .hasParameters = false,
-                     .relu = relu});
+      for (const bool isNhwc : {false, true})
+        checkBackward({.dtype = dtype,
+                       .sizes = {4, 6, 14, 16},
+                       .splits = 2,
+                       .hasParameters = false,
+                       .relu = relu,
+                       .isNhwc = isNhwc});
 }
 
 TEST_P(BatchNorm, TensorsThatBeginBetweenVectors) {
   for (const DType dtype : kFloats)
     for (const uint64_t offset : {1, 2, 4}) {
-      checkTrain({.dtype = dtype,
-                  .sizes = {3, 4, 16, 16},
-                  .splits = 2,
-                  .hasResidual = true,
-                  .relu = true,
-                  .offset = offset});
-      checkBackward(
-          {.dtype = dtype, .sizes = {3, 4, 16, 16}, .splits = 2, .relu = true, .offset = offset});
+      Case c{.dtype = dtype, .sizes = {3, 4, 16, 16}, .splits = 2, .relu = true, .offset = offset};
+      checkBackward(c);
+      c.hasResidual = true;
+      checkTrain(c);
     }
 }
 
 /// A mean far from 0, and a first element far from all others: sums of squares, of the elements or
 /// of their distances from the first, would have no digit of the variance.
 TEST_P(BatchNorm, VarianceDoesNotCancel) {
-  const Case c{.dtype = DType::F32, .sizes = {8, 2, 64, 80}, .splits = 3};
-  std::vector<double> elements = decodeAll(DType::F32, values(c, 1).bytes);
-  for (double &element : elements)
-    element += 10000;
-  checkMoments(c, withElements(likeX(c), elements), 1e-3);
-  elements[0] = 0;
-  elements[64 * 80] = 1e6;
-  checkMoments(c, withElements(likeX(c), elements), 1e-3);
+  for (const bool isNhwc : {false, true}) {
+    const Case c{.dtype = DType::F32, .sizes = {8, 8, 64, 16}, .splits = 3, .isNhwc = isNhwc};
+    std::vector<double> elements = decodeAll(DType::F32, values(c, 1).bytes);
+    for (double &element : elements)
+      element += 10000;
+    checkMoments(c, withElements(likeX(c), elements), 1e-3);
+    elements[index(c, 0, 0)] = 0;
+    elements[index(c, 1, 0)] = 1e6;
+    checkMoments(c, withElements(likeX(c), elements), 1e-3);
+  }
 }
 
 /// A NaN makes its channel NaN, also behind relu.

@@ -7,17 +7,18 @@
 namespace cgc::reference {
 namespace {
 
-/// The channels of x [n, channels, ...], and the splits of each.
-struct Channels {
+/// The channels of x, and the splits of each.
+template <BatchNormOrder order> struct Channels {
+  static constexpr bool kIsNhwc = order == BatchNormOrder::Nhwc;
   int64_t count, plane, elements, splits;
 
   Channels(const TensorView &x, const TensorView &parts)
-      : count(x.sizes[1]), plane(elementsOf(x) / count / x.sizes[0]), elements(plane * x.sizes[0]),
-        splits(parts.sizes[1]) {}
+      : count(kIsNhwc ? x.sizes.back() : x.sizes[1]), plane(elementsOf(x) / count / x.sizes[0]),
+        elements(plane * x.sizes[0]), splits(parts.sizes[1]) {}
 
   /// The offset of element `e` of a channel in the tensor.
   int64_t offset(int64_t channel, int64_t e) const {
-    return (e / plane * count + channel) * plane + e % plane;
+    return kIsNhwc ? e * count + channel : (e / plane * count + channel) * plane + e % plane;
   }
   /// Calls f(channel, split, begin, elements) for each split, which may have no elements.
   template <class F> void forSplits(F f) const {
@@ -42,10 +43,10 @@ struct Affine {
   float operator()(float x) const { return std::fma(x - mean, scale, bias); }
 };
 
-template <class T> void moments(const ReferenceArguments &a) {
+template <class T, BatchNormOrder order> void moments(const ReferenceArguments &a) {
   const T *x = dataOf<T>(a.reads[0]);
   float *to = resultOf<float>(a.writes[0]);
-  const Channels channels(a.reads[0], a.writes[0]);
+  const Channels<order> channels(a.reads[0], a.writes[0]);
   channels.forSplits([&](int64_t channel, int64_t, int64_t begin, int64_t count) {
     const auto value = [&](int64_t i) { return toFloat(x[channels.offset(channel, begin + i)]); };
     const float mean = count > 0 ? sumOf(count, value) / float(count) : 0;
@@ -55,8 +56,8 @@ template <class T> void moments(const ReferenceArguments &a) {
   });
 }
 
-template <class T> void train(const ReferenceArguments &a) {
-  const Channels channels(a.reads[kTrainX], a.reads[kTrainMoments]);
+template <class T, BatchNormOrder order> void train(const ReferenceArguments &a) {
+  const Channels<order> channels(a.reads[kTrainX], a.reads[kTrainMoments]);
   const T *x = dataOf<T>(a.reads[kTrainX]), *residual = dataOf<T>(a.reads[kTrainResidual]);
   T *y = resultOf<T>(a.writes[kTrainY]);
   const auto momentum = float(a.floats[0]), eps = float(a.floats[1]),
@@ -115,10 +116,10 @@ template <class T> struct Gradient {
   }
 };
 
-template <class T> void sums(const ReferenceArguments &a) {
+template <class T, BatchNormOrder order> void sums(const ReferenceArguments &a) {
   const Gradient<T> operands(a);
   float *to = resultOf<float>(a.writes[0]);
-  const Channels channels(a.reads[1], a.writes[0]);
+  const Channels<order> channels(a.reads[1], a.writes[0]);
   channels.forSplits([&](int64_t channel, int64_t, int64_t begin, int64_t count) {
     const Affine affine = operands.affine(channel);
     const auto offset = [&](int64_t i) { return channels.offset(channel, begin + i); };
@@ -130,9 +131,9 @@ template <class T> void sums(const ReferenceArguments &a) {
   });
 }
 
-template <class T> void backward(const ReferenceArguments &a) {
+template <class T, BatchNormOrder order> void backward(const ReferenceArguments &a) {
   const Gradient<T> operands(a);
-  const Channels channels(a.reads[1], a.reads[6]);
+  const Channels<order> channels(a.reads[1], a.reads[6]);
   T *dx = resultOf<T>(a.writes[0]);
   for (int64_t channel = 0; channel < channels.count; ++channel) {
     const float *splits = dataOf<float>(a.reads[6]) + channel * channels.splits * kBatchNormSums;
@@ -159,9 +160,17 @@ template <class T> void backward(const ReferenceArguments &a) {
 
 } // namespace
 
-CGC_FLOAT_REFERENCES(batch_norm_moments, moments)
-CGC_FLOAT_REFERENCES(batch_norm_train, train)
-CGC_FLOAT_REFERENCES(batch_norm_sums, sums)
-CGC_FLOAT_REFERENCES(batch_norm_backward, backward)
+#define CGC_BATCH_NORM_REFERENCES(NAME, T, ORDER)                                                  \
+  CGC_REFERENCE(batch_norm_moments_##NAME, (moments<T, BatchNormOrder::ORDER>))                    \
+  CGC_REFERENCE(batch_norm_train_##NAME, (train<T, BatchNormOrder::ORDER>))                        \
+  CGC_REFERENCE(batch_norm_sums_##NAME, (sums<T, BatchNormOrder::ORDER>))                          \
+  CGC_REFERENCE(batch_norm_backward_##NAME, (backward<T, BatchNormOrder::ORDER>))
+CGC_BATCH_NORM_REFERENCES(nchw_f32, float, Nchw)
+CGC_BATCH_NORM_REFERENCES(nchw_f16, F16, Nchw)
+CGC_BATCH_NORM_REFERENCES(nchw_bf16, BF16, Nchw)
+CGC_BATCH_NORM_REFERENCES(nhwc_f32, float, Nhwc)
+CGC_BATCH_NORM_REFERENCES(nhwc_f16, F16, Nhwc)
+CGC_BATCH_NORM_REFERENCES(nhwc_bf16, BF16, Nhwc)
+#undef CGC_BATCH_NORM_REFERENCES
 
 } // namespace cgc::reference

@@ -12,7 +12,6 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 
 /// The first bucket of a text.
 Bucket bucketOf(const std::string &text, DeviceKind target = DeviceKind::Cuda) {
@@ -35,8 +34,8 @@ TEST(LowerBatchNorm, TrainIsTwoLaunches) {
     output %0, state @m = %3, state @v = %4
   }
 })");
-  EXPECT_THAT(recordNames(bucket),
-              ElementsAre("kernel batch_norm_moments_bf16", "kernel batch_norm_train_bf16"));
+  EXPECT_THAT(recordNames(bucket), ElementsAre("kernel batch_norm_moments_nchw_bf16",
+                                               "kernel batch_norm_train_nchw_bf16"));
   const auto &moments = std::get<KernelLaunch>(bucket.records[0].op),
              &train = std::get<KernelLaunch>(bucket.records[1].op);
   const int64_t splits = batchNormSplits(64, 2 * 112 * 112, 132);
@@ -60,9 +59,9 @@ std::string backward(const std::string &dtype, const std::string &parameter) {
 
 TEST(LowerBatchNorm, BackwardIsTwoLaunches) {
   for (const std::string dtype : {"f32", "f16", "bf16"})
-    EXPECT_THAT(
-        recordNames(bucketOf(backward(dtype, "f32"))),
-        ElementsAre("kernel batch_norm_sums_" + dtype, "kernel batch_norm_backward_" + dtype));
+    EXPECT_THAT(recordNames(bucketOf(backward(dtype, "f32"))),
+                ElementsAre("kernel batch_norm_sums_nchw_" + dtype,
+                            "kernel batch_norm_backward_nchw_" + dtype));
 }
 
 TEST(LowerBatchNorm, OtherDTypesStayWithLibTorch) {
@@ -84,8 +83,9 @@ std::string fused(const std::string &dtype) {
 TEST(LowerBatchNorm, ResidualAndReluArePartOfTheLaunches) {
   const Bucket bucket = bucketOf(fused("f16"));
   EXPECT_THAT(recordNames(bucket),
-              ElementsAre("kernel batch_norm_moments_f16", "kernel batch_norm_train_f16",
-                          "kernel batch_norm_sums_f16", "kernel batch_norm_backward_f16"));
+              ElementsAre("kernel batch_norm_moments_nchw_f16", "kernel batch_norm_train_nchw_f16",
+                          "kernel batch_norm_sums_nchw_f16",
+                          "kernel batch_norm_backward_nchw_f16"));
   const auto launch = [&](size_t i) { return std::get<KernelLaunch>(bucket.records[i].op); };
   EXPECT_NE(launch(1).reads[kTrainResidual], kNoTensor);
   for (const size_t i : {1, 2, 3})
@@ -97,20 +97,31 @@ TEST(LowerBatchNorm, ResidualAndReluArePartOfTheLaunches) {
                           "aten::native_batch_norm_backward"));
 }
 
-/// A gradient that is expanded is copied; a matrix [n, channels] stays with LibTorch.
-TEST(LowerBatchNorm, TakesPlanesOfChannels) {
+/// A gradient that is expanded is copied. A matrix has rows of channels, which have to be whole
+/// vectors.
+TEST(LowerBatchNorm, TakesPlanesAndRows) {
   EXPECT_THAT(
       recordNames(bucketOf(R"(graph @g(%s: f32[]@cuda, %x: f32[2,3,5]@cuda, %m: f32[3]@cuda) {
     %0 = aten.expand(%s) {size=[2, 3, 5]} : f32[2,3,5][0,0,0]@cuda
     %1 = cgc.batch_norm_backward(%0, %x, none, %m, %m) {eps=1e-05} : f32[2,3,5]@cuda
     output %1
   })")),
-      ElementsAre("kernel copy", "kernel batch_norm_sums_f32", "kernel batch_norm_backward_f32"));
-  EXPECT_THAT(recordNames(bucketOf(R"(graph @g(%x: f32[5,3]@cuda) {
-    %0, %1, %2 = cgc.batch_norm_train(%x, none, none, none, none) {momentum=0.1, eps=1e-05} : f32[5,3]@cuda, f32[3]@cuda, f32[3]@cuda
-    output %0, %1, %2
-  })")),
-              Not(Contains(HasSubstr("kernel batch_norm"))));
+      ElementsAre("kernel copy", "kernel batch_norm_sums_nchw_f32",
+                  "kernel batch_norm_backward_nchw_f32"));
+  const auto train = [](const std::string &sizes, const std::string &channels,
+                        const std::string &more) {
+    const std::string c = "f32[" + channels + "]@cuda", x = "f32[" + sizes + "]@cuda";
+    return recordNames(bucketOf("graph @g(%x: " + x +
+                                ") {\n%0, %1, %2 = cgc.batch_norm_train(%x, none, none, none, "
+                                "none) {momentum=0.1, eps=1e-05" +
+                                more + "} : " + x + ", " + c + ", " + c + "\noutput %0\n}"));
+  };
+  const auto rows =
+      ElementsAre("kernel batch_norm_moments_nhwc_f32", "kernel batch_norm_train_nhwc_f32");
+  EXPECT_THAT(train("5,8", "8", ""), rows);
+  EXPECT_THAT(train("5,3,8", "8", ", channels_last=true"), rows);
+  for (const auto &names : {train("5,6", "6", ""), train("5,3,6", "6", ", channels_last=true")})
+    EXPECT_THAT(names, ElementsAre("aten::_native_batch_norm_legit.no_stats"));
 }
 
 } // namespace

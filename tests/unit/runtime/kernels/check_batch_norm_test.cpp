@@ -19,7 +19,7 @@ Tensor splitsOf(int64_t floats) {
 }
 
 Launch launchOf(const std::string &kernel) {
-  return {.kernel = kernel + "_bf16",
+  return {.kernel = kernel + "_nchw_bf16",
           .grid = {15, 1, 1},
           .block = {kBatchNormThreads, 1, 1},
           .sharedBytes = 0};
@@ -50,7 +50,7 @@ Launch sumsLaunch() {
 }
 Launch backwardLaunch() {
   Launch launch = sumsLaunch();
-  launch.kernel = "batch_norm_backward_bf16";
+  launch.kernel = "batch_norm_backward_nchw_bf16";
   launch.reads.push_back(splitsOf(kBatchNormSums));
   launch.writes = {likeX(), ofChannels(), ofChannels()};
   return launch;
@@ -141,7 +141,7 @@ TEST(CheckBatchNorm, RefusesBackward) {
 
 /// The new running statistics may overwrite the old ones, but nothing else that is read.
 TEST(CheckBatchNorm, OverwritesRunningStatisticsOnly) {
-  const Kernel &train = *findKernel("batch_norm_train_f32");
+  const Kernel &train = *findKernel("batch_norm_train_nchw_f32");
   EXPECT_TRUE(train.mayOverwrite(kTrainNewMean, kTrainRunningMean));
   EXPECT_TRUE(train.mayOverwrite(kTrainNewVar, kTrainRunningVar));
   EXPECT_FALSE(train.mayOverwrite(kTrainNewMean, kTrainWeight));
@@ -152,7 +152,8 @@ TEST(CheckBatchNorm, OverwritesRunningStatisticsOnly) {
 TEST(CheckBatchNorm, ChoosesTheWidthOfUnits) {
   const auto widthOf = [](const Launch &launch) {
     return launch.withView([](const LaunchView &view) {
-      const Result<BatchNormLayout> layout = checkBatchNormTrain(view, DType::BF16);
+      const Result<BatchNormLayout> layout =
+          checkBatchNormTrain(view, DType::BF16, BatchNormOrder::Nchw);
       EXPECT_TRUE(layout.isOk());
       return layout.isOk() ? layout->width : 0;
     });
@@ -174,6 +175,24 @@ TEST(CheckBatchNorm, ChoosesTheWidthOfUnits) {
   EXPECT_EQ(widthOf(launch), 1u);
 }
 
+/// Rows of channels: the grid has tiles, and rows are whole vectors.
+TEST(CheckBatchNorm, RefusesRowsBetweenVectors) {
+  Launch good = launchOf("batch_norm_moments");
+  good.kernel = "batch_norm_moments_nhwc_bf16";
+  good.grid[0] = 2 * 5;
+  good.reads = {{kAddress, {2, 3, 4, 72}, {}, DType::BF16}};
+  good.writes = {{kAddress, {72, 5, 3}, {}, kF32}};
+  const std::string kRows = "rows have to begin and end at multiples of 16 bytes";
+  expectRefusals(good, {{[](Launch &l) { l.grid[0] = 5; }, kGrid},
+                        {[](Launch &l) { l.reads[0].sizes = {2, 72, 4, 3}; }, kSplits},
+                        {[](Launch &l) {
+                           l.reads[0].sizes = {2, 3, 4, 68};
+                           l.writes[0].sizes[0] = 68;
+                         },
+                         kRows},
+                        {[](Launch &l) { l.reads[0].address += 8; }, kRows}});
+}
+
 /// The layers of ResNet-50 at batch 64: a grid fills the GPU about once, and every thread has work.
 TEST(BatchNormSplits, FillTheGpu) {
   for (const auto &[channels, plane] : {std::pair<int64_t, int64_t>{64, 112 * 112},
@@ -192,6 +211,13 @@ TEST(BatchNormSplits, FillTheGpu) {
     EXPECT_LT((splits - 1) * step, elements);
     EXPECT_EQ(step % 8, 0);
   }
+  for (const auto &[channels, rows] :
+       {std::pair<int64_t, int64_t>{64, 56 * 56}, {256, 56 * 56}, {128, 28 * 28}, {2048, 7 * 7}}) {
+    const int64_t splits = batchNormRowSplits(channels, 8, 64 * rows, 132);
+    EXPECT_GE(batchNormTiles(channels, 8) * splits, 250) << channels;
+    EXPECT_LE(splits, 128);
+  }
+  EXPECT_EQ(batchNormRowSplits(64, 8, 100, 132), 1);
   EXPECT_EQ(batchNormSplits(3, 100, 132), 1);
   EXPECT_EQ(batchNormSplits(1, 100'000'000, 132), 528);
 }

@@ -1,53 +1,12 @@
-// batch_norm_*: batch normalization in training and its gradient. Each is two launches: the first
-// reduces splits of channels, the second combines the splits of its channel and computes elements.
-#include "runtime/kernels/batch_norm/batch_norm.h"
-
-#include "runtime/kernels/device/kernel_rows.h"
-#include "runtime/kernels/divider.h"
-#include "runtime/kernels/pointwise/activations.cuh"
+// batch_norm_*_nchw: batch normalization of planes of channels in training, and its gradient. Each
+// is two launches: the first reduces splits of channels, the second combines the splits of its
+// channel and computes elements.
+#include "runtime/kernels/batch_norm/batch_norm.cuh"
 
 namespace cgc {
 namespace {
 
 using namespace device;
-
-/// The number of some elements, their mean, and the sum of the squares of their deviations from it.
-struct Moments {
-  float count, mean, squares;
-};
-/// The moments of both sets of elements (Chan, Golub and LeVeque). Either set may be empty.
-__device__ Moments merged(const Moments &a, const Moments &b) {
-  const float count = a.count + b.count, share = count > 0 ? b.count / count : 0.0f,
-              distance = b.mean - a.mean;
-  return {count, a.mean + distance * share,
-          a.squares + b.squares + distance * (distance * (a.count * share))};
-}
-
-/// The sum of a gradient, and of the gradient times (x - mean).
-struct Sums {
-  float gradient, product;
-};
-__device__ Sums merged(const Sums &a, const Sums &b) {
-  return {a.gradient + b.gradient, a.product + b.product};
-}
-
-/// The part with each of its floats replaced by `f` of it.
-template <class Part, class F> __device__ Part mapFloats(Part part, F f) {
-  auto *const floats = reinterpret_cast<float *>(&part);
-#pragma unroll
-  for (int i = 0; i < int(sizeof(Part) / sizeof(float)); ++i)
-    floats[i] = f(floats[i]);
-  return part;
-}
-
-/// The parts of the warp merged, in lane 0. Always in the same order.
-template <class Part> __device__ Part warpMerged(Part part) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2)
-    part = merged(
-        part, mapFloats(part, [&](float v) { return __shfl_down_sync(0xffffffffu, v, offset); }));
-  return part;
-}
 
 /// The parts of the CTA merged, in thread 0.
 template <class Part> __device__ Part blockMerged(Part part) {
@@ -68,16 +27,6 @@ template <class Part> __device__ Part splitsMerged(const Part *splits, uint32_t 
     part = merged(part, splits[i]);
   return mapFloats(warpMerged(part), [](float v) { return __shfl_sync(0xffffffffu, v, 0); });
 }
-
-/// The layout as CTAs take it.
-struct ChannelTable {
-  uint32_t channels, plane, elements, splits, splitElements, width;
-  Divider planes;
-
-  explicit ChannelTable(const BatchNormLayout &l)
-      : channels(l.channels), plane(l.plane), elements(l.elements), splits(l.splits),
-        splitElements(l.splitElements), width(l.width), planes(l.plane) {}
-};
 
 /// The split of a channel that a CTA has.
 struct Slice {
@@ -156,25 +105,6 @@ template <class T, int Width> struct Units {
   }
 };
 
-/// (x - mean) * scale + bias of a channel, computed alike in both directions.
-struct Affine {
-  float mean, scale, bias;
-
-  /// Weight and bias may be null.
-  __device__ Affine(uint32_t channel, float mean, float invstd, const float *weight,
-                    const float *bias)
-      : mean(mean), scale(weight ? weight[channel] * invstd : invstd),
-        bias(bias ? bias[channel] : 0.0f) {}
-
-  __device__ float operator()(float x) const { return fmaf(x - mean, scale, bias); }
-};
-
-template <class T> struct MomentsParameters {
-  const T *x;
-  Moments *moments;
-  ChannelTable table;
-};
-
 /// A thread sums the deviations from its first element: with m elements, the variance loses at most
 /// a factor of m in precision to cancellation, whatever the elements are.
 template <class T>
@@ -207,31 +137,6 @@ __global__ void __launch_bounds__(kBatchNormThreads, kBatchNormBlocksPerMultipro
     p.moments[blockIdx.x] = moments;
 }
 
-template <class T> struct TrainParameters {
-  const T *x, *residual; ///< residual may be null.
-  const Moments *moments;
-  const float *weight, *bias;            ///< May be null.
-  const float *runningMean, *runningVar; ///< Null if nothing tracks them, and so are their results.
-  T *y;
-  float *mean, *invstd, *newMean, *newVar;
-  ChannelTable table;
-  float momentum, eps;
-  bool relu;
-};
-
-template <class T>
-__device__ void storeStatistics(const TrainParameters<T> &p, uint32_t channel,
-                                const Moments &moments, float invstd) {
-  p.mean[channel] = moments.mean;
-  p.invstd[channel] = invstd;
-  if (!p.runningMean)
-    return;
-  const float oldMean = p.runningMean[channel], oldVar = p.runningVar[channel];
-  const float keep = 1.0f - p.momentum, variance = moments.squares / (moments.count - 1.0f);
-  p.newMean[channel] = keep * oldMean + p.momentum * moments.mean;
-  p.newVar[channel] = keep * oldVar + p.momentum * variance;
-}
-
 /// CTAs go backwards: what the first launch read last is in L2.
 template <class T>
 __global__ void __launch_bounds__(kBatchNormThreads, kBatchNormBlocksPerMultiprocessor)
@@ -241,7 +146,7 @@ __global__ void __launch_bounds__(kBatchNormThreads, kBatchNormBlocksPerMultipro
   const Slice slice(p.table, gridDim.x - 1 - blockIdx.x);
   const Moments moments = splitsMerged(p.moments + slice.channel * p.table.splits, p.table.splits);
   const float invstd = rsqrtf(moments.squares / moments.count + p.eps);
-  const Affine affine(slice.channel, moments.mean, invstd, p.weight, p.bias);
+  const Affine affine = affineOf(slice.channel, moments.mean, invstd, p.weight, p.bias);
   if (slice.split == 0 && threadIdx.x == 0)
     storeStatistics(p, slice.channel, moments, invstd);
   withWidth<T>(p.table.width, [&](auto width) {
@@ -257,39 +162,12 @@ __global__ void __launch_bounds__(kBatchNormThreads, kBatchNormBlocksPerMultipro
         [&](int b, uint32_t offset) {
           float y[kWidth];
 #pragma unroll
-          for (int i = 0; i < kWidth; ++i) {
-            y[i] = affine(x.value(b, i));
-            if (p.residual)
-              y[i] = toFloat(fromFloat<T>(y[i])) + residual.value(b, i);
-            if (p.relu)
-              y[i] = device::Relu()(y[i]);
-          }
+          for (int i = 0; i < kWidth; ++i)
+            y[i] = resultOf(p, affine, x.value(b, i), p.residual ? residual.value(b, i) : 0.0f);
           storeFloats(p.y + offset, y);
         });
   });
 }
-
-/// What both launches of the gradient read.
-template <class T> struct GradientOperands {
-  const T *gradient, *x;
-  const float *mean, *invstd;
-  const float *weight, *bias; ///< May be null.
-  bool relu;                  ///< The gradient is that of relu's result.
-
-  __device__ Affine affine(uint32_t channel) const {
-    return {channel, mean[channel], invstd[channel], weight, bias};
-  }
-  /// The gradient of the normalized x.
-  __device__ float ofNormalized(const Affine &affine, float gradient, float x) const {
-    return relu && toFloat(fromFloat<T>(affine(x))) <= 0 ? 0.0f : gradient;
-  }
-};
-
-template <class T> struct SumsParameters {
-  GradientOperands<T> operands;
-  Sums *sums;
-  ChannelTable table;
-};
 
 template <class T>
 __global__ void __launch_bounds__(kBatchNormThreads, kBatchNormBlocksPerMultiprocessor)
@@ -323,14 +201,6 @@ __global__ void __launch_bounds__(kBatchNormThreads, kBatchNormBlocksPerMultipro
     p.sums[blockIdx.x] = sums;
 }
 
-template <class T> struct BackwardParameters {
-  GradientOperands<T> operands;
-  const Sums *sums;
-  T *dx;
-  float *weightGradient, *biasGradient; ///< May be null.
-  ChannelTable table;
-};
-
 template <class T>
 __global__ void __launch_bounds__(kBatchNormThreads, kBatchNormBlocksPerMultiprocessor)
     batchNormBackward(const __grid_constant__ BackwardParameters<T> p) {
@@ -339,15 +209,10 @@ __global__ void __launch_bounds__(kBatchNormThreads, kBatchNormBlocksPerMultipro
   const Slice slice(p.table, gridDim.x - 1 - blockIdx.x);
   const Sums sums = splitsMerged(p.sums + slice.channel * p.table.splits, p.table.splits);
   const Affine affine = p.operands.affine(slice.channel);
-  const float invstd = p.operands.invstd[slice.channel];
-  if (slice.split == 0 && threadIdx.x == 0) {
-    if (p.weightGradient)
-      p.weightGradient[slice.channel] = sums.product * invstd;
-    if (p.biasGradient)
-      p.biasGradient[slice.channel] = sums.gradient;
-  }
-  const auto count = static_cast<float>(p.table.elements);
-  const float mean = sums.gradient / count, slope = sums.product / count * invstd * invstd;
+  const Slope slope =
+      slopeOf(sums, static_cast<float>(p.table.elements), p.operands.invstd[slice.channel]);
+  if (slice.split == 0 && threadIdx.x == 0)
+    storeGradients(p, slice.channel, sums);
   withWidth<T>(p.table.width, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
     Units<T, kWidth> gradient, x;
@@ -363,67 +228,27 @@ __global__ void __launch_bounds__(kBatchNormThreads, kBatchNormBlocksPerMultipro
           for (int i = 0; i < kWidth; ++i) {
             const float value = x.value(b, i);
             const float g = p.operands.ofNormalized(affine, gradient.value(b, i), value);
-            dx[i] = (g - mean - (value - affine.mean) * slope) * affine.scale;
+            dx[i] = slope(affine, g, value);
           }
           storeFloats(p.dx + offset, dx);
         });
   });
 }
 
-template <class T>
-Result<KernelParameters> bindMoments(const LaunchView &launch, const LaunchAddresses &at) {
-  return KernelParameters(MomentsParameters<T>{
-      static_cast<const T *>(at.reads[0]), static_cast<Moments *>(at.writes[0]),
-      ChannelTable(*checkBatchNormMoments(launch, kDTypeOf<T>))});
-}
-
-template <class T>
-Result<KernelParameters> bindTrain(const LaunchView &launch, const LaunchAddresses &at) {
-  const auto readFloats = [&](size_t i) { return static_cast<const float *>(at.reads[i]); };
-  const auto writtenFloats = [&](size_t i) { return static_cast<float *>(at.writes[i]); };
-  return KernelParameters(TrainParameters<T>{
-      static_cast<const T *>(at.reads[kTrainX]), static_cast<const T *>(at.reads[kTrainResidual]),
-      static_cast<const Moments *>(at.reads[kTrainMoments]), readFloats(kTrainWeight),
-      readFloats(kTrainBias), readFloats(kTrainRunningMean), readFloats(kTrainRunningVar),
-      static_cast<T *>(at.writes[kTrainY]), writtenFloats(kTrainMean), writtenFloats(kTrainInvstd),
-      writtenFloats(kTrainNewMean), writtenFloats(kTrainNewVar),
-      ChannelTable(*checkBatchNormTrain(launch, kDTypeOf<T>)), static_cast<float>(launch.floats[0]),
-      static_cast<float>(launch.floats[1]), launch.ints[0] != 0});
-}
-
-template <class T>
-GradientOperands<T> gradientOperands(const LaunchView &launch, const LaunchAddresses &at) {
-  const auto floats = [&](size_t i) { return static_cast<const float *>(at.reads[i]); };
-  return {static_cast<const T *>(at.reads[0]),
-          static_cast<const T *>(at.reads[1]),
-          floats(2),
-          floats(3),
-          floats(4),
-          floats(5),
-          launch.ints[0] != 0};
-}
-
-template <class T>
-Result<KernelParameters> bindSums(const LaunchView &launch, const LaunchAddresses &at) {
-  return KernelParameters(
-      SumsParameters<T>{gradientOperands<T>(launch, at), static_cast<Sums *>(at.writes[0]),
-                        ChannelTable(*checkBatchNormSums(launch, kDTypeOf<T>))});
-}
-
-template <class T>
-Result<KernelParameters> bindBackward(const LaunchView &launch, const LaunchAddresses &at) {
-  return KernelParameters(
-      BackwardParameters<T>{gradientOperands<T>(launch, at), static_cast<const Sums *>(at.reads[6]),
-                            static_cast<T *>(at.writes[0]), static_cast<float *>(at.writes[1]),
-                            static_cast<float *>(at.writes[2]),
-                            ChannelTable(*checkBatchNormBackward(launch, kDTypeOf<T>))});
-}
-
 } // namespace
 
-CGC_FLOAT_KERNELS(batch_norm_moments, batchNormMoments, bindMoments)
-CGC_FLOAT_KERNELS(batch_norm_train, batchNormTrain, bindTrain)
-CGC_FLOAT_KERNELS(batch_norm_sums, batchNormSums, bindSums)
-CGC_FLOAT_KERNELS(batch_norm_backward, batchNormBackward, bindBackward)
+#define CGC_BATCH_NORM_KERNELS(DTYPE, T)                                                           \
+  CGC_KERNEL_OF(batch_norm_moments_nchw_##DTYPE, batchNormMoments<T>,                              \
+                (bindMoments<T, BatchNormOrder::Nchw>))                                            \
+  CGC_KERNEL_OF(batch_norm_train_nchw_##DTYPE, batchNormTrain<T>,                                  \
+                (bindTrain<T, BatchNormOrder::Nchw>))                                              \
+  CGC_KERNEL_OF(batch_norm_sums_nchw_##DTYPE, batchNormSums<T>,                                    \
+                (bindSums<T, BatchNormOrder::Nchw>))                                               \
+  CGC_KERNEL_OF(batch_norm_backward_nchw_##DTYPE, batchNormBackward<T>,                            \
+                (bindBackward<T, BatchNormOrder::Nchw>))
+CGC_BATCH_NORM_KERNELS(f32, float)
+CGC_BATCH_NORM_KERNELS(f16, __half)
+CGC_BATCH_NORM_KERNELS(bf16, __nv_bfloat16)
+#undef CGC_BATCH_NORM_KERNELS
 
 } // namespace cgc
