@@ -1,7 +1,6 @@
 // OptimizerStep: operands, scale and skipped steps.
 #include "backend/ops/lower_optimizer.h"
 
-#include "backend/kernels.h"
 #include "runtime/kernels/optimizer/tensor_groups.h"
 
 namespace cgc::backend {
@@ -38,39 +37,52 @@ OptimizerStep optimizerStep(const ir::Node &node, llvm::ArrayRef<llvm::StringRef
 std::vector<size_t> launchOptimizer(llvm::StringRef kernel, const OptimizerStep &step,
                                     std::vector<int64_t> ints, std::vector<double> floats,
                                     BucketBuilder &builder) {
-  const Kernel &row = *findKernel(kernel);
   TensorMath math(builder);
-  std::vector<size_t> groups, rest;
-  for (size_t i = 0; i < step.size(); ++i) {
-    const Place &parameter = step.values[0][i];
-    if (parameter.sizes[0] > 0)
-      (builder.target() == DeviceKind::Cuda && parameter.dtype == DType::F32 ? groups : rest)
-          .push_back(i);
-  }
-  if (groups.empty())
-    return rest;
   const auto inF32 = [&](const std::optional<Place> &number) {
     return number ? std::optional(math.converted(*number, DType::F32)) : std::nullopt;
   };
-  const RecordTensors shared{{inF32(step.lr), step.step, inF32(step.scale), step.skip}, {}};
+  const auto shared = [&] {
+    return std::vector{inF32(step.lr), std::optional(step.step), inF32(step.scale), step.skip};
+  };
+  const auto group = [&](size_t i) {
+    RecordTensors tensors{{step.values[0][i], math.converted(step.gradients[i], DType::F32)},
+                          {step.results[0][i]}};
+    for (size_t list = 1; list < step.values.size(); ++list) {
+      tensors.reads.emplace_back(step.values[list][i]);
+      tensors.writes.emplace_back(step.results[list][i]);
+    }
+    return tensors;
+  };
+  return launchGroups(kernel, step.values[0], shared, group, std::move(ints), std::move(floats),
+                      builder);
+}
+
+std::vector<size_t> launchGroups(llvm::StringRef kernel, const std::vector<Place> &firsts,
+                                 llvm::function_ref<std::vector<std::optional<Place>>()> shared,
+                                 llvm::function_ref<RecordTensors(size_t)> group,
+                                 std::vector<int64_t> ints, std::vector<double> floats,
+                                 BucketBuilder &builder) {
+  const Kernel &row = *findKernel(kernel);
+  std::vector<size_t> groups, rest;
+  for (size_t i = 0; i < firsts.size(); ++i)
+    if (firsts[i].sizes[0] > 0)
+      (builder.target() == DeviceKind::Cuda && firsts[i].dtype == DType::F32 ? groups : rest)
+          .push_back(i);
+  if (groups.empty())
+    return rest;
+  const std::vector<std::optional<Place>> sharedReads = shared();
   for (llvm::ArrayRef<size_t> left = groups; !left.empty();) {
     const llvm::ArrayRef<size_t> members = left.take_front(kMaxTensorGroups);
     left = left.drop_front(members.size());
-    RecordTensors tensors = shared;
+    RecordTensors tensors{sharedReads, {}};
     uint64_t chunks = 0;
     for (size_t i : members) {
-      std::vector<std::optional<Place>> reads = {step.values[0][i],
-                                                 math.converted(step.gradients[i], DType::F32)};
-      std::vector<std::optional<Place>> writes = {step.results[0][i]};
-      for (size_t list = 1; list < step.values.size(); ++list) {
-        reads.emplace_back(step.values[list][i]);
-        writes.emplace_back(step.results[list][i]);
-      }
-      reads.resize(row.groupReads());
-      writes.resize(row.groupWrites());
-      llvm::append_range(tensors.reads, reads);
-      llvm::append_range(tensors.writes, writes);
-      chunks += groupChunks(uint64_t(step.values[0][i].sizes[0]));
+      RecordTensors own = group(i);
+      own.reads.resize(row.groupReads());
+      own.writes.resize(row.groupWrites());
+      llvm::append_range(tensors.reads, own.reads);
+      llvm::append_range(tensors.writes, own.writes);
+      chunks += groupChunks(uint64_t(firsts[i].sizes[0]));
     }
     KernelLaunch record = launchOf(row);
     record.grid[0] = static_cast<uint32_t>(groupBlocks(chunks, builder.multiprocessors()));

@@ -1,6 +1,7 @@
 // OptimizerStep: the operands of cgc.sgd and cgc.adam as dense tensors of one dimension.
 #pragma once
 
+#include "backend/kernels.h"
 #include "backend/ops/tensor_math.h"
 
 #include <string>
@@ -28,6 +29,16 @@ OptimizerStep optimizerStep(const ir::Node &node, llvm::ArrayRef<llvm::StringRef
 std::vector<size_t> launchOptimizer(llvm::StringRef kernel, const OptimizerStep &step,
                                     std::vector<int64_t> ints, std::vector<double> floats,
                                     BucketBuilder &builder);
+
+/// Adds launches of `kernel`, one with the trait kTensorGroups, for all groups of f32 tensors, of
+/// which `firsts` has the first of each. `shared` makes the shared reads, and `group` the tensors
+/// of a group. Returns the indices of the groups that no launch takes. Groups without elements need
+/// nothing.
+std::vector<size_t> launchGroups(llvm::StringRef kernel, const std::vector<Place> &firsts,
+                                 llvm::function_ref<std::vector<std::optional<Place>>()> shared,
+                                 llvm::function_ref<RecordTensors(size_t)> group,
+                                 std::vector<int64_t> ints, std::vector<double> floats,
+                                 BucketBuilder &builder);
 
 /// Adds the calls that compute gradient `i` times the scale, in the dtype of its parameter.
 Place scaledGradient(const OptimizerStep &step, size_t i, TensorMath &math);

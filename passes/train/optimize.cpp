@@ -19,10 +19,10 @@ using ir::Arg;
 using ir::OpKind;
 using ir::Value;
 
-/// A trained state with its gradient.
+/// A trained state with its gradient, and its value behind the step.
 struct Trained {
   std::string path;
-  Value *value, *gradient;
+  Value *value, *gradient, *updated = nullptr;
 };
 
 class Optimizer {
@@ -42,6 +42,7 @@ public:
     Value *lr = scheduled(readLr());
     for (size_t group = 0; group <= options_.groups.size(); ++group)
       update(group, call(OpKind::Select, {lr, 0, static_cast<int64_t>(group)}));
+    average();
     finishOutputs();
     return Status::ok();
   }
@@ -187,8 +188,8 @@ private:
 
   /// Updates the parameters of one group.
   void update(size_t group, Value *lr) {
-    std::vector<const Trained *> members;
-    for (const Trained &one : trained_)
+    std::vector<Trained *> members;
+    for (Trained &one : trained_)
       if (groupOf(one) == group)
         members.push_back(&one);
     if (members.empty())
@@ -228,8 +229,31 @@ private:
                                       std::move(states[0]), std::move(states[1]), lr, step_, scale,
                                       Arg(), options_.beta1, options_.beta2, options_.eps, decay,
                                       options_.rule == OptimizerRule::AdamW});
+    for (size_t i = 0; i < paths.size(); ++i) {
+      Value *result = node->result(static_cast<unsigned>(i));
+      if (i < members.size())
+        result = members[i]->updated = clamped(paths[i], result);
+      graph_.addStateWrite(paths[i], result);
+    }
+  }
+
+  /// Moves the average of each parameter.
+  void average() {
+    if (options_.averageDecay == 0)
+      return;
+    std::vector<std::string> paths;
+    Arg::List averages, parameters;
+    for (const Trained &one : trained_) {
+      paths.push_back(one.path + kAverageSuffix);
+      const ir::Parameter &parameter = *graph_.owner()->findParameter(one.path);
+      averages.emplace_back(
+          readState(paths.back(), StateRole::Average, parameter.type, parameter.data));
+      parameters.emplace_back(one.updated);
+    }
+    ir::Node *node =
+        callNode(OpKind::Ema, {std::move(averages), std::move(parameters), options_.averageDecay});
     for (const auto &[path, result] : llvm::zip_equal(paths, node->results()))
-      graph_.addStateWrite(path, clamped(path, &result));
+      graph_.addStateWrite(path, &result);
   }
 
   Value *clamped(const std::string &path, Value *value) {

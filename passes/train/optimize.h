@@ -9,7 +9,9 @@ namespace cgc::passes {
 /// Takes the outputs `gradient.<path>` that `differentiate` added and updates their states. Moments
 /// become states of role `optimizer` beside their parameter, `<path>:exp_avg` for example. Clipping
 /// by norm adds the output `gradient_norm`. One cgc.sgd or cgc.adam updates all parameters of a
-/// group. Usage if there are no gradients, or if a clamp names no parameter with a gradient.
+/// group. Averages are states `<path>:ema` that start as their parameter, moved by one cgc.ema
+/// behind updates and clamps. Usage if there are no gradients, or if a clamp names no parameter
+/// with a gradient.
 struct OptimizePass {
   static constexpr const char *name = "optimize";
   static constexpr bool isRequired = true;

@@ -137,6 +137,9 @@ Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options) {
       CGC_ASSIGN_OR_RETURN(ParameterClamp clamp, parseClamp(text));
       result.clamps.push_back(std::move(clamp));
     }
+  CGC_TRY(takeNumber("ema", result.averageDecay));
+  if (result.averageDecay >= 1)
+    return Status(Code::Usage, "ema of optimize, the decay of averages, is below 1");
   CGC_ASSIGN_OR_RETURN(const auto keeps, options.takeOneOf("keep-gradients", {"true", "false"}));
   result.keepsGradients = keeps == "true";
   return result;

@@ -55,6 +55,7 @@ struct OptimizerOptions {
   double finalFactor = 0; ///< The factor at its end.
   double stepSize = 0, stepFactor = 0.1;
   std::vector<ParameterClamp> clamps;
+  double averageDecay = 0;     ///< Of exponential moving averages of the parameters; 0: none.
   bool keepsGradients = false; ///< The gradients stay outputs.
 
   /// Reads the options of the pass `optimize`. Usage, naming the option, if a value is wrong.

@@ -14,6 +14,9 @@ inline constexpr const char *kStepState = "optimizer:step";
 /// The learning rate of each group before the schedule, f32[G].
 inline constexpr const char *kLrState = "optimizer:lr";
 
+/// Ends the name of the average of a parameter.
+inline constexpr const char *kAverageSuffix = ":ema";
+
 /// The seed of random numbers, i64[], which the caller sets.
 inline constexpr const char *kSeedState = "random:seed";
 /// The number of runs so far, i64[].

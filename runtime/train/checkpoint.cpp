@@ -12,9 +12,9 @@
 namespace cgc {
 namespace {
 
-constexpr std::array<std::string_view, 2> kFiles = {kModelFile, kOptimizerFile};
+constexpr std::array<std::string_view, 3> kFiles = {kModelFile, kOptimizerFile, kAverageFile};
 
-// The metadata of both files.
+// The metadata of all files.
 constexpr const char *kVersionKey = "cgc.checkpoint", *kPlanKey = "cgc.plan",
                      *kStepKey = "cgc.step", *kNotePrefix = "note.";
 /// The version of the metadata and of the names in optimizer.safetensors.
@@ -49,6 +49,26 @@ template <class T> void toFloats(std::span<const std::byte> from, std::vector<st
   }
 }
 
+/// Adds the bytes of the tensors in `file`, which must be these and no others, to `values`.
+Status match(const SafetensorsFile &file, const std::vector<Trainer::Impl::FileTensor> &tensors,
+             std::vector<std::pair<const State *, std::span<const std::byte>>> &values) {
+  std::set<std::string> known;
+  for (const auto &[name, state] : tensors) {
+    const SafetensorsTensor *const tensor = file.find(name);
+    if (!tensor)
+      return another("it has no '" + name + "'");
+    if (tensor->dtype != state->dtype || tensor->sizes != state->sizes)
+      return another("'" + name + "' is " + shapeText(tensor->dtype, tensor->sizes) +
+                     " instead of " + shapeText(state->dtype, state->sizes));
+    values.emplace_back(state, tensor->bytes);
+    known.insert(name);
+  }
+  for (const SafetensorsTensor &tensor : file.tensors())
+    if (!known.contains(tensor.name))
+      return another("it has '" + tensor.name + "', which the plan does not have");
+  return Status::ok();
+}
+
 /// A view of bytes that are only read.
 TensorView viewOf(const State &state, std::span<const std::byte> bytes) {
   static std::byte empty; // A tensor without elements still needs an address.
@@ -58,7 +78,7 @@ TensorView viewOf(const State &state, std::span<const std::byte> bytes) {
 
 } // namespace
 
-std::string Trainer::Impl::fileName(const State &state) const {
+std::string Trainer::Impl::tensorName(const State &state) const {
   std::string name = state.name;
   if (!options.prefix.empty() && name.starts_with(options.prefix) &&
       name.size() > options.prefix.size())
@@ -68,12 +88,31 @@ std::string Trainer::Impl::fileName(const State &state) const {
   return name;
 }
 
+const State &Trainer::Impl::averaged(const State &state) const {
+  const auto index = plan->data().findState(state.name + kAverageSuffix);
+  return index ? plan->data().states[*index] : state;
+}
+
+std::vector<Trainer::Impl::FileTensor> Trainer::Impl::tensorsOf(std::string_view file) const {
+  const std::vector<State> &states = plan->data().states;
+  std::vector<FileTensor> tensors;
+  if (file == kAverageFile &&
+      std::ranges::find(states, StateRole::Average, &State::role) == states.end())
+    return tensors;
+  for (const State &state : states)
+    if (state.role != StateRole::Average && isOfModel(state) != (file == kOptimizerFile))
+      tensors.push_back({tensorName(state), file == kAverageFile ? &averaged(state) : &state});
+  return tensors;
+}
+
 Status Trainer::Impl::checkFileNames() const {
-  std::set<std::pair<bool, std::string>> names;
-  for (const State &state : plan->data().states)
-    if (const std::string name = fileName(state); !names.emplace(isOfModel(state), name).second)
-      return {Code::Usage, "two states would be called '" + name +
-                               "' in a checkpoint; give another TrainerOptions::prefix"};
+  for (const std::string_view file : kFiles) {
+    std::set<std::string> names;
+    for (const FileTensor &tensor : tensorsOf(file))
+      if (!names.insert(tensor.name).second)
+        return {Code::Usage, "two states would be called '" + tensor.name +
+                                 "' in a checkpoint; give another TrainerOptions::prefix"};
+  }
   return Status::ok();
 }
 
@@ -93,21 +132,17 @@ std::string Trainer::Impl::structureHash() const {
   return digits;
 }
 
-Status Trainer::Impl::saveFile(const std::string &path, bool isModel,
+Status Trainer::Impl::saveFile(const std::string &path, const std::vector<FileTensor> &tensors,
                                const SafetensorsMetadata &metadata) {
-  std::vector<const State *> states;
   std::vector<SafetensorsEntry> entries;
-  for (const State &state : plan->data().states)
-    if (isOfModel(state) == isModel) {
-      states.push_back(&state);
-      entries.push_back({fileName(state), state.dtype, state.sizes});
-    }
+  for (const auto &[name, state] : tensors)
+    entries.push_back({name, state->dtype, state->sizes});
   CGC_ASSIGN_OR_RETURN(const std::string header, safetensorsHeader(entries, metadata));
   CGC_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
   CGC_TRY(file.write(header.data(), header.size()));
   std::vector<std::byte> bytes;
   for (const size_t i : safetensorsOrder(entries)) {
-    const State &state = *states[i];
+    const State &state = *tensors[i].state;
     bytes.resize(*tensorBytes(state.dtype, state.sizes));
     CGC_TRY(context->readState(state.name, viewOf(state, bytes)));
     CGC_TRY(file.write(bytes.data(), bytes.size()));
@@ -120,26 +155,36 @@ Status Trainer::Impl::save(const std::string &folder,
   CGC_TRY(noted(results.collectAll()));
   CGC_ASSIGN_OR_RETURN(NewFolder temporary, NewFolder::create(folder, kFiles));
   // "pt" is what readers of models of PyTorch expect.
-  SafetensorsMetadata metadata = {{"format", "pt"},
-                                  {kVersionKey, kVersion},
-                                  {kPlanKey, structureHash()},
-                                  {kStepKey, std::to_string(steps)}};
-  CGC_TRY(saveFile(temporary.file(kModelFile), /*isModel=*/true, metadata));
+  const SafetensorsMetadata metadata = {{"format", "pt"},
+                                        {kVersionKey, kVersion},
+                                        {kPlanKey, structureHash()},
+                                        {kStepKey, std::to_string(steps)}};
+  SafetensorsMetadata withNotes = metadata;
   for (const auto &[name, note] : notes)
-    metadata[kNotePrefix + name] = note;
-  CGC_TRY(saveFile(temporary.file(kOptimizerFile), /*isModel=*/false, metadata));
+    withNotes[kNotePrefix + name] = note;
+  for (const std::string_view file : kFiles)
+    if (const std::vector<FileTensor> tensors = tensorsOf(file);
+        !tensors.empty() || file != kAverageFile)
+      CGC_TRY(
+          saveFile(temporary.file(file), tensors, file == kOptimizerFile ? withNotes : metadata));
   return temporary.commit();
 }
 
 Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const LoadOptions &how) {
-  CGC_ASSIGN_OR_RETURN(const SafetensorsFile model,
-                       SafetensorsFile::open(folder + "/" + std::string(kModelFile)));
-  CGC_ASSIGN_OR_RETURN(const SafetensorsFile optimizer,
-                       SafetensorsFile::open(folder + "/" + std::string(kOptimizerFile)));
-  // What both files say must be equal.
+  std::vector<SafetensorsFile> files;
   CheckpointInfo info;
-  for (const SafetensorsFile *file : {&model, &optimizer}) {
-    const std::string version = text(file->metadata(), kVersionKey);
+  std::string step, planHash;
+  std::vector<std::pair<const State *, std::span<const std::byte>>> values;
+  for (const std::string_view name : kFiles) {
+    const std::string path = folder + "/" + std::string(name);
+    const std::vector<FileTensor> tensors = tensorsOf(name);
+    if (tensors.empty() && name == kAverageFile) {
+      if (std::filesystem::exists(path))
+        return another("it has '" + std::string(name) + "', and the plan keeps no averages");
+      continue;
+    }
+    CGC_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(path));
+    const std::string version = text(file.metadata(), kVersionKey);
     if (version != kVersion)
       return Status(
           Code::InvalidFile,
@@ -147,40 +192,22 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
               (version.empty()
                    ? "no checkpoint of cgc; load the weights alone with loadModel"
                    : "a checkpoint of version " + version + ", and this cgc reads " + kVersion));
+    // What all files say must be equal.
+    if (files.empty()) {
+      step = text(file.metadata(), kStepKey);
+      planHash = text(file.metadata(), kPlanKey);
+    }
+    const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), info.step);
+    if (error != std::errc() || end != step.data() + step.size() ||
+        step != text(file.metadata(), kStepKey) || planHash != text(file.metadata(), kPlanKey))
+      return Status(Code::InvalidFile, "'" + folder + "': its files are of two checkpoints");
+    for (const auto &[key, note] : file.metadata())
+      if (key.starts_with(kNotePrefix))
+        info.notes[key.substr(std::strlen(kNotePrefix))] = note;
+    files.push_back(std::move(file));
+    CGC_TRY(match(files.back(), tensors, values));
   }
-  const std::string step = text(model.metadata(), kStepKey);
-  const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), info.step);
-  if (error != std::errc() || end != step.data() + step.size() ||
-      step != text(optimizer.metadata(), kStepKey) ||
-      text(model.metadata(), kPlanKey) != text(optimizer.metadata(), kPlanKey))
-    return Status(Code::InvalidFile, "'" + folder + "': its files are of two checkpoints");
-  for (const auto &[key, note] : optimizer.metadata())
-    if (key.starts_with(kNotePrefix))
-      info.notes[key.substr(std::strlen(kNotePrefix))] = note;
-
-  const std::vector<State> &states = plan->data().states;
-  std::vector<std::span<const std::byte>> values;
-  for (const State &state : states) {
-    const std::string name = fileName(state);
-    const SafetensorsTensor *const tensor = (isOfModel(state) ? model : optimizer).find(name);
-    if (!tensor)
-      return another("it has no '" + name + "'");
-    if (tensor->dtype != state.dtype || tensor->sizes != state.sizes)
-      return another("'" + name + "' is " + shapeText(tensor->dtype, tensor->sizes) +
-                     " instead of " + shapeText(state.dtype, state.sizes));
-    values.push_back(tensor->bytes);
-  }
-  // Every state has its tensor, so that other tensors are more than there are states.
-  if (model.tensors().size() + optimizer.tensors().size() != states.size()) {
-    std::set<std::pair<bool, std::string>> known;
-    for (const State &state : states)
-      known.emplace(isOfModel(state), fileName(state));
-    for (const SafetensorsFile *file : {&model, &optimizer})
-      for (const SafetensorsTensor &tensor : file->tensors())
-        if (!known.contains({file == &model, tensor.name}))
-          return another("it has '" + tensor.name + "', which the plan does not have");
-  }
-  if (!how.anyPlan && text(model.metadata(), kPlanKey) != structureHash())
+  if (!how.anyPlan && planHash != structureHash())
     return Status(Code::Usage,
                   "the checkpoint is of another plan with the same states: its steps would not be "
                   "those of this plan, bit by bit; load it with LoadOptions::anyPlan, or use the "
@@ -191,9 +218,8 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
   results.clear();
   // Until all states are written.
   broken = {Code::Failed, "loading a checkpoint failed"};
-  for (size_t i = 0; i < states.size(); ++i)
-    if (Status written = context->writeState(states[i].name, viewOf(states[i], values[i]));
-        !written.isOk()) {
+  for (const auto &[state, bytes] : values)
+    if (Status written = context->writeState(state->name, viewOf(*state, bytes)); !written.isOk()) {
       broken = std::move(written);
       return broken;
     }
@@ -208,20 +234,19 @@ Result<std::vector<std::string>> Trainer::Impl::loadModel(const std::string &pat
   std::set<std::string_view> rest;
   for (const SafetensorsTensor &tensor : file.tensors())
     rest.insert(tensor.name);
-  for (const State &state : plan->data().states) {
-    if (!isOfModel(state))
-      continue;
-    const std::string name = fileName(state);
+  for (const auto &[name, state] : tensorsOf(kModelFile)) {
     const SafetensorsTensor *const tensor = file.find(name);
     if (!tensor)
       return Status(Code::Usage, "'" + path + "' has no '" + name +
                                      "': it is of another model, or its names need another "
                                      "TrainerOptions::prefix");
-    if (!converts(tensor->dtype, state.dtype) || tensor->sizes != state.sizes)
+    if (!converts(tensor->dtype, state->dtype) || tensor->sizes != state->sizes)
       return Status(Code::Usage, "'" + path + "' is of another model: '" + name + "' is " +
                                      shapeText(tensor->dtype, tensor->sizes) + " instead of " +
-                                     shapeText(state.dtype, state.sizes));
-    found.emplace_back(&state, tensor);
+                                     shapeText(state->dtype, state->sizes));
+    found.emplace_back(state, tensor);
+    if (const State &average = averaged(*state); &average != state)
+      found.emplace_back(&average, tensor);
     rest.erase(tensor->name);
   }
   std::vector<std::string> unused(rest.begin(), rest.end());

@@ -23,6 +23,8 @@ namespace cgc {
 /// The files of a checkpoint's folder.
 inline constexpr std::string_view kModelFile = "model.safetensors";
 inline constexpr std::string_view kOptimizerFile = "optimizer.safetensors";
+/// Only there if the plan keeps averages of the parameters.
+inline constexpr std::string_view kAverageFile = "average.safetensors";
 
 /// The largest value of TrainerOptions::stepsInFlight.
 inline constexpr size_t kMaxStepsInFlight = 1024;
@@ -123,14 +125,15 @@ public:
 
   /// Waits for the steps and writes a checkpoint to the folder `folder`: `model.safetensors` with
   /// the states of the roles `parameter` and `buffer` under their names in the model, and
-  /// `optimizer.safetensors` with all others, "w.exp_avg" for the state "w:exp_avg". Both are
-  /// written to "`folder`.tmp.PID", synced, and put in the place of `folder` at once, so that
-  /// readers see the checkpoint before or all of this one. The folder that contains `folder` must
-  /// exist. Usage if `folder` exists and is no checkpoint; Failed if the files cannot be written,
-  /// and the checkpoint before is whole.
+  /// `optimizer.safetensors` with all others, "w.exp_avg" for the state "w:exp_avg". If there are
+  /// averages, `average.safetensors` has what `model.safetensors` has, with the averages in the
+  /// place of their parameters. The files are written to "`folder`.tmp.PID", synced, and put in the
+  /// place of `folder` at once, so that readers see the checkpoint before or all of this one. The
+  /// folder that contains `folder` must exist. Usage if `folder` exists and is no checkpoint;
+  /// Failed if the files cannot be written, and the checkpoint before is whole.
   Status save(const std::string &folder, const std::map<std::string, std::string> &notes = {});
 
-  /// Gives all states and stepNumber() the values of a checkpoint, and nonFinite() 0. Verifies both
+  /// Gives all states and stepNumber() the values of a checkpoint, and nonFinite() 0. Verifies all
   /// files before it changes anything. InvalidFile if the folder has no checkpoint or a file is
   /// cut short or damaged; Usage, naming the first difference, if the checkpoint is of another
   /// model, optimizer or plan. If the device fails behind that, the trainer is as after a failed
@@ -138,10 +141,10 @@ public:
   Result<CheckpointInfo> load(const std::string &folder, const LoadOptions &options = {});
 
   /// Gives the states of the roles `parameter` and `buffer` the values of a file of safetensors, as
-  /// the start of a training. The file may be a checkpoint's `model.safetensors` or that of another
-  /// program; f16 and bf16 are converted to f32, every other dtype must be equal. Returns the names
-  /// of the tensors that no state took. All or nothing, as load(). Usage if a state is not in the
-  /// file or has other sizes or another dtype there.
+  /// the start of a training; averages start there, too. The file may be a checkpoint's
+  /// `model.safetensors` or that of another program; f16 and bf16 are converted to f32, every other
+  /// dtype must be equal. Returns the names of the tensors that no state took. All or nothing, as
+  /// load(). Usage if a state is not in the file or has other sizes or another dtype there.
   Result<std::vector<std::string>> loadModel(const std::string &path);
 
   /// The steps that have been enqueued since create() or reset(), with those of the checkpoint that

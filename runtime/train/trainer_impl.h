@@ -33,12 +33,21 @@ struct Trainer::Impl {
   /// Usage if two states have the same name in a file.
   Status checkFileNames() const;
   Status save(const std::string &folder, const std::map<std::string, std::string> &notes);
-  /// Writes the states of one file to `path`.
-  Status saveFile(const std::string &path, bool isModel, const SafetensorsMetadata &metadata);
+  /// A tensor of a file: the state that it holds, under its name there.
+  struct FileTensor {
+    std::string name;
+    const State *state;
+  };
+  /// The tensors of a file of a checkpoint; none of the averages' file if the plan has no averages.
+  std::vector<FileTensor> tensorsOf(std::string_view file) const;
+  /// The average of `state`, or `state` itself if it has none.
+  const State &averaged(const State &state) const;
+  Status saveFile(const std::string &path, const std::vector<FileTensor> &tensors,
+                  const SafetensorsMetadata &metadata);
   Result<CheckpointInfo> load(const std::string &folder, const LoadOptions &options);
   Result<std::vector<std::string>> loadModel(const std::string &path);
   /// The name of a state in its file.
-  std::string fileName(const State &state) const;
+  std::string tensorName(const State &state) const;
   /// A hash of all that decides what the plan's steps compute, but for the first values of states.
   std::string structureHash() const;
 

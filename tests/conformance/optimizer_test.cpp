@@ -1,5 +1,5 @@
-// sgd, adam, square_sums, gradient_norm and uniform: against double precision, and uniform bit by
-// bit.
+// sgd, adam, ema, square_sums, gradient_norm and uniform: against double precision, and uniform bit
+// by bit.
 #include "runtime/kernels/optimizer/gradient_norm.h"
 #include "runtime/kernels/optimizer/philox.h"
 #include "runtime/kernels/optimizer/uniform.h"
@@ -194,6 +194,27 @@ TEST_P(Optimizer, SkippedStep) {
         expectEqual(results[g * (tensors - 1) + list],
                     [&](uint64_t i) { return groups[g][list == 0 ? 0 : list + 1].at(i); });
   }
+}
+
+TEST_P(Optimizer, Ema) {
+  const Groups groups = groupsOf(kLayouts, 2);
+  for (const double decay : {0.25, 0.999})
+    for (const std::optional<bool> skip : {std::optional<bool>(), {false}, {true}}) {
+      Launch l{.kernel = "ema_f32",
+               .blocks = 3,
+               .threads = kGroupThreads,
+               .reads = {skip ? std::optional(number(DType::Bool, *skip)) : std::nullopt},
+               .writes = {},
+               .floats = {decay}};
+      for (const std::vector<HostTensor> &group : groups) {
+        l.reads.insert(l.reads.end(), group.begin(), group.end());
+        l.writes.push_back(emptyTensor(DType::F32, group[0].sizes, {}, group[0].offset));
+      }
+      expectResults(launch(l), groups, [&](const auto &group, uint64_t i, size_t) {
+        const double average = group[0].at(i);
+        return skip.value_or(false) ? average : decay * average + (1 - decay) * group[1].at(i);
+      });
+    }
 }
 
 /// The parameter is overwritten; a skipped step leaves it.

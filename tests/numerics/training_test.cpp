@@ -25,6 +25,7 @@ struct TrainingCase {
   std::string optimizer;
   std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> torch;
   double clipNorm = 0;
+  double averageDecay = 0;
   int64_t steps = 100;
   friend std::ostream &operator<<(std::ostream &os, const TrainingCase &c) { return os << c.name; }
 };
@@ -137,6 +138,7 @@ protected:
 
   void compareStates(const torch::jit::Module &module,
                      const std::map<std::string, at::Tensor> &parameters,
+                     const std::map<std::string, at::Tensor> &averages,
                      torch::optim::Optimizer &optimizer) {
     const torch::NoGradGuard noGrad;
     for (const auto &[name, value] : parameters) {
@@ -150,6 +152,10 @@ protected:
       }
       for (const auto &[end, moment] : moments)
         EXPECT_LT(difference(state(name + end), moment), 1e-3) << name << end;
+      if (averages.contains(name)) {
+        EXPECT_LT(difference(state(name + ":ema"), averages.at(name)), 1e-5) << name;
+        EXPECT_GT(difference(state(name + ":ema"), value), 1e-4) << name << " is no average";
+      }
     }
     for (const auto &[name, value] : module.named_buffers())
       if (plan_->data().findState(name)) {
@@ -179,6 +185,12 @@ TEST_P(Training, FollowsLibTorch) {
     parameters.emplace(name, value);
     trained.push_back(value);
   }
+  // As torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn, updated once before the first
+  // step.
+  std::map<std::string, at::Tensor> averages;
+  if (c.averageDecay > 0)
+    for (const auto &[name, value] : parameters)
+      averages.emplace(name, value.detach().clone());
   auto optimizer = c.torch(trained);
   at::manual_seed(7);
   for (int64_t step = 1; step <= c.steps; ++step) {
@@ -190,11 +202,13 @@ TEST_P(Training, FollowsLibTorch) {
     if (c.clipNorm > 0)
       torch::nn::utils::clip_grad_norm_(trained, c.clipNorm);
     optimizer->step();
+    for (auto &[name, average] : averages)
+      average.lerp_(parameters.at(name).detach(), 1 - c.averageDecay);
     const double expected = loss.item<double>();
     ASSERT_NEAR(got, expected, (step <= 10 ? 1e-5 : 1e-3) * std::max(1.0, std::abs(expected)))
         << "in step " << step;
     if (step == kComparedStep)
-      compareStates(module, parameters, *optimizer);
+      compareStates(module, parameters, averages, *optimizer);
   }
 }
 
@@ -265,6 +279,9 @@ INSTANTIATE_TEST_SUITE_P(
         TrainingCase{"MlpAdam", "train_mlp", kVectors, 10, "rule=adam,lr=0.001,beta2=0.99", adam},
         TrainingCase{"MlpClipped", "train_mlp", kVectors, 10,
                      std::string(kAdamW) + ",clip-norm=0.5", adamW, 0.5},
+        TrainingCase{"MlpAverages", "train_mlp", kVectors, 10,
+                     "rule=sgd,lr=0.02,momentum=0.9,nesterov=true,weight-decay=0.01,ema=0.9",
+                     momentum, 0, 0.9},
         TrainingCase{"TiedAdamW",
                      "train_tied",
                      {{"x", DType::F32, {4, 8}}, {"tokens", DType::I64, {4}}},

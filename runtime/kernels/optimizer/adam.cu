@@ -49,11 +49,6 @@ __device__ StepNumbers stepNumbers(const AdamParameters &p) {
           o.skip && *o.skip};
 }
 
-/// at::lerp: the formula for the end that is nearer.
-__device__ float lerp(float from, float to, float weight, float rest) {
-  return weight < 0.5f ? from + weight * (to - from) : to - (to - from) * rest;
-}
-
 __global__ void __launch_bounds__(kGroupThreads, kGroupBlocksPerMultiprocessor)
     adam(const __grid_constant__ AdamParameters p) {
   griddepLaunchDependents();
@@ -67,10 +62,7 @@ __global__ void __launch_bounds__(kGroupThreads, kGroupBlocksPerMultiprocessor)
   const float weight1 = float(1 - p.beta1), rest1 = float(p.beta1), beta2 = float(p.beta2),
               weight2 = float(1 - p.beta2);
   forChunks(p.groups, [&](const GroupChunk &chunk) {
-    float *at[kTensors];
-#pragma unroll
-    for (int i = 0; i < kTensors; ++i)
-      at[i] = p.groups.tensors[i][chunk.group] + chunk.begin;
+    const ChunkTensors<kTensors> at(p.groups, chunk);
     forElements(chunk, [&](auto width, uint32_t i) {
       constexpr int kWidth = decltype(width)::value;
       if (n.skips) {

@@ -7,10 +7,6 @@
 namespace cgc::reference {
 namespace {
 
-float lerp(float from, float to, float weight, float rest) {
-  return weight < 0.5f ? from + weight * (to - from) : to - (to - from) * rest;
-}
-
 void adam(const ReferenceArguments &a) {
   const auto [beta1, beta2, eps, weightDecay, isDecoupled] = AdamNumbers::of(a.ints, a.floats);
   const StepOperands step(a);

@@ -19,6 +19,11 @@ struct StepOperands {
   bool skips;
 };
 
+/// at::lerp: the formula for the end that is nearer. `rest` is 1 - weight.
+inline float lerp(float from, float to, float weight, float rest) {
+  return weight < 0.5f ? from + weight * (to - from) : to - (to - from) * rest;
+}
+
 /// Element `i` of the tensors of a group.
 struct Element {
   std::span<const TensorView> reads, writes;

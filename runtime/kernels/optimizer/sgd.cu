@@ -29,10 +29,7 @@ __global__ void __launch_bounds__(kGroupThreads, kGroupBlocksPerMultiprocessor)
   const float lr = *o.lr, scale = o.scale ? *o.scale : 1.0f;
   const bool isFirst = *o.step == 1, skips = o.skip && *o.skip, moves = p.moves;
   forChunks(p.groups, [&](const GroupChunk &chunk) {
-    float *at[kTensors];
-#pragma unroll
-    for (int i = 0; i < kTensors; ++i)
-      at[i] = p.groups.tensors[i][chunk.group] + chunk.begin;
+    const ChunkTensors<kTensors> at(p.groups, chunk);
     forElements(chunk, [&](auto width, uint32_t i) {
       constexpr int kWidth = decltype(width)::value;
       if (skips) {

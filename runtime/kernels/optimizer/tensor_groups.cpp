@@ -51,9 +51,12 @@ Status checkOptimizerReads(const LaunchView &launch) {
     return refuseLaunch("lr, and the scale if there is one, have to be one f32");
   if (!isDenseOf(launch.reads[kStep], DType::I64, 1))
     return refuseLaunch("the step has to be one i64");
-  if (!isAbsentOrDenseOf(launch.reads[kSkip], DType::Bool, 1))
-    return refuseLaunch("skip has to be one bool");
-  return Status::ok();
+  return checkSkip(launch.reads[kSkip]);
+}
+
+Status checkSkip(const OperandView &skip) {
+  return isAbsentOrDenseOf(skip, DType::Bool, 1) ? Status::ok()
+                                                 : refuseLaunch("skip has to be one bool");
 }
 
 } // namespace cgc

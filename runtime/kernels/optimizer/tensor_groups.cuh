@@ -46,6 +46,18 @@ struct GroupChunk {
   bool vectors; ///< Whether the chunk begins at a multiple of 16 bytes in each tensor.
 };
 
+/// Where a chunk begins in each tensor of its group.
+template <int Tensors> struct ChunkTensors {
+  float *tensors[Tensors];
+
+  __device__ ChunkTensors(const GroupTable<Tensors> &table, const GroupChunk &chunk) {
+#pragma unroll
+    for (int i = 0; i < Tensors; ++i)
+      tensors[i] = table.tensors[i][chunk.group] + chunk.begin;
+  }
+  __device__ float *operator[](int i) const { return tensors[i]; }
+};
+
 /// Calls `f(chunk)` for each chunk of this CTA.
 template <int Tensors, class F> __device__ void forChunks(const GroupTable<Tensors> &table, F f) {
   const uint32_t chunks = table.chunksBefore[table.count];
@@ -88,6 +100,11 @@ struct OptimizerOperands {
 inline OptimizerOperands optimizerOperands(const LaunchAddresses &at) {
   return {static_cast<const float *>(at.reads[kLr]), static_cast<const int64_t *>(at.reads[kStep]),
           static_cast<const float *>(at.reads[kScale]), static_cast<const bool *>(at.reads[kSkip])};
+}
+
+/// at::lerp: the formula for the end that is nearer. `rest` is 1 - weight.
+inline __device__ float lerp(float from, float to, float weight, float rest) {
+  return weight < 0.5f ? from + weight * (to - from) : to - (to - from) * rest;
 }
 
 /// Copies what a skipped step has to write elsewhere than it reads.

@@ -49,6 +49,9 @@ Result<TensorGroups> checkTensorGroups(const LaunchView &launch, const GroupShap
 /// Checks the shared reads of an optimizer: lr, step, scale? and skip?.
 Status checkOptimizerReads(const LaunchView &launch);
 
+/// Checks the operand `skip?`.
+Status checkSkip(const OperandView &skip);
+
 /// The shared reads of an optimizer.
 enum OptimizerRead : size_t { kLr, kStep, kScale, kSkip, kOptimizerReads };
 

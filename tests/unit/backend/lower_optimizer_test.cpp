@@ -72,6 +72,27 @@ TEST(LowerOptimizer, OneLaunchWritesAllStatesInPlace) {
     }
 }
 
+TEST(LowerOptimizer, AveragesFollowTheNewParametersInPlace) {
+  const Bucket bucket = cudaBucket(R"(module @Model {
+  state @w : f32[3]
+  state @"w:ema" role="average" : f32[3]
+  graph @step(%g: f32[3]@cuda, %lr: f32[]@cuda, %n: i64[]@cuda) {
+    %0 = get_attr @w : f32[3]@cuda
+    %1 = get_attr @"w:ema" : f32[3]@cuda
+    %2 = cgc.sgd([%0], [%g], [], %lr, %n) : f32[3]@cuda
+    %3 = cgc.ema([%1], [%2]) {decay=0.5} : f32[3]@cuda
+    output %lr, state @w = %2, state @"w:ema" = %3
+  }
+})");
+  EXPECT_THAT(recordNames(bucket), ElementsAre("kernel sgd_f32", "kernel ema_f32", "memcpy"));
+  const KernelLaunch *ema = launchOf(bucket, "ema_f32"), *sgd = launchOf(bucket, "sgd_f32");
+  ASSERT_TRUE(ema && sgd);
+  const auto slot = [&](TensorId id) { return bucket.tensors[uint32_t(id)].slot; };
+  EXPECT_EQ(slot(ema->writes[0]), slot(ema->reads[1]));
+  EXPECT_EQ(slot(ema->writes[0]).buffer, BufferKind::State);
+  EXPECT_EQ(slot(ema->reads[2]), slot(sgd->writes[0]));
+}
+
 /// A parameter may be a gradient itself, as in the sum of its squares.
 TEST(LowerOptimizer, AParameterMayBeItsOwnGradient) {
   EXPECT_THAT(recordNames(cudaBucket(adamModule("%0, %1"))),

@@ -41,7 +41,7 @@ struct Options {
   std::string optimizer = "sgd";
   std::string groups, schedule, clamps, autocast, recompute = "none";
   size_t loss = 0;
-  double clipNorm = 0, clipValue = 0;
+  double clipNorm = 0, clipValue = 0, ema = 0;
   bool keepGradients = false;
   bool noReuse = false, tune = false, requireNative = false, json = false;
   passes::InstrumentationOptions instrumentation;
@@ -131,7 +131,7 @@ std::string optimizerText(const Options &options) {
   if (!options.clamps.empty())
     text += ",clamp=" + options.clamps;
   return text + number("clip-norm", options.clipNorm) + number("clip-value", options.clipValue) +
-         (options.keepGradients ? ",keep-gradients=true" : "");
+         number("ema", options.ema) + (options.keepGradients ? ",keep-gradients=true" : "");
 }
 
 std::vector<std::string> archNames() {
@@ -307,6 +307,8 @@ void addTrainOptions(CLI::App &command, Options &options) {
       "(step_size=, step_factor=), each with warmup=",
       "NAME[,NAME=VALUE]");
   add("--clamp", options.clamps, "Limits of parameters after each update", "PATH=LEAST:MOST;...");
+  add("--ema", options.ema,
+      "Keep exponential moving averages of the parameters with this decay, such as 0.999", "DECAY");
   command.add_flag("--keep-gradients", options.keepGradients, "Make the gradients outputs of step")
       ->needs(train)
       ->group(kGroup);

@@ -97,6 +97,31 @@ TEST(CheckSgd, TakesMomentaWithAMomentumOnly) {
   expectRefused(good, [](Launch &l) { l.writes[1] = l.writes[0]; }, kGroup0);
 }
 
+TEST(CheckEma, Refuses) {
+  const Launch good = {.kernel = "ema_f32",
+                       .grid = {4, 1, 1},
+                       .block = {kGroupThreads, 1, 1},
+                       .sharedBytes = 0,
+                       .reads = {{kAddress, {}, {}, DType::Bool},
+                                 ofF32({2, 4097}),
+                                 ofF32({8194}),
+                                 ofF32({}),
+                                 ofF32({})},
+                       .writes = {ofF32({2, 4097}), ofF32({})},
+                       .floats = {0.5}};
+  expectTaken(good);
+  Launch withoutSkip = good;
+  withoutSkip.reads[0] = {};
+  expectTaken(withoutSkip);
+  expectRefusals(good, {{[](Launch &l) { l.reads[0].dtype = DType::U8; }, "skip has to be"},
+                        {[](Launch &l) { l.reads[0].sizes = {2}; }, "skip has to be"},
+                        {[](Launch &l) { l.reads[1].sizes = {8195}; }, kGroup0},
+                        {[](Launch &l) { l.reads[2].dtype = DType::F16; }, kGroup0},
+                        {[](Launch &l) { l.reads[2] = {}; }, kGroup0},
+                        {[](Launch &l) { l.writes[1].sizes = {2}; }, kGroup1},
+                        {[](Launch &l) { l.grid[0] = 5; }, kGrid}});
+}
+
 TEST(TensorGroups, ALaunchHas1To256Groups) {
   const Kernel &adam = *findKernel("adam_f32"), &sums = *findKernel("square_sums_f32");
   const auto takes = [](const Kernel &kernel, size_t reads, size_t writes) {

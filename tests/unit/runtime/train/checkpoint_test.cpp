@@ -95,15 +95,59 @@ TEST_F(TrainedPlan, ACheckpointBehindALinkIsReplacedThere) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "disk/model.safetensors"));
 }
 
+/// The sample with the average of w, which begins as w. Its step leaves it.
+SamplePlan planWithAverage() {
+  SamplePlan sample = trainingPlan(kTestDevice);
+  sample.plan.states.push_back({"w:ema", StateRole::Average, DType::F32, {kTrained}, 0});
+  return sample;
+}
+
+TEST_F(TrainedPlan, AveragesHaveAFileWithTheNamesOfTheModel) {
+  Result<Trainer> trainer = create(planOf(planWithAverage()));
+  ASSERT_TRUE(trainer.isOk()) << trainer.status().message();
+  ASSERT_TRUE(train(*trainer, 0, 2).isOk());
+  ASSERT_TRUE(trainer->save(folder_ / "run").isOk());
+  const auto averages = SafetensorsFile::open(folder_ / "run/average.safetensors");
+  ASSERT_TRUE(averages.isOk()) << averages.status().message();
+  ASSERT_EQ(averages->tensors().size(), 2u);
+  ASSERT_TRUE(averages->find("w") && averages->find("seen"));
+  EXPECT_TRUE(std::ranges::equal(averages->find("w")->bytes, floatBytes({1, 2, 3, 4})));
+  EXPECT_TRUE(
+      std::ranges::equal(averages->find("seen")->bytes, floatBytes(read(*trainer, "seen"))));
+  EXPECT_EQ(SafetensorsFile::open(folder_ / "run/optimizer.safetensors")->tensors().size(), 3u);
+
+  const std::vector<float> w = read(*trainer, "w");
+  std::vector<float> other = {9, 8, 7, 6};
+  ASSERT_TRUE(trainer->write("w:ema", floatView(other, kParameterSizes)).isOk());
+  ASSERT_TRUE(trainer->load(folder_ / "run").isOk());
+  EXPECT_EQ(read(*trainer, "w:ema"), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(read(*trainer, "w"), w);
+  // The weights of another program are where the averages start.
+  ASSERT_TRUE(trainer->loadModel(folder_ / "run/model.safetensors").isOk());
+  EXPECT_EQ(read(*trainer, "w:ema"), w);
+}
+
+TEST_F(TrainedPlan, ACheckpointNeedsTheAveragesOfItsPlan) {
+  Result<Trainer> plain = create(), averaging = create(planOf(planWithAverage()));
+  ASSERT_TRUE(plain.isOk() && averaging.isOk());
+  ASSERT_TRUE(averaging->save(folder_ / "run").isOk());
+  EXPECT_THAT(plain->load(folder_ / "run").status().message(),
+              HasSubstr("it has 'average.safetensors', and the plan keeps no averages"));
+  ASSERT_TRUE(plain->save(folder_ / "run").isOk()); // Replaces all three files by two.
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run/average.safetensors"));
+  EXPECT_THAT(averaging->load(folder_ / "run").status().message(),
+              AllOf(HasSubstr("average.safetensors"), HasSubstr("does not exist")));
+}
+
 TEST_F(TrainedPlan, FilesThatAreCutShortChangeNothing) {
-  Result<Trainer> trainer = create();
+  Result<Trainer> trainer = create(planOf(planWithAverage()));
   ASSERT_TRUE(trainer.isOk());
   ASSERT_TRUE(train(*trainer, 0, 2).isOk());
   ASSERT_TRUE(trainer->save(folder_ / "run").isOk());
   TrainedModel model;
   model.step(batch(0));
   model.step(batch(1));
-  for (const char *file : {"model.safetensors", "optimizer.safetensors"}) {
+  for (const char *file : {"model.safetensors", "optimizer.safetensors", "average.safetensors"}) {
     const std::string path = folder_ / "run" + "/" + file, all = readFile(path);
     for (size_t size = 0; size < all.size(); ++size) {
       writeFile(path, all.substr(0, size));
@@ -138,7 +182,7 @@ TEST_F(TrainedPlan, CheckpointsOfOtherModelsAreRefused) {
   EXPECT_THAT(refusal([](PlanData &p) { p.states[1].sizes = {5}; }),
               HasSubstr("'seen' is f32[5] instead of f32[4]"));
   EXPECT_THAT(refusal([](PlanData &p) { p.states[3].role = StateRole::Buffer; }),
-              HasSubstr("it has no 'optimizer.step'"));
+              HasSubstr("it has 'optimizer:step', which the plan does not have"));
   // Another plan with the same states.
   EXPECT_THAT(refusal([](PlanData &p) { p.entries.pop_back(); }),
               HasSubstr("another plan with the same states"));
