@@ -51,10 +51,10 @@ bool isOfTypes(const ir::Diagnostic &error) {
          (ir::opDef(*op).infer || *op == ir::OpKind::Size);
 }
 
-/// An entry of the plan for a bucket of a method, and the passes that make it.
+/// An entry of the plan for each bucket of a method, and the passes that make it.
 struct Stage {
   std::string entry; ///< Empty: that of the bucket.
-  const passes::Pipeline &pipeline;
+  passes::Pipeline pipeline;
 };
 
 /// One specialized graph for each bucket. Tries every entry: the failure names each entry that
@@ -153,6 +153,40 @@ Result<passes::Pipeline> makePipeline(const CompileOptions &options) {
   return makePipeline(options, passesOf(options));
 }
 
+/// What becomes of each bucket of a method. The pipeline of the first stage also prepares the
+/// module. Fails as check() does.
+Result<std::vector<Stage>> makeStages(const CompileOptions &options) {
+  CGC_ASSIGN_OR_RETURN(passes::Pipeline first, makePipeline(options));
+  std::vector<Stage> stages;
+  stages.push_back({options.train ? kStepEntry : "", std::move(first)});
+  if (!options.train)
+    return stages;
+  const passes::TrainingPipeline training = pipelineOf(options);
+  std::vector<std::pair<const char *, std::string>> more;
+  if (options.train->accumulates)
+    more = {{kFirstGradientEntry, passes::gradientPasses(training, /*isFirst=*/true)},
+            {kNextGradientEntry, passes::gradientPasses(training, /*isFirst=*/false)}};
+  more.emplace_back(kEvaluateEntry, passes::evaluationPasses(training));
+  for (auto &[entry, passes] : more) {
+    CGC_ASSIGN_OR_RETURN(passes::Pipeline pipeline, makePipeline(options, std::move(passes)));
+    stages.push_back({entry, std::move(pipeline)});
+  }
+  return stages;
+}
+
+/// The graph of the entry `update`, which no method has. The graphs of the micro-batches have added
+/// its states to `root`.
+Result<std::unique_ptr<ir::Graph>> makeUpdate(ir::Module &root, const CompileOptions &options,
+                                              const passes::PassContext &context) {
+  CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline,
+                       makePipeline(options, passes::updatePasses(options.train->optimizer)));
+  auto graph = std::make_unique<ir::Graph>(kUpdateEntry);
+  graph->setOwner(&root);
+  graph->createOutput({}, ir::Loc::unknown());
+  CGC_TRY(pipeline.run(*graph, context));
+  return graph;
+}
+
 /// The dtype that the pipeline's pass `precision` converts floats to. None if the pipeline has no
 /// such pass.
 std::optional<DType> precisionOf(const passes::Pipeline &pipeline) {
@@ -168,17 +202,11 @@ Status check(const CompileOptions &options) {
 
 Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &options,
                                       ir::Diagnostics &diagnostics) {
-  CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline, makePipeline(options));
+  CGC_ASSIGN_OR_RETURN(const std::vector<Stage> stages, makeStages(options));
+  const passes::Pipeline &pipeline = stages.front().pipeline;
   CGC_TRY(addEntryGroups(root, options.entryGroups));
   CGC_ASSIGN_OR_RETURN(const auto buckets, chooseBuckets(root, options.inputs, options.batches,
                                                          entriesToCompile(options)));
-  std::vector<Stage> stages = {{options.train ? kStepEntry : "", pipeline}};
-  std::optional<passes::Pipeline> evaluation;
-  if (options.train) {
-    CGC_ASSIGN_OR_RETURN(evaluation,
-                         makePipeline(options, passes::evaluationPasses(pipelineOf(options))));
-    stages.push_back({kEvaluateEntry, *evaluation});
-  }
   const Phases phases{options, stages.size() * buckets.size() + 2};
   RuntimeEvaluator evaluator(options.providerPath);
   const passes::PassContext context{.target = options.target,
@@ -201,6 +229,13 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
           {stage.entry.empty() ? buckets[i].entry : stage.entry, specialized[i].get()});
       graphs.push_back(std::move(specialized[i]));
     }
+  }
+  if (options.train && options.train->accumulates) {
+    auto update = makeUpdate(root, options, context);
+    if (!update.isOk())
+      return withDiagnostics(update.status(), diagnostics);
+    entryBuckets.push_back({kUpdateEntry, update->get()});
+    graphs.push_back(*std::move(update));
   }
 
   phases.begin("lower");

@@ -38,6 +38,8 @@ struct TrainOptions {
   std::string optimizer;              ///< Options of the pass `optimize`: "rule=adamw,lr=0.001".
   std::optional<DType> autocast = {}; ///< F16 or BF16: the dtype of matrix products.
   std::string recompute;              ///< The level of the pass `recompute`; empty: no such pass.
+  /// Adds the entries `gradient.first`, `gradient.next` and `update` (training_names.h).
+  bool accumulates = false;
 };
 
 struct CompileOptions {

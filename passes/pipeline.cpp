@@ -50,16 +50,30 @@ std::string methodPasses(llvm::StringRef mode, const TrainingPipeline &training)
   return "functional-training{mode=" + mode.str() + "},specialize,canonicalize,tie-states," +
          select + cast + "cse,";
 }
-} // namespace
 
-std::string trainingPasses(const TrainingPipeline &training) {
+/// The passes of a step from the method on, of which `use` uses the gradients.
+std::string stepPasses(const TrainingPipeline &training, llvm::StringRef use) {
   const std::string loss = "loss=" + std::to_string(training.loss);
   const std::string select = training.selects() ? "select-train-norm,fuse-batch-norm," : "";
   const std::string again =
       training.recompute.empty() ? "" : "recompute{level=" + training.recompute + "," + loss + "},";
-  return "module-substitution,inline," + methodPasses("step", training) + "differentiate{" + loss +
-         "},optimize{" + training.optimizer + "},fold,op-substitution,cse,simplify-gradients," +
-         select + again + "dce";
+  return methodPasses("step", training) + "differentiate{" + loss + "}," + use.str() +
+         ",fold,op-substitution,cse,simplify-gradients," + select + again + "dce";
+}
+} // namespace
+
+std::string trainingPasses(const TrainingPipeline &training) {
+  return "module-substitution,inline," +
+         stepPasses(training, "optimize{" + training.optimizer + "}");
+}
+
+std::string gradientPasses(const TrainingPipeline &training, bool isFirst) {
+  return stepPasses(training, std::string("accumulate{mode=") + (isFirst ? "first" : "next") +
+                                  ",loss=" + std::to_string(training.loss) + "}");
+}
+
+std::string updatePasses(llvm::StringRef optimizer) {
+  return "accumulate{mode=mean},optimize{" + optimizer.str() + "},fold,op-substitution,cse,dce";
 }
 
 std::string evaluationPasses(const TrainingPipeline &training) {

@@ -36,6 +36,11 @@ struct TrainingPipeline {
 };
 /// Returns the pipeline of a training step: the module, its gradients, and the update.
 std::string trainingPasses(const TrainingPipeline &training);
+/// Returns the pipeline of a micro-batch of a training step, which adds its gradients to those of
+/// the micro-batches before it, or overwrites them if it `isFirst`.
+std::string gradientPasses(const TrainingPipeline &training, bool isFirst);
+/// Returns the pipeline of the update behind the micro-batches, for a graph without nodes.
+std::string updatePasses(llvm::StringRef optimizer);
 /// Returns the pipeline of the method of a training step without gradients and update.
 std::string evaluationPasses(const TrainingPipeline &training);
 

@@ -7,6 +7,20 @@ namespace cgc {
 /// values of the states. `evaluate`, which a plan need not have, writes no state.
 inline constexpr const char *kStepEntry = "step", *kEvaluateEntry = "evaluate";
 
+/// Entries that accumulate. `gradient.first` and `gradient.next` compute the loss and the gradients
+/// of a micro-batch; the first one overwrites the accumulated gradients, the other one adds to
+/// them. `update` has no inputs: it updates the parameters by the mean of the gradients, and its
+/// first output is the mean loss. A plan has all three or none.
+inline constexpr const char *kFirstGradientEntry = "gradient.first",
+                            *kNextGradientEntry = "gradient.next", *kUpdateEntry = "update";
+
+/// Ends the name of the state of a parameter's accumulated gradient.
+inline constexpr const char *kGradientSuffix = ":gradient";
+/// The number of micro-batches since the last update, i64[].
+inline constexpr const char *kMicroBatchesState = "accumulated:micro_batches";
+/// The sum of their losses, f32[] or f64[].
+inline constexpr const char *kLossSumState = "accumulated:loss";
+
 /// Begins the names of the optimizer's control states.
 inline constexpr const char *kOptimizerPrefix = "optimizer:";
 /// The number of steps so far, i64[].

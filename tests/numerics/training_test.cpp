@@ -17,6 +17,9 @@
 namespace cgc {
 namespace {
 
+/// Samples of a step.
+constexpr int64_t kBatch = 4;
+
 /// A model and its optimizer, in cgc's text and as LibTorch's object.
 struct TrainingCase {
   std::string name, model;
@@ -70,6 +73,39 @@ std::map<std::string, at::Tensor> momentsOf(torch::optim::Optimizer &optimizer,
   return {};
 }
 
+/// The model in LibTorch, with its optimizer.
+struct Reference {
+  Reference(const std::string &path, const TrainingCase &c) : module(torch::jit::load(path)) {
+    for (const auto &[name, value] : module.named_parameters()) {
+      const auto isSame = [&, &value = value](const at::Tensor &other) {
+        return other.is_same(value);
+      };
+      if (!value.requires_grad() || std::ranges::any_of(trained, isSame)) // A tied parameter once.
+        continue;
+      parameters.emplace(name, value);
+      trained.push_back(value);
+      // As torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn, updated once before the
+      // first step.
+      if (c.averageDecay > 0)
+        averages.emplace(name, value.detach().clone());
+    }
+    optimizer = c.torch(trained);
+  }
+  /// Updates the parameters by their gradients, and the averages.
+  void step(const TrainingCase &c) {
+    if (c.clipNorm > 0)
+      torch::nn::utils::clip_grad_norm_(trained, c.clipNorm);
+    optimizer->step();
+    for (auto &[name, average] : averages)
+      average.lerp_(parameters.at(name).detach(), 1 - c.averageDecay);
+  }
+
+  torch::jit::Module module;
+  std::map<std::string, at::Tensor> parameters, averages;
+  std::vector<at::Tensor> trained;
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+};
+
 class Training : public testing::TestWithParam<TrainingCase> {
 protected:
   /// Compiles the step and gives it a context.
@@ -80,9 +116,11 @@ protected:
     ASSERT_TRUE(root.isOk()) << root.status().message();
     driver::CompileOptions options;
     options.inputs = c.inputs;
+    options.batches = {kBatch / 2, kBatch};
     options.target = DeviceKind::Cpu;
     options.providerPath = kLibraries;
-    options.train = driver::TrainOptions{"forward", 0, c.optimizer};
+    options.train = driver::TrainOptions{
+        .method = "forward", .loss = 0, .optimizer = c.optimizer, .accumulates = true};
     ir::Diagnostics diagnostics;
     auto compiled = driver::compile(**root, options, diagnostics);
     ASSERT_TRUE(compiled.isOk()) << compiled.status().message();
@@ -115,7 +153,8 @@ protected:
     for (const at::Tensor &input : inputs)
       inputViews.push_back(viewOf(input));
     std::vector<at::Tensor> outputs;
-    for (const IoTensor &output : plan_->data().findEntry(entry)->buckets[0].outputs)
+    const size_t bucket = inputs.empty() || inputs[0].size(0) == kBatch / 2 ? 0 : 1;
+    for (const IoTensor &output : plan_->data().findEntry(entry)->buckets[bucket].outputs)
       outputs.push_back(at::empty(output.sizes, torchType(output.dtype)));
     for (const at::Tensor &output : outputs)
       outputViews.push_back(viewOf(output));
@@ -136,15 +175,12 @@ protected:
     return value;
   }
 
-  void compareStates(const torch::jit::Module &module,
-                     const std::map<std::string, at::Tensor> &parameters,
-                     const std::map<std::string, at::Tensor> &averages,
-                     torch::optim::Optimizer &optimizer) {
+  void compareStates(const Reference &reference) {
     const torch::NoGradGuard noGrad;
-    for (const auto &[name, value] : parameters) {
+    for (const auto &[name, value] : reference.parameters) {
       if (!value.grad().defined() || !plan_->data().findState(name))
         continue; // Without a path, or the second name of a tied parameter.
-      const std::map<std::string, at::Tensor> moments = momentsOf(optimizer, value);
+      const std::map<std::string, at::Tensor> moments = momentsOf(*reference.optimizer, value);
       // Adam moves a parameter by lr * m / sqrt(v), which rounding decides where both are near
       // zero.
       if (!moments.contains(":exp_avg")) {
@@ -152,12 +188,12 @@ protected:
       }
       for (const auto &[end, moment] : moments)
         EXPECT_LT(difference(state(name + end), moment), 1e-3) << name << end;
-      if (averages.contains(name)) {
-        EXPECT_LT(difference(state(name + ":ema"), averages.at(name)), 1e-5) << name;
+      if (reference.averages.contains(name)) {
+        EXPECT_LT(difference(state(name + ":ema"), reference.averages.at(name)), 1e-5) << name;
         EXPECT_GT(difference(state(name + ":ema"), value), 1e-4) << name << " is no average";
       }
     }
-    for (const auto &[name, value] : module.named_buffers())
+    for (const auto &[name, value] : reference.module.named_buffers())
       if (plan_->data().findState(name)) {
         EXPECT_LT(difference(state(name).to(at::kFloat), value.to(at::kFloat)), 1e-3) << name;
       }
@@ -173,43 +209,68 @@ protected:
 TEST_P(Training, FollowsLibTorch) {
   const TrainingCase &c = GetParam();
   const torch::jit::GraphOptimizerEnabledGuard unoptimized(false); // It would profile and fuse.
-  torch::jit::Module module = torch::jit::load(path_);
-  std::map<std::string, at::Tensor> parameters;
-  std::vector<at::Tensor> trained;
-  for (const auto &[name, value] : module.named_parameters()) {
-    const auto isSame = [&, &value = value](const at::Tensor &other) {
-      return other.is_same(value);
-    };
-    if (!value.requires_grad() || std::ranges::any_of(trained, isSame)) // A tied parameter once.
-      continue;
-    parameters.emplace(name, value);
-    trained.push_back(value);
-  }
-  // As torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn, updated once before the first
-  // step.
-  std::map<std::string, at::Tensor> averages;
-  if (c.averageDecay > 0)
-    for (const auto &[name, value] : parameters)
-      averages.emplace(name, value.detach().clone());
-  auto optimizer = c.torch(trained);
+  Reference reference(path_, c);
   at::manual_seed(7);
   for (int64_t step = 1; step <= c.steps; ++step) {
     const std::vector<at::Tensor> inputs = randomInputs();
     const double got = run("step", inputs);
-    optimizer->zero_grad();
-    at::Tensor loss = module.forward({inputs.begin(), inputs.end()}).toTensor();
+    reference.optimizer->zero_grad();
+    at::Tensor loss = reference.module.forward({inputs.begin(), inputs.end()}).toTensor();
     loss.backward();
-    if (c.clipNorm > 0)
-      torch::nn::utils::clip_grad_norm_(trained, c.clipNorm);
-    optimizer->step();
-    for (auto &[name, average] : averages)
-      average.lerp_(parameters.at(name).detach(), 1 - c.averageDecay);
+    reference.step(c);
     const double expected = loss.item<double>();
     ASSERT_NEAR(got, expected, (step <= 10 ? 1e-5 : 1e-3) * std::max(1.0, std::abs(expected)))
         << "in step " << step;
     if (step == kComparedStep)
-      compareStates(module, parameters, averages, *optimizer);
+      compareStates(reference);
   }
+}
+
+/// Two micro-batches make the step of their mean gradient, as loss / 2 does in PyTorch.
+TEST_P(Training, AccumulatesAsLibTorch) {
+  const TrainingCase &c = GetParam();
+  const torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
+  Reference reference(path_, c);
+  at::manual_seed(7);
+  for (int64_t step = 1; step <= kComparedStep; ++step) {
+    const std::vector<at::Tensor> inputs = randomInputs();
+    reference.optimizer->zero_grad();
+    double expected = 0;
+    for (int64_t half = 0; half < 2; ++half) {
+      std::vector<at::Tensor> micro;
+      for (const at::Tensor &input : inputs)
+        micro.push_back(input.narrow(0, half * kBatch / 2, kBatch / 2));
+      run(half == 0 ? "gradient.first" : "gradient.next", micro);
+      at::Tensor loss = reference.module.forward({micro.begin(), micro.end()}).toTensor() / 2;
+      loss.backward();
+      expected += loss.item<double>();
+    }
+    reference.step(c);
+    ASSERT_NEAR(run("update", {}), expected, 1e-5 * std::max(1.0, std::abs(expected)))
+        << "in step " << step;
+  }
+  compareStates(reference);
+}
+
+/// A step and the update of one micro-batch differ only in the order in which the squares of the
+/// clipped gradients' norm are added.
+TEST_P(Training, OneMicroBatchIsAStep) {
+  const std::vector<at::Tensor> inputs = randomInputs();
+  const double loss = run("step", inputs);
+  std::map<std::string, at::Tensor> stepped;
+  for (const State &one : plan_->data().states)
+    if (one.role == StateRole::Parameter || one.role == StateRole::Buffer)
+      stepped[one.name] = state(one.name);
+  const Status reset = context_->resetStates();
+  ASSERT_TRUE(reset.isOk()) << reset.message();
+  run("gradient.first", inputs);
+  EXPECT_EQ(run("update", {}), loss);
+  for (const auto &[name, value] : stepped)
+    if (GetParam().clipNorm == 0) {
+      EXPECT_TRUE(at::equal(state(name), value)) << name;
+    } else {
+      EXPECT_LT(difference(state(name), value), 1e-5) << name;
+    }
 }
 
 TEST_P(Training, EvaluatesWithoutChangingStates) {

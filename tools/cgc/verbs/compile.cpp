@@ -42,7 +42,7 @@ struct Options {
   std::string groups, schedule, clamps, autocast, recompute = "none";
   size_t loss = 0;
   double clipNorm = 0, clipValue = 0, ema = 0;
-  bool keepGradients = false;
+  bool keepGradients = false, accumulate = false;
   bool noReuse = false, tune = false, requireNative = false, json = false;
   passes::InstrumentationOptions instrumentation;
 };
@@ -155,10 +155,13 @@ Result<driver::CompileOptions> compileOptionsOf(const Options &options) {
     if (gpu.archName == options.arch)
       result.arch = gpu.arch;
   if (options.train)
-    result.train = driver::TrainOptions{*options.train, options.loss, optimizerText(options),
+    result.train = driver::TrainOptions{*options.train,
+                                        options.loss,
+                                        optimizerText(options),
                                         options.autocast.empty() ? std::nullopt
                                                                  : precisionOf(options.autocast),
-                                        options.recompute == "none" ? "" : options.recompute};
+                                        options.recompute == "none" ? "" : options.recompute,
+                                        options.accumulate};
   result.tf32 = options.precision == "tf32";
   result.reusesMemory = !options.noReuse;
   if (options.passes)
@@ -309,9 +312,12 @@ void addTrainOptions(CLI::App &command, Options &options) {
   add("--clamp", options.clamps, "Limits of parameters after each update", "PATH=LEAST:MOST;...");
   add("--ema", options.ema,
       "Keep exponential moving averages of the parameters with this decay, such as 0.999", "DECAY");
-  command.add_flag("--keep-gradients", options.keepGradients, "Make the gradients outputs of step")
-      ->needs(train)
-      ->group(kGroup);
+  const auto addFlag = [&](const char *name, bool &value, const char *text) {
+    command.add_flag(name, value, text)->needs(train)->group(kGroup);
+  };
+  addFlag("--keep-gradients", options.keepGradients, "Make the gradients outputs of step");
+  addFlag("--accumulate", options.accumulate,
+          "Also compile the step in micro-batches, for cgc train --accumulate");
 }
 
 } // namespace
