@@ -94,22 +94,34 @@ const State &Trainer::Impl::averaged(const State &state) const {
   return index ? plan->data().states[*index] : state;
 }
 
-std::vector<Trainer::Impl::FileTensor> Trainer::Impl::tensorsOf(std::string_view file) const {
+std::vector<Trainer::Impl::FileTensor> Trainer::Impl::tensorsOf(std::string_view file,
+                                                                uint64_t microBatches) const {
   const std::vector<State> &states = plan->data().states;
   std::vector<FileTensor> tensors;
   if (file == kAverageFile &&
       std::ranges::find(states, StateRole::Average, &State::role) == states.end())
     return tensors;
   for (const State &state : states)
-    if (state.role != StateRole::Average && isOfModel(state) != (file == kOptimizerFile))
+    if (state.role != StateRole::Average && isOfModel(state) != (file == kOptimizerFile) &&
+        (state.role != StateRole::Gradient || microBatches != 0))
       tensors.push_back({tensorName(state), file == kAverageFile ? &averaged(state) : &state});
   return tensors;
+}
+
+uint64_t Trainer::Impl::microBatchesOf(const SafetensorsFile &optimizer) const {
+  const std::optional<size_t> state = plan->data().findState(kMicroBatchesState);
+  const SafetensorsTensor *const tensor =
+      state ? optimizer.find(tensorName(plan->data().states[*state])) : nullptr;
+  uint64_t count = 0;
+  if (tensor && tensor->bytes.size() == sizeof(count))
+    std::memcpy(&count, tensor->bytes.data(), sizeof(count));
+  return count;
 }
 
 Status Trainer::Impl::checkFileNames() const {
   for (const std::string_view file : kFiles) {
     std::set<std::string> names;
-    for (const FileTensor &tensor : tensorsOf(file))
+    for (const FileTensor &tensor : tensorsOf(file, /*microBatches=*/1))
       if (!names.insert(tensor.name).second)
         return {Code::Usage, "two states would be called '" + tensor.name +
                                  "' in a checkpoint; give another TrainerOptions::prefix"};
@@ -164,7 +176,7 @@ Status Trainer::Impl::save(const std::string &folder,
   for (const auto &[name, note] : notes)
     withNotes[kNotePrefix + name] = note;
   for (const std::string_view file : kFiles)
-    if (const std::vector<FileTensor> tensors = tensorsOf(file);
+    if (const std::vector<FileTensor> tensors = tensorsOf(file, microBatches);
         !tensors.empty() || file != kAverageFile)
       CGC_TRY(
           saveFile(temporary.file(file), tensors, file == kOptimizerFile ? withNotes : metadata));
@@ -175,11 +187,11 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
   std::vector<SafetensorsFile> files;
   CheckpointInfo info;
   std::string step, planHash;
+  uint64_t savedMicroBatches = 0;
   std::vector<std::pair<const State *, std::span<const std::byte>>> values;
   for (const std::string_view name : kFiles) {
     const std::string path = folder + "/" + std::string(name);
-    const std::vector<FileTensor> tensors = tensorsOf(name);
-    if (tensors.empty() && name == kAverageFile) {
+    if (name == kAverageFile && tensorsOf(name, 0).empty()) {
       if (std::filesystem::exists(path))
         return another("it has '" + std::string(name) + "', and the plan keeps no averages");
       continue;
@@ -206,7 +218,9 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
       if (key.starts_with(kNotePrefix))
         info.notes[key.substr(std::strlen(kNotePrefix))] = note;
     files.push_back(std::move(file));
-    CGC_TRY(match(files.back(), tensors, values));
+    if (name == kOptimizerFile)
+      savedMicroBatches = microBatchesOf(files.back());
+    CGC_TRY(match(files.back(), tensorsOf(name, savedMicroBatches), values));
   }
   if (!how.anyPlan && planHash != structureHash())
     return Status(Code::Usage,
@@ -226,6 +240,7 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
     }
   broken = Status::ok();
   steps = info.step;
+  microBatches = savedMicroBatches;
   return info;
 }
 
@@ -235,7 +250,7 @@ Result<std::vector<std::string>> Trainer::Impl::loadModel(const std::string &pat
   std::set<std::string_view> rest;
   for (const SafetensorsTensor &tensor : file.tensors())
     rest.insert(tensor.name);
-  for (const auto &[name, state] : tensorsOf(kModelFile)) {
+  for (const auto &[name, state] : tensorsOf(kModelFile, /*microBatches=*/0)) {
     const SafetensorsTensor *const tensor = file.find(name);
     if (!tensor)
       return Status(Code::Usage, "'" + path + "' has no '" + name +

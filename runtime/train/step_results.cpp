@@ -39,15 +39,16 @@ uint64_t slotBytes(const IoTensor &output) {
 
 } // namespace
 
-Result<StepResults> StepResults::create(const Entry &step, DeviceKind device, size_t slots,
-                                        bool readsAll) {
+Result<StepResults> StepResults::create(std::span<const Entry *const> entries, DeviceKind device,
+                                        size_t slots, bool readsAll) {
   StepResults results;
   results.device_ = device;
   results.slots_ = slots;
   results.readsAll_ = readsAll;
   uint64_t bytes = 0;
-  for (const Bucket &bucket : step.buckets)
-    bytes = std::max(bytes, results.offsetOf(bucket, readsAll ? bucket.outputs.size() : 1));
+  for (const Entry *entry : entries)
+    for (const Bucket &bucket : entry->buckets)
+      bytes = std::max(bytes, results.offsetOf(bucket, readsAll ? bucket.outputs.size() : 1));
   if (device == DeviceKind::Cpu) {
     results.host_.resize(bytes);
     return results;

@@ -12,10 +12,10 @@ namespace cgc {
 /// The ring and the results that nobody has taken. Not thread-safe.
 class StepResults final {
 public:
-  /// `slots` slots for the outputs of the largest bucket of `step`: of the loss only, or of all if
-  /// `readsAll`. Pinned memory for a GPU.
-  static Result<StepResults> create(const Entry &step, DeviceKind device, size_t slots,
-                                    bool readsAll);
+  /// `slots` slots for the outputs of the largest bucket of `entries`: of the loss only, or of all
+  /// if `readsAll`. Pinned memory for a GPU.
+  static Result<StepResults> create(std::span<const Entry *const> entries, DeviceKind device,
+                                    size_t slots, bool readsAll);
   StepResults() = default;
 
   /// Waits until there is a free slot.

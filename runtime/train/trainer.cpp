@@ -19,12 +19,23 @@ Status checkPlan(const PlanData &plan) {
     return {Code::Usage, isNone + "it has no entry '" + kStepEntry + "'" + next};
   if (std::ranges::find(plan.states, StateRole::Parameter, &State::role) == plan.states.end())
     return {Code::Usage, isNone + "it has no parameter that a step could train" + next};
-  for (const Bucket &bucket : step->buckets)
-    if (bucket.outputs.empty() || !isFloating(bucket.outputs[0].dtype) ||
-        *tensorBytes(bucket.outputs[0].dtype, bucket.outputs[0].sizes) !=
-            dtypeSize(bucket.outputs[0].dtype))
-      return {Code::Usage, isNone + "the first output of '" + kStepEntry +
-                               "', the loss, is not one floating-point number" + next};
+  const Entry *const update = plan.findEntry(kUpdateEntry);
+  for (const Entry *entry : {step, update ? update : step})
+    for (const Bucket &bucket : entry->buckets)
+      if (bucket.outputs.empty() || !isFloating(bucket.outputs[0].dtype) ||
+          *tensorBytes(bucket.outputs[0].dtype, bucket.outputs[0].sizes) !=
+              dtypeSize(bucket.outputs[0].dtype))
+        return {Code::Usage, isNone + "the first output of '" + entry->name +
+                                 "', the loss, is not one floating-point number" + next};
+  if (!update)
+    return Status::ok();
+  for (const char *name : {kFirstGradientEntry, kNextGradientEntry})
+    if (!plan.findEntry(name))
+      return {Code::Usage, isNone + "it has the entry '" + kUpdateEntry + "' and no entry '" +
+                               name + "'" + next};
+  const std::optional<size_t> count = plan.findState(kMicroBatchesState);
+  if (!count || plan.states[*count].dtype != DType::I64 || !plan.states[*count].sizes.empty())
+    return {Code::Usage, isNone + "it has no state '" + kMicroBatchesState + "' of i64[]" + next};
   return Status::ok();
 }
 
@@ -83,7 +94,7 @@ void Trainer::Impl::destroy() {
   context.reset(); // Waits for the work that uses the slots.
   results.clear();
   controls.clear();
-  outputBuffers.clear();
+  runnables.clear();
   stream.reset();
   engine.reset();
 }
@@ -97,16 +108,24 @@ Status Trainer::Impl::create() {
   if (runsOnGpu()) {
     CGC_ASSIGN_OR_RETURN(stream, createStream());
   }
-  const Entry &entry = stepEntry();
-  CGC_ASSIGN_OR_RETURN(results, StepResults::create(entry, implOf(*engine).runsOn,
-                                                    options.stepsInFlight, options.readOutputs));
-  for (size_t b = 0; b < entry.buckets.size(); ++b) {
-    outputBuffers.emplace_back();
-    for (size_t i = 0; i < entry.buckets[b].outputs.size(); ++i) {
-      CGC_ASSIGN_OR_RETURN(const TensorView buffer, context->outputBuffer(kStepEntry, b, i));
-      outputBuffers.back().push_back(buffer);
+  std::vector<const Entry *> steps; // Whose results are read back.
+  for (const Entry &entry : plan->data().entries) {
+    if (entry.name == kStepEntry || entry.name == kUpdateEntry)
+      steps.push_back(&entry);
+    if (entry.name == kEvaluateEntry)
+      continue;
+    Runnable runnable{&entry, {}};
+    for (size_t b = 0; b < entry.buckets.size(); ++b) {
+      runnable.outputs.emplace_back();
+      for (size_t i = 0; i < entry.buckets[b].outputs.size(); ++i) {
+        CGC_ASSIGN_OR_RETURN(const TensorView buffer, context->outputBuffer(entry.name, b, i));
+        runnable.outputs.back().push_back(buffer);
+      }
     }
+    runnables.push_back(std::move(runnable));
   }
+  CGC_ASSIGN_OR_RETURN(results, StepResults::create(steps, implOf(*engine).runsOn,
+                                                    options.stepsInFlight, options.readOutputs));
   return Status::ok();
 }
 
@@ -122,25 +141,67 @@ Status Trainer::Impl::recreateIfLost() {
   return created;
 }
 
-Status Trainer::Impl::step(std::span<const TensorView> inputs, cudaStream_t callers) {
+const Trainer::Impl::Runnable &Trainer::Impl::runnable(std::string_view name) const {
+  return *std::ranges::find(
+      runnables, name, [](const Runnable &one) -> std::string_view { return one.entry->name; });
+}
+
+Status Trainer::Impl::enqueue(const char *name, std::span<const TensorView> inputs,
+                              cudaStream_t callers, bool makesStep) {
   if (callers && runsOnGpu()) {
     CGC_ASSIGN_OR_RETURN(const std::optional<StreamCapture> capture, captureOf(callers));
     if (capture)
       return {Code::Usage, "the stream is being captured, and a trainer reads back the loss of "
                            "each step, which a graph could not; give another stream"};
   }
-  const Entry &entry = stepEntry();
-  CGC_ASSIGN_OR_RETURN(const size_t index, selectBucket(entry, inputs));
-  const Bucket &bucket = entry.buckets[index];
-  CGC_TRY(noted(results.makeRoom()));
-  std::vector<TensorView> outputs = outputBuffers[index];
-  for (size_t i = 0; i < outputs.size(); ++i)
-    if (const std::optional<TensorView> slot = results.view(bucket, i))
-      outputs[i] = *slot;
+  const auto &[entry, buffers] = runnable(name);
+  CGC_ASSIGN_OR_RETURN(const size_t index, selectBucket(*entry, inputs));
+  const Bucket &bucket = entry->buckets[index];
+  std::vector<TensorView> outputs = buffers[index];
+  if (makesStep) {
+    CGC_TRY(noted(results.makeRoom()));
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (const std::optional<TensorView> slot = results.view(bucket, i))
+        outputs[i] = *slot;
+  }
   const cudaStream_t on = callers ? callers : stream.get();
-  CGC_TRY(context->run(kStepEntry, inputs, outputs, runsOnGpu() ? on : nullptr));
+  CGC_TRY(context->run(name, inputs, outputs, runsOnGpu() ? on : nullptr));
+  if (!makesStep)
+    return Status::ok();
   ++steps;
   return noted(results.add(steps, bucket, on));
+}
+
+Status Trainer::Impl::step(std::span<const TensorView> inputs, cudaStream_t callers) {
+  if (microBatches != 0)
+    return {Code::Usage, std::to_string(microBatches) +
+                             " micro-batches have been accumulated, and a step would leave them "
+                             "out; call update() first"};
+  return enqueue(kStepEntry, inputs, callers, /*makesStep=*/true);
+}
+
+Status Trainer::Impl::accumulate(std::span<const TensorView> inputs, cudaStream_t callers) {
+  if (!accumulates())
+    return {Code::Usage, "the plan has no entries that accumulate gradients; compile it with "
+                         "`cgc compile --train --accumulate`"};
+  CGC_TRY(enqueue(microBatches == 0 ? kFirstGradientEntry : kNextGradientEntry, inputs, callers,
+                  /*makesStep=*/false));
+  ++microBatches;
+  return Status::ok();
+}
+
+Status Trainer::Impl::update(cudaStream_t callers) {
+  if (microBatches == 0)
+    return {Code::Usage, "no micro-batch has been accumulated since the last update; call "
+                         "accumulate() first"};
+  CGC_TRY(enqueue(kUpdateEntry, {}, callers, /*makesStep=*/true));
+  microBatches = 0;
+  return Status::ok();
+}
+
+Status Trainer::Impl::readMicroBatches() {
+  return context->readState(kMicroBatchesState,
+                            {&microBatches, DType::I64, DeviceKind::Cpu, {}, {}});
 }
 
 Status Trainer::Impl::set(const State &state, std::span<const double> values) {
@@ -206,6 +267,15 @@ Status Trainer::step(std::span<const TensorView> inputs, void *stream) {
   return impl_->change([&] { return impl_->step(inputs, static_cast<cudaStream_t>(stream)); });
 }
 
+Status Trainer::accumulate(std::span<const TensorView> inputs, void *stream) {
+  return impl_->change(
+      [&] { return impl_->accumulate(inputs, static_cast<cudaStream_t>(stream)); });
+}
+
+Status Trainer::update(void *stream) {
+  return impl_->change([&] { return impl_->update(static_cast<cudaStream_t>(stream)); });
+}
+
 Result<std::vector<StepResult>> Trainer::poll() {
   CGC_TRY(impl_->change([&] { return impl_->noted(impl_->results.collect()); }));
   return noThrow([&]() -> Result<std::vector<StepResult>> { return impl_->results.take(); });
@@ -234,7 +304,9 @@ Status Trainer::set(std::string_view name, std::span<const double> values) {
       return {Code::Usage, "there is no control value '" + std::string(name) + "'; the plan has " +
                                (names.empty() ? "none" : names)};
     }
-    return impl_->set(plan.states[*index], values);
+    CGC_TRY(impl_->set(plan.states[*index], values));
+    return plan.states[*index].name == kMicroBatchesState ? impl_->readMicroBatches()
+                                                          : Status::ok();
   });
 }
 
@@ -243,7 +315,10 @@ Status Trainer::read(std::string_view name, const TensorView &to) {
 }
 
 Status Trainer::write(std::string_view name, const TensorView &from) {
-  return impl_->change([&] { return impl_->context->writeState(name, from); });
+  return impl_->change([&]() -> Status {
+    CGC_TRY(impl_->context->writeState(name, from));
+    return name == kMicroBatchesState ? impl_->readMicroBatches() : Status::ok();
+  });
 }
 
 Status Trainer::reset() {
@@ -252,7 +327,7 @@ Status Trainer::reset() {
     const DeviceGuard guard(implOf(*impl_->engine).device);
     impl_->results.clear();
     impl_->broken = impl_->context->resetStates();
-    impl_->steps = 0;
+    impl_->steps = impl_->microBatches = 0;
     return impl_->broken;
   });
 }
@@ -271,6 +346,10 @@ Result<std::vector<std::string>> Trainer::loadModel(const std::string &path) {
 
 uint64_t Trainer::stepNumber() const {
   return impl_->steps;
+}
+
+uint64_t Trainer::microBatches() const {
+  return impl_->microBatches;
 }
 
 uint64_t Trainer::nonFinite() const {

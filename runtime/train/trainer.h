@@ -93,8 +93,19 @@ public:
   ///
   /// The step runs on `stream`, a cudaStream_t, or on a stream of the trainer's own. Either way it
   /// follows the steps before it. Usage if the inputs do not fit, or if the stream is being
-  /// captured: then nothing was enqueued.
+  /// captured, or between accumulate() and update(): then nothing was enqueued.
   Status step(std::span<const TensorView> inputs, void *stream = nullptr);
+
+  /// Enqueues loss and gradients of a micro-batch, as step() does with a batch, and adds the
+  /// gradients to those of the micro-batches before it. Micro-batches have no result of their own.
+  /// Usage if the plan cannot: it has no entries `gradient.first`, `gradient.next` and `update`
+  /// (`cgc compile --train --accumulate`).
+  Status accumulate(std::span<const TensorView> inputs, void *stream = nullptr);
+  /// Enqueues the update of a step by the mean of the gradients of the micro-batches, so that k
+  /// micro-batches of n / k samples make the step of n samples if the loss is a mean over samples.
+  /// The result of the step has the mean of their losses and the outputs of `update`. Usage without
+  /// a micro-batch since the last update.
+  Status update(void *stream = nullptr);
 
   /// The results of the steps that have completed since the last poll(), in order. Does not wait.
   /// Fails with the device's error if it failed; then no later result comes.
@@ -119,13 +130,14 @@ public:
   Status read(std::string_view name, const TensorView &to);
   Status write(std::string_view name, const TensorView &from);
 
-  /// Gives each state its first value and sets stepNumber() and nonFinite() to 0. Results that
-  /// nobody polled are dropped.
+  /// Gives each state its first value and sets stepNumber(), microBatches() and nonFinite() to 0.
+  /// Results that nobody polled are dropped.
   Status reset();
 
   /// Waits for the steps and writes a checkpoint to the folder `folder`: `model.safetensors` with
   /// the states of the roles `parameter` and `buffer` under their names in the model, and
-  /// `optimizer.safetensors` with all others, "w.exp_avg" for the state "w:exp_avg". If there are
+  /// `optimizer.safetensors` with all others, "w.exp_avg" for the state "w:exp_avg", of accumulated
+  /// gradients only if microBatches() is not 0. If there are
   /// averages, `average.safetensors` has what `model.safetensors` has, with the averages in the
   /// place of their parameters. The files are written to "`folder`.tmp.PID", synced, and put in the
   /// place of `folder` at once, so that readers see the checkpoint before or all of this one. The
@@ -133,7 +145,8 @@ public:
   /// Failed if the files cannot be written, and the checkpoint before is whole.
   Status save(const std::string &folder, const std::map<std::string, std::string> &notes = {});
 
-  /// Gives all states and stepNumber() the values of a checkpoint, and nonFinite() 0. Verifies all
+  /// Gives all states, stepNumber() and microBatches() the values of a checkpoint, and nonFinite()
+  /// 0. Verifies all
   /// files before it changes anything. InvalidFile if the folder has no checkpoint or a file is
   /// cut short or damaged; Usage, naming the first difference, if the checkpoint is of another
   /// model, optimizer or plan. If the device fails behind that, the trainer is as after a failed
@@ -147,9 +160,11 @@ public:
   /// load(). Usage if a state is not in the file or has other sizes or another dtype there.
   Result<std::vector<std::string>> loadModel(const std::string &path);
 
-  /// The steps that have been enqueued since create() or reset(), with those of the checkpoint that
-  /// was loaded.
+  /// The steps, or updates, that have been enqueued since create() or reset(), with those of the
+  /// checkpoint that was loaded.
   uint64_t stepNumber() const;
+  /// The micro-batches since the last update, with those of the checkpoint that was loaded.
+  uint64_t microBatches() const;
   /// The steps with a loss of NaN or infinity, of those that have completed since create(), reset()
   /// or load(). Counts a step when poll(), wait() or step() sees that it is complete.
   uint64_t nonFinite() const;

@@ -27,7 +27,23 @@ struct Trainer::Impl {
   /// create() after destroy(), if the device's context is lost or there is no context.
   Status recreateIfLost();
   Status step(std::span<const TensorView> inputs, cudaStream_t callers);
+  Status accumulate(std::span<const TensorView> inputs, cudaStream_t callers);
+  Status update(cudaStream_t callers);
   Status set(const State &state, std::span<const double> values);
+
+  /// An entry and, by bucket, the static buffers of the outputs that are not read back.
+  struct Runnable {
+    const Entry *entry;
+    std::vector<std::vector<TensorView>> outputs;
+  };
+  /// The entry called `name`, which the plan has.
+  const Runnable &runnable(std::string_view name) const;
+  /// Enqueues the bucket of an entry that fits `inputs`. If it `makesStep`, its result goes to
+  /// `results`.
+  Status enqueue(const char *name, std::span<const TensorView> inputs, cudaStream_t callers,
+                 bool makesStep);
+  /// Sets `microBatches` to the value of its state.
+  Status readMicroBatches();
 
   // checkpoint.cpp
   /// Usage if two states have the same name in a file.
@@ -38,8 +54,11 @@ struct Trainer::Impl {
     std::string name;
     const State *state;
   };
-  /// The tensors of a file of a checkpoint; none of the averages' file if the plan has no averages.
-  std::vector<FileTensor> tensorsOf(std::string_view file) const;
+  /// The tensors of a file of a checkpoint in the middle of so many micro-batches: accumulated
+  /// gradients only if there are some. None of the averages' file if the plan has no averages.
+  std::vector<FileTensor> tensorsOf(std::string_view file, uint64_t microBatches) const;
+  /// The micro-batches of a checkpoint; 0 if its file does not say.
+  uint64_t microBatchesOf(const SafetensorsFile &optimizer) const;
   /// The average of `state`, or `state` itself if it has none.
   const State &averaged(const State &state) const;
   Status saveFile(const std::string &path, const std::vector<FileTensor> &tensors,
@@ -88,7 +107,7 @@ struct Trainer::Impl {
     return runsOnGpu() ? implOf(*engine).fault.note(std::move(status), stream.get()) : status;
   }
   bool runsOnGpu() const { return implOf(*engine).runsOn == DeviceKind::Cuda; }
-  const Entry &stepEntry() const { return *plan->data().findEntry(kStepEntry); }
+  bool accumulates() const { return plan->data().findEntry(kUpdateEntry) != nullptr; }
 
   const std::shared_ptr<const Plan> plan;
   const TrainerOptions options;
@@ -97,10 +116,10 @@ struct Trainer::Impl {
   CudaStream stream;                 ///< Null on the host.
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Context> context; ///< Null, as the engine, only if `broken` says why.
-  /// The static buffers of outputs that are not read back, by bucket of `step`.
-  std::vector<std::vector<TensorView>> outputBuffers;
+  std::vector<Runnable> runnables;  ///< All but `evaluate`.
   uint64_t steps = 0;
-  Status broken; ///< The error behind which the states may not be whole.
+  uint64_t microBatches = 0; ///< Since the last update.
+  Status broken;             ///< The error behind which the states may not be whole.
   std::atomic<bool> busy = false;
 };
 
