@@ -8,10 +8,16 @@ namespace {
 class Train : public ScriptTest {
 protected:
   /// Compiles the step of the multilayer perceptron to mlp.cgplan.
-  void makeStep() {
-    const Outcome outcome = cgc({"compile", trainingModels() / "mlp.pt", "-o", "mlp.cgplan",
-                                 "--train", "forward", "--target", "cpu", "--input", "x=f32[16,32]",
-                                 "--input", "y=i64[16]", "--optimizer", "adamw,lr=0.01"});
+  void makeStep(const std::vector<std::string> &more = {}) {
+    std::vector<std::string> arguments = {"compile",     trainingModels() / "mlp.pt",
+                                          "-o",          "mlp.cgplan",
+                                          "--train",     "forward",
+                                          "--target",    "cpu",
+                                          "--input",     "x=f32[16,32]",
+                                          "--input",     "y=i64[16]",
+                                          "--optimizer", "adamw,lr=0.01"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = cgc(arguments);
     ASSERT_EQ(outcome.status, 0) << outcome.err;
   }
   /// Runs cgc train on mlp.cgplan and its data.
@@ -80,6 +86,52 @@ TEST_F(Train, AnInterruptionWritesACheckpoint) {
   EXPECT_GT(parseJson(next, "train")["first_step"], 20);
 }
 
+/// Four batches of 4 samples make the step of one batch of 16, as the loss is a mean.
+TEST_F(Train, AccumulatesMicroBatches) {
+  makeStep({"--accumulate", "--batch", "4,16"});
+  const auto run = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--log-every", "1", "--json"});
+    const Outcome outcome = train(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return parseJson(outcome, "train");
+  };
+  const auto whole = run({"--batch", "16", "--steps", "8"});
+  const auto parts = run({"--batch", "4", "--accumulate", "4", "--steps", "8"});
+  EXPECT_EQ(parts["batch"], 16);
+  ASSERT_EQ(losses(parts).size(), 8u);
+  for (size_t i = 0; i < 8; ++i)
+    EXPECT_NEAR(losses(parts)[i], losses(whole)[i], 1e-4) << i;
+  // Without --steps, a pass.
+  EXPECT_EQ(run({"--batch", "4", "--accumulate", "8"})["steps"], 2);
+}
+
+/// An interruption keeps the micro-batches of the step.
+TEST_F(Train, ResumingBetweenMicroBatchesEqualsNotStopping) {
+  makeStep({"--accumulate"});
+  const std::vector<std::string> how = {"--accumulate", "5000", "--log-every", "1", "--json"};
+  const auto run = [&](std::vector<std::string> arguments, const How &with = {}) {
+    arguments.insert(arguments.end(), how.begin(), how.end());
+    return train(arguments, with);
+  };
+  const Outcome stopped =
+      run({"--steps", "1000000", "--shuffle", "--checkpoint", "part"}, {.killOnPhase = "step 1,"});
+  ASSERT_EQ(stopped.status, 130) << stopped.err;
+  const auto json = parseJson(stopped, "train");
+  const int steps = json["steps"], microBatches = json["micro_batches"];
+  EXPECT_GT(microBatches, 0);
+  expectError(train({"--steps", "1", "--resume", "part"}), 2, {"--accumulate"});
+  const Outcome rest = run({"--steps", "1", "--resume", "part", "--checkpoint", "part"});
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  EXPECT_EQ(parseJson(rest, "train")["first_step"], steps + 1);
+  const Outcome whole =
+      run({"--steps", std::to_string(steps + 1), "--shuffle", "--checkpoint", "whole"});
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  EXPECT_EQ(losses(parseJson(rest, "train")).back(), losses(parseJson(whole, "train")).back());
+  for (const char *file : {"/model.safetensors", "/optimizer.safetensors"})
+    EXPECT_EQ(readFile(folder / ("part" + std::string(file))),
+              readFile(folder / ("whole" + std::string(file))));
+}
+
 TEST_F(Train, FindsNanInTheData) {
   makeStep();
   const std::string nan = "x=" + (trainingModels() / "nan.npy").string();
@@ -98,6 +150,8 @@ TEST_F(Train, NamesWrongArguments) {
   expectError(train({"--lr", "fast"}), 2, {"--lr", "fast is no learning rate"});
   expectError(train({"--lr", "nan"}), 2, {"nan is no learning rate"});
   expectError(train({"--batch", "8"}), 2, {"--batch 8", "has a step for 16"});
+  expectError(train({"--accumulate", "0"}), 2, {"--accumulate"});
+  expectError(train({"--accumulate", "2"}), 2, {"mlp.cgplan", "--train --accumulate"});
   expectError(train({"--checkpoint-every", "2"}), 2, {"needs --checkpoint"});
   expectError(train({"--checkpoint", "no/such"}), 1, {"--checkpoint no/such", "make it first"});
   expectError(train({"--resume", "none"}), 3, {"none"});

@@ -49,6 +49,8 @@ public:
   /// Waits for the next batch. Its memory stays as it is until release(). At most
   /// BatchOptions::slots batches may be in use at a time.
   const Batch &next();
+  /// The number of the batch that next() will return.
+  uint64_t position() const { return options_.first + taken_; }
   /// Gives back the oldest batch that is in use.
   void release();
 

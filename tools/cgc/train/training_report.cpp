@@ -65,7 +65,9 @@ std::string trainingText(const TrainingReport &report) {
   text += fmt::format("\n{} steps of {} samples in {:.2f} s: {:.1f} steps/s, {:.1f} samples/s\n",
                       result.losses.size(), report.batch, result.seconds, stepsPerSecond(report),
                       stepsPerSecond(report) * static_cast<double>(report.batch));
-  if (result.stoppedBy != 0)
+  if (result.stoppedBy != 0 && result.microBatches != 0)
+    text += fmt::format("interrupted behind {} micro-batches of a step\n", result.microBatches);
+  else if (result.stoppedBy != 0)
     text += "interrupted; the last step is complete\n";
   if (report.nonFiniteLosses != 0 || result.nonFiniteBatches != 0)
     text += fmt::format("NaN or infinity in {} losses and in {} batches\n", report.nonFiniteLosses,
@@ -101,6 +103,7 @@ Json trainingJson(const TrainingReport &report) {
                {"non_finite_losses", report.nonFiniteLosses},
                {"non_finite_batches", result.nonFiniteBatches},
                {"interrupted", result.stoppedBy != 0},
+               {"micro_batches", result.microBatches},
                {"memory", std::move(memory)}};
   if (!report.checkpoint.empty())
     json["checkpoint"] = report.checkpoint;

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <deque>
 
 namespace cgc::tool {
 namespace {
@@ -21,12 +22,18 @@ public:
     const auto start = std::chrono::steady_clock::now();
     uint64_t saved = UINT64_MAX; // The step of the last checkpoint.
     for (uint64_t i = 0; i < options_.steps && requestedStop() == 0; ++i) {
+      const uint64_t first = reader_.position();
       CGC_TRY(step());
-      // The trainer has waited for all steps but the last kStepsInFlight.
-      if (i >= kStepsInFlight)
-        reader_.release();
+      batches_.push_back(reader_.position() - first);
+      // The trainer has waited for all steps before these.
+      if (batches_.size() > stepsInFlight(options_.accumulate)) {
+        for (uint64_t n = batches_.front(); n > 0; --n)
+          reader_.release();
+        batches_.pop_front();
+      }
       CGC_TRY(poll());
-      if (options_.checkpointEvery != 0 && trainer_.stepNumber() % options_.checkpointEvery == 0) {
+      if (options_.checkpointEvery != 0 && trainer_.microBatches() == 0 &&
+          trainer_.stepNumber() % options_.checkpointEvery == 0) {
         CGC_TRY(save());
         saved = trainer_.stepNumber();
       }
@@ -34,15 +41,29 @@ public:
     CGC_TRY(trainer_.wait());
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
     CGC_TRY(poll());
-    if (!options_.checkpoint.empty() && saved != trainer_.stepNumber())
+    if (!options_.checkpoint.empty() &&
+        (saved != trainer_.stepNumber() || trainer_.microBatches() != 0))
       CGC_TRY(save());
+    result_.microBatches = trainer_.microBatches();
     result_.seconds = time.count();
     result_.stoppedBy = requestedStop();
     return std::move(result_);
   }
 
 private:
+  /// Makes a step, or the micro-batches of a step before a signal.
   Status step() {
+    if (options_.accumulate == 0)
+      return useBatch([&](const Batch &batch) { return trainer_.step(batch.inputs); });
+    while (trainer_.microBatches() < options_.accumulate) {
+      if (requestedStop() != 0)
+        return Status::ok();
+      CGC_TRY(useBatch([&](const Batch &batch) { return trainer_.accumulate(batch.inputs); }));
+    }
+    return trainer_.update();
+  }
+
+  template <class Use> Status useBatch(const Use &use) {
     const Batch &batch = reader_.next();
     const std::string name = fmt::format("the batch of step {}", trainer_.stepNumber() + 1);
     if (!batch.isFinite) {
@@ -54,7 +75,7 @@ private:
       if (result_.nonFiniteBatches++ == 0)
         logWarning(name + " has a NaN or an infinity; --fail-on-nan would end the training here");
     }
-    return trainer_.step(batch.inputs).withContext(name);
+    return use(batch).withContext(name);
   }
 
   Status poll() {
@@ -74,13 +95,18 @@ private:
     return Status::ok();
   }
 
-  Status save() { return trainer_.save(options_.checkpoint, options_.notes); }
+  Status save() {
+    std::map<std::string, std::string> notes = options_.notes;
+    notes[kBatchNote] = std::to_string(reader_.position());
+    return trainer_.save(options_.checkpoint, notes);
+  }
 
   Trainer &trainer_;
   BatchReader &reader_;
   const TrainingOptions &options_;
   Progress &progress_;
   TrainingResult result_;
+  std::deque<uint64_t> batches_; ///< Of each step whose batches are in use.
 };
 
 } // namespace

@@ -14,13 +14,22 @@
 
 namespace cgc::tool {
 
-/// The steps whose batches may be in use at a time, for TrainerOptions::stepsInFlight.
-inline constexpr size_t kStepsInFlight = 4;
-/// The batches in memory: those in use, and those that are read meanwhile.
-inline constexpr size_t kBatchSlots = kStepsInFlight + 2;
+/// The note of a checkpoint that is the number of the next batch.
+inline constexpr const char *kBatchNote = "data.batch";
+
+/// The steps whose batches may be in use at a time, for TrainerOptions::stepsInFlight. `accumulate`
+/// is TrainingOptions::accumulate.
+constexpr size_t stepsInFlight(size_t accumulate) {
+  return accumulate == 0 ? 4 : 2;
+}
+/// The batches in memory: those in use, and one that is read meanwhile.
+constexpr size_t batchSlots(size_t accumulate) {
+  return (stepsInFlight(accumulate) + 1) * (accumulate == 0 ? 1 : accumulate) + 1;
+}
 
 struct TrainingOptions {
   uint64_t steps = 0;           ///< The number of steps to make.
+  size_t accumulate = 0;        ///< The micro-batches of a step; 0: Trainer::step().
   uint64_t logEvery = 1;        ///< Steps from one line of progress to the next.
   std::string checkpoint = {};  ///< The folder to write; empty: none.
   uint64_t checkpointEvery = 0; ///< Steps from one checkpoint to the next; 0: only at the end.
@@ -32,14 +41,15 @@ struct TrainingOptions {
 
 struct TrainingResult {
   std::vector<CurvePoint> losses; ///< Of every step.
+  uint64_t microBatches = 0;      ///< Of a step that an interruption has left for later.
   uint64_t nonFiniteBatches = 0;  ///< Batches with a NaN or an infinity.
   double seconds = 0;             ///< From the first step until all were complete.
   int stoppedBy = 0;              ///< The signal that ended the training early; 0: none.
 };
 
 /// Makes the steps, and writes the checkpoints, one of them at the end. A signal (requestedStop)
-/// ends the training behind the current step. Fails as Trainer's functions do, and Failed for a NaN
-/// with `failOnNan`; the last checkpoint is then whole.
+/// ends the training behind the current step or micro-batch. Fails as Trainer's functions do, and
+/// Failed for a NaN with `failOnNan`; the last checkpoint is then whole.
 Result<TrainingResult> runTraining(Trainer &trainer, BatchReader &reader,
                                    const TrainingOptions &options, Progress &progress);
 

@@ -25,6 +25,7 @@ namespace cgc::tool {
 namespace {
 
 constexpr uint64_t kMaxSteps = 1'000'000'000;
+constexpr size_t kMaxAccumulate = 65536;
 /// The largest seed: the largest integer up to which doubles have all integers.
 constexpr uint64_t kMaxSeed = uint64_t(1) << 53;
 /// The notes of a checkpoint that say which batches come next.
@@ -38,6 +39,7 @@ struct Options {
   std::optional<uint64_t> steps, logEvery, seed;
   std::optional<int64_t> batch;
   uint64_t checkpointEvery = 0;
+  size_t accumulate = 0; ///< 0: whole steps.
   int device = 0, threads = 0;
   bool shuffle = false, failOnNan = false, json = false;
 };
@@ -81,6 +83,8 @@ Status resume(Trainer &trainer, const Options &options, size_t samples, BatchOpt
   };
   order.shuffle = note(kShuffleNote) == "true";
   order.seed = std::strtoull(note(kSeedNote).c_str(), nullptr, 10);
+  const std::string batch = note(kBatchNote);
+  order.first = batch.empty() ? info.step : std::strtoull(batch.c_str(), nullptr, 10);
   const std::string before = note(kSamplesNote);
   if (!before.empty() && before != std::to_string(samples))
     logWarning(fmt::format("the checkpoint {} was written with {} samples, and there are {}: the "
@@ -102,7 +106,7 @@ Result<Trainer> createTrainer(std::shared_ptr<const Plan> plan, const Options &o
   trainer.engine.providerPath = providerPath();
   trainer.engine.referencePath = libraryPath(kReferenceLibrary);
   trainer.context.threads = options.threads;
-  trainer.stepsInFlight = kStepsInFlight;
+  trainer.stepsInFlight = stepsInFlight(options.accumulate);
   return Trainer::create(std::move(plan), std::move(trainer));
 }
 
@@ -117,9 +121,16 @@ Status train(const Options &options) {
   const auto plan = std::make_shared<const Plan>(std::move(loaded));
   CGC_TRY(checkThreads(plan->data(), options.threads, executorOf(options.executor)));
   CGC_ASSIGN_OR_RETURN(const Bucket *bucket, chooseBucket(plan->data(), options));
+  if (options.accumulate != 0 && !plan->data().findEntry(kUpdateEntry))
+    return {Code::Usage, fmt::format("--accumulate: '{}' has no entries that accumulate gradients; "
+                                     "compile it with cgc compile --train --accumulate",
+                                     options.plan)};
   CGC_ASSIGN_OR_RETURN(const Dataset data, Dataset::open(options.data, bucket->inputs));
-  const auto batch = bucket->inputs[0].sizes[0];
-  const uint64_t steps = options.steps.value_or(data.samples() / static_cast<size_t>(batch));
+  // The samples of a step.
+  const int64_t stepBatch =
+      bucket->inputs[0].sizes[0] * static_cast<int64_t>(std::max<size_t>(options.accumulate, 1));
+  const uint64_t steps = options.steps.value_or(
+      std::max<uint64_t>(data.samples() / static_cast<size_t>(stepBatch), 1));
   const uint64_t logEvery = options.logEvery.value_or(std::max<uint64_t>(steps / 10, 1));
 
   std::optional<Progress> progress(std::in_place, 1 + steps / logEvery);
@@ -137,17 +148,22 @@ Status train(const Options &options) {
   BatchOptions order{.shuffle = options.shuffle,
                      .seed = options.seed.value_or(0),
                      .pinned = onGpu,
-                     .slots = kBatchSlots};
+                     .slots = batchSlots(options.accumulate)};
   if (!options.resume.empty())
     CGC_TRY(resume(trainer, options, data.samples(), order));
   if (options.seed && plan->data().findState(kSeedState))
     CGC_TRY(trainer.set(kSeedState, static_cast<double>(*options.seed)));
   if (options.lr)
     CGC_TRY(trainer.set("lr", *options.lr).withContext("--lr"));
-  order.first = trainer.stepNumber();
+  if (options.accumulate == 0 && trainer.microBatches() != 0)
+    return {Code::Usage, fmt::format("the checkpoint {} has {} micro-batches of a step; give "
+                                     "--accumulate as before",
+                                     options.resume, trainer.microBatches())};
+  const uint64_t firstStep = trainer.stepNumber() + 1;
   CGC_ASSIGN_OR_RETURN(const auto reader, BatchReader::create(data, order));
 
   TrainingOptions training{.steps = steps,
+                           .accumulate = options.accumulate,
                            .logEvery = logEvery,
                            .checkpoint = options.checkpoint,
                            .checkpointEvery = options.checkpointEvery,
@@ -167,9 +183,9 @@ Status train(const Options &options) {
   const TrainingReport report{
       options.plan,
       options.executor,
-      order.first + 1,
+      firstStep,
       logEvery,
-      batch,
+      stepBatch,
       trainer.nonFinite(),
       options.checkpoint,
       options.curve,
@@ -210,6 +226,11 @@ Verb addTrain(CLI::App &app) {
       ->add_option("--batch", options->batch,
                    "Use the step for this number of samples [the plan's first]")
       ->type_name("N");
+  command
+      ->add_option("--accumulate", options.accumulate,
+                   "Make each step from so many batches, whose gradients are averaged")
+      ->type_name("K")
+      ->check(CLI::Range(size_t(1), kMaxAccumulate));
   CLI::Option *const shuffle = command->add_flag("--shuffle", options->shuffle,
                                                  "Take the samples of each pass in a random order");
   CLI::Option *const seed =
