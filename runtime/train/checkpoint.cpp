@@ -192,7 +192,7 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
   for (const std::string_view name : kFiles) {
     const std::string path = folder + "/" + std::string(name);
     if (name == kAverageFile && tensorsOf(name, 0).empty()) {
-      if (std::filesystem::exists(path))
+      if (std::error_code ignored; std::filesystem::exists(path, ignored))
         return another("it has '" + std::string(name) + "', and the plan keeps no averages");
       continue;
     }
