@@ -51,6 +51,7 @@ Status lowerAdam(const ir::Node &node, BucketBuilder &builder) {
     keepIfSkipped(step, kParameters, i, value, math);
     keepIfSkipped(step, kMeans, i, mean, math);
     keepIfSkipped(step, kSquares, i, square, math);
+    writeCopy(step, i, builder);
   }
   return Status::ok();
 }

@@ -37,6 +37,7 @@ Status lowerSgd(const ir::Node &node, BucketBuilder &builder) {
     const Place value =
         math.sub(parameter, math.mul(gradient, step.lr), newValue(step, 0, i, builder));
     keepIfSkipped(step, 0, i, value, math);
+    writeCopy(step, i, builder);
   }
   return Status::ok();
 }

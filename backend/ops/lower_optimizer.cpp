@@ -20,6 +20,7 @@ OptimizerStep optimizerStep(const ir::Node &node, llvm::ArrayRef<llvm::StringRef
   OptimizerStep step{.gradients = places("gradients"),
                      .values = {},
                      .results = {},
+                     .copies = {},
                      .lr = builder.place(node.arg("lr").value()),
                      .step = builder.place(node.arg("step").value()),
                      .scale = optional("scale"),
@@ -31,6 +32,9 @@ OptimizerStep optimizerStep(const ir::Node &node, llvm::ArrayRef<llvm::StringRef
     for (size_t i = 0; i < step.size(); ++i)
       results.push_back(flatPlace(builder.allocate(*node.result(next++)), builder));
   }
+  if (!node.arg("copy").isNone())
+    for (size_t i = 0; i < step.size(); ++i)
+      step.copies.push_back(flatPlace(builder.allocate(*node.result(next++)), builder));
   return step;
 }
 
@@ -50,6 +54,10 @@ std::vector<size_t> launchOptimizer(llvm::StringRef kernel, const OptimizerStep 
     for (size_t list = 1; list < step.values.size(); ++list) {
       tensors.reads.emplace_back(step.values[list][i]);
       tensors.writes.emplace_back(step.results[list][i]);
+    }
+    if (!step.copies.empty()) {
+      tensors.writes.resize(findKernel(kernel)->groupWrites());
+      tensors.writes.back() = step.copies[i];
     }
     return tensors;
   };
@@ -109,6 +117,11 @@ void keepIfSkipped(const OptimizerStep &step, size_t list, size_t i, const Place
                    TensorMath &math) {
   if (step.skip)
     math.where(*step.skip, step.values[list][i], value, step.results[list][i]);
+}
+
+void writeCopy(const OptimizerStep &step, size_t i, BucketBuilder &builder) {
+  if (!step.copies.empty())
+    builder.copy(step.results[0][i], step.copies[i]);
 }
 
 } // namespace cgc::backend

@@ -14,13 +14,15 @@ struct OptimizerStep {
   std::vector<Place> gradients;
   /// The lists that the step updates, the parameters first, and their results.
   std::vector<std::vector<Place>> values, results;
-  Place lr, step; ///< Without dimensions, as scale and skip.
+  std::vector<Place> copies; ///< The new parameters in 16 bits; empty if the node has none.
+  Place lr, step;            ///< Without dimensions, as scale and skip.
   std::optional<Place> scale = {}, skip = {};
 
   size_t size() const { return gradients.size(); }
 };
 
-/// The operands of `node`. Allocates its results, which are those of the lists `names` in turn.
+/// The operands of `node`. Allocates its results, which are those of the lists `names` in turn and
+/// the copies.
 OptimizerStep optimizerStep(const ir::Node &node, llvm::ArrayRef<llvm::StringRef> names,
                             BucketBuilder &builder);
 
@@ -49,5 +51,7 @@ Place newValue(const OptimizerStep &step, size_t list, size_t i, BucketBuilder &
 /// Makes the result the new value, or the old one if the step is skipped.
 void keepIfSkipped(const OptimizerStep &step, size_t list, size_t i, const Place &value,
                    TensorMath &math);
+/// Writes the copy of parameter `i`, if there are copies. Call it behind keepIfSkipped().
+void writeCopy(const OptimizerStep &step, size_t i, BucketBuilder &builder);
 
 } // namespace cgc::backend

@@ -29,6 +29,13 @@ Status rules::optimizerUpdate(const InferArgs &args, Results &results,
       CGC_TRY(addDense(results, tensor.dtype, tensor.sizes));
     }
   }
+  if (!args.isNone("copy")) {
+    const DType copy = args.dtype("copy");
+    if (copy != DType::F16 && copy != DType::BF16)
+      return refuse("expected 'copy' to be f16 or bf16");
+    for (const TensorType *parameter : parameters)
+      CGC_TRY(addDense(results, copy, parameter->sizes));
+  }
   for (llvm::StringRef name : {"lr", "scale"})
     if (!args.isNone(name) &&
         (args.tensor(name).rank() != 0 || !isFloating(args.tensor(name).dtype)))

@@ -127,6 +127,8 @@ protected:
     std::vector<double> floats = {};
     uint32_t blocksY = 1, blocksZ = 1, sharedBytes = 0;
     uint64_t constantReads = 0; ///< Bit i: reads[i] is a weight.
+    /// The indices, in ascending order, of optional writes that are missing before others.
+    std::vector<size_t> absentWrites = {};
     /// Index of the read that has the memory of writes[0] and its layout, which the kernel
     /// overwrites.
     std::optional<size_t> overwritten = {};
@@ -200,6 +202,8 @@ private:
       record.writes.push_back(add(write, BufferKind::Arena, 0, total));
       total = *alignUp(total + write.bytes.size(), kBufferAlignment) + kGuard;
     }
+    for (const size_t i : launch.absentWrites)
+      record.writes.insert(record.writes.begin() + ptrdiff_t(i), kNoTensor);
     record.writes.resize(std::max(record.writes.size(), findKernel(launch.kernel)->writes),
                          kNoTensor);
     const std::vector<int64_t> arenaSizes = {int64_t(total)};

@@ -55,9 +55,11 @@ protected:
     return groups;
   }
 
-  /// Launches an optimizer with a grid of `blocks`. Returns the results of the groups in turn.
+  /// Launches an optimizer with a grid of `blocks`. Returns the results of the groups in turn, each
+  /// with its copy last if `copy` is given.
   std::vector<HostTensor> step(const std::string &kernel, const Groups &groups, const Step &step,
-                               int64_t flag, std::vector<double> floats, uint64_t blocks = 3) {
+                               int64_t flag, std::vector<double> floats, uint64_t blocks = 3,
+                               std::optional<DType> copy = {}) {
     Launch l{.kernel = kernel,
              .blocks = blocks,
              .threads = kGroupThreads,
@@ -68,13 +70,21 @@ protected:
              .ints = {flag},
              .floats = std::move(floats)};
     const Kernel &row = *findKernel(kernel);
-    for (const std::vector<HostTensor> &group : groups)
+    for (const std::vector<HostTensor> &group : groups) {
+      const auto write = [&](std::optional<DType> dtype) {
+        if (dtype)
+          l.writes.push_back(
+              emptyTensor(*dtype, group[0].sizes, group[0].strides, group[0].offset));
+        else
+          l.absentWrites.push_back(l.writes.size() + l.absentWrites.size());
+      };
       for (size_t i = 0; i < row.groupReads(); ++i) {
         l.reads.push_back(i < group.size() ? std::optional(group[i]) : std::nullopt);
-        if (i != 1 && i < group.size())
-          l.writes.push_back(
-              emptyTensor(DType::F32, group[i].sizes, group[i].strides, group[i].offset));
+        if (i != 1)
+          write(i < group.size() ? std::optional(DType::F32) : std::nullopt);
       }
+      write(copy);
+    }
     return launch(l);
   }
 
@@ -217,6 +227,29 @@ TEST_P(Optimizer, Ema) {
     }
 }
 
+/// The copies are the new parameters, or the old ones in a skipped step, rounded.
+TEST_P(Optimizer, WritesCopies) {
+  for (const size_t tensors : {2, 3, 4})
+    for (const DType dtype : {DType::F16, DType::BF16})
+      for (const bool skips : {false, true}) {
+        const Groups groups = groupsOf(kLayouts, tensors);
+        const Step numbers{.skip = skips};
+        const auto results =
+            tensors == 4
+                ? step("adam_f32", groups, numbers, 0, {0.9, 0.999, 1e-3, 0}, 3, dtype)
+                : step("sgd_f32", groups, numbers, 0, {tensors == 3 ? 0.9 : 0, 0, 0}, 3, dtype);
+        ASSERT_EQ(results.size(), groups.size() * tensors);
+        for (size_t g = 0; g < groups.size(); ++g) {
+          const HostTensor &parameter = results[g * tensors],
+                           &copy = results[g * tensors + tensors - 1];
+          const HostTensor rounded =
+              withValues(emptyTensor(dtype, parameter.sizes, parameter.strides, parameter.offset),
+                         decodeAll(DType::F32, parameter.bytes));
+          expectEqual(copy, [&](uint64_t i) { return rounded.at(i); });
+        }
+      }
+}
+
 /// The parameter is overwritten; a skipped step leaves it.
 TEST_P(Optimizer, OverwritesTheParameter) {
   for (const GroupLayout &layout : kLayouts)
@@ -261,13 +294,15 @@ TEST_P(Optimizer, GradientNorm) {
   }
   sums.writes = {emptyTensor(DType::F32, {int64_t(chunks)})};
   const HostTensor parts = launch(sums)[0];
-  expectNear(parts, [&](uint64_t i) { return expected[i]; }, 1e-6);
+  expectNear(
+      parts, [&](uint64_t i) { return expected[i]; }, 1e-6);
   const HostTensor norm = launch({.kernel = "gradient_norm_f32",
                                   .blocks = 1,
                                   .threads = kNormThreads,
                                   .reads = {parts},
                                   .writes = {emptyTensor(DType::F32, {})}})[0];
-  expectNear(norm, [&](uint64_t) { return std::sqrt(squares); }, 1e-6);
+  expectNear(
+      norm, [&](uint64_t) { return std::sqrt(squares); }, 1e-6);
 }
 
 /// More sums than threads, and none that is finite.

@@ -17,6 +17,7 @@ enum Tensor {
   kNewParameter,
   kNewMean,
   kNewSquare,
+  kCopy, ///< Of 16 bits, or absent.
   kTensors
 };
 
@@ -25,6 +26,7 @@ struct AdamParameters {
   double beta1, beta2, weightDecay;
   float eps;
   bool isDecoupled;
+  GroupCopies copies;
   GroupTable<kTensors> groups;
 };
 
@@ -62,17 +64,19 @@ __global__ void __launch_bounds__(kGroupThreads, kGroupBlocksPerMultiprocessor)
   const float weight1 = float(1 - p.beta1), rest1 = float(p.beta1), beta2 = float(p.beta2),
               weight2 = float(1 - p.beta2);
   forChunks(p.groups, [&](const GroupChunk &chunk) {
-    const ChunkTensors<kTensors> at(p.groups, chunk);
+    const ChunkTensors<kCopy> at(p.groups, chunk);
+    void *const copy = p.groups.tensors[kCopy][chunk.group];
     forElements(chunk, [&](auto width, uint32_t i) {
       constexpr int kWidth = decltype(width)::value;
+      float parameter[kWidth], gradient[kWidth], mean[kWidth], square[kWidth];
+      loadFloats(at[kParameter] + i, parameter);
       if (n.skips) {
         keep<kWidth>(at[kParameter] + i, at[kNewParameter] + i);
         keep<kWidth>(at[kMean] + i, at[kNewMean] + i);
         keep<kWidth>(at[kSquare] + i, at[kNewSquare] + i);
+        storeCopy(p.copies, copy, chunk.begin + i, parameter);
         return;
       }
-      float parameter[kWidth], gradient[kWidth], mean[kWidth], square[kWidth];
-      loadFloats(at[kParameter] + i, parameter);
       loadFloats(at[kGradient] + i, gradient);
       loadFloats(at[kMean] + i, mean);
       loadFloats(at[kSquare] + i, square);
@@ -89,17 +93,19 @@ __global__ void __launch_bounds__(kGroupThreads, kGroupBlocksPerMultiprocessor)
       storeFloats(at[kNewParameter] + i, parameter);
       storeFloats(at[kNewMean] + i, mean);
       storeFloats(at[kNewSquare] + i, square);
+      storeCopy(p.copies, copy, chunk.begin + i, parameter);
     });
   });
 }
 
 Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
   const AdamNumbers numbers = AdamNumbers::of(launch.ints, launch.floats);
+  const TensorGroups groups = *checkAdam(launch);
   return KernelParameters(
       AdamParameters{optimizerOperands(at), numbers.beta1, numbers.beta2, numbers.weightDecay,
-                     float(numbers.eps), numbers.isDecoupled,
+                     float(numbers.eps), numbers.isDecoupled, groupCopies(groups),
                      groupTable<kAdamShape.reads, kAdamShape.writes>(
-                         *checkAdam(launch), at.reads.subspan(kAdamShape.sharedReads), at.writes)});
+                         groups, at.reads.subspan(kAdamShape.sharedReads), at.writes)});
 }
 
 } // namespace

@@ -7,7 +7,7 @@
 
 namespace cgc {
 
-inline constexpr GroupShape kAdamShape = {kOptimizerReads, 4, 3};
+inline constexpr GroupShape kAdamShape = {kOptimizerReads, 4, 4, /*hasCopy=*/true};
 
 /// The numbers of a launch.
 struct AdamNumbers {

@@ -31,11 +31,19 @@ struct Element {
 
   float read(size_t tensor) const { return dataOf<float>(reads[tensor])[i]; }
   void write(size_t tensor, float value) const { resultOf<float>(writes[tensor])[i] = value; }
+  /// Writes the first result, rounded, to the copy.
+  void writeCopy() const {
+    const float value = resultOf<float>(writes[0])[i];
+    if (writes.back().dtype == DType::F16)
+      resultOf<F16>(writes.back())[i] = fromFloat<F16>(value);
+    else
+      resultOf<BF16>(writes.back())[i] = fromFloat<BF16>(value);
+  }
 };
 
 /// Calls `f(element)` for each element of each group. If the step is skipped, writes what the first
 /// read of the group holds to the first write, and what the reads behind the gradient hold to the
-/// others.
+/// others. Writes the copies.
 template <class F>
 void forGroups(const ReferenceArguments &a, const GroupShape &shape, bool skips, F f) {
   const size_t count = (a.reads.size() - shape.sharedReads) / shape.reads;
@@ -43,13 +51,13 @@ void forGroups(const ReferenceArguments &a, const GroupShape &shape, bool skips,
     Element at{a.reads.subspan(shape.sharedReads + group * shape.reads, shape.reads),
                a.writes.subspan(group * shape.writes, shape.writes), 0};
     for (const int64_t elements = elementsOf(at.reads[0]); at.i < elements; ++at.i) {
-      if (!skips) {
+      if (!skips)
         f(at);
-        continue;
-      }
-      for (size_t write = 0; write < shape.writes; ++write)
+      for (size_t write = 0; skips && write < shape.writes - shape.hasCopy; ++write)
         if (at.writes[write].data)
           at.write(write, at.read(write == 0 ? 0 : write + 1));
+      if (shape.hasCopy && at.writes.back().data)
+        at.writeCopy();
     }
   }
 }

@@ -9,7 +9,15 @@ namespace {
 
 using namespace device;
 
-enum Tensor { kParameter, kGradient, kMomentum, kNewParameter, kNewMomentum, kTensors };
+enum Tensor {
+  kParameter,
+  kGradient,
+  kMomentum,
+  kNewParameter,
+  kNewMomentum,
+  kCopy, ///< Of 16 bits, or absent.
+  kTensors
+};
 
 struct SgdParameters {
   OptimizerOperands operands;
@@ -18,6 +26,7 @@ struct SgdParameters {
   float share; ///< Of the gradient in the momentum: 1 - dampening.
   float weightDecay;
   bool isNesterov;
+  GroupCopies copies;
   GroupTable<kTensors> groups;
 };
 
@@ -29,17 +38,19 @@ __global__ void __launch_bounds__(kGroupThreads, kGroupBlocksPerMultiprocessor)
   const float lr = *o.lr, scale = o.scale ? *o.scale : 1.0f;
   const bool isFirst = *o.step == 1, skips = o.skip && *o.skip, moves = p.moves;
   forChunks(p.groups, [&](const GroupChunk &chunk) {
-    const ChunkTensors<kTensors> at(p.groups, chunk);
+    const ChunkTensors<kCopy> at(p.groups, chunk);
+    void *const copy = p.groups.tensors[kCopy][chunk.group];
     forElements(chunk, [&](auto width, uint32_t i) {
       constexpr int kWidth = decltype(width)::value;
+      float parameter[kWidth], gradient[kWidth], momentum[kWidth] = {};
+      loadFloats(at[kParameter] + i, parameter);
       if (skips) {
         keep<kWidth>(at[kParameter] + i, at[kNewParameter] + i);
         if (moves)
           keep<kWidth>(at[kMomentum] + i, at[kNewMomentum] + i);
+        storeCopy(p.copies, copy, chunk.begin + i, parameter);
         return;
       }
-      float parameter[kWidth], gradient[kWidth], momentum[kWidth] = {};
-      loadFloats(at[kParameter] + i, parameter);
       loadFloats(at[kGradient] + i, gradient);
       if (moves && !isFirst)
         loadFloats(at[kMomentum] + i, momentum);
@@ -57,17 +68,20 @@ __global__ void __launch_bounds__(kGroupThreads, kGroupBlocksPerMultiprocessor)
       storeFloats(at[kNewParameter] + i, parameter);
       if (moves)
         storeFloats(at[kNewMomentum] + i, momentum);
+      storeCopy(p.copies, copy, chunk.begin + i, parameter);
     });
   });
 }
 
 Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
   const SgdNumbers numbers = SgdNumbers::of(launch.ints, launch.floats);
+  const TensorGroups groups = *checkSgd(launch);
   return KernelParameters(
       SgdParameters{optimizerOperands(at), numbers.momentum != 0, float(numbers.momentum),
                     float(1 - numbers.dampening), float(numbers.weightDecay), numbers.isNesterov,
+                    groupCopies(groups),
                     groupTable<kSgdShape.reads, kSgdShape.writes>(
-                        *checkSgd(launch), at.reads.subspan(kSgdShape.sharedReads), at.writes)});
+                        groups, at.reads.subspan(kSgdShape.sharedReads), at.writes)});
 }
 
 } // namespace

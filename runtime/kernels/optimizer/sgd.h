@@ -8,7 +8,7 @@
 namespace cgc {
 
 /// Without a momentum, the momenta are absent.
-inline constexpr GroupShape kSgdShape = {kOptimizerReads, 3, 2};
+inline constexpr GroupShape kSgdShape = {kOptimizerReads, 3, 3, /*hasCopy=*/true};
 
 /// The numbers of a launch.
 struct SgdNumbers {

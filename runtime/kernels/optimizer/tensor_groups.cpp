@@ -18,6 +18,12 @@ bool areOf(std::span<const OperandView> tensors, uint64_t elements, bool hasLast
   return true;
 }
 
+/// Whether the copy of a group is absent, or dense and of 16 bits.
+bool isCopy(const OperandView &tensor, uint64_t elements) {
+  return !tensor.isPresent() || isDenseOf(tensor, DType::F16, elements) ||
+         isDenseOf(tensor, DType::BF16, elements);
+}
+
 } // namespace
 
 Result<TensorGroups> checkTensorGroups(const LaunchView &launch, const GroupShape &shape,
@@ -31,9 +37,19 @@ Result<TensorGroups> checkTensorGroups(const LaunchView &launch, const GroupShap
     const uint64_t elements = elementsOf(reads[0]);
     bool vectors = true;
     if (elements == 0 || !areOf(reads, elements, hasLast, vectors) ||
-        !areOf(writes, elements, hasLast, vectors))
+        !areOf(writes.first(shape.writes - shape.hasCopy), elements, hasLast, vectors))
       return refuseLaunch("the tensors of group " + std::to_string(group) +
                           " have to be dense f32, each with as many elements, and not empty");
+    if (shape.hasCopy) {
+      const OperandView &copy = writes.back();
+      const auto dtype = copy.isPresent() ? std::optional(copy.dtype) : std::nullopt;
+      if (group == 0)
+        result.copy = dtype;
+      if (dtype != result.copy || !isCopy(copy, elements))
+        return refuseLaunch("the copies of all groups have to be absent, or all dense f16 or bf16 "
+                            "of their parameters' numbers of elements");
+      vectors &= isAligned(copy, 8);
+    }
     result.groups.push_back({elements, vectors});
     result.chunks += groupChunks(elements);
   }

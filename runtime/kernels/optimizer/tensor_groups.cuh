@@ -14,7 +14,7 @@ template <int Tensors> struct GroupTable {
   uint32_t chunksBefore[kMaxTensorGroups + 1]; ///< Of the groups before each; behind them, of all.
   uint32_t vectors[kMaxTensorGroups / 32];     ///< TensorGroups::Group::vectors, as bits.
   uint64_t elements[kMaxTensorGroups];
-  float *tensors[Tensors][kMaxTensorGroups];
+  float *tensors[Tensors][kMaxTensorGroups]; ///< A copy is of 16 bits.
 };
 
 /// The table of checked groups. `reads` and `writes` are their addresses without shared ones; the
@@ -46,16 +46,19 @@ struct GroupChunk {
   bool vectors; ///< Whether the chunk begins at a multiple of 16 bytes in each tensor.
 };
 
-/// Where a chunk begins in each tensor of its group.
+/// Where a chunk begins in each of the first tensors of its group.
 template <int Tensors> struct ChunkTensors {
   float *tensors[Tensors];
 
-  __device__ ChunkTensors(const GroupTable<Tensors> &table, const GroupChunk &chunk) {
+  template <int All>
+  __device__ ChunkTensors(const GroupTable<All> &table, const GroupChunk &chunk) {
 #pragma unroll
     for (int i = 0; i < Tensors; ++i)
       tensors[i] = table.tensors[i][chunk.group] + chunk.begin;
   }
-  __device__ float *operator[](int i) const { return tensors[i]; }
+  __device__ float *operator[](int i) const {
+    return tensors[i];
+  }
 };
 
 /// Calls `f(chunk)` for each chunk of this CTA.
@@ -76,9 +79,7 @@ template <int Tensors, class F> __device__ void forChunks(const GroupTable<Tenso
 
 /// Calls `f(Width<N>, i)` for the elements of a chunk that this thread computes: N elements from
 /// `i` on, 4 where there are as many and the chunk has vectors, else 1.
-template <int N> struct Width {
-  static constexpr int value = N;
-};
+template <int N> struct Width { static constexpr int value = N; };
 template <class F> __device__ void forElements(const GroupChunk &chunk, F f) {
   uint32_t i = 0;
   if (chunk.vectors) {
@@ -105,6 +106,24 @@ inline OptimizerOperands optimizerOperands(const LaunchAddresses &at) {
 /// at::lerp: the formula for the end that is nearer. `rest` is 1 - weight.
 inline __device__ float lerp(float from, float to, float weight, float rest) {
   return weight < 0.5f ? from + weight * (to - from) : to - (to - from) * rest;
+}
+
+/// The dtype of the 16-bit copies of a launch's parameters.
+enum class GroupCopies { None, F16, BF16 };
+inline GroupCopies groupCopies(const TensorGroups &groups) {
+  return !groups.copy                 ? GroupCopies::None
+         : *groups.copy == DType::F16 ? GroupCopies::F16
+                                      : GroupCopies::BF16;
+}
+
+/// Stores elements `i` and behind it of a copy, if there are copies.
+template <int Width>
+__device__ void storeCopy(GroupCopies copies, void *copy, uint64_t i,
+                          const float (&values)[Width]) {
+  if (copies == GroupCopies::F16)
+    storeFloats(static_cast<__half *>(copy) + i, values);
+  else if (copies == GroupCopies::BF16)
+    storeFloats(static_cast<__nv_bfloat16 *>(copy) + i, values);
 }
 
 /// Copies what a skipped step has to write elsewhere than it reads.

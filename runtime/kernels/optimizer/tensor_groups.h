@@ -5,6 +5,7 @@
 #include "runtime/kernels/kernel_table.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace cgc {
@@ -28,21 +29,23 @@ constexpr uint64_t groupBlocks(uint64_t chunks, int64_t multiprocessors) {
 /// The tensors of a row of kernels.def: those before the first group, and those of a group.
 struct GroupShape {
   size_t sharedReads, reads, writes;
+  bool hasCopy = false; ///< The last write is a 16-bit copy of the first, or absent in all groups.
 };
 
 /// The groups of a checked launch.
 struct TensorGroups {
   struct Group {
     uint64_t elements; ///< Of each tensor; at least 1.
-    bool vectors;      ///< Whether each tensor begins at a multiple of 16 bytes.
+    bool vectors;      ///< Whether each tensor begins at a multiple of four elements.
   };
   std::vector<Group> groups;
-  uint64_t chunks = 0; ///< Of all groups; at most 2^31 - 1.
+  uint64_t chunks = 0;            ///< Of all groups; at most 2^31 - 1.
+  std::optional<DType> copy = {}; ///< F16 or BF16, of the 16-bit copies; none: these are absent.
 };
 
-/// Checks the groups and the launch shape: each tensor dense and of f32, those of a group of equal
-/// numbers of elements. Without `hasLast` the last read and the last write of each group are
-/// absent.
+/// Checks the groups and the launch shape: each tensor dense and of f32 but for the copy, those of
+/// a group of equal numbers of elements. Without `hasLast` the last read and the last write of f32
+/// of each group are absent.
 Result<TensorGroups> checkTensorGroups(const LaunchView &launch, const GroupShape &shape,
                                        bool hasLast = true);
 

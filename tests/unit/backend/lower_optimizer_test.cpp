@@ -60,16 +60,41 @@ TEST(LowerOptimizer, OneLaunchWritesAllStatesInPlace) {
   const KernelLaunch *adam = launchOf(bucket, "adam_f32");
   ASSERT_TRUE(adam);
   ASSERT_EQ(adam->reads.size(), 4u + 2 * 4);
-  ASSERT_EQ(adam->writes.size(), 2u * 3);
+  ASSERT_EQ(adam->writes.size(), 2u * 4);
   EXPECT_EQ(adam->reads[2], kNoTensor); // No scale.
   EXPECT_EQ(adam->reads[3], kNoTensor); // No skip.
   const auto slot = [&](TensorId id) { return bucket.tensors[uint32_t(id)].slot; };
   for (size_t group = 0; group < 2; ++group)
     for (size_t write = 0; write < 3; ++write) {
-      const Slot written = slot(adam->writes[group * 3 + write]);
+      const Slot written = slot(adam->writes[group * 4 + write]);
       EXPECT_EQ(written.buffer, BufferKind::State);
       EXPECT_EQ(written, slot(adam->reads[4 + group * 4 + (write == 0 ? 0 : write + 1)]));
     }
+  EXPECT_EQ(adam->writes[3], kNoTensor); // No copy.
+}
+
+/// The copy is a state that the update does not read; a GEMM before it does.
+TEST(LowerOptimizer, CopiesAreWrittenInPlaceByTheSameLaunch) {
+  const Bucket bucket = cudaBucket(R"(module @Model {
+  state @w : f32[8,8]
+  state @"w:bf16" role="copy" : bf16[8,8]
+  graph @step(%x: bf16[8,8]@cuda, %g: f32[8,8]@cuda, %lr: f32[]@cuda, %n: i64[]@cuda) {
+    %0 = get_attr @w : f32[8,8]@cuda
+    %1 = get_attr @"w:bf16" : bf16[8,8]@cuda
+    %2 = aten.matmul(%x, %1) : bf16[8,8]@cuda
+    %3, %4 = cgc.sgd([%0], [%g], [], %lr, %n) {copy=bf16} : f32[8,8]@cuda, bf16[8,8]@cuda
+    output %2, state @w = %3, state @"w:bf16" = %4
+  }
+})");
+  EXPECT_EQ(recordNames(bucket).size(), 2u);
+  EXPECT_EQ(recordNames(bucket).back(), "kernel sgd_f32");
+  const KernelLaunch *sgd = launchOf(bucket, "sgd_f32");
+  ASSERT_TRUE(sgd);
+  ASSERT_EQ(sgd->writes.size(), 3u);
+  const TensorRef &copy = bucket.tensors[uint32_t(sgd->writes[2])];
+  EXPECT_EQ(copy.dtype, DType::BF16);
+  EXPECT_EQ(copy.slot.buffer, BufferKind::State);
+  EXPECT_EQ(copy.slot.index, 1u);
 }
 
 TEST(LowerOptimizer, AveragesFollowTheNewParametersInPlace) {
@@ -132,7 +157,7 @@ TEST(LowerOptimizer, ALaunchTakes256Parameters) {
                           "kernel square_sums_f32", "kernel gradient_norm_f32"));
   const auto launch = [&](size_t i) { return std::get<KernelLaunch>(bucket.records[i].op); };
   EXPECT_EQ(launch(0).reads.size(), 4u + 256 * 3);
-  EXPECT_EQ(launch(0).writes.size(), 256u * 2);
+  EXPECT_EQ(launch(0).writes.size(), 256u * 3);
   EXPECT_EQ(launch(1).reads.size(), 4u + 44 * 3);
   EXPECT_EQ(launch(0).reads[6], kNoTensor); // No momentum.
   EXPECT_EQ(launch(0).writes[1], kNoTensor);

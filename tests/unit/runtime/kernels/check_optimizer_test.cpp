@@ -13,8 +13,8 @@ Tensor ofF32(std::vector<int64_t> sizes) {
   return {kAddress, std::move(sizes), {}, DType::F32};
 }
 
-/// A launch of an optimizer with two groups, of 3 chunks and 1 chunk. The last tensors of groups
-/// are absent without `hasLast`.
+/// A launch of an optimizer with two groups, of 3 chunks and 1 chunk. The last f32 tensors of
+/// groups are absent without `hasLast`. There are copies in bf16.
 Launch optimizer(const std::string &kernel, std::vector<double> floats, bool hasLast = true) {
   const Kernel &row = *findKernel(kernel);
   Launch launch = {.kernel = kernel,
@@ -29,15 +29,16 @@ Launch optimizer(const std::string &kernel, std::vector<double> floats, bool has
                    .floats = std::move(floats)};
   for (const std::vector<int64_t> &sizes : {std::vector<int64_t>{2, 4097}, {}}) {
     launch.reads.resize(launch.reads.size() + row.groupReads(), ofF32(sizes));
-    launch.writes.resize(launch.writes.size() + row.groupWrites(), ofF32(sizes));
+    launch.writes.resize(launch.writes.size() + row.groupWrites() - 1, ofF32(sizes));
     if (!hasLast)
       launch.reads.back() = launch.writes.back() = {};
+    launch.writes.push_back({kAddress, sizes, {}, DType::BF16});
   }
   return launch;
 }
 
 const std::string kGroup0 = "the tensors of group 0 have to be", kGroup1 = "of group 1 have to be",
-                  kGrid = "the grid has to be";
+                  kCopies = "the copies of all groups have to be", kGrid = "the grid has to be";
 
 /// What every optimizer refuses. `reads` are those of a group.
 void expectOptimizerRefusals(const Launch &good, size_t reads) {
@@ -59,7 +60,12 @@ void expectOptimizerRefusals(const Launch &good, size_t reads) {
                         {[](Launch &l) { l.writes[0] = {}; }, kGroup0},
                         {[reads](Launch &l) { l.reads[4 + reads].sizes = {0}; }, kGroup1},
                         {[reads](Launch &l) { l.reads[4 + reads + 1].sizes = {2}; }, kGroup1},
-                        {[](Launch &l) { l.writes.back().sizes = {2}; }, kGroup1},
+                        {[](Launch &l) { l.writes.end()[-2].sizes = {2}; }, kGroup1},
+                        {[](Launch &l) { l.writes.back().sizes = {2}; }, kCopies},
+                        {[](Launch &l) { l.writes.back().dtype = DType::F16; }, kCopies},
+                        {[](Launch &l) { l.writes.back() = {}; }, kCopies},
+                        {[reads](Launch &l) { l.writes[reads - 1].dtype = DType::F32; }, kCopies},
+                        {[reads](Launch &l) { l.writes[reads - 1].strides = {1, 2}; }, kCopies},
                         {[](Launch &l) { l.grid[0] = 5; }, kGrid},
                         {[](Launch &l) { l.grid[1] = 2; }, kGrid},
                         {[](Launch &l) { l.block[0] = 128; }, kGrid},
@@ -67,8 +73,12 @@ void expectOptimizerRefusals(const Launch &good, size_t reads) {
   for (const std::function<void(Launch &)> &change :
        std::initializer_list<std::function<void(Launch &)>>{
            [](Launch &l) { l.grid[0] = 1; }, [](Launch &l) { l.reads[2] = l.reads[3] = {}; },
-           [](Launch &l) { l.reads[5].sizes = {8194}; },
-           [](Launch &l) { l.reads[5].address += 4; }}) {
+           [](Launch &l) { l.reads[5].sizes = {8194}; }, [](Launch &l) { l.reads[5].address += 4; },
+           [](Launch &l) { l.writes.back().address += 2; },
+           [reads](Launch &l) { l.writes[reads - 1] = l.writes.back() = {}; },
+           [reads](Launch &l) {
+             l.writes[reads - 1].dtype = l.writes.back().dtype = DType::F16;
+           }}) {
     Launch other = good;
     change(other);
     expectTaken(other);
@@ -85,7 +95,7 @@ TEST(CheckSgd, Refuses) {
   const Launch good = optimizer("sgd_f32", {0.9, 0, 0});
   expectOptimizerRefusals(good, 3);
   expectRefused(good, [](Launch &l) { l.reads[6] = {}; }, kGroup0);
-  expectRefused(good, [](Launch &l) { l.writes[3] = {}; }, kGroup1);
+  expectRefused(good, [](Launch &l) { l.writes[4] = {}; }, kGroup1);
 }
 
 /// Momenta are there with a momentum, and only then.
@@ -132,13 +142,13 @@ TEST(TensorGroups, ALaunchHas1To256Groups) {
     launch.floats.resize(kernel.floats);
     return kernel.takesCountsOf(launch);
   };
-  EXPECT_TRUE(takes(adam, 4 + 4, 3));
-  EXPECT_TRUE(takes(adam, 4 + 4 * 256, 3 * 256));
-  EXPECT_FALSE(takes(adam, 4 + 4 * 257, 3 * 257));
+  EXPECT_TRUE(takes(adam, 4 + 4, 4));
+  EXPECT_TRUE(takes(adam, 4 + 4 * 256, 4 * 256));
+  EXPECT_FALSE(takes(adam, 4 + 4 * 257, 4 * 257));
   EXPECT_FALSE(takes(adam, 4, 0));
   EXPECT_FALSE(takes(adam, 0, 0));
-  EXPECT_FALSE(takes(adam, 4 + 4 * 2, 3));
-  EXPECT_FALSE(takes(adam, 4 + 4 * 2 + 1, 3 * 2));
+  EXPECT_FALSE(takes(adam, 4 + 4 * 2, 4));
+  EXPECT_FALSE(takes(adam, 4 + 4 * 2 + 1, 4 * 2));
   EXPECT_TRUE(takes(sums, 256, 1));
   EXPECT_FALSE(takes(sums, 257, 1));
   EXPECT_FALSE(takes(sums, 2, 2));
@@ -149,10 +159,10 @@ TEST(TensorGroups, AGroupMayOverwriteWhatItReadsItself) {
   const Kernel &adam = *findKernel("adam_f32");
   EXPECT_TRUE(adam.mayOverwrite(0, 4));
   EXPECT_TRUE(adam.mayOverwrite(2, 7));
-  EXPECT_TRUE(adam.mayOverwrite(3, 8));
+  EXPECT_TRUE(adam.mayOverwrite(4, 8));
   EXPECT_FALSE(adam.mayOverwrite(0, 0)); // lr.
   EXPECT_FALSE(adam.mayOverwrite(0, 8)); // The next group's parameter.
-  EXPECT_FALSE(adam.mayOverwrite(3, 7));
+  EXPECT_FALSE(adam.mayOverwrite(4, 7));
   EXPECT_FALSE(findKernel("copy")->mayOverwrite(0, 0));
   EXPECT_FALSE(findKernel("square_sums_f32")->mayOverwrite(0, 0));
 }
@@ -161,7 +171,7 @@ TEST(TensorGroups, AGroupMayOverwriteWhatItReadsItself) {
 TEST(TensorGroups, HasFewerThan2To31Chunks) {
   const auto launch = [](int64_t chunks) {
     Launch l = optimizer("sgd_f32", {0, 0, 0}, /*hasLast=*/false);
-    for (Tensor *tensor : {&l.reads[4], &l.reads[5], &l.writes[0]})
+    for (Tensor *tensor : {&l.reads[4], &l.reads[5], &l.writes[0], &l.writes[2]})
       tensor->sizes = {(chunks - 1) * int64_t(kGroupChunk)};
     return l;
   };
