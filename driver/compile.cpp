@@ -6,6 +6,7 @@
 #include "driver/runtime_evaluator.h"
 #include "ir/op_def.h"
 #include "passes/train/differentiate.h"
+#include "passes/train/parameter_copies.h"
 #include "runtime/base/training_names.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -237,6 +238,12 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
     entryBuckets.push_back({kUpdateEntry, update->get()});
     graphs.push_back(*std::move(update));
   }
+
+  if (options.train)
+    if (auto refresh = passes::refreshCopies(root, options.target)) {
+      entryBuckets.push_back({kRefreshEntry, refresh.get()});
+      graphs.push_back(std::move(refresh));
+    }
 
   phases.begin("lower");
   backend::LowerOptions lowerOptions(options.target, options.arch);

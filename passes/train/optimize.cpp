@@ -5,6 +5,7 @@
 #include "passes/manager/registered_pass.h"
 #include "passes/preconditions.h"
 #include "passes/train/differentiate.h"
+#include "passes/train/parameter_copies.h"
 #include "runtime/base/training_names.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -23,6 +24,7 @@ using ir::Value;
 struct Trained {
   std::string path;
   Value *value, *gradient, *updated = nullptr;
+  std::optional<DType> copy = {}; ///< In which the update also writes it.
 };
 
 class Optimizer {
@@ -35,15 +37,23 @@ public:
     if (trained_.empty())
       return {Code::Usage, "the graph has no gradients: run the pass 'differentiate' first"};
     CGC_TRY(checkClamps());
+    if (options_.copies)
+      chooseCopies();
     Value *before = readControl(kStepState, DType::I64, {}, nullptr);
     step_ = call(OpKind::Add, {before, 1, 1});
     graph_.addStateWrite(kStepState, step_);
     clip();
     Value *lr = scheduled(readLr());
-    for (size_t group = 0; group <= options_.groups.size(); ++group)
-      update(group, call(OpKind::Select, {lr, 0, static_cast<int64_t>(group)}));
+    for (size_t group = 0; group <= options_.groups.size(); ++group) {
+      Value *rate = call(OpKind::Select, {lr, 0, static_cast<int64_t>(group)});
+      for (const std::optional<DType> copy : {std::optional<DType>(), {DType::BF16}, {DType::F16}})
+        update(group, copy, rate);
+    }
     average();
     finishOutputs();
+    for (const Trained &one : trained_)
+      if (one.copy)
+        readCopy(rewriter_, one.path, *one.copy);
     return Status::ok();
   }
 
@@ -86,6 +96,15 @@ private:
         return {Code::Usage, "option 'clamp' of optimize names '" + clamp.path +
                                  "', which is no trained parameter with a path to the loss"};
     return Status::ok();
+  }
+
+  /// A parameter with a clamp has none: the clamp follows the update, which would write the copy.
+  void chooseCopies() {
+    const bool isFirst = !graph_.owner()->findParameter(kStepState);
+    for (Trained &one : trained_)
+      if (llvm::none_of(options_.clamps,
+                        [&](const ParameterClamp &clamp) { return clamp.path == one.path; }))
+        one.copy = chooseCopy(graph_, one.path, isFirst);
   }
 
   /// The first read of a state that the graph reads.
@@ -186,11 +205,11 @@ private:
     return static_cast<size_t>(found - options_.groups.begin());
   }
 
-  /// Updates the parameters of one group.
-  void update(size_t group, Value *lr) {
+  /// Updates the parameters of one group that have copies of this dtype.
+  void update(size_t group, std::optional<DType> copy, Value *lr) {
     std::vector<Trained *> members;
     for (Trained &one : trained_)
-      if (groupOf(one) == group)
+      if (groupOf(one) == group && one.copy == copy)
         members.push_back(&one);
     if (members.empty())
       return;
@@ -215,20 +234,24 @@ private:
                       ir::TensorType::dense(one->value->tensor().dtype, one->value->tensor().sizes),
                       nullptr));
       }
+    if (copy)
+      for (const Trained *one : members)
+        paths.push_back(copyName(one->path, *copy));
+    const Arg copyType = copy ? Arg(*copy) : Arg();
     const double decay = group < options_.groups.size()
                              ? options_.groups[group].weightDecay.value_or(options_.weightDecay)
                              : options_.weightDecay;
     const Arg scale = scale_ ? Arg(scale_) : Arg();
     ir::Node *node =
         options_.rule == OptimizerRule::Sgd
-            ? callNode(OpKind::Sgd,
-                       {std::move(parameters), std::move(gradients),
-                        states.empty() ? Arg::List() : std::move(states[0]), lr, step_, scale,
-                        Arg(), options_.momentum, options_.dampening, decay, options_.nesterov})
+            ? callNode(OpKind::Sgd, {std::move(parameters), std::move(gradients),
+                                     states.empty() ? Arg::List() : std::move(states[0]), lr, step_,
+                                     scale, Arg(), options_.momentum, options_.dampening, decay,
+                                     options_.nesterov, copyType})
             : callNode(OpKind::Adam, {std::move(parameters), std::move(gradients),
                                       std::move(states[0]), std::move(states[1]), lr, step_, scale,
                                       Arg(), options_.beta1, options_.beta2, options_.eps, decay,
-                                      options_.rule == OptimizerRule::AdamW});
+                                      options_.rule == OptimizerRule::AdamW, copyType});
     for (size_t i = 0; i < paths.size(); ++i) {
       Value *result = node->result(static_cast<unsigned>(i));
       if (i < members.size())

@@ -142,6 +142,8 @@ Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options) {
     return Status(Code::Usage, "ema of optimize, the decay of averages, is below 1");
   CGC_ASSIGN_OR_RETURN(const auto keeps, options.takeOneOf("keep-gradients", {"true", "false"}));
   result.keepsGradients = keeps == "true";
+  CGC_ASSIGN_OR_RETURN(const auto copies, options.takeOneOf("copies", {"true", "false"}));
+  result.copies = copies != "false";
   return result;
 }
 

@@ -57,6 +57,7 @@ struct OptimizerOptions {
   std::vector<ParameterClamp> clamps;
   double averageDecay = 0;     ///< Of exponential moving averages of the parameters; 0: none.
   bool keepsGradients = false; ///< The gradients stay outputs.
+  bool copies = true;          ///< Keeps 16-bit copies of parameters that the step casts.
 
   /// Reads the options of the pass `optimize`. Usage, naming the option, if a value is wrong.
   static Result<OptimizerOptions> take(PassOptions &options);

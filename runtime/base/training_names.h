@@ -6,6 +6,11 @@ namespace cgc {
 /// The entries of a training plan. `step` computes the loss, its first output, and writes the new
 /// values of the states. `evaluate`, which a plan need not have, writes no state.
 inline constexpr const char *kStepEntry = "step", *kEvaluateEntry = "evaluate";
+/// The entry that gives the states of role `copy` the values of their parameters, in a plan that
+/// has such states. It has no inputs, and the number of steps as its output, i64[]. `step` relies
+/// on copies that equal the rounded parameters: run it when a context was created, when its states
+/// were reset, and when a parameter was written.
+inline constexpr const char *kRefreshEntry = "refresh";
 
 /// Entries that accumulate. `gradient.first` and `gradient.next` compute the loss and the gradients
 /// of a micro-batch; the first one overwrites the accumulated gradients, the other one adds to

@@ -102,7 +102,8 @@ std::vector<Trainer::Impl::FileTensor> Trainer::Impl::tensorsOf(std::string_view
       std::ranges::find(states, StateRole::Average, &State::role) == states.end())
     return tensors;
   for (const State &state : states)
-    if (state.role != StateRole::Average && isOfModel(state) != (file == kOptimizerFile) &&
+    if (state.role != StateRole::Average && state.role != StateRole::Copy &&
+        isOfModel(state) != (file == kOptimizerFile) &&
         (state.role != StateRole::Gradient || microBatches != 0))
       tensors.push_back({tensorName(state), file == kAverageFile ? &averaged(state) : &state});
   return tensors;
@@ -238,7 +239,8 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
       broken = std::move(written);
       return broken;
     }
-  broken = Status::ok();
+  broken = refreshCopies();
+  CGC_TRY(broken);
   steps = info.step;
   microBatches = savedMicroBatches;
   return info;
@@ -282,7 +284,8 @@ Result<std::vector<std::string>> Trainer::Impl::loadModel(const std::string &pat
       return broken;
     }
   }
-  broken = Status::ok();
+  broken = refreshCopies();
+  CGC_TRY(broken);
   return unused;
 }
 

@@ -126,7 +126,7 @@ Status Trainer::Impl::create() {
   }
   CGC_ASSIGN_OR_RETURN(results, StepResults::create(steps, implOf(*engine).runsOn,
                                                     options.stepsInFlight, options.readOutputs));
-  return Status::ok();
+  return refreshCopies();
 }
 
 Status Trainer::Impl::recreateIfLost() {
@@ -139,6 +139,14 @@ Status Trainer::Impl::recreateIfLost() {
     broken = created;
   }
   return created;
+}
+
+Status Trainer::Impl::refreshCopies() {
+  if (!plan->data().findEntry(kRefreshEntry))
+    return Status::ok();
+  int64_t number = 0;
+  const TensorView output{&number, DType::I64, DeviceKind::Cpu, {}, {}};
+  return context->run(kRefreshEntry, {}, {&output, 1});
 }
 
 const Trainer::Impl::Runnable &Trainer::Impl::runnable(std::string_view name) const {
@@ -317,6 +325,7 @@ Status Trainer::read(std::string_view name, const TensorView &to) {
 Status Trainer::write(std::string_view name, const TensorView &from) {
   return impl_->change([&]() -> Status {
     CGC_TRY(impl_->context->writeState(name, from));
+    CGC_TRY(impl_->refreshCopies());
     return name == kMicroBatchesState ? impl_->readMicroBatches() : Status::ok();
   });
 }
@@ -327,6 +336,8 @@ Status Trainer::reset() {
     const DeviceGuard guard(implOf(*impl_->engine).device);
     impl_->results.clear();
     impl_->broken = impl_->context->resetStates();
+    if (impl_->broken.isOk())
+      impl_->broken = impl_->refreshCopies();
     impl_->steps = impl_->microBatches = 0;
     return impl_->broken;
   });

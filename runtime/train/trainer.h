@@ -126,7 +126,8 @@ public:
   Status set(std::string_view name, double value) { return set(name, {&value, 1}); }
 
   /// Copies any state to or from a dense view of its dtype and sizes, behind the steps before it,
-  /// and waits (Context::readState, Context::writeState).
+  /// and waits (Context::readState, Context::writeState). write() refreshes the 16-bit copies of
+  /// parameters, as create(), reset(), load() and loadModel() do.
   Status read(std::string_view name, const TensorView &to);
   Status write(std::string_view name, const TensorView &from);
 
@@ -136,13 +137,13 @@ public:
 
   /// Waits for the steps and writes a checkpoint to the folder `folder`: `model.safetensors` with
   /// the states of the roles `parameter` and `buffer` under their names in the model, and
-  /// `optimizer.safetensors` with all others, "w.exp_avg" for the state "w:exp_avg", of accumulated
-  /// gradients only if microBatches() is not 0. If there are
-  /// averages, `average.safetensors` has what `model.safetensors` has, with the averages in the
-  /// place of their parameters. The files are written to "`folder`.tmp.PID", synced, and put in the
-  /// place of `folder` at once, so that readers see the checkpoint before or all of this one. The
-  /// folder that contains `folder` must exist. Usage if `folder` exists and is no checkpoint;
-  /// Failed if the files cannot be written, and the checkpoint before is whole.
+  /// `optimizer.safetensors` with all others but copies, "w.exp_avg" for the state "w:exp_avg", of
+  /// accumulated gradients only if microBatches() is not 0. If there are averages,
+  /// `average.safetensors` has what `model.safetensors` has, with the averages in the place of
+  /// their parameters. The files are written to "`folder`.tmp.PID", synced, and put in the place of
+  /// `folder` at once, so that readers see the checkpoint before or all of this one. The folder
+  /// that contains `folder` must exist. Usage if `folder` exists and is no checkpoint; Failed if
+  /// the files cannot be written, and the checkpoint before is whole.
   Status save(const std::string &folder, const std::map<std::string, std::string> &notes = {});
 
   /// Gives all states, stepNumber() and microBatches() the values of a checkpoint, and nonFinite()

@@ -29,6 +29,8 @@ struct Trainer::Impl {
   Status step(std::span<const TensorView> inputs, cudaStream_t callers);
   Status accumulate(std::span<const TensorView> inputs, cudaStream_t callers);
   Status update(cudaStream_t callers);
+  /// Gives the 16-bit copies, if the plan has any, the values of their parameters.
+  Status refreshCopies();
   Status set(const State &state, std::span<const double> values);
 
   /// An entry and, by bucket, the static buffers of the outputs that are not read back.

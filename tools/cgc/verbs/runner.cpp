@@ -1,6 +1,7 @@
 // Runner: creates plan, engine and context, and runs buckets.
 #include "tools/cgc/verbs/runner.h"
 
+#include "runtime/base/training_names.h"
 #include "runtime/exec/requirements.h"
 #include "runtime/kernels/reference.h"
 #include "tools/cgc/cli/console.h"
@@ -112,6 +113,11 @@ Status Runner::prepare(EngineOptions engine, const ContextOptions &context) {
   context_.emplace(std::move(prepared));
   for (const std::string &note : context_->notes())
     logInfo(note);
+  if (plan_.data().findEntry(kRefreshEntry)) {
+    int64_t steps = 0;
+    const TensorView output{&steps, DType::I64, DeviceKind::Cpu, {}, {}};
+    CGC_TRY(context_->run(kRefreshEntry, {}, {&output, 1}));
+  }
   return Status::ok();
 }
 
