@@ -227,7 +227,7 @@ Verb addTrain(CLI::App &app) {
                    "Use the step for this number of samples [the plan's first]")
       ->type_name("N");
   command
-      ->add_option("--accumulate", options.accumulate,
+      ->add_option("--accumulate", options->accumulate,
                    "Make each step from so many batches, whose gradients are averaged")
       ->type_name("K")
       ->check(CLI::Range(size_t(1), kMaxAccumulate));
