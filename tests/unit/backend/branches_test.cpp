@@ -99,6 +99,29 @@ TEST(FindBranches, AJoinEndsTheBranches) {
                 repeated('2', 8));
 }
 
+TEST(FindBranches, ChainsMayBeginBehindATrunk) {
+  const auto behind = [](size_t trunk) {
+    Chains chains;
+    chains.chain('t', trunk).join("t", 'a').chain('a', 9).join("t", 'b').chain('b', 7);
+    return chains.branches();
+  };
+  for (const uint32_t trunk : {1u, 5u, kMostTrunk})
+    EXPECT_EQ(behind(trunk), repeated('0', trunk) + repeated('1', 10) + repeated('2', 8)) << trunk;
+  EXPECT_EQ(behind(kMostTrunk + 1), repeated('0', kMostTrunk + 1 + 18));
+  // A chain may begin before the other one: both only read what the trunk wrote.
+  EXPECT_EQ(Chains().chain('a', 3).join("a", 'b').chain('a', 8).chain('b', 9).branches(),
+            "0001" + repeated('2', 8) + repeated('1', 9));
+}
+
+/// Two towers, their loss, and their backward passes.
+TEST(FindBranches, RegionsBeforeAndBehindATrunk) {
+  Chains chains;
+  chains.chain('a', 8).chain('b', 9).join("ab", 'l').chain('l', 4);
+  chains.join("al", 'a').chain('a', 7).join("bl", 'b').chain('b', 8).join("ab", 'u');
+  EXPECT_EQ(chains.branches(), repeated('1', 8) + repeated('2', 9) + "00000" + repeated('1', 8) +
+                                   repeated('2', 9) + "0");
+}
+
 TEST(FindBranches, AtMostFour) {
   Chains chains;
   for (char name = 'a'; name <= 'f'; ++name)
@@ -115,7 +138,10 @@ TEST(FindBranches, AWriteDependsOnEarlierReads) {
     for (uint32_t chain : {1, 2})
       uses.push_back({{0, chain}, {chain}});
   EXPECT_THAT(findBranches(uses), testing::Contains(2u));
-  uses.insert(uses.begin() + 2, {{1}, {0}});
+  uses.push_back({{1}, {0}});
+  EXPECT_EQ(findBranches(uses).back(), 0u);
+  uses.pop_back();
+  uses.insert(uses.begin() + 6, {{1}, {0}}); // Seven records of each chain are left.
   EXPECT_THAT(findBranches(uses), Each(0u));
 }
 
