@@ -8,7 +8,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input");
   if (args.tensor("grad_out").sizes != input.sizes)
     return rules::mismatch("grad_out", "of the sizes of 'input'", args.tensor("grad_out"));
-  if (dtypeSize(args.tensor("grad_out").dtype) != 2 || input.dtype != DType::F32)
+  const DType grad = args.tensor("grad_out").dtype;
+  if (!isFloating(grad) || dtypeSize(grad) != 2 || input.dtype != DType::F32)
     CGC_TRY(rules::sameDType(args, "input", {"grad_out"}));
   const Dims shape = args.ints("normalized_shape");
   if (shape.empty() || shape.size() > input.sizes.size())

@@ -36,8 +36,7 @@ const OpDef defs::LayerNormStatistics = {
     .infer = infer,
     .doc = "layer_norm of input, in the dtype if that is given, then mean and 1 / sqrt(variance + "
            "eps) of each row, [..., 1, ...]; these in f32 if input has 16 bits. With an addend, "
-           "input plus "
-           "addend is normalized, and is the last result.",
+           "input plus addend is normalized, and is the last result.",
 };
 
 } // namespace cgc::ir
