@@ -63,6 +63,10 @@ inline HostTensor emptyTensor(DType dtype, std::vector<int64_t> sizes,
   tensor.bytes.resize(extent * dtypeSize(dtype));
   return tensor;
 }
+/// An optional result that a launch leaves out.
+inline HostTensor absentTensor() {
+  return {.sizes = {0}, .strides = {1}, .bytes = {}};
+}
 /// The tensor with these values in its memory.
 inline HostTensor withValues(HostTensor tensor, const std::vector<double> &values) {
   tensor.bytes = encode(tensor.dtype, values);
@@ -122,7 +126,7 @@ protected:
     uint32_t threads;
     std::vector<std::optional<HostTensor>> reads;
     std::vector<HostTensor>
-        writes; ///< Give the layout of results. The last ones may be missing if optional.
+        writes; ///< Give the layout of results. Optional ones may be absent, the last ones missing.
     std::vector<int64_t> ints = {};
     std::vector<double> floats = {};
     uint32_t blocksY = 1, blocksZ = 1, sharedBytes = 0;
@@ -199,6 +203,10 @@ private:
     uint64_t total = kGuard;
     for (const HostTensor &write : launch.writes) {
       begins.push_back(total);
+      if (write.bytes.empty()) {
+        record.writes.push_back(kNoTensor);
+        continue;
+      }
       record.writes.push_back(add(write, BufferKind::Arena, 0, total));
       total = *alignUp(total + write.bytes.size(), kBufferAlignment) + kGuard;
     }
