@@ -163,6 +163,25 @@ TEST_F(Train, NamesWrongArguments) {
               {"is no training plan", "cgc compile --train"});
 }
 
+TEST_F(Train, RecomputesActivationsOnRequest) {
+  const auto compile = [&](const std::vector<std::string> &more) {
+    std::vector<std::string> arguments = {"compile",  trainingModels() / "mlp.pt",
+                                          "-o",       "mlp.cgplan",
+                                          "--train",  "forward",
+                                          "--target", "cpu",
+                                          "--input",  "x=f32[16,32]",
+                                          "--input",  "y=i64[16]"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return cgc(arguments);
+  };
+  for (const std::string level : {"cheap", "blocks"}) {
+    const Outcome outcome = compile({"--recompute", level, "--print-after", "recompute"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE((outcome.out + outcome.err).find("recompute"), std::string::npos);
+  }
+  expectError(compile({"--recompute", "most"}), 2, {"--recompute", "none", "cheap", "blocks"});
+}
+
 /// A small CLIP model learns 64 pairs of shapes and names, and open_clip loads its checkpoint.
 TEST_F(Train, OpenClipLoadsTheCheckpoint) {
   const Outcome compiled =

@@ -68,6 +68,38 @@ class Convolutions(nn.Module):
         return self.fc(self.pool(F.relu(self.block(x) + x)).flatten(1))
 
 
+class Block(nn.Module):
+    """A residual block of a transformer, with dropout."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.ln_1 = nn.LayerNorm(width)
+        self.attn = nn.MultiheadAttention(width, 4, batch_first=True)
+        self.ln_2 = nn.LayerNorm(width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.dropout = nn.Dropout(0.2)
+
+    def forward(self, x):
+        y = self.ln_1(x)
+        x = x + self.dropout(self.attn(y, y, y, need_weights=False)[0])
+        return x + self.dropout(self.mlp(self.ln_2(x)))
+
+
+class Transformer(nn.Module):
+    """Blocks in a list, as in OpenCLIP's towers, and a pooled result."""
+
+    def __init__(self, width, layers):
+        super().__init__()
+        self.resblocks = nn.ModuleList(Block(width) for _ in range(layers))
+        self.ln_post = nn.LayerNorm(width)
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, x):
+        for block in self.resblocks:
+            x = block(x)
+        return self.head(self.ln_post(x).mean(1))
+
+
 class Clip(nn.Module):
     """A small OpenCLIP model with its loss."""
 
@@ -98,6 +130,7 @@ def main(folder):
         "train_mlp": (Classifier(mlp()), (torch.randn(4, 16), labels)),
         "train_tied": (Tied(), (torch.randn(4, 8), labels)),
         "train_convolutions": (Classifier(Convolutions()), (image, labels)),
+        "train_transformer": (Classifier(Transformer(128, 3)), (torch.randn(32, 64, 128), labels.repeat(8))),
         "train_clip": (Clip(), (image, text)),
     }
     for name, (model, inputs) in models.items():

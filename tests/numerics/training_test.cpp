@@ -106,21 +106,27 @@ struct Reference {
   std::unique_ptr<torch::optim::Optimizer> optimizer;
 };
 
-class Training : public testing::TestWithParam<TrainingCase> {
+/// A compiled training step and a context that runs it.
+class TrainingSteps : public testing::Test {
 protected:
-  /// Compiles the step and gives it a context.
-  void SetUp() override {
-    const TrainingCase &c = GetParam();
-    path_ = test::trainingModel(c.model);
+  /// Compiles the step and gives it a context. `recompute` is a level of recomputation; without
+  /// `batches` there is one bucket, of the sizes of the inputs.
+  void compile(const std::string &model, const std::vector<driver::InputSpec> &inputs,
+               const std::string &optimizer, const std::string &recompute = "",
+               const std::vector<int64_t> &batches = {}) {
+    path_ = test::trainingModel(model);
     auto root = frontend::importTorchScript(path_, frontend::ImportFor::Training);
     ASSERT_TRUE(root.isOk()) << root.status().message();
     driver::CompileOptions options;
-    options.inputs = c.inputs;
-    options.batches = {kBatch / 2, kBatch};
+    options.inputs = inputs;
+    options.batches = batches;
     options.target = DeviceKind::Cpu;
     options.providerPath = kLibraries;
-    options.train = driver::TrainOptions{
-        .method = "forward", .loss = 0, .optimizer = c.optimizer, .accumulates = true};
+    options.train = driver::TrainOptions{.method = "forward",
+                                         .loss = 0,
+                                         .optimizer = optimizer,
+                                         .recompute = recompute,
+                                         .accumulates = true};
     ir::Diagnostics diagnostics;
     auto compiled = driver::compile(**root, options, diagnostics);
     ASSERT_TRUE(compiled.isOk()) << compiled.status().message();
@@ -129,6 +135,8 @@ protected:
       weights.emplace_back(weight->bytes().begin(), weight->bytes().end());
     auto plan = Plan::fromMemory(std::move(compiled->plan), std::move(weights));
     ASSERT_TRUE(plan.isOk()) << plan.status().message();
+    context_.reset();
+    engine_.reset();
     plan_.emplace(*std::move(plan));
     auto engine = Engine::create(*plan_, {.executor = {}, .device = 0, .providerPath = kLibraries});
     ASSERT_TRUE(engine.isOk()) << engine.status().message();
@@ -138,12 +146,12 @@ protected:
     context_.emplace(*std::move(context));
   }
 
-  std::vector<at::Tensor> randomInputs() const {
+  static std::vector<at::Tensor> randomInputs(const std::vector<driver::InputSpec> &specs,
+                                              int64_t labels) {
     std::vector<at::Tensor> inputs;
-    for (const driver::InputSpec &input : GetParam().inputs)
-      inputs.push_back(input.dtype == DType::I64
-                           ? at::randint(GetParam().labels, input.sizes, at::kLong)
-                           : at::randn(input.sizes));
+    for (const driver::InputSpec &input : specs)
+      inputs.push_back(input.dtype == DType::I64 ? at::randint(labels, input.sizes, at::kLong)
+                                                 : at::randn(input.sizes));
     return inputs;
   }
 
@@ -153,8 +161,9 @@ protected:
     for (const at::Tensor &input : inputs)
       inputViews.push_back(viewOf(input));
     std::vector<at::Tensor> outputs;
-    const size_t bucket = inputs.empty() || inputs[0].size(0) == kBatch / 2 ? 0 : 1;
-    for (const IoTensor &output : plan_->data().findEntry(entry)->buckets[bucket].outputs)
+    const std::vector<Bucket> &buckets = plan_->data().findEntry(entry)->buckets;
+    const bool isFirst = buckets.size() == 1 || inputs[0].size(0) == kBatch / 2;
+    for (const IoTensor &output : buckets[isFirst ? 0 : 1].outputs)
       outputs.push_back(at::empty(output.sizes, torchType(output.dtype)));
     for (const at::Tensor &output : outputs)
       outputViews.push_back(viewOf(output));
@@ -173,6 +182,23 @@ protected:
     const Status status = context_->readState(name, viewOf(value));
     EXPECT_TRUE(status.isOk()) << status.message();
     return value;
+  }
+
+  inline static const std::string kLibraries = CGC_BINARY_DIR "/lib";
+  std::string path_;
+  std::optional<Plan> plan_;
+  std::optional<Engine> engine_;
+  std::optional<Context> context_;
+};
+
+class Training : public TrainingSteps, public testing::WithParamInterface<TrainingCase> {
+protected:
+  void SetUp() override {
+    compile(GetParam().model, GetParam().inputs, GetParam().optimizer, "", {kBatch / 2, kBatch});
+  }
+
+  std::vector<at::Tensor> randomInputs() const {
+    return TrainingSteps::randomInputs(GetParam().inputs, GetParam().labels);
   }
 
   void compareStates(const Reference &reference) {
@@ -198,12 +224,6 @@ protected:
         EXPECT_LT(difference(state(name).to(at::kFloat), value.to(at::kFloat)), 1e-3) << name;
       }
   }
-
-  inline static const std::string kLibraries = CGC_BINARY_DIR "/lib";
-  std::string path_;
-  std::optional<Plan> plan_;
-  std::optional<Engine> engine_;
-  std::optional<Context> context_;
 };
 
 TEST_P(Training, FollowsLibTorch) {
@@ -299,6 +319,45 @@ TEST_P(Training, IsEqualBitByBitWhenRepeated) {
   EXPECT_EQ(losses[1], losses[4]);
   EXPECT_EQ(losses[2], losses[5]);
   EXPECT_NE(losses[0], losses[1]) << "the step trains nothing";
+}
+
+/// The losses of steps, and the states behind them.
+struct Trace {
+  std::vector<double> losses;
+  std::vector<at::Tensor> states;
+  uint64_t arenaBytes = 0;
+};
+
+/// Recomputed activations are those of the forward pass bit by bit, dropout included, and need less
+/// memory.
+TEST_F(TrainingSteps, RecomputationChangesNothingButMemory) {
+  const std::vector<driver::InputSpec> inputs = {{"x", DType::F32, {32, 64, 128}},
+                                                 {"label", DType::I64, {32}}};
+  at::manual_seed(7);
+  const std::vector<at::Tensor> values = randomInputs(inputs, 10);
+  const auto trace = [&](const std::string &recompute) {
+    Trace result;
+    compile("train_transformer", inputs, "rule=adamw,lr=0.001", recompute);
+    if (HasFatalFailure())
+      return result;
+    for (int step = 0; step < 2; ++step)
+      result.losses.push_back(run("step", values));
+    for (const State &one : plan_->data().states)
+      result.states.push_back(state(one.name));
+    result.arenaBytes = plan_->data().findEntry("step")->buckets[0].arenaBytes;
+    return result;
+  };
+  const Trace kept = trace(""), cheap = trace("cheap"), blocks = trace("blocks");
+  ASSERT_FALSE(HasFatalFailure());
+  EXPECT_NE(kept.losses[0], kept.losses[1]) << "the step trains nothing";
+  for (const Trace *again : {&cheap, &blocks}) {
+    EXPECT_EQ(again->losses, kept.losses);
+    ASSERT_EQ(again->states.size(), kept.states.size());
+    for (size_t i = 0; i < kept.states.size(); ++i)
+      EXPECT_TRUE(at::equal(again->states[i], kept.states[i])) << plan_->data().states[i].name;
+  }
+  EXPECT_LT(cheap.arenaBytes, kept.arenaBytes);
+  EXPECT_LT(blocks.arenaBytes, cheap.arenaBytes);
 }
 
 using Parameters = std::vector<at::Tensor>;
