@@ -9,7 +9,8 @@ Result<ColumnSumsLaunch> checkColumnSums(const LaunchView &launch, DType dtype) 
   const int64_t rows = launch.ints[0], columns = launch.ints[1];
   const auto elements =
       rows > 0 && columns > 0 ? checkedMul(rows, columns) : std::optional<uint64_t>();
-  if (!elements || rows > INT32_MAX || columns > INT32_MAX || columns % kColumnSumsVector != 0)
+  // Half of the largest int, so that the kernel may add a step to the last row.
+  if (!elements || rows > INT32_MAX / 2 || columns > INT32_MAX || columns % kColumnSumsVector != 0)
     return refuseLaunch("rows have to be positive, columns a multiple of 8");
   if (!hasShape(launch, columnSumsBlocks(columns), kColumnSumsThreads))
     return refuseLaunch("the grid has to be {ceil(columns / 16), 1, 1}, the block {512, 1, 1}, "

@@ -90,7 +90,8 @@ Result<NormTrainLaunch> checkNormBackward(const LaunchView &launch, DType dtype,
 
 Result<NormTrainLaunch> checkNormParameters(const LaunchView &launch) {
   const int64_t partials = launch.ints[0], columns = launch.ints[1];
-  if (partials < 1 || partials > INT32_MAX || columns < 1 || normTrainColumns(columns) == 0)
+  // Half of the largest int, so that the kernel may add a step to the last partial sum.
+  if (partials < 1 || partials > INT32_MAX / 2 || normTrainColumns(columns) == 0)
     return refuseLaunch("partial sums and columns have to be positive, and those of a kernel");
   if (!hasShape(launch, (columns + kNormParameterColumns - 1) / kNormParameterColumns,
                 kNormParameterThreads))

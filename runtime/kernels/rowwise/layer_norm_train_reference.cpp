@@ -1,5 +1,6 @@
 // References of layer_norm_statistics_*, layer_norm_backward_* and layer_norm_parameters_f32.
 #include "runtime/kernels/reference_elements.h"
+#include "runtime/kernels/rowwise/layer_norm_train.h"
 
 #include <cmath>
 
@@ -41,23 +42,26 @@ template <class T> void normStatistics(const ReferenceArguments &a) {
   }
 }
 
-/// Writes all sums to the first partial row, and zeros to the others.
+/// Adds each row to the sums of the CTA that has it.
 template <class T> void normBackward(const ReferenceArguments &a) {
   const int64_t rows = a.ints[0], columns = a.ints[1];
   const float *const weight = rowOf(a.reads[4], 0, columns);
   const auto count = static_cast<float>(columns);
-  std::vector<double> sums(2 * columns);
+  const int64_t warps = normBackwardThreads(columns) / 32;
+  const int64_t blocks = elementsOf(a.writes[2]) / (2 * columns);
+  std::vector<double> sums(blocks * 2 * columns);
   std::vector<float> normalized(columns), slopes(columns), grad(columns);
   for (int64_t row = 0; row < rows; ++row) {
     const float *const x = rowOf(a.reads[1], row, columns), *const residual =
                                                                 rowOf(a.reads[5], row, columns);
     const float mean = dataOf<float>(a.reads[2])[row], rstd = dataOf<float>(a.reads[3])[row];
+    double *const weightSums = sums.data() + row / warps % blocks * 2 * columns;
     loadRow(dataOf<T>(a.reads[0]) + row * columns, columns, grad.data());
     for (int64_t i = 0; i < columns; ++i) {
       normalized[i] = (x[i] - mean) * rstd;
       slopes[i] = grad[i] * (weight ? weight[i] : 1);
-      sums[i] += grad[i] * normalized[i];
-      sums[columns + i] += grad[i];
+      weightSums[i] += grad[i] * normalized[i];
+      weightSums[columns + i] += grad[i];
     }
     const float sum = sumOf(columns, [&](int64_t i) { return slopes[i]; }) / count,
                 product =
@@ -70,10 +74,8 @@ template <class T> void normBackward(const ReferenceArguments &a) {
         resultOf<T>(a.writes[1])[row * columns + i] = fromFloat<T>(value);
     }
   }
-  float *const to = resultOf<float>(a.writes[2]);
-  std::fill(to, to + elementsOf(a.writes[2]), 0.0f);
   for (size_t i = 0; i < sums.size(); ++i)
-    to[i] = static_cast<float>(sums[i]);
+    resultOf<float>(a.writes[2])[i] = static_cast<float>(sums[i]);
 }
 
 void normParameters(const ReferenceArguments &a) {
