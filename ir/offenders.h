@@ -28,8 +28,8 @@ Cause parseCause(llvm::StringRef id);
 /// Returns "what: why".
 std::string explain(llvm::StringRef what, Cause cause);
 
-/// Returns why a TorchScript op ("aten::nonzero", "aten::bernoulli_") cannot be compiled: the cause
-/// in its row, or NoRule.
+/// Returns why a TorchScript op ("aten::nonzero", "aten::exponential_") cannot be compiled: the
+/// cause in its row, or NoRule.
 Cause causeOf(llvm::StringRef op);
 
 } // namespace cgc::ir

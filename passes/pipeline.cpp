@@ -24,6 +24,7 @@ std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType
       "specialize",      // sizes, dtypes and host arithmetic
       "canonicalize",    // one form for each idiom: attention, views, in-place ops
       convert,           // converts floating dtypes to the requested precision
+      "random-numbers",  // random ops as functions of a seed and an offset
       "fold",            // evaluates constants
       "op-substitution", // extension point: empty unless something is registered
       "cse",
@@ -47,8 +48,8 @@ std::string methodPasses(llvm::StringRef mode, const TrainingPipeline &training)
           : "";
   const std::string cast =
       training.autocast ? "autocast{to=" + std::string(dtypeName(*training.autocast)) + "}," : "";
-  return "functional-training{mode=" + mode.str() + "},specialize,canonicalize,tie-states," +
-         select + cast + "cse,";
+  return "functional-training{mode=" + mode.str() +
+         "},specialize,canonicalize,random-numbers,tie-states," + select + cast + "cse,";
 }
 
 /// The passes of a step from the method on, of which `use` uses the gradients.

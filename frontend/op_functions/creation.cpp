@@ -42,6 +42,19 @@ Arg fillSelf(OpImporter &op, Arg value, bool inPlace) {
                  {{"self", op.arg("self")}, {"mask", everywhere}, {"value", std::move(value)}},
                  inPlace);
 }
+
+/// Overwrites 'self' with `source`, of the same dtype, which must not alias it.
+Arg overwriteSelf(OpImporter &op, const Arg &source) {
+  return op.emit(OpKind::Add, {{"self", fillSelf(op, 0, /*inPlace=*/true)}, {"other", source}},
+                 /*inPlace=*/true);
+}
+
+/// Overwrites 'self' with random numbers, times `factor`, plus `addend`.
+Arg drawInPlace(OpImporter &op, OpKind random, const Arg &factor, const Arg &addend) {
+  Arg numbers = op.emit(random, {{"self", op.arg("self")}});
+  Arg scaled = op.emit(OpKind::Mul, {{"self", numbers}, {"other", factor}});
+  return overwriteSelf(op, op.emit(OpKind::Add, {{"self", scaled}, {"other", addend}}));
+}
 } // namespace
 
 Arg importFillInPlace(OpImporter &op) {
@@ -61,9 +74,26 @@ Arg importCopyInPlace(OpImporter &op) {
   Arg self = op.arg("self");
   Arg dtype = op.emit(OpKind::PrimDType, {{"self", self}});
   Arg source = op.emit(OpKind::To, {{"self", op.arg("src")}, {"dtype", dtype}});
-  source = op.emit(OpKind::Clone, {{"self", source}});
-  return op.emit(OpKind::Add, {{"self", fillSelf(op, 0, /*inPlace=*/true)}, {"other", source}},
-                 /*inPlace=*/true);
+  return overwriteSelf(op, op.emit(OpKind::Clone, {{"self", source}}));
+}
+
+Arg importUniformInPlace(OpImporter &op) {
+  const Arg from = op.arg("from");
+  Arg range = op.emit(OpKind::Sub, {{"self", op.arg("to")}, {"other", from}});
+  return drawInPlace(op, OpKind::RandLike, range, from);
+}
+
+Arg importNormalInPlace(OpImporter &op) {
+  return drawInPlace(op, OpKind::RandnLike, op.arg("std"), op.arg("mean"));
+}
+
+Arg importBernoulliInPlace(OpImporter &op) {
+  Arg self = op.arg("self");
+  Arg shape = op.emit(OpKind::Size, {{"self", self}});
+  Arg p = op.emit(OpKind::Expand, {{"self", op.arg("p")}, {"size", shape}});
+  Arg dtype = op.emit(OpKind::PrimDType, {{"self", self}});
+  Arg drawn = op.emit(OpKind::Bernoulli, {{"self", p}});
+  return overwriteSelf(op, op.emit(OpKind::To, {{"self", drawn}, {"dtype", dtype}}));
 }
 
 Arg importZeros(OpImporter &op) {

@@ -6,8 +6,10 @@ namespace {
 
 Status infer(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
-  return rules::addDense(results, args.isNone("dtype") ? self.dtype : args.dtype("dtype"),
-                         self.sizes);
+  const DType dtype = args.isNone("dtype") ? self.dtype : args.dtype("dtype");
+  if (!isFloating(dtype))
+    return rules::refuse("expected 'dtype', or else the dtype of 'self', to be floating");
+  return rules::addDense(results, dtype, self.sizes);
 }
 
 } // namespace

@@ -210,8 +210,9 @@ private:
       Arg &arg = args[i];
       const DType *dtype = arg.getIf<DType>();
       // Without a dtype, these would produce f32.
-      const bool byDefault = (node.is(OpKind::Full) || node.is(OpKind::Arange)) && arg.isNone() &&
-                             isFloating(node.result()->tensor().dtype);
+      const bool byDefault = (node.is(OpKind::Full) || node.is(OpKind::Arange) ||
+                              node.is(OpKind::Rand) || node.is(OpKind::Randn)) &&
+                             arg.isNone() && isFloating(node.result()->tensor().dtype);
       if ((dtype && isFloating(*dtype)) || byDefault)
         arg = precision_;
       if (widened && arg.isValue() && arg.value()->tensor().dtype != DType::F32)

@@ -32,7 +32,8 @@ using ir::Value;
 
 class GraphChange {
 public:
-  GraphChange(ir::Graph &graph, bool evaluates) : graph_(graph), evaluates_(evaluates) {}
+  GraphChange(ir::Graph &graph, DeviceKind target, bool evaluates)
+      : graph_(graph), target_(target), evaluates_(evaluates) {}
 
   bool run() {
     for (Node &node : llvm::make_early_inc_range(graph_)) {
@@ -48,7 +49,7 @@ public:
     for (const std::string &path : written_)
       graph_.addStateWrite(path, latest_.lookup(path));
     if (random_)
-      advanceRandomOffset(graph_);
+      advanceRandomOffset(graph_, target_);
     return changed_;
   }
 
@@ -113,7 +114,7 @@ private:
   void replaceDropout(Node &node) {
     if (node.arg("p").asNumber() == 0 && node.arg("input").isValue())
       return replace(node, node.arg("input").value());
-    const RandomStates random = readRandomStates(graph_, node);
+    const RandomStates random = readRandomStates(graph_, target_, node);
     Node *dropout =
         graph_.call(OpKind::TrainDropout,
                     {node.arg("input"), random.seed, random.offset, node.arg("p"), nextStream_++},
@@ -144,6 +145,7 @@ private:
   }
 
   ir::Graph &graph_;
+  const DeviceKind target_;
   const bool evaluates_;
   llvm::StringMap<Value *> latest_;  ///< Looked up, never iterated.
   std::vector<std::string> written_; ///< The keys of `latest_`, by first write.
@@ -158,8 +160,8 @@ Result<FunctionalTrainingPass> FunctionalTrainingPass::create(PassOptions &optio
   return FunctionalTrainingPass{mode == "evaluate"};
 }
 
-Result<Changed> FunctionalTrainingPass::run(ir::Graph &graph, PassContext &) const {
-  return GraphChange(graph, evaluates).run() ? Changed::Yes : Changed::No;
+Result<Changed> FunctionalTrainingPass::run(ir::Graph &graph, PassContext &context) const {
+  return GraphChange(graph, context.target, evaluates).run() ? Changed::Yes : Changed::No;
 }
 
 CGC_DEFINE_PASS(FunctionalTrainingPass)

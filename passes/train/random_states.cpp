@@ -8,27 +8,29 @@
 namespace cgc::passes {
 namespace {
 
-ir::Value *readState(ir::Graph &graph, const char *name, const ir::Loc &loc, ir::Node &before) {
+ir::Value *readState(ir::Graph &graph, const char *name, DeviceKind device, const ir::Loc &loc,
+                     ir::Node &before) {
   ir::Module &root = *graph.owner();
-  const auto type = ir::TensorType::dense(DType::I64, {});
   if (!root.findParameter(name))
-    root.addParameter({name, ir::Parameter::Kind::State, type, nullptr, StateRole::Control});
-  return graph.getAttr(name, type, loc, &before)->result();
+    root.addParameter({name, ir::Parameter::Kind::State, ir::TensorType::dense(DType::I64, {}),
+                       nullptr, StateRole::Control});
+  return graph.getAttr(name, ir::TensorType::dense(DType::I64, {}, device), loc, &before)->result();
 }
 
 } // namespace
 
-RandomStates readRandomStates(ir::Graph &graph, ir::Node &before) {
-  return {readState(graph, kSeedState, before.loc(), before),
-          readState(graph, kOffsetState, before.loc(), before)};
+RandomStates readRandomStates(ir::Graph &graph, DeviceKind device, ir::Node &before) {
+  return {readState(graph, kSeedState, device, before.loc(), before),
+          readState(graph, kOffsetState, device, before.loc(), before)};
 }
 
-void advanceRandomOffset(ir::Graph &graph) {
+void advanceRandomOffset(ir::Graph &graph, DeviceKind device) {
   if (llvm::is_contained(graph.stateWrites(), kOffsetState))
     return;
   ir::Node &output = *graph.output();
-  ir::Value *offset = readState(graph, kOffsetState, output.loc(), output);
+  ir::Value *offset = readState(graph, kOffsetState, device, output.loc(), output);
   ir::Node *next = graph.call(ir::OpKind::Add, {offset, 1, 1}, 1, output.loc(), &output);
+  next->result()->setType(offset->type());
   graph.addStateWrite(kOffsetState, next->result());
 }
 

@@ -10,11 +10,12 @@ struct RandomStates {
   ir::Value *seed, *offset;
 };
 
-/// Reads both states before `before`. Adds them to the owner of the graph, the root module, if it
-/// does not have them yet.
-RandomStates readRandomStates(ir::Graph &graph, ir::Node &before);
+/// Reads both states, on `device`, before `before`. Adds them to the owner of the graph, the root
+/// module, if it does not have them yet.
+RandomStates readRandomStates(ir::Graph &graph, DeviceKind device, ir::Node &before);
 
-/// Makes each run of the graph advance the offset by one. The graph has an output node.
-void advanceRandomOffset(ir::Graph &graph);
+/// Makes each run of the graph advance the offset by one, unless it does so already. The graph has
+/// an output node.
+void advanceRandomOffset(ir::Graph &graph, DeviceKind device);
 
 } // namespace cgc::passes

@@ -4,7 +4,8 @@
 namespace cgc {
 
 /// The entries of a training plan. `step` computes the loss, its first output, and writes the new
-/// values of the states. `evaluate`, which a plan need not have, writes no state.
+/// values of the states. `evaluate`, which a plan need not have, writes no state but
+/// kOffsetState.
 inline constexpr const char *kStepEntry = "step", *kEvaluateEntry = "evaluate";
 /// The entry that gives the states of role `copy` the values of their parameters, in a plan that
 /// has such states. It has no inputs, and the number of steps as its output, i64[]. `step` relies

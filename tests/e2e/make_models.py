@@ -51,6 +51,30 @@ class Offenders(nn.Module):
         return x * factor
 
 
+class Random(nn.Module):
+    """Each form of each op that draws random numbers; an output is its number of elements in its range."""
+
+    def forward(self, x):
+        size = [x.shape[0], x.shape[1]]
+        unit = [torch.rand(size), torch.rand(size, dtype=torch.float64).float(), torch.rand_like(x), torch.zeros_like(x).uniform_(),
+                torch.rand(3, 5, device=x.device), torch.rand_like(x, dtype=torch.float16).float()]
+        shifted = torch.zeros_like(x).uniform_(2.0, 4.0)
+        normal = [torch.randn(size), torch.randn_like(x), torch.zeros_like(x).normal_(), torch.randn(3, 5, dtype=torch.float16).float()]
+        far = torch.zeros_like(x).normal_(100.0, 0.5)
+        coin = [torch.bernoulli(x), torch.bernoulli(x, 0.5), torch.zeros_like(x).bernoulli_(0.5), torch.zeros_like(x).bernoulli_(),
+                torch.zeros_like(x).bernoulli_(x[0])]
+        good = torch.zeros([])
+        for u in unit:
+            good = good + ((u >= 0) & (u < 1)).all().float()
+        good = good + ((shifted >= 2) & (shifted <= 4)).all().float()
+        for n in normal:
+            good = good + (n.abs() < 6).all().float()
+        good = good + ((far - 100).abs() < 3).all().float()
+        for c in coin:
+            good = good + ((c == 0) | (c == 1)).all().float()
+        return good, unit[0], normal[0], coin[0]
+
+
 class TwoOutputs(nn.Module):
     """Returns a dict and takes an input of each kind."""
 
@@ -303,6 +327,7 @@ def main():
     example = (torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.bool), torch.ones(1))
     torch.jit.trace(TwoOutputs().eval(), example, strict=False).save(folder / "two_outputs.pt")
 
+    torch.jit.script(Random()).save(folder / "random.pt")
     for name, factor in {"one": 1.0, "within": 1 + 0.9e-5, "past": 1 + 1.1e-5}.items():
         torch.jit.trace(Scale(factor), torch.ones(4)).save(folder / f"scale_{name}.pt")
     torch.jit.script(OnlyInTraining().train()).save(folder / "only_in_training.pt")

@@ -322,7 +322,7 @@ class Offenders(nn.Module):
 
     @torch.jit.export
     def random(self, x):
-        return x + torch.rand_like(x)  # LINE: random
+        return x + torch.poisson(x)  # LINE: random
 
     @torch.jit.export
     def dropped(self, x):

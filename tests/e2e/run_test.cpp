@@ -201,6 +201,33 @@ TEST_F(Run, NamesDictOutputs) {
   EXPECT_EQ(json["outputs"][1]["name"], "total");
 }
 
+TEST_F(Run, DrawsRandomNumbersByTheSeed) {
+  const Outcome compiled = cgc({"compile", models() / "random.pt", "-o", "plan.cgplan", "--input",
+                                "x=f32[3,5]", "--target", "cpu"});
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  writeNpy(folder / "x.npy", "<f4", {3, 5}, std::vector<float>(15, 0.5F));
+  const auto draw = [&](const std::string &name, std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"run",      "plan.cgplan", "--input",
+                                          "x=@x.npy", "--output",    name + ".npy"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = cgc(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    std::string all;
+    for (const char *output : {".1.npy", ".2.npy", ".3.npy"})
+      all += readFile(folder / (name + output));
+    return all;
+  };
+  const std::string plain = draw("plain", {}), zero = draw("zero", {"--seed", "0"}),
+                    seven = draw("seven", {"--seed", "7"}), again = draw("again", {"--seed", "7"});
+  EXPECT_TRUE(plain == zero);
+  EXPECT_TRUE(seven == again);
+  EXPECT_FALSE(zero == seven);
+  // Each of the 17 tensors is in its range.
+  EXPECT_EQ(npyFloats(folder / "plain.0.npy"), std::vector<float>{17});
+  makePlan({"--entry", "encode_text"});
+  refuses({"--input", "text=random:0", "--seed", "7"}, 2, {"--seed", "draws none"});
+}
+
 TEST_F(Run, RefusesWrongNames) {
   makePlan();
   refuses({"--input", "text=random:0"}, 2, {"--entry", "encode_text"});

@@ -97,7 +97,7 @@ TEST_F(ScriptedModels, EachKindOfOffenderIsNamedWithItsLine) {
              {"data-shape-mask", "data-shape", "aten.index"},
              {"host-copy", "host-copy", "aten::cpu"},
              {"allocates", "allocates", "aten::resize_"},
-             {"random", "random", "aten::rand_like"},
+             {"random", "random", "aten::poisson"},
              {"random-dropout", "random", "aten.dropout"},
              {"autograd", "autograd", "aten::backward"},
              {"default-stream", "default-stream", "cuda::synchronize"},

@@ -85,6 +85,8 @@ ARGUMENTS = {
     "embedding": lambda x: (matrix(x), index(6, 4)),
     "empty.memory_format": lambda x: ([2, 3],),
     "empty_strided": lambda x: ([2, 3], [3, 1]),
+    "rand": lambda x: ([2, 3],),
+    "randn": lambda x: ([2, 3],),
     "expand": lambda x: (x[:, :1], [2, 3, 4, 5]),
     "flip": lambda x: (x, [0, 2]),
     "full": lambda x: ([2, 3], 1.5),
@@ -153,8 +155,6 @@ REFUSED = {
     "max_pool2d_with_indices_backward":
         ("autograd", lambda x: (x[..., :2, :2], x, [2, 2], [], [0, 0], [1, 1], False, integers(x[..., :2, :2]) * 0)),
     "nonzero": ("data-shape", lambda x: (x,)),
-    "rand": ("random", lambda x: ([2, 3],)),
-    "randn": ("random", lambda x: ([2, 3],)),
     "randperm": ("random", lambda x: (5,)),
 }
 # Ops that torch.jit.trace cannot record: it yields numbers or unrelated tensors, takes no mask of bools, or writes a fill as an op that does
@@ -162,8 +162,8 @@ REFUSED = {
 UNTRACED = ["_local_scalar_dense", "convolution_backward", "fill.Scalar", "native_group_norm_backward",
             "native_layer_norm_backward", "resize_", "sym_is_contiguous", "sym_numel", "sym_size.int",
             "sym_storage_offset", "sym_stride.int"]
-# Ops whose elements are undefined, and views whose other form changes metadata.
-FILLED = ["empty.memory_format", "empty_strided"]
+# Ops whose elements are undefined or random, and views whose other form changes metadata.
+FILLED = ["empty.memory_format", "empty_strided", "rand", "randn"]
 # Ops of which cgc computes the first result.
 FIRST = ["_native_batch_norm_legit", "_native_batch_norm_legit.no_stats",
          "_native_batch_norm_legit_no_training", "max_pool2d_with_indices", "max_pool3d_with_indices", "native_dropout", "native_group_norm", "native_layer_norm"]

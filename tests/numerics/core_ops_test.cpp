@@ -50,7 +50,9 @@ TEST(CoreOps, AreComputedOrRefusedWithTheirCause) {
   auto reference = torch::jit::load(coreOps("core_ops.pt"));
   auto module = import(coreOps("core_ops.pt"));
   ASSERT_TRUE(module);
-  auto pipeline = passes::PipelineBuilder().setPasses("inline,specialize,canonicalize,dce").build();
+  auto pipeline = passes::PipelineBuilder()
+                      .setPasses("inline,specialize,canonicalize,random-numbers,dce")
+                      .build();
   ASSERT_TRUE(pipeline && pipeline->prepare(*module, {.target = DeviceKind::Cpu}).isOk());
   auto random = at::detail::createCPUGenerator(7);
   const ir::Type type = floats({2, 3, 4, 5});

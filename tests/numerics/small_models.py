@@ -339,11 +339,11 @@ class Offenders(nn.Module):
 
     @torch.jit.export
     def random(self, x):
-        a = torch.rand_like(x)  # OFFENDER: random
-        b = torch.randn(3, 4)  # OFFENDER: random
+        a = torch.poisson(x)  # OFFENDER: random
+        b = torch.normal(x, 1.0)  # OFFENDER: random
         c = torch.randint(0, 9, (3, 4))  # OFFENDER: random
-        d = torch.bernoulli(x)  # OFFENDER: random
-        e = torch.zeros(3, 4).normal_()  # OFFENDER: random
+        d = torch.randperm(4)  # OFFENDER: random
+        e = torch.zeros(3, 4).exponential_()  # OFFENDER: random
         f = torch.multinomial(x, 2)  # OFFENDER: random
         g = nn.functional.dropout(x, 0.5, training=True)  # OFFENDER: random
         h = nn.functional.alpha_dropout(x, 0.5, training=True)  # OFFENDER: random

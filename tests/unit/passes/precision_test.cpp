@@ -127,7 +127,7 @@ TEST(Precision, RefusesAParameterThatOverflows) {
 TEST(Precision, IsInTheDefaultPipelineIfAskedFor) {
   EXPECT_THAT(defaultPasses(), ::testing::Not(HasSubstr("precision")));
   EXPECT_THAT(defaultPasses(DeviceKind::Cuda, OptLevel::O1, DType::BF16),
-              HasSubstr("canonicalize,precision{to=bf16},fold"));
+              HasSubstr("canonicalize,precision{to=bf16},random-numbers,fold"));
 }
 
 TEST(Precision, ToTheModelsOwnChangesNothing) {

@@ -1,5 +1,6 @@
 // cgc run: runs one entry of a plan and writes its outputs.
 #include "runtime/base/file.h"
+#include "runtime/base/training_names.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
 #include "tools/cgc/cli/host_modules.h"
@@ -31,6 +32,7 @@ struct Options {
   std::vector<std::string> opLibraries;
   std::string hostModules;
   int threads = 0;
+  std::optional<int64_t> seed;
   bool noPdl = false, noBranches = false, separateBuffers = false, json = false;
 };
 
@@ -185,6 +187,9 @@ Status run(const Options &options) {
   // All arguments are checked before the device is touched.
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
   CGC_TRY(checkThreads(plan.data(), options.threads, executorOf(options.executor)));
+  if (options.seed && !plan.data().findState(kSeedState))
+    return Status(Code::Usage, "--seed is for plans that draw random numbers, and this one draws "
+                               "none: leave it out");
   CGC_ASSIGN_OR_RETURN(const Entry *entry, chooseEntry(plan.data(), options.entry));
   CGC_ASSIGN_OR_RETURN(std::vector<Job> jobs, makeJobs(sources, options.output));
   FileArguments files;
@@ -212,6 +217,10 @@ Status run(const Options &options) {
                                        .parallelBranches = !options.noBranches,
                                        .threads = options.threads},
                                       options.separateBuffers, options.hostModules));
+  if (options.seed) {
+    int64_t seed = *options.seed;
+    CGC_TRY(runner->context().writeState(kSeedState, {&seed, DType::I64, DeviceKind::Cpu, {}, {}}));
+  }
   progress.begin(jobs.size() == 1 ? "run " + entry->name
                                   : fmt::format("run {} {} times", entry->name, jobs.size()));
   std::vector<Outcome> outcomes;
@@ -258,6 +267,8 @@ Verb addRun(CLI::App &app) {
       ->check(requireName);
   addExecutorOption(*command, options->executor);
   addThreadsOption(*command, options->threads);
+  command->add_option("--seed", options->seed, "The seed of a plan that draws random numbers [0]")
+      ->type_name("N");
   command->add_flag("--no-pdl", options->noPdl,
                     "Start each kernel only when the one ahead of it has ended: no programmatic "
                     "dependent launch");
