@@ -43,6 +43,10 @@ public:
       CGC_ASSIGN_OR_RETURN(const uint32_t index, indexOfWeight(i));
       weights_.push_back(index);
     }
+    for (const State &state : added_.plan.states) {
+      CGC_ASSIGN_OR_RETURN(const uint32_t index, indexOfState(state));
+      states_.push_back(index);
+    }
     for (const SourceLocation &location : added_.plan.locations) {
       const auto found = std::ranges::find(plan.locations, location);
       locations_.push_back(LocationId(found - plan.locations.begin()));
@@ -107,6 +111,21 @@ private:
     return index;
   }
 
+  /// The index of a state of `added_` in the result, to which it is added if it is new.
+  Result<uint32_t> indexOfState(State state) {
+    if (state.initial != kBeginsAsZeros)
+      state.initial = weights_[state.initial];
+    std::vector<State> &states = result_.plan.states;
+    const size_t index = std::ranges::find(states, state.name, &State::name) - states.begin();
+    if (index == states.size())
+      states.push_back(state);
+    else if (states[index] != state)
+      return Status(Code::Usage, "state '" + state.name +
+                                     "' is another one in the plan; give the model that the plan "
+                                     "was compiled from, or compile into a new plan");
+    return uint32_t(index);
+  }
+
   LocationId locationOf(LocationId location) const {
     return location == kNoLocation ? location : locations_[size_t(location)];
   }
@@ -163,6 +182,8 @@ private:
     for (TensorRef &tensor : bucket.tensors)
       if (tensor.slot.buffer == BufferKind::Weight)
         tensor.slot.index = weights_[tensor.slot.index];
+      else if (tensor.slot.buffer == BufferKind::State)
+        tensor.slot.index = states_[tensor.slot.index];
     for (LaunchRecord &record : bucket.records)
       record.location = locationOf(record.location);
     if (withoutBatch_)
@@ -173,6 +194,7 @@ private:
   ExtendedPlan result_;
   std::unordered_multimap<uint64_t, uint32_t> byHash_;
   std::vector<uint32_t> weights_;     ///< By weight of `added_`: its index in the result.
+  std::vector<uint32_t> states_;      ///< By state of `added_`: its index in the result.
   std::vector<LocationId> locations_; ///< By location of `added_`: its index in the result.
   bool withoutBatch_ = false;         ///< The plans disagree on the batch of this entry.
 };

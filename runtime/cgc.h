@@ -231,6 +231,8 @@ typedef struct cgc_session_options {
                                   caller captures; each such capture holds one. */
   int32_t address_sets; /* The sets of a caller's device tensors for which a bucket keeps a graph
                            that runs on them in place. 0: 4. Negative: tensors are copied. */
+  int64_t seed; /* Of a plan that draws random numbers. Contexts get different ones from it, so that
+                   requests are reproducible with one context. */
 } cgc_session_options;
 
 /* Uploads the weights to each device and creates its contexts. `options` may be null. */

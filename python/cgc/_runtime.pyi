@@ -37,6 +37,7 @@ class Session:
         capture_on_first_use: bool,
         memory_limit: int,
         captured_contexts: int,
+        seed: int,
         aten_path: str,
         cublaslt_path: str,
         reference_path: str,

@@ -22,7 +22,7 @@ Arrays = Any  # An array, a sequence of arrays in the plan's order, or a mapping
 def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int = 1, max_batch: int | None = None,
          max_waiting: int | None = None, timeout: float | None = None, executor: str = "graph",
          capture: str = "creation", captured_contexts: int = 0, threads: int = 0, memory_limit: int = 0,
-         aten_path: Path = "", cublaslt_path: Path = "", reference_path: Path = "", op_libraries: Sequence[Path] = (),
+         seed: int = 0, aten_path: Path = "", cublaslt_path: Path = "", reference_path: Path = "", op_libraries: Sequence[Path] = (),
          fallback: Path = "", log: Callable[[str, str], object] | None = None) -> Session:
     """Loads the plan file at `path` and makes it ready for requests.
 
@@ -38,6 +38,7 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
         torch.cuda.graph(); each graph that is captured so holds one of them, and must not outlive the session.
     threads: threads of an op on the host; 0 is the setting of the process.
     memory_limit: in bytes for each device: weights, arenas, inputs and outputs; 0 is the free memory.
+    seed: of a plan that draws random numbers. Each context gets another one from it: results are reproducible with one.
     *_path, op_libraries: as in docs/deployment.md. libcgc_aten.so and libcgc_reference.so are in this package, and
         libcublasLt.so.13 is found in the package nvidia-cublas.
     fallback: the TorchScript file that the plan was compiled from. LibTorch then runs requests that no bucket takes; it
@@ -57,7 +58,7 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
         contexts=_at_least_one("contexts", contexts), threads=threads,
         max_batch=_at_least_one("max_batch", max_batch), max_waiting=_at_least_one("max_waiting", max_waiting),
         timeout_ms=_milliseconds(timeout), capture_on_first_use=_choice("capture", capture, _CAPTURES),
-        memory_limit=memory_limit, captured_contexts=captured_contexts, aten_path=os.fspath(aten_path),
+        memory_limit=memory_limit, captured_contexts=captured_contexts, seed=seed, aten_path=os.fspath(aten_path),
         cublaslt_path=os.fspath(cublaslt_path) or _libraries.cublaslt(), reference_path=os.fspath(reference_path),
         op_libraries=[os.fspath(library) for library in op_libraries], fallback=os.fspath(fallback),
         log=None if log is None else lambda level, message: log(_LOG_LEVELS[level], message))

@@ -36,6 +36,7 @@ Session::Session(const Plan &plan, const Options &given) : log_(given.log) {
   options.capture_on_first_use = given.captureOnFirstUse;
   options.memory_limit = given.memoryLimit;
   options.captured_contexts = given.capturedContexts;
+  options.seed = given.seed;
   options.aten_path = given.atenPath.c_str();
   options.cublaslt_path = given.cublasltPath.c_str();
   options.reference_path = given.referencePath.c_str();

@@ -23,6 +23,7 @@ struct Options {
   bool captureOnFirstUse = false;
   uint64_t memoryLimit = 0;
   int32_t capturedContexts = 0;
+  int64_t seed = 0;
   std::string atenPath, cublasltPath, referencePath;
   std::vector<std::string> opLibraries;
   std::string fallback;

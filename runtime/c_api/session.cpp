@@ -73,6 +73,7 @@ Result<SessionOptions> optionsOf(const cgc_session_options *given) {
   options.devices.assign(o.devices, o.devices + o.device_count);
   options.contexts = orDefault<int>(o.contexts, options.contexts);
   options.maxBatch = orDefault(o.max_batch, options.maxBatch);
+  options.seed = o.seed;
   options.maxWaiting = orDefault(o.max_waiting, options.maxWaiting);
   if (o.timeout_ms < 0)
     return Status(Code::Usage,

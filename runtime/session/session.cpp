@@ -2,6 +2,7 @@
 #include "runtime/session/session.h"
 
 #include "runtime/base/no_throw.h"
+#include "runtime/base/training_names.h"
 #include "runtime/exec/context_impl.h"
 #include "runtime/session/device_views.h"
 #include "runtime/session/metrics.h"
@@ -11,6 +12,18 @@
 
 namespace cgc {
 
+namespace {
+
+/// Gives a context of a plan that draws random numbers a seed of its own.
+Status setSeed(Context &context, const PlanData &plan, int64_t seed, int64_t index) {
+  if (!plan.findState(kSeedState))
+    return Status::ok();
+  auto own = int64_t(uint64_t(seed) + (uint64_t(index) << 32));
+  return context.writeState(kSeedState, {&own, DType::I64, DeviceKind::Cpu, {}, {}});
+}
+
+} // namespace
+
 Result<std::shared_ptr<ServedPlan>> ServedPlan::create(std::shared_ptr<const Plan> plan,
                                                        const SessionOptions &options) {
   // Each context would train parameters of its own. Random numbers and counts may differ.
@@ -19,6 +32,7 @@ Result<std::shared_ptr<ServedPlan>> ServedPlan::create(std::shared_ptr<const Pla
     return Status(Code::Usage, "the plan trains parameters, and a session serves fixed ones: it is "
                                "a training plan; run it with `cgc train` or cgc::Trainer");
   const auto served = std::make_shared<ServedPlan>(std::move(plan), options);
+  int64_t created = 0;
   for (const int device : options.devices) {
     EngineOptions engineOptions = options.engine;
     engineOptions.device = device;
@@ -29,6 +43,7 @@ Result<std::shared_ptr<ServedPlan>> ServedPlan::create(std::shared_ptr<const Pla
     for (int i = 0; i < options.contexts; ++i) {
       CGC_ASSIGN_OR_RETURN(Context context,
                            Context::create(*served->engines.back(), options.context));
+      CGC_TRY(setSeed(context, served->plan->data(), options.seed, created++));
       served->pool.add(std::move(context), implOf(*served->engines.back()).device);
     }
     ContextOptions captured = options.context;
@@ -36,6 +51,7 @@ Result<std::shared_ptr<ServedPlan>> ServedPlan::create(std::shared_ptr<const Pla
     captured.ownArena = true;
     for (int i = 0; i < options.capturedContexts; ++i) {
       CGC_ASSIGN_OR_RETURN(Context context, Context::create(*served->engines.back(), captured));
+      CGC_TRY(setSeed(context, served->plan->data(), options.seed, created++));
       served->captured.add(std::move(context), implOf(*served->engines.back()).device);
     }
   }

@@ -56,6 +56,10 @@ struct SessionOptions {
   /// providerPath). The file is loaded to each device by create(), whose memory it takes beside the
   /// plan. Empty: such requests fail with Usage.
   std::string fallbackModel = {};
+  /// The seed of a plan that draws random numbers. Context k of the session has the seed
+  /// `seed` + k * 2^32, so that no two draw the same numbers. Requests are reproducible with one
+  /// context; which context a request gets is not.
+  int64_t seed = 0;
   /// Is told about captures, exchanges of the plan, and a lost device. Failed requests of each
   /// code, and requests that the fallback model runs, are told about when their number is a power
   /// of ten.

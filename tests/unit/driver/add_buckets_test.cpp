@@ -74,6 +74,38 @@ TEST(AddBuckets, SharesTheModelsWeightsAndKeepsOtherComputedOnes) {
                                    std::pair("constant.1", true)));
 }
 
+TEST(AddBuckets, SharesStatesByName) {
+  const auto compiled = [](int64_t rows, const char *op) {
+    ir::Diagnostics diagnostics;
+    const auto root = ir::parseModule("graph @" + std::string(op) +
+                                          "(%x: dynamic) -> dynamic {\n"
+                                          "  %0 = aten." +
+                                          op + "(%x) : dynamic\n  output %0\n}\n",
+                                      "test.cgir", diagnostics);
+    auto plan = compile(*root, cpuOptions(rows), diagnostics);
+    EXPECT_TRUE(plan.isOk()) << plan.status().message();
+    return *std::move(plan);
+  };
+  const auto names = [](const PlanData &plan) {
+    std::vector<std::string> found;
+    for (const State &state : plan.states)
+      found.push_back(state.name);
+    return found;
+  };
+  for (const auto &[known, states] :
+       {std::pair(compiled(1, "neg"), 0), {compiled(1, "rand_like"), 2}}) {
+    const backend::CompiledPlan added = compiled(2, "rand_like");
+    const auto extended = add(known, added);
+    ASSERT_TRUE(extended.isOk()) << extended.status().message();
+    EXPECT_EQ(known.plan.states.size(), size_t(states));
+    EXPECT_EQ(names(extended->plan), names(added.plan));
+  }
+  backend::CompiledPlan other = compiled(1, "rand_like");
+  other.plan.states[0].role = StateRole::Buffer;
+  const auto refused = add(other, compiled(2, "rand_like"));
+  EXPECT_THAT(refused.status().message(), HasSubstr("state 'random:seed' is another one"));
+}
+
 TEST(AddBuckets, RefusesOtherValuesOfAModelsWeightWhateverItsName) {
   const auto extended = add(compileScaled(cpuOptions(1), 2, 3), compileScaled(cpuOptions(2), 4, 3));
   EXPECT_EQ(extended.status().code(), Code::Usage);

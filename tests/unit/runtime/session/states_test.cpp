@@ -27,5 +27,35 @@ TEST_F(ServedPlanTest, PlansThatTrainAreRefused) {
   EXPECT_EQ(session->memory().states, planMemory(sample.plan).states);
 }
 
+TEST_F(ServedPlanTest, EachContextHasASeedOfItsOwn) {
+  SamplePlan sample;
+  sample.plan.target = kTestDevice;
+  sample.plan.producer = "test";
+  sample.plan.states = {{"random:seed", StateRole::Control, DType::I64, {}}};
+  Bucket bucket;
+  bucket.inputs = {{.name = "x", .dtype = DType::F32, .sizes = {1}}};
+  bucket.outputs = {{.name = "seed", .dtype = DType::I64, .sizes = {}}};
+  bucket.tensors = {dense(BufferKind::State, 0, 0, DType::I64, {}),
+                    dense(BufferKind::Output, 0, 0, DType::I64, {})};
+  bucket.records = {{Memcpy{id(0), id(1)}}};
+  sample.plan.entries = {{.name = "seed", .buckets = {bucket}}};
+  SessionOptions options;
+  options.engine.provider = &provider_;
+  options.contexts = 3;
+  options.seed = 7;
+  Result<Session> session = Session::create(
+      std::make_shared<const Plan>(*Plan::fromMemory(sample.plan, sample.weights)), options);
+  ASSERT_TRUE(session.isOk()) << session.status().message();
+  std::vector<Reservation> reserved;
+  std::vector<int64_t> seeds;
+  for (int i = 0; i < 3; ++i) {
+    reserved.push_back(*session->reserve("seed", 1));
+    ASSERT_TRUE(reserved.back().run().isOk());
+    seeds.push_back(*static_cast<const int64_t *>(reserved.back().outputBuffer(0)->data));
+  }
+  const int64_t two32 = int64_t(1) << 32;
+  EXPECT_THAT(seeds, testing::UnorderedElementsAre(7, 7 + two32, 7 + 2 * two32));
+}
+
 } // namespace
 } // namespace cgc::test
