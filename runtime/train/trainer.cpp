@@ -212,6 +212,21 @@ Status Trainer::Impl::readMicroBatches() {
                             {&microBatches, DType::I64, DeviceKind::Cpu, {}, {}});
 }
 
+Result<std::vector<double>> Trainer::Impl::ratesOf(const State &state, double base) const {
+  const std::span<const std::byte> bytes = state.initial == kBeginsAsZeros
+                                               ? std::span<const std::byte>()
+                                               : plan->weightBytes(state.initial);
+  std::vector<float> first(bytes.size() / sizeof(float));
+  std::memcpy(first.data(), bytes.data(), first.size() * sizeof(float));
+  if (first.empty() || first.back() == 0)
+    return Status(Code::Usage, "the learning rate of the plan is 0, so that its groups have no "
+                               "ratio; give a value for each of them");
+  std::vector<double> rates;
+  for (const float rate : first)
+    rates.push_back(base * (double(rate) / double(first.back())));
+  return rates;
+}
+
 Status Trainer::Impl::set(const State &state, std::span<const double> values) {
   const uint64_t bytes = *tensorBytes(state.dtype, state.sizes), width = dtypeSize(state.dtype);
   const uint64_t count = bytes / width;
@@ -312,9 +327,15 @@ Status Trainer::set(std::string_view name, std::span<const double> values) {
       return {Code::Usage, "there is no control value '" + std::string(name) + "'; the plan has " +
                                (names.empty() ? "none" : names)};
     }
-    CGC_TRY(impl_->set(plan.states[*index], values));
-    return plan.states[*index].name == kMicroBatchesState ? impl_->readMicroBatches()
-                                                          : Status::ok();
+    const State &state = plan.states[*index];
+    const bool hasGroups = state.name == kLrState && state.dtype == DType::F32 &&
+                           state.sizes.size() == 1 && state.sizes[0] > 1;
+    if (!hasGroups || values.size() != 1) {
+      CGC_TRY(impl_->set(state, values));
+      return state.name == kMicroBatchesState ? impl_->readMicroBatches() : Status::ok();
+    }
+    CGC_ASSIGN_OR_RETURN(const std::vector<double> rates, impl_->ratesOf(state, values[0]));
+    return impl_->set(state, rates);
   });
 }
 

@@ -119,9 +119,11 @@ public:
                   void *stream = nullptr);
 
   /// Sets the state of role `control` that is called `name`, or "optimizer:" and `name`, such as
-  /// "lr". `values` has one number for each element, or one for all. Does not wait: the steps
-  /// before it see the old value, those after it the new one. Usage if there is no such state, if
-  /// the number of values does not fit, or if one is NaN, infinite or out of the dtype's range.
+  /// "lr". `values` has one number for each element, or one for all. One number for "lr" is the
+  /// base rate, that of the parameters in no group, the last element: each group keeps its ratio to
+  /// it in the plan. Does not wait: the steps before it see the old value, those after it the new
+  /// one. Usage if there is no such state, if the number of values does not fit, or if one is NaN,
+  /// infinite or out of the dtype's range.
   Status set(std::string_view name, std::span<const double> values);
   Status set(std::string_view name, double value) { return set(name, {&value, 1}); }
 

@@ -32,6 +32,8 @@ struct Trainer::Impl {
   /// Gives the 16-bit copies, if the plan has any, the values of their parameters.
   Status refreshCopies();
   Status set(const State &state, std::span<const double> values);
+  /// The rate of each group of kLrState, in the plan's ratio to `base`, the last one.
+  Result<std::vector<double>> ratesOf(const State &state, double base) const;
 
   /// An entry and, by bucket, the static buffers of the outputs that are not read back.
   struct Runnable {

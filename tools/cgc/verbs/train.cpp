@@ -35,7 +35,7 @@ constexpr const char *kSeedNote = "data.seed", *kShuffleNote = "data.shuffle",
 struct Options {
   std::string plan, executor = "graph", resume, checkpoint, curve;
   std::vector<std::string> data;
-  std::optional<double> lr;
+  std::vector<double> lr;
   std::optional<uint64_t> steps, logEvery, seed;
   std::optional<int64_t> batch;
   uint64_t checkpointEvery = 0;
@@ -153,8 +153,8 @@ Status train(const Options &options) {
     CGC_TRY(resume(trainer, options, data.samples(), order));
   if (options.seed && plan->data().findState(kSeedState))
     CGC_TRY(trainer.set(kSeedState, static_cast<double>(*options.seed)));
-  if (options.lr)
-    CGC_TRY(trainer.set("lr", *options.lr).withContext("--lr"));
+  if (!options.lr.empty())
+    CGC_TRY(trainer.set("lr", options.lr).withContext("--lr"));
   if (options.accumulate == 0 && trainer.microBatches() != 0)
     return {Code::Usage, fmt::format("the checkpoint {} has {} micro-batches of a step; give "
                                      "--accumulate as before",
@@ -213,8 +213,13 @@ Verb addTrain(CLI::App &app) {
   command->add_option("--steps", options->steps, "Steps to make [one pass over the data]")
       ->type_name("N")
       ->check(CLI::Range(uint64_t(1), kMaxSteps));
-  command->add_option("--lr", options->lr, "The learning rate of all groups [the plan's]")
-      ->type_name("X")
+  command
+      ->add_option("--lr", options->lr,
+                   "The learning rate, to which groups keep their ratio, or one for each group and "
+                   "one for the other parameters [the plan's]")
+      ->type_name("X[,Y...]")
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->check([](const std::string &text) {
         char *end = nullptr;
         const double value = std::strtod(text.c_str(), &end);

@@ -92,6 +92,28 @@ TEST_F(TrainedPlan, ControlValuesAreOrderedWithTheSteps) {
   EXPECT_EQ(readSteps(*trainer), 7);
 }
 
+TEST_F(TrainedPlan, OneLearningRateKeepsTheRatioOfTheGroups) {
+  SamplePlan sample = trainingPlan(kTestDevice);
+  sample.plan.weights[1].sizes = sample.plan.states[4].sizes = {3};
+  sample.weights[1] = floatBytes({0.25, 0, 0.5}); // The last one is that of no group.
+  Result<Trainer> trainer = create(planOf(sample));
+  ASSERT_TRUE(trainer.isOk()) << trainer.status().message();
+  std::vector<float> rates(3);
+  const std::vector<int64_t> sizes = {3};
+  ASSERT_TRUE(trainer->set("lr", 3).isOk());
+  ASSERT_TRUE(trainer->read("optimizer:lr", floatView(rates, sizes)).isOk());
+  EXPECT_THAT(rates, ElementsAre(1.5F, 0, 3));
+  const std::vector<double> each = {1, 2, 4};
+  ASSERT_TRUE(trainer->set("lr", each).isOk());
+  ASSERT_TRUE(trainer->read("optimizer:lr", floatView(rates, sizes)).isOk());
+  EXPECT_THAT(rates, ElementsAre(1, 2, 4));
+  sample.weights[1] = floatBytes({0, 0, 0});
+  trainer = create(planOf(sample));
+  ASSERT_TRUE(trainer.isOk()) << trainer.status().message();
+  EXPECT_THAT(trainer->set("lr", 1).message(), HasSubstr("give a value for each of them"));
+  EXPECT_TRUE(trainer->set("lr", each).isOk());
+}
+
 TEST_F(TrainedPlan, ControlValuesThatDoNotFitAreRefused) {
   Result<Trainer> trainer = create();
   ASSERT_TRUE(trainer.isOk());
