@@ -78,11 +78,12 @@ void ModuleImporter::importAttribute(const c10::ClassType &type, size_t slot,
     auto data = state_.tensors.get(value.toTensor());
     ir::TensorType tensorType = data->type();
     using Kind = ir::Parameter::Kind;
-    const bool isTrained = purpose_ == ImportFor::Training && value.toTensor().requires_grad();
-    const Kind kind = isTrained                 ? Kind::State
-                      : type.is_parameter(slot) ? Kind::Parameter
-                                                : Kind::Buffer;
-    module.addParameter({name, kind, std::move(tensorType), std::move(data)});
+    const bool isTrained = value.toTensor().requires_grad(), isParameter = type.is_parameter(slot);
+    // A frozen parameter is a state, too, so that checkpoints have it.
+    const bool isState = purpose_ == ImportFor::Training && (isTrained || isParameter);
+    const Kind kind = isState ? Kind::State : isParameter ? Kind::Parameter : Kind::Buffer;
+    module.addParameter({name, kind, std::move(tensorType), std::move(data),
+                         isTrained ? StateRole::Parameter : StateRole::Buffer});
   } else if (std::optional<ir::Arg> constant = toConstant(value)) {
     // The tracer's own bookkeeping attribute carries no information about the model.
     if (name != "_is_full_backward_hook")

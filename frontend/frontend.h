@@ -22,7 +22,7 @@ namespace cgc::frontend {
 /// The plans that an imported module is compiled to.
 enum class ImportFor : uint8_t {
   Inference,
-  /// Parameters that require a gradient become states.
+  /// Parameters become states: of the role `buffer` if they require no gradient.
   Training,
 };
 

@@ -219,6 +219,10 @@ protected:
         EXPECT_GT(difference(state(name + ":ema"), value), 1e-4) << name << " is no average";
       }
     }
+    for (const auto &[name, value] : reference.module.named_parameters())
+      if (!value.requires_grad()) {
+        EXPECT_TRUE(at::equal(state(name), value)) << name;
+      }
     for (const auto &[name, value] : reference.module.named_buffers())
       if (plan_->data().findState(name)) {
         EXPECT_LT(difference(state(name).to(at::kFloat), value.to(at::kFloat)), 1e-3) << name;
