@@ -345,6 +345,90 @@ typedef struct cgc_memory_report {
 CGC_C_API cgc_code cgc_session_get_memory(const cgc_session *session, cgc_memory_report *report,
                                           cgc_error **error);
 
+/* A training plan on one device, with its states (docs/training.md). One thread at a time may use a
+ * trainer; a second one gets CGC_USAGE. */
+typedef struct cgc_trainer cgc_trainer;
+
+/* Paths that are null or empty have the defaults of docs/deployment.md. */
+typedef struct cgc_trainer_options {
+  size_t struct_size;
+  cgc_executor executor;
+  int32_t device;             /* The GPU, by index. */
+  int32_t threads;            /* Threads of an op on the host. 0: the setting of the process. */
+  const char *aten_path;      /* libcgc_aten.so or its folder. */
+  const char *cublaslt_path;  /* libcublasLt.so.13 or its folder. */
+  const char *reference_path; /* libcgc_reference.so or its folder. */
+  const char *const *op_libraries;
+  size_t op_library_count;
+  uint64_t memory_limit;  /* In bytes, states included. 0: the free memory. */
+  size_t steps_in_flight; /* Steps that may be enqueued before the first of them is complete, and
+                             results that wait for cgc_trainer_poll; 1024 at most. 0: 32. */
+  const char *prefix;     /* What files leave out at the front of the names of states. */
+} cgc_trainer_options;
+
+/* A step that is complete: its number, from 1, and its loss. This structure never changes. */
+typedef struct cgc_step_result {
+  uint64_t step;
+  double loss;
+} cgc_step_result;
+
+/* Uploads the weights and gives the states their first values. `options` may be null. CGC_USAGE if
+ * the plan is no training plan (cgc compile --train). */
+CGC_C_API cgc_code cgc_trainer_create(const cgc_plan *plan, const cgc_trainer_options *options,
+                                      cgc_trainer **trainer, cgc_error **error);
+/* Waits for the steps that are enqueued. */
+CGC_C_API void cgc_trainer_destroy(cgc_trainer *trainer);
+
+/* Enqueues one step on the inputs of entry "step", in the plan's order, on the cudaStream_t
+ * `stream`, or on a stream of the trainer if it is null. It follows the steps before it. Inputs in
+ * GPU or pinned memory must stay as they are until the step is complete. A step that fails with
+ * another code than CGC_USAGE makes every later call fail until cgc_trainer_load or
+ * cgc_trainer_reset. */
+CGC_C_API cgc_code cgc_trainer_step(cgc_trainer *trainer, const cgc_tensor *inputs,
+                                    size_t input_count, void *stream, cgc_error **error);
+/* Writes the results of the steps that have completed and that no call has returned yet, in order,
+ * to `results`, which has room for `capacity`; `*count` receives their number. Does not wait. */
+CGC_C_API cgc_code cgc_trainer_poll(cgc_trainer *trainer, cgc_step_result *results, size_t capacity,
+                                    size_t *count, cgc_error **error);
+/* Waits until all steps are complete. */
+CGC_C_API cgc_code cgc_trainer_wait(cgc_trainer *trainer, cgc_error **error);
+
+/* Runs the entry "evaluate" behind the steps before it. `stream` as for cgc_session_run. */
+CGC_C_API cgc_code cgc_trainer_evaluate(cgc_trainer *trainer, const cgc_tensor *inputs,
+                                        size_t input_count, const cgc_tensor *outputs,
+                                        size_t output_count, void *stream, cgc_error **error);
+
+/* Sets the control value `name`, such as "lr" or "random:seed", for the steps behind the call:
+ * `values` has one number for each element, or one, as Trainer::set of the C++ API. Does not
+ * wait. */
+CGC_C_API cgc_code cgc_trainer_set(cgc_trainer *trainer, const char *name, const double *values,
+                                   size_t count, cgc_error **error);
+/* Copies a state to or from a tensor of its element type and sizes, behind the steps before it, and
+ * waits. */
+CGC_C_API cgc_code cgc_trainer_read(cgc_trainer *trainer, const char *name,
+                                    const cgc_tensor *tensor, cgc_error **error);
+CGC_C_API cgc_code cgc_trainer_write(cgc_trainer *trainer, const char *name,
+                                     const cgc_tensor *tensor, cgc_error **error);
+
+/* Writes a checkpoint to the folder `folder`, whose former content is exchanged at once. */
+CGC_C_API cgc_code cgc_trainer_save(cgc_trainer *trainer, const char *folder, cgc_error **error);
+/* Gives the states and the number of steps the values of a checkpoint. `any_plan`, if not 0, also
+ * takes that of another plan with the same states. */
+CGC_C_API cgc_code cgc_trainer_load(cgc_trainer *trainer, const char *folder, int32_t any_plan,
+                                    cgc_error **error);
+/* Gives the parameters and buffers the values of a file of safetensors. */
+CGC_C_API cgc_code cgc_trainer_load_model(cgc_trainer *trainer, const char *path,
+                                          cgc_error **error);
+/* Gives each state its first value and begins to count steps anew. */
+CGC_C_API cgc_code cgc_trainer_reset(cgc_trainer *trainer, cgc_error **error);
+
+/* The steps that have been enqueued, with those of the checkpoint that was loaded. */
+CGC_C_API uint64_t cgc_trainer_step_number(const cgc_trainer *trainer);
+/* The complete steps with a loss of NaN or infinity. */
+CGC_C_API uint64_t cgc_trainer_non_finite(const cgc_trainer *trainer);
+CGC_C_API cgc_code cgc_trainer_get_memory(const cgc_trainer *trainer, cgc_memory_report *report,
+                                          cgc_error **error);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -4,9 +4,11 @@
 #include "runtime/base/no_throw.h"
 #include "runtime/cgc.h"
 #include "runtime/session/session.h"
+#include "runtime/train/trainer.h"
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 struct cgc_error {
   cgc_code code;
@@ -23,6 +25,10 @@ struct cgc_session {
 };
 struct cgc_reservation {
   cgc::Reservation reservation;
+};
+struct cgc_trainer {
+  cgc::Trainer trainer;
+  std::deque<cgc_step_result> results; ///< Those that the caller had no room for.
 };
 
 namespace cgc::c_api {

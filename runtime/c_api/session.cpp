@@ -1,4 +1,5 @@
 // The C API: sessions.
+#include "runtime/c_api/arguments.h"
 #include "runtime/c_api/handles.h"
 
 using namespace cgc;
@@ -7,27 +8,6 @@ using namespace cgc::c_api;
 static_assert(int(LogLevel::Error) == CGC_LOG_ERROR && int(LogLevel::Info) == CGC_LOG_INFO);
 
 namespace {
-
-std::string text(const char *given) {
-  return given ? given : "";
-}
-
-/// `given`, or `otherwise` if it is 0.
-template <class T> T orDefault(T given, T otherwise) {
-  return given == T{} ? otherwise : given;
-}
-
-Result<ExecutorKind> executorOf(cgc_executor executor) {
-  switch (executor) {
-  case CGC_GRAPH:
-    return ExecutorKind::Graph;
-  case CGC_STREAM:
-    return ExecutorKind::Stream;
-  case CGC_REFERENCE:
-    return ExecutorKind::Reference;
-  }
-  return Status(Code::Usage, "there is no executor " + std::to_string(int(executor)));
-}
 
 /// The tensors of a call of a host function. Calls of up to eight tensors need no allocation.
 class Tensors final {
@@ -73,7 +53,6 @@ Result<SessionOptions> optionsOf(const cgc_session_options *given) {
   options.devices.assign(o.devices, o.devices + o.device_count);
   options.contexts = orDefault<int>(o.contexts, options.contexts);
   options.maxBatch = orDefault(o.max_batch, options.maxBatch);
-  options.seed = o.seed;
   options.maxWaiting = orDefault(o.max_waiting, options.maxWaiting);
   if (o.timeout_ms < 0)
     return Status(Code::Usage,
@@ -94,6 +73,7 @@ Result<SessionOptions> optionsOf(const cgc_session_options *given) {
   if (o.pool)
     options.engine.pool = o.pool->pool;
   options.capturedContexts = o.captured_contexts;
+  options.seed = o.seed;
   if (o.address_sets != 0)
     options.context.addressSets = size_t(std::max(o.address_sets, 0));
   options.context.threads = o.threads;
@@ -106,46 +86,6 @@ Result<SessionOptions> optionsOf(const cgc_session_options *given) {
     };
   return options;
 }
-
-/// Views of a caller's tensors. Requests of up to eight tensors need no allocation.
-class Views final {
-public:
-  Status assign(const cgc_tensor *tensors, size_t count, const char *name) {
-    if (count > 0)
-      CGC_TRY(require(tensors, name));
-    if (count > kFew)
-      many_.resize(count);
-    views_ = {count > kFew ? many_.data() : few_, count};
-    for (size_t i = 0; i < count; ++i) {
-      const cgc_tensor &tensor = tensors[i];
-      const auto fail = [&](const std::string &what) {
-        return Status(Code::Usage, std::string(name) + "[" + std::to_string(i) + "]: " + what);
-      };
-      if (tensor.rank < 0 || (tensor.rank > 0 && !tensor.sizes))
-        return fail("rank is negative, or sizes is null");
-      if (size_t(tensor.rank) > kMaxRank)
-        return fail("rank " + std::to_string(tensor.rank) + " is above " +
-                    std::to_string(kMaxRank));
-      if (int(tensor.dtype) < 0 || int(tensor.dtype) >= kNumDTypes)
-        return fail("there is no element type " + std::to_string(int(tensor.dtype)));
-      if (tensor.memory != CGC_HOST && tensor.memory != CGC_GPU)
-        return fail("there is no memory " + std::to_string(int(tensor.memory)));
-      views_[i] = {tensor.data,
-                   DType(tensor.dtype),
-                   tensor.memory == CGC_GPU ? DeviceKind::Cuda : DeviceKind::Cpu,
-                   {tensor.sizes, size_t(tensor.rank)},
-                   {}};
-    }
-    return Status::ok();
-  }
-  std::span<const TensorView> views() const { return views_; }
-
-private:
-  static constexpr size_t kFew = 8;
-  TensorView few_[kFew];
-  std::vector<TensorView> many_;
-  std::span<TensorView> views_;
-};
 
 } // namespace
 

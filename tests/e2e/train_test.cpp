@@ -74,6 +74,13 @@ TEST_F(Train, ResumingEqualsNotStopping) {
             readFile(folder / "whole/model.safetensors"));
 }
 
+TEST_F(Train, TrainsFromC99) {
+  makeStep();
+  const Outcome outcome = runProgram(
+      {std::string(CGC_BINARY_DIR) + "/bin/cgc_test_c_trainer", "mlp.cgplan", "run"}, folder);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
 TEST_F(Train, AnInterruptionWritesACheckpoint) {
   makeStep();
   const Outcome outcome = train({"--steps", "1000000", "--log-every", "10", "--checkpoint", "run"},
