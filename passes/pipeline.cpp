@@ -58,7 +58,9 @@ std::string stepPasses(const TrainingPipeline &training, llvm::StringRef use) {
   const std::string select = training.selects() ? "select-train-norm,fuse-batch-norm," : "";
   const std::string again =
       training.recompute.empty() ? "" : "recompute{level=" + training.recompute + "," + loss + "},";
-  return methodPasses("step", training) + "differentiate{" + loss + "}," + use.str() +
+  // The first scale of torch.amp.GradScaler.
+  const std::string scale = training.autocast == DType::F16 ? ",loss-scale=65536" : "";
+  return methodPasses("step", training) + "differentiate{" + loss + scale + "}," + use.str() +
          ",fold,op-substitution,cse,simplify-gradients," + select + again + "dce";
 }
 } // namespace

@@ -7,6 +7,7 @@
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
 #include "passes/preconditions.h"
+#include "passes/train/loss_scale.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -21,7 +22,7 @@ public:
   Differentiation(ir::Graph &graph, ir::Diagnostics &diagnostics)
       : graph_(graph), diagnostics_(diagnostics), rewriter_(graph) {}
 
-  Status run(ir::Value *loss) {
+  Status run(ir::Value *loss, std::optional<uint64_t> lossScale) {
     findNeeded();
     if (!needed_.contains(loss)) {
       diagnostics_.error(*graph_.output(),
@@ -32,10 +33,12 @@ public:
     output_ = graph_.output();
     findLossNodes(loss);
     gradients_[loss] =
-        rewriter_
-            .create(ir::OpKind::Full, {ir::Arg::ints(ir::Dims()), 1.0, loss->tensor().dtype},
-                    *loss->node(), output_)
-            ->result();
+        lossScale
+            ? readLossScale(graph_, static_cast<float>(*lossScale), loss->tensor().dtype)
+            : rewriter_
+                  .create(ir::OpKind::Full, {ir::Arg::ints(ir::Dims()), 1.0, loss->tensor().dtype},
+                          *loss->node(), output_)
+                  ->result();
     // A rule may replace its call, and adds calls behind all that are visited.
     for (ir::Node *node : llvm::reverse(visited_))
       visit(*node);
@@ -151,6 +154,7 @@ Result<DifferentiatePass> DifferentiatePass::create(PassOptions &options) {
   DifferentiatePass pass;
   CGC_ASSIGN_OR_RETURN(const auto loss, options.takeNumber("loss"));
   pass.loss = loss.value_or(0);
+  CGC_ASSIGN_OR_RETURN(pass.lossScale, options.takeNumber("loss-scale"));
   return pass;
 }
 
@@ -177,7 +181,7 @@ Result<Changed> DifferentiatePass::run(ir::Graph &graph, PassContext &context) c
   }
   std::vector<std::string> names = trainingOutputNames(graph);
   Differentiation differentiation(graph, diagnostics);
-  CGC_TRY(differentiation.run(output.value()));
+  CGC_TRY(differentiation.run(output.value(), lossScale));
   std::vector<ir::Arg> outputs = graph.outputs();
   for (const auto &[path, gradient] : differentiation.results()) {
     outputs.emplace_back(gradient);

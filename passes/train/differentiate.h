@@ -8,16 +8,19 @@ namespace cgc::passes {
 /// Adds the gradients of output `loss`, a floating scalar, with respect to the states of role
 /// `parameter` that it depends on, as outputs named `gradient.<path>` in the order in which the
 /// graph reads the states first. A state without such an output has no path to the loss.
+/// With a loss scale, these are the gradients of the loss times the state kLossScaleState.
 /// Unsupported, with each op in the diagnostics, if an op between a state and the loss has no
 /// gradient.
 struct DifferentiatePass {
   static constexpr const char *name = "differentiate";
   static constexpr bool isRequired = true;
-  /// Option: loss, the index of the output (default 0).
+  /// Options: loss, the index of the output (default 0); loss-scale, the first loss scale (default
+  /// none).
   static Result<DifferentiatePass> create(PassOptions &options);
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 
   size_t loss = 0;
+  std::optional<uint64_t> lossScale = {};
 };
 
 /// The names of the outputs of a method that is trained, made up where the model gives none: `loss`

@@ -1,10 +1,10 @@
 // OptimizePass: learning rate, clipping, the update of each group, and the states that it writes.
 #include "passes/train/optimize.h"
 
-#include "ir/rewriter.h"
 #include "passes/manager/registered_pass.h"
 #include "passes/preconditions.h"
 #include "passes/train/differentiate.h"
+#include "passes/train/loss_scale.h"
 #include "passes/train/parameter_copies.h"
 #include "runtime/base/training_names.h"
 
@@ -27,10 +27,10 @@ struct Trained {
   std::optional<DType> copy = {}; ///< In which the update also writes it.
 };
 
-class Optimizer {
+class Optimizer : StepBuilder {
 public:
   Optimizer(ir::Graph &graph, const OptimizerOptions &options)
-      : graph_(graph), options_(options), rewriter_(graph), output_(graph.output()) {}
+      : StepBuilder(graph), graph_(graph), options_(options) {}
 
   Status run() {
     takeGradients();
@@ -41,7 +41,9 @@ public:
       chooseCopies();
     Value *before = readControl(kStepState, DType::I64, {}, nullptr);
     step_ = call(OpKind::Add, {before, 1, 1});
-    graph_.addStateWrite(kStepState, step_);
+    if (const auto scaled = addLossScale(*this, gradients(), options_.growthInterval))
+      unscale(*scaled);
+    graph_.addStateWrite(kStepState, skip_ ? call(OpKind::Where, {skip_, before, step_}) : step_);
     clip();
     Value *lr = scheduled(readLr());
     for (size_t group = 0; group <= options_.groups.size(); ++group) {
@@ -58,14 +60,6 @@ public:
   }
 
 private:
-  Value *call(OpKind op, std::vector<Arg> args) { return callNode(op, std::move(args))->result(); }
-  ir::Node *callNode(OpKind op, std::vector<Arg> args) {
-    const ir::Schema &schema = ir::opSchema(op);
-    for (size_t i = args.size(); i < schema.args.size(); ++i)
-      args.push_back(*schema.args[i].defaultValue);
-    return rewriter_.create(op, std::move(args), *trained_.front().value->node(), output_);
-  }
-
   /// Splits the outputs into those of the model and the gradients.
   void takeGradients() {
     for (const auto &[output, name] : llvm::zip_equal(graph_.outputs(), names())) {
@@ -107,31 +101,6 @@ private:
         one.copy = chooseCopy(graph_, one.path, isFirst);
   }
 
-  /// The first read of a state that the graph reads.
-  Value *read(llvm::StringRef path) {
-    for (ir::Node &node : graph_)
-      if (node.kind() == ir::NodeKind::GetAttr && node.target() == path)
-        return node.result();
-    return nullptr;
-  }
-
-  /// A read of a state of the owning module, which is added if another bucket has not added it yet.
-  Value *readState(const std::string &path, StateRole role, ir::TensorType type,
-                   std::shared_ptr<const ir::TensorData> first) {
-    auto [module, name] = graph_.owner()->resolve(path);
-    if (!module->findParameter(name))
-      module->addParameter({name.str(), ir::Parameter::Kind::State, type, std::move(first), role});
-    type.device = trained_.front().value->tensor().device;
-    return rewriter_.getAttr(path, std::move(type), *trained_.front().value->node(), output_)
-        ->result();
-  }
-
-  Value *readControl(const char *name, DType dtype, ir::Dims sizes,
-                     std::shared_ptr<const ir::TensorData> first) {
-    return readState(name, StateRole::Control, ir::TensorType::dense(dtype, sizes),
-                     std::move(first));
-  }
-
   Value *readLr() {
     std::vector<float> rates;
     for (const ParameterGroup &group : options_.groups)
@@ -143,6 +112,31 @@ private:
     return readControl(kLrState, DType::F32, type.sizes, ir::TensorData::copyOf(type, bytes));
   }
 
+  Arg::List gradients() const {
+    Arg::List gradients;
+    for (const Trained &one : trained_)
+      gradients.emplace_back(one.gradient);
+    return gradients;
+  }
+
+  /// Leaves the division by the loss scale to the update, unless something else reads the
+  /// gradients.
+  void unscale(const LossScale &scaled) {
+    skip_ = scaled.skip;
+    norm_ = call(OpKind::Mul, {scaled.norm, scaled.inverse});
+    if (!options_.keepsGradients && options_.clipValue == 0) {
+      scale_ = scaled.inverse;
+      return;
+    }
+    for (Trained &one : trained_) {
+      Value *unscaled = call(OpKind::Mul, {one.gradient, scaled.inverse});
+      for (size_t i = 0; i < outputs_.size(); ++i)
+        if (gradientPath(names_[i]) == one.path)
+          outputs_[i] = unscaled;
+      one.gradient = unscaled;
+    }
+  }
+
   /// The gradients, clipped by value, and the factor that clips them by norm.
   void clip() {
     if (options_.clipValue > 0)
@@ -150,16 +144,15 @@ private:
         one.gradient = call(OpKind::Clamp, {one.gradient, -options_.clipValue, options_.clipValue});
     if (options_.clipNorm == 0)
       return;
-    Arg::List gradients;
-    for (const Trained &one : trained_)
-      gradients.emplace_back(one.gradient);
-    Value *norm = call(OpKind::GradientNorm, {std::move(gradients)});
+    Value *norm =
+        norm_ && options_.clipValue == 0 ? norm_ : call(OpKind::GradientNorm, {gradients()});
     outputs_.emplace_back(norm);
     names_.emplace_back("gradient_norm");
     // torch.nn.utils.clip_grad_norm_: min(1, most / (norm + 1e-6)).
     Value *shifted = call(OpKind::Add, {norm, 1e-6, 1});
     Value *factor = call(OpKind::Mul, {call(OpKind::Reciprocal, {shifted}), options_.clipNorm});
-    scale_ = call(OpKind::Clamp, {factor, Arg(), 1.0});
+    factor = call(OpKind::Clamp, {factor, Arg(), 1.0});
+    scale_ = scale_ ? call(OpKind::Mul, {factor, scale_}) : factor;
   }
 
   /// `lr` times the factor of the schedule.
@@ -241,16 +234,16 @@ private:
     const double decay = group < options_.groups.size()
                              ? options_.groups[group].weightDecay.value_or(options_.weightDecay)
                              : options_.weightDecay;
-    const Arg scale = scale_ ? Arg(scale_) : Arg();
+    const Arg scale = scale_ ? Arg(scale_) : Arg(), skip = skipArg();
     ir::Node *node =
         options_.rule == OptimizerRule::Sgd
-            ? callNode(OpKind::Sgd, {std::move(parameters), std::move(gradients),
-                                     states.empty() ? Arg::List() : std::move(states[0]), lr, step_,
-                                     scale, Arg(), options_.momentum, options_.dampening, decay,
-                                     options_.nesterov, copyType})
+            ? callNode(OpKind::Sgd,
+                       {std::move(parameters), std::move(gradients),
+                        states.empty() ? Arg::List() : std::move(states[0]), lr, step_, scale, skip,
+                        options_.momentum, options_.dampening, decay, options_.nesterov, copyType})
             : callNode(OpKind::Adam, {std::move(parameters), std::move(gradients),
                                       std::move(states[0]), std::move(states[1]), lr, step_, scale,
-                                      Arg(), options_.beta1, options_.beta2, options_.eps, decay,
+                                      skip, options_.beta1, options_.beta2, options_.eps, decay,
                                       options_.rule == OptimizerRule::AdamW, copyType});
     for (size_t i = 0; i < paths.size(); ++i) {
       Value *result = node->result(static_cast<unsigned>(i));
@@ -273,11 +266,13 @@ private:
           readState(paths.back(), StateRole::Average, parameter.type, parameter.data));
       parameters.emplace_back(one.updated);
     }
-    ir::Node *node =
-        callNode(OpKind::Ema, {std::move(averages), std::move(parameters), options_.averageDecay});
+    ir::Node *node = callNode(OpKind::Ema, {std::move(averages), std::move(parameters),
+                                            options_.averageDecay, skipArg()});
     for (const auto &[path, result] : llvm::zip_equal(paths, node->results()))
       graph_.addStateWrite(path, &result);
   }
+
+  Arg skipArg() const { return skip_ ? Arg(skip_) : Arg(); }
 
   Value *clamped(const std::string &path, Value *value) {
     for (const ParameterClamp &clamp : options_.clamps)
@@ -293,13 +288,13 @@ private:
 
   ir::Graph &graph_;
   const OptimizerOptions &options_;
-  ir::GraphRewriter rewriter_;
-  ir::Node *output_;
   std::vector<Trained> trained_;
   std::vector<Arg> outputs_;
   std::vector<std::string> names_;
   Value *step_ = nullptr;
-  Value *scale_ = nullptr; ///< Null: 1.
+  Value *scale_ = nullptr; ///< Of gradients. Null: 1.
+  Value *skip_ = nullptr;  ///< Whether the step updates nothing. Null: it does not.
+  Value *norm_ = nullptr;  ///< Of all gradients, if the loss is scaled.
 };
 
 } // namespace

@@ -137,6 +137,8 @@ Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options) {
       CGC_ASSIGN_OR_RETURN(ParameterClamp clamp, parseClamp(text));
       result.clamps.push_back(std::move(clamp));
     }
+  CGC_ASSIGN_OR_RETURN(const auto interval, options.takeNumber("growth-interval"));
+  result.growthInterval = static_cast<int64_t>(interval.value_or(2000));
   CGC_TRY(takeNumber("ema", result.averageDecay));
   if (result.averageDecay >= 1)
     return Status(Code::Usage, "ema of optimize, the decay of averages, is below 1");

@@ -55,9 +55,10 @@ struct OptimizerOptions {
   double finalFactor = 0; ///< The factor at its end.
   double stepSize = 0, stepFactor = 0.1;
   std::vector<ParameterClamp> clamps;
-  double averageDecay = 0;     ///< Of exponential moving averages of the parameters; 0: none.
-  bool keepsGradients = false; ///< The gradients stay outputs.
-  bool copies = true;          ///< Keeps 16-bit copies of parameters that the step casts.
+  double averageDecay = 0;       ///< Of exponential moving averages of the parameters; 0: none.
+  int64_t growthInterval = 2000; ///< Steps with finite gradients before a loss scale doubles.
+  bool keepsGradients = false;   ///< The gradients stay outputs.
+  bool copies = true;            ///< Keeps 16-bit copies of parameters that the step casts.
 
   /// Reads the options of the pass `optimize`. Usage, naming the option, if a value is wrong.
   static Result<OptimizerOptions> take(PassOptions &options);

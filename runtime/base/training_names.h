@@ -34,6 +34,13 @@ inline constexpr const char *kStepState = "optimizer:step";
 /// The learning rate of each group before the schedule, f32[G].
 inline constexpr const char *kLrState = "optimizer:lr";
 
+/// What the loss is multiplied by before the backward pass, f32[], if gradients are of f16.
+inline constexpr const char *kLossScaleState = "optimizer:loss_scale";
+/// The steps since the last change of the loss scale, i64[].
+inline constexpr const char *kGrowthTrackerState = "optimizer:growth_tracker";
+/// The steps that updated nothing, as a gradient was not finite, i64[].
+inline constexpr const char *kSkippedState = "optimizer:skipped";
+
 /// Ends the name of the average of a parameter.
 inline constexpr const char *kAverageSuffix = ":ema";
 

@@ -107,13 +107,12 @@ struct Reference {
 };
 
 /// A compiled training step and a context that runs it.
-class TrainingSteps : public testing::Test {
-protected:
-  /// Compiles the step and gives it a context. `recompute` is a level of recomputation; without
+class TrainingStep {
+public:
+  /// Compiles the step and gives it a context. `train` has the optimizer and more; without
   /// `batches` there is one bucket, of the sizes of the inputs.
   void compile(const std::string &model, const std::vector<driver::InputSpec> &inputs,
-               const std::string &optimizer, const std::string &recompute = "",
-               const std::vector<int64_t> &batches = {}) {
+               driver::TrainOptions train, const std::vector<int64_t> &batches = {}) {
     path_ = test::trainingModel(model);
     auto root = frontend::importTorchScript(path_, frontend::ImportFor::Training);
     ASSERT_TRUE(root.isOk()) << root.status().message();
@@ -122,11 +121,7 @@ protected:
     options.batches = batches;
     options.target = DeviceKind::Cpu;
     options.providerPath = kLibraries;
-    options.train = driver::TrainOptions{.method = "forward",
-                                         .loss = 0,
-                                         .optimizer = optimizer,
-                                         .recompute = recompute,
-                                         .accumulates = true};
+    options.train = std::move(train);
     ir::Diagnostics diagnostics;
     auto compiled = driver::compile(**root, options, diagnostics);
     ASSERT_TRUE(compiled.isOk()) << compiled.status().message();
@@ -146,17 +141,8 @@ protected:
     context_.emplace(*std::move(context));
   }
 
-  static std::vector<at::Tensor> randomInputs(const std::vector<driver::InputSpec> &specs,
-                                              int64_t labels) {
-    std::vector<at::Tensor> inputs;
-    for (const driver::InputSpec &input : specs)
-      inputs.push_back(input.dtype == DType::I64 ? at::randint(labels, input.sizes, at::kLong)
-                                                 : at::randn(input.sizes));
-    return inputs;
-  }
-
-  /// Runs an entry and returns its first output, the loss.
-  double run(const char *entry, const std::vector<at::Tensor> &inputs) {
+  /// Runs an entry and returns its outputs, the loss first.
+  std::vector<at::Tensor> outputs(const char *entry, const std::vector<at::Tensor> &inputs) {
     std::vector<TensorView> inputViews, outputViews;
     for (const at::Tensor &input : inputs)
       inputViews.push_back(viewOf(input));
@@ -169,7 +155,12 @@ protected:
       outputViews.push_back(viewOf(output));
     const Status status = context_->run(entry, inputViews, outputViews);
     EXPECT_TRUE(status.isOk()) << status.message();
-    return outputs[0].item<double>();
+    return outputs;
+  }
+
+  /// Runs an entry and returns the loss.
+  double run(const char *entry, const std::vector<at::Tensor> &inputs) {
+    return outputs(entry, inputs)[0].item<double>();
   }
 
   at::Tensor state(const std::string &name) {
@@ -191,14 +182,24 @@ protected:
   std::optional<Context> context_;
 };
 
-class Training : public TrainingSteps, public testing::WithParamInterface<TrainingCase> {
+std::vector<at::Tensor> randomInputsOf(const std::vector<driver::InputSpec> &specs,
+                                       int64_t labels) {
+  std::vector<at::Tensor> inputs;
+  for (const driver::InputSpec &input : specs)
+    inputs.push_back(input.dtype == DType::I64 ? at::randint(labels, input.sizes, at::kLong)
+                                               : at::randn(input.sizes));
+  return inputs;
+}
+
+class Training : public testing::TestWithParam<TrainingCase>, protected TrainingStep {
 protected:
   void SetUp() override {
-    compile(GetParam().model, GetParam().inputs, GetParam().optimizer, "", {kBatch / 2, kBatch});
+    compile(GetParam().model, GetParam().inputs,
+            {.optimizer = GetParam().optimizer, .accumulates = true}, {kBatch / 2, kBatch});
   }
 
   std::vector<at::Tensor> randomInputs() const {
-    return TrainingSteps::randomInputs(GetParam().inputs, GetParam().labels);
+    return randomInputsOf(GetParam().inputs, GetParam().labels);
   }
 
   void compareStates(const Reference &reference) {
@@ -328,37 +329,42 @@ TEST_P(Training, IsEqualBitByBitWhenRepeated) {
 /// The losses of steps, and the states behind them.
 struct Trace {
   std::vector<double> losses;
+  std::vector<std::string> names;
   std::vector<at::Tensor> states;
   uint64_t arenaBytes = 0;
 };
 
 /// Recomputed activations are those of the forward pass bit by bit, dropout included, and need less
 /// memory.
-TEST_F(TrainingSteps, RecomputationChangesNothingButMemory) {
+TEST(Recomputation, ChangesNothingButMemory) {
   const std::vector<driver::InputSpec> inputs = {{"x", DType::F32, {32, 64, 128}},
                                                  {"label", DType::I64, {32}}};
   at::manual_seed(7);
-  const std::vector<at::Tensor> values = randomInputs(inputs, 10);
+  const std::vector<at::Tensor> values = randomInputsOf(inputs, 10);
   const auto trace = [&](const std::string &recompute) {
     Trace result;
-    compile("train_transformer", inputs, "rule=adamw,lr=0.001", recompute);
-    if (HasFatalFailure())
+    TrainingStep step;
+    step.compile("train_transformer", inputs,
+                 {.optimizer = "rule=adamw,lr=0.001", .recompute = recompute});
+    if (testing::Test::HasFatalFailure())
       return result;
-    for (int step = 0; step < 2; ++step)
-      result.losses.push_back(run("step", values));
-    for (const State &one : plan_->data().states)
-      result.states.push_back(state(one.name));
-    result.arenaBytes = plan_->data().findEntry("step")->buckets[0].arenaBytes;
+    for (int i = 0; i < 2; ++i)
+      result.losses.push_back(step.run("step", values));
+    for (const State &one : step.plan_->data().states) {
+      result.names.push_back(one.name);
+      result.states.push_back(step.state(one.name));
+    }
+    result.arenaBytes = step.plan_->data().findEntry("step")->buckets[0].arenaBytes;
     return result;
   };
   const Trace kept = trace(""), cheap = trace("cheap"), blocks = trace("blocks");
-  ASSERT_FALSE(HasFatalFailure());
+  ASSERT_FALSE(testing::Test::HasFatalFailure());
   EXPECT_NE(kept.losses[0], kept.losses[1]) << "the step trains nothing";
   for (const Trace *again : {&cheap, &blocks}) {
     EXPECT_EQ(again->losses, kept.losses);
     ASSERT_EQ(again->states.size(), kept.states.size());
     for (size_t i = 0; i < kept.states.size(); ++i)
-      EXPECT_TRUE(at::equal(again->states[i], kept.states[i])) << plan_->data().states[i].name;
+      EXPECT_TRUE(at::equal(again->states[i], kept.states[i])) << kept.names[i];
   }
   EXPECT_LT(cheap.arenaBytes, kept.arenaBytes);
   EXPECT_LT(blocks.arenaBytes, cheap.arenaBytes);
@@ -421,6 +427,76 @@ INSTANTIATE_TEST_SUITE_P(
                      kAdamW,
                      adamW}),
     [](const auto &info) { return info.param.name; });
+
+class LossScale : public testing::Test {
+protected:
+  void SetUp() override {
+    const std::string options = std::string(kAdamW) + ",clip-norm=0.5,ema=0.9,keep-gradients=true";
+    scaled_.compile("train_mlp", kVectors,
+                    {.optimizer = options + ",growth-interval=3", .autocast = DType::F16});
+    plain_.compile("train_mlp", kVectors, {.optimizer = options});
+  }
+
+  double scale() { return scaled_.state("optimizer:loss_scale").item<double>(); }
+  int64_t count(const std::string &name) {
+    return scaled_.state("optimizer:" + name).item<int64_t>();
+  }
+
+  TrainingStep scaled_, plain_;
+};
+
+/// Loss, gradients, their norm and the update are those of an unscaled loss, but for f16's
+/// rounding.
+TEST_F(LossScale, ScalesNothingThatIsSeen) {
+  at::manual_seed(7);
+  for (int step = 0; step < 5; ++step) {
+    const std::vector<at::Tensor> inputs = randomInputsOf(kVectors, 10),
+                                  got = scaled_.outputs("step", inputs),
+                                  expected = plain_.outputs("step", inputs);
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i)
+      EXPECT_LT(difference(got[i], expected[i]), 0.05)
+          << scaled_.plan_->data().findEntry("step")->buckets[0].outputs[i].name;
+  }
+  EXPECT_EQ(count("skipped"), 0);
+  EXPECT_EQ(count("step"), 5);
+}
+
+/// torch.amp.GradScaler: a step with a gradient that is not finite halves the scale and changes
+/// nothing else; as many good steps in a row as the interval double it.
+TEST_F(LossScale, AnOverflowSkipsTheStep) {
+  at::manual_seed(7);
+  const auto step = [&](double factor) {
+    std::vector<at::Tensor> inputs = randomInputsOf(kVectors, 10);
+    inputs[0].mul_(factor);
+    scaled_.run("step", inputs);
+  };
+  EXPECT_EQ(scale(), 65536);
+  step(1);
+  step(1);
+  EXPECT_EQ(count("growth_tracker"), 2);
+  std::map<std::string, at::Tensor> before;
+  for (const State &one : scaled_.plan_->data().states)
+    before.emplace(one.name, scaled_.state(one.name));
+  step(1e6); // Beyond the range of f16.
+  for (const auto &[name, value] : before)
+    if (name != "optimizer:loss_scale" && name != "optimizer:growth_tracker" &&
+        name != "optimizer:skipped") {
+      EXPECT_TRUE(at::equal(scaled_.state(name), value)) << name;
+    }
+  EXPECT_EQ(count("step"), 2);
+  EXPECT_EQ(count("skipped"), 1);
+  EXPECT_EQ(count("growth_tracker"), 0);
+  EXPECT_EQ(scale(), 32768);
+  step(1);
+  step(1);
+  EXPECT_EQ(scale(), 32768);
+  step(1);
+  EXPECT_EQ(scale(), 65536);
+  EXPECT_EQ(count("growth_tracker"), 0);
+  EXPECT_EQ(count("step"), 5);
+  EXPECT_FALSE(at::equal(scaled_.state("model.0.weight"), before.at("model.0.weight")));
+}
 
 } // namespace
 } // namespace cgc

@@ -293,8 +293,10 @@ void addTrainOptions(CLI::App &command, Options &options) {
       "beta2=,eps=,weight_decay=]; defaults as in PyTorch",
       "RULE[,NAME=VALUE]");
   add("--autocast", options.autocast,
-      "Compute matrix products in 16 bits; parameters and their updates stay f32", "bf16")
-      ->check(CLI::IsMember({"bf16"}));
+      "Compute matrix products in 16 bits; parameters and their updates stay f32, and f16 has a "
+      "dynamic loss scale",
+      "bf16|f16")
+      ->check(CLI::IsMember({"bf16", "f16"}));
   add("--recompute", options.recompute,
       "Compute activations again in the backward pass: none, cheap (pointwise ops and layer norms) "
       "or blocks (all within a block such as resblocks.3)",
