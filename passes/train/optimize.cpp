@@ -55,7 +55,7 @@ public:
     finishOutputs();
     for (const Trained &one : trained_)
       if (one.copy)
-        readCopy(rewriter_, one.path, *one.copy);
+        readCopy(graph_, one.path, *one.copy);
     return Status::ok();
   }
 

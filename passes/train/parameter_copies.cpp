@@ -84,16 +84,17 @@ std::optional<DType> chooseCopy(const ir::Graph &graph, llvm::StringRef path, bo
   return std::nullopt;
 }
 
-void readCopy(ir::GraphRewriter &rewriter, llvm::StringRef path, DType dtype) {
+void readCopy(ir::Graph &graph, llvm::StringRef path, DType dtype) {
+  ir::GraphRewriter rewriter(graph);
   const std::string name = copyName(path, dtype);
-  const auto [module, parameter] = rewriter.graph().owner()->resolve(path);
+  const auto [module, parameter] = graph.owner()->resolve(path);
   const std::string own = copyName(parameter, dtype);
   if (!module->findParameter(own))
     module->addParameter(
         {own, ir::Parameter::Kind::State,
          ir::TensorType::dense(dtype, module->findParameter(parameter)->type.sizes), nullptr,
          StateRole::Copy});
-  for (Node *cast : castsOf(rewriter.graph(), path))
+  for (Node *cast : castsOf(graph, path))
     if (cast->result()->tensor().dtype == dtype)
       rewriter.replace(cast, inCopy(ir::ToOp::of(*cast)->self(), name, dtype, *cast, rewriter));
 }

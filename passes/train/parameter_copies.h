@@ -20,7 +20,7 @@ std::optional<DType> chooseCopy(const ir::Graph &graph, llvm::StringRef path, bo
 
 /// Adds the state with the copy if there is none. Makes the copy, or views of it, take the place of
 /// casts of the parameter.
-void readCopy(ir::GraphRewriter &rewriter, llvm::StringRef path, DType dtype);
+void readCopy(ir::Graph &graph, llvm::StringRef path, DType dtype);
 
 /// A graph that gives the copies of all parameters of `root` their values. Its output is the number
 /// of steps. Null if there are no copies.
