@@ -63,19 +63,18 @@ static int check(cgc_trainer *trainer, const char *folder) {
   static float weight[64][kFeatures], other[64][kFeatures];
   static float loss;
   char model[4096];
-  int64_t seed = -1;
-  double lr = 0.01, first = 0, last = 0, again = 0;
+  int64_t count = -1;
+  double steps = 5, lr = 0.01, first = 0, last = 0, again = 0;
   const cgc_tensor weights = {weight, weight_sizes, 2, CGC_F32, CGC_HOST};
   const cgc_tensor others = {other, weight_sizes, 2, CGC_F32, CGC_HOST};
   const cgc_tensor output = {&loss, NULL, 0, CGC_F32, CGC_HOST};
-  const cgc_tensor number = {&seed, NULL, 0, CGC_I64, CGC_HOST};
+  const cgc_tensor number = {&count, NULL, 0, CGC_I64, CGC_HOST};
   cgc_memory_report memory = CGC_INIT(cgc_memory_report);
 
-  lr = 5;
-  SUCCEEDS(cgc_trainer_set(trainer, "random:seed", &lr, 1, &error));
-  SUCCEEDS(cgc_trainer_read(trainer, "random:seed", &number, &error));
-  CHECK(seed == 5);
-  lr = 0.01;
+  SUCCEEDS(cgc_trainer_set(trainer, "step", &steps, 1, &error));
+  SUCCEEDS(cgc_trainer_read(trainer, "optimizer:step", &number, &error));
+  CHECK(count == 5);
+  SUCCEEDS(cgc_trainer_reset(trainer, &error));
   SUCCEEDS(cgc_trainer_set(trainer, "lr", &lr, 1, &error));
   FAILS(cgc_trainer_set(trainer, "rate", &lr, 1, &error), CGC_USAGE, "no control value 'rate'");
   FAILS(cgc_trainer_set(trainer, "lr", NULL, 1, &error), CGC_USAGE, "values is null");

@@ -85,7 +85,7 @@ TEST(CoreOps, AreComputedOrRefusedWithTheirCause) {
     expectEqual(*outputs, tensorsOf(reference.get_method(method)({x})));
   }
   EXPECT_GT(computed, 200u);
-  EXPECT_GT(refused, 10u);
+  EXPECT_GE(refused, 10u);
 }
 
 } // namespace

@@ -448,6 +448,10 @@ protected:
 /// Loss, gradients, their norm and the update are those of an unscaled loss, but for f16's
 /// rounding.
 TEST_F(LossScale, ScalesNothingThatIsSeen) {
+  // In the first step, a sum over 65536 times the gradient of the loss would be beyond f16.
+  float first = 1024;
+  const TensorView view{&first, DType::F32, DeviceKind::Cpu, {}, {}};
+  ASSERT_TRUE(scaled_.context_->writeState("optimizer:loss_scale", view).isOk());
   at::manual_seed(7);
   for (int step = 0; step < 5; ++step) {
     const std::vector<at::Tensor> inputs = randomInputsOf(kVectors, 10),
