@@ -118,6 +118,58 @@ public:
 /// Loads `path` for `device` in its own dtypes: the CPU, or device 0 for cuda.
 Result<std::unique_ptr<HostModules>> loadHostModules(const std::string &path, DeviceKind device);
 
+/// The optimizer of a TrainerPeer: one of LibTorch's.
+struct PeerOptimizer {
+  enum class Rule : uint8_t { Sgd, Adam, AdamW };
+  Rule rule = Rule::Sgd;
+  double momentum = 0, dampening = 0; ///< Of SGD.
+  bool nesterov = false;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8; ///< Of Adam and AdamW.
+  double clipNorm = 0, clipValue = 0;            ///< 0: none.
+
+  struct Group {
+    std::vector<std::string> parameters;
+    double weightDecay = 0;
+  };
+  std::vector<Group> groups;
+
+  /// Limits of a parameter after each update.
+  struct Clamp {
+    std::string parameter;
+    double least = 0, most = 0;
+  };
+  std::vector<Clamp> clamps;
+};
+
+/// A TorchScript file that LibTorch trains op by op, with autograd and an optimizer of its own: the
+/// peer of `cgc train`.
+class TrainerPeer {
+public:
+  virtual ~TrainerPeer() = default;
+  /// Copies a dense view in host memory to the parameter or buffer `name`.
+  virtual Status write(const std::string &name, const TensorView &from) = 0;
+  /// Makes a step on a batch in host memory, with a learning rate for each group, waits for it, and
+  /// returns its loss.
+  virtual Result<double> step(std::span<const TensorView> inputs,
+                              std::span<const double> rates) = 0;
+};
+
+/// What loadTrainerPeer() takes.
+struct TrainerPeerOptions {
+  std::string method; ///< Returns the loss.
+  size_t loss = 0;    ///< The output that is the loss.
+  size_t inputs = 0;  ///< Tensors that the method takes.
+  /// Views without data: the dtype and sizes of each parameter and buffer that a plan trains.
+  std::vector<std::pair<std::string, TensorView>> states;
+  PeerOptimizer optimizer;
+  std::optional<DType> autocast; ///< F16 or BF16.
+};
+
+/// Loads `path` for `device` in its own dtypes, in training mode: the CPU, or device 0 for cuda.
+/// Usage, naming the difference, if it has not the states or the method of the options.
+Result<std::unique_ptr<TrainerPeer>> loadTrainerPeer(const std::string &path, DeviceKind device,
+                                                     const TrainerPeerOptions &options);
+
 /// The functions that libcgc_frontend exports through `extern "C" const Api *cgcFrontend()`. The
 /// library must stay loaded as long as any object that it returned exists.
 struct Api {
@@ -125,6 +177,7 @@ struct Api {
   decltype(frontend::loadReference) *loadReference;
   decltype(frontend::loadPeers) *loadPeers;
   decltype(frontend::loadHostModules) *loadHostModules;
+  decltype(frontend::loadTrainerPeer) *loadTrainerPeer;
 };
 /// Hash of the headers that both sides were compiled from: any of them may define a layout
 /// that crosses the boundary, and nodes cross it with their op's ordinal.

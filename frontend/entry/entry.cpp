@@ -8,6 +8,7 @@ cgcFrontend(uint64_t abi) {
       .loadReference = cgc::frontend::loadReference,
       .loadPeers = cgc::frontend::loadPeers,
       .loadHostModules = cgc::frontend::loadHostModules,
+      .loadTrainerPeer = cgc::frontend::loadTrainerPeer,
   };
   return abi == cgc::frontend::kFrontendAbi ? &api : nullptr;
 }

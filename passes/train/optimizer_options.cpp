@@ -6,7 +6,9 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace cgc::passes {
 namespace {
@@ -73,6 +75,24 @@ bool ParameterGroup::contains(llvm::StringRef path, const ir::TensorType &type) 
   return llvm::any_of(globs, [&](const std::string &glob) {
     return glob == "@vectors" ? type.rank() < 2 : matchesGlob(glob, path);
   });
+}
+
+double OptimizerOptions::factorAt(uint64_t step) const {
+  const auto done = static_cast<double>(step - 1);
+  if (done < warmup)
+    return (done + 1) / warmup;
+  const double progress = std::clamp((done - warmup) / (steps - warmup), 0.0, 1.0);
+  switch (schedule) {
+  case LearningRateSchedule::Constant:
+    return 1;
+  case LearningRateSchedule::Linear:
+    return 1 + progress * (finalFactor - 1);
+  case LearningRateSchedule::Cosine:
+    return finalFactor + (1 - finalFactor) * (1 + std::cos(progress * std::numbers::pi)) / 2;
+  case LearningRateSchedule::Step:
+    return std::pow(stepFactor, std::floor(done / stepSize));
+  }
+  return 1;
 }
 
 Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options) {

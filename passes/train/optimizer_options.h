@@ -60,6 +60,9 @@ struct OptimizerOptions {
   bool keepsGradients = false;   ///< The gradients stay outputs.
   bool copies = true;            ///< Keeps 16-bit copies of parameters that the step casts.
 
+  /// The factor on the learning rate in `step`, from 1 on, as the step computes it.
+  double factorAt(uint64_t step) const;
+
   /// Reads the options of the pass `optimize`. Usage, naming the option, if a value is wrong.
   static Result<OptimizerOptions> take(PassOptions &options);
 };

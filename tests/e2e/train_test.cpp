@@ -189,6 +189,62 @@ TEST_F(Train, RecomputesActivationsOnRequest) {
   expectError(compile({"--recompute", "most"}), 2, {"--recompute", "none", "cheap", "blocks"});
 }
 
+/// The losses of LibTorch's optimizer, with groups, clipping, a schedule and limits.
+TEST_F(Train, LibTorchHasTheSameLosses) {
+  const std::vector<std::string> optimizer = {
+      "--optimizer", "adamw,lr=0.001,beta2=0.98,weight_decay=0.2",
+      "--groups",    "@vectors:weight_decay=0:lr_scale=0.5",
+      "--clip-norm", "0.5",
+      "--schedule",  "cosine,steps=8,warmup=2",
+      "--clamp",     "logit_scale=0:2.66"};
+  const std::string model = trainingModels() / "shapes.pt";
+  std::vector<std::string> compile = {
+      "compile",  model, "-o",      "shapes.cgplan",         "--train", "forward",
+      "--target", "cpu", "--input", "image=f32[64,3,32,32]", "--input", "text=i64[64,8]"};
+  compile.insert(compile.end(), optimizer.begin(), optimizer.end());
+  const Outcome compiled = cgc(compile);
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  std::vector<std::string> arguments = {"train",
+                                        "shapes.cgplan",
+                                        "--data",
+                                        "image=" + (trainingModels() / "image.npy").string(),
+                                        "text=" + (trainingModels() / "text.npy").string(),
+                                        "--steps",
+                                        "10",
+                                        "--log-every",
+                                        "1",
+                                        "--json",
+                                        "--against",
+                                        model};
+  arguments.insert(arguments.end(), optimizer.begin(), optimizer.end());
+  const Outcome trained = cgc(arguments);
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const auto json = parseJson(trained, "train");
+  EXPECT_LT(json["against"]["largest_relative_difference"], 1e-5);
+  EXPECT_GT(json["against"]["libtorch_milliseconds_per_step"], 0);
+  EXPECT_EQ(json["against"]["notes"].size(), 0u);
+  ASSERT_EQ(json["losses"].size(), 10u);
+  for (const auto &point : json["losses"])
+    EXPECT_NEAR(point["loss"], point["libtorch_loss"], 1e-4);
+  EXPECT_TRUE(json["memory"][2]["libtorch_bytes"].is_null());
+  EXPECT_GT(json["memory"][4]["libtorch_bytes"], 0);
+}
+
+TEST_F(Train, RefusesToCompareWithAnotherTraining) {
+  makeStep();
+  const std::string mlp = trainingModels() / "mlp.pt", clip = trainingModels() / "shapes.pt";
+  expectError(train({"--against", clip, "--optimizer", "adamw"}), 2,
+              {"shapes.pt", "the plan has a state 'layers.0.bias', and the model does not"});
+  expectError(train({"--against", mlp, "--optimizer", "sgd"}), 2,
+              {"the plan was compiled with adam or adamw", "cgc compile"});
+  expectError(train({"--against", mlp, "--optimizer", "adamw", "--clip-norm", "1"}), 2,
+              {"the plan was compiled with no --clip-norm"});
+  expectError(train({"--against", mlp, "--optimizer", "adamw,lrr=1"}), 2, {"lrr"});
+  expectError(train({"--against", mlp, "--optimizer", "adamw", "--train", "step"}), 2,
+              {"has no method 'step'"});
+  expectError(train({"--against", mlp}), 2, {"--against requires --optimizer"});
+}
+
 /// A small CLIP model learns 64 pairs of shapes and names, and open_clip loads its checkpoint.
 TEST_F(Train, OpenClipLoadsTheCheckpoint) {
   const Outcome compiled =

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace cgc::tool {
 namespace {
@@ -38,6 +39,53 @@ Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json();
 }
 
+double millisPerStep(const TrainingReport &report) {
+  return 1000 / stepsPerSecond(report);
+}
+
+/// LibTorch's loss of a step; NaN if it did not make the step.
+double peerLoss(const PeerResult &peer, uint64_t step) {
+  const auto found = std::ranges::find(peer.losses, step, &CurvePoint::step);
+  return found == peer.losses.end() ? std::nan("") : found->loss;
+}
+
+double relativeDifference(double loss, double expected) {
+  return std::abs(loss - expected) / std::max(std::abs(expected), 1e-30);
+}
+
+/// The largest relative difference over the steps of both; NaN if one of the losses is.
+double largestDifference(const TrainingReport &report) {
+  double largest = 0;
+  for (const CurvePoint &point : report.result.losses)
+    if (point.step <= report.against->losses.size()) {
+      const double difference =
+          relativeDifference(point.loss, peerLoss(*report.against, point.step));
+      if (!(difference <= largest))
+        largest = difference;
+    }
+  return largest;
+}
+
+/// LibTorch's memory at a stage; none where there is no such stage.
+std::optional<uint64_t> peerMemory(const PeerResult &peer, std::string_view stage) {
+  return stage == "model ready" ? std::optional(peer.ready)
+         : stage == "steady"    ? std::optional(peer.steady)
+         : stage == "peak"      ? std::optional(peer.peak)
+                                : std::nullopt;
+}
+
+std::string againstText(const TrainingReport &report) {
+  const PeerResult &peer = *report.against;
+  const double millis = millisPerStep(report);
+  std::string text =
+      fmt::format("against {}: {:.3g} ms a step, LibTorch {:.3g} ms, {:.2f} times as long\n"
+                  "the losses differ by at most {:.2g} of LibTorch's\n",
+                  peer.model, millis, peer.millis, peer.millis / millis, largestDifference(report));
+  for (const std::string &note : peer.notes)
+    text += "note: " + note + "\n";
+  return text;
+}
+
 } // namespace
 
 std::vector<MemoryStage> trainingStages(const PlanData &plan, bool onGpu,
@@ -59,8 +107,16 @@ std::vector<MemoryStage> trainingStages(const PlanData &plan, bool onGpu,
 std::string trainingText(const TrainingReport &report) {
   const TrainingResult &result = report.result;
   std::vector<std::vector<std::string>> rows = {{"step", "loss"}};
-  for (const CurvePoint &point : reportedLosses(report))
+  if (report.against)
+    rows.back().insert(rows.back().end(), {"LibTorch", "relative difference"});
+  for (const CurvePoint &point : reportedLosses(report)) {
     rows.push_back({std::to_string(point.step), lossText(point.loss)});
+    if (report.against) {
+      const double expected = peerLoss(*report.against, point.step);
+      rows.back().push_back(lossText(expected));
+      rows.back().push_back(fmt::format("{:.2g}", relativeDifference(point.loss, expected)));
+    }
+  }
   std::string text = formatTable(rows);
   text += fmt::format("\n{} steps of {} samples in {:.2f} s: {:.1f} steps/s, {:.1f} samples/s\n",
                       result.losses.size(), report.batch, result.seconds, stepsPerSecond(report),
@@ -76,9 +132,18 @@ std::string trainingText(const TrainingReport &report) {
     text += fmt::format("checkpoint: {}\n", report.checkpoint);
   if (!report.curve.empty())
     text += fmt::format("loss curve: {}\n", report.curve);
+  if (report.against)
+    text += againstText(report);
   rows = {{"memory", "predicted", "measured"}};
-  for (const MemoryStage &stage : report.memory)
+  if (report.against)
+    rows.back().push_back("LibTorch");
+  for (const MemoryStage &stage : report.memory) {
     rows.push_back({stage.name, formatBytes(stage.predicted), formatBytes(stage.measured)});
+    if (report.against) {
+      const auto bytes = peerMemory(*report.against, stage.name);
+      rows.back().push_back(bytes ? formatBytes(*bytes) : "-");
+    }
+  }
   return text + "\n" + formatTable(rows);
 }
 
@@ -105,6 +170,20 @@ Json trainingJson(const TrainingReport &report) {
                {"interrupted", result.stoppedBy != 0},
                {"micro_batches", result.microBatches},
                {"memory", std::move(memory)}};
+  if (report.against) {
+    const PeerResult &peer = *report.against;
+    for (Json &loss : json["losses"])
+      loss["libtorch_loss"] = number(peerLoss(peer, loss["step"]));
+    for (Json &stage : json["memory"]) {
+      const auto bytes = peerMemory(peer, stage["stage"].get<std::string>());
+      stage["libtorch_bytes"] = bytes ? Json(*bytes) : Json();
+    }
+    json["against"] = {{"model", peer.model},
+                       {"milliseconds_per_step", millisPerStep(report)},
+                       {"libtorch_milliseconds_per_step", peer.millis},
+                       {"largest_relative_difference", number(largestDifference(report))},
+                       {"notes", peer.notes}};
+  }
   if (!report.checkpoint.empty())
     json["checkpoint"] = report.checkpoint;
   if (!report.curve.empty())

@@ -3,10 +3,12 @@
 
 #include "runtime/plan/plan.h"
 #include "tools/cgc/load/memory_stages.h"
+#include "tools/cgc/train/peer_training.h"
 #include "tools/cgc/train/training_run.h"
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,7 @@ struct TrainingReport {
   std::string checkpoint, curve; ///< What was written; empty: nothing.
   TrainingResult result;
   std::vector<MemoryStage> memory;
+  std::optional<PeerResult> against = {}; ///< LibTorch on the same batches.
 };
 
 /// The stages of a training's memory: the prediction of `plan`, and what was measured when the

@@ -16,6 +16,7 @@
 #include "tools/cgc/io/file_lock.h"
 #include "tools/cgc/report/offender_report.h"
 #include "tools/cgc/report/plan_summary.h"
+#include "tools/cgc/train/optimizer_flags.h"
 #include "tools/cgc/verbs/tune.h"
 #include "tools/cgc/verbs/verbs.h"
 
@@ -38,10 +39,10 @@ struct Options {
   std::vector<std::string> inputs, entries, entryGroups, hostModules, passPlugins, opLibraries;
   std::vector<int64_t> batches;
   std::optional<std::string> train; ///< The method whose step is compiled.
-  std::string optimizer = "sgd";
-  std::string groups, schedule, clamps, autocast, recompute = "none";
+  OptimizerFlags optimizer;
+  std::string autocast, recompute = "none";
   size_t loss = 0;
-  double clipNorm = 0, clipValue = 0, ema = 0;
+  double ema = 0;
   bool keepGradients = false, accumulate = false;
   bool noReuse = false, tune = false, requireNative = false, json = false;
   passes::InstrumentationOptions instrumentation;
@@ -116,22 +117,11 @@ void noteBranches(const backend::CompiledPlan &compiled) {
                         formatBytes(branched.arenaBytes), formatBytes(branched.serialArenaBytes)));
 }
 
-/// The options of the pass `optimize`. `--optimizer adamw,lr=0.1` becomes `rule=adamw,lr=0.1`, and
-/// `--schedule cosine,steps=9` becomes `schedule=cosine,steps=9`.
+/// The options of the pass `optimize`.
 std::string optimizerText(const Options &options) {
-  const auto number = [](const char *name, double value) {
-    return value == 0 ? "" : fmt::format(",{}={}", name, value);
-  };
-  std::string text = "rule=" + options.optimizer;
-  if (!options.schedule.empty())
-    text += ",schedule=" + options.schedule;
-  std::ranges::replace(text, '_', '-'); // weight_decay, as PyTorch has it.
-  if (!options.groups.empty())
-    text += ",groups=" + options.groups;
-  if (!options.clamps.empty())
-    text += ",clamp=" + options.clamps;
-  return text + number("clip-norm", options.clipNorm) + number("clip-value", options.clipValue) +
-         number("ema", options.ema) + (options.keepGradients ? ",keep-gradients=true" : "");
+  return optimizerText(options.optimizer) +
+         (options.ema == 0 ? "" : fmt::format(",ema={}", options.ema)) +
+         (options.keepGradients ? ",keep-gradients=true" : "");
 }
 
 std::vector<std::string> archNames() {
@@ -288,10 +278,7 @@ void addTrainOptions(CLI::App &command, Options &options) {
     return command.add_option(name, value, text)->type_name(type)->needs(train)->group(kGroup);
   };
   add("--loss", options.loss, "The output that is the loss [0]", "INDEX");
-  add("--optimizer", options.optimizer,
-      "sgd[,lr=,momentum=,dampening=,nesterov=true,weight_decay=], adam or adamw[,lr=,beta1=,"
-      "beta2=,eps=,weight_decay=]; defaults as in PyTorch",
-      "RULE[,NAME=VALUE]");
+  addOptimizerOptions(command, options.optimizer, train);
   add("--autocast", options.autocast,
       "Compute matrix products in 16 bits; parameters and their updates stay f32, and f16 has a "
       "dynamic loss scale",
@@ -302,16 +289,6 @@ void addTrainOptions(CLI::App &command, Options &options) {
       "or blocks (all within a block such as resblocks.3)",
       "LEVEL")
       ->check(CLI::IsMember({"none", "cheap", "blocks"}));
-  add("--groups", options.groups,
-      "Parameters with numbers of their own; @vectors are those of fewer than two dimensions",
-      "GLOB|GLOB:weight_decay=X[:lr_scale=Y];...");
-  add("--clip-norm", options.clipNorm, "Largest norm of all gradients together", "X");
-  add("--clip-value", options.clipValue, "Largest magnitude of an element of a gradient", "X");
-  add("--schedule", options.schedule,
-      "Factor on the learning rate: constant, linear, cosine (steps=, final_factor=) or step "
-      "(step_size=, step_factor=), each with warmup=",
-      "NAME[,NAME=VALUE]");
-  add("--clamp", options.clamps, "Limits of parameters after each update", "PATH=LEAST:MOST;...");
   add("--ema", options.ema,
       "Keep exponential moving averages of the parameters with this decay, such as 0.999", "DECAY");
   const auto addFlag = [&](const char *name, bool &value, const char *text) {

@@ -42,6 +42,7 @@ struct Options {
   size_t accumulate = 0; ///< 0: whole steps.
   int device = 0, threads = 0;
   bool shuffle = false, failOnNan = false, json = false;
+  PeerFlags against;
 };
 
 /// The bucket of the step that --batch chooses, or the first one.
@@ -114,7 +115,13 @@ Status train(const Options &options) {
   // All arguments and files are checked before the device is touched.
   if (options.checkpointEvery != 0 && options.checkpoint.empty())
     return {Code::Usage, "--checkpoint-every needs --checkpoint, the folder to write"};
-  CGC_TRY(FileArguments().reads(options.plan).writes("--curve", options.curve).check());
+  if (!options.against.model.empty() && options.device != 0)
+    return {Code::Usage, "--against runs LibTorch on GPU 0; leave --device out"};
+  CGC_TRY(FileArguments()
+              .reads(options.plan)
+              .reads(options.against.model)
+              .writes("--curve", options.curve)
+              .check());
   if (!options.checkpoint.empty())
     CGC_TRY(checkFolder("--checkpoint", options.checkpoint));
   CGC_ASSIGN_OR_RETURN(Plan loaded, Plan::load(options.plan));
@@ -139,6 +146,11 @@ Status train(const Options &options) {
   if (onGpu)
     CGC_TRY(findGpu(options.device).status());
   const DeviceGuard guard(onGpu ? options.device : -1);
+  std::optional<PeerTraining> peer;
+  if (!options.against.model.empty()) {
+    CGC_ASSIGN_OR_RETURN(
+        peer, PeerTraining::load(options.against, plan->data(), *bucket, onGpu, options.threads));
+  }
   CGC_ASSIGN_OR_RETURN(MemoryMeter meter, MemoryMeter::create(onGpu));
   CGC_ASSIGN_OR_RETURN(Trainer trainer, createTrainer(plan, options));
   for (const std::string &note : trainer.notes())
@@ -160,6 +172,8 @@ Status train(const Options &options) {
                                      "--accumulate as before",
                                      options.resume, trainer.microBatches())};
   const uint64_t firstStep = trainer.stepNumber() + 1;
+  if (peer)
+    CGC_TRY(peer->start(trainer));
   CGC_ASSIGN_OR_RETURN(const auto reader, BatchReader::create(data, order));
 
   TrainingOptions training{.steps = steps,
@@ -175,6 +189,14 @@ Status train(const Options &options) {
   deferStop();
   CGC_ASSIGN_OR_RETURN(TrainingResult result, runTraining(trainer, *reader, training, *progress));
   CGC_ASSIGN_OR_RETURN(const uint64_t steady, meter.read());
+  std::optional<PeerResult> against;
+  if (peer) {
+    BatchOptions sameOrder = order;
+    sameOrder.pinned = false;
+    CGC_ASSIGN_OR_RETURN(const auto again, BatchReader::create(data, sameOrder));
+    CGC_ASSIGN_OR_RETURN(against, peer->run(*again, result.losses.size(), logEvery, *progress));
+    result.stoppedBy = requestedStop();
+  }
   progress.reset(); // Removes the bar.
   if (!options.curve.empty())
     CGC_TRY(
@@ -190,11 +212,34 @@ Status train(const Options &options) {
       options.checkpoint,
       options.curve,
       std::move(result),
-      trainingStages(plan->data(), onGpu, trainer.memory(), captured, steady, meter.peak())};
+      trainingStages(plan->data(), onGpu, trainer.memory(), captured, steady, meter.peak()),
+      std::move(against)};
   CGC_TRY(options.json ? printJson("train", trainingJson(report)) : printOut(trainingText(report)));
   if (stoppedBy != 0)
     endBySignal(stoppedBy);
   return Status::ok();
+}
+
+void addAgainstOptions(CLI::App &command, PeerFlags &flags, CLI::Option *resume) {
+  CLI::Option *const against =
+      command
+          .add_option("--against", flags.model,
+                      "Also train this file, from which the plan was compiled, with LibTorch: "
+                      "needs the plan's --optimizer, and the options below as in cgc compile")
+          ->type_name("STEP.pt")
+          ->check(requireName)
+          ->excludes(resume);
+  against->needs(addOptimizerOptions(command, flags.optimizer, against));
+  const auto add = [&](const char *name, auto &value, const char *text, const char *type) {
+    return command.add_option(name, value, text)
+        ->type_name(type)
+        ->needs(against)
+        ->group("Training");
+  };
+  add("--train", flags.method, "The method that the plan was compiled from [forward]", "METHOD");
+  add("--loss", flags.loss, "The output that is the loss [0]", "INDEX");
+  add("--autocast", flags.autocast, "LibTorch computes with autocast [f32]", "bf16")
+      ->check(CLI::IsMember({"bf16"}));
 }
 
 } // namespace
@@ -243,13 +288,14 @@ Verb addTrain(CLI::App &app) {
           ->add_option("--seed", options->seed, "Of --shuffle and of the plan's random numbers [0]")
           ->type_name("N")
           ->check(CLI::Range(uint64_t(0), kMaxSeed));
-  command
-      ->add_option("--resume", options->resume,
-                   "Go on from this checkpoint, with the order of its data")
-      ->type_name("DIR")
-      ->check(requireName)
-      ->excludes(shuffle)
-      ->excludes(seed);
+  CLI::Option *const resume =
+      command
+          ->add_option("--resume", options->resume,
+                       "Go on from this checkpoint, with the order of its data")
+          ->type_name("DIR")
+          ->check(requireName)
+          ->excludes(shuffle)
+          ->excludes(seed);
   command
       ->add_option("--checkpoint", options->checkpoint,
                    "The folder to write at the end, or when interrupted")
@@ -274,6 +320,7 @@ Verb addTrain(CLI::App &app) {
       ->type_name("N")
       ->check(CLI::Range(0, 1023))
       ->capture_default_str();
+  addAgainstOptions(*command, options->against, resume);
   addExecutorOption(*command, options->executor);
   addThreadsOption(*command, options->threads);
   command->add_flag("--json", options->json, "Print the result as JSON");
@@ -282,7 +329,8 @@ Verb addTrain(CLI::App &app) {
       "  cgc train step.cgplan --data image=image.npy text=text.npy --steps 500 --checkpoint "
       "trained\n"
       "  cgc train step.cgplan --data shards/*.tar --shuffle --seed 1 --lr 1e-4 --curve loss.svg\n"
-      "  cgc train step.cgplan --data shards/*.tar --resume trained --checkpoint trained");
+      "  cgc train step.cgplan --data shards/*.tar --resume trained --checkpoint trained\n"
+      "  cgc train step.cgplan --data x=x.npy y=y.npy --against step.pt --optimizer adamw,lr=1e-3");
   return {command, [options] { return train(*options); }, [options] { return options->json; }};
 }
 
