@@ -115,6 +115,47 @@ class Clip(nn.Module):
         return (F.cross_entropy(logits, labels) + F.cross_entropy(logits.T, labels)) / 2
 
 
+class SigLip(nn.Module):
+    """A small OpenCLIP model with the sigmoid loss."""
+
+    def __init__(self):
+        super().__init__()
+        from open_clip.loss import SigLipLoss
+        from open_clip.model import CLIP
+        self.clip = CLIP(**json.loads((DATA / "tiny.json").read_text()), init_logit_bias=-10.0)
+        self.loss = SigLipLoss()
+
+    def forward(self, image, text):
+        return self.loss(*self.clip(image, text))
+
+
+class CoCa(nn.Module):
+    """A small CoCa model of OpenCLIP with its loss, that of the captions included."""
+
+    def __init__(self):
+        super().__init__()
+        from open_clip import CoCa as Model, CoCaLoss
+        config = json.loads((DATA / "tiny.json").read_text())
+        vision, text = config["vision_cfg"], config["text_cfg"]
+        vision.update(attentional_pool=True, attn_pooler_queries=8, attn_pooler_heads=2, output_tokens=True)
+        decoder = dict(text, layers=1, attn_pooler_heads=2)
+        text.update(embed_cls=True, output_tokens=True)
+        self.coca = Model(text["width"], decoder, text, vision)
+        self.loss = CoCaLoss(caption_loss_weight=2.0, clip_loss_weight=1.0)
+
+    def forward(self, image, text):
+        outputs = self.coca(image, text)
+        names = ("image_features", "text_features", "logits", "labels", "logit_scale")
+        return sum(self.loss(**{name: outputs[name] for name in names}))
+
+
+def resnet18():
+    """Without zero_init_residual and with smaller images, LibTorch itself turns a difference of 1e-7 in the images into
+    1e-2 of the loss within ten steps."""
+    from torchvision.models import resnet18 as model
+    return model(num_classes=10, zero_init_residual=True)
+
+
 def mlp():
     return nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 32),
                          nn.SiLU(), nn.Linear(32, 10))
@@ -132,6 +173,9 @@ def main(folder):
         "train_convolutions": (Classifier(Convolutions()), (image, labels)),
         "train_transformer": (Classifier(Transformer(128, 3)), (torch.randn(32, 64, 128), labels.repeat(8))),
         "train_clip": (Clip(), (image, text)),
+        "train_siglip": (SigLip(), (image, text)),
+        "train_coca": (CoCa(), (image, text)),
+        "train_resnet18": (Classifier(resnet18()), (torch.randn(8, 3, 64, 64), torch.arange(8))),
     }
     for name, (model, inputs) in models.items():
         torch.jit.trace(model.train(), inputs, check_trace=False).save(str(folder / f"{name}.pt"))

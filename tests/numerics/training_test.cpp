@@ -375,6 +375,9 @@ using Parameters = std::vector<at::Tensor>;
 std::unique_ptr<torch::optim::Optimizer> sgd(const Parameters &parameters) {
   return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(0.05));
 }
+std::unique_ptr<torch::optim::Optimizer> slowSgd(const Parameters &parameters) {
+  return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(0.001));
+}
 std::unique_ptr<torch::optim::Optimizer> momentum(const Parameters &parameters) {
   return std::make_unique<torch::optim::SGD>(
       parameters, torch::optim::SGDOptions(0.02).momentum(0.9).nesterov(true).weight_decay(0.01));
@@ -393,7 +396,9 @@ constexpr const char *kAdamW = "rule=adamw,lr=0.001,beta1=0.9,beta2=0.98,eps=1e-
 const std::vector<driver::InputSpec> kVectors = {{"x", DType::F32, {4, 16}},
                                                  {"label", DType::I64, {4}}},
                                      kImages = {{"x", DType::F32, {4, 3, 32, 32}},
-                                                {"label", DType::I64, {4}}};
+                                                {"label", DType::I64, {4}}},
+                                     kPairs = {{"image", DType::F32, {4, 3, 32, 32}},
+                                               {"text", DType::I64, {4, 16}}};
 
 INSTANTIATE_TEST_SUITE_P(
     Models, Training,
@@ -420,12 +425,15 @@ INSTANTIATE_TEST_SUITE_P(
                      adamW},
         TrainingCase{"ConvolutionsMomentum", "train_convolutions", kImages, 10,
                      "rule=sgd,lr=0.02,momentum=0.9,nesterov=true,weight-decay=0.01", momentum},
-        TrainingCase{"ClipAdamW",
-                     "train_clip",
-                     {{"image", DType::F32, {4, 3, 32, 32}}, {"text", DType::I64, {4, 16}}},
-                     512,
-                     kAdamW,
-                     adamW}),
+        TrainingCase{"ResNet18Sgd",
+                     "train_resnet18",
+                     {{"x", DType::F32, {8, 3, 64, 64}}, {"label", DType::I64, {8}}},
+                     10,
+                     "rule=sgd,lr=0.001",
+                     slowSgd},
+        TrainingCase{"ClipAdamW", "train_clip", kPairs, 512, kAdamW, adamW},
+        TrainingCase{"SigLipAdamW", "train_siglip", kPairs, 512, kAdamW, adamW},
+        TrainingCase{"CoCaAdamW", "train_coca", kPairs, 512, kAdamW, adamW}),
     [](const auto &info) { return info.param.name; });
 
 class LossScale : public testing::Test {
