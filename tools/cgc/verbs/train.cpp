@@ -117,6 +117,8 @@ Status train(const Options &options) {
     return {Code::Usage, "--checkpoint-every needs --checkpoint, the folder to write"};
   if (!options.against.model.empty() && options.device != 0)
     return {Code::Usage, "--against runs LibTorch on GPU 0; leave --device out"};
+  if (!options.against.model.empty() && options.accumulate != 0)
+    return {Code::Usage, "--against makes whole steps; leave --accumulate out"};
   CGC_TRY(FileArguments()
               .reads(options.plan)
               .reads(options.against.model)
