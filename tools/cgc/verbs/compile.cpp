@@ -280,10 +280,10 @@ void addTrainOptions(CLI::App &command, Options &options) {
   add("--loss", options.loss, "The output that is the loss [0]", "INDEX");
   addOptimizerOptions(command, options.optimizer, train);
   add("--autocast", options.autocast,
-      "Compute matrix products in 16 bits; parameters and their updates stay f32, and f16 has a "
+      "Compute matrix products in 16 bits; parameters and their updates stay f32, and fp16 has a "
       "dynamic loss scale",
-      "bf16|f16")
-      ->check(CLI::IsMember({"bf16", "f16"}));
+      "bf16|fp16")
+      ->check(CLI::IsMember({"bf16", "fp16"}));
   add("--recompute", options.recompute,
       "Compute activations again in the backward pass: none, cheap (pointwise ops and layer norms) "
       "or blocks (all within a block such as resblocks.3)",
