@@ -1,33 +1,6 @@
-// Allocations that fail on demand: replaces operator new of a test program. Include it in one
-// source of the program.
+// Allocations that fail on demand, in a test program that includes failing_operator_new.h.
 #pragma once
-
-#include "tests/fake_cuda/fake_cuda.h"
-
-#include <cstdlib>
-#include <new>
 
 /// The number of allocations of this thread that still succeed; negative: all. Those inside of the
 /// fake GPU do not count, because they are none of the runtime.
-static thread_local long allocationsLeft = -1;
-
-[[gnu::noinline]] void *operator new(size_t bytes) {
-  if (allocationsLeft >= 0 && !cgc::test::fake_cuda::isInCall()) {
-    --allocationsLeft; // Below 0 behind the last one: what handles the failure may allocate.
-    if (allocationsLeft < 0)
-      throw std::bad_alloc();
-  }
-  if (void *memory = std::malloc(bytes ? bytes : 1))
-    return memory;
-  throw std::bad_alloc();
-}
-// Who asks for memory this way does without it.
-[[gnu::noinline]] void *operator new(size_t bytes, const std::nothrow_t &) noexcept {
-  return std::malloc(bytes ? bytes : 1);
-}
-[[gnu::noinline]] void operator delete(void *memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void *memory, size_t) noexcept {
-  std::free(memory);
-}
+extern thread_local long allocationsLeft;

@@ -1,7 +1,7 @@
 // The life of a session on the fake GPU, from its creation to its destruction, while CUDA calls and
 // host allocations fail.
 #include "runtime/base/no_throw.h"
-#include "tests/fake_cuda/failing_allocations.h"
+#include "tests/fake_cuda/failing_operator_new.h"
 #include "tests/unit/runtime/session/served_plan.h"
 
 #include <functional>

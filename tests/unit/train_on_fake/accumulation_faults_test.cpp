@@ -1,6 +1,7 @@
 // Accumulation on the fake GPU: micro-batches that do not wait, and failures in the middle of a
 // step.
 #include "tests/fake_cuda/failing_allocations.h"
+#include "tests/fake_cuda/fake_cuda.h"
 #include "tests/unit/runtime/train/accumulated_plan.h"
 
 #include <cuda_runtime_api.h>

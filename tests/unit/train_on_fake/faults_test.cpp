@@ -1,6 +1,6 @@
 // Trainer on the fake GPU: steps that do not wait, and failures of the device and of memory, behind
 // which the states of a checkpoint are whole.
-#include "tests/fake_cuda/failing_allocations.h"
+#include "tests/fake_cuda/failing_operator_new.h"
 #include "tests/unit/runtime/train/trained_plan.h"
 
 #include <cuda_runtime_api.h>
