@@ -1,5 +1,7 @@
 // Tests of lower(): which kernels compute the gradients of attention and of weights on cuda.
+#include "backend/gemm_record.h"
 #include "runtime/kernels/attention/attention_backward.h"
+#include "runtime/plan/gemm_call.h"
 #include "tests/unit/backend/lowered.h"
 
 #include <gmock/gmock.h>
@@ -108,7 +110,12 @@ TEST(LowerAttentionBackward, NeedsSharedMemoryForAllRows) {
   }
 }
 
-AtenCall weightGradient(const std::string &from, const std::string &to, DeviceKind target) {
+/// The record that computes the gradient, and its bucket. Casts come first.
+struct WeightGradient {
+  LaunchRecord record;
+  Bucket bucket;
+};
+WeightGradient weightGradient(const std::string &from, const std::string &to, DeviceKind target) {
   const std::string at = target == DeviceKind::Cuda ? "@cuda" : "";
   auto plan =
       lowerAll(*parse("graph @g(%g: " + from + "[2,3,8]" + at + ", %x: " + from + "[2,3,16]" + at +
@@ -118,31 +125,35 @@ AtenCall weightGradient(const std::string &from, const std::string &to, DeviceKi
   EXPECT_TRUE(plan) << plan.status().message();
   if (!plan)
     return {};
-  // Casts come first.
-  return std::get<AtenCall>(plan->plan.entries[0].buckets[0].records.back().op);
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  return {bucket.records.back(), bucket};
 }
 
-TEST(LowerWeightGradient, SumsIn32BitsOnCuda) {
-  for (const std::string from : {"f16", "bf16"}) {
-    const AtenCall call = weightGradient(from, "f32", DeviceKind::Cuda);
-    EXPECT_EQ(call.op, "aten::mm");
-    EXPECT_EQ(call.overload, "dtype_out");
-    ASSERT_EQ(call.args.size(), 3u);
-    EXPECT_EQ(call.args[2], AtenArg(DType::F32));
+TEST(LowerWeightGradient, IsOneGemmOfTransposedOperandsOnCuda) {
+  const std::pair<const char *, DType> kTypes[] = {
+      {"f16", DType::F32}, {"bf16", DType::F32}, {"bf16", DType::BF16}, {"f32", DType::F32}};
+  for (const auto &[from, to] : kTypes) {
+    const auto [record, bucket] =
+        weightGradient(from, std::string(dtypeName(to)), DeviceKind::Cuda);
+    const auto *call = std::get_if<LibraryCall>(&record.op);
+    ASSERT_TRUE(call && isGemm(*call)) << from;
+    const auto gemm = gemmCall(*call, bucket.tensors);
+    ASSERT_TRUE(gemm.isOk()) << gemm.status().message();
+    const auto tensor = [&](TensorId id) { return bucket.tensors[uint32_t(id)]; };
+    EXPECT_TRUE(isTransposed(tensor(gemm->x)));
+    EXPECT_TRUE(isTransposed(tensor(gemm->weight)));
+    EXPECT_EQ(tensor(gemm->d).dtype, to);
+    EXPECT_EQ(tensor(gemm->d).sizes, (std::vector<int64_t>{8, 16}));
+    EXPECT_FALSE(decodeGemm(record, bucket)) << "the tuner would take it for an ordinary GEMM";
   }
 }
 
-TEST(LowerWeightGradient, IsAnOrdinaryProductElsewhere) {
+TEST(LowerWeightGradient, IsAProductOfLibTorchElsewhere) {
   const std::tuple<std::string, std::string, DeviceKind> kCalls[] = {
-      {"bf16", "f32", DeviceKind::Cpu},
-      {"bf16", "bf16", DeviceKind::Cuda},
-      {"f32", "f32", DeviceKind::Cuda},
-      {"f32", "f64", DeviceKind::Cuda}};
-  for (const auto &[from, to, target] : kCalls) {
-    const AtenCall call = weightGradient(from, to, target);
-    EXPECT_EQ(call.op, "aten::mm") << from << " " << to;
-    EXPECT_EQ(call.overload, "out") << from << " " << to;
-  }
+      {"bf16", "f32", DeviceKind::Cpu}, {"f32", "f64", DeviceKind::Cuda}};
+  for (const auto &[from, to, target] : kCalls)
+    EXPECT_EQ(recordName(weightGradient(from, to, target).record), "aten::mm.out")
+        << from << " " << to;
 }
 
 /// simplify-gradients leaves a view of the packed gradients: nothing copies them for the product.
@@ -155,7 +166,7 @@ TEST(LowerWeightGradient, ReadsThePackedGradientsOfAttention) {
   output %2)");
   ASSERT_TRUE(plan) << plan.status().message();
   EXPECT_THAT(recordNames(plan->plan.entries[0].buckets[0]),
-              ElementsAre("kernel attention_backward_bf16_64", "aten::mm.dtype_out"));
+              ElementsAre("kernel attention_backward_bf16_64", "cublaslt.matmul"));
 }
 
 } // namespace

@@ -244,10 +244,10 @@ TEST(InstrumentationTest, ExplainsOnlyPassesWithPatterns) {
   Log log;
   const auto status = makeInstrumentation({.explain = "dce"}, log.stream).status();
   EXPECT_EQ(status.code(), Code::Usage);
-  EXPECT_THAT(
-      status.message(),
-      HasSubstr("pass 'dce' has no patterns to explain; these have: "
-                "canonicalize, op-substitution, fuse-batch-norm, fold-batch-norm, pack-linears"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("pass 'dce' has no patterns to explain; these have: "
+                        "canonicalize, simplify-gradients, select-train-norm, op-substitution, "
+                        "fuse-batch-norm, fold-batch-norm, pack-linears"));
 }
 
 } // namespace

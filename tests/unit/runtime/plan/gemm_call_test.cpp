@@ -69,6 +69,42 @@ TEST(Gemm, ARowCountOfOneNeedsNoStride) {
   EXPECT_EQ(rowStride(bucket.tensors[0]), 8);
 }
 
+/// The plan with x and w stored as columns, and without an epilogue.
+PlanData transposedPlan(DType result) {
+  PlanData plan = gemmPlan();
+  Bucket &bucket = plan.entries[0].buckets[0];
+  bucket.inputs[0].sizes = {8, 4};
+  bucket.tensors[0].strides = {1, 4};
+  plan.weights[0].sizes = {8, 5};
+  bucket.tensors[1].strides = {1, 5};
+  bucket.outputs[0].dtype = bucket.tensors[4].dtype = result;
+  auto &call = std::get<LibraryCall>(bucket.records[0].op);
+  call.reads[2] = call.reads[3] = kNoTensor;
+  return plan;
+}
+
+TEST(Gemm, OperandsMayHaveDenseColumns) {
+  for (const DType result : {DType::F16, DType::F32}) {
+    const PlanData plan = transposedPlan(result);
+    EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+    const Bucket &bucket = plan.entries[0].buckets[0];
+    EXPECT_TRUE(isTransposed(bucket.tensors[0]));
+    EXPECT_FALSE(isTransposed(bucket.tensors[4]));
+  }
+}
+
+TEST(Gemm, ColumnsMayNotOverlap) {
+  PlanData plan = transposedPlan(DType::F16);
+  plan.entries[0].buckets[0].tensors[0].strides = {1, 2};
+  EXPECT_THAT(validate(plan).message(), HasSubstr("rows do not overlap"));
+}
+
+TEST(Gemm, AWiderResultHasNoEpilogue) {
+  PlanData plan = transposedPlan(DType::F32);
+  std::get<LibraryCall>(plan.entries[0].buckets[0].records[0].op).ints = {1, 0};
+  EXPECT_THAT(validate(plan).message(), HasSubstr("differ in element type"));
+}
+
 TEST(Gemm, ItsAlgorithmSurvivesTheFile) {
   PlanData plan = gemmPlan();
   std::get<LibraryCall>(plan.entries[0].buckets[0].records[0].op).algorithm = {
@@ -129,19 +165,35 @@ INSTANTIATE_TEST_SUITE_P(
                     b.tensors[1] = dense(BufferKind::Weight, 0, 0, DType::F16, {1, 5, 8});
                   },
                   "have to be matrices"},
-        Violation{"Empty", [](auto &b, auto &) { b.tensors[0].sizes = {0, 8}; },
+        Violation{"Empty",
+                  [](auto &b, auto &) {
+                    b.tensors[0].sizes = {0, 8};
+                  },
                   "have to be matrices"},
-        Violation{"RowsOverlap", [](auto &b, auto &) { b.tensors[0].strides = {7, 1}; },
+        Violation{"RowsOverlap",
+                  [](auto &b, auto &) {
+                    b.tensors[0].strides = {7, 1};
+                  },
                   "have to be matrices"},
-        Violation{
-            "RowsWithGaps",
-            [](auto &b, auto &) { b.tensors[1].sizes = {5, 4}, b.tensors[1].strides = {8, 2}; },
-            "have to be matrices"},
-        Violation{"InnerSizes", [](auto &b, auto &) { b.tensors[0].sizes = {3, 7}; },
+        Violation{"RowsWithGaps",
+                  [](auto &b, auto &) {
+                    b.tensors[1].sizes = {5, 4}, b.tensors[1].strides = {8, 2};
+                  },
+                  "have to be matrices"},
+        Violation{"InnerSizes",
+                  [](auto &b, auto &) {
+                    b.tensors[0].sizes = {3, 7};
+                  },
                   "not those of a GEMM"},
-        Violation{"ResultRows", [](auto &b, auto &) { b.tensors[4].sizes = {2, 5}; },
+        Violation{"ResultRows",
+                  [](auto &b, auto &) {
+                    b.tensors[4].sizes = {2, 5};
+                  },
                   "not those of a GEMM"},
-        Violation{"ResultColumns", [](auto &b, auto &) { b.tensors[4].sizes = {3, 4}; },
+        Violation{"ResultColumns",
+                  [](auto &b, auto &) {
+                    b.tensors[4].sizes = {3, 4};
+                  },
                   "not those of a GEMM"},
         Violation{"BiasSize", [](auto &b, auto &) { b.tensors[2].sizes = {4}; },
                   "the bias has to be"},
@@ -154,9 +206,15 @@ INSTANTIATE_TEST_SUITE_P(
                     c.reads[2] = id(6);
                   },
                   "multiple of 16"},
-        Violation{"ResidualSize", [](auto &b, auto &) { b.tensors[3].sizes = {1, 5}; },
+        Violation{"ResidualSize",
+                  [](auto &b, auto &) {
+                    b.tensors[3].sizes = {1, 5};
+                  },
                   "the residual has to be"},
-        Violation{"ResidualStride", [](auto &b, auto &) { b.tensors[3].strides = {0, 1}; },
+        Violation{"ResidualStride",
+                  [](auto &b, auto &) {
+                    b.tensors[3].strides = {0, 1};
+                  },
                   "the residual has to be"},
         Violation{"WorkspaceType",
                   [](auto &b, auto &) {

@@ -93,8 +93,8 @@ TEST_P(InvalidState, IsNamed) {
 INSTANTIATE_TEST_SUITE_P(
     Plans, InvalidState,
     testing::Values(
-        Violation{"Role", [](PlanData &p) { p.states[1].role = StateRole(4); },
-                  "state 'seen': unknown role 4"},
+        Violation{"Role", [](PlanData &p) { p.states[1].role = StateRole(kNumStateRoles); },
+                  "state 'seen': unknown role 7"},
         Violation{"DType", [](PlanData &p) { p.states[1].dtype = DType(10); },
                   "state 'seen': unknown element type 10"},
         Violation{"Sizes", [](PlanData &p) { p.states[1].sizes = {-1}; },
