@@ -2,6 +2,7 @@
 // and with the same data.
 #include "driver/compile.h"
 #include "frontend/frontend.h"
+#include "runtime/base/training_names.h"
 #include "runtime/exec/engine.h"
 #include "tests/numerics/test_models.h"
 
@@ -16,9 +17,6 @@
 
 namespace cgc {
 namespace {
-
-/// Samples of a step.
-constexpr int64_t kBatch = 4;
 
 /// A model and its optimizer, in cgc's text and as LibTorch's object.
 struct TrainingCase {
@@ -139,6 +137,8 @@ public:
     auto context = Context::create(*engine_);
     ASSERT_TRUE(context.isOk()) << context.status().message();
     context_.emplace(*std::move(context));
+    if (plan_->data().findEntry(kRefreshEntry))
+      outputs(kRefreshEntry, {});
   }
 
   /// Runs an entry and returns its outputs, the loss first.
@@ -148,7 +148,7 @@ public:
       inputViews.push_back(viewOf(input));
     std::vector<at::Tensor> outputs;
     const std::vector<Bucket> &buckets = plan_->data().findEntry(entry)->buckets;
-    const bool isFirst = buckets.size() == 1 || inputs[0].size(0) == kBatch / 2;
+    const bool isFirst = buckets.size() == 1 || inputs[0].size(0) == buckets[0].inputs[0].sizes[0];
     for (const IoTensor &output : buckets[isFirst ? 0 : 1].outputs)
       outputs.push_back(at::empty(output.sizes, torchType(output.dtype)));
     for (const at::Tensor &output : outputs)
@@ -195,8 +195,10 @@ class Training : public testing::TestWithParam<TrainingCase>, protected Training
 protected:
   void SetUp() override {
     compile(GetParam().model, GetParam().inputs,
-            {.optimizer = GetParam().optimizer, .accumulates = true}, {kBatch / 2, kBatch});
+            {.optimizer = GetParam().optimizer, .accumulates = true}, {batch() / 2, batch()});
   }
+
+  static int64_t batch() { return GetParam().inputs[0].sizes[0]; }
 
   std::vector<at::Tensor> randomInputs() const {
     return randomInputsOf(GetParam().inputs, GetParam().labels);
@@ -264,7 +266,7 @@ TEST_P(Training, AccumulatesAsLibTorch) {
     for (int64_t half = 0; half < 2; ++half) {
       std::vector<at::Tensor> micro;
       for (const at::Tensor &input : inputs)
-        micro.push_back(input.narrow(0, half * kBatch / 2, kBatch / 2));
+        micro.push_back(input.narrow(0, half * batch() / 2, batch() / 2));
       run(half == 0 ? "gradient.first" : "gradient.next", micro);
       at::Tensor loss = reference.module.forward({micro.begin(), micro.end()}).toTensor() / 2;
       loss.backward();
