@@ -13,6 +13,7 @@
 #include <torch/optim/sgd.h>
 #include <torch/script.h>
 
+#include <algorithm>
 #include <map>
 
 namespace cgc {
@@ -31,16 +32,22 @@ struct TrainingCase {
   friend std::ostream &operator<<(std::ostream &os, const TrainingCase &c) { return os << c.name; }
 };
 
+/// The dtypes of inputs, outputs and states.
+constexpr std::pair<DType, c10::ScalarType> kTypes[] = {
+    {DType::F32, at::kFloat}, {DType::I64, at::kLong}, {DType::F16, at::kHalf}};
+
 c10::ScalarType torchType(DType dtype) {
-  return dtype == DType::I64 ? at::kLong : at::kFloat;
+  return std::ranges::find(kTypes, dtype, &std::pair<DType, c10::ScalarType>::first)->second;
 }
 
 TensorView viewOf(const at::Tensor &tensor) {
-  return {tensor.data_ptr(),
-          tensor.scalar_type() == at::kLong ? DType::I64 : DType::F32,
-          DeviceKind::Cpu,
-          {tensor.sizes().data(), tensor.sizes().size()},
-          {}};
+  return {
+      tensor.data_ptr(),
+      std::ranges::find(kTypes, tensor.scalar_type(), &std::pair<DType, c10::ScalarType>::second)
+          ->first,
+      DeviceKind::Cpu,
+      {tensor.sizes().data(), tensor.sizes().size()},
+      {}};
 }
 
 /// Later, rounding has grown: it moves a parameter by up to the learning rate where AdamW's moments
