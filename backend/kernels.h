@@ -20,7 +20,9 @@ bool mayOverwrite(const LaunchRecord &record, llvm::function_ref<bool(TensorId)>
 
 /// The operands of a record, in its order: a Place each while a bucket is lowered, or a TensorId.
 /// Optional ones may be absent.
-template <class T> struct RecordOperands { std::vector<std::optional<T>> reads, writes; };
+template <class T> struct RecordOperands {
+  std::vector<std::optional<T>> reads, writes;
+};
 /// The row statistics that a kernel can write may be left out of `writes`.
 using RecordTensors = RecordOperands<Place>;
 /// Whether the target has the kernel of `record` and the kernel accepts these tensors.

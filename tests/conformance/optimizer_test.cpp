@@ -294,15 +294,13 @@ TEST_P(Optimizer, GradientNorm) {
   }
   sums.writes = {emptyTensor(DType::F32, {int64_t(chunks)})};
   const HostTensor parts = launch(sums)[0];
-  expectNear(
-      parts, [&](uint64_t i) { return expected[i]; }, 1e-6);
+  expectNear(parts, [&](uint64_t i) { return expected[i]; }, 1e-6);
   const HostTensor norm = launch({.kernel = "gradient_norm_f32",
                                   .blocks = 1,
                                   .threads = kNormThreads,
                                   .reads = {parts},
                                   .writes = {emptyTensor(DType::F32, {})}})[0];
-  expectNear(
-      norm, [&](uint64_t) { return std::sqrt(squares); }, 1e-6);
+  expectNear(norm, [&](uint64_t) { return std::sqrt(squares); }, 1e-6);
 }
 
 /// More sums than threads, and none that is finite.

@@ -124,8 +124,9 @@ std::vector<std::string> literalsOf(llvm::StringRef code) {
 }
 
 TEST(FileTestCoverage, EveryReason) {
-  // Substitutions are those that a caller registers, and a file test chooses neither the bytes of its
-  // parameters nor the options of an explained pass: tests/unit/passes and passes/*.cgir have these.
+  // Substitutions are those that a caller registers, and a file test chooses neither the bytes of
+  // its parameters nor the options of an explained pass: tests/unit/passes and passes/*.cgir have
+  // these.
   const fs::path exempt = "substitution";
   const std::string unreachable[] = {"the argmax is over another number of rows",
                                      "attention is kept whole"};

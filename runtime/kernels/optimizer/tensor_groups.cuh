@@ -56,9 +56,7 @@ template <int Tensors> struct ChunkTensors {
     for (int i = 0; i < Tensors; ++i)
       tensors[i] = table.tensors[i][chunk.group] + chunk.begin;
   }
-  __device__ float *operator[](int i) const {
-    return tensors[i];
-  }
+  __device__ float *operator[](int i) const { return tensors[i]; }
 };
 
 /// Calls `f(chunk)` for each chunk of this CTA.
@@ -79,7 +77,9 @@ template <int Tensors, class F> __device__ void forChunks(const GroupTable<Tenso
 
 /// Calls `f(Width<N>, i)` for the elements of a chunk that this thread computes: N elements from
 /// `i` on, 4 where there are as many and the chunk has vectors, else 1.
-template <int N> struct Width { static constexpr int value = N; };
+template <int N> struct Width {
+  static constexpr int value = N;
+};
 template <class F> __device__ void forElements(const GroupChunk &chunk, F f) {
   uint32_t i = 0;
   if (chunk.vectors) {

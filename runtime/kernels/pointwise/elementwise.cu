@@ -144,7 +144,9 @@ struct CopyParameters {
   StridedLayout layout;
 };
 
-template <class T> struct Type { using type = T; };
+template <class T> struct Type {
+  using type = T;
+};
 
 /// Calls `f(Type<T>)` with the element type of `dtype`, if copy converts it (checkCopy).
 template <class F> __device__ void withType(DType dtype, F f) {

@@ -41,7 +41,9 @@ struct ParametersParameters {
 };
 
 /// A row in the registers of a warp: lane l has elements 4 (l + 32 k) to 4 (l + 32 k) + 3.
-template <int kChunks> struct Row { float v[kChunks][kVector]; };
+template <int kChunks> struct Row {
+  float v[kChunks][kVector];
+};
 
 /// Calls f(k, column) for the chunks of this lane.
 template <int kChunks, class F> __device__ void forChunks(int columns, F f) {

@@ -165,35 +165,19 @@ INSTANTIATE_TEST_SUITE_P(
                     b.tensors[1] = dense(BufferKind::Weight, 0, 0, DType::F16, {1, 5, 8});
                   },
                   "have to be matrices"},
-        Violation{"Empty",
-                  [](auto &b, auto &) {
-                    b.tensors[0].sizes = {0, 8};
-                  },
+        Violation{"Empty", [](auto &b, auto &) { b.tensors[0].sizes = {0, 8}; },
                   "have to be matrices"},
-        Violation{"RowsOverlap",
-                  [](auto &b, auto &) {
-                    b.tensors[0].strides = {7, 1};
-                  },
+        Violation{"RowsOverlap", [](auto &b, auto &) { b.tensors[0].strides = {7, 1}; },
                   "have to be matrices"},
-        Violation{"RowsWithGaps",
-                  [](auto &b, auto &) {
-                    b.tensors[1].sizes = {5, 4}, b.tensors[1].strides = {8, 2};
-                  },
-                  "have to be matrices"},
-        Violation{"InnerSizes",
-                  [](auto &b, auto &) {
-                    b.tensors[0].sizes = {3, 7};
-                  },
+        Violation{
+            "RowsWithGaps",
+            [](auto &b, auto &) { b.tensors[1].sizes = {5, 4}, b.tensors[1].strides = {8, 2}; },
+            "have to be matrices"},
+        Violation{"InnerSizes", [](auto &b, auto &) { b.tensors[0].sizes = {3, 7}; },
                   "not those of a GEMM"},
-        Violation{"ResultRows",
-                  [](auto &b, auto &) {
-                    b.tensors[4].sizes = {2, 5};
-                  },
+        Violation{"ResultRows", [](auto &b, auto &) { b.tensors[4].sizes = {2, 5}; },
                   "not those of a GEMM"},
-        Violation{"ResultColumns",
-                  [](auto &b, auto &) {
-                    b.tensors[4].sizes = {3, 4};
-                  },
+        Violation{"ResultColumns", [](auto &b, auto &) { b.tensors[4].sizes = {3, 4}; },
                   "not those of a GEMM"},
         Violation{"BiasSize", [](auto &b, auto &) { b.tensors[2].sizes = {4}; },
                   "the bias has to be"},
@@ -206,15 +190,9 @@ INSTANTIATE_TEST_SUITE_P(
                     c.reads[2] = id(6);
                   },
                   "multiple of 16"},
-        Violation{"ResidualSize",
-                  [](auto &b, auto &) {
-                    b.tensors[3].sizes = {1, 5};
-                  },
+        Violation{"ResidualSize", [](auto &b, auto &) { b.tensors[3].sizes = {1, 5}; },
                   "the residual has to be"},
-        Violation{"ResidualStride",
-                  [](auto &b, auto &) {
-                    b.tensors[3].strides = {0, 1};
-                  },
+        Violation{"ResidualStride", [](auto &b, auto &) { b.tensors[3].strides = {0, 1}; },
                   "the residual has to be"},
         Violation{"WorkspaceType",
                   [](auto &b, auto &) {
