@@ -5,6 +5,7 @@
 #include "backend/gemm_record.h"
 #include "backend/kernels.h"
 #include "runtime/base/check.h"
+#include "runtime/kernels/gemm/gemm_f32.h"
 #include "runtime/plan/gemm_call.h"
 
 #include <climits>
@@ -20,6 +21,17 @@ constexpr int64_t kRowsBehindWeights = 16;
 /// Up to this M, gemm_norm is used with any tile, because a separate layer_norm costs mostly its
 /// launch. Beyond, it is used with persistent tiles only.
 constexpr int64_t kNormNonPersistentMaxM = kNonPersistentMaxM;
+
+/// The products of lowerSmallGemm(). For more multiplications, or fewer rows or columns of y,
+/// cuBLASLt is as fast or faster (docs/log/2026-11-25-training-kernels.md).
+constexpr double kMostSmallMultiplications = 1 << 27;
+constexpr int64_t kLeastSmallExtent = 16;
+
+/// The CTAs that clusters of up to 8 can have at a time, one on an SM: a GPC of 18 SMs, some of
+/// them with 16 only, takes two of 8.
+constexpr int64_t mostInClusters(int64_t multiprocessors) {
+  return multiprocessors / 18 * 16;
+}
 
 /// `place` as a matrix with all but the last dimension merged; nothing if its strides forbid it.
 std::optional<Place> asMatrix(Place place) {
@@ -119,6 +131,10 @@ bool recordGemm(const GemmProblem &problem, const GemmChoice &choice, const Gemm
 std::optional<UnfusedEpilogue> lowerToOneRecord(const GemmPlaces &operands,
                                                 const GemmPlaces &matrices, Activation activation,
                                                 BucketBuilder &builder) {
+  if (activation == Activation::None && !operands.residual && !operands.yStatistics &&
+      lowerSmallGemm({.a = matrices.x, .b = matrices.w, .bias = matrices.bias, .y = matrices.y},
+                     builder))
+    return UnfusedEpilogue{};
   // Row statistics of y do not decide which way is used: for large GEMMs cuBLASLt, which cannot
   // write them, saves more than a separate layer_norm costs.
   const auto problem = problemOf(matrices, activation, {}, builder);
@@ -199,6 +215,29 @@ Result<UnfusedEpilogue> lowerGemm(const GemmPlaces &operands, Activation activat
   return lowerToAten(operands, matrices, activation, builder);
 }
 
+bool lowerSmallGemm(const SmallGemm &gemm, BucketBuilder &builder) {
+  if (gemm.a.dtype != DType::F32 || gemm.a.sizes.size() != 2 || gemm.b.sizes.size() != 2 ||
+      builder.tf32())
+    return false;
+  const int64_t m = gemm.a.sizes[0], n = gemm.b.sizes[0], k = gemm.a.sizes[1];
+  if (double(m) * double(n) * double(k) > kMostSmallMultiplications ||
+      std::min(m, n) < kLeastSmallExtent)
+    return false;
+  // One wave of clusters, each CTA with a step of K at least.
+  int64_t split = 1;
+  for (const int64_t more : kGemmF32Splits)
+    if (gemmF32Tiles(m) * gemmF32Tiles(n) * more <= mostInClusters(builder.multiprocessors()) &&
+        more * kGemmF32Step <= k)
+      split = more;
+  KernelLaunch record = launchOf(*findKernel("gemm_f32_" + std::to_string(split)));
+  record.grid[0] = uint32_t(gemmF32Tiles(n) * split);
+  record.grid[1] = uint32_t(gemmF32Tiles(m));
+  record.block[0] = kGemmF32Threads;
+  record.sharedBytes = kGemmF32SharedBytes;
+  record.ints = {m, n, k};
+  return launch(std::move(record), {{gemm.a, gemm.b, gemm.bias}, {gemm.y, gemm.sums}}, builder);
+}
+
 bool lowerProduct(const Place &a, const Place &b, const Place &result, BucketBuilder &builder) {
   const auto fits = [](const Place &matrix) {
     return matrix.sizes.size() == 2 && (hasDenseRows(matrix) || hasDenseRows(transposed(matrix)));
@@ -209,6 +248,8 @@ bool lowerProduct(const Place &a, const Place &b, const Place &result, BucketBui
       (result.dtype != a.dtype && result.dtype != DType::F32) || !fits(a) || !fits(b) ||
       !hasDenseRows(result))
     return false;
+  if (lowerSmallGemm({.a = a, .b = transposed(b), .y = result}, builder))
+    return true;
   const TensorId workspace =
       builder.tensor(builder.temporary(DType::U8, {libraryWorkspaceBytes(builder.arch())}));
   builder.record({libraryCall({.x = builder.tensor(a),

@@ -24,9 +24,22 @@ struct UnfusedEpilogue {
 Result<UnfusedEpilogue> lowerGemm(const GemmPlaces &operands, Activation activation,
                                   BucketBuilder &builder);
 
-/// Adds a call of cuBLASLt that computes result = a b for matrices a [M, K] and b [K, N] with dense
-/// rows or columns, of one floating dtype, and a result [M, N] of that dtype or, for 16 bits, f32.
-/// Returns false and adds nothing if the target is not cuda or the places are others.
+/// The operands of y = a b^T + bias: matrices a [M, K], b [N, K] and y [M, N].
+struct SmallGemm {
+  Place a, b;
+  std::optional<Place> bias = {};
+  Place y;
+  std::optional<Place> sums = {}; ///< [M]: the sums of the rows of a.
+};
+/// Adds a launch of a kernel in f32 for a product that is so small that launches and loads, not
+/// multiplications, take its time. Returns false and adds nothing if the product is larger or if
+/// the kernel does not take the operands (runtime/kernels/gemm/gemm_f32.h).
+bool lowerSmallGemm(const SmallGemm &gemm, BucketBuilder &builder);
+
+/// Adds the record that computes result = a b for matrices a [M, K] and b [K, N] with dense rows or
+/// columns, of one floating dtype, and a result [M, N] of that dtype or, for 16 bits, f32: of
+/// lowerSmallGemm(), or a call of cuBLASLt. Returns false and adds nothing if the target is not
+/// cuda or the places are others.
 bool lowerProduct(const Place &a, const Place &b, const Place &result, BucketBuilder &builder);
 
 /// Lowers the GEMM with the rows of x normalized first (GemmProblem::Epilogue::normEps), by means

@@ -14,6 +14,7 @@ using testing::ElementsAre;
 using testing::StartsWith;
 
 const auto kGemm = StartsWith("kernel gemm_f16_");
+const std::string kLibrary = "cublaslt.matmul";
 
 /// A cgc.linear and the lines that compute its operands.
 struct Linear {
@@ -66,7 +67,7 @@ TEST(LowerGemm, ALargeOneIsTheLibrarysIfItFusesAll) {
         EXPECT_EQ(launchOf(bucket, 0).reads[3] != kNoTensor, residual);
         continue;
       }
-      ASSERT_THAT(recordNames(bucket), ElementsAre("cublaslt.matmul"));
+      ASSERT_THAT(recordNames(bucket), ElementsAre(kLibrary));
       EXPECT_EQ(callOf(bucket).relu, activation == "relu");
       EXPECT_EQ(callOf(bucket).residual != kNoTensor, residual);
       EXPECT_FALSE(callOf(bucket).tf32);
@@ -79,7 +80,7 @@ TEST(LowerGemm, OneIsLargeFrom1e11MultiplicationsOn) {
     return recordNames(
         Linear{.x = matrix, .weight = "f16[1000,1000]@cuda", .result = matrix}.lower());
   };
-  EXPECT_THAT(ofRows(100000), ElementsAre("cublaslt.matmul"));
+  EXPECT_THAT(ofRows(100000), ElementsAre(kLibrary));
   EXPECT_THAT(ofRows(99999), ElementsAre(kGemm));
 }
 
@@ -97,7 +98,7 @@ TEST(LowerGemm, AResidualIsFusedIfItsRowsAreDense) {
   const Bucket gemm = small.lower(), call = large.lower();
   ASSERT_THAT(recordNames(gemm), ElementsAre(kGemm));
   EXPECT_THAT(tensorOf(gemm, launchOf(gemm, 0).reads[3]).strides, ElementsAre(48, 1));
-  ASSERT_THAT(recordNames(call), ElementsAre("cublaslt.matmul"));
+  ASSERT_THAT(recordNames(call), ElementsAre(kLibrary));
   EXPECT_THAT(tensorOf(call, callOf(call).residual).strides, ElementsAre(4096, 1));
 
   const std::pair<std::string, std::string> kOthers[] = {
@@ -112,7 +113,7 @@ TEST(LowerGemm, AResidualIsFusedIfItsRowsAreDense) {
     large.lines = ofLarge;
     for (const Linear &linear : {small, large}) {
       const Bucket bucket = linear.lower();
-      ASSERT_THAT(recordNames(bucket), ElementsAre("cublaslt.matmul", "kernel elementwise_f16"))
+      ASSERT_THAT(recordNames(bucket), ElementsAre(kLibrary, "kernel elementwise_f16"))
           << linear.lines;
       EXPECT_EQ(callOf(bucket).residual, kNoTensor);
       EXPECT_THAT(launchOf(bucket, 1).ints, ElementsAre(int64_t(ElementwiseOp::Add)));
@@ -130,7 +131,7 @@ TEST(LowerGemm, AResidualThatIsNoMatrixIsAddedAfterwards) {
              .lines = "%r = aten.transpose(%s) {dim0=0, dim1=1} : f16[2,3,24][24,48,1]@cuda",
              .inputs = ", %s: f16[3,2,24]@cuda"}
           .lower();
-  ASSERT_THAT(recordNames(bucket), ElementsAre("cublaslt.matmul", "kernel elementwise_f16"));
+  ASSERT_THAT(recordNames(bucket), ElementsAre(kLibrary, "kernel elementwise_f16"));
   EXPECT_EQ(callOf(bucket).residual, kNoTensor);
 }
 
@@ -139,7 +140,7 @@ TEST(LowerGemm, WhatTheLibraryDoesNotFuseComesAfterwardsInOrder) {
   const Linear half = {
       .x = "f16[32,64]@cuda", .weight = "f16[24,64]@cuda", .result = "f16[32,24]@cuda"};
   const Linear full = {
-      .x = "f32[32,64]@cuda", .weight = "f32[24,64]@cuda", .result = "f32[32,24]@cuda"};
+      .x = "f32[4096,512]@cuda", .weight = "f32[128,512]@cuda", .result = "f32[4096,128]@cuda"};
   for (auto [linear, arch] : {std::pair(half, Arch::Sm80), {full, Arch::Sm90a}}) {
     const auto expect = [&](const std::string &activation, bool hasResidual, bool fusesResidual,
                             const std::vector<ElementwiseOp> &rest) {
@@ -161,6 +162,33 @@ TEST(LowerGemm, WhatTheLibraryDoesNotFuseComesAfterwardsInOrder) {
     expect("gelu", false, false, {Gelu});
     expect("gelu", true, false, {Gelu, Add});
   }
+}
+
+/// The name of the only record of a product in f32, [m, k] by [n, k].
+std::string nameOfF32(int64_t m, int64_t n, int64_t k, Arch arch = Arch::Sm90a) {
+  const auto type = [](int64_t rows, int64_t columns) {
+    return "f32[" + std::to_string(rows) + "," + std::to_string(columns) + "]@cuda";
+  };
+  const auto names =
+      recordNames(Linear{.x = type(m, k), .weight = type(n, k), .result = type(m, n)}.lower(arch));
+  return names.size() == 1 ? names[0] : "";
+}
+
+/// Clusters share K as long as all fit into the GPU: 112 CTAs of clusters on 132 SMs.
+TEST(LowerGemm, SmallOnesInF32SplitK) {
+  EXPECT_EQ(nameOfF32(64, 896, 1024), "kernel gemm_f32_8");
+  EXPECT_EQ(nameOfF32(64, 1024, 1024), "kernel gemm_f32_4");
+  EXPECT_EQ(nameOfF32(128, 1024, 512), "kernel gemm_f32_2");
+  EXPECT_EQ(nameOfF32(1024, 1024, 64), "kernel gemm_f32_1");
+  EXPECT_EQ(nameOfF32(64, 64, 96), "kernel gemm_f32_2"); // A step of 32 for each CTA.
+}
+
+TEST(LowerGemm, OthersInF32AreTheLibrarys) {
+  EXPECT_EQ(nameOfF32(128, 1024, 1024), "kernel gemm_f32_2"); // 2^27 multiplications.
+  EXPECT_EQ(nameOfF32(128, 1024, 1028), kLibrary);
+  EXPECT_EQ(nameOfF32(15, 64, 64), kLibrary);
+  EXPECT_EQ(nameOfF32(64, 64, 64, Arch::Sm80), kLibrary);
+  EXPECT_EQ(nameOfF32(64, 66, 64), kLibrary); // Our kernel stores 16 bytes at a time.
 }
 
 /// Our kernels load and store 16 bytes at a time.
@@ -198,7 +226,7 @@ TEST(LowerGemm, OnesWithoutVectorsAreTheLibrarys) {
     if (isOurs)
       EXPECT_THAT(recordNames(linear.lower()), ElementsAre(kGemm)) << lines;
     else
-      EXPECT_THAT(recordNames(linear.lower()), ElementsAre("cublaslt.matmul")) << lines;
+      EXPECT_THAT(recordNames(linear.lower()), ElementsAre(kLibrary)) << lines;
   }
   for (const Linear &linear :
        {Linear{"f16[16,64]@cuda", "f16[20,64]@cuda", "f16[16,20]@cuda"},
@@ -209,7 +237,7 @@ TEST(LowerGemm, OnesWithoutVectorsAreTheLibrarys) {
                .lines = "%x = aten.slice(%s) {dim=1, start=0, end=60} : f16[16,60][64,1]@cuda\n"
                         "%w = aten.slice(%t) {dim=1, start=0, end=60} : f16[24,60][64,1]@cuda",
                .inputs = ", %s: f16[16,64]@cuda, %t: f16[24,64]@cuda"}})
-    EXPECT_THAT(recordNames(linear.lower()), ElementsAre("cublaslt.matmul")) << linear.x;
+    EXPECT_THAT(recordNames(linear.lower()), ElementsAre(kLibrary)) << linear.x;
 
   // The row stride of a single row does not matter.
   EXPECT_THAT(recordNames(Linear{

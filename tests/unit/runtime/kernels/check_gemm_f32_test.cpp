@@ -1,0 +1,88 @@
+// Checks of gemm_f32_* refuse launches that would access memory outside their tensors. Needs no
+// GPU.
+#include "runtime/kernels/gemm/gemm_f32.h"
+#include "tests/unit/runtime/kernels/check_launch.h"
+
+namespace cgc::test {
+namespace {
+
+constexpr int64_t kM = 72, kN = 136, kK = 100;
+
+/// a [M, K] with dense rows, b [N, K] with dense columns.
+Launch gemmF32(int64_t split) {
+  return {.kernel = "gemm_f32_" + std::to_string(split),
+          .grid = {uint32_t(3 * split), 2, 1},
+          .block = {kGemmF32Threads, 1, 1},
+          .sharedBytes = kGemmF32SharedBytes,
+          .reads = {{kAddress, {kM, kK}, {104, 1}, DType::F32},
+                    {kAddress, {kN, kK}, {1, 136}, DType::F32},
+                    {kAddress, {kN}, {}, DType::F32}},
+          .writes = {{kAddress, {kM, kN}, {140, 1}, DType::F32}, {kAddress, {kM}, {}, DType::F32}},
+          .ints = {kM, kN, kK}};
+}
+
+TEST(CheckGemmF32, RefusesSizesAndLaunchShapes) {
+  const std::string sizes = "m, n and k have to be positive", shape = "the grid has to be";
+  for (const int64_t split : kGemmF32Splits) {
+    std::vector<Refusal> refusals = {{[](Launch &l) { l.ints[1] = 134; }, sizes},
+                                     {[](Launch &l) { l.sharedBytes -= 16; }, shape}};
+    for (int i = 0; i < 3; ++i) {
+      for (const int64_t bad : {int64_t(0), int64_t(-8), int64_t(1) << 31, INT64_MIN})
+        refusals.push_back({[=](Launch &l) { l.ints[i] = bad; }, sizes});
+      refusals.push_back({[=](Launch &l) { ++l.grid[i]; }, shape});
+      refusals.push_back({[=](Launch &l) { --l.grid[i]; }, shape});
+      refusals.push_back({[=](Launch &l) { l.block[i] *= 2; }, shape});
+    }
+    expectRefusals(gemmF32(split), refusals);
+  }
+}
+
+TEST(CheckGemmF32, RefusesTensors) {
+  const std::string operands = "a has to be f32[m, k] and b f32[n, k]",
+                    bias = "the bias has to be dense", y = "y has to be f32[m, n]",
+                    sums = "the sums have to be dense";
+  std::vector<Refusal> refusals = {
+      {[](Launch &l) { l.reads[0].strides = {102, 1}; }, operands}, // No multiple of 16 bytes.
+      {[](Launch &l) { l.reads[0].strides = {96, 1}; }, operands},  // Rows overlap.
+      {[](Launch &l) { l.reads[0].strides = {104, 2}; }, operands}, // Neither is dense.
+      {[](Launch &l) { l.reads[1].strides = {1, 132}; }, operands}, // Columns overlap.
+      {[](Launch &l) { l.writes[0].strides = {1, 72}; }, y},        // Dense columns.
+      {[](Launch &l) { l.writes[0].strides = {138, 1}; }, y},
+      {[](Launch &l) { l.reads[2].strides = {2}; }, bias},
+      {[](Launch &l) { l.writes[1].strides = {2}; }, sums},
+      {[](Launch &l) { l.ints[2] = kK - 4; }, operands},
+  };
+  const std::pair<std::function<Tensor &(Launch &)>, std::string> tensors[] = {
+      {[](Launch &l) -> Tensor & { return l.reads[0]; }, operands},
+      {[](Launch &l) -> Tensor & { return l.reads[1]; }, operands},
+      {[](Launch &l) -> Tensor & { return l.reads[2]; }, bias},
+      {[](Launch &l) -> Tensor & { return l.writes[0]; }, y},
+      {[](Launch &l) -> Tensor & { return l.writes[1]; }, sums}};
+  for (const auto &[tensor, why] : tensors) {
+    refusals.push_back({[tensor](Launch &l) { tensor(l).dtype = DType::BF16; }, why});
+    refusals.push_back({[tensor](Launch &l) { ++tensor(l).sizes[0]; }, why});
+    refusals.push_back({[tensor](Launch &l) { --tensor(l).sizes.back(); }, why});
+    if (why != sums)
+      refusals.push_back({[tensor](Launch &l) { tensor(l).address += 4; }, why});
+  }
+  expectRefusals(gemmF32(1), refusals);
+  for (const auto &absent :
+       {+[](Launch &l) { l.reads[2] = {}; }, +[](Launch &l) { l.writes[1] = {}; }}) {
+    Launch launch = gemmF32(4);
+    absent(launch);
+    expectTaken(launch);
+  }
+}
+
+/// Vectors are read along the dense dimension, which has to be a multiple of 4.
+TEST(CheckGemmF32, TakesOddSizesOfStridedDimensions) {
+  Launch launch = gemmF32(1);
+  launch.ints[0] = launch.reads[0].sizes[0] = launch.writes[0].sizes[0] =
+      launch.writes[1].sizes[0] = 71;
+  expectTaken(launch);
+  launch.reads[0].strides = {1, 72};
+  expectRefused(launch, [](Launch &) {}, "dense, of multiples of 4 elements");
+}
+
+} // namespace
+} // namespace cgc::test
