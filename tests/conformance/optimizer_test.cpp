@@ -1,5 +1,5 @@
-// sgd, adam, ema, square_sums, gradient_norm and uniform: against double precision, and uniform bit
-// by bit.
+// sgd, adam, ema, square_sums, gradient_norm, uniform and dropout: against double precision, and
+// the numbers of the last two bit by bit.
 #include "runtime/kernels/optimizer/gradient_norm.h"
 #include "runtime/kernels/optimizer/philox.h"
 #include "runtime/kernels/optimizer/uniform.h"
@@ -344,6 +344,31 @@ TEST_P(Optimizer, Uniform) {
             return double(uniformNumber(words.words[i % 4]));
           });
         }
+}
+
+TEST_P(Optimizer, Dropout) {
+  for (const auto &[name, dtype] : {std::pair("dropout_f32", DType::F32),
+                                    {"dropout_f16", DType::F16},
+                                    {"dropout_bf16", DType::BF16}})
+    for (const GroupLayout &layout : {GroupLayout{{}}, {{7}}, {{33, 21}}, {{2051}, 1}, {{4096}}})
+      for (const double p : {0.0, 0.3, 0.75}) {
+        constexpr int64_t kSeed = -3, kOffset = int64_t{1} << 40, kStream = 0xfffffff1;
+        const HostTensor x = withRandom(emptyTensor(dtype, layout.sizes, {}, layout.offset), 1);
+        const HostTensor result =
+            launch({.kernel = name,
+                    .blocks = uniformBlocks(x.elements()),
+                    .threads = kUniformThreads,
+                    .reads = {number(DType::I64, kSeed), number(DType::I64, kOffset), x},
+                    .writes = {emptyTensor(dtype, layout.sizes, {}, layout.offset)},
+                    .ints = {kStream},
+                    .floats = {p}})[0];
+        const auto drops = [&](uint64_t i) {
+          const PhiloxWords words = uniformWords(uint32_t(i / 4), kStream, kSeed, kOffset);
+          return uniformNumber(words.words[i % 4]) < float(p);
+        };
+        // The factor is rounded too.
+        expectNear(result, [&](uint64_t i) { return drops(i) ? 0 : x.at(i) / (1 - p); }, 1e-7);
+      }
 }
 
 } // namespace

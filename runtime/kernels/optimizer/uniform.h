@@ -1,4 +1,4 @@
-// uniform_f32: launch shape and check.
+// uniform_f32: launch shape and check, parts of which dropout_* have in common.
 #pragma once
 
 #include "runtime/kernels/kernel_table.h"
@@ -18,9 +18,12 @@ constexpr uint64_t uniformBlocks(uint64_t elements) {
 struct UniformLaunch {
   uint64_t elements; ///< At most 2^34, so that the number of a block of four has 32 bits.
   uint32_t stream;
-  bool vectors; ///< Whether y begins at a multiple of 16 bytes.
+  bool vectors = false; ///< Whether y begins at a multiple of 16 bytes.
 };
 
+/// Checks seed and offset, the first two reads, the stream, the first number, the launch shape and
+/// the number of elements.
+Result<UniformLaunch> checkNumbers(const LaunchView &launch, uint64_t elements);
 Result<UniformLaunch> checkUniform(const LaunchView &launch);
 
 } // namespace cgc

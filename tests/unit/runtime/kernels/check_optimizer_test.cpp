@@ -217,15 +217,45 @@ TEST(CheckUniform, Refuses) {
                        .writes = {ofF32({3, 700})},
                        .ints = {UINT32_MAX}};
   const std::string numbers = "seed and offset have to be", y = "y has to be dense";
-  expectRefusals(good, {{[](Launch &l) { l.reads[0].dtype = DType::I32; }, numbers},
-                        {[](Launch &l) { l.reads[1] = {}; }, numbers},
-                        {[](Launch &l) { l.writes[0].dtype = DType::F16; }, y},
-                        {[](Launch &l) { l.writes[0].strides = {1, 3}; }, y},
-                        {[](Launch &l) { l.writes[0].sizes = {(int64_t(4) << 32) + 1}; }, y},
-                        {[](Launch &l) { l.ints[0] = -1; }, "the stream has to be"},
-                        {[](Launch &l) { ++l.ints[0]; }, "the stream has to be"},
-                        {[](Launch &l) { l.grid[0] = kUniformMaxBlocks + 1; }, kGrid},
-                        {[](Launch &l) { l.block[0] = 128; }, kGrid}});
+  expectRefusals(good,
+                 {{[](Launch &l) { l.reads[0].dtype = DType::I32; }, numbers},
+                  {[](Launch &l) { l.reads[1] = {}; }, numbers},
+                  {[](Launch &l) { l.writes[0].dtype = DType::F16; }, y},
+                  {[](Launch &l) { l.writes[0].strides = {1, 3}; }, y},
+                  {[](Launch &l) { l.writes[0].sizes = {(int64_t(4) << 32) + 1}; }, "at most 2^34"},
+                  {[](Launch &l) { l.ints[0] = -1; }, "the stream has to be"},
+                  {[](Launch &l) { ++l.ints[0]; }, "the stream has to be"},
+                  {[](Launch &l) { l.grid[0] = kUniformMaxBlocks + 1; }, kGrid},
+                  {[](Launch &l) { l.block[0] = 128; }, kGrid}});
+}
+
+TEST(CheckDropout, Refuses) {
+  for (const auto &[name, dtype] : {std::pair("dropout_f32", DType::F32),
+                                    {"dropout_f16", DType::F16},
+                                    {"dropout_bf16", DType::BF16}}) {
+    const Tensor number = {kAddress, {}, {}, DType::I64}, tensor = {kAddress, {3, 700}, {}, dtype};
+    const Launch good = {.kernel = name,
+                         .grid = {3, 1, 1},
+                         .block = {kUniformThreads, 1, 1},
+                         .sharedBytes = 0,
+                         .reads = {number, number, tensor},
+                         .writes = {tensor},
+                         .ints = {0},
+                         .floats = {0.5}};
+    const std::string tensors = "x and y have to be dense", p = "p has to be from 0 to below 1";
+    expectRefusals(good, {{[](Launch &l) { l.reads[1].dtype = DType::I32; }, "seed and offset"},
+                          {[](Launch &l) { l.reads[2].dtype = DType::F64; }, tensors},
+                          {[](Launch &l) { l.reads[2].sizes = {3, 701}; }, tensors},
+                          {[](Launch &l) { l.reads[2].strides = {1, 3}; }, tensors},
+                          {[](Launch &l) { l.reads[2] = {}; }, tensors},
+                          {[](Launch &l) { l.writes[0].dtype = DType::F64; }, tensors},
+                          {[](Launch &l) { l.writes[0].strides = {1, 3}; }, tensors},
+                          {[](Launch &l) { l.floats[0] = 1; }, p},
+                          {[](Launch &l) { l.floats[0] = -0.5; }, p},
+                          {[](Launch &l) { l.floats[0] = NAN; }, p},
+                          {[](Launch &l) { l.ints[0] = -1; }, "the stream has to be"},
+                          {[](Launch &l) { l.block[0] = 128; }, kGrid}});
+  }
 }
 
 /// The known answers of Random123 for philox4x32-10.
