@@ -1,7 +1,6 @@
 // sum: cgc's own kernel on cuda for 16-bit rows that are added up in f32; else LibTorch.
-#include "backend/kernels.h"
 #include "backend/lowering.h"
-#include "runtime/kernels/rowwise/column_sums.h"
+#include "backend/ops/lower_column_sums.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -18,25 +17,12 @@ bool sumsRows(const ir::Node &node) {
       *dims, [&](int64_t dim) { return (dim < 0 ? dim + self.rank() : dim) != self.rank() - 1; });
 }
 
-bool launchColumnSums(const ir::Node &node, const Place &result, BucketBuilder &builder) {
-  const Place input = builder.place(node.arg("self").value());
-  if (result.dtype != DType::F32 || !sumsRows(node) || input.type().numElements() == 0)
-    return false;
-  const int64_t columns = input.sizes.back(), rows = input.type().numElements() / columns;
-  return launch({.kernel = kernelNamed("column_sums", input.dtype),
-                 .blocks = columnSumsBlocks(columns),
-                 .threads = kColumnSumsThreads,
-                 .reads = {input},
-                 .writes = {result},
-                 .ints = {rows, columns}},
-                builder);
-}
-
 } // namespace
 
 Status lowerSum(const ir::Node &node, BucketBuilder &builder) {
   const Place result = builder.allocate(*node.result());
-  if (!launchColumnSums(node, result, builder))
+  if (!sumsRows(node) ||
+      !launchColumnSums(builder.place(node.arg("self").value()), result, builder))
     builder.callInto("aten::sum", "IntList_out", callArgs(node, builder), result);
   return Status::ok();
 }

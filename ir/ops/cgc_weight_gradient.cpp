@@ -1,4 +1,4 @@
-// cgc.weight_gradient: the gradient of the weight of a linear layer.
+// cgc.weight_gradient: the gradients of the weight and the bias of a linear layer.
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -14,17 +14,21 @@ Status infer(const InferArgs &args, rules::Results &results) {
     return rules::mismatch("grad_out", "[..., N] with the rows of 'input'", grad);
   if (!isFloating(args.dtype("dtype")))
     return rules::refuse("expected 'dtype' to be floating");
-  return rules::addDense(results, args.dtype("dtype"), {grad.sizes.back(), input.sizes.back()});
+  const DType dtype = args.dtype("dtype");
+  CGC_TRY(rules::addDense(results, dtype, {grad.sizes.back(), input.sizes.back()}));
+  return args.boolean("bias") ? rules::addDense(results, dtype, {grad.sizes.back()}) : Status::ok();
 }
 
 } // namespace
 
 const OpDef defs::WeightGradient = {
-    .schema = "(Tensor grad_out, Tensor input, dtype dtype) -> Tensor",
+    .schema = "(Tensor grad_out, Tensor input, dtype dtype, bool bias=false) -> Tensor[]",
     .traits = kPure | kGemm,
     .infer = infer,
-    .doc = "grad_out^T input over all rows: [N, K] of dtype `dtype`, from grad_out [..., N] and "
-           "input [..., K]. The sums are not rounded to a narrower dtype first.",
+    .doc =
+        "grad_out^T input over all rows: [N, K] of dtype `dtype`, from grad_out [..., N] and "
+        "input [..., K]. With bias also the sum of grad_out over all rows, [N]. The sums are not "
+        "rounded to a narrower dtype first.",
 };
 
 } // namespace cgc::ir

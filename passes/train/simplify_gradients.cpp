@@ -131,10 +131,11 @@ Value *widened(const Node &node) {
 bool widenWeightGradient(Node &node, PatternRewriter &rewriter) {
   const Value *value = widened(node);
   const auto product = value ? ir::WeightGradientOp::of(*value->node()) : std::nullopt;
-  if (!product)
+  if (!product || product->bias())
     return false;
-  Node *wide = rewriter.create(OpKind::WeightGradient,
-                               {product->gradOut(), product->input(), DType::F32}, node, &node);
+  Node *wide =
+      rewriter.create(OpKind::WeightGradient,
+                      {product->gradOut(), product->input(), DType::F32, false}, node, &node);
   replaceAllUsesWith(rewriter, node.result(), wide->result());
   return true;
 }

@@ -9,6 +9,7 @@
 #include "runtime/kernels/rowwise/row_statistics.h"
 #include "runtime/kernels/rowwise/rows.h"
 #include "runtime/kernels/rowwise/softmax.h"
+#include "runtime/kernels/rowwise/squared_error.h"
 #include "runtime/kernels/rowwise/tokens.h"
 #include "runtime/kernels/rowwise/warp_rows.h"
 #include "tests/unit/runtime/kernels/check_launch.h"
@@ -643,6 +644,31 @@ TEST(CheckNormParameters, Refuses) {
   expectTaken(less);
   std::swap(less.writes[0], less.writes[1]);
   expectTaken(less);
+}
+
+TEST(CheckSquaredError, Refuses) {
+  const Launch good = {
+      .kernel = "squared_error_f32",
+      .grid = {kSquaredErrorBlocks, 1, 1},
+      .block = {kSquaredErrorThreads, 1, 1},
+      .sharedBytes = 0,
+      .reads = {{kAddress, {2, 24}, {}, DType::F32}, {kAddress, {2, 24}, {}, DType::F32}},
+      .writes = {{kAddress, {}, {}, DType::F32}, {kAddress, {2, 24}, {}, DType::F32}},
+      .ints = {48},
+      .floats = {1, 2}};
+  const std::string elements = "x, target and gradient have to be dense f32[elements]";
+  std::vector<Refusal> refusals = withLaunch({});
+  for (const int64_t bad : {int64_t(0), int64_t(-48)})
+    refusals.push_back({[bad](Launch &l) { l.ints[0] = bad; }, "elements has to be positive"});
+  for (const int64_t bad : {int64_t(47), int64_t(49), INT64_MAX})
+    refusals.push_back({[bad](Launch &l) { l.ints[0] = bad; }, elements});
+  for (const auto &operand : {readOf(0), readOf(1), writeOf(1)})
+    refuseOtherTensors(refusals, operand, elements);
+  const std::string loss = "the loss has to be one f32";
+  refusals.push_back({[](Launch &l) { l.writes[0].address = 0; }, loss});
+  refusals.push_back({[](Launch &l) { l.writes[0].dtype = DType::F64; }, loss});
+  refusals.push_back({[](Launch &l) { l.writes[0].sizes = {2}; }, loss});
+  expectRefusals(good, refusals);
 }
 
 TEST(CheckColumnSums, Refuses) {

@@ -1,0 +1,29 @@
+// cgc.squared_error: a squared error and its gradient.
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  if (!isFloating(self.dtype))
+    return rules::mismatch("self", "of a floating dtype", self);
+  CGC_TRY(rules::sameDType(args, "self", {"target"}));
+  if (args.tensor("target").sizes != self.sizes)
+    return rules::mismatch("target", rules::toString(self.sizes) + ", as 'self'",
+                           args.tensor("target"));
+  CGC_TRY(rules::addDense(results, self.dtype, {}));
+  return rules::addDense(results, self.dtype, self.sizes);
+}
+
+} // namespace
+
+const OpDef defs::SquaredError = {
+    .schema = "(Tensor self, Tensor target, float loss_factor, float gradient_factor) -> (Tensor, "
+              "Tensor)",
+    .traits = kPure | kReduction,
+    .infer = infer,
+    .doc = "loss_factor times the sum of (self - target)^2, and gradient_factor (self - target).",
+};
+
+} // namespace cgc::ir
