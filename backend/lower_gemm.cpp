@@ -23,7 +23,7 @@ constexpr int64_t kRowsBehindWeights = 16;
 constexpr int64_t kNormNonPersistentMaxM = kNonPersistentMaxM;
 
 /// The products of lowerSmallGemm(). For more multiplications, or fewer rows or columns of y,
-/// cuBLASLt is as fast or faster (docs/log/2026-11-25-training-kernels.md).
+/// cuBLASLt is as fast or faster (docs/log/2026-11-25-small-products.md).
 constexpr double kMostSmallMultiplications = 1 << 27;
 constexpr int64_t kLeastSmallExtent = 16;
 
