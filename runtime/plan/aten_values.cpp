@@ -60,11 +60,15 @@ Status checkChannels(const Args &args, size_t i, int64_t channels) {
   return refuse("its parameters and statistics have to be dense, with an element for each channel");
 }
 
-/// Arguments: input, weight, bias, (running_mean, running_var,) training, momentum, eps.
+/// Arguments: input, weight, bias, (running_mean, running_var,) training, momentum, eps. LibTorch
+/// reads statistics that do not exist if 'training' is false.
 template <bool kTracked> Status checkBatchNormTrain(const Args &args) {
   const TensorRef *input = args.tensor(0);
   if (!input || input->sizes.size() < 2 || input->sizes[1] == 0)
     return refuse("its input has no channels");
+  const bool *training = args.get<bool>(kTracked ? 5 : 3);
+  if (!training || !*training)
+    return refuse("'training' has to be true");
   for (size_t i = 1; i < (kTracked ? 5 : 3); ++i) {
     if (i >= 3 && !args.tensor(i))
       return refuse("its running statistics are none");

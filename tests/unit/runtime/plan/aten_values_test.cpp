@@ -385,6 +385,8 @@ TEST(AtenValues, TrainedBatchNormHasAParameterForEachChannel) {
   EXPECT_EQ(refusal(shapes, batch), "");
   batch.args[1] = id(2);
   EXPECT_THAT(refusal(shapes, batch), HasSubstr("an element for each channel"));
+  batch.args[3] = false; // LibTorch would read running statistics, which there are not.
+  EXPECT_THAT(refusal(shapes, batch), HasSubstr("'training' has to be true"));
   batch.overload = ""; // It would write its running statistics.
   EXPECT_THAT(refusal(shapes, batch), HasSubstr("does not know its overload"));
 }
