@@ -151,9 +151,6 @@ Result<passes::Pipeline> makePipeline(const CompileOptions &options) {
   if (options.train && std::holds_alternative<std::string>(options.passes))
     return Status(Code::Usage, "a training plan is compiled by its own passes: leave the list of "
                                "passes out");
-  if (options.train && options.train->accumulates && options.train->autocast == DType::F16)
-    return Status(Code::Usage, "gradients of micro-batches are not summed under the loss scale of "
-                               "autocast to f16; use bf16, or leave accumulation out");
   return makePipeline(options, passesOf(options));
 }
 

@@ -85,6 +85,8 @@ public:
       return noGradients();
     Value *count = read(kMicroBatchesState);
     const ir::Node &root = *count->node();
+    if (graph_.owner()->findParameter(kLossScaleState))
+      read(kLossScaleState); // `optimize` finds the scale of the gradients by it.
     Value *divisor = create(OpKind::To, {count, DType::F32}, root);
     std::vector<Arg> outputs = {create(OpKind::Div, {read(kLossSumState), divisor}, root)};
     std::vector<std::string> names = {"loss"};

@@ -449,9 +449,10 @@ class LossScale : public testing::Test {
 protected:
   void SetUp() override {
     const std::string options = std::string(kAdamW) + ",clip-norm=0.5,ema=0.9,keep-gradients=true";
-    scaled_.compile("train_mlp", kVectors,
-                    {.optimizer = options + ",growth-interval=3", .autocast = DType::F16});
-    plain_.compile("train_mlp", kVectors, {.optimizer = options});
+    scaled_.compile(
+        "train_mlp", kVectors,
+        {.optimizer = options + ",growth-interval=3", .autocast = DType::F16, .accumulates = true});
+    plain_.compile("train_mlp", kVectors, {.optimizer = options, .accumulates = true});
   }
 
   double scale() { return scaled_.state("optimizer:loss_scale").item<double>(); }
@@ -480,6 +481,44 @@ TEST_F(LossScale, ScalesNothingThatIsSeen) {
           << scaled_.plan_->data().findEntry("step")->buckets[0].outputs[i].name;
   }
   EXPECT_EQ(count("skipped"), 0);
+  EXPECT_EQ(count("step"), 5);
+}
+
+/// The gradients of micro-batches are summed under the scale, and the update divides by it. One
+/// that overflows skips the update, as in PyTorch, and the next step begins anew.
+TEST_F(LossScale, ScalesMicroBatches) {
+  float first = 1024;
+  const TensorView view{&first, DType::F32, DeviceKind::Cpu, {}, {}};
+  ASSERT_TRUE(scaled_.context_->writeState("optimizer:loss_scale", view).isOk());
+  at::manual_seed(7);
+  for (int step = 0; step < 4; ++step) {
+    for (const char *entry : {"gradient.first", "gradient.next"}) {
+      const std::vector<at::Tensor> inputs = randomInputsOf(kVectors, 10);
+      EXPECT_NEAR(scaled_.run(entry, inputs), plain_.run(entry, inputs), 0.05);
+    }
+    const std::vector<at::Tensor> got = scaled_.outputs("update", {}),
+                                  expected = plain_.outputs("update", {});
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i)
+      EXPECT_LT(difference(got[i], expected[i]), 0.05)
+          << scaled_.plan_->data().findEntry("update")->buckets[0].outputs[i].name;
+  }
+  EXPECT_EQ(count("step"), 4);
+  EXPECT_EQ(scale(), 2048); // After three steps.
+
+  const at::Tensor weight = scaled_.state("model.0.weight");
+  std::vector<at::Tensor> inputs = randomInputsOf(kVectors, 10);
+  scaled_.run("gradient.first", inputs);
+  inputs[0].mul_(1e6); // Beyond the range of f16.
+  scaled_.run("gradient.next", inputs);
+  scaled_.outputs("update", {});
+  EXPECT_TRUE(at::equal(scaled_.state("model.0.weight"), weight));
+  EXPECT_EQ(count("step"), 4);
+  EXPECT_EQ(count("skipped"), 1);
+  EXPECT_EQ(scale(), 1024);
+  scaled_.run("gradient.first", randomInputsOf(kVectors, 10));
+  scaled_.outputs("update", {});
+  EXPECT_FALSE(at::equal(scaled_.state("model.0.weight"), weight));
   EXPECT_EQ(count("step"), 5);
 }
 
