@@ -131,11 +131,16 @@ bool BucketBuilder::canWriteInPlace(const Place &value, const Place &state) cons
     };
   };
   const auto isNew = isIn(value), isOld = isIn(state);
+  const auto sameLayout = [&](TensorId a, TensorId b) {
+    Place other = tensors_[static_cast<uint32_t>(b)];
+    other.storage = tensors_[static_cast<uint32_t>(a)].storage;
+    return tensors_[static_cast<uint32_t>(a)] == other;
+  };
   bool written = false;
   for (const LaunchRecord &record : records_) {
     const bool writes = llvm::any_of(recordWrites(record), isNew);
     if (llvm::any_of(recordReads(record), isOld) &&
-        (written || (writes && !mayOverwrite(record, isNew, isOld))))
+        (written || (writes && !mayOverwrite(record, isNew, isOld, sameLayout))))
       return false;
     written |= writes;
   }

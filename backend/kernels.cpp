@@ -45,18 +45,24 @@ RecordTensors tensorsOf(const Launch &launch) {
   return tensors;
 }
 
-/// Launches result = x op z as elementwise or compare. Without `z`, `number` is the second operand.
-bool launchOperation(llvm::StringRef kernel, int64_t op, const Place &x,
-                     const std::optional<Place> &z, double number, const Place &result,
-                     BucketBuilder &builder) {
-  return launch({.kernel = kernelNamed(kernel, x.dtype),
-                 .blocks = elementwiseBlocksFor(result, x.dtype),
-                 .threads = kElementwiseThreads,
-                 .reads = {x, z},
-                 .writes = {result},
-                 .ints = {op},
-                 .floats = {number}},
-                builder);
+/// result = x op z as elementwise or compare. Without `z`, `number` is the second operand.
+Launch operation(llvm::StringRef kernel, int64_t op, const Place &x, const std::optional<Place> &z,
+                 double number, const Place &result) {
+  return {.kernel = kernelNamed(kernel, x.dtype),
+          .blocks = elementwiseBlocksFor(result, x.dtype),
+          .threads = kElementwiseThreads,
+          .reads = {x, z},
+          .writes = {result},
+          .ints = {op},
+          .floats = {number}};
+}
+
+Launch copyOf(const Place &source, const Place &destination) {
+  return {.kernel = "copy",
+          .blocks = elementwiseBlocksFor(destination),
+          .threads = kElementwiseThreads,
+          .reads = {source},
+          .writes = {destination}};
 }
 
 } // namespace
@@ -66,7 +72,8 @@ std::string kernelNamed(llvm::StringRef name, DType dtype) {
 }
 
 bool mayOverwrite(const LaunchRecord &record, llvm::function_ref<bool(TensorId)> isWritten,
-                  llvm::function_ref<bool(TensorId)> isRead) {
+                  llvm::function_ref<bool(TensorId)> isRead,
+                  llvm::function_ref<bool(TensorId, TensorId)> sameLayout) {
   const auto *launch = std::get_if<KernelLaunch>(&record.op);
   const Kernel *kernel = launch ? findKernel(launch->kernel) : nullptr;
   if (!kernel)
@@ -75,7 +82,8 @@ bool mayOverwrite(const LaunchRecord &record, llvm::function_ref<bool(TensorId)>
     if (!isWritten(launch->writes[write]))
       continue;
     for (size_t read = 0; read < launch->reads.size(); ++read)
-      if (isRead(launch->reads[read]) && !kernel->mayOverwrite(write, read))
+      if (isRead(launch->reads[read]) && !(kernel->mayOverwrite(write, read) &&
+                                           sameLayout(launch->writes[write], launch->reads[read])))
         return false;
   }
   return true;
@@ -150,12 +158,27 @@ bool launchWarpRows(std::string kernel, int64_t rows, std::vector<std::optional<
 
 bool launchElementwise(ElementwiseOp op, const Place &x, const std::optional<Place> &z,
                        double number, const Place &result, BucketBuilder &builder) {
-  return launchOperation("elementwise", int64_t(op), x, z, number, result, builder);
+  std::vector<Launch> copies;
+  const auto converted = [&](const Place &operand) {
+    if (operand.dtype == result.dtype)
+      return operand;
+    const Place copy = builder.temporary(result.dtype, operand.sizes);
+    copies.push_back(copyOf(operand, copy));
+    return copy;
+  };
+  const Launch compute = operation("elementwise", int64_t(op), converted(x),
+                                   z ? std::optional(converted(*z)) : z, number, result);
+  const auto isTaken = [&](const Launch &launch) { return takes(launch, builder); };
+  if (!isTaken(compute) || !llvm::all_of(copies, isTaken))
+    return false;
+  for (const Launch &copy : copies)
+    launch(copy, builder);
+  return launch(compute, builder);
 }
 
 bool launchCompare(CompareOp op, const Place &x, const std::optional<Place> &z, double number,
                    const Place &result, BucketBuilder &builder) {
-  return launchOperation("compare", int64_t(op), x, z, number, result, builder);
+  return launch(operation("compare", int64_t(op), x, z, number, result), builder);
 }
 
 bool launchWhere(const std::optional<Place> &condition, const Operand &x, const Operand &z,
@@ -186,12 +209,7 @@ std::optional<Operand> operand(const ir::Arg &arg, const BucketBuilder &builder)
 }
 
 bool launchCopy(const Place &source, const Place &destination, BucketBuilder &builder) {
-  return launch({.kernel = "copy",
-                 .blocks = elementwiseBlocksFor(destination),
-                 .threads = kElementwiseThreads,
-                 .reads = {source},
-                 .writes = {destination}},
-                builder);
+  return launch(copyOf(source, destination), builder);
 }
 
 } // namespace cgc::backend

@@ -14,9 +14,11 @@ namespace cgc::backend {
 KernelLaunch launchOf(const Kernel &kernel);
 
 /// Whether the tensors that the record writes and of which `isWritten` is true may have the memory
-/// of those that it reads and of which `isRead` is true.
+/// of those that it reads and of which `isRead` is true: its kernel may overwrite what it reads,
+/// and both have `sameLayout`.
 bool mayOverwrite(const LaunchRecord &record, llvm::function_ref<bool(TensorId)> isWritten,
-                  llvm::function_ref<bool(TensorId)> isRead);
+                  llvm::function_ref<bool(TensorId)> isRead,
+                  llvm::function_ref<bool(TensorId, TensorId)> sameLayout);
 
 /// The operands of a record, in its order: a Place each while a bucket is lowered, or a TensorId.
 /// Optional ones may be absent.
@@ -58,7 +60,8 @@ bool launchWarpRows(std::string kernel, int64_t rows, std::vector<std::optional<
                     const Place &result, BucketBuilder &builder, std::vector<double> floats = {},
                     std::optional<Place> rowStatistics = {});
 
-/// Launches result = op(x, z). Without `z`, `number` is the second operand.
+/// Launches result = op(x, z). Without `z`, `number` is the second operand. An operand of another
+/// dtype than the result is copied into that of the result first.
 bool launchElementwise(ElementwiseOp op, const Place &x, const std::optional<Place> &z,
                        double number, const Place &result, BucketBuilder &builder);
 

@@ -6,6 +6,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <limits>
+
 namespace cgc::backend {
 namespace {
 
@@ -39,6 +41,10 @@ std::optional<ElementwiseOp> functionOf(const ir::Node &node) {
                : std::nullopt;
   case ir::OpKind::Div:
     return node.arg("rounding_mode").isNone() ? std::optional(ElementwiseOp::Div) : std::nullopt;
+  case ir::OpKind::Softplus:
+    return node.arg("beta").asNumber() == 1.0 && node.arg("threshold").asNumber() == 20.0
+               ? std::optional(ElementwiseOp::Softplus)
+               : std::nullopt;
   case ir::OpKind::Rsub:
     return ElementwiseOp::ReverseSub;
   case ir::OpKind::ClampMin:
@@ -122,6 +128,16 @@ bool launchComparison(const ir::Node &node, CompareOp op, BucketBuilder &builder
                        builder);
 }
 
+/// Launches |x| < infinity.
+bool launchIsFinite(const ir::Node &node, BucketBuilder &builder) {
+  const Place x = builder.place(node.arg("self").value());
+  const Place magnitude = builder.temporary(x.dtype, x.sizes);
+  return launchElementwise(ElementwiseOp::Abs, x, std::nullopt, 0, magnitude, builder) &&
+         launchCompare(CompareOp::Lt, magnitude, std::nullopt,
+                       std::numeric_limits<double>::infinity(), builder.allocate(*node.result()),
+                       builder);
+}
+
 /// Launches not, and, or of bools.
 bool launchLogic(const ir::Node &node, BucketBuilder &builder) {
   for (const ir::Arg &arg : node.args())
@@ -129,11 +145,12 @@ bool launchLogic(const ir::Node &node, BucketBuilder &builder) {
       return false;
   const Place x = builder.place(node.arg("self").value()),
               result = builder.allocate(*node.result());
-  if (node.is(ir::OpKind::BitwiseNot))
+  if (node.is(ir::OpKind::BitwiseNot) || node.is(ir::OpKind::LogicalNot))
     return launchCompare(CompareOp::Eq, x, std::nullopt, 0, result, builder);
   const Place z = builder.place(node.arg("other").value());
-  return node.is(ir::OpKind::BitwiseAnd) ? launchWhere(x, z, 0.0, result, builder)
-                                         : launchWhere(x, 1.0, z, result, builder);
+  return node.is(ir::OpKind::BitwiseAnd) || node.is(ir::OpKind::LogicalAnd)
+             ? launchWhere(x, z, 0.0, result, builder)
+             : launchWhere(x, 1.0, z, result, builder);
 }
 
 /// The operands are the first two arguments of the op's schema.
@@ -153,16 +170,38 @@ bool launchBinary(const ir::Node &node, ElementwiseOp op, BucketBuilder &builder
     op = *other;
     std::swap(x, z);
   }
-  if (!x->isValue() || (alpha != 1 && (scaled != z || z->isValue())))
+  // A double may not represent the product of two integers.
+  if (!x->isValue() ||
+      (alpha != 1 && (scaled != z || z->isValue() || !isFloating(node.result()->tensor().dtype))))
     return false;
-  std::optional<Place> tensor;
-  double number = 0;
-  if (z->isValue())
-    tensor = builder.place(z->value());
-  else
-    number = *z->asNumber() * alpha;
-  return launchElementwise(op, builder.place(x->value()), tensor, number,
-                           builder.allocate(*node.result()), builder);
+  const std::optional<Operand> second = operand(*z, builder);
+  if (!second)
+    return false;
+  const auto *tensor = std::get_if<Place>(&*second);
+  return launchElementwise(
+      op, builder.place(x->value()), tensor ? std::optional(*tensor) : std::nullopt,
+      tensor ? 0 : std::get<double>(*second) * alpha, builder.allocate(*node.result()), builder);
+}
+
+/// Launches a clamp between numbers: a maximum, then a minimum.
+bool launchClamp(const ir::Node &node, BucketBuilder &builder) {
+  const ir::Arg &least = node.arg("min"), &most = node.arg("max");
+  if (least.isValue() || most.isValue())
+    return false;
+  Place x = builder.place(node.arg("self").value());
+  const Place result = builder.allocate(*node.result());
+  const auto bound = [&](ElementwiseOp op, const ir::Arg &number, const Place &to) {
+    return launchElementwise(op, x, std::nullopt, *number.asNumber(), to, builder);
+  };
+  if (most.isNone())
+    return bound(ElementwiseOp::Maximum, least, result);
+  if (!least.isNone()) {
+    const Place bounded = builder.temporary(result.dtype, result.sizes);
+    if (!bound(ElementwiseOp::Maximum, least, bounded))
+      return false;
+    x = bounded;
+  }
+  return bound(ElementwiseOp::Minimum, most, result);
 }
 
 } // namespace
@@ -175,12 +214,23 @@ bool launchPointwise(const ir::Node &node, BucketBuilder &builder) {
                ? launchBinary(node, *op, builder)
                : launchElementwise(*op, builder.place(node.arg("self").value()), std::nullopt, 0,
                                    builder.allocate(*node.result()), builder);
+  if (node.is(ir::OpKind::Clamp))
+    return launchClamp(node, builder);
   if (std::optional<CompareOp> op = comparison(node))
     return launchComparison(node, *op, builder);
-  if (node.is(ir::OpKind::BitwiseNot) || node.is(ir::OpKind::BitwiseAnd) ||
-      node.is(ir::OpKind::BitwiseOr))
+  switch (node.op()) {
+  case ir::OpKind::BitwiseNot:
+  case ir::OpKind::BitwiseAnd:
+  case ir::OpKind::BitwiseOr:
+  case ir::OpKind::LogicalNot:
+  case ir::OpKind::LogicalAnd:
+  case ir::OpKind::LogicalOr:
     return launchLogic(node, builder);
-  return false;
+  case ir::OpKind::IsFinite:
+    return launchIsFinite(node, builder);
+  default:
+    return false;
+  }
 }
 
 } // namespace cgc::backend

@@ -161,6 +161,67 @@ TEST_P(Elementwise, EveryOp) {
     }
 }
 
+/// Two at a time and one by one. Integers wrap around.
+TEST_P(Elementwise, OfIntegers) {
+  const int64_t values[] = {
+      0, 1, -1, 5, -1000000007, INT64_MAX, INT64_MIN, INT64_MAX / 3, INT64_MIN + 1};
+  const auto withIntegers = [&](HostTensor tensor, size_t first) {
+    const size_t count = tensor.bytes.size() / sizeof(int64_t);
+    std::vector<int64_t> memory(count);
+    for (size_t i = 0; i < count; ++i)
+      memory[i] = values[(first + i * (first + 1)) % std::size(values)];
+    std::memcpy(tensor.bytes.data(), memory.data(), tensor.bytes.size());
+    return tensor;
+  };
+  const auto integer = [](const HostTensor &tensor, uint64_t i, const std::vector<int64_t> &sizes) {
+    uint64_t value;
+    std::memcpy(&value, tensor.bytes.data() + tensor.place(i, sizes) * sizeof(value),
+                sizeof(value));
+    return value;
+  };
+  const auto expected = [](ElementwiseOp op, uint64_t x, uint64_t z) {
+    return op == ElementwiseOp::Neg          ? 0 - x
+           : op == ElementwiseOp::Add        ? x + z
+           : op == ElementwiseOp::Sub        ? x - z
+           : op == ElementwiseOp::ReverseSub ? z - x
+                                             : x * z;
+  };
+  for (const std::vector<int64_t> &sizes : {std::vector<int64_t>{}, {3}, {64}, {7, 77}, {5, 40000}})
+    for (int i = 0; i < kNumElementwiseOps; ++i) {
+      const auto op = ElementwiseOp(i);
+      if (!takesIntegers(op))
+        continue;
+      SCOPED_TRACE("op " + std::to_string(i));
+      const HostTensor y = emptyTensor(DType::I64, sizes), x = withIntegers(y, 1);
+      const auto check = [&](const HostTensor &result, const auto &second) {
+        for (uint64_t k = 0; k < y.elements(); ++k)
+          ASSERT_EQ(integer(result, k, sizes), expected(op, integer(x, k, sizes), second(k)))
+              << "element " << k;
+      };
+      check(compute(op, x, std::nullopt, y, -7), [](uint64_t) { return uint64_t(-7); });
+      if (!isBinary(op))
+        continue;
+      const std::vector<int64_t> last(sizes.end() - (sizes.empty() ? 0 : 1), sizes.end());
+      for (const HostTensor &z :
+           {withIntegers(y, 2), withIntegers(emptyTensor(DType::I64, last), 4)})
+        check(compute(op, x, z, y), [&](uint64_t k) { return integer(z, k, sizes); });
+    }
+}
+
+/// As the step of an optimizer: the kernel writes what it reads.
+TEST_P(Elementwise, CountsInPlace) {
+  const HostTensor step = withValues(emptyTensor(DType::I64, {}), {41});
+  expectEqual(launch({.kernel = "elementwise_i64",
+                      .blocks = blocks(step),
+                      .threads = kElementwiseThreads,
+                      .reads = {step, std::nullopt},
+                      .writes = {step},
+                      .ints = {int64_t(ElementwiseOp::Add)},
+                      .floats = {1},
+                      .overwritten = 0})[0],
+              [](uint64_t) { return 42.0; });
+}
+
 TEST_P(Elementwise, ActivationsOverTheirWholeRange) {
   for (const DType dtype : kFloats) {
     std::vector<double> values;

@@ -22,8 +22,11 @@ Result<StridedLayout> checkElementwise(const LaunchView &launch, DType dtype) {
     return refuseLaunch("x is absent");
   if (launch.ints[0] < 0 || launch.ints[0] >= kNumElementwiseOps)
     return refuseLaunch("there is no op of this number");
-  if (z.isPresent() && !isBinary(static_cast<ElementwiseOp>(launch.ints[0])))
+  const auto op = static_cast<ElementwiseOp>(launch.ints[0]);
+  if (z.isPresent() && !isBinary(op))
     return refuseLaunch("the op takes one operand");
+  if (!isFloating(dtype) && (!takesIntegers(op) || !represents(dtype, launch.floats[0])))
+    return refuseLaunch("the op has no function of integers, or the number is none");
   const OperandView *operands[] = {&y, &x, &z};
   for (const OperandView *operand : operands)
     if (operand->isPresent() && operand->dtype != dtype)
@@ -43,6 +46,7 @@ Result<StridedLayout> checkCopy(const LaunchView &launch) {
 }
 
 CGC_FLOAT_KERNEL_CHECKS(elementwise, checkElementwise)
+CGC_KERNEL_CHECK(elementwise_i64, checkElementwise, DType::I64)
 CGC_KERNEL_CHECK(copy, checkCopy)
 
 } // namespace cgc

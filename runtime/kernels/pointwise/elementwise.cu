@@ -11,13 +11,34 @@ namespace {
 
 using namespace device;
 
+/// What ops on elements of type T are computed in.
+template <class T> using Computed = std::conditional_t<std::is_integral_v<T>, T, float>;
+
+/// takesIntegers() for device code.
+template <ElementwiseOp op> constexpr bool kTakesIntegers = takesIntegers(op);
+
 /// Loads a unit of x or y; `step` is the operand's stride along the innermost dimension.
 template <int Width, class T>
-__device__ void load(const T *from, int64_t step, float (&values)[Width]) {
+__device__ void load(const T *from, int64_t step, Computed<T> (&values)[Width]) {
   const auto unit = loadUnit<Width>(from, step);
 #pragma unroll
   for (int i = 0; i < Width; ++i)
-    values[i] = toFloat(unit.v[i]);
+    if constexpr (std::is_integral_v<T>)
+      values[i] = unit.v[i];
+    else
+      values[i] = toFloat(unit.v[i]);
+}
+
+template <int Width, class T> __device__ void store(T *to, const Computed<T> (&values)[Width]) {
+  if constexpr (std::is_integral_v<T>) {
+    Pack<T, Width> unit;
+#pragma unroll
+    for (int i = 0; i < Width; ++i)
+      unit.v[i] = values[i];
+    *reinterpret_cast<Pack<T, Width> *>(to) = unit;
+  } else {
+    storeFloats(to, values);
+  }
 }
 
 /// The derivative of x Phi(x): Phi(x) + x phi(x).
@@ -27,7 +48,7 @@ __device__ float geluSlope(float x) {
 }
 
 /// op(a, b), accurate enough for a result of type T. Ops of one operand ignore b.
-template <class T, ElementwiseOp op> __device__ float compute(float a, float b) {
+template <class T, ElementwiseOp op> __device__ Computed<T> compute(Computed<T> a, Computed<T> b) {
   using enum ElementwiseOp;
   if constexpr (op == Abs)
     return fabsf(a);
@@ -83,13 +104,17 @@ template <class T, ElementwiseOp op> __device__ float compute(float a, float b) 
     return b <= 0 ? 0 : a; // A NaN passes the gradient, as in LibTorch.
   else if constexpr (op == GeluBackward)
     return a * geluSlope(b);
+  else if constexpr (op == Reciprocal)
+    return 1.0f / a;
+  else if constexpr (op == Softplus)
+    return a > 20 ? a : log1pf(expf(a));
   else
     static_assert(op != op, "a row of elementwise_ops.def has no function here");
 }
 
 /// y = op(x, z), in place of x.
 template <class T, int Width>
-__device__ void apply(ElementwiseOp op, float (&x)[Width], const float (&y)[Width]) {
+__device__ void apply(ElementwiseOp op, Computed<T> (&x)[Width], const Computed<T> (&y)[Width]) {
   const auto each = [&](auto function) {
 #pragma unroll
     for (int i = 0; i < Width; ++i)
@@ -98,7 +123,9 @@ __device__ void apply(ElementwiseOp op, float (&x)[Width], const float (&y)[Widt
   switch (op) {
 #define CGC_ELEMENTWISE_OP(NAME, OPERANDS)                                                         \
   case ElementwiseOp::NAME:                                                                        \
-    return each([](float a, float b) { return compute<T, ElementwiseOp::NAME>(a, b); });
+    if constexpr (!std::is_integral_v<T> || kTakesIntegers<ElementwiseOp::NAME>)                   \
+      each([](Computed<T> a, Computed<T> b) { return compute<T, ElementwiseOp::NAME>(a, b); });    \
+    return;
 #include "runtime/kernels/pointwise/elementwise_ops.def"
   }
 }
@@ -106,14 +133,14 @@ __device__ void apply(ElementwiseOp op, float (&x)[Width], const float (&y)[Widt
 template <class T> struct ElementwiseParameters {
   T *out;
   const T *x, *y; ///< Without y, `number` is the second operand.
-  float number;
+  Computed<T> number;
   ElementwiseOp op;
   StridedLayout layout;
 };
 
 template <class T, int Width> __device__ void computeUnits(const ElementwiseParameters<T> &p) {
   forUnits(p.layout, [&](const Offsets &offset) {
-    float x[Width], y[Width];
+    Computed<T> x[Width], y[Width];
     load(p.x + offset.of[1], p.layout.strides[1][0], x);
     if (p.y)
       load(p.y + offset.of[2], p.layout.strides[2][0], y);
@@ -122,7 +149,7 @@ template <class T, int Width> __device__ void computeUnits(const ElementwisePara
       for (int i = 0; i < Width; ++i)
         y[i] = p.number;
     apply<T>(p.op, x, y);
-    storeFloats(p.out + offset.of[0], x);
+    store(p.out + offset.of[0], x);
   });
 }
 
@@ -266,7 +293,7 @@ template <class T>
 Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
   return KernelParameters(ElementwiseParameters<T>{
       static_cast<T *>(at.writes[0]), static_cast<const T *>(at.reads[0]),
-      static_cast<const T *>(at.reads[1]), static_cast<float>(launch.floats[0]),
+      static_cast<const T *>(at.reads[1]), static_cast<Computed<T>>(launch.floats[0]),
       static_cast<ElementwiseOp>(launch.ints[0]), *checkElementwise(launch, kDTypeOf<T>)});
 }
 
@@ -278,6 +305,7 @@ Result<KernelParameters> bindCopy(const LaunchView &launch, const LaunchAddresse
 } // namespace
 
 CGC_FLOAT_KERNELS(elementwise, elementwise, bind)
+CGC_KERNEL_OF(elementwise_i64, elementwise<int64_t>, bind<int64_t>)
 CGC_KERNEL_OF(copy, copyElements, bindCopy)
 
 } // namespace cgc

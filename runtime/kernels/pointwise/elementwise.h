@@ -20,6 +20,11 @@ inline constexpr int kNumElementwiseOps = int(std::size(kElementwiseOperands));
 constexpr bool isBinary(ElementwiseOp op) {
   return kElementwiseOperands[int(op)] == 2;
 }
+/// Whether elementwise_i64 has the op.
+constexpr bool takesIntegers(ElementwiseOp op) {
+  using enum ElementwiseOp;
+  return op == Neg || op == Add || op == Sub || op == ReverseSub || op == Mul;
+}
 
 /// The layout of a checked launch: of y, x and, for elementwise, z, in this order.
 Result<StridedLayout> checkElementwise(const LaunchView &launch, DType dtype);

@@ -71,6 +71,28 @@ template <class T, class F> void withOp(ElementwiseOp op, F f) {
                           z * 0.39894228040143268f * std::exp(-0.5f * z * z);
       return x * slope;
     });
+  case ElementwiseOp::Reciprocal:
+    return f([](float x, float) { return 1 / x; });
+  case ElementwiseOp::Softplus:
+    return f([](float x, float) { return x > 20 ? x : std::log1p(std::exp(x)); });
+  }
+}
+
+/// Calls `f(function)` with the function of integers of `op`. They wrap around.
+template <class F> void withIntegerOp(ElementwiseOp op, F f) {
+  switch (op) {
+  case ElementwiseOp::Neg:
+    return f([](uint64_t x, uint64_t) { return 0 - x; });
+  case ElementwiseOp::Add:
+    return f([](uint64_t x, uint64_t z) { return x + z; });
+  case ElementwiseOp::Sub:
+    return f([](uint64_t x, uint64_t z) { return x - z; });
+  case ElementwiseOp::ReverseSub:
+    return f([](uint64_t x, uint64_t z) { return z - x; });
+  case ElementwiseOp::Mul:
+    return f([](uint64_t x, uint64_t z) { return x * z; });
+  default:
+    return; // The check refuses all others.
   }
 }
 
@@ -85,8 +107,20 @@ template <class T> void elementwise(const ReferenceArguments &a) {
   });
 }
 
+void elementwiseOfIntegers(const ReferenceArguments &a) {
+  const TensorView &x = a.reads[0], &z = a.reads[1], &y = a.writes[0];
+  const auto number = static_cast<int64_t>(a.floats[0]);
+  withIntegerOp(ElementwiseOp(a.ints[0]), [&](auto function) {
+    forElements<3>({&y, &x, &z}, [&](const auto &at) {
+      const int64_t second = z.data ? dataOf<int64_t>(z)[at[2]] : number;
+      resultOf<int64_t>(y)[at[0]] = function(dataOf<int64_t>(x)[at[1]], second);
+    });
+  });
+}
+
 } // namespace
 
 CGC_FLOAT_REFERENCES(elementwise, elementwise)
+CGC_REFERENCE(elementwise_i64, elementwiseOfIntegers)
 
 } // namespace cgc::reference

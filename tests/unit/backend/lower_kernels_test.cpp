@@ -111,21 +111,104 @@ TEST(Lower, PointwiseOpsAreOneKernelOnCuda) {
 TEST(Lower, PointwiseOpsThatNoKernelComputesStayWithLibTorch) {
   EXPECT_THAT(cudaRecords(R"(graph @g(%x: f32[2,4]@cuda, %y: f32[2,4]@cuda, %i: i64[4]@cuda) {
     %0 = aten.add(%x, %y) {alpha=2} : f32[2,4]@cuda
-    %1 = aten.add(%i, 1) : i64[4]@cuda
-    %2 = aten.add(%x, %i) : f32[2,4]@cuda
+    %1 = aten.add(%i, 9007199254740993) : i64[4]@cuda
+    %2 = aten.add(%i, 3) {alpha=2} : i64[4]@cuda
     %3 = aten.div(%x, 2) {rounding_mode="floor"} : f32[2,4]@cuda
     %4 = aten.pow(2, %x) : f32[2,4]@cuda
     %5 = aten.log(%x) : f32[2,4]@cuda
-    output %0, %1, %2, %3, %4, %5
+    %6 = aten.maximum(%i, %i) : i64[4]@cuda
+    output %0, %1, %2, %3, %4, %5, %6
   })"),
               ElementsAre("aten::add.out", "aten::add.out", "aten::add.out", "aten::div.out_mode",
-                          "aten::pow.Scalar_out", "aten::log.out"));
+                          "aten::pow.Scalar_out", "aten::log.out", "aten::maximum.out"));
   EXPECT_THAT(cudaRecords(R"(graph @g(%x: f32[0,4]@cuda, %y: f64[4]@cuda) {
     %0 = aten.neg(%x) : f32[0,4]@cuda
     %1 = aten.neg(%y) : f64[4]@cuda
     output %0, %1
   })"),
               ElementsAre("aten::neg.out", "aten::neg.out"));
+}
+
+TEST(Lower, ArithmeticOfIntegersIsOneKernelOnCuda) {
+  EXPECT_THAT(cudaRecords(R"(graph @g(%i: i64[2,4]@cuda, %j: i64[4]@cuda) {
+    %0 = aten.add(%i, 1) : i64[2,4]@cuda
+    %1 = aten.sub(5, %0) : i64[2,4]@cuda
+    %2 = aten.mul(%1, %j) : i64[2,4]@cuda
+    %3 = aten.neg(%2) : i64[2,4]@cuda
+    output %3
+  })"),
+              testing::AllOf(testing::SizeIs(4), testing::Each("kernel elementwise_i64")));
+}
+
+/// Each operand is converted to the dtype of the result, unless the kernel does not take the rest.
+TEST(Lower, PointwiseOpsOfOtherDTypesConvertTheirOperandsOnCuda) {
+  const std::string inputs =
+      "%x: f32[2,4]@cuda, %h: bf16[2,4]@cuda, %i: i64[4]@cuda, %d: f64[4]@cuda";
+  EXPECT_THAT(cudaRecords("graph @g(" + inputs + R"() {
+    %0 = aten.add(%x, %i) : f32[2,4]@cuda
+    output %0
+  })"),
+              ElementsAre("kernel copy", "kernel elementwise_f32"));
+  EXPECT_THAT(cudaRecords("graph @g(" + inputs + R"() {
+    %0 = aten.div(%h, %x) : f32[2,4]@cuda
+    %1 = aten.div(%i, 2) : f32[4]@cuda
+    %2 = aten.add(%x, %d) : f64[2,4]@cuda
+    output %0, %1, %2
+  })"),
+              ElementsAre("kernel copy", "kernel elementwise_f32", "kernel copy",
+                          "kernel elementwise_f32", "aten::add.out"));
+}
+
+TEST(Lower, ClampsBetweenNumbersAreKernelsOnCuda) {
+  auto module = parse(R"(graph @g(%x: f32[2,4]@cuda, %z: f32[4]@cuda) {
+    %0 = aten.clamp(%x, -1.5) : f32[2,4]@cuda
+    %1 = aten.clamp(%0, none, 2) : f32[2,4]@cuda
+    %2 = aten.clamp(%1, 0, 1) : f32[2,4]@cuda
+    %3 = aten.clamp(%2, %z) : f32[2,4]@cuda
+    output %3
+  })");
+  auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  ASSERT_EQ(bucket.records.size(), 5u);
+  using enum ElementwiseOp;
+  const std::pair<ElementwiseOp, double> expected[] = {
+      {Maximum, -1.5}, {Minimum, 2}, {Maximum, 0}, {Minimum, 1}};
+  for (size_t i = 0; i < std::size(expected); ++i) {
+    const auto &launch = std::get<KernelLaunch>(bucket.records[i].op);
+    EXPECT_THAT(launch.ints, ElementsAre(int64_t(expected[i].first))) << i;
+    EXPECT_THAT(launch.floats, ElementsAre(expected[i].second)) << i;
+  }
+  EXPECT_EQ(recordName(bucket.records[4]), "aten::clamp.Tensor_out");
+}
+
+TEST(Lower, LogicOfBoolsAndTestsForNumbersAreKernelsOnCuda) {
+  EXPECT_THAT(cudaRecords(R"(graph @g(%x: f16[2,4]@cuda, %b: bool[4]@cuda) {
+    %0 = aten.isfinite(%x) : bool[2,4]@cuda
+    %1 = aten.logical_not(%0) : bool[2,4]@cuda
+    %2 = aten.logical_or(%1, %b) : bool[2,4]@cuda
+    %3 = aten.logical_and(%2, %b) : bool[2,4]@cuda
+    output %3
+  })"),
+              ElementsAre("kernel elementwise_f16", "kernel compare_f16", "kernel compare_bool",
+                          "kernel where", "kernel where"));
+  EXPECT_THAT(cudaRecords(R"(graph @g(%x: f16[2,4]@cuda, %b: bool[4]@cuda, %d: f64[4]@cuda) {
+    %0 = aten.isfinite(%d) : bool[4]@cuda
+    %1 = aten.logical_not(%x) : bool[2,4]@cuda
+    %2 = aten.logical_or(%1, %d) : bool[2,4]@cuda
+    output %0, %2
+  })"),
+              ElementsAre("aten::isfinite", "aten::logical_not.out", "aten::logical_or.out"));
+}
+
+TEST(Lower, ASoftplusIsAKernelWithItsDefaultsOnCuda) {
+  EXPECT_THAT(cudaRecords(R"(graph @g(%x: f32[4]@cuda) {
+    %0 = aten.softplus(%x) : f32[4]@cuda
+    %1 = aten.softplus(%x) {beta=2} : f32[4]@cuda
+    %2 = aten.softplus(%x) {threshold=1} : f32[4]@cuda
+    output %0, %1, %2
+  })"),
+              ElementsAre("kernel elementwise_f32", "aten::softplus.out", "aten::softplus.out"));
 }
 
 TEST(Lower, ComparisonsAreOneKernelOnCuda) {

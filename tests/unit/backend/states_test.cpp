@@ -48,6 +48,40 @@ TEST(LowerStates, AreCopiedIfTheRecordReadsThem) {
   EXPECT_EQ(stateWritten(bucketOf(plan), 2), 0);
 }
 
+/// A counter, such as the step of an optimizer.
+TEST(LowerStates, AKernelThatMayOverwriteWhatItReadsCountsInPlace) {
+  const auto plan = lowerAll(*parse(R"(module @m {
+    state @n role="control" : i64[]
+    graph @step(%x: f32[4]@cuda) {
+      %0 = get_attr @n : i64[]@cuda
+      %1 = aten.add(%0, 1) : i64[]@cuda
+      output %x, state @n = %1
+    }
+  })"),
+                             DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_THAT(recordNames(bucketOf(plan)), ElementsAre("kernel elementwise_i64", "memcpy"));
+  EXPECT_EQ(stateWritten(bucketOf(plan), 0), 0); // The copy is that of the output.
+}
+
+/// Threads would overwrite elements that others read.
+TEST(LowerStates, AKernelThatReadsTheStateInAnotherOrderIsCopied) {
+  const auto plan = lowerAll(*parse(R"(module @m {
+    state @w : f32[4,4]
+    graph @step(%x: f32[4]@cuda) {
+      %0 = get_attr @w : f32[4,4]@cuda
+      %1 = aten.transpose(%0) {dim0=0, dim1=1} : f32[4,4][1,4]@cuda
+      %2 = aten.add(%1, %x) : f32[4,4]@cuda
+      output %x, state @w = %2
+    }
+  })"),
+                             DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_THAT(recordNames(bucketOf(plan)),
+              ElementsAre("kernel elementwise_f32", "memcpy", "memcpy"));
+  EXPECT_EQ(stateWritten(bucketOf(plan), 0), -1);
+}
+
 TEST(LowerStates, AreCopiedIfALaterRecordReadsTheOldValue) {
   const auto plan = lowerStep(R"(    %0 = get_attr @w : f32[4]
     %1 = aten.neg(%x) : f32[4]

@@ -64,6 +64,23 @@ TEST(CheckElementwise, OfOneOperandTakesNoSecond) {
   }
 }
 
+TEST(CheckElementwise, OfIntegersTakesArithmetic) {
+  Launch good = elementwise("elementwise_i64");
+  good.reads[0].dtype = good.writes[0].dtype = DType::I64;
+  good.reads.push_back({});
+  good.floats = {3};
+  for (int op = 0; op < kNumElementwiseOps; ++op) {
+    good.ints = {op};
+    if (takesIntegers(ElementwiseOp(op)))
+      expectRefusals(good, {{[](Launch &l) { l.floats = {0.5}; }, "or the number is none"},
+                            {[](Launch &l) { l.floats = {NAN}; }, "or the number is none"},
+                            {[](Launch &l) { l.floats = {0x1p63}; }, "or the number is none"},
+                            {[](Launch &l) { l.reads[0].dtype = DType::I32; }, "of one dtype"}});
+    else
+      expectRefused(good, [](Launch &) {}, "the op has no function of integers");
+  }
+}
+
 TEST(CheckCompare, Refuses) {
   Launch good = elementwise("compare_f16");
   good.reads.push_back({kAddress, {16}});
