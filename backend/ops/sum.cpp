@@ -1,6 +1,6 @@
-// sum: cgc's own kernel on cuda for 16-bit rows that are added up in f32; else LibTorch.
-#include "backend/lowering.h"
+// sum: cgc's own kernels on cuda; else LibTorch.
 #include "backend/ops/lower_column_sums.h"
+#include "backend/ops/lower_sum.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -21,8 +21,9 @@ bool sumsRows(const ir::Node &node) {
 
 Status lowerSum(const ir::Node &node, BucketBuilder &builder) {
   const Place result = builder.allocate(*node.result());
-  if (!sumsRows(node) ||
-      !launchColumnSums(builder.place(node.arg("self").value()), result, builder))
+  const Place input = builder.place(node.arg("self").value());
+  if (!(sumsRows(node) && launchColumnSums(input, result, builder)) &&
+      !launchSums(node, input, {}, result, builder))
     builder.callInto("aten::sum", "IntList_out", callArgs(node, builder), result);
   return Status::ok();
 }

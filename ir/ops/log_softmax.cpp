@@ -9,7 +9,6 @@ const OpDef defs::LogSoftmax = {
     .schema = "(Tensor self, int dim, dtype? dtype=none) -> Tensor",
     .traits = kPure | kReduction,
     .infer = rules::softmax,
-    .aten = "copy aten::log_softmax.int",
     .batch = batch::otherDims,
     .gradient = [](GradientBuilder &b) -> Status {
       Value *sum = b.sum(b.grad(), {b.arg("dim").as<int64_t>()}, /*keepDim=*/true);

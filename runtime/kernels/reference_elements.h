@@ -124,6 +124,14 @@ template <class T> void storeRow(const float *from, int64_t count, T *to) {
     to[i] = fromFloat<T>(from[i]);
 }
 
+/// Stores element `i` of a result of f32 or of T.
+template <class T> void storeSum(const TensorView &result, int64_t i, float sum) {
+  if (result.dtype == DType::F32)
+    resultOf<float>(result)[i] = sum;
+  else
+    resultOf<T>(result)[i] = fromFloat<T>(sum);
+}
+
 /// The sum of value(0) to value(count - 1) in f32: 16 partial sums, which the compiler vectorizes
 /// and whose rounding errors are as small as those of a warp.
 template <class F> float sumOf(int64_t count, F value) {

@@ -1,9 +1,10 @@
 // The kernels that move and reduce rows, against double precision at odd shapes: embedding, tokens,
-// rows, patches, mean_rows, normalize, argmax, softmax; and the row statistics that embedding
-// writes.
-#include "runtime/kernels/rowwise/mean_rows.h"
+// rows, patches, sum_rows, row_sums, normalize, argmax, softmax, log_softmax; and the row statistics
+// that embedding writes.
 #include "runtime/kernels/rowwise/patches.h"
+#include "runtime/kernels/rowwise/row_sums.h"
 #include "runtime/kernels/rowwise/softmax.h"
+#include "runtime/kernels/rowwise/sum_rows.h"
 #include "runtime/kernels/rowwise/warp_rows.h"
 #include "tests/conformance/row_statistics_reference.h"
 
@@ -175,7 +176,7 @@ TEST_P(RowKernels, Patches) {
     }
 }
 
-TEST_P(RowKernels, Mean) {
+TEST_P(RowKernels, SumRows) {
   for (const DType dtype : kFloats)
     for (const int64_t batch : {1, 3})
       for (const int64_t rows : {1, 5, 31, 33, 257})
@@ -197,21 +198,62 @@ TEST_P(RowKernels, Mean) {
             for (uint64_t i = 0; i < values.size(); ++i)
               values[i] = random.at(i) + 1;
             const HostTensor x = withElements(layout, values);
-            const HostTensor y = launch({.kernel = named("mean_rows", dtype),
-                                         .blocks = batch * meanSlices(columns, dtype),
-                                         .threads = kMeanThreads,
-                                         .reads = {x},
-                                         .writes = {emptyTensor(dtype, {batch, columns})}})[0];
-            expectNear(
-                y,
-                [&](uint64_t i) {
-                  double sum = 0;
-                  for (int64_t row = 0; row < rows; ++row)
-                    sum += x.at((i / columns * rows + row) * columns + i % columns);
-                  return sum / double(rows);
-                },
-                1e-6, 1e-6);
+            for (const DType sumType : {dtype, DType::F32}) {
+              const HostTensor y = launch({.kernel = named("sum_rows", dtype),
+                                           .blocks = batch * sumRowsSlices(columns, dtype),
+                                           .threads = kSumRowsThreads,
+                                           .reads = {x},
+                                           .writes = {emptyTensor(sumType, {batch, columns})},
+                                           .floats = {1 / double(rows)}})[0];
+              expectNear(
+                  y,
+                  [&](uint64_t i) {
+                    double sum = 0;
+                    for (int64_t row = 0; row < rows; ++row)
+                      sum += x.at((i / columns * rows + row) * columns + i % columns);
+                    return sum / double(rows);
+                  },
+                  1e-6, 1e-6);
+            }
           }
+        }
+}
+
+/// One warp sums a row of up to 1024 columns; a CTA sums a longer one, or a split of it. The last
+/// splits may be empty.
+TEST_P(RowKernels, RowSums) {
+  for (const DType dtype : kFloats)
+    for (const int64_t rows : {1, 5, 9})
+      for (const int64_t columns : {1, 7, 64, 1000, 1024, 1025, 1288, 5003})
+        for (const int64_t splits : {1, 3, 64}) {
+          if (splits > 1 && columns <= kRowSumsWarpColumns)
+            continue;
+          SCOPED_TRACE(std::to_string(rows) + "x" + std::to_string(columns) + ", " +
+                       std::to_string(splits) + " splits");
+          const HostTensor x = withRandom(emptyTensor(dtype, {rows, columns}), 1);
+          for (const auto &[squares, root] : {std::pair(false, false), {true, false}, {true, true}})
+            for (const DType sumType : {dtype, DType::F32}) {
+              const HostTensor y = launch({.kernel = named("row_sums", dtype),
+                                           .blocks = rowSumsBlocks(rows, columns, splits),
+                                           .threads = kRowSumsThreads,
+                                           .reads = {x},
+                                           .writes = {emptyTensor(sumType, {rows, splits})},
+                                           .ints = {columns, squares, root},
+                                           .floats = {0.5}})[0];
+              const int64_t part = ((columns + splits - 1) / splits + 7) / 8 * 8;
+              expectNear(
+                  y,
+                  [&, squares = squares, root = root](uint64_t i) {
+                    const int64_t row = i / splits, begin = i % splits * part;
+                    double sum = 0;
+                    for (int64_t k = begin; k < std::min(begin + part, columns); ++k) {
+                      const double value = x.at(row * columns + k);
+                      sum += squares ? value * value : value;
+                    }
+                    return root ? std::sqrt(sum / 2) : sum / 2;
+                  },
+                  2e-6, 2e-7 * double(columns));
+            }
         }
 }
 
@@ -263,66 +305,75 @@ TEST_P(RowKernels, Argmax) {
 }
 
 TEST_P(RowKernels, Softmax) {
-  for (const DType dtype : kFloats)
-    for (const int64_t rows : kRows)
-      for (const int64_t columns : {1, 31, 77, 257, 1024, 1025, 5003}) {
-        const HostTensor shape = emptyTensor(dtype, {rows, columns});
-        HostTensor x = withRandom(shape, 1);
-        // One element masked, and a row with all elements masked, for which LibTorch also gives
-        // NaN.
-        std::vector<double> values(x.elements());
-        for (uint64_t i = 0; i < values.size(); ++i)
-          values[i] = (columns > 1 && i % columns == 1) || (rows > 1 && i / columns == 1)
-                          ? -INFINITY
-                          : x.at(i) * 4;
-        x = withValues(shape, values);
-        const HostTensor y = launch({.kernel = named("softmax", dtype),
-                                     .blocks = softmaxBlocks(rows, columns),
-                                     .threads = kSoftmaxThreads,
-                                     .reads = {x},
-                                     .writes = {shape}})[0];
-        std::vector<double> largest(rows, -INFINITY), sums(rows);
-        for (uint64_t i = 0; i < x.elements(); ++i)
-          largest[i / columns] = std::max(largest[i / columns], x.at(i));
-        for (uint64_t i = 0; i < x.elements(); ++i)
-          sums[i / columns] += std::exp(x.at(i) - largest[i / columns]);
-        expectNear(
-            y,
-            [&](uint64_t i) {
-              return std::exp(x.at(i) - largest[i / columns]) / sums[i / columns];
-            },
-            8e-6, 1e-9);
-      }
+  for (const bool isLog : {false, true})
+    for (const DType dtype : kFloats)
+      for (const int64_t rows : kRows)
+        for (const int64_t columns : {1, 31, 77, 257, 1024, 1025, 5003}) {
+          const HostTensor shape = emptyTensor(dtype, {rows, columns});
+          HostTensor x = withRandom(shape, 1);
+          // One element masked, and a row with all elements masked, for which LibTorch also gives
+          // NaN.
+          std::vector<double> values(x.elements());
+          for (uint64_t i = 0; i < values.size(); ++i)
+            values[i] = (columns > 1 && i % columns == 1) || (rows > 1 && i / columns == 1)
+                            ? -INFINITY
+                            : x.at(i) * 4;
+          x = withValues(shape, values);
+          const HostTensor y = launch({.kernel = named(isLog ? "log_softmax" : "softmax", dtype),
+                                       .blocks = softmaxBlocks(rows, columns),
+                                       .threads = kSoftmaxThreads,
+                                       .reads = {x},
+                                       .writes = {shape}})[0];
+          std::vector<double> largest(rows, -INFINITY), sums(rows);
+          for (uint64_t i = 0; i < x.elements(); ++i)
+            largest[i / columns] = std::max(largest[i / columns], x.at(i));
+          for (uint64_t i = 0; i < x.elements(); ++i)
+            sums[i / columns] += std::exp(x.at(i) - largest[i / columns]);
+          expectNear(
+              y,
+              [&](uint64_t i) {
+                const double shifted = x.at(i) - largest[i / columns], sum = sums[i / columns];
+                return isLog ? shifted - std::log(sum) : std::exp(shifted) / sum;
+              },
+              8e-6, isLog ? 1e-5 : 1e-9);
+        }
 }
 
 /// exp(1000) is infinity in f32 and exp(-1000) is 0: only differences to the maximum are finite.
 TEST_P(RowKernels, SoftmaxOfLargeValues) {
   constexpr int64_t kLargeRows = 3;
-  for (const DType dtype : kFloats)
-    for (const int64_t columns : {4, 1025}) {
-      const HostTensor shape = emptyTensor(dtype, {kLargeRows, columns});
-      // The largest values of the rows are 1000, 0 and -1000.
-      const double less[] = {0, 1, 0, 2000};
-      const auto largest = [&](uint64_t i) {
-        const uint64_t row = i / columns;
-        return 1000 - 1000.0 * double(row);
-      };
-      std::vector<double> values(shape.elements());
-      for (uint64_t i = 0; i < values.size(); ++i)
-        values[i] = largest(i) - less[i % columns % 4];
-      const HostTensor x = withValues(shape, values);
-      const HostTensor y = launch({.kernel = named("softmax", dtype),
-                                   .blocks = softmaxBlocks(kLargeRows, columns),
-                                   .threads = kSoftmaxThreads,
-                                   .reads = {x},
-                                   .writes = {shape}})[0];
-      // Elements as they are stored: bf16 rounds 999 to 1000.
-      std::vector<double> sums(kLargeRows);
-      const auto power = [&](uint64_t i) { return std::exp(x.at(i) - largest(i)); };
-      for (uint64_t i = 0; i < x.elements(); ++i)
-        sums[i / columns] += power(i);
-      expectNear(y, [&](uint64_t i) { return power(i) / sums[i / columns]; }, 8e-6, 1e-9);
-    }
+  for (const bool isLog : {false, true})
+    for (const DType dtype : kFloats)
+      for (const int64_t columns : {4, 1025}) {
+        const HostTensor shape = emptyTensor(dtype, {kLargeRows, columns});
+        // The largest values of the rows are 1000, 0 and -1000.
+        const double less[] = {0, 1, 0, 2000};
+        const auto largest = [&](uint64_t i) {
+          const uint64_t row = i / columns;
+          return 1000 - 1000.0 * double(row);
+        };
+        std::vector<double> values(shape.elements());
+        for (uint64_t i = 0; i < values.size(); ++i)
+          values[i] = largest(i) - less[i % columns % 4];
+        const HostTensor x = withValues(shape, values);
+        const HostTensor y = launch({.kernel = named(isLog ? "log_softmax" : "softmax", dtype),
+                                     .blocks = softmaxBlocks(kLargeRows, columns),
+                                     .threads = kSoftmaxThreads,
+                                     .reads = {x},
+                                     .writes = {shape}})[0];
+        // Elements as they are stored: bf16 rounds 999 to 1000.
+        std::vector<double> sums(kLargeRows);
+        const auto power = [&](uint64_t i) { return std::exp(x.at(i) - largest(i)); };
+        for (uint64_t i = 0; i < x.elements(); ++i)
+          sums[i / columns] += power(i);
+        expectNear(
+            y,
+            [&](uint64_t i) {
+              const double sum = sums[i / columns];
+              return isLog ? x.at(i) - largest(i) - std::log(sum) : power(i) / sum;
+            },
+            8e-6, isLog ? 1e-5 : 1e-9);
+      }
 }
 
 } // namespace

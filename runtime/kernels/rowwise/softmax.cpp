@@ -1,4 +1,4 @@
-// Checks launches of softmax_*.
+// Checks launches of softmax_* and log_softmax_*.
 #include "runtime/kernels/rowwise/softmax.h"
 
 #include "runtime/kernels/kernel_checks.h"
@@ -16,5 +16,6 @@ Result<SoftmaxLaunch> checkSoftmax(const LaunchView &launch, DType dtype) {
 }
 
 CGC_FLOAT_KERNEL_CHECKS(softmax, checkSoftmax)
+CGC_FLOAT_KERNEL_CHECKS(log_softmax, checkSoftmax)
 
 } // namespace cgc

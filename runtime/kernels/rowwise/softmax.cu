@@ -1,5 +1,5 @@
-// softmax_*: softmax over the last dimension, computed in f32: a warp for a short row, a CTA for a
-// long one.
+// softmax_* and log_softmax_*: softmax over the last dimension and its logarithm, computed in f32:
+// a warp for a short row, a CTA for a long one.
 #include "runtime/kernels/rowwise/softmax.h"
 
 #include "runtime/kernels/device.cuh"
@@ -47,7 +47,8 @@ __device__ float overWarps(float (&values)[Warps], float value, F combine) {
 }
 
 /// Computes one row with `Threads` threads, a warp or the CTA, of which this is number `thread`.
-template <int Threads, class T>
+/// With Log, the logarithm.
+template <int Threads, bool Log, class T>
 __device__ void softmaxRow(const T *x, T *y, int64_t columns, int thread) {
   constexpr int kWarps = Threads / 32;
   __shared__ float parts[2][kWarps];
@@ -59,23 +60,27 @@ __device__ void softmaxRow(const T *x, T *y, int64_t columns, int thread) {
   for (int64_t column = thread; column < columns; column += Threads)
     sum += exponential<T>(toFloat(x[column]) - largest);
   sum = overWarps(parts[1], warpSum(sum), [](float a, float b) { return a + b; });
+  const float logOfSum = Log ? logf(sum) : 0;
   for (int64_t column = thread; column < columns; column += Threads)
-    y[column] = fromFloat<T>(exponential<T>(toFloat(x[column]) - largest) / sum);
+    if constexpr (Log)
+      y[column] = fromFloat<T>(toFloat(x[column]) - largest - logOfSum);
+    else
+      y[column] = fromFloat<T>(exponential<T>(toFloat(x[column]) - largest) / sum);
 }
 
-template <class T>
+template <class T, bool Log>
 __global__ void __launch_bounds__(kSoftmaxThreads)
     softmax(const __grid_constant__ SoftmaxParameters<T> p) {
   griddepLaunchDependents();
   griddepWait();
   if (p.columns > kSoftmaxWarpColumns) {
     const int64_t start = int64_t(blockIdx.x) * p.columns;
-    softmaxRow<kSoftmaxThreads>(p.x + start, p.y + start, p.columns, threadIdx.x);
+    softmaxRow<kSoftmaxThreads, Log>(p.x + start, p.y + start, p.columns, threadIdx.x);
     return;
   }
   const int64_t row = int64_t(blockIdx.x) * (kSoftmaxThreads / 32) + threadIdx.x / 32;
   if (row < p.rows)
-    softmaxRow<32>(p.x + row * p.columns, p.y + row * p.columns, p.columns, threadIdx.x % 32);
+    softmaxRow<32, Log>(p.x + row * p.columns, p.y + row * p.columns, p.columns, threadIdx.x % 32);
 }
 
 template <class T>
@@ -87,6 +92,11 @@ Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &a
 
 } // namespace
 
-CGC_FLOAT_KERNELS(softmax, softmax, bind)
+CGC_KERNEL_OF(softmax_f32, (softmax<float, false>), bind<float>)
+CGC_KERNEL_OF(softmax_f16, (softmax<__half, false>), bind<__half>)
+CGC_KERNEL_OF(softmax_bf16, (softmax<__nv_bfloat16, false>), bind<__nv_bfloat16>)
+CGC_KERNEL_OF(log_softmax_f32, (softmax<float, true>), bind<float>)
+CGC_KERNEL_OF(log_softmax_f16, (softmax<__half, true>), bind<__half>)
+CGC_KERNEL_OF(log_softmax_bf16, (softmax<__nv_bfloat16, true>), bind<__nv_bfloat16>)
 
 } // namespace cgc

@@ -1,4 +1,4 @@
-// softmax_*: the launch shape and the check.
+// softmax_* and log_softmax_*: the launch shape and the check.
 #pragma once
 
 #include "runtime/kernels/kernel_table.h"

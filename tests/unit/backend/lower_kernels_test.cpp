@@ -393,11 +393,16 @@ TEST(Lower, ReductionsOfTheLastDimensionAreKernelsOnCuda) {
     %3 = aten.argmax(%i) {dim=1} : i64[2]@cuda
     %4 = aten.argmax(%x) : i64[]@cuda
     %5 = aten.argmax(%i) {dim=0} : i64[8]@cuda
-    output %0, %1, %2, %3, %4, %5
+    %6 = aten.log_softmax(%x) {dim=2} : f16[2,3,8]@cuda
+    %7 = aten.log_softmax(%x) {dim=1} : f16[2,3,8]@cuda
+    %8 = aten.transpose(%x) {dim0=1, dim1=2} : f16[2,8,3][24,1,8]@cuda
+    %9 = aten.log_softmax(%8) {dim=-1, dtype=f32} : f32[2,8,3]@cuda
+    output %0, %1, %2, %3, %4, %5, %6, %7, %9
   })"),
               ElementsAre("kernel softmax_f16", "kernel copy", "kernel softmax_f32",
                           "aten::_softmax.out", "kernel argmax_i64", "kernel argmax_f16",
-                          "aten::argmax.out"));
+                          "aten::argmax.out", "kernel log_softmax_f16", "aten::log_softmax.int",
+                          "kernel copy", "kernel log_softmax_f32"));
 }
 
 /// The call of LibTorch widens f16 itself. bf16 is converted first.
@@ -431,7 +436,7 @@ TEST(Lower, MeansOfRowsAreKernelsOnCuda) {
   ASSERT_TRUE(plan) << plan.status().message();
   const Bucket &bucket = plan->plan.entries[0].buckets[0];
   ASSERT_THAT(recordNames(bucket),
-              ElementsAre("kernel mean_rows_f16", "kernel mean_rows_f16", "kernel mean_rows_f16"));
+              ElementsAre("kernel sum_rows_f16", "kernel sum_rows_f16", "kernel sum_rows_f16"));
   const auto launch = [&](size_t i) { return std::get<KernelLaunch>(bucket.records[i].op); };
   const auto x = [&](size_t i) {
     return bucket.tensors[static_cast<uint32_t>(launch(i).reads[0])];
@@ -446,28 +451,78 @@ TEST(Lower, MeansOfRowsAreKernelsOnCuda) {
   EXPECT_EQ(launch(2).grid[0], 3u);
 }
 
-/// The result of a mean over another dimension of a cube has as many elements as that over its
-/// rows, so that the check of mean_rows takes it.
-TEST(Lower, OtherMeansStayWithLibTorch) {
-  EXPECT_THAT(cudaRecords(R"(graph @g(%x: f16[2,3,4,8]@cuda, %y: f16[8]@cuda, %z: f64[3,8]@cuda,
-                                      %e: f32[0,8]@cuda, %c: f32[3,3,3]@cuda) {
+/// A run of adjacent dimensions is one kernel, several runs one each.
+TEST(Lower, OtherMeansAreKernelsOnCuda) {
+  EXPECT_THAT(cudaRecords(R"(graph @g(%x: f16[2,3,4,8]@cuda, %y: f16[8]@cuda, %c: f32[3,3,3]@cuda) {
     %0 = aten.mean(%x) {dim=[3]} : f16[2,3,4]@cuda
     %1 = aten.mean(%x) {dim=[1]} : f16[2,4,8]@cuda
     %2 = aten.mean(%x) {dim=[1,2]} : f16[2,8]@cuda
     %3 = aten.mean(%x) : f16[]@cuda
     %4 = aten.mean(%x) {dim=[2], dtype=f32} : f32[2,3,8]@cuda
-    %5 = aten.permute(%x) {dims=[0,1,3,2]} : f16[2,3,8,4][96,32,1,8]@cuda
-    %6 = aten.mean(%5) {dim=[2]} : f16[2,3,4]@cuda
-    %7 = aten.permute(%x) {dims=[1,0,2,3]} : f16[3,2,4,8][32,96,8,1]@cuda
-    %8 = aten.mean(%7) {dim=[2]} : f16[3,2,8]@cuda
-    %9 = aten.mean(%y) {dim=[0]} : f16[]@cuda
-    %10 = aten.mean(%z) {dim=[0]} : f64[8]@cuda
-    %11 = aten.mean(%e) {dim=[0]} : f32[8]@cuda
-    %12 = aten.mean(%c) {dim=[2]} : f32[3,3]@cuda
-    %13 = aten.mean(%c) {dim=[0]} : f32[3,3]@cuda
-    output %0, %1, %2, %3, %4, %6, %8, %9, %10, %11, %12, %13
+    %5 = aten.mean(%y) {dim=[0]} : f16[]@cuda
+    %6 = aten.mean(%c) {dim=[2]} : f32[3,3]@cuda
+    %7 = aten.mean(%c) {dim=[0]} : f32[3,3]@cuda
+    output %0, %1, %2, %3, %4, %5, %6, %7
   })"),
-              testing::AllOf(testing::SizeIs(12), testing::Each("aten::mean.out")));
+              ElementsAre("kernel row_sums_f16", "kernel sum_rows_f16", "kernel sum_rows_f16",
+                          "kernel row_sums_f16", "kernel sum_rows_f16", "kernel row_sums_f16",
+                          "kernel row_sums_f32", "kernel sum_rows_f32"));
+  // The first sums are f32. Strided columns are copied first.
+  EXPECT_THAT(cudaRecords(R"(graph @g(%x: f16[2,3,4,8]@cuda) {
+    %0 = aten.mean(%x) {dim=[1,3]} : f16[2,4]@cuda
+    %1 = aten.permute(%x) {dims=[0,1,3,2]} : f16[2,3,8,4][96,32,1,8]@cuda
+    %2 = aten.mean(%1) {dim=[2]} : f16[2,3,4]@cuda
+    output %0, %2
+  })"),
+              ElementsAre("kernel row_sums_f16", "kernel sum_rows_f32", "kernel copy",
+                          "kernel copy", "kernel sum_rows_f16"));
+}
+
+TEST(Lower, MeansOfF64AndOfNothingStayWithLibTorch) {
+  EXPECT_THAT(cudaRecords(R"(graph @g(%x: f64[3,8]@cuda, %e: f32[0,8]@cuda) {
+    %0 = aten.mean(%x) {dim=[0]} : f64[8]@cuda
+    %1 = aten.mean(%e) {dim=[0]} : f32[8]@cuda
+    output %0, %1
+  })"),
+              ElementsAre("aten::mean.out", "aten::mean.out"));
+}
+
+TEST(Lower, EuclideanNormsOfRowsAreOneKernelOnCuda) {
+  auto module = parse(R"(graph @g(%x: f32[2,3,4]@cuda) {
+    %0 = aten.linalg_vector_norm(%x) {ord=2, dim=[-1], keepdim=true} : f32[2,3,1]@cuda
+    %1 = aten.linalg_vector_norm(%x) : f32[]@cuda
+    %2 = aten.linalg_vector_norm(%x) {ord=1, dim=[-1]} : f32[2,3]@cuda
+    %3 = aten.linalg_vector_norm(%x) {ord=2, dim=[1]} : f32[2,4]@cuda
+    output %0, %1, %2, %3
+  })");
+  auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  ASSERT_THAT(recordNames(bucket),
+              ElementsAre("kernel row_sums_f32", "kernel row_sums_f32",
+                          "aten::linalg_vector_norm.out", "aten::linalg_vector_norm.out"));
+  const auto &rows = std::get<KernelLaunch>(bucket.records[0].op);
+  EXPECT_THAT(rows.ints, ElementsAre(4, 1, 1));
+  EXPECT_EQ(rows.grid[0], 2u);
+  EXPECT_THAT(std::get<KernelLaunch>(bucket.records[1].op).ints, ElementsAre(24, 1, 1));
+}
+
+/// The CTAs of one pass sum parts of a long row, one of a second pass their sums.
+TEST(Lower, SumsOfFewLongRowsAreSplitOnCuda) {
+  auto module = parse(R"(graph @g(%x: bf16[300,100]@cuda) {
+    %0 = aten.linalg_vector_norm(%x) : bf16[]@cuda
+    output %0
+  })");
+  auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  ASSERT_THAT(recordNames(bucket),
+              ElementsAre("kernel row_sums_bf16", "kernel row_sums_f32", "kernel copy"));
+  const auto &parts = std::get<KernelLaunch>(bucket.records[0].op),
+             &sum = std::get<KernelLaunch>(bucket.records[1].op);
+  EXPECT_THAT(parts.ints, ElementsAre(30000, 1, 0));
+  EXPECT_EQ(parts.grid[0], 4u);
+  EXPECT_THAT(sum.ints, ElementsAre(4, 0, 1));
 }
 
 TEST(Lower, FusedOpsAreOneKernelOnCuda) {

@@ -4,12 +4,13 @@
 #include "runtime/kernels/rowwise/column_sums.h"
 #include "runtime/kernels/rowwise/layer_norm.h"
 #include "runtime/kernels/rowwise/layer_norm_train.h"
-#include "runtime/kernels/rowwise/mean_rows.h"
 #include "runtime/kernels/rowwise/patches.h"
 #include "runtime/kernels/rowwise/row_statistics.h"
+#include "runtime/kernels/rowwise/row_sums.h"
 #include "runtime/kernels/rowwise/rows.h"
 #include "runtime/kernels/rowwise/softmax.h"
 #include "runtime/kernels/rowwise/squared_error.h"
+#include "runtime/kernels/rowwise/sum_rows.h"
 #include "runtime/kernels/rowwise/tokens.h"
 #include "runtime/kernels/rowwise/warp_rows.h"
 #include "tests/unit/runtime/kernels/check_launch.h"
@@ -316,14 +317,16 @@ TEST(CheckEmbedding, GroupsOfRowStatisticsAreNotCutTo32Bits) {
   EXPECT_EQ(statisticsGroups(INT64_MAX), int64_t(1) << 57);
 }
 
-TEST(CheckMeanRows, Refuses) {
+TEST(CheckSumRows, Refuses) {
   // Two slices, the second one not full.
-  const Launch good = {.kernel = "mean_rows_f16",
-                       .grid = {6, 1, 1},
-                       .block = {kMeanThreads, 1, 1},
-                       .sharedBytes = 0,
-                       .reads = {{kAddress, {3, 5, 72}, {432, 72, 1}}},
-                       .writes = {{kAddress, {3, 72}}}};
+  Launch good = {.kernel = "sum_rows_f16",
+                 .grid = {6, 1, 1},
+                 .block = {kSumRowsThreads, 1, 1},
+                 .sharedBytes = 0,
+                 .reads = {{kAddress, {3, 5, 72}, {432, 72, 1}}},
+                 .writes = {{kAddress, {3, 72}}},
+                 .ints = {},
+                 .floats = {0.2}};
   const std::string x = "x has to be [batches, rows, columns]", y = "y has to be dense",
                     launch = "the grid has to be";
   expectRefusals(good, withLaunch({{[](Launch &l) { l.reads[0].address = 0; }, x},
@@ -337,7 +340,7 @@ TEST(CheckMeanRows, Refuses) {
                                    {[](Launch &l) { l.writes[0].sizes = {3, 71}; }, y},
                                    {[](Launch &l) { l.writes[0].sizes = {2, 72}; }, y},
                                    {[](Launch &l) { l.writes[0].strides = {144, 1}; }, y},
-                                   {[](Launch &l) { l.writes[0].dtype = DType::F32; }, y},
+                                   {[](Launch &l) { l.writes[0].dtype = DType::BF16; }, y},
                                    {[](Launch &l) { --l.grid[0]; }, launch},
                                    // More CTAs than a grid can have; their number modulo 2^32 would
                                    // fit.
@@ -346,10 +349,69 @@ TEST(CheckMeanRows, Refuses) {
                                           (int64_t(1) << 31) + 3;
                                     },
                                     launch}}));
+  good.writes[0].dtype = DType::F32;
+  expectTaken(good);
+}
+
+TEST(CheckRowSums, Refuses) {
+  const std::string x = "x has to be dense, [rows, columns]",
+                    y = "y has to be dense, [rows, splits]", splits = "only rows longer than 1024";
+  for (const int64_t columns : {int64_t(16), kRowSumsWarpColumns, kRowSumsWarpColumns + 1}) {
+    Launch good = {.kernel = "row_sums_f16",
+                   .grid = {uint32_t(rowSumsBlocks(6, columns, 1)), 1, 1},
+                   .block = {kRowSumsThreads, 1, 1},
+                   .sharedBytes = 0,
+                   .reads = {{kAddress, {2, 3, columns}}},
+                   .writes = {{kAddress, {6}}},
+                   .ints = {columns, 1, 1},
+                   .floats = {1}};
+    std::vector<Refusal> refusals =
+        withLaunch({{[](Launch &l) { l.reads[0].address = 0; }, x},
+                    {[](Launch &l) { l.reads[0].dtype = DType::BF16; }, x},
+                    {[](Launch &l) { l.reads[0].strides.assign(3, 2); }, x},
+                    {[](Launch &l) { l.reads[0].sizes[0] = 0; }, x},
+                    {[](Launch &l) { l.reads[0].sizes[0] = INT32_MAX; }, x},
+                    {[](Launch &l) { l.writes[0].address = 0; }, y},
+                    {[](Launch &l) { l.writes[0].dtype = DType::BF16; }, y},
+                    {[](Launch &l) { l.writes[0].strides = {2}; }, y},
+                    {[](Launch &l) { l.writes[0].sizes = {5}; }, y},
+                    {[](Launch &l) { l.writes[0].sizes = {0}; }, y}});
+    for (const int64_t bad : {int64_t(0), int64_t(-1), 6 * columns + 1, INT64_MAX})
+      refusals.push_back({[bad](Launch &l) { l.ints[0] = bad; }, x});
+    if (columns <= kRowSumsWarpColumns)
+      refusals.push_back({[](Launch &l) { l.writes[0].sizes = {12}; }, splits});
+    expectRefusals(good, refusals);
+    good.writes[0].dtype = DType::F32;
+    expectTaken(good);
+  }
+}
+
+TEST(CheckRowSums, SplitsLongRows) {
+  constexpr int64_t kColumns = kRowSumsWarpColumns + 1;
+  const auto launch = [](int64_t splits) {
+    return Launch{.kernel = "row_sums_f16",
+                  .grid = {uint32_t(rowSumsBlocks(3, kColumns, splits)), 1, 1},
+                  .block = {kRowSumsThreads, 1, 1},
+                  .sharedBytes = 0,
+                  .reads = {{kAddress, {3, kColumns}}},
+                  .writes = {{kAddress, {3, splits}, {}, DType::F32}},
+                  .ints = {kColumns, 0, 0},
+                  .floats = {1}};
+  };
+  expectTaken(launch(kColumns));
+  expectRefused(launch(kColumns + 1), [](Launch &) {}, "none more than columns");
+  launch(7).withView([](const LaunchView &view) {
+    const auto checked = checkRowSums(view, DType::F16);
+    ASSERT_TRUE(checked) << checked.status().message();
+    EXPECT_EQ(checked->rows, 3);
+    EXPECT_EQ(checked->splits, 7);
+    EXPECT_EQ(checked->part, 152); // The least multiple of 8 of which 7 have all columns.
+    EXPECT_FALSE(checked->vectors);
+  });
 }
 
 /// Whether the kernel reads and writes rows 16 bytes at a time: `check` is checkRows, checkTokens
-/// or checkMeanRows.
+/// or checkSumRows.
 template <class F> bool usesVectors(const Launch &launch, F check) {
   const auto checked =
       launch.withView([&](const LaunchView &view) { return check(view, DType::F16); });
@@ -399,20 +461,22 @@ TEST(CheckTokens, MisalignedRowsAreNotReadAsVectors) {
 }
 
 /// The kernel writes single elements, so that the alignment of y is arbitrary.
-TEST(CheckMeanRows, MisalignedRowsAreNotReadAsVectors) {
-  Launch good = {.kernel = "mean_rows_f16",
+TEST(CheckSumRows, MisalignedRowsAreNotReadAsVectors) {
+  Launch good = {.kernel = "sum_rows_f16",
                  .grid = {6, 1, 1},
-                 .block = {kMeanThreads, 1, 1},
+                 .block = {kSumRowsThreads, 1, 1},
                  .sharedBytes = 0,
                  .reads = {{kAddress, {3, 5, 72}, {480, 96, 1}}},
-                 .writes = {{kAddress, {3, 72}}}};
-  expectVectorsOnlyFor(good, checkMeanRows,
+                 .writes = {{kAddress, {3, 72}}},
+                 .ints = {},
+                 .floats = {1}};
+  expectVectorsOnlyFor(good, checkSumRows,
                        {[](Launch &l) { l.reads[0].address += 8; },
                         [](Launch &l) { l.reads[0].strides[0] += 4; },
                         [](Launch &l) { l.reads[0].strides[1] += 4; },
                         [](Launch &l) { l.reads[0].sizes[2] = l.writes[0].sizes[1] = 76; }});
   good.writes[0].address += 2;
-  EXPECT_TRUE(usesVectors(good, checkMeanRows));
+  EXPECT_TRUE(usesVectors(good, checkSumRows));
 }
 
 TEST(CheckNormalize, Refuses) {
@@ -430,21 +494,22 @@ TEST(CheckNormalize, Refuses) {
 }
 
 TEST(CheckSoftmax, Refuses) {
-  for (const int64_t columns : {int64_t(16), kSoftmaxWarpColumns + 1}) {
-    const Launch good = {.kernel = "softmax_f16",
-                         .grid = {uint32_t(softmaxBlocks(6, columns)), 1, 1},
-                         .block = {kSoftmaxThreads, 1, 1},
-                         .sharedBytes = 0,
-                         .reads = {{kAddress, {2, 3, columns}}},
-                         .writes = {{kAddress, {6, columns}}}};
-    expectRefusals(
-        good,
-        withLaunch({{[](Launch &l) { l.reads[0].strides = {1, 2, 6}; }, "x has to be dense"},
-                    {[](Launch &l) { l.reads[0].sizes = {}; }, "x has to be dense"},
-                    {[](Launch &l) { l.reads[0].sizes[0] = 0; }, "x has to be dense"},
-                    {[](Launch &l) { --l.writes[0].sizes[0]; }, "y has to be dense"},
-                    {[](Launch &l) { l.writes[0].dtype = DType::F32; }, "y has to be dense"}}));
-  }
+  for (const std::string name : {"softmax_f16", "log_softmax_f16"})
+    for (const int64_t columns : {int64_t(16), kSoftmaxWarpColumns + 1}) {
+      const Launch good = {.kernel = name,
+                           .grid = {uint32_t(softmaxBlocks(6, columns)), 1, 1},
+                           .block = {kSoftmaxThreads, 1, 1},
+                           .sharedBytes = 0,
+                           .reads = {{kAddress, {2, 3, columns}}},
+                           .writes = {{kAddress, {6, columns}}}};
+      expectRefusals(
+          good,
+          withLaunch({{[](Launch &l) { l.reads[0].strides = {1, 2, 6}; }, "x has to be dense"},
+                      {[](Launch &l) { l.reads[0].sizes = {}; }, "x has to be dense"},
+                      {[](Launch &l) { l.reads[0].sizes[0] = 0; }, "x has to be dense"},
+                      {[](Launch &l) { --l.writes[0].sizes[0]; }, "y has to be dense"},
+                      {[](Launch &l) { l.writes[0].dtype = DType::F32; }, "y has to be dense"}}));
+    }
 }
 
 TEST(CheckArgmax, Refuses) {
