@@ -1,8 +1,29 @@
-// cgc.embedding_backward: sums of rows by LibTorch. Unlike its embedding_dense_backward, these
-// calls check the indices.
+// cgc.embedding_backward: cgc's own kernel on cuda, into zeros; else sums of rows by LibTorch.
+// Unlike its embedding_dense_backward, these calls check the indices.
+#include "runtime/kernels/rowwise/embedding_backward.h"
+#include "backend/kernels.h"
 #include "backend/lowering.h"
 
 namespace cgc::backend {
+namespace {
+
+bool launchSums(const ir::Node &node, const Place &grad, const Place &indices, const Place &result,
+                BucketBuilder &builder) {
+  constexpr int64_t kColumns = kEmbeddingBackwardColumns;
+  const Launch sums = {.kernel = kernelNamed("embedding_backward", grad.dtype),
+                       .blocks = uint64_t(indices.sizes[0]),
+                       .threads = kEmbeddingBackwardThreads,
+                       .reads = {grad, indices},
+                       .writes = {result},
+                       .ints = {node.arg("padding_idx").as<int64_t>()},
+                       .blocksY = uint32_t((result.sizes[1] + kColumns - 1) / kColumns)};
+  if (!takes(sums, builder))
+    return false;
+  builder.fill(result, 0);
+  return launch(sums, builder);
+}
+
+} // namespace
 
 Status lowerEmbeddingBackward(const ir::Node &node, BucketBuilder &builder) {
   const Place result = builder.allocate(*node.result());
@@ -17,6 +38,8 @@ Status lowerEmbeddingBackward(const ir::Node &node, BucketBuilder &builder) {
   grad.strides = ir::contiguousStrides(grad.sizes);
   indices.sizes = {rows};
   indices.strides = {1};
+  if (launchSums(node, grad, indices, result, builder))
+    return Status::ok();
   Place zeros = scalarTensor(0, result.dtype, builder);
   zeros.sizes = result.sizes;
   zeros.strides.assign(2, 0);

@@ -31,7 +31,6 @@ const OpDef defs::Gather = {
     .schema = "(Tensor self, int dim, Tensor index) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
-    .aten = "aten::gather.out(..., false)",
     .batch =
         [](const BatchCall &call) {
           const TensorType &self = call.args.tensor("self"), &index = call.args.tensor("index");

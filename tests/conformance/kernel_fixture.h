@@ -292,9 +292,10 @@ protected:
       GTEST_SKIP() << status.message();
   }
 
+  static constexpr uint8_t kGuardByte = 0xab;
+
 private:
   static constexpr uint64_t kGuard = 512;
-  static constexpr uint8_t kGuardByte = 0xab;
 };
 
 inline std::string named(const std::string &kernel, DType dtype) {

@@ -525,6 +525,42 @@ TEST(Lower, SumsOfFewLongRowsAreSplitOnCuda) {
   EXPECT_THAT(sum.ints, ElementsAre(4, 0, 1));
 }
 
+/// An index has the sizes of self in all other dimensions.
+TEST(Lower, GathersAlongADimensionAreOneKernelOnCuda) {
+  auto module = parse(R"(graph @g(%x: f32[2,5,3]@cuda, %i: i64[2,4,3]@cuda, %j: i64[1,4,3]@cuda,
+                                  %s: f32[2,4,3]@cuda, %m: i64[2,17,3]@cuda, %t: f32[2,17,3]@cuda) {
+    %0 = aten.gather(%x, %i) {dim=1} : f32[2,4,3]@cuda
+    %1 = aten.scatter_add(%x, %i, %s) {dim=-2} : f32[2,5,3]@cuda
+    %2 = aten.gather(%x, %j) {dim=1} : f32[1,4,3]@cuda
+    %3 = aten.scatter_add(%x, %m, %t) {dim=1} : f32[2,5,3]@cuda
+    output %0, %1, %2, %3
+  })");
+  auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  EXPECT_THAT(recordNames(bucket), ElementsAre("kernel gather", "kernel scatter_add_f32",
+                                               "aten::gather.out", "aten::scatter_add.out"));
+  EXPECT_EQ(leastBound(bucket.inputs[1]), 5);
+}
+
+/// Rows without an id stay zeros.
+TEST(Lower, TheGradientOfATableIsAFillAndAKernelOnCuda) {
+  auto module = parse(R"(graph @g(%g: bf16[2,5,200]@cuda, %i: i64[2,5]@cuda, %h: bf16[0,8]@cuda,
+                                  %e: i64[0]@cuda) {
+    %0 = cgc.embedding_backward(%g, %i) {num_weights=9, padding_idx=3} : bf16[9,200]@cuda
+    output %0
+  })");
+  auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  ASSERT_THAT(recordNames(bucket), ElementsAre("kernel where", "kernel embedding_backward_bf16"));
+  const auto &launch = std::get<KernelLaunch>(bucket.records[1].op);
+  EXPECT_EQ(launch.grid[0], 10u);
+  EXPECT_EQ(launch.grid[1], 2u);
+  EXPECT_THAT(launch.ints, ElementsAre(3));
+  EXPECT_EQ(written(bucket, 0), written(bucket, 1));
+}
+
 TEST(Lower, FusedOpsAreOneKernelOnCuda) {
   const std::string inputs =
       "%m: f16[2,3,8,8]@cuda, %p: f16[2,4,16]@cuda, %t: f16[16]@cuda, %q: f16[5,16]@cuda, "
