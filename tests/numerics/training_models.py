@@ -1,4 +1,4 @@
-# Writes the training steps that tests/numerics/training_test.cpp compares with LibTorch: training_models.py FOLDER
+# Writes the training steps that tests/numerics compiles: training_models.py FOLDER
 #
 # The method of each returns the loss. Inputs are f32 but for the last, which is i64.
 import json
@@ -100,13 +100,26 @@ class Transformer(nn.Module):
         return self.head(self.ln_post(x).mean(1))
 
 
-class Clip(nn.Module):
-    """A small OpenCLIP model with its loss."""
+def tiny():
+    """The configuration of a small OpenCLIP model."""
+    return json.loads((DATA / "tiny.json").read_text())
 
-    def __init__(self):
+
+def wide():
+    """The same with heads of 64 columns."""
+    config = tiny()
+    config["vision_cfg"].update(width=128, head_width=64)
+    config["text_cfg"].update(width=128, heads=2)
+    return config
+
+
+class Clip(nn.Module):
+    """An OpenCLIP model with its loss."""
+
+    def __init__(self, config):
         super().__init__()
         from open_clip.model import CLIP
-        self.clip = CLIP(**json.loads((DATA / "tiny.json").read_text()))
+        self.clip = CLIP(**config)
 
     def forward(self, image, text):
         image_features, text_features, scale = self.clip(image, text)[:3]
@@ -116,13 +129,13 @@ class Clip(nn.Module):
 
 
 class SigLip(nn.Module):
-    """A small OpenCLIP model with the sigmoid loss."""
+    """An OpenCLIP model with the sigmoid loss."""
 
-    def __init__(self):
+    def __init__(self, config):
         super().__init__()
         from open_clip.loss import SigLipLoss
         from open_clip.model import CLIP
-        self.clip = CLIP(**json.loads((DATA / "tiny.json").read_text()), init_logit_bias=-10.0)
+        self.clip = CLIP(**config, init_logit_bias=-10.0)
         self.loss = SigLipLoss()
 
     def forward(self, image, text):
@@ -135,7 +148,7 @@ class CoCa(nn.Module):
     def __init__(self):
         super().__init__()
         from open_clip import CoCa as Model, CoCaLoss
-        config = json.loads((DATA / "tiny.json").read_text())
+        config = tiny()
         vision, text = config["vision_cfg"], config["text_cfg"]
         vision.update(attentional_pool=True, attn_pooler_queries=8, attn_pooler_heads=2, output_tokens=True)
         decoder = dict(text, layers=1, attn_pooler_heads=2)
@@ -172,10 +185,12 @@ def main(folder):
         "train_tied": (Tied(), (torch.randn(4, 8), labels)),
         "train_convolutions": (Classifier(Convolutions()), (image, labels)),
         "train_transformer": (Classifier(Transformer(128, 3)), (torch.randn(32, 64, 128), labels.repeat(8))),
-        "train_clip": (Clip(), (image, text)),
-        "train_siglip": (SigLip(), (image, text)),
+        "train_clip": (Clip(tiny()), (image, text)),
+        "train_siglip": (SigLip(tiny()), (image, text)),
         "train_coca": (CoCa(), (image, text)),
         "train_resnet18": (Classifier(resnet18()), (torch.randn(8, 3, 64, 64), torch.arange(8))),
+        "train_clip_wide": (Clip(wide()), (image, text)),
+        "train_siglip_wide": (SigLip(wide()), (image, text)),
     }
     for name, (model, inputs) in models.items():
         torch.jit.trace(model.train(), inputs, check_trace=False).save(str(folder / f"{name}.pt"))
