@@ -1,6 +1,6 @@
 // The kernels that move and reduce rows, against double precision at odd shapes: embedding, tokens,
-// rows, patches, sum_rows, row_sums, normalize, argmax, softmax, log_softmax; and the row statistics
-// that embedding writes.
+// rows, patches, sum_rows, row_sums, normalize, argmax, softmax, log_softmax; and the row
+// statistics that embedding writes.
 #include "runtime/kernels/rowwise/patches.h"
 #include "runtime/kernels/rowwise/row_sums.h"
 #include "runtime/kernels/rowwise/softmax.h"
