@@ -22,9 +22,10 @@ constexpr int64_t kRowsBehindWeights = 16;
 /// launch. Beyond, it is used with persistent tiles only.
 constexpr int64_t kNormNonPersistentMaxM = kNonPersistentMaxM;
 
-/// The products of lowerSmallGemm(). For more multiplications, or fewer rows or columns of y,
-/// cuBLASLt is as fast or faster (docs/log/2026-11-25-small-products.md).
-constexpr double kMostSmallMultiplications = 1 << 27;
+/// The products of lowerSmallGemm(). For as many multiplications, or for one row, the first version
+/// of the kernel was slower than cuBLASLt; the second has not been measured
+/// (docs/log/2026-11-25-small-products.md).
+constexpr double kLeastLargeMultiplications = 1 << 27;
 constexpr int64_t kLeastSmallExtent = 16;
 
 /// The CTAs that clusters of up to 8 can have at a time, one on an SM: a GPC of 18 SMs, some of
@@ -220,7 +221,7 @@ bool lowerSmallGemm(const SmallGemm &gemm, BucketBuilder &builder) {
       builder.tf32())
     return false;
   const int64_t m = gemm.a.sizes[0], n = gemm.b.sizes[0], k = gemm.a.sizes[1];
-  if (double(m) * double(n) * double(k) > kMostSmallMultiplications ||
+  if (double(m) * double(n) * double(k) >= kLeastLargeMultiplications ||
       std::min(m, n) < kLeastSmallExtent)
     return false;
   // One wave of clusters, each CTA with a step of K at least.

@@ -125,8 +125,12 @@ bool Parser::parseRole(StateRole &role) {
   if (!expect('=') || !expect(TokenKind::String, "a role, as in 'role=\"optimizer\"'", name))
     return false;
   const auto parsed = parseStateRole(name.text);
-  if (!parsed)
-    return fail(name, "a role is \"parameter\", \"buffer\", \"optimizer\" or \"control\"");
+  if (!parsed) {
+    std::string roles;
+    for (uint8_t i = 0; i < kNumStateRoles; ++i)
+      roles += (i == 0 ? "" : ", ") + std::string(stateRoleName(StateRole(i)));
+    return fail(name, "'" + name.text + "' is no role; there are " + roles);
+  }
   role = *parsed;
   return true;
 }

@@ -93,6 +93,8 @@ private:
   }
 
   /// A parameter with a clamp has none: the clamp follows the update, which would write the copy.
+  /// The first bucket adds the state of the step. Later buckets have to make the same copies, since
+  /// the plan has one set of states.
   void chooseCopies() {
     const bool isFirst = !graph_.owner()->findParameter(kStepState);
     for (Trained &one : trained_)

@@ -27,7 +27,7 @@ Result<double> number(llvm::StringRef name, llvm::StringRef text, double least =
   return value;
 }
 
-/// Splits at `separator` without empty parts at the ends.
+/// The parts of `text` between separators. Empty parts are kept, and refused by the callers.
 llvm::SmallVector<llvm::StringRef, 4> split(llvm::StringRef text, char separator) {
   llvm::SmallVector<llvm::StringRef, 4> parts;
   text.split(parts, separator);
@@ -78,17 +78,17 @@ bool ParameterGroup::contains(llvm::StringRef path, const ir::TensorType &type) 
 }
 
 double OptimizerOptions::factorAt(uint64_t step) const {
-  const auto done = static_cast<double>(step - 1);
+  const auto done = static_cast<double>(step) - 1;
   if (done < warmup)
     return (done + 1) / warmup;
-  const double progress = std::clamp((done - warmup) / (steps - warmup), 0.0, 1.0);
+  const auto progress = [&] { return std::clamp((done - warmup) / (steps - warmup), 0.0, 1.0); };
   switch (schedule) {
   case LearningRateSchedule::Constant:
     return 1;
   case LearningRateSchedule::Linear:
-    return 1 + progress * (finalFactor - 1);
+    return 1 + progress() * (finalFactor - 1);
   case LearningRateSchedule::Cosine:
-    return finalFactor + (1 - finalFactor) * (1 + std::cos(progress * std::numbers::pi)) / 2;
+    return finalFactor + (1 - finalFactor) * (1 + std::cos(progress() * std::numbers::pi)) / 2;
   case LearningRateSchedule::Step:
     return std::pow(stepFactor, std::floor(done / stepSize));
   }
@@ -119,13 +119,13 @@ Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options) {
     CGC_ASSIGN_OR_RETURN(const auto nesterov, options.takeOneOf("nesterov", {"true", "false"}));
     result.nesterov = nesterov == "true";
     if (result.nesterov && (result.momentum == 0 || result.dampening != 0))
-      return Status(Code::Usage, "nesterov needs a momentum and no dampening");
+      return Status(Code::Usage, "option 'nesterov' of optimize needs a momentum and no dampening");
   } else {
     CGC_TRY(takeNumber("beta1", result.beta1));
     CGC_TRY(takeNumber("beta2", result.beta2));
     CGC_TRY(takeNumber("eps", result.eps));
     if (result.beta1 >= 1 || result.beta2 >= 1)
-      return Status(Code::Usage, "beta1 and beta2 of optimize are below 1");
+      return Status(Code::Usage, "options 'beta1' and 'beta2' of optimize have to be below 1");
   }
   if (const auto groups = options.take("groups"))
     for (llvm::StringRef text : split(*groups, ';')) {
@@ -149,19 +149,25 @@ Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options) {
   const bool isCurve = result.schedule == LearningRateSchedule::Linear ||
                        result.schedule == LearningRateSchedule::Cosine;
   if (isCurve && result.steps <= result.warmup)
-    return Status(Code::Usage, "a linear or cosine schedule needs steps, more than its warmup");
+    return Status(
+        Code::Usage,
+        "option 'steps' of optimize has to be more than 'warmup' for a linear or cosine schedule");
   if (result.schedule == LearningRateSchedule::Step && result.stepSize < 1)
-    return Status(Code::Usage, "a step schedule needs a step-size of at least 1");
+    return Status(Code::Usage,
+                  "option 'step-size' of optimize has to be at least 1 for a step schedule");
+  if (result.schedule == LearningRateSchedule::Step && result.stepFactor <= 0)
+    return Status(Code::Usage, "option 'step-factor' of optimize has to be above 0");
   if (const auto clamps = options.take("clamp"))
     for (llvm::StringRef text : split(*clamps, ';')) {
       CGC_ASSIGN_OR_RETURN(ParameterClamp clamp, parseClamp(text));
       result.clamps.push_back(std::move(clamp));
     }
   CGC_ASSIGN_OR_RETURN(const auto interval, options.takeNumber("growth-interval"));
-  result.growthInterval = static_cast<int64_t>(interval.value_or(2000));
+  result.growthInterval = static_cast<int64_t>(interval.value_or(result.growthInterval));
   CGC_TRY(takeNumber("ema", result.averageDecay));
   if (result.averageDecay >= 1)
-    return Status(Code::Usage, "ema of optimize, the decay of averages, is below 1");
+    return Status(Code::Usage,
+                  "option 'ema' of optimize, the decay of averages, has to be below 1");
   CGC_ASSIGN_OR_RETURN(const auto keeps, options.takeOneOf("keep-gradients", {"true", "false"}));
   result.keepsGradients = keeps == "true";
   CGC_ASSIGN_OR_RETURN(const auto copies, options.takeOneOf("copies", {"true", "false"}));

@@ -2,6 +2,7 @@
 // and with the same data.
 #include "driver/compile.h"
 #include "frontend/frontend.h"
+#include "passes/train/optimizer_options.h"
 #include "runtime/base/training_names.h"
 #include "runtime/exec/engine.h"
 #include "tests/numerics/test_models.h"
@@ -444,6 +445,42 @@ INSTANTIATE_TEST_SUITE_P(
         TrainingCase{"SigLipAdamW", "train_siglip", kPairs, 512, kAdamW, adamW},
         TrainingCase{"CoCaAdamW", "train_coca", kPairs, 512, kAdamW, adamW}),
     [](const auto &info) { return info.param.name; });
+
+/// The factor that the device computes is that of the host, with which `cgc train --against` trains
+/// its peer: in the warm-up, at its end, and behind the end of the schedule.
+TEST(Schedule, FactorsAreThoseOfTheHost) {
+  using passes::LearningRateSchedule;
+  constexpr double kLr = 0.001;
+  const passes::OptimizerOptions warmup{.warmup = 3},
+      linear{
+          .schedule = LearningRateSchedule::Linear, .warmup = 2, .steps = 7, .finalFactor = 0.25},
+      cosine{.schedule = LearningRateSchedule::Cosine, .steps = 6, .finalFactor = 0.1},
+      steps{.schedule = LearningRateSchedule::Step, .warmup = 1, .stepSize = 2, .stepFactor = 0.5};
+  const std::pair<std::string, passes::OptimizerOptions> kCases[] = {
+      {"warmup=3", warmup},
+      {"schedule=linear,warmup=2,steps=7,final-factor=0.25", linear},
+      {"schedule=cosine,steps=6,final-factor=0.1", cosine},
+      {"schedule=step,warmup=1,step-size=2,step-factor=0.5", steps}};
+  for (const auto &[text, options] : kCases) {
+    SCOPED_TRACE(text);
+    TrainingStep step;
+    step.compile("train_mlp", kVectors,
+                 {.optimizer = "rule=sgd,lr=0.001,keep-gradients=true," + text});
+    const std::vector<IoTensor> &outputs = step.plan_->data().findEntry("step")->buckets[0].outputs;
+    const auto gradient =
+        std::ranges::find(outputs, "gradient.model.0.weight", &IoTensor::name) - outputs.begin();
+    ASSERT_LT(gradient, std::ssize(outputs));
+    at::manual_seed(7);
+    for (uint64_t number = 1; number <= 10; ++number) {
+      const at::Tensor before = step.state("model.0.weight");
+      const at::Tensor g = step.outputs("step", randomInputsOf(kVectors, 10))[gradient];
+      const at::Tensor moved = before - step.state("model.0.weight");
+      EXPECT_NEAR((moved * g).sum().item<double>() / (g * g).sum().item<double>() / kLr,
+                  options.factorAt(number), 1e-2)
+          << "in step " << number;
+    }
+  }
+}
 
 class LossScale : public testing::Test {
 protected:

@@ -43,10 +43,9 @@ double millisPerStep(const TrainingReport &report) {
   return 1000 / stepsPerSecond(report);
 }
 
-/// LibTorch's loss of a step; NaN if it did not make the step.
+/// LibTorch's loss of a step, the first of which is 1; NaN if it did not make the step.
 double peerLoss(const PeerResult &peer, uint64_t step) {
-  const auto found = std::ranges::find(peer.losses, step, &CurvePoint::step);
-  return found == peer.losses.end() ? std::nan("") : found->loss;
+  return step <= peer.losses.size() ? peer.losses[step - 1].loss : std::nan("");
 }
 
 double relativeDifference(double loss, double expected) {
