@@ -27,7 +27,8 @@ public:
     if (!needed_.contains(loss)) {
       diagnostics_.error(*graph_.output(),
                          "the loss depends on no parameter that is trained: none of those in its "
-                         "computation requires a gradient");
+                         "computation requires a gradient; set requires_grad of some, and leave "
+                         "detach() and no_grad() out on the way to the loss");
       return diagnostics_.toStatus(Code::Unsupported);
     }
     output_ = graph_.output();
@@ -42,6 +43,8 @@ public:
     // A rule may replace its call, and adds calls behind all that are visited.
     for (ir::Node *node : llvm::reverse(visited_))
       visit(*node);
+    for (ir::Diagnostic &error : llvm::reverse(refused_)) // In the model's order.
+      diagnostics_.error(std::move(error));
     return diagnostics_.toStatus(Code::Unsupported);
   }
 
@@ -99,7 +102,7 @@ private:
     std::reverse(visited_.begin(), visited_.end());
   }
 
-  /// Reports an op without a gradient. It names no op: the types of the inputs are not the cause.
+  /// Notes an op without a gradient. The error names no op: the types of the inputs are not the cause.
   void refuse(const ir::Node &node, const std::string &reason) {
     ir::Diagnostic error;
     error.message = "cgc cannot train through " + ir::opName(node.op()).str() + ": " + reason +
@@ -107,21 +110,24 @@ private:
                     "(docs/adding-an-op.md)";
     error.loc = node.loc();
     error.subject = toString(node);
-    diagnostics_.error(std::move(error));
+    refused_.push_back(std::move(error));
   }
 
   void visit(ir::Node &node) {
     if (llvm::none_of(node.results(), [&](ir::Value &v) { return gradients_.contains(&v); }))
       return; // What depends on it has no gradient.
-    const ir::GradientFn rule = ir::opDef(node.op()).gradient;
-    if (!rule) {
-      refuse(node, "it has no gradient");
-      return;
-    }
     auto needed = [&](const ir::Value *value) { return needed_.contains(value); };
     ir::GradientBuilder builder(rewriter_, &node, output_, gradients_, needed);
-    if (Status status = rule(builder); !status.isOk())
-      refuse(builder.node(), status.message());
+    const ir::GradientFn rule = ir::opDef(node.op()).gradient;
+    const Status status = rule ? rule(builder) : Status(Code::Unsupported, "it has no gradient");
+    if (status.isOk())
+      return;
+    refuse(builder.node(), status.message());
+    // The ops that it depends on are visited and refused in the same run.
+    builder.node().forEachInput([&](ir::Value *input) {
+      if (builder.needs(input))
+        builder.set(input, builder.zerosLike(input));
+    });
   }
 
   ir::Graph &graph_;
@@ -130,6 +136,7 @@ private:
   ir::Node *output_ = nullptr;
   llvm::DenseSet<const ir::Value *> needed_;                 ///< Looked up, never iterated.
   std::vector<ir::Node *> visited_;                          ///< In graph order.
+  std::vector<ir::Diagnostic> refused_;                      ///< In reverse graph order.
   llvm::DenseMap<const ir::Value *, ir::Value *> gradients_; ///< Looked up, never iterated.
 };
 
@@ -170,13 +177,15 @@ Result<Changed> DifferentiatePass::run(ir::Graph &graph, PassContext &context) c
     return diagnostics.toStatus(Code::Unsupported);
   }
   const ir::Arg &output = graph.outputs()[loss];
-  if (!output.isValue() || output.value()->tensor().rank() != 0 ||
-      !isFloating(output.value()->tensor().dtype)) {
+  const ir::TensorType *const type = output.isValue() ? &output.value()->tensor() : nullptr;
+  if (!type || type->rank() != 0 || !isFloating(type->dtype)) {
     diagnostics.error(*graph.output(),
-                      "the loss is " +
-                          (output.isValue() ? toString(output.value()->type()) : "no tensor") +
-                          ", and training needs a floating scalar; reduce it, for example with "
-                          "mean()");
+                      "the loss is " + (type ? toString(output.value()->type()) : "no tensor") +
+                          ", and training needs a floating scalar; " +
+                          (type && !isFloating(type->dtype)
+                               ? "compute it without argmax, comparisons and casts to integers"
+                               : "reduce it, for example with mean()") +
+                          (graph.outputs().size() > 1 ? ", or choose another output" : ""));
     return diagnostics.toStatus(Code::Unsupported);
   }
   std::vector<std::string> names = trainingOutputNames(graph);
