@@ -65,6 +65,15 @@ bool readsState(const ir::Node &node) {
   return parameter && parameter->kind == ir::Parameter::Kind::State;
 }
 
+bool isTrained(const ir::Module &module) {
+  return llvm::any_of(module.parameters(),
+                      [](const ir::Parameter &parameter) {
+                        return parameter.kind == ir::Parameter::Kind::State;
+                      }) ||
+         llvm::any_of(module.submodules(),
+                      [](const auto &submodule) { return isTrained(*submodule); });
+}
+
 bool isConstant(ir::Value *value) {
   const ir::Node &base = *layoutOf(value).base->node();
   return base.kind() == ir::NodeKind::GetAttr && !readsState(base);

@@ -12,6 +12,9 @@ namespace cgc::passes {
 /// Returns true if `node` reads a state, whose value differs from run to run.
 bool readsState(const ir::Node &node);
 
+/// Returns true if a part of the module tree has states, as a model that is trained.
+bool isTrained(const ir::Module &module);
+
 /// Returns true if `value` is a parameter that is not a state, or a view of one.
 bool isConstant(ir::Value *value);
 

@@ -1,6 +1,7 @@
 // Match: helpers for patterns.
 #include "passes/match.h"
 
+#include "passes/constants.h"
 #include "runtime/base/check.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -19,6 +20,14 @@ std::optional<int64_t> viewOffset(const ir::Node &node, unsigned index) {
   return (*inferred)[index].viewOffset;
 }
 
+/// Whether `node` is a detach in a model that is trained.
+bool stopsGradients(const ir::Node &node) {
+  if (node.kind() != ir::NodeKind::CallFunction || !node.is(ir::OpKind::Detach))
+    return false;
+  const ir::Module *owner = node.graph()->owner();
+  return owner && isTrained(*owner);
+}
+
 llvm::SmallVector<Operands, 2> bothOrders(const ir::Arg &a, const ir::Arg &b) {
   if (!a.isValue() || !b.isValue())
     return {};
@@ -27,13 +36,20 @@ llvm::SmallVector<Operands, 2> bothOrders(const ir::Arg &a, const ir::Arg &b) {
 
 } // namespace
 
-bool isView(const ir::Node &node) {
+bool isAlias(const ir::Node &node) {
   return viewOffset(node, 0).has_value();
+}
+
+bool isView(const ir::Node &node) {
+  return isAlias(node) && !stopsGradients(node);
 }
 
 Layout layoutOf(ir::Value *value) {
   Layout layout{value, 0};
-  while (auto offset = viewOffset(*layout.base->node(), layout.base->index())) {
+  while (!stopsGradients(*layout.base->node())) {
+    const auto offset = viewOffset(*layout.base->node(), layout.base->index());
+    if (!offset)
+      break;
     layout.offset += *offset;
     layout.base = ir::aliasedArg(*layout.base->node()).value();
   }

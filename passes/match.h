@@ -10,6 +10,8 @@
 namespace cgc::passes {
 
 /// Returns true if `node` is a call whose results all alias argument 0's memory.
+bool isAlias(const ir::Node &node);
+/// As isAlias(), but false for a detach that a gradient has yet to stop at.
 bool isView(const ir::Node &node);
 
 /// The position of a value in the memory of its base, the nearest value above it that is not a

@@ -16,12 +16,19 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
+/// Returns the value whose memory `value` has: itself unless it is a view.
+Value *memoryOf(Value *value) {
+  while (isAlias(*value->node()))
+    value = ir::aliasedArg(*value->node()).value();
+  return value;
+}
+
 /// Returns the views through which `node` overwrites part of a value, innermost first, if each is a
 /// slice of step 1 or a select. Otherwise, or if `node` overwrites the whole value, returns an
 /// empty list.
 std::vector<Node *> viewsOf(Node &node) {
   std::vector<Node *> views;
-  for (Value *value = ir::aliasedArg(node).value(); isView(*value->node());
+  for (Value *value = ir::aliasedArg(node).value(); isAlias(*value->node());
        value = ir::aliasedArg(*value->node()).value()) {
     Node *view = value->node();
     if (!view->is(OpKind::Select) &&
@@ -40,7 +47,7 @@ struct Reads {
 
 Reads readsAfter(Node &node, llvm::ArrayRef<Node *> views) {
   Value *overwritten = ir::aliasedArg(node).value();
-  Value *base = layoutOf(overwritten).base;
+  Value *base = memoryOf(overwritten);
   llvm::DenseSet<const Value *> wholes, others; // Looked up, never iterated.
   for (Node *view : views)
     wholes.insert(ir::aliasedArg(*view).value());
@@ -49,7 +56,7 @@ Reads readsAfter(Node &node, llvm::ArrayRef<Node *> views) {
   for (; &*it != &node; ++it)
     for (Value &value : it->results())
       if (&value != overwritten && !wholes.contains(&value) && value.isTensor() &&
-          layoutOf(&value).base == base)
+          memoryOf(&value) == base)
         others.insert(&value);
   Reads reads;
   for (++it; it != graph.end(); ++it)
@@ -118,7 +125,7 @@ std::string readBy(const Node &reader) {
 }
 
 Overwritten overwritten(Node &node) {
-  const Value *base = layoutOf(ir::aliasedArg(node).value()).base;
+  const Value *base = memoryOf(ir::aliasedArg(node).value());
   if (base->node()->kind() == ir::NodeKind::Placeholder)
     return {ir::Cause::MutatesInput, "it overwrites the input '" + base->name() + "'"};
   if (base->node()->kind() == ir::NodeKind::GetAttr)

@@ -43,6 +43,7 @@ public:
     // A rule may replace its call, and adds calls behind all that are visited.
     for (ir::Node *node : llvm::reverse(visited_))
       visit(*node);
+    eraseDetached();
     for (ir::Diagnostic &error : llvm::reverse(refused_)) // In the model's order.
       diagnostics_.error(std::move(error));
     return diagnostics_.toStatus(Code::Unsupported);
@@ -102,7 +103,8 @@ private:
     std::reverse(visited_.begin(), visited_.end());
   }
 
-  /// Notes an op without a gradient. The error names no op: the types of the inputs are not the cause.
+  /// Notes an op without a gradient. The error names no op: the types of the inputs are not the
+  /// cause.
   void refuse(const ir::Node &node, const std::string &reason) {
     ir::Diagnostic error;
     error.message = "cgc cannot train through " + ir::opName(node.op()).str() + ": " + reason +
@@ -128,6 +130,13 @@ private:
       if (builder.needs(input))
         builder.set(input, builder.zerosLike(input));
     });
+  }
+
+  /// Behind the gradients, a detached value is the value.
+  void eraseDetached() {
+    for (ir::Node &node : llvm::make_early_inc_range(graph_))
+      if (node.kind() == ir::NodeKind::CallFunction && node.is(ir::OpKind::Detach))
+        rewriter_.replace(&node, node.arg("self").value());
   }
 
   ir::Graph &graph_;
