@@ -2,6 +2,7 @@
 #include "passes/canonicalize/in_place.h"
 
 #include "ir/text/text.h"
+#include "passes/constants.h"
 #include "passes/match.h"
 #include "runtime/base/check.h"
 
@@ -115,6 +116,23 @@ void writeBack(Node &node, llvm::ArrayRef<Node *> views, ir::GraphRewriter &rewr
     rewriter.replaceUsesAfter(last, old, fresh);
 }
 
+/// The error of an in-place op on the tensor `path` of `root`.
+Overwritten overwrittenTensor(const ir::Module &root, const std::string &path) {
+  const ir::Parameter &parameter = *root.findParameter(path);
+  const bool isBuffer =
+      parameter.kind == ir::Parameter::Kind::Buffer || parameter.role == StateRole::Buffer;
+  const std::string what = (isBuffer ? "buffer '" : "parameter '") + path + "'";
+  if (!isTrained(root))
+    return {ir::Cause::MutatesState, "it overwrites the " + what};
+  if (isBuffer)
+    return {ir::Cause::None, "it overwrites a view of the " + what +
+                                 ", and a training step can only overwrite a whole buffer: "
+                                 "compute the new value of all of it and give it by copy_()"};
+  return {ir::Cause::None, "it overwrites the " + what +
+                               ", which only the optimizer may change: limit it with --clamp, or "
+                               "make it a buffer"};
+}
+
 } // namespace
 
 std::string readBy(const Node &reader) {
@@ -129,8 +147,7 @@ Overwritten overwritten(Node &node) {
   if (base->node()->kind() == ir::NodeKind::Placeholder)
     return {ir::Cause::MutatesInput, "it overwrites the input '" + base->name() + "'"};
   if (base->node()->kind() == ir::NodeKind::GetAttr)
-    return {ir::Cause::MutatesState,
-            "it overwrites the parameter '" + base->node()->target() + "'"};
+    return overwrittenTensor(*node.graph()->owner(), base->node()->target());
   return {};
 }
 
@@ -140,11 +157,11 @@ bool functionalize(ir::Graph &graph, ir::Diagnostics &diagnostics) {
     if (node.kind() != ir::NodeKind::CallFunction || !node.isInPlace())
       continue;
     const Overwritten what = overwritten(node);
-    if (what.cause != ir::Cause::None)
+    if (!what.message.empty())
       diagnostics.error(node, "in-place op: " + what.message, what.cause);
     const std::vector<Node *> views = viewsOf(node);
     const Reads reads = readsAfter(node, views);
-    if (what.cause == ir::Cause::None && !reads.otherView.empty())
+    if (what.message.empty() && !reads.otherView.empty())
       diagnostics.error(node, "in-place op: another view of what it overwrites, " + reads.otherView,
                         ir::Cause::MutatesView);
     rewriter.makeFunctional(&node);

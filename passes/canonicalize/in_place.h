@@ -8,11 +8,11 @@ namespace cgc::passes {
 
 /// Memory outside the graph that an in-place op overwrites.
 struct Overwritten {
-  ir::Cause cause = ir::Cause::None;
-  std::string message;
+  ir::Cause cause = ir::Cause::None; ///< None where `message` says what to do.
+  std::string message;               ///< Empty if there is no such memory.
 };
-/// Returns whether `node`, an in-place op, overwrites an input or a parameter: cause None if it
-/// does not. The node and all nodes before it must be typed.
+/// Returns what `node`, an in-place op, overwrites if that is an input, a parameter or a buffer.
+/// The node and all nodes before it must be typed.
 Overwritten overwritten(ir::Node &node);
 
 /// Returns "it is read at model.py:6", or that the model returns it.

@@ -234,7 +234,7 @@ void Specializer::infer(Node &node, std::vector<Arg> args) {
   for (unsigned i = 0; i < node.numResults(); ++i)
     setType(node.result(i), (*inferred)[i].type);
   if (node.isInPlace())
-    if (Overwritten what = overwritten(node); what.cause != ir::Cause::None)
+    if (Overwritten what = overwritten(node); !what.message.empty())
       error(node, "in-place op: " + what.message, what.cause);
 }
 
