@@ -4,7 +4,6 @@
 #include "runtime/train/trainer_impl.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -12,8 +11,6 @@
 
 namespace cgc {
 namespace {
-
-constexpr std::array<std::string_view, 3> kFiles = {kModelFile, kOptimizerFile, kAverageFile};
 
 // The metadata of all files.
 constexpr const char *kVersionKey = "cgc.checkpoint", *kPlanKey = "cgc.plan",
@@ -26,7 +23,9 @@ bool isOfModel(const State &state) {
 }
 
 Status another(const std::string &difference) {
-  return {Code::Usage, "the checkpoint is of another model or optimizer: " + difference};
+  return {Code::Usage,
+          "the checkpoint is of another model or optimizer: " + difference +
+              "; use the plan that wrote it, or load its weights alone with loadModel"};
 }
 
 std::string text(const SafetensorsMetadata &metadata, const std::string &key) {
@@ -120,7 +119,7 @@ uint64_t Trainer::Impl::microBatchesOf(const SafetensorsFile &optimizer) const {
 }
 
 Status Trainer::Impl::checkFileNames() const {
-  for (const std::string_view file : kFiles) {
+  for (const std::string_view file : kCheckpointFiles) {
     std::set<std::string> names;
     for (const FileTensor &tensor : tensorsOf(file, /*microBatches=*/1))
       if (!names.insert(tensor.name).second)
@@ -167,7 +166,7 @@ Status Trainer::Impl::saveFile(const std::string &path, const std::vector<FileTe
 Status Trainer::Impl::save(const std::string &folder,
                            const std::map<std::string, std::string> &notes) {
   CGC_TRY(noted(results.collectAll()));
-  CGC_ASSIGN_OR_RETURN(NewFolder temporary, NewFolder::create(folder, kFiles));
+  CGC_ASSIGN_OR_RETURN(NewFolder temporary, NewFolder::create(folder, kCheckpointFiles));
   // "pt" is what readers of models of PyTorch expect.
   const SafetensorsMetadata metadata = {{"format", "pt"},
                                         {kVersionKey, kVersion},
@@ -176,7 +175,7 @@ Status Trainer::Impl::save(const std::string &folder,
   SafetensorsMetadata withNotes = metadata;
   for (const auto &[name, note] : notes)
     withNotes[kNotePrefix + name] = note;
-  for (const std::string_view file : kFiles)
+  for (const std::string_view file : kCheckpointFiles)
     if (const std::vector<FileTensor> tensors = tensorsOf(file, microBatches);
         !tensors.empty() || file != kAverageFile)
       CGC_TRY(
@@ -188,24 +187,31 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
   std::vector<SafetensorsFile> files;
   CheckpointInfo info;
   std::string step, planHash;
+  const std::string where = "'" + folder + "'";
   uint64_t savedMicroBatches = 0;
   std::vector<std::pair<const State *, std::span<const std::byte>>> values;
-  for (const std::string_view name : kFiles) {
+  for (const std::string_view name : kCheckpointFiles) {
     const std::string path = folder + "/" + std::string(name);
-    if (name == kAverageFile && tensorsOf(name, 0).empty()) {
-      if (std::error_code ignored; std::filesystem::exists(path, ignored))
-        return another("it has '" + std::string(name) + "', and the plan keeps no averages");
-      continue;
+    if (name == kAverageFile) {
+      std::error_code ignored;
+      const bool exists = std::filesystem::exists(path, ignored),
+                 isWanted = !tensorsOf(name, 0).empty();
+      if (exists != isWanted)
+        return another(exists ? "it has averages, and the plan keeps none" : "it has no averages")
+            .withContext(where);
+      if (!exists)
+        continue;
     }
     CGC_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(path));
     const std::string version = text(file.metadata(), kVersionKey);
     if (version != kVersion)
-      return Status(
-          Code::InvalidFile,
-          "'" + folder + "' is " +
-              (version.empty()
-                   ? "no checkpoint of cgc; load the weights alone with loadModel"
-                   : "a checkpoint of version " + version + ", and this cgc reads " + kVersion));
+      return Status(Code::InvalidFile,
+                    where + " is " +
+                        (version.empty()
+                             ? "no checkpoint of cgc; load the weights alone with loadModel"
+                             : "a checkpoint of version " + version +
+                                   ", and this cgc reads version " + kVersion +
+                                   "; go on with the cgc that wrote it"));
     // What all files say must be equal.
     if (files.empty()) {
       step = text(file.metadata(), kStepKey);
@@ -214,20 +220,22 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
     const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), info.step);
     if (error != std::errc() || end != step.data() + step.size() ||
         step != text(file.metadata(), kStepKey) || planHash != text(file.metadata(), kPlanKey))
-      return Status(Code::InvalidFile, "'" + folder + "': its files are of two checkpoints");
+      return Status(Code::InvalidFile,
+                    where + ": its files are of two checkpoints; copy all of one again");
     for (const auto &[key, note] : file.metadata())
       if (key.starts_with(kNotePrefix))
         info.notes[key.substr(std::strlen(kNotePrefix))] = note;
     files.push_back(std::move(file));
     if (name == kOptimizerFile)
       savedMicroBatches = microBatchesOf(files.back());
-    CGC_TRY(match(files.back(), tensorsOf(name, savedMicroBatches), values));
+    CGC_TRY(match(files.back(), tensorsOf(name, savedMicroBatches), values).withContext(where));
   }
   if (!how.anyPlan && planHash != structureHash())
-    return Status(Code::Usage,
-                  "the checkpoint is of another plan with the same states: its steps would not be "
-                  "those of this plan, bit by bit; load it with LoadOptions::anyPlan, or use the "
-                  "plan that wrote it");
+    return Status(
+        Code::Usage,
+        where + ": the checkpoint is of another plan with the same states: its steps would not be "
+                "those of this plan, bit by bit; load it with LoadOptions::anyPlan, or use the "
+                "plan that wrote it");
 
   CGC_TRY(recreateIfLost());
   const DeviceGuard guard(implOf(*engine).device);

@@ -6,6 +6,7 @@
 #include "runtime/train/trainer_impl.h"
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 namespace cgc {
@@ -82,6 +83,12 @@ bool storeElement(DType dtype, double value, std::byte *to) {
     return false; // Control values need more digits.
   }
   return false;
+}
+
+std::string numberText(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", value);
+  return text;
 }
 
 } // namespace
@@ -232,13 +239,13 @@ Status Trainer::Impl::set(const State &state, std::span<const double> values) {
   const uint64_t count = bytes / width;
   if (values.size() != count && values.size() != 1)
     return {Code::Usage, "'" + state.name + "' has " + std::to_string(count) + " elements, not " +
-                             std::to_string(values.size())};
+                             std::to_string(values.size()) + "; give one number, or one for each"};
   std::vector<std::byte> elements(bytes);
   for (uint64_t i = 0; i < count; ++i)
     if (const double value = values[values.size() == 1 ? 0 : i];
         !storeElement(state.dtype, value, elements.data() + i * width))
       return {Code::Usage, "'" + state.name + "' is " + std::string(dtypeName(state.dtype)) +
-                               ", which has no " + std::to_string(value)};
+                               ", which does not have the number " + numberText(value)};
   TensorView view{elements.data(), state.dtype, DeviceKind::Cpu, state.sizes, {}};
   if (!runsOnGpu())
     return context->writeState(state.name, view);

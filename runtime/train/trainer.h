@@ -25,6 +25,7 @@ inline constexpr std::string_view kModelFile = "model.safetensors";
 inline constexpr std::string_view kOptimizerFile = "optimizer.safetensors";
 /// Only there if the plan keeps averages of the parameters.
 inline constexpr std::string_view kAverageFile = "average.safetensors";
+inline constexpr std::string_view kCheckpointFiles[] = {kModelFile, kOptimizerFile, kAverageFile};
 
 /// The largest value of TrainerOptions::stepsInFlight.
 inline constexpr size_t kMaxStepsInFlight = 1024;

@@ -12,6 +12,8 @@ from torch.nn import functional as F
 
 warnings.simplefilter("ignore")
 DATA = Path(__file__).resolve().parents[1] / "data"
+# OpenCLIP's RN50 with one block in each layer, an eighth of the width, and smaller images.
+RESNET = {"layers": [1, 1, 1, 1], "width": 8, "head_width": 64, "image_size": 64}
 
 
 class Linear(nn.Module):
@@ -188,6 +190,7 @@ def main(folder):
         "train_convolutions": (Classifier(Convolutions()), (image, labels)),
         "train_transformer": (Classifier(Transformer(128, 3)), (torch.randn(32, 64, 128), labels.repeat(8))),
         "train_clip": (Clip(tiny()), (image, text)),
+        "train_clip_resnet": (Clip(tiny() | {"vision_cfg": RESNET}), (torch.randn(8, 3, 64, 64), torch.cat([text, text.flip(1)]))),
         "train_siglip": (SigLip(tiny()), (image, text)),
         "train_coca": (CoCa(), (image, text)),
         "train_resnet18": (Classifier(resnet18()), (torch.randn(8, 3, 64, 64), torch.arange(8))),

@@ -382,11 +382,8 @@ TEST(Recomputation, ChangesNothingButMemory) {
 
 using Parameters = std::vector<at::Tensor>;
 
-std::unique_ptr<torch::optim::Optimizer> sgd(const Parameters &parameters) {
-  return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(0.05));
-}
-std::unique_ptr<torch::optim::Optimizer> slowSgd(const Parameters &parameters) {
-  return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(0.001));
+template <double Lr> std::unique_ptr<torch::optim::Optimizer> sgd(const Parameters &parameters) {
+  return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(Lr));
 }
 std::unique_ptr<torch::optim::Optimizer> momentum(const Parameters &parameters) {
   return std::make_unique<torch::optim::SGD>(
@@ -418,7 +415,7 @@ INSTANTIATE_TEST_SUITE_P(
                      {{"x", DType::F32, {4, 32}}, {"label", DType::I64, {4}}},
                      32,
                      "rule=sgd,lr=0.05",
-                     sgd},
+                     sgd<0.05>},
         TrainingCase{"MlpMomentum", "train_mlp", kVectors, 10,
                      "rule=sgd,lr=0.02,momentum=0.9,nesterov=true,weight-decay=0.01", momentum},
         TrainingCase{"MlpAdam", "train_mlp", kVectors, 10, "rule=adam,lr=0.001,beta2=0.99", adam},
@@ -440,8 +437,14 @@ INSTANTIATE_TEST_SUITE_P(
                      {{"x", DType::F32, {8, 3, 64, 64}}, {"label", DType::I64, {8}}},
                      10,
                      "rule=sgd,lr=0.001",
-                     slowSgd},
+                     sgd<0.001>},
         TrainingCase{"ClipAdamW", "train_clip", kPairs, 512, kAdamW, adamW},
+        TrainingCase{"ClipResNetSgd",
+                     "train_clip_resnet",
+                     {{"image", DType::F32, {8, 3, 64, 64}}, {"text", DType::I64, {8, 16}}},
+                     512,
+                     "rule=sgd,lr=0.0001",
+                     sgd<0.0001>},
         TrainingCase{"SigLipAdamW", "train_siglip", kPairs, 512, kAdamW, adamW},
         TrainingCase{"CoCaAdamW", "train_coca", kPairs, 512, kAdamW, adamW}),
     [](const auto &info) { return info.param.name; });

@@ -120,10 +120,11 @@ TEST_F(TrainedPlan, ControlValuesThatDoNotFitAreRefused) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double bad : {std::nan(""), kInfinity, 1e39})
     EXPECT_THAT(trainer->set("lr", bad).message(), HasSubstr("'optimizer:lr' is f32")) << bad;
+  EXPECT_THAT(trainer->set("lr", 1e39).message(), HasSubstr("1e+39"));
   for (const double bad : {0.5, 1e19, -kInfinity})
     EXPECT_THAT(trainer->set("step", bad).message(), HasSubstr("'optimizer:step' is i64")) << bad;
   const std::vector<double> two = {1, 2};
-  EXPECT_THAT(trainer->set("lr", two).message(), HasSubstr("has 1 elements, not 2"));
+  EXPECT_THAT(trainer->set("lr", two).message(), HasSubstr("has 1 elements, not 2; give one"));
   EXPECT_THAT(trainer->set("momentum", 1).message(),
               HasSubstr("no control value 'momentum'; the plan has optimizer:step, optimizer:lr"));
   EXPECT_EQ(trainer->set("w", 1).code(), Code::Usage);
