@@ -23,6 +23,7 @@ public:
   /// `names` are the output names of the methods of `source` itself.
   ModuleImporter(OutputNames names, ImportFor purpose) : purpose_(purpose) {
     state_.outputNames = std::move(names);
+    state_.hasGradients = purpose == ImportFor::Training;
   }
 
   Result<std::unique_ptr<ir::Module>> import(const torch::jit::Module &source) {

@@ -52,13 +52,17 @@ bool isObject(const Value *value, llvm::StringRef prefix) {
   return type && type->name() && llvm::StringRef(type->name()->qualifiedName()).starts_with(prefix);
 }
 
+bool switchesGradients(const Value *value) {
+  return isObject(value, "__torch__.torch.autograd.grad_mode.");
+}
+
 bool isIdleContext(const Value *value) {
-  return isObject(value, "__torch__.torch.autograd.grad_mode.") ||
+  return switchesGradients(value) ||
          isObject(value, "__torch__.torch.autograd.profiler.record_function");
 }
 
 /// Returns true if `node` belongs to `with torch.no_grad()`, `with record_function("…")` or a
-/// similar context without effect on a plan, which has no gradients and a profiler of its own.
+/// similar context without effect on a plan for inference, which has a profiler of its own.
 bool usesNoOpContext(const Node &node) {
   switch (node.kind()) {
   case prim::CreateObject:
@@ -176,6 +180,11 @@ void GraphImporter::refuseStream(const Node &node) {
          ir::Cause::DefaultStream);
 }
 
+void GraphImporter::refuseNoGrad(const Node &node) {
+  refuse(node, "a step cannot switch gradients off for a part of its code, as no_grad() does: call "
+               "detach() on what this part computes");
+}
+
 ir::Loc GraphImporter::locOf(const Node &node) {
   // An assignment to an attribute has no source line; the assigned value has one.
   const Node &source = node.kind() == prim::SetAttr ? *node.inputs()[1]->node() : node;
@@ -235,6 +244,8 @@ void GraphImporter::importNode(const Node &node) {
     return importGetAttr(node);
   if (usesStream(node))
     return refuseStream(node);
+  if (state_.hasGradients && kind == prim::CreateObject && switchesGradients(node.output()))
+    return refuseNoGrad(node);
   if (kind == prim::CallMethod && !usesNoOpContext(node))
     return importCallMethod(node);
   if (kind == prim::CallFunction)

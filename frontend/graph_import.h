@@ -23,7 +23,8 @@ struct ImportState {
   /// The line of the user's source that first calls a method ("visual.ln_pre.forward"), used as the
   /// location of methods in torch's own files. Never iterated.
   std::map<std::string, ir::Loc> callers;
-  OutputNames outputNames; ///< For the methods of the file's root module, not of its submodules.
+  OutputNames outputNames;   ///< For the methods of the file's root module, not of its submodules.
+  bool hasGradients = false; ///< Whether the plan has gradients, as one for training has.
 };
 
 /// The callers of a graph.
@@ -76,6 +77,7 @@ private:
   /// named.
   void createOutput(c10::ArrayRef<const torch::jit::Value *> results, ir::Loc loc);
   void refuseStream(const torch::jit::Node &node);
+  void refuseNoGrad(const torch::jit::Node &node);
   void importBlock(const torch::jit::Block &block);
   void importNode(const torch::jit::Node &node);
   void importConstant(const torch::jit::Node &node);
