@@ -7,6 +7,7 @@
 #include "ir/op_def.h"
 #include "passes/train/differentiate.h"
 #include "passes/train/parameter_copies.h"
+#include "passes/train/training_notes.h"
 #include "runtime/base/training_names.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -231,6 +232,10 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
       graphs.push_back(std::move(specialized[i]));
     }
   }
+  if (options.train && options.onNote)
+    for (const std::string &note :
+         passes::trainingNotes(*root.findGraph(buckets.front().entry), *graphs.front()))
+      options.onNote(note);
   if (options.train && options.train->accumulates) {
     auto update = makeUpdate(root, options, context);
     if (!update.isOk())

@@ -84,6 +84,8 @@ struct CompileOptions {
 
   /// Called before each phase of compile() with its name and with the number of phases.
   std::function<void(const std::string &phase, size_t phases)> onPhase;
+  /// Receives what the user of a training plan should know of its step (passes::trainingNotes).
+  std::function<void(const std::string &note)> onNote;
 };
 
 /// Usage if the options contradict each other, or if `passes` or `instrumentation` names a pass

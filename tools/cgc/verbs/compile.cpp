@@ -231,6 +231,7 @@ Status compile(Options options, ir::Diagnostics &diagnostics) {
       progress.expect(phases + (options.tune ? 3 : 2)); // Adds load, write and, if asked for, tune.
       progress.begin(phase);
     };
+    compileOptions.onNote = [](const std::string &note) { logInfo(note); };
     auto compiled = driver::compile(*root, compileOptions, diagnostics);
     if (!begun) // Inputs, batch sizes or entries do not fit the model.
       return withOptionsToChange(compiled.status(), "--input, --batch, --entry or --entry-group");
