@@ -163,8 +163,8 @@ const fs::path &trainingModels() {
     const fs::path script = kSource / "tests/e2e/make_training_models.py";
     makeOnce(path / "done",
              {script, kSource / "scripts/export_training_step.py",
-              kSource / "examples/training/mlp.py", kSource / "examples/training/shapes.py",
-              kSource / "examples/training/shapes.json"},
+              kSource / "tests/e2e/bad_steps.py", kSource / "examples/training/mlp.py",
+              kSource / "examples/training/shapes.py", kSource / "examples/training/shapes.json"},
              [&] { return runProgram({kPython, script, path}, path); });
     return path;
   }();

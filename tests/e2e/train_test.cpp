@@ -154,20 +154,136 @@ TEST_F(Train, FindsNanInTheData) {
 
 TEST_F(Train, NamesWrongArguments) {
   makeStep();
-  expectError(train({"--lr", "fast"}), 2, {"--lr", "fast is no learning rate"});
-  expectError(train({"--lr", "nan"}), 2, {"nan is no learning rate"});
+  expectError(train({"--lr", "fast"}), 2, {"--lr", "'fast' is no learning rate"});
+  for (const std::string bad : {"nan", "inf", "-1", "1e39", "", "1x"})
+    expectError(train({"--lr", bad}), 2, {"'" + bad + "' is no learning rate", "give an f32"});
+  expectError(train({"--lr", "1,2"}), 2, {"--lr", "has 1 elements, not 2", "give one number"});
   expectError(train({"--batch", "8"}), 2, {"--batch 8", "has a step for 16"});
   expectError(train({"--accumulate", "0"}), 2, {"--accumulate"});
   expectError(train({"--accumulate", "2"}), 2, {"mlp.cgplan", "--train --accumulate"});
   expectError(train({"--checkpoint-every", "2"}), 2, {"needs --checkpoint"});
   expectError(train({"--checkpoint", "no/such"}), 1, {"--checkpoint no/such", "make it first"});
+  fs::create_directory(folder / "results");
+  writeFile(folder / "results/notes.txt", "");
+  // Before the first step, not behind the last.
+  expectError(train({"--steps", "1000000000", "--checkpoint", "results"}), 2,
+              {"--checkpoint", "'results' is no checkpoint", "notes.txt", "another folder"});
+  expectError(train({"--checkpoint", "mlp.cgplan"}), 2, {"'mlp.cgplan' exists and is no folder"});
   expectError(train({"--resume", "none"}), 3, {"none"});
   expectError(train({"--resume", "none", "--shuffle"}), 2, {"--resume", "--shuffle"});
   expectError(cgc({"train", "mlp.cgplan", "--data", x_}), 2, {"no samples of input 'y'"});
+  writeNpy(folder / "wide.npy", "<f4", {64, 33}, std::vector<float>(64 * 33));
+  expectError(cgc({"train", "mlp.cgplan", "--data", "x=wide.npy", y_}), 2,
+              {"wide.npy", "f32[64,33]", "input 'x' takes f32[N,32]", "convert it"});
   expectError(cgc({"train", "mlp.cgplan", "--data", "x=none.npy"}), 3, {"none.npy"});
   makePlan();
   expectError(cgc({"train", "plan.cgplan", "--data", x_}), 2,
               {"is no training plan", "cgc compile --train"});
+}
+
+/// Compiles a step of bad_steps.py.
+class BadSteps : public ScriptTest {
+protected:
+  Outcome compile(const std::string &name, const std::vector<std::string> &more = {}) {
+    std::vector<std::string> arguments = {"compile",  trainingModels() / (name + ".pt"),
+                                          "-o",       "step.cgplan",
+                                          "--train",  "forward",
+                                          "--target", "cpu",
+                                          "--input",  "x=f32[4,8]",
+                                          "--input",  "y=i64[4]"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return cgc(arguments);
+  }
+  /// The position of a line that ends with `# LINE: tag`, as errors begin.
+  static std::string at(const std::string &tag) {
+    std::istringstream file(readFile(fs::path(CGC_SOURCE_DIR) / "tests/e2e/bad_steps.py"));
+    std::string line;
+    for (int number = 1; std::getline(file, line); ++number)
+      if (line.ends_with("# LINE: " + tag))
+        return "bad_steps.py:" + std::to_string(number);
+    ADD_FAILURE() << "no line " << tag;
+    return "";
+  }
+  void refuse(const std::string &name, const std::vector<std::string> &texts) {
+    SCOPED_TRACE(name);
+    expectError(compile(name), 4, texts);
+    EXPECT_FALSE(fs::exists(folder / "step.cgplan"));
+  }
+};
+
+TEST_F(BadSteps, AreRefusedByLine) {
+  refuse("vector", {at("vector"), "the loss is f32[4]", "reduce it, for example with mean()"});
+  refuse("integer", {at("integer"), "the loss is i64[]", "without argmax", "another output"});
+  EXPECT_EQ(compile("integer", {"--loss", "1"}).status, 0);
+  fs::remove(folder / "step.cgplan");
+  refuse("frozen", {"no parameter that is trained", "set requires_grad of some"});
+  refuse("no_gradient",
+         {at("distances") + ": error: cgc cannot train through aten.cdist: it has no gradient",
+          at("image") + ": error: cgc cannot train through aten.upsample_nearest2d",
+          at("larger") + ": error: cgc cannot train through aten.upsample_bilinear2d"});
+  refuse("writes",
+         {at("slice") + ": error: in-place op: it overwrites a view of the buffer 'queue'",
+          at("weight") + ": error: in-place op: it overwrites the parameter 'fc.weight'",
+          at("input") + ": error: in-place op: it overwrites the input 'x'"});
+  refuse("flow", {at("branch") + ": error: data-dependent control flow", "torch.where"});
+  refuse("no_grad", {at("no_grad") + ": error: a step cannot switch gradients off", "detach()"});
+}
+
+TEST_F(BadSteps, ParametersThatNoGradientReachesAreNamed) {
+  const Outcome outcome = compile("unreached", {"--optimizer", "adamw,weight_decay=0.1"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const size_t note = outcome.err.find("no gradient reaches ");
+  ASSERT_NE(note, std::string::npos) << outcome.err;
+  const std::string names = outcome.err.substr(note, outcome.err.find(':', note) - note);
+  for (const char *name : {"scale", "head.weight", "head.bias", "unused"})
+    EXPECT_NE(names.find(name), std::string::npos) << names;
+  for (const char *name : {"fc.", "tied", "frozen"})
+    EXPECT_EQ(names.find(name), std::string::npos) << names;
+  EXPECT_NE(outcome.err.find("without weight decay", note), std::string::npos) << outcome.err;
+}
+
+TEST_F(BadSteps, EvaluationModeIsSaid) {
+  for (const std::string name : {"evaluated", "evaluated_script"}) {
+    const Outcome outcome = compile(name);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("1 dropout and 1 batch norm of the model, the first at " +
+                               at("norm") + " (norm), were exported after eval()"),
+              std::string::npos)
+        << outcome.err;
+  }
+  EXPECT_NE(compile("evaluated_only").err.find("the model was exported after eval()"),
+            std::string::npos);
+  const Outcome trained =
+      cgc({"compile", trainingModels() / "mlp.pt", "-o", "mlp.cgplan", "--train", "forward",
+           "--target", "cpu", "--input", "x=f32[16,32]", "--input", "y=i64[16]"});
+  EXPECT_EQ(trained.status, 0);
+  EXPECT_EQ(trained.err, "");
+}
+
+TEST_F(Train, NamesOtherCheckpoints) {
+  makeStep();
+  ASSERT_EQ(train({"--steps", "1", "--checkpoint", "run"}).status, 0);
+  makeStep({"--ema", "0.9"});
+  expectError(train({"--resume", "run"}), 2, {"'run': ", "it has no averages", "plan that wrote"});
+  makeStep({"--clip-norm", "1"});
+  expectError(train({"--resume", "run"}), 2, {"'run': ", "of another plan with the same states"});
+  makeStep();
+  fs::resize_file(folder / "run/optimizer.safetensors", 1000);
+  expectError(train({"--resume", "run"}), 3, {"run/optimizer.safetensors", "cut short"});
+}
+
+/// A process that ends in the middle of a checkpoint leaves the one before.
+TEST_F(Train, AnEndWithoutWarningLeavesAWholeCheckpoint) {
+  makeStep();
+  for (int i = 0; i < 5; ++i) {
+    const Outcome outcome = train({"--steps", "1000000", "--checkpoint-every", "1", "--log-every",
+                                   "1", "--checkpoint", "run"},
+                                  {.signal = SIGKILL, .killOnPhase = "step 3,"});
+    EXPECT_NE(outcome.status, 0);
+    const Outcome next = train({"--steps", "1", "--resume", "run", "--json"});
+    ASSERT_EQ(next.status, 0) << next.err;
+    EXPECT_GT(parseJson(next, "train")["first_step"], 1);
+  }
 }
 
 TEST_F(Train, RecomputesActivationsOnRequest) {

@@ -3,6 +3,7 @@
 #include "runtime/exec/cuda_support.h"
 #include "runtime/exec/gpu.h"
 #include "runtime/kernels/reference.h"
+#include "runtime/train/folder.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
 #include "tools/cgc/cli/libraries.h"
@@ -66,13 +67,14 @@ Result<const Bucket *> chooseBucket(const PlanData &plan, const Options &options
                                          options.plan, joinNames(batches)));
 }
 
+/// That a checkpoint could be written now, rather than behind the last step.
 Status checkFolder(const std::string &option, const std::string &folder) {
   const std::filesystem::path path = std::filesystem::absolute(folder).lexically_normal();
   const std::filesystem::path clean = path.has_filename() ? path : path.parent_path();
-  if (std::filesystem::is_directory(clean.parent_path()))
-    return Status::ok();
-  return {Code::Failed, fmt::format("{} {}: the folder {} does not exist; make it first", option,
-                                    folder, clean.parent_path().string())};
+  if (!std::filesystem::is_directory(clean.parent_path()))
+    return {Code::Failed, fmt::format("{} {}: the folder {} does not exist; make it first", option,
+                                      folder, clean.parent_path().string())};
+  return NewFolder::create(folder, kCheckpointFiles).status().withContext(option);
 }
 
 /// Continues the checkpoint of --resume: its states, and the order of its data.
@@ -269,10 +271,10 @@ Verb addTrain(CLI::App &app) {
       ->allow_extra_args(false)
       ->check([](const std::string &text) {
         char *end = nullptr;
-        const double value = std::strtod(text.c_str(), &end);
-        return *end == '\0' && std::isfinite(value) && value >= 0
+        const float value = std::strtof(text.c_str(), &end);
+        return !text.empty() && *end == '\0' && std::isfinite(value) && value >= 0
                    ? std::string()
-                   : text + " is no learning rate; give a number of at least 0";
+                   : "'" + text + "' is no learning rate; give an f32 number of at least 0";
       });
   command
       ->add_option("--batch", options->batch,
