@@ -59,10 +59,17 @@ std::string stepPasses(const TrainingPipeline &training, llvm::StringRef use) {
       training.selects() ? "select-gradients,select-train-norm,fuse-batch-norm," : "";
   const std::string again =
       training.recompute.empty() ? "" : "recompute{level=" + training.recompute + "," + loss + "},";
+  const std::string split =
+      training.microBatches ? "micro-batches{count=" + std::to_string(*training.microBatches) + "},"
+                            : "";
+  // All of a micro-batch is computed again in any case, so that keeping small values saves nothing.
+  const std::string splitAgain =
+      training.microBatches ? "recompute{level=micro-batches,least-bytes=0," + loss + "}," : "";
   // The first scale of torch.amp.GradScaler.
   const std::string scale = training.autocast == DType::F16 ? ",loss-scale=65536" : "";
-  return methodPasses("step", training) + "differentiate{" + loss + scale + "}," + use.str() +
-         ",fold,op-substitution,cse,simplify-gradients," + select + again + "dce";
+  return methodPasses("step", training) + split + "differentiate{" + loss + scale + "}," +
+         use.str() + ",fold,op-substitution,cse,simplify-gradients," + select + again + splitAgain +
+         "dce";
 }
 } // namespace
 

@@ -31,6 +31,8 @@ struct TrainingPipeline {
   size_t loss = 0;                    ///< The output that is the loss.
   std::string optimizer = {};         ///< The options of the pass `optimize`.
   std::string recompute = {};         ///< The level of the pass `recompute`; empty: no such pass.
+  /// The micro-batches that a batch is computed in; none: it is not split.
+  std::optional<uint64_t> microBatches = {};
 
   bool selects() const { return target == DeviceKind::Cuda && level != OptLevel::O0; }
 };

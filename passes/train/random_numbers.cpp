@@ -97,15 +97,6 @@ bool isRandom(const Node &node) {
          node.is(OpKind::RandnLike) || node.is(OpKind::Bernoulli);
 }
 
-/// The first stream that no call of the graph has.
-int64_t firstFreeStream(const ir::Graph &graph) {
-  int64_t next = 0;
-  for (const Node &node : graph)
-    if (node.is(OpKind::Uniform) || node.is(OpKind::TrainDropout))
-      next = std::max(next, node.arg("stream").as<int64_t>() + 1);
-  return next;
-}
-
 } // namespace
 
 Result<Changed> RandomNumbersPass::run(ir::Graph &graph, PassContext &context) const {

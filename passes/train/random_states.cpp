@@ -5,6 +5,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
+
 namespace cgc::passes {
 namespace {
 
@@ -32,6 +34,14 @@ void advanceRandomOffset(ir::Graph &graph, DeviceKind device) {
   ir::Node *next = graph.call(ir::OpKind::Add, {offset, 1, 1}, 1, output.loc(), &output);
   next->result()->setType(offset->type());
   graph.addStateWrite(kOffsetState, next->result());
+}
+
+int64_t firstFreeStream(const ir::Graph &graph) {
+  int64_t next = 0;
+  for (const ir::Node &node : graph)
+    if (node.is(ir::OpKind::Uniform) || node.is(ir::OpKind::TrainDropout))
+      next = std::max(next, node.arg("stream").as<int64_t>() + 1);
+  return next;
 }
 
 } // namespace cgc::passes

@@ -18,4 +18,7 @@ RandomStates readRandomStates(ir::Graph &graph, DeviceKind device, ir::Node &bef
 /// an output node.
 void advanceRandomOffset(ir::Graph &graph, DeviceKind device);
 
+/// The first stream of random numbers that no call of the graph draws from.
+int64_t firstFreeStream(const ir::Graph &graph);
+
 } // namespace cgc::passes

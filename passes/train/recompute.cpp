@@ -17,16 +17,20 @@ namespace cgc::passes {
 ///
 /// level=cheap: the results of pointwise ops and layer norms whose operands are kept anyway.
 /// level=blocks: all values within a block, a module in a list of modules such as
-/// `transformer.resblocks.3`; the values that go from block to block are kept. Random numbers are
-/// functions of states, so that both times are equal.
+/// `transformer.resblocks.3`, and within one micro-batch; the values that go from block to block
+/// are kept.
+/// level=micro-batches: the same with the micro-batches of the pass `micro-batches` as blocks, what
+/// depends on a range of the rows of the inputs and on no other rows.
+/// Random numbers are functions of states, so that both times are equal.
 struct RecomputePass {
   static constexpr const char *name = "recompute";
-  /// Options: level, cheap (the default) or blocks; loss, an output (default 0); least-bytes, the
-  /// size of the smallest value to compute again (default 1 MiB).
+  enum class Level : uint8_t { Cheap, Blocks, MicroBatches };
+  /// Options: level, cheap (the default), blocks or micro-batches; loss, an output (default 0);
+  /// least-bytes, the size of the smallest value to compute again (default 1 MiB).
   static Result<RecomputePass> create(PassOptions &options);
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 
-  bool blocks = false;
+  Level level = Level::Cheap;
   size_t loss = 0, leastBytes = 1 << 20;
 };
 
@@ -37,8 +41,8 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-/// The block of a node: the path of its module up to the first index; empty if it is in none.
-llvm::StringRef blockOf(const Node &node) {
+/// The path of the node's module up to the first index; empty if it has none.
+llvm::StringRef modulePrefix(const Node &node) {
   const llvm::StringRef path = node.loc().module;
   for (size_t begin = 0; begin < path.size();) {
     const size_t end = std::min(path.find('.', begin), path.size());
@@ -48,6 +52,12 @@ llvm::StringRef blockOf(const Node &node) {
     begin = end + 1;
   }
   return "";
+}
+
+/// Whether the node takes a range of the rows of an input.
+bool takesRows(const Node &node) {
+  const auto slice = ir::SliceOp::of(node);
+  return slice && slice->dim() == 0 && slice->self()->node()->kind() == ir::NodeKind::Placeholder;
 }
 
 class Recomputation {
@@ -60,6 +70,7 @@ public:
     for (Node &node : rewriter_.graph()) {
       if (node.kind() == ir::NodeKind::CallFunction)
         forward.push_back(&node);
+      findMicroBatch(node);
       if (&node == &loss_)
         break;
     }
@@ -84,6 +95,31 @@ private:
     Node *first = nullptr; ///< The first user of its values in the backward pass.
     llvm::DenseMap<const Value *, Value *> again; ///< Looked up, never iterated.
   };
+
+  bool isCheapLevel() const { return options_.level == RecomputePass::Level::Cheap; }
+
+  /// Finds the micro-batch of a node whose operands have been visited.
+  void findMicroBatch(const Node &node) {
+    std::optional<std::string> found;
+    if (takesRows(node))
+      found = std::to_string(ir::SliceOp::of(node)->start().value_or(0));
+    node.forEachInput([&](const Value *input) {
+      const auto other = microBatches_.find(input->node());
+      if (other != microBatches_.end())
+        found = found.value_or(other->second) == other->second ? other->second : "";
+    });
+    if (found)
+      microBatches_[&node] = *found;
+  }
+
+  /// The block of a node; empty if it is in none.
+  std::string blockOf(const Node &node) const {
+    const std::string microBatch = microBatches_.lookup(&node);
+    if (options_.level == RecomputePass::Level::MicroBatches)
+      return microBatch;
+    const llvm::StringRef module = modulePrefix(node);
+    return module.empty() ? "" : microBatch + ":" + module.str();
+  }
 
   bool isLarge(const Value &value) const {
     const ir::TensorType &type = value.tensor();
@@ -118,9 +154,9 @@ private:
       return false;
     if (isView(node))
       return isRepeated(*ir::aliasedArg(node).value());
-    if (!options_.blocks)
+    if (isCheapLevel())
       return isCheap(value);
-    const llvm::StringRef block = blockOf(node);
+    const std::string block = blockOf(node);
     return !block.empty() && llvm::all_of(node.results(), [&](const Value &result) {
       return staysInBlock(result, block);
     });
@@ -157,7 +193,7 @@ private:
   std::vector<Arg> argsOf(Node &node) const {
     std::vector<Arg> args = node.args().vec();
     if (const auto norm = ir::LayerNormStatisticsOp::of(node);
-        norm && norm->addend() && !options_.blocks) {
+        norm && norm->addend() && isCheapLevel()) {
       args.front() = node.result(3);
       args.back() = Arg();
     }
@@ -166,7 +202,7 @@ private:
 
   /// What is computed again together: a block, or a node.
   std::string groupOf(const Node &node) const {
-    return options_.blocks ? blockOf(node).str() : node.result()->name();
+    return isCheapLevel() ? node.result()->name() : blockOf(node);
   }
 
   /// Makes the uses of `value` in the backward pass those of a second computation.
@@ -195,14 +231,20 @@ private:
   ir::GraphRewriter rewriter_;
   Node &loss_;
   llvm::StringMap<Block> blocks_; ///< Looked up, never iterated.
+  /// The first row of each node's micro-batch; empty if it combines several. Looked up, never
+  /// iterated.
+  llvm::DenseMap<const Node *, std::string> microBatches_;
 };
 
 } // namespace
 
 Result<RecomputePass> RecomputePass::create(PassOptions &options) {
   RecomputePass pass;
-  CGC_ASSIGN_OR_RETURN(const auto level, options.takeOneOf("level", {"cheap", "blocks"}));
-  pass.blocks = level == "blocks";
+  CGC_ASSIGN_OR_RETURN(const auto level,
+                       options.takeOneOf("level", {"cheap", "blocks", "micro-batches"}));
+  pass.level = level == "blocks"          ? Level::Blocks
+               : level == "micro-batches" ? Level::MicroBatches
+                                          : Level::Cheap;
   CGC_ASSIGN_OR_RETURN(const auto loss, options.takeNumber("loss"));
   pass.loss = loss.value_or(0);
   CGC_ASSIGN_OR_RETURN(const auto least, options.takeNumber("least-bytes"));

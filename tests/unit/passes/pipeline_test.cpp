@@ -64,7 +64,8 @@ TEST(PassManagerTest, WrongOptionsSayWhatIsRight) {
         Case{"fold{limit=-1}", "'limit' of pass 'fold' is a number, not '-1'"},
         Case{"fold{limit}", "expected name=value"},
         Case{"fold{limit=1,limit=2}", "'limit' of pass 'fold' is there twice"},
-        Case{"recompute{level=most}", "cheap, blocks, not 'most'"},
+        Case{"recompute{level=most}", "cheap, blocks, micro-batches, not 'most'"},
+        Case{"micro-batches{count=1}", "is 1, and has to be at least 2"},
         Case{"fold{limit=1", "one pair of braces"}, Case{"fold{limit=1}x", "one pair of braces"},
         Case{"fold}", "there is no pass 'fold}'; did you mean 'fold'?"}}) {
     auto passes = PassManager::parse(c.pipeline);
@@ -189,6 +190,24 @@ TEST(PipelineTest, RecomputeNamesALossThatIsNoOutput) {
   Status status = runPasses(*module, "recompute{loss=1}");
   EXPECT_EQ(status.code(), Code::Usage);
   EXPECT_THAT(status.message(), HasSubstr("'loss' of recompute is 1, which is no output"));
+}
+
+TEST(PassManagerTest, MicroBatchesNeedADivisibleBatch) {
+  const auto refusal = [](const char *inputs, const char *passes) {
+    const std::string text =
+        "graph @g(" + std::string(inputs) + ") {\n%0 = aten.sum(%x) : f32[]\noutput %0\n}";
+    auto module = parse(text.c_str());
+    const Status status = runPasses(*module, passes);
+    EXPECT_EQ(status.code(), Code::Usage);
+    return status.message();
+  };
+  EXPECT_THAT(refusal("%x: f32[6,3]", "micro-batches{count=4}"),
+              HasSubstr("a batch of 6 is not divisible into 4 micro-batches; change the batch or"));
+  EXPECT_THAT(refusal("%x: f32[1,3]", "micro-batches"), HasSubstr("a batch of 1"));
+  EXPECT_THAT(refusal("%x: f32[0,3]", "micro-batches"), HasSubstr("a batch of 0"));
+  EXPECT_THAT(refusal("%x: f32[4,3], %y: f32[6,3]", "micro-batches"),
+              HasSubstr("dimension 0 is 4 in 'x' and 6 in 'y', so that there is no batch to split; "
+                        "compile the step without --grad-cache"));
 }
 
 TEST(PipelineTest, OffendersReachTheCallersDiagnostics) {
