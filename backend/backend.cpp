@@ -260,7 +260,7 @@ Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions op
         llvm::find_if(plan.entries, [&](const Entry &e) { return e.name == bucket.entry; });
     if (entry == plan.entries.end())
       entry = plan.entries.insert(entry, Entry{bucket.entry, {}});
-    FinishedBucket finished = builder.finish();
+    FinishedBucket finished = builder.finish(bucket.branches);
     Bucket &made = entry->buckets.emplace_back(std::move(finished.bucket));
     if (const uint32_t branches = largestBranch(made))
       compiled.branched.push_back({entry->name, entry->buckets.size() - 1, branches,

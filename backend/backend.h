@@ -19,6 +19,9 @@ namespace cgc::backend {
 struct EntryBucket {
   std::string entry;
   const ir::Graph *graph;
+  /// Lets independent chains of the graph run at the same time, which takes memory for each. Only
+  /// for target cuda.
+  bool branches = true;
 };
 
 /// A bucket whose records are in branches, and what that costs.

@@ -340,10 +340,10 @@ std::vector<BufferUse> BucketBuilder::bufferUses() const {
   return uses;
 }
 
-FinishedBucket BucketBuilder::finish() {
+FinishedBucket BucketBuilder::finish(bool branches) {
   const std::vector<BufferUse> uses = bufferUses();
   // On the host, and around a host call, records run one by one.
-  if (options_.target == DeviceKind::Cuda && llvm::none_of(records_, isHostCall))
+  if (branches && options_.target == DeviceKind::Cuda && llvm::none_of(records_, isHostCall))
     for (auto [record, branch] : llvm::zip_equal(records_, findBranches(uses)))
       record.branch = branch;
   const BufferLives lives(uses, records_, storages_.size());

@@ -133,8 +133,8 @@ public:
   /// if no record behind it reads the old value, nor the record itself, unless its kernel may
   /// overwrite what it reads; else a copy is added. Call once, after all outputs.
   void addStateWrites(llvm::ArrayRef<StateWrite> writes);
-  /// Finds the branches, plans the arena and resolves every place.
-  FinishedBucket finish();
+  /// Finds the branches if there may be any, plans the arena and resolves every place.
+  FinishedBucket finish(bool branches);
 
 private:
   struct Storage {

@@ -292,6 +292,18 @@ TEST(LowerBranches, TowersAreBranchesWithMemoryOfTheirOwn) {
   EXPECT_EQ(plan->branched[0].serialArenaBytes, 3 * kBytes);
 }
 
+TEST(LowerBranches, TowersShareMemoryWithoutBranches) {
+  const auto module = parse(towers(10));
+  const EntryBucket inOrder{"g", module->findGraph("g"), /*branches=*/false};
+  ir::Diagnostics diagnostics;
+  const auto plan = lower({&inOrder, 1}, DeviceKind::Cuda, diagnostics);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  EXPECT_EQ(branchesOf(bucket), std::vector<uint32_t>(21, 0));
+  EXPECT_EQ(bucket.arenaBytes, 3u * 64 * 64 * 4);
+  EXPECT_TRUE(plan->branched.empty());
+}
+
 TEST(LowerBranches, ThePlanIsRefusedIfABranchIsWrong) {
   const auto plan = lowerAll(*parse(towers(10)), DeviceKind::Cuda);
   ASSERT_TRUE(plan) << plan.status().message();
