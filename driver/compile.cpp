@@ -57,6 +57,8 @@ bool isOfTypes(const ir::Diagnostic &error) {
 struct Stage {
   std::string entry; ///< Empty: that of the bucket.
   passes::Pipeline pipeline;
+  /// EntryBucket::branches. Micro-batches that ran at the same time would each need memory.
+  bool branches = true;
 };
 
 /// One specialized graph for each bucket. Tries every entry: the failure names each entry that
@@ -108,7 +110,8 @@ passes::TrainingPipeline pipelineOf(const CompileOptions &options) {
           .autocast = train.autocast,
           .loss = train.loss,
           .optimizer = train.optimizer,
-          .recompute = train.recompute};
+          .recompute = train.recompute,
+          .microBatches = train.microBatches};
 }
 
 std::string passesOf(const CompileOptions &options) {
@@ -152,6 +155,10 @@ Result<passes::Pipeline> makePipeline(const CompileOptions &options) {
   if (options.train && std::holds_alternative<std::string>(options.passes))
     return Status(Code::Usage, "a training plan is compiled by its own passes: leave the list of "
                                "passes out");
+  if (options.train && options.train->accumulates && options.train->microBatches)
+    return Status(Code::Usage,
+                  "accumulation is over batches with losses of their own, and micro-batches "
+                  "have one loss: leave one of the two out");
   return makePipeline(options, passesOf(options));
 }
 
@@ -160,7 +167,8 @@ Result<passes::Pipeline> makePipeline(const CompileOptions &options) {
 Result<std::vector<Stage>> makeStages(const CompileOptions &options) {
   CGC_ASSIGN_OR_RETURN(passes::Pipeline first, makePipeline(options));
   std::vector<Stage> stages;
-  stages.push_back({options.train ? kStepEntry : "", std::move(first)});
+  stages.push_back({options.train ? kStepEntry : "", std::move(first),
+                    !options.train || !options.train->microBatches});
   if (!options.train)
     return stages;
   const passes::TrainingPipeline training = pipelineOf(options);
@@ -227,8 +235,8 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
     for (size_t i = 0; i < buckets.size(); ++i) {
       if (options.train && stage.entry == kEvaluateEntry)
         specialized[i]->setOutputNames(passes::trainingOutputNames(*specialized[i]));
-      entryBuckets.push_back(
-          {stage.entry.empty() ? buckets[i].entry : stage.entry, specialized[i].get()});
+      entryBuckets.push_back({stage.entry.empty() ? buckets[i].entry : stage.entry,
+                              specialized[i].get(), stage.branches});
       graphs.push_back(std::move(specialized[i]));
     }
   }

@@ -40,6 +40,9 @@ struct TrainOptions {
   std::string recompute = {};         ///< The level of the pass `recompute`; empty: no such pass.
   /// Adds the entries `gradient.first`, `gradient.next` and `update` (training_names.h).
   bool accumulates = false;
+  /// The micro-batches that the step computes one after another, at least 2, each bucket's batch
+  /// divided by them. None: the batch is not split.
+  std::optional<uint64_t> microBatches = {};
 };
 
 struct CompileOptions {

@@ -305,6 +305,82 @@ TEST_F(Train, RecomputesActivationsOnRequest) {
   expectError(compile({"--recompute", "most"}), 2, {"--recompute", "none", "cheap", "blocks"});
 }
 
+/// A contrastive loss compares all pairs of the batch, and one micro-batch's activations are in
+/// memory at a time, on a GPU too.
+TEST_F(Train, GradCacheMakesTheSameStepWithLessMemory) {
+  const auto compile = [&](const std::string &plan, const std::string &target,
+                           std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"compile",     trainingModels() / "shapes.pt",
+                                          "-o",          plan,
+                                          "--train",     "forward",
+                                          "--target",    target,
+                                          "--input",     "image=f32[64,3,32,32]",
+                                          "--input",     "text=i64[64,8]",
+                                          "--optimizer", "adamw,lr=0.001"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = cgc(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  };
+  const auto entries = [&](const std::string &plan) {
+    return parseJson(cgc({"inspect", plan, "--json"}), "plan")["entries"];
+  };
+  const auto train = [&](const std::string &plan, std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"train",
+                                          plan,
+                                          "--data",
+                                          "image=" + (trainingModels() / "image.npy").string(),
+                                          "text=" + (trainingModels() / "text.npy").string(),
+                                          "--log-every",
+                                          "1",
+                                          "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = cgc(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return losses(parseJson(outcome, "train"));
+  };
+  compile("whole.cgplan", "cpu", {});
+  compile("parts.cgplan", "cpu", {"--grad-cache", "4"});
+  EXPECT_LT(entries("parts.cgplan")[0]["buckets"][0]["arena_bytes"].get<double>(),
+            entries("whole.cgplan")[0]["buckets"][0]["arena_bytes"].get<double>() / 2);
+  const std::vector<double> expected = train("whole.cgplan", {"--steps", "6"});
+  std::vector<double> got = train("parts.cgplan", {"--steps", "4", "--checkpoint", "run"});
+  const std::vector<double> whole = train("parts.cgplan", {"--steps", "6"});
+  const std::vector<double> rest = train("parts.cgplan", {"--steps", "2", "--resume", "run"});
+  got.insert(got.end(), rest.begin(), rest.end());
+  EXPECT_EQ(got, whole);
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], expected[i], 1e-4) << i;
+
+  compile("gpu.cgplan", "cuda", {"--grad-cache", "4"});
+  const auto gpu = entries("gpu.cgplan");
+  EXPECT_EQ(gpu[0]["buckets"][0]["branches"].size(), 0u) << "micro-batches run at the same time";
+  EXPECT_EQ(gpu[1]["buckets"][0]["branches"].size(), 2u);
+}
+
+TEST_F(Train, RefusesWhatGradCacheCannotSplit) {
+  const auto compile = [&](const std::vector<std::string> &more) {
+    std::vector<std::string> arguments = {"compile",  trainingModels() / "mlp.pt",
+                                          "-o",       "mlp.cgplan",
+                                          "--target", "cpu",
+                                          "--input",  "x=f32[16,32]",
+                                          "--input",  "y=i64[16]"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return cgc(arguments);
+  };
+  for (const std::string count : {"1", "0", "-2", "many"})
+    expectError(compile({"--train", "forward", "--grad-cache", count}), 2, {"--grad-cache", count});
+  expectError(compile({"--grad-cache", "2"}), 2, {"--grad-cache requires --train"});
+  expectError(compile({"--train", "forward", "--grad-cache", "2", "--accumulate"}), 2,
+              {"--accumulate excludes --grad-cache"});
+  expectError(compile({"--train", "forward", "--grad-cache", "5"}), 2,
+              {"cannot compile forward for x=f32[16,32]",
+               "a batch of 16 is not divisible into 5 micro-batches"});
+  expectError(compile({"--train", "forward", "--grad-cache", "4", "--batch", "8,6"}), 2,
+              {"cannot compile forward for x=f32[6,32]", "a batch of 6 is not divisible into 4"});
+  EXPECT_EQ(compile({"--train", "forward", "--grad-cache", "4", "--batch", "8,16"}).status, 0);
+}
+
 /// The losses of LibTorch's optimizer, with groups, clipping, a schedule and limits.
 TEST_F(Train, LibTorchHasTheSameLosses) {
   const std::vector<std::string> optimizer = {

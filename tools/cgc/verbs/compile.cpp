@@ -31,6 +31,9 @@ namespace cgc::tool {
 
 namespace {
 
+/// The step has a copy of the towers for each.
+constexpr uint64_t kMaxMicroBatches = 1024;
+
 struct Options {
   std::string model, output, addTo, target = "cuda", precision = "keep";
   std::optional<std::string> arch;   ///< None: the first of backend::kGpuModels.
@@ -42,6 +45,7 @@ struct Options {
   OptimizerFlags optimizer;
   std::string autocast, recompute = "none";
   size_t loss = 0;
+  std::optional<uint64_t> gradCache; ///< Micro-batches; none: the batch is not split.
   double ema = 0;
   bool keepGradients = false, accumulate = false;
   bool noReuse = false, tune = false, requireNative = false, json = false;
@@ -151,7 +155,8 @@ Result<driver::CompileOptions> compileOptionsOf(const Options &options) {
                                         options.autocast.empty() ? std::nullopt
                                                                  : precisionOf(options.autocast),
                                         options.recompute == "none" ? "" : options.recompute,
-                                        options.accumulate};
+                                        options.accumulate,
+                                        options.gradCache};
   result.tf32 = options.precision == "tf32";
   result.reusesMemory = !options.noReuse;
   if (options.passes)
@@ -298,6 +303,12 @@ void addTrainOptions(CLI::App &command, Options &options) {
   addFlag("--keep-gradients", options.keepGradients, "Make the gradients outputs of step");
   addFlag("--accumulate", options.accumulate,
           "Also compile the step in micro-batches, for cgc train --accumulate");
+  add("--grad-cache", options.gradCache,
+      "Compute the batch in K micro-batches, with the loss over all samples and the activations of "
+      "one micro-batch in memory at a time (GradCache)",
+      "K")
+      ->check(CLI::Range(uint64_t(2), kMaxMicroBatches))
+      ->excludes("--accumulate");
 }
 
 } // namespace
