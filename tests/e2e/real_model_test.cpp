@@ -1,6 +1,8 @@
-// Tests of the time and memory bounds of compiling ViT-B-32 with random weights (ctest label
-// `families`); families_test.cpp compares it with LibTorch.
+// Tests of ViT-B-32 with random weights (ctest label `families`): the time and memory bounds of
+// compiling it, and its training beside LibTorch. families_test.cpp compares its inference.
 #include "tool.h"
+
+#include <random>
 
 namespace cgc::e2e {
 namespace {
@@ -35,6 +37,56 @@ TEST_F(RealModel, InterruptedWhileWritingLeavesNothing) {
           {.killOnPhase = "] write", .killOnTemporary = true});
   EXPECT_EQ(outcome.status, 128 + 2) << outcome.err;
   EXPECT_TRUE(files().empty());
+}
+
+/// 20 steps of AdamW on batches of 8, from the same start and with the same data as LibTorch.
+TEST_F(RealModel, TrainsAsLibTorch) {
+  constexpr int64_t kBatch = 8, kSteps = 20, kSamples = kBatch * kSteps, kContext = 77,
+                    kEndOfText = 49407;
+  std::mt19937 random(0);
+  std::normal_distribution<float> normal;
+  std::vector<float> images(kSamples * 3 * 224 * 224);
+  std::ranges::generate(images, [&] { return normal(random); });
+  writeNpy(folder / "image.npy", "<f4", {kSamples, 3, 224, 224}, images);
+  std::vector<int64_t> texts(kSamples * kContext);
+  for (size_t i = 0; i < texts.size(); ++i)
+    texts[i] = i % kContext == kContext - 1 ? kEndOfText : int64_t(random() % kEndOfText);
+  writeNpy(folder / "text.npy", "<i8", {kSamples, kContext}, texts);
+
+  const std::vector<std::string> optimizer = {
+      "--optimizer", "adamw,lr=0.0001,beta2=0.98,eps=1e-6,weight_decay=0.2",
+      "--groups",    "@vectors:weight_decay=0",
+      "--clamp",     "logit_scale=0:4.6052"};
+  const std::string model = realTrainingStep();
+  std::vector<std::string> compile = {
+      "compile", model,           "-o",  "step.cgplan", "--train",
+      "forward", "--target",      "cpu", "--input",     "image=f32[8,3,224,224]",
+      "--input", "text=i64[8,77]"};
+  compile.insert(compile.end(), optimizer.begin(), optimizer.end());
+  const Outcome compiled = cgc(compile);
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  std::vector<std::string> train = {"train",
+                                    "step.cgplan",
+                                    "--data",
+                                    "image=image.npy",
+                                    "text=text.npy",
+                                    "--steps",
+                                    std::to_string(kSteps),
+                                    "--log-every",
+                                    "1",
+                                    "--json",
+                                    "--against",
+                                    model};
+  train.insert(train.end(), optimizer.begin(), optimizer.end());
+  const Outcome trained = cgc(train);
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const auto losses = parseJson(trained, "train")["losses"];
+  ASSERT_EQ(losses.size(), size_t(kSteps));
+  for (const auto &point : losses) {
+    const double expected = point["libtorch_loss"];
+    EXPECT_NEAR(point["loss"], expected, (point["step"] <= 10 ? 1e-5 : 1e-3) * expected)
+        << "in step " << point["step"];
+  }
 }
 
 } // namespace

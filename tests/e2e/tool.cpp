@@ -184,6 +184,19 @@ const fs::path &realModel() {
   return model;
 }
 
+const fs::path &realTrainingStep() {
+  static const fs::path model = [] {
+    const fs::path path = kBuild / "e2e" / "real_step" / "vitb32.pt";
+    const fs::path script = kSource / "scripts/export_training_step.py";
+    makeOnce(path.parent_path() / "done", {script}, [&] {
+      return runProgram({kPython, script, "--model", "ViT-B-32", "--out", path},
+                        path.parent_path());
+    });
+    return path;
+  }();
+  return model;
+}
+
 bool hasGpu() {
   return fs::exists("/dev/nvidiactl");
 }

@@ -53,6 +53,8 @@ const fs::path &scriptedModels();
 const fs::path &trainingModels();
 /// The path of ViT-B-32 in fp32 with random weights, exported on first use.
 const fs::path &realModel();
+/// The path of the training step of ViT-B-32 with random weights, exported on first use.
+const fs::path &realTrainingStep();
 /// Whether cgc can use a GPU here.
 bool hasGpu();
 

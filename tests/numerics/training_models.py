@@ -12,7 +12,8 @@ from torch.nn import functional as F
 
 warnings.simplefilter("ignore")
 DATA = Path(__file__).resolve().parents[1] / "data"
-# OpenCLIP's RN50 with one block in each layer, an eighth of the width, and smaller images.
+# OpenCLIP's RN50 with one block in each layer, an eighth of the width, and smaller images. In batches of 8, LibTorch
+# itself turns a difference of 1e-7 in the images into 1e-3 of the loss within 100 steps.
 RESNET = {"layers": [1, 1, 1, 1], "width": 8, "head_width": 64, "image_size": 64}
 
 
@@ -190,7 +191,7 @@ def main(folder):
         "train_convolutions": (Classifier(Convolutions()), (image, labels)),
         "train_transformer": (Classifier(Transformer(128, 3)), (torch.randn(32, 64, 128), labels.repeat(8))),
         "train_clip": (Clip(tiny()), (image, text)),
-        "train_clip_resnet": (Clip(tiny() | {"vision_cfg": RESNET}), (torch.randn(8, 3, 64, 64), torch.cat([text, text.flip(1)]))),
+        "train_clip_resnet": (Clip(tiny() | {"vision_cfg": RESNET}), (torch.randn(16, 3, 64, 64), text.repeat(4, 1))),
         "train_siglip": (SigLip(tiny()), (image, text)),
         "train_coca": (CoCa(), (image, text)),
         "train_resnet18": (Classifier(resnet18()), (torch.randn(8, 3, 64, 64), torch.arange(8))),
