@@ -2,7 +2,7 @@
 #include "backend/kernels.h"
 #include "backend/ops/lower_uniform.h"
 #include "backend/ops/tensor_math.h"
-#include "runtime/kernels/optimizer/uniform.h"
+#include "runtime/kernels/random/uniform.h"
 
 namespace cgc::backend {
 

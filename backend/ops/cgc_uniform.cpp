@@ -3,16 +3,15 @@
 #include "backend/kernels.h"
 #include "backend/ops/lower_uniform.h"
 #include "backend/ops/tensor_math.h"
-#include "runtime/kernels/optimizer/uniform.h"
+#include "runtime/kernels/random/philox.h"
+#include "runtime/kernels/random/uniform.h"
 
 #include <array>
 
 namespace cgc::backend {
 namespace {
 
-constexpr int64_t kRounds = 10, kWordBits = 32, kWordMask = 0xffffffff;
-constexpr std::array<int64_t, 2> kFactors = {0xD2511F53, 0xCD9E8D57},
-                                 kKeySteps = {0x9E3779B9, 0xBB67AE85};
+constexpr int64_t kRounds = kPhiloxRounds, kWordBits = 32, kWordMask = 0xffffffff;
 
 Place viewOf(Place place, ir::Dims sizes, ir::Dims strides) {
   place.sizes = std::move(sizes);
@@ -33,8 +32,8 @@ class Philox {
 public:
   Philox(int64_t blocks, BucketBuilder &builder)
       : blocks_(blocks), builder_(builder), math_(builder), mask_(math_.number(kWordMask)),
-        bits_(math_.number(kWordBits)),
-        factors_{math_.number(kFactors[0]), math_.number(kFactors[1])} {}
+        bits_(math_.number(kWordBits)), factors_{math_.number(int64_t{kPhiloxFactors[0]}),
+                                                 math_.number(int64_t{kPhiloxFactors[1]})} {}
 
   /// The words shifted right by `shift`, [blocks, 4].
   Place words(const Place &seed, const Place &offset, int64_t stream, int64_t shift) {
@@ -82,7 +81,7 @@ private:
     high(seed, select(key, 1));
     builder_.callInto("aten::arange", "start_out", {int64_t{0}, kRounds, int64_t{1}}, rounds);
     for (int64_t word = 0; word < 2; ++word) {
-      const Place steps = math_.mul(rounds, math_.number(kKeySteps[word]));
+      const Place steps = math_.mul(rounds, math_.number(int64_t{kPhiloxKeySteps[word]}));
       math_.add(steps, select(key, word), 1,
                 viewOf(select(viewOf(sums, {2, kRounds}, {1, 2}), word), {kRounds}, {2}));
     }

@@ -1,7 +1,7 @@
 // functional-training: makes ops of training mode functions of states.
 #include "ir/op_def.h"
+#include "passes/canonicalize/random_states.h"
 #include "passes/manager/registered_pass.h"
-#include "passes/train/random_states.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"

@@ -1,10 +1,10 @@
 // micro-batches: computes the rows of a batch in parts, one after another.
 #include "ir/rewriter.h"
 #include "ir/text/text.h"
+#include "passes/canonicalize/random_states.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
 #include "passes/preconditions.h"
-#include "passes/train/random_states.h"
 #include "passes/train/row_states.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -16,12 +16,12 @@ namespace cgc::passes {
 /// row on its own, such as those of the towers of a contrastive model, are made for one micro-batch
 /// after another. Calls that combine rows, such as those of its loss, are made once, on the
 /// concatenated results. The graph computes the same, but for the numbers that dropout draws: each
-/// micro-batch has streams of its own. With the pass `recompute{level=micro-batches}` behind
+/// micro-batch has streams of its own. With the pass `recompute{level=micro-batches}` after
 /// `differentiate`, the activations of one micro-batch are in memory at a time (GradCache).
 ///
 /// Usage if the inputs have no common batch, or if it is not divisible. Unsupported, with the op in
 /// the diagnostics, if an op combines rows before a trained matrix is applied, as batch norm does
-/// in training mode: what is behind it would not be split.
+/// in training mode: what is after it would not be split.
 struct MicroBatchesPass {
   static constexpr const char *name = "micro-batches";
   static constexpr bool isRequired = true;
@@ -132,7 +132,7 @@ private:
         combined[&result] = spoiler;
       if (matrix)
         return refuse(*spoiler, "it combines different rows, and the parameter '" +
-                                    matrix->target() + "' is applied behind it");
+                                    matrix->target() + "' is applied after it");
     }
     return Status::ok();
   }
@@ -212,7 +212,7 @@ private:
   }
 
   /// A value that all rows share, computed again if its gradient is wanted: under autocast the
-  /// gradients of its micro-batches are then added in f32, behind the casts. `cse` merges the
+  /// gradients of its micro-batches are then added in f32, after the casts. `cse` merges the
   /// computations when there are gradients.
   Value *copyOfShared(Value *value) {
     Node &node = *value->node();

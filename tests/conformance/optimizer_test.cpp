@@ -1,8 +1,8 @@
 // sgd, adam, ema, square_sums, gradient_norm, uniform and dropout: against double precision, and
 // the numbers of the last two bit by bit.
 #include "runtime/kernels/optimizer/gradient_norm.h"
-#include "runtime/kernels/optimizer/philox.h"
-#include "runtime/kernels/optimizer/uniform.h"
+#include "runtime/kernels/random/philox.h"
+#include "runtime/kernels/random/uniform.h"
 #include "tests/conformance/kernel_fixture.h"
 
 namespace cgc::test {

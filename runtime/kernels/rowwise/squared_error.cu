@@ -1,6 +1,6 @@
 // squared_error_f32: a squared error and its gradient in one launch, for losses of up to
-// about a million elements (2^20). The CTAs of one cluster share the elements; their sums are added in the order
-// of ranks.
+// about a million elements (2^20). The CTAs of one cluster share the elements; their sums are added
+// in the order of ranks.
 #include "runtime/kernels/rowwise/squared_error.h"
 
 #include "runtime/kernels/device/kernel_rows.h"

@@ -1,5 +1,5 @@
 // Checks launches of dropout_*.
-#include "runtime/kernels/optimizer/dropout.h"
+#include "runtime/kernels/random/dropout.h"
 
 #include "runtime/kernels/kernel_checks.h"
 

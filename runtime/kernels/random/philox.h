@@ -16,12 +16,16 @@ struct PhiloxWords {
   uint32_t words[4];
 };
 
+// Of Philox4x32.
+inline constexpr int kPhiloxRounds = 10;
+inline constexpr uint32_t kPhiloxFactors[2] = {0xD2511F53, 0xCD9E8D57},
+                          kPhiloxKeySteps[2] = {0x9E3779B9, 0xBB67AE85};
+
 /// The four random words of a counter.
 CGC_HOST_DEVICE inline PhiloxWords philox(PhiloxWords counter, uint32_t key0, uint32_t key1) {
-  constexpr int kRounds = 10;
-  constexpr uint32_t kFactor0 = 0xD2511F53, kFactor1 = 0xCD9E8D57;
-  constexpr uint32_t kKeyStep0 = 0x9E3779B9, kKeyStep1 = 0xBB67AE85;
-  for (int round = 0; round < kRounds; ++round) {
+  constexpr uint32_t kFactor0 = kPhiloxFactors[0], kFactor1 = kPhiloxFactors[1],
+                     kKeyStep0 = kPhiloxKeySteps[0], kKeyStep1 = kPhiloxKeySteps[1];
+  for (int round = 0; round < kPhiloxRounds; ++round) {
     const uint32_t *c = counter.words;
     const uint64_t product0 = uint64_t(kFactor0) * c[0], product1 = uint64_t(kFactor1) * c[2];
     counter = {{uint32_t(product1 >> 32) ^ c[1] ^ key0, uint32_t(product1),

@@ -1,5 +1,5 @@
 // RandomStates: adds the states, their reads and the write of the offset.
-#include "passes/train/random_states.h"
+#include "passes/canonicalize/random_states.h"
 
 #include "runtime/base/training_names.h"
 

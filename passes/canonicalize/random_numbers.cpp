@@ -1,8 +1,8 @@
 // random-numbers: makes random ops functions of states.
 #include "ir/rewriter.h"
+#include "passes/canonicalize/random_states.h"
 #include "passes/manager/registered_pass.h"
 #include "passes/preconditions.h"
-#include "passes/train/random_states.h"
 
 #include "llvm/ADT/STLExtras.h"
 

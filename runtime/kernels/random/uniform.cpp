@@ -1,5 +1,5 @@
 // Checks launches of uniform_f32.
-#include "runtime/kernels/optimizer/uniform.h"
+#include "runtime/kernels/random/uniform.h"
 
 #include "runtime/kernels/kernel_checks.h"
 

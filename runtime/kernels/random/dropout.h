@@ -1,7 +1,7 @@
 // dropout_*: launch shape and check.
 #pragma once
 
-#include "runtime/kernels/optimizer/uniform.h"
+#include "runtime/kernels/random/uniform.h"
 
 namespace cgc {
 
