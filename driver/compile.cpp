@@ -65,8 +65,7 @@ struct Stage {
 /// cannot be compiled, and every offender once.
 Result<std::vector<std::unique_ptr<ir::Graph>>>
 specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bool batched,
-              const passes::Pipeline &pipeline, const passes::PassContext &context,
-              const Phases &phases) {
+              const Stage &stage, const passes::PassContext &context, const Phases &phases) {
   std::vector<std::unique_ptr<ir::Graph>> graphs;
   std::string failedEntry, failures;
   for (const BucketSpec &bucket : buckets) {
@@ -79,8 +78,10 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
     });
     const size_t known = context.diagnostics->errors().size();
     const ir::Graph &method = *root.findGraph(bucket.entry);
-    auto graph = pipeline.specialize(method, fmt::format("{}_{}", bucket.entry, index),
-                                     typesOf(method, bucket), context);
+    std::string name = stage.entry.empty() ? bucket.entry : stage.entry;
+    std::replace(name.begin(), name.end(), '.', '_');
+    auto graph = stage.pipeline.specialize(method, fmt::format("{}_{}", name, index),
+                                           typesOf(method, bucket), context);
     if (graph.isOk()) {
       graphs.push_back(*std::move(graph));
       continue;
@@ -133,22 +134,33 @@ std::vector<std::string> entriesToCompile(const CompileOptions &options) {
   return entries;
 }
 
-Result<passes::Pipeline> makePipeline(const CompileOptions &options, std::string passes) {
+/// The pipelines of a compilation. They share their instrumentation.
+class PipelineFactory {
+public:
+  static Result<PipelineFactory> create(const CompileOptions &options) {
+    passes::InstrumentationOptions asked = options.instrumentation;
+    asked.origin.target = options.target;
+    CGC_ASSIGN_OR_RETURN(
+        passes::Instrumentation instrumentation,
+        passes::makeInstrumentation(asked, *options.log, options.extensions.registeredPasses()));
+    return PipelineFactory(options, std::move(instrumentation));
+  }
+  Result<passes::Pipeline> make(std::string passes) const {
+    passes::PipelineBuilder builder = extensions_;
+    return builder.setPasses(std::move(passes)).setInstrumentation(instrumentation_).build();
+  }
+
+private:
+  PipelineFactory(const CompileOptions &options, passes::Instrumentation instrumentation)
+      : extensions_(options.extensions), instrumentation_(std::move(instrumentation)) {}
+
+  passes::PipelineBuilder extensions_;
+  passes::Instrumentation instrumentation_;
+};
+
+Status checkOptions(const CompileOptions &options) {
   if (options.tf32 && options.target != DeviceKind::Cuda)
     return Status(Code::Usage, "tf32 is for target cuda: on a cpu nothing rounds to tf32");
-  passes::PipelineBuilder builder = options.extensions;
-  passes::InstrumentationOptions asked = options.instrumentation;
-  asked.origin.target = options.target;
-  CGC_ASSIGN_OR_RETURN(
-      passes::Instrumentation instrumentation,
-      passes::makeInstrumentation(asked, *options.log, builder.registeredPasses()));
-  return builder.setPasses(std::move(passes))
-      .setInstrumentation(std::move(instrumentation))
-      .build();
-}
-
-/// Fails as check() does.
-Result<passes::Pipeline> makePipeline(const CompileOptions &options) {
   if (options.train && (!options.entries.empty() || !options.entryGroups.empty()))
     return Status(Code::Usage, "a training plan has the entries step and evaluate of one method: "
                                "leave other entries and entry groups out");
@@ -159,37 +171,43 @@ Result<passes::Pipeline> makePipeline(const CompileOptions &options) {
     return Status(Code::Usage,
                   "accumulation is over batches with losses of their own, and micro-batches "
                   "have one loss: leave one of the two out");
-  return makePipeline(options, passesOf(options));
+  return Status::ok();
 }
 
 /// What becomes of each bucket of a method. The pipeline of the first stage also prepares the
 /// module. Fails as check() does.
-Result<std::vector<Stage>> makeStages(const CompileOptions &options) {
-  CGC_ASSIGN_OR_RETURN(passes::Pipeline first, makePipeline(options));
+Result<std::vector<Stage>> makeStages(const CompileOptions &options,
+                                      const PipelineFactory &pipelines) {
+  CGC_ASSIGN_OR_RETURN(passes::Pipeline first, pipelines.make(passesOf(options)));
+  const Status explains = first.checkExplained();
   std::vector<Stage> stages;
   stages.push_back({options.train ? kStepEntry : "", std::move(first),
                     !options.train || !options.train->microBatches});
-  if (!options.train)
-    return stages;
-  const passes::TrainingPipeline training = pipelineOf(options);
   std::vector<std::pair<const char *, std::string>> more;
-  if (options.train->accumulates)
-    more = {{kFirstGradientEntry, passes::gradientPasses(training, /*isFirst=*/true)},
-            {kNextGradientEntry, passes::gradientPasses(training, /*isFirst=*/false)}};
-  more.emplace_back(kEvaluateEntry, passes::evaluationPasses(training));
+  if (options.train) {
+    const passes::TrainingPipeline training = pipelineOf(options);
+    if (options.train->accumulates)
+      more = {{kFirstGradientEntry, passes::gradientPasses(training, /*isFirst=*/true)},
+              {kNextGradientEntry, passes::gradientPasses(training, /*isFirst=*/false)}};
+    more.emplace_back(kEvaluateEntry, passes::evaluationPasses(training));
+  }
   for (auto &[entry, passes] : more) {
-    CGC_ASSIGN_OR_RETURN(passes::Pipeline pipeline, makePipeline(options, std::move(passes)));
+    CGC_ASSIGN_OR_RETURN(passes::Pipeline pipeline, pipelines.make(std::move(passes)));
     stages.push_back({entry, std::move(pipeline)});
   }
+  if (llvm::none_of(stages,
+                    [](const Stage &stage) { return stage.pipeline.checkExplained().isOk(); }))
+    return explains;
   return stages;
 }
 
 /// The graph of the entry `update`, which no method has. The graphs of the micro-batches have added
 /// its states to `root`.
-Result<std::unique_ptr<ir::Graph>> makeUpdate(ir::Module &root, const CompileOptions &options,
+Result<std::unique_ptr<ir::Graph>> makeUpdate(ir::Module &root, const PipelineFactory &pipelines,
+                                              const std::string &optimizer,
                                               const passes::PassContext &context) {
   CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline,
-                       makePipeline(options, passes::updatePasses(options.train->optimizer)));
+                       pipelines.make(passes::updatePasses(optimizer)));
   auto graph = std::make_unique<ir::Graph>(kUpdateEntry);
   graph->setOwner(&root);
   graph->createOutput({}, ir::Loc::unknown());
@@ -207,12 +225,16 @@ std::optional<DType> precisionOf(const passes::Pipeline &pipeline) {
 } // namespace
 
 Status check(const CompileOptions &options) {
-  return makePipeline(options).status();
+  CGC_TRY(checkOptions(options));
+  CGC_ASSIGN_OR_RETURN(const PipelineFactory pipelines, PipelineFactory::create(options));
+  return makeStages(options, pipelines).status();
 }
 
 Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &options,
                                       ir::Diagnostics &diagnostics) {
-  CGC_ASSIGN_OR_RETURN(const std::vector<Stage> stages, makeStages(options));
+  CGC_TRY(checkOptions(options));
+  CGC_ASSIGN_OR_RETURN(const PipelineFactory pipelines, PipelineFactory::create(options));
+  CGC_ASSIGN_OR_RETURN(const std::vector<Stage> stages, makeStages(options, pipelines));
   const passes::Pipeline &pipeline = stages.front().pipeline;
   CGC_TRY(addEntryGroups(root, options.entryGroups));
   CGC_ASSIGN_OR_RETURN(const auto buckets, chooseBuckets(root, options.inputs, options.batches,
@@ -231,7 +253,7 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
   std::vector<backend::EntryBucket> entryBuckets;
   for (const Stage &stage : stages) {
     CGC_ASSIGN_OR_RETURN(auto specialized, specializeAll(root, buckets, !options.batches.empty(),
-                                                         stage.pipeline, context, phases));
+                                                         stage, context, phases));
     for (size_t i = 0; i < buckets.size(); ++i) {
       if (options.train && stage.entry == kEvaluateEntry)
         specialized[i]->setOutputNames(passes::trainingOutputNames(*specialized[i]));
@@ -245,7 +267,7 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
          passes::trainingNotes(*root.findGraph(buckets.front().entry), *graphs.front()))
       options.onNote(note);
   if (options.train && options.train->accumulates) {
-    auto update = makeUpdate(root, options, context);
+    auto update = makeUpdate(root, pipelines, options.train->optimizer, context);
     if (!update.isOk())
       return withDiagnostics(update.status(), diagnostics);
     entryBuckets.push_back({kUpdateEntry, update->get()});

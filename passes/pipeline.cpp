@@ -142,6 +142,15 @@ Status Pipeline::run(ir::Graph &graph, PassContext context) const {
   return passes_.runGraphPasses(graph, context, instrumentation_);
 }
 
+Status Pipeline::checkExplained() const {
+  const std::string &explained = instrumentation_.explained();
+  if (explained.empty() || passes_.contains(explained))
+    return Status::ok();
+  return {Code::Usage, "pass '" + explained + "' is to be explained and does not run: the " +
+                           (passes_.toString().empty() ? "pipeline has no passes"
+                                                       : "pipeline is " + passes_.toString())};
+}
+
 PipelineBuilder &PipelineBuilder::registerModuleSubstitution(ModuleSubstitution substitution) {
   substitutions_.modules.push_back(std::move(substitution));
   return *this;
@@ -182,12 +191,6 @@ Result<Pipeline> PipelineBuilder::build() {
   CGC_ASSIGN_OR_RETURN(PassManager passes, PassManager::parse(passes_, registered_));
   if (!stopAfter_.empty())
     CGC_TRY(passes.stopAfter(stopAfter_));
-  if (const std::string &explained = instrumentation_.explained();
-      !explained.empty() && !passes.contains(explained))
-    return Status(Code::Usage,
-                  "pass '" + explained + "' is to be explained and does not run: the " +
-                      (passes.toString().empty() ? "pipeline has no passes"
-                                                 : "pipeline is " + passes.toString()));
   return Pipeline(std::move(passes), std::move(instrumentation_), std::move(substitutions_));
 }
 

@@ -41,7 +41,7 @@ std::string trainingPasses(const TrainingPipeline &training);
 /// Returns the pipeline of a micro-batch of a training step, which adds its gradients to those of
 /// the micro-batches before it, or overwrites them if it `isFirst`.
 std::string gradientPasses(const TrainingPipeline &training, bool isFirst);
-/// Returns the pipeline of the update behind the micro-batches, for a graph without nodes.
+/// Returns the pipeline of the update after the micro-batches, for a graph without nodes.
 std::string updatePasses(llvm::StringRef optimizer);
 /// Returns the pipeline of the method of a training step without gradients and update.
 std::string evaluationPasses(const TrainingPipeline &training);
@@ -70,6 +70,8 @@ public:
   void finish() const { instrumentation_.finish(); }
 
   const PassManager &passes() const { return passes_; }
+  /// Usage if the instrumentation explains a pass that is none of passes().
+  Status checkExplained() const;
 
 private:
   friend class PipelineBuilder;

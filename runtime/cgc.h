@@ -272,7 +272,7 @@ CGC_C_API void cgc_reservation_destroy(cgc_reservation *reservation);
 /* The GPU of the reservation; -1 if the plan runs on the host. */
 CGC_C_API int32_t cgc_reservation_device(const cgc_reservation *reservation);
 /* An input or output of the reservation, with as many rows as were reserved. Memory and sizes live
- * as long as the reservation. Write an input behind the last run; read an output before the next
+ * as long as the reservation. Write an input after the last run; read an output before the next
  * one. CGC_USAGE if there is no such tensor. */
 CGC_C_API cgc_code cgc_reservation_tensor(const cgc_reservation *reservation, cgc_io io,
                                           size_t index, cgc_tensor *tensor, cgc_error **error);
@@ -386,6 +386,12 @@ CGC_C_API void cgc_trainer_destroy(cgc_trainer *trainer);
  * cgc_trainer_reset. */
 CGC_C_API cgc_code cgc_trainer_step(cgc_trainer *trainer, const cgc_tensor *inputs,
                                     size_t input_count, void *stream, cgc_error **error);
+/* The same for one micro-batch of a step: adds its gradients to those since the last update. Of a
+ * plan of cgc compile --accumulate. */
+CGC_C_API cgc_code cgc_trainer_accumulate(cgc_trainer *trainer, const cgc_tensor *inputs,
+                                          size_t input_count, void *stream, cgc_error **error);
+/* Enqueues the update by the mean gradients of the micro-batches, which ends their step. */
+CGC_C_API cgc_code cgc_trainer_update(cgc_trainer *trainer, void *stream, cgc_error **error);
 /* Writes the results of the steps that have completed and that no call has returned yet, in order,
  * to `results`, which has room for `capacity`; `*count` receives their number. Does not wait. */
 CGC_C_API cgc_code cgc_trainer_poll(cgc_trainer *trainer, cgc_step_result *results, size_t capacity,
@@ -393,17 +399,17 @@ CGC_C_API cgc_code cgc_trainer_poll(cgc_trainer *trainer, cgc_step_result *resul
 /* Waits until all steps are complete. */
 CGC_C_API cgc_code cgc_trainer_wait(cgc_trainer *trainer, cgc_error **error);
 
-/* Runs the entry "evaluate" behind the steps before it. `stream` as for cgc_session_run. */
+/* Runs the entry "evaluate" after the steps before it. `stream` as for cgc_session_run. */
 CGC_C_API cgc_code cgc_trainer_evaluate(cgc_trainer *trainer, const cgc_tensor *inputs,
                                         size_t input_count, const cgc_tensor *outputs,
                                         size_t output_count, void *stream, cgc_error **error);
 
-/* Sets the control value `name`, such as "lr" or "random:seed", for the steps behind the call:
+/* Sets the control value `name`, such as "lr" or "random:seed", for the steps after the call:
  * `values` has one number for each element, or one, as Trainer::set of the C++ API. Does not
  * wait. */
 CGC_C_API cgc_code cgc_trainer_set(cgc_trainer *trainer, const char *name, const double *values,
                                    size_t count, cgc_error **error);
-/* Copies a state to or from a tensor of its element type and sizes, behind the steps before it, and
+/* Copies a state to or from a tensor of its element type and sizes, after the steps before it, and
  * waits. */
 CGC_C_API cgc_code cgc_trainer_read(cgc_trainer *trainer, const char *name,
                                     const cgc_tensor *tensor, cgc_error **error);
@@ -424,6 +430,8 @@ CGC_C_API cgc_code cgc_trainer_reset(cgc_trainer *trainer, cgc_error **error);
 
 /* The steps that have been enqueued, with those of the checkpoint that was loaded. */
 CGC_C_API uint64_t cgc_trainer_step_number(const cgc_trainer *trainer);
+/* The micro-batches since the last update, with those of the checkpoint that was loaded. */
+CGC_C_API uint64_t cgc_trainer_micro_batches(const cgc_trainer *trainer);
 /* The complete steps with a loss of NaN or infinity. */
 CGC_C_API uint64_t cgc_trainer_non_finite(const cgc_trainer *trainer);
 CGC_C_API cgc_code cgc_trainer_get_memory(const cgc_trainer *trainer, cgc_memory_report *report,

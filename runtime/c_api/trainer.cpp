@@ -68,6 +68,23 @@ cgc_code cgc_trainer_step(cgc_trainer *trainer, const cgc_tensor *inputs, size_t
   });
 }
 
+cgc_code cgc_trainer_accumulate(cgc_trainer *trainer, const cgc_tensor *inputs, size_t input_count,
+                                void *stream, cgc_error **error) {
+  return call(error, [&]() -> Status {
+    CGC_TRY(require(trainer, "trainer"));
+    Views in;
+    CGC_TRY(in.assign(inputs, input_count, "inputs"));
+    return trainer->trainer.accumulate(in.views(), stream);
+  });
+}
+
+cgc_code cgc_trainer_update(cgc_trainer *trainer, void *stream, cgc_error **error) {
+  return call(error, [&]() -> Status {
+    CGC_TRY(require(trainer, "trainer"));
+    return trainer->trainer.update(stream);
+  });
+}
+
 cgc_code cgc_trainer_poll(cgc_trainer *trainer, cgc_step_result *results, size_t capacity,
                           size_t *count, cgc_error **error) {
   return call(error, [&]() -> Status {
@@ -75,10 +92,12 @@ cgc_code cgc_trainer_poll(cgc_trainer *trainer, cgc_step_result *results, size_t
     CGC_TRY(require(count, "count"));
     if (capacity > 0)
       CGC_TRY(require(results, "results"));
-    CGC_ASSIGN_OR_RETURN(const std::vector<StepResult> polled, trainer->trainer.poll());
     std::deque<cgc_step_result> &kept = trainer->results;
-    for (const StepResult &result : polled)
-      kept.push_back({result.step, result.loss});
+    if (kept.size() < capacity) { // The trainer keeps those for which there is no room.
+      CGC_ASSIGN_OR_RETURN(const std::vector<StepResult> polled, trainer->trainer.poll());
+      for (const StepResult &result : polled)
+        kept.push_back({result.step, result.loss});
+    }
     *count = std::min(capacity, kept.size());
     std::copy_n(kept.begin(), *count, results);
     kept.erase(kept.begin(), kept.begin() + ptrdiff_t(*count));
@@ -166,6 +185,10 @@ cgc_code cgc_trainer_reset(cgc_trainer *trainer, cgc_error **error) {
 
 uint64_t cgc_trainer_step_number(const cgc_trainer *trainer) {
   return trainer ? trainer->trainer.stepNumber() : 0;
+}
+
+uint64_t cgc_trainer_micro_batches(const cgc_trainer *trainer) {
+  return trainer ? trainer->trainer.microBatches() : 0;
 }
 
 uint64_t cgc_trainer_non_finite(const cgc_trainer *trainer) {

@@ -1,4 +1,4 @@
-// BusyScope: lets one thread at a time use a context.
+// BusyScope: lets one thread at a time use a context or a trainer.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -7,7 +7,7 @@
 
 namespace cgc {
 
-/// Marks a context as busy for its lifetime, unless another thread already has.
+/// Marks a context or a trainer as busy for its lifetime, unless another thread already has.
 class BusyScope final {
 public:
   explicit BusyScope(std::atomic<bool> &busy) : busy_(busy), entered_(!busy.exchange(true)) {}
@@ -24,9 +24,12 @@ private:
   bool entered_;
 };
 
-inline Status busyStatus() {
+inline Status busyContext() {
   return {Code::Usage,
           "another thread is running this context; give each thread a context of its own"};
+}
+inline Status busyTrainer() {
+  return {Code::Usage, "another thread is using this trainer; let one thread at a time use it"};
 }
 
 } // namespace cgc

@@ -46,7 +46,7 @@ Status Context::Impl::run(size_t entry, std::span<const BucketRun> runs,
                           cudaStream_t callers) {
   const BusyScope scope(busy);
   if (!scope.entered())
-    return busyStatus();
+    return busyContext();
   CGC_TRY(engine.fault.check());
   const DeviceGuard guard(engine.device);
   const auto named = [&](const Status &status) {
@@ -138,7 +138,7 @@ Status Context::run(std::string_view entry, std::span<const TensorView> inputs,
 Result<BoundBucket *> Context::Impl::use(std::string_view entry, size_t bucket) {
   const BusyScope scope(busy);
   if (!scope.entered())
-    return busyStatus();
+    return busyContext();
   CGC_TRY(engine.fault.check());
   CGC_ASSIGN_OR_RETURN(const auto at, findBucket(entry, bucket));
   const DeviceGuard guard(engine.device);
@@ -158,7 +158,7 @@ Result<std::vector<std::vector<double>>> Context::profile(std::string_view entry
   return noThrow([&]() -> Result<std::vector<std::vector<double>>> {
     const BusyScope scope(impl_->busy);
     if (!scope.entered())
-      return busyStatus();
+      return busyContext();
     Engine::Impl &engine = impl_->engine;
     CGC_TRY(engine.fault.check());
     CGC_ASSIGN_OR_RETURN(const auto at, impl_->findBucket(entry, bucket));

@@ -82,7 +82,7 @@ template <class F> Status alone(Context::Impl &impl, F &&body) {
   return noThrow([&]() -> Status {
     const BusyScope scope(impl.busy);
     if (!scope.entered())
-      return busyStatus();
+      return busyContext();
     CGC_TRY(impl.engine.fault.check());
     const DeviceGuard guard(impl.engine.device);
     Status status = body();

@@ -241,7 +241,8 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
   const DeviceGuard guard(implOf(*engine).device);
   results.clear();
   // Until all states are written.
-  broken = {Code::Failed, "loading a checkpoint failed"};
+  broken = {Code::Failed, "the states are incomplete: loading '" + folder +
+                              "' did not finish; call load() or reset()"};
   for (const auto &[state, bytes] : values)
     if (Status written = context->writeState(state->name, viewOf(*state, bytes)); !written.isOk()) {
       broken = std::move(written);
@@ -276,7 +277,8 @@ Result<std::vector<std::string>> Trainer::Impl::loadModel(const std::string &pat
     rest.erase(tensor->name);
   }
   std::vector<std::string> unused(rest.begin(), rest.end());
-  broken = {Code::Failed, "loading weights failed"};
+  broken = {Code::Failed, "the states are incomplete: loading '" + path +
+                              "' did not finish; call load() or reset()"};
   std::vector<std::byte> floats;
   for (const auto &[state, tensor] : found) {
     std::span<const std::byte> bytes = tensor->bytes;

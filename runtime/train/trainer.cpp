@@ -234,6 +234,14 @@ Result<std::vector<double>> Trainer::Impl::ratesOf(const State &state, double ba
   return rates;
 }
 
+uint64_t Trainer::Impl::largestControl() const {
+  uint64_t largest = 0;
+  for (const State &state : plan->data().states)
+    if (state.role == StateRole::Control)
+      largest = std::max(largest, *tensorBytes(state.dtype, state.sizes));
+  return largest;
+}
+
 Status Trainer::Impl::set(const State &state, std::span<const double> values) {
   const uint64_t bytes = *tensorBytes(state.dtype, state.sizes), width = dtypeSize(state.dtype);
   const uint64_t count = bytes / width;
@@ -249,9 +257,9 @@ Status Trainer::Impl::set(const State &state, std::span<const double> values) {
   TensorView view{elements.data(), state.dtype, DeviceKind::Cpu, state.sizes, {}};
   if (!runsOnGpu())
     return context->writeState(state.name, view);
-  // Waits only if as many copies as steps could be in flight.
+  // Waits only if as many copies as steps could be in flight. Each slot has room for any state.
   bool reuses = false;
-  if (!controls.empty() && controls.front().bytes >= bytes) {
+  if (!controls.empty()) {
     CGC_ASSIGN_OR_RETURN(reuses, controls.front().isDone());
     if (!reuses && controls.size() >= options.stepsInFlight) {
       CGC_TRY(controls.front().wait());
@@ -262,7 +270,7 @@ Status Trainer::Impl::set(const State &state, std::span<const double> values) {
     controls.push_back(std::move(controls.front()));
     controls.pop_front();
   } else {
-    CGC_ASSIGN_OR_RETURN(PinnedMemory memory, PinnedMemory::allocate(bytes));
+    CGC_ASSIGN_OR_RETURN(PinnedMemory memory, PinnedMemory::allocate(largestControl()));
     controls.push_back(std::move(memory));
   }
   const PinnedMemory &memory = controls.back();
@@ -307,8 +315,13 @@ Status Trainer::update(void *stream) {
 }
 
 Result<std::vector<StepResult>> Trainer::poll() {
-  CGC_TRY(impl_->change([&] { return impl_->noted(impl_->results.collect()); }));
-  return noThrow([&]() -> Result<std::vector<StepResult>> { return impl_->results.take(); });
+  std::vector<StepResult> results;
+  CGC_TRY(impl_->change([&]() -> Status {
+    CGC_TRY(impl_->noted(impl_->results.collect()));
+    results = impl_->results.take();
+    return Status::ok();
+  }));
+  return results;
 }
 
 Status Trainer::wait() {

@@ -34,8 +34,8 @@ struct TrainerOptions {
   EngineOptions engine = {};
   ContextOptions context = {};
   /// The steps that may be enqueued before the first of them is complete, 1 to kMaxStepsInFlight.
-  /// step() waits for the oldest if there are more. So many results also wait for poll(); of more,
-  /// the oldest are dropped.
+  /// step() waits for the oldest if there are more. At most this many results are kept for poll();
+  /// older ones are dropped.
   size_t stepsInFlight = 32;
   /// Reads all outputs of each step back (StepResult::outputs), not only the loss. Each step in
   /// flight takes pinned memory for its outputs.
@@ -62,7 +62,7 @@ struct CheckpointInfo {
 
 struct LoadOptions {
   /// Also loads a checkpoint that another plan wrote, if its states have the same names, dtypes and
-  /// sizes. The steps behind it are then those of this plan: with another batch or other kernels
+  /// sizes. The steps after it are then those of this plan: with another batch or other kernels
   /// they are not bit-equal to those that the other plan would have made.
   bool anyPlan = false;
 };
@@ -114,7 +114,7 @@ public:
   /// Waits until all steps are complete. Their results are there for poll().
   Status wait();
 
-  /// Runs the entry `evaluate` behind the steps before it, as Context::run() does: waits for the
+  /// Runs the entry `evaluate` after the steps before it, as Context::run() does: waits for the
   /// outputs without `stream`. Usage if the plan has no such entry or the views do not fit.
   Status evaluate(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                   void *stream = nullptr);
@@ -128,7 +128,7 @@ public:
   Status set(std::string_view name, std::span<const double> values);
   Status set(std::string_view name, double value) { return set(name, {&value, 1}); }
 
-  /// Copies any state to or from a dense view of its dtype and sizes, behind the steps before it,
+  /// Copies any state to or from a dense view of its dtype and sizes, after the steps before it,
   /// and waits (Context::readState, Context::writeState). write() refreshes the 16-bit copies of
   /// parameters, as create(), reset(), load() and loadModel() do.
   Status read(std::string_view name, const TensorView &to);
@@ -150,11 +150,10 @@ public:
   Status save(const std::string &folder, const std::map<std::string, std::string> &notes = {});
 
   /// Gives all states, stepNumber() and microBatches() the values of a checkpoint, and nonFinite()
-  /// 0. Verifies all
-  /// files before it changes anything. InvalidFile if the folder has no checkpoint or a file is
-  /// cut short or damaged; Usage, naming the first difference, if the checkpoint is of another
-  /// model, optimizer or plan. If the device fails behind that, the trainer is as after a failed
-  /// step.
+  /// 0. Verifies all files before it changes anything. InvalidFile if the folder has no checkpoint
+  /// or a file is cut short or damaged; Usage, naming the first difference, if the checkpoint is of
+  /// another model, optimizer or plan. If the device fails after that, the trainer is as after a
+  /// failed step.
   Result<CheckpointInfo> load(const std::string &folder, const LoadOptions &options = {});
 
   /// Gives the states of the roles `parameter` and `buffer` the values of a file of safetensors, as
@@ -163,6 +162,8 @@ public:
   /// dtype must be equal. Returns the names of the tensors that no state took. All or nothing, as
   /// load(). Usage if a state is not in the file or has other sizes or another dtype there.
   Result<std::vector<std::string>> loadModel(const std::string &path);
+
+  // Only the thread that uses the trainer may read these counters.
 
   /// The steps, or updates, that have been enqueued since create() or reset(), with those of the
   /// checkpoint that was loaded.

@@ -32,6 +32,7 @@ struct Trainer::Impl {
   /// Gives the 16-bit copies, if the plan has any, the values of their parameters.
   Status refreshCopies();
   Status set(const State &state, std::span<const double> values);
+  uint64_t largestControl() const; ///< Bytes of the largest control state.
   /// The rate of each group of kLrState, in the plan's ratio to `base`, the last one.
   Result<std::vector<double>> ratesOf(const State &state, double base) const;
 
@@ -79,7 +80,7 @@ struct Trainer::Impl {
     return noThrow([&]() -> decltype(body()) {
       const BusyScope scope(busy);
       if (!scope.entered())
-        return busyStatus();
+        return busyTrainer();
       CGC_TRY(broken);
       CGC_TRY(implOf(*engine).fault.check());
       const DeviceGuard guard(implOf(*engine).device);
@@ -102,7 +103,7 @@ struct Trainer::Impl {
     return noThrow([&]() -> decltype(body()) {
       const BusyScope scope(busy);
       if (!scope.entered())
-        return busyStatus();
+        return busyTrainer();
       return body();
     });
   }
@@ -123,7 +124,7 @@ struct Trainer::Impl {
   std::vector<Runnable> runnables;  ///< All but `evaluate`.
   uint64_t steps = 0;
   uint64_t microBatches = 0; ///< Since the last update.
-  Status broken;             ///< The error behind which the states may not be whole.
+  Status broken;             ///< The error after which the states may not be whole.
   std::atomic<bool> busy = false;
 };
 

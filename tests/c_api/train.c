@@ -101,6 +101,15 @@ static int check(cgc_trainer *trainer, const char *folder) {
   CHECK(again == last);
 
   SUCCEEDS(cgc_trainer_reset(trainer, &error));
+  FAILS(cgc_trainer_update(trainer, NULL, &error), CGC_USAGE, "accumulate");
+  for (int i = 0; i < 2; ++i)
+    SUCCEEDS(cgc_trainer_accumulate(trainer, inputs, 2, NULL, &error));
+  CHECK(cgc_trainer_micro_batches(trainer) == 2 && cgc_trainer_step_number(trainer) == 0);
+  FAILS(cgc_trainer_step(trainer, inputs, 2, NULL, &error), CGC_USAGE, "update");
+  SUCCEEDS(cgc_trainer_update(trainer, NULL, &error));
+  CHECK(cgc_trainer_micro_batches(trainer) == 0 && cgc_trainer_step_number(trainer) == 1);
+
+  SUCCEEDS(cgc_trainer_reset(trainer, &error));
   CHECK(cgc_trainer_step_number(trainer) == 0);
   SUCCEEDS(cgc_trainer_read(trainer, "layers.0.weight", &others, &error));
   CHECK(memcmp(weight, other, sizeof weight) != 0);

@@ -74,11 +74,46 @@ TEST_F(Train, ResumingEqualsNotStopping) {
             readFile(folder / "whole/model.safetensors"));
 }
 
+/// All entries of a plan are explained and dumped, not only the step.
+TEST_F(Train, InstrumentsTheCompilationOfEachEntry) {
+  makeStep({"--accumulate", "--explain", "simplify-gradients", "--dump-dir", "dump"});
+  for (const char *graph :
+       {"step_0", "gradient_first_0", "gradient_next_0", "evaluate_0", "update"})
+    EXPECT_TRUE(std::ranges::any_of(fs::directory_iterator(folder / "dump"),
+                                    [&](const fs::directory_entry &file) {
+                                      return file.path().filename().string().ends_with(
+                                          "-cse." + std::string(graph) + ".cgir");
+                                    }))
+        << graph;
+  const Outcome refused = cgc({"compile", trainingModels() / "mlp.pt", "-o", "other.cgplan",
+                               "--train", "forward", "--target", "cpu", "--input", "x=f32[16,32]",
+                               "--input", "y=i64[16]", "--explain", "select-rows"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find("'select-rows' is to be explained and does not run"),
+            std::string::npos)
+      << refused.err;
+}
+
 TEST_F(Train, TrainsFromC99) {
-  makeStep();
+  makeStep({"--accumulate"});
   const Outcome outcome = runProgram(
       {std::string(CGC_BINARY_DIR) + "/bin/cgc_test_c_trainer", "mlp.cgplan", "run"}, folder);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+TEST_F(Train, ADamagedNoteOfACheckpointIsRefused) {
+  makeStep();
+  ASSERT_EQ(train({"--steps", "2", "--checkpoint", "run"}).status, 0);
+  const fs::path file = folder / "run/optimizer.safetensors";
+  std::string text = readFile(file);
+  const std::string note = R"("note.data.batch":"2")";
+  ASSERT_NE(text.find(note), std::string::npos);
+  text[text.find(note) + note.size() - 2] = 'x';
+  writeFile(file, text);
+  const Outcome outcome = train({"--steps", "2", "--resume", "run"});
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("the note data.batch 'x', which is no number"), std::string::npos)
+      << outcome.err;
 }
 
 TEST_F(Train, AnInterruptionWritesACheckpoint) {
@@ -165,7 +200,7 @@ TEST_F(Train, NamesWrongArguments) {
   expectError(train({"--checkpoint", "no/such"}), 1, {"--checkpoint no/such", "make it first"});
   fs::create_directory(folder / "results");
   writeFile(folder / "results/notes.txt", "");
-  // Before the first step, not behind the last.
+  // Before the first step, not after the last.
   expectError(train({"--steps", "1000000000", "--checkpoint", "results"}), 2,
               {"--checkpoint", "'results' is no checkpoint", "notes.txt", "another folder"});
   expectError(train({"--checkpoint", "mlp.cgplan"}), 2, {"'mlp.cgplan' exists and is no folder"});
@@ -342,10 +377,10 @@ TEST_F(Train, GradCacheMakesTheSameStepWithLessMemory) {
   compile("parts.cgplan", "cpu", {"--grad-cache", "4"});
   EXPECT_LT(entries("parts.cgplan")[0]["buckets"][0]["arena_bytes"].get<double>(),
             entries("whole.cgplan")[0]["buckets"][0]["arena_bytes"].get<double>() / 2);
-  const std::vector<double> expected = train("whole.cgplan", {"--steps", "6"});
-  std::vector<double> got = train("parts.cgplan", {"--steps", "4", "--checkpoint", "run"});
-  const std::vector<double> whole = train("parts.cgplan", {"--steps", "6"});
-  const std::vector<double> rest = train("parts.cgplan", {"--steps", "2", "--resume", "run"});
+  const std::vector<double> expected = train("whole.cgplan", {"--steps", "3"});
+  std::vector<double> got = train("parts.cgplan", {"--steps", "2", "--checkpoint", "run"});
+  const std::vector<double> whole = train("parts.cgplan", {"--steps", "3"});
+  const std::vector<double> rest = train("parts.cgplan", {"--steps", "1", "--resume", "run"});
   got.insert(got.end(), rest.begin(), rest.end());
   EXPECT_EQ(got, whole);
   ASSERT_EQ(got.size(), expected.size());

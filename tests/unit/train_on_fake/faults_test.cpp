@@ -1,4 +1,4 @@
-// Trainer on the fake GPU: steps that do not wait, and failures of the device and of memory, behind
+// Trainer on the fake GPU: steps that do not wait, and failures of the device and of memory, after
 // which the states of a checkpoint are whole.
 #include "tests/fake_cuda/failing_operator_new.h"
 #include "tests/unit/runtime/train/trained_plan.h"
@@ -50,6 +50,21 @@ TEST_F(TrainerFaults, StepsAndControlValuesDoNotWait) {
     model.step({2, 2, 2, 2});
   expectStates(*trainer, model);
   EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+}
+
+/// The pinned memory of one control value serves larger ones, too.
+TEST_F(TrainerFaults, ControlValuesOfAnySizeReuseMemory) {
+  SamplePlan sample = trainingPlan(kTestDevice);
+  sample.plan.weights[1].sizes = sample.plan.states[4].sizes = {8};
+  sample.weights[1] = floatBytes(std::vector<float>(8, 0.5F));
+  Result<Trainer> trainer = create(planOf(sample), {.stepsInFlight = 4});
+  ASSERT_TRUE(trainer.isOk()) << trainer.status().message();
+  fake_cuda::clearCalls();
+  ASSERT_TRUE(trainer->set("step", 1).isOk()); // The smallest first.
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(trainer->set("lr", 0.25).isOk());
+  const auto calls = fake_cuda::calls();
+  EXPECT_LE(std::ranges::count(calls, "cudaMallocHost", &fake_cuda::Call::function), 4);
 }
 
 TEST_F(TrainerFaults, StepsOnTheCallersStreamsFollowEachOther) {

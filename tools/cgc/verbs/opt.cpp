@@ -90,7 +90,9 @@ Result<passes::Pipeline> makePipeline(const Options &options) {
   builder.setPasses(options.passes)
       .setStopAfter(options.stopAfter)
       .setInstrumentation(std::move(instrumentation));
-  return builder.build();
+  CGC_ASSIGN_OR_RETURN(passes::Pipeline pipeline, builder.build());
+  CGC_TRY(pipeline.checkExplained());
+  return pipeline;
 }
 
 Status runPasses(ir::Module &module, const passes::Pipeline &pipeline,

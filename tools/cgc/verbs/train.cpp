@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 
@@ -67,7 +68,7 @@ Result<const Bucket *> chooseBucket(const PlanData &plan, const Options &options
                                          options.plan, joinNames(batches)));
 }
 
-/// That a checkpoint could be written now, rather than behind the last step.
+/// That a checkpoint could be written now, rather than after the last step.
 Status checkFolder(const std::string &option, const std::string &folder) {
   const std::filesystem::path path = std::filesystem::absolute(folder).lexically_normal();
   const std::filesystem::path clean = path.has_filename() ? path : path.parent_path();
@@ -84,10 +85,21 @@ Status resume(Trainer &trainer, const Options &options, size_t samples, BatchOpt
     const auto found = info.notes.find(name);
     return found == info.notes.end() ? std::string() : found->second;
   };
+  const auto number = [&](const char *name, uint64_t without) -> Result<uint64_t> {
+    const std::string text = note(name);
+    uint64_t value = without;
+    const auto end = text.data() + text.size();
+    if (const auto read = std::from_chars(text.data(), end, value);
+        !text.empty() && (read.ec != std::errc() || read.ptr != end))
+      return Status(Code::InvalidFile,
+                    fmt::format("the checkpoint {} has the note {} '{}', which is no number; "
+                                "resume from another checkpoint",
+                                options.resume, name, text));
+    return value;
+  };
   order.shuffle = note(kShuffleNote) == "true";
-  order.seed = std::strtoull(note(kSeedNote).c_str(), nullptr, 10);
-  const std::string batch = note(kBatchNote);
-  order.first = batch.empty() ? info.step : std::strtoull(batch.c_str(), nullptr, 10);
+  CGC_ASSIGN_OR_RETURN(order.seed, number(kSeedNote, 0));
+  CGC_ASSIGN_OR_RETURN(order.first, number(kBatchNote, info.step));
   const std::string before = note(kSamplesNote);
   if (!before.empty() && before != std::to_string(samples))
     logWarning(fmt::format("the checkpoint {} was written with {} samples, and there are {}: the "
@@ -307,7 +319,7 @@ Verb addTrain(CLI::App &app) {
       ->check(requireName);
   command
       ->add_option("--checkpoint-every", options->checkpointEvery,
-                   "Also write it behind each N-th step")
+                   "Also write it after each N-th step")
       ->type_name("N")
       ->check(CLI::Range(uint64_t(1), kMaxSteps));
   command->add_flag("--fail-on-nan", options->failOnNan,
