@@ -19,7 +19,7 @@ public:
 
   std::vector<uint32_t> run() {
     const auto count = static_cast<uint32_t>(records_.size());
-    // A region begins behind up to kMostTrunk records that all chains depend on.
+    // A region begins after up to kMostTrunk records that all chains depend on.
     for (uint32_t begin = 0, first = 0; begin < count && begin - first <= kMostTrunk;) {
       const uint32_t end = findRegion(begin);
       if (!hasBranches(begin, end)) {

@@ -27,7 +27,7 @@ struct BufferUse {
 /// Returns the branch of each record (LaunchRecord::branch). Records depend on each other if one
 /// writes a buffer that the other uses; the chains are the connected components of that relation.
 /// Two or more chains of kLeastChain records or more become branches. The first record that depends
-/// on two such chains ends them and gets branch 0; behind it, other chains may begin, with up to
+/// on two such chains ends them and gets branch 0; after it, other chains may begin, with up to
 /// kMostTrunk records of branch 0 before them, the fewest that leave two long chains. Shorter
 /// chains join the branch with the fewest records, as do chains beyond kMaxBranches. Deterministic.
 std::vector<uint32_t> findBranches(llvm::ArrayRef<BufferUse> records);

@@ -130,7 +130,7 @@ public:
     Place value;
   };
   /// Gives the states their new values. The record that computes a value writes the state directly
-  /// if no record behind it reads the old value, nor the record itself, unless its kernel may
+  /// if no record after it reads the old value, nor the record itself, unless its kernel may
   /// overwrite what it reads; else a copy is added. Call once, after all outputs.
   void addStateWrites(llvm::ArrayRef<StateWrite> writes);
   /// Finds the branches if there may be any, plans the arena and resolves every place.

@@ -99,7 +99,7 @@ struct HostModuleResults {
 };
 
 /// The submodules of a TorchScript file, for those that a plan leaves to the host program. A
-/// `function` is the path of a submodule and its method: "visual.adapter.forward". Arguments behind
+/// `function` is the path of a submodule and its method: "visual.adapter.forward". Arguments after
 /// the given inputs keep their defaults.
 class HostModules {
 public:

@@ -150,7 +150,7 @@ private:
     return returned;
   }
 
-  /// Calls a method; arguments behind `inputs` keep their defaults. May throw.
+  /// Calls a method; arguments after `inputs` keep their defaults. May throw.
   Result<Returned> call(const std::string &function, const std::vector<at::Tensor> &inputs) const {
     const at::NoGradGuard noGradients;
     torch::jit::GraphOptimizerEnabledGuard noOptimizer(false);

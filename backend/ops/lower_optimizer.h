@@ -51,7 +51,7 @@ Place newValue(const OptimizerStep &step, size_t list, size_t i, BucketBuilder &
 /// Makes the result the new value, or the old one if the step is skipped.
 void keepIfSkipped(const OptimizerStep &step, size_t list, size_t i, const Place &value,
                    TensorMath &math);
-/// Writes the copy of parameter `i`, if there are copies. Call it behind keepIfSkipped().
+/// Writes the copy of parameter `i`, if there are copies. Call it after keepIfSkipped().
 void writeCopy(const OptimizerStep &step, size_t i, BucketBuilder &builder);
 
 } // namespace cgc::backend

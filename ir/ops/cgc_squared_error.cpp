@@ -23,7 +23,8 @@ const OpDef defs::SquaredError = {
               "Tensor)",
     .traits = kPure | kReduction,
     .infer = infer,
-    .doc = "loss_factor times the sum of (self - target)^2, and gradient_factor (self - target).",
+    .doc =
+        "loss_factor times the sum of (self - target)^2, and gradient_factor times self - target.",
 };
 
 } // namespace cgc::ir

@@ -9,7 +9,7 @@
 
 namespace cgc::passes {
 
-/// With mode=first or mode=next, behind `differentiate`: the outputs `gradient.<path>` become new
+/// With mode=first or mode=next, after `differentiate`: the outputs `gradient.<path>` become new
 /// values of states `<path>:gradient`, and the loss and the number of micro-batches those of
 /// control states. `first` overwrites these states, `next` adds to them. With mode=mean, in a graph
 /// without nodes: adds the mean loss and the mean gradients of the micro-batches as outputs, as
@@ -42,7 +42,7 @@ public:
   Accumulation(ir::Graph &graph, DeviceKind device)
       : graph_(graph), device_(device), rewriter_(graph), output_(graph.output()) {}
 
-  /// The sums behind a micro-batch, as new values of the states.
+  /// The sums after a micro-batch, as new values of the states.
   Status sum(size_t loss, bool isFirst) {
     std::vector<Arg> outputs;
     std::vector<std::string> names;

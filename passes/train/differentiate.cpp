@@ -40,7 +40,7 @@ public:
                   .create(ir::OpKind::Full, {ir::Arg::ints(ir::Dims()), 1.0, loss->tensor().dtype},
                           *loss->node(), output_)
                   ->result();
-    // A rule may replace its call, and adds calls behind all that are visited.
+    // A rule may replace its call, and adds calls after all that are visited.
     for (ir::Node *node : llvm::reverse(visited_))
       visit(*node);
     eraseDetached();

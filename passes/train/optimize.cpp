@@ -20,7 +20,7 @@ using ir::Arg;
 using ir::OpKind;
 using ir::Value;
 
-/// A trained state with its gradient, and its value behind the step.
+/// A trained state with its gradient, and its value after the step.
 struct Trained {
   std::string path;
   Value *value, *gradient, *updated = nullptr;
@@ -173,7 +173,7 @@ private:
     return call(OpKind::Mul, {lr, factor});
   }
 
-  /// The factor of the schedule at 0-based `step` behind the warm-up; null if it is 1.
+  /// The factor of the schedule at 0-based `step` after the warm-up; null if it is 1.
   Value *decayFactor(Value *step) {
     if (options_.schedule == LearningRateSchedule::Constant)
       return nullptr;

@@ -12,7 +12,7 @@ namespace cgc::passes {
 /// group. Where the graph casts a parameter to 16 bits, it reads a state of role `copy` instead,
 /// `<path>:bf16`, which a second call for the group writes beside the parameter; a parameter with a
 /// clamp keeps its cast. Averages are states `<path>:ema` that start as their parameter, moved by
-/// one cgc.ema behind updates and clamps. Usage if there are no gradients, or if a clamp names no
+/// one cgc.ema after updates and clamps. Usage if there are no gradients, or if a clamp names no
 /// parameter with a gradient.
 struct OptimizePass {
   static constexpr const char *name = "optimize";

@@ -20,7 +20,7 @@ enum class LearningRateSchedule : uint8_t {
   Step,   ///< Times `stepFactor` after each `stepSize` steps.
 };
 
-/// Parameters with numbers of their own.
+/// A parameter group: parameters with their own hyperparameters.
 struct ParameterGroup {
   /// Globs over paths of parameters (path_glob.h); `@vectors` stands for parameters of fewer than
   /// two dimensions.
@@ -45,7 +45,7 @@ struct OptimizerOptions {
   bool nesterov = false;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8; ///< Of Adam and AdamW.
   double weightDecay = 0;                        ///< AdamW: 0.01.
-  /// A parameter belongs to the first group that contains it, others to one behind all of these.
+  /// A parameter belongs to the first group that contains it, others to one after all of these.
   std::vector<ParameterGroup> groups;
   double clipNorm = 0;  ///< Largest norm of all gradients together; 0: none.
   double clipValue = 0; ///< Largest magnitude of an element of a gradient; 0: none.

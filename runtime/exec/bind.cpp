@@ -348,7 +348,7 @@ Result<BoundRecord> bindRecord(const PlanData &plan, const Bucket &bucket, size_
 }
 
 void makeProgrammaticEdges(std::vector<BoundRecord> &records) {
-  // By branch: the record behind which the next one of the branch runs, if it waits for no other.
+  // By branch: the record after which the next one of the branch runs, if it waits for no other.
   std::array<const BoundRecord *, kMaxBranches + 1> last{};
   for (BoundRecord &record : records) {
     const BoundRecord *const producer = last[record.branch];

@@ -1,4 +1,4 @@
-// BranchStreams: forks at the first record of a parallel region, and joins behind its last one.
+// BranchStreams: forks at the first record of a parallel region, and joins after its last one.
 #include "runtime/exec/branch_streams.h"
 
 #include "runtime/base/check.h"

@@ -16,7 +16,7 @@ public:
   /// Streams for branches up to `largestBranch` on the current GPU. None for 0 and 1.
   static Result<BranchStreams> create(uint32_t largestBranch);
 
-  /// Enqueues all records behind the work on `stream`, each branch on its own stream, and lets
+  /// Enqueues all records after the work on `stream`, each branch on its own stream, and lets
   /// `stream` wait for all of them, also after an error. The records may be in branches up to
   /// `largestBranch`. `provider` (null if not needed) is set to the stream of each ATen record.
   /// During a capture of `stream`, branches become parallel paths of the graph. Calls `after`, if

@@ -62,7 +62,7 @@ Status CaptureOrder::follow(cudaStream_t stream) {
   return CGC_CUDA(cudaStreamUpdateCaptureDependencies(stream, missing.data(), nullptr,
                                                       missing.size(),
                                                       cudaStreamAddCaptureDependencies),
-                  "cannot put the run behind the last one of the capture");
+                  "cannot put the run after the last one of the capture");
 }
 
 Status CaptureOrder::mark(cudaStream_t stream) {

@@ -19,7 +19,7 @@ struct StreamCapture {
 /// invalid.
 Result<std::optional<StreamCapture>> captureOf(cudaStream_t stream);
 
-/// Adds a copy of `child` to the capture of `stream`, behind what the stream has captured.
+/// Adds a copy of `child` to the capture of `stream`, after what the stream has captured.
 Status addChildGraph(cudaStream_t stream, cudaGraph_t child);
 
 /// Allows this thread, for the object's lifetime, calls such as cudaGraphInstantiate that a capture

@@ -102,7 +102,7 @@ struct Context::Impl {
   Status copyOut(const BucketCall &call, size_t output, cudaStream_t on);
   Result<std::vector<std::vector<double>>> profileBucket(BoundBucket &bound, size_t runs);
   /// Calls `body`, which enqueues work on `on` that uses arena and static buffers, in its turn and
-  /// behind the last run.
+  /// after the last run.
   Status inTurn(cudaStream_t on, const std::function<Status()> &body);
   Status launch(BoundBucket &bound, cudaStream_t on);
   /// Fills arena and outputs if ContextOptions::poisonArena says so.

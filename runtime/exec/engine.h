@@ -202,7 +202,7 @@ public:
 
   /// Copies a state of the plan (PlanData::states) to `to`, or `from` to it: dense views of its
   /// dtype and sizes, in host memory or, if the plan runs on a GPU, in device memory. The copy is
-  /// ordered behind the runs before it and before those behind it. Without `stream` the call waits
+  /// ordered after the runs before it and before those after it. Without `stream` the call waits
   /// for it; with one, the memory of the view must stay as it is until the copy is complete. Usage
   /// if there is no such state or the view does not fit.
   Status readState(std::string_view name, const TensorView &to, void *stream = nullptr);
@@ -216,7 +216,7 @@ public:
 
   /// The static buffer of an input or output of a bucket, as a view that is valid as long as the
   /// context: device memory, or host memory if the plan runs on the host. Prepares the bucket. A
-  /// run that is given the view copies nothing for it. Write an input behind the last run, and read
+  /// run that is given the view copies nothing for it. Write an input after the last run, and read
   /// an output before the next one that is given it, or that copies from it. Usage if there is no
   /// such entry, bucket or tensor.
   Result<TensorView> inputBuffer(std::string_view entry, size_t bucket, size_t index);

@@ -6,7 +6,7 @@
 namespace cgc {
 namespace {
 
-/// The first host call at or behind record `from`; the number of records if there is none.
+/// The first host call at or after record `from`; the number of records if there is none.
 size_t nextHostCall(const std::vector<BoundRecord> &records, size_t from) {
   return std::find_if(records.begin() + from, records.end(), callsHost) - records.begin();
 }

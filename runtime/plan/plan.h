@@ -175,7 +175,7 @@ struct LaunchRecord {
   std::variant<KernelLaunch, LibraryCall, AtenCall, Memcpy, Memset, HostCall> op;
   LocationId location = kNoLocation;
   /// 0, or the parallel branch that the record belongs to, 1 to kMaxBranches. A record of branch 0
-  /// runs after all records before it and before all records behind it. Between two of them, the
+  /// runs after all records before it and before all records after it. Between two of them, the
   /// records of one branch run in order, and records of different branches in any order or at the
   /// same time (branches.h).
   uint32_t branch = 0;

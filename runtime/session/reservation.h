@@ -24,7 +24,7 @@ public:
   ~Reservation();
 
   /// The memory of an input or output, with as many rows as were reserved: device memory, or host
-  /// memory if the plan runs on the host. Valid as long as the reservation. Write an input behind
+  /// memory if the plan runs on the host. Valid as long as the reservation. Write an input after
   /// the last run; read an output before the next one and before the reservation is destroyed.
   /// Usage if there is no such tensor.
   Result<TensorView> inputBuffer(size_t index) const;

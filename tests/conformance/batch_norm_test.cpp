@@ -288,7 +288,7 @@ TEST_P(BatchNorm, VarianceDoesNotCancel) {
   }
 }
 
-/// A NaN makes its channel NaN, also behind relu.
+/// A NaN makes its channel NaN, also after relu.
 TEST_P(BatchNorm, NanGoesThrough) {
   const Case c{.dtype = DType::BF16, .sizes = {2, 2, 40}, .splits = 1, .relu = true};
   std::vector<double> elements(160, 1);

@@ -12,7 +12,7 @@ thread_local long allocationsLeft = -1;
 
 [[gnu::noinline]] void *operator new(size_t bytes) {
   if (allocationsLeft >= 0 && !cgc::test::fake_cuda::isInCall()) {
-    --allocationsLeft; // Below 0 behind the last one: what handles the failure may allocate.
+    --allocationsLeft; // Below 0 after the last one: what handles the failure may allocate.
     if (allocationsLeft < 0)
       throw std::bad_alloc();
   }

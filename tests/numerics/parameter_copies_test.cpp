@@ -1,5 +1,5 @@
 // 16-bit copies of parameters: a step under autocast that reads copies equals one that casts, bit
-// by bit, from the start, behind a checkpoint and behind new weights.
+// by bit, from the start, after a checkpoint and after new weights.
 #include "driver/compile.h"
 #include "frontend/frontend.h"
 #include "runtime/train/trainer.h"

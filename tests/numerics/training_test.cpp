@@ -336,7 +336,7 @@ TEST_P(Training, IsEqualBitByBitWhenRepeated) {
   EXPECT_NE(losses[0], losses[1]) << "the step trains nothing";
 }
 
-/// The losses of steps, and the states behind them.
+/// The losses of steps, and the states after them.
 struct Trace {
   std::vector<double> losses;
   std::vector<std::string> names;
@@ -552,7 +552,7 @@ INSTANTIATE_TEST_SUITE_P(
         TrainingCase{"ClipAdamW", "train_clip", kPairs, 512, kAdamW, adamW},
         TrainingCase{"ClipResNetSgd",
                      "train_clip_resnet",
-                     {{"image", DType::F32, {8, 3, 64, 64}}, {"text", DType::I64, {8, 16}}},
+                     {{"image", DType::F32, {16, 3, 64, 64}}, {"text", DType::I64, {16, 16}}},
                      512,
                      "rule=sgd,lr=0.0001",
                      sgd<0.0001>},
@@ -561,7 +561,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto &info) { return info.param.name; });
 
 /// The factor that the device computes is that of the host, with which `cgc train --against` trains
-/// its peer: in the warm-up, at its end, and behind the end of the schedule.
+/// its peer: in the warm-up, at its end, and after the end of the schedule.
 TEST(Schedule, FactorsAreThoseOfTheHost) {
   using passes::LearningRateSchedule;
   constexpr double kLr = 0.001;

@@ -106,7 +106,7 @@ TEST_F(ReproducerTest, APassThatBreaksTheIrLeavesOne) {
   instrumentation->finish();
   EXPECT_THAT(text(), HasSubstr("broke the IR"));
   EXPECT_THAT(text(), HasSubstr("\n    %0 = aten.neg(%x) : f32[2]\n"))
-      << "it has the IR behind the pass";
+      << "it has the IR after the pass";
 }
 
 TEST_F(ReproducerTest, TheFirstOfSeveralFailuresStays) {

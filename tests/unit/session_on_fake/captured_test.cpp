@@ -89,7 +89,7 @@ TEST_F(Captured, ARequestOfAnyBatchReplaysBesideOtherRequests) {
   }
 }
 
-/// The second run of a capture goes behind the first one, and stays behind what the caller
+/// The second run of a capture goes after the first one, and stays after what the caller
 /// captured before it on another stream.
 TEST_F(Captured, ARunOnAForkedStreamKeepsTheWorkBeforeIt) {
   Session session = createSession(plan_, {.capturedContexts = 1});

@@ -158,7 +158,7 @@ Status Dataset::addTar(const std::string &path) {
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (rows_[i].size() != rows_[0].size() || (!key.empty() && rows_[0].empty()))
         return {Code::Usage, fmt::format("'{}': the sample '{}' does not have each of {} once; "
-                                         "write {}.NAME.npy for every input, one sample behind "
+                                         "write {}.NAME.npy for every input, one sample after "
                                          "another",
                                          path, key, inputNames(inputs_), key)};
     return Status::ok();

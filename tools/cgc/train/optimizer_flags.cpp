@@ -18,7 +18,8 @@ CLI::Option *addOptimizerOptions(CLI::App &command, OptimizerFlags &flags, CLI::
           "beta2=,eps=,weight_decay=]; defaults as in PyTorch",
           "RULE[,NAME=VALUE]");
   add("--groups", flags.groups,
-      "Parameters with numbers of their own; @vectors are those of fewer than two dimensions",
+      "Parameter groups with their own hyperparameters; @vectors are those of fewer than two "
+      "dimensions",
       "GLOB|GLOB:weight_decay=X[:lr_scale=Y];...");
   add("--clip-norm", flags.clipNorm, "Largest norm of all gradients together", "X");
   add("--clip-value", flags.clipValue, "Largest magnitude of an element of a gradient", "X");

@@ -121,7 +121,7 @@ std::string trainingText(const TrainingReport &report) {
                       result.losses.size(), report.batch, result.seconds, stepsPerSecond(report),
                       stepsPerSecond(report) * static_cast<double>(report.batch));
   if (result.stoppedBy != 0 && result.microBatches != 0)
-    text += fmt::format("interrupted behind {} micro-batches of a step\n", result.microBatches);
+    text += fmt::format("interrupted after {} micro-batches of a step\n", result.microBatches);
   else if (result.stoppedBy != 0)
     text += "interrupted; the last step is complete\n";
   if (report.nonFiniteLosses != 0 || result.nonFiniteBatches != 0)

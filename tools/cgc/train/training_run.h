@@ -35,7 +35,7 @@ struct TrainingOptions {
   uint64_t checkpointEvery = 0; ///< Steps from one checkpoint to the next; 0: only at the end.
   bool failOnNan = false;       ///< Whether a NaN or infinity in the data or a loss is a failure.
   std::map<std::string, std::string> notes = {}; ///< For the checkpoints.
-  /// Called behind each log line; a failure ends the training.
+  /// Called after each log line; a failure ends the training.
   std::function<Status()> onLog = [] { return Status::ok(); };
 };
 
@@ -48,7 +48,7 @@ struct TrainingResult {
 };
 
 /// Makes the steps, and writes the checkpoints, one of them at the end. A signal (requestedStop)
-/// ends the training behind the current step or micro-batch. Fails as Trainer's functions do, and
+/// ends the training after the current step or micro-batch. Fails as Trainer's functions do, and
 /// Failed for a NaN with `failOnNan`; the last checkpoint is then whole.
 Result<TrainingResult> runTraining(Trainer &trainer, BatchReader &reader,
                                    const TrainingOptions &options, Progress &progress);
