@@ -146,7 +146,7 @@ def export(case, path):
     return types, optimizer, autocast
 
 
-def cgc_times(case, cgc, folder, only_compile):
+def cgc_times(case, cgc, folder, only_compile, recompute):
     model, plan = folder / "step.pt", folder / "step.cgplan"
     types, optimizer, autocast = export(case, model)
     command = [cgc, "compile", model, "-o", plan, "--train", "forward", "--optimizer", optimizer]
@@ -154,6 +154,8 @@ def cgc_times(case, cgc, folder, only_compile):
         command += ["--input", one]
     if autocast:
         command += ["--autocast", "bf16"]
+    if recompute:
+        command += ["--recompute", recompute]
     began = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     seconds = time.perf_counter() - began
@@ -168,6 +170,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", default=",".join(CASES), help="cases, comma-separated [all]")
     parser.add_argument("--cgc", default=ROOT / "build/release/bin/cgc", type=Path)
+    parser.add_argument("--recompute", choices=["cheap", "blocks"], help="as in cgc compile")
     parser.add_argument("--export", action="store_true", help="only export and compile, without a GPU")
     args = parser.parse_args()
     torch.manual_seed(0)
@@ -180,7 +183,7 @@ def main():
             if not args.export:
                 torch.cuda.empty_cache()
             try:
-                result["cgc"] = cgc_times(case, args.cgc, Path(folder), args.export)
+                result["cgc"] = cgc_times(case, args.cgc, Path(folder), args.export, args.recompute)
             except subprocess.CalledProcessError as error:
                 result["cgc"] = {"error": f"{error.cmd[1]} exited with {error.returncode}"}
         results[case] = result

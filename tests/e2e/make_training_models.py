@@ -17,6 +17,7 @@ def main():
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     run(EXAMPLES / "mlp.py", "--dropout", "0", "--out", folder / "mlp.pt")
+    run(EXAMPLES / "mlp.py", "--dropout", "0.5", "--out", folder / "mlp_dropout.pt")
     run(EXAMPLES / "shapes.py", "--out", folder)
     run(ROOT / "scripts/export_training_step.py", "--config", EXAMPLES / "shapes.json", "--batch", "64", "--out",
         folder / "shapes.pt")

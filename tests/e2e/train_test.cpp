@@ -8,8 +8,8 @@ namespace {
 class Train : public ScriptTest {
 protected:
   /// Compiles the step of the multilayer perceptron to mlp.cgplan.
-  void makeStep(const std::vector<std::string> &more = {}) {
-    std::vector<std::string> arguments = {"compile",     trainingModels() / "mlp.pt",
+  void makeStep(const std::vector<std::string> &more = {}, const std::string &model = "mlp.pt") {
+    std::vector<std::string> arguments = {"compile",     trainingModels() / model,
                                           "-o",          "mlp.cgplan",
                                           "--train",     "forward",
                                           "--target",    "cpu",
@@ -185,6 +185,40 @@ TEST_F(Train, FindsNanInTheData) {
   std::vector<std::string> failing = arguments;
   failing.back() = "--fail-on-nan";
   expectError(cgc(failing), 1, {"the batch of step 3 has a NaN", "leave --fail-on-nan out"});
+}
+
+/// A failure leaves the last checkpoint that was written on the way.
+TEST_F(Train, WritesCheckpointsOnTheWay) {
+  makeStep();
+  const std::string nan = "x=" + (trainingModels() / "nan.npy").string();
+  const Outcome failed = cgc({"train", "mlp.cgplan", "--data", nan, y_, "--fail-on-nan",
+                              "--checkpoint", "run", "--checkpoint-every", "2"});
+  expectError(failed, 1, {"the batch of step 3 has a NaN"});
+  const Outcome rest = train({"--steps", "2", "--resume", "run", "--log-every", "1", "--json"});
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  const auto json = parseJson(rest, "train");
+  EXPECT_EQ(json["first_step"], 3);
+  const Outcome whole = train({"--steps", "4", "--log-every", "1", "--json"});
+  const std::vector<double> all = losses(parseJson(whole, "train"));
+  EXPECT_EQ(losses(json), std::vector<double>(all.begin() + 2, all.end()));
+}
+
+TEST_F(Train, FailsOnALossThatIsNoNumber) {
+  makeStep();
+  EXPECT_EQ(train({"--steps", "8", "--lr", "1e30"}).status, 0);
+  expectError(train({"--steps", "8", "--lr", "1e30", "--fail-on-nan"}), 1,
+              {"the loss of step", "lower the learning rate"});
+}
+
+TEST_F(Train, TheSeedIsThatOfDropout) {
+  makeStep({}, "mlp_dropout.pt");
+  const auto run = [&](const std::string &seed) {
+    return losses(
+        parseJson(train({"--steps", "3", "--seed", seed, "--log-every", "1", "--json"}), "train"));
+  };
+  const std::vector<double> first = run("1");
+  EXPECT_EQ(run("1"), first);
+  EXPECT_NE(run("2"), first);
 }
 
 TEST_F(Train, NamesWrongArguments) {

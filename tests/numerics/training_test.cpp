@@ -222,6 +222,10 @@ protected:
       // zero.
       if (!moments.contains(":exp_avg")) {
         EXPECT_LT(difference(state(name), value), 1e-3) << name;
+      } else {
+        // In ten steps of a learning rate of 1e-3.
+        EXPECT_LT((state(name) - value).abs().max().item<double>(), 3e-3) << name;
+        EXPECT_LT((state(name) - value).abs().mean().item<double>(), 1e-4) << name;
       }
       for (const auto &[end, moment] : moments)
         EXPECT_LT(difference(state(name + end), moment), 1e-3) << name << end;
@@ -502,6 +506,10 @@ std::unique_ptr<torch::optim::Optimizer> momentum(const Parameters &parameters) 
   return std::make_unique<torch::optim::SGD>(
       parameters, torch::optim::SGDOptions(0.02).momentum(0.9).nesterov(true).weight_decay(0.01));
 }
+std::unique_ptr<torch::optim::Optimizer> dampened(const Parameters &parameters) {
+  return std::make_unique<torch::optim::SGD>(
+      parameters, torch::optim::SGDOptions(0.02).momentum(0.9).dampening(0.25));
+}
 std::unique_ptr<torch::optim::Optimizer> adam(const Parameters &parameters) {
   return std::make_unique<torch::optim::Adam>(parameters,
                                               torch::optim::AdamOptions(1e-3).betas({0.9, 0.99}));
@@ -529,6 +537,8 @@ INSTANTIATE_TEST_SUITE_P(
                      sgd<0.05>},
         TrainingCase{"MlpMomentum", "train_mlp", kVectors, 10,
                      "rule=sgd,lr=0.02,momentum=0.9,nesterov=true,weight-decay=0.01", momentum},
+        TrainingCase{"MlpDampened", "train_mlp", kVectors, 10,
+                     "rule=sgd,lr=0.02,momentum=0.9,dampening=0.25", dampened},
         TrainingCase{"MlpAdam", "train_mlp", kVectors, 10, "rule=adam,lr=0.001,beta2=0.99", adam},
         TrainingCase{"MlpClipped", "train_mlp", kVectors, 10,
                      std::string(kAdamW) + ",clip-norm=0.5", adamW, 0.5},
@@ -560,38 +570,48 @@ INSTANTIATE_TEST_SUITE_P(
         TrainingCase{"CoCaAdamW", "train_coca", kPairs, 512, kAdamW, adamW}),
     [](const auto &info) { return info.param.name; });
 
-/// The factor that the device computes is that of the host, with which `cgc train --against` trains
-/// its peer: in the warm-up, at its end, and after the end of the schedule.
-TEST(Schedule, FactorsAreThoseOfTheHost) {
+/// The factors that the device computes, and that the host does for `cgc train --against`, are
+/// those of torch.optim.lr_scheduler: LinearLR, CosineAnnealingLR and StepLR, after LinearLR from 0
+/// for the warm-up. Behind its end a schedule keeps its last factor.
+TEST(Schedule, FactorsAreThoseOfPyTorch) {
   using passes::LearningRateSchedule;
-  constexpr double kLr = 0.001;
-  const passes::OptimizerOptions warmup{.warmup = 3},
-      linear{
-          .schedule = LearningRateSchedule::Linear, .warmup = 2, .steps = 7, .finalFactor = 0.25},
-      cosine{.schedule = LearningRateSchedule::Cosine, .steps = 6, .finalFactor = 0.1},
-      steps{.schedule = LearningRateSchedule::Step, .warmup = 1, .stepSize = 2, .stepFactor = 0.5};
-  const std::pair<std::string, passes::OptimizerOptions> kCases[] = {
-      {"warmup=3", warmup},
-      {"schedule=linear,warmup=2,steps=7,final-factor=0.25", linear},
-      {"schedule=cosine,steps=6,final-factor=0.1", cosine},
-      {"schedule=step,warmup=1,step-size=2,step-factor=0.5", steps}};
-  for (const auto &[text, options] : kCases) {
-    SCOPED_TRACE(text);
+  struct Case {
+    std::string text;
+    passes::OptimizerOptions options;
+    std::vector<double> factors;
+  };
+  const double third = 1.0 / 3, s3 = std::sqrt(3.0) / 2;
+  const auto cosine = [](double x) { return 0.1 + 0.9 * (1 + x) / 2; };
+  const Case kCases[] = {
+      {"warmup=3", {.warmup = 3}, {third, 2 * third, 1, 1, 1}},
+      {"schedule=linear,warmup=2,steps=7,final-factor=0.25",
+       {.schedule = LearningRateSchedule::Linear, .warmup = 2, .steps = 7, .finalFactor = 0.25},
+       {0.5, 1, 1, 0.85, 0.7, 0.55, 0.4, 0.25, 0.25}},
+      {"schedule=cosine,steps=6,final-factor=0.1",
+       {.schedule = LearningRateSchedule::Cosine, .steps = 6, .finalFactor = 0.1},
+       {1, cosine(s3), cosine(0.5), cosine(0), cosine(-0.5), cosine(-s3), 0.1, 0.1}},
+      {"schedule=step,warmup=1,step-size=2,step-factor=0.5",
+       {.schedule = LearningRateSchedule::Step, .warmup = 1, .stepSize = 2, .stepFactor = 0.5},
+       {1, 1, 0.5, 0.5, 0.25, 0.25, 0.125}}};
+  for (const Case &c : kCases) {
+    SCOPED_TRACE(c.text);
+    constexpr double kLr = 0.001;
     TrainingStep step;
     step.compile("train_mlp", kVectors,
-                 {.optimizer = "rule=sgd,lr=0.001,keep-gradients=true," + text});
+                 {.optimizer = "rule=sgd,lr=0.001,keep-gradients=true," + c.text});
     const std::vector<IoTensor> &outputs = step.plan_->data().findEntry("step")->buckets[0].outputs;
     const auto gradient =
         std::ranges::find(outputs, "gradient.model.0.weight", &IoTensor::name) - outputs.begin();
     ASSERT_LT(gradient, std::ssize(outputs));
     at::manual_seed(7);
-    for (uint64_t number = 1; number <= 10; ++number) {
+    for (size_t i = 0; i < c.factors.size(); ++i) {
       const at::Tensor before = step.state("model.0.weight");
       const at::Tensor g = step.outputs("step", randomInputsOf(kVectors, 10))[gradient];
       const at::Tensor moved = before - step.state("model.0.weight");
       EXPECT_NEAR((moved * g).sum().item<double>() / (g * g).sum().item<double>() / kLr,
-                  options.factorAt(number), 1e-2)
-          << "in step " << number;
+                  c.factors[i], 1e-2)
+          << "in step " << i + 1;
+      EXPECT_NEAR(c.options.factorAt(i + 1), c.factors[i], 1e-12) << "in step " << i + 1;
     }
   }
 }
@@ -633,6 +653,22 @@ TEST_F(LossScale, ScalesNothingThatIsSeen) {
   }
   EXPECT_EQ(count("skipped"), 0);
   EXPECT_EQ(count("step"), 5);
+}
+
+TEST_F(LossScale, ClipsUnscaledGradientsByValue) {
+  const std::string options = std::string(kAdamW) + ",clip-value=0.01";
+  scaled_.compile("train_mlp", kVectors, {.optimizer = options, .autocast = DType::F16});
+  plain_.compile("train_mlp", kVectors, {.optimizer = options});
+  float first = 1024;
+  const TensorView view{&first, DType::F32, DeviceKind::Cpu, {}, {}};
+  ASSERT_TRUE(scaled_.context_->writeState("optimizer:loss_scale", view).isOk());
+  at::manual_seed(7);
+  const std::vector<at::Tensor> inputs = randomInputsOf(kVectors, 10);
+  scaled_.run("step", inputs);
+  plain_.run("step", inputs);
+  const at::Tensor mean = plain_.state("model.0.weight:exp_avg");
+  EXPECT_NEAR(mean.abs().max().item<double>(), 0.01 * 0.1, 1e-6) << "nothing is clipped";
+  EXPECT_LT(difference(scaled_.state("model.0.weight:exp_avg"), mean), 0.05);
 }
 
 /// The gradients of micro-batches are summed under the scale, and the update divides by it. One

@@ -36,8 +36,11 @@ TEST_F(AccumulatedPlan, StepsAreThoseOfTheMeanGradient) {
   ASSERT_TRUE(step(*trainer, batch(next)).isOk());
   model.step(batch(next));
   expectAllStates(*trainer, model);
+  ASSERT_TRUE(accumulate(*trainer, next).isOk());
   ASSERT_TRUE(trainer->reset().isOk());
+  EXPECT_EQ(trainer->microBatches(), 0u);
   expectAllStates(*trainer, AccumulatedModel());
+  ASSERT_TRUE(step(*trainer, batch(0)).isOk()); // No update is due.
 }
 
 TEST_F(AccumulatedPlan, AnUpdateOfOneBatchIsAStep) {

@@ -170,6 +170,14 @@ TEST_F(TrainedPlan, LossesThatAreNoNumbersAreCounted) {
   ASSERT_TRUE(step(*trainer, {std::nanf(""), 0, 0, 0}).isOk());
   ASSERT_TRUE(trainer->wait().isOk());
   EXPECT_EQ(trainer->nonFinite(), 1u);
+  ASSERT_TRUE(trainer->save(folder_ / "run").isOk());
+  ASSERT_TRUE(trainer->load(folder_ / "run").isOk());
+  EXPECT_EQ(trainer->nonFinite(), 0u);
+  ASSERT_TRUE(step(*trainer, {std::nanf(""), 0, 0, 0}).isOk());
+  ASSERT_TRUE(trainer->wait().isOk());
+  EXPECT_GT(trainer->nonFinite(), 0u);
+  ASSERT_TRUE(trainer->reset().isOk());
+  EXPECT_EQ(trainer->nonFinite(), 0u);
 }
 
 TEST_F(TrainedPlan, InputsThatDoNotFitChangeNothing) {

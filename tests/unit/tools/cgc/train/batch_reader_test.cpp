@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 namespace cgc::tool {
@@ -14,11 +15,12 @@ namespace {
 class BatchReaderTest : public testing::Test {
 protected:
   /// A dataset of these values, of which two make a batch.
-  Dataset data(const std::vector<float> &values) {
+  template <class T> Dataset data(const std::vector<T> &values, DType dtype = DType::F32) {
     writeBytes(folder / "x.npy",
-               npyText(tensorOf(DType::F32, {static_cast<int64_t>(values.size())}, values)));
+               npyText(tensorOf(dtype, {static_cast<int64_t>(values.size())}, values)));
     IoTensor input;
     input.name = "x";
+    input.dtype = dtype;
     input.sizes = {2};
     auto opened = Dataset::open({"x=" + std::string(folder / "x.npy")}, {input});
     EXPECT_TRUE(opened.isOk()) << opened.status().message();
@@ -32,7 +34,7 @@ protected:
 };
 
 TEST_F(BatchReaderTest, RepeatsWholeBatchesInOrder) {
-  const Dataset five = data({0, 1, 2, 3, 4});
+  const Dataset five = data<float>({0, 1, 2, 3, 4});
   const auto reader = BatchReader::create(five, {});
   ASSERT_TRUE(reader.isOk());
   for (const std::vector<float> &expected :
@@ -65,7 +67,7 @@ TEST_F(BatchReaderTest, ABatchDependsOnItsNumberAlone) {
 }
 
 TEST_F(BatchReaderTest, ABatchInUseKeepsItsMemory) {
-  const Dataset six = data({0, 1, 2, 3, 4, 5});
+  const Dataset six = data<float>({0, 1, 2, 3, 4, 5});
   const auto reader = BatchReader::create(six, {.slots = 2});
   ASSERT_TRUE(reader.isOk());
   const Batch &first = (*reader)->next();
@@ -77,13 +79,27 @@ TEST_F(BatchReaderTest, ABatchInUseKeepsItsMemory) {
 }
 
 TEST_F(BatchReaderTest, FindsNanAndInfinity) {
-  const Dataset numbers = data({0, 1, NAN, 3, 4, -INFINITY});
+  const Dataset numbers = data<float>({0, 1, NAN, 3, 4, -INFINITY});
   const auto reader = BatchReader::create(numbers, {});
   ASSERT_TRUE(reader.isOk());
   for (const bool isFinite : {true, false, false, true}) {
     EXPECT_EQ((*reader)->next().isFinite, isFinite);
     (*reader)->release();
   }
+}
+
+/// The largest number, the smallest NaN and infinity of each dtype, as bits.
+TEST_F(BatchReaderTest, FindsNanAndInfinityOfOtherDtypes) {
+  const auto expectFound = [](const Dataset &numbers) {
+    const auto reader = BatchReader::create(numbers, {});
+    ASSERT_TRUE(reader.isOk());
+    for (const bool isFinite : {true, false, false}) {
+      EXPECT_EQ((*reader)->next().isFinite, isFinite);
+      (*reader)->release();
+    }
+  };
+  expectFound(data<uint16_t>({0x7bff, 0xfbff, 0x7c01, 0, 0, 0xfc00}, DType::F16));
+  expectFound(data<double>({DBL_MAX, -DBL_MAX, NAN, 0, 0, -INFINITY}, DType::F64));
 }
 
 TEST(SampleOrder, IsAPermutationForEachSeedAndPass) {
