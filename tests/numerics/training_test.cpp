@@ -116,9 +116,11 @@ struct Reference {
 class TrainingStep {
 public:
   /// Compiles the step and gives it a context. `train` has the optimizer and more; without
-  /// `batches` there is one bucket, of the sizes of the inputs.
+  /// `batches` there is one bucket, of the sizes of the inputs. With `separate` each tensor has
+  /// memory of its own, which is poisoned.
   void compile(const std::string &model, const std::vector<driver::InputSpec> &inputs,
-               driver::TrainOptions train, const std::vector<int64_t> &batches = {}) {
+               driver::TrainOptions train, const std::vector<int64_t> &batches = {},
+               bool separate = false) {
     path_ = test::trainingModel(model);
     auto root = frontend::importTorchScript(path_, frontend::ImportFor::Training);
     ASSERT_TRUE(root.isOk()) << root.status().message();
@@ -128,6 +130,7 @@ public:
     options.target = DeviceKind::Cpu;
     options.providerPath = kLibraries;
     options.train = std::move(train);
+    options.reusesMemory = !separate;
     ir::Diagnostics diagnostics;
     auto compiled = driver::compile(**root, options, diagnostics);
     ASSERT_TRUE(compiled.isOk()) << compiled.status().message();
@@ -142,7 +145,7 @@ public:
     auto engine = Engine::create(*plan_, {.executor = {}, .device = 0, .providerPath = kLibraries});
     ASSERT_TRUE(engine.isOk()) << engine.status().message();
     engine_.emplace(*std::move(engine));
-    auto context = Context::create(*engine_);
+    auto context = Context::create(*engine_, {.poisonArena = separate});
     ASSERT_TRUE(context.isOk()) << context.status().message();
     context_.emplace(*std::move(context));
     if (plan_->data().findEntry(kRefreshEntry))
@@ -382,6 +385,35 @@ TEST(Recomputation, ChangesNothingButMemory) {
   }
   EXPECT_LT(cheap.arenaBytes, kept.arenaBytes);
   EXPECT_LT(blocks.arenaBytes, cheap.arenaBytes);
+}
+
+/// Nothing reads memory before it is written, and no buffer ends too early: memory of each tensor's
+/// own, poisoned, gives the same bits.
+TEST(SeparateBuffers, GiveTheSameBits) {
+  const std::vector<driver::InputSpec> images = {{"image", DType::F32, {4, 3, 32, 32}},
+                                                 {"text", DType::I64, {4, 16}}},
+                                       rows = {{"x", DType::F32, {4, 64, 128}},
+                                               {"label", DType::I64, {4}}};
+  for (const auto &[model, inputs] :
+       {std::pair("train_clip", images), {"train_transformer", rows}}) {
+    SCOPED_TRACE(model);
+    const driver::TrainOptions options{.optimizer = "rule=adamw,lr=0.001,clip-norm=1,ema=0.9",
+                                       .accumulates = true};
+    TrainingStep shared, separate;
+    shared.compile(model, inputs, options);
+    separate.compile(model, inputs, options, {}, /*separate=*/true);
+    ASSERT_FALSE(testing::Test::HasFatalFailure());
+    EXPECT_GT(separate.plan_->data().findEntry("step")->buckets[0].arenaBytes,
+              shared.plan_->data().findEntry("step")->buckets[0].arenaBytes);
+    at::manual_seed(7);
+    for (const char *entry : {"step", "gradient.first", "gradient.next", "update", "step"}) {
+      const std::vector<at::Tensor> values =
+          entry == std::string("update") ? std::vector<at::Tensor>() : randomInputsOf(inputs, 10);
+      EXPECT_EQ(separate.run(entry, values), shared.run(entry, values)) << entry;
+    }
+    for (const State &one : shared.plan_->data().states)
+      EXPECT_TRUE(at::equal(separate.state(one.name), shared.state(one.name))) << one.name;
+  }
 }
 
 constexpr const char *kSgd = "rule=sgd,lr=0.05";
