@@ -60,7 +60,6 @@ public:
     if (options_.inputs != expected)
       return {Code::Usage, "'" + options_.method + "' takes " + std::to_string(expected) +
                                " inputs, and the plan's step " + std::to_string(options_.inputs)};
-    model_.module.train();
     std::map<std::string, at::Tensor> tensors;
     for (const auto &[name, tensor] : model_.module.named_parameters())
       tensors.emplace(name, tensor);

@@ -58,13 +58,13 @@ std::string stepPasses(const TrainingPipeline &training, llvm::StringRef use) {
   const std::string select =
       training.selects() ? "select-gradients,select-train-norm,fuse-batch-norm," : "";
   const std::string again =
-      training.recompute.empty() ? "" : "recompute{level=" + training.recompute + "," + loss + "},";
+      training.recompute.empty() ? "" : "recompute{level=" + training.recompute + "},";
   const std::string split =
       training.microBatches ? "micro-batches{count=" + std::to_string(*training.microBatches) + "},"
                             : "";
   // All of a micro-batch is computed again in any case, so that keeping small values saves nothing.
   const std::string splitAgain =
-      training.microBatches ? "recompute{level=micro-batches,least-bytes=0," + loss + "}," : "";
+      training.microBatches ? "recompute{level=micro-batches,least-bytes=0}," : "";
   // The first scale of torch.amp.GradScaler.
   const std::string scale = training.autocast == DType::F16 ? ",loss-scale=65536" : "";
   return methodPasses("step", training) + split + "differentiate{" + loss + scale + "}," +
@@ -79,8 +79,7 @@ std::string trainingPasses(const TrainingPipeline &training) {
 }
 
 std::string gradientPasses(const TrainingPipeline &training, bool isFirst) {
-  return stepPasses(training, std::string("accumulate{mode=") + (isFirst ? "first" : "next") +
-                                  ",loss=" + std::to_string(training.loss) + "}");
+  return stepPasses(training, std::string("accumulate{mode=") + (isFirst ? "first" : "next") + "}");
 }
 
 std::string updatePasses(llvm::StringRef optimizer) {

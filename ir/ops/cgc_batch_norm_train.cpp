@@ -13,6 +13,8 @@ Status infer(const InferArgs &args, rules::Results &results) {
   const int64_t channels = args.boolean("channels_last") ? input.sizes.back() : input.sizes[1];
   if (channels == 0) // As in LibTorch, which reads element 0 of its parameters.
     return rules::mismatch("input", "of one channel or more", input);
+  if (input.numElements() == channels) // Their variance would be 0 / 0.
+    return rules::mismatch("input", "of more than one value for each channel", input);
   if (args.isNone("running_mean") != args.isNone("running_var"))
     return rules::refuse("expected 'running_mean' and 'running_var', or neither");
   if (!args.isNone("residual")) {

@@ -12,6 +12,8 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
+
 namespace cgc::passes {
 namespace {
 
@@ -182,7 +184,8 @@ Result<Changed> DifferentiatePass::run(ir::Graph &graph, PassContext &context) c
   if (loss >= graph.outputs().size()) {
     diagnostics.error(*graph.output(), "there is no output " + std::to_string(loss) +
                                            " to differentiate; the method has " +
-                                           std::to_string(graph.outputs().size()));
+                                           std::to_string(graph.outputs().size()) +
+                                           ", the first of which is 0");
     return diagnostics.toStatus(Code::Unsupported);
   }
   const ir::Arg &output = graph.outputs()[loss];
@@ -201,6 +204,11 @@ Result<Changed> DifferentiatePass::run(ir::Graph &graph, PassContext &context) c
   Differentiation differentiation(graph, diagnostics);
   CGC_TRY(differentiation.run(output.value(), lossScale));
   std::vector<ir::Arg> outputs = graph.outputs();
+  const auto toFront = [&](auto &list) {
+    std::rotate(list.begin(), list.begin() + loss, list.begin() + loss + 1);
+  };
+  toFront(outputs);
+  toFront(names);
   for (const auto &[path, gradient] : differentiation.results()) {
     outputs.emplace_back(gradient);
     names.push_back(gradientName(path));

@@ -7,7 +7,8 @@ namespace cgc::passes {
 
 /// Adds the gradients of output `loss`, a floating scalar, with respect to the states of role
 /// `parameter` that it depends on, as outputs named `gradient.<path>` in the order in which the
-/// graph reads the states first. A state without such an output has no path to the loss.
+/// graph reads the states first. The loss becomes the first output. A state without such an output
+/// has no path to the loss.
 /// With a loss scale, these are the gradients of the loss times the state kLossScaleState.
 /// Unsupported, with each op in the diagnostics, if an op between a state and the loss has no
 /// gradient.

@@ -2,6 +2,7 @@
 #include "passes/train/optimize.h"
 
 #include "passes/manager/registered_pass.h"
+#include "passes/path_glob.h"
 #include "passes/preconditions.h"
 #include "passes/train/differentiate.h"
 #include "passes/train/loss_scale.h"
@@ -37,6 +38,7 @@ public:
     if (trained_.empty())
       return {Code::Usage, "the graph has no gradients: run the pass 'differentiate' first"};
     CGC_TRY(checkClamps());
+    CGC_TRY(checkGroups());
     if (options_.copies)
       chooseCopies();
     Value *before = readControl(kStepState, DType::I64, {}, nullptr);
@@ -89,6 +91,18 @@ private:
       if (llvm::none_of(trained_, [&](const Trained &one) { return one.path == clamp.path; }))
         return {Code::Usage, "option 'clamp' of optimize names '" + clamp.path +
                                  "', which is no trained parameter with a path to the loss"};
+    return Status::ok();
+  }
+
+  /// A glob that matches nothing is a mistake. A model may well have no vectors.
+  Status checkGroups() const {
+    for (const ParameterGroup &group : options_.groups)
+      for (const std::string &glob : group.globs)
+        if (glob != kVectorsGlob && llvm::none_of(trained_, [&](const Trained &one) {
+              return matchesGlob(glob, one.path);
+            }))
+          return {Code::Usage, "option 'groups' of optimize has '" + glob +
+                                   "', which matches no trained parameter with a path to the loss"};
     return Status::ok();
   }
 

@@ -18,12 +18,12 @@ Status wrong(llvm::StringRef name, llvm::StringRef value, llvm::StringRef expect
                            "'; it takes " + expected.str()};
 }
 
-/// Reads a finite number that is at least `least`.
+/// Reads a number that is finite in f32 and at least `least`.
 Result<double> number(llvm::StringRef name, llvm::StringRef text, double least = 0) {
   double value = 0;
-  if (text.getAsDouble(value) || !std::isfinite(value) || value < least)
+  if (text.getAsDouble(value) || !std::isfinite(static_cast<float>(value)) || value < least)
     return wrong(name, text,
-                 least == 0 ? "a finite number that is not negative" : "a finite number");
+                 least == 0 ? "a finite f32 number that is not negative" : "a finite f32 number");
   return value;
 }
 
@@ -73,7 +73,7 @@ Result<ParameterClamp> parseClamp(llvm::StringRef text) {
 
 bool ParameterGroup::contains(llvm::StringRef path, const ir::TensorType &type) const {
   return llvm::any_of(globs, [&](const std::string &glob) {
-    return glob == "@vectors" ? type.rank() < 2 : matchesGlob(glob, path);
+    return glob == kVectorsGlob ? type.rank() < 2 : matchesGlob(glob, path);
   });
 }
 
@@ -165,9 +165,9 @@ Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options) {
   CGC_ASSIGN_OR_RETURN(const auto interval, options.takeNumber("growth-interval"));
   result.growthInterval = static_cast<int64_t>(interval.value_or(result.growthInterval));
   CGC_TRY(takeNumber("ema", result.averageDecay));
-  if (result.averageDecay >= 1)
+  if (static_cast<float>(result.averageDecay) >= 1)
     return Status(Code::Usage,
-                  "option 'ema' of optimize, the decay of averages, has to be below 1");
+                  "option 'ema' of optimize, the decay of averages, has to be below 1 in f32");
   CGC_ASSIGN_OR_RETURN(const auto keeps, options.takeOneOf("keep-gradients", {"true", "false"}));
   result.keepsGradients = keeps == "true";
   CGC_ASSIGN_OR_RETURN(const auto copies, options.takeOneOf("copies", {"true", "false"}));

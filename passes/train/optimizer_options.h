@@ -20,6 +20,9 @@ enum class LearningRateSchedule : uint8_t {
   Step,   ///< Times `stepFactor` after each `stepSize` steps.
 };
 
+/// Stands for parameters of fewer than two dimensions.
+inline constexpr const char *kVectorsGlob = "@vectors";
+
 /// A parameter group: parameters with their own hyperparameters.
 struct ParameterGroup {
   /// Globs over paths of parameters (path_glob.h); `@vectors` stands for parameters of fewer than

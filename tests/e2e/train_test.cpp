@@ -74,6 +74,27 @@ TEST_F(Train, ResumingEqualsNotStopping) {
             readFile(folder / "whole/model.safetensors"));
 }
 
+TEST_F(Train, NamesOptionsOfCompileThatDoNotFit) {
+  const auto compile = [&](const std::vector<std::string> &more) {
+    std::vector<std::string> arguments = {"compile",  trainingModels() / "mlp.pt",
+                                          "-o",       "mlp.cgplan",
+                                          "--train",  "forward",
+                                          "--target", "cpu",
+                                          "--input",  "x=f32[16,32]",
+                                          "--input",  "y=i64[16]"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return cgc(arguments);
+  };
+  expectError(compile({"--groups", "layer.*:weight_decay=0"}), 2,
+              {"'layer.*'", "matches no trained parameter"});
+  expectError(compile({"--optimizer", "sgd,lr=1e39"}), 2, {"'1e39'", "a finite f32 number"});
+  expectError(compile({"--ema", "0.99999999999"}), 2, {"below 1 in f32"});
+  expectError(compile({"--schedule", "step,step_size=2,step_factor=0"}), 2, {"step-factor"});
+  expectError(compile({"--loss", "-1"}), 2, {"--loss"});
+  expectError(compile({"--precision", "fp16"}), 2, {"--precision fp16", "--autocast"});
+  EXPECT_FALSE(fs::exists(folder / "mlp.cgplan"));
+}
+
 /// All entries of a plan are explained and dumped, not only the step.
 TEST_F(Train, InstrumentsTheCompilationOfEachEntry) {
   makeStep({"--accumulate", "--explain", "simplify-gradients", "--dump-dir", "dump"});
@@ -201,6 +222,40 @@ TEST_F(Train, WritesCheckpointsOnTheWay) {
   const Outcome whole = train({"--steps", "4", "--log-every", "1", "--json"});
   const std::vector<double> all = losses(parseJson(whole, "train"));
   EXPECT_EQ(losses(json), std::vector<double>(all.begin() + 2, all.end()));
+}
+
+/// The loss is the first output of the step, wherever the method returns it.
+TEST_F(Train, TheLossMayBeAnyOutput) {
+  std::vector<float> x(32);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(i % 5) - 2;
+  writeNpy(folder / "x.npy", "<f4", {4, 8}, x);
+  writeNpy(folder / "y.npy", "<i8", {4}, std::vector<int64_t>{0, 1, 2, 3});
+  const std::string model = trainingModels() / "integer.pt";
+  const Outcome compiled = cgc({"compile", model, "-o", "two.cgplan", "--train", "forward",
+                                "--target", "cpu", "--input", "x=f32[4,8]", "--input", "y=i64[4]",
+                                "--loss", "1", "--accumulate", "--recompute", "cheap"});
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  const Outcome trained =
+      cgc({"train", "two.cgplan", "--data", "x=x.npy", "y=y.npy", "--steps", "3", "--against",
+           model, "--loss", "1", "--optimizer", "sgd,lr=0.001", "--log-every", "1", "--json"});
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  for (const auto &point : parseJson(trained, "train")["losses"])
+    EXPECT_NEAR(point["loss"], double(point["libtorch_loss"]), 1e-4);
+}
+
+TEST_F(Train, WritesNoFileThatItReads) {
+  makeStep();
+  fs::copy_file(trainingModels() / "x.npy", folder / "x.npy");
+  const std::string before = readFile(folder / "x.npy");
+  expectError(cgc({"train", "mlp.cgplan", "--data", "x=x.npy", y_, "--curve", "x.npy"}), 2,
+              {"x.npy", "--curve"});
+  EXPECT_EQ(readFile(folder / "x.npy"), before);
+  ASSERT_EQ(train({"--steps", "1", "--checkpoint", "run"}).status, 0);
+  for (const char *option : {"--checkpoint", "--resume"})
+    expectError(train({"--steps", "1", option, "run", "--curve", "run/model.safetensors"}), 2,
+                {"run/model.safetensors", "--curve"});
+  expectError(train({"--checkpoint", "new", "--curve", "new"}), 2, {"new", "--curve"});
 }
 
 TEST_F(Train, FailsOnALossThatIsNoNumber) {

@@ -180,6 +180,10 @@ Status compile(Options options, ir::Diagnostics &diagnostics) {
     return Status(Code::Usage, fmt::format("--arch {} is for --target cuda: a plan for --target {} "
                                            "runs on no GPU; leave --arch out",
                                            *options.arch, options.target));
+  if (options.train && options.precision != "keep" && options.precision != "tf32")
+    return Status(Code::Usage, "--precision " + options.precision +
+                                   " converts a model for inference; for a training step give "
+                                   "--autocast");
   if (options.precision == "tf32" && options.target != "cuda")
     return Status(Code::Usage, "--precision tf32 is for --target cuda: on a cpu nothing rounds to "
                                "tf32; use fp32");
@@ -270,8 +274,8 @@ void addTrainOptions(CLI::App &command, Options &options) {
   CLI::Option *const train =
       command
           .add_option("--train", options.train,
-                      "Compile the training step of this method, whose loss is its first output: "
-                      "entries step and evaluate, for cgc train")
+                      "Compile the training step of this method, which returns the loss: entries "
+                      "step and evaluate, for cgc train")
           ->type_name("METHOD")
           ->excludes("--entry")
           ->excludes("--entry-group")
@@ -283,7 +287,8 @@ void addTrainOptions(CLI::App &command, Options &options) {
   const auto add = [&](const char *name, auto &value, const char *text, const char *type) {
     return command.add_option(name, value, text)->type_name(type)->needs(train)->group(kGroup);
   };
-  add("--loss", options.loss, "The output that is the loss [0]", "INDEX");
+  add("--loss", options.loss, "The output that is the loss [0]", "INDEX")
+      ->check(CLI::Range(uint64_t(0), uint64_t(1) << 20));
   addOptimizerOptions(command, options.optimizer, train);
   add("--autocast", options.autocast,
       "Compute matrix products in 16 bits; parameters and their updates stay f32, and fp16 has a "
@@ -394,6 +399,8 @@ Verb addCompile(CLI::App &app) {
       "  cgc compile model.pt -o clip.cgplan --input 'image=f32[1,3,224,224]' --input "
       "'text=i64[1,77]' --entry-group clip=encode_image+encode_text\n"
       "  cgc compile model.pt --add-to image.cgplan --input 'image=f32[1,3,224,224]' --batch 16\n"
+      "  cgc compile step.pt -o step.cgplan --train forward --input 'x=f32[64,32]' --input "
+      "'y=i64[64]' --optimizer adamw,lr=0.001\n"
       "  cgc compile model.pt -o half.cgplan --input 'image=f32[1,3,224,224]' --precision fp16\n"
       "  cgc compile model.pt -o text.cgplan --input 'text=i64[1,77]' --entry encode_text --target "
       "cpu\n"

@@ -133,11 +133,17 @@ Status train(const Options &options) {
     return {Code::Usage, "--against runs LibTorch on GPU 0; leave --device out"};
   if (!options.against.model.empty() && options.accumulate != 0)
     return {Code::Usage, "--against makes whole steps; leave --accumulate out"};
-  CGC_TRY(FileArguments()
-              .reads(options.plan)
-              .reads(options.against.model)
-              .writes("--curve", options.curve)
-              .check());
+  FileArguments files;
+  files.reads(options.plan).reads(options.against.model).writes("--curve", options.curve);
+  for (const std::string &data : options.data) // NAME=PATH, or a path.
+    files.reads(data).reads(data.substr(data.find('=') + 1));
+  for (const std::string &folder : {options.checkpoint, options.resume})
+    if (!folder.empty()) {
+      files.reads(folder);
+      for (const std::string_view file : kCheckpointFiles)
+        files.reads(folder + "/" + std::string(file));
+    }
+  CGC_TRY(files.check());
   if (!options.checkpoint.empty())
     CGC_TRY(checkFolder("--checkpoint", options.checkpoint));
   CGC_ASSIGN_OR_RETURN(Plan loaded, Plan::load(options.plan));
