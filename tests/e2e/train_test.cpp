@@ -258,6 +258,12 @@ TEST_F(Train, WritesNoFileThatItReads) {
   expectError(train({"--checkpoint", "new", "--curve", "new"}), 2, {"new", "--curve"});
 }
 
+TEST_F(Train, CompareNamesTheVerbForTrainingPlans) {
+  makeStep();
+  expectError(cgc({"compare", "mlp.cgplan", trainingModels() / "mlp.pt"}), 2,
+              {"'mlp.cgplan' is a training plan", "cgc train --against"});
+}
+
 TEST_F(Train, FailsOnALossThatIsNoNumber) {
   makeStep();
   EXPECT_EQ(train({"--steps", "8", "--lr", "1e30"}).status, 0);

@@ -203,6 +203,11 @@ Result<Report> compareAll(const Options &options) {
   CGC_TRY(MappedFile::open(options.model).status());
   // Problems of the plan are found before LibTorch is opened.
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
+  if (std::ranges::find(plan.data().states, StateRole::Parameter, &State::role) !=
+      plan.data().states.end())
+    return Status(Code::Usage, fmt::format("'{}' is a training plan; compare its steps with those "
+                                           "of LibTorch by cgc train --against",
+                                           options.plan));
   const ExecutorKind executor = executorOf(options.executor);
   CGC_TRY(checkThreads(plan.data(), options.threads, executor));
   for (const std::string &entry : options.entries)
