@@ -258,6 +258,18 @@ TEST_F(Train, WritesNoFileThatItReads) {
   expectError(train({"--checkpoint", "new", "--curve", "new"}), 2, {"new", "--curve"});
 }
 
+TEST_F(Train, LibTorchComputesWithAutocastToo) {
+  makeStep({"--autocast", "bf16"});
+  const Outcome trained =
+      train({"--steps", "10", "--against", trainingModels() / "mlp.pt", "--optimizer",
+             "adamw,lr=0.01", "--autocast", "bf16", "--log-every", "1", "--json"});
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const auto json = parseJson(trained, "train");
+  ASSERT_EQ(json["losses"].size(), 10u);
+  for (const auto &point : json["losses"])
+    EXPECT_NEAR(point["loss"], double(point["libtorch_loss"]), 0.02) << point["step"];
+}
+
 TEST_F(Train, CompareNamesTheVerbForTrainingPlans) {
   makeStep();
   expectError(cgc({"compare", "mlp.cgplan", trainingModels() / "mlp.pt"}), 2,
