@@ -54,7 +54,6 @@ std::string methodPasses(llvm::StringRef mode, const TrainingPipeline &training)
 
 /// The passes of a step from the method on, of which `use` uses the gradients.
 std::string stepPasses(const TrainingPipeline &training, llvm::StringRef use) {
-  const std::string loss = "loss=" + std::to_string(training.loss);
   const std::string select =
       training.selects() ? "select-gradients,select-train-norm,fuse-batch-norm," : "";
   const std::string again =
@@ -67,9 +66,9 @@ std::string stepPasses(const TrainingPipeline &training, llvm::StringRef use) {
       training.microBatches ? "recompute{level=micro-batches,least-bytes=0}," : "";
   // The first scale of torch.amp.GradScaler.
   const std::string scale = training.autocast == DType::F16 ? ",loss-scale=65536" : "";
-  return methodPasses("step", training) + split + "differentiate{" + loss + scale + "}," +
-         use.str() + ",fold,op-substitution,cse,simplify-gradients," + select + again + splitAgain +
-         "dce";
+  return methodPasses("step", training) + split +
+         "differentiate{loss=" + std::to_string(training.loss) + scale + "}," + use.str() +
+         ",fold,op-substitution,cse,simplify-gradients," + select + again + splitAgain + "dce";
 }
 } // namespace
 

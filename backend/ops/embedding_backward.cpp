@@ -7,8 +7,8 @@
 namespace cgc::backend {
 namespace {
 
-bool launchSums(const ir::Node &node, const Place &grad, const Place &indices, const Place &result,
-                BucketBuilder &builder) {
+bool launchKernel(const ir::Node &node, const Place &grad, const Place &indices,
+                  const Place &result, BucketBuilder &builder) {
   constexpr int64_t kColumns = kEmbeddingBackwardColumns;
   const Launch sums = {.kernel = kernelNamed("embedding_backward", grad.dtype),
                        .blocks = uint64_t(indices.sizes[0]),
@@ -38,7 +38,7 @@ Status lowerEmbeddingBackward(const ir::Node &node, BucketBuilder &builder) {
   grad.strides = ir::contiguousStrides(grad.sizes);
   indices.sizes = {rows};
   indices.strides = {1};
-  if (launchSums(node, grad, indices, result, builder))
+  if (launchKernel(node, grad, indices, result, builder))
     return Status::ok();
   Place zeros = scalarTensor(0, result.dtype, builder);
   zeros.sizes = result.sizes;

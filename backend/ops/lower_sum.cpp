@@ -2,6 +2,7 @@
 #include "backend/ops/lower_sum.h"
 
 #include "backend/kernels.h"
+#include "backend/ops/lower_column_sums.h"
 #include "runtime/kernels/rowwise/row_sums.h"
 #include "runtime/kernels/rowwise/sum_rows.h"
 
@@ -18,6 +19,12 @@ llvm::SmallVector<bool, 6> summedDims(const ir::Node &node, const Place &x) {
     for (int64_t d : *dims)
       summed[(d + rank) % rank] = true;
   return summed;
+}
+
+/// Whether all dimensions but the last are summed.
+bool sumsAllRows(llvm::ArrayRef<bool> isSummed) {
+  return isSummed.size() >= 2 && !isSummed.back() &&
+         !llvm::is_contained(isSummed.drop_back(), false);
 }
 
 /// A tensor of which `isSummed` says for each dimension whether sums run over it.
@@ -137,6 +144,9 @@ bool launchSums(const ir::Node &node, const Place &x, const SumOptions &options,
   const auto isTaken = [](DType dtype) { return isFloating(dtype) && dtype != DType::F64; };
   const auto elements = static_cast<uint64_t>(x.type().numElements());
   Summand of{x, summedDims(node, x)};
+  const bool isPlain = !options.squares && !options.root && options.factor == 1;
+  if (isPlain && sumsAllRows(of.isSummed) && launchColumnSums(x, result, builder))
+    return true; // Its CTAs have fewer columns than those of sum_rows.
   if (builder.target() != DeviceKind::Cuda || !isTaken(x.dtype) || !isTaken(result.dtype) ||
       elements == 0 || elements > kRowSumsMostElements || (options.squares && !sumsRows(of)))
     return false;

@@ -10,7 +10,8 @@
 namespace cgc::passes {
 
 /// With mode=first or mode=next, after `differentiate`: the outputs `gradient.<path>` become new
-/// values of states `<path>:gradient`, and the loss and the number of micro-batches those of
+/// values of states `<path>:gradient`, and the loss, the first output, and the number of
+/// micro-batches those of
 /// control states. `first` overwrites these states, `next` adds to them. With mode=mean, in a graph
 /// without nodes: adds the mean loss and the mean gradients of the micro-batches as outputs, as
 /// `differentiate` would, and sets the number of micro-batches to 0. Usage if there are no
@@ -19,12 +20,11 @@ struct AccumulatePass {
   static constexpr const char *name = "accumulate";
   static constexpr bool isRequired = true;
   enum class Mode : uint8_t { First, Next, Mean };
-  /// Options: mode, first (the default), next or mean; loss, the index of the output (default 0).
+  /// Option: mode, first (the default), next or mean.
   static Result<AccumulatePass> create(PassOptions &options);
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 
   Mode mode = Mode::First;
-  size_t loss = 0;
 };
 
 namespace {
@@ -43,11 +43,11 @@ public:
       : graph_(graph), device_(device), rewriter_(graph), output_(graph.output()) {}
 
   /// The sums after a micro-batch, as new values of the states.
-  Status sum(size_t loss, bool isFirst) {
+  Status sum(bool isFirst) {
     std::vector<Arg> outputs;
     std::vector<std::string> names;
     const std::vector<Arg> all = graph_.outputs().vec();
-    if (all.size() != graph_.outputNames().size() || loss >= all.size())
+    if (all.size() != graph_.outputNames().size() || all.empty())
       return noGradients();
     const auto write = [&](const std::string &path, StateRole role, Value *value) {
       addState(path, role, value->tensor());
@@ -66,7 +66,7 @@ public:
     }
     if (outputs.size() == all.size())
       return noGradients();
-    Value *value = all[loss].value();
+    Value *value = all.front().value();
     const ir::Node &root = *value->node();
     if (value->tensor().dtype != DType::F64)
       value = create(OpKind::To, {value, DType::F32}, root);
@@ -149,8 +149,6 @@ Result<AccumulatePass> AccumulatePass::create(PassOptions &options) {
   AccumulatePass pass;
   CGC_ASSIGN_OR_RETURN(const auto mode, options.takeOneOf("mode", {"first", "next", "mean"}));
   pass.mode = mode == "mean" ? Mode::Mean : mode == "next" ? Mode::Next : Mode::First;
-  CGC_ASSIGN_OR_RETURN(const auto loss, options.takeNumber("loss"));
-  pass.loss = loss.value_or(0);
   return pass;
 }
 
@@ -158,7 +156,7 @@ Result<Changed> AccumulatePass::run(ir::Graph &graph, PassContext &context) cons
   CGC_TRY(requireTypes(graph));
   CGC_TRY(requireFunctional(graph));
   Accumulation accumulation(graph, context.target);
-  CGC_TRY(mode == Mode::Mean ? accumulation.mean() : accumulation.sum(loss, mode == Mode::First));
+  CGC_TRY(mode == Mode::Mean ? accumulation.mean() : accumulation.sum(mode == Mode::First));
   return Changed::Yes;
 }
 

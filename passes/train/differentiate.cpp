@@ -134,7 +134,7 @@ private:
     });
   }
 
-  /// Behind the gradients, a detached value is the value.
+  /// Once the gradients are there, a detached value is the value.
   void eraseDetached() {
     for (ir::Node &node : llvm::make_early_inc_range(graph_))
       if (node.kind() == ir::NodeKind::CallFunction && node.is(ir::OpKind::Detach))

@@ -13,7 +13,7 @@ namespace cgc::passes {
 
 /// Of the values of the forward pass that the backward pass reads, computes some again before their
 /// first use there, so that their memory is free between the passes. The forward pass is what comes
-/// before the loss, output `loss`.
+/// before the loss, the first output.
 ///
 /// level=cheap: the results of pointwise ops and layer norms whose operands are kept anyway.
 /// level=blocks: all values within a block, a module in a list of modules such as
@@ -25,13 +25,13 @@ namespace cgc::passes {
 struct RecomputePass {
   static constexpr const char *name = "recompute";
   enum class Level : uint8_t { Cheap, Blocks, MicroBatches };
-  /// Options: level, cheap (the default), blocks or micro-batches; loss, an output (default 0);
-  /// least-bytes, the size of the smallest value to compute again (default 1 MiB).
+  /// Options: level, cheap (the default), blocks or micro-batches; least-bytes, the size of the
+  /// smallest value to compute again (default 1 MiB).
   static Result<RecomputePass> create(PassOptions &options);
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 
   Level level = Level::Cheap;
-  size_t loss = 0, leastBytes = 1 << 20;
+  size_t leastBytes = 1 << 20;
 };
 
 namespace {
@@ -245,8 +245,6 @@ Result<RecomputePass> RecomputePass::create(PassOptions &options) {
   pass.level = level == "blocks"          ? Level::Blocks
                : level == "micro-batches" ? Level::MicroBatches
                                           : Level::Cheap;
-  CGC_ASSIGN_OR_RETURN(const auto loss, options.takeNumber("loss"));
-  pass.loss = loss.value_or(0);
   CGC_ASSIGN_OR_RETURN(const auto least, options.takeNumber("least-bytes"));
   pass.leastBytes = least.value_or(pass.leastBytes);
   return pass;
@@ -255,10 +253,10 @@ Result<RecomputePass> RecomputePass::create(PassOptions &options) {
 Result<Changed> RecomputePass::run(ir::Graph &graph, PassContext &) const {
   CGC_TRY(requireTypes(graph));
   CGC_TRY(requireFunctional(graph));
-  if (loss >= graph.outputs().size() || !graph.outputs()[loss].isValue())
-    return Status(Code::Usage, "option 'loss' of recompute is " + std::to_string(loss) +
-                                   ", which is no output of the graph");
-  return Recomputation(graph, *this, *graph.outputs()[loss].value()->node()).run();
+  if (graph.outputs().empty() || !graph.outputs()[0].isValue())
+    return Status(Code::Usage, "the graph has no loss, which is its first output: run the pass "
+                               "'differentiate' first");
+  return Recomputation(graph, *this, *graph.outputs()[0].value()->node()).run();
 }
 
 CGC_DEFINE_PASS(RecomputePass)

@@ -16,7 +16,7 @@ using ir::OpKind;
 using ir::Value;
 
 /// The number that each element of a constant is; nullopt if it is none or is several.
-std::optional<double> uniformNumber(Value *value) {
+std::optional<double> splatValue(Value *value) {
   Value *base = layoutOf(value).base;
   if (!isConstant(base) || base->tensor().numElements() != 1)
     return std::nullopt;
@@ -35,7 +35,7 @@ std::optional<Multiple> multipleOf(const Node &node) {
     if (const auto number = mul->other().asNumber())
       return Multiple{mul->self().value(), *number};
   for (const auto &[number, value] : operandsOfProduct(node))
-    if (const auto factor = uniformNumber(number))
+    if (const auto factor = splatValue(number))
       return Multiple{value, *factor};
   // The gradients of both operands of a square, added up.
   if (const auto add = ir::AddOp::of(node);
