@@ -8,16 +8,19 @@ namespace {
 class Train : public ScriptTest {
 protected:
   /// Compiles the step of the multilayer perceptron to mlp.cgplan.
-  void makeStep(const std::vector<std::string> &more = {}, const std::string &model = "mlp.pt") {
-    std::vector<std::string> arguments = {"compile",     trainingModels() / model,
-                                          "-o",          "mlp.cgplan",
-                                          "--train",     "forward",
-                                          "--target",    "cpu",
-                                          "--input",     "x=f32[16,32]",
-                                          "--input",     "y=i64[16]",
-                                          "--optimizer", "adamw,lr=0.01"};
+  Outcome compile(const std::vector<std::string> &more, const std::string &model = "mlp.pt") {
+    std::vector<std::string> arguments = {"compile",  trainingModels() / model,
+                                          "-o",       "mlp.cgplan",
+                                          "--train",  "forward",
+                                          "--target", "cpu",
+                                          "--input",  "x=f32[16,32]",
+                                          "--input",  "y=i64[16]"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    const Outcome outcome = cgc(arguments);
+    return cgc(arguments);
+  }
+  void makeStep(std::vector<std::string> more = {}, const std::string &model = "mlp.pt") {
+    more.insert(more.begin(), {"--optimizer", "adamw,lr=0.01"});
+    const Outcome outcome = compile(more, model);
     ASSERT_EQ(outcome.status, 0) << outcome.err;
   }
   /// Runs cgc train on mlp.cgplan and its data.
@@ -75,16 +78,6 @@ TEST_F(Train, ResumingEqualsNotStopping) {
 }
 
 TEST_F(Train, NamesOptionsOfCompileThatDoNotFit) {
-  const auto compile = [&](const std::vector<std::string> &more) {
-    std::vector<std::string> arguments = {"compile",  trainingModels() / "mlp.pt",
-                                          "-o",       "mlp.cgplan",
-                                          "--train",  "forward",
-                                          "--target", "cpu",
-                                          "--input",  "x=f32[16,32]",
-                                          "--input",  "y=i64[16]"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return cgc(arguments);
-  };
   expectError(compile({"--groups", "layer.*:weight_decay=0"}), 2,
               {"'layer.*'", "matches no trained parameter"});
   expectError(compile({"--optimizer", "sgd,lr=1e39"}), 2, {"'1e39'", "a finite f32 number"});
@@ -106,9 +99,7 @@ TEST_F(Train, InstrumentsTheCompilationOfEachEntry) {
                                           "-cse." + std::string(graph) + ".cgir");
                                     }))
         << graph;
-  const Outcome refused = cgc({"compile", trainingModels() / "mlp.pt", "-o", "other.cgplan",
-                               "--train", "forward", "--target", "cpu", "--input", "x=f32[16,32]",
-                               "--input", "y=i64[16]", "--explain", "select-rows"});
+  const Outcome refused = compile({"--explain", "select-rows"});
   EXPECT_EQ(refused.status, 2);
   EXPECT_NE(refused.err.find("'select-rows' is to be explained and does not run"),
             std::string::npos)
@@ -323,85 +314,6 @@ TEST_F(Train, NamesWrongArguments) {
               {"is no training plan", "cgc compile --train"});
 }
 
-/// Compiles a step of bad_steps.py.
-class BadSteps : public ScriptTest {
-protected:
-  Outcome compile(const std::string &name, const std::vector<std::string> &more = {}) {
-    std::vector<std::string> arguments = {"compile",  trainingModels() / (name + ".pt"),
-                                          "-o",       "step.cgplan",
-                                          "--train",  "forward",
-                                          "--target", "cpu",
-                                          "--input",  "x=f32[4,8]",
-                                          "--input",  "y=i64[4]"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return cgc(arguments);
-  }
-  /// The position of a line that ends with `# LINE: tag`, as errors begin.
-  static std::string at(const std::string &tag) {
-    std::istringstream file(readFile(fs::path(CGC_SOURCE_DIR) / "tests/e2e/bad_steps.py"));
-    std::string line;
-    for (int number = 1; std::getline(file, line); ++number)
-      if (line.ends_with("# LINE: " + tag))
-        return "bad_steps.py:" + std::to_string(number);
-    ADD_FAILURE() << "no line " << tag;
-    return "";
-  }
-  void refuse(const std::string &name, const std::vector<std::string> &texts) {
-    SCOPED_TRACE(name);
-    expectError(compile(name), 4, texts);
-    EXPECT_FALSE(fs::exists(folder / "step.cgplan"));
-  }
-};
-
-TEST_F(BadSteps, AreRefusedByLine) {
-  refuse("vector", {at("vector"), "the loss is f32[4]", "reduce it, for example with mean()"});
-  refuse("integer", {at("integer"), "the loss is i64[]", "without argmax", "another output"});
-  EXPECT_EQ(compile("integer", {"--loss", "1"}).status, 0);
-  fs::remove(folder / "step.cgplan");
-  refuse("frozen", {"no parameter that is trained", "set requires_grad of some"});
-  refuse("no_gradient",
-         {at("distances") + ": error: cgc cannot train through aten.cdist: it has no gradient",
-          at("image") + ": error: cgc cannot train through aten.upsample_nearest2d",
-          at("larger") + ": error: cgc cannot train through aten.upsample_bilinear2d"});
-  refuse("writes",
-         {at("slice") + ": error: in-place op: it overwrites a view of the buffer 'queue'",
-          at("weight") + ": error: in-place op: it overwrites the parameter 'fc.weight'",
-          at("input") + ": error: in-place op: it overwrites the input 'x'"});
-  refuse("flow", {at("branch") + ": error: data-dependent control flow", "torch.where"});
-  refuse("no_grad", {at("no_grad") + ": error: a step cannot switch gradients off", "detach()"});
-}
-
-TEST_F(BadSteps, ParametersThatNoGradientReachesAreNamed) {
-  const Outcome outcome = compile("unreached", {"--optimizer", "adamw,weight_decay=0.1"});
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
-  const size_t note = outcome.err.find("no gradient reaches ");
-  ASSERT_NE(note, std::string::npos) << outcome.err;
-  const std::string names = outcome.err.substr(note, outcome.err.find(':', note) - note);
-  for (const char *name : {"scale", "head.weight", "head.bias", "unused"})
-    EXPECT_NE(names.find(name), std::string::npos) << names;
-  for (const char *name : {"fc.", "tied", "frozen"})
-    EXPECT_EQ(names.find(name), std::string::npos) << names;
-  EXPECT_NE(outcome.err.find("without weight decay", note), std::string::npos) << outcome.err;
-}
-
-TEST_F(BadSteps, EvaluationModeIsSaid) {
-  for (const std::string name : {"evaluated", "evaluated_script"}) {
-    const Outcome outcome = compile(name);
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_NE(outcome.err.find("1 dropout and 1 batch norm of the model, the first at " +
-                               at("norm") + " (norm), were exported after eval()"),
-              std::string::npos)
-        << outcome.err;
-  }
-  EXPECT_NE(compile("evaluated_only").err.find("the model was exported after eval()"),
-            std::string::npos);
-  const Outcome trained =
-      cgc({"compile", trainingModels() / "mlp.pt", "-o", "mlp.cgplan", "--train", "forward",
-           "--target", "cpu", "--input", "x=f32[16,32]", "--input", "y=i64[16]"});
-  EXPECT_EQ(trained.status, 0);
-  EXPECT_EQ(trained.err, "");
-}
-
 TEST_F(Train, NamesOtherCheckpoints) {
   makeStep();
   ASSERT_EQ(train({"--steps", "1", "--checkpoint", "run"}).status, 0);
@@ -429,16 +341,6 @@ TEST_F(Train, AnEndWithoutWarningLeavesAWholeCheckpoint) {
 }
 
 TEST_F(Train, RecomputesActivationsOnRequest) {
-  const auto compile = [&](const std::vector<std::string> &more) {
-    std::vector<std::string> arguments = {"compile",  trainingModels() / "mlp.pt",
-                                          "-o",       "mlp.cgplan",
-                                          "--train",  "forward",
-                                          "--target", "cpu",
-                                          "--input",  "x=f32[16,32]",
-                                          "--input",  "y=i64[16]"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return cgc(arguments);
-  };
   // Less memory and the same steps: Recomputation.ChangesNothingButMemory.
   for (const std::string level : {"cheap", "blocks"}) {
     const Outcome outcome = compile({"--recompute", level});

@@ -80,4 +80,37 @@ inline void expectRefusals(const Launch &good, const std::vector<Refusal> &refus
   }
 }
 
+/// Appends the refusals of every kernel with a fixed launch shape.
+inline std::vector<Refusal> withLaunch(std::vector<Refusal> refusals) {
+  const std::string why = "the grid has to be";
+  for (int i = 0; i < 3; ++i) {
+    refusals.push_back({[i](Launch &l) { ++l.grid[i]; }, why});
+    refusals.push_back({[i](Launch &l) { l.block[i] *= 2; }, why});
+  }
+  refusals.push_back({[](Launch &l) { l.sharedBytes = 16; }, why});
+  return refusals;
+}
+
+/// Selects a tensor of a launch that has to be dense, of one dtype and one size.
+using TensorOf = std::function<Tensor &(Launch &)>;
+inline void refuseOtherTensors(std::vector<Refusal> &refusals, const TensorOf &of,
+                               const std::string &why, bool mayBeAbsent = false) {
+  if (!mayBeAbsent)
+    refusals.push_back({[of](Launch &l) { of(l).address = 0; }, why});
+  refusals.push_back({[of](Launch &l) { of(l).dtype = DType::F64; }, why});
+  refusals.push_back(
+      {[of](Launch &l) { of(l).dtype = of(l).dtype == DType::F32 ? DType::F16 : DType::F32; },
+       why});
+  refusals.push_back({[of](Launch &l) { ++of(l).sizes.back(); }, why});
+  refusals.push_back({[of](Launch &l) { --of(l).sizes.back(); }, why});
+  refusals.push_back({[of](Launch &l) { of(l).sizes.front() *= 2; }, why});
+  refusals.push_back({[of](Launch &l) { of(l).strides.assign(of(l).sizes.size(), 2); }, why});
+}
+inline TensorOf readOf(size_t i) {
+  return [i](Launch &l) -> Tensor & { return l.reads[i]; };
+}
+inline TensorOf writeOf(size_t i) {
+  return [i](Launch &l) -> Tensor & { return l.writes[i]; };
+}
+
 } // namespace cgc::test
