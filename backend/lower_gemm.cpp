@@ -23,15 +23,15 @@ constexpr int64_t kRowsBehindWeights = 16;
 constexpr int64_t kNormNonPersistentMaxM = kNonPersistentMaxM;
 
 /// The products of lowerSmallGemm(). For as many multiplications, or for one row, the first version
-/// of the kernel was slower than cuBLASLt; the second has not been measured
-/// (docs/log/2026-11-25-small-products.md).
+/// of the kernel was slower than cuBLASLt; the present one has been measured in the step of Linear
+/// alone (docs/log/2026-11-25-small-products.md).
 constexpr double kLeastLargeMultiplications = 1 << 27;
 constexpr int64_t kLeastSmallExtent = 16;
 
-/// The CTAs that clusters of up to 8 can have at a time, one on an SM: a GPC of 18 SMs, some of
-/// them with 16 only, takes two of 8.
-constexpr int64_t mostInClusters(int64_t multiprocessors) {
-  return multiprocessors / 18 * 16;
+/// The clusters of `ctas` CTAs that run at a time with each CTA on an SM of its own: a cluster
+/// stays within a GPC, of 18 SMs.
+constexpr int64_t clustersAtATime(int64_t ctas, int64_t multiprocessors) {
+  return multiprocessors / 18 * (18 / ctas);
 }
 
 /// `place` as a matrix with all but the last dimension merged; nothing if its strides forbid it.
@@ -224,10 +224,10 @@ bool lowerSmallGemm(const SmallGemm &gemm, BucketBuilder &builder) {
   if (double(m) * double(n) * double(k) >= kLeastLargeMultiplications ||
       std::min(m, n) < kLeastSmallExtent)
     return false;
-  // One wave of clusters, each CTA with a step of K at least.
+  // One CTA on an SM, with a step of K at least.
   int64_t split = 1;
   for (const int64_t more : kGemmF32Splits)
-    if (gemmF32Tiles(m) * gemmF32Tiles(n) * more <= mostInClusters(builder.multiprocessors()) &&
+    if (gemmF32Tiles(m) * gemmF32Tiles(n) <= clustersAtATime(more, builder.multiprocessors()) &&
         more * kGemmF32Step <= k)
       split = more;
   KernelLaunch record = launchOf(*findKernel("gemm_f32_" + std::to_string(split)));

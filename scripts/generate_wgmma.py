@@ -8,8 +8,8 @@ Usage: scripts/generate_wgmma.py > runtime/kernels/sm90/wgmma.cuh
 WIDTHS = [8, 16, 32, 64, 80, 88, 112, 128, 136, 144, 176, 192, 208, 256]
 
 HEADER = """\
-// wgmma.mma_async of a warpgroup, with 64 x 16 and kWidth x 16 tiles of 16-bit floats in shared
-// memory. Written by scripts/generate_wgmma.py.
+// wgmma.mma_async of a warpgroup, with 64 x K and kWidth x K tiles in shared memory: K is 16 for
+// 16-bit floats and 8 for TF32. Written by scripts/generate_wgmma.py.
 // clang-format off
 #pragma once
 
@@ -20,7 +20,10 @@ HEADER = """\
 
 namespace cgc::device {
 
-/// Starts d += a b^T, or d = a b^T unless `accumulate`, for a 64 x 16 tile a and a kWidth x 16 tile b, given by
+/// 32 bits, of which the upper 19 count.
+struct Tf32;
+
+/// Starts d += a b^T, or d = a b^T unless `accumulate`, for a 64 x K tile a and a kWidth x K tile b, given by
 /// shared-memory descriptors. Asynchronous: see wgmmaCommit. All four warps of a warpgroup call it together.
 template <class T, int kWidth> struct Wgmma;
 """
@@ -30,7 +33,7 @@ FOOTER = """
 // clang-format on"""
 
 
-def wrapper(cpp, ptx, width):
+def wrapper(cpp, ptx, width, k=16, transposes=", 0, 0"):
     count = width // 2
     registers = ", ".join(f"%{i}" for i in range(count))
     operands = ", ".join(f'"+f"(d[{i}])' for i in range(count))
@@ -38,7 +41,7 @@ def wrapper(cpp, ptx, width):
 template <> struct Wgmma<{cpp}, {width}> {{
   __device__ static void run(float (&d)[{count}], uint64_t a, uint64_t b, bool accumulate) {{
     asm volatile("{{ .reg .pred p; setp.ne.b32 p, %{count + 2}, 0; "
-                 "wgmma.mma_async.sync.aligned.m64n{width}k16.f32.{ptx}.{ptx} {{{registers}}}, %{count}, %{count + 1}, p, 1, 1, 0, 0; }}"
+                 "wgmma.mma_async.sync.aligned.m64n{width}k{k}.f32.{ptx}.{ptx} {{{registers}}}, %{count}, %{count + 1}, p, 1, 1{transposes}; }}"
                  : {operands}
                  : "l"(a), "l"(b), "r"(int(accumulate)));
   }}
@@ -49,4 +52,5 @@ print(HEADER, end="")
 for cpp, ptx in (("__half", "f16"), ("__nv_bfloat16", "bf16")):
     for width in WIDTHS:
         print(wrapper(cpp, ptx, width))
+print(wrapper("Tf32", "tf32", 64, k=8, transposes=""))
 print(FOOTER)

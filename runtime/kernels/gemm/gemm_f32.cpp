@@ -35,7 +35,7 @@ Result<GemmF32Launch> checkGemmF32(const LaunchView &launch, int64_t splitK) {
   if (!std::ranges::equal(launch.grid, grid) || launch.block[0] != kGemmF32Threads ||
       launch.block[1] != 1 || launch.block[2] != 1 || launch.sharedBytes != kGemmF32SharedBytes)
     return refuseLaunch("the grid has to be {ceil(n / 64) split, ceil(m / 64), 1}, the block "
-                        "{256, 1, 1}, with 64 KiB of shared memory");
+                        "{256, 1, 1}, with 112.5 KiB of shared memory");
   const auto a = matrixOf(launch.reads[kGemmF32A], m, k),
              b = matrixOf(launch.reads[kGemmF32B], n, k);
   if (!a || !b)
@@ -54,7 +54,11 @@ Result<GemmF32Launch> checkGemmF32(const LaunchView &launch, int64_t splitK) {
 
 CGC_KERNEL_CHECK(gemm_f32_1, checkGemmF32, 1)
 CGC_KERNEL_CHECK(gemm_f32_2, checkGemmF32, 2)
+CGC_KERNEL_CHECK(gemm_f32_3, checkGemmF32, 3)
 CGC_KERNEL_CHECK(gemm_f32_4, checkGemmF32, 4)
+CGC_KERNEL_CHECK(gemm_f32_5, checkGemmF32, 5)
+CGC_KERNEL_CHECK(gemm_f32_6, checkGemmF32, 6)
+CGC_KERNEL_CHECK(gemm_f32_7, checkGemmF32, 7)
 CGC_KERNEL_CHECK(gemm_f32_8, checkGemmF32, 8)
 
 } // namespace cgc

@@ -1,19 +1,19 @@
 // gemm_f32_*: a GEMM in f32, for products so small that they are bound by latency. A CTA, or a
-// split-K cluster, computes 64 x 64 of y. Two groups of four warps share the columns of each step
-// of K, a warp has 32 x 32 of y. cp.async fills a ring of steps.
+// split-K cluster, computes 64 x 64 of y. Its two warpgroups take turns at the steps of K, each
+// with a ring that cp.async fills.
 //
-// Tensor cores multiply each number as the sum of two of TF32. They round sums toward zero, so that
-// the products of 16 columns of K are added to those before on CUDA cores (Ootomo and Yokota,
-// "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical
-// peak performance", 2022). The results are as exact as those of f32 products and sums, but
-// infinities become NaN. The groups' sums, and then those of the cluster's CTAs, are added in a
-// fixed order.
+// wgmma multiplies each number as the sum of two of TF32: the upper 19 bits of the number itself,
+// which is all that wgmma reads, and the rest, rounded to TF32. Tensor cores round sums toward
+// zero, so that the products of each step are added to those before on CUDA cores (Ootomo and
+// Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32
+// theoretical peak performance", 2022). The results are as exact as those of f32 products and sums,
+// but infinities become NaN. The sums of the cluster's CTAs are added in a fixed order.
 #include "runtime/kernels/gemm/gemm_f32.h"
 
 #include "runtime/kernels/device/kernel_rows.h"
 #include "runtime/kernels/sm80/async_copy.cuh"
-#include "runtime/kernels/sm80/warp_mma.cuh"
 #include "runtime/kernels/sm90/hopper.cuh"
+#include "runtime/kernels/sm90/wgmma.cuh"
 
 // Device code is used on sm_90a alone.
 #pragma nv_diag_suppress 177
@@ -40,275 +40,333 @@ struct GemmF32Parameters {
 };
 
 constexpr int kTile = int(kGemmF32Tile), kStep = int(kGemmF32Step), kStages = int(kGemmF32Stages),
-              kThreads = int(kGemmF32Threads), kGroups = int(kGemmF32Groups),
-              kStepVectors = kTile * kStep / 4, // Of an operand.
-    kCopies = kStepVectors / kThreads, kPartialRow = int(kGemmF32PartialRow),
-              kPartialVectors = kTile * kPartialRow / 4, kTileVectors = kTile * kTile / 4;
+              kThreads = int(kGemmF32Threads), kWarpgroup = 128,
+              kWarpgroups = kThreads / kWarpgroup, kLineVectors = kTile / 4,
+              kStepVectors = kTile * kStep / 4, kCopies = kStepVectors / kWarpgroup;
+static_assert(kStep * sizeof(float) == 128 && kWarpgroups == 2 && kCopies == 4);
 
-// A step of an operand lies in shared memory as in global memory: [row][k], or [k][row]. The
-// vectors of a line are permuted so that the loads of a warp use all banks.
+/// This thread among those of its warpgroup.
+__device__ int ownThread() {
+  return int(threadIdx.x) % kWarpgroup;
+}
+
+/// A step of an operand in shared memory, in rows of 128 bytes with TMA's swizzle.
+struct StepTile {
+  float4 vectors[kStepVectors];
+
+  __device__ float4 &at(int row, int vector) { return vectors[row * 8 + (vector ^ row % 8)]; }
+  /// A step whose elements lie side by side along rows arrives as [k][row]. The vectors of a line
+  /// are permuted so that a column of vectors is in all banks.
+  __device__ float4 &arrived(int k, int vector) {
+    return vectors[k * kLineVectors + (vector ^ k / 4 % 8)];
+  }
+};
+struct Step {
+  StepTile a, b;
+};
+/// The memory of a warpgroup.
+struct Ring {
+  Step numbers[kStages], rests; ///< The rests are those of the step that is multiplied.
+};
+
+/// Shared memory. The rings are used again when all steps are multiplied. What the other CTAs of
+/// the cluster have sent is in the order of their ranks.
+template <int kSplitK> struct Shared {
+  static constexpr int kRows = int(gemmF32ShareRows(kSplitK)),
+                       kOthers = kSplitK > 1 ? kSplitK - 1 : 1;
+
+  union {
+    Ring rings[kWarpgroups];
+    struct {
+      float4 tile[kTile * kLineVectors];             ///< What a warpgroup leaves to the other one.
+      float4 own[kRows * kLineVectors];              ///< This CTA's sums for its rows of the tile.
+      float rowSums[kWarpgroups * kStep / 4][kTile]; ///< Of the vectors of a step, one by one.
+    };
+  };
+  float4 received[kOthers][kRows * kLineVectors];
+  float receivedRowSums[kOthers][kTile]; ///< In the first CTA.
+  uint64_t allReceived;                  ///< The barrier of both.
+};
 
 /// One thread's part of the copies of an operand to shared memory.
 class Copies {
 public:
-  /// Begins at row row0 and column k0 of `matrix`, whose columns end at kEnd.
-  __device__ Copies(const GemmF32Matrix &matrix, int row0, int k0, int kEnd) {
-    const int perLine = (matrix.alongRows ? kTile : kStep) / 4;
-    const int line = int(threadIdx.x) / perLine, vector = int(threadIdx.x) % perLine;
-    const int lines = kThreads / perLine; // Between two copies.
-    const int row = row0 + (matrix.alongRows ? vector * 4 : line);
-    const int k = k0 + (matrix.alongRows ? line : vector * 4);
-    from_ = matrix.data + (matrix.alongRows ? k * matrix.stride + row : row * matrix.stride + k);
-    ofCopy_ = lines * matrix.stride;
-    ofStep_ = matrix.alongRows ? kStep * matrix.stride : kStep;
-    to_ = line * perLine + (vector ^ (matrix.alongRows ? line / 4 % 4 * 2 : line % 2 * 4));
-#pragma unroll
-    for (int c = 0; c < kCopies; ++c)
-      left_[c] = row + (matrix.alongRows ? 0 : c * lines) < matrix.rows
-                     ? kEnd - k - (matrix.alongRows ? c * lines : 0)
-                     : 0;
+  /// Begins at row row0 and column k0 of `matrix`, whose columns end at kEnd. Skips the steps of
+  /// the other warpgroup.
+  __device__ Copies(const GemmF32Matrix &matrix, int row0, int k0, int kEnd)
+      : alongRows_(matrix.alongRows) {
+    const int perLine = (alongRows_ ? kTile : kStep) / 4;
+    line_ = ownThread() / perLine;
+    vector_ = ownThread() % perLine;
+    lines_ = kWarpgroup / perLine;
+    const int row = row0 + (alongRows_ ? vector_ * 4 : line_);
+    const int k = k0 + (alongRows_ ? line_ : vector_ * 4);
+    from_ = matrix.data + (alongRows_ ? k * matrix.stride + row : row * matrix.stride + k);
+    ofCopy_ = lines_ * matrix.stride;
+    ofStep_ = kWarpgroups * (alongRows_ ? kStep * matrix.stride : kStep);
+    left_ = kEnd - k;
+    if (alongRows_)
+      copies_ = row < matrix.rows ? kCopies : 0;
+    else
+      copies_ = (matrix.rows - row + lines_ - 1) / lines_;
   }
 
   /// Starts the copies of the next step. Rows and columns behind the last are 0.
-  __device__ void start(float4 *step) {
+  __device__ void start(StepTile &tile) {
 #pragma unroll
     for (int c = 0; c < kCopies; ++c) {
-      const float *const from = from_ + c * ofCopy_;
-      copyAsync(step + to_ + c * kThreads, from, left_[c] > 0);
-      left_[c] -= kStep;
+      const int line = line_ + c * lines_;
+      copyAsync(alongRows_ ? &tile.arrived(line, vector_) : &tile.at(line, vector_),
+                from_ + c * ofCopy_, c < copies_ && left_ > (alongRows_ ? c * lines_ : 0));
     }
+    left_ -= kWarpgroups * kStep;
     from_ += ofStep_;
   }
 
 private:
   const float *from_;
   int64_t ofCopy_, ofStep_; ///< Elements to the next copy of a step, and to the next step.
-  int to_;
-  int left_[kCopies]; ///< Columns from a copy's first one to the last; 0 behind the last row.
+  int line_, vector_;       ///< Of the first copy.
+  int lines_;               ///< Between two copies.
+  int left_;                ///< Columns from that of the first copy to the last one.
+  int copies_;              ///< Those within the rows.
+  bool alongRows_;
 };
 
-/// A thread's elements of 32 rows and 16 columns of a step: rows q * 8 + lane / 4, columns
-/// lane % 4 * 4 + j. Any order of the columns does, as long as it is that of both operands.
-struct Fragment {
-  float values[4][4]; ///< [q][j]
-};
+/// The upper part of a number as wgmma reads it, and the rest, rounded to the nearest number of
+/// TF32: adding half of the last place carries into the bits that count.
+__device__ float restOf(float x) {
+  const float rest = x - __uint_as_float(__float_as_uint(x) & 0xffffe000);
+  return __uint_as_float(__float_as_uint(rest) + 0x1000);
+}
 
-/// Loads the rows from row0 on and the columns of group `group`.
-__device__ Fragment loadFragment(bool alongRows, const float4 *step, int row0, int group) {
-  const int lane = int(threadIdx.x) % 32, row = lane / 4, quad = lane % 4;
-  Fragment fragment;
-  if (alongRows) {
-    const float *const column =
-        reinterpret_cast<const float *>(step) + (group * 16 + quad * 4) * kTile + row0 + row;
-#pragma unroll
-    for (int q = 0; q < 4; ++q)
+/// One thread's part of a step of an operand: four rows, and four columns of each.
+struct Block {
+  float4 rows[4];
+
+  /// Vector `column` of each row.
+  __device__ static int column() { return ownThread() % 8; }
+  __device__ static int row(bool alongRows, int i) {
+    const int first = ownThread() / 8;
+    return alongRows ? first * 4 + i : first + i * (kTile / 4);
+  }
+
+  __device__ Block(bool alongRows, StepTile &tile) {
+    if (alongRows) {
+      float4 lines[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        fragment.values[q][j] = column[j * kTile + (q ^ quad) * 8];
-    return fragment;
-  }
-  constexpr int kVectors = kStep / 4;
-  const float4 *const line = step + (row0 + row) * kVectors + ((group * 4 + quad) ^ row % 2 * 4);
+        lines[j] = tile.arrived(column() * 4 + j, ownThread() / 8);
+      rows[0] = make_float4(lines[0].x, lines[1].x, lines[2].x, lines[3].x);
+      rows[1] = make_float4(lines[0].y, lines[1].y, lines[2].y, lines[3].y);
+      rows[2] = make_float4(lines[0].z, lines[1].z, lines[2].z, lines[3].z);
+      rows[3] = make_float4(lines[0].w, lines[1].w, lines[2].w, lines[3].w);
+      return;
+    }
 #pragma unroll
-  for (int q = 0; q < 4; ++q) {
-    const float4 v = line[q * 8 * kVectors];
-    fragment.values[q][0] = v.x;
-    fragment.values[q][1] = v.y;
-    fragment.values[q][2] = v.z;
-    fragment.values[q][3] = v.w;
+    for (int i = 0; i < 4; ++i)
+      rows[i] = tile.at(row(false, i), column());
   }
-  return fragment;
-}
 
-/// A number as the sum of two of TF32, each in the upper 19 bits; those below count for nothing.
-struct Tf32Pair {
-  uint32_t high, low;
+  __device__ float4 rowSums() const {
+    const auto sumOf = [](float4 v) { return (v.x + v.y) + (v.z + v.w); };
+    return make_float4(sumOf(rows[0]), sumOf(rows[1]), sumOf(rows[2]), sumOf(rows[3]));
+  }
+
+  /// Stores what wgmma reads. Rows that arrived as rows are in place.
+  __device__ void store(bool alongRows, StepTile &numbers, StepTile &rests) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float4 v = rows[i];
+      if (alongRows)
+        numbers.at(row(true, i), column()) = v;
+      rests.at(row(alongRows, i), column()) =
+          make_float4(restOf(v.x), restOf(v.y), restOf(v.z), restOf(v.w));
+    }
+  }
 };
-__device__ Tf32Pair split(float x) {
-  // Rounds to the nearest. The rest has at most 12 bits, of which the last may be lost.
-  const uint32_t high = (__float_as_uint(x) + 0x1000) & 0xffffe000;
-  return {high, __float_as_uint(x - __uint_as_float(high))};
-}
 
-/// sums[m][n] += a b^T for the 16 x 8 tiles of 32 x 32.
-__device__ void multiplyFragments(const Fragment &a, const Fragment &b, float (&sums)[2][4][4]) {
-  uint32_t highA[2][2][4], lowA[2][2][4]; // [m][half of the columns]
+/// Starts products = a b^T for a step, the smallest products first.
+__device__ void multiplyStep(float (&products)[32], const Step &numbers, const Step &rests) {
+  const uint64_t a = tileDescriptor(&numbers.a), b = tileDescriptor(&numbers.b),
+                 restsOfA = tileDescriptor(&rests.a), restsOfB = tileDescriptor(&rests.b);
+  const auto multiply = [&](uint64_t rows, uint64_t columns, bool accumulate) {
 #pragma unroll
-  for (int m = 0; m < 2; ++m)
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int half = i / 4, row = i % 2, column = i % 4 / 2;
-      const Tf32Pair pair = split(a.values[m * 2 + row][half * 2 + column]);
-      highA[m][half][i % 4] = pair.high;
-      lowA[m][half][i % 4] = pair.low;
-    }
-#pragma unroll
-  for (int n = 0; n < 4; ++n) {
-    Tf32Pair pairs[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      pairs[j] = split(b.values[n][j]);
-    float products[2][4] = {};
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const Tf32Pair &first = pairs[half * 2], &second = pairs[half * 2 + 1];
-#pragma unroll
-      for (int m = 0; m < 2; ++m)
-        multiplyTf32(products[m], lowA[m][half], first.high, second.high);
-#pragma unroll
-      for (int m = 0; m < 2; ++m)
-        multiplyTf32(products[m], highA[m][half], first.low, second.low);
-    }
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-#pragma unroll
-      for (int m = 0; m < 2; ++m)
-        multiplyTf32(products[m], highA[m][half], pairs[half * 2].high, pairs[half * 2 + 1].high);
-#pragma unroll
-    for (int m = 0; m < 2; ++m)
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        sums[m][n][i] += products[m][i];
-  }
+    for (int k = 0; k < kStep / 8; ++k)
+      Wgmma<Tf32, kTile>::run(products, descriptorAt(rows, k * 32), descriptorAt(columns, k * 32),
+                              accumulate || k > 0);
+  };
+  wgmmaFence();
+  multiply(restsOfA, b, false);
+  multiply(a, restsOfB, true);
+  multiply(a, b, true);
+  wgmmaCommit();
 }
 
 __device__ float4 add(float4 x, float4 y) {
   return make_float4(x.x + y.x, x.y + y.y, x.z + y.z, x.w + y.w);
 }
+template <int kCount> __device__ float sumOfColumn(const float (&rows)[kCount][kTile], int column) {
+  float sum = rows[0][column];
+#pragma unroll
+  for (int i = 1; i < kCount; ++i)
+    sum += rows[i][column];
+  return sum;
+}
 
-/// Shared memory behind the ring: the parts of this CTA's share of y, and of the sums of rows, that
-/// the CTAs of the cluster have sent.
-template <int kSplitK> struct Received {
-  float4 tile[kSplitK][kTileVectors / kSplitK];
-  float4 rowSums[kSplitK][kTile / 4]; ///< In the first CTA.
+/// A warpgroup's sums: of its part of the tile, in the layout of wgmma, and of each of this
+/// thread's rows of blocks of a.
+struct Sums {
+  float tile[32] = {};
+  float4 rows = {};
 };
-static_assert(sizeof(Received<8>) + kStages * kStepVectors * 2 * sizeof(float4) <=
-              kGemmF32SharedBytes);
-static_assert(kGroups * (kPartialVectors * sizeof(float4) + kTile * sizeof(float)) <=
-              kStages * kStepVectors * 2 * sizeof(float4));
+
+/// Adds up the steps of this warpgroup, which are every second one from `first` on.
+__device__ Sums sumSteps(const GemmF32Parameters &p, Ring &ring, int m0, int n0, int first,
+                         int steps) {
+  Copies copiesA(p.a, m0, first * kStep, p.k), copiesB(p.b, n0, first * kStep, p.k);
+  const auto start = [&](int step) {
+    if (step < steps) {
+      copiesA.start(ring.numbers[step % kStages].a);
+      copiesB.start(ring.numbers[step % kStages].b);
+    }
+    commitCopies();
+  };
+  const auto syncWarpgroup = [] { syncThreads(1 + int(threadIdx.x) / kWarpgroup, kWarpgroup); };
+#pragma unroll
+  for (int s = 0; s < kStages; ++s)
+    start(s);
+  Sums sums;
+#pragma unroll 1
+  for (int s = 0; s < steps; ++s) {
+    Step &numbers = ring.numbers[s % kStages];
+    waitForCopies<kStages - 1>();
+    syncWarpgroup();
+    const auto prepare = [&](bool alongRows, StepTile &numbers, StepTile &rests) {
+      const Block block(alongRows, numbers);
+      if (alongRows)
+        syncWarpgroup(); // All have read the lines that arrived.
+      block.store(alongRows, numbers, rests);
+      return block.rowSums();
+    };
+    sums.rows = add(sums.rows, prepare(p.a.alongRows, numbers.a, ring.rests.a));
+    prepare(p.b.alongRows, numbers.b, ring.rests.b);
+    fenceShared();
+    syncWarpgroup();
+    float products[32];
+    multiplyStep(products, numbers, ring.rests);
+    wgmmaWait<0>();
+#pragma unroll
+    for (int i = 0; i < 32; ++i)
+      sums.tile[i] += products[i];
+    if (s + 1 < steps) {
+      syncWarpgroup(); // All have multiplied the step, whose memory is next.
+      start(s + kStages);
+    }
+  }
+  return sums;
+}
+
+/// The index of a vector of a row of y in shared memory, permuted so that the stores of a warp use
+/// all banks.
+__device__ int shareVector(int row, int vector) {
+  return row * kLineVectors + (vector ^ row % 4 * 2);
+}
 
 template <int kSplitK>
 __global__ void __launch_bounds__(kThreads, 2) __cluster_dims__(kSplitK, 1, 1)
     gemmF32(const __grid_constant__ GemmF32Parameters p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  extern __shared__ float4 shared[];
+  static_assert(sizeof(Shared<kSplitK>) <= kGemmF32SharedBytes);
+  extern __shared__ __align__(1024) std::byte memory[];
+  Shared<kSplitK> &shared = *reinterpret_cast<Shared<kSplitK> *>(memory);
+  constexpr int kRows = Shared<kSplitK>::kRows;
   const int rank = kSplitK > 1 ? int(clusterRank()) : 0;
   const int n0 = int(blockIdx.x) / kSplitK * kTile, m0 = int(blockIdx.y) * kTile;
   const int allSteps = (p.k + kStep - 1) / kStep;
   const int first = allSteps * rank / kSplitK, steps = allSteps * (rank + 1) / kSplitK - first;
-  const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
-  const int group = warp / 4, warpM = warp / 2 % 2 * 32, warpN = warp % 2 * 32;
+  const int thread = int(threadIdx.x), warpgroup = thread / kWarpgroup;
   const bool sumsRows = p.sums && n0 == 0;
   griddepLaunchDependents();
-  if constexpr (kSplitK > 1)
-    syncClusterRelaxed(); // All CTAs have started, so that they can be sent sums.
-  griddepWait();
-
-  Copies a(p.a, m0, first * kStep, p.k), b(p.b, n0, first * kStep, p.k);
-  const auto start = [&](int step) {
-    float4 *const stage = shared + step % kStages * kStepVectors * 2;
-    if (step < steps) {
-      a.start(stage);
-      b.start(stage + kStepVectors);
+  if constexpr (kSplitK > 1) {
+    if (thread == 0) {
+      const int rows = min(kRows, kTile - rank * kRows) + (sumsRows && rank == 0);
+      initBarrier(&shared.allReceived, 1);
+      fenceBarrierInit();
+      arriveExpectTx(&shared.allReceived, (kSplitK - 1) * rows * kTile * sizeof(float));
     }
-    commitCopies();
-  };
-#pragma unroll
-  for (int s = 0; s < kStages - 1; ++s)
-    start(s);
-  float sums[2][4][4] = {}, rowSums[4] = {};
-#pragma unroll 1
-  for (int s = 0; s < steps; ++s) {
-    waitForCopies<kStages - 2>();
-    __syncthreads(); // Also: all threads have read the step before, whose memory is next.
-    start(s + kStages - 1);
-    const float4 *const stage = shared + s % kStages * kStepVectors * 2;
-    const Fragment rowsA = loadFragment(p.a.alongRows, stage, warpM, group);
-    const Fragment rowsB = loadFragment(p.b.alongRows, stage + kStepVectors, warpN, group);
-    multiplyFragments(rowsA, rowsB, sums);
-    if (sumsRows)
-#pragma unroll
-      for (int q = 0; q < 4; ++q)
-        rowSums[q] +=
-            (rowsA.values[q][0] + rowsA.values[q][1]) + (rowsA.values[q][2] + rowsA.values[q][3]);
+    __syncwarp();
+    syncClusterRelaxed(); // All CTAs have started and can be sent sums.
   }
+  griddepWait();
+  Sums sums = sumSteps(p, shared.rings[warpgroup], m0, n0, first + warpgroup,
+                       (steps + 1 - warpgroup) / kWarpgroups);
+  __syncthreads(); // All steps are multiplied.
 
-  // The groups' sums, in the memory of the ring: of the tile, and behind it of the rows.
-  __syncthreads();
-  float *const partial = reinterpret_cast<float *>(shared + group * kPartialVectors);
-#pragma unroll
-  for (int m = 0; m < 2; ++m)
-#pragma unroll
-    for (int n = 0; n < 4; ++n)
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int row = warpM + m * 16 + half * 8 + lane / 4, column = warpN + n * 8 + lane % 4 * 2;
-        *reinterpret_cast<float2 *>(partial + row * kPartialRow + column) =
-            make_float2(sums[m][n][half * 2], sums[m][n][half * 2 + 1]);
-      }
-  float4 *const groupRowSums = shared + kGroups * kPartialVectors;
-  if (sumsRows && warpN == 0)
-#pragma unroll
-    for (int q = 0; q < 4; ++q) {
-      rowSums[q] += __shfl_xor_sync(~0u, rowSums[q], 1);
-      rowSums[q] += __shfl_xor_sync(~0u, rowSums[q], 2);
-      if (lane % 4 == 0)
-        reinterpret_cast<float *>(groupRowSums)[group * kTile + warpM + q * 8 + lane / 4] =
-            rowSums[q];
-    }
-  __syncthreads();
-  const auto tileVector = [&](int i) {
-    const float4 *const at = shared + i / (kTile / 4) * (kPartialRow / 4) + i % (kTile / 4);
-    return add(at[0], at[kPartialVectors]);
+  // A thread's sums are of the rows lane / 4 and lane / 4 + 8 of the 16 of its warp, and of two
+  // columns of each 8. It leaves one of the rows to the other warpgroup.
+  const int lane = thread % 32;
+  const auto rowOf = [&](int half) { return thread / 32 % 4 * 16 + half * 8 + lane / 4; };
+  const auto pairOfSums = [&](int n, int half) {
+    const float *const pair = sums.tile + n * 4;
+    return half ? make_float2(pair[2], pair[3]) : make_float2(pair[0], pair[1]);
   };
-  const auto rowSumsVector = [&](int i) {
-    return add(groupRowSums[i], groupRowSums[kTile / 4 + i]);
+  const auto pairOf = [&](float4 *rows, int row, int n) {
+    return reinterpret_cast<float2 *>(rows + shareVector(row, n * 2 + lane % 4 / 2)) + lane % 2;
   };
+#pragma unroll
+  for (int n = 0; n < kTile / 8; ++n) {
+    *pairOf(shared.tile, rowOf(1 - warpgroup), n) = pairOfSums(n, 1 - warpgroup);
+  }
+  if (sumsRows) {
+    const float ofRows[] = {sums.rows.x, sums.rows.y, sums.rows.z, sums.rows.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      shared.rowSums[warpgroup * (kStep / 4) + Block::column()][Block::row(p.a.alongRows, i)] =
+          ofRows[i];
+  }
+  __syncthreads();
+  const int row = rowOf(warpgroup), owner = row / kRows;
+  float4 *const share =
+      owner == rank ? shared.own : shared.received[rank < owner ? rank : rank - 1];
+#pragma unroll
+  for (int n = 0; n < kTile / 8; ++n) {
+    const float2 own = pairOfSums(n, warpgroup), other = *pairOf(shared.tile, row, n);
+    const float2 value = make_float2(own.x + other.x, own.y + other.y);
+    float2 *const to = pairOf(share, row % kRows, n);
+    if (kSplitK > 1 && owner != rank)
+      sendToCta(addressInCta(to, uint32_t(owner)), value,
+                addressInCta(&shared.allReceived, uint32_t(owner)));
+    else
+      *to = value;
+  }
+  if (sumsRows && rank > 0 && thread < kTile)
+    sendToCta(addressInCta(&shared.receivedRowSums[rank - 1][thread], 0),
+              sumOfColumn(shared.rowSums, thread), addressInCta(&shared.allReceived, 0));
+  __syncthreads();
+  if constexpr (kSplitK > 1)
+    waitBarrier(&shared.allReceived, 0);
 
-  // Each CTA of the cluster adds up and stores its share.
-  constexpr int kShare = kTileVectors / kSplitK;
-  const auto store = [&](int i, float4 value) {
-    const int row = m0 + i / (kTile / 4), column = n0 + i % (kTile / 4) * 4;
-    if (row >= p.a.rows || column >= p.b.rows)
-      return;
+  // Each CTA of the cluster adds up and stores its share of the rows.
+  for (int i = thread; i < kRows * kLineVectors; i += kThreads) {
+    const int y = rank * kRows + i / kLineVectors, column = n0 + i % kLineVectors * 4;
+    if (y >= kTile || m0 + y >= p.a.rows || column >= p.b.rows)
+      continue;
+    const int at = shareVector(i / kLineVectors, i % kLineVectors);
+    float4 sum = shared.own[at];
+#pragma unroll
+    for (int r = 0; r < kSplitK - 1; ++r)
+      sum = add(sum, shared.received[r][at]);
     if (p.bias)
-      value = add(value, *reinterpret_cast<const float4 *>(p.bias + column));
-    *reinterpret_cast<float4 *>(p.y + row * p.yStride + column) = value;
-  };
-  const auto storeRowSums = [&](int i, float4 value) {
-    const float sums[] = {value.x, value.y, value.z, value.w};
+      sum = add(sum, *reinterpret_cast<const float4 *>(p.bias + column));
+    *reinterpret_cast<float4 *>(p.y + (m0 + y) * p.yStride + column) = sum;
+  }
+  if (sumsRows && rank == 0 && thread < kTile && m0 + thread < p.a.rows) {
+    float sum = sumOfColumn(shared.rowSums, thread);
 #pragma unroll
-    for (int j = 0; j < 4; ++j)
-      if (m0 + i * 4 + j < p.a.rows)
-        p.sums[m0 + i * 4 + j] = sums[j];
-  };
-  const int thread = int(threadIdx.x);
-  if constexpr (kSplitK == 1) {
-#pragma unroll
-    for (int i = thread; i < kTileVectors; i += kThreads)
-      store(i, tileVector(i));
-    if (sumsRows && thread < kTile / 4)
-      storeRowSums(thread, rowSumsVector(thread));
-  } else {
-    auto &received = *reinterpret_cast<Received<kSplitK> *>(shared + kStages * kStepVectors * 2);
-#pragma unroll
-    for (int i = thread; i < kTileVectors; i += kThreads)
-      storeToCta(addressInCta(&received.tile[rank][i % kShare], i / kShare), tileVector(i));
-    if (sumsRows && thread < kTile / 4)
-      storeToCta(addressInCta(&received.rowSums[rank][thread], 0), rowSumsVector(thread));
-    syncCluster();
-    const auto sumOf = [&](const auto &parts, int i) {
-      float4 sum = parts[0][i];
-#pragma unroll
-      for (int r = 1; r < kSplitK; ++r)
-        sum = add(sum, parts[r][i]);
-      return sum;
-    };
-#pragma unroll
-    for (int i = thread; i < kShare; i += kThreads)
-      store(rank * kShare + i, sumOf(received.tile, i));
-    if (sumsRows && rank == 0 && thread < kTile / 4)
-      storeRowSums(thread, sumOf(received.rowSums, thread));
+    for (int r = 0; r < kSplitK - 1; ++r)
+      sum += shared.receivedRowSums[r][thread];
+    p.sums[m0 + thread] = sum;
   }
 #endif
 }
@@ -331,7 +389,11 @@ Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &a
 
 CGC_KERNEL_OF(gemm_f32_1, gemmF32<1>, bind<1>)
 CGC_KERNEL_OF(gemm_f32_2, gemmF32<2>, bind<2>)
+CGC_KERNEL_OF(gemm_f32_3, gemmF32<3>, bind<3>)
 CGC_KERNEL_OF(gemm_f32_4, gemmF32<4>, bind<4>)
+CGC_KERNEL_OF(gemm_f32_5, gemmF32<5>, bind<5>)
+CGC_KERNEL_OF(gemm_f32_6, gemmF32<6>, bind<6>)
+CGC_KERNEL_OF(gemm_f32_7, gemmF32<7>, bind<7>)
 CGC_KERNEL_OF(gemm_f32_8, gemmF32<8>, bind<8>)
 
 } // namespace cgc

@@ -3,25 +3,32 @@
 
 #include "runtime/kernels/kernel_table.h"
 
+#include <algorithm>
 #include <array>
 
 namespace cgc {
 
 /// Rows and columns of y that a CTA, or a split-K cluster, computes; its columns of K at a time,
 /// and the steps of that size in shared memory.
-inline constexpr int64_t kGemmF32Tile = 64, kGemmF32Step = 32, kGemmF32Stages = 4;
+inline constexpr int64_t kGemmF32Tile = 64, kGemmF32Step = 32, kGemmF32Stages = 2;
 inline constexpr uint32_t kGemmF32Threads = 256;
-/// Groups of warps, each with all of the tile for a share of a step.
-inline constexpr int64_t kGemmF32Groups = 2;
-/// The distance of the rows of a group's sums, in elements.
-inline constexpr int64_t kGemmF32PartialRow = kGemmF32Tile + 8;
-/// The steps of both operands, the tile's sums that the CTAs of a cluster send to each other, and
-/// those of its rows from up to 8 CTAs.
-inline constexpr uint32_t kGemmF32SharedBytes = (kGemmF32Stages * 2 * kGemmF32Tile * kGemmF32Step +
-                                                 kGemmF32Tile * kGemmF32Tile + 8 * kGemmF32Tile) *
-                                                sizeof(float);
 /// The CTAs that share the K of a tile: those of the rows gemm_f32_1 to gemm_f32_8.
-inline constexpr std::array<int64_t, 4> kGemmF32Splits = {1, 2, 4, 8};
+inline constexpr std::array<int64_t, 8> kGemmF32Splits = {1, 2, 3, 4, 5, 6, 7, 8};
+/// The rows of a tile that each CTA of a cluster adds up; the last one may have fewer.
+constexpr int64_t gemmF32ShareRows(int64_t splitK) {
+  return (kGemmF32Tile + splitK - 1) / splitK;
+}
+/// The steps of both operands and the rests of one, for two warpgroups; and the sums of its share
+/// of a tile, and of all rows, that a CTA receives from the others, with a barrier. Two CTAs fit on
+/// an SM.
+inline constexpr uint32_t kGemmF32SharedBytes = [] {
+  int64_t received = 0;
+  for (const int64_t splitK : kGemmF32Splits)
+    received = std::max(received, (splitK - 1) * (gemmF32ShareRows(splitK) + 1) * kGemmF32Tile);
+  return uint32_t(2 * (kGemmF32Stages + 1) * 2 * kGemmF32Tile * kGemmF32Step + received) *
+             uint32_t(sizeof(float)) +
+         16;
+}();
 
 /// The tensors of a launch.
 enum GemmF32Read : size_t { kGemmF32A, kGemmF32B, kGemmF32Bias };

@@ -36,7 +36,11 @@ void gemmF32(const ReferenceArguments &arguments) {
 
 CGC_REFERENCE(gemm_f32_1, gemmF32)
 CGC_REFERENCE(gemm_f32_2, gemmF32)
+CGC_REFERENCE(gemm_f32_3, gemmF32)
 CGC_REFERENCE(gemm_f32_4, gemmF32)
+CGC_REFERENCE(gemm_f32_5, gemmF32)
+CGC_REFERENCE(gemm_f32_6, gemmF32)
+CGC_REFERENCE(gemm_f32_7, gemmF32)
 CGC_REFERENCE(gemm_f32_8, gemmF32)
 
 } // namespace cgc::reference

@@ -291,5 +291,20 @@ __device__ inline void storeToCta(uint32_t address, float4 v) {
                "f"(v.y), "f"(v.z), "f"(v.w)
                : "memory");
 }
+/// Stores to an address of addressInCta() and completes the bytes on `barrier`, an address of the
+/// same CTA (st.async).
+__device__ inline void sendToCta(uint32_t address, float v, uint32_t barrier) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(address),
+      "r"(__float_as_uint(v)), "r"(barrier)
+      : "memory");
+}
+__device__ inline void sendToCta(uint32_t address, float2 v, uint32_t barrier) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(
+          address),
+      "r"(__float_as_uint(v.x)), "r"(__float_as_uint(v.y)), "r"(barrier)
+      : "memory");
+}
 
 } // namespace cgc::device
