@@ -54,30 +54,37 @@ __global__ void __launch_bounds__(kThreads) __cluster_dims__(kBlocks, 1, 1)
     squaredError(const __grid_constant__ SquaredErrorParameters p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   __shared__ float sums[kThreads / 32];
+  __shared__ float parts[kBlocks]; // In the first CTA: what the others send.
+  __shared__ uint64_t received;
+  const uint32_t rank = clusterRank();
   griddepLaunchDependents();
+  if (rank == 0 && threadIdx.x == 0) {
+    initBarrier(&received, 1);
+    fenceBarrierInit();
+    arriveExpectTx(&received, (kBlocks - 1) * sizeof(float));
+  }
+  __syncwarp();
+  syncClusterRelaxed(); // The first CTA can be sent sums.
   griddepWait();
   const float sum = warpSum(p.vectors ? squares<4>(p) : squares<1>(p));
   if (threadIdx.x % 32 == 0)
     sums[threadIdx.x / 32] = sum;
   __syncthreads();
-  if (threadIdx.x < 32) {
-    static_assert(kThreads / 32 == 32);
-    const float all = warpSum(sums[threadIdx.x]);
-    if (threadIdx.x == 0)
-      sums[0] = all;
+  if (threadIdx.x >= 32)
+    return;
+  static_assert(kThreads / 32 == 32);
+  float all = warpSum(sums[threadIdx.x]);
+  if (threadIdx.x != 0)
+    return;
+  if (rank > 0) {
+    sendToCta(addressInCta(&parts[rank], 0), all, addressInCta(&received, 0));
+    return;
   }
-  syncCluster();
-  if (clusterRank() == 0 && threadIdx.x == 0) {
-    float parts[kBlocks];
+  waitBarrier(&received, 0);
 #pragma unroll
-    for (int r = 0; r < kBlocks; ++r)
-      parts[r] = loadFloatFromCta(addressInCta(sums, r));
-#pragma unroll
-    for (int r = 1; r < kBlocks; ++r)
-      parts[0] += parts[r];
-    *p.loss = p.lossFactor * parts[0];
-  }
-  syncCluster(); // No CTA exits while the first one reads its memory.
+  for (int r = 1; r < kBlocks; ++r)
+    all += parts[r];
+  *p.loss = p.lossFactor * all;
 #endif
 }
 

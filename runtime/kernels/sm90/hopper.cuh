@@ -279,12 +279,6 @@ __device__ inline uint32_t addressInCta(const void *local, uint32_t rank) {
                : "r"(sharedAddress(local)), "r"(rank));
   return address;
 }
-/// Loads from an address of addressInCta().
-__device__ inline float loadFloatFromCta(uint32_t address) {
-  float v;
-  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(address) : "memory");
-  return v;
-}
 /// Stores to an address of addressInCta().
 __device__ inline void storeToCta(uint32_t address, float4 v) {
   asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(v.x),
