@@ -216,7 +216,8 @@ Result<UnfusedEpilogue> lowerGemm(const GemmPlaces &operands, Activation activat
   return lowerToAten(operands, matrices, activation, builder);
 }
 
-bool lowerSmallGemm(const SmallGemm &gemm, BucketBuilder &builder) {
+bool lowerSmallGemm(const SmallGemm &gemm, BucketBuilder &builder,
+                    const std::optional<SmallGemmUpdate> &update) {
   if (gemm.a.dtype != DType::F32 || gemm.a.sizes.size() != 2 || gemm.b.sizes.size() != 2 ||
       builder.tf32())
     return false;
@@ -230,13 +231,20 @@ bool lowerSmallGemm(const SmallGemm &gemm, BucketBuilder &builder) {
     if (gemmF32Tiles(m) * gemmF32Tiles(n) <= clustersAtATime(more, builder.multiprocessors()) &&
         more * kGemmF32Step <= k)
       split = more;
-  KernelLaunch record = launchOf(*findKernel("gemm_f32_" + std::to_string(split)));
+  KernelLaunch record =
+      launchOf(*findKernel((update ? "gemm_sgd_f32_" : "gemm_f32_") + std::to_string(split)));
   record.grid[0] = uint32_t(gemmF32Tiles(n) * split);
   record.grid[1] = uint32_t(gemmF32Tiles(m));
   record.block[0] = kGemmF32Threads;
   record.sharedBytes = kGemmF32SharedBytes;
   record.ints = {m, n, k};
-  return launch(std::move(record), {{gemm.a, gemm.b, gemm.bias}, {gemm.y, gemm.sums}}, builder);
+  if (!update)
+    return launch(std::move(record), {{gemm.a, gemm.b, gemm.bias}, {gemm.y, gemm.sums}}, builder);
+  record.floats = {update->weightDecay};
+  return launch(std::move(record),
+                {{gemm.a, gemm.b, update->lr, update->weight, update->bias, update->step},
+                 {gemm.y, gemm.sums, update->nextStep}},
+                builder);
 }
 
 bool lowerProduct(const Place &a, const Place &b, const Place &result, BucketBuilder &builder) {

@@ -31,10 +31,20 @@ struct SmallGemm {
   Place y;
   std::optional<Place> sums = {}; ///< [M]: the sums of the rows of a.
 };
+/// A step of SGD whose gradients are the y and the sums of a SmallGemm without a bias. These places
+/// are then those of the new weight and the new bias.
+struct SmallGemmUpdate {
+  Place weight;
+  std::optional<Place> bias = {};
+  Place lr; ///< f32.
+  double weightDecay = 0;
+  std::optional<Place> step = {}, nextStep = {}; ///< i64: the second becomes the first + 1.
+};
 /// Adds a launch of a kernel in f32 for a product that is so small that launches and loads, not
 /// multiplications, take its time. Returns false and adds nothing if the product is larger or if
 /// the kernel does not take the operands (runtime/kernels/gemm/gemm_f32.h).
-bool lowerSmallGemm(const SmallGemm &gemm, BucketBuilder &builder);
+bool lowerSmallGemm(const SmallGemm &gemm, BucketBuilder &builder,
+                    const std::optional<SmallGemmUpdate> &update = {});
 
 /// Adds the record that computes result = a b for matrices a [M, K] and b [K, N] with dense rows or
 /// columns, of one floating dtype, and a result [M, N] of that dtype or, for 16 bits, f32: of

@@ -55,7 +55,8 @@ std::string methodPasses(llvm::StringRef mode, const TrainingPipeline &training)
 /// The passes of a step from the method on, of which `use` uses the gradients.
 std::string stepPasses(const TrainingPipeline &training, llvm::StringRef use) {
   const std::string select =
-      training.selects() ? "select-gradients,select-train-norm,fuse-batch-norm," : "";
+      training.selects() ? "select-gradients,select-updates,select-train-norm,fuse-batch-norm,"
+                         : "";
   const std::string again =
       training.recompute.empty() ? "" : "recompute{level=" + training.recompute + "},";
   const std::string split =

@@ -4,19 +4,13 @@
 
 namespace cgc::backend {
 
-Status lowerSgd(const ir::Node &node, BucketBuilder &builder) {
-  const double momentum = *node.arg("momentum").asNumber(),
-               dampening = *node.arg("dampening").asNumber(),
-               decay = *node.arg("weight_decay").asNumber();
-  const bool nesterov = node.arg("nesterov").as<bool>();
+void lowerSgd(const OptimizerStep &step, const SgdNumbers &numbers, BucketBuilder &builder) {
+  const auto &[momentum, dampening, decay, nesterov] = numbers;
   TensorMath math(builder);
-  const OptimizerStep step = momentum == 0
-                                 ? optimizerStep(node, {"parameters"}, builder)
-                                 : optimizerStep(node, {"parameters", "momenta"}, builder);
   const std::vector<size_t> rest =
       launchOptimizer("sgd_f32", step, {int64_t{nesterov}}, {momentum, dampening, decay}, builder);
   if (rest.empty())
-    return Status::ok();
+    return;
   std::optional<Place> isFirst, factor;
   if (momentum != 0) {
     isFirst = math.equal(step.step, 1);
@@ -39,6 +33,15 @@ Status lowerSgd(const ir::Node &node, BucketBuilder &builder) {
     keepIfSkipped(step, 0, i, value, math);
     writeCopy(step, i, builder);
   }
+}
+
+Status lowerSgd(const ir::Node &node, BucketBuilder &builder) {
+  const SgdNumbers numbers = {*node.arg("momentum").asNumber(), *node.arg("dampening").asNumber(),
+                              *node.arg("weight_decay").asNumber(),
+                              node.arg("nesterov").as<bool>()};
+  lowerSgd(numbers.momentum == 0 ? optimizerStep(node, {"parameters"}, builder)
+                                 : optimizerStep(node, {"parameters", "momenta"}, builder),
+           numbers, builder);
   return Status::ok();
 }
 

@@ -3,6 +3,7 @@
 
 #include "backend/kernels.h"
 #include "backend/ops/tensor_math.h"
+#include "runtime/kernels/optimizer/sgd.h"
 
 #include <string>
 #include <vector>
@@ -41,6 +42,9 @@ std::vector<size_t> launchGroups(llvm::StringRef kernel, const std::vector<Place
                                  llvm::function_ref<RecordTensors(size_t)> group,
                                  std::vector<int64_t> ints, std::vector<double> floats,
                                  BucketBuilder &builder);
+
+/// Adds the records of a step of cgc.sgd.
+void lowerSgd(const OptimizerStep &step, const SgdNumbers &numbers, BucketBuilder &builder);
 
 /// Adds the calls that compute gradient `i` times the scale, in the dtype of its parameter.
 Place scaledGradient(const OptimizerStep &step, size_t i, TensorMath &math);

@@ -130,20 +130,11 @@ void launchLastSum(const Summand &of, const SumOptions &options, const Place &re
                   result, builder);
 }
 
-} // namespace
-
-int64_t elementsOfSum(const ir::Node &node, const Place &x) {
-  int64_t elements = 1;
-  for (auto [size, isSummed] : llvm::zip_equal(x.sizes, summedDims(node, x)))
-    elements *= isSummed ? size : 1;
-  return elements;
-}
-
-bool launchSums(const ir::Node &node, const Place &x, const SumOptions &options,
-                const Place &result, BucketBuilder &builder) {
+bool launchSums(Summand of, const SumOptions &options, const Place &result,
+                BucketBuilder &builder) {
+  const Place x = of.place;
   const auto isTaken = [](DType dtype) { return isFloating(dtype) && dtype != DType::F64; };
   const auto elements = static_cast<uint64_t>(x.type().numElements());
-  Summand of{x, summedDims(node, x)};
   const bool isPlain = !options.squares && !options.root && options.factor == 1;
   if (isPlain && sumsAllRows(of.isSummed) && launchColumnSums(x, result, builder))
     return true; // Its CTAs have fewer columns than those of sum_rows.
@@ -175,6 +166,24 @@ bool launchSums(const ir::Node &node, const Place &x, const SumOptions &options,
     builder.copy(sums, result);
   }
   return true;
+}
+
+} // namespace
+
+int64_t elementsOfSum(const ir::Node &node, const Place &x) {
+  int64_t elements = 1;
+  for (auto [size, isSummed] : llvm::zip_equal(x.sizes, summedDims(node, x)))
+    elements *= isSummed ? size : 1;
+  return elements;
+}
+
+bool launchSums(const ir::Node &node, const Place &x, const SumOptions &options,
+                const Place &result, BucketBuilder &builder) {
+  return launchSums({x, summedDims(node, x)}, options, result, builder);
+}
+
+bool launchSumsOfRows(const Place &x, const Place &result, BucketBuilder &builder) {
+  return launchSums({x, {true, false}}, {}, result, builder);
 }
 
 } // namespace cgc::backend

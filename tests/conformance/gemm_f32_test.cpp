@@ -1,5 +1,5 @@
-// gemm_f32 against double precision: operands with dense rows and dense columns, tiles and steps
-// that leave a rest, every split of K, bias, sums of rows.
+// gemm_f32 and gemm_sgd_f32 against double precision: operands with dense rows and dense columns,
+// tiles and steps that leave a rest, every split of K, bias, sums of rows.
 #include "runtime/kernels/gemm/gemm_f32.h"
 #include "tests/conformance/kernel_fixture.h"
 
@@ -119,6 +119,66 @@ TEST_P(GemmF32, KeepsRowsApart) {
                [&](uint64_t i) { return i / kN == 66 || i % kN == 3 ? NAN : 0.125 * kK; });
     expectNear(results[1], [&](uint64_t row) { return row == 66 ? NAN : 0.25 * kK; });
   }
+}
+
+/// A step of SGD: weights and biases that are updated elsewhere, and with their absence; tiles and
+/// steps that leave a rest.
+TEST_P(GemmF32, UpdatesByGradients) {
+  skipUnlessGpuRuns(findKernel("gemm_sgd_f32_1")->traits);
+  constexpr int64_t kM = 72, kN = 132, kK = 100;
+  constexpr double kLr = 0.0625, kDecay = 0.5;
+  // As the gradients of a linear layer are: both with dense columns.
+  const HostTensor a = withRandom(emptyTensor(DType::F32, {kM, kK}, {1, kM}), 1),
+                   b = withRandom(emptyTensor(DType::F32, {kN, kK}, {1, kN}), 2),
+                   weight = withRandom(emptyTensor(DType::F32, {kM, kN}), 3),
+                   bias = withRandom(emptyTensor(DType::F32, {kM}), 4);
+  const auto expected = [&](double value, double gradient) {
+    return value - kLr * (gradient + kDecay * value);
+  };
+  for (const int64_t split : kGemmF32Splits)
+    for (const bool isWhole : {true, false}) {
+      SCOPED_TRACE("by " + std::to_string(split) + (isWhole ? "" : ", the weight alone"));
+      const auto present = [&](HostTensor tensor) {
+        return isWhole ? std::optional(std::move(tensor)) : std::nullopt;
+      };
+      const auto result = [&](DType dtype, std::vector<int64_t> sizes) {
+        return isWhole ? emptyTensor(dtype, std::move(sizes)) : absentTensor();
+      };
+      const auto results =
+          launch({.kernel = "gemm_sgd_f32_" + std::to_string(split),
+                  .blocks = uint64_t(gemmF32Tiles(kN) * split),
+                  .threads = kGemmF32Threads,
+                  .reads = {a, b, withValues(emptyTensor(DType::F32, {}), {kLr}), weight,
+                            present(bias), present(withValues(emptyTensor(DType::I64, {}), {41}))},
+                  .writes = {emptyTensor(DType::F32, {kM, kN}), result(DType::F32, {kM}),
+                             result(DType::I64, {})},
+                  .ints = {kM, kN, kK},
+                  .floats = {kDecay},
+                  .blocksY = uint32_t(gemmF32Tiles(kM)),
+                  .sharedBytes = kGemmF32SharedBytes});
+      expectNear(
+          results[0],
+          [&](uint64_t i) {
+            const int64_t row = int64_t(i) / kN, column = int64_t(i) % kN;
+            double sum = 0;
+            for (int64_t j = 0; j < kK; ++j)
+              sum += a.at(row * kK + j) * b.at(column * kK + j);
+            return expected(weight.at(i), sum);
+          },
+          1e-6, 4e-6);
+      if (!isWhole)
+        continue;
+      expectNear(
+          results[1],
+          [&](uint64_t row) {
+            double sum = 0;
+            for (int64_t j = 0; j < kK; ++j)
+              sum += a.at(row * kK + j);
+            return expected(bias.at(row), sum);
+          },
+          1e-6, 4e-6);
+      EXPECT_EQ(results[2].at(0), 42);
+    }
 }
 
 } // namespace

@@ -157,7 +157,7 @@ TEST_F(Opt, ExplainsWhatAPassLeaves) {
 TEST_F(Opt, ExplainsOnlyPassesWithPatternsThatRun) {
   expectError(cgc({"opt", "-", "--explain", "cse"}, {.input = kAttention}), 2,
               {"pass 'cse' has no patterns to explain; these have: canonicalize, "
-               "simplify-gradients, select-gradients, select-train-norm, op-substitution"});
+               "simplify-gradients, select-gradients, select-updates, select-train-norm"});
   expectError(cgc({"opt", "-", "--explain", "select-atention"}, {.input = kAttention}), 2,
               {"no pass 'select-atention'", "select-attention"});
   expectError(

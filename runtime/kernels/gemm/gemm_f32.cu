@@ -1,6 +1,6 @@
-// gemm_f32_*: a GEMM in f32, for products so small that they are bound by latency. A CTA, or a
-// split-K cluster, computes 64 x 64 of y. Its two warpgroups take turns at the steps of K, each
-// with a ring that cp.async fills.
+// gemm_f32_* and gemm_sgd_f32_*: a GEMM in f32, for products so small that they are bound by
+// latency. A CTA, or a split-K cluster, computes 64 x 64 of y. Its two warpgroups take turns at the
+// steps of K, each with a ring that cp.async fills.
 //
 // wgmma multiplies each number as the sum of two of TF32: the upper 19 bits of the number itself,
 // which is all that wgmma reads, and the rest, rounded to TF32. Tensor cores round sums toward
@@ -37,6 +37,11 @@ struct GemmF32Parameters {
   float *y, *sums;   ///< The sums may be null.
   int64_t yStride;
   int k;
+  // Of gemm_sgd_f32_*, for which y is the new weight and the sums are the new bias.
+  const float *lr, *weight, *oldBias;
+  const int64_t *steps;
+  int64_t *newSteps; ///< Or null.
+  float weightDecay;
 };
 
 constexpr int kTile = int(kGemmF32Tile), kStep = int(kGemmF32Step), kStages = int(kGemmF32Stages),
@@ -273,7 +278,22 @@ __device__ int shareVector(int row, int vector) {
   return row * kLineVectors + (vector ^ row % 4 * 2);
 }
 
-template <int kSplitK>
+/// A vector of a CTA's share of a tile.
+struct Place {
+  int rowOfShare, vector;
+  int64_t row;
+  int column; ///< Of y, as the row.
+  bool isInTile;
+};
+
+/// A step of SGD.
+__device__ float updated(const GemmF32Parameters &p, float lr, float value, float gradient) {
+  if (p.weightDecay != 0)
+    gradient += p.weightDecay * value;
+  return value - lr * gradient;
+}
+
+template <int kSplitK, bool kUpdates>
 __global__ void __launch_bounds__(kThreads, 2) __cluster_dims__(kSplitK, 1, 1)
     gemmF32(const __grid_constant__ GemmF32Parameters p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -301,6 +321,22 @@ __global__ void __launch_bounds__(kThreads, 2) __cluster_dims__(kSplitK, 1, 1)
   griddepWait();
   Sums sums = sumSteps(p, shared.rings[warpgroup], m0, n0, first + warpgroup,
                        (steps + 1 - warpgroup) / kWarpgroups);
+  // A thread's vectors of this CTA's share of y: where they are, and the weight there.
+  constexpr int kVectors = (kRows * kLineVectors + kThreads - 1) / kThreads;
+  const auto placeOf = [&](int vector) {
+    const int i = thread + vector * kThreads, row = i / kLineVectors;
+    return Place{row, i % kLineVectors, m0 + rank * kRows + row, n0 + i % kLineVectors * 4,
+                 row < kRows && rank * kRows + row < kTile};
+  };
+  const auto isInside = [&](const Place &at) {
+    return at.isInTile && at.row < p.a.rows && at.column < p.b.rows;
+  };
+  float4 weight[kVectors];
+  if constexpr (kUpdates)
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v)
+      if (const Place at = placeOf(v); isInside(at))
+        weight[v] = *reinterpret_cast<const float4 *>(p.weight + at.row * p.yStride + at.column);
   __syncthreads(); // All steps are multiplied.
 
   // A thread's sums are of the rows lane / 4 and lane / 4 + 8 of the 16 of its warp, and of two
@@ -348,52 +384,95 @@ __global__ void __launch_bounds__(kThreads, 2) __cluster_dims__(kSplitK, 1, 1)
     waitBarrier(&shared.allReceived, 0);
 
   // Each CTA of the cluster adds up and stores its share of the rows.
-  for (int i = thread; i < kRows * kLineVectors; i += kThreads) {
-    const int y = rank * kRows + i / kLineVectors, column = n0 + i % kLineVectors * 4;
-    if (y >= kTile || m0 + y >= p.a.rows || column >= p.b.rows)
+  const float lr = kUpdates ? *p.lr : 0;
+#pragma unroll
+  for (int v = 0; v < kVectors; ++v) {
+    const Place at = placeOf(v);
+    if (!isInside(at))
       continue;
-    const int at = shareVector(i / kLineVectors, i % kLineVectors);
-    float4 sum = shared.own[at];
+    const int vector = shareVector(at.rowOfShare, at.vector);
+    float4 sum = shared.own[vector];
 #pragma unroll
     for (int r = 0; r < kSplitK - 1; ++r)
-      sum = add(sum, shared.received[r][at]);
-    if (p.bias)
-      sum = add(sum, *reinterpret_cast<const float4 *>(p.bias + column));
-    *reinterpret_cast<float4 *>(p.y + (m0 + y) * p.yStride + column) = sum;
+      sum = add(sum, shared.received[r][vector]);
+    if constexpr (kUpdates) {
+      const float4 w = weight[v];
+      sum = make_float4(updated(p, lr, w.x, sum.x), updated(p, lr, w.y, sum.y),
+                        updated(p, lr, w.z, sum.z), updated(p, lr, w.w, sum.w));
+    } else if (p.bias) {
+      sum = add(sum, *reinterpret_cast<const float4 *>(p.bias + at.column));
+    }
+    *reinterpret_cast<float4 *>(p.y + at.row * p.yStride + at.column) = sum;
   }
   if (sumsRows && rank == 0 && thread < kTile && m0 + thread < p.a.rows) {
     float sum = sumOfColumn(shared.rowSums, thread);
 #pragma unroll
     for (int r = 0; r < kSplitK - 1; ++r)
       sum += shared.receivedRowSums[r][thread];
+    if constexpr (kUpdates)
+      sum = updated(p, lr, p.oldBias[m0 + thread], sum);
     p.sums[m0 + thread] = sum;
   }
+  if (kUpdates && p.newSteps && blockIdx.x == 0 && blockIdx.y == 0 && thread == 0)
+    *p.newSteps = *p.steps + 1;
 #endif
+}
+
+GemmF32Matrix matrixOf(const LaunchAddresses &at, size_t read, const GemmF32Launch::Matrix &layout,
+                       int64_t rows) {
+  return {static_cast<const float *>(at.reads[read]), layout.stride, int(rows), layout.alongRows};
 }
 
 template <int64_t kSplitK>
 Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
   const GemmF32Launch l = *checkGemmF32(launch, kSplitK);
-  const auto matrix = [&](size_t read, const GemmF32Launch::Matrix &layout, int64_t rows) {
-    return GemmF32Matrix{static_cast<const float *>(at.reads[read]), layout.stride, int(rows),
-                         layout.alongRows};
-  };
-  return KernelParameters(
-      GemmF32Parameters{matrix(kGemmF32A, l.a, l.m), matrix(kGemmF32B, l.b, l.n),
-                        static_cast<const float *>(at.reads[kGemmF32Bias]),
-                        static_cast<float *>(at.writes[kGemmF32Y]),
-                        static_cast<float *>(at.writes[kGemmF32Sums]), l.yStride, int(l.k)});
+  return KernelParameters(GemmF32Parameters{
+      .a = matrixOf(at, kGemmF32A, l.a, l.m),
+      .b = matrixOf(at, kGemmF32B, l.b, l.n),
+      .bias = static_cast<const float *>(at.reads[kGemmF32Bias]),
+      .y = static_cast<float *>(at.writes[kGemmF32Y]),
+      .sums = static_cast<float *>(at.writes[kGemmF32Sums]),
+      .yStride = l.yStride,
+      .k = int(l.k),
+  });
+}
+
+template <int64_t kSplitK>
+Result<KernelParameters> bindSgd(const LaunchView &launch, const LaunchAddresses &at) {
+  const GemmF32Launch l = *checkGemmSgdF32(launch, kSplitK);
+  return KernelParameters(GemmF32Parameters{
+      .a = matrixOf(at, kGemmSgdA, l.a, l.m),
+      .b = matrixOf(at, kGemmSgdB, l.b, l.n),
+      .y = static_cast<float *>(at.writes[kGemmSgdNewWeight]),
+      .sums = static_cast<float *>(at.writes[kGemmSgdNewBias]),
+      .yStride = l.yStride,
+      .k = int(l.k),
+      .lr = static_cast<const float *>(at.reads[kGemmSgdLr]),
+      .weight = static_cast<const float *>(at.reads[kGemmSgdWeight]),
+      .oldBias = static_cast<const float *>(at.reads[kGemmSgdBias]),
+      .steps = static_cast<const int64_t *>(at.reads[kGemmSgdSteps]),
+      .newSteps = static_cast<int64_t *>(at.writes[kGemmSgdNewSteps]),
+      .weightDecay = float(launch.floats[0]),
+  });
 }
 
 } // namespace
 
-CGC_KERNEL_OF(gemm_f32_1, gemmF32<1>, bind<1>)
-CGC_KERNEL_OF(gemm_f32_2, gemmF32<2>, bind<2>)
-CGC_KERNEL_OF(gemm_f32_3, gemmF32<3>, bind<3>)
-CGC_KERNEL_OF(gemm_f32_4, gemmF32<4>, bind<4>)
-CGC_KERNEL_OF(gemm_f32_5, gemmF32<5>, bind<5>)
-CGC_KERNEL_OF(gemm_f32_6, gemmF32<6>, bind<6>)
-CGC_KERNEL_OF(gemm_f32_7, gemmF32<7>, bind<7>)
-CGC_KERNEL_OF(gemm_f32_8, gemmF32<8>, bind<8>)
+CGC_KERNEL_OF(gemm_f32_1, (gemmF32<1, false>), bind<1>)
+CGC_KERNEL_OF(gemm_f32_2, (gemmF32<2, false>), bind<2>)
+CGC_KERNEL_OF(gemm_f32_3, (gemmF32<3, false>), bind<3>)
+CGC_KERNEL_OF(gemm_f32_4, (gemmF32<4, false>), bind<4>)
+CGC_KERNEL_OF(gemm_f32_5, (gemmF32<5, false>), bind<5>)
+CGC_KERNEL_OF(gemm_f32_6, (gemmF32<6, false>), bind<6>)
+CGC_KERNEL_OF(gemm_f32_7, (gemmF32<7, false>), bind<7>)
+CGC_KERNEL_OF(gemm_f32_8, (gemmF32<8, false>), bind<8>)
+CGC_KERNEL_OF(gemm_sgd_f32_1, (gemmF32<1, true>), bindSgd<1>)
+CGC_KERNEL_OF(gemm_sgd_f32_2, (gemmF32<2, true>), bindSgd<2>)
+CGC_KERNEL_OF(gemm_sgd_f32_3, (gemmF32<3, true>), bindSgd<3>)
+CGC_KERNEL_OF(gemm_sgd_f32_4, (gemmF32<4, true>), bindSgd<4>)
+CGC_KERNEL_OF(gemm_sgd_f32_5, (gemmF32<5, true>), bindSgd<5>)
+CGC_KERNEL_OF(gemm_sgd_f32_6, (gemmF32<6, true>), bindSgd<6>)
+CGC_KERNEL_OF(gemm_sgd_f32_7, (gemmF32<7, true>), bindSgd<7>)
+CGC_KERNEL_OF(gemm_sgd_f32_8, (gemmF32<8, true>), bindSgd<8>)
 
 } // namespace cgc

@@ -1,4 +1,4 @@
-// gemm_f32_*: launch shape and check.
+// gemm_f32_* and gemm_sgd_f32_*: launch shape and checks.
 #pragma once
 
 #include "runtime/kernels/kernel_table.h"
@@ -30,9 +30,19 @@ inline constexpr uint32_t kGemmF32SharedBytes = [] {
          16;
 }();
 
-/// The tensors of a launch.
+/// The tensors of a launch of gemm_f32_*.
 enum GemmF32Read : size_t { kGemmF32A, kGemmF32B, kGemmF32Bias };
 enum GemmF32Write : size_t { kGemmF32Y, kGemmF32Sums };
+/// The tensors of a launch of gemm_sgd_f32_*. The last three are one group, as are its writes.
+enum GemmSgdF32Read : size_t {
+  kGemmSgdA,
+  kGemmSgdB,
+  kGemmSgdLr,
+  kGemmSgdWeight,
+  kGemmSgdBias,
+  kGemmSgdSteps
+};
+enum GemmSgdF32Write : size_t { kGemmSgdNewWeight, kGemmSgdNewBias, kGemmSgdNewSteps };
 
 constexpr int64_t gemmF32Tiles(int64_t extent) {
   return (extent + kGemmF32Tile - 1) / kGemmF32Tile;
@@ -50,5 +60,6 @@ struct GemmF32Launch {
   int64_t yStride; ///< From row to row.
 };
 Result<GemmF32Launch> checkGemmF32(const LaunchView &launch, int64_t splitK);
+Result<GemmF32Launch> checkGemmSgdF32(const LaunchView &launch, int64_t splitK);
 
 } // namespace cgc

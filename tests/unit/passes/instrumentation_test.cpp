@@ -246,8 +246,8 @@ TEST(InstrumentationTest, ExplainsOnlyPassesWithPatterns) {
   EXPECT_EQ(status.code(), Code::Usage);
   EXPECT_THAT(status.message(),
               HasSubstr("pass 'dce' has no patterns to explain; these have: "
-                        "canonicalize, simplify-gradients, select-gradients, select-train-norm, "
-                        "op-substitution, fuse-batch-norm, fold-batch-norm, pack-linears"));
+                        "canonicalize, simplify-gradients, select-gradients, select-updates, "
+                        "select-train-norm, op-substitution, fuse-batch-norm, fold-batch-norm"));
 }
 
 } // namespace

@@ -1,5 +1,5 @@
-// Checks of gemm_f32_* refuse launches that would access memory outside their tensors. Needs no
-// GPU.
+// Checks of gemm_f32_* and gemm_sgd_f32_* refuse launches that would access memory outside their
+// tensors. Needs no GPU.
 #include "runtime/kernels/gemm/gemm_f32.h"
 #include "tests/unit/runtime/kernels/check_launch.h"
 
@@ -82,6 +82,69 @@ TEST(CheckGemmF32, TakesOddSizesOfStridedDimensions) {
   expectTaken(launch);
   launch.reads[0].strides = {1, 72};
   expectRefused(launch, [](Launch &) {}, "dense, of multiples of 4 elements");
+}
+
+Launch gemmSgdF32(int64_t split) {
+  Launch launch = gemmF32(split);
+  const Tensor weight{kAddress, {kM, kN}, {}, DType::F32}, bias{kAddress, {kM}, {}, DType::F32},
+      number{kAddress, {}, {}, DType::I64};
+  launch.kernel = "gemm_sgd_f32_" + std::to_string(split);
+  launch.reads[2] = {kAddress, {}, {}, DType::F32}; // lr.
+  launch.reads.insert(launch.reads.end(), {weight, bias, number});
+  launch.writes = {weight, bias, number};
+  launch.floats = {0};
+  return launch;
+}
+
+TEST(CheckGemmSgdF32, Refuses) {
+  const std::string lr = "lr has to be f32[1]", weights = "the weights have to be dense",
+                    biases = "the biases have to be dense", y = "y has to be f32[m, n]",
+                    steps = "the numbers of steps have to be i64[1]";
+  std::vector<Refusal> refusals = {
+      {[](Launch &l) { l.ints[1] = 134; }, "m, n and k have to be positive"},
+      {[](Launch &l) { ++l.grid[0]; }, "the grid has to be"},
+      {[](Launch &l) { l.reads[0].sizes[0] = kM - 8; }, "a has to be f32[m, k]"},
+      {[](Launch &l) { l.reads[3].strides = {140, 1}; }, weights},
+      {[](Launch &l) { l.writes[0].strides = {140, 1}; }, weights},
+      {[](Launch &l) { l.reads[3].address += 4; }, weights},
+      {[](Launch &l) { l.writes[0].address += 4; }, y},
+      {[](Launch &l) { l.writes[1] = {}; }, biases}, // One of the two.
+      {[](Launch &l) { l.reads[4] = {}; }, biases},
+      {[](Launch &l) { l.writes[2] = {}; }, steps},
+      {[](Launch &l) { l.reads[5] = {}; }, steps},
+      {[](Launch &l) { // A second group.
+         l.reads.insert(l.reads.end(), l.reads.begin() + 3, l.reads.begin() + 6);
+         l.writes.insert(l.writes.end(), l.writes.begin(), l.writes.begin() + 3);
+       },
+       "there has to be one group"},
+  };
+  const std::pair<std::function<Tensor &(Launch &)>, std::string> tensors[] = {
+      {[](Launch &l) -> Tensor & { return l.reads[2]; }, lr},
+      {[](Launch &l) -> Tensor & { return l.reads[3]; }, weights},
+      {[](Launch &l) -> Tensor & { return l.reads[4]; }, biases},
+      {[](Launch &l) -> Tensor & { return l.reads[5]; }, steps},
+      {[](Launch &l) -> Tensor & { return l.writes[1]; }, biases},
+      {[](Launch &l) -> Tensor & { return l.writes[2]; }, steps}};
+  for (const auto &[tensor, why] : tensors) {
+    refusals.push_back({[tensor](Launch &l) { tensor(l).dtype = DType::BF16; }, why});
+    refusals.push_back(
+        {[tensor](Launch &l) { tensor(l).sizes.insert(tensor(l).sizes.begin(), 2); }, why});
+  }
+  for (const int64_t split : kGemmF32Splits)
+    expectRefusals(gemmSgdF32(split), refusals);
+  Launch launch = gemmSgdF32(3); // Without a bias and a number of steps.
+  launch.reads[4] = launch.reads[5] = launch.writes[1] = launch.writes[2] = {};
+  expectTaken(launch);
+}
+
+/// The new weight may be where the old one is, but nothing may be where the operands are.
+TEST(CheckGemmSgdF32, OverwritesWhatItReplaces) {
+  const Kernel &kernel = *findKernel("gemm_sgd_f32_1");
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_TRUE(kernel.mayOverwrite(i, kGemmSgdWeight + i));
+  EXPECT_FALSE(kernel.mayOverwrite(kGemmSgdNewWeight, kGemmSgdA));
+  EXPECT_FALSE(kernel.mayOverwrite(kGemmSgdNewWeight, kGemmSgdB));
+  EXPECT_FALSE(kernel.mayOverwrite(kGemmSgdNewBias, kGemmSgdLr));
 }
 
 } // namespace
