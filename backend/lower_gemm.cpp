@@ -28,8 +28,8 @@ constexpr int64_t kNormNonPersistentMaxM = kNonPersistentMaxM;
 constexpr double kLeastLargeMultiplications = 1 << 27;
 constexpr int64_t kLeastSmallExtent = 16;
 
-/// The clusters of `ctas` CTAs that run at a time with each CTA on an SM of its own: a cluster
-/// stays within a GPC, of 18 SMs.
+/// About the clusters of `ctas` CTAs that run at a time with each CTA on an SM of its own. A
+/// cluster stays within a GPC, of 18 SMs at most. If fewer clusters fit, some SMs run two CTAs.
 constexpr int64_t clustersAtATime(int64_t ctas, int64_t multiprocessors) {
   return multiprocessors / 18 * (18 / ctas);
 }

@@ -10,12 +10,11 @@
 namespace cgc::passes {
 
 /// With mode=first or mode=next, after `differentiate`: the outputs `gradient.<path>` become new
-/// values of states `<path>:gradient`, and the loss, the first output, and the number of
-/// micro-batches those of
-/// control states. `first` overwrites these states, `next` adds to them. With mode=mean, in a graph
-/// without nodes: adds the mean loss and the mean gradients of the micro-batches as outputs, as
-/// `differentiate` would, and sets the number of micro-batches to 0. Usage if there are no
-/// gradients.
+/// values of states `<path>:gradient`; the loss, which is the first output, and the number of
+/// micro-batches become those of control states. `first` overwrites these states, `next` adds to
+/// them. With mode=mean, in a graph without nodes: adds the mean loss and the mean gradients of the
+/// micro-batches as outputs, as `differentiate` would, and sets the number of micro-batches to 0.
+/// Usage if there are no gradients.
 struct AccumulatePass {
   static constexpr const char *name = "accumulate";
   static constexpr bool isRequired = true;

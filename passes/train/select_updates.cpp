@@ -4,7 +4,9 @@
 #include "passes/match.h"
 #include "passes/run_patterns.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 #include <algorithm>
 #include <optional>
@@ -24,11 +26,15 @@ using ir::Value;
 constexpr double kLeastLargeMultiplications = 1 << 27;
 constexpr int64_t kLeastExtent = 16, kVector = 4;
 
+/// Whether a product updates the weight [N, K] from the gradient [..., N] of its layer's output.
+/// Its operands stay in memory until the update, so that they must not need more than the gradient.
 bool isSmall(const ir::TensorType &weight, const ir::TensorType &grad) {
   const int64_t n = weight.sizes[0], k = weight.sizes[1];
-  const double rows = static_cast<double>(grad.numElements()) / static_cast<double>(n);
-  return std::min(n, k) >= kLeastExtent && n % kVector == 0 && k % kVector == 0 &&
-         rows * static_cast<double>(weight.numElements()) < kLeastLargeMultiplications;
+  if (std::min(n, k) < kLeastExtent || n % kVector != 0 || k % kVector != 0)
+    return false;
+  const int64_t rows = grad.numElements() / n;
+  return double(rows) * double(n) * double(k) < kLeastLargeMultiplications &&
+         double(rows) * double(n + k) <= double(n) * double(k);
 }
 
 /// The value of which a chain of reshapes is made, each the only user of the one before; null if
@@ -62,84 +68,105 @@ struct Layer {
   std::optional<size_t> bias;
 };
 
-/// The first layer that one product can update; nullopt if there is none.
-std::optional<Layer> smallLayerOf(const Node &sgd) {
+/// The layers that products can update.
+std::vector<Layer> smallLayersOf(const Node &sgd) {
   const Arg::List &parameters = sgd.arg("parameters").list(),
                   &gradients = sgd.arg("gradients").list();
-  const auto positionOf = [&](const Value *gradient) -> std::optional<size_t> {
-    const auto found = llvm::find_if(
-        gradients, [&](const Arg &arg) { return onlyReadBy(arg.value(), sgd) == gradient; });
-    return found == gradients.end() ? std::nullopt
-                                    : std::optional<size_t>(found - gradients.begin());
+  llvm::DenseMap<const Value *, size_t> positions;
+  for (const auto &[i, gradient] : llvm::enumerate(gradients))
+    if (const Value *const source = onlyReadBy(gradient.value(), sgd))
+      positions.try_emplace(source, i);
+  const auto typeOf = [&](size_t i) -> const ir::TensorType & {
+    return parameters[i].value()->tensor();
   };
+  std::vector<Layer> layers;
   for (const auto &[i, gradient] : llvm::enumerate(gradients)) {
     Node *const source = gradient.value()->node();
     const auto product = ir::WeightGradientOp::of(*source);
-    if (!product || positionOf(source->result(0)) != i)
+    if (!product || gradient.value() != source->result(0) || !positions.contains(gradient.value()))
       continue;
-    const ir::TensorType &weight = parameters[i].value()->tensor();
-    if (weight.dtype != DType::F32 || product->gradOut()->tensor().dtype != DType::F32 ||
-        gradient.value()->tensor().dtype != DType::F32 ||
-        !isSmall(weight, product->gradOut()->tensor()))
+    const ir::TensorType &weight = typeOf(i), &grad = product->gradOut()->tensor();
+    if (weight.dtype != DType::F32 || grad.dtype != DType::F32 ||
+        gradient.value()->tensor().dtype != DType::F32 || !isSmall(weight, grad))
       continue;
-    const Layer layer{source, i, product->bias() ? positionOf(source->result(1)) : std::nullopt};
-    if (layer.bias.has_value() == product->bias())
-      return layer;
+    Layer layer{source, i, {}};
+    if (product->bias()) {
+      const auto bias = positions.find(source->result(1));
+      if (bias == positions.end() || typeOf(bias->second).dtype != DType::F32 ||
+          typeOf(bias->second).sizes != ir::Dims{weight.sizes[0]})
+        continue;
+      layer.bias = bias->second;
+    }
+    layers.push_back(layer);
   }
-  return std::nullopt;
+  return layers;
 }
 
-/// The candidates are steps of SGD. Takes one layer's parameters from the lists.
-bool fuseLinearUpdate(Node &node, PatternRewriter &rewriter) {
+/// The candidates are steps of SGD. Leaves the parameters of other layers to another step.
+bool fuseLinearUpdates(Node &node, PatternRewriter &rewriter) {
   const auto sgd = ir::SgdOp::of(node);
   if (!sgd)
     return false;
   if (sgd->momentum() != 0 || !node.arg("scale").isNone() || !node.arg("skip").isNone() ||
       !node.arg("copy").isNone())
     return rewriter.notifyMatchFailure(node, "it has a momentum, a scale, or 16-bit copies");
-  const auto layer = smallLayerOf(node);
-  if (!layer)
+  const std::vector<Layer> layers = smallLayersOf(node);
+  if (layers.empty())
     return rewriter.notifyMatchFailure(
-        node, "no gradient is of a small linear layer in f32 and read by this op alone");
+        node,
+        "no weight and bias of it are of a small linear layer in f32 whose gradients it alone "
+        "reads");
 
   const Arg::List &parameters = node.arg("parameters").list(),
                   &gradients = node.arg("gradients").list();
+  llvm::SmallBitVector isTaken(static_cast<unsigned>(parameters.size()));
+  for (const Layer &layer : layers) {
+    isTaken.set(static_cast<unsigned>(layer.weight));
+    if (layer.bias)
+      isTaken.set(static_cast<unsigned>(*layer.bias));
+  }
+  Value *const step = node.arg("step").value();
+  Value *const before = isTaken.all() ? countedBy(step, node) : nullptr;
+  for (const Layer &layer : layers) {
+    // The last product counts the step.
+    const bool counts = before && &layer == &layers.back();
+    Node *const update =
+        rewriter.create(OpKind::LinearSgd,
+                        {parameters[layer.weight], layer.bias ? parameters[*layer.bias] : Arg(),
+                         layer.gradients->arg("grad_out"), layer.gradients->arg("input"),
+                         node.arg("lr"), counts ? Arg(before) : Arg(), sgd->weightDecay()},
+                        *layer.gradients, &node);
+    rewriter.replaceAllUsesWith(node.result(static_cast<unsigned>(layer.weight)),
+                                update->result(0));
+    if (layer.bias)
+      rewriter.replaceAllUsesWith(node.result(static_cast<unsigned>(*layer.bias)),
+                                  update->result(1));
+    if (counts)
+      rewriter.replaceAllUsesWith(step, update->result(layer.bias ? 2 : 1));
+  }
+  if (isTaken.all())
+    return true;
   Arg::List otherParameters, otherGradients;
   std::vector<Value *> others;
-  for (size_t i = 0; i < parameters.size(); ++i)
-    if (i != layer->weight && i != layer->bias) {
+  for (unsigned i = 0; i < parameters.size(); ++i)
+    if (!isTaken[i]) {
       otherParameters.push_back(parameters[i]);
       otherGradients.push_back(gradients[i]);
-      others.push_back(node.result(static_cast<unsigned>(i)));
+      others.push_back(node.result(i));
     }
-  Value *const step = node.arg("step").value();
-  Value *const before = others.empty() ? countedBy(step, node) : nullptr;
-  Node *update =
-      rewriter.create(OpKind::LinearSgd,
-                      {parameters[layer->weight], layer->bias ? parameters[*layer->bias] : Arg(),
-                       layer->gradients->arg("grad_out"), layer->gradients->arg("input"),
-                       node.arg("lr"), before ? Arg(before) : Arg(), sgd->weightDecay()},
-                      *layer->gradients, &node);
-  rewriter.replaceAllUsesWith(node.result(static_cast<unsigned>(layer->weight)), update->result(0));
-  if (layer->bias)
-    rewriter.replaceAllUsesWith(node.result(static_cast<unsigned>(*layer->bias)),
-                                update->result(1));
-  if (before)
-    rewriter.replaceAllUsesWith(step, update->result(layer->bias ? 2 : 1));
-  if (others.empty())
-    return true;
-  Node *rest = rewriter.create(OpKind::Sgd,
-                               {std::move(otherParameters), std::move(otherGradients), Arg::List(),
-                                node.arg("lr"), node.arg("step"), Arg(), Arg(), 0.0,
-                                sgd->dampening(), sgd->weightDecay(), sgd->nesterov(), Arg()},
-                               node, &node);
+  Node *const rest =
+      rewriter.create(OpKind::Sgd,
+                      {std::move(otherParameters), std::move(otherGradients), Arg::List(),
+                       node.arg("lr"), node.arg("step"), Arg(), Arg(), 0.0, sgd->dampening(),
+                       sgd->weightDecay(), sgd->nesterov(), Arg()},
+                      node, &node);
   for (const auto &[i, other] : llvm::enumerate(others))
     rewriter.replaceAllUsesWith(other, rest->result(static_cast<unsigned>(i)));
   return true;
 }
 
 constexpr Pattern kPatterns[] = {
-    CGC_PATTERN(fuseLinearUpdate),
+    CGC_PATTERN(fuseLinearUpdates),
 };
 
 } // namespace

@@ -92,7 +92,8 @@ TEST_P(GemmF32, OfAnySize) {
 /// The step of a linear layer of 64 samples and 1024 features.
 TEST_P(GemmF32, OfALinearLayer) {
   skipUnlessGpuRuns(findKernel("gemm_f32_1")->traits);
-  compare({.m = 64, .n = 1024, .k = 1024, .bias = true}, 8);
+  for (const int64_t split : {6, 8})
+    compare({.m = 64, .n = 1024, .k = 1024, .bias = true}, split);
   compare({.m = 1024, .n = 1024, .k = 64, .columnsOfA = true, .columnsOfB = true, .sums = true}, 1);
   compare({.m = 64, .n = 1024, .k = 1024, .columnsOfB = true}, 8);
 }

@@ -35,7 +35,8 @@ Result<GemmF32Launch> checkProduct(const LaunchView &launch, int64_t splitK, con
   if (!std::ranges::equal(launch.grid, grid) || launch.block[0] != kGemmF32Threads ||
       launch.block[1] != 1 || launch.block[2] != 1 || launch.sharedBytes != kGemmF32SharedBytes)
     return refuseLaunch("the grid has to be {ceil(n / 64) split, ceil(m / 64), 1}, the block "
-                        "{256, 1, 1}, with kGemmF32SharedBytes");
+                        "{256, 1, 1}, with " +
+                        std::to_string(kGemmF32SharedBytes) + " bytes of shared memory");
   const auto matrixA = matrixOf(a, m, k), matrixB = matrixOf(b, n, k);
   if (!matrixA || !matrixB)
     return refuseLaunch("a has to be f32[m, k] and b f32[n, k], with rows or columns dense, of "

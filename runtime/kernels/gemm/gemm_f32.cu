@@ -8,6 +8,7 @@
 // Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32
 // theoretical peak performance", 2022). The results are as exact as those of f32 products and sums,
 // but infinities become NaN. The sums of the cluster's CTAs are added in a fixed order.
+// The epilogue of gemm_sgd_f32_* updates a weight by y, and a bias by the sums of the rows of a.
 #include "runtime/kernels/gemm/gemm_f32.h"
 
 #include "runtime/kernels/device/kernel_rows.h"
@@ -138,8 +139,8 @@ private:
   bool alongRows_;
 };
 
-/// The upper part of a number as wgmma reads it, and the rest, rounded to the nearest number of
-/// TF32: adding half of the last place carries into the bits that count.
+/// The part of a number that wgmma does not read of it, rounded to the nearest number of TF32:
+/// adding half of the last place carries into the bits that count.
 __device__ float restOf(float x) {
   const float rest = x - __uint_as_float(__float_as_uint(x) & 0xffffe000);
   return __uint_as_float(__float_as_uint(rest) + 0x1000);
@@ -178,7 +179,7 @@ struct Block {
     return make_float4(sumOf(rows[0]), sumOf(rows[1]), sumOf(rows[2]), sumOf(rows[3]));
   }
 
-  /// Stores what wgmma reads. Rows that arrived as rows are in place.
+  /// Stores the operands of wgmma. Rows that arrived as rows are in place.
   __device__ void store(bool alongRows, StepTile &numbers, StepTile &rests) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {

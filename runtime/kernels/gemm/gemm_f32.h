@@ -8,8 +8,8 @@
 
 namespace cgc {
 
-/// Rows and columns of y that a CTA, or a split-K cluster, computes; its columns of K at a time,
-/// and the steps of that size in shared memory.
+/// The rows and the columns of y that a CTA, or a split-K cluster, computes; the columns of K in a
+/// step; and the steps in the ring of a warpgroup.
 inline constexpr int64_t kGemmF32Tile = 64, kGemmF32Step = 32, kGemmF32Stages = 2;
 inline constexpr uint32_t kGemmF32Threads = 256;
 /// The CTAs that share the K of a tile: those of the rows gemm_f32_1 to gemm_f32_8.
@@ -18,9 +18,9 @@ inline constexpr std::array<int64_t, 8> kGemmF32Splits = {1, 2, 3, 4, 5, 6, 7, 8
 constexpr int64_t gemmF32ShareRows(int64_t splitK) {
   return (kGemmF32Tile + splitK - 1) / splitK;
 }
-/// The steps of both operands and the rests of one, for two warpgroups; and the sums of its share
-/// of a tile, and of all rows, that a CTA receives from the others, with a barrier. Two CTAs fit on
-/// an SM.
+/// The rings of two warpgroups, each with the memory of one more step for the rests of its numbers;
+/// and the sums of its share of a tile, and of all rows, that a CTA receives from the others, with
+/// a barrier. Two CTAs fit on an SM.
 inline constexpr uint32_t kGemmF32SharedBytes = [] {
   int64_t received = 0;
   for (const int64_t splitK : kGemmF32Splits)

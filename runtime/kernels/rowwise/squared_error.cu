@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads) __cluster_dims__(kBlocks, 1, 1)
     squaredError(const __grid_constant__ SquaredErrorParameters p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   __shared__ float sums[kThreads / 32];
-  __shared__ float parts[kBlocks]; // In the first CTA: what the others send.
+  __shared__ float parts[kBlocks]; // In the first CTA: the sums of the others.
   __shared__ uint64_t received;
   const uint32_t rank = clusterRank();
   griddepLaunchDependents();

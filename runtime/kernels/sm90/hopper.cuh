@@ -18,7 +18,8 @@ namespace cgc::device {
 __device__ inline void fenceBarrierInit() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-/// Arrives, and lets the current phase expect this many bytes of TMA loads.
+/// Arrives, and lets the current phase expect this many bytes of TMA loads or of
+/// sendToCta().
 __device__ inline void arriveExpectTx(uint64_t *barrier, uint32_t bytes) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(sharedAddress(barrier)),

@@ -12,8 +12,8 @@ namespace {
 using testing::ElementsAre;
 
 /// The first bucket of a step for a layer [n, k] of 64 samples.
-Bucket stepOf(int64_t n, int64_t k, const std::string &dtype, DeviceKind target) {
-  const std::string at = target == DeviceKind::Cuda ? "@cuda" : "",
+Bucket stepOf(int64_t n, int64_t k, const std::string &dtype, const LowerOptions &options) {
+  const std::string at = options.target == DeviceKind::Cuda ? "@cuda" : "",
                     bias = dtype + "[" + std::to_string(n) + "]",
                     weight = dtype + "[" + std::to_string(n) + "," + std::to_string(k) + "]",
                     grad = dtype + "[64," + std::to_string(n) + "]" + at,
@@ -32,7 +32,7 @@ Bucket stepOf(int64_t n, int64_t k, const std::string &dtype, DeviceKind target)
     output %lr, state @w = %3, state @b = %4, state @n = %5
   }
 })"),
-                       target);
+                       options);
   EXPECT_TRUE(plan) << plan.status().message();
   return plan ? plan->plan.entries[0].buckets[0] : Bucket();
 }
@@ -56,6 +56,9 @@ TEST(LowerLinearSgd, OtherLayersHaveGradients) {
               ElementsAre("kernel sum_rows_f32", "cublaslt.matmul", "kernel sgd_f32",
                           "kernel elementwise_i64", "memcpy"));
   EXPECT_THAT(recordNames(stepOf(8, 256, "f32", DeviceKind::Cuda)),
+              ElementsAre("kernel sum_rows_f32", "cublaslt.matmul", "kernel sgd_f32",
+                          "kernel elementwise_i64", "memcpy"));
+  EXPECT_THAT(recordNames(stepOf(128, 256, "f32", {DeviceKind::Cuda, Arch::Sm80})),
               ElementsAre("kernel sum_rows_f32", "cublaslt.matmul", "kernel sgd_f32",
                           "kernel elementwise_i64", "memcpy"));
   EXPECT_THAT(recordNames(stepOf(128, 256, "f64", DeviceKind::Cpu)),
