@@ -53,7 +53,7 @@ Status lowerLinearSgd(const ir::Node &node, BucketBuilder &builder) {
   lowerSgd(update, {.momentum = 0, .dampening = 0, .weightDecay = decay, .isNesterov = false},
            builder);
   if (step && !launchElementwise(ElementwiseOp::Add, *step, std::nullopt, 1, *nextStep, builder))
-    math.add(*step, math.number(int64_t{1}), 1, *nextStep);
+    math.add(*step, math.number(int64_t{1}), 1, nextStep);
   return Status::ok();
 }
 

@@ -114,7 +114,7 @@ private:
 
   /// The block of a node; empty if it is in none.
   std::string blockOf(const Node &node) const {
-    const std::string microBatch = microBatches_.lookup(&node);
+    std::string microBatch = microBatches_.lookup(&node);
     if (options_.level == RecomputePass::Level::MicroBatches)
       return microBatch;
     const llvm::StringRef module = modulePrefix(node);

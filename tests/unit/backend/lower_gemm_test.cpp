@@ -19,10 +19,10 @@ const std::string kLibrary = "cublaslt.matmul";
 /// A cgc.linear and the lines that compute its operands.
 struct Linear {
   std::string x, weight, result; ///< Types of the tensors.
-  std::string residual = "";     ///< The type of the residual; "": none.
+  std::string residual = {};     ///< The type of the residual; "": none.
   std::string activation = "none";
-  std::string lines = "";  ///< IR lines before it.
-  std::string inputs = ""; ///< More graph inputs, each preceded by a comma.
+  std::string lines = {};  ///< IR lines before it.
+  std::string inputs = {}; ///< More graph inputs, each preceded by a comma.
 
   Bucket lower(Arch arch = Arch::Sm90a) const {
     const auto input = [&](const std::string &name, const std::string &type) {

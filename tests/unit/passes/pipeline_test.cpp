@@ -196,7 +196,7 @@ TEST(PassManagerTest, MicroBatchesNeedADivisibleBatch) {
   const auto refusal = [](const char *inputs, const char *passes) {
     const std::string text =
         "graph @g(" + std::string(inputs) + ") {\n%0 = aten.sum(%x) : f32[]\noutput %0\n}";
-    auto module = parse(text.c_str());
+    auto module = parse(text);
     const Status status = runPasses(*module, passes);
     EXPECT_EQ(status.code(), Code::Usage);
     return status.message();
