@@ -152,7 +152,7 @@ void expectAddressesHandedOver(const Launch &launch) {
   });
   ASSERT_TRUE(parameters.isOk()) << parameters.status().message();
   void *words[16]; // The parameter has at least 128 bytes.
-  std::memcpy(words, parameters->data(), sizeof words);
+  std::memcpy(static_cast<void *>(words), parameters->data(), sizeof words);
   for (size_t i = 0; i < addresses.size(); ++i)
     EXPECT_THAT(words, testing::Contains(addresses[i])) << launch.kernel << ", tensor " << i;
 }
