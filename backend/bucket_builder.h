@@ -81,6 +81,10 @@ public:
     CGC_CHECK(it != places_.end() && "not lowered yet");
     return it->second;
   }
+  /// That of an optional argument; nothing if it is none.
+  std::optional<Place> optionalPlace(const ir::Arg &arg) const {
+    return arg.isNone() ? std::nullopt : std::optional(place(arg.value()));
+  }
   bool isPlaced(const ir::Value *value) const { return places_.contains(value); }
   void setPlace(const ir::Value *value, Place place) { places_[value] = std::move(place); }
   /// Allocates memory of its own for a result, laid out as its type says, and returns its place.

@@ -21,13 +21,10 @@ void lowerNorm(const LayerNorm &norm, BucketBuilder &builder) {
 } // namespace
 
 Status lowerAddLayerNorm(const ir::Node &node, BucketBuilder &builder) {
-  auto optional = [&](const ir::Arg &arg) {
-    return arg.isNone() ? std::nullopt : std::optional(builder.place(arg.value()));
-  };
   LayerNorm norm{.input = builder.place(node.arg("input").value()),
-                 .addend = optional(node.arg("addend")),
-                 .weight = optional(node.arg("weight")),
-                 .bias = optional(node.arg("bias")),
+                 .addend = builder.optionalPlace(node.arg("addend")),
+                 .weight = builder.optionalPlace(node.arg("weight")),
+                 .bias = builder.optionalPlace(node.arg("bias")),
                  .result = builder.allocate(*node.result(1)),
                  .columns = node.result(1)->tensor().sizes.back(),
                  .eps = *node.arg("eps").asNumber()};

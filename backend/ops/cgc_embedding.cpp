@@ -7,13 +7,11 @@ namespace cgc::backend {
 Status lowerFusedEmbedding(const ir::Node &node, BucketBuilder &builder) {
   Place weight = builder.place(node.arg("weight").value());
   Place indices = builder.place(node.arg("indices").value());
-  const ir::Arg &positions = node.arg("positions");
   const Place result = builder.allocate(*node.result());
   const std::optional<Place> statistics = wantedRowStatistics(node, builder);
   const bool written =
-      embedInto(weight, std::move(indices),
-                positions.isNone() ? std::nullopt : std::optional(builder.place(positions.value())),
-                result, statistics, builder);
+      embedInto(weight, std::move(indices), builder.optionalPlace(node.arg("positions")), result,
+                statistics, builder);
   placeRowStatistics(node, result, statistics, written, builder);
   return Status::ok();
 }

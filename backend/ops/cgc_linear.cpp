@@ -22,15 +22,11 @@ Status lowerWholeGemm(const ir::Node &node, const GemmPlaces &operands, Activati
 }
 
 Status lowerFusedLinear(const ir::Node &node, BucketBuilder &builder) {
-  auto optional = [&](const char *name) {
-    const ir::Arg &arg = node.arg(name);
-    return arg.isNone() ? std::nullopt : std::optional(builder.place(arg.value()));
-  };
   return lowerWholeGemm(node,
                         {.x = builder.place(node.arg("input").value()),
                          .w = builder.place(node.arg("weight").value()),
-                         .bias = optional("bias"),
-                         .residual = optional("residual"),
+                         .bias = builder.optionalPlace(node.arg("bias")),
+                         .residual = builder.optionalPlace(node.arg("residual")),
                          .y = builder.allocate(*node.result()),
                          .yStatistics = wantedRowStatistics(node, builder)},
                         activationNamed(node.arg("activation").as<std::string>()), builder);

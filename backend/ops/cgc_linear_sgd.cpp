@@ -7,13 +7,10 @@ namespace cgc::backend {
 
 Status lowerLinearSgd(const ir::Node &node, BucketBuilder &builder) {
   TensorMath math(builder);
-  const auto optional = [&](llvm::StringRef name) {
-    const ir::Arg &arg = node.arg(name);
-    return arg.isNone() ? std::nullopt : std::optional(builder.place(arg.value()));
-  };
   const Place weight = builder.place(node.arg("weight").value()),
               lr = builder.place(node.arg("lr").value());
-  const std::optional<Place> bias = optional("bias"), step = optional("step");
+  const std::optional<Place> bias = builder.optionalPlace(node.arg("bias")),
+                             step = builder.optionalPlace(node.arg("step"));
   const double decay = *node.arg("weight_decay").asNumber();
   std::vector<Place> results;
   for (const ir::Value &result : node.results())

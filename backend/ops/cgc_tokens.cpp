@@ -21,11 +21,8 @@ Status lowerTokens(const ir::Node &node, BucketBuilder &builder) {
   Place result = builder.allocate(*node.result());
   const ir::Arg &positions = node.arg("positions");
   int64_t count = patches.sizes[1];
-  if (launchWarpRows(
-          kernelNamed("tokens", result.dtype), result.sizes[0] * result.sizes[1],
-          {patches, token,
-           positions.isNone() ? std::nullopt : std::optional(builder.place(positions.value()))},
-          result, builder))
+  if (launchWarpRows(kernelNamed("tokens", result.dtype), result.sizes[0] * result.sizes[1],
+                     {patches, token, builder.optionalPlace(positions)}, result, builder))
     return Status::ok();
   token.sizes = {patches.sizes[0], 1, token.sizes[0]};
   token.strides = {0, 0, token.strides[0]};

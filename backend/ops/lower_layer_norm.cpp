@@ -62,12 +62,9 @@ void callLayerNorm(const LayerNorm &norm, std::vector<int64_t> shape, BucketBuil
 }
 
 Status lowerLayerNorm(const ir::Node &node, BucketBuilder &builder) {
-  auto optional = [&](const ir::Arg &arg) {
-    return arg.isNone() ? std::nullopt : std::optional(builder.place(arg.value()));
-  };
   LayerNorm norm{.input = builder.place(node.arg("input").value()),
-                 .weight = optional(node.arg("weight")),
-                 .bias = optional(node.arg("bias")),
+                 .weight = builder.optionalPlace(node.arg("weight")),
+                 .bias = builder.optionalPlace(node.arg("bias")),
                  .result = builder.allocate(*node.result()),
                  .columns = 1,
                  .eps = *node.arg("eps").asNumber()};

@@ -13,18 +13,14 @@ OptimizerStep optimizerStep(const ir::Node &node, llvm::ArrayRef<llvm::StringRef
       places.push_back(flatPlace(builder.place(arg.value()), builder));
     return places;
   };
-  const auto optional = [&](llvm::StringRef name) {
-    const ir::Arg &arg = node.arg(name);
-    return arg.isNone() ? std::nullopt : std::optional(builder.place(arg.value()));
-  };
   OptimizerStep step{.gradients = places("gradients"),
                      .values = {},
                      .results = {},
                      .copies = {},
                      .lr = builder.place(node.arg("lr").value()),
                      .step = builder.place(node.arg("step").value()),
-                     .scale = optional("scale"),
-                     .skip = optional("skip")};
+                     .scale = builder.optionalPlace(node.arg("scale")),
+                     .skip = builder.optionalPlace(node.arg("skip"))};
   unsigned next = 0;
   for (llvm::StringRef name : names) {
     step.values.push_back(places(name));

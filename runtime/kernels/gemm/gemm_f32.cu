@@ -75,8 +75,8 @@ struct Ring {
   Step numbers[kStages], rests; ///< The rests are those of the step that is multiplied.
 };
 
-/// Shared memory. The rings are used again when all steps are multiplied. What the other CTAs of
-/// the cluster have sent is in the order of their ranks.
+/// Shared memory. The rings are used again when all steps are multiplied. The parts of the
+/// other CTAs of the cluster are in the order of their ranks.
 template <int kSplitK> struct Shared {
   static constexpr int kRows = int(gemmF32ShareRows(kSplitK)),
                        kOthers = kSplitK > 1 ? kSplitK - 1 : 1;
@@ -84,8 +84,8 @@ template <int kSplitK> struct Shared {
   union {
     Ring rings[kWarpgroups];
     struct {
-      float4 tile[kTile * kLineVectors];             ///< What a warpgroup leaves to the other one.
-      float4 own[kRows * kLineVectors];              ///< This CTA's sums for its rows of the tile.
+      float4 tile[kTile * kLineVectors]; ///< Sums that a warpgroup leaves to the other one.
+      float4 own[kRows * kLineVectors];  ///< This CTA's sums for its rows of the tile.
       float rowSums[kWarpgroups * kStep / 4][kTile]; ///< Of the vectors of a step, one by one.
     };
   };

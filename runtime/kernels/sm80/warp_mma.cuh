@@ -1,5 +1,4 @@
-// Tensor-core multiply-accumulate of one warp: ldmatrix, mma.m16n8k16 and mma.m16n8k8, for sm_80
-// and later.
+// Tensor-core multiply-accumulate of one warp: ldmatrix and mma.m16n8k16, for sm_80 and later.
 // Fragments are in registers as the PTX ISA describes.
 #pragma once
 
@@ -38,15 +37,6 @@ __device__ void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uin
         "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-/// d += a b for a 16x8 fragment a and an 8x8 fragment b of TF32, in the upper 19 bits.
-__device__ inline void multiplyTf32(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
-                                    uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
-      "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 } // namespace cgc::device
