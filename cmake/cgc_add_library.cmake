@@ -1,11 +1,11 @@
-# cgc_add_library(name [DIRS dir...] [SUBDIRS dir...] [EXCLUDE regex] [LINK target...] [PRIVATE_LINK target...]): a
-# static library.
+# cgc_add_library(name [DIRS dir...] [SUBDIRS dir...] [EXCLUDE regex] [LINK target...] [PRIVATE_LINK target...]
+# [PRECOMPILE header... | PRECOMPILED_OF target]): a static library.
 #
 # Takes every .cpp and .h of the folder, or of DIRS instead, and of SUBDIRS, except the .cpp whose paths match EXCLUDE.
 # Headers sit beside sources, are included from the repository root, and must each compile alone: the target
-# all_verify_interface_header_sets checks it.
+# all_verify_interface_header_sets checks it, without precompiled headers.
 function(cgc_add_library name)
-  cmake_parse_arguments(ARG "" "EXCLUDE" "DIRS;SUBDIRS;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "EXCLUDE;PRECOMPILED_OF" "DIRS;SUBDIRS;LINK;PRIVATE_LINK;PRECOMPILE" ${ARGN})
   set(sources "")
   set(headers "")
   if(NOT ARG_DIRS)
@@ -24,5 +24,18 @@ function(cgc_add_library name)
   target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR} FILES ${headers})
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK})
+  if(ARG_PRECOMPILED_OF)
+    cgc_precompile_headers(${name} REUSE_FROM ${ARG_PRECOMPILED_OF})
+  elseif(ARG_PRECOMPILE)
+    cgc_precompile_headers(${name} PRIVATE ${ARG_PRECOMPILE})
+  endif()
   set_target_properties(${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+endfunction()
+
+# cgc_precompile_headers(name PRIVATE header... | REUSE_FROM target): as target_precompile_headers().
+function(cgc_precompile_headers name)
+  target_precompile_headers(${name} ${ARGN})
+  # With precompiled headers, GCC 12 reports also in the standard library what it falsely warns of: `"x" + string`.
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow>
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds>)
 endfunction()

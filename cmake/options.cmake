@@ -19,8 +19,11 @@ set(CGC_PLAIN_BUILD "" CACHE PATH
   "Build tree without sanitizers, which lends what they cannot instrument: device code, the LibTorch provider")
 
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>)
-# CGC_CHECK names a source by its path in the repository.
-add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=>)
+# CGC_CHECK and debug information name a source by its path in the repository. Ccache gives the compiler relative paths.
+file(RELATIVE_PATH root ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+foreach(prefix ${CMAKE_SOURCE_DIR}/ ${root})
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${prefix}=>)
+endforeach()
 if(CGC_WERROR)
   # GCC 12 at -O3 falsely warns of overlapping copies in `"x" + string` and of uninitialized variants.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>
@@ -44,7 +47,13 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Not for CUDA: ccache preprocesses without __CUDA_ARCH__, so it misses a change of device-only code and returns an
-  # outdated object.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  # Paths below the repository are hashed relative to the build tree, so that all clones of one machine share objects.
+  # In depend mode, ccache hashes the source, its headers and the flags. Preprocessing, its other mode, costs seconds for
+  # a file with LibTorch's headers and misses device code, because nvcc's preprocessor does not define __CUDA_ARCH__.
+  set(ccache ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
+    CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_MAXSIZE=20G)
+  set(CMAKE_C_COMPILER_LAUNCHER ${ccache} ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache} ${CCACHE})
+  # nvcc may be a file of .venv, with another time in each clone.
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${ccache} "CCACHE_COMPILERCHECK=%compiler% --version" ${CCACHE})
 endif()

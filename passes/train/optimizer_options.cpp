@@ -28,7 +28,7 @@ Result<double> number(llvm::StringRef name, llvm::StringRef text, double least =
 }
 
 /// The parts of `text` between separators. Empty parts are kept, and refused by the callers.
-llvm::SmallVector<llvm::StringRef, 4> split(llvm::StringRef text, char separator) {
+llvm::SmallVector<llvm::StringRef, 4> partsOf(llvm::StringRef text, char separator) {
   llvm::SmallVector<llvm::StringRef, 4> parts;
   text.split(parts, separator);
   return parts;
@@ -37,8 +37,8 @@ llvm::SmallVector<llvm::StringRef, 4> split(llvm::StringRef text, char separator
 /// Reads `GLOB|GLOB:weight_decay=0:lr_scale=0.1`.
 Result<ParameterGroup> parseGroup(llvm::StringRef text) {
   ParameterGroup group;
-  const auto parts = split(text, ':');
-  for (llvm::StringRef glob : split(parts.front(), '|'))
+  const auto parts = partsOf(text, ':');
+  for (llvm::StringRef glob : partsOf(parts.front(), '|'))
     group.globs.push_back(glob.str());
   if (parts.size() < 2 || llvm::is_contained(group.globs, ""))
     return wrong("groups", text, "groups as GLOB|GLOB:weight_decay=0:lr_scale=0.1;GLOB:...");
@@ -128,7 +128,7 @@ Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options) {
       return Status(Code::Usage, "options 'beta1' and 'beta2' of optimize have to be below 1");
   }
   if (const auto groups = options.take("groups"))
-    for (llvm::StringRef text : split(*groups, ';')) {
+    for (llvm::StringRef text : partsOf(*groups, ';')) {
       CGC_ASSIGN_OR_RETURN(ParameterGroup group, parseGroup(text));
       result.groups.push_back(std::move(group));
     }
@@ -158,7 +158,7 @@ Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options) {
   if (result.schedule == LearningRateSchedule::Step && result.stepFactor <= 0)
     return Status(Code::Usage, "option 'step-factor' of optimize has to be above 0");
   if (const auto clamps = options.take("clamp"))
-    for (llvm::StringRef text : split(*clamps, ';')) {
+    for (llvm::StringRef text : partsOf(*clamps, ';')) {
       CGC_ASSIGN_OR_RETURN(ParameterClamp clamp, parseClamp(text));
       result.clamps.push_back(std::move(clamp));
     }

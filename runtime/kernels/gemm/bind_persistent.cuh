@@ -1,5 +1,5 @@
 // Binds launches of the persistent GEMM kernels: tensor maps of the results, and the tiles of
-// clusters and of the tail launch. Included by gemm.cu.
+// clusters and of the tail launch. Included by gemm_instances.cuh.
 #pragma once
 
 #include "runtime/kernels/gemm/gemm_persistent.cuh"

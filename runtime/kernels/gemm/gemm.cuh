@@ -3,7 +3,7 @@
 // consumer warpgroup for each 64 of N multiplies them, and the epilogue transposes the result in
 // shared memory and stores it row by row. The loops of the producer, of the mainloop and over the
 // rows of the epilogue are not unrolled: in a chain of kernels, fetching instructions takes longer
-// than executing them. Included by gemm.cu.
+// than executing them. Included by gemm_instances.cuh.
 #pragma once
 
 #include "runtime/kernels/gemm/gemm_epilogue.cuh"

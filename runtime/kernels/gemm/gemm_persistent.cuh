@@ -1,7 +1,7 @@
 // gemm and gemm_norm for many rows of X: the persistent kernels. A CTA computes several output
 // tiles in turn. The CTAs of a cluster share operands by multicast. The epilogue stages a tile's
 // results in memory of their own, and TMA stores them during the mainloop of the next tile.
-// Included by gemm.cu.
+// Included by gemm_instances.cuh.
 #pragma once
 
 #include "runtime/kernels/gemm/persistent_consumer.cuh"
