@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# fuzz.sh [--seconds N] [--seed N] [TARGET...]: builds the libFuzzer targets and runs each for N seconds (60), beginning
-# with all seeds and regressions. With --seed, mutations are reproducible and the corpus of earlier runs is not used.
+# fuzz.sh [--build] [--seconds N] [--seed N] [TARGET...]: builds the libFuzzer targets and, without --build, runs each for
+# N seconds (60), beginning with all seeds and regressions. With --seed, mutations are reproducible and the corpus of
+# earlier runs is not used.
 # Findings go to build/fuzz/found, and the exit status is then 1. docs/fuzzing.md explains.
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/setup.sh"
@@ -8,13 +9,15 @@ source "$(dirname "$0")/setup.sh"
 seconds=60
 seed=
 targets=()
+only_build=
 while (($#)); do
-  [[ $1 != --* || $# -ge 2 ]] || fail "$1 takes a number"
+  [[ $1 != --se* || $# -ge 2 ]] || fail "$1 takes a number"
   case $1 in
+    --build) only_build=yes ;;
     --seconds) seconds=${2-} && shift ;;
     --seed) seed=${2-} && shift ;;
     plan | cgir | npy | torchscript) targets+=("$1") ;;
-    *) fail "'$1': usage: fuzz.sh [--seconds N] [--seed N] [plan|cgir|npy|torchscript ...]" ;;
+    *) fail "'$1': usage: fuzz.sh [--build] [--seconds N] [--seed N] [plan|cgir|npy|torchscript ...]" ;;
   esac
   shift
 done
@@ -51,6 +54,7 @@ make_seeds() {
   touch $seeds/complete
 }
 make_seeds
+[[ ! $only_build ]] || exit 0
 
 declare -A seeded_runs=([plan]=10000 [cgir]=20000 [npy]=150000 [torchscript]=600)
 # fuzz TARGET: runs one target; its log is build/fuzz/TARGET.log.

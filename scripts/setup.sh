@@ -119,7 +119,15 @@ lock() {
   flock --nonblock 9 || { say "waiting for another set-up or build in this folder"; flock 9; }
 }
 
+# Set-up and all builds take some 15 GB, .venv included. This finds a disk that is as good as full.
+check_disk() {
+  local megabytes
+  megabytes=$(df --output=avail --block-size=M . | tail -n 1 | tr -dc 0-9)
+  ((megabytes >= 1024)) || fail "only $megabytes MB are free on the disk of $PWD; set-up and all builds take 15 GB"
+}
+
 setup() {
+  check_disk
   lock
   install_debian_packages
   make_python_environment
@@ -132,6 +140,7 @@ build_preset() {
   shift
   if (($#)); then targets=(--target "$@"); fi
   local log=build/build-$preset.log
+  check_disk
   lock
   say "building, preset $preset (log: $log)"
   : >"$log"

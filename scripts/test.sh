@@ -1,37 +1,60 @@
 #!/usr/bin/env bash
-# Sets up, builds everything and runs every test. Continuous integration calls this and nothing else.
+# test.sh [--quick]: sets up, builds everything and runs every test. Continuous integration calls this and nothing else.
+# Every stage runs, also where an earlier one has failed; the exit status is 0 if all passed. The closing table is also
+# in build/tests/reports. An interrupted run goes on where it was. --quick: the format, the layers, and the tests of what
+# differs from origin/main (scripts/quick_tests.py).
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/setup.sh"
+[[ $# == 0 || $* == --quick ]] || fail "'$*': usage: test.sh [--quick]"
+
+mkdir -p build/tests
+exec 8>build/tests/.lock
+flock --nonblock 8 || { say "waiting for another run of the tests in this folder"; flock 8; }
 setup
-say "checking the format of the sources"
-sources() { find backend bench driver examples frontend ir passes python runtime support tests tools tuner -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh'; }
-sources | xargs clang-format-19 --dry-run --Werror || fail "not formatted, as above; clang-format-19 -i fixes it"
-say "checking the layers"
-scripts/check_layers.sh
-# Also checks that every header that needs no LibTorch compiles alone.
-layers=(cgc_{base,plan,kernel_table,kernels,exec,session,c_api,support,ir,passes,backend,tuner,driver})
-build all "${layers[@]/%/_verify_interface_header_sets}"
-say "checking the changed files with clang-tidy"
-scripts/clang_tidy.sh || fail "clang-tidy has found something, as above; .clang-tidy says what it checks"
-# run_tests PRESET: logs all output; prints only skipped tests, failed tests with their output, and the summary.
-run_tests() {
-  ctest --preset "$1" --parallel "$(nproc)" 2>&1 | tee "build/test-$1.log" |
-    grep -vE '^ +Start|^ *[0-9]+/[0-9]+ Test .* Passed '
+
+stages=build/tests/stages.tsv
+: >$stages
+# stage NAME COMMAND...: runs the command in a shell of its own, and records its seconds and its exit status.
+stage() {
+  local name=$1 begin=$SECONDS status=0
+  shift
+  say "$name"
+  set +e
+  (set -e; "$@") 8>&-
+  status=$?
+  set -e
+  ((status != 130)) || exit 130
+  printf '%s\t%s\t%s\n' "$name" $((SECONDS - begin)) $status >>$stages
+  ((status == 0)) || say "$name: FAILED with status $status" >&2
 }
-say "testing"
-# To leave out the models in real size: ctest --preset release --label-exclude families
-run_tests release
-# Without a GPU only what nothing else can run may skip.
-skipped=$(grep -c '\*\*\*Skipped' build/test-release.log || true)
-total=$(sed -nE 's/.* tests? failed out of ([0-9]+)$/\1/p' build/test-release.log)
-((100 * skipped <= 3 * total)) || fail "$skipped of $total tests skip, more than 3 %; run them by the reference executor (docs/kernels.md)"
-# Repeats the tests that need no LibTorch, with assertions, sanitizers, and a check of the IR's round trip after every pass.
-build_preset asan
-say "testing with sanitizers"
-run_tests asan
-# Repeats the runtime's tests on the fake GPU with the thread sanitizer.
-build_preset tsan
-say "testing with the thread sanitizer"
-run_tests tsan
-# Fuzzes the file readers with reproducible inputs (docs/fuzzing.md).
-scripts/fuzz.sh --seconds 20 --seed 1
+
+sources() { find backend bench driver examples frontend ir passes python runtime support tests tools tuner -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh'; }
+check_format() { sources | xargs clang-format-19 --dry-run --Werror || fail "not formatted, as above; clang-format-19 -i fixes it"; }
+check_tidy() { scripts/clang_tidy.sh || fail "clang-tidy has found something, as above; .clang-tidy says what it checks"; }
+# Compiles every header that needs no LibTorch alone, without precompiled headers.
+check_headers() {
+  local layers=(cgc_{base,plan,kernel_table,kernels,exec,session,c_api,support,ir,passes,backend,tuner,driver})
+  build "${layers[@]/%/_verify_interface_header_sets}"
+}
+
+stage "format" check_format
+stage "layers" scripts/check_layers.sh
+if [[ $* == --quick ]]; then
+  stage "tests of the change" /usr/bin/env python3 scripts/quick_tests.py
+else
+  stage "build, release" build
+  stage "headers alone" check_headers
+  stage "clang-tidy on changed files" check_tidy
+  # To leave out the models in real size: scripts/run_tests.py --exclude-label families
+  stage "tests, release" scripts/run_tests.py --settings sample --exclude-label release
+  # The tests that need no LibTorch, with assertions, sanitizers, and a check of the IR's round trip after every pass.
+  stage "build, asan" build_preset asan
+  stage "tests, asan" scripts/run_tests.py --preset asan
+  # The runtime's tests on the fake GPU with the thread sanitizer.
+  stage "build, tsan" build_preset tsan
+  stage "tests, tsan" scripts/run_tests.py --preset tsan
+  # The file readers with reproducible inputs (docs/fuzzing.md).
+  stage "build, fuzz" scripts/fuzz.sh --build
+  stage "fuzzing" scripts/fuzz.sh --seconds 20 --seed 1
+fi
+scripts/test_report.py

@@ -1,6 +1,7 @@
 // Tests of the steps of bad_steps.py: those that cannot be trained are refused by line, and what
 // others leave out is said.
 #include "script.h"
+#include "tests/paths.h"
 
 namespace cgc::e2e {
 namespace {
@@ -20,7 +21,7 @@ protected:
   }
   /// The position of a line that ends with `# LINE: tag`, as errors begin.
   static std::string at(const std::string &tag) {
-    std::istringstream file(readFile(fs::path(CGC_SOURCE_DIR) / "tests/e2e/bad_steps.py"));
+    std::istringstream file(readFile(test::sourceDir() / "tests/e2e/bad_steps.py"));
     std::string line;
     for (int number = 1; std::getline(file, line); ++number)
       if (line.ends_with("# LINE: " + tag))

@@ -1,4 +1,5 @@
 // Tests of cgc bench: its fields, the order of its figures, and its errors; no test checks speed.
+#include "tests/paths.h"
 #include "tool.h"
 
 namespace cgc::e2e {
@@ -128,9 +129,10 @@ TEST_F(Bench, DiesOfSigtermAsTheFirstProcessOfAContainer) {
   if (inContainer("[ $$ = 1 ]").status != 0)
     GTEST_SKIP() << "this machine lets no user make a container";
   makePlan({"--entry", "encode_text"});
-  const Outcome outcome =
-      inContainer("(until grep -q 'bench encode_text' err; do sleep 0.05; done; kill -TERM 1) & "
-                  "exec " CGC_BINARY_DIR "/bin/cgc bench plan.cgplan --samples 20000 2> err");
+  const Outcome outcome = inContainer(
+      "(until grep -q 'bench encode_text' err; do sleep 0.05; done; kill -TERM 1) & "
+      "exec " +
+      (test::buildDir() / "bin/cgc").string() + " bench plan.cgplan --samples 20000 2> err");
   EXPECT_EQ(outcome.status, 128 + SIGTERM);
   EXPECT_EQ(outcome.out, "");
 }

@@ -1,4 +1,5 @@
 // Tests of cgc compare: it passes for the plan's own model in each precision and fails for another.
+#include "tests/paths.h"
 #include "tool.h"
 
 namespace cgc::e2e {
@@ -189,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST_F(Compare, PassesOnTheMainBranchForm) {
-  const fs::path model = fs::path(CGC_SOURCE_DIR) / "tests/data/openclip_main_tiny.pt";
+  const fs::path model = test::sourceDir() / "tests/data/openclip_main_tiny.pt";
   const Outcome compiled =
       cgc({"compile", model, "-o", "plan.cgplan", "--input", "image=f32[2,3,48,48]", "--input",
            "text=i64[2,16]", "--target", "cpu"});
@@ -246,11 +247,11 @@ TEST_F(Compare, InReducedPrecisionTheDistanceMayBeAFifthMoreThanLibTorchs) {
 TEST_F(Compare, FailsAgainstOtherWeights) {
   makePlan();
   // The other model has the same shapes and other weights.
-  const fs::path script = fs::path(CGC_SOURCE_DIR) / "scripts/export_openclip.py";
-  const Outcome other = runProgram({fs::path(CGC_SOURCE_DIR) / ".venv/bin/python", script,
-                                    "--config", fs::path(CGC_SOURCE_DIR) / "tests/data/tiny.json",
-                                    "--seed", "1", "--out", "other.pt"},
-                                   folder);
+  const fs::path script = test::sourceDir() / "scripts/export_openclip.py";
+  const Outcome other =
+      runProgram({test::sourceDir() / ".venv/bin/python", script, "--config",
+                  test::sourceDir() / "tests/data/tiny.json", "--seed", "1", "--out", "other.pt"},
+                 folder);
   ASSERT_EQ(other.status, 0) << other.err;
   const Outcome outcome =
       cgc({"compare", "plan.cgplan", "other.pt", "--entry", "encode_text", "--json"});
@@ -265,7 +266,7 @@ TEST_F(Compare, FailsAgainstOtherWeights) {
 TEST_F(Compare, FailsAgainstOneWeightThatIsALittleOff) {
   makePlan({"--entry", "encode_text"});
   const Outcome changed = runProgram(
-      {fs::path(CGC_SOURCE_DIR) / ".venv/bin/python", "-c",
+      {test::sourceDir() / ".venv/bin/python", "-c",
        "import sys, torch\nm = torch.jit.load(sys.argv[1])\n"
        "dict(m.named_parameters())['transformer.resblocks.0.mlp.c_fc.weight'].data.mul_(1.02)\n"
        "m.save('changed.pt')",

@@ -1,5 +1,6 @@
 // Tests of cgc compile: results, buckets and entries, determinism, interruption, and errors.
 #include "passes/pipeline.h"
+#include "tests/paths.h"
 #include "tool.h"
 
 #include <algorithm>
@@ -132,7 +133,7 @@ TEST_F(Compile, WarnsOfAnArenaThatNoTargetGpuHas) {
 TEST_F(Compile, ShowsPhasesOnlyIfItTakesLong) {
   const auto compile = [&](const std::string &after, std::vector<std::string> more = {}) {
     std::vector<std::string> command = {"env", "CGC_PROGRESS_AFTER=" + after,
-                                        std::string(CGC_BINARY_DIR) + "/bin/cgc"};
+                                        test::buildDir().string() + "/bin/cgc"};
     const auto arguments = compileTiny(tiny(), "out.cgplan", std::move(more));
     command.insert(command.end(), arguments.begin(), arguments.end());
     return runProgram(command, folder).err;

@@ -1,10 +1,11 @@
 // Tests of scripts/export_openclip.py: random weights, checkpoints, and errors.
 #include "script.h"
+#include "tests/paths.h"
 
 namespace cgc::e2e {
 namespace {
 
-const fs::path kSource = CGC_SOURCE_DIR;
+const fs::path kSource = test::sourceDir();
 
 class Exporter : public ScriptTest {
 protected:

@@ -1,5 +1,6 @@
 // Families: compiles models, compares them with LibTorch and records the results.
 #include "families.h"
+#include "tests/paths.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -42,7 +43,7 @@ const std::map<std::string, PageRow> &pageRows() {
     for (const auto &[column, title] : columns)
       head += " " + title + " |";
     std::map<std::string, PageRow> all;
-    std::ifstream file(fs::path(CGC_SOURCE_DIR) / "docs/supported-models.md");
+    std::ifstream file(test::sourceDir() / "docs/supported-models.md");
     std::string line;
     while (std::getline(file, line) && line != head)
       ;
@@ -75,7 +76,7 @@ std::string testName(const testing::TestParamInfo<Family> &info) {
 }
 
 fs::path FamilyTest::makeReal(const std::string &name) {
-  const fs::path source = CGC_SOURCE_DIR;
+  const fs::path source = test::sourceDir();
   const Outcome made = runProgram(
       {source / ".venv/bin/python", source / "tests/e2e/make_families.py", folder, "--real", name},
       folder);
@@ -97,7 +98,7 @@ Outcome FamilyTest::compile(const fs::path &model, const std::vector<std::string
 
 void FamilyTest::expectAgreement(const fs::path &model, const std::string &column,
                                  const std::vector<Check> &checks) {
-  const fs::path results = fs::path(CGC_BINARY_DIR) / "e2e" / "results";
+  const fs::path results = test::buildDir() / "e2e" / "results";
   const fs::path result = results / (name() + "." + column + ".json");
   fs::create_directories(results);
   fs::remove(result);

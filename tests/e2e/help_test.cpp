@@ -1,5 +1,6 @@
 // Tests of the command line: help, version, usage errors, exit statuses, and the examples in the
 // help.
+#include "tests/paths.h"
 #include "tool.h"
 
 #include <regex>
@@ -190,7 +191,7 @@ TEST_P(HelpOfVerb, ExamplesWork) {
     // The reference executor runs plans for cuda, without a GPU.
     if (command.find("--executor reference") != std::string::npos)
       command = std::regex_replace(command, std::regex("model.cgplan"), "cuda.cgplan");
-    const std::string line = std::string(CGC_BINARY_DIR) + "/bin/cgc " + command;
+    const std::string line = test::buildDir().string() + "/bin/cgc " + command;
     // Runs in a shell, as if a user had pasted it.
     const Outcome outcome = runProgram({"bash", "-c", line}, folder);
     EXPECT_EQ(outcome.status, 0) << command << "\n" << outcome.err;
@@ -215,7 +216,7 @@ TEST_F(Help, AFullStandardOutputIsAnError) {
 
 TEST_F(Help, ABrokenPipeEndsQuietly) {
   makePlan();
-  const std::string tool = std::string(CGC_BINARY_DIR) + "/bin/cgc";
+  const std::string tool = test::buildDir().string() + "/bin/cgc";
   const Outcome outcome = runProgram(
       {"bash", "-c", tool + " inspect plan.cgplan --json | true; echo ${PIPESTATUS[0]}"}, folder);
   // Killed by SIGPIPE, or done before `true` closed the pipe.

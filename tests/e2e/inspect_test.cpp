@@ -1,4 +1,5 @@
 // Tests of cgc inspect: every kind of file, drawings, and JSON.
+#include "tests/paths.h"
 #include "tool.h"
 
 namespace cgc::e2e {
@@ -214,7 +215,7 @@ TEST_F(Inspect, SaysWhereIrTextIsWrong) {
 
 TEST_F(Inspect, SaysThatGraphvizIsMissing) {
   makePlan();
-  const std::string tool = std::string(CGC_BINARY_DIR) + "/bin/cgc";
+  const std::string tool = test::buildDir().string() + "/bin/cgc";
   expectError(runProgram({"env", "PATH=/nowhere", tool, "inspect", "plan.cgplan", "--svg", "p.svg"},
                          folder),
               1, {"Graphviz"});
@@ -223,7 +224,7 @@ TEST_F(Inspect, SaysThatGraphvizIsMissing) {
 
 TEST_F(Inspect, OpensNoLibTorchForAPlan) {
   makePlan();
-  const std::string tool = std::string(CGC_BINARY_DIR) + "/bin/cgc";
+  const std::string tool = test::buildDir().string() + "/bin/cgc";
   const Outcome outcome =
       runProgram({"env", "LD_DEBUG=libs", tool, "inspect", "plan.cgplan"}, folder);
   ASSERT_EQ(outcome.status, 0);

@@ -1,6 +1,7 @@
 // Tests of an installed cgc: the libraries that it finds at run time, and programs built against
 // its package.
 #include "tests/e2e/tool.h"
+#include "tests/paths.h"
 
 #include <gmock/gmock.h>
 
@@ -171,7 +172,7 @@ TEST_F(InstalledCgc, ServesFromTheDebianPackageAndByPkgConfig) {
 
 /// The code of the only block of this language in the README.
 std::string readmeBlock(const std::string &language) {
-  const std::string text = readFile(fs::path(CGC_SOURCE_DIR) / "README.md");
+  const std::string text = readFile(test::sourceDir() / "README.md");
   const std::string open = "```" + language + "\n";
   const size_t begin = text.find(open) + open.size();
   EXPECT_NE(begin, std::string::npos + open.size()) << language;
@@ -180,7 +181,7 @@ std::string readmeBlock(const std::string &language) {
 }
 
 TEST(Readme, ShowsLinesOfTheExampleThatRunsPlans) {
-  const fs::path example = fs::path(CGC_SOURCE_DIR) / "examples" / "run_plan";
+  const fs::path example = test::sourceDir() / "examples" / "run_plan";
   EXPECT_THAT(readFile(example / "main.cpp"), HasSubstr(readmeBlock("cpp")));
   EXPECT_THAT(readFile(example / "CMakeLists.txt"), HasSubstr(readmeBlock("cmake")));
 }

@@ -1,5 +1,6 @@
 // Tests of output names from a file's extra/cgc.json: the plan keeps them, and names that do not
 // fit are errors.
+#include "tests/paths.h"
 #include "tool.h"
 
 #include <map>
@@ -7,7 +8,7 @@
 namespace cgc::e2e {
 namespace {
 
-const fs::path kSource = CGC_SOURCE_DIR;
+const fs::path kSource = test::sourceDir();
 using Names = std::vector<std::string>;
 
 class OutputNames : public ToolTest {

@@ -1,5 +1,6 @@
 // Tests of plug-ins: the example of examples/plugin, built against an installed cgc, and errors.
 #include "tests/e2e/tool.h"
+#include "tests/paths.h"
 
 #include <gmock/gmock.h>
 
@@ -16,7 +17,7 @@ constexpr const char *kRecord = "libexample_ops.so.example.quick_gelu";
 
 /// The path of a library of tests/plugin_libraries.
 std::string testLibrary(const std::string &name) {
-  return fs::path(CGC_BINARY_DIR) / "lib" / ("libcgc_test_" + name + ".so");
+  return test::buildDir() / "lib" / ("libcgc_test_" + name + ".so");
 }
 
 const std::string kPasses = kExamples / "plugin" / "libexample_passes.so";

@@ -1,11 +1,12 @@
 // Tests of scripts/preprocess_openclip.py: the same tensors of images and prompts as open_clip
 // makes, and errors.
 #include "script.h"
+#include "tests/paths.h"
 
 namespace cgc::e2e {
 namespace {
 
-const fs::path kTiny = fs::path(CGC_SOURCE_DIR) / "tests/data/tiny.json";
+const fs::path kTiny = test::sourceDir() / "tests/data/tiny.json";
 
 class Preprocess : public ScriptTest {
 protected:

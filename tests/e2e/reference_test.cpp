@@ -1,5 +1,6 @@
 // Tests of --executor reference: a plan for cuda runs without a GPU and without LibTorch, inspect
 // says that it can, and verbs that measure refuse it.
+#include "tests/paths.h"
 #include "tool.h"
 
 #include <algorithm>
@@ -43,7 +44,7 @@ TEST_F(ReferenceExecutor, NeedsNoLibTorchForAPlanOfKernels) {
   makeCudaPlan({"--require-native"});
   const std::vector<std::string> command = {"env",
                                             "CGC_LIBTORCH=/nonexistent",
-                                            fs::path(CGC_BINARY_DIR) / "bin" / "cgc",
+                                            test::buildDir() / "bin" / "cgc",
                                             "run",
                                             "plan.cgplan",
                                             "--entry",
@@ -99,7 +100,7 @@ TEST_F(ReferenceExecutor, IsSuggestedWhereThereIsNoGpu) {
   makeCudaPlan();
   const auto withoutGpu = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(),
-                     {"env", "CUDA_VISIBLE_DEVICES=", fs::path(CGC_BINARY_DIR) / "bin" / "cgc"});
+                     {"env", "CUDA_VISIBLE_DEVICES=", test::buildDir() / "bin" / "cgc"});
     return runProgram(arguments, folder);
   };
   const std::vector<std::string> parts = {"the plan has target cuda",

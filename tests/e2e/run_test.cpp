@@ -1,4 +1,5 @@
 // Tests of cgc run: inputs from files and random inputs, outputs, buckets, and errors.
+#include "tests/paths.h"
 #include "tool.h"
 
 #include <cmath>
@@ -49,7 +50,7 @@ TEST_F(Run, NumPyReadsWhatItWrites) {
                 .status,
             0);
   const Outcome numpy =
-      runProgram({fs::path(CGC_SOURCE_DIR) / ".venv/bin/python", "-c",
+      runProgram({test::sourceDir() / ".venv/bin/python", "-c",
                   "import numpy; a = numpy.load('y.npy'); print(a.dtype, a.shape)"},
                  folder);
   EXPECT_EQ(numpy.out, "float32 (1, 32)\n") << numpy.err;
@@ -72,7 +73,7 @@ TEST_F(Run, SameSeedSameOutputOtherSeedAnother) {
 TEST_F(Run, ReadsFilesOfAnyOrder) {
   makePlan();
   const Outcome numpy = runProgram(
-      {fs::path(CGC_SOURCE_DIR) / ".venv/bin/python", "-c",
+      {test::sourceDir() / ".venv/bin/python", "-c",
        "import numpy as n; a = n.random.RandomState(0).randn(1, 3, 32, 32).astype('f4')\n"
        "n.save('c.npy', a); n.save('f.npy', n.asfortranarray(a))"},
       folder);

@@ -1,5 +1,6 @@
 // Script: starts one process for one run of a script or for several.
 #include "script.h"
+#include "tests/paths.h"
 
 #include <stdexcept>
 
@@ -7,7 +8,7 @@ namespace cgc::e2e {
 
 namespace {
 
-const fs::path kSource = CGC_SOURCE_DIR;
+const fs::path kSource = test::sourceDir();
 
 } // namespace
 

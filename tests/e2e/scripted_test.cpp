@@ -1,5 +1,6 @@
 // Tests of scripted modules: plans of modules from torch.jit.script give the results of LibTorch,
 // and everything that cannot be captured is listed. families_test.cpp tests OpenCLIP's modules.
+#include "tests/paths.h"
 #include "tool.h"
 
 #include <fstream>
@@ -10,7 +11,7 @@ namespace {
 
 /// The 1-based line of make_scripted.py that ends in `# LINE: tag`.
 int lineOf(const std::string &tag) {
-  std::ifstream file(fs::path(CGC_SOURCE_DIR) / "tests/e2e/make_scripted.py");
+  std::ifstream file(test::sourceDir() / "tests/e2e/make_scripted.py");
   std::string line;
   for (int number = 1; std::getline(file, line); ++number)
     if (line.ends_with("# LINE: " + tag))

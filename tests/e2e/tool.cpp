@@ -1,5 +1,6 @@
 // Tool: implements child processes, models that are made once, and scratch folders.
 #include "tool.h"
+#include "tests/paths.h"
 
 #include <algorithm>
 #include <chrono>
@@ -17,7 +18,7 @@ namespace cgc::e2e {
 
 namespace {
 
-const fs::path kSource = CGC_SOURCE_DIR, kBuild = CGC_BINARY_DIR;
+const fs::path kSource = test::sourceDir(), kBuild = test::buildDir();
 const fs::path kTool = kBuild / "bin" / "cgc";
 const fs::path kPython = kSource / ".venv" / "bin" / "python";
 

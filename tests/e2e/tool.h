@@ -2,6 +2,8 @@
 // tests.
 #pragma once
 
+#include "tests/paths.h"
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -17,10 +19,10 @@ namespace fs = std::filesystem;
 
 /// The folder in which the ctest fixture `examples` installs cgc (`prefix`) and builds each of
 /// examples/.
-const fs::path kExamples = fs::path(CGC_BINARY_DIR) / "examples";
+const fs::path kExamples = test::buildDir() / "examples";
 const std::string kInstalledTool = kExamples / "prefix" / "bin" / "cgc";
 /// An argument of `env` that sets the path of LibTorch, which an installed cgc does not know.
-const std::string kLibTorchSetting = std::string("CGC_LIBTORCH=") + CGC_TORCH_DIR;
+const std::string kLibTorchSetting = std::string("CGC_LIBTORCH=") + test::torchDir().string();
 
 struct Outcome {
   int status = -1; ///< The exit status, or 128 + the signal, as in a shell.

@@ -1,6 +1,7 @@
 // Tests of `cgc train`: losses fall, checkpoints continue bit for bit, and wrong arguments and data
 // are named.
 #include "script.h"
+#include "tests/paths.h"
 
 namespace cgc::e2e {
 namespace {
@@ -109,7 +110,7 @@ TEST_F(Train, InstrumentsTheCompilationOfEachEntry) {
 TEST_F(Train, TrainsFromC99) {
   makeStep({"--accumulate"});
   const Outcome outcome = runProgram(
-      {std::string(CGC_BINARY_DIR) + "/bin/cgc_test_c_trainer", "mlp.cgplan", "run"}, folder);
+      {test::buildDir().string() + "/bin/cgc_test_c_trainer", "mlp.cgplan", "run"}, folder);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
@@ -505,7 +506,7 @@ with torch.no_grad():
     image, text, _ = model(*(torch.from_numpy(numpy.load(f"{folder}/{name}.npy")) for name in ("image", "text")))
 print((image @ text.T).argmax(1).eq(torch.arange(64)).float().mean().item())
 )",
-              trainingModels(), fs::path(CGC_SOURCE_DIR) / "examples/training/shapes.json"});
+              trainingModels(), test::sourceDir() / "examples/training/shapes.json"});
   ASSERT_EQ(loaded.status, 0) << loaded.err;
   EXPECT_LT(loss, 0.5);
   EXPECT_EQ(loaded.out, "1.0\n");

@@ -1,10 +1,11 @@
 // Tests of scripts/export_training_step.py: what the file holds, and errors.
 #include "script.h"
+#include "tests/paths.h"
 
 namespace cgc::e2e {
 namespace {
 
-const fs::path kSource = CGC_SOURCE_DIR;
+const fs::path kSource = test::sourceDir();
 
 using TrainingExporter = ScriptTest;
 

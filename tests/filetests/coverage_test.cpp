@@ -4,6 +4,7 @@
 #include "ir/text/text.h"
 #include "passes/manager/pass_manager.h"
 #include "tests/filetests/run_pipeline.h"
+#include "tests/paths.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -15,7 +16,7 @@
 namespace cgc {
 namespace {
 
-const fs::path kRoot = fs::path(CGC_SOURCE_DIR) / "tests" / "filetests";
+const fs::path kRoot = test::sourceDir() / "tests" / "filetests";
 
 /// Returns the tests `<folder>/<name>.cgir` and `<folder>/<name>_<case>.cgir`, in order.
 std::vector<fs::path> testsOf(const std::string &name, const char *folder) {
@@ -135,7 +136,7 @@ TEST(FileTestCoverage, EveryReason) {
     if (entry.path().stem().string().ends_with("_explain"))
       explained += readFile(entry.path());
   size_t found = 0;
-  for (const auto &entry : fs::recursive_directory_iterator(fs::path(CGC_SOURCE_DIR) / "passes")) {
+  for (const auto &entry : fs::recursive_directory_iterator(test::sourceDir() / "passes")) {
     if (entry.path().extension() != ".cpp" || entry.path().parent_path().filename() == exempt)
       continue;
     const std::string text = readFile(entry.path());

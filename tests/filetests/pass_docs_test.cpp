@@ -1,6 +1,7 @@
 // PassDocs: docs/passes.md has a section for each pass, and its examples match the passes' output.
 #include "passes/pipeline.h"
 #include "tests/filetests/run_pipeline.h"
+#include "tests/paths.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -13,7 +14,7 @@
 namespace cgc {
 namespace {
 
-const fs::path kDocs = fs::path(CGC_SOURCE_DIR) / "docs" / "passes.md";
+const fs::path kDocs = test::sourceDir() / "docs" / "passes.md";
 /// A range of a text; `end` is npos if there is none.
 struct Span {
   size_t begin = 0, end = std::string::npos;

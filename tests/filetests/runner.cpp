@@ -6,6 +6,7 @@
 #include "passes/manager/pass_manager.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/filetests/run_pipeline.h"
+#include "tests/paths.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -233,7 +234,7 @@ private:
   fs::path path_;
 };
 
-const fs::path kRoot = fs::path(CGC_SOURCE_DIR) / "tests" / "filetests";
+const fs::path kRoot = test::sourceDir() / "tests" / "filetests";
 
 } // namespace
 

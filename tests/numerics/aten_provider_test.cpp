@@ -2,6 +2,7 @@
 #include "backend/lowering.h"
 #include "ir/op_def.h"
 #include "runtime/plan/op_provider.h"
+#include "tests/paths.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -80,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, TableRow, testing::ValuesIn(tableRows()), [](const
 class AtenProvider : public testing::Test {
 protected:
   void SetUp() override {
-    void *library = dlopen(CGC_BINARY_DIR "/lib/libcgc_aten.so", RTLD_NOW);
+    void *library = dlopen((buildDir() / "lib/libcgc_aten.so").c_str(), RTLD_NOW);
     ASSERT_TRUE(library) << dlerror();
     auto factory = reinterpret_cast<OpProviderFactory>(dlsym(library, kOpProviderSymbol));
     ASSERT_TRUE(factory) << dlerror();

@@ -2,6 +2,7 @@
 // host's LibTorch settings unchanged.
 #include "runtime/exec/engine.h"
 #include "runtime/plan/op_provider.h"
+#include "tests/paths.h"
 #include "tests/temp_folder.h"
 #include "tests/unit/runtime/sample_plan.h"
 
@@ -75,7 +76,7 @@ protected:
     Result<Plan> plan = Plan::load(folder_ / "plan");
     ASSERT_TRUE(plan.isOk()) << plan.status().message();
     plan_ = std::make_unique<Plan>(*std::move(plan));
-    Result<Engine> engine = Engine::create(*plan_, {.providerPath = CGC_BINARY_DIR "/lib"});
+    Result<Engine> engine = Engine::create(*plan_, {.providerPath = buildDir() / "lib"});
     ASSERT_TRUE(engine.isOk()) << engine.status().message();
     engine_ = std::make_unique<Engine>(*std::move(engine));
   }
@@ -185,7 +186,7 @@ TEST_F(ConcurrentContexts, RefuseANumberOfThreadsThatIsNone) {
 }
 
 TEST(ProviderThreads, AreThoseOfTheCallAlone) {
-  void *library = dlopen(CGC_BINARY_DIR "/lib/libcgc_aten.so", RTLD_NOW);
+  void *library = dlopen((buildDir() / "lib/libcgc_aten.so").c_str(), RTLD_NOW);
   ASSERT_TRUE(library) << dlerror();
   const auto factory = reinterpret_cast<OpProviderFactory>(dlsym(library, kOpProviderSymbol));
   ASSERT_TRUE(factory) << dlerror();

@@ -2,6 +2,7 @@
 #include "driver/compile.h"
 #include "frontend/frontend.h"
 #include "tests/numerics/test_models.h"
+#include "tests/paths.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ PlanData cudaStep(const std::string &model, const std::vector<driver::InputSpec>
   driver::CompileOptions compile;
   compile.inputs = inputs;
   compile.target = DeviceKind::Cuda;
-  compile.providerPath = CGC_BINARY_DIR "/lib";
+  compile.providerPath = test::buildDir() / "lib";
   compile.train = driver::TrainOptions{.optimizer = options, .autocast = autocast};
   ir::Diagnostics diagnostics;
   auto compiled = driver::compile(**root, compile, diagnostics);

@@ -3,6 +3,7 @@
 #include "ir/text/text.h"
 #include "tests/numerics/imported.h"
 #include "tests/numerics/test_models.h"
+#include "tests/paths.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string mainBranchModel() {
-  return CGC_SOURCE_DIR "/tests/data/openclip_main_tiny.pt";
+  return test::sourceDir() / "tests/data/openclip_main_tiny.pt";
 }
 
 template <class Fn> void forEachModule(const ir::Module &module, Fn fn) {

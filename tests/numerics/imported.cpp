@@ -1,5 +1,6 @@
 // Imported: runs the frontend, then `inline,specialize`.
 #include "tests/numerics/imported.h"
+#include "tests/paths.h"
 
 #include "frontend/frontend.h"
 #include "ir/verifier.h"
@@ -47,7 +48,7 @@ ir::Type floats(std::vector<int64_t> sizes) {
 }
 
 unsigned lineOf(const std::string &tag) {
-  std::ifstream file(CGC_SOURCE_DIR "/tests/numerics/small_models.py");
+  std::ifstream file(sourceDir() / "tests/numerics/small_models.py");
   std::string line;
   for (unsigned number = 1; std::getline(file, line); ++number)
     if (line.ends_with("# LINE: " + tag))

@@ -1,6 +1,7 @@
 // Offenders: the ops of ir/offenders.def exist in this LibTorch, none of them compiles, and each
 // tagged line of a scripted model reports its cause.
 #include "ir/offenders.h"
+#include "tests/paths.h"
 
 #include "ir/diagnostics.h"
 #include "ir/op_kind.h"
@@ -62,7 +63,7 @@ TEST(Offenders, CountInPlaceFormsAndKnowTheirCause) {
 /// Returns the causes that small_models.py names, by line, from the line that contains `begin` to
 /// the next method or class.
 std::map<unsigned, std::string> taggedLines(const std::string &begin) {
-  std::ifstream file(CGC_SOURCE_DIR "/tests/numerics/small_models.py");
+  std::ifstream file(test::sourceDir() / "tests/numerics/small_models.py");
   const std::string tag = "# OFFENDER: ";
   std::map<unsigned, std::string> tags;
   std::string line;

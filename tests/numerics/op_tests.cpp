@@ -1,5 +1,6 @@
 // OpTests: reads the lines of the file tests.
 #include "tests/numerics/op_tests.h"
+#include "tests/paths.h"
 
 #include "ir/op_def.h"
 #include "ir/text/text.h"
@@ -266,7 +267,7 @@ private:
 const OpTests &opTests() {
   static const OpTests tests = [] {
     OpTests all;
-    const fs::path root = fs::path(CGC_SOURCE_DIR) / "tests" / "filetests";
+    const fs::path root = sourceDir() / "tests" / "filetests";
     std::vector<fs::path> paths;
     for (const auto &entry : fs::recursive_directory_iterator(root))
       if (entry.path().extension() == ".cgir")

@@ -4,6 +4,7 @@
 #include "frontend/frontend.h"
 #include "runtime/train/trainer.h"
 #include "tests/numerics/test_models.h"
+#include "tests/paths.h"
 #include "tests/temp_folder.h"
 
 #include <ATen/ATen.h>
@@ -84,7 +85,7 @@ protected:
       EXPECT_EQ(read(copying, state), read(casting, state)) << state.name;
   }
 
-  inline static const std::string kLibraries = CGC_BINARY_DIR "/lib";
+  inline static const std::string kLibraries = test::buildDir() / "lib";
 };
 
 TEST_P(ParameterCopies, EqualCasts) {

@@ -5,6 +5,7 @@
 #include "runtime/base/training_names.h"
 #include "runtime/exec/engine.h"
 #include "tests/numerics/lowered_graph.h"
+#include "tests/paths.h"
 
 #include <ATen/ATen.h>
 
@@ -91,7 +92,7 @@ public:
   }
 
 private:
-  inline static const std::string kLibraries = CGC_BINARY_DIR "/lib";
+  inline static const std::string kLibraries = buildDir() / "lib";
   static TensorView view(const at::Tensor &tensor, DType dtype) {
     return {tensor.data_ptr(),
             dtype,

@@ -2,6 +2,7 @@
 #include "frontend/frontend.h"
 #include "runtime/exec/provider.h"
 #include "tests/numerics/test_models.h"
+#include "tests/paths.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ using testing::HasSubstr;
 class ScriptModelTest : public testing::Test {
 protected:
   void SetUp() override {
-    auto provider = loadProvider(CGC_BINARY_DIR "/lib");
+    auto provider = loadProvider(buildDir() / "lib");
     ASSERT_TRUE(provider.isOk()) << provider.status().message();
     provider_ = *std::move(provider);
     ASSERT_TRUE(provider_->initialize(DeviceKind::Cpu, 0).isOk());

@@ -1,5 +1,6 @@
 // Test models: runs the exporters of TorchScript files.
 #include "tests/numerics/test_models.h"
+#include "tests/paths.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -14,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kSource = CGC_SOURCE_DIR;
-const fs::path kModels = fs::path(CGC_BINARY_DIR) / "test_models";
+const fs::path kSource = sourceDir();
+const fs::path kModels = buildDir() / "test_models";
 
 /// Creates `target` with `command` unless it is newer than `script`. Tests run as parallel
 /// processes: one creates the file, the others wait.

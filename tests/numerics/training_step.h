@@ -6,6 +6,7 @@
 #include "runtime/base/training_names.h"
 #include "runtime/exec/engine.h"
 #include "tests/numerics/test_models.h"
+#include "tests/paths.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -114,7 +115,7 @@ public:
     return value;
   }
 
-  inline static const std::string kLibraries = CGC_BINARY_DIR "/lib";
+  inline static const std::string kLibraries = buildDir() / "lib";
   std::string path_;
   std::optional<Plan> plan_;
   std::optional<Engine> engine_;

@@ -1,6 +1,7 @@
 // Canonicalize as a whole: random chains of views keep their addresses, copies are removed only
 // where that is safe, and a second run changes nothing.
 #include "passes/canonicalize/canonicalize.h"
+#include "tests/paths.h"
 
 #include "ir/verifier.h"
 #include "passes/match.h"
@@ -130,7 +131,7 @@ TEST(CanonicalizeTest, ASecondRunChangesNothing) {
   for (const char *name : {"packed_mha", "native_mha", "merge_linears", "views", "copies",
                            "identities", "query_scale", "in_place"}) {
     std::ostringstream text;
-    text << std::ifstream(std::string(CGC_SOURCE_DIR "/tests/filetests/passes/canonicalize_") +
+    text << std::ifstream((test::sourceDir() / "tests/filetests/passes/canonicalize_").string() +
                           name + ".cgir")
                 .rdbuf();
     auto module = parse(text.str());

@@ -3,6 +3,7 @@
 #include "runtime/exec/engine.h"
 #include "runtime/kernels/kernel_table.h"
 #include "runtime/kernels/rowwise/softmax.h"
+#include "tests/paths.h"
 #include "tests/temp_folder.h"
 #include "tests/unit/runtime/fake_provider.h"
 #include "tests/unit/runtime/sample_plan.h"
@@ -169,7 +170,7 @@ TEST_F(ReferenceExecutor, RefusesAnOpLibraryByName) {
 
 TEST_F(ReferenceExecutor, RefusesAKernelWithoutAReferenceByName) {
   EngineOptions engineOptions = options();
-  engineOptions.referencePath = CGC_BINARY_DIR "/lib/libcgc_test_old_references.so";
+  engineOptions.referencePath = buildDir() / "lib/libcgc_test_old_references.so";
   const Status status = refusal(softmaxPlan(), engineOptions);
   EXPECT_EQ(status.code(), Code::Unsupported);
   EXPECT_THAT(status.message(),
@@ -189,7 +190,7 @@ TEST_F(ReferenceExecutor, ALibraryThatIsMissingDamagedOrAnotherIsNamed) {
   EXPECT_EQ(status.code(), Code::Device);
   EXPECT_THAT(status.message(), AllOf(HasSubstr(folder_ / "libcgc_reference.so"),
                                       HasSubstr("came with this runtime")));
-  engineOptions.referencePath = CGC_BINARY_DIR "/lib/libcgc_test_no_plugin.so";
+  engineOptions.referencePath = buildDir() / "lib/libcgc_test_no_plugin.so";
   status = refusal(softmaxPlan(), engineOptions);
   EXPECT_EQ(status.code(), Code::Device);
   EXPECT_THAT(status.message(),

@@ -2,6 +2,7 @@
 // floats equal CUDA's. tests/conformance compares results.
 #include "runtime/kernels/kernel_table.h"
 #include "runtime/kernels/reference_elements.h"
+#include "tests/paths.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +22,8 @@ namespace {
 /// The references by name, from the built library.
 std::map<std::string, uint64_t> abiHashes() {
   std::map<std::string, uint64_t> hashes;
-  void *const library = dlopen(CGC_BINARY_DIR "/lib/libcgc_reference.so", RTLD_NOW | RTLD_LOCAL);
+  void *const library =
+      dlopen((buildDir() / "lib/libcgc_reference.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   EXPECT_TRUE(library) << dlerror();
   const auto entry = reinterpret_cast<ReferencesEntry>(dlsym(library, kReferenceSymbol));
   const References *references = entry(kReferenceAbi);

@@ -1,5 +1,6 @@
 // Files of safetensors: round trips, also with the package of Python, and hostile files.
 #include "runtime/train/safetensors.h"
+#include "tests/paths.h"
 #include "tests/temp_folder.h"
 
 #include <gmock/gmock.h>
@@ -152,7 +153,7 @@ TEST(Safetensors, DamagedBytesNeverReachOutsideTheFile) {
 
 /// Python's own package reads what is written here, and writes what is read here.
 TEST(Safetensors, RoundTripThroughPython) {
-  const std::string python = std::string(CGC_SOURCE_DIR) + "/.venv/bin/python";
+  const std::string python = sourceDir().string() + "/.venv/bin/python";
   if (!std::filesystem::exists(python))
     GTEST_SKIP() << "there is no .venv";
   const TempFolder folder;

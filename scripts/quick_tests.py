@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Builds and runs the tests of what differs from origin/main: quick_tests.py [PATH...]
+
+The cases of each changed test source, and the tests of the layer of each other changed file. Not run: tests of the layers above, models
+in real size, sanitizers, fuzzing, and clang-tidy; scripts/test.sh runs those.
+"""
+import fnmatch
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# Which tests belong to a path: entries of ctest, or "entry:file" for the cases of one source. The first match counts.
+TESTS_OF = [
+    ("tests/filetests/*", ["cgc_file_tests"]),
+    ("tests/python/*", ["Python.WheelServesPlans"]),
+    ("tests/setup_test.sh", ["Setup.DoesOnlyWhatIsMissing"]),
+    ("scripts/setup.sh", ["Setup.DoesOnlyWhatIsMissing"]),
+    ("scripts/run_tests.py", ["RunTests.ReportsEveryCase"]),
+    ("scripts/export_*", ["cgc_e2e_tests:tests/e2e/exporter_test.cpp", "cgc_e2e_tests:tests/e2e/training_exporter_test.cpp"]),
+    ("scripts/preprocess_*", ["cgc_e2e_tests:tests/e2e/preprocess_test.cpp"]),
+    ("runtime/base/*", ["cgc_base_tests", "cgc_plan_tests"]),
+    ("runtime/plan/*", ["cgc_plan_tests", "cgc_exec_tests"]),
+    ("runtime/kernels/*", ["cgc_kernels_tests", "cgc_conformance_tests"]),
+    ("runtime/exec/*", ["cgc_exec_tests", "cgc_fake_device_tests", "cgc_device_tests_on_fake"]),
+    ("runtime/session/*", ["cgc_session_tests", "cgc_session_tests_on_fake"]),
+    ("runtime/train/*", ["cgc_train_tests", "cgc_train_tests_on_fake"]),
+    ("runtime/c_api/*", ["cgc_deployment_tests", "cgc_session_tests_on_fake"]),
+    ("runtime/cgc.h", ["cgc_deployment_tests"]),
+    ("runtime/aten/*", ["cgc_numerics_tests:tests/numerics/aten_provider_test.cpp", "cgc_numerics_tests:tests/numerics/lowering_test.cpp"]),
+    ("runtime/script/*", ["cgc_numerics_tests:tests/numerics/script_model_test.cpp", "cgc_numerics_tests:tests/numerics/frontend_test.cpp"]),
+    ("support/*", ["cgc_ir_tests"]),
+    ("ir/*", ["cgc_ir_tests", "cgc_file_tests", "cgc_numerics_tests:tests/numerics/shape_rules_test.cpp"]),
+    ("passes/*", ["cgc_passes_tests", "cgc_file_tests"]),
+    ("backend/*", ["cgc_backend_tests", "cgc_file_tests"]),
+    ("tuner/*", ["cgc_tuner_tests"]),
+    ("driver/*", ["cgc_driver_tests"]),
+    ("frontend/*", ["cgc_numerics_tests:tests/numerics/frontend_test.cpp", "cgc_numerics_tests:tests/numerics/frontend_refusals_test.cpp"]),
+    ("tools/*", ["cgc_tool_tests", "cgc_e2e_tests:tests/e2e/help_test.cpp"]),
+    ("python/*", ["Python.WheelServesPlans"]),
+    ("docs/passes.md", ["cgc_file_tests"]),
+]
+
+
+def lines_of(*command):
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return run.stdout.splitlines() if run.returncode == 0 else []
+
+
+def changed():
+    base = lines_of("git", "merge-base", "origin/main", "HEAD")
+    head = lines_of("git", "rev-parse", "HEAD")
+    if not base or base == head:
+        base = lines_of("git", "rev-parse", "--verify", "HEAD~1") or ["HEAD"]
+    return lines_of("git", "diff", "--name-only", "--diff-filter=d", base[0]) + lines_of("git", "ls-files", "--others", "--exclude-standard")
+
+
+def programs():
+    """The folders of each gtest program's sources, from the lines of tests/CMakeLists.txt."""
+    result = {}
+    for line in (ROOT / "tests/CMakeLists.txt").read_text().split("\ncgc_add_test(")[1:]:
+        words = line.split(")")[0].split()
+        folders = []
+        for word in words[words.index("DIR") + 1:]:
+            if word.isupper():
+                break
+            folders.append(f"tests/{word}/")
+        result[words[0]] = folders
+    return result
+
+
+def tests_of(path, folders):
+    for pattern, tests in TESTS_OF:
+        if fnmatch.fnmatch(path, pattern):
+            return tests
+    if path.startswith("tests/") and path.endswith((".cpp", ".h")):
+        # A helper belongs to all cases of its folder.
+        cases = path if path.endswith("_test.cpp") else str(Path(path).parent)
+        return [f"{program}:{cases}" for program, dirs in folders.items() if any(path.startswith(d) for d in dirs)]
+    return []
+
+
+def main():
+    paths = sys.argv[1:] or changed()
+    folders = programs()
+    entries, files, whole = set(), set(), set()
+    for path in paths:
+        for test in tests_of(path, folders):
+            entry, _, file = test.partition(":")
+            entries.add(entry)
+            if file:
+                files.add((entry, file))
+            else:
+                whole.add(entry)
+    if not entries:
+        print("quick_tests: no test belongs to the changed files")
+        return
+    print("quick_tests:", ", ".join(sorted(entries)), flush=True)
+    targets = [entry for entry in sorted(entries) if entry in folders] or ["all"]
+    if any(entry not in folders for entry in entries):
+        targets = ["all"]
+    build = subprocess.run(["bash", "-c", 'source scripts/setup.sh; build "$@"', "bash", *targets], cwd=ROOT)
+    if build.returncode:
+        sys.exit(build.returncode)
+    failed = 0
+    runs = []
+    if whole:
+        runs.append([word for entry in sorted(whole) for word in ("--entry", entry)])
+    for entry in sorted({e for e, _ in files} - whole):
+        runs.append(["--entry", entry] + [word for e, file in sorted(files) if e == entry for word in ("--file", file)])
+    for arguments in runs:
+        failed |= subprocess.run([sys.executable, "scripts/run_tests.py", "--exclude-label", "families", *arguments], cwd=ROOT).returncode
+    sys.exit(failed)
+
+
+main()

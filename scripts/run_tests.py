@@ -1,0 +1,438 @@
+#!/usr/bin/env python3
+"""Runs the tests of a build: many cases of a gtest program in one process, several processes at a time.
+
+    scripts/run_tests.py                                  all tests of build/release
+    scripts/run_tests.py --filter '*Gradients*gelu*'      the cases that match one of the patterns
+    scripts/run_tests.py --preset asan --entry cgc_ir_tests
+    scripts/run_tests.py --exclude-label families         without the models in real size
+    scripts/run_tests.py --settings all --label libtorch  under every processor setting of LibTorch
+
+The tests are the entries of ctest. An entry with the label `gtest` is split into shards, whose cases run in a random order
+(--seed repeats it). If a case ends its process, or runs for more than its limit, it fails, and the other cases of its shard run in
+a new process. The results are in build/tests/PRESET: results.json, and the output of every failed case. After an interruption, a run
+with the same sources goes on where the last one was.
+"""
+import argparse
+import fnmatch
+import hashlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SECONDS_OF_A_CASE = {"families": 1500, None: 600}  # By label. A case that takes longer hangs.
+MOST_CASES = 100  # Of a shard.
+# What makes LibTorch choose other kernels. Entries with the label `libtorch` run a sample of their cases under each.
+SETTINGS = [f"ATEN_CPU_CAPABILITY={value}" for value in ("default", "avx2", "avx512")] + [
+    f"MKL_ENABLE_INSTRUCTIONS={value}" for value in ("SSE4_2", "AVX2", "AVX512")] + ["ONEDNN_MAX_CPU_ISA=AVX2"]
+SAMPLE = 1 / 50  # The part of the cases that runs under one setting.
+
+BEGIN = re.compile(r"\[ RUN      \] (\S+)$")
+END = re.compile(r"\[ +(OK|FAILED|SKIPPED) +\] ([\w/.]+).*\((\d+) ms\)$")
+
+
+@dataclass
+class Case:
+    """A gtest case, or a whole entry of another kind."""
+    name: str
+    where: str = ""  # "file:line" of the test.
+
+
+@dataclass
+class Entry:
+    """An entry of ctest, possibly under one of SETTINGS."""
+    name: str
+    command: list
+    labels: list
+    environment: list
+    seconds: float  # The limit of a case.
+    serial: bool
+    sets_up: list  # Names of fixtures.
+    requires: list
+    cases: list = field(default_factory=list)
+    running: int = 0
+    finished: Counter = field(default_factory=Counter)  # Results by status.
+    spent: float = 0
+
+    @property
+    def is_gtest(self):
+        return "gtest" in self.labels
+
+    def rerun(self, cases):
+        """The command that runs these cases alone."""
+        command = list(map(str, self.command))
+        if self.is_gtest:
+            command = [c for c in command if not c.startswith("--gtest_filter=")] + [f"--gtest_filter={':'.join(c.name for c in cases)}"]
+        words = [os.path.relpath(command[0], ROOT) if command[0].startswith(str(ROOT)) else command[0], *command[1:]]
+        return " ".join([*self.environment, *(f"'{word}'" if re.search(r"[^\w./=-]", word) else word for word in words)])
+
+
+def entries_of(preset):
+    """The entries that ctest would run for this preset."""
+    listing = subprocess.run(["ctest", "--preset", preset, "--show-only=json-v1"], cwd=ROOT, capture_output=True, text=True)
+    if listing.returncode:
+        sys.exit(f"run_tests: ctest cannot list the tests of preset '{preset}': {listing.stderr.strip()}; build it first")
+    for test in json.loads(listing.stdout)["tests"]:
+        properties = {p["name"]: p["value"] for p in test.get("properties", [])}
+        labels = properties.get("LABELS", [])
+        limit = next((SECONDS_OF_A_CASE[l] for l in labels if l in SECONDS_OF_A_CASE), SECONDS_OF_A_CASE[None])
+        if "gtest" not in labels:
+            limit = properties.get("TIMEOUT", limit)
+        yield Entry(test["name"], test.get("command"), labels, properties.get("ENVIRONMENT", []), limit, properties.get("RUN_SERIAL", False),
+                    properties.get("FIXTURES_SETUP", []), properties.get("FIXTURES_REQUIRED", []))
+
+
+def environment_of(entry):
+    return os.environ | dict(variable.split("=", 1) for variable in entry.environment)
+
+
+def list_cases(entry):
+    """The cases of an entry in the order of the program."""
+    if not entry.command:  # Then ctest has not found the program.
+        sys.exit(f"run_tests: the program of {entry.name} is not there: build the preset first")
+    if not entry.is_gtest:
+        return [Case(entry.name)]
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        run = subprocess.run([*entry.command, "--gtest_list_tests", f"--gtest_output=json:{file.name}"], env=environment_of(entry),
+                             capture_output=True, text=True, errors="replace")
+        if run.returncode:
+            sys.exit(f"run_tests: {entry.name} does not list its cases: {run.stderr.strip() or run.returncode}")
+        cases = []
+        for suite in json.load(file)["testsuites"]:
+            for test in suite["testsuite"]:
+                where = re.sub(r"^.*?/(?=tests/)", "", test["file"]) + f":{test['line']}"
+                cases.append(Case(f"{suite['name']}.{test['name']}", where))
+    names = Counter(case.name for case in cases)
+    bad = [name for name, count in names.items() if count > 1 or not re.fullmatch(r"[\w/]+\.[\w/]+", name)]
+    if bad:
+        sys.exit(f"run_tests: {entry.name}: name each parameter once, in letters and digits: {', '.join(bad[:5])}")
+    return [case for case in cases if ".DISABLED_" not in f".{case.name}"]
+
+
+def shuffled(cases, rng):
+    """The cases suite by suite, in a random order."""
+    suites = {}
+    for case in cases:
+        suites.setdefault(case.name.split(".")[0], []).append(case)
+    groups = list(suites.values())
+    rng.shuffle(groups)
+    for group in groups:
+        rng.shuffle(group)
+    return [case for group in groups for case in group]
+
+
+def key_of_sources():
+    """A hash of the sources, or None outside of a clone."""
+    def git(*arguments):
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=True).stdout
+    try:
+        untracked = git("ls-files", "--others", "--exclude-standard", "-z").split(b"\0")
+        parts = [git("rev-parse", "HEAD"), git("diff", "HEAD", "--binary")] + [
+            name + (ROOT / name.decode()).read_bytes() for name in untracked if name]
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+class Run:
+    def __init__(self, folder, entries, options):
+        self.folder, self.entries, self.seed, self.jobs = folder, entries, options.seed, options.jobs
+        self.lock = threading.Condition()
+        self.results = []
+        self.broken_fixtures = set()
+        self.interrupted = False
+        self.processes = set()
+        self.journal = None
+
+    # Scheduling.
+
+    def is_ready(self, entry):
+        missing = {fixture for other in self.entries if other.cases or other.running for fixture in other.sets_up}
+        return not missing.intersection(entry.requires)
+
+    def take(self):
+        """The next shard: an entry and some of its cases. None at the end."""
+        with self.lock:
+            while not self.interrupted:
+                waiting = [e for e in self.entries if e.cases]
+                if not waiting:
+                    return None
+                busy = any(e.running for e in self.entries)
+                for entry in waiting:
+                    alone = entry.serial and any(not e.serial and e.cases for e in self.entries)
+                    if alone or not self.is_ready(entry) or (entry.serial and busy) or any(e.serial and e.running for e in self.entries):
+                        continue
+                    size = min(MOST_CASES, max(1, len(entry.cases) // (2 * self.jobs)))
+                    cases, entry.cases = entry.cases[:size], entry.cases[size:]
+                    entry.running += 1
+                    return entry, cases
+                self.lock.wait()
+            return None
+
+    def work(self):
+        while (shard := self.take()) is not None:
+            entry, cases = shard
+            begin = time.monotonic()
+            try:
+                if broken := self.broken_fixtures.intersection(entry.requires):
+                    for case in cases:
+                        self.add(entry, case, "failed", 0, f"fixture '{', '.join(broken)}' failed\n")
+                else:
+                    (self.run_gtest if entry.is_gtest else self.run_command)(entry, cases)
+            except Exception as error:  # A full disk, say. The other shards go on.
+                for case in cases:
+                    self.add(entry, case, "failed", 0, f"run_tests: {error}\n")
+            with self.lock:
+                entry.running -= 1
+                entry.spent += time.monotonic() - begin
+                if not entry.cases and not entry.running and not self.interrupted:
+                    print(f"{entry.name}: {totals(entry.finished)}, {entry.spent:.0f} s", flush=True)
+                self.lock.notify_all()
+
+    # Processes.
+
+    def start(self, entry, command):
+        process = subprocess.Popen(command, env=environment_of(entry), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+        with self.lock:
+            self.processes.add(process)
+        return process
+
+    def stop(self, process):
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def run_command(self, entry, cases):
+        begin, late = time.monotonic(), threading.Event()
+        process = self.start(entry, entry.command)
+        timer = threading.Timer(entry.seconds, lambda: (late.set(), self.stop(process)))
+        timer.start()
+        output, _ = process.communicate()
+        timer.cancel()
+        status = "passed" if process.returncode == 0 else "timeout" if late.is_set() else "failed"
+        if status != "passed":
+            self.broken_fixtures.update(entry.sets_up)
+        self.add(entry, cases[0], status, time.monotonic() - begin, output)
+
+    def run_gtest(self, entry, cases):
+        """Runs the cases, in as many processes as it takes."""
+        left = {case.name: case for case in cases}
+        while left and not self.interrupted:
+            begun = self.run_shard(entry, left)
+            if not begun and not self.interrupted:  # The program does not come to its first case.
+                for case in list(left.values()):
+                    self.add(entry, case, "failed", 0, begun.output or "the program did not begin this case\n")
+                return
+
+    @dataclass
+    class Begun:
+        count: int = 0
+        output: str = ""
+
+        def __bool__(self):
+            return self.count > 0
+
+    def run_shard(self, entry, left):
+        """Runs the cases that are left in one process and removes those that have a result."""
+        command = [c for c in entry.command if not c.startswith("--gtest_filter=")]
+        process = self.start(entry, [*command, f"--gtest_filter={':'.join(left)}", "--gtest_shuffle", f"--gtest_random_seed={self.seed}",
+                                     "--gtest_color=no"])
+        begun, current, lines, began, late = self.Begun(), None, [], time.monotonic(), threading.Event()
+        done = threading.Event()
+
+        def watch():
+            while not done.wait(1):
+                if time.monotonic() - began > entry.seconds:
+                    late.set()
+                    self.stop(process)
+                    return
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        for line in process.stdout:
+            if match := BEGIN.search(line):
+                current, lines, began = left.get(match[1]), [], time.monotonic()
+                begun.count += 1
+            elif current and (match := END.search(line)) and match[2] == current.name:
+                status = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}[match[1]]
+                self.add(entry, current, status, int(match[3]) / 1000, "".join(lines))
+                left.pop(current.name)
+                current, lines, began = None, [], time.monotonic()
+            else:
+                lines.append(line)
+        process.stdout.close()
+        process.wait()
+        done.set()
+        with self.lock:
+            self.processes.discard(process)
+        if self.interrupted:
+            return begun
+        code = process.returncode
+        how = f"ended by signal {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
+        begun.output = "".join(lines) + f"the process {how}\n"
+        if current:
+            status, text = ("timeout", f"no result after {entry.seconds} s\n") if late.is_set() else ("crashed", f"the process {how}\n")
+            self.add(entry, current, status, time.monotonic() - began, "".join(lines) + text)
+            left.pop(current.name)
+        elif begun and not left and code not in (0, 1):  # gtest's status is 1 if a case failed.
+            self.add(entry, Case("(at exit of a shard)"), "crashed", 0, begun.output)
+        return begun
+
+    # Results.
+
+    def add(self, entry, case, status, seconds, output):
+        result = {"entry": entry.name, "case": case.name, "where": case.where, "status": status, "seconds": round(seconds, 3)}
+        if status == "skipped":
+            result["reason"] = " ".join(line.strip() for line in output.splitlines()[1:] if line.strip())
+        with self.lock:
+            if self.interrupted:
+                return
+            self.results.append(result)
+            entry.finished[status] += 1
+            if self.journal:
+                self.journal.write(json.dumps(result) + "\n")
+                self.journal.flush()
+            if status in ("passed", "skipped"):
+                return
+            file = self.folder / "failed" / (re.sub(r"[^\w.]+", "_", f"{entry.name}.{case.name}") + ".log")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(output)
+            lines = output.splitlines()
+            if len(lines) > 60:
+                lines = lines[:40] + [f"... {len(lines) - 55} lines ..."] + lines[-15:]
+            print(f"{status.upper()}: {entry.name} {case.name}", *(f"  {line}" for line in lines), f"  in {case.where or entry.name}; all output: "
+                  f"{file.relative_to(ROOT)}", f"  to run it alone: {entry.rerun([case])}", sep="\n", flush=True)
+
+    def interrupt(self, *_):
+        self.interrupted = True
+        for process in list(self.processes):
+            self.stop(process)
+
+    def go(self, key):
+        """Runs everything. Takes the results of an interrupted run with the same key."""
+        journal = self.folder / "journal"
+        if key and journal.exists():
+            lines = journal.read_text().splitlines()
+            if lines and lines[0] == key:
+                known = [json.loads(line) for line in lines[1:] if line.endswith("}")]
+                passed = {(r["entry"], r["case"]): r for r in known if r["status"] in ("passed", "skipped")}
+                for entry in self.entries:
+                    if entry.sets_up or not entry.is_gtest:
+                        continue
+                    for case in entry.cases:
+                        if result := passed.get((entry.name, case.name)):
+                            self.results.append(result)
+                            entry.finished[result["status"]] += 1
+                    entry.cases = [case for case in entry.cases if (entry.name, case.name) not in passed]
+                print(f"going on after an interruption: {len(self.results)} cases have run", flush=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for old in (self.folder / "failed").glob("*.log"):
+            old.unlink()
+        self.journal = journal.open("w")
+        self.journal.write("\n".join([key or "", *map(json.dumps, self.results)]) + "\n")
+        signal.signal(signal.SIGINT, self.interrupt)
+        signal.signal(signal.SIGTERM, self.interrupt)
+        threads = [threading.Thread(target=self.work) for _ in range(self.jobs)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(0.2)
+                if self.interrupted:
+                    self.interrupt()
+                    with self.lock:
+                        self.lock.notify_all()
+        self.journal.close()
+        if self.interrupted:
+            print("interrupted: run it again to go on", file=sys.stderr)
+            sys.exit(130)
+        journal.unlink()
+
+
+def totals(statuses):
+    failed = sum(count for status, count in statuses.items() if status not in ("passed", "skipped"))
+    return f"{statuses['passed']} passed, {failed} failed, {statuses['skipped']} skipped"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", default="release")
+    parser.add_argument("--filter", action="append", default=[], metavar="PATTERN", help="only cases that match a pattern, such as 'All/Gelu*'")
+    parser.add_argument("--file", action="append", default=[], help="only cases of this test source, or below this folder")
+    parser.add_argument("--entry", action="append", default=[], metavar="PATTERN", help="only these entries of ctest")
+    parser.add_argument("--label", action="append", default=[], help="only entries with this label")
+    parser.add_argument("--exclude-label", action="append", default=[], help="no entries with this label")
+    parser.add_argument("--settings", choices=["none", "sample", "all", *SETTINGS], default="none", metavar="SETTING",
+                        help="the processor settings of LibTorch, which entries with the label `libtorch` run under: none but the machine's, a "
+                             "sample of the cases under each, all cases under each, or all under one")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time")
+    parser.add_argument("--seed", type=int, default=None, help="of the random order")
+    parser.add_argument("--list", action="store_true", help="print the cases, each with its entry and place, and run none")
+    options = parser.parse_args()
+    if options.seed is None:
+        options.seed = random.randrange(1, 99999)
+    folder = ROOT / "build/tests" / options.preset
+
+    entries = [e for e in entries_of(options.preset)
+               if (not options.entry or any(fnmatch.fnmatchcase(e.name, p) for p in options.entry))
+               and (not options.label or set(options.label) & set(e.labels)) and not set(options.exclude_label) & set(e.labels)]
+    begin = time.monotonic()
+    for entry in entries:
+        entry.cases = [case for case in list_cases(entry)
+                       if (not options.filter or any(fnmatch.fnmatchcase(case.name, p) for p in options.filter))
+                       and (not options.file or any(case.where.startswith(f"{f}:") or case.where.startswith(f"{f.rstrip('/')}/")
+                                                    for f in options.file))]
+    if options.settings != "none":
+        machine = entries if options.settings == "sample" else []
+        entries = machine + [
+            Entry(f"{e.name} {setting}", e.command, e.labels, [*e.environment, setting], e.seconds, e.serial, [], e.requires,
+                  [c for c in e.cases if options.settings != "sample" or zlib.crc32(f"{setting} {c.name}".encode()) < SAMPLE * 2**32])
+            for setting in ([options.settings] if options.settings in SETTINGS else SETTINGS) for e in entries if "libtorch" in e.labels and "families" not in e.labels]
+    # What another entry requires comes with it.
+    needed = {fixture for e in entries if e.cases for fixture in e.requires}
+    for entry in entries_of(options.preset):
+        if needed.intersection(entry.sets_up) and not any(e.sets_up == entry.sets_up and e.cases for e in entries):
+            entry.cases = [Case(entry.name)]
+            entries.insert(0, entry)
+    entries = [entry for entry in entries if entry.cases]
+    rng = random.Random(options.seed)
+    for entry in entries:
+        entry.cases = shuffled(entry.cases, rng)
+    if options.list:
+        for entry in entries:
+            for case in sorted(entry.cases, key=lambda c: c.name):
+                print(entry.name, case.name, case.where, sep="\t")
+        return
+    count = sum(len(entry.cases) for entry in entries)
+    if not count:
+        sys.exit("run_tests: no case matches")
+    # Long cases first, so that none runs alone at the end.
+    entries.sort(key=lambda e: (not e.sets_up, e.is_gtest, "families" not in e.labels, not e.requires))
+    print(f"preset {options.preset}: {count} cases, {options.jobs} at a time, order of seed {options.seed}", flush=True)
+    run = Run(folder, entries, options)
+    run.go(key_of_sources())
+    seconds = time.monotonic() - begin
+    (folder / "results.json").write_text(json.dumps({"seed": options.seed, "seconds": round(seconds, 1), "cases": run.results}, indent=0))
+    all_statuses = Counter(result["status"] for result in run.results)
+    failed = [r for r in run.results if r["status"] not in ("passed", "skipped")]
+    if failed:
+        print(f"failed, preset {options.preset} (their output is above and in {(folder / 'failed').relative_to(ROOT)}):",
+              *(f"  {r['entry']} {r['case']} ({r['status']}, {r['where']})" for r in failed), sep="\n")
+    print(f"preset {options.preset}: {seconds:.0f} s, {totals(all_statuses)}")
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()

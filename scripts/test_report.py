@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Prints the closing table of scripts/test.sh and keeps it in build/tests/reports.
+
+The input is what the run has left in build/tests: stages.tsv (name, seconds, exit status) and the results.json of each preset.
+The exit status is 1 if a stage failed, or if more than 3 % of the tests of preset release skipped: without a GPU, only what nothing else can
+run may skip (docs/kernels.md). The last line counts the cases of all presets; a stage without cases that failed counts as a failed one.
+"""
+import datetime
+import json
+import os
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = ROOT / "build/tests"
+SLOW_SECONDS = 20  # A case that takes longer needs a reason in SLOW.
+SLOW = ROOT / "tests/slow_cases.txt"
+
+
+def duration(seconds):
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def slow_reasons():
+    """Pattern of a case by its reason."""
+    lines = [line.split(None, 1) for line in SLOW.read_text().splitlines() if line and not line.startswith("#")]
+    return {pattern: reason for pattern, reason in lines}
+
+
+def main():
+    stages = [line.split("\t") for line in (TESTS / "stages.tsv").read_text().splitlines()]
+    ran = {name.removeprefix("tests, ") for name, _, _ in stages if name.startswith("tests, ")}
+    results = {}
+    for preset in ("release", "asan", "tsan"):
+        file = TESTS / preset / "results.json"
+        if preset in ran and file.exists():
+            results[preset] = json.loads(file.read_text())["cases"]
+    lines = [f"{'stage':<44}{'min:s':>8}"]
+    for name, seconds, status in stages:
+        lines.append(f"{name:<44}{duration(int(seconds)):>8}{'' if status == '0' else f'  FAILED ({status})'}")
+    lines.append(f"{'all':<44}{duration(sum(int(seconds) for _, seconds, _ in stages)):>8}")
+
+    lines += ["", f"{'tests':<60}{'cases':>7}{'failed':>8}{'skipped':>9}{'seconds':>9}"]
+    everything = Counter()
+    for preset, cases in results.items():
+        entries = defaultdict(list)
+        for case in cases:
+            entries[case["entry"]].append(case)
+        for entry, members in sorted(entries.items(), key=lambda item: -sum(c["seconds"] for c in item[1])):
+            statuses = Counter(c["status"] for c in members)
+            failed = len(members) - statuses["passed"] - statuses["skipped"]
+            everything += Counter(passed=statuses["passed"], failed=failed, skipped=statuses["skipped"])
+            lines.append(f"{f'{entry}, {preset}':<60}{len(members):>7}{failed:>8}{statuses['skipped']:>9}{sum(c['seconds'] for c in members):>9.1f}")
+
+    all_cases = [(case, preset) for preset, cases in results.items() for case in cases]
+    all_cases.sort(key=lambda item: -item[0]["seconds"])
+    reasons = slow_reasons()
+    lines += ["", "slowest cases"]
+    for i, (case, preset) in enumerate(all_cases):
+        slow = case["seconds"] > SLOW_SECONDS and "real" not in case["entry"] and "largest" not in case["entry"]
+        if i < 10 or slow:
+            reason = next((r for pattern, r in reasons.items() if pattern in case["case"]), "no reason in tests/slow_cases.txt") if slow else ""
+            lines.append(f"{case['seconds']:9.1f} s  {case['entry']} {case['case']}, {preset}{f': {reason}' if reason else ''}")
+
+    skipped = Counter(case.get("reason") or "no reason" for case, _ in all_cases if case["status"] == "skipped")
+    if skipped:
+        lines += ["", "skipped"]
+        lines += [f"{count:>6}  {reason}" for reason, count in skipped.most_common()]
+
+    failures = [f"stage {name}" for name, _, status in stages if status != "0"]
+    release = results.get("release", [])
+    skips = sum(case["status"] == "skipped" for case in release)
+    if 100 * skips > 3 * len(release):
+        failures.append(f"{skips} of {len(release)} tests skip, more than 3 %; run them by the reference executor (docs/kernels.md)")
+    failed_stages = sum(status != "0" and not name.startswith("tests, ") for name, _, status in stages)
+    everything["failed"] += failed_stages
+    if failures:
+        everything["failed"] = max(everything["failed"], 1)
+        lines += ["", "FAILED: " + "; ".join(failures)]
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    lines += ["", f"{everything['passed']} passed, {everything['failed']} failed, {everything['skipped']} skipped"]
+    text = "\n".join(lines) + "\n"
+    print(f"\n{text}", end="")
+    reports = TESTS / "reports"
+    reports.mkdir(exist_ok=True)
+    (reports / f"{datetime.datetime.now():%Y-%m-%d-%H%M%S}-{commit or 'no-clone'}.txt").write_text(f"{os.cpu_count()} cores\n{text}")
+    sys.exit(bool(failures))
+
+
+main()
