@@ -4,8 +4,6 @@
 
 #include "tool.h"
 
-#include <map>
-
 namespace cgc::e2e {
 
 struct Family {
@@ -24,12 +22,6 @@ inline constexpr Family kFamilies[] = {{"ViT-B-32", 5, 5},      {"ViT-B-32-quick
                                        {"ViTamin-B", 5, 0},     {"roberta-ViT-B-32", 5, 0},
                                        {"resnet50", 1, 0},      {"vit_b_16", 1, 0},
                                        {"swin_t", 1, 0},        {"bert", 2, 0}};
-
-/// A row of docs/supported-models.md: the text of each figure by column. Columns without a figure
-/// are left out.
-using PageRow = std::map<std::string, std::string>;
-/// All rows by family. Throws if the page does not have the columns of scripts/supported_models.py.
-const std::map<std::string, PageRow> &pageRows();
 
 std::string testName(const testing::TestParamInfo<Family> &info);
 
@@ -53,7 +45,7 @@ protected:
   /// Compiles for batches 1 and 3 with these further arguments.
   Outcome compile(const fs::path &model, const std::vector<std::string> &more);
   /// Compiles the plans for target cpu and compares them with LibTorch. Records the largest
-  /// relative L2 as `column` and checks that it is within a power of ten of the page's figure.
+  /// relative L2 as `column`, from which scripts/supported_models.py makes the page.
   void expectAgreement(const fs::path &model, const std::string &column,
                        const std::vector<Check> &checks);
 };
