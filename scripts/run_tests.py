@@ -397,7 +397,7 @@ def main():
     if options.settings != "none":
         machine = entries if options.settings == "sample" else []
         entries = machine + [
-            Entry(f"{e.name} {setting}", e.command, e.labels, [*e.environment, setting], e.seconds, e.serial, [], e.requires,
+            Entry(f"{e.name} {setting}", e.command, e.labels, [*e.environment, setting, f"CGC_TEST_VARIANT={setting}"], e.seconds, e.serial, [], e.requires,
                   [c for c in e.cases if options.settings != "sample" or zlib.crc32(f"{setting} {c.name}".encode()) < SAMPLE * 2**32])
             for setting in ([options.settings] if options.settings in SETTINGS else SETTINGS) for e in entries if "libtorch" in e.labels and "families" not in e.labels]
     # What another entry requires comes with it.

@@ -54,7 +54,7 @@ Outcome FamilyTest::compile(const fs::path &model, const std::vector<std::string
 
 void FamilyTest::expectAgreement(const fs::path &model, const std::string &column,
                                  const std::vector<Check> &checks) {
-  const fs::path results = test::buildDir() / "e2e" / "results";
+  const fs::path results = outputDir() / "results";
   const fs::path result = results / (name() + "." + column + ".json");
   fs::create_directories(results);
   fs::remove(result);

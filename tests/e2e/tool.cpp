@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
@@ -198,6 +199,11 @@ const fs::path &realTrainingStep() {
   return model;
 }
 
+fs::path outputDir() {
+  const char *variant = std::getenv("CGC_TEST_VARIANT");
+  return variant ? kBuild / "e2e" / variant : kBuild / "e2e";
+}
+
 bool hasGpu() {
   return fs::exists("/dev/nvidiactl");
 }
@@ -244,7 +250,7 @@ void ToolTest::SetUp() {
   const auto *info = testing::UnitTest::GetInstance()->current_test_info();
   std::string name = std::string(info->test_suite_name()) + "." + info->name();
   std::ranges::replace(name, '/', '_');
-  folder = kBuild / "e2e" / "scratch" / name;
+  folder = outputDir() / "scratch" / name;
   fs::remove_all(folder);
   fs::create_directories(folder);
 }

@@ -57,6 +57,9 @@ const fs::path &trainingModels();
 const fs::path &realModel();
 /// The path of the training step of ViT-B-32 with random weights, exported on first use.
 const fs::path &realTrainingStep();
+/// The folder for what a test writes. The same case may run at the same time under another setting
+/// of LibTorch, for which scripts/run_tests.py sets CGC_TEST_VARIANT.
+fs::path outputDir();
 /// Whether cgc can use a GPU here.
 bool hasGpu();
 
