@@ -222,6 +222,8 @@ class Run:
         timer.start()
         output, _ = process.communicate()
         timer.cancel()
+        with self.lock:
+            self.processes.discard(process)
         status = "passed" if process.returncode == 0 else "timeout" if late.is_set() else "failed"
         if status != "passed":
             self.broken_fixtures.update(entry.sets_up)
@@ -385,7 +387,8 @@ def main():
         options.seed = random.randrange(1, 99999)
     folder = ROOT / "build/tests" / options.preset
 
-    entries = [e for e in entries_of(options.preset)
+    everything = list(entries_of(options.preset))
+    entries = [e for e in everything
                if (not options.entry or any(fnmatch.fnmatchcase(e.name, p) for p in options.entry))
                and (not options.label or set(options.label) & set(e.labels)) and not set(options.exclude_label) & set(e.labels)]
     begin = time.monotonic()
@@ -402,7 +405,7 @@ def main():
             for setting in ([options.settings] if options.settings in SETTINGS else SETTINGS) for e in entries if "libtorch" in e.labels and "families" not in e.labels]
     # What another entry requires comes with it.
     needed = {fixture for e in entries if e.cases for fixture in e.requires}
-    for entry in entries_of(options.preset):
+    for entry in everything:
         if needed.intersection(entry.sets_up) and not any(e.sets_up == entry.sets_up and e.cases for e in entries):
             entry.cases = [Case(entry.name)]
             entries.insert(0, entry)
