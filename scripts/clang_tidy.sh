@@ -1,26 +1,11 @@
 #!/usr/bin/env bash
-# clang_tidy.sh [FILE...]: checks the files, or else the sources that differ from origin/main, with .clang-tidy. On
-# origin/main itself it checks those of the last commit, and without history those that are not committed. Of a change
+# clang_tidy.sh [FILE...]: checks the files, or else the sources among scripts/changed_files.sh, with .clang-tidy. Of a change
 # of more than 60 files it checks 60, spread over the list. Needs the compile commands of build/release; .cu and .cuh
 # files have none that Clang understands.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# base: prints the commit to compare with; nothing without history.
-base() {
-  local fork
-  fork=$(git merge-base origin/main HEAD 2> /dev/null) && [[ $fork != "$(git rev-parse HEAD)" ]] && echo "$fork" && return
-  git rev-parse --quiet --verify HEAD~1 || true
-}
-
-# changed: prints the files that differ from the base, those that are not committed included.
-changed() {
-  git rev-parse --is-inside-work-tree > /dev/null 2>&1 || return 0
-  git diff --name-only --diff-filter=d "$(base | grep . || echo HEAD)"
-  git ls-files --others --exclude-standard
-}
-
-if (($#)); then files=("$@"); else mapfile -t files < <(changed | sort -u); fi
+if (($#)); then files=("$@"); else mapfile -t files < <(scripts/changed_files.sh); fi
 database=build/release/compile_commands.json
 sources=()
 for file in "${files[@]}"; do

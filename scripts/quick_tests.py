@@ -42,17 +42,8 @@ TESTS_OF = [
 ]
 
 
-def lines_of(*command):
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    return run.stdout.splitlines() if run.returncode == 0 else []
-
-
 def changed():
-    base = lines_of("git", "merge-base", "origin/main", "HEAD")
-    head = lines_of("git", "rev-parse", "HEAD")
-    if not base or base == head:
-        base = lines_of("git", "rev-parse", "--verify", "HEAD~1") or ["HEAD"]
-    return lines_of("git", "diff", "--name-only", "--diff-filter=d", base[0]) + lines_of("git", "ls-files", "--others", "--exclude-standard")
+    return subprocess.run(["scripts/changed_files.sh"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def programs():
