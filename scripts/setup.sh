@@ -113,11 +113,12 @@ make_python_environment() {
   mv $stamp.new $stamp
 }
 
-# Admits one set-up or build at a time in this folder. The lock ends with the process.
+# Admits one set-up or build at a time in this folder, until unlock or the end of the process.
 lock() {
   exec 9>build/.lock
   flock --nonblock 9 || { say "waiting for another set-up or build in this folder"; flock 9; }
 }
+unlock() { exec 9>&-; }
 
 # Set-up and all builds take some 15 GB, .venv included. This finds a disk that is as good as full.
 check_disk() {
@@ -131,6 +132,7 @@ setup() {
   lock
   install_debian_packages
   make_python_environment
+  unlock
   say "set-up is complete"
 }
 
@@ -150,7 +152,7 @@ build_preset() {
   else
     quietly "$log" cmake --build --preset "$preset" "${targets[@]}"
   fi
-  exec 9>&-
+  unlock
 }
 
 # build [TARGET...]: builds everything, or the given targets.
