@@ -56,6 +56,8 @@ def programs():
             if word.isupper():
                 break
             folders.append(f"tests/{word}/")
+        if "CASES_OF" in words:
+            folders += result[words[words.index("CASES_OF") + 1]]
         result[words[0]] = folders
     return result
 

@@ -392,6 +392,11 @@ def main():
                if (not options.entry or any(fnmatch.fnmatchcase(e.name, p) for p in options.entry))
                and (not options.label or set(options.label) & set(e.labels)) and not set(options.exclude_label) & set(e.labels)]
     begin = time.monotonic()
+    if options.filter or options.file:
+        missing = [e.name for e in entries if not e.command]
+        if missing:
+            print(f"not built, and so not searched: {', '.join(missing)}", file=sys.stderr)
+        entries = [e for e in entries if e.command]
     for entry in entries:
         entry.cases = [case for case in list_cases(entry)
                        if (not options.filter or any(fnmatch.fnmatchcase(case.name, p) for p in options.filter))

@@ -1,5 +1,6 @@
-// Tests of ViT-B-32 with random weights (ctest label `families`): the time and memory bounds of
-// compiling it, and its training beside LibTorch. families_test.cpp compares its inference.
+// Tests of models in real size (ctest label `families`): the time and memory bounds of compiling
+// ViT-B-32 with random weights, its training beside LibTorch, and weights beyond 2^31 bytes.
+// families_test.cpp compares the results of inference.
 #include "tool.h"
 
 #include <random>
@@ -37,6 +38,44 @@ TEST_F(RealModel, InterruptedWhileWritingLeavesNothing) {
           {.killOnPhase = "] write", .killOnTemporary = true});
   EXPECT_EQ(outcome.status, 128 + 2) << outcome.err;
   EXPECT_TRUE(files().empty());
+}
+
+/// Row r of the table has (r % 509 + column) / 1024 in each column, and the linear that follows it
+/// in the file sums the columns.
+TEST_F(RealModel, WeightsBeyond2To31BytesAreWhole) {
+  constexpr int64_t kRows = 1'100'000, kColumns = 512;
+  static_assert(kRows * kColumns * 4 > int64_t(1) << 31);
+  const Outcome made = runProgram({test::sourceDir() / ".venv/bin/python", "-c", R"(
+import sys, torch
+rows, columns = map(int, sys.argv[1:])
+table = torch.nn.Embedding.from_pretrained((torch.arange(rows)[:, None] % 509 + torch.arange(columns)) / 1024)
+linear = torch.nn.Linear(columns, 2)
+with torch.no_grad():
+    linear.weight.copy_(torch.tensor([[1.0], [-1.0]]))
+    linear.bias.copy_(torch.tensor([0.0, 1.0]))
+torch.jit.trace(torch.nn.Sequential(table, linear), torch.tensor([0])).save("large.pt")
+)",
+                                   std::to_string(kRows), std::to_string(kColumns)},
+                                  folder);
+  ASSERT_EQ(made.status, 0) << made.err;
+  const Outcome compiled = cgc(
+      {"compile", "large.pt", "-o", "large.cgplan", "--input", "input=i64[3]", "--target", "cpu"});
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  fs::remove(folder / "large.pt");
+  const std::vector<int64_t> ids = {1, kRows / 2, kRows - 1};
+  writeNpy(folder / "ids.npy", "<i8", {3}, ids);
+  const Outcome run =
+      cgc({"run", "large.cgplan", "--input", "input=@ids.npy", "--output", "y.npy"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  fs::remove(folder / "large.cgplan");
+  const auto y = npyFloats(folder / "y.npy");
+  ASSERT_EQ(y.size(), 2 * ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const auto sum =
+        float(kColumns * (ids[i] % 509) + kColumns * (kColumns - 1) / 2) / 1024; // Exact.
+    EXPECT_EQ(y[2 * i], sum) << "row " << ids[i];
+    EXPECT_EQ(y[2 * i + 1], 1 - sum) << "row " << ids[i];
+  }
 }
 
 /// 20 steps of AdamW on batches of 8, from the same start and with the same data as LibTorch.
