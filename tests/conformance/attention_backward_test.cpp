@@ -11,6 +11,7 @@ struct Case {
   int64_t batch, heads, queries, keys, width;
   bool causal = false;
   bool packed = true; ///< Heads are parts of packed projections, and their gradients, too.
+  bool infiniteQueries = false; ///< All scores of every third query are -infinity.
 };
 
 /// The operands of a case, and the expected results.
@@ -36,6 +37,12 @@ struct Problem {
       const int64_t rows = i < 2 ? c.queries : c.keys;
       const auto floats = randomFloats(c.batch * c.heads * rows * c.width, i + 1);
       values[i] = decodeAll(c.dtype, encode(c.dtype, floats));
+      if (c.infiniteQueries && i == 1)
+        for (int64_t row = 1; row < c.batch * c.heads * rows; row += 3)
+          values[i][row * c.width] = -INFINITY;
+      if (c.infiniteQueries && i == 2)
+        for (int64_t row = 0; row < c.batch * c.heads * rows; ++row)
+          values[i][row * c.width] = 1;
       reads.emplace_back(
           withElements(i == 0 ? heads(rows, 0, 1) : heads(rows, i - 1, 3), values[i]));
       if (i > 0)
@@ -78,7 +85,7 @@ private:
         largest = std::max(largest, std::abs(slopes[j]));
       }
       for (int64_t j = 0; j < keys; ++j) {
-        weights[j] /= total;
+        weights[j] /= total == 0 ? 1 : total; // No key is visible: all weights are 0.
         delta += weights[j] * slopes[j];
       }
       for (int64_t j = 0; j < keys; ++j) {
@@ -107,7 +114,8 @@ protected:
   void check(const Case &c) {
     SCOPED_TRACE("batch=" + std::to_string(c.batch) + " heads=" + std::to_string(c.heads) +
                  " queries=" + std::to_string(c.queries) + " keys=" + std::to_string(c.keys) +
-                 (c.causal ? " causal" : "") + (c.packed ? " packed" : ""));
+                 (c.causal ? " causal" : "") + (c.packed ? " packed" : "") +
+                 (c.infiniteQueries ? " infinite" : ""));
     const Problem p(c);
     const std::vector<HostTensor> got =
         launch({.kernel = named("attention_backward", c.dtype) + "_" + std::to_string(c.width),
@@ -121,8 +129,12 @@ protected:
                 .sharedBytes = uint32_t(attentionBackwardSharedBytes(c.queries, c.keys, c.width))});
     for (int result = 0; result < 3; ++result)
       for (uint64_t i = 0; i < got[result].elements(); ++i)
-        ASSERT_NEAR(got[result].at(i), p.expected[result][i], p.tolerance[result][i])
-            << "row " << i / c.width << " column " << i % c.width << " of result " << result;
+        if (std::isnan(p.expected[result][i])) // A gradient of 0 times an infinite query.
+          ASSERT_TRUE(std::isnan(got[result].at(i)))
+              << "row " << i / c.width << " column " << i % c.width << " of result " << result;
+        else
+          ASSERT_NEAR(got[result].at(i), p.expected[result][i], p.tolerance[result][i])
+              << "row " << i / c.width << " column " << i % c.width << " of result " << result;
   }
 
   void checkShapes(int64_t width) {
@@ -149,6 +161,17 @@ TEST_P(AttentionBackward, HeadsOf64) {
 }
 TEST_P(AttentionBackward, HeadsOf80) {
   checkShapes(80);
+}
+
+/// Queries whose scores are all -infinity. Not causal: there the gradients of keys that such a
+/// query does not see are NaN or not, by the block that they are in.
+TEST_P(AttentionBackward, InfiniteQueries) {
+  for (const DType dtype : {DType::F16, DType::BF16})
+    for (const int64_t width : {64, 80})
+      for (const auto &[queries, keys] :
+           {std::pair<int64_t, int64_t>{16, 16}, {50, 77}, {77, 50}, {130, 3}})
+        check({dtype, 1, 2, queries, keys, width, /*causal=*/false, /*packed=*/true,
+               /*infiniteQueries=*/true});
 }
 
 /// CTAs with more shared memory than sm_86 has.

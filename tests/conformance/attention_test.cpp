@@ -1,16 +1,18 @@
-// Attention kernels against double precision: odd numbers of queries and keys, causal, masks, heads
-// in packed projections, and every division of the work.
+// Attention kernels against double precision: odd numbers of queries and keys, causal, masks,
+// queries without a visible key, heads in packed projections, and every division of the work.
 #include "runtime/kernels/attention/attention.h"
 #include "runtime/kernels/attention/attention_f32.h"
 #include "runtime/kernels/attention/attention_resident_kv.h"
 #include "tests/conformance/kernel_fixture.h"
 
+#include <limits>
 #include <numbers>
 
 namespace cgc::test {
 namespace {
 
 constexpr DType kHalves[] = {DType::F16, DType::BF16};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Case {
   DType dtype;
@@ -21,14 +23,34 @@ struct Case {
   bool nanInLast = false; ///< All values of the last batch are NaN.
   /// Scores of four of five queries grow at every 48th key, by about this many powers of two.
   int growth = 0;
+  /// The rows of a mask that hide all keys. Rows are those of queries, or batches with OfKeys.
+  enum Rows { NoRow, SomeRows, AllRows } hiddenRows = NoRow;
+  double hidden = -kInfinity;   ///< What the mask adds to a hidden score.
+  bool infiniteQueries = false; ///< All scores of some queries are -infinity.
 };
+
+/// Whether row `row` of a mask, or of the queries, is one of some: the first of four.
+bool isSome(int64_t row) {
+  return row % 4 == 0;
+}
+
+/// torch.finfo(dtype).min.
+double lowest(DType dtype) {
+  return dtype == DType::F16    ? -65504
+         : dtype == DType::BF16 ? -0x1.fep127
+                                : -double(std::numeric_limits<float>::max());
+}
 
 std::string describe(const Case &c) {
   return "batch=" + std::to_string(c.batch) + " heads=" + std::to_string(c.heads) +
          " queries=" + std::to_string(c.queries) + " keys=" + std::to_string(c.keys) +
          (c.causal ? " causal" : "") + " mask=" + std::to_string(int(c.mask)) +
          (c.packed ? " packed" : "") + (c.nanInLast ? " NaN" : "") +
-         (c.growth > 0 ? " growth=" + std::to_string(c.growth) : "");
+         (c.growth > 0 ? " growth=" + std::to_string(c.growth) : "") +
+         (c.hiddenRows == Case::NoRow     ? ""
+          : c.hiddenRows == Case::AllRows ? " all"
+                                          : " some") +
+         (std::isinf(c.hidden) ? "" : " lowest") + (c.infiniteQueries ? " infinite" : "");
 }
 
 /// The operands of a case, and the expected results.
@@ -67,6 +89,13 @@ struct Problem {
       for (int64_t row = 0; row < all * c.keys; ++row)
         ks[row * c.width] = rounded[row % c.keys];
     }
+    if (c.infiniteQueries) { // The first columns of the keys are positive.
+      for (int64_t row = 0; row < all * c.queries; ++row)
+        if (isSome(row))
+          qs[row * c.width] = -INFINITY;
+      for (int64_t row = 0; row < all * c.keys; ++row)
+        ks[row * c.width] = 1;
+    }
     if (c.nanInLast)
       std::fill(vs.end() - kSize / c.batch, vs.end(), NAN);
     q = withElements(heads(c.queries, 0), qs);
@@ -82,12 +111,14 @@ struct Problem {
     else if (c.mask == Case::OfKeys)
       mask = emptyTensor(c.dtype, maskSizes, {c.keys, 0, 0, 1});
     if (mask) {
-      // Masks some keys; in long rows the whole first chunk; never the last key.
+      // Hides some keys; in long rows the whole first chunk; the last key only with all others.
       std::vector<double> entries = values(mask->bytes.size() / dtypeSize(c.dtype), 4);
-      for (size_t i = 0; i < entries.size(); ++i)
-        if (const int64_t key = i % c.keys;
-            !c.causal && key + 1 < c.keys && (key % 5 == 1 || (c.keys > 70 && key < 70)))
-          entries[i] = -INFINITY;
+      for (size_t i = 0; i < entries.size(); ++i) {
+        const int64_t row = i / c.keys, key = i % c.keys;
+        if ((key + 1 < c.keys && (key % 5 == 1 || (c.keys > 70 && key < 70))) ||
+            c.hiddenRows == Case::AllRows || (c.hiddenRows == Case::SomeRows && isSome(row)))
+          entries[i] = c.hidden;
+      }
       mask = withValues(*mask, entries);
     }
     compute(qs, ks, vs);
@@ -107,9 +138,15 @@ private:
         double score = 0;
         for (int64_t d = 0; d < c.width; ++d)
           score += qs[row * c.width + d] * ks[(head * c.keys + key) * c.width + d];
-        weights[key] = score * scale + (mask ? mask->at(row * c.keys + key, maskSizes) : 0);
+        // A large mask absorbs the score, or all but its first bits, in f32.
+        weights[key] =
+            mask ? float(score * scale + mask->at(row * c.keys + key, maskSizes)) : score * scale;
         most = std::max(most, weights[key]);
       }
+      if (most == -INFINITY) // No key is visible: all weights are 0.
+        most = 0;
+      const double spacing = std::abs(most) * 0x1p-23, // Of the sums in f32.
+          ofSums = spacing < 1 ? 2 * spacing : 0;      // Those of finfo.min are equal.
       std::fill(sums.begin(), sums.end(), 0);
       std::fill(magnitudes.begin(), magnitudes.end(), 0);
       for (int64_t key = 0; key < keys; ++key) {
@@ -120,12 +157,13 @@ private:
           sums[d] += weight * value[d];
           // The kernel rounds weights to the element type, near 0 to its subnormals. Computing
           // exponents in f32 adds a relative error below 1e-4, or 2e-5 without fast functions.
-          const double ofWeight = unit + (c.dtype == DType::F32 ? 2e-5 : 1e-4);
+          const double ofWeight = unit + (c.dtype == DType::F32 ? 2e-5 : 1e-4) + ofSums;
           magnitudes[d] += (weight * ofWeight + smallest(c.dtype)) * std::abs(value[d]);
         }
       }
       for (int64_t d = 0; d < c.width; ++d) {
-        const double value = sums[d] / total, error = magnitudes[d] / total;
+        const double divisor = total == 0 ? 1 : total, value = sums[d] / divisor,
+                     error = magnitudes[d] / divisor;
         expected.push_back(value);
         tolerance.push_back(error + unit * (std::abs(value) + error) + smallest(c.dtype));
       }
@@ -239,6 +277,39 @@ protected:
     }
   }
 
+  /// Queries without a visible key, in each division of the work.
+  void checkHiddenRows(int64_t width, const std::string &suffix = "") {
+    for (const DType dtype : kHalves)
+      for (const int64_t keys : {1, 77, 400})
+        for (const Case::Mask mask : {Case::Full, Case::OfKeys})
+          for (const Case::Rows rows : {Case::SomeRows, Case::AllRows})
+            for (const double hidden : {-kInfinity, lowest(dtype)})
+              for (const bool causal : {false, true})
+                checkSome({.dtype = dtype,
+                           .batch = 2,
+                           .heads = 2,
+                           .queries = 33,
+                           .keys = keys,
+                           .width = width,
+                           .causal = causal,
+                           .mask = mask,
+                           .hiddenRows = rows,
+                           .hidden = hidden},
+                          suffix);
+    for (const DType dtype : kHalves)
+      for (const int64_t keys : {3, 130})
+        for (const bool causal : {false, true})
+          checkSome({.dtype = dtype,
+                     .batch = 1,
+                     .heads = 2,
+                     .queries = 33,
+                     .keys = keys,
+                     .width = width,
+                     .causal = causal,
+                     .infiniteQueries = true},
+                    suffix);
+  }
+
 private:
   unsigned step_ = 0;
 };
@@ -289,6 +360,15 @@ TEST_P(Attention, HeadsOf64ByTensorCopies) {
   if (!IsSkipped())
     checkShapes(64, "_hopper");
 }
+TEST_P(Attention, HiddenRows) {
+  for (const int64_t width : {24, 32, 48, 64, 80, 96, 112, 128})
+    checkHiddenRows(width);
+}
+TEST_P(Attention, HiddenRowsByTensorCopies) {
+  skipUnlessGpuRuns(kHopper);
+  if (!IsSkipped())
+    checkHiddenRows(64, "_hopper");
+}
 
 class AttentionF32 : public AttentionKernels {
 protected:
@@ -336,6 +416,34 @@ TEST_P(AttentionF32, MasksAndLayouts) {
           check({DType::F32, 2, 2, 33, keys, width, causal, mask});
       check({DType::F32, 2, 3, 33, keys, width, false, Case::None, /*packed=*/false});
     }
+}
+
+TEST_P(AttentionF32, HiddenRows) {
+  for (const int64_t width : kWidths)
+    for (const int64_t keys : {1, 77, 130})
+      for (const bool causal : {false, true}) {
+        for (const Case::Mask mask : {Case::Full, Case::OfKeys})
+          for (const Case::Rows rows : {Case::SomeRows, Case::AllRows})
+            for (const double hidden : {-kInfinity, lowest(DType::F32)})
+              check({.dtype = DType::F32,
+                     .batch = 2,
+                     .heads = 2,
+                     .queries = 33,
+                     .keys = keys,
+                     .width = width,
+                     .causal = causal,
+                     .mask = mask,
+                     .hiddenRows = rows,
+                     .hidden = hidden});
+        check({.dtype = DType::F32,
+               .batch = 1,
+               .heads = 2,
+               .queries = 33,
+               .keys = keys,
+               .width = width,
+               .causal = causal,
+               .infiniteQueries = true});
+      }
 }
 
 TEST_P(AttentionF32, NanStaysInItsBatch) {
@@ -424,6 +532,30 @@ TEST_P(AttentionResidentKv, SplitKv) {
               Problem({dtype, 2, 3, queries, keys, 64, false, Case::None, queries != 63, nan}));
   for (const int growth : {7, 9, 35})
     checkSplitKv(Problem({DType::F16, 1, 2, 70, 257, 64, false, Case::None, true, false, growth}));
+}
+
+/// Queries whose scores are all -infinity, also the single query beyond full tiles.
+TEST_P(AttentionResidentKv, InfiniteQueries) {
+  const auto caseOf = [](DType dtype, int64_t queries, int64_t keys, bool causal) {
+    return Case{.dtype = dtype,
+                .batch = 2,
+                .heads = 2,
+                .queries = queries,
+                .keys = keys,
+                .width = 64,
+                .causal = causal,
+                .infiniteQueries = true};
+  };
+  unsigned way = 0;
+  for (const DType dtype : kHalves) {
+    for (const int64_t keys : kSomeKeys)
+      for (const bool causal : {false, true}) {
+        checkSome(caseOf(dtype, 70, keys, causal));
+        checkCut(Problem(caseOf(dtype, 2 * kResidentKvQueries + 1, keys, causal)), 2, way++);
+      }
+    for (const int64_t keys : {145, 257, 288})
+      checkSplitKv(Problem(caseOf(dtype, 70, keys, false)));
+  }
 }
 
 TEST_P(AttentionResidentKv, NanStaysInItsBatch) {

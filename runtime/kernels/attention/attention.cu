@@ -17,7 +17,6 @@ struct HeadMaps {
 };
 struct NoMaps {};
 
-/// HeadsParameters::scale includes a factor of log2(e).
 template <class T, bool kTensorCopies> struct AttentionParameters : HeadsParameters<T> {
   std::conditional_t<kTensorCopies, HeadMaps, NoMaps> maps;
   int splits; ///< Warps that share 16 queries; each computes every splits-th chunk of keys.
@@ -97,6 +96,8 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
                    exists);
     const T *const mask =
         p.mask ? p.mask + batch * p.maskStrides.batch + head * p.maskStrides.head : nullptr;
+    // The weight of a score is 2^(scale (score - base)). addMask has scaled the scores already.
+    const float scale = mask ? kLog2e : p.scale * kLog2e;
 
     float out[kColumns / 8][4] = {};
     float most[2] = {-INFINITY, -INFINITY}, sum[2] = {};
@@ -118,16 +119,23 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
       for (int h = 0; h < 2; ++h) {
         // Short chains of dependent instructions, because a CTA has few warps to hide latency.
         const float highest = maximumOfRow(scores, h, most[h]);
-        // Avoids -inf - -inf while all keys so far are masked.
-        const float base = highest == -INFINITY ? 0 : highest * p.scale;
-        factor[h] = fastExp2(fmaf(most[h], p.scale, -base));
+        const float base = baseOf(highest);
+        factor[h] = fastExp2((most[h] - base) * scale);
         most[h] = highest;
+        if (mask) { // Subtracts before it scales: a mask of finfo.min times log2(e) is infinite.
+#pragma unroll
+          for (int n = 0; n < 8; ++n)
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+              scores[n][2 * h + i] -= base;
+        }
+        const float scaledBase = mask ? 0 : base * scale;
         float part[4] = {};
 #pragma unroll
         for (int n = 0; n < 8; ++n)
 #pragma unroll
           for (int i = 0; i < 2; ++i) {
-            const float e = fastExp2(fmaf(scores[n][2 * h + i], p.scale, -base));
+            const float e = fastExp2(fmaf(scores[n][2 * h + i], scale, -scaledBase));
             scores[n][2 * h + i] = e;
             part[n % 2 * 2 + i] += e;
           }
@@ -166,9 +174,9 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           const float theirs = part[(kColumns / 2 + h) * 32], highest = fmaxf(most[h], theirs);
-          const float base = highest == -INFINITY ? 0 : highest * p.scale;
-          factor[h] = fastExp2(fmaf(most[h], p.scale, -base));
-          otherFactor[h] = fastExp2(fmaf(theirs, p.scale, -base));
+          const float base = baseOf(highest);
+          factor[h] = fastExp2((most[h] - base) * scale);
+          otherFactor[h] = fastExp2((theirs - base) * scale);
           most[h] = highest;
           sum[h] = sum[h] * factor[h] + part[(kColumns / 2 + 2 + h) * 32] * otherFactor[h];
         }
@@ -189,8 +197,7 @@ template <class T, int kColumns, bool kTensorCopies>
 Result<KernelParameters> bindAttention(const LaunchView &launch, const LaunchAddresses &at) {
   constexpr DType dtype = kDTypeOf<T>;
   const AttentionLaunch l = *checkAttention(launch, dtype, kColumns, kTensorCopies);
-  AttentionParameters<T, kTensorCopies> p{
-      headsParameters<T>(at, l.heads, kLog2e), {}, int(l.splits)};
+  AttentionParameters<T, kTensorCopies> p{headsParameters<T>(at, l.heads), {}, int(l.splits)};
   if constexpr (kTensorCopies) {
     CGC_ASSIGN_OR_RETURN(p.maps.k, tensorMap(at.reads[1], dtype, l.k));
     CGC_ASSIGN_OR_RETURN(p.maps.v, tensorMap(at.reads[2], dtype, l.v));

@@ -117,8 +117,9 @@ __device__ float rowSum(float value) {
   return value + __shfl_xor_sync(0xffffffffu, value, 2);
 }
 
-/// What the weights of a query need: weight = 2^(score - base) * inverse. `delta` is the sum of
-/// weights times their gradients. Arrays over the queries, in shared memory.
+/// What the weights of a query need: weight = 2^(score - base) * inverse, with the base of
+/// baseOf(). `delta` is the sum of weights times their gradients. Arrays over the queries, in
+/// shared memory.
 struct QueryNumbers {
   float *base, *inverse, *delta;
 };
@@ -150,34 +151,34 @@ __device__ void queryGradients(const AttentionBackwardParameters<T> &p,
       }
   };
 
-  // Each query has a key, so that the base is finite behind the first keys.
-  float base[2] = {-INFINITY, -INFINITY}, sum[2] = {}, dot[2] = {};
+  float most[2] = {-INFINITY, -INFINITY}, sum[2] = {}, dot[2] = {};
 #pragma unroll 2
   for (int key = 0; key < seen; key += 16) {
     float scores[2][4], slopes[2][4];
     products(key, scores, slopes);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      float most = fmaxf(fmaxf(scores[0][2 * h], scores[0][2 * h + 1]),
-                         fmaxf(scores[1][2 * h], scores[1][2 * h + 1]));
-      most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-      most = fmaxf(fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2)), base[h]);
-      const float factor = fastExp2(base[h] - most);
-      base[h] = most;
+      float highest = fmaxf(fmaxf(scores[0][2 * h], scores[0][2 * h + 1]),
+                            fmaxf(scores[1][2 * h], scores[1][2 * h + 1]));
+      highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
+      highest = fmaxf(fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2)), most[h]);
+      const float base = baseOf(highest), factor = fastExp2(most[h] - base);
+      most[h] = highest;
       sum[h] *= factor;
       dot[h] *= factor;
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const float weight = fastExp2(scores[i / 2][2 * h + i % 2] - most);
+        const float weight = fastExp2(scores[i / 2][2 * h + i % 2] - base);
         sum[h] += weight;
         dot[h] += weight * slopes[i / 2][2 * h + i % 2];
       }
     }
   }
-  float inverse[2], delta[2];
+  float base[2], inverse[2], delta[2];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    inverse[h] = 1 / rowSum(sum[h]);
+    base[h] = baseOf(most[h]);
+    inverse[h] = 1 / divisorOf(rowSum(sum[h]));
     delta[h] = rowSum(dot[h]) * inverse[h];
     const int at = row + h * 8;
     if (lane % 4 == 0) {

@@ -1,5 +1,6 @@
 // References of attention_backward_*: the weights of each query over all keys at once.
 #include "runtime/kernels/attention/heads.h"
+#include "runtime/kernels/attention/softmax_guards.h"
 #include "runtime/kernels/reference_elements.h"
 
 #include <cmath>
@@ -60,12 +61,14 @@ template <class T> void attentionBackward(const ReferenceArguments &a) {
           slopes[j] = product(&grad[i * width], &v[j * width], width);
           most = std::fmax(most, weights[j]);
         }
+        const float base = baseOf(most);
         for (int64_t j = 0; j < seen; ++j) {
-          weights[j] = std::exp(weights[j] - most);
+          weights[j] = std::exp(weights[j] - base);
           total += weights[j];
         }
+        const float divisor = divisorOf(total);
         for (int64_t j = 0; j < seen; ++j) {
-          weights[j] /= total;
+          weights[j] /= divisor;
           delta += weights[j] * slopes[j];
         }
         for (int64_t j = 0; j < seen; ++j) {

@@ -129,8 +129,7 @@ __global__ void __launch_bounds__(kThreads)
         greatest = fmaxf(greatest, score);
       }
       greatest = greatestOfLanes(greatest);
-      // Avoids -inf - -inf while all keys so far are masked.
-      const float base = greatest == -INFINITY ? 0 : greatest, factor = expf(most[i] - base);
+      const float base = baseOf(greatest), factor = expf(most[i] - base);
       float part = 0;
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
@@ -180,14 +179,14 @@ __global__ void __launch_bounds__(kThreads)
   float *const to = p.out + batch * p.outStrides.batch + head * p.outStrides.head;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    const float total = sumOfLanes(sum[i]);
+    const float divisor = divisorOf(sumOfLanes(sum[i]));
     if (first + row + i >= p.queries)
       continue;
 #pragma unroll
     for (int c = 0; c < kParts; ++c) {
 #pragma unroll
       for (int e = 0; e < kPack; ++e)
-        out[i][c][e] /= total;
+        out[i][c][e] /= divisor;
       if (const int column = (lane + c * kLanes) * kPack; column < p.width)
         storeFloats(to + (first + row + i) * p.outStrides.row + column, out[i][c]);
     }

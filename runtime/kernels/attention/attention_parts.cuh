@@ -80,8 +80,7 @@ __device__ __forceinline__ void multiplyKeys(float (&scores)[8][4], const uint32
   }
 }
 
-/// Adds the mask of a head to the scores of a chunk, divided by the scale, which the softmax
-/// applies to the sums.
+/// Scales the scores of a chunk and adds the mask of a head.
 template <class T>
 __device__ __forceinline__ void addMask(const HeadsParameters<T> &p, const T *mask,
                                         float (&scores)[8][4], int firstKey, int keys, int row,
@@ -92,7 +91,7 @@ __device__ __forceinline__ void addMask(const HeadsParameters<T> &p, const T *ma
     for (int i = 0; i < 4; ++i) {
       const int key = firstKey + n * 8 + column + i % 2, query = row + i / 2 * 8;
       if (key < keys && query < p.queries)
-        scores[n][i] += toFloat(mask[query * p.maskStrides.row + key]) * (kLog2e / p.scale);
+        scores[n][i] = fmaf(scores[n][i], p.scale, toFloat(mask[query * p.maskStrides.row + key]));
     }
 }
 
@@ -179,7 +178,7 @@ __device__ __forceinline__ void storeResults(const HeadsParameters<T> &p, T *to,
     float total = sum[h];
     total += __shfl_xor_sync(0xffffffffu, total, 1);
     total += __shfl_xor_sync(0xffffffffu, total, 2);
-    const float scale = 1 / total;
+    const float scale = 1 / divisorOf(total);
     const int query = row + h * 8;
     if (query >= p.queries)
       continue;

@@ -1,5 +1,6 @@
 // References of all attention kernels: for each query the softmax over all keys at once.
 #include "runtime/kernels/attention/heads.h"
+#include "runtime/kernels/attention/softmax_guards.h"
 #include "runtime/kernels/reference_elements.h"
 
 #include <cmath>
@@ -51,25 +52,23 @@ struct Head {
       scores[j] *= scale;
   }
 
-  /// Turns the first `seen` scores into the result of a query. A query whose keys are all masked
-  /// gets NaN, as from the kernels.
+  /// Turns the first `seen` scores into the result of a query.
   template <class T> void weigh(int64_t seen, Divisor divisor) {
     float most = -INFINITY;
     for (int64_t j = 0; j < seen; ++j)
       most = std::fmax(most, scores[j]);
-    if (most == -INFINITY)
-      most = 0;
+    const float base = baseOf(most);
     std::fill(out.begin(), out.end(), 0.0f);
     float total = 0;
     for (int64_t j = 0; j < seen; ++j) {
-      const float exact = std::exp(scores[j] - most), weight = rounded<T>(exact);
+      const float exact = std::exp(scores[j] - base), weight = rounded<T>(exact);
       total += divisor == Divisor::OfExactWeights ? exact : weight;
       const float *const row = v.data() + j * width;
       for (int64_t c = 0; c < width; ++c)
         out[c] += weight * row[c];
     }
     for (float &value : out)
-      value /= total;
+      value /= divisorOf(total);
   }
 };
 

@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kResidentKvMaxGroups * 128, 1)
               if (kFirst + b * 8 + column + e % 2 > row + e / 2 * 8)
                 score(b, e) = -INFINITY;
         }
-        float factors[2]; // Every query attends to a key of the first part, so bases are finite.
+        float factors[2];
         if (exponentiate<kBlocks>(score, p.scale, bases, factors) && kIndex > 0)
           accumulators.multiply(factors);
         if constexpr (kIndex == 0)
@@ -181,8 +181,8 @@ __global__ void __launch_bounds__(kResidentKvMaxGroups * 128, 1)
       // All warps of the group have read the queries; the results overwrite them.
       syncThreads(1 + group, 128);
       uint8_t *const rows = tile + warp * kWarpQueries * kRowBytes;
-      const float scales[2] = {__fdividef(1, accumulators.total(0)),
-                               __fdividef(1, accumulators.total(1))};
+      const float scales[2] = {__fdividef(1, divisorOf(accumulators.total(0))),
+                               __fdividef(1, divisorOf(accumulators.total(1)))};
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         uint32_t pairs[4]; // stmatrix: two groups of 8 rows by two of 8 columns.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/kernels/attention/attention_resident_kv.h"
+#include "runtime/kernels/attention/softmax_guards.h"
 #include "runtime/kernels/device.cuh"
 #include "runtime/kernels/pointwise/activations.cuh"
 #include "runtime/kernels/sm80/warp_mma.cuh"
@@ -64,12 +65,13 @@ __device__ void attendSingle(int warp, int seen, float scale, const uint8_t *key
     }
     most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
     most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-    const float factor = fastExp2(base - most);
+    const float subtracted = baseOf(most), factor = fastExp2(base - subtracted);
     base = most;
     uint32_t weights[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h)
-      weights[h] = packPair<T>(fastExp2(scores[h][0] - base), fastExp2(scores[h][1] - base));
+      weights[h] =
+          packPair<T>(fastExp2(scores[h][0] - subtracted), fastExp2(scores[h][1] - subtracted));
     totals[0] *= factor; // The other elements are not used.
     multiply<T>(totals, ones, weights[0], weights[1]);
 #pragma unroll
@@ -103,7 +105,7 @@ template <class T> __device__ void finishSingle(const SingleMemory &memory, T *t
 #pragma unroll
   for (int offset = 1; offset < 32; offset *= 2)
     most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, offset));
-  const float factor = fastExp2(of.x - most), total = warpSum(of.y * factor);
+  const float factor = fastExp2(of.x - baseOf(most)), total = warpSum(of.y * factor);
   float2 sums = {};
 #pragma unroll 4
   for (int w = 0; w < warps; ++w) {
@@ -111,7 +113,7 @@ template <class T> __device__ void finishSingle(const SingleMemory &memory, T *t
     const float2 more = reinterpret_cast<const float2 *>(memory.sums[w])[lane];
     sums = {fmaf(more.x, times, sums.x), fmaf(more.y, times, sums.y)};
   }
-  const float scale = __fdividef(1, total);
+  const float scale = __fdividef(1, divisorOf(total));
   *reinterpret_cast<uint32_t *>(to + 2 * lane) = packPair<T>(sums.x * scale, sums.y * scale);
 }
 

@@ -95,9 +95,9 @@ __global__ void __launch_bounds__(256, 1)
   float factors[2][2], totals[2];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    const float other = partial[(32 + h) * 128], most = fmaxf(bases[h], other);
-    factors[h][0] = fastExp2(bases[h] - most);
-    factors[h][1] = fastExp2(other - most);
+    const float other = partial[(32 + h) * 128], base = baseOf(fmaxf(bases[h], other));
+    factors[h][0] = fastExp2(bases[h] - base);
+    factors[h][1] = fastExp2(other - base);
     totals[h] = accumulators.total(h) * factors[h][0] + partial[(34 + h) * 128] * factors[h][1];
   }
 #pragma unroll
@@ -109,7 +109,8 @@ __global__ void __launch_bounds__(256, 1)
   for (int h = 0; h < 2; ++h)
     if (const int query = tile * int(kResidentKvQueries) + warp * 16 + lane / 4 + h * 8;
         query < p.queries)
-      storeQuery(out + query * p.outStrides.row, accumulators.values, h, column, 1 / totals[h]);
+      storeQuery(out + query * p.outStrides.row, accumulators.values, h, column,
+                 1 / divisorOf(totals[h]));
 #endif
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/kernels/attention/heads.h"
+#include "runtime/kernels/attention/softmax_guards.h"
 #include "runtime/kernels/device/device_kernels.h"
 
 namespace cgc {
@@ -14,13 +15,12 @@ template <class T> struct HeadsParameters {
   T *out;
   HeadStrides qStrides, kStrides, vStrides, maskStrides, outStrides;
   int queries, keys, width;
-  float scale; ///< The scale times `scaleFactor` of headsParameters().
+  float scale;
   bool causal; ///< Query i attends to keys 0 to i.
 };
 
 template <class T>
-HeadsParameters<T> headsParameters(const LaunchAddresses &at, const Heads &heads,
-                                   double scaleFactor = 1) {
+HeadsParameters<T> headsParameters(const LaunchAddresses &at, const Heads &heads) {
   return {.q = static_cast<const T *>(at.reads[0]),
           .k = static_cast<const T *>(at.reads[1]),
           .v = static_cast<const T *>(at.reads[2]),
@@ -34,7 +34,7 @@ HeadsParameters<T> headsParameters(const LaunchAddresses &at, const Heads &heads
           .queries = int(heads.queries),
           .keys = int(heads.keys),
           .width = int(heads.width),
-          .scale = static_cast<float>(heads.scale * scaleFactor),
+          .scale = static_cast<float>(heads.scale),
           .causal = heads.causal};
 }
 

@@ -91,15 +91,16 @@ __device__ bool exponentiate(Score score, float scale, float (&bases)[2], float 
       most[h] = fmaxf(most[h], __shfl_xor_sync(0xffffffffu, most[h], 1));
       most[h] = fmaxf(most[h], __shfl_xor_sync(0xffffffffu, most[h], 2));
       const float base = fmaxf(bases[h], most[h]);
-      factors[h] = fastExp2(bases[h] - base);
+      factors[h] = fastExp2(bases[h] - baseOf(base));
       bases[h] = base;
     }
   }
+  const float subtracted[2] = {baseOf(bases[0]), baseOf(bases[1])};
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
     for (int e = 0; e < 4; ++e)
-      score(b, e) = fastExp2(fmaf(score(b, e), scale, -bases[e / 2]));
+      score(b, e) = fastExp2(fmaf(score(b, e), scale, -subtracted[e / 2]));
   return exceeds;
 }
 
