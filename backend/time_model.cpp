@@ -72,7 +72,8 @@ double multiplicationsOf(const AtenCall &call, const LaunchRecord &record, const
     const bool isEmpty = weight.sizes.empty() || weight.sizes[0] == 0;
     return isEmpty ? 0 : results * elements(weight) / double(weight.sizes[0]);
   }
-  if (op == "scaled_dot_product_attention" && read(1).sizes.size() >= 2)
+  if (isOneOf({"scaled_dot_product_attention", "_scaled_dot_product_attention_math"}) &&
+      read(1).sizes.size() >= 2)
     return 2 * elements(read(0)) * double(read(1).sizes[read(1).sizes.size() - 2]);
   return 0;
 }

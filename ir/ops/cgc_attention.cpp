@@ -73,7 +73,8 @@ const OpDef defs::FusedAttention = {
            "which may have any strides, usually those of slices of one packed projection. The "
            "result is token-major, with the heads of a token side by side: [B, L, H * D]. "
            "attn_mask broadcasts to [B, H, L, S]: bool (true keeps the score) or added to the "
-           "scores. With is_causal, query l sees the keys up to l.",
+           "scores. With is_causal, query l sees the keys up to l. A query whose scores are all "
+           "-inf gets 0: no pass makes this op of matmul and softmax, whose result is NaN.",
 };
 
 } // namespace cgc::ir

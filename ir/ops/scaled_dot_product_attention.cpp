@@ -155,7 +155,6 @@ const OpDef defs::Attention = {
         "bool is_causal=false, float? scale=none, bool enable_gqa=false) -> Tensor",
     .traits = kPure | kAttention,
     .infer = infer,
-    .aten = "copy aten::scaled_dot_product_attention",
     .readsStrides =
         [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
           return name != "attn_mask" && (type.strides.back() == 1 || type.sizes.back() == 1);
@@ -164,9 +163,10 @@ const OpDef defs::Attention = {
     .gradient = backward,
     .doc = "query [..., L, E], key [..., S, E], value [..., S, V]: [..., L, V]; leading dimensions "
            "broadcast. attn_mask broadcasts to [..., L, S]: bool (true keeps the score) or added "
-           "to the scores. scale is 1 / sqrt(E) by default. With enable_gqa, key and value may "
-           "have fewer heads (dimension -3). Only dropout_p=0. The result lies in memory in the "
-           "query's order of dimensions.",
+           "to the scores. A query whose scores are all -inf gets 0, unlike the NaN of softmax. "
+           "scale is 1 / sqrt(E) by default. With enable_gqa, key and value may have fewer heads "
+           "(dimension -3). Only dropout_p=0. The result lies in memory in the query's order of "
+           "dimensions.",
 };
 
 } // namespace cgc::ir

@@ -42,6 +42,7 @@ std::mutex &settings() {
 bool multipliesMatrices(std::string_view op) {
   constexpr std::string_view kOps[] = {
       "aten::_native_multi_head_attention",
+      "aten::_scaled_dot_product_attention_math",
       "aten::addmm",
       "aten::baddbmm",
       "aten::bmm",

@@ -22,6 +22,7 @@ inline constexpr std::string_view kAllowedAtenOps[] = {
     "aten::_native_batch_norm_legit",
     "aten::_native_batch_norm_legit_functional",
     "aten::_native_multi_head_attention",
+    "aten::_scaled_dot_product_attention_math",
     "aten::_softmax",
     "aten::_upsample_bicubic2d_aa",
     "aten::_upsample_bilinear2d_aa",

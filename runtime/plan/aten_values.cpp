@@ -122,8 +122,9 @@ Status checkNativeAttention(const Args &args) {
   return Status::ok();
 }
 
-/// Arguments: query, key, value, mask, dropout_p, is_causal, scale, enable_gqa.
-Status checkAttention(const Args &args) {
+/// Arguments: query, key, value, mask, dropout_p, is_causal, (dropout_mask,) scale, enable_gqa,
+/// which is argument kGrouped.
+template <size_t kGrouped> Status checkAttention(const Args &args) {
   if (args.number(4) != 0)
     return refuse("'dropout_p' has to be 0: its result would be random");
   const TensorRef *tensors[] = {args.tensor(0), args.tensor(1), args.tensor(2)};
@@ -146,9 +147,8 @@ Status checkAttention(const Args &args) {
   const auto rows = [](const TensorRef *tensor) { return *(tensor->sizes.end() - 2); };
   if (rows(tensors[1]) != rows(tensors[2]))
     return refuse("its key and value have to have the same number of rows");
-  // With enable_gqa (argument 7), each head of the keys and values serves several heads of the
-  // query.
-  const bool *grouped = args.get<bool>(7);
+  // With enable_gqa, each head of the keys and values serves several heads of the query.
+  const bool *grouped = args.get<bool>(kGrouped);
   if (grouped && *grouped)
     for (Sizes *batch : {&batches[1], &batches[2]}) {
       if (batch->empty() || batches[0].empty() || batches[0].back() % batch->back() != 0)
@@ -259,6 +259,7 @@ const std::vector<Row> &rows() {
         {"aten::_native_batch_norm_legit", {"no_stats"}, &checkBatchNormTrain<false>},
         {"aten::_native_batch_norm_legit_functional", {""}, &checkBatchNormTrain<true>},
         {"aten::_native_multi_head_attention", {"", "out"}, &checkNativeAttention},
+        {"aten::_scaled_dot_product_attention_math", {""}, &checkAttention<8>},
         {"aten::_softmax", {"", "out"}, &checkDenseResult},
         {"aten::arange", {"", "out", "start", "start_out", "start_step"}, &checkArange},
         {"aten::batch_norm", {""}, &checkBatchNorm},
@@ -274,7 +275,7 @@ const std::vector<Row> &rows() {
         {"aten::pdist", {""}, &checkPairDistances},
         {"aten::reflection_pad3d", {"", "out"}, &checkDenseResult},
         {"aten::replication_pad3d", {"", "out"}, &checkDenseResult},
-        {"aten::scaled_dot_product_attention", {""}, &checkAttention},
+        {"aten::scaled_dot_product_attention", {""}, &checkAttention<7>},
         {"aten::scatter_reduce", {"two", "two_out"}, &checkSelfSizes},
         {"aten::where",
          {"", "Scalar", "ScalarOther", "ScalarSelf", "self", "self_out"},

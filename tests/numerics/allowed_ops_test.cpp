@@ -16,7 +16,8 @@ namespace {
 /// selection against the plan's.
 bool dependsOnArguments(const c10::OperatorName &name) {
   return (name.name == "aten::where" && name.overload_name.empty()) ||
-         name.name == "aten::scaled_dot_product_attention" || name.name == "aten::index";
+         name.name == "aten::scaled_dot_product_attention" ||
+         name.name == "aten::_scaled_dot_product_attention_math" || name.name == "aten::index";
 }
 
 /// Returns what an overload does beside computing its results; empty for nothing.

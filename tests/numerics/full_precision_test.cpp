@@ -169,9 +169,10 @@ TEST(WithoutTf32, IsTheSameConvolution) {
 }
 
 TEST(MultipliesMatrices, IsTrueForTheOpsThatDo) {
-  for (const char *op : {"aten::_native_multi_head_attention", "aten::addmm", "aten::baddbmm",
-                         "aten::bmm", "aten::conv2d", "aten::linear", "aten::matmul", "aten::mm",
-                         "aten::scaled_dot_product_attention"})
+  for (const char *op :
+       {"aten::_native_multi_head_attention", "aten::addmm", "aten::baddbmm", "aten::bmm",
+        "aten::conv2d", "aten::linear", "aten::matmul", "aten::mm",
+        "aten::scaled_dot_product_attention", "aten::_scaled_dot_product_attention_math"})
     EXPECT_TRUE(aten::multipliesMatrices(op)) << op;
   EXPECT_FALSE(aten::multipliesMatrices("aten::mul"));
 }

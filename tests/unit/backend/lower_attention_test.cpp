@@ -8,10 +8,11 @@
 namespace cgc::backend {
 namespace {
 
+using testing::_;
 using testing::ElementsAre;
-using testing::Not;
 
-const std::string kFallback = "aten::scaled_dot_product_attention";
+const std::string kFallback = "aten::scaled_dot_product_attention",
+                  kMaskedFallback = "aten::_scaled_dot_product_attention_math";
 
 /// Text of a graph with one cgc.attention, by default with 77 queries and keys in 12 heads. An
 /// operand that `lines` defines is not an input.
@@ -314,21 +315,65 @@ TEST(LowerAttention, TakesAMaskThatBroadcasts) {
   }
 }
 
-TEST(LowerAttention, UnsupportedMaskFallsBackToLibTorch) {
-  const std::pair<std::string, std::string> kMasks[] = {
-      {"%m: bool[77,77]@cuda", ""},
+/// The kernels add a mask with dense columns to the scores. Any other one is converted first,
+/// without the dimensions that it is broadcast in.
+TEST(LowerAttention, ConvertsOtherMasks) {
+  const std::tuple<std::string, std::string, std::string> kMasks[] = {
+      {"%m: bool[77,77]@cuda", "", "kernel where"},
+      {"%m: bool[1,1,77,1]@cuda", "", "kernel where"},
       // A mask that is broadcast along the keys.
-      {"%m: f16[77,1]@cuda", ""},
-      {"%t: f16[77,77]@cuda", "%m = aten.transpose(%t) {dim0=0, dim1=1} : f16[77,77][1,77]@cuda"},
+      {"%m: f16[77,1]@cuda", "", "kernel copy"},
+      {"%t: f16[77,77]@cuda", "%m = aten.transpose(%t) {dim0=0, dim1=1} : f16[77,77][1,77]@cuda",
+       "kernel copy"},
       {"%t: f16[77,154]@cuda",
-       "%m = aten.slice(%t) {dim=1, start=0, end=154, step=2} : f16[77,77][154,2]@cuda"},
-      {"%t: f16[77,1]@cuda", "%m = aten.expand(%t) {size=[77, 77]} : f16[77,77][1,0]@cuda"}};
-  for (const auto &[input, lines] : kMasks) {
+       "%m = aten.slice(%t) {dim=1, start=0, end=154, step=2} : f16[77,77][154,2]@cuda",
+       "kernel copy"},
+      {"%t: f16[77,1]@cuda", "%m = aten.expand(%t) {size=[77, 77]} : f16[77,77][1,0]@cuda",
+       "kernel copy"}};
+  for (const auto &[input, lines, converts] : kMasks) {
     const Bucket bucket = Attention{.lines = lines, .inputs = ", " + input, .mask = "%m"}.lower();
-    ASSERT_EQ(recordName(bucket.records[0]), kFallback) << input;
-    const auto &call = std::get<AtenCall>(bucket.records[0].op);
-    EXPECT_THAT(call.args[3], Not(AtenArg(NoneArg{}))) << input;
+    EXPECT_THAT(recordNames(bucket), ElementsAre(converts, "kernel attention_f16_64_hopper"))
+        << input;
+    const auto &launch = std::get<KernelLaunch>(bucket.records.at(1).op);
+    const TensorRef &mask = bucket.tensors[static_cast<uint32_t>(launch.reads[3])];
+    EXPECT_EQ(mask.dtype, DType::F16) << input;
+    EXPECT_THAT(mask.strides, ElementsAre(_, 0, 77, 1)) << input;
   }
+}
+
+TEST(LowerAttention, AMaskThatNoKernelTakesIsAddedByLibTorch) {
+  const Bucket bucket = Attention{.type = "f16[1,12,77,256]",
+                                  .inputs = ", %m: bool[77,77]@cuda",
+                                  .mask = "%m",
+                                  .result = "f16[1,77,3072]"}
+                            .lower();
+  EXPECT_THAT(recordNames(bucket), ElementsAre("kernel where", kMaskedFallback));
+  const auto &call = std::get<AtenCall>(bucket.records.at(1).op);
+  const auto mask = static_cast<uint32_t>(std::get<TensorId>(call.args.at(3)));
+  EXPECT_EQ(bucket.tensors[mask].dtype, DType::F16);
+}
+
+/// On a GPU, LibTorch's fused kernels differ in queries without a visible key.
+TEST(LowerAttention, AMaskedCallOfLibTorchOnAGpuIsItsDefinition) {
+  for (const DeviceKind target : {DeviceKind::Cuda, DeviceKind::Cpu})
+    for (const std::string mask : {"bool[3,5]", "f32[3,5]", ""}) {
+      const std::string device = target == DeviceKind::Cuda ? "@cuda" : "", end = "\noutput %0\n}";
+      auto module = parse("graph @g(%q: f32[2,4,3,8]" + device + ", %k: f32[2,2,5,8]" + device +
+                          (mask.empty() ? "" : ", %m: " + mask + device) +
+                          ") {\n%0 = aten.scaled_dot_product_attention(%q, %k, %k" +
+                          (mask.empty() ? "" : ", %m") +
+                          ") {enable_gqa=true, scale=0.5} : f32[2,4,3,8]" + device + end);
+      auto plan = lowerAll(*module, target);
+      ASSERT_TRUE(plan) << plan.status().message();
+      const LaunchRecord &record = plan->plan.entries[0].buckets[0].records.back();
+      const bool isDefinition = target == DeviceKind::Cuda && !mask.empty();
+      EXPECT_EQ(recordName(record), isDefinition ? kMaskedFallback : kFallback) << mask;
+      const auto &call = std::get<AtenCall>(record.op);
+      const size_t scale = isDefinition ? 7 : 6; // After dropout_mask.
+      ASSERT_EQ(call.args.size(), scale + 2);
+      EXPECT_EQ(call.args[scale], AtenArg(0.5));
+      EXPECT_EQ(call.args[scale + 1], AtenArg(true));
+    }
 }
 
 } // namespace

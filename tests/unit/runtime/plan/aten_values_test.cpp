@@ -200,6 +200,22 @@ TEST(AtenValues, AttentionHasNoDropout) {
   EXPECT_THAT(refusal(shapes, call(0.5)), HasSubstr("'dropout_p' has to be 0"));
 }
 
+/// The op has `dropout_mask` before `scale`.
+TEST(AtenValues, TheDefinitionOfAttentionIsCheckedAsAttention) {
+  const auto call = [](double dropout, bool grouped) {
+    return AtenCall{"aten::_scaled_dot_product_attention_math",
+                    "",
+                    {id(0), id(1), id(2), NoneArg{}, dropout, false, NoneArg{}, NoneArg{}, grouped},
+                    {id(3), kNoTensor}};
+  };
+  const Shapes same = {{2, 4, 3, 8}, {2, 4, 5, 8}, {2, 4, 5, 6}, {2, 4, 3, 6}},
+               shared = {{2, 4, 3, 8}, {2, 2, 5, 8}, {2, 2, 5, 6}, {2, 4, 3, 6}};
+  EXPECT_EQ(refusal(same, call(0, false)), "");
+  EXPECT_EQ(refusal(shared, call(0, true)), "");
+  EXPECT_THAT(refusal(shared, call(0, false)), HasSubstr("do not broadcast"));
+  EXPECT_THAT(refusal(same, call(0.5, false)), HasSubstr("'dropout_p' has to be 0"));
+}
+
 TEST(AtenValues, ArangeHasTheElementsOfThePlan) {
   const auto arange = [](const char *overload, std::vector<AtenArg> args) {
     const bool writes = std::string_view(overload).ends_with("out");
