@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 
 #include "backend/bucket_builder.h"
+#include "backend/index_bounds.h"
 #include "backend/lowering.h"
 #include "backend/pointwise.h"
 #include "backend/time_model.h"
@@ -118,6 +119,7 @@ private:
       if (placed)
         return Status::ok();
     }
+    boundIndices(node, builder_);
     if (launchPointwise(node, builder_))
       return Status::ok();
     const Lowering &row = lowering(node.op());

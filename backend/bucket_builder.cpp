@@ -236,8 +236,7 @@ void BucketBuilder::callThenCopy(std::string op, std::string overload, std::vect
 
 void BucketBuilder::copy(const Place &source, const Place &destination) {
   CGC_CHECK(source.sizes == destination.sizes);
-  if (coversStorage(destination))
-    storages_[destination.storage].inputView = inputViewOf(source);
+  noteCopy(source, destination);
   if (source.dtype == destination.dtype && source.type().isContiguous() &&
       destination.type().isContiguous())
     record({Memcpy{tensor(source), tensor(destination)}});
@@ -260,20 +259,44 @@ bool BucketBuilder::coversStorage(const Place &place) const {
   return place.offset == 0 && place.type().numBytes() == storages_[place.storage].bytes;
 }
 
-std::optional<Place> BucketBuilder::inputViewOf(const Place &place) const {
+std::optional<BucketBuilder::InputView> BucketBuilder::inputViewOf(const Place &place) const {
   const Storage &storage = storages_[place.storage];
   if (storage.kind == BufferKind::Input)
-    return place;
+    return InputView{place};
   return coversStorage(place) ? storage.inputView : std::nullopt;
 }
 
-void BucketBuilder::boundInput(const Place &indices, int64_t bound) {
-  const std::optional<Place> view = inputViewOf(indices);
-  if (!view)
+void BucketBuilder::noteCopy(const Place &source, const Place &copy,
+                             std::optional<int64_t> exempt) {
+  std::optional<InputView> &view = storages_[copy.storage].inputView;
+  view.reset();
+  if (!coversStorage(copy))
     return;
+  // A narrower type, or a bool, has other values.
+  if (source.sizes != copy.sizes ||
+      (source.dtype != copy.dtype && copy.dtype != DType::I64 && copy.dtype != DType::I32))
+    return;
+  view = inputViewOf(source);
+  if (!view || !exempt || view->exempt == exempt)
+    return;
+  if (view->exempt) // An input has one such value.
+    view.reset();
+  else
+    view->exempt = exempt;
+}
+
+void BucketBuilder::boundInput(const Place &indices, int64_t bound, bool wraps) {
+  const std::optional<InputView> from = inputViewOf(indices);
+  if (!from || bound < 1) // Nothing indexes an empty dimension.
+    return;
+  const Place *const view = &from->place;
   IoTensor &input = inputs_[storages_[view->storage].index];
+  if (isFloating(input.dtype) || input.dtype == DType::Bool)
+    return;
   IndexBound added{.upperBound = bound,
-                   .offset = static_cast<int64_t>(view->offset / dtypeSize(view->dtype))};
+                   .offset = static_cast<int64_t>(view->offset / dtypeSize(view->dtype)),
+                   .wraps = wraps,
+                   .exempt = from->exempt};
   if (coversStorage(*view)) {
     const ir::Dims dense = ir::contiguousStrides(input.sizes);
     added.sizes = input.sizes;
@@ -290,8 +313,9 @@ void BucketBuilder::boundInput(const Place &indices, int64_t bound) {
     return;
   for (IndexBound &known : input.indexBounds)
     if (known.offset == added.offset && known.sizes == added.sizes &&
-        known.strides == added.strides) {
+        known.strides == added.strides && known.exempt == added.exempt) {
       known.upperBound = std::min(known.upperBound, bound);
+      known.wraps &= wraps;
       return;
     }
   if (input.indexBounds.size() < kMaxIndexBounds)

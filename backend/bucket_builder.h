@@ -101,9 +101,12 @@ public:
   // Records. Each belongs to the node of the last beginNode().
   void beginNode(const ir::Node &node) { location_ = locations_.add(node.loc()); }
   TensorId tensor(const Place &place);
-  /// Requires the values of `indices` to be below `bound` if they are elements of an input or a
-  /// copy of some.
-  void boundInput(const Place &indices, int64_t bound);
+  /// Requires the values of `indices` to be in [0, bound), or in [-bound, bound) if they wrap, if
+  /// they are elements of an integer input or a copy of some.
+  void boundInput(const Place &indices, int64_t bound, bool wraps = false);
+  /// Notes that `copy` has the elements of `source`, of the same sizes, for boundInput(). The ones
+  /// that equal `exempt`, if given, are 0 in the copy.
+  void noteCopy(const Place &source, const Place &copy, std::optional<int64_t> exempt = {});
   /// A constant or a placed value as an argument of an ATen overload.
   AtenArg arg(const ir::Arg &arg);
   /// Adds a call that computes into `outputs`: an overload with true `out` arguments, or one that
@@ -141,11 +144,16 @@ public:
   FinishedBucket finish(bool branches);
 
 private:
+  /// A view of an input, but for the elements that equal `exempt`.
+  struct InputView {
+    Place place;
+    std::optional<int64_t> exempt = std::nullopt;
+  };
   struct Storage {
     BufferKind kind;
     uint32_t index;
     uint64_t bytes;
-    std::optional<Place> inputView = std::nullopt; ///< The view of an input that it is a copy of.
+    std::optional<InputView> inputView = std::nullopt; ///< What it is a copy of.
   };
   Place newStorage(BufferKind kind, uint32_t index, const ir::TensorType &type);
   /// The dense place of a whole state.
@@ -160,7 +168,7 @@ private:
   bool coversStorage(const Place &place) const;
   /// Returns the view of an input that has the elements of `place`, in any order; nothing if
   /// `place` is neither in an input nor a whole copy of a view of one.
-  std::optional<Place> inputViewOf(const Place &place) const;
+  std::optional<InputView> inputViewOf(const Place &place) const;
 
   LowerOptions options_;
   WeightTable &weights_;

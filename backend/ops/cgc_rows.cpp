@@ -8,10 +8,8 @@ Status lowerRows(const ir::Node &node, BucketBuilder &builder) {
   Place input = builder.place(node.arg("input").value());
   Place result = builder.allocate(*node.result());
   std::optional<Place> index;
-  if (const ir::Arg &arg = node.arg("index"); !arg.isNone()) {
+  if (const ir::Arg &arg = node.arg("index"); !arg.isNone())
     index = builder.place(arg.value());
-    builder.boundInput(*index, input.sizes[1]);
-  }
   if (launchWarpRows(kernelNamed("rows", result.dtype), input.sizes[0], {input, index}, result,
                      builder))
     return Status::ok();

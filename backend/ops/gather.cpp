@@ -42,8 +42,6 @@ Place aroundDim(const ir::Arg &arg, size_t dim, BucketBuilder &builder) {
 /// indexedDim() lets through.
 void launchIndexed(const ir::Node &node, std::string kernel, size_t dim,
                    llvm::ArrayRef<llvm::StringRef> args, BucketBuilder &builder) {
-  builder.boundInput(builder.place(node.arg("index").value()),
-                     node.arg("self").value()->tensor().sizes[dim]);
   std::vector<std::optional<Place>> reads;
   for (llvm::StringRef arg : args)
     reads.emplace_back(aroundDim(node.arg(arg), dim, builder));

@@ -9,7 +9,6 @@ namespace cgc::backend {
 bool embedInto(const Place &weight, Place indices, const std::optional<Place> &positions,
                const Place &result, const std::optional<Place> &rowStatistics,
                BucketBuilder &builder) {
-  builder.boundInput(indices, weight.sizes[0]);
   if (indices.sizes.empty()) {
     indices.sizes = {1};
     indices.strides = {1};

@@ -1,4 +1,5 @@
 // masked_fill: one where(mask, value, self).
+#include "backend/index_bounds.h"
 #include "backend/kernels.h"
 #include "backend/lowering.h"
 
@@ -6,6 +7,7 @@ namespace cgc::backend {
 
 Status lowerMaskedFill(const ir::Node &node, BucketBuilder &builder) {
   Place result = builder.allocate(*node.result());
+  noteReplacedIndex(node, builder);
   Place self = builder.place(node.arg("self").value()),
         mask = builder.place(node.arg("mask").value());
   const ir::Arg &arg = node.arg("value");

@@ -1,5 +1,6 @@
 // where: cgc's own kernel on cuda; else LibTorch's, which takes tensors only: numbers become 0-d
 // tensors in device memory.
+#include "backend/index_bounds.h"
 #include "backend/kernels.h"
 #include "backend/lowering.h"
 
@@ -7,6 +8,7 @@ namespace cgc::backend {
 
 Status lowerWhere(const ir::Node &node, BucketBuilder &builder) {
   Place result = builder.allocate(*node.result());
+  noteReplacedIndex(node, builder);
   const ir::Arg &self = node.arg("self"), &other = node.arg("other");
   Place condition = builder.place(node.arg("condition").value());
   const std::optional<Operand> x = operand(self, builder), z = operand(other, builder);

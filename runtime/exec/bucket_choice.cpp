@@ -42,10 +42,21 @@ private:
   int64_t rowElements_ = 0, batch_ = 0;
 };
 
-/// Checks the elements of `bound` among values of type T at `data`, which may be unaligned.
+/// "element 7", or "element [2,1]" in a tensor of several dimensions.
+std::string elementText(int64_t element, std::span<const int64_t> sizes) {
+  if (sizes.size() < 2)
+    return "element " + std::to_string(element);
+  std::string place;
+  for (size_t d = sizes.size(); d-- > 0; element /= sizes[d])
+    place = std::to_string(element % sizes[d]) + (place.empty() ? "" : "," + place);
+  return "element [" + place + "]";
+}
+
+/// Checks the elements of `bound` among values of type T at `data`, which may be unaligned, of a
+/// view with these sizes.
 template <class T>
 Status checkIndicesOf(const IoTensor &input, const IndexBound &bound, const ElementMap &map,
-                      const std::byte *data) {
+                      const std::byte *data, std::span<const int64_t> sizes) {
   if (std::ranges::find(bound.sizes, 0) != bound.sizes.end())
     return Status::ok();
   std::array<int64_t, kMaxRank> at{}; // The place in the view, in row-major order.
@@ -54,11 +65,13 @@ Status checkIndicesOf(const IoTensor &input, const IndexBound &bound, const Elem
     if (const std::optional<int64_t> mapped = map(element)) {
       T value;
       std::memcpy(&value, data + *mapped * int64_t(sizeof(T)), sizeof(T));
-      if (value < 0 || int64_t(value) >= bound.upperBound)
-        return {Code::Usage, "input '" + input.name + "': element " + std::to_string(*mapped) +
-                                 " is " + std::to_string(value) +
-                                 ", but the model's embedding takes values from 0 to " +
-                                 std::to_string(bound.upperBound - 1)};
+      if (!bound.allows(int64_t(value)))
+        return {Code::Usage, "input '" + input.name + "': " + elementText(*mapped, sizes) + " is " +
+                                 std::to_string(value) +
+                                 ", but the model reads it as an index from " +
+                                 std::to_string(bound.lowerBound()) + " to " +
+                                 std::to_string(bound.upperBound - 1) +
+                                 (bound.exempt ? ", or " + std::to_string(*bound.exempt) : "")};
     }
     size_t dim = bound.sizes.size();
     for (; dim > 0; --dim) {
@@ -178,15 +191,15 @@ Status checkIndices(std::span<const IoTensor> inputs, std::span<const TensorView
     for (const IndexBound &bound : input.indexBounds) {
       Status status;
       if (input.dtype == DType::I64)
-        status = checkIndicesOf<int64_t>(input, bound, map, data);
+        status = checkIndicesOf<int64_t>(input, bound, map, data, views[i].sizes);
       else if (input.dtype == DType::I32)
-        status = checkIndicesOf<int32_t>(input, bound, map, data);
+        status = checkIndicesOf<int32_t>(input, bound, map, data, views[i].sizes);
       else if (input.dtype == DType::I16)
-        status = checkIndicesOf<int16_t>(input, bound, map, data);
+        status = checkIndicesOf<int16_t>(input, bound, map, data, views[i].sizes);
       else if (input.dtype == DType::I8)
-        status = checkIndicesOf<int8_t>(input, bound, map, data);
+        status = checkIndicesOf<int8_t>(input, bound, map, data, views[i].sizes);
       else if (input.dtype == DType::U8)
-        status = checkIndicesOf<uint8_t>(input, bound, map, data);
+        status = checkIndicesOf<uint8_t>(input, bound, map, data, views[i].sizes);
       CGC_TRY(status);
     }
   }

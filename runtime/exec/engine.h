@@ -193,10 +193,10 @@ public:
   /// Unsupported for a bucket with LibTorch's records and without the graph executor.
   ///
   /// Usage if a name, shape, dtype or count does not fit, or if an input in host memory has an
-  /// index outside its embedding (IoTensor::indexBounds). Indices in device memory are not checked,
-  /// because that would wait for them: for an index out of range, cgc's kernels read the first or
-  /// last row, and a LibTorch record stops the device with an assertion, after which the process
-  /// cannot use the device any more.
+  /// index out of range (IoTensor::indexBounds). Indices in device memory, and those that the plan
+  /// computes, are not checked, because that would wait for them: for an index out of range, cgc's
+  /// kernels read the first or last row, and a LibTorch record stops the device with an assertion,
+  /// after which the process cannot use the device any more.
   Status run(std::string_view entry, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs, void *stream = nullptr);
 

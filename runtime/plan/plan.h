@@ -27,7 +27,7 @@
 namespace cgc {
 
 /// The version of the file format. A reader accepts this version only.
-inline constexpr uint32_t kPlanFormatVersion = 9;
+inline constexpr uint32_t kPlanFormatVersion = 10;
 /// The version of the launch record's argument lists: reads, writes, ints, floats.
 inline constexpr uint32_t kKernelAbi = 1;
 /// Alignment of weights in the file and of buffers in the arena, in bytes.
@@ -200,12 +200,21 @@ inline constexpr size_t kMaxRank = 16;
 /// The bounds that one input may have. A check of its indices reads each element so often at most.
 inline constexpr size_t kMaxIndexBounds = 64;
 
-/// Elements of an integer input that index a table of `upperBound` rows: each must be in
-/// [0, upperBound). They are a strided view of the input: offset and strides are in elements.
+/// Elements of an integer input that index `upperBound` places. They are a strided view of the
+/// input: offset and strides are in elements.
 struct IndexBound {
   int64_t upperBound = 0;
   int64_t offset = 0;
   std::vector<int64_t> sizes = {}, strides = {};
+  /// Negative indices count from the end: the least is -upperBound. Otherwise it is 0.
+  bool wraps = false;
+  /// A value that the model replaces before it reads the index, such as the ignore_index of a loss.
+  std::optional<int64_t> exempt = {};
+
+  int64_t lowerBound() const { return wraps ? -upperBound : 0; }
+  bool allows(int64_t index) const {
+    return (index >= lowerBound() && index < upperBound) || index == exempt;
+  }
   bool operator==(const IndexBound &) const = default;
 };
 
@@ -225,8 +234,8 @@ struct IoTensor {
   bool operator==(const IoTensor &) const = default;
 };
 
-/// The least bound of `input`'s indices, below which all of its values are valid; nothing without
-/// bounds.
+/// The least bound of `input`'s indices, below which all of its values from 0 on are valid; nothing
+/// without bounds.
 CGC_API std::optional<int64_t> leastBound(const IoTensor &input);
 
 /// An entry specialized to one concrete set of input shapes.

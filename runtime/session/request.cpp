@@ -159,9 +159,13 @@ Status RequestTable::checkForFallback(const Entry &entry, std::span<const Tensor
                                  "' has a negative size, or is larger than any memory"};
       // An index outside of its table would stop a GPU.
       const int64_t elements = int64_t(*bytes / dtypeSize(views[i].dtype));
-      if (const std::optional<int64_t> bound = leastBound(tensors[i]))
-        tensors[i].indexBounds = {
-            {.upperBound = *bound, .offset = 0, .sizes = {elements}, .strides = {1}}};
+      std::vector<IndexBound> &bounds = tensors[i].indexBounds;
+      for (IndexBound &bound : bounds) {
+        bound.upperBound = *leastBound(tensors[i]);
+        bound.offset = 0;
+        bound.sizes = {elements};
+        bound.strides = {1};
+      }
     }
     CGC_TRY(checkViews(tensors, views, device, kind));
     return checkIndices(tensors, views);

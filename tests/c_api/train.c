@@ -1,5 +1,6 @@
-/* Trains from C99 with every function of a trainer, on the host: train PLAN FOLDER. PLAN is the
- * step of examples/training/mlp.py with AdamW. Exits with 1 and prints the line that failed. */
+/* Trains from C99 with every function of a trainer, on the host: train PLAN FOLDER [reference].
+ * PLAN is the step of examples/training/mlp.py with AdamW; one with target cuda needs the reference
+ * executor. Exits with 1 and prints the line that failed. */
 #include "runtime/cgc.h"
 
 #include <stdio.h>
@@ -60,13 +61,14 @@ static int train(cgc_trainer *trainer, double *first, double *last) {
 }
 
 static int check(cgc_trainer *trainer, const char *folder) {
-  static float weight[64][kFeatures], other[64][kFeatures];
+  static float weight[64][kFeatures], other[64][kFeatures], initial[64][kFeatures];
   static float loss;
   char model[4096];
   int64_t count = -1;
   double steps = 5, lr = 0.01, first = 0, last = 0, again = 0;
   const cgc_tensor weights = {weight, weight_sizes, 2, CGC_F32, CGC_HOST};
   const cgc_tensor others = {other, weight_sizes, 2, CGC_F32, CGC_HOST};
+  const cgc_tensor initials = {initial, weight_sizes, 2, CGC_F32, CGC_HOST};
   const cgc_tensor output = {&loss, NULL, 0, CGC_F32, CGC_HOST};
   const cgc_tensor number = {&count, NULL, 0, CGC_I64, CGC_HOST};
   cgc_memory_report memory = CGC_INIT(cgc_memory_report);
@@ -99,6 +101,26 @@ static int check(cgc_trainer *trainer, const char *folder) {
   if (train(trainer, &first, &again))
     return 1;
   CHECK(again == last);
+
+  /* A label of no class changes nothing, and the trainer goes on. */
+  SUCCEEDS(cgc_trainer_reset(trainer, &error));
+  SUCCEEDS(cgc_trainer_read(trainer, "layers.0.weight", &initials, &error));
+  for (int i = 0; i < 4; ++i) {
+    static const int64_t labels[4] = {kClasses, 99, -7, 1000000000000};
+    y[3] = labels[i];
+    FAILS(cgc_trainer_step(trainer, inputs, 2, NULL, &error), CGC_USAGE, "input 'y': element 3 is");
+    FAILS(cgc_trainer_accumulate(trainer, inputs, 2, NULL, &error), CGC_USAGE, "from 0 to 9");
+    FAILS(cgc_trainer_evaluate(trainer, inputs, 2, &output, 1, NULL, &error), CGC_USAGE, "or -100");
+  }
+  CHECK(cgc_trainer_step_number(trainer) == 0 && cgc_trainer_micro_batches(trainer) == 0);
+  SUCCEEDS(cgc_trainer_read(trainer, "optimizer:step", &number, &error));
+  CHECK(count == 0);
+  SUCCEEDS(cgc_trainer_read(trainer, "layers.0.weight", &others, &error));
+  CHECK(memcmp(initial, other, sizeof initial) == 0);
+  y[3] = -100; /* The loss ignores it. */
+  SUCCEEDS(cgc_trainer_step(trainer, inputs, 2, NULL, &error));
+  SUCCEEDS(cgc_trainer_wait(trainer, &error));
+  y[3] = 3;
 
   SUCCEEDS(cgc_trainer_reset(trainer, &error));
   FAILS(cgc_trainer_update(trainer, NULL, &error), CGC_USAGE, "accumulate");
@@ -133,7 +155,7 @@ int main(int argc, char **argv) {
   cgc_trainer *trainer = NULL;
   cgc_trainer_options options = CGC_INIT(cgc_trainer_options);
   int failed = 0;
-  CHECK(argc == 3);
+  CHECK(argc == 3 || (argc == 4 && strcmp(argv[3], "reference") == 0));
   for (int i = 0; i < kBatch; ++i) {
     y[i] = i % kClasses;
     for (int k = 0; k < kFeatures; ++k)
@@ -146,7 +168,7 @@ int main(int argc, char **argv) {
   options.steps_in_flight = 0;
   options.executor = (cgc_executor)9;
   FAILS(cgc_trainer_create(plan, &options, &trainer, &error), CGC_USAGE, "no executor 9");
-  options.executor = CGC_GRAPH;
+  options.executor = argc == 4 ? CGC_REFERENCE : CGC_GRAPH;
   SUCCEEDS(cgc_trainer_create(plan, &options, &trainer, &error));
   cgc_plan_destroy(plan); /* The trainer keeps it. */
   failed = check(trainer, argv[2]);

@@ -273,10 +273,10 @@ TEST_F(Run, RefusesTokensThatTheEmbeddingHasNot) {
   tokens[5] = 512;
   writeNpy(folder / "text.npy", "<i8", {1, 16}, tokens);
   refuses({"--entry", "encode_text", "--input", "text=@text.npy"}, 2,
-          {"'text'", "element 5", "512", "0 to 511"});
+          {"'text'", "element [0,5]", "512", "0 to 511"});
   tokens[5] = -1;
   writeNpy(folder / "text.npy", "<i8", {1, 16}, tokens);
-  refuses({"--entry", "encode_text", "--input", "text=@text.npy"}, 2, {"element 5", "-1"});
+  refuses({"--entry", "encode_text", "--input", "text=@text.npy"}, 2, {"element [0,5]", "-1"});
 }
 
 TEST_F(Run, WritesToStreams) {

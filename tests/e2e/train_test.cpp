@@ -9,19 +9,21 @@ namespace {
 class Train : public ScriptTest {
 protected:
   /// Compiles the step of the multilayer perceptron to mlp.cgplan.
-  Outcome compile(const std::vector<std::string> &more, const std::string &model = "mlp.pt") {
+  Outcome compile(const std::vector<std::string> &more, const std::string &model = "mlp.pt",
+                  const std::string &target = "cpu") {
     std::vector<std::string> arguments = {"compile",  trainingModels() / model,
                                           "-o",       "mlp.cgplan",
                                           "--train",  "forward",
-                                          "--target", "cpu",
+                                          "--target", target,
                                           "--input",  "x=f32[16,32]",
                                           "--input",  "y=i64[16]"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return cgc(arguments);
   }
-  void makeStep(std::vector<std::string> more = {}, const std::string &model = "mlp.pt") {
+  void makeStep(std::vector<std::string> more = {}, const std::string &model = "mlp.pt",
+                const std::string &target = "cpu") {
     more.insert(more.begin(), {"--optimizer", "adamw,lr=0.01"});
-    const Outcome outcome = compile(more, model);
+    const Outcome outcome = compile(more, model, target);
     ASSERT_EQ(outcome.status, 0) << outcome.err;
   }
   /// Runs cgc train on mlp.cgplan and its data.
@@ -108,10 +110,62 @@ TEST_F(Train, InstrumentsTheCompilationOfEachEntry) {
 }
 
 TEST_F(Train, TrainsFromC99) {
-  makeStep({"--accumulate"});
-  const Outcome outcome = runProgram(
-      {test::buildDir().string() + "/bin/cgc_test_c_trainer", "mlp.cgplan", "run"}, folder);
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  for (const std::string target : {"cpu", "cuda"}) {
+    makeStep({"--accumulate"}, "mlp.pt", target);
+    std::vector<std::string> arguments = {test::buildDir().string() + "/bin/cgc_test_c_trainer",
+                                          "mlp.cgplan", "run_" + target};
+    if (target == "cuda")
+      arguments.emplace_back("reference");
+    const Outcome outcome = runProgram(arguments, folder);
+    EXPECT_EQ(outcome.status, 0) << target << ": " << outcome.err;
+  }
+}
+
+/// A label of the third batch that is no class ends the training there, with the checkpoint of the
+/// steps before it.
+TEST_F(Train, LabelsOutOfRangeAreNamed) {
+  for (const std::string target : {"cpu", "cuda"}) {
+    makeStep({}, "mlp.pt", target);
+    const auto run = [&](int64_t label) {
+      std::vector<int64_t> labels(64);
+      for (size_t i = 0; i < labels.size(); ++i)
+        labels[i] = static_cast<int64_t>(i % 10);
+      labels[40] = label;
+      writeNpy(folder / "labels.npy", "<i8", {64}, labels);
+      std::vector<std::string> arguments = {"train", "mlp.cgplan",         "--data",
+                                            x_,      "y=labels.npy",       "--checkpoint",
+                                            "run",   "--checkpoint-every", "2"};
+      if (target == "cuda")
+        arguments.insert(arguments.end(), {"--executor", "reference"});
+      return cgc(arguments);
+    };
+    for (const int64_t label : {int64_t(10), int64_t(-7), int64_t(-1), int64_t(1000000000000)}) {
+      expectError(run(label), 2,
+                  {"the batch of step 3", "input 'y': element 8 is " + std::to_string(label),
+                   "an index from 0 to 9, or -100"});
+      const Outcome rest = train({"--resume", "run", "--steps", "1", "--json", "--executor",
+                                  target == "cuda" ? "reference" : "graph"});
+      ASSERT_EQ(rest.status, 0) << rest.err;
+      EXPECT_EQ(parseJson(rest, "train")["first_step"], 3) << target;
+    }
+    EXPECT_EQ(run(-100).status, 0) << target << ": the loss ignores it";
+  }
+}
+
+TEST_F(Train, RunNamesALabelOutOfRange) {
+  for (const std::string target : {"cpu", "cuda"}) {
+    makeStep({}, "mlp.pt", target);
+    std::vector<int64_t> labels(16);
+    labels[5] = 99;
+    writeNpy(folder / "labels.npy", "<i8", {16}, labels);
+    std::vector<float> x(16 * 32);
+    writeNpy(folder / "batch.npy", "<f4", {16, 32}, x);
+    std::vector<std::string> arguments = {"run",     "mlp.cgplan",   "--entry", "evaluate",
+                                          "--input", "x=@batch.npy", "--input", "y=@labels.npy"};
+    if (target == "cuda")
+      arguments.insert(arguments.end(), {"--executor", "reference"});
+    expectError(cgc(arguments), 2, {"input 'y': element 5 is 99", "from 0 to 9, or -100"});
+  }
 }
 
 TEST_F(Train, ADamagedNoteOfACheckpointIsRefused) {

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 namespace cgc::backend {
 namespace {
 
@@ -248,6 +250,108 @@ TEST(Lower, AnInputThatIndexesAnEmbeddingIsBounded) {
   EXPECT_THAT(inputs[2].indexBounds, below(7)) << "of the two embeddings, the smaller";
   EXPECT_THAT(inputs[3].indexBounds, below(9));
   EXPECT_THAT(inputs[0].indexBounds, testing::IsEmpty());
+}
+
+/// The bounds of the input called `name` of a graph with these inputs and lines, for both targets.
+void expectBounds(const std::string &inputs, const std::string &lines, const std::string &name,
+                  const std::vector<IndexBound> &bounds) {
+  for (const DeviceKind target : {DeviceKind::Cpu, DeviceKind::Cuda}) {
+    std::string text = "graph @g(" + inputs + ") {\n" + lines + "\n}";
+    if (target == DeviceKind::Cuda) // Each type ends with the device.
+      text =
+          std::regex_replace(text, std::regex(R"(: (\w+\[[0-9,]*\](\[[0-9,]*\])?))"), ": $1@cuda");
+    auto plan = lowerAll(*parse(text), target);
+    ASSERT_TRUE(plan) << plan.status().message();
+    const std::vector<IoTensor> &all = plan->plan.entries[0].buckets[0].inputs;
+    const auto input = std::ranges::find(all, name, &IoTensor::name);
+    ASSERT_NE(input, all.end());
+    EXPECT_EQ(input->indexBounds, bounds) << text;
+  }
+}
+
+/// LibTorch's limits: negative indices count from the end for index and index_put only.
+TEST(Lower, EachOpThatReadsIndicesBoundsThem) {
+  const std::string inputs = "%x: f32[4,7], %i: i64[2,3], %s: f32[2,3], %k: i64[3], %v: f32[3,7]";
+  const std::vector<IndexBound> both = {{7, 0, {2, 3}, {3, 1}}}, one = {{4, 0, {3}, {1}}};
+  IndexBound wraps = one[0];
+  wraps.wraps = true;
+  const auto expectBoth = [&](const std::string &call) {
+    expectBounds(inputs, call + "\noutput %0", "i", both);
+  };
+  expectBoth("%0 = aten.gather(%x, %i) {dim=-1} : f32[2,3]");
+  expectBoth("%0 = aten.scatter(%x, %i, %s) {dim=1} : f32[4,7]");
+  expectBoth("%0 = aten.scatter(%x, %i, 2.0) {dim=1} : f32[4,7]");
+  expectBoth("%0 = aten.scatter_add(%x, %i, %s) {dim=1} : f32[4,7]");
+  expectBoth("%0 = aten.scatter_reduce(%x, %i, %s) {dim=1, reduce=\"sum\"} : f32[4,7]");
+  expectBounds(inputs, "%0 = aten.index_select(%x, %k) {dim=0} : f32[3,7]\noutput %0", "k", one);
+  expectBounds(inputs, "%0 = cgc.embedding_backward(%v, %k) {num_weights=4} : f32[4,7]\noutput %0",
+               "k", one);
+  expectBounds(inputs, "%0 = aten.index(%x, [%k]) : f32[3,7]\noutput %0", "k", {wraps});
+  expectBounds(inputs, "%0 = aten.index_put(%x, [%k], %v) : f32[4,7]\noutput %0", "k", {wraps});
+  wraps.upperBound = 7;
+  expectBounds(inputs, "%0 = aten.index(%x, [none, %k]) : f32[4,3]\noutput %0", "k", {wraps});
+  // What one op allows and another one does not is refused.
+  expectBounds(inputs,
+               "%0 = aten.index(%x, [none, %k]) : f32[4,3]\n"
+               "%1 = aten.index_select(%x, %k) {dim=0} : f32[3,7]\noutput %0, %1",
+               "k", one);
+}
+
+/// The picked classes of a loss: those that it ignores are replaced by class 0.
+TEST(Lower, AReplacedValueIsNoIndex) {
+  const std::string inputs = "%x: f32[3,5], %i: i64[3], %n: i32[3], %f: f32[3], %b: bool[3]";
+  const auto expectBound = [&](const std::string &classes, const char *name,
+                               const std::vector<IndexBound> &bounds) {
+    expectBounds(inputs, classes + R"(
+      %u = aten.unsqueeze(%c) {dim=1} : i64[3,1]
+      %g = aten.gather(%x, %u) {dim=1} : f32[3,1]
+      output %g)",
+                 name, bounds);
+  };
+  const IndexBound bound{5, 0, {3}, {1}};
+  IndexBound exempt = bound;
+  exempt.exempt = -100;
+  expectBound(R"(%m = aten.ne(%i, -100) : bool[3]
+      %c = aten.where(%m, %i, 0) : i64[3])",
+              "i", {exempt});
+  expectBound(R"(%m = aten.eq(%i, -100) : bool[3]
+      %c = aten.where(%m, 0, %i) : i64[3])",
+              "i", {exempt});
+  expectBound(R"(%m = aten.eq(%i, -100) : bool[3]
+      %c = aten.masked_fill(%i, %m, 0) : i64[3])",
+              "i", {exempt});
+  expectBound(R"(%w = aten.to(%n) {dtype=i64} : i64[3]
+      %m = aten.ne(%w, -100) : bool[3]
+      %c = aten.where(%m, %w, 0) : i64[3])",
+              "n", {exempt});
+  // Not the replaced value, not the value that was compared, or not the same comparison.
+  for (const char *classes : {R"(%m = aten.ne(%i, -100) : bool[3]
+      %c = aten.where(%m, %i, 1) : i64[3])",
+                              R"(%m = aten.eq(%i, -100) : bool[3]
+      %c = aten.where(%m, %i, 0) : i64[3])",
+                              R"(%m = aten.gt(%i, -100) : bool[3]
+      %c = aten.where(%m, %i, 0) : i64[3])",
+                              R"(%m = aten.ne(%n, -100) : bool[3]
+      %c = aten.where(%m, %i, 0) : i64[3])",
+                              // Two values.
+                              R"(%m = aten.ne(%i, -100) : bool[3]
+      %1 = aten.where(%m, %i, 0) : i64[3]
+      %2 = aten.ne(%1, 9) : bool[3]
+      %c = aten.where(%2, %1, 0) : i64[3])",
+                              // 300 becomes 44.
+                              R"(%1 = aten.to(%i) {dtype=u8} : u8[3]
+      %c = aten.to(%1) {dtype=i64} : i64[3])"})
+    expectBound(classes, "i", {});
+  expectBound("%c = aten.to(%f) {dtype=i64} : i64[3]", "f", {});
+  expectBound("%c = aten.to(%b) {dtype=i64} : i64[3]", "b", {});
+}
+
+TEST(Lower, AnOverwrittenCopyOfAnInputIsNotBounded) {
+  expectBounds("%x: f32[9,4], %i: i64[3], %k: i64[1]", R"(
+    %0 = aten.slice_scatter(%i, %k) {dim=0, start=0, end=1} : i64[3]
+    %1 = aten.embedding(%x, %0) : f32[3,4]
+    output %1)",
+               "i", {});
 }
 
 TEST(Lower, AFallbackIsCalledByItsNameAndOverload) {

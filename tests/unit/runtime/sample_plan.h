@@ -187,7 +187,13 @@ inline SamplePlan randomPlan(unsigned seed) {
       IoTensor &input = bucket.inputs.back();
       if (!isFloating(input.dtype) && input.dtype != DType::Bool && !input.sizes.empty() &&
           std::ranges::find(input.sizes, 0) == input.sizes.end())
-        input.indexBounds = {{1 + upTo(100), 0, {input.sizes.back()}, {1}}};
+        input.indexBounds = {{.upperBound = 1 + upTo(100),
+                              .sizes = {input.sizes.back()},
+                              .strides = {1},
+                              .wraps = upTo(1) == 1,
+                              .exempt = upTo(1) == 1
+                                            ? std::optional<int64_t>(-int64_t(upTo(1)) * 100)
+                                            : std::nullopt}};
       bucket.tensors.push_back(
           dense(BufferKind::Input, i, 0, bucket.inputs[i].dtype, bucket.inputs[i].sizes));
     }

@@ -355,6 +355,26 @@ TEST_F(CpuContext, EachIndexHasTheBoundOfItsOwnEmbedding) {
   EXPECT_THAT(run({0, 0, -1, 0, 0, 0}).message(), HasSubstr("element 2 is -1"));
 }
 
+TEST_F(CpuContext, NegativeAndReplacedIndicesAreTakenWhereTheOpTakesThem) {
+  const auto run = [&](std::vector<int64_t> ids, const IndexBound &bound) {
+    return runWithIds<int64_t>(provider_, DType::I64, std::move(ids), {bound});
+  };
+  const IndexBound wraps = {
+      .upperBound = 5, .offset = 0, .sizes = {3}, .strides = {1}, .wraps = true};
+  EXPECT_TRUE(run({-5, 4, -1}, wraps).isOk());
+  EXPECT_THAT(run({0, 0, -6}, wraps).message(),
+              AllOf(HasSubstr("element 2 is -6"), HasSubstr("an index from -5 to 4")));
+  EXPECT_THAT(run({0, 5, 0}, wraps).message(), HasSubstr("element 1 is 5"));
+  const IndexBound exempt = {
+      .upperBound = 5, .offset = 0, .sizes = {3}, .strides = {1}, .exempt = -100};
+  EXPECT_TRUE(run({-100, 4, 0}, exempt).isOk());
+  const Status refused = run({-100, 99, 0}, exempt);
+  EXPECT_EQ(refused.code(), Code::Usage);
+  EXPECT_THAT(refused.message(),
+              AllOf(HasSubstr("input 'text': element 1 is 99"), HasSubstr("from 0 to 4, or -100")));
+  EXPECT_THAT(run({0, 0, -1}, exempt).message(), HasSubstr("element 2 is -1"));
+}
+
 TEST_F(CpuContext, IndicesOutsideTheirEmbeddingAreRefused) {
   EXPECT_TRUE(runWithIds<int64_t>(provider_, DType::I64, {0, 99}).isOk());
   EXPECT_TRUE(runWithIds<uint8_t>(provider_, DType::U8, {0, 99}).isOk());

@@ -30,7 +30,7 @@ protected:
     return createSession(plan_, options);
   }
 
-  const std::shared_ptr<const Plan> plan_ = toPlan(servedPlan());
+  std::shared_ptr<const Plan> plan_ = toPlan(servedPlan());
   std::atomic<int> calls_ = 0;
 };
 
@@ -90,7 +90,30 @@ TEST_F(SessionFallback, ChecksIndicesAgainstTheLeastBound) {
   EXPECT_TRUE(session.run("ids", inputs, {&out, 1}).isOk());
   ids[14] = 100;
   EXPECT_THAT(session.run("ids", inputs, {&out, 1}).message(),
-              HasSubstr("input 'ids': element 14 is 100"));
+              HasSubstr("input 'ids': element [4,2] is 100"));
+  EXPECT_EQ(calls_, 1);
+}
+
+TEST_F(SessionFallback, TakesTheIndicesThatTheModelReplaces) {
+  SamplePlan sample = servedPlan();
+  for (Entry &entry : sample.plan.entries)
+    for (Bucket &bucket : entry.buckets)
+      if (entry.name == "ids")
+        bucket.inputs.back().indexBounds[0].exempt = -100;
+  plan_ = toPlan(sample);
+  Session session = createFallbackSession({.maxBatch = 4});
+  const std::vector<int64_t> sizes = {5, 4}, idSizes = {5, 3};
+  std::vector<float> x(20), y(20);
+  std::vector<int64_t> ids(15, -100);
+  const TensorView inputs[] = {{x.data(), DType::F32, DeviceKind::Cpu, sizes, {}},
+                               {ids.data(), DType::I64, DeviceKind::Cpu, idSizes, {}}};
+  const TensorView out{y.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+  const Status status = session.run("ids", inputs, {&out, 1});
+  EXPECT_TRUE(status.isOk()) << status.message();
+  ids[14] = -1;
+  EXPECT_THAT(session.run("ids", inputs, {&out, 1}).message(),
+              HasSubstr("element [4,2] is -1, but the model reads it as an index from 0 to 99, or "
+                        "-100"));
   EXPECT_EQ(calls_, 1);
 }
 

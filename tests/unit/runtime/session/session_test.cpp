@@ -136,7 +136,8 @@ TEST_F(SessionRun, ChecksIndicesOfEveryRow) {
     ids[element] = 100;
     const Status refused = session.run("ids", inputs, {&out, 1});
     EXPECT_THAT(refused.message(),
-                HasSubstr("input 'ids': element " + std::to_string(element) + " is 100, but"));
+                HasSubstr("input 'ids': element [" + std::to_string(element / 3) + "," +
+                          std::to_string(element % 3) + "] is 100, but"));
     ids[element] = 0;
   }
   inputs[1].sizes = sixIds;

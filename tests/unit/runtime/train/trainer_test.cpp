@@ -192,6 +192,41 @@ TEST_F(TrainedPlan, InputsThatDoNotFitChangeNothing) {
   expectStates(*trainer, TrainedModel()); // The trainer goes on.
 }
 
+/// Labels of 5 classes, of which one may be ignored, beside the batch.
+TEST_F(TrainedPlan, ALabelOutOfRangeChangesNothing) {
+  SamplePlan sample = trainingPlan(kTestDevice);
+  for (Entry &entry : sample.plan.entries)
+    entry.buckets[0].inputs.push_back(
+        {.name = "label",
+         .dtype = DType::I64,
+         .sizes = {3},
+         .indexBounds = {{.upperBound = 5, .sizes = {3}, .strides = {1}, .exempt = -100}}});
+  Result<Trainer> trainer = create(planOf(sample));
+  ASSERT_TRUE(trainer.isOk()) << trainer.status().message();
+  TrainedModel model;
+  std::vector<float> x = batch(0);
+  const std::vector<int64_t> sizes = {3};
+  const auto stepWith = [&](std::vector<int64_t> labels) {
+    const TensorView views[] = {floatView(x, kParameterSizes),
+                                {labels.data(), DType::I64, DeviceKind::Cpu, sizes, {}}};
+    return trainer->step(views);
+  };
+  for (const int64_t label : {int64_t(5), int64_t(99), int64_t(-7), int64_t(1000000000000)}) {
+    const Status refused = stepWith({4, label, 0});
+    EXPECT_EQ(refused.code(), Code::Usage);
+    EXPECT_THAT(refused.message(),
+                AllOf(HasSubstr("input 'label': element 1 is " + std::to_string(label)),
+                      HasSubstr("from 0 to 4, or -100")));
+  }
+  EXPECT_EQ(trainer->stepNumber(), 0u);
+  expectStates(*trainer, model);
+  // The trainer goes on.
+  const Status stepped = stepWith({4, -100, 0});
+  EXPECT_TRUE(stepped.isOk()) << stepped.message();
+  model.step(x);
+  expectStates(*trainer, model);
+}
+
 TEST_F(TrainedPlan, OtherPlansAreRefused) {
   const auto message = [&](auto change) {
     SamplePlan sample = trainingPlan(kTestDevice);
