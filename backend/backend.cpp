@@ -9,6 +9,7 @@
 #include "backend/time_model.h"
 #include "ir/op_def.h"
 #include "runtime/base/check.h"
+#include "runtime/base/training_names.h"
 #include "runtime/plan/op_library.h"
 #include "runtime/plan/plan_file.h"
 
@@ -91,6 +92,10 @@ private:
     if (parameter->kind == ir::Parameter::Kind::State) {
       if (!value.tensor().isContiguous())
         return {Code::Unsupported, "state '" + node.target() + "' is strided: states are dense"};
+      if (pathOf(node.target()) == kNotesName)
+        return {Code::Unsupported, "state '" + node.target() +
+                                       "' has the name that checkpoints keep for their notes: "
+                                       "rename it in the model"};
       builder_.addState(value, pathOf(node.target()), *parameter);
       return Status::ok();
     }

@@ -41,6 +41,9 @@ inline constexpr const char *kGrowthTrackerState = "optimizer:growth_tracker";
 /// The steps that updated nothing, as a gradient was not finite, i64[].
 inline constexpr const char *kSkippedState = "optimizer:skipped";
 
+/// The name of the notes in a file of safetensors, which no state can have.
+inline constexpr const char *kNotesName = "__metadata__";
+
 /// Ends the name of the average of a parameter.
 inline constexpr const char *kAverageSuffix = ":ema";
 

@@ -65,9 +65,14 @@ struct Context::Impl {
   Status createStates();
   /// Gives each state its first value.
   Status initializeStates();
-  /// Copies a state from or to `view`, which a check has accepted.
-  Status copyState(std::string_view name, const TensorView &view, bool toState,
-                   cudaStream_t callers);
+  /// Copies the state with this index from or to `view`.
+  Status copyState(size_t index, const TensorView &view, bool toState, cudaStream_t callers);
+  /// Context::readState() and writeState(), by index or by name, whose search takes time in
+  /// proportion to the number of states.
+  Status transferState(size_t index, const TensorView &view, bool toState,
+                       cudaStream_t callers = nullptr);
+  Status transferState(std::string_view name, const TensorView &view, bool toState,
+                       cudaStream_t callers);
   /// The indices of an entry and its bucket. Usage if there is no such entry or bucket.
   Result<std::pair<size_t, size_t>> findBucket(std::string_view entry, size_t bucket) const;
   Status createBucket(const Bucket &bucket, BoundBucket &bound);

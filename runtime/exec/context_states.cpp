@@ -54,18 +54,13 @@ Status Context::Impl::initializeStates() {
              : CGC_CUDA(cudaStreamSynchronize(stream.get()), "cannot set the states");
 }
 
-Status Context::Impl::copyState(std::string_view name, const TensorView &view, bool toState,
+Status Context::Impl::copyState(size_t index, const TensorView &view, bool toState,
                                 cudaStream_t callers) {
-  const PlanData &plan = engine.plan.data();
-  const std::optional<size_t> index = plan.findState(name);
-  if (!index)
-    return {Code::Usage,
-            "the plan has no state '" + std::string(name) + "'; `cgc inspect` lists its states"};
-  const State &state = plan.states[*index];
+  const State &state = engine.plan.data().states[index];
   const IoTensor type{.name = state.name, .dtype = state.dtype, .sizes = state.sizes};
   CGC_TRY(checkViews({&type, 1}, {&view, 1}, device, "state"));
   const uint64_t bytes = *tensorBytes(state.dtype, state.sizes);
-  const Block own{states[*index], device, bytes};
+  const Block own{states[index], device, bytes};
   const Block given{static_cast<std::byte *>(view.data), view.device, bytes};
   const cudaStream_t on = callers ? callers : stream.get();
   CGC_TRY(
@@ -94,14 +89,28 @@ template <class F> Status alone(Context::Impl &impl, F &&body) {
 
 } // namespace
 
+Status Context::Impl::transferState(size_t index, const TensorView &view, bool toState,
+                                    cudaStream_t callers) {
+  return alone(*this, [&] { return copyState(index, view, toState, callers); });
+}
+
+Status Context::Impl::transferState(std::string_view name, const TensorView &view, bool toState,
+                                    cudaStream_t callers) {
+  const std::optional<size_t> index = engine.plan.data().findState(name);
+  if (!index)
+    return {Code::Usage,
+            "the plan has no state '" + std::string(name) + "'; `cgc inspect` lists its states"};
+  return transferState(*index, view, toState, callers);
+}
+
 Status Context::readState(std::string_view name, const TensorView &to, void *stream) {
-  return alone(*impl_,
-               [&] { return impl_->copyState(name, to, /*toState=*/false, cudaStream_t(stream)); });
+  return noThrow(
+      [&] { return impl_->transferState(name, to, /*toState=*/false, cudaStream_t(stream)); });
 }
 
 Status Context::writeState(std::string_view name, const TensorView &from, void *stream) {
-  return alone(
-      *impl_, [&] { return impl_->copyState(name, from, /*toState=*/true, cudaStream_t(stream)); });
+  return noThrow(
+      [&] { return impl_->transferState(name, from, /*toState=*/true, cudaStream_t(stream)); });
 }
 
 Status Context::resetStates() {

@@ -4,6 +4,7 @@
 // the runtime's kernels, libraries and ops happen when a context binds the records
 // (docs/plan-format.md, "Plans from elsewhere").
 #include "runtime/base/checked.h"
+#include "runtime/base/training_names.h"
 #include "runtime/plan/gemm_call.h"
 #include "runtime/plan/names.h"
 #include "runtime/plan/plan_file.h"
@@ -13,6 +14,7 @@
 #include "runtime/plan/validate_record.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace cgc {
@@ -168,6 +170,45 @@ private:
       if (initial.dtype != state.dtype ||
           tensorBytes(initial.dtype, initial.sizes) != tensorBytes(state.dtype, state.sizes))
         return fail("its first value, weight '" + initial.name + "', is of another type");
+    }
+    where_.clear();
+    return checkOwners();
+  }
+
+  /// Checks the states whose names say that they belong to a parameter: "w:exp_avg" to "w".
+  Status checkOwners() {
+    std::map<std::string_view, const State *> parameters;
+    for (const State &state : plan_.states)
+      if (state.role == StateRole::Parameter)
+        parameters.emplace(state.name, &state);
+    for (const State &state : plan_.states) {
+      where_ = "state '" + state.name + "'";
+      if (state.name == kNotesName)
+        return fail("files of safetensors keep this name for their notes");
+      const size_t colon = std::min(state.name.rfind(':'), state.name.size());
+      const std::string_view name = std::string_view(state.name).substr(0, colon),
+                             word = std::string_view(state.name).substr(colon);
+      const std::string role(stateRoleName(state.role));
+      const bool isAverage = state.role == StateRole::Average,
+                 isGradient = state.role == StateRole::Gradient,
+                 isCopy = state.role == StateRole::Copy;
+      const auto found = parameters.find(name);
+      if (found == parameters.end()) {
+        if (isAverage || isGradient || isCopy)
+          return fail("its role is " + role + ", and there is no parameter '" + std::string(name) +
+                      "'");
+        continue;
+      }
+      if (isAverage != (word == kAverageSuffix) || isGradient != (word == kGradientSuffix) ||
+          (isCopy && word != ":" + std::string(dtypeName(state.dtype))))
+        return fail("the role " + role + " does not go with this name");
+      if (!isAverage && !isGradient && !isCopy && state.role != StateRole::Optimizer)
+        continue;
+      const State &parameter = *found->second;
+      if (state.sizes != parameter.sizes ||
+          (isCopy || isGradient ? !isFloating(state.dtype) : state.dtype != parameter.dtype))
+        return fail("it is " + shapeText(state.dtype, state.sizes) + ", and its parameter " +
+                    shapeText(parameter.dtype, parameter.sizes));
     }
     where_.clear();
     return Status::ok();

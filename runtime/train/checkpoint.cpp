@@ -1,4 +1,5 @@
 // Trainer: checkpoints, and the weights of other programs.
+#include "runtime/base/check.h"
 #include "runtime/kernels/reference_elements.h"
 #include "runtime/train/folder.h"
 #include "runtime/train/trainer_impl.h"
@@ -7,7 +8,9 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <set>
+#include <unordered_map>
 
 namespace cgc {
 namespace {
@@ -69,8 +72,9 @@ Status match(const SafetensorsFile &file, const std::vector<Trainer::Impl::FileT
   return Status::ok();
 }
 
-/// A view of bytes that are only read.
+/// A view of the bytes of a state, which are only read.
 TensorView viewOf(const State &state, std::span<const std::byte> bytes) {
+  CGC_CHECK(bytes.size() == *tensorBytes(state.dtype, state.sizes));
   static std::byte empty; // A tensor without elements still needs an address.
   auto *const data = bytes.empty() ? &empty : const_cast<std::byte *>(bytes.data());
   return {data, state.dtype, DeviceKind::Cpu, state.sizes, {}};
@@ -89,8 +93,29 @@ std::string Trainer::Impl::tensorName(const State &state) const {
 }
 
 const State &Trainer::Impl::averaged(const State &state) const {
-  const auto index = plan->data().findState(state.name + kAverageSuffix);
-  return index ? plan->data().states[*index] : state;
+  return plan->data().states[averages[indexOf(state)]];
+}
+
+size_t Trainer::Impl::indexOf(const State &state) const {
+  return size_t(&state - plan->data().states.data());
+}
+
+std::vector<size_t> averagesOf(std::span<const State> states) {
+  std::vector<size_t> averages(states.size());
+  std::iota(averages.begin(), averages.end(), size_t(0));
+  std::unordered_map<std::string_view, size_t> parameters;
+  for (size_t i = 0; i < states.size(); ++i)
+    if (states[i].role == StateRole::Parameter)
+      parameters.emplace(states[i].name, i);
+  for (size_t i = 0; i < states.size(); ++i) {
+    std::string_view name = states[i].name;
+    if (states[i].role != StateRole::Average || !name.ends_with(kAverageSuffix))
+      continue;
+    name.remove_suffix(std::strlen(kAverageSuffix));
+    if (const auto parameter = parameters.find(name); parameter != parameters.end())
+      averages[parameter->second] = i;
+  }
+  return averages;
 }
 
 std::vector<Trainer::Impl::FileTensor> Trainer::Impl::tensorsOf(std::string_view file,
@@ -121,10 +146,15 @@ uint64_t Trainer::Impl::microBatchesOf(const SafetensorsFile &optimizer) const {
 Status Trainer::Impl::checkFileNames() const {
   for (const std::string_view file : kCheckpointFiles) {
     std::set<std::string> names;
-    for (const FileTensor &tensor : tensorsOf(file, /*microBatches=*/1))
+    for (const FileTensor &tensor : tensorsOf(file, /*microBatches=*/1)) {
+      if (tensor.name == kNotesName)
+        return {Code::Usage, "state '" + tensor.state->name + "' would be called '" + tensor.name +
+                                 "' in a checkpoint, the name of its notes; give another "
+                                 "TrainerOptions::prefix"};
       if (!names.insert(tensor.name).second)
         return {Code::Usage, "two states would be called '" + tensor.name +
                                  "' in a checkpoint; give another TrainerOptions::prefix"};
+    }
   }
   return Status::ok();
 }
@@ -157,7 +187,8 @@ Status Trainer::Impl::saveFile(const std::string &path, const std::vector<FileTe
   for (const size_t i : safetensorsOrder(entries)) {
     const State &state = *tensors[i].state;
     bytes.resize(*tensorBytes(state.dtype, state.sizes));
-    CGC_TRY(context->readState(state.name, viewOf(state, bytes)));
+    CGC_TRY(implOf(*context).transferState(indexOf(state), viewOf(state, bytes),
+                                           /*toState=*/false));
     CGC_TRY(file.write(bytes.data(), bytes.size()));
   }
   return file.commit();
@@ -244,7 +275,9 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
   broken = {Code::Failed, "the states are incomplete: loading '" + folder +
                               "' did not finish; call load() or reset()"};
   for (const auto &[state, bytes] : values)
-    if (Status written = context->writeState(state->name, viewOf(*state, bytes)); !written.isOk()) {
+    if (Status written = implOf(*context).transferState(indexOf(*state), viewOf(*state, bytes),
+                                                        /*toState=*/true);
+        !written.isOk()) {
       broken = std::move(written);
       return broken;
     }
@@ -267,13 +300,16 @@ Result<std::vector<std::string>> Trainer::Impl::loadModel(const std::string &pat
       return Status(Code::Usage, "'" + path + "' has no '" + name +
                                      "': it is of another model, or its names need another "
                                      "TrainerOptions::prefix");
-    if (!converts(tensor->dtype, state->dtype) || tensor->sizes != state->sizes)
-      return Status(Code::Usage, "'" + path + "' is of another model: '" + name + "' is " +
-                                     shapeText(tensor->dtype, tensor->sizes) + " instead of " +
-                                     shapeText(state->dtype, state->sizes));
-    found.emplace_back(state, tensor);
+    std::vector<const State *> targets = {state};
     if (const State &average = averaged(*state); &average != state)
-      found.emplace_back(&average, tensor);
+      targets.push_back(&average);
+    for (const State *target : targets) {
+      if (!converts(tensor->dtype, target->dtype) || tensor->sizes != target->sizes)
+        return Status(Code::Usage, "'" + path + "' is of another model: '" + name + "' is " +
+                                       shapeText(tensor->dtype, tensor->sizes) + " instead of " +
+                                       shapeText(target->dtype, target->sizes));
+      found.emplace_back(target, tensor);
+    }
     rest.erase(tensor->name);
   }
   std::vector<std::string> unused(rest.begin(), rest.end());
@@ -289,7 +325,9 @@ Result<std::vector<std::string>> Trainer::Impl::loadModel(const std::string &pat
         toFloats<reference::BF16>(bytes, floats);
       bytes = floats;
     }
-    if (Status written = context->writeState(state->name, viewOf(*state, bytes)); !written.isOk()) {
+    if (Status written = implOf(*context).transferState(indexOf(*state), viewOf(*state, bytes),
+                                                        /*toState=*/true);
+        !written.isOk()) {
       broken = std::move(written);
       return broken;
     }

@@ -4,6 +4,7 @@
 
 #include "runtime/base/checked.h"
 #include "runtime/base/no_throw.h"
+#include "runtime/base/training_names.h"
 
 #include <nlohmann/json.hpp>
 
@@ -18,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kMetadata = "__metadata__";
+constexpr std::string_view kMetadata = kNotesName;
 
 /// By DType.
 constexpr std::array<std::string_view, kNumDTypes> kDTypeNames = {

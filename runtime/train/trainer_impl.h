@@ -14,9 +14,14 @@
 
 namespace cgc {
 
+/// For each state the index of its average, or its own index if it has none. Takes time in
+/// proportion to the number of states.
+std::vector<size_t> averagesOf(std::span<const State> states);
+
 struct Trainer::Impl {
   Impl(std::shared_ptr<const Plan> plan, TrainerOptions options)
-      : plan(std::move(plan)), options(std::move(options)) {}
+      : plan(std::move(plan)), options(std::move(options)),
+        averages(averagesOf(this->plan->data().states)) {}
   ~Impl();
 
   // trainer.cpp
@@ -51,7 +56,7 @@ struct Trainer::Impl {
   Status readMicroBatches();
 
   // checkpoint.cpp
-  /// Usage if two states have the same name in a file.
+  /// Usage if two states have the same name in a file, or one has that of a file's notes.
   Status checkFileNames() const;
   Status save(const std::string &folder, const std::map<std::string, std::string> &notes);
   /// A tensor of a file: the state that it holds, under its name there.
@@ -66,6 +71,8 @@ struct Trainer::Impl {
   uint64_t microBatchesOf(const SafetensorsFile &optimizer) const;
   /// The average of `state`, or `state` itself if it has none.
   const State &averaged(const State &state) const;
+  /// The index in the plan of one of its states.
+  size_t indexOf(const State &state) const;
   Status saveFile(const std::string &path, const std::vector<FileTensor> &tensors,
                   const SafetensorsMetadata &metadata);
   Result<CheckpointInfo> load(const std::string &folder, const LoadOptions &options);
@@ -116,6 +123,7 @@ struct Trainer::Impl {
 
   const std::shared_ptr<const Plan> plan;
   const TrainerOptions options;
+  const std::vector<size_t> averages; ///< averagesOf() the plan's states.
   StepResults results;
   std::deque<PinnedMemory> controls; ///< Of set(), the one that was used longest ago first.
   CudaStream stream;                 ///< Null on the host.

@@ -48,6 +48,22 @@ TEST(LowerStates, AreCopiedIfTheRecordReadsThem) {
   EXPECT_EQ(stateWritten(bucketOf(plan), 2), 0);
 }
 
+TEST(LowerStates, WithTheNameOfACheckpointsNotesAreRefused) {
+  const auto module = parse(R"(module @m {
+    state @__metadata__ : f32[4]
+    graph @step(%x: f32[4]) {
+      %0 = get_attr @__metadata__ : f32[4]
+      %1 = aten.add(%0, %x) : f32[4]
+      output %1
+    }
+  })");
+  ir::Diagnostics diagnostics;
+  const EntryBucket bucket{"step", module->graphs().front().get()};
+  EXPECT_EQ(lower({&bucket, 1}, DeviceKind::Cpu, diagnostics).status().code(), Code::Unsupported);
+  EXPECT_THAT(diagnostics.render(), testing::AllOf(testing::HasSubstr("'__metadata__'"),
+                                                   testing::HasSubstr("rename it in the model")));
+}
+
 /// A counter, such as the step of an optimizer.
 TEST(LowerStates, AKernelThatMayOverwriteWhatItReadsCountsInPlace) {
   const auto plan = lowerAll(*parse(R"(module @m {

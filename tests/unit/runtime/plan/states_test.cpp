@@ -79,6 +79,23 @@ void PrintTo(const Violation &violation, std::ostream *os) {
   *os << violation.name;
 }
 
+/// Adds a state that begins as zeros.
+std::function<void(PlanData &)> addState(const char *name, StateRole role, DType dtype,
+                                         std::vector<int64_t> sizes) {
+  return [=](PlanData &plan) { plan.states.push_back({name, role, dtype, sizes}); };
+}
+
+TEST(PlanStates, OfOneParameterAreTaken) {
+  PlanData plan = trainingPlan(DeviceKind::Cpu).plan;
+  addState("w:ema", StateRole::Average, DType::F32, {kTrained})(plan);
+  addState("w:gradient", StateRole::Gradient, DType::F64, {kTrained})(plan);
+  addState("w:bf16", StateRole::Copy, DType::BF16, {kTrained})(plan);
+  addState("optimizer", StateRole::Parameter, DType::F32, {2})(plan); // As in optimizer:step.
+  addState("a:b", StateRole::Parameter, DType::F32, {3})(plan);
+  addState("a:b:ema", StateRole::Average, DType::F32, {3})(plan);
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+}
+
 class InvalidState : public testing::TestWithParam<Violation> {};
 
 TEST_P(InvalidState, IsNamed) {
@@ -108,6 +125,37 @@ INSTANTIATE_TEST_SUITE_P(
                   "state 'w': its first value, weight 'lr', is of another type"},
         Violation{"NoSuchInitial", [](PlanData &p) { p.states[0].initial = 2; },
                   "state 'w': there is no weight 2"},
+        Violation{"MomentOfOtherSizes", [](PlanData &p) { p.states[2].sizes = {5}; },
+                  "state 'w:exp_avg': it is f32[5], and its parameter f32[4]"},
+        Violation{"MomentOfAnotherDType", [](PlanData &p) { p.states[2].dtype = DType::F64; },
+                  "state 'w:exp_avg': it is f64[4], and its parameter f32[4]"},
+        Violation{"AverageOfOtherSizes", addState("w:ema", StateRole::Average, DType::F32, {8}),
+                  "state 'w:ema': it is f32[8], and its parameter f32[4]"},
+        Violation{"AverageOfAnotherDType", addState("w:ema", StateRole::Average, DType::F64, {4}),
+                  "state 'w:ema': it is f64[4], and its parameter f32[4]"},
+        Violation{"AverageOfAnotherRole", addState("w:ema", StateRole::Optimizer, DType::F32, {4}),
+                  "state 'w:ema': the role optimizer does not go with this name"},
+        Violation{"ParameterWithTheNameOfAnAverage",
+                  addState("w:ema", StateRole::Parameter, DType::F32, {8}),
+                  "state 'w:ema': the role parameter does not go with this name"},
+        Violation{"AverageOfAnotherName", addState("w:mean", StateRole::Average, DType::F32, {4}),
+                  "state 'w:mean': the role average does not go with this name"},
+        Violation{"AverageOfNothing", addState("v:ema", StateRole::Average, DType::F32, {4}),
+                  "state 'v:ema': its role is average, and there is no parameter 'v'"},
+        Violation{"AverageOfABuffer", addState("seen:ema", StateRole::Average, DType::F32, {4}),
+                  "state 'seen:ema': its role is average, and there is no parameter 'seen'"},
+        Violation{"GradientOfOtherSizes",
+                  addState("w:gradient", StateRole::Gradient, DType::F32, {1}),
+                  "state 'w:gradient': it is f32[1], and its parameter f32[4]"},
+        Violation{"GradientOfIntegers",
+                  addState("w:gradient", StateRole::Gradient, DType::I32, {4}),
+                  "state 'w:gradient': it is i32[4], and its parameter f32[4]"},
+        Violation{"CopyOfOtherSizes", addState("w:bf16", StateRole::Copy, DType::BF16, {2}),
+                  "state 'w:bf16': it is bf16[2], and its parameter f32[4]"},
+        Violation{"CopyOfAnotherName", addState("w:f16", StateRole::Copy, DType::BF16, {4}),
+                  "state 'w:f16': the role copy does not go with this name"},
+        Violation{"NotesOfAFile", addState("__metadata__", StateRole::Buffer, DType::F32, {4}),
+                  "state '__metadata__': files of safetensors keep this name for their notes"},
         Violation{"NoSuchState",
                   [](PlanData &p) { p.entries[0].buckets[0].tensors[5].slot.index = 5; },
                   "there is no state 5"},

@@ -1,6 +1,7 @@
 // Checkpoints: what is in them, resumption with equal bits, and every way in which they can be
 // wrong.
 #include "runtime/train/safetensors.h"
+#include "runtime/train/trainer_impl.h"
 #include "tests/unit/runtime/train/trained_plan.h"
 
 #include <cmath>
@@ -207,6 +208,22 @@ TEST_F(TrainedPlan, CheckpointsOfOtherVersionsAreRefused) {
   EXPECT_EQ(status.code(), Code::InvalidFile);
   EXPECT_THAT(status.message(),
               AllOf(HasSubstr("version 2, and this cgc reads version 1"), HasSubstr("go on with")));
+}
+
+/// A state's average is found in one pass over the names, and by the role as well.
+TEST(Averages, AreThoseOfTheirParameters) {
+  std::vector<State> states;
+  constexpr size_t kCount = 1000;
+  for (size_t i = 0; i < kCount; ++i)
+    states.push_back({"w" + std::to_string(i), StateRole::Parameter, DType::F32, {}});
+  for (size_t i = 0; i < kCount; i += 2)
+    states.push_back({"w" + std::to_string(i) + ":ema", StateRole::Average, DType::F32, {}});
+  states.push_back({"w1:ema", StateRole::Optimizer, DType::F32, {}});
+  states.push_back({"v:ema", StateRole::Average, DType::F32, {}});
+  const std::vector<size_t> averages = averagesOf(states);
+  ASSERT_EQ(averages.size(), states.size());
+  for (size_t i = 0; i < states.size(); ++i)
+    EXPECT_EQ(averages[i], i < kCount && i % 2 == 0 ? kCount + i / 2 : i) << states[i].name;
 }
 
 TEST_F(TrainedPlan, FilesOfTwoCheckpointsAreRefused) {

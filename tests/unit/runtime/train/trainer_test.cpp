@@ -254,6 +254,10 @@ TEST_F(TrainedPlan, NamesThatWouldBeEqualInAFileAreRefused) {
   sample.plan.states[1].name = "m.w";
   EXPECT_THAT(create(planOf(sample), {.prefix = "m."}).status().message(),
               HasSubstr("two states would be called 'w'"));
+  sample.plan.states[1].name = "m.__metadata__";
+  EXPECT_THAT(create(planOf(sample), {.prefix = "m."}).status().message(),
+              HasSubstr("state 'm.__metadata__' would be called '__metadata__' in a checkpoint"));
+  EXPECT_TRUE(create(planOf(sample)).isOk());
 }
 
 } // namespace
