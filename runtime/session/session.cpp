@@ -297,7 +297,9 @@ Result<Session> Session::create(std::shared_ptr<const Plan> plan, SessionOptions
       return Status(Code::Usage,
                     "a session needs at least one context on each device and at most " +
                         std::to_string(kMaxContexts) + ", not " +
-                        std::to_string(std::max(options.contexts, options.capturedContexts)));
+                        std::to_string(options.capturedContexts > kMaxContexts
+                                           ? options.capturedContexts
+                                           : options.contexts));
     const bool isOnHost = plan->data().target == DeviceKind::Cpu ||
                           options.engine.executor == ExecutorKind::Reference;
     if (options.capturedContexts < 0 || (options.capturedContexts > 0 && isOnHost))

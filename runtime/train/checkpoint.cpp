@@ -133,14 +133,17 @@ std::vector<Trainer::Impl::FileTensor> Trainer::Impl::tensorsOf(std::string_view
   return tensors;
 }
 
-uint64_t Trainer::Impl::microBatchesOf(const SafetensorsFile &optimizer) const {
+Result<uint64_t> Trainer::Impl::microBatchesOf(const SafetensorsFile &optimizer) const {
   const std::optional<size_t> state = plan->data().findState(kMicroBatchesState);
   const SafetensorsTensor *const tensor =
       state ? optimizer.find(tensorName(plan->data().states[*state])) : nullptr;
-  uint64_t count = 0;
+  int64_t count = 0;
   if (tensor && tensor->bytes.size() == sizeof(count))
     std::memcpy(&count, tensor->bytes.data(), sizeof(count));
-  return count;
+  if (const Status valid = checkMicroBatches(double(count)); !valid.isOk())
+    return Status(Code::InvalidFile,
+                  "'" + tensor->name + "': " + valid.message() + "; use another checkpoint");
+  return uint64_t(count);
 }
 
 Status Trainer::Impl::checkFileNames() const {
@@ -247,18 +250,25 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
     if (files.empty()) {
       step = text(file.metadata(), kStepKey);
       planHash = text(file.metadata(), kPlanKey);
+      const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), info.step);
+      if (error != std::errc() || end != step.data() + step.size() ||
+          info.step > uint64_t(INT64_MAX))
+        return Status(Code::InvalidFile, where + ": its " + kStepKey + " is '" + step +
+                                             "', which is no number of steps; use another "
+                                             "checkpoint");
     }
-    const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), info.step);
-    if (error != std::errc() || end != step.data() + step.size() ||
-        step != text(file.metadata(), kStepKey) || planHash != text(file.metadata(), kPlanKey))
+    if (step != text(file.metadata(), kStepKey) || planHash != text(file.metadata(), kPlanKey))
       return Status(Code::InvalidFile,
                     where + ": its files are of two checkpoints; copy all of one again");
     for (const auto &[key, note] : file.metadata())
       if (key.starts_with(kNotePrefix))
         info.notes[key.substr(std::strlen(kNotePrefix))] = note;
     files.push_back(std::move(file));
-    if (name == kOptimizerFile)
-      savedMicroBatches = microBatchesOf(files.back());
+    if (name == kOptimizerFile) {
+      const Result<uint64_t> count = microBatchesOf(files.back());
+      CGC_TRY(count.status().withContext(where));
+      savedMicroBatches = *count;
+    }
     CGC_TRY(match(files.back(), tensorsOf(name, savedMicroBatches), values).withContext(where));
   }
   if (!how.anyPlan && planHash != structureHash())

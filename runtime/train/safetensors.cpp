@@ -48,7 +48,7 @@ class HeaderReader final : public nlohmann::json_sax<json> {
 public:
   std::vector<Described> tensors;
   SafetensorsMetadata metadata;
-  std::string problem = "its header is no JSON object, or names a tensor twice";
+  std::string problem = "its header is no JSON object";
 
   bool null() override { return other(); }
   bool boolean(bool) override { return other(); }
@@ -81,11 +81,15 @@ public:
   }
   bool key(string_t &text) override {
     key_ = text;
-    if (place_ != Place::Top)
+    if (place_ != Place::Top) {
+      if (!members_.insert(text).second)
+        return twice("'" + text + "' of '" + name_ + "'");
       return true;
+    }
     name_ = text;
+    members_.clear();
     if (!names_.insert(text).second)
-      return false;
+      return twice("'" + text + "'");
     if (text != kMetadata)
       tensors.emplace_back().name = text;
     return true;
@@ -112,6 +116,10 @@ public:
 private:
   enum class Place { Outside, Top, Metadata, Tensor, List };
 
+  bool twice(const std::string &what) {
+    problem = "its header has " + what + " twice";
+    return false;
+  }
   /// A value that may not be here.
   bool other() {
     if (place_ == Place::Outside)
@@ -126,8 +134,8 @@ private:
   }
 
   Place place_ = Place::Outside;
-  std::string name_, key_; ///< Of the member of the header, and of its member.
-  std::set<std::string> names_;
+  std::string name_, key_;                ///< Of the member of the header, and of its member.
+  std::set<std::string> names_, members_; ///< Of the header, and of its member.
   std::vector<uint64_t> *list_ = nullptr;
 };
 

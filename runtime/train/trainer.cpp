@@ -93,6 +93,14 @@ std::string numberText(double value) {
 
 } // namespace
 
+Status checkMicroBatches(double count) {
+  constexpr int32_t kMost = INT32_MAX;
+  if (count >= 0 && count <= kMost)
+    return Status::ok();
+  return {Code::Usage, "an update takes 0 to " + std::to_string(kMost) + " micro-batches, not " +
+                           numberText(count)};
+}
+
 Trainer::Impl::~Impl() {
   destroy();
 }
@@ -348,6 +356,9 @@ Status Trainer::set(std::string_view name, std::span<const double> values) {
                                (names.empty() ? "none" : names)};
     }
     const State &state = plan.states[*index];
+    if (state.name == kMicroBatchesState)
+      for (const double value : values)
+        CGC_TRY(checkMicroBatches(value));
     const bool hasGroups = state.name == kLrState && state.dtype == DType::F32 &&
                            state.sizes.size() == 1 && state.sizes[0] > 1;
     if (!hasGroups || values.size() != 1) {
@@ -365,6 +376,9 @@ Status Trainer::read(std::string_view name, const TensorView &to) {
 
 Status Trainer::write(std::string_view name, const TensorView &from) {
   return impl_->change([&]() -> Status {
+    if (name == kMicroBatchesState && from.device == DeviceKind::Cpu && from.dtype == DType::I64 &&
+        from.data)
+      CGC_TRY(checkMicroBatches(double(*static_cast<const int64_t *>(from.data))));
     CGC_TRY(impl_->context->writeState(name, from));
     CGC_TRY(impl_->refreshCopies());
     return name == kMicroBatchesState ? impl_->readMicroBatches() : Status::ok();

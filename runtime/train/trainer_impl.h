@@ -18,6 +18,9 @@ namespace cgc {
 /// proportion to the number of states.
 std::vector<size_t> averagesOf(std::span<const State> states);
 
+/// Usage unless an update can have so many micro-batches.
+Status checkMicroBatches(double count);
+
 struct Trainer::Impl {
   Impl(std::shared_ptr<const Plan> plan, TrainerOptions options)
       : plan(std::move(plan)), options(std::move(options)),
@@ -67,8 +70,9 @@ struct Trainer::Impl {
   /// The tensors of a file of a checkpoint in the middle of so many micro-batches: accumulated
   /// gradients only if there are some. None of the averages' file if the plan has no averages.
   std::vector<FileTensor> tensorsOf(std::string_view file, uint64_t microBatches) const;
-  /// The micro-batches of a checkpoint; 0 if its file does not say.
-  uint64_t microBatchesOf(const SafetensorsFile &optimizer) const;
+  /// The micro-batches of a checkpoint; 0 if its file does not say. InvalidFile if there cannot be
+  /// so many.
+  Result<uint64_t> microBatchesOf(const SafetensorsFile &optimizer) const;
   /// The average of `state`, or `state` itself if it has none.
   const State &averaged(const State &state) const;
   /// The index in the plan of one of its states.

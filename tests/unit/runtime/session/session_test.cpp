@@ -202,6 +202,8 @@ TEST_F(SessionRun, RefusesOptionsThatDoNotFit) {
     EXPECT_THAT(status.message(), HasSubstr(message));
   };
   refused({.contexts = 0}, "at least one context");
+  refused({.contexts = -5}, "at most 1024, not -5");
+  refused({.capturedContexts = 5000}, "not 5000");
   refused({.maxBatch = 0}, "from 1 to 1048576 rows, not 0");
   refused({.devices = {0, 0}}, "GPU 0 is given twice");
   EXPECT_EQ(Session::create(nullptr).status().code(), Code::Usage);

@@ -136,6 +136,41 @@ TEST_F(AccumulatedPlan, ResumingBetweenMicroBatchesIsBitEqual) {
 }
 
 /// Gradients that have been used take no room in a checkpoint.
+TEST_F(AccumulatedPlan, CountsThatCannotBeAreRefused) {
+  Result<Trainer> trainer = create();
+  ASSERT_TRUE(trainer.isOk());
+  ASSERT_TRUE(accumulate(*trainer, 0).isOk());
+  ASSERT_TRUE(trainer->save(folder_ / "run").isOk());
+  const std::string path = folder_ / "run/optimizer.safetensors", good = readFile(path);
+  const auto file = SafetensorsFile::parse(std::as_bytes(std::span(good)));
+  ASSERT_TRUE(file.isOk());
+  const SafetensorsTensor *const tensor = file->find("accumulated.micro_batches");
+  ASSERT_TRUE(tensor);
+  const auto at = size_t(reinterpret_cast<const char *>(tensor->bytes.data()) - good.data());
+  for (const int64_t count : {int64_t(-1), int64_t(1) << 60, int64_t(1) << 31, INT64_MIN}) {
+    std::string bad = good;
+    std::memcpy(bad.data() + at, &count, sizeof(count));
+    writeFile(path, bad);
+    const Status refused = trainer->load(folder_ / "run").status();
+    EXPECT_EQ(refused.code(), Code::InvalidFile);
+    EXPECT_THAT(refused.message(),
+                AllOf(HasSubstr(folder_ / "run"),
+                      HasSubstr("'accumulated.micro_batches': an update takes 0 to 2147483647"),
+                      HasSubstr("use another checkpoint")));
+    EXPECT_EQ(trainer->microBatches(), 1u);
+  }
+  writeFile(path, good);
+  EXPECT_TRUE(trainer->load(folder_ / "run").isOk());
+  int64_t count = -1;
+  for (const Status &refused :
+       {trainer->set(kMicroBatchesState, -1), trainer->set(kMicroBatchesState, 0x1p60),
+        trainer->write(kMicroBatchesState, {&count, DType::I64, DeviceKind::Cpu, {}, {}})}) {
+    EXPECT_EQ(refused.code(), Code::Usage);
+    EXPECT_THAT(refused.message(), HasSubstr("an update takes 0 to 2147483647 micro-batches"));
+  }
+  EXPECT_EQ(trainer->microBatches(), 1u);
+}
+
 TEST_F(AccumulatedPlan, CheckpointsHaveGradientsOnlyBetweenMicroBatches) {
   const std::string path = folder_ / "run";
   Result<Trainer> trainer = create(), other = create();

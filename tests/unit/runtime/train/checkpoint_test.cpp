@@ -210,6 +210,40 @@ TEST_F(TrainedPlan, CheckpointsOfOtherVersionsAreRefused) {
               AllOf(HasSubstr("version 2, and this cgc reads version 1"), HasSubstr("go on with")));
 }
 
+TEST_F(TrainedPlan, NumbersOfStepsAreChecked) {
+  Result<Trainer> trainer = create();
+  ASSERT_TRUE(trainer.isOk());
+  ASSERT_TRUE(trainer->save(folder_ / "run").isOk());
+  const auto load = [&](const std::string &steps) {
+    for (const char *file : {"model.safetensors", "optimizer.safetensors"}) {
+      const std::string path = folder_ / "run" + "/" + file;
+      const auto read = SafetensorsFile::open(path);
+      EXPECT_TRUE(read.isOk()) << read.status().message();
+      SafetensorsMetadata metadata = read->metadata();
+      metadata["cgc.step"] = steps;
+      std::vector<SafetensorsEntry> entries;
+      for (const SafetensorsTensor &tensor : read->tensors())
+        entries.push_back({tensor.name, tensor.dtype, tensor.sizes});
+      std::string text = *safetensorsHeader(entries, metadata);
+      for (const size_t i : safetensorsOrder(entries)) {
+        const auto bytes = read->tensors()[i].bytes;
+        text.append(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+      }
+      writeFile(path, text);
+    }
+    return trainer->load(folder_ / "run");
+  };
+  for (const char *steps : {"-1", "18446744073709551615", "9223372036854775808", "", "7 ", "x"}) {
+    const Status refused = load(steps).status();
+    EXPECT_EQ(refused.code(), Code::InvalidFile);
+    EXPECT_THAT(refused.message(),
+                AllOf(HasSubstr(folder_ / "run"),
+                      HasSubstr("its cgc.step is '" + std::string(steps) + "'"),
+                      HasSubstr("no number of steps"), HasSubstr("use another checkpoint")));
+  }
+  EXPECT_EQ(load("9223372036854775807")->step, uint64_t(INT64_MAX));
+}
+
 /// A state's average is found in one pass over the names, and by the role as well.
 TEST(Averages, AreThoseOfTheirParameters) {
   std::vector<State> states;

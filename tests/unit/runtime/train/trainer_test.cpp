@@ -121,7 +121,7 @@ TEST_F(TrainedPlan, ControlValuesThatDoNotFitAreRefused) {
   for (const double bad : {std::nan(""), kInfinity, 1e39})
     EXPECT_THAT(trainer->set("lr", bad).message(), HasSubstr("'optimizer:lr' is f32")) << bad;
   EXPECT_THAT(trainer->set("lr", 1e39).message(), HasSubstr("1e+39"));
-  for (const double bad : {0.5, 1e19, -kInfinity})
+  for (const double bad : {0.5, 0x1p63, 1e19, std::nextafter(-0x1p63, -kInfinity), -kInfinity})
     EXPECT_THAT(trainer->set("step", bad).message(), HasSubstr("'optimizer:step' is i64")) << bad;
   const std::vector<double> two = {1, 2};
   EXPECT_THAT(trainer->set("lr", two).message(), HasSubstr("has 1 elements, not 2; give one"));
@@ -129,6 +129,11 @@ TEST_F(TrainedPlan, ControlValuesThatDoNotFitAreRefused) {
               HasSubstr("no control value 'momentum'; the plan has optimizer:step, optimizer:lr"));
   EXPECT_EQ(trainer->set("w", 1).code(), Code::Usage);
   expectStates(*trainer, TrainedModel());
+  // The least and the largest number that both types have.
+  for (const double good : {-0x1p63, std::nextafter(0x1p63, 0)}) {
+    EXPECT_TRUE(trainer->set("step", good).isOk()) << good;
+    EXPECT_EQ(readSteps(*trainer), int64_t(good));
+  }
 }
 
 TEST_F(TrainedPlan, EvaluatesWithTheStatesOfTheStepsBefore) {
