@@ -28,6 +28,11 @@ bool stopsGradients(const ir::Node &node) {
   return owner && isTrained(*owner);
 }
 
+/// Whether patterns must not look through the alias `node`.
+bool isBarrier(const ir::Node &node) {
+  return stopsGradients(node) || isEqualCast(node);
+}
+
 llvm::SmallVector<Operands, 2> bothOrders(const ir::Arg &a, const ir::Arg &b) {
   if (!a.isValue() || !b.isValue())
     return {};
@@ -40,13 +45,17 @@ bool isAlias(const ir::Node &node) {
   return viewOffset(node, 0).has_value();
 }
 
+bool isEqualCast(const ir::Node &node) {
+  return node.kind() == ir::NodeKind::CallFunction && node.is(ir::OpKind::To) && isAlias(node);
+}
+
 bool isView(const ir::Node &node) {
-  return isAlias(node) && !stopsGradients(node);
+  return isAlias(node) && !isBarrier(node);
 }
 
 Layout layoutOf(ir::Value *value) {
   Layout layout{value, 0};
-  while (!stopsGradients(*layout.base->node())) {
+  while (!isBarrier(*layout.base->node())) {
     const auto offset = viewOffset(*layout.base->node(), layout.base->index());
     if (!offset)
       break;

@@ -11,7 +11,10 @@ namespace cgc::passes {
 
 /// Returns true if `node` is a call whose results all alias argument 0's memory.
 bool isAlias(const ir::Node &node);
-/// As isAlias(), but false for a detach that a gradient has yet to stop at.
+/// Returns true for a cast to the dtype and device that its argument has, which is an alias.
+bool isEqualCast(const ir::Node &node);
+/// As isAlias(), but false for a detach that a gradient has yet to stop at, and for an equal cast,
+/// which another precision may make a real one.
 bool isView(const ir::Node &node);
 
 /// The position of a value in the memory of its base, the nearest value above it that is not a

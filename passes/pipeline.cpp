@@ -15,14 +15,16 @@ std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType
     hostCalls += (hostCalls.empty() ? "" : ",") + ("host-calls{module=" + glob + "}");
   const std::string convert =
       precision ? "precision{to=" + std::string(dtypeName(*precision)) + "}" : "";
+  const bool narrows = precision && dtypeSize(*precision) == 2;
   const llvm::StringRef phases[] = {
       // Once, on the imported module:
       hostCalls,             // calls of submodules that the host program runs
       "module-substitution", // extension point: empty unless something is registered
       "inline",              // every method of the root becomes one flat graph
       // For each bucket, on a copy with typed inputs:
-      "specialize",      // sizes, dtypes and host arithmetic
-      "canonicalize",    // one form for each idiom: attention, views, in-place ops
+      "specialize", // sizes, dtypes and host arithmetic
+      // one form for each idiom: attention, views, in-place ops
+      narrows ? "canonicalize{casts=keep}" : "canonicalize",
       convert,           // converts floating dtypes to the requested precision
       "random-numbers",  // random ops as functions of a seed and an offset
       "fold",            // evaluates constants

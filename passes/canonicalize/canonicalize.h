@@ -14,10 +14,13 @@ struct CanonicalizePass {
   static constexpr bool explains = true;
   static constexpr bool isRequired = true; ///< No later pass accepts in-place ops.
   /// `max-rewrites=N`: stops after N rewrites of each graph, to bisect a wrong rewrite.
+  /// `casts=keep`: for `precision` after it, keeps a cast to the dtype that its argument has where
+  /// that pass needs it (wide_values.h).
   static Result<CanonicalizePass> create(PassOptions &options);
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 
   uint64_t maxRewrites = kNoLimit;
+  bool keepsCasts = false;
 };
 
 } // namespace cgc::passes

@@ -93,9 +93,16 @@ bool dropIdentity(ir::Node &node, PatternRewriter &rewriter) {
   return false;
 }
 
+bool dropEqualCast(ir::Node &node, PatternRewriter &rewriter) {
+  if (!isEqualCast(node))
+    return false;
+  replaceAllUsesWith(rewriter, node.result(), ir::ToOp::of(node)->self());
+  return true;
+}
+
 bool castBeforeExpand(ir::Node &node, PatternRewriter &rewriter) {
   auto to = ir::ToOp::of(node);
-  if (!to || isView(node))
+  if (!to || isEqualCast(node))
     return false;
   auto expand = ir::ExpandOp::of(to->self());
   if (!expand)

@@ -6,10 +6,12 @@
 
 namespace cgc::passes {
 
-/// identities.cpp: replaces a node by its input if they are equal (a view of the same layout, `to`
-/// the same dtype, dropout, detach outside of training, times 1, minus 0). A cast of a lossless
-/// cast becomes one cast, and rsub of tensors becomes sub.
+/// identities.cpp: replaces a node by its input if they are equal (a view of the same layout,
+/// dropout, detach outside of training, times 1, minus 0). A cast of a lossless cast becomes one
+/// cast, and rsub of tensors becomes sub.
 bool dropIdentity(ir::Node &node, PatternRewriter &rewriter);
+/// identities.cpp: drops a cast to the dtype that its input has.
+bool dropEqualCast(ir::Node &node, PatternRewriter &rewriter);
 
 /// identities.cpp: a cast of an expanded tensor becomes an expand of the cast, which converts fewer
 /// elements.

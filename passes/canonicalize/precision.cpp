@@ -6,8 +6,10 @@
 #include "ir/rewriter.h"
 #include "passes/canonicalize/canonicalize.h"
 #include "passes/canonicalize/fold.h"
+#include "passes/canonicalize/wide_values.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/op_precision.h"
 #include "passes/preconditions.h"
 
 #include "llvm/ADT/APFloat.h"
@@ -177,7 +179,10 @@ std::shared_ptr<const ir::TensorData> converted(const ir::TensorData &from, DTyp
 class Converter {
 public:
   Converter(ir::Graph &graph, DType precision, ir::Diagnostics &diagnostics)
-      : graph_(graph), rewriter_(graph), precision_(precision), diagnostics_(diagnostics) {}
+      : graph_(graph), rewriter_(graph), precision_(precision), diagnostics_(diagnostics) {
+    if (dtypeSize(precision) == 2)
+      wide_ = WideValues(graph);
+  }
 
   /// Reports errors to the diagnostics. Returns whether anything changed.
   bool run() {
@@ -200,23 +205,38 @@ private:
     setType(input, std::move(type));
   }
 
-  void convertCall(Node &node) {
+  /// The dtype of a floating result.
+  DType dtypeOf(const Value &result) const {
+    return wide_.contains(&result) ? DType::F32 : precision_;
+  }
+
+  /// The dtype that `node` computes in: f32 if an argument or a result stays f32.
+  DType computesIn(const Node &node) const {
+    if (dtypeSize(precision_) != 2)
+      return precision_;
+    const OpPrecision wanted = precisionOf(node.op());
     // Layer norm computes mean and variance of 16-bit numbers in f32, with f32 weight and bias.
-    const bool widened = node.is(OpKind::LayerNorm) && dtypeSize(precision_) == 2;
-    std::vector<Arg> args = mapped(node, widened ? DType::F32 : precision_);
-    if (isFloating(node.result()->tensor().dtype))
+    if (node.is(OpKind::LayerNorm) || (wanted == OpPrecision::Full && !roundsOnce(node)))
+      return DType::F32;
+    return wide_.computesWide(node) ? DType::F32 : precision_;
+  }
+
+  void convertCall(Node &node) {
+    const DType dtype = computesIn(node);
+    // A cast converts from what its argument is.
+    std::vector<Arg> args = node.is(OpKind::To) ? argsOfCast(node) : mapped(node, dtype);
+    const bool isFloat = isFloating(node.result()->tensor().dtype);
+    const DType resultDType = isFloat ? dtypeOf(*node.result()) : dtype;
+    if (isFloat && resultDType == precision_)
       fitNumbers(node, args);
-    for (unsigned i = 0; i < args.size(); ++i) {
-      Arg &arg = args[i];
-      const DType *dtype = arg.getIf<DType>();
+    for (Arg &arg : args) {
+      const DType *given = arg.getIf<DType>();
       // Without a dtype, these would produce f32.
       const bool byDefault = (node.is(OpKind::Full) || node.is(OpKind::Arange) ||
                               node.is(OpKind::Rand) || node.is(OpKind::Randn)) &&
-                             arg.isNone() && isFloating(node.result()->tensor().dtype);
-      if ((dtype && isFloating(*dtype)) || byDefault)
-        arg = precision_;
-      if (widened && arg.isValue() && arg.value()->tensor().dtype != DType::F32)
-        arg = rewriter_.create(OpKind::To, {arg, DType::F32, Arg()}, node, &node)->result();
+                             arg.isNone() && isFloat;
+      if ((given && isFloating(*given)) || byDefault)
+        arg = node.is(OpKind::To) ? resultDType : dtype;
     }
     if (node.is(OpKind::HostCall))
       restoreHostInputs(node, args);
@@ -224,19 +244,20 @@ private:
       return;
     auto inferred = ir::inferResults(node.op(), args, node.result()->tensor().device);
     if (!inferred) {
-      diagnostics_.error(node, "cannot be computed in " + std::string(dtypeName(precision_)) +
-                                   ": " + inferred.status().message());
+      diagnostics_.error(node, "cannot be computed in " + std::string(dtypeName(dtype)) + ": " +
+                                   inferred.status().message());
       return;
     }
     setArgs(node, std::move(args));
     Node *next = &*std::next(node.getIterator());
     for (unsigned i = 0; i < node.numResults(); ++i) {
-      setType(*node.result(i), (*inferred)[i].type);
-      const DType dtype = node.result(i)->tensor().dtype;
-      if (isFloating(dtype) && dtype != precision_) // Includes results that come from integers
-                                                    // alone.
-        replacements_[node.result(i)] =
-            rewriter_.create(OpKind::To, {node.result(i), precision_, Arg()}, node, next)->result();
+      Value *result = node.result(i);
+      setType(*result, (*inferred)[i].type);
+      const DType wanted = dtypeOf(*result);
+      // Includes results that come from integers alone.
+      if (isFloating(result->tensor().dtype) && result->tensor().dtype != wanted)
+        replacements_[result] =
+            rewriter_.create(OpKind::To, {result, wanted, Arg()}, node, next)->result();
     }
   }
 
@@ -265,17 +286,43 @@ private:
     return changed_ = true;
   }
 
-  /// Returns the arguments of `node` after conversion; parameters become `dtype`.
-  std::vector<Arg> mapped(const Node &node, DType dtype) {
+  /// Returns the value that readers of `value` read.
+  Value *replaced(Value *value) const {
+    auto it = replacements_.find(value);
+    return it == replacements_.end() ? value : it->second;
+  }
+  /// Returns the arguments of the cast `node`; a parameter becomes what the cast makes of it.
+  std::vector<Arg> argsOfCast(Node &node) {
+    std::vector<Arg> args = node.args().vec();
+    args[0] = isParameter(*args[0].value())
+                  ? parameter(*args[0].value()->node(), dtypeOf(*node.result()))
+                  : replaced(args[0].value());
+    return args;
+  }
+
+  static bool isParameter(const Value &value) {
+    return value.node()->kind() == ir::NodeKind::GetAttr && isFloating(value.tensor().dtype);
+  }
+
+  /// Returns the arguments of `node` with all floating tensors in `dtype`.
+  std::vector<Arg> mapped(Node &node, DType dtype) {
     std::vector<Arg> args = node.args().vec();
     for (Arg &arg : args)
       arg.mapValues([&](Value *value) {
-        if (value->node()->kind() == ir::NodeKind::GetAttr && isFloating(value->tensor().dtype))
-          return Arg(parameter(*value->node(), dtype));
-        auto it = replacements_.find(value);
-        return Arg(it == replacements_.end() ? value : it->second);
+        return Arg(isParameter(*value) ? parameter(*value->node(), dtype)
+                                       : cast(replaced(value), dtype, node));
       });
     return args;
+  }
+
+  /// Returns `value` in `dtype` for `before` and later nodes, if its dtype is floating.
+  Value *cast(Value *value, DType dtype, Node &before) {
+    if (!isFloating(value->tensor().dtype) || value->tensor().dtype == dtype)
+      return value;
+    Value *&result = casts_[{value, static_cast<int>(dtype)}];
+    if (!result)
+      result = rewriter_.create(OpKind::To, {value, dtype, Arg()}, before, &before)->result();
+    return result;
   }
 
   /// Returns the parameter that `attr` reads, as `dtype`.
@@ -344,12 +391,14 @@ private:
   ir::GraphRewriter rewriter_;
   DType precision_;
   ir::Diagnostics &diagnostics_;
+  WideValues wide_;
   bool changed_ = false;
   // Looked up, never iterated.
   llvm::DenseMap<const Value *, Value *> replacements_;              ///< The value that readers
                                                                      ///< read instead.
   llvm::DenseMap<std::pair<const Node *, int>, Value *> parameters_; ///< By get_attr node and
                                                                      ///< dtype.
+  llvm::DenseMap<std::pair<const Value *, int>, Value *> casts_;     ///< By value and dtype.
 };
 
 } // namespace

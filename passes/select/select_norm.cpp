@@ -114,7 +114,24 @@ const char *whyNotNormOf(ir::VectorNormOp norm, const Value *vectors) {
   return nullptr;
 }
 
-/// Matches vectors / clamp_min(norm(vectors)). The candidates are quotients by a clamped norm.
+/// Returns the 16-bit tensor that `value` is a cast to f32 of, where `quotient` has only readers
+/// that cast it back; `value` itself otherwise, in which case `readers` is empty.
+Value *narrowed(Value *value, const Value *quotient, std::vector<Node *> &readers) {
+  auto widened = ir::ToOp::of(value);
+  if (!widened || value->tensor().dtype != DType::F32)
+    return value;
+  const DType dtype = widened->self()->tensor().dtype;
+  if (dtypeSize(dtype) != 2 || !isFloating(dtype))
+    return value;
+  for (Node *reader : quotient->users())
+    if (!reader->is(OpKind::To) || reader->result()->tensor().dtype != dtype)
+      return value;
+  readers.assign(quotient->users().begin(), quotient->users().end());
+  return widened->self();
+}
+
+/// Matches vectors / clamp_min(norm(vectors)), also in f32 between casts of 16-bit vectors. The
+/// candidates are quotients by a clamped norm.
 bool selectNormalize(Node &node, PatternRewriter &rewriter) {
   auto div = ir::DivOp::of(node);
   if (!div || !div->self().isValue() || !div->other().isValue())
@@ -138,8 +155,13 @@ bool selectNormalize(Node &node, PatternRewriter &rewriter) {
     return rewriter.notifyMatchFailure(node, "the bound of the norm is not a number");
   if (div->roundingMode() || node.result()->tensor().sizes != vectors->tensor().sizes)
     return rewriter.notifyMatchFailure(node, "the quotient is rounded or broadcast");
+  std::vector<Node *> casts;
+  vectors = narrowed(vectors, node.result(), casts);
   Node *fused = rewriter.create(OpKind::Normalize, {vectors, *eps}, node, &node);
-  replaceAllUsesWith(rewriter, node.result(), fused->result());
+  for (Node *cast : casts)
+    replaceAllUsesWith(rewriter, cast->result(), fused->result());
+  if (casts.empty())
+    replaceAllUsesWith(rewriter, node.result(), fused->result());
   return true;
 }
 

@@ -1,6 +1,7 @@
 // autocast: computes matrix products in 16 bits and what needs range or precision in f32.
 #include "ir/rewriter.h"
 #include "passes/manager/registered_pass.h"
+#include "passes/op_precision.h"
 #include "passes/preconditions.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -29,55 +30,6 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
-enum class Precision { Lower, Full, Either };
-
-Precision precisionOf(OpKind op) {
-  switch (op) {
-  case OpKind::Linear:
-  case OpKind::Matmul:
-  case OpKind::Addmm:
-  case OpKind::Baddbmm:
-  case OpKind::Einsum:
-  case OpKind::Conv1d:
-  case OpKind::Conv2d:
-  case OpKind::Conv3d:
-  case OpKind::ConvTranspose2d:
-  case OpKind::ConvTranspose3d:
-  case OpKind::Attention:
-  case OpKind::FusedAttention:
-    return Precision::Lower;
-  case OpKind::Acos:
-  case OpKind::Asin:
-  case OpKind::Cosh:
-  case OpKind::Sinh:
-  case OpKind::Tan:
-  case OpKind::Exp:
-  case OpKind::Expm1:
-  case OpKind::Log:
-  case OpKind::Log10:
-  case OpKind::Log1p:
-  case OpKind::Log2:
-  case OpKind::LogSumExp:
-  case OpKind::Pow:
-  case OpKind::Reciprocal:
-  case OpKind::Rsqrt:
-  case OpKind::Softplus:
-  case OpKind::Sum:
-  case OpKind::Prod:
-  case OpKind::Cumsum:
-  case OpKind::Softmax:
-  case OpKind::LogSoftmax:
-  case OpKind::LayerNorm:
-  case OpKind::GroupNorm:
-  case OpKind::VectorNorm:
-  case OpKind::Cdist:
-  case OpKind::Pdist:
-    return Precision::Full;
-  default:
-    return Precision::Either;
-  }
-}
-
 bool is16Bit(const Value *value) {
   return value->isTensor() && isFloating(value->tensor().dtype) &&
          dtypeSize(value->tensor().dtype) == 2;
@@ -90,13 +42,13 @@ public:
   /// Casts the arguments of `node` and gives its results the types that follow.
   Status visit(Node &node) {
     switch (precisionOf(node.op())) {
-    case Precision::Lower:
+    case OpPrecision::Lower:
       castArgs(node, to_, [](const Value *v) { return v->tensor().dtype == DType::F32; });
       break;
-    case Precision::Full:
+    case OpPrecision::Full:
       castArgs(node, DType::F32, is16Bit);
       break;
-    case Precision::Either:
+    case OpPrecision::Either:
       break;
     }
     if (setTypes(node).isOk())
